@@ -1,0 +1,4 @@
+//! The veilset program.
+#![forbid(unsafe_code)]
+
+fn main() {}

@@ -1,0 +1,1 @@
+//! Batch kernels of veilset.

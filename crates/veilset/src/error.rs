@@ -1,0 +1,140 @@
+//! Errors, by whose fault they are. Every message names the cause and the next step.
+
+use std::fmt;
+use std::path::Path;
+
+/// The result of everything in this library.
+pub type Result<T, E = Error> = std::result::Result<T, E>;
+
+/// What went wrong, and whose fault it is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Error {
+    /// Our input data: nothing was sent to the peer.
+    Input(InputError),
+    /// How we were called: options, identity file, addresses.
+    Usage(String),
+    /// Our result could not be written.
+    Output(String),
+    /// The two sides asked for different things; nothing but the two requests was exchanged.
+    Disagreement(Vec<Difference>),
+    /// The peer broke the protocol, or said that it gave up.
+    Peer(String),
+    /// The connection: refused, closed, cut off, timed out.
+    Network(String),
+    /// Somebody on our side asked to stop.
+    Cancelled,
+    /// A defect in veilset.
+    Bug(String),
+}
+
+/// A defect of the input data, and where it is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct InputError {
+    /// The file as the user named it; `-` is standard input.
+    pub file: String,
+    /// The line on which the row starts, counted from 1 and including the header.
+    pub row: Option<u64>,
+    /// The column's name.
+    pub column: Option<String>,
+    /// What is wrong.
+    pub what: String,
+    /// What to do next.
+    pub next: String,
+}
+
+/// One point on which the two sides differ.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Difference {
+    /// What they differ in, as the user knows it.
+    pub what: &'static str,
+    /// Our value.
+    pub ours: String,
+    /// The peer's value.
+    pub theirs: String,
+}
+
+impl Error {
+    /// An input error about a whole file.
+    pub fn input(file: impl AsRef<Path>, what: impl Into<String>, next: impl Into<String>) -> Self {
+        Error::Input(InputError {
+            file: file.as_ref().display().to_string(),
+            row: None,
+            column: None,
+            what: what.into(),
+            next: next.into(),
+        })
+    }
+
+    /// The same error, placed at a row (its first line, from 1).
+    #[must_use]
+    pub fn at_row(mut self, row: u64) -> Self {
+        if let Error::Input(e) = &mut self {
+            e.row = Some(row);
+        }
+        self
+    }
+
+    /// The same error, placed at a column.
+    #[must_use]
+    pub fn at_column(mut self, column: impl Into<String>) -> Self {
+        if let Error::Input(e) = &mut self {
+            e.column = Some(column.into());
+        }
+        self
+    }
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Error::Input(e) => {
+                write!(f, "{}", e.file)?;
+                if let Some(row) = e.row {
+                    write!(f, ", line {row}")?;
+                }
+                if let Some(column) = &e.column {
+                    write!(f, ", column \"{column}\"")?;
+                }
+                write!(f, ": {}. {}", e.what, e.next)
+            }
+            Error::Usage(m) | Error::Output(m) => f.write_str(m),
+            Error::Disagreement(differences) => {
+                f.write_str("the two sides do not ask for the same thing:")?;
+                for d in differences {
+                    write!(f, "\n  {}: ours is {}, the peer's is {}", d.what, d.ours, d.theirs)?;
+                }
+                f.write_str("\nSettle with the other party which it should be; nothing of the data was sent.")
+            }
+            Error::Peer(m) => write!(f, "the peer: {m}"),
+            Error::Network(m) => write!(f, "network: {m}"),
+            Error::Cancelled => f.write_str("stopped on request; the peer was told"),
+            Error::Bug(m) => {
+                write!(f, "this is a defect in veilset, please report it (see SECURITY.md): {m}")
+            }
+        }
+    }
+}
+
+impl std::error::Error for Error {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_input_error_names_file_row_column_and_next_step() {
+        let e = Error::input("a.csv", "the key is empty", "Fill it in").at_row(7).at_column("mail");
+        assert_eq!(e.to_string(), "a.csv, line 7, column \"mail\": the key is empty. Fill it in");
+    }
+
+    #[test]
+    fn a_disagreement_shows_both_values() {
+        let e = Error::Disagreement(vec![Difference {
+            what: "operation",
+            ours: "union".into(),
+            theirs: "count".into(),
+        }]);
+        assert!(e.to_string().contains("operation: ours is union, the peer's is count"));
+    }
+}

@@ -1,0 +1,276 @@
+//! Items: the byte strings that are compared, and sets of them.
+//!
+//! An item is the injective encoding of a row's key columns: each column is preceded by its length, so
+//! `("a", "bc")` differs from `("ab", "c")`. The length is a LEB128 varint in its shortest form, which
+//! makes the encoding unique: [`encode_key`] and [`decode_key`] are inverse to each other.
+
+use rayon::prelude::*;
+
+/// The longest item, in bytes of its encoding: 64 KiB.
+pub const MAX_ITEM: usize = 1 << 16;
+
+/// A list of byte strings in one allocation: no allocation per item, 8 bytes beside its own bytes.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Items {
+    bytes: Vec<u8>,
+    ends: Vec<u64>,
+}
+
+impl Default for Items {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl Items {
+    /// An empty list.
+    pub fn new() -> Self {
+        Items { bytes: Vec::new(), ends: Vec::new() }
+    }
+
+    /// The number of items.
+    pub fn len(&self) -> usize {
+        self.ends.len()
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.ends.is_empty()
+    }
+
+    /// Appends an item.
+    pub fn push(&mut self, item: &[u8]) {
+        self.bytes.extend_from_slice(item);
+        self.ends.push(self.bytes.len() as u64);
+    }
+
+    /// Appends the item that `write` appends to the buffer it is given.
+    pub fn push_with(&mut self, write: impl FnOnce(&mut Vec<u8>)) {
+        write(&mut self.bytes);
+        self.ends.push(self.bytes.len() as u64);
+    }
+
+    /// Takes the last item away.
+    pub fn pop(&mut self) {
+        self.ends.pop();
+        self.bytes.truncate(self.ends.last().map_or(0, |&e| e as usize));
+    }
+
+    /// The item at position `i`, which must be below `len()`.
+    pub fn get(&self, i: usize) -> &[u8] {
+        let start = if i == 0 { 0 } else { self.ends[i - 1] as usize };
+        &self.bytes[start..self.ends[i] as usize]
+    }
+
+    /// The items in order.
+    pub fn iter(&self) -> impl ExactSizeIterator<Item = &[u8]> + Clone {
+        (0..self.len()).map(|i| self.get(i))
+    }
+
+    /// The length of the longest item, 0 if there is none.
+    pub fn longest(&self) -> usize {
+        self.iter().map(<[u8]>::len).max().unwrap_or(0)
+    }
+}
+
+impl<T: AsRef<[u8]>> FromIterator<T> for Items {
+    fn from_iter<I: IntoIterator<Item = T>>(iter: I) -> Self {
+        let mut items = Items::new();
+        iter.into_iter().for_each(|item| items.push(item.as_ref()));
+        items
+    }
+}
+
+/// A set: distinct items, in a fixed order. The only way to one is through [`ItemSet::keep_first`].
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct ItemSet(Items);
+
+/// What [`ItemSet::keep_first`] made of a list.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Distinct {
+    /// The distinct items, in order of first appearance.
+    pub set: ItemSet,
+    /// For each item of the set, its position in the list.
+    pub positions: Vec<u32>,
+    /// For each item of the list that was seen before: its position and that of its first appearance.
+    pub duplicates: Vec<(u32, u32)>,
+}
+
+impl ItemSet {
+    /// The distinct items of a list of fewer than 2^32.
+    pub fn keep_first(items: Items) -> Distinct {
+        // Sorting by a hash finds the equal ones without a table whose shape an attacker could choose.
+        let mut order: Vec<(u64, u32)> = (0..items.len() as u32)
+            .into_par_iter()
+            .map(|i| {
+                let hash = blake3::hash(items.get(i as usize));
+                let mut word = [0u8; 8];
+                word.copy_from_slice(&hash.as_bytes()[..8]);
+                (u64::from_le_bytes(word), i)
+            })
+            .collect();
+        order.par_sort_unstable();
+        let mut duplicates = Vec::new();
+        for run in order.chunk_by(|a, b| a.0 == b.0).filter(|run| run.len() > 1) {
+            // Positions ascend within a run, so the first of equal items comes first.
+            let mut firsts: Vec<u32> = Vec::new();
+            for &(_, i) in run {
+                match firsts.iter().find(|&&f| items.get(f as usize) == items.get(i as usize)) {
+                    Some(&first) => duplicates.push((i, first)),
+                    None => firsts.push(i),
+                }
+            }
+        }
+        drop(order);
+        if duplicates.is_empty() {
+            let positions = (0..items.len() as u32).collect();
+            return Distinct { set: ItemSet(items), positions, duplicates };
+        }
+        duplicates.sort_unstable();
+        let mut again = duplicates.iter().map(|d| d.0).peekable();
+        let mut set = Items::new();
+        let mut positions = Vec::with_capacity(items.len() - duplicates.len());
+        for (i, item) in items.iter().enumerate() {
+            if again.next_if_eq(&(i as u32)).is_none() {
+                set.push(item);
+                positions.push(i as u32);
+            }
+        }
+        Distinct { set: ItemSet(set), positions, duplicates }
+    }
+}
+
+impl<T: AsRef<[u8]>> FromIterator<T> for ItemSet {
+    /// Duplicates are dropped.
+    fn from_iter<I: IntoIterator<Item = T>>(iter: I) -> Self {
+        ItemSet::keep_first(iter.into_iter().collect()).set
+    }
+}
+
+impl std::ops::Deref for ItemSet {
+    type Target = Items;
+    fn deref(&self) -> &Items {
+        &self.0
+    }
+}
+
+/// Appends the encoding of a row's key columns to `out`.
+pub fn encode_key<'a>(columns: impl IntoIterator<Item = &'a [u8]>, out: &mut Vec<u8>) {
+    for column in columns {
+        let mut n = column.len();
+        while n >= 0x80 {
+            out.push(n as u8 | 0x80);
+            n >>= 7;
+        }
+        out.push(n as u8);
+        out.extend_from_slice(column);
+    }
+}
+
+/// The columns of an encoded key. `None` unless it is exactly the encoding of `columns` columns.
+pub fn decode_key(mut item: &[u8], columns: usize) -> Option<Vec<&[u8]>> {
+    let mut out = Vec::with_capacity(columns.min(item.len()));
+    for _ in 0..columns {
+        let (mut n, mut shift) = (0usize, 0);
+        loop {
+            let (&byte, rest) = item.split_first()?;
+            item = rest;
+            n |= usize::from(byte & 0x7f) << shift;
+            if byte & 0x80 == 0 {
+                // The shortest form ends in a byte that is not 0, unless it is the only one.
+                if byte == 0 && shift > 0 {
+                    return None;
+                }
+                break;
+            }
+            shift += 7;
+            if shift > 21 {
+                return None;
+            }
+        }
+        let (column, rest) = item.split_at_checked(n)?;
+        item = rest;
+        out.push(column);
+    }
+    item.is_empty().then_some(out)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::rng::Prng;
+
+    #[test]
+    fn keys_survive_encoding_and_different_keys_differ() {
+        let long = vec![7u8; 40_000];
+        let keys: Vec<Vec<&[u8]>> = vec![
+            vec![b"a", b"bc"],
+            vec![b"ab", b"c"],
+            vec![b"abc", b""],
+            vec![b"", b"abc"],
+            vec![b"\0", b"\xff"],
+            vec![&long, b"x"],
+            vec![&long[..127], &long[..128]],
+        ];
+        let encoded: Vec<Vec<u8>> = keys
+            .iter()
+            .map(|k| {
+                let mut out = Vec::new();
+                encode_key(k.iter().copied(), &mut out);
+                out
+            })
+            .collect();
+        for (key, item) in keys.iter().zip(&encoded) {
+            assert_eq!(decode_key(item, 2).as_ref(), Some(key));
+            assert_eq!(decode_key(item, 1), None);
+            assert_eq!(decode_key(item, 3), None);
+        }
+        assert_eq!(encoded.iter().collect::<ItemSet>().len(), keys.len());
+    }
+
+    #[test]
+    fn malformed_encodings_are_refused() {
+        // (bytes, why)
+        let cases: [(&[u8], &str); 6] = [
+            (b"", "nothing"),
+            (b"\x02a", "column cut off"),
+            (b"\x01ab", "leftover"),
+            (b"\x81\x00a", "length not in its shortest form"),
+            (b"\xff\xff\xff\xff\x01", "length too long"),
+            (b"\x80", "length cut off"),
+        ];
+        for (bytes, why) in cases {
+            assert_eq!(decode_key(bytes, 1), None, "{why}");
+        }
+    }
+
+    #[test]
+    fn keep_first_agrees_with_the_plain_computation() {
+        let mut rng = Prng::from_seed(&[1; 32]);
+        for n in [0usize, 1, 2, 3, 50, 1000] {
+            let list: Vec<Vec<u8>> =
+                (0..n).map(|_| vec![b'x'; rng.below(3) as usize + rng.below(n as u64) as usize]).collect();
+            let d = ItemSet::keep_first(list.iter().collect());
+            let (mut set, mut duplicates) = (Vec::<usize>::new(), Vec::new());
+            for i in 0..n {
+                match set.iter().find(|&&j| list[j] == list[i]) {
+                    Some(&j) => duplicates.push((i as u32, j as u32)),
+                    None => set.push(i),
+                }
+            }
+            assert_eq!(d.duplicates, duplicates);
+            assert_eq!(d.positions, set.iter().map(|&i| i as u32).collect::<Vec<_>>());
+            assert!(d.set.iter().eq(set.iter().map(|&i| list[i].as_slice())));
+        }
+    }
+
+    #[test]
+    fn pop_takes_the_last_item_away() {
+        let mut items: Items = ["ab", "", "c"].iter().collect();
+        items.pop();
+        items.pop();
+        assert_eq!(items, ["ab"].iter().collect());
+        items.pop();
+        assert!(items.is_empty() && items.longest() == 0);
+    }
+}

@@ -1,0 +1,130 @@
+//! The one generator of randomness: ChaCha20, seeded by the operating system.
+//!
+//! It is passed as an argument wherever randomness is needed. Work that runs in parallel forks it by
+//! index, not by thread, so that results do not depend on the number of threads.
+
+use crate::error::{Error, Result};
+use crate::secret::Secret;
+use chacha20::ChaCha20Rng;
+use chacha20::rand_core::{Rng, SeedableRng};
+use zeroize::Zeroizing;
+
+/// A cryptographic generator. Its state is zeroed on drop.
+pub struct Prng {
+    stream: ChaCha20Rng,
+    fork_key: Secret<[u8; 32]>,
+}
+
+impl Prng {
+    /// A generator seeded by the operating system; the only constructor for real runs.
+    pub fn from_os() -> Result<Self> {
+        let mut seed = Zeroizing::new([0u8; 32]);
+        getrandom::fill(seed.as_mut_slice())
+            .map_err(|e| Error::Bug(format!("the operating system gave no random bytes: {e}")))?;
+        Ok(Self::from_seed(&seed))
+    }
+
+    /// A generator with a fixed seed: for tests, and for the benchmark, which runs a party again on a
+    /// recording. Never for real data.
+    pub fn from_seed(seed: &[u8; 32]) -> Self {
+        let derive = |what: &str| blake3::derive_key(what, seed);
+        let stream = Zeroizing::new(derive("veilset 2026-11 Prng stream"));
+        Prng {
+            stream: ChaCha20Rng::from_seed(*stream),
+            fork_key: Secret::new(derive("veilset 2026-11 Prng fork")),
+        }
+    }
+
+    /// An independent generator for part `index` of a piece of work. Each index gives another
+    /// generator; the same index gives the same one again, so use it once.
+    pub fn fork(&self, index: u64) -> Prng {
+        let seed = Zeroizing::new(*blake3::keyed_hash(&self.fork_key, &index.to_le_bytes()).as_bytes());
+        Self::from_seed(&seed)
+    }
+
+    /// Fills `out` with random bytes.
+    pub fn fill(&mut self, out: &mut [u8]) {
+        self.stream.fill_bytes(out);
+    }
+
+    /// An array of random bytes.
+    pub fn bytes<const N: usize>(&mut self) -> [u8; N] {
+        let mut out = [0u8; N];
+        self.fill(&mut out);
+        out
+    }
+
+    /// A uniform number below `bound`, which is at least 1 (0 is treated as 1).
+    pub fn below(&mut self, bound: u64) -> u64 {
+        // Lemire's method: the high half of a 128-bit product, rejecting the short cycle.
+        let threshold = bound.wrapping_neg().checked_rem(bound).unwrap_or(0);
+        loop {
+            let product = u128::from(self.stream.next_u64()) * u128::from(bound);
+            if product as u64 >= threshold {
+                return (product >> 64) as u64;
+            }
+        }
+    }
+
+    /// A uniform permutation of `0..n` (Fisher-Yates). Its purpose is stated at every use.
+    pub fn permutation(&mut self, n: usize) -> Vec<u32> {
+        let mut p: Vec<u32> = (0..n as u32).collect();
+        for i in (1..n).rev() {
+            p.swap(i, self.below(i as u64 + 1) as usize);
+        }
+        p
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn forks_differ_and_are_repeatable() {
+        let rng = Prng::from_seed(&[1; 32]);
+        let a: [u8; 32] = rng.fork(0).bytes();
+        assert_eq!(a, rng.fork(0).bytes());
+        assert_ne!(a, rng.fork(1).bytes::<32>());
+        assert_ne!(a, Prng::from_seed(&[2; 32]).fork(0).bytes::<32>());
+    }
+
+    #[test]
+    fn two_generators_from_the_system_differ() {
+        assert_ne!(Prng::from_os().unwrap().bytes::<32>(), Prng::from_os().unwrap().bytes::<32>());
+    }
+
+    #[test]
+    fn a_permutation_holds_every_number_once() {
+        let mut rng = Prng::from_seed(&[3; 32]);
+        for n in [0, 1, 2, 3, 1000] {
+            let mut p = rng.permutation(n);
+            p.sort_unstable();
+            assert!(p.iter().enumerate().all(|(i, &v)| i == v as usize));
+            assert_eq!(p.len(), n);
+        }
+    }
+
+    #[test]
+    fn every_permutation_of_four_is_about_equally_likely() {
+        let mut rng = Prng::from_seed(&[4; 32]);
+        let mut seen = std::collections::HashMap::new();
+        for _ in 0..24_000 {
+            *seen.entry(rng.permutation(4)).or_insert(0u32) += 1;
+        }
+        assert_eq!(seen.len(), 24);
+        // 23 degrees of freedom: above 70 has probability 1e-6.
+        let chi2: f64 = seen.values().map(|&c| (f64::from(c) - 1000.0).powi(2) / 1000.0).sum();
+        assert!(chi2 < 70.0, "chi-squared {chi2}");
+    }
+
+    #[test]
+    fn below_is_in_range() {
+        let mut rng = Prng::from_seed(&[5; 32]);
+        for bound in [1, 2, 3, 7, 1 << 40, u64::MAX] {
+            for _ in 0..100 {
+                assert!(rng.below(bound) < bound);
+            }
+        }
+    }
+}
