@@ -1,0 +1,445 @@
+//! The channel between two parties: typed frames over a duplex connection.
+//!
+//! A protocol states its messages as constants ([`Message`]: tag, element type, a name that appears in
+//! errors) and receives them with a length it computes from public parameters. A frame is its tag
+//! (2 bytes), the length of its body (4 bytes), both little-endian, and the body. A frame that is
+//! not the expected one, by tag or by length, is an error before its body is read: nothing the peer
+//! says sizes an allocation or bounds a loop.
+//!
+//! Byte counts, progress and cancellation live here, so that protocols hold only arithmetic.
+
+mod emulate;
+mod pipe;
+mod record;
+mod stream;
+mod wire;
+
+pub use emulate::Network;
+pub use record::{Recording, replay};
+pub use stream::{ByteStream, Counted, TICK, Timeouts, WireCount, over};
+pub use wire::Wire;
+
+use crate::error::{Error, Result};
+use pipe::{End, Pipe, PipeSink, PipeSource};
+use std::marker::PhantomData;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Instant;
+
+/// A message of a protocol: its tag on the wire, the type of its elements, and what it is, in words.
+/// `Message<[u8]>` carries plain bytes.
+#[derive(Debug)]
+pub struct Message<T: ?Sized> {
+    tag: u16,
+    name: &'static str,
+    element: PhantomData<fn() -> Box<T>>,
+}
+
+impl<T: ?Sized> Clone for Message<T> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+impl<T: ?Sized> Copy for Message<T> {}
+
+impl<T: ?Sized> Message<T> {
+    /// A message with a tag that is unique within the program, from 1 to 65,279.
+    pub const fn new(tag: u16, name: &'static str) -> Self {
+        Message { tag, name, element: PhantomData }
+    }
+}
+
+/// Says that the sender is alive. Empty; may stand between any two frames; not counted.
+const HEARTBEAT: u16 = 0xff00;
+/// Says that the sender gives up. One byte: why.
+const ABORT: u16 = 0xff01;
+
+const HEADER: usize = 6;
+
+fn header(tag: u16, len: usize) -> Result<[u8; HEADER]> {
+    let len = u32::try_from(len).map_err(|_| Error::Bug(format!("a frame of {len} bytes")))?;
+    let ([a, b], [c, d, e, f]) = (tag.to_le_bytes(), len.to_le_bytes());
+    Ok([a, b, c, d, e, f])
+}
+
+/// Why a party gives up, as it tells its peer: the kind of reason, never its text.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Reason {
+    Cancelled = 1,
+    Input = 2,
+    Disagreement = 3,
+    Peer = 4,
+    Network = 5,
+    Output = 6,
+    Bug = 7,
+}
+
+impl Reason {
+    fn of(error: &Error) -> Reason {
+        match error {
+            Error::Cancelled => Reason::Cancelled,
+            Error::Input(_) | Error::Usage(_) => Reason::Input,
+            Error::Disagreement(_) => Reason::Disagreement,
+            Error::Peer(_) => Reason::Peer,
+            Error::Network(_) => Reason::Network,
+            Error::Output(_) => Reason::Output,
+            Error::Bug(_) => Reason::Bug,
+        }
+    }
+
+    /// What the peer's report of this reason means to us.
+    fn told(code: u8) -> Error {
+        let what = match code {
+            1 => "was stopped on request",
+            2 => "gave up because of its input or options",
+            3 => "gave up because the two sides do not ask for the same thing",
+            4 => "gave up because it found our messages wrong",
+            5 => "gave up because of the network",
+            6 => "gave up because it could not write its result",
+            7 => "gave up because of a defect in its program",
+            _ => "gave up without a known reason",
+        };
+        Error::Peer(format!("it {what}. Its own program's message says more; then run again"))
+    }
+}
+
+/// Where frames go: the sending side of a transport.
+pub trait Sink: Send {
+    /// Sends one whole frame; waits while the transport is full.
+    fn send(&mut self, frame: Vec<u8>) -> Result<()>;
+}
+
+/// Where bytes come from: the receiving side of a transport.
+pub trait Source: Send {
+    /// Fills `out`, waiting as long as it takes.
+    fn recv(&mut self, out: &mut [u8]) -> Result<()>;
+}
+
+/// Is told how far a run is. Its methods are called from several threads.
+pub trait Observer: Send + Sync {
+    /// A stage begins in which `elements` elements go over the channel, both ways together.
+    fn stage(&self, name: &'static str, elements: u64);
+    /// So many more elements went over the channel.
+    fn advance(&self, elements: u64);
+}
+
+/// Frames and bytes that went over one direction of a channel, headers included.
+#[derive(Debug, Default)]
+struct Count {
+    bytes: AtomicU64,
+}
+
+/// The sending half of a channel.
+pub struct Tx {
+    sink: Box<dyn Sink>,
+    count: Arc<Count>,
+    observer: Option<Arc<dyn Observer>>,
+}
+
+impl Tx {
+    /// Sends a frame of elements.
+    pub fn send<T: Wire>(&mut self, message: Message<T>, elements: &[T]) -> Result<()> {
+        let mut frame = Vec::with_capacity(HEADER + elements.len() * T::SIZE);
+        frame.extend_from_slice(&header(message.tag, elements.len() * T::SIZE)?);
+        elements.iter().for_each(|e| e.put(&mut frame));
+        self.send_frame(frame, elements.len())
+    }
+
+    /// Sends a frame of plain bytes.
+    pub fn send_bytes(&mut self, message: Message<[u8]>, bytes: &[u8]) -> Result<()> {
+        let mut frame = Vec::with_capacity(HEADER + bytes.len());
+        frame.extend_from_slice(&header(message.tag, bytes.len())?);
+        frame.extend_from_slice(bytes);
+        self.send_frame(frame, 0)
+    }
+
+    fn send_frame(&mut self, frame: Vec<u8>, elements: usize) -> Result<()> {
+        self.count.bytes.fetch_add(frame.len() as u64, Ordering::Relaxed);
+        self.sink.send(frame)?;
+        if let Some(observer) = &self.observer {
+            observer.advance(elements as u64);
+        }
+        Ok(())
+    }
+}
+
+/// The receiving half of a channel.
+pub struct Rx {
+    source: Box<dyn Source>,
+    recording: Option<Recording>,
+    count: Arc<Count>,
+    observer: Option<Arc<dyn Observer>>,
+}
+
+impl Rx {
+    /// Receives a frame of exactly `n` elements, where `n` follows from public parameters. A value
+    /// that is not a canonical encoding is an error.
+    pub fn recv<T: Wire>(&mut self, message: Message<T>, n: usize) -> Result<Vec<T>> {
+        let body = self.recv_frame(message.tag, message.name, n * T::SIZE, n * T::SIZE)?;
+        let mut elements = Vec::with_capacity(n);
+        for (i, bytes) in body.chunks_exact(T::SIZE).enumerate() {
+            elements.push(T::get(bytes).map_err(|what| {
+                Error::Peer(format!(
+                    "element {i} of its message \"{}\" is {what}. It runs another program or misbehaves",
+                    message.name
+                ))
+            })?);
+        }
+        if let Some(observer) = &self.observer {
+            observer.advance(n as u64);
+        }
+        Ok(elements)
+    }
+
+    /// Receives a frame of exactly `len` bytes.
+    pub fn recv_bytes(&mut self, message: Message<[u8]>, len: usize) -> Result<Vec<u8>> {
+        self.recv_frame(message.tag, message.name, len, len)
+    }
+
+    /// Receives a frame of at most `max` bytes, where `max` follows from public parameters.
+    pub fn recv_bounded(&mut self, message: Message<[u8]>, max: usize) -> Result<Vec<u8>> {
+        self.recv_frame(message.tag, message.name, 0, max)
+    }
+
+    /// Reads on to the end of the stream in search of an abort.
+    fn last_words(&mut self) -> Option<Error> {
+        let mut waste = [0u8; 4096];
+        loop {
+            let mut head = [0u8; HEADER];
+            self.source.recv(&mut head).ok()?;
+            let [a, b, c, d, e, f] = head;
+            let mut left = u32::from_le_bytes([c, d, e, f]) as usize;
+            if u16::from_le_bytes([a, b]) == ABORT && left == 1 {
+                self.source.recv(&mut waste[..1]).ok()?;
+                return Some(Reason::told(waste[0]));
+            }
+            while left > 0 {
+                let n = left.min(waste.len());
+                self.source.recv(&mut waste[..n]).ok()?;
+                left -= n;
+            }
+        }
+    }
+
+    fn recv_frame(&mut self, tag: u16, name: &str, min: usize, max: usize) -> Result<Vec<u8>> {
+        let mut head = [0u8; HEADER];
+        let (got, len) = loop {
+            self.source.recv(&mut head)?;
+            let [a, b, c, d, e, f] = head;
+            let (got, len) = (u16::from_le_bytes([a, b]), u32::from_le_bytes([c, d, e, f]) as usize);
+            if got == HEARTBEAT && len == 0 {
+                continue;
+            }
+            if got == ABORT && len == 1 {
+                let mut code = [0u8];
+                self.source.recv(&mut code)?;
+                return Err(Reason::told(code[0]));
+            }
+            break (got, len);
+        };
+        let expected = || match min == max {
+            true => format!("message {tag} \"{name}\" of {max} bytes was expected"),
+            false => format!("message {tag} \"{name}\" of {min} to {max} bytes was expected"),
+        };
+        if got != tag || len < min || len > max {
+            return Err(Error::Peer(format!(
+                "{}, message {got} of {len} bytes came. It runs another program or misbehaves",
+                expected()
+            )));
+        }
+        let mut body = vec![0u8; len];
+        self.source.recv(&mut body)?;
+        self.count.bytes.fetch_add((HEADER + len) as u64, Ordering::Relaxed);
+        if let Some(recording) = &mut self.recording {
+            recording.write(&head)?;
+            recording.write(&body)?;
+        }
+        Ok(body)
+    }
+}
+
+/// A connection to the peer.
+pub struct Channel {
+    /// The sending half.
+    pub tx: Tx,
+    /// The receiving half.
+    pub rx: Rx,
+    ends: Ends,
+    /// Threads that must finish sending before the program may end.
+    pumps: Vec<std::thread::JoinHandle<()>>,
+}
+
+/// The two pipes of a channel, to end them from outside.
+#[derive(Clone)]
+struct Ends {
+    incoming: Option<Arc<Pipe>>,
+    outgoing: Option<Arc<Pipe>>,
+}
+
+impl Ends {
+    fn stop(&self, why: &End, reason: Reason) {
+        if let Some(pipe) = &self.outgoing {
+            let frame = header(ABORT, 1).map(|h| [&h[..], &[reason as u8]].concat()).ok();
+            pipe.end_with(why.clone(), frame);
+        }
+        if let Some(pipe) = &self.incoming {
+            pipe.end(why.clone());
+        }
+    }
+}
+
+/// Stops a run from outside, for instance on Ctrl-C.
+#[derive(Clone)]
+pub struct Canceller(Ends);
+
+impl Canceller {
+    /// Tells the peer, and makes everything that waits on the channel return [`Error::Cancelled`].
+    pub fn cancel(&self) {
+        self.0.stop(&End::Cancelled, Reason::Cancelled);
+    }
+}
+
+impl Channel {
+    fn from_pipes(incoming: Arc<Pipe>, outgoing: Arc<Pipe>) -> Channel {
+        let mut channel = Channel::from_halves(
+            Box::new(PipeSink(outgoing.clone())),
+            Box::new(PipeSource::new(incoming.clone())),
+        );
+        channel.ends = Ends { incoming: Some(incoming), outgoing: Some(outgoing) };
+        channel
+    }
+
+    /// A channel over any transport: for tests that tamper with frames and for replays. It cannot be
+    /// cancelled.
+    pub fn from_halves(sink: Box<dyn Sink>, source: Box<dyn Source>) -> Channel {
+        Channel {
+            tx: Tx { sink, count: Arc::default(), observer: None },
+            rx: Rx { source, recording: None, count: Arc::default(), observer: None },
+            ends: Ends { incoming: None, outgoing: None },
+            pumps: Vec::new(),
+        }
+    }
+
+    /// Two connected channels in memory, each direction bounded to [1 MiB](pipe::CAPACITY), so that a
+    /// protocol that deadlocks over a network does so here.
+    pub fn pair() -> (Channel, Channel) {
+        let (a, b) = (Pipe::new(), Pipe::new());
+        (Channel::from_pipes(a.clone(), b.clone()), Channel::from_pipes(b, a))
+    }
+
+    /// The two halves of a transport, for a test to put its own between.
+    pub fn into_halves(self) -> (Box<dyn Sink>, Box<dyn Source>) {
+        (self.tx.sink, self.rx.source)
+    }
+
+    /// Reports progress to `observer` from now on.
+    pub fn observe(&mut self, observer: Arc<dyn Observer>) {
+        self.tx.observer = Some(observer.clone());
+        self.rx.observer = Some(observer);
+    }
+
+    /// Announces a stage in which `elements` elements go over the channel, both ways together.
+    pub fn stage(&self, name: &'static str, elements: usize) {
+        if let Some(observer) = &self.tx.observer {
+            observer.stage(name, elements as u64);
+        }
+    }
+
+    /// Writes every frame that is received from now on to `recording`.
+    pub fn record(&mut self, recording: Recording) {
+        self.rx.recording = Some(recording);
+    }
+
+    /// Bytes of all frames sent, headers included, without what the transport adds.
+    pub fn bytes_sent(&self) -> u64 {
+        self.tx.count.bytes.load(Ordering::Relaxed)
+    }
+
+    /// Bytes of all frames received, headers included, without what the transport adds.
+    pub fn bytes_received(&self) -> u64 {
+        self.rx.count.bytes.load(Ordering::Relaxed)
+    }
+
+    /// Turns "the connection broke" into what the peer said before it left, if it said something.
+    pub fn explain(&mut self, error: Error) -> Error {
+        match error {
+            Error::Network(_) => self.rx.last_words().unwrap_or(error),
+            _ => error,
+        }
+    }
+
+    /// A handle that stops the run from another thread.
+    pub fn canceller(&self) -> Canceller {
+        Canceller(self.ends.clone())
+    }
+
+    /// Tells the peer that we give up because of `error`; nothing can be sent afterwards.
+    pub fn abort(&self, error: &Error) {
+        self.ends.stop(&End::GaveUp, Reason::of(error));
+    }
+
+    /// Ends the channel in good order: waits (3 seconds at most) until everything sent has left
+    /// this program.
+    pub fn close(self) {
+        let Channel { tx, rx, pumps, .. } = self;
+        drop(tx);
+        let deadline = Instant::now() + stream::CLOSE_WITHIN;
+        while pumps.iter().any(|pump| !pump.is_finished()) && Instant::now() < deadline {
+            std::thread::sleep(std::time::Duration::from_millis(1));
+        }
+        drop(rx);
+    }
+
+    /// Runs `produce` and `consume` at the same time, where both directions flow at once. The first
+    /// to fail stops the other, and its error is the one returned.
+    pub fn duplex<A: Send, B>(
+        &mut self,
+        produce: impl FnOnce(&mut Tx) -> Result<A> + Send,
+        consume: impl FnOnce(&mut Rx) -> Result<B>,
+    ) -> Result<(A, B)> {
+        let (tx, rx, ends) = (&mut self.tx, &mut self.rx, &self.ends);
+        let first: Mutex<Option<Error>> = Mutex::new(None);
+        let note = |error: Error, stop: bool| {
+            let mut first = first.lock().unwrap_or_else(PoisonError::into_inner);
+            if stop {
+                ends.stop(&End::GaveUp, Reason::of(&error));
+            }
+            // What the peer said before it left is worth more than that it left.
+            if first
+                .as_ref()
+                .is_none_or(|f| matches!(f, Error::Network(_)) && matches!(error, Error::Peer(_)))
+            {
+                *first = Some(error);
+            }
+        };
+        let (a, b) = std::thread::scope(|scope| {
+            // If sending fails because the peer has left, the other half reads what it still said.
+            let producer = scope.spawn(|| {
+                let a = produce(tx);
+                a.map_err(|e| {
+                    let stop = !matches!(e, Error::Network(_));
+                    note(e, stop)
+                })
+                .ok()
+            });
+            let b = consume(rx).map_err(|e| note(e, true)).ok();
+            (producer.join(), b)
+        });
+        match (a, b) {
+            (Ok(Some(a)), Some(b)) => Ok((a, b)),
+            (Err(_), _) => Err(Error::Bug("a sending thread panicked".into())),
+            _ => Err(first
+                .into_inner()
+                .unwrap_or_else(PoisonError::into_inner)
+                .unwrap_or_else(|| Error::Bug("half of a duplex step failed silently".into()))),
+        }
+    }
+}
+
+/// Cuts `n` elements into frames of `frame` elements: the number of elements of each frame in turn.
+pub fn frames(n: usize, frame: usize) -> impl ExactSizeIterator<Item = usize> {
+    (0..n.div_ceil(frame)).map(move |i| frame.min(n - i * frame))
+}
+
+#[cfg(test)]
+mod tests;

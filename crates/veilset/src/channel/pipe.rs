@@ -1,0 +1,202 @@
+//! A bounded queue of byte chunks between two threads: every connection is made of these.
+
+use super::{Sink, Source};
+use crate::error::{Error, Result};
+use std::collections::VecDeque;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+/// Bytes a pipe holds before a writer waits: 1 MiB, or one frame if that is larger.
+pub(crate) const CAPACITY: usize = 1 << 20;
+
+/// Why a pipe ended before its time.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum End {
+    /// The other side closed the connection.
+    Closed,
+    /// Nothing came for this long.
+    Idle(Duration),
+    /// The connection broke; the operating system's or TLS's words.
+    Broken(String),
+    /// We stopped on request.
+    Cancelled,
+    /// We gave up after an error of our own, which is reported instead of this.
+    GaveUp,
+}
+
+impl End {
+    pub(crate) fn error(&self) -> Error {
+        match self {
+            End::Closed => Error::Network(
+                "the peer closed the connection before the run was complete. Ask the other party what its \
+                 program reported, then run again"
+                    .into(),
+            ),
+            End::Idle(time) => Error::Network(format!(
+                "nothing came from the peer for {} seconds (--idle-timeout). Ask the other party whether its \
+                 program still runs and check the network, then run again",
+                time.as_secs_f64()
+            )),
+            End::Broken(why) => {
+                Error::Network(format!("the connection broke ({why}). Check the network, then run again"))
+            }
+            End::Cancelled => Error::Cancelled,
+            End::GaveUp => Error::Network("the connection was given up".into()),
+        }
+    }
+}
+
+#[derive(Default)]
+struct State {
+    chunks: VecDeque<Vec<u8>>,
+    held: usize,
+    end: Option<End>,
+}
+
+/// The queue. Shared by `Arc` between the thread that pushes and the thread that pops.
+#[derive(Default)]
+pub(crate) struct Pipe {
+    state: Mutex<State>,
+    changed: Condvar,
+}
+
+/// What [`Pipe::pop`] found.
+pub(crate) enum Popped {
+    Chunk(Vec<u8>),
+    /// Nothing came in the time allowed.
+    Nothing,
+    /// Everything was taken and the pipe has ended.
+    End(End),
+}
+
+impl Pipe {
+    pub(crate) fn new() -> Arc<Self> {
+        Arc::default()
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        // A thread that panicked while holding the lock left whole chunks behind: the state is valid.
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Appends a chunk; waits while the pipe is full.
+    pub(crate) fn push(&self, chunk: Vec<u8>) -> Result<(), End> {
+        let mut state = self.lock();
+        loop {
+            if let Some(end) = &state.end {
+                return Err(end.clone());
+            }
+            if state.held == 0 || state.held + chunk.len() <= CAPACITY {
+                break;
+            }
+            state = self.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
+        }
+        state.held += chunk.len();
+        state.chunks.push_back(chunk);
+        self.changed.notify_all();
+        Ok(())
+    }
+
+    /// The next chunk, waiting at most until `deadline` (for ever without one).
+    pub(crate) fn pop(&self, deadline: Option<Instant>) -> Popped {
+        let mut state = self.lock();
+        loop {
+            if let Some(chunk) = state.chunks.pop_front() {
+                state.held -= chunk.len();
+                self.changed.notify_all();
+                return Popped::Chunk(chunk);
+            }
+            if let Some(end) = &state.end {
+                return Popped::End(end.clone());
+            }
+            match deadline {
+                None => state = self.changed.wait(state).unwrap_or_else(PoisonError::into_inner),
+                Some(deadline) => {
+                    let left = deadline.saturating_duration_since(Instant::now());
+                    if left.is_zero() {
+                        return Popped::Nothing;
+                    }
+                    let waited = self.changed.wait_timeout(state, left);
+                    state = waited.unwrap_or_else(PoisonError::into_inner).0;
+                }
+            }
+        }
+    }
+
+    /// Why the pipe has ended, if it has.
+    pub(crate) fn ended(&self) -> Option<End> {
+        self.lock().end.clone()
+    }
+
+    /// Ends the pipe: what it holds can still be taken, nothing more goes in. The first reason stays.
+    pub(crate) fn end(&self, why: End) {
+        self.end_with(why, None);
+    }
+
+    /// Ends the pipe after one last chunk, which goes in even if the pipe is full.
+    pub(crate) fn end_with(&self, why: End, last: Option<Vec<u8>>) {
+        let mut state = self.lock();
+        if state.end.is_none() {
+            if let Some(chunk) = last {
+                state.held += chunk.len();
+                state.chunks.push_back(chunk);
+            }
+            state.end = Some(why);
+        }
+        self.changed.notify_all();
+    }
+}
+
+/// The writing half of a pipe; dropping it closes the pipe.
+pub(crate) struct PipeSink(pub(crate) Arc<Pipe>);
+
+impl Sink for PipeSink {
+    fn send(&mut self, frame: Vec<u8>) -> Result<()> {
+        self.0.push(frame).map_err(|end| end.error())
+    }
+}
+
+impl Drop for PipeSink {
+    fn drop(&mut self) {
+        self.0.end(End::Closed);
+    }
+}
+
+/// The reading half of a pipe; dropping it closes the pipe.
+pub(crate) struct PipeSource {
+    pipe: Arc<Pipe>,
+    chunk: Vec<u8>,
+    at: usize,
+}
+
+impl PipeSource {
+    pub(crate) fn new(pipe: Arc<Pipe>) -> Self {
+        PipeSource { pipe, chunk: Vec::new(), at: 0 }
+    }
+}
+
+impl Source for PipeSource {
+    fn recv(&mut self, mut out: &mut [u8]) -> Result<()> {
+        while !out.is_empty() {
+            if self.at == self.chunk.len() {
+                match self.pipe.pop(None) {
+                    Popped::Chunk(chunk) => (self.chunk, self.at) = (chunk, 0),
+                    Popped::End(end) => return Err(end.error()),
+                    Popped::Nothing => continue,
+                }
+            }
+            let n = out.len().min(self.chunk.len() - self.at);
+            let (now, later) = out.split_at_mut(n);
+            now.copy_from_slice(&self.chunk[self.at..self.at + n]);
+            self.at += n;
+            out = later;
+        }
+        Ok(())
+    }
+}
+
+impl Drop for PipeSource {
+    fn drop(&mut self) {
+        self.pipe.end(End::Closed);
+    }
+}

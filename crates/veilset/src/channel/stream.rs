@@ -1,0 +1,193 @@
+//! Channels over sockets: one thread reads, one writes, heartbeats show that both are alive.
+//!
+//! The reading thread notices a dead peer: nothing, not even a heartbeat, for the idle time-out. A slow
+//! but living peer, or one that waits for us, is never cut off. A peer that is alive and only sends
+//! heartbeats can hold a run up for as long as it likes; progress shows it and the user ends it.
+
+use super::pipe::{End, Pipe, Popped};
+use super::{Channel, HEARTBEAT, header};
+use crate::error::{Error, Result};
+use std::io::{ErrorKind, Read, Write};
+use std::net::{Shutdown, TcpStream};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+/// How often a party that has nothing to send shows that it is alive.
+const HEARTBEAT_EVERY: Duration = Duration::from_millis(500);
+/// How often the reading thread looks up from the socket.
+pub const TICK: Duration = Duration::from_millis(100);
+/// How long [`Channel::close`] waits for the last frames to leave.
+pub(super) const CLOSE_WITHIN: Duration = Duration::from_secs(3);
+
+/// When to give up.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Timeouts {
+    /// How long to try to reach the peer, handshake included.
+    pub connect: Duration,
+    /// How long a peer may be silent; it is at least [`Timeouts::SHORTEST_IDLE`].
+    pub idle: Duration,
+}
+
+impl Timeouts {
+    /// The shortest idle time-out that two heartbeats fit in.
+    pub const SHORTEST_IDLE: Duration = Duration::from_secs(1);
+}
+
+impl Default for Timeouts {
+    /// One minute each.
+    fn default() -> Self {
+        Timeouts { connect: Duration::from_secs(60), idle: Duration::from_secs(60) }
+    }
+}
+
+/// Bytes on the wire, everything below the frames included (TLS records, heartbeats).
+#[derive(Debug, Clone, Default)]
+pub struct WireCount {
+    sent: Arc<AtomicU64>,
+    received: Arc<AtomicU64>,
+}
+
+impl WireCount {
+    /// Bytes sent so far.
+    pub fn sent(&self) -> u64 {
+        self.sent.load(Ordering::Relaxed)
+    }
+
+    /// Bytes received so far.
+    pub fn received(&self) -> u64 {
+        self.received.load(Ordering::Relaxed)
+    }
+}
+
+/// A stream that counts what goes through it.
+pub struct Counted<S>(pub S, pub WireCount);
+
+impl<S: Read> Read for Counted<S> {
+    fn read(&mut self, buf: &mut [u8]) -> std::io::Result<usize> {
+        let n = self.0.read(buf)?;
+        self.1.received.fetch_add(n as u64, Ordering::Relaxed);
+        Ok(n)
+    }
+}
+
+impl<S: Write> Write for Counted<S> {
+    fn write(&mut self, buf: &[u8]) -> std::io::Result<usize> {
+        let n = self.0.write(buf)?;
+        self.1.sent.fetch_add(n as u64, Ordering::Relaxed);
+        Ok(n)
+    }
+    fn flush(&mut self) -> std::io::Result<()> {
+        self.0.flush()
+    }
+}
+
+/// The two halves of a byte stream over `socket`. Reading must return at least every [`TICK`], with
+/// `WouldBlock` or `TimedOut` if nothing came.
+pub struct ByteStream {
+    /// Where bytes come from.
+    pub read: Box<dyn Read + Send>,
+    /// Where bytes go; flushed after each frame.
+    pub write: Box<dyn Write + Send>,
+    /// Says goodbye after the last frame, before the socket is closed.
+    pub finish: Box<dyn FnOnce() + Send>,
+    /// The socket underneath, to shut it down.
+    pub socket: TcpStream,
+}
+
+impl ByteStream {
+    /// A connection without encryption or authentication, for tests and `--insecure-plaintext`.
+    pub fn plain(socket: TcpStream, count: &WireCount) -> Result<ByteStream> {
+        let clone =
+            || socket.try_clone().map_err(|e| Error::Network(format!("cannot share the socket: {e}")));
+        let (read, write) = (Counted(clone()?, count.clone()), Counted(clone()?, count.clone()));
+        Ok(ByteStream { read: Box::new(read), write: Box::new(write), finish: Box::new(|| ()), socket })
+    }
+}
+
+/// A channel over a byte stream.
+pub fn over(stream: ByteStream, timeouts: Timeouts) -> Result<Channel> {
+    let ByteStream { mut read, mut write, finish, socket } = stream;
+    let setup = || {
+        socket.set_nodelay(true)?;
+        socket.set_read_timeout(Some(TICK))?;
+        Ok((socket.try_clone()?, socket.try_clone()?))
+    };
+    let (read_socket, write_socket) =
+        setup().map_err(|e: std::io::Error| Error::Network(format!("cannot set the socket up: {e}")))?;
+    let (incoming, outgoing) = (Pipe::new(), Pipe::new());
+    let mut channel = Channel::from_pipes(incoming.clone(), outgoing.clone());
+    let idle = timeouts.idle.max(Timeouts::SHORTEST_IDLE);
+
+    let writer_outgoing = outgoing.clone();
+    channel.pumps.push(std::thread::spawn(move || {
+        let end = write_frames(write.as_mut(), &writer_outgoing);
+        if let Some(why) = end {
+            writer_outgoing.end(why);
+        } else {
+            finish();
+        }
+        let _ = write_socket.shutdown(Shutdown::Write);
+    }));
+    std::thread::spawn(move || {
+        let why = read_chunks(read.as_mut(), &incoming, idle);
+        if let End::Idle(_) = why {
+            // The peer is dead: let a blocked write fail.
+            outgoing.end(why.clone());
+            let _ = read_socket.shutdown(Shutdown::Both);
+        }
+        incoming.end(why);
+    });
+    Ok(channel)
+}
+
+/// Writes frames, and heartbeats where there is nothing to write. Returns why it failed, if it did.
+fn write_frames(write: &mut dyn Write, outgoing: &Pipe) -> Option<End> {
+    loop {
+        let frame = match outgoing.pop(Some(Instant::now() + HEARTBEAT_EVERY)) {
+            Popped::Chunk(frame) => frame,
+            Popped::Nothing => header(HEARTBEAT, 0).map(|h| h.to_vec()).unwrap_or_default(),
+            Popped::End(_) => return None,
+        };
+        if let Err(e) = write.write_all(&frame).and_then(|()| write.flush()) {
+            return Some(broken(&e));
+        }
+    }
+}
+
+fn read_chunks(read: &mut dyn Read, incoming: &Pipe, idle: Duration) -> End {
+    let mut buffer = vec![0u8; 1 << 16];
+    let mut alive = Instant::now();
+    loop {
+        match read.read(&mut buffer) {
+            Ok(0) => return End::Closed,
+            Ok(n) => {
+                if let Err(end) = incoming.push(buffer[..n].to_vec()) {
+                    return end;
+                }
+                // Waiting for our own side to take the chunk is not the peer's silence.
+                alive = Instant::now();
+            }
+            Err(e) if matches!(e.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut) => {
+                if alive.elapsed() > idle {
+                    return End::Idle(idle);
+                }
+                if let Some(end) = incoming.ended() {
+                    return end;
+                }
+            }
+            Err(e) if e.kind() == ErrorKind::Interrupted => {}
+            Err(e) => return broken(&e),
+        }
+    }
+}
+
+fn broken(e: &std::io::Error) -> End {
+    match e.kind() {
+        ErrorKind::UnexpectedEof
+        | ErrorKind::ConnectionReset
+        | ErrorKind::ConnectionAborted
+        | ErrorKind::BrokenPipe => End::Closed,
+        _ => End::Broken(e.to_string()),
+    }
+}

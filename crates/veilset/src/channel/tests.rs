@@ -1,0 +1,234 @@
+use super::*;
+use std::io::Write as _;
+use std::net::{TcpListener, TcpStream};
+use std::time::Duration;
+
+const NUMBERS: Message<u64> = Message::new(1, "numbers");
+const BYTES: Message<[u8]> = Message::new(2, "bytes");
+
+fn tcp_pair(timeouts: Timeouts) -> (Channel, Channel, TcpStream) {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let a = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+    let b = listener.accept().unwrap().0;
+    let raw = a.try_clone().unwrap();
+    let channel = |s| over(ByteStream::plain(s, &WireCount::default()).unwrap(), timeouts).unwrap();
+    (channel(a), channel(b), raw)
+}
+
+fn exchange(mut a: Channel, mut b: Channel) {
+    let n = 300_000; // more than two pipes hold, so that a missing duplex would deadlock
+    let run = |ch: &mut Channel, own: u64| {
+        let ((), got) = ch
+            .duplex(
+                |tx| frames(n, 1000).try_for_each(|k| tx.send(NUMBERS, &vec![own; k])),
+                |rx| {
+                    let mut all = Vec::new();
+                    for k in frames(n, 1000) {
+                        all.extend(rx.recv(NUMBERS, k)?);
+                    }
+                    Ok(all)
+                },
+            )
+            .unwrap();
+        assert!(got.len() == n && got.iter().all(|&v| v == 3 - own));
+        assert_eq!(ch.bytes_sent(), 300 * 8006);
+        assert_eq!(ch.bytes_received(), 300 * 8006);
+    };
+    std::thread::scope(|s| {
+        s.spawn(|| run(&mut a, 1));
+        run(&mut b, 2);
+    });
+    a.close();
+    b.close();
+}
+
+#[test]
+fn both_directions_at_once_in_memory_and_over_a_socket() {
+    let (a, b) = Channel::pair();
+    exchange(a, b);
+    let (a, b, _) = tcp_pair(Timeouts::default());
+    exchange(a, b);
+    let (a, b) = Channel::pair();
+    let fast = Network { bandwidth: 1e10, round_trip: Duration::from_millis(2) };
+    exchange(a.emulate(fast), b.emulate(fast));
+}
+
+#[test]
+fn a_wrong_frame_names_what_was_expected_and_what_came() {
+    // (sent tag, sent length, words of the error)
+    let cases = [
+        (2u16, 16usize, "message 2 of 16 bytes came"),
+        (1, 8, "message 1 of 8 bytes came"),
+        (1, 24, "message 1 of 24 bytes came"),
+        (1, 0, "message 1 of 0 bytes came"),
+    ];
+    for (tag, len, words) in cases {
+        let (mut a, mut b) = Channel::pair();
+        a.tx.send_bytes(Message::new(tag, "forged"), &vec![0; len]).unwrap();
+        let e = b.rx.recv(NUMBERS, 2).unwrap_err();
+        assert!(matches!(e, Error::Peer(_)), "{e:?}");
+        assert!(e.to_string().contains(words), "{e}");
+        assert!(e.to_string().contains("message 1 \"numbers\" of 16 bytes was expected"), "{e}");
+    }
+}
+
+#[test]
+fn a_bounded_frame_may_be_shorter_but_not_longer() {
+    for (len, ok) in [(0, true), (5, true), (6, false)] {
+        let (mut a, mut b) = Channel::pair();
+        a.tx.send_bytes(BYTES, &vec![1; len]).unwrap();
+        assert_eq!(b.rx.recv_bounded(BYTES, 5).is_ok(), ok);
+    }
+}
+
+#[test]
+fn a_length_of_four_gigabytes_allocates_nothing() {
+    let (a, mut b) = Channel::pair();
+    let (mut sink, _source) = a.into_halves();
+    sink.send(header(1, u32::MAX as usize).unwrap().to_vec()).unwrap();
+    assert!(matches!(b.rx.recv(NUMBERS, 1), Err(Error::Peer(_))));
+}
+
+#[test]
+fn a_peer_that_leaves_is_noticed_and_one_that_gives_up_is_quoted() {
+    let (a, mut b) = Channel::pair();
+    drop(a);
+    assert!(matches!(b.rx.recv(NUMBERS, 1), Err(Error::Network(_))));
+
+    let (a, mut b, _) = tcp_pair(Timeouts::default());
+    a.abort(&Error::Output("disk full".into()));
+    a.close();
+    let e = b.rx.recv(NUMBERS, 1).unwrap_err();
+    assert!(e.to_string().contains("could not write its result"), "{e}");
+    assert!(!e.to_string().contains("disk full"));
+}
+
+#[test]
+fn what_the_peer_said_before_it_left_is_found_behind_unread_frames() {
+    let (mut a, mut b) = Channel::pair();
+    a.tx.send(NUMBERS, &[1, 2]).unwrap();
+    a.abort(&Error::Cancelled);
+    a.close();
+    let error = b.tx.send(NUMBERS, &[1]).unwrap_err();
+    assert!(matches!(error, Error::Network(_)), "{error:?}");
+    assert!(b.explain(error).to_string().contains("stopped on request"));
+}
+
+#[test]
+fn a_silent_peer_is_given_up_but_a_living_one_is_not() {
+    let timeouts = Timeouts { idle: Duration::from_secs(1), ..Timeouts::default() };
+    // Alive: it sends nothing for longer than the time-out, but its heartbeats come.
+    let (mut a, mut b, _) = tcp_pair(timeouts);
+    let waiting = std::thread::spawn(move || b.rx.recv(NUMBERS, 1));
+    std::thread::sleep(Duration::from_millis(2500));
+    a.tx.send(NUMBERS, &[5]).unwrap();
+    assert_eq!(waiting.join().unwrap().unwrap(), [5]);
+    // Silent: a socket that is open and says nothing, half a header at most.
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let mut mute = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+    mute.write_all(&[1, 0, 8]).unwrap();
+    let socket = listener.accept().unwrap().0;
+    let mut c = over(ByteStream::plain(socket, &WireCount::default()).unwrap(), timeouts).unwrap();
+    let e = c.rx.recv(NUMBERS, 1).unwrap_err();
+    assert!(e.to_string().contains("--idle-timeout"), "{e}");
+    // Writing to it ends as well, although it never reads.
+    let e = loop {
+        if let Err(e) = c.tx.send(NUMBERS, &[0; 10_000]) {
+            break e;
+        }
+    };
+    assert!(matches!(e, Error::Network(_)));
+}
+
+#[test]
+fn cancelling_wakes_both_halves_and_tells_the_peer() {
+    let (mut a, mut b) = Channel::pair();
+    let canceller = a.canceller();
+    std::thread::spawn(move || {
+        std::thread::sleep(Duration::from_millis(50));
+        canceller.cancel();
+    });
+    let e = a
+        .duplex(
+            |tx| loop {
+                tx.send(NUMBERS, &[0; 10_000])?;
+            },
+            |rx| rx.recv(NUMBERS, 1),
+        )
+        .map(|(r, _): (std::convert::Infallible, _)| r)
+        .unwrap_err();
+    assert_eq!(e, Error::Cancelled);
+    let e = loop {
+        if let Err(e) = b.rx.recv(NUMBERS, 10_000) {
+            break e;
+        }
+    };
+    assert!(e.to_string().contains("stopped on request"), "{e}");
+}
+
+#[test]
+fn the_first_error_of_a_duplex_step_wins_and_stops_the_other_half() {
+    let (mut a, _b) = Channel::pair();
+    let e = a.duplex(|_| Err::<(), _>(Error::Bug("mine".into())), |rx| rx.recv(NUMBERS, 1)).unwrap_err();
+    assert_eq!(e, Error::Bug("mine".into()));
+    let (mut a, _b) = Channel::pair();
+    let e = a
+        .duplex(
+            |tx| loop {
+                tx.send(NUMBERS, &[0; 10_000])?;
+            },
+            |_| Err::<(), _>(Error::Bug("mine".into())),
+        )
+        .map(|(r, ()): (std::convert::Infallible, _)| r)
+        .unwrap_err();
+    assert_eq!(e, Error::Bug("mine".into()));
+}
+
+#[test]
+fn a_recording_replays_what_was_received() {
+    let file = std::env::temp_dir().join(format!("veilset-recording-{}", std::process::id()));
+    let (mut a, mut b) = Channel::pair();
+    b.record(Recording::to_file(&file).unwrap());
+    a.tx.send(NUMBERS, &[1, 2, 3]).unwrap();
+    a.tx.send_bytes(BYTES, b"xyz").unwrap();
+    let seen = (b.rx.recv(NUMBERS, 3).unwrap(), b.rx.recv_bytes(BYTES, 3).unwrap());
+    drop(b);
+    let mut alone = replay(&file).unwrap();
+    alone.tx.send(NUMBERS, &[9]).unwrap();
+    assert_eq!((alone.rx.recv(NUMBERS, 3).unwrap(), alone.rx.recv_bytes(BYTES, 3).unwrap()), seen);
+    assert!(alone.rx.recv(NUMBERS, 1).is_err());
+    std::fs::remove_file(file).unwrap();
+}
+
+#[test]
+fn an_emulated_network_is_as_slow_as_it_says() {
+    let (a, b) = Channel::pair();
+    let slow = Network { bandwidth: 8e6, round_trip: Duration::from_millis(100) };
+    let (mut a, mut b) = (a.emulate(slow), b.emulate(slow));
+    let start = Instant::now();
+    a.tx.send(NUMBERS, &[0; 25_000]).unwrap(); // 200 kB at 1 MB/s
+    b.rx.recv(NUMBERS, 25_000).unwrap();
+    // Sleeping is never too short, so this bound holds on a busy machine too.
+    assert!(start.elapsed() >= Duration::from_millis(249));
+    b.tx.send(NUMBERS, &[0]).unwrap();
+    a.rx.recv(NUMBERS, 1).unwrap();
+    assert!(start.elapsed() >= Duration::from_millis(299));
+}
+
+#[test]
+fn networks_are_parsed() {
+    assert_eq!("lan".parse(), Ok(Network::LAN));
+    assert_eq!("wan".parse(), Ok(Network::WAN));
+    let n: Network = "400Mbps,40ms".parse().unwrap();
+    assert!((n.bandwidth - 4e8).abs() < 1.0 && n.round_trip == Duration::from_millis(40));
+    for bad in ["", "fast", "400,40", "0Mbps,1ms", "-1Mbps,1ms", "1Mbps", "NaNMbps,1ms", "1Mbps,infs"] {
+        assert!(bad.parse::<Network>().is_err(), "{bad}");
+    }
+}
+
+#[test]
+fn frames_cover_everything() {
+    for (n, expected) in [(0, vec![]), (1, vec![1]), (3, vec![3]), (4, vec![3, 1]), (6, vec![3, 3])] {
+        assert_eq!(frames(n, 3).collect::<Vec<_>>(), expected);
+    }
+}
