@@ -1,0 +1,42 @@
+//! Times every kernel on every path that this processor has:
+//! `cargo run --release -p veilset-kernels --example speed`.
+
+use std::hint::black_box;
+use std::time::Instant;
+
+use veilset_kernels::{Backend, curve25519};
+
+/// Least nanoseconds of one call, of at least five calls and 0.2 seconds.
+fn time(mut f: impl FnMut()) -> f64 {
+    let start = Instant::now();
+    let (mut best, mut calls) = (f64::INFINITY, 0);
+    while calls < 5 || start.elapsed().as_secs_f64() < 0.2 {
+        let t = Instant::now();
+        f();
+        best = best.min(t.elapsed().as_secs_f64() * 1e9);
+        calls += 1;
+    }
+    best
+}
+
+/// The paths of a kernel that can run here.
+fn paths(list: &[Backend]) -> impl Iterator<Item = Backend> + '_ {
+    list.iter().copied().filter(|b| b.is_available())
+}
+
+fn main() {
+    for b in paths(curve25519::BACKENDS) {
+        for n in [4, 64, 1024] {
+            let r: Vec<[u8; 32]> = (0..n).map(|i| [i as u8; 32]).collect();
+            let mut p = r.clone();
+            let ns = time(|| {
+                curve25519::elligator2_with(b, black_box(&r), &mut p);
+            });
+            println!("elligator2 {b:?} batch {n:4}: {:8.0} ns/point", ns / n as f64);
+            let ns = time(|| {
+                curve25519::ladder_with(b, black_box(&[0x5a; 32]), &mut p);
+            });
+            println!("ladder     {b:?} batch {n:4}: {:8.0} ns/point", ns / n as f64);
+        }
+    }
+}
