@@ -4,7 +4,7 @@
 use std::hint::black_box;
 use std::time::Instant;
 
-use veilset_kernels::{Backend, curve25519};
+use veilset_kernels::{Backend, aes, curve25519};
 
 /// Least nanoseconds of one call, of at least five calls and 0.2 seconds.
 fn time(mut f: impl FnMut()) -> f64 {
@@ -37,6 +37,26 @@ fn main() {
                 curve25519::ladder_with(b, black_box(&[0x5a; 32]), &mut p);
             });
             println!("ladder     {b:?} batch {n:4}: {:8.0} ns/point", ns / n as f64);
+        }
+    }
+
+    for b in paths(aes::BACKENDS) {
+        let cipher = aes::Aes128::new(&[7; 16]);
+        for n in [16, 1024] {
+            let mut x = vec![[1; 16]; n];
+            let per_block = |ns: f64| ns / n as f64;
+            let ns = time(|| {
+                cipher.encrypt_with(b, black_box(&mut x));
+            });
+            println!("aes        {b:?} batch {n:4}: {:8.3} ns/block", per_block(ns));
+            let ns = time(|| {
+                cipher.ctr_with(b, 0, black_box(x.as_flattened_mut()));
+            });
+            println!("aes ctr    {b:?} batch {n:4}: {:8.3} ns/block", per_block(ns));
+            let ns = time(|| {
+                cipher.tcr_hash_with(b, 0, black_box(&mut x));
+            });
+            println!("aes tcr    {b:?} batch {n:4}: {:8.3} ns/block", per_block(ns));
         }
     }
 }

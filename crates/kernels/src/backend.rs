@@ -12,6 +12,8 @@ pub enum Backend {
     Portable,
     /// The portable code compiled with the multiply instructions of BMI2.
     Bmi2,
+    /// AES rounds on four blocks at a time: VAES with AVX-512.
+    Vaes512,
 }
 
 impl Backend {
@@ -22,6 +24,11 @@ impl Backend {
             match self {
                 Backend::Portable => true,
                 Backend::Bmi2 => is_x86_feature_detected!("bmi2"),
+                Backend::Vaes512 => {
+                    is_x86_feature_detected!("aes")
+                        && is_x86_feature_detected!("vaes")
+                        && is_x86_feature_detected!("avx512f")
+                }
             }
         }
         #[cfg(not(target_arch = "x86_64"))]

@@ -3,6 +3,7 @@
 //! The public interface is:
 //!
 //! * [`curve25519`]: x-only Elligator2 and the Montgomery ladder, in batches.
+//! * [`aes`]: AES-128 under one key: blocks, counter mode, and a tweakable correlation-robust hash.
 //! * [`Backend`]: which code path runs, and how a test forces one.
 //!
 //! Every function works on slices on the calling thread; callers split their batches over threads.
@@ -24,6 +25,7 @@
 
 #![deny(unsafe_op_in_unsafe_fn)]
 
+pub mod aes;
 mod backend;
 pub mod curve25519;
 
