@@ -4,7 +4,7 @@
 use std::hint::black_box;
 use std::time::Instant;
 
-use veilset_kernels::{Backend, aes, curve25519};
+use veilset_kernels::{Backend, aes, curve25519, transpose};
 
 /// Least nanoseconds of one call, of at least five calls and 0.2 seconds.
 fn time(mut f: impl FnMut()) -> f64 {
@@ -57,6 +57,19 @@ fn main() {
                 cipher.tcr_hash_with(b, 0, black_box(&mut x));
             });
             println!("aes tcr    {b:?} batch {n:4}: {:8.3} ns/block", per_block(ns));
+        }
+    }
+
+    for b in paths(transpose::BACKENDS) {
+        // A stride that is a power of two puts all columns of a square into one cache set; 64 more do not.
+        for (rows, gap) in [(8192, 0), (8192, 64), (1 << 18, 0), (1 << 18, 64)] {
+            let stride = rows / 8 + gap;
+            let columns = vec![0x35; 128 * stride];
+            let mut out = vec![[0; 16]; rows];
+            let ns = time(|| {
+                transpose::transpose_128_with(b, black_box(&columns), stride, &mut out);
+            });
+            println!("transpose  {b:?} {rows:6} rows, gap {gap:2}: {:6.2} GB/s", 16.0 * rows as f64 / ns);
         }
     }
 }

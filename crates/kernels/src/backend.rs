@@ -14,6 +14,8 @@ pub enum Backend {
     Bmi2,
     /// AES rounds on four blocks at a time: VAES with AVX-512.
     Vaes512,
+    /// 256-bit integer vectors.
+    Avx2,
 }
 
 impl Backend {
@@ -24,6 +26,7 @@ impl Backend {
             match self {
                 Backend::Portable => true,
                 Backend::Bmi2 => is_x86_feature_detected!("bmi2"),
+                Backend::Avx2 => is_x86_feature_detected!("avx2"),
                 Backend::Vaes512 => {
                     is_x86_feature_detected!("aes")
                         && is_x86_feature_detected!("vaes")

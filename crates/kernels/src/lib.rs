@@ -4,6 +4,7 @@
 //!
 //! * [`curve25519`]: x-only Elligator2 and the Montgomery ladder, in batches.
 //! * [`aes`]: AES-128 under one key: blocks, counter mode, and a tweakable correlation-robust hash.
+//! * [`transpose`]: transposition of a 128-column bit matrix, for oblivious-transfer extension.
 //! * [`Backend`]: which code path runs, and how a test forces one.
 //!
 //! Every function works on slices on the calling thread; callers split their batches over threads.
@@ -28,5 +29,6 @@
 pub mod aes;
 mod backend;
 pub mod curve25519;
+pub mod transpose;
 
 pub use backend::Backend;
