@@ -1,7 +1,7 @@
 //! AES-128 under one expanded key: blocks, counter mode, and a tweakable correlation-robust hash.
 //!
 //! Blocks are 16 bytes; counters and tweaks are little-endian 128-bit numbers that wrap around.
-//! Constant-time in keys, data, counters and tweaks on every path.
+//! Constant-time in all of them on every path.
 
 mod portable;
 #[cfg(target_arch = "x86_64")]

@@ -1,7 +1,4 @@
 //! The specification of the kernel, and its path on every processor.
-//!
-//! The functions are `#[inline(always)]` so that `x86.rs` can compile the same code for a newer
-//! instruction set.
 
 use zeroize::Zeroize;
 
@@ -15,7 +12,6 @@ pub(super) const CHUNK: usize = 128;
 /// The A of the curve v^2 = u^3 + A u^2 + u.
 const A: u32 = 486_662;
 
-#[inline(always)]
 pub(super) fn elligator2(r: &[[u8; 32]], out: &mut [[u8; 32]]) {
     for (r, out) in r.chunks(CHUNK).zip(out.chunks_mut(CHUNK)) {
         let mut d = [Fe::ONE; CHUNK];
@@ -34,7 +30,6 @@ pub(super) fn elligator2(r: &[[u8; 32]], out: &mut [[u8; 32]]) {
 }
 
 /// The abscissa for 1 / (1 + 2 r^2).
-#[inline(always)]
 fn from_inverse(d: Fe) -> Fe {
     // 1. u = -A / (1 + 2 r^2).
     let a = Fe([u64::from(A), 0, 0, 0, 0]);
@@ -49,7 +44,6 @@ fn from_inverse(d: Fe) -> Fe {
     u.select(other, mask(odd ^ 1))
 }
 
-#[inline(always)]
 pub(super) fn ladder(scalar: &[u8; 32], points: &mut [[u8; 32]]) {
     let mut k = clamp(*scalar);
     for points in points.chunks_mut(CHUNK) {
@@ -73,7 +67,6 @@ pub(super) fn ladder(scalar: &[u8; 32], points: &mut [[u8; 32]]) {
 }
 
 /// The abscissa of k times the point with abscissa `u`, as x / z (RFC 7748, section 5).
-#[inline(always)]
 fn multiply(k: &[u8; 32], u: Fe) -> (Fe, Fe) {
     let (mut x2, mut z2) = (Fe::ONE, Fe::ZERO);
     let (mut x3, mut z3) = (u, Fe::ONE);
@@ -110,7 +103,6 @@ fn multiply(k: &[u8; 32], u: Fe) -> (Fe, Fe) {
 
 /// Replaces every element by its inverse with one inversion (Montgomery's trick). None may be 0; at most
 /// [`CHUNK`] of them.
-#[inline(always)]
 fn invert_all(elements: &mut [Fe]) {
     let mut before = [Fe::ONE; CHUNK];
     let mut product = Fe::ONE;

@@ -407,14 +407,6 @@ fn every_length_agrees_with_single_items() {
     }
 }
 
-#[test]
-fn a_path_that_is_not_there_is_reported() {
-    let mut point = [[9; 32]];
-    for b in BACKENDS.iter().filter(|b| !b.is_available()) {
-        assert_eq!(ladder_with(*b, &[1; 32], &mut point), Backend::Portable);
-    }
-}
-
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
     #[test]
