@@ -1,1 +1,34 @@
-//! Batch kernels of veilset.
+//! Batch kernels of veilset: the inner loops that decide how long a run takes.
+//!
+//! The public interface is:
+//!
+//! * [`curve25519`]: x-only Elligator2 and the Montgomery ladder, in batches.
+//! * [`aes`]: AES-128 under one key: blocks, counter mode, and a tweakable correlation-robust hash.
+//! * [`transpose`]: transposition of a 128-column bit matrix, for oblivious-transfer extension.
+//! * [`Backend`]: which code path runs, and how a test forces one.
+//!
+//! Every function works on slices on the calling thread; callers split their batches over threads.
+//! Each kernel has a `portable` module, which is its specification, and paths for x86-64 that are
+//! tested against it. This is the only crate of the workspace with `unsafe` code.
+//!
+//! # Constant time
+//!
+//! No branch and no memory address depends on a scalar, a point, a field element, an AES key or the
+//! data under it; only lengths show. Multiplication of 64-bit words is taken to be constant-time,
+//! which holds for the processors in use. That the compiler keeps it so is checked by reading the
+//! code that it makes, not proved.
+//!
+//! # What is not protected
+//!
+//! * Copies that the compiler leaves in registers and in stack slots. Scalars and key schedules held
+//!   by these functions are wiped, points and intermediate field elements are not.
+//! * Power, radiation and fault attacks, and processors that speculate past a wiped value.
+
+#![deny(unsafe_op_in_unsafe_fn)]
+
+pub mod aes;
+mod backend;
+pub mod curve25519;
+pub mod transpose;
+
+pub use backend::Backend;

@@ -1,0 +1,75 @@
+//! Times every kernel on every path that this processor has:
+//! `cargo run --release -p veilset-kernels --example speed`.
+
+use std::hint::black_box;
+use std::time::Instant;
+
+use veilset_kernels::{Backend, aes, curve25519, transpose};
+
+/// Least nanoseconds of one call, of at least five calls and 0.2 seconds.
+fn time(mut f: impl FnMut()) -> f64 {
+    let start = Instant::now();
+    let (mut best, mut calls) = (f64::INFINITY, 0);
+    while calls < 5 || start.elapsed().as_secs_f64() < 0.2 {
+        let t = Instant::now();
+        f();
+        best = best.min(t.elapsed().as_secs_f64() * 1e9);
+        calls += 1;
+    }
+    best
+}
+
+/// The paths of a kernel that can run here.
+fn paths(list: &[Backend]) -> impl Iterator<Item = Backend> + '_ {
+    list.iter().copied().filter(|b| b.is_available())
+}
+
+fn main() {
+    for b in paths(curve25519::BACKENDS) {
+        for n in [4, 64, 1024] {
+            let r: Vec<[u8; 32]> = (0..n).map(|i| [i as u8; 32]).collect();
+            let mut p = r.clone();
+            let ns = time(|| {
+                curve25519::elligator2_with(b, black_box(&r), &mut p);
+            });
+            println!("elligator2 {b:?} batch {n:4}: {:8.0} ns/point", ns / n as f64);
+            let ns = time(|| {
+                curve25519::ladder_with(b, black_box(&[0x5a; 32]), &mut p);
+            });
+            println!("ladder     {b:?} batch {n:4}: {:8.0} ns/point", ns / n as f64);
+        }
+    }
+
+    for b in paths(aes::BACKENDS) {
+        let cipher = aes::Aes128::new(&[7; 16]);
+        for n in [16, 1024] {
+            let mut x = vec![[1; 16]; n];
+            let per_block = |ns: f64| ns / n as f64;
+            let ns = time(|| {
+                cipher.encrypt_with(b, black_box(&mut x));
+            });
+            println!("aes        {b:?} batch {n:4}: {:8.3} ns/block", per_block(ns));
+            let ns = time(|| {
+                cipher.ctr_with(b, 0, black_box(x.as_flattened_mut()));
+            });
+            println!("aes ctr    {b:?} batch {n:4}: {:8.3} ns/block", per_block(ns));
+            let ns = time(|| {
+                cipher.tcr_hash_with(b, 0, black_box(&mut x));
+            });
+            println!("aes tcr    {b:?} batch {n:4}: {:8.3} ns/block", per_block(ns));
+        }
+    }
+
+    for b in paths(transpose::BACKENDS) {
+        // A stride that is a power of two puts all columns of a square into one cache set; 64 more do not.
+        for (rows, gap) in [(8192, 0), (8192, 64), (1 << 18, 0), (1 << 18, 64)] {
+            let stride = rows / 8 + gap;
+            let columns = vec![0x35; 128 * stride];
+            let mut out = vec![[0; 16]; rows];
+            let ns = time(|| {
+                transpose::transpose_128_with(b, black_box(&columns), stride, &mut out);
+            });
+            println!("transpose  {b:?} {rows:6} rows, gap {gap:2}: {:6.2} GB/s", 16.0 * rows as f64 / ns);
+        }
+    }
+}

@@ -1,0 +1,107 @@
+//! AES-128 under one expanded key: blocks, counter mode, and a tweakable correlation-robust hash.
+//!
+//! Blocks are 16 bytes; counters and tweaks are little-endian 128-bit numbers that wrap around.
+//! Constant-time in all of them on every path.
+
+mod portable;
+#[cfg(target_arch = "x86_64")]
+mod x86;
+
+#[cfg(test)]
+mod tests;
+
+use std::fmt;
+
+use crate::Backend;
+
+/// The paths of this kernel, best first.
+pub const BACKENDS: &[Backend] = &[Backend::Vaes512, Backend::Portable];
+
+/// AES-128 with its key schedule, which is wiped when dropped.
+pub struct Aes128 {
+    portable: portable::Cipher,
+    /// Present where the processor can run the path.
+    #[cfg(target_arch = "x86_64")]
+    vaes512: Option<x86::RoundKeys>,
+}
+
+impl fmt::Debug for Aes128 {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Aes128").finish_non_exhaustive()
+    }
+}
+
+impl Aes128 {
+    /// Expands a key.
+    pub fn new(key: &[u8; 16]) -> Self {
+        Aes128 {
+            portable: portable::Cipher::new(key),
+            #[cfg(target_arch = "x86_64")]
+            // SAFETY: is_available has said that the processor has all that `expand` uses.
+            vaes512: Backend::Vaes512.is_available().then(|| unsafe { x86::expand(key) }),
+        }
+    }
+
+    /// Replaces each block by its encryption.
+    pub fn encrypt(&self, blocks: &mut [[u8; 16]]) {
+        self.encrypt_with(Backend::best(BACKENDS), blocks);
+    }
+
+    /// Counter mode: the encryptions of `first`, `first + 1`, … one after the other, the last cut to fit.
+    pub fn ctr(&self, first: u128, out: &mut [u8]) {
+        self.ctr_with(Backend::best(BACKENDS), first, out);
+    }
+
+    /// The tweakable correlation-robust hash TMMO of Guo, Katz, Wang and Yu (S&P 2020, section 7.4): with
+    /// pi this cipher and t = `first_tweak` + i, block i becomes pi(pi(x) ^ t) ^ pi(x).
+    ///
+    /// The key may be public, the tweaks of one key must not repeat for related inputs, and pi is modelled
+    /// as a random permutation. It is not a substitute for a hash function under a key that the peer chose.
+    pub fn tcr_hash(&self, first_tweak: u128, x: &mut [[u8; 16]]) {
+        self.tcr_hash_with(Backend::best(BACKENDS), first_tweak, x);
+    }
+
+    /// [`Aes128::encrypt`] on the path asked for; returns the path that ran.
+    pub fn encrypt_with(&self, backend: Backend, blocks: &mut [[u8; 16]]) -> Backend {
+        #[cfg(target_arch = "x86_64")]
+        if let (Backend::Vaes512, Some(keys)) = (backend, &self.vaes512) {
+            let (groups, rest) = blocks.as_chunks_mut();
+            // SAFETY: the keys exist only where is_available has said that the processor has VAES.
+            unsafe { x86::encrypt(keys, groups) };
+            self.portable.encrypt(rest);
+            return Backend::Vaes512;
+        }
+        self.portable.encrypt(blocks);
+        Backend::Portable
+    }
+
+    /// [`Aes128::ctr`] on the path asked for; returns the path that ran.
+    pub fn ctr_with(&self, backend: Backend, first: u128, out: &mut [u8]) -> Backend {
+        #[cfg(target_arch = "x86_64")]
+        if let (Backend::Vaes512, Some(keys)) = (backend, &self.vaes512) {
+            let whole = out.len() / (16 * x86::GROUP) * (16 * x86::GROUP);
+            let (whole, rest) = out.split_at_mut(whole);
+            let groups = whole.as_chunks_mut().0.as_chunks_mut().0;
+            // SAFETY: the keys exist only where is_available has said that the processor has VAES.
+            let next = unsafe { x86::ctr(keys, first, groups) };
+            self.portable.ctr(next, rest);
+            return Backend::Vaes512;
+        }
+        self.portable.ctr(first, out);
+        Backend::Portable
+    }
+
+    /// [`Aes128::tcr_hash`] on the path asked for; returns the path that ran.
+    pub fn tcr_hash_with(&self, backend: Backend, first_tweak: u128, x: &mut [[u8; 16]]) -> Backend {
+        #[cfg(target_arch = "x86_64")]
+        if let (Backend::Vaes512, Some(keys)) = (backend, &self.vaes512) {
+            let (groups, rest) = x.as_chunks_mut();
+            // SAFETY: the keys exist only where is_available has said that the processor has VAES.
+            let next = unsafe { x86::tcr_hash(keys, first_tweak, groups) };
+            self.portable.tcr_hash(next, rest);
+            return Backend::Vaes512;
+        }
+        self.portable.tcr_hash(first_tweak, x);
+        Backend::Portable
+    }
+}

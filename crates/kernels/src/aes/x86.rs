@@ -1,0 +1,180 @@
+//! Four blocks to a register with VAES and AVX-512, the rounds of a hash fused.
+//!
+//! The functions take whole groups of [`GROUP`] blocks; the caller sends what is left to the portable
+//! path. Eight registers are in flight, to cover the latency of the round instruction.
+
+use std::arch::x86_64::*;
+
+use zeroize::Zeroize;
+
+/// Registers in flight.
+const WIDTH: usize = 8;
+/// Blocks of one group.
+pub(super) const GROUP: usize = 4 * WIDTH;
+
+/// Round keys of AES-128; wiped when dropped.
+pub(super) struct RoundKeys([[u8; 16]; 11]);
+
+impl Drop for RoundKeys {
+    fn drop(&mut self) {
+        self.0.zeroize();
+    }
+}
+
+/// The key schedule of FIPS 197, section 5.2.
+#[target_feature(enable = "aes")]
+pub(super) fn expand(key: &[u8; 16]) -> RoundKeys {
+    let mut keys = RoundKeys([[0; 16]; 11]);
+    keys.0[0] = *key;
+    let mut last = load128(key);
+    macro_rules! round {
+        ($i:literal, $rcon:literal) => {
+            // The last word of the key, rotated, substituted and with the round constant, in all words.
+            let word = _mm_shuffle_epi32::<0xff>(_mm_aeskeygenassist_si128::<$rcon>(last));
+            // Each word becomes the exclusive-or of itself and all words before it.
+            last = _mm_xor_si128(last, _mm_slli_si128::<4>(last));
+            last = _mm_xor_si128(last, _mm_slli_si128::<8>(last));
+            last = _mm_xor_si128(last, word);
+            store128(&mut keys.0[$i], last);
+        };
+    }
+    round!(1, 0x01);
+    round!(2, 0x02);
+    round!(3, 0x04);
+    round!(4, 0x08);
+    round!(5, 0x10);
+    round!(6, 0x20);
+    round!(7, 0x40);
+    round!(8, 0x80);
+    round!(9, 0x1b);
+    round!(10, 0x36);
+    keys
+}
+
+#[target_feature(enable = "avx512f,vaes")]
+pub(super) fn encrypt(keys: &RoundKeys, groups: &mut [[[u8; 16]; GROUP]]) {
+    let keys = spread(keys);
+    for group in groups {
+        let mut b = load(group);
+        rounds(&keys, &mut b);
+        store(group, &b);
+    }
+}
+
+/// Encrypts the counters from `first` on; returns the next one.
+#[target_feature(enable = "avx512f,vaes")]
+pub(super) fn ctr(keys: &RoundKeys, first: u128, groups: &mut [[[u8; 16]; GROUP]]) -> u128 {
+    let keys = spread(keys);
+    let mut counter = first;
+    for group in groups {
+        let mut b = counters(counter);
+        rounds(&keys, &mut b);
+        store(group, &b);
+        counter = counter.wrapping_add(GROUP as u128);
+    }
+    counter
+}
+
+/// Hashes with the tweaks from `first_tweak` on; returns the next one.
+#[target_feature(enable = "avx512f,vaes")]
+pub(super) fn tcr_hash(keys: &RoundKeys, first_tweak: u128, groups: &mut [[[u8; 16]; GROUP]]) -> u128 {
+    let keys = spread(keys);
+    let mut tweak = first_tweak;
+    for group in groups {
+        let mut outer = load(group);
+        rounds(&keys, &mut outer);
+        let mut inner = counters(tweak);
+        for (inner, outer) in inner.iter_mut().zip(&outer) {
+            *inner = _mm512_xor_si512(*inner, *outer);
+        }
+        rounds(&keys, &mut inner);
+        for (outer, inner) in outer.iter_mut().zip(&inner) {
+            *outer = _mm512_xor_si512(*outer, *inner);
+        }
+        store(group, &outer);
+        tweak = tweak.wrapping_add(GROUP as u128);
+    }
+    tweak
+}
+
+/// AES-128 on all registers.
+#[inline]
+#[target_feature(enable = "avx512f,vaes")]
+fn rounds(keys: &[__m512i; 11], b: &mut [__m512i; WIDTH]) {
+    for b in b.iter_mut() {
+        *b = _mm512_xor_si512(*b, keys[0]);
+    }
+    for key in &keys[1..10] {
+        for b in b.iter_mut() {
+            *b = _mm512_aesenc_epi128(*b, *key);
+        }
+    }
+    for b in b.iter_mut() {
+        *b = _mm512_aesenclast_epi128(*b, keys[10]);
+    }
+}
+
+/// The blocks `first`, `first + 1`, …, as little-endian numbers.
+#[inline]
+#[target_feature(enable = "avx512f")]
+fn counters(first: u128) -> [__m512i; WIDTH] {
+    #[allow(clippy::cast_possible_truncation)] // Meant: the two words of the number.
+    let (low, high) = (first as i64, (first >> 64) as i64);
+    let base = _mm512_broadcast_i32x4(_mm_set_epi64x(high, low));
+    let four = _mm512_set_epi64(0, 4, 0, 4, 0, 4, 0, 4);
+    let mut offset = _mm512_set_epi64(0, 3, 0, 2, 0, 1, 0, 0);
+    let mut out = [base; WIDTH];
+    for out in &mut out {
+        let sum = _mm512_add_epi64(base, offset);
+        // A low word that wrapped around has become smaller; the high word, one lane up, gets the carry.
+        let carry = _mm512_cmplt_epu64_mask(sum, base) << 1;
+        *out = _mm512_mask_add_epi64(sum, carry, sum, _mm512_set1_epi64(1));
+        offset = _mm512_add_epi64(offset, four);
+    }
+    out
+}
+
+/// Every round key four times in a register.
+#[inline]
+#[target_feature(enable = "avx512f")]
+fn spread(keys: &RoundKeys) -> [__m512i; 11] {
+    let mut out = [_mm512_setzero_si512(); 11];
+    for (out, key) in out.iter_mut().zip(&keys.0) {
+        *out = _mm512_broadcast_i32x4(load128(key));
+    }
+    out
+}
+
+#[inline]
+#[target_feature(enable = "avx512f")]
+fn load(group: &[[u8; 16]; GROUP]) -> [__m512i; WIDTH] {
+    let mut out = [_mm512_setzero_si512(); WIDTH];
+    for (out, blocks) in out.iter_mut().zip(group.as_chunks::<4>().0) {
+        // SAFETY: four blocks are the 64 bytes that are read; the load asks for no alignment.
+        *out = unsafe { _mm512_loadu_si512(blocks.as_ptr().cast()) };
+    }
+    out
+}
+
+#[inline]
+#[target_feature(enable = "avx512f")]
+fn store(group: &mut [[u8; 16]; GROUP], b: &[__m512i; WIDTH]) {
+    for (blocks, b) in group.as_chunks_mut::<4>().0.iter_mut().zip(b) {
+        // SAFETY: four blocks are the 64 bytes that are written; the store asks for no alignment.
+        unsafe { _mm512_storeu_si512(blocks.as_mut_ptr().cast(), *b) };
+    }
+}
+
+#[inline]
+#[target_feature(enable = "sse2")]
+fn load128(block: &[u8; 16]) -> __m128i {
+    // SAFETY: 16 bytes are read from an array of 16; the load asks for no alignment.
+    unsafe { _mm_loadu_si128(block.as_ptr().cast()) }
+}
+
+#[inline]
+#[target_feature(enable = "sse2")]
+fn store128(block: &mut [u8; 16], value: __m128i) {
+    // SAFETY: 16 bytes are written to an array of 16; the store asks for no alignment.
+    unsafe { _mm_storeu_si128(block.as_mut_ptr().cast(), value) }
+}

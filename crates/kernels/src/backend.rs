@@ -1,0 +1,78 @@
+//! The one place that looks at the processor.
+
+/// A code path of a kernel.
+///
+/// Each kernel lists the paths it has in its `BACKENDS`, best first. The `…_with` functions take a
+/// path and return the one that ran: the path asked for where the kernel has it and the processor
+/// can run it, [`Backend::Portable`] otherwise. All paths of a kernel give the same output.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Backend {
+    /// Plain Rust: the specification, and the path on every other processor.
+    Portable,
+    /// AES rounds on four blocks at a time: VAES with AVX-512.
+    Vaes512,
+    /// 256-bit integer vectors.
+    Avx2,
+}
+
+impl Backend {
+    /// Whether this processor can run the path.
+    pub fn is_available(self) -> bool {
+        #[cfg(target_arch = "x86_64")]
+        {
+            match self {
+                Backend::Portable => true,
+                Backend::Avx2 => is_x86_feature_detected!("avx2"),
+                Backend::Vaes512 => {
+                    is_x86_feature_detected!("aes")
+                        && is_x86_feature_detected!("vaes")
+                        && is_x86_feature_detected!("avx512f")
+                }
+            }
+        }
+        #[cfg(not(target_arch = "x86_64"))]
+        {
+            matches!(self, Backend::Portable)
+        }
+    }
+
+    /// The first path of `list` that this processor can run.
+    pub(crate) fn best(list: &[Backend]) -> Backend {
+        list.iter().copied().find(|b| b.is_available()).unwrap_or(Backend::Portable)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{aes, curve25519, transpose};
+
+    #[test]
+    fn every_kernel_ends_with_the_portable_path() {
+        for list in [aes::BACKENDS, curve25519::BACKENDS, transpose::BACKENDS] {
+            assert_eq!(list.last(), Some(&Backend::Portable));
+            assert!(Backend::best(list).is_available());
+        }
+        assert_eq!(Backend::best(&[]), Backend::Portable);
+    }
+
+    /// A path that a kernel lacks, or that the processor cannot run, is reported as the portable one.
+    #[test]
+    fn a_path_that_is_not_there_is_reported() {
+        let cipher = aes::Aes128::new(&[1; 16]);
+        for b in [Backend::Avx2, Backend::Vaes512, Backend::Portable] {
+            let ran = |list: &[Backend]| {
+                if list.contains(&b) && b.is_available() { b } else { Backend::Portable }
+            };
+            let mut block = [[2; 16]; 1];
+            assert_eq!(cipher.encrypt_with(b, &mut block), ran(aes::BACKENDS));
+            assert_eq!(cipher.tcr_hash_with(b, 0, &mut block), ran(aes::BACKENDS));
+            assert_eq!(cipher.ctr_with(b, 0, &mut block[0]), ran(aes::BACKENDS));
+            let mut points = [[9; 32]];
+            assert_eq!(curve25519::ladder_with(b, &[1; 32], &mut points), ran(curve25519::BACKENDS));
+            assert_eq!(curve25519::elligator2_with(b, &[[1; 32]], &mut points), ran(curve25519::BACKENDS));
+            assert_eq!(transpose::transpose_128_with(b, &[], 0, &mut []), ran(transpose::BACKENDS));
+        }
+    }
+}

@@ -1,0 +1,265 @@
+//! Arithmetic modulo p = 2^255 - 19.
+//!
+//! An element is five limbs of radix 2^51. Limbs are allowed to grow between multiplications, so that
+//! additions and subtractions need no carries. The bounds, kept by every caller in this kernel:
+//!
+//! * *reduced*: every limb below 2^52. Products, squares, [`Fe::mul_small`] and decoded bytes are reduced.
+//! * *loose*: every limb below 2^54. A sum of two reduced elements and a difference of two elements
+//!   below 2^53 are loose. All multiplications take loose operands.
+//!
+//! Why loose is enough: a column of a product is at most 1 + 4*19 = 77 terms below 2^108, in all below
+//! 2^114.3 (u128), and its carry is below 2^63.3 (u64); 19 times a loose limb is below 2^58.3 (u64).
+
+/// A field element; see the module for the bounds on its limbs.
+#[derive(Clone, Copy)]
+pub(super) struct Fe(pub(super) [u64; 5]);
+
+const LOW: u64 = (1 << 51) - 1;
+
+/// 4p, limb by limb: added before a subtraction so that no limb goes below zero.
+const FOUR_P: [u64; 5] = [
+    4 * ((1 << 51) - 19),
+    4 * ((1 << 51) - 1),
+    4 * ((1 << 51) - 1),
+    4 * ((1 << 51) - 1),
+    4 * ((1 << 51) - 1),
+];
+
+/// Product of two words.
+#[inline(always)]
+fn m(a: u64, b: u64) -> u128 {
+    u128::from(a) * u128::from(b)
+}
+
+impl Fe {
+    pub(super) const ZERO: Fe = Fe([0; 5]);
+    pub(super) const ONE: Fe = Fe([1, 0, 0, 0, 0]);
+
+    /// All 256 bits of a little-endian number, modulo p. Reduced.
+    #[inline(always)]
+    pub(super) fn from_bytes(bytes: &[u8; 32]) -> Fe {
+        let [w0, w1, w2, w3] = words(bytes);
+        // Bit 255 is worth 2^255 = 19 (mod p).
+        Fe([
+            (w0 & LOW) + 19 * (w3 >> 63),
+            (w0 >> 51 | w1 << 13) & LOW,
+            (w1 >> 38 | w2 << 26) & LOW,
+            (w2 >> 25 | w3 << 39) & LOW,
+            (w3 >> 12) & LOW,
+        ])
+    }
+
+    /// The canonical encoding of a loose element: below p, little-endian.
+    #[inline(always)]
+    pub(super) fn to_bytes(self) -> [u8; 32] {
+        // After one pass of carries the value is below 2^255 + 2^10, so that at most one p is too much.
+        let mut l = self.carry().0;
+        // q = 1 if the value is at least p, that is if value + 19 reaches 2^255.
+        let mut q = (l[0] + 19) >> 51;
+        for limb in &l[1..] {
+            q = (limb + q) >> 51;
+        }
+        // value - q p = value + 19 q - q 2^255: add, carry, and drop bit 255.
+        l[0] += 19 * q;
+        for i in 0..4 {
+            l[i + 1] += l[i] >> 51;
+            l[i] &= LOW;
+        }
+        l[4] &= LOW;
+        let w =
+            [l[0] | l[1] << 51, l[1] >> 13 | l[2] << 38, l[2] >> 26 | l[3] << 25, l[3] >> 39 | l[4] << 12];
+        let mut out = [0; 32];
+        for (bytes, word) in out.as_chunks_mut::<8>().0.iter_mut().zip(w) {
+            *bytes = word.to_le_bytes();
+        }
+        out
+    }
+
+    /// The same value with limbs 1 to 4 below 2^51 and limb 0 below 2^51 + 2^10, for limbs below 2^54.
+    #[inline(always)]
+    fn carry(self) -> Fe {
+        let mut l = self.0;
+        for i in 0..4 {
+            l[i + 1] += l[i] >> 51;
+            l[i] &= LOW;
+        }
+        l[0] += 19 * (l[4] >> 51);
+        l[4] &= LOW;
+        Fe(l)
+    }
+
+    /// Sum; loose for reduced operands.
+    #[inline(always)]
+    pub(super) fn add(self, b: Fe) -> Fe {
+        let (a, b) = (self.0, b.0);
+        Fe([a[0] + b[0], a[1] + b[1], a[2] + b[2], a[3] + b[3], a[4] + b[4]])
+    }
+
+    /// Difference; loose for operands below 2^53 - 2^7 in each limb.
+    #[inline(always)]
+    pub(super) fn sub(self, b: Fe) -> Fe {
+        let (a, b) = (self.0, b.0);
+        Fe([
+            a[0] + FOUR_P[0] - b[0],
+            a[1] + FOUR_P[1] - b[1],
+            a[2] + FOUR_P[2] - b[2],
+            a[3] + FOUR_P[3] - b[3],
+            a[4] + FOUR_P[4] - b[4],
+        ])
+    }
+
+    /// Product of loose elements; reduced.
+    #[inline(always)]
+    pub(super) fn mul(self, b: Fe) -> Fe {
+        let (a, b) = (self.0, b.0);
+        // 2^255 = 19: limb products of weight 5 and more come back 19-fold.
+        let (b1, b2, b3, b4) = (19 * b[1], 19 * b[2], 19 * b[3], 19 * b[4]);
+        fold([
+            m(a[0], b[0]) + m(a[4], b1) + m(a[3], b2) + m(a[2], b3) + m(a[1], b4),
+            m(a[1], b[0]) + m(a[0], b[1]) + m(a[4], b2) + m(a[3], b3) + m(a[2], b4),
+            m(a[2], b[0]) + m(a[1], b[1]) + m(a[0], b[2]) + m(a[4], b3) + m(a[3], b4),
+            m(a[3], b[0]) + m(a[2], b[1]) + m(a[1], b[2]) + m(a[0], b[3]) + m(a[4], b4),
+            m(a[4], b[0]) + m(a[3], b[1]) + m(a[2], b[2]) + m(a[1], b[3]) + m(a[0], b[4]),
+        ])
+    }
+
+    /// Square of a loose element; reduced. Fifteen products where a multiplication has twenty-five.
+    #[inline(always)]
+    pub(super) fn square(self) -> Fe {
+        let a = self.0;
+        let (d0, d1, d2) = (2 * a[0], 2 * a[1], 2 * a[2]);
+        let (a3, a4) = (19 * a[3], 19 * a[4]);
+        fold([
+            m(a[0], a[0]) + m(d1, a4) + m(d2, a3),
+            m(d0, a[1]) + m(d2, a4) + m(a[3], a3),
+            m(d0, a[2]) + m(a[1], a[1]) + m(2 * a[3], a4),
+            m(d0, a[3]) + m(d1, a[2]) + m(a[4], a4),
+            m(d0, a[4]) + m(d1, a[3]) + m(a[2], a[2]),
+        ])
+    }
+
+    /// Product of a loose element and a constant below 2^20; reduced.
+    #[inline(always)]
+    pub(super) fn mul_small(self, k: u32) -> Fe {
+        let k = u64::from(k);
+        let a = self.0;
+        fold([m(a[0], k), m(a[1], k), m(a[2], k), m(a[3], k), m(a[4], k)])
+    }
+
+    /// self^(2^n).
+    #[inline(always)]
+    fn square_n(mut self, n: u32) -> Fe {
+        for _ in 0..n {
+            self = self.square();
+        }
+        self
+    }
+
+    /// self^(2^250 - 1) and self^11: what inversion and the quadratic character have in common.
+    #[inline(always)]
+    fn pow_2_250_1(self) -> (Fe, Fe) {
+        let x2 = self.square();
+        let x9 = x2.square_n(2).mul(self);
+        let x11 = x9.mul(x2);
+        // e(n) = self^(2^n - 1), and e(m + n) = e(m)^(2^n) e(n).
+        let e5 = x11.square().mul(x9);
+        let e10 = e5.square_n(5).mul(e5);
+        let e20 = e10.square_n(10).mul(e10);
+        let e40 = e20.square_n(20).mul(e20);
+        let e50 = e40.square_n(10).mul(e10);
+        let e100 = e50.square_n(50).mul(e50);
+        let e200 = e100.square_n(100).mul(e100);
+        (e200.square_n(50).mul(e50), x11)
+    }
+
+    /// self^(p-2): the inverse, and 0 for 0.
+    #[inline(always)]
+    pub(super) fn invert(self) -> Fe {
+        // p - 2 = 2^255 - 21 = 2^5 (2^250 - 1) + 11.
+        let (e250, x11) = self.pow_2_250_1();
+        e250.square_n(5).mul(x11)
+    }
+
+    /// self^((p-1)/2): 1 for a square, -1 for a non-square, 0 for 0.
+    #[inline(always)]
+    pub(super) fn character(self) -> Fe {
+        // (p - 1) / 2 = 2^254 - 10 = 2^4 (2^250 - 1) + 6.
+        let (e250, _) = self.pow_2_250_1();
+        let x6 = self.square().mul(self).square();
+        e250.square_n(4).mul(x6)
+    }
+
+    /// All ones if the element is 0 modulo p, else all zeros.
+    #[inline(always)]
+    pub(super) fn zero_mask(self) -> u64 {
+        let any = words(&self.to_bytes()).into_iter().fold(0, |acc, w| acc | w);
+        // The top bit of any | -any is set exactly when any is not 0.
+        mask(((any | any.wrapping_neg()) >> 63) ^ 1)
+    }
+
+    /// `b` where the mask is all ones, `self` where it is all zeros.
+    #[inline(always)]
+    pub(super) fn select(self, b: Fe, mask: u64) -> Fe {
+        let mut l = self.0;
+        for (x, y) in l.iter_mut().zip(b.0) {
+            *x ^= (*x ^ y) & mask;
+        }
+        Fe(l)
+    }
+
+    /// Exchanges the two elements where the mask is all ones.
+    #[inline(always)]
+    pub(super) fn swap(&mut self, b: &mut Fe, mask: u64) {
+        for (x, y) in self.0.iter_mut().zip(&mut b.0) {
+            let t = (*x ^ *y) & mask;
+            *x ^= t;
+            *y ^= t;
+        }
+    }
+}
+
+/// All ones for 1 and all zeros for 0, hidden from the optimiser so that it makes no branch of it.
+#[inline(always)]
+pub(super) fn mask(bit: u64) -> u64 {
+    core::hint::black_box(bit).wrapping_neg()
+}
+
+/// A little-endian number as four words.
+#[inline(always)]
+pub(super) fn words(bytes: &[u8; 32]) -> [u64; 4] {
+    let mut w = [0; 4];
+    for (word, b) in w.iter_mut().zip(bytes.as_chunks::<8>().0) {
+        *word = u64::from_le_bytes(*b);
+    }
+    w
+}
+
+/// Carries the columns of a product; the result is reduced.
+///
+/// Two rounds in which all limbs move at once, instead of one that ripples through them: no 128-bit
+/// additions, and the chain of dependent operations is short.
+#[inline(always)]
+#[allow(clippy::cast_possible_truncation)] // Meant: a column is taken apart into its two words.
+fn fold(c: [u128; 5]) -> Fe {
+    let lo = c.map(|c| c as u64);
+    let hi = c.map(|c| (c >> 64) as u64);
+    // Round 1. A column is its low 51 bits, plus 2^51 times lo >> 51, plus 2^51 times hi << 13. Column 4
+    // has no 19-fold terms, so that its carry is below 2^59.4 and 19 times that is below 2^63.7.
+    // The two parts of a carry are added one after the other because together they would become a double
+    // shift, which is slow on AMD processors.
+    let l = [
+        (lo[0] & LOW) + 19 * (lo[4] >> 51) + 19 * (hi[4] << 13),
+        (lo[1] & LOW) + (lo[0] >> 51) + (hi[0] << 13),
+        (lo[2] & LOW) + (lo[1] >> 51) + (hi[1] << 13),
+        (lo[3] & LOW) + (lo[2] >> 51) + (hi[2] << 13),
+        (lo[4] & LOW) + (lo[3] >> 51) + (hi[3] << 13),
+    ];
+    // Round 2. The carries are below 2^13, and 19 times one is below 2^18.
+    Fe([
+        (l[0] & LOW) + 19 * (l[4] >> 51),
+        (l[1] & LOW) + (l[0] >> 51),
+        (l[2] & LOW) + (l[1] >> 51),
+        (l[3] & LOW) + (l[2] >> 51),
+        (l[4] & LOW) + (l[3] >> 51),
+    ])
+}

@@ -1,0 +1,93 @@
+//! Curve25519 by abscissa alone: v^2 = u^3 + 486662 u^2 + u over GF(2^255 - 19).
+//!
+//! A point is the 32-byte little-endian number u. Hashing with [`elligator2`] always lands on the curve
+//! and never on its twist: half of all numbers belong to the twist, and because multiplication keeps a
+//! point on its curve, which of the two a masked item is on would show one bit of it.
+//!
+//! [`ladder`] clamps its scalar to a multiple of 8, so that the first multiplication lands in the
+//! subgroup of prime order (or at infinity, which reads as 0) and later ones stay there.
+//!
+//! All functions here are constant-time in values; only the number of items shows.
+
+mod field;
+mod portable;
+
+#[cfg(test)]
+mod tests;
+
+use crate::Backend;
+
+/// The paths of this kernel, best first. Compiling the portable code for BMI2 gains nothing measurable.
+pub const BACKENDS: &[Backend] = &[Backend::Portable];
+
+/// p = 2^255 - 19 as little-endian words.
+const P: [u64; 4] = [u64::MAX - 18, u64::MAX, u64::MAX, u64::MAX >> 1];
+
+/// Whether a number is a canonical abscissa: below p, so the top bit is 0. Constant-time.
+///
+/// ```
+/// let mut u = [0xff; 32];
+/// u[31] = 0x7f; // 2^255 - 1
+/// assert!(!veilset_kernels::curve25519::is_canonical(&u));
+/// u[0] = 0xec; // p - 1
+/// assert!(veilset_kernels::curve25519::is_canonical(&u));
+/// ```
+pub fn is_canonical(u: &[u8; 32]) -> bool {
+    // u < p exactly when u - p borrows.
+    let mut borrow = false;
+    for (a, b) in field::words(u).into_iter().zip(P) {
+        let (difference, first) = a.overflowing_sub(b);
+        let (_, second) = difference.overflowing_sub(u64::from(borrow));
+        borrow = first | second;
+    }
+    borrow
+}
+
+/// The scalar that [`ladder`] multiplies by (RFC 7748, `decodeScalar25519`): a multiple of 8, at least
+/// 2^254 and below 2^255.
+pub fn clamp(mut scalar: [u8; 32]) -> [u8; 32] {
+    scalar[0] &= 0xf8;
+    scalar[31] &= 0x7f;
+    scalar[31] |= 0x40;
+    scalar
+}
+
+/// Maps each r to an abscissa on the curve: x-only Elligator2, the map of RFC 9380, section 6.7.1.
+///
+/// r is the little-endian number in all 256 bits, taken modulo p; r and -r give the same output. Every
+/// output is canonical and on the curve. It may have a component of small order, which [`ladder`]
+/// removes. Only r = 0 gives 0, the point of order 2.
+///
+/// # Panics
+///
+/// If the slices differ in length.
+pub fn elligator2(r: &[[u8; 32]], out: &mut [[u8; 32]]) {
+    elligator2_with(Backend::best(BACKENDS), r, out);
+}
+
+/// [`elligator2`] on the path asked for; returns the path that ran.
+///
+/// # Panics
+///
+/// If the slices differ in length.
+pub fn elligator2_with(_backend: Backend, r: &[[u8; 32]], out: &mut [[u8; 32]]) -> Backend {
+    assert_eq!(r.len(), out.len(), "elligator2: as many outputs as inputs");
+    portable::elligator2(r, out);
+    Backend::Portable
+}
+
+/// Replaces each point by its multiple by [`clamp`]`(scalar)`.
+///
+/// This is X25519 (RFC 7748) in batches, except that all 256 bits of a point count, modulo p, where
+/// X25519 ignores bit 255: callers refuse what is not [`is_canonical`]. Outputs are canonical. The output
+/// is 0 exactly where the input has order 1, 2, 4 or 8 on the curve or its twist, 0 itself included;
+/// callers that need a contribution from the peer refuse a 0.
+pub fn ladder(scalar: &[u8; 32], points: &mut [[u8; 32]]) {
+    ladder_with(Backend::best(BACKENDS), scalar, points);
+}
+
+/// [`ladder`] on the path asked for; returns the path that ran.
+pub fn ladder_with(_backend: Backend, scalar: &[u8; 32], points: &mut [[u8; 32]]) -> Backend {
+    portable::ladder(scalar, points);
+    Backend::Portable
+}
