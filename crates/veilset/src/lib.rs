@@ -5,3 +5,4 @@ pub mod error;
 pub mod item;
 pub mod rng;
 pub mod secret;
+pub mod table;
