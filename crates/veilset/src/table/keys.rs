@@ -1,0 +1,121 @@
+//! The keyed set of a table: which rows take part in an operation, and as what.
+
+use super::Table;
+use crate::error::{Error, Result};
+use crate::item::{ItemSet, Items, MAX_ITEM, encode_key};
+
+/// What becomes of rows with an empty key: one of whose key columns is empty.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum EmptyKeys {
+    /// They are an error.
+    #[default]
+    Error,
+    /// They take no part, and are counted.
+    Skip,
+    /// They are like any other; two empty keys are equal.
+    Keep,
+}
+
+/// What becomes of rows whose key occurred before.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Duplicates {
+    /// The first row with the key stands for all of them, and the others are counted.
+    #[default]
+    First,
+    /// They are an error.
+    Error,
+    /// The first row stands for them, and [`super::values`] adds up their values.
+    Add,
+}
+
+/// The distinct keys of a table, and the rows they came from.
+#[derive(Debug)]
+pub struct KeyedSet {
+    /// The items, in the order of their rows.
+    pub set: ItemSet,
+    /// For each item of the set, its row in the table.
+    pub rows: Vec<u32>,
+    /// The number of rows whose key occurred before, and which were dropped or added.
+    pub duplicates: u64,
+    /// The number of rows skipped because their key is empty.
+    pub skipped: u64,
+    /// With [`Duplicates::Add`], each repeating row and the position in the set of its key.
+    pub(super) added: Vec<(u32, u32)>,
+}
+
+/// Makes the set of a table out of its key columns, of which there is at least one.
+pub fn keyed_set(table: &Table, key: &[usize], empty: EmptyKeys, duplicates: Duplicates) -> Result<KeyedSet> {
+    let mut items = Items::new();
+    let mut rows: Vec<u32> = Vec::new();
+    let mut skipped = 0;
+    for row in 0..table.rows() {
+        let cells = key.iter().map(|&column| table.cell(row, column));
+        if empty != EmptyKeys::Keep
+            && let Some(&column) = key.iter().find(|&&column| table.cell(row, column).is_empty())
+        {
+            if empty == EmptyKeys::Error {
+                let next = "Fill it in, or use --empty-keys skip (or keep)";
+                return Err(table.error_at(row, column, "the key is empty", next));
+            }
+            skipped += 1;
+            continue;
+        }
+        items.push_with(|out| encode_key(cells, out));
+        let len = items.get(items.len() - 1).len();
+        if len > MAX_ITEM {
+            let what = format!("the key is {len} bytes encoded, the maximum is {MAX_ITEM}");
+            return Err(key_error(table, key, row, what, "Shorten it, or choose other key columns"));
+        }
+        rows.push(row as u32);
+    }
+
+    let distinct = ItemSet::keep_first(items);
+    if duplicates == Duplicates::Error
+        && let Some(&(again, first)) = distinct.duplicates.first()
+    {
+        let line = table.line(rows[first as usize] as usize);
+        let what = format!("the key is the same as on line {line}");
+        let next = "Remove one of the rows, or use --duplicates first (for sum also add)";
+        return Err(key_error(table, key, rows[again as usize] as usize, what, next));
+    }
+    let added = match duplicates {
+        Duplicates::Add => distinct
+            .duplicates
+            .iter()
+            .map(|&(again, first)| {
+                let position = distinct.positions.partition_point(|&p| p < first);
+                (rows[again as usize], position as u32)
+            })
+            .collect(),
+        Duplicates::First | Duplicates::Error => Vec::new(),
+    };
+    Ok(KeyedSet {
+        rows: distinct.positions.iter().map(|&p| rows[p as usize]).collect(),
+        duplicates: distinct.duplicates.len() as u64,
+        set: distinct.set,
+        skipped,
+        added,
+    })
+}
+
+/// Refuses keys that are longer, encoded, than the parties agreed on. To be called before a union, whose
+/// messages have room for that many bytes.
+pub fn check_max_row(table: &Table, keyed: &KeyedSet, max_row: usize) -> Result<()> {
+    match keyed.set.iter().position(|item| item.len() > max_row) {
+        None => Ok(()),
+        Some(i) => {
+            let len = keyed.set.get(i).len();
+            let what = format!("the key is {len} bytes encoded, the agreed maximum is {max_row}");
+            let next = "Raise --max-row on both sides, or shorten the key";
+            Err(table.error(what, next).at_row(table.line(keyed.rows[i] as usize)))
+        }
+    }
+}
+
+/// An error about the key of a row; it names the column if there is but one.
+fn key_error(table: &Table, key: &[usize], row: usize, what: String, next: &str) -> Error {
+    match key {
+        [column] => table.error_at(row, *column, what, next),
+        _ => table.error(what, next).at_row(table.line(row)),
+    }
+}

@@ -1,0 +1,298 @@
+//! Reading CSV into a [`Table`].
+
+use super::{Lines, Table, delimiter_name, label};
+use crate::error::{Error, Result};
+use csv_core::ReadRecordResult;
+use std::io::{BufRead, BufReader, Chain, Cursor, ErrorKind, Read};
+
+/// Bytes read at a time.
+const BUFFER: usize = 1 << 16;
+/// Room kept free in the arena for the parser to write into.
+const ROOM: usize = 1 << 12;
+
+/// How a CSV file is read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct CsvOptions {
+    /// The byte that separates cells. If `None`, a tab in files that end in `.tsv` or `.tab`, else a comma.
+    pub delimiter: Option<u8>,
+    /// What a cell may hold.
+    pub encoding: Encoding,
+}
+
+/// What a cell may hold.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Encoding {
+    /// UTF-8; anything else is an error.
+    #[default]
+    Utf8,
+    /// Any bytes. Both parties must use the same encoding for equal keys to be equal.
+    Bytes,
+}
+
+/// Reads a table of at most `max_rows` rows, which is below 2^32.
+pub(super) fn read(name: &str, reader: impl Read, options: &CsvOptions, max_rows: usize) -> Result<Table> {
+    let delimiter = delimiter(name, options)?;
+    let mut records = Records::start(name, reader, delimiter)?;
+
+    let header_line = match records.next()? {
+        Some(line) => line,
+        None => return Err(Error::input(name, "the file is empty", "It needs a header with column names")),
+    };
+    let columns = records.fields.len();
+    let mut table = Table {
+        name: name.into(),
+        delimiter,
+        header: Vec::new(),
+        header_line,
+        rows: 0,
+        lines: Lines::default(),
+        bytes: Vec::new(),
+        ends: Vec::new(),
+    };
+    records.check_encoding(options.encoding, header_line, &table.header)?;
+    records.keep(&mut table.ends);
+    table.header =
+        (0..columns).map(|i| String::from_utf8_lossy(records.field(&table.ends, i)).into()).collect();
+    if options.encoding == Encoding::Utf8 && table.header.iter().any(|h| h.contains('\0')) {
+        return Err(utf16(name));
+    }
+
+    while let Some(line) = records.next()? {
+        if records.fields.len() != columns {
+            return Err(records.ragged(line, columns, delimiter));
+        }
+        if table.rows == max_rows {
+            let what = format!("the file has more than {max_rows} rows");
+            return Err(Error::input(name, what, "Split it and run once for each part").at_row(line));
+        }
+        records.check_encoding(options.encoding, line, &table.header)?;
+        records.keep(&mut table.ends);
+        table.lines.push(table.rows as u32, line);
+        table.rows += 1;
+    }
+
+    records.bytes.truncate(records.kept);
+    table.bytes = records.bytes;
+    table.bytes.shrink_to_fit();
+    table.ends.shrink_to_fit();
+    Ok(table)
+}
+
+/// The delimiter to use, if it is one that can work.
+fn delimiter(name: &str, options: &CsvOptions) -> Result<u8> {
+    let Some(delimiter) = options.delimiter else {
+        let name = name.to_ascii_lowercase();
+        return Ok(if name.ends_with(".tsv") || name.ends_with(".tab") { b'\t' } else { b',' });
+    };
+    if matches!(delimiter, b'"' | b'\r' | b'\n') {
+        return Err(Error::Usage(
+            "a quote or a line end cannot separate columns; give --delimiter another character".into(),
+        ));
+    }
+    if delimiter >= 0x80 && options.encoding == Encoding::Utf8 {
+        return Err(Error::Usage(
+            "in UTF-8 the delimiter is an ASCII character; give --delimiter another one, or add --encoding \
+             bytes"
+                .into(),
+        ));
+    }
+    Ok(delimiter)
+}
+
+/// The records of a file, one at a time, each written behind the ones that were kept.
+struct Records<'a, R> {
+    name: &'a str,
+    input: BufReader<R>,
+    parser: csv_core::Reader,
+    position: Position,
+    /// `bytes[..kept]` are the records kept, `bytes[kept..used]` the current one; the rest is room.
+    bytes: Vec<u8>,
+    kept: usize,
+    used: usize,
+    /// Where each field of the current record ends, counted from `kept`.
+    fields: Vec<usize>,
+}
+
+impl<'a, R: Read> Records<'a, Chain<Cursor<Vec<u8>>, R>> {
+    /// Looks at the first bytes and drops a byte-order mark.
+    fn start(name: &'a str, mut reader: R, delimiter: u8) -> Result<Self> {
+        let mut head = Vec::with_capacity(3);
+        reader.by_ref().take(3).read_to_end(&mut head).map_err(|e| unreadable(name, &e))?;
+        if head.starts_with(b"\xff\xfe") || head.starts_with(b"\xfe\xff") {
+            return Err(utf16(name));
+        }
+        if head == b"\xef\xbb\xbf" {
+            head.clear();
+        }
+        let mut parser = csv_core::ReaderBuilder::new().delimiter(delimiter).build();
+        // The first thing that the parser reads is a blank line, after which it does not look for a
+        // byte-order mark of its own.
+        parser.read_record(b"\n", &mut [0], &mut [0]);
+        Ok(Records {
+            name,
+            input: BufReader::with_capacity(BUFFER, Cursor::new(head).chain(reader)),
+            parser,
+            position: Position { line: 1, after_cr: false },
+            bytes: Vec::new(),
+            kept: 0,
+            used: 0,
+            fields: Vec::new(),
+        })
+    }
+}
+
+impl<R: Read> Records<'_, R> {
+    /// Reads the next record over one that was not kept; returns the line on which it starts. `None` at
+    /// the end of the file.
+    fn next(&mut self) -> Result<Option<u64>> {
+        if !self.skip_blank_lines()? {
+            return Ok(None);
+        }
+        let line = self.position.line;
+        self.used = self.kept;
+        let mut fields = 0;
+        loop {
+            if self.bytes.len() < self.used + ROOM {
+                self.bytes.resize(self.used + ROOM + BUFFER, 0);
+            }
+            if fields == self.fields.len() {
+                self.fields.resize(2 * fields + 16, 0);
+            }
+            let input = fill(self.name, &mut self.input)?;
+            // The parser takes the end of the file for the end of the quotes. A line end is not taken so:
+            // put behind the file, it ends every record but one that is cut off inside quotes.
+            let ended = input.is_empty();
+            let input = if ended { b"\n" } else { input };
+            let (result, read, written, done) =
+                self.parser.read_record(input, &mut self.bytes[self.used..], &mut self.fields[fields..]);
+            fields += done;
+            self.used += written;
+            if !ended {
+                self.position.advance(&input[..read]);
+                self.input.consume(read);
+            }
+            if result == ReadRecordResult::Record {
+                break;
+            }
+            if ended {
+                self.fields.truncate(fields);
+                return Err(self.unterminated(line));
+            }
+        }
+        self.fields.truncate(fields);
+        Ok(Some(line))
+    }
+
+    /// Moves to the first byte of the next record. False at the end of the file.
+    fn skip_blank_lines(&mut self) -> Result<bool> {
+        loop {
+            let input = fill(self.name, &mut self.input)?;
+            let (len, blank) = (input.len(), input.iter().take_while(|b| matches!(b, b'\r' | b'\n')).count());
+            self.position.advance(&input[..blank]);
+            self.input.consume(blank);
+            if blank < len || len == 0 {
+                return Ok(len > 0);
+            }
+        }
+    }
+
+    /// Keeps the current record: its fields' ends in the arena are appended to `ends`.
+    fn keep(&mut self, ends: &mut Vec<u64>) {
+        ends.extend(self.fields.iter().map(|&end| (self.kept + end) as u64));
+        self.kept = self.used;
+    }
+
+    /// A field that was kept.
+    fn field(&self, ends: &[u64], i: usize) -> &[u8] {
+        let start = if i == 0 { 0 } else { ends[i - 1] as usize };
+        &self.bytes[start..ends[i] as usize]
+    }
+
+    fn check_encoding(&self, encoding: Encoding, line: u64, header: &[String]) -> Result<()> {
+        let record = &self.bytes[self.kept..self.used];
+        if encoding == Encoding::Bytes || record.is_ascii() {
+            return Ok(());
+        }
+        let mut start = 0;
+        for (i, &end) in self.fields.iter().enumerate() {
+            if std::str::from_utf8(&record[start..end]).is_err() {
+                let next = "Convert the file to UTF-8, or use --encoding bytes on both sides";
+                return Err(Error::input(self.name, "the cell is not valid UTF-8", next)
+                    .at_row(line)
+                    .at_column(label(header, i)));
+            }
+            start = end;
+        }
+        Ok(())
+    }
+
+    fn ragged(&self, line: u64, columns: usize, delimiter: u8) -> Error {
+        let what = format!("the row has {}, the header {columns}", count(self.fields.len(), "field"));
+        let mut next = format!(
+            "Give every row as many fields as the header, and quote those that contain {}",
+            delimiter_name(delimiter)
+        );
+        let spanned = newlines(&self.bytes[self.kept..self.used]);
+        if spanned > 0 {
+            next.push_str(&format!(". The row runs to line {}: is a quote missing?", line + spanned));
+        }
+        Error::input(self.name, what, next).at_row(line)
+    }
+
+    /// The current record, cut off by the end of the file inside quotes. Only quoted fields contain line
+    /// ends, so those of the complete fields tell the line on which the last one began.
+    fn unterminated(&self, line: u64) -> Error {
+        let complete = self.fields.last().copied().unwrap_or(0);
+        let line = line + newlines(&self.bytes[self.kept..self.kept + complete]);
+        let next = "Add the closing quote; a quote inside a quoted field is written twice";
+        Error::input(self.name, "the quote opened here is never closed", next).at_row(line)
+    }
+}
+
+/// Where we are in the file. LF, CRLF and CR end a line.
+struct Position {
+    line: u64,
+    after_cr: bool,
+}
+
+impl Position {
+    fn advance(&mut self, bytes: &[u8]) {
+        for &byte in bytes {
+            if byte == b'\r' || (byte == b'\n' && !self.after_cr) {
+                self.line += 1;
+            }
+            self.after_cr = byte == b'\r';
+        }
+    }
+}
+
+/// The number of line ends.
+fn newlines(bytes: &[u8]) -> u64 {
+    let mut position = Position { line: 0, after_cr: false };
+    position.advance(bytes);
+    position.line
+}
+
+fn fill<'a, R: Read>(name: &str, input: &'a mut BufReader<R>) -> Result<&'a [u8]> {
+    loop {
+        match input.fill_buf() {
+            Ok(_) => break,
+            Err(e) if e.kind() == ErrorKind::Interrupted => {}
+            Err(e) => return Err(unreadable(name, &e)),
+        }
+    }
+    Ok(input.buffer())
+}
+
+fn unreadable(name: &str, e: &std::io::Error) -> Error {
+    Error::input(name, format!("reading failed: {e}"), "Check that it is a readable file")
+}
+
+fn utf16(name: &str) -> Error {
+    let next = "Save it as UTF-8 (in a spreadsheet program: \"CSV UTF-8\")";
+    Error::input(name, "the file is in UTF-16, not UTF-8", next).at_row(1)
+}
+
+fn count(n: usize, what: &str) -> String {
+    format!("{n} {what}{}", if n == 1 { "" } else { "s" })
+}

@@ -1,0 +1,183 @@
+//! The value column of a sum: decimal numbers as integers, and the rule that keeps sums from overflowing.
+
+use super::{KeyedSet, Table};
+use crate::error::{Error, Result};
+
+/// The most fractional digits that are of use: 10^38 is the largest power of ten in an `i128`.
+const MAX_SCALE: u32 = 38;
+
+/// The values of a column, multiplied by 10^`scale`, one for each item of the set. Rows that repeat a key
+/// count if the set was made with [`super::Duplicates::Add`]; their values are not even read otherwise.
+///
+/// A value is an optional sign, digits, and optionally a point and more digits, with spaces around it.
+pub fn values(table: &Table, keyed: &KeyedSet, column: usize, scale: u32) -> Result<Vec<i128>> {
+    if scale > MAX_SCALE {
+        return Err(Error::Usage(format!(
+            "a scale of {scale} is too large; give --scale a number up to {MAX_SCALE}, on both sides"
+        )));
+    }
+    let value = |row: u32| {
+        let row = row as usize;
+        decimal(table.cell(row, column), scale).map_err(|bad| table.error_at(row, column, bad.what, bad.next))
+    };
+    let mut values = keyed.rows.iter().map(|&row| value(row)).collect::<Result<Vec<_>>>()?;
+    for &(row, position) in &keyed.added {
+        let sum = &mut values[position as usize];
+        *sum = sum.checked_add(value(row)?).ok_or_else(|| {
+            let what = "the values of this key add up to more than 128 bits";
+            table.error_at(row as usize, column, what, RESCALE)
+        })?;
+    }
+    Ok(values)
+}
+
+/// Refuses values whose sum could leave the range of signed numbers modulo 2^`modulus_bits` (64 or 128):
+/// their number times the largest magnitude must be below half the modulus.
+pub fn check_sum_bound(table: &Table, column: usize, values: &[i128], modulus_bits: u32) -> Result<()> {
+    let half = match modulus_bits {
+        64 => 1u128 << 63,
+        128 => 1u128 << 127,
+        _ => {
+            return Err(Error::Usage(format!("the modulus has {modulus_bits} bits; --modulus is 64 or 128")));
+        }
+    };
+    let largest = values.iter().map(|v| v.unsigned_abs()).max().unwrap_or(0);
+    match largest.checked_mul(values.len() as u128) {
+        Some(bound) if bound < half => Ok(()),
+        _ => {
+            let what = format!(
+                "the sum could overflow: {} values of up to {} bits each, modulo 2^{modulus_bits}",
+                values.len(),
+                u128::BITS - largest.leading_zeros()
+            );
+            let next = if modulus_bits == 64 {
+                format!("Use --modulus 128 on both sides. {RESCALE}")
+            } else {
+                RESCALE.into()
+            };
+            Err(table.error(what, next).at_column(table.label(column)))
+        }
+    }
+}
+
+const RESCALE: &str = "Use a smaller --scale on both sides, or larger units in the column";
+const PLAIN: &str = "Write it with digits and a decimal point only, like -1234.50";
+
+/// What is wrong with a value, and the next step.
+struct Bad {
+    what: String,
+    next: String,
+}
+
+impl Bad {
+    fn new(what: impl Into<String>, next: impl Into<String>) -> Self {
+        Bad { what: what.into(), next: next.into() }
+    }
+}
+
+/// A decimal number times 10^scale, where `scale <= MAX_SCALE`.
+fn decimal(cell: &[u8], scale: u32) -> Result<i128, Bad> {
+    let text = cell.trim_ascii();
+    if text.is_empty() {
+        return Err(Bad::new("the value is empty", "Fill it in, with 0 if there is none"));
+    }
+    let (negative, digits) = match text {
+        [b'-', rest @ ..] => (true, rest),
+        [b'+', rest @ ..] => (false, rest),
+        _ => (false, text),
+    };
+    let point = digits.iter().position(|&b| b == b'.').unwrap_or(digits.len());
+    let (whole, fraction) = (&digits[..point], digits.get(point + 1..).unwrap_or_default());
+    let all_digits = |part: &[u8]| part.iter().all(u8::is_ascii_digit);
+    if whole.len() + fraction.len() == 0 || !all_digits(whole) || !all_digits(fraction) {
+        return Err(Bad::new(not_a_number(digits), PLAIN));
+    }
+    // Zeros at the end are no fractional digits.
+    let precise = fraction.iter().rposition(|&b| b != b'0').map_or(0, |last| last + 1);
+    if precise > scale as usize {
+        let what = format!("the value has {precise} fractional digits, the agreed scale is {scale}");
+        return Err(Bad::new(what, format!("Use --scale {precise} on both sides, or round the value")));
+    }
+    let zeros = std::iter::repeat_n(&b'0', scale as usize - precise);
+    whole
+        .iter()
+        .chain(&fraction[..precise])
+        .chain(zeros)
+        .try_fold(0i128, |n, &digit| {
+            let digit = i128::from(digit - b'0');
+            n.checked_mul(10)?.checked_add(if negative { -digit } else { digit })
+        })
+        .ok_or_else(|| Bad::new(format!("the value does not fit in 128 bits at scale {scale}"), RESCALE))
+}
+
+/// Why a text is not a number, without showing it.
+fn not_a_number(text: &[u8]) -> &'static str {
+    if !text.iter().any(u8::is_ascii_digit) {
+        "the value is not a number"
+    } else if text.contains(&b',') {
+        "the value is not a plain decimal number: it contains a comma"
+    } else if text.starts_with(b"0x") || text.starts_with(b"0X") {
+        "the value is not a plain decimal number: it is hexadecimal"
+    } else if text.iter().all(|b| b"0123456789.+-eE".contains(b)) && text.iter().any(|b| b"eE".contains(b)) {
+        "the value is not a plain decimal number: it has an exponent"
+    } else {
+        "the value is not a plain decimal number"
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn decimals_become_integers() {
+        let min = "-170141183460469231731687303715884105728";
+        let cases = [
+            ("12", 0, 12),
+            ("12", 2, 1200),
+            ("-3.50", 2, -350),
+            ("-3.50", 1, -35),
+            ("+7", 0, 7),
+            (" 8 ", 1, 80),
+            ("1.000", 0, 1),
+            (".5", 1, 5),
+            ("5.", 0, 5),
+            ("-0", 3, 0),
+            ("0", 38, 0),
+            ("1", 38, 10i128.pow(38)),
+            ("00000000000000000000000000000000000000000000001", 0, 1),
+            (min, 0, i128::MIN),
+            (&min[1..min.len() - 1], 0, i128::MAX / 10),
+        ];
+        for (text, scale, expected) in cases {
+            assert_eq!(decimal(text.as_bytes(), scale).ok(), Some(expected), "{text} at scale {scale}");
+        }
+    }
+
+    #[test]
+    fn what_is_not_a_decimal_is_refused_with_the_next_step() {
+        let cases = [
+            ("", 0, "empty", "Fill it in"),
+            ("   ", 0, "empty", "Fill it in"),
+            ("NaN", 0, "not a number", "digits and a decimal point"),
+            ("inf", 0, "not a number", "digits and a decimal point"),
+            (".", 0, "not a number", "digits"),
+            ("-", 0, "not a number", "digits"),
+            ("1e5", 0, "exponent", "digits"),
+            ("1,000", 0, "comma", "digits"),
+            ("0x1F", 0, "hexadecimal", "digits"),
+            ("1.2.3", 3, "not a plain decimal", "digits"),
+            ("--1", 0, "not a plain decimal", "digits"),
+            ("1 000", 0, "not a plain decimal", "digits"),
+            ("\u{2212}5", 0, "not a plain decimal", "digits"),
+            ("1.25", 1, "2 fractional digits, the agreed scale is 1", "--scale 2 on both sides"),
+            ("170141183460469231731687303715884105728", 0, "128 bits", "smaller --scale"),
+            ("2", 38, "128 bits", "smaller --scale"),
+        ];
+        for (text, scale, what, next) in cases {
+            let bad = decimal(text.as_bytes(), scale).unwrap_err();
+            assert!(bad.what.contains(what), "{text}: {}", bad.what);
+            assert!(bad.next.contains(next), "{text}: {}", bad.next);
+        }
+    }
+}

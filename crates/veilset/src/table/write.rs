@@ -1,0 +1,92 @@
+//! Writing results as CSV, quoted as in RFC 4180 where needed, with LF line ends.
+
+use super::{KeyedSet, Table, output};
+use crate::error::{Error, Result};
+use crate::item::{Items, decode_key};
+use std::io::{self, Write};
+
+/// Writes the header and the given rows of a table, in the order given.
+pub fn write_rows(table: &Table, rows: impl Iterator<Item = usize>, out: &mut dyn Write) -> Result<()> {
+    write_table(table, rows, out).map_err(|e| output::unwritable(&e))
+}
+
+/// Writes a union: the header and our rows, then a row for each item that is new to us, in the order
+/// given, with its columns under our key columns and the other cells empty.
+///
+/// All new items are checked before the first byte is written; one that is not the encoding of as many
+/// columns is the peer's fault.
+pub fn write_union(
+    table: &Table,
+    key: &[usize],
+    keyed: &KeyedSet,
+    new_items: &Items,
+    out: &mut dyn Write,
+) -> Result<()> {
+    if let Some(i) = new_items.iter().position(|item| decode_key(item, key.len()).is_none()) {
+        return Err(Error::Peer(format!(
+            "item {} of the {} new ones is not the encoding of {} key columns; ask the other party for its \
+             version of veilset and run again",
+            i + 1,
+            new_items.len(),
+            key.len()
+        )));
+    }
+    // For each column of the table, its place in the key.
+    let places: Vec<Option<usize>> =
+        (0..table.header().len()).map(|column| key.iter().position(|&k| k == column)).collect();
+    write_table(table, keyed.rows.iter().map(|&row| row as usize), out)
+        .and_then(|()| {
+            new_items.iter().filter_map(|item| decode_key(item, key.len())).try_for_each(|cells| {
+                let row = places.iter().map(|place| place.map_or(&[][..], |p| cells[p]));
+                write_row(row, table.delimiter(), out)
+            })
+        })
+        .map_err(|e| output::unwritable(&e))
+}
+
+fn write_table(table: &Table, rows: impl Iterator<Item = usize>, out: &mut dyn Write) -> io::Result<()> {
+    let columns = 0..table.header().len();
+    write_row(columns.clone().map(|column| table.raw_name(column)), table.delimiter(), out)?;
+    for row in rows {
+        write_row(columns.clone().map(|column| table.cell(row, column)), table.delimiter(), out)?;
+    }
+    Ok(())
+}
+
+fn write_row<'a>(
+    cells: impl ExactSizeIterator<Item = &'a [u8]>,
+    delimiter: u8,
+    out: &mut dyn Write,
+) -> io::Result<()> {
+    let only = cells.len() == 1;
+    for (i, cell) in cells.enumerate() {
+        if i > 0 {
+            out.write_all(&[delimiter])?;
+        }
+        // Without quotes a blank line would be no row, and a byte-order mark at the start of the file
+        // would not be part of the first name.
+        let special =
+            (only && cell.is_empty()) || (i == 0 && MARKS.iter().any(|mark| cell.starts_with(mark)));
+        if special || cell.iter().any(|&b| b == delimiter || matches!(b, b'"' | b'\r' | b'\n')) {
+            write_quoted(cell, out)?;
+        } else {
+            out.write_all(cell)?;
+        }
+    }
+    out.write_all(b"\n")
+}
+
+/// The byte-order marks of UTF-8 and UTF-16.
+const MARKS: [&[u8]; 3] = [b"\xef\xbb\xbf", b"\xff\xfe", b"\xfe\xff"];
+
+/// Writes a cell in quotes, each quote in it twice.
+fn write_quoted(cell: &[u8], out: &mut dyn Write) -> io::Result<()> {
+    out.write_all(b"\"")?;
+    for part in cell.split_inclusive(|&b| b == b'"') {
+        out.write_all(part)?;
+        if part.ends_with(b"\"") {
+            out.write_all(b"\"")?;
+        }
+    }
+    out.write_all(b"\"")
+}
