@@ -24,7 +24,7 @@ use pipe::{End, Pipe, PipeSink, PipeSource};
 use std::marker::PhantomData;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 /// A message of a protocol: its tag on the wire, the type of its elements, and what it is, in words.
 /// `Message<[u8]>` carries plain bytes.
@@ -111,16 +111,25 @@ pub trait Sink: Send {
 
 /// Where bytes come from: the receiving side of a transport.
 pub trait Source: Send {
-    /// Fills `out`, waiting as long as it takes.
-    fn recv(&mut self, out: &mut [u8]) -> Result<()>;
+    /// Fills `out`, waiting until the deadline if there is one.
+    fn recv(&mut self, out: &mut [u8], deadline: Option<Instant>) -> Result<()>;
 }
 
 /// Is told how far a run is. Its methods are called from several threads.
 pub trait Observer: Send + Sync {
-    /// A stage begins in which `elements` elements go over the channel, both ways together.
-    fn stage(&self, name: &'static str, elements: u64);
-    /// So many more elements went over the channel.
-    fn advance(&self, elements: u64);
+    /// A stage begins in which about so much goes over the channel, both ways together.
+    fn stage(&self, name: &'static str, unit: Unit, total: usize);
+    /// So much more of this unit went over the channel. What is not the stage's unit is to be ignored.
+    fn advance(&self, unit: Unit, amount: usize);
+}
+
+/// What the progress of a stage is counted in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Unit {
+    /// Elements of typed messages.
+    Items,
+    /// Bytes of plain messages.
+    Bytes,
 }
 
 /// Frames and bytes that went over one direction of a channel, headers included.
@@ -142,7 +151,7 @@ impl Tx {
         let mut frame = Vec::with_capacity(HEADER + elements.len() * T::SIZE);
         frame.extend_from_slice(&header(message.tag, elements.len() * T::SIZE)?);
         elements.iter().for_each(|e| e.put(&mut frame));
-        self.send_frame(frame, elements.len())
+        self.send_frame(frame, Unit::Items, elements.len())
     }
 
     /// Sends a frame of plain bytes.
@@ -150,14 +159,14 @@ impl Tx {
         let mut frame = Vec::with_capacity(HEADER + bytes.len());
         frame.extend_from_slice(&header(message.tag, bytes.len())?);
         frame.extend_from_slice(bytes);
-        self.send_frame(frame, 0)
+        self.send_frame(frame, Unit::Bytes, bytes.len())
     }
 
-    fn send_frame(&mut self, frame: Vec<u8>, elements: usize) -> Result<()> {
+    fn send_frame(&mut self, frame: Vec<u8>, unit: Unit, amount: usize) -> Result<()> {
         self.count.bytes.fetch_add(frame.len() as u64, Ordering::Relaxed);
         self.sink.send(frame)?;
         if let Some(observer) = &self.observer {
-            observer.advance(elements as u64);
+            observer.advance(unit, amount);
         }
         Ok(())
     }
@@ -167,6 +176,8 @@ impl Tx {
 pub struct Rx {
     source: Box<dyn Source>,
     recording: Option<Recording>,
+    /// How long to wait for a frame from a peer that is alive.
+    patience: Option<Duration>,
     count: Arc<Count>,
     observer: Option<Arc<dyn Observer>>,
 }
@@ -186,36 +197,45 @@ impl Rx {
             })?);
         }
         if let Some(observer) = &self.observer {
-            observer.advance(n as u64);
+            observer.advance(Unit::Items, n);
         }
         Ok(elements)
     }
 
     /// Receives a frame of exactly `len` bytes.
     pub fn recv_bytes(&mut self, message: Message<[u8]>, len: usize) -> Result<Vec<u8>> {
-        self.recv_frame(message.tag, message.name, len, len)
+        self.recv_bytes_between(message, len, len)
     }
 
     /// Receives a frame of at most `max` bytes, where `max` follows from public parameters.
     pub fn recv_bounded(&mut self, message: Message<[u8]>, max: usize) -> Result<Vec<u8>> {
-        self.recv_frame(message.tag, message.name, 0, max)
+        self.recv_bytes_between(message, 0, max)
+    }
+
+    fn recv_bytes_between(&mut self, message: Message<[u8]>, min: usize, max: usize) -> Result<Vec<u8>> {
+        let body = self.recv_frame(message.tag, message.name, min, max)?;
+        if let Some(observer) = &self.observer {
+            observer.advance(Unit::Bytes, body.len());
+        }
+        Ok(body)
     }
 
     /// Reads on to the end of the stream in search of an abort.
     fn last_words(&mut self) -> Option<Error> {
         let mut waste = [0u8; 4096];
+        let deadline = Some(Instant::now() + stream::CLOSE_WITHIN);
         loop {
             let mut head = [0u8; HEADER];
-            self.source.recv(&mut head).ok()?;
+            self.source.recv(&mut head, deadline).ok()?;
             let [a, b, c, d, e, f] = head;
             let mut left = u32::from_le_bytes([c, d, e, f]) as usize;
             if u16::from_le_bytes([a, b]) == ABORT && left == 1 {
-                self.source.recv(&mut waste[..1]).ok()?;
+                self.source.recv(&mut waste[..1], deadline).ok()?;
                 return Some(Reason::told(waste[0]));
             }
             while left > 0 {
                 let n = left.min(waste.len());
-                self.source.recv(&mut waste[..n]).ok()?;
+                self.source.recv(&mut waste[..n], deadline).ok()?;
                 left -= n;
             }
         }
@@ -223,8 +243,10 @@ impl Rx {
 
     fn recv_frame(&mut self, tag: u16, name: &str, min: usize, max: usize) -> Result<Vec<u8>> {
         let mut head = [0u8; HEADER];
+        // Heartbeats do not move the deadline: a peer must get on, not only live.
+        let deadline = self.patience.map(|patience| Instant::now() + patience);
         let (got, len) = loop {
-            self.source.recv(&mut head)?;
+            self.source.recv(&mut head, deadline)?;
             let [a, b, c, d, e, f] = head;
             let (got, len) = (u16::from_le_bytes([a, b]), u32::from_le_bytes([c, d, e, f]) as usize);
             if got == HEARTBEAT && len == 0 {
@@ -232,7 +254,7 @@ impl Rx {
             }
             if got == ABORT && len == 1 {
                 let mut code = [0u8];
-                self.source.recv(&mut code)?;
+                self.source.recv(&mut code, deadline)?;
                 return Err(Reason::told(code[0]));
             }
             break (got, len);
@@ -248,7 +270,7 @@ impl Rx {
             )));
         }
         let mut body = vec![0u8; len];
-        self.source.recv(&mut body)?;
+        self.source.recv(&mut body, deadline)?;
         self.count.bytes.fetch_add((HEADER + len) as u64, Ordering::Relaxed);
         if let Some(recording) = &mut self.recording {
             recording.write(&head)?;
@@ -314,7 +336,7 @@ impl Channel {
     pub fn from_halves(sink: Box<dyn Sink>, source: Box<dyn Source>) -> Channel {
         Channel {
             tx: Tx { sink, count: Arc::default(), observer: None },
-            rx: Rx { source, recording: None, count: Arc::default(), observer: None },
+            rx: Rx { source, recording: None, patience: None, count: Arc::default(), observer: None },
             ends: Ends { incoming: None, outgoing: None },
             pumps: Vec::new(),
         }
@@ -332,16 +354,24 @@ impl Channel {
         (self.tx.sink, self.rx.source)
     }
 
+    /// Gives up on a peer that is alive but sends no frame for this long, or takes none.
+    pub fn set_patience(&mut self, patience: Duration) {
+        self.rx.patience = Some(patience);
+        if let Some(pipe) = &self.ends.outgoing {
+            pipe.set_patience(patience);
+        }
+    }
+
     /// Reports progress to `observer` from now on.
     pub fn observe(&mut self, observer: Arc<dyn Observer>) {
         self.tx.observer = Some(observer.clone());
         self.rx.observer = Some(observer);
     }
 
-    /// Announces a stage in which `elements` elements go over the channel, both ways together.
-    pub fn stage(&self, name: &'static str, elements: usize) {
+    /// Announces a stage in which about so much goes over the channel, both ways together.
+    pub fn stage(&self, name: &'static str, unit: Unit, total: usize) {
         if let Some(observer) = &self.tx.observer {
-            observer.stage(name, elements as u64);
+            observer.stage(name, unit, total);
         }
     }
 

@@ -18,6 +18,8 @@ pub(crate) enum End {
     Idle(Duration),
     /// The connection broke; the operating system's or TLS's words.
     Broken(String),
+    /// The peer is alive but did not get on for this long.
+    Stalled(Duration),
     /// We stopped on request.
     Cancelled,
     /// We gave up after an error of our own, which is reported instead of this.
@@ -37,6 +39,11 @@ impl End {
                  program still runs and check the network, then run again",
                 time.as_secs_f64()
             )),
+            End::Stalled(time) => Error::Network(format!(
+                "the peer is alive but did nothing for the run for {} seconds (ten times --idle-timeout). Ask the \
+                 other party what its program does, then run again",
+                time.as_secs_f64()
+            )),
             End::Broken(why) => {
                 Error::Network(format!("the connection broke ({why}). Check the network, then run again"))
             }
@@ -51,6 +58,7 @@ struct State {
     chunks: VecDeque<Vec<u8>>,
     held: usize,
     end: Option<End>,
+    patience: Option<Duration>,
 }
 
 /// The queue. Shared by `Arc` between the thread that pushes and the thread that pops.
@@ -82,6 +90,7 @@ impl Pipe {
     /// Appends a chunk; waits while the pipe is full.
     pub(crate) fn push(&self, chunk: Vec<u8>) -> Result<(), End> {
         let mut state = self.lock();
+        let start = Instant::now();
         loop {
             if let Some(end) = &state.end {
                 return Err(end.clone());
@@ -89,7 +98,12 @@ impl Pipe {
             if state.held == 0 || state.held + chunk.len() <= CAPACITY {
                 break;
             }
-            state = self.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
+            let patience = state.patience.unwrap_or(Duration::from_secs(1 << 31));
+            let left = patience.saturating_sub(start.elapsed());
+            if left.is_zero() {
+                return Err(End::Stalled(patience));
+            }
+            state = self.changed.wait_timeout(state, left).unwrap_or_else(PoisonError::into_inner).0;
         }
         state.held += chunk.len();
         state.chunks.push_back(chunk);
@@ -121,6 +135,11 @@ impl Pipe {
                 }
             }
         }
+    }
+
+    /// Gives up pushing after this long.
+    pub(crate) fn set_patience(&self, patience: Duration) {
+        self.lock().patience = Some(patience);
     }
 
     /// Why the pipe has ended, if it has.
@@ -176,13 +195,14 @@ impl PipeSource {
 }
 
 impl Source for PipeSource {
-    fn recv(&mut self, mut out: &mut [u8]) -> Result<()> {
+    fn recv(&mut self, mut out: &mut [u8], deadline: Option<Instant>) -> Result<()> {
+        let start = Instant::now();
         while !out.is_empty() {
             if self.at == self.chunk.len() {
-                match self.pipe.pop(None) {
+                match self.pipe.pop(deadline) {
                     Popped::Chunk(chunk) => (self.chunk, self.at) = (chunk, 0),
                     Popped::End(end) => return Err(end.error()),
-                    Popped::Nothing => continue,
+                    Popped::Nothing => return Err(End::Stalled(start.elapsed()).error()),
                 }
             }
             let n = out.len().min(self.chunk.len() - self.at);

@@ -5,6 +5,7 @@ use crate::error::{Error, Result};
 use std::fs::File;
 use std::io::{BufReader, BufWriter, Read, Write};
 use std::path::Path;
+use std::time::Instant;
 
 /// A record of every frame a party received, in memory or on disk.
 pub struct Recording(Box<dyn Write + Send>);
@@ -46,7 +47,7 @@ impl Sink for Drain {
 struct Replay<R>(R);
 
 impl<R: Read + Send> Source for Replay<R> {
-    fn recv(&mut self, out: &mut [u8]) -> Result<()> {
+    fn recv(&mut self, out: &mut [u8], _: Option<Instant>) -> Result<()> {
         self.0.read_exact(out).map_err(|e| Error::Network(format!("the recording ended early: {e}")))
     }
 }

@@ -1,8 +1,8 @@
 //! Channels over sockets: one thread reads, one writes, heartbeats show that both are alive.
 //!
 //! The reading thread notices a dead peer: nothing, not even a heartbeat, for the idle time-out. A slow
-//! but living peer, or one that waits for us, is never cut off. A peer that is alive and only sends
-//! heartbeats can hold a run up for as long as it likes; progress shows it and the user ends it.
+//! but living peer, or one that waits for us, is not cut off, unless it sends or takes no frame for ten
+//! times as long.
 
 use super::pipe::{End, Pipe, Popped};
 use super::{Channel, HEARTBEAT, header};
@@ -19,6 +19,9 @@ const HEARTBEAT_EVERY: Duration = Duration::from_millis(500);
 pub const TICK: Duration = Duration::from_millis(100);
 /// How long [`Channel::close`] waits for the last frames to leave.
 pub(super) const CLOSE_WITHIN: Duration = Duration::from_secs(3);
+
+/// How many idle time-outs a peer that is alive may take for one frame.
+const PATIENCE: u32 = 10;
 
 /// When to give up.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -118,6 +121,8 @@ pub fn over(stream: ByteStream, timeouts: Timeouts) -> Result<Channel> {
     let (incoming, outgoing) = (Pipe::new(), Pipe::new());
     let mut channel = Channel::from_pipes(incoming.clone(), outgoing.clone());
     let idle = timeouts.idle.max(Timeouts::SHORTEST_IDLE);
+
+    channel.set_patience(idle * PATIENCE);
 
     let writer_outgoing = outgoing.clone();
     channel.pumps.push(std::thread::spawn(move || {
