@@ -1,0 +1,176 @@
+//! Curve25519 by abscissae only: the commutative weak PRF `F_k(H(x))` of CZZDL 5.2.
+//!
+//! Security: DDH on Curve25519, `H` a random oracle into the points of the curve. An item is hashed to 32
+//! uniform bytes, taken modulo p (bias 2^-250) and mapped by x-only Elligator2, whose every output lies on
+//! the curve. CZZDL 9.5 calls X25519 on the hash itself instead; half of all hashes are then on the twist,
+//! where they stay, so that `F_k` shows one bit of x to everybody who can hash (DESIGN 4). Scalars are
+//! clamped multiples of 8: the first multiplication lands in the prime-order subgroup, where u and -u have
+//! different abscissae only for different points, and the second stays there.
+
+use crate::channel::Wire;
+use crate::hash::Domain;
+use crate::rng::Prng;
+use crate::secret::Secret;
+use rayon::prelude::*;
+use veilset_kernels::curve25519 as kernel;
+
+/// Points per call of the kernel: enough to share an inversion, few enough to spread over threads.
+const BATCH: usize = 256;
+
+/// The abscissa of a point: canonical and not 0.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Point([u8; 32]);
+
+impl Point {
+    /// The abscissa's bytes, little-endian.
+    pub fn as_bytes(&self) -> &[u8; 32] {
+        &self.0
+    }
+}
+
+impl Wire for Point {
+    const SIZE: usize = 32;
+    fn put(&self, out: &mut Vec<u8>) {
+        out.extend_from_slice(&self.0);
+    }
+    fn get(bytes: &[u8]) -> Result<Self, &'static str> {
+        let bytes = bytes.try_into().map_err(|_| "of the wrong size")?;
+        if !kernel::is_canonical(&bytes) {
+            return Err("not a canonical abscissa");
+        }
+        match bytes == [0; 32] {
+            false => Ok(Point(bytes)),
+            true => Err("the point of order 2"),
+        }
+    }
+}
+
+/// A key of the PRF: a scalar, clamped by the kernel.
+pub struct Key(Secret<[u8; 32]>);
+
+impl Key {
+    /// A fresh key.
+    pub fn random(rng: &mut Prng) -> Key {
+        Key(Secret::new(rng.bytes()))
+    }
+}
+
+/// A result was the identity, or the point of order 2: the argument was of low order.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct LowOrder;
+
+/// `F_k(H(x))` for each item.
+///
+/// # Errors
+/// If an item hashes to a point of low order, which happens with probability 2^-250.
+pub fn hash_and_raise<'a>(
+    items: impl IndexedParallelIterator<Item = &'a [u8]>,
+    key: &Key,
+) -> Result<Vec<Point>, LowOrder> {
+    let domain = Domain::without_session("hash to Curve25519, BLAKE3-256, x-only Elligator2");
+    let mut hashes: Vec<[u8; 32]> = items.map(|item| domain.hash(&[item])).collect();
+    hashes.par_chunks_mut(BATCH).for_each(|batch| {
+        let mut mapped = [[0u8; 32]; BATCH];
+        let mapped = &mut mapped[..batch.len()];
+        kernel::elligator2(batch, mapped);
+        batch.copy_from_slice(mapped);
+    });
+    raise_bytes(hashes, key)
+}
+
+/// `F_k(P)` for each point.
+///
+/// # Errors
+/// If a point is of low order.
+pub fn raise(points: &[Point], key: &Key) -> Result<Vec<Point>, LowOrder> {
+    raise_bytes(points.iter().map(|p| p.0).collect(), key)
+}
+
+fn raise_bytes(mut points: Vec<[u8; 32]>, key: &Key) -> Result<Vec<Point>, LowOrder> {
+    points.par_chunks_mut(BATCH).for_each(|batch| kernel::ladder(&key.0, batch));
+    // Whether a point is of low order is public: such values are refused, not used.
+    match points.contains(&[0; 32]) {
+        false => Ok(points.into_iter().map(Point).collect()),
+        true => Err(LowOrder),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use curve25519_dalek::montgomery::MontgomeryPoint;
+
+    fn items(n: usize) -> Vec<Vec<u8>> {
+        (0..n).map(|i| format!("item {i}").into_bytes()).collect()
+    }
+
+    fn on_curve(p: &[u8; 32]) -> bool {
+        MontgomeryPoint(*p).to_edwards(0).is_some()
+    }
+
+    #[test]
+    fn the_prf_commutes_and_agrees_with_a_reference_ladder() {
+        let mut rng = Prng::from_seed(&[1; 32]);
+        for n in [0, 1, BATCH - 1, BATCH, BATCH + 1] {
+            let items = items(n);
+            let (a, b) = (Key::random(&mut rng), Key::random(&mut rng));
+            let hashed = |k| hash_and_raise(items.par_iter().map(Vec::as_slice), k).unwrap();
+            let ab = raise(&hashed(&a), &b).unwrap();
+            assert_eq!(ab, raise(&hashed(&b), &a).unwrap());
+            for (p, q) in hashed(&a).iter().zip(&ab) {
+                assert_eq!(MontgomeryPoint(p.0).mul_clamped(*b.0).0, q.0);
+            }
+        }
+    }
+
+    #[test]
+    fn every_hash_is_on_the_curve_where_the_printed_one_is_half_the_time_on_the_twist() {
+        let key = Key::random(&mut Prng::from_seed(&[2; 32]));
+        let items = items(500);
+        let ours = hash_and_raise(items.par_iter().map(Vec::as_slice), &key).unwrap();
+        assert!(ours.iter().all(|p| on_curve(p.as_bytes())));
+        // CZZDL 9.5 as printed: X25519 on the hash itself. The bit survives the key.
+        let printed: Vec<[u8; 32]> = items
+            .iter()
+            .map(|x| {
+                let mut hash = *blake3::hash(x).as_bytes();
+                hash[31] &= 0x7f;
+                hash
+            })
+            .collect();
+        let mut raised = printed.clone();
+        kernel::ladder(&key.0, &mut raised);
+        let on = raised.iter().filter(|p| on_curve(p)).count();
+        assert!((150..350).contains(&on), "{on} of 500");
+        assert!(printed.iter().zip(&raised).all(|(p, r)| on_curve(p) == on_curve(r)));
+    }
+
+    #[test]
+    fn wire_values_that_are_not_canonical_or_zero_are_refused() {
+        let mut p = [0xffu8; 32];
+        p[0] = 0xed;
+        p[31] = 0x7f;
+        // (bytes, accepted): p, p - 1, p + 1, a top bit, 0, 1
+        let minus = {
+            let mut q = p;
+            q[0] -= 1;
+            q
+        };
+        let plus = {
+            let mut q = p;
+            q[0] += 1;
+            q
+        };
+        let (mut top, mut one) = ([0u8; 32], [0u8; 32]);
+        (top[31], one[0]) = (0x80, 1);
+        for (bytes, accepted) in
+            [(p, false), (minus, true), (plus, false), (top, false), ([0; 32], false), (one, true)]
+        {
+            assert_eq!(Point::get(&bytes).is_ok(), accepted, "{bytes:?}");
+        }
+        // Low order but not 0: found out by the multiplication.
+        let key = Key::random(&mut Prng::from_seed(&[3; 32]));
+        assert_eq!(raise(&[Point(one)], &key), Err(LowOrder));
+        assert_eq!(raise(&[Point(minus)], &key), Err(LowOrder));
+    }
+}

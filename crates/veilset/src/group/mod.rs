@@ -1,0 +1,3 @@
+//! Groups in which the protocols work.
+
+pub mod curve25519;

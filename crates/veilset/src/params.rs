@@ -1,0 +1,138 @@
+//! Security parameters and the calculators that turn them into lengths.
+//!
+//! Undetected wrong results (equal tags of different items, false positives of a filter) share
+//! 2^-[`LAMBDA`] for a whole run: where a protocol has E kinds of such events, each gets
+//! `LAMBDA + ceil(log2 E)` bits. The calculators take the exponent; no length is a constant from a paper.
+
+use crate::error::{Error, Result};
+
+/// Computational security, in bits.
+pub const KAPPA: u32 = 128;
+
+/// Statistical error of a whole run: a wrong result has probability at most 2^-40.
+pub const LAMBDA: u32 = 40;
+
+/// The largest set: 2^28 items. Up to here tags fit in 96 bits.
+pub const MAX_SET: usize = 1 << 28;
+
+/// The exponent left to each of `kinds` kinds of events that share 2^-`exponent`.
+pub const fn share(exponent: u32, kinds: usize) -> u32 {
+    exponent + ceil_log2(kinds)
+}
+
+/// The smallest b with 2^b >= n; 0 for n = 0 and n = 1.
+pub const fn ceil_log2(n: usize) -> u32 {
+    if n <= 1 { 0 } else { usize::BITS - (n - 1).leading_zeros() }
+}
+
+/// The length in bits of tags that tell `queries` from `elements` apart (DESIGN 4, "Compact set").
+///
+/// Each of `queries * elements` pairs of different items has equal tags with probability 2^-t, all
+/// together at most 2^-`exponent`. The union bound is strict by more than the probability that two
+/// different items meet in the 2^252 points of the curve.
+///
+/// # Errors
+/// If the tags would be longer than 96 bits, which sets of up to [`MAX_SET`] do not need at 40.
+pub fn tag_bits(exponent: u32, queries: usize, elements: usize) -> Result<u32> {
+    let t = exponent + ceil_log2(queries) + ceil_log2(elements);
+    match t <= 96 {
+        true => Ok(t),
+        false => Err(Error::Usage(format!(
+            "{queries} and {elements} items at an error of 2^-{exponent} need tags of {t} bits; 96 is the most"
+        ))),
+    }
+}
+
+/// The size of a Bloom filter.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Bloom {
+    /// Bits of the filter, a multiple of 8.
+    pub bits: u64,
+    /// Positions per element.
+    pub hashes: u32,
+}
+
+/// A Bloom filter of `elements` in which all of `queries` together have a false positive with probability
+/// at most 2^-`exponent`.
+///
+/// Each query gets f = exponent + log2(queries) bits. With k hashes into B bits, the number of ones has
+/// mean `B (1 - (1 - 1/B)^(kn))` and each of the kn hashes changes it by at most 1, so (McDiarmid) it is
+/// more than s above its mean with probability at most exp(-2 s^2 / kn). B is the smallest size tried at
+/// which (mean + s) / B to the power k, and this probability, are both at most 2^-(f+1).
+pub fn bloom(exponent: u32, queries: usize, elements: usize) -> Bloom {
+    let f = f64::from(exponent + ceil_log2(queries));
+    let hashes = exponent + ceil_log2(queries);
+    let (k, n) = (f64::from(hashes), elements as f64);
+    if elements == 0 {
+        return Bloom { bits: 8, hashes };
+    }
+    let slack = (k * n * (f + 1.0) * std::f64::consts::LN_2 / 2.0).sqrt();
+    let mut bits = (k * n / std::f64::consts::LN_2).ceil();
+    loop {
+        let mean = -(k * n * (-1.0 / bits).ln_1p()).exp_m1();
+        let fraction = mean + slack / bits;
+        // A margin of 1e-9 covers the rounding of the logarithms.
+        if fraction < 1.0 && k * fraction.log2() <= -(f + 1.0) - 1e-9 {
+            return Bloom { bits: (bits as u64).next_multiple_of(8), hashes };
+        }
+        bits = (bits * 1.0005 + 1.0).ceil();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn logarithms_round_up() {
+        for (n, b) in [(0, 0), (1, 0), (2, 1), (3, 2), (4, 2), (5, 3), (1 << 20, 20), ((1 << 20) + 1, 21)] {
+            assert_eq!(ceil_log2(n), b, "{n}");
+        }
+        assert_eq!((share(40, 1), share(40, 2), share(40, 3)), (40, 41, 42));
+    }
+
+    #[test]
+    fn tags_keep_the_sum_over_all_pairs_below_the_error() {
+        for (q, e) in [(0, 0), (0, 5), (1, 1), (3, 7), (1000, 1 << 20), (MAX_SET, MAX_SET)] {
+            let t = tag_bits(LAMBDA, q, e).unwrap();
+            // log2 of q * e * 2^-t, exactly where q and e are powers of two.
+            let total = (q.max(1) as f64).log2() + (e.max(1) as f64).log2() - f64::from(t);
+            assert!(total <= -40.0, "{q} {e}: 2^{total}");
+            assert!(total > -42.0 - 1e-9, "{q} {e}: wasteful");
+        }
+        assert_eq!(tag_bits(LAMBDA, 1 << 20, 1 << 20).unwrap(), 80);
+        assert!(tag_bits(41, MAX_SET, MAX_SET).is_err());
+    }
+
+    /// The rate of a filter whose number of ones is exactly known: an occupancy recurrence over every hash.
+    fn exact_rate(n: usize, b: Bloom) -> f64 {
+        let bits = b.bits as usize;
+        let mut p = vec![0f64; bits + 1]; // p[j]: probability of j ones
+        p[0] = 1.0;
+        for _ in 0..n * b.hashes as usize {
+            for j in (0..=bits).rev() {
+                let stay = p[j] * j as f64 / bits as f64;
+                let come = if j > 0 { p[j - 1] * (bits - j + 1) as f64 / bits as f64 } else { 0.0 };
+                p[j] = stay + come;
+            }
+        }
+        p.iter().enumerate().map(|(j, q)| q * (j as f64 / bits as f64).powi(b.hashes as i32)).sum()
+    }
+
+    #[test]
+    fn bloom_filters_hold_their_rate_by_the_exact_computation() {
+        for (exponent, queries, n) in [(10, 1, 1), (10, 8, 3), (20, 1, 5), (12, 100, 20), (40, 4, 2)] {
+            let b = bloom(exponent, queries, n);
+            let rate = exact_rate(n, b) * queries as f64;
+            assert!(rate <= (-f64::from(exponent)).exp2(), "{exponent} {queries} {n}: {rate}");
+        }
+    }
+
+    #[test]
+    fn large_bloom_filters_cost_little_more_than_the_asymptotic_size() {
+        let b = bloom(40, 1 << 20, 1 << 20);
+        let per_item = b.bits as f64 / (1 << 20) as f64;
+        // 60 bits of rate: 1.44 * 60 = 86.6, one more bit for the deviation.
+        assert!((86.5..89.0).contains(&per_item), "{per_item}");
+    }
+}
