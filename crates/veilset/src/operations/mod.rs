@@ -1,5 +1,16 @@
 //! The operations: what two parties compute. One file per operation and protocol family.
 
+pub mod count;
+pub mod intersect;
+pub mod sum;
+pub mod union;
+
+use crate::channel::Channel;
+use crate::error::Result;
+use crate::hash::SessionId;
+use crate::item::{ItemSet, Items};
+use crate::membership::Mqrpmt;
+use crate::rng::Prng;
 use std::fmt;
 use std::str::FromStr;
 
@@ -23,6 +34,81 @@ pub enum Role {
     Receiver,
     /// Contributes its set (in `sum`, its values too, and learns their sum).
     Sender,
+}
+
+/// One party's part of an operation.
+#[derive(Debug, Clone, Copy)]
+pub struct Task<'a> {
+    /// What is computed.
+    pub operation: Operation,
+    /// Which part is ours.
+    pub role: Role,
+    /// Our set.
+    pub set: &'a ItemSet,
+    /// For the sender of sum: a value for each item of the set. Otherwise empty.
+    pub values: &'a [i128],
+    /// For union: the width of a row in bytes, at least as long as every item of the sender.
+    pub max_row: usize,
+    /// For sum: what was agreed.
+    pub terms: sum::Terms,
+}
+
+/// What a party learned beside the size of the peer's set.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Learned {
+    /// Nothing.
+    Nothing,
+    /// Receiver of intersect: the positions in its set of the items that match, ascending.
+    Matching(Vec<u32>),
+    /// Receiver of union: the items that only the sender has, in a random order of the sender's.
+    New(Items),
+    /// Receiver of count.
+    Count(count::Count),
+    /// Receiver of sum: the number of matches.
+    Matches(u64),
+    /// Sender of sum; `None` if there were fewer matches than agreed.
+    Sum(Option<sum::Sum>),
+}
+
+/// Runs one party's part over mqRPMT. The peer's set has `n` items.
+pub fn run(
+    task: &Task,
+    protocol: &impl Mqrpmt,
+    ch: &mut Channel,
+    session: &SessionId,
+    n: usize,
+    rng: &mut Prng,
+) -> Result<Learned> {
+    let Task { operation, role, set, values, max_row, terms } = *task;
+    Ok(match (operation, role) {
+        (Operation::Intersect, Role::Receiver) => {
+            Learned::Matching(intersect::mqrpmt::receiver(protocol, ch, session, set, n, rng)?)
+        }
+        (Operation::Intersect, Role::Sender) => {
+            intersect::mqrpmt::sender(protocol, ch, session, set, n, rng)?;
+            Learned::Nothing
+        }
+        (Operation::Union, Role::Receiver) => {
+            Learned::New(union::mqrpmt::receiver(protocol, ch, session, set, n, max_row, rng)?)
+        }
+        (Operation::Union, Role::Sender) => {
+            union::mqrpmt::sender(protocol, ch, session, set, n, max_row, rng)?;
+            Learned::Nothing
+        }
+        (Operation::Count, Role::Receiver) => {
+            Learned::Count(count::receiver(protocol, ch, session, set, n, rng)?)
+        }
+        (Operation::Count, Role::Sender) => {
+            count::sender(protocol, ch, session, set, n, rng)?;
+            Learned::Nothing
+        }
+        (Operation::Sum, Role::Receiver) => {
+            Learned::Matches(sum::receiver(protocol, ch, session, set, n, terms, rng)?)
+        }
+        (Operation::Sum, Role::Sender) => {
+            Learned::Sum(sum::sender(protocol, ch, session, set, values, n, terms, rng)?)
+        }
+    })
 }
 
 impl Operation {
@@ -87,3 +173,6 @@ impl FromStr for Role {
         found.ok_or_else(|| format!("\"{s}\" is not a role: receiver, sender"))
     }
 }
+
+#[cfg(test)]
+mod tests;

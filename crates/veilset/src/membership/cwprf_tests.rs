@@ -1,0 +1,197 @@
+use super::*;
+use crate::channel::{Recording, Sink, Source};
+use crate::membership::Ideal;
+use crate::testing::{Views, overlapping, run_pair, sizes};
+use curve25519_dalek::montgomery::MontgomeryPoint;
+
+const SESSION: SessionId = [5; 32];
+
+fn bits_by_item<M: Mqrpmt + Sync>(m: &M, y: &ItemSet, x: &ItemSet) -> (Vec<bool>, Views) {
+    let ((bits, order), views) = run_pair(
+        |ch, rng| m.server(ch, &SESSION, y, x.len(), rng),
+        |ch, rng| m.client(ch, &SESSION, x, y.len(), rng),
+    );
+    let mut by_item = vec![false; x.len()];
+    order.iter().zip(&bits).for_each(|(&i, &bit)| by_item[i as usize] = bit);
+    (by_item, views)
+}
+
+#[test]
+fn the_bits_are_those_of_the_plain_computation() {
+    for (n_y, n_x) in sizes(FRAME) {
+        for overlap in [0.0, 0.5, 1.0] {
+            let (y, x) = overlapping(n_y, n_x, overlap);
+            let plain: std::collections::HashSet<&[u8]> = y.iter().collect();
+            let expected: Vec<bool> = x.iter().map(|i| plain.contains(i)).collect();
+            assert_eq!(bits_by_item(&CwPrf(GolombTags), &y, &x).0, expected, "{n_y} {n_x} {overlap}");
+            if n_y < 100 {
+                assert_eq!(bits_by_item(&CwPrf(BloomFilter), &y, &x).0, expected, "{n_y} {n_x} {overlap}");
+                assert_eq!(bits_by_item(&Ideal, &y, &x).0, expected);
+            }
+        }
+    }
+}
+
+#[test]
+fn message_sizes_depend_on_the_sizes_of_the_sets_only() {
+    let (n_y, n_x) = (FRAME + 1, 30);
+    let lengths = |overlap, long: bool| {
+        let (mut y, mut x) = overlapping(n_y, n_x, overlap);
+        if long {
+            let stretch = |s: &ItemSet| s.iter().map(|i| [i, &[7; 1000][..]].concat()).collect::<ItemSet>();
+            (y, x) = (stretch(&y), stretch(&x));
+        }
+        let views = bits_by_item(&CwPrf(GolombTags), &y, &x).1;
+        let mut client = views.frames(1);
+        let mut server = views.frames(0);
+        // The last frames are the tags, whose length varies with their pseudorandom values alone.
+        let tags = server.split_off(server.len() - 2);
+        assert!(tags.iter().all(|(tag, _)| *tag == 0x21));
+        client.append(&mut server);
+        client
+    };
+    let one = lengths(0.0, false);
+    // Header apart, 32 bytes a point.
+    assert_eq!(one, [(0x11, FRAME * 32), (0x11, 32), (0x12, 30 * 32)]);
+    assert_eq!(one, lengths(1.0, false));
+    assert_eq!(one, lengths(0.5, true));
+}
+
+fn points(view: &[u8], tag: u16) -> Vec<[u8; 32]> {
+    let mut points = Vec::new();
+    for (t, body) in crate::testing::split_frames(view) {
+        if t == tag {
+            points.extend(body.chunks_exact(32).map(|p| <[u8; 32]>::try_from(p).unwrap()));
+        }
+    }
+    points
+}
+
+#[test]
+fn what_a_party_receives_carries_no_twist_bit() {
+    let (y, x) = overlapping(300, 300, 0.5);
+    let views = bits_by_item(&CwPrf(GolombTags), &y, &x).1;
+    for (view, tag) in [(&views.0[1], 0x11), (&views.0[0], 0x12)] {
+        let points = points(view, tag);
+        assert_eq!(points.len(), 300);
+        // With the printed hash half of them would be on the twist (see group::curve25519).
+        assert!(points.iter().all(|p| MontgomeryPoint(*p).to_edwards(0).is_some()));
+    }
+}
+
+/// The client's queries as the server sees them, in the client's original order, if it does not permute.
+struct Unpermuted;
+impl Mqrpmt for Unpermuted {
+    fn server(
+        &self,
+        ch: &mut Channel,
+        s: &SessionId,
+        y: &ItemSet,
+        n: usize,
+        r: &mut Prng,
+    ) -> Result<Vec<bool>> {
+        CwPrf(GolombTags).server(ch, s, y, n, r)
+    }
+    fn client(
+        &self,
+        ch: &mut Channel,
+        s: &SessionId,
+        x: &ItemSet,
+        n_y: usize,
+        r: &mut Prng,
+    ) -> Result<Vec<u32>> {
+        // The flawed form: what a client does whose permutation is the identity.
+        let order = r.permutation(x.len());
+        let mut inverse = vec![0; order.len()];
+        order.iter().enumerate().for_each(|(j, &i)| inverse[i as usize] = j);
+        let undone: ItemSet = inverse.iter().map(|&j| x.get(j)).collect();
+        CwPrf(GolombTags).client(ch, s, &undone, n_y, &mut Prng::from_seed(&crate::testing::SEEDS[1]))?;
+        Ok((0..x.len() as u32).collect())
+    }
+}
+
+#[test]
+fn the_positions_of_the_bits_carry_no_order() {
+    // The first half of X matches. Permuted queries spread the matches over all positions.
+    let n = 2000;
+    let y: ItemSet = (0..n / 2).map(|i: u32| i.to_le_bytes()).collect();
+    let x: ItemSet = (0..n).map(|i: u32| i.to_le_bytes()).collect();
+    let in_first_half = |m: &(dyn Fn(&mut Channel, &mut Prng) -> Result<Vec<u32>> + Sync)| {
+        let ((bits, _), _) = run_pair(
+            |ch, rng| CwPrf(GolombTags).server(ch, &SESSION, &y, n as usize, rng),
+            |ch, rng| m(ch, rng),
+        );
+        bits[..n as usize / 2].iter().filter(|&&b| b).count()
+    };
+    let ours = in_first_half(&|ch, rng| CwPrf(GolombTags).client(ch, &SESSION, &x, y.len(), rng));
+    // 1000 matches over 2000 places: mean 500, standard deviation 11.2.
+    assert!((440..560).contains(&ours), "{ours}");
+    let flawed = in_first_half(&|ch, rng| Unpermuted.client(ch, &SESSION, &x, y.len(), rng));
+    assert_eq!(flawed, 1000, "the test tells the flawed form apart");
+}
+
+#[test]
+fn the_tags_carry_no_order_of_the_servers_set() {
+    // The client's key and queries are fixed; the server's set comes in two orders, under the same key.
+    let (y, x) = overlapping(500, 20, 0.5);
+    let reversed: ItemSet = (0..500).rev().map(|i| y.get(i)).collect();
+    let tags = |y: &ItemSet| {
+        let views = bits_by_item(&CwPrf(GolombTags), y, &x).1;
+        crate::testing::split_frames(&views.0[0]).into_iter().filter(|(t, _)| *t == 0x21).collect::<Vec<_>>()
+    };
+    assert_eq!(tags(&y), tags(&reversed));
+}
+
+#[test]
+fn results_do_not_depend_on_the_number_of_threads() {
+    let (y, x) = overlapping(1000, 700, 0.5);
+    let views = |threads| {
+        let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
+        pool.install(|| bits_by_item(&CwPrf(GolombTags), &y, &x).1.0)
+    };
+    assert_eq!(views(1), views(3));
+}
+
+#[test]
+fn points_of_low_order_are_refused_by_both_sides() {
+    let mut one = [0u8; 32];
+    one[0] = 1;
+    let set: ItemSet = ["a"].iter().collect();
+    for (tag, server) in [(0x12u16, true), (0x11, false)] {
+        for forged in [one, [0; 32], [0xff; 32]] {
+            let (mut a, mut b) = Channel::pair();
+            a.tx.send_bytes(Message::new(tag, "forged"), &forged).unwrap();
+            let rng = &mut Prng::from_seed(&[1; 32]);
+            let e = match server {
+                true => CwPrf(GolombTags).server(&mut b, &SESSION, &set, 1, rng).map(|_| ()).unwrap_err(),
+                false => CwPrf(GolombTags).client(&mut b, &SESSION, &set, 1, rng).map(|_| ()).unwrap_err(),
+            };
+            assert!(matches!(e, Error::Peer(_)), "{e}");
+        }
+    }
+}
+
+#[test]
+fn a_transport_of_its_own_can_carry_a_run() {
+    // The parts a hostile-peer test needs: a sink that forwards and a recording in memory.
+    struct Forward(Box<dyn Sink>);
+    impl Sink for Forward {
+        fn send(&mut self, frame: Vec<u8>) -> Result<()> {
+            self.0.send(frame)
+        }
+    }
+    let (a, b) = Channel::pair();
+    let (sink, source): (Box<dyn Sink>, Box<dyn Source>) = a.into_halves();
+    let mut a = Channel::from_halves(Box::new(Forward(sink)), source);
+    let mut b = b;
+    b.record(Recording::to_writer(Vec::new()));
+    let (y, x) = overlapping(10, 10, 0.5);
+    std::thread::scope(|s| {
+        s.spawn(|| {
+            CwPrf(GolombTags).client(&mut a, &SESSION, &x, 10, &mut Prng::from_seed(&[1; 32])).unwrap()
+        });
+        let bits =
+            CwPrf(GolombTags).server(&mut b, &SESSION, &y, 10, &mut Prng::from_seed(&[2; 32])).unwrap();
+        assert_eq!(bits.iter().filter(|&&b| b).count(), 5);
+    });
+}

@@ -1,0 +1,74 @@
+//! Membership tests between two parties: what they are. The files beside this one say how.
+
+pub mod cwprf;
+
+use crate::channel::Channel;
+use crate::error::Result;
+use crate::hash::SessionId;
+use crate::item::ItemSet;
+use crate::rng::Prng;
+
+/// Multi-query reverse private membership test (mqRPMT; CZZDL 3.2, Figure 4).
+///
+/// The server holds a set Y, the client a set X. The server learns a bit per query of the client, which
+/// says whether that query is in Y, and the client learns nothing. The queries are X in a secret random
+/// order that the client chose before its first message, so the position of a bit says nothing to the
+/// server (CZZDL Figure 12, step 0). Both know the sizes.
+///
+/// In union and intersection the receiver is the server and the sender the client.
+pub trait Mqrpmt {
+    /// The server's part. `n_x` is the number of queries. Returns a bit per query.
+    fn server(
+        &self,
+        ch: &mut Channel,
+        session: &SessionId,
+        y: &ItemSet,
+        n_x: usize,
+        rng: &mut Prng,
+    ) -> Result<Vec<bool>>;
+
+    /// The client's part. `n_y` is the size of the server's set. Returns the order of its queries: query j
+    /// was the item at position `order[j]` of X.
+    fn client(
+        &self,
+        ch: &mut Channel,
+        session: &SessionId,
+        x: &ItemSet,
+        n_y: usize,
+        rng: &mut Prng,
+    ) -> Result<Vec<u32>>;
+}
+
+/// The ideal functionality, for tests of what is built on it: the client sends its queries in the clear.
+#[cfg(test)]
+pub(crate) struct Ideal;
+
+#[cfg(test)]
+impl Mqrpmt for Ideal {
+    fn server(
+        &self,
+        ch: &mut Channel,
+        _: &SessionId,
+        y: &ItemSet,
+        n: usize,
+        _: &mut Prng,
+    ) -> Result<Vec<bool>> {
+        let plain: std::collections::HashSet<&[u8]> = y.iter().collect();
+        let ask = crate::channel::Message::<[u8]>::new(0x7001, "ideal query");
+        (0..n).map(|_| Ok(plain.contains(ch.rx.recv_bounded(ask, 1 << 17)?.as_slice()))).collect()
+    }
+
+    fn client(
+        &self,
+        ch: &mut Channel,
+        _: &SessionId,
+        x: &ItemSet,
+        _: usize,
+        rng: &mut Prng,
+    ) -> Result<Vec<u32>> {
+        let order = rng.permutation(x.len());
+        let ask = crate::channel::Message::<[u8]>::new(0x7001, "ideal query");
+        order.iter().try_for_each(|&i| ch.tx.send_bytes(ask, x.get(i as usize)))?;
+        Ok(order)
+    }
+}

@@ -1,0 +1,211 @@
+//! Sum: both learn how many items match, the sender the sum of its values over them
+//! (CZZDL 8.1, Figure 12, "card-sum").
+//!
+//! Security: semi-honest, of the mqRPMT and the OT; nothing binds the receiver's choices to its bits.
+//! Leakage: |X| and |X n Y| to the receiver; |Y|, |X n Y| and the sum to the sender. A sender that chooses
+//! its values (powers of two) can encode the intersection in the sum. Cost beside the mqRPMT:
+//! ceil(128 / k) / 8 bytes and one number modulo q an item.
+//!
+//! q is 2^64 or 2^128 by agreement, so it does not depend on the data; the caller has made sure that
+//! n_x * max|v| < q / 2 ([`fits`]). Instead of sending r_i and r_i + v_i under two pads, the first pad *is*
+//! r_i, and one correction takes the second to r_i + v_i: half the traffic, the same distribution.
+//!
+//! Below the agreed minimum count the receiver sends only that it is below: the sender learns neither count
+//! nor sum, the receiver still knows the count.
+
+use crate::channel::{Channel, Message, Unit, frames};
+use crate::error::{Error, Result};
+use crate::hash::SessionId;
+use crate::item::ItemSet;
+use crate::membership::Mqrpmt;
+use crate::ot::Pad;
+use crate::ot::extension::{self, FRAME};
+use crate::rng::Prng;
+use std::sync::mpsc;
+
+const D_64: Message<[u8; 8]> = Message::new(0x51, "S->R  r_i + v_i under the second pad, modulo 2^64");
+const D_128: Message<[u8; 16]> = Message::new(0x52, "S->R  r_i + v_i under the second pad, modulo 2^128");
+const RESULT: Message<[u8; 25]> = Message::new(0x53, "R->S  number of matches and masked sum");
+
+/// The modulus q of the sum.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Modulus {
+    /// 2^64.
+    Bits64,
+    /// 2^128.
+    Bits128,
+}
+
+impl Modulus {
+    /// Its size in bits.
+    pub const fn bits(self) -> u32 {
+        match self {
+            Modulus::Bits64 => 64,
+            Modulus::Bits128 => 128,
+        }
+    }
+
+    /// x modulo q.
+    fn reduce(self, x: u128) -> u128 {
+        x & (u128::MAX >> (128 - self.bits()))
+    }
+
+    /// The signed number of least absolute value that is x modulo q.
+    fn signed(self, x: u128) -> i128 {
+        let shift = 128 - self.bits();
+        ((x << shift) as i128) >> shift
+    }
+}
+
+/// What a party agreed to beside its set.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Terms {
+    /// The modulus of the sum.
+    pub modulus: Modulus,
+    /// The least number of matches for which the sender learns anything; 0 for no limit.
+    pub min_count: u64,
+}
+
+/// What the sender of sum learns; nothing if there were fewer matches than agreed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Sum {
+    /// Items in both sets.
+    pub matches: u64,
+    /// The sum of the sender's values over them.
+    pub sum: i128,
+}
+
+/// Whether no sum over up to `n` of the values can leave the range of the modulus: n * max|v| < q / 2.
+pub fn fits(modulus: Modulus, n: usize, values: &[i128]) -> bool {
+    let most = values.iter().map(|v| v.unsigned_abs()).max().unwrap_or(0);
+    most.checked_mul(n as u128).is_some_and(|total| total < 1 << (modulus.bits() - 1))
+}
+
+/// The receiver, with set `y`; the sender's has `n_x` items. Returns the number of matches.
+pub fn receiver(
+    protocol: &impl Mqrpmt,
+    ch: &mut Channel,
+    session: &SessionId,
+    y: &ItemSet,
+    n_x: usize,
+    terms: Terms,
+    rng: &mut Prng,
+) -> Result<u64> {
+    // 1. P1 obtains the bits e.
+    let e = protocol.server(ch, session, y, n_x, rng)?;
+    let matches = e.iter().filter(|&&e| e).count() as u64;
+    // 2. It uses them as choices and adds up what it gets: S' = sum of r_i + e_i v_i mod q.
+    ch.stage("summing", Unit::Items, n_x);
+    let mut ot = extension::Receiver::setup(ch, session, extension::DEFAULT_K, rng)?;
+    let (pads_in, pads_out) = mpsc::channel::<Vec<Pad>>();
+    let ((), sum) = ch.duplex(
+        |tx| {
+            for choices in e.chunks(FRAME) {
+                // If the other half has failed, its error is the one that counts.
+                let _ = pads_in.send(ot.pads(tx, choices)?);
+            }
+            drop(pads_in);
+            Ok(())
+        },
+        |rx| {
+            let mut sum = 0u128;
+            for choices in e.chunks(FRAME) {
+                let d: Vec<u128> = match terms.modulus {
+                    Modulus::Bits64 => rx.recv(D_64, choices.len())?.iter().map(widen).collect(),
+                    Modulus::Bits128 => rx.recv(D_128, choices.len())?.iter().map(widen).collect(),
+                };
+                let pads =
+                    pads_out.recv().map_err(|_| Error::Network("sending the choices failed".into()))?;
+                for ((pad, d), &e) in pads.iter().zip(d).zip(choices) {
+                    // No branch on e: a bit is between two parties, not for whoever measures time.
+                    sum = sum
+                        .wrapping_add(u128::from_le_bytes(*pad))
+                        .wrapping_add(d & u128::from(e).wrapping_neg());
+                }
+            }
+            Ok(sum)
+        },
+    )?;
+    // It sends S' and the number of matches to P2.
+    let mut result = [0u8; 25];
+    if matches >= terms.min_count {
+        result[0] = 1;
+        result[1..9].copy_from_slice(&matches.to_le_bytes());
+        result[9..].copy_from_slice(&terms.modulus.reduce(sum).to_le_bytes());
+    }
+    ch.tx.send(RESULT, &[result])?;
+    Ok(matches)
+}
+
+/// The sender, with set `x` and a value for each of its items; the receiver's set has `n_y` items.
+/// Returns `None` if there were fewer matches than agreed.
+///
+/// # Errors
+/// Besides those of the protocol: if there is not a value for each item, or they do not fit the modulus.
+#[allow(clippy::too_many_arguments)] // the inputs of the figure
+pub fn sender(
+    protocol: &impl Mqrpmt,
+    ch: &mut Channel,
+    session: &SessionId,
+    x: &ItemSet,
+    values: &[i128],
+    n_y: usize,
+    terms: Terms,
+    rng: &mut Prng,
+) -> Result<Option<Sum>> {
+    if values.len() != x.len() || !fits(terms.modulus, x.len(), values) {
+        return Err(Error::Bug("values that do not belong to the items or do not fit the modulus".into()));
+    }
+    // 0. and 1. X and V in the same random order; P2 obtains nothing.
+    let order = protocol.client(ch, session, x, n_y, rng)?;
+    ch.stage("summing", Unit::Items, x.len());
+    let mut ot = extension::Sender::setup(ch, session, extension::DEFAULT_K, rng)?;
+    // 2. r_i is uniform modulo q: the first pad. r' = sum of r_i.
+    let mut masks = 0u128;
+    let mut at = 0;
+    for n in frames(x.len(), FRAME) {
+        let pads = ot.pads(&mut ch.rx, n)?;
+        let d: Vec<u128> = pads
+            .of(false)
+            .iter()
+            .zip(pads.of(true))
+            .zip(&order[at..at + n])
+            .map(|((r, other), &i)| {
+                let r = u128::from_le_bytes(*r);
+                masks = masks.wrapping_add(r);
+                // Where e_i = 1 the receiver has the other pad, and gets to r_i + v_i by adding this.
+                r.wrapping_add(values[i as usize] as u128).wrapping_sub(u128::from_le_bytes(other))
+            })
+            .collect();
+        match terms.modulus {
+            Modulus::Bits64 => {
+                ch.tx.send(D_64, &d.iter().map(|d| (*d as u64).to_le_bytes()).collect::<Vec<_>>())?
+            }
+            Modulus::Bits128 => ch.tx.send(D_128, &d.iter().map(|d| d.to_le_bytes()).collect::<Vec<_>>())?,
+        }
+        at += n;
+    }
+    // P2 computes S = S' - r' mod q.
+    let result = ch.rx.recv(RESULT, 1)?;
+    let result = result.first().ok_or_else(|| Error::Bug("a message of one element was empty".into()))?;
+    let number =
+        |at: std::ops::Range<usize>| result[at].iter().rev().fold(0u128, |n, &b| n << 8 | u128::from(b));
+    let (matches, masked) = (number(1..9) as u64, number(9..25));
+    match result[0] {
+        0 if result[1..] == [0; 24] && terms.min_count > 0 => Ok(None),
+        1 if matches >= terms.min_count
+            && matches <= x.len().min(n_y) as u64
+            && terms.modulus.reduce(masked) == masked =>
+        {
+            Ok(Some(Sum { matches, sum: terms.modulus.signed(masked.wrapping_sub(masks)) }))
+        }
+        _ => Err(Error::Peer(format!(
+            "its result ({matches} matches) is not possible for these sets and terms. It runs another program \
+             or misbehaves"
+        ))),
+    }
+}
+
+fn widen<const N: usize>(bytes: &[u8; N]) -> u128 {
+    bytes.iter().rev().fold(0, |n, &b| n << 8 | u128::from(b))
+}

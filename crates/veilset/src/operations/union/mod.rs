@@ -1,0 +1,4 @@
+//! Union: the receiver learns the items of both sets, and nothing of which of its own items the sender
+//! has; the sender learns nothing.
+
+pub mod mqrpmt;

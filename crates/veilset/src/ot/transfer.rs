@@ -1,0 +1,175 @@
+//! One-sided transfer of rows: for each row the receiver has a choice bit, and it gets the row exactly
+//! where the bit is the agreed one (CZZDL 3.1).
+//!
+//! Security: as the OT underneath. Each row is encrypted under its own single-use pad (AES-128 in counter
+//! mode, the counter starting at the row's number, so that no two rows share a block even if an attacker
+//! tries one key on all of them). Rows have one public width, so lengths do not show. There is no MAC: TLS
+//! authenticates, and the operation is semi-honest anyway.
+
+use super::Pad;
+use super::extension::{self, FRAME, Receiver, Sender};
+use crate::channel::{Channel, Message, Unit, frames};
+use crate::error::{Error, Result};
+use rayon::prelude::*;
+use std::sync::mpsc;
+use veilset_kernels::aes::Aes128;
+
+/// Bytes of rows per frame, at most (or one row, if it is longer).
+const ROW_BYTES: usize = 1 << 18;
+const ROWS: Message<[u8]> = Message::new(0x41, "S->R  rows, encrypted");
+
+fn rows_per_frame(width: usize) -> usize {
+    (ROW_BYTES / width.max(1)).clamp(1, FRAME)
+}
+
+fn crypt(pad: &Pad, row: usize, bytes: &mut [u8]) {
+    let mut stream = vec![0u8; bytes.len()];
+    Aes128::new(pad).ctr((row as u128) << 64, &mut stream);
+    bytes.iter_mut().zip(stream).for_each(|(b, s)| *b ^= s);
+}
+
+/// Offers `n` rows of `width` bytes; `fill(i, row)` writes row i into a zeroed buffer.
+pub fn send(
+    ch: &mut Channel,
+    ot: &mut Sender,
+    n: usize,
+    wanted: bool,
+    width: usize,
+    fill: impl Fn(usize, &mut [u8]) + Sync,
+) -> Result<()> {
+    ch.stage("sending", Unit::Bytes, n * width + extension::correction_bytes(n, extension::DEFAULT_K));
+    let mut first = 0;
+    for count in frames(n, FRAME) {
+        let pads = ot.pads(&mut ch.rx, count)?.of(wanted);
+        let mut at = first;
+        for pads in pads.chunks(rows_per_frame(width)) {
+            let mut bytes = vec![0u8; pads.len() * width];
+            bytes.par_chunks_exact_mut(width).zip(pads).enumerate().for_each(|(j, (row, pad))| {
+                fill(at + j, row);
+                crypt(pad, at + j, row);
+            });
+            ch.tx.send_bytes(ROWS, &bytes)?;
+            at += pads.len();
+        }
+        first += count;
+    }
+    Ok(())
+}
+
+/// Receives the rows whose choice is `wanted`: `take(i, row)` is called for each, in order.
+pub fn receive(
+    ch: &mut Channel,
+    ot: &mut Receiver,
+    choices: &[bool],
+    wanted: bool,
+    width: usize,
+    mut take: impl FnMut(usize, &[u8]) -> Result<()>,
+) -> Result<()> {
+    let corrections = extension::correction_bytes(choices.len(), extension::DEFAULT_K);
+    ch.stage("receiving", Unit::Bytes, choices.len() * width + corrections);
+    // The sender answers each frame of corrections with rows, so both directions flow at once. The pads
+    // wait in a queue, 16 bytes a row.
+    let (pads_in, pads_out) = mpsc::channel::<Vec<Pad>>();
+    ch.duplex(
+        |tx| {
+            for choices in choices.chunks(FRAME) {
+                // If the other half has failed, its error is the one that counts.
+                let _ = pads_in.send(ot.pads(tx, choices)?);
+            }
+            drop(pads_in);
+            Ok(())
+        },
+        |rx| {
+            let mut at = 0;
+            for count in frames(choices.len(), FRAME) {
+                let mut pads: Option<Vec<Pad>> = None;
+                let per_frame = rows_per_frame(width);
+                for (f, n) in frames(count, per_frame).enumerate() {
+                    let mut bytes = rx.recv_bytes(ROWS, n * width)?;
+                    let pads = match &pads {
+                        Some(pads) => pads,
+                        None => pads.insert(pads_out.recv().map_err(|_| gone())?),
+                    };
+                    let pads = pads.get(f * per_frame..f * per_frame + n).ok_or_else(gone)?;
+                    let wanted_here = &choices[at..at + n];
+                    bytes.par_chunks_exact_mut(width).zip(pads).zip(wanted_here).enumerate().for_each(
+                        |(j, ((row, pad), &choice))| {
+                            if choice == wanted {
+                                crypt(pad, at + j, row);
+                            }
+                        },
+                    );
+                    for (j, row) in bytes.chunks_exact(width).enumerate() {
+                        if wanted_here[j] == wanted {
+                            take(at + j, row)?;
+                        }
+                    }
+                    at += n;
+                }
+            }
+            Ok(())
+        },
+    )?;
+    Ok(())
+}
+
+fn gone() -> Error {
+    Error::Network("sending the choices failed".into())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::rng::Prng;
+
+    #[test]
+    fn exactly_the_wanted_rows_arrive() {
+        let mut rng = Prng::from_seed(&[1; 32]);
+        // Widths of less and more than a block, and one of which a frame holds only a few.
+        for (n, width) in [(0, 5), (1, 1), (FRAME - 1, 3), (FRAME + 1, 17), (2 * FRAME + 5, 2), (9, 65_539)] {
+            for wanted in [false, true] {
+                let choices: Vec<bool> = (0..n).map(|_| rng.below(2) == 1).collect();
+                let row = |i: usize| (0..width).map(|b| (i + 7 * b) as u8).collect::<Vec<u8>>();
+                let (mut a, mut b) = Channel::pair();
+                let session = [4; 32];
+                let mut got = Vec::new();
+                std::thread::scope(|s| {
+                    s.spawn(|| {
+                        let mut ot =
+                            Sender::setup(&mut a, &session, 6, &mut Prng::from_seed(&[1; 32])).unwrap();
+                        send(&mut a, &mut ot, n, wanted, width, |i, out| out.copy_from_slice(&row(i)))
+                            .unwrap();
+                    });
+                    let mut ot =
+                        Receiver::setup(&mut b, &session, 6, &mut Prng::from_seed(&[2; 32])).unwrap();
+                    receive(&mut b, &mut ot, &choices, wanted, width, |i, r| {
+                        got.push((i, r.to_vec()));
+                        Ok(())
+                    })
+                    .unwrap();
+                });
+                let expected: Vec<_> =
+                    (0..n).filter(|&i| choices[i] == wanted).map(|i| (i, row(i))).collect();
+                assert!(got == expected, "{n} {width} {wanted}");
+            }
+        }
+    }
+
+    #[test]
+    fn an_error_while_taking_a_row_ends_both_halves() {
+        let (mut a, mut b) = Channel::pair();
+        let session = [4; 32];
+        std::thread::scope(|s| {
+            s.spawn(|| {
+                let mut ot = Sender::setup(&mut a, &session, 6, &mut Prng::from_seed(&[1; 32])).unwrap();
+                let e = send(&mut a, &mut ot, 10 * FRAME, true, 9, |_, _| ()).unwrap_err();
+                assert!(matches!(a.explain(e), Error::Peer(_)));
+            });
+            let mut ot = Receiver::setup(&mut b, &session, 6, &mut Prng::from_seed(&[2; 32])).unwrap();
+            let refuse = |_: usize, _: &[u8]| Err(Error::Peer("no".into()));
+            let e = receive(&mut b, &mut ot, &vec![true; 10 * FRAME], true, 9, refuse).unwrap_err();
+            assert_eq!(e, Error::Peer("no".into()));
+            b.close();
+        });
+    }
+}
