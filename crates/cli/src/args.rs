@@ -1,0 +1,236 @@
+//! The arguments as typed. What they mean is in [`crate::plan`].
+
+use clap::{Args, Parser, Subcommand, ValueEnum};
+use std::path::PathBuf;
+
+const EXIT_CODES: &str = "\
+Exit codes:
+  0    done, both sides confirmed
+  2    wrong arguments or identity file
+  3    our input data
+  4    the two sides ask for different things
+  5    the peer broke the protocol or gave up
+  6    the network: unreachable, closed, timed out
+  7    our output could not be written
+  70   a defect in veilset
+  130  stopped on request (Ctrl-C)";
+
+const EXAMPLES: &str = "\
+Examples:
+  veilset demo
+  veilset identity new
+  veilset union ours.csv --key email --role receiver --listen 0.0.0.0:7000 --peer FINGERPRINT --output all.csv
+  veilset union theirs.csv --key mail --role sender --connect host.example.org:7000 --peer FINGERPRINT";
+
+/// Private set operations: combine lists with another organisation without showing them to each other.
+#[derive(Debug, Parser)]
+#[command(version, after_help = format!("{EXAMPLES}\n\n{EXIT_CODES}"), disable_help_subcommand = true)]
+pub struct Arguments {
+    #[command(subcommand)]
+    pub command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    /// Make or show this party's identity
+    #[command(subcommand)]
+    Identity(IdentityCommand),
+    /// The receiver learns which of its rows the sender has
+    ///
+    /// The receiver learns which of its rows have a key that the sender has too. The sender learns the number
+    /// of the receiver's items and nothing else.
+    #[command(after_help = "Example (each party runs its own line):
+  veilset intersect ours.csv --key email --role receiver --listen 0.0.0.0:7000 --peer FINGERPRINT --output both.csv
+  veilset intersect theirs.csv --key mail --role sender --connect host.example.org:7000 --peer FINGERPRINT")]
+    Intersect(IntersectArgs),
+    /// The receiver learns all items of both
+    ///
+    /// The receiver learns the keys that only the sender has, not which of its own the sender has too. The
+    /// sender learns the number of the receiver's items and nothing else.
+    #[command(after_help = "Example (each party runs its own line):
+  veilset union ours.csv --key email --role receiver --listen 0.0.0.0:7000 --peer FINGERPRINT --output all.csv
+  veilset union theirs.csv --key mail --role sender --connect host.example.org:7000 --peer FINGERPRINT")]
+    Union(UnionArgs),
+    /// The receiver learns how many items both have
+    ///
+    /// The receiver learns the number of matches and the size of the union. The sender learns the number of
+    /// the receiver's items and nothing else.
+    #[command(after_help = "Example (each party runs its own line):
+  veilset count ours.csv --key email --role receiver --listen 0.0.0.0:7000 --peer FINGERPRINT
+  veilset count theirs.csv --key mail --role sender --connect host.example.org:7000 --peer FINGERPRINT")]
+    Count(CountArgs),
+    /// Both learn how many items match, the sender the sum of its values over them
+    ///
+    /// Both learn the number of matches; the sender, who owns the values, learns their sum over the matches.
+    #[command(after_help = "Example (each party runs its own line):
+  veilset sum clicks.csv --key email --role receiver --listen 0.0.0.0:7000 --peer FINGERPRINT --scale 2
+  veilset sum sales.csv --key mail --values amount --role sender --connect host.example.org:7000 \\
+      --peer FINGERPRINT --scale 2")]
+    Sum(SumArgs),
+}
+
+#[derive(Debug, Subcommand)]
+pub enum IdentityCommand {
+    /// Make an identity: a key pair in a file that only you can read
+    New {
+        /// The file to make [default: veilset/identity.pem in your configuration folder]
+        #[arg(long, value_name = "FILE")]
+        output: Option<PathBuf>,
+    },
+    /// Print the fingerprint, for the other party's --peer
+    Show {
+        /// The identity file [default: veilset/identity.pem in your configuration folder]
+        #[arg(long, value_name = "FILE")]
+        identity: Option<PathBuf>,
+    },
+}
+
+#[derive(Debug, Args)]
+pub struct IntersectArgs {
+    #[command(flatten)]
+    pub common: CommonArgs,
+    #[command(flatten)]
+    pub output: OutputArgs,
+}
+
+#[derive(Debug, Args)]
+pub struct UnionArgs {
+    #[command(flatten)]
+    pub common: CommonArgs,
+    #[command(flatten)]
+    pub output: OutputArgs,
+    /// The longest encoded key that is sent, in bytes (each column adds 1 to 3); the same on both sides.
+    /// All rows travel at this width, so that lengths do not show
+    #[arg(long, value_name = "BYTES", default_value_t = 64, value_parser = clap::value_parser!(u32).range(1..=65536))]
+    pub max_row: u32,
+}
+
+#[derive(Debug, Args)]
+pub struct CountArgs {
+    #[command(flatten)]
+    pub common: CommonArgs,
+    #[command(flatten)]
+    pub output: OutputArgs,
+}
+
+#[derive(Debug, Args)]
+pub struct SumArgs {
+    #[command(flatten)]
+    pub common: CommonArgs,
+    #[command(flatten)]
+    pub output: OutputArgs,
+    /// The column of numbers to add up (sender)
+    #[arg(long, value_name = "COL")]
+    pub values: Option<String>,
+    /// Decimal places of the values; the same on both sides
+    #[arg(long, value_name = "N", default_value_t = 0, value_parser = clap::value_parser!(u32).range(0..=38))]
+    pub scale: u32,
+    /// Bits of the modulus the sum is computed in, 64 or 128; the same on both sides
+    #[arg(long, value_name = "BITS", default_value = "64", value_parser = ["64", "128"])]
+    pub modulus: String,
+    /// Withhold count and sum from the sender if fewer items match; the same on both sides
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    pub min_count: u64,
+}
+
+#[derive(Debug, Args)]
+pub struct OutputArgs {
+    /// Where the result goes [default: standard output]
+    #[arg(long, value_name = "FILE")]
+    pub output: Option<PathBuf>,
+}
+
+#[derive(Debug, Args)]
+pub struct CommonArgs {
+    /// Our CSV file, with a header; - is standard input
+    pub input: PathBuf,
+    /// Our part: the receiver learns the result, the sender contributes
+    #[arg(long, value_enum)]
+    pub role: RoleArg,
+    /// Wait for the peer at this address of ours
+    #[arg(long, value_name = "HOST:PORT", required_unless_present = "connect", conflicts_with = "connect")]
+    pub listen: Option<String>,
+    /// Go to the peer's address
+    #[arg(long, value_name = "HOST:PORT")]
+    pub connect: Option<String>,
+    /// The columns whose values are compared; names may differ on the two sides, order and number count
+    #[arg(long, value_name = "COL,..", value_delimiter = ',', required = true)]
+    pub key: Vec<String>,
+    /// Our identity file [default: veilset/identity.pem in your configuration folder]
+    #[arg(long, value_name = "FILE")]
+    pub identity: Option<PathBuf>,
+    /// The peer's fingerprint, as its `veilset identity show` prints it
+    #[arg(long, required_unless_present = "insecure_plaintext")]
+    pub peer: Option<String>,
+    /// The protocol
+    #[arg(long, default_value = "dh", value_parser = ["dh"])]
+    pub protocol: String,
+    /// The group the protocol works in
+    #[arg(long, default_value = "curve25519", value_parser = ["curve25519"])]
+    pub group: String,
+    /// Threads to compute with [default: one per core]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
+    pub threads: Option<u16>,
+    /// What separates the columns, one character or "tab" [default: tab for .tsv, otherwise comma]
+    #[arg(long, value_name = "CHAR")]
+    pub delimiter: Option<String>,
+    /// How the text is encoded: utf8 is checked, bytes are taken as they are; the same on both sides
+    #[arg(long, value_enum, default_value = "utf8")]
+    pub encoding: EncodingArg,
+    /// What to do with a row whose key has an empty column
+    #[arg(long, value_enum, default_value = "error")]
+    pub empty_keys: EmptyKeysArg,
+    /// What to do with a key that comes again [default: first; for the sender of sum: error]
+    #[arg(long, value_enum)]
+    pub duplicates: Option<DuplicatesArg>,
+    /// Replace files that exist
+    #[arg(long)]
+    pub force: bool,
+    /// Write a report as JSON
+    #[arg(long, value_name = "FILE")]
+    pub report: Option<PathBuf>,
+    /// Say nothing but errors
+    #[arg(long)]
+    pub quiet: bool,
+    /// How long to try to reach the peer, in seconds
+    #[arg(long, value_name = "SECONDS", default_value_t = 60, value_parser = clap::value_parser!(u64).range(1..=31_536_000))]
+    pub connect_timeout: u64,
+    /// How long the peer may be silent, in seconds; one that is alive has ten times as long to get on
+    #[arg(long, value_name = "SECONDS", default_value_t = 60, value_parser = clap::value_parser!(u64).range(1..=31_536_000))]
+    pub idle_timeout: u64,
+    /// No encryption, no authentication; refused unless the address is loopback
+    #[arg(long, conflicts_with = "peer")]
+    pub insecure_plaintext: bool,
+}
+
+#[derive(Debug, Clone, Copy, ValueEnum)]
+pub enum RoleArg {
+    Receiver,
+    Sender,
+}
+
+#[derive(Debug, Clone, Copy, ValueEnum)]
+pub enum EncodingArg {
+    Utf8,
+    Bytes,
+}
+
+#[derive(Debug, Clone, Copy, ValueEnum)]
+pub enum EmptyKeysArg {
+    /// Stop
+    Error,
+    /// Leave the row out
+    Skip,
+    /// Treat empty as a value
+    Keep,
+}
+
+#[derive(Debug, Clone, Copy, ValueEnum)]
+pub enum DuplicatesArg {
+    /// Keep the first row
+    First,
+    /// Stop
+    Error,
+    /// Add the values up (sender of sum)
+    Add,
+}

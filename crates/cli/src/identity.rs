@@ -1,0 +1,22 @@
+//! `veilset identity new|show`.
+
+use crate::args::IdentityCommand;
+use veilset::error::Result;
+use veilset::session::Identity;
+
+pub fn run(command: &IdentityCommand) -> Result<()> {
+    match command {
+        IdentityCommand::New { output } => {
+            let path = output.clone().map_or_else(Identity::default_path, Ok)?;
+            let identity = Identity::generate()?;
+            identity.save(&path)?;
+            eprintln!("made {}; keep it secret. Its fingerprint, for the other party's --peer:", path.display());
+            println!("{}", identity.fingerprint());
+        }
+        IdentityCommand::Show { identity } => {
+            let path = identity.clone().map_or_else(Identity::default_path, Ok)?;
+            println!("{}", Identity::load(&path)?.fingerprint());
+        }
+    }
+    Ok(())
+}

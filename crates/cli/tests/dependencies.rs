@@ -1,0 +1,120 @@
+//! Licences and duplicates of everything that ends up in the program, checked offline.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+use serde_json::Value;
+use std::collections::{BTreeMap, BTreeSet};
+use std::process::Command;
+
+/// Permissive licences; of an `OR` one suffices, of an `AND` all are needed.
+const LICENCES: [&str; 11] = [
+    "0BSD",
+    "Apache-2.0",
+    "Apache-2.0 WITH LLVM-exception",
+    "BSD-2-Clause",
+    "BSD-3-Clause",
+    "CC0-1.0",
+    "ISC",
+    "MIT",
+    "Unicode-3.0",
+    "Unlicense",
+    "Zlib",
+];
+
+/// Crates of which two versions are in the program, and why that has to be.
+const DUPLICATES: [(&str, &str); 0] = [];
+
+/// Whether an SPDX expression is satisfied by the licences above.
+fn permitted(expression: &str) -> bool {
+    let expression = expression.replace('/', " OR ");
+    // Cut at the first operator outside parentheses: OR binds weaker than AND.
+    for operator in [" OR ", " AND "] {
+        let mut depth = 0;
+        for (i, c) in expression.char_indices() {
+            match c {
+                '(' => depth += 1,
+                ')' => depth -= 1,
+                _ => {}
+            }
+            if depth == 0 && expression[i..].starts_with(operator) {
+                let (a, b) = (permitted(&expression[..i]), permitted(&expression[i + operator.len()..]));
+                return if operator == " OR " { a || b } else { a && b };
+            }
+        }
+    }
+    let one = expression.trim();
+    match one.strip_prefix('(').and_then(|e| e.strip_suffix(')')) {
+        Some(inner) => permitted(inner),
+        None => LICENCES.contains(&one),
+    }
+}
+
+/// Name, version and licence of every package in the program on Linux.
+fn packages() -> Vec<(String, String, String)> {
+    let output = Command::new(env!("CARGO"))
+        .args(["metadata", "--format-version=1", "--locked", "--offline"])
+        .args(["--filter-platform", "x86_64-unknown-linux-gnu"])
+        .output()
+        .unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let metadata: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let nodes: BTreeMap<&str, &Value> =
+        metadata["resolve"]["nodes"].as_array().unwrap().iter().map(|n| (n["id"].as_str().unwrap(), n)).collect();
+    let root = nodes.keys().find(|id| id.contains("crates/cli")).unwrap();
+    let (mut reached, mut waiting) = (BTreeSet::new(), vec![*root]);
+    while let Some(id) = waiting.pop() {
+        if !reached.insert(id) {
+            continue;
+        }
+        for dependency in nodes[id]["deps"].as_array().unwrap() {
+            let normal = dependency["dep_kinds"].as_array().unwrap().iter().any(|k| k["kind"].is_null());
+            if normal {
+                waiting.push(dependency["pkg"].as_str().unwrap());
+            }
+        }
+    }
+    let text = |v: &Value| v.as_str().unwrap_or("none").to_string();
+    let all = metadata["packages"].as_array().unwrap();
+    all.iter()
+        .filter(|p| reached.contains(p["id"].as_str().unwrap()))
+        .map(|p| (text(&p["name"]), text(&p["version"]), text(&p["license"])))
+        .collect()
+}
+
+#[test]
+fn every_licence_is_permissive() {
+    let packages = packages();
+    assert!(packages.len() > 30, "{}", packages.len());
+    for (name, version, licence) in packages {
+        assert!(permitted(&licence), "{name} {version}: {licence}");
+    }
+}
+
+#[test]
+fn no_crate_is_there_in_two_versions_without_a_reason() {
+    let mut versions: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
+    for (name, version, _) in packages() {
+        versions.entry(name).or_default().insert(version);
+    }
+    let double: Vec<_> = versions.iter().filter(|(_, v)| v.len() > 1).collect();
+    for (name, versions) in &double {
+        assert!(DUPLICATES.iter().any(|(n, _)| n == name), "{name}: {versions:?}");
+    }
+    assert_eq!(double.len(), DUPLICATES.len(), "a reason for a duplicate that is gone");
+}
+
+#[test]
+fn licence_expressions_are_understood() {
+    for (expression, ok) in [
+        ("MIT", true),
+        ("GPL-3.0", false),
+        ("MIT OR GPL-3.0", true),
+        ("MIT AND GPL-3.0", false),
+        ("ISC AND (Apache-2.0 OR ISC)", true),
+        ("(GPL-2.0 OR GPL-3.0) AND MIT", false),
+        ("Unlicense/MIT", true),
+        ("Apache-2.0 WITH LLVM-exception", true),
+        ("none", false),
+    ] {
+        assert_eq!(permitted(expression), ok, "{expression}");
+    }
+}

@@ -1,0 +1,70 @@
+//! The modules use only what stands above them in the map: a grep over `crate::` paths.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+use std::path::{Path, PathBuf};
+
+/// From the ground floor up. Modules on one line may use each other.
+const FLOORS: [&[&str]; 9] = [
+    &["error", "item", "params", "rng", "hash", "secret"],
+    &["channel"],
+    &["group"],
+    &["ot"],
+    &["compact_set"],
+    &["membership"],
+    &["operations"],
+    &["table"],
+    &["session"],
+];
+
+fn floor(module: &str) -> Option<usize> {
+    FLOORS.iter().position(|floor| floor.contains(&module))
+}
+
+fn sources(folder: &Path, out: &mut Vec<PathBuf>) {
+    for entry in std::fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_dir() {
+            sources(&path, out);
+        } else if path.extension().is_some_and(|e| e == "rs") {
+            out.push(path);
+        }
+    }
+}
+
+/// The modules of this crate that a source file names, test code apart.
+fn uses(text: &str) -> Vec<String> {
+    let code = text.split("#[cfg(test)]").next().unwrap();
+    let code = code.lines().filter(|line| !line.trim_start().starts_with("//")).collect::<Vec<_>>().join("\n");
+    let name = |rest: &str| rest.chars().take_while(|c| c.is_ascii_lowercase() || *c == '_').collect::<String>();
+    code.split("crate::").skip(1).map(name).filter(|n| !n.is_empty()).collect()
+}
+
+#[test]
+fn modules_use_only_what_stands_above_them() {
+    let src = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
+    let mut files = Vec::new();
+    sources(&src, &mut files);
+    let (mut edges, mut seen) = (0, std::collections::HashSet::new());
+    for file in &files {
+        let relative = file.strip_prefix(&src).unwrap();
+        let first = relative.components().next().unwrap().as_os_str().to_str().unwrap();
+        let module = first.trim_end_matches(".rs");
+        if ["lib", "testing"].contains(&module) || relative.to_str().unwrap().ends_with("tests.rs") {
+            continue;
+        }
+        let own = floor(module).unwrap_or_else(|| panic!("module {module} has no floor: add it to the map"));
+        seen.insert(module.to_string());
+        for used in uses(&std::fs::read_to_string(file).unwrap()) {
+            let theirs = floor(&used).unwrap_or_else(|| panic!("{}: crate::{used}", relative.display()));
+            assert!(theirs <= own, "{} ({module}) uses {used}, which stands below it", relative.display());
+            edges += 1;
+        }
+    }
+    assert!(edges > 50 && seen.len() == FLOORS.iter().map(|f| f.len()).sum::<usize>(), "{edges} {seen:?}");
+}
+
+#[test]
+fn a_path_that_points_down_is_found() {
+    assert_eq!(uses("use crate::session::run;\n// crate::table\nfn f() { crate::ot::x() }"), ["session", "ot"]);
+    assert!(uses("#[cfg(test)] mod tests { use crate::session; }").is_empty());
+}
