@@ -7,3 +7,4 @@ pub mod item;
 pub mod operations;
 pub mod rng;
 pub mod secret;
+pub mod session;
