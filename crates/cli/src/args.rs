@@ -32,6 +32,8 @@ pub struct Arguments {
 
 #[derive(Debug, Subcommand)]
 pub enum Command {
+    /// Run both parties on this machine, over TLS, on data that ships with the program
+    Demo,
     /// Make or show this party's identity
     #[command(subcommand)]
     Identity(IdentityCommand),

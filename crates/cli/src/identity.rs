@@ -10,7 +10,10 @@ pub fn run(command: &IdentityCommand) -> Result<()> {
             let path = output.clone().map_or_else(Identity::default_path, Ok)?;
             let identity = Identity::generate()?;
             identity.save(&path)?;
-            eprintln!("made {}; keep it secret. Its fingerprint, for the other party's --peer:", path.display());
+            eprintln!(
+                "made {}; keep it secret. Its fingerprint, for the other party's --peer:",
+                path.display()
+            );
             println!("{}", identity.fingerprint());
         }
         IdentityCommand::Show { identity } => {

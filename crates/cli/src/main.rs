@@ -1,7 +1,10 @@
 //! The veilset program.
 #![forbid(unsafe_code)]
+// In a program `pub` says what a module offers to the others.
+#![allow(unreachable_pub)]
 
 mod args;
+mod demo;
 mod identity;
 mod party;
 mod plan;
@@ -16,6 +19,7 @@ fn main() -> ExitCode {
     // Usage errors end here, with exit code 2.
     let arguments = Arguments::parse();
     let result = match arguments.command {
+        Command::Demo => demo::run(),
         Command::Identity(command) => identity::run(&command),
         Command::Intersect(a) => party::run(plan::intersect(a)),
         Command::Union(a) => party::run(plan::union(a)),

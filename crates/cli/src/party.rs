@@ -15,7 +15,8 @@ use veilset::session::report::{Report, decimal};
 use veilset::session::run::Request;
 use veilset::session::{Identity, Security, establish};
 use veilset::table::{
-    Encoding, KeyedSet, Output, Table, check_max_row, check_sum_bound, keyed_set, values, write_rows, write_union,
+    Encoding, KeyedSet, Output, Table, check_max_row, check_sum_bound, keyed_set, values, write_rows,
+    write_union,
 };
 
 /// Carries the plan out.
@@ -40,14 +41,16 @@ pub fn run(plan: Result<Plan>) -> Result<()> {
     let data = Data::load(&plan)?;
     data.tell(&say);
     let mut output = match (plan.operation, plan.role) {
-        (Operation::Sum, _) | (_, Role::Receiver) => Some(Output::create(plan.output.as_deref(), plan.force)?),
+        (Operation::Sum, _) | (_, Role::Receiver) => {
+            Some(Output::create(plan.output.as_deref(), plan.force)?)
+        }
         (_, Role::Sender) => None,
     };
-    let report_file = plan.report.as_deref().map(|path| Output::create(Some(path), plan.force)).transpose()?;
+    let report_file =
+        plan.report.as_deref().map(|path| Output::create(Some(path), plan.force)).transpose()?;
 
     let interrupt = Interrupt::install()?;
-    let mut connection =
-        establish(&plan.endpoint, &security, plan.timeouts, &|| interrupt.happened(), &say)?;
+    let mut connection = establish(&plan.endpoint, &security, plan.timeouts, &|| interrupt.happened(), &say)?;
     let start = Instant::now();
     interrupt.stops(connection.channel.canceller());
     let progress = Arc::new(Progress::new());
@@ -59,12 +62,16 @@ pub fn run(plan: Result<Plan>) -> Result<()> {
     // A file is complete before the end is confirmed, and gets its name after it; standard output is only
     // written to after it.
     let before = plan.output.is_some();
-    let result = veilset::session::run::run(connection, &request, &mut Prng::from_os()?, |learned, _| {
-        match &mut output {
-            Some(output) if before => data.write(&plan, learned, output.writer()),
-            _ => data.check(&plan, learned),
-        }
-    });
+    let result =
+        veilset::session::run::run(
+            connection,
+            &request,
+            &mut Prng::from_os()?,
+            |learned, _| match &mut output {
+                Some(output) if before => data.write(&plan, learned, output.writer()),
+                _ => data.check(&plan, learned),
+            },
+        );
     progress.end();
     let outcome = result?;
     let seconds = start.elapsed().as_secs_f64();
@@ -164,7 +171,8 @@ impl Data {
     fn write(&self, plan: &Plan, learned: &Learned, out: &mut dyn Write) -> Result<()> {
         self.check(plan, learned)?;
         let numbers = |out: &mut dyn Write, header: &str, row: String| {
-            writeln!(out, "{header}\n{row}").map_err(|e| Error::Output(format!("cannot write the result: {e}")))
+            writeln!(out, "{header}\n{row}")
+                .map_err(|e| Error::Output(format!("cannot write the result: {e}")))
         };
         match learned {
             Learned::Nothing => Ok(()),

@@ -1,8 +1,8 @@
 //! The plan that the arguments mean: everything that can be refused without looking at the data.
 
 use crate::args::{
-    CommonArgs, CountArgs, DuplicatesArg, EmptyKeysArg, EncodingArg, IntersectArgs, OutputArgs, RoleArg, SumArgs,
-    UnionArgs,
+    CommonArgs, CountArgs, DuplicatesArg, EmptyKeysArg, EncodingArg, IntersectArgs, OutputArgs, RoleArg,
+    SumArgs, UnionArgs,
 };
 use std::path::PathBuf;
 use std::time::Duration;
@@ -123,10 +123,8 @@ fn common(operation: Operation, a: CommonArgs, output: OutputArgs) -> Result<Pla
         (None, Some(address)) => Endpoint::Connect(address),
         _ => return Err(Error::Usage("give one of --listen and --connect".into())),
     };
-    let threads = a.threads.map_or_else(
-        || std::thread::available_parallelism().map_or(1, usize::from),
-        usize::from,
-    );
+    let threads =
+        a.threads.map_or_else(|| std::thread::available_parallelism().map_or(1, usize::from), usize::from);
     Ok(Plan {
         operation,
         role,

@@ -46,10 +46,9 @@ impl Observer for Progress {
     }
 
     fn advance(&self, unit: Unit, amount: usize) {
-        if let Some((of, bar)) = &*self.stage.lock().unwrap_or_else(PoisonError::into_inner) {
-            if *of == unit {
-                bar.inc(amount as u64);
-            }
+        match &*self.stage.lock().unwrap_or_else(PoisonError::into_inner) {
+            Some((of, bar)) if *of == unit => bar.inc(amount as u64),
+            _ => {}
         }
     }
 }

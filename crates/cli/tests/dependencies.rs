@@ -57,8 +57,12 @@ fn packages() -> Vec<(String, String, String)> {
         .unwrap();
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     let metadata: Value = serde_json::from_slice(&output.stdout).unwrap();
-    let nodes: BTreeMap<&str, &Value> =
-        metadata["resolve"]["nodes"].as_array().unwrap().iter().map(|n| (n["id"].as_str().unwrap(), n)).collect();
+    let nodes: BTreeMap<&str, &Value> = metadata["resolve"]["nodes"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|n| (n["id"].as_str().unwrap(), n))
+        .collect();
     let root = nodes.keys().find(|id| id.contains("crates/cli")).unwrap();
     let (mut reached, mut waiting) = (BTreeSet::new(), vec![*root]);
     while let Some(id) = waiting.pop() {

@@ -13,6 +13,7 @@ pub mod ot;
 pub mod params;
 pub mod rng;
 pub mod secret;
+pub mod session;
 pub mod table;
 #[cfg(test)]
 mod testing;

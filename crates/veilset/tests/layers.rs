@@ -34,8 +34,10 @@ fn sources(folder: &Path, out: &mut Vec<PathBuf>) {
 /// The modules of this crate that a source file names, test code apart.
 fn uses(text: &str) -> Vec<String> {
     let code = text.split("#[cfg(test)]").next().unwrap();
-    let code = code.lines().filter(|line| !line.trim_start().starts_with("//")).collect::<Vec<_>>().join("\n");
-    let name = |rest: &str| rest.chars().take_while(|c| c.is_ascii_lowercase() || *c == '_').collect::<String>();
+    let code =
+        code.lines().filter(|line| !line.trim_start().starts_with("//")).collect::<Vec<_>>().join("\n");
+    let name =
+        |rest: &str| rest.chars().take_while(|c| c.is_ascii_lowercase() || *c == '_').collect::<String>();
     code.split("crate::").skip(1).map(name).filter(|n| !n.is_empty()).collect()
 }
 
@@ -65,6 +67,9 @@ fn modules_use_only_what_stands_above_them() {
 
 #[test]
 fn a_path_that_points_down_is_found() {
-    assert_eq!(uses("use crate::session::run;\n// crate::table\nfn f() { crate::ot::x() }"), ["session", "ot"]);
+    assert_eq!(
+        uses("use crate::session::run;\n// crate::table\nfn f() { crate::ot::x() }"),
+        ["session", "ot"]
+    );
     assert!(uses("#[cfg(test)] mod tests { use crate::session; }").is_empty());
 }

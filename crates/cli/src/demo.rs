@@ -1,0 +1,132 @@
+//! `veilset demo`: both parties on this machine, over TLS, on data that ships with the program.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+use veilset::channel::Timeouts;
+use veilset::error::{Error, Result};
+use veilset::item::decode_key;
+use veilset::operations::sum::{Modulus, Terms};
+use veilset::operations::{Learned, Operation, Role};
+use veilset::rng::Prng;
+use veilset::session::report::Report;
+use veilset::session::run::{self, Request};
+use veilset::session::{Connection, Endpoint, Identity, Listener, Security, establish};
+use veilset::table::{CsvOptions, Duplicates, EmptyKeys, KeyedSet, Table, keyed_set, values};
+
+const NORTH: &str = include_str!("../data/north.csv");
+const SOUTH: &str = include_str!("../data/south.csv");
+const SCALE: u32 = 2;
+
+struct Party {
+    table: Table,
+    keyed: KeyedSet,
+    values: Vec<i128>,
+    identity: Arc<Identity>,
+}
+
+impl Party {
+    fn new(name: &str, csv: &str, key: &str, values_column: Option<&str>) -> Result<Party> {
+        let table = Table::from_reader(name, csv.as_bytes(), &CsvOptions::default())?;
+        let keyed = keyed_set(&table, &table.columns(&[key.into()])?, EmptyKeys::Error, Duplicates::Error)?;
+        let values = match values_column {
+            Some(column) => {
+                let at = table.columns(&[column.into()])?;
+                at.first().map_or(Ok(Vec::new()), |&at| values(&table, &keyed, at, SCALE))?
+            }
+            None => Vec::new(),
+        };
+        Ok(Party { table, keyed, values, identity: Arc::new(Identity::generate()?) })
+    }
+
+    fn run(&self, operation: Operation, role: Role, connection: Connection) -> Result<(Report, Learned)> {
+        let start = Instant::now();
+        let request = Request {
+            operation,
+            role,
+            set: &self.keyed.set,
+            key_columns: 1,
+            normalisation: "none (--encoding utf8)",
+            max_row: 64,
+            values: if operation == Operation::Sum { &self.values } else { &[] },
+            value_scale: SCALE,
+            terms: Terms { modulus: Modulus::Bits64, min_count: 0 },
+        };
+        let peer = connection.peer.map(|f| f.to_string());
+        let outcome = run::run(connection, &request, &mut Prng::from_os()?, |_, _| Ok(()))?;
+        let report = Report::new(&request, &outcome, start.elapsed().as_secs_f64(), peer)?;
+        Ok((report, outcome.learned))
+    }
+
+    fn show(&self) {
+        println!("{}:", self.table.name());
+        println!("  {}", self.table.header().join(", "));
+        for row in 0..self.table.rows() {
+            let cells =
+                (0..self.table.header().len()).map(|c| String::from_utf8_lossy(self.table.cell(row, c)));
+            println!("  {}", cells.collect::<Vec<_>>().join(", "));
+        }
+    }
+
+    /// The keys that a result stands for.
+    fn keys(&self, learned: &Learned) -> Vec<String> {
+        let key = |item: &[u8]| {
+            let columns = decode_key(item, 1).unwrap_or_default();
+            columns.iter().map(|c| String::from_utf8_lossy(c)).collect::<String>()
+        };
+        let mut keys: Vec<String> = match learned {
+            Learned::Matching(at) => at.iter().map(|&i| key(self.keyed.set.get(i as usize))).collect(),
+            Learned::New(items) => items.iter().map(key).collect(),
+            _ => Vec::new(),
+        };
+        keys.sort();
+        keys
+    }
+}
+
+/// Runs all operations between two parties and shows what each had and learned.
+pub fn run() -> Result<()> {
+    let north = Party::new("North hospital (receiver)", NORTH, "email", None)?;
+    let south = Party::new("South hospital (sender)", SOUTH, "mail", Some("cost"))?;
+    north.show();
+    south.show();
+    for operation in Operation::ALL {
+        let (r, s) = both(&north, &south, operation)?;
+        println!(
+            "\n{operation}: {:.2} seconds, {} bytes both ways",
+            r.0.seconds,
+            r.0.bytes.sent + r.0.bytes.received
+        );
+        for (name, (report, learned), party) in [("North", r, &north), ("South", s, &south)] {
+            println!("  {name}: {}", report.learned.first().map_or("", String::as_str));
+            let keys = party.keys(&learned);
+            if !keys.is_empty() {
+                println!("         {}", keys.join(", "));
+            }
+        }
+    }
+    Ok(())
+}
+
+type Result2 = ((Report, Learned), (Report, Learned));
+
+fn both(north: &Party, south: &Party, operation: Operation) -> Result<Result2> {
+    let ten = Duration::from_secs(10);
+    let timeouts = Timeouts { connect: ten, idle: ten };
+    let security = |own: &Party, peer: &Party| Security::Tls {
+        identity: own.identity.clone(),
+        peer: peer.identity.fingerprint(),
+    };
+    let listener = Listener::bind("127.0.0.1:0")?;
+    let address = listener.local_addr()?.to_string();
+    std::thread::scope(|scope| {
+        let sender = scope.spawn(|| {
+            let endpoint = Endpoint::Connect(address);
+            let connection = establish(&endpoint, &security(south, north), timeouts, &|| false, &|_| ())?;
+            south.run(operation, Role::Sender, connection)
+        });
+        let connection = listener.accept(&security(north, south), timeouts, &|| false, &|_| ())?;
+        let receiver = north.run(operation, Role::Receiver, connection);
+        let sender = sender.join().map_err(|_| Error::Bug("the sender of the demo panicked".into()))?;
+        Ok((receiver?, sender?))
+    })
+}

@@ -1,0 +1,316 @@
+//! What both sides must agree on before anything about the data is said, and what each says at the end.
+//!
+//! ```text
+//! both  preamble        "veilset" 0, version of the protocol
+//! both  hello           what each was asked to do, and a nonce
+//! both  size            number of items
+//!       ...             the protocol
+//! both  confirmation    a value that only this session has
+//! ```
+//!
+//! Each side sends its message before it reads the peer's, so that both see every difference.
+
+use super::{Connection, Fingerprint};
+use crate::channel::{Channel, Message};
+use crate::error::{Difference, Error, Result};
+use crate::operations::{Operation, Role};
+pub use crate::params::MAX_SET;
+use crate::rng::Prng;
+use serde::{Deserialize, Serialize};
+use subtle::ConstantTimeEq;
+
+/// The version of everything that goes over the wire. Only equal versions talk to each other.
+pub const PROTOCOL_VERSION: u16 = 1;
+
+/// This frame is the same in all versions: they recognise each other by it.
+const PREAMBLE: Message<[u8]> = Message::new(1, "preamble: magic, version");
+const HELLO: Message<[u8]> = Message::new(2, "hello: JSON");
+const SIZE: Message<u64> = Message::new(3, "size of the set");
+const CONFIRMATION: Message<[u8]> = Message::new(4, "confirmation of the end");
+
+const MAGIC: &[u8; 8] = b"veilset\0";
+/// Bytes of the longest hello; ours has about 400.
+const MAX_HELLO: usize = 4096;
+/// Letters of the peer's words that are shown to our user.
+const SHOWN: usize = 160;
+
+/// What we were asked to do. All of it but the role must be the same on both sides; what does not
+/// matter to an operation is 0 or "none" on both.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Hello {
+    /// What is computed.
+    pub operation: Operation,
+    /// Our part in it; the peer has the other one.
+    pub role: Role,
+    /// How it is computed, as typed: "dh".
+    pub protocol: String,
+    /// The group, as typed: "curve25519".
+    pub group: String,
+    /// Who gets the output: "receiver".
+    pub output: String,
+    /// Number of key columns.
+    pub key_columns: u32,
+    /// What is done to keys before they are compared: "none".
+    pub normalisation: String,
+    /// Bytes of the longest row that is transferred.
+    pub max_row: u32,
+    /// Bytes of payload of each row.
+    pub payload_width: u32,
+    /// Number of matches below which nothing is disclosed.
+    pub min_count: u64,
+    /// Decimal places of the values to be added.
+    pub value_scale: u32,
+    /// Bits of the modulus of the sum.
+    pub modulus_bits: u32,
+}
+
+/// What came of it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Agreement {
+    /// Names this session in every hash: no two sessions share it, and both sides have the same.
+    pub session_id: [u8; 32],
+    /// Number of items in the peer's set, at most [`MAX_SET`].
+    pub their_size: usize,
+}
+
+/// Agrees with the peer on everything in `hello`, then exchanges the sizes of the sets.
+///
+/// Fails with [`Error::Disagreement`] on both sides if they were asked to do different things; then
+/// nothing about the data was sent.
+pub fn agree(
+    connection: &mut Connection,
+    hello: &Hello,
+    our_size: usize,
+    rng: &mut Prng,
+) -> Result<Agreement> {
+    if our_size > MAX_SET {
+        return Err(Error::Usage(format!(
+            "our set of {our_size} items is more than this version supports ({MAX_SET}). Split it"
+        )));
+    }
+    let ours = Letter::new(hello, rng.bytes());
+    let our_bytes = ours.to_bytes()?;
+    let channel = &mut connection.channel;
+
+    // 1. Versions: nothing else is understood between two of them.
+    channel.tx.send_bytes(PREAMBLE, &preamble(PROTOCOL_VERSION))?;
+    let theirs = channel.rx.recv_bytes(PREAMBLE, MAGIC.len() + 2)?;
+    same_version(&theirs)?;
+
+    // 2. Hellos.
+    channel.tx.send_bytes(HELLO, &our_bytes)?;
+    let their_bytes = channel.rx.recv_bounded(HELLO, MAX_HELLO)?;
+    let differences = ours.differences(&Letter::from_bytes(&their_bytes)?);
+    if !differences.is_empty() {
+        return Err(Error::Disagreement(differences));
+    }
+
+    // 3. The session's name. The roles are opposite, so both sides put the receiver first.
+    let us = Party { hello: &our_bytes, fingerprint: connection.our };
+    let peer = Party { hello: &their_bytes, fingerprint: connection.peer };
+    let session_id = match hello.role {
+        Role::Receiver => session_id(&us, &peer, &connection.exporter),
+        Role::Sender => session_id(&peer, &us, &connection.exporter),
+    };
+
+    // 4. Only now something about the data.
+    let channel = &mut connection.channel;
+    channel.tx.send(SIZE, &[our_size as u64])?;
+    let their_size = channel.rx.recv(SIZE, 1)?.first().copied().unwrap_or(0);
+    match usize::try_from(their_size) {
+        Ok(their_size) if their_size <= MAX_SET => Ok(Agreement { session_id, their_size }),
+        _ => Err(Error::Peer(format!(
+            "its set of {their_size} items is more than this version supports ({MAX_SET}). Ask the other party \
+             to split it"
+        ))),
+    }
+}
+
+/// Tells the peer that we are done, and waits for it to be done too: an output is only good after this.
+pub fn confirm(channel: &mut Channel, session_id: &[u8; 32]) -> Result<()> {
+    let ours = blake3::derive_key("veilset 2026-11 confirmation of the end", session_id);
+    channel.tx.send_bytes(CONFIRMATION, &ours)?;
+    let theirs = channel.rx.recv_bytes(CONFIRMATION, ours.len())?;
+    match bool::from(ours[..].ct_eq(&theirs)) {
+        true => Ok(()),
+        false => Err(Error::Peer(
+            "it confirmed the end of another session than ours. It runs another program or misbehaves; do not \
+             use this run's output"
+                .into(),
+        )),
+    }
+}
+
+fn preamble(version: u16) -> Vec<u8> {
+    [&MAGIC[..], &version.to_le_bytes()].concat()
+}
+
+fn same_version(theirs: &[u8]) -> Result<()> {
+    let version = match theirs.strip_prefix(MAGIC) {
+        Some(&[a, b]) => u16::from_le_bytes([a, b]),
+        _ => return Err(Error::Peer("it is not veilset. Check the address and the port".into())),
+    };
+    match version == PROTOCOL_VERSION {
+        true => Ok(()),
+        false => Err(Error::Disagreement(vec![Difference {
+            what: "version of veilset's protocol",
+            ours: PROTOCOL_VERSION.to_string(),
+            theirs: version.to_string(),
+        }])),
+    }
+}
+
+/// A hello as it is sent.
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Letter {
+    operation: String,
+    role: String,
+    protocol: String,
+    group: String,
+    output: String,
+    key_columns: u32,
+    normalisation: String,
+    max_row: u32,
+    payload_width: u32,
+    min_count: u64,
+    value_scale: u32,
+    modulus_bits: u32,
+    /// 64 hexadecimal digits.
+    nonce: String,
+}
+
+impl Letter {
+    fn new(hello: &Hello, nonce: [u8; 32]) -> Letter {
+        Letter {
+            operation: hello.operation.name().into(),
+            role: hello.role.name().into(),
+            protocol: hello.protocol.clone(),
+            group: hello.group.clone(),
+            output: hello.output.clone(),
+            key_columns: hello.key_columns,
+            normalisation: hello.normalisation.clone(),
+            max_row: hello.max_row,
+            payload_width: hello.payload_width,
+            min_count: hello.min_count,
+            value_scale: hello.value_scale,
+            modulus_bits: hello.modulus_bits,
+            nonce: blake3::Hash::from_bytes(nonce).to_hex().to_string(),
+        }
+    }
+
+    fn to_bytes(&self) -> Result<Vec<u8>> {
+        let bytes = serde_json::to_vec(self).map_err(|e| Error::Bug(format!("a hello is not JSON: {e}")))?;
+        match bytes.len() <= MAX_HELLO {
+            true => Ok(bytes),
+            false => Err(Error::Bug(format!("a hello of {} bytes", bytes.len()))),
+        }
+    }
+
+    fn from_bytes(bytes: &[u8]) -> Result<Letter> {
+        let wrong = |what: &str| {
+            Error::Peer(format!(
+                "its hello is not one of this version ({}). It runs another program or misbehaves",
+                shown(what)
+            ))
+        };
+        let letter: Letter = serde_json::from_slice(bytes).map_err(|e| wrong(&e.to_string()))?;
+        let digits = |c: u8| matches!(c, b'0'..=b'9' | b'a'..=b'f');
+        match letter.nonce.len() == 64 && letter.nonce.bytes().all(digits) {
+            true => Ok(letter),
+            false => Err(wrong("the nonce is not 64 hexadecimal digits")),
+        }
+    }
+
+    /// All that must be the same on both sides, named as the user knows it. A new field does not
+    /// compile until it is here.
+    fn terms(&self) -> [(&'static str, String); 11] {
+        let Letter {
+            operation,
+            role: _,
+            protocol,
+            group,
+            output,
+            key_columns,
+            normalisation,
+            max_row,
+            payload_width,
+            min_count,
+            value_scale,
+            modulus_bits,
+            nonce: _,
+        } = self;
+        [
+            ("operation", operation.clone()),
+            ("--protocol", protocol.clone()),
+            ("--group", group.clone()),
+            ("who gets the output", output.clone()),
+            ("number of key columns", key_columns.to_string()),
+            ("normalisation of keys", normalisation.clone()),
+            ("--max-row", max_row.to_string()),
+            ("bytes of payload per row", payload_width.to_string()),
+            ("--min-count", min_count.to_string()),
+            ("decimal places of the values", value_scale.to_string()),
+            ("bits of the sum's modulus", modulus_bits.to_string()),
+        ]
+    }
+
+    fn differences(&self, theirs: &Letter) -> Vec<Difference> {
+        let mut differences = Vec::new();
+        let expected = match self.role == Role::Receiver.name() {
+            true => Role::Sender,
+            false => Role::Receiver,
+        };
+        if theirs.role != expected.name() {
+            differences.push(Difference {
+                what: "role",
+                ours: self.role.clone(),
+                theirs: format!(
+                    "{} (one side must be the receiver, the other the sender)",
+                    shown(&theirs.role)
+                ),
+            });
+        }
+        for ((what, ours), (_, theirs)) in self.terms().into_iter().zip(theirs.terms()) {
+            if ours != theirs {
+                differences.push(Difference { what, ours, theirs: shown(&theirs) });
+            }
+        }
+        differences
+    }
+}
+
+/// Words of the peer, made harmless for a terminal.
+fn shown(text: &str) -> String {
+    let mut escaped: String = text.chars().take(SHOWN).flat_map(char::escape_debug).collect();
+    if text.chars().nth(SHOWN).is_some() {
+        escaped.push_str("...");
+    }
+    escaped
+}
+
+struct Party<'a> {
+    /// Exactly as it went over the wire.
+    hello: &'a [u8],
+    fingerprint: Option<Fingerprint>,
+}
+
+/// BLAKE3 over everything that makes this session this one. Each part stands behind its length, so
+/// that no two different sessions are hashed alike.
+fn session_id(receiver: &Party<'_>, sender: &Party<'_>, exporter: &[u8; 32]) -> [u8; 32] {
+    let mut hasher = blake3::Hasher::new_derive_key("veilset 2026-11 session id");
+    let mut part = |bytes: &[u8]| {
+        hasher.update(&(bytes.len() as u64).to_le_bytes());
+        hasher.update(bytes);
+    };
+    part(&PROTOCOL_VERSION.to_le_bytes());
+    for party in [receiver, sender] {
+        part(party.hello);
+        part(party.fingerprint.as_ref().map_or(&[], |f| &f.as_bytes()[..]));
+    }
+    part(exporter);
+    *hasher.finalize().as_bytes()
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,296 @@
+use super::*;
+use crate::channel::WireCount;
+use std::thread;
+
+fn hello(role: Role) -> Hello {
+    Hello {
+        operation: Operation::Union,
+        role,
+        protocol: "dh".into(),
+        group: "curve25519".into(),
+        output: "receiver".into(),
+        key_columns: 1,
+        normalisation: "none".into(),
+        max_row: 64,
+        payload_width: 0,
+        min_count: 0,
+        value_scale: 0,
+        modulus_bits: 64,
+    }
+}
+
+fn fingerprint(name: &str) -> Fingerprint {
+    Fingerprint::of_public_key(name.as_bytes())
+}
+
+/// The two ends of one connection, as if TLS had been there.
+fn connections() -> [Connection; 2] {
+    let (a, b) = Channel::pair();
+    let end = |channel, our: &str, peer: &str| Connection {
+        our: Some(fingerprint(our)),
+        peer: Some(fingerprint(peer)),
+        exporter: [7; 32],
+        ..Connection::unprotected(channel, WireCount::default())
+    };
+    [end(a, "a", "b"), end(b, "b", "a")]
+}
+
+/// Runs both sides to the end, each on its connection.
+fn both(
+    ours: &Hello,
+    theirs: &Hello,
+    seeds: [u8; 2],
+    connections: [Connection; 2],
+) -> [Result<Agreement>; 2] {
+    let [mut a, mut b] = connections;
+    thread::scope(|scope| {
+        let a = scope.spawn(|| agree(&mut a, ours, 3, &mut Prng::from_seed(&[seeds[0]; 32])));
+        let b = agree(&mut b, theirs, 5, &mut Prng::from_seed(&[seeds[1]; 32]));
+        [a.join().unwrap(), b]
+    })
+}
+
+fn agreed(seeds: [u8; 2], connections: [Connection; 2]) -> [u8; 32] {
+    let [a, b] = both(&hello(Role::Receiver), &hello(Role::Sender), seeds, connections).map(Result::unwrap);
+    assert_eq!((a.their_size, b.their_size), (5, 3));
+    assert_eq!(a.session_id, b.session_id);
+    a.session_id
+}
+
+/// What `agree` makes of a peer that sends these frames and then closes its sending half.
+fn against(script: Vec<(Message<[u8]>, Vec<u8>)>) -> Error {
+    let [mut us, forger] = connections();
+    let Channel { mut tx, rx, .. } = forger.channel;
+    for (message, bytes) in script {
+        tx.send_bytes(message, &bytes).unwrap();
+    }
+    drop(tx);
+    let e = agree(&mut us, &hello(Role::Receiver), 3, &mut Prng::from_seed(&[1; 32])).unwrap_err();
+    drop(rx); // what we send can always be sent, so that only its lies are at fault
+    e
+}
+
+#[test]
+fn both_sides_get_the_same_id_and_each_others_size() {
+    agreed([1, 2], connections());
+}
+
+#[test]
+fn the_id_depends_on_everything() {
+    let mut seen = vec![agreed([1, 2], connections())];
+    assert_eq!(seen[0], agreed([1, 2], connections()), "and on nothing else");
+    // The receiver's nonce, the sender's, swapped ones.
+    seen.extend([[3, 2], [1, 3], [2, 1]].map(|seeds| agreed(seeds, connections())));
+    // The exporter.
+    let mut other = connections();
+    other.iter_mut().for_each(|c| c.exporter = [8; 32]);
+    seen.push(agreed([1, 2], other));
+    // Fingerprints: each one, swapped ones, none.
+    for (a, b) in [(Some("c"), Some("b")), (Some("a"), Some("c")), (Some("b"), Some("a")), (None, None)] {
+        let [mut x, mut y] = connections();
+        (x.our, x.peer) = (a.map(fingerprint), b.map(fingerprint));
+        (y.our, y.peer) = (x.peer, x.our);
+        seen.push(agreed([1, 2], [x, y]));
+    }
+    // What was agreed.
+    let mut terms = [hello(Role::Receiver), hello(Role::Sender)];
+    terms.iter_mut().for_each(|h| h.max_row = 65);
+    let [receiver, _] = both(&terms[0], &terms[1], [1, 2], connections()).map(Result::unwrap);
+    seen.push(receiver.session_id);
+    let different: std::collections::HashSet<_> = seen.iter().collect();
+    assert_eq!(different.len(), seen.len());
+}
+
+#[test]
+fn two_ends_of_different_connections_do_not_share_an_id() {
+    // Somebody in between, with a TLS connection to each: the exporters differ.
+    let [a, mut b] = connections();
+    b.exporter = [8; 32];
+    let [a, b] = both(&hello(Role::Receiver), &hello(Role::Sender), [1, 2], [a, b]).map(Result::unwrap);
+    assert_ne!(a.session_id, b.session_id);
+}
+
+#[test]
+fn every_term_that_differs_is_reported_on_both_sides_with_both_values() {
+    type Change = (&'static str, fn(&mut Hello), &'static str, &'static str);
+    let changes: [Change; 11] = [
+        ("operation", |h| h.operation = Operation::Count, "union", "count"),
+        ("--protocol", |h| h.protocol = "poprf".into(), "dh", "poprf"),
+        ("--group", |h| h.group = "p256".into(), "curve25519", "p256"),
+        ("who gets the output", |h| h.output = "both".into(), "receiver", "both"),
+        ("number of key columns", |h| h.key_columns = 2, "1", "2"),
+        ("normalisation of keys", |h| h.normalisation = "trim".into(), "none", "trim"),
+        ("--max-row", |h| h.max_row = 128, "64", "128"),
+        ("bytes of payload per row", |h| h.payload_width = 9, "0", "9"),
+        ("--min-count", |h| h.min_count = u64::MAX, "0", "18446744073709551615"),
+        ("decimal places of the values", |h| h.value_scale = 2, "0", "2"),
+        ("bits of the sum's modulus", |h| h.modulus_bits = 128, "64", "128"),
+    ];
+    let receiver = hello(Role::Receiver);
+    let mut all = hello(Role::Sender);
+    for (what, change, ours, theirs) in changes {
+        let mut sender = hello(Role::Sender);
+        change(&mut sender);
+        change(&mut all);
+        let difference = |ours: &str, theirs: &str| {
+            Error::Disagreement(vec![Difference { what, ours: ours.into(), theirs: theirs.into() }])
+        };
+        let [a, b] = both(&receiver, &sender, [1, 2], connections()).map(Result::unwrap_err);
+        assert_eq!((a, b), (difference(ours, theirs), difference(theirs, ours)));
+    }
+    // Several at once are all reported, in the order of the table.
+    for e in both(&receiver, &all, [1, 2], connections()).map(Result::unwrap_err) {
+        let Error::Disagreement(differences) = e else { panic!("{e:?}") };
+        assert!(differences.iter().map(|d| d.what).eq(changes.iter().map(|c| c.0)));
+    }
+}
+
+#[test]
+fn the_same_role_twice_is_reported_on_both_sides() {
+    for role in [Role::Receiver, Role::Sender] {
+        for e in both(&hello(role), &hello(role), [1, 2], connections()).map(Result::unwrap_err) {
+            let Error::Disagreement(differences) = e else { panic!("{e:?}") };
+            assert_eq!(differences.len(), 1);
+            assert_eq!((differences[0].what, differences[0].ours.as_str()), ("role", role.name()));
+            assert!(differences[0].theirs.starts_with(role.name()));
+            assert!(differences[0].theirs.contains("one side must be the receiver"));
+        }
+    }
+}
+
+#[test]
+fn another_version_is_reported_as_such() {
+    for version in [0, 2, 256, u16::MAX] {
+        let e = against(vec![(PREAMBLE, preamble(version))]);
+        assert!(matches!(e, Error::Disagreement(_)), "{e:?}");
+        assert!(e.to_string().contains(&format!("ours is 1, the peer's is {version}")), "{e}");
+    }
+}
+
+#[test]
+fn what_is_not_veilset_is_reported_as_such() {
+    let frame = |bytes: &[u8]| (PREAMBLE, bytes.to_vec());
+    let cases = [
+        (frame(b"VEILSET\0\x01\0"), "not veilset"),
+        (frame(b"veilset \x01\0"), "not veilset"),
+        (frame(&preamble(1)[..9]), "of 10 bytes was expected"),
+        (frame(b"veilset\0\x01\0\0"), "of 10 bytes was expected"),
+        ((HELLO, preamble(1)), "of 10 bytes was expected"),
+    ];
+    for (frame, words) in cases {
+        let e = against(vec![frame]);
+        assert!(matches!(e, Error::Peer(_)) && e.to_string().contains(words), "{e}");
+    }
+}
+
+#[test]
+fn a_hello_that_is_not_one_is_the_peers_fault() {
+    let good = String::from_utf8(Letter::new(&hello(Role::Sender), [9; 32]).to_bytes().unwrap()).unwrap();
+    let with = |from: &str, to: &str| {
+        assert_ne!(good, good.replacen(from, to, 1), "{from}");
+        good.replacen(from, to, 1).into_bytes()
+    };
+    let nonce = "09".repeat(32);
+    let cases: Vec<(&str, Vec<u8>)> = vec![
+        ("nothing", vec![]),
+        ("not JSON", b"hello".to_vec()),
+        ("not an object", b"[]".to_vec()),
+        ("null", b"null".to_vec()),
+        ("fields missing", b"{}".to_vec()),
+        ("half of it", good.as_bytes()[..good.len() / 2].to_vec()),
+        ("something behind it", [good.as_bytes(), b"{}"].concat()),
+        ("not UTF-8", with("\"dh\"", "\"dX\"").iter().map(|&b| if b == b'X' { 0xff } else { b }).collect()),
+        ("half a surrogate pair", with("\"dh\"", r#""\ud800""#)),
+        ("an unknown field", with("{", r#"{"colour":"red","#)),
+        ("an unknown field with escapes", with("{", r#"{"\u001b[2J":1,"#)),
+        ("a field twice", with("{", r#"{"role":"sender","#)),
+        ("another type", with("\"dh\"", "7")),
+        ("a number as text", with("\"max_row\":64", "\"max_row\":\"64\"")),
+        ("a negative number", with("\"max_row\":64", "\"max_row\":-64")),
+        ("a number too large", with("\"max_row\":64", "\"max_row\":4294967296")),
+        ("a fraction", with("\"max_row\":64", "\"max_row\":64.0")),
+        ("a short nonce", with(&nonce, &nonce[2..])),
+        ("a long nonce", with(&nonce, &format!("{nonce}00"))),
+        ("a nonce of other letters", with(&nonce, &nonce.replace('9', "g"))),
+        ("a nonce in capitals", with(&nonce, &nonce.replace('9', "A"))),
+        ("deep nesting", with("\"dh\"", &"[".repeat(3000))),
+        ("too long", with("\"dh\"", &format!("\"{}\"", "x".repeat(4096)))),
+    ];
+    for (name, bytes) in cases {
+        let e = against(vec![(PREAMBLE, preamble(1)), (HELLO, bytes)]);
+        assert!(matches!(e, Error::Peer(_)), "{name}: {e:?}");
+        let text = e.to_string();
+        assert!(text.contains("hello") && text.contains("misbehaves"), "{name}: {text}");
+        assert!(text.len() < 400 && !text.contains('\u{1b}'), "{name}: {text}");
+    }
+}
+
+#[test]
+fn the_peers_words_do_no_harm_to_a_terminal() {
+    let mut letter = Letter::new(&hello(Role::Sender), [9; 32]);
+    letter.protocol = format!("\u{1b}[2J\n\u{202e}{}", "x".repeat(2000));
+    letter.role = "\u{7}king".into();
+    let e = against(vec![(PREAMBLE, preamble(1)), (HELLO, letter.to_bytes().unwrap())]);
+    let Error::Disagreement(differences) = &e else { panic!("{e:?}") };
+    assert!(differences.len() == 2 && differences.iter().all(|d| d.theirs.len() < 300), "{e}");
+    assert!(differences.iter().all(|d| d.theirs.chars().all(|c| c.is_ascii_graphic() || c == ' ')), "{e}");
+}
+
+#[test]
+fn sizes_beyond_the_limit_are_refused_on_either_side() {
+    let good = Letter::new(&hello(Role::Sender), [9; 32]).to_bytes().unwrap();
+    let size = |n: u64| (Message::new(3, "size"), n.to_le_bytes().to_vec());
+    for n in [MAX_SET as u64 + 1, u64::MAX] {
+        let e = against(vec![(PREAMBLE, preamble(1)), (HELLO, good.clone()), size(n)]);
+        assert!(matches!(e, Error::Peer(_)), "{e:?}");
+        assert!(e.to_string().contains(&format!("its set of {n} items is more than this version")), "{e}");
+    }
+    let [mut us, mut peer] = connections();
+    let e = agree(&mut us, &hello(Role::Receiver), MAX_SET + 1, &mut Prng::from_seed(&[1; 32])).unwrap_err();
+    assert!(matches!(e, Error::Usage(_)), "{e:?}");
+    drop(us);
+    assert!(peer.channel.rx.recv_bytes(PREAMBLE, 10).is_err(), "nothing was sent");
+}
+
+#[test]
+fn a_peer_that_leaves_or_repeats_us_is_an_error() {
+    let good = Letter::new(&hello(Role::Sender), [9; 32]).to_bytes().unwrap();
+    let ours = Letter::new(&hello(Role::Receiver), [9; 32]).to_bytes().unwrap();
+    let script = [(PREAMBLE, preamble(1)), (HELLO, good)];
+    for n in 0..script.len() {
+        let e = against(script[..n].to_vec());
+        assert!(matches!(e, Error::Network(_)), "{n}: {e:?}");
+    }
+    let e = against(vec![(PREAMBLE, preamble(1)), (HELLO, ours)]);
+    assert!(matches!(e, Error::Disagreement(_)), "{e:?}");
+}
+
+#[test]
+fn both_confirm_the_end() {
+    let (mut a, mut b) = Channel::pair();
+    let there = thread::spawn(move || confirm(&mut b, &[1; 32]));
+    confirm(&mut a, &[1; 32]).unwrap();
+    there.join().unwrap().unwrap();
+}
+
+#[test]
+fn an_end_that_the_peer_does_not_confirm_is_an_error() {
+    // It leaves before, it stops, it confirms another session, it sends something else.
+    let (mut a, b) = Channel::pair();
+    drop(b);
+    assert!(matches!(confirm(&mut a, &[1; 32]), Err(Error::Network(_))));
+
+    let (mut a, b) = Channel::pair();
+    b.abort(&Error::Output("disk full".into()));
+    let e = confirm(&mut a, &[1; 32]).unwrap_err();
+    assert!(a.explain(e).to_string().contains("could not write its result"));
+
+    let (mut a, mut b) = Channel::pair();
+    let there = thread::spawn(move || confirm(&mut b, &[2; 32]));
+    assert!(matches!(confirm(&mut a, &[1; 32]), Err(Error::Peer(_))));
+    assert!(matches!(there.join().unwrap(), Err(Error::Peer(_))));
+
+    let (mut a, mut b) = Channel::pair();
+    b.tx.send_bytes(CONFIRMATION, &[1; 31]).unwrap();
+    assert!(matches!(confirm(&mut a, &[1; 32]), Err(Error::Peer(_))));
+}

@@ -1,0 +1,285 @@
+//! Reaching the peer: one side listens, the other connects, in whichever order they start.
+
+use super::tls::{Failure, Keys, Limits, Secured};
+use super::{Fingerprint, Identity, Listener};
+use crate::channel::{ByteStream, Channel, Timeouts, WireCount, over};
+use crate::error::{Error, Result};
+use std::net::{SocketAddr, TcpStream, ToSocketAddrs};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+/// How long one handshake may take.
+pub(super) const HANDSHAKE: Duration = Duration::from_secs(10);
+/// How long the connecting side rests between two tries.
+const RETRY: Duration = Duration::from_millis(200);
+/// How long it waits for one address to answer, and how long at least.
+const ANSWER: Duration = Duration::from_secs(3);
+const BRIEFLY: Duration = Duration::from_millis(20);
+
+/// Which side of the connection we are. Addresses are HOST:PORT, an IPv6 address in brackets.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Endpoint {
+    /// Wait for the peer at this address of ours.
+    Listen(String),
+    /// Go to the peer's address.
+    Connect(String),
+}
+
+/// How the connection is protected.
+#[derive(Debug, Clone)]
+pub enum Security {
+    /// TLS 1.3; each side proves its identity.
+    Tls {
+        /// Ours.
+        identity: Arc<Identity>,
+        /// The fingerprint of the one peer that is let in.
+        peer: Fingerprint,
+    },
+    /// Nothing is encrypted and nobody is authenticated; loopback addresses only.
+    InsecurePlaintext,
+}
+
+/// A connection to the peer, before anything is agreed.
+pub struct Connection {
+    /// For frames.
+    pub channel: Channel,
+    /// The peer's fingerprint, proven; none without TLS.
+    pub peer: Option<Fingerprint>,
+    /// Our fingerprint; none without TLS.
+    pub our: Option<Fingerprint>,
+    /// A secret that only the two ends of this TLS connection know; zeros without TLS.
+    pub exporter: [u8; 32],
+    /// Bytes on the socket, TLS and its handshake included.
+    pub wire: WireCount,
+}
+
+impl Connection {
+    /// A connection that nothing protects, over a channel that is there already.
+    pub fn unprotected(channel: Channel, wire: WireCount) -> Connection {
+        Connection { channel, peer: None, our: None, exporter: [0; 32], wire }
+    }
+
+    pub(super) fn plain(socket: TcpStream, timeouts: Timeouts) -> Result<Connection> {
+        let wire = WireCount::default();
+        Ok(Self::unprotected(over(ByteStream::plain(socket, &wire)?, timeouts)?, wire))
+    }
+
+    pub(super) fn secured(secured: Secured, keys: &Keys, timeouts: Timeouts) -> Result<Connection> {
+        Ok(Connection {
+            peer: Some(keys.peer),
+            our: Some(keys.ours),
+            exporter: secured.exporter()?,
+            wire: secured.wire(),
+            channel: over(secured.into_stream()?, timeouts)?,
+        })
+    }
+}
+
+/// Connects to the peer, or lets it connect, within the connect time-out.
+///
+/// `cancelled` is asked whether to give up, several times a second unless the system is at work on a
+/// name or on an address that does not answer. `notice` gets single lines for the
+/// user: where we listen, which strangers were turned away, why connecting does not work yet.
+pub fn establish(
+    endpoint: &Endpoint,
+    security: &Security,
+    timeouts: Timeouts,
+    cancelled: &dyn Fn() -> bool,
+    notice: &dyn Fn(&str),
+) -> Result<Connection> {
+    let watch = Watch { deadline: after(timeouts.connect), timeouts, cancelled, notice };
+    match endpoint {
+        Endpoint::Listen(address) => {
+            let addresses = Address::parse(address)?.resolve_own()?;
+            security.allows(address, &addresses)?;
+            let listener = Listener::bind_all(address, &addresses)?;
+            notice(&format!("listening on {}", listener.local_addr()?));
+            listener.run(security, &watch)
+        }
+        Endpoint::Connect(address) => connect(address, security, &watch),
+    }
+}
+
+/// When to give up, whom to tell.
+pub(super) struct Watch<'a> {
+    pub(super) deadline: Instant,
+    pub(super) timeouts: Timeouts,
+    pub(super) cancelled: &'a dyn Fn() -> bool,
+    pub(super) notice: &'a dyn Fn(&str),
+}
+
+impl Watch<'_> {
+    pub(super) fn left(&self) -> Duration {
+        self.deadline.saturating_duration_since(Instant::now())
+    }
+
+    pub(super) fn check(&self) -> Result<()> {
+        if (self.cancelled)() { Err(Error::Cancelled) } else { Ok(()) }
+    }
+
+    pub(super) fn within(&self) -> String {
+        format!("within {} seconds (--connect-timeout)", self.timeouts.connect.as_secs_f64())
+    }
+}
+
+/// Now and so much; an absurd time-out is as good as none.
+pub(super) fn after(time: Duration) -> Instant {
+    const FOREVER: Duration = Duration::from_secs(10 * 365 * 86_400);
+    Instant::now() + time.min(FOREVER)
+}
+
+/// HOST:PORT, taken apart.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Address<'a> {
+    host: &'a str,
+    port: u16,
+}
+
+impl<'a> Address<'a> {
+    pub(super) fn parse(text: &'a str) -> Result<Self> {
+        let wrong = |what: &str| {
+            Err(Error::Usage(format!(
+                "\"{text}\" is not an address: {what}. Write HOST:PORT, for instance 192.0.2.1:7000, \
+                 example.org:7000 or [2001:db8::1]:7000"
+            )))
+        };
+        let Some((host, port)) = text.rsplit_once(':') else {
+            return wrong("the port is missing");
+        };
+        let bare = host.strip_prefix('[').and_then(|h| h.strip_suffix(']'));
+        if bare.is_none() && host.contains(':') {
+            return wrong("an IPv6 address needs brackets, and a port after them");
+        }
+        let host = bare.unwrap_or(host);
+        if host.is_empty() {
+            return wrong("the host is missing (0.0.0.0 is every address of this machine)");
+        }
+        match port.parse() {
+            Ok(port) if !text.contains('+') => Ok(Address { host, port }),
+            _ => wrong("the port is not a number from 0 to 65535"),
+        }
+    }
+
+    /// The addresses to listen at.
+    pub(super) fn resolve_own(&self) -> Result<Vec<SocketAddr>> {
+        self.resolve().map_err(|e| Error::Usage(format!("{e}. Name one of this machine's addresses")))
+    }
+
+    fn resolve(&self) -> Result<Vec<SocketAddr>, String> {
+        let failed = |e: std::io::Error| format!("cannot find the address of {}: {e}", self.host);
+        let mut addresses: Vec<_> = (self.host, self.port).to_socket_addrs().map_err(failed)?.collect();
+        addresses.dedup();
+        if addresses.is_empty() {
+            return Err(format!("{} has no address", self.host));
+        }
+        Ok(addresses)
+    }
+}
+
+impl Security {
+    /// Without encryption nothing may leave this machine.
+    pub(super) fn allows(&self, text: &str, addresses: &[SocketAddr]) -> Result<()> {
+        let outside = addresses.iter().find(|a| !a.ip().to_canonical().is_loopback());
+        match (self, outside) {
+            (Security::InsecurePlaintext, Some(outside)) => Err(Error::Usage(format!(
+                "--insecure-plaintext is for this machine only, and {text} ({}) is not a loopback address. Use \
+                 127.0.0.1, or leave the option away and give the peer's fingerprint with --peer",
+                outside.ip()
+            ))),
+            _ => Ok(()),
+        }
+    }
+
+    pub(super) fn keys(&self) -> Result<Option<Keys>> {
+        match self {
+            Security::InsecurePlaintext => Ok(None),
+            Security::Tls { identity, peer } if identity.fingerprint() == *peer => Err(Error::Usage(
+                "--peer is our own fingerprint. Give the one that `veilset identity show` prints on the other \
+                 party's side; two parties on one machine need an identity each (--identity)"
+                    .into(),
+            )),
+            Security::Tls { identity, peer } => Ok(Some(Keys::new(identity, *peer))),
+        }
+    }
+}
+
+/// What to do about an unexpected key.
+pub(super) const COMPARE: &str = "Ask the other party, by a way that you trust, what `veilset identity show` prints on its \
+                       side: if it is the first, give that one with --peer; if not, somebody else is in between";
+
+/// Tries all addresses in turn until one is the peer or the time is over.
+fn connect(text: &str, security: &Security, watch: &Watch<'_>) -> Result<Connection> {
+    let address = Address::parse(text)?;
+    if address.port == 0 {
+        return Err(Error::Usage(format!(
+            "\"{text}\" is not the peer's address: nobody listens at port 0. Ask the \
+                                         other party for the port"
+        )));
+    }
+    let keys = security.keys()?;
+    let mut last = String::new();
+    loop {
+        // A name may come into being only when the peer starts.
+        let tries = address.resolve().map_err(|e| vec![e]);
+        let causes = match tries {
+            Err(causes) => causes,
+            Ok(addresses) => {
+                security.allows(text, &addresses)?;
+                let mut causes = Vec::new();
+                for at in addresses {
+                    watch.check()?;
+                    match attempt(at, keys.as_ref(), watch)? {
+                        Ok(connection) => return Ok(connection),
+                        Err(cause) => causes.push(format!("{at}: {cause}")),
+                    }
+                }
+                causes
+            }
+        };
+        let cause = causes.join("; ");
+        if cause != last {
+            (watch.notice)(&format!("the peer cannot be reached yet ({cause}); trying on"));
+        }
+        last = cause;
+        watch.check()?;
+        std::thread::sleep(RETRY.min(watch.left()));
+        if watch.left().is_zero() {
+            return Err(Error::Network(format!(
+                "cannot reach the peer at {text} {}: {last}. Ask the other party whether its program listens \
+                 there, check the address and firewalls, then run again",
+                watch.within()
+            )));
+        }
+    }
+}
+
+/// One try at one address. The inner error is a cause that may pass; the outer one is final.
+fn attempt(at: SocketAddr, keys: Option<&Keys>, watch: &Watch<'_>) -> Result<Result<Connection, String>> {
+    let socket = match TcpStream::connect_timeout(&at, ANSWER.min(watch.left()).max(BRIEFLY)) {
+        Ok(socket) => socket,
+        Err(e) => return Ok(Err(e.to_string())),
+    };
+    // Where nobody listens, the system may connect a socket to itself.
+    if socket.local_addr().is_ok_and(|local| local == at) {
+        return Ok(Err("nobody listens there".into()));
+    }
+    let Some(keys) = keys else {
+        return Connection::plain(socket, watch.timeouts).map(Ok);
+    };
+    let limits = Limits { deadline: after(HANDSHAKE).min(watch.deadline), stop: watch.cancelled };
+    match keys.connect(socket, &limits) {
+        Ok(secured) => Connection::secured(secured, keys, watch.timeouts).map(Ok),
+        Err(Failure::WrongKey(presented)) => Err(Error::Peer(format!(
+            "the program at {at} has the fingerprint {presented}, expected is {}. {COMPARE}",
+            keys.peer
+        ))),
+        Err(Failure::Refused) => Err(Error::Peer(format!(
+            "it is at {at} and has the expected fingerprint, {}, but it expects another one than ours, {ours}. Ask \
+             the other party to run with --peer {ours}",
+            keys.peer,
+            ours = keys.ours
+        ))),
+        Err(Failure::Stopped) => Err(Error::Cancelled),
+        Err(failure) => Ok(Err(failure.to_string())),
+    }
+}

@@ -1,0 +1,180 @@
+//! Fingerprints: how the parties name each other's public keys.
+
+use std::fmt;
+use std::str::FromStr;
+use subtle::ConstantTimeEq;
+
+/// A party's public key in 40 letters, as it is told over the telephone or in a mail.
+///
+/// The first 38 letters are 190 bits of BLAKE3 over the key's SubjectPublicKeyInfo (RFC 7250). The last
+/// two are chosen so that all 40, read as a number to base 32, are a multiple of the prime 1021. A wrong
+/// letter changes that number by d 32^k with 0 < |d| < 32, two swapped letters by (a - b)(32^j - 1) 32^k
+/// with 0 < j < 40, and 1021 divides neither: every single typo and every swap is caught, anything else
+/// with odds of 1020 in 1021.
+///
+/// A key with somebody else's fingerprint costs about 2^190 work to find.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Fingerprint([u8; HASHED]);
+
+/// Letters that carry the hash, five bits each.
+const HASHED: usize = 38;
+/// Letters in all: the hash and the check.
+const LETTERS: usize = HASHED + 2;
+const GROUP: usize = 5;
+const CHECK_PRIME: u32 = 1021;
+/// Crockford's alphabet: no i, l, o, u. The first two look like 1 and the third like 0, and are read so.
+const ALPHABET: &[u8; 32] = b"0123456789abcdefghjkmnpqrstvwxyz";
+
+impl Fingerprint {
+    /// The fingerprint of a public key in its SubjectPublicKeyInfo encoding.
+    pub(super) fn of_public_key(spki: &[u8]) -> Self {
+        let hash = blake3::derive_key("veilset 2026-11 public key fingerprint", spki);
+        let bit = |i: usize| (hash[i / 8] >> (7 - i % 8)) & 1;
+        Fingerprint(std::array::from_fn(|letter| (0..5).fold(0, |value, i| value << 1 | bit(5 * letter + i))))
+    }
+
+    /// Bytes that stand for it in hashes.
+    pub(super) fn as_bytes(&self) -> &[u8; HASHED] {
+        &self.0
+    }
+
+    /// Compares in constant time.
+    pub(super) fn is(&self, other: &Fingerprint) -> bool {
+        self.0.ct_eq(&other.0).into()
+    }
+}
+
+/// The two letters that make `letters` and them a multiple of the prime.
+fn check(letters: &[u8]) -> [u8; 2] {
+    let shift = |sum: u32, value: u32| (sum * 32 + value) % CHECK_PRIME;
+    let sum = letters.iter().fold(0, |sum, &value| shift(sum, value.into()));
+    let missing = (CHECK_PRIME - shift(shift(sum, 0), 0)) % CHECK_PRIME;
+    [(missing / 32) as u8, (missing % 32) as u8]
+}
+
+impl fmt::Display for Fingerprint {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut text = String::with_capacity(LETTERS + LETTERS / GROUP);
+        for (i, &value) in self.0.iter().chain(&check(&self.0)).enumerate() {
+            if i > 0 && i % GROUP == 0 {
+                text.push('-');
+            }
+            text.push(char::from(ALPHABET[usize::from(value)]));
+        }
+        f.pad(&text)
+    }
+}
+
+impl fmt::Debug for Fingerprint {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Fingerprint({self})")
+    }
+}
+
+impl FromStr for Fingerprint {
+    type Err = String;
+
+    /// Takes it with or without hyphens, in either case.
+    fn from_str(s: &str) -> Result<Self, String> {
+        const EXPECTED: &str = "A fingerprint is 40 letters and digits, with or without hyphens, as \
+                                `veilset identity show` prints it on the other party's side";
+        let mut values = Vec::with_capacity(LETTERS);
+        let mut len = 0usize;
+        for letter in s.trim().chars().filter(|&c| c != '-') {
+            let plain = match letter.to_ascii_lowercase() {
+                'o' => '0',
+                'i' | 'l' => '1',
+                c => c,
+            };
+            match ALPHABET.iter().position(|&a| char::from(a) == plain) {
+                Some(value) => values.push(value as u8),
+                None => return Err(format!("'{}' cannot be in it. {EXPECTED}", letter.escape_debug())),
+            }
+            len += 1;
+            values.truncate(LETTERS);
+        }
+        let (Some((hashed, checked)), true) = (values.split_first_chunk::<HASHED>(), len == LETTERS) else {
+            return Err(format!("{len} letters and digits came. {EXPECTED}"));
+        };
+        if check(hashed) != checked {
+            return Err(format!(
+                "a letter of it is wrong: the last two, which are a check, do not match the others. {EXPECTED}"
+            ));
+        }
+        Ok(Fingerprint(*hashed))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn example() -> Fingerprint {
+        Fingerprint::of_public_key(b"a key")
+    }
+
+    #[test]
+    fn it_is_one_token_of_eight_groups() {
+        let text = example().to_string();
+        let groups: Vec<_> = text.split('-').collect();
+        assert_eq!(groups.len(), 8, "{text}");
+        assert!(groups.iter().all(|g| g.len() == 5), "{text}");
+        assert!(text.bytes().all(|b| b == b'-' || ALPHABET.contains(&b)), "{text}");
+        // It must never change: people have it in their mail.
+        assert_eq!(text, "a5dwh-2s9e4-w3tmf-xa39z-z8ttd-ch6ws-jjk7s-2y6j3");
+    }
+
+    #[test]
+    fn it_is_read_in_every_way_people_write_it() {
+        let text = example().to_string();
+        let variants = [
+            text.clone(),
+            text.replace('-', ""),
+            text.to_uppercase(),
+            text.replace('0', "o").replace('1', "l"),
+            text.replace('0', "O").replace('1', "I"),
+            format!(" {text}\n"),
+            text.replace('-', "--"),
+        ];
+        for variant in variants {
+            assert_eq!(variant.parse(), Ok(example()), "{variant}");
+        }
+    }
+
+    #[test]
+    fn every_single_typo_and_every_swap_is_caught() {
+        let text: Vec<u8> = example().to_string().bytes().filter(|&b| b != b'-').collect();
+        let parse = |t: &[u8]| String::from_utf8(t.to_vec()).unwrap().parse::<Fingerprint>();
+        assert!(parse(&text).is_ok());
+        for i in 0..LETTERS {
+            for &other in ALPHABET {
+                let mut typo = text.clone();
+                typo[i] = other;
+                assert_eq!(parse(&typo).is_ok(), other == text[i], "letter {i} as {}", char::from(other));
+            }
+            for j in 0..i {
+                let mut swapped = text.clone();
+                swapped.swap(i, j);
+                assert_eq!(parse(&swapped).is_ok(), text[i] == text[j], "{i} and {j}");
+            }
+        }
+    }
+
+    #[test]
+    fn what_is_wrong_is_said() {
+        let text = example().to_string();
+        let cases = [
+            (String::new(), "0 letters and digits came"),
+            ("abc".into(), "3 letters and digits came"),
+            (format!("{text}0"), "41 letters and digits came"),
+            ("0".repeat(100_000), "100000 letters and digits came"),
+            (text.replacen('-', "u", 1), "'u' cannot be in it"),
+            (text.replacen('-', "\u{1b}", 1), "'\\u{1b}' cannot be in it"),
+            (text.replacen('-', "é", 1), "'é' cannot be in it"),
+        ];
+        for (bad, words) in cases {
+            let e = bad.parse::<Fingerprint>().unwrap_err();
+            assert!(e.contains(words) && e.contains("40 letters"), "{e}");
+        }
+    }
+}

@@ -1,0 +1,296 @@
+//! The listening side: anybody may come, only the peer is let in.
+
+use super::connect::{Address, COMPARE, Connection, HANDSHAKE, Security, Watch, after};
+use super::tls::{Failure, Keys, Limits, Secured};
+use crate::channel::Timeouts;
+use crate::error::{Error, Result};
+use std::cell::Cell;
+use std::collections::VecDeque;
+use std::io::ErrorKind;
+use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
+use std::time::Duration;
+
+/// Handshakes at once. The oldest is cut off to make room, so that silent strangers cannot fill it.
+const HANDSHAKES: usize = 16;
+/// Strangers that are reported; a scan is not to flood the terminal.
+const REPORTS: usize = 20;
+/// How often the listener looks up.
+const LOOK: Duration = Duration::from_millis(20);
+
+/// The listening side in two steps, for callers who need to know the port before the peer comes.
+pub struct Listener {
+    sockets: Vec<TcpListener>,
+    /// Whether the user knows that the system refuses connections (too many files open, say).
+    complained: Cell<bool>,
+}
+
+impl Listener {
+    /// Listens at HOST:PORT; port 0 takes a free one.
+    pub fn bind(address: &str) -> Result<Listener> {
+        let addresses = Address::parse(address)?.resolve_own()?;
+        Self::bind_all(address, &addresses)
+    }
+
+    /// A name may stand for several addresses (localhost is both 127.0.0.1 and ::1), and the peer may
+    /// try any of them.
+    pub(super) fn bind_all(text: &str, addresses: &[SocketAddr]) -> Result<Listener> {
+        let mut sockets = Vec::new();
+        let mut failed = None;
+        for &address in addresses {
+            match TcpListener::bind(address).and_then(|s| s.set_nonblocking(true).map(|()| s)) {
+                Ok(socket) => sockets.push(socket),
+                // Names are resolved to IPv6 addresses on machines without IPv6 as well.
+                Err(e) if e.kind() == ErrorKind::AddrNotAvailable => failed = Some(e),
+                Err(e) => return Err(cannot_listen(text, &e)),
+            }
+            if address.port() == 0 && !sockets.is_empty() {
+                break;
+            }
+        }
+        match failed {
+            Some(e) if sockets.is_empty() => Err(cannot_listen(text, &e)),
+            _ => Ok(Listener { sockets, complained: Cell::new(false) }),
+        }
+    }
+
+    /// The address we listen at, the first if there are several.
+    pub fn local_addr(&self) -> Result<SocketAddr> {
+        let first = self.sockets.first().map(TcpListener::local_addr);
+        first
+            .unwrap_or_else(|| Err(ErrorKind::NotConnected.into()))
+            .map_err(|e| Error::Bug(format!("a listening socket has no address: {e}")))
+    }
+
+    /// Waits for the peer. Strangers neither end nor delay that: their handshakes run beside it, each
+    /// with a deadline. The first to prove that it is the expected peer is taken and nobody after it.
+    pub fn accept(
+        self,
+        security: &Security,
+        timeouts: Timeouts,
+        cancelled: &dyn Fn() -> bool,
+        notice: &dyn Fn(&str),
+    ) -> Result<Connection> {
+        self.run(security, &Watch { deadline: after(timeouts.connect), timeouts, cancelled, notice })
+    }
+
+    pub(super) fn run(self, security: &Security, watch: &Watch<'_>) -> Result<Connection> {
+        let local: Vec<_> = self.sockets.iter().filter_map(|s| s.local_addr().ok()).collect();
+        security.allows("the address listened at", &local)?;
+        match security.keys()? {
+            Some(keys) => Reception::new(&keys, watch, self.local_addr()?).run(&self),
+            None => self.first_comer(watch),
+        }
+    }
+
+    /// Calls `each` with every connection that is waiting.
+    fn waiting(&self, notice: &dyn Fn(&str), mut each: impl FnMut(TcpStream, SocketAddr)) {
+        for socket in &self.sockets {
+            // A bound, so that a flood does not keep us from looking at the clock.
+            for _ in 0..HANDSHAKES {
+                match socket.accept() {
+                    Ok((connection, from)) if connection.set_nonblocking(false).is_ok() => {
+                        each(connection, from)
+                    }
+                    Ok(_) => {}
+                    Err(e) if e.kind() == ErrorKind::WouldBlock => break,
+                    Err(e) => {
+                        if !self.complained.replace(true) {
+                            notice(&format!("a connection could not be accepted: {e}"));
+                        }
+                        break;
+                    }
+                }
+            }
+        }
+    }
+
+    fn first_comer(&self, watch: &Watch<'_>) -> Result<Connection> {
+        loop {
+            watch.check()?;
+            let mut first = None;
+            self.waiting(watch.notice, |socket, from| {
+                if from.ip().to_canonical().is_loopback() {
+                    first.get_or_insert(socket);
+                }
+            });
+            if let Some(socket) = first {
+                return Connection::plain(socket, watch.timeouts);
+            }
+            if watch.left().is_zero() {
+                return Err(nobody_came(watch, self.local_addr()?, ""));
+            }
+            std::thread::sleep(LOOK.min(watch.left()));
+        }
+    }
+}
+
+fn cannot_listen(text: &str, e: &std::io::Error) -> Error {
+    let next = match e.kind() {
+        ErrorKind::AddrInUse => "Another program listens there: stop it or choose another port",
+        ErrorKind::PermissionDenied => "Choose a port above 1023",
+        ErrorKind::AddrNotAvailable => {
+            "Choose one of this machine's addresses; 0.0.0.0:PORT and [::]:PORT are all of them"
+        }
+        _ => "Choose another address or port",
+    };
+    Error::Usage(format!("cannot listen on {text}: {e}. {next}"))
+}
+
+fn nobody_came(watch: &Watch<'_>, at: SocketAddr, last: &str) -> Error {
+    Error::Network(format!(
+        "the peer did not come to {at} {}{last}. Ask the other party whether its program runs and connects to \
+         this machine's address and port, check firewalls, then run again",
+        watch.within()
+    ))
+}
+
+/// The listener at work: handshakes with all comers, until one of them is the peer.
+struct Reception<'a> {
+    keys: &'a Keys,
+    watch: &'a Watch<'a>,
+    at: SocketAddr,
+    /// Handshakes under way, the oldest first.
+    room: VecDeque<Comer>,
+    comers: u64,
+    reported: usize,
+    /// Who was turned away and why, the most telling so far.
+    last: Option<(SocketAddr, Failure)>,
+    /// Where handshakes report, each with its comer's id.
+    report: Sender<(u64, Outcome)>,
+    outcomes: Receiver<(u64, Outcome)>,
+    /// Tells the handshakes that they are no longer wanted.
+    over: Arc<AtomicBool>,
+}
+
+type Outcome = Result<Secured, Failure>;
+
+struct Comer {
+    id: u64,
+    from: SocketAddr,
+    socket: TcpStream,
+}
+
+impl<'a> Reception<'a> {
+    fn new(keys: &'a Keys, watch: &'a Watch<'a>, at: SocketAddr) -> Self {
+        let (report, outcomes) = mpsc::channel();
+        Reception {
+            keys,
+            watch,
+            at,
+            room: VecDeque::new(),
+            comers: 0,
+            reported: 0,
+            last: None,
+            report,
+            outcomes,
+            over: Arc::default(),
+        }
+    }
+
+    fn run(mut self, listener: &Listener) -> Result<Connection> {
+        loop {
+            self.watch.check()?;
+            listener.waiting(self.watch.notice, |socket, from| self.receive(socket, from));
+            let mut wait = LOOK.min(self.watch.left());
+            loop {
+                match self.outcomes.recv_timeout(wait) {
+                    Ok((id, outcome)) => {
+                        if let Some(secured) = self.judge(id, outcome) {
+                            return Connection::secured(secured, self.keys, self.watch.timeouts);
+                        }
+                    }
+                    Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) => break,
+                }
+                wait = Duration::ZERO;
+            }
+            if self.watch.left().is_zero() {
+                return Err(self.nobody());
+            }
+        }
+    }
+
+    /// Begins a handshake, on a thread of its own.
+    fn receive(&mut self, socket: TcpStream, from: SocketAddr) {
+        if self.room.len() >= HANDSHAKES
+            && let Some(oldest) = self.room.pop_front()
+        {
+            let _ = oldest.socket.shutdown(Shutdown::Both);
+            self.turned_away(oldest.from, Failure::Slow);
+        }
+        self.comers += 1;
+        let id = self.comers;
+        let keys = self.keys.clone();
+        let (over, report) = (self.over.clone(), self.report.clone());
+        let deadline = after(HANDSHAKE).min(self.watch.deadline);
+        let begun = socket.try_clone().and_then(|copy| {
+            std::thread::Builder::new().name("handshake".into()).spawn(move || {
+                let stop = || over.load(Ordering::Relaxed);
+                // The receiver is gone once the peer is found.
+                let _ = report.send((id, keys.accept(copy, &Limits { deadline, stop: &stop })));
+            })
+        });
+        match begun {
+            Ok(_) => self.room.push_back(Comer { id, from, socket }),
+            Err(e) => self.turned_away(from, Failure::Io(e.to_string())),
+        }
+    }
+
+    /// The connection, if it is the peer's and still there.
+    fn judge(&mut self, id: u64, outcome: Outcome) -> Option<Secured> {
+        // One that is no longer in the room was cut off.
+        let comer = self.room.remove(self.room.iter().position(|c| c.id == id)?)?;
+        let taken = outcome.and_then(|mut secured| secured.welcome().map(|()| secured));
+        taken.map_err(|failure| self.turned_away(comer.from, failure)).ok()
+    }
+
+    fn turned_away(&mut self, from: SocketAddr, failure: Failure) {
+        self.reported += 1;
+        if self.reported <= REPORTS {
+            let expected = match failure {
+                Failure::WrongKey(_) => format!(" (expected is {})", self.keys.peer),
+                Failure::Refused => format!(" ({})", self.keys.ours),
+                _ => String::new(),
+            };
+            (self.watch.notice)(&format!("a connection from {from} was turned away: {failure}{expected}"));
+        }
+        if self.reported == REPORTS {
+            (self.watch.notice)("further connections that are turned away are not reported");
+        }
+        let about_keys = |f: &Failure| matches!(f, Failure::WrongKey(_) | Failure::Refused);
+        if about_keys(&failure) || !self.last.as_ref().is_some_and(|(_, f)| about_keys(f)) {
+            self.last = Some((from, failure));
+        }
+    }
+
+    fn nobody(&self) -> Error {
+        let Keys { ours, peer, .. } = self.keys;
+        match &self.last {
+            Some((from, Failure::WrongKey(presented))) => Error::Peer(format!(
+                "it did not come to {} {}. A connection from {from} has the fingerprint {presented}, expected is \
+                 {peer}. {COMPARE}",
+                self.at,
+                self.watch.within()
+            )),
+            Some((from, Failure::Refused)) => Error::Peer(format!(
+                "it did not come to {} {}. A connection from {from} expects another fingerprint than ours, {ours} \
+                 (we expect {peer}). If that was the other party, ask it to run with --peer {ours}",
+                self.at,
+                self.watch.within()
+            )),
+            Some((from, failure)) => {
+                let last = format!("; the last connection, from {from}, was turned away: {failure}");
+                nobody_came(self.watch, self.at, &last)
+            }
+            None => nobody_came(self.watch, self.at, ""),
+        }
+    }
+}
+
+impl Drop for Reception<'_> {
+    fn drop(&mut self) {
+        self.over.store(true, Ordering::Relaxed);
+    }
+}

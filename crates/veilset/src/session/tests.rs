@@ -1,0 +1,348 @@
+//! Two parties, and strangers, over real sockets.
+
+use super::*;
+use crate::channel::{Message, Timeouts, WireCount};
+use crate::error::{Error, Result};
+use std::io::{Read, Write};
+use std::net::{TcpListener, TcpStream};
+use std::sync::{Arc, Mutex};
+use std::thread::{self, JoinHandle};
+use std::time::Duration;
+
+const NUMBERS: Message<u64> = Message::new(100, "numbers");
+
+fn seconds(connect: u64) -> Timeouts {
+    Timeouts { connect: Duration::from_secs(connect), idle: Duration::from_secs(20) }
+}
+
+fn identity() -> Arc<Identity> {
+    Arc::new(Identity::generate().unwrap())
+}
+
+fn tls(identity: &Arc<Identity>, peer: &Identity) -> Security {
+    Security::Tls { identity: identity.clone(), peer: peer.fingerprint() }
+}
+
+/// What the user was told.
+#[derive(Clone, Default)]
+struct Notices(Arc<Mutex<Vec<String>>>);
+
+impl Notices {
+    fn count(&self, words: &str) -> usize {
+        self.0.lock().unwrap().iter().filter(|n| n.contains(words)).count()
+    }
+    fn wait_for(&self, words: &str, count: usize) {
+        while self.count(words) < count {
+            thread::sleep(Duration::from_millis(5));
+        }
+    }
+}
+
+fn start(
+    endpoint: Endpoint,
+    security: Security,
+    timeouts: Timeouts,
+) -> (JoinHandle<Result<Connection>>, Notices) {
+    let notices = Notices::default();
+    let told = notices.clone();
+    let run = move || {
+        let notice = |n: &str| told.0.lock().unwrap().push(n.to_owned());
+        establish(&endpoint, &security, timeouts, &|| false, &notice)
+    };
+    (thread::spawn(run), notices)
+}
+
+struct Listening {
+    address: String,
+    run: JoinHandle<Result<Connection>>,
+    notices: Notices,
+}
+
+fn listen(security: Security, timeouts: Timeouts) -> Listening {
+    let listener = Listener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap().to_string();
+    let notices = Notices::default();
+    let told = notices.clone();
+    let run = thread::spawn(move || {
+        let notice = |n: &str| told.0.lock().unwrap().push(n.to_owned());
+        listener.accept(&security, timeouts, &|| false, &notice)
+    });
+    Listening { address, run, notices }
+}
+
+fn connect(address: &str, security: &Security, timeouts: Timeouts) -> Result<Connection> {
+    establish(&Endpoint::Connect(address.into()), security, timeouts, &|| false, &|_| ())
+}
+
+fn failed(result: Result<Connection>) -> Error {
+    result.err().unwrap()
+}
+
+/// Numbers go both ways.
+fn talk(a: Connection, b: Connection) {
+    let ends = [a, b].map(|mut c| {
+        thread::spawn(move || {
+            c.channel.tx.send(NUMBERS, &[1, 2, 3]).unwrap();
+            assert_eq!(c.channel.rx.recv(NUMBERS, 3).unwrap(), [1, 2, 3]);
+            c
+        })
+    });
+    let [a, mut b] = ends.map(|end| end.join().unwrap());
+    // Every byte that one side counts as sent, its goodbye included, the other counts as received.
+    a.channel.close();
+    let e = b.channel.rx.recv(NUMBERS, 1).unwrap_err();
+    assert!(e.to_string().contains("closed the connection"), "{e}");
+    assert_eq!(a.wire.sent(), b.wire.received());
+}
+
+fn port_that_is_free() -> String {
+    TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().to_string()
+}
+
+#[test]
+fn the_right_peers_talk() {
+    let (a, b) = (identity(), identity());
+    let listening = listen(tls(&a, &b), seconds(20));
+    let there = connect(&listening.address, &tls(&b, &a), seconds(20)).unwrap();
+    let here = listening.run.join().unwrap().unwrap();
+    assert_eq!((here.our, here.peer), (Some(a.fingerprint()), Some(b.fingerprint())));
+    assert_eq!((there.our, there.peer), (Some(b.fingerprint()), Some(a.fingerprint())));
+    assert!(here.exporter == there.exporter && here.exporter != [0; 32]);
+    talk(here, there);
+}
+
+#[test]
+fn plaintext_talks_on_loopback_and_proves_nothing() {
+    let listening = listen(Security::InsecurePlaintext, seconds(20));
+    let there = connect(&listening.address, &Security::InsecurePlaintext, seconds(20)).unwrap();
+    let here = listening.run.join().unwrap().unwrap();
+    for c in [&here, &there] {
+        assert_eq!((c.our, c.peer, c.exporter), (None, None, [0; 32]));
+    }
+    talk(here, there);
+}
+
+#[test]
+fn plaintext_is_refused_off_this_machine() {
+    for address in ["0.0.0.0:0", "[::]:0", "192.0.2.1:7000", "[2001:db8::1]:7000", "[::ffff:192.0.2.1]:7000"]
+    {
+        for endpoint in [Endpoint::Listen(address.into()), Endpoint::Connect(address.replace(":0", ":7000"))]
+        {
+            let e = failed(start(endpoint, Security::InsecurePlaintext, seconds(20)).0.join().unwrap());
+            assert!(matches!(e, Error::Usage(_)), "{e:?}");
+            assert!(e.to_string().contains("--insecure-plaintext is for this machine only"), "{e}");
+        }
+    }
+    let everywhere = Listener::bind("0.0.0.0:0").unwrap();
+    let refused = everywhere.accept(&Security::InsecurePlaintext, seconds(20), &|| false, &|_| ());
+    assert!(matches!(failed(refused), Error::Usage(_)));
+}
+
+#[test]
+fn another_key_is_refused_and_both_sides_name_both_fingerprints() {
+    let (a, b, other) = (identity(), identity(), identity());
+    // (what the listener expects, what the connecting side expects, whether each is right)
+    for (expected_by_a, expected_by_b) in [(&other, &a), (&b, &other), (&other, &other)] {
+        let listening = listen(tls(&a, expected_by_a), seconds(1));
+        let e = failed(connect(&listening.address, &tls(&b, expected_by_b), seconds(20)));
+        let there = e.to_string();
+        assert!(matches!(e, Error::Peer(_)), "{e:?}");
+        let e = failed(listening.run.join().unwrap());
+        let here = e.to_string();
+        assert!(matches!(e, Error::Peer(_)), "{e:?}");
+
+        // The connecting side looks at the listener's key first.
+        if expected_by_b.fingerprint() == other.fingerprint() {
+            assert!(there.contains(&format!("has the fingerprint {}", a.fingerprint())), "{there}");
+            assert!(there.contains(&format!("expected is {}", other.fingerprint())), "{there}");
+            assert!(here.contains(&format!("another fingerprint than ours, {}", a.fingerprint())), "{here}");
+            assert!(here.contains(&expected_by_a.fingerprint().to_string()), "{here}");
+            assert_eq!(listening.notices.count("expects another fingerprint than ours"), 1);
+        } else {
+            assert!(here.contains(&format!("has the fingerprint {}", b.fingerprint())), "{here}");
+            assert!(here.contains(&format!("expected is {}", other.fingerprint())), "{here}");
+            assert!(there.contains(&format!("expected fingerprint, {}", a.fingerprint())), "{there}");
+            assert!(there.contains(&format!("--peer {}", b.fingerprint())), "{there}");
+            assert_eq!(listening.notices.count(&b.fingerprint().to_string()), 1);
+        }
+        assert!(here.contains("--peer") && there.contains("--peer"), "{here}\n{there}");
+    }
+}
+
+#[test]
+fn our_own_fingerprint_is_not_the_peers() {
+    let a = identity();
+    for endpoint in [Endpoint::Listen("127.0.0.1:0".into()), Endpoint::Connect("127.0.0.1:7".into())] {
+        let e = failed(start(endpoint, tls(&a, &a), seconds(20)).0.join().unwrap());
+        assert!(e.to_string().contains("--peer is our own fingerprint"), "{e}");
+    }
+}
+
+#[test]
+fn strangers_neither_end_nor_delay_the_run() {
+    let (a, b, other) = (identity(), identity(), identity());
+    // Slow strangers may hold a handshake for 10 seconds; all of this takes less if they hold nobody up.
+    let listening = listen(tls(&a, &b), seconds(60));
+    let Listening { address, notices, .. } = &listening;
+    let visit = |say: &[u8]| {
+        let mut socket = TcpStream::connect(address).unwrap();
+        socket.write_all(say).unwrap();
+        socket
+    };
+    // A port scan; a browser; garbage; a length that never comes; another TLS; another key; no TLS.
+    drop(TcpStream::connect(address).unwrap());
+    notices.wait_for("it closed the connection", 1);
+    let _browser = visit(b"GET / HTTP/1.1\r\nHost: example.org\r\n\r\n");
+    notices.wait_for("does not speak veilset's TLS", 1);
+    let _garbage = visit(&[0xff; 5000]);
+    notices.wait_for("does not speak veilset's TLS", 2);
+    let _half_a_record = visit(&[22, 3, 1, 0x40, 0]);
+    let mut hello_and_nonsense = visit(&[22, 3, 1, 0, 5, 1, 0, 0, 1, 0]);
+    notices.wait_for("does not speak veilset's TLS", 3);
+    let mut answer = Vec::new();
+    hello_and_nonsense.read_to_end(&mut answer).unwrap();
+    assert_eq!(answer.first(), Some(&21), "an alert");
+    failed(connect(address, &tls(&other, &a), seconds(20)));
+    notices.wait_for(&other.fingerprint().to_string(), 1);
+    let mut plain = connect(address, &Security::InsecurePlaintext, seconds(20)).unwrap();
+    plain.channel.tx.send(NUMBERS, &[1]).unwrap();
+    assert!(plain.channel.rx.recv(NUMBERS, 1).is_err());
+    notices.wait_for("does not speak veilset's TLS", 4);
+    // More silent ones than there are handshakes at once.
+    let _silent: Vec<_> = (0..20).map(|_| visit(&[])).collect();
+    notices.wait_for("in time", 4);
+
+    let there = connect(address, &tls(&b, &a), seconds(60)).unwrap();
+    let here = listening.run.join().unwrap().unwrap();
+    assert!(
+        listening.notices.0.lock().unwrap().iter().all(|n| !n.contains('\n') && n.contains("127.0.0.1:"))
+    );
+    talk(here, there);
+}
+
+#[test]
+fn a_scan_does_not_flood_the_terminal() {
+    let (a, b) = (identity(), identity());
+    let listening = listen(tls(&a, &b), seconds(60));
+    for _ in 0..100 {
+        drop(TcpStream::connect(&listening.address).unwrap());
+    }
+    listening.notices.wait_for("are not reported", 1);
+    connect(&listening.address, &tls(&b, &a), seconds(60)).unwrap();
+    listening.run.join().unwrap().unwrap();
+    assert_eq!(listening.notices.0.lock().unwrap().len(), 21);
+}
+
+#[test]
+fn either_side_may_start_first() {
+    let (a, b) = (identity(), identity());
+    let address = port_that_is_free();
+    let (there, notices) = start(Endpoint::Connect(address.clone()), tls(&b, &a), seconds(20));
+    notices.wait_for("cannot be reached yet", 1);
+    let (here, told) = start(Endpoint::Listen(address.clone()), tls(&a, &b), seconds(20));
+    talk(here.join().unwrap().unwrap(), there.join().unwrap().unwrap());
+    assert_eq!(told.count(&format!("listening on {address}")), 1);
+    assert_eq!(notices.0.lock().unwrap().len(), 1, "one line, however often it tries");
+}
+
+#[test]
+fn a_listener_that_goes_away_in_the_handshake_is_tried_again() {
+    let (a, b) = (identity(), identity());
+    let leaving = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = leaving.local_addr().unwrap().to_string();
+    let (there, notices) = start(Endpoint::Connect(address.clone()), tls(&b, &a), seconds(20));
+    drop(leaving.accept().unwrap());
+    notices.wait_for("cannot be reached yet", 1);
+    drop(leaving);
+    let (here, _) = start(Endpoint::Listen(address), tls(&a, &b), seconds(20));
+    talk(here.join().unwrap().unwrap(), there.join().unwrap().unwrap());
+}
+
+#[test]
+fn nobody_there_is_an_error_after_the_time_out() {
+    let (a, b) = (identity(), identity());
+    let address = port_that_is_free();
+    for security in [tls(&a, &b), Security::InsecurePlaintext] {
+        let listening = failed(listen(security.clone(), seconds(1)).run.join().unwrap());
+        let connecting = failed(connect(&address, &security, seconds(1)));
+        for e in [listening, connecting] {
+            assert!(matches!(e, Error::Network(_)), "{e:?}");
+            assert!(e.to_string().contains("within 1 seconds (--connect-timeout)"), "{e}");
+            assert!(e.to_string().contains("then run again"), "{e}");
+        }
+    }
+    let e = failed(connect("no-such-host.invalid:7000", &tls(&a, &b), seconds(1)));
+    assert!(e.to_string().contains("cannot find the address of no-such-host.invalid"), "{e}");
+    // Somebody is there, but says nothing.
+    let mute = TcpListener::bind("127.0.0.1:0").unwrap();
+    let e = failed(connect(&mute.local_addr().unwrap().to_string(), &tls(&a, &b), seconds(1)));
+    assert!(e.to_string().contains("did not complete the TLS handshake in time"), "{e}");
+    // Only a stranger came.
+    let listening = listen(tls(&a, &b), seconds(1));
+    let _silent = TcpStream::connect(&listening.address).unwrap();
+    let e = failed(listening.run.join().unwrap());
+    assert!(matches!(e, Error::Network(_)), "{e:?}");
+}
+
+#[test]
+fn waiting_can_be_cancelled() {
+    let (a, b) = (identity(), identity());
+    for security in [tls(&a, &b), Security::InsecurePlaintext] {
+        for endpoint in [Endpoint::Listen("127.0.0.1:0".into()), Endpoint::Connect(port_that_is_free())] {
+            let looked = std::cell::Cell::new(0);
+            let cancelled = || {
+                looked.set(looked.get() + 1);
+                looked.get() > 3
+            };
+            let e = failed(establish(&endpoint, &security, seconds(60), &cancelled, &|_| ()));
+            assert_eq!(e, Error::Cancelled);
+        }
+    }
+}
+
+#[test]
+fn a_place_that_is_taken_is_named() {
+    let taken = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = taken.local_addr().unwrap().to_string();
+    let cases =
+        [(address.as_str(), "choose another port"), ("192.0.2.1:7000", "one of this machine's addresses")];
+    for (address, next) in cases {
+        let e = Listener::bind(address).err().unwrap();
+        assert!(matches!(e, Error::Usage(_)), "{e:?}");
+        assert!(e.to_string().contains(&format!("cannot listen on {address}")), "{e}");
+        assert!(e.to_string().contains(next), "{e}");
+    }
+}
+
+#[test]
+fn what_is_not_an_address_is_explained() {
+    let cases = [
+        ("", "the port is missing"),
+        ("localhost", "the port is missing"),
+        (":7000", "the host is missing"),
+        ("[]:7000", "the host is missing"),
+        ("localhost:", "not a number"),
+        ("localhost:seven", "not a number"),
+        ("localhost:70000", "not a number"),
+        ("localhost:+7000", "not a number"),
+        ("::1:7000", "needs brackets"),
+        ("[::1]7000", "needs brackets"),
+        ("[::1]", "needs brackets"),
+    ];
+    for (address, words) in cases {
+        for endpoint in [Endpoint::Listen(address.into()), Endpoint::Connect(address.into())] {
+            let e = failed(start(endpoint, Security::InsecurePlaintext, seconds(1)).0.join().unwrap());
+            assert!(matches!(e, Error::Usage(_)), "{e:?}");
+            assert!(e.to_string().contains(words) && e.to_string().contains("HOST:PORT"), "{e}");
+        }
+    }
+    let e = failed(connect("127.0.0.1:0", &Security::InsecurePlaintext, seconds(1)));
+    assert!(e.to_string().contains("port 0"), "{e}");
+}
+
+#[test]
+fn a_connection_over_a_given_channel_proves_nothing() {
+    let (a, b) = crate::channel::Channel::pair();
+    let [a, b] = [a, b].map(|c| Connection::unprotected(c, WireCount::default()));
+    talk(a, b);
+}
