@@ -232,22 +232,3 @@ fn a_handshake_ends_when_its_time_is_over_or_nobody_wants_it() {
         assert_eq!(failure, Some(if stopped { Failure::Stopped } else { Failure::Slow }));
     }
 }
-#[test]
-#[ignore]
-fn tmp_throughput() {
-    for both in [false, true] {
-    let (a, b) = secured();
-    const N: usize = 2000;
-    const M: Message<[u8]> = Message::new(9, "frame");
-    let start = Instant::now();
-    let ends: Vec<_> = [(a, true), (b, both)].into_iter().map(|(s, send)| thread::spawn(move || {
-        let mut c = over(s.into_stream().unwrap(), Timeouts::default()).unwrap();
-        let recv = both || !send;
-        let v = vec![5u8; 262_144];
-        c.duplex(|tx| { if send { for _ in 0..N { tx.send_bytes(M, &v)?; } } Ok(()) }, |rx| { if recv { for _ in 0..N { rx.recv_bytes(M, 262_144)?; } } Ok(()) }).unwrap();
-        c.close();
-    })).collect();
-    ends.into_iter().for_each(|e| e.join().unwrap());
-    println!("both={both}: {} MB/s per direction", N as f64 * 0.262144 / start.elapsed().as_secs_f64());
-    }
-}
