@@ -14,7 +14,7 @@ use std::fs::{DirBuilder, File, OpenOptions};
 use std::io::{ErrorKind, Read, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use zeroize::Zeroizing;
+use zeroize::{Zeroize, Zeroizing};
 
 /// The fixed bytes before the 32 secret ones in the PKCS#8 encoding of an Ed25519 key (RFC 8410, 7).
 const PKCS8_PREFIX: [u8; 16] = [0x30, 0x2e, 2, 1, 0, 0x30, 5, 6, 3, 0x2b, 0x65, 0x70, 4, 0x22, 4, 0x20];
@@ -102,9 +102,9 @@ impl Identity {
                  one with `veilset identity new`, or name another file with --identity"
             ))
         };
-        let key = PrivatePkcs8KeyDer::from_pem_slice(&pem).map_err(|e| not_a_key(e.to_string()))?;
+        let mut key = PrivatePkcs8KeyDer::from_pem_slice(&pem).map_err(|e| not_a_key(e.to_string()))?;
         let pkcs8 = Secret::new(key.secret_pkcs8_der().to_vec());
-        zeroize_key(key);
+        key.zeroize();
         Self::from_pkcs8(pkcs8).map_err(not_a_key)
     }
 
@@ -131,10 +131,6 @@ impl fmt::Debug for Identity {
     }
 }
 
-fn zeroize_key(mut key: PrivatePkcs8KeyDer<'static>) {
-    zeroize::Zeroize::zeroize(&mut key);
-}
-
 fn default_path_from(variable: impl Fn(&str) -> Option<OsString>) -> Result<PathBuf> {
     // A relative or empty path is to be ignored, says the XDG base directory specification.
     let directory = |name| variable(name).map(PathBuf::from).filter(|p| p.is_absolute());
@@ -150,7 +146,7 @@ fn default_path_from(variable: impl Fn(&str) -> Option<OsString>) -> Result<Path
 
 fn to_pem(der: &[u8]) -> Zeroizing<String> {
     const LINE: usize = 48; // bytes, 64 letters
-    // No letter is put by an index that depends on the key, and the string never moves.
+    // No table is looked up by the key's bits, and the string never moves while it grows.
     let letter = |v: u8| {
         char::from(match v {
             0..26 => b'A' + v,

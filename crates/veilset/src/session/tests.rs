@@ -3,6 +3,8 @@
 use super::*;
 use crate::channel::{Message, Timeouts, WireCount};
 use crate::error::{Error, Result};
+use crate::operations::{Operation, Role};
+use crate::rng::Prng;
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::sync::{Arc, Mutex};
@@ -141,32 +143,40 @@ fn plaintext_is_refused_off_this_machine() {
 #[test]
 fn another_key_is_refused_and_both_sides_name_both_fingerprints() {
     let (a, b, other) = (identity(), identity(), identity());
-    // (what the listener expects, what the connecting side expects, whether each is right)
-    for (expected_by_a, expected_by_b) in [(&other, &a), (&b, &other), (&other, &other)] {
-        let listening = listen(tls(&a, expected_by_a), seconds(1));
-        let e = failed(connect(&listening.address, &tls(&b, expected_by_b), seconds(20)));
-        let there = e.to_string();
-        assert!(matches!(e, Error::Peer(_)), "{e:?}");
-        let e = failed(listening.run.join().unwrap());
-        let here = e.to_string();
-        assert!(matches!(e, Error::Peer(_)), "{e:?}");
-
-        // The connecting side looks at the listener's key first.
-        if expected_by_b.fingerprint() == other.fingerprint() {
-            assert!(there.contains(&format!("has the fingerprint {}", a.fingerprint())), "{there}");
-            assert!(there.contains(&format!("expected is {}", other.fingerprint())), "{there}");
-            assert!(here.contains(&format!("another fingerprint than ours, {}", a.fingerprint())), "{here}");
-            assert!(here.contains(&expected_by_a.fingerprint().to_string()), "{here}");
-            assert_eq!(listening.notices.count("expects another fingerprint than ours"), 1);
-        } else {
-            assert!(here.contains(&format!("has the fingerprint {}", b.fingerprint())), "{here}");
-            assert!(here.contains(&format!("expected is {}", other.fingerprint())), "{here}");
-            assert!(there.contains(&format!("expected fingerprint, {}", a.fingerprint())), "{there}");
-            assert!(there.contains(&format!("--peer {}", b.fingerprint())), "{there}");
-            assert_eq!(listening.notices.count(&b.fingerprint().to_string()), 1);
+    // What each side expects: the listener is wrong, the connecting side is, both are.
+    thread::scope(|scope| {
+        for (by_a, by_b) in [(&other, &a), (&b, &other), (&other, &other)] {
+            let (a, b, other) = (&a, &b, &other);
+            scope.spawn(move || mismatch(a, b, other, by_a, by_b));
         }
-        assert!(here.contains("--peer") && there.contains("--peer"), "{here}\n{there}");
+    });
+}
+
+/// `a` listens and expects `by_a`, `b` connects and expects `by_b`.
+fn mismatch(a: &Arc<Identity>, b: &Arc<Identity>, other: &Identity, by_a: &Identity, by_b: &Identity) {
+    let listening = listen(tls(a, by_a), seconds(3));
+    let e = failed(connect(&listening.address, &tls(b, by_b), seconds(20)));
+    let there = e.to_string();
+    assert!(matches!(e, Error::Peer(_)), "{e:?}");
+    let e = failed(listening.run.join().unwrap());
+    let here = e.to_string();
+    assert!(matches!(e, Error::Peer(_)), "{e:?}");
+
+    // The connecting side looks at the listener's key first.
+    if by_b.fingerprint() == other.fingerprint() {
+        assert!(there.contains(&format!("has the fingerprint {}", a.fingerprint())), "{there}");
+        assert!(there.contains(&format!("expected is {}", other.fingerprint())), "{there}");
+        assert!(here.contains(&format!("another fingerprint than ours, {}", a.fingerprint())), "{here}");
+        assert!(here.contains(&by_a.fingerprint().to_string()), "{here}");
+        assert_eq!(listening.notices.count("expects another fingerprint than ours"), 1);
+    } else {
+        assert!(here.contains(&format!("has the fingerprint {}", b.fingerprint())), "{here}");
+        assert!(here.contains(&format!("expected is {}", other.fingerprint())), "{here}");
+        assert!(there.contains(&format!("expected fingerprint, {}", a.fingerprint())), "{there}");
+        assert!(there.contains(&format!("--peer {}", b.fingerprint())), "{there}");
+        assert_eq!(listening.notices.count(&b.fingerprint().to_string()), 1);
     }
+    assert!(here.contains("--peer") && there.contains("--peer"), "{here}\n{there}");
 }
 
 #[test]
@@ -261,24 +271,25 @@ fn a_listener_that_goes_away_in_the_handshake_is_tried_again() {
 #[test]
 fn nobody_there_is_an_error_after_the_time_out() {
     let (a, b) = (identity(), identity());
+    let short = Timeouts { connect: Duration::from_millis(300), ..seconds(0) };
     let address = port_that_is_free();
     for security in [tls(&a, &b), Security::InsecurePlaintext] {
-        let listening = failed(listen(security.clone(), seconds(1)).run.join().unwrap());
-        let connecting = failed(connect(&address, &security, seconds(1)));
+        let listening = failed(listen(security.clone(), short).run.join().unwrap());
+        let connecting = failed(connect(&address, &security, short));
         for e in [listening, connecting] {
             assert!(matches!(e, Error::Network(_)), "{e:?}");
-            assert!(e.to_string().contains("within 1 seconds (--connect-timeout)"), "{e}");
+            assert!(e.to_string().contains("within 0.3 seconds (--connect-timeout)"), "{e}");
             assert!(e.to_string().contains("then run again"), "{e}");
         }
     }
-    let e = failed(connect("no-such-host.invalid:7000", &tls(&a, &b), seconds(1)));
+    let e = failed(connect("no-such-host.invalid:7000", &tls(&a, &b), short));
     assert!(e.to_string().contains("cannot find the address of no-such-host.invalid"), "{e}");
     // Somebody is there, but says nothing.
     let mute = TcpListener::bind("127.0.0.1:0").unwrap();
-    let e = failed(connect(&mute.local_addr().unwrap().to_string(), &tls(&a, &b), seconds(1)));
+    let e = failed(connect(&mute.local_addr().unwrap().to_string(), &tls(&a, &b), short));
     assert!(e.to_string().contains("did not complete the TLS handshake in time"), "{e}");
     // Only a stranger came.
-    let listening = listen(tls(&a, &b), seconds(1));
+    let listening = listen(tls(&a, &b), short);
     let _silent = TcpStream::connect(&listening.address).unwrap();
     let e = failed(listening.run.join().unwrap());
     assert!(matches!(e, Error::Network(_)), "{e:?}");
@@ -345,4 +356,61 @@ fn a_connection_over_a_given_channel_proves_nothing() {
     let (a, b) = crate::channel::Channel::pair();
     let [a, b] = [a, b].map(|c| Connection::unprotected(c, WireCount::default()));
     talk(a, b);
+}
+
+/// Both sides of a session that has come to its hellos.
+fn agree_both(connections: [Connection; 2], hellos: [Hello; 2]) -> [Result<([u8; 32], usize)>; 2] {
+    let mut parties = connections.into_iter().zip(hellos).enumerate().map(|(i, (mut connection, hello))| {
+        thread::spawn(move || {
+            let mut rng = Prng::from_os()?;
+            let result = agree(&mut connection, &hello, i + 1, &mut rng).and_then(|agreement| {
+                confirm(&mut connection.channel, &agreement.session_id)?;
+                Ok((agreement.session_id, agreement.their_size))
+            });
+            // Whoever is first to know leaves at once.
+            if let Err(e) = &result {
+                connection.channel.abort(e);
+            }
+            connection.channel.close();
+            result
+        })
+    });
+    let [a, b] = [parties.next().unwrap(), parties.next().unwrap()];
+    [a.join().unwrap(), b.join().unwrap()]
+}
+
+#[test]
+fn a_session_over_tls_from_hello_to_confirmation_or_disagreement() {
+    let hello = |role, max_row| Hello {
+        operation: Operation::Intersect,
+        role,
+        protocol: "dh".into(),
+        group: "curve25519".into(),
+        output: "receiver".into(),
+        key_columns: 1,
+        normalisation: "none".into(),
+        max_row,
+        payload_width: 0,
+        min_count: 0,
+        value_scale: 0,
+        modulus_bits: 0,
+    };
+    let (a, b) = (identity(), identity());
+    let meet = || {
+        let listening = listen(tls(&a, &b), seconds(60));
+        let there = connect(&listening.address, &tls(&b, &a), seconds(60)).unwrap();
+        [listening.run.join().unwrap().unwrap(), there]
+    };
+    let mut ids = std::collections::HashSet::new();
+    for _ in 0..5 {
+        let ends = agree_both(meet(), [hello(Role::Receiver, 64), hello(Role::Sender, 64)]);
+        let [(here, its_size), (there, our_size)] = ends.map(Result::unwrap);
+        assert_eq!((its_size, our_size), (2, 1));
+        assert!(here == there && ids.insert(here));
+
+        let ends = agree_both(meet(), [hello(Role::Receiver, 64), hello(Role::Sender, 65)]);
+        for e in ends.map(Result::unwrap_err) {
+            assert!(matches!(e, Error::Disagreement(_)), "{e:?}");
+        }
+    }
 }
