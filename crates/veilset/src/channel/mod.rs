@@ -224,7 +224,7 @@ impl Rx {
     fn last_words(&mut self) -> Option<Error> {
         let mut waste = [0u8; 4096];
         let deadline = Some(Instant::now() + stream::CLOSE_WITHIN);
-        loop {
+        while deadline.is_some_and(|deadline| Instant::now() < deadline) {
             let mut head = [0u8; HEADER];
             self.source.recv(&mut head, deadline).ok()?;
             let [a, b, c, d, e, f] = head;
@@ -239,6 +239,7 @@ impl Rx {
                 left -= n;
             }
         }
+        None
     }
 
     fn recv_frame(&mut self, tag: u16, name: &str, min: usize, max: usize) -> Result<Vec<u8>> {
@@ -250,7 +251,12 @@ impl Rx {
             let [a, b, c, d, e, f] = head;
             let (got, len) = (u16::from_le_bytes([a, b]), u32::from_le_bytes([c, d, e, f]) as usize);
             if got == HEARTBEAT && len == 0 {
-                continue;
+                match (self.patience, deadline) {
+                    (Some(patience), Some(deadline)) if Instant::now() > deadline => {
+                        return Err(End::Stalled(patience).error());
+                    }
+                    _ => continue,
+                }
             }
             if got == ABORT && len == 1 {
                 let mut code = [0u8];
@@ -342,7 +348,7 @@ impl Channel {
         }
     }
 
-    /// Two connected channels in memory, each direction bounded to [1 MiB](pipe::CAPACITY), so that a
+    /// Two connected channels in memory, each direction bounded to 1 MiB, so that a
     /// protocol that deadlocks over a network does so here.
     pub fn pair() -> (Channel, Channel) {
         let (a, b) = (Pipe::new(), Pipe::new());

@@ -129,7 +129,8 @@ fn raise_digests(
     session: &SessionId,
 ) -> Result<Vec<u128>> {
     let domain = Domain::new(session, "cwPRF-mqRPMT digest of F_k1k2(H(x))");
-    let mut digests = Vec::with_capacity(n);
+    // Grows with what has come, not with what was announced.
+    let mut digests = Vec::new();
     for n in frames(n, FRAME) {
         let points = raise(&rx.recv(message, n)?, key).map_err(|LowOrder| {
             Error::Peer("it sent a point of low order. It runs another program or misbehaves".into())

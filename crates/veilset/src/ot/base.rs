@@ -1,5 +1,5 @@
-//! Base OTs over ristretto255: endemic OT [MR19], "Endemic Oblivious Transfer", Masny and Rindal, CCS 2019,
-//! Figure 8 with the Diffie-Hellman key agreement.
+//! Base OTs over ristretto255: endemic OT (MR19: "Endemic Oblivious Transfer", Masny and Rindal, CCS 2019),
+//! with the Diffie-Hellman key agreement.
 //!
 //! Security: malicious receivers and senders, DDH, random oracles into the group and into keys. Each party
 //! may influence its own output ("endemic"), which OT extension allows. Cost: 96 bytes and 5 multiplications

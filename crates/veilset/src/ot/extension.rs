@@ -1,8 +1,8 @@
-//! OT extension: SoftSpoken OT [Roy22], "SoftSpokenOT: Quieter OT Extension from Small-Field Silent VOLE in
-//! the Minicrypt Model", CRYPTO 2022, Figures 7 and 10; semi-honest.
+//! OT extension: SoftSpoken OT (Roy22: "SoftSpokenOT: Quieter OT Extension from Small-Field Silent VOLE in
+//! the Minicrypt Model", CRYPTO 2022), semi-honest.
 //!
 //! Security: semi-honest, AES a pseudorandom permutation, its fixed-key hash tweakable correlation robust
-//! [GKWY20]. The base OTs are secure against malicious parties; the consistency check and the check of the
+//! (GKWY20). The base OTs are secure against malicious parties; the consistency check and the check of the
 //! punctured trees that would make the extension so have their place after `Corrections` and `SUMS`.
 //! Cost: ceil(128 / k) bits an OT from receiver to sender, and 2^k / k times as many bits of AES on both
 //! sides as IKNP.

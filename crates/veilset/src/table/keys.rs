@@ -24,7 +24,7 @@ pub enum Duplicates {
     First,
     /// They are an error.
     Error,
-    /// The first row stands for them, and [`super::values`] adds up their values.
+    /// The first row stands for them, and [`super::values()`] adds up their values.
     Add,
 }
 

@@ -1,7 +1,7 @@
 //! Tables: CSV in, the keyed set and the values of its rows, CSV out.
 //!
 //! A [`Table`] holds all cells in one allocation. [`keyed_set`] makes the set that takes part in an
-//! operation out of its key columns and remembers which row each item came from; [`values`] reads the
+//! operation out of its key columns and remembers which row each item came from; [`values()`] reads the
 //! column to be summed. After the run, [`write_rows`] and [`write_union`] write the result into an
 //! [`Output`], which was opened before anything was sent to the peer.
 //!
