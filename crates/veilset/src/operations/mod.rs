@@ -6,10 +6,11 @@ pub mod sum;
 pub mod union;
 
 use crate::channel::Channel;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::hash::SessionId;
 use crate::item::{ItemSet, Items};
 use crate::membership::Mqrpmt;
+use crate::params::MAX_SET;
 use crate::rng::Prng;
 use std::fmt;
 use std::str::FromStr;
@@ -80,6 +81,9 @@ pub fn run(
     rng: &mut Prng,
 ) -> Result<Learned> {
     let Task { operation, role, set, values, max_row, terms } = *task;
+    if n.max(set.len()) > MAX_SET {
+        return Err(Error::Usage(format!("a set of {} items: {MAX_SET} is the most", n.max(set.len()))));
+    }
     Ok(match (operation, role) {
         (Operation::Intersect, Role::Receiver) => {
             Learned::Matching(intersect::mqrpmt::receiver(protocol, ch, session, set, n, rng)?)

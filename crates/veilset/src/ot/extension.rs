@@ -25,13 +25,13 @@ use rayon::prelude::*;
 use subtle::{ConditionallySelectable, ConstantTimeEq};
 use veilset_kernels::aes::Aes128;
 use veilset_kernels::transpose::transpose_128;
-use zeroize::Zeroize;
+use zeroize::{Zeroize, Zeroizing};
 
 /// Bits of Delta, and number of base OTs.
 const WIDTH: usize = 128;
 /// OTs per frame: 8192; the receiver sends 22 KiB for them at k = 6. Both parties hold 256 KiB of rows.
 pub const FRAME: usize = 1 << 13;
-/// The default k: of 1 to 8 the fastest on the networks measured (see bench/README.md).
+/// The default k: 22 bits an OT from the receiver.
 pub const DEFAULT_K: usize = 6;
 
 const SUMS: Message<[Pad; 2]> = Message::new(0x33, "R->S  sums of the levels of the seed trees, encrypted");
@@ -231,16 +231,16 @@ impl Sender {
         // Bit l of alpha_i is bit (start of tree i) + l of Delta; level by level a tree is descended from
         // the highest bit of alpha_i. The sender asks for the sums of the side it does *not* descend to.
         let bit = |at: usize| delta[at / 8] >> (at % 8) & 1;
-        let mut path = Vec::new();
+        let mut path = Zeroizing::new(Vec::with_capacity(WIDTH));
         let mut start = 0;
         for depth in depths(k) {
             path.extend((0..depth).rev().map(|l| bit(start + l)));
             start += depth;
         }
-        let asked: Vec<bool> = path.iter().map(|&b| b == 0).collect();
-        let pads = base::receiver(ch, session, &asked, rng)?;
+        let asked: Zeroizing<Vec<bool>> = Zeroizing::new(path.iter().map(|&b| b == 0).collect());
+        let pads = Zeroizing::new(base::receiver(ch, session, &asked, rng)?);
         let encrypted = ch.rx.recv(SUMS, WIDTH)?;
-        let mut levels = path.iter().zip(&pads).zip(&encrypted).map(|((&b, pad), pair)| {
+        let mut levels = path.iter().zip(pads.iter()).zip(&encrypted).map(|((&b, pad), pair)| {
             let mut sum = Pad::conditional_select(&pair[1], &pair[0], b.into());
             xor(&mut sum, pad);
             (b, sum)
@@ -371,6 +371,38 @@ mod tests {
                 [128, 128, 128, 256, 384].map(|n| 6 + trees * n / 8).iter().sum::<usize>()
             );
         }
+    }
+
+    #[test]
+    fn frames_share_neither_streams_nor_tweaks() {
+        let (mut a, mut b) = Channel::pair();
+        let session = [1; 32];
+        std::thread::scope(|s| {
+            s.spawn(|| {
+                let mut r = Receiver::setup(&mut b, &session, 6, &mut Prng::from_seed(&[2; 32])).unwrap();
+                // Equal choices twice: a stream used again would send equal corrections.
+                let choices = vec![true; 1000];
+                r.pads(&mut b.tx, &choices).unwrap();
+                r.pads(&mut b.tx, &choices).unwrap();
+                assert_eq!((r.0.block, r.0.index), (16, 2000));
+            });
+            let mut sender = Sender::setup(&mut a, &session, 6, &mut Prng::from_seed(&[1; 32])).unwrap();
+            assert_eq!(sender.pads(&mut a.rx, 1000).unwrap().tweak, 0);
+            let second = a.rx.recv_bytes(CORRECTIONS, 22 * 128).unwrap();
+            assert_eq!((sender.common.block, sender.common.index), (8, 1000));
+            // Half of the bits differ from those of a run in which this was the first frame.
+            let (mut c, mut d) = Channel::pair();
+            let other = s.spawn(move || {
+                let mut r = Receiver::setup(&mut d, &session, 6, &mut Prng::from_seed(&[2; 32])).unwrap();
+                r.pads(&mut d.tx, &vec![true; 1000]).unwrap();
+            });
+            let _ = Sender::setup(&mut c, &session, 6, &mut Prng::from_seed(&[1; 32])).unwrap();
+            let first = c.rx.recv_bytes(CORRECTIONS, 22 * 128).unwrap();
+            other.join().unwrap();
+            let differ: u32 = first.iter().zip(&second).map(|(a, b)| (a ^ b).count_ones()).sum();
+            // 22,528 bits: five standard deviations are 376.
+            assert!(differ.abs_diff(11_264) < 376, "{differ}");
+        });
     }
 
     #[test]
