@@ -69,6 +69,12 @@ pub enum Command {
   veilset sum sales.csv --key mail --values amount --role sender --connect host.example.org:7000 \\
       --peer FINGERPRINT --scale 2")]
     Sum(SumArgs),
+    /// Run both parties on this machine over an emulated network and print time, CPU, bytes and memory
+    #[command(after_help = "Example:
+  veilset bench --op union --protocol dh --n 65536 --threads 1 --net lan --one-sided --json")]
+    Bench(BenchArgs),
+    #[command(hide = true)]
+    BenchParty(BenchPartyArgs),
 }
 
 #[derive(Debug, Subcommand)]
@@ -85,6 +91,76 @@ pub enum IdentityCommand {
         #[arg(long, value_name = "FILE")]
         identity: Option<PathBuf>,
     },
+}
+
+#[derive(Debug, Args)]
+pub struct BenchArgs {
+    /// The operation
+    #[arg(long, value_parser = ["intersect", "union", "count", "sum"])]
+    pub op: String,
+    /// The protocol
+    #[arg(long, default_value = "dh", value_parser = ["dh"])]
+    pub protocol: String,
+    /// Items of the receiver
+    #[arg(long, value_name = "N")]
+    pub n: usize,
+    /// Items of the sender [default: as many]
+    #[arg(long, value_name = "M")]
+    pub n_sender: Option<usize>,
+    /// Bytes of an item
+    #[arg(long, value_name = "B", default_value_t = 16, value_parser = item_bytes)]
+    pub item_bytes: usize,
+    /// Part of the smaller set that both have
+    #[arg(long, value_name = "F", default_value_t = 0.5)]
+    pub overlap: f64,
+    /// Threads of each party [default: one per core]
+    #[arg(long, value_name = "T", value_parser = clap::value_parser!(u16).range(1..=1024))]
+    pub threads: Option<u16>,
+    /// none, lan (10 Gbps, 0.1 ms), wan (50 Mbps, 80 ms), or like 400Mbps,40ms
+    #[arg(long, default_value = "none")]
+    pub net: String,
+    /// Run each party once more, alone against a recording, and give those CPU seconds
+    #[arg(long)]
+    pub one_sided: bool,
+    /// Print one JSON object
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// Fewer than 8 bytes would not make enough different items.
+fn item_bytes(text: &str) -> Result<usize, String> {
+    let bytes = text.parse().map_err(|e| format!("{e}"))?;
+    if (8..=16_000).contains(&bytes) { Ok(bytes) } else { Err("an item has 8 to 16000 bytes".into()) }
+}
+
+/// What `veilset bench` tells its children.
+#[derive(Debug, Args)]
+pub struct BenchPartyArgs {
+    pub folder: PathBuf,
+    #[arg(long)]
+    pub role: String,
+    #[arg(long)]
+    pub op: String,
+    #[arg(long)]
+    pub n: usize,
+    #[arg(long)]
+    pub n_sender: usize,
+    #[arg(long)]
+    pub item_bytes: usize,
+    #[arg(long)]
+    pub overlap: f64,
+    #[arg(long)]
+    pub threads: usize,
+    #[arg(long)]
+    pub net: String,
+    #[arg(long)]
+    pub seed: String,
+    #[arg(long)]
+    pub port: Option<u16>,
+    #[arg(long)]
+    pub record: bool,
+    #[arg(long)]
+    pub alone: bool,
 }
 
 #[derive(Debug, Args)]

@@ -4,6 +4,7 @@
 #![allow(unreachable_pub)]
 
 mod args;
+mod bench;
 mod demo;
 mod identity;
 mod party;
@@ -19,6 +20,8 @@ fn main() -> ExitCode {
     // Usage errors end here, with exit code 2.
     let arguments = Arguments::parse();
     let result = match arguments.command {
+        Command::Bench(a) => bench::run(&a),
+        Command::BenchParty(a) => bench::party(&a),
         Command::Demo => demo::run(),
         Command::Identity(command) => identity::run(&command),
         Command::Intersect(a) => party::run(plan::intersect(a)),
