@@ -163,7 +163,7 @@ pub fn party(a: &BenchPartyArgs) -> Result<()> {
     }
     let mut rng = Prng::from_seed(&seed).fork(1 + role as u64);
     let (start, cpu) = (Instant::now(), cpu_seconds()?);
-    let outcome = run::run(connection, &request, &mut rng, |_, _| Ok(()))?;
+    let outcome = run::run(connection, &request, &mut rng)?;
     let (seconds, cpu) = (start.elapsed().as_secs_f64(), cpu_seconds()? - cpu);
     let right = match &outcome.learned {
         Learned::Nothing => true,

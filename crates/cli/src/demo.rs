@@ -52,7 +52,7 @@ impl Party {
             terms: Terms { modulus: Modulus::Bits64, min_count: 0 },
         };
         let peer = connection.peer.map(|f| f.to_string());
-        let outcome = run::run(connection, &request, &mut Prng::from_os()?, |_, _| Ok(()))?;
+        let outcome = run::run(connection, &request, &mut Prng::from_os()?)?;
         let report = Report::new(&request, &outcome, start.elapsed().as_secs_f64(), peer)?;
         Ok((report, outcome.learned))
     }
@@ -90,7 +90,7 @@ pub fn run() -> Result<()> {
     north.show();
     south.show();
     for operation in Operation::ALL {
-        let (r, s) = both(&north, &south, operation)?;
+        let [r, s] = both(&north, &south, operation)?;
         println!(
             "\n{operation}: {:.2} seconds, {} bytes both ways",
             r.0.seconds,
@@ -107,9 +107,7 @@ pub fn run() -> Result<()> {
     Ok(())
 }
 
-type Result2 = ((Report, Learned), (Report, Learned));
-
-fn both(north: &Party, south: &Party, operation: Operation) -> Result<Result2> {
+fn both(north: &Party, south: &Party, operation: Operation) -> Result<[(Report, Learned); 2]> {
     let ten = Duration::from_secs(10);
     let timeouts = Timeouts { connect: ten, idle: ten };
     let security = |own: &Party, peer: &Party| Security::Tls {
@@ -127,6 +125,6 @@ fn both(north: &Party, south: &Party, operation: Operation) -> Result<Result2> {
         let connection = listener.accept(&security(north, south), timeouts, &|| false, &|_| ())?;
         let receiver = north.run(operation, Role::Receiver, connection);
         let sender = sender.join().map_err(|_| Error::Bug("the sender of the demo panicked".into()))?;
-        Ok((receiver?, sender?))
+        Ok([receiver?, sender?])
     })
 }

@@ -40,7 +40,7 @@ pub fn run(plan: Result<Plan>) -> Result<()> {
     // Everything that can be wrong with our side is found before the peer hears of us.
     let data = Data::load(&plan)?;
     data.tell(&say);
-    let mut output = match (plan.operation, plan.role) {
+    let output = match (plan.operation, plan.role) {
         (Operation::Sum, _) | (_, Role::Receiver) => {
             Some(Output::create(plan.output.as_deref(), plan.force)?)
         }
@@ -59,26 +59,13 @@ pub fn run(plan: Result<Plan>) -> Result<()> {
     }
     let peer = connection.peer.map(|f| f.to_string());
     let request = data.request(&plan);
-    // A file is complete before the end is confirmed, and gets its name after it; standard output is only
-    // written to after it.
-    let before = plan.output.is_some();
-    let result =
-        veilset::session::run::run(
-            connection,
-            &request,
-            &mut Prng::from_os()?,
-            |learned, _| match &mut output {
-                Some(output) if before => data.write(&plan, learned, output.writer()),
-                _ => data.check(&plan, learned),
-            },
-        );
+    let result = veilset::session::run::run(connection, &request, &mut Prng::from_os()?);
     progress.end();
     let outcome = result?;
     let seconds = start.elapsed().as_secs_f64();
+    // How long this takes depends on the result; the peer has left.
     if let Some(mut output) = output {
-        if !before {
-            data.write(&plan, &outcome.learned, output.writer())?;
-        }
+        data.write(&plan, &outcome.learned, output.writer())?;
         output.commit()?;
     }
     let report = Report::new(&request, &outcome, seconds, peer)?;

@@ -65,8 +65,15 @@ pub(crate) fn split_frames(mut view: &[u8]) -> Vec<(u16, Vec<u8>)> {
     frames
 }
 
+/// A recording to look at.
 #[derive(Clone, Default)]
-struct Shared(Arc<Mutex<Vec<u8>>>);
+pub(crate) struct Shared(Arc<Mutex<Vec<u8>>>);
+
+impl Shared {
+    pub(crate) fn bytes(&self) -> Vec<u8> {
+        self.0.lock().unwrap().clone()
+    }
+}
 
 impl std::io::Write for Shared {
     fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
@@ -93,7 +100,7 @@ pub(crate) fn run_pair<A: Send, B: Send>(
         drop(b);
         (first.join().unwrap(), second)
     });
-    let views = Views(seen.map(|s| s.0.lock().unwrap().clone()));
+    let views = Views(seen.map(|s| s.bytes()));
     match results {
         (Ok(a), Ok(b)) => ((a, b), views),
         (a, b) => panic!("{:?} / {:?}", a.err(), b.err()),

@@ -3,6 +3,7 @@
 //!
 //! Security: that of the mqRPMT. Leakage: |X| and |X n Y| to the receiver, |Y| to the sender.
 
+use super::{Sealed, matches};
 use crate::channel::Channel;
 use crate::error::Result;
 use crate::hash::SessionId;
@@ -20,18 +21,20 @@ pub struct Count {
 }
 
 /// The receiver, with set `y`; the sender's has `n_x` items.
-pub fn receiver(
+pub fn receiver<'a>(
     protocol: &impl Mqrpmt,
     ch: &mut Channel,
     session: &SessionId,
-    y: &ItemSet,
+    y: &'a ItemSet,
     n_x: usize,
     rng: &mut Prng,
-) -> Result<Count> {
+) -> Result<Sealed<'a, Count>> {
     // 1. P1 learns the bits; their Hamming weight is the cardinality.
     let bits = protocol.server(ch, session, y, n_x, rng)?;
-    let matches = bits.iter().filter(|&&e| e).count();
-    Ok(Count { matches, union_size: y.len() + n_x - matches })
+    Ok(Sealed::new(move || {
+        let matches = matches(&bits, y.len())?;
+        Ok(Count { matches, union_size: y.len() + n_x - matches })
+    }))
 }
 
 /// The sender, with set `x`; the receiver's has `n_y` items.

@@ -71,46 +71,85 @@ pub enum Learned {
     Sum(Option<sum::Sum>),
 }
 
+/// A result that the peer is not to hear of before the run is confirmed.
+///
+/// Whether the rows we chose to read make sense, and how long it takes to look through them, depends on
+/// bits that the peer must not learn. So that work waits in here until both sides have confirmed the end
+/// ([`crate::session::confirm`]): an error from [`Sealed::open`] is ours alone and is not for the peer.
+pub struct Sealed<'a, T>(Box<dyn FnOnce() -> Result<T> + Send + 'a>);
+
+impl<'a, T> Sealed<'a, T> {
+    /// Seals what `work` will find.
+    pub fn new(work: impl FnOnce() -> Result<T> + Send + 'a) -> Self {
+        Sealed(Box::new(work))
+    }
+
+    /// Does the work. To be called after the end is confirmed, or where there is no peer to hide it from.
+    pub fn open(self) -> Result<T> {
+        (self.0)()
+    }
+
+    fn map<U>(self, f: impl FnOnce(T) -> U + Send + 'a) -> Sealed<'a, U>
+    where
+        T: 'a,
+    {
+        Sealed::new(move || self.open().map(f))
+    }
+}
+
+/// The number of matches among the bits `e` of an mqRPMT against a set of `n_y` items.
+fn matches(e: &[bool], n_y: usize) -> Result<usize> {
+    let matches = e.iter().filter(|&&e| e).count();
+    match matches <= n_y {
+        true => Ok(matches),
+        false => Err(Error::Peer(format!(
+            "{matches} of its items match our {n_y}. It runs another program or misbehaves"
+        ))),
+    }
+}
+
 /// Runs one party's part over mqRPMT. The peer's set has `n` items.
-pub fn run(
-    task: &Task,
+pub fn run<'a>(
+    task: &Task<'a>,
     protocol: &impl Mqrpmt,
     ch: &mut Channel,
     session: &SessionId,
     n: usize,
     rng: &mut Prng,
-) -> Result<Learned> {
+) -> Result<Sealed<'a, Learned>> {
     let Task { operation, role, set, values, max_row, terms } = *task;
     if n.max(set.len()) > MAX_SET {
         return Err(Error::Usage(format!("a set of {} items: {MAX_SET} is the most", n.max(set.len()))));
     }
     Ok(match (operation, role) {
         (Operation::Intersect, Role::Receiver) => {
-            Learned::Matching(intersect::mqrpmt::receiver(protocol, ch, session, set, n, rng)?)
+            intersect::mqrpmt::receiver(protocol, ch, session, set, n, rng)?.map(Learned::Matching)
         }
         (Operation::Intersect, Role::Sender) => {
             intersect::mqrpmt::sender(protocol, ch, session, set, n, rng)?;
-            Learned::Nothing
+            Sealed::new(|| Ok(Learned::Nothing))
         }
         (Operation::Union, Role::Receiver) => {
-            Learned::New(union::mqrpmt::receiver(protocol, ch, session, set, n, max_row, rng)?)
+            union::mqrpmt::receiver(protocol, ch, session, set, n, max_row, rng)?.map(Learned::New)
         }
         (Operation::Union, Role::Sender) => {
             union::mqrpmt::sender(protocol, ch, session, set, n, max_row, rng)?;
-            Learned::Nothing
+            Sealed::new(|| Ok(Learned::Nothing))
         }
         (Operation::Count, Role::Receiver) => {
-            Learned::Count(count::receiver(protocol, ch, session, set, n, rng)?)
+            count::receiver(protocol, ch, session, set, n, rng)?.map(Learned::Count)
         }
         (Operation::Count, Role::Sender) => {
             count::sender(protocol, ch, session, set, n, rng)?;
-            Learned::Nothing
+            Sealed::new(|| Ok(Learned::Nothing))
         }
         (Operation::Sum, Role::Receiver) => {
-            Learned::Matches(sum::receiver(protocol, ch, session, set, n, terms, rng)?)
+            let matches = sum::receiver(protocol, ch, session, set, n, terms, rng)?;
+            Sealed::new(move || Ok(Learned::Matches(matches)))
         }
         (Operation::Sum, Role::Sender) => {
-            Learned::Sum(sum::sender(protocol, ch, session, set, values, n, terms, rng)?)
+            let sum = sum::sender(protocol, ch, session, set, values, n, terms, rng)?;
+            Sealed::new(move || Ok(Learned::Sum(sum)))
         }
     })
 }

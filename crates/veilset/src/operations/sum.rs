@@ -13,6 +13,7 @@
 //! Below the agreed minimum count the receiver sends only that it is below: the sender learns neither count
 //! nor sum, the receiver still knows the count.
 
+use super::matches;
 use crate::channel::{Channel, Message, Unit, frames};
 use crate::error::{Error, Result};
 use crate::hash::SessionId;
@@ -77,8 +78,12 @@ pub struct Sum {
 
 /// Whether no sum over up to `n` of the values can leave the range of the modulus: n * max|v| < q / 2.
 pub fn fits(modulus: Modulus, n: usize, values: &[i128]) -> bool {
-    let most = values.iter().map(|v| v.unsigned_abs()).max().unwrap_or(0);
-    most.checked_mul(n as u128).is_some_and(|total| total < 1 << (modulus.bits() - 1))
+    most(values).checked_mul(n as u128).is_some_and(|total| total < 1 << (modulus.bits() - 1))
+}
+
+/// max|v|
+fn most(values: &[i128]) -> u128 {
+    values.iter().map(|v| v.unsigned_abs()).max().unwrap_or(0)
 }
 
 /// The receiver, with set `y`; the sender's has `n_x` items. Returns the number of matches.
@@ -93,7 +98,7 @@ pub fn receiver(
 ) -> Result<u64> {
     // 1. P1 obtains the bits e.
     let e = protocol.server(ch, session, y, n_x, rng)?;
-    let matches = e.iter().filter(|&&e| e).count() as u64;
+    let matches = matches(&e, y.len())? as u64;
     // 2. It uses them as choices and adds up what it gets: S' = sum of r_i + e_i v_i mod q.
     ch.stage("summing", Unit::Items, n_x);
     let mut ot = extension::Receiver::setup(ch, session, extension::DEFAULT_K, rng)?;
@@ -191,13 +196,15 @@ pub fn sender(
     let number =
         |at: std::ops::Range<usize>| result[at].iter().rev().fold(0u128, |n, &b| n << 8 | u128::from(b));
     let (matches, masked) = (number(1..9) as u64, number(9..25));
+    let sum = terms.modulus.signed(masked.wrapping_sub(masks));
     match result[0] {
         0 if result[1..] == [0; 24] && terms.min_count > 0 => Ok(None),
         1 if matches >= terms.min_count
             && matches <= x.len().min(n_y) as u64
-            && terms.modulus.reduce(masked) == masked =>
+            && terms.modulus.reduce(masked) == masked
+            && sum.unsigned_abs() <= u128::from(matches) * most(values) =>
         {
-            Ok(Some(Sum { matches, sum: terms.modulus.signed(masked.wrapping_sub(masks)) }))
+            Ok(Some(Sum { matches, sum }))
         }
         _ => Err(Error::Peer(format!(
             "its result ({matches} matches) is not possible for these sets and terms. It runs another program \

@@ -1,10 +1,10 @@
 use super::sum::{Modulus, Sum, Terms};
 use super::*;
-use crate::channel::{Message, Sink};
+use crate::channel::{Message, Recording, Sink};
 use crate::error::Error;
 use crate::membership::Ideal;
 use crate::membership::cwprf::{BloomFilter, CwPrf, GolombTags};
-use crate::testing::{SEEDS, Views, overlapping, run_pair, sizes, split_frames};
+use crate::testing::{SEEDS, Shared, Views, overlapping, run_pair, sizes, split_frames};
 use std::collections::HashSet;
 use std::time::Duration;
 
@@ -24,8 +24,8 @@ fn tasks<'a>(operation: Operation, y: &'a ItemSet, x: &'a ItemSet, values: &'a [
 
 fn run_tasks(protocol: &(impl Mqrpmt + Sync), [r, s]: [Task; 2]) -> ((Learned, Learned), Views) {
     run_pair(
-        |ch, rng| run(&r, protocol, ch, &SESSION, s.set.len(), rng),
-        |ch, rng| run(&s, protocol, ch, &SESSION, r.set.len(), rng),
+        |ch, rng| run(&r, protocol, ch, &SESSION, s.set.len(), rng)?.open(),
+        |ch, rng| run(&s, protocol, ch, &SESSION, r.set.len(), rng)?.open(),
     )
 }
 
@@ -182,8 +182,8 @@ fn a_row_that_is_not_transferred_cannot_be_read() {
     let rows = |seed: u8| {
         let [r, s] = tasks(Operation::Union, &y, &x, &[]);
         let (_, views) = run_pair(
-            |ch, _| run(&r, &Ideal, ch, &SESSION, 50, &mut Prng::from_seed(&[seed; 32])),
-            |ch, _| run(&s, &Ideal, ch, &SESSION, 50, &mut Prng::from_seed(&[seed + 1; 32])),
+            |ch, _| run(&r, &Ideal, ch, &SESSION, 50, &mut Prng::from_seed(&[seed; 32]))?.open(),
+            |ch, _| run(&s, &Ideal, ch, &SESSION, 50, &mut Prng::from_seed(&[seed + 1; 32]))?.open(),
         );
         let frames = split_frames(&views.0[0]);
         frames.into_iter().filter(|f| f.0 == 0x41).flat_map(|f| f.1).collect::<Vec<u8>>()
@@ -218,6 +218,89 @@ fn wire_bytes_are_those_of_the_snapshot() {
         std::fs::write(path, &text).unwrap();
     }
     assert_eq!(std::fs::read_to_string(path).unwrap(), text);
+}
+
+#[test]
+fn more_matches_than_items_are_refused() {
+    assert_eq!(matches(&[true, false, true], 2), Ok(2));
+    assert!(matches!(matches(&[true, false, true], 1), Err(Error::Peer(_))));
+    // A client that asks for the same item again and again.
+    let (y, _) = overlapping(3, 0, 0.0);
+    let repeat = |ch: &mut Channel| {
+        let ask = Message::<[u8]>::new(0x7001, "ideal query");
+        (0..5).try_for_each(|_| ch.tx.send_bytes(ask, y.get(0)))
+    };
+    let [task, _] = tasks(Operation::Count, &y, &y, &[]);
+    let ((result, ()), _) =
+        run_pair(|ch, rng| Ok(run(&task, &Ideal, ch, &SESSION, 5, rng)?.open()), |ch, _| repeat(ch));
+    assert!(matches!(result, Err(Error::Peer(_))), "{result:?}");
+}
+
+/// Flips the highest bit of a byte of the frames with this tag.
+struct Garble {
+    sink: Box<dyn Sink>,
+    tag: u8,
+    at: usize,
+}
+
+impl Sink for Garble {
+    fn send(&mut self, mut frame: Vec<u8>) -> Result<()> {
+        if frame[0] == self.tag {
+            frame[6 + self.at] ^= 0x80;
+        }
+        self.sink.send(frame)
+    }
+}
+
+#[test]
+fn a_sender_that_garbles_a_row_does_not_learn_whether_it_was_read() {
+    let (n_y, n_x) = (7, 8);
+    let (y, x) = overlapping(n_y, n_x, 0.6);
+    // In union it is the second byte of the length that becomes too large.
+    for (operation, width) in [(Operation::Intersect, 16), (Operation::Union, MAX_ROW + 2)] {
+        let [r, s] = tasks(operation, &y, &x, &[]);
+        let (mut failed, mut seen) = (0, HashSet::new());
+        for row in 0..n_x {
+            let ((result, sender_sees), _) = run_pair(
+                |ch, rng| {
+                    let sealed = run(&r, &CwPrf(GolombTags), ch, &SESSION, n_x, rng)?;
+                    ch.tx.send(DONE, &[[1]])?;
+                    Ok(sealed.open())
+                },
+                |ch, rng| {
+                    let (sink, source) = std::mem::replace(ch, Channel::pair().0).into_halves();
+                    let garble = Garble { sink, tag: 0x41, at: row * width + 1 };
+                    let sees = Shared::default();
+                    let mut forged = Channel::from_halves(Box::new(garble), source);
+                    forged.record(Recording::to_writer(sees.clone()));
+                    run(&s, &CwPrf(GolombTags), &mut forged, &SESSION, n_y, rng)?;
+                    forged.rx.recv(DONE, 1)?;
+                    Ok(sees.bytes())
+                },
+            );
+            failed += usize::from(matches!(result, Err(Error::Peer(_))));
+            seen.insert(sender_sees);
+        }
+        assert_eq!((failed, seen.len()), (4, 1), "{operation}");
+    }
+}
+
+#[test]
+fn a_sum_that_no_matches_can_have_is_refused() {
+    let (y, x) = overlapping(9, 5, 0.6);
+    let [r, s] = tasks(Operation::Sum, &y, &x, &[1000; 5]);
+    // 3 matches of 1000 make 3000; from byte 10 on the masked sum changes by 2^15 and more.
+    for at in [10, 16, 17, 24] {
+        let ((_, result), _) = run_pair(
+            |ch, rng| {
+                let (sink, source) = std::mem::replace(ch, Channel::pair().0).into_halves();
+                let garble = Garble { sink, tag: 0x53, at };
+                run(&r, &Ideal, &mut Channel::from_halves(Box::new(garble), source), &SESSION, 5, rng)?.open()
+            },
+            |ch, rng| Ok(run(&s, &Ideal, ch, &SESSION, 9, rng).and_then(Sealed::open)),
+        );
+        assert!(matches!(result, Err(Error::Peer(_))), "byte {at}: {result:?}");
+    }
 }
 
 /// What a misbehaving peer does to one of its frames.
@@ -283,10 +366,10 @@ const DONE: Message<[u8; 1]> = Message::new(0x7002, "done");
 /// A part followed by what a session ends with, so that a surplus frame is noticed.
 fn part(task: &Task, ch: &mut Channel, n: usize, seed: usize) -> Result<Learned> {
     let rng = &mut Prng::from_seed(&SEEDS[seed]);
-    let learned = run(task, &CwPrf(GolombTags), ch, &SESSION, n, rng)?;
+    let sealed = run(task, &CwPrf(GolombTags), ch, &SESSION, n, rng)?;
     ch.tx.send(DONE, &[[1]])?;
     ch.rx.recv(DONE, 1)?;
-    Ok(learned)
+    sealed.open()
 }
 
 #[test]

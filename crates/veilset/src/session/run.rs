@@ -1,11 +1,11 @@
-//! One party's side of a run: agree, compute, keep the result, confirm.
+//! One party's side of a run: agree, compute, confirm, open the result.
 
 use super::{Connection, Hello, agree, confirm};
 use crate::error::Result;
 use crate::item::ItemSet;
 use crate::membership::cwprf::{CwPrf, GolombTags};
 use crate::operations::sum::Terms;
-use crate::operations::{self, Learned, Operation, Role, Task};
+use crate::operations::{self, Learned, Operation, Role, Sealed, Task};
 use crate::params;
 use crate::rng::Prng;
 
@@ -66,20 +66,15 @@ impl Request<'_> {
     }
 }
 
-/// Runs our side. `keep` is called with what we learned and the size of the peer's set before the end is
-/// confirmed: it stores the result so that only a rename is left to do, and if it fails the peer hears
-/// of it.
+/// Runs our side. The result is looked at after the connection is closed, so neither an error in it nor the
+/// time it takes shows to the peer.
 ///
 /// # Errors
-/// Whatever goes wrong, the peer is told, except for details of ours.
-pub fn run(
-    mut connection: Connection,
-    request: &Request,
-    rng: &mut Prng,
-    keep: impl FnOnce(&Learned, usize) -> Result<()>,
-) -> Result<Outcome> {
-    match steps(&mut connection, request, rng, keep) {
-        Ok((learned, their_size)) => {
+/// Whatever goes wrong before both sides have confirmed the end, the peer is told, except for details of
+/// ours.
+pub fn run(mut connection: Connection, request: &Request, rng: &mut Prng) -> Result<Outcome> {
+    match steps(&mut connection, request, rng) {
+        Ok((sealed, their_size)) => {
             let wire = connection.wire.clone();
             connection.channel.close();
             let sizes = match request.role {
@@ -87,7 +82,7 @@ pub fn run(
                 Role::Sender => (request.set.len(), their_size),
             };
             Ok(Outcome {
-                learned,
+                learned: sealed.open()?,
                 their_size,
                 failure_bits: failure_bits(sizes.0, sizes.1)?,
                 bytes: (wire.sent(), wire.received()),
@@ -102,22 +97,20 @@ pub fn run(
     }
 }
 
-fn steps(
+fn steps<'a>(
     connection: &mut Connection,
-    request: &Request,
+    request: &Request<'a>,
     rng: &mut Prng,
-    keep: impl FnOnce(&Learned, usize) -> Result<()>,
-) -> Result<(Learned, usize)> {
+) -> Result<(Sealed<'a, Learned>, usize)> {
     let agreement = agree(connection, &request.hello(), request.set.len(), rng)?;
     let Request { operation, role, set, values, max_row, terms, .. } = *request;
     let task = Task { operation, role, set, values, max_row, terms };
     let channel = &mut connection.channel;
     let protocol = CwPrf(GolombTags);
-    let learned =
+    let sealed =
         operations::run(&task, &protocol, channel, &agreement.session_id, agreement.their_size, rng)?;
-    keep(&learned, agreement.their_size)?;
     confirm(channel, &agreement.session_id)?;
-    Ok((learned, agreement.their_size))
+    Ok((sealed, agreement.their_size))
 }
 
 /// The exponent of the probability of a wrong result: of the one kind of event there is, equal tags of

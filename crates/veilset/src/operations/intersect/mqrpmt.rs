@@ -14,27 +14,28 @@ use crate::error::{Error, Result};
 use crate::hash::{Domain, SessionId};
 use crate::item::ItemSet;
 use crate::membership::Mqrpmt;
+use crate::operations::Sealed;
 use crate::ot::{extension, transfer};
 use crate::rng::Prng;
 use rayon::prelude::*;
 
 const WIDTH: usize = 16;
 
-fn digests(session: &SessionId) -> impl Fn(&[u8]) -> [u8; WIDTH] + Sync {
+fn digests(session: &SessionId) -> impl Fn(&[u8]) -> [u8; WIDTH] + Send + Sync + use<> {
     let domain = Domain::new(session, "intersection by mqRPMT, digest of an item");
     move |item| domain.hash(&[item])
 }
 
 /// The receiver, with set `y`; the sender's has `n_x` items. Returns the positions in `y` of the items
 /// that match, ascending.
-pub fn receiver(
+pub fn receiver<'a>(
     protocol: &impl Mqrpmt,
     ch: &mut Channel,
     session: &SessionId,
-    y: &ItemSet,
+    y: &'a ItemSet,
     n_x: usize,
     rng: &mut Prng,
-) -> Result<Vec<u32>> {
+) -> Result<Sealed<'a, Vec<u32>>> {
     // 1. P1 obtains the bits e.
     let e = protocol.server(ch, session, y, n_x, rng)?;
     // 2. P1 holding e_i and P2 holding (-, x_i) run one-sided OTs: P1 learns x_i where e_i = 1.
@@ -42,9 +43,17 @@ pub fn receiver(
     let mut matched: Vec<[u8; WIDTH]> = Vec::new();
     transfer::receive(ch, &mut ot, &e, true, WIDTH, |_, row| {
         matched.extend(<[u8; WIDTH]>::try_from(row));
-        Ok(())
     })?;
     let digest = digests(session);
+    Ok(Sealed::new(move || find(&matched, y, digest)))
+}
+
+/// The positions in `y` of the items with these digests, ascending.
+fn find(
+    matched: &[[u8; WIDTH]],
+    y: &ItemSet,
+    digest: impl Fn(&[u8]) -> [u8; WIDTH] + Sync,
+) -> Result<Vec<u32>> {
     let mut own: Vec<([u8; WIDTH], u32)> =
         (0..y.len() as u32).into_par_iter().map(|i| (digest(y.get(i as usize)), i)).collect();
     own.par_sort_unstable();

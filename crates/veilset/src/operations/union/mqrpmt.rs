@@ -12,6 +12,7 @@ use crate::error::{Error, Result};
 use crate::hash::SessionId;
 use crate::item::{ItemSet, Items, MAX_ITEM};
 use crate::membership::Mqrpmt;
+use crate::operations::{Sealed, matches};
 use crate::ot::{extension, transfer};
 use crate::rng::Prng;
 
@@ -34,27 +35,31 @@ pub fn receiver(
     n_x: usize,
     max_row: usize,
     rng: &mut Prng,
-) -> Result<Items> {
+) -> Result<Sealed<'static, Items>> {
     // 1. P1 obtains the bits e.
     let e = protocol.server(ch, session, y, n_x, rng)?;
     // 2. P1 holding e_i and P2 holding (x_i, -) run one-sided OTs: P1 learns x_i where e_i = 0.
     let mut ot = extension::Receiver::setup(ch, session, extension::DEFAULT_K, rng)?;
-    let mut new = Items::new();
+    let (mut new, mut intact) = (Items::new(), true);
     let prefix = length_bytes(max_row);
     transfer::receive(ch, &mut ot, &e, false, prefix + max_row, |_, row| {
         let (length, padded) = row.split_at(prefix);
         let length = length.iter().rev().fold(0usize, |n, &b| n << 8 | usize::from(b));
         match padded.split_at_checked(length) {
-            Some((item, padding)) if padding.iter().all(|&b| b == 0) => {
-                new.push(item);
-                Ok(())
-            }
-            _ => Err(Error::Peer(
+            Some((item, padding)) if padding.iter().all(|&b| b == 0) => new.push(item),
+            _ => intact = false,
+        }
+    })?;
+    let n_y = y.len();
+    Ok(Sealed::new(move || {
+        matches(&e, n_y)?;
+        match intact {
+            true => Ok(new),
+            false => Err(Error::Peer(
                 "a row it sent does not decrypt. It runs another program or misbehaves".into(),
             )),
         }
-    })?;
-    Ok(new)
+    }))
 }
 
 /// The sender, with set `x`, of whose items none is longer than `max_row`; the receiver's set has `n_y`
