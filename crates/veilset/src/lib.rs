@@ -1,4 +1,42 @@
-//! Private set operations.
+//! Private set operations: two parties combine lists without showing them to each other.
+//!
+//! The public interface is:
+//!
+//! - [`session`]: a whole run between two parties who know each other's fingerprints, over TLS:
+//!   [`session::establish`], [`session::run::run`], [`session::report`]. Most users need only this and
+//! - [`table`]: CSV files in, item sets and values out of them, results back.
+//! - [`operations`]: what is computed, over a channel that the caller brings.
+//! - [`membership`], [`ot`], [`compact_set`], [`group`]: the building blocks, each usable by itself.
+//! - [`channel`]: typed frames between two parties, in memory, over sockets, recorded, slowed down.
+//! - [`item`], [`params`], [`rng`], [`hash`], [`secret`], [`error`]: the ground floor.
+//! - [`hazmat`]: what the benchmark needs and real runs must not use.
+//!
+//! Every operation is secure against semi-honest parties; the files say what each party learns, and the
+//! repository's SECURITY.md what is not protected. No function here prints, exits or reads a clock but for
+//! time-outs.
+//!
+//! ```
+//! use veilset::channel::Channel;
+//! use veilset::item::ItemSet;
+//! use veilset::membership::cwprf::{CwPrf, GolombTags};
+//! use veilset::operations::count;
+//! use veilset::rng::Prng;
+//!
+//! # fn main() -> veilset::error::Result<()> {
+//! let ours: ItemSet = ["ann", "bob", "cleo"].iter().collect();
+//! let theirs: ItemSet = ["bob", "cleo", "dan", "eve"].iter().collect();
+//! // Over a network this is a channel of session::establish, and the id comes from session::agree.
+//! let (mut here, mut there) = Channel::pair();
+//! let session = [0; 32];
+//! let protocol = CwPrf(GolombTags);
+//! let count = std::thread::scope(|s| {
+//!     s.spawn(|| count::sender(&protocol, &mut there, &session, &theirs, 3, &mut Prng::from_os()?));
+//!     count::receiver(&protocol, &mut here, &session, &ours, 4, &mut Prng::from_os()?)?.open()
+//! })?;
+//! assert_eq!((count.matches, count.union_size), (2, 5));
+//! # Ok(())
+//! # }
+//! ```
 #![forbid(unsafe_code)]
 
 pub mod channel;
@@ -6,6 +44,7 @@ pub mod compact_set;
 pub mod error;
 pub mod group;
 pub mod hash;
+pub mod hazmat;
 pub mod item;
 pub mod membership;
 pub mod operations;
