@@ -363,7 +363,7 @@ impl Channel {
     /// Gives up on a peer that is alive but sends no frame for this long, or takes none.
     pub fn set_patience(&mut self, patience: Duration) {
         self.rx.patience = Some(patience);
-        if let Some(pipe) = &self.ends.outgoing {
+        for pipe in [&self.ends.incoming, &self.ends.outgoing].into_iter().flatten() {
             pipe.set_patience(patience);
         }
     }

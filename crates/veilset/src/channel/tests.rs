@@ -141,6 +141,36 @@ fn a_silent_peer_is_given_up_but_a_living_one_is_not() {
 }
 
 #[test]
+fn a_peer_that_does_not_get_on_is_given_up_after_the_patience_that_the_message_states() {
+    // It says nothing, half a header, half a frame; it takes nothing.
+    for sent in [&[][..], &[1, 0, 8], &[1, 0, 8, 0, 0, 0, 5]] {
+        let (a, mut b) = Channel::pair();
+        b.set_patience(Duration::from_millis(1500));
+        let (mut sink, _source) = a.into_halves();
+        sink.send(sent.to_vec()).unwrap();
+        let e = b.rx.recv(NUMBERS, 1).unwrap_err();
+        assert!(e.to_string().contains("for 1.5 seconds (ten times --idle-timeout)"), "{e}");
+    }
+    let (mut a, _b) = Channel::pair();
+    a.set_patience(Duration::from_millis(1500));
+    let e = loop {
+        if let Err(e) = a.tx.send(NUMBERS, &[0; 10_000]) {
+            break e;
+        }
+    };
+    assert!(e.to_string().contains("for 1.5 seconds (ten times --idle-timeout)"), "{e}");
+}
+
+#[test]
+fn a_peer_that_sends_single_bytes_does_not_multiply_our_memory() {
+    let (mut a, _b) = Channel::pair();
+    a.set_patience(Duration::from_millis(50));
+    let (mut sink, _source) = a.into_halves();
+    let chunks = (0..).take_while(|_| sink.send(vec![0]).is_ok()).count();
+    assert!(chunks < pipe::CAPACITY / 50, "{chunks}");
+}
+
+#[test]
 fn cancelling_wakes_both_halves_and_tells_the_peer() {
     let (mut a, mut b) = Channel::pair();
     let canceller = a.canceller();
