@@ -245,7 +245,7 @@ impl Rx {
     fn recv_frame(&mut self, tag: u16, name: &str, min: usize, max: usize) -> Result<Vec<u8>> {
         let mut head = [0u8; HEADER];
         // Heartbeats do not move the deadline: a peer must get on, not only live.
-        let deadline = self.patience.map(|patience| Instant::now() + patience);
+        let deadline = self.patience.and_then(|patience| Instant::now().checked_add(patience));
         let (got, len) = loop {
             self.source.recv(&mut head, deadline)?;
             let [a, b, c, d, e, f] = head;
@@ -293,7 +293,7 @@ pub struct Channel {
     /// The receiving half.
     pub rx: Rx,
     ends: Ends,
-    /// Threads that must finish sending before the program may end.
+    /// Threads that must finish before the program may end.
     pumps: Vec<std::thread::JoinHandle<()>>,
 }
 
@@ -414,16 +414,12 @@ impl Channel {
         self.ends.stop(&End::GaveUp, Reason::of(error));
     }
 
-    /// Ends the channel in good order: waits (3 seconds at most) until everything sent has left
-    /// this program.
+    /// Ends the channel in good order: waits (3 seconds at most) until everything sent has left this
+    /// program and the peer has closed too.
     pub fn close(self) {
         let Channel { tx, rx, pumps, .. } = self;
-        drop(tx);
-        let deadline = Instant::now() + stream::CLOSE_WITHIN;
-        while pumps.iter().any(|pump| !pump.is_finished()) && Instant::now() < deadline {
-            std::thread::sleep(std::time::Duration::from_millis(1));
-        }
-        drop(rx);
+        drop((tx, rx));
+        stream::wait(&pumps, Instant::now() + stream::CLOSE_WITHIN);
     }
 
     /// Runs `produce` and `consume` at the same time, where both directions flow at once. The first

@@ -1,5 +1,5 @@
 use super::*;
-use std::io::Write as _;
+use std::io::{Read as _, Write as _};
 use std::net::{TcpListener, TcpStream};
 use std::time::Duration;
 
@@ -168,6 +168,79 @@ fn a_peer_that_sends_single_bytes_does_not_multiply_our_memory() {
     let (mut sink, _source) = a.into_halves();
     let chunks = (0..).take_while(|_| sink.send(vec![0]).is_ok()).count();
     assert!(chunks < pipe::CAPACITY / 50, "{chunks}");
+}
+
+/// A socket that sends heartbeats as fast as it can until that fails.
+fn flood(mut socket: TcpStream) -> std::thread::JoinHandle<()> {
+    let heartbeats = header(HEARTBEAT, 0).unwrap().repeat(1000);
+    std::thread::spawn(move || while socket.write_all(&heartbeats).is_ok() {})
+}
+
+/// A channel and the socket at its other end.
+fn channel_and_socket() -> (Channel, TcpStream) {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let socket = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+    let far = ByteStream::plain(listener.accept().unwrap().0, &WireCount::default()).unwrap();
+    (over(far, Timeouts::default()).unwrap(), socket)
+}
+
+#[test]
+fn the_last_frame_arrives_although_bytes_of_the_peer_were_not_read() {
+    let (mut a, mut socket) = channel_and_socket();
+    let flooding = flood(socket.try_clone().unwrap());
+    let closing = std::thread::spawn(move || {
+        std::thread::sleep(Duration::from_millis(300));
+        // More than the peer's system takes while the peer does not read.
+        a.tx.send(NUMBERS, &[7; 125_000]).unwrap();
+        let start = Instant::now();
+        a.close();
+        start.elapsed()
+    });
+    std::thread::sleep(Duration::from_millis(800));
+    let mut got = Vec::new();
+    socket.read_to_end(&mut got).unwrap();
+    assert!(got.ends_with(&[7, 0, 0, 0, 0, 0, 0, 0].repeat(125_000)), "{}", got.len());
+    // Here the peer closes: that ends it.
+    socket.shutdown(std::net::Shutdown::Both).unwrap();
+    assert!(closing.join().unwrap() < stream::CLOSE_WITHIN);
+    flooding.join().unwrap();
+}
+
+#[test]
+fn closing_ends_in_time_although_the_peer_does_not_close() {
+    // It reads nothing, so that our last frames cannot leave; it is silent, or it floods us.
+    let close = |floods: bool| {
+        let (mut a, socket) = channel_and_socket();
+        let flooding = floods.then(|| flood(socket.try_clone().unwrap()));
+        a.set_patience(Duration::from_millis(100));
+        while a.tx.send(NUMBERS, &[7; 100_000]).is_ok() {}
+        let start = Instant::now();
+        a.close();
+        assert!(start.elapsed() < stream::CLOSE_WITHIN + Duration::from_secs(1));
+        // Nothing of ours goes on: the flood ends because nobody takes it.
+        flooding.map(|f| f.join().unwrap());
+        drop(socket);
+    };
+    std::thread::scope(|s| {
+        s.spawn(|| close(false));
+        close(true);
+    });
+}
+
+#[test]
+fn two_that_close_at_about_the_same_time_wait_for_nothing() {
+    let (a, b, _) = tcp_pair(Timeouts::default());
+    let start = Instant::now();
+    let there = std::thread::spawn(|| b.close());
+    a.close();
+    there.join().unwrap();
+    assert!(start.elapsed() < stream::CLOSE_WITHIN / 3);
+    // Nor does who gives up wait for a peer that is at work.
+    let (a, _b, _) = tcp_pair(Timeouts::default());
+    let start = Instant::now();
+    a.abort(&Error::Cancelled);
+    a.close();
+    assert!(start.elapsed() < stream::CLOSE_WITHIN / 3);
 }
 
 #[test]
