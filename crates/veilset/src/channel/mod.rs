@@ -22,6 +22,7 @@ pub use wire::Wire;
 use crate::error::{Error, Result};
 use pipe::{End, Pipe, PipeSink, PipeSource};
 use std::marker::PhantomData;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -220,22 +221,23 @@ impl Rx {
         Ok(body)
     }
 
-    /// Reads on to the end of the stream in search of an abort.
+    /// Reads on to the end of the stream in search of an abort, for 3 seconds at most.
     fn last_words(&mut self) -> Option<Error> {
         let mut waste = [0u8; 4096];
-        let deadline = Some(Instant::now() + stream::CLOSE_WITHIN);
-        while deadline.is_some_and(|deadline| Instant::now() < deadline) {
+        let until = Instant::now() + stream::CLOSE_WITHIN;
+        while Instant::now() < until {
             let mut head = [0u8; HEADER];
-            self.source.recv(&mut head, deadline).ok()?;
+            self.source.recv(&mut head, Some(until)).ok()?;
             let [a, b, c, d, e, f] = head;
             let mut left = u32::from_le_bytes([c, d, e, f]) as usize;
             if u16::from_le_bytes([a, b]) == ABORT && left == 1 {
-                self.source.recv(&mut waste[..1], deadline).ok()?;
+                self.source.recv(&mut waste[..1], Some(until)).ok()?;
                 return Some(Reason::told(waste[0]));
             }
-            while left > 0 {
+            // The length is the peer's word: the time bounds the loop, even if there is always more.
+            while left > 0 && Instant::now() < until {
                 let n = left.min(waste.len());
-                self.source.recv(&mut waste[..n], deadline).ok()?;
+                self.source.recv(&mut waste[..n], Some(until)).ok()?;
                 left -= n;
             }
         }
@@ -423,7 +425,7 @@ impl Channel {
     }
 
     /// Runs `produce` and `consume` at the same time, where both directions flow at once. The first
-    /// to fail stops the other, and its error is the one returned.
+    /// to fail, or to panic, stops the other, and its error is the one returned.
     pub fn duplex<A: Send, B>(
         &mut self,
         produce: impl FnOnce(&mut Tx) -> Result<A> + Send,
@@ -436,10 +438,11 @@ impl Channel {
             if stop {
                 ends.stop(&End::GaveUp, Reason::of(&error));
             }
-            // What the peer said before it left is worth more than that it left.
+            // That the connection ended may be a consequence of the other half's error, or of what the
+            // peer said before it left; nothing else is a consequence.
             if first
                 .as_ref()
-                .is_none_or(|f| matches!(f, Error::Network(_)) && matches!(error, Error::Peer(_)))
+                .is_none_or(|first| matches!(first, Error::Network(_)) && !matches!(error, Error::Network(_)))
             {
                 *first = Some(error);
             }
@@ -447,25 +450,32 @@ impl Channel {
         let (a, b) = std::thread::scope(|scope| {
             // If sending fails because the peer has left, the other half reads what it still said.
             let producer = scope.spawn(|| {
-                let a = produce(tx);
-                a.map_err(|e| {
+                caught(|| produce(tx)).map_err(|e| {
                     let stop = !matches!(e, Error::Network(_));
                     note(e, stop)
                 })
-                .ok()
             });
-            let b = consume(rx).map_err(|e| note(e, true)).ok();
+            let b = caught(|| consume(rx)).map_err(|e| note(e, true));
             (producer.join(), b)
         });
         match (a, b) {
-            (Ok(Some(a)), Some(b)) => Ok((a, b)),
-            (Err(_), _) => Err(Error::Bug("a sending thread panicked".into())),
+            (Ok(Ok(a)), Ok(b)) => Ok((a, b)),
             _ => Err(first
                 .into_inner()
                 .unwrap_or_else(PoisonError::into_inner)
                 .unwrap_or_else(|| Error::Bug("half of a duplex step failed silently".into()))),
         }
     }
+}
+
+/// Runs half of a duplex step. A panic becomes an error like any other, so that it stops the other half.
+fn caught<T>(half: impl FnOnce() -> Result<T>) -> Result<T> {
+    // What the half leaves behind is a channel that is given up.
+    catch_unwind(AssertUnwindSafe(half)).unwrap_or_else(|panic| {
+        let words = panic.downcast_ref::<String>().map(String::as_str);
+        let words = words.or(panic.downcast_ref::<&str>().copied()).unwrap_or("without a word");
+        Err(Error::Bug(format!("half of a duplex step panicked: {words}")))
+    })
 }
 
 /// Cuts `n` elements into frames of `frame` elements: the number of elements of each frame in turn.

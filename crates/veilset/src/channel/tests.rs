@@ -288,6 +288,67 @@ fn the_first_error_of_a_duplex_step_wins_and_stops_the_other_half() {
 }
 
 #[test]
+fn a_panic_in_one_half_of_a_duplex_step_stops_the_other_and_the_peer_is_told() {
+    for producer in [true, false] {
+        let (mut a, mut b) = Channel::pair();
+        let e = a
+            .duplex(
+                |tx| match producer {
+                    true => panic!("mine, {}", 1),
+                    false => loop {
+                        tx.send(NUMBERS, &[0; 10_000])?;
+                    },
+                },
+                |rx| match producer {
+                    true => rx.recv(NUMBERS, 1),
+                    false => panic!("mine, 1"),
+                },
+            )
+            .map(|(r, _): (std::convert::Infallible, _)| r)
+            .unwrap_err();
+        assert_eq!(e, Error::Bug("half of a duplex step panicked: mine, 1".into()));
+        let e = loop {
+            if let Err(e) = b.rx.recv(NUMBERS, 10_000) {
+                break e;
+            }
+        };
+        assert!(e.to_string().contains("a defect in its program"), "{e}");
+    }
+}
+
+#[test]
+fn what_one_half_of_a_duplex_step_causes_in_the_other_does_not_hide_the_cause() {
+    // As in a step whose halves are joined by a queue: the other half sees only that its end is gone.
+    let gone = || Error::Network("gone".into());
+    let (mut a, _b) = Channel::pair();
+    let (lock, seen) = std::sync::mpsc::channel::<()>();
+    let e = a
+        .duplex(
+            |_| {
+                drop(lock);
+                std::thread::sleep(Duration::from_millis(100));
+                Err::<(), _>(Error::Output("disk full".into()))
+            },
+            |_| seen.recv().map_err(|_| gone()),
+        )
+        .unwrap_err();
+    assert_eq!(e, Error::Output("disk full".into()));
+}
+
+#[test]
+fn a_frame_without_end_does_not_hold_up_who_looks_for_the_last_words() {
+    let (mut b, mut socket) = channel_and_socket();
+    socket.write_all(&header(1, u32::MAX as usize).unwrap()).unwrap();
+    let flooding = flood(socket);
+    let start = Instant::now();
+    let error = Error::Network("broken".into());
+    assert_eq!(b.explain(error.clone()), error);
+    assert!(start.elapsed() < stream::CLOSE_WITHIN + Duration::from_secs(1));
+    drop(b);
+    flooding.join().unwrap();
+}
+
+#[test]
 fn a_recording_replays_what_was_received() {
     let file = std::env::temp_dir().join(format!("veilset-recording-{}", std::process::id()));
     let (mut a, mut b) = Channel::pair();
