@@ -52,6 +52,9 @@ impl<T: ?Sized> Message<T> {
 
 /// Says that the sender is alive. Empty; may stand between any two frames; not counted.
 const HEARTBEAT: u16 = 0xff00;
+/// Heartbeats beyond twice those that the time allows. So many are worth nine hours: while this machine
+/// sleeps its clock may stand still, and what the peer sent comes all at once when it wakes.
+const HEARTBEATS_AT_ONCE: u128 = 1 << 16;
 /// Says that the sender gives up. One byte: why.
 const ABORT: u16 = 0xff01;
 
@@ -179,6 +182,9 @@ pub struct Rx {
     recording: Option<Recording>,
     /// How long to wait for a frame from a peer that is alive.
     patience: Option<Duration>,
+    /// When the channel began, and the peer's heartbeats since.
+    began: Instant,
+    heartbeats: u64,
     count: Arc<Count>,
     observer: Option<Arc<dyn Observer>>,
 }
@@ -244,6 +250,23 @@ impl Rx {
         None
     }
 
+    /// Counts a heartbeat: a flood of them would keep us busy for as long as our patience lasts. The
+    /// clock is the channel's, since they pile up rightly while we do not look.
+    fn heartbeat(&mut self) -> Result<()> {
+        self.heartbeats += 1;
+        let time = self.began.elapsed();
+        let due = time.as_millis() / stream::HEARTBEAT_EVERY.as_millis();
+        match u128::from(self.heartbeats) <= HEARTBEATS_AT_ONCE + 2 * due {
+            true => Ok(()),
+            false => Err(Error::Peer(format!(
+                "it sent {} heartbeats in {} seconds, at most {due} were due. It runs another program or \
+                 misbehaves",
+                self.heartbeats,
+                time.as_secs()
+            ))),
+        }
+    }
+
     fn recv_frame(&mut self, tag: u16, name: &str, min: usize, max: usize) -> Result<Vec<u8>> {
         let mut head = [0u8; HEADER];
         // Heartbeats do not move the deadline: a peer must get on, not only live.
@@ -253,6 +276,7 @@ impl Rx {
             let [a, b, c, d, e, f] = head;
             let (got, len) = (u16::from_le_bytes([a, b]), u32::from_le_bytes([c, d, e, f]) as usize);
             if got == HEARTBEAT && len == 0 {
+                self.heartbeat()?;
                 match (self.patience, deadline) {
                     (Some(patience), Some(deadline)) if Instant::now() > deadline => {
                         return Err(End::Stalled(patience).error());
@@ -344,7 +368,15 @@ impl Channel {
     pub fn from_halves(sink: Box<dyn Sink>, source: Box<dyn Source>) -> Channel {
         Channel {
             tx: Tx { sink, count: Arc::default(), observer: None },
-            rx: Rx { source, recording: None, patience: None, count: Arc::default(), observer: None },
+            rx: Rx {
+                source,
+                recording: None,
+                patience: None,
+                began: Instant::now(),
+                heartbeats: 0,
+                count: Arc::default(),
+                observer: None,
+            },
             ends: Ends { incoming: None, outgoing: None },
             pumps: Vec::new(),
         }

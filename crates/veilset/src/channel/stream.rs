@@ -18,7 +18,7 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 /// How often a party that has nothing to send shows that it is alive.
-const HEARTBEAT_EVERY: Duration = Duration::from_millis(500);
+pub(super) const HEARTBEAT_EVERY: Duration = Duration::from_millis(500);
 /// How often the reading thread looks up from the socket.
 pub const TICK: Duration = Duration::from_millis(100);
 /// How long [`Channel::close`] waits for the last frames to leave and for the peer to close too.

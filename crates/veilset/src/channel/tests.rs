@@ -244,6 +244,42 @@ fn two_that_close_at_about_the_same_time_wait_for_nothing() {
 }
 
 #[test]
+fn heartbeats_that_piled_up_while_we_were_busy_are_taken_and_a_flood_is_not() {
+    let at_once = HEARTBEATS_AT_ONCE as usize;
+    // A minute has 120 heartbeats; while this machine slept, many came in no time.
+    let cases = [(0, 100, true), (0, at_once, true), (60, at_once + 239, true), (60, at_once + 500, false)];
+    for (busy, heartbeats, ok) in cases {
+        let (a, mut b) = Channel::pair();
+        b.rx.began = Instant::now().checked_sub(Duration::from_secs(busy)).unwrap();
+        let (mut sink, _source) = a.into_halves();
+        sink.send(header(HEARTBEAT, 0).unwrap().repeat(heartbeats)).unwrap();
+        sink.send([&header(1, 8).unwrap()[..], &[5, 0, 0, 0, 0, 0, 0, 0]].concat()).unwrap();
+        match b.rx.recv(NUMBERS, 1) {
+            Ok(got) => assert!(ok && got == [5]),
+            Err(e) => {
+                assert!(!ok && matches!(e, Error::Peer(_)) && e.to_string().contains("heartbeats"), "{e}")
+            }
+        }
+    }
+    // A peer at work, as it is: its heartbeats wait while we compute, longer than the idle time-out.
+    let timeouts = Timeouts { idle: Duration::from_secs(1), ..Timeouts::default() };
+    let (mut a, mut b, _) = tcp_pair(timeouts);
+    std::thread::sleep(Duration::from_millis(1600));
+    a.tx.send(NUMBERS, &[5]).unwrap();
+    assert_eq!(b.rx.recv(NUMBERS, 1).unwrap(), [5]);
+    assert!(b.rx.heartbeats >= 2, "{}", b.rx.heartbeats);
+    // A flood as fast as the network carries it ends long before the patience does.
+    let (mut c, socket) = channel_and_socket();
+    let flooding = flood(socket);
+    let start = Instant::now();
+    let e = c.rx.recv(NUMBERS, 1).unwrap_err();
+    assert!(matches!(e, Error::Peer(_)), "{e:?}");
+    assert!(start.elapsed() < Duration::from_secs(10));
+    drop(c);
+    flooding.join().unwrap();
+}
+
+#[test]
 fn cancelling_wakes_both_halves_and_tells_the_peer() {
     let (mut a, mut b) = Channel::pair();
     let canceller = a.canceller();
