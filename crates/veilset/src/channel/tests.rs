@@ -416,12 +416,37 @@ fn an_emulated_network_is_as_slow_as_it_says() {
 }
 
 #[test]
+fn an_emulated_network_hides_no_cause() {
+    let (a, _b) = Channel::pair();
+    let below = a.canceller();
+    let mut a = a.emulate(Network::LAN);
+    below.cancel();
+    let e = loop {
+        if let Err(e) = a.tx.send(NUMBERS, &[0; 10_000]) {
+            break e;
+        }
+    };
+    assert_eq!(e, Error::Cancelled);
+}
+
+#[test]
 fn networks_are_parsed() {
     assert_eq!("lan".parse(), Ok(Network::LAN));
     assert_eq!("wan".parse(), Ok(Network::WAN));
     let n: Network = "400Mbps,40ms".parse().unwrap();
     assert!((n.bandwidth - 4e8).abs() < 1.0 && n.round_trip == Duration::from_millis(40));
-    for bad in ["", "fast", "400,40", "0Mbps,1ms", "-1Mbps,1ms", "1Mbps", "NaNMbps,1ms", "1Mbps,infs"] {
+    for bad in [
+        "",
+        "fast",
+        "400,40",
+        "0Mbps,1ms",
+        "-1Mbps,1ms",
+        "1Mbps",
+        "NaNMbps,1ms",
+        "1Mbps,infs",
+        "1e-9kbps,1ms",
+        "1Mbps,1e9s",
+    ] {
         assert!(bad.parse::<Network>().is_err(), "{bad}");
     }
 }
