@@ -218,7 +218,7 @@ fn closing_ends_in_time_although_the_peer_does_not_close() {
         a.close();
         assert!(start.elapsed() < stream::CLOSE_WITHIN + Duration::from_secs(1));
         // Nothing of ours goes on: the flood ends because nobody takes it.
-        flooding.map(|f| f.join().unwrap());
+        flooding.into_iter().for_each(|f| f.join().unwrap());
         drop(socket);
     };
     std::thread::scope(|s| {
