@@ -53,7 +53,11 @@ impl FromStr for Network {
                 .ok()?,
             })
         };
-        parse().ok_or_else(|| format!("\"{text}\" is not a network: lan, wan, or like 400Mbps,80ms"))
+        // Within these bounds every time can be reckoned with.
+        let sane = |n: &Network| n.bandwidth >= 1.0 && n.round_trip <= Duration::from_secs(3600);
+        parse()
+            .filter(sane)
+            .ok_or_else(|| format!("\"{text}\" is not a network: lan, wan, or like 400Mbps,80ms"))
     }
 }
 
@@ -79,7 +83,7 @@ fn delay(near: &Pipe, mut sink: Box<dyn super::Sink>, network: Network, inner: O
         while line.front().is_some_and(|(due, _)| *due <= Instant::now()) {
             let sent = line.pop_front().map_or(Ok(()), |(_, frame)| sink.send(frame));
             if sent.is_err() {
-                near.end(super::End::Closed);
+                near.end(inner.and_then(|inner| inner.ended()).unwrap_or(super::End::Closed));
                 return;
             }
         }

@@ -22,6 +22,7 @@ pub use wire::Wire;
 use crate::error::{Error, Result};
 use pipe::{End, Pipe, PipeSink, PipeSource};
 use std::marker::PhantomData;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -51,6 +52,9 @@ impl<T: ?Sized> Message<T> {
 
 /// Says that the sender is alive. Empty; may stand between any two frames; not counted.
 const HEARTBEAT: u16 = 0xff00;
+/// Heartbeats beyond twice those that the time allows. So many are worth nine hours: while this machine
+/// sleeps its clock may stand still, and what the peer sent comes all at once when it wakes.
+const HEARTBEATS_AT_ONCE: u128 = 1 << 16;
 /// Says that the sender gives up. One byte: why.
 const ABORT: u16 = 0xff01;
 
@@ -178,6 +182,9 @@ pub struct Rx {
     recording: Option<Recording>,
     /// How long to wait for a frame from a peer that is alive.
     patience: Option<Duration>,
+    /// When the channel began, and the peer's heartbeats since.
+    began: Instant,
+    heartbeats: u64,
     count: Arc<Count>,
     observer: Option<Arc<dyn Observer>>,
 }
@@ -220,37 +227,56 @@ impl Rx {
         Ok(body)
     }
 
-    /// Reads on to the end of the stream in search of an abort.
+    /// Reads on to the end of the stream in search of an abort, for 3 seconds at most.
     fn last_words(&mut self) -> Option<Error> {
         let mut waste = [0u8; 4096];
-        let deadline = Some(Instant::now() + stream::CLOSE_WITHIN);
-        while deadline.is_some_and(|deadline| Instant::now() < deadline) {
+        let until = Instant::now() + stream::CLOSE_WITHIN;
+        while Instant::now() < until {
             let mut head = [0u8; HEADER];
-            self.source.recv(&mut head, deadline).ok()?;
+            self.source.recv(&mut head, Some(until)).ok()?;
             let [a, b, c, d, e, f] = head;
             let mut left = u32::from_le_bytes([c, d, e, f]) as usize;
             if u16::from_le_bytes([a, b]) == ABORT && left == 1 {
-                self.source.recv(&mut waste[..1], deadline).ok()?;
+                self.source.recv(&mut waste[..1], Some(until)).ok()?;
                 return Some(Reason::told(waste[0]));
             }
-            while left > 0 {
+            // The length is the peer's word: the time bounds the loop, even if there is always more.
+            while left > 0 && Instant::now() < until {
                 let n = left.min(waste.len());
-                self.source.recv(&mut waste[..n], deadline).ok()?;
+                self.source.recv(&mut waste[..n], Some(until)).ok()?;
                 left -= n;
             }
         }
         None
     }
 
+    /// Counts a heartbeat: a flood of them would keep us busy for as long as our patience lasts. The
+    /// clock is the channel's, since they pile up rightly while we do not look.
+    fn heartbeat(&mut self) -> Result<()> {
+        self.heartbeats += 1;
+        let time = self.began.elapsed();
+        let due = time.as_millis() / stream::HEARTBEAT_EVERY.as_millis();
+        match u128::from(self.heartbeats) <= HEARTBEATS_AT_ONCE + 2 * due {
+            true => Ok(()),
+            false => Err(Error::Peer(format!(
+                "it sent {} heartbeats in {} seconds, at most {due} were due. It runs another program or \
+                 misbehaves",
+                self.heartbeats,
+                time.as_secs()
+            ))),
+        }
+    }
+
     fn recv_frame(&mut self, tag: u16, name: &str, min: usize, max: usize) -> Result<Vec<u8>> {
         let mut head = [0u8; HEADER];
         // Heartbeats do not move the deadline: a peer must get on, not only live.
-        let deadline = self.patience.map(|patience| Instant::now() + patience);
+        let deadline = self.patience.and_then(|patience| Instant::now().checked_add(patience));
         let (got, len) = loop {
             self.source.recv(&mut head, deadline)?;
             let [a, b, c, d, e, f] = head;
             let (got, len) = (u16::from_le_bytes([a, b]), u32::from_le_bytes([c, d, e, f]) as usize);
             if got == HEARTBEAT && len == 0 {
+                self.heartbeat()?;
                 match (self.patience, deadline) {
                     (Some(patience), Some(deadline)) if Instant::now() > deadline => {
                         return Err(End::Stalled(patience).error());
@@ -293,7 +319,7 @@ pub struct Channel {
     /// The receiving half.
     pub rx: Rx,
     ends: Ends,
-    /// Threads that must finish sending before the program may end.
+    /// Threads that must finish before the program may end.
     pumps: Vec<std::thread::JoinHandle<()>>,
 }
 
@@ -342,7 +368,15 @@ impl Channel {
     pub fn from_halves(sink: Box<dyn Sink>, source: Box<dyn Source>) -> Channel {
         Channel {
             tx: Tx { sink, count: Arc::default(), observer: None },
-            rx: Rx { source, recording: None, patience: None, count: Arc::default(), observer: None },
+            rx: Rx {
+                source,
+                recording: None,
+                patience: None,
+                began: Instant::now(),
+                heartbeats: 0,
+                count: Arc::default(),
+                observer: None,
+            },
             ends: Ends { incoming: None, outgoing: None },
             pumps: Vec::new(),
         }
@@ -363,7 +397,7 @@ impl Channel {
     /// Gives up on a peer that is alive but sends no frame for this long, or takes none.
     pub fn set_patience(&mut self, patience: Duration) {
         self.rx.patience = Some(patience);
-        if let Some(pipe) = &self.ends.outgoing {
+        for pipe in [&self.ends.incoming, &self.ends.outgoing].into_iter().flatten() {
             pipe.set_patience(patience);
         }
     }
@@ -414,20 +448,16 @@ impl Channel {
         self.ends.stop(&End::GaveUp, Reason::of(error));
     }
 
-    /// Ends the channel in good order: waits (3 seconds at most) until everything sent has left
-    /// this program.
+    /// Ends the channel in good order: waits (3 seconds at most) until everything sent has left this
+    /// program and the peer has closed too.
     pub fn close(self) {
         let Channel { tx, rx, pumps, .. } = self;
-        drop(tx);
-        let deadline = Instant::now() + stream::CLOSE_WITHIN;
-        while pumps.iter().any(|pump| !pump.is_finished()) && Instant::now() < deadline {
-            std::thread::sleep(std::time::Duration::from_millis(1));
-        }
-        drop(rx);
+        drop((tx, rx));
+        stream::wait(&pumps, Instant::now() + stream::CLOSE_WITHIN);
     }
 
     /// Runs `produce` and `consume` at the same time, where both directions flow at once. The first
-    /// to fail stops the other, and its error is the one returned.
+    /// to fail, or to panic, stops the other, and its error is the one returned.
     pub fn duplex<A: Send, B>(
         &mut self,
         produce: impl FnOnce(&mut Tx) -> Result<A> + Send,
@@ -440,10 +470,11 @@ impl Channel {
             if stop {
                 ends.stop(&End::GaveUp, Reason::of(&error));
             }
-            // What the peer said before it left is worth more than that it left.
+            // That the connection ended may be a consequence of the other half's error, or of what the
+            // peer said before it left; nothing else is a consequence.
             if first
                 .as_ref()
-                .is_none_or(|f| matches!(f, Error::Network(_)) && matches!(error, Error::Peer(_)))
+                .is_none_or(|first| matches!(first, Error::Network(_)) && !matches!(error, Error::Network(_)))
             {
                 *first = Some(error);
             }
@@ -451,25 +482,32 @@ impl Channel {
         let (a, b) = std::thread::scope(|scope| {
             // If sending fails because the peer has left, the other half reads what it still said.
             let producer = scope.spawn(|| {
-                let a = produce(tx);
-                a.map_err(|e| {
+                caught(|| produce(tx)).map_err(|e| {
                     let stop = !matches!(e, Error::Network(_));
                     note(e, stop)
                 })
-                .ok()
             });
-            let b = consume(rx).map_err(|e| note(e, true)).ok();
+            let b = caught(|| consume(rx)).map_err(|e| note(e, true));
             (producer.join(), b)
         });
         match (a, b) {
-            (Ok(Some(a)), Some(b)) => Ok((a, b)),
-            (Err(_), _) => Err(Error::Bug("a sending thread panicked".into())),
+            (Ok(Ok(a)), Ok(b)) => Ok((a, b)),
             _ => Err(first
                 .into_inner()
                 .unwrap_or_else(PoisonError::into_inner)
                 .unwrap_or_else(|| Error::Bug("half of a duplex step failed silently".into()))),
         }
     }
+}
+
+/// Runs half of a duplex step. A panic becomes an error like any other, so that it stops the other half.
+fn caught<T>(half: impl FnOnce() -> Result<T>) -> Result<T> {
+    // What the half leaves behind is a channel that is given up.
+    catch_unwind(AssertUnwindSafe(half)).unwrap_or_else(|panic| {
+        let words = panic.downcast_ref::<String>().map(String::as_str);
+        let words = words.or(panic.downcast_ref::<&str>().copied()).unwrap_or("without a word");
+        Err(Error::Bug(format!("half of a duplex step panicked: {words}")))
+    })
 }
 
 /// Cuts `n` elements into frames of `frame` elements: the number of elements of each frame in turn.

@@ -8,6 +8,10 @@ use std::time::{Duration, Instant};
 
 /// Bytes a pipe holds before a writer waits: 1 MiB, or one frame if that is larger.
 pub(crate) const CAPACITY: usize = 1 << 20;
+/// What a chunk takes beside its bytes: a peer that sends single bytes must not multiply our memory.
+const PER_CHUNK: usize = 64;
+/// The patience where none was set.
+const FOREVER: Duration = Duration::from_secs(1 << 31);
 
 /// Why a pipe ended before its time.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -95,17 +99,17 @@ impl Pipe {
             if let Some(end) = &state.end {
                 return Err(end.clone());
             }
-            if state.held == 0 || state.held + chunk.len() <= CAPACITY {
+            if state.held == 0 || state.held + cost(&chunk) <= CAPACITY {
                 break;
             }
-            let patience = state.patience.unwrap_or(Duration::from_secs(1 << 31));
+            let patience = state.patience.unwrap_or(FOREVER);
             let left = patience.saturating_sub(start.elapsed());
             if left.is_zero() {
                 return Err(End::Stalled(patience));
             }
             state = self.changed.wait_timeout(state, left).unwrap_or_else(PoisonError::into_inner).0;
         }
-        state.held += chunk.len();
+        state.held += cost(&chunk);
         state.chunks.push_back(chunk);
         self.changed.notify_all();
         Ok(())
@@ -116,7 +120,7 @@ impl Pipe {
         let mut state = self.lock();
         loop {
             if let Some(chunk) = state.chunks.pop_front() {
-                state.held -= chunk.len();
+                state.held -= cost(&chunk);
                 self.changed.notify_all();
                 return Popped::Chunk(chunk);
             }
@@ -137,9 +141,13 @@ impl Pipe {
         }
     }
 
-    /// Gives up pushing after this long.
+    /// Gives up pushing after this long; says so too where popping took too long.
     pub(crate) fn set_patience(&self, patience: Duration) {
         self.lock().patience = Some(patience);
+    }
+
+    fn patience(&self) -> Duration {
+        self.lock().patience.unwrap_or(FOREVER)
     }
 
     /// Why the pipe has ended, if it has.
@@ -157,13 +165,17 @@ impl Pipe {
         let mut state = self.lock();
         if state.end.is_none() {
             if let Some(chunk) = last {
-                state.held += chunk.len();
+                state.held += cost(&chunk);
                 state.chunks.push_back(chunk);
             }
             state.end = Some(why);
         }
         self.changed.notify_all();
     }
+}
+
+fn cost(chunk: &[u8]) -> usize {
+    chunk.len() + PER_CHUNK
 }
 
 /// The writing half of a pipe; dropping it closes the pipe.
@@ -196,13 +208,12 @@ impl PipeSource {
 
 impl Source for PipeSource {
     fn recv(&mut self, mut out: &mut [u8], deadline: Option<Instant>) -> Result<()> {
-        let start = Instant::now();
         while !out.is_empty() {
             if self.at == self.chunk.len() {
                 match self.pipe.pop(deadline) {
                     Popped::Chunk(chunk) => (self.chunk, self.at) = (chunk, 0),
                     Popped::End(end) => return Err(end.error()),
-                    Popped::Nothing => return Err(End::Stalled(start.elapsed()).error()),
+                    Popped::Nothing => return Err(End::Stalled(self.pipe.patience()).error()),
                 }
             }
             let n = out.len().min(self.chunk.len() - self.at);

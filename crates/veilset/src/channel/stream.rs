@@ -3,6 +3,9 @@
 //! The reading thread notices a dead peer: nothing, not even a heartbeat, for the idle time-out. A slow
 //! but living peer, or one that waits for us, is not cut off, unless it sends or takes no frame for ten
 //! times as long.
+//!
+//! Who closes first sends its last frames and its end of the stream, then discards what comes until the
+//! peer's end, which the peer's reading thread sends back whatever the peer is at.
 
 use super::pipe::{End, Pipe, Popped};
 use super::{Channel, HEARTBEAT, header};
@@ -11,13 +14,14 @@ use std::io::{ErrorKind, Read, Write};
 use std::net::{Shutdown, TcpStream};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 /// How often a party that has nothing to send shows that it is alive.
-const HEARTBEAT_EVERY: Duration = Duration::from_millis(500);
+pub(super) const HEARTBEAT_EVERY: Duration = Duration::from_millis(500);
 /// How often the reading thread looks up from the socket.
 pub const TICK: Duration = Duration::from_millis(100);
-/// How long [`Channel::close`] waits for the last frames to leave.
+/// How long [`Channel::close`] waits for the last frames to leave and for the peer to close too.
 pub(super) const CLOSE_WITHIN: Duration = Duration::from_secs(3);
 
 /// How many idle time-outs a peer that is alive may take for one frame.
@@ -121,11 +125,10 @@ pub fn over(stream: ByteStream, timeouts: Timeouts) -> Result<Channel> {
     let (incoming, outgoing) = (Pipe::new(), Pipe::new());
     let mut channel = Channel::from_pipes(incoming.clone(), outgoing.clone());
     let idle = timeouts.idle.max(Timeouts::SHORTEST_IDLE);
-
-    channel.set_patience(idle * PATIENCE);
+    channel.set_patience(idle.saturating_mul(PATIENCE));
 
     let writer_outgoing = outgoing.clone();
-    channel.pumps.push(std::thread::spawn(move || {
+    let writer = std::thread::spawn(move || {
         let end = write_frames(write.as_mut(), &writer_outgoing);
         if let Some(why) = end {
             writer_outgoing.end(why);
@@ -133,17 +136,44 @@ pub fn over(stream: ByteStream, timeouts: Timeouts) -> Result<Channel> {
             finish();
         }
         let _ = write_socket.shutdown(Shutdown::Write);
-    }));
-    std::thread::spawn(move || {
-        let why = read_chunks(read.as_mut(), &incoming, idle);
-        if let End::Idle(_) = why {
-            // The peer is dead: let a blocked write fail.
-            outgoing.end(why.clone());
-            let _ = read_socket.shutdown(Shutdown::Both);
-        }
-        incoming.end(why);
     });
+    channel.pumps.push(std::thread::spawn(move || {
+        let why = read_chunks(read.as_mut(), &incoming, idle);
+        let until = match why {
+            End::Idle(_) => Instant::now(), // the peer is dead
+            _ => Instant::now() + CLOSE_WITHIN,
+        };
+        if incoming.ended().is_some() {
+            discard(read.as_mut(), until);
+        }
+        // A peer that has closed takes nothing more: our side closes too, even if it is at work.
+        outgoing.end(why.clone());
+        incoming.end(why);
+        wait(&[writer], until);
+        // Lets a write fail that is still blocked.
+        let _ = read_socket.shutdown(Shutdown::Both);
+    }));
     Ok(channel)
+}
+
+/// Waits until the threads are done or the time is over.
+pub(super) fn wait(threads: &[JoinHandle<()>], until: Instant) {
+    while threads.iter().any(|thread| !thread.is_finished()) && Instant::now() < until {
+        std::thread::sleep(Duration::from_millis(1));
+    }
+}
+
+/// Reads on until the peer closes: to close a socket with bytes unread resets the connection, and takes
+/// from the peer what we said last.
+fn discard(read: &mut dyn Read, until: Instant) {
+    let mut waste = vec![0u8; 1 << 16];
+    while Instant::now() < until {
+        match read.read(&mut waste) {
+            Ok(0) => return,
+            Err(e) if !passes(&e) => return,
+            _ => {}
+        }
+    }
 }
 
 /// Writes frames, and heartbeats where there is nothing to write. Returns why it failed, if it did.
@@ -173,7 +203,7 @@ fn read_chunks(read: &mut dyn Read, incoming: &Pipe, idle: Duration) -> End {
                 // Waiting for our own side to take the chunk is not the peer's silence.
                 alive = Instant::now();
             }
-            Err(e) if matches!(e.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut) => {
+            Err(e) if passes(&e) => {
                 if alive.elapsed() > idle {
                     return End::Idle(idle);
                 }
@@ -181,10 +211,14 @@ fn read_chunks(read: &mut dyn Read, incoming: &Pipe, idle: Duration) -> End {
                     return end;
                 }
             }
-            Err(e) if e.kind() == ErrorKind::Interrupted => {}
             Err(e) => return broken(&e),
         }
     }
+}
+
+/// Whether to read on after this error.
+fn passes(e: &std::io::Error) -> bool {
+    matches!(e.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut | ErrorKind::Interrupted)
 }
 
 fn broken(e: &std::io::Error) -> End {

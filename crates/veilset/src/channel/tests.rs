@@ -1,5 +1,5 @@
 use super::*;
-use std::io::Write as _;
+use std::io::{Read as _, Write as _};
 use std::net::{TcpListener, TcpStream};
 use std::time::Duration;
 
@@ -141,6 +141,145 @@ fn a_silent_peer_is_given_up_but_a_living_one_is_not() {
 }
 
 #[test]
+fn a_peer_that_does_not_get_on_is_given_up_after_the_patience_that_the_message_states() {
+    // It says nothing, half a header, half a frame; it takes nothing.
+    for sent in [&[][..], &[1, 0, 8], &[1, 0, 8, 0, 0, 0, 5]] {
+        let (a, mut b) = Channel::pair();
+        b.set_patience(Duration::from_millis(1500));
+        let (mut sink, _source) = a.into_halves();
+        sink.send(sent.to_vec()).unwrap();
+        let e = b.rx.recv(NUMBERS, 1).unwrap_err();
+        assert!(e.to_string().contains("for 1.5 seconds (ten times --idle-timeout)"), "{e}");
+    }
+    let (mut a, _b) = Channel::pair();
+    a.set_patience(Duration::from_millis(1500));
+    let e = loop {
+        if let Err(e) = a.tx.send(NUMBERS, &[0; 10_000]) {
+            break e;
+        }
+    };
+    assert!(e.to_string().contains("for 1.5 seconds (ten times --idle-timeout)"), "{e}");
+}
+
+#[test]
+fn a_peer_that_sends_single_bytes_does_not_multiply_our_memory() {
+    let (mut a, _b) = Channel::pair();
+    a.set_patience(Duration::from_millis(50));
+    let (mut sink, _source) = a.into_halves();
+    let chunks = (0..).take_while(|_| sink.send(vec![0]).is_ok()).count();
+    assert!(chunks < pipe::CAPACITY / 50, "{chunks}");
+}
+
+/// A socket that sends heartbeats as fast as it can until that fails.
+fn flood(mut socket: TcpStream) -> std::thread::JoinHandle<()> {
+    let heartbeats = header(HEARTBEAT, 0).unwrap().repeat(1000);
+    std::thread::spawn(move || while socket.write_all(&heartbeats).is_ok() {})
+}
+
+/// A channel and the socket at its other end.
+fn channel_and_socket() -> (Channel, TcpStream) {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let socket = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+    let far = ByteStream::plain(listener.accept().unwrap().0, &WireCount::default()).unwrap();
+    (over(far, Timeouts::default()).unwrap(), socket)
+}
+
+#[test]
+fn the_last_frame_arrives_although_bytes_of_the_peer_were_not_read() {
+    let (mut a, mut socket) = channel_and_socket();
+    let flooding = flood(socket.try_clone().unwrap());
+    let closing = std::thread::spawn(move || {
+        std::thread::sleep(Duration::from_millis(300));
+        // More than the peer's system takes while the peer does not read.
+        a.tx.send(NUMBERS, &[7; 125_000]).unwrap();
+        let start = Instant::now();
+        a.close();
+        start.elapsed()
+    });
+    std::thread::sleep(Duration::from_millis(800));
+    let mut got = Vec::new();
+    socket.read_to_end(&mut got).unwrap();
+    assert!(got.ends_with(&[7, 0, 0, 0, 0, 0, 0, 0].repeat(125_000)), "{}", got.len());
+    // Here the peer closes: that ends it.
+    socket.shutdown(std::net::Shutdown::Both).unwrap();
+    assert!(closing.join().unwrap() < stream::CLOSE_WITHIN);
+    flooding.join().unwrap();
+}
+
+#[test]
+fn closing_ends_in_time_although_the_peer_does_not_close() {
+    // It reads nothing, so that our last frames cannot leave; it is silent, or it floods us.
+    let close = |floods: bool| {
+        let (mut a, socket) = channel_and_socket();
+        let flooding = floods.then(|| flood(socket.try_clone().unwrap()));
+        a.set_patience(Duration::from_millis(100));
+        while a.tx.send(NUMBERS, &[7; 100_000]).is_ok() {}
+        let start = Instant::now();
+        a.close();
+        assert!(start.elapsed() < stream::CLOSE_WITHIN + Duration::from_secs(1));
+        // Nothing of ours goes on: the flood ends because nobody takes it.
+        flooding.into_iter().for_each(|f| f.join().unwrap());
+        drop(socket);
+    };
+    std::thread::scope(|s| {
+        s.spawn(|| close(false));
+        close(true);
+    });
+}
+
+#[test]
+fn two_that_close_at_about_the_same_time_wait_for_nothing() {
+    let (a, b, _) = tcp_pair(Timeouts::default());
+    let start = Instant::now();
+    let there = std::thread::spawn(|| b.close());
+    a.close();
+    there.join().unwrap();
+    assert!(start.elapsed() < stream::CLOSE_WITHIN / 3);
+    // Nor does who gives up wait for a peer that is at work.
+    let (a, _b, _) = tcp_pair(Timeouts::default());
+    let start = Instant::now();
+    a.abort(&Error::Cancelled);
+    a.close();
+    assert!(start.elapsed() < stream::CLOSE_WITHIN / 3);
+}
+
+#[test]
+fn heartbeats_that_piled_up_while_we_were_busy_are_taken_and_a_flood_is_not() {
+    let at_once = HEARTBEATS_AT_ONCE as usize;
+    // A minute has 120 heartbeats; while this machine slept, many came in no time.
+    let cases = [(0, 100, true), (0, at_once, true), (60, at_once + 239, true), (60, at_once + 500, false)];
+    for (busy, heartbeats, ok) in cases {
+        let (a, mut b) = Channel::pair();
+        b.rx.began = Instant::now().checked_sub(Duration::from_secs(busy)).unwrap();
+        let (mut sink, _source) = a.into_halves();
+        sink.send(header(HEARTBEAT, 0).unwrap().repeat(heartbeats)).unwrap();
+        sink.send([&header(1, 8).unwrap()[..], &[5, 0, 0, 0, 0, 0, 0, 0]].concat()).unwrap();
+        match b.rx.recv(NUMBERS, 1) {
+            Ok(got) => assert!(ok && got == [5]),
+            Err(e) => {
+                assert!(!ok && matches!(e, Error::Peer(_)) && e.to_string().contains("heartbeats"), "{e}")
+            }
+        }
+    }
+    // A peer at work, as it is: its heartbeats wait while we compute, longer than the idle time-out.
+    let timeouts = Timeouts { idle: Duration::from_secs(1), ..Timeouts::default() };
+    let (mut a, mut b, _) = tcp_pair(timeouts);
+    std::thread::sleep(Duration::from_millis(1600));
+    a.tx.send(NUMBERS, &[5]).unwrap();
+    assert_eq!(b.rx.recv(NUMBERS, 1).unwrap(), [5]);
+    assert!(b.rx.heartbeats >= 2, "{}", b.rx.heartbeats);
+    // A flood as fast as the network carries it ends long before the patience does.
+    let (mut c, socket) = channel_and_socket();
+    let flooding = flood(socket);
+    let start = Instant::now();
+    let e = c.rx.recv(NUMBERS, 1).unwrap_err();
+    assert!(matches!(e, Error::Peer(_)), "{e:?}");
+    assert!(start.elapsed() < Duration::from_secs(10));
+    drop(c);
+    flooding.join().unwrap();
+}
+
+#[test]
 fn cancelling_wakes_both_halves_and_tells_the_peer() {
     let (mut a, mut b) = Channel::pair();
     let canceller = a.canceller();
@@ -185,6 +324,75 @@ fn the_first_error_of_a_duplex_step_wins_and_stops_the_other_half() {
 }
 
 #[test]
+fn a_panic_in_one_half_of_a_duplex_step_stops_the_other_and_the_peer_is_told() {
+    for producer in [true, false] {
+        let (mut a, mut b) = Channel::pair();
+        let e = a
+            .duplex(
+                |tx| match producer {
+                    true => panic!("mine, {}", 1),
+                    false => loop {
+                        tx.send(NUMBERS, &[0; 10_000])?;
+                    },
+                },
+                |rx| match producer {
+                    true => rx.recv(NUMBERS, 1),
+                    false => panic!("mine, 1"),
+                },
+            )
+            .map(|(r, _): (std::convert::Infallible, _)| r)
+            .unwrap_err();
+        assert_eq!(e, Error::Bug("half of a duplex step panicked: mine, 1".into()));
+        let e = loop {
+            if let Err(e) = b.rx.recv(NUMBERS, 10_000) {
+                break e;
+            }
+        };
+        assert!(e.to_string().contains("a defect in its program"), "{e}");
+    }
+}
+
+#[test]
+fn what_one_half_of_a_duplex_step_causes_in_the_other_does_not_hide_the_cause() {
+    // As in a step whose halves are joined by a queue: the other half sees only that its end is gone.
+    let gone = || Error::Network("gone".into());
+    let (mut a, _b) = Channel::pair();
+    let (lock, seen) = std::sync::mpsc::channel::<()>();
+    let e = a
+        .duplex(
+            |_| {
+                drop(lock);
+                std::thread::sleep(Duration::from_millis(100));
+                Err::<(), _>(Error::Output("disk full".into()))
+            },
+            |_| seen.recv().map_err(|_| gone()),
+        )
+        .unwrap_err();
+    assert_eq!(e, Error::Output("disk full".into()));
+}
+
+/// A peer whose next bytes are always there: frames of four gigabytes, a thousand reads a second.
+struct Endless;
+
+impl Source for Endless {
+    fn recv(&mut self, out: &mut [u8], _: Option<Instant>) -> Result<()> {
+        std::thread::sleep(Duration::from_millis(1));
+        out.fill(0xff);
+        Ok(())
+    }
+}
+
+#[test]
+fn a_frame_without_end_does_not_hold_up_who_looks_for_the_last_words() {
+    let (sink, _source) = Channel::pair().0.into_halves();
+    let mut b = Channel::from_halves(sink, Box::new(Endless));
+    let start = Instant::now();
+    let error = Error::Network("broken".into());
+    assert_eq!(b.explain(error.clone()), error);
+    assert!(start.elapsed() < stream::CLOSE_WITHIN + Duration::from_secs(1));
+}
+
+#[test]
 fn a_recording_replays_what_was_received() {
     let file = std::env::temp_dir().join(format!("veilset-recording-{}", std::process::id()));
     let (mut a, mut b) = Channel::pair();
@@ -216,12 +424,37 @@ fn an_emulated_network_is_as_slow_as_it_says() {
 }
 
 #[test]
+fn an_emulated_network_hides_no_cause() {
+    let (a, _b) = Channel::pair();
+    let below = a.canceller();
+    let mut a = a.emulate(Network::LAN);
+    below.cancel();
+    let e = loop {
+        if let Err(e) = a.tx.send(NUMBERS, &[0; 10_000]) {
+            break e;
+        }
+    };
+    assert_eq!(e, Error::Cancelled);
+}
+
+#[test]
 fn networks_are_parsed() {
     assert_eq!("lan".parse(), Ok(Network::LAN));
     assert_eq!("wan".parse(), Ok(Network::WAN));
     let n: Network = "400Mbps,40ms".parse().unwrap();
     assert!((n.bandwidth - 4e8).abs() < 1.0 && n.round_trip == Duration::from_millis(40));
-    for bad in ["", "fast", "400,40", "0Mbps,1ms", "-1Mbps,1ms", "1Mbps", "NaNMbps,1ms", "1Mbps,infs"] {
+    for bad in [
+        "",
+        "fast",
+        "400,40",
+        "0Mbps,1ms",
+        "-1Mbps,1ms",
+        "1Mbps",
+        "NaNMbps,1ms",
+        "1Mbps,infs",
+        "1e-9kbps,1ms",
+        "1Mbps,1e9s",
+    ] {
         assert!(bad.parse::<Network>().is_err(), "{bad}");
     }
 }

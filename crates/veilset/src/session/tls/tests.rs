@@ -160,6 +160,33 @@ fn a_peer_that_stalls_inside_a_frame_or_drips_a_record_is_given_up() {
     }
 }
 
+#[test]
+fn the_last_frame_and_the_goodbye_arrive_although_bytes_of_the_peer_were_not_read() {
+    const FRAME: Message<[u8]> = Message::new(9, "frame");
+    let (a, b) = secured();
+    let mut a = over(a.into_stream().unwrap(), Timeouts::default()).unwrap();
+    let ByteStream { read: mut from, write: mut to, socket, .. } = b.into_stream().unwrap();
+    // Heartbeats, as fast as they go.
+    let flooding = thread::spawn(move || while to.write_all(&[0, 0xff, 0, 0, 0, 0].repeat(1000)).is_ok() {});
+    let closing = thread::spawn(move || {
+        thread::sleep(Duration::from_millis(300));
+        a.tx.send_bytes(FRAME, &[7; 1_000_000]).unwrap();
+        a.close();
+    });
+    thread::sleep(Duration::from_millis(800));
+    let (mut got, mut buffer) = (Vec::new(), [0; 10_000]);
+    loop {
+        match read(from.as_mut(), &mut buffer).unwrap() {
+            0 => break,
+            n => got.extend(&buffer[..n]),
+        }
+    }
+    assert!(got.ends_with(&[7; 1_000_000]), "{}", got.len());
+    socket.shutdown(Shutdown::Both).unwrap();
+    closing.join().unwrap();
+    flooding.join().unwrap();
+}
+
 /// Where a client has no key to show, or something that is not one.
 #[derive(Debug)]
 struct Shows(Option<Arc<CertifiedKey>>, bool);
