@@ -1,7 +1,12 @@
 //! The arguments as typed. What they mean is in [`crate::plan`].
 
+use clap::builder::{PossibleValuesParser, RangedU64ValueParser, TypedValueParser};
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use std::path::PathBuf;
+use std::str::FromStr;
+use veilset::channel::Network;
+use veilset::operations::{Operation, Role};
+use veilset::session::MAX_SET;
 
 const EXIT_CODES: &str = "\
 Exit codes:
@@ -96,29 +101,29 @@ pub enum IdentityCommand {
 #[derive(Debug, Args)]
 pub struct BenchArgs {
     /// The operation
-    #[arg(long, value_parser = ["intersect", "union", "count", "sum"])]
-    pub op: String,
+    #[arg(long, value_parser = operation())]
+    pub op: Operation,
     /// The protocol
     #[arg(long, default_value = "dh", value_parser = ["dh"])]
     pub protocol: String,
     /// Items of the receiver
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = items())]
     pub n: usize,
     /// Items of the sender [default: as many]
-    #[arg(long, value_name = "M")]
+    #[arg(long, value_name = "M", value_parser = items())]
     pub n_sender: Option<usize>,
-    /// Bytes of an item
-    #[arg(long, value_name = "B", default_value_t = 16, value_parser = item_bytes)]
+    /// Bytes of an item, from 8 to 16000
+    #[arg(long, value_name = "B", default_value_t = 16, value_parser = item_bytes())]
     pub item_bytes: usize,
     /// Part of the smaller set that both have
-    #[arg(long, value_name = "F", default_value_t = 0.5)]
+    #[arg(long, value_name = "F", default_value_t = 0.5, value_parser = fraction)]
     pub overlap: f64,
     /// Threads of each party [default: one per core]
     #[arg(long, value_name = "T", value_parser = clap::value_parser!(u16).range(1..=1024))]
     pub threads: Option<u16>,
     /// none, lan (10 Gbps, 0.1 ms), wan (50 Mbps, 80 ms), or like 400Mbps,40ms
     #[arg(long, default_value = "none")]
-    pub net: String,
+    pub net: Net,
     /// Run each party once more, alone against a recording, and give those CPU seconds
     #[arg(long)]
     pub one_sided: bool,
@@ -127,40 +132,68 @@ pub struct BenchArgs {
     pub json: bool,
 }
 
-/// Fewer than 8 bytes would not make enough different items.
-fn item_bytes(text: &str) -> Result<usize, String> {
-    let bytes = text.parse().map_err(|e| format!("{e}"))?;
-    if (8..=16_000).contains(&bytes) { Ok(bytes) } else { Err("an item has 8 to 16000 bytes".into()) }
+impl BenchArgs {
+    pub fn n_sender(&self) -> usize {
+        self.n_sender.unwrap_or(self.n)
+    }
 }
 
-/// What `veilset bench` tells its children.
+fn operation() -> impl TypedValueParser<Value = Operation> {
+    PossibleValuesParser::new(Operation::ALL.map(Operation::name)).try_map(|name| name.parse())
+}
+
+fn items() -> RangedU64ValueParser<usize> {
+    RangedU64ValueParser::new().range(0..=MAX_SET as u64)
+}
+
+/// Fewer than 8 bytes would not make enough different items.
+fn item_bytes() -> RangedU64ValueParser<usize> {
+    RangedU64ValueParser::new().range(8..=16_000)
+}
+
+fn fraction(text: &str) -> Result<f64, String> {
+    let number = text.parse().ok().filter(|f| (0.0..=1.0).contains(f));
+    number.ok_or_else(|| "give a fraction from 0 to 1".into())
+}
+
+/// An emulated network, and how it was typed.
+#[derive(Debug, Clone)]
+pub struct Net {
+    pub typed: String,
+    pub link: Option<Network>,
+}
+
+impl FromStr for Net {
+    type Err = String;
+    fn from_str(text: &str) -> Result<Self, String> {
+        let link = if text == "none" { None } else { Some(text.parse()?) };
+        Ok(Net { typed: text.into(), link })
+    }
+}
+
+/// What `veilset bench` tells its children: what it was told, and this.
 #[derive(Debug, Args)]
 pub struct BenchPartyArgs {
     pub folder: PathBuf,
     #[arg(long)]
-    pub role: String,
+    pub role: Role,
     #[arg(long)]
-    pub op: String,
-    #[arg(long)]
-    pub n: usize,
-    #[arg(long)]
-    pub n_sender: usize,
-    #[arg(long)]
-    pub item_bytes: usize,
-    #[arg(long)]
-    pub overlap: f64,
-    #[arg(long)]
-    pub threads: usize,
-    #[arg(long)]
-    pub net: String,
-    #[arg(long)]
-    pub seed: String,
+    pub seed: u128,
+    /// Where the receiver listens, for the sender
     #[arg(long)]
     pub port: Option<u16>,
-    #[arg(long)]
-    pub record: bool,
+    /// Against the recording
     #[arg(long)]
     pub alone: bool,
+    #[command(flatten)]
+    pub bench: BenchArgs,
+}
+
+impl BenchPartyArgs {
+    /// One of this party's files in the folder.
+    pub fn file(&self, name: &str) -> PathBuf {
+        self.folder.join(format!("{}.{name}", self.role))
+    }
 }
 
 #[derive(Debug, Args)]

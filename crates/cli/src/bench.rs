@@ -7,13 +7,18 @@
 //! one-sided CPU seconds are without it.
 
 use crate::args::{BenchArgs, BenchPartyArgs};
+use crate::print;
 use nix::sys::resource::{UsageWho, getrusage};
-use serde_json::{Value, json};
-use std::io::{BufRead, BufReader, Read};
-use std::process::{Child, Command, Stdio};
+use serde::{Deserialize, Serialize};
+use serde_json::json;
+use std::io::{BufRead, BufReader};
+use std::os::unix::process::CommandExt;
+use std::path::Path;
+use std::process::{Child, ChildStdout, Command, ExitStatus, Stdio};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
-use veilset::channel::{Network, Recording, Timeouts, WireCount, replay};
+use veilset::channel::{Recording, Timeouts, WireCount, replay};
 use veilset::error::{Error, Result};
 use veilset::item::{ItemSet, encode_key};
 use veilset::operations::sum::{Modulus, Terms};
@@ -22,144 +27,203 @@ use veilset::rng::Prng;
 use veilset::session::run::{self, Request};
 use veilset::session::{Connection, Endpoint, Identity, Listener, Security, establish};
 
-const TIMEOUTS: Timeouts = Timeouts { connect: Duration::from_secs(60), idle: Duration::from_secs(600) };
+/// Long: a party that ends early is seen by the parent process.
+const TIMEOUTS: Timeouts = Timeouts { connect: Duration::from_secs(600), idle: Duration::from_secs(600) };
+/// How often the parent looks at its parties.
+const LOOK: Duration = Duration::from_millis(10);
 
-fn bug(what: &str) -> impl Fn(std::io::Error) -> Error {
-    let what = what.to_string();
-    move |e| Error::Output(format!("{what}: {e}"))
+/// What a party prints at its end.
+#[derive(Serialize, Deserialize)]
+struct Figures {
+    threads: usize,
+    seconds: f64,
+    cpu_seconds: f64,
+    sent: u64,
+    received: u64,
+    peak_rss_mb: f64,
 }
 
 /// Runs the benchmark and prints its figures.
 pub fn run(a: &BenchArgs) -> Result<()> {
-    if !(0.0..=1.0).contains(&a.overlap) {
-        return Err(Error::Usage("--overlap is a fraction from 0 to 1".into()));
-    }
-    let folder = tempfile::tempdir().map_err(bug("cannot make a temporary folder"))?;
+    let interrupted = Arc::new(AtomicBool::new(false));
+    let seen = interrupted.clone();
+    ctrlc::set_handler(move || seen.store(true, Ordering::SeqCst))
+        .map_err(|e| Error::Bug(format!("cannot watch for Ctrl-C: {e}")))?;
+    let folder = tempfile::tempdir().map_err(unusable)?;
     for role in [Role::Receiver, Role::Sender] {
         Identity::generate()?.save(&folder.path().join(role.name()))?;
     }
-    let seed: String = Prng::from_os()?.bytes::<32>().iter().map(|b| format!("{b:02x}")).collect();
-    let child = |role: Role, port: Option<&str>, alone: bool| -> Result<Child> {
-        let mut command = Command::new(std::env::current_exe().map_err(bug("cannot find this program"))?);
-        command.arg("bench-party").arg(folder.path()).args(["--role", role.name(), "--seed", &seed]);
-        command.args(["--op", &a.op, "--net", &a.net]);
-        command.args(["--n", &a.n.to_string(), "--n-sender", &a.n_sender.unwrap_or(a.n).to_string()]);
-        command.args(["--item-bytes", &a.item_bytes.to_string(), "--overlap", &a.overlap.to_string()]);
-        command.args(["--threads", &a.threads.map_or(0, usize::from).to_string()]);
-        command.args(port.map(|p| ["--port", p]).iter().flatten());
-        if alone {
-            command.arg("--alone");
-        } else if a.one_sided {
-            command.arg("--record");
-        }
-        command.stdin(Stdio::null()).stdout(Stdio::piped()).spawn().map_err(bug("cannot start a party"))
-    };
-    let mut receiver = child(Role::Receiver, None, false)?;
-    let mut lines =
-        BufReader::new(receiver.stdout.take().ok_or_else(|| Error::Bug("no standard output".into()))?);
-    let mut port = String::new();
-    lines.read_line(&mut port).map_err(bug("a party said nothing"))?;
-    let sender = child(Role::Sender, Some(port.trim()), false);
-    let sent = sender.and_then(|mut s| {
-        let out = s.stdout.take();
-        figures(s, out)
-    });
-    let received = figures(receiver, Some(lines));
-    let (r, s) = (received?, sent?);
+    let seed = u128::from_le_bytes(Prng::from_os()?.bytes()).to_string();
+    let start = |role, more: &[&str]| Party::start(folder.path(), role, &seed, more);
+
+    let mut receiver = start(Role::Receiver, &[])?;
+    let port = receiver.line()?;
+    let mut parties = vec![receiver];
+    // A receiver without a port has failed, as `wait` will see.
+    if !port.is_empty() {
+        parties.push(start(Role::Sender, &["--port", &port])?);
+    }
+    let figures = wait(parties, &interrupted)?;
+    let [r, s] = &figures[..] else { return Err(Error::Bug("the receiver named no port".into())) };
     let mut result = json!({
-        "op": a.op,
+        "op": a.op.name(),
         "protocol": a.protocol,
         "n_receiver": a.n,
-        "n_sender": a.n_sender.unwrap_or(a.n),
+        "n_sender": a.n_sender(),
         "item_bytes": a.item_bytes,
         "overlap": a.overlap,
-        "threads": r["threads"],
-        "net": a.net,
-        "seconds": r["seconds"].as_f64().unwrap_or(0.0).max(s["seconds"].as_f64().unwrap_or(0.0)),
-        "receiver_cpu_seconds": r["cpu_seconds"],
-        "sender_cpu_seconds": s["cpu_seconds"],
-        "bytes_receiver_to_sender": r["sent"],
-        "bytes_sender_to_receiver": r["received"],
-        "peak_rss_mb": r["peak_rss_mb"].as_f64().unwrap_or(0.0).max(s["peak_rss_mb"].as_f64().unwrap_or(0.0)),
+        "threads": r.threads,
+        "net": a.net.typed,
+        "seconds": r.seconds.max(s.seconds),
+        "receiver_cpu_seconds": r.cpu_seconds,
+        "sender_cpu_seconds": s.cpu_seconds,
+        "bytes_receiver_to_sender": r.sent,
+        "bytes_sender_to_receiver": r.received,
+        "peak_rss_mb": r.peak_rss_mb.max(s.peak_rss_mb),
         "one_sided": a.one_sided,
         "version": env!("CARGO_PKG_VERSION"),
     });
-    if a.one_sided {
-        for role in [Role::Receiver, Role::Sender] {
-            let mut alone = child(role, None, true)?;
-            let out = alone.stdout.take();
-            let alone = figures(alone, out)?;
-            let name = role.name();
-            let two_sided = result[format!("{name}_cpu_seconds")].take();
-            result[format!("two_sided_{name}_cpu_seconds")] = two_sided;
-            result[format!("{name}_cpu_seconds")] = alone["cpu_seconds"].clone();
-            result[format!("one_sided_{name}_seconds")] = alone["seconds"].clone();
+    for role in [Role::Receiver, Role::Sender].into_iter().filter(|_| a.one_sided) {
+        for alone in wait(vec![start(role, &["--alone"])?], &interrupted)? {
+            result[format!("two_sided_{role}_cpu_seconds")] = result[format!("{role}_cpu_seconds")].take();
+            result[format!("{role}_cpu_seconds")] = alone.cpu_seconds.into();
+            result[format!("one_sided_{role}_seconds")] = alone.seconds.into();
         }
     }
     match (a.json, result.as_object()) {
-        (false, Some(object)) => object.iter().for_each(|(name, value)| println!("{name:32} {value}")),
-        _ => println!("{result}"),
+        (false, Some(object)) => {
+            object.iter().try_for_each(|(name, value)| print(format!("{name:32} {value}")))
+        }
+        _ => print(result),
     }
-    Ok(())
 }
 
-/// Waits for a party and reads the figures it prints last.
-fn figures(mut child: Child, out: Option<impl Read>) -> Result<Value> {
-    let mut text = String::new();
-    if let Some(mut out) = out {
-        out.read_to_string(&mut text).map_err(bug("cannot read a party's figures"))?;
+/// A party's process. It ends when it is dropped.
+struct Party {
+    process: Child,
+    out: BufReader<ChildStdout>,
+}
+
+impl Party {
+    fn start(folder: &Path, role: Role, seed: &str, more: &[&str]) -> Result<Party> {
+        let program = std::env::current_exe().map_err(unable)?;
+        let mut command = Command::new(program);
+        command.arg("bench-party").arg(folder).args(["--role", role.name(), "--seed", seed]).args(more);
+        // All that `veilset bench` was told. Ctrl-C is the parent's affair, so the party is in a group of its own.
+        command.args(std::env::args_os().skip(2)).process_group(0);
+        let mut process = command.stdin(Stdio::null()).stdout(Stdio::piped()).spawn().map_err(unable)?;
+        match process.stdout.take() {
+            Some(out) => Ok(Party { process, out: BufReader::new(out) }),
+            None => Err(Error::Bug("a party has no standard output".into())),
+        }
     }
-    let status = child.wait().map_err(bug("cannot wait for a party"))?;
-    let value = text.lines().last().and_then(|line| serde_json::from_str(line).ok());
-    match value {
-        Some(value) if status.success() => Ok(value),
-        _ => Err(Error::Bug(format!("a party of the benchmark ended with {status}"))),
+
+    /// The next line it prints; empty if it has ended.
+    fn line(&mut self) -> Result<String> {
+        let mut line = String::new();
+        self.out.read_line(&mut line).map_err(unable)?;
+        Ok(line.trim_end().into())
     }
+}
+
+impl Drop for Party {
+    fn drop(&mut self) {
+        // It may have ended already.
+        let _ = self.process.kill();
+        let _ = self.process.wait();
+    }
+}
+
+/// Waits for the parties to print their figures and to end. The first that fails ends the others.
+fn wait(mut parties: Vec<Party>, interrupted: &AtomicBool) -> Result<Vec<Figures>> {
+    loop {
+        if interrupted.load(Ordering::SeqCst) {
+            return Err(Error::Cancelled);
+        }
+        let ended = |p: &mut Party| p.process.try_wait().map_err(unable);
+        let ended = parties.iter_mut().map(ended).collect::<Result<Vec<_>>>()?;
+        if let Some(status) = ended.iter().flatten().find(|status| !status.success()) {
+            return Err(failed(*status));
+        }
+        if ended.iter().all(Option::is_some) {
+            break;
+        }
+        std::thread::sleep(LOOK);
+    }
+    let figures = |party: &mut Party| {
+        let line = party.line()?;
+        serde_json::from_str(&line).map_err(|e| Error::Bug(format!("a party's figures: {e}")))
+    };
+    parties.iter_mut().map(figures).collect()
+}
+
+/// A party has said what is wrong on standard error, unless it was killed.
+fn failed(status: ExitStatus) -> Error {
+    match status.code() {
+        Some(code) if code == i32::from(crate::BUG) => Error::Bug("a party of the benchmark failed".into()),
+        _ => Error::Usage(format!(
+            "a party of the benchmark ended with {status}. If memory or room in the temporary folder ran out, use a \
+             smaller --n, or set TMPDIR to another folder"
+        )),
+    }
+}
+
+fn unable(e: std::io::Error) -> Error {
+    Error::Bug(format!("the benchmark cannot run its parties: {e}"))
+}
+
+fn unusable(e: std::io::Error) -> Error {
+    Error::Output(format!(
+        "the temporary folder cannot be used: {e}. Make room in it, or set TMPDIR to another"
+    ))
 }
 
 /// One party of a benchmark.
 pub fn party(a: &BenchPartyArgs) -> Result<()> {
-    let operation: Operation = a.op.parse().map_err(Error::Usage)?;
-    let role: Role = a.role.parse().map_err(Error::Usage)?;
-    let pool = rayon::ThreadPoolBuilder::new().num_threads(a.threads);
+    let (role, b) = (a.role, &a.bench);
+    let pool = rayon::ThreadPoolBuilder::new().num_threads(b.threads.map_or(0, usize::from));
     pool.build_global().map_err(|e| Error::Bug(format!("no threads to compute with: {e}")))?;
-    let seed = parse_seed(&a.seed);
-    let common = (a.n.min(a.n_sender) as f64 * a.overlap).round() as usize;
+    // The other party starts when it knows the port.
+    let listener = match (role, a.alone) {
+        (Role::Receiver, false) => {
+            let listener = Listener::bind("127.0.0.1:0")?;
+            print(listener.local_addr()?.port())?;
+            Some(listener)
+        }
+        _ => None,
+    };
+    let mut seed = [0; 32];
+    seed[..16].copy_from_slice(&a.seed.to_le_bytes());
+    let common = (b.n.min(b.n_sender()) as f64 * b.overlap).round() as usize;
     // The common items stand last in the receiver's set and first in the sender's.
     let (first, n) = match role {
-        Role::Receiver => (0, a.n),
-        Role::Sender => (a.n - common, a.n_sender),
+        Role::Receiver => (0, b.n),
+        Role::Sender => (b.n - common, b.n_sender()),
     };
-    let set = items(&seed, first, n, a.item_bytes);
-    let values: Vec<i128> = match (operation, role) {
+    let stream = Prng::from_seed(&seed).fork(0);
+    let set: ItemSet = (first..first + n).map(|i| item(&stream, i, b.item_bytes)).collect();
+    let values: Vec<i128> = match (b.op, role) {
         (Operation::Sum, Role::Sender) => (0..set.len() as i128).map(|i| i % 1000).collect(),
         _ => Vec::new(),
     };
     let request = Request {
-        operation,
+        operation: b.op,
         role,
         set: &set,
         key_columns: 1,
         normalisation: "none",
-        max_row: a.item_bytes + if a.item_bytes < 128 { 1 } else { 2 },
+        max_row: item(&stream, 0, b.item_bytes).len(),
         values: &values,
         value_scale: 0,
         terms: Terms { modulus: Modulus::Bits64, min_count: 0 },
     };
-    let mut connection = connect(a, role)?;
-    if a.record {
-        let write = |name: &str, bytes: &[u8]| {
-            std::fs::write(a.folder.join(name), bytes).map_err(bug("cannot write the recording"))
-        };
-        write(&format!("{role}.exporter"), &connection.exporter)?;
-        connection.channel.record(Recording::to_file(&a.folder.join(format!("{role}.recording")))?);
+    let mut connection = connect(a, listener)?;
+    if b.one_sided && !a.alone {
+        std::fs::write(a.file("exporter"), connection.exporter).map_err(unusable)?;
+        connection.channel.record(Recording::to_file(&a.file("recording"))?);
     }
-    let network: Option<Network> = match a.net.as_str() {
-        "none" => None,
-        net => Some(net.parse().map_err(Error::Usage)?),
-    };
-    if let (Some(network), false) = (network, a.alone) {
-        connection.channel = connection.channel.emulate(network);
+    if let (Some(link), false) = (b.net.link, a.alone) {
+        connection.channel = connection.channel.emulate(link);
     }
     let mut rng = Prng::from_seed(&seed).fork(1 + role as u64);
     let (start, cpu) = (Instant::now(), cpu_seconds()?);
@@ -168,7 +232,7 @@ pub fn party(a: &BenchPartyArgs) -> Result<()> {
     let right = match &outcome.learned {
         Learned::Nothing => true,
         Learned::Matching(rows) => rows.len() == common,
-        Learned::New(items) => items.len() == a.n_sender - common,
+        Learned::New(items) => items.len() == b.n_sender() - common,
         Learned::Count(c) => c.matches == common,
         Learned::Matches(n) => *n == common as u64,
         Learned::Sum(s) => s.is_some_and(|s| s.matches == common as u64),
@@ -177,71 +241,47 @@ pub fn party(a: &BenchPartyArgs) -> Result<()> {
         return Err(Error::Bug("the benchmark's result is wrong".into()));
     }
     let usage = getrusage(UsageWho::RUSAGE_SELF).map_err(|e| Error::Bug(e.to_string()))?;
-    println!(
-        "{}",
-        json!({
-            "seconds": seconds,
-            "cpu_seconds": cpu,
-            "sent": outcome.bytes.0,
-            "received": outcome.bytes.1,
-            "peak_rss_mb": usage.max_rss() as f64 * 1024.0 / 1e6,
-            "threads": rayon::current_num_threads(),
-        })
-    );
-    Ok(())
+    print(json!(Figures {
+        threads: rayon::current_num_threads(),
+        seconds,
+        cpu_seconds: cpu,
+        sent: outcome.bytes.0,
+        received: outcome.bytes.1,
+        peak_rss_mb: usage.max_rss() as f64 * 1024.0 / 1e6,
+    }))
 }
 
-fn connect(a: &BenchPartyArgs, role: Role) -> Result<Connection> {
+fn connect(a: &BenchPartyArgs, listener: Option<Listener>) -> Result<Connection> {
     let identity = |role: Role| Identity::load(&a.folder.join(role.name()));
-    let (own, peer) = (identity(role)?, identity(role.other())?.fingerprint());
-    if a.alone {
-        // The session id of the recorded run comes from its fingerprints and its exporter.
-        let mut exporter = [0; 32];
-        let bytes = std::fs::read(a.folder.join(format!("{role}.exporter"))).map_err(bug("no recording"))?;
-        exporter.copy_from_slice(bytes.get(..32).ok_or_else(|| Error::Bug("a short exporter".into()))?);
-        return Ok(Connection {
-            channel: replay(&a.folder.join(format!("{role}.recording")))?,
-            peer: Some(peer),
-            our: Some(own.fingerprint()),
-            exporter,
-            wire: WireCount::default(),
-        });
-    }
-    let security = Security::Tls { identity: Arc::new(own), peer };
-    match a.port {
-        None => {
-            let listener = Listener::bind("127.0.0.1:0")?;
-            println!("{}", listener.local_addr()?.port());
-            listener.accept(&security, TIMEOUTS, &|| false, &|_| ())
-        }
-        Some(port) => {
+    let (own, peer) = (identity(a.role)?, identity(a.role.other())?.fingerprint());
+    let (ours, security) = (own.fingerprint(), Security::Tls { identity: Arc::new(own), peer });
+    match (listener, a.port) {
+        (Some(listener), _) => listener.accept(&security, TIMEOUTS, &|| false, &|_| ()),
+        (None, Some(port)) => {
             let endpoint = Endpoint::Connect(format!("127.0.0.1:{port}"));
             establish(&endpoint, &security, TIMEOUTS, &|| false, &|_| ())
         }
+        // Alone. The session id of the recorded run comes from its fingerprints and its exporter.
+        (None, None) => {
+            let exporter = std::fs::read(a.file("exporter")).map_err(unusable)?;
+            Ok(Connection {
+                channel: replay(&a.file("recording"))?,
+                peer: Some(peer),
+                our: Some(ours),
+                exporter: exporter.try_into().map_err(|_| Error::Bug("a short exporter".into()))?,
+                wire: WireCount::default(),
+            })
+        }
     }
 }
 
-fn parse_seed(hex: &str) -> [u8; 32] {
-    let mut seed = [0; 32];
-    let digits = hex
-        .as_bytes()
-        .chunks(2)
-        .map(|d| std::str::from_utf8(d).ok().and_then(|d| u8::from_str_radix(d, 16).ok()));
-    seed.iter_mut().zip(digits).for_each(|(s, d)| *s = d.unwrap_or(0));
-    seed
-}
-
-/// Items `first..first + n` of the benchmark's stream.
-fn items(seed: &[u8; 32], first: usize, n: usize, bytes: usize) -> ItemSet {
-    let rng = Prng::from_seed(seed).fork(0);
-    let item = |i: usize| {
-        let mut raw = vec![0; bytes];
-        rng.fork(i as u64).fill(&mut raw);
-        let mut item = Vec::with_capacity(bytes + 2);
-        encode_key([raw.as_slice()], &mut item);
-        item
-    };
-    (first..first + n).map(item).collect()
+/// Item `i` of the benchmark's stream.
+fn item(stream: &Prng, i: usize, bytes: usize) -> Vec<u8> {
+    let mut raw = vec![0; bytes];
+    stream.fork(i as u64).fill(&mut raw);
+    let mut item = Vec::new();
+    encode_key([raw.as_slice()], &mut item);
+    item
 }
 
 fn cpu_seconds() -> Result<f64> {

@@ -1,6 +1,7 @@
 //! `veilset identity new|show`.
 
 use crate::args::IdentityCommand;
+use crate::print;
 use veilset::error::Result;
 use veilset::session::Identity;
 
@@ -14,12 +15,11 @@ pub fn run(command: &IdentityCommand) -> Result<()> {
                 "made {}; keep it secret. Its fingerprint, for the other party's --peer:",
                 path.display()
             );
-            println!("{}", identity.fingerprint());
+            print(identity.fingerprint())
         }
         IdentityCommand::Show { identity } => {
             let path = identity.clone().map_or_else(Identity::default_path, Ok)?;
-            println!("{}", Identity::load(&path)?.fingerprint());
+            print(Identity::load(&path)?.fingerprint())
         }
     }
-    Ok(())
 }

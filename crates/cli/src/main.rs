@@ -13,13 +13,30 @@ mod progress;
 
 use args::{Arguments, Command};
 use clap::Parser;
+use std::fmt::Display;
+use std::io::Write;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::process::ExitCode;
-use veilset::error::Error;
+use veilset::error::{Error, Result};
 
 fn main() -> ExitCode {
     // Usage errors end here, with exit code 2.
     let arguments = Arguments::parse();
-    let result = match arguments.command {
+    let run = || run(arguments.command);
+    // Whoever panics has said so; what remains is to end with the right code.
+    let result = catch_unwind(AssertUnwindSafe(run)).unwrap_or_else(|_| Err(Error::Bug("a panic".into())));
+    match result {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            // There may be nobody left to read it.
+            let _ = writeln!(std::io::stderr(), "veilset: {error}");
+            ExitCode::from(exit_code(&error))
+        }
+    }
+}
+
+fn run(command: Command) -> Result<()> {
+    match command {
         Command::Bench(a) => bench::run(&a),
         Command::BenchParty(a) => bench::party(&a),
         Command::Demo => demo::run(),
@@ -28,15 +45,18 @@ fn main() -> ExitCode {
         Command::Union(a) => party::run(plan::union(a)),
         Command::Count(a) => party::run(plan::count(a)),
         Command::Sum(a) => party::run(plan::sum(a)),
-    };
-    match result {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(error) => {
-            eprintln!("veilset: {error}");
-            ExitCode::from(exit_code(&error))
-        }
     }
 }
+
+/// Writes a line to standard output.
+fn print(line: impl Display) -> Result<()> {
+    writeln!(std::io::stdout(), "{line}").map_err(|e| {
+        Error::Output(format!("cannot write to standard output: {e}. Send it elsewhere and run again"))
+    })
+}
+
+/// The exit code of [`Error::Bug`].
+const BUG: u8 = 70;
 
 /// The exit codes of `veilset --help`.
 fn exit_code(error: &Error) -> u8 {
@@ -48,6 +68,6 @@ fn exit_code(error: &Error) -> u8 {
         Error::Network(_) => 6,
         Error::Output(_) => 7,
         Error::Cancelled => 130,
-        _ => 70,
+        _ => BUG,
     }
 }

@@ -104,6 +104,14 @@ fn common(operation: Operation, a: CommonArgs, output: OutputArgs) -> Result<Pla
              receiver"
         )));
     }
+    let has_result = role == Role::Receiver || operation == Operation::Sum;
+    let result = output.output.unwrap_or("-".into());
+    if has_result && a.report.as_ref() == Some(&result) {
+        return Err(Error::Usage(format!(
+            "result and report would both go to {}. Give --output and --report a file each",
+            result.display()
+        )));
+    }
     let duplicates = match a.duplicates {
         None | Some(DuplicatesArg::First) => Duplicates::First,
         Some(DuplicatesArg::Error) => Duplicates::Error,
@@ -115,7 +123,7 @@ fn common(operation: Operation, a: CommonArgs, output: OutputArgs) -> Result<Pla
         }
     };
     let protection = match a.peer {
-        Some(peer) => Protection::Tls { identity: a.identity, peer: peer.parse().map_err(Error::Usage)? },
+        Some(peer) => Protection::Tls { identity: a.identity, peer: fingerprint(&peer)? },
         None => Protection::InsecurePlaintext,
     };
     let endpoint = match (a.listen, a.connect) {
@@ -147,7 +155,7 @@ fn common(operation: Operation, a: CommonArgs, output: OutputArgs) -> Result<Pla
         value_scale: 0,
         terms: Terms { modulus: Modulus::Bits64, min_count: 0 },
         max_row: 0,
-        output: output.output.filter(|path| path.as_os_str() != "-"),
+        output: Some(result).filter(|path| path.as_os_str() != "-"),
         force: a.force,
         report: a.report,
         quiet: a.quiet,
@@ -161,6 +169,10 @@ fn common(operation: Operation, a: CommonArgs, output: OutputArgs) -> Result<Pla
     })
 }
 
+fn fingerprint(text: &str) -> Result<Fingerprint> {
+    text.parse().map_err(|e| Error::Usage(format!("--peer is not a fingerprint: {e}")))
+}
+
 fn delimiter(text: &str) -> Result<u8> {
     match text.as_bytes() {
         b"tab" | b"\\t" => Ok(b'\t'),
@@ -169,7 +181,7 @@ fn delimiter(text: &str) -> Result<u8> {
         )),
         [byte] => Ok(*byte),
         _ => Err(Error::Usage(format!(
-            "--delimiter \"{text}\" is not one character. Use for instance ; or tab"
+            "--delimiter \"{text}\" is not one ASCII character. Use for instance ; or tab"
         ))),
     }
 }

@@ -1,7 +1,7 @@
 //! Progress: a bar on a terminal, a line per stage otherwise.
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
-use std::io::IsTerminal;
+use std::io::{IsTerminal, Write};
 use std::sync::{Mutex, PoisonError};
 use veilset::channel::{Observer, Unit};
 
@@ -28,7 +28,8 @@ impl Observer for Progress {
     fn stage(&self, name: &'static str, unit: Unit, total: usize) {
         if !self.terminal {
             let unit = if unit == Unit::Items { "items" } else { "bytes" };
-            eprintln!("{name}: {total} {unit}");
+            // That nobody reads it is no reason to end a run.
+            let _ = writeln!(std::io::stderr(), "{name}: {total} {unit}");
             return;
         }
         self.end();

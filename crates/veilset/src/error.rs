@@ -108,7 +108,7 @@ impl fmt::Display for Error {
             }
             Error::Peer(m) => write!(f, "the peer: {m}"),
             Error::Network(m) => write!(f, "network: {m}"),
-            Error::Cancelled => f.write_str("stopped on request; the peer was told"),
+            Error::Cancelled => f.write_str("stopped on request"),
             Error::Bug(m) => {
                 write!(f, "this is a defect in veilset, please report it (see SECURITY.md): {m}")
             }

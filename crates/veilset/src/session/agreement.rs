@@ -29,6 +29,11 @@ const SIZE: Message<u64> = Message::new(3, "size of the set");
 const CONFIRMATION: Message<[u8]> = Message::new(4, "confirmation of the end");
 
 const MAGIC: &[u8; 8] = b"veilset\0";
+/// What to look at if a connection without TLS yields nothing.
+const BOTH_PLAIN: &str = "Were both sides run with --insecure-plaintext?";
+/// What to do about a peer that is not as it should be.
+const OTHER: &str =
+    "It runs another program or misbehaves: compare what `veilset --version` prints on both sides";
 /// Bytes of the longest hello; ours has about 400.
 const MAX_HELLO: usize = 4096;
 /// Letters of the peer's words that are shown to our user.
@@ -94,7 +99,13 @@ pub fn agree(
 
     // 1. Versions: nothing else is understood between two of them.
     channel.tx.send_bytes(PREAMBLE, &preamble(PROTOCOL_VERSION))?;
-    let theirs = channel.rx.recv_bytes(PREAMBLE, MAGIC.len() + 2)?;
+    let theirs = channel.rx.recv_bytes(PREAMBLE, MAGIC.len() + 2);
+    // Without TLS these are the first bytes that show what the peer speaks.
+    let theirs = theirs.map_err(|e| match (e, connection.peer) {
+        (Error::Peer(what), None) => Error::Peer(format!("{what}. {BOTH_PLAIN}")),
+        (Error::Network(what), None) => Error::Network(format!("{what}. {BOTH_PLAIN}")),
+        (e, _) => e,
+    })?;
     same_version(&theirs)?;
 
     // 2. Hellos.
@@ -133,11 +144,9 @@ pub fn confirm(channel: &mut Channel, session_id: &[u8; 32]) -> Result<()> {
     let theirs = channel.rx.recv_bytes(CONFIRMATION, ours.len())?;
     match bool::from(ours[..].ct_eq(&theirs)) {
         true => Ok(()),
-        false => Err(Error::Peer(
-            "it confirmed the end of another session than ours. It runs another program or misbehaves; do not \
-             use this run's output"
-                .into(),
-        )),
+        false => Err(Error::Peer(format!(
+            "it confirmed the end of another session than ours; do not use this run's output. {OTHER}"
+        ))),
     }
 }
 
@@ -153,7 +162,7 @@ fn same_version(theirs: &[u8]) -> Result<()> {
     match version == PROTOCOL_VERSION {
         true => Ok(()),
         false => Err(Error::Disagreement(vec![Difference {
-            what: "version of veilset's protocol",
+            what: "version of the protocol (the older side needs a newer veilset)",
             ours: PROTOCOL_VERSION.to_string(),
             theirs: version.to_string(),
         }])),
@@ -209,10 +218,7 @@ impl Letter {
 
     fn from_bytes(bytes: &[u8]) -> Result<Letter> {
         let wrong = |what: &str| {
-            Error::Peer(format!(
-                "its hello is not one of this version ({}). It runs another program or misbehaves",
-                shown(what)
-            ))
+            Error::Peer(format!("its hello is not one of this version ({}). {OTHER}", shown(what)))
         };
         let letter: Letter = serde_json::from_slice(bytes).map_err(|e| wrong(&e.to_string()))?;
         let digits = |c: u8| matches!(c, b'0'..=b'9' | b'a'..=b'f');
@@ -245,13 +251,13 @@ impl Letter {
             ("--protocol", protocol.clone()),
             ("--group", group.clone()),
             ("who gets the output", output.clone()),
-            ("number of key columns", key_columns.to_string()),
+            ("number of key columns (--key)", key_columns.to_string()),
             ("normalisation of keys", normalisation.clone()),
             ("--max-row", max_row.to_string()),
             ("bytes of payload per row", payload_width.to_string()),
             ("--min-count", min_count.to_string()),
-            ("decimal places of the values", value_scale.to_string()),
-            ("bits of the sum's modulus", modulus_bits.to_string()),
+            ("decimal places of the values (--scale)", value_scale.to_string()),
+            ("bits of the sum's modulus (--modulus)", modulus_bits.to_string()),
         ]
     }
 
@@ -263,7 +269,7 @@ impl Letter {
         };
         if theirs.role != expected.name() {
             differences.push(Difference {
-                what: "role",
+                what: "--role",
                 ours: self.role.clone(),
                 theirs: format!(
                     "{} (one side must be the receiver, the other the sender)",

@@ -218,11 +218,17 @@ fn connect(text: &str, security: &Security, watch: &Watch<'_>) -> Result<Connect
     }
     let keys = security.keys()?;
     let mut last = String::new();
+    // Who was there that is not the peer: worth more than that nobody is there any more.
+    let mut stranger = None;
     loop {
         // A name may come into being only when the peer starts.
-        let tries = address.resolve().map_err(|e| vec![e]);
-        let causes = match tries {
-            Err(causes) => causes,
+        let causes = match address.resolve() {
+            Err(cause) if matches!(security, Security::InsecurePlaintext) => {
+                return Err(Error::Usage(format!(
+                    "{cause}. --insecure-plaintext is for this machine only: use 127.0.0.1"
+                )));
+            }
+            Err(cause) => vec![cause],
             Ok(addresses) => {
                 security.allows(text, &addresses)?;
                 let mut causes = Vec::new();
@@ -230,7 +236,13 @@ fn connect(text: &str, security: &Security, watch: &Watch<'_>) -> Result<Connect
                     watch.check()?;
                     match attempt(at, keys.as_ref(), watch)? {
                         Ok(connection) => return Ok(connection),
-                        Err(cause) => causes.push(format!("{at}: {cause}")),
+                        Err(failure) => {
+                            let cause = format!("{at}: {failure}");
+                            if let Failure::Tls(_) = failure {
+                                stranger = Some(cause.clone());
+                            }
+                            causes.push(cause);
+                        }
                     }
                 }
                 causes
@@ -244,24 +256,26 @@ fn connect(text: &str, security: &Security, watch: &Watch<'_>) -> Result<Connect
         watch.check()?;
         std::thread::sleep(RETRY.min(watch.left()));
         if watch.left().is_zero() {
+            let before = stranger.filter(|s| !last.contains(s)).map(|s| format!("; before that, {s}"));
             return Err(Error::Network(format!(
-                "cannot reach the peer at {text} {}: {last}. Ask the other party whether its program listens \
+                "cannot reach the peer at {text} {}: {last}{}. Ask the other party whether its program listens \
                  there, check the address and firewalls, then run again",
-                watch.within()
+                watch.within(),
+                before.unwrap_or_default()
             )));
         }
     }
 }
 
-/// One try at one address. The inner error is a cause that may pass; the outer one is final.
-fn attempt(at: SocketAddr, keys: Option<&Keys>, watch: &Watch<'_>) -> Result<Result<Connection, String>> {
+/// One try at one address. The inner error may pass; the outer one is final.
+fn attempt(at: SocketAddr, keys: Option<&Keys>, watch: &Watch<'_>) -> Result<Result<Connection, Failure>> {
     let socket = match TcpStream::connect_timeout(&at, ANSWER.min(watch.left()).max(BRIEFLY)) {
         Ok(socket) => socket,
-        Err(e) => return Ok(Err(e.to_string())),
+        Err(e) => return Ok(Err(Failure::Unreachable(e.to_string()))),
     };
     // Where nobody listens, the system may connect a socket to itself.
     if socket.local_addr().is_ok_and(|local| local == at) {
-        return Ok(Err("nobody listens there".into()));
+        return Ok(Err(Failure::Unreachable("nobody listens there".into())));
     }
     let Some(keys) = keys else {
         return Connection::plain(socket, watch.timeouts).map(Ok);
@@ -280,6 +294,6 @@ fn attempt(at: SocketAddr, keys: Option<&Keys>, watch: &Watch<'_>) -> Result<Res
             ours = keys.ours
         ))),
         Err(Failure::Stopped) => Err(Error::Cancelled),
-        Err(failure) => Ok(Err(failure.to_string())),
+        Err(failure) => Ok(Err(failure)),
     }
 }

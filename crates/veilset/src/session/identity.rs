@@ -54,7 +54,7 @@ impl Identity {
         if let Some(directory) = path.parent().filter(|d| !d.as_os_str().is_empty()) {
             private_directory(directory).map_err(|e| {
                 Error::Usage(format!(
-                    "cannot make the directory {}: {e}. Choose another place with --identity",
+                    "cannot make the directory {}: {e}. Choose another place with --output",
                     directory.display()
                 ))
             })?;
@@ -62,16 +62,16 @@ impl Identity {
         let mut file = private_file(path).map_err(|e| match e.kind() {
             ErrorKind::AlreadyExists => Error::Usage(format!(
                 "{shown} exists already and is not overwritten, because peers know its fingerprint. Use it \
-                 (`veilset identity show`), or choose another place with --identity"
+                 (`veilset identity show`), or choose another place with --output"
             )),
-            _ => Error::Usage(format!("cannot make {shown}: {e}. Choose another place with --identity")),
+            _ => Error::Usage(format!("cannot make {shown}: {e}. Choose another place with --output")),
         })?;
         let pem = to_pem(&self.pkcs8);
         file.write_all(pem.as_bytes()).and_then(|()| file.sync_all()).map_err(|e| {
             // Half an identity is of no use to anybody.
             let _ = std::fs::remove_file(path);
             Error::Output(format!(
-                "cannot write {shown}: {e}. Make room or choose another place with --identity"
+                "cannot write {shown}: {e}. Make room or choose another place with --output"
             ))
         })
     }
@@ -257,7 +257,7 @@ mod tests {
         let path = scratch.0.join("identity.pem");
         std::fs::write(&path, "precious").unwrap();
         let e = words(Identity::generate().unwrap().save(&path).unwrap_err());
-        assert!(e.contains("is not overwritten") && e.contains("--identity"), "{e}");
+        assert!(e.contains("is not overwritten") && e.contains("--output"), "{e}");
         assert_eq!(std::fs::read(&path).unwrap(), b"precious");
     }
 

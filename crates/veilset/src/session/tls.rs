@@ -136,6 +136,8 @@ pub(super) enum Failure {
     Stopped,
     /// The other side does not speak our TLS.
     Tls(String),
+    /// No connection came about.
+    Unreachable(String),
     /// The connection broke.
     Io(String),
 }
@@ -148,7 +150,11 @@ impl fmt::Display for Failure {
             Failure::Closed => f.write_str("it closed the connection"),
             Failure::Slow => f.write_str("it did not complete the TLS handshake in time"),
             Failure::Stopped => f.write_str("we stopped"),
-            Failure::Tls(why) => write!(f, "it does not speak veilset's TLS ({why})"),
+            Failure::Tls(why) => write!(
+                f,
+                "it does not speak veilset's TLS ({why}): is it another program, or run with --insecure-plaintext?"
+            ),
+            Failure::Unreachable(why) => f.write_str(why),
             Failure::Io(why) => write!(f, "the connection broke ({why})"),
         }
     }
@@ -376,8 +382,13 @@ impl Secured {
     /// The connection as a stream of bytes that two threads use at once.
     pub(super) fn into_stream(self) -> Result<ByteStream> {
         let Secured { tls, socket: Counted(socket, count) } = self;
-        let clone =
-            || socket.try_clone().map_err(|e| Error::Network(format!("cannot share the socket: {e}")));
+        let clone = || {
+            socket.try_clone().map_err(|e| {
+                Error::Network(format!(
+                    "cannot share the socket: {e}. Allow more open files (ulimit -n), then run again"
+                ))
+            })
+        };
         let tls = Arc::new(Mutex::new(tls));
         let read = Reader {
             tls: tls.clone(),

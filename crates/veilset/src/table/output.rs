@@ -103,18 +103,15 @@ impl Write for Sink {
 fn temporary(path: &Path, force: bool) -> Result<NamedTempFile> {
     let refuse = |what: &str, next: &str| Err(Error::Output(format!("{} {what}; {next}", path.display())));
     if path.file_name().is_none() {
-        return refuse("does not name a file", "give --output a file name");
+        return refuse("does not name a file", "give a file name");
     }
     match fs::symlink_metadata(path) {
-        Ok(found) if found.is_dir() => return refuse("is a directory", "give --output a file name in it"),
+        Ok(found) if found.is_dir() => return refuse("is a directory", "give the name of a file in it"),
         Ok(found) if !found.is_file() => {
-            return refuse(
-                "exists and is not a regular file",
-                "give --output another name, or leave it out and redirect standard output",
-            );
+            return refuse("exists and is not a regular file", "choose another name");
         }
         Ok(_) if !force => {
-            return refuse("exists", "give --output another name, or overwrite it with --force");
+            return refuse("exists", "choose another name, or overwrite it with --force");
         }
         // That it cannot be looked at, opening the temporary file will tell.
         Ok(_) | Err(_) => {}
@@ -125,7 +122,7 @@ fn temporary(path: &Path, force: bool) -> Result<NamedTempFile> {
         let cause = e.raw_os_error().map_or_else(|| e.to_string(), |c| io::Error::from_raw_os_error(c).to_string());
         Error::Output(format!(
             "{} cannot be written: no file can be created in {}: {cause}; check that the directory exists and \
-             may be written, or give --output another name",
+             may be written, or choose another place",
             path.display(),
             directory.display()
         ))

@@ -118,13 +118,13 @@ fn every_term_that_differs_is_reported_on_both_sides_with_both_values() {
         ("--protocol", |h| h.protocol = "poprf".into(), "dh", "poprf"),
         ("--group", |h| h.group = "p256".into(), "curve25519", "p256"),
         ("who gets the output", |h| h.output = "both".into(), "receiver", "both"),
-        ("number of key columns", |h| h.key_columns = 2, "1", "2"),
+        ("number of key columns (--key)", |h| h.key_columns = 2, "1", "2"),
         ("normalisation of keys", |h| h.normalisation = "trim".into(), "none", "trim"),
         ("--max-row", |h| h.max_row = 128, "64", "128"),
         ("bytes of payload per row", |h| h.payload_width = 9, "0", "9"),
         ("--min-count", |h| h.min_count = u64::MAX, "0", "18446744073709551615"),
-        ("decimal places of the values", |h| h.value_scale = 2, "0", "2"),
-        ("bits of the sum's modulus", |h| h.modulus_bits = 128, "64", "128"),
+        ("decimal places of the values (--scale)", |h| h.value_scale = 2, "0", "2"),
+        ("bits of the sum's modulus (--modulus)", |h| h.modulus_bits = 128, "64", "128"),
     ];
     let receiver = hello(Role::Receiver);
     let mut all = hello(Role::Sender);
@@ -151,7 +151,7 @@ fn the_same_role_twice_is_reported_on_both_sides() {
         for e in both(&hello(role), &hello(role), [1, 2], connections()).map(Result::unwrap_err) {
             let Error::Disagreement(differences) = e else { panic!("{e:?}") };
             assert_eq!(differences.len(), 1);
-            assert_eq!((differences[0].what, differences[0].ours.as_str()), ("role", role.name()));
+            assert_eq!((differences[0].what, differences[0].ours.as_str()), ("--role", role.name()));
             assert!(differences[0].theirs.starts_with(role.name()));
             assert!(differences[0].theirs.contains("one side must be the receiver"));
         }

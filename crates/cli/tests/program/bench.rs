@@ -1,0 +1,127 @@
+//! `veilset bench`: figures that can be true, and an end whatever becomes of the parties.
+
+use crate::common::{Running, World, run, signal, veilset};
+use serde_json::Value;
+use std::process::Command;
+use std::time::Duration;
+
+fn bench(arguments: &str) -> Command {
+    let mut command = veilset();
+    command.arg("bench").args(arguments.split(' '));
+    command
+}
+
+fn figures(arguments: &str) -> Value {
+    serde_json::from_str(&run(&mut bench(&format!("{arguments} --json"))).good()).unwrap()
+}
+
+fn number(figures: &Value, name: &str) -> f64 {
+    figures[name].as_f64().unwrap_or_else(|| panic!("{name} in {figures}"))
+}
+
+#[test]
+fn all_operations_give_figures_that_can_be_true() {
+    for operation in ["intersect", "union", "count", "sum"] {
+        for one_sided in [false, true] {
+            let more = if one_sided { " --one-sided" } else { "" };
+            let f = figures(&format!("--op {operation} --n 300 --n-sender 500 --threads 1{more}"));
+            assert_eq!(
+                (&f["op"], &f["protocol"], &f["net"]),
+                (&operation.into(), &"dh".into(), &"none".into())
+            );
+            assert_eq!(
+                (&f["n_receiver"], &f["n_sender"], &f["threads"]),
+                (&300.into(), &500.into(), &1.into())
+            );
+            assert_eq!(
+                (&f["one_sided"], &f["version"]),
+                (&one_sided.into(), &env!("CARGO_PKG_VERSION").into())
+            );
+            for name in ["seconds", "receiver_cpu_seconds", "sender_cpu_seconds", "peak_rss_mb"] {
+                assert!(number(&f, name) > 0.0, "{name} in {f}");
+            }
+            for name in ["one_sided_receiver_seconds", "two_sided_sender_cpu_seconds"] {
+                assert_eq!(f[name].is_f64(), one_sided, "{name} in {f}");
+            }
+            // At least a point of 32 bytes for each item, and not ten times as much.
+            for (name, n) in [("bytes_receiver_to_sender", 300), ("bytes_sender_to_receiver", 500)] {
+                let bytes = f[name].as_u64().unwrap();
+                assert!((32 * n..320 * n).contains(&bytes), "{name} in {f}");
+            }
+        }
+    }
+}
+
+#[test]
+fn sets_may_be_empty_or_have_nothing_in_common() {
+    for (n_receiver, n_sender, more) in
+        [(0, 0, ""), (0, 3, ""), (3, 0, " --one-sided"), (20, 20, " --overlap 0"), (20, 9, " --overlap 1")]
+    {
+        let f = figures(&format!("--op union --n {n_receiver} --n-sender {n_sender} --item-bytes 200{more}"));
+        assert_eq!((&f["n_receiver"], &f["n_sender"]), (&n_receiver.into(), &n_sender.into()));
+    }
+}
+
+#[test]
+fn an_emulated_network_is_no_faster_than_it_says() {
+    let f = figures("--op count --n 3000 --net 400Mbps,40ms");
+    let most = number(&f, "bytes_receiver_to_sender").max(number(&f, "bytes_sender_to_receiver"));
+    // The bytes, and at the least the two sizes that each waits for after the two hellos.
+    assert!(number(&f, "seconds") > most * 8.0 / 400e6 + 0.04, "{f}");
+    assert_eq!(f["net"], "400Mbps,40ms");
+}
+
+#[test]
+fn people_get_a_line_for_each_figure() {
+    let text = run(&mut bench("--op count --n 10")).good();
+    assert!(text.lines().any(|line| line.split_whitespace().eq(["op", "\"count\""])), "{text}");
+}
+
+#[test]
+fn wrong_options_are_refused_with_the_next_step() {
+    for (more, words) in [
+        ("--net fast", "lan, wan, or like 400Mbps,80ms"),
+        ("--net 0Mbps,1ms", "lan, wan, or like 400Mbps,80ms"),
+        ("--overlap 1.5", "from 0 to 1"),
+        ("--overlap NaN", "from 0 to 1"),
+        ("--overlap half", "from 0 to 1"),
+        ("--item-bytes 7", "8..=16000"),
+        ("--n-sender 268435457", "0..=268435456"),
+        ("--threads 0", "1..=1024"),
+    ] {
+        run(&mut bench(&format!("--op union --n 10 {more}")))
+            .bad(2, &[more.split(' ').next().unwrap(), words]);
+    }
+    run(&mut bench("--op xor --n 10")).bad(2, &["--op", "intersect, union, count, sum"]);
+}
+
+/// The processes that a process has started.
+fn children(parent: u32) -> Vec<u32> {
+    let text = std::fs::read_to_string(format!("/proc/{parent}/task/{parent}/children")).unwrap();
+    text.split_whitespace().map(|id| id.parse().unwrap()).collect()
+}
+
+#[test]
+fn a_party_that_dies_or_an_interrupt_ends_everything() {
+    // (which process gets which signal, exit code, words)
+    for (which, name, code, words) in [
+        (Some(0), "KILL", 2, "use a smaller --n"),
+        (Some(1), "KILL", 2, "use a smaller --n"),
+        (None, "INT", 130, "stopped on request"),
+    ] {
+        let world = World::new();
+        let before = world.names();
+        let bench = Running::start(bench("--op union --n 300000 --one-sided").env("TMPDIR", world.path("")));
+        let found = (0..2000).find_map(|_| {
+            std::thread::sleep(Duration::from_millis(10));
+            Some(children(bench.id())).filter(|found| found.len() == 2)
+        });
+        let parties = found.expect("two parties");
+        signal(which.map_or(bench.id(), |i: usize| parties[i]), name);
+        bench.end().bad(code, &[words]);
+        assert_eq!(world.names(), before);
+        for party in parties {
+            assert!(!std::path::Path::new(&format!("/proc/{party}")).exists());
+        }
+    }
+}

@@ -1,0 +1,224 @@
+//! A folder with two identities, and parties that run in it.
+
+use std::io::{BufRead, BufReader, Read, Write};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::sync::mpsc::{Receiver, channel};
+use std::thread::{self, JoinHandle};
+use std::time::{Duration, Instant};
+
+/// Longer than anything takes that does not hang.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// Arguments, or words that a message has.
+pub type Words<'a> = &'a [&'a str];
+
+pub const RECEIVER: usize = 0;
+pub const SENDER: usize = 1;
+
+/// Two parties' identities and files.
+pub struct World {
+    folder: tempfile::TempDir,
+    pub fingerprints: [String; 2],
+}
+
+impl World {
+    pub fn new() -> World {
+        let folder = tempfile::tempdir().unwrap();
+        let fingerprints = ["r.pem", "s.pem"].map(|name| {
+            let made = run(veilset().args(["identity", "new", "--output"]).arg(folder.path().join(name)));
+            assert_eq!(made.code, Some(0), "{}", made.err);
+            made.out.trim().to_string()
+        });
+        World { folder, fingerprints }
+    }
+
+    pub fn path(&self, name: &str) -> PathBuf {
+        self.folder.path().join(name)
+    }
+
+    pub fn write(&self, name: &str, text: impl AsRef<[u8]>) -> PathBuf {
+        std::fs::write(self.path(name), text).unwrap();
+        self.path(name)
+    }
+
+    pub fn read(&self, name: &str) -> String {
+        std::fs::read_to_string(self.path(name)).unwrap()
+    }
+
+    /// The files there are.
+    pub fn names(&self) -> Vec<String> {
+        let entries = std::fs::read_dir(self.folder.path()).unwrap();
+        let mut names: Vec<_> = entries.map(|e| e.unwrap().file_name().into_string().unwrap()).collect();
+        names.sort();
+        names
+    }
+
+    /// A party without an address. What is not among `more` is added: role, key, time-outs, who the peer is.
+    pub fn party(&self, who: usize, operation: &str, file: &Path, more: Words) -> Command {
+        let mut command = veilset();
+        command.current_dir(self.folder.path()).arg(operation).arg(file).args(more);
+        command.args(["--identity", ["r.pem", "s.pem"][who]]);
+        let mut default = |unless: Words, option: &str, value: &str| {
+            if !more.iter().any(|m| unless.contains(m)) {
+                command.args([option, value]);
+            }
+        };
+        default(&["--role"], "--role", ["receiver", "sender"][who]);
+        default(&["--key"], "--key", "id");
+        default(&["--connect-timeout"], "--connect-timeout", "20");
+        default(&["--idle-timeout"], "--idle-timeout", "20");
+        default(&["--peer", "--insecure-plaintext"], "--peer", &self.fingerprints[1 - who]);
+        command
+    }
+
+    /// A run in which the receiver listens: how the receiver and the sender ended.
+    pub fn run(&self, operation: &str, files: [&Path; 2], more: [Words; 2]) -> [Ended; 2] {
+        let [receiver, sender] =
+            [RECEIVER, SENDER].map(|who| self.party(who, operation, files[who], more[who]));
+        both(receiver, sender)
+    }
+
+    /// A run in which both come to an end that is good, and what each wrote to standard output.
+    pub fn good(&self, operation: &str, files: [&Path; 2], more: [Words; 2]) -> [String; 2] {
+        self.run(operation, files, more).map(Ended::good)
+    }
+}
+
+pub fn veilset() -> Command {
+    Command::new(env!("CARGO_BIN_EXE_veilset"))
+}
+
+/// How a process ended and what it said.
+pub struct Ended {
+    pub code: Option<i32>,
+    pub out: String,
+    pub err: String,
+}
+
+impl Ended {
+    pub fn good(self) -> String {
+        assert_eq!(self.code, Some(0), "{}", self.err);
+        self.out
+    }
+
+    /// That it ended with this code, and that its message has all these words.
+    pub fn bad(&self, code: i32, words: Words) {
+        assert_eq!(self.code, Some(code), "{}", self.err);
+        for words in words {
+            assert!(self.err.contains(words), "{words:?} is not in: {}", self.err);
+        }
+    }
+}
+
+/// A process under way. It is killed if the test fails.
+pub struct Running {
+    child: Child,
+    said: Receiver<String>,
+    heard: String,
+    out: Option<JoinHandle<Vec<u8>>>,
+}
+
+impl Running {
+    pub fn start(command: &mut Command) -> Running {
+        let mut child =
+            command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        let (mut out, err) = (child.stdout.take().unwrap(), child.stderr.take().unwrap());
+        let (tell, said) = channel();
+        thread::spawn(move || {
+            let mut lines = BufReader::new(err).lines();
+            while lines.next().is_some_and(|line| tell.send(line.unwrap()).is_ok()) {}
+        });
+        let out = thread::spawn(move || {
+            let mut bytes = Vec::new();
+            out.read_to_end(&mut bytes).unwrap();
+            bytes
+        });
+        Running { child, said, heard: String::new(), out: Some(out) }
+    }
+
+    /// Gives it standard input.
+    pub fn feed(&mut self, text: &str) {
+        self.child.stdin.take().unwrap().write_all(text.as_bytes()).unwrap();
+    }
+
+    /// Waits until it says these words on standard error; the rest of that line.
+    pub fn until(&mut self, words: &str) -> String {
+        loop {
+            let Ok(line) = self.said.recv_timeout(PATIENCE) else { panic!("no {words:?}: {}", self.heard) };
+            self.heard += &format!("{line}\n");
+            if let Some((_, rest)) = line.split_once(words) {
+                return rest.to_string();
+            }
+        }
+    }
+
+    pub fn id(&self) -> u32 {
+        self.child.id()
+    }
+
+    pub fn signal(&self, name: &str) {
+        signal(self.id(), name);
+    }
+
+    /// Waits for its end.
+    pub fn end(mut self) -> Ended {
+        drop(self.child.stdin.take());
+        let start = Instant::now();
+        let status = loop {
+            if let Some(status) = self.child.try_wait().unwrap() {
+                break status;
+            }
+            assert!(start.elapsed() < PATIENCE, "it hangs: {}", self.heard);
+            thread::sleep(Duration::from_millis(5));
+        };
+        while let Ok(line) = self.said.recv() {
+            self.heard += &format!("{line}\n");
+        }
+        Ended {
+            code: status.code(),
+            out: String::from_utf8_lossy(&self.out.take().unwrap().join().unwrap()).into_owned(),
+            err: std::mem::take(&mut self.heard),
+        }
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+pub fn run(command: &mut Command) -> Ended {
+    Running::start(command).end()
+}
+
+/// Starts a party that listens, and names its address.
+pub fn listen(mut command: Command) -> (Running, String) {
+    let mut running = Running::start(command.args(["--listen", "127.0.0.1:0"]));
+    let address = running.until("listening on ");
+    (running, address)
+}
+
+pub fn connect(mut command: Command, address: &str) -> Running {
+    Running::start(command.args(["--connect", address]))
+}
+
+/// How two parties ended, the first of which listens.
+pub fn both(listens: Command, connects: Command) -> [Ended; 2] {
+    let (here, address) = listen(listens);
+    let there = connect(connects, &address);
+    [here.end(), there.end()]
+}
+
+pub fn signal(process: u32, name: &str) {
+    let sent = Command::new("kill").args([&format!("-{name}"), &process.to_string()]).status().unwrap();
+    assert!(sent.success());
+}
+
+/// Rows of an id and a cost.
+pub fn csv(ids: impl Iterator<Item = u32>) -> String {
+    let rows: Vec<String> = ids.map(|i| format!("{i},{}.5\n", i % 100)).collect();
+    format!("id,cost\n{}", rows.concat())
+}

@@ -1,0 +1,136 @@
+//! What is in the files: spellings of CSV, keys, duplicates, values.
+
+use crate::common::{Words, World};
+use std::path::Path;
+
+/// A file's name and text, and the options of the party that has it.
+type Side = (&'static str, &'static str, Words<'static>);
+
+fn files(world: &World, sides: [Side; 2]) -> [std::path::PathBuf; 2] {
+    sides.map(|(name, text, _)| world.write(name, text))
+}
+
+#[test]
+fn equal_keys_match_however_they_are_written() {
+    // (operation, the receiver's side, the sender's, the result)
+    let cases: [(&str, Side, Side, &str); 10] = [
+        // A byte-order mark and CRLF on one side.
+        (
+            "intersect",
+            ("r.csv", "\u{feff}id,v\r\na,1\r\nb,2\r\n", &[]),
+            ("s.csv", "id\nb\n", &[]),
+            "id,v\nb,2\n",
+        ),
+        (
+            "intersect",
+            ("r.csv", "id,v\na,1\nb,2", &[]),
+            ("s.csv", "\u{feff}id,v\r\n\r\nb,2\r\n", &[]),
+            "id,v\nb,2\n",
+        ),
+        // Delimiters, quotes and line ends inside quotes.
+        (
+            "union",
+            ("r.csv", "id,v\n\"x,y\",1\n\"say \"\"hi\"\"\",2\n\"two\nlines\",3\nplain,4\n", &[]),
+            (
+                "s.csv",
+                "v,id\n1,\"say \"\"hi\"\"\"\n2,\"two\nlines\"\n3,\"new, \"\"one\"\"\"\n4,\"plain\"\n",
+                &[],
+            ),
+            "id,v\n\"x,y\",1\n\"say \"\"hi\"\"\",2\n\"two\nlines\",3\nplain,4\n\"new, \"\"one\"\"\",\n",
+        ),
+        // Several key columns, other names and another order there; no two of these are run together.
+        (
+            "union",
+            ("r.csv", "last,v,first\na,1,bc\nab,2,c\n", &["--key", "last,first"]),
+            ("s.csv", "vorname,nachname\nbc,a\nb,ac\n", &["--key", "nachname,vorname"]),
+            "last,v,first\na,1,bc\nab,2,c\nac,,b\n",
+        ),
+        // Tabs by the file's name or by option, semicolons.
+        (
+            "intersect",
+            ("r.tsv", "id\tv\na\t1\nb,c\t2\n", &[]),
+            ("s.csv", "id;v\nb,c;9\n", &["--delimiter", ";"]),
+            "id\tv\nb,c\t2\n",
+        ),
+        (
+            "union",
+            ("r.csv", "id\tv\na\t1\n", &["--delimiter", "tab"]),
+            ("s.tab", "id\nb\n", &[]),
+            "id\tv\na\t1\nb\t\n",
+        ),
+        // Empty keys.
+        (
+            "intersect",
+            ("r.csv", "id,v\n,1\nb,2\n", &["--empty-keys", "keep"]),
+            ("s.csv", "id,v\n,7\n", &["--empty-keys", "keep"]),
+            "id,v\n,1\n",
+        ),
+        (
+            "count",
+            ("r.csv", "id,v\n,1\nb,2\n", &["--empty-keys", "skip"]),
+            ("s.csv", "id,v\n,7\nb,1\n", &["--empty-keys", "skip"]),
+            "matches,union_size\n1,1\n",
+        ),
+        // Duplicates: the first row stands for all.
+        (
+            "intersect",
+            ("r.csv", "id,v\na,1\na,2\nb,3\n", &[]),
+            ("s.csv", "id\na\na\n", &["--duplicates", "first"]),
+            "id,v\na,1\n",
+        ),
+        // Letters outside ASCII; a longer key.
+        (
+            "union",
+            ("r.csv", "id\nZoë\n", &["--max-row", "300"]),
+            ("s.csv", "id\nZoë\nłódź-łódź-łódź-łódź-łódź-łódź-łódź-łódź\n", &["--max-row", "300"]),
+            "id\nZoë\nłódź-łódź-łódź-łódź-łódź-łódź-łódź-łódź\n",
+        ),
+    ];
+    let world = World::new();
+    for (operation, r, s, expected) in cases {
+        let [r_file, s_file] = files(&world, [r, s]);
+        let [out, _] = world.good(operation, [&r_file, &s_file], [r.2, s.2]);
+        assert_eq!(out, expected, "{r:?} {s:?}");
+    }
+}
+
+#[test]
+fn bytes_that_are_not_utf8_survive_with_encoding_bytes() {
+    let world = World::new();
+    let (r, s) = (world.write("r.csv", b"id,v\nJos\xe9,1\n"), world.write("s.csv", b"id\nJos\xe9\nZo\xeb\n"));
+    let more = ["--encoding", "bytes"];
+    let to_file = [&more[..], &["--output", "out.csv"]].concat();
+    world.good("union", [&r, &s], [&to_file, &more]);
+    assert_eq!(std::fs::read(world.path("out.csv")).unwrap(), b"id,v\nJos\xe9,1\nZo\xeb,\n");
+}
+
+#[test]
+fn sums_are_exact_and_withheld_below_the_minimum() {
+    // (the sender's values, its options, options of both, matches, the sum that the sender learns)
+    let cases: [(&str, Words, Words, u32, &str); 9] = [
+        ("a,-1.25\nb,+3\nc,0.50\n", &[], &["--scale", "2"], 2, "2,1.75"),
+        ("a,-1.25\nb,-3.5\nc,100\n", &[], &["--scale", "2"], 2, "2,-4.75"),
+        ("a,-7\nb,7\n", &[], &[], 2, "2,0"),
+        ("a,1\na,2\nb,4\n", &["--duplicates", "add"], &[], 2, "2,7"),
+        ("a,1\na,2\nb,4\n", &["--duplicates", "first"], &[], 2, "2,5"),
+        ("a,1\nc,2\n", &[], &["--min-count", "1"], 1, "1,1"),
+        ("a,1\nb,2\n", &[], &["--min-count", "2"], 2, "2,3"),
+        ("a,1\nb,2\n", &[], &["--min-count", "3"], 2, "below minimum,below minimum"),
+        (
+            "a,9000000000000000000\nb,9000000000000000000\n",
+            &[],
+            &["--modulus", "128"],
+            2,
+            "2,18000000000000000000",
+        ),
+    ];
+    let world = World::new();
+    let receiver = world.write("r.csv", "id\na\nb\n");
+    for (rows, sender_more, more, matches, sum) in cases {
+        let sender = world.write("s.csv", format!("id,cost\n{rows}"));
+        let sender_more = [more, sender_more, &["--values", "cost"]].concat();
+        let files: [&Path; 2] = [&receiver, &sender];
+        let [out, sent] = world.good("sum", files, [more, &sender_more]);
+        assert_eq!((out, sent), (format!("matches\n{matches}\n"), format!("matches,sum\n{sum}\n")), "{rows}");
+    }
+}

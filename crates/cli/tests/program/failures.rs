@@ -1,0 +1,219 @@
+//! Runs that go wrong between two parties: both end with the right code and leave nothing behind.
+
+use crate::common::{RECEIVER, Running, SENDER, Words, World, both, connect, csv, listen};
+use std::net::TcpListener;
+use std::process::{Command, Stdio};
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// Rows of a run that is not over before it is disturbed.
+const MANY: u32 = 200_000;
+/// What a busy machine may add to a time-out.
+const SLACK: Duration = Duration::from_secs(20);
+
+/// A union under way, with these options of both.
+fn under_way(world: &World, more: Words) -> [Running; 2] {
+    let file = world.path("many.csv");
+    let output = [more, &["--output", "out.csv", "--report", "report.json"]].concat();
+    let (mut receiver, address) = listen(world.party(RECEIVER, "union", &file, &output));
+    let mut sender = connect(world.party(SENDER, "union", &file, more), &address);
+    for party in [&mut receiver, &mut sender] {
+        party.until("matching");
+    }
+    [receiver, sender]
+}
+
+#[test]
+fn nobody_there_is_an_error_within_the_time_out() {
+    let world = World::new();
+    let file = world.write("f.csv", csv(0..3));
+    let free = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().to_string();
+    let start = Instant::now();
+    let short = ["--connect-timeout", "1"];
+    let (listening, address) = listen(world.party(RECEIVER, "union", &file, &short));
+    let connecting = connect(world.party(SENDER, "union", &file, &short), &free);
+    for (party, address) in [(listening, &address), (connecting, &free)] {
+        party.end().bad(6, &[address, "within 1 seconds (--connect-timeout)", "then run again"]);
+    }
+    assert!(start.elapsed() >= Duration::from_secs(1) && start.elapsed() < SLACK);
+}
+
+#[test]
+fn a_wrong_peer_is_refused_and_both_fingerprints_are_named() {
+    let world = World::new();
+    let file = world.write("f.csv", csv(0..3));
+    let [r, s] = &world.fingerprints;
+    let [other, _] = &World::new().fingerprints;
+    let mismatch = |by_r: &str, by_s: &str| {
+        let short = ["--connect-timeout", "3", "--peer"];
+        let receiver = world.party(RECEIVER, "union", &file, &[&short[..], &[by_r]].concat());
+        let sender = world.party(SENDER, "union", &file, &[&short[..], &[by_s]].concat());
+        let [here, there] = both(receiver, sender);
+        // The connecting side looks at the listener's key first; who is refused does not say who it is.
+        let seen = if by_s == r { s } else { r };
+        here.bad(5, &[seen, by_r, "--peer"]);
+        there.bad(5, &[seen, by_s, "--peer"]);
+    };
+    // Who the receiver, which listens, and the sender, which connects, expect.
+    thread::scope(|scope| {
+        for (by_r, by_s) in [(other, r), (s, other), (other, other)] {
+            scope.spawn(move || mismatch(by_r, by_s));
+        }
+    });
+}
+
+#[test]
+fn a_peer_that_is_stopped_is_noticed_after_the_idle_time_out() {
+    let world = World::new();
+    world.write("many.csv", csv(0..MANY));
+    let before = world.names();
+    let [receiver, sender] = under_way(&world, &["--idle-timeout", "2"]);
+    sender.signal("STOP");
+    let start = Instant::now();
+    receiver.end().bad(6, &["nothing came from the peer for 2 seconds (--idle-timeout)", "then run again"]);
+    assert!(start.elapsed() >= Duration::from_secs(2) && start.elapsed() < SLACK, "{:?}", start.elapsed());
+    assert_eq!(world.names(), before);
+    sender.signal("CONT");
+    sender.end().bad(6, &["then run again"]);
+}
+
+#[test]
+fn a_peer_that_is_killed_is_noticed_at_once() {
+    let world = World::new();
+    world.write("many.csv", csv(0..MANY));
+    let before = world.names();
+    let [receiver, sender] = under_way(&world, &[]);
+    sender.signal("KILL");
+    receiver.end().bad(6, &["the peer closed the connection", "then run again"]);
+    assert_eq!(sender.end().code, None);
+    assert_eq!(world.names(), before);
+}
+
+#[test]
+fn who_is_interrupted_ends_with_130_and_its_peer_says_so() {
+    let world = World::new();
+    world.write("many.csv", csv(0..MANY));
+    let before = world.names();
+    for who in [RECEIVER, SENDER] {
+        let mut parties = under_way(&world, &[]);
+        parties[who].signal("INT");
+        parties.swap(0, who);
+        let [interrupted, peer] = parties.map(Running::end);
+        interrupted.bad(130, &["stopped on request"]);
+        peer.bad(5, &["it was stopped on request"]);
+        assert_eq!(world.names(), before);
+    }
+}
+
+#[test]
+fn waiting_for_the_peer_can_be_interrupted() {
+    let world = World::new();
+    let file = world.write("f.csv", csv(0..3));
+    let before = world.names();
+    let output = ["--output", "out.csv"];
+    let (listening, _) = listen(world.party(RECEIVER, "union", &file, &output));
+    let nobody = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().to_string();
+    let mut connecting = connect(world.party(RECEIVER, "union", &file, &output), &nobody);
+    connecting.until("cannot be reached yet");
+    for party in [listening, connecting] {
+        party.signal("INT");
+        party.end().bad(130, &["stopped on request"]);
+    }
+    assert_eq!(world.names(), before);
+}
+
+#[test]
+fn a_full_disk_is_an_error_on_both_sides() {
+    let world = World::new();
+    let before_of = |rows| {
+        world.write("f.csv", csv(0..rows));
+        world.names()
+    };
+    // A result larger and one smaller than what is written at once.
+    for rows in [10_000, 10] {
+        let before = before_of(rows);
+        let receiver = world.party(RECEIVER, "union", &world.path("f.csv"), &["--output", "out.csv"]);
+        let [here, there] =
+            both(with_no_room(&receiver), world.party(SENDER, "union", &world.path("f.csv"), &[]));
+        here.bad(7, &["the result could not be written", "check the destination"]);
+        there.bad(5, &["it gave up because it could not write its result"]);
+        assert_eq!(world.names(), before);
+    }
+}
+
+/// The same command where files cannot grow.
+fn with_no_room(command: &Command) -> Command {
+    let mut shell = Command::new("sh");
+    shell.args(["-c", "trap '' XFSZ; ulimit -f 0; exec \"$@\"", "sh"]);
+    shell.arg(command.get_program()).args(command.get_args());
+    shell.current_dir(command.get_current_dir().unwrap());
+    shell
+}
+
+#[test]
+fn standard_output_that_is_full_is_an_error() {
+    let world = World::new();
+    let file = world.write("f.csv", csv(0..3));
+    let (sender, address) = listen(world.party(SENDER, "count", &file, &[]));
+    let full = std::fs::File::options().write(true).open("/dev/full").unwrap();
+    let mut receiver = world.party(RECEIVER, "count", &file, &["--connect", &address]);
+    let out = receiver.stdin(Stdio::null()).stdout(full).output().unwrap();
+    let err = String::from_utf8(out.stderr).unwrap();
+    assert_eq!(out.status.code(), Some(7), "{err}");
+    assert!(err.contains("make room and run again"), "{err}");
+    sender.end().good();
+}
+
+#[test]
+fn plaintext_on_one_side_only_is_an_error_on_both() {
+    let world = World::new();
+    let file = world.write("f.csv", csv(0..3));
+    let plain = ["--insecure-plaintext", "--connect-timeout", "2"];
+    let tls = ["--connect-timeout", "2"];
+    let before = world.names();
+    let start = Instant::now();
+    for (listens, connects) in [(plain.as_slice(), tls.as_slice()), (&tls, &plain)] {
+        let listens = world.party(RECEIVER, "union", &file, &[listens, &["--output", "out.csv"]].concat());
+        let connects = world.party(SENDER, "union", &file, &[connects, &["--quiet"]].concat());
+        for ended in both(listens, connects) {
+            assert!(matches!(ended.code, Some(5 | 6)), "{}", ended.err);
+            ended.bad(ended.code.unwrap(), &["--insecure-plaintext"]);
+        }
+    }
+    assert!(start.elapsed() < SLACK);
+    assert_eq!(world.names(), before);
+}
+
+#[test]
+fn two_sides_that_ask_for_different_things_both_say_which_option_differs() {
+    let world = World::new();
+    let file = world.write("f.csv", "id,cost\n1,2\n");
+    let before = world.names();
+    let values = ["--values", "cost"];
+    // (operation, the receiver's options, the sender's, what differs, the two values)
+    let cases: [(&str, Words, Words, &str, [&str; 2]); 7] = [
+        ("union", &["--max-row", "65"], &[], "--max-row", ["65", "64"]),
+        ("union", &["--encoding", "bytes"], &[], "normalisation", ["--encoding bytes", "--encoding utf8"]),
+        ("union", &["--key", "id,cost"], &[], "number of key columns (--key)", ["2", "1"]),
+        ("union", &["--role", "sender"], &[], "--role", ["sender", "sender"]),
+        ("sum", &["--scale", "2"], &values, "--scale", ["2", "0"]),
+        ("sum", &["--min-count", "5"], &values, "--min-count", ["5", "0"]),
+        ("sum", &["--modulus", "128"], &values, "--modulus", ["128", "64"]),
+    ];
+    for (operation, r, s, what, [ours, theirs]) in cases {
+        let [here, there] = world.run(operation, [&file, &file], [r, s]);
+        let line = |ours: &str, theirs: &str| format!("ours is {ours}, the peer's is {theirs}");
+        here.bad(4, &[what, "Settle with the other party"]);
+        there.bad(4, &[what, "Settle with the other party"]);
+        if what != "normalisation" {
+            here.bad(4, &[&line(ours, theirs)]);
+            there.bad(4, &[&line(theirs, ours)]);
+        }
+    }
+    // Different operations, and an output that is not made.
+    let receiver = world.party(RECEIVER, "union", &file, &["--output", "out.csv", "--report", "report.json"]);
+    for ended in both(receiver, world.party(SENDER, "count", &file, &[])) {
+        ended.bad(4, &["operation", "union", "count", "nothing of the data was sent"]);
+    }
+    assert_eq!(world.names(), before);
+}

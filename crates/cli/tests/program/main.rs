@@ -1,0 +1,11 @@
+//! The program as its users run it: processes, real files, TLS.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+// In a program `pub` says what a module offers to the others.
+#![allow(unreachable_pub)]
+
+mod bench;
+mod common;
+mod data;
+mod failures;
+mod parties;
+mod refusals;

@@ -1,0 +1,229 @@
+//! What one party refuses before its peer hears of it.
+
+use crate::common::{Ended, RECEIVER, SENDER, Words, World, csv, run, veilset};
+use std::ffi::OsStr;
+use std::net::TcpListener;
+use std::os::unix::fs::PermissionsExt;
+use std::process::{Command, Stdio};
+
+/// Runs a party whose peer's address is ours, and sees that it did not come.
+fn refused(mut command: Command) -> Ended {
+    let peer = TcpListener::bind("127.0.0.1:0").unwrap();
+    peer.set_nonblocking(true).unwrap();
+    let address = peer.local_addr().unwrap().to_string();
+    let ended = run(command.args(["--connect", &address]));
+    assert!(peer.accept().is_err(), "the peer was contacted");
+    ended
+}
+
+#[test]
+fn bad_data_is_refused_with_its_place_and_the_next_step() {
+    let long = format!("id,cost\n{},2\n", "x".repeat(70));
+    let large = format!("id,cost\na,{}\nb,1\n", i64::MAX);
+    // (operation of a sender, file, options, words)
+    let cases: [(&str, &[u8], Words, Words); 16] = [
+        ("union", b"", &[], &["f.csv: the file is empty", "header"]),
+        ("union", b"a,b\n1,2\n", &[], &["column \"id\"", "The columns are \"a\", \"b\""]),
+        ("union", b"id,id\n1,2\n", &[], &["twice", "Rename"]),
+        ("union", b"id;cost\n1;2\n", &[], &["--delimiter"]),
+        ("union", b"id,cost\n1\n", &[], &["line 2", "as many fields as the header"]),
+        ("union", b"id,cost\n1,\"2\n", &[], &["line 2", "Add the closing quote"]),
+        ("union", b"id,cost\n1,2\n,3\n", &[], &["line 3, column \"id\"", "--empty-keys skip"]),
+        (
+            "union",
+            b"id,cost\n1,2\n1,3\n",
+            &["--duplicates", "error"],
+            &["line 3", "line 2", "--duplicates first"],
+        ),
+        ("union", b"id,cost\n1,2\n\xe9,3\n", &[], &["line 3, column \"id\"", "--encoding bytes"]),
+        ("union", b"\xff\xfei\0d\0\n\0", &[], &["UTF-16", "Save it as UTF-8"]),
+        ("union", long.as_bytes(), &[], &["line 2", "--max-row"]),
+        ("sum", b"id,cost\n1,two\n", &["--values", "cost"], &["line 2, column \"cost\"", "digits"]),
+        (
+            "sum",
+            b"id,cost\n1,0.5\n",
+            &["--values", "cost"],
+            &["line 2, column \"cost\"", "--scale 1 on both sides"],
+        ),
+        ("sum", b"id,cost\n1,2\n1,3\n", &["--values", "cost"], &["line 3", "for sum also add"]),
+        ("sum", b"id,cost\n1,2\n", &["--values", "price"], &["column \"price\"", "The columns are"]),
+        ("sum", large.as_bytes(), &["--values", "cost"], &["overflow", "--modulus 128 on both sides"]),
+    ];
+    let world = World::new();
+    for (operation, text, more, words) in cases {
+        let file = world.write("f.csv", text);
+        let ended = refused(world.party(SENDER, operation, &file, more));
+        ended.bad(3, words);
+        assert!(!ended.err.contains("two"), "confidential: {}", ended.err);
+    }
+    refused(world.party(SENDER, "union", &world.path("none.csv"), &[]))
+        .bad(3, &["none.csv", "Check its name"]);
+}
+
+#[test]
+fn wrong_options_are_refused_with_the_next_step() {
+    let world = World::new();
+    let file = world.write("f.csv", csv(0..3));
+    let own = world.fingerprints[SENDER].clone();
+    let typo = world.fingerprints[RECEIVER].replacen('-', "0", 1);
+    // (operation of a sender, options, words)
+    let cases: [(&str, Words, Words); 19] = [
+        ("union", &["--output", "x"], &["nothing for --output", "--role receiver"]),
+        ("union", &["--delimiter", "ab"], &["--delimiter", "for instance ;"]),
+        ("union", &["--delimiter", "\""], &["--delimiter", "for instance ;"]),
+        ("union", &["--delimiter", "é"], &["one ASCII character"]),
+        ("union", &["--duplicates", "add"], &["--duplicates add is for the sender of sum"]),
+        ("union", &["--max-row", "0"], &["--max-row", "1..=65536"]),
+        ("union", &["--scale", "1"], &["--scale", "--help"]),
+        ("union", &["--protocol", "rot13"], &["possible values: dh"]),
+        ("union", &["--idle-timeout", "0"], &["--idle-timeout"]),
+        ("union", &["--listen", "127.0.0.1:0"], &["--listen", "--connect"]),
+        ("sum", &[], &["--values COL"]),
+        ("sum", &["--role", "receiver", "--values", "cost"], &["--values is the sender's", "--role sender"]),
+        ("sum", &["--values", "cost", "--output", "x", "--report", "x"], &["both go to x", "a file each"]),
+        ("count", &["--role", "receiver", "--report", "-"], &["both go to -", "a file each"]),
+        ("union", &["--peer", ""], &["--peer", "0 letters", "veilset identity show"]),
+        ("union", &["--peer", "unlucky"], &["--peer", "'u' cannot be in it", "veilset identity show"]),
+        ("union", &["--peer", &typo], &["--peer", "41 letters", "veilset identity show"]),
+        ("union", &["--peer", &own], &["our own fingerprint", "veilset identity show"]),
+        ("union", &["--peer", &own, "--insecure-plaintext"], &["--insecure-plaintext", "--peer"]),
+    ];
+    for (operation, more, words) in cases {
+        refused(world.party(SENDER, operation, &file, more)).bad(2, words);
+    }
+    for missing in ["--key", "--role", "--peer"] {
+        let mut command = veilset();
+        command.arg("union").arg(&file);
+        for option in [["--key", "id"], ["--role", "sender"], ["--peer", &typo]] {
+            if option[0] != missing {
+                command.args(option);
+            }
+        }
+        refused(command).bad(2, &[missing, "--help"]);
+    }
+}
+
+#[test]
+fn plaintext_is_refused_off_this_machine() {
+    let world = World::new();
+    let file = world.write("f.csv", csv(0..3));
+    for address in [
+        "--listen=0.0.0.0:0",
+        "--listen=[::]:0",
+        "--connect=192.0.2.1:7000",
+        "--connect=example.invalid:7000",
+    ] {
+        let mut command = world.party(SENDER, "count", &file, &["--insecure-plaintext"]);
+        run(command.arg(address)).bad(2, &["--insecure-plaintext is for this machine only", "127.0.0.1"]);
+    }
+}
+
+#[test]
+fn a_result_that_could_not_be_written_is_refused_before_the_run() {
+    let world = World::new();
+    let file = world.write("f.csv", csv(0..3));
+    world.write("old", "old");
+    let before = world.names();
+    // (who, options, words)
+    let cases: [(usize, Words, Words); 7] = [
+        (RECEIVER, &["--output", "old"], &["old exists", "--force"]),
+        (RECEIVER, &["--output", "none/out.csv"], &["none/out.csv cannot be written", "directory exists"]),
+        (RECEIVER, &["--output", "old/out.csv"], &["old/out.csv cannot be written", "directory exists"]),
+        (RECEIVER, &["--output", "."], &["give a file name"]),
+        (RECEIVER, &["--output", "/dev/full", "--force"], &["not a regular file", "another name"]),
+        (RECEIVER, &["--output", "new", "--report", "old"], &["old exists", "--force"]),
+        (SENDER, &["--report", "old"], &["old exists", "--force"]),
+    ];
+    for (who, more, words) in cases {
+        refused(world.party(who, "union", &file, more)).bad(7, words);
+        assert_eq!((world.read("old"), world.names()), ("old".into(), before.clone()), "{more:?}");
+    }
+}
+
+#[test]
+fn an_address_that_is_none_is_refused() {
+    let world = World::new();
+    let file = world.write("f.csv", csv(0..3));
+    let taken = TcpListener::bind("127.0.0.1:0").unwrap();
+    let taken = taken.local_addr().unwrap().to_string();
+    for (side, address, words) in [
+        ("--connect", "localhost", "the port is missing"),
+        ("--connect", "::1:7000", "needs brackets"),
+        ("--connect", "127.0.0.1:0", "Ask the other party for the port"),
+        ("--listen", "none.invalid:7000", "Name one of this machine's addresses"),
+        ("--listen", "192.0.2.1:7000", "Choose one of this machine's addresses"),
+        ("--listen", &taken, "choose another port"),
+    ] {
+        run(world.party(SENDER, "count", &file, &[]).args([side, address]))
+            .bad(2, &[address.trim_end_matches(":7000"), words]);
+    }
+}
+
+#[test]
+fn an_identity_is_made_once_and_kept_private() {
+    let world = World::new();
+    let config = world.path("config");
+    let identity = |command: &str| {
+        let mut veilset = veilset();
+        veilset.args(["identity", command]).env("XDG_CONFIG_HOME", &config);
+        run(&mut veilset)
+    };
+    identity("show").bad(2, &["veilset identity new", "--identity"]);
+    let made = identity("new").good();
+    let path = config.join("veilset/identity.pem");
+    assert_eq!(std::fs::metadata(&path).unwrap().permissions().mode() & 0o7777, 0o600);
+    let bytes = std::fs::read(&path).unwrap();
+    identity("new").bad(2, &["is not overwritten", "veilset identity show", "--output"]);
+    assert_eq!(std::fs::read(&path).unwrap(), bytes);
+    // One token, which can be the other party's --peer as it is.
+    assert_eq!(identity("show").good(), made);
+    assert!(
+        made.ends_with('\n') && made.trim().len() == 47 && made.split_whitespace().count() == 1,
+        "{made}"
+    );
+
+    std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o640)).unwrap();
+    identity("show").bad(2, &["can be read by others (mode 0640)", "chmod 600"]);
+    std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o600)).unwrap();
+    std::fs::write(&path, &bytes[..bytes.len() / 2]).unwrap();
+    identity("show").bad(2, &["is not an identity", "veilset identity new"]);
+}
+
+#[test]
+fn an_identity_that_cannot_be_used_is_refused_in_a_run_too() {
+    let world = World::new();
+    let file = world.write("f.csv", csv(0..3));
+    std::fs::set_permissions(world.path("s.pem"), std::fs::Permissions::from_mode(0o604)).unwrap();
+    refused(world.party(SENDER, "count", &file, &[])).bad(2, &["mode 0604", "chmod 600"]);
+    world.write("s.pem", "garbage");
+    std::fs::set_permissions(world.path("s.pem"), std::fs::Permissions::from_mode(0o600)).unwrap();
+    refused(world.party(SENDER, "count", &file, &[])).bad(2, &["is not an identity", "veilset identity new"]);
+    std::fs::remove_file(world.path("s.pem")).unwrap();
+    refused(world.party(SENDER, "count", &file, &[]))
+        .bad(2, &["there is no identity", "veilset identity new"]);
+}
+
+#[test]
+fn standard_output_that_is_full_is_an_error_and_no_panic() {
+    let world = World::new();
+    let identity = world.path("r.pem");
+    let commands: [&[&OsStr]; 2] = [
+        &["identity".as_ref(), "show".as_ref(), "--identity".as_ref(), identity.as_ref()],
+        &["bench", "--op", "count", "--n", "1"].map(OsStr::new),
+    ];
+    for arguments in commands {
+        let full = std::fs::File::options().write(true).open("/dev/full").unwrap();
+        let out = veilset().args(arguments).stdin(Stdio::null()).stdout(full).output().unwrap();
+        let err = String::from_utf8(out.stderr).unwrap();
+        assert_eq!(out.status.code(), Some(7), "{err}");
+        assert!(err.contains("standard output") && !err.contains("panic"), "{err}");
+    }
+}
+
+#[test]
+fn help_lists_every_exit_code() {
+    let help = run(veilset().arg("--help")).good();
+    for code in ["0 ", "2 ", "3 ", "4 ", "5 ", "6 ", "7 ", "70 ", "130 "] {
+        assert!(help.lines().any(|line| line.trim_start().starts_with(code)), "{code}: {help}");
+    }
+}
