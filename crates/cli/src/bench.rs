@@ -20,6 +20,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 use veilset::channel::{Recording, Timeouts, WireCount, replay};
 use veilset::error::{Error, Result};
+use veilset::hazmat::seeded;
 use veilset::item::{ItemSet, encode_key};
 use veilset::operations::sum::{Modulus, Terms};
 use veilset::operations::{Learned, Operation, Role};
@@ -200,7 +201,7 @@ pub fn party(a: &BenchPartyArgs) -> Result<()> {
         Role::Receiver => (0, b.n),
         Role::Sender => (b.n - common, b.n_sender()),
     };
-    let stream = Prng::from_seed(&seed).fork(0);
+    let stream = seeded(&seed).fork(0);
     let set: ItemSet = (first..first + n).map(|i| item(&stream, i, b.item_bytes)).collect();
     let values: Vec<i128> = match (b.op, role) {
         (Operation::Sum, Role::Sender) => (0..set.len() as i128).map(|i| i % 1000).collect(),
@@ -225,7 +226,7 @@ pub fn party(a: &BenchPartyArgs) -> Result<()> {
     if let (Some(link), false) = (b.net.link, a.alone) {
         connection.channel = connection.channel.emulate(link);
     }
-    let mut rng = Prng::from_seed(&seed).fork(1 + role as u64);
+    let mut rng = seeded(&seed).fork(1 + role as u64);
     let (start, cpu) = (Instant::now(), cpu_seconds()?);
     let outcome = run::run(connection, &request, &mut rng)?;
     let (seconds, cpu) = (start.elapsed().as_secs_f64(), cpu_seconds()? - cpu);

@@ -1,5 +1,6 @@
 //! `veilset demo`: both parties on this machine, over TLS, on data that ships with the program.
 
+use crate::print;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use veilset::channel::Timeouts;
@@ -57,14 +58,14 @@ impl Party {
         Ok((report, outcome.learned))
     }
 
-    fn show(&self) {
-        println!("{}:", self.table.name());
-        println!("  {}", self.table.header().join(", "));
+    fn show(&self) -> Result<()> {
+        print(format!("{}:\n  {}", self.table.name(), self.table.header().join(", ")))?;
         for row in 0..self.table.rows() {
             let cells =
                 (0..self.table.header().len()).map(|c| String::from_utf8_lossy(self.table.cell(row, c)));
-            println!("  {}", cells.collect::<Vec<_>>().join(", "));
+            print(format!("  {}", cells.collect::<Vec<_>>().join(", ")))?;
         }
+        Ok(())
     }
 
     /// The keys that a result stands for.
@@ -87,20 +88,17 @@ impl Party {
 pub fn run() -> Result<()> {
     let north = Party::new("North hospital (receiver)", NORTH, "email", None)?;
     let south = Party::new("South hospital (sender)", SOUTH, "mail", Some("cost"))?;
-    north.show();
-    south.show();
+    north.show()?;
+    south.show()?;
     for operation in Operation::ALL {
         let [r, s] = both(&north, &south, operation)?;
-        println!(
-            "\n{operation}: {:.2} seconds, {} bytes both ways",
-            r.0.seconds,
-            r.0.bytes.sent + r.0.bytes.received
-        );
+        let bytes = r.0.bytes.sent + r.0.bytes.received;
+        print(format!("\n{operation}: {:.2} seconds, {bytes} bytes both ways", r.0.seconds))?;
         for (name, (report, learned), party) in [("North", r, &north), ("South", s, &south)] {
-            println!("  {name}: {}", report.learned.first().map_or("", String::as_str));
+            print(format!("  {name}: {}", report.learned.first().map_or("", String::as_str)))?;
             let keys = party.keys(&learned);
             if !keys.is_empty() {
-                println!("         {}", keys.join(", "));
+                print(format!("         {}", keys.join(", ")))?;
             }
         }
     }

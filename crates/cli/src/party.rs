@@ -26,7 +26,8 @@ pub fn run(plan: Result<Plan>) -> Result<()> {
     pool.build_global().map_err(|e| Error::Bug(format!("no threads to compute with: {e}")))?;
     let say = |line: &str| {
         if !plan.quiet {
-            eprintln!("{line}");
+            // That nobody reads it is no reason to end a run.
+            let _ = writeln!(std::io::stderr(), "{line}");
         }
     };
     let security = match &plan.protection {
@@ -40,6 +41,7 @@ pub fn run(plan: Result<Plan>) -> Result<()> {
     // Everything that can be wrong with our side is found before the peer hears of us.
     let data = Data::load(&plan)?;
     data.tell(&say);
+    let interrupt = Interrupt::install()?;
     let output = match (plan.operation, plan.role) {
         (Operation::Sum, _) | (_, Role::Receiver) => {
             Some(Output::create(plan.output.as_deref(), plan.force)?)
@@ -49,7 +51,6 @@ pub fn run(plan: Result<Plan>) -> Result<()> {
     let report_file =
         plan.report.as_deref().map(|path| Output::create(Some(path), plan.force)).transpose()?;
 
-    let interrupt = Interrupt::install()?;
     let mut connection = establish(&plan.endpoint, &security, plan.timeouts, &|| interrupt.happened(), &say)?;
     let start = Instant::now();
     interrupt.stops(connection.channel.canceller());
@@ -70,7 +71,11 @@ pub fn run(plan: Result<Plan>) -> Result<()> {
     }
     let report = Report::new(&request, &outcome, seconds, peer)?;
     if let Some(mut file) = report_file {
-        let failed = |e| Error::Output(format!("cannot write the report: {e}"));
+        let failed = |e| {
+            Error::Output(format!(
+                "cannot write the report: {e}. The result is complete; make room for the report"
+            ))
+        };
         writeln!(file.writer(), "{}", report.to_json()?).map_err(failed)?;
         file.commit()?;
     }
@@ -159,7 +164,7 @@ impl Data {
         self.check(plan, learned)?;
         let numbers = |out: &mut dyn Write, header: &str, row: String| {
             writeln!(out, "{header}\n{row}")
-                .map_err(|e| Error::Output(format!("cannot write the result: {e}")))
+                .map_err(|e| Error::Output(format!("cannot write the result: {e}. Make room and run again")))
         };
         match learned {
             Learned::Nothing => Ok(()),

@@ -24,9 +24,8 @@ impl Prng {
         Ok(Self::from_seed(&seed))
     }
 
-    /// A generator with a fixed seed: for tests, and for the benchmark, which runs a party again on a
-    /// recording. Never for real data.
-    pub fn from_seed(seed: &[u8; 32]) -> Self {
+    /// A generator with a fixed seed: for forks and tests; see [`crate::hazmat::seeded`].
+    pub(crate) fn from_seed(seed: &[u8; 32]) -> Self {
         let derive = |what: &str| blake3::derive_key(what, seed);
         let stream = Zeroizing::new(derive("veilset 2026-11 Prng stream"));
         Prng {

@@ -5,14 +5,13 @@ use crate::error::{Error, Result};
 use crate::item::{Items, decode_key};
 use std::io::{self, Write};
 
-/// Writes the header and the given rows of a table, in the order given, and flushes: where there is no room
-/// for them is known before the peer is told that all is well.
+/// Writes the header and the given rows of a table, in the order given.
 pub fn write_rows(table: &Table, rows: impl Iterator<Item = usize>, out: &mut dyn Write) -> Result<()> {
-    write_table(table, rows, out).and_then(|()| out.flush()).map_err(|e| output::unwritable(&e))
+    write_table(table, rows, out).map_err(|e| output::unwritable(&e))
 }
 
 /// Writes a union: the header and our rows, then a row for each item that is new to us, in the order
-/// given, with its columns under our key columns and the other cells empty. Flushes like [`write_rows`].
+/// given, with its columns under our key columns and the other cells empty.
 ///
 /// All new items are checked before the first byte is written; one that is not the encoding of as many
 /// columns is the peer's fault.
@@ -42,7 +41,6 @@ pub fn write_union(
                 write_row(row, table.delimiter(), out)
             })
         })
-        .and_then(|()| out.flush())
         .map_err(|e| output::unwritable(&e))
 }
 
