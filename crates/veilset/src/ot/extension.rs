@@ -33,7 +33,9 @@ const WIDTH: usize = 128;
 pub const FRAME: usize = 1 << 13;
 /// The largest k: the work grows as 2^k / k, the traffic shrinks as 1 / k only.
 const MAX_K: usize = 8;
-/// The default k: 22 bits an OT from the receiver.
+/// The default k: 22 bits an OT from the receiver. One thread of a Zen 4 processor takes, on either side, 10,
+/// 13, 17, 26, 37 and 60 ns an OT for k = 2, 4, 5, 6, 7 and 8: a larger k pays on links slower than about
+/// 270 Mbit/s, a smaller one on those faster than about 440.
 pub const DEFAULT_K: usize = 6;
 
 const SUMS: Message<[Pad; 2]> = Message::new(0x33, "R->S  sums of the levels of the seed trees, encrypted");
