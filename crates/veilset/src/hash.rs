@@ -3,12 +3,19 @@
 //! Every use of a hash has a domain: a name of its own and the session id, so that a value of one session
 //! or purpose means nothing in another. The one exception is the hash to the curve
 //! ([`crate::group::curve25519`]), whose tag holds the protocol version but no session id: a party may then
-//! compute `F_k(H(x))` before it meets its peer. Its key is fresh for every session, which separates
-//! sessions just as well.
+//! compute `F_k(H(x))` before it meets its peer. The key separates sessions instead, on one condition: a
+//! key, and everything computed under it, is used in one session only, and thrown away even if that one
+//! fails. Used twice it would show the peer which items stayed the same.
 
 /// Identifies a session: a hash of everything the two sides agreed on, of both identities and of the TLS
 /// connection. It is not secret.
 pub type SessionId = [u8; 32];
+
+/// The id of a part of a session that may stand beside other parts of the same kind: domains made from it
+/// are not those of the other parts. `name` is a constant that is unique within the program.
+pub fn part(session: &SessionId, name: &'static str) -> SessionId {
+    Domain::new(session, name).hash(&[])
+}
 
 /// A hash function of its own for one purpose in one session.
 #[derive(Clone)]
@@ -57,6 +64,9 @@ mod tests {
             hash(1, "b", b"x"),
             hash(1, "a", b"y"),
             Domain::without_session("a").hash(&[b"x"]),
+            Domain::new(&part(&[1; 32], "p"), "a").hash(&[b"x"]),
+            Domain::new(&part(&[1; 32], "q"), "a").hash(&[b"x"]),
+            Domain::new(&part(&[2; 32], "p"), "a").hash(&[b"x"]),
         ];
         for (i, a) in all.iter().enumerate() {
             assert!(all[i + 1..].iter().all(|b| a != b));

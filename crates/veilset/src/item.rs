@@ -5,12 +5,14 @@
 //! makes the encoding unique: [`encode_key`] and [`decode_key`] are inverse to each other.
 
 use rayon::prelude::*;
+use std::fmt;
 
 /// The longest item, in bytes of its encoding: 64 KiB.
 pub const MAX_ITEM: usize = 1 << 16;
 
-/// A list of byte strings in one allocation: no allocation per item, 8 bytes beside its own bytes.
-#[derive(Debug, Clone, PartialEq, Eq)]
+/// A list of byte strings in one allocation: no allocation per item, 8 bytes beside its own bytes. `Debug`
+/// shows their number only: they are a party's data.
+#[derive(Clone, PartialEq, Eq)]
 pub struct Items {
     bytes: Vec<u8>,
     ends: Vec<u64>,
@@ -73,6 +75,12 @@ impl Items {
     }
 }
 
+impl fmt::Debug for Items {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Items({})", self.len())
+    }
+}
+
 impl<T: AsRef<[u8]>> FromIterator<T> for Items {
     fn from_iter<I: IntoIterator<Item = T>>(iter: I) -> Self {
         let mut items = Items::new();
@@ -82,11 +90,11 @@ impl<T: AsRef<[u8]>> FromIterator<T> for Items {
 }
 
 /// A set: distinct items, in a fixed order. The only way to one is through [`ItemSet::keep_first`].
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[derive(Clone, PartialEq, Eq, Default)]
 pub struct ItemSet(Items);
 
 /// What [`ItemSet::keep_first`] made of a list.
-#[derive(Debug, PartialEq, Eq)]
+#[derive(PartialEq, Eq)]
 pub struct Distinct {
     /// The distinct items, in order of first appearance.
     pub set: ItemSet,
@@ -144,6 +152,18 @@ impl<T: AsRef<[u8]>> FromIterator<T> for ItemSet {
     /// Duplicates are dropped.
     fn from_iter<I: IntoIterator<Item = T>>(iter: I) -> Self {
         ItemSet::keep_first(iter.into_iter().collect()).set
+    }
+}
+
+impl fmt::Debug for ItemSet {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "ItemSet({})", self.len())
+    }
+}
+
+impl fmt::Debug for Distinct {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Distinct({}, {} duplicates)", self.set.len(), self.duplicates.len())
     }
 }
 
@@ -262,6 +282,15 @@ mod tests {
             assert_eq!(d.positions, set.iter().map(|&i| i as u32).collect::<Vec<_>>());
             assert!(d.set.iter().eq(set.iter().map(|&i| list[i].as_slice())));
         }
+    }
+
+    #[test]
+    fn debug_shows_numbers_only() {
+        let items: Items = ["secret", "secret", "secret too"].iter().collect();
+        assert_eq!(format!("{items:?}"), "Items(3)");
+        let distinct = ItemSet::keep_first(items);
+        assert_eq!(format!("{:?}", distinct.set), "ItemSet(2)");
+        assert_eq!(format!("{distinct:?}"), "Distinct(2, 1 duplicates)");
     }
 
     #[test]

@@ -27,9 +27,12 @@ pub const fn ceil_log2(n: usize) -> u32 {
 
 /// The length in bits of tags that tell `queries` from `elements` apart (DESIGN 4, "Compact set").
 ///
-/// Each of `queries * elements` pairs of different items has equal tags with probability 2^-t, all
-/// together at most 2^-`exponent`. The union bound is strict by more than the probability that two
-/// different items meet in the 2^252 points of the curve.
+/// Each of `queries * elements` pairs of different points has equal tags with probability 2^-t, all
+/// together at most 2^-`exponent`. Different items may also have the same point, which no tag tells apart.
+/// On Curve25519 there are about 2^251 of them: abscissae of the subgroup of prime order. To one of them
+/// belong at most 8 abscissae of the curve, each the hash of at most 4 numbers modulo p, so a pair meets
+/// with probability at most 32 / 2^255. In all, a result is wrong with probability at most
+/// 2^-`exponent` + `queries * elements` * 2^-250, of which the second is at most 2^-194.
 ///
 /// # Errors
 /// If the tags would be longer than 96 bits, which sets of up to [`MAX_SET`] do not need at 40.

@@ -1,8 +1,8 @@
 //! Secrets as types: zeroed on drop, redacted in `Debug`, never compared by accident.
 
 use std::fmt;
-use std::ops::Deref;
-use zeroize::Zeroize;
+use std::ops::{Deref, DerefMut};
+use zeroize::{Zeroize, optimization_barrier};
 
 /// A value that is zeroed when dropped and never printed.
 ///
@@ -36,6 +36,78 @@ impl<T: Zeroize> fmt::Debug for Secret<T> {
     }
 }
 
+/// A list of secrets, zeroed when dropped and never printed.
+///
+/// For secrets in bulk: it is zeroed at the speed of `fill`, where `zeroize` writes byte by byte.
+pub struct Secrets<T: Copy + Default>(Vec<T>);
+
+impl<T: Copy + Default> Secrets<T> {
+    /// `n` zeros.
+    pub fn zeros(n: usize) -> Self {
+        Secrets(vec![T::default(); n])
+    }
+
+    /// Appends `more`; no copy is left behind where the list was before it grew.
+    pub fn extend(&mut self, more: &[T]) {
+        let len = self.0.len() + more.len();
+        if len > self.0.capacity() {
+            let mut larger = Vec::with_capacity(len.max(2 * self.0.len()));
+            larger.extend_from_slice(&self.0);
+            *self = Secrets(larger);
+        }
+        self.0.extend_from_slice(more);
+    }
+
+    /// Keeps the first `n`. The others are zeroed with the list.
+    pub fn truncate(&mut self, n: usize) {
+        self.0.truncate(n);
+    }
+
+    /// Fills everything that was allocated with zeros.
+    fn wipe(&mut self) {
+        self.0.clear();
+        self.0.resize(self.0.capacity(), T::default());
+        optimization_barrier(self.0.as_slice());
+    }
+}
+
+impl<T: Copy + Default> From<Vec<T>> for Secrets<T> {
+    fn from(list: Vec<T>) -> Self {
+        Secrets(list)
+    }
+}
+
+impl<T: Copy + Default> Clone for Secrets<T> {
+    fn clone(&self) -> Self {
+        Secrets(self.0.clone())
+    }
+}
+
+impl<T: Copy + Default> Deref for Secrets<T> {
+    type Target = [T];
+    fn deref(&self) -> &[T] {
+        &self.0
+    }
+}
+
+impl<T: Copy + Default> DerefMut for Secrets<T> {
+    fn deref_mut(&mut self) -> &mut [T] {
+        &mut self.0
+    }
+}
+
+impl<T: Copy + Default> Drop for Secrets<T> {
+    fn drop(&mut self) {
+        self.wipe();
+    }
+}
+
+impl<T: Copy + Default> fmt::Debug for Secrets<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Secrets({})", self.0.len())
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -43,5 +115,31 @@ mod tests {
     #[test]
     fn debug_does_not_show_the_value() {
         assert_eq!(format!("{:?}", Secret::new([7u8; 4])), "Secret(..)");
+        assert_eq!(format!("{:?}", Secrets::from(vec![7u8; 4])), "Secrets(4)");
+    }
+
+    #[test]
+    fn wiping_zeroes_all_that_was_allocated() {
+        let mut list = Secrets::from(vec![[7u8; 16]; 9]);
+        list.truncate(2);
+        list.wipe();
+        assert!(list.len() >= 9 && list.iter().all(|s| *s == [0; 16]));
+        // Secrets may have been written behind the end.
+        let mut list = Vec::with_capacity(100);
+        list.extend([7u8; 60]);
+        list.truncate(5);
+        let mut list = Secrets::from(list);
+        list.wipe();
+        assert!(list.len() >= 100 && list.iter().all(|s| *s == 0));
+    }
+
+    #[test]
+    fn a_list_grows_like_a_vector() {
+        let (mut list, mut plain) = (Secrets::zeros(0), Vec::new());
+        for n in [0u8, 1, 2, 3, 50, 4] {
+            list.extend(&vec![n; usize::from(n)]);
+            plain.extend(vec![n; usize::from(n)]);
+            assert_eq!(*list, *plain);
+        }
     }
 }

@@ -18,11 +18,14 @@ use crate::Backend;
 pub const BACKENDS: &[Backend] = &[Backend::Vaes512, Backend::Portable];
 
 /// AES-128 with its key schedule, which is wiped when dropped.
-pub struct Aes128 {
-    portable: portable::Cipher,
-    /// Present where the processor can run the path.
+pub struct Aes128(Schedule);
+
+/// The key schedule of the best path here.
+enum Schedule {
+    Portable(portable::Cipher),
+    /// Only where the processor can run the path.
     #[cfg(target_arch = "x86_64")]
-    vaes512: Option<x86::RoundKeys>,
+    Vaes512(x86::RoundKeys),
 }
 
 impl fmt::Debug for Aes128 {
@@ -34,12 +37,22 @@ impl fmt::Debug for Aes128 {
 impl Aes128 {
     /// Expands a key.
     pub fn new(key: &[u8; 16]) -> Self {
-        Aes128 {
-            portable: portable::Cipher::new(key),
-            #[cfg(target_arch = "x86_64")]
+        #[cfg(target_arch = "x86_64")]
+        if Backend::Vaes512.is_available() {
             // SAFETY: is_available has said that the processor has all that `expand` uses.
-            vaes512: Backend::Vaes512.is_available().then(|| unsafe { x86::expand(key) }),
+            return Aes128(Schedule::Vaes512(unsafe { x86::expand(key) }));
         }
+        Aes128(Schedule::Portable(portable::Cipher::new(key)))
+    }
+
+    /// Runs the portable path, for which a key schedule of the other is expanded again.
+    fn portable(&self, run: impl FnOnce(&portable::Cipher)) -> Backend {
+        match &self.0 {
+            Schedule::Portable(cipher) => run(cipher),
+            #[cfg(target_arch = "x86_64")]
+            Schedule::Vaes512(keys) => run(&portable::Cipher::new(keys.key())),
+        }
+        Backend::Portable
     }
 
     /// Replaces each block by its encryption.
@@ -64,44 +77,33 @@ impl Aes128 {
     /// [`Aes128::encrypt`] on the path asked for; returns the path that ran.
     pub fn encrypt_with(&self, backend: Backend, blocks: &mut [[u8; 16]]) -> Backend {
         #[cfg(target_arch = "x86_64")]
-        if let (Backend::Vaes512, Some(keys)) = (backend, &self.vaes512) {
-            let (groups, rest) = blocks.as_chunks_mut();
+        if let (Backend::Vaes512, Schedule::Vaes512(keys)) = (backend, &self.0) {
             // SAFETY: the keys exist only where is_available has said that the processor has VAES.
-            unsafe { x86::encrypt(keys, groups) };
-            self.portable.encrypt(rest);
+            unsafe { x86::encrypt(keys, blocks) };
             return Backend::Vaes512;
         }
-        self.portable.encrypt(blocks);
-        Backend::Portable
+        self.portable(|cipher| cipher.encrypt(blocks))
     }
 
     /// [`Aes128::ctr`] on the path asked for; returns the path that ran.
     pub fn ctr_with(&self, backend: Backend, first: u128, out: &mut [u8]) -> Backend {
         #[cfg(target_arch = "x86_64")]
-        if let (Backend::Vaes512, Some(keys)) = (backend, &self.vaes512) {
-            let whole = out.len() / (16 * x86::GROUP) * (16 * x86::GROUP);
-            let (whole, rest) = out.split_at_mut(whole);
-            let groups = whole.as_chunks_mut().0.as_chunks_mut().0;
+        if let (Backend::Vaes512, Schedule::Vaes512(keys)) = (backend, &self.0) {
             // SAFETY: the keys exist only where is_available has said that the processor has VAES.
-            let next = unsafe { x86::ctr(keys, first, groups) };
-            self.portable.ctr(next, rest);
+            unsafe { x86::ctr(keys, first, out) };
             return Backend::Vaes512;
         }
-        self.portable.ctr(first, out);
-        Backend::Portable
+        self.portable(|cipher| cipher.ctr(first, out))
     }
 
     /// [`Aes128::tcr_hash`] on the path asked for; returns the path that ran.
     pub fn tcr_hash_with(&self, backend: Backend, first_tweak: u128, x: &mut [[u8; 16]]) -> Backend {
         #[cfg(target_arch = "x86_64")]
-        if let (Backend::Vaes512, Some(keys)) = (backend, &self.vaes512) {
-            let (groups, rest) = x.as_chunks_mut();
+        if let (Backend::Vaes512, Schedule::Vaes512(keys)) = (backend, &self.0) {
             // SAFETY: the keys exist only where is_available has said that the processor has VAES.
-            let next = unsafe { x86::tcr_hash(keys, first_tweak, groups) };
-            self.portable.tcr_hash(next, rest);
+            unsafe { x86::tcr_hash(keys, first_tweak, x) };
             return Backend::Vaes512;
         }
-        self.portable.tcr_hash(first_tweak, x);
-        Backend::Portable
+        self.portable(|cipher| cipher.tcr_hash(first_tweak, x))
     }
 }

@@ -1,7 +1,8 @@
 //! Four blocks to a register with VAES and AVX-512, the rounds of a hash fused.
 //!
-//! The functions take whole groups of [`GROUP`] blocks; the caller sends what is left to the portable
-//! path. Eight registers are in flight, to cover the latency of the round instruction.
+//! Eight registers are in flight, to cover the latency of the round instruction: a group of 32 blocks. What
+//! is left at the end is worked on as a whole group in a buffer, which takes less than a call of the `aes`
+//! crate for one block.
 //!
 //! What it gains over the portable path, which uses VAES too, on a Zen 4 processor in batches of 1024:
 //! 1.5 to 2.5 times in counter mode and 2 to 3 times for the hash, because counters and tweaks are made in
@@ -10,19 +11,28 @@
 
 use std::arch::x86_64::*;
 
-use zeroize::Zeroize;
+use zeroize::optimization_barrier;
 
 /// Registers in flight.
 const WIDTH: usize = 8;
 /// Blocks of one group.
-pub(super) const GROUP: usize = 4 * WIDTH;
+const GROUP: usize = 4 * WIDTH;
 
 /// Round keys of AES-128; wiped when dropped.
 pub(super) struct RoundKeys([[u8; 16]; 11]);
 
+impl RoundKeys {
+    /// The key, which is the first round key.
+    pub(super) fn key(&self) -> &[u8; 16] {
+        &self.0[0]
+    }
+}
+
 impl Drop for RoundKeys {
     fn drop(&mut self) {
-        self.0.zeroize();
+        // `zeroize` writes byte by byte, longer than a key of one row takes to expand.
+        self.0 = [[0; 16]; 11];
+        optimization_barrier(&self.0);
     }
 }
 
@@ -57,35 +67,34 @@ pub(super) fn expand(key: &[u8; 16]) -> RoundKeys {
 }
 
 #[target_feature(enable = "avx512f,vaes")]
-pub(super) fn encrypt(keys: &RoundKeys, groups: &mut [[[u8; 16]; GROUP]]) {
+pub(super) fn encrypt(keys: &RoundKeys, blocks: &mut [[u8; 16]]) {
     let keys = spread(keys);
-    for group in groups {
+    in_groups(blocks.as_flattened_mut(), |group| {
         let mut b = load(group);
         rounds(&keys, &mut b);
         store(group, &b);
-    }
+    });
 }
 
-/// Encrypts the counters from `first` on; returns the next one.
+/// Encrypts the counters from `first` on.
 #[target_feature(enable = "avx512f,vaes")]
-pub(super) fn ctr(keys: &RoundKeys, first: u128, groups: &mut [[[u8; 16]; GROUP]]) -> u128 {
+pub(super) fn ctr(keys: &RoundKeys, first: u128, out: &mut [u8]) {
     let keys = spread(keys);
     let mut counter = first;
-    for group in groups {
+    in_groups(out, |group| {
         let mut b = counters(counter);
         rounds(&keys, &mut b);
         store(group, &b);
         counter = counter.wrapping_add(GROUP as u128);
-    }
-    counter
+    });
 }
 
-/// Hashes with the tweaks from `first_tweak` on; returns the next one.
+/// Hashes with the tweaks from `first_tweak` on.
 #[target_feature(enable = "avx512f,vaes")]
-pub(super) fn tcr_hash(keys: &RoundKeys, first_tweak: u128, groups: &mut [[[u8; 16]; GROUP]]) -> u128 {
+pub(super) fn tcr_hash(keys: &RoundKeys, first_tweak: u128, x: &mut [[u8; 16]]) {
     let keys = spread(keys);
     let mut tweak = first_tweak;
-    for group in groups {
+    in_groups(x.as_flattened_mut(), |group| {
         let mut outer = load(group);
         rounds(&keys, &mut outer);
         let mut inner = counters(tweak);
@@ -98,8 +107,21 @@ pub(super) fn tcr_hash(keys: &RoundKeys, first_tweak: u128, groups: &mut [[[u8; 
         }
         store(group, &outer);
         tweak = tweak.wrapping_add(GROUP as u128);
+    });
+}
+
+/// Calls `work` on each group of `bytes`, and for the rest on a copy of it filled up with zeros.
+#[inline]
+#[target_feature(enable = "avx512f,vaes")]
+fn in_groups(bytes: &mut [u8], mut work: impl FnMut(&mut [u8; 16 * GROUP])) {
+    let (groups, rest) = bytes.as_chunks_mut();
+    groups.iter_mut().for_each(&mut work);
+    if !rest.is_empty() {
+        let mut last = [0; 16 * GROUP];
+        last[..rest.len()].copy_from_slice(rest);
+        work(&mut last);
+        rest.copy_from_slice(&last[..rest.len()]);
     }
-    tweak
 }
 
 /// AES-128 on all registers.
@@ -152,21 +174,21 @@ fn spread(keys: &RoundKeys) -> [__m512i; 11] {
 
 #[inline]
 #[target_feature(enable = "avx512f")]
-fn load(group: &[[u8; 16]; GROUP]) -> [__m512i; WIDTH] {
+fn load(group: &[u8; 16 * GROUP]) -> [__m512i; WIDTH] {
     let mut out = [_mm512_setzero_si512(); WIDTH];
-    for (out, blocks) in out.iter_mut().zip(group.as_chunks::<4>().0) {
-        // SAFETY: four blocks are the 64 bytes that are read; the load asks for no alignment.
-        *out = unsafe { _mm512_loadu_si512(blocks.as_ptr().cast()) };
+    for (out, bytes) in out.iter_mut().zip(group.as_chunks::<64>().0) {
+        // SAFETY: 64 bytes are read from an array of 64; the load asks for no alignment.
+        *out = unsafe { _mm512_loadu_si512(bytes.as_ptr().cast()) };
     }
     out
 }
 
 #[inline]
 #[target_feature(enable = "avx512f")]
-fn store(group: &mut [[u8; 16]; GROUP], b: &[__m512i; WIDTH]) {
-    for (blocks, b) in group.as_chunks_mut::<4>().0.iter_mut().zip(b) {
-        // SAFETY: four blocks are the 64 bytes that are written; the store asks for no alignment.
-        unsafe { _mm512_storeu_si512(blocks.as_mut_ptr().cast(), *b) };
+fn store(group: &mut [u8; 16 * GROUP], b: &[__m512i; WIDTH]) {
+    for (bytes, b) in group.as_chunks_mut::<64>().0.iter_mut().zip(b) {
+        // SAFETY: 64 bytes are written to an array of 64; the store asks for no alignment.
+        unsafe { _mm512_storeu_si512(bytes.as_mut_ptr().cast(), *b) };
     }
 }
 

@@ -392,6 +392,30 @@ fn elligator2_agrees_with_the_oracle() {
     }
 }
 
+/// Every output but 0 has four preimages, and the equation for them has no more roots.
+#[test]
+fn elligator2_outputs_have_four_preimages() {
+    for r in samples(20) {
+        let u = elligator2_oracle(&big(&r));
+        let other = inv(&(int(2) * big(&r)));
+        let four = [big(&r), sub(&int(0), &big(&r)), other.clone(), sub(&int(0), &other)];
+        let distinct: std::collections::HashSet<_> = four.iter().collect();
+        assert_eq!(distinct.len(), 4);
+        for b in paths() {
+            assert_eq!(
+                elligator2_on(b, &four.each_ref().map(bytes)),
+                [bytes(&u), bytes(&u), bytes(&u), bytes(&u)]
+            );
+        }
+        // u = -A / (1 + 2 r^2) or u = -A + A / (1 + 2 r^2): two values of r^2, each with two roots.
+        let a = int(486_662);
+        for x in [u.clone(), sub(&sub(&int(0), &u), &a)] {
+            let square = sub(&(sub(&int(0), &a) * inv(&x) % p()), &int(1)) * inv(&int(2)) % p();
+            assert!(four.iter().filter(|r| *r * *r % p() == square).count() == 2);
+        }
+    }
+}
+
 /// Lengths around the chunk that shares an inversion, and several chunks with a rest.
 #[test]
 fn every_length_agrees_with_single_items() {

@@ -5,6 +5,7 @@ use super::CompactSet;
 use crate::channel::{Message, Rx, Tx, frames};
 use crate::error::Result;
 use crate::params::{self, share};
+use crate::secret::Secrets;
 use rayon::prelude::*;
 
 /// Bytes of the filter per frame.
@@ -39,9 +40,9 @@ impl CompactSet for Bloom {
         (self.0.bits / 8) as usize
     }
 
-    fn send(&self, tx: &mut Tx, digests: Vec<u128>) -> Result<()> {
+    fn send(&self, tx: &mut Tx, digests: Secrets<u128>) -> Result<()> {
         let mut filter = vec![0u8; (self.0.bits / 8) as usize];
-        for digest in digests {
+        for &digest in digests.iter() {
             self.positions(digest).for_each(|p| filter[(p / 8) as usize] |= 1 << (p % 8));
         }
         filter.chunks(FRAME).try_for_each(|frame| tx.send_bytes(FILTER, frame))

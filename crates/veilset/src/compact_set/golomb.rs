@@ -11,6 +11,7 @@ use super::CompactSet;
 use crate::channel::{Message, Rx, Tx, frames};
 use crate::error::{Error, Result};
 use crate::params::{ceil_log2, tag_bits};
+use crate::secret::Secrets;
 use rayon::prelude::*;
 
 /// Tags per frame: 8192, about 64 KiB.
@@ -51,7 +52,7 @@ impl CompactSet for Golomb {
         self.elements * (8 * (self.rice_bits as usize + 1) + 5) / 64
     }
 
-    fn send(&self, tx: &mut Tx, mut digests: Vec<u128>) -> Result<()> {
+    fn send(&self, tx: &mut Tx, mut digests: Secrets<u128>) -> Result<()> {
         digests.par_iter_mut().for_each(|d| *d = self.tag(*d));
         // Sorted over the whole set: the order in which the points came does not show.
         digests.par_sort_unstable();
@@ -69,8 +70,8 @@ impl CompactSet for Golomb {
 
     fn test(&self, rx: &mut Rx, queries: &[u128]) -> Result<Vec<bool>> {
         // Tag and position in one word: at most 96 and 32 bits.
-        let mut sorted: Vec<u128> =
-            queries.par_iter().enumerate().map(|(i, &q)| self.tag(q) << 32 | i as u128).collect();
+        let with_position = |(i, &q): (usize, &u128)| self.tag(q) << 32 | i as u128;
+        let mut sorted = Secrets::from(queries.par_iter().enumerate().map(with_position).collect::<Vec<_>>());
         sorted.par_sort_unstable();
         let mut waiting = sorted.iter().peekable();
         let mut found = vec![false; queries.len()];
@@ -239,7 +240,8 @@ mod tests {
             for tags in cases {
                 let queries: Vec<u128> = [0, 1, top].iter().map(|t| t << (128 - set.tag_bits)).collect();
                 let (mut a, mut b) = Channel::pair();
-                set.send(&mut a.tx, tags.iter().map(|t| t << (128 - set.tag_bits)).collect()).unwrap();
+                let digests: Vec<u128> = tags.iter().map(|t| t << (128 - set.tag_bits)).collect();
+                set.send(&mut a.tx, digests.into()).unwrap();
                 let found = set.test(&mut b.rx, &queries).unwrap();
                 assert_eq!(found, [tags.contains(&0), false, tags.contains(&top)], "{n}");
             }
@@ -285,7 +287,7 @@ mod tests {
         let (mut a, mut b) = Channel::pair();
         std::thread::scope(|s| {
             s.spawn(|| set.test(&mut b.rx, &[]).unwrap());
-            set.send(&mut a.tx, digests).unwrap();
+            set.send(&mut a.tx, digests.into()).unwrap();
         });
         let bits = 8.0 * a.bytes_sent() as f64 / n as f64;
         assert!((61.0..62.0).contains(&bits), "{bits}");

@@ -8,6 +8,7 @@ pub mod golomb;
 
 use crate::channel::{Rx, Tx};
 use crate::error::Result;
+use crate::secret::Secrets;
 
 /// A way to send a set of digests. The set of the size and error it is made for is a public parameter.
 pub trait CompactSet {
@@ -15,7 +16,7 @@ pub trait CompactSet {
     fn bytes(&self) -> usize;
 
     /// Sends the set of `digests`, in whatever order they are.
-    fn send(&self, tx: &mut Tx, digests: Vec<u128>) -> Result<()>;
+    fn send(&self, tx: &mut Tx, digests: Secrets<u128>) -> Result<()>;
 
     /// Receives a set and tells for each query whether it is in it.
     fn test(&self, rx: &mut Rx, queries: &[u128]) -> Result<Vec<bool>>;
@@ -49,7 +50,7 @@ mod tests {
             let set = make(q, n);
             let (mut a, mut b) = Channel::pair();
             let bits = std::thread::scope(|s| {
-                s.spawn(|| set.send(&mut a.tx, elements).unwrap());
+                s.spawn(|| set.send(&mut a.tx, elements.into()).unwrap());
                 set.test(&mut b.rx, &queries).unwrap()
             });
             let expected: Vec<bool> = queries.iter().map(|q| plain.contains(q)).collect();
@@ -69,7 +70,7 @@ mod tests {
         let elements = digests(1000, &mut rng);
         let sent = |set: &dyn CompactSet, elements: Vec<u128>| {
             let (mut a, b) = Channel::pair();
-            set.send(&mut a.tx, elements).unwrap();
+            set.send(&mut a.tx, elements.into()).unwrap();
             drop(a);
             let (_, mut source) = b.into_halves();
             let (mut bytes, mut byte) = (Vec::new(), [0u8]);

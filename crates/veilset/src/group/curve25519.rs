@@ -1,24 +1,26 @@
 //! Curve25519 by abscissae only: the commutative weak PRF `F_k(H(x))` of CZZDL 5.2.
 //!
 //! Security: DDH on Curve25519, `H` a random oracle into the points of the curve. An item is hashed to 32
-//! uniform bytes, taken modulo p (bias 2^-250) and mapped by x-only Elligator2, whose every output lies on
-//! the curve. CZZDL 9.5 calls X25519 on the hash itself instead; half of all hashes are then on the twist,
-//! where they stay, so that `F_k` shows one bit of x to everybody who can hash (DESIGN 4). Scalars are
-//! clamped multiples of 8: the first multiplication lands in the prime-order subgroup, where u and -u have
-//! different abscissae only for different points, and the second stays there.
+//! uniform bytes, taken modulo p (bias 2^-250) and mapped by x-only Elligator2, whose outputs are half of
+//! the abscissae on the curve and none of the twist. CZZDL 9.5 calls X25519 on the hash itself instead; half
+//! of all hashes are then on the twist, where they stay, so that `F_k` shows one bit of x to everybody who
+//! can hash (DESIGN 4). Scalars are clamped multiples of 8: the first multiplication lands in the subgroup
+//! of prime order and the second stays there. P and -P share an abscissa, so its 2^252 points are about
+//! 2^251 values of F_k; what that means for equal tags is at [`crate::params::tag_bits`].
 
 use crate::channel::Wire;
 use crate::hash::Domain;
 use crate::rng::Prng;
-use crate::secret::Secret;
+use crate::secret::{Secret, Secrets};
 use rayon::prelude::*;
 use veilset_kernels::curve25519 as kernel;
+use zeroize::Zeroize;
 
 /// Points per call of the kernel: enough to share an inversion, few enough to spread over threads.
 const BATCH: usize = 256;
 
 /// The abscissa of a point: canonical and not 0.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Zeroize)]
 pub struct Point([u8; 32]);
 
 impl Point {
@@ -59,23 +61,30 @@ impl Key {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct LowOrder;
 
-/// `F_k(H(x))` for each item.
+/// The part of `H` whose time depends on the lengths of the items: 32 uniform bytes of each.
+///
+/// It stands apart so that it can be done before the first message: in the middle of a run a peer could
+/// take the time of every frame.
+pub fn hash<'a>(items: impl IndexedParallelIterator<Item = &'a [u8]>) -> Secrets<[u8; 32]> {
+    let domain = Domain::without_session("hash to Curve25519, BLAKE3-256, x-only Elligator2");
+    let mut hashes = Secrets::zeros(items.len());
+    items.zip(hashes.par_iter_mut()).for_each(|(item, hash)| *hash = domain.hash(&[item]));
+    hashes
+}
+
+/// `F_k(H(x))` for the [`hash`] of each item.
 ///
 /// # Errors
 /// If an item hashes to a point of low order, which happens with probability 2^-250.
-pub fn hash_and_raise<'a>(
-    items: impl IndexedParallelIterator<Item = &'a [u8]>,
-    key: &Key,
-) -> Result<Vec<Point>, LowOrder> {
-    let domain = Domain::without_session("hash to Curve25519, BLAKE3-256, x-only Elligator2");
-    let mut hashes: Vec<[u8; 32]> = items.map(|item| domain.hash(&[item])).collect();
-    hashes.par_chunks_mut(BATCH).for_each(|batch| {
+pub fn map_and_raise(hashes: &[[u8; 32]], key: &Key) -> Result<Vec<Point>, LowOrder> {
+    let mut points = hashes.to_vec();
+    points.par_chunks_mut(BATCH).for_each(|batch| {
         let mut mapped = [[0u8; 32]; BATCH];
         let mapped = &mut mapped[..batch.len()];
         kernel::elligator2(batch, mapped);
         batch.copy_from_slice(mapped);
     });
-    raise_bytes(hashes, key)
+    raise_bytes(points, key)
 }
 
 /// `F_k(P)` for each point.
@@ -114,7 +123,8 @@ mod tests {
         for n in [0, 1, BATCH - 1, BATCH, BATCH + 1] {
             let items = items(n);
             let (a, b) = (Key::random(&mut rng), Key::random(&mut rng));
-            let hashed = |k| hash_and_raise(items.par_iter().map(Vec::as_slice), k).unwrap();
+            let hashes = hash(items.par_iter().map(Vec::as_slice));
+            let hashed = |k| map_and_raise(&hashes, k).unwrap();
             let ab = raise(&hashed(&a), &b).unwrap();
             assert_eq!(ab, raise(&hashed(&b), &a).unwrap());
             for (p, q) in hashed(&a).iter().zip(&ab) {
@@ -127,7 +137,7 @@ mod tests {
     fn every_hash_is_on_the_curve_where_the_printed_one_is_half_the_time_on_the_twist() {
         let key = Key::random(&mut Prng::from_seed(&[2; 32]));
         let items = items(500);
-        let ours = hash_and_raise(items.par_iter().map(Vec::as_slice), &key).unwrap();
+        let ours = map_and_raise(&hash(items.par_iter().map(Vec::as_slice)), &key).unwrap();
         assert!(ours.iter().all(|p| on_curve(p.as_bytes())));
         // CZZDL 9.5 as printed: X25519 on the hash itself. The bit survives the key.
         let printed: Vec<[u8; 32]> = items

@@ -2,7 +2,12 @@
 //!
 //! Security: semi-honest, DDH, `H` a random oracle. Leakage: the sizes; the server's bits are the output.
 //! Cost: n_y + n_x points of 32 bytes, and n_y tags (about 62 bits each at 2^20 items a side); each party
-//! raises n_y + n_x points.
+//! raises n_y + n_x points. Memory: beside its set, 32 bytes for each item of its own and 16 for each of the
+//! peer's.
+//!
+//! Each party hashes its items to 32 bytes before its first message, so the only time that depends on their
+//! lengths is the one before it: the peer may see about how long all of them are together, but nothing of
+//! where the long ones are.
 //!
 //! Departures from the figure, for the reasons in DESIGN 4: H maps to the curve and never to its twist;
 //! Omega is a compact set sized for the whole run, whose elements are 128-bit digests of the points; the
@@ -12,17 +17,21 @@
 //! indistinguishable from random points, and what it answers comes back sorted.
 
 use super::Mqrpmt;
-use crate::channel::{Channel, Message, Rx, Unit, frames};
+use crate::channel::{Channel, Message, Rx, Tx, Unit, frames};
 use crate::compact_set::CompactSet;
 use crate::compact_set::golomb::Golomb;
 use crate::error::{Error, Result};
-use crate::group::curve25519::{Key, LowOrder, Point, hash_and_raise, raise};
+use crate::group::curve25519::{Key, LowOrder, Point, hash, map_and_raise, raise};
 use crate::hash::{Domain, SessionId};
 use crate::item::ItemSet;
-use crate::params::LAMBDA;
+use crate::params::{LAMBDA, share};
 use crate::rng::Prng;
+use crate::secret::Secrets;
 use rayon::prelude::*;
+use zeroize::Zeroizing;
 
+/// The exponent of the error: a query that is wrongly found in Omega is the only kind of undetected error.
+const EXPONENT: u32 = share(LAMBDA, 1);
 /// Points per frame: 8192, 256 KiB. Each direction holds at most a pipe and two frames.
 const FRAME: usize = 1 << 13;
 const Y_K1: Message<Point> = Message::new(0x11, "S->C  F_k1(H(y))");
@@ -35,8 +44,9 @@ pub struct CwPrf<S = GolombTags>(pub S);
 pub trait MakeSet {
     /// The compact set it makes.
     type Set: CompactSet;
-    /// A compact set of `elements` tested by `queries`, wrong with probability at most 2^-[`LAMBDA`].
-    fn make(&self, queries: usize, elements: usize) -> Result<Self::Set>;
+    /// A compact set of `elements` in which all of `queries` together find one wrongly with probability at
+    /// most 2^-`exponent`.
+    fn make(&self, exponent: u32, queries: usize, elements: usize) -> Result<Self::Set>;
 }
 
 /// Sorted, Golomb-Rice coded tags: what is used.
@@ -44,8 +54,8 @@ pub struct GolombTags;
 
 impl MakeSet for GolombTags {
     type Set = Golomb;
-    fn make(&self, queries: usize, elements: usize) -> Result<Golomb> {
-        Golomb::new(LAMBDA, queries, elements)
+    fn make(&self, exponent: u32, queries: usize, elements: usize) -> Result<Golomb> {
+        Golomb::new(exponent, queries, elements)
     }
 }
 
@@ -54,8 +64,8 @@ pub struct BloomFilter;
 
 impl MakeSet for BloomFilter {
     type Set = crate::compact_set::bloom::Bloom;
-    fn make(&self, queries: usize, elements: usize) -> Result<Self::Set> {
-        Ok(crate::compact_set::bloom::Bloom::new(LAMBDA, queries, elements))
+    fn make(&self, exponent: u32, queries: usize, elements: usize) -> Result<Self::Set> {
+        Ok(crate::compact_set::bloom::Bloom::new(exponent, queries, elements))
     }
 }
 
@@ -69,17 +79,12 @@ impl<S: MakeSet> Mqrpmt for CwPrf<S> {
         rng: &mut Prng,
     ) -> Result<Vec<bool>> {
         ch.stage("matching", Unit::Items, y.len() + n_x);
-        let omega = self.0.make(n_x, y.len())?;
+        let omega = self.0.make(EXPONENT, n_x, y.len())?;
         // 1. P1 picks k1, then computes and sends F_k1(H(y_i)).
         let k1 = Key::random(rng);
+        let hashes = hash((0..y.len()).into_par_iter().map(|i| y.get(i)));
         let ((), x_k2_k1) = ch.duplex(
-            |tx| {
-                (0..y.len()).collect::<Vec<_>>().chunks(FRAME).try_for_each(|at| {
-                    let y_k1 =
-                        hash_and_raise(at.par_iter().map(|&i| y.get(i)), &k1).map_err(own_low_order)?;
-                    tx.send(Y_K1, &y_k1)
-                })
-            },
+            |tx| send_raised(tx, Y_K1, &hashes, &k1),
             // 3. P1 computes F_k1(F_k2(H(x_i))), which of them are in Omega it finds out below.
             |rx| raise_digests(rx, X_K2, n_x, &k1, session),
         )?;
@@ -97,19 +102,15 @@ impl<S: MakeSet> Mqrpmt for CwPrf<S> {
         rng: &mut Prng,
     ) -> Result<Vec<u32>> {
         ch.stage("matching", Unit::Items, n_y + x.len());
-        let omega = self.0.make(x.len(), n_y)?;
+        let omega = self.0.make(EXPONENT, x.len(), n_y)?;
         // 0. The queries go out in random order, so that the positions of the bits tell P1 nothing.
         let order = rng.permutation(x.len());
         // 2. P2 picks k2.
         let k2 = Key::random(rng);
+        let hashes = hash(order.par_iter().map(|&i| x.get(i as usize)));
         let ((), y_k1_k2) = ch.duplex(
             // 2a. It computes and sends F_k2(H(x_i)).
-            |tx| {
-                order.chunks(FRAME).try_for_each(|at| {
-                    let items = at.par_iter().map(|&i| x.get(i as usize));
-                    tx.send(X_K2, &hash_and_raise(items, &k2).map_err(own_low_order)?)
-                })
-            },
+            |tx| send_raised(tx, X_K2, &hashes, &k2),
             // 2b. It computes F_k2(F_k1(H(y_i))),
             |rx| raise_digests(rx, Y_K1, n_y, &k2, session),
         )?;
@@ -120,6 +121,16 @@ impl<S: MakeSet> Mqrpmt for CwPrf<S> {
     }
 }
 
+/// Sends `F_k(H(x))` for the hash of each item.
+fn send_raised(tx: &mut Tx, message: Message<Point>, hashes: &[[u8; 32]], key: &Key) -> Result<()> {
+    hashes.chunks(FRAME).try_for_each(|hashes| {
+        let points = map_and_raise(hashes, key).map_err(|LowOrder| {
+            Error::Bug("an item hashed to a point of low order, which has probability 2^-250".into())
+        })?;
+        tx.send(message, &points)
+    })
+}
+
 /// Receives `n` points and returns a digest of each raised to `key`.
 fn raise_digests(
     rx: &mut Rx,
@@ -127,21 +138,18 @@ fn raise_digests(
     n: usize,
     key: &Key,
     session: &SessionId,
-) -> Result<Vec<u128>> {
+) -> Result<Secrets<u128>> {
     let domain = Domain::new(session, "cwPRF-mqRPMT digest of F_k1k2(H(x))");
     // Grows with what has come, not with what was announced.
-    let mut digests = Vec::new();
+    let mut digests = Secrets::zeros(0);
     for n in frames(n, FRAME) {
-        let points = raise(&rx.recv(message, n)?, key).map_err(|LowOrder| {
+        let points = Zeroizing::new(raise(&rx.recv(message, n)?, key).map_err(|LowOrder| {
             Error::Peer("it sent a point of low order. It runs another program or misbehaves".into())
-        })?;
-        digests.par_extend(points.par_iter().map(|p| u128::from_be_bytes(domain.hash(&[p.as_bytes()]))));
+        })?);
+        let digest = |p: &Point| u128::from_be_bytes(domain.hash(&[p.as_bytes()]));
+        digests.extend(&Secrets::from(points.par_iter().map(digest).collect::<Vec<_>>()));
     }
     Ok(digests)
-}
-
-fn own_low_order(LowOrder: LowOrder) -> Error {
-    Error::Bug("an item hashed to a point of low order, which has probability 2^-250".into())
 }
 
 #[cfg(test)]

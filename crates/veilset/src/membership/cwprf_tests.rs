@@ -33,6 +33,16 @@ fn the_bits_are_those_of_the_plain_computation() {
 }
 
 #[test]
+fn the_error_is_that_of_the_whole_run_and_an_argument_of_the_set() {
+    assert_eq!(EXPONENT, share(LAMBDA, 1));
+    // A bit of a tag, and a little more than a bit of filter, for each bit of the exponent.
+    let golomb = |exponent| GolombTags.make(exponent, 1000, 800).unwrap().bytes();
+    let bloom = |exponent| BloomFilter.make(exponent, 1000, 800).unwrap().bytes();
+    assert_eq!(golomb(48) - golomb(40), 800);
+    assert!((800..1300).contains(&(bloom(48) - bloom(40))));
+}
+
+#[test]
 fn message_sizes_depend_on_the_sizes_of_the_sets_only() {
     let (n_y, n_x) = (FRAME + 1, 30);
     let lengths = |overlap, long: bool| {

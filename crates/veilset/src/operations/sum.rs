@@ -19,11 +19,12 @@ use crate::error::{Error, Result};
 use crate::hash::SessionId;
 use crate::item::ItemSet;
 use crate::membership::Mqrpmt;
-use crate::ot::Pad;
 use crate::ot::extension::{self, FRAME};
 use crate::rng::Prng;
 use std::sync::mpsc;
 
+/// The domain of the OTs.
+const PURPOSE: &str = "sum by mqRPMT, OT of terms";
 const D_64: Message<[u8; 8]> = Message::new(0x51, "S->R  r_i + v_i under the second pad, modulo 2^64");
 const D_128: Message<[u8; 16]> = Message::new(0x52, "S->R  r_i + v_i under the second pad, modulo 2^128");
 const RESULT: Message<[u8; 25]> = Message::new(0x53, "R->S  number of matches and masked sum");
@@ -101,8 +102,8 @@ pub fn receiver(
     let matches = matches(&e, y.len())? as u64;
     // 2. It uses them as choices and adds up what it gets: S' = sum of r_i + e_i v_i mod q.
     ch.stage("summing", Unit::Items, n_x);
-    let mut ot = extension::Receiver::setup(ch, session, extension::DEFAULT_K, rng)?;
-    let (pads_in, pads_out) = mpsc::channel::<Vec<Pad>>();
+    let mut ot = extension::Receiver::setup(ch, session, PURPOSE, extension::DEFAULT_K, rng)?;
+    let (pads_in, pads_out) = mpsc::channel();
     let ((), sum) = ch.duplex(
         |tx| {
             for choices in e.chunks(FRAME) {
@@ -164,7 +165,7 @@ pub fn sender(
     // 0. and 1. X and V in the same random order; P2 obtains nothing.
     let order = protocol.client(ch, session, x, n_y, rng)?;
     ch.stage("summing", Unit::Items, x.len());
-    let mut ot = extension::Sender::setup(ch, session, extension::DEFAULT_K, rng)?;
+    let mut ot = extension::Sender::setup(ch, session, PURPOSE, extension::DEFAULT_K, rng)?;
     // 2. r_i is uniform modulo q: the first pad. r' = sum of r_i.
     let mut masks = 0u128;
     let mut at = 0;
@@ -173,13 +174,13 @@ pub fn sender(
         let d: Vec<u128> = pads
             .of(false)
             .iter()
-            .zip(pads.of(true))
+            .zip(pads.of(true).iter())
             .zip(&order[at..at + n])
             .map(|((r, other), &i)| {
                 let r = u128::from_le_bytes(*r);
                 masks = masks.wrapping_add(r);
                 // Where e_i = 1 the receiver has the other pad, and gets to r_i + v_i by adding this.
-                r.wrapping_add(values[i as usize] as u128).wrapping_sub(u128::from_le_bytes(other))
+                r.wrapping_add(values[i as usize] as u128).wrapping_sub(u128::from_le_bytes(*other))
             })
             .collect();
         match terms.modulus {

@@ -11,9 +11,9 @@
 use super::Pad;
 use crate::channel::{Channel, Message, Wire};
 use crate::error::Result;
-use crate::hash::{Domain, SessionId};
+use crate::hash::{Domain, SessionId, part};
 use crate::rng::Prng;
-use crate::secret::Secret;
+use crate::secret::{Secret, Secrets};
 use curve25519_dalek::constants::RISTRETTO_BASEPOINT_TABLE as G;
 use curve25519_dalek::ristretto::{CompressedRistretto, RistrettoPoint};
 use curve25519_dalek::scalar::Scalar;
@@ -62,15 +62,16 @@ impl Wire for [Element; 2] {
     }
 }
 
-/// The random oracles of one run.
+/// The random oracles of one batch.
 struct Oracles {
     point: Domain,
     key: Domain,
 }
 
 impl Oracles {
-    fn new(session: &SessionId) -> Self {
-        Oracles { point: Domain::new(session, "base OT point"), key: Domain::new(session, "base OT key") }
+    fn new(session: &SessionId, purpose: &'static str) -> Self {
+        let part = part(session, purpose);
+        Oracles { point: Domain::new(&part, "base OT point"), key: Domain::new(&part, "base OT key") }
     }
 
     /// H_b(r) for OT `i`.
@@ -92,11 +93,18 @@ fn scalar(rng: &mut Prng) -> Secret<Scalar> {
     Secret::new(Scalar::from_bytes_mod_order_wide(&wide))
 }
 
-/// The receiver's part: one OT per choice; returns the chosen pads.
-pub fn receiver(ch: &mut Channel, session: &SessionId, choices: &[bool], rng: &mut Prng) -> Result<Vec<Pad>> {
-    let oracles = Oracles::new(session);
+/// The receiver's part: one OT per choice; returns the chosen pads. `purpose`: see [`super`].
+pub fn receiver(
+    ch: &mut Channel,
+    session: &SessionId,
+    purpose: &'static str,
+    choices: &[bool],
+    rng: &mut Prng,
+) -> Result<Secrets<Pad>> {
+    let oracles = Oracles::new(session, purpose);
     // 1. r_(1-c) is uniform, r_c = a G - H_c(r_(1-c)).
-    let (mut secrets, mut sent) = (Vec::new(), Vec::new());
+    let n = choices.len();
+    let (mut secrets, mut sent) = (Vec::with_capacity(n), Vec::with_capacity(n));
     for (i, &choice) in choices.iter().enumerate() {
         let a = scalar(rng);
         let other = Element::from(RistrettoPoint::from_uniform_bytes(&rng.bytes()));
@@ -108,21 +116,28 @@ pub fn receiver(ch: &mut Channel, session: &SessionId, choices: &[bool], rng: &m
     }
     ch.tx.send(R, &sent)?;
     // 3. The chosen pad comes from a (b G).
-    let answers = ch.rx.recv(B, choices.len())?;
-    let rows = answers.iter().zip(&secrets).zip(&sent).zip(choices);
-    Ok(rows
-        .enumerate()
-        .map(|(i, (((b, a), r), &choice))| oracles.pad(i, u8::from(choice), &(b.point * **a), r, b))
-        .collect())
+    let answers = ch.rx.recv(B, n)?;
+    let mut pads = Secrets::zeros(n);
+    for (i, pad) in pads.iter_mut().enumerate() {
+        let b = &answers[i];
+        *pad = oracles.pad(i, u8::from(choices[i]), &(b.point * *secrets[i]), &sent[i], b);
+    }
+    Ok(pads)
 }
 
-/// The sender's part of `n` OTs; returns both pads of each.
-pub fn sender(ch: &mut Channel, session: &SessionId, n: usize, rng: &mut Prng) -> Result<Vec<[Pad; 2]>> {
-    let oracles = Oracles::new(session);
+/// The sender's part of `n` OTs; returns both pads of each. `purpose`: see [`super`].
+pub fn sender(
+    ch: &mut Channel,
+    session: &SessionId,
+    purpose: &'static str,
+    n: usize,
+    rng: &mut Prng,
+) -> Result<Secrets<[Pad; 2]>> {
+    let oracles = Oracles::new(session, purpose);
     let received = ch.rx.recv(R, n)?;
     // 2. The pads come from b (r_0 + H_0(r_1)) and b (r_1 + H_1(r_0)).
-    let (mut answers, mut pads) = (Vec::new(), Vec::new());
-    for (i, r) in received.iter().enumerate() {
+    let (mut answers, mut pads) = (Vec::new(), Secrets::zeros(n));
+    for (i, (r, pads)) in received.iter().zip(pads.iter_mut()).enumerate() {
         let b = scalar(rng);
         let b_g = Element::from(&*b * G);
         let pad = |branch: u8| {
@@ -130,7 +145,7 @@ pub fn sender(ch: &mut Channel, session: &SessionId, n: usize, rng: &mut Prng) -
             let shared = (own.point + oracles.point(i, branch, &other.bytes)) * *b;
             oracles.pad(i, branch, &shared, r, &b_g)
         };
-        pads.push([pad(0), pad(1)]);
+        *pads = [pad(0), pad(1)];
         answers.push(b_g);
     }
     ch.tx.send(B, &answers)?;
@@ -148,14 +163,14 @@ fn select(a: &Element, b: &Element, choice: Choice) -> Element {
 mod tests {
     use super::*;
 
-    fn run(choices: &[bool]) -> (Vec<[Pad; 2]>, Vec<Pad>) {
+    fn run(session: u8, purpose: &'static str, choices: &[bool]) -> (Secrets<[Pad; 2]>, Secrets<Pad>) {
         let (mut a, mut b) = Channel::pair();
-        let session = [7; 32];
+        let session = [session; 32];
         std::thread::scope(|s| {
-            let n = choices.len();
-            let sender =
-                s.spawn(move || sender(&mut a, &session, n, &mut Prng::from_seed(&[1; 32])).unwrap());
-            let got = receiver(&mut b, &session, choices, &mut Prng::from_seed(&[2; 32])).unwrap();
+            let (n, rng) = (choices.len(), &mut Prng::from_seed(&[2; 32]));
+            let sender = s
+                .spawn(move || sender(&mut a, &session, purpose, n, &mut Prng::from_seed(&[1; 32])).unwrap());
+            let got = receiver(&mut b, &session, purpose, choices, rng).unwrap();
             (sender.join().unwrap(), got)
         })
     }
@@ -163,13 +178,53 @@ mod tests {
     #[test]
     fn the_receiver_gets_the_chosen_pad_and_all_pads_differ() {
         let choices: Vec<bool> = (0..20).map(|i| i % 3 == 0).collect();
-        let (sent, got) = run(&choices);
-        for ((pads, pad), &c) in sent.iter().zip(&got).zip(&choices) {
+        let (sent, got) = run(7, "a", &choices);
+        for ((pads, pad), &c) in sent.iter().zip(got.iter()).zip(&choices) {
             assert_eq!(pads[usize::from(c)], *pad);
         }
         let distinct: std::collections::HashSet<Pad> = sent.iter().flatten().copied().collect();
         assert_eq!(distinct.len(), 40);
-        assert!(run(&[]).1.is_empty());
+        assert!(run(7, "a", &[]).1.is_empty());
+    }
+
+    #[test]
+    fn under_the_same_randomness_another_session_or_purpose_gives_other_pads() {
+        let pads = |session, purpose| run(session, purpose, &[true, false]).0;
+        let all = [pads(7, "a"), pads(8, "a"), pads(7, "b")];
+        let distinct: std::collections::HashSet<Pad> =
+            all.iter().flat_map(|pads| pads.iter().flatten()).copied().collect();
+        assert_eq!(distinct.len(), 3 * 4);
+        assert_eq!(*pads(7, "a"), *all[0]);
+    }
+
+    #[test]
+    fn the_oracles_depend_on_everything_they_are_given() {
+        let element = |n: u64| Element::from(RistrettoPoint::mul_base(&Scalar::from(n)));
+        let (r, b) = ([element(1), element(2)], element(3));
+        let shared = element(4).point;
+        // The first of each list is the one from which each of the others differs in one input.
+        let oracles = |session: u8, purpose| Oracles::new(&[session; 32], purpose);
+        let pads = [
+            oracles(1, "a").pad(0, 0, &shared, &r, &b),
+            oracles(2, "a").pad(0, 0, &shared, &r, &b),
+            oracles(1, "b").pad(0, 0, &shared, &r, &b),
+            oracles(1, "a").pad(1, 0, &shared, &r, &b),
+            oracles(1, "a").pad(0, 1, &shared, &r, &b),
+            oracles(1, "a").pad(0, 0, &element(5).point, &r, &b),
+            oracles(1, "a").pad(0, 0, &shared, &[element(5), r[1]], &b),
+            oracles(1, "a").pad(0, 0, &shared, &[r[0], element(5)], &b),
+            oracles(1, "a").pad(0, 0, &shared, &r, &element(5)),
+        ];
+        let points = [
+            oracles(1, "a").point(0, 0, &r[0].bytes),
+            oracles(2, "a").point(0, 0, &r[0].bytes),
+            oracles(1, "b").point(0, 0, &r[0].bytes),
+            oracles(1, "a").point(1, 0, &r[0].bytes),
+            oracles(1, "a").point(0, 1, &r[0].bytes),
+            oracles(1, "a").point(0, 0, &r[1].bytes),
+        ];
+        assert!(pads[1..].iter().all(|p| *p != pads[0]));
+        assert!(points[1..].iter().all(|p| *p != points[0]));
     }
 
     #[test]
@@ -181,7 +236,7 @@ mod tests {
             assert!(Element::get(&bytes).is_err());
             let (mut a, mut b) = Channel::pair();
             a.tx.send_bytes(Message::new(0x31, "forged"), &[bytes, bytes].concat()).unwrap();
-            let e = sender(&mut b, &[0; 32], 1, &mut Prng::from_seed(&[1; 32])).unwrap_err();
+            let e = sender(&mut b, &[0; 32], "a", 1, &mut Prng::from_seed(&[1; 32])).unwrap_err();
             assert!(matches!(e, crate::error::Error::Peer(_)), "{e}");
         }
     }

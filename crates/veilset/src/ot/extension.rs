@@ -18,20 +18,24 @@
 use super::{Pad, base};
 use crate::channel::{Channel, Message, Rx, Tx};
 use crate::error::{Error, Result};
-use crate::hash::{Domain, SessionId};
+use crate::hash::{Domain, SessionId, part};
 use crate::rng::Prng;
-use crate::secret::Secret;
+use crate::secret::{Secret, Secrets};
 use rayon::prelude::*;
 use subtle::{ConditionallySelectable, ConstantTimeEq};
 use veilset_kernels::aes::Aes128;
 use veilset_kernels::transpose::transpose_128;
-use zeroize::{Zeroize, Zeroizing};
+use zeroize::Zeroizing;
 
 /// Bits of Delta, and number of base OTs.
 const WIDTH: usize = 128;
 /// OTs per frame: 8192; the receiver sends 22 KiB for them at k = 6. Both parties hold 256 KiB of rows.
 pub const FRAME: usize = 1 << 13;
-/// The default k: 22 bits an OT from the receiver.
+/// The largest k: the work grows as 2^k / k, the traffic shrinks as 1 / k only.
+const MAX_K: usize = 8;
+/// The default k: 22 bits an OT from the receiver. One thread of a Zen 4 processor takes, on either side, 10,
+/// 13, 17, 26, 37 and 60 ns an OT for k = 2, 4, 5, 6, 7 and 8: a larger k pays on links slower than about
+/// 270 Mbit/s, a smaller one on those faster than about 440.
 pub const DEFAULT_K: usize = 6;
 
 const SUMS: Message<[Pad; 2]> = Message::new(0x33, "R->S  sums of the levels of the seed trees, encrypted");
@@ -58,59 +62,60 @@ fn depths(k: usize) -> impl Iterator<Item = usize> {
     (0..WIDTH).step_by(k).map(move |at| k.min(WIDTH - at))
 }
 
+fn check(k: usize) -> Result<()> {
+    match (1..=MAX_K).contains(&k) {
+        true => Ok(()),
+        false => Err(Error::Bug(format!("OT extension with k = {k}, which is not from 1 to {MAX_K}"))),
+    }
+}
+
 fn xor(a: &mut [u8], b: &[u8]) {
     a.iter_mut().zip(b).for_each(|(a, b)| *a ^= b);
 }
 
-/// Both children of a node: a PRG from 16 to 32 bytes.
-fn children(node: &Pad) -> [Pad; 2] {
-    let mut out = [[0u8; 16]; 2];
-    Aes128::new(node).ctr(0, out.as_flattened_mut());
-    out
+/// The children of all nodes of a level, each by a PRG from 16 to 32 bytes.
+fn children(level: &[Pad]) -> Secrets<Pad> {
+    let mut below = Secrets::zeros(2 * level.len());
+    for (node, pair) in level.iter().zip(below.chunks_exact_mut(2)) {
+        Aes128::new(node).ctr(0, pair.as_flattened_mut());
+    }
+    below
 }
 
-/// What both sides keep: the streams of one tree's leaves, in an order in which position y has the
-/// coefficient y; the sender does not know the one at position 0, which has none.
-struct Tree {
-    leaves: Vec<Aes128>,
-    depth: usize,
-}
+/// The streams of one tree's leaves, in an order in which position y has the coefficient y. The sender does
+/// not know the one at position 0, which has none.
+struct Tree(Vec<Option<Aes128>>);
 
 impl Tree {
-    fn new(mut seeds: Vec<Pad>, depth: usize) -> Tree {
-        let leaves = seeds.iter().map(Aes128::new).collect();
-        seeds.zeroize();
-        Tree { leaves, depth }
+    fn new(seeds: &[Pad]) -> Tree {
+        Tree(seeds.iter().map(|seed| Some(Aes128::new(seed))).collect())
     }
+}
 
-    /// Writes bit l of sum of y r_y to column l of `columns` and returns the sum of all r_y, for blocks
-    /// `first..` of the streams. `skip_zero` leaves r_0 out.
-    fn fold(&self, first: u128, bytes: usize, skip_zero: bool, columns: &mut [u8]) -> Vec<u8> {
-        let mut sums: Vec<Vec<u8>> = Vec::with_capacity(self.leaves.len());
-        for (y, leaf) in self.leaves.iter().enumerate() {
-            let mut stream = vec![0u8; bytes];
-            if y > 0 || !skip_zero {
-                leaf.ctr(first, &mut stream);
-            }
-            sums.push(stream);
+/// The sums over blocks `first..` of the streams r_y of some leaves: adds the sum of all r_y with bit l of y
+/// set to column l of `columns`, writes that of all r_y to `all`. `spare` is as large as `columns`.
+///
+/// Depth first, so that what is worked on stays in the first-level cache.
+fn fold(leaves: &[Option<Aes128>], first: u128, columns: &mut [u8], all: &mut [u8], spare: &mut [u8]) {
+    match leaves {
+        [Some(leaf)] => leaf.ctr(first, all),
+        [None] => all.fill(0),
+        _ => {
+            // The upper half of the leaves is that with the highest bit set.
+            let (lower, upper) = leaves.split_at(leaves.len() / 2);
+            let (columns, highest) = columns.split_at_mut(columns.len() - all.len());
+            let (spare, sum) = spare.split_at_mut(columns.len());
+            fold(lower, first, columns, all, spare);
+            fold(upper, first, columns, sum, spare);
+            xor(highest, sum);
+            xor(all, sum);
         }
-        // Halve the list once per bit of y: the odd half is what has this bit.
-        for column in columns.chunks_exact_mut(bytes) {
-            column.fill(0);
-            for j in 0..sums.len() / 2 {
-                xor(column, &sums[2 * j + 1]);
-                let odd = std::mem::take(&mut sums[2 * j + 1]);
-                xor(&mut sums[2 * j], &odd);
-                sums.swap(j, 2 * j);
-            }
-            sums.truncate(sums.len() / 2);
-        }
-        sums.swap_remove(0)
     }
 }
 
 /// The state that both sides share: trees, how far their streams and the tweaks are used, the hash.
 struct Common {
+    k: usize,
     trees: Vec<Tree>,
     block: u128,
     index: u128,
@@ -118,45 +123,26 @@ struct Common {
 }
 
 impl Common {
-    fn new(session: &SessionId, trees: Vec<Tree>) -> Self {
-        let key = Domain::new(session, "OT extension hash key").hash(&[]);
-        Common { trees, block: 0, index: 0, hash: Aes128::new(&key) }
+    fn new(session: &SessionId, purpose: &'static str, k: usize, trees: Vec<Tree>) -> Self {
+        let key = Domain::new(&part(session, purpose), "OT extension hash key").hash(&[]);
+        Common { k, trees, block: 0, index: 0, hash: Aes128::new(&key) }
     }
 
-    /// The rows of the next `n` OTs (rounded up to whole blocks), and each tree's sum of streams.
-    fn rows(
-        &mut self,
-        n: usize,
-        skip_zero: bool,
-        adjust: impl Fn(usize, usize, &mut [u8]) + Sync,
-    ) -> (Vec<Pad>, Vec<Vec<u8>>) {
-        let bytes = n.next_multiple_of(WIDTH) / 8;
-        let mut columns = vec![0u8; WIDTH * bytes];
-        let mut rest = columns.as_mut_slice();
-        let mut parts = Vec::new();
-        for tree in &self.trees {
-            let (part, more) = std::mem::take(&mut rest).split_at_mut(tree.depth * bytes);
-            parts.push((tree, part));
-            rest = more;
+    /// The columns v or w of the next `bytes * 8` OTs, and of each tree the sum of its streams.
+    fn columns(&mut self, bytes: usize) -> (Secrets<u8>, Secrets<u8>) {
+        let mut columns = Secrets::zeros(WIDTH * bytes);
+        let mut sums = Secrets::zeros(self.trees.len() * bytes);
+        // No chunk may be of 0 bytes.
+        if bytes > 0 {
+            let tree_columns = columns.par_chunks_mut(self.k * bytes);
+            let rows = tree_columns.zip(sums.par_chunks_exact_mut(bytes)).zip(&self.trees);
+            rows.for_each(|((columns, sum), tree)| {
+                let mut spare = Secrets::zeros(columns.len());
+                fold(&tree.0, self.block, columns, sum, &mut spare);
+            });
         }
-        let first = self.block;
-        let sums = parts
-            .into_par_iter()
-            .enumerate()
-            .map(|(i, (tree, part))| {
-                let sum = tree.fold(first, bytes, skip_zero, part);
-                for (l, column) in part.chunks_exact_mut(bytes).enumerate() {
-                    adjust(i, l, column);
-                }
-                sum
-            })
-            .collect();
         self.block += (bytes / 16) as u128;
-        let mut rows = vec![[0u8; 16]; bytes * 8];
-        transpose_128(&columns, bytes, &mut rows);
-        rows.truncate(n);
-        columns.zeroize();
-        (rows, sums)
+        (columns, sums)
     }
 
     fn next_tweak(&mut self, n: usize) -> u128 {
@@ -166,49 +152,70 @@ impl Common {
     }
 }
 
+/// The first `n` rows of 128 columns.
+fn rows(columns: &[u8], n: usize) -> Secrets<Pad> {
+    let mut rows = Secrets::zeros(n.next_multiple_of(WIDTH));
+    transpose_128(columns, columns.len() / WIDTH, &mut rows);
+    rows.truncate(n);
+    rows
+}
+
 /// The receiver of the extension: it chooses.
 pub struct Receiver(Common);
 
 impl Receiver {
-    /// Runs the base OTs, as their sender, and plants the trees. `k` is from 1 to 8.
-    pub fn setup(ch: &mut Channel, session: &SessionId, k: usize, rng: &mut Prng) -> Result<Receiver> {
-        let pads = base::sender(ch, session, WIDTH, rng)?;
-        let mut pads = pads.into_iter();
-        let (mut trees, mut encrypted) = (Vec::new(), Vec::new());
-        for depth in depths(k) {
-            let mut level: Vec<Pad> = vec![rng.bytes()];
-            for _ in 0..depth {
-                let below: Vec<Pad> = level.iter().flat_map(children).collect();
-                let Some(mut sums) = pads.next() else {
-                    return Err(Error::Bug("fewer base OTs than levels".into()));
-                };
-                for pair in below.chunks_exact(2) {
-                    xor(&mut sums[0], &pair[0]);
-                    xor(&mut sums[1], &pair[1]);
-                }
-                encrypted.push(sums);
-                level.zeroize();
-                level = below;
-            }
-            trees.push(Tree::new(level, depth));
-        }
+    /// Runs the base OTs, as their sender, and plants the trees. `k` is from 1 to 8; `purpose`: see
+    /// [`super`].
+    pub fn setup(
+        ch: &mut Channel,
+        session: &SessionId,
+        purpose: &'static str,
+        k: usize,
+        rng: &mut Prng,
+    ) -> Result<Receiver> {
+        check(k)?;
+        let pads = base::sender(ch, session, purpose, WIDTH, rng)?;
+        let (trees, encrypted) = plant(k, pads, rng);
         ch.tx.send(SUMS, &encrypted)?;
-        Ok(Receiver(Common::new(session, trees)))
+        Ok(Receiver(Common::new(session, purpose, k, trees)))
     }
 
     /// Random OTs with these choices, at most a [`FRAME`] of them: sends the corrections and returns the
     /// chosen pads.
-    pub fn pads(&mut self, tx: &mut Tx, choices: &[bool]) -> Result<Vec<Pad>> {
-        let (mut rows, mut corrections) = self.0.rows(choices.len(), false, |_, _, _| ());
-        let mut packed = vec![0u8; choices.len().next_multiple_of(WIDTH) / 8];
-        choices.iter().enumerate().for_each(|(j, &c)| packed[j / 8] |= u8::from(c) << (j % 8));
-        corrections.iter_mut().for_each(|u| xor(u, &packed));
-        packed.zeroize();
-        tx.send_bytes(CORRECTIONS, &corrections.concat())?;
+    pub fn pads(&mut self, tx: &mut Tx, choices: &[bool]) -> Result<Secrets<Pad>> {
+        let mut pads = self.rows(tx, choices)?;
         let tweak = self.0.next_tweak(choices.len());
-        self.0.hash.tcr_hash(tweak, &mut rows);
-        Ok(rows)
+        self.0.hash.tcr_hash(tweak, &mut pads);
+        Ok(pads)
     }
+
+    /// Sends c_i = u_i + choices and returns the rows v_j.
+    fn rows(&mut self, tx: &mut Tx, choices: &[bool]) -> Result<Secrets<Pad>> {
+        let bytes = choices.len().next_multiple_of(WIDTH) / 8;
+        let mut packed = Secrets::zeros(bytes);
+        choices.iter().enumerate().for_each(|(j, &c)| packed[j / 8] |= u8::from(c) << (j % 8));
+        let (columns, mut corrections) = self.0.columns(bytes);
+        corrections.chunks_mut(bytes.max(1)).for_each(|u| xor(u, &packed));
+        tx.send_bytes(CORRECTIONS, &corrections)?;
+        Ok(rows(&columns, choices.len()))
+    }
+}
+
+/// The receiver's trees, and the sums of the left and right nodes of each level, encrypted by adding them
+/// to the pads.
+fn plant(k: usize, mut pads: Secrets<[Pad; 2]>, rng: &mut Prng) -> (Vec<Tree>, Secrets<[Pad; 2]>) {
+    let mut levels = pads.iter_mut();
+    let trees = depths(k).map(|depth| {
+        let mut nodes = Secrets::from(vec![rng.bytes()]);
+        for sums in levels.by_ref().take(depth) {
+            nodes = children(&nodes);
+            for pair in nodes.chunks_exact(2) {
+                xor(sums.as_flattened_mut(), pair.as_flattened());
+            }
+        }
+        Tree::new(&nodes)
+    });
+    (trees.collect(), pads)
 }
 
 /// The sender of the extension: it gets both pads.
@@ -219,57 +226,50 @@ pub struct Sender {
 
 /// Both pads of a frame of OTs, to be made when asked for.
 pub struct PadPairs<'a> {
-    rows: Vec<Pad>,
+    rows: Secrets<Pad>,
     tweak: u128,
     sender: &'a Sender,
 }
 
 impl Sender {
-    /// Picks Delta, runs the base OTs, as their receiver, and gets the trees but for one leaf each.
-    pub fn setup(ch: &mut Channel, session: &SessionId, k: usize, rng: &mut Prng) -> Result<Sender> {
+    /// Picks Delta, runs the base OTs, as their receiver, and gets the trees but for one leaf each. `k` is
+    /// from 1 to 8; `purpose`: see [`super`].
+    pub fn setup(
+        ch: &mut Channel,
+        session: &SessionId,
+        purpose: &'static str,
+        k: usize,
+        rng: &mut Prng,
+    ) -> Result<Sender> {
+        check(k)?;
         let delta = Secret::new(rng.bytes::<16>());
-        // Bit l of alpha_i is bit (start of tree i) + l of Delta; level by level a tree is descended from
-        // the highest bit of alpha_i. The sender asks for the sums of the side it does *not* descend to.
-        let bit = |at: usize| delta[at / 8] >> (at % 8) & 1;
-        let mut path = Zeroizing::new(Vec::with_capacity(WIDTH));
-        let mut start = 0;
-        for depth in depths(k) {
-            path.extend((0..depth).rev().map(|l| bit(start + l)));
-            start += depth;
-        }
-        let asked: Zeroizing<Vec<bool>> = Zeroizing::new(path.iter().map(|&b| b == 0).collect());
-        let pads = Zeroizing::new(base::receiver(ch, session, &asked, rng)?);
+        let path = path(k, &delta);
+        let asked: Secrets<bool> = path.iter().map(|&side| side == 0).collect::<Vec<_>>().into();
+        let pads = base::receiver(ch, session, purpose, &asked, rng)?;
         let encrypted = ch.rx.recv(SUMS, WIDTH)?;
-        let mut levels = path.iter().zip(pads.iter()).zip(&encrypted).map(|((&b, pad), pair)| {
-            let mut sum = Pad::conditional_select(&pair[1], &pair[0], b.into());
-            xor(&mut sum, pad);
-            (b, sum)
-        });
-        let trees = depths(k).map(|depth| punctured(depth, &mut levels)).collect();
-        Ok(Sender { common: Common::new(session, trees), delta })
+        let trees = punctured(k, &path, pads, &encrypted);
+        Ok(Sender { common: Common::new(session, purpose, k, trees), delta })
     }
 
     /// `n` random OTs, at most a [`FRAME`] of them: receives the corrections.
     pub fn pads(&mut self, rx: &mut Rx, n: usize) -> Result<PadPairs<'_>> {
         let bytes = n.next_multiple_of(WIDTH) / 8;
         let corrections = rx.recv_bytes(CORRECTIONS, self.common.trees.len() * bytes)?;
-        let depth = self.common.trees.first().map_or(1, |t| t.depth);
-        let delta = &self.delta;
         // q_i = w_i + alpha_i c_i
-        let (rows, _) = self.common.rows(n, true, |i, l, column| {
-            let at = i * depth + l;
-            let mask = (delta[at / 8] >> (at % 8) & 1).wrapping_neg();
-            let c = &corrections[i * bytes..(i + 1) * bytes];
+        let (mut columns, _) = self.common.columns(bytes);
+        for (at, column) in columns.chunks_exact_mut(bytes.max(1)).enumerate() {
+            let mask = (self.delta[at / 8] >> (at % 8) & 1).wrapping_neg();
+            let c = &corrections[at / self.common.k * bytes..][..bytes];
             column.iter_mut().zip(c).for_each(|(q, c)| *q ^= c & mask);
-        });
+        }
         let tweak = self.common.next_tweak(n);
-        Ok(PadPairs { rows, tweak, sender: self })
+        Ok(PadPairs { rows: rows(&columns, n), tweak, sender: self })
     }
 }
 
 impl PadPairs<'_> {
     /// The pads that the receiver gets for this choice.
-    pub fn of(&self, choice: bool) -> Vec<Pad> {
+    pub fn of(&self, choice: bool) -> Secrets<Pad> {
         let mut pads = self.rows.clone();
         if choice {
             pads.iter_mut().for_each(|q| xor(q, &*self.sender.delta));
@@ -279,155 +279,60 @@ impl PadPairs<'_> {
     }
 }
 
-impl Drop for PadPairs<'_> {
-    fn drop(&mut self) {
-        self.rows.zeroize();
+/// The way down all trees, level by level: 0 for left, 1 for right. Bit l of alpha_i is bit i k + l of
+/// Delta, and a tree is descended from the highest bit of its alpha_i.
+fn path(k: usize, delta: &[u8; 16]) -> Secrets<u8> {
+    let mut path = Secrets::zeros(WIDTH);
+    for (i, sides) in path.chunks_mut(k).enumerate() {
+        for (l, side) in sides.iter_mut().rev().enumerate() {
+            let at = i * k + l;
+            *side = delta[at / 8] >> (at % 8) & 1;
+        }
     }
+    path
 }
 
-/// A tree of which all leaves but one are known, from the sum of the other side of each level. Which one
-/// it is (alpha) is secret: no branch and no address depends on it.
-fn punctured(depth: usize, levels: &mut impl Iterator<Item = (u8, Pad)>) -> Tree {
-    let mut nodes: Vec<Pad> = vec![[0; 16]];
+/// The sender's trees: of each all leaves but the one that `path` leads to, by the sum of the nodes of the
+/// other side of each level. Which one it is (alpha) is secret: no branch and no address depends on it.
+fn punctured(k: usize, path: &[u8], pads: Secrets<Pad>, encrypted: &[[Pad; 2]]) -> Vec<Tree> {
+    let mut sums = pads;
+    for ((sum, &side), pair) in sums.iter_mut().zip(path).zip(encrypted) {
+        xor(sum, &Pad::conditional_select(&pair[1], &pair[0], side.into()));
+    }
+    path.chunks(k).zip(sums.chunks(k)).map(|(path, sums)| punctured_tree(path, sums)).collect()
+}
+
+fn punctured_tree(path: &[u8], sums: &[Pad]) -> Tree {
+    let mut nodes = Secrets::zeros(1);
     let mut alpha = 0u32;
-    for (side, sum) in levels.take(depth) {
-        let mut below: Vec<Pad> = nodes.iter().flat_map(children).collect();
+    for (&side, sum) in path.iter().zip(sums) {
+        let mut below = children(&nodes);
         // Of the two children of the unknown node (now garbage) one follows from the sum of its side.
-        let mut missing = sum;
+        let mut missing = Zeroizing::new(*sum);
         for (j, pair) in below.chunks_exact(2).enumerate() {
             let known = !(j as u32).ct_eq(&alpha);
-            let other = Pad::conditional_select(&pair[1], &pair[0], side.into());
-            xor(&mut missing, &Pad::conditional_select(&[0; 16], &other, known));
+            let other = Zeroizing::new(Pad::conditional_select(&pair[1], &pair[0], side.into()));
+            xor(&mut *missing, &Pad::conditional_select(&[0; 16], &other, known));
         }
         alpha = alpha << 1 | u32::from(side);
         for (x, node) in below.iter_mut().enumerate() {
             node.conditional_assign(&[0; 16], (x as u32).ct_eq(&alpha));
             node.conditional_assign(&missing, (x as u32).ct_eq(&(alpha ^ 1)));
         }
-        nodes.zeroize();
         nodes = below;
     }
     // Position y holds leaf alpha + y.
-    let mut seeds = vec![[0u8; 16]; nodes.len()];
+    let mut seeds = Secrets::<Pad>::zeros(nodes.len());
     for (y, seed) in seeds.iter_mut().enumerate() {
         for (x, node) in nodes.iter().enumerate() {
             seed.conditional_assign(node, (x as u32).ct_eq(&(alpha ^ y as u32)));
         }
     }
-    nodes.zeroize();
-    Tree::new(seeds, depth)
+    let mut tree = Tree::new(&seeds);
+    tree.0[0] = None;
+    tree
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// Per frame the sender's pairs, per frame the receiver's pads, and the bytes of the corrections.
-    type Run = (Vec<Vec<[Pad; 2]>>, Vec<Vec<Pad>>, u64);
-
-    fn run(k: usize, frames: &[Vec<bool>]) -> Run {
-        let (mut a, mut b) = Channel::pair();
-        let session = [9; 32];
-        std::thread::scope(|s| {
-            let sizes: Vec<usize> = frames.iter().map(Vec::len).collect();
-            let sender = s.spawn(move || {
-                let mut sender = Sender::setup(&mut a, &session, k, &mut Prng::from_seed(&[1; 32])).unwrap();
-                sizes
-                    .iter()
-                    .map(|&n| {
-                        let pads = sender.pads(&mut a.rx, n).unwrap();
-                        pads.of(false).into_iter().zip(pads.of(true)).map(|(p, q)| [p, q]).collect()
-                    })
-                    .collect()
-            });
-            let mut receiver = Receiver::setup(&mut b, &session, k, &mut Prng::from_seed(&[2; 32])).unwrap();
-            let before = b.bytes_sent();
-            let got = frames.iter().map(|c| receiver.pads(&mut b.tx, c).unwrap()).collect();
-            (sender.join().unwrap(), got, b.bytes_sent() - before)
-        })
-    }
-
-    #[test]
-    fn the_receiver_gets_the_chosen_pads_for_every_k() {
-        let mut rng = Prng::from_seed(&[3; 32]);
-        for k in 1..=8 {
-            // Sizes around a block of 128 rows, and several frames in a row.
-            let frames: Vec<Vec<bool>> = [1, 127, 128, 129, 300]
-                .iter()
-                .map(|&n| (0..n).map(|_| rng.below(2) == 1).collect())
-                .collect();
-            let (sent, got, bytes) = run(k, &frames);
-            let mut all = std::collections::HashSet::new();
-            for ((sent, got), choices) in sent.iter().zip(&got).zip(&frames) {
-                assert_eq!(got.len(), choices.len());
-                for ((pads, pad), &c) in sent.iter().zip(got).zip(choices) {
-                    assert_eq!(pads[usize::from(c)], *pad, "k = {k}");
-                    assert!(all.insert(pads[0]) && all.insert(pads[1]));
-                }
-            }
-            let trees = 128usize.div_ceil(k);
-            assert_eq!(
-                bytes as usize,
-                [128, 128, 128, 256, 384].map(|n| 6 + trees * n / 8).iter().sum::<usize>()
-            );
-        }
-    }
-
-    #[test]
-    fn frames_share_neither_streams_nor_tweaks() {
-        let (mut a, mut b) = Channel::pair();
-        let session = [1; 32];
-        std::thread::scope(|s| {
-            s.spawn(|| {
-                let mut r = Receiver::setup(&mut b, &session, 6, &mut Prng::from_seed(&[2; 32])).unwrap();
-                // Equal choices twice: a stream used again would send equal corrections.
-                let choices = vec![true; 1000];
-                r.pads(&mut b.tx, &choices).unwrap();
-                r.pads(&mut b.tx, &choices).unwrap();
-                assert_eq!((r.0.block, r.0.index), (16, 2000));
-            });
-            let mut sender = Sender::setup(&mut a, &session, 6, &mut Prng::from_seed(&[1; 32])).unwrap();
-            assert_eq!(sender.pads(&mut a.rx, 1000).unwrap().tweak, 0);
-            let second = a.rx.recv_bytes(CORRECTIONS, 22 * 128).unwrap();
-            assert_eq!((sender.common.block, sender.common.index), (8, 1000));
-            // Half of the bits differ from those of a run in which this was the first frame.
-            let (mut c, mut d) = Channel::pair();
-            let other = s.spawn(move || {
-                let mut r = Receiver::setup(&mut d, &session, 6, &mut Prng::from_seed(&[2; 32])).unwrap();
-                r.pads(&mut d.tx, &vec![true; 1000]).unwrap();
-            });
-            let _ = Sender::setup(&mut c, &session, 6, &mut Prng::from_seed(&[1; 32])).unwrap();
-            let first = c.rx.recv_bytes(CORRECTIONS, 22 * 128).unwrap();
-            other.join().unwrap();
-            let differ: u32 = first.iter().zip(&second).map(|(a, b)| (a ^ b).count_ones()).sum();
-            // 22,528 bits: five standard deviations are 376.
-            assert!(differ.abs_diff(11_264) < 376, "{differ}");
-        });
-    }
-
-    #[test]
-    fn no_ots_cost_nothing_but_the_setup() {
-        let (sent, got, bytes) = run(6, &[]);
-        assert!(sent.is_empty() && got.is_empty() && bytes == 0);
-    }
-
-    #[test]
-    fn the_bytes_the_receiver_sends_look_alike_for_all_choices() {
-        // Half of the bits of the corrections are set, whatever the choices are.
-        for choice in [false, true] {
-            let (mut a, mut b) = Channel::pair();
-            let session = [1; 32];
-            std::thread::scope(|s| {
-                s.spawn(|| {
-                    let mut r = Receiver::setup(&mut b, &session, 6, &mut Prng::from_seed(&[2; 32])).unwrap();
-                    r.pads(&mut b.tx, &vec![choice; FRAME]).unwrap();
-                });
-                let _ = Sender::setup(&mut a, &session, 6, &mut Prng::from_seed(&[1; 32])).unwrap();
-                let corrections = a.rx.recv_bytes(CORRECTIONS, 22 * FRAME / 8).unwrap();
-                let ones: u32 = corrections.iter().map(|b| b.count_ones()).sum();
-                // 180,224 bits: five standard deviations are 1,061.
-                assert!(ones.abs_diff(90_112) < 1_061, "{ones}");
-            });
-        }
-    }
-}
+#[path = "extension_tests.rs"]
+mod tests;

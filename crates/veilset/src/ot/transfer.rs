@@ -10,6 +10,7 @@ use super::Pad;
 use super::extension::{self, FRAME, Receiver, Sender};
 use crate::channel::{Channel, Message, Unit, frames};
 use crate::error::{Error, Result};
+use crate::secret::Secrets;
 use rayon::prelude::*;
 use std::sync::mpsc;
 use veilset_kernels::aes::Aes128;
@@ -70,7 +71,7 @@ pub fn receive(
     ch.stage("receiving", Unit::Bytes, choices.len() * width + corrections);
     // The sender answers each frame of corrections with rows, so both directions flow at once. The pads
     // wait in a queue, 16 bytes a row.
-    let (pads_in, pads_out) = mpsc::channel::<Vec<Pad>>();
+    let (pads_in, pads_out) = mpsc::channel();
     ch.duplex(
         |tx| {
             for choices in choices.chunks(FRAME) {
@@ -83,7 +84,7 @@ pub fn receive(
         |rx| {
             let mut at = 0;
             for count in frames(choices.len(), FRAME) {
-                let mut pads: Option<Vec<Pad>> = None;
+                let mut pads: Option<Secrets<Pad>> = None;
                 let per_frame = rows_per_frame(width);
                 for (f, n) in frames(count, per_frame).enumerate() {
                     let mut bytes = rx.recv_bytes(ROWS, n * width)?;
@@ -136,12 +137,12 @@ mod tests {
                 std::thread::scope(|s| {
                     s.spawn(|| {
                         let mut ot =
-                            Sender::setup(&mut a, &session, 6, &mut Prng::from_seed(&[1; 32])).unwrap();
+                            Sender::setup(&mut a, &session, "a", 6, &mut Prng::from_seed(&[1; 32])).unwrap();
                         send(&mut a, &mut ot, n, wanted, width, |i, out| out.copy_from_slice(&row(i)))
                             .unwrap();
                     });
                     let mut ot =
-                        Receiver::setup(&mut b, &session, 6, &mut Prng::from_seed(&[2; 32])).unwrap();
+                        Receiver::setup(&mut b, &session, "a", 6, &mut Prng::from_seed(&[2; 32])).unwrap();
                     receive(&mut b, &mut ot, &choices, wanted, width, |i, r| got.push((i, r.to_vec())))
                         .unwrap();
                 });

@@ -20,6 +20,8 @@ use crate::rng::Prng;
 use rayon::prelude::*;
 
 const WIDTH: usize = 16;
+/// The domain of the OTs.
+const PURPOSE: &str = "intersection by mqRPMT, OT of digests";
 
 fn digests(session: &SessionId) -> impl Fn(&[u8]) -> [u8; WIDTH] + Send + Sync + use<> {
     let domain = Domain::new(session, "intersection by mqRPMT, digest of an item");
@@ -39,7 +41,7 @@ pub fn receiver<'a>(
     // 1. P1 obtains the bits e.
     let e = protocol.server(ch, session, y, n_x, rng)?;
     // 2. P1 holding e_i and P2 holding (-, x_i) run one-sided OTs: P1 learns x_i where e_i = 1.
-    let mut ot = extension::Receiver::setup(ch, session, extension::DEFAULT_K, rng)?;
+    let mut ot = extension::Receiver::setup(ch, session, PURPOSE, extension::DEFAULT_K, rng)?;
     let mut matched: Vec<[u8; WIDTH]> = Vec::new();
     transfer::receive(ch, &mut ot, &e, true, WIDTH, |_, row| {
         matched.extend(<[u8; WIDTH]>::try_from(row));
@@ -86,7 +88,7 @@ pub fn sender(
     // 0. and 1. X in random order; P2 obtains nothing.
     let order = protocol.client(ch, session, x, n_y, rng)?;
     // 2. One-sided OTs of (-, x_i).
-    let mut ot = extension::Sender::setup(ch, session, extension::DEFAULT_K, rng)?;
+    let mut ot = extension::Sender::setup(ch, session, PURPOSE, extension::DEFAULT_K, rng)?;
     let digest = digests(session);
     transfer::send(ch, &mut ot, x.len(), true, WIDTH, |i, row| {
         row.copy_from_slice(&digest(x.get(order[i] as usize)));

@@ -16,6 +16,9 @@ use crate::operations::{Sealed, matches};
 use crate::ot::{extension, transfer};
 use crate::rng::Prng;
 
+/// The domain of the OTs.
+const PURPOSE: &str = "union by mqRPMT, OT of rows";
+
 /// The bytes in front of a row that hold the true length of its item.
 fn length_bytes(max_row: usize) -> usize {
     match max_row {
@@ -39,7 +42,7 @@ pub fn receiver(
     // 1. P1 obtains the bits e.
     let e = protocol.server(ch, session, y, n_x, rng)?;
     // 2. P1 holding e_i and P2 holding (x_i, -) run one-sided OTs: P1 learns x_i where e_i = 0.
-    let mut ot = extension::Receiver::setup(ch, session, extension::DEFAULT_K, rng)?;
+    let mut ot = extension::Receiver::setup(ch, session, PURPOSE, extension::DEFAULT_K, rng)?;
     let (mut new, mut intact) = (Items::new(), true);
     let prefix = length_bytes(max_row);
     transfer::receive(ch, &mut ot, &e, false, prefix + max_row, |_, row| {
@@ -79,7 +82,7 @@ pub fn sender(
     // 0. and 1. X in random order; P2 obtains nothing.
     let order = protocol.client(ch, session, x, n_y, rng)?;
     // 2. One-sided OTs of (x_i, -).
-    let mut ot = extension::Sender::setup(ch, session, extension::DEFAULT_K, rng)?;
+    let mut ot = extension::Sender::setup(ch, session, PURPOSE, extension::DEFAULT_K, rng)?;
     let prefix = length_bytes(max_row);
     transfer::send(ch, &mut ot, x.len(), false, prefix + max_row, |i, row| {
         let item = x.get(order[i] as usize);

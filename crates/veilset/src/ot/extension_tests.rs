@@ -1,0 +1,217 @@
+use super::*;
+use std::collections::HashSet;
+
+const SESSION: SessionId = [9; 32];
+
+/// Both roles set up over a channel each, which still holds nothing.
+fn setup(purpose: &'static str, k: usize) -> ((Sender, Channel), (Receiver, Channel)) {
+    let (mut a, mut b) = Channel::pair();
+    std::thread::scope(|s| {
+        let sender = s.spawn(move || {
+            let sender = Sender::setup(&mut a, &SESSION, purpose, k, &mut Prng::from_seed(&[1; 32]));
+            (sender.unwrap(), a)
+        });
+        let receiver = Receiver::setup(&mut b, &SESSION, purpose, k, &mut Prng::from_seed(&[2; 32]));
+        (sender.join().unwrap(), (receiver.unwrap(), b))
+    })
+}
+
+fn random_choices(n: usize) -> Vec<bool> {
+    let mut rng = Prng::from_seed(&[3; 32]);
+    (0..n).map(|_| rng.below(2) == 1).collect()
+}
+
+#[test]
+fn the_receiver_gets_the_chosen_pads_for_every_k() {
+    for k in 1..=MAX_K {
+        let ((mut sender, mut a), (mut receiver, mut b)) = setup("a", k);
+        let (before, mut all) = (b.bytes_sent(), HashSet::new());
+        // Nothing, sizes around a block of 128 rows, and several frames in a row.
+        let sizes = [1, 127, 0, 128, 129, 300];
+        for n in sizes {
+            let choices = random_choices(n);
+            let got = receiver.pads(&mut b.tx, &choices).unwrap();
+            let pads = sender.pads(&mut a.rx, n).unwrap();
+            let pads = [pads.of(false), pads.of(true)];
+            assert_eq!([got.len(), pads[0].len(), pads[1].len()], [n; 3]);
+            for (j, &c) in choices.iter().enumerate() {
+                assert_eq!(got[j], pads[usize::from(c)][j], "k = {k}");
+                assert!(all.insert(pads[0][j]) && all.insert(pads[1][j]));
+            }
+        }
+        let bytes: usize = sizes.iter().map(|&n| 6 + correction_bytes(n, k)).sum();
+        assert_eq!(b.bytes_sent() - before, bytes as u64);
+        assert_eq!(correction_bytes(129, k), 128usize.div_ceil(k) * 256 / 8);
+    }
+}
+
+#[test]
+fn rows_differ_by_delta_exactly_where_the_choice_is_one() {
+    for k in [2, 6, 7] {
+        let ((mut sender, mut a), (mut receiver, mut b)) = setup("a", k);
+        let choices = random_choices(300);
+        let v = receiver.rows(&mut b.tx, &choices).unwrap();
+        let delta = u128::from_le_bytes(*sender.delta);
+        let pads = sender.pads(&mut a.rx, 300).unwrap();
+        for ((q, v), &c) in pads.rows.iter().zip(v.iter()).zip(&choices) {
+            assert_eq!(u128::from_le_bytes(*q) ^ u128::from_le_bytes(*v), if c { delta } else { 0 });
+        }
+    }
+}
+
+#[test]
+fn what_the_receiver_knows_gives_no_unwanted_pad() {
+    let ((mut sender, mut a), (mut receiver, mut b)) = setup("a", 6);
+    let choices = random_choices(1000);
+    let v = receiver.rows(&mut b.tx, &choices).unwrap();
+    let pads = sender.pads(&mut a.rx, 1000).unwrap();
+    let pads = [pads.of(false), pads.of(true)];
+    let unwanted: HashSet<Pad> = (0..1000).map(|j| pads[usize::from(!choices[j])][j]).collect();
+    // The rows, and their hashes under tweaks of the whole frame.
+    let hash = &receiver.0.hash;
+    for shift in 0..1000u128 {
+        let mut tried = v.clone();
+        hash.tcr_hash(shift, &mut tried);
+        assert!(tried.iter().all(|pad| !unwanted.contains(pad)), "{shift}");
+    }
+    assert!(v.iter().all(|row| !unwanted.contains(row)));
+    // With Delta it would be the unwanted pads that come out: the test looks for the right thing.
+    let mut other = v.clone();
+    other.iter_mut().for_each(|row| xor(row, &*sender.delta));
+    hash.tcr_hash(0, &mut other);
+    assert!(other.iter().all(|pad| unwanted.contains(pad)));
+}
+
+#[test]
+fn pads_of_another_purpose_differ() {
+    let pads = |purpose| {
+        let ((mut sender, mut a), (mut receiver, mut b)) = setup(purpose, 6);
+        receiver.pads(&mut b.tx, &[true; 100]).unwrap();
+        let pads = sender.pads(&mut a.rx, 100).unwrap();
+        // The oracle of the extension apart from that of the base OTs.
+        let mut fixed = [[5; 16]];
+        pads.sender.common.hash.tcr_hash(0, &mut fixed);
+        (fixed, pads.of(false))
+    };
+    let [(hash, one), (other_hash, other), (same_hash, same)] = [pads("a"), pads("b"), pads("a")];
+    assert!(hash != other_hash && one.iter().zip(other.iter()).all(|(p, q)| p != q));
+    assert!(hash == same_hash && *one == *same);
+}
+
+/// What each leaf's stream starts with, in the order of the leaves.
+fn starts(trees: &[Tree]) -> Vec<Option<Pad>> {
+    let start = |leaf: &Aes128| {
+        let mut out = Pad::default();
+        leaf.ctr(0, &mut out);
+        out
+    };
+    trees.iter().flat_map(|tree| &tree.0).map(|leaf| leaf.as_ref().map(start)).collect()
+}
+
+#[test]
+fn the_sender_gets_every_leaf_but_one_and_only_with_the_right_base_pads() {
+    let rng = &mut Prng::from_seed(&[4; 32]);
+    for k in [1, 3, 8] {
+        let delta: [u8; 16] = rng.bytes();
+        let path = path(k, &delta);
+        let pairs: Secrets<[Pad; 2]> =
+            (0..WIDTH).map(|_| [rng.bytes(), rng.bytes()]).collect::<Vec<_>>().into();
+        let pads: Vec<Pad> = pairs.iter().zip(path.iter()).map(|(p, &b)| p[usize::from(b ^ 1)]).collect();
+        let (trees, encrypted) = plant(k, pairs, rng);
+        let theirs = starts(&trees);
+        // What the sender has to get: at position y of a tree leaf alpha + y, and nothing at 0.
+        let mut expected = Vec::new();
+        for (i, depth) in depths(k).enumerate() {
+            let alpha: usize =
+                (0..depth).map(|l| usize::from(delta[(i * k + l) / 8] >> ((i * k + l) % 8) & 1) << l).sum();
+            expected
+                .extend((0..1 << depth).map(|y| (y > 0).then(|| theirs[(i << k) + (alpha ^ y)]).flatten()));
+        }
+        let ours = |pads: &[Pad]| starts(&punctured(k, &path, pads.to_vec().into(), &encrypted));
+        assert_eq!(ours(&pads), expected);
+        // Without the pads no leaf comes out; with one pad wrong only that tree's do not.
+        let known: HashSet<Pad> = theirs.iter().flatten().copied().collect();
+        assert_eq!(known.len(), theirs.len());
+        assert!(ours(&[[0; 16]; WIDTH]).iter().flatten().all(|leaf| !known.contains(leaf)));
+        for at in [0, 5, WIDTH - 1] {
+            let mut wrong = pads.clone();
+            wrong[at][3] ^= 1;
+            let differ: Vec<usize> = ours(&wrong)
+                .iter()
+                .zip(&expected)
+                .enumerate()
+                .filter(|(_, (leaf, right))| leaf != right)
+                .map(|(y, _)| y >> k)
+                .collect();
+            assert!(
+                !differ.is_empty() && differ.iter().all(|&tree| tree == at / k),
+                "k = {k}, {at}: {differ:?}"
+            );
+        }
+    }
+}
+
+#[test]
+fn folding_is_the_sum_by_its_definition() {
+    for depth in [1, 2, 5, 8] {
+        let leaves: Vec<Option<Aes128>> =
+            (0..1usize << depth).map(|y| (y > 0).then(|| Aes128::new(&[y as u8; 16]))).collect();
+        let bytes = 48;
+        let (mut columns, mut all) = (vec![0; depth * bytes], vec![9; bytes]);
+        fold(&leaves, 7, &mut columns, &mut all, &mut vec![9; depth * bytes]);
+        let (mut expected, mut sum) = (vec![0; depth * bytes], vec![0; bytes]);
+        for (y, leaf) in leaves.iter().enumerate() {
+            let mut stream = vec![0; bytes];
+            leaf.iter().for_each(|leaf| leaf.ctr(7, &mut stream));
+            xor(&mut sum, &stream);
+            let columns = expected.chunks_exact_mut(bytes).enumerate();
+            columns.filter(|(l, _)| y >> l & 1 == 1).for_each(|(_, column)| xor(column, &stream));
+        }
+        assert!(columns == expected && all == sum, "{depth}");
+    }
+}
+
+#[test]
+fn a_k_out_of_range_is_an_error_before_anything_is_sent() {
+    for k in [0, MAX_K + 1, usize::MAX] {
+        let (mut a, mut b) = Channel::pair();
+        let rng = &mut Prng::from_seed(&[1; 32]);
+        assert!(matches!(Sender::setup(&mut a, &SESSION, "a", k, rng), Err(Error::Bug(_))));
+        assert!(matches!(Receiver::setup(&mut b, &SESSION, "a", k, rng), Err(Error::Bug(_))));
+        assert_eq!((a.bytes_sent(), b.bytes_sent()), (0, 0));
+    }
+}
+
+#[test]
+fn frames_share_neither_streams_nor_tweaks() {
+    let choices = [true; 1000];
+    let bytes = correction_bytes(1000, 6);
+    let ((mut sender, mut a), (mut receiver, mut b)) = setup("a", 6);
+    // Equal choices twice: a stream used again would send equal corrections.
+    receiver.pads(&mut b.tx, &choices).unwrap();
+    let first = a.rx.recv_bytes(CORRECTIONS, bytes).unwrap();
+    receiver.pads(&mut b.tx, &choices).unwrap();
+    let second = a.rx.recv_bytes(CORRECTIONS, bytes).unwrap();
+    assert_eq!((receiver.0.block, receiver.0.index), (16, 2000));
+    let differ: u32 = first.iter().zip(&second).map(|(a, b)| (a ^ b).count_ones()).sum();
+    // 22,528 bits: five standard deviations are 376.
+    assert!(differ.abs_diff(11_264) < 376, "{differ}");
+    for at in [0, 1000] {
+        b.tx.send_bytes(CORRECTIONS, &first).unwrap();
+        assert_eq!(sender.pads(&mut a.rx, 1000).unwrap().tweak, at);
+    }
+    assert_eq!((sender.common.block, sender.common.index), (16, 2000));
+}
+
+#[test]
+fn the_bytes_the_receiver_sends_look_alike_for_all_choices() {
+    // Half of the bits of the corrections are set, whatever the choices are.
+    for choice in [false, true] {
+        let ((_, mut a), (mut receiver, mut b)) = setup("a", 6);
+        receiver.pads(&mut b.tx, &[choice; FRAME]).unwrap();
+        let corrections = a.rx.recv_bytes(CORRECTIONS, correction_bytes(FRAME, 6)).unwrap();
+        let ones: u32 = corrections.iter().map(|b| b.count_ones()).sum();
+        // 180,224 bits: five standard deviations are 1,061.
+        assert!(ones.abs_diff(90_112) < 1_061, "{ones}");
+    }
+}
