@@ -153,10 +153,9 @@ impl Data {
         };
         match items.iter().all(good) {
             true => Ok(()),
-            false => Err(Error::Peer(
-                "an item it sent is not made of as many columns of text as agreed. It runs another program or misbehaves"
-                    .into(),
-            )),
+            false => {
+                Err(Error::misbehaves("an item it sent is not made of as many columns of text as agreed"))
+            }
         }
     }
 

@@ -55,6 +55,13 @@ pub struct Difference {
 }
 
 impl Error {
+    /// The peer sent what its program cannot have sent: `what` says what.
+    pub fn misbehaves(what: impl fmt::Display) -> Self {
+        Error::Peer(format!(
+            "{what}. It runs another program or misbehaves: compare what `veilset --version` prints on both sides"
+        ))
+    }
+
     /// An input error about a whole file.
     pub fn input(file: impl AsRef<Path>, what: impl Into<String>, next: impl Into<String>) -> Self {
         Error::Input(InputError {

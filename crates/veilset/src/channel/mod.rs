@@ -197,10 +197,7 @@ impl Rx {
         let mut elements = Vec::with_capacity(n);
         for (i, bytes) in body.chunks_exact(T::SIZE).enumerate() {
             elements.push(T::get(bytes).map_err(|what| {
-                Error::Peer(format!(
-                    "element {i} of its message \"{}\" is {what}. It runs another program or misbehaves",
-                    message.name
-                ))
+                Error::misbehaves(format!("element {i} of its message \"{}\" is {what}", message.name))
             })?);
         }
         if let Some(observer) = &self.observer {
@@ -258,9 +255,8 @@ impl Rx {
         let due = time.as_millis() / stream::HEARTBEAT_EVERY.as_millis();
         match u128::from(self.heartbeats) <= HEARTBEATS_AT_ONCE + 2 * due {
             true => Ok(()),
-            false => Err(Error::Peer(format!(
-                "it sent {} heartbeats in {} seconds, at most {due} were due. It runs another program or \
-                 misbehaves",
+            false => Err(Error::misbehaves(format!(
+                "it sent {} heartbeats in {} seconds, at most {due} were due",
                 self.heartbeats,
                 time.as_secs()
             ))),
@@ -296,10 +292,7 @@ impl Rx {
             false => format!("message {tag} \"{name}\" of {min} to {max} bytes was expected"),
         };
         if got != tag || len < min || len > max {
-            return Err(Error::Peer(format!(
-                "{}, message {got} of {len} bytes came. It runs another program or misbehaves",
-                expected()
-            )));
+            return Err(Error::misbehaves(format!("{}, message {got} of {len} bytes came", expected())));
         }
         let mut body = vec![0u8; len];
         self.source.recv(&mut body, deadline)?;

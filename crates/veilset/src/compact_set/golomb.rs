@@ -97,7 +97,7 @@ impl CompactSet for Golomb {
 }
 
 fn bad(what: &str) -> Error {
-    Error::Peer(format!("in its message of sorted tags {what}. It runs another program or misbehaves"))
+    Error::misbehaves(format!("in its message of sorted tags {what}"))
 }
 
 /// Writes bits, least significant first.

@@ -143,9 +143,10 @@ fn raise_digests(
     // Grows with what has come, not with what was announced.
     let mut digests = Secrets::zeros(0);
     for n in frames(n, FRAME) {
-        let points = Zeroizing::new(raise(&rx.recv(message, n)?, key).map_err(|LowOrder| {
-            Error::Peer("it sent a point of low order. It runs another program or misbehaves".into())
-        })?);
+        let points = Zeroizing::new(
+            raise(&rx.recv(message, n)?, key)
+                .map_err(|LowOrder| Error::misbehaves("it sent a point of low order"))?,
+        );
         let digest = |p: &Point| u128::from_be_bytes(domain.hash(&[p.as_bytes()]));
         digests.extend(&Secrets::from(points.par_iter().map(digest).collect::<Vec<_>>()));
     }

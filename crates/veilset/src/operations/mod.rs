@@ -38,7 +38,7 @@ pub enum Role {
 }
 
 /// One party's part of an operation.
-#[derive(Debug, Clone, Copy)]
+#[derive(Clone, Copy)]
 pub struct Task<'a> {
     /// What is computed.
     pub operation: Operation,
@@ -54,8 +54,8 @@ pub struct Task<'a> {
     pub terms: sum::Terms,
 }
 
-/// What a party learned beside the size of the peer's set.
-#[derive(Debug, Clone, PartialEq, Eq)]
+/// What a party learned beside the size of the peer's set. `Debug` shows the kind only.
+#[derive(Clone, PartialEq, Eq)]
 pub enum Learned {
     /// Nothing.
     Nothing,
@@ -102,9 +102,7 @@ fn matches(e: &[bool], n_y: usize) -> Result<usize> {
     let matches = e.iter().filter(|&&e| e).count();
     match matches <= n_y {
         true => Ok(matches),
-        false => Err(Error::Peer(format!(
-            "{matches} of its items match our {n_y}. It runs another program or misbehaves"
-        ))),
+        false => Err(Error::misbehaves(format!("{matches} of its items match our {n_y}"))),
     }
 }
 
@@ -186,6 +184,19 @@ impl Role {
             Role::Receiver => Role::Sender,
             Role::Sender => Role::Receiver,
         }
+    }
+}
+
+impl fmt::Debug for Learned {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Learned::Nothing => "Nothing",
+            Learned::Matching(_) => "Matching(..)",
+            Learned::New(_) => "New(..)",
+            Learned::Count(_) => "Count(..)",
+            Learned::Matches(_) => "Matches(..)",
+            Learned::Sum(_) => "Sum(..)",
+        })
     }
 }
 

@@ -207,9 +207,8 @@ pub fn sender(
         {
             Ok(Some(Sum { matches, sum }))
         }
-        _ => Err(Error::Peer(format!(
-            "its result ({matches} matches) is not possible for these sets and terms. It runs another program \
-             or misbehaves"
+        _ => Err(Error::misbehaves(format!(
+            "its result ({matches} matches) is not possible for these sets and terms"
         ))),
     }
 }

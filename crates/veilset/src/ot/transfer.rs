@@ -23,6 +23,13 @@ fn rows_per_frame(width: usize) -> usize {
     (ROW_BYTES / width.max(1)).clamp(1, FRAME)
 }
 
+fn check(width: usize) -> Result<()> {
+    match width {
+        0 => Err(Error::Bug("a transfer of rows of no bytes".into())),
+        _ => Ok(()),
+    }
+}
+
 fn crypt(pad: &Pad, row: usize, bytes: &mut [u8]) {
     let mut stream = vec![0u8; bytes.len()];
     Aes128::new(pad).ctr((row as u128) << 64, &mut stream);
@@ -38,6 +45,7 @@ pub fn send(
     width: usize,
     fill: impl Fn(usize, &mut [u8]) + Sync,
 ) -> Result<()> {
+    check(width)?;
     ch.stage("sending", Unit::Bytes, n * width + extension::correction_bytes(n, extension::DEFAULT_K));
     let mut first = 0;
     for count in frames(n, FRAME) {
@@ -67,6 +75,7 @@ pub fn receive(
     width: usize,
     mut take: impl FnMut(usize, &[u8]),
 ) -> Result<()> {
+    check(width)?;
     let corrections = extension::correction_bytes(choices.len(), extension::DEFAULT_K);
     ch.stage("receiving", Unit::Bytes, choices.len() * width + corrections);
     // The sender answers each frame of corrections with rows, so both directions flow at once. The pads

@@ -31,9 +31,6 @@ const CONFIRMATION: Message<[u8]> = Message::new(4, "confirmation of the end");
 const MAGIC: &[u8; 8] = b"veilset\0";
 /// What to look at if a connection without TLS yields nothing.
 const BOTH_PLAIN: &str = "Were both sides run with --insecure-plaintext?";
-/// What to do about a peer that is not as it should be.
-const OTHER: &str =
-    "It runs another program or misbehaves: compare what `veilset --version` prints on both sides";
 /// Bytes of the longest hello; ours has about 400.
 const MAX_HELLO: usize = 4096;
 /// Letters of the peer's words that are shown to our user.
@@ -144,9 +141,9 @@ pub fn confirm(channel: &mut Channel, session_id: &[u8; 32]) -> Result<()> {
     let theirs = channel.rx.recv_bytes(CONFIRMATION, ours.len())?;
     match bool::from(ours[..].ct_eq(&theirs)) {
         true => Ok(()),
-        false => Err(Error::Peer(format!(
-            "it confirmed the end of another session than ours; do not use this run's output. {OTHER}"
-        ))),
+        false => Err(Error::misbehaves(
+            "it confirmed the end of another session than ours; do not use this run's output",
+        )),
     }
 }
 
@@ -217,9 +214,8 @@ impl Letter {
     }
 
     fn from_bytes(bytes: &[u8]) -> Result<Letter> {
-        let wrong = |what: &str| {
-            Error::Peer(format!("its hello is not one of this version ({}). {OTHER}", shown(what)))
-        };
+        let wrong =
+            |what: &str| Error::misbehaves(format!("its hello is not one of this version ({})", shown(what)));
         let letter: Letter = serde_json::from_slice(bytes).map_err(|e| wrong(&e.to_string()))?;
         let digits = |c: u8| matches!(c, b'0'..=b'9' | b'a'..=b'f');
         match letter.nonce.len() == 64 && letter.nonce.bytes().all(digits) {

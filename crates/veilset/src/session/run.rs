@@ -10,7 +10,7 @@ use crate::params;
 use crate::rng::Prng;
 
 /// What we want to compute, with our data.
-#[derive(Debug, Clone, Copy)]
+#[derive(Clone, Copy)]
 pub struct Request<'a> {
     /// What is computed.
     pub operation: Operation,

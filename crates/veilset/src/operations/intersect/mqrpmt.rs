@@ -69,10 +69,8 @@ fn find(
 }
 
 fn inconsistent() -> Error {
-    Error::Peer(
-        "an item it sent does not belong to the match it stands for. It runs another program or misbehaves \
-         (by chance this happens with probability 2^-40)"
-            .into(),
+    Error::misbehaves(
+        "an item it sent does not belong to the match it stands for (by chance this happens with probability 2^-40)",
     )
 }
 

@@ -58,9 +58,7 @@ pub fn receiver(
         matches(&e, n_y)?;
         match intact {
             true => Ok(new),
-            false => Err(Error::Peer(
-                "a row it sent does not decrypt. It runs another program or misbehaves".into(),
-            )),
+            false => Err(Error::misbehaves("a row it sent does not decrypt")),
         }
     }))
 }
