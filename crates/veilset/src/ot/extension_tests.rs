@@ -174,11 +174,12 @@ fn folding_is_the_sum_by_its_definition() {
 #[test]
 fn a_k_out_of_range_is_an_error_before_anything_is_sent() {
     for k in [0, MAX_K + 1, usize::MAX] {
-        let (mut a, mut b) = Channel::pair();
+        // Nobody listens, so that a setup that goes on ends in another error.
+        let mut ch = Channel::pair().0;
         let rng = &mut Prng::from_seed(&[1; 32]);
-        assert!(matches!(Sender::setup(&mut a, &SESSION, "a", k, rng), Err(Error::Bug(_))));
-        assert!(matches!(Receiver::setup(&mut b, &SESSION, "a", k, rng), Err(Error::Bug(_))));
-        assert_eq!((a.bytes_sent(), b.bytes_sent()), (0, 0));
+        assert!(matches!(Sender::setup(&mut ch, &SESSION, "a", k, rng), Err(Error::Bug(_))));
+        assert!(matches!(Receiver::setup(&mut ch, &SESSION, "a", k, rng), Err(Error::Bug(_))));
+        assert_eq!(ch.bytes_sent(), 0);
     }
 }
 
