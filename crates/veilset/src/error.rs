@@ -62,6 +62,13 @@ impl Error {
         ))
     }
 
+    /// The same, where the peer is not to know that we noticed, because it depends on secret bits of ours.
+    pub fn misbehaves_unseen(what: impl fmt::Display) -> Self {
+        Error::Peer(format!(
+            "{what}. It runs another program or misbehaves. That this came to light can tell it something about your              data: do not tell the other party, and do not run with it again before you know why"
+        ))
+    }
+
     /// An input error about a whole file.
     pub fn input(file: impl AsRef<Path>, what: impl Into<String>, next: impl Into<String>) -> Self {
         Error::Input(InputError {

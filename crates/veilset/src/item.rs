@@ -46,16 +46,19 @@ impl Items {
         self.ends.push(self.bytes.len() as u64);
     }
 
+    /// Appends the first `len` bytes of `padded` if `keep`, and takes as long if not.
+    pub fn push_if(&mut self, keep: bool, padded: &[u8], len: usize) {
+        let (start, n) = (self.bytes.len(), self.len());
+        self.bytes.extend_from_slice(padded);
+        self.bytes.truncate(start + if keep { len.min(padded.len()) } else { 0 });
+        self.ends.push(self.bytes.len() as u64);
+        self.ends.truncate(n + usize::from(keep));
+    }
+
     /// Appends the item that `write` appends to the buffer it is given.
     pub fn push_with(&mut self, write: impl FnOnce(&mut Vec<u8>)) {
         write(&mut self.bytes);
         self.ends.push(self.bytes.len() as u64);
-    }
-
-    /// Takes the last item away.
-    pub fn pop(&mut self) {
-        self.ends.pop();
-        self.bytes.truncate(self.ends.last().map_or(0, |&e| e as usize));
     }
 
     /// The item at position `i`, which must be below `len()`.
@@ -105,6 +108,11 @@ pub struct Distinct {
 }
 
 impl ItemSet {
+    /// Its items, in order.
+    pub fn into_items(self) -> Items {
+        self.0
+    }
+
     /// The distinct items of a list of fewer than 2^32.
     pub fn keep_first(items: Items) -> Distinct {
         // Sorting by a hash finds the equal ones without a table whose shape an attacker could choose.
@@ -146,6 +154,12 @@ impl ItemSet {
         }
         Distinct { set: ItemSet(set), positions, duplicates }
     }
+}
+
+/// Whether the sets have an item in common.
+pub fn intersects(a: &ItemSet, b: &ItemSet) -> bool {
+    let both: Items = a.iter().chain(b.iter()).collect();
+    !ItemSet::keep_first(both).duplicates.is_empty()
 }
 
 impl<T: AsRef<[u8]>> FromIterator<T> for ItemSet {
@@ -285,21 +299,29 @@ mod tests {
     }
 
     #[test]
+    fn push_if_appends_or_leaves_the_list_as_it_was() {
+        let mut items: Items = ["a"].iter().collect();
+        items.push_if(true, b"bcd", 2);
+        items.push_if(false, b"xyz", 3);
+        items.push_if(true, b"", 0);
+        items.push_if(true, b"ef", 9);
+        assert!(items == ["a", "bc", "", "ef"].iter().collect());
+    }
+
+    #[test]
+    fn sets_intersect_if_they_share_an_item() {
+        let set = |items: &[&str]| items.iter().collect::<ItemSet>();
+        assert!(intersects(&set(&["a", "b"]), &set(&["c", "b", "d"])));
+        assert!(!intersects(&set(&["a", "b"]), &set(&["c", "ab", ""])));
+        assert!(!intersects(&set(&[]), &set(&["c"])) && !intersects(&set(&[]), &set(&[])));
+    }
+
+    #[test]
     fn debug_shows_numbers_only() {
         let items: Items = ["secret", "secret", "secret too"].iter().collect();
         assert_eq!(format!("{items:?}"), "Items(3)");
         let distinct = ItemSet::keep_first(items);
         assert_eq!(format!("{:?}", distinct.set), "ItemSet(2)");
         assert_eq!(format!("{distinct:?}"), "Distinct(2, 1 duplicates)");
-    }
-
-    #[test]
-    fn pop_takes_the_last_item_away() {
-        let mut items: Items = ["ab", "", "c"].iter().collect();
-        items.pop();
-        items.pop();
-        assert_eq!(items, ["ab"].iter().collect());
-        items.pop();
-        assert!(items.is_empty() && items.longest() == 0);
     }
 }

@@ -3,17 +3,20 @@
 //! The public interface is:
 //!
 //! - [`session`]: a whole run between two parties who know each other's fingerprints, over TLS:
-//!   [`session::establish`], [`session::run::run`], [`session::report`]. Most users need only this and
-//! - [`table`]: CSV files in, item sets and values out of them, results back.
-//! - [`operations`]: what is computed, over a channel that the caller brings.
-//! - [`membership`], [`ot`], [`compact_set`], [`group`]: the building blocks, each usable by itself.
-//! - [`channel`]: typed frames between two parties, in memory, over sockets, recorded, slowed down.
-//! - [`item`], [`params`], [`rng`], [`hash`], [`secret`], [`error`]: the ground floor.
+//!   [`session::establish`], [`session::run::run`], [`session::report`];
+//! - [`table`]: CSV files in, item sets and values out of them, results back;
+//! - [`operations`]: what is computed, over a channel that the caller brings;
+//! - [`membership`], [`ot`], [`compact_set`], [`group`]: the building blocks, each usable by itself;
+//! - [`channel`]: typed frames between two parties, in memory, over sockets, recorded, slowed down;
+//! - [`item`], [`params`], [`rng`], [`hash`], [`secret`], [`error`]: the ground floor;
 //! - [`hazmat`]: what the benchmark needs and real runs must not use.
 //!
 //! Every operation is secure against semi-honest parties; the files say what each party learns, and the
-//! repository's SECURITY.md what is not protected. No function here prints, exits or reads a clock but for
-//! time-outs.
+//! repository's SECURITY.md what is not protected.
+//!
+//! CZZDL, in the files' headers: Yu Chen, Min Zhang, Cong Zhang, Minglang Dong, Weiran Liu, "Private Set
+//! Operations from Multi-Query Reverse Private Membership Test", PKC 2024. Where it leaks or fails as printed, the
+//! code departs from it and the header says where and why.
 //!
 //! ```
 //! use veilset::channel::Channel;
@@ -21,6 +24,7 @@
 //! use veilset::membership::cwprf::{CwPrf, GolombTags};
 //! use veilset::operations::count;
 //! use veilset::rng::Prng;
+//! use veilset::session::confirm;
 //!
 //! # fn main() -> veilset::error::Result<()> {
 //! let ours: ItemSet = ["ann", "bob", "cleo"].iter().collect();
@@ -30,8 +34,12 @@
 //! let session = [0; 32];
 //! let protocol = CwPrf(GolombTags);
 //! let count = std::thread::scope(|s| {
-//!     s.spawn(|| count::sender(&protocol, &mut there, &session, &theirs, 3, &mut Prng::from_os()?));
-//!     count::receiver(&protocol, &mut here, &session, &ours, 4, &mut Prng::from_os()?)?.open()
+//!     s.spawn(|| {
+//!         count::sender(&protocol, &mut there, &session, &theirs, 3, &mut Prng::from_os()?)?;
+//!         confirm(&mut there, &session)
+//!     });
+//!     let sealed = count::receiver(&protocol, &mut here, &session, &ours, 4, &mut Prng::from_os()?)?;
+//!     sealed.open(confirm(&mut here, &session)?)
 //! })?;
 //! assert_eq!((count.matches, count.union_size), (2, 5));
 //! # Ok(())

@@ -6,9 +6,6 @@
 
 use crate::error::{Error, Result};
 
-/// Computational security, in bits.
-pub const KAPPA: u32 = 128;
-
 /// Statistical error of a whole run: a wrong result has probability at most 2^-40.
 pub const LAMBDA: u32 = 40;
 
@@ -25,7 +22,7 @@ pub const fn ceil_log2(n: usize) -> u32 {
     if n <= 1 { 0 } else { usize::BITS - (n - 1).leading_zeros() }
 }
 
-/// The length in bits of tags that tell `queries` from `elements` apart (DESIGN 4, "Compact set").
+/// The length in bits of tags that tell `queries` from `elements` apart (Golomb-Rice coded tags, see [`crate::compact_set::golomb`]).
 ///
 /// Each of `queries * elements` pairs of different points has equal tags with probability 2^-t, all
 /// together at most 2^-`exponent`. Different items may also have the same point, which no tag tells apart.

@@ -4,7 +4,7 @@
 //! index, not by thread, so that results do not depend on the number of threads.
 
 use crate::error::{Error, Result};
-use crate::secret::Secret;
+use crate::secret::{Secret, Secrets};
 use chacha20::ChaCha20Rng;
 use chacha20::rand_core::{Rng, SeedableRng};
 use zeroize::Zeroizing;
@@ -66,8 +66,8 @@ impl Prng {
     }
 
     /// A uniform permutation of `0..n` (Fisher-Yates). Its purpose is stated at every use.
-    pub fn permutation(&mut self, n: usize) -> Vec<u32> {
-        let mut p: Vec<u32> = (0..n as u32).collect();
+    pub fn permutation(&mut self, n: usize) -> Secrets<u32> {
+        let mut p = Secrets::from((0..n as u32).collect::<Vec<_>>());
         for i in (1..n).rev() {
             p.swap(i, self.below(i as u64 + 1) as usize);
         }
@@ -109,7 +109,7 @@ mod tests {
         let mut rng = Prng::from_seed(&[4; 32]);
         let mut seen = std::collections::HashMap::new();
         for _ in 0..24_000 {
-            *seen.entry(rng.permutation(4)).or_insert(0u32) += 1;
+            *seen.entry(rng.permutation(4).to_vec()).or_insert(0u32) += 1;
         }
         assert_eq!(seen.len(), 24);
         // 23 degrees of freedom: above 70 has probability 1e-6.

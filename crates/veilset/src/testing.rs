@@ -1,6 +1,6 @@
 //! What the tests of all protocols share: sets, runs of two parties, and what each of them saw.
 
-use crate::channel::{Channel, Recording};
+use crate::channel::{Channel, Recording, Sink};
 use crate::error::Result;
 use crate::item::ItemSet;
 use crate::rng::Prng;
@@ -63,6 +63,22 @@ pub(crate) fn split_frames(mut view: &[u8]) -> Vec<(u16, Vec<u8>)> {
         view = &rest[len..];
     }
     frames
+}
+
+/// Flips the highest bit of a byte of the bodies of the frames with this tag.
+pub(crate) struct Garble {
+    pub(crate) sink: Box<dyn Sink>,
+    pub(crate) tag: u8,
+    pub(crate) at: Option<usize>,
+}
+
+impl Sink for Garble {
+    fn send(&mut self, mut frame: Vec<u8>) -> Result<()> {
+        if let (true, Some(at)) = (frame[0] == self.tag, self.at) {
+            frame[6 + at] ^= 0x80;
+        }
+        self.sink.send(frame)
+    }
 }
 
 /// A recording to look at.

@@ -136,16 +136,11 @@ pub enum Unit {
     Bytes,
 }
 
-/// Frames and bytes that went over one direction of a channel, headers included.
-#[derive(Debug, Default)]
-struct Count {
-    bytes: AtomicU64,
-}
-
 /// The sending half of a channel.
 pub struct Tx {
     sink: Box<dyn Sink>,
-    count: Arc<Count>,
+    /// Bytes of all frames so far, headers included.
+    bytes: Arc<AtomicU64>,
     observer: Option<Arc<dyn Observer>>,
 }
 
@@ -167,7 +162,7 @@ impl Tx {
     }
 
     fn send_frame(&mut self, frame: Vec<u8>, unit: Unit, amount: usize) -> Result<()> {
-        self.count.bytes.fetch_add(frame.len() as u64, Ordering::Relaxed);
+        self.bytes.fetch_add(frame.len() as u64, Ordering::Relaxed);
         self.sink.send(frame)?;
         if let Some(observer) = &self.observer {
             observer.advance(unit, amount);
@@ -185,7 +180,8 @@ pub struct Rx {
     /// When the channel began, and the peer's heartbeats since.
     began: Instant,
     heartbeats: u64,
-    count: Arc<Count>,
+    /// Bytes of all frames so far, headers included.
+    bytes: Arc<AtomicU64>,
     observer: Option<Arc<dyn Observer>>,
 }
 
@@ -288,15 +284,15 @@ impl Rx {
             break (got, len);
         };
         let expected = || match min == max {
-            true => format!("message {tag} \"{name}\" of {max} bytes was expected"),
-            false => format!("message {tag} \"{name}\" of {min} to {max} bytes was expected"),
+            true => format!("message {tag:#x} \"{name}\" of {max} bytes was expected"),
+            false => format!("message {tag:#x} \"{name}\" of {min} to {max} bytes was expected"),
         };
         if got != tag || len < min || len > max {
-            return Err(Error::misbehaves(format!("{}, message {got} of {len} bytes came", expected())));
+            return Err(Error::misbehaves(format!("{}, message {got:#x} of {len} bytes came", expected())));
         }
         let mut body = vec![0u8; len];
         self.source.recv(&mut body, deadline)?;
-        self.count.bytes.fetch_add((HEADER + len) as u64, Ordering::Relaxed);
+        self.bytes.fetch_add((HEADER + len) as u64, Ordering::Relaxed);
         if let Some(recording) = &mut self.recording {
             recording.write(&head)?;
             recording.write(&body)?;
@@ -360,14 +356,14 @@ impl Channel {
     /// cancelled.
     pub fn from_halves(sink: Box<dyn Sink>, source: Box<dyn Source>) -> Channel {
         Channel {
-            tx: Tx { sink, count: Arc::default(), observer: None },
+            tx: Tx { sink, bytes: Arc::default(), observer: None },
             rx: Rx {
                 source,
                 recording: None,
                 patience: None,
                 began: Instant::now(),
                 heartbeats: 0,
-                count: Arc::default(),
+                bytes: Arc::default(),
                 observer: None,
             },
             ends: Ends { incoming: None, outgoing: None },
@@ -415,12 +411,12 @@ impl Channel {
 
     /// Bytes of all frames sent, headers included, without what the transport adds.
     pub fn bytes_sent(&self) -> u64 {
-        self.tx.count.bytes.load(Ordering::Relaxed)
+        self.tx.bytes.load(Ordering::Relaxed)
     }
 
     /// Bytes of all frames received, headers included, without what the transport adds.
     pub fn bytes_received(&self) -> u64 {
-        self.rx.count.bytes.load(Ordering::Relaxed)
+        self.rx.bytes.load(Ordering::Relaxed)
     }
 
     /// Turns "the connection broke" into what the peer said before it left, if it said something.

@@ -42,9 +42,9 @@ impl Timeouts {
 }
 
 impl Default for Timeouts {
-    /// One minute each.
+    /// Ten minutes to connect, for two people who start by telephone; one minute of silence.
     fn default() -> Self {
-        Timeouts { connect: Duration::from_secs(60), idle: Duration::from_secs(60) }
+        Timeouts { connect: Duration::from_secs(600), idle: Duration::from_secs(60) }
     }
 }
 

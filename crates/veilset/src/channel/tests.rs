@@ -57,10 +57,10 @@ fn both_directions_at_once_in_memory_and_over_a_socket() {
 fn a_wrong_frame_names_what_was_expected_and_what_came() {
     // (sent tag, sent length, words of the error)
     let cases = [
-        (2u16, 16usize, "message 2 of 16 bytes came"),
-        (1, 8, "message 1 of 8 bytes came"),
-        (1, 24, "message 1 of 24 bytes came"),
-        (1, 0, "message 1 of 0 bytes came"),
+        (2u16, 16usize, "message 0x2 of 16 bytes came"),
+        (1, 8, "message 0x1 of 8 bytes came"),
+        (1, 24, "message 0x1 of 24 bytes came"),
+        (1, 0, "message 0x1 of 0 bytes came"),
     ];
     for (tag, len, words) in cases {
         let (mut a, mut b) = Channel::pair();
@@ -68,7 +68,7 @@ fn a_wrong_frame_names_what_was_expected_and_what_came() {
         let e = b.rx.recv(NUMBERS, 2).unwrap_err();
         assert!(matches!(e, Error::Peer(_)), "{e:?}");
         assert!(e.to_string().contains(words), "{e}");
-        assert!(e.to_string().contains("message 1 \"numbers\" of 16 bytes was expected"), "{e}");
+        assert!(e.to_string().contains("message 0x1 \"numbers\" of 16 bytes was expected"), "{e}");
     }
 }
 

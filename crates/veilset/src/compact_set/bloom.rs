@@ -1,5 +1,5 @@
-//! A Bloom filter, as CZZDL 5.3 proposes, of the size that DESIGN 4 asks for: the false positives of all
-//! queries together stay below the budget, not those of one.
+//! A Bloom filter, as CZZDL 5.3 proposes, but of a size at which the false positives of all queries together
+//! stay below the budget; the paper's 1.44 lambda n bits are for one query.
 
 use super::CompactSet;
 use crate::channel::{Message, Rx, Tx, frames};
@@ -10,7 +10,7 @@ use rayon::prelude::*;
 
 /// Bytes of the filter per frame.
 const FRAME: usize = 1 << 16;
-const FILTER: Message<[u8]> = Message::new(0x22, "C->S  Bloom filter of H(y)^k1k2");
+const FILTER: Message<[u8]> = Message::new(0x22, "S->R  Bloom filter of H(y)^k1k2");
 
 /// Parameters of a filter; they follow from public sizes.
 #[derive(Debug, Clone, Copy)]
@@ -48,12 +48,12 @@ impl CompactSet for Bloom {
         filter.chunks(FRAME).try_for_each(|frame| tx.send_bytes(FILTER, frame))
     }
 
-    fn test(&self, rx: &mut Rx, queries: &[u128]) -> Result<Vec<bool>> {
+    fn test(&self, rx: &mut Rx, queries: &[u128]) -> Result<Secrets<bool>> {
         let mut filter = Vec::new();
         for n in frames((self.0.bits / 8) as usize, FRAME) {
             filter.extend(rx.recv_bytes(FILTER, n)?);
         }
         let is_set = |p: u64| filter[(p / 8) as usize] >> (p % 8) & 1 == 1;
-        Ok(queries.par_iter().map(|&q| self.positions(q).all(is_set)).collect())
+        Ok(Secrets::from(queries.par_iter().map(|&q| self.positions(q).all(is_set)).collect::<Vec<_>>()))
     }
 }

@@ -1,4 +1,4 @@
-//! The compact set of DESIGN 4: truncated tags, sorted over the whole set, Golomb-Rice coded.
+//! Truncated tags, sorted over the whole set, Golomb-Rice coded.
 //!
 //! A tag is the first t bits of a digest. Gaps between sorted tags are written as the quotient by 2^b in
 //! unary (ones, then a zero) and b bits of remainder, least significant bit first. With
@@ -16,7 +16,7 @@ use rayon::prelude::*;
 
 /// Tags per frame: 8192, about 64 KiB.
 pub(super) const FRAME: usize = 1 << 13;
-const TAGS: Message<[u8]> = Message::new(0x21, "C->S  tags of H(y)^k1k2, sorted, Golomb-Rice coded");
+const TAGS: Message<[u8]> = Message::new(0x21, "S->R  tags of H(y)^k1k2, sorted, Golomb-Rice coded");
 
 /// Parameters of a set of tags; they follow from public sizes.
 #[derive(Debug, Clone, Copy)]
@@ -68,13 +68,13 @@ impl CompactSet for Golomb {
         Ok(())
     }
 
-    fn test(&self, rx: &mut Rx, queries: &[u128]) -> Result<Vec<bool>> {
+    fn test(&self, rx: &mut Rx, queries: &[u128]) -> Result<Secrets<bool>> {
         // Tag and position in one word: at most 96 and 32 bits.
         let with_position = |(i, &q): (usize, &u128)| self.tag(q) << 32 | i as u128;
         let mut sorted = Secrets::from(queries.par_iter().enumerate().map(with_position).collect::<Vec<_>>());
         sorted.par_sort_unstable();
         let mut waiting = sorted.iter().peekable();
-        let mut found = vec![false; queries.len()];
+        let mut found = Secrets::zeros(queries.len());
         let (mut tag, mut budget) = (0u128, self.unary_budget());
         for n in frames(self.elements, FRAME) {
             let most_bits = n as u64 * u64::from(self.rice_bits + 1) + budget;
@@ -85,9 +85,9 @@ impl CompactSet for Golomb {
                 if tag >> self.tag_bits != 0 {
                     return Err(bad("a tag is longer than agreed"));
                 }
-                while waiting.next_if(|&&w| w >> 32 < tag).is_some() {}
-                while let Some(w) = waiting.next_if(|&&w| w >> 32 == tag) {
-                    found[(w & 0xffff_ffff) as usize] = true;
+                // As much work for a query that is found as for one that is not: the peer sees the time.
+                while let Some(w) = waiting.next_if(|&&w| w >> 32 <= tag) {
+                    found[(w & 0xffff_ffff) as usize] = w >> 32 == tag;
                 }
             }
             bits.finish()?;
@@ -211,7 +211,7 @@ mod tests {
     use crate::params::LAMBDA;
     use crate::rng::Prng;
 
-    fn decode(set: Golomb, frame: &[u8]) -> Result<Vec<bool>> {
+    fn decode(set: Golomb, frame: &[u8]) -> Result<Secrets<bool>> {
         let (mut a, mut b) = Channel::pair();
         a.tx.send_bytes(TAGS, frame).unwrap();
         drop(a);
@@ -243,7 +243,7 @@ mod tests {
                 let digests: Vec<u128> = tags.iter().map(|t| t << (128 - set.tag_bits)).collect();
                 set.send(&mut a.tx, digests.into()).unwrap();
                 let found = set.test(&mut b.rx, &queries).unwrap();
-                assert_eq!(found, [tags.contains(&0), false, tags.contains(&top)], "{n}");
+                assert_eq!(*found, [tags.contains(&0), false, tags.contains(&top)], "{n}");
             }
         }
     }

@@ -1,5 +1,5 @@
 //! Compact sets: a set of digests, sent so that its order does not show, against which the other party
-//! tests its own digests (CZZDL 5.3 with the corrections of DESIGN 4).
+//! tests its own digests (CZZDL 5.3).
 //!
 //! Digests are 128 bits, pseudorandom to the party that receives the set.
 
@@ -19,7 +19,7 @@ pub trait CompactSet {
     fn send(&self, tx: &mut Tx, digests: Secrets<u128>) -> Result<()>;
 
     /// Receives a set and tells for each query whether it is in it.
-    fn test(&self, rx: &mut Rx, queries: &[u128]) -> Result<Vec<bool>>;
+    fn test(&self, rx: &mut Rx, queries: &[u128]) -> Result<Secrets<bool>>;
 }
 
 #[cfg(test)]
@@ -54,7 +54,7 @@ mod tests {
                 set.test(&mut b.rx, &queries).unwrap()
             });
             let expected: Vec<bool> = queries.iter().map(|q| plain.contains(q)).collect();
-            assert_eq!(bits, expected, "{n} elements, {q} queries");
+            assert_eq!(*bits, expected, "{n} elements, {q} queries");
         }
     }
 

@@ -4,7 +4,7 @@
 //! uniform bytes, taken modulo p (bias 2^-250) and mapped by x-only Elligator2, whose outputs are half of
 //! the abscissae on the curve and none of the twist. CZZDL 9.5 calls X25519 on the hash itself instead; half
 //! of all hashes are then on the twist, where they stay, so that `F_k` shows one bit of x to everybody who
-//! can hash (DESIGN 4). Scalars are clamped multiples of 8: the first multiplication lands in the subgroup
+//! can hash. Scalars are clamped multiples of 8: the first multiplication lands in the subgroup
 //! of prime order and the second stays there. P and -P share an abscissa, so its 2^252 points are about
 //! 2^251 values of F_k; what that means for equal tags is at [`crate::params::tag_bits`].
 

@@ -2,16 +2,25 @@
 //!
 //! Security: semi-honest, DDH, `H` a random oracle. Leakage: the sizes; the server's bits are the output.
 //! Cost: n_y + n_x points of 32 bytes, and n_y tags (about 62 bits each at 2^20 items a side); each party
-//! raises n_y + n_x points. Memory: beside its set, 32 bytes for each item of its own and 16 for each of the
-//! peer's.
+//! raises n_y + n_x points. Memory: beside its set, 32 bytes for each item of its own and up to 48 for each
+//! of the peer's.
 //!
 //! Each party hashes its items to 32 bytes before its first message, so the only time that depends on their
 //! lengths is the one before it: the peer may see about how long all of them are together, but nothing of
 //! where the long ones are.
 //!
-//! Departures from the figure, for the reasons in DESIGN 4: H maps to the curve and never to its twist;
-//! Omega is a compact set sized for the whole run, whose elements are 128-bit digests of the points; the
-//! client permutes its queries before the first message; values of low order are refused.
+//! P1 is the server, in the operations the receiver R; P2 is the client, there the sender S.
+//!
+//! Departures from the figure:
+//! - H maps to the curve and never to its twist, where F_k would show one bit of half of the items
+//!   ([`crate::group::curve25519`]);
+//! - Omega is a compact set that is wrong with probability 2^-40 in a whole run, where the paper's filter is so
+//!   for each query; its elements are 128-bit digests of the points;
+//! - the client permutes its queries before the first message, or the positions of the bits would say which
+//!   of its items match;
+//! - values of low order are refused, since F_k of them does not depend on k;
+//! - queries that meet under the keys are refused: a client that asked for one item as often as a minimum count
+//!   says would learn by the result whether Y has it.
 //!
 //! Y needs no permutation: the client receives F_k1(H(y)) under a key it does not know, one by one
 //! indistinguishable from random points, and what it answers comes back sorted.
@@ -34,8 +43,8 @@ use zeroize::Zeroizing;
 const EXPONENT: u32 = share(LAMBDA, 1);
 /// Points per frame: 8192, 256 KiB. Each direction holds at most a pipe and two frames.
 const FRAME: usize = 1 << 13;
-const Y_K1: Message<Point> = Message::new(0x11, "S->C  F_k1(H(y))");
-const X_K2: Message<Point> = Message::new(0x12, "C->S  F_k2(H(x)), permuted");
+const Y_K1: Message<Point> = Message::new(0x11, "R->S  F_k1(H(y))");
+const X_K2: Message<Point> = Message::new(0x12, "S->R  F_k2(H(x)), permuted");
 
 /// The protocol, by the compact set it sends.
 pub struct CwPrf<S = GolombTags>(pub S);
@@ -77,7 +86,7 @@ impl<S: MakeSet> Mqrpmt for CwPrf<S> {
         y: &ItemSet,
         n_x: usize,
         rng: &mut Prng,
-    ) -> Result<Vec<bool>> {
+    ) -> Result<Secrets<bool>> {
         ch.stage("matching", Unit::Items, y.len() + n_x);
         let omega = self.0.make(EXPONENT, n_x, y.len())?;
         // 1. P1 picks k1, then computes and sends F_k1(H(y_i)).
@@ -88,6 +97,10 @@ impl<S: MakeSet> Mqrpmt for CwPrf<S> {
             // 3. P1 computes F_k1(F_k2(H(x_i))), which of them are in Omega it finds out below.
             |rx| raise_digests(rx, X_K2, n_x, &k1, session),
         )?;
+        // Honest ones meet with probability n_x^2 2^-129. Nothing but the queries decides about this.
+        if repeats(&x_k2_k1) {
+            return Err(Error::misbehaves("it asked for the same item twice"));
+        }
         ch.stage("comparing", Unit::Bytes, omega.bytes());
         // 3. e_i = 1 iff F_k1(F_k2(H(x_i))) is in Omega.
         omega.test(&mut ch.rx, &x_k2_k1)
@@ -100,7 +113,7 @@ impl<S: MakeSet> Mqrpmt for CwPrf<S> {
         x: &ItemSet,
         n_y: usize,
         rng: &mut Prng,
-    ) -> Result<Vec<u32>> {
+    ) -> Result<Secrets<u32>> {
         ch.stage("matching", Unit::Items, n_y + x.len());
         let omega = self.0.make(EXPONENT, x.len(), n_y)?;
         // 0. The queries go out in random order, so that the positions of the bits tell P1 nothing.
@@ -151,6 +164,12 @@ fn raise_digests(
         digests.extend(&Secrets::from(points.par_iter().map(digest).collect::<Vec<_>>()));
     }
     Ok(digests)
+}
+
+fn repeats(digests: &[u128]) -> bool {
+    let mut sorted = Secrets::from(digests.to_vec());
+    sorted.par_sort_unstable();
+    sorted.windows(2).any(|w| w[0] == w[1])
 }
 
 #[cfg(test)]

@@ -2,6 +2,7 @@ use super::*;
 use crate::channel::{Recording, Sink, Source};
 use crate::membership::Ideal;
 use crate::testing::{Views, overlapping, run_pair, sizes};
+use curve25519_dalek::constants::{ED25519_BASEPOINT_POINT, EIGHT_TORSION};
 use curve25519_dalek::montgomery::MontgomeryPoint;
 
 const SESSION: SessionId = [5; 32];
@@ -12,7 +13,7 @@ fn bits_by_item<M: Mqrpmt + Sync>(m: &M, y: &ItemSet, x: &ItemSet) -> (Vec<bool>
         |ch, rng| m.client(ch, &SESSION, x, y.len(), rng),
     );
     let mut by_item = vec![false; x.len()];
-    order.iter().zip(&bits).for_each(|(&i, &bit)| by_item[i as usize] = bit);
+    order.iter().zip(bits.iter()).for_each(|(&i, &bit)| by_item[i as usize] = bit);
     (by_item, views)
 }
 
@@ -89,6 +90,50 @@ fn what_a_party_receives_carries_no_twist_bit() {
     }
 }
 
+/// Replaces the second query by what a client may send in its place.
+struct Instead<F> {
+    sink: Box<dyn Sink>,
+    second: F,
+}
+
+impl<F: Fn([u8; 32]) -> [u8; 32] + Send> Sink for Instead<F> {
+    fn send(&mut self, mut frame: Vec<u8>) -> Result<()> {
+        if frame[0] == 0x12 {
+            let first = <[u8; 32]>::try_from(&frame[6..38]).unwrap();
+            frame[38..70].copy_from_slice(&(self.second)(first));
+        }
+        self.sink.send(frame)
+    }
+}
+
+#[test]
+fn a_client_cannot_ask_for_the_same_item_twice() {
+    let (y, x) = overlapping(5, 3, 0.0);
+    let twice = |second: fn([u8; 32]) -> [u8; 32]| {
+        let ((result, ()), _) = run_pair(
+            |ch, rng| Ok(CwPrf(GolombTags).server(ch, &SESSION, &y, 3, rng)),
+            |ch, rng| {
+                let (sink, source) = std::mem::replace(ch, Channel::pair().0).into_halves();
+                let mut forged = Channel::from_halves(Box::new(Instead { sink, second }), source);
+                // Whatever becomes of the cheat.
+                let _ = CwPrf(GolombTags).client(&mut forged, &SESSION, &x, 5, rng);
+                Ok(())
+            },
+        );
+        result.map(|bits| bits.to_vec())
+    };
+    let other =
+        |p: [u8; 32]| (MontgomeryPoint(p).to_edwards(0).unwrap() + ED25519_BASEPOINT_POINT).to_montgomery().0;
+    assert_eq!(twice(other), Ok(vec![false; 3]));
+    // Another abscissa on the wire, but the same under every key: the points differ by one of small order.
+    let disguised =
+        |p: [u8; 32]| (MontgomeryPoint(p).to_edwards(0).unwrap() + EIGHT_TORSION[1]).to_montgomery().0;
+    for second in [(|p| p) as fn([u8; 32]) -> [u8; 32], disguised] {
+        let error = twice(second).unwrap_err();
+        assert!(matches!(&error, Error::Peer(m) if m.contains("the same item twice")), "{error}");
+    }
+}
+
 /// The client's queries as the server sees them, in the client's original order, if it does not permute.
 struct Unpermuted;
 impl Mqrpmt for Unpermuted {
@@ -99,7 +144,7 @@ impl Mqrpmt for Unpermuted {
         y: &ItemSet,
         n: usize,
         r: &mut Prng,
-    ) -> Result<Vec<bool>> {
+    ) -> Result<Secrets<bool>> {
         CwPrf(GolombTags).server(ch, s, y, n, r)
     }
     fn client(
@@ -109,14 +154,14 @@ impl Mqrpmt for Unpermuted {
         x: &ItemSet,
         n_y: usize,
         r: &mut Prng,
-    ) -> Result<Vec<u32>> {
+    ) -> Result<Secrets<u32>> {
         // The flawed form: what a client does whose permutation is the identity.
         let order = r.permutation(x.len());
         let mut inverse = vec![0; order.len()];
         order.iter().enumerate().for_each(|(j, &i)| inverse[i as usize] = j);
         let undone: ItemSet = inverse.iter().map(|&j| x.get(j)).collect();
         CwPrf(GolombTags).client(ch, s, &undone, n_y, &mut Prng::from_seed(&crate::testing::SEEDS[1]))?;
-        Ok((0..x.len() as u32).collect())
+        Ok(Secrets::from((0..x.len() as u32).collect::<Vec<_>>()))
     }
 }
 
@@ -126,7 +171,7 @@ fn the_positions_of_the_bits_carry_no_order() {
     let n = 2000;
     let y: ItemSet = (0..n / 2).map(|i: u32| i.to_le_bytes()).collect();
     let x: ItemSet = (0..n).map(|i: u32| i.to_le_bytes()).collect();
-    let in_first_half = |m: &(dyn Fn(&mut Channel, &mut Prng) -> Result<Vec<u32>> + Sync)| {
+    let in_first_half = |m: &(dyn Fn(&mut Channel, &mut Prng) -> Result<Secrets<u32>> + Sync)| {
         let ((bits, _), _) = run_pair(
             |ch, rng| CwPrf(GolombTags).server(ch, &SESSION, &y, n as usize, rng),
             |ch, rng| m(ch, rng),

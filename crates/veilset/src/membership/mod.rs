@@ -7,6 +7,7 @@ use crate::error::Result;
 use crate::hash::SessionId;
 use crate::item::ItemSet;
 use crate::rng::Prng;
+use crate::secret::Secrets;
 
 /// Multi-query reverse private membership test (mqRPMT; CZZDL 3.2, Figure 4).
 ///
@@ -15,7 +16,7 @@ use crate::rng::Prng;
 /// order that the client chose before its first message, so the position of a bit says nothing to the
 /// server (CZZDL Figure 12, step 0). Both know the sizes.
 ///
-/// In union and intersection the receiver is the server and the sender the client.
+/// In the operations the receiver is the server and the sender the client.
 pub trait Mqrpmt {
     /// The server's part. `n_x` is the number of queries. Returns a bit per query.
     fn server(
@@ -25,7 +26,7 @@ pub trait Mqrpmt {
         y: &ItemSet,
         n_x: usize,
         rng: &mut Prng,
-    ) -> Result<Vec<bool>>;
+    ) -> Result<Secrets<bool>>;
 
     /// The client's part. `n_y` is the size of the server's set. Returns the order of its queries: query j
     /// was the item at position `order[j]` of X.
@@ -36,7 +37,7 @@ pub trait Mqrpmt {
         x: &ItemSet,
         n_y: usize,
         rng: &mut Prng,
-    ) -> Result<Vec<u32>>;
+    ) -> Result<Secrets<u32>>;
 }
 
 /// The ideal functionality, for tests of what is built on it: the client sends its queries in the clear.
@@ -52,10 +53,11 @@ impl Mqrpmt for Ideal {
         y: &ItemSet,
         n: usize,
         _: &mut Prng,
-    ) -> Result<Vec<bool>> {
+    ) -> Result<Secrets<bool>> {
         let plain: std::collections::HashSet<&[u8]> = y.iter().collect();
         let ask = crate::channel::Message::<[u8]>::new(0x7001, "ideal query");
-        (0..n).map(|_| Ok(plain.contains(ch.rx.recv_bounded(ask, 1 << 17)?.as_slice()))).collect()
+        let bits = (0..n).map(|_| Ok(plain.contains(ch.rx.recv_bounded(ask, 1 << 17)?.as_slice())));
+        Ok(Secrets::from(bits.collect::<Result<Vec<bool>>>()?))
     }
 
     fn client(
@@ -65,7 +67,7 @@ impl Mqrpmt for Ideal {
         x: &ItemSet,
         _: usize,
         rng: &mut Prng,
-    ) -> Result<Vec<u32>> {
+    ) -> Result<Secrets<u32>> {
         let order = rng.permutation(x.len());
         let ask = crate::channel::Message::<[u8]>::new(0x7001, "ideal query");
         order.iter().try_for_each(|&i| ch.tx.send_bytes(ask, x.get(i as usize)))?;

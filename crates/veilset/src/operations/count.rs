@@ -1,7 +1,8 @@
 //! Count: the receiver learns how many items the two sets share, and so the size of the union
 //! (CZZDL 8.1, Figure 12, "cardinality").
 //!
-//! Security: that of the mqRPMT. Leakage: |X| and |X n Y| to the receiver, |Y| to the sender.
+//! Security: that of the mqRPMT. Leakage: |X| and |X n Y| to the receiver, |Y| to the sender. Cost: that of
+//! the mqRPMT.
 
 use super::{Sealed, matches};
 use crate::channel::Channel;

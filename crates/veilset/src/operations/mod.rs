@@ -15,7 +15,7 @@ use crate::rng::Prng;
 use std::fmt;
 use std::str::FromStr;
 
-/// What is computed (DESIGN 2).
+/// What is computed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Operation {
     /// The receiver learns which of its items the sender has.
@@ -57,7 +57,7 @@ pub struct Task<'a> {
 /// What a party learned beside the size of the peer's set. `Debug` shows the kind only.
 #[derive(Clone, PartialEq, Eq)]
 pub enum Learned {
-    /// Nothing.
+    /// The sender of intersect, union and count.
     Nothing,
     /// Receiver of intersect: the positions in its set of the items that match, ascending.
     Matching(Vec<u32>),
@@ -73,10 +73,14 @@ pub enum Learned {
 
 /// A result that the peer is not to hear of before the run is confirmed.
 ///
-/// Whether the rows we chose to read make sense, and how long it takes to look through them, depends on
-/// bits that the peer must not learn. So that work waits in here until both sides have confirmed the end
-/// ([`crate::session::confirm`]): an error from [`Sealed::open`] is ours alone and is not for the peer.
+/// Whether the rows we chose to read make sense, and how long it takes to look them up, depends on bits that
+/// the peer must not learn. So that verdict and that work wait in here until both sides have confirmed the
+/// end: an error from [`Sealed::open`] is ours alone and is not for the peer.
 pub struct Sealed<'a, T>(Box<dyn FnOnce() -> Result<T> + Send + 'a>);
+
+/// Says that both sides have confirmed the end: [`crate::session::confirm`] gives it.
+#[derive(Debug)]
+pub struct Confirmed(pub(crate) ());
 
 impl<'a, T> Sealed<'a, T> {
     /// Seals what `work` will find.
@@ -84,8 +88,8 @@ impl<'a, T> Sealed<'a, T> {
         Sealed(Box::new(work))
     }
 
-    /// Does the work. To be called after the end is confirmed, or where there is no peer to hide it from.
-    pub fn open(self) -> Result<T> {
+    /// Does the work.
+    pub fn open(self, _: Confirmed) -> Result<T> {
         (self.0)()
     }
 
@@ -93,7 +97,7 @@ impl<'a, T> Sealed<'a, T> {
     where
         T: 'a,
     {
-        Sealed::new(move || self.open().map(f))
+        Sealed::new(move || (self.0)().map(f))
     }
 }
 
@@ -102,7 +106,7 @@ fn matches(e: &[bool], n_y: usize) -> Result<usize> {
     let matches = e.iter().filter(|&&e| e).count();
     match matches <= n_y {
         true => Ok(matches),
-        false => Err(Error::misbehaves(format!("{matches} of its items match our {n_y}"))),
+        false => Err(Error::misbehaves_unseen(format!("{matches} of its items match our {n_y}"))),
     }
 }
 
@@ -142,12 +146,10 @@ pub fn run<'a>(
             Sealed::new(|| Ok(Learned::Nothing))
         }
         (Operation::Sum, Role::Receiver) => {
-            let matches = sum::receiver(protocol, ch, session, set, n, terms, rng)?;
-            Sealed::new(move || Ok(Learned::Matches(matches)))
+            sum::receiver(protocol, ch, session, set, n, terms, rng)?.map(Learned::Matches)
         }
         (Operation::Sum, Role::Sender) => {
-            let sum = sum::sender(protocol, ch, session, set, values, n, terms, rng)?;
-            Sealed::new(move || Ok(Learned::Sum(sum)))
+            sum::sender(protocol, ch, session, set, values, n, terms, rng)?.map(Learned::Sum)
         }
     })
 }
@@ -169,6 +171,9 @@ impl Operation {
 }
 
 impl Role {
+    /// Both of them.
+    pub const ALL: [Role; 2] = [Role::Receiver, Role::Sender];
+
     /// The name as typed.
     pub const fn name(self) -> &'static str {
         match self {
@@ -223,7 +228,7 @@ impl FromStr for Operation {
 impl FromStr for Role {
     type Err = String;
     fn from_str(s: &str) -> Result<Self, String> {
-        let found = [Role::Receiver, Role::Sender].into_iter().find(|r| r.name() == s);
+        let found = Role::ALL.into_iter().find(|r| r.name() == s);
         found.ok_or_else(|| format!("\"{s}\" is not a role: receiver, sender"))
     }
 }

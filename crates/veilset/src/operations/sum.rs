@@ -13,7 +13,7 @@
 //! Below the agreed minimum count the receiver sends only that it is below: the sender learns neither count
 //! nor sum, the receiver still knows the count.
 
-use super::matches;
+use super::{Sealed, matches};
 use crate::channel::{Channel, Message, Unit, frames};
 use crate::error::{Error, Result};
 use crate::hash::SessionId;
@@ -22,8 +22,8 @@ use crate::membership::Mqrpmt;
 use crate::ot::extension::{self, FRAME};
 use crate::rng::Prng;
 use std::sync::mpsc;
+use zeroize::Zeroizing;
 
-/// The domain of the OTs.
 const PURPOSE: &str = "sum by mqRPMT, OT of terms";
 const D_64: Message<[u8; 8]> = Message::new(0x51, "S->R  r_i + v_i under the second pad, modulo 2^64");
 const D_128: Message<[u8; 16]> = Message::new(0x52, "S->R  r_i + v_i under the second pad, modulo 2^128");
@@ -88,18 +88,18 @@ fn most(values: &[i128]) -> u128 {
 }
 
 /// The receiver, with set `y`; the sender's has `n_x` items. Returns the number of matches.
-pub fn receiver(
+pub fn receiver<'a>(
     protocol: &impl Mqrpmt,
     ch: &mut Channel,
     session: &SessionId,
-    y: &ItemSet,
+    y: &'a ItemSet,
     n_x: usize,
     terms: Terms,
     rng: &mut Prng,
-) -> Result<u64> {
+) -> Result<Sealed<'a, u64>> {
     // 1. P1 obtains the bits e.
     let e = protocol.server(ch, session, y, n_x, rng)?;
-    let matches = matches(&e, y.len())? as u64;
+    let count = e.iter().filter(|&&e| e).count().min(y.len()) as u64;
     // 2. It uses them as choices and adds up what it gets: S' = sum of r_i + e_i v_i mod q.
     ch.stage("summing", Unit::Items, n_x);
     let mut ot = extension::Receiver::setup(ch, session, PURPOSE, extension::DEFAULT_K, rng)?;
@@ -117,8 +117,8 @@ pub fn receiver(
             let mut sum = 0u128;
             for choices in e.chunks(FRAME) {
                 let d: Vec<u128> = match terms.modulus {
-                    Modulus::Bits64 => rx.recv(D_64, choices.len())?.iter().map(widen).collect(),
-                    Modulus::Bits128 => rx.recv(D_128, choices.len())?.iter().map(widen).collect(),
+                    Modulus::Bits64 => rx.recv(D_64, choices.len())?.iter().map(|d| number(d)).collect(),
+                    Modulus::Bits128 => rx.recv(D_128, choices.len())?.iter().map(|d| number(d)).collect(),
                 };
                 let pads =
                     pads_out.recv().map_err(|_| Error::Network("sending the choices failed".into()))?;
@@ -134,13 +134,13 @@ pub fn receiver(
     )?;
     // It sends S' and the number of matches to P2.
     let mut result = [0u8; 25];
-    if matches >= terms.min_count {
+    if count >= terms.min_count {
         result[0] = 1;
-        result[1..9].copy_from_slice(&matches.to_le_bytes());
+        result[1..9].copy_from_slice(&count.to_le_bytes());
         result[9..].copy_from_slice(&terms.modulus.reduce(sum).to_le_bytes());
     }
     ch.tx.send(RESULT, &[result])?;
-    Ok(matches)
+    Ok(Sealed::new(move || Ok(matches(&e, y.len())? as u64)))
 }
 
 /// The sender, with set `x` and a value for each of its items; the receiver's set has `n_y` items.
@@ -149,16 +149,16 @@ pub fn receiver(
 /// # Errors
 /// Besides those of the protocol: if there is not a value for each item, or they do not fit the modulus.
 #[allow(clippy::too_many_arguments)] // the inputs of the figure
-pub fn sender(
+pub fn sender<'a>(
     protocol: &impl Mqrpmt,
     ch: &mut Channel,
     session: &SessionId,
     x: &ItemSet,
-    values: &[i128],
+    values: &'a [i128],
     n_y: usize,
     terms: Terms,
     rng: &mut Prng,
-) -> Result<Option<Sum>> {
+) -> Result<Sealed<'a, Option<Sum>>> {
     if values.len() != x.len() || !fits(terms.modulus, x.len(), values) {
         return Err(Error::Bug("values that do not belong to the items or do not fit the modulus".into()));
     }
@@ -167,7 +167,7 @@ pub fn sender(
     ch.stage("summing", Unit::Items, x.len());
     let mut ot = extension::Sender::setup(ch, session, PURPOSE, extension::DEFAULT_K, rng)?;
     // 2. r_i is uniform modulo q: the first pad. r' = sum of r_i.
-    let mut masks = 0u128;
+    let mut masks = Zeroizing::new(0u128);
     let mut at = 0;
     for n in frames(x.len(), FRAME) {
         let pads = ot.pads(&mut ch.rx, n)?;
@@ -178,7 +178,7 @@ pub fn sender(
             .zip(&order[at..at + n])
             .map(|((r, other), &i)| {
                 let r = u128::from_le_bytes(*r);
-                masks = masks.wrapping_add(r);
+                *masks = masks.wrapping_add(r);
                 // Where e_i = 1 the receiver has the other pad, and gets to r_i + v_i by adding this.
                 r.wrapping_add(values[i as usize] as u128).wrapping_sub(u128::from_le_bytes(*other))
             })
@@ -194,18 +194,22 @@ pub fn sender(
     // P2 computes S = S' - r' mod q.
     let result = ch.rx.recv(RESULT, 1)?;
     let result = result.first().ok_or_else(|| Error::Bug("a message of one element was empty".into()))?;
-    let number =
-        |at: std::ops::Range<usize>| result[at].iter().rev().fold(0u128, |n, &b| n << 8 | u128::from(b));
-    let (matches, masked) = (number(1..9) as u64, number(9..25));
-    let sum = terms.modulus.signed(masked.wrapping_sub(masks));
+    let (matches, masked) = (number(&result[1..9]) as u64, number(&result[9..25]));
+    let sum = terms.modulus.signed(masked.wrapping_sub(*masks));
+    let possible = matches >= terms.min_count
+        && matches <= x.len().min(n_y) as u64
+        && terms.modulus.reduce(masked) == masked;
     match result[0] {
-        0 if result[1..] == [0; 24] && terms.min_count > 0 => Ok(None),
-        1 if matches >= terms.min_count
-            && matches <= x.len().min(n_y) as u64
-            && terms.modulus.reduce(masked) == masked
-            && sum.unsigned_abs() <= u128::from(matches) * most(values) =>
-        {
-            Ok(Some(Sum { matches, sum }))
+        0 if result[1..] == [0; 24] && terms.min_count > 0 => Ok(Sealed::new(|| Ok(None))),
+        // Whether the values can have this sum is not for the receiver to learn: it could shift the sum until
+        // they cannot.
+        1 if possible => {
+            Ok(Sealed::new(move || match sum.unsigned_abs() <= u128::from(matches) * most(values) {
+                true => Ok(Some(Sum { matches, sum })),
+                false => {
+                    Err(Error::misbehaves_unseen(format!("{matches} matches cannot have the sum it sent")))
+                }
+            }))
         }
         _ => Err(Error::misbehaves(format!(
             "its result ({matches} matches) is not possible for these sets and terms"
@@ -213,6 +217,7 @@ pub fn sender(
     }
 }
 
-fn widen<const N: usize>(bytes: &[u8; N]) -> u128 {
+/// Little-endian.
+fn number(bytes: &[u8]) -> u128 {
     bytes.iter().rev().fold(0, |n, &b| n << 8 | u128::from(b))
 }

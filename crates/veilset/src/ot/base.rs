@@ -2,7 +2,7 @@
 //! with the Diffie-Hellman key agreement.
 //!
 //! Security: malicious receivers and senders, DDH, random oracles into the group and into keys. Each party
-//! may influence its own output ("endemic"), which OT extension allows. Cost: 96 bytes and 5 multiplications
+//! may influence its own output ("endemic"), which OT extension allows. Leakage: none. Cost: 96 bytes and 5 multiplications
 //! an OT in all. A fresh key pair of the sender per OT costs 128 multiplications and spares an assumption.
 //!
 //! The receiver picks one of its two group elements uniformly, the other is then fixed by the hash of the

@@ -4,7 +4,7 @@
 //! Security: semi-honest, AES a pseudorandom permutation, its fixed-key hash tweakable correlation robust
 //! (GKWY20). The base OTs are secure against malicious parties; the consistency check and the check of the
 //! punctured trees that would make the extension so have their place after `Corrections` and `SUMS`.
-//! Cost: ceil(128 / k) bits an OT from receiver to sender, and 2^k / k times as many bits of AES on both
+//! Leakage: the number of OTs. Cost: ceil(128 / k) bits an OT from receiver to sender, and 2^k / k times as many bits of AES on both
 //! sides as IKNP.
 //!
 //! The sender's secret Delta has 128 bits, cut into trees of k bits: alpha_i in GF(2)^k. For each tree the
@@ -53,7 +53,7 @@ impl crate::channel::Wire for [Pad; 2] {
 }
 
 /// Bytes of the corrections of `n` OTs, frame headers apart.
-pub fn correction_bytes(n: usize, k: usize) -> usize {
+fn correction_bytes(n: usize, k: usize) -> usize {
     n.next_multiple_of(WIDTH) / 8 * WIDTH.div_ceil(k)
 }
 
@@ -180,6 +180,11 @@ impl Receiver {
         Ok(Receiver(Common::new(session, purpose, k, trees)))
     }
 
+    /// Bytes of the corrections of `n` OTs, frame headers apart.
+    pub fn correction_bytes(&self, n: usize) -> usize {
+        correction_bytes(n, self.0.k)
+    }
+
     /// Random OTs with these choices, at most a [`FRAME`] of them: sends the corrections and returns the
     /// chosen pads.
     pub fn pads(&mut self, tx: &mut Tx, choices: &[bool]) -> Result<Secrets<Pad>> {
@@ -249,6 +254,11 @@ impl Sender {
         let encrypted = ch.rx.recv(SUMS, WIDTH)?;
         let trees = punctured(k, &path, pads, &encrypted);
         Ok(Sender { common: Common::new(session, purpose, k, trees), delta })
+    }
+
+    /// Bytes of the corrections of `n` OTs, frame headers apart.
+    pub fn correction_bytes(&self, n: usize) -> usize {
+        correction_bytes(n, self.common.k)
     }
 
     /// `n` random OTs, at most a [`FRAME`] of them: receives the corrections.

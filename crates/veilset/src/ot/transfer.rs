@@ -1,13 +1,13 @@
 //! One-sided transfer of rows: for each row the receiver has a choice bit, and it gets the row exactly
 //! where the bit is the agreed one (CZZDL 3.1).
 //!
-//! Security: as the OT underneath. Each row is encrypted under its own single-use pad (AES-128 in counter
+//! Security and leakage: as the OT underneath. Cost: that of the OTs and one row each. Each row is encrypted under its own single-use pad (AES-128 in counter
 //! mode, the counter starting at the row's number, so that no two rows share a block even if an attacker
 //! tries one key on all of them). Rows have one public width, so lengths do not show. There is no MAC: TLS
 //! authenticates, and the operation is semi-honest anyway.
 
 use super::Pad;
-use super::extension::{self, FRAME, Receiver, Sender};
+use super::extension::{FRAME, Receiver, Sender};
 use crate::channel::{Channel, Message, Unit, frames};
 use crate::error::{Error, Result};
 use crate::secret::Secrets;
@@ -30,10 +30,24 @@ fn check(width: usize) -> Result<()> {
     }
 }
 
-fn crypt(pad: &Pad, row: usize, bytes: &mut [u8]) {
-    let mut stream = vec![0u8; bytes.len()];
-    Aes128::new(pad).ctr((row as u128) << 64, &mut stream);
-    bytes.iter_mut().zip(stream).for_each(|(b, s)| *b ^= s);
+/// Encrypts or decrypts the rows from row `first` on, each under its pad; before that, `prepare(i, row)` is
+/// called for row i.
+fn crypt(
+    bytes: &mut [u8],
+    width: usize,
+    first: usize,
+    pads: &[Pad],
+    prepare: impl Fn(usize, &mut [u8]) + Sync,
+) {
+    let rows = bytes.par_chunks_exact_mut(width).zip(pads).enumerate();
+    rows.for_each_init(
+        || Secrets::zeros(width),
+        |stream, (j, (row, pad))| {
+            prepare(first + j, row);
+            Aes128::new(pad).ctr(((first + j) as u128) << 64, stream);
+            row.iter_mut().zip(stream.iter()).for_each(|(b, s)| *b ^= s);
+        },
+    );
 }
 
 /// Offers `n` rows of `width` bytes; `fill(i, row)` writes row i into a zeroed buffer.
@@ -46,17 +60,14 @@ pub fn send(
     fill: impl Fn(usize, &mut [u8]) + Sync,
 ) -> Result<()> {
     check(width)?;
-    ch.stage("sending", Unit::Bytes, n * width + extension::correction_bytes(n, extension::DEFAULT_K));
+    ch.stage("sending", Unit::Bytes, n * width + ot.correction_bytes(n));
     let mut first = 0;
     for count in frames(n, FRAME) {
         let pads = ot.pads(&mut ch.rx, count)?.of(wanted);
         let mut at = first;
         for pads in pads.chunks(rows_per_frame(width)) {
             let mut bytes = vec![0u8; pads.len() * width];
-            bytes.par_chunks_exact_mut(width).zip(pads).enumerate().for_each(|(j, (row, pad))| {
-                fill(at + j, row);
-                crypt(pad, at + j, row);
-            });
+            crypt(&mut bytes, width, at, pads, &fill);
             ch.tx.send_bytes(ROWS, &bytes)?;
             at += pads.len();
         }
@@ -65,19 +76,19 @@ pub fn send(
     Ok(())
 }
 
-/// Receives the rows whose choice is `wanted`: `take(i, row)` is called for each, in order. It cannot fail: an
-/// error in a row would tell the sender that the row was read.
+/// Receives the rows whose choice is `wanted`: `take(is_wanted, row)` is called for every row, in order; rows
+/// that are not wanted are noise. It cannot fail: an error in a row would tell the sender that it was read.
 pub fn receive(
     ch: &mut Channel,
     ot: &mut Receiver,
     choices: &[bool],
     wanted: bool,
     width: usize,
-    mut take: impl FnMut(usize, &[u8]),
+    mut take: impl FnMut(bool, &[u8]),
 ) -> Result<()> {
     check(width)?;
-    let corrections = extension::correction_bytes(choices.len(), extension::DEFAULT_K);
-    ch.stage("receiving", Unit::Bytes, choices.len() * width + corrections);
+    let n = choices.len();
+    ch.stage("receiving", Unit::Bytes, n * width + ot.correction_bytes(n));
     // The sender answers each frame of corrections with rows, so both directions flow at once. The pads
     // wait in a queue, 16 bytes a row.
     let (pads_in, pads_out) = mpsc::channel();
@@ -103,16 +114,10 @@ pub fn receive(
                     };
                     let pads = pads.get(f * per_frame..f * per_frame + n).ok_or_else(gone)?;
                     // All rows are decrypted, the others to garbage: the sender sees how long we take.
-                    let wanted_here = &choices[at..at + n];
-                    bytes
-                        .par_chunks_exact_mut(width)
-                        .zip(pads)
-                        .enumerate()
-                        .for_each(|(j, (row, pad))| crypt(pad, at + j, row));
-                    for (j, row) in bytes.chunks_exact(width).enumerate() {
-                        if wanted_here[j] == wanted {
-                            take(at + j, row);
-                        }
+                    let choices_here = &choices[at..at + n];
+                    crypt(&mut bytes, width, at, pads, |_, _| ());
+                    for (row, &choice) in bytes.chunks_exact(width).zip(choices_here) {
+                        take(choice == wanted, row);
                     }
                     at += n;
                 }
@@ -152,11 +157,12 @@ mod tests {
                     });
                     let mut ot =
                         Receiver::setup(&mut b, &session, "a", 6, &mut Prng::from_seed(&[2; 32])).unwrap();
-                    receive(&mut b, &mut ot, &choices, wanted, width, |i, r| got.push((i, r.to_vec())))
-                        .unwrap();
+                    receive(&mut b, &mut ot, &choices, wanted, width, |is_wanted, row| {
+                        got.extend(is_wanted.then(|| row.to_vec()))
+                    })
+                    .unwrap();
                 });
-                let expected: Vec<_> =
-                    (0..n).filter(|&i| choices[i] == wanted).map(|i| (i, row(i))).collect();
+                let expected: Vec<_> = (0..n).filter(|&i| choices[i] == wanted).map(row).collect();
                 assert!(got == expected, "{n} {width} {wanted}");
             }
         }

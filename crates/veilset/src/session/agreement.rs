@@ -13,8 +13,8 @@
 use super::{Connection, Fingerprint};
 use crate::channel::{Channel, Message};
 use crate::error::{Difference, Error, Result};
-use crate::operations::{Operation, Role};
-pub use crate::params::MAX_SET;
+use crate::operations::{Confirmed, Operation, Role};
+use crate::params::MAX_SET;
 use crate::rng::Prng;
 use serde::{Deserialize, Serialize};
 use subtle::ConstantTimeEq;
@@ -134,13 +134,13 @@ pub fn agree(
     }
 }
 
-/// Tells the peer that we are done, and waits for it to be done too: an output is only good after this.
-pub fn confirm(channel: &mut Channel, session_id: &[u8; 32]) -> Result<()> {
+/// Tells the peer that we are done, and waits for it to be done too: a result may be opened only after this.
+pub fn confirm(channel: &mut Channel, session_id: &[u8; 32]) -> Result<Confirmed> {
     let ours = blake3::derive_key("veilset 2026-11 confirmation of the end", session_id);
     channel.tx.send_bytes(CONFIRMATION, &ours)?;
     let theirs = channel.rx.recv_bytes(CONFIRMATION, ours.len())?;
     match bool::from(ours[..].ct_eq(&theirs)) {
-        true => Ok(()),
+        true => Ok(Confirmed(())),
         false => Err(Error::misbehaves(
             "it confirmed the end of another session than ours; do not use this run's output",
         )),

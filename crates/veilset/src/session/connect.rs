@@ -30,7 +30,7 @@ pub enum Endpoint {
 pub enum Security {
     /// TLS 1.3; each side proves its identity.
     Tls {
-        /// Ours.
+        /// Our identity.
         identity: Arc<Identity>,
         /// The fingerprint of the one peer that is let in.
         peer: Fingerprint,

@@ -7,8 +7,8 @@
 //! **What is protected.** Whoever watches or changes the traffic learns the two addresses, the times
 //! and the amounts of data, and can cut the connection; nothing else. Whoever connects without the
 //! expected key is turned away before it has sent or received a frame, and cannot keep the peer out by
-//! being slow. A run that was cut off never looks like one that came to its end: TLS tells a goodbye
-//! from a broken connection, and both sides confirm the end.
+//! being slow. To a side that misses anything a run that was cut off never looks like one that came to its
+//! end: each waits for the other's confirmation.
 //!
 //! **What is not.** Our fingerprint: anybody who connects to the listener is shown its public key; the
 //! connecting side shows its own only to the expected peer. The sizes of the sets, from the peer or
@@ -28,7 +28,7 @@ pub mod report;
 pub mod run;
 mod tls;
 
-pub use agreement::{Agreement, Hello, MAX_SET, PROTOCOL_VERSION, agree, confirm};
+pub use agreement::{Agreement, Hello, PROTOCOL_VERSION, agree, confirm};
 pub use connect::{Connection, Endpoint, Security, establish};
 pub use fingerprint::Fingerprint;
 pub use identity::Identity;

@@ -1,8 +1,9 @@
 //! The report of a run, for people and as JSON with stable names.
 
-use super::run::{Outcome, Request};
+use super::run::{GROUP, Outcome, PROTOCOL, Request};
 use crate::error::{Error, Result};
 use crate::operations::{Learned, Operation, Role};
+use crate::params::LAMBDA;
 use serde::Serialize;
 use serde_json::value::RawValue;
 use std::fmt::Write as _;
@@ -10,9 +11,9 @@ use std::fmt::Write as _;
 /// What a run did. The names of the fields are stable.
 #[derive(Debug, Serialize)]
 pub struct Report {
-    /// As typed.
+    /// intersect, union, count or sum.
     pub operation: &'static str,
-    /// As typed.
+    /// How it was computed.
     pub protocol: &'static str,
     /// The group the protocol worked in.
     pub group: &'static str,
@@ -20,6 +21,8 @@ pub struct Report {
     pub role: &'static str,
     /// Items of both sets.
     pub sizes: Sizes,
+    /// Rows of ours that took no part.
+    pub left_out: LeftOut,
     /// What this party learned, in numbers.
     pub result: Numbers,
     /// From the connection to the confirmed end.
@@ -45,6 +48,15 @@ pub struct Sizes {
     pub ours: usize,
     /// In the peer's.
     pub peer: usize,
+}
+
+/// Rows of our table that are not items of their own.
+#[derive(Debug, Default, Serialize)]
+pub struct LeftOut {
+    /// Their key came before: they were left out, or their values added to the first row's.
+    pub duplicates: u64,
+    /// Their key is empty.
+    pub skipped: u64,
 }
 
 /// Bytes both ways.
@@ -79,10 +91,11 @@ impl Report {
         let result = numbers(request, outcome)?;
         Ok(Report {
             operation: request.operation.name(),
-            protocol: "dh",
-            group: "curve25519",
+            protocol: PROTOCOL,
+            group: GROUP,
             role: request.role.name(),
             sizes: Sizes { ours: request.set.len(), peer: outcome.their_size },
+            left_out: LeftOut::default(),
             learned: sentences(request, outcome, &result),
             result,
             seconds,
@@ -92,7 +105,7 @@ impl Report {
                 "decisional Diffie-Hellman on Curve25519 and ristretto255",
                 "BLAKE3 as a random oracle, AES-128 as an ideal cipher",
             ],
-            failure_bound: format!("2^-{}", outcome.failure_bits),
+            failure_bound: format!("2^-{LAMBDA}"),
             peer,
             version: env!("CARGO_PKG_VERSION"),
         })
@@ -264,13 +277,14 @@ mod tests {
             set: &set,
             key_columns: 1,
             normalisation: "none",
+            max_peer_items: 5,
             max_row: 64,
             values: &[],
             value_scale: 2,
             terms: Terms { modulus: Modulus::Bits64, min_count: 0 },
         };
         let json = |operation, role, learned| {
-            let outcome = Outcome { learned, their_size: 5, failure_bits: 40, bytes: (10, 20) };
+            let outcome = Outcome { learned, their_size: 5, bytes: (10, 20) };
             let request = request(operation, role);
             let report = Report::new(&request, &outcome, 0.5, None).unwrap();
             assert!(!report.to_text().is_empty());

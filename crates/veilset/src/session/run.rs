@@ -1,13 +1,17 @@
 //! One party's side of a run: agree, compute, confirm, open the result.
 
 use super::{Connection, Hello, agree, confirm};
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::item::ItemSet;
 use crate::membership::cwprf::{CwPrf, GolombTags};
 use crate::operations::sum::Terms;
-use crate::operations::{self, Learned, Operation, Role, Sealed, Task};
-use crate::params;
+use crate::operations::{self, Confirmed, Learned, Operation, Role, Sealed, Task};
 use crate::rng::Prng;
+
+/// The protocol by which all operations are done, as typed.
+pub const PROTOCOL: &str = "dh";
+/// The group it works in, as typed.
+pub const GROUP: &str = "curve25519";
 
 /// What we want to compute, with our data.
 #[derive(Clone, Copy)]
@@ -22,6 +26,8 @@ pub struct Request<'a> {
     pub key_columns: usize,
     /// How the bytes of a key came to be, in words that both sides must share.
     pub normalisation: &'a str,
+    /// The largest set of the peer that we take part with: its size decides about our time and memory.
+    pub max_peer_items: usize,
     /// For union: the agreed width of a row in bytes.
     pub max_row: usize,
     /// For the sender of sum: a value for each item, in units of 10^-`value_scale`. Otherwise empty.
@@ -39,8 +45,6 @@ pub struct Outcome {
     pub learned: Learned,
     /// The size of the peer's set.
     pub their_size: usize,
-    /// A wrong result has probability at most 2^-`failure_bits`.
-    pub failure_bits: u32,
     /// Bytes on the wire, sent and received, everything included.
     pub bytes: (u64, u64),
 }
@@ -52,8 +56,8 @@ impl Request<'_> {
         Hello {
             operation: self.operation,
             role: self.role,
-            protocol: "dh".into(),
-            group: "curve25519".into(),
+            protocol: PROTOCOL.into(),
+            group: GROUP.into(),
             output: "receiver".into(),
             key_columns: self.key_columns as u32,
             normalisation: self.normalisation.into(),
@@ -74,17 +78,12 @@ impl Request<'_> {
 /// ours.
 pub fn run(mut connection: Connection, request: &Request, rng: &mut Prng) -> Result<Outcome> {
     match steps(&mut connection, request, rng) {
-        Ok((sealed, their_size)) => {
+        Ok((sealed, confirmed, their_size)) => {
             let wire = connection.wire.clone();
             connection.channel.close();
-            let sizes = match request.role {
-                Role::Receiver => (their_size, request.set.len()),
-                Role::Sender => (request.set.len(), their_size),
-            };
             Ok(Outcome {
-                learned: sealed.open()?,
+                learned: sealed.open(confirmed)?,
                 their_size,
-                failure_bits: failure_bits(sizes.0, sizes.1)?,
                 bytes: (wire.sent(), wire.received()),
             })
         }
@@ -101,21 +100,26 @@ fn steps<'a>(
     connection: &mut Connection,
     request: &Request<'a>,
     rng: &mut Prng,
-) -> Result<(Sealed<'a, Learned>, usize)> {
+) -> Result<(Sealed<'a, Learned>, Confirmed, usize)> {
     let agreement = agree(connection, &request.hello(), request.set.len(), rng)?;
+    let theirs = agreement.their_size;
+    if theirs > request.max_peer_items {
+        return Err(Error::Usage(format!(
+            "the peer's set has {theirs} items, and --max-peer-items is {}. Give it a larger number if you want to \
+             spend the time and memory",
+            request.max_peer_items
+        )));
+    }
     let Request { operation, role, set, values, max_row, terms, .. } = *request;
     let task = Task { operation, role, set, values, max_row, terms };
     let channel = &mut connection.channel;
     let protocol = CwPrf(GolombTags);
     let sealed =
         operations::run(&task, &protocol, channel, &agreement.session_id, agreement.their_size, rng)?;
-    confirm(channel, &agreement.session_id)?;
-    Ok((sealed, agreement.their_size))
+    let confirmed = confirm(channel, &agreement.session_id)?;
+    Ok((sealed, confirmed, agreement.their_size))
 }
 
-/// The exponent of the probability of a wrong result: of the one kind of event there is, equal tags of
-/// different items.
-fn failure_bits(queries: usize, elements: usize) -> Result<u32> {
-    let bits = params::tag_bits(params::LAMBDA, queries, elements)?;
-    Ok(bits - params::ceil_log2(queries) - params::ceil_log2(elements))
-}
+#[cfg(test)]
+#[path = "run_tests.rs"]
+mod tests;

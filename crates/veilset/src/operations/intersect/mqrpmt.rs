@@ -20,7 +20,6 @@ use crate::rng::Prng;
 use rayon::prelude::*;
 
 const WIDTH: usize = 16;
-/// The domain of the OTs.
 const PURPOSE: &str = "intersection by mqRPMT, OT of digests";
 
 fn digests(session: &SessionId) -> impl Fn(&[u8]) -> [u8; WIDTH] + Send + Sync + use<> {
@@ -43,8 +42,11 @@ pub fn receiver<'a>(
     // 2. P1 holding e_i and P2 holding (-, x_i) run one-sided OTs: P1 learns x_i where e_i = 1.
     let mut ot = extension::Receiver::setup(ch, session, PURPOSE, extension::DEFAULT_K, rng)?;
     let mut matched: Vec<[u8; WIDTH]> = Vec::new();
-    transfer::receive(ch, &mut ot, &e, true, WIDTH, |_, row| {
+    // As much work for a row that is not wanted: the sender sees the time.
+    transfer::receive(ch, &mut ot, &e, true, WIDTH, |wanted, row| {
+        let n = matched.len();
         matched.extend(<[u8; WIDTH]>::try_from(row));
+        matched.truncate(n + usize::from(wanted));
     })?;
     let digest = digests(session);
     Ok(Sealed::new(move || find(&matched, y, digest)))
@@ -69,7 +71,7 @@ fn find(
 }
 
 fn inconsistent() -> Error {
-    Error::misbehaves(
+    Error::misbehaves_unseen(
         "an item it sent does not belong to the match it stands for (by chance this happens with probability 2^-40)",
     )
 }
@@ -83,12 +85,14 @@ pub fn sender(
     n_y: usize,
     rng: &mut Prng,
 ) -> Result<()> {
+    // Before the first message: in the middle the receiver could see where the long items are.
+    let digest = digests(session);
+    let digests: Vec<[u8; WIDTH]> = (0..x.len()).into_par_iter().map(|i| digest(x.get(i))).collect();
     // 0. and 1. X in random order; P2 obtains nothing.
     let order = protocol.client(ch, session, x, n_y, rng)?;
     // 2. One-sided OTs of (-, x_i).
     let mut ot = extension::Sender::setup(ch, session, PURPOSE, extension::DEFAULT_K, rng)?;
-    let digest = digests(session);
     transfer::send(ch, &mut ot, x.len(), true, WIDTH, |i, row| {
-        row.copy_from_slice(&digest(x.get(order[i] as usize)));
+        row.copy_from_slice(&digests[order[i] as usize]);
     })
 }

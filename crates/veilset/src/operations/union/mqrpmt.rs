@@ -10,13 +10,12 @@
 use crate::channel::Channel;
 use crate::error::{Error, Result};
 use crate::hash::SessionId;
-use crate::item::{ItemSet, Items, MAX_ITEM};
+use crate::item::{ItemSet, Items, MAX_ITEM, intersects};
 use crate::membership::Mqrpmt;
 use crate::operations::{Sealed, matches};
 use crate::ot::{extension, transfer};
 use crate::rng::Prng;
 
-/// The domain of the OTs.
 const PURPOSE: &str = "union by mqRPMT, OT of rows";
 
 /// The bytes in front of a row that hold the true length of its item.
@@ -30,36 +29,40 @@ fn length_bytes(max_row: usize) -> usize {
 
 /// The receiver, with set `y`; the sender's has `n_x` items of at most `max_row` bytes. Returns the items
 /// that only the sender has, in the random order of its queries.
-pub fn receiver(
+pub fn receiver<'a>(
     protocol: &impl Mqrpmt,
     ch: &mut Channel,
     session: &SessionId,
-    y: &ItemSet,
+    y: &'a ItemSet,
     n_x: usize,
     max_row: usize,
     rng: &mut Prng,
-) -> Result<Sealed<'static, Items>> {
+) -> Result<Sealed<'a, Items>> {
     // 1. P1 obtains the bits e.
     let e = protocol.server(ch, session, y, n_x, rng)?;
     // 2. P1 holding e_i and P2 holding (x_i, -) run one-sided OTs: P1 learns x_i where e_i = 0.
     let mut ot = extension::Receiver::setup(ch, session, PURPOSE, extension::DEFAULT_K, rng)?;
     let (mut new, mut intact) = (Items::new(), true);
     let prefix = length_bytes(max_row);
-    transfer::receive(ch, &mut ot, &e, false, prefix + max_row, |_, row| {
+    // The sender sees how long we take: rows are checked and copied whether they are wanted or not.
+    transfer::receive(ch, &mut ot, &e, false, prefix + max_row, |wanted, row| {
         let (length, padded) = row.split_at(prefix);
         let length = length.iter().rev().fold(0usize, |n, &b| n << 8 | usize::from(b));
-        match padded.split_at_checked(length) {
-            Some((item, padding)) if padding.iter().all(|&b| b == 0) => new.push(item),
-            _ => intact = false,
-        }
+        let behind = |(i, &b): (usize, &u8)| b & u8::from(i >= length).wrapping_neg();
+        let padding = padded.iter().enumerate().map(behind).fold(0, |all, b| all | b);
+        intact &= !wanted | ((length <= max_row) & (padding == 0));
+        new.push_if(wanted, padded, length);
     })?;
-    let n_y = y.len();
     Ok(Sealed::new(move || {
-        matches(&e, n_y)?;
-        match intact {
-            true => Ok(new),
-            false => Err(Error::misbehaves("a row it sent does not decrypt")),
+        matches(&e, y.len())?;
+        let new = ItemSet::keep_first(new);
+        if !intact {
+            return Err(Error::misbehaves_unseen("a row it sent does not decrypt"));
         }
+        if !new.duplicates.is_empty() || intersects(&new.set, y) {
+            return Err(Error::misbehaves_unseen("an item it sent as new is not"));
+        }
+        Ok(new.set.into_items())
     }))
 }
 
@@ -87,4 +90,32 @@ pub fn sender(
         row[..prefix].copy_from_slice(&item.len().to_le_bytes()[..prefix]);
         row[prefix..prefix + item.len()].copy_from_slice(item);
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::membership::Ideal;
+    use crate::operations::Confirmed;
+    use crate::testing::run_pair;
+
+    #[test]
+    fn rows_that_are_not_new_or_come_twice_are_refused() {
+        let (y, x): (ItemSet, ItemSet) = (["a", "b"].iter().collect(), ["c", "d"].iter().collect());
+        let session = [1; 32];
+        // A sender that asks for c and d, of which neither is in Y, and sends these rows.
+        for (rows, good) in [(["c", "e"], true), (["c", "c"], false), (["c", "a"], false)] {
+            let ((result, ()), _) = run_pair(
+                |ch, rng| Ok(receiver(&Ideal, ch, &session, &y, 2, 9, rng)?.open(Confirmed(()))),
+                |ch, rng| {
+                    Ideal.client(ch, &session, &x, 2, rng)?;
+                    let mut ot = extension::Sender::setup(ch, &session, PURPOSE, extension::DEFAULT_K, rng)?;
+                    transfer::send(ch, &mut ot, 2, false, 10, |i, row| {
+                        row[..2].copy_from_slice(&[1, rows[i].as_bytes()[0]]);
+                    })
+                },
+            );
+            assert_eq!(result.is_ok(), good, "{rows:?}: {result:?}");
+        }
+    }
 }
