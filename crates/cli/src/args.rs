@@ -6,7 +6,8 @@ use std::path::PathBuf;
 use std::str::FromStr;
 use veilset::channel::Network;
 use veilset::operations::{Operation, Role};
-use veilset::session::MAX_SET;
+use veilset::params::MAX_SET;
+use veilset::session::run::{GROUP, PROTOCOL};
 
 const EXIT_CODES: &str = "\
 Exit codes:
@@ -20,16 +21,35 @@ Exit codes:
   70   a defect in veilset
   130  stopped on request (Ctrl-C)";
 
-const EXAMPLES: &str = "\
+/// The two parties' lines of an operation, to be pasted, and the exit codes.
+fn help(operation: &str, receiver: &str, sender: &str) -> String {
+    format!(
+        "\
+Example (each party runs its own):
+  veilset {operation} ours.csv --key email --role receiver --listen 0.0.0.0:7000 \\
+      --peer FINGERPRINT{receiver}
+  veilset {operation} theirs.csv --key mail --role sender --connect host.example.org:7000 \\
+      --peer FINGERPRINT{sender}
+
+{EXIT_CODES}"
+    )
+}
+
+fn overview() -> String {
+    format!(
+        "\
 Examples:
   veilset demo
   veilset identity new
-  veilset union ours.csv --key email --role receiver --listen 0.0.0.0:7000 --peer FINGERPRINT --output all.csv
-  veilset union theirs.csv --key mail --role sender --connect host.example.org:7000 --peer FINGERPRINT";
+  veilset intersect --help
+
+{EXIT_CODES}"
+    )
+}
 
 /// Private set operations: combine lists with another organisation without showing them to each other.
 #[derive(Debug, Parser)]
-#[command(version, after_help = format!("{EXAMPLES}\n\n{EXIT_CODES}"), disable_help_subcommand = true)]
+#[command(version, after_help = overview(), disable_help_subcommand = true)]
 pub struct Arguments {
     #[command(subcommand)]
     pub command: Command,
@@ -44,35 +64,28 @@ pub enum Command {
     Identity(IdentityCommand),
     /// The receiver learns which of its rows the sender has
     ///
-    /// The receiver learns which of its rows have a key that the sender has too. The sender learns the number
-    /// of the receiver's items and nothing else.
-    #[command(after_help = "Example (each party runs its own line):
-  veilset intersect ours.csv --key email --role receiver --listen 0.0.0.0:7000 --peer FINGERPRINT --output both.csv
-  veilset intersect theirs.csv --key mail --role sender --connect host.example.org:7000 --peer FINGERPRINT")]
+    /// The receiver learns which of its rows have a key that the sender has too; the result is those rows, of
+    /// equal keys the first. Beyond that each side learns the number of the other's keys.
+    #[command(after_help = help("intersect", " --output both.csv", ""))]
     Intersect(IntersectArgs),
-    /// The receiver learns all items of both
+    /// The receiver learns all keys of both
     ///
-    /// The receiver learns the keys that only the sender has, not which of its own the sender has too. The
-    /// sender learns the number of the receiver's items and nothing else.
-    #[command(after_help = "Example (each party runs its own line):
-  veilset union ours.csv --key email --role receiver --listen 0.0.0.0:7000 --peer FINGERPRINT --output all.csv
-  veilset union theirs.csv --key mail --role sender --connect host.example.org:7000 --peer FINGERPRINT")]
+    /// The receiver learns every key that only the sender has, in the clear, and so how many match; not which of
+    /// its own the sender has too. The result is its own rows, of equal keys the first, then a row for each new
+    /// key with the other cells empty. Beyond that each side learns the number of the other's keys.
+    #[command(after_help = help("union", " --output all.csv", ""))]
     Union(UnionArgs),
-    /// The receiver learns how many items both have
+    /// The receiver learns how many keys both have
     ///
-    /// The receiver learns the number of matches and the size of the union. The sender learns the number of
-    /// the receiver's items and nothing else.
-    #[command(after_help = "Example (each party runs its own line):
-  veilset count ours.csv --key email --role receiver --listen 0.0.0.0:7000 --peer FINGERPRINT
-  veilset count theirs.csv --key mail --role sender --connect host.example.org:7000 --peer FINGERPRINT")]
+    /// The receiver learns the number of matches, and so the size of the union. Beyond that each side learns the
+    /// number of the other's keys.
+    #[command(after_help = help("count", "", ""))]
     Count(CountArgs),
-    /// Both learn how many items match, the sender the sum of its values over them
+    /// Both learn how many keys match, the sender the sum of its values over them
     ///
-    /// Both learn the number of matches; the sender, who owns the values, learns their sum over the matches.
-    #[command(after_help = "Example (each party runs its own line):
-  veilset sum clicks.csv --key email --role receiver --listen 0.0.0.0:7000 --peer FINGERPRINT --scale 2
-  veilset sum sales.csv --key mail --values amount --role sender --connect host.example.org:7000 \\
-      --peer FINGERPRINT --scale 2")]
+    /// Both learn the number of matches. The sender, who owns the values, learns their sum over the matches; the
+    /// receiver does not. Beyond that each side learns the number of the other's keys.
+    #[command(after_help = help("sum", " --scale 2", " --values amount --scale 2"))]
     Sum(SumArgs),
     /// Run both parties on this machine over an emulated network and print time, CPU, bytes and memory
     #[command(after_help = "Example:
@@ -104,7 +117,7 @@ pub struct BenchArgs {
     #[arg(long, value_parser = operation())]
     pub op: Operation,
     /// The protocol
-    #[arg(long, default_value = "dh", value_parser = ["dh"])]
+    #[arg(long, default_value = PROTOCOL, value_parser = [PROTOCOL])]
     pub protocol: String,
     /// Items of the receiver
     #[arg(long, value_name = "N", value_parser = items())]
@@ -140,6 +153,10 @@ impl BenchArgs {
 
 fn operation() -> impl TypedValueParser<Value = Operation> {
     PossibleValuesParser::new(Operation::ALL.map(Operation::name)).try_map(|name| name.parse())
+}
+
+fn role() -> impl TypedValueParser<Value = Role> {
+    PossibleValuesParser::new(Role::ALL.map(Role::name)).try_map(|name| name.parse())
 }
 
 fn items() -> RangedU64ValueParser<usize> {
@@ -210,8 +227,8 @@ pub struct UnionArgs {
     pub common: CommonArgs,
     #[command(flatten)]
     pub output: OutputArgs,
-    /// The longest encoded key that is sent, in bytes (each column adds 1 to 3); the same on both sides.
-    /// All rows travel at this width, so that lengths do not show
+    /// The longest key of the sender in bytes, each column counted with 1 to 3 bytes more; the same on both sides.
+    /// Every key travels at this width, so that lengths do not show
     #[arg(long, value_name = "BYTES", default_value_t = 64, value_parser = clap::value_parser!(u32).range(1..=65536))]
     pub max_row: u32,
 }
@@ -255,29 +272,31 @@ pub struct OutputArgs {
 pub struct CommonArgs {
     /// Our CSV file, with a header; - is standard input
     pub input: PathBuf,
-    /// Our part: the receiver learns the result, the sender contributes
-    #[arg(long, value_enum)]
-    pub role: RoleArg,
+    /// Our part, receiver or sender: the receiver learns the result, the sender contributes (in sum it is the
+    /// sender who learns the sum)
+    #[arg(long, value_parser = role())]
+    pub role: Role,
     /// Wait for the peer at this address of ours
     #[arg(long, value_name = "HOST:PORT", required_unless_present = "connect", conflicts_with = "connect")]
     pub listen: Option<String>,
     /// Go to the peer's address
     #[arg(long, value_name = "HOST:PORT")]
     pub connect: Option<String>,
-    /// The columns whose values are compared; names may differ on the two sides, order and number count
+    /// The columns whose values are compared, byte by byte: Ann@x.org is not ann@x.org. Their names may differ on
+    /// the two sides, their order and number must not
     #[arg(long, value_name = "COL,..", value_delimiter = ',', required = true)]
     pub key: Vec<String>,
     /// Our identity file [default: veilset/identity.pem in your configuration folder]
     #[arg(long, value_name = "FILE")]
     pub identity: Option<PathBuf>,
     /// The peer's fingerprint, as its `veilset identity show` prints it
-    #[arg(long, required_unless_present = "insecure_plaintext")]
+    #[arg(long, value_name = "FINGERPRINT", required_unless_present = "insecure_plaintext")]
     pub peer: Option<String>,
     /// The protocol
-    #[arg(long, default_value = "dh", value_parser = ["dh"])]
+    #[arg(long, default_value = PROTOCOL, value_parser = [PROTOCOL])]
     pub protocol: String,
     /// The group the protocol works in
-    #[arg(long, default_value = "curve25519", value_parser = ["curve25519"])]
+    #[arg(long, default_value = GROUP, value_parser = [GROUP])]
     pub group: String,
     /// Threads to compute with [default: one per core]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
@@ -291,7 +310,7 @@ pub struct CommonArgs {
     /// What to do with a row whose key has an empty column
     #[arg(long, value_enum, default_value = "error")]
     pub empty_keys: EmptyKeysArg,
-    /// What to do with a key that comes again [default: first; for the sender of sum: error]
+    /// What to do with rows whose key came before [default: first; for the sender of sum: error]
     #[arg(long, value_enum)]
     pub duplicates: Option<DuplicatesArg>,
     /// Replace files that exist
@@ -303,21 +322,19 @@ pub struct CommonArgs {
     /// Say nothing but errors
     #[arg(long)]
     pub quiet: bool,
-    /// How long to try to reach the peer, in seconds
-    #[arg(long, value_name = "SECONDS", default_value_t = 60, value_parser = clap::value_parser!(u64).range(1..=31_536_000))]
+    /// How long to wait for the peer or to try to reach it, in seconds
+    #[arg(long, value_name = "SECONDS", default_value_t = 600, value_parser = clap::value_parser!(u64).range(1..=31_536_000))]
     pub connect_timeout: u64,
-    /// How long the peer may be silent, in seconds; one that is alive has ten times as long to get on
+    /// How long the connection may be silent, in seconds. A peer that shows it is alive but sends nothing of the
+    /// run is given up after ten times as long
     #[arg(long, value_name = "SECONDS", default_value_t = 60, value_parser = clap::value_parser!(u64).range(1..=31_536_000))]
     pub idle_timeout: u64,
+    /// The largest set of the peer to take part with: each of its keys costs time and up to 100 bytes of memory
+    #[arg(long, value_name = "N", default_value_t = 100_000_000, value_parser = items())]
+    pub max_peer_items: usize,
     /// No encryption, no authentication; refused unless the address is loopback
     #[arg(long, conflicts_with = "peer")]
     pub insecure_plaintext: bool,
-}
-
-#[derive(Debug, Clone, Copy, ValueEnum)]
-pub enum RoleArg {
-    Receiver,
-    Sender,
 }
 
 #[derive(Debug, Clone, Copy, ValueEnum)]

@@ -24,6 +24,7 @@ use veilset::hazmat::seeded;
 use veilset::item::{ItemSet, encode_key};
 use veilset::operations::sum::{Modulus, Terms};
 use veilset::operations::{Learned, Operation, Role};
+use veilset::params::MAX_SET;
 use veilset::rng::Prng;
 use veilset::session::run::{self, Request};
 use veilset::session::{Connection, Endpoint, Identity, Listener, Security, establish};
@@ -183,7 +184,8 @@ fn unusable(e: std::io::Error) -> Error {
 pub fn party(a: &BenchPartyArgs) -> Result<()> {
     let (role, b) = (a.role, &a.bench);
     let pool = rayon::ThreadPoolBuilder::new().num_threads(b.threads.map_or(0, usize::from));
-    pool.build_global().map_err(|e| Error::Bug(format!("no threads to compute with: {e}")))?;
+    pool.build_global()
+        .map_err(|e| Error::Usage(format!("cannot start threads: {e}. Use fewer --threads")))?;
     // The other party starts when it knows the port.
     let listener = match (role, a.alone) {
         (Role::Receiver, false) => {
@@ -213,6 +215,7 @@ pub fn party(a: &BenchPartyArgs) -> Result<()> {
         set: &set,
         key_columns: 1,
         normalisation: "none",
+        max_peer_items: MAX_SET,
         max_row: item(&stream, 0, b.item_bytes).len(),
         values: &values,
         value_scale: 0,

@@ -8,6 +8,7 @@ use veilset::error::{Error, Result};
 use veilset::item::decode_key;
 use veilset::operations::sum::{Modulus, Terms};
 use veilset::operations::{Learned, Operation, Role};
+use veilset::params::MAX_SET;
 use veilset::rng::Prng;
 use veilset::session::report::Report;
 use veilset::session::run::{self, Request};
@@ -47,6 +48,7 @@ impl Party {
             set: &self.keyed.set,
             key_columns: 1,
             normalisation: "none (--encoding utf8)",
+            max_peer_items: MAX_SET,
             max_row: 64,
             values: if operation == Operation::Sum { &self.values } else { &[] },
             value_scale: SCALE,

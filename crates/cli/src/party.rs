@@ -8,22 +8,25 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 use veilset::channel::Canceller;
 use veilset::error::{Error, Result};
-use veilset::item::{Items, decode_key};
+use veilset::item::Items;
 use veilset::operations::{Learned, Operation, Role};
+use veilset::params::MAX_SET;
 use veilset::rng::Prng;
-use veilset::session::report::{Report, decimal};
+use veilset::session::report::{LeftOut, Report, decimal};
 use veilset::session::run::Request;
 use veilset::session::{Identity, Security, establish};
 use veilset::table::{
-    Encoding, KeyedSet, Output, Table, check_max_row, check_sum_bound, keyed_set, values, write_rows,
-    write_union,
+    Duplicates, Encoding, KeyedSet, Output, Table, check_max_row, check_sum_bound, keyed_set, values,
+    write_rows, write_union,
 };
 
 /// Carries the plan out.
 pub fn run(plan: Result<Plan>) -> Result<()> {
     let plan = plan?;
     let pool = rayon::ThreadPoolBuilder::new().num_threads(plan.threads);
-    pool.build_global().map_err(|e| Error::Bug(format!("no threads to compute with: {e}")))?;
+    pool.build_global().map_err(|e| {
+        Error::Usage(format!("cannot start {} threads: {e}. Use fewer --threads", plan.threads))
+    })?;
     let say = |line: &str| {
         if !plan.quiet {
             // That nobody reads it is no reason to end a run.
@@ -40,16 +43,16 @@ pub fn run(plan: Result<Plan>) -> Result<()> {
 
     // Everything that can be wrong with our side is found before the peer hears of us.
     let data = Data::load(&plan)?;
-    data.tell(&say);
+    data.tell(&plan, &say);
     let interrupt = Interrupt::install()?;
     let output = match (plan.operation, plan.role) {
         (Operation::Sum, _) | (_, Role::Receiver) => {
-            Some(Output::create(plan.output.as_deref(), plan.force)?)
+            Some(Output::create("result", plan.output.as_deref(), plan.force)?)
         }
         (_, Role::Sender) => None,
     };
     let report_file =
-        plan.report.as_deref().map(|path| Output::create(Some(path), plan.force)).transpose()?;
+        plan.report.as_deref().map(|path| Output::create("report", Some(path), plan.force)).transpose()?;
 
     let mut connection = establish(&plan.endpoint, &security, plan.timeouts, &|| interrupt.happened(), &say)?;
     let start = Instant::now();
@@ -66,17 +69,14 @@ pub fn run(plan: Result<Plan>) -> Result<()> {
     let seconds = start.elapsed().as_secs_f64();
     // How long this takes depends on the result; the peer has left.
     if let Some(mut output) = output {
-        data.write(&plan, &outcome.learned, output.writer())?;
+        data.write(&plan, &outcome.learned, &mut output)?;
         output.commit()?;
     }
-    let report = Report::new(&request, &outcome, seconds, peer)?;
+    let mut report = Report::new(&request, &outcome, seconds, peer)?;
+    report.left_out = LeftOut { duplicates: data.keyed.duplicates, skipped: data.keyed.skipped };
     if let Some(mut file) = report_file {
-        let failed = |e| {
-            Error::Output(format!(
-                "cannot write the report: {e}. The result is complete; make room for the report"
-            ))
-        };
-        writeln!(file.writer(), "{}", report.to_json()?).map_err(failed)?;
+        let json = report.to_json()?;
+        writeln!(file.writer(), "{json}").map_err(|e| file.unwritable(&e))?;
         file.commit()?;
     }
     say(report.to_text().trim_end());
@@ -100,13 +100,17 @@ impl Data {
             None => None,
         };
         let keyed = keyed_set(&table, &key, plan.empty_keys, plan.duplicates)?;
+        if keyed.set.len() > MAX_SET {
+            let what = format!("{} keys are more than this version supports ({MAX_SET})", keyed.set.len());
+            return Err(Error::input(&plan.input, what, "Split the file"));
+        }
         if plan.operation == Operation::Union && plan.role == Role::Sender {
             check_max_row(&table, &keyed, plan.max_row)?;
         }
         let values = match values_column {
             Some(column) => {
                 let values = values(&table, &keyed, column, plan.value_scale)?;
-                check_sum_bound(&table, column, &values, plan.terms.modulus.bits())?;
+                check_sum_bound(&table, column, &values, plan.terms.modulus)?;
                 values
             }
             None => Vec::new(),
@@ -114,11 +118,14 @@ impl Data {
         Ok(Data { table, key, keyed, values })
     }
 
-    fn tell(&self, say: &dyn Fn(&str)) {
+    fn tell(&self, plan: &Plan, say: &dyn Fn(&str)) {
         let KeyedSet { set, duplicates, skipped, .. } = &self.keyed;
         let mut line = format!("{}: {} rows, {} items", self.table.name(), self.table.rows(), set.len());
         if *duplicates > 0 {
-            line += &format!(", {duplicates} rows whose key came before");
+            line += &match plan.duplicates {
+                Duplicates::Add => format!(", {duplicates} rows whose key came before added to it"),
+                _ => format!(", {duplicates} rows whose key came before left out"),
+            };
         }
         if *skipped > 0 {
             line += &format!(", {skipped} rows with an empty key left out");
@@ -136,6 +143,7 @@ impl Data {
                 Encoding::Utf8 => "none (--encoding utf8)",
                 Encoding::Bytes => "none (--encoding bytes)",
             },
+            max_peer_items: plan.max_peer_items,
             max_row: plan.max_row,
             values: &self.values,
             value_scale: plan.value_scale,
@@ -143,27 +151,9 @@ impl Data {
         }
     }
 
-    /// The peer's items must be what both sides agreed that keys are.
-    fn check(&self, plan: &Plan, learned: &Learned) -> Result<()> {
-        let Learned::New(items) = learned else { return Ok(()) };
-        let utf8 = |columns: Vec<&[u8]>| columns.iter().all(|c| std::str::from_utf8(c).is_ok());
-        let good = |item: &[u8]| match decode_key(item, self.key.len()) {
-            Some(columns) => plan.csv.encoding == Encoding::Bytes || utf8(columns),
-            None => false,
-        };
-        match items.iter().all(good) {
-            true => Ok(()),
-            false => {
-                Err(Error::misbehaves("an item it sent is not made of as many columns of text as agreed"))
-            }
-        }
-    }
-
-    fn write(&self, plan: &Plan, learned: &Learned, out: &mut dyn Write) -> Result<()> {
-        self.check(plan, learned)?;
-        let numbers = |out: &mut dyn Write, header: &str, row: String| {
-            writeln!(out, "{header}\n{row}")
-                .map_err(|e| Error::Output(format!("cannot write the result: {e}. Make room and run again")))
+    fn write(&self, plan: &Plan, learned: &Learned, output: &mut Output) -> Result<()> {
+        let numbers = |output: &mut Output, header: &str, row: String| {
+            writeln!(output.writer(), "{header}\n{row}").map_err(|e| output.unwritable(&e))
         };
         match learned {
             Learned::Nothing => Ok(()),
@@ -171,22 +161,22 @@ impl Data {
                 let mut rows: Vec<usize> =
                     positions.iter().map(|&i| self.keyed.rows[i as usize] as usize).collect();
                 rows.sort_unstable();
-                write_rows(&self.table, rows.into_iter(), out)
+                write_rows(&self.table, rows.into_iter(), output.writer())
             }
             Learned::New(items) => {
                 // The order they came in is random; sorted, two runs give the same file.
                 let mut sorted: Vec<&[u8]> = items.iter().collect();
                 sorted.sort_unstable();
                 let sorted: Items = sorted.into_iter().collect();
-                write_union(&self.table, &self.key, &self.keyed, &sorted, out)
+                write_union(&self.table, &self.key, &self.keyed, &sorted, output.writer())
             }
             Learned::Count(c) => {
-                numbers(out, "matches,union_size", format!("{},{}", c.matches, c.union_size))
+                numbers(output, "matches,union_size", format!("{},{}", c.matches, c.union_size))
             }
-            Learned::Matches(n) => numbers(out, "matches", n.to_string()),
-            Learned::Sum(None) => numbers(out, "matches,sum", "below minimum,below minimum".into()),
+            Learned::Matches(n) => numbers(output, "matches", n.to_string()),
+            Learned::Sum(None) => numbers(output, "matches,sum", "below minimum,below minimum".into()),
             Learned::Sum(Some(s)) => {
-                numbers(out, "matches,sum", format!("{},{}", s.matches, decimal(s.sum, plan.value_scale)))
+                numbers(output, "matches,sum", format!("{},{}", s.matches, decimal(s.sum, plan.value_scale)))
             }
         }
     }

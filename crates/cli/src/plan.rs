@@ -1,8 +1,8 @@
 //! The plan that the arguments mean: everything that can be refused without looking at the data.
 
 use crate::args::{
-    CommonArgs, CountArgs, DuplicatesArg, EmptyKeysArg, EncodingArg, IntersectArgs, OutputArgs, RoleArg,
-    SumArgs, UnionArgs,
+    CommonArgs, CountArgs, DuplicatesArg, EmptyKeysArg, EncodingArg, IntersectArgs, OutputArgs, SumArgs,
+    UnionArgs,
 };
 use std::path::PathBuf;
 use std::time::Duration;
@@ -28,6 +28,7 @@ pub struct Plan {
     pub value_scale: u32,
     pub terms: Terms,
     pub max_row: usize,
+    pub max_peer_items: usize,
     /// Where the result goes; `None` is standard output.
     pub output: Option<PathBuf>,
     pub force: bool,
@@ -61,7 +62,6 @@ pub fn count(a: CountArgs) -> Result<Plan> {
 }
 
 pub fn sum(a: SumArgs) -> Result<Plan> {
-    let duplicates = a.common.duplicates;
     let mut plan = common(Operation::Sum, a.common, a.output)?;
     match (plan.role, &a.values) {
         (Role::Sender, None) => {
@@ -77,13 +77,6 @@ pub fn sum(a: SumArgs) -> Result<Plan> {
         }
         _ => {}
     }
-    if plan.role == Role::Sender {
-        plan.duplicates = match duplicates {
-            None | Some(DuplicatesArg::Error) => Duplicates::Error,
-            Some(DuplicatesArg::First) => Duplicates::First,
-            Some(DuplicatesArg::Add) => Duplicates::Add,
-        };
-    }
     plan.values = a.values;
     plan.value_scale = a.scale;
     plan.terms = Terms {
@@ -94,10 +87,7 @@ pub fn sum(a: SumArgs) -> Result<Plan> {
 }
 
 fn common(operation: Operation, a: CommonArgs, output: OutputArgs) -> Result<Plan> {
-    let role = match a.role {
-        RoleArg::Receiver => Role::Receiver,
-        RoleArg::Sender => Role::Sender,
-    };
+    let role = a.role;
     if role == Role::Sender && operation != Operation::Sum && output.output.is_some() {
         return Err(Error::Usage(format!(
             "the sender of {operation} learns nothing, so there is nothing for --output. Leave it away, or use --role \
@@ -112,10 +102,13 @@ fn common(operation: Operation, a: CommonArgs, output: OutputArgs) -> Result<Pla
             result.display()
         )));
     }
+    let has_values = operation == Operation::Sum && role == Role::Sender;
     let duplicates = match a.duplicates {
+        // To leave values out in silence would give a wrong sum.
+        None if has_values => Duplicates::Error,
         None | Some(DuplicatesArg::First) => Duplicates::First,
         Some(DuplicatesArg::Error) => Duplicates::Error,
-        Some(DuplicatesArg::Add) if operation == Operation::Sum && role == Role::Sender => Duplicates::Add,
+        Some(DuplicatesArg::Add) if has_values => Duplicates::Add,
         Some(DuplicatesArg::Add) => {
             return Err(Error::Usage(
                 "--duplicates add is for the sender of sum, who has values to add. Use first or error".into(),
@@ -155,6 +148,7 @@ fn common(operation: Operation, a: CommonArgs, output: OutputArgs) -> Result<Pla
         value_scale: 0,
         terms: Terms { modulus: Modulus::Bits64, min_count: 0 },
         max_row: 0,
+        max_peer_items: a.max_peer_items,
         output: Some(result).filter(|path| path.as_os_str() != "-"),
         force: a.force,
         report: a.report,

@@ -123,6 +123,18 @@ fn waiting_for_the_peer_can_be_interrupted() {
 }
 
 #[test]
+fn a_peer_with_more_keys_than_allowed_is_refused() {
+    let world = World::new();
+    let file = world.write("f.csv", csv(0..3));
+    let [here, there] = both(
+        world.party(RECEIVER, "count", &file, &["--max-peer-items", "2"]),
+        world.party(SENDER, "count", &file, &["--max-peer-items", "3"]),
+    );
+    here.bad(2, &["the peer's set has 3 items", "--max-peer-items is 2"]);
+    there.bad(5, &["it gave up because of its input or options"]);
+}
+
+#[test]
 fn a_full_disk_is_an_error_that_leaves_nothing_behind() {
     let world = World::new();
     let before_of = |rows| {

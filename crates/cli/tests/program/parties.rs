@@ -89,7 +89,7 @@ fn files_come_from_standard_input_too() {
 #[test]
 fn result_and_report_files_are_private_and_replaced_with_force_only() {
     let world = World::new();
-    let files = [world.write("a.csv", csv(0..5)), world.write("b.csv", csv(3..9))];
+    let files = [world.write("a.csv", csv(0..5)), world.write("b.csv", csv((3..9).chain(3..4)))];
     let files = [files[0].as_path(), files[1].as_path()];
     for (name, more) in [("out.csv", &["--output", "out.csv"][..]), ("old", &["--output", "old", "--force"])]
     {
@@ -104,6 +104,7 @@ fn result_and_report_files_are_private_and_replaced_with_force_only() {
     let report: serde_json::Value = serde_json::from_str(&world.read("s.json")).unwrap();
     assert_eq!((&report["role"], &report["operation"]), (&"sender".into(), &"union".into()));
     assert_eq!(report["sizes"], serde_json::json!({"ours": 6, "peer": 5}));
+    assert_eq!(report["left_out"], serde_json::json!({"duplicates": 1, "skipped": 0}));
     assert_eq!(
         (&report["peer"], &report["result"]),
         (&world.fingerprints[0].as_str().into(), &serde_json::json!({}))

@@ -5,8 +5,8 @@
 //! column to be summed. After the run, [`write_rows`] and [`write_union`] write the result into an
 //! [`Output`], which was opened before anything was sent to the peer.
 //!
-//! Messages name file, line, column and the next step. They never show the content of a cell: they end up
-//! in logs, and the data is confidential.
+//! Messages name file, line, column and the next step. They never show the content of a cell below the header:
+//! they end up in logs, and the data is confidential.
 
 mod keys;
 mod output;
@@ -35,6 +35,7 @@ const MAX_ROWS: usize = u32::MAX as usize;
 pub struct Table {
     name: String,
     delimiter: u8,
+    encoding: Encoding,
     /// The column names, readable even where they are not UTF-8.
     header: Vec<String>,
     header_line: u64,

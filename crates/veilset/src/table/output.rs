@@ -19,20 +19,22 @@ const BUFFER: usize = 1 << 16;
 #[derive(Debug)]
 pub struct Output {
     sink: BufWriter<Sink>,
+    /// What is written, for messages.
+    what: &'static str,
     path: PathBuf,
     force: bool,
 }
 
 impl Output {
     /// Opens the destination, before anything is sent to a peer: what would keep the result from being
-    /// written is best known now. `None` and `-` are standard output. An existing file is replaced only
-    /// with `force`, and only if it is a regular file.
-    pub fn create(path: Option<&Path>, force: bool) -> Result<Output> {
+    /// written is best known now. `what` is "result", say, in messages. `None` and `-` are standard output. An
+    /// existing file is replaced only with `force`, and only if it is a regular file.
+    pub fn create(what: &'static str, path: Option<&Path>, force: bool) -> Result<Output> {
         let (sink, path) = match path {
             Some(path) if path != Path::new("-") => (Sink::File(temporary(path, force)?), path),
             _ => (Sink::Stdout(io::stdout()), Path::new("-")),
         };
-        Ok(Output { sink: BufWriter::with_capacity(BUFFER, sink), path: path.into(), force })
+        Ok(Output { sink: BufWriter::with_capacity(BUFFER, sink), what, path: path.into(), force })
     }
 
     /// Where to write. Buffered.
@@ -40,22 +42,28 @@ impl Output {
         &mut self.sink
     }
 
+    /// What could not be written, and the next step.
+    pub fn unwritable(&self, e: &io::Error) -> Error {
+        unwritable(self.what, e)
+    }
+
     /// Writes what is buffered and makes the file appear under its name.
     ///
     /// If another file took that name meanwhile it is not overwritten without `force`; the result is then
     /// kept under the name in the message, for it is complete and another run would cost the peer's time.
     pub fn commit(mut self) -> Result<()> {
-        self.sink.flush().map_err(|e| unwritable(&e))?;
+        self.sink.flush().map_err(|e| unwritable(self.what, &e))?;
         let Sink::File(file) = std::mem::replace(self.sink.get_mut(), Sink::Closed) else {
             return Ok(());
         };
-        file.as_file().sync_all().map_err(|e| unwritable(&e))?;
+        file.as_file().sync_all().map_err(|e| unwritable(self.what, &e))?;
         let renamed = if self.force { file.persist(&self.path) } else { file.persist_noclobber(&self.path) };
         if let Err(e) = renamed {
             let cause = e.error;
-            let (_, kept) = e.file.keep().map_err(|e| unwritable(&e.error))?;
+            let (_, kept) = e.file.keep().map_err(|e| unwritable(self.what, &e.error))?;
             return Err(Error::Output(format!(
-                "the result is complete but could not be renamed to {}: {cause}. It is in {}; move it by hand",
+                "the {} is complete but could not be renamed to {}: {cause}. It is in {}; move it by hand",
+                self.what,
                 self.path.display(),
                 kept.display()
             )));
@@ -134,14 +142,14 @@ fn directory(path: &Path) -> &Path {
     path.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."))
 }
 
-/// The result could not be written.
-pub(super) fn unwritable(e: &io::Error) -> Error {
+/// The result, or whatever it is, could not be written.
+pub(super) fn unwritable(what: &str, e: &io::Error) -> Error {
     let next = match e.kind() {
         io::ErrorKind::BrokenPipe => "the program that reads it stopped early; run again, with --output FILE",
         io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => "make room and run again",
         _ => "check the destination and run again",
     };
-    Error::Output(format!("the result could not be written: {e}; {next}"))
+    Error::Output(format!("the {what} could not be written: {e}; {next}"))
 }
 
 #[cfg(test)]
@@ -161,7 +169,7 @@ mod tests {
     fn a_file_appears_on_commit_only() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("out.csv");
-        let mut output = Output::create(Some(&path), false).unwrap();
+        let mut output = Output::create("result", Some(&path), false).unwrap();
         output.writer().write_all(b"id\n1\n").unwrap();
         assert!(!path.exists());
         output.commit().unwrap();
@@ -172,7 +180,7 @@ mod tests {
     #[test]
     fn an_output_that_is_dropped_leaves_nothing_behind() {
         let dir = tempfile::tempdir().unwrap();
-        let mut output = Output::create(Some(&dir.path().join("out.csv")), false).unwrap();
+        let mut output = Output::create("result", Some(&dir.path().join("out.csv")), false).unwrap();
         output.writer().write_all(&[b'x'; 3 * BUFFER + 1]).unwrap();
         assert_eq!(names(dir.path()).len(), 1);
         drop(output);
@@ -184,9 +192,9 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("out.csv");
         fs::write(&path, "old").unwrap();
-        let message = Output::create(Some(&path), false).unwrap_err().to_string();
+        let message = Output::create("result", Some(&path), false).unwrap_err().to_string();
         assert!(message.contains("out.csv exists") && message.contains("--force"), "{message}");
-        let mut output = Output::create(Some(&path), true).unwrap();
+        let mut output = Output::create("result", Some(&path), true).unwrap();
         output.writer().write_all(b"new").unwrap();
         assert_eq!(fs::read(&path).unwrap(), b"old");
         output.commit().unwrap();
@@ -198,7 +206,7 @@ mod tests {
     fn a_file_that_appears_meanwhile_is_not_overwritten_and_the_result_is_kept() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("out.csv");
-        let mut output = Output::create(Some(&path), false).unwrap();
+        let mut output = Output::create("result", Some(&path), false).unwrap();
         output.writer().write_all(b"result").unwrap();
         fs::write(&path, "theirs").unwrap();
         let message = output.commit().unwrap_err().to_string();
@@ -229,7 +237,7 @@ mod tests {
         }
         let before = names(dir.path());
         for (path, force, expected) in cases {
-            let error = Output::create(Some(&path), force).unwrap_err();
+            let error = Output::create("result", Some(&path), force).unwrap_err();
             let message = error.to_string();
             assert!(matches!(error, Error::Output(_)), "{message}");
             assert!(message.contains(expected), "{message}");
@@ -241,12 +249,12 @@ mod tests {
     #[test]
     fn without_a_path_the_result_goes_to_standard_output() {
         for path in [None, Some(Path::new("-"))] {
-            let mut output = Output::create(path, false).unwrap();
+            let mut output = Output::create("result", path, false).unwrap();
             output.writer().write_all(b"").unwrap();
             output.commit().unwrap();
         }
         // Nothing of this is printed.
-        Output::create(None, false).unwrap().writer().write_all(b"discarded").unwrap();
+        Output::create("result", None, false).unwrap().writer().write_all(b"discarded").unwrap();
     }
 
     #[cfg(unix)]
@@ -255,13 +263,13 @@ mod tests {
         use std::os::unix::fs::PermissionsExt;
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("out.csv");
-        Output::create(Some(&path), false).unwrap().commit().unwrap();
+        Output::create("result", Some(&path), false).unwrap().commit().unwrap();
         assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
     }
 
     #[test]
     fn a_broken_pipe_is_an_output_error() {
-        let e = unwritable(&io::ErrorKind::BrokenPipe.into());
+        let e = unwritable("result", &io::ErrorKind::BrokenPipe.into());
         assert!(matches!(&e, Error::Output(m) if m.contains("stopped early")), "{e}");
     }
 }

@@ -42,6 +42,7 @@ pub(super) fn read(name: &str, reader: impl Read, options: &CsvOptions, max_rows
     let mut table = Table {
         name: name.into(),
         delimiter,
+        encoding: options.encoding,
         header: Vec::new(),
         header_line,
         rows: 0,

@@ -2,6 +2,7 @@
 
 use super::{KeyedSet, Table};
 use crate::error::{Error, Result};
+use crate::operations::sum::{Modulus, fits};
 
 /// The most fractional digits that are of use: 10^38 is the largest power of ten in an `i128`.
 const MAX_SCALE: u32 = 38;
@@ -31,33 +32,17 @@ pub fn values(table: &Table, keyed: &KeyedSet, column: usize, scale: u32) -> Res
     Ok(values)
 }
 
-/// Refuses values whose sum could leave the range of signed numbers modulo 2^`modulus_bits` (64 or 128):
-/// their number times the largest magnitude must be below half the modulus.
-pub fn check_sum_bound(table: &Table, column: usize, values: &[i128], modulus_bits: u32) -> Result<()> {
-    let half = match modulus_bits {
-        64 => 1u128 << 63,
-        128 => 1u128 << 127,
-        _ => {
-            return Err(Error::Usage(format!("the modulus has {modulus_bits} bits; --modulus is 64 or 128")));
-        }
-    };
-    let largest = values.iter().map(|v| v.unsigned_abs()).max().unwrap_or(0);
-    match largest.checked_mul(values.len() as u128) {
-        Some(bound) if bound < half => Ok(()),
-        _ => {
-            let what = format!(
-                "the sum could overflow: {} values of up to {} bits each, modulo 2^{modulus_bits}",
-                values.len(),
-                u128::BITS - largest.leading_zeros()
-            );
-            let next = if modulus_bits == 64 {
-                format!("Use --modulus 128 on both sides. {RESCALE}")
-            } else {
-                RESCALE.into()
-            };
-            Err(table.error(what, next).at_column(table.label(column)))
-        }
+/// Refuses values whose sum could leave the range of signed numbers of the modulus ([`fits`]).
+pub fn check_sum_bound(table: &Table, column: usize, values: &[i128], modulus: Modulus) -> Result<()> {
+    if fits(modulus, values.len(), values) {
+        return Ok(());
     }
+    let what = format!("the sum could overflow: {} values, modulo 2^{}", values.len(), modulus.bits());
+    let next = match modulus {
+        Modulus::Bits64 => format!("Use --modulus 128 on both sides. {RESCALE}"),
+        Modulus::Bits128 => RESCALE.into(),
+    };
+    Err(table.error(what, next).at_column(table.label(column)))
 }
 
 const RESCALE: &str = "Use a smaller --scale on both sides, or larger units in the column";

@@ -1,20 +1,20 @@
 //! Writing results as CSV, quoted as in RFC 4180 where needed, with LF line ends.
 
-use super::{KeyedSet, Table, output};
+use super::{Encoding, KeyedSet, Table, output};
 use crate::error::{Error, Result};
 use crate::item::{Items, decode_key};
 use std::io::{self, Write};
 
 /// Writes the header and the given rows of a table, in the order given.
 pub fn write_rows(table: &Table, rows: impl Iterator<Item = usize>, out: &mut dyn Write) -> Result<()> {
-    write_table(table, rows, out).map_err(|e| output::unwritable(&e))
+    write_table(table, rows, out).map_err(|e| output::unwritable("result", &e))
 }
 
 /// Writes a union: the header and our rows, then a row for each item that is new to us, in the order
 /// given, with its columns under our key columns and the other cells empty.
 ///
 /// All new items are checked before the first byte is written; one that is not the encoding of as many
-/// columns is the peer's fault.
+/// columns, of text if ours is text, is the peer's fault.
 pub fn write_union(
     table: &Table,
     key: &[usize],
@@ -22,12 +22,13 @@ pub fn write_union(
     new_items: &Items,
     out: &mut dyn Write,
 ) -> Result<()> {
-    if let Some(i) = new_items.iter().position(|item| decode_key(item, key.len()).is_none()) {
-        return Err(Error::Peer(format!(
-            "item {} of the {} new ones is not the encoding of {} key columns; ask the other party for its \
-             version of veilset and run again",
-            i + 1,
-            new_items.len(),
+    let text = |cells: &[&[u8]]| cells.iter().all(|cell| std::str::from_utf8(cell).is_ok());
+    let good = |item: &[u8]| {
+        decode_key(item, key.len()).is_some_and(|cells| table.encoding == Encoding::Bytes || text(&cells))
+    };
+    if !new_items.iter().all(good) {
+        return Err(Error::misbehaves(format!(
+            "an item it sent is not made of {} columns of what was agreed",
             key.len()
         )));
     }
@@ -41,7 +42,7 @@ pub fn write_union(
                 write_row(row, table.delimiter(), out)
             })
         })
-        .map_err(|e| output::unwritable(&e))
+        .map_err(|e| output::unwritable("result", &e))
 }
 
 fn write_table(table: &Table, rows: impl Iterator<Item = usize>, out: &mut dyn Write) -> io::Result<()> {
