@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Measures Tables 2, 3, 5, 6 and 7 of CZZDL again and prints them with the paper's figures beside ours.
+"""Measures Tables 3, 5, 6 and 7 of CZZDL again and prints them with the paper's figures beside ours. (Table 2,
+mqRPMT, is count without the last addition.)
 
     cargo build --release -p veilset-cli
     bench/czzdl.py [--log-n 12,16,20] [--op count,...] [--veilset target/release/veilset]
