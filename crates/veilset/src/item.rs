@@ -156,10 +156,16 @@ impl ItemSet {
     }
 }
 
-/// Whether the sets have an item in common.
+/// Whether the sets have an item in common, by 128 bits of hash. Takes 16 bytes for each item of `a`.
 pub fn intersects(a: &ItemSet, b: &ItemSet) -> bool {
-    let both: Items = a.iter().chain(b.iter()).collect();
-    !ItemSet::keep_first(both).duplicates.is_empty()
+    let hash = |item: &[u8]| {
+        let mut word = [0u8; 16];
+        blake3::Hasher::new().update(item).finalize_xof().fill(&mut word);
+        u128::from_le_bytes(word)
+    };
+    let mut hashes: Vec<u128> = (0..a.len()).into_par_iter().map(|i| hash(a.get(i))).collect();
+    hashes.par_sort_unstable();
+    (0..b.len()).into_par_iter().any(|i| hashes.binary_search(&hash(b.get(i))).is_ok())
 }
 
 impl<T: AsRef<[u8]>> FromIterator<T> for ItemSet {

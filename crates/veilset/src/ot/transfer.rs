@@ -138,7 +138,7 @@ mod tests {
     use crate::rng::Prng;
 
     #[test]
-    fn exactly_the_wanted_rows_arrive() {
+    fn exactly_the_wanted_rows_arrive_and_the_others_are_noise() {
         let mut rng = Prng::from_seed(&[1; 32]);
         // Widths of less and more than a block, and one of which a frame holds only a few.
         for (n, width) in [(0, 5), (1, 1), (FRAME - 1, 3), (FRAME + 1, 17), (2 * FRAME + 5, 2), (9, 65_539)] {
@@ -147,7 +147,7 @@ mod tests {
                 let row = |i: usize| (0..width).map(|b| (i + 7 * b) as u8).collect::<Vec<u8>>();
                 let (mut a, mut b) = Channel::pair();
                 let session = [4; 32];
-                let mut got = Vec::new();
+                let (mut got, mut noise, mut alike) = (Vec::new(), 0, 0u64);
                 std::thread::scope(|s| {
                     s.spawn(|| {
                         let mut ot =
@@ -157,13 +157,27 @@ mod tests {
                     });
                     let mut ot =
                         Receiver::setup(&mut b, &session, "a", 6, &mut Prng::from_seed(&[2; 32])).unwrap();
-                    receive(&mut b, &mut ot, &choices, wanted, width, |is_wanted, row| {
-                        got.extend(is_wanted.then(|| row.to_vec()))
+                    let mut i = 0;
+                    receive(&mut b, &mut ot, &choices, wanted, width, |is_wanted, bytes| {
+                        match is_wanted {
+                            true => got.push(bytes.to_vec()),
+                            false => {
+                                noise += width as u64;
+                                alike += bytes.iter().zip(row(i)).filter(|(a, b)| **a == *b).count() as u64;
+                            }
+                        }
+                        i += 1;
                     })
                     .unwrap();
                 });
                 let expected: Vec<_> = (0..n).filter(|&i| choices[i] == wanted).map(row).collect();
                 assert!(got == expected, "{n} {width} {wanted}");
+                // A byte is right by chance with probability 1/256: six standard deviations above the mean.
+                let mean = noise as f64 / 256.0;
+                assert!(
+                    alike as f64 <= mean + 6.0 * mean.sqrt() + 6.0,
+                    "{n} {width} {wanted}: {alike} of {noise}"
+                );
             }
         }
     }
