@@ -329,7 +329,8 @@ pub struct CommonArgs {
     /// run is given up after ten times as long
     #[arg(long, value_name = "SECONDS", default_value_t = 60, value_parser = clap::value_parser!(u64).range(1..=31_536_000))]
     pub idle_timeout: u64,
-    /// The largest set of the peer to take part with: each of its keys costs time and up to 100 bytes of memory
+    /// The largest set of the peer to take part with: each of its keys costs time, about 100 bytes of memory
+    /// and in union up to twice --max-row besides
     #[arg(long, value_name = "N", default_value_t = 100_000_000, value_parser = items())]
     pub max_peer_items: usize,
     /// No encryption, no authentication; refused unless the address is loopback

@@ -8,7 +8,6 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 use veilset::channel::Canceller;
 use veilset::error::{Error, Result};
-use veilset::item::Items;
 use veilset::operations::{Learned, Operation, Role};
 use veilset::params::MAX_SET;
 use veilset::rng::Prng;
@@ -163,13 +162,7 @@ impl Data {
                 rows.sort_unstable();
                 write_rows(&self.table, rows.into_iter(), output.writer())
             }
-            Learned::New(items) => {
-                // The order they came in is random; sorted, two runs give the same file.
-                let mut sorted: Vec<&[u8]> = items.iter().collect();
-                sorted.sort_unstable();
-                let sorted: Items = sorted.into_iter().collect();
-                write_union(&self.table, &self.key, &self.keyed, &sorted, output.writer())
-            }
+            Learned::New(items) => write_union(&self.table, &self.key, &self.keyed, items, output.writer()),
             Learned::Count(c) => {
                 numbers(output, "matches,union_size", format!("{},{}", c.matches, c.union_size))
             }

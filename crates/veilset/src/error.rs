@@ -65,7 +65,8 @@ impl Error {
     /// The same, where the peer is not to know that we noticed, because it depends on secret bits of ours.
     pub fn misbehaves_unseen(what: impl fmt::Display) -> Self {
         Error::Peer(format!(
-            "{what}. It runs another program or misbehaves. That this came to light can tell it something about your              data: do not tell the other party, and do not run with it again before you know why"
+            "{what}. It runs another program or misbehaves. That this came to light can tell it something about your \
+             data: do not tell the other party, and do not run with it again before you know why"
         ))
     }
 

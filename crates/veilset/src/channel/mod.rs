@@ -437,12 +437,13 @@ impl Channel {
         self.ends.stop(&End::GaveUp, Reason::of(error));
     }
 
-    /// Ends the channel in good order: waits (3 seconds at most) until everything sent has left this
-    /// program and the peer has closed too.
+    /// Ends the channel in good order: waits until everything sent has left this program and the peer has
+    /// closed too, for 3 seconds and a little at most. The socket is closed when it returns.
     pub fn close(self) {
         let Channel { tx, rx, pumps, .. } = self;
         drop((tx, rx));
-        stream::wait(&pumps, Instant::now() + stream::CLOSE_WITHIN);
+        // The threads give up by themselves after the 3 seconds, up to two ticks late.
+        stream::wait(&pumps, Instant::now() + stream::CLOSE_WITHIN + 10 * stream::TICK);
     }
 
     /// Runs `produce` and `consume` at the same time, where both directions flow at once. The first

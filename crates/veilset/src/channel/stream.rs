@@ -149,9 +149,11 @@ pub fn over(stream: ByteStream, timeouts: Timeouts) -> Result<Channel> {
         // A peer that has closed takes nothing more: our side closes too, even if it is at work.
         outgoing.end(why.clone());
         incoming.end(why);
-        wait(&[writer], until);
+        let writer = [writer];
+        wait(&writer, until);
         // Lets a write fail that is still blocked.
         let _ = read_socket.shutdown(Shutdown::Both);
+        let _ = writer.map(JoinHandle::join);
     }));
     Ok(channel)
 }

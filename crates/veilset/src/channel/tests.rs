@@ -228,6 +228,18 @@ fn closing_ends_in_time_although_the_peer_does_not_close() {
 }
 
 #[test]
+fn a_socket_is_closed_when_close_returns_even_if_the_peer_does_not_close() {
+    let (a, mut socket) = channel_and_socket();
+    a.close();
+    // Who writes to a socket that is closed, and not only shut down, hears of it.
+    let mut told = || {
+        std::thread::sleep(Duration::from_millis(1));
+        socket.write_all(&[0]).is_err()
+    };
+    assert!((0..50).any(|_| told()));
+}
+
+#[test]
 fn two_that_close_at_about_the_same_time_wait_for_nothing() {
     let (a, b, _) = tcp_pair(Timeouts::default());
     let start = Instant::now();

@@ -19,8 +19,9 @@
 //! - the client permutes its queries before the first message, or the positions of the bits would say which
 //!   of its items match;
 //! - values of low order are refused, since F_k of them does not depend on k;
-//! - queries that meet under the keys are refused: a client that asked for one item as often as a minimum count
-//!   says would learn by the result whether Y has it.
+//! - queries that meet under the keys are refused, or a client that asked for one item as often as a minimum
+//!   count says would learn by the result whether Y has it. (One that uses several keys still may, if Omega is
+//!   cut up to match: a minimum count holds against semi-honest clients.)
 //!
 //! Y needs no permutation: the client receives F_k1(H(y)) under a key it does not know, one by one
 //! indistinguishable from random points, and what it answers comes back sorted.

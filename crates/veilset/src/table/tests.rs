@@ -376,7 +376,7 @@ fn a_union_has_our_rows_and_then_the_new_items() {
     let new: Items = [key(&["p\tq", "7"]), key(&["", "8"])].iter().collect();
     let mut out = Vec::new();
     write_union(&table, &[1, 0], &keyed, &new, &mut out).unwrap();
-    assert_eq!(String::from_utf8(out).unwrap(), "n\tid\tm\n1\tx\ta\n2\ty\tc\n7\t\"p\tq\"\t\n8\t\t\n");
+    assert_eq!(String::from_utf8(out).unwrap(), "n\tid\tm\n1\tx\ta\n2\ty\tc\n8\t\t\n7\t\"p\tq\"\t\n");
 
     // Too few columns, trailing bytes, too many columns, no text.
     for bad in [&b""[..], b"\x01a", b"\x01a\x01bc", &key(&["a", "b", "c"]), b"\x01a\x01\xff"] {

@@ -10,8 +10,9 @@ pub fn write_rows(table: &Table, rows: impl Iterator<Item = usize>, out: &mut dy
     write_table(table, rows, out).map_err(|e| output::unwritable("result", &e))
 }
 
-/// Writes a union: the header and our rows, then a row for each item that is new to us, in the order
-/// given, with its columns under our key columns and the other cells empty.
+/// Writes a union: the header and our rows, then a row for each item that is new to us, with its columns
+/// under our key columns and the other cells empty. The new rows are sorted, for they come in a random order
+/// and two runs should give the same file.
 ///
 /// All new items are checked before the first byte is written; one that is not the encoding of as many
 /// columns, of text if ours is text, is the peer's fault.
@@ -27,17 +28,19 @@ pub fn write_union(
         decode_key(item, key.len()).is_some_and(|cells| table.encoding == Encoding::Bytes || text(&cells))
     };
     if !new_items.iter().all(good) {
-        return Err(Error::misbehaves(format!(
+        return Err(Error::misbehaves_unseen(format!(
             "an item it sent is not made of {} columns of what was agreed",
             key.len()
         )));
     }
+    let mut sorted: Vec<&[u8]> = new_items.iter().collect();
+    sorted.sort_unstable();
     // For each column of the table, its place in the key.
     let places: Vec<Option<usize>> =
         (0..table.header().len()).map(|column| key.iter().position(|&k| k == column)).collect();
     write_table(table, keyed.rows.iter().map(|&row| row as usize), out)
         .and_then(|()| {
-            new_items.iter().filter_map(|item| decode_key(item, key.len())).try_for_each(|cells| {
+            sorted.iter().filter_map(|item| decode_key(item, key.len())).try_for_each(|cells| {
                 let row = places.iter().map(|place| place.map_or(&[][..], |p| cells[p]));
                 write_row(row, table.delimiter(), out)
             })
