@@ -15,8 +15,8 @@
 //! repository's SECURITY.md what is not protected.
 //!
 //! CZZDL, in the files' headers: Yu Chen, Min Zhang, Cong Zhang, Minglang Dong, Weiran Liu, "Private Set
-//! Operations from Multi-Query Reverse Private Membership Test", PKC 2024. Where it leaks or fails as printed, the
-//! code departs from it and the header says where and why.
+//! Operations from Multi-Query Reverse Private Membership Test", PKC 2024. Where it leaks or fails as
+//! printed, the code departs from it and the header says where and why.
 //!
 //! ```
 //! use veilset::channel::Channel;

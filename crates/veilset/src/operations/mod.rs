@@ -1,4 +1,8 @@
 //! The operations: what two parties compute. One file per operation and protocol family.
+//!
+//! Errors are the same in all of them: [`Error::Peer`] if a message is not the expected one or the peer gave
+//! up, [`Error::Network`] if the connection ended or stood still, [`Error::Cancelled`] if we were stopped,
+//! [`Error::Bug`] for arguments that do not belong together. What only a result shows is in [`Sealed`].
 
 pub mod count;
 pub mod intersect;
@@ -89,6 +93,9 @@ impl<'a, T> Sealed<'a, T> {
     }
 
     /// Does the work.
+    ///
+    /// # Errors
+    /// [`Error::Peer`] if the peer cannot have followed the protocol. It is not to hear of that.
     pub fn open(self, _: Confirmed) -> Result<T> {
         (self.0)()
     }

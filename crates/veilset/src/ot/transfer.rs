@@ -1,10 +1,10 @@
 //! One-sided transfer of rows: for each row the receiver has a choice bit, and it gets the row exactly
 //! where the bit is the agreed one (CZZDL 3.1).
 //!
-//! Security and leakage: as the OT underneath. Cost: that of the OTs and one row each. Each row is encrypted under its own single-use pad (AES-128 in counter
-//! mode, the counter starting at the row's number, so that no two rows share a block even if an attacker
-//! tries one key on all of them). Rows have one public width, so lengths do not show. There is no MAC: TLS
-//! authenticates, and the operation is semi-honest anyway.
+//! Security and leakage: as the OT underneath. Cost: that of the OTs and one row each. Each row is encrypted
+//! under its own single-use pad (AES-128 in counter mode, the counter starting at the row's number, so that no
+//! two rows share a block even if an attacker tries one key on all of them). Rows have one public width, so
+//! lengths do not show. There is no MAC: TLS authenticates, and the operation is semi-honest anyway.
 
 use super::Pad;
 use super::extension::{FRAME, Receiver, Sender};
