@@ -30,9 +30,9 @@ fn check(width: usize) -> Result<()> {
     }
 }
 
-/// Encrypts or decrypts the rows from row `first` on, each under its pad; before that, `prepare(i, row)` is
-/// called for row i.
-fn crypt(
+/// Encrypts or decrypts the rows from row `first` on, each under its pad, which is used for nothing else; before
+/// that, `prepare(i, row)` is called for row i.
+pub(crate) fn crypt(
     bytes: &mut [u8],
     width: usize,
     first: usize,

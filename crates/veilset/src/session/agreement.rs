@@ -31,8 +31,8 @@ const CONFIRMATION: Message<[u8]> = Message::new(4, "confirmation of the end");
 const MAGIC: &[u8; 8] = b"veilset\0";
 /// What to look at if a connection without TLS yields nothing.
 const BOTH_PLAIN: &str = "Were both sides run with --insecure-plaintext?";
-/// Bytes of the longest hello; ours has about 400.
-const MAX_HELLO: usize = 4096;
+/// Bytes of the longest hello; ours has about 400 and the names of the columns that are sent.
+const MAX_HELLO: usize = 1 << 14;
 /// Letters of the peer's words that are shown to our user.
 const SHOWN: usize = 160;
 
@@ -48,7 +48,7 @@ pub struct Hello {
     pub protocol: String,
     /// The group, as typed: "curve25519".
     pub group: String,
-    /// Who gets the output: "receiver".
+    /// Who gets the result: "receiver" or "both".
     pub output: String,
     /// Number of key columns.
     pub key_columns: u32,
@@ -56,14 +56,16 @@ pub struct Hello {
     pub normalisation: String,
     /// Bytes of the longest row that is transferred.
     pub max_row: u32,
-    /// Bytes of payload of each row.
-    pub payload_width: u32,
+    /// The columns that travel with the sender's items, as the sender calls them.
+    pub sent_columns: Vec<String>,
     /// Number of matches below which nothing is disclosed.
     pub min_count: u64,
     /// Decimal places of the values to be added.
     pub value_scale: u32,
     /// Bits of the modulus of the sum.
     pub modulus_bits: u32,
+    /// Whether our set is padded, so that its size is only a bound. Each side decides for itself.
+    pub padded: bool,
 }
 
 /// What came of it.
@@ -73,6 +75,8 @@ pub struct Agreement {
     pub session_id: [u8; 32],
     /// Number of items in the peer's set, at most [`MAX_SET`].
     pub their_size: usize,
+    /// Whether some of them are dummies.
+    pub they_pad: bool,
 }
 
 /// Agrees with the peer on everything in `hello`, then exchanges the sizes of the sets.
@@ -108,7 +112,8 @@ pub fn agree(
     // 2. Hellos.
     channel.tx.send_bytes(HELLO, &our_bytes)?;
     let their_bytes = channel.rx.recv_bounded(HELLO, MAX_HELLO)?;
-    let differences = ours.differences(&Letter::from_bytes(&their_bytes)?);
+    let theirs = Letter::from_bytes(&their_bytes)?;
+    let differences = ours.differences(&theirs);
     if !differences.is_empty() {
         return Err(Error::Disagreement(differences));
     }
@@ -126,7 +131,9 @@ pub fn agree(
     channel.tx.send(SIZE, &[our_size as u64])?;
     let their_size = channel.rx.recv(SIZE, 1)?.first().copied().unwrap_or(0);
     match usize::try_from(their_size) {
-        Ok(their_size) if their_size <= MAX_SET => Ok(Agreement { session_id, their_size }),
+        Ok(their_size) if their_size <= MAX_SET => {
+            Ok(Agreement { session_id, their_size, they_pad: theirs.padded })
+        }
         _ => Err(Error::Peer(format!(
             "its set of {their_size} items is more than this version supports ({MAX_SET}). Ask the other party \
              to split it"
@@ -178,10 +185,11 @@ struct Letter {
     key_columns: u32,
     normalisation: String,
     max_row: u32,
-    payload_width: u32,
+    sent_columns: Vec<String>,
     min_count: u64,
     value_scale: u32,
     modulus_bits: u32,
+    padded: bool,
     /// 64 hexadecimal digits.
     nonce: String,
 }
@@ -197,10 +205,11 @@ impl Letter {
             key_columns: hello.key_columns,
             normalisation: hello.normalisation.clone(),
             max_row: hello.max_row,
-            payload_width: hello.payload_width,
+            sent_columns: hello.sent_columns.clone(),
             min_count: hello.min_count,
             value_scale: hello.value_scale,
             modulus_bits: hello.modulus_bits,
+            padded: hello.padded,
             nonce: blake3::Hash::from_bytes(nonce).to_hex().to_string(),
         }
     }
@@ -209,7 +218,10 @@ impl Letter {
         let bytes = serde_json::to_vec(self).map_err(|e| Error::Bug(format!("a hello is not JSON: {e}")))?;
         match bytes.len() <= MAX_HELLO {
             true => Ok(bytes),
-            false => Err(Error::Bug(format!("a hello of {} bytes", bytes.len()))),
+            false => Err(Error::Usage(
+                "the names of the columns to be sent are too long to agree on. Send fewer, or rename them in the file"
+                    .into(),
+            )),
         }
     }
 
@@ -236,21 +248,22 @@ impl Letter {
             key_columns,
             normalisation,
             max_row,
-            payload_width,
+            sent_columns,
             min_count,
             value_scale,
             modulus_bits,
+            padded: _,
             nonce: _,
         } = self;
         [
             ("operation", operation.clone()),
             ("--protocol", protocol.clone()),
             ("--group", group.clone()),
-            ("who gets the output", output.clone()),
+            ("who gets the result (--both)", output.clone()),
             ("number of key columns (--key)", key_columns.to_string()),
             ("normalisation of keys", normalisation.clone()),
             ("--max-row", max_row.to_string()),
-            ("bytes of payload per row", payload_width.to_string()),
+            ("columns sent (--send-columns, --receive-columns)", listed(sent_columns)),
             ("--min-count", min_count.to_string()),
             ("decimal places of the values (--scale)", value_scale.to_string()),
             ("bits of the sum's modulus (--modulus)", modulus_bits.to_string()),
@@ -282,9 +295,22 @@ impl Letter {
     }
 }
 
+fn listed(names: &[String]) -> String {
+    match names {
+        [] => "none".into(),
+        names => names.iter().map(|n| format!("{n:?}")).collect::<Vec<_>>().join(", "),
+    }
+}
+
 /// Words of the peer, made harmless for a terminal.
 fn shown(text: &str) -> String {
-    let mut escaped: String = text.chars().take(SHOWN).flat_map(char::escape_debug).collect();
+    let mut escaped = String::new();
+    for c in text.chars().take(SHOWN) {
+        match c {
+            '"' => escaped.push(c),
+            c => escaped.extend(c.escape_debug()),
+        }
+    }
     if text.chars().nth(SHOWN).is_some() {
         escaped.push_str("...");
     }

@@ -24,6 +24,7 @@ mod connect;
 mod fingerprint;
 mod identity;
 mod listen;
+mod padding;
 pub mod report;
 pub mod run;
 mod tls;

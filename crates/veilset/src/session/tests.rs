@@ -390,10 +390,11 @@ fn a_session_over_tls_from_hello_to_confirmation_or_disagreement() {
         key_columns: 1,
         normalisation: "none".into(),
         max_row,
-        payload_width: 0,
+        sent_columns: Vec::new(),
         min_count: 0,
         value_scale: 0,
         modulus_bits: 0,
+        padded: false,
     };
     let (a, b) = (identity(), identity());
     let meet = || {
