@@ -20,15 +20,18 @@
 //! every program on the machine can still be the peer.
 
 mod agreement;
+mod approval;
 mod connect;
 mod fingerprint;
 mod identity;
 mod listen;
+pub mod places;
 pub mod report;
 pub mod run;
 mod tls;
 
 pub use agreement::{Agreement, Hello, PROTOCOL_VERSION, agree, confirm};
+pub use approval::{Approval, Proposal};
 pub use connect::{Connection, Endpoint, Security, establish};
 pub use fingerprint::Fingerprint;
 pub use identity::Identity;

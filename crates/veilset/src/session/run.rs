@@ -1,6 +1,7 @@
 //! One party's side of a run: agree, compute, confirm, open the result.
 
-use super::{Connection, Hello, agree, confirm};
+use super::agreement::{go, predict};
+use super::{Approval, Connection, Hello, Proposal, agree, confirm};
 use crate::error::{Error, Result};
 use crate::item::ItemSet;
 use crate::membership::cwprf::{CwPrf, GolombTags};
@@ -51,11 +52,12 @@ pub struct Outcome {
 
 impl Request<'_> {
     /// What the other side must have been asked for too. What does not matter to the operation is 0.
-    fn hello(&self) -> Hello {
+    pub(super) fn hello(&self, check: bool) -> Hello {
         let only = |operation, value: u64| if self.operation == operation { value } else { 0 };
         Hello {
             operation: self.operation,
             role: self.role,
+            check,
             protocol: PROTOCOL.into(),
             group: GROUP.into(),
             output: "receiver".into(),
@@ -76,48 +78,110 @@ impl Request<'_> {
 /// # Errors
 /// Whatever goes wrong before both sides have confirmed the end, the peer is told, except for details of
 /// ours.
-pub fn run(mut connection: Connection, request: &Request, rng: &mut Prng) -> Result<Outcome> {
-    match steps(&mut connection, request, rng) {
-        Ok((sealed, confirmed, their_size)) => {
-            let wire = connection.wire.clone();
-            connection.channel.close();
-            Ok(Outcome {
-                learned: sealed.open(confirmed)?,
-                their_size,
-                bytes: (wire.sent(), wire.received()),
-            })
-        }
-        Err(error) => {
-            let error = connection.channel.explain(error);
-            connection.channel.abort(&error);
-            connection.channel.close();
-            Err(error)
-        }
+pub fn run(connection: Connection, request: &Request, rng: &mut Prng) -> Result<Outcome> {
+    run_if(connection, request, &mut (), rng)
+}
+
+/// The same, if `approval` allows it once the sizes are known.
+///
+/// # Errors
+/// Those of [`run`] and those of `approval`, of which the peer is told the kind only.
+pub fn run_if(
+    mut connection: Connection,
+    request: &Request,
+    approval: &mut dyn Approval,
+    rng: &mut Prng,
+) -> Result<Outcome> {
+    let steps = steps(&mut connection, request, approval, rng);
+    let wire = connection.wire.clone();
+    let (sealed, confirmed, their_size) = finish(connection, steps)?;
+    Ok(Outcome { learned: sealed.open(confirmed)?, their_size, bytes: (wire.sent(), wire.received()) })
+}
+
+/// What came of a check.
+#[derive(Debug, Clone)]
+pub struct Checked {
+    /// What both sides agreed on and allow.
+    pub proposal: Proposal,
+    /// How long the peer expects to be at work, in milliseconds, by its own speed.
+    pub their_milliseconds: u64,
+}
+
+/// Agrees with a peer that checks too, asks for `approval`, and ends. `milliseconds` is asked how long our side
+/// expects to be at work.
+///
+/// # Errors
+/// As those of [`run_if`]; nothing about the data but the sizes was sent.
+pub fn check(
+    mut connection: Connection,
+    request: &Request,
+    approval: &mut dyn Approval,
+    milliseconds: &dyn Fn(&Proposal) -> u64,
+    rng: &mut Prng,
+) -> Result<Checked> {
+    let checked = approved(&mut connection, request, true, approval, rng).and_then(|proposal| {
+        let their_milliseconds = predict(&mut connection.channel, milliseconds(&proposal))?;
+        Ok(Checked { proposal, their_milliseconds })
+    });
+    finish(connection, checked)
+}
+
+/// Closes the connection; if something went wrong, the peer is told first.
+fn finish<T>(mut connection: Connection, result: Result<T>) -> Result<T> {
+    let result = result.map_err(|error| {
+        let error = connection.channel.explain(error);
+        connection.channel.abort(&error);
+        error
+    });
+    connection.channel.close();
+    result
+}
+
+/// Agrees on the run, and returns when both sides allow it.
+fn approved(
+    connection: &mut Connection,
+    request: &Request,
+    check: bool,
+    approval: &mut dyn Approval,
+    rng: &mut Prng,
+) -> Result<Proposal> {
+    let hello = request.hello(check);
+    let agreement = agree(connection, &hello, request.set.len(), rng)?;
+    let proposal = Proposal {
+        hello,
+        session_id: agreement.session_id,
+        peer: connection.peer,
+        our_size: request.set.len(),
+        their_size: agreement.their_size,
+    };
+    if proposal.their_size > request.max_peer_items {
+        return Err(Error::Refused(format!(
+            "the peer's set has {} items, and --max-peer-items is {}. Give it a larger number if you want to spend \
+             the time and memory",
+            proposal.their_size, request.max_peer_items
+        )));
     }
+    approval.approve(&proposal)?;
+    go(&mut connection.channel)?;
+    Ok(proposal)
 }
 
 fn steps<'a>(
     connection: &mut Connection,
     request: &Request<'a>,
+    approval: &mut dyn Approval,
     rng: &mut Prng,
 ) -> Result<(Sealed<'a, Learned>, Confirmed, usize)> {
-    let agreement = agree(connection, &request.hello(), request.set.len(), rng)?;
-    let theirs = agreement.their_size;
-    if theirs > request.max_peer_items {
-        return Err(Error::Usage(format!(
-            "the peer's set has {theirs} items, and --max-peer-items is {}. Give it a larger number if you want to \
-             spend the time and memory",
-            request.max_peer_items
-        )));
-    }
+    let proposal = approved(connection, request, false, approval, rng)?;
+    approval.begins(&proposal)?;
     let Request { operation, role, set, values, max_row, terms, .. } = *request;
     let task = Task { operation, role, set, values, max_row, terms };
     let channel = &mut connection.channel;
     let protocol = CwPrf(GolombTags);
-    let sealed =
-        operations::run(&task, &protocol, channel, &agreement.session_id, agreement.their_size, rng)?;
-    let confirmed = confirm(channel, &agreement.session_id)?;
-    Ok((sealed, confirmed, agreement.their_size))
+    let Proposal { session_id, their_size, .. } = proposal;
+    let sealed = operations::run(&task, &protocol, channel, &session_id, their_size, rng)?;
+    let confirmed = confirm(channel, &session_id)?;
+    Ok((sealed, confirmed, their_size))
 }
 
 #[cfg(test)]

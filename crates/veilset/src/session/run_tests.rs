@@ -1,7 +1,7 @@
 use super::*;
 use crate::channel::{Channel, Recording, WireCount};
 use crate::operations::sum::Modulus;
-use crate::testing::{Garble, SEEDS, Shared, overlapping};
+use crate::testing::{Garble, SEEDS, Shared, overlapping, split_frames};
 
 const MAX_ROW: usize = 3000;
 
@@ -76,4 +76,85 @@ fn a_peer_with_more_items_than_we_want_is_refused() {
         receiver.max_peer_items = most;
         assert_eq!(run_with(&receiver, &sender, 0, None).0, ok, "{most}");
     }
+}
+
+/// Says no before or after both sides have said yes, and counts how often it was asked.
+#[derive(Default)]
+struct No {
+    at: usize,
+    asked: usize,
+}
+
+impl No {
+    fn answer(&mut self) -> Result<()> {
+        self.asked += 1;
+        if self.asked == self.at { Err(Error::Refused("no".into())) } else { Ok(()) }
+    }
+}
+
+impl Approval for No {
+    fn approve(&mut self, proposal: &Proposal) -> Result<()> {
+        assert_eq!((proposal.our_size, proposal.their_size), (3, 5));
+        self.answer()
+    }
+    fn begins(&mut self, _: &Proposal) -> Result<()> {
+        self.answer()
+    }
+}
+
+#[test]
+fn a_refusal_ends_both_sides_and_nothing_of_our_data_goes_out() {
+    let (y, x) = overlapping(3, 5, 0.5);
+    let receiver = request(Operation::Count, Role::Receiver, &y, &[]);
+    let sender = request(Operation::Count, Role::Sender, &x, &[]);
+    for (at, asked) in [(1, 1), (2, 2), (3, 2)] {
+        let (ours, mut theirs) = Channel::pair();
+        let sees = Shared::default();
+        theirs.record(Recording::to_writer(sees.clone()));
+        let mut approval = No { at, asked: 0 };
+        std::thread::scope(|s| {
+            let peer = s.spawn(|| run(connection(theirs), &sender, &mut Prng::from_seed(&SEEDS[1])));
+            let end = run_if(connection(ours), &receiver, &mut approval, &mut Prng::from_seed(&SEEDS[0]));
+            let peer = peer.join().unwrap();
+            if at > 2 {
+                assert!(end.is_ok() && peer.is_ok());
+                return;
+            }
+            assert_eq!(end.unwrap_err(), Error::Refused("no".into()));
+            let Error::Peer(said) = peer.unwrap_err() else { panic!("not the peer") };
+            assert!(said.contains("its policy refuses this run"), "{said}");
+            // All that the peer got: preamble, hello, size, and a go if we said yes at first.
+            let tags: Vec<u16> = split_frames(&sees.bytes()).into_iter().map(|(tag, _)| tag).collect();
+            assert_eq!(tags, [1, 2, 3, 8][..2 + at], "{at}");
+        });
+        assert_eq!(approval.asked, asked);
+    }
+}
+
+#[test]
+fn a_check_tells_both_sides_the_sizes_and_how_long_the_other_takes() {
+    let (y, x) = overlapping(3, 5, 0.5);
+    let receiver = request(Operation::Union, Role::Receiver, &y, &[]);
+    let sender = request(Operation::Union, Role::Sender, &x, &[]);
+    let (ours, theirs) = Channel::pair();
+    let check_with = |channel, request: &Request<'_>, milliseconds, seed| {
+        check(connection(channel), request, &mut (), &|_| milliseconds, &mut Prng::from_seed(seed))
+    };
+    let (here, there) = std::thread::scope(|s| {
+        let there = s.spawn(|| check_with(theirs, &sender, 7, &SEEDS[1]));
+        (check_with(ours, &receiver, 5, &SEEDS[0]).unwrap(), there.join().unwrap().unwrap())
+    });
+    assert_eq!((here.proposal.their_size, here.their_milliseconds), (5, 7));
+    assert_eq!((there.proposal.their_size, there.their_milliseconds), (3, 5));
+    assert!(here.proposal.hello.check);
+
+    // Against a side that runs, it is a disagreement.
+    let (ours, theirs) = Channel::pair();
+    std::thread::scope(|s| {
+        let there = s.spawn(|| run(connection(theirs), &sender, &mut Prng::from_seed(&SEEDS[1])));
+        let here = check_with(ours, &receiver, 5, &SEEDS[0]).unwrap_err();
+        for e in [here, there.join().unwrap().unwrap_err()] {
+            assert!(matches!(&e, Error::Disagreement(d) if d[0].what.contains("veilset check")), "{e}");
+        }
+    });
 }

@@ -19,7 +19,7 @@ use crate::ot::{extension, transfer};
 use crate::rng::Prng;
 use rayon::prelude::*;
 
-const WIDTH: usize = 16;
+pub(crate) const WIDTH: usize = 16;
 const PURPOSE: &str = "intersection by mqRPMT, OT of digests";
 
 fn digests(session: &SessionId) -> impl Fn(&[u8]) -> [u8; WIDTH] + Send + Sync + use<> {

@@ -19,7 +19,7 @@ use crate::rng::Prng;
 const PURPOSE: &str = "union by mqRPMT, OT of rows";
 
 /// The bytes in front of a row that hold the true length of its item.
-fn length_bytes(max_row: usize) -> usize {
+pub(crate) fn length_bytes(max_row: usize) -> usize {
     match max_row {
         0..=0xff => 1,
         0x100..=0xffff => 2,
