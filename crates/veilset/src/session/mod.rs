@@ -21,11 +21,14 @@
 
 mod agreement;
 mod approval;
+pub mod audit;
 mod connect;
+pub mod estimate;
 mod fingerprint;
 mod identity;
 mod listen;
 pub mod places;
+pub mod policy;
 pub mod report;
 pub mod run;
 mod tls;
