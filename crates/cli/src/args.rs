@@ -17,7 +17,8 @@ Exit codes:
   4    the two sides ask for different things
   5    the peer broke the protocol or gave up
   6    the network: unreachable, closed, timed out
-  7    our output could not be written
+  7    our output or audit log could not be written
+  8    our own policy or --max-peer-items refuses the run
   70   a defect in veilset
   130  stopped on request (Ctrl-C)";
 

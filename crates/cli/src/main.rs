@@ -67,6 +67,7 @@ fn exit_code(error: &Error) -> u8 {
         Error::Peer(_) => 5,
         Error::Network(_) => 6,
         Error::Output(_) => 7,
+        Error::Refused(_) => 8,
         Error::Cancelled => 130,
         _ => BUG,
     }

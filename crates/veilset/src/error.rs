@@ -16,6 +16,8 @@ pub enum Error {
     Usage(String),
     /// Our result could not be written.
     Output(String),
+    /// Our own limits or policy do not allow what the peer agreed to: nothing of the data was sent.
+    Refused(String),
     /// The two sides asked for different things; nothing but the two requests was exchanged.
     Disagreement(Vec<Difference>),
     /// The peer broke the protocol, or said that it gave up.
@@ -70,6 +72,21 @@ impl Error {
         ))
     }
 
+    /// Whose fault it is, in one word that stays the same from version to version: for logs.
+    pub const fn kind(&self) -> &'static str {
+        match self {
+            Error::Input(_) => "input",
+            Error::Usage(_) => "usage",
+            Error::Output(_) => "output",
+            Error::Refused(_) => "refused",
+            Error::Disagreement(_) => "disagreement",
+            Error::Peer(_) => "peer",
+            Error::Network(_) => "network",
+            Error::Cancelled => "cancelled",
+            Error::Bug(_) => "bug",
+        }
+    }
+
     /// An input error about a whole file.
     pub fn input(file: impl AsRef<Path>, what: impl Into<String>, next: impl Into<String>) -> Self {
         Error::Input(InputError {
@@ -113,7 +130,7 @@ impl fmt::Display for Error {
                 }
                 write!(f, ": {}. {}", e.what, e.next)
             }
-            Error::Usage(m) | Error::Output(m) => f.write_str(m),
+            Error::Usage(m) | Error::Output(m) | Error::Refused(m) => f.write_str(m),
             Error::Disagreement(differences) => {
                 f.write_str("the two sides do not ask for the same thing:")?;
                 for d in differences {

@@ -130,8 +130,8 @@ fn a_peer_with_more_keys_than_allowed_is_refused() {
         world.party(RECEIVER, "count", &file, &["--max-peer-items", "2"]),
         world.party(SENDER, "count", &file, &["--max-peer-items", "3"]),
     );
-    here.bad(2, &["the peer's set has 3 items", "--max-peer-items is 2"]);
-    there.bad(5, &["it gave up because of its input or options"]);
+    here.bad(8, &["the peer's set has 3 items", "--max-peer-items is 2"]);
+    there.bad(5, &["it gave up because its policy refuses this run"]);
 }
 
 #[test]

@@ -12,9 +12,9 @@ use crate::channel::Wire;
 use crate::hash::Domain;
 use crate::rng::Prng;
 use crate::secret::{Secret, Secrets};
+use curve25519_dalek::Scalar;
 use rayon::prelude::*;
 use veilset_kernels::curve25519 as kernel;
-use curve25519_dalek::Scalar;
 use zeroize::{Zeroize, Zeroizing};
 
 /// Points per call of the kernel: enough to share an inversion, few enough to spread over threads.
@@ -84,8 +84,8 @@ impl Key {
 
 /// l = 2^252 + 27742317777372353535851937790883648493, the order of the prime-order subgroup, little-endian.
 const ORDER: [u8; 32] = [
-    0xed, 0xd3, 0xf5, 0x5c, 0x1a, 0x63, 0x12, 0x58, 0xd6, 0x9c, 0xf7, 0xa2, 0xde, 0xf9, 0xde, 0x14, 0, 0, 0, 0, 0, 0,
-    0, 0, 0, 0, 0, 0, 0, 0, 0, 0x10,
+    0xed, 0xd3, 0xf5, 0x5c, 0x1a, 0x63, 0x12, 0x58, 0xd6, 0x9c, 0xf7, 0xa2, 0xde, 0xf9, 0xde, 0x14, 0, 0, 0,
+    0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0x10,
 ];
 
 /// A result was the identity, or the point of order 2: the argument was of low order.

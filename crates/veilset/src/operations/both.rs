@@ -14,7 +14,7 @@ const COUNT: Message<u64> = Message::new(0x71, "R->S  number of matches");
 const BITS: Message<[u8]> = Message::new(0x72, "R->S  which queries match, a bit each");
 const ROWS: Message<[u8]> = Message::new(0x73, "R->S  the union, sorted");
 /// Bits per frame: 128 KiB.
-const BITS_FRAME: usize = 1 << 20;
+pub(crate) const BITS_FRAME: usize = 1 << 20;
 /// Bytes of rows per frame, at most (or one row, if it is longer).
 const ROW_BYTES: usize = 1 << 18;
 
@@ -56,7 +56,7 @@ pub(super) fn recv_bits(ch: &mut Channel, n: usize, most: usize) -> Result<Secre
     }
 }
 
-fn rows_per_frame(width: usize) -> usize {
+pub(crate) fn rows_per_frame(width: usize) -> usize {
     (ROW_BYTES / width).max(1)
 }
 
@@ -105,7 +105,9 @@ pub(super) fn recv_union(ch: &mut Channel, own: &ItemSet, n: usize, max_row: usi
     drop(rest);
     match sound && complete {
         true => Ok(union),
-        false => Err(Error::misbehaves("what it sent is not the union: not sorted, or an item of ours is missing")),
+        false => {
+            Err(Error::misbehaves("what it sent is not the union: not sorted, or an item of ours is missing"))
+        }
     }
 }
 
@@ -141,10 +143,7 @@ mod tests {
             (vec![], false),
         ] {
             let rows: Vec<&[u8]> = union.iter().map(|s| s.as_bytes()).collect();
-            let got = run_pair(
-                |ch, _| send_union(ch, &rows, 5, 9),
-                |ch, _| Ok(recv_union(ch, &own, 5, 9)),
-            );
+            let got = run_pair(|ch, _| send_union(ch, &rows, 5, 9), |ch, _| Ok(recv_union(ch, &own, 5, 9)));
             assert_eq!(got.0.1.is_ok(), good, "{union:?}");
             if let Ok(items) = got.0.1 {
                 assert!(items.iter().eq(rows));
@@ -152,7 +151,9 @@ mod tests {
         }
         // Rows on the wire depend on the bound only.
         let sizes = |rows: &[&[u8]]| {
-            run_pair(|ch, _| send_union(ch, rows, 5, 9), |ch, _| Ok(recv_union(ch, &own, 5, 9).is_ok())).1.frames(1)
+            run_pair(|ch, _| send_union(ch, rows, 5, 9), |ch, _| Ok(recv_union(ch, &own, 5, 9).is_ok()))
+                .1
+                .frames(1)
         };
         assert_eq!(sizes(&[b"b"]), sizes(&[b"a", b"b", b"c", b"d", b"123456789"]));
     }

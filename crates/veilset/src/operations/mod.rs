@@ -4,10 +4,10 @@
 //! up, [`Error::Network`] if the connection ended or stood still, [`Error::Cancelled`] if we were stopped,
 //! [`Error::Bug`] for arguments that do not belong together. What only a result shows is in [`Sealed`].
 
-mod both;
+pub(crate) mod both;
 pub mod count;
 pub mod intersect;
-mod row;
+pub(crate) mod row;
 pub mod sum;
 pub mod union;
 
@@ -362,4 +362,4 @@ impl FromStr for Role {
 }
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

@@ -5,27 +5,27 @@ use crate::error::{Error, Result};
 /// A row that holds `N` byte strings of together at most `max` bytes: their lengths, they themselves, zeros.
 /// Its width depends on `N` and `max` only.
 #[derive(Clone, Copy)]
-pub(super) struct Layout<const N: usize> {
+pub(crate) struct Layout<const N: usize> {
     max: usize,
 }
 
 /// What was found in a row. It may be noise: then the parts are of any length and content.
-pub(super) struct Parts<'a, const N: usize> {
+pub(crate) struct Parts<'a, const N: usize> {
     /// For each part, what stands from its beginning to the end of the row, and how many bytes of that it is.
     parts: [(&'a [u8], usize); N],
     /// Whether the lengths fit and nothing stands behind the last part.
-    pub(super) well_formed: bool,
+    pub(crate) well_formed: bool,
 }
 
 impl<'a, const N: usize> Parts<'a, N> {
     /// The row from the beginning of part `i` on, and the length of the part.
-    pub(super) fn get(&self, i: usize) -> (&'a [u8], usize) {
+    pub(crate) fn get(&self, i: usize) -> (&'a [u8], usize) {
         self.parts[i]
     }
 }
 
 impl<const N: usize> Layout<N> {
-    pub(super) const fn new(max: usize) -> Self {
+    pub(crate) const fn new(max: usize) -> Self {
         Layout { max }
     }
 
@@ -39,12 +39,12 @@ impl<const N: usize> Layout<N> {
     }
 
     /// Bytes of a row.
-    pub(super) const fn width(self) -> usize {
+    pub(crate) const fn width(self) -> usize {
         N * self.prefix() + self.max
     }
 
     /// Refuses parts that do not fit; `lengths` are those of the parts of one row.
-    pub(super) fn check(self, mut lengths: impl Iterator<Item = [usize; N]>) -> Result<()> {
+    pub(crate) fn check(self, mut lengths: impl Iterator<Item = [usize; N]>) -> Result<()> {
         match self.max < 1 << 24 && lengths.all(|l| l.iter().sum::<usize>() <= self.max) {
             true => Ok(()),
             false => Err(Error::Bug("an item or its payload is longer than the agreed row".into())),
@@ -52,7 +52,7 @@ impl<const N: usize> Layout<N> {
     }
 
     /// Writes the parts, which fit, into a row of zeros.
-    pub(super) fn write(self, parts: [&[u8]; N], row: &mut [u8]) {
+    pub(crate) fn write(self, parts: [&[u8]; N], row: &mut [u8]) {
         let (lengths, mut rest) = row.split_at_mut(N * self.prefix());
         for (part, length) in parts.into_iter().zip(lengths.chunks_exact_mut(self.prefix())) {
             length.copy_from_slice(&part.len().to_le_bytes()[..length.len()]);
@@ -63,7 +63,7 @@ impl<const N: usize> Layout<N> {
     }
 
     /// Reads a row of the right width, in a time that does not depend on whether it is noise.
-    pub(super) fn read(self, row: &[u8]) -> Parts<'_, N> {
+    pub(crate) fn read(self, row: &[u8]) -> Parts<'_, N> {
         let (lengths, body) = row.split_at(N * self.prefix());
         let mut start = 0usize;
         let mut parts = [(body, 0); N];

@@ -50,7 +50,7 @@ fn run_tasks([r, s]: [Task; 2]) -> ((Learned, Learned), Views) {
 
 /// All that can be asked for: each operation by each protocol, for the receiver or both, with and without
 /// payload.
-fn kinds() -> Vec<(Operation, Protocol, Terms)> {
+pub(crate) fn kinds() -> Vec<(Operation, Protocol, Terms)> {
     let mut kinds = Vec::new();
     for operation in Operation::ALL {
         for protocol in Protocol::ALL.into_iter().filter(|p| p.computes(operation)) {
@@ -83,7 +83,8 @@ fn plain(task: &Task, y: &ItemSet, x: &ItemSet, values: &[i128], payloads: &Item
     match task.operation {
         Operation::Intersect => {
             let ours = positions(y, &in_x);
-            let sent = ours.iter().filter(|_| task.terms.payload).map(|&i| payload(y.get(i as usize))).collect();
+            let sent =
+                ours.iter().filter(|_| task.terms.payload).map(|&i| payload(y.get(i as usize))).collect();
             let theirs = Matching { positions: positions(x, &in_y), payloads: Items::new() };
             let ours = Matching { positions: ours, payloads: sent };
             (Learned::Matching(ours), for_both(Learned::Matching(theirs)))
@@ -111,7 +112,8 @@ fn sorted(learned: Learned) -> Learned {
         Learned::New(new) => {
             let mut order: Vec<usize> = (0..new.items.len()).collect();
             order.sort_unstable_by_key(|&i| new.items.get(i));
-            let sorted = |list: &Items| order.iter().filter(|&&i| i < list.len()).map(|&i| list.get(i)).collect();
+            let sorted =
+                |list: &Items| order.iter().filter(|&&i| i < list.len()).map(|&i| list.get(i)).collect();
             Learned::New(New { items: sorted(&new.items), payloads: sorted(&new.payloads) })
         }
         other => other,
@@ -159,7 +161,13 @@ fn results_are_those_of_the_plain_computation() {
             check(|tasks| run_over(&Ideal, tasks), &over_dh, &y, &x, &format!("ideal, {what}"));
             if n_y < 100 && n_x < 100 {
                 check(run_tasks, &all, &y, &x, &what);
-                check(|tasks| run_over(&CwPrf(BloomFilter), tasks), &over_dh, &y, &x, &format!("bloom, {what}"));
+                check(
+                    |tasks| run_over(&CwPrf(BloomFilter), tasks),
+                    &over_dh,
+                    &y,
+                    &x,
+                    &format!("bloom, {what}"),
+                );
             }
         }
     }
@@ -168,7 +176,8 @@ fn results_are_those_of_the_plain_computation() {
     check(run_tasks, &plain, &y, &x, "more than a frame");
     // dh-psi with payload: several frames of rows and of points.
     let (y, x) = overlapping(9000, 700, 0.5);
-    let dh_psi: Vec<_> = all.into_iter().filter(|k| k.1 == Protocol::DhPsi && k.2.payload && k.2.both).collect();
+    let dh_psi: Vec<_> =
+        all.into_iter().filter(|k| k.1 == Protocol::DhPsi && k.2.payload && k.2.both).collect();
     check(run_tasks, &dh_psi, &y, &x, "dh-psi, frames");
     check(run_tasks, &dh_psi, &x, &y, "dh-psi, frames, the other way round");
 }
@@ -364,8 +373,15 @@ fn a_sum_that_no_matches_can_have_is_refused() {
             |ch, rng| {
                 let (sink, source) = std::mem::replace(ch, Channel::pair().0).into_halves();
                 let garble = Garble { sink, tag: 0x53, at: Some(at) };
-                over_mqrpmt(&r, &Ideal, &mut Channel::from_halves(Box::new(garble), source), &SESSION, 5, rng)?
-                    .open(Confirmed(()))
+                over_mqrpmt(
+                    &r,
+                    &Ideal,
+                    &mut Channel::from_halves(Box::new(garble), source),
+                    &SESSION,
+                    5,
+                    rng,
+                )?
+                .open(Confirmed(()))
             },
             |ch, rng| {
                 let sealed = over_mqrpmt(&s, &Ideal, ch, &SESSION, 9, rng);

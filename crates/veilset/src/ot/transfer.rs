@@ -19,7 +19,7 @@ use veilset_kernels::aes::Aes128;
 const ROW_BYTES: usize = 1 << 18;
 const ROWS: Message<[u8]> = Message::new(0x41, "S->R  rows, encrypted");
 
-fn rows_per_frame(width: usize) -> usize {
+pub(crate) fn rows_per_frame(width: usize) -> usize {
     (ROW_BYTES / width.max(1)).clamp(1, FRAME)
 }
 

@@ -4,6 +4,7 @@
 //! both  preamble        "veilset" 0, version of the protocol
 //! both  hello           what each was asked to do, and a nonce
 //! both  size            number of items
+//! both  go              our side allows the run at these sizes
 //!       ...             the protocol
 //! both  confirmation    a value that only this session has
 //! ```
@@ -27,6 +28,8 @@ const PREAMBLE: Message<[u8]> = Message::new(1, "preamble: magic, version");
 const HELLO: Message<[u8]> = Message::new(2, "hello: JSON");
 const SIZE: Message<u64> = Message::new(3, "size of the set");
 const CONFIRMATION: Message<[u8]> = Message::new(4, "confirmation of the end");
+const GO: Message<[u8]> = Message::new(8, "go: the run is allowed");
+const PREDICTION: Message<u64> = Message::new(9, "milliseconds of work, as one side expects");
 
 const MAGIC: &[u8; 8] = b"veilset\0";
 /// What to look at if a connection without TLS yields nothing.
@@ -44,6 +47,8 @@ pub struct Hello {
     pub operation: Operation,
     /// Our part in it; the peer has the other one.
     pub role: Role,
+    /// Whether this is a check only: the agreement and nothing more.
+    pub check: bool,
     /// How it is computed, as typed: "dh".
     pub protocol: String,
     /// The group, as typed: "curve25519".
@@ -66,6 +71,13 @@ pub struct Hello {
     pub modulus_bits: u32,
     /// Whether our set is padded, so that its size is only a bound. Each side decides for itself.
     pub padded: bool,
+}
+
+impl Hello {
+    /// All that both sides must have been asked for alike, named as the user knows it.
+    pub fn terms(&self) -> impl Iterator<Item = (&'static str, String)> {
+        Letter::new(self, [0; 32]).terms().into_iter()
+    }
 }
 
 /// What came of it.
@@ -141,6 +153,20 @@ pub fn agree(
     }
 }
 
+/// Tells the peer that our side allows the run, and waits for it to allow it too: no message about the data
+/// goes out before both have.
+pub(super) fn go(channel: &mut Channel) -> Result<()> {
+    channel.tx.send_bytes(GO, &[])?;
+    channel.rx.recv_bytes(GO, 0)?;
+    Ok(())
+}
+
+/// Tells the peer how many milliseconds of work our side expects, and is told its number.
+pub(super) fn predict(channel: &mut Channel, ours: u64) -> Result<u64> {
+    channel.tx.send(PREDICTION, &[ours])?;
+    Ok(channel.rx.recv(PREDICTION, 1)?.first().copied().unwrap_or(0))
+}
+
 /// Tells the peer that we are done, and waits for it to be done too: a result may be opened only after this.
 pub fn confirm(channel: &mut Channel, session_id: &[u8; 32]) -> Result<Confirmed> {
     let ours = blake3::derive_key("veilset 2026-11 confirmation of the end", session_id);
@@ -179,6 +205,8 @@ fn same_version(theirs: &[u8]) -> Result<()> {
 struct Letter {
     operation: String,
     role: String,
+    /// "run" or "check".
+    purpose: String,
     protocol: String,
     group: String,
     output: String,
@@ -199,6 +227,7 @@ impl Letter {
         Letter {
             operation: hello.operation.name().into(),
             role: hello.role.name().into(),
+            purpose: if hello.check { "check" } else { "run" }.into(),
             protocol: hello.protocol.clone(),
             group: hello.group.clone(),
             output: hello.output.clone(),
@@ -238,10 +267,11 @@ impl Letter {
 
     /// All that must be the same on both sides, named as the user knows it. A new field does not
     /// compile until it is here.
-    fn terms(&self) -> [(&'static str, String); 11] {
+    fn terms(&self) -> [(&'static str, String); 12] {
         let Letter {
             operation,
             role: _,
+            purpose,
             protocol,
             group,
             output,
@@ -257,6 +287,7 @@ impl Letter {
         } = self;
         [
             ("operation", operation.clone()),
+            ("check or run (`veilset check`)", purpose.clone()),
             ("--protocol", protocol.clone()),
             ("--group", group.clone()),
             ("who gets the result (--both)", output.clone()),

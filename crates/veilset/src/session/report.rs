@@ -226,13 +226,19 @@ fn sentences(request: &Request, outcome: &Outcome, result: &Numbers) -> Vec<Stri
         ],
         (Operation::Intersect, Role::Sender) => vec![
             match both {
-                true => format!("This party learned which {matches} of its {ours} items the peer has, of {theirs}."),
-                false => format!("This party learned that the peer's set has {theirs} items, and nothing else."),
+                true => format!(
+                    "This party learned which {matches} of its {ours} items the peer has, of {theirs}."
+                ),
+                false => {
+                    format!("This party learned that the peer's set has {theirs} items, and nothing else.")
+                }
             },
             format!("The peer learned which of its items are among this party's {told}{columns}."),
         ],
         (Operation::Union, Role::Receiver) => vec![
-            format!("This party learned the {new} items that only the peer has, of {theirs}{shared}{columns}."),
+            format!(
+                "This party learned the {new} items that only the peer has, of {theirs}{shared}{columns}."
+            ),
             match both {
                 true => format!("{size}, and all items of both, but not which of its own this party has."),
                 false => only,
@@ -240,10 +246,12 @@ fn sentences(request: &Request, outcome: &Outcome, result: &Numbers) -> Vec<Stri
         ],
         (Operation::Union, Role::Sender) => vec![
             match both {
-                true => format!(
-                    "This party learned the {new} items that only the peer has, of {theirs}{shared}."
-                ),
-                false => format!("This party learned that the peer's set has {theirs} items, and nothing else."),
+                true => {
+                    format!("This party learned the {new} items that only the peer has, of {theirs}{shared}.")
+                }
+                false => {
+                    format!("This party learned that the peer's set has {theirs} items, and nothing else.")
+                }
             },
             format!(
                 "The peer learned those of this party's {told} items that it did not have, and their \
@@ -261,7 +269,9 @@ fn sentences(request: &Request, outcome: &Outcome, result: &Numbers) -> Vec<Stri
                 true => format!(
                     "This party learned that {matches} of the peer's {theirs} items are also its own, but not which."
                 ),
-                false => format!("This party learned that the peer's set has {theirs} items, and nothing else."),
+                false => {
+                    format!("This party learned that the peer's set has {theirs} items, and nothing else.")
+                }
             },
             format!("The peer learned how many of this party's {told} items it has too, but not which."),
         ],

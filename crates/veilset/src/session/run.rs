@@ -1,11 +1,12 @@
 //! One party's side of a run: agree, compute, confirm, open the result.
 
+use super::agreement::{go, predict};
 use super::padding::{self, pad};
-use super::{Agreement, Connection, Hello, agree, confirm};
+use super::{Approval, Connection, Hello, Proposal, agree, confirm};
 use crate::error::{Error, Result};
 use crate::item::{ItemSet, Items, is_dummy};
 use crate::operations::sum::fits;
-use crate::operations::{self, Learned, Operation, Protocol, Role, Task, Terms};
+use crate::operations::{self, Confirmed, Learned, Operation, Protocol, Role, Sealed, Task, Terms};
 use crate::rng::Prng;
 
 /// The group that all protocols work in, as typed.
@@ -125,11 +126,12 @@ impl<'a> Request<'a> {
     }
 
     /// What the other side must have been asked for too. What does not matter to the operation is 0.
-    fn hello(&self) -> Hello {
+    pub(super) fn hello(&self, check: bool) -> Hello {
         let (terms, sum) = (self.terms(), self.operation == Operation::Sum);
         Hello {
             operation: self.operation,
             role: self.role,
+            check,
             protocol: self.protocol.name().into(),
             group: GROUP.into(),
             output: if terms.both { "both" } else { "receiver" }.into(),
@@ -151,24 +153,29 @@ impl<'a> Request<'a> {
 /// # Errors
 /// Whatever goes wrong before both sides have confirmed the end, the peer is told, except for details of
 /// ours.
-pub fn run(mut connection: Connection, request: &Request, rng: &mut Prng) -> Result<Outcome> {
-    request.check()?;
-    let mut work = || {
-        let agreement = agree(&mut connection, &request.hello(), request.announced(), rng)?;
-        let (theirs, they_pad) = (agreement.their_size, agreement.they_pad);
-        if theirs > request.max_peer_items {
-            return Err(Error::Usage(format!(
-                "the peer's set has {theirs} items, and --max-peer-items is {}. Give it a larger number if you want \
-                 to spend the time and memory",
-                request.max_peer_items
-            )));
-        }
-        let ours = pad(request, theirs, they_pad, rng)?;
-        Ok((agreement, ours))
-    };
-    let (agreement, ours) = match work() {
-        Ok(agreed) => agreed,
-        Err(error) => return Err(give_up(connection, error)),
+pub fn run(connection: Connection, request: &Request, rng: &mut Prng) -> Result<Outcome> {
+    run_if(connection, request, &mut (), rng)
+}
+
+/// The same, if `approval` allows it once the sizes are known.
+///
+/// # Errors
+/// Those of [`run`] and those of `approval`, of which the peer is told the kind only.
+pub fn run_if(
+    mut connection: Connection,
+    request: &Request,
+    approval: &mut dyn Approval,
+    rng: &mut Prng,
+) -> Result<Outcome> {
+    let wire = connection.wire.clone();
+    let proposed = approved(&mut connection, request, false, approval, rng).and_then(|proposal| {
+        approval.begins(&proposal)?;
+        let ours = pad(request, proposal.their_size, proposal.they_pad, rng)?;
+        Ok((proposal, ours))
+    });
+    let (proposal, ours) = match proposed {
+        Ok(proposed) => proposed,
+        Err(error) => return finish(connection, Err(error)),
     };
     let task = Task {
         operation: request.operation,
@@ -179,31 +186,96 @@ pub fn run(mut connection: Connection, request: &Request, rng: &mut Prng) -> Res
         payloads: &ours.payloads,
         terms: request.terms(),
     };
-    let channel = &mut connection.channel;
-    let session = &agreement.session_id;
-    let work = operations::run(&task, channel, session, ours.theirs, rng);
-    match work.and_then(|sealed| Ok((sealed, confirm(channel, session)?))) {
-        Ok((sealed, confirmed)) => {
-            let wire = connection.wire.clone();
-            connection.channel.close();
-            let learned = sealed.open(confirmed)?;
-            let padded = request.pad_to.is_some() || agreement.they_pad;
-            if padded && shows_dummies(&learned, request.set.len()) {
-                return Err(Error::misbehaves_unseen("a dummy is in the result"));
-            }
-            let Agreement { their_size, they_pad, .. } = agreement;
-            Ok(Outcome { learned, their_size, they_pad, bytes: (wire.sent(), wire.received()) })
-        }
-        Err(error) => Err(give_up(connection, error)),
+    let computed = compute(&task, &mut connection, &proposal, ours.theirs, rng);
+    let (sealed, confirmed) = finish(connection, computed)?;
+    let learned = sealed.open(confirmed)?;
+    let Proposal { their_size, they_pad, .. } = proposal;
+    if (they_pad || request.pad_to.is_some()) && shows_dummies(&learned, request.set.len()) {
+        return Err(Error::misbehaves_unseen("a dummy is in the result"));
     }
+    Ok(Outcome { learned, their_size, they_pad, bytes: (wire.sent(), wire.received()) })
 }
 
-/// Tells the peer that we give up.
-fn give_up(mut connection: Connection, error: Error) -> Error {
-    let error = connection.channel.explain(error);
-    connection.channel.abort(&error);
+fn compute<'a>(
+    task: &Task<'a>,
+    connection: &mut Connection,
+    proposal: &Proposal,
+    theirs: usize,
+    rng: &mut Prng,
+) -> Result<(Sealed<'a, Learned>, Confirmed)> {
+    let (channel, session) = (&mut connection.channel, &proposal.session_id);
+    let sealed = operations::run(task, channel, session, theirs, rng)?;
+    Ok((sealed, confirm(channel, session)?))
+}
+
+/// What came of a check.
+#[derive(Debug, Clone)]
+pub struct Checked {
+    /// What both sides agreed on and allow.
+    pub proposal: Proposal,
+    /// How long the peer expects to be at work, in milliseconds, by its own speed.
+    pub their_milliseconds: u64,
+}
+
+/// Agrees with a peer that checks too, asks for `approval`, and ends. `milliseconds` is asked how long our side
+/// expects to be at work.
+///
+/// # Errors
+/// As those of [`run_if`]; nothing about the data but the sizes was sent.
+pub fn check(
+    mut connection: Connection,
+    request: &Request,
+    approval: &mut dyn Approval,
+    milliseconds: &dyn Fn(&Proposal) -> u64,
+    rng: &mut Prng,
+) -> Result<Checked> {
+    let checked = approved(&mut connection, request, true, approval, rng).and_then(|proposal| {
+        let their_milliseconds = predict(&mut connection.channel, milliseconds(&proposal))?;
+        Ok(Checked { proposal, their_milliseconds })
+    });
+    finish(connection, checked)
+}
+
+/// Closes the connection; if something went wrong, the peer is told first.
+fn finish<T>(mut connection: Connection, result: Result<T>) -> Result<T> {
+    let result = result.map_err(|error| {
+        let error = connection.channel.explain(error);
+        connection.channel.abort(&error);
+        error
+    });
     connection.channel.close();
-    error
+    result
+}
+
+/// Agrees on the run, and returns when both sides allow it.
+fn approved(
+    connection: &mut Connection,
+    request: &Request,
+    check: bool,
+    approval: &mut dyn Approval,
+    rng: &mut Prng,
+) -> Result<Proposal> {
+    request.check()?;
+    let hello = request.hello(check);
+    let agreement = agree(connection, &hello, request.announced(), rng)?;
+    let proposal = Proposal {
+        hello,
+        session_id: agreement.session_id,
+        peer: connection.peer,
+        our_size: request.announced(),
+        their_size: agreement.their_size,
+        they_pad: agreement.they_pad,
+    };
+    if proposal.their_size > request.max_peer_items {
+        return Err(Error::Refused(format!(
+            "the peer's set has {} items, and --max-peer-items is {}. Give it a larger number if you want to spend \
+             the time and memory",
+            proposal.their_size, request.max_peer_items
+        )));
+    }
+    approval.approve(&proposal)?;
+    go(&mut connection.channel)?;
+    Ok(proposal)
 }
 
 /// Whether a dummy, ours or the peer's, is part of a result; our set has `n` items besides.

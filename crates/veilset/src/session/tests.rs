@@ -384,6 +384,7 @@ fn a_session_over_tls_from_hello_to_confirmation_or_disagreement() {
     let hello = |role, max_row| Hello {
         operation: Operation::Intersect,
         role,
+        check: false,
         protocol: "dh".into(),
         group: "curve25519".into(),
         output: "receiver".into(),

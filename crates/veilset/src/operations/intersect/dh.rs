@@ -30,7 +30,7 @@ use rayon::prelude::*;
 /// The exponent of the error: a tag that is wrongly equal is the only kind of undetected error.
 const EXPONENT: u32 = share(LAMBDA, 1);
 /// Points per frame: 8192, 256 KiB. Each direction holds at most a pipe and two frames.
-const FRAME: usize = 1 << 13;
+pub(crate) const FRAME: usize = 1 << 13;
 /// Bytes of rows per frame, at most (or one row, if it is longer).
 const ROW_BYTES: usize = 1 << 18;
 const Y_B: Message<Point> = Message::new(0x61, "R->S  H(y)^b");
@@ -43,11 +43,11 @@ const ROWS: Message<[u8]> = Message::new(0x65, "S->R  payloads of x under H(x)^c
 type Tag = u128;
 
 /// Bytes of a tag. Where payload hangs on it, two tags of X must not be equal.
-fn tag_bytes(terms: &Terms, n_x: usize, n_y: usize) -> Result<usize> {
-    Ok(if terms.payload { 16 } else { tag_bits(EXPONENT, n_x, n_y)?.div_ceil(8) as usize })
+pub(crate) fn tag_bytes(payload: bool, n_x: usize, n_y: usize) -> Result<usize> {
+    Ok(if payload { 16 } else { tag_bits(EXPONENT, n_x, n_y)?.div_ceil(8) as usize })
 }
 
-fn rows_per_frame(width: usize) -> usize {
+pub(crate) fn rows_per_frame(width: usize) -> usize {
     (ROW_BYTES / width).clamp(1, FRAME)
 }
 
@@ -81,7 +81,7 @@ pub fn receiver<'a>(
     rng: &mut Prng,
 ) -> Result<Sealed<'a, Matching>> {
     let n_y = y.len();
-    let tag_bytes = tag_bytes(terms, n_x, n_y)?;
+    let tag_bytes = tag_bytes(terms.payload, n_x, n_y)?;
     let (tag, pad) = (tagger(session, tag_bytes), padder(session));
     ch.stage("matching", Unit::Items, n_y * if terms.payload { 3 } else { 2 });
     // 1. R picks b and sends H(y)^b.
@@ -176,7 +176,7 @@ pub fn sender(
     rng: &mut Prng,
 ) -> Result<Option<Vec<u32>>> {
     let n_x = x.len();
-    let tag_bytes = tag_bytes(terms, n_x, n_y)?;
+    let tag_bytes = tag_bytes(terms.payload, n_x, n_y)?;
     let (tag, pad) = (tagger(session, tag_bytes), padder(session));
     let layout = Layout::<1>::new(terms.max_row);
     if terms.payload {
@@ -234,7 +234,8 @@ pub fn sender(
         return Ok(None);
     }
     let matched = both::recv_bits(ch, n_x, n_y)?;
-    let mut positions: Vec<u32> = tags.iter().zip(matched.iter()).filter(|(_, m)| **m).map(|(t, _)| t.1).collect();
+    let mut positions: Vec<u32> =
+        tags.iter().zip(matched.iter()).filter(|(_, m)| **m).map(|(t, _)| t.1).collect();
     positions.sort_unstable();
     Ok(Some(positions))
 }

@@ -21,7 +21,7 @@ use crate::ot::{extension, transfer};
 use crate::rng::Prng;
 use rayon::prelude::*;
 
-const DIGEST: usize = 16;
+pub(crate) const DIGEST: usize = 16;
 const PURPOSE: &str = "intersection by mqRPMT, OT of digests";
 
 fn digests(session: &SessionId) -> impl Fn(&[u8]) -> [u8; DIGEST] + Send + Sync + use<> {

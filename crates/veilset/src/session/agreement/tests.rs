@@ -6,6 +6,7 @@ fn hello(role: Role) -> Hello {
     Hello {
         operation: Operation::Union,
         role,
+        check: false,
         protocol: "dh".into(),
         group: "curve25519".into(),
         output: "receiver".into(),
@@ -114,8 +115,9 @@ fn two_ends_of_different_connections_do_not_share_an_id() {
 #[test]
 fn every_term_that_differs_is_reported_on_both_sides_with_both_values() {
     type Change = (&'static str, fn(&mut Hello), &'static str, &'static str);
-    let changes: [Change; 11] = [
+    let changes: [Change; 12] = [
         ("operation", |h| h.operation = Operation::Count, "union", "count"),
+        ("check or run (`veilset check`)", |h| h.check = true, "run", "check"),
         ("--protocol", |h| h.protocol = "poprf".into(), "dh", "poprf"),
         ("--group", |h| h.group = "p256".into(), "curve25519", "p256"),
         ("who gets the result (--both)", |h| h.output = "both".into(), "receiver", "both"),
