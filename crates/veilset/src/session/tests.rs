@@ -268,6 +268,71 @@ fn a_listener_that_goes_away_in_the_handshake_is_tried_again() {
     talk(here.join().unwrap().unwrap(), there.join().unwrap().unwrap());
 }
 
+/// What a party of these keys says first: its half of the first flight of a handshake.
+fn client_hello(security: &Security) -> Vec<u8> {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap().to_string();
+    let (run, _) = start(Endpoint::Connect(address), security.clone(), seconds(1));
+    let mut socket = listener.accept().unwrap().0;
+    let mut record = vec![0; 5];
+    socket.read_exact(&mut record).unwrap();
+    record.resize(5 + usize::from(u16::from_be_bytes([record[3], record[4]])), 0);
+    socket.read_exact(&mut record[5..]).unwrap();
+    drop((socket, listener));
+    failed(run.join().unwrap());
+    record
+}
+
+#[test]
+fn strangers_that_hang_inside_a_handshake_do_not_keep_the_peer_out() {
+    let (a, b) = (identity(), identity());
+    let listening = listen(tls(&a, &b), seconds(60));
+    // What the peer itself says, as somebody who watched it can repeat it; then nothing, the end, no TLS.
+    let hello = client_hello(&tls(&b, &a));
+    let visit = |then: &[u8]| {
+        let mut socket = TcpStream::connect(&listening.address).unwrap();
+        socket.write_all(&hello).unwrap();
+        socket.read_exact(&mut [0; 5]).unwrap();
+        socket.write_all(then).unwrap();
+        socket
+    };
+    let _hanging: Vec<_> = (0..12).map(|_| visit(&[])).collect();
+    drop(visit(&[]));
+    listening.notices.wait_for("it closed the connection", 1);
+    let _plain = visit(b"veilset\0");
+    // A record of the handshake's end that is not encrypted with its keys.
+    let _forged = visit(&[&[23, 3, 3, 0, 40][..], &[7; 40]].concat());
+    listening.notices.wait_for("does not speak veilset's TLS", 2);
+    let there = connect(&listening.address, &tls(&b, &a), seconds(60)).unwrap();
+    talk(listening.run.join().unwrap().unwrap(), there);
+}
+
+#[test]
+fn a_listener_that_is_not_the_peer_is_tried_again_until_it_is() {
+    let (a, b) = (identity(), identity());
+    let security = tls(&b, &a);
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap().to_string();
+    let (there, notices) = start(Endpoint::Connect(address.clone()), security, seconds(60));
+    let preamble = [1, 0, 10, 0, 0, 0, b'v', b'e', b'i', b'l', b's', b'e', b't', 0, 1, 0];
+    let half_a_server_hello = [22, 3, 3, 0, 90, 2, 0, 0, 86, 3, 3];
+    let answers: [&[u8]; 5] =
+        [&[], b"HTTP/1.1 400 Bad Request\r\n\r\n", &[0xff; 5000], &preamble, &half_a_server_hello];
+    for (i, answer) in answers.into_iter().enumerate() {
+        let mut socket = listener.accept().unwrap().0;
+        socket.read_exact(&mut [0; 5]).unwrap();
+        socket.write_all(answer).unwrap();
+        // What was not read would reset the connection and take the answer with it.
+        socket.set_read_timeout(Some(Duration::from_millis(100))).unwrap();
+        while socket.read(&mut [0; 1000]).is_ok_and(|n| n > 0) {}
+        assert!(!there.is_finished(), "{i}");
+    }
+    drop(listener);
+    let (here, _) = start(Endpoint::Listen(address), tls(&a, &b), seconds(60));
+    talk(here.join().unwrap().unwrap(), there.join().unwrap().unwrap());
+    assert!(notices.count("cannot be reached yet") >= 2, "{:?}", notices.0.lock().unwrap());
+}
+
 #[test]
 fn nobody_there_is_an_error_after_the_time_out() {
     let (a, b) = (identity(), identity());

@@ -1,0 +1,585 @@
+//! A hostile peer against whole runs: every frame of every operation and both roles, tampered with in every
+//! way below, must end our side in the right kind of error, in time, without a panic and within a bound on
+//! memory.
+//!
+//! An honest run is recorded: what each party sends. Under fixed seeds a party that is run again sends the same
+//! and expects the same, so the peer is a script, its recording with one frame tampered with. Nothing here
+//! knows a message of a protocol but the table of [`EXCEPTIONS`]: a new scenario in [`scenarios`] brings its
+//! messages with it.
+
+use cap::Cap;
+use std::alloc::System;
+use std::collections::BTreeSet;
+use std::fmt;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, mpsc};
+use std::thread;
+use std::time::{Duration, Instant};
+use veilset::channel::{Channel, Sink, WireCount};
+use veilset::error::{Error, Result};
+use veilset::hazmat;
+use veilset::item::{ItemSet, Items};
+use veilset::operations::sum::Modulus;
+use veilset::operations::{Learned, Operation, Protocol, Role, Terms};
+use veilset::session::Connection;
+use veilset::session::run::{Outcome, Request, run};
+
+/// All cases at a time together may allocate so much: less than a frame of the length that a header can claim.
+#[global_allocator]
+static MEMORY: Cap<System> = Cap::new(System, 1 << 30);
+
+/// How long our side waits for a frame of a peer that stalls. After that it looks for the peer's last words
+/// for 3 seconds.
+const PATIENCE: Duration = Duration::from_millis(500);
+/// Within this every run must have come to its end: much, for the sake of a busy machine.
+const IN_TIME: Duration = Duration::from_secs(30);
+/// Cases at a time: most of those that take long do nothing but wait.
+const WORKERS: usize = 48;
+
+const HEADER: usize = 6;
+const HEARTBEAT: [u8; HEADER] = [0, 0xff, 0, 0, 0, 0];
+const ABORT: u16 = 0xff01;
+
+/// The operations that the peer attacks, as both sides are asked for them: the receiver's request, the sender's.
+struct Scenario<'a> {
+    name: &'static str,
+    requests: [Request<'a>; 2],
+}
+
+/// What requests borrow.
+struct Data {
+    y: ItemSet,
+    x: ItemSet,
+    none: ItemSet,
+    values: Vec<i128>,
+    columns: [String; 1],
+    payloads: Items,
+}
+
+impl Data {
+    fn new() -> Data {
+        let items = |range: std::ops::Range<usize>| -> ItemSet {
+            range.map(|i| format!("item {i} {}", "x".repeat(3 * i)).into_bytes()).collect()
+        };
+        let (y, x) = (items(0..7), items(3..11));
+        let values = (0..x.len() as i128).map(|i| 1000 - 300 * i).collect();
+        let payloads = (0..x.len()).map(|i| "p".repeat(i)).collect();
+        Data { y, x, none: items(0..0), values, columns: ["note".into()], payloads }
+    }
+}
+
+fn scenarios(data: &Data) -> Vec<Scenario<'_>> {
+    let request = |operation, role, set| Request {
+        protocol: Protocol::Dh,
+        max_peer_items: 100,
+        terms: Terms { max_row: 64, min_count: 2, ..Terms::default() },
+        ..Request::new(operation, role, set)
+    };
+    let pair = |operation, y, x| [request(operation, Role::Receiver, y), request(operation, Role::Sender, x)];
+    let Data { y, x, none, values, columns, payloads } = data;
+    let with = |requests: [_; 2], terms| requests.map(|r| Request { terms, ..r });
+    let terms = Terms { max_row: 64, min_count: 2, ..Terms::default() };
+    let both = Terms { both: true, ..terms };
+    let mut sum = pair(Operation::Sum, y, x);
+    sum[1].values = values;
+    let wider_sum = with(sum, Terms { modulus: Modulus::Bits128, min_count: 0, ..terms });
+    // Three rows fit in a frame, so the rows take several.
+    let wide_union = with(pair(Operation::Union, y, x), Terms { max_row: 65_000, ..terms });
+    let classic = pair(Operation::Intersect, y, x).map(|r| Request { protocol: Protocol::DhPsi, ..r });
+    let sending = |[receiver, sender]: [_; 2], terms| {
+        let receiver = Request { sent_columns: columns, terms, ..receiver };
+        [receiver, Request { sent_columns: columns, payloads, terms, ..sender }]
+    };
+    let padded = |requests: [_; 2]| requests.map(|r| Request { pad_to: Some(12), ..r });
+    let scenario = |name, requests| Scenario { name, requests };
+    vec![
+        scenario("intersect", pair(Operation::Intersect, y, x)),
+        scenario("intersect for both, with payload", sending(pair(Operation::Intersect, y, x), both)),
+        scenario("intersect by dh-psi", classic),
+        scenario("intersect by dh-psi for both, with payload, padded", padded(sending(classic, both))),
+        scenario("union", pair(Operation::Union, y, x)),
+        scenario("union of wide rows", wide_union),
+        scenario("union for both, with payload, padded", padded(sending(pair(Operation::Union, y, x), both))),
+        scenario("count", pair(Operation::Count, y, x)),
+        scenario("count for both", with(pair(Operation::Count, y, x), both)),
+        scenario("sum", sum),
+        scenario("sum modulo 2^128", wider_sum),
+        scenario("intersect, no items here", pair(Operation::Intersect, none, x)),
+        scenario("count, no items there", pair(Operation::Count, y, none)),
+    ]
+}
+
+/// How a run can end for our side. Never in a defect of ours, or as if somebody had stopped it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum End {
+    Done,
+    Refused,
+    Disagreement,
+    Peer,
+    Network,
+    Never,
+}
+use End::*;
+
+impl End {
+    fn of(result: &Result<Outcome>) -> End {
+        match result {
+            Ok(_) => Done,
+            Err(Error::Refused(_)) => Refused,
+            Err(Error::Disagreement(_)) => Disagreement,
+            Err(Error::Peer(_)) => Peer,
+            Err(Error::Network(_)) => Network,
+            Err(_) => Never,
+        }
+    }
+}
+
+/// What is done to a frame, by what we can notice of it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    /// The run goes on as if nothing had been.
+    Harmless,
+    /// The frames are not those that both sides know must come: a wrong tag, length, number or order.
+    Structure,
+    /// The connection ends too early, or nothing comes.
+    Silence,
+    /// The frame has other bytes, which may mean another legal value.
+    Value,
+    /// The frame has elements that no honest party sends.
+    Illegal,
+    /// The frame has elements that are of low order on Curve25519; in another group they may be legal.
+    LowOrder,
+}
+
+impl Kind {
+    /// How the run must end, where there is no exception.
+    fn ends(self) -> &'static [End] {
+        match self {
+            Kind::Harmless => &[Done],
+            Kind::Structure | Kind::Value | Kind::Illegal | Kind::LowOrder => &[Peer],
+            Kind::Silence => &[Network],
+        }
+    }
+}
+
+/// Where a run may end otherwise: the tag of a message, what is done to it, how the run may end too, and why.
+const EXCEPTIONS: &[(u16, &[Kind], &[End], &str)] = {
+    use Kind::{Illegal, LowOrder, Structure, Value};
+    const POINT: &str = "a point is as random as any other: whose it is, only the honest know";
+    const NOISE: &str = "every string is a ciphertext: what is not read, or masks what is, is not noticed";
+    &[
+        (0x01, &[Structure, Value], &[Disagreement], "another version is no misbehaviour"),
+        (0x02, &[Value, Illegal], &[Disagreement], "other terms are no misbehaviour"),
+        (0x03, &[Value], &[Refused], "whether to work for so large a set is for the user to say"),
+        (0x04, &[Structure], &[Done], "nothing is read behind the confirmation"),
+        (0x11, &[Value], &[Done], POINT),
+        (0x12, &[Value], &[Done], POINT),
+        (0x21, &[Value, Illegal, LowOrder], &[Done], "a tag is as random as any other"),
+        (0x31, &[Value, LowOrder], &[Done], POINT),
+        (0x32, &[Value, LowOrder], &[Done], POINT),
+        (0x33, &[Value, Illegal, LowOrder], &[Done], NOISE),
+        (0x34, &[Value, Illegal, LowOrder], &[Done], NOISE),
+        (0x41, &[Value, Illegal, LowOrder], &[Done], NOISE),
+        (0x51, &[Value, Illegal, LowOrder], &[Done], NOISE),
+        (0x52, &[Value, Illegal, LowOrder], &[Done], NOISE),
+        (
+            0x53,
+            &[Value, Illegal, LowOrder],
+            &[Done],
+            "other sums are possible, and the count may be below the minimum",
+        ),
+        (0x61, &[Value], &[Done], POINT),
+        (0x62, &[Value], &[Done], POINT),
+        (0x63, &[Value], &[Done], POINT),
+        (
+            0x64,
+            &[Value, Illegal, LowOrder],
+            &[Done],
+            "a tag is as random as any other, if it keeps the order",
+        ),
+        (0x65, &[Value, Illegal, LowOrder], &[Done], NOISE),
+        (0x71, &[Value], &[Done], "another number is possible: nothing binds the receiver to the truth"),
+        (0x72, &[Value], &[Done], "other matches are possible: nothing binds the receiver to the truth"),
+        (0x73, &[Value], &[Done], "another union is possible, if ours is part of it"),
+    ]
+};
+
+/// What the script does next. When it has come to its end, the peer closes its sending half.
+#[derive(Clone)]
+enum Act {
+    Send(Vec<u8>),
+    /// Says nothing more, but stays.
+    Stall,
+    /// Says only that it is alive.
+    Live,
+    /// Closes both halves.
+    Leave,
+}
+
+/// Abscissae on Curve25519 and encodings of ristretto255 that must not be taken.
+const ELEMENTS: [(&str, [u8; 32]); 8] = {
+    /// p + low, or low itself; little-endian.
+    const fn number(low: u8, and_p: bool) -> [u8; 32] {
+        let mut n = if and_p { [0xff; 32] } else { [0; 32] };
+        if and_p {
+            (n[0], n[31]) = (0xed + low, 0x7f);
+        } else {
+            n[0] = low;
+        }
+        n
+    }
+    const fn minus_one() -> [u8; 32] {
+        let mut n = number(0, true);
+        n[0] -= 1;
+        n
+    }
+    const fn high_bit(mut n: [u8; 32]) -> [u8; 32] {
+        n[31] |= 0x80;
+        n
+    }
+    [
+        ("0: of order 2, or the identity", number(0, false)),
+        ("1: of order 4, or negative", number(1, false)),
+        ("-1: of order 4 on the twist, or no element", minus_one()),
+        ("p", number(0, true)),
+        ("p + 1", number(1, true)),
+        ("p + 9, the base point but not canonical", number(9, true)),
+        ("9 with its highest bit set", high_bit(number(9, false))),
+        ("all ones", [0xff; 32]),
+    ]
+};
+
+/// Abscissae of order 8 on Curve25519.
+const ORDER_8: [&str; 2] = [
+    "e0eb7a7c3b41b8ae1656e3faf19fc46ada098deb9c32b1fd866205165f49b800",
+    "5f9c95bca3508c24b1d0b1559c83ef5b04445cc4581c8e86d8224eddd09f1157",
+];
+
+fn order_8(hex: &str) -> [u8; 32] {
+    std::array::from_fn(|i| u8::from_str_radix(&hex[2 * i..2 * i + 2], 16).unwrap())
+}
+
+fn tag(frame: &[u8]) -> u16 {
+    u16::from_le_bytes([frame[0], frame[1]])
+}
+
+fn frame(tag: u16, body: &[u8]) -> Vec<u8> {
+    [&tag.to_le_bytes()[..], &(body.len() as u32).to_le_bytes(), body].concat()
+}
+
+/// A run against a script that tampers with one frame.
+struct Case {
+    name: String,
+    kind: Kind,
+    acts: Vec<Act>,
+}
+
+/// Everything that a hostile peer does to the frame at a position of what it sends.
+fn tamper(frames: &[Vec<u8>], at: usize) -> Vec<Case> {
+    let (before, now, after) = (&frames[..at], &frames[at], &frames[at + 1..]);
+    let (tag, body) = (tag(now), &now[HEADER..]);
+    let n = body.len();
+    let acts = |frames: &[Vec<u8>]| frames.iter().cloned().map(Act::Send).collect::<Vec<_>>();
+    let mut cases = Vec::new();
+    // The acts take the place of the frame; the rest follows.
+    let mut go_on = |name: &str, kind, now: Vec<Act>| {
+        cases.push(Case { name: name.into(), kind, acts: [acts(before), now, acts(after)].concat() });
+    };
+
+    let harmless = Kind::Harmless;
+    go_on("a heartbeat before it", harmless, acts(&[HEARTBEAT.to_vec(), now.clone()]));
+    if n < 300 {
+        go_on("byte by byte", harmless, now.iter().map(|&b| Act::Send(vec![b])).collect());
+    }
+
+    let mut structure = |name: &str, sent: &[Vec<u8>]| go_on(name, Kind::Structure, acts(sent));
+    if n > 0 {
+        structure("cut by a byte", &[frame(tag, &body[..n - 1])]);
+        structure("emptied", &[frame(tag, &[])]);
+    }
+    if n > 1 {
+        structure("cut in half", &[frame(tag, &body[..n / 2])]);
+    }
+    structure("longer by a byte", &[frame(tag, &[body, &[0]].concat())]);
+    structure("longer by 100 000 bytes", &[frame(tag, &[body, &[0; 100_000]].concat())]);
+    structure("repeated", &[now.clone(), now.clone()]);
+    structure("of another tag", &[frame(tag ^ 1, body)]);
+    structure("of tag 0", &[frame(0, body)]);
+    for length in [u32::MAX, 1 << 31, n as u32 + 1] {
+        let header = [&now[..2], &length.to_le_bytes(), body].concat();
+        structure(&format!("of length {length}, says its header"), &[header]);
+    }
+    structure("a heartbeat with a body before it", &[frame(0xff00, &[1]), now.clone()]);
+    structure("a flood of heartbeats before it", &[HEARTBEAT.repeat(70_000), now.clone()]);
+    for body in [&[][..], &[1], &[99], &[4, 0]] {
+        structure(&format!("an abort {body:?} before it"), &[frame(ABORT, body), now.clone()]);
+    }
+    structure("1000 frames of nothing before it", &[frame(tag ^ 1, &[]).repeat(1000), now.clone()]);
+
+    let mut replace = |name: &str, kind, body: &[u8]| {
+        if body != &now[HEADER..] {
+            go_on(name, kind, vec![Act::Send(frame(tag, body))]);
+        }
+    };
+    let mut places: BTreeSet<usize> = [0, n / 3, n / 2, 2 * n / 3].into_iter().filter(|&i| i < n).collect();
+    places.extend(n.checked_sub(1));
+    for byte in places {
+        for bit in [0, 7] {
+            let mut flipped = body.to_vec();
+            flipped[byte] ^= 1 << bit;
+            replace(&format!("bit {bit} of byte {byte} flipped"), Kind::Value, &flipped);
+        }
+    }
+    let mut noise = body.to_vec();
+    hazmat::seeded(&[tag as u8; 32]).fill(&mut noise);
+    replace("noise", Kind::Value, &noise);
+    replace("zeros", if n.is_multiple_of(32) { Kind::Illegal } else { Kind::Value }, &vec![0; n]);
+    if n > 0 && n.is_multiple_of(32) {
+        let elements = ELEMENTS.map(|(name, element)| (name, element, Kind::Illegal));
+        let order_8 = ORDER_8.map(|hex| ("of order 8", order_8(hex), Kind::LowOrder));
+        for (name, element, kind) in elements.into_iter().chain(order_8) {
+            for at in [0, n - 32] {
+                let one = [&body[..at], &element, &body[at + 32..]].concat();
+                replace(&format!("{name}, at {at}"), kind, &one);
+            }
+        }
+    }
+    if let Ok(serde_json::Value::Object(fields)) = serde_json::from_slice(body) {
+        for (name, body) in json(&fields) {
+            replace(&name, Kind::Illegal, &body);
+        }
+    }
+
+    let mut end = |name: &str, kind, last: Vec<Act>| {
+        cases.push(Case { name: name.into(), kind, acts: [acts(before), last].concat() });
+    };
+    let half = || Act::Send(now[..HEADER + n / 2].to_vec());
+    let cut = [acts(&[now[..now.len() - 1].to_vec()]), acts(after)].concat();
+    // The next frame's first byte takes the place of the one that is missing.
+    end("shorter than its header says", if after.is_empty() { Kind::Silence } else { Kind::Structure }, cut);
+    end("left before it", Kind::Silence, vec![Act::Leave]);
+    end("closed before it", Kind::Silence, vec![]);
+    end("closed in its header", Kind::Silence, vec![Act::Send(now[..3].to_vec())]);
+    end("stalled before it", Kind::Silence, vec![Act::Stall]);
+    end("only heartbeats instead of it", Kind::Silence, vec![Act::Live]);
+    if n > 0 {
+        end("closed in its body", Kind::Silence, vec![half()]);
+        end("stalled in its body", Kind::Silence, vec![half(), Act::Stall]);
+    }
+    match after {
+        [] => end("left out", Kind::Silence, vec![]),
+        [next, rest @ ..] => {
+            end("left out", Kind::Structure, acts(after));
+            // Frames of the same message may be legal in either order.
+            let kind = if self::tag(next) == tag { Kind::Value } else { Kind::Structure };
+            let swapped = [acts(&[next.clone(), now.clone()]), acts(rest)].concat();
+            end("after the next one", kind, swapped);
+        }
+    }
+    cases
+}
+
+/// Objects that are not the one that was sent.
+fn json(fields: &serde_json::Map<String, serde_json::Value>) -> Vec<(String, Vec<u8>)> {
+    let text = serde_json::to_string(fields).unwrap();
+    let mut objects = vec![
+        ("not UTF-8".to_owned(), text.replacen(':', ":\u{0}", 1).replace('\0', "X").into_bytes()),
+        ("an unknown field".into(), text.replacen('{', r#"{"colour":"red","#, 1).into_bytes()),
+        ("something behind it".into(), (text.clone() + "{}").into_bytes()),
+        ("an array".into(), format!("[{text}]").into_bytes()),
+        ("nested deeply".into(), "[".repeat(4000).into_bytes()),
+    ];
+    if let Some(x) = objects[0].1.iter_mut().find(|b| **b == b'X') {
+        *x = 0xff;
+    }
+    for (name, value) in fields {
+        let mut object = |what: &str, value: Option<&str>| {
+            let others = fields.iter().filter(|f| f.0 != name).map(|(k, v)| format!("{k:?}:{v}"));
+            let all = others.chain(value.map(|v| format!("{name:?}:{v}")));
+            let text = format!("{{{}}}", all.collect::<Vec<_>>().join(","));
+            objects.push((format!("{name} {what}"), text.into_bytes()));
+        };
+        object("missing", None);
+        object("twice", Some(&format!("{value},{name:?}:{value}")));
+        for other in ["null", "1e999", "-1", "1.5", "18446744073709551616", r#""\ud800""#, r#""\u001b[2J""#] {
+            object(&format!("= {other}"), Some(other));
+        }
+        object("nested deeply", Some(&"[".repeat(2000)));
+        object("a long number", Some(&"9".repeat(2000)));
+        object("a long text", Some(&format!("{:?}", "x".repeat(3000))));
+    }
+    objects
+}
+
+/// Runs our side against a script.
+fn against(request: &Request, seed: u8, case: &Case) -> (Result<Outcome>, Duration) {
+    let (mut ours, theirs) = Channel::pair();
+    // Where nothing is missing, a machine that is busy must not look like a peer that stalls.
+    ours.set_patience(if case.kind == Kind::Silence { PATIENCE } else { 2 * IN_TIME });
+    let acts = case.acts.clone();
+    let canceller = ours.canceller();
+    let (mut sink, mut source) = theirs.into_halves();
+    let (leave, left) = mpsc::channel();
+    let ended = Arc::new(AtomicUsize::new(0));
+    thread::scope(|s| {
+        // What we send is taken until the peer leaves or we close.
+        s.spawn(move || {
+            let mut byte = [0u8; 1 << 10];
+            let soon = || Some(Instant::now() + Duration::from_millis(20));
+            while left.try_recv().is_err() {
+                match source.recv(&mut byte, soon()) {
+                    Err(e) if !e.to_string().contains("did nothing for the run") => break,
+                    _ => {}
+                }
+            }
+        });
+        let over = ended.clone();
+        s.spawn(move || {
+            for act in acts {
+                let went = match act {
+                    Act::Send(frame) => sink.send(frame),
+                    Act::Leave => leave.send(()).map_err(|_| Error::Cancelled),
+                    Act::Live | Act::Stall => {
+                        while over.load(Ordering::Relaxed) == 0 {
+                            if matches!(act, Act::Live) && sink.send(HEARTBEAT.to_vec()).is_err() {
+                                break;
+                            }
+                            thread::sleep(Duration::from_millis(10));
+                        }
+                        Ok(())
+                    }
+                };
+                if went.is_err() {
+                    break;
+                }
+            }
+            drop(sink);
+        });
+        let (done, finished) = mpsc::channel::<()>();
+        s.spawn(move || {
+            if finished.recv_timeout(IN_TIME) == Err(mpsc::RecvTimeoutError::Timeout) {
+                canceller.cancel();
+            }
+        });
+        let start = Instant::now();
+        let connection = Connection::unprotected(ours, WireCount::default());
+        let run = || run(connection, request, &mut hazmat::seeded(&[seed; 32]));
+        let result = std::panic::catch_unwind(std::panic::AssertUnwindSafe(run));
+        ended.store(1, Ordering::Relaxed);
+        drop(done);
+        (result.unwrap_or_else(|_| Err(Error::Bug("it panicked".into()))), start.elapsed())
+    })
+}
+
+/// Keeps what is sent.
+struct Tap(Box<dyn Sink>, Arc<Mutex<Vec<Vec<u8>>>>);
+
+impl Sink for Tap {
+    fn send(&mut self, frame: Vec<u8>) -> Result<()> {
+        self.1.lock().unwrap().push(frame.clone());
+        self.0.send(frame)
+    }
+}
+
+/// What the receiver and the sender of an honest run send, and what they learn.
+fn record([r, s]: &[Request; 2]) -> ([Vec<Vec<u8>>; 2], [Learned; 2]) {
+    let (a, b) = Channel::pair();
+    let sent = [(); 2].map(|()| Arc::<Mutex<Vec<Vec<u8>>>>::default());
+    let party = |channel: Channel, request: &Request, i: usize| {
+        let (sink, source) = channel.into_halves();
+        let channel = Channel::from_halves(Box::new(Tap(sink, sent[i].clone())), source);
+        let connection = Connection::unprotected(channel, WireCount::default());
+        run(connection, request, &mut hazmat::seeded(&[i as u8; 32])).unwrap().learned
+    };
+    let party = &party;
+    let learned = thread::scope(|scope| {
+        let there = scope.spawn(move || party(b, s, 1));
+        [party(a, r, 0), there.join().unwrap()]
+    });
+    (sent.clone().map(|s| s.lock().unwrap().clone()), learned)
+}
+
+impl fmt::Display for Case {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.name)
+    }
+}
+
+/// Why the run of a case must not have ended like this, if so.
+fn verdict(case: &Case, tag: u16, result: &Result<Outcome>, learned: &Learned) -> Result<(), String> {
+    let end = End::of(result);
+    let excused = EXCEPTIONS
+        .iter()
+        .any(|(t, kinds, ends, _)| *t == tag && kinds.contains(&case.kind) && ends.contains(&end));
+    if end == Never || !(excused || case.kind.ends().contains(&end)) {
+        return Err(format!("{:?} ended in {:?}", case.kind, result.as_ref().map(|o| &o.learned)));
+    }
+    match result {
+        Ok(outcome) if case.kind == Kind::Harmless && outcome.learned != *learned => {
+            Err("another result".into())
+        }
+        Err(e) if !e.to_string().chars().all(|c| c == '\n' || !c.is_control()) => Err(format!("{e:?}")),
+        _ => Ok(()),
+    }
+}
+
+#[test]
+fn whatever_the_peer_does_to_a_frame_we_end_as_the_table_says() {
+    let data = Data::new();
+    let scenarios = scenarios(&data);
+    let recorded: Vec<_> = scenarios.iter().map(|s| record(&s.requests)).collect();
+    let mut cases = Vec::new();
+    let (mut tags, mut seen) = (BTreeSet::new(), BTreeSet::new());
+    for (scenario, (sent, learned)) in scenarios.iter().zip(&recorded) {
+        for cheat in [0, 1] {
+            for (at, now) in sent[cheat].iter().enumerate() {
+                tags.insert(tag(now));
+                // What a scenario has in common with one of the same operation is looked at once.
+                if !seen.insert((scenario.requests[0].operation.name(), cheat, at, tag(now), now.len())) {
+                    continue;
+                }
+                for case in tamper(&sent[cheat], at) {
+                    cases.push((scenario, 1 - cheat, &learned[1 - cheat], tag(now), at, case));
+                }
+            }
+        }
+    }
+    // Those that wait go first and wait beside the others.
+    cases.sort_by_key(|c| c.5.kind != Kind::Silence);
+    let (next, failures) = (AtomicUsize::new(0), Mutex::new(Vec::new()));
+    thread::scope(|s| {
+        for _ in 0..WORKERS {
+            s.spawn(|| {
+                while let Some((scenario, us, learned, tag, at, case)) =
+                    cases.get(next.fetch_add(1, Ordering::Relaxed))
+                {
+                    let request = &scenario.requests[*us];
+                    let (result, time) = against(request, *us as u8, case);
+                    let verdict = match time < IN_TIME {
+                        true => verdict(case, *tag, &result, learned),
+                        false => Err(format!("took {time:?}")),
+                    };
+                    if let Err(why) = verdict {
+                        let (name, role) = (scenario.name, request.role);
+                        let case = format!("{name}, our {role}, frame {at} (tag {tag:#x}) {case}: {why}");
+                        failures.lock().unwrap().push(case);
+                    }
+                }
+            });
+        }
+    });
+    println!("{} cases, {} frames", cases.len(), seen.len());
+    let failures = failures.into_inner().unwrap();
+    assert!(
+        failures.is_empty(),
+        "{} of {}:\n{}",
+        failures.len(),
+        cases.len(),
+        failures[..failures.len().min(20)].join("\n")
+    );
+    assert!(cases.len() > 4000, "{}", cases.len());
+    // A message that no longer exists must not stay in the table.
+    for (tag, _, _, why) in EXCEPTIONS {
+        assert!(tags.contains(tag), "{tag:#x}: {why}");
+    }
+}
