@@ -2,6 +2,7 @@
 
 use clap::builder::{PossibleValuesParser, RangedU64ValueParser, TypedValueParser};
 use clap::{Args, Parser, Subcommand, ValueEnum};
+use std::ffi::OsString;
 use std::path::PathBuf;
 use std::str::FromStr;
 use veilset::channel::Network;
@@ -43,10 +44,39 @@ Examples:
   veilset demo
   veilset identity new
   veilset intersect --help
+  veilset peer add hospital-b FINGERPRINT host.example.org:7000
+  veilset check run veilset.toml
+  veilset run veilset.toml
 
 {EXIT_CODES}"
     )
 }
+
+const PEER_HELP: &str = "\
+Example:
+  veilset peer add hospital-b FINGERPRINT host.example.org:7000
+  veilset count ours.csv --key email --role receiver --peer hospital-b
+
+A peer that has an address is connected to unless --listen or --connect says otherwise.";
+
+const RUN_HELP: &str = "\
+Example, veilset.toml:
+  operation = \"intersect\"
+  input = \"ours.csv\"            # paths are relative to the file's folder
+  key = [\"email\"]
+  role = \"receiver\"
+  peer = \"hospital-b\"
+  listen = \"0.0.0.0:7000\"
+  output = \"both.csv\"
+  connect-timeout = 300          # every option of the operation, by its long name
+
+  veilset run
+  veilset run veilset.toml --output other.csv --force";
+
+const CHECK_HELP: &str = "\
+Examples (both sides):
+  veilset check intersect ours.csv --key email --role receiver --peer hospital-b --listen 0.0.0.0:7000
+  veilset check run veilset.toml";
 
 /// Private set operations: combine lists with another organisation without showing them to each other.
 #[derive(Debug, Parser)]
@@ -88,12 +118,66 @@ pub enum Command {
     /// receiver does not. Beyond that each side learns the number of the other's keys.
     #[command(after_help = help("sum", " --scale 2", " --values amount --scale 2"))]
     Sum(SumArgs),
+    /// Run what a file says: an operation and its options
+    #[command(after_help = RUN_HELP, override_usage = "veilset run [FILE] [OPTIONS OF THE OPERATION]")]
+    Run {
+        /// The file [default: veilset.toml], then options that count instead of the file's
+        #[arg(trailing_var_arg = true, allow_hyphen_values = true, value_name = "FILE, OPTIONS")]
+        words: Vec<OsString>,
+    },
+    /// Agree with the peer and compute nothing: see what would run, what it costs and what each would learn
+    ///
+    /// Both sides run `check`, with the options of the run to come. The input is checked in full, both agree on
+    /// everything and learn the sizes of the sets, and no more than that; no result is written.
+    #[command(after_help = CHECK_HELP, override_usage = "veilset check <OPERATION ...|run [FILE] ...>")]
+    Check {
+        /// The operation and its options, or run and its file
+        #[arg(trailing_var_arg = true, allow_hyphen_values = true, required = true, value_name = "WHAT")]
+        words: Vec<OsString>,
+    },
+    /// Names for peers, so that nobody types fingerprints
+    #[command(subcommand, after_help = PEER_HELP)]
+    Peer(PeerCommand),
     /// Run both parties on this machine over an emulated network and print time, CPU, bytes and memory
     #[command(after_help = "Example:
   veilset bench --op union --protocol dh --n 65536 --threads 1 --net lan --one-sided --json")]
     Bench(BenchArgs),
     #[command(hide = true)]
     BenchParty(BenchPartyArgs),
+}
+
+#[derive(Debug, Subcommand)]
+pub enum PeerCommand {
+    /// Give a peer a name
+    #[command(after_help = PEER_HELP)]
+    Add {
+        /// Letters, digits, dots, hyphens and underscores
+        name: String,
+        /// As its `veilset identity show` prints it
+        fingerprint: String,
+        /// Where it listens, HOST:PORT: where to connect to unless told otherwise
+        address: Option<String>,
+        /// Replace an entry of this name
+        #[arg(long)]
+        force: bool,
+        /// The address book [default: veilset/peers.toml in your configuration folder]
+        #[arg(long, value_name = "FILE")]
+        book: Option<PathBuf>,
+    },
+    /// Print names, fingerprints and addresses
+    List {
+        /// The address book [default: veilset/peers.toml in your configuration folder]
+        #[arg(long, value_name = "FILE")]
+        book: Option<PathBuf>,
+    },
+    /// Take a peer out of the address book
+    Remove {
+        /// Its name
+        name: String,
+        /// The address book [default: veilset/peers.toml in your configuration folder]
+        #[arg(long, value_name = "FILE")]
+        book: Option<PathBuf>,
+    },
 }
 
 #[derive(Debug, Subcommand)]
@@ -278,9 +362,9 @@ pub struct CommonArgs {
     #[arg(long, value_parser = role())]
     pub role: Role,
     /// Wait for the peer at this address of ours
-    #[arg(long, value_name = "HOST:PORT", required_unless_present = "connect", conflicts_with = "connect")]
+    #[arg(long, value_name = "HOST:PORT", conflicts_with = "connect")]
     pub listen: Option<String>,
-    /// Go to the peer's address
+    /// Go to the peer's address [default: that of the address book, unless --listen is given]
     #[arg(long, value_name = "HOST:PORT")]
     pub connect: Option<String>,
     /// The columns whose values are compared, byte by byte: Ann@x.org is not ann@x.org. Their names may differ on
@@ -290,8 +374,8 @@ pub struct CommonArgs {
     /// Our identity file [default: veilset/identity.pem in your configuration folder]
     #[arg(long, value_name = "FILE")]
     pub identity: Option<PathBuf>,
-    /// The peer's fingerprint, as its `veilset identity show` prints it
-    #[arg(long, value_name = "FINGERPRINT", required_unless_present = "insecure_plaintext")]
+    /// The peer: its name in the address book, or its fingerprint, as its `veilset identity show` prints it
+    #[arg(long, value_name = "NAME|FINGERPRINT", required_unless_present = "insecure_plaintext")]
     pub peer: Option<String>,
     /// The protocol
     #[arg(long, default_value = PROTOCOL, value_parser = [PROTOCOL])]
@@ -337,6 +421,24 @@ pub struct CommonArgs {
     /// No encryption, no authentication; refused unless the address is loopback
     #[arg(long, conflicts_with = "peer")]
     pub insecure_plaintext: bool,
+    #[command(flatten)]
+    pub own: OwnArgs,
+}
+
+/// Files of our side beside the data.
+#[derive(Debug, Args)]
+pub struct OwnArgs {
+    /// The address book [default: veilset/peers.toml in your configuration folder]
+    #[arg(long, value_name = "FILE")]
+    pub book: Option<PathBuf>,
+    /// The policy: what our side takes part in [default: veilset/policy.toml in your configuration folder, if it is
+    /// there]
+    #[arg(long, value_name = "FILE")]
+    pub policy: Option<PathBuf>,
+    /// The log that tells later what was run with whom; none for no log [default: veilset/audit.jsonl in
+    /// $XDG_STATE_HOME or ~/.local/state]
+    #[arg(long, value_name = "FILE|none")]
+    pub audit_log: Option<PathBuf>,
 }
 
 #[derive(Debug, Clone, Copy, ValueEnum)]

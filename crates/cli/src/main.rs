@@ -5,14 +5,22 @@
 
 mod args;
 mod bench;
+mod book;
+mod check;
+mod config;
 mod demo;
+mod gate;
 mod identity;
+mod near;
 mod party;
 mod plan;
+mod policy;
 mod progress;
 
 use args::{Arguments, Command};
 use clap::Parser;
+use party::Purpose;
+use plan::Plan;
 use std::fmt::Display;
 use std::io::Write;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -41,10 +49,13 @@ fn run(command: Command) -> Result<()> {
         Command::BenchParty(a) => bench::party(&a),
         Command::Demo => demo::run(),
         Command::Identity(command) => identity::run(&command),
-        Command::Intersect(a) => party::run(plan::intersect(a)),
-        Command::Union(a) => party::run(plan::union(a)),
-        Command::Count(a) => party::run(plan::count(a)),
-        Command::Sum(a) => party::run(plan::sum(a)),
+        Command::Peer(command) => book::run(&command),
+        Command::Run { words } => party::run(&Plan::of(config::read(words)?)?, Purpose::Run),
+        Command::Check { words } => match config::parse(words) {
+            Command::Run { words } => party::run(&Plan::of(config::read(words)?)?, Purpose::Check),
+            operation => party::run(&Plan::of(operation)?, Purpose::Check),
+        },
+        operation => party::run(&Plan::of(operation)?, Purpose::Run),
     }
 }
 

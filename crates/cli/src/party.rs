@@ -1,5 +1,7 @@
 //! One party's run, from its file to its result.
 
+use crate::check;
+use crate::gate::Gate;
 use crate::plan::{Plan, Protection};
 use crate::progress::Progress;
 use std::io::Write;
@@ -12,16 +14,24 @@ use veilset::operations::{Learned, Operation, Role};
 use veilset::params::MAX_SET;
 use veilset::rng::Prng;
 use veilset::session::report::{LeftOut, Report, decimal};
-use veilset::session::run::Request;
+use veilset::session::run::{Request, run_if};
 use veilset::session::{Identity, Security, establish};
 use veilset::table::{
     Duplicates, Encoding, KeyedSet, Output, Table, check_max_row, check_sum_bound, keyed_set, values,
     write_rows, write_union,
 };
 
+/// What the plan is carried out for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Purpose {
+    /// For its result.
+    Run,
+    /// To see whether it could be, and at what cost.
+    Check,
+}
+
 /// Carries the plan out.
-pub fn run(plan: Result<Plan>) -> Result<()> {
-    let plan = plan?;
+pub fn run(plan: &Plan, purpose: Purpose) -> Result<()> {
     let pool = rayon::ThreadPoolBuilder::new().num_threads(plan.threads);
     pool.build_global().map_err(|e| {
         Error::Usage(format!("cannot start {} threads: {e}. Use fewer --threads", plan.threads))
@@ -32,17 +42,25 @@ pub fn run(plan: Result<Plan>) -> Result<()> {
             let _ = writeln!(std::io::stderr(), "{line}");
         }
     };
-    let security = match &plan.protection {
-        Protection::InsecurePlaintext => Security::InsecurePlaintext,
-        Protection::Tls { identity, peer } => {
+    let identity = match &plan.protection {
+        Protection::InsecurePlaintext => None,
+        Protection::Tls { identity, .. } => {
             let path = identity.clone().map_or_else(Identity::default_path, Ok)?;
-            Security::Tls { identity: Arc::new(Identity::load(&path)?), peer: *peer }
+            Some(Arc::new(Identity::load(&path)?))
         }
+    };
+    let security = match (&plan.protection, &identity) {
+        (Protection::Tls { peer, .. }, Some(identity)) => {
+            Security::Tls { identity: identity.clone(), peer: *peer }
+        }
+        _ => Security::InsecurePlaintext,
     };
 
     // Everything that can be wrong with our side is found before the peer hears of us.
-    let data = Data::load(&plan)?;
-    data.tell(&plan, &say);
+    let data = Data::load(plan)?;
+    data.tell(plan, &say);
+    plan.policy.permits_our_size(data.keyed.set.len())?;
+    let mut gate = Gate::new(plan, identity.as_deref(), &data.keyed.set, &data.values, &say)?;
     let interrupt = Interrupt::install()?;
     let output = match (plan.operation, plan.role) {
         (Operation::Sum, _) | (_, Role::Receiver) => {
@@ -56,22 +74,32 @@ pub fn run(plan: Result<Plan>) -> Result<()> {
     let mut connection = establish(&plan.endpoint, &security, plan.timeouts, &|| interrupt.happened(), &say)?;
     let start = Instant::now();
     interrupt.stops(connection.channel.canceller());
+    let request = data.request(plan);
+    if purpose == Purpose::Check {
+        return check::run(plan, connection, &request, &mut gate);
+    }
     let progress = Arc::new(Progress::new());
     if !plan.quiet {
         connection.channel.observe(progress.clone());
     }
     let peer = connection.peer.map(|f| f.to_string());
-    let request = data.request(&plan);
-    let result = veilset::session::run::run(connection, &request, &mut Prng::from_os()?);
+    let result = run_if(connection, &request, &mut gate, &mut Prng::from_os()?);
     progress.end();
-    let outcome = result?;
     let seconds = start.elapsed().as_secs_f64();
+    let outcome = result.inspect_err(|e| {
+        // What went wrong with the run matters more.
+        if let Err(e) = gate.end(Err(e), seconds) {
+            say(&format!("warning: {e}"));
+        }
+    })?;
+    let mut report = Report::new(&request, &outcome, seconds, peer)?;
+    // A result that is there is not given up because the log does not say so.
+    let logged = gate.end(Ok((&outcome, &report)), seconds);
     // How long this takes depends on the result; the peer has left.
     if let Some(mut output) = output {
-        data.write(&plan, &outcome.learned, &mut output)?;
+        data.write(plan, &outcome.learned, &mut output)?;
         output.commit()?;
     }
-    let mut report = Report::new(&request, &outcome, seconds, peer)?;
     report.left_out = LeftOut { duplicates: data.keyed.duplicates, skipped: data.keyed.skipped };
     if let Some(mut file) = report_file {
         let json = report.to_json()?;
@@ -79,7 +107,7 @@ pub fn run(plan: Result<Plan>) -> Result<()> {
         file.commit()?;
     }
     say(report.to_text().trim_end());
-    Ok(())
+    logged.map_err(|e| Error::Output(format!("the run is done and its result written, but {e}")))
 }
 
 /// Our side's data, checked.

@@ -1,15 +1,19 @@
 //! The plan that the arguments mean: everything that can be refused without looking at the data.
 
 use crate::args::{
-    CommonArgs, CountArgs, DuplicatesArg, EmptyKeysArg, EncodingArg, IntersectArgs, OutputArgs, SumArgs,
-    UnionArgs,
+    Command, CommonArgs, CountArgs, DuplicatesArg, EmptyKeysArg, EncodingArg, IntersectArgs, OutputArgs,
+    SumArgs, UnionArgs,
 };
-use std::path::PathBuf;
+use crate::book::Book;
+use crate::policy;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 use veilset::channel::Timeouts;
 use veilset::error::{Error, Result};
 use veilset::operations::sum::{Modulus, Terms};
 use veilset::operations::{Operation, Role};
+use veilset::session::places::Place;
+use veilset::session::policy::{Intent, Policy};
 use veilset::session::{Endpoint, Fingerprint};
 use veilset::table::{CsvOptions, Duplicates, EmptyKeys, Encoding};
 
@@ -38,6 +42,37 @@ pub struct Plan {
     pub endpoint: Endpoint,
     pub protection: Protection,
     pub timeouts: Timeouts,
+    /// The peer's name in the address book.
+    pub peer_name: Option<String>,
+    /// What the policy says about this peer.
+    pub policy: Policy,
+    pub audit_log: Option<PathBuf>,
+}
+
+impl Plan {
+    /// The plan of a command that is an operation, if the policy allows it.
+    pub fn of(command: Command) -> Result<Plan> {
+        let plan = match command {
+            Command::Intersect(a) => intersect(a),
+            Command::Union(a) => union(a),
+            Command::Count(a) => count(a),
+            Command::Sum(a) => sum(a),
+            _ => {
+                let names = Operation::ALL.map(Operation::name).join(", ");
+                Err(Error::Usage(format!("this is not an operation. Use one of {names}, or run and a file")))
+            }
+        }?;
+        plan.policy.permits(&Intent {
+            operation: plan.operation,
+            role: plan.role,
+            min_count: plan.terms.min_count,
+            // The columns that --send-columns names.
+            send_columns: &[],
+            // Whether --both is given.
+            both: false,
+        })?;
+        Ok(plan)
+    }
 }
 
 /// How the connection is to be protected.
@@ -47,21 +82,21 @@ pub enum Protection {
     InsecurePlaintext,
 }
 
-pub fn intersect(a: IntersectArgs) -> Result<Plan> {
+fn intersect(a: IntersectArgs) -> Result<Plan> {
     common(Operation::Intersect, a.common, a.output)
 }
 
-pub fn union(a: UnionArgs) -> Result<Plan> {
+fn union(a: UnionArgs) -> Result<Plan> {
     let mut plan = common(Operation::Union, a.common, a.output)?;
     plan.max_row = a.max_row as usize;
     Ok(plan)
 }
 
-pub fn count(a: CountArgs) -> Result<Plan> {
+fn count(a: CountArgs) -> Result<Plan> {
     common(Operation::Count, a.common, a.output)
 }
 
-pub fn sum(a: SumArgs) -> Result<Plan> {
+fn sum(a: SumArgs) -> Result<Plan> {
     let mut plan = common(Operation::Sum, a.common, a.output)?;
     match (plan.role, &a.values) {
         (Role::Sender, None) => {
@@ -115,14 +150,32 @@ fn common(operation: Operation, a: CommonArgs, output: OutputArgs) -> Result<Pla
             ));
         }
     };
-    let protection = match a.peer {
-        Some(peer) => Protection::Tls { identity: a.identity, peer: fingerprint(&peer)? },
+    let book = Book::load(a.own.book.as_deref())?;
+    let peer = a.peer.map(|typed| book.peer(&typed)).transpose()?;
+    let (peer_name, address) = peer.as_ref().map_or((None, None), |p| (p.name.clone(), p.address.clone()));
+    let policy = policy::load(a.own.policy.as_deref(), peer.as_ref().map(|p| p.fingerprint), &book)?;
+    let protection = match peer {
+        Some(peer) => Protection::Tls { identity: a.identity, peer: peer.fingerprint },
         None => Protection::InsecurePlaintext,
     };
-    let endpoint = match (a.listen, a.connect) {
-        (Some(address), None) => Endpoint::Listen(address),
+    let endpoint = match (a.listen, a.connect.or(address)) {
+        (Some(address), _) => Endpoint::Listen(address),
         (None, Some(address)) => Endpoint::Connect(address),
-        _ => return Err(Error::Usage("give one of --listen and --connect".into())),
+        (None, None) => {
+            return Err(Error::Usage(
+                "how to reach the peer is not said: give --listen HOST:PORT, an address of ours where it comes to, or \
+                 --connect HOST:PORT, its address. A peer that has an address in the address book (`veilset peer \
+                 add`) is connected to without either"
+                    .into(),
+            ));
+        }
+    };
+    let audit_log = match a.own.audit_log {
+        Some(path) if path == Path::new("none") => None,
+        Some(path) => Some(path),
+        None => {
+            Some(Place::State.file_or("audit.jsonl", "the audit log", "--audit-log (none for no log)")?)
+        }
     };
     let threads =
         a.threads.map_or_else(|| std::thread::available_parallelism().map_or(1, usize::from), usize::from);
@@ -160,11 +213,10 @@ fn common(operation: Operation, a: CommonArgs, output: OutputArgs) -> Result<Pla
             connect: Duration::from_secs(a.connect_timeout),
             idle: Duration::from_secs(a.idle_timeout),
         },
+        peer_name,
+        policy,
+        audit_log,
     })
-}
-
-fn fingerprint(text: &str) -> Result<Fingerprint> {
-    text.parse().map_err(|e| Error::Usage(format!("--peer is not a fingerprint: {e}")))
 }
 
 fn delimiter(text: &str) -> Result<u8> {
