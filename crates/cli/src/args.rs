@@ -8,6 +8,7 @@ use veilset::channel::Network;
 use veilset::operations::{Operation, Role};
 use veilset::params::MAX_SET;
 use veilset::session::run::{GROUP, PROTOCOL};
+use veilset::table::Format;
 
 const EXIT_CODES: &str = "\
 Exit codes:
@@ -159,6 +160,10 @@ fn role() -> impl TypedValueParser<Value = Role> {
     PossibleValuesParser::new(Role::ALL.map(Role::name)).try_map(|name| name.parse())
 }
 
+fn format() -> impl TypedValueParser<Value = Format> {
+    PossibleValuesParser::new(Format::ALL.map(Format::name)).try_map(|name| name.parse())
+}
+
 fn items() -> RangedU64ValueParser<usize> {
     RangedU64ValueParser::new().range(0..=MAX_SET as u64)
 }
@@ -266,12 +271,19 @@ pub struct OutputArgs {
     /// Where the result goes [default: standard output]
     #[arg(long, value_name = "FILE")]
     pub output: Option<PathBuf>,
+    /// What rows of a result are written as [default: by the extension of --output, otherwise as text like our
+    /// file]
+    #[arg(long, value_name = "FORMAT", value_parser = format())]
+    pub output_format: Option<Format>,
 }
 
 #[derive(Debug, Args)]
 pub struct CommonArgs {
-    /// Our CSV file, with a header; - is standard input
+    /// Our file: CSV with a header, Parquet, or a list of one item per line; - is standard input
     pub input: PathBuf,
+    /// What our file is [default: parquet for .parquet, list for .txt and .list, otherwise csv]
+    #[arg(long, value_parser = format())]
+    pub format: Option<Format>,
     /// Our part, receiver or sender: the receiver learns the result, the sender contributes (in sum it is the
     /// sender who learns the sum)
     #[arg(long, value_parser = role())]
@@ -282,10 +294,14 @@ pub struct CommonArgs {
     /// Go to the peer's address
     #[arg(long, value_name = "HOST:PORT")]
     pub connect: Option<String>,
-    /// The columns whose values are compared, byte by byte: Ann@x.org is not ann@x.org. Their names may differ on
-    /// the two sides, their order and number must not
-    #[arg(long, value_name = "COL,..", value_delimiter = ',', required = true)]
+    /// The columns whose values are compared, byte by byte: without --normalize Ann@x.org is not ann@x.org. Their
+    /// names may differ on the two sides, their order and number must not. A list needs none
+    #[arg(long, value_name = "COL,..", value_delimiter = ',')]
     pub key: Vec<String>,
+    /// What is done to keys before they are compared: trim (white space at both ends), casefold (upper and lower
+    /// case are the same), nfc (composed and decomposed letters are the same); the same on both sides
+    #[arg(long, value_name = "STEP,..")]
+    pub normalize: Option<String>,
     /// Our identity file [default: veilset/identity.pem in your configuration folder]
     #[arg(long, value_name = "FILE")]
     pub identity: Option<PathBuf>,

@@ -13,7 +13,9 @@ use veilset::rng::Prng;
 use veilset::session::report::Report;
 use veilset::session::run::{self, Request};
 use veilset::session::{Connection, Endpoint, Identity, Listener, Security, establish};
-use veilset::table::{CsvOptions, Duplicates, EmptyKeys, KeyedSet, Table, keyed_set, values};
+use veilset::table::{
+    Duplicates, EmptyKeys, Encoding, KeyedSet, Normalise, ReadOptions, Table, keyed_set, values,
+};
 
 const NORTH: &str = include_str!("../data/north.csv");
 const SOUTH: &str = include_str!("../data/south.csv");
@@ -28,8 +30,14 @@ struct Party {
 
 impl Party {
     fn new(name: &str, csv: &str, key: &str, values_column: Option<&str>) -> Result<Party> {
-        let table = Table::from_reader(name, csv.as_bytes(), &CsvOptions::default())?;
-        let keyed = keyed_set(&table, &table.columns(&[key.into()])?, EmptyKeys::Error, Duplicates::Error)?;
+        let table = Table::from_reader(name, csv.as_bytes(), &ReadOptions::default(), None)?;
+        let keyed = keyed_set(
+            &table,
+            &table.columns(&[key.into()])?,
+            Normalise::default(),
+            EmptyKeys::Error,
+            Duplicates::Error,
+        )?;
         let values = match values_column {
             Some(column) => {
                 let at = table.columns(&[column.into()])?;
@@ -47,7 +55,7 @@ impl Party {
             role,
             set: &self.keyed.set,
             key_columns: 1,
-            normalisation: "none (--encoding utf8)",
+            normalisation: &Normalise::default().name(Encoding::Utf8),
             max_peer_items: MAX_SET,
             max_row: 64,
             values: if operation == Operation::Sum { &self.values } else { &[] },

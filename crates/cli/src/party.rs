@@ -15,8 +15,8 @@ use veilset::session::report::{LeftOut, Report, decimal};
 use veilset::session::run::Request;
 use veilset::session::{Identity, Security, establish};
 use veilset::table::{
-    Duplicates, Encoding, KeyedSet, Output, Table, check_max_row, check_sum_bound, keyed_set, values,
-    write_rows, write_union,
+    Duplicates, Format, KeyedSet, Output, Table, check_max_row, check_output, check_sum_bound, keyed_set,
+    values, write_rows, write_union,
 };
 
 /// Carries the plan out.
@@ -88,17 +88,32 @@ struct Data {
     key: Vec<usize>,
     keyed: KeyedSet,
     values: Vec<i128>,
+    /// What is compared, for the agreement.
+    compared: String,
+    /// What rows of a result are written as.
+    output_format: Format,
 }
 
 impl Data {
     fn load(plan: &Plan) -> Result<Data> {
-        let table = Table::read_csv(&plan.input, &plan.csv)?;
+        // A result of rows has all our columns; everything else needs few.
+        let rows =
+            plan.role == Role::Receiver && matches!(plan.operation, Operation::Intersect | Operation::Union);
+        let needed: Vec<String> = plan.key.iter().chain(&plan.values).cloned().collect();
+        let table = Table::read(&plan.input, &plan.read, if rows { None } else { Some(&needed) })?;
+        let columns = table.header().len();
+        let output_format = plan
+            .output_format
+            .unwrap_or_else(|| Format::of_output(plan.output.as_deref(), table.format(), columns));
+        if rows {
+            check_output(&table, &[], output_format)?;
+        }
         let key = table.columns(&plan.key)?;
         let values_column = match &plan.values {
             Some(name) => table.columns(std::slice::from_ref(name))?.first().copied(),
             None => None,
         };
-        let keyed = keyed_set(&table, &key, plan.empty_keys, plan.duplicates)?;
+        let keyed = keyed_set(&table, &key, plan.normalise, plan.empty_keys, plan.duplicates)?;
         if keyed.set.len() > MAX_SET {
             let what = format!("{} keys are more than this version supports ({MAX_SET})", keyed.set.len());
             return Err(Error::input(&plan.input, what, "Split the file"));
@@ -114,7 +129,8 @@ impl Data {
             }
             None => Vec::new(),
         };
-        Ok(Data { table, key, keyed, values })
+        let compared = plan.normalise.name(plan.read.encoding);
+        Ok(Data { table, key, keyed, values, compared, output_format })
     }
 
     fn tell(&self, plan: &Plan, say: &dyn Fn(&str)) {
@@ -138,10 +154,7 @@ impl Data {
             role: plan.role,
             set: &self.keyed.set,
             key_columns: self.key.len(),
-            normalisation: match plan.csv.encoding {
-                Encoding::Utf8 => "none (--encoding utf8)",
-                Encoding::Bytes => "none (--encoding bytes)",
-            },
+            normalisation: &self.compared,
             max_peer_items: plan.max_peer_items,
             max_row: plan.max_row,
             values: &self.values,
@@ -160,9 +173,12 @@ impl Data {
                 let mut rows: Vec<usize> =
                     positions.iter().map(|&i| self.keyed.rows[i as usize] as usize).collect();
                 rows.sort_unstable();
-                write_rows(&self.table, rows.into_iter(), output.writer())
+                write_rows(&self.table, &rows, None, self.output_format, output.writer())
             }
-            Learned::New(items) => write_union(&self.table, &self.key, &self.keyed, items, output.writer()),
+            Learned::New(items) => {
+                let format = self.output_format;
+                write_union(&self.table, &self.key, &self.keyed, items, None, format, output.writer())
+            }
             Learned::Count(c) => {
                 numbers(output, "matches,union_size", format!("{},{}", c.matches, c.union_size))
             }

@@ -11,7 +11,7 @@ use veilset::error::{Error, Result};
 use veilset::operations::sum::{Modulus, Terms};
 use veilset::operations::{Operation, Role};
 use veilset::session::{Endpoint, Fingerprint};
-use veilset::table::{CsvOptions, Duplicates, EmptyKeys, Encoding};
+use veilset::table::{Duplicates, EmptyKeys, Encoding, Format, LIST_COLUMN, Normalise, ReadOptions};
 
 /// What one party is to do.
 #[derive(Debug)]
@@ -19,8 +19,9 @@ pub struct Plan {
     pub operation: Operation,
     pub role: Role,
     pub input: PathBuf,
-    pub csv: CsvOptions,
+    pub read: ReadOptions,
     pub key: Vec<String>,
+    pub normalise: Normalise,
     pub empty_keys: EmptyKeys,
     pub duplicates: Duplicates,
     /// The column of values, for the sender of sum.
@@ -31,6 +32,7 @@ pub struct Plan {
     pub max_peer_items: usize,
     /// Where the result goes; `None` is standard output.
     pub output: Option<PathBuf>,
+    pub output_format: Option<Format>,
     pub force: bool,
     pub report: Option<PathBuf>,
     pub quiet: bool,
@@ -126,18 +128,35 @@ fn common(operation: Operation, a: CommonArgs, output: OutputArgs) -> Result<Pla
     };
     let threads =
         a.threads.map_or_else(|| std::thread::available_parallelism().map_or(1, usize::from), usize::from);
+    let format = a.format.unwrap_or_else(|| Format::of_input(&a.input));
+    let key = match (format, a.key) {
+        (Format::List, key) if key.is_empty() => vec![LIST_COLUMN.into()],
+        (_, key) if key.is_empty() => {
+            return Err(Error::Usage(
+                "--key is missing: name the columns whose values are compared, for instance --key email. Only a list \
+                 (--format list) has no need of it"
+                    .into(),
+            ));
+        }
+        (_, key) => key,
+    };
+    let read = ReadOptions {
+        format: Some(format),
+        delimiter: a.delimiter.as_deref().map(delimiter).transpose()?,
+        encoding: match a.encoding {
+            EncodingArg::Utf8 => Encoding::Utf8,
+            EncodingArg::Bytes => Encoding::Bytes,
+        },
+    };
+    let normalise: Normalise = a.normalize.as_deref().map(str::parse).transpose()?.unwrap_or_default();
+    normalise.check(read.encoding)?;
     Ok(Plan {
         operation,
         role,
         input: a.input,
-        csv: CsvOptions {
-            delimiter: a.delimiter.as_deref().map(delimiter).transpose()?,
-            encoding: match a.encoding {
-                EncodingArg::Utf8 => Encoding::Utf8,
-                EncodingArg::Bytes => Encoding::Bytes,
-            },
-        },
-        key: a.key,
+        read,
+        key,
+        normalise,
         empty_keys: match a.empty_keys {
             EmptyKeysArg::Error => EmptyKeys::Error,
             EmptyKeysArg::Skip => EmptyKeys::Skip,
@@ -150,6 +169,7 @@ fn common(operation: Operation, a: CommonArgs, output: OutputArgs) -> Result<Pla
         max_row: 0,
         max_peer_items: a.max_peer_items,
         output: Some(result).filter(|path| path.as_os_str() != "-"),
+        output_format: output.output_format,
         force: a.force,
         report: a.report,
         quiet: a.quiet,
