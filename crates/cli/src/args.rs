@@ -6,9 +6,10 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 use std::str::FromStr;
 use veilset::channel::Network;
-use veilset::operations::{Operation, Role};
+use veilset::operations::{Operation, Protocol, Role};
 use veilset::params::MAX_SET;
-use veilset::session::run::{GROUP, PROTOCOL};
+use veilset::session::run::GROUP;
+use veilset::table::Format;
 
 const EXIT_CODES: &str = "\
 Exit codes:
@@ -201,9 +202,9 @@ pub struct BenchArgs {
     /// The operation
     #[arg(long, value_parser = operation())]
     pub op: Operation,
-    /// The protocol
-    #[arg(long, default_value = PROTOCOL, value_parser = [PROTOCOL])]
-    pub protocol: String,
+    /// The protocol [default: as in a run]
+    #[arg(long, value_parser = protocol())]
+    pub protocol: Option<Protocol>,
     /// Items of the receiver
     #[arg(long, value_name = "N", value_parser = items())]
     pub n: usize,
@@ -234,6 +235,10 @@ impl BenchArgs {
     pub fn n_sender(&self) -> usize {
         self.n_sender.unwrap_or(self.n)
     }
+
+    pub fn protocol(&self) -> Protocol {
+        self.protocol.unwrap_or(Protocol::of(self.op))
+    }
 }
 
 fn operation() -> impl TypedValueParser<Value = Operation> {
@@ -242,6 +247,14 @@ fn operation() -> impl TypedValueParser<Value = Operation> {
 
 fn role() -> impl TypedValueParser<Value = Role> {
     PossibleValuesParser::new(Role::ALL.map(Role::name)).try_map(|name| name.parse())
+}
+
+fn protocol() -> impl TypedValueParser<Value = Protocol> {
+    PossibleValuesParser::new(Protocol::ALL.map(Protocol::name)).try_map(|name| name.parse())
+}
+
+fn format() -> impl TypedValueParser<Value = Format> {
+    PossibleValuesParser::new(Format::ALL.map(Format::name)).try_map(|name| name.parse())
 }
 
 fn items() -> RangedU64ValueParser<usize> {
@@ -304,6 +317,10 @@ pub struct IntersectArgs {
     pub common: CommonArgs,
     #[command(flatten)]
     pub output: OutputArgs,
+    #[command(flatten)]
+    pub rows: RowArgs,
+    #[command(flatten)]
+    pub both: BothArgs,
 }
 
 #[derive(Debug, Args)]
@@ -312,10 +329,35 @@ pub struct UnionArgs {
     pub common: CommonArgs,
     #[command(flatten)]
     pub output: OutputArgs,
-    /// The longest key of the sender in bytes, each column counted with 1 to 3 bytes more; the same on both sides.
-    /// Every key travels at this width, so that lengths do not show
+    #[command(flatten)]
+    pub rows: RowArgs,
+    #[command(flatten)]
+    pub both: BothArgs,
+}
+
+/// What travels in intersect and union.
+#[derive(Debug, Args)]
+pub struct RowArgs {
+    /// Columns of ours that travel with our keys: those of matching rows in intersect, of new rows in union
+    /// (sender)
+    #[arg(long, value_name = "COL,..", value_delimiter = ',')]
+    pub send_columns: Vec<String>,
+    /// The columns that the sender sends, as it calls them, in the same order; with =NAME to give one another name
+    /// in the result (receiver)
+    #[arg(long, value_name = "COL[=NAME],..", value_delimiter = ',')]
+    pub receive_columns: Vec<String>,
+    /// The bytes of the longest row that travels, each column counted with 1 to 3 bytes more; the same on both
+    /// sides. In union a row is the key and the columns sent, in intersect the columns sent. Every row travels at
+    /// this width, so that lengths do not show
     #[arg(long, value_name = "BYTES", default_value_t = 64, value_parser = clap::value_parser!(u32).range(1..=65536))]
     pub max_row: u32,
+}
+
+#[derive(Debug, Args)]
+pub struct BothArgs {
+    /// Both parties get the result: the receiver sends it on, without the columns sent; the same on both sides
+    #[arg(long)]
+    pub both: bool,
 }
 
 #[derive(Debug, Args)]
@@ -324,6 +366,8 @@ pub struct CountArgs {
     pub common: CommonArgs,
     #[command(flatten)]
     pub output: OutputArgs,
+    #[command(flatten)]
+    pub both: BothArgs,
 }
 
 #[derive(Debug, Args)]
@@ -351,12 +395,19 @@ pub struct OutputArgs {
     /// Where the result goes [default: standard output]
     #[arg(long, value_name = "FILE")]
     pub output: Option<PathBuf>,
+    /// What rows of a result are written as [default: by the extension of --output, otherwise as text like our
+    /// file]
+    #[arg(long, value_name = "FORMAT", value_parser = format())]
+    pub output_format: Option<Format>,
 }
 
 #[derive(Debug, Args)]
 pub struct CommonArgs {
-    /// Our CSV file, with a header; - is standard input
+    /// Our file: CSV with a header, Parquet, or a list of one item per line; - is standard input
     pub input: PathBuf,
+    /// What our file is [default: parquet for .parquet, list for .txt and .list, otherwise csv]
+    #[arg(long, value_parser = format())]
+    pub format: Option<Format>,
     /// Our part, receiver or sender: the receiver learns the result, the sender contributes (in sum it is the
     /// sender who learns the sum)
     #[arg(long, value_parser = role())]
@@ -367,19 +418,24 @@ pub struct CommonArgs {
     /// Go to the peer's address [default: that of the address book, unless --listen is given]
     #[arg(long, value_name = "HOST:PORT")]
     pub connect: Option<String>,
-    /// The columns whose values are compared, byte by byte: Ann@x.org is not ann@x.org. Their names may differ on
-    /// the two sides, their order and number must not
-    #[arg(long, value_name = "COL,..", value_delimiter = ',', required = true)]
+    /// The columns whose values are compared, byte by byte: without --normalize Ann@x.org is not ann@x.org. Their
+    /// names may differ on the two sides, their order and number must not. A list needs none
+    #[arg(long, value_name = "COL,..", value_delimiter = ',')]
     pub key: Vec<String>,
+    /// What is done to keys before they are compared: trim (white space at both ends), casefold (upper and lower
+    /// case are the same), nfc (composed and decomposed letters are the same); the same on both sides
+    #[arg(long, value_name = "STEP,..")]
+    pub normalize: Option<String>,
     /// Our identity file [default: veilset/identity.pem in your configuration folder]
     #[arg(long, value_name = "FILE")]
     pub identity: Option<PathBuf>,
     /// The peer: its name in the address book, or its fingerprint, as its `veilset identity show` prints it
     #[arg(long, value_name = "NAME|FINGERPRINT", required_unless_present = "insecure_plaintext")]
     pub peer: Option<String>,
-    /// The protocol
-    #[arg(long, default_value = PROTOCOL, value_parser = [PROTOCOL])]
-    pub protocol: String,
+    /// The protocol: dh for all operations, dh-psi for intersect; the same on both sides [default: dh-psi for
+    /// intersect, otherwise dh]
+    #[arg(long, value_parser = protocol())]
+    pub protocol: Option<Protocol>,
     /// The group the protocol works in
     #[arg(long, default_value = GROUP, value_parser = [GROUP])]
     pub group: String,
@@ -418,6 +474,10 @@ pub struct CommonArgs {
     /// and in union up to twice --max-row besides
     #[arg(long, value_name = "N", default_value_t = 100_000_000, value_parser = items())]
     pub max_peer_items: usize,
+    /// Fill our set up to N with dummies, so that the peer learns N instead of its size; N must not follow from
+    /// the data
+    #[arg(long, value_name = "N", value_parser = items())]
+    pub pad_to: Option<usize>,
     /// No encryption, no authentication; refused unless the address is loopback
     #[arg(long, conflicts_with = "peer")]
     pub insecure_plaintext: bool,

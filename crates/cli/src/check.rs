@@ -23,14 +23,11 @@ pub fn run(plan: &Plan, connection: Connection, request: &Request<'_>, gate: &mu
     print(text(plan, &checked, ours)?)
 }
 
-fn text(plan: &Plan, checked: &Checked, ours: u64) -> Result<String> {
+fn text(plan: &Plan, checked: &Checked, our_milliseconds: u64) -> Result<String> {
     let Checked { proposal, their_milliseconds } = checked;
     let (n, m) = (proposal.our_size, proposal.their_size);
     let hello = &proposal.hello;
-    let traffic = match hello.role {
-        Role::Receiver => Traffic::of(hello, n, m)?,
-        Role::Sender => Traffic::of(hello, m, n)?,
-    };
+    let traffic = Traffic::of(proposal)?;
     let (sent, received) = match hello.role {
         Role::Receiver => (traffic.to_sender, traffic.to_receiver),
         Role::Sender => (traffic.to_receiver, traffic.to_sender),
@@ -43,7 +40,9 @@ fn text(plan: &Plan, checked: &Checked, ours: u64) -> Result<String> {
     // Writing to a string cannot fail.
     let mut text = format!("check: both sides ask for the same thing and allow it; nothing was computed\n");
     let _ = writeln!(text, "  {} as {} with {peer}", hello.operation, hello.role);
-    let _ = writeln!(text, "  {n} items here, {m} on the peer's side");
+    let padded = |padded| if padded { " (padded)" } else { "" };
+    let (ours, theirs) = (padded(hello.padded), padded(proposal.they_pad));
+    let _ = writeln!(text, "  {n} items here{ours}, {m} on the peer's side{theirs}");
     for sentence in would_learn(proposal) {
         let _ = writeln!(text, "  {sentence}");
     }
@@ -55,9 +54,9 @@ fn text(plan: &Plan, checked: &Checked, ours: u64) -> Result<String> {
     let _ = writeln!(
         text,
         "  about {} of work here and {} on the peer's side, at the same time: expect {}",
-        seconds(ours),
+        seconds(our_milliseconds),
         seconds(*their_milliseconds),
-        seconds(ours.max(*their_milliseconds))
+        seconds(our_milliseconds.max(*their_milliseconds))
     );
     let on = LINKS.map(|link| format!("{} at {link} Mbit/s", seconds(traffic.larger() * 8 / (link * 1000))));
     let _ =

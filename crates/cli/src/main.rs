@@ -8,6 +8,7 @@ mod bench;
 mod book;
 mod check;
 mod config;
+mod data;
 mod demo;
 mod gate;
 mod identity;

@@ -35,14 +35,32 @@ pub enum Error {
 pub struct InputError {
     /// The file as the user named it; `-` is standard input.
     pub file: String,
-    /// The line on which the row starts, counted from 1 and including the header.
-    pub row: Option<u64>,
+    /// Where in the file the row is.
+    pub row: Option<Place>,
     /// The column's name.
     pub column: Option<String>,
     /// What is wrong.
     pub what: String,
     /// What to do next.
     pub next: String,
+}
+
+/// The place of a row in its file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Place {
+    /// The line on which it starts, counted from 1 and including the header.
+    Line(u64),
+    /// Its number, counted from 1, in a file that has no lines.
+    Row(u64),
+}
+
+impl fmt::Display for Place {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Place::Line(n) => write!(f, "line {n}"),
+            Place::Row(n) => write!(f, "row {n}"),
+        }
+    }
 }
 
 /// One point on which the two sides differ.
@@ -98,9 +116,9 @@ impl Error {
         })
     }
 
-    /// The same error, placed at a row (its first line, from 1).
+    /// The same error, placed at a row.
     #[must_use]
-    pub fn at_row(mut self, row: u64) -> Self {
+    pub fn at(mut self, row: Place) -> Self {
         if let Error::Input(e) = &mut self {
             e.row = Some(row);
         }
@@ -123,7 +141,7 @@ impl fmt::Display for Error {
             Error::Input(e) => {
                 write!(f, "{}", e.file)?;
                 if let Some(row) = e.row {
-                    write!(f, ", line {row}")?;
+                    write!(f, ", {row}")?;
                 }
                 if let Some(column) = &e.column {
                     write!(f, ", column \"{column}\"")?;
@@ -156,8 +174,10 @@ mod tests {
 
     #[test]
     fn an_input_error_names_file_row_column_and_next_step() {
-        let e = Error::input("a.csv", "the key is empty", "Fill it in").at_row(7).at_column("mail");
+        let e = Error::input("a.csv", "the key is empty", "Fill it in").at(Place::Line(7)).at_column("mail");
         assert_eq!(e.to_string(), "a.csv, line 7, column \"mail\": the key is empty. Fill it in");
+        let e = Error::input("a.parquet", "the key is empty", "Fill it in").at(Place::Row(7));
+        assert_eq!(e.to_string(), "a.parquet, row 7: the key is empty. Fill it in");
     }
 
     #[test]
