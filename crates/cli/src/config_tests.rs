@@ -172,3 +172,28 @@ fn what_is_wrong_is_named_with_file_line_and_key() {
     let said = refusal(&with("threads = 2"), &["--peer", "p", "--threads", "0"]);
     assert!(said.contains("with what was typed after it") && said.contains("--threads"), "{said}");
 }
+
+#[test]
+fn the_examples_of_the_readme_and_the_help_are_right() {
+    let readme = include_str!("../../../README.md");
+    let blocks: Vec<&str> =
+        readme.split("```toml\n").skip(1).map(|b| b.split("```").next().unwrap()).collect();
+    let [run, policy] = blocks[..] else { panic!("{} examples", blocks.len()) };
+    let help = run_help();
+    for text in [run, help.as_str()] {
+        Arguments::try_parse_from(words(text, &[]).unwrap()).unwrap();
+    }
+    let rules: veilset::session::policy::Rules = toml::from_str(policy).unwrap();
+    // It has every key, so that it can be copied from; the peers' own are in the table.
+    for missing in format!("{rules:?}").split("peer: {").next().unwrap().split(", ") {
+        assert!(!missing.ends_with(": None"), "{missing}");
+    }
+}
+
+/// The example of `veilset run --help`.
+fn run_help() -> String {
+    let mut all = Arguments::command();
+    let help = all.find_subcommand_mut("run").unwrap().render_long_help().to_string();
+    let example = help.split("veilset.toml:\n").nth(1).unwrap();
+    example.split("\n\n").next().unwrap().to_string()
+}
