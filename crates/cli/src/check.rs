@@ -38,7 +38,8 @@ fn text(plan: &Plan, checked: &Checked, our_milliseconds: u64) -> Result<String>
         _ => "somebody, without TLS".into(),
     };
     // Writing to a string cannot fail.
-    let mut text = format!("check: both sides ask for the same thing and allow it; nothing was computed\n");
+    let mut text =
+        String::from("check: both sides ask for the same thing and allow it; nothing was computed\n");
     let _ = writeln!(text, "  {} as {} with {peer}", hello.operation, hello.role);
     let padded = |padded| if padded { " (padded)" } else { "" };
     let (ours, theirs) = (padded(hello.padded), padded(proposal.they_pad));
@@ -47,7 +48,8 @@ fn text(plan: &Plan, checked: &Checked, our_milliseconds: u64) -> Result<String>
         let _ = writeln!(text, "  {sentence}");
     }
     let _ = writeln!(text, "  agreed:");
-    for (name, value) in hello.terms() {
+    // The first two are said above; what is 0 does not matter or is not asked for.
+    for (name, value) in hello.terms().skip(2).filter(|(_, value)| value != "0") {
         let _ = writeln!(text, "    {name}: {value}");
     }
     let _ = writeln!(text, "  about {sent} bytes to the peer, {received} from it");

@@ -61,7 +61,7 @@ impl File<'_> {
         }
     }
 
-    /// The words that the file stands for, and the line of each of its keys.
+    /// The words that the file stands for, and the line of each key that counts.
     fn words(&self, typed: &[OsString]) -> Result<(Vec<OsString>, BTreeMap<String, usize>)> {
         let table = DeTable::parse(self.text).map_err(|e| {
             let at = e.span().map(|span| format!(", line {}", self.line(span.start))).unwrap_or_default();
@@ -88,7 +88,6 @@ impl File<'_> {
         let mut lines = BTreeMap::new();
         for (key, value) in table {
             let (name, at) = (key.get_ref().as_ref(), self.line(key.span().start));
-            lines.insert(name.to_string(), at);
             if name == OPERATION {
                 continue;
             }
@@ -101,6 +100,7 @@ impl File<'_> {
             if is_typed(arg) || operation.get_arguments().any(other) {
                 continue;
             }
+            lines.insert(name.to_string(), at);
             match arg.get_long() {
                 // The input stands first, where no option can swallow it.
                 None => words.splice(1..1, values).for_each(drop),

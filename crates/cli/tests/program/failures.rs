@@ -144,7 +144,8 @@ fn a_full_disk_is_an_error_that_leaves_nothing_behind() {
     // A result larger and two smaller than what is written at once.
     for (operation, rows) in [("union", 10_000), ("union", 10), ("count", 10)] {
         let before = before_of(rows);
-        let receiver = world.party(RECEIVER, operation, &world.path("f.csv"), &["--output", "out.csv"]);
+        let more = ["--output", "out.csv", "--audit-log", "none"];
+        let receiver = world.party(RECEIVER, operation, &world.path("f.csv"), &more);
         let [here, there] =
             both(with_no_room(&receiver), world.party(SENDER, operation, &world.path("f.csv"), &[]));
         here.bad(7, &["the result could not be written", "check the destination"]);
@@ -155,10 +156,11 @@ fn a_full_disk_is_an_error_that_leaves_nothing_behind() {
 }
 
 /// The same command where files cannot grow.
-fn with_no_room(command: &Command) -> Command {
+pub fn with_no_room(command: &Command) -> Command {
     let mut shell = Command::new("sh");
     shell.args(["-c", "trap '' XFSZ; ulimit -f 0; exec \"$@\"", "sh"]);
     shell.arg(command.get_program()).args(command.get_args());
+    shell.envs(command.get_envs().filter_map(|(name, value)| Some((name, value?))));
     shell.current_dir(command.get_current_dir().unwrap());
     shell
 }
