@@ -143,8 +143,42 @@ pub enum Command {
     #[command(after_help = "Example:
   veilset bench --op union --protocol dh --n 65536 --threads 1 --net lan --one-sided --json")]
     Bench(BenchArgs),
+    /// Make random runs of both parties and compare each with the plain computation
+    #[command(after_help = "Example:
+  veilset soak --runs 10000")]
+    Soak(SoakArgs),
+    /// Print what a shell needs to complete veilset's commands and options
+    #[command(after_help = "Example:
+  veilset completions bash > ~/.local/share/bash-completion/completions/veilset")]
+    Completions {
+        /// The shell
+        shell: clap_complete::Shell,
+    },
+    /// Write manual pages, one for each command
+    #[command(after_help = "Example:
+  veilset man ~/.local/share/man/man1")]
+    Man {
+        /// The folder they go to; it must exist
+        folder: PathBuf,
+    },
     #[command(hide = true)]
     BenchParty(BenchPartyArgs),
+}
+
+#[derive(Debug, Args)]
+pub struct SoakArgs {
+    /// How many
+    #[arg(long, value_name = "N")]
+    pub runs: u64,
+    /// What the runs follow from [default: random]
+    #[arg(long, value_name = "SEED")]
+    pub seed: Option<u64>,
+    /// The number of the first run, to repeat one that went wrong
+    #[arg(long, value_name = "RUN", default_value_t = 0)]
+    pub first: u64,
+    /// The most keys of a party
+    #[arg(long, value_name = "N", default_value_t = 200, value_parser = RangedU64ValueParser::<usize>::new().range(1..=100_000))]
+    pub max_items: usize,
 }
 
 #[derive(Debug, Subcommand)]

@@ -12,11 +12,13 @@ mod data;
 mod demo;
 mod gate;
 mod identity;
+mod manual;
 mod near;
 mod party;
 mod plan;
 mod policy;
 mod progress;
+mod soak;
 
 use args::{Arguments, Command};
 use clap::Parser;
@@ -51,6 +53,9 @@ fn run(command: Command) -> Result<()> {
         Command::Demo => demo::run(),
         Command::Identity(command) => identity::run(&command),
         Command::Peer(command) => book::run(&command),
+        Command::Completions { shell } => manual::completions(shell),
+        Command::Man { folder } => manual::pages(&folder),
+        Command::Soak(a) => soak::run(&a),
         Command::Run { words } => party::run(&Plan::of(config::read(words)?)?, Purpose::Run),
         Command::Check { words } => match config::parse(words) {
             Command::Run { words } => party::run(&Plan::of(config::read(words)?)?, Purpose::Check),
