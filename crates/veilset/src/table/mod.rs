@@ -343,4 +343,8 @@ fn shorten(name: &str) -> String {
 }
 
 #[cfg(test)]
+mod format_tests;
+#[cfg(test)]
+mod parquet_tests;
+#[cfg(test)]
 mod tests;

@@ -4,30 +4,35 @@ use crate::operations::sum::Modulus;
 use proptest::prelude::*;
 use std::io::{self, Write};
 
-const CSV: ReadOptions = ReadOptions { format: None, delimiter: None, encoding: Encoding::Utf8 };
-const RAW: ReadOptions = ReadOptions { encoding: Encoding::Bytes, ..CSV };
+pub(super) const CSV: ReadOptions = ReadOptions { format: None, delimiter: None, encoding: Encoding::Utf8 };
+pub(super) const RAW: ReadOptions = ReadOptions { encoding: Encoding::Bytes, ..CSV };
 const PLAIN: Normalise = Normalise { trim: false, casefold: false, nfc: false };
 
-fn keyed_set(table: &Table, key: &[usize], empty: EmptyKeys, duplicates: Duplicates) -> Result<KeyedSet> {
+pub(super) fn keyed_set(
+    table: &Table,
+    key: &[usize],
+    empty: EmptyKeys,
+    duplicates: Duplicates,
+) -> Result<KeyedSet> {
     super::keyed_set(table, key, PLAIN, empty, duplicates)
 }
 
-fn read(csv: impl AsRef<[u8]>) -> Table {
+pub(super) fn read(csv: impl AsRef<[u8]>) -> Table {
     Table::from_reader("a.csv", csv.as_ref(), &CSV, None).unwrap()
 }
 
-fn names(names: &[&str]) -> Vec<String> {
+pub(super) fn names(names: &[&str]) -> Vec<String> {
     names.iter().map(|&n| n.into()).collect()
 }
 
-fn key(columns: &[&str]) -> Vec<u8> {
+pub(super) fn key(columns: &[&str]) -> Vec<u8> {
     let mut out = Vec::new();
     encode_key(columns.iter().map(|c| c.as_bytes()), &mut out);
     out
 }
 
 /// The header and the cells, and the line of each row.
-fn content(table: &Table) -> (Vec<Vec<String>>, Vec<u64>) {
+pub(super) fn content(table: &Table) -> (Vec<Vec<String>>, Vec<u64>) {
     let row = |r| (0..table.header().len()).map(move |c| String::from_utf8(table.cell(r, c).into()).unwrap());
     let mut rows = vec![table.header().to_vec()];
     rows.extend((0..table.rows()).map(|r| row(r).collect()));
@@ -40,7 +45,7 @@ fn line(place: Place) -> u64 {
 }
 
 /// A reader that gives `0` bytes at a time, and fails with the error it is given at the end.
-struct Slowly<'a>(usize, &'a [u8], Option<io::ErrorKind>);
+pub(super) struct Slowly<'a>(pub(super) usize, pub(super) &'a [u8], pub(super) Option<io::ErrorKind>);
 
 impl io::Read for Slowly<'_> {
     fn read(&mut self, out: &mut [u8]) -> io::Result<usize> {
@@ -179,7 +184,14 @@ fn a_bad_file_is_refused_with_file_line_column_and_next_step() {
     assert_eq!((table.cell(1, 0), table.cell(1, 1)), (&b"\xc3"[..], &b"\xa9"[..]));
 }
 
-fn assert_input(error: &Error, line: Option<u64>, column: Option<&str>, what: &str, next: &str, case: &str) {
+pub(super) fn assert_input(
+    error: &Error,
+    line: Option<u64>,
+    column: Option<&str>,
+    what: &str,
+    next: &str,
+    case: &str,
+) {
     let Error::Input(e) = error else { panic!("{case}: {error:?}") };
     assert_eq!(e.file, "a.csv", "{case}");
     assert_eq!((e.row, e.column.as_deref()), (line.map(Place::Line), column), "{case}: {error}");
