@@ -49,7 +49,8 @@ fn tags(elements: usize, says: &[u8]) {
 libfuzzer_sys::fuzz_target!(|data: &[u8]| {
     let mut says = data;
     let (kind, a, b, c) = (byte(&mut says), byte(&mut says), byte(&mut says), byte(&mut says));
-    let queries: Vec<u128> = (0..c).map(|i| u128::from(i).wrapping_mul(0x9e37_79b9_7f4a_7c15) << 64).collect();
+    let queries: Vec<u128> =
+        (0..c).map(|i| u128::from(i).wrapping_mul(0x9e37_79b9_7f4a_7c15) << 64).collect();
     // One set in eight is larger than a frame.
     let elements = if a < 32 { 8190 + usize::from(a) } else { usize::from(a) - 32 };
     match kind % 3 {
@@ -60,7 +61,9 @@ libfuzzer_sys::fuzz_target!(|data: &[u8]| {
                 check(&e);
             }
         }
-        _ => match Bloom::new(u32::from(b % 44), queries.len(), usize::from(a)).test(&mut peer(says).rx, &queries) {
+        _ => match Bloom::new(u32::from(b % 44), queries.len(), usize::from(a))
+            .test(&mut peer(says).rx, &queries)
+        {
             Ok(found) => assert_eq!(found.len(), queries.len()),
             Err(e) => check(&e),
         },

@@ -4,7 +4,8 @@
 
 use veilset::item::{Items, decode_key, encode_key};
 use veilset::table::{
-    CsvOptions, Duplicates, EmptyKeys, Encoding, Table, check_max_row, keyed_set, values, write_rows, write_union,
+    CsvOptions, Duplicates, EmptyKeys, Encoding, Table, check_max_row, keyed_set, values, write_rows,
+    write_union,
 };
 use veilset_fuzz::byte;
 

@@ -444,10 +444,12 @@ fn cells(delimiter: u8) -> impl Strategy<Value = Vec<u8>> {
 
 /// A delimiter, a number of columns and the cells of the header and some rows.
 fn tables() -> impl Strategy<Value = (u8, usize, Vec<Vec<Vec<u8>>>)> {
-    (prop::sample::select(b",;\t| \0\xa7a\xff\xfe\xef\xbb\xbf".to_vec()), 1usize..5).prop_flat_map(|(delimiter, columns)| {
-        let rows = prop::collection::vec(prop::collection::vec(cells(delimiter), columns), 1..8);
-        (Just(delimiter), Just(columns), rows)
-    })
+    (prop::sample::select(b",;\t| \0\xa7a\xff\xfe\xef\xbb\xbf".to_vec()), 1usize..5).prop_flat_map(
+        |(delimiter, columns)| {
+            let rows = prop::collection::vec(prop::collection::vec(cells(delimiter), columns), 1..8);
+            (Just(delimiter), Just(columns), rows)
+        },
+    )
 }
 
 proptest! {
