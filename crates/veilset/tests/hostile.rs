@@ -6,6 +6,7 @@
 //! and expects the same, so the peer is a script, its recording with one frame tampered with. Nothing here
 //! knows a message of a protocol but the table of [`EXCEPTIONS`]: a new scenario in [`scenarios`] brings its
 //! messages with it.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use cap::Cap;
 use std::alloc::System;

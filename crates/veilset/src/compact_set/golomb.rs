@@ -37,7 +37,8 @@ impl Golomb {
     }
 
     fn tag(&self, digest: u128) -> u128 {
-        digest >> (128 - self.tag_bits)
+        // A tag may be of no bits at all: one element, one query and an exponent of 0.
+        digest.checked_shr(128 - self.tag_bits).unwrap_or(0)
     }
 
     /// floor(2^t / 2^b): what the quotients of all gaps can add up to.
@@ -248,6 +249,14 @@ mod tests {
                 assert_eq!(*found, [tags.contains(&0), false, tags.contains(&top)], "{n}");
             }
         }
+    }
+
+    #[test]
+    fn tags_of_no_bits_are_all_equal() {
+        let set = Golomb::new(0, 1, 1).unwrap();
+        let (mut a, mut b) = Channel::pair();
+        set.send(&mut a.tx, vec![u128::MAX].into()).unwrap();
+        assert_eq!(*set.test(&mut b.rx, &[1]).unwrap(), [true]);
     }
 
     #[test]

@@ -101,10 +101,21 @@ impl Identity {
                  one with `veilset identity new`, or name another file with --identity"
             ))
         };
-        let mut key = PrivatePkcs8KeyDer::from_pem_slice(&pem).map_err(|e| not_a_key(e.to_string()))?;
+        Self::from_pem_bytes(&pem).map_err(not_a_key)
+    }
+
+    fn from_pem_bytes(pem: &[u8]) -> Result<Identity, String> {
+        let mut key = PrivatePkcs8KeyDer::from_pem_slice(pem).map_err(|e| e.to_string())?;
         let pkcs8 = Secret::new(key.secret_pkcs8_der().to_vec());
         key.zeroize();
-        Self::from_pkcs8(pkcs8).map_err(not_a_key)
+        Self::from_pkcs8(pkcs8)
+    }
+
+    /// What [`Identity::load`] makes of a file's content.
+    #[cfg(fuzzing)]
+    #[doc(hidden)]
+    pub fn from_pem(pem: &[u8]) -> Result<Identity, String> {
+        Self::from_pem_bytes(pem)
     }
 
     /// Where the identity is unless told otherwise: `veilset/identity.pem` in `$XDG_CONFIG_HOME`, which

@@ -437,6 +437,23 @@ fn a_failing_destination_is_an_output_error() {
     }
 }
 
+#[test]
+fn a_delimiter_that_is_part_of_a_byte_order_mark_does_not_make_one() {
+    let csvs: [(u8, &[u8]); 4] = [
+        (0xff, b"\"\"\xff\xfe\n"),
+        (0xfe, b"\"\xff\"\xfea\n"),
+        (0xbb, b"\"\xef\"\xbb\xbf\n"),
+        (0xbf, b"\"\xef\xbb\"\xbf\n"),
+    ];
+    for (delimiter, csv) in csvs {
+        let options = CsvOptions { delimiter: Some(delimiter), encoding: Encoding::Bytes };
+        let table = Table::from_reader("a.csv", csv, &options).unwrap();
+        let mut written = Vec::new();
+        write_rows(&table, 0..0, &mut written).unwrap();
+        assert_eq!(written, csv, "{delimiter:#x}");
+    }
+}
+
 /// Cells made of the bytes that matter, and any others.
 fn cells(delimiter: u8) -> impl Strategy<Value = Vec<u8>> {
     let byte = prop_oneof![
@@ -462,10 +479,12 @@ fn cells_of(table: &Table) -> Vec<Vec<Vec<u8>>> {
 
 /// A delimiter, a number of columns and the cells of the header and some rows.
 fn tables() -> impl Strategy<Value = (u8, usize, Vec<Vec<Vec<u8>>>)> {
-    (prop::sample::select(b",;\t| \0\xa7a".to_vec()), 1usize..5).prop_flat_map(|(delimiter, columns)| {
-        let rows = prop::collection::vec(prop::collection::vec(cells(delimiter), columns), 1..8);
-        (Just(delimiter), Just(columns), rows)
-    })
+    (prop::sample::select(b",;\t| \0\xa7a\xff\xfe\xef\xbb\xbf".to_vec()), 1usize..5).prop_flat_map(
+        |(delimiter, columns)| {
+            let rows = prop::collection::vec(prop::collection::vec(cells(delimiter), columns), 1..8);
+            (Just(delimiter), Just(columns), rows)
+        },
+    )
 }
 
 proptest! {

@@ -1,0 +1,104 @@
+//! CSV: what is read can be written and read again, the keyed set is that of a slow computation, and a union's
+//! new rows are read back as they came.
+#![no_main]
+
+use veilset::item::{Items, decode_key, encode_key};
+use veilset::table::{
+    CsvOptions, Duplicates, EmptyKeys, Encoding, Table, check_max_row, keyed_set, values, write_rows,
+    write_union,
+};
+use veilset_fuzz::byte;
+
+fn cells(table: &Table) -> Vec<Vec<Vec<u8>>> {
+    let columns = table.header().len();
+    (0..table.rows()).map(|row| (0..columns).map(|c| table.cell(row, c).to_vec()).collect()).collect()
+}
+
+/// Writes all rows, reads them again and returns what was written.
+fn round_trip(table: &Table, options: &CsvOptions) -> Vec<u8> {
+    let mut out = Vec::new();
+    write_rows(table, 0..table.rows(), &mut out).unwrap();
+    let again = Table::from_reader("again.csv", &out[..], options).unwrap();
+    assert_eq!(again.header(), table.header());
+    assert_eq!(cells(&again), cells(table));
+    out
+}
+
+/// The set as a list of rows by a search for each.
+fn slow_set(table: &Table, key: &[usize], empty: EmptyKeys) -> Option<(Vec<u32>, u64, u64)> {
+    let key_of = |row: usize| -> Vec<&[u8]> { key.iter().map(|&c| table.cell(row, c)).collect() };
+    let (mut rows, mut duplicates, mut skipped) = (Vec::new(), 0, 0);
+    for row in 0..table.rows() {
+        let cells = key_of(row);
+        match (cells.iter().any(|cell| cell.is_empty()), empty) {
+            (true, EmptyKeys::Error) => return None,
+            (true, EmptyKeys::Skip) => skipped += 1,
+            _ if rows.iter().any(|&r| key_of(r as usize) == cells) => duplicates += 1,
+            _ => rows.push(row as u32),
+        }
+    }
+    Some((rows, duplicates, skipped))
+}
+
+libfuzzer_sys::fuzz_target!(|data: &[u8]| {
+    let mut data = data;
+    let (how, raw, columns, rules) = (byte(&mut data), byte(&mut data), byte(&mut data), byte(&mut data));
+    let delimiter = match how % 8 {
+        0 => None,
+        n @ 1..6 => Some(b",;\t| "[usize::from(n) - 1]),
+        _ => Some(raw),
+    };
+    let encoding = if how & 8 == 0 { Encoding::Utf8 } else { Encoding::Bytes };
+    let name = if how & 16 == 0 { "f.csv" } else { "f.TSV" };
+    let Ok(table) = Table::from_reader(name, data, &CsvOptions { delimiter, encoding }) else { return };
+
+    let options = CsvOptions { delimiter: Some(table.delimiter()), encoding };
+    let written = round_trip(&table, &options);
+    let again = Table::from_reader(name, &written[..], &options).unwrap();
+    assert_eq!(round_trip(&again, &options), written);
+    assert!((1..table.rows()).all(|row| table.line(row - 1) < table.line(row)));
+
+    let width = table.header().len();
+    let mut key = vec![usize::from(columns & 15) % width];
+    if columns >> 4 != 0 && usize::from(columns >> 4) % width != key[0] {
+        key.push(usize::from(columns >> 4) % width);
+    }
+    let empty = [EmptyKeys::Error, EmptyKeys::Skip, EmptyKeys::Keep][usize::from(rules) % 3];
+    let duplicates = [Duplicates::First, Duplicates::Error, Duplicates::Add][usize::from(rules / 3) % 3];
+    let expected = slow_set(&table, &key, empty);
+    let Ok(keyed) = keyed_set(&table, &key, empty, duplicates) else {
+        assert!(expected.is_none_or(|e| duplicates == Duplicates::Error && e.1 > 0));
+        return;
+    };
+    assert_eq!(Some((keyed.rows.clone(), keyed.duplicates, keyed.skipped)), expected);
+    assert_eq!(keyed.rows.len(), keyed.set.len());
+    let most = keyed.set.iter().map(<[u8]>::len).max().unwrap_or(0);
+    assert!(check_max_row(&table, &keyed, most).is_ok());
+    if let Ok(values) = values(&table, &keyed, width - 1, u32::from(rules / 9)) {
+        assert_eq!(values.len(), keyed.set.len());
+    }
+
+    // A union in which every other row is the peer's: it comes as an item.
+    let new: Items = keyed.set.iter().skip(1).step_by(2).collect();
+    let mut out = Vec::new();
+    write_union(&table, &key, &keyed, &new, &mut out).unwrap();
+    let union = Table::from_reader("union.csv", &out[..], &options).unwrap();
+    assert_eq!(union.rows(), keyed.set.len() + new.len());
+    let mut sorted: Vec<&[u8]> = new.iter().collect();
+    sorted.sort_unstable();
+    for (i, item) in sorted.iter().enumerate() {
+        let row = keyed.set.len() + i;
+        let mut got = Vec::new();
+        encode_key(key.iter().map(|&c| union.cell(row, c)), &mut got);
+        assert_eq!(got, *item);
+        assert!((0..width).all(|c| key.contains(&c) || union.cell(row, c).is_empty()));
+    }
+    // Items of a peer that need not be keys.
+    let strange: Items = data.split(|&b| b == b'\n').collect();
+    let good = strange.iter().all(|item| {
+        decode_key(item, key.len()).is_some_and(|cells| {
+            encoding == Encoding::Bytes || cells.iter().all(|cell| std::str::from_utf8(cell).is_ok())
+        })
+    });
+    assert_eq!(write_union(&table, &key, &keyed, &strange, &mut Vec::new()).is_ok(), good);
+});

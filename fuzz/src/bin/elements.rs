@@ -1,0 +1,49 @@
+//! Group elements and numbers as they come over the wire, and both parties of the base OT, whose messages are
+//! made of elements.
+#![no_main]
+
+use std::sync::LazyLock;
+use veilset::channel::Wire;
+use veilset::group::curve25519::{Key, Point, raise};
+use veilset::hazmat::seeded;
+use veilset::ot::base;
+use veilset_fuzz::{byte, check, peer};
+
+static KEYS: LazyLock<[Key; 2]> = LazyLock::new(|| [1, 2].map(|seed| Key::random(&mut seeded(&[seed; 32]))));
+
+/// Only one string of bytes stands for an element.
+fn canonical<T: Wire>(bytes: &[u8]) -> Option<T> {
+    let element = T::get(bytes).ok()?;
+    let mut out = Vec::new();
+    element.put(&mut out);
+    assert_eq!(out, bytes);
+    Some(element)
+}
+
+libfuzzer_sys::fuzz_target!(|data: &[u8]| {
+    let mut data = data;
+    let (kind, n) = (byte(&mut data) % 3, usize::from(byte(&mut data) % 9));
+    match kind {
+        0 => {
+            canonical::<u64>(data);
+            canonical::<[u8; 25]>(data);
+            let points: Vec<Point> = data.chunks(32).filter_map(canonical::<Point>).collect();
+            let [a, b] = &*KEYS;
+            let (Ok(to_a), Ok(to_b)) = (raise(&points, a), raise(&points, b)) else { return };
+            // In either order, on the curve and on the twist.
+            assert_eq!(raise(&to_a, b), raise(&to_b, a));
+            assert!(to_a.iter().all(|p| canonical::<Point>(p.as_bytes()).is_some()));
+        }
+        1 => match base::sender(&mut peer(data), &[7; 32], "fuzz", n, &mut seeded(&[3; 32])) {
+            Ok(pads) => assert!(pads.len() == n && pads.iter().all(|[zero, one]| zero != one)),
+            Err(e) => check(&e),
+        },
+        _ => {
+            let choices: Vec<bool> = (0..n).map(|i| i % 2 == 0).collect();
+            match base::receiver(&mut peer(data), &[7; 32], "fuzz", &choices, &mut seeded(&[3; 32])) {
+                Ok(pads) => assert_eq!(pads.len(), n),
+                Err(e) => check(&e),
+            }
+        }
+    }
+});

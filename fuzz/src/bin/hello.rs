@@ -1,0 +1,43 @@
+//! The agreement, against a peer that says the input: preamble, hello, size.
+//!
+//! The first byte says how: 0, the input is the peer's stream; else, its hello alone, put in a frame of the right
+//! length behind the right preamble, so that the JSON is changed and not the frames.
+#![no_main]
+
+use veilset::channel::WireCount;
+use veilset::operations::{Operation, Role};
+use veilset::session::{Connection, Hello, agree};
+use veilset_fuzz::{byte, check, peer};
+
+fn hello(role: Role) -> Hello {
+    Hello {
+        operation: Operation::Union,
+        role,
+        protocol: "dh".into(),
+        group: "curve25519".into(),
+        output: "receiver".into(),
+        key_columns: 1,
+        normalisation: "none".into(),
+        max_row: 64,
+        payload_width: 0,
+        min_count: 0,
+        value_scale: 0,
+        modulus_bits: 0,
+    }
+}
+
+libfuzzer_sys::fuzz_target!(|data: &[u8]| {
+    let mut data = data;
+    let whole = byte(&mut data) == 0;
+    let frame = |tag: u8, body: &[u8]| [&[tag, 0], &(body.len() as u32).to_le_bytes()[..], body].concat();
+    let stream = match whole {
+        true => data.to_vec(),
+        false => [frame(1, b"veilset\0\x01\0"), frame(2, data), frame(3, &5u64.to_le_bytes())].concat(),
+    };
+    let mut connection = Connection::unprotected(peer(&stream), WireCount::default());
+    let mut rng = veilset::hazmat::seeded(&[1; 32]);
+    match agree(&mut connection, &hello(Role::Receiver), 3, &mut rng) {
+        Ok(agreement) => assert!(agreement.their_size <= veilset::params::MAX_SET),
+        Err(e) => check(&e),
+    }
+});

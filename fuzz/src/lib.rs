@@ -1,0 +1,168 @@
+//! What the targets share: a peer that is a string of bytes, the requests that are run against it, and a bound
+//! on memory.
+
+use cap::Cap;
+use std::alloc::System;
+use std::sync::{Arc, Mutex};
+use std::time::Instant;
+use veilset::channel::{Channel, Sink, Source, WireCount};
+use veilset::error::{Error, Result};
+use veilset::hazmat;
+use veilset::item::ItemSet;
+use veilset::operations::sum::{Modulus, Terms};
+use veilset::operations::{Learned, Operation, Role};
+use veilset::session::Connection;
+use veilset::session::run::{Request, run};
+
+/// What no input of the sizes here may make us allocate.
+#[global_allocator]
+static MEMORY: Cap<System> = Cap::new(System, 256 << 20);
+
+/// Takes the first byte; 0 if there is none.
+pub fn byte(data: &mut &[u8]) -> u8 {
+    match data.split_first() {
+        Some((&first, rest)) => {
+            *data = rest;
+            first
+        }
+        None => 0,
+    }
+}
+
+/// A peer that has said these bytes and closed, and takes whatever is sent.
+pub fn peer(says: &[u8]) -> Channel {
+    Channel::from_halves(Box::new(Drain), Box::new(Bytes(says.to_vec(), 0)))
+}
+
+struct Drain;
+
+impl Sink for Drain {
+    fn send(&mut self, _: Vec<u8>) -> Result<()> {
+        Ok(())
+    }
+}
+
+struct Bytes(Vec<u8>, usize);
+
+impl Source for Bytes {
+    fn recv(&mut self, out: &mut [u8], _: Option<Instant>) -> Result<()> {
+        let Some(bytes) = self.0.get(self.1..).and_then(|rest| rest.get(..out.len())) else {
+            self.1 = self.0.len();
+            return Err(Error::Network("the bytes are at their end".into()));
+        };
+        out.copy_from_slice(bytes);
+        self.1 += bytes.len();
+        Ok(())
+    }
+}
+
+/// Whether a run may end so because of what a peer says.
+pub fn check(error: &Error) {
+    match error {
+        Error::Peer(_) | Error::Network(_) | Error::Disagreement(_) => {}
+        Error::Usage(words) if words.contains("--max-peer-items") => {}
+        _ => panic!("{error:?}"),
+    }
+    // The peer's words are shown to a user.
+    assert!(error.to_string().chars().all(|c| c == '\n' || !c.is_control()), "{error:?}");
+}
+
+/// The sets, and the values of the sender's, that requests are about.
+pub struct Data {
+    sets: [ItemSet; 2],
+    values: Vec<i128>,
+}
+
+impl Default for Data {
+    fn default() -> Self {
+        let sets = [["a", "b", "longer"].iter().collect(), ["b", "", "longer", "c"].iter().collect()];
+        Data { sets, values: vec![5, -7, 1 << 40, 0] }
+    }
+}
+
+impl Data {
+    /// How many scenarios there are.
+    pub const SCENARIOS: u8 = 6;
+
+    /// What `role` is asked for in a scenario.
+    pub fn request(&self, scenario: u8, role: Role) -> Request<'_> {
+        let operation = Operation::ALL[usize::from(scenario) % Operation::ALL.len()];
+        // The second time round with other terms.
+        let other = usize::from(scenario) >= Operation::ALL.len();
+        let sums = operation == Operation::Sum && role == Role::Sender;
+        Request {
+            operation,
+            role,
+            set: &self.sets[usize::from(role == Role::Sender)],
+            key_columns: 1,
+            normalisation: "none",
+            max_peer_items: 50,
+            max_row: if other { 300 } else { 16 },
+            values: if sums { &self.values } else { &[] },
+            value_scale: 0,
+            terms: match other {
+                false => Terms { modulus: Modulus::Bits64, min_count: 2 },
+                true => Terms { modulus: Modulus::Bits128, min_count: 0 },
+            },
+        }
+    }
+
+    /// Runs one party under a fixed seed.
+    pub fn run(&self, scenario: u8, role: Role, channel: Channel) -> Result<Learned> {
+        let connection = Connection::unprotected(channel, WireCount::default());
+        let seed = [1 + role as u8; 32];
+        run(connection, &self.request(scenario, role), &mut hazmat::seeded(&seed)).map(|o| o.learned)
+    }
+
+    /// `role` against a peer that says these bytes, of which the first chooses the scenario.
+    pub fn against(&self, role: Role, mut says: &[u8]) {
+        let scenario = byte(&mut says) % Self::SCENARIOS;
+        let (ours, theirs) = (self.request(scenario, role), 50);
+        match self.run(scenario, role, peer(says)) {
+            Err(e) => check(&e),
+            Ok(Learned::Nothing) => assert_eq!(role, Role::Sender),
+            Ok(Learned::Matching(rows)) => {
+                assert!(rows.windows(2).all(|w| w[0] < w[1]));
+                assert!(rows.iter().all(|&row| (row as usize) < ours.set.len()));
+            }
+            Ok(Learned::New(items)) => {
+                let new: ItemSet = items.iter().collect();
+                assert!(new.len() == items.len() && items.len() <= theirs);
+                assert!(items.iter().all(|item| item.len() <= ours.max_row));
+                assert!(items.iter().all(|item| ours.set.iter().all(|own| own != item)));
+            }
+            Ok(Learned::Count(count)) => {
+                assert!(count.matches <= ours.set.len() && count.union_size >= ours.set.len());
+            }
+            Ok(Learned::Matches(matches)) => assert!(matches <= ours.set.len() as u64),
+            Ok(Learned::Sum(sum)) => {
+                let sum = sum.map(|s| (s.matches, s.sum.unsigned_abs()));
+                assert!(sum.is_none_or(|(n, sum)| n <= 4 && sum <= u128::from(n) << 40));
+            }
+        }
+    }
+
+    /// What the peer of `role` says in an honest run.
+    pub fn recorded(&self, scenario: u8, role: Role) -> Vec<u8> {
+        let (a, b) = Channel::pair();
+        let said = Arc::<Mutex<Vec<u8>>>::default();
+        let (sink, source) = b.into_halves();
+        let b = Channel::from_halves(Box::new(Tap(sink, said.clone())), source);
+        std::thread::scope(|s| {
+            s.spawn(|| self.run(scenario, role.other(), b).unwrap());
+            self.run(scenario, role, a).unwrap();
+        });
+        let said = said.lock().unwrap().clone();
+        [&[scenario][..], &said].concat()
+    }
+}
+
+/// Keeps what is sent.
+struct Tap(Box<dyn Sink>, Arc<Mutex<Vec<u8>>>);
+
+impl Sink for Tap {
+    fn send(&mut self, frame: Vec<u8>) -> Result<()> {
+        self.1.lock().unwrap().extend(&frame);
+        self.0.send(frame)
+    }
+}
