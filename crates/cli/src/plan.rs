@@ -90,6 +90,18 @@ pub fn sum(a: SumArgs) -> Result<Plan> {
 
 fn common(operation: Operation, a: CommonArgs, output: OutputArgs) -> Result<Plan> {
     let role = a.role;
+    let format = a.format.unwrap_or_else(|| Format::of_input(&a.input));
+    let key = match (format, a.key) {
+        (Format::List, key) if key.is_empty() => vec![LIST_COLUMN.into()],
+        (_, key) if key.is_empty() => {
+            return Err(Error::Usage(
+                "--key is missing: name the columns whose values are compared, for instance --key email (an example is in \
+                 --help). Only a list (--format list) has no need of it"
+                    .into(),
+            ));
+        }
+        (_, key) => key,
+    };
     if role == Role::Sender && operation != Operation::Sum && output.output.is_some() {
         return Err(Error::Usage(format!(
             "the sender of {operation} learns nothing, so there is nothing for --output. Leave it away, or use --role \
@@ -128,18 +140,6 @@ fn common(operation: Operation, a: CommonArgs, output: OutputArgs) -> Result<Pla
     };
     let threads =
         a.threads.map_or_else(|| std::thread::available_parallelism().map_or(1, usize::from), usize::from);
-    let format = a.format.unwrap_or_else(|| Format::of_input(&a.input));
-    let key = match (format, a.key) {
-        (Format::List, key) if key.is_empty() => vec![LIST_COLUMN.into()],
-        (_, key) if key.is_empty() => {
-            return Err(Error::Usage(
-                "--key is missing: name the columns whose values are compared, for instance --key email. Only a list \
-                 (--format list) has no need of it"
-                    .into(),
-            ));
-        }
-        (_, key) => key,
-    };
     let read = ReadOptions {
         format: Some(format),
         delimiter: a.delimiter.as_deref().map(delimiter).transpose()?,
