@@ -170,6 +170,18 @@ fn sum(a: SumArgs) -> Result<Plan> {
 
 fn common(operation: Operation, a: CommonArgs, output: OutputArgs, both: BothArgs) -> Result<Plan> {
     let role = a.role;
+    let format = a.format.unwrap_or_else(|| Format::of_input(&a.input));
+    let key = match (format, a.key) {
+        (Format::List, key) if key.is_empty() => vec![LIST_COLUMN.into()],
+        (_, key) if key.is_empty() => {
+            return Err(Error::Usage(
+                "--key is missing: name the columns whose values are compared, for instance --key email (an example is in \
+                 --help). Only a list (--format list) has no need of it"
+                    .into(),
+            ));
+        }
+        (_, key) => key,
+    };
     let has_result = role == Role::Receiver || operation == Operation::Sum || both.both;
     if !has_result && output.output.is_some() {
         return Err(Error::Usage(format!(
@@ -226,18 +238,6 @@ fn common(operation: Operation, a: CommonArgs, output: OutputArgs, both: BothArg
     };
     let threads =
         a.threads.map_or_else(|| std::thread::available_parallelism().map_or(1, usize::from), usize::from);
-    let format = a.format.unwrap_or_else(|| Format::of_input(&a.input));
-    let key = match (format, a.key) {
-        (Format::List, key) if key.is_empty() => vec![LIST_COLUMN.into()],
-        (_, key) if key.is_empty() => {
-            return Err(Error::Usage(
-                "--key is missing: name the columns whose values are compared, for instance --key email. Only a list \
-                 (--format list) has no need of it"
-                    .into(),
-            ));
-        }
-        (_, key) => key,
-    };
     let read = ReadOptions {
         format: Some(format),
         delimiter: a.delimiter.as_deref().map(delimiter).transpose()?,
