@@ -140,7 +140,7 @@ fn what_is_wrong_is_named_with_file_line_and_key() {
         (with("min_count = 3"), &["line 5, \"min_count\"", "has no such option"]),
         (
             with("max-row = 3"),
-            &["line 5, \"max-row\"", "count has no such option, only union", "Take it out"],
+            &["line 5, \"max-row\"", "count has no such option, only intersect, union", "Take it out"],
         ),
         (with("help = true"), &["line 5, \"help\"", "no such option"]),
         (with("force = \"true\""), &["line 5, \"force\"", "a string stands here", "true or false"]),

@@ -56,7 +56,9 @@ pub fn run(plan: &Plan, purpose: Purpose) -> Result<()> {
     let data = Data::load(plan)?;
     data.tell(plan, &say);
     let request = data.request(plan);
-    request.check()?;
+    let mut rng = Prng::from_os()?;
+    // Before the connection: how long it takes depends on our data.
+    let prepared = request.prepare(&mut rng)?;
     plan.policy.permits_our_size(data.keyed.set.len())?;
     let mut gate = Gate::new(plan, identity.as_deref(), &data.keyed.set, &data.values, &say)?;
     let interrupt = Interrupt::install()?;
@@ -78,7 +80,7 @@ pub fn run(plan: &Plan, purpose: Purpose) -> Result<()> {
         connection.channel.observe(progress.clone());
     }
     let peer = connection.peer.map(|f| f.to_string());
-    let result = run_if(connection, &request, &mut gate, &mut Prng::from_os()?);
+    let result = run_if(connection, prepared, &mut gate, &mut rng);
     progress.end();
     let seconds = start.elapsed().as_secs_f64();
     let outcome = result.inspect_err(|e| {

@@ -4,7 +4,6 @@
 //! `("a", "bc")` differs from `("ab", "c")`. The length is a LEB128 varint in its shortest form, which
 //! makes the encoding unique: [`encode_key`] and [`decode_key`] are inverse to each other.
 
-use crate::rng::Prng;
 use rayon::prelude::*;
 use std::fmt;
 
@@ -176,34 +175,6 @@ impl ItemSet {
     }
 }
 
-/// No encoding of a key begins like this: the length is not in its shortest form.
-const DUMMY: [u8; 2] = [0x80, 0];
-
-/// Bytes of the longest dummy of the public list.
-pub const LISTED_DUMMY: usize = 6;
-
-/// Whether an item is a dummy: one that pads a set, and that no key encodes to.
-pub fn is_dummy(item: &[u8]) -> bool {
-    item.starts_with(&DUMMY)
-}
-
-impl ItemSet {
-    /// This set, which holds no dummies yet, and behind it `n` that nobody can guess: a peer that puts guesses
-    /// into its set cannot count them.
-    pub fn with_random_dummies(&self, n: usize, rng: &mut Prng) -> ItemSet {
-        let mut items = self.0.clone();
-        (0..n).for_each(|_| items.push(&[&DUMMY[..], &rng.bytes::<16>()].concat()));
-        ItemSet(items)
-    }
-
-    /// This set, which holds no dummies yet, and behind it the first `n` of a public list.
-    pub fn with_listed_dummies(&self, n: u32) -> ItemSet {
-        let mut items = self.0.clone();
-        (0..n).for_each(|i| items.push(&[&DUMMY[..], &i.to_le_bytes()].concat()));
-        ItemSet(items)
-    }
-}
-
 /// Whether the sets have an item in common, by 128 bits of hash. Takes 16 bytes for each item of `a`.
 pub fn intersects(a: &ItemSet, b: &ItemSet) -> bool {
     let hash = |item: &[u8]| {
@@ -286,6 +257,7 @@ pub fn decode_key(mut item: &[u8], columns: usize) -> Option<Vec<&[u8]>> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::rng::Prng;
 
     #[test]
     fn keys_survive_encoding_and_different_keys_differ() {
@@ -359,19 +331,6 @@ mod tests {
         items.push_if(true, b"", 0);
         items.push_if(true, b"ef", 9);
         assert!(items == ["a", "bc", "", "ef"].iter().collect());
-    }
-
-    #[test]
-    fn dummies_are_no_keys_and_differ() {
-        let mut rng = Prng::from_seed(&[2; 32]);
-        let set: ItemSet = ["\u{1}a", ""].iter().collect();
-        let padded = set.with_listed_dummies(300).with_random_dummies(300, &mut rng);
-        assert_eq!(ItemSet::keep_first(padded.clone().into_items()).set.len(), 602);
-        assert!(padded.iter().take(2).eq(set.iter()));
-        for dummy in padded.iter().skip(2) {
-            assert!(is_dummy(dummy) && (1..20).all(|columns| decode_key(dummy, columns).is_none()));
-        }
-        assert!(padded.iter().filter(|i| i.len() == LISTED_DUMMY).count() == 300);
     }
 
     #[test]

@@ -163,7 +163,8 @@ impl Terms {
 
     /// A party's rows, some of them with keys that came before.
     fn side(&self, rng: &mut Prng, receiver: bool, numbers: &[usize]) -> Side {
-        let mut columns: Vec<String> = (0..self.keys).map(|i| format!("{}{i}", if receiver { "k" } else { "s" })).collect();
+        let mut columns: Vec<String> =
+            (0..self.keys).map(|i| format!("{}{i}", if receiver { "k" } else { "s" })).collect();
         match receiver {
             true => columns.extend((0..rng.below(3)).map(|i| format!("r{i}"))),
             false => columns.extend((0..self.sent).map(|i| format!("p{i}"))),
@@ -227,12 +228,9 @@ fn decimal(value: i128, scale: u32) -> String {
     let sign = if value < 0 { "-" } else { "" };
     match scale {
         0 => value.to_string(),
-        scale => format!(
-            "{sign}{}.{:0>width$}",
-            value.abs() / unit,
-            value.abs() % unit,
-            width = scale as usize
-        ),
+        scale => {
+            format!("{sign}{}.{:0>width$}", value.abs() / unit, value.abs() % unit, width = scale as usize)
+        }
     }
 }
 
@@ -361,7 +359,9 @@ impl Case {
         }
         let expected = expected(&terms, &sides, pads.map(|p| p.is_some()), (add, min_count, rename));
         let mut kind = format!("{} {}", terms.operation, protocol.unwrap_or("by default"));
-        for (is, what) in [(terms.both, " both"), (terms.sent > 0, " columns"), (pads != [None, None], " padded")] {
+        for (is, what) in
+            [(terms.both, " both"), (terms.sent > 0, " columns"), (pads != [None, None], " padded")]
+        {
             kind += if is { what } else { "" };
         }
         Ok(Case { words, expected, kind })
@@ -388,7 +388,8 @@ fn expected(
     let sent_names: Vec<String> =
         (0..terms.sent).map(|n| if rename { format!("their {n}") } else { format!("p{n}") }).collect();
     let sent = |row: usize| {
-        let cell = |n| theirs.column(&format!("p{n}")).map(|at| theirs.rows[row].1[at].clone()).unwrap_or_default();
+        let cell =
+            |n| theirs.column(&format!("p{n}")).map(|at| theirs.rows[row].1[at].clone()).unwrap_or_default();
         (0..terms.sent).map(cell).collect::<Vec<_>>()
     };
     match terms.operation {
@@ -407,7 +408,9 @@ fn expected(
         Operation::Union => {
             let key = ours.key(true, terms.keys);
             let mut here = vec![bytes([ours.header.clone(), sent_names].concat())];
-            here.extend(y.iter().map(|(_, row)| [ours.rows[*row].1.clone(), vec![Vec::new(); terms.sent]].concat()));
+            here.extend(
+                y.iter().map(|(_, row)| [ours.rows[*row].1.clone(), vec![Vec::new(); terms.sent]].concat()),
+            );
             for (number, row) in x.iter().filter(|(number, _)| !in_y.contains_key(number)) {
                 let cell = |name: &String| match key.iter().position(|k| k == name) {
                     Some(place) => terms.universe[*number][place].clone(),
@@ -433,7 +436,8 @@ fn expected(
         Operation::Sum => {
             let mut sum = 0;
             for (row, (number, _)) in theirs.rows.iter().enumerate() {
-                let counts = number.is_some_and(|n| in_y.contains_key(&n) && (add || in_x.get(&n) == Some(&row)));
+                let counts =
+                    number.is_some_and(|n| in_y.contains_key(&n) && (add || in_x.get(&n) == Some(&row)));
                 sum += if counts { theirs.values[row] } else { 0 };
             }
             let row = match matches < min_count {

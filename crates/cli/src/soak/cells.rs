@@ -47,7 +47,8 @@ fn csv(rng: &mut Prng, delimiter: u8, rows: &Rows, encoding: Encoding) -> Vec<u8
             }
             let special = |b: &u8| [delimiter, b'"', b'\r', b'\n'].contains(b);
             // An empty cell alone would be a blank line; a byte-order mark in a cell is not one of the file.
-            let quoted = cell.iter().any(special) || cell.is_empty() || !cell[0].is_ascii() || rng.below(5) == 0;
+            let quoted =
+                cell.iter().any(special) || cell.is_empty() || !cell[0].is_ascii() || rng.below(5) == 0;
             match quoted {
                 true => {
                     text.push(b'"');

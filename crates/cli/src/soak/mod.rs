@@ -103,7 +103,8 @@ fn one(
     };
     let plans = case.words.each_ref().map(|words| plan(words));
     let [receiver, sender] = plans;
-    let (receiver, sender) = (receiver.map_err(|e| wrong(e.to_string()))?, sender.map_err(|e| wrong(e.to_string()))?);
+    let (receiver, sender) =
+        (receiver.map_err(|e| wrong(e.to_string()))?, sender.map_err(|e| wrong(e.to_string()))?);
     let [ours, theirs] = match run % OVER_TLS {
         0 => connections_over_tls(identities)?,
         _ => {
@@ -116,7 +117,9 @@ fn one(
         let receiver = party(&receiver, ours);
         [receiver, sender.join().unwrap_or_else(|_| Err(Error::Bug("the sender panicked".into())))]
     });
-    for (role, (result, expected)) in ["receiver", "sender"].into_iter().zip(results.into_iter().zip(&case.expected)) {
+    for (role, (result, expected)) in
+        ["receiver", "sender"].into_iter().zip(results.into_iter().zip(&case.expected))
+    {
         let result = result.map_err(|e| wrong(format!("the {role} ended with: {e}")))?;
         compare(result.as_deref(), expected).map_err(|e| wrong(format!("the {role}'s result: {e}")))?;
     }
@@ -134,7 +137,6 @@ fn plan(words: &[String]) -> Result<Plan> {
 fn party(plan: &Plan, connection: Connection) -> Result<Option<PathBuf>> {
     let data = Data::load(plan)?;
     let request = data.request(plan);
-    request.check()?;
     let outcome = run_session(connection, &request, &mut Prng::from_os()?)?;
     Report::new(&request, &outcome, 0.0, None)?.to_json()?;
     if !plan.has_result() {
@@ -179,6 +181,8 @@ fn compare(path: Option<&Path>, expected: &Expected) -> Result<(), String> {
     rows.sort();
     match got == rows {
         true => Ok(()),
-        false => Err(format!("{} rows, where {} were expected, or other cells", got.len() - 1, rows.len() - 1)),
+        false => {
+            Err(format!("{} rows, where {} were expected, or other cells", got.len() - 1, rows.len() - 1))
+        }
     }
 }

@@ -103,7 +103,10 @@ fn result_and_report_files_are_private_and_replaced_with_force_only() {
     }
     let report: serde_json::Value = serde_json::from_str(&world.read("s.json")).unwrap();
     assert_eq!((&report["role"], &report["operation"]), (&"sender".into(), &"union".into()));
-    assert_eq!(report["sizes"], serde_json::json!({"ours": 6, "peer": 5}));
+    assert_eq!(
+        report["sizes"],
+        serde_json::json!({"ours": 6, "announced": 6, "peer": 5, "peer_padded": false})
+    );
     assert_eq!(report["left_out"], serde_json::json!({"duplicates": 1, "skipped": 0}));
     assert_eq!(
         (&report["peer"], &report["result"]),

@@ -9,9 +9,8 @@
 //! 2^251 values of F_k; what that means for equal tags is at [`crate::params::tag_bits`].
 
 use crate::channel::Wire;
-use crate::hash::Domain;
 use crate::rng::Prng;
-use crate::secret::{Secret, Secrets};
+use crate::secret::Secret;
 use curve25519_dalek::Scalar;
 use rayon::prelude::*;
 use veilset_kernels::curve25519 as kernel;
@@ -92,18 +91,7 @@ const ORDER: [u8; 32] = [
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct LowOrder;
 
-/// The part of `H` whose time depends on the lengths of the items: 32 uniform bytes of each.
-///
-/// It stands apart so that it can be done before the first message: in the middle of a run a peer could
-/// take the time of every frame.
-pub fn hash<'a>(items: impl IndexedParallelIterator<Item = &'a [u8]>) -> Secrets<[u8; 32]> {
-    let domain = Domain::without_session("hash to Curve25519, BLAKE3-256, x-only Elligator2");
-    let mut hashes = Secrets::zeros(items.len());
-    items.zip(hashes.par_iter_mut()).for_each(|(item, hash)| *hash = domain.hash(&[item]));
-    hashes
-}
-
-/// `F_k(H(x))` for the [`hash`] of each item.
+/// `F_k(H(x))` for the 32 uniform bytes that each item hashes to ([`crate::hashed`]).
 ///
 /// # Errors
 /// If an item hashes to a point of low order, which happens with probability 2^-250.
@@ -144,6 +132,10 @@ mod tests {
         (0..n).map(|i| format!("item {i}").into_bytes()).collect()
     }
 
+    fn hash(items: &[Vec<u8>]) -> Vec<[u8; 32]> {
+        items.iter().map(|item| *blake3::hash(item).as_bytes()).collect()
+    }
+
     fn on_curve(p: &[u8; 32]) -> bool {
         MontgomeryPoint(*p).to_edwards(0).is_some()
     }
@@ -154,7 +146,7 @@ mod tests {
         for n in [0, 1, BATCH - 1, BATCH, BATCH + 1] {
             let items = items(n);
             let (a, b) = (Key::random(&mut rng), Key::random(&mut rng));
-            let hashes = hash(items.par_iter().map(Vec::as_slice));
+            let hashes = hash(&items);
             let hashed = |k| map_and_raise(&hashes, k).unwrap();
             let ab = raise(&hashed(&a), &b).unwrap();
             assert_eq!(ab, raise(&hashed(&b), &a).unwrap());
@@ -172,7 +164,7 @@ mod tests {
         below[0] -= 1;
         assert_eq!(Scalar::from_canonical_bytes(below).unwrap(), -Scalar::ONE);
         let items = items(3);
-        let hashes = hash(items.par_iter().map(Vec::as_slice));
+        let hashes = hash(&items);
         for _ in 0..40 {
             let (k, inverse) = Key::with_inverse(&mut rng);
             let other = Key::random(&mut rng);
@@ -186,7 +178,7 @@ mod tests {
     fn every_hash_is_on_the_curve_where_the_printed_one_is_half_the_time_on_the_twist() {
         let key = Key::random(&mut Prng::from_seed(&[2; 32]));
         let items = items(500);
-        let ours = map_and_raise(&hash(items.par_iter().map(Vec::as_slice)), &key).unwrap();
+        let ours = map_and_raise(&hash(&items), &key).unwrap();
         assert!(ours.iter().all(|p| on_curve(p.as_bytes())));
         // CZZDL 9.5 as printed: X25519 on the hash itself. The bit survives the key.
         let printed: Vec<[u8; 32]> = items

@@ -2,12 +2,8 @@
 //!
 //! Security: semi-honest, DDH, `H` a random oracle. Leakage: the sizes; the server's bits are the output.
 //! Cost: n_y + n_x points of 32 bytes, and n_y tags (about 62 bits each at 2^20 items a side); each party
-//! raises n_y + n_x points. Memory: beside its set, 32 bytes for each item of its own and up to 48 for each
+//! raises n_y + n_x points. Memory: beside its hashed set, 4 bytes for each item of its own and up to 48 for each
 //! of the peer's.
-//!
-//! Each party hashes its items to 32 bytes before its first message, so the only time that depends on their
-//! lengths is the one before it: the peer may see about how long all of them are together, but nothing of
-//! where the long ones are.
 //!
 //! P1 is the server, in the operations the receiver R; P2 is the client, there the sender S.
 //!
@@ -23,17 +19,18 @@
 //!   count says would learn by the result whether Y has it. (One that uses several keys still may, if Omega is
 //!   cut up to match: a minimum count holds against semi-honest clients.)
 //!
-//! Y needs no permutation: the client receives F_k1(H(y)) under a key it does not know, one by one
-//! indistinguishable from random points, and what it answers comes back sorted.
+//! Y is permuted too. To a client that follows the protocol F_k1(H(y)) is random one by one, and what it answers
+//! comes back sorted. But one that uses several keys, and then gets a result, would learn by it where in the
+//! server's file its matches are.
 
 use super::Mqrpmt;
 use crate::channel::{Channel, Message, Rx, Tx, Unit, frames};
 use crate::compact_set::CompactSet;
 use crate::compact_set::golomb::Golomb;
 use crate::error::{Error, Result};
-use crate::group::curve25519::{Key, LowOrder, Point, hash, map_and_raise, raise};
+use crate::group::curve25519::{Key, LowOrder, Point, map_and_raise, raise};
 use crate::hash::{Domain, SessionId};
-use crate::item::ItemSet;
+use crate::hashed::Hashed;
 use crate::params::{LAMBDA, share};
 use crate::rng::Prng;
 use crate::secret::Secrets;
@@ -84,7 +81,7 @@ impl<S: MakeSet> Mqrpmt for CwPrf<S> {
         &self,
         ch: &mut Channel,
         session: &SessionId,
-        y: &ItemSet,
+        y: &Hashed,
         n_x: usize,
         rng: &mut Prng,
     ) -> Result<Secrets<bool>> {
@@ -92,9 +89,9 @@ impl<S: MakeSet> Mqrpmt for CwPrf<S> {
         let omega = self.0.make(EXPONENT, n_x, y.len())?;
         // 1. P1 picks k1, then computes and sends F_k1(H(y_i)).
         let k1 = Key::random(rng);
-        let hashes = hash((0..y.len()).into_par_iter().map(|i| y.get(i)));
+        let order = rng.permutation(y.len());
         let ((), x_k2_k1) = ch.duplex(
-            |tx| send_raised(tx, Y_K1, &hashes, &k1),
+            |tx| send_raised(tx, Y_K1, y, &order, &k1),
             // 3. P1 computes F_k1(F_k2(H(x_i))), which of them are in Omega it finds out below.
             |rx| raise_digests(rx, X_K2, n_x, &k1, session),
         )?;
@@ -111,7 +108,7 @@ impl<S: MakeSet> Mqrpmt for CwPrf<S> {
         &self,
         ch: &mut Channel,
         session: &SessionId,
-        x: &ItemSet,
+        x: &Hashed,
         n_y: usize,
         rng: &mut Prng,
     ) -> Result<Secrets<u32>> {
@@ -121,10 +118,9 @@ impl<S: MakeSet> Mqrpmt for CwPrf<S> {
         let order = rng.permutation(x.len());
         // 2. P2 picks k2.
         let k2 = Key::random(rng);
-        let hashes = hash(order.par_iter().map(|&i| x.get(i as usize)));
         let ((), y_k1_k2) = ch.duplex(
             // 2a. It computes and sends F_k2(H(x_i)).
-            |tx| send_raised(tx, X_K2, &hashes, &k2),
+            |tx| send_raised(tx, X_K2, x, &order, &k2),
             // 2b. It computes F_k2(F_k1(H(y_i))),
             |rx| raise_digests(rx, Y_K1, n_y, &k2, session),
         )?;
@@ -135,10 +131,10 @@ impl<S: MakeSet> Mqrpmt for CwPrf<S> {
     }
 }
 
-/// Sends `F_k(H(x))` for the hash of each item.
-fn send_raised(tx: &mut Tx, message: Message<Point>, hashes: &[[u8; 32]], key: &Key) -> Result<()> {
-    hashes.chunks(FRAME).try_for_each(|hashes| {
-        let points = map_and_raise(hashes, key).map_err(|LowOrder| {
+/// Sends `F_k(H(x))` for the items at these positions.
+fn send_raised(tx: &mut Tx, message: Message<Point>, x: &Hashed, order: &[u32], key: &Key) -> Result<()> {
+    order.chunks(FRAME).try_for_each(|positions| {
+        let points = map_and_raise(&x.hashes(positions), key).map_err(|LowOrder| {
             Error::Bug("an item hashed to a point of low order, which has probability 2^-250".into())
         })?;
         tx.send(message, &points)

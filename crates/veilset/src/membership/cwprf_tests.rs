@@ -1,5 +1,6 @@
 use super::*;
 use crate::channel::{Recording, Sink, Source};
+use crate::item::ItemSet;
 use crate::membership::Ideal;
 use crate::testing::{Views, overlapping, run_pair, sizes};
 use curve25519_dalek::constants::{ED25519_BASEPOINT_POINT, EIGHT_TORSION};
@@ -8,6 +9,7 @@ use curve25519_dalek::montgomery::MontgomeryPoint;
 const SESSION: SessionId = [5; 32];
 
 fn bits_by_item<M: Mqrpmt + Sync>(m: &M, y: &ItemSet, x: &ItemSet) -> (Vec<bool>, Views) {
+    let (y, x) = (&Hashed::new(y), &Hashed::new(x));
     let ((bits, order), views) = run_pair(
         |ch, rng| m.server(ch, &SESSION, y, x.len(), rng),
         |ch, rng| m.client(ch, &SESSION, x, y.len(), rng),
@@ -111,12 +113,12 @@ fn a_client_cannot_ask_for_the_same_item_twice() {
     let (y, x) = overlapping(5, 3, 0.0);
     let twice = |second: fn([u8; 32]) -> [u8; 32]| {
         let ((result, ()), _) = run_pair(
-            |ch, rng| Ok(CwPrf(GolombTags).server(ch, &SESSION, &y, 3, rng)),
+            |ch, rng| Ok(CwPrf(GolombTags).server(ch, &SESSION, &Hashed::new(&y), 3, rng)),
             |ch, rng| {
                 let (sink, source) = std::mem::replace(ch, Channel::pair().0).into_halves();
                 let mut forged = Channel::from_halves(Box::new(Instead { sink, second }), source);
                 // Whatever becomes of the cheat.
-                let _ = CwPrf(GolombTags).client(&mut forged, &SESSION, &x, 5, rng);
+                let _ = CwPrf(GolombTags).client(&mut forged, &SESSION, &Hashed::new(&x), 5, rng);
                 Ok(())
             },
         );
@@ -141,7 +143,7 @@ impl Mqrpmt for Unpermuted {
         &self,
         ch: &mut Channel,
         s: &SessionId,
-        y: &ItemSet,
+        y: &Hashed,
         n: usize,
         r: &mut Prng,
     ) -> Result<Secrets<bool>> {
@@ -151,7 +153,7 @@ impl Mqrpmt for Unpermuted {
         &self,
         ch: &mut Channel,
         s: &SessionId,
-        x: &ItemSet,
+        x: &Hashed,
         n_y: usize,
         r: &mut Prng,
     ) -> Result<Secrets<u32>> {
@@ -159,8 +161,14 @@ impl Mqrpmt for Unpermuted {
         let order = r.permutation(x.len());
         let mut inverse = vec![0; order.len()];
         order.iter().enumerate().for_each(|(j, &i)| inverse[i as usize] = j);
-        let undone: ItemSet = inverse.iter().map(|&j| x.get(j)).collect();
-        CwPrf(GolombTags).client(ch, s, &undone, n_y, &mut Prng::from_seed(&crate::testing::SEEDS[1]))?;
+        let undone: ItemSet = inverse.iter().map(|&j| x.items().get(j)).collect();
+        CwPrf(GolombTags).client(
+            ch,
+            s,
+            &Hashed::new(&undone),
+            n_y,
+            &mut Prng::from_seed(&crate::testing::SEEDS[1]),
+        )?;
         Ok(Secrets::from((0..x.len() as u32).collect::<Vec<_>>()))
     }
 }
@@ -171,6 +179,7 @@ fn the_positions_of_the_bits_carry_no_order() {
     let n = 2000;
     let y: ItemSet = (0..n / 2).map(|i: u32| i.to_le_bytes()).collect();
     let x: ItemSet = (0..n).map(|i: u32| i.to_le_bytes()).collect();
+    let (y, x) = (Hashed::new(&y), Hashed::new(&x));
     let in_first_half = |m: &(dyn Fn(&mut Channel, &mut Prng) -> Result<Secrets<u32>> + Sync)| {
         let ((bits, _), _) = run_pair(
             |ch, rng| CwPrf(GolombTags).server(ch, &SESSION, &y, n as usize, rng),
@@ -198,6 +207,21 @@ fn the_tags_carry_no_order_of_the_servers_set() {
 }
 
 #[test]
+fn the_servers_points_do_not_come_in_the_order_of_its_set() {
+    let (y, _) = overlapping(400, 0, 0.0);
+    let all: Vec<u32> = (0..400).collect();
+    let view = bits_by_item(&CwPrf(GolombTags), &y, &ItemSet::default()).1.0[1].clone();
+    let sent = points(&view, 0x11);
+    // The server's generator draws the key first.
+    let k1 = Key::random(&mut Prng::from_seed(&crate::testing::SEEDS[0]));
+    let unpermuted = map_and_raise(&Hashed::new(&y).hashes(&all), &k1).unwrap();
+    let stay = unpermuted.iter().zip(&sent).filter(|(p, q)| p.as_bytes() == *q).count();
+    let mut both = [unpermuted.iter().map(|p| *p.as_bytes()).collect::<Vec<_>>(), sent];
+    both.iter_mut().for_each(|list| list.sort_unstable());
+    assert!(both[0] == both[1] && stay < 10, "{stay}");
+}
+
+#[test]
 fn results_do_not_depend_on_the_number_of_threads() {
     let (y, x) = overlapping(1000, 700, 0.5);
     let views = |threads| {
@@ -212,6 +236,7 @@ fn points_of_low_order_are_refused_by_both_sides() {
     let mut one = [0u8; 32];
     one[0] = 1;
     let set: ItemSet = ["a"].iter().collect();
+    let set = Hashed::new(&set);
     for (tag, server) in [(0x12u16, true), (0x11, false)] {
         for forged in [one, [0; 32], [0xff; 32]] {
             let (mut a, mut b) = Channel::pair();
@@ -241,6 +266,7 @@ fn a_transport_of_its_own_can_carry_a_run() {
     let mut b = b;
     b.record(Recording::to_writer(Vec::new()));
     let (y, x) = overlapping(10, 10, 0.5);
+    let (y, x) = (Hashed::new(&y), Hashed::new(&x));
     std::thread::scope(|s| {
         s.spawn(|| {
             CwPrf(GolombTags).client(&mut a, &SESSION, &x, 10, &mut Prng::from_seed(&[1; 32])).unwrap()

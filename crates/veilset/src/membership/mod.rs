@@ -5,13 +5,13 @@ pub mod cwprf;
 use crate::channel::Channel;
 use crate::error::Result;
 use crate::hash::SessionId;
-use crate::item::ItemSet;
+use crate::hashed::Hashed;
 use crate::rng::Prng;
 use crate::secret::Secrets;
 
 /// Multi-query reverse private membership test (mqRPMT; CZZDL 3.2, Figure 4).
 ///
-/// The server holds a set Y, the client a set X. The server learns a bit per query of the client, which
+/// The server holds a set Y, the client a set X, dummies included. The server learns a bit per query of the client, which
 /// says whether that query is in Y, and the client learns nothing. The queries are X in a secret random
 /// order that the client chose before its first message, so the position of a bit says nothing to the
 /// server (CZZDL Figure 12, step 0). Both know the sizes.
@@ -23,7 +23,7 @@ pub trait Mqrpmt {
         &self,
         ch: &mut Channel,
         session: &SessionId,
-        y: &ItemSet,
+        y: &Hashed,
         n_x: usize,
         rng: &mut Prng,
     ) -> Result<Secrets<bool>>;
@@ -34,7 +34,7 @@ pub trait Mqrpmt {
         &self,
         ch: &mut Channel,
         session: &SessionId,
-        x: &ItemSet,
+        x: &Hashed,
         n_y: usize,
         rng: &mut Prng,
     ) -> Result<Secrets<u32>>;
@@ -45,18 +45,21 @@ pub trait Mqrpmt {
 pub(crate) struct Ideal;
 
 #[cfg(test)]
+pub(crate) const ASK: crate::channel::Message<[u8; 32]> = crate::channel::Message::new(0x7001, "ideal query");
+
+#[cfg(test)]
 impl Mqrpmt for Ideal {
     fn server(
         &self,
         ch: &mut Channel,
         _: &SessionId,
-        y: &ItemSet,
+        y: &Hashed,
         n: usize,
         _: &mut Prng,
     ) -> Result<Secrets<bool>> {
-        let plain: std::collections::HashSet<&[u8]> = y.iter().collect();
-        let ask = crate::channel::Message::<[u8]>::new(0x7001, "ideal query");
-        let bits = (0..n).map(|_| Ok(plain.contains(ch.rx.recv_bounded(ask, 1 << 17)?.as_slice())));
+        let all = |set: &Hashed| set.hashes(&(0..set.len() as u32).collect::<Vec<_>>());
+        let plain: std::collections::HashSet<[u8; 32]> = all(y).iter().copied().collect();
+        let bits = (0..n).map(|_| Ok(plain.contains(&ch.rx.recv(ASK, 1)?[0])));
         Ok(Secrets::from(bits.collect::<Result<Vec<bool>>>()?))
     }
 
@@ -64,13 +67,12 @@ impl Mqrpmt for Ideal {
         &self,
         ch: &mut Channel,
         _: &SessionId,
-        x: &ItemSet,
+        x: &Hashed,
         _: usize,
         rng: &mut Prng,
     ) -> Result<Secrets<u32>> {
         let order = rng.permutation(x.len());
-        let ask = crate::channel::Message::<[u8]>::new(0x7001, "ideal query");
-        order.iter().try_for_each(|&i| ch.tx.send_bytes(ask, x.get(i as usize)))?;
+        order.iter().try_for_each(|&i| ch.tx.send(ASK, &x.hashes(&[i])))?;
         Ok(order)
     }
 }

@@ -4,6 +4,7 @@
 //! queries, a number, or the items of the whole union in sorted order, without payload, spelling or origin.
 //! Sizes on the wire follow from the sizes of the sets. Nothing binds the receiver to the truth.
 
+use super::Sealed;
 use super::row::Layout;
 use crate::channel::{Channel, Message, frames};
 use crate::error::{Error, Result};
@@ -77,8 +78,14 @@ pub(super) fn send_union(ch: &mut Channel, union: &[&[u8]], n: usize, max_row: u
     Ok(())
 }
 
-/// Receives the sorted union in `n` rows: distinct items, among them all of `own`.
-pub(super) fn recv_union(ch: &mut Channel, own: &ItemSet, n: usize, max_row: usize) -> Result<Items> {
+/// Receives the sorted union in `n` rows: distinct items, among them all of `own`. Whether it is that, depends on
+/// our set, and is not for the receiver to see: it could leave out an item to learn whether we have it.
+pub(super) fn recv_union<'a>(
+    ch: &mut Channel,
+    own: &'a ItemSet,
+    n: usize,
+    max_row: usize,
+) -> Result<Sealed<'a, Items>> {
     let layout = Layout::<1>::new(max_row);
     let len = recv_count(ch, n)? as usize;
     let (mut union, mut sound) = (Items::new(), true);
@@ -98,22 +105,25 @@ pub(super) fn recv_union(ch: &mut Channel, own: &ItemSet, n: usize, max_row: usi
             at += 1;
         }
     }
-    let mut own: Vec<&[u8]> = own.iter().filter(|item| !crate::item::is_dummy(item)).collect();
-    own.sort_unstable();
-    let mut rest = union.iter();
-    let complete = own.into_iter().all(|item| rest.any(|other| other == item));
-    drop(rest);
-    match sound && complete {
-        true => Ok(union),
-        false => {
-            Err(Error::misbehaves("what it sent is not the union: not sorted, or an item of ours is missing"))
+    Ok(Sealed::new(move || {
+        let mut own: Vec<&[u8]> = own.iter().collect();
+        own.sort_unstable();
+        let mut rest = union.iter();
+        let complete = own.into_iter().all(|item| rest.any(|other| other == item));
+        drop(rest);
+        match sound && complete {
+            true => Ok(union),
+            false => Err(Error::misbehaves_unseen(
+                "what it sent is not the union: not sorted, or an item of ours is missing",
+            )),
         }
-    }
+    }))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::operations::Confirmed;
     use crate::testing::run_pair;
 
     #[test]
@@ -143,7 +153,10 @@ mod tests {
             (vec![], false),
         ] {
             let rows: Vec<&[u8]> = union.iter().map(|s| s.as_bytes()).collect();
-            let got = run_pair(|ch, _| send_union(ch, &rows, 5, 9), |ch, _| Ok(recv_union(ch, &own, 5, 9)));
+            let got = run_pair(
+                |ch, _| send_union(ch, &rows, 5, 9),
+                |ch, _| Ok(recv_union(ch, &own, 5, 9)?.open(Confirmed(()))),
+            );
             assert_eq!(got.0.1.is_ok(), good, "{union:?}");
             if let Ok(items) = got.0.1 {
                 assert!(items.iter().eq(rows));
@@ -151,9 +164,8 @@ mod tests {
         }
         // Rows on the wire depend on the bound only.
         let sizes = |rows: &[&[u8]]| {
-            run_pair(|ch, _| send_union(ch, rows, 5, 9), |ch, _| Ok(recv_union(ch, &own, 5, 9).is_ok()))
-                .1
-                .frames(1)
+            let take = |ch: &mut Channel| Ok(recv_union(ch, &own, 5, 9).is_ok());
+            run_pair(|ch, _| send_union(ch, rows, 5, 9), |ch, _| take(ch)).1.frames(1)
         };
         assert_eq!(sizes(&[b"b"]), sizes(&[b"a", b"b", b"c", b"d", b"123456789"]));
     }

@@ -8,7 +8,7 @@ use super::{Sealed, both, matches};
 use crate::channel::Channel;
 use crate::error::Result;
 use crate::hash::SessionId;
-use crate::item::ItemSet;
+use crate::hashed::Hashed;
 use crate::membership::Mqrpmt;
 use crate::rng::Prng;
 
@@ -18,7 +18,7 @@ pub fn receiver<'a>(
     protocol: &impl Mqrpmt,
     ch: &mut Channel,
     session: &SessionId,
-    y: &'a ItemSet,
+    y: &Hashed,
     n_x: usize,
     both: bool,
     rng: &mut Prng,
@@ -28,7 +28,8 @@ pub fn receiver<'a>(
     if both {
         both::send_count(ch, bits.iter().filter(|&&bit| bit).count())?;
     }
-    Ok(Sealed::new(move || Ok(matches(&bits, y.len())? as u64)))
+    let n_y = y.len();
+    Ok(Sealed::new(move || Ok(matches(&bits, n_y)? as u64)))
 }
 
 /// The sender, with set `x`; the receiver's has `n_y` items. Returns the number of matches if `both` get it.
@@ -36,7 +37,7 @@ pub fn sender(
     protocol: &impl Mqrpmt,
     ch: &mut Channel,
     session: &SessionId,
-    x: &ItemSet,
+    x: &Hashed,
     n_y: usize,
     both: bool,
     rng: &mut Prng,

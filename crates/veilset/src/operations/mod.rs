@@ -14,7 +14,8 @@ pub mod union;
 use crate::channel::Channel;
 use crate::error::{Error, Result};
 use crate::hash::SessionId;
-use crate::item::{ItemSet, Items};
+use crate::hashed::Hashed;
+use crate::item::Items;
 use crate::membership::Mqrpmt;
 use crate::membership::cwprf::{CwPrf, GolombTags};
 use crate::params::MAX_SET;
@@ -77,11 +78,11 @@ pub struct Task<'a> {
     pub role: Role,
     /// How it is computed.
     pub protocol: Protocol,
-    /// Our set.
-    pub set: &'a ItemSet,
-    /// For the sender of sum: a value for each item of the set. Otherwise empty.
+    /// Our set, padded if so wished.
+    pub set: &'a Hashed<'a>,
+    /// For the sender of sum: a value for each item of the set, without dummies. Otherwise empty.
     pub values: &'a [i128],
-    /// For a sender with payload: that of each item of the set. Otherwise empty.
+    /// For a sender with payload: that of each item of the set, without dummies. Otherwise empty.
     pub payloads: &'a Items,
     /// What was agreed.
     pub terms: Terms,
@@ -138,9 +139,9 @@ impl<'a, T> Sealed<'a, T> {
 }
 
 impl<'a> Sealed<'a, Learned> {
-    /// A result that was sent to us, and nothing if there was none.
-    fn known(learned: Option<Learned>) -> Self {
-        Sealed::new(|| Ok(learned.unwrap_or(Learned::Nothing)))
+    /// A result that the receiver sent on, if both get it.
+    fn sent_on(result: Option<Self>) -> Self {
+        result.unwrap_or(Sealed::new(|| Ok(Learned::Nothing)))
     }
 }
 
@@ -174,7 +175,7 @@ pub fn run<'a>(
         (Protocol::DhPsi, Operation::Intersect, Role::Sender) => {
             task.check(n)?;
             let found = intersect::dh::sender(ch, session, task.set, task.payloads, n, &task.terms, rng)?;
-            Ok(Sealed::known(found.map(matching)))
+            Ok(Sealed::sent_on(found.map(|sealed| sealed.map(Learned::Matching))))
         }
         (Protocol::DhPsi, operation, _) => Err(Error::Bug(format!("{operation} by dh-psi"))),
     }
@@ -197,21 +198,21 @@ fn over_mqrpmt<'a>(
         }
         (Operation::Intersect, Role::Sender) => {
             let found = intersect::mqrpmt::sender(protocol, ch, session, set, payloads, n, terms, rng)?;
-            Sealed::known(found.map(matching))
+            Sealed::sent_on(found.map(|sealed| sealed.map(Learned::Matching)))
         }
         (Operation::Union, Role::Receiver) => {
             union::mqrpmt::receiver(protocol, ch, session, set, n, terms, rng)?.map(Learned::New)
         }
         (Operation::Union, Role::Sender) => {
             let union = union::mqrpmt::sender(protocol, ch, session, set, payloads, n, terms, rng)?;
-            Sealed::known(union.map(Learned::Union))
+            Sealed::sent_on(union.map(|sealed| sealed.map(Learned::Union)))
         }
         (Operation::Count, Role::Receiver) => {
             count::receiver(protocol, ch, session, set, n, terms.both, rng)?.map(Learned::Matches)
         }
         (Operation::Count, Role::Sender) => {
             let matches = count::sender(protocol, ch, session, set, n, terms.both, rng)?;
-            Sealed::known(matches.map(Learned::Matches))
+            Sealed::new(move || Ok(matches.map_or(Learned::Nothing, Learned::Matches)))
         }
         (Operation::Sum, Role::Receiver) => {
             sum::receiver(protocol, ch, session, set, n, terms, rng)?.map(Learned::Matches)
@@ -222,10 +223,6 @@ fn over_mqrpmt<'a>(
     })
 }
 
-fn matching(positions: Vec<u32>) -> Learned {
-    Learned::Matching(intersect::Matching { positions, payloads: Items::new() })
-}
-
 impl Task<'_> {
     /// Refuses what does not belong together, against a peer's set of `n` items.
     fn check(&self, n: usize) -> Result<()> {
@@ -233,7 +230,8 @@ impl Task<'_> {
         if largest > MAX_SET {
             return Err(Error::Usage(format!("a set of {largest} items: {MAX_SET} is the most")));
         }
-        let payloads = if self.terms.payload && self.role == Role::Sender { self.set.len() } else { 0 };
+        let payloads =
+            if self.terms.payload && self.role == Role::Sender { self.set.items().len() } else { 0 };
         match self.payloads.len() == payloads {
             true => Ok(()),
             false => Err(Error::Bug("payloads that do not belong to the items".into())),

@@ -17,7 +17,7 @@ use super::{Sealed, Terms, matches};
 use crate::channel::{Channel, Message, Unit, frames};
 use crate::error::{Error, Result};
 use crate::hash::SessionId;
-use crate::item::ItemSet;
+use crate::hashed::Hashed;
 use crate::membership::Mqrpmt;
 use crate::ot::extension::{self, FRAME};
 use crate::rng::Prng;
@@ -84,7 +84,7 @@ pub fn receiver<'a>(
     protocol: &impl Mqrpmt,
     ch: &mut Channel,
     session: &SessionId,
-    y: &'a ItemSet,
+    y: &Hashed,
     n_x: usize,
     terms: &Terms,
     rng: &mut Prng,
@@ -132,10 +132,11 @@ pub fn receiver<'a>(
         result[9..].copy_from_slice(&terms.modulus.reduce(sum).to_le_bytes());
     }
     ch.tx.send(RESULT, &[result])?;
-    Ok(Sealed::new(move || Ok(matches(&e, y.len())? as u64)))
+    let n_y = y.len();
+    Ok(Sealed::new(move || Ok(matches(&e, n_y)? as u64)))
 }
 
-/// The sender, with set `x` and a value for each of its items; the receiver's set has `n_y` items.
+/// The sender, with set `x` and a value for each of its items (dummies have 0); the receiver's set has `n_y` items.
 /// Returns `None` if there were fewer matches than agreed.
 ///
 /// # Errors
@@ -145,13 +146,13 @@ pub fn sender<'a>(
     protocol: &impl Mqrpmt,
     ch: &mut Channel,
     session: &SessionId,
-    x: &ItemSet,
+    x: &Hashed,
     values: &'a [i128],
     n_y: usize,
     terms: &Terms,
     rng: &mut Prng,
 ) -> Result<Sealed<'a, Option<Sum>>> {
-    if values.len() != x.len() || !fits(terms.modulus, x.len(), values) {
+    if values.len() != x.items().len() || !fits(terms.modulus, x.len(), values) {
         return Err(Error::Bug("values that do not belong to the items or do not fit the modulus".into()));
     }
     // 0. and 1. X and V in the same random order; P2 obtains nothing.
@@ -172,7 +173,8 @@ pub fn sender<'a>(
                 let r = u128::from_le_bytes(*r);
                 *masks = masks.wrapping_add(r);
                 // Where e_i = 1 the receiver has the other pad, and gets to r_i + v_i by adding this.
-                r.wrapping_add(values[i as usize] as u128).wrapping_sub(u128::from_le_bytes(*other))
+                r.wrapping_add(values.get(i as usize).copied().unwrap_or(0) as u128)
+                    .wrapping_sub(u128::from_le_bytes(*other))
             })
             .collect();
         match terms.modulus {

@@ -2,10 +2,10 @@ use super::intersect::Matching;
 use super::sum::{Modulus, Sum};
 use super::union::mqrpmt::New;
 use super::*;
-use crate::channel::Message;
 use crate::error::Error;
-use crate::membership::Ideal;
+use crate::item::ItemSet;
 use crate::membership::cwprf::{BloomFilter, CwPrf};
+use crate::membership::{ASK, Ideal};
 use crate::testing::{Garble, Views, overlapping, run_pair, sizes, split_frames};
 use std::collections::HashSet;
 
@@ -20,8 +20,8 @@ fn values_of(x: &ItemSet) -> Vec<i128> {
     (0..x.len() as i128).map(|i| (i * 7919 - 3000) * if i % 3 == 0 { -1 } else { 1 }).collect()
 }
 
-fn tasks<'a>(operation: Operation, y: &'a ItemSet, x: &'a ItemSet, values: &'a [i128]) -> [Task<'a>; 2] {
-    let task = |role, set, values| Task {
+fn tasks<'a>(operation: Operation, y: &'a ItemSet, x: &'a ItemSet, values: &'a [i128]) -> [Plain<'a>; 2] {
+    let task = |role, set, values| Plain {
         operation,
         role,
         protocol: Protocol::Dh,
@@ -33,17 +33,36 @@ fn tasks<'a>(operation: Operation, y: &'a ItemSet, x: &'a ItemSet, values: &'a [
     [task(Role::Receiver, y, &[]), task(Role::Sender, x, values)]
 }
 
-fn run_over(protocol: &(impl Mqrpmt + Sync), [r, s]: [Task; 2]) -> ((Learned, Learned), Views) {
+/// A task whose set is not hashed yet.
+#[derive(Clone, Copy)]
+struct Plain<'a> {
+    operation: Operation,
+    role: Role,
+    protocol: Protocol,
+    set: &'a ItemSet,
+    values: &'a [i128],
+    payloads: &'a Items,
+    terms: Terms,
+}
+
+impl Plain<'_> {
+    fn run<T>(&self, run: impl FnOnce(&Task) -> Result<T>) -> Result<T> {
+        let &Plain { operation, role, protocol, set, values, payloads, terms } = self;
+        run(&Task { operation, role, protocol, set: &Hashed::new(set), values, payloads, terms })
+    }
+}
+
+fn run_over(protocol: &(impl Mqrpmt + Sync), [r, s]: [Plain; 2]) -> ((Learned, Learned), Views) {
     run_pair(
-        |ch, rng| over_mqrpmt(&r, protocol, ch, &SESSION, s.set.len(), rng)?.open(Confirmed(())),
-        |ch, rng| over_mqrpmt(&s, protocol, ch, &SESSION, r.set.len(), rng)?.open(Confirmed(())),
+        |ch, rng| r.run(|t| over_mqrpmt(t, protocol, ch, &SESSION, s.set.len(), rng)?.open(Confirmed(()))),
+        |ch, rng| s.run(|t| over_mqrpmt(t, protocol, ch, &SESSION, r.set.len(), rng)?.open(Confirmed(()))),
     )
 }
 
-fn run_tasks([r, s]: [Task; 2]) -> ((Learned, Learned), Views) {
+fn run_tasks([r, s]: [Plain; 2]) -> ((Learned, Learned), Views) {
     run_pair(
-        |ch, rng| run(&r, ch, &SESSION, s.set.len(), rng)?.open(Confirmed(())),
-        |ch, rng| run(&s, ch, &SESSION, r.set.len(), rng)?.open(Confirmed(())),
+        |ch, rng| r.run(|t| run(t, ch, &SESSION, s.set.len(), rng)?.open(Confirmed(()))),
+        |ch, rng| s.run(|t| run(t, ch, &SESSION, r.set.len(), rng)?.open(Confirmed(()))),
     )
 }
 
@@ -71,7 +90,7 @@ fn payloads_of(x: &ItemSet, terms: &Terms) -> Items {
 }
 
 /// The oracle: the operation on both sets in the clear.
-fn plain(task: &Task, y: &ItemSet, x: &ItemSet, values: &[i128], payloads: &Items) -> (Learned, Learned) {
+fn plain(task: &Plain, y: &ItemSet, x: &ItemSet, values: &[i128], payloads: &Items) -> (Learned, Learned) {
     let (in_y, in_x): (HashSet<&[u8]>, HashSet<&[u8]>) = (y.iter().collect(), x.iter().collect());
     let matches = in_y.intersection(&in_x).count() as u64;
     let payload = |item: &[u8]| payloads.get(x.iter().position(|i| i == item).unwrap()).to_vec();
@@ -125,7 +144,7 @@ fn tasks_of<'a>(
     x: &'a ItemSet,
     values: &'a [i128],
     payloads: &'a Items,
-) -> [Task<'a>; 2] {
+) -> [Plain<'a>; 2] {
     let [mut r, mut s] = tasks(*operation, y, x, values);
     (r.protocol, s.protocol, r.terms, s.terms) = (*protocol, *protocol, *terms, *terms);
     s.payloads = payloads;
@@ -133,7 +152,7 @@ fn tasks_of<'a>(
 }
 
 fn check(
-    run: impl Fn([Task; 2]) -> ((Learned, Learned), Views),
+    run: impl Fn([Plain; 2]) -> ((Learned, Learned), Views),
     kinds: &[(Operation, Protocol, Terms)],
     y: &ItemSet,
     x: &ItemSet,
@@ -298,11 +317,11 @@ fn a_row_that_is_not_transferred_cannot_be_read() {
         let (_, views) = run_pair(
             |ch, _| {
                 let rng = &mut Prng::from_seed(&[seed; 32]);
-                over_mqrpmt(&r, &Ideal, ch, &SESSION, 50, rng)?.open(Confirmed(()))
+                r.run(|t| over_mqrpmt(t, &Ideal, ch, &SESSION, 50, rng)?.open(Confirmed(())))
             },
             |ch, _| {
                 let rng = &mut Prng::from_seed(&[seed + 1; 32]);
-                over_mqrpmt(&s, &Ideal, ch, &SESSION, 50, rng)?.open(Confirmed(()))
+                s.run(|t| over_mqrpmt(t, &Ideal, ch, &SESSION, 50, rng)?.open(Confirmed(())))
             },
         );
         let frames = split_frames(&views.0[0]);
@@ -350,14 +369,11 @@ fn more_matches_than_items_are_refused() {
     assert!(matches!(matches(&[true, false, true], 1), Err(Error::Peer(_))));
     // A client that asks for the same item again and again.
     let (y, _) = overlapping(3, 0, 0.0);
-    let repeat = |ch: &mut Channel| {
-        let ask = Message::<[u8]>::new(0x7001, "ideal query");
-        (0..5).try_for_each(|_| ch.tx.send_bytes(ask, y.get(0)))
-    };
+    let again = Hashed::new(&y).hashes(&[0]);
     let [task, _] = tasks(Operation::Count, &y, &y, &[]);
     let ((result, ()), _) = run_pair(
-        |ch, rng| Ok(over_mqrpmt(&task, &Ideal, ch, &SESSION, 5, rng)?.open(Confirmed(()))),
-        |ch, _| repeat(ch),
+        |ch, rng| task.run(|t| Ok(over_mqrpmt(t, &Ideal, ch, &SESSION, 5, rng)?.open(Confirmed(())))),
+        |ch, _| (0..5).try_for_each(|_| ch.tx.send(ASK, &again)),
     );
     assert!(matches!(result, Err(Error::Peer(_))), "{result:?}");
 }
@@ -372,19 +388,12 @@ fn a_sum_that_no_matches_can_have_is_refused() {
             |ch, rng| {
                 let (sink, source) = std::mem::replace(ch, Channel::pair().0).into_halves();
                 let garble = Garble { sink, tag: 0x53, at: Some(at) };
-                over_mqrpmt(
-                    &r,
-                    &Ideal,
-                    &mut Channel::from_halves(Box::new(garble), source),
-                    &SESSION,
-                    5,
-                    rng,
-                )?
-                .open(Confirmed(()))
+                let ch = &mut Channel::from_halves(Box::new(garble), source);
+                r.run(|t| over_mqrpmt(t, &Ideal, ch, &SESSION, 5, rng)?.open(Confirmed(())))
             },
             |ch, rng| {
-                let sealed = over_mqrpmt(&s, &Ideal, ch, &SESSION, 9, rng);
-                Ok(sealed.and_then(|sealed| sealed.open(Confirmed(()))))
+                let sealed = s.run(|t| over_mqrpmt(t, &Ideal, ch, &SESSION, 9, rng)?.open(Confirmed(())));
+                Ok(sealed)
             },
         );
         assert!(matches!(result, Err(Error::Peer(_))), "byte {at}: {result:?}");

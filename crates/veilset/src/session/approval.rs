@@ -3,6 +3,7 @@
 
 use super::{Fingerprint, Hello};
 use crate::error::Result;
+use crate::operations::{Operation, Role};
 
 /// What both sides agreed on, to be allowed or refused.
 #[derive(Debug, Clone)]
@@ -19,6 +20,19 @@ pub struct Proposal {
     pub their_size: usize,
     /// Whether it is padded.
     pub they_pad: bool,
+}
+
+impl Proposal {
+    /// The sizes of the receiver's and the sender's set in the protocol, dummies included: in union the receiver
+    /// inserts those that the sender's set may have.
+    pub fn sizes(&self) -> (usize, usize) {
+        let (n_receiver, n_sender, sender_pads) = match self.hello.role {
+            Role::Receiver => (self.our_size, self.their_size, self.they_pad),
+            Role::Sender => (self.their_size, self.our_size, self.hello.padded),
+        };
+        let inserted = if sender_pads && self.hello.operation == Operation::Union { n_sender } else { 0 };
+        (n_receiver + inserted, n_sender)
+    }
 }
 
 /// Decides about a run. `()` allows everything.

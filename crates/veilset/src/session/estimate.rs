@@ -51,7 +51,7 @@ impl Traffic {
     /// the data.
     fn of_protocol(proposal: &Proposal) -> Result<Traffic> {
         let hello = &proposal.hello;
-        let (n_y, n_x) = sizes(proposal);
+        let (n_y, n_x) = proposal.sizes();
         let max_row = hello.max_row as usize;
         let (payload, for_both) = (!hello.sent_columns.is_empty(), hello.output == "both");
         let mut all = Traffic::default();
@@ -112,18 +112,6 @@ impl Traffic {
     }
 }
 
-/// The sizes of the receiver's and the sender's set in the protocol: in union the receiver inserts the dummies of
-/// the sender.
-fn sizes(proposal: &Proposal) -> (usize, usize) {
-    let &Proposal { ref hello, our_size, their_size, they_pad, .. } = proposal;
-    let (n_y, n_x, sender_pads) = match hello.role {
-        Role::Receiver => (our_size, their_size, they_pad),
-        Role::Sender => (their_size, our_size, hello.padded),
-    };
-    let inserted = if sender_pads && hello.operation == Operation::Union { n_x } else { 0 };
-    (n_y + inserted, n_x)
-}
-
 /// Bytes of `n` elements of `size` bytes in frames of `frame` elements.
 fn framed(n: usize, frame: usize, size: usize) -> u64 {
     (n * size + n.div_ceil(frame) * HEADER) as u64
@@ -154,7 +142,7 @@ impl Speed {
     /// How long our side is at work.
     pub fn work(&self, proposal: &Proposal) -> Duration {
         let hello = &proposal.hello;
-        let (n_y, n_x) = sizes(proposal);
+        let (n_y, n_x) = proposal.sizes();
         let classic = hello.protocol == Protocol::DhPsi.name();
         let points = match (classic, hello.role, hello.sent_columns.is_empty()) {
             // Over mqRPMT each side raises each of its own items and each of the peer's once.
@@ -183,22 +171,25 @@ pub fn would_learn(proposal: &Proposal) -> Vec<String> {
         names => format!(", with the columns {}", names.join(", ")),
     };
     let share = "how many items the two share, but not which";
-    let receiver = |ours: &str, theirs: &str| match hello.operation {
+    // Who gets a union knows the number of matches only with the size of the other's set.
+    let ours_shows = if hello.padded { String::new() } else { format!(", and so {share}") };
+    let theirs_shows = if proposal.they_pad { String::new() } else { format!(", and so {share}") };
+    let receiver = |ours: &str, theirs: &str, shows: &str| match hello.operation {
         Operation::Intersect => format!("which of {ours} items {theirs} has too{columns}"),
         Operation::Union => {
-            format!("every item that only {theirs} has, in the clear{columns}, and so {share}")
+            format!("every item that only {theirs} has, in the clear{columns}{shows}")
         }
         Operation::Count => share.into(),
         Operation::Sum => format!("{share}, and no value and no sum"),
     };
-    let sender = |values: &str, theirs: &str| match (hello.operation, hello.min_count) {
+    let sender = |values: &str, theirs: &str, shows: &str| match (hello.operation, hello.min_count) {
         (Operation::Sum, 0) => format!("how many items match, and the sum of {values} values over them"),
         (Operation::Sum, least) => format!(
             "how many items match, and the sum of {values} values over them, or only that fewer than {least} match"
         ),
         (Operation::Intersect, _) if for_both => format!("which of {values} items {theirs} has too"),
         (Operation::Union, _) if for_both => {
-            format!("every item that only {theirs} has, in the clear, and so {share}")
+            format!("every item that only {theirs} has, in the clear{shows}")
         }
         (Operation::Count, _) if for_both => share.into(),
         _ => "nothing more".into(),
@@ -206,8 +197,12 @@ pub fn would_learn(proposal: &Proposal) -> Vec<String> {
     let bound = |n: usize, padded| if padded { format!("at most {n}") } else { n.to_string() };
     let (n, m) = (bound(proposal.our_size, hello.padded), bound(proposal.their_size, proposal.they_pad));
     let (here, there) = match hello.role {
-        Role::Receiver => (receiver("its", "the peer"), sender("its", "this party")),
-        Role::Sender => (sender("its", "the peer"), receiver("its", "this party")),
+        Role::Receiver => {
+            (receiver("its", "the peer", &theirs_shows), sender("its", "this party", &ours_shows))
+        }
+        Role::Sender => {
+            (sender("its", "the peer", &theirs_shows), receiver("its", "this party", &ours_shows))
+        }
     };
     vec![
         format!("This party would learn that the peer's set has {m} items, and {here}."),

@@ -27,7 +27,6 @@ pub mod estimate;
 mod fingerprint;
 mod identity;
 mod listen;
-mod padding;
 pub mod places;
 pub mod policy;
 pub mod report;

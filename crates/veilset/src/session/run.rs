@@ -1,12 +1,13 @@
 //! One party's side of a run: agree, compute, confirm, open the result.
 
 use super::agreement::{go, predict};
-use super::padding::{self, pad};
 use super::{Approval, Connection, Hello, Proposal, agree, confirm};
 use crate::error::{Error, Result};
-use crate::item::{ItemSet, Items, is_dummy};
+use crate::hashed::Hashed;
+use crate::item::{ItemSet, Items};
 use crate::operations::sum::fits;
 use crate::operations::{self, Confirmed, Learned, Operation, Protocol, Role, Sealed, Task, Terms};
+use crate::params::MAX_SET;
 use crate::rng::Prng;
 
 /// The group that all protocols work in, as typed.
@@ -67,7 +68,7 @@ impl<'a> Request<'a> {
             set,
             key_columns: 1,
             normalisation: "none",
-            max_peer_items: crate::params::MAX_SET,
+            max_peer_items: MAX_SET,
             pad_to: None,
             sent_columns: &[],
             payloads: const { &Items::new() },
@@ -99,7 +100,18 @@ impl<'a> Request<'a> {
         if payload && !matches!(operation, Operation::Intersect | Operation::Union) {
             return wrong(format!("columns travel in intersect and union only, not in {operation}"));
         }
-        padding::check(self)?;
+        let (n, announced) = (self.set.len(), self.announced());
+        if announced < n {
+            return wrong(format!(
+                "--pad-to {announced} is less than our {n} items. Use a number that no set of yours exceeds"
+            ));
+        }
+        if announced > MAX_SET {
+            return wrong(format!(
+                "a set of {announced} items is more than this version supports ({MAX_SET})"
+            ));
+        }
+        self.check_rows()?;
         match fits(terms.modulus, self.announced(), self.values) {
             true => Ok(()),
             false => wrong(format!(
@@ -108,6 +120,39 @@ impl<'a> Request<'a> {
                 self.announced()
             )),
         }
+    }
+
+    /// Refuses rows that are longer than the agreed width.
+    fn check_rows(&self) -> Result<()> {
+        let Terms { payload, max_row, both, .. } = self.terms();
+        let keys_travel = self.operation == Operation::Union && (both || self.role == Role::Sender);
+        if payload && self.role == Role::Sender && self.payloads.len() != self.set.len() {
+            return Err(Error::Bug("payloads that do not belong to the items".into()));
+        }
+        let key = |i| if keys_travel { self.set.get(i).len() } else { 0 };
+        let sent = |i| if self.payloads.is_empty() { 0 } else { self.payloads.get(i).len() };
+        match (0..self.set.len()).map(|i| key(i) + sent(i)).max() {
+            Some(longest) if longest > max_row && (keys_travel || payload) => Err(Error::Usage(format!(
+                "a row of ours takes {longest} bytes, and --max-row is {max_row}. Use a larger one on both sides"
+            ))),
+            _ => Ok(()),
+        }
+    }
+
+    /// Does what takes a time that depends on our data, or on how much of it is dummies: best before the peer is
+    /// met. Takes 32 bytes for each item and dummy.
+    ///
+    /// # Errors
+    /// Those of [`Request::check`].
+    pub fn prepare(&self, rng: &mut Prng) -> Result<Prepared<'a>> {
+        self.check()?;
+        let listed = self.operation == Operation::Union && self.role == Role::Sender;
+        let set = match self.pad_to {
+            None => Hashed::new(self.set),
+            Some(to) if listed => Hashed::padded_from_list(self.set, to),
+            Some(to) => Hashed::padded(self.set, to, rng),
+        };
+        Ok(Prepared { request: *self, set })
     }
 
     /// What was agreed, without what does not matter to the operation.
@@ -147,52 +192,64 @@ impl<'a> Request<'a> {
     }
 }
 
-/// Runs our side. The result is looked at after the connection is closed, so neither an error in it nor the
-/// time it takes shows to the peer.
-///
-/// # Errors
-/// Whatever goes wrong before both sides have confirmed the end, the peer is told, except for details of
-/// ours.
-pub fn run(connection: Connection, request: &Request, rng: &mut Prng) -> Result<Outcome> {
-    run_if(connection, request, &mut (), rng)
+/// A request that was checked, with its set hashed and padded.
+pub struct Prepared<'a> {
+    request: Request<'a>,
+    set: Hashed<'a>,
 }
 
-/// The same, if `approval` allows it once the sizes are known.
+/// Prepares and runs our side ([`run_if`]); everything is allowed. Where the time before the first message must
+/// say nothing, prepare before the connection is made.
 ///
 /// # Errors
-/// Those of [`run`] and those of `approval`, of which the peer is told the kind only.
+/// Those of [`Request::prepare`] and [`run_if`].
+pub fn run(connection: Connection, request: &Request, rng: &mut Prng) -> Result<Outcome> {
+    let prepared = request.prepare(rng)?;
+    run_if(connection, prepared, &mut (), rng)
+}
+
+/// Runs our side, if `approval` allows it once the sizes are known. The result is looked at after the connection is
+/// closed, so neither an error in it nor the time it takes shows to the peer.
+///
+/// # Errors
+/// Whatever goes wrong before both sides have confirmed the end, the peer is told, except for details of ours; of
+/// an error of `approval` it is told the kind only.
 pub fn run_if(
     mut connection: Connection,
-    request: &Request,
+    prepared: Prepared,
     approval: &mut dyn Approval,
     rng: &mut Prng,
 ) -> Result<Outcome> {
     let wire = connection.wire.clone();
-    let proposed = approved(&mut connection, request, false, approval, rng).and_then(|proposal| {
-        approval.begins(&proposal)?;
-        let ours = pad(request, proposal.their_size, proposal.they_pad, rng)?;
-        Ok((proposal, ours))
-    });
-    let (proposal, ours) = match proposed {
-        Ok(proposed) => proposed,
+    let Prepared { request, mut set } = prepared;
+    let proposed = approved(&mut connection, &request, false, approval, rng)
+        .and_then(|proposal| approval.begins(&proposal).map(|()| proposal));
+    let proposal = match proposed {
+        Ok(proposal) => proposal,
         Err(error) => return finish(connection, Err(error)),
+    };
+    let (n_receiver, n_sender) = proposal.sizes();
+    let theirs = match request.role {
+        Role::Receiver => {
+            // The dummies of the sender of a union.
+            set.insert_listed(n_receiver - request.announced());
+            n_sender
+        }
+        Role::Sender => n_receiver,
     };
     let task = Task {
         operation: request.operation,
         role: request.role,
         protocol: request.protocol,
-        set: &ours.set,
-        values: &ours.values,
-        payloads: &ours.payloads,
+        set: &set,
+        values: request.values,
+        payloads: request.payloads,
         terms: request.terms(),
     };
-    let computed = compute(&task, &mut connection, &proposal, ours.theirs, rng);
+    let computed = compute(&task, &mut connection, &proposal, theirs, rng);
     let (sealed, confirmed) = finish(connection, computed)?;
     let learned = sealed.open(confirmed)?;
     let Proposal { their_size, they_pad, .. } = proposal;
-    if (they_pad || request.pad_to.is_some()) && shows_dummies(&learned, request.set.len()) {
-        return Err(Error::misbehaves_unseen("a dummy is in the result"));
-    }
     Ok(Outcome { learned, their_size, they_pad, bytes: (wire.sent(), wire.received()) })
 }
 
@@ -273,19 +330,16 @@ fn approved(
             proposal.their_size, request.max_peer_items
         )));
     }
+    let (n_receiver, n_sender) = proposal.sizes();
+    if n_receiver.max(n_sender) > MAX_SET {
+        return Err(Error::Refused(format!(
+            "with the dummies the sets have {n_receiver} and {n_sender} items, more than this version supports \
+             ({MAX_SET}). Agree on smaller numbers for --pad-to"
+        )));
+    }
     approval.approve(&proposal)?;
     go(&mut connection.channel)?;
     Ok(proposal)
-}
-
-/// Whether a dummy, ours or the peer's, is part of a result; our set has `n` items besides.
-fn shows_dummies(learned: &Learned, n: usize) -> bool {
-    match learned {
-        Learned::Matching(matching) => matching.positions.last().is_some_and(|&last| last as usize >= n),
-        Learned::New(new) => new.items.iter().any(is_dummy),
-        Learned::Union(items) => items.iter().any(is_dummy),
-        Learned::Nothing | Learned::Matches(_) | Learned::Sum(_) => false,
-    }
 }
 
 #[cfg(test)]

@@ -52,9 +52,12 @@ fn a_cheat_does_not_see_whether_its_lie_came_to_light() {
         (Operation::Intersect, Role::Receiver, 0x41, rows(16), 4),
         (Operation::Union, Role::Receiver, 0x41, rows(MAX_ROW + 2), 4),
         (Operation::Sum, Role::Sender, 0x53, vec![None, Some(11), Some(16)], 1),
+        // The receiver's union in the sender's hands: bytes of rows that are the sender's own, and of others.
+        (Operation::Union, Role::Sender, 0x73, (0..9).map(|row| Some(row * (MAX_ROW + 2) + 3)).collect(), 3),
     ] {
-        let receiver = request(operation, Role::Receiver, &y, &[]);
-        let sender = request(operation, Role::Sender, &x, &values);
+        let mut receiver = request(operation, Role::Receiver, &y, &[]);
+        let mut sender = request(operation, Role::Sender, &x, &values);
+        (receiver.terms.both, sender.terms.both) = (tag == 0x73, tag == 0x73);
         let (honest, cheat) =
             if honest == Role::Receiver { (&receiver, &sender) } else { (&sender, &receiver) };
         let runs: Vec<_> = places.into_iter().map(|at| run_with(honest, cheat, tag, at)).collect();
@@ -234,7 +237,7 @@ fn requests_that_make_no_sense_are_refused_before_the_peer_hears_of_us() {
     let cases = [
         (Request { pad_to: Some(4), ..good }, "--pad-to 4"),
         (Request { pad_to: Some(1 << 29), ..good }, "supports"),
-        (Request { pad_to: Some(9), terms: Terms { max_row: 5, ..terms }, ..good }, "--max-row"),
+        (Request { pad_to: Some(9), terms: Terms { max_row: 3, ..terms }, ..good }, "--max-row"),
         (Request { protocol: Protocol::DhPsi, ..good }, "--protocol"),
         (Request { sent_columns: &columns, ..Request::new(Operation::Count, Role::Sender, &y) }, "columns"),
         (
@@ -292,7 +295,8 @@ fn a_refusal_ends_both_sides_and_nothing_of_our_data_goes_out() {
         let mut approval = No { at, asked: 0 };
         std::thread::scope(|s| {
             let peer = s.spawn(|| run(connection(theirs), &sender, &mut Prng::from_seed(&SEEDS[1])));
-            let end = run_if(connection(ours), &receiver, &mut approval, &mut Prng::from_seed(&SEEDS[0]));
+            let rng = &mut Prng::from_seed(&SEEDS[0]);
+            let end = run_if(connection(ours), receiver.prepare(rng).unwrap(), &mut approval, rng);
             let peer = peer.join().unwrap();
             if at > 2 {
                 assert!(end.is_ok() && peer.is_ok());

@@ -446,10 +446,11 @@ fn a_delimiter_that_is_part_of_a_byte_order_mark_does_not_make_one() {
         (0xbf, b"\"\xef\xbb\"\xbf\n"),
     ];
     for (delimiter, csv) in csvs {
-        let options = CsvOptions { delimiter: Some(delimiter), encoding: Encoding::Bytes };
-        let table = Table::from_reader("a.csv", csv, &options).unwrap();
+        let options =
+            ReadOptions { delimiter: Some(delimiter), encoding: Encoding::Bytes, ..ReadOptions::default() };
+        let table = Table::from_reader("a.csv", csv, &options, None).unwrap();
         let mut written = Vec::new();
-        write_rows(&table, 0..0, &mut written).unwrap();
+        write_rows(&table, &[], None, Format::Csv, &mut written).unwrap();
         assert_eq!(written, csv, "{delimiter:#x}");
     }
 }

@@ -7,17 +7,20 @@
 //! deviates learns at most |Y| values of F_a, so it can test |Y| guesses; over mqRPMT it could test any number.
 //!
 //! Departures from the classic form:
+//! - R permutes Y, or a sender that uses several keys, and then gets the result too, would learn by it where in
+//!   R's file its matches are;
 //! - R takes its key off instead of raising H(x)^a by it: S then sends short tags instead of points;
 //! - H maps to the curve and never to its twist ([`crate::group::curve25519`]);
 //! - payload is encrypted under a second key of S, H(x)^c, which R learns for its own items only. The value by
 //!   which items match cannot be its key: R sees that of every x.
 
-use super::{Matching, sort};
+use super::{Matching, sent_on, sort};
 use crate::channel::{Channel, Message, Unit, frames};
 use crate::error::{Error, Result};
-use crate::group::curve25519::{Key, LowOrder, Point, hash, map_and_raise, raise};
+use crate::group::curve25519::{Key, LowOrder, Point, map_and_raise, raise};
 use crate::hash::{Domain, SessionId};
-use crate::item::{ItemSet, Items};
+use crate::hashed::Hashed;
+use crate::item::Items;
 use crate::operations::row::Layout;
 use crate::operations::{Sealed, Terms, both};
 use crate::ot::Pad;
@@ -26,6 +29,7 @@ use crate::params::{LAMBDA, share, tag_bits};
 use crate::rng::Prng;
 use crate::secret::Secrets;
 use rayon::prelude::*;
+use zeroize::Zeroizing;
 
 /// The exponent of the error: a tag that is wrongly equal is the only kind of undetected error.
 const EXPONENT: u32 = share(LAMBDA, 1);
@@ -75,29 +79,35 @@ fn low_order(_: LowOrder) -> Error {
 pub fn receiver<'a>(
     ch: &mut Channel,
     session: &SessionId,
-    y: &'a ItemSet,
+    y: &Hashed,
     n_x: usize,
     terms: &Terms,
     rng: &mut Prng,
 ) -> Result<Sealed<'a, Matching>> {
-    let n_y = y.len();
+    let (n_y, n) = (y.len(), y.items().len());
     let tag_bytes = tag_bytes(terms.payload, n_x, n_y)?;
     let (tag, pad) = (tagger(session, tag_bytes), padder(session));
     ch.stage("matching", Unit::Items, n_y * if terms.payload { 3 } else { 2 });
+    // 0. Y in random order: if S gets the result too, it must not say where in Y the matches are.
+    let order = rng.permutation(n_y);
     // 1. R picks b and sends H(y)^b.
     let (b, off) = Key::with_inverse(rng);
-    let hashes = hash((0..n_y).into_par_iter().map(|i| y.get(i)));
-    let (mut own, mut pads) = (Vec::<(Tag, u32)>::new(), Secrets::<Pad>::zeros(0));
+    let (mut own, mut pads) = (Secrets::<(Tag, u32)>::zeros(0), Secrets::<Pad>::zeros(0));
     ch.duplex(
-        |tx| hashes.chunks(FRAME).try_for_each(|h| tx.send(Y_B, &map_and_raise(h, &b).map_err(bug)?)),
+        |tx| {
+            order.chunks(FRAME).try_for_each(|positions| {
+                tx.send(Y_B, &map_and_raise(&y.hashes(positions), &b).map_err(bug)?)
+            })
+        },
         // 3. From H(y)^ba it gets H(y)^a, from H(y)^bc it gets H(y)^c.
         |rx| {
             for n in frames(n_y, FRAME) {
-                let y_a = raise(&rx.recv(Y_BA, n)?, &off).map_err(low_order)?;
+                let y_a = Zeroizing::new(raise(&rx.recv(Y_BA, n)?, &off).map_err(low_order)?);
                 let at = own.len() as u32;
-                own.par_extend(y_a.par_iter().enumerate().map(|(i, p)| (tag(p), at + i as u32)));
+                let tags = y_a.par_iter().enumerate().map(|(i, p)| (tag(p), at + i as u32));
+                own.extend(&Secrets::from(tags.collect::<Vec<_>>()));
                 if terms.payload {
-                    let y_c = raise(&rx.recv(Y_BC, n)?, &off).map_err(low_order)?;
+                    let y_c = Zeroizing::new(raise(&rx.recv(Y_BC, n)?, &off).map_err(low_order)?);
                     pads.extend(&Secrets::from(y_c.par_iter().map(&pad).collect::<Vec<_>>()));
                 }
             }
@@ -105,9 +115,10 @@ pub fn receiver<'a>(
         },
     )?;
     own.par_sort_unstable();
-    // 5. R finds which tags of X are its own: for each its position in Y, or NONE.
+    // 5. R finds which tags of X are its own. Where there is none it finds the next one, so that it has as much to
+    // do: the sender sees how long we take.
     ch.stage("comparing", Unit::Bytes, n_x * tag_bytes);
-    let mut found = Secrets::<u32>::zeros(0);
+    let (mut found, mut e) = (Secrets::<u32>::zeros(0), Secrets::<bool>::zeros(0));
     let mut last = None;
     for n in frames(n_x, FRAME) {
         let bytes = ch.rx.recv_bytes(TAGS, n * tag_bytes)?;
@@ -119,26 +130,29 @@ pub fn receiver<'a>(
             }
             last = Some(*tag);
         }
-        let find = |tag: &Tag| own.binary_search_by_key(tag, |o| o.0).map_or(NONE, |at| own[at].1);
-        found.extend(&Secrets::from(tags.par_iter().map(find).collect::<Vec<_>>()));
+        let find = |tag: &Tag| {
+            let at = own.partition_point(|o| o.0 < *tag);
+            own.get(at.min(n_y.saturating_sub(1))).map_or((0, false), |o| (o.1, o.0 == *tag))
+        };
+        let places = Secrets::from(tags.par_iter().map(find).collect::<Vec<_>>());
+        found.extend(&Secrets::from(places.iter().map(|p| p.0).collect::<Vec<_>>()));
+        e.extend(&Secrets::from(places.iter().map(|p| p.1).collect::<Vec<_>>()));
     }
-    // 6. It decrypts the payload of these. The sender sees how long we take: all rows are decrypted.
+    // 6. It decrypts the payload of these, and as much for the others.
     let (mut payloads, mut intact) = (Items::new(), true);
     if terms.payload {
         let layout = Layout::<1>::new(terms.max_row);
         let width = layout.width();
         ch.stage("receiving", Unit::Bytes, n_x * width);
-        // The key for noise, if there is no other.
+        // If Y is empty there is no key, but there are rows.
         pads.extend(&[[0; 16]]);
         let mut at = 0;
         for n in frames(n_x, rows_per_frame(width)) {
             let mut rows = ch.rx.recv_bytes(ROWS, n * width)?;
-            let found = &found[at..at + n];
-            let key = |&found: &u32| pads[(found as usize).min(n_y)];
-            let keys = Secrets::from(found.iter().map(key).collect::<Vec<_>>());
-            crypt(&mut rows, width, at, &keys, |_, _| ());
-            for (row, &found) in rows.chunks_exact(width).zip(found) {
-                let (parts, wanted) = (layout.read(row), found != NONE);
+            let keys = found[at..at + n].iter().map(|&found| pads[found as usize]);
+            crypt(&mut rows, width, at, &Secrets::from(keys.collect::<Vec<_>>()), |_, _| ());
+            for (row, &wanted) in rows.chunks_exact(width).zip(&e[at..at + n]) {
+                let parts = layout.read(row);
                 let (from, length) = parts.get(0);
                 payloads.push_if(wanted, from, length);
                 intact &= !wanted | parts.well_formed;
@@ -147,34 +161,32 @@ pub fn receiver<'a>(
         }
     }
     if terms.both {
-        both::send_bits(ch, &found.iter().map(|&f| f != NONE).collect::<Vec<_>>())?;
+        both::send_bits(ch, &e)?;
     }
     let payload = terms.payload;
     Ok(Sealed::new(move || {
-        let mut positions: Vec<u32> = found.iter().copied().filter(|&f| f != NONE).collect();
+        let matched = found.iter().zip(e.iter()).filter(|(_, e)| **e);
+        let mut positions: Vec<u32> = matched.map(|(&at, _)| order[at as usize]).collect();
         if !payload {
             // Tags of different items may be equal, of an item of ours and two of the sender's.
             positions.sort_unstable();
             positions.dedup();
         }
-        sort(Some(positions).filter(|_| intact), &payloads)
+        sort(Some(positions).filter(|_| intact), &payloads, n)
     }))
 }
 
-/// No position.
-const NONE: u32 = u32::MAX;
-
 /// The sender S, with set `x` and, if agreed, a payload for each of its items, none longer than a row; the
-/// receiver's set has `n_y` items. Returns the positions in `x` of the items that match if both get them.
-pub fn sender(
+/// receiver's set has `n_y` items. Returns what matches if both get it.
+pub fn sender<'a>(
     ch: &mut Channel,
     session: &SessionId,
-    x: &ItemSet,
+    x: &Hashed,
     payloads: &Items,
     n_y: usize,
     terms: &Terms,
     rng: &mut Prng,
-) -> Result<Option<Vec<u32>>> {
+) -> Result<Option<Sealed<'a, Matching>>> {
     let n_x = x.len();
     let tag_bytes = tag_bytes(terms.payload, n_x, n_y)?;
     let (tag, pad) = (tagger(session, tag_bytes), padder(session));
@@ -183,16 +195,16 @@ pub fn sender(
         layout.check(payloads.iter().map(|payload| [payload.len()]))?;
     }
     ch.stage("matching", Unit::Items, n_y * if terms.payload { 3 } else { 2 });
-    let hashes = hash((0..n_x).into_par_iter().map(|i| x.get(i)));
     // 2. S picks a and c, and makes the tags of H(x)^a while R makes H(y)^b.
     let (a, c) = (Key::random(rng), Key::random(rng));
+    let all: Vec<u32> = (0..n_x as u32).collect();
     let (tags, y_b) = ch.duplex(
         |_| {
-            let mut tags: Vec<(Tag, u32)> = Vec::with_capacity(n_x);
-            for chunk in hashes.chunks(FRAME) {
-                let x_a = map_and_raise(chunk, &a).map_err(bug)?;
-                let at = tags.len() as u32;
-                tags.par_extend(x_a.par_iter().enumerate().map(|(i, p)| (tag(p), at + i as u32)));
+            let mut tags = Secrets::<(Tag, u32)>::zeros(0);
+            for positions in all.chunks(FRAME) {
+                let x_a = Zeroizing::new(map_and_raise(&x.hashes(positions), &a).map_err(bug)?);
+                let new = x_a.par_iter().zip(positions).map(|(p, &i)| (tag(p), i));
+                tags.extend(&Secrets::from(new.collect::<Vec<_>>()));
             }
             tags.par_sort_unstable();
             Ok(tags)
@@ -213,29 +225,28 @@ pub fn sender(
         let bytes = tags.iter().flat_map(|(tag, _)| tag.to_be_bytes().into_iter().skip(16 - tag_bytes));
         ch.tx.send_bytes(TAGS, &bytes.collect::<Vec<u8>>())?;
     }
+    let order = Secrets::from(tags.iter().map(|tag| tag.1).collect::<Vec<u32>>());
+    drop(tags);
     // and the payloads under H(x)^c in the same order.
     if terms.payload {
         let width = layout.width();
         ch.stage("sending", Unit::Bytes, n_x * width);
         let mut at = 0;
-        for frame in tags.chunks(rows_per_frame(width)) {
-            let hashes = Secrets::from(frame.iter().map(|t| hashes[t.1 as usize]).collect::<Vec<_>>());
-            let x_c = map_and_raise(&hashes, &c).map_err(bug)?;
+        for positions in order.chunks(rows_per_frame(width)) {
+            let x_c = Zeroizing::new(map_and_raise(&x.hashes(positions), &c).map_err(bug)?);
             let keys = Secrets::from(x_c.par_iter().map(&pad).collect::<Vec<_>>());
-            let mut rows = vec![0; frame.len() * width];
+            let mut rows = vec![0; positions.len() * width];
             crypt(&mut rows, width, at, &keys, |j, row| {
-                layout.write([payloads.get(tags[j].1 as usize)], row);
+                // The row of a dummy is empty: nobody else has its key.
+                let i = order[j] as usize;
+                layout.write([if i < payloads.len() { payloads.get(i) } else { &[] }], row);
             });
             ch.tx.send_bytes(ROWS, &rows)?;
-            at += frame.len();
+            at += positions.len();
         }
     }
-    if !terms.both {
-        return Ok(None);
+    match terms.both {
+        true => Ok(Some(sent_on(order, both::recv_bits(ch, n_x, n_y)?, x.items().len()))),
+        false => Ok(None),
     }
-    let matched = both::recv_bits(ch, n_x, n_y)?;
-    let mut positions: Vec<u32> =
-        tags.iter().zip(matched.iter()).filter(|(_, m)| **m).map(|(t, _)| t.1).collect();
-    positions.sort_unstable();
-    Ok(Some(positions))
 }

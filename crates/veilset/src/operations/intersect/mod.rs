@@ -6,6 +6,8 @@ pub mod mqrpmt;
 
 use crate::error::{Error, Result};
 use crate::item::Items;
+use crate::operations::Sealed;
+use crate::secret::Secrets;
 
 /// What the receiver of an intersection learns.
 #[derive(Clone, PartialEq, Eq, Default)]
@@ -16,9 +18,9 @@ pub struct Matching {
     pub payloads: Items,
 }
 
-/// Puts matches into ascending order. There are none if the sender's rows made no sense; of payloads there are
-/// as many as matches, or none.
-fn sort(positions: Option<Vec<u32>>, payloads: &Items) -> Result<Matching> {
+/// Puts matches into ascending order. There are none if the sender's rows made no sense, and none of an item
+/// beyond our `n`, which would be a dummy; of payloads there are as many as matches, or none.
+fn sort(positions: Option<Vec<u32>>, payloads: &Items, n: usize) -> Result<Matching> {
     let inconsistent = || {
         Error::misbehaves_unseen(
             "a row it sent does not belong to the match it stands for (by chance this happens with probability \
@@ -28,13 +30,22 @@ fn sort(positions: Option<Vec<u32>>, payloads: &Items) -> Result<Matching> {
     let positions = positions.ok_or_else(inconsistent)?;
     let mut order: Vec<usize> = (0..positions.len()).collect();
     order.sort_unstable_by_key(|&i| positions[i]);
-    if order.windows(2).any(|w| positions[w[0]] == positions[w[1]]) {
+    let sorted: Vec<u32> = order.iter().map(|&i| positions[i]).collect();
+    if sorted.windows(2).any(|w| w[0] == w[1]) || sorted.last().is_some_and(|&last| last as usize >= n) {
         return Err(inconsistent());
     }
-    let sorted = order.iter().map(|&i| positions[i]).collect();
     let payloads = match payloads.is_empty() {
         true => Items::new(),
         false => order.iter().map(|&i| payloads.get(i)).collect(),
     };
     Ok(Matching { positions: sorted, payloads })
+}
+
+/// The matches that the receiver sent on, as positions in our set of `n` items; query j was the item or dummy at
+/// `order[j]`.
+fn sent_on<'a>(order: Secrets<u32>, e: Secrets<bool>, n: usize) -> Sealed<'a, Matching> {
+    Sealed::new(move || {
+        let positions = order.iter().zip(e.iter()).filter(|(_, e)| **e).map(|(&i, _)| i).collect();
+        sort(Some(positions), &Items::new(), n)
+    })
 }

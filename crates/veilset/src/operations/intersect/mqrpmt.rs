@@ -9,11 +9,12 @@
 //! by accident is noticed. Digests of different items collide with probability n_x n_y 2^-128, and only
 //! where the tags collide too.
 
-use super::{Matching, sort};
+use super::{Matching, sent_on, sort};
 use crate::channel::Channel;
 use crate::error::Result;
 use crate::hash::{Domain, SessionId};
-use crate::item::{ItemSet, Items};
+use crate::hashed::Hashed;
+use crate::item::Items;
 use crate::membership::Mqrpmt;
 use crate::operations::row::Layout;
 use crate::operations::{Sealed, Terms, both};
@@ -24,9 +25,13 @@ use rayon::prelude::*;
 pub(crate) const DIGEST: usize = 16;
 const PURPOSE: &str = "intersection by mqRPMT, OT of digests";
 
-fn digests(session: &SessionId) -> impl Fn(&[u8]) -> [u8; DIGEST] + Send + Sync + use<> {
+/// The digest of an item, from its hash. Dummies have none: they match nothing.
+fn digests<'a>(
+    session: &SessionId,
+    x: &'a Hashed,
+) -> impl Fn(usize) -> Option<[u8; DIGEST]> + Send + Sync + use<'a> {
     let domain = Domain::new(session, "intersection by mqRPMT, digest of an item");
-    move |item| domain.hash(&[item])
+    move |i| x.item(i).map(|_| domain.hash(&[x.hash(i)]))
 }
 
 /// Bytes of a row: the digest and, if agreed, the payload.
@@ -40,7 +45,7 @@ pub fn receiver<'a>(
     protocol: &impl Mqrpmt,
     ch: &mut Channel,
     session: &SessionId,
-    y: &'a ItemSet,
+    y: &'a Hashed<'a>,
     n_x: usize,
     terms: &Terms,
     rng: &mut Prng,
@@ -67,53 +72,51 @@ pub fn receiver<'a>(
     if terms.both {
         both::send_bits(ch, &e)?;
     }
-    let digest = digests(session);
+    let digest = digests(session, y);
     Ok(Sealed::new(move || {
+        let n = y.items().len();
         let mut own: Vec<([u8; DIGEST], u32)> =
-            (0..y.len() as u32).into_par_iter().map(|i| (digest(y.get(i as usize)), i)).collect();
+            (0..n as u32).into_par_iter().filter_map(|i| Some((digest(i as usize)?, i))).collect();
         own.par_sort_unstable();
         let position = |d| own.binary_search_by_key(d, |o| o.0).ok().map(|at| own[at].1);
         let positions = matched.iter().map(position).collect::<Option<Vec<u32>>>().filter(|_| intact);
-        sort(positions, &payloads)
+        sort(positions, &payloads, n)
     }))
 }
 
 /// The sender, with set `x` and, if agreed, a payload for each of its items, none longer than a row; the
-/// receiver's set has `n_y` items. Returns the positions in `x` of the items that match if both get them.
+/// receiver's set has `n_y` items. Returns what matches if both get it.
 #[allow(clippy::too_many_arguments)] // the inputs of the figure
-pub fn sender(
+pub fn sender<'a>(
     protocol: &impl Mqrpmt,
     ch: &mut Channel,
     session: &SessionId,
-    x: &ItemSet,
+    x: &Hashed,
     payloads: &Items,
     n_y: usize,
     terms: &Terms,
     rng: &mut Prng,
-) -> Result<Option<Vec<u32>>> {
+) -> Result<Option<Sealed<'a, Matching>>> {
     let (layout, width) = width(terms);
     if let Some(layout) = layout {
         layout.check(payloads.iter().map(|payload| [payload.len()]))?;
     }
-    // Before the first message: in the middle the receiver could see where the long items are.
-    let digest = digests(session);
-    let digests: Vec<[u8; DIGEST]> = (0..x.len()).into_par_iter().map(|i| digest(x.get(i))).collect();
+    let digest = digests(session, x);
     // 0. and 1. X in random order; P2 obtains nothing.
     let order = protocol.client(ch, session, x, n_y, rng)?;
     // 2. One-sided OTs of (-, x_i).
     let mut ot = extension::Sender::setup(ch, session, PURPOSE, extension::DEFAULT_K, rng)?;
     transfer::send(ch, &mut ot, x.len(), true, width, |i, row| {
-        let (digest, rest) = row.split_at_mut(DIGEST);
-        digest.copy_from_slice(&digests[order[i] as usize]);
+        let at = order[i] as usize;
+        let (place, rest) = row.split_at_mut(DIGEST);
+        // The row of a dummy is empty: a receiver that follows the protocol does not read it.
+        place.copy_from_slice(&digest(at).unwrap_or_default());
         if let Some(layout) = layout {
-            layout.write([payloads.get(order[i] as usize)], rest);
+            layout.write([if at < payloads.len() { payloads.get(at) } else { &[] }], rest);
         }
     })?;
-    if !terms.both {
-        return Ok(None);
+    match terms.both {
+        true => Ok(Some(sent_on(order, both::recv_bits(ch, x.len(), n_y)?, x.items().len()))),
+        false => Ok(None),
     }
-    let e = both::recv_bits(ch, x.len(), n_y)?;
-    let mut positions: Vec<u32> = order.iter().zip(e.iter()).filter(|(_, e)| **e).map(|(&i, _)| i).collect();
-    positions.sort_unstable();
-    Ok(Some(positions))
 }

@@ -11,12 +11,14 @@
 use crate::channel::Channel;
 use crate::error::{Error, Result};
 use crate::hash::SessionId;
-use crate::item::{ItemSet, Items, intersects, is_dummy};
+use crate::hashed::Hashed;
+use crate::item::{ItemSet, Items, intersects};
 use crate::membership::Mqrpmt;
 use crate::operations::row::Layout;
 use crate::operations::{Sealed, Terms, both, matches};
 use crate::ot::{extension, transfer};
 use crate::rng::Prng;
+use rayon::prelude::*;
 
 const PURPOSE: &str = "union by mqRPMT, OT of rows";
 
@@ -34,7 +36,7 @@ pub fn receiver<'a>(
     protocol: &impl Mqrpmt,
     ch: &mut Channel,
     session: &SessionId,
-    y: &'a ItemSet,
+    y: &Hashed<'a>,
     n_x: usize,
     terms: &Terms,
     rng: &mut Prng,
@@ -50,7 +52,7 @@ fn receive<'a, const N: usize>(
     protocol: &impl Mqrpmt,
     ch: &mut Channel,
     session: &SessionId,
-    y: &'a ItemSet,
+    y: &Hashed<'a>,
     n_x: usize,
     terms: &Terms,
     rng: &mut Prng,
@@ -71,27 +73,26 @@ fn receive<'a, const N: usize>(
             list.push_if(wanted, from, length);
         }
     })?;
-    let n_y = y.len();
-    let open = move || {
+    let (items, n_y) = (y.items(), y.len());
+    if terms.both {
+        // Without a verdict: the time until here must say no more than the union does. With its size, and that of
+        // X, the number of new items and of ours is one.
+        let mut union: Vec<&[u8]> = items.iter().chain(new.items.iter()).collect();
+        union.par_sort_unstable();
+        union.dedup();
+        both::send_union(ch, &union, n_y + n_x, terms.max_row)?;
+    }
+    Ok(Sealed::new(move || {
         matches(&e, n_y)?;
-        let items = ItemSet::keep_first(new.items);
+        let distinct = ItemSet::keep_first(new.items);
         if !intact {
             return Err(Error::misbehaves_unseen("a row it sent does not decrypt"));
         }
-        if !items.duplicates.is_empty() || intersects(&items.set, y) {
+        if !distinct.duplicates.is_empty() || intersects(&distinct.set, items) {
             return Err(Error::misbehaves_unseen("an item it sent as new is not"));
         }
-        Ok(New { items: items.set.into_items(), payloads: new.payloads })
-    };
-    if !terms.both {
-        return Ok(Sealed::new(open));
-    }
-    // By the union a sender that deviates sees which rows were read anyway: it put its own into them.
-    let new = open()?;
-    let mut union: Vec<&[u8]> = y.iter().chain(new.items.iter()).filter(|item| !is_dummy(item)).collect();
-    union.sort_unstable();
-    both::send_union(ch, &union, n_y + n_x, terms.max_row)?;
-    Ok(Sealed::new(|| Ok(new)))
+        Ok(New { items: distinct.set.into_items(), payloads: new.payloads })
+    }))
 }
 
 /// The sender, with set `x` and, if agreed, a payload for each of its items; none of them is together longer
@@ -101,18 +102,18 @@ pub fn sender<'a>(
     protocol: &impl Mqrpmt,
     ch: &mut Channel,
     session: &SessionId,
-    x: &'a ItemSet,
+    x: &Hashed<'a>,
     payloads: &Items,
     n_y: usize,
     terms: &Terms,
     rng: &mut Prng,
-) -> Result<Option<Items>> {
+) -> Result<Option<Sealed<'a, Items>>> {
     match terms.payload {
-        true => send::<2>(protocol, ch, session, [x, payloads], x, n_y, terms, rng)?,
-        false => send::<1>(protocol, ch, session, [x], x, n_y, terms, rng)?,
+        true => send::<2>(protocol, ch, session, [x.items(), payloads], x, n_y, terms, rng)?,
+        false => send::<1>(protocol, ch, session, [x.items()], x, n_y, terms, rng)?,
     }
     match terms.both {
-        true => Ok(Some(both::recv_union(ch, x, n_y + x.len(), terms.max_row)?)),
+        true => Ok(Some(both::recv_union(ch, x.items(), n_y + x.len(), terms.max_row)?)),
         false => Ok(None),
     }
 }
@@ -123,19 +124,21 @@ fn send<const N: usize>(
     ch: &mut Channel,
     session: &SessionId,
     parts: [&Items; N],
-    x: &ItemSet,
+    x: &Hashed,
     n_y: usize,
     terms: &Terms,
     rng: &mut Prng,
 ) -> Result<()> {
     let layout = Layout::<N>::new(terms.max_row);
-    layout.check((0..x.len()).map(|i| parts.map(|part| part.get(i).len())))?;
+    layout.check((0..x.items().len()).map(|i| parts.map(|part| part.get(i).len())))?;
     // 0. and 1. X in random order; P2 obtains nothing.
     let order = protocol.client(ch, session, x, n_y, rng)?;
     // 2. One-sided OTs of (x_i, -).
     let mut ot = extension::Sender::setup(ch, session, PURPOSE, extension::DEFAULT_K, rng)?;
     transfer::send(ch, &mut ot, x.len(), false, layout.width(), |i, row| {
-        layout.write(parts.map(|part| part.get(order[i] as usize)), row);
+        // The row of a dummy is empty: a receiver that follows the protocol does not read it.
+        let at = order[i] as usize;
+        layout.write(parts.map(|part| if at < part.len() { part.get(at) } else { &[] }), row);
     })
 }
 
@@ -149,6 +152,7 @@ mod tests {
     #[test]
     fn rows_that_are_not_new_or_come_twice_are_refused() {
         let (y, x): (ItemSet, ItemSet) = (["a", "b"].iter().collect(), ["c", "d"].iter().collect());
+        let (y, x) = (Hashed::new(&y), Hashed::new(&x));
         let session = [1; 32];
         let terms = Terms { max_row: 9, ..Terms::default() };
         // A sender that asks for c and d, of which neither is in Y, and sends these rows.

@@ -1,0 +1,126 @@
+//! A set as it takes part in a protocol: 32 uniform bytes for each item, and for each dummy that pads it.
+//!
+//! It is made before the peer is met. Hashing is the one thing whose time depends on the lengths of the items, and
+//! padding the one whose time depends on the number of dummies: done later, a peer could take the time of both.
+
+use crate::hash::Domain;
+use crate::item::ItemSet;
+use crate::rng::Prng;
+use crate::secret::Secrets;
+use rayon::prelude::*;
+
+/// A set, hashed, and padded if so wished (KRTW19 2.5; DESIGN 2).
+///
+/// Dummies have hashes and are no items, so they are in a domain of their own. Random ones match nothing, and
+/// nobody can guess and count them. Listed ones are public: in union over mqRPMT the receiver inserts as many as
+/// the sender's set can have, or the sender's would be delivered, and show how many there are.
+pub struct Hashed<'a> {
+    items: &'a ItemSet,
+    /// Of the items, then of the dummies.
+    hashes: Secrets<[u8; 32]>,
+    /// How many listed dummies come behind these. They are public and hashed when they are needed: their number
+    /// is the peer's word.
+    listed: usize,
+}
+
+impl<'a> Hashed<'a> {
+    /// The set without dummies.
+    pub fn new(items: &'a ItemSet) -> Self {
+        let domain = Domain::without_session("an item, BLAKE3-256, to be hashed to a group");
+        let mut hashes = Secrets::zeros(items.len());
+        hashes.par_iter_mut().enumerate().for_each(|(i, hash)| *hash = domain.hash(&[items.get(i)]));
+        Hashed { items, hashes, listed: 0 }
+    }
+
+    /// The set filled up to `size`, no less than it has, with random dummies.
+    pub fn padded(items: &'a ItemSet, size: usize, rng: &mut Prng) -> Self {
+        let mut hashed = Self::new(items);
+        let mut dummies = Secrets::zeros(size.saturating_sub(items.len()));
+        rng.fill(dummies.as_flattened_mut());
+        hashed.hashes.extend(&dummies);
+        hashed
+    }
+
+    /// The set filled up to `size`, no less than it has, with listed dummies.
+    pub fn padded_from_list(items: &'a ItemSet, size: usize) -> Self {
+        let mut hashed = Self::new(items);
+        hashed.listed = size.saturating_sub(items.len());
+        hashed
+    }
+
+    /// Puts `n` listed dummies behind the others.
+    pub fn insert_listed(&mut self, n: usize) {
+        self.listed += n;
+    }
+
+    /// The items, without dummies.
+    pub fn items(&self) -> &'a ItemSet {
+        self.items
+    }
+
+    /// The size of the set in the protocol: items and dummies.
+    pub fn len(&self) -> usize {
+        self.hashes.len() + self.listed
+    }
+
+    /// Whether it has neither.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// The item at a position; nothing if that is a dummy.
+    pub fn item(&self, i: usize) -> Option<&'a [u8]> {
+        (i < self.items.len()).then(|| self.items.get(i))
+    }
+
+    /// The hashes of the items and dummies at these positions, each below `len()`.
+    pub fn hashes(&self, positions: &[u32]) -> Secrets<[u8; 32]> {
+        let domain = Domain::without_session("a dummy of the public list");
+        let mut hashes = Secrets::zeros(positions.len());
+        hashes.par_iter_mut().zip(positions).for_each(|(hash, &i)| {
+            *hash = match self.hashes.get(i as usize) {
+                Some(hash) => *hash,
+                None => domain.hash(&[&(i as usize - self.hashes.len()).to_le_bytes()]),
+            };
+        });
+        hashes
+    }
+
+    /// The hash of an item.
+    pub fn hash(&self, i: usize) -> &[u8; 32] {
+        &self.hashes[i]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::HashSet;
+
+    #[test]
+    fn items_and_dummies_have_hashes_of_their_own() {
+        let set: ItemSet = ["a", "b", ""].iter().collect();
+        let all =
+            |h: &Hashed<'_>| -> Vec<[u8; 32]> { h.hashes(&(0..h.len() as u32).collect::<Vec<_>>()).to_vec() };
+        let mut rng = Prng::from_seed(&[1; 32]);
+        let plain = Hashed::new(&set);
+        let random = Hashed::padded(&set, 9, &mut rng);
+        let again = Hashed::padded(&set, 9, &mut rng);
+        let listed = Hashed::padded_from_list(&set, 9);
+        assert_eq!([plain.len(), random.len(), listed.len()], [3, 9, 9]);
+        for other in [&random, &again, &listed] {
+            assert_eq!(all(other)[..3], all(&plain)[..]);
+            assert!((0..9).all(|i| other.item(i) == set.iter().nth(i)));
+        }
+        let mut different: HashSet<[u8; 32]> = all(&plain).into_iter().collect();
+        for padded in [&random, &again, &listed] {
+            different.extend(&all(padded)[3..]);
+        }
+        assert_eq!(different.len(), 3 + 3 * 6);
+        // The list is the same whoever has it, wherever it begins.
+        let none = ItemSet::default();
+        let mut receiver = Hashed::padded(&none, 4, &mut rng);
+        receiver.insert_listed(6);
+        assert_eq!(all(&receiver)[4..], all(&listed)[3..]);
+    }
+}
