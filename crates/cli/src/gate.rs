@@ -16,6 +16,8 @@ pub struct Gate<'a> {
     our: Option<Fingerprint>,
     /// Our set's digest.
     set: Option<String>,
+    /// That of the set with its values, if it has any.
+    values: Option<String>,
     say: &'a dyn Fn(&str),
     /// The session that started.
     begun: Option<[u8; 32]>,
@@ -35,12 +37,28 @@ impl<'a> Gate<'a> {
             plan.policy
                 .refuses("repeats", "without the audit log (--audit-log none) no repeated run is noticed")?;
         }
-        let set = log.as_ref().and(identity).map(|identity| digest(identity, set, values));
-        Ok(Gate { plan, log, our: identity.map(Identity::fingerprint), set, say, begun: None })
+        let digest_with = |values| log.as_ref().and(identity).map(|identity| digest(identity, set, values));
+        let with_values = if values.is_empty() { None } else { digest_with(values) };
+        let set = digest_with(&[]);
+        Ok(Gate {
+            plan,
+            log,
+            our: identity.map(Identity::fingerprint),
+            set,
+            values: with_values,
+            say,
+            begun: None,
+        })
     }
 
     fn run(&self, proposal: &Proposal) -> Run {
-        Run::new(proposal, self.our, self.plan.peer_name.as_deref(), self.set.as_deref())
+        Run::new(
+            proposal,
+            self.our,
+            self.plan.peer_name.as_deref(),
+            self.set.as_deref(),
+            self.values.as_deref(),
+        )
     }
 
     /// Compares the run with earlier ones. Of changed sets it warns, or it refuses them.
@@ -60,7 +78,7 @@ impl<'a> Gate<'a> {
             )
         });
         let peer = run.peer_name.as_deref().or(run.peer.as_deref()).unwrap_or("somebody without TLS");
-        let repeat = history.warning(self.plan.operation, peer);
+        let repeat = history.warning(peer);
         for warning in foreign.into_iter().chain(repeat) {
             match repeats {
                 Repeats::Refuse => self.plan.policy.refuses("repeats", warning)?,
@@ -74,17 +92,23 @@ impl<'a> Gate<'a> {
     pub fn end(&self, outcome: Result<(&Outcome, &Report), &Error>, seconds: f64) -> Result<()> {
         let (Some(log), Some(session)) = (&self.log, &self.begun) else { return Ok(()) };
         let end = match outcome {
-            Ok((outcome, report)) => End {
-                outcome: "done".into(),
-                result: serde_json::to_value(&report.result)
-                    .map_err(|e| Error::Bug(format!("a result is not JSON: {e}")))?,
-                bytes: outcome.bytes,
-                seconds,
-            },
+            Ok((outcome, report)) => {
+                End { outcome: "done".into(), result: numbers(report)?, bytes: outcome.bytes, seconds }
+            }
             Err(e) => End { outcome: e.kind().into(), result: serde_json::json!({}), bytes: (0, 0), seconds },
         };
         log.append(&Entry::now(session, Event::End(end)))
     }
+}
+
+/// The numbers of a report. The sum is text: as a number it would lose digits.
+fn numbers(report: &Report) -> Result<serde_json::Value> {
+    let mut numbers =
+        serde_json::to_value(&report.result).map_err(|e| Error::Bug(format!("a result is not JSON: {e}")))?;
+    if let Some(sum) = &report.result.sum {
+        numbers["sum"] = sum.get().into();
+    }
+    Ok(numbers)
 }
 
 impl Approval for Gate<'_> {

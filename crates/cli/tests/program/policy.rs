@@ -112,10 +112,7 @@ fn repeated_runs_on_changed_sets_are_warned_of_or_refused() {
     world.write("r.csv", csv((0..5).rev()));
     assert!(!count().0.err.contains(warning));
     world.write("r.csv", csv(1..6));
-    count().0.bad(
-        0,
-        &["warning: this is run 4 of count with", &world.fingerprints[1], "our set changed", warning],
-    );
+    count().0.bad(0, &["warning: this is run 4 with", &world.fingerprints[1], "our set changed", warning]);
     policy("refuse");
     let (here, there) = count();
     here.bad(8, &["by \"repeats\": this is run 5", warning]);

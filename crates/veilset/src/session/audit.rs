@@ -9,7 +9,6 @@ use super::places::private_parent;
 use super::{Fingerprint, Identity, Proposal};
 use crate::error::{Error, Result};
 use crate::item::ItemSet;
-use crate::operations::Operation;
 use crate::secret::Secret;
 use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
@@ -71,6 +70,9 @@ pub struct Run {
     pub terms: BTreeMap<String, String>,
     /// Our set's digest; none without an identity, whose key it is under.
     pub set: Option<String>,
+    /// The digest of our set with its values, for the sender of sum.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub values: Option<String>,
     /// veilset's version.
     pub version: String,
 }
@@ -100,12 +102,13 @@ impl Entry {
 }
 
 impl Run {
-    /// What is proposed. `set` is our set's [`digest`].
+    /// What is proposed. `set` is our set's [`digest`], and `values` that of the set with its values.
     pub fn new(
         proposal: &Proposal,
         our: Option<Fingerprint>,
         peer_name: Option<&str>,
         set: Option<&str>,
+        values: Option<&str>,
     ) -> Run {
         let hello = &proposal.hello;
         Run {
@@ -119,6 +122,7 @@ impl Run {
             peer_items: proposal.their_size,
             terms: hello.terms().map(|(name, value)| (name.to_string(), value)).collect(),
             set: set.map(Into::into),
+            values: values.map(Into::into),
             version: env!("CARGO_PKG_VERSION").into(),
         }
     }
@@ -176,7 +180,7 @@ impl History {
     }
 
     /// What the runs together tell, in a sentence, if the sets changed.
-    pub fn warning(&self, operation: Operation, peer: &str) -> Option<String> {
+    pub fn warning(&self, peer: &str) -> Option<String> {
         let what = match (self.ours_changed, self.theirs_changed, self.unknown) {
             (true, true, _) => "both sets changed since",
             (true, false, _) => "our set changed since",
@@ -185,8 +189,8 @@ impl History {
             (false, false, false) => return None,
         };
         Some(format!(
-            "this is run {} of {operation} with {peer} since {}, and {what}: the difference between two results shows \
-             what a change did, down to single items",
+            "this is run {} with {peer} since {}, and {what}: the difference between two results shows what a change \
+             did, down to single items",
             self.runs + 1,
             self.since
         ))
@@ -258,7 +262,8 @@ impl AuditLog {
         Ok(last == *b"\n")
     }
 
-    /// What the log says about earlier runs of the same operation with the same peer.
+    /// What the log says about earlier runs with the same peer, of any operation: a union shows the same
+    /// difference as an intersection.
     pub fn history(&self, run: &Run) -> Result<History> {
         let unusable = |e| unusable(&self.path, &e);
         (&self.file).seek(SeekFrom::Start(0)).map_err(unusable)?;
@@ -278,16 +283,19 @@ impl AuditLog {
             }
             match serde_json::from_slice::<Entry>(&line) {
                 Err(_) => history.foreign.push(number),
-                Ok(Entry { time, event: Event::Start(earlier), .. })
-                    if earlier.operation == run.operation && earlier.peer == run.peer =>
-                {
+                Ok(Entry { time, event: Event::Start(earlier), .. }) if earlier.peer == run.peer => {
                     if history.runs == 0 {
                         history.since = time;
                     }
                     history.runs += 1;
                     let same_key = earlier.our == run.our && earlier.set.is_some() && run.set.is_some();
+                    let values = (earlier.values.as_ref(), run.values.as_ref());
+                    let other_values = matches!(values, (Some(a), Some(b)) if a != b);
                     history.unknown |= !same_key && earlier.items == run.items;
-                    history.ours_changed |= earlier.items != run.items || same_key && earlier.set != run.set;
+                    history.ours_changed |= match same_key {
+                        true => earlier.set != run.set || other_values,
+                        false => earlier.items != run.items,
+                    };
                     history.theirs_changed |= earlier.peer_items != run.peer_items;
                 }
                 Ok(_) => {}

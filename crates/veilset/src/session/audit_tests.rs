@@ -14,6 +14,7 @@ fn run(peer: &str, items: usize, peer_items: usize, set: Option<&str>) -> Run {
         peer_items,
         terms: [("--group".to_string(), "curve25519".to_string())].into(),
         set: set.map(Into::into),
+        values: None,
         version: "0".into(),
     }
 }
@@ -66,10 +67,8 @@ fn earlier_runs_with_the_same_peer_count_if_they_started() {
     let here = run("a", 1, 2, Some("x"));
     assert_eq!(log.history(&here).unwrap(), History::default());
     // Others, checks, refusals and ends do not count.
-    let sum = Run { operation: "sum".into(), ..here.clone() };
     let end = End { outcome: "done".into(), result: serde_json::json!({}), bytes: (1, 2), seconds: 0.5 };
     start(&log, &run("b", 1, 9, Some("y")));
-    start(&log, &sum);
     for event in [Event::Check(here.clone()), Event::Refused(here.clone()), Event::End(end)] {
         log.append(&Entry::now(&[0; 32], event)).unwrap();
     }
@@ -78,20 +77,28 @@ fn earlier_runs_with_the_same_peer_count_if_they_started() {
     start(&log, &here);
     let history = log.history(&here).unwrap();
     assert!(history.runs == 1 && !history.changed() && history.since.ends_with('Z'), "{history:?}");
-    assert_eq!(history.warning(Operation::Count, "a"), None);
+    assert_eq!(history.warning("a"), None);
+    // Another operation, or other padding, is no other set; other values are.
+    let sum = |values: &str| Run { operation: "sum".into(), values: Some(values.into()), ..here.clone() };
+    assert!(!log.history(&sum("v")).unwrap().changed());
+    assert!(!log.history(&Run { items: 9, ..here.clone() }).unwrap().changed());
+    let other = AuditLog::open(&folder.path().join("other.jsonl")).unwrap();
+    start(&other, &sum("v"));
+    assert!(!other.history(&sum("v")).unwrap().changed() && other.history(&sum("w")).unwrap().changed());
     // (the run now, words of the warning)
     for (now, words) in [
         (run("a", 1, 2, Some("y")), "our set changed"),
         (run("a", 3, 2, Some("y")), "our set changed"),
         (run("a", 3, 2, None), "our set changed"),
+        (Run { operation: "union".into(), ..run("a", 1, 2, Some("y")) }, "our set changed"),
         (run("a", 1, 3, Some("x")), "the peer's set changed"),
         (run("a", 1, 3, Some("y")), "both sets changed"),
         (run("a", 1, 2, None), "cannot be told"),
         (Run { our: Some("new".into()), ..run("a", 1, 2, Some("z")) }, "cannot be told"),
     ] {
-        let warning = log.history(&now).unwrap().warning(Operation::Count, "hospital-b").unwrap();
+        let warning = log.history(&now).unwrap().warning("hospital-b").unwrap();
         assert!(warning.contains(words), "{warning}");
-        assert!(warning.contains("run 2 of count with hospital-b since "), "{warning}");
+        assert!(warning.contains("run 2 with hospital-b since "), "{warning}");
     }
 }
 

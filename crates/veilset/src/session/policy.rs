@@ -223,6 +223,10 @@ impl Policy {
     pub fn permits_their_size(&self, proposal: &Proposal) -> Result<()> {
         let items = proposal.their_size;
         match (self.rules.min_peer_size, self.rules.max_peer_items) {
+            (Some(least), _) if proposal.they_pad => self.refuses(
+                "min-peer-size",
+                format!("the peer pads its set, so that it may have fewer than {least} items"),
+            ),
             (Some(least), _) if items < least => {
                 self.refuses("min-peer-size", format!("the peer's set has {items} items, fewer than {least}"))
             }

@@ -74,7 +74,14 @@ fn sizes_are_limited_on_both_sides() {
     for (items, key) in [(2, Some("min-our-size")), (3, None)] {
         assert_eq!(refused(policy.permits_our_size(items)).as_deref(), key);
     }
-    for (items, key) in [(3, Some("min-peer-size")), (4, None), (6, None), (7, Some("max-peer-items"))] {
+    let sizes = [
+        (3, false, Some("min-peer-size")),
+        (4, false, None),
+        (6, false, None),
+        (7, false, Some("max-peer-items")),
+        (5, true, Some("min-peer-size")),
+    ];
+    for (items, they_pad, key) in sizes {
         let hello = Hello {
             operation: Operation::Count,
             role: Role::Receiver,
@@ -91,14 +98,8 @@ fn sizes_are_limited_on_both_sides() {
             value_scale: 0,
             modulus_bits: 0,
         };
-        let proposal = Proposal {
-            hello,
-            session_id: [0; 32],
-            peer: None,
-            our_size: 3,
-            their_size: items,
-            they_pad: false,
-        };
+        let proposal =
+            Proposal { hello, session_id: [0; 32], peer: None, our_size: 3, their_size: items, they_pad };
         assert_eq!(refused(policy.permits_their_size(&proposal)).as_deref(), key, "{items}");
     }
 }
