@@ -2,12 +2,14 @@
 
 use clap::builder::{PossibleValuesParser, RangedU64ValueParser, TypedValueParser};
 use clap::{Args, Parser, Subcommand, ValueEnum};
+use std::ffi::OsString;
 use std::path::PathBuf;
 use std::str::FromStr;
 use veilset::channel::Network;
-use veilset::operations::{Operation, Role};
+use veilset::operations::{Operation, Protocol, Role};
 use veilset::params::MAX_SET;
-use veilset::session::run::{GROUP, PROTOCOL};
+use veilset::session::run::GROUP;
+use veilset::table::Format;
 
 const EXIT_CODES: &str = "\
 Exit codes:
@@ -17,7 +19,8 @@ Exit codes:
   4    the two sides ask for different things
   5    the peer broke the protocol or gave up
   6    the network: unreachable, closed, timed out
-  7    our output could not be written
+  7    our output or audit log could not be written
+  8    our own policy or --max-peer-items refuses the run
   70   a defect in veilset
   130  stopped on request (Ctrl-C)";
 
@@ -42,10 +45,39 @@ Examples:
   veilset demo
   veilset identity new
   veilset intersect --help
+  veilset peer add hospital-b FINGERPRINT host.example.org:7000
+  veilset check run veilset.toml
+  veilset run veilset.toml
 
 {EXIT_CODES}"
     )
 }
+
+const PEER_HELP: &str = "\
+Example:
+  veilset peer add hospital-b FINGERPRINT host.example.org:7000
+  veilset count ours.csv --key email --role receiver --peer hospital-b
+
+A peer that has an address is connected to unless --listen or --connect says otherwise.";
+
+const RUN_HELP: &str = "\
+Example, veilset.toml:
+  operation = \"intersect\"
+  input = \"ours.csv\"            # paths are relative to the file's folder
+  key = [\"email\"]
+  role = \"receiver\"
+  peer = \"hospital-b\"
+  listen = \"0.0.0.0:7000\"
+  output = \"both.csv\"
+  connect-timeout = 300          # every option of the operation, by its long name
+
+  veilset run
+  veilset run veilset.toml --output other.csv --force";
+
+const CHECK_HELP: &str = "\
+Examples (both sides):
+  veilset check intersect ours.csv --key email --role receiver --peer hospital-b --listen 0.0.0.0:7000
+  veilset check run veilset.toml";
 
 /// Private set operations: combine lists with another organisation without showing them to each other.
 #[derive(Debug, Parser)]
@@ -87,12 +119,100 @@ pub enum Command {
     /// receiver does not. Beyond that each side learns the number of the other's keys.
     #[command(after_help = help("sum", " --scale 2", " --values amount --scale 2"))]
     Sum(SumArgs),
+    /// Run what a file says: an operation and its options
+    #[command(after_help = RUN_HELP, override_usage = "veilset run [FILE] [OPTIONS OF THE OPERATION]")]
+    Run {
+        /// The file [default: veilset.toml], then options that count instead of the file's
+        #[arg(trailing_var_arg = true, allow_hyphen_values = true, value_name = "FILE, OPTIONS")]
+        words: Vec<OsString>,
+    },
+    /// Agree with the peer and compute nothing: see what would run, what it costs and what each would learn
+    ///
+    /// Both sides run `check`, with the options of the run to come. The input is checked in full, both agree on
+    /// everything and learn the sizes of the sets, and no more than that; no result is written.
+    #[command(after_help = CHECK_HELP, override_usage = "veilset check <OPERATION ...|run [FILE] ...>")]
+    Check {
+        /// The operation and its options, or run and its file
+        #[arg(trailing_var_arg = true, allow_hyphen_values = true, required = true, value_name = "WHAT")]
+        words: Vec<OsString>,
+    },
+    /// Names for peers, so that nobody types fingerprints
+    #[command(subcommand, after_help = PEER_HELP)]
+    Peer(PeerCommand),
     /// Run both parties on this machine over an emulated network and print time, CPU, bytes and memory
     #[command(after_help = "Example:
   veilset bench --op union --protocol dh --n 65536 --threads 1 --net lan --one-sided --json")]
     Bench(BenchArgs),
+    /// Make random runs of both parties and compare each with the plain computation
+    #[command(after_help = "Example:
+  veilset soak --runs 10000")]
+    Soak(SoakArgs),
+    /// Print what a shell needs to complete veilset's commands and options
+    #[command(after_help = "Example:
+  veilset completions bash > ~/.local/share/bash-completion/completions/veilset")]
+    Completions {
+        /// The shell
+        shell: clap_complete::Shell,
+    },
+    /// Write manual pages, one for each command
+    #[command(after_help = "Example:
+  veilset man ~/.local/share/man/man1")]
+    Man {
+        /// The folder they go to; it must exist
+        folder: PathBuf,
+    },
     #[command(hide = true)]
     BenchParty(BenchPartyArgs),
+}
+
+#[derive(Debug, Args)]
+pub struct SoakArgs {
+    /// How many
+    #[arg(long, value_name = "N")]
+    pub runs: u64,
+    /// What the runs follow from [default: random]
+    #[arg(long, value_name = "SEED")]
+    pub seed: Option<u64>,
+    /// The number of the first run, to repeat one that went wrong
+    #[arg(long, value_name = "RUN", default_value_t = 0)]
+    pub first: u64,
+    /// The most keys of a party
+    #[arg(long, value_name = "N", default_value_t = 200, value_parser = RangedU64ValueParser::<usize>::new().range(1..=100_000))]
+    pub max_items: usize,
+}
+
+#[derive(Debug, Subcommand)]
+pub enum PeerCommand {
+    /// Give a peer a name
+    #[command(after_help = PEER_HELP)]
+    Add {
+        /// Letters, digits, dots, hyphens and underscores
+        name: String,
+        /// As its `veilset identity show` prints it
+        fingerprint: String,
+        /// Where it listens, HOST:PORT: where to connect to unless told otherwise
+        address: Option<String>,
+        /// Replace an entry of this name
+        #[arg(long)]
+        force: bool,
+        /// The address book [default: veilset/peers.toml in your configuration folder]
+        #[arg(long, value_name = "FILE")]
+        book: Option<PathBuf>,
+    },
+    /// Print names, fingerprints and addresses
+    List {
+        /// The address book [default: veilset/peers.toml in your configuration folder]
+        #[arg(long, value_name = "FILE")]
+        book: Option<PathBuf>,
+    },
+    /// Take a peer out of the address book
+    Remove {
+        /// Its name
+        name: String,
+        /// The address book [default: veilset/peers.toml in your configuration folder]
+        #[arg(long, value_name = "FILE")]
+        book: Option<PathBuf>,
+    },
 }
 
 #[derive(Debug, Subcommand)]
@@ -116,9 +236,9 @@ pub struct BenchArgs {
     /// The operation
     #[arg(long, value_parser = operation())]
     pub op: Operation,
-    /// The protocol
-    #[arg(long, default_value = PROTOCOL, value_parser = [PROTOCOL])]
-    pub protocol: String,
+    /// The protocol [default: as in a run]
+    #[arg(long, value_parser = protocol())]
+    pub protocol: Option<Protocol>,
     /// Items of the receiver
     #[arg(long, value_name = "N", value_parser = items())]
     pub n: usize,
@@ -149,6 +269,10 @@ impl BenchArgs {
     pub fn n_sender(&self) -> usize {
         self.n_sender.unwrap_or(self.n)
     }
+
+    pub fn protocol(&self) -> Protocol {
+        self.protocol.unwrap_or(Protocol::of(self.op))
+    }
 }
 
 fn operation() -> impl TypedValueParser<Value = Operation> {
@@ -157,6 +281,14 @@ fn operation() -> impl TypedValueParser<Value = Operation> {
 
 fn role() -> impl TypedValueParser<Value = Role> {
     PossibleValuesParser::new(Role::ALL.map(Role::name)).try_map(|name| name.parse())
+}
+
+fn protocol() -> impl TypedValueParser<Value = Protocol> {
+    PossibleValuesParser::new(Protocol::ALL.map(Protocol::name)).try_map(|name| name.parse())
+}
+
+fn format() -> impl TypedValueParser<Value = Format> {
+    PossibleValuesParser::new(Format::ALL.map(Format::name)).try_map(|name| name.parse())
 }
 
 fn items() -> RangedU64ValueParser<usize> {
@@ -219,6 +351,10 @@ pub struct IntersectArgs {
     pub common: CommonArgs,
     #[command(flatten)]
     pub output: OutputArgs,
+    #[command(flatten)]
+    pub rows: RowArgs,
+    #[command(flatten)]
+    pub both: BothArgs,
 }
 
 #[derive(Debug, Args)]
@@ -227,10 +363,35 @@ pub struct UnionArgs {
     pub common: CommonArgs,
     #[command(flatten)]
     pub output: OutputArgs,
-    /// The longest key of the sender in bytes, each column counted with 1 to 3 bytes more; the same on both sides.
-    /// Every key travels at this width, so that lengths do not show
+    #[command(flatten)]
+    pub rows: RowArgs,
+    #[command(flatten)]
+    pub both: BothArgs,
+}
+
+/// What travels in intersect and union.
+#[derive(Debug, Args)]
+pub struct RowArgs {
+    /// Columns of ours that travel with our keys: those of matching rows in intersect, of new rows in union
+    /// (sender)
+    #[arg(long, value_name = "COL,..", value_delimiter = ',')]
+    pub send_columns: Vec<String>,
+    /// The columns that the sender sends, as it calls them, in the same order; with =NAME to give one another name
+    /// in the result (receiver)
+    #[arg(long, value_name = "COL[=NAME],..", value_delimiter = ',')]
+    pub receive_columns: Vec<String>,
+    /// The bytes of the longest row that travels, each column counted with 1 to 3 bytes more; the same on both
+    /// sides. In union a row is the key and the columns sent, in intersect the columns sent. Every row travels at
+    /// this width, so that lengths do not show
     #[arg(long, value_name = "BYTES", default_value_t = 64, value_parser = clap::value_parser!(u32).range(1..=65536))]
     pub max_row: u32,
+}
+
+#[derive(Debug, Args)]
+pub struct BothArgs {
+    /// Both parties get the result: the receiver sends it on, without the columns sent; the same on both sides
+    #[arg(long)]
+    pub both: bool,
 }
 
 #[derive(Debug, Args)]
@@ -239,6 +400,8 @@ pub struct CountArgs {
     pub common: CommonArgs,
     #[command(flatten)]
     pub output: OutputArgs,
+    #[command(flatten)]
+    pub both: BothArgs,
 }
 
 #[derive(Debug, Args)]
@@ -266,35 +429,47 @@ pub struct OutputArgs {
     /// Where the result goes [default: standard output]
     #[arg(long, value_name = "FILE")]
     pub output: Option<PathBuf>,
+    /// What rows of a result are written as [default: by the extension of --output, otherwise as text like our
+    /// file]
+    #[arg(long, value_name = "FORMAT", value_parser = format())]
+    pub output_format: Option<Format>,
 }
 
 #[derive(Debug, Args)]
 pub struct CommonArgs {
-    /// Our CSV file, with a header; - is standard input
+    /// Our file: CSV with a header, Parquet, or a list of one item per line; - is standard input
     pub input: PathBuf,
+    /// What our file is [default: parquet for .parquet, list for .txt and .list, otherwise csv]
+    #[arg(long, value_parser = format())]
+    pub format: Option<Format>,
     /// Our part, receiver or sender: the receiver learns the result, the sender contributes (in sum it is the
     /// sender who learns the sum)
     #[arg(long, value_parser = role())]
     pub role: Role,
     /// Wait for the peer at this address of ours
-    #[arg(long, value_name = "HOST:PORT", required_unless_present = "connect", conflicts_with = "connect")]
+    #[arg(long, value_name = "HOST:PORT", conflicts_with = "connect")]
     pub listen: Option<String>,
-    /// Go to the peer's address
+    /// Go to the peer's address [default: that of the address book, unless --listen is given]
     #[arg(long, value_name = "HOST:PORT")]
     pub connect: Option<String>,
-    /// The columns whose values are compared, byte by byte: Ann@x.org is not ann@x.org. Their names may differ on
-    /// the two sides, their order and number must not
-    #[arg(long, value_name = "COL,..", value_delimiter = ',', required = true)]
+    /// The columns whose values are compared, byte by byte: without --normalize Ann@x.org is not ann@x.org. Their
+    /// names may differ on the two sides, their order and number must not. A list needs none
+    #[arg(long, value_name = "COL,..", value_delimiter = ',')]
     pub key: Vec<String>,
+    /// What is done to keys before they are compared: trim (white space at both ends), casefold (upper and lower
+    /// case are the same), nfc (composed and decomposed letters are the same); the same on both sides
+    #[arg(long, value_name = "STEP,..")]
+    pub normalize: Option<String>,
     /// Our identity file [default: veilset/identity.pem in your configuration folder]
     #[arg(long, value_name = "FILE")]
     pub identity: Option<PathBuf>,
-    /// The peer's fingerprint, as its `veilset identity show` prints it
-    #[arg(long, value_name = "FINGERPRINT", required_unless_present = "insecure_plaintext")]
+    /// The peer: its name in the address book, or its fingerprint, as its `veilset identity show` prints it
+    #[arg(long, value_name = "NAME|FINGERPRINT", required_unless_present = "insecure_plaintext")]
     pub peer: Option<String>,
-    /// The protocol
-    #[arg(long, default_value = PROTOCOL, value_parser = [PROTOCOL])]
-    pub protocol: String,
+    /// The protocol: dh for all operations, dh-psi for intersect; the same on both sides [default: dh-psi for
+    /// intersect, otherwise dh]
+    #[arg(long, value_parser = protocol())]
+    pub protocol: Option<Protocol>,
     /// The group the protocol works in
     #[arg(long, default_value = GROUP, value_parser = [GROUP])]
     pub group: String,
@@ -333,9 +508,31 @@ pub struct CommonArgs {
     /// and in union up to twice --max-row besides
     #[arg(long, value_name = "N", default_value_t = 100_000_000, value_parser = items())]
     pub max_peer_items: usize,
+    /// Fill our set up to N with dummies, so that the peer learns N instead of its size; N must not follow from
+    /// the data
+    #[arg(long, value_name = "N", value_parser = items())]
+    pub pad_to: Option<usize>,
     /// No encryption, no authentication; refused unless the address is loopback
     #[arg(long, conflicts_with = "peer")]
     pub insecure_plaintext: bool,
+    #[command(flatten)]
+    pub own: OwnArgs,
+}
+
+/// Files of our side beside the data.
+#[derive(Debug, Args)]
+pub struct OwnArgs {
+    /// The address book [default: veilset/peers.toml in your configuration folder]
+    #[arg(long, value_name = "FILE")]
+    pub book: Option<PathBuf>,
+    /// The policy: what our side takes part in [default: veilset/policy.toml in your configuration folder, if it is
+    /// there]
+    #[arg(long, value_name = "FILE")]
+    pub policy: Option<PathBuf>,
+    /// The log that tells later what was run with whom; none for no log [default: veilset/audit.jsonl in
+    /// $XDG_STATE_HOME or ~/.local/state]
+    #[arg(long, value_name = "FILE|none")]
+    pub audit_log: Option<PathBuf>,
 }
 
 #[derive(Debug, Clone, Copy, ValueEnum)]

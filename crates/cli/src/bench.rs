@@ -22,9 +22,7 @@ use veilset::channel::{Recording, Timeouts, WireCount, replay};
 use veilset::error::{Error, Result};
 use veilset::hazmat::seeded;
 use veilset::item::{ItemSet, encode_key};
-use veilset::operations::sum::{Modulus, Terms};
-use veilset::operations::{Learned, Operation, Role};
-use veilset::params::MAX_SET;
+use veilset::operations::{Learned, Operation, Role, Terms};
 use veilset::rng::Prng;
 use veilset::session::run::{self, Request};
 use veilset::session::{Connection, Endpoint, Identity, Listener, Security, establish};
@@ -69,7 +67,7 @@ pub fn run(a: &BenchArgs) -> Result<()> {
     let [r, s] = &figures[..] else { return Err(Error::Bug("the receiver named no port".into())) };
     let mut result = json!({
         "op": a.op.name(),
-        "protocol": a.protocol,
+        "protocol": a.protocol().name(),
         "n_receiver": a.n,
         "n_sender": a.n_sender(),
         "item_bytes": a.item_bytes,
@@ -209,17 +207,12 @@ pub fn party(a: &BenchPartyArgs) -> Result<()> {
         (Operation::Sum, Role::Sender) => (0..set.len() as i128).map(|i| i % 1000).collect(),
         _ => Vec::new(),
     };
+    let max_row = item(&stream, 0, b.item_bytes).len();
     let request = Request {
-        operation: b.op,
-        role,
-        set: &set,
-        key_columns: 1,
-        normalisation: "none",
-        max_peer_items: MAX_SET,
-        max_row: item(&stream, 0, b.item_bytes).len(),
+        protocol: b.protocol(),
         values: &values,
-        value_scale: 0,
-        terms: Terms { modulus: Modulus::Bits64, min_count: 0 },
+        terms: Terms { max_row, ..Terms::default() },
+        ..Request::new(b.op, role, &set)
     };
     let mut connection = connect(a, listener)?;
     if b.one_sided && !a.alone {
@@ -235,9 +228,9 @@ pub fn party(a: &BenchPartyArgs) -> Result<()> {
     let (seconds, cpu) = (start.elapsed().as_secs_f64(), cpu_seconds()? - cpu);
     let right = match &outcome.learned {
         Learned::Nothing => true,
-        Learned::Matching(rows) => rows.len() == common,
-        Learned::New(items) => items.len() == b.n_sender() - common,
-        Learned::Count(c) => c.matches == common,
+        Learned::Matching(m) => m.positions.len() == common,
+        Learned::New(new) => new.items.len() == b.n_sender() - common,
+        Learned::Union(_) => false,
         Learned::Matches(n) => *n == common as u64,
         Learned::Sum(s) => s.is_some_and(|s| s.matches == common as u64),
     };

@@ -6,14 +6,12 @@ use std::time::{Duration, Instant};
 use veilset::channel::Timeouts;
 use veilset::error::{Error, Result};
 use veilset::item::decode_key;
-use veilset::operations::sum::{Modulus, Terms};
 use veilset::operations::{Learned, Operation, Role};
-use veilset::params::MAX_SET;
 use veilset::rng::Prng;
 use veilset::session::report::Report;
 use veilset::session::run::{self, Request};
 use veilset::session::{Connection, Endpoint, Identity, Listener, Security, establish};
-use veilset::table::{CsvOptions, Duplicates, EmptyKeys, KeyedSet, Table, keyed_set, values};
+use veilset::table::{Duplicates, EmptyKeys, KeyedSet, Normalise, ReadOptions, Table, keyed_set, values};
 
 const NORTH: &str = include_str!("../data/north.csv");
 const SOUTH: &str = include_str!("../data/south.csv");
@@ -28,8 +26,14 @@ struct Party {
 
 impl Party {
     fn new(name: &str, csv: &str, key: &str, values_column: Option<&str>) -> Result<Party> {
-        let table = Table::from_reader(name, csv.as_bytes(), &CsvOptions::default())?;
-        let keyed = keyed_set(&table, &table.columns(&[key.into()])?, EmptyKeys::Error, Duplicates::Error)?;
+        let table = Table::from_reader(name, csv.as_bytes(), &ReadOptions::default(), None)?;
+        let keyed = keyed_set(
+            &table,
+            &table.columns(&[key.into()])?,
+            Normalise::default(),
+            EmptyKeys::Error,
+            Duplicates::Error,
+        )?;
         let values = match values_column {
             Some(column) => {
                 let at = table.columns(&[column.into()])?;
@@ -43,16 +47,9 @@ impl Party {
     fn run(&self, operation: Operation, role: Role, connection: Connection) -> Result<(Report, Learned)> {
         let start = Instant::now();
         let request = Request {
-            operation,
-            role,
-            set: &self.keyed.set,
-            key_columns: 1,
-            normalisation: "none (--encoding utf8)",
-            max_peer_items: MAX_SET,
-            max_row: 64,
             values: if operation == Operation::Sum { &self.values } else { &[] },
             value_scale: SCALE,
-            terms: Terms { modulus: Modulus::Bits64, min_count: 0 },
+            ..Request::new(operation, role, &self.keyed.set)
         };
         let peer = connection.peer.map(|f| f.to_string());
         let outcome = run::run(connection, &request, &mut Prng::from_os()?)?;
@@ -77,8 +74,10 @@ impl Party {
             columns.iter().map(|c| String::from_utf8_lossy(c)).collect::<String>()
         };
         let mut keys: Vec<String> = match learned {
-            Learned::Matching(at) => at.iter().map(|&i| key(self.keyed.set.get(i as usize))).collect(),
-            Learned::New(items) => items.iter().map(key).collect(),
+            Learned::Matching(m) => {
+                m.positions.iter().map(|&i| key(self.keyed.set.get(i as usize))).collect()
+            }
+            Learned::New(new) => new.items.iter().map(key).collect(),
             _ => Vec::new(),
         };
         keys.sort();

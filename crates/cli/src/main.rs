@@ -5,14 +5,25 @@
 
 mod args;
 mod bench;
+mod book;
+mod check;
+mod config;
+mod data;
 mod demo;
+mod gate;
 mod identity;
+mod manual;
+mod near;
 mod party;
 mod plan;
+mod policy;
 mod progress;
+mod soak;
 
 use args::{Arguments, Command};
 use clap::Parser;
+use party::Purpose;
+use plan::Plan;
 use std::fmt::Display;
 use std::io::Write;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -41,10 +52,16 @@ fn run(command: Command) -> Result<()> {
         Command::BenchParty(a) => bench::party(&a),
         Command::Demo => demo::run(),
         Command::Identity(command) => identity::run(&command),
-        Command::Intersect(a) => party::run(plan::intersect(a)),
-        Command::Union(a) => party::run(plan::union(a)),
-        Command::Count(a) => party::run(plan::count(a)),
-        Command::Sum(a) => party::run(plan::sum(a)),
+        Command::Peer(command) => book::run(&command),
+        Command::Completions { shell } => manual::completions(shell),
+        Command::Man { folder } => manual::pages(&folder),
+        Command::Soak(a) => soak::run(&a),
+        Command::Run { words } => party::run(&Plan::of(config::read(words)?)?, Purpose::Run),
+        Command::Check { words } => match config::parse(words) {
+            Command::Run { words } => party::run(&Plan::of(config::read(words)?)?, Purpose::Check),
+            operation => party::run(&Plan::of(operation)?, Purpose::Check),
+        },
+        operation => party::run(&Plan::of(operation)?, Purpose::Run),
     }
 }
 
@@ -67,6 +84,7 @@ fn exit_code(error: &Error) -> u8 {
         Error::Peer(_) => 5,
         Error::Network(_) => 6,
         Error::Output(_) => 7,
+        Error::Refused(_) => 8,
         Error::Cancelled => 130,
         _ => BUG,
     }

@@ -1,36 +1,47 @@
 //! The plan that the arguments mean: everything that can be refused without looking at the data.
 
 use crate::args::{
-    CommonArgs, CountArgs, DuplicatesArg, EmptyKeysArg, EncodingArg, IntersectArgs, OutputArgs, SumArgs,
-    UnionArgs,
+    BothArgs, Command, CommonArgs, CountArgs, DuplicatesArg, EmptyKeysArg, EncodingArg, IntersectArgs,
+    OutputArgs, RowArgs, SumArgs, UnionArgs,
 };
-use std::path::PathBuf;
+use crate::book::Book;
+use crate::policy;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 use veilset::channel::Timeouts;
 use veilset::error::{Error, Result};
-use veilset::operations::sum::{Modulus, Terms};
-use veilset::operations::{Operation, Role};
+use veilset::operations::sum::Modulus;
+use veilset::operations::{Operation, Protocol, Role, Terms};
+use veilset::session::places::Place;
+use veilset::session::policy::{Intent, Policy};
 use veilset::session::{Endpoint, Fingerprint};
-use veilset::table::{CsvOptions, Duplicates, EmptyKeys, Encoding};
+use veilset::table::{Duplicates, EmptyKeys, Encoding, Format, LIST_COLUMN, Normalise, ReadOptions};
 
 /// What one party is to do.
 #[derive(Debug)]
 pub struct Plan {
     pub operation: Operation,
     pub role: Role,
+    pub protocol: Protocol,
     pub input: PathBuf,
-    pub csv: CsvOptions,
+    pub read: ReadOptions,
     pub key: Vec<String>,
+    pub normalise: Normalise,
     pub empty_keys: EmptyKeys,
     pub duplicates: Duplicates,
     /// The column of values, for the sender of sum.
     pub values: Option<String>,
     pub value_scale: u32,
     pub terms: Terms,
-    pub max_row: usize,
+    /// The columns that travel with the sender's keys, as the sender calls them.
+    pub sent_columns: Vec<String>,
+    /// The same, as they are called in our result.
+    pub received_as: Vec<String>,
+    pub pad_to: Option<usize>,
     pub max_peer_items: usize,
     /// Where the result goes; `None` is standard output.
     pub output: Option<PathBuf>,
+    pub output_format: Option<Format>,
     pub force: bool,
     pub report: Option<PathBuf>,
     pub quiet: bool,
@@ -38,6 +49,49 @@ pub struct Plan {
     pub endpoint: Endpoint,
     pub protection: Protection,
     pub timeouts: Timeouts,
+    /// The peer's name in the address book.
+    pub peer_name: Option<String>,
+    /// What the policy says about this peer.
+    pub policy: Policy,
+    pub audit_log: Option<PathBuf>,
+}
+
+impl Plan {
+    /// The plan of a command that is an operation, if the policy allows it.
+    pub fn of(command: Command) -> Result<Plan> {
+        let plan = match command {
+            Command::Intersect(a) => intersect(a),
+            Command::Union(a) => union(a),
+            Command::Count(a) => count(a),
+            Command::Sum(a) => sum(a),
+            _ => {
+                let names = Operation::ALL.map(Operation::name).join(", ");
+                Err(Error::Usage(format!("this is not an operation. Use one of {names}, or run and a file")))
+            }
+        }?;
+        plan.policy.permits(&Intent {
+            operation: plan.operation,
+            role: plan.role,
+            min_count: plan.terms.min_count,
+            send_columns: if plan.role == Role::Sender { &plan.sent_columns } else { &[] },
+            both: plan.terms.both,
+        })?;
+        Ok(plan)
+    }
+
+    /// Whether our side has a result to write.
+    pub fn has_result(&self) -> bool {
+        self.role == Role::Receiver || self.operation == Operation::Sum || self.terms.both
+    }
+
+    /// Whether that has all columns of our rows.
+    pub fn has_rows(&self) -> bool {
+        match self.operation {
+            Operation::Intersect => self.has_result(),
+            Operation::Union => self.role == Role::Receiver,
+            Operation::Count | Operation::Sum => false,
+        }
+    }
 }
 
 /// How the connection is to be protected.
@@ -47,22 +101,52 @@ pub enum Protection {
     InsecurePlaintext,
 }
 
-pub fn intersect(a: IntersectArgs) -> Result<Plan> {
-    common(Operation::Intersect, a.common, a.output)
+fn intersect(a: IntersectArgs) -> Result<Plan> {
+    rows(common(Operation::Intersect, a.common, a.output, a.both)?, a.rows)
 }
 
-pub fn union(a: UnionArgs) -> Result<Plan> {
-    let mut plan = common(Operation::Union, a.common, a.output)?;
-    plan.max_row = a.max_row as usize;
+fn union(a: UnionArgs) -> Result<Plan> {
+    rows(common(Operation::Union, a.common, a.output, a.both)?, a.rows)
+}
+
+fn count(a: CountArgs) -> Result<Plan> {
+    common(Operation::Count, a.common, a.output, a.both)
+}
+
+fn rows(mut plan: Plan, a: RowArgs) -> Result<Plan> {
+    let wrong = |what: &str| Err(Error::Usage(what.into()));
+    match plan.role {
+        Role::Receiver if !a.send_columns.is_empty() => {
+            return wrong(
+                "--send-columns is the sender's. The receiver names the columns that it gets with --receive-columns, as \
+                 the sender calls them",
+            );
+        }
+        Role::Sender if !a.receive_columns.is_empty() => {
+            return wrong(
+                "--receive-columns is the receiver's. The sender names the columns that it sends with --send-columns",
+            );
+        }
+        _ => {}
+    }
+    for column in a.send_columns.into_iter().chain(a.receive_columns) {
+        let (theirs, ours) = match (plan.role, column.split_once('=')) {
+            (Role::Receiver, Some(names)) => names,
+            _ => (column.as_str(), column.as_str()),
+        };
+        if theirs.is_empty() || ours.is_empty() {
+            return wrong("--receive-columns has a column without a name. Write it as COL or COL=NAME");
+        }
+        plan.sent_columns.push(theirs.into());
+        plan.received_as.push(ours.into());
+    }
+    plan.terms.payload = !plan.sent_columns.is_empty();
+    plan.terms.max_row = a.max_row as usize;
     Ok(plan)
 }
 
-pub fn count(a: CountArgs) -> Result<Plan> {
-    common(Operation::Count, a.common, a.output)
-}
-
-pub fn sum(a: SumArgs) -> Result<Plan> {
-    let mut plan = common(Operation::Sum, a.common, a.output)?;
+fn sum(a: SumArgs) -> Result<Plan> {
+    let mut plan = common(Operation::Sum, a.common, a.output, BothArgs { both: false })?;
     match (plan.role, &a.values) {
         (Role::Sender, None) => {
             return Err(Error::Usage(
@@ -79,22 +163,32 @@ pub fn sum(a: SumArgs) -> Result<Plan> {
     }
     plan.values = a.values;
     plan.value_scale = a.scale;
-    plan.terms = Terms {
-        modulus: if a.modulus == "128" { Modulus::Bits128 } else { Modulus::Bits64 },
-        min_count: a.min_count,
-    };
+    plan.terms.modulus = if a.modulus == "128" { Modulus::Bits128 } else { Modulus::Bits64 };
+    plan.terms.min_count = a.min_count;
     Ok(plan)
 }
 
-fn common(operation: Operation, a: CommonArgs, output: OutputArgs) -> Result<Plan> {
+fn common(operation: Operation, a: CommonArgs, output: OutputArgs, both: BothArgs) -> Result<Plan> {
     let role = a.role;
-    if role == Role::Sender && operation != Operation::Sum && output.output.is_some() {
+    let format = a.format.unwrap_or_else(|| Format::of_input(&a.input));
+    let key = match (format, a.key) {
+        (Format::List, key) if key.is_empty() => vec![LIST_COLUMN.into()],
+        (_, key) if key.is_empty() => {
+            return Err(Error::Usage(
+                "--key is missing: name the columns whose values are compared, for instance --key email (an example is in \
+                 --help). Only a list (--format list) has no need of it"
+                    .into(),
+            ));
+        }
+        (_, key) => key,
+    };
+    let has_result = role == Role::Receiver || operation == Operation::Sum || both.both;
+    if !has_result && output.output.is_some() {
         return Err(Error::Usage(format!(
             "the sender of {operation} learns nothing, so there is nothing for --output. Leave it away, or use --role \
-             receiver"
+             receiver, or --both on both sides"
         )));
     }
-    let has_result = role == Role::Receiver || operation == Operation::Sum;
     let result = output.output.unwrap_or("-".into());
     if has_result && a.report.as_ref() == Some(&result) {
         return Err(Error::Usage(format!(
@@ -115,29 +209,53 @@ fn common(operation: Operation, a: CommonArgs, output: OutputArgs) -> Result<Pla
             ));
         }
     };
-    let protection = match a.peer {
-        Some(peer) => Protection::Tls { identity: a.identity, peer: fingerprint(&peer)? },
+    let book = Book::load(a.own.book.as_deref())?;
+    let peer = a.peer.map(|typed| book.peer(&typed)).transpose()?;
+    let (peer_name, address) = peer.as_ref().map_or((None, None), |p| (p.name.clone(), p.address.clone()));
+    let policy = policy::load(a.own.policy.as_deref(), peer.as_ref().map(|p| p.fingerprint), &book)?;
+    let protection = match peer {
+        Some(peer) => Protection::Tls { identity: a.identity, peer: peer.fingerprint },
         None => Protection::InsecurePlaintext,
     };
-    let endpoint = match (a.listen, a.connect) {
-        (Some(address), None) => Endpoint::Listen(address),
+    let endpoint = match (a.listen, a.connect.or(address)) {
+        (Some(address), _) => Endpoint::Listen(address),
         (None, Some(address)) => Endpoint::Connect(address),
-        _ => return Err(Error::Usage("give one of --listen and --connect".into())),
+        (None, None) => {
+            return Err(Error::Usage(
+                "how to reach the peer is not said: give --listen HOST:PORT, an address of ours where it comes to, or \
+                 --connect HOST:PORT, its address. A peer that has an address in the address book (`veilset peer \
+                 add`) is connected to without either"
+                    .into(),
+            ));
+        }
+    };
+    let audit_log = match a.own.audit_log {
+        Some(path) if path == Path::new("none") => None,
+        Some(path) => Some(path),
+        None => {
+            Some(Place::State.file_or("audit.jsonl", "the audit log", "--audit-log (none for no log)")?)
+        }
     };
     let threads =
         a.threads.map_or_else(|| std::thread::available_parallelism().map_or(1, usize::from), usize::from);
+    let read = ReadOptions {
+        format: Some(format),
+        delimiter: a.delimiter.as_deref().map(delimiter).transpose()?,
+        encoding: match a.encoding {
+            EncodingArg::Utf8 => Encoding::Utf8,
+            EncodingArg::Bytes => Encoding::Bytes,
+        },
+    };
+    let normalise: Normalise = a.normalize.as_deref().map(str::parse).transpose()?.unwrap_or_default();
+    normalise.check(read.encoding)?;
     Ok(Plan {
         operation,
         role,
+        protocol: a.protocol.unwrap_or(Protocol::of(operation)),
         input: a.input,
-        csv: CsvOptions {
-            delimiter: a.delimiter.as_deref().map(delimiter).transpose()?,
-            encoding: match a.encoding {
-                EncodingArg::Utf8 => Encoding::Utf8,
-                EncodingArg::Bytes => Encoding::Bytes,
-            },
-        },
-        key: a.key,
+        read,
+        key,
+        normalise,
         empty_keys: match a.empty_keys {
             EmptyKeysArg::Error => EmptyKeys::Error,
             EmptyKeysArg::Skip => EmptyKeys::Skip,
@@ -146,10 +264,13 @@ fn common(operation: Operation, a: CommonArgs, output: OutputArgs) -> Result<Pla
         duplicates,
         values: None,
         value_scale: 0,
-        terms: Terms { modulus: Modulus::Bits64, min_count: 0 },
-        max_row: 0,
+        terms: Terms { both: both.both, ..Terms::default() },
+        sent_columns: Vec::new(),
+        received_as: Vec::new(),
+        pad_to: a.pad_to,
         max_peer_items: a.max_peer_items,
         output: Some(result).filter(|path| path.as_os_str() != "-"),
+        output_format: output.output_format,
         force: a.force,
         report: a.report,
         quiet: a.quiet,
@@ -160,11 +281,10 @@ fn common(operation: Operation, a: CommonArgs, output: OutputArgs) -> Result<Pla
             connect: Duration::from_secs(a.connect_timeout),
             idle: Duration::from_secs(a.idle_timeout),
         },
+        peer_name,
+        policy,
+        audit_log,
     })
-}
-
-fn fingerprint(text: &str) -> Result<Fingerprint> {
-    text.parse().map_err(|e| Error::Usage(format!("--peer is not a fingerprint: {e}")))
 }
 
 fn delimiter(text: &str) -> Result<u8> {

@@ -16,6 +16,8 @@ pub enum Error {
     Usage(String),
     /// Our result could not be written.
     Output(String),
+    /// Our own limits or policy do not allow what the peer agreed to: nothing of the data was sent.
+    Refused(String),
     /// The two sides asked for different things; nothing but the two requests was exchanged.
     Disagreement(Vec<Difference>),
     /// The peer broke the protocol, or said that it gave up.
@@ -33,14 +35,32 @@ pub enum Error {
 pub struct InputError {
     /// The file as the user named it; `-` is standard input.
     pub file: String,
-    /// The line on which the row starts, counted from 1 and including the header.
-    pub row: Option<u64>,
+    /// Where in the file the row is.
+    pub row: Option<Place>,
     /// The column's name.
     pub column: Option<String>,
     /// What is wrong.
     pub what: String,
     /// What to do next.
     pub next: String,
+}
+
+/// The place of a row in its file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Place {
+    /// The line on which it starts, counted from 1 and including the header.
+    Line(u64),
+    /// Its number, counted from 1, in a file that has no lines.
+    Row(u64),
+}
+
+impl fmt::Display for Place {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Place::Line(n) => write!(f, "line {n}"),
+            Place::Row(n) => write!(f, "row {n}"),
+        }
+    }
 }
 
 /// One point on which the two sides differ.
@@ -70,6 +90,21 @@ impl Error {
         ))
     }
 
+    /// Whose fault it is, in one word that stays the same from version to version: for logs.
+    pub const fn kind(&self) -> &'static str {
+        match self {
+            Error::Input(_) => "input",
+            Error::Usage(_) => "usage",
+            Error::Output(_) => "output",
+            Error::Refused(_) => "refused",
+            Error::Disagreement(_) => "disagreement",
+            Error::Peer(_) => "peer",
+            Error::Network(_) => "network",
+            Error::Cancelled => "cancelled",
+            Error::Bug(_) => "bug",
+        }
+    }
+
     /// An input error about a whole file.
     pub fn input(file: impl AsRef<Path>, what: impl Into<String>, next: impl Into<String>) -> Self {
         Error::Input(InputError {
@@ -81,9 +116,9 @@ impl Error {
         })
     }
 
-    /// The same error, placed at a row (its first line, from 1).
+    /// The same error, placed at a row.
     #[must_use]
-    pub fn at_row(mut self, row: u64) -> Self {
+    pub fn at(mut self, row: Place) -> Self {
         if let Error::Input(e) = &mut self {
             e.row = Some(row);
         }
@@ -106,14 +141,14 @@ impl fmt::Display for Error {
             Error::Input(e) => {
                 write!(f, "{}", e.file)?;
                 if let Some(row) = e.row {
-                    write!(f, ", line {row}")?;
+                    write!(f, ", {row}")?;
                 }
                 if let Some(column) = &e.column {
                     write!(f, ", column \"{column}\"")?;
                 }
                 write!(f, ": {}. {}", e.what, e.next)
             }
-            Error::Usage(m) | Error::Output(m) => f.write_str(m),
+            Error::Usage(m) | Error::Output(m) | Error::Refused(m) => f.write_str(m),
             Error::Disagreement(differences) => {
                 f.write_str("the two sides do not ask for the same thing:")?;
                 for d in differences {
@@ -139,8 +174,10 @@ mod tests {
 
     #[test]
     fn an_input_error_names_file_row_column_and_next_step() {
-        let e = Error::input("a.csv", "the key is empty", "Fill it in").at_row(7).at_column("mail");
+        let e = Error::input("a.csv", "the key is empty", "Fill it in").at(Place::Line(7)).at_column("mail");
         assert_eq!(e.to_string(), "a.csv, line 7, column \"mail\": the key is empty. Fill it in");
+        let e = Error::input("a.parquet", "the key is empty", "Fill it in").at(Place::Row(7));
+        assert_eq!(e.to_string(), "a.parquet, row 7: the key is empty. Fill it in");
     }
 
     #[test]

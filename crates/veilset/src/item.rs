@@ -4,6 +4,7 @@
 //! `("a", "bc")` differs from `("ab", "c")`. The length is a LEB128 varint in its shortest form, which
 //! makes the encoding unique: [`encode_key`] and [`decode_key`] are inverse to each other.
 
+use crate::rng::Prng;
 use rayon::prelude::*;
 use std::fmt;
 
@@ -26,7 +27,7 @@ impl Default for Items {
 
 impl Items {
     /// An empty list.
-    pub fn new() -> Self {
+    pub const fn new() -> Self {
         Items { bytes: Vec::new(), ends: Vec::new() }
     }
 
@@ -59,6 +60,29 @@ impl Items {
     pub fn push_with(&mut self, write: impl FnOnce(&mut Vec<u8>)) {
         write(&mut self.bytes);
         self.ends.push(self.bytes.len() as u64);
+    }
+
+    /// Keeps the items whose position `keep` approves of. In place: it takes no memory.
+    fn retain(&mut self, mut keep: impl FnMut(u32) -> bool) {
+        let (mut start, mut end, mut kept) = (0, 0, 0);
+        for i in 0..self.ends.len() {
+            let next = self.ends[i] as usize;
+            if keep(i as u32) {
+                self.bytes.copy_within(start..next, end);
+                end += next - start;
+                self.ends[kept] = end as u64;
+                kept += 1;
+            }
+            start = next;
+        }
+        self.bytes.truncate(end);
+        self.ends.truncate(kept);
+    }
+
+    /// Gives back the memory that further items would have used.
+    pub fn shrink_to_fit(&mut self) {
+        self.bytes.shrink_to_fit();
+        self.ends.shrink_to_fit();
     }
 
     /// The item at position `i`, which must be below `len()`.
@@ -113,46 +137,70 @@ impl ItemSet {
         self.0
     }
 
-    /// The distinct items of a list of fewer than 2^32.
-    pub fn keep_first(items: Items) -> Distinct {
-        // Sorting by a hash finds the equal ones without a table whose shape an attacker could choose.
-        let mut order: Vec<(u64, u32)> = (0..items.len() as u32)
+    /// The distinct items of a list of fewer than 2^32. Takes 8 bytes of memory for each while it runs, and
+    /// leaves 4 for each distinct item and 8 for each duplicate.
+    pub fn keep_first(mut items: Items) -> Distinct {
+        // Sorting by a hash finds the equal ones without a table whose shape an attacker could choose: 32 bits
+        // of it above the position. Items that share those are compared.
+        let mut order: Vec<u64> = (0..items.len() as u32)
             .into_par_iter()
             .map(|i| {
-                let hash = blake3::hash(items.get(i as usize));
-                let mut word = [0u8; 8];
-                word.copy_from_slice(&hash.as_bytes()[..8]);
-                (u64::from_le_bytes(word), i)
+                let [a, b, c, d, ..] = *blake3::hash(items.get(i as usize)).as_bytes();
+                u64::from(u32::from_le_bytes([a, b, c, d])) << 32 | u64::from(i)
             })
             .collect();
         order.par_sort_unstable();
         let mut duplicates = Vec::new();
-        for run in order.chunk_by(|a, b| a.0 == b.0).filter(|run| run.len() > 1) {
-            // Positions ascend within a run, so the first of equal items comes first.
-            let mut firsts: Vec<u32> = Vec::new();
-            for &(_, i) in run {
-                match firsts.iter().find(|&&f| items.get(f as usize) == items.get(i as usize)) {
-                    Some(&first) => duplicates.push((i, first)),
-                    None => firsts.push(i),
+        for run in order.chunk_by_mut(|a, b| a >> 32 == b >> 32).filter(|run| run.len() > 1) {
+            let item = |&i: &u64| items.get(i as u32 as usize);
+            run.sort_unstable_by(|a, b| item(a).cmp(item(b)).then(a.cmp(b)));
+            for equal in run.chunk_by(|a, b| item(a) == item(b)) {
+                if let [first, again @ ..] = equal {
+                    duplicates.extend(again.iter().map(|&i| (i as u32, *first as u32)));
                 }
             }
         }
         drop(order);
-        if duplicates.is_empty() {
-            let positions = (0..items.len() as u32).collect();
-            return Distinct { set: ItemSet(items), positions, duplicates };
-        }
         duplicates.sort_unstable();
         let mut again = duplicates.iter().map(|d| d.0).peekable();
-        let mut set = Items::new();
         let mut positions = Vec::with_capacity(items.len() - duplicates.len());
-        for (i, item) in items.iter().enumerate() {
-            if again.next_if_eq(&(i as u32)).is_none() {
-                set.push(item);
-                positions.push(i as u32);
+        items.retain(|i| {
+            let new = again.next_if_eq(&i).is_none();
+            if new {
+                positions.push(i);
             }
-        }
-        Distinct { set: ItemSet(set), positions, duplicates }
+            new
+        });
+        items.shrink_to_fit();
+        Distinct { set: ItemSet(items), positions, duplicates }
+    }
+}
+
+/// No encoding of a key begins like this: the length is not in its shortest form.
+const DUMMY: [u8; 2] = [0x80, 0];
+
+/// Bytes of the longest dummy of the public list.
+pub const LISTED_DUMMY: usize = 6;
+
+/// Whether an item is a dummy: one that pads a set, and that no key encodes to.
+pub fn is_dummy(item: &[u8]) -> bool {
+    item.starts_with(&DUMMY)
+}
+
+impl ItemSet {
+    /// This set, which holds no dummies yet, and behind it `n` that nobody can guess: a peer that puts guesses
+    /// into its set cannot count them.
+    pub fn with_random_dummies(&self, n: usize, rng: &mut Prng) -> ItemSet {
+        let mut items = self.0.clone();
+        (0..n).for_each(|_| items.push(&[&DUMMY[..], &rng.bytes::<16>()].concat()));
+        ItemSet(items)
+    }
+
+    /// This set, which holds no dummies yet, and behind it the first `n` of a public list.
+    pub fn with_listed_dummies(&self, n: u32) -> ItemSet {
+        let mut items = self.0.clone();
+        (0..n).for_each(|i| items.push(&[&DUMMY[..], &i.to_le_bytes()].concat()));
+        ItemSet(items)
     }
 }
 
@@ -238,7 +286,6 @@ pub fn decode_key(mut item: &[u8], columns: usize) -> Option<Vec<&[u8]>> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::rng::Prng;
 
     #[test]
     fn keys_survive_encoding_and_different_keys_differ() {
@@ -312,6 +359,19 @@ mod tests {
         items.push_if(true, b"", 0);
         items.push_if(true, b"ef", 9);
         assert!(items == ["a", "bc", "", "ef"].iter().collect());
+    }
+
+    #[test]
+    fn dummies_are_no_keys_and_differ() {
+        let mut rng = Prng::from_seed(&[2; 32]);
+        let set: ItemSet = ["\u{1}a", ""].iter().collect();
+        let padded = set.with_listed_dummies(300).with_random_dummies(300, &mut rng);
+        assert_eq!(ItemSet::keep_first(padded.clone().into_items()).set.len(), 602);
+        assert!(padded.iter().take(2).eq(set.iter()));
+        for dummy in padded.iter().skip(2) {
+            assert!(is_dummy(dummy) && (1..20).all(|columns| decode_key(dummy, columns).is_none()));
+        }
+        assert!(padded.iter().filter(|i| i.len() == LISTED_DUMMY).count() == 300);
     }
 
     #[test]

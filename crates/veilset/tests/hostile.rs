@@ -19,9 +19,9 @@ use std::time::{Duration, Instant};
 use veilset::channel::{Channel, Sink, WireCount};
 use veilset::error::{Error, Result};
 use veilset::hazmat;
-use veilset::item::ItemSet;
-use veilset::operations::sum::{Modulus, Terms};
-use veilset::operations::{Learned, Operation, Role};
+use veilset::item::{ItemSet, Items};
+use veilset::operations::sum::Modulus;
+use veilset::operations::{Learned, Operation, Protocol, Role, Terms};
 use veilset::session::Connection;
 use veilset::session::run::{Outcome, Request, run};
 
@@ -47,12 +47,14 @@ struct Scenario<'a> {
     requests: [Request<'a>; 2],
 }
 
-/// Sets and values that requests borrow.
+/// What requests borrow.
 struct Data {
     y: ItemSet,
     x: ItemSet,
     none: ItemSet,
     values: Vec<i128>,
+    columns: [String; 1],
+    payloads: Items,
 }
 
 impl Data {
@@ -62,40 +64,49 @@ impl Data {
         };
         let (y, x) = (items(0..7), items(3..11));
         let values = (0..x.len() as i128).map(|i| 1000 - 300 * i).collect();
-        Data { y, x, none: items(0..0), values }
+        let payloads = (0..x.len()).map(|i| "p".repeat(i)).collect();
+        Data { y, x, none: items(0..0), values, columns: ["note".into()], payloads }
     }
 }
 
 fn scenarios(data: &Data) -> Vec<Scenario<'_>> {
     let request = |operation, role, set| Request {
-        operation,
-        role,
-        set,
-        key_columns: 1,
-        normalisation: "none",
+        protocol: Protocol::Dh,
         max_peer_items: 100,
-        max_row: 64,
-        values: &[],
-        value_scale: 0,
-        terms: Terms { modulus: Modulus::Bits64, min_count: 2 },
+        terms: Terms { max_row: 64, min_count: 2, ..Terms::default() },
+        ..Request::new(operation, role, set)
     };
-    let both = |operation, y, x| [request(operation, Role::Receiver, y), request(operation, Role::Sender, x)];
-    let Data { y, x, none, values } = data;
-    let mut sum = both(Operation::Sum, y, x);
+    let pair = |operation, y, x| [request(operation, Role::Receiver, y), request(operation, Role::Sender, x)];
+    let Data { y, x, none, values, columns, payloads } = data;
+    let with = |requests: [_; 2], terms| requests.map(|r| Request { terms, ..r });
+    let terms = Terms { max_row: 64, min_count: 2, ..Terms::default() };
+    let both = Terms { both: true, ..terms };
+    let mut sum = pair(Operation::Sum, y, x);
     sum[1].values = values;
-    let wider_sum = sum.map(|r| Request { terms: Terms { modulus: Modulus::Bits128, min_count: 0 }, ..r });
+    let wider_sum = with(sum, Terms { modulus: Modulus::Bits128, min_count: 0, ..terms });
     // Three rows fit in a frame, so the rows take several.
-    let wide_union = both(Operation::Union, y, x).map(|r| Request { max_row: 65_000, ..r });
+    let wide_union = with(pair(Operation::Union, y, x), Terms { max_row: 65_000, ..terms });
+    let classic = pair(Operation::Intersect, y, x).map(|r| Request { protocol: Protocol::DhPsi, ..r });
+    let sending = |[receiver, sender]: [_; 2], terms| {
+        let receiver = Request { sent_columns: columns, terms, ..receiver };
+        [receiver, Request { sent_columns: columns, payloads, terms, ..sender }]
+    };
+    let padded = |requests: [_; 2]| requests.map(|r| Request { pad_to: Some(12), ..r });
     let scenario = |name, requests| Scenario { name, requests };
     vec![
-        scenario("intersect", both(Operation::Intersect, y, x)),
-        scenario("union", both(Operation::Union, y, x)),
+        scenario("intersect", pair(Operation::Intersect, y, x)),
+        scenario("intersect for both, with payload", sending(pair(Operation::Intersect, y, x), both)),
+        scenario("intersect by dh-psi", classic),
+        scenario("intersect by dh-psi for both, with payload, padded", padded(sending(classic, both))),
+        scenario("union", pair(Operation::Union, y, x)),
         scenario("union of wide rows", wide_union),
-        scenario("count", both(Operation::Count, y, x)),
+        scenario("union for both, with payload, padded", padded(sending(pair(Operation::Union, y, x), both))),
+        scenario("count", pair(Operation::Count, y, x)),
+        scenario("count for both", with(pair(Operation::Count, y, x), both)),
         scenario("sum", sum),
         scenario("sum modulo 2^128", wider_sum),
-        scenario("intersect, no items here", both(Operation::Intersect, none, x)),
-        scenario("count, no items there", both(Operation::Count, y, none)),
+        scenario("intersect, no items here", pair(Operation::Intersect, none, x)),
+        scenario("count, no items there", pair(Operation::Count, y, none)),
     ]
 }
 
@@ -103,7 +114,7 @@ fn scenarios(data: &Data) -> Vec<Scenario<'_>> {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum End {
     Done,
-    Usage,
+    Refused,
     Disagreement,
     Peer,
     Network,
@@ -115,7 +126,7 @@ impl End {
     fn of(result: &Result<Outcome>) -> End {
         match result {
             Ok(_) => Done,
-            Err(Error::Usage(_)) => Usage,
+            Err(Error::Refused(_)) => Refused,
             Err(Error::Disagreement(_)) => Disagreement,
             Err(Error::Peer(_)) => Peer,
             Err(Error::Network(_)) => Network,
@@ -160,7 +171,7 @@ const EXCEPTIONS: &[(u16, &[Kind], &[End], &str)] = {
     &[
         (0x01, &[Structure, Value], &[Disagreement], "another version is no misbehaviour"),
         (0x02, &[Value, Illegal], &[Disagreement], "other terms are no misbehaviour"),
-        (0x03, &[Value], &[Usage], "whether to work for so large a set is for the user to say"),
+        (0x03, &[Value], &[Refused], "whether to work for so large a set is for the user to say"),
         (0x04, &[Structure], &[Done], "nothing is read behind the confirmation"),
         (0x11, &[Value], &[Done], POINT),
         (0x12, &[Value], &[Done], POINT),
@@ -178,6 +189,19 @@ const EXCEPTIONS: &[(u16, &[Kind], &[End], &str)] = {
             &[Done],
             "other sums are possible, and the count may be below the minimum",
         ),
+        (0x61, &[Value], &[Done], POINT),
+        (0x62, &[Value], &[Done], POINT),
+        (0x63, &[Value], &[Done], POINT),
+        (
+            0x64,
+            &[Value, Illegal, LowOrder],
+            &[Done],
+            "a tag is as random as any other, if it keeps the order",
+        ),
+        (0x65, &[Value, Illegal, LowOrder], &[Done], NOISE),
+        (0x71, &[Value], &[Done], "another number is possible: nothing binds the receiver to the truth"),
+        (0x72, &[Value], &[Done], "other matches are possible: nothing binds the receiver to the truth"),
+        (0x73, &[Value], &[Done], "another union is possible, if ours is part of it"),
     ]
 };
 

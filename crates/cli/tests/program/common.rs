@@ -19,6 +19,8 @@ pub const SENDER: usize = 1;
 /// Two parties' identities and files.
 pub struct World {
     folder: tempfile::TempDir,
+    /// Configuration and state of both parties: nothing of whoever runs the tests is looked at.
+    home: tempfile::TempDir,
     pub fingerprints: [String; 2],
 }
 
@@ -30,7 +32,22 @@ impl World {
             assert_eq!(made.code, Some(0), "{}", made.err);
             made.out.trim().to_string()
         });
-        World { folder, fingerprints }
+        World { folder, home: tempfile::tempdir().unwrap(), fingerprints }
+    }
+
+    /// A file in the configuration or state folder of both parties.
+    pub fn home(&self, name: &str) -> PathBuf {
+        let path = self.home.path().join("veilset").join(name);
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        path
+    }
+
+    /// The program, with this world's configuration and state.
+    pub fn veilset(&self) -> Command {
+        let mut command = veilset();
+        command.current_dir(self.folder.path());
+        command.env("XDG_CONFIG_HOME", self.home.path()).env("XDG_STATE_HOME", self.home.path());
+        command
     }
 
     pub fn path(&self, name: &str) -> PathBuf {
@@ -56,8 +73,8 @@ impl World {
 
     /// A party without an address. What is not among `more` is added: role, key, time-outs, who the peer is.
     pub fn party(&self, who: usize, operation: &str, file: &Path, more: Words) -> Command {
-        let mut command = veilset();
-        command.current_dir(self.folder.path()).arg(operation).arg(file).args(more);
+        let mut command = self.veilset();
+        command.args(operation.split(' ')).arg(file).args(more);
         command.args(["--identity", ["r.pem", "s.pem"][who]]);
         let mut default = |unless: Words, option: &str, value: &str| {
             if !more.iter().any(|m| unless.contains(m)) {
@@ -86,7 +103,9 @@ impl World {
 }
 
 pub fn veilset() -> Command {
-    Command::new(env!("CARGO_BIN_EXE_veilset"))
+    let mut command = Command::new(env!("CARGO_BIN_EXE_veilset"));
+    command.env("XDG_CONFIG_HOME", "/nowhere").env("XDG_STATE_HOME", "/nowhere");
+    command
 }
 
 /// How a process ended and what it said.

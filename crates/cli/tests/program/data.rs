@@ -13,7 +13,27 @@ fn files(world: &World, sides: [Side; 2]) -> [std::path::PathBuf; 2] {
 #[test]
 fn equal_keys_match_however_they_are_written() {
     // (operation, the receiver's side, the sender's, the result)
-    let cases: [(&str, Side, Side, &str); 10] = [
+    let cases: [(&str, Side, Side, &str); 13] = [
+        // Lists, by extension and by option.
+        (
+            "intersect",
+            ("r.txt", "b,c\r\n\r\na\r\n", &["--key", "item"]),
+            ("s.csv", "id\n\"b,c\"\n", &[]),
+            "b,c\n",
+        ),
+        (
+            "union",
+            ("r.csv", "id\na\n", &["--normalize", "casefold"]),
+            ("s", "A\n\"b\n", &["--format", "list", "--key", "item", "--normalize", "casefold"]),
+            "id\na\n\"\"\"b\"\n",
+        ),
+        // Normalised keys, in the spelling of the file.
+        (
+            "intersect",
+            ("r.csv", "id,v\n Ann@X.org,1\nb,2\n", &["--normalize", "trim,casefold,nfc"]),
+            ("s.csv", "id\nann@x.org\u{a0}\n", &["--normalize", "nfc,casefold,trim"]),
+            "id,v\n Ann@X.org,1\n",
+        ),
         // A byte-order mark and CRLF on one side.
         (
             "intersect",
@@ -133,4 +153,29 @@ fn sums_are_exact_and_withheld_below_the_minimum() {
         let [out, sent] = world.good("sum", files, [more, &sender_more]);
         assert_eq!((out, sent), (format!("matches\n{matches}\n"), format!("matches,sum\n{sum}\n")), "{rows}");
     }
+}
+
+#[test]
+fn a_result_in_parquet_is_a_file_to_go_on_with() {
+    let world = World::new();
+    let ours = world.write("r.csv", "id,v\n1,a\n2,b\n3,c\n");
+    let theirs = world.write("s.txt", "2\n3\n4\n");
+    let parquet = ["--output", "both.parquet"];
+    world.good("intersect", [&ours, &theirs], [&parquet, &["--key", "item"]]);
+    let both = world.path("both.parquet");
+    let csv = ["--output-format", "csv"];
+    let [union, _] = world.good("union", [&both, &ours], [&csv, &[]]);
+    assert_eq!(union, "id,v\n2,b\n3,c\n1,\n");
+    // What is no Parquet, columns that a list has no room for, bytes that would have to be text, no key.
+    let mut bare = crate::common::veilset();
+    bare.args(["count", "s.csv", "--role", "sender", "--connect", "127.0.0.1:1", "--insecure-plaintext"]);
+    crate::common::run(&mut bare).bad(2, &["--key is missing", "--format list"]);
+    let refused = |options: Words, code, words: Words| {
+        let mut command = world.party(crate::common::RECEIVER, "intersect", &ours, options);
+        crate::common::run(command.args(["--listen", "127.0.0.1:0"])).bad(code, words);
+    };
+    refused(&["--format", "parquet"], 3, &["r.csv", "not a Parquet file", "--format"]);
+    refused(&["--output-format", "list"], 2, &["2 columns", "--output-format csv"]);
+    refused(&["--normalize", "trim", "--encoding", "bytes"], 2, &["--normalize", "--encoding bytes"]);
+    refused(&["--normalize", "lower"], 2, &["lower", "casefold"]);
 }

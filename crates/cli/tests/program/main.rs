@@ -3,9 +3,14 @@
 // In a program `pub` says what a module offers to the others.
 #![allow(unreachable_pub)]
 
+mod audit;
 mod bench;
+mod book;
+mod check;
 mod common;
+mod config;
 mod data;
 mod failures;
 mod parties;
+mod policy;
 mod refusals;

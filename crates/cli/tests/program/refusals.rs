@@ -223,7 +223,7 @@ fn standard_output_that_is_full_is_an_error_and_no_panic() {
 #[test]
 fn help_lists_every_exit_code() {
     let help = run(veilset().arg("--help")).good();
-    for code in ["0 ", "2 ", "3 ", "4 ", "5 ", "6 ", "7 ", "70 ", "130 "] {
+    for code in ["0 ", "2 ", "3 ", "4 ", "5 ", "6 ", "7 ", "8 ", "70 ", "130 "] {
         assert!(help.lines().any(|line| line.trim_start().starts_with(code)), "{code}: {help}");
     }
 }

@@ -58,7 +58,8 @@ const HEARTBEATS_AT_ONCE: u128 = 1 << 16;
 /// Says that the sender gives up. One byte: why.
 const ABORT: u16 = 0xff01;
 
-const HEADER: usize = 6;
+/// Bytes in front of the body of a frame.
+pub(crate) const HEADER: usize = 6;
 
 fn header(tag: u16, len: usize) -> Result<[u8; HEADER]> {
     let len = u32::try_from(len).map_err(|_| Error::Bug(format!("a frame of {len} bytes")))?;
@@ -76,6 +77,7 @@ enum Reason {
     Network = 5,
     Output = 6,
     Bug = 7,
+    Refused = 8,
 }
 
 impl Reason {
@@ -88,6 +90,7 @@ impl Reason {
             Error::Network(_) => Reason::Network,
             Error::Output(_) => Reason::Output,
             Error::Bug(_) => Reason::Bug,
+            Error::Refused(_) => Reason::Refused,
         }
     }
 
@@ -99,8 +102,10 @@ impl Reason {
             3 => "gave up because the two sides do not ask for the same thing",
             4 => "gave up because it found our messages wrong",
             5 => "gave up because of the network",
-            6 => "gave up because it could not write its result",
+            6 => "gave up because it could not write its result or log",
             7 => "gave up because of a defect in its program",
+            // Its limits are its own affair: which of them it was is for its people to say.
+            8 => "gave up because its policy refuses this run",
             _ => "gave up without a known reason",
         };
         Error::Peer(format!("it {what}. Its own program's message says more; then run again"))

@@ -15,7 +15,7 @@ use crate::secret::Secrets;
 use rayon::prelude::*;
 
 /// Tags per frame: 8192, about 64 KiB.
-pub(super) const FRAME: usize = 1 << 13;
+pub(crate) const FRAME: usize = 1 << 13;
 const TAGS: Message<[u8]> = Message::new(0x21, "S->R  tags of H(y)^k1k2, sorted, Golomb-Rice coded");
 
 /// Parameters of a set of tags; they follow from public sizes.
@@ -49,8 +49,10 @@ impl Golomb {
 
 impl CompactSet for Golomb {
     fn bytes(&self) -> usize {
-        // A quotient takes about 0.6 bits beside its zero.
-        self.elements * (8 * (self.rice_bits as usize + 1) + 5) / 64
+        // Gaps are about exponential, with a mean of 1 to 2 units of the quotient.
+        let mean = (1u64 << ceil_log2(self.elements)) as f64 / self.elements.max(1) as f64;
+        let quotient = 1.0 / (1.0 / mean).exp_m1();
+        (self.elements as f64 * (f64::from(self.rice_bits + 1) + quotient) / 8.0) as usize
     }
 
     fn send(&self, tx: &mut Tx, mut digests: Secrets<u128>) -> Result<()> {

@@ -12,9 +12,10 @@ use crate::channel::Wire;
 use crate::hash::Domain;
 use crate::rng::Prng;
 use crate::secret::{Secret, Secrets};
+use curve25519_dalek::Scalar;
 use rayon::prelude::*;
 use veilset_kernels::curve25519 as kernel;
-use zeroize::Zeroize;
+use zeroize::{Zeroize, Zeroizing};
 
 /// Points per call of the kernel: enough to share an inversion, few enough to spread over threads.
 const BATCH: usize = 256;
@@ -55,7 +56,37 @@ impl Key {
     pub fn random(rng: &mut Prng) -> Key {
         Key(Secret::new(rng.bytes()))
     }
+
+    /// A fresh key and the one that takes it off again: raised by both, a point of the subgroup of prime order
+    /// is what it was, and F_k(H(x)) is in it for any k.
+    ///
+    /// Of the keys, those are drawn from whose inverse modulo the order can be clamped too: a good half.
+    pub fn with_inverse(rng: &mut Prng) -> (Key, Key) {
+        loop {
+            let key = Secret::new(kernel::clamp(rng.bytes()));
+            let inverse = Zeroizing::new(Zeroizing::new(Scalar::from_bytes_mod_order(*key)).invert());
+            // The one s = inverse + k l, 0 <= k < 8, that is a multiple of 8; l = 5 modulo 8, and 5 * 5 = 1.
+            let k = (8 - (inverse.as_bytes()[0] & 7)) * 5 & 7;
+            let mut s = Zeroizing::new(*inverse.as_bytes());
+            let mut carry = 0u16;
+            for (s, l) in s.iter_mut().zip(ORDER) {
+                carry += u16::from(*s) + u16::from(k) * u16::from(l);
+                *s = carry as u8;
+                carry >>= 8;
+            }
+            // That a draw is rejected says nothing about the next.
+            if carry == 0 && kernel::clamp(*s) == *s {
+                return (Key(key), Key(Secret::new(*s)));
+            }
+        }
+    }
 }
+
+/// l = 2^252 + 27742317777372353535851937790883648493, the order of the prime-order subgroup, little-endian.
+const ORDER: [u8; 32] = [
+    0xed, 0xd3, 0xf5, 0x5c, 0x1a, 0x63, 0x12, 0x58, 0xd6, 0x9c, 0xf7, 0xa2, 0xde, 0xf9, 0xde, 0x14, 0, 0, 0,
+    0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0x10,
+];
 
 /// A result was the identity, or the point of order 2: the argument was of low order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -130,6 +161,24 @@ mod tests {
             for (p, q) in hashed(&a).iter().zip(&ab) {
                 assert_eq!(MontgomeryPoint(p.0).mul_clamped(*b.0).0, q.0);
             }
+        }
+    }
+
+    #[test]
+    fn an_inverse_takes_its_key_off() {
+        let mut rng = Prng::from_seed(&[4; 32]);
+        assert_eq!(Scalar::from_canonical_bytes(ORDER).is_some().unwrap_u8(), 0);
+        let mut below = ORDER;
+        below[0] -= 1;
+        assert_eq!(Scalar::from_canonical_bytes(below).unwrap(), -Scalar::ONE);
+        let items = items(3);
+        let hashes = hash(items.par_iter().map(Vec::as_slice));
+        for _ in 0..40 {
+            let (k, inverse) = Key::with_inverse(&mut rng);
+            let other = Key::random(&mut rng);
+            let both = raise(&map_and_raise(&hashes, &k).unwrap(), &other).unwrap();
+            assert_eq!(raise(&both, &inverse).unwrap(), map_and_raise(&hashes, &other).unwrap());
+            assert_eq!((kernel::clamp(*k.0), kernel::clamp(*inverse.0)), (*k.0, *inverse.0));
         }
     }
 

@@ -41,9 +41,9 @@ use rayon::prelude::*;
 use zeroize::Zeroizing;
 
 /// The exponent of the error: a query that is wrongly found in Omega is the only kind of undetected error.
-const EXPONENT: u32 = share(LAMBDA, 1);
+pub(crate) const EXPONENT: u32 = share(LAMBDA, 1);
 /// Points per frame: 8192, 256 KiB. Each direction holds at most a pipe and two frames.
-const FRAME: usize = 1 << 13;
+pub(crate) const FRAME: usize = 1 << 13;
 const Y_K1: Message<Point> = Message::new(0x11, "R->S  F_k1(H(y))");
 const X_K2: Message<Point> = Message::new(0x12, "S->R  F_k2(H(x)), permuted");
 

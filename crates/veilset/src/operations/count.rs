@@ -1,10 +1,10 @@
 //! Count: the receiver learns how many items the two sets share, and so the size of the union
 //! (CZZDL 8.1, Figure 12, "cardinality").
 //!
-//! Security: that of the mqRPMT. Leakage: |X| and |X n Y| to the receiver, |Y| to the sender. Cost: that of
-//! the mqRPMT.
+//! Security: that of the mqRPMT. Leakage: |X| and |X n Y| to the receiver, |Y| to the sender; |X n Y| to both if
+//! both get the result. Cost: that of the mqRPMT.
 
-use super::{Sealed, matches};
+use super::{Sealed, both, matches};
 use crate::channel::Channel;
 use crate::error::Result;
 use crate::hash::SessionId;
@@ -12,41 +12,38 @@ use crate::item::ItemSet;
 use crate::membership::Mqrpmt;
 use crate::rng::Prng;
 
-/// What the receiver of count learns.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Count {
-    /// Items in both sets.
-    pub matches: usize,
-    /// Items in at least one of them.
-    pub union_size: usize,
-}
-
-/// The receiver, with set `y`; the sender's has `n_x` items.
+/// The receiver, with set `y`; the sender's has `n_x` items. Returns the number of matches, and sends it on if
+/// `both` get it.
 pub fn receiver<'a>(
     protocol: &impl Mqrpmt,
     ch: &mut Channel,
     session: &SessionId,
     y: &'a ItemSet,
     n_x: usize,
+    both: bool,
     rng: &mut Prng,
-) -> Result<Sealed<'a, Count>> {
+) -> Result<Sealed<'a, u64>> {
     // 1. P1 learns the bits; their Hamming weight is the cardinality.
     let bits = protocol.server(ch, session, y, n_x, rng)?;
-    Ok(Sealed::new(move || {
-        let matches = matches(&bits, y.len())?;
-        Ok(Count { matches, union_size: y.len() + n_x - matches })
-    }))
+    if both {
+        both::send_count(ch, bits.iter().filter(|&&bit| bit).count())?;
+    }
+    Ok(Sealed::new(move || Ok(matches(&bits, y.len())? as u64)))
 }
 
-/// The sender, with set `x`; the receiver's has `n_y` items.
+/// The sender, with set `x`; the receiver's has `n_y` items. Returns the number of matches if `both` get it.
 pub fn sender(
     protocol: &impl Mqrpmt,
     ch: &mut Channel,
     session: &SessionId,
     x: &ItemSet,
     n_y: usize,
+    both: bool,
     rng: &mut Prng,
-) -> Result<()> {
+) -> Result<Option<u64>> {
     protocol.client(ch, session, x, n_y, rng)?;
-    Ok(())
+    match both {
+        true => Ok(Some(both::recv_count(ch, x.len().min(n_y))?)),
+        false => Ok(None),
+    }
 }

@@ -4,8 +4,10 @@
 //! up, [`Error::Network`] if the connection ended or stood still, [`Error::Cancelled`] if we were stopped,
 //! [`Error::Bug`] for arguments that do not belong together. What only a result shows is in [`Sealed`].
 
+pub(crate) mod both;
 pub mod count;
 pub mod intersect;
+pub(crate) mod row;
 pub mod sum;
 pub mod union;
 
@@ -14,6 +16,7 @@ use crate::error::{Error, Result};
 use crate::hash::SessionId;
 use crate::item::{ItemSet, Items};
 use crate::membership::Mqrpmt;
+use crate::membership::cwprf::{CwPrf, GolombTags};
 use crate::params::MAX_SET;
 use crate::rng::Prng;
 use std::fmt;
@@ -41,6 +44,30 @@ pub enum Role {
     Sender,
 }
 
+/// How it is computed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Protocol {
+    /// mqRPMT from a commutative weak PRF, and OT extension: all operations ([`crate::membership::cwprf`]).
+    Dh,
+    /// Classic Diffie-Hellman PSI: intersect ([`intersect::dh`]).
+    DhPsi,
+}
+
+/// What both sides agreed on beside the operation. What does not matter to it is 0 or false.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Terms {
+    /// Whether a payload travels with the sender's items (intersect, union).
+    pub payload: bool,
+    /// Bytes of a row: the longest item and its payload together in union, the longest payload in intersect.
+    pub max_row: usize,
+    /// Whether both get the result (intersect, union, count); otherwise the receiver.
+    pub both: bool,
+    /// The modulus of a sum.
+    pub modulus: sum::Modulus,
+    /// The least number of matches for which the sender of sum learns anything; 0 for no limit.
+    pub min_count: u64,
+}
+
 /// One party's part of an operation.
 #[derive(Clone, Copy)]
 pub struct Task<'a> {
@@ -48,28 +75,30 @@ pub struct Task<'a> {
     pub operation: Operation,
     /// Which part is ours.
     pub role: Role,
+    /// How it is computed.
+    pub protocol: Protocol,
     /// Our set.
     pub set: &'a ItemSet,
     /// For the sender of sum: a value for each item of the set. Otherwise empty.
     pub values: &'a [i128],
-    /// For union: the width of a row in bytes, at least as long as every item of the sender.
-    pub max_row: usize,
-    /// For sum: what was agreed.
-    pub terms: sum::Terms,
+    /// For a sender with payload: that of each item of the set. Otherwise empty.
+    pub payloads: &'a Items,
+    /// What was agreed.
+    pub terms: Terms,
 }
 
 /// What a party learned beside the size of the peer's set. `Debug` shows the kind only.
 #[derive(Clone, PartialEq, Eq)]
 pub enum Learned {
-    /// The sender of intersect, union and count.
+    /// The sender of intersect, union and count, unless both get the result.
     Nothing,
-    /// Receiver of intersect: the positions in its set of the items that match, ascending.
-    Matching(Vec<u32>),
-    /// Receiver of union: the items that only the sender has, in a random order of the sender's.
-    New(Items),
-    /// Receiver of count.
-    Count(count::Count),
-    /// Receiver of sum: the number of matches.
+    /// Intersect: the items of this party's set that match.
+    Matching(intersect::Matching),
+    /// Receiver of union: the items that only the sender has.
+    New(union::mqrpmt::New),
+    /// Sender of union, if both get the result: all items of both, sorted.
+    Union(Items),
+    /// Count, and the receiver of sum: the number of matches.
     Matches(u64),
     /// Sender of sum; `None` if there were fewer matches than agreed.
     Sum(Option<sum::Sum>),
@@ -108,6 +137,13 @@ impl<'a, T> Sealed<'a, T> {
     }
 }
 
+impl<'a> Sealed<'a, Learned> {
+    /// A result that was sent to us, and nothing if there was none.
+    fn known(learned: Option<Learned>) -> Self {
+        Sealed::new(|| Ok(learned.unwrap_or(Learned::Nothing)))
+    }
+}
+
 /// The number of matches among the bits `e` of an mqRPMT against a set of `n_y` items.
 fn matches(e: &[bool], n_y: usize) -> Result<usize> {
     let matches = e.iter().filter(|&&e| e).count();
@@ -117,8 +153,35 @@ fn matches(e: &[bool], n_y: usize) -> Result<usize> {
     }
 }
 
-/// Runs one party's part over mqRPMT. The peer's set has `n` items.
+/// Runs one party's part. The peer's set has `n` items.
+///
+/// # Errors
+/// Besides those of the protocols: [`Error::Usage`] for sets larger than [`MAX_SET`].
 pub fn run<'a>(
+    task: &Task<'a>,
+    ch: &mut Channel,
+    session: &SessionId,
+    n: usize,
+    rng: &mut Prng,
+) -> Result<Sealed<'a, Learned>> {
+    match (task.protocol, task.operation, task.role) {
+        (Protocol::Dh, ..) => over_mqrpmt(task, &CwPrf(GolombTags), ch, session, n, rng),
+        (Protocol::DhPsi, Operation::Intersect, Role::Receiver) => {
+            task.check(n)?;
+            let sealed = intersect::dh::receiver(ch, session, task.set, n, &task.terms, rng)?;
+            Ok(sealed.map(Learned::Matching))
+        }
+        (Protocol::DhPsi, Operation::Intersect, Role::Sender) => {
+            task.check(n)?;
+            let found = intersect::dh::sender(ch, session, task.set, task.payloads, n, &task.terms, rng)?;
+            Ok(Sealed::known(found.map(matching)))
+        }
+        (Protocol::DhPsi, operation, _) => Err(Error::Bug(format!("{operation} by dh-psi"))),
+    }
+}
+
+/// Runs one party's part over an mqRPMT.
+fn over_mqrpmt<'a>(
     task: &Task<'a>,
     protocol: &impl Mqrpmt,
     ch: &mut Channel,
@@ -126,31 +189,29 @@ pub fn run<'a>(
     n: usize,
     rng: &mut Prng,
 ) -> Result<Sealed<'a, Learned>> {
-    let Task { operation, role, set, values, max_row, terms } = *task;
-    if n.max(set.len()) > MAX_SET {
-        return Err(Error::Usage(format!("a set of {} items: {MAX_SET} is the most", n.max(set.len()))));
-    }
+    task.check(n)?;
+    let Task { operation, role, set, values, payloads, ref terms, .. } = *task;
     Ok(match (operation, role) {
         (Operation::Intersect, Role::Receiver) => {
-            intersect::mqrpmt::receiver(protocol, ch, session, set, n, rng)?.map(Learned::Matching)
+            intersect::mqrpmt::receiver(protocol, ch, session, set, n, terms, rng)?.map(Learned::Matching)
         }
         (Operation::Intersect, Role::Sender) => {
-            intersect::mqrpmt::sender(protocol, ch, session, set, n, rng)?;
-            Sealed::new(|| Ok(Learned::Nothing))
+            let found = intersect::mqrpmt::sender(protocol, ch, session, set, payloads, n, terms, rng)?;
+            Sealed::known(found.map(matching))
         }
         (Operation::Union, Role::Receiver) => {
-            union::mqrpmt::receiver(protocol, ch, session, set, n, max_row, rng)?.map(Learned::New)
+            union::mqrpmt::receiver(protocol, ch, session, set, n, terms, rng)?.map(Learned::New)
         }
         (Operation::Union, Role::Sender) => {
-            union::mqrpmt::sender(protocol, ch, session, set, n, max_row, rng)?;
-            Sealed::new(|| Ok(Learned::Nothing))
+            let union = union::mqrpmt::sender(protocol, ch, session, set, payloads, n, terms, rng)?;
+            Sealed::known(union.map(Learned::Union))
         }
         (Operation::Count, Role::Receiver) => {
-            count::receiver(protocol, ch, session, set, n, rng)?.map(Learned::Count)
+            count::receiver(protocol, ch, session, set, n, terms.both, rng)?.map(Learned::Matches)
         }
         (Operation::Count, Role::Sender) => {
-            count::sender(protocol, ch, session, set, n, rng)?;
-            Sealed::new(|| Ok(Learned::Nothing))
+            let matches = count::sender(protocol, ch, session, set, n, terms.both, rng)?;
+            Sealed::known(matches.map(Learned::Matches))
         }
         (Operation::Sum, Role::Receiver) => {
             sum::receiver(protocol, ch, session, set, n, terms, rng)?.map(Learned::Matches)
@@ -159,6 +220,52 @@ pub fn run<'a>(
             sum::sender(protocol, ch, session, set, values, n, terms, rng)?.map(Learned::Sum)
         }
     })
+}
+
+fn matching(positions: Vec<u32>) -> Learned {
+    Learned::Matching(intersect::Matching { positions, payloads: Items::new() })
+}
+
+impl Task<'_> {
+    /// Refuses what does not belong together, against a peer's set of `n` items.
+    fn check(&self, n: usize) -> Result<()> {
+        let largest = n.max(self.set.len());
+        if largest > MAX_SET {
+            return Err(Error::Usage(format!("a set of {largest} items: {MAX_SET} is the most")));
+        }
+        let payloads = if self.terms.payload && self.role == Role::Sender { self.set.len() } else { 0 };
+        match self.payloads.len() == payloads {
+            true => Ok(()),
+            false => Err(Error::Bug("payloads that do not belong to the items".into())),
+        }
+    }
+}
+
+impl Protocol {
+    /// All of them.
+    pub const ALL: [Protocol; 2] = [Protocol::Dh, Protocol::DhPsi];
+
+    /// The name as typed.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Protocol::Dh => "dh",
+            Protocol::DhPsi => "dh-psi",
+        }
+    }
+
+    /// Whether it computes the operation.
+    pub fn computes(self, operation: Operation) -> bool {
+        self == Protocol::Dh || operation == Operation::Intersect
+    }
+
+    /// The one to take where the user named none. For intersect dh-psi sends less, and a receiver that deviates
+    /// can test fewer guesses by it; both compute as much.
+    pub const fn of(operation: Operation) -> Protocol {
+        match operation {
+            Operation::Intersect => Protocol::DhPsi,
+            _ => Protocol::Dh,
+        }
+    }
 }
 
 impl Operation {
@@ -205,7 +312,7 @@ impl fmt::Debug for Learned {
             Learned::Nothing => "Nothing",
             Learned::Matching(_) => "Matching(..)",
             Learned::New(_) => "New(..)",
-            Learned::Count(_) => "Count(..)",
+            Learned::Union(_) => "Union(..)",
             Learned::Matches(_) => "Matches(..)",
             Learned::Sum(_) => "Sum(..)",
         })
@@ -213,6 +320,12 @@ impl fmt::Debug for Learned {
 }
 
 impl fmt::Display for Operation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+impl fmt::Display for Protocol {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.name())
     }
@@ -232,6 +345,14 @@ impl FromStr for Operation {
     }
 }
 
+impl FromStr for Protocol {
+    type Err = String;
+    fn from_str(s: &str) -> Result<Self, String> {
+        let found = Protocol::ALL.into_iter().find(|p| p.name() == s);
+        found.ok_or_else(|| format!("\"{s}\" is not a protocol: dh, dh-psi"))
+    }
+}
+
 impl FromStr for Role {
     type Err = String;
     fn from_str(s: &str) -> Result<Self, String> {
@@ -241,4 +362,4 @@ impl FromStr for Role {
 }
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

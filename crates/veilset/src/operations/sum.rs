@@ -13,7 +13,7 @@
 //! Below the agreed minimum count the receiver sends only that it is below: the sender learns neither count
 //! nor sum, the receiver still knows the count.
 
-use super::{Sealed, matches};
+use super::{Sealed, Terms, matches};
 use crate::channel::{Channel, Message, Unit, frames};
 use crate::error::{Error, Result};
 use crate::hash::SessionId;
@@ -30,9 +30,10 @@ const D_128: Message<[u8; 16]> = Message::new(0x52, "S->R  r_i + v_i under the s
 const RESULT: Message<[u8; 25]> = Message::new(0x53, "R->S  number of matches and masked sum");
 
 /// The modulus q of the sum.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Modulus {
     /// 2^64.
+    #[default]
     Bits64,
     /// 2^128.
     Bits128,
@@ -57,15 +58,6 @@ impl Modulus {
         let shift = 128 - self.bits();
         ((x << shift) as i128) >> shift
     }
-}
-
-/// What a party agreed to beside its set.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Terms {
-    /// The modulus of the sum.
-    pub modulus: Modulus,
-    /// The least number of matches for which the sender learns anything; 0 for no limit.
-    pub min_count: u64,
 }
 
 /// What the sender of sum learns; nothing if there were fewer matches than agreed.
@@ -94,7 +86,7 @@ pub fn receiver<'a>(
     session: &SessionId,
     y: &'a ItemSet,
     n_x: usize,
-    terms: Terms,
+    terms: &Terms,
     rng: &mut Prng,
 ) -> Result<Sealed<'a, u64>> {
     // 1. P1 obtains the bits e.
@@ -156,7 +148,7 @@ pub fn sender<'a>(
     x: &ItemSet,
     values: &'a [i128],
     n_y: usize,
-    terms: Terms,
+    terms: &Terms,
     rng: &mut Prng,
 ) -> Result<Sealed<'a, Option<Sum>>> {
     if values.len() != x.len() || !fits(terms.modulus, x.len(), values) {

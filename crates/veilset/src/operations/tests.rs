@@ -1,54 +1,106 @@
-use super::sum::{Modulus, Sum, Terms};
+use super::intersect::Matching;
+use super::sum::{Modulus, Sum};
+use super::union::mqrpmt::New;
 use super::*;
 use crate::channel::Message;
 use crate::error::Error;
 use crate::membership::Ideal;
-use crate::membership::cwprf::{BloomFilter, CwPrf, GolombTags};
+use crate::membership::cwprf::{BloomFilter, CwPrf};
 use crate::testing::{Garble, Views, overlapping, run_pair, sizes, split_frames};
 use std::collections::HashSet;
 
 const SESSION: SessionId = [6; 32];
-const TERMS: Terms = Terms { modulus: Modulus::Bits64, min_count: 0 };
-/// Large enough for the items of `overlapping`.
-const MAX_ROW: usize = 3000;
+/// Rows are large enough for the items of `overlapping`.
+const TERMS: Terms =
+    Terms { payload: false, max_row: MAX_ROW, both: false, modulus: Modulus::Bits64, min_count: 0 };
+const MAX_ROW: usize = 3050;
+const NO_PAYLOADS: &Items = &Items::new();
 
 fn values_of(x: &ItemSet) -> Vec<i128> {
     (0..x.len() as i128).map(|i| (i * 7919 - 3000) * if i % 3 == 0 { -1 } else { 1 }).collect()
 }
 
 fn tasks<'a>(operation: Operation, y: &'a ItemSet, x: &'a ItemSet, values: &'a [i128]) -> [Task<'a>; 2] {
-    let task = |role, set, values| Task { operation, role, set, values, max_row: MAX_ROW, terms: TERMS };
+    let task = |role, set, values| Task {
+        operation,
+        role,
+        protocol: Protocol::Dh,
+        set,
+        values,
+        payloads: NO_PAYLOADS,
+        terms: TERMS,
+    };
     [task(Role::Receiver, y, &[]), task(Role::Sender, x, values)]
 }
 
-fn run_tasks(protocol: &(impl Mqrpmt + Sync), [r, s]: [Task; 2]) -> ((Learned, Learned), Views) {
+fn run_over(protocol: &(impl Mqrpmt + Sync), [r, s]: [Task; 2]) -> ((Learned, Learned), Views) {
     run_pair(
-        |ch, rng| run(&r, protocol, ch, &SESSION, s.set.len(), rng)?.open(Confirmed(())),
-        |ch, rng| run(&s, protocol, ch, &SESSION, r.set.len(), rng)?.open(Confirmed(())),
+        |ch, rng| over_mqrpmt(&r, protocol, ch, &SESSION, s.set.len(), rng)?.open(Confirmed(())),
+        |ch, rng| over_mqrpmt(&s, protocol, ch, &SESSION, r.set.len(), rng)?.open(Confirmed(())),
     )
 }
 
+fn run_tasks([r, s]: [Task; 2]) -> ((Learned, Learned), Views) {
+    run_pair(
+        |ch, rng| run(&r, ch, &SESSION, s.set.len(), rng)?.open(Confirmed(())),
+        |ch, rng| run(&s, ch, &SESSION, r.set.len(), rng)?.open(Confirmed(())),
+    )
+}
+
+/// All that can be asked for: each operation by each protocol, for the receiver or both, with and without
+/// payload.
+pub(crate) fn kinds() -> Vec<(Operation, Protocol, Terms)> {
+    let mut kinds = Vec::new();
+    for operation in Operation::ALL {
+        for protocol in Protocol::ALL.into_iter().filter(|p| p.computes(operation)) {
+            for (both, payload) in [(false, false), (false, true), (true, false), (true, true)] {
+                let rows = matches!(operation, Operation::Intersect | Operation::Union);
+                if (!payload || rows) && (!both || operation != Operation::Sum) {
+                    kinds.push((operation, protocol, Terms { both, payload, ..TERMS }));
+                }
+            }
+        }
+    }
+    kinds
+}
+
+/// A payload for each item, of lengths from 0 on, if there is one.
+fn payloads_of(x: &ItemSet, terms: &Terms) -> Items {
+    let payload = |i: usize| vec![i as u8; (i * 7) % 50];
+    (0..if terms.payload { x.len() } else { 0 }).map(payload).collect()
+}
+
 /// The oracle: the operation on both sets in the clear.
-fn plain(operation: Operation, y: &ItemSet, x: &ItemSet, values: &[i128]) -> (Learned, Learned) {
+fn plain(task: &Task, y: &ItemSet, x: &ItemSet, values: &[i128], payloads: &Items) -> (Learned, Learned) {
     let (in_y, in_x): (HashSet<&[u8]>, HashSet<&[u8]>) = (y.iter().collect(), x.iter().collect());
-    let matches = in_y.intersection(&in_x).count();
-    match operation {
+    let matches = in_y.intersection(&in_x).count() as u64;
+    let payload = |item: &[u8]| payloads.get(x.iter().position(|i| i == item).unwrap()).to_vec();
+    let for_both = |learned| if task.terms.both { learned } else { Learned::Nothing };
+    let positions = |a: &ItemSet, b: &HashSet<&[u8]>| -> Vec<u32> {
+        (0..a.len() as u32).filter(|&i| b.contains(a.get(i as usize))).collect()
+    };
+    match task.operation {
         Operation::Intersect => {
-            let matching = (0..y.len() as u32).filter(|&i| in_x.contains(y.get(i as usize))).collect();
-            (Learned::Matching(matching), Learned::Nothing)
+            let ours = positions(y, &in_x);
+            let sent =
+                ours.iter().filter(|_| task.terms.payload).map(|&i| payload(y.get(i as usize))).collect();
+            let theirs = Matching { positions: positions(x, &in_y), payloads: Items::new() };
+            let ours = Matching { positions: ours, payloads: sent };
+            (Learned::Matching(ours), for_both(Learned::Matching(theirs)))
         }
         Operation::Union => {
             let mut new: Vec<&[u8]> = x.iter().filter(|i| !in_y.contains(i)).collect();
             new.sort_unstable();
-            (Learned::New(new.iter().collect()), Learned::Nothing)
+            let sent = new.iter().filter(|_| task.terms.payload).map(|i| payload(i)).collect();
+            let mut all: Vec<&[u8]> = in_y.union(&in_x).copied().collect();
+            all.sort_unstable();
+            let new = New { items: new.iter().collect(), payloads: sent };
+            (Learned::New(new), for_both(Learned::Union(all.iter().collect())))
         }
-        Operation::Count => {
-            let count = count::Count { matches, union_size: in_y.union(&in_x).count() };
-            (Learned::Count(count), Learned::Nothing)
-        }
+        Operation::Count => (Learned::Matches(matches), for_both(Learned::Matches(matches))),
         Operation::Sum => {
             let sum = x.iter().zip(values).filter(|(i, _)| in_y.contains(i)).map(|(_, v)| v).sum();
-            (Learned::Matches(matches as u64), Learned::Sum(Some(Sum { matches: matches as u64, sum })))
+            (Learned::Matches(matches), Learned::Sum(Some(Sum { matches, sum })))
         }
     }
 }
@@ -56,37 +108,77 @@ fn plain(operation: Operation, y: &ItemSet, x: &ItemSet, values: &[i128]) -> (Le
 /// The order of new items is the sender's secret: compare them sorted.
 fn sorted(learned: Learned) -> Learned {
     match learned {
-        Learned::New(items) => {
-            let mut items: Vec<&[u8]> = items.iter().collect();
-            items.sort_unstable();
-            Learned::New(items.iter().collect())
+        Learned::New(new) => {
+            let mut order: Vec<usize> = (0..new.items.len()).collect();
+            order.sort_unstable_by_key(|&i| new.items.get(i));
+            let sorted =
+                |list: &Items| order.iter().filter(|&&i| i < list.len()).map(|&i| list.get(i)).collect();
+            Learned::New(New { items: sorted(&new.items), payloads: sorted(&new.payloads) })
         }
         other => other,
     }
 }
 
-fn check(protocol: &(impl Mqrpmt + Sync), y: &ItemSet, x: &ItemSet, what: &str) {
+fn tasks_of<'a>(
+    (operation, protocol, terms): &(Operation, Protocol, Terms),
+    y: &'a ItemSet,
+    x: &'a ItemSet,
+    values: &'a [i128],
+    payloads: &'a Items,
+) -> [Task<'a>; 2] {
+    let [mut r, mut s] = tasks(*operation, y, x, values);
+    (r.protocol, s.protocol, r.terms, s.terms) = (*protocol, *protocol, *terms, *terms);
+    s.payloads = payloads;
+    [r, s]
+}
+
+fn check(
+    run: impl Fn([Task; 2]) -> ((Learned, Learned), Views),
+    kinds: &[(Operation, Protocol, Terms)],
+    y: &ItemSet,
+    x: &ItemSet,
+    what: &str,
+) {
     let values = values_of(x);
-    for operation in Operation::ALL {
-        let (r, s) = run_tasks(protocol, tasks(operation, y, x, &values)).0;
-        assert!((sorted(r), s) == plain(operation, y, x, &values), "{operation}, {what}");
+    for kind in kinds {
+        let payloads = payloads_of(x, &kind.2);
+        let [r, s] = tasks_of(kind, y, x, &values, &payloads);
+        let (got_r, got_s) = run([r, s]).0;
+        let expected = plain(&r, y, x, &values, &payloads);
+        assert!((sorted(got_r), got_s) == expected, "{kind:?}, {what}");
     }
 }
 
 #[test]
 fn results_are_those_of_the_plain_computation() {
+    let all = kinds();
+    let over_dh: Vec<_> = all.iter().filter(|k| k.1 == Protocol::Dh).copied().collect();
     for (n_y, n_x) in sizes(crate::ot::extension::FRAME) {
         for overlap in [0.0, 0.5, 1.0] {
             let (y, x) = overlapping(n_y, n_x, overlap);
-            check(&Ideal, &y, &x, &format!("ideal, {n_y}, {n_x}, {overlap}"));
+            let what = format!("{n_y}, {n_x}, {overlap}");
+            check(|tasks| run_over(&Ideal, tasks), &over_dh, &y, &x, &format!("ideal, {what}"));
             if n_y < 100 && n_x < 100 {
-                check(&CwPrf(GolombTags), &y, &x, &format!("cwprf, {n_y}, {n_x}, {overlap}"));
-                check(&CwPrf(BloomFilter), &y, &x, &format!("bloom, {n_y}, {n_x}, {overlap}"));
+                check(run_tasks, &all, &y, &x, &what);
+                check(
+                    |tasks| run_over(&CwPrf(BloomFilter), tasks),
+                    &over_dh,
+                    &y,
+                    &x,
+                    &format!("bloom, {what}"),
+                );
             }
         }
     }
     let (y, x) = overlapping(crate::ot::extension::FRAME + 1, 300, 0.5);
-    check(&CwPrf(GolombTags), &y, &x, "cwprf, more than a frame");
+    let plain: Vec<_> = all.iter().filter(|k| !k.2.both && !k.2.payload).copied().collect();
+    check(run_tasks, &plain, &y, &x, "more than a frame");
+    // dh-psi with payload: several frames of rows and of points.
+    let (y, x) = overlapping(9000, 700, 0.5);
+    let dh_psi: Vec<_> =
+        all.into_iter().filter(|k| k.1 == Protocol::DhPsi && k.2.payload && k.2.both).collect();
+    check(run_tasks, &dh_psi, &y, &x, "dh-psi, frames");
+    check(run_tasks, &dh_psi, &x, &y, "dh-psi, frames, the other way round");
 }
 
 #[test]
@@ -94,10 +186,10 @@ fn sums_of_extreme_values_are_exact() {
     let (y, x) = overlapping(4, 3, 1.0);
     for (modulus, most) in [(Modulus::Bits64, i128::from(i64::MAX) / 3), (Modulus::Bits128, i128::MAX / 3)] {
         for values in [[most; 3], [-most; 3], [most, -most, 0], [0; 3]] {
-            let terms = Terms { modulus, min_count: 3 };
+            let terms = Terms { modulus, min_count: 3, ..TERMS };
             let [mut r, mut s] = tasks(Operation::Sum, &y, &x, &values);
             (r.terms, s.terms) = (terms, terms);
-            let (_, learned) = run_tasks(&Ideal, [r, s]).0;
+            let (_, learned) = run_over(&Ideal, [r, s]).0;
             assert_eq!(learned, Learned::Sum(Some(Sum { matches: 3, sum: values.iter().sum() })));
         }
         let too_much = most + 1;
@@ -115,7 +207,7 @@ fn below_the_minimum_count_the_sender_learns_nothing() {
         let terms = Terms { min_count, ..TERMS };
         let [mut r, mut s] = tasks(Operation::Sum, &y, &x, &values);
         (r.terms, s.terms) = (terms, terms);
-        let ((r, s), views) = run_tasks(&Ideal, [r, s]);
+        let ((r, s), views) = run_over(&Ideal, [r, s]);
         assert_eq!(r, Learned::Matches(3));
         assert_eq!(s, Learned::Sum(told.then_some(Sum { matches: 3, sum: 3 })));
         let last = split_frames(&views.0[1]).pop().unwrap();
@@ -127,7 +219,7 @@ fn below_the_minimum_count_the_sender_learns_nothing() {
 #[test]
 fn message_sizes_depend_on_public_sizes_only() {
     let (n_y, n_x) = (40, 70);
-    for operation in Operation::ALL {
+    for kind in kinds() {
         let mut seen = HashSet::new();
         // Overlap, lengths and values differ; the tags are looked at in membership::cwprf.
         for (overlap, stretch) in [(0.0, 0), (0.5, 0), (1.0, 0), (0.5, 2000)] {
@@ -137,12 +229,13 @@ fn message_sizes_depend_on_public_sizes_only() {
             };
             let (y, x) = (longer(&y), longer(&x));
             let values = vec![stretch as i128; n_x];
-            let (_, views) = run_tasks(&CwPrf(GolombTags), tasks(operation, &y, &x, &values));
+            let payloads = payloads_of(&x, &kind.2);
+            let views = run_tasks(tasks_of(&kind, &y, &x, &values, &payloads)).1;
             let frames =
                 [0, 1].map(|p| views.frames(p).into_iter().filter(|f| f.0 != 0x21).collect::<Vec<_>>());
             seen.insert(frames);
         }
-        assert_eq!(seen.len(), 1, "{operation}");
+        assert_eq!(seen.len(), 1, "{kind:?}");
     }
 }
 
@@ -155,15 +248,37 @@ fn byte_counts_are_those_of_the_formula() {
     let corrections = 22 * 256 / 8 + 6;
     // At most 256 KiB of rows a frame.
     let rows = |width: usize| n_x * width + 6 * n_x.div_ceil((1 << 18) / width);
-    for operation in Operation::ALL {
-        let (_, views) = run_tasks(&CwPrf(GolombTags), tasks(operation, &y, &x, &values_of(&x)));
+    for kind in kinds() {
+        let (operation, protocol, terms) = kind;
+        let payloads = payloads_of(&x, &terms);
+        let (_, views) = run_tasks(tasks_of(&kind, &y, &x, &values_of(&x), &payloads));
+        if protocol == Protocol::DhPsi {
+            // Tags of 40 + 8 + 9 bits.
+            let (points, rows) = (n_y * 32 + 6, rows(MAX_ROW + 2));
+            let to_receiver = match terms.payload {
+                true => 2 * points + n_x * 16 + 6 + rows,
+                false => points + n_x * 8 + 6,
+            };
+            let to_sender = points + if terms.both { n_x / 8 + 6 } else { 0 };
+            assert_eq!([views.0[0].len(), views.0[1].len()], [to_receiver, to_sender], "{kind:?}");
+            continue;
+        }
         let tags: usize = views.frames(0).iter().filter(|f| f.0 == 0x21).map(|f| f.1 + 6).sum();
         let to_sender = n_y * 32 + 6;
         let to_receiver = n_x * 32 + 6 + tags;
+        // Lengths of two bytes each.
+        let parts = |n: usize| MAX_ROW + 2 * n;
+        let union_rows = (n_y + n_x) * parts(1) + 6 * (n_y + n_x).div_ceil((1 << 18) / parts(1));
         let (more_to_receiver, more_to_sender) = match operation {
-            Operation::Count => (0, 0),
-            Operation::Intersect => (ot_setup[0] + rows(16), ot_setup[1] + corrections),
-            Operation::Union => (ot_setup[0] + rows(MAX_ROW + 2), ot_setup[1] + corrections),
+            Operation::Count => (0, if terms.both { 8 + 6 } else { 0 }),
+            Operation::Intersect => (
+                ot_setup[0] + rows(16 + if terms.payload { parts(1) } else { 0 }),
+                ot_setup[1] + corrections + if terms.both { n_x / 8 + 6 } else { 0 },
+            ),
+            Operation::Union => (
+                ot_setup[0] + rows(parts(if terms.payload { 2 } else { 1 })),
+                ot_setup[1] + corrections + if terms.both { 8 + 6 + union_rows } else { 0 },
+            ),
             Operation::Sum => (ot_setup[0] + n_x * 8 + 6, ot_setup[1] + corrections + 25 + 6),
         };
         assert_eq!(views.0[0].len(), to_receiver + more_to_receiver, "{operation} to receiver");
@@ -181,9 +296,13 @@ fn a_row_that_is_not_transferred_cannot_be_read() {
     let rows = |seed: u8| {
         let [r, s] = tasks(Operation::Union, &y, &x, &[]);
         let (_, views) = run_pair(
-            |ch, _| run(&r, &Ideal, ch, &SESSION, 50, &mut Prng::from_seed(&[seed; 32]))?.open(Confirmed(())),
             |ch, _| {
-                run(&s, &Ideal, ch, &SESSION, 50, &mut Prng::from_seed(&[seed + 1; 32]))?.open(Confirmed(()))
+                let rng = &mut Prng::from_seed(&[seed; 32]);
+                over_mqrpmt(&r, &Ideal, ch, &SESSION, 50, rng)?.open(Confirmed(()))
+            },
+            |ch, _| {
+                let rng = &mut Prng::from_seed(&[seed + 1; 32]);
+                over_mqrpmt(&s, &Ideal, ch, &SESSION, 50, rng)?.open(Confirmed(()))
             },
         );
         let frames = split_frames(&views.0[0]);
@@ -205,13 +324,17 @@ fn wire_bytes_are_those_of_the_snapshot() {
          BLAKE3 of all bytes.\n# Written by VEILSET_BLESS=1 cargo test -p veilset wire_bytes; a change is a new \
          protocol version.\n",
     );
-    for operation in Operation::ALL {
-        let (_, views) = run_tasks(&CwPrf(GolombTags), tasks(operation, &y, &x, &values_of(&x)));
+    for kind in kinds() {
+        let (operation, protocol, terms) = kind;
+        let payloads = payloads_of(&x, &terms);
+        let (_, views) = run_tasks(tasks_of(&kind, &y, &x, &values_of(&x), &payloads));
         for (party, role) in [Role::Receiver, Role::Sender].into_iter().enumerate() {
             let frames: Vec<String> =
                 views.frames(party).iter().map(|(t, n)| format!("{t:#x}:{n}")).collect();
             let hash = blake3::hash(&views.0[party]);
-            text += &format!("{operation} {role}: {} {hash}\n", frames.join(" "));
+            let both = if terms.both { " both" } else { "" };
+            let payload = if terms.payload { " payload" } else { "" };
+            text += &format!("{operation} {protocol}{both}{payload} {role}: {} {hash}\n", frames.join(" "));
         }
     }
     let path = concat!(env!("CARGO_MANIFEST_DIR"), "/vectors/wire.txt");
@@ -233,7 +356,7 @@ fn more_matches_than_items_are_refused() {
     };
     let [task, _] = tasks(Operation::Count, &y, &y, &[]);
     let ((result, ()), _) = run_pair(
-        |ch, rng| Ok(run(&task, &Ideal, ch, &SESSION, 5, rng)?.open(Confirmed(()))),
+        |ch, rng| Ok(over_mqrpmt(&task, &Ideal, ch, &SESSION, 5, rng)?.open(Confirmed(()))),
         |ch, _| repeat(ch),
     );
     assert!(matches!(result, Err(Error::Peer(_))), "{result:?}");
@@ -249,10 +372,20 @@ fn a_sum_that_no_matches_can_have_is_refused() {
             |ch, rng| {
                 let (sink, source) = std::mem::replace(ch, Channel::pair().0).into_halves();
                 let garble = Garble { sink, tag: 0x53, at: Some(at) };
-                run(&r, &Ideal, &mut Channel::from_halves(Box::new(garble), source), &SESSION, 5, rng)?
-                    .open(Confirmed(()))
+                over_mqrpmt(
+                    &r,
+                    &Ideal,
+                    &mut Channel::from_halves(Box::new(garble), source),
+                    &SESSION,
+                    5,
+                    rng,
+                )?
+                .open(Confirmed(()))
             },
-            |ch, rng| Ok(run(&s, &Ideal, ch, &SESSION, 9, rng).and_then(|sealed| sealed.open(Confirmed(())))),
+            |ch, rng| {
+                let sealed = over_mqrpmt(&s, &Ideal, ch, &SESSION, 9, rng);
+                Ok(sealed.and_then(|sealed| sealed.open(Confirmed(()))))
+            },
         );
         assert!(matches!(result, Err(Error::Peer(_))), "byte {at}: {result:?}");
     }

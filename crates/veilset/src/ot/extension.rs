@@ -28,7 +28,7 @@ use veilset_kernels::transpose::transpose_128;
 use zeroize::Zeroizing;
 
 /// Bits of Delta, and number of base OTs.
-const WIDTH: usize = 128;
+pub(crate) const WIDTH: usize = 128;
 /// OTs per frame: 8192; the receiver sends 22 KiB for them at k = 6. Both parties hold 256 KiB of rows.
 pub const FRAME: usize = 1 << 13;
 /// The largest k: the work grows as 2^k / k, the traffic shrinks as 1 / k only.
@@ -53,7 +53,7 @@ impl crate::channel::Wire for [Pad; 2] {
 }
 
 /// Bytes of the corrections of `n` OTs, frame headers apart.
-fn correction_bytes(n: usize, k: usize) -> usize {
+pub(crate) fn correction_bytes(n: usize, k: usize) -> usize {
     n.next_multiple_of(WIDTH) / 8 * WIDTH.div_ceil(k)
 }
 

@@ -19,7 +19,7 @@ use veilset_kernels::aes::Aes128;
 const ROW_BYTES: usize = 1 << 18;
 const ROWS: Message<[u8]> = Message::new(0x41, "S->R  rows, encrypted");
 
-fn rows_per_frame(width: usize) -> usize {
+pub(crate) fn rows_per_frame(width: usize) -> usize {
     (ROW_BYTES / width.max(1)).clamp(1, FRAME)
 }
 
@@ -30,9 +30,9 @@ fn check(width: usize) -> Result<()> {
     }
 }
 
-/// Encrypts or decrypts the rows from row `first` on, each under its pad; before that, `prepare(i, row)` is
-/// called for row i.
-fn crypt(
+/// Encrypts or decrypts the rows from row `first` on, each under its pad, which is used for nothing else; before
+/// that, `prepare(i, row)` is called for row i.
+pub(crate) fn crypt(
     bytes: &mut [u8],
     width: usize,
     first: usize,

@@ -4,6 +4,7 @@
 //! both  preamble        "veilset" 0, version of the protocol
 //! both  hello           what each was asked to do, and a nonce
 //! both  size            number of items
+//! both  go              our side allows the run at these sizes
 //!       ...             the protocol
 //! both  confirmation    a value that only this session has
 //! ```
@@ -27,12 +28,14 @@ const PREAMBLE: Message<[u8]> = Message::new(1, "preamble: magic, version");
 const HELLO: Message<[u8]> = Message::new(2, "hello: JSON");
 const SIZE: Message<u64> = Message::new(3, "size of the set");
 const CONFIRMATION: Message<[u8]> = Message::new(4, "confirmation of the end");
+const GO: Message<[u8]> = Message::new(8, "go: the run is allowed");
+const PREDICTION: Message<u64> = Message::new(9, "milliseconds of work, as one side expects");
 
 const MAGIC: &[u8; 8] = b"veilset\0";
 /// What to look at if a connection without TLS yields nothing.
 const BOTH_PLAIN: &str = "Were both sides run with --insecure-plaintext?";
-/// Bytes of the longest hello; ours has about 400.
-const MAX_HELLO: usize = 4096;
+/// Bytes of the longest hello; ours has about 400 and the names of the columns that are sent.
+const MAX_HELLO: usize = 1 << 14;
 /// Letters of the peer's words that are shown to our user.
 const SHOWN: usize = 160;
 
@@ -44,11 +47,13 @@ pub struct Hello {
     pub operation: Operation,
     /// Our part in it; the peer has the other one.
     pub role: Role,
+    /// Whether this is a check only: the agreement and nothing more.
+    pub check: bool,
     /// How it is computed, as typed: "dh".
     pub protocol: String,
     /// The group, as typed: "curve25519".
     pub group: String,
-    /// Who gets the output: "receiver".
+    /// Who gets the result: "receiver" or "both".
     pub output: String,
     /// Number of key columns.
     pub key_columns: u32,
@@ -56,14 +61,23 @@ pub struct Hello {
     pub normalisation: String,
     /// Bytes of the longest row that is transferred.
     pub max_row: u32,
-    /// Bytes of payload of each row.
-    pub payload_width: u32,
+    /// The columns that travel with the sender's items, as the sender calls them.
+    pub sent_columns: Vec<String>,
     /// Number of matches below which nothing is disclosed.
     pub min_count: u64,
     /// Decimal places of the values to be added.
     pub value_scale: u32,
     /// Bits of the modulus of the sum.
     pub modulus_bits: u32,
+    /// Whether our set is padded, so that its size is only a bound. Each side decides for itself.
+    pub padded: bool,
+}
+
+impl Hello {
+    /// All that both sides must have been asked for alike, named as the user knows it.
+    pub fn terms(&self) -> impl Iterator<Item = (&'static str, String)> {
+        Letter::new(self, [0; 32]).terms().into_iter()
+    }
 }
 
 /// What came of it.
@@ -73,6 +87,8 @@ pub struct Agreement {
     pub session_id: [u8; 32],
     /// Number of items in the peer's set, at most [`MAX_SET`].
     pub their_size: usize,
+    /// Whether some of them are dummies.
+    pub they_pad: bool,
 }
 
 /// Agrees with the peer on everything in `hello`, then exchanges the sizes of the sets.
@@ -108,7 +124,8 @@ pub fn agree(
     // 2. Hellos.
     channel.tx.send_bytes(HELLO, &our_bytes)?;
     let their_bytes = channel.rx.recv_bounded(HELLO, MAX_HELLO)?;
-    let differences = ours.differences(&Letter::from_bytes(&their_bytes)?);
+    let theirs = Letter::from_bytes(&their_bytes)?;
+    let differences = ours.differences(&theirs);
     if !differences.is_empty() {
         return Err(Error::Disagreement(differences));
     }
@@ -126,12 +143,28 @@ pub fn agree(
     channel.tx.send(SIZE, &[our_size as u64])?;
     let their_size = channel.rx.recv(SIZE, 1)?.first().copied().unwrap_or(0);
     match usize::try_from(their_size) {
-        Ok(their_size) if their_size <= MAX_SET => Ok(Agreement { session_id, their_size }),
+        Ok(their_size) if their_size <= MAX_SET => {
+            Ok(Agreement { session_id, their_size, they_pad: theirs.padded })
+        }
         _ => Err(Error::Peer(format!(
             "its set of {their_size} items is more than this version supports ({MAX_SET}). Ask the other party \
              to split it"
         ))),
     }
+}
+
+/// Tells the peer that our side allows the run, and waits for it to allow it too: no message about the data
+/// goes out before both have.
+pub(super) fn go(channel: &mut Channel) -> Result<()> {
+    channel.tx.send_bytes(GO, &[])?;
+    channel.rx.recv_bytes(GO, 0)?;
+    Ok(())
+}
+
+/// Tells the peer how many milliseconds of work our side expects, and is told its number.
+pub(super) fn predict(channel: &mut Channel, ours: u64) -> Result<u64> {
+    channel.tx.send(PREDICTION, &[ours])?;
+    Ok(channel.rx.recv(PREDICTION, 1)?.first().copied().unwrap_or(0))
 }
 
 /// Tells the peer that we are done, and waits for it to be done too: a result may be opened only after this.
@@ -172,16 +205,19 @@ fn same_version(theirs: &[u8]) -> Result<()> {
 struct Letter {
     operation: String,
     role: String,
+    /// "run" or "check".
+    purpose: String,
     protocol: String,
     group: String,
     output: String,
     key_columns: u32,
     normalisation: String,
     max_row: u32,
-    payload_width: u32,
+    sent_columns: Vec<String>,
     min_count: u64,
     value_scale: u32,
     modulus_bits: u32,
+    padded: bool,
     /// 64 hexadecimal digits.
     nonce: String,
 }
@@ -191,16 +227,18 @@ impl Letter {
         Letter {
             operation: hello.operation.name().into(),
             role: hello.role.name().into(),
+            purpose: if hello.check { "check" } else { "run" }.into(),
             protocol: hello.protocol.clone(),
             group: hello.group.clone(),
             output: hello.output.clone(),
             key_columns: hello.key_columns,
             normalisation: hello.normalisation.clone(),
             max_row: hello.max_row,
-            payload_width: hello.payload_width,
+            sent_columns: hello.sent_columns.clone(),
             min_count: hello.min_count,
             value_scale: hello.value_scale,
             modulus_bits: hello.modulus_bits,
+            padded: hello.padded,
             nonce: blake3::Hash::from_bytes(nonce).to_hex().to_string(),
         }
     }
@@ -209,7 +247,10 @@ impl Letter {
         let bytes = serde_json::to_vec(self).map_err(|e| Error::Bug(format!("a hello is not JSON: {e}")))?;
         match bytes.len() <= MAX_HELLO {
             true => Ok(bytes),
-            false => Err(Error::Bug(format!("a hello of {} bytes", bytes.len()))),
+            false => Err(Error::Usage(
+                "the names of the columns to be sent are too long to agree on. Send fewer, or rename them in the file"
+                    .into(),
+            )),
         }
     }
 
@@ -226,31 +267,34 @@ impl Letter {
 
     /// All that must be the same on both sides, named as the user knows it. A new field does not
     /// compile until it is here.
-    fn terms(&self) -> [(&'static str, String); 11] {
+    fn terms(&self) -> [(&'static str, String); 12] {
         let Letter {
             operation,
             role: _,
+            purpose,
             protocol,
             group,
             output,
             key_columns,
             normalisation,
             max_row,
-            payload_width,
+            sent_columns,
             min_count,
             value_scale,
             modulus_bits,
+            padded: _,
             nonce: _,
         } = self;
         [
             ("operation", operation.clone()),
+            ("check or run (`veilset check`)", purpose.clone()),
             ("--protocol", protocol.clone()),
             ("--group", group.clone()),
-            ("who gets the output", output.clone()),
+            ("who gets the result (--both)", output.clone()),
             ("number of key columns (--key)", key_columns.to_string()),
             ("normalisation of keys", normalisation.clone()),
             ("--max-row", max_row.to_string()),
-            ("bytes of payload per row", payload_width.to_string()),
+            ("columns sent (--send-columns, --receive-columns)", listed(sent_columns)),
             ("--min-count", min_count.to_string()),
             ("decimal places of the values (--scale)", value_scale.to_string()),
             ("bits of the sum's modulus (--modulus)", modulus_bits.to_string()),
@@ -282,9 +326,22 @@ impl Letter {
     }
 }
 
+fn listed(names: &[String]) -> String {
+    match names {
+        [] => "none".into(),
+        names => names.iter().map(|n| format!("{n:?}")).collect::<Vec<_>>().join(", "),
+    }
+}
+
 /// Words of the peer, made harmless for a terminal.
 fn shown(text: &str) -> String {
-    let mut escaped: String = text.chars().take(SHOWN).flat_map(char::escape_debug).collect();
+    let mut escaped = String::new();
+    for c in text.chars().take(SHOWN) {
+        match c {
+            '"' => escaped.push(c),
+            c => escaped.extend(c.escape_debug()),
+        }
+    }
     if text.chars().nth(SHOWN).is_some() {
         escaped.push_str("...");
     }

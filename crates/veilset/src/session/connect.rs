@@ -25,6 +25,19 @@ pub enum Endpoint {
     Connect(String),
 }
 
+impl Endpoint {
+    /// Whether its address can be one, as far as that is to be seen without asking for the host.
+    ///
+    /// # Errors
+    /// [`Error::Usage`] if not.
+    pub fn check(&self) -> Result<()> {
+        match self {
+            Endpoint::Listen(address) => Address::parse(address).map(drop),
+            Endpoint::Connect(address) => Address::parse_peer(address).map(drop),
+        }
+    }
+}
+
 /// How the connection is protected.
 #[derive(Debug, Clone)]
 pub enum Security {
@@ -160,6 +173,16 @@ impl<'a> Address<'a> {
         }
     }
 
+    /// An address to connect to.
+    fn parse_peer(text: &'a str) -> Result<Self> {
+        match Self::parse(text)? {
+            Address { port: 0, .. } => Err(Error::Usage(format!(
+                "\"{text}\" is not the peer's address: nobody listens at port 0. Ask the other party for the port"
+            ))),
+            address => Ok(address),
+        }
+    }
+
     /// The addresses to listen at.
     pub(super) fn resolve_own(&self) -> Result<Vec<SocketAddr>> {
         self.resolve().map_err(|e| Error::Usage(format!("{e}. Name one of this machine's addresses")))
@@ -209,13 +232,7 @@ pub(super) const COMPARE: &str = "Ask the other party, by a way that you trust, 
 
 /// Tries all addresses in turn until one is the peer or the time is over.
 fn connect(text: &str, security: &Security, watch: &Watch<'_>) -> Result<Connection> {
-    let address = Address::parse(text)?;
-    if address.port == 0 {
-        return Err(Error::Usage(format!(
-            "\"{text}\" is not the peer's address: nobody listens at port 0. Ask the \
-                                         other party for the port"
-        )));
-    }
+    let address = Address::parse_peer(text)?;
     let keys = security.keys()?;
     let mut last = String::new();
     // Who was there that is not the peer: worth more than that nobody is there any more.

@@ -1,6 +1,7 @@
 //! A party's identity: an Ed25519 key pair in a file that only its owner can read.
 
 use super::Fingerprint;
+use super::places::{Place, private_parent};
 use crate::error::{Error, Result};
 use crate::rng::Prng;
 use crate::secret::Secret;
@@ -8,9 +9,8 @@ use rustls::crypto::aws_lc_rs::sign::any_eddsa_type;
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivatePkcs8KeyDer};
 use rustls::sign::CertifiedKey;
-use std::ffi::OsString;
 use std::fmt;
-use std::fs::{DirBuilder, File, OpenOptions};
+use std::fs::{File, OpenOptions};
 use std::io::{ErrorKind, Read, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -18,6 +18,8 @@ use zeroize::{Zeroize, Zeroizing};
 
 /// The fixed bytes before the 32 secret ones in the PKCS#8 encoding of an Ed25519 key (RFC 8410, 7).
 const PKCS8_PREFIX: [u8; 16] = [0x30, 0x2e, 2, 1, 0, 0x30, 5, 6, 3, 0x2b, 0x65, 0x70, 4, 0x22, 4, 0x20];
+/// Its name in the configuration folder.
+const FILE: &str = "identity.pem";
 /// More than any identity file holds.
 const LARGEST_FILE: u64 = 1 << 16;
 
@@ -51,14 +53,11 @@ impl Identity {
     /// is never overwritten.
     pub fn save(&self, path: &Path) -> Result<()> {
         let shown = path.display();
-        if let Some(directory) = path.parent().filter(|d| !d.as_os_str().is_empty()) {
-            private_directory(directory).map_err(|e| {
-                Error::Usage(format!(
-                    "cannot make the directory {}: {e}. Choose another place with --output",
-                    directory.display()
-                ))
-            })?;
-        }
+        private_parent(path).map_err(|e| {
+            Error::Usage(format!(
+                "cannot make the directory of {shown}: {e}. Choose another place with --output"
+            ))
+        })?;
         let mut file = private_file(path).map_err(|e| match e.kind() {
             ErrorKind::AlreadyExists => Error::Usage(format!(
                 "{shown} exists already and is not overwritten, because peers know its fingerprint. Use it \
@@ -122,7 +121,12 @@ impl Identity {
     /// Where the identity is unless told otherwise: `veilset/identity.pem` in `$XDG_CONFIG_HOME`, which
     /// is `$HOME/.config` where it is not set.
     pub fn default_path() -> Result<PathBuf> {
-        default_path_from(|name| std::env::var_os(name))
+        Place::Configuration.file_or(FILE, "the identity", "--identity")
+    }
+
+    /// A secret of this identity for one purpose. It changes with the identity, and tells nothing of it.
+    pub(super) fn secret_for(&self, purpose: &'static str) -> Secret<[u8; 32]> {
+        Secret::new(blake3::derive_key(purpose, &self.pkcs8))
     }
 
     /// How the other party names this identity.
@@ -140,19 +144,6 @@ impl fmt::Debug for Identity {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Identity({})", self.fingerprint)
     }
-}
-
-fn default_path_from(variable: impl Fn(&str) -> Option<OsString>) -> Result<PathBuf> {
-    // A relative or empty path is to be ignored, says the XDG base directory specification.
-    let directory = |name| variable(name).map(PathBuf::from).filter(|p| p.is_absolute());
-    let config = directory("XDG_CONFIG_HOME").or_else(|| Some(directory("HOME")?.join(".config")));
-    config.map(|c| c.join("veilset").join("identity.pem")).ok_or_else(|| {
-        Error::Usage(
-            "there is no default place for the identity, as neither XDG_CONFIG_HOME nor HOME is set. Name a \
-             file with --identity"
-                .into(),
-        )
-    })
 }
 
 fn to_pem(der: &[u8]) -> Zeroizing<String> {
@@ -191,14 +182,6 @@ fn private_file(path: &Path) -> std::io::Result<File> {
     #[cfg(unix)]
     std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
     options.open(path)
-}
-
-fn private_directory(path: &Path) -> std::io::Result<()> {
-    let mut builder = DirBuilder::new();
-    builder.recursive(true);
-    #[cfg(unix)]
-    std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
-    builder.create(path)
 }
 
 /// The file's mode, if group or others may do anything with it.
@@ -333,25 +316,6 @@ mod tests {
             "302a300506032b657003210019bf44096984cdfe8541bac167dc3b96c85086aa30b6b6cb0c5c38ad703166e1";
         let spki: String = identity.key.cert[0].iter().map(|b| format!("{b:02x}")).collect();
         assert_eq!(spki, public);
-    }
-
-    #[test]
-    fn the_default_place_follows_the_environment() {
-        let place = |config: Option<&'static str>, home: Option<&'static str>| {
-            default_path_from(move |name| {
-                match name {
-                    "XDG_CONFIG_HOME" => config,
-                    _ => home,
-                }
-                .map(OsString::from)
-            })
-        };
-        assert_eq!(place(Some("/c"), Some("/h")), Ok("/c/veilset/identity.pem".into()));
-        assert_eq!(place(None, Some("/h")), Ok("/h/.config/veilset/identity.pem".into()));
-        assert_eq!(place(Some(""), Some("/h")), Ok("/h/.config/veilset/identity.pem".into()));
-        for nowhere in [place(None, None), place(Some("c"), Some(""))] {
-            assert!(words(nowhere.unwrap_err()).contains("--identity"));
-        }
     }
 
     #[test]

@@ -1,8 +1,8 @@
 //! The report of a run, for people and as JSON with stable names.
 
-use super::run::{GROUP, Outcome, PROTOCOL, Request};
+use super::run::{GROUP, Outcome, Request};
 use crate::error::{Error, Result};
-use crate::operations::{Learned, Operation, Role};
+use crate::operations::{Learned, Operation, Protocol, Role};
 use crate::params::LAMBDA;
 use serde::Serialize;
 use serde_json::value::RawValue;
@@ -21,6 +21,10 @@ pub struct Report {
     pub role: &'static str,
     /// Items of both sets.
     pub sizes: Sizes,
+    /// Whether both parties get the result.
+    pub both: bool,
+    /// The columns that travelled with the sender's items, as the sender calls them.
+    pub sent_columns: Vec<String>,
     /// Rows of ours that took no part.
     pub left_out: LeftOut,
     /// What this party learned, in numbers.
@@ -46,8 +50,12 @@ pub struct Report {
 pub struct Sizes {
     /// In ours.
     pub ours: usize,
-    /// In the peer's.
+    /// What the peer was told: more, if ours is padded.
+    pub announced: usize,
+    /// In the peer's; a bound, if it is padded.
     pub peer: usize,
+    /// Whether it is.
+    pub peer_padded: bool,
 }
 
 /// Rows of our table that are not items of their own.
@@ -91,20 +99,23 @@ impl Report {
         let result = numbers(request, outcome)?;
         Ok(Report {
             operation: request.operation.name(),
-            protocol: PROTOCOL,
+            protocol: request.protocol.name(),
             group: GROUP,
             role: request.role.name(),
-            sizes: Sizes { ours: request.set.len(), peer: outcome.their_size },
+            sizes: Sizes {
+                ours: request.set.len(),
+                announced: request.announced(),
+                peer: outcome.their_size,
+                peer_padded: outcome.they_pad,
+            },
+            both: request.terms.both,
+            sent_columns: request.sent_columns.to_vec(),
             left_out: LeftOut::default(),
             learned: sentences(request, outcome, &result),
             result,
             seconds,
             bytes: Bytes { sent: outcome.bytes.0, received: outcome.bytes.1 },
-            assumptions: vec![
-                "both parties follow the protocol (semi-honest): nothing binds a party to its true set or choices",
-                "decisional Diffie-Hellman on Curve25519 and ristretto255",
-                "BLAKE3 as a random oracle, AES-128 as an ideal cipher",
-            ],
+            assumptions: assumptions(request.protocol),
             failure_bound: format!("2^-{LAMBDA}"),
             peer,
             version: env!("CARGO_PKG_VERSION"),
@@ -136,18 +147,45 @@ impl Report {
     }
 }
 
+fn assumptions(protocol: Protocol) -> Vec<&'static str> {
+    let semi_honest =
+        "both parties follow the protocol (semi-honest): nothing binds a party to its true set or choices";
+    match protocol {
+        Protocol::Dh => vec![
+            semi_honest,
+            "decisional Diffie-Hellman on Curve25519 and ristretto255",
+            "BLAKE3 as a random oracle, AES-128 as an ideal cipher",
+        ],
+        Protocol::DhPsi => {
+            vec![semi_honest, "decisional Diffie-Hellman on Curve25519", "BLAKE3 as a random oracle, AES-128"]
+        }
+    }
+}
+
 fn numbers(request: &Request, outcome: &Outcome) -> Result<Numbers> {
     let none = Numbers::default();
+    let (ours, theirs) = (request.set.len(), outcome.their_size);
+    // What follows from the size of the peer's set is not known where it is padded.
+    let known = |n: usize| (!outcome.they_pad).then_some(n);
     Ok(match &outcome.learned {
         Learned::Nothing => none,
-        Learned::Matching(rows) => Numbers { matches: Some(rows.len()), ..none },
-        Learned::New(items) => Numbers {
-            matches: Some(outcome.their_size.saturating_sub(items.len())),
-            union_size: Some(request.set.len() + items.len()),
+        Learned::Matching(m) => Numbers { matches: Some(m.positions.len()), ..none },
+        Learned::New(new) => Numbers {
+            matches: known(theirs.saturating_sub(new.items.len())),
+            union_size: Some(ours + new.items.len()),
             ..none
         },
-        Learned::Count(c) => Numbers { matches: Some(c.matches), union_size: Some(c.union_size), ..none },
-        Learned::Matches(n) => Numbers { matches: Some(*n as usize), ..none },
+        Learned::Union(items) => Numbers {
+            matches: known((ours + theirs).saturating_sub(items.len())),
+            union_size: Some(items.len()),
+            ..none
+        },
+        Learned::Matches(n) => {
+            let matches = *n as usize;
+            let union_size = known((ours + theirs).saturating_sub(matches));
+            let union_size = union_size.filter(|_| request.operation == Operation::Count);
+            Numbers { matches: Some(matches), union_size, ..none }
+        }
         Learned::Sum(None) => Numbers { below_minimum: Some(true), ..none },
         Learned::Sum(Some(s)) => {
             let text = decimal(s.sum, request.value_scale);
@@ -160,43 +198,90 @@ fn numbers(request: &Request, outcome: &Outcome) -> Result<Numbers> {
 
 /// What each party learned. SECURITY.md says the same at more length.
 fn sentences(request: &Request, outcome: &Outcome, result: &Numbers) -> Vec<String> {
-    let (ours, theirs) = (request.set.len(), outcome.their_size);
+    let bound = |n: usize, padded| if padded { format!("at most {n}") } else { n.to_string() };
+    let ours = request.set.len();
+    let told = bound(request.announced(), request.pad_to.is_some());
+    let theirs = bound(outcome.their_size, outcome.they_pad);
     let matches = result.matches.unwrap_or(0);
-    let size_only = format!("The peer learned that this party's set has {ours} items, and nothing else.");
+    let both = request.terms.both;
+    let least = request.terms.min_count;
+    let new = result.union_size.unwrap_or(ours).saturating_sub(ours);
+    // With the columns that travelled.
+    let columns = match request.sent_columns {
+        [] => String::new(),
+        names => format!(", with the columns {}", names.join(", ")),
+    };
+    let size = format!("The peer learned that this party's set has {told} items");
+    let only = format!("{size}, and nothing else.");
+    let shared = match result.matches {
+        Some(m) => format!(", so that {m} of them are also its own, but not which"),
+        None => String::new(),
+    };
     match (request.operation, request.role) {
         (Operation::Intersect, Role::Receiver) => vec![
             format!(
-                "This party learned which {matches} of its {ours} items the peer has, of the peer's {theirs}."
+                "This party learned which {matches} of its {ours} items the peer has, of the peer's {theirs}{columns}."
             ),
-            size_only,
+            if both { format!("{size}, and which of the peer's items are among them.") } else { only },
+        ],
+        (Operation::Intersect, Role::Sender) => vec![
+            match both {
+                true => format!(
+                    "This party learned which {matches} of its {ours} items the peer has, of {theirs}."
+                ),
+                false => {
+                    format!("This party learned that the peer's set has {theirs} items, and nothing else.")
+                }
+            },
+            format!("The peer learned which of its items are among this party's {told}{columns}."),
         ],
         (Operation::Union, Role::Receiver) => vec![
             format!(
-                "This party learned the {} items that only the peer has, so that {matches} of the peer's {theirs} \
-                 are also its own, but not which.",
-                theirs - matches
+                "This party learned the {new} items that only the peer has, of {theirs}{shared}{columns}."
             ),
-            size_only,
+            match both {
+                true => format!("{size}, and all items of both, but not which of its own this party has."),
+                false => only,
+            },
+        ],
+        (Operation::Union, Role::Sender) => vec![
+            match both {
+                true => {
+                    format!("This party learned the {new} items that only the peer has, of {theirs}{shared}.")
+                }
+                false => {
+                    format!("This party learned that the peer's set has {theirs} items, and nothing else.")
+                }
+            },
+            format!(
+                "The peer learned those of this party's {told} items that it did not have, and their \
+                 number{columns}."
+            ),
         ],
         (Operation::Count, Role::Receiver) => vec![
             format!(
                 "This party learned that {matches} of the peer's {theirs} items are also its own, but not which."
             ),
-            size_only,
+            if both { format!("{size} and how many match, but not which.") } else { only },
+        ],
+        (Operation::Count, Role::Sender) => vec![
+            match both {
+                true => format!(
+                    "This party learned that {matches} of the peer's {theirs} items are also its own, but not which."
+                ),
+                false => {
+                    format!("This party learned that the peer's set has {theirs} items, and nothing else.")
+                }
+            },
+            format!("The peer learned how many of this party's {told} items it has too, but not which."),
         ],
         (Operation::Sum, Role::Receiver) => vec![
             format!(
                 "This party learned that {matches} of the peer's {theirs} items are also its own, but not which."
             ),
-            match (matches as u64) < request.terms.min_count {
-                true => format!(
-                    "The peer learned that this party's set has {ours} items and that fewer than {} match, not the sum.",
-                    request.terms.min_count
-                ),
-                false => format!(
-                    "The peer learned that this party's set has {ours} items, that {matches} match, and the sum of \
-                     its own values over them."
-                ),
+            match (matches as u64) < least {
+                true => format!("{size} and that fewer than {least} match, not the sum."),
+                false => format!("{size}, that {matches} match, and the sum of its own values over them."),
             },
         ],
         (Operation::Sum, Role::Sender) => vec![
@@ -206,30 +291,11 @@ fn sentences(request: &Request, outcome: &Outcome, result: &Numbers) -> Vec<Stri
                      its values over them add up to {sum}."
                 ),
                 None => format!(
-                    "This party learned that fewer than {} of its {ours} items are among the peer's {theirs}, not \
-                     the sum.",
-                    request.terms.min_count
+                    "This party learned that fewer than {least} of its {ours} items are among the peer's {theirs}, \
+                     not the sum."
                 ),
             },
-            format!(
-                "The peer learned that this party's set has {ours} items and how many match, no value and no sum."
-            ),
-        ],
-        (operation, Role::Sender) => vec![
-            format!("This party learned that the peer's set has {theirs} items, and nothing else."),
-            match operation {
-                Operation::Intersect => {
-                    format!("The peer learned which of its items are among this party's {ours}.")
-                }
-                Operation::Union => {
-                    format!(
-                        "The peer learned those of this party's {ours} items that it did not have, and their number."
-                    )
-                }
-                _ => format!(
-                    "The peer learned how many of this party's {ours} items it has too, but not which."
-                ),
-            },
+            format!("{size} and how many match, no value and no sum."),
         ],
     }
 }
@@ -251,7 +317,9 @@ pub fn decimal(units: i128, scale: u32) -> String {
 mod tests {
     use super::*;
     use crate::item::ItemSet;
-    use crate::operations::sum::{self, Modulus, Terms};
+    use crate::operations::intersect::Matching;
+    use crate::operations::sum;
+    use crate::operations::union::mqrpmt::New;
 
     #[test]
     fn decimals_are_exact() {
@@ -271,21 +339,9 @@ mod tests {
     #[test]
     fn a_report_holds_only_what_this_party_learned() {
         let set: ItemSet = ["a", "b"].iter().collect();
-        let request = |operation, role| Request {
-            operation,
-            role,
-            set: &set,
-            key_columns: 1,
-            normalisation: "none",
-            max_peer_items: 5,
-            max_row: 64,
-            values: &[],
-            value_scale: 2,
-            terms: Terms { modulus: Modulus::Bits64, min_count: 0 },
-        };
-        let json = |operation, role, learned| {
-            let outcome = Outcome { learned, their_size: 5, bytes: (10, 20) };
-            let request = request(operation, role);
+        let json_of = |operation, role, learned, they_pad| {
+            let outcome = Outcome { learned, their_size: 5, they_pad, bytes: (10, 20) };
+            let request = Request { value_scale: 2, ..Request::new(operation, role, &set) };
             let report = Report::new(&request, &outcome, 0.5, None).unwrap();
             assert!(!report.to_text().is_empty());
             let value: serde_json::Value = serde_json::from_str(&report.to_json().unwrap()).unwrap();
@@ -293,13 +349,21 @@ mod tests {
             assert_eq!(value["learned"].as_array().unwrap().len(), 2);
             value["result"].to_string()
         };
+        let json = |operation, role, learned| json_of(operation, role, learned, false);
         use {Operation::*, Role::*};
         for operation in [Intersect, Union, Count] {
             assert_eq!(json(operation, Sender, Learned::Nothing), "{}");
         }
-        assert_eq!(json(Intersect, Receiver, Learned::Matching(vec![1])), r#"{"matches":1}"#);
-        let new = Learned::New(["c", "d", "e"].iter().collect());
-        assert_eq!(json(Union, Receiver, new), r#"{"matches":2,"union_size":5}"#);
+        let matching = Learned::Matching(Matching { positions: vec![1], ..Matching::default() });
+        assert_eq!(json(Intersect, Receiver, matching), r#"{"matches":1}"#);
+        let new = Learned::New(New { items: ["c", "d", "e"].iter().collect(), ..New::default() });
+        assert_eq!(json(Union, Receiver, new.clone()), r#"{"matches":2,"union_size":5}"#);
+        assert_eq!(json(Count, Receiver, Learned::Matches(1)), r#"{"matches":1,"union_size":6}"#);
+        let all = Learned::Union(["a", "b", "c", "d", "e", "f"].iter().collect());
+        assert_eq!(json(Union, Sender, all), r#"{"matches":1,"union_size":6}"#);
+        // What would show the size of a padded set is left out.
+        assert_eq!(json_of(Union, Receiver, new, true), r#"{"union_size":5}"#);
+        assert_eq!(json_of(Count, Receiver, Learned::Matches(1), true), r#"{"matches":1}"#);
         assert_eq!(json(Sum, Receiver, Learned::Matches(1)), r#"{"matches":1}"#);
         let sum = Learned::Sum(Some(sum::Sum { matches: 2, sum: -1234 }));
         assert_eq!(json(Sum, Sender, sum), r#"{"matches":2,"sum":-12.34}"#);

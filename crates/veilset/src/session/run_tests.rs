@@ -1,22 +1,19 @@
 use super::*;
 use crate::channel::{Channel, Recording, WireCount};
-use crate::operations::sum::Modulus;
-use crate::testing::{Garble, SEEDS, Shared, overlapping};
+use crate::item::encode_key;
+use crate::operations::Protocol;
+use crate::testing::{Garble, SEEDS, Shared, overlapping, split_frames};
 
 const MAX_ROW: usize = 3000;
 
 fn request<'a>(operation: Operation, role: Role, set: &'a ItemSet, values: &'a [i128]) -> Request<'a> {
+    let terms = Terms { max_row: MAX_ROW, ..Terms::default() };
     Request {
-        operation,
-        role,
-        set,
-        key_columns: 1,
-        normalisation: "none",
         max_peer_items: 100,
-        max_row: MAX_ROW,
         values,
-        value_scale: 0,
-        terms: Terms { modulus: Modulus::Bits64, min_count: 0 },
+        terms,
+        protocol: Protocol::Dh,
+        ..Request::new(operation, role, set)
     }
 }
 
@@ -76,4 +73,266 @@ fn a_peer_with_more_items_than_we_want_is_refused() {
         receiver.max_peer_items = most;
         assert_eq!(run_with(&receiver, &sender, 0, None).0, ok, "{most}");
     }
+}
+
+/// What a whole session with padding gives on both sides.
+fn padded(
+    operation: Operation,
+    protocol: Protocol,
+    (y, x): (&ItemSet, &ItemSet),
+    pad: [Option<usize>; 2],
+    (payload, both): (bool, bool),
+) -> [Outcome; 2] {
+    let columns = ["note".to_string()];
+    let values = vec![5; x.len()];
+    let payloads: Items = (0..x.len()).map(|i| encoded(&format!("note {i}"))).collect();
+    let request = |role, set, pad_to| Request {
+        protocol,
+        pad_to,
+        sent_columns: if payload { &columns } else { &[] },
+        terms: Terms { max_row: MAX_ROW, both, ..Terms::default() },
+        ..Request::new(operation, role, set)
+    };
+    let mut sender = request(Role::Sender, x, pad[1]);
+    if payload {
+        sender.payloads = &payloads;
+    }
+    if operation == Operation::Sum {
+        sender.values = &values;
+    }
+    let receiver = request(Role::Receiver, y, pad[0]);
+    let (ours, theirs) = Channel::pair();
+    std::thread::scope(|s| {
+        let theirs = s.spawn(|| run(connection(theirs), &sender, &mut Prng::from_seed(&SEEDS[1])).unwrap());
+        let ours = run(connection(ours), &receiver, &mut Prng::from_seed(&SEEDS[0])).unwrap();
+        [ours, theirs.join().unwrap()]
+    })
+}
+
+fn encoded(key: &str) -> Vec<u8> {
+    let mut item = Vec::new();
+    encode_key([key.as_bytes()], &mut item);
+    item
+}
+
+/// Two sets of encoded keys, `common` of them shared: 0..n_y and n_y - common...
+fn keys(n_y: usize, n_x: usize, common: usize) -> (ItemSet, ItemSet) {
+    let set = |from, n| (from..from + n).map(|i| encoded(&format!("{i:03}"))).collect();
+    (set(0, n_y), set(n_y - common, n_x))
+}
+
+#[test]
+fn padding_changes_the_sizes_and_not_the_results() {
+    for (n_y, n_x, common) in [(0, 0, 0), (0, 3, 0), (5, 0, 0), (4, 6, 4), (9, 7, 3)] {
+        let (y, x) = keys(n_y, n_x, common);
+        for pad in [[None, None], [Some(12), None], [None, Some(10)], [Some(9), Some(11)]] {
+            for (payload, both) in [(false, false), (true, true)] {
+                for operation in Operation::ALL {
+                    let rows = matches!(operation, Operation::Intersect | Operation::Union);
+                    if (payload && !rows) || (both && operation == Operation::Sum) {
+                        continue;
+                    }
+                    for protocol in Protocol::ALL.into_iter().filter(|p| p.computes(operation)) {
+                        let [r, s] = padded(operation, protocol, (&y, &x), pad, (payload, both));
+                        let what = format!("{operation} {protocol} {n_y} {n_x} {pad:?} {payload}");
+                        assert_eq!(
+                            (r.their_size, r.they_pad),
+                            (pad[1].unwrap_or(n_x), pad[1].is_some()),
+                            "{what}"
+                        );
+                        assert_eq!(
+                            (s.their_size, s.they_pad),
+                            (pad[0].unwrap_or(n_y), pad[0].is_some()),
+                            "{what}"
+                        );
+                        let first = (n_y - common) as u32;
+                        match r.learned {
+                            Learned::Matching(m) => {
+                                assert!(m.positions.iter().copied().eq(first..n_y as u32), "{what}");
+                                assert_eq!(m.payloads.len(), if payload { common } else { 0 });
+                                assert!(
+                                    m.payloads.iter().eq(payload_list(0..m.payloads.len()).iter()),
+                                    "{what}"
+                                );
+                            }
+                            Learned::New(new) => {
+                                let mut items: Vec<_> = new.items.iter().enumerate().collect();
+                                items.sort_unstable_by_key(|i| i.1);
+                                assert!(items.iter().map(|i| i.1).eq(x.iter().skip(common)), "{what}");
+                                let sent = items.iter().filter(|_| payload).map(|i| new.payloads.get(i.0));
+                                let expected = payload_list(if payload { common..n_x } else { 0..0 });
+                                assert!(sent.eq(expected.iter()), "{what}");
+                            }
+                            Learned::Matches(m) => assert_eq!(m, common as u64, "{what}"),
+                            other => panic!("{what}: {other:?}"),
+                        }
+                        match s.learned {
+                            Learned::Nothing => assert!(!both),
+                            Learned::Matching(m) => {
+                                assert!(both && m.positions.iter().copied().eq(0..common as u32), "{what}");
+                            }
+                            Learned::Union(all) => {
+                                assert!(
+                                    both && all.iter().eq(y.iter().chain(x.iter().skip(common))),
+                                    "{what}"
+                                );
+                            }
+                            Learned::Matches(m) => assert!(both && m == common as u64, "{what}"),
+                            Learned::Sum(sum) => assert_eq!(sum.unwrap().sum, 5 * common as i128, "{what}"),
+                            other => panic!("{what}: {other:?}"),
+                        }
+                    }
+                }
+            }
+        }
+    }
+}
+
+fn payload_list(range: std::ops::Range<usize>) -> Items {
+    range.map(|i| encoded(&format!("note {i}"))).collect()
+}
+
+#[test]
+fn what_a_party_receives_does_not_depend_on_the_size_behind_the_padding() {
+    let frames = |n_y, n_x, operation, protocol, seed: usize| {
+        let (y, x) = keys(n_y, n_x, 0);
+        let request =
+            |role, set| Request { protocol, pad_to: Some(20), ..Request::new(operation, role, set) };
+        let (receiver, mut sender) = (request(Role::Receiver, &y), request(Role::Sender, &x));
+        let values = vec![1; x.len()];
+        sender.values = &values;
+        let seen = [Shared::default(), Shared::default()];
+        let (mut ours, mut theirs) = Channel::pair();
+        ours.record(Recording::to_writer(seen[0].clone()));
+        theirs.record(Recording::to_writer(seen[1].clone()));
+        std::thread::scope(|s| {
+            s.spawn(|| run(connection(theirs), &sender, &mut Prng::from_seed(&SEEDS[seed])).unwrap());
+            run(connection(ours), &receiver, &mut Prng::from_seed(&SEEDS[0])).unwrap();
+        });
+        // The tags' coded length varies with the keys.
+        seen.map(|s| {
+            let frames = split_frames(&s.bytes()).into_iter().filter(|f| f.0 != 0x21);
+            frames.map(|(tag, body)| (tag, body.len())).collect::<Vec<_>>()
+        })
+    };
+    for operation in Operation::ALL {
+        for protocol in Protocol::ALL.into_iter().filter(|p| p.computes(operation)) {
+            let full = frames(20, 20, operation, protocol, 1);
+            for (n_y, n_x) in [(0, 0), (1, 19), (20, 3)] {
+                assert_eq!(frames(n_y, n_x, operation, protocol, 1), full, "{operation} {protocol}");
+            }
+        }
+    }
+}
+
+#[test]
+fn requests_that_make_no_sense_are_refused_before_the_peer_hears_of_us() {
+    let (y, _) = keys(5, 0, 0);
+    let good = Request::new(Operation::Union, Role::Sender, &y);
+    let columns = ["a".to_string()];
+    let (large, terms) = ([1i128 << 61; 5], good.terms);
+    let cases = [
+        (Request { pad_to: Some(4), ..good }, "--pad-to 4"),
+        (Request { pad_to: Some(1 << 29), ..good }, "supports"),
+        (Request { pad_to: Some(9), terms: Terms { max_row: 5, ..terms }, ..good }, "--max-row"),
+        (Request { protocol: Protocol::DhPsi, ..good }, "--protocol"),
+        (Request { sent_columns: &columns, ..Request::new(Operation::Count, Role::Sender, &y) }, "columns"),
+        (
+            Request {
+                terms: Terms { both: true, ..terms },
+                ..Request::new(Operation::Sum, Role::Sender, &y)
+            },
+            "--both",
+        ),
+        (
+            Request { values: &large, pad_to: Some(9), ..Request::new(Operation::Sum, Role::Sender, &y) },
+            "overflow",
+        ),
+    ];
+    good.check().unwrap();
+    for (request, what) in cases {
+        let Err(Error::Usage(message)) = request.check() else { panic!("{what}") };
+        assert!(message.contains(what), "{message}");
+    }
+}
+
+/// Says no before or after both sides have said yes, and counts how often it was asked.
+#[derive(Default)]
+struct No {
+    at: usize,
+    asked: usize,
+}
+
+impl No {
+    fn answer(&mut self) -> Result<()> {
+        self.asked += 1;
+        if self.asked == self.at { Err(Error::Refused("no".into())) } else { Ok(()) }
+    }
+}
+
+impl Approval for No {
+    fn approve(&mut self, proposal: &Proposal) -> Result<()> {
+        assert_eq!((proposal.our_size, proposal.their_size), (3, 5));
+        self.answer()
+    }
+    fn begins(&mut self, _: &Proposal) -> Result<()> {
+        self.answer()
+    }
+}
+
+#[test]
+fn a_refusal_ends_both_sides_and_nothing_of_our_data_goes_out() {
+    let (y, x) = overlapping(3, 5, 0.5);
+    let receiver = request(Operation::Count, Role::Receiver, &y, &[]);
+    let sender = request(Operation::Count, Role::Sender, &x, &[]);
+    for (at, asked) in [(1, 1), (2, 2), (3, 2)] {
+        let (ours, mut theirs) = Channel::pair();
+        let sees = Shared::default();
+        theirs.record(Recording::to_writer(sees.clone()));
+        let mut approval = No { at, asked: 0 };
+        std::thread::scope(|s| {
+            let peer = s.spawn(|| run(connection(theirs), &sender, &mut Prng::from_seed(&SEEDS[1])));
+            let end = run_if(connection(ours), &receiver, &mut approval, &mut Prng::from_seed(&SEEDS[0]));
+            let peer = peer.join().unwrap();
+            if at > 2 {
+                assert!(end.is_ok() && peer.is_ok());
+                return;
+            }
+            assert_eq!(end.unwrap_err(), Error::Refused("no".into()));
+            let Error::Peer(said) = peer.unwrap_err() else { panic!("not the peer") };
+            assert!(said.contains("its policy refuses this run"), "{said}");
+            // All that the peer got: preamble, hello, size, and a go if we said yes at first.
+            let tags: Vec<u16> = split_frames(&sees.bytes()).into_iter().map(|(tag, _)| tag).collect();
+            assert_eq!(tags, [1, 2, 3, 8][..2 + at], "{at}");
+        });
+        assert_eq!(approval.asked, asked);
+    }
+}
+
+#[test]
+fn a_check_tells_both_sides_the_sizes_and_how_long_the_other_takes() {
+    let (y, x) = overlapping(3, 5, 0.5);
+    let receiver = request(Operation::Union, Role::Receiver, &y, &[]);
+    let sender = request(Operation::Union, Role::Sender, &x, &[]);
+    let (ours, theirs) = Channel::pair();
+    let check_with = |channel, request: &Request<'_>, milliseconds, seed| {
+        check(connection(channel), request, &mut (), &|_| milliseconds, &mut Prng::from_seed(seed))
+    };
+    let (here, there) = std::thread::scope(|s| {
+        let there = s.spawn(|| check_with(theirs, &sender, 7, &SEEDS[1]));
+        (check_with(ours, &receiver, 5, &SEEDS[0]).unwrap(), there.join().unwrap().unwrap())
+    });
+    assert_eq!((here.proposal.their_size, here.their_milliseconds), (5, 7));
+    assert_eq!((there.proposal.their_size, there.their_milliseconds), (3, 5));
+    assert!(here.proposal.hello.check);
+
+    // Against a side that runs, it is a disagreement.
+    let (ours, theirs) = Channel::pair();
+    std::thread::scope(|s| {
+        let there = s.spawn(|| run(connection(theirs), &sender, &mut Prng::from_seed(&SEEDS[1])));
+        let here = check_with(ours, &receiver, 5, &SEEDS[0]).unwrap_err();
+        for e in [here, there.join().unwrap().unwrap_err()] {
+            assert!(matches!(&e, Error::Disagreement(d) if d[0].what.contains("veilset check")), "{e}");
+        }
+    });
 }

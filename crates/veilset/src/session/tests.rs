@@ -449,16 +449,18 @@ fn a_session_over_tls_from_hello_to_confirmation_or_disagreement() {
     let hello = |role, max_row| Hello {
         operation: Operation::Intersect,
         role,
+        check: false,
         protocol: "dh".into(),
         group: "curve25519".into(),
         output: "receiver".into(),
         key_columns: 1,
         normalisation: "none".into(),
         max_row,
-        payload_width: 0,
+        sent_columns: Vec::new(),
         min_count: 0,
         value_scale: 0,
         modulus_bits: 0,
+        padded: false,
     };
     let (a, b) = (identity(), identity());
     let meet = || {

@@ -1,6 +1,6 @@
 //! The keyed set of a table: which rows take part in an operation, and as what.
 
-use super::Table;
+use super::{Normalise, Table};
 use crate::error::{Error, Result};
 use crate::item::{ItemSet, Items, MAX_ITEM, encode_key};
 
@@ -43,16 +43,37 @@ pub struct KeyedSet {
     pub(super) added: Vec<(u32, u32)>,
 }
 
-/// Makes the set of a table out of its key columns, of which there is at least one.
-pub fn keyed_set(table: &Table, key: &[usize], empty: EmptyKeys, duplicates: Duplicates) -> Result<KeyedSet> {
+/// Makes the set of a table out of its key columns, of which there is at least one. Whether a key is empty, and
+/// whether two are the same, is decided after normalisation. Columns whose values have no exact text are refused.
+///
+/// Beside the set and 4 bytes for each of its items it takes 8 bytes for each row while it runs.
+pub fn keyed_set(
+    table: &Table,
+    key: &[usize],
+    normalise: Normalise,
+    empty: EmptyKeys,
+    duplicates: Duplicates,
+) -> Result<KeyedSet> {
+    normalise.check(table.encoding)?;
+    for &column in key {
+        let fit = table.columns[column].kind.check_key();
+        fit.map_err(|unfit| table.error(unfit.what, unfit.next).at_column(table.label(column)))?;
+    }
     let mut items = Items::new();
-    let mut rows: Vec<u32> = Vec::new();
+    let mut rows: Vec<u32> = Vec::with_capacity(table.rows());
     let mut skipped = 0;
+    let (mut item, mut text) = (Vec::new(), String::new());
     for row in 0..table.rows() {
-        let cells = key.iter().map(|&column| table.cell(row, column));
-        if empty != EmptyKeys::Keep
-            && let Some(&column) = key.iter().find(|&&column| table.cell(row, column).is_empty())
-        {
+        item.clear();
+        let mut blank = None;
+        for &column in key {
+            let cell = normalise.apply(table.cell(row, column), &mut text);
+            if cell.is_empty() {
+                blank = blank.or(Some(column));
+            }
+            encode_key([cell], &mut item);
+        }
+        if let (EmptyKeys::Error | EmptyKeys::Skip, Some(column)) = (empty, blank) {
             if empty == EmptyKeys::Error {
                 let next = "Fill it in, or use --empty-keys skip (or keep)";
                 return Err(table.error_at(row, column, "the key is empty", next));
@@ -60,12 +81,11 @@ pub fn keyed_set(table: &Table, key: &[usize], empty: EmptyKeys, duplicates: Dup
             skipped += 1;
             continue;
         }
-        items.push_with(|out| encode_key(cells, out));
-        let len = items.get(items.len() - 1).len();
-        if len > MAX_ITEM {
-            let what = format!("the key is {len} bytes encoded, the maximum is {MAX_ITEM}");
+        if item.len() > MAX_ITEM {
+            let what = format!("the key is {} bytes encoded, the maximum is {MAX_ITEM}", item.len());
             return Err(key_error(table, key, row, what, "Shorten it, or choose other key columns"));
         }
+        items.push(&item);
         rows.push(row as u32);
     }
 
@@ -73,8 +93,8 @@ pub fn keyed_set(table: &Table, key: &[usize], empty: EmptyKeys, duplicates: Dup
     if duplicates == Duplicates::Error
         && let Some(&(again, first)) = distinct.duplicates.first()
     {
-        let line = table.line(rows[first as usize] as usize);
-        let what = format!("the key is the same as on line {line}");
+        let place = table.place(rows[first as usize] as usize);
+        let what = format!("the key is the same as on {place}");
         let next = "Remove one of the rows, or use --duplicates first (for sum also add)";
         return Err(key_error(table, key, rows[again as usize] as usize, what, next));
     }
@@ -89,25 +109,60 @@ pub fn keyed_set(table: &Table, key: &[usize], empty: EmptyKeys, duplicates: Dup
             .collect(),
         Duplicates::First | Duplicates::Error => Vec::new(),
     };
-    Ok(KeyedSet {
-        rows: distinct.positions.iter().map(|&p| rows[p as usize]).collect(),
-        duplicates: distinct.duplicates.len() as u64,
-        set: distinct.set,
-        skipped,
-        added,
-    })
+    for (to, &from) in distinct.positions.iter().enumerate() {
+        rows[to] = rows[from as usize];
+    }
+    rows.truncate(distinct.positions.len());
+    rows.shrink_to_fit();
+    Ok(KeyedSet { rows, duplicates: distinct.duplicates.len() as u64, set: distinct.set, skipped, added })
 }
 
-/// Refuses keys that are longer, encoded, than the parties agreed on. To be called before a union, whose
-/// messages have room for that many bytes.
-pub fn check_max_row(table: &Table, keyed: &KeyedSet, max_row: usize) -> Result<()> {
-    match keyed.set.iter().position(|item| item.len() > max_row) {
+/// For each item of the set, the cells of these columns of its row, encoded like a key but not normalised. A
+/// value that is missing travels as an empty text.
+pub fn payloads(table: &Table, keyed: &KeyedSet, columns: &[usize]) -> Result<Items> {
+    let mut payloads = Items::new();
+    let mut payload = Vec::new();
+    for &row in &keyed.rows {
+        payload.clear();
+        encode_key(columns.iter().map(|&column| table.cell(row as usize, column)), &mut payload);
+        if payload.len() > MAX_ITEM {
+            let what = format!(
+                "the columns to be sent are {} bytes encoded, the maximum is {MAX_ITEM}",
+                payload.len()
+            );
+            return Err(table
+                .error(what, "Shorten them, or send fewer columns")
+                .at(table.place(row as usize)));
+        }
+        payloads.push(&payload);
+    }
+    payloads.shrink_to_fit();
+    Ok(payloads)
+}
+
+/// Refuses rows that are longer, encoded, than the parties agreed on: of the key if it travels, and of the
+/// payload if there is one.
+pub fn check_max_row(
+    table: &Table,
+    keyed: &KeyedSet,
+    key_travels: bool,
+    payloads: &Items,
+    max_row: usize,
+) -> Result<()> {
+    let key = |i: usize| if key_travels { keyed.set.get(i).len() } else { 0 };
+    let payload = |i: usize| if payloads.is_empty() { 0 } else { payloads.get(i).len() };
+    match (0..keyed.set.len()).find(|&i| key(i) + payload(i) > max_row) {
         None => Ok(()),
         Some(i) => {
-            let len = keyed.set.get(i).len();
-            let what = format!("the key is {len} bytes encoded, the agreed maximum is {max_row}");
-            let next = "Raise --max-row on both sides, or shorten the key";
-            Err(table.error(what, next).at_row(table.line(keyed.rows[i] as usize)))
+            let what = match (key_travels, payloads.is_empty()) {
+                (true, true) => "the key is",
+                (false, _) => "the columns to be sent are",
+                (true, false) => "the key and the columns to be sent are",
+            };
+            let what =
+                format!("{what} {} bytes encoded, the agreed maximum is {max_row}", key(i) + payload(i));
+            let next = "Raise --max-row on both sides, or shorten the row";
+            Err(table.error(what, next).at(table.place(keyed.rows[i] as usize)))
         }
     }
 }
@@ -116,6 +171,6 @@ pub fn check_max_row(table: &Table, keyed: &KeyedSet, max_row: usize) -> Result<
 fn key_error(table: &Table, key: &[usize], row: usize, what: String, next: &str) -> Error {
     match key {
         [column] => table.error_at(row, *column, what, next),
-        _ => table.error(what, next).at_row(table.line(row)),
+        _ => table.error(what, next).at(table.place(row)),
     }
 }

@@ -1,72 +1,134 @@
-//! Tables: CSV in, the keyed set and the values of its rows, CSV out.
+//! Tables: files in, the keyed set, the values and the payloads of their rows, files out.
 //!
-//! A [`Table`] holds all cells in one allocation. [`keyed_set`] makes the set that takes part in an
-//! operation out of its key columns and remembers which row each item came from; [`values()`] reads the
-//! column to be summed. After the run, [`write_rows`] and [`write_union`] write the result into an
-//! [`Output`], which was opened before anything was sent to the peer.
+//! A [`Table`] is read from CSV, Parquet or a plain list, whole or only the columns that are needed.
+//! [`keyed_set`] makes the set that takes part in an operation out of its key columns, normalised as agreed
+//! ([`Normalise`]), and remembers which row each item came from; [`values()`] reads the column to be summed and
+//! [`payloads()`] the columns that travel with the items. After the run, [`write_rows`], [`write_union`] and
+//! [`write_keys`] write the result into an [`Output`], which was opened before anything was sent to the peer.
 //!
-//! Messages name file, line, column and the next step. They never show the content of a cell below the header:
-//! they end up in logs, and the data is confidential.
+//! Cells are bytes. What is a number, a date and so on in Parquet becomes the one text that it also has in CSV:
+//!
+//! | type | text |
+//! |---|---|
+//! | string | as it is |
+//! | integer | shortest decimal: `-7`, `0`, `42` |
+//! | boolean | `true`, `false` |
+//! | decimal | with exactly as many fractional digits as the column's scale: `1.50`, `-0.05` |
+//! | date | `2024-01-31`; years beyond 0000 to 9999 with a sign, `+12024-01-31` |
+//! | time of day | `12:30:00`, then a fraction without zeros at its end if there is one |
+//! | timestamp | date, `T`, time, and `Z` if it is an instant (adjusted to UTC); no key without it |
+//! | UUID | lower case with hyphens |
+//! | float | the shortest text that reads back as the same number: `0.1`, `1e300`, `NaN`; never a key |
+//! | binary | as it is, with [`Encoding::Bytes`] only |
+//!
+//! A value that is missing (null) is an empty cell, in a key too. It is missing again in Parquet that is
+//! written, but for CSV, which cannot tell, and for columns that travel, which are text. Lists, structs and maps are refused.
+//!
+//! Messages name file, line or row, column and the next step. They never show the content of a cell below the
+//! header: they end up in logs, and the data is confidential.
 
+mod format;
+mod guard;
 mod keys;
+mod normalise;
 mod output;
+mod parquet_read;
+mod parquet_write;
 mod read;
+mod sent;
+mod store;
+mod typed;
+mod types;
 mod values;
 mod write;
 
-pub use keys::{Duplicates, EmptyKeys, KeyedSet, check_max_row, keyed_set};
+pub use format::{Encoding, Format, LIST_COLUMN, ReadOptions, check_names, check_output};
+pub use keys::{Duplicates, EmptyKeys, KeyedSet, check_max_row, keyed_set, payloads};
+pub use normalise::Normalise;
 pub use output::Output;
-pub use read::{CsvOptions, Encoding};
+pub use sent::Sent;
 pub use values::{check_sum_bound, values};
-pub use write::{write_rows, write_union};
+pub use write::{write_keys, write_rows, write_union};
 
-use crate::error::{Error, Result};
+use crate::error::{Error, Place, Result};
 use std::fmt;
 use std::io::Read;
 use std::path::Path;
+use store::Rows;
+use types::Kind;
 
 /// The most rows a table may have: positions of rows are 32-bit numbers.
 const MAX_ROWS: usize = u32::MAX as usize;
 
 /// A table in memory: a header and rows of as many cells.
 ///
-/// It costs the bytes of its cells, 8 bytes for each cell, and 16 bytes for each row that does not start
-/// on the line after the one before it.
+/// It costs the bytes of its cells, 1 to 3 bytes for each cell, 4 for each row, and 16 for each row that does
+/// not start on the line after the one before it.
 pub struct Table {
     name: String,
+    format: Format,
     delimiter: u8,
     encoding: Encoding,
+    columns: Vec<Column>,
     /// The column names, readable even where they are not UTF-8.
     header: Vec<String>,
-    header_line: u64,
-    rows: usize,
+    header_line: Option<u64>,
     lines: Lines,
-    /// The header's cells, then those of each row; `ends[i]` is where cell `i` ends.
-    bytes: Vec<u8>,
-    ends: Vec<u64>,
+    rows: Rows,
+}
+
+/// A column: its name in the file, and what its cells are.
+struct Column {
+    raw: Vec<u8>,
+    kind: Kind,
 }
 
 impl Table {
-    /// Reads a CSV file; `-` is standard input.
+    /// Reads a file; `-` is standard input. `columns` are those that are needed, `None` is all: the others are
+    /// checked and dropped (in Parquet not even looked at). A needed column must occur exactly once.
     ///
-    /// The first line is the header, a file with nothing else is a table of no rows, and an empty file is
+    /// CSV: the first line is the header, a file with nothing else is a table of no rows, and an empty file is
     /// an error. Quoting is that of RFC 4180; a quote inside an unquoted cell is an ordinary character.
     /// Lines end with LF, CRLF or CR; a UTF-8 byte-order mark is dropped. Blank lines are skipped, so in a
     /// file of one column an empty cell is written `""`.
-    pub fn read_csv(path: &Path, options: &CsvOptions) -> Result<Table> {
+    ///
+    /// Lists: each line is an item as it stands, quotes and delimiters included; the column is [`LIST_COLUMN`].
+    /// Line ends, byte-order mark and blank lines are treated as in CSV; an empty list is a table of no rows.
+    ///
+    /// Parquet: compressed with Snappy, gzip, LZ4, Zstandard or not at all. From standard input and pipes it is
+    /// read into memory first. A column that is needed and nested, or binary without [`Encoding::Bytes`], is
+    /// an error.
+    pub fn read(path: &Path, options: &ReadOptions, columns: Option<&[String]>) -> Result<Table> {
+        let name = path.display().to_string();
         if path == Path::new("-") {
-            return Table::from_reader("-", std::io::stdin().lock(), options);
+            return Table::from_reader(&name, std::io::stdin().lock(), options, columns);
         }
         let file = std::fs::File::open(path).map_err(|e| {
             Error::input(path, format!("the file cannot be opened: {e}"), "Check its name and permissions")
         })?;
-        Table::from_reader(&path.display().to_string(), file, options)
+        match options.format.unwrap_or_else(|| Format::of_input(path)) {
+            // What is no regular file has no end to start from.
+            Format::Parquet if file.metadata().is_ok_and(|m| m.is_file()) => {
+                parquet_read::read(&name, file, options, columns)
+            }
+            _ => Table::from_reader(&name, file, options, columns),
+        }
     }
 
-    /// Reads CSV from anywhere. `name` appears in messages, and its extension chooses the delimiter if the
+    /// Reads from anywhere. `name` appears in messages, and its extension chooses format and delimiter if the
     /// options do not.
-    pub fn from_reader(name: &str, reader: impl Read, options: &CsvOptions) -> Result<Table> {
-        read::read(name, reader, options, MAX_ROWS)
+    pub fn from_reader(
+        name: &str,
+        reader: impl Read,
+        options: &ReadOptions,
+        columns: Option<&[String]>,
+    ) -> Result<Table> {
+        let format = options.format.unwrap_or_else(|| Format::of_input(Path::new(name)));
+        let options = ReadOptions { format: Some(format), ..*options };
+        match format {
+            Format::Parquet => parquet_read::read_stream(name, reader, &options, columns),
+            Format::Csv | Format::List => read::read(name, reader, &options, columns, MAX_ROWS),
+        }
     }
 
     /// The file as the user named it.
@@ -74,28 +136,41 @@ impl Table {
         &self.name
     }
 
-    /// The names of the columns.
+    /// What it was read from.
+    pub fn format(&self) -> Format {
+        self.format
+    }
+
+    /// The names of the columns that were read.
     pub fn header(&self) -> &[String] {
         &self.header
     }
 
     /// The number of rows, the header not counted.
     pub fn rows(&self) -> usize {
-        self.rows
+        self.rows.len()
     }
 
-    /// The cell of a row and a column, both counted from 0; they must exist.
+    /// The cell of a row and a column, both counted from 0; they must exist. Empty if there is no value.
     pub fn cell(&self, row: usize, column: usize) -> &[u8] {
         assert!(column < self.header.len(), "column {column} of {}", self.header.len());
-        self.cell_at((row + 1) * self.header.len() + column)
+        self.rows.row(row).nth(column).flatten().unwrap_or_default()
     }
 
-    /// The line of the file on which a row starts, counted from 1 and including the header.
-    pub fn line(&self, row: usize) -> u64 {
-        self.lines.get(row)
+    /// The cells of a row, `None` where there is no value.
+    fn cells(&self, row: usize) -> impl Iterator<Item = Option<&[u8]>> {
+        self.rows.row(row).take(self.header.len())
     }
 
-    /// The byte that separates cells.
+    /// Where in the file a row is.
+    pub fn place(&self, row: usize) -> Place {
+        match self.format {
+            Format::Csv | Format::List => Place::Line(self.lines.get(row)),
+            Format::Parquet => Place::Row(row as u64 + 1),
+        }
+    }
+
+    /// The byte that separates cells in CSV that is read or written.
     pub fn delimiter(&self) -> u8 {
         self.delimiter
     }
@@ -103,42 +178,9 @@ impl Table {
     /// The positions of the columns with these names, in the order given. At least one must be named, none
     /// twice, and each must occur exactly once in the header.
     pub fn columns(&self, names: &[String]) -> Result<Vec<usize>> {
-        if names.is_empty() {
-            return Err(self.error("no column was named", format!("Name one or more. {}", self.choice())));
-        }
-        let mut found: Vec<usize> = Vec::with_capacity(names.len());
-        for name in names {
-            let mut at = (0..self.header.len()).filter(|&i| self.header[i] == *name);
-            let Some(column) = at.next() else {
-                return Err(self
-                    .error("there is no such column", self.hint(name))
-                    .at_row(self.header_line)
-                    .at_column(name));
-            };
-            if let Some(again) = at.next() {
-                let what =
-                    format!("the header has this name twice, at columns {} and {}", column + 1, again + 1);
-                return Err(self.error(what, "Rename one of them").at_row(self.header_line).at_column(name));
-            }
-            if found.contains(&column) {
-                return Err(self
-                    .error("the column was named twice", "Name it once")
-                    .at_row(self.header_line)
-                    .at_column(name));
-            }
-            found.push(column);
-        }
-        Ok(found)
-    }
-
-    /// The bytes of a column's name.
-    fn raw_name(&self, column: usize) -> &[u8] {
-        self.cell_at(column)
-    }
-
-    fn cell_at(&self, i: usize) -> &[u8] {
-        let start = if i == 0 { 0 } else { self.ends[i - 1] as usize };
-        &self.bytes[start..self.ends[i] as usize]
+        let head =
+            Head { file: &self.name, names: &self.header, line: self.header_line, format: self.format };
+        head.columns(names)
     }
 
     /// An input error in this table.
@@ -148,22 +190,89 @@ impl Table {
 
     /// An input error at a cell.
     fn error_at(&self, row: usize, column: usize, what: impl Into<String>, next: impl Into<String>) -> Error {
-        self.error(what, next).at_row(self.line(row)).at_column(self.label(column))
+        self.error(what, next).at(self.place(row)).at_column(self.label(column))
     }
 
     /// What a message calls a column: its name, or its number from 1 if the name is empty.
     fn label(&self, column: usize) -> String {
         label(&self.header, column)
     }
+}
+
+impl fmt::Debug for Table {
+    /// Without the cells, which are confidential.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Table")
+            .field("name", &self.name)
+            .field("header", &self.header)
+            .field("rows", &self.rows.len())
+            .finish_non_exhaustive()
+    }
+}
+
+/// The header of a file, in which columns are looked for.
+struct Head<'a> {
+    file: &'a str,
+    names: &'a [String],
+    line: Option<u64>,
+    format: Format,
+}
+
+impl Head<'_> {
+    fn columns(&self, names: &[String]) -> Result<Vec<usize>> {
+        if names.is_empty() {
+            let next = format!("Name one or more. {}", self.choice());
+            return Err(Error::input(self.file, "no column was named", next));
+        }
+        let mut found: Vec<usize> = Vec::with_capacity(names.len());
+        for name in names {
+            let mut at = (0..self.names.len()).filter(|&i| self.names[i] == *name);
+            let Some(column) = at.next() else {
+                return Err(self.error("there is no such column", self.hint(name)).at_column(name));
+            };
+            if let Some(again) = at.next() {
+                let what =
+                    format!("the header has this name twice, at columns {} and {}", column + 1, again + 1);
+                return Err(self.error(what, "Rename one of them").at_column(name));
+            }
+            if found.contains(&column) {
+                return Err(self.error("the column was named twice", "Name it once").at_column(name));
+            }
+            found.push(column);
+        }
+        Ok(found)
+    }
+
+    /// The positions of the needed columns, in the order of the file.
+    fn choose(&self, needed: Option<&[String]>) -> Result<Vec<usize>> {
+        let Some(needed) = needed else { return Ok((0..self.names.len()).collect()) };
+        let mut chosen = Vec::new();
+        for name in needed {
+            chosen.extend(self.columns(std::slice::from_ref(name))?);
+        }
+        chosen.sort_unstable();
+        chosen.dedup();
+        Ok(chosen)
+    }
+
+    /// An input error in the header.
+    fn error(&self, what: impl Into<String>, next: impl Into<String>) -> Error {
+        let error = Error::input(self.file, what, next);
+        match self.line {
+            Some(line) => error.at(Place::Line(line)),
+            None => error,
+        }
+    }
 
     /// The next step for a name that is not in the header.
     fn hint(&self, name: &str) -> String {
         let plain = |s: &str| s.to_lowercase().chars().filter(|c| c.is_alphanumeric()).collect::<String>();
         let wanted = plain(name);
-        if let Some(near) = self.header.iter().find(|h| !wanted.is_empty() && plain(h) == wanted) {
+        if let Some(near) = self.names.iter().find(|h| !wanted.is_empty() && plain(h) == wanted) {
             return format!("Did you mean {near:?}? Case, spaces and signs count");
         }
-        if let [only] = self.header.as_slice()
+        if self.format == Format::Csv
+            && let [only] = self.names
             && let Some(other) = [';', '\t', ',', '|'].into_iter().find(|&d| only.contains(d))
         {
             return format!(
@@ -179,22 +288,11 @@ impl Table {
     fn choice(&self) -> String {
         const SHOWN: usize = 20;
         let mut text: Vec<String> =
-            self.header.iter().take(SHOWN).map(|h| format!("{:?}", shorten(h))).collect();
-        if self.header.len() > SHOWN {
-            text.push(format!("and {} more", self.header.len() - SHOWN));
+            self.names.iter().take(SHOWN).map(|h| format!("{:?}", shorten(h))).collect();
+        if self.names.len() > SHOWN {
+            text.push(format!("and {} more", self.names.len() - SHOWN));
         }
         format!("The columns are {}", text.join(", "))
-    }
-}
-
-impl fmt::Debug for Table {
-    /// Without the cells, which are confidential.
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Table")
-            .field("name", &self.name)
-            .field("header", &self.header)
-            .field("rows", &self.rows)
-            .finish_non_exhaustive()
     }
 }
 
@@ -244,5 +342,9 @@ fn shorten(name: &str) -> String {
     }
 }
 
+#[cfg(test)]
+mod format_tests;
+#[cfg(test)]
+mod parquet_tests;
 #[cfg(test)]
 mod tests;

@@ -38,7 +38,7 @@ impl Output {
     }
 
     /// Where to write. Buffered.
-    pub fn writer(&mut self) -> &mut dyn Write {
+    pub fn writer(&mut self) -> &mut (dyn Write + Send) {
         &mut self.sink
     }
 

@@ -1,86 +1,78 @@
-//! Reading CSV into a [`Table`].
+//! Reading CSV and lists into a [`Table`].
 
-use super::{Lines, Table, delimiter_name, label};
-use crate::error::{Error, Result};
+use super::store::Rows;
+use super::types::Kind;
+use super::{Column, Encoding, Format, Head, LIST_COLUMN, Lines, ReadOptions, Table, delimiter_name, label};
+use crate::error::{Error, Place, Result};
 use csv_core::ReadRecordResult;
 use std::io::{BufRead, BufReader, Chain, Cursor, ErrorKind, Read};
 
 /// Bytes read at a time.
 const BUFFER: usize = 1 << 16;
-/// Room kept free in the arena for the parser to write into.
+/// Room kept free for the parser to write into.
 const ROOM: usize = 1 << 12;
 
-/// How a CSV file is read.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct CsvOptions {
-    /// The byte that separates cells. If `None`, a tab in files that end in `.tsv` or `.tab`, else a comma.
-    pub delimiter: Option<u8>,
-    /// What a cell may hold.
-    pub encoding: Encoding,
-}
-
-/// What a cell may hold.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Encoding {
-    /// UTF-8; anything else is an error.
-    #[default]
-    Utf8,
-    /// Any bytes. Both parties must use the same encoding for equal keys to be equal.
-    Bytes,
-}
-
-/// Reads a table of at most `max_rows` rows, which is below 2^32.
-pub(super) fn read(name: &str, reader: impl Read, options: &CsvOptions, max_rows: usize) -> Result<Table> {
+/// Reads a table of at most `max_rows` rows, which is below 2^32, and of the columns that are asked for.
+pub(super) fn read(
+    name: &str,
+    reader: impl Read,
+    options: &ReadOptions,
+    columns: Option<&[String]>,
+    max_rows: usize,
+) -> Result<Table> {
+    let list = options.format == Some(Format::List);
     let delimiter = delimiter(name, options)?;
-    let mut records = Records::start(name, reader, delimiter)?;
+    let mut records = Records::start(name, reader, if list { None } else { Some(delimiter) })?;
 
-    let header_line = match records.next()? {
-        Some(line) => line,
-        None => return Err(Error::input(name, "the file is empty", "It needs a header with column names")),
+    let (names, header_line): (Vec<Vec<u8>>, _) = match list {
+        true => (vec![LIST_COLUMN.into()], None),
+        false => match records.next()? {
+            Some(line) => {
+                records.check_encoding(options.encoding, line, &[])?;
+                (records.cells().map(<[u8]>::to_vec).collect(), Some(line))
+            }
+            None => {
+                return Err(Error::input(name, "the file is empty", "It needs a header with column names"));
+            }
+        },
     };
-    let columns = records.fields.len();
-    let mut table = Table {
-        name: name.into(),
-        delimiter,
-        encoding: options.encoding,
-        header: Vec::new(),
-        header_line,
-        rows: 0,
-        lines: Lines::default(),
-        bytes: Vec::new(),
-        ends: Vec::new(),
-    };
-    records.check_encoding(options.encoding, header_line, &table.header)?;
-    records.keep(&mut table.ends);
-    table.header =
-        (0..columns).map(|i| String::from_utf8_lossy(records.field(&table.ends, i)).into()).collect();
-    if options.encoding == Encoding::Utf8 && table.header.iter().any(|h| h.contains('\0')) {
+    let header: Vec<String> = names.iter().map(|cell| String::from_utf8_lossy(cell).into()).collect();
+    if options.encoding == Encoding::Utf8 && header.iter().any(|h| h.contains('\0')) {
         return Err(utf16(name));
     }
+    let head = Head { file: name, names: &header, line: header_line, format: Format::Csv };
+    let chosen = head.choose(columns)?;
 
+    let (mut rows, mut lines) = (Rows::default(), Lines::default());
     while let Some(line) = records.next()? {
-        if records.fields.len() != columns {
-            return Err(records.ragged(line, columns, delimiter));
+        if records.fields.len() != header.len() {
+            return Err(records.ragged(line, header.len(), delimiter));
         }
-        if table.rows == max_rows {
+        if rows.len() == max_rows {
             let what = format!("the file has more than {max_rows} rows");
-            return Err(Error::input(name, what, "Split it and run once for each part").at_row(line));
+            let next = "Split it and run once for each part";
+            return Err(Error::input(name, what, next).at(Place::Line(line)));
         }
-        records.check_encoding(options.encoding, line, &table.header)?;
-        records.keep(&mut table.ends);
-        table.lines.push(table.rows as u32, line);
-        table.rows += 1;
+        records.check_encoding(options.encoding, line, &header)?;
+        lines.push(rows.len() as u32, line);
+        rows.push(chosen.iter().map(|&at| Some(records.cell(at))));
     }
-
-    records.bytes.truncate(records.kept);
-    table.bytes = records.bytes;
-    table.bytes.shrink_to_fit();
-    table.ends.shrink_to_fit();
-    Ok(table)
+    rows.finish();
+    Ok(Table {
+        name: name.into(),
+        format: if list { Format::List } else { Format::Csv },
+        delimiter,
+        encoding: options.encoding,
+        columns: chosen.iter().map(|&at| Column { raw: names[at].clone(), kind: Kind::Plain }).collect(),
+        header: chosen.iter().map(|&at| header[at].clone()).collect(),
+        header_line,
+        lines,
+        rows,
+    })
 }
 
 /// The delimiter to use, if it is one that can work.
-fn delimiter(name: &str, options: &CsvOptions) -> Result<u8> {
+fn delimiter(name: &str, options: &ReadOptions) -> Result<u8> {
     let Some(delimiter) = options.delimiter else {
         let name = name.to_ascii_lowercase();
         return Ok(if name.ends_with(".tsv") || name.ends_with(".tab") { b'\t' } else { b',' });
@@ -100,23 +92,23 @@ fn delimiter(name: &str, options: &CsvOptions) -> Result<u8> {
     Ok(delimiter)
 }
 
-/// The records of a file, one at a time, each written behind the ones that were kept.
+/// The records of a file, one at a time.
 struct Records<'a, R> {
     name: &'a str,
     input: BufReader<R>,
-    parser: csv_core::Reader,
+    /// `None` in a list, whose records are its lines.
+    parser: Option<csv_core::Reader>,
     position: Position,
-    /// `bytes[..kept]` are the records kept, `bytes[kept..used]` the current one; the rest is room.
+    /// `bytes[..used]` is the current record; the rest is room.
     bytes: Vec<u8>,
-    kept: usize,
     used: usize,
-    /// Where each field of the current record ends, counted from `kept`.
+    /// Where each field of the current record ends.
     fields: Vec<usize>,
 }
 
 impl<'a, R: Read> Records<'a, Chain<Cursor<Vec<u8>>, R>> {
-    /// Looks at the first bytes and drops a byte-order mark.
-    fn start(name: &'a str, mut reader: R, delimiter: u8) -> Result<Self> {
+    /// Looks at the first bytes and drops a byte-order mark. Without a delimiter it is a list.
+    fn start(name: &'a str, mut reader: R, delimiter: Option<u8>) -> Result<Self> {
         let mut head = Vec::with_capacity(3);
         reader.by_ref().take(3).read_to_end(&mut head).map_err(|e| unreadable(name, &e))?;
         if head.starts_with(b"\xff\xfe") || head.starts_with(b"\xfe\xff") {
@@ -125,17 +117,19 @@ impl<'a, R: Read> Records<'a, Chain<Cursor<Vec<u8>>, R>> {
         if head == b"\xef\xbb\xbf" {
             head.clear();
         }
-        let mut parser = csv_core::ReaderBuilder::new().delimiter(delimiter).build();
-        // The first thing that the parser reads is a blank line, after which it does not look for a
-        // byte-order mark of its own.
-        parser.read_record(b"\n", &mut [0], &mut [0]);
+        let parser = delimiter.map(|delimiter| {
+            let mut parser = csv_core::ReaderBuilder::new().delimiter(delimiter).build();
+            // The first thing that the parser reads is a blank line, after which it does not look for a
+            // byte-order mark of its own.
+            parser.read_record(b"\n", &mut [0], &mut [0]);
+            parser
+        });
         Ok(Records {
             name,
             input: BufReader::with_capacity(BUFFER, Cursor::new(head).chain(reader)),
             parser,
             position: Position { line: 1, after_cr: false },
             bytes: Vec::new(),
-            kept: 0,
             used: 0,
             fields: Vec::new(),
         })
@@ -143,14 +137,18 @@ impl<'a, R: Read> Records<'a, Chain<Cursor<Vec<u8>>, R>> {
 }
 
 impl<R: Read> Records<'_, R> {
-    /// Reads the next record over one that was not kept; returns the line on which it starts. `None` at
-    /// the end of the file.
+    /// Reads the next record over the current one; returns the line on which it starts. `None` at the end of
+    /// the file.
     fn next(&mut self) -> Result<Option<u64>> {
         if !self.skip_blank_lines()? {
             return Ok(None);
         }
         let line = self.position.line;
-        self.used = self.kept;
+        self.used = 0;
+        let Some(parser) = &mut self.parser else {
+            self.rest_of_line()?;
+            return Ok(Some(line));
+        };
         let mut fields = 0;
         loop {
             if self.bytes.len() < self.used + ROOM {
@@ -165,7 +163,7 @@ impl<R: Read> Records<'_, R> {
             let ended = input.is_empty();
             let input = if ended { b"\n" } else { input };
             let (result, read, written, done) =
-                self.parser.read_record(input, &mut self.bytes[self.used..], &mut self.fields[fields..]);
+                parser.read_record(input, &mut self.bytes[self.used..], &mut self.fields[fields..]);
             fields += done;
             self.used += written;
             if !ended {
@@ -197,20 +195,38 @@ impl<R: Read> Records<'_, R> {
         }
     }
 
-    /// Keeps the current record: its fields' ends in the arena are appended to `ends`.
-    fn keep(&mut self, ends: &mut Vec<u64>) {
-        ends.extend(self.fields.iter().map(|&end| (self.kept + end) as u64));
-        self.kept = self.used;
+    /// Reads up to the next line end, as the only field of the record.
+    fn rest_of_line(&mut self) -> Result<()> {
+        self.bytes.clear();
+        loop {
+            let input = fill(self.name, &mut self.input)?;
+            let end = input.iter().position(|b| matches!(b, b'\r' | b'\n'));
+            let len = end.unwrap_or(input.len());
+            self.bytes.extend_from_slice(&input[..len]);
+            self.position.advance(&input[..len]);
+            self.input.consume(len);
+            if end.is_some() || len == 0 {
+                break;
+            }
+        }
+        self.used = self.bytes.len();
+        self.fields.clear();
+        self.fields.push(self.used);
+        Ok(())
     }
 
-    /// A field that was kept.
-    fn field(&self, ends: &[u64], i: usize) -> &[u8] {
-        let start = if i == 0 { 0 } else { ends[i - 1] as usize };
-        &self.bytes[start..ends[i] as usize]
+    /// A field of the current record.
+    fn cell(&self, i: usize) -> &[u8] {
+        let start = if i == 0 { 0 } else { self.fields[i - 1] };
+        &self.bytes[start..self.fields[i]]
+    }
+
+    fn cells(&self) -> impl Iterator<Item = &[u8]> {
+        (0..self.fields.len()).map(|i| self.cell(i))
     }
 
     fn check_encoding(&self, encoding: Encoding, line: u64, header: &[String]) -> Result<()> {
-        let record = &self.bytes[self.kept..self.used];
+        let record = &self.bytes[..self.used];
         if encoding == Encoding::Bytes || record.is_ascii() {
             return Ok(());
         }
@@ -219,7 +235,7 @@ impl<R: Read> Records<'_, R> {
             if std::str::from_utf8(&record[start..end]).is_err() {
                 let next = "Convert the file to UTF-8, or use --encoding bytes on both sides";
                 return Err(Error::input(self.name, "the cell is not valid UTF-8", next)
-                    .at_row(line)
+                    .at(Place::Line(line))
                     .at_column(label(header, i)));
             }
             start = end;
@@ -233,20 +249,20 @@ impl<R: Read> Records<'_, R> {
             "Give every row as many fields as the header, and quote those that contain {}",
             delimiter_name(delimiter)
         );
-        let spanned = newlines(&self.bytes[self.kept..self.used]);
+        let spanned = newlines(&self.bytes[..self.used]);
         if spanned > 0 {
             next.push_str(&format!(". The row runs to line {}: is a quote missing?", line + spanned));
         }
-        Error::input(self.name, what, next).at_row(line)
+        Error::input(self.name, what, next).at(Place::Line(line))
     }
 
     /// The current record, cut off by the end of the file inside quotes. Only quoted fields contain line
     /// ends, so those of the complete fields tell the line on which the last one began.
     fn unterminated(&self, line: u64) -> Error {
         let complete = self.fields.last().copied().unwrap_or(0);
-        let line = line + newlines(&self.bytes[self.kept..self.kept + complete]);
+        let line = line + newlines(&self.bytes[..complete]);
         let next = "Add the closing quote; a quote inside a quoted field is written twice";
-        Error::input(self.name, "the quote opened here is never closed", next).at_row(line)
+        Error::input(self.name, "the quote opened here is never closed", next).at(Place::Line(line))
     }
 }
 
@@ -285,13 +301,13 @@ fn fill<'a, R: Read>(name: &str, input: &'a mut BufReader<R>) -> Result<&'a [u8]
     Ok(input.buffer())
 }
 
-fn unreadable(name: &str, e: &std::io::Error) -> Error {
+pub(super) fn unreadable(name: &str, e: &std::io::Error) -> Error {
     Error::input(name, format!("reading failed: {e}"), "Check that it is a readable file")
 }
 
 fn utf16(name: &str) -> Error {
     let next = "Save it as UTF-8 (in a spreadsheet program: \"CSV UTF-8\")";
-    Error::input(name, "the file is in UTF-16, not UTF-8", next).at_row(1)
+    Error::input(name, "the file is in UTF-16, not UTF-8", next).at(Place::Line(1))
 }
 
 fn count(n: usize, what: &str) -> String {

@@ -11,12 +11,17 @@ const MAX_SCALE: u32 = 38;
 /// count if the set was made with [`super::Duplicates::Add`]; their values are not even read otherwise.
 ///
 /// A value is an optional sign, digits, and optionally a point and more digits, with spaces around it.
+/// Columns of floating-point numbers are refused: their sums are not exact.
 pub fn values(table: &Table, keyed: &KeyedSet, column: usize, scale: u32) -> Result<Vec<i128>> {
     if scale > MAX_SCALE {
         return Err(Error::Usage(format!(
             "a scale of {scale} is too large; give --scale a number up to {MAX_SCALE}, on both sides"
         )));
     }
+    table.columns[column]
+        .kind
+        .check_values()
+        .map_err(|unfit| table.error(unfit.what, unfit.next).at_column(table.label(column)))?;
     let value = |row: u32| {
         let row = row as usize;
         decimal(table.cell(row, column), scale).map_err(|bad| table.error_at(row, column, bad.what, bad.next))

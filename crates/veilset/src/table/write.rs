@@ -1,66 +1,201 @@
-//! Writing results as CSV, quoted as in RFC 4180 where needed, with LF line ends.
+//! Writing results: as CSV, quoted as in RFC 4180 where needed, with LF line ends; as a list; as Parquet.
 
-use super::{Encoding, KeyedSet, Table, output};
+use super::parquet_write::ParquetSink;
+use super::sent::{Sent, check_items};
+use super::types::Kind;
+use super::{Format, KeyedSet, Table, output, typed};
 use crate::error::{Error, Result};
 use crate::item::{Items, decode_key};
 use std::io::{self, Write};
 
-/// Writes the header and the given rows of a table, in the order given.
-pub fn write_rows(table: &Table, rows: impl Iterator<Item = usize>, out: &mut dyn Write) -> Result<()> {
-    write_table(table, rows, out).map_err(|e| output::unwritable("result", &e))
+/// Writes the given rows of a table, in the order given, with the sent columns behind ours: payload `i` belongs
+/// to `rows[i]`. Payloads are checked before the first byte is written.
+pub fn write_rows(
+    table: &Table,
+    rows: &[usize],
+    sent: Option<Sent>,
+    format: Format,
+    out: &mut (dyn Write + Send),
+) -> Result<()> {
+    if let Some(sent) = sent {
+        sent.check(rows.len(), table.encoding)?;
+    }
+    let mut sink = Sink::start(columns(table, sent), table, format, out)?;
+    for (i, &row) in rows.iter().enumerate() {
+        let theirs = sent.map(|sent| sent.cells(i)).unwrap_or_default();
+        sink.row(table.cells(row).chain(theirs))?;
+    }
+    sink.end()
 }
 
-/// Writes a union: the header and our rows, then a row for each item that is new to us, with its columns
-/// under our key columns and the other cells empty. The new rows are sorted, for they come in a random order
-/// and two runs should give the same file.
+/// Writes a union: our rows, then a row for each item that is new to us, with its columns under our key columns
+/// and the other cells empty. The new rows are sorted by item, for they come in a random order and two runs
+/// should give the same file. Of sent columns, payload `i` belongs to `new_items[i]`; our rows have none.
 ///
-/// All new items are checked before the first byte is written; one that is not the encoding of as many
-/// columns, of text if ours is text, is the peer's fault.
+/// In Parquet, a key column keeps its type only if all new keys are values of it, and becomes text otherwise.
+///
+/// All new items and payloads are checked before the first byte is written; one that is not the encoding of as
+/// many columns, of text if ours is text, is the peer's fault.
 pub fn write_union(
     table: &Table,
     key: &[usize],
     keyed: &KeyedSet,
     new_items: &Items,
-    out: &mut dyn Write,
+    sent: Option<Sent>,
+    format: Format,
+    out: &mut (dyn Write + Send),
 ) -> Result<()> {
-    let text = |cells: &[&[u8]]| cells.iter().all(|cell| std::str::from_utf8(cell).is_ok());
-    let good = |item: &[u8]| {
-        decode_key(item, key.len()).is_some_and(|cells| table.encoding == Encoding::Bytes || text(&cells))
-    };
-    if !new_items.iter().all(good) {
-        return Err(Error::misbehaves_unseen(format!(
-            "an item it sent is not made of {} columns of what was agreed",
-            key.len()
-        )));
+    check_items(new_items, key.len(), table.encoding, "an item it sent is")?;
+    if let Some(sent) = sent {
+        sent.check(new_items.len(), table.encoding)?;
     }
-    let mut sorted: Vec<&[u8]> = new_items.iter().collect();
-    sorted.sort_unstable();
     // For each column of the table, its place in the key.
     let places: Vec<Option<usize>> =
         (0..table.header().len()).map(|column| key.iter().position(|&k| k == column)).collect();
-    write_table(table, keyed.rows.iter().map(|&row| row as usize), out)
-        .and_then(|()| {
-            sorted.iter().filter_map(|item| decode_key(item, key.len())).try_for_each(|cells| {
-                let row = places.iter().map(|place| place.map_or(&[][..], |p| cells[p]));
-                write_row(row, table.delimiter(), out)
-            })
-        })
-        .map_err(|e| output::unwritable("result", &e))
+    let mut columns = columns(table, sent);
+    for (column, place) in columns.iter_mut().zip(&places) {
+        if let Some(place) = *place {
+            column.widen(new_items, key.len(), place, format);
+        }
+    }
+    let mut sink = Sink::start(columns, table, format, out)?;
+    let none = vec![None; sent.map_or(0, |sent| sent.names.len())];
+    for &row in &keyed.rows {
+        sink.row(table.cells(row as usize).chain(none.iter().copied()))?;
+    }
+    for i in sorted(new_items) {
+        let cells = decode_key(new_items.get(i), key.len()).unwrap_or_default();
+        let ours = places.iter().map(|place| place.and_then(|p| cells.get(p).copied()));
+        let theirs = sent.map(|sent| sent.cells(i)).unwrap_or_default();
+        sink.row(ours.chain(theirs))?;
+    }
+    sink.end()
 }
 
-fn write_table(table: &Table, rows: impl Iterator<Item = usize>, out: &mut dyn Write) -> io::Result<()> {
-    let columns = 0..table.header().len();
-    write_row(columns.clone().map(|column| table.raw_name(column)), table.delimiter(), out)?;
-    for row in rows {
-        write_row(columns.clone().map(|column| table.cell(row, column)), table.delimiter(), out)?;
+/// Writes keys under our key columns and nothing else: the union as the sender may get it, normalised and
+/// without the rows. They are sorted; they are checked before the first byte is written, as in [`write_union`].
+pub fn write_keys(
+    table: &Table,
+    key: &[usize],
+    items: &Items,
+    format: Format,
+    out: &mut (dyn Write + Send),
+) -> Result<()> {
+    check_items(items, key.len(), table.encoding, "an item it sent is")?;
+    let mut columns: Vec<_> = key.iter().map(|&at| OutColumn::of(table, at)).collect();
+    for (place, column) in columns.iter_mut().enumerate() {
+        column.widen(items, key.len(), place, format);
     }
-    Ok(())
+    let mut sink = Sink::start(columns, table, format, out)?;
+    for i in sorted(items) {
+        let cells = decode_key(items.get(i), key.len()).unwrap_or_default();
+        sink.row(cells.into_iter().map(Some))?;
+    }
+    sink.end()
+}
+
+/// The positions of items in the order of their bytes.
+fn sorted(items: &Items) -> impl Iterator<Item = usize> {
+    let mut order: Vec<u32> = (0..items.len() as u32).collect();
+    order.sort_unstable_by(|&a, &b| items.get(a as usize).cmp(items.get(b as usize)).then(a.cmp(&b)));
+    order.into_iter().map(|i| i as usize)
+}
+
+/// Our columns and those that were sent.
+fn columns<'a>(table: &'a Table, sent: Option<Sent<'a>>) -> Vec<OutColumn<'a>> {
+    let theirs = sent.map_or(&[][..], |sent| sent.names);
+    let theirs = theirs.iter().map(|name| OutColumn { raw: name.as_bytes(), name, kind: Kind::Plain });
+    (0..table.header().len()).map(|at| OutColumn::of(table, at)).chain(theirs).collect()
+}
+
+/// A column of a result.
+pub(super) struct OutColumn<'a> {
+    pub(super) raw: &'a [u8],
+    pub(super) name: &'a str,
+    pub(super) kind: Kind,
+}
+
+impl<'a> OutColumn<'a> {
+    fn of(table: &'a Table, at: usize) -> Self {
+        let column = &table.columns[at];
+        OutColumn { raw: &column.raw, name: &table.header()[at], kind: column.kind.clone() }
+    }
+
+    /// Makes it a column of text if one of the keys, of which it is the one at `place`, is no value of its type.
+    fn widen(&mut self, items: &Items, columns: usize, place: usize, format: Format) {
+        if let (Format::Parquet, Kind::Typed(field)) = (format, &self.kind) {
+            let cell = |item| decode_key(item, columns).and_then(|cells| cells.get(place).copied());
+            if !typed::fits(field, items.iter().filter_map(cell)) {
+                self.kind = Kind::Plain;
+            }
+        }
+    }
+}
+
+/// A result that is being written.
+enum Sink<'a> {
+    Csv { delimiter: u8, out: &'a mut (dyn Write + Send) },
+    List { out: &'a mut (dyn Write + Send) },
+    Parquet(Box<ParquetSink<'a>>),
+}
+
+impl<'a> Sink<'a> {
+    fn start(
+        columns: Vec<OutColumn>,
+        table: &Table,
+        format: Format,
+        out: &'a mut (dyn Write + Send),
+    ) -> Result<Self> {
+        match format {
+            Format::Csv => {
+                let delimiter = table.delimiter();
+                write_row(columns.iter().map(|column| column.raw), delimiter, out)
+                    .map_err(|e| output::unwritable("result", &e))?;
+                Ok(Sink::Csv { delimiter, out })
+            }
+            Format::List if columns.len() == 1 => Ok(Sink::List { out }),
+            Format::List => Err(Error::Usage(format!(
+                "the result has {} columns, a list has one; use --output-format csv or parquet",
+                columns.len()
+            ))),
+            Format::Parquet => {
+                ParquetSink::start(&columns, table.encoding, out).map(|s| Sink::Parquet(Box::new(s)))
+            }
+        }
+    }
+
+    fn row<'b>(&mut self, cells: impl Iterator<Item = Option<&'b [u8]>>) -> Result<()> {
+        let written = match self {
+            Sink::Csv { delimiter, out } => {
+                let cells: Vec<_> = cells.map(Option::unwrap_or_default).collect();
+                write_row(cells.into_iter(), *delimiter, *out)
+            }
+            Sink::List { out } => {
+                let item = cells.into_iter().next().flatten().unwrap_or_default();
+                if item.iter().any(|b| matches!(b, b'\r' | b'\n')) {
+                    return Err(Error::Output(
+                        "an item contains a line end and cannot be in a list; run again with --output-format csv".into(),
+                    ));
+                }
+                out.write_all(item).and_then(|()| out.write_all(b"\n"))
+            }
+            Sink::Parquet(sink) => return sink.row(cells),
+        };
+        written.map_err(|e| output::unwritable("result", &e))
+    }
+
+    fn end(self) -> Result<()> {
+        match self {
+            Sink::Csv { .. } | Sink::List { .. } => Ok(()),
+            Sink::Parquet(sink) => sink.end(),
+        }
+    }
 }
 
 fn write_row<'a>(
     cells: impl ExactSizeIterator<Item = &'a [u8]>,
     delimiter: u8,
-    out: &mut dyn Write,
+    out: &mut (dyn Write + Send),
 ) -> io::Result<()> {
     let only = cells.len() == 1;
     for (i, cell) in cells.enumerate() {
@@ -92,7 +227,7 @@ fn may_begin_a_mark(cell: &[u8], delimiter: u8) -> bool {
 }
 
 /// Writes a cell in quotes, each quote in it twice.
-fn write_quoted(cell: &[u8], out: &mut dyn Write) -> io::Result<()> {
+fn write_quoted(cell: &[u8], out: &mut (dyn Write + Send)) -> io::Result<()> {
     out.write_all(b"\"")?;
     for part in cell.split_inclusive(|&b| b == b'"') {
         out.write_all(part)?;

@@ -2,97 +2,118 @@
 //!
 //! Security: semi-honest, of the mqRPMT and the OT; nothing binds the receiver's choices to its bits.
 //! Leakage: |X| and X n Y to the receiver, |Y| to the sender. Cost beside the mqRPMT: ceil(128 / k) / 8
-//! bytes and 16 bytes an item.
+//! bytes, 16 bytes and, if agreed, one row of payload an item.
 //!
 //! Departure from the figure: what is transferred is not the item but a 128-bit digest of it, by which the
 //! receiver finds the item in its own set: items may be of any length, none shows, and a tag that matched
 //! by accident is noticed. Digests of different items collide with probability n_x n_y 2^-128, and only
 //! where the tags collide too.
 
+use super::{Matching, sort};
 use crate::channel::Channel;
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::hash::{Domain, SessionId};
-use crate::item::ItemSet;
+use crate::item::{ItemSet, Items};
 use crate::membership::Mqrpmt;
-use crate::operations::Sealed;
+use crate::operations::row::Layout;
+use crate::operations::{Sealed, Terms, both};
 use crate::ot::{extension, transfer};
 use crate::rng::Prng;
 use rayon::prelude::*;
 
-const WIDTH: usize = 16;
+pub(crate) const DIGEST: usize = 16;
 const PURPOSE: &str = "intersection by mqRPMT, OT of digests";
 
-fn digests(session: &SessionId) -> impl Fn(&[u8]) -> [u8; WIDTH] + Send + Sync + use<> {
+fn digests(session: &SessionId) -> impl Fn(&[u8]) -> [u8; DIGEST] + Send + Sync + use<> {
     let domain = Domain::new(session, "intersection by mqRPMT, digest of an item");
     move |item| domain.hash(&[item])
 }
 
-/// The receiver, with set `y`; the sender's has `n_x` items. Returns the positions in `y` of the items
-/// that match, ascending.
+/// Bytes of a row: the digest and, if agreed, the payload.
+fn width(terms: &Terms) -> (Option<Layout<1>>, usize) {
+    let layout = terms.payload.then(|| Layout::<1>::new(terms.max_row));
+    (layout, DIGEST + layout.map_or(0, Layout::width))
+}
+
+/// The receiver, with set `y`; the sender's has `n_x` items.
 pub fn receiver<'a>(
     protocol: &impl Mqrpmt,
     ch: &mut Channel,
     session: &SessionId,
     y: &'a ItemSet,
     n_x: usize,
+    terms: &Terms,
     rng: &mut Prng,
-) -> Result<Sealed<'a, Vec<u32>>> {
+) -> Result<Sealed<'a, Matching>> {
     // 1. P1 obtains the bits e.
     let e = protocol.server(ch, session, y, n_x, rng)?;
     // 2. P1 holding e_i and P2 holding (-, x_i) run one-sided OTs: P1 learns x_i where e_i = 1.
     let mut ot = extension::Receiver::setup(ch, session, PURPOSE, extension::DEFAULT_K, rng)?;
-    let mut matched: Vec<[u8; WIDTH]> = Vec::new();
+    let (layout, width) = width(terms);
+    let (mut matched, mut payloads, mut intact) = (Vec::<[u8; DIGEST]>::new(), Items::new(), true);
     // As much work for a row that is not wanted: the sender sees the time.
-    transfer::receive(ch, &mut ot, &e, true, WIDTH, |wanted, row| {
+    transfer::receive(ch, &mut ot, &e, true, width, |wanted, row| {
+        let (digest, rest) = row.split_at(DIGEST);
         let n = matched.len();
-        matched.extend(<[u8; WIDTH]>::try_from(row));
+        matched.extend(<[u8; DIGEST]>::try_from(digest));
         matched.truncate(n + usize::from(wanted));
+        if let Some(layout) = layout {
+            let parts = layout.read(rest);
+            let (from, length) = parts.get(0);
+            payloads.push_if(wanted, from, length);
+            intact &= !wanted | parts.well_formed;
+        }
     })?;
-    let digest = digests(session);
-    Ok(Sealed::new(move || find(&matched, y, digest)))
-}
-
-/// The positions in `y` of the items with these digests, ascending.
-fn find(
-    matched: &[[u8; WIDTH]],
-    y: &ItemSet,
-    digest: impl Fn(&[u8]) -> [u8; WIDTH] + Sync,
-) -> Result<Vec<u32>> {
-    let mut own: Vec<([u8; WIDTH], u32)> =
-        (0..y.len() as u32).into_par_iter().map(|i| (digest(y.get(i as usize)), i)).collect();
-    own.par_sort_unstable();
-    let positions = matched.iter().map(|d| own.binary_search_by_key(d, |o| o.0).ok().map(|at| own[at].1));
-    let mut positions: Vec<u32> = positions.collect::<Option<_>>().ok_or_else(inconsistent)?;
-    positions.sort_unstable();
-    match positions.windows(2).any(|w| w[0] == w[1]) {
-        false => Ok(positions),
-        true => Err(inconsistent()),
+    if terms.both {
+        both::send_bits(ch, &e)?;
     }
+    let digest = digests(session);
+    Ok(Sealed::new(move || {
+        let mut own: Vec<([u8; DIGEST], u32)> =
+            (0..y.len() as u32).into_par_iter().map(|i| (digest(y.get(i as usize)), i)).collect();
+        own.par_sort_unstable();
+        let position = |d| own.binary_search_by_key(d, |o| o.0).ok().map(|at| own[at].1);
+        let positions = matched.iter().map(position).collect::<Option<Vec<u32>>>().filter(|_| intact);
+        sort(positions, &payloads)
+    }))
 }
 
-fn inconsistent() -> Error {
-    Error::misbehaves_unseen(
-        "an item it sent does not belong to the match it stands for (by chance this happens with probability 2^-40)",
-    )
-}
-
-/// The sender, with set `x`; the receiver's has `n_y` items.
+/// The sender, with set `x` and, if agreed, a payload for each of its items, none longer than a row; the
+/// receiver's set has `n_y` items. Returns the positions in `x` of the items that match if both get them.
+#[allow(clippy::too_many_arguments)] // the inputs of the figure
 pub fn sender(
     protocol: &impl Mqrpmt,
     ch: &mut Channel,
     session: &SessionId,
     x: &ItemSet,
+    payloads: &Items,
     n_y: usize,
+    terms: &Terms,
     rng: &mut Prng,
-) -> Result<()> {
+) -> Result<Option<Vec<u32>>> {
+    let (layout, width) = width(terms);
+    if let Some(layout) = layout {
+        layout.check(payloads.iter().map(|payload| [payload.len()]))?;
+    }
     // Before the first message: in the middle the receiver could see where the long items are.
     let digest = digests(session);
-    let digests: Vec<[u8; WIDTH]> = (0..x.len()).into_par_iter().map(|i| digest(x.get(i))).collect();
+    let digests: Vec<[u8; DIGEST]> = (0..x.len()).into_par_iter().map(|i| digest(x.get(i))).collect();
     // 0. and 1. X in random order; P2 obtains nothing.
     let order = protocol.client(ch, session, x, n_y, rng)?;
     // 2. One-sided OTs of (-, x_i).
     let mut ot = extension::Sender::setup(ch, session, PURPOSE, extension::DEFAULT_K, rng)?;
-    transfer::send(ch, &mut ot, x.len(), true, WIDTH, |i, row| {
-        row.copy_from_slice(&digests[order[i] as usize]);
-    })
+    transfer::send(ch, &mut ot, x.len(), true, width, |i, row| {
+        let (digest, rest) = row.split_at_mut(DIGEST);
+        digest.copy_from_slice(&digests[order[i] as usize]);
+        if let Some(layout) = layout {
+            layout.write([payloads.get(order[i] as usize)], rest);
+        }
+    })?;
+    if !terms.both {
+        return Ok(None);
+    }
+    let e = both::recv_bits(ch, x.len(), n_y)?;
+    let mut positions: Vec<u32> = order.iter().zip(e.iter()).filter(|(_, e)| **e).map(|(&i, _)| i).collect();
+    positions.sort_unstable();
+    Ok(Some(positions))
 }

@@ -2,93 +2,140 @@
 //!
 //! Security: semi-honest, of the mqRPMT and the OT; nothing binds the receiver's choices to its bits.
 //! Leakage: |X| and X \ Y to the receiver, |Y| to the sender. Cost beside the mqRPMT: ceil(128 / k) / 8
-//! bytes and one row an item.
+//! bytes and one row an item; if both get the result, n_x + n_y rows more.
 //!
 //! Departure from the figure: items are as long as users' keys are, so each travels in a row of the agreed
-//! width, its true length inside. The width follows from the agreement, never from the data.
+//! width, with its payload and the true lengths inside. The width follows from the agreement, never from the
+//! data. If both get the result, the sender also learns the items of Y \ X, but not which of its own are in Y.
 
 use crate::channel::Channel;
 use crate::error::{Error, Result};
 use crate::hash::SessionId;
-use crate::item::{ItemSet, Items, MAX_ITEM, intersects};
+use crate::item::{ItemSet, Items, intersects, is_dummy};
 use crate::membership::Mqrpmt;
-use crate::operations::{Sealed, matches};
+use crate::operations::row::Layout;
+use crate::operations::{Sealed, Terms, both, matches};
 use crate::ot::{extension, transfer};
 use crate::rng::Prng;
 
 const PURPOSE: &str = "union by mqRPMT, OT of rows";
 
-/// The bytes in front of a row that hold the true length of its item.
-fn length_bytes(max_row: usize) -> usize {
-    match max_row {
-        0..=0xff => 1,
-        0x100..=0xffff => 2,
-        _ => 3,
-    }
+/// What the receiver of a union learns.
+#[derive(Clone, PartialEq, Eq, Default)]
+pub struct New {
+    /// The items that only the sender has, in the random order of its queries.
+    pub items: Items,
+    /// The payload of each of them; none if none was agreed.
+    pub payloads: Items,
 }
 
-/// The receiver, with set `y`; the sender's has `n_x` items of at most `max_row` bytes. Returns the items
-/// that only the sender has, in the random order of its queries.
+/// The receiver, with set `y`; the sender's has `n_x` items.
 pub fn receiver<'a>(
     protocol: &impl Mqrpmt,
     ch: &mut Channel,
     session: &SessionId,
     y: &'a ItemSet,
     n_x: usize,
-    max_row: usize,
+    terms: &Terms,
     rng: &mut Prng,
-) -> Result<Sealed<'a, Items>> {
+) -> Result<Sealed<'a, New>> {
+    match terms.payload {
+        true => receive::<2>(protocol, ch, session, y, n_x, terms, rng),
+        false => receive::<1>(protocol, ch, session, y, n_x, terms, rng),
+    }
+}
+
+/// With rows of `N` parts: the item and, if agreed, its payload.
+fn receive<'a, const N: usize>(
+    protocol: &impl Mqrpmt,
+    ch: &mut Channel,
+    session: &SessionId,
+    y: &'a ItemSet,
+    n_x: usize,
+    terms: &Terms,
+    rng: &mut Prng,
+) -> Result<Sealed<'a, New>> {
     // 1. P1 obtains the bits e.
     let e = protocol.server(ch, session, y, n_x, rng)?;
     // 2. P1 holding e_i and P2 holding (x_i, -) run one-sided OTs: P1 learns x_i where e_i = 0.
     let mut ot = extension::Receiver::setup(ch, session, PURPOSE, extension::DEFAULT_K, rng)?;
-    let (mut new, mut intact) = (Items::new(), true);
-    let prefix = length_bytes(max_row);
+    let (mut new, mut intact) = (New::default(), true);
+    let layout = Layout::<N>::new(terms.max_row);
     // The sender sees how long we take: rows are checked and copied whether they are wanted or not.
-    transfer::receive(ch, &mut ot, &e, false, prefix + max_row, |wanted, row| {
-        let (length, padded) = row.split_at(prefix);
-        let length = length.iter().rev().fold(0usize, |n, &b| n << 8 | usize::from(b));
-        let behind = |(i, &b): (usize, &u8)| b & u8::from(i >= length).wrapping_neg();
-        let padding = padded.iter().enumerate().map(behind).fold(0, |all, b| all | b);
-        intact &= !wanted | ((length <= max_row) & (padding == 0));
-        new.push_if(wanted, padded, length);
+    transfer::receive(ch, &mut ot, &e, false, layout.width(), |wanted, row| {
+        let parts = layout.read(row);
+        intact &= !wanted | parts.well_formed;
+        let lists = [&mut new.items, &mut new.payloads];
+        for (i, list) in lists.into_iter().enumerate().take(N) {
+            let (from, length) = parts.get(i);
+            list.push_if(wanted, from, length);
+        }
     })?;
-    Ok(Sealed::new(move || {
-        matches(&e, y.len())?;
-        let new = ItemSet::keep_first(new);
+    let n_y = y.len();
+    let open = move || {
+        matches(&e, n_y)?;
+        let items = ItemSet::keep_first(new.items);
         if !intact {
             return Err(Error::misbehaves_unseen("a row it sent does not decrypt"));
         }
-        if !new.duplicates.is_empty() || intersects(&new.set, y) {
+        if !items.duplicates.is_empty() || intersects(&items.set, y) {
             return Err(Error::misbehaves_unseen("an item it sent as new is not"));
         }
-        Ok(new.set.into_items())
-    }))
+        Ok(New { items: items.set.into_items(), payloads: new.payloads })
+    };
+    if !terms.both {
+        return Ok(Sealed::new(open));
+    }
+    // By the union a sender that deviates sees which rows were read anyway: it put its own into them.
+    let new = open()?;
+    let mut union: Vec<&[u8]> = y.iter().chain(new.items.iter()).filter(|item| !is_dummy(item)).collect();
+    union.sort_unstable();
+    both::send_union(ch, &union, n_y + n_x, terms.max_row)?;
+    Ok(Sealed::new(|| Ok(new)))
 }
 
-/// The sender, with set `x`, of whose items none is longer than `max_row`; the receiver's set has `n_y`
-/// items.
-pub fn sender(
+/// The sender, with set `x` and, if agreed, a payload for each of its items; none of them is together longer
+/// than a row. The receiver's set has `n_y` items. Returns the union in sorted order if both get it.
+#[allow(clippy::too_many_arguments)] // the inputs of the figure
+pub fn sender<'a>(
     protocol: &impl Mqrpmt,
     ch: &mut Channel,
     session: &SessionId,
+    x: &'a ItemSet,
+    payloads: &Items,
+    n_y: usize,
+    terms: &Terms,
+    rng: &mut Prng,
+) -> Result<Option<Items>> {
+    match terms.payload {
+        true => send::<2>(protocol, ch, session, [x, payloads], x, n_y, terms, rng)?,
+        false => send::<1>(protocol, ch, session, [x], x, n_y, terms, rng)?,
+    }
+    match terms.both {
+        true => Ok(Some(both::recv_union(ch, x, n_y + x.len(), terms.max_row)?)),
+        false => Ok(None),
+    }
+}
+
+#[allow(clippy::too_many_arguments)] // the inputs of the figure
+fn send<const N: usize>(
+    protocol: &impl Mqrpmt,
+    ch: &mut Channel,
+    session: &SessionId,
+    parts: [&Items; N],
     x: &ItemSet,
     n_y: usize,
-    max_row: usize,
+    terms: &Terms,
     rng: &mut Prng,
 ) -> Result<()> {
-    if x.longest() > max_row || max_row > MAX_ITEM {
-        return Err(Error::Bug("an item is longer than the agreed row".into()));
-    }
+    let layout = Layout::<N>::new(terms.max_row);
+    layout.check((0..x.len()).map(|i| parts.map(|part| part.get(i).len())))?;
     // 0. and 1. X in random order; P2 obtains nothing.
     let order = protocol.client(ch, session, x, n_y, rng)?;
     // 2. One-sided OTs of (x_i, -).
     let mut ot = extension::Sender::setup(ch, session, PURPOSE, extension::DEFAULT_K, rng)?;
-    let prefix = length_bytes(max_row);
-    transfer::send(ch, &mut ot, x.len(), false, prefix + max_row, |i, row| {
-        let item = x.get(order[i] as usize);
-        row[..prefix].copy_from_slice(&item.len().to_le_bytes()[..prefix]);
-        row[prefix..prefix + item.len()].copy_from_slice(item);
+    transfer::send(ch, &mut ot, x.len(), false, layout.width(), |i, row| {
+        layout.write(parts.map(|part| part.get(order[i] as usize)), row);
     })
 }
 
@@ -103,10 +150,11 @@ mod tests {
     fn rows_that_are_not_new_or_come_twice_are_refused() {
         let (y, x): (ItemSet, ItemSet) = (["a", "b"].iter().collect(), ["c", "d"].iter().collect());
         let session = [1; 32];
+        let terms = Terms { max_row: 9, ..Terms::default() };
         // A sender that asks for c and d, of which neither is in Y, and sends these rows.
         for (rows, good) in [(["c", "e"], true), (["c", "c"], false), (["c", "a"], false)] {
             let ((result, ()), _) = run_pair(
-                |ch, rng| Ok(receiver(&Ideal, ch, &session, &y, 2, 9, rng)?.open(Confirmed(()))),
+                |ch, rng| Ok(receiver(&Ideal, ch, &session, &y, 2, &terms, rng)?.open(Confirmed(()))),
                 |ch, rng| {
                     Ideal.client(ch, &session, &x, 2, rng)?;
                     let mut ot = extension::Sender::setup(ch, &session, PURPOSE, extension::DEFAULT_K, rng)?;
@@ -115,7 +163,7 @@ mod tests {
                     })
                 },
             );
-            assert_eq!(result.is_ok(), good, "{rows:?}: {result:?}");
+            assert_eq!(result.is_ok(), good, "{rows:?}: {:?}", result.err());
         }
     }
 }

@@ -6,16 +6,18 @@ fn hello(role: Role) -> Hello {
     Hello {
         operation: Operation::Union,
         role,
+        check: false,
         protocol: "dh".into(),
         group: "curve25519".into(),
         output: "receiver".into(),
         key_columns: 1,
         normalisation: "none".into(),
         max_row: 64,
-        payload_width: 0,
+        sent_columns: Vec::new(),
         min_count: 0,
         value_scale: 0,
         modulus_bits: 64,
+        padded: false,
     }
 }
 
@@ -113,15 +115,21 @@ fn two_ends_of_different_connections_do_not_share_an_id() {
 #[test]
 fn every_term_that_differs_is_reported_on_both_sides_with_both_values() {
     type Change = (&'static str, fn(&mut Hello), &'static str, &'static str);
-    let changes: [Change; 11] = [
+    let changes: [Change; 12] = [
         ("operation", |h| h.operation = Operation::Count, "union", "count"),
+        ("check or run (`veilset check`)", |h| h.check = true, "run", "check"),
         ("--protocol", |h| h.protocol = "poprf".into(), "dh", "poprf"),
         ("--group", |h| h.group = "p256".into(), "curve25519", "p256"),
-        ("who gets the output", |h| h.output = "both".into(), "receiver", "both"),
+        ("who gets the result (--both)", |h| h.output = "both".into(), "receiver", "both"),
         ("number of key columns (--key)", |h| h.key_columns = 2, "1", "2"),
         ("normalisation of keys", |h| h.normalisation = "trim".into(), "none", "trim"),
         ("--max-row", |h| h.max_row = 128, "64", "128"),
-        ("bytes of payload per row", |h| h.payload_width = 9, "0", "9"),
+        (
+            "columns sent (--send-columns, --receive-columns)",
+            |h| h.sent_columns = vec!["a".into(), "b".into()],
+            "none",
+            r#""a", "b""#,
+        ),
         ("--min-count", |h| h.min_count = u64::MAX, "0", "18446744073709551615"),
         ("decimal places of the values (--scale)", |h| h.value_scale = 2, "0", "2"),
         ("bits of the sum's modulus (--modulus)", |h| h.modulus_bits = 128, "64", "128"),
@@ -214,7 +222,7 @@ fn a_hello_that_is_not_one_is_the_peers_fault() {
         ("a nonce of other letters", with(&nonce, &nonce.replace('9', "g"))),
         ("a nonce in capitals", with(&nonce, &nonce.replace('9', "A"))),
         ("deep nesting", with("\"dh\"", &"[".repeat(3000))),
-        ("too long", with("\"dh\"", &format!("\"{}\"", "x".repeat(4096)))),
+        ("too long", with("\"dh\"", &format!("\"{}\"", "x".repeat(MAX_HELLO)))),
     ];
     for (name, bytes) in cases {
         let e = against(vec![(PREAMBLE, preamble(1)), (HELLO, bytes)]);

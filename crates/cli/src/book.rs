@@ -1,0 +1,244 @@
+//! The address book: names for peers' fingerprints, and `veilset peer add|list|remove`.
+//!
+//! A TOML file with a table for each peer, sorted by name, written as a whole and then renamed: there is never
+//! half a book. It is private to its owner: with whom one shares data is nobody else's affair, and whoever could
+//! write to it could put himself in a peer's place.
+
+use crate::args::PeerCommand;
+use crate::near::did_you_mean;
+use crate::print;
+use serde::Deserialize;
+use std::collections::BTreeMap;
+use std::io::{ErrorKind, Write};
+use std::path::{Path, PathBuf};
+use veilset::error::{Error, Result};
+use veilset::session::places::{Place, private_parent};
+use veilset::session::{Endpoint, Fingerprint};
+
+/// Its name in the configuration folder.
+const FILE: &str = "peers.toml";
+const LONGEST_NAME: usize = 64;
+const HEAD: &str =
+    "# Peers of veilset. `veilset peer add` and `remove` write this file anew: comments are not kept.\n";
+
+/// A peer, as far as it is known.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Peer {
+    pub name: Option<String>,
+    pub fingerprint: Fingerprint,
+    pub address: Option<String>,
+}
+
+/// The peers that have a name.
+#[derive(Debug)]
+pub struct Book {
+    /// Where it is, or would be; none if there is no folder for it.
+    path: Option<PathBuf>,
+    peers: BTreeMap<String, Entry>,
+}
+
+/// A peer as it stands in the file.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Entry {
+    #[serde(deserialize_with = "parsed")]
+    fingerprint: Fingerprint,
+    address: Option<String>,
+}
+
+fn parsed<'de, D: serde::Deserializer<'de>>(from: D) -> Result<Fingerprint, D::Error> {
+    String::deserialize(from)?.parse().map_err(serde::de::Error::custom)
+}
+
+impl Book {
+    /// Reads the book; one that is not there is empty.
+    pub fn load(named: Option<&Path>) -> Result<Book> {
+        let path = named.map(Path::to_path_buf).or_else(|| Place::Configuration.file(FILE));
+        let text = match path.as_deref().map(std::fs::read_to_string) {
+            None => String::new(),
+            Some(Ok(text)) => text,
+            Some(Err(e)) if e.kind() == ErrorKind::NotFound && named.is_none() => String::new(),
+            Some(Err(e)) => return Err(unreadable(path.as_deref(), e)),
+        };
+        let peers: BTreeMap<String, Entry> =
+            toml::from_str(&text).map_err(|e| unreadable(path.as_deref(), e))?;
+        for (name, entry) in &peers {
+            let wrong = |e: Error| unreadable(path.as_deref(), format!("[{name}]: {e}"));
+            name_is_good(name).map_err(wrong)?;
+            entry.address.as_deref().map_or(Ok(()), address_is_good).map_err(wrong)?;
+        }
+        Ok(Book { path, peers })
+    }
+
+    /// The same, to be changed: one that is named need not be there yet.
+    fn load_to_change(named: Option<&Path>) -> Result<Book> {
+        match named {
+            Some(path) if !path.exists() => Ok(Book { path: Some(path.into()), peers: BTreeMap::new() }),
+            _ => Book::load(named),
+        }
+    }
+
+    /// The peer that was typed: a name or a fingerprint.
+    pub fn peer(&self, typed: &str) -> Result<Peer> {
+        if let Some(entry) = self.peers.get(typed) {
+            return Ok(entry.peer(typed));
+        }
+        match typed.parse::<Fingerprint>() {
+            Ok(fingerprint) => Ok(match self.peers.iter().find(|(_, e)| e.fingerprint == fingerprint) {
+                Some((name, entry)) => entry.peer(name),
+                None => Peer { name: None, fingerprint, address: None },
+            }),
+            // What cannot be a name was meant to be a fingerprint.
+            Err(e) if name_is_good(typed).is_err() => {
+                Err(Error::Usage(format!("--peer is not a fingerprint: {e}")))
+            }
+            Err(e) => Err(Error::Usage(format!(
+                "--peer \"{typed}\": {}. Add it with `veilset peer add {typed} FINGERPRINT`. If it is meant to be a \
+                 fingerprint: {e}",
+                self.unknown(typed)
+            ))),
+        }
+    }
+
+    /// The fingerprint of a name.
+    pub fn fingerprint(&self, name: &str) -> Option<Fingerprint> {
+        self.peers.get(name).map(|entry| entry.fingerprint)
+    }
+
+    /// That a name is not in the book, and near ones that are.
+    fn unknown(&self, name: &str) -> String {
+        let near = did_you_mean(name, self.peers.keys().map(String::as_str));
+        format!("no peer of this name is in the address book{}{near}", self.shown())
+    }
+
+    fn shown(&self) -> String {
+        self.path.as_ref().map(|path| format!(" {}", path.display())).unwrap_or_default()
+    }
+
+    fn save(&self) -> Result<()> {
+        let path = self.path.as_deref().map_or_else(
+            || Place::Configuration.file_or(FILE, "the address book", "--book"),
+            |p| Ok(p.to_path_buf()),
+        )?;
+        let mut text = HEAD.to_string();
+        for (name, Entry { fingerprint, address }) in &self.peers {
+            // Neither names nor addresses hold anything that would have to be escaped.
+            text += &format!("\n[\"{name}\"]\nfingerprint = \"{fingerprint}\"\n");
+            if let Some(address) = address {
+                text += &format!("address = \"{address}\"\n");
+            }
+        }
+        let write = || {
+            private_parent(&path)?;
+            let folder = path.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."));
+            // Temporary files are made with mode 0600.
+            let mut file = tempfile::Builder::new().prefix(".veilset-").tempfile_in(folder)?;
+            file.write_all(text.as_bytes())?;
+            file.as_file().sync_all()?;
+            file.persist(&path).map_err(|e| e.error)?;
+            Ok(())
+        };
+        write().map_err(|e: std::io::Error| {
+            Error::Output(format!(
+                "the address book {} cannot be written: {e}. Make room, or name another with --book",
+                path.display()
+            ))
+        })
+    }
+}
+
+impl Entry {
+    fn peer(&self, name: &str) -> Peer {
+        Peer { name: Some(name.into()), fingerprint: self.fingerprint, address: self.address.clone() }
+    }
+}
+
+fn unreadable(path: Option<&Path>, e: impl std::fmt::Display) -> Error {
+    let shown = path.map(|p| p.display().to_string()).unwrap_or_default();
+    Error::Usage(format!(
+        "the address book {shown} cannot be used: {}. Correct it, or name another with --book",
+        e.to_string().trim_end()
+    ))
+}
+
+fn name_is_good(name: &str) -> Result<()> {
+    let letters = |c: u8| c.is_ascii_alphanumeric() || matches!(c, b'.' | b'_' | b'-');
+    if name.is_empty() || name.len() > LONGEST_NAME || !name.bytes().all(letters) {
+        return Err(Error::Usage(format!(
+            "\"{}\" cannot be a peer's name: use 1 to {LONGEST_NAME} letters, digits, dots, hyphens and underscores",
+            name.escape_debug()
+        )));
+    }
+    match name.parse::<Fingerprint>() {
+        Ok(_) => Err(Error::Usage(format!(
+            "\"{name}\" cannot be a peer's name, because it is a fingerprint. Give the name first: `veilset peer add \
+             NAME {name}`"
+        ))),
+        Err(_) => Ok(()),
+    }
+}
+
+fn address_is_good(address: &str) -> Result<()> {
+    // What is in it is written to the file as it is.
+    match address.bytes().all(|c| c.is_ascii_graphic() && !matches!(c, b'"' | b'\\')) {
+        true => Endpoint::Connect(address.into()).check(),
+        false => Err(Error::Usage(format!(
+            "\"{}\" is not an address. Write HOST:PORT, for instance example.org:7000",
+            address.escape_debug()
+        ))),
+    }
+}
+
+/// `veilset peer ...`.
+pub fn run(command: &PeerCommand) -> Result<()> {
+    match command {
+        PeerCommand::Add { name, fingerprint, address, force, book } => {
+            name_is_good(name)?;
+            let fingerprint: Fingerprint = fingerprint
+                .parse()
+                .map_err(|e| Error::Usage(format!("the second argument is not a fingerprint: {e}")))?;
+            address.as_deref().map_or(Ok(()), address_is_good)?;
+            let mut book = Book::load_to_change(book.as_deref())?;
+            if let (Some(old), false) = (book.peers.get(name), *force) {
+                return Err(Error::Usage(format!(
+                    "the address book{} has \"{name}\" already: {}{}. Give --force if the new entry is to take its \
+                     place, or another name",
+                    book.shown(),
+                    old.fingerprint,
+                    old.address.as_ref().map(|a| format!(" at {a}")).unwrap_or_default()
+                )));
+            }
+            let same =
+                |(other, entry): &(&String, &Entry)| *other != name && entry.fingerprint == fingerprint;
+            if let Some((other, _)) = book.peers.iter().find(same) {
+                return Err(Error::Usage(format!(
+                    "the address book{} has this fingerprint already, as \"{other}\". One name a peer: use that one, or \
+                     `veilset peer remove {other}` first",
+                    book.shown()
+                )));
+            }
+            book.peers.insert(name.clone(), Entry { fingerprint, address: address.clone() });
+            book.save()
+        }
+        PeerCommand::List { book } => {
+            let book = Book::load(book.as_deref())?;
+            let width = book.peers.keys().map(String::len).max().unwrap_or(0);
+            for (name, Entry { fingerprint, address }) in &book.peers {
+                let line = format!("{name:width$}  {fingerprint}  {}", address.as_deref().unwrap_or(""));
+                print(line.trim_end())?;
+            }
+            Ok(())
+        }
+        PeerCommand::Remove { name, book } => {
+            let mut book = Book::load(book.as_deref())?;
+            match book.peers.remove(name) {
+                Some(_) => book.save(),
+                None => Err(Error::Usage(format!(
+                    "\"{}\": {}. `veilset peer list` shows them all",
+                    name.escape_debug(),
+                    book.unknown(name)
+                ))),
+            }
+        }
+    }
+}

@@ -1,0 +1,74 @@
+//! `veilset check`: what would run, what it costs, what each side would learn.
+
+use crate::gate::Gate;
+use crate::plan::Plan;
+use crate::print;
+use std::fmt::Write as _;
+use veilset::error::Result;
+use veilset::operations::Role;
+use veilset::rng::Prng;
+use veilset::session::estimate::{Speed, Traffic, would_learn};
+use veilset::session::run::{self, Checked, Request};
+use veilset::session::{Connection, Proposal};
+
+/// Links to give the time of the transfer on, in megabits a second.
+const LINKS: [u64; 2] = [10, 1000];
+
+/// Agrees with the peer, and prints what was agreed.
+pub fn run(plan: &Plan, connection: Connection, request: &Request<'_>, gate: &mut Gate<'_>) -> Result<()> {
+    let speed = Speed::measure()?;
+    let milliseconds = |proposal: &Proposal| speed.work(proposal).as_millis() as u64;
+    let checked = run::check(connection, request, gate, &milliseconds, &mut Prng::from_os()?)?;
+    let ours = milliseconds(&checked.proposal);
+    print(text(plan, &checked, ours)?)
+}
+
+fn text(plan: &Plan, checked: &Checked, our_milliseconds: u64) -> Result<String> {
+    let Checked { proposal, their_milliseconds } = checked;
+    let (n, m) = (proposal.our_size, proposal.their_size);
+    let hello = &proposal.hello;
+    let traffic = Traffic::of(proposal)?;
+    let (sent, received) = match hello.role {
+        Role::Receiver => (traffic.to_sender, traffic.to_receiver),
+        Role::Sender => (traffic.to_receiver, traffic.to_sender),
+    };
+    let peer = match (&plan.peer_name, proposal.peer) {
+        (Some(name), Some(fingerprint)) => format!("{name} ({fingerprint})"),
+        (_, Some(fingerprint)) => fingerprint.to_string(),
+        _ => "somebody, without TLS".into(),
+    };
+    // Writing to a string cannot fail.
+    let mut text =
+        String::from("check: both sides ask for the same thing and allow it; nothing was computed\n");
+    let _ = writeln!(text, "  {} as {} with {peer}", hello.operation, hello.role);
+    let padded = |padded| if padded { " (padded)" } else { "" };
+    let (ours, theirs) = (padded(hello.padded), padded(proposal.they_pad));
+    let _ = writeln!(text, "  {n} items here{ours}, {m} on the peer's side{theirs}");
+    for sentence in would_learn(proposal) {
+        let _ = writeln!(text, "  {sentence}");
+    }
+    let _ = writeln!(text, "  agreed:");
+    // The first two are said above; what is 0 does not matter or is not asked for.
+    for (name, value) in hello.terms().skip(2).filter(|(_, value)| value != "0") {
+        let _ = writeln!(text, "    {name}: {value}");
+    }
+    let _ = writeln!(text, "  about {sent} bytes to the peer, {received} from it");
+    let _ = writeln!(
+        text,
+        "  about {} of work here and {} on the peer's side, at the same time: expect {}",
+        seconds(our_milliseconds),
+        seconds(*their_milliseconds),
+        seconds(our_milliseconds.max(*their_milliseconds))
+    );
+    let on = LINKS.map(|link| format!("{} at {link} Mbit/s", seconds(traffic.larger() * 8 / (link * 1000))));
+    let _ =
+        write!(text, "  the transfer takes {} each way, or the work's time if that is longer", on.join(", "));
+    Ok(text)
+}
+
+fn seconds(milliseconds: u64) -> String {
+    match milliseconds {
+        0..10_000 => format!("{:.1} seconds", milliseconds as f64 / 1000.0),
+        _ => format!("{} seconds", milliseconds.div_ceil(1000)),
+    }
+}

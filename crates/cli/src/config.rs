@@ -1,0 +1,279 @@
+//! `veilset run FILE`: a run as a file, to be reviewed and kept under version control.
+//!
+//! The file is translated into the words one would type, by what clap knows about the operation's options: an
+//! option that is added to an operation can be in the file without anything being done here.
+
+use crate::args::{Arguments, Command};
+use crate::near::did_you_mean;
+use clap::error::{ContextKind, ContextValue, ErrorKind};
+use clap::{Arg, ArgAction, CommandFactory, Parser};
+use std::any::TypeId;
+use std::collections::{BTreeMap, BTreeSet};
+use std::ffi::{OsStr, OsString};
+use std::io;
+use std::path::{Path, PathBuf};
+use toml::Spanned;
+use toml::de::{DeTable, DeValue};
+use veilset::error::{Error, Result};
+use veilset::operations::Operation;
+
+/// The file if none is named.
+const DEFAULT: &str = "veilset.toml";
+/// The keys that are not options.
+const OPERATION: &str = "operation";
+const INPUT: &str = "input";
+/// Words in the place of a file's name, by option, beside "-".
+const WORDS: [(&str, &str); 1] = [("audit-log", "none")];
+
+/// Parses words as if they were typed after `veilset`. If they are wrong, or ask for help, the program ends here.
+pub fn parse(words: Vec<OsString>) -> Command {
+    Arguments::parse_from(std::iter::once("veilset".into()).chain(words)).command
+}
+
+/// The command that the words after `veilset run` stand for: a file, and options that count instead of its own.
+pub fn read(mut words: Vec<OsString>) -> Result<Command> {
+    let is_file = words.first().is_some_and(|word| !word.as_encoded_bytes().starts_with(b"-"));
+    let path = PathBuf::from(if is_file { words.remove(0) } else { DEFAULT.into() });
+    let text = std::fs::read_to_string(&path).map_err(|e| {
+        let next = match e.kind() {
+            io::ErrorKind::NotFound => "Check its name, or write it: `veilset run --help` has an example",
+            _ => "Check that it is a text file that you can read",
+        };
+        Error::Usage(format!("cannot read {}: {e}. {next}", path.display()))
+    })?;
+    File { path: &path, text: &text }.command(words)
+}
+
+/// A file and its text.
+struct File<'a> {
+    path: &'a Path,
+    text: &'a str,
+}
+
+impl File<'_> {
+    fn command(&self, typed: Vec<OsString>) -> Result<Command> {
+        let (words, lines) = self.words(&typed)?;
+        let words = std::iter::once("veilset".into()).chain(words).chain(typed);
+        match Arguments::try_parse_from(words) {
+            Ok(arguments) => Ok(arguments.command),
+            Err(e) if matches!(e.kind(), ErrorKind::DisplayHelp | ErrorKind::DisplayVersion) => e.exit(),
+            Err(e) => Err(self.refused(&e, &lines)),
+        }
+    }
+
+    /// The words that the file stands for, and the line of each key that counts.
+    fn words(&self, typed: &[OsString]) -> Result<(Vec<OsString>, BTreeMap<String, usize>)> {
+        let table = DeTable::parse(self.text).map_err(|e| {
+            let at = e.span().map(|span| format!(", line {}", self.line(span.start))).unwrap_or_default();
+            Error::Usage(format!(
+                "{}{at}: this is not TOML: {}. `veilset run --help` has an example",
+                self.path.display(),
+                e.message()
+            ))
+        })?;
+        let table = table.get_ref();
+        let mut all = Arguments::command();
+        all.build();
+        let name = self.operation(table)?;
+        let Some(operation) = all.find_subcommand(name) else {
+            return Err(Error::Bug(format!("{name} is no command")));
+        };
+        let typed: BTreeSet<&str> = typed.iter().filter_map(|word| long(word)).collect();
+        let is_typed = |arg: &Arg| arg.get_long().is_some_and(|long| typed.contains(long));
+        let excludes = |a: &Arg, b: &Arg| {
+            operation.get_arg_conflicts_with(a).iter().any(|other| other.get_id() == b.get_id())
+        };
+
+        let mut words = vec![OsString::from(name)];
+        let mut lines = BTreeMap::new();
+        for (key, value) in table {
+            let (name, at) = (key.get_ref().as_ref(), self.line(key.span().start));
+            if name == OPERATION {
+                continue;
+            }
+            let Some(arg) = option(operation, name) else {
+                return Err(self.wrong(at, name, self.unknown(&all, operation, name)));
+            };
+            let values = self.values(arg, name, value)?;
+            // What was typed counts, and what does not go with it does not.
+            let other = |other: &Arg| is_typed(other) && (excludes(arg, other) || excludes(other, arg));
+            if is_typed(arg) || operation.get_arguments().any(other) {
+                continue;
+            }
+            lines.insert(name.to_string(), at);
+            match arg.get_long() {
+                // The input stands first, where no option can swallow it.
+                None => words.splice(1..1, values).for_each(drop),
+                Some(long) if arg.get_action().takes_values() => {
+                    words.extend(values.into_iter().map(|value| {
+                        let mut word = OsString::from(format!("--{long}="));
+                        word.push(value);
+                        word
+                    }))
+                }
+                Some(long) => words.extend(values.into_iter().map(|_| format!("--{long}").into())),
+            }
+        }
+        Ok((words, lines))
+    }
+
+    fn operation<'t>(&self, table: &'t DeTable<'_>) -> Result<&'t str> {
+        let names = Operation::ALL.map(Operation::name);
+        let all = names.join(", ");
+        let Some((key, value)) = table.get_key_value(OPERATION) else {
+            let example = format!("Write for instance operation = \"{}\"; there are {all}", names[0]);
+            return Err(Error::Usage(format!(
+                "{}: \"{OPERATION}\" is missing. {example}",
+                self.path.display()
+            )));
+        };
+        let at = self.line(key.span().start);
+        match value.get_ref().as_str() {
+            Some(name) if names.contains(&name) => Ok(name),
+            Some(name) => {
+                let near = did_you_mean(name, names);
+                Err(self.wrong(
+                    at,
+                    OPERATION,
+                    format!("\"{}\" is not one{near}. Use one of {all}", name.escape_debug()),
+                ))
+            }
+            None => {
+                Err(self.wrong(at, OPERATION, expected(&format!("a string, one of {all}"), value.get_ref())))
+            }
+        }
+    }
+
+    /// The words that a value stands for: none for a flag that is not set, one for one that is.
+    fn values(&self, arg: &Arg, key: &str, value: &Spanned<DeValue<'_>>) -> Result<Vec<OsString>> {
+        let wrong = |what: String| self.wrong(self.line(value.span().start), key, what);
+        let one = |value: &DeValue<'_>, kind: &str| match scalar(value) {
+            Some(text) => Ok(self.placed(arg, text)),
+            None => Err(wrong(expected(kind, value))),
+        };
+        match (arg.get_action(), value.get_ref()) {
+            (ArgAction::SetTrue, DeValue::Boolean(set)) => Ok(vec![OsString::new(); usize::from(*set)]),
+            (ArgAction::SetTrue, value) => Err(wrong(expected("true or false", value))),
+            (ArgAction::Append, DeValue::Array(list)) => {
+                let delimiter = arg.get_value_delimiter();
+                let element = |element: &Spanned<DeValue<'_>>| {
+                    let element = element.get_ref();
+                    match (scalar(element), delimiter) {
+                        // It would be cut there.
+                        (Some(text), Some(delimiter)) if text.contains(delimiter) => Err(wrong(format!(
+                            "\"{text}\" has a \"{delimiter}\", which no element can have. Rename it"
+                        ))),
+                        _ => one(element, "strings in the list"),
+                    }
+                };
+                list.iter().map(element).collect()
+            }
+            (ArgAction::Append, value) => one(value, "a string or a list of strings").map(|word| vec![word]),
+            (_, value) => one(value, "a string or a number").map(|word| vec![word]),
+        }
+    }
+
+    /// A path is meant from the file's folder.
+    fn placed(&self, arg: &Arg, text: String) -> OsString {
+        let is_word = WORDS.iter().any(|(option, word)| arg.get_long() == Some(option) && text == *word);
+        if arg.get_value_parser().type_id() != TypeId::of::<PathBuf>() || text == "-" || is_word {
+            return text.into();
+        }
+        let folder = self.path.parent().filter(|folder| !folder.as_os_str().is_empty());
+        // An input is not to look like an option.
+        folder.unwrap_or(Path::new(".")).join(text).into()
+    }
+
+    fn unknown(&self, all: &clap::Command, operation: &clap::Command, key: &str) -> String {
+        let name = operation.get_name();
+        let has = |other: &&clap::Command| {
+            Operation::ALL.iter().any(|o| o.name() == other.get_name()) && option(other, key).is_some()
+        };
+        let others: Vec<_> = all.get_subcommands().filter(has).map(clap::Command::get_name).collect();
+        let next = format!("`veilset {name} --help` lists its options");
+        if !others.is_empty() {
+            return format!("{name} has no such option, only {}. Take it out; {next}", others.join(", "));
+        }
+        let keys = operation.get_arguments().filter_map(key_of).chain([OPERATION]);
+        format!("{name} has no such option{}. Correct it or take it out; {next}", did_you_mean(key, keys))
+    }
+
+    /// What clap did not accept, with the place it comes from.
+    fn refused(&self, e: &clap::Error, lines: &BTreeMap<String, usize>) -> Error {
+        let text = e.to_string();
+        let text = text.trim_start_matches("error: ");
+        let what = text.split("\n\nUsage:").next().unwrap_or(text);
+        let what = what.split("\n\nFor more information").next().unwrap_or(what).trim_end();
+        let key = match e.get(ContextKind::InvalidArg) {
+            Some(ContextValue::String(arg)) => key_in(arg),
+            _ => None,
+        };
+        if let (Some(key), ErrorKind::InvalidValue | ErrorKind::ValueValidation) = (&key, e.kind())
+            && let Some(&at) = lines.get(key)
+        {
+            return self.wrong(at, key, format!("{what}\nCorrect it, or type --{key} after the file"));
+        }
+        Error::Usage(format!(
+            "{}, with what was typed after it: {what}\nWrite what is missing into the file (<INPUT> is input = \
+             \"FILE\", options are keys without their hyphens), or type it after the file's name",
+            self.path.display()
+        ))
+    }
+
+    fn wrong(&self, line: usize, key: &str, what: impl std::fmt::Display) -> Error {
+        Error::Usage(format!("{}, line {line}, \"{}\": {what}", self.path.display(), key.escape_debug()))
+    }
+
+    fn line(&self, at: usize) -> usize {
+        1 + self.text.bytes().take(at).filter(|&b| b == b'\n').count()
+    }
+}
+
+/// The name of a long option that was typed.
+fn long(word: &OsStr) -> Option<&str> {
+    word.to_str()?.strip_prefix("--")?.split('=').next()
+}
+
+/// The key of "--role <ROLE>" or "<INPUT>", as clap shows arguments.
+fn key_in(shown: &str) -> Option<String> {
+    let name = shown.trim_start_matches("--").split([' ', '=']).next()?;
+    Some(name.trim_matches(['<', '>']).to_ascii_lowercase())
+}
+
+/// The key by which an argument stands in the file, if it can.
+fn key_of(arg: &Arg) -> Option<&str> {
+    match arg.get_action() {
+        ArgAction::Set | ArgAction::Append | ArgAction::SetTrue if arg.is_positional() => Some(INPUT),
+        ArgAction::Set | ArgAction::Append | ArgAction::SetTrue => arg.get_long(),
+        _ => None,
+    }
+}
+
+fn option<'a>(operation: &'a clap::Command, key: &str) -> Option<&'a Arg> {
+    operation.get_arguments().find(|arg| key_of(arg) == Some(key))
+}
+
+fn scalar(value: &DeValue<'_>) -> Option<String> {
+    match value {
+        DeValue::String(text) => Some(text.to_string()),
+        DeValue::Integer(n) => i128::from_str_radix(n.as_str(), n.radix()).ok().map(|n| n.to_string()),
+        DeValue::Float(f) => Some(f.as_str().to_string()),
+        _ => None,
+    }
+}
+
+fn expected(what: &str, value: &DeValue<'_>) -> String {
+    let came = match value {
+        DeValue::String(_) => "a string",
+        DeValue::Integer(_) | DeValue::Float(_) => "a number",
+        DeValue::Boolean(_) => "true or false",
+        DeValue::Datetime(_) => "a date or time",
+        DeValue::Array(_) => "a list",
+        DeValue::Table(_) => "a table",
+    };
+    format!("{came} stands here, it takes {what}. Correct it")
+}
+
+#[cfg(test)]
+#[path = "config_tests.rs"]
+mod tests;

@@ -1,0 +1,199 @@
+use super::*;
+use clap::parser::ValueSource;
+
+fn words(text: &str, typed: &[&str]) -> Result<Vec<OsString>> {
+    let typed: Vec<OsString> = typed.iter().map(Into::into).collect();
+    let file = File { path: Path::new("folder/veilset.toml"), text };
+    file.words(&typed).map(|(words, _)| [vec!["veilset".into()], words, typed].concat())
+}
+
+fn refusal(text: &str, typed: &[&str]) -> String {
+    let typed: Vec<OsString> = typed.iter().map(Into::into).collect();
+    let e = File { path: Path::new("folder/veilset.toml"), text }.command(typed).unwrap_err();
+    assert!(matches!(e, Error::Usage(_)), "{e}");
+    e.to_string()
+}
+
+/// What every operation needs: key and value.
+const NEEDED: [(&str, &str); 5] = [
+    ("input", "\"a.csv\""),
+    ("role", "\"receiver\""),
+    ("key", "[\"id\"]"),
+    ("listen", "\"127.0.0.1:0\""),
+    ("peer", "\"north\""),
+];
+
+fn text(operation: &str, pairs: &BTreeMap<&str, String>) -> String {
+    let lines: String = pairs.iter().map(|(key, value)| format!("{key} = {value}\n")).collect();
+    format!("operation = \"{operation}\"\n{lines}")
+}
+
+#[test]
+fn every_option_of_every_operation_can_be_set_and_typed_instead() {
+    let mut all = Arguments::command();
+    all.build();
+    let mut seen = 0;
+    for name in Operation::ALL.map(Operation::name) {
+        let operation = all.find_subcommand(name).unwrap();
+        for arg in operation.get_arguments() {
+            let Some(key) = key_of(arg) else {
+                assert!(["help", "version"].contains(&arg.get_id().as_str()), "{name} {}", arg.get_id());
+                continue;
+            };
+            assert!(arg.get_long().is_some() || key == INPUT, "{name}: {key} has no long name");
+            let mut pairs: BTreeMap<&str, String> =
+                NEEDED.into_iter().map(|(key, value)| (key, value.to_string())).collect();
+            for other in operation.get_arguments() {
+                let excludes = |a, b: &Arg| {
+                    operation.get_arg_conflicts_with(a).iter().any(|other| other.get_id() == b.get_id())
+                };
+                if excludes(arg, other) || excludes(other, arg) {
+                    key_of(other).map(|key| pairs.remove(key));
+                }
+            }
+            // Whatever the option takes, one of these is it.
+            let mut candidates: Vec<String> =
+                arg.get_possible_values().iter().map(|v| v.get_name().to_string()).collect();
+            candidates.extend(["1", "128", "x"].map(Into::into));
+            let flag = !arg.get_action().takes_values();
+            let found = candidates.iter().find(|value| {
+                pairs.insert(key, if flag { "true".into() } else { format!("\"{value}\"") });
+                let words = words(&text(name, &pairs), &[]).unwrap();
+                let Ok(matches) = Arguments::command().try_get_matches_from(words) else { return false };
+                let matches = matches.subcommand_matches(name).unwrap();
+                let id = arg.get_id().as_str();
+                let raw: Vec<_> = matches.get_raw(id).into_iter().flatten().collect();
+                let is_path = arg.get_value_parser().type_id() == TypeId::of::<PathBuf>();
+                let expected = if is_path { format!("folder/{value}") } else { value.to_string() };
+                matches.value_source(id) == Some(ValueSource::CommandLine)
+                    && (flag || raw == [expected.as_str()])
+            });
+            let value = found.unwrap_or_else(|| panic!("{name}: {key} cannot be set by {candidates:?}"));
+            seen += 1;
+            // Typed, it counts instead.
+            if let Some(long) = arg.get_long() {
+                let typed = if flag { format!("--{long}") } else { format!("--{long}={value}") };
+                let words = words(&text(name, &pairs), &[&typed]).unwrap();
+                let of_option = format!("--{long}");
+                let times =
+                    words.iter().filter(|w| w.to_str().unwrap().split('=').next() == Some(&of_option));
+                assert_eq!(times.count(), 1, "{words:?}");
+                Arguments::try_parse_from(words).unwrap();
+            }
+        }
+    }
+    assert!(seen > 4 * 20, "{seen}");
+}
+
+#[test]
+fn every_option_that_is_a_file_is_known_as_one() {
+    let mut all = Arguments::command();
+    all.build();
+    for name in Operation::ALL.map(Operation::name) {
+        for arg in all.find_subcommand(name).unwrap().get_arguments() {
+            let named = arg.get_value_names().is_some_and(|names| names.iter().any(|n| n.contains("FILE")));
+            let is_path = arg.get_value_parser().type_id() == TypeId::of::<PathBuf>();
+            assert!(!named || is_path, "{name}: {} takes a file but is no PathBuf", arg.get_id());
+        }
+    }
+}
+
+#[test]
+fn a_file_is_as_good_as_what_it_stands_for() {
+    let text = "operation = \"sum\"\ninput = \"-\"\nkey = [\"a\", \"b\"]\nrole = \"sender\"\nlisten = \"h:1\"\n\
+                peer = \"p\"\nforce = true\nquiet = false\nscale = 0x2\nreport = \"/r.json\"\naudit-log = \"none\"\n\
+                policy = \"none\"\n";
+    let shown = |typed: &[&str]| {
+        let words = words(text, typed).unwrap();
+        let mut words: Vec<_> = words.iter().map(|w| w.to_str().unwrap().to_string()).collect();
+        words[3..].sort();
+        words.join(" ")
+    };
+    let common = "--force --key=a --key=b";
+    assert_eq!(
+        shown(&[]),
+        format!(
+            "veilset sum - --audit-log=none {common} --listen=h:1 --peer=p --policy=folder/none --report=/r.json \
+             --role=sender --scale=2"
+        )
+    );
+    // Typed lists take the place of those in the file, and what excludes an option does too.
+    assert_eq!(
+        shown(&["--key=c", "--connect=h:2", "--insecure-plaintext"]),
+        "veilset sum - --audit-log=none --connect=h:2 --force --insecure-plaintext --key=c --policy=folder/none \
+         --report=/r.json --role=sender --scale=2"
+    );
+}
+
+#[test]
+fn what_is_wrong_is_named_with_file_line_and_key() {
+    let base = "operation = \"count\"\ninput = \"a.csv\"\nkey = \"id\"\nrole = \"receiver\"\n";
+    let with = |line: &str| format!("{base}{line}\n");
+    // (text, words)
+    let cases: Vec<(String, &[&str])> = vec![
+        ("".into(), &["\"operation\" is missing", "intersect"]),
+        ("a = ".into(), &["line 1: this is not TOML", "veilset run --help"]),
+        ("\n\noperation = 3".into(), &["line 3, \"operation\"", "a number stands here", "union"]),
+        ("operation = \"cuont\"".into(), &["line 1, \"operation\": \"cuont\"", "did you mean \"count\""]),
+        ("operation = \"bench\"".into(), &["\"bench\" is not one"]),
+        (with("quite = true"), &["line 5, \"quite\"", "did you mean \"quiet\"", "--help"]),
+        (with("min_count = 3"), &["line 5, \"min_count\"", "has no such option"]),
+        (
+            with("max-row = 3"),
+            &["line 5, \"max-row\"", "count has no such option, only union", "Take it out"],
+        ),
+        (with("help = true"), &["line 5, \"help\"", "no such option"]),
+        (with("force = \"true\""), &["line 5, \"force\"", "a string stands here", "true or false"]),
+        (with("force = 1"), &["line 5, \"force\"", "a number stands here"]),
+        (with("threads = true"), &["line 5, \"threads\"", "a string or a number"]),
+        (with("threads = [1]"), &["line 5, \"threads\"", "a list stands here"]),
+        (with("threads = 2020-01-01"), &["line 5, \"threads\"", "a date or time"]),
+        (with("[listen]\na = 1"), &["line 5, \"listen\"", "a table stands here"]),
+        (with("threads = 0"), &["line 5, \"threads\"", "0 is not in 1..=1024", "type --threads after"]),
+        (with("encoding = \"latin1\""), &["line 5, \"encoding\"", "possible values: utf8, bytes"]),
+        (with("threads = 1\nthreads = 2"), &["line 6: this is not TOML", "duplicate key"]),
+        (base.replace("\"id\"", "[true]"), &["line 3, \"key\"", "strings in the list"]),
+        (base.replace("\"id\"", "[\"a,b\"]"), &["line 3, \"key\"", "has a \",\""]),
+        (
+            base.replace("role", "#"),
+            &["veilset.toml, with what was typed", "--role", "without their hyphens"],
+        ),
+        (base.replace("input", "#"), &["<INPUT> is input"]),
+    ];
+    for (text, words) in cases {
+        let said = refusal(&text, &["--peer", "p"]);
+        for words in [&["folder/veilset.toml"], words].concat() {
+            assert!(said.contains(words), "{words:?} is not in: {said}");
+        }
+    }
+    // What was typed is not the file's fault.
+    let said = refusal(base, &["--peer", "p", "--threads", "0"]);
+    assert!(said.contains("with what was typed after it") && said.contains("--threads"), "{said}");
+    let said = refusal(&with("threads = 2"), &["--peer", "p", "--threads", "0"]);
+    assert!(said.contains("with what was typed after it") && said.contains("--threads"), "{said}");
+}
+
+#[test]
+fn the_examples_of_the_readme_and_the_help_are_right() {
+    let readme = include_str!("../../../README.md");
+    let blocks: Vec<&str> =
+        readme.split("```toml\n").skip(1).map(|b| b.split("```").next().unwrap()).collect();
+    let [run, policy] = blocks[..] else { panic!("{} examples", blocks.len()) };
+    let help = run_help();
+    for text in [run, help.as_str()] {
+        Arguments::try_parse_from(words(text, &[]).unwrap()).unwrap();
+    }
+    let rules: veilset::session::policy::Rules = toml::from_str(policy).unwrap();
+    // It has every key, so that it can be copied from; the peers' own are in the table.
+    for missing in format!("{rules:?}").split("peer: {").next().unwrap().split(", ") {
+        assert!(!missing.ends_with(": None"), "{missing}");
+    }
+}
+
+/// The example of `veilset run --help`.
+fn run_help() -> String {
+    let mut all = Arguments::command();
+    let help = all.find_subcommand_mut("run").unwrap().render_long_help().to_string();
+    let example = help.split("veilset.toml:\n").nth(1).unwrap();
+    example.split("\n\n").next().unwrap().to_string()
+}

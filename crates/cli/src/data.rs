@@ -1,0 +1,139 @@
+//! Our side's data: from the file to the request, and from what came of it to the result.
+
+use crate::plan::Plan;
+use veilset::error::{Error, Result};
+use veilset::item::Items;
+use veilset::operations::{Learned, Operation, Role};
+use veilset::params::MAX_SET;
+use veilset::session::report::decimal;
+use veilset::session::run::{Outcome, Request};
+use veilset::table::{
+    Duplicates, Format, KeyedSet, Output, Sent, Table, check_max_row, check_output, check_sum_bound,
+    keyed_set, payloads, values, write_keys, write_rows, write_union,
+};
+
+/// Our side's data, checked.
+pub struct Data {
+    table: Table,
+    key: Vec<usize>,
+    pub keyed: KeyedSet,
+    pub values: Vec<i128>,
+    payloads: Items,
+    /// What is compared, for the agreement.
+    compared: String,
+    /// What rows of a result are written as.
+    output_format: Format,
+}
+
+impl Data {
+    /// Reads and checks all that the plan needs.
+    pub fn load(plan: &Plan) -> Result<Data> {
+        // A result of rows has all our columns; everything else needs few.
+        let sends = plan.role == Role::Sender;
+        let sent: &[String] = if sends { &plan.sent_columns } else { &[] };
+        let needed: Vec<String> = plan.key.iter().chain(&plan.values).chain(sent).cloned().collect();
+        let table = Table::read(&plan.input, &plan.read, if plan.has_rows() { None } else { Some(&needed) })?;
+        let received: &[String] = if sends { &[] } else { &plan.received_as };
+        let columns = if plan.has_rows() { table.header().len() + received.len() } else { plan.key.len() };
+        let output_format = plan
+            .output_format
+            .unwrap_or_else(|| Format::of_output(plan.output.as_deref(), table.format(), columns));
+        if plan.has_rows() {
+            check_output(&table, received, output_format)?;
+        }
+        let key = table.columns(&plan.key)?;
+        let keyed = keyed_set(&table, &key, plan.normalise, plan.empty_keys, plan.duplicates)?;
+        if keyed.set.len() > MAX_SET {
+            let what = format!("{} keys are more than this version supports ({MAX_SET})", keyed.set.len());
+            return Err(Error::input(&plan.input, what, "Split the file"));
+        }
+        let payloads = match sent {
+            [] => Items::new(),
+            sent => payloads(&table, &keyed, &table.columns(sent)?)?,
+        };
+        // Keys travel in union, those of the receiver only where it sends the union on.
+        let keys_travel = plan.operation == Operation::Union && (sends || plan.terms.both);
+        check_max_row(&table, &keyed, keys_travel, &payloads, plan.terms.max_row)?;
+        let values = match &plan.values {
+            Some(name) => {
+                let mut all = Vec::new();
+                for column in table.columns(std::slice::from_ref(name))? {
+                    all = values(&table, &keyed, column, plan.value_scale)?;
+                    check_sum_bound(&table, column, &all, plan.terms.modulus)?;
+                }
+                all
+            }
+            None => Vec::new(),
+        };
+        let compared = plan.normalise.name(plan.read.encoding);
+        Ok(Data { table, key, keyed, values, payloads, compared, output_format })
+    }
+
+    /// Says what was read.
+    pub fn tell(&self, plan: &Plan, say: &dyn Fn(&str)) {
+        let KeyedSet { set, duplicates, skipped, .. } = &self.keyed;
+        let mut line = format!("{}: {} rows, {} items", self.table.name(), self.table.rows(), set.len());
+        if *duplicates > 0 {
+            line += &match plan.duplicates {
+                Duplicates::Add => format!(", {duplicates} rows whose key came before added to it"),
+                _ => format!(", {duplicates} rows whose key came before left out"),
+            };
+        }
+        if *skipped > 0 {
+            line += &format!(", {skipped} rows with an empty key left out");
+        }
+        say(&line);
+    }
+
+    /// What we ask for.
+    pub fn request<'a>(&'a self, plan: &'a Plan) -> Request<'a> {
+        Request {
+            protocol: plan.protocol,
+            key_columns: self.key.len(),
+            normalisation: &self.compared,
+            max_peer_items: plan.max_peer_items,
+            pad_to: plan.pad_to,
+            sent_columns: &plan.sent_columns,
+            payloads: &self.payloads,
+            values: &self.values,
+            value_scale: plan.value_scale,
+            terms: plan.terms,
+            ..Request::new(plan.operation, plan.role, &self.keyed.set)
+        }
+    }
+
+    /// Writes the result.
+    pub fn write(&self, plan: &Plan, outcome: &Outcome, output: &mut Output) -> Result<()> {
+        let format = self.output_format;
+        let numbers = |output: &mut Output, header: &str, row: String| {
+            writeln!(output.writer(), "{header}\n{row}").map_err(|e| output.unwritable(&e))
+        };
+        let sent = |payloads| {
+            let names = plan.received_as.as_slice();
+            (plan.terms.payload && plan.role == Role::Receiver).then_some(Sent { names, payloads })
+        };
+        match &outcome.learned {
+            Learned::Nothing => Ok(()),
+            Learned::Matching(matching) => {
+                // Ascending, as the positions are.
+                let rows: Vec<usize> =
+                    matching.positions.iter().map(|&i| self.keyed.rows[i as usize] as usize).collect();
+                write_rows(&self.table, &rows, sent(&matching.payloads), format, output.writer())
+            }
+            Learned::New(new) => {
+                let (table, sent) = (&self.table, sent(&new.payloads));
+                write_union(table, &self.key, &self.keyed, &new.items, sent, format, output.writer())
+            }
+            Learned::Union(items) => write_keys(&self.table, &self.key, items, format, output.writer()),
+            Learned::Matches(n) if plan.operation == Operation::Count && !outcome.they_pad => {
+                let union = (self.keyed.set.len() + outcome.their_size).saturating_sub(*n as usize);
+                numbers(output, "matches,union_size", format!("{n},{union}"))
+            }
+            Learned::Matches(n) => numbers(output, "matches", n.to_string()),
+            Learned::Sum(None) => numbers(output, "matches,sum", "below minimum,below minimum".into()),
+            Learned::Sum(Some(s)) => {
+                numbers(output, "matches,sum", format!("{},{}", s.matches, decimal(s.sum, plan.value_scale)))
+            }
+        }
+    }
+}

@@ -1,0 +1,124 @@
+//! Whether a run may take place once the sizes are known, by policy and history, and what the audit log is told.
+
+use crate::plan::Plan;
+use veilset::error::{Error, Result};
+use veilset::item::ItemSet;
+use veilset::session::audit::{AuditLog, End, Entry, Event, Run, digest};
+use veilset::session::policy::Repeats;
+use veilset::session::report::Report;
+use veilset::session::run::Outcome;
+use veilset::session::{Approval, Fingerprint, Identity, Proposal};
+
+/// What stands between the agreement and the protocol.
+pub struct Gate<'a> {
+    plan: &'a Plan,
+    log: Option<AuditLog>,
+    our: Option<Fingerprint>,
+    /// Our set's digest.
+    set: Option<String>,
+    say: &'a dyn Fn(&str),
+    /// The session that started.
+    begun: Option<[u8; 32]>,
+}
+
+impl<'a> Gate<'a> {
+    /// Opens the log: if it cannot be written, that is best known before the peer hears of us.
+    pub fn new(
+        plan: &'a Plan,
+        identity: Option<&Identity>,
+        set: &ItemSet,
+        values: &[i128],
+        say: &'a dyn Fn(&str),
+    ) -> Result<Gate<'a>> {
+        let log = plan.audit_log.as_deref().map(AuditLog::open).transpose()?;
+        if log.is_none() && plan.policy.repeats() == Repeats::Refuse {
+            plan.policy
+                .refuses("repeats", "without the audit log (--audit-log none) no repeated run is noticed")?;
+        }
+        let set = log.as_ref().and(identity).map(|identity| digest(identity, set, values));
+        Ok(Gate { plan, log, our: identity.map(Identity::fingerprint), set, say, begun: None })
+    }
+
+    fn run(&self, proposal: &Proposal) -> Run {
+        Run::new(proposal, self.our, self.plan.peer_name.as_deref(), self.set.as_deref())
+    }
+
+    /// Compares the run with earlier ones. Of changed sets it warns, or it refuses them.
+    fn repeats(&self, log: &AuditLog, run: &Run, say: &dyn Fn(&str)) -> Result<()> {
+        let repeats = self.plan.policy.repeats();
+        if repeats == Repeats::Allow {
+            return Ok(());
+        }
+        let history = log.history(run)?;
+        let foreign = (!history.foreign.is_empty()).then(|| {
+            let lines: Vec<_> = history.foreign.iter().take(10).map(ToString::to_string).collect();
+            let more = if history.foreign.len() > 10 { ", ..." } else { "" };
+            format!(
+                "the audit log has lines that are no entries (line {}{more}), which may hide an earlier run: look what \
+                 became of it",
+                lines.join(", ")
+            )
+        });
+        let peer = run.peer_name.as_deref().or(run.peer.as_deref()).unwrap_or("somebody without TLS");
+        let repeat = history.warning(self.plan.operation, peer);
+        for warning in foreign.into_iter().chain(repeat) {
+            match repeats {
+                Repeats::Refuse => self.plan.policy.refuses("repeats", warning)?,
+                _ => say(&format!("warning: {warning}")),
+            }
+        }
+        Ok(())
+    }
+
+    /// Notes how a run ended. One that did not start has nothing to end.
+    pub fn end(&self, outcome: Result<(&Outcome, &Report), &Error>, seconds: f64) -> Result<()> {
+        let (Some(log), Some(session)) = (&self.log, &self.begun) else { return Ok(()) };
+        let end = match outcome {
+            Ok((outcome, report)) => End {
+                outcome: "done".into(),
+                result: serde_json::to_value(&report.result)
+                    .map_err(|e| Error::Bug(format!("a result is not JSON: {e}")))?,
+                bytes: outcome.bytes,
+                seconds,
+            },
+            Err(e) => End { outcome: e.kind().into(), result: serde_json::json!({}), bytes: (0, 0), seconds },
+        };
+        log.append(&Entry::now(session, Event::End(end)))
+    }
+}
+
+impl Approval for Gate<'_> {
+    fn approve(&mut self, proposal: &Proposal) -> Result<()> {
+        let run = self.run(proposal);
+        let sizes = self.plan.policy.permits_their_size(proposal);
+        let decided = sizes.and_then(|()| match &self.log {
+            Some(log) => self.repeats(log, &run, self.say),
+            None => Ok(()),
+        });
+        let Some(log) = &self.log else { return decided };
+        let entry = |event| Entry::now(&proposal.session_id, event);
+        match decided {
+            // What is refused stays refused if the log cannot say so.
+            Err(e) => {
+                let _ = log.append(&entry(Event::Refused(run)));
+                Err(e)
+            }
+            Ok(()) if proposal.hello.check => log.append(&entry(Event::Check(run))),
+            Ok(()) => Ok(()),
+        }
+    }
+
+    fn begins(&mut self, proposal: &Proposal) -> Result<()> {
+        if let Some(log) = &self.log {
+            let run = self.run(proposal);
+            let entry = Entry::now(&proposal.session_id, Event::Start(run.clone()));
+            // Another run may have started since we were asked; of it we have not been warned.
+            log.append_if(&entry, |log| match self.plan.policy.repeats() {
+                Repeats::Refuse => self.repeats(log, &run, &|_| ()),
+                _ => Ok(()),
+            })?;
+        }
+        self.begun = Some(proposal.session_id);
+        Ok(())
+    }
+}

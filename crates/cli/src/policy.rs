@@ -1,0 +1,34 @@
+//! The policy file.
+
+use crate::book::Book;
+use std::io::ErrorKind;
+use std::path::Path;
+use veilset::error::{Error, Result};
+use veilset::session::Fingerprint;
+use veilset::session::places::Place;
+use veilset::session::policy::{Policy, Rules};
+
+/// Its name in the configuration folder.
+const FILE: &str = "policy.toml";
+
+/// What the policy file says about this peer. Without a file everything is allowed.
+pub fn load(named: Option<&Path>, peer: Option<Fingerprint>, book: &Book) -> Result<Policy> {
+    let Some(path) = named.map(Path::to_path_buf).or_else(|| Place::Configuration.file(FILE)) else {
+        return Ok(Policy::none());
+    };
+    let unusable = |e: &dyn std::fmt::Display| {
+        Error::Usage(format!(
+            "the policy {} cannot be used: {}. Correct it, or name another with --policy",
+            path.display(),
+            e.to_string().trim_end()
+        ))
+    };
+    let text = match std::fs::read_to_string(&path) {
+        Ok(text) => text,
+        // Only that there is none means that everything is allowed; one that cannot be read does not.
+        Err(e) if e.kind() == ErrorKind::NotFound && named.is_none() => return Ok(Policy::none()),
+        Err(e) => return Err(unusable(&e)),
+    };
+    let rules: Rules = toml::from_str(&text).map_err(|e| unusable(&e))?;
+    Policy::new(rules, &path.display().to_string(), peer, &|name| book.fingerprint(name))
+}

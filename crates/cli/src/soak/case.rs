@@ -1,0 +1,446 @@
+//! A random run: two files, two command lines, and the results by the plain computation.
+
+use super::cells::{self, Rows};
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
+use veilset::error::Result;
+use veilset::operations::Operation;
+use veilset::rng::Prng;
+use veilset::table::{Encoding, Format};
+
+/// What a party should have in the end.
+pub enum Expected {
+    /// No result.
+    Nothing,
+    /// A header and rows.
+    Rows(Rows),
+}
+
+/// A run to be made. The receiver stands before the sender.
+pub struct Case {
+    /// The words after `veilset`.
+    pub words: [Vec<String>; 2],
+    pub expected: [Expected; 2],
+    /// What is counted.
+    pub kind: String,
+}
+
+/// What both sides have in common.
+struct Terms {
+    operation: Operation,
+    both: bool,
+    sent: usize,
+    keys: usize,
+    encoding: Encoding,
+    trim: bool,
+    casefold: bool,
+    nfc: bool,
+    /// Keys with an empty column: those of rows that are skipped, or keys like any other.
+    skip: bool,
+    keep: bool,
+    scale: u32,
+    /// Key i is that of number i.
+    universe: Vec<Vec<Vec<u8>>>,
+}
+
+/// A party's file.
+struct Side {
+    format: Format,
+    header: Vec<String>,
+    /// For each row the number of its key, none if it is to be skipped, and its cells.
+    rows: Vec<(Option<usize>, Vec<Vec<u8>>)>,
+    values: Vec<i128>,
+}
+
+fn chance(rng: &mut Prng, one_in: u64) -> bool {
+    rng.below(one_in) == 0
+}
+
+fn pick<T: Clone>(rng: &mut Prng, list: &[T]) -> T {
+    list[rng.below(list.len() as u64) as usize].clone()
+}
+
+/// A size, often small.
+fn size(rng: &mut Prng, most: usize) -> usize {
+    let most = pick(rng, &[1, 2, 5, 30, most.max(1)]).min(most.max(1)) as u64;
+    rng.below(most + 1) as usize
+}
+
+/// A cell that travels or is kept, of anything that a cell may hold.
+fn any_cell(rng: &mut Prng, encoding: Encoding) -> Vec<u8> {
+    let parts: [&[u8]; 11] =
+        [b"", b"a", b"B7", b" ", b",", b"\"", b"\n", b"\t", "é".as_bytes(), "日本".as_bytes(), b"\r\n"];
+    let n = rng.below(4);
+    let mut cell: Vec<u8> = (0..n).flat_map(|_| pick(rng, &parts).to_vec()).collect();
+    if encoding == Encoding::Bytes && chance(rng, 2) {
+        cell.extend([0xff, 0, rng.below(256) as u8]);
+    }
+    cell
+}
+
+impl Terms {
+    fn random(rng: &mut Prng, most: usize) -> Terms {
+        let operation = pick(rng, &Operation::ALL);
+        let rows = matches!(operation, Operation::Intersect | Operation::Union);
+        let encoding = if chance(rng, 6) { Encoding::Bytes } else { Encoding::Utf8 };
+        let text = encoding == Encoding::Utf8;
+        let mut terms = Terms {
+            operation,
+            both: operation != Operation::Sum && chance(rng, 3),
+            sent: if rows && chance(rng, 2) { 1 + rng.below(2) as usize } else { 0 },
+            keys: if chance(rng, 3) { 1 + rng.below(3) as usize } else { 1 },
+            encoding,
+            trim: text && chance(rng, 3),
+            casefold: text && chance(rng, 3),
+            nfc: text && chance(rng, 3),
+            skip: chance(rng, 5),
+            keep: chance(rng, 5),
+            scale: rng.below(4) as u32,
+            universe: Vec::new(),
+        };
+        terms.keep &= !terms.skip;
+        terms.universe = (0..2 * most + 8).map(|i| terms.key(i)).collect();
+        terms
+    }
+
+    /// The key of a number, in the form that normalisation leaves as it is.
+    fn key(&self, i: usize) -> Vec<Vec<u8>> {
+        let numbers = match self.keys {
+            1 => vec![i],
+            2 => vec![i / 3, i % 3],
+            _ => vec![i % 2, i / 2, 0],
+        };
+        match self.keep && i == 0 {
+            true => vec![Vec::new(); self.keys],
+            false => numbers.into_iter().map(|n| self.text(n)).collect(),
+        }
+    }
+
+    /// The text of a number in a key: the same for the same number.
+    fn text(&self, n: usize) -> Vec<u8> {
+        let style = ["", "x", "ss", "é", "ж,", "\"q\"", "a\nb", "日本", "1,5"][n % 9];
+        let mut text = format!("{n}{style}");
+        if n % 13 == 5 {
+            text.push_str(&"long".repeat(20));
+        }
+        // What a step would change is there only without the step.
+        if !self.trim && n % 5 == 1 {
+            text.insert(0, ' ');
+        }
+        if !self.casefold && n % 5 == 2 {
+            text.push('A');
+        }
+        if !self.nfc && n % 5 == 3 {
+            text.push_str("e\u{301}");
+        }
+        let mut text = text.into_bytes();
+        if self.encoding == Encoding::Bytes && n % 5 == 4 {
+            text.extend([0xff, 0x00, 0xfe]);
+        }
+        text
+    }
+
+    /// Another spelling of a text that the agreed steps bring back to it.
+    fn spell(&self, rng: &mut Prng, text: &[u8]) -> Vec<u8> {
+        let Ok(text) = std::str::from_utf8(text) else { return text.to_vec() };
+        let mut spelled = String::new();
+        for c in text.chars() {
+            match c {
+                'é' if self.nfc && chance(rng, 2) => spelled.push_str("e\u{301}"),
+                c if self.casefold && chance(rng, 2) => spelled.extend(c.to_uppercase()),
+                c => spelled.push(c),
+            }
+        }
+        if self.casefold && chance(rng, 2) {
+            spelled = spelled.replace("SS", "ß");
+        }
+        if self.trim {
+            let mut space = || pick(rng, &["", " ", "\t", "\u{a0}", "  "]);
+            spelled = format!("{}{spelled}{}", space(), space());
+        }
+        spelled.into_bytes()
+    }
+
+    /// A party's rows, some of them with keys that came before.
+    fn side(&self, rng: &mut Prng, receiver: bool, numbers: &[usize]) -> Side {
+        let mut columns: Vec<String> = (0..self.keys).map(|i| format!("{}{i}", if receiver { "k" } else { "s" })).collect();
+        match receiver {
+            true => columns.extend((0..rng.below(3)).map(|i| format!("r{i}"))),
+            false => columns.extend((0..self.sent).map(|i| format!("p{i}"))),
+        }
+        if !receiver && self.operation == Operation::Sum {
+            columns.push("v".into());
+        }
+        if !receiver && chance(rng, 3) {
+            columns.push("z".into());
+        }
+        let mut numbers: Vec<Option<usize>> = numbers.iter().copied().map(Some).collect();
+        if chance(rng, 2) && !numbers.is_empty() {
+            (0..1 + rng.below(3)).for_each(|_| numbers.push(pick(rng, &numbers)));
+        }
+        if self.skip {
+            (0..rng.below(3)).for_each(|_| numbers.push(None));
+        }
+        shuffle(rng, &mut numbers);
+        let mut values = Vec::new();
+        let rows = numbers.into_iter().map(|number| {
+            let mut cells: Vec<Vec<u8>> = match number {
+                Some(i) => self.universe[i].iter().map(|text| self.spell(rng, text)).collect(),
+                None => (0..self.keys).map(|i| self.spell(rng, if i == 0 { b"" } else { b"x" })).collect(),
+            };
+            for name in &columns[self.keys..] {
+                cells.push(match name.as_str() {
+                    "v" => {
+                        let value = i128::from(rng.below(2_000_001)) - 1_000_000;
+                        values.push(value);
+                        decimal(value, self.scale).into_bytes()
+                    }
+                    _ => any_cell(rng, self.encoding),
+                });
+            }
+            (number, cells)
+        });
+        let mut rows: Vec<_> = rows.collect();
+        // Columns stand in any order.
+        let mut order: Vec<usize> = (0..columns.len()).collect();
+        shuffle(rng, &mut order);
+        for (_, cells) in &mut rows {
+            *cells = order.iter().map(|&i| cells[i].clone()).collect();
+        }
+        let header: Vec<String> = order.iter().map(|&i| columns[i].clone()).collect();
+        let line = |cell: &Vec<u8>| !cell.is_empty() && !cell.iter().any(|b| b"\r\n".contains(b));
+        let list = header.len() == 1 && rows.iter().all(|(_, cells)| line(&cells[0]));
+        let formats = [Format::Csv, Format::Csv, Format::Parquet, Format::List];
+        let format = pick(rng, if list { &formats } else { &formats[..3] });
+        let header = if format == Format::List { vec!["item".into()] } else { header };
+        Side { format, header, rows, values }
+    }
+}
+
+fn shuffle<T: Clone>(rng: &mut Prng, list: &mut Vec<T>) {
+    *list = rng.permutation(list.len()).iter().map(|&i| list[i as usize].clone()).collect();
+}
+
+/// `value` units of 10^-`scale`.
+fn decimal(value: i128, scale: u32) -> String {
+    let unit = 10i128.pow(scale);
+    let sign = if value < 0 { "-" } else { "" };
+    match scale {
+        0 => value.to_string(),
+        scale => format!(
+            "{sign}{}.{:0>width$}",
+            value.abs() / unit,
+            value.abs() % unit,
+            width = scale as usize
+        ),
+    }
+}
+
+impl Side {
+    /// The names of its key columns, in the order of the key.
+    fn key(&self, receiver: bool, keys: usize) -> Vec<String> {
+        match self.format {
+            Format::List => vec!["item".into()],
+            _ => (0..keys).map(|i| format!("{}{i}", if receiver { "k" } else { "s" })).collect(),
+        }
+    }
+
+    /// For each key the position of its first row, in the order of the rows.
+    fn firsts(&self) -> Vec<(usize, usize)> {
+        let mut seen = BTreeSet::new();
+        let keyed = self.rows.iter().enumerate().filter_map(|(row, (number, _))| Some(((*number)?, row)));
+        keyed.filter(|(number, _)| seen.insert(*number)).collect()
+    }
+
+    fn column(&self, name: &str) -> Option<usize> {
+        self.header.iter().position(|h| h == name)
+    }
+
+    fn file(&self) -> Rows {
+        let header = self.header.iter().map(|h| h.clone().into_bytes()).collect();
+        std::iter::once(header).chain(self.rows.iter().map(|(_, cells)| cells.clone())).collect()
+    }
+}
+
+impl Case {
+    /// Writes the files of a random run into the folder.
+    pub fn random(rng: &mut Prng, folder: &Path, most: usize) -> Result<Case> {
+        let terms = Terms::random(rng, most);
+        let [n_r, n_s] = [size(rng, most), size(rng, most)];
+        let common = rng.below(n_r.min(n_s) as u64 + 1) as usize;
+        let mut all: Vec<usize> = (0..terms.universe.len()).collect();
+        shuffle(rng, &mut all);
+        let sides = [
+            terms.side(rng, true, &all[..n_r]),
+            terms.side(rng, false, &all[n_r - common..n_r - common + n_s]),
+        ];
+        let pads = [n_r, n_s].map(|n| chance(rng, 3).then(|| n + rng.below(20) as usize));
+        let add = terms.operation == Operation::Sum && chance(rng, 2);
+        let min_count = if chance(rng, 3) { rng.below(common as u64 + 3) as usize } else { 0 };
+        let (max_row, rename) = (700 + rng.below(200), chance(rng, 2));
+        let protocol = match terms.operation {
+            Operation::Intersect => pick(rng, &[None, Some("dh"), Some("dh-psi")]),
+            _ => pick(rng, &[None, Some("dh")]),
+        };
+
+        let mut words = [Vec::new(), Vec::new()];
+        for (i, side) in sides.iter().enumerate() {
+            let receiver = i == 0;
+            let extension = match side.format {
+                Format::Csv => pick(rng, &["csv", "tsv"]),
+                Format::Parquet => "parquet",
+                Format::List => "txt",
+            };
+            let path = folder.join(format!("{}.{extension}", if receiver { "ours" } else { "theirs" }));
+            cells::write(rng, &path, side.format, terms.encoding, &side.file())?;
+            let mut say = |word: String| words[i].push(word);
+            say(terms.operation.name().into());
+            say(path.display().to_string());
+            say(format!("--role={}", if receiver { "receiver" } else { "sender" }));
+            say("--insecure-plaintext".into());
+            say(if receiver { "--listen=127.0.0.1:0" } else { "--connect=127.0.0.1:1" }.into());
+            say(format!("--key={}", side.key(receiver, terms.keys).join(",")));
+            for (name, file) in [("book", "none.toml"), ("policy", "policy.toml")] {
+                say(format!("--{name}={}", folder.join(file).display()));
+            }
+            say("--audit-log=none".into());
+            if let Some(protocol) = protocol {
+                say(format!("--protocol={protocol}"));
+            }
+            if terms.encoding == Encoding::Bytes {
+                say("--encoding=bytes".into());
+            }
+            let steps = [(terms.nfc, "nfc"), (terms.trim, "trim"), (terms.casefold, "casefold")];
+            let mut steps: Vec<&str> = steps.into_iter().filter(|s| s.0).map(|s| s.1).collect();
+            shuffle(rng, &mut steps);
+            if !steps.is_empty() {
+                say(format!("--normalize={}", steps.join(",")));
+            }
+            if terms.skip || terms.keep {
+                say(format!("--empty-keys={}", if terms.skip { "skip" } else { "keep" }));
+            }
+            if terms.both {
+                say("--both".into());
+            }
+            if let Some(to) = pads[i] {
+                say(format!("--pad-to={to}"));
+            }
+            if terms.sent > 0 {
+                let names = (0..terms.sent).map(|n| match rename && receiver {
+                    true => format!("p{n}=their {n}"),
+                    false => format!("p{n}"),
+                });
+                let option = if receiver { "receive" } else { "send" };
+                say(format!("--{option}-columns={}", names.collect::<Vec<_>>().join(",")));
+            }
+            if matches!(terms.operation, Operation::Intersect | Operation::Union) {
+                say(format!("--max-row={max_row}"));
+            }
+            if terms.operation == Operation::Sum {
+                say(format!("--scale={}", terms.scale));
+                say(format!("--min-count={min_count}"));
+                if !receiver {
+                    say("--values=v".into());
+                    say(format!("--duplicates={}", if add { "add" } else { "first" }));
+                }
+            }
+            if receiver || terms.both || terms.operation == Operation::Sum {
+                let rows = matches!(terms.operation, Operation::Intersect | Operation::Union);
+                let extension = match side.format {
+                    Format::List => "csv",
+                    _ => extension,
+                };
+                let extension = if rows { pick(rng, &[extension, "parquet"]) } else { "csv" };
+                let name = format!("result of {}.{extension}", if receiver { "ours" } else { "theirs" });
+                say(format!("--output={}", folder.join(name).display()));
+            }
+        }
+        for file in ["none.toml", "policy.toml"] {
+            let unusable = |e: std::io::Error| veilset::error::Error::Output(e.to_string());
+            std::fs::write(folder.join(file), "").map_err(unusable)?;
+        }
+        let expected = expected(&terms, &sides, pads.map(|p| p.is_some()), (add, min_count, rename));
+        let mut kind = format!("{} {}", terms.operation, protocol.unwrap_or("by default"));
+        for (is, what) in [(terms.both, " both"), (terms.sent > 0, " columns"), (pads != [None, None], " padded")] {
+            kind += if is { what } else { "" };
+        }
+        Ok(Case { words, expected, kind })
+    }
+}
+
+/// The plain computation.
+fn expected(
+    terms: &Terms,
+    [ours, theirs]: &[Side; 2],
+    [we_pad, they_pad]: [bool; 2],
+    (add, min_count, rename): (bool, usize, bool),
+) -> [Expected; 2] {
+    let (y, x) = (ours.firsts(), theirs.firsts());
+    let in_y: BTreeMap<usize, usize> = y.iter().copied().collect();
+    let in_x: BTreeMap<usize, usize> = x.iter().copied().collect();
+    let matches = in_y.keys().filter(|number| in_x.contains_key(number)).count();
+    let bytes = |names: Vec<String>| -> Vec<Vec<u8>> { names.into_iter().map(String::into_bytes).collect() };
+    let numbers = |names: &[&str], row: Vec<String>| {
+        let names = names.iter().map(|n| n.to_string()).collect();
+        Expected::Rows(vec![bytes(names), bytes(row)])
+    };
+    let for_both = |result: Expected| if terms.both { result } else { Expected::Nothing };
+    let sent_names: Vec<String> =
+        (0..terms.sent).map(|n| if rename { format!("their {n}") } else { format!("p{n}") }).collect();
+    let sent = |row: usize| {
+        let cell = |n| theirs.column(&format!("p{n}")).map(|at| theirs.rows[row].1[at].clone()).unwrap_or_default();
+        (0..terms.sent).map(cell).collect::<Vec<_>>()
+    };
+    match terms.operation {
+        Operation::Intersect => {
+            let mut here = vec![bytes([ours.header.clone(), sent_names].concat())];
+            for (number, row) in &y {
+                if let Some(&theirs) = in_x.get(number) {
+                    here.push([ours.rows[*row].1.clone(), sent(theirs)].concat());
+                }
+            }
+            let mut there = vec![bytes(theirs.header.clone())];
+            let matching = x.iter().filter(|(number, _)| in_y.contains_key(number));
+            there.extend(matching.map(|(_, row)| theirs.rows[*row].1.clone()));
+            [Expected::Rows(here), for_both(Expected::Rows(there))]
+        }
+        Operation::Union => {
+            let key = ours.key(true, terms.keys);
+            let mut here = vec![bytes([ours.header.clone(), sent_names].concat())];
+            here.extend(y.iter().map(|(_, row)| [ours.rows[*row].1.clone(), vec![Vec::new(); terms.sent]].concat()));
+            for (number, row) in x.iter().filter(|(number, _)| !in_y.contains_key(number)) {
+                let cell = |name: &String| match key.iter().position(|k| k == name) {
+                    Some(place) => terms.universe[*number][place].clone(),
+                    None => Vec::new(),
+                };
+                here.push([ours.header.iter().map(cell).collect(), sent(*row)].concat());
+            }
+            let all: BTreeSet<usize> = in_y.keys().chain(in_x.keys()).copied().collect();
+            let mut there = vec![bytes(theirs.key(false, terms.keys))];
+            there.extend(all.into_iter().map(|number| terms.universe[number].clone()));
+            [Expected::Rows(here), for_both(Expected::Rows(there))]
+        }
+        Operation::Count => {
+            let count = |peer_pads: bool| match peer_pads {
+                true => numbers(&["matches"], vec![matches.to_string()]),
+                false => {
+                    let union = y.len() + x.len() - matches;
+                    numbers(&["matches", "union_size"], vec![matches.to_string(), union.to_string()])
+                }
+            };
+            [count(they_pad), for_both(count(we_pad))]
+        }
+        Operation::Sum => {
+            let mut sum = 0;
+            for (row, (number, _)) in theirs.rows.iter().enumerate() {
+                let counts = number.is_some_and(|n| in_y.contains_key(&n) && (add || in_x.get(&n) == Some(&row)));
+                sum += if counts { theirs.values[row] } else { 0 };
+            }
+            let row = match matches < min_count {
+                true => vec!["below minimum".into(); 2],
+                false => vec![matches.to_string(), decimal(sum, terms.scale)],
+            };
+            [numbers(&["matches"], vec![matches.to_string()]), numbers(&["matches", "sum"], row)]
+        }
+    }
+}

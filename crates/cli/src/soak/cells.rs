@@ -1,0 +1,121 @@
+//! Files as lists of rows of cells: written in many spellings, read back by simple means of their own.
+
+use std::path::Path;
+use veilset::error::Result;
+use veilset::rng::Prng;
+use veilset::table::{Encoding, Format, Output, ReadOptions, Table, write_rows};
+
+/// The header and the rows.
+pub type Rows = Vec<Vec<Vec<u8>>>;
+
+/// Writes rows as a file of this format, with random line ends, quotes and byte-order mark where it has any.
+pub fn write(rng: &mut Prng, path: &Path, format: Format, encoding: Encoding, rows: &Rows) -> Result<()> {
+    let delimiter = if path.extension().is_some_and(|e| e == "tsv") { b'\t' } else { b',' };
+    let text = match format {
+        Format::List => lines(rng, rows),
+        Format::Csv | Format::Parquet => csv(rng, delimiter, rows, encoding),
+    };
+    let mut output = Output::create("input of a soak", Some(path), true)?;
+    if format == Format::Parquet {
+        let options = ReadOptions { format: Some(Format::Csv), delimiter: Some(delimiter), encoding };
+        let table = Table::from_reader("soak", text.as_slice(), &options, None)?;
+        write_rows(&table, &(0..table.rows()).collect::<Vec<_>>(), None, format, output.writer())?;
+    } else {
+        output.writer().write_all(&text).map_err(|e| output.unwritable(&e))?;
+    }
+    output.commit()
+}
+
+fn line_end(rng: &mut Prng) -> &'static [u8] {
+    [&b"\n"[..], b"\r\n"][rng.below(2) as usize]
+}
+
+/// Without the header, which lists do not have.
+fn lines(rng: &mut Prng, rows: &Rows) -> Vec<u8> {
+    let end = line_end(rng);
+    rows.iter().skip(1).flat_map(|row| row.iter().flatten().chain(end).copied()).collect()
+}
+
+fn csv(rng: &mut Prng, delimiter: u8, rows: &Rows, encoding: Encoding) -> Vec<u8> {
+    let end = line_end(rng);
+    let mark = encoding == Encoding::Utf8 && rng.below(4) == 0;
+    let mut text = if mark { b"\xef\xbb\xbf".to_vec() } else { Vec::new() };
+    for row in rows {
+        for (i, cell) in row.iter().enumerate() {
+            if i > 0 {
+                text.push(delimiter);
+            }
+            let special = |b: &u8| [delimiter, b'"', b'\r', b'\n'].contains(b);
+            // An empty cell alone would be a blank line; a byte-order mark in a cell is not one of the file.
+            let quoted = cell.iter().any(special) || cell.is_empty() || !cell[0].is_ascii() || rng.below(5) == 0;
+            match quoted {
+                true => {
+                    text.push(b'"');
+                    for &b in cell {
+                        text.extend(std::iter::repeat_n(b, if b == b'"' { 2 } else { 1 }));
+                    }
+                    text.push(b'"');
+                }
+                false => text.extend(cell),
+            }
+        }
+        text.extend(end);
+    }
+    // The last line need not end.
+    if rng.below(3) == 0 && rows.len() > 1 {
+        text.truncate(text.len() - end.len());
+    }
+    text
+}
+
+/// Reads a result.
+pub fn read(path: &Path) -> Result<Rows, String> {
+    let bytes = std::fs::read(path).map_err(|e| e.to_string())?;
+    match path.extension().and_then(|e| e.to_str()) {
+        Some("parquet") => {
+            let options = ReadOptions { encoding: Encoding::Bytes, ..ReadOptions::default() };
+            let table = Table::read(path, &options, None).map_err(|e| e.to_string())?;
+            let header = table.header().iter().map(|h| h.clone().into_bytes()).collect();
+            let columns = table.header().len();
+            let row = |row| (0..columns).map(|column| table.cell(row, column).to_vec()).collect();
+            Ok(std::iter::once(header).chain((0..table.rows()).map(row)).collect())
+        }
+        Some("txt") => {
+            let rows = bytes.split(|&b| b == b'\n').map(|line| vec![line.to_vec()]);
+            let mut rows: Rows = std::iter::once(vec![b"item".to_vec()]).chain(rows).collect();
+            match rows.pop() {
+                Some(last) if last == [b""] => Ok(rows),
+                _ => Err("the last line does not end".into()),
+            }
+        }
+        extension => parse(&bytes, if extension == Some("tsv") { b'\t' } else { b',' }),
+    }
+}
+
+/// RFC 4180 with LF, as results are written.
+fn parse(text: &[u8], delimiter: u8) -> Result<Rows, String> {
+    let (mut rows, mut row, mut cell) = (Rows::new(), Vec::new(), Vec::new());
+    let mut bytes = text.iter().copied().peekable();
+    while let Some(byte) = bytes.next() {
+        match byte {
+            b'"' if cell.is_empty() => loop {
+                match (bytes.next(), bytes.peek()) {
+                    (Some(b'"'), Some(b'"')) => cell.extend(bytes.next()),
+                    (Some(b'"'), _) => break,
+                    (Some(b), _) => cell.push(b),
+                    (None, _) => return Err("a quote is not closed".into()),
+                }
+            },
+            b if b == delimiter => row.push(std::mem::take(&mut cell)),
+            b'\n' => {
+                row.push(std::mem::take(&mut cell));
+                rows.push(std::mem::take(&mut row));
+            }
+            b => cell.push(b),
+        }
+    }
+    match row.is_empty() && cell.is_empty() {
+        true => Ok(rows),
+        false => Err("the last line does not end".into()),
+    }
+}

@@ -1,0 +1,87 @@
+//! The address book.
+
+use crate::common::{Ended, RECEIVER, SENDER, World, csv, listen, run};
+use std::os::unix::fs::PermissionsExt;
+
+fn peer(world: &World, words: &[&str]) -> Ended {
+    run(world.veilset().arg("peer").args(words))
+}
+
+#[test]
+fn peers_are_added_listed_and_removed() {
+    let world = World::new();
+    let [r, s] = &world.fingerprints;
+    assert_eq!(peer(&world, &["list"]).good(), "");
+    peer(&world, &["add", "south.b", s, "host.example.org:7000"]).good();
+    peer(&world, &["add", "north", &r.to_uppercase()]).good();
+    let path = world.home("peers.toml");
+    assert_eq!(std::fs::metadata(&path).unwrap().permissions().mode() & 0o7777, 0o600);
+    let expected = format!("north    {r}\nsouth.b  {s}  host.example.org:7000\n");
+    assert_eq!(peer(&world, &["list"]).good(), expected);
+    // Another order gives the same file.
+    peer(&world, &["add", "south.b", s, "host.example.org:7000", "--book", "other.toml"]).good();
+    peer(&world, &["add", "north", r, "--book", "other.toml"]).good();
+    assert_eq!(world.read("other.toml"), std::fs::read_to_string(&path).unwrap());
+    // Replaced by force only.
+    peer(&world, &["add", "north", s]).bad(2, &["has \"north\" already", r, "--force"]);
+    peer(&world, &["add", "other", s]).bad(2, &["has this fingerprint already, as \"south.b\""]);
+    peer(&world, &["add", "north", r, "[::1]:7", "--force"]).good();
+    assert!(peer(&world, &["list"]).good().contains(&format!("{r}  [::1]:7\n")));
+    peer(&world, &["remove", "noth"]).bad(2, &["no peer of this name", "did you mean \"north\"?"]);
+    peer(&world, &["remove", "north"]).good();
+    assert_eq!(peer(&world, &["list"]).good().lines().count(), 1);
+    let names: Vec<_> = std::fs::read_dir(path.parent().unwrap()).unwrap().collect();
+    assert_eq!(names.len(), 1, "{names:?}");
+}
+
+#[test]
+fn what_cannot_be_an_entry_is_refused() {
+    let world = World::new();
+    let own = world.fingerprints[0].clone();
+    let long = "x".repeat(65);
+    let cases: [(&[&str], &[&str]); 10] = [
+        (&["add", "", &own], &["cannot be a peer's name", "hyphens"]),
+        (&["add", &long, &own], &["1 to 64 letters"]),
+        (&["add", "a b", &own], &["\"a b\" cannot be a peer's name"]),
+        (&["add", "é", &own], &["cannot be a peer's name"]),
+        (&["add", &own, "x"], &["because it is a fingerprint", "veilset peer add NAME"]),
+        (&["add", "a", "x"], &["1 letters", "veilset identity show"]),
+        (&["add", "a", &own, "host"], &["the port is missing"]),
+        (&["add", "a", &own, "host:0"], &["nobody listens at port 0"]),
+        (&["add", "a", &own, "ho\"st:1"], &["is not an address"]),
+        (&["list", "--book", "none.toml"], &["none.toml", "--book"]),
+    ];
+    for (arguments, words) in cases {
+        peer(&world, arguments).bad(2, words);
+    }
+    assert!(!world.home("peers.toml").exists());
+    // By hand.
+    for (text, words) in [
+        ("[a]\n", "fingerprint"),
+        ("[a]\nfingerprint = \"x\"\n", "line 2"),
+        ("[a]\nfingerprint = \"FP\"\nport = 3\n", "unknown field `port`"),
+        ("[\"a b\"]\nfingerprint = \"FP\"\n", "cannot be a peer's name"),
+        ("[a]\nfingerprint = \"FP\"\naddress = \"x\"\n", "the port is missing"),
+        ("garbage", "line 1"),
+    ] {
+        world.write("bad.toml", text.replace("FP", &own));
+        peer(&world, &["list", "--book", "bad.toml"]).bad(2, &["bad.toml cannot be used", words]);
+    }
+}
+
+#[test]
+fn a_peer_is_run_with_by_its_name_and_its_address() {
+    let world = World::new();
+    let file = world.write("f.csv", csv(0..5));
+    let [r, s] = &world.fingerprints;
+    peer(&world, &["add", "south", s]).good();
+    let (receiver, address) = listen(world.party(RECEIVER, "count", &file, &["--peer", "south"]));
+    peer(&world, &["add", "north", r, &address]).good();
+    let sender = run(&mut world.party(SENDER, "count", &file, &["--peer", "north"]));
+    sender.good();
+    assert_eq!(receiver.end().good(), "matches,union_size\n5,5\n");
+
+    let party = |name: &str| run(&mut world.party(RECEIVER, "count", &file, &["--peer", name]));
+    party("south").bad(2, &["--listen HOST:PORT", "--connect HOST:PORT", "veilset peer add"]);
+    party("suoth").bad(2, &["no peer of this name", "did you mean \"south\"", "veilset peer add suoth"]);
+}

@@ -1,0 +1,112 @@
+//! Rows of a public width that hold byte strings of secret lengths.
+
+use crate::error::{Error, Result};
+
+/// A row that holds `N` byte strings of together at most `max` bytes: their lengths, they themselves, zeros.
+/// Its width depends on `N` and `max` only.
+#[derive(Clone, Copy)]
+pub(crate) struct Layout<const N: usize> {
+    max: usize,
+}
+
+/// What was found in a row. It may be noise: then the parts are of any length and content.
+pub(crate) struct Parts<'a, const N: usize> {
+    /// For each part, what stands from its beginning to the end of the row, and how many bytes of that it is.
+    parts: [(&'a [u8], usize); N],
+    /// Whether the lengths fit and nothing stands behind the last part.
+    pub(crate) well_formed: bool,
+}
+
+impl<'a, const N: usize> Parts<'a, N> {
+    /// The row from the beginning of part `i` on, and the length of the part.
+    pub(crate) fn get(&self, i: usize) -> (&'a [u8], usize) {
+        self.parts[i]
+    }
+}
+
+impl<const N: usize> Layout<N> {
+    pub(crate) const fn new(max: usize) -> Self {
+        Layout { max }
+    }
+
+    /// Bytes of one length.
+    const fn prefix(self) -> usize {
+        match self.max {
+            0..=0xff => 1,
+            0x100..=0xffff => 2,
+            _ => 3,
+        }
+    }
+
+    /// Bytes of a row.
+    pub(crate) const fn width(self) -> usize {
+        N * self.prefix() + self.max
+    }
+
+    /// Refuses parts that do not fit; `lengths` are those of the parts of one row.
+    pub(crate) fn check(self, mut lengths: impl Iterator<Item = [usize; N]>) -> Result<()> {
+        match self.max < 1 << 24 && lengths.all(|l| l.iter().sum::<usize>() <= self.max) {
+            true => Ok(()),
+            false => Err(Error::Bug("an item or its payload is longer than the agreed row".into())),
+        }
+    }
+
+    /// Writes the parts, which fit, into a row of zeros.
+    pub(crate) fn write(self, parts: [&[u8]; N], row: &mut [u8]) {
+        let (lengths, mut rest) = row.split_at_mut(N * self.prefix());
+        for (part, length) in parts.into_iter().zip(lengths.chunks_exact_mut(self.prefix())) {
+            length.copy_from_slice(&part.len().to_le_bytes()[..length.len()]);
+            let (here, behind) = rest.split_at_mut(part.len());
+            here.copy_from_slice(part);
+            rest = behind;
+        }
+    }
+
+    /// Reads a row of the right width, in a time that does not depend on whether it is noise.
+    pub(crate) fn read(self, row: &[u8]) -> Parts<'_, N> {
+        let (lengths, body) = row.split_at(N * self.prefix());
+        let mut start = 0usize;
+        let mut parts = [(body, 0); N];
+        for (part, length) in parts.iter_mut().zip(lengths.chunks_exact(self.prefix())) {
+            let length = length.iter().rev().fold(0usize, |n, &b| n << 8 | usize::from(b));
+            *part = (&body[start.min(body.len())..], length);
+            start += length;
+        }
+        let behind = |(i, &b): (usize, &u8)| b & u8::from(i >= start).wrapping_neg();
+        let padding = body.iter().enumerate().map(behind).fold(0, |all, b| all | b);
+        Parts { parts, well_formed: (start <= self.max) & (padding == 0) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn parts_come_back_and_what_is_no_row_is_noticed() {
+        for max in [0usize, 1, 9, 255, 256, 70_000] {
+            let layout = Layout::<2>::new(max);
+            for first in [0, 1, max / 2, max] {
+                let second = (max - first.min(max)).min(3);
+                let (a, b) = (vec![7u8; first.min(max)], vec![9u8; second]);
+                let mut row = vec![0; layout.width()];
+                layout.check([[a.len(), b.len()]].into_iter()).unwrap();
+                layout.write([&a, &b], &mut row);
+                let parts = layout.read(&row);
+                assert!(parts.well_formed);
+                for (i, part) in [&a, &b].into_iter().enumerate() {
+                    let (from, length) = parts.get(i);
+                    assert_eq!(&from[..length], &part[..]);
+                }
+                // Bytes behind the last part.
+                if a.len() + b.len() < max {
+                    *row.last_mut().unwrap() = 1;
+                    assert!(!layout.read(&row).well_formed);
+                }
+                row.fill(0xff);
+                assert!(!layout.read(&row).well_formed);
+            }
+            assert!(layout.check([[max, 1]].into_iter()).is_err());
+        }
+    }
+}

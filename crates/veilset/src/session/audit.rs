@@ -1,0 +1,329 @@
+//! The audit log: one line of JSON when a run starts, one when it ends, so that those who answer for the data
+//! see later with whom it was used, and a repeated run is noticed.
+//!
+//! Nothing of the data is in it. Our set stands there as a digest under a key that comes from our identity: who
+//! reads the log without the identity can test no guesses against it. What a run started counts, even if it
+//! failed: a peer that breaks off may have its result.
+
+use super::places::private_parent;
+use super::{Fingerprint, Identity, Proposal};
+use crate::error::{Error, Result};
+use crate::item::ItemSet;
+use crate::operations::Operation;
+use crate::secret::Secret;
+use rayon::prelude::*;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+use std::fs::{File, OpenOptions};
+use std::io::{self, BufRead, BufReader, Read, Seek, SeekFrom, Write};
+use std::path::{Path, PathBuf};
+use std::time::{SystemTime, UNIX_EPOCH};
+
+/// Longer than any line; what is longer is not one of ours.
+const LONGEST_LINE: u64 = 1 << 16;
+
+/// A line of the log.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Entry {
+    /// When, by this machine's clock: RFC 3339, UTC.
+    pub time: String,
+    /// The session's name, the same on both sides.
+    pub session: String,
+    /// What happened.
+    #[serde(flatten)]
+    pub event: Event,
+}
+
+/// What a line says.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "event", rename_all = "lowercase")]
+pub enum Event {
+    /// A run starts: nothing but the sizes was said about the data so far.
+    Start(Run),
+    /// Both sides agreed, and nothing more was asked for.
+    Check(Run),
+    /// Our side did not allow it.
+    Refused(Run),
+    /// A run ended.
+    End(End),
+}
+
+/// What is to be run, with whom.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Run {
+    /// intersect, union, count or sum.
+    pub operation: String,
+    /// How it is computed.
+    pub protocol: String,
+    /// Our part.
+    pub role: String,
+    /// The peer's fingerprint; none on a connection without protection.
+    pub peer: Option<String>,
+    /// The peer's name in our address book.
+    pub peer_name: Option<String>,
+    /// Our own fingerprint.
+    pub our: Option<String>,
+    /// Items of our set.
+    pub items: usize,
+    /// Items of the peer's.
+    pub peer_items: usize,
+    /// Everything both agreed on, by its names in messages.
+    pub terms: BTreeMap<String, String>,
+    /// Our set's digest; none without an identity, whose key it is under.
+    pub set: Option<String>,
+    /// veilset's version.
+    pub version: String,
+}
+
+/// How a run ended.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct End {
+    /// "done", or whose fault it is that it was not: "peer", "network", ...
+    pub outcome: String,
+    /// What this party learned, in numbers, as in the report.
+    pub result: serde_json::Value,
+    /// On the wire, sent and received; 0 if the run failed.
+    pub bytes: (u64, u64),
+    /// From the connection to the end.
+    pub seconds: f64,
+}
+
+impl Entry {
+    /// Something that happens now.
+    pub fn now(session_id: &[u8; 32], event: Event) -> Entry {
+        Entry {
+            time: rfc3339(SystemTime::now()),
+            session: blake3::Hash::from_bytes(*session_id).to_hex().to_string(),
+            event,
+        }
+    }
+}
+
+impl Run {
+    /// What is proposed. `set` is our set's [`digest`].
+    pub fn new(
+        proposal: &Proposal,
+        our: Option<Fingerprint>,
+        peer_name: Option<&str>,
+        set: Option<&str>,
+    ) -> Run {
+        let hello = &proposal.hello;
+        Run {
+            operation: hello.operation.name().into(),
+            protocol: hello.protocol.clone(),
+            role: hello.role.name().into(),
+            peer: proposal.peer.map(|f| f.to_string()),
+            peer_name: peer_name.map(Into::into),
+            our: our.map(|f| f.to_string()),
+            items: proposal.our_size,
+            peer_items: proposal.their_size,
+            terms: hello.terms().map(|(name, value)| (name.to_string(), value)).collect(),
+            set: set.map(Into::into),
+            version: env!("CARGO_PKG_VERSION").into(),
+        }
+    }
+}
+
+/// A digest of a set and the values that go with it, whatever their order, under a key that only `identity` has.
+pub fn digest(identity: &Identity, set: &ItemSet, values: &[i128]) -> String {
+    digest_under(&identity.secret_for("veilset 2026-11 audit log, digest of a set"), set, values)
+}
+
+fn digest_under(key: &Secret<[u8; 32]>, set: &ItemSet, values: &[i128]) -> String {
+    // The sum of a pseudorandom number for each item: no order, and no sorting. Two sets with the same sum are
+    // found by chance only, with 2^64 sets at the least.
+    let number = |i: usize| {
+        let mut hasher = blake3::Hasher::new_keyed(key);
+        hasher.update(&(set.get(i).len() as u64).to_le_bytes());
+        hasher.update(set.get(i));
+        if let Some(value) = values.get(i) {
+            hasher.update(&value.to_le_bytes());
+        }
+        let hash = *hasher.finalize().as_bytes();
+        std::array::from_fn::<u64, 4, _>(|at| u64::from_le_bytes(std::array::from_fn(|i| hash[8 * at + i])))
+    };
+    let add = |a: [u64; 4], b: [u64; 4]| -> [u64; 4] { std::array::from_fn(|at| a[at].wrapping_add(b[at])) };
+    let sum = (0..set.len()).into_par_iter().map(number).reduce(|| [0; 4], add);
+    let mut all = blake3::Hasher::new_keyed(key);
+    all.update(&(set.len() as u64).to_le_bytes());
+    for part in sum {
+        all.update(&part.to_le_bytes());
+    }
+    all.finalize().to_hex().to_string()
+}
+
+/// What the log says about earlier runs like the one proposed.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct History {
+    /// How many started.
+    pub runs: usize,
+    /// When the first of them did.
+    pub since: String,
+    /// Whether our set was another one in one of them.
+    pub ours_changed: bool,
+    /// Whether the number of items of the peer was another one.
+    pub theirs_changed: bool,
+    /// Whether it cannot be said if our set was another one: other keys, or none.
+    pub unknown: bool,
+    /// Lines that are not entries, by number, from 1.
+    pub foreign: Vec<usize>,
+}
+
+impl History {
+    /// Whether this run and an earlier one together may say more than either, as far as the log shows.
+    pub fn changed(&self) -> bool {
+        self.ours_changed || self.theirs_changed || self.unknown
+    }
+
+    /// What the runs together tell, in a sentence, if the sets changed.
+    pub fn warning(&self, operation: Operation, peer: &str) -> Option<String> {
+        let what = match (self.ours_changed, self.theirs_changed, self.unknown) {
+            (true, true, _) => "both sets changed since",
+            (true, false, _) => "our set changed since",
+            (false, true, _) => "the peer's set changed since",
+            (false, false, true) => "whether our set changed since cannot be told",
+            (false, false, false) => return None,
+        };
+        Some(format!(
+            "this is run {} of {operation} with {peer} since {}, and {what}: the difference between two results shows \
+             what a change did, down to single items",
+            self.runs + 1,
+            self.since
+        ))
+    }
+}
+
+/// A log file, open to append to.
+#[derive(Debug)]
+pub struct AuditLog {
+    path: PathBuf,
+    file: File,
+}
+
+impl AuditLog {
+    /// Opens the log, or makes it, readable by its owner only.
+    ///
+    /// # Errors
+    /// [`Error::Output`]: without a log no run is to start.
+    pub fn open(path: &Path) -> Result<AuditLog> {
+        let unusable = |e| unusable(path, &e);
+        private_parent(path).map_err(unusable)?;
+        let mut options = OpenOptions::new();
+        options.read(true).append(true).create(true);
+        #[cfg(unix)]
+        std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+        let file = options.open(path).map_err(unusable)?;
+        match file.metadata().map_err(unusable)?.is_file() {
+            true => Ok(AuditLog { path: path.into(), file }),
+            false => Err(unusable(io::Error::other("it is not a regular file"))),
+        }
+    }
+
+    /// Appends a line; it is on the disk when this returns.
+    pub fn append(&self, entry: &Entry) -> Result<()> {
+        let mut line = serde_json::to_string(entry)
+            .map_err(|e| Error::Bug(format!("an audit entry is not JSON: {e}")))?;
+        line.push('\n');
+        let mut write = || {
+            if !self.ends_a_line()? {
+                // A process was cut off: what it wrote stays a line of its own.
+                line.insert(0, '\n');
+            }
+            (&self.file).write_all(line.as_bytes())?;
+            self.file.sync_all()
+        };
+        write().map_err(|e| unusable(&self.path, &e))
+    }
+
+    /// Looks at the history and, if `allowed` by it, appends a line; no other process does so meanwhile.
+    pub fn append_if(&self, entry: &Entry, history: impl FnOnce(&AuditLog) -> Result<()>) -> Result<()> {
+        // Where a file system has no locks, two runs that start in the same instant may not see each other.
+        let locked = self.file.lock().is_ok();
+        let done = history(self).and_then(|()| self.append(entry));
+        if locked {
+            // Closing the file would end it too.
+            let _ = self.file.unlock();
+        }
+        done
+    }
+
+    fn ends_a_line(&self) -> io::Result<bool> {
+        let mut file = &self.file;
+        if file.seek(SeekFrom::End(0))? == 0 {
+            return Ok(true);
+        }
+        let mut last = [0u8];
+        file.seek(SeekFrom::End(-1))?;
+        file.read_exact(&mut last)?;
+        Ok(last == *b"\n")
+    }
+
+    /// What the log says about earlier runs of the same operation with the same peer.
+    pub fn history(&self, run: &Run) -> Result<History> {
+        let unusable = |e| unusable(&self.path, &e);
+        (&self.file).seek(SeekFrom::Start(0)).map_err(unusable)?;
+        let mut lines = BufReader::new(&self.file);
+        let mut history = History::default();
+        for number in 1.. {
+            let mut line = Vec::new();
+            let read = lines.by_ref().take(LONGEST_LINE).read_until(b'\n', &mut line).map_err(unusable)?;
+            if read == 0 {
+                break;
+            }
+            if read as u64 == LONGEST_LINE {
+                lines.skip_until(b'\n').map_err(unusable)?;
+            }
+            if line.iter().all(u8::is_ascii_whitespace) {
+                continue;
+            }
+            match serde_json::from_slice::<Entry>(&line) {
+                Err(_) => history.foreign.push(number),
+                Ok(Entry { time, event: Event::Start(earlier), .. })
+                    if earlier.operation == run.operation && earlier.peer == run.peer =>
+                {
+                    if history.runs == 0 {
+                        history.since = time;
+                    }
+                    history.runs += 1;
+                    let same_key = earlier.our == run.our && earlier.set.is_some() && run.set.is_some();
+                    history.unknown |= !same_key && earlier.items == run.items;
+                    history.ours_changed |= earlier.items != run.items || same_key && earlier.set != run.set;
+                    history.theirs_changed |= earlier.peer_items != run.peer_items;
+                }
+                Ok(_) => {}
+            }
+        }
+        Ok(history)
+    }
+}
+
+fn unusable(path: &Path, e: &io::Error) -> Error {
+    Error::Output(format!(
+        "the audit log {} cannot be used: {e}. No run starts without it: make room, name another file with --audit-log \
+         FILE, or have none with --audit-log none",
+        path.display()
+    ))
+}
+
+/// The time in UTC, to the second.
+fn rfc3339(time: SystemTime) -> String {
+    // A clock that stands before 1970 is wrong anyway.
+    let seconds = time.duration_since(UNIX_EPOCH).map_or(0, |d| d.as_secs());
+    let (day, second) = (seconds / 86_400, seconds % 86_400);
+    // Years that begin in March have their leap day last; 400 of them have 146,097 days, 5 months 153.
+    let shifted = day + 719_468;
+    let (era, of_era) = (shifted / 146_097, shifted % 146_097);
+    let year_of_era = (of_era - of_era / 1_460 + of_era / 36_524 - of_era / 146_096) / 365;
+    let of_year = of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
+    let month = (5 * of_year + 2) / 153;
+    let date = of_year - (153 * month + 2) / 5 + 1;
+    let (year, month) = match month {
+        0..10 => (era * 400 + year_of_era, month + 3),
+        _ => (era * 400 + year_of_era + 1, month - 9),
+    };
+    format!("{year:04}-{month:02}-{date:02}T{:02}:{:02}:{:02}Z", second / 3600, second / 60 % 60, second % 60)
+}
+
+#[cfg(test)]
+#[path = "audit_tests.rs"]
+mod tests;

@@ -1,0 +1,162 @@
+use super::*;
+use std::os::unix::fs::PermissionsExt;
+use std::time::Duration;
+
+fn run(peer: &str, items: usize, peer_items: usize, set: Option<&str>) -> Run {
+    Run {
+        operation: "count".into(),
+        protocol: "dh".into(),
+        role: "receiver".into(),
+        peer: Some(peer.into()),
+        peer_name: None,
+        our: Some("us".into()),
+        items,
+        peer_items,
+        terms: [("--group".to_string(), "curve25519".to_string())].into(),
+        set: set.map(Into::into),
+        version: "0".into(),
+    }
+}
+
+fn log(folder: &tempfile::TempDir) -> AuditLog {
+    AuditLog::open(&folder.path().join("new/audit.jsonl")).unwrap()
+}
+
+fn start(log: &AuditLog, run: &Run) {
+    log.append(&Entry::now(&[7; 32], Event::Start(run.clone()))).unwrap();
+}
+
+#[test]
+fn times_are_right() {
+    // From `date -u -d @N +%FT%TZ`.
+    for (seconds, text) in [
+        (0, "1970-01-01T00:00:00Z"),
+        (951_782_399, "2000-02-28T23:59:59Z"),
+        (951_782_400, "2000-02-29T00:00:00Z"),
+        (951_868_800, "2000-03-01T00:00:00Z"),
+        (1_709_251_199, "2024-02-29T23:59:59Z"),
+        (1_735_689_599, "2024-12-31T23:59:59Z"),
+        (1_735_689_600, "2025-01-01T00:00:00Z"),
+        (4_107_542_400, "2100-03-01T00:00:00Z"),
+    ] {
+        assert_eq!(rfc3339(UNIX_EPOCH + Duration::from_secs(seconds)), text);
+    }
+}
+
+#[test]
+fn a_log_is_private_and_only_grows() {
+    let folder = tempfile::tempdir().unwrap();
+    let log = log(&folder);
+    let mode = |path: &Path| std::fs::metadata(path).unwrap().permissions().mode() & 0o7777;
+    assert_eq!((mode(&log.path), mode(log.path.parent().unwrap())), (0o600, 0o700));
+    start(&log, &run("a", 1, 2, Some("x")));
+    let first = std::fs::read_to_string(&log.path).unwrap();
+    let entry: Entry = serde_json::from_str(&first).unwrap();
+    assert_eq!(entry.event, Event::Start(run("a", 1, 2, Some("x"))));
+    assert_eq!((entry.session, first.lines().count()), ("07".repeat(32), 1));
+    start(&AuditLog::open(&log.path).unwrap(), &run("b", 1, 2, None));
+    let both = std::fs::read_to_string(&log.path).unwrap();
+    assert!(both.starts_with(&first) && both.lines().count() == 2 && both.ends_with('\n'), "{both}");
+}
+
+#[test]
+fn earlier_runs_with_the_same_peer_count_if_they_started() {
+    let folder = tempfile::tempdir().unwrap();
+    let log = log(&folder);
+    let here = run("a", 1, 2, Some("x"));
+    assert_eq!(log.history(&here).unwrap(), History::default());
+    // Others, checks, refusals and ends do not count.
+    let sum = Run { operation: "sum".into(), ..here.clone() };
+    let end = End { outcome: "done".into(), result: serde_json::json!({}), bytes: (1, 2), seconds: 0.5 };
+    start(&log, &run("b", 1, 9, Some("y")));
+    start(&log, &sum);
+    for event in [Event::Check(here.clone()), Event::Refused(here.clone()), Event::End(end)] {
+        log.append(&Entry::now(&[0; 32], event)).unwrap();
+    }
+    assert_eq!(log.history(&here).unwrap().runs, 0);
+
+    start(&log, &here);
+    let history = log.history(&here).unwrap();
+    assert!(history.runs == 1 && !history.changed() && history.since.ends_with('Z'), "{history:?}");
+    assert_eq!(history.warning(Operation::Count, "a"), None);
+    // (the run now, words of the warning)
+    for (now, words) in [
+        (run("a", 1, 2, Some("y")), "our set changed"),
+        (run("a", 3, 2, Some("y")), "our set changed"),
+        (run("a", 3, 2, None), "our set changed"),
+        (run("a", 1, 3, Some("x")), "the peer's set changed"),
+        (run("a", 1, 3, Some("y")), "both sets changed"),
+        (run("a", 1, 2, None), "cannot be told"),
+        (Run { our: Some("new".into()), ..run("a", 1, 2, Some("z")) }, "cannot be told"),
+    ] {
+        let warning = log.history(&now).unwrap().warning(Operation::Count, "hospital-b").unwrap();
+        assert!(warning.contains(words), "{warning}");
+        assert!(warning.contains("run 2 of count with hospital-b since "), "{warning}");
+    }
+}
+
+#[test]
+fn lines_that_are_none_are_named_and_do_not_hide_the_others() {
+    let folder = tempfile::tempdir().unwrap();
+    let log = log(&folder);
+    let here = run("a", 1, 2, Some("x"));
+    start(&log, &here);
+    let entry = std::fs::read_to_string(&log.path).unwrap();
+    let long = format!("\"{}\"", "x".repeat(3 * LONGEST_LINE as usize));
+    let torn = &entry[..entry.len() / 2];
+    let text = format!("garbage\n{entry}\n{{}}\n{long}\n{entry}\u{0}\n{torn}");
+    std::fs::write(&log.path, text).unwrap();
+    let history = log.history(&here).unwrap();
+    assert_eq!((history.runs, &history.foreign), (2, &vec![1, 4, 5, 7, 8]));
+    // What is appended to a torn line is a line of its own.
+    start(&log, &here);
+    let history = log.history(&here).unwrap();
+    assert_eq!((history.runs, history.foreign.last()), (3, Some(&8)));
+}
+
+#[test]
+fn an_entry_that_the_history_does_not_allow_is_not_written() {
+    let folder = tempfile::tempdir().unwrap();
+    let log = log(&folder);
+    let entry = Entry::now(&[0; 32], Event::Start(run("a", 1, 2, None)));
+    let no = log.append_if(&entry, |_| Err(Error::Refused("no".into())));
+    assert_eq!((no, std::fs::read(&log.path).unwrap().len()), (Err(Error::Refused("no".into())), 0));
+    log.append_if(&entry, |_| Ok(())).unwrap();
+    assert_eq!(std::fs::read_to_string(&log.path).unwrap().lines().count(), 1);
+}
+
+#[test]
+fn what_cannot_be_a_log_is_refused_with_the_way_out() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("file");
+    std::fs::write(&file, "").unwrap();
+    for path in [folder.path().to_path_buf(), file.join("log"), "/dev/full".into()] {
+        let e = AuditLog::open(&path).unwrap_err();
+        assert!(matches!(e, Error::Output(_)), "{e}");
+        assert!(e.to_string().contains("--audit-log none"), "{e}");
+    }
+}
+
+#[test]
+fn a_digest_tells_sets_and_values_apart_but_not_orders() {
+    let key = Secret::new([1; 32]);
+    let set = |items: &[&str]| items.iter().collect::<ItemSet>();
+    let of = |items: &[&str], values: &[i128]| digest_under(&key, &set(items), values);
+    assert_eq!(of(&["a", "b", "c"], &[]), of(&["c", "a", "b"], &[]));
+    assert_eq!(of(&["a", "b"], &[1, 2]), of(&["b", "a"], &[2, 1]));
+    let all = [
+        of(&[], &[]),
+        of(&["a"], &[]),
+        of(&["b"], &[]),
+        of(&["a", "b"], &[]),
+        of(&["ab"], &[]),
+        of(&["a", "b"], &[1, 2]),
+        of(&["a", "b"], &[2, 1]),
+        digest_under(&Secret::new([2; 32]), &set(&["a", "b"]), &[]),
+    ];
+    assert_eq!(all.iter().collect::<std::collections::HashSet<_>>().len(), all.len());
+    // Of an identity it is the same every time, and another one of another identity.
+    let (one, two) = (Identity::generate().unwrap(), Identity::generate().unwrap());
+    assert_eq!(digest(&one, &set(&["a"]), &[]), digest(&one, &set(&["a"]), &[]));
+    assert_ne!(digest(&one, &set(&["a"]), &[]), digest(&two, &set(&["a"]), &[]));
+}

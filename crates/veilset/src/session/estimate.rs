@@ -1,0 +1,287 @@
+//! What a run will cost, from its terms and sizes: bytes by the tables of messages, time by trying how fast this
+//! machine is. And what each side will learn, in sentences.
+
+use super::Proposal;
+use crate::channel::{HEADER, frames};
+use crate::compact_set::CompactSet;
+use crate::compact_set::golomb::{self, Golomb};
+use crate::error::Result;
+use crate::group::curve25519::{Key, Point, map_and_raise, raise};
+use crate::membership::cwprf;
+use crate::operations::row::Layout;
+use crate::operations::{Operation, Protocol, Role, both, intersect};
+use crate::ot::{extension, transfer};
+use crate::rng::Prng;
+use std::time::{Duration, Instant};
+
+/// TLS adds 22 bytes to each 16 KiB it encrypts at once.
+const RECORD: (u64, u64) = (22, 1 << 14);
+/// About what the handshake, the agreement and its end take, either way.
+const AROUND: u64 = 3000;
+/// How long the speed of this machine is tried.
+const TRY: Duration = Duration::from_millis(20);
+/// Points per try and thread: enough for the kernel to be at its best.
+const POINTS: usize = 512;
+/// Everything beside the points (hashing, sorting, transfers) takes about this part of their time.
+const BESIDE: f64 = 0.08;
+/// Base OTs and what goes with them.
+const BASE_OTS: Duration = Duration::from_millis(40);
+
+/// Bytes on the wire.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Traffic {
+    /// From the receiver to the sender.
+    pub to_sender: u64,
+    /// From the sender to the receiver.
+    pub to_receiver: u64,
+}
+
+impl Traffic {
+    /// What such a run takes, TLS and agreement included, to about 1 in 100.
+    ///
+    /// # Errors
+    /// As those of the protocol, for sets that are too large for it.
+    pub fn of(proposal: &Proposal) -> Result<Traffic> {
+        let frames = Self::of_protocol(proposal)?;
+        let whole = |bytes: u64| bytes + bytes * RECORD.0 / RECORD.1 + AROUND;
+        Ok(Traffic { to_sender: whole(frames.to_sender), to_receiver: whole(frames.to_receiver) })
+    }
+
+    /// The frames of the protocol alone, each exactly but for the coded tags, whose length depends a little on
+    /// the data.
+    fn of_protocol(proposal: &Proposal) -> Result<Traffic> {
+        let hello = &proposal.hello;
+        let (n_y, n_x) = sizes(proposal);
+        let max_row = hello.max_row as usize;
+        let (payload, for_both) = (!hello.sent_columns.is_empty(), hello.output == "both");
+        let mut all = Traffic::default();
+        if for_both {
+            all.to_sender += match hello.operation {
+                Operation::Intersect => framed(n_x.div_ceil(8), both::BITS_FRAME / 8, 1),
+                Operation::Union => {
+                    let width = Layout::<1>::new(max_row).width();
+                    framed(1, 1, 8) + framed(n_y + n_x, both::rows_per_frame(width), width)
+                }
+                Operation::Count | Operation::Sum => framed(1, 1, 8),
+            };
+        }
+        if hello.protocol == Protocol::DhPsi.name() {
+            use intersect::dh::{FRAME, rows_per_frame, tag_bytes};
+            all.to_sender += framed(n_y, FRAME, 32);
+            all.to_receiver += framed(n_y, FRAME, 32) + framed(n_x, FRAME, tag_bytes(payload, n_x, n_y)?);
+            if payload {
+                let width = Layout::<1>::new(max_row).width();
+                all.to_receiver += framed(n_y, FRAME, 32) + framed(n_x, rows_per_frame(width), width);
+            }
+            return Ok(all);
+        }
+        // The membership protocol: cwprf.rs.
+        all.to_sender += framed(n_y, cwprf::FRAME, 32);
+        all.to_receiver += framed(n_x, cwprf::FRAME, 32);
+        let omega = Golomb::new(cwprf::EXPONENT, n_x, n_y)?;
+        all.to_receiver += (omega.bytes() + HEADER * n_y.div_ceil(golomb::FRAME)) as u64;
+        // The transfer that follows it: a row for each item of the sender.
+        let width = match (hello.operation, payload) {
+            (Operation::Count, _) => return Ok(all),
+            (Operation::Intersect, false) => intersect::mqrpmt::DIGEST,
+            (Operation::Intersect, true) => intersect::mqrpmt::DIGEST + Layout::<1>::new(max_row).width(),
+            (Operation::Union, false) => Layout::<1>::new(max_row).width(),
+            (Operation::Union, true) => Layout::<2>::new(max_row).width(),
+            (Operation::Sum, _) => hello.modulus_bits as usize / 8,
+        };
+        // Base OTs in the other direction, and the sums of the trees: base.rs, extension.rs.
+        all.to_receiver += (extension::WIDTH * 64 + HEADER) as u64;
+        all.to_sender += (2 * (extension::WIDTH * 32 + HEADER)) as u64;
+        for n in frames(n_x, extension::FRAME) {
+            all.to_sender += (extension::correction_bytes(n, extension::DEFAULT_K) + HEADER) as u64;
+            let per_frame = match hello.operation {
+                Operation::Sum => extension::FRAME,
+                _ => transfer::rows_per_frame(width),
+            };
+            all.to_receiver += framed(n, per_frame, width);
+        }
+        if hello.operation == Operation::Sum {
+            all.to_sender += (25 + HEADER) as u64;
+        }
+        Ok(all)
+    }
+
+    /// The larger direction, by which a link is measured whose directions do not share it.
+    pub fn larger(&self) -> u64 {
+        self.to_sender.max(self.to_receiver)
+    }
+}
+
+/// The sizes of the receiver's and the sender's set in the protocol: in union the receiver inserts the dummies of
+/// the sender.
+fn sizes(proposal: &Proposal) -> (usize, usize) {
+    let &Proposal { ref hello, our_size, their_size, they_pad, .. } = proposal;
+    let (n_y, n_x, sender_pads) = match hello.role {
+        Role::Receiver => (our_size, their_size, they_pad),
+        Role::Sender => (their_size, our_size, hello.padded),
+    };
+    let inserted = if sender_pads && hello.operation == Operation::Union { n_x } else { 0 };
+    (n_y + inserted, n_x)
+}
+
+/// Bytes of `n` elements of `size` bytes in frames of `frame` elements.
+fn framed(n: usize, frame: usize, size: usize) -> u64 {
+    (n * size + n.div_ceil(frame) * HEADER) as u64
+}
+
+/// How fast this machine is.
+#[derive(Debug, Clone, Copy)]
+pub struct Speed {
+    /// Multiplications of the ladder a second, all threads together.
+    pub points: f64,
+}
+
+impl Speed {
+    /// Tries it for a few milliseconds, on the threads of the current pool.
+    pub fn measure() -> Result<Speed> {
+        let mut rng = Prng::from_os()?;
+        let key = Key::random(&mut rng);
+        let hashes: Vec<[u8; 32]> = (0..POINTS * rayon::current_num_threads()).map(|_| rng.bytes()).collect();
+        // No point is of low order, but with probability 2^-250. The first call wakes the threads.
+        let points: Vec<Point> = map_and_raise(&hashes, &key).unwrap_or_default();
+        let (start, mut done) = (Instant::now(), 0);
+        while start.elapsed() < TRY {
+            done += raise(&points, &key).map_or(1, |raised| raised.len().max(1));
+        }
+        Ok(Speed { points: done as f64 / start.elapsed().as_secs_f64() })
+    }
+
+    /// How long our side is at work.
+    pub fn work(&self, proposal: &Proposal) -> Duration {
+        let hello = &proposal.hello;
+        let (n_y, n_x) = sizes(proposal);
+        let classic = hello.protocol == Protocol::DhPsi.name();
+        let points = match (classic, hello.role, hello.sent_columns.is_empty()) {
+            // Over mqRPMT each side raises each of its own items and each of the peer's once.
+            (false, ..) => n_y + n_x,
+            (true, Role::Receiver, true) => 2 * n_y,
+            (true, Role::Receiver, false) => 3 * n_y,
+            (true, Role::Sender, true) => n_y + n_x,
+            (true, Role::Sender, false) => 2 * (n_y + n_x),
+        };
+        let seconds = points as f64 / self.points.max(1.0) * (1.0 + BESIDE);
+        let around = match hello.operation {
+            Operation::Count => Duration::ZERO,
+            _ if classic => Duration::ZERO,
+            _ => BASE_OTS,
+        };
+        Duration::from_secs_f64(seconds) + around
+    }
+}
+
+/// What this party and what the peer would learn by the run, in sentences.
+pub fn would_learn(proposal: &Proposal) -> Vec<String> {
+    let hello = &proposal.hello;
+    let for_both = hello.output == "both";
+    let columns = match hello.sent_columns.as_slice() {
+        [] => String::new(),
+        names => format!(", with the columns {}", names.join(", ")),
+    };
+    let share = "how many items the two share, but not which";
+    let receiver = |ours: &str, theirs: &str| match hello.operation {
+        Operation::Intersect => format!("which of {ours} items {theirs} has too{columns}"),
+        Operation::Union => {
+            format!("every item that only {theirs} has, in the clear{columns}, and so {share}")
+        }
+        Operation::Count => share.into(),
+        Operation::Sum => format!("{share}, and no value and no sum"),
+    };
+    let sender = |values: &str, theirs: &str| match (hello.operation, hello.min_count) {
+        (Operation::Sum, 0) => format!("how many items match, and the sum of {values} values over them"),
+        (Operation::Sum, least) => format!(
+            "how many items match, and the sum of {values} values over them, or only that fewer than {least} match"
+        ),
+        (Operation::Intersect, _) if for_both => format!("which of {values} items {theirs} has too"),
+        (Operation::Union, _) if for_both => {
+            format!("every item that only {theirs} has, in the clear, and so {share}")
+        }
+        (Operation::Count, _) if for_both => share.into(),
+        _ => "nothing more".into(),
+    };
+    let bound = |n: usize, padded| if padded { format!("at most {n}") } else { n.to_string() };
+    let (n, m) = (bound(proposal.our_size, hello.padded), bound(proposal.their_size, proposal.they_pad));
+    let (here, there) = match hello.role {
+        Role::Receiver => (receiver("its", "the peer"), sender("its", "this party")),
+        Role::Sender => (sender("its", "the peer"), receiver("its", "this party")),
+    };
+    vec![
+        format!("This party would learn that the peer's set has {m} items, and {here}."),
+        format!("The peer would learn that this party's set has {n} items, and {there}."),
+    ]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::channel::{Channel, Recording};
+    use crate::item::{ItemSet, Items};
+    use crate::operations::tests::kinds;
+    use crate::session::Connection;
+    use crate::session::run::{Request, run};
+    use crate::testing::{SEEDS, Shared, split_frames};
+
+    fn set(from: usize, n: usize) -> ItemSet {
+        (from..from + n).map(|i| format!("\u{6}{i:06}")).collect()
+    }
+
+    #[test]
+    fn bytes_are_as_measured() {
+        // Few items, sizes just above a power of two, several frames.
+        for (n_r, n_s) in [(0, 0), (1, 3), (700, 70), (1100, 3000), (8193, 100)] {
+            for (operation, protocol, terms) in kinds() {
+                let (y, x) = (set(0, n_r), set(n_r / 2, n_s));
+                let values = vec![1; if operation == Operation::Sum { n_s } else { 0 }];
+                let payloads: Items = (0..if terms.payload { n_s } else { 0 }).map(|_| "payload").collect();
+                let columns = ["note".to_string()];
+                let request = |role, set| Request {
+                    protocol,
+                    terms,
+                    sent_columns: if terms.payload { &columns } else { &[] },
+                    ..Request::new(operation, role, set)
+                };
+                let mut receiver = request(Role::Receiver, &y);
+                let mut sender =
+                    Request { values: &values, payloads: &payloads, ..request(Role::Sender, &x) };
+                let pads = n_r < 100;
+                (receiver.pad_to, sender.pad_to) = (pads.then_some(n_r + 9), pads.then_some(n_s + 5));
+                let (mut a, mut b) = Channel::pair();
+                let seen = [Shared::default(), Shared::default()];
+                a.record(Recording::to_writer(seen[0].clone()));
+                b.record(Recording::to_writer(seen[1].clone()));
+                let connection = |channel| Connection::unprotected(channel, Default::default());
+                std::thread::scope(|s| {
+                    s.spawn(|| run(connection(b), &sender, &mut Prng::from_seed(&SEEDS[1])).unwrap());
+                    run(connection(a), &receiver, &mut Prng::from_seed(&SEEDS[0])).unwrap();
+                });
+                // The session's own messages have the lowest tags.
+                let of_protocol = |view: &[u8]| -> u64 {
+                    let frames = split_frames(view).into_iter().filter(|(tag, _)| *tag > 0x10);
+                    frames.map(|(_, body)| (HEADER + body.len()) as u64).sum()
+                };
+                let [to_receiver, to_sender] = seen.map(|seen| of_protocol(&seen.bytes()));
+                let proposal = |request: &Request<'_>, theirs| Proposal {
+                    hello: request.hello(false),
+                    session_id: [0; 32],
+                    peer: None,
+                    our_size: request.announced(),
+                    their_size: theirs,
+                    they_pad: pads,
+                };
+                let expected = Traffic::of_protocol(&proposal(&receiver, sender.announced())).unwrap();
+                assert_eq!(expected, Traffic::of_protocol(&proposal(&sender, receiver.announced())).unwrap());
+                assert_eq!(expected.to_sender, to_sender, "{operation} {n_r} {n_s}");
+                // In this direction are the coded tags.
+                let off = expected.to_receiver.abs_diff(to_receiver);
+                assert!(
+                    off <= to_receiver / 200 + 4,
+                    "{operation} {n_r} {n_s}: expected {expected:?}, took {to_receiver}"
+                );
+            }
+        }
+    }
+}

@@ -1,0 +1,95 @@
+//! The user's folders for configuration and for state, by the XDG base directory specification, and private
+//! files in them.
+
+use crate::error::{Error, Result};
+use std::ffi::OsString;
+use std::fs::DirBuilder;
+use std::io;
+use std::path::{Path, PathBuf};
+
+/// A folder that each user has one of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Place {
+    /// `veilset` in `$XDG_CONFIG_HOME`, which is `$HOME/.config` where it is not set.
+    Configuration,
+    /// `veilset` in `$XDG_STATE_HOME`, which is `$HOME/.local/state` where it is not set.
+    State,
+}
+
+impl Place {
+    /// The file of this name in it; `None` where neither variable is set.
+    pub fn file(self, name: &str) -> Option<PathBuf> {
+        self.file_from(name, |name| std::env::var_os(name))
+    }
+
+    /// The same, or an error that says what `what` is and names the option that takes another file.
+    pub fn file_or(self, name: &str, what: &str, option: &str) -> Result<PathBuf> {
+        self.file(name).ok_or_else(|| self.none(what, option))
+    }
+
+    pub(super) fn none(self, what: &str, option: &str) -> Error {
+        Error::Usage(format!(
+            "there is no default place for {what}, as neither {} nor HOME is set. Name a file with {option}",
+            self.variable()
+        ))
+    }
+
+    pub(super) fn file_from(
+        self,
+        name: &str,
+        variable: impl Fn(&str) -> Option<OsString>,
+    ) -> Option<PathBuf> {
+        // A relative or empty path is to be ignored, says the specification.
+        let directory = |name| variable(name).map(PathBuf::from).filter(|p| p.is_absolute());
+        let place = directory(self.variable()).or_else(|| Some(directory("HOME")?.join(self.at_home())));
+        place.map(|place| place.join("veilset").join(name))
+    }
+
+    const fn variable(self) -> &'static str {
+        match self {
+            Place::Configuration => "XDG_CONFIG_HOME",
+            Place::State => "XDG_STATE_HOME",
+        }
+    }
+
+    const fn at_home(self) -> &'static str {
+        match self {
+            Place::Configuration => ".config",
+            Place::State => ".local/state",
+        }
+    }
+}
+
+/// Makes the folder that `path` is in, and those above it, for their owner only. Existing ones stay as they are.
+pub fn private_parent(path: &Path) -> io::Result<()> {
+    let Some(folder) = path.parent().filter(|folder| !folder.as_os_str().is_empty()) else {
+        return Ok(());
+    };
+    let mut builder = DirBuilder::new();
+    builder.recursive(true);
+    #[cfg(unix)]
+    std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
+    builder.create(folder)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_default_places_follow_the_environment() {
+        use Place::*;
+        let place = |place: Place, own: Option<&'static str>, home: Option<&'static str>| {
+            let variable = |name: &str| if name == "HOME" { home } else { own };
+            place.file_from("f", |name| variable(name).map(OsString::from))
+        };
+        assert_eq!(place(Configuration, Some("/c"), Some("/h")), Some("/c/veilset/f".into()));
+        assert_eq!(place(Configuration, None, Some("/h")), Some("/h/.config/veilset/f".into()));
+        assert_eq!(place(State, Some(""), Some("/h")), Some("/h/.local/state/veilset/f".into()));
+        for nowhere in [(None, None), (Some("c"), Some(""))] {
+            assert_eq!(place(State, nowhere.0, nowhere.1), None);
+        }
+        let e = State.none("the log", "--log").to_string();
+        assert!(e.contains("XDG_STATE_HOME") && e.contains("--log"), "{e}");
+    }
+}

@@ -1,0 +1,167 @@
+use super::*;
+use crate::session::Hello;
+
+fn fingerprint(name: &str) -> Fingerprint {
+    Fingerprint::of_public_key(name.as_bytes())
+}
+
+fn book(name: &str) -> Option<Fingerprint> {
+    ["north", "south"].contains(&name).then(|| fingerprint(name))
+}
+
+fn policy(rules: Rules, peer: &str) -> Policy {
+    Policy::new(rules, "p.toml", book(peer), &book).unwrap()
+}
+
+const INTENT: Intent<'_> =
+    Intent { operation: Operation::Sum, role: Role::Receiver, min_count: 5, send_columns: &[], both: false };
+
+/// The key by which it refuses, if it does.
+fn refused(result: Result<()>) -> Option<String> {
+    let Err(Error::Refused(said)) = result else { return result.map(|()| None).unwrap() };
+    assert!(said.contains("p.toml") && said.contains("Change what is run"), "{said}");
+    Some(said.split('"').nth(1).unwrap().into())
+}
+
+#[test]
+fn each_rule_refuses_what_it_says_and_nothing_else() {
+    let columns = ["a".to_string(), "b".to_string()];
+    let sends = Intent { send_columns: &columns, ..INTENT };
+    let both = Intent { both: true, ..INTENT };
+    let sender = Intent { role: Role::Sender, ..INTENT };
+    let count = Intent { operation: Operation::Count, ..INTENT };
+    let rules = Rules::default();
+    let only_count = Rules { operations: Some(vec![Operation::Count]), ..rules.clone() };
+    let only_sender = Rules { roles: Some(vec![Role::Sender]), ..rules.clone() };
+    let minimum = |n| Rules { min_count: Some(n), ..rules.clone() };
+    let may_send = |list: &[&str]| Rules {
+        allowed_send_columns: Some(list.iter().map(|c| c.to_string()).collect()),
+        ..rules.clone()
+    };
+    let not_both = Rules { both: Some(false), ..rules.clone() };
+    // (rules, intent, the key that refuses)
+    let cases = [
+        (&rules, &INTENT, None),
+        (&rules, &sends, None),
+        (&rules, &both, None),
+        (&only_count, &count, None),
+        (&only_count, &INTENT, Some("operations")),
+        (&only_sender, &sender, None),
+        (&only_sender, &INTENT, Some("roles")),
+        (&minimum(5), &INTENT, None),
+        (&minimum(6), &INTENT, Some("min-count")),
+        // For the sender and for other operations there is no minimum to insist on.
+        (&minimum(6), &sender, None),
+        (&minimum(6), &count, None),
+        (&may_send(&["b", "a"]), &sends, None),
+        (&may_send(&["a"]), &sends, Some("allowed-send-columns")),
+        (&may_send(&[]), &sends, Some("allowed-send-columns")),
+        (&may_send(&[]), &INTENT, None),
+        (&not_both, &both, Some("both")),
+        (&not_both, &INTENT, None),
+    ];
+    for (rules, intent, key) in cases {
+        let policy = policy(rules.clone(), "north");
+        assert_eq!(refused(policy.permits(intent)).as_deref(), key, "{rules:?} {intent:?}");
+    }
+}
+
+#[test]
+fn sizes_are_limited_on_both_sides() {
+    let limits =
+        Rules { min_our_size: Some(3), min_peer_size: Some(4), max_peer_items: Some(6), ..Rules::default() };
+    let policy = policy(limits, "north");
+    for (items, key) in [(2, Some("min-our-size")), (3, None)] {
+        assert_eq!(refused(policy.permits_our_size(items)).as_deref(), key);
+    }
+    for (items, key) in [(3, Some("min-peer-size")), (4, None), (6, None), (7, Some("max-peer-items"))] {
+        let hello = Hello {
+            operation: Operation::Count,
+            role: Role::Receiver,
+            check: false,
+            protocol: String::new(),
+            group: String::new(),
+            output: String::new(),
+            key_columns: 1,
+            normalisation: String::new(),
+            max_row: 0,
+            sent_columns: Vec::new(),
+            padded: false,
+            min_count: 0,
+            value_scale: 0,
+            modulus_bits: 0,
+        };
+        let proposal = Proposal {
+            hello,
+            session_id: [0; 32],
+            peer: None,
+            our_size: 3,
+            their_size: items,
+            they_pad: false,
+        };
+        assert_eq!(refused(policy.permits_their_size(&proposal)).as_deref(), key, "{items}");
+    }
+}
+
+#[test]
+fn peers_are_known_by_name_or_fingerprint() {
+    let south = fingerprint("south").to_string();
+    for list in [vec!["south".to_string()], vec![south.clone()], vec!["north".into(), south.to_uppercase()]] {
+        let rules = Rules { peers: Some(list.clone()), ..Rules::default() };
+        assert_eq!(refused(policy(rules.clone(), "south").permits(&INTENT)), None);
+        // A stranger, and nobody knows who.
+        let stranger = Policy::new(rules.clone(), "p.toml", Some(fingerprint("x")), &book).unwrap();
+        assert_eq!(refused(stranger.permits(&INTENT)).as_deref(), Some("peers"));
+        assert_eq!(refused(policy(rules, "nobody").permits(&INTENT)).as_deref(), Some("peers"));
+    }
+    let tls_only = Rules { insecure_plaintext: Some(false), ..Rules::default() };
+    assert_eq!(
+        refused(policy(tls_only.clone(), "nobody").permits(&INTENT)).as_deref(),
+        Some("insecure-plaintext")
+    );
+    assert_eq!(refused(policy(tls_only, "south").permits(&INTENT)), None);
+}
+
+#[test]
+fn what_is_said_about_one_peer_counts_for_it_alone() {
+    let of_south = Rules { min_count: Some(2), repeats: Some(Repeats::Refuse), ..Rules::default() };
+    let rules = Rules {
+        min_count: Some(9),
+        roles: Some(vec![Role::Sender]),
+        peer: [("south".to_string(), of_south)].into(),
+        ..Rules::default()
+    };
+    let receiver = Rules { roles: None, ..rules.clone() };
+    assert_eq!(refused(policy(receiver.clone(), "south").permits(&INTENT)), None);
+    assert_eq!(refused(policy(receiver, "north").permits(&INTENT)).as_deref(), Some("min-count"));
+    // What it does not say is inherited.
+    assert_eq!(refused(policy(rules.clone(), "south").permits(&INTENT)).as_deref(), Some("roles"));
+    assert_eq!(policy(rules.clone(), "south").repeats(), Repeats::Refuse);
+    assert_eq!(policy(rules, "north").repeats(), Repeats::Warn);
+    assert_eq!(refused(Policy::none().permits(&INTENT)), None);
+}
+
+#[test]
+fn rules_about_somebody_unknown_or_nested_are_an_error() {
+    let south = Rules { min_count: Some(2), ..Rules::default() };
+    let with =
+        |peer: &str, rules: Rules| Rules { peer: [(peer.to_string(), rules)].into(), ..Rules::default() };
+    let twice = BTreeMap::from([
+        ("south".to_string(), south.clone()),
+        (fingerprint("south").to_string(), south.clone()),
+    ]);
+    let cases = [
+        (Rules { peers: Some(vec!["suoth".into()]), ..Rules::default() }, "\"suoth\" is neither"),
+        (with("suoth", south.clone()), "\"suoth\" is neither"),
+        (
+            with("south", Rules { peers: Some(vec![]), ..Rules::default() }),
+            "\"peers\" cannot be in [peer.south]",
+        ),
+        (with("south", with("north", south)), "\"peer\" cannot be in [peer.south]"),
+        (Rules { peer: twice, ..Rules::default() }, "are the same peer"),
+    ];
+    for (rules, words) in cases {
+        let e = Policy::new(rules, "p.toml", book("south"), &book).unwrap_err();
+        assert!(matches!(&e, Error::Usage(said) if said.contains(words) && said.contains("p.toml")), "{e}");
+    }
+}

@@ -1,0 +1,144 @@
+//! The formats of files, and how they are read.
+
+use super::Table;
+use crate::error::{Error, Result};
+use std::fmt;
+use std::path::Path;
+use std::str::FromStr;
+
+/// The name of the one column of a list.
+pub const LIST_COLUMN: &str = "item";
+
+/// What a file is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Format {
+    /// Text with a header, cells separated by a delimiter and quoted where needed.
+    #[default]
+    Csv,
+    /// Apache Parquet.
+    Parquet,
+    /// One item per line, without a header and without quoting: a table of one column, [`LIST_COLUMN`].
+    List,
+}
+
+impl Format {
+    /// All of them.
+    pub const ALL: [Format; 3] = [Format::Csv, Format::Parquet, Format::List];
+
+    /// Its name, as typed.
+    pub fn name(self) -> &'static str {
+        match self {
+            Format::Csv => "csv",
+            Format::Parquet => "parquet",
+            Format::List => "list",
+        }
+    }
+
+    /// What a file to be read is, by its extension: `.parquet` and `.pq`, `.txt` and `.list`; otherwise CSV.
+    pub fn of_input(path: &Path) -> Format {
+        Format::by_extension(path).unwrap_or_default()
+    }
+
+    /// What a result is written as: by its extension, and otherwise as text like the input. A list only if the
+    /// result has one column; else it is CSV. `None` and `-` are standard output.
+    pub fn of_output(path: Option<&Path>, input: Format, columns: usize) -> Format {
+        match path.and_then(Format::by_extension).unwrap_or(input) {
+            Format::Parquet if path.and_then(Format::by_extension).is_none() => Format::Csv,
+            Format::List if columns != 1 => Format::Csv,
+            format => format,
+        }
+    }
+
+    fn by_extension(path: &Path) -> Option<Format> {
+        let extension = path.extension()?.to_str()?.to_ascii_lowercase();
+        match extension.as_str() {
+            "parquet" | "pq" => Some(Format::Parquet),
+            "txt" | "list" => Some(Format::List),
+            "csv" | "tsv" | "tab" => Some(Format::Csv),
+            _ => None,
+        }
+    }
+}
+
+impl fmt::Display for Format {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+impl FromStr for Format {
+    type Err = Error;
+
+    fn from_str(name: &str) -> Result<Self> {
+        let found = Format::ALL.into_iter().find(|f| f.name() == name);
+        found.ok_or_else(|| Error::Usage(format!("\"{name}\" is no format. Use csv, parquet or list")))
+    }
+}
+
+/// How a file is read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct ReadOptions {
+    /// What the file is. If `None`, what its extension says ([`Format::of_input`]).
+    pub format: Option<Format>,
+    /// The byte that separates the cells of CSV, here and in CSV that is written. If `None`, a tab in files that
+    /// end in `.tsv` or `.tab`, else a comma.
+    pub delimiter: Option<u8>,
+    /// What a cell may hold.
+    pub encoding: Encoding,
+}
+
+/// What a cell may hold.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Encoding {
+    /// UTF-8; anything else is an error.
+    #[default]
+    Utf8,
+    /// Any bytes. Both parties must use the same encoding for equal keys to be equal.
+    Bytes,
+}
+
+impl fmt::Display for Encoding {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Encoding::Utf8 => "utf8",
+            Encoding::Bytes => "bytes",
+        })
+    }
+}
+
+/// Refuses, before a run, a result that could not be written: two columns of the same name, or more columns
+/// than the format has. `sent` are the names of the columns that the other party sends.
+pub fn check_output(table: &Table, sent: &[String], format: Format) -> Result<()> {
+    check_names(table, sent)?;
+    let columns = table.header().len() + sent.len();
+    if format == Format::List && columns != 1 {
+        return Err(Error::Usage(format!(
+            "the result has {columns} columns, a list has one; use --output-format csv or parquet"
+        )));
+    }
+    let again = |name: &&String| table.header().iter().filter(|other| other == name).count() > 1;
+    if format == Format::Parquet
+        && let Some(name) = table.header().iter().find(again)
+    {
+        let next = "Rename one of them, or use --output-format csv";
+        return Err(table
+            .error("the header has this name twice, which Parquet does not allow", next)
+            .at_column(name));
+    }
+    Ok(())
+}
+
+/// Refuses names of sent columns that our table has too, or that occur twice.
+pub fn check_names(table: &Table, names: &[String]) -> Result<()> {
+    for (i, name) in names.iter().enumerate() {
+        let ours = table.header().contains(name);
+        if ours || names[..i].contains(name) {
+            let with = if ours { "a column of ours" } else { "another column that is sent" };
+            return Err(Error::Usage(format!(
+                "the column \"{name}\" that is sent has the same name as {with}; give it another with \
+                 --receive-columns {name}=OTHER"
+            )));
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,324 @@
+//! Reading Parquet into a [`Table`].
+//!
+//! A file is read in batches of rows, and of its columns only those that are needed. What is in it is not
+//! trusted: its sizes are checked first ([`guard`]), a panic of the decoder is taken for a damaged file, and
+//! cells that take very much more than the file are refused.
+
+use super::store::Rows;
+use super::types::{Kind, Render, render};
+use super::{Column, Encoding, Format, Head, Lines, MAX_ROWS, ReadOptions, Table, guard};
+use crate::error::{Error, Place, Result};
+use arrow_array::{Array, RecordBatch};
+use arrow_schema::{DataType, Field, FieldRef, Schema};
+use bytes::Bytes;
+use parquet::arrow::ProjectionMask;
+use parquet::arrow::arrow_reader::{
+    ArrowReaderMetadata, ArrowReaderOptions, ParquetRecordBatchReader, ParquetRecordBatchReaderBuilder,
+};
+use parquet::basic::{Compression, Type};
+use parquet::errors::ParquetError;
+use parquet::file::metadata::{ColumnChunkMetaData, ParquetMetaData};
+use parquet::file::reader::ChunkReader;
+use std::any::Any;
+use std::io::Read;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+
+/// Rows decoded at a time.
+const BATCH: usize = 1 << 12;
+/// The largest file that is read from a stream, and so into memory: 4 GiB.
+const MAX_STREAM: u64 = 4 << 30;
+/// Cells may take this much, and beyond it ...
+const FREE: u64 = 1 << 30;
+/// ... this many times what the file takes.
+const EXPANSION: u64 = 1000;
+/// The magic number at the end, and the footer's length before it.
+const TAIL: u64 = 8;
+
+/// Reads from a stream, through memory, for the footer is at the end.
+pub(super) fn read_stream(
+    name: &str,
+    reader: impl Read,
+    options: &ReadOptions,
+    columns: Option<&[String]>,
+) -> Result<Table> {
+    let mut bytes = Vec::new();
+    reader.take(MAX_STREAM + 1).read_to_end(&mut bytes).map_err(|e| super::read::unreadable(name, &e))?;
+    if bytes.len() as u64 > MAX_STREAM {
+        let what = format!("more than {} GiB of Parquet cannot be read from a stream", MAX_STREAM >> 30);
+        return Err(Error::input(name, what, "Put it in a file and give its name"));
+    }
+    read(name, Bytes::from(bytes), options, columns)
+}
+
+/// Reads a file that is at hand.
+pub(super) fn read<S: ChunkReader + 'static>(
+    name: &str,
+    source: S,
+    options: &ReadOptions,
+    columns: Option<&[String]>,
+) -> Result<Table> {
+    let file = File { name, source: Arc::new(source) };
+    let metadata = file.metadata()?;
+    let fields = metadata.schema().fields().clone();
+    let names: Vec<String> = fields.iter().map(|f| f.name().clone()).collect();
+    let head = Head { file: name, names: &names, line: None, format: Format::Parquet };
+    let chosen = head.choose(columns)?;
+    let kinds: Vec<Kind> =
+        chosen.iter().map(|&at| file.kind(&views(&fields[at]), options.encoding)).collect::<Result<_>>()?;
+
+    let expected = file.check_rows(metadata.metadata())?;
+    let mask = ProjectionMask::roots(metadata.parquet_schema(), chosen.iter().copied());
+    file.check_chunks(metadata.metadata(), &mask, &names)?;
+
+    let mut rows = Rows::default();
+    if chosen.is_empty() {
+        (0..expected).for_each(|_| rows.push(std::iter::empty()));
+    } else {
+        let mut batches = file.open(&metadata, &fields, mask)?;
+        let limit = file.source.len().saturating_mul(EXPANSION).saturating_add(FREE);
+        while let Some(batch) = file.guarded(|| batches.next())? {
+            let batch = batch.map_err(|e| file.damaged(Some(&e.into())))?;
+            file.append(&batch, &kinds, &names, &chosen, &mut rows)?;
+            if rows.len() > expected {
+                break;
+            }
+            if rows.bytes() > limit {
+                let what = format!("the cells take more than {EXPANSION} times as many bytes as the file");
+                return Err(Error::input(
+                    name,
+                    what,
+                    "Check where the file is from; as CSV it would be read",
+                ));
+            }
+        }
+        if rows.len() != expected {
+            return Err(file.damaged(None));
+        }
+    }
+    rows.finish();
+    Ok(Table {
+        name: name.into(),
+        format: Format::Parquet,
+        delimiter: options.delimiter.unwrap_or(b','),
+        encoding: options.encoding,
+        columns: chosen
+            .iter()
+            .zip(kinds)
+            .map(|(&at, kind)| Column { raw: names[at].clone().into(), kind })
+            .collect(),
+        header: chosen.iter().map(|&at| names[at].clone()).collect(),
+        header_line: None,
+        lines: Lines::default(),
+        rows,
+    })
+}
+
+/// Strings and bytes as views: a batch then refers to the values of a dictionary instead of repeating them.
+fn views(field: &FieldRef) -> FieldRef {
+    let data_type = match field.data_type() {
+        DataType::Utf8 | DataType::LargeUtf8 => DataType::Utf8View,
+        DataType::Binary | DataType::LargeBinary => DataType::BinaryView,
+        _ => return field.clone(),
+    };
+    Arc::new(Field::clone(field).with_data_type(data_type))
+}
+
+/// A Parquet file and what it is called.
+struct File<'a, S> {
+    name: &'a str,
+    source: Arc<S>,
+}
+
+impl<S: ChunkReader + 'static> File<'_, S> {
+    /// The footer. The types of the columns are those of Parquet: what Arrow stores beside them is left aside.
+    fn metadata(&self) -> Result<ArrowReaderMetadata> {
+        let next = "Check its name, or say what it is with --format";
+        let no_parquet = || Error::input(self.name, "the file is not a Parquet file", next);
+        let len = self.source.len();
+        let Some(tail_at) = len.checked_sub(TAIL).filter(|&at| at > 0) else { return Err(no_parquet()) };
+        let tail = self.bytes(tail_at, TAIL)?;
+        let Some((&[a, b, c, d], magic)) = tail.split_first_chunk() else { return Err(no_parquet()) };
+        match magic {
+            b"PAR1" => {}
+            b"PARE" => {
+                return Err(Error::input(self.name, "the file is encrypted", "Write it without encryption"));
+            }
+            // One that was cut off still has the magic number at its start.
+            _ if self.bytes(0, 4)?.as_ref() == b"PAR1" => return Err(self.damaged(None)),
+            _ => return Err(no_parquet()),
+        }
+        let size = u64::from(u32::from_le_bytes([a, b, c, d]));
+        let at = tail_at.checked_sub(size).ok_or_else(|| self.damaged(None))?;
+        guard::check_footer(&self.bytes(at, size)?).map_err(|guard::Impossible| self.damaged(None))?;
+        let options = ArrowReaderOptions::new().with_skip_arrow_metadata(true);
+        self.guarded(|| ArrowReaderMetadata::load(self.source.as_ref(), options))?
+            .map_err(|e| self.damaged(Some(&e)))
+    }
+
+    fn bytes(&self, at: u64, len: u64) -> Result<Bytes> {
+        self.source.get_bytes(at, len as usize).map_err(|e| match e {
+            ParquetError::External(e) => Error::input(self.name, format!("reading failed: {e}"), "Try again"),
+            _ => self.damaged(None),
+        })
+    }
+
+    fn kind(&self, field: &FieldRef, encoding: Encoding) -> Result<Kind> {
+        Kind::of(field, encoding)
+            .map_err(|unfit| Error::input(self.name, unfit.what, unfit.next).at_column(field.name()))
+    }
+
+    /// The number of rows that the footer promises.
+    fn check_rows(&self, metadata: &ParquetMetaData) -> Result<usize> {
+        let counts = metadata.row_groups().iter().map(|g| u64::try_from(g.num_rows()).ok());
+        let sum = counts.into_iter().try_fold(0u64, |sum, n| sum.checked_add(n?));
+        match sum {
+            Some(n) if i64::try_from(n) == Ok(metadata.file_metadata().num_rows()) => {
+                if n > MAX_ROWS as u64 {
+                    let what = format!("the file has more than {MAX_ROWS} rows");
+                    return Err(Error::input(self.name, what, "Split it and run once for each part"));
+                }
+                Ok(n as usize)
+            }
+            _ => Err(self.damaged(None)),
+        }
+    }
+
+    /// Checks place, size and compression of what is to be read.
+    fn check_chunks(
+        &self,
+        metadata: &ParquetMetaData,
+        mask: &ProjectionMask,
+        names: &[String],
+    ) -> Result<()> {
+        let schema = metadata.file_metadata().schema_descr();
+        for group in metadata.row_groups() {
+            for leaf in (0..group.num_columns()).filter(|&leaf| mask.leaf_included(leaf)) {
+                let chunk = group.column(leaf);
+                match chunk.compression() {
+                    Compression::UNCOMPRESSED
+                    | Compression::SNAPPY
+                    | Compression::GZIP(_)
+                    | Compression::ZSTD(_)
+                    | Compression::LZ4
+                    | Compression::LZ4_RAW => {}
+                    other => {
+                        let what =
+                            format!("the column is compressed with {other}, which veilset does not read");
+                        let next = "Write the file with another compression, like Snappy or Zstandard";
+                        let column = &names[schema.get_column_root_idx(leaf)];
+                        return Err(Error::input(self.name, what, next).at_column(column));
+                    }
+                }
+                self.check_chunk(chunk).ok_or_else(|| self.damaged(None))?;
+            }
+        }
+        Ok(())
+    }
+
+    fn check_chunk(&self, chunk: &ColumnChunkMetaData) -> Option<()> {
+        let start = chunk.dictionary_page_offset().unwrap_or(chunk.data_page_offset());
+        let (start, size) = (u64::try_from(start).ok()?, u64::try_from(chunk.compressed_size()).ok()?);
+        start.checked_add(size).filter(|&end| end <= self.source.len())?;
+        // The length before a string, or the value itself.
+        let width = match chunk.column_type() {
+            Type::FIXED_LEN_BYTE_ARRAY => 1,
+            _ => 4,
+        };
+        guard::check_pages(|at| self.source.get_read(start + at).ok(), size, width).ok()
+    }
+
+    /// Opens the columns for reading.
+    fn open(
+        &self,
+        metadata: &ArrowReaderMetadata,
+        fields: &[FieldRef],
+        mask: ProjectionMask,
+    ) -> Result<ParquetRecordBatchReader> {
+        let schema = Schema::new(fields.iter().map(views).collect::<Vec<_>>());
+        let options = ArrowReaderOptions::new().with_schema(Arc::new(schema));
+        self.guarded(|| {
+            let metadata = ArrowReaderMetadata::try_new(metadata.metadata().clone(), options)?;
+            ParquetRecordBatchReaderBuilder::new_with_metadata(Shared(self.source.clone()), metadata)
+                .with_projection(mask)
+                .with_batch_size(BATCH)
+                .build()
+        })?
+        .map_err(|e| self.damaged(Some(&e)))
+    }
+
+    fn append(
+        &self,
+        batch: &RecordBatch,
+        kinds: &[Kind],
+        names: &[String],
+        chosen: &[usize],
+        rows: &mut Rows,
+    ) -> Result<()> {
+        let texts: Option<Vec<Render>> =
+            batch.columns().iter().zip(kinds).map(|(array, kind)| render(kind, array.as_ref())).collect();
+        let Some(texts) = texts.filter(|texts| texts.len() == kinds.len()) else {
+            return Err(self.damaged(None));
+        };
+        let nulls: Vec<_> = batch.columns().iter().map(|array| array.logical_nulls()).collect();
+        let (mut text, mut ends) = (Vec::new(), Vec::new());
+        for i in 0..batch.num_rows() {
+            text.clear();
+            ends.clear();
+            for (c, (render, nulls)) in texts.iter().zip(&nulls).enumerate() {
+                let start = text.len();
+                let null = nulls.as_ref().is_some_and(|nulls| nulls.is_null(i));
+                if !null && !render(i, &mut text) {
+                    let (what, next) = ("the value is out of the range of its type", "Correct it");
+                    return Err(Error::input(self.name, what, next)
+                        .at(Place::Row(rows.len() as u64 + 1))
+                        .at_column(&names[chosen[c]]));
+                }
+                ends.push((!null).then_some(start..text.len()));
+            }
+            rows.push(ends.iter().map(|range| range.clone().map(|range| &text[range])));
+        }
+        Ok(())
+    }
+
+    /// Runs a step of the decoder, which may panic on a damaged file.
+    fn guarded<T>(&self, step: impl FnOnce() -> T) -> Result<T> {
+        catch_unwind(AssertUnwindSafe(step)).map_err(|_: Box<dyn Any + Send>| self.damaged(None))
+    }
+
+    /// The decoder's own words are not shown unless they are about what it lacks: they may quote cells.
+    fn damaged(&self, e: Option<&ParquetError>) -> Error {
+        match e {
+            Some(ParquetError::NYI(lacks)) => {
+                let what = format!("the file uses what veilset does not read: {lacks}");
+                Error::input(self.name, what, "Write it again with plainer settings")
+            }
+            _ => Error::input(
+                self.name,
+                "the Parquet file is damaged or incomplete",
+                "Copy it again from where it was made, or write it again",
+            ),
+        }
+    }
+}
+
+/// A source that the decoder shares with us.
+struct Shared<S>(Arc<S>);
+
+impl<S: ChunkReader> parquet::file::reader::Length for Shared<S> {
+    fn len(&self) -> u64 {
+        self.0.len()
+    }
+}
+
+impl<S: ChunkReader> ChunkReader for Shared<S> {
+    type T = S::T;
+
+    fn get_read(&self, start: u64) -> parquet::errors::Result<S::T> {
+        self.0.get_read(start)
+    }
+
+    fn get_bytes(&self, start: u64, length: usize) -> parquet::errors::Result<Bytes> {
+        self.0.get_bytes(start, length)
+    }
+}

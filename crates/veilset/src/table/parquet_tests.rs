@@ -1,0 +1,524 @@
+//! Parquet: types, codecs, row groups, damage.
+
+use super::*;
+use crate::item::{Items, decode_key};
+use arrow_array::builder::{ListBuilder, StringBuilder};
+use arrow_array::types::*;
+use arrow_array::*;
+use arrow_buffer::i256;
+use arrow_schema::extension::Uuid;
+use arrow_schema::{DataType, Field, Schema};
+use bytes::Bytes;
+use parquet::arrow::ArrowWriter;
+use parquet::arrow::arrow_reader::ParquetRecordBatchReader;
+use parquet::basic::{Compression, Encoding as PageEncoding};
+use parquet::file::properties::{WriterProperties, WriterVersion};
+use proptest::prelude::*;
+use std::sync::Arc;
+
+const UTF8: ReadOptions =
+    ReadOptions { format: Some(Format::Parquet), delimiter: None, encoding: Encoding::Utf8 };
+const BYTES: ReadOptions = ReadOptions { encoding: Encoding::Bytes, ..UTF8 };
+const CSV: ReadOptions = ReadOptions { format: Some(Format::Csv), ..UTF8 };
+
+fn names(names: &[&str]) -> Vec<String> {
+    names.iter().map(|&n| n.into()).collect()
+}
+
+fn batch(columns: Vec<(&str, ArrayRef)>) -> RecordBatch {
+    RecordBatch::try_from_iter_with_nullable(columns.into_iter().map(|(n, a)| (n, a, true))).unwrap()
+}
+
+fn file(batch: &RecordBatch, properties: WriterProperties) -> Vec<u8> {
+    let mut out = Vec::new();
+    let mut writer = ArrowWriter::try_new(&mut out, batch.schema(), Some(properties)).unwrap();
+    writer.write(batch).unwrap();
+    writer.close().unwrap();
+    out
+}
+
+fn parquet(columns: Vec<(&str, ArrayRef)>) -> Vec<u8> {
+    file(&batch(columns), WriterProperties::new())
+}
+
+fn read(bytes: &[u8], options: &ReadOptions, columns: Option<&[String]>) -> Result<Table> {
+    Table::from_reader("a.parquet", bytes, options, columns)
+}
+
+fn texts(table: &Table) -> Vec<Vec<Option<String>>> {
+    let row = |r| table.cells(r).map(|c| c.map(|c| String::from_utf8(c.to_vec()).unwrap())).collect();
+    (0..table.rows()).map(row).collect()
+}
+
+fn written(table: &Table, format: Format) -> Vec<u8> {
+    let (rows, mut out) = ((0..table.rows()).collect::<Vec<_>>(), Vec::new());
+    write_rows(table, &rows, None, format, &mut out).unwrap();
+    out
+}
+
+/// One column of each type, each with two values and a null, and their texts.
+fn all_types() -> Vec<(&'static str, ArrayRef, [&'static str; 2])> {
+    let uuid = FixedSizeBinaryArray::try_from_sparse_iter_with_size(
+        [Some([0x12; 16]), None, Some([0xab; 16])].into_iter(),
+        16,
+    );
+    vec![
+        ("i8", Arc::new(Int8Array::from(vec![Some(-128), None, Some(7)])) as ArrayRef, ["-128", "7"]),
+        ("i16", Arc::new(Int16Array::from(vec![Some(-1), None, Some(i16::MAX)])), ["-1", "32767"]),
+        ("i32", Arc::new(Int32Array::from(vec![Some(0), None, Some(i32::MIN)])), ["0", "-2147483648"]),
+        (
+            "i64",
+            Arc::new(Int64Array::from(vec![Some(42), None, Some(i64::MIN)])),
+            ["42", "-9223372036854775808"],
+        ),
+        ("u8", Arc::new(UInt8Array::from(vec![Some(0), None, Some(255)])), ["0", "255"]),
+        ("u16", Arc::new(UInt16Array::from(vec![Some(1), None, Some(65535)])), ["1", "65535"]),
+        ("u32", Arc::new(UInt32Array::from(vec![Some(1), None, Some(u32::MAX)])), ["1", "4294967295"]),
+        (
+            "u64",
+            Arc::new(UInt64Array::from(vec![Some(1), None, Some(u64::MAX)])),
+            ["1", "18446744073709551615"],
+        ),
+        ("bool", Arc::new(BooleanArray::from(vec![Some(true), None, Some(false)])), ["true", "false"]),
+        ("f32", Arc::new(Float32Array::from(vec![Some(0.1), None, Some(1e30)])), ["0.1", "1e30"]),
+        ("f64", Arc::new(Float64Array::from(vec![Some(-0.0), None, Some(f64::NAN)])), ["-0.0", "NaN"]),
+        ("text", Arc::new(StringArray::from(vec![Some(""), None, Some("a\n\"b\"")])), ["", "a\n\"b\""]),
+        (
+            "dec",
+            Arc::new(
+                Decimal128Array::from(vec![Some(-5), None, Some(123_450)])
+                    .with_precision_and_scale(10, 2)
+                    .unwrap(),
+            ),
+            ["-0.05", "1234.50"],
+        ),
+        (
+            "dec0",
+            Arc::new(
+                Decimal128Array::from(vec![Some(-5), None, Some(0)]).with_precision_and_scale(38, 0).unwrap(),
+            ),
+            ["-5", "0"],
+        ),
+        (
+            "wide",
+            Arc::new(
+                Decimal256Array::from(vec![
+                    Some(i256::from_i128(-1)),
+                    None,
+                    i256::from_string("123456789012345678901234567890123456789012"),
+                ])
+                .with_precision_and_scale(50, 40)
+                .unwrap(),
+            ),
+            ["-0.0000000000000000000000000000000000000001", "12.3456789012345678901234567890123456789012"],
+        ),
+        (
+            "date",
+            Arc::new(Date32Array::from(vec![Some(19_753), None, Some(-719_529)])),
+            ["2024-01-31", "-0001-12-31"],
+        ),
+        (
+            "ms",
+            Arc::new(Time32MillisecondArray::from(vec![Some(0), None, Some(45_000_120)])),
+            ["00:00:00", "12:30:00.12"],
+        ),
+        (
+            "us",
+            Arc::new(Time64MicrosecondArray::from(vec![Some(1), None, Some(86_399_000_000)])),
+            ["00:00:00.000001", "23:59:59"],
+        ),
+        (
+            "at",
+            Arc::new(
+                TimestampMicrosecondArray::from(vec![Some(-1), None, Some(1_706_659_200_000_000)])
+                    .with_timezone("UTC"),
+            ),
+            ["1969-12-31T23:59:59.999999Z", "2024-01-31T00:00:00Z"],
+        ),
+        (
+            "local",
+            Arc::new(TimestampNanosecondArray::from(vec![Some(i64::MIN), None, Some(1)])),
+            ["1677-09-21T00:12:43.145224192", "1970-01-01T00:00:00.000000001"],
+        ),
+        (
+            "uuid",
+            Arc::new(uuid.unwrap()),
+            ["12121212-1212-1212-1212-121212121212", "abababab-abab-abab-abab-abababababab"],
+        ),
+    ]
+}
+
+fn all_types_file() -> Vec<u8> {
+    let columns = all_types();
+    let field = |(name, array, _): &(&str, ArrayRef, [&str; 2])| {
+        let field = Field::new(*name, array.data_type().clone(), true);
+        if *name == "uuid" { field.with_extension_type(Uuid) } else { field }
+    };
+    let schema = Arc::new(Schema::new(columns.iter().map(field).collect::<Vec<_>>()));
+    let arrays = columns.iter().map(|(_, array, _)| array.clone()).collect();
+    file(&RecordBatch::try_new(schema, arrays).unwrap(), WriterProperties::new())
+}
+
+#[test]
+fn every_type_has_its_text_and_comes_back_with_its_type() {
+    let table = read(&all_types_file(), &UTF8, None).unwrap();
+    let expected = all_types();
+    let column =
+        |i: usize| -> Vec<_> { expected.iter().map(|(_, _, texts)| Some(texts[i].to_string())).collect() };
+    assert_eq!(texts(&table), [column(0), vec![None; expected.len()], column(1)]);
+    assert!(table.cell(1, 0).is_empty() && table.place(1) == Place::Row(2));
+
+    let again = Bytes::from(written(&table, Format::Parquet));
+    let back = ParquetRecordBatchReader::try_new(again.clone(), 100).unwrap().next().unwrap().unwrap();
+    for ((name, array, _), field) in expected.iter().zip(back.schema().fields()) {
+        let got = back.column_by_name(name).unwrap();
+        assert_eq!(got.data_type(), array.data_type(), "{name}");
+        assert!(got == array, "{name}: {got:?}");
+        assert_eq!(field.extension_type_name(), (*name == "uuid").then_some("arrow.uuid"));
+    }
+    // CSV has the same texts, and nothing for nulls.
+    let csv = Table::from_reader("a.csv", &written(&table, Format::Csv)[..], &CSV, None).unwrap();
+    let plain: Vec<Vec<_>> = texts(&table)
+        .into_iter()
+        .map(|row| row.into_iter().map(|c| Some(c.unwrap_or_default())).collect())
+        .collect();
+    assert_eq!(texts(&csv), plain);
+}
+
+#[test]
+fn the_same_keys_in_csv_and_parquet_are_the_same_items() {
+    let table = read(&all_types_file(), &UTF8, None).unwrap();
+    let set = |table: &Table, name: &str, encoding| {
+        let key = table.columns(&names(&[name])).unwrap();
+        assert_eq!(table.encoding, encoding);
+        keyed_set(table, &key, Normalise::default(), EmptyKeys::Keep, Duplicates::First)
+    };
+    for (name, _, [a, b]) in all_types() {
+        let csv = format!("k\n\"{}\"\n\"\"\n\"{}\"\n", a.replace('"', "\"\""), b.replace('"', "\"\""));
+        let csv = Table::from_reader("a.csv", csv.as_bytes(), &CSV, None).unwrap();
+        match set(&table, name, Encoding::Utf8) {
+            Ok(keyed) => assert!(keyed.set == set(&csv, "k", Encoding::Utf8).unwrap().set, "{name}"),
+            Err(Error::Input(e)) => {
+                assert!(["f32", "f64", "local"].contains(&name), "{name}: {}", e.what);
+                assert!(
+                    e.column.as_deref() == Some(name) && e.next.contains("the same way on both sides"),
+                    "{e:?}"
+                );
+            }
+            Err(e) => panic!("{name}: {e}"),
+        }
+    }
+    // A null key is an empty one.
+    let error =
+        keyed_set(&table, &[3], Normalise::default(), EmptyKeys::Error, Duplicates::First).unwrap_err();
+    assert!(error.to_string().starts_with("a.parquet, row 2, column \"i64\": the key is empty"), "{error}");
+    let twice = parquet(vec![("id", Arc::new(Int64Array::from(vec![5, 6, 5])))]);
+    let twice = read(&twice, &UTF8, None).unwrap();
+    let error =
+        keyed_set(&twice, &[0], Normalise::default(), EmptyKeys::Error, Duplicates::Error).unwrap_err();
+    assert!(error.to_string().contains("row 3") && error.to_string().contains("same as on row 1"), "{error}");
+}
+
+#[test]
+fn dates_agree_with_counting_days() {
+    let mut days = -800_000i64;
+    let mut text = Vec::new();
+    let array = Date32Array::from((-800_000..800_000).collect::<Vec<i32>>());
+    let kind = Kind::Typed(Arc::new(Field::new("d", DataType::Date32, true)));
+    let render = super::types::render(&kind, &array).unwrap();
+    // Where counting must start to arrive at 1970-01-01.
+    let (mut year, mut month, mut day) = (-221i64, 9, 4);
+    while days < 800_000 {
+        text.clear();
+        assert!(render((days + 800_000) as usize, &mut text));
+        let shown = if (0..=9999).contains(&year) { format!("{year:04}") } else { format!("{year:+05}") };
+        assert_eq!(String::from_utf8_lossy(&text), format!("{shown}-{month:02}-{day:02}"), "{days}");
+        assert_eq!(days == 0, (year, month, day) == (1970, 1, 1));
+        let leap = year % 4 == 0 && (year % 100 != 0 || year % 400 == 0);
+        let last = [31, 28 + i64::from(leap), 31, 30, 31, 30, 31, 31, 30, 31, 30, 31][month - 1];
+        days += 1;
+        day += 1;
+        if day > last {
+            (day, month) = (1, month + 1);
+        }
+        if month > 12 {
+            (month, year) = (1, year + 1);
+        }
+    }
+}
+
+#[test]
+fn codecs_encodings_row_groups_and_dictionaries_do_not_matter() {
+    let n = 10_000;
+    let ids: Vec<String> = (0..n).map(|i| format!("item {}", i % 700)).collect();
+    let dictionary: DictionaryArray<Int32Type> = ids.iter().map(|s| Some(s.as_str())).collect();
+    let plain = StringArray::from(ids.clone());
+    let numbers = Int64Array::from((0..n as i64).collect::<Vec<_>>());
+    let rows = batch(vec![("d", Arc::new(dictionary)), ("s", Arc::new(plain)), ("n", Arc::new(numbers))]);
+    let builder = || {
+        WriterProperties::builder().set_max_row_group_row_count(Some(1234)).set_data_page_row_count_limit(100)
+    };
+    let mut cases = vec![
+        builder().set_dictionary_enabled(false).set_writer_version(WriterVersion::PARQUET_2_0),
+        builder().set_writer_version(WriterVersion::PARQUET_2_0).set_compression(Compression::SNAPPY),
+    ];
+    for codec in [
+        Compression::UNCOMPRESSED,
+        Compression::SNAPPY,
+        Compression::GZIP(Default::default()),
+        Compression::LZ4,
+        Compression::LZ4_RAW,
+        Compression::ZSTD(Default::default()),
+    ] {
+        cases.push(builder().set_compression(codec));
+    }
+    for encoding in [PageEncoding::DELTA_BYTE_ARRAY, PageEncoding::DELTA_LENGTH_BYTE_ARRAY] {
+        let column = "s".into();
+        cases.push(
+            builder().set_column_dictionary_enabled("s".into(), false).set_column_encoding(column, encoding),
+        );
+    }
+    let expected: Vec<Vec<_>> = ids
+        .iter()
+        .enumerate()
+        .map(|(i, id)| vec![Some(id.clone()), Some(id.clone()), Some(i.to_string())])
+        .collect();
+    let dir = tempfile::tempdir().unwrap();
+    for properties in cases {
+        let properties = properties.build();
+        let name = format!("{:?}", properties.compression(&"s".into()));
+        let bytes = file(&rows, properties);
+        assert!(texts(&read(&bytes, &UTF8, None).unwrap()) == expected, "{name}");
+        let path = dir.path().join("a.PQ");
+        std::fs::write(&path, &bytes).unwrap();
+        let options = ReadOptions { format: None, ..UTF8 };
+        let table = Table::read(&path, &options, Some(&names(&["n", "d", "n"]))).unwrap();
+        assert_eq!(table.header(), ["d", "n"]);
+        assert!((0..n).all(|i| table.cell(i, 0) == ids[i].as_bytes()), "{name}");
+        let none = Table::read(&path, &options, Some(&[])).unwrap();
+        assert_eq!((none.rows(), none.header().len()), (n, 0));
+    }
+}
+
+#[test]
+fn columns_that_are_no_text_are_refused_only_if_they_are_needed() {
+    let mut lists = ListBuilder::new(StringBuilder::new());
+    lists.append_value([Some("secret")]);
+    let inner = StructArray::from(batch(vec![("x", Arc::new(Int64Array::from(vec![1])))]));
+    let bytes = parquet(vec![
+        ("id", Arc::new(StringArray::from(vec!["a"]))),
+        ("tags", Arc::new(lists.finish())),
+        ("pair", Arc::new(inner)),
+        ("raw", Arc::new(BinaryArray::from(vec![&b"\xff\0"[..]]))),
+        ("f", Arc::new(Float64Array::from(vec![1.5]))),
+    ]);
+    for (column, options, what) in
+        [("tags", UTF8, "nested"), ("pair", BYTES, "nested"), ("raw", UTF8, "binary, not text")]
+    {
+        let error = read(&bytes, &options, Some(&names(&["id", column]))).unwrap_err();
+        assert!(matches!(&error, Error::Input(e) if e.column.as_deref() == Some(column)), "{error}");
+        assert!(error.to_string().contains(what) && !error.to_string().contains("secret"), "{error}");
+    }
+    assert!(read(&bytes, &UTF8, None).unwrap_err().to_string().contains("nested"));
+    let table = read(&bytes, &BYTES, Some(&names(&["id", "raw", "f"]))).unwrap();
+    assert_eq!(
+        (table.cell(0, 0), table.cell(0, 1), table.cell(0, 2)),
+        (&b"a"[..], &b"\xff\0"[..], &b"1.5"[..])
+    );
+    assert_eq!(texts(&read(&bytes, &UTF8, Some(&names(&["f"]))).unwrap()), [[Some("1.5".to_string())]]);
+
+    // Columns are looked for by name, in what there is.
+    let error = read(&bytes, &UTF8, Some(&names(&["ID"]))).unwrap_err().to_string();
+    assert!(
+        error.starts_with("a.parquet, column \"ID\": there is no such column. Did you mean \"id\"?"),
+        "{error}"
+    );
+
+    // Values: exact, or not at all.
+    let keyed = keyed_set(&table, &[0], Normalise::default(), EmptyKeys::Error, Duplicates::Error).unwrap();
+    let error = values(&table, &keyed, 2, 1).unwrap_err().to_string();
+    assert!(
+        error.contains("column \"f\"") && error.contains("Convert the column to integers or decimals"),
+        "{error}"
+    );
+    let exact = read(&all_types_file(), &UTF8, None).unwrap();
+    let keyed = keyed_set(&exact, &[12], Normalise::default(), EmptyKeys::Skip, Duplicates::Error).unwrap();
+    assert_eq!(values(&exact, &keyed, 12, 2).unwrap(), [-5, 123_450]);
+    assert_eq!(values(&exact, &keyed, 3, 0).unwrap(), [42, i64::MIN.into()]);
+}
+
+#[test]
+fn a_union_keeps_types_where_the_new_keys_have_them() {
+    let bytes = parquet(vec![
+        ("id", Arc::new(Int32Array::from(vec![7, 8]))),
+        ("day", Arc::new(Date32Array::from(vec![19_753, 19_754]))),
+        ("note", Arc::new(StringArray::from(vec![Some("x"), None]))),
+    ]);
+    let table = read(&bytes, &UTF8, None).unwrap();
+    let keyed =
+        keyed_set(&table, &[0, 1], Normalise::default(), EmptyKeys::Error, Duplicates::Error).unwrap();
+    let item = |cells: &[&str]| {
+        let mut out = Vec::new();
+        crate::item::encode_key(cells.iter().map(|c| c.as_bytes()), &mut out);
+        out
+    };
+    let sent_names = names(&["theirs"]);
+    // (new keys, types of the key columns)
+    let cases: [([[&str; 2]; 2], [DataType; 2]); 6] = [
+        ([["9", "2024-02-29"], ["-5", ""]], [DataType::Int32, DataType::Date32]),
+        ([["007", "2024-02-29"], ["9", "2024-01-01"]], [DataType::Utf8, DataType::Date32]),
+        ([["9", "2023-02-29"], ["10", "x"]], [DataType::Int32, DataType::Utf8]),
+        ([["2147483648", "2024-1-1"], ["+1", "2024-01-01"]], [DataType::Utf8, DataType::Utf8]),
+        ([["9", "2024-02-30"], ["10", "2024-02-01"]], [DataType::Int32, DataType::Utf8]),
+        ([["9 ", "2024-13-01"], ["1", "2024-00-01"]], [DataType::Utf8, DataType::Utf8]),
+    ];
+    for (new, types) in cases {
+        let items: Items = new.iter().map(|cells| item(cells)).collect();
+        let payloads: Items = new.iter().map(|cells| item(&[&format!("of {}", cells[0])])).collect();
+        let sent = Sent { names: &sent_names, payloads: &payloads };
+        let mut out = Vec::new();
+        write_union(&table, &[0, 1], &keyed, &items, Some(sent), Format::Parquet, &mut out).unwrap();
+        let schema =
+            ParquetRecordBatchReader::try_new(Bytes::from(out.clone()), 9).unwrap().next().unwrap().unwrap();
+        let got: Vec<_> = schema.schema().fields().iter().map(|f| f.data_type().clone()).collect();
+        assert_eq!(got, [&types[..], &[DataType::Utf8, DataType::Utf8]].concat(), "{new:?}");
+        // Whatever the types, the cells are these; those that do not exist have no value.
+        let back = texts(&read(&out, &UTF8, None).unwrap());
+        let some = |s: &str| Some(s.to_string());
+        assert_eq!(back[0], [some("7"), some("2024-01-31"), some("x"), None]);
+        assert_eq!(back[1], [some("8"), some("2024-02-01"), None, None]);
+        let mut order = [0, 1];
+        order.sort_by_key(|&i| items.get(i).to_vec());
+        for (row, i) in back[2..].iter().zip(order) {
+            let day = Some(new[i][1].to_string()).filter(|d| !d.is_empty());
+            assert_eq!(*row, [some(new[i][0]), day, None, some(&format!("of {}", new[i][0]))]);
+        }
+        let mut keys = Vec::new();
+        write_keys(
+            &table,
+            &[1, 0],
+            &new.iter().map(|[a, b]| item(&[b, a])).collect(),
+            Format::Parquet,
+            &mut keys,
+        )
+        .unwrap();
+        let keys = read(&keys, &UTF8, None).unwrap();
+        assert_eq!((keys.header(), keys.rows()), (&names(&["day", "id"])[..], 2));
+    }
+}
+
+#[test]
+fn damaged_files_are_input_errors() {
+    let good = parquet(vec![
+        ("id", Arc::new(StringArray::from((0..200).map(|i| format!("v{i}")).collect::<Vec<_>>()))),
+        ("n", Arc::new(Int64Array::from((0..200).collect::<Vec<_>>()))),
+    ]);
+    let refused = |bytes: &[u8], words: &str| {
+        let error = read(bytes, &UTF8, None).unwrap_err();
+        assert!(matches!(&error, Error::Input(e) if e.file == "a.parquet"), "{error}");
+        assert!(error.to_string().contains(words), "{error}");
+    };
+    for end in 0..good.len() {
+        refused(&good[..end], if end < 12 { "" } else { "damaged or incomplete" });
+    }
+    refused(b"id,n\n1,2\n3,4\n5,6\n7,8\n", "not a Parquet file");
+    refused(b"", "not a Parquet file");
+    refused(b"PAR1PAR1", "not a Parquet file");
+    refused(&[&b"PAR1\0\0\0\0"[..], b"\0\0\0\0PARE"].concat(), "encrypted");
+    refused(&[&b"PAR1\0\0\0\0"[..], b"\xff\xff\xff\xffPAR1"].concat(), "damaged");
+    refused(&[&b"PAR1\0\0\0\0"[..], b"\0\0\0\0PAR1"].concat(), "damaged");
+    // 2^28 row groups, in a footer of a few bytes.
+    let footer =
+        [0x15, 2, 0x19, 0x1c, 0x48, 1, b's', 0x15, 0, 0, 0x16, 0, 0x19, 0xfc, 0x80, 0x80, 0x80, 0x80, 1, 0];
+    refused(&[&b"PAR1"[..], &footer, &[footer.len() as u8, 0, 0, 0], b"PAR1"].concat(), "damaged");
+}
+
+#[test]
+fn ten_thousand_damaged_files_give_errors_or_tables() {
+    let mut rng = crate::rng::Prng::from_seed(&[9; 32]);
+    let ids: Vec<_> = (0..60).map(|i| format!("v{}", i % 20)).collect();
+    let rows = batch(vec![
+        ("id", Arc::new(StringArray::from(ids))),
+        ("n", Arc::new(Int64Array::from((0..60).map(|i| (i % 3 > 0).then_some(i)).collect::<Vec<_>>()))),
+    ]);
+    let files = [
+        WriterProperties::builder().build(),
+        WriterProperties::builder().set_compression(Compression::SNAPPY).build(),
+        WriterProperties::builder().set_compression(Compression::ZSTD(Default::default())).build(),
+        WriterProperties::builder()
+            .set_dictionary_enabled(false)
+            .set_writer_version(WriterVersion::PARQUET_2_0)
+            .build(),
+    ]
+    .map(|properties| file(&rows, properties));
+    let (mut refused, mut accepted) = (0, 0);
+    for good in &files {
+        for _ in 0..2500 {
+            let mut bad = good.clone();
+            for _ in 0..1 + rng.below(3) {
+                let at = rng.below(bad.len() as u64) as usize;
+                bad[at] = [bad[at] ^ 1 << rng.below(8), 0xff, 0x7f, 0][rng.below(4) as usize];
+            }
+            match read(&bad, &UTF8, None) {
+                Ok(table) => {
+                    accepted += 1;
+                    assert!(table.rows() <= 60);
+                    assert!((0..table.rows()).all(|r| table.cells(r).count() == table.header().len()));
+                }
+                Err(Error::Input(_)) => refused += 1,
+                Err(e) => panic!("{e}"),
+            }
+        }
+    }
+    assert!(refused > 1000 && accepted > 100, "{refused} {accepted}");
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 64, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn values_survive_the_way_through_text_and_back(
+        ints in prop::collection::vec(prop::option::of(any::<i64>()), 1..50),
+        floats in prop::collection::vec(any::<u64>().prop_map(f64::from_bits), 50),
+        strings in prop::collection::vec(prop::option::of(".{0,5}"), 50),
+    ) {
+        let n = ints.len();
+        let floats: Vec<f64> = floats[..n].iter().map(|f| if f.is_nan() { f64::NAN } else { *f }).collect();
+        let columns: Vec<(&str, ArrayRef)> = vec![
+            ("i", Arc::new(Int64Array::from(ints.clone()))),
+            ("f", Arc::new(Float64Array::from(floats.clone()))),
+            ("h", Arc::new(Float32Array::from(floats.iter().map(|&f| f as f32).collect::<Vec<_>>()))),
+            ("s", Arc::new(StringArray::from(strings[..n].to_vec()))),
+            ("t", Arc::new(TimestampMillisecondArray::from(ints.clone()).with_timezone("UTC"))),
+            ("d", Arc::new(Date32Array::from(ints.iter().map(|i| i.map(|i| i as i32)).collect::<Vec<_>>()))),
+            ("m", Arc::new(Decimal128Array::from(ints.iter().map(|i| i.map(i128::from)).collect::<Vec<_>>())
+                .with_precision_and_scale(19, 7).unwrap())),
+        ];
+        let before = batch(columns);
+        let table = read(&file(&before, WriterProperties::new()), &UTF8, None).unwrap();
+        let again = Bytes::from(written(&table, Format::Parquet));
+        let back = ParquetRecordBatchReader::try_new(again, 100).unwrap().next().unwrap().unwrap();
+        for name in ["i", "s", "t", "d", "m"] {
+            prop_assert_eq!(back.column_by_name(name), before.column_by_name(name), "{}", name);
+        }
+        let bits = |b: &RecordBatch| b.column_by_name("f").unwrap().to_data().buffers()[0].as_slice().to_vec();
+        prop_assert_eq!(bits(&back), bits(&before));
+        let bits = |b: &RecordBatch| b.column_by_name("h").unwrap().to_data().buffers()[0].as_slice().to_vec();
+        prop_assert_eq!(bits(&back), bits(&before));
+    }
+
+    #[test]
+    fn payloads_arrive_as_they_were_sent(rows in prop::collection::vec((".{0,4}", ".{0,4}"), 1..20)) {
+        let columns: Vec<(&str, ArrayRef)> = vec![
+            ("a", Arc::new(StringArray::from(rows.iter().map(|r| r.0.clone()).collect::<Vec<_>>()))),
+            ("b", Arc::new(StringArray::from(rows.iter().map(|r| r.1.clone()).collect::<Vec<_>>()))),
+            ("i", Arc::new(Int64Array::from((0..rows.len() as i64).collect::<Vec<_>>()))),
+        ];
+        let table = read(&parquet(columns), &UTF8, None).unwrap();
+        let keyed = keyed_set(&table, &[2], Normalise::default(), EmptyKeys::Error, Duplicates::Error).unwrap();
+        let payloads = payloads(&table, &keyed, &[1, 0]).unwrap();
+        for (i, (a, b)) in rows.iter().enumerate() {
+            prop_assert_eq!(decode_key(payloads.get(i), 2), Some(vec![b.as_bytes(), a.as_bytes()]));
+        }
+    }
+}

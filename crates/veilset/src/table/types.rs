@@ -1,0 +1,293 @@
+//! The types of columns, and the one text of each value.
+//!
+//! Keys are compared as bytes, so a number must be the same bytes wherever it was stored. A cell of a Parquet
+//! column becomes the text below, which is what the same value is to look like in a CSV file. The text becomes
+//! the value again when a Parquet file is written.
+//!
+//! | type | text |
+//! |---|---|
+//! | string | as it is |
+//! | integer | shortest decimal: `-7`, `0`, `42` |
+//! | boolean | `true`, `false` |
+//! | decimal | with exactly as many fractional digits as the column's scale: `1.50`, `-0.05` |
+//! | date | `2024-01-31`; years beyond 0000 to 9999 with a sign, `+12024-01-31` |
+//! | time of day | `12:30:00`, then a fraction without zeros at its end if there is one |
+//! | timestamp | date, `T`, time, and `Z` if it is an instant (adjusted to UTC); no key without it |
+//! | UUID | lower case with hyphens |
+//! | float | the shortest text that reads back as the same number: `0.1`, `1e300`, `NaN`; never a key |
+//! | binary | as it is, with [`Encoding::Bytes`] only |
+
+use super::Encoding;
+use arrow_array::cast::AsArray;
+use arrow_array::types::*;
+use arrow_array::{Array, ArrowPrimitiveType};
+use arrow_schema::{DataType, FieldRef, TimeUnit};
+use std::io::Write;
+
+/// The type of a column.
+#[derive(Debug, Clone, Default)]
+pub(super) enum Kind {
+    /// Text, or bytes with [`Encoding::Bytes`]; the columns of CSV files and lists.
+    #[default]
+    Plain,
+    /// A column of a Parquet file.
+    Typed(FieldRef),
+}
+
+/// Why something will not do, and the next step.
+pub(super) struct Unfit {
+    pub(super) what: String,
+    pub(super) next: &'static str,
+}
+
+fn unfit<T>(what: impl Into<String>, next: &'static str) -> Result<T, Unfit> {
+    Err(Unfit { what: what.into(), next })
+}
+
+impl Kind {
+    /// The kind of a Parquet column; refused if it cannot be text.
+    pub(super) fn of(field: &FieldRef, encoding: Encoding) -> Result<Kind, Unfit> {
+        const FLATTEN: &str = "Leave the column out of the file, or make plain columns of it";
+        const BINARY: &str =
+            "Convert it to text, leave it out of the file, or use --encoding bytes on both sides";
+        match field.data_type() {
+            DataType::Struct(_) | DataType::List(_) | DataType::LargeList(_) | DataType::Map(..) => {
+                unfit("the column is nested: its cells are lists or have fields", FLATTEN)
+            }
+            DataType::BinaryView | DataType::FixedSizeBinary(_)
+                if encoding == Encoding::Utf8 && !is_uuid(field) =>
+            {
+                unfit("the column is binary, not text", BINARY)
+            }
+            DataType::FixedSizeBinary(n) if *n < 1 || (is_uuid(field) && *n != 16) => {
+                unfit("the column's values have an impossible width", FLATTEN)
+            }
+            DataType::Null
+            | DataType::Boolean
+            | DataType::Int8
+            | DataType::Int16
+            | DataType::Int32
+            | DataType::Int64
+            | DataType::UInt8
+            | DataType::UInt16
+            | DataType::UInt32
+            | DataType::UInt64
+            | DataType::Float16
+            | DataType::Float32
+            | DataType::Float64
+            | DataType::Decimal128(_, 0..)
+            | DataType::Decimal256(_, 0..)
+            | DataType::Date32
+            | DataType::Time32(_)
+            | DataType::Time64(_)
+            | DataType::Timestamp(..)
+            | DataType::Utf8View
+            | DataType::BinaryView
+            | DataType::FixedSizeBinary(_) => Ok(Kind::Typed(field.clone())),
+            other => unfit(format!("the column has a type that veilset does not read ({other})"), FLATTEN),
+        }
+    }
+
+    /// Refuses columns whose values are not equal exactly if their texts are.
+    pub(super) fn check_key(&self) -> Result<(), Unfit> {
+        match self {
+            Kind::Typed(field) if field.data_type().is_floating() => unfit(
+                "floating-point numbers cannot be a key: what looks equal may differ in the last digit",
+                "Convert the column to integers, decimals or text, the same way on both sides",
+            ),
+            Kind::Typed(field) if matches!(field.data_type(), DataType::Timestamp(_, None)) => unfit(
+                "timestamps without a time zone cannot be a key: they are different instants in different places",
+                "Convert the column to UTC timestamps or to text, the same way on both sides",
+            ),
+            _ => Ok(()),
+        }
+    }
+
+    /// Refuses columns that cannot be summed exactly.
+    pub(super) fn check_values(&self) -> Result<(), Unfit> {
+        match self {
+            Kind::Typed(field) if field.data_type().is_floating() => unfit(
+                "the values are floating-point numbers, whose sum is not exact",
+                "Convert the column to integers or decimals",
+            ),
+            _ => Ok(()),
+        }
+    }
+
+    /// Whether an empty cell and no value are the same.
+    pub(super) fn empty_is_null(&self) -> bool {
+        match self {
+            Kind::Plain => false,
+            Kind::Typed(field) => match field.data_type() {
+                DataType::Utf8View | DataType::BinaryView => false,
+                DataType::FixedSizeBinary(_) => is_uuid(field),
+                _ => true,
+            },
+        }
+    }
+}
+
+pub(super) fn is_uuid(field: &FieldRef) -> bool {
+    field.extension_type_name() == Some("arrow.uuid")
+}
+
+/// Appends the text of a value that is not null; false if it has none, because it is out of its range.
+pub(super) type Render<'a> = Box<dyn Fn(usize, &mut Vec<u8>) -> bool + 'a>;
+
+/// How the values of an array of this kind become text. `None` if it is of another type.
+pub(super) fn render<'a>(kind: &Kind, array: &'a dyn Array) -> Option<Render<'a>> {
+    fn values<'a, T: ArrowPrimitiveType>(
+        array: &'a dyn Array,
+        write: impl Fn(T::Native, &mut Vec<u8>) -> bool + 'a,
+    ) -> Option<Render<'a>> {
+        let array = array.as_primitive_opt::<T>()?;
+        Some(Box::new(move |i, out| write(array.value(i), out)))
+    }
+    macro_rules! plain {
+        ($type:ty, $format:literal) => {
+            values::<$type>(array, |v, out| write!(out, $format, v).is_ok())
+        };
+    }
+    match array.data_type() {
+        DataType::Null => Some(Box::new(|_, _| true)),
+        DataType::Boolean => {
+            let array = array.as_boolean_opt()?;
+            Some(Box::new(move |i, out| {
+                out.extend_from_slice(if array.value(i) { b"true" } else { b"false" });
+                true
+            }))
+        }
+        DataType::Int8 => plain!(Int8Type, "{}"),
+        DataType::Int16 => plain!(Int16Type, "{}"),
+        DataType::Int32 => plain!(Int32Type, "{}"),
+        DataType::Int64 => plain!(Int64Type, "{}"),
+        DataType::UInt8 => plain!(UInt8Type, "{}"),
+        DataType::UInt16 => plain!(UInt16Type, "{}"),
+        DataType::UInt32 => plain!(UInt32Type, "{}"),
+        DataType::UInt64 => plain!(UInt64Type, "{}"),
+        // The shortest digits, with an exponent where the number would be long.
+        DataType::Float16 => values::<Float16Type>(array, |v, out| write!(out, "{:?}", v.to_f32()).is_ok()),
+        DataType::Float32 => plain!(Float32Type, "{:?}"),
+        DataType::Float64 => plain!(Float64Type, "{:?}"),
+        &DataType::Decimal128(precision, scale) => values::<Decimal128Type>(array, move |v, out| {
+            decimal(&v.to_string(), precision, scale.unsigned_abs().into(), out)
+        }),
+        &DataType::Decimal256(precision, scale) => values::<Decimal256Type>(array, move |v, out| {
+            decimal(&v.to_string(), precision, scale.unsigned_abs().into(), out)
+        }),
+        DataType::Date32 => values::<Date32Type>(array, |v, out| date(v.into(), out)),
+        DataType::Time32(TimeUnit::Second) => {
+            values::<Time32SecondType>(array, |v, out| time(v.into(), 0, out))
+        }
+        DataType::Time32(_) => values::<Time32MillisecondType>(array, |v, out| time(v.into(), 3, out)),
+        DataType::Time64(TimeUnit::Microsecond) => {
+            values::<Time64MicrosecondType>(array, |v, out| time(v, 6, out))
+        }
+        DataType::Time64(_) => values::<Time64NanosecondType>(array, |v, out| time(v, 9, out)),
+        DataType::Timestamp(unit, zone) => {
+            let (digits, utc) = (fraction_digits(*unit), zone.is_some());
+            let write = move |v: i64, out: &mut Vec<u8>| instant(v, digits, utc, out);
+            match unit {
+                TimeUnit::Second => values::<TimestampSecondType>(array, write),
+                TimeUnit::Millisecond => values::<TimestampMillisecondType>(array, write),
+                TimeUnit::Microsecond => values::<TimestampMicrosecondType>(array, write),
+                TimeUnit::Nanosecond => values::<TimestampNanosecondType>(array, write),
+            }
+        }
+        DataType::Utf8View => {
+            let array = array.as_string_view_opt()?;
+            Some(Box::new(move |i, out| {
+                out.extend_from_slice(array.value(i).as_bytes());
+                true
+            }))
+        }
+        DataType::BinaryView => {
+            let array = array.as_binary_view_opt()?;
+            Some(Box::new(move |i, out| {
+                out.extend_from_slice(array.value(i));
+                true
+            }))
+        }
+        DataType::FixedSizeBinary(_) => {
+            let array = array.as_fixed_size_binary_opt()?;
+            let uuid = matches!(kind, Kind::Typed(field) if is_uuid(field));
+            Some(Box::new(move |i, out| {
+                for (k, &byte) in array.value(i).iter().enumerate() {
+                    if !uuid {
+                        out.push(byte);
+                        continue;
+                    }
+                    if [4, 6, 8, 10].contains(&k) {
+                        out.push(b'-');
+                    }
+                    out.extend([byte >> 4, byte & 15].map(|digit| b"0123456789abcdef"[usize::from(digit)]));
+                }
+                true
+            }))
+        }
+        _ => None,
+    }
+}
+
+/// The decimal places of a unit of time.
+pub(super) fn fraction_digits(unit: TimeUnit) -> u32 {
+    match unit {
+        TimeUnit::Second => 0,
+        TimeUnit::Millisecond => 3,
+        TimeUnit::Microsecond => 6,
+        TimeUnit::Nanosecond => 9,
+    }
+}
+
+/// An integer with a point before its last `scale` digits.
+fn decimal(integer: &str, precision: u8, scale: usize, out: &mut Vec<u8>) -> bool {
+    let (sign, digits) = match integer.strip_prefix('-') {
+        Some(digits) => ("-", digits),
+        None => ("", integer),
+    };
+    let padded = format!("{digits:0>width$}", width = scale + 1);
+    let (whole, fraction) = padded.split_at(padded.len() - scale);
+    let point = if scale > 0 { "." } else { "" };
+    digits.len() <= precision.into() && write!(out, "{sign}{whole}{point}{fraction}").is_ok()
+}
+
+/// Days since 1970-01-01 in the Gregorian calendar.
+fn date(days: i64, out: &mut Vec<u8>) -> bool {
+    // Years start in March here, so that the leap day is the last; 719468 days lie before 1970 in year 0.
+    let (era, day) = ((days + 719_468).div_euclid(146_097), (days + 719_468).rem_euclid(146_097));
+    let year = (day - day / 1460 + day / 36_524 - day / 146_096) / 365;
+    let day = day - (365 * year + year / 4 - year / 100);
+    let month = (5 * day + 2) / 153;
+    let day = day - (153 * month + 2) / 5 + 1;
+    let (month, next) = if month < 10 { (month + 3, 0) } else { (month - 9, 1) };
+    let year = era * 400 + year + next;
+    match year {
+        0..=9999 => write!(out, "{year:04}-{month:02}-{day:02}"),
+        _ => write!(out, "{year:+05}-{month:02}-{day:02}"),
+    }
+    .is_ok()
+}
+
+/// Units of 10^-digits seconds since midnight.
+fn time(value: i64, digits: u32, out: &mut Vec<u8>) -> bool {
+    let unit = 10i64.pow(digits);
+    if !(0..86_400 * unit).contains(&value) {
+        return false;
+    }
+    let (seconds, fraction) = (value / unit, value % unit);
+    let clock = write!(out, "{:02}:{:02}:{:02}", seconds / 3600, seconds / 60 % 60, seconds % 60);
+    if fraction == 0 {
+        return clock.is_ok();
+    }
+    let fraction = format!("{fraction:0width$}", width = digits as usize);
+    write!(out, ".{}", fraction.trim_end_matches('0')).is_ok()
+}
+
+/// Units of 10^-digits seconds since 1970-01-01.
+fn instant(value: i64, digits: u32, utc: bool, out: &mut Vec<u8>) -> bool {
+    let day = 86_400 * 10i64.pow(digits);
+    date(value.div_euclid(day), out)
+        && write!(out, "T").is_ok()
+        && time(value.rem_euclid(day), digits, out)
+        && (!utc || write!(out, "Z").is_ok())
+}
