@@ -22,7 +22,8 @@
 //! | binary | as it is, with [`Encoding::Bytes`] only |
 //!
 //! A value that is missing (null) is an empty cell, in a key too. It is missing again in Parquet that is
-//! written, but for CSV, which cannot tell, and for columns that travel, which are text. Lists, structs and maps are refused.
+//! written, but for CSV, which cannot tell, and for columns that travel, which are text. Lists, structs and maps
+//! are refused.
 //!
 //! Messages name file, line or row, column and the next step. They never show the content of a cell below the
 //! header: they end up in logs, and the data is confidential.

@@ -269,7 +269,8 @@ impl<S: ChunkReader + 'static> File<'_, S> {
                 let start = text.len();
                 let null = nulls.as_ref().is_some_and(|nulls| nulls.is_null(i));
                 if !null && !render(i, &mut text) {
-                    let (what, next) = ("the value is out of the range of its type", "Correct it");
+                    let (what, next) =
+                        ("the value is no valid one of the column's type (text must be UTF-8)", "Correct it");
                     return Err(Error::input(self.name, what, next)
                         .at(Place::Row(rows.len() as u64 + 1))
                         .at_column(&names[chosen[c]]));

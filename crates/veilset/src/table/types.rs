@@ -131,7 +131,8 @@ pub(super) fn is_uuid(field: &FieldRef) -> bool {
     field.extension_type_name() == Some("arrow.uuid")
 }
 
-/// Appends the text of a value that is not null; false if it has none, because it is out of its range.
+/// Appends the text of a value that is not null; false if it has none, because it is out of range or
+/// not UTF-8.
 pub(super) type Render<'a> = Box<dyn Fn(usize, &mut Vec<u8>) -> bool + 'a>;
 
 /// How the values of an array of this kind become text. `None` if it is of another type.
@@ -197,8 +198,10 @@ pub(super) fn render<'a>(kind: &Kind, array: &'a dyn Array) -> Option<Render<'a>
         DataType::Utf8View => {
             let array = array.as_string_view_opt()?;
             Some(Box::new(move |i, out| {
-                out.extend_from_slice(array.value(i).as_bytes());
-                true
+                // The decoder does not look at the text of every file that calls it a string.
+                let bytes = array.value(i).as_bytes();
+                out.extend_from_slice(bytes);
+                std::str::from_utf8(bytes).is_ok()
             }))
         }
         DataType::BinaryView => {
