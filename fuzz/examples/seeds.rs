@@ -145,7 +145,8 @@ fn main() {
         write("text", name, &[&[kind, n], text].concat());
     }
 
-    let tables: [(&str, [u8; 4], &[u8]); 6] = [
+    let tables: [(&str, [u8; 4], &[u8]); 7] = [
+        ("list", [32, 0, 0, 0], b"a@example.org\nb,\n\n \"c\"\r\na@example.org"),
         ("plain", [0, 0, 0, 0], b"id,name,value\n1,ann,5\n2,bob,-7.5\n1,ann,6\n"),
         ("quotes", [2, 0, 1, 1], b"\xef\xbb\xbfa;\"b;c\"\r\n\"x\"\"y\";\"line\r\nend\"\r\n\r\n;z\r\n"),
         ("one-column", [0, 0, 0, 2], b"mail\n\"\"\na@example.org\n"),

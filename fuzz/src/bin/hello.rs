@@ -13,16 +13,18 @@ fn hello(role: Role) -> Hello {
     Hello {
         operation: Operation::Union,
         role,
+        check: false,
         protocol: "dh".into(),
         group: "curve25519".into(),
         output: "receiver".into(),
         key_columns: 1,
         normalisation: "none".into(),
         max_row: 64,
-        payload_width: 0,
+        sent_columns: vec!["note".into()],
         min_count: 0,
         value_scale: 0,
         modulus_bits: 0,
+        padded: false,
     }
 }
 

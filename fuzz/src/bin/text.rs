@@ -5,7 +5,7 @@
 use veilset::channel::Network;
 use veilset::item::{decode_key, encode_key};
 use veilset::session::{Fingerprint, Identity};
-use veilset::table::{CsvOptions, Duplicates, EmptyKeys, Encoding, Table, keyed_set, values};
+use veilset::table::{Duplicates, EmptyKeys, Encoding, Normalise, ReadOptions, Table, keyed_set, values};
 use veilset_fuzz::byte;
 
 /// An encoding stands for one key, and a key has one encoding.
@@ -29,10 +29,10 @@ fn fingerprint(text: &str) {
 fn decimal(cell: &[u8], scale: u32) {
     let quoted: Vec<u8> = cell.iter().flat_map(|&b| if b == b'"' { vec![b, b] } else { vec![b] }).collect();
     let csv = [b"key,value\nk,\"", &quoted[..], b"\"\n"].concat();
-    let options = CsvOptions { delimiter: None, encoding: Encoding::Bytes };
-    let table = Table::from_reader("f.csv", &csv[..], &options).unwrap();
+    let options = ReadOptions { encoding: Encoding::Bytes, ..ReadOptions::default() };
+    let table = Table::from_reader("f.csv", &csv[..], &options, None).unwrap();
     assert_eq!(table.cell(0, 1), cell);
-    let keyed = keyed_set(&table, &[0], EmptyKeys::Error, Duplicates::Error).unwrap();
+    let keyed = keyed_set(&table, &[0], Normalise::default(), EmptyKeys::Error, Duplicates::Error).unwrap();
     let Ok(values) = values(&table, &keyed, 1, scale) else { return };
     let text = std::str::from_utf8(cell).unwrap().trim();
     let (whole, fraction) = text.split_once('.').unwrap_or((text, ""));
