@@ -7,10 +7,11 @@ use veilset::compact_set::CompactSet;
 use veilset::compact_set::bloom::Bloom;
 use veilset::compact_set::golomb::Golomb;
 use veilset::error::Result;
-use veilset::group::curve25519::{Key, hash, map_and_raise};
+use veilset::group::curve25519::{Key, map_and_raise};
 use veilset::hazmat::seeded;
 use veilset::operations::Role;
 use veilset::ot::base;
+use veilset::table::{Format, ReadOptions, Table, write_rows};
 use veilset_fuzz::{Data, peer};
 
 fn write(target: &str, name: &str, bytes: &[u8]) {
@@ -51,12 +52,9 @@ fn sent(send: impl FnOnce(&mut Channel)) -> Vec<u8> {
 }
 
 fn points(n: usize) -> Vec<u8> {
-    let items: Vec<[u8; 1]> = (0..n as u8).map(|i| [i]).collect();
     let mut out = Vec::new();
-    let hashes = {
-        use rayon::prelude::*;
-        hash(items.par_iter().map(|i| &i[..]))
-    };
+    let mut rng = seeded(&[6; 32]);
+    let hashes: Vec<[u8; 32]> = (0..n).map(|_| rng.bytes()).collect();
     let points = map_and_raise(&hashes, &Key::random(&mut seeded(&[5; 32]))).unwrap();
     points.iter().for_each(|p| p.put(&mut out));
     out
@@ -156,5 +154,11 @@ fn main() {
     ];
     for (name, how, csv) in tables {
         write("csv", name, &[&how, csv].concat());
+        if let Ok(table) = Table::from_reader("f.csv", csv, &ReadOptions::default(), None) {
+            let mut out = vec![0];
+            let rows: Vec<usize> = (0..table.rows()).collect();
+            write_rows(&table, &rows, None, Format::Parquet, &mut out).unwrap();
+            write("parquet", name, &out);
+        }
     }
 }
