@@ -127,7 +127,7 @@ fn repeated_runs_on_changed_sets_are_warned_of_or_refused() {
     policy("warn");
     count().0.good();
     world.write("s.csv", csv(0..4));
-    count().0.bad(0, &["run 2 of count", "the peer's set changed"]);
+    count().0.bad(0, &["run 2 with", "the peer's set changed"]);
     // Other operations and checks are no repeats.
     let more = ["--policy", "policy.toml", "--audit-log", "log"];
     let union = both(world.party(RECEIVER, "union", &r, &more), world.party(SENDER, "union", &s, &[]));
