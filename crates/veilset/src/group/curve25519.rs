@@ -65,7 +65,7 @@ impl Key {
             let key = Secret::new(kernel::clamp(rng.bytes()));
             let inverse = Zeroizing::new(Zeroizing::new(Scalar::from_bytes_mod_order(*key)).invert());
             // The one s = inverse + k l, 0 <= k < 8, that is a multiple of 8; l = 5 modulo 8, and 5 * 5 = 1.
-            let k = (8 - (inverse.as_bytes()[0] & 7)) * 5 & 7;
+            let k = ((8 - (inverse.as_bytes()[0] & 7)) * 5) & 7;
             let mut s = Zeroizing::new(*inverse.as_bytes());
             let mut carry = 0u16;
             for (s, l) in s.iter_mut().zip(ORDER) {
