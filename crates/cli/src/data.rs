@@ -32,7 +32,11 @@ impl Data {
         let sends = plan.role == Role::Sender;
         let sent: &[String] = if sends { &plan.sent_columns } else { &[] };
         let needed: Vec<String> = plan.key.iter().chain(&plan.values).chain(sent).cloned().collect();
-        let table = Table::read(&plan.input, &plan.read, if plan.has_rows() { None } else { Some(&needed) })?;
+        let mut table =
+            Table::read(&plan.input, &plan.read, if plan.has_rows() { None } else { Some(&needed) })?;
+        if let (None, Some(path)) = (plan.read.delimiter, &plan.output) {
+            table.written_as(path);
+        }
         let received: &[String] = if sends { &[] } else { &plan.received_as };
         let columns = if plan.has_rows() { table.header().len() + received.len() } else { plan.key.len() };
         let output_format = plan

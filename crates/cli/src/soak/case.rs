@@ -348,7 +348,7 @@ impl Case {
                     Format::List => "csv",
                     _ => extension,
                 };
-                let extension = if rows { pick(rng, &[extension, "parquet"]) } else { "csv" };
+                let extension = if rows { pick(rng, &[extension, "csv", "tsv", "parquet"]) } else { "csv" };
                 let name = format!("result of {}.{extension}", if receiver { "ours" } else { "theirs" });
                 say(format!("--output={}", folder.join(name).display()));
             }

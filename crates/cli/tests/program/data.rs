@@ -115,6 +115,22 @@ fn equal_keys_match_however_they_are_written() {
 }
 
 #[test]
+fn the_name_of_a_result_says_what_separates_its_cells() {
+    let world = World::new();
+    let files = [("r.tsv", "id\tv\na\tx,y\n", &[][..]), ("s.csv", "id\na\n", &[])];
+    let [r, s] = self::files(&world, files);
+    for (out, more, expected) in [
+        ("out.csv", &[][..], "id,v\na,\"x,y\"\n"),
+        ("out.tsv", &[], "id\tv\na\tx,y\n"),
+        ("out", &[], "id\tv\na\tx,y\n"),
+        ("tabs.csv", &["--delimiter", "tab"], "id\tv\na\tx,y\n"),
+    ] {
+        world.good("intersect", [&r, &s], [&[&["--output", out], more].concat(), &[]]);
+        assert_eq!(world.read(out), expected, "{out}");
+    }
+}
+
+#[test]
 fn bytes_that_are_not_utf8_survive_with_encoding_bytes() {
     let world = World::new();
     let (r, s) = (world.write("r.csv", b"id,v\nJos\xe9,1\n"), world.write("s.csv", b"id\nJos\xe9\nZo\xeb\n"));

@@ -49,6 +49,15 @@ impl Format {
         }
     }
 
+    /// What separates cells in a file of this name.
+    pub(super) fn delimiter_of(path: &Path) -> Option<u8> {
+        match path.extension()?.to_str()?.to_ascii_lowercase().as_str() {
+            "tsv" | "tab" => Some(b'\t'),
+            "csv" => Some(b','),
+            _ => None,
+        }
+    }
+
     fn by_extension(path: &Path) -> Option<Format> {
         let extension = path.extension()?.to_str()?.to_ascii_lowercase();
         match extension.as_str() {

@@ -176,6 +176,12 @@ impl Table {
         self.delimiter
     }
 
+    /// Separates the cells of CSV that is written as a file of this name has them: by a tab in `.tsv` and `.tab`,
+    /// by a comma in `.csv`. Other names change nothing.
+    pub fn written_as(&mut self, path: &Path) {
+        self.delimiter = Format::delimiter_of(path).unwrap_or(self.delimiter);
+    }
+
     /// The positions of the columns with these names, in the order given. At least one must be named, none
     /// twice, and each must occur exactly once in the header.
     pub fn columns(&self, names: &[String]) -> Result<Vec<usize>> {

@@ -6,6 +6,7 @@ use super::{Column, Encoding, Format, Head, LIST_COLUMN, Lines, ReadOptions, Tab
 use crate::error::{Error, Place, Result};
 use csv_core::ReadRecordResult;
 use std::io::{BufRead, BufReader, Chain, Cursor, ErrorKind, Read};
+use std::path::Path;
 
 /// Bytes read at a time.
 const BUFFER: usize = 1 << 16;
@@ -74,8 +75,7 @@ pub(super) fn read(
 /// The delimiter to use, if it is one that can work.
 fn delimiter(name: &str, options: &ReadOptions) -> Result<u8> {
     let Some(delimiter) = options.delimiter else {
-        let name = name.to_ascii_lowercase();
-        return Ok(if name.ends_with(".tsv") || name.ends_with(".tab") { b'\t' } else { b',' });
+        return Ok(Format::delimiter_of(Path::new(name)).unwrap_or(b','));
     };
     if matches!(delimiter, b'"' | b'\r' | b'\n') {
         return Err(Error::Usage(

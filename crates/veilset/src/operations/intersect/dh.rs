@@ -43,8 +43,26 @@ const Y_BC: Message<Point> = Message::new(0x63, "S->R  H(y)^bc, same order");
 const TAGS: Message<[u8]> = Message::new(0x64, "S->R  tags of H(x)^a, sorted");
 const ROWS: Message<[u8]> = Message::new(0x65, "S->R  payloads of x under H(x)^c, in the order of the tags");
 
-/// A tag, in the low bits.
-type Tag = u128;
+/// A tag; what is behind its bytes is zero.
+type Tag = [u8; 16];
+
+/// A tag and a position, in 20 bytes that sort by both.
+type Placed = [u8; 20];
+
+fn placed(tag: Tag, position: u32) -> Placed {
+    let mut placed = [0; 20];
+    placed[..16].copy_from_slice(&tag);
+    placed[16..].copy_from_slice(&position.to_be_bytes());
+    placed
+}
+
+fn tag_of(placed: &Placed) -> &[u8] {
+    &placed[..16]
+}
+
+fn position(placed: &Placed) -> u32 {
+    placed[16..].iter().fold(0, |n, &b| n << 8 | u32::from(b))
+}
 
 /// Bytes of a tag. Where payload hangs on it, two tags of X must not be equal.
 pub(crate) fn tag_bytes(payload: bool, n_x: usize, n_y: usize) -> Result<usize> {
@@ -58,7 +76,11 @@ pub(crate) fn rows_per_frame(width: usize) -> usize {
 /// Tags of points of the first key.
 fn tagger(session: &SessionId, bytes: usize) -> impl Fn(&Point) -> Tag + Sync + use<> {
     let domain = Domain::new(session, "dh-psi tag of H(x)^a");
-    move |p| u128::from_be_bytes(domain.hash(&[p.as_bytes()])) >> (128 - 8 * bytes)
+    move |p| {
+        let mut tag: Tag = domain.hash(&[p.as_bytes()]);
+        tag[bytes..].fill(0);
+        tag
+    }
 }
 
 /// Keys of rows from points of the second key.
@@ -92,7 +114,8 @@ pub fn receiver<'a>(
     let order = rng.permutation(n_y);
     // 1. R picks b and sends H(y)^b.
     let (b, off) = Key::with_inverse(rng);
-    let (mut own, mut pads) = (Secrets::<(Tag, u32)>::zeros(0), Secrets::<Pad>::zeros(0));
+    let mut own = Secrets::<Placed>::zeros(n_y);
+    let mut pads = Secrets::<Pad>::zeros(if terms.payload { n_y + 1 } else { 0 });
     ch.duplex(
         |tx| {
             order.chunks(FRAME).try_for_each(|positions| {
@@ -101,14 +124,15 @@ pub fn receiver<'a>(
         },
         // 3. From H(y)^ba it gets H(y)^a, from H(y)^bc it gets H(y)^c.
         |rx| {
-            for n in frames(n_y, FRAME) {
+            for (frame, own) in own.chunks_mut(FRAME).enumerate() {
+                let (n, first) = (own.len(), frame * FRAME);
                 let y_a = Zeroizing::new(raise(&rx.recv(Y_BA, n)?, &off).map_err(low_order)?);
-                let at = own.len() as u32;
-                let tags = y_a.par_iter().enumerate().map(|(i, p)| (tag(p), at + i as u32));
-                own.extend(&Secrets::from(tags.collect::<Vec<_>>()));
+                let places = own.par_iter_mut().zip(y_a.par_iter()).enumerate();
+                places.for_each(|(i, (own, p))| *own = placed(tag(p), (first + i) as u32));
                 if terms.payload {
                     let y_c = Zeroizing::new(raise(&rx.recv(Y_BC, n)?, &off).map_err(low_order)?);
-                    pads.extend(&Secrets::from(y_c.par_iter().map(&pad).collect::<Vec<_>>()));
+                    let places = pads[first..first + n].par_iter_mut().zip(y_c.par_iter());
+                    places.for_each(|(key, p)| *key = pad(p));
                 }
             }
             Ok(())
@@ -122,8 +146,12 @@ pub fn receiver<'a>(
     let mut last = None;
     for n in frames(n_x, FRAME) {
         let bytes = ch.rx.recv_bytes(TAGS, n * tag_bytes)?;
-        let number = |tag: &[u8]| tag.iter().fold(0, |n: Tag, &b| n << 8 | Tag::from(b));
-        let tags: Vec<Tag> = bytes.chunks_exact(tag_bytes).map(number).collect();
+        let whole = |bytes: &[u8]| {
+            let mut tag: Tag = [0; 16];
+            tag[..tag_bytes].copy_from_slice(bytes);
+            tag
+        };
+        let tags: Vec<Tag> = bytes.chunks_exact(tag_bytes).map(whole).collect();
         for tag in &tags {
             if last.is_some_and(|last| last > *tag || (last == *tag && terms.payload)) {
                 return Err(Error::misbehaves("its tags are not sorted"));
@@ -131,8 +159,9 @@ pub fn receiver<'a>(
             last = Some(*tag);
         }
         let find = |tag: &Tag| {
-            let at = own.partition_point(|o| o.0 < *tag);
-            own.get(at.min(n_y.saturating_sub(1))).map_or((0, false), |o| (o.1, o.0 == *tag))
+            let at = own.partition_point(|own| tag_of(own) < &tag[..]);
+            let next = own.get(at.min(n_y.saturating_sub(1)));
+            next.map_or((0, false), |next| (position(next), tag_of(next) == tag))
         };
         let places = Secrets::from(tags.par_iter().map(find).collect::<Vec<_>>());
         found.extend(&Secrets::from(places.iter().map(|p| p.0).collect::<Vec<_>>()));
@@ -144,8 +173,7 @@ pub fn receiver<'a>(
         let layout = Layout::<1>::new(terms.max_row);
         let width = layout.width();
         ch.stage("receiving", Unit::Bytes, n_x * width);
-        // If Y is empty there is no key, but there are rows.
-        pads.extend(&[[0; 16]]);
+        // The last key is for noise: if Y is empty there are rows all the same.
         let mut at = 0;
         for n in frames(n_x, rows_per_frame(width)) {
             let mut rows = ch.rx.recv_bytes(ROWS, n * width)?;
@@ -200,11 +228,11 @@ pub fn sender<'a>(
     let all: Vec<u32> = (0..n_x as u32).collect();
     let (tags, y_b) = ch.duplex(
         |_| {
-            let mut tags = Secrets::<(Tag, u32)>::zeros(0);
-            for positions in all.chunks(FRAME) {
+            let mut tags = Secrets::<Placed>::zeros(n_x);
+            for (tags, positions) in tags.chunks_mut(FRAME).zip(all.chunks(FRAME)) {
                 let x_a = Zeroizing::new(map_and_raise(&x.hashes(positions), &a).map_err(bug)?);
-                let new = x_a.par_iter().zip(positions).map(|(p, &i)| (tag(p), i));
-                tags.extend(&Secrets::from(new.collect::<Vec<_>>()));
+                let places = tags.par_iter_mut().zip(x_a.par_iter()).zip(positions);
+                places.for_each(|((place, p), &i)| *place = placed(tag(p), i));
             }
             tags.par_sort_unstable();
             Ok(tags)
@@ -222,10 +250,10 @@ pub fn sender<'a>(
     // 4. It sends the tags in sorted order, which hides theirs,
     ch.stage("comparing", Unit::Bytes, n_x * tag_bytes);
     for tags in tags.chunks(FRAME) {
-        let bytes = tags.iter().flat_map(|(tag, _)| tag.to_be_bytes().into_iter().skip(16 - tag_bytes));
-        ch.tx.send_bytes(TAGS, &bytes.collect::<Vec<u8>>())?;
+        let bytes = tags.iter().flat_map(|placed| &placed[..tag_bytes]);
+        ch.tx.send_bytes(TAGS, &bytes.copied().collect::<Vec<u8>>())?;
     }
-    let order = Secrets::from(tags.iter().map(|tag| tag.1).collect::<Vec<u32>>());
+    let order = Secrets::from(tags.iter().map(position).collect::<Vec<u32>>());
     drop(tags);
     // and the payloads under H(x)^c in the same order.
     if terms.payload {
