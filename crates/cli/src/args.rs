@@ -14,15 +14,15 @@ use veilset::table::Format;
 const EXIT_CODES: &str = "\
 Exit codes:
   0    done, both sides confirmed
-  2    wrong arguments or identity file
+  2    wrong arguments or settings (identity, address book, policy, veilset.toml), or an address that cannot be used
   3    our input data
   4    the two sides ask for different things
-  5    the peer broke the protocol or gave up
+  5    the peer has another key than expected, broke the protocol or gave up
   6    the network: unreachable, closed, timed out
   7    our output or audit log could not be written
   8    our own policy or --max-peer-items refuses the run
   70   a defect in veilset
-  130  stopped on request (Ctrl-C)";
+  130  stopped on request (Ctrl-C, SIGTERM, SIGHUP)";
 
 /// The two parties' lines of an operation, to be pasted, and the exit codes.
 fn help(operation: &str, receiver: &str, sender: &str) -> String {
@@ -81,7 +81,7 @@ Examples (both sides):
 
 /// Private set operations: combine lists with another organisation without showing them to each other.
 #[derive(Debug, Parser)]
-#[command(version, after_help = overview(), disable_help_subcommand = true)]
+#[command(name = "veilset", version, after_help = overview(), disable_help_subcommand = true)]
 pub struct Arguments {
     #[command(subcommand)]
     pub command: Command,
@@ -458,8 +458,8 @@ pub struct CommonArgs {
     pub key: Vec<String>,
     /// What is done to keys before they are compared: trim (white space at both ends), casefold (upper and lower
     /// case are the same), nfc (composed and decomposed letters are the same); the same on both sides
-    #[arg(long, value_name = "STEP,..")]
-    pub normalize: Option<String>,
+    #[arg(long, value_name = "STEP,..", value_delimiter = ',')]
+    pub normalize: Vec<String>,
     /// Our identity file [default: veilset/identity.pem in your configuration folder]
     #[arg(long, value_name = "FILE")]
     pub identity: Option<PathBuf>,

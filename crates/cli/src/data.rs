@@ -43,6 +43,7 @@ impl Data {
             .output_format
             .unwrap_or_else(|| Format::of_output(plan.output.as_deref(), table.format(), columns));
         if plan.has_rows() {
+            check_names(plan, &table, received)?;
             check_output(&table, received, output_format)?;
         }
         let key = table.columns(&plan.key)?;
@@ -76,7 +77,9 @@ impl Data {
     /// Says what was read.
     pub fn tell(&self, plan: &Plan, say: &dyn Fn(&str)) {
         let KeyedSet { set, duplicates, skipped, .. } = &self.keyed;
-        let mut line = format!("{}: {} rows, {} items", self.table.name(), self.table.rows(), set.len());
+        let s = |n: usize| if n == 1 { "" } else { "s" };
+        let (rows, items) = (self.table.rows(), set.len());
+        let mut line = format!("{}: {rows} row{}, {items} item{}", self.table.name(), s(rows), s(items));
         if *duplicates > 0 {
             line += &match plan.duplicates {
                 Duplicates::Add => format!(", {duplicates} rows whose key came before added to it"),
@@ -140,4 +143,17 @@ impl Data {
             }
         }
     }
+}
+
+/// Refuses columns that would come under a name that is taken.
+fn check_names(plan: &Plan, table: &Table, received: &[String]) -> Result<()> {
+    for (i, (theirs, ours)) in plan.sent_columns.iter().zip(received).enumerate() {
+        if table.header().contains(ours) || received[..i].contains(ours) {
+            return Err(Error::Usage(format!(
+                "the sender's column \"{theirs}\" would stand as \"{ours}\" beside another column of that name. Give \
+                 it another name with --receive-columns {theirs}=NAME"
+            )));
+        }
+    }
+    Ok(())
 }

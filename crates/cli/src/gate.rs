@@ -18,7 +18,9 @@ pub struct Gate<'a> {
     set: Option<String>,
     /// That of the set with its values, if it has any.
     values: Option<String>,
-    say: &'a dyn Fn(&str),
+    warn: &'a dyn Fn(&str),
+    /// What our side has allowed.
+    allowed: Option<([u8; 32], Run)>,
     /// The session that started.
     begun: Option<[u8; 32]>,
 }
@@ -30,7 +32,7 @@ impl<'a> Gate<'a> {
         identity: Option<&Identity>,
         set: &ItemSet,
         values: &[i128],
-        say: &'a dyn Fn(&str),
+        warn: &'a dyn Fn(&str),
     ) -> Result<Gate<'a>> {
         let log = plan.audit_log.as_deref().map(AuditLog::open).transpose()?;
         if log.is_none() && plan.policy.repeats() == Repeats::Refuse {
@@ -46,7 +48,8 @@ impl<'a> Gate<'a> {
             our: identity.map(Identity::fingerprint),
             set,
             values: with_values,
-            say,
+            warn,
+            allowed: None,
             begun: None,
         })
     }
@@ -88,14 +91,20 @@ impl<'a> Gate<'a> {
         Ok(())
     }
 
-    /// Notes how a run ended. One that did not start has nothing to end.
+    /// Notes how a run ended. One that did not start has nothing to end, but the peer may know our size.
     pub fn end(&self, outcome: Result<(&Outcome, &Report), &Error>, seconds: f64) -> Result<()> {
-        let (Some(log), Some(session)) = (&self.log, &self.begun) else { return Ok(()) };
+        let Some(log) = &self.log else { return Ok(()) };
+        let Some(session) = &self.begun else {
+            return match &self.allowed {
+                Some((session, run)) => log.append(&Entry::now(session, Event::Declined(run.clone()))),
+                None => Ok(()),
+            };
+        };
         let end = match outcome {
             Ok((outcome, report)) => {
-                End { outcome: "done".into(), result: numbers(report)?, bytes: outcome.bytes, seconds }
+                End { outcome: "done".into(), result: numbers(report)?, bytes: Some(outcome.bytes), seconds }
             }
-            Err(e) => End { outcome: e.kind().into(), result: serde_json::json!({}), bytes: (0, 0), seconds },
+            Err(e) => End { outcome: e.kind().into(), result: serde_json::json!({}), bytes: None, seconds },
         };
         log.append(&Entry::now(session, Event::End(end)))
     }
@@ -116,7 +125,7 @@ impl Approval for Gate<'_> {
         let run = self.run(proposal);
         let sizes = self.plan.policy.permits_their_size(proposal);
         let decided = sizes.and_then(|()| match &self.log {
-            Some(log) => self.repeats(log, &run, self.say),
+            Some(log) => self.repeats(log, &run, self.warn),
             None => Ok(()),
         });
         let Some(log) = &self.log else { return decided };
@@ -128,7 +137,10 @@ impl Approval for Gate<'_> {
                 Err(e)
             }
             Ok(()) if proposal.hello.check => log.append(&entry(Event::Check(run))),
-            Ok(()) => Ok(()),
+            Ok(()) => {
+                self.allowed = Some((proposal.session_id, run));
+                Ok(())
+            }
         }
     }
 

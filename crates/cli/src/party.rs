@@ -53,6 +53,7 @@ pub fn run(plan: &Plan, purpose: Purpose) -> Result<()> {
     };
 
     // Everything that can be wrong with our side is found before the peer hears of us.
+    plan.endpoint.check()?;
     let data = Data::load(plan)?;
     data.tell(plan, &say);
     let request = data.request(plan);
@@ -60,7 +61,11 @@ pub fn run(plan: &Plan, purpose: Purpose) -> Result<()> {
     // Before the connection: how long it takes depends on our data.
     let prepared = request.prepare(&mut rng)?;
     plan.policy.permits_our_size(data.keyed.set.len())?;
-    let mut gate = Gate::new(plan, identity.as_deref(), &data.keyed.set, &data.values, &say)?;
+    // Not for --quiet to hide: who runs this every night must hear of it.
+    let warn = |line: &str| {
+        let _ = writeln!(std::io::stderr(), "{line}");
+    };
+    let mut gate = Gate::new(plan, identity.as_deref(), &data.keyed.set, &data.values, &warn)?;
     let interrupt = Interrupt::install()?;
     let output = match plan.has_result() {
         true => Some(Output::create("result", plan.output.as_deref(), plan.force)?),

@@ -190,6 +190,22 @@ fn common(operation: Operation, a: CommonArgs, output: OutputArgs, both: BothArg
         )));
     }
     let result = output.output.unwrap_or("-".into());
+    for written in a.report.iter().chain([&result]) {
+        if same_file(written, &a.input) {
+            return Err(Error::Usage(format!(
+                "{} is our input, and would be written over. Give --output and --report other files",
+                written.display()
+            )));
+        }
+    }
+    let numbers = matches!(operation, Operation::Count | Operation::Sum);
+    let written = output.output_format.unwrap_or_else(|| Format::of_input(&result));
+    if has_result && numbers && written != Format::Csv {
+        return Err(Error::Usage(format!(
+            "the result of {operation} is a line of numbers and written as CSV, not as {written}. Leave --output-format \
+             away, or give --output another name"
+        )));
+    }
     if has_result && a.report.as_ref() == Some(&result) {
         return Err(Error::Usage(format!(
             "result and report would both go to {}. Give --output and --report a file each",
@@ -246,7 +262,10 @@ fn common(operation: Operation, a: CommonArgs, output: OutputArgs, both: BothArg
             EncodingArg::Bytes => Encoding::Bytes,
         },
     };
-    let normalise: Normalise = a.normalize.as_deref().map(str::parse).transpose()?.unwrap_or_default();
+    let normalise: Normalise = match a.normalize.as_slice() {
+        [] => Normalise::default(),
+        steps => steps.join(",").parse()?,
+    };
     normalise.check(read.encoding)?;
     Ok(Plan {
         operation,
@@ -285,6 +304,11 @@ fn common(operation: Operation, a: CommonArgs, output: OutputArgs, both: BothArg
         policy,
         audit_log,
     })
+}
+
+/// Whether both names are of one file that exists.
+fn same_file(a: &Path, b: &Path) -> bool {
+    matches!((a.canonicalize(), b.canonicalize()), (Ok(a), Ok(b)) if a == b)
 }
 
 fn delimiter(text: &str) -> Result<u8> {

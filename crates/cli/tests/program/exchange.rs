@@ -74,7 +74,7 @@ fn what_does_not_go_together_is_refused_before_the_peer_hears_of_us() {
     let world = World::new();
     let files = files(&world);
     // (who, operation, options, code, words)
-    let cases: [(usize, &str, Words, i32, Words); 12] = [
+    let cases: [(usize, &str, Words, i32, Words); 15] = [
         (RECEIVER, "intersect", &["--send-columns", "name"], 2, &["--receive-columns"]),
         (SENDER, "union", &["--receive-columns", "plan"], 2, &["--send-columns"]),
         (SENDER, "intersect", &["--send-columns", "plans"], 3, &["plans", "no such column"]),
@@ -85,12 +85,15 @@ fn what_does_not_go_together_is_refused_before_the_peer_hears_of_us() {
             "intersect",
             &["--receive-columns", "name"],
             2,
-            &["\"name\"", "--receive-columns name=OTHER"],
+            &["\"name\"", "--receive-columns name=NAME"],
         ),
         (RECEIVER, "union", &["--receive-columns", "a=,b"], 2, &["COL=NAME"]),
         (RECEIVER, "intersect", &["--pad-to", "2"], 2, &["--pad-to 2", "3 items"]),
         (RECEIVER, "union", &["--protocol", "dh-psi"], 2, &["--protocol dh-psi", "union"]),
         (RECEIVER, "sum", &["--both"], 2, &["--both"]),
+        (RECEIVER, "intersect", &["--output", "r.csv", "--force"], 2, &["r.csv is our input"]),
+        (RECEIVER, "count", &["--output", "n.parquet"], 2, &["a line of numbers"]),
+        (RECEIVER, "intersect", &["--output", "n.txt"], 2, &["2 columns, a list has one"]),
         (SENDER, "count", &["--output", "x.csv"], 2, &["--both"]),
         (RECEIVER, "union", &["--both", "--max-row", "1"], 3, &["--max-row"]),
     ];

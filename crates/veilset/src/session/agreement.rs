@@ -31,6 +31,13 @@ const CONFIRMATION: Message<[u8]> = Message::new(4, "confirmation of the end");
 const GO: Message<[u8]> = Message::new(8, "go: the run is allowed");
 const PREDICTION: Message<u64> = Message::new(9, "milliseconds of work, as one side expects");
 
+/// Terms that are others, or 0, where the operation is another one.
+const PROTOCOL: &str = "--protocol";
+const MAX_ROW: &str = "--max-row";
+const MIN_COUNT: &str = "--min-count";
+const SCALE: &str = "decimal places of the values (--scale)";
+const MODULUS: &str = "bits of the sum's modulus (--modulus)";
+
 const MAGIC: &[u8; 8] = b"veilset\0";
 /// What to look at if a connection without TLS yields nothing.
 const BOTH_PLAIN: &str = "Were both sides run with --insecure-plaintext?";
@@ -288,16 +295,16 @@ impl Letter {
         [
             ("operation", operation.clone()),
             ("check or run (`veilset check`)", purpose.clone()),
-            ("--protocol", protocol.clone()),
+            (PROTOCOL, protocol.clone()),
             ("--group", group.clone()),
             ("who gets the result (--both)", output.clone()),
             ("number of key columns (--key)", key_columns.to_string()),
             ("normalisation of keys", normalisation.clone()),
-            ("--max-row", max_row.to_string()),
+            (MAX_ROW, max_row.to_string()),
             ("columns sent (--send-columns, --receive-columns)", listed(sent_columns)),
-            ("--min-count", min_count.to_string()),
-            ("decimal places of the values (--scale)", value_scale.to_string()),
-            ("bits of the sum's modulus (--modulus)", modulus_bits.to_string()),
+            (MIN_COUNT, min_count.to_string()),
+            (SCALE, value_scale.to_string()),
+            (MODULUS, modulus_bits.to_string()),
         ]
     }
 
@@ -317,8 +324,13 @@ impl Letter {
                 ),
             });
         }
+        // What only follows from another difference would name options that nobody typed.
+        let operation = self.operation != theirs.operation;
+        let width = self.sent_columns != theirs.sent_columns && (self.max_row == 0 || theirs.max_row == 0);
         for ((what, ours), (_, theirs)) in self.terms().into_iter().zip(theirs.terms()) {
-            if ours != theirs {
+            let of_operation = [PROTOCOL, MAX_ROW, MIN_COUNT, SCALE, MODULUS].contains(&what);
+            let follows = operation && of_operation || width && what == MAX_ROW;
+            if ours != theirs && !follows {
                 differences.push(Difference { what, ours, theirs: shown(&theirs) });
             }
         }

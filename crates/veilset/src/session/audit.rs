@@ -41,8 +41,10 @@ pub enum Event {
     Start(Run),
     /// Both sides agreed, and nothing more was asked for.
     Check(Run),
-    /// Our side did not allow it.
+    /// Our side did not allow it; the peer knows the sizes.
     Refused(Run),
+    /// Our side allowed it and the peer did not, or the connection ended; the peer knows the sizes.
+    Declined(Run),
     /// A run ended.
     End(End),
 }
@@ -84,8 +86,8 @@ pub struct End {
     pub outcome: String,
     /// What this party learned, in numbers, as in the report.
     pub result: serde_json::Value,
-    /// On the wire, sent and received; 0 if the run failed.
-    pub bytes: (u64, u64),
+    /// On the wire, sent and received; none if the run failed.
+    pub bytes: Option<(u64, u64)>,
     /// From the connection to the end.
     pub seconds: f64,
 }
@@ -169,6 +171,8 @@ pub struct History {
     pub theirs_changed: bool,
     /// Whether it cannot be said if our set was another one: other keys, or none.
     pub unknown: bool,
+    /// Whether one of them was with our very set and a set of the peer of this size.
+    pub known: bool,
     /// Lines that are not entries, by number, from 1.
     pub foreign: Vec<usize>,
 }
@@ -176,21 +180,24 @@ pub struct History {
 impl History {
     /// Whether this run and an earlier one together may say more than either, as far as the log shows.
     pub fn changed(&self) -> bool {
-        self.ours_changed || self.theirs_changed || self.unknown
+        !self.known && (self.ours_changed || self.theirs_changed || self.unknown)
     }
 
     /// What the runs together tell, in a sentence, if the sets changed.
     pub fn warning(&self, peer: &str) -> Option<String> {
+        if !self.changed() {
+            return None;
+        }
         let what = match (self.ours_changed, self.theirs_changed, self.unknown) {
             (true, true, _) => "both sets changed since",
             (true, false, _) => "our set changed since",
-            (false, true, _) => "the peer's set changed since",
+            (false, true, _) => "the peer's set changed in size since",
             (false, false, true) => "whether our set changed since cannot be told",
             (false, false, false) => return None,
         };
         Some(format!(
             "this is run {} with {peer} since {}, and {what}: the difference between two results shows what a change \
-             did, down to single items",
+             did, down to single items (README, \"Audit log\", says what counts)",
             self.runs + 1,
             self.since
         ))
@@ -297,6 +304,8 @@ impl AuditLog {
                         false => earlier.items != run.items,
                     };
                     history.theirs_changed |= earlier.peer_items != run.peer_items;
+                    let same = same_key && earlier.set == run.set && !other_values;
+                    history.known |= same && earlier.peer_items == run.peer_items;
                 }
                 Ok(_) => {}
             }

@@ -67,7 +67,8 @@ fn earlier_runs_with_the_same_peer_count_if_they_started() {
     let here = run("a", 1, 2, Some("x"));
     assert_eq!(log.history(&here).unwrap(), History::default());
     // Others, checks, refusals and ends do not count.
-    let end = End { outcome: "done".into(), result: serde_json::json!({}), bytes: (1, 2), seconds: 0.5 };
+    let end =
+        End { outcome: "done".into(), result: serde_json::json!({}), bytes: Some((1, 2)), seconds: 0.5 };
     start(&log, &run("b", 1, 9, Some("y")));
     for event in [Event::Check(here.clone()), Event::Refused(here.clone()), Event::End(end)] {
         log.append(&Entry::now(&[0; 32], event)).unwrap();
@@ -85,13 +86,19 @@ fn earlier_runs_with_the_same_peer_count_if_they_started() {
     let other = AuditLog::open(&folder.path().join("other.jsonl")).unwrap();
     start(&other, &sum("v"));
     assert!(!other.history(&sum("v")).unwrap().changed() && other.history(&sum("w")).unwrap().changed());
+    // What ran before tells nothing new, whatever ran in between.
+    let between = AuditLog::open(&folder.path().join("between.jsonl")).unwrap();
+    start(&between, &here);
+    start(&between, &run("a", 7, 2, Some("y")));
+    assert!(!between.history(&here).unwrap().changed());
+    assert!(between.history(&run("a", 7, 2, Some("z"))).unwrap().changed());
     // (the run now, words of the warning)
     for (now, words) in [
         (run("a", 1, 2, Some("y")), "our set changed"),
         (run("a", 3, 2, Some("y")), "our set changed"),
         (run("a", 3, 2, None), "our set changed"),
         (Run { operation: "union".into(), ..run("a", 1, 2, Some("y")) }, "our set changed"),
-        (run("a", 1, 3, Some("x")), "the peer's set changed"),
+        (run("a", 1, 3, Some("x")), "the peer's set changed in size"),
         (run("a", 1, 3, Some("y")), "both sets changed"),
         (run("a", 1, 2, None), "cannot be told"),
         (Run { our: Some("new".into()), ..run("a", 1, 2, Some("z")) }, "cannot be told"),

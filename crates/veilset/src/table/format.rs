@@ -44,7 +44,8 @@ impl Format {
     pub fn of_output(path: Option<&Path>, input: Format, columns: usize) -> Format {
         match path.and_then(Format::by_extension).unwrap_or(input) {
             Format::Parquet if path.and_then(Format::by_extension).is_none() => Format::Csv,
-            Format::List if columns != 1 => Format::Csv,
+            // A list that the name asks for is refused if it cannot be; see `check_output`.
+            Format::List if columns != 1 && path.and_then(Format::by_extension).is_none() => Format::Csv,
             format => format,
         }
     }

@@ -160,7 +160,7 @@ fn formats_follow_from_names() {
         (None, List, 2, Csv),
         (Some("a.parquet"), List, 1, Parquet),
         (Some("a.txt"), Csv, 1, List),
-        (Some("a.txt"), Csv, 2, Csv),
+        (Some("a.txt"), Csv, 2, List),
         (Some("a.csv"), List, 1, Csv),
         (Some("-"), Parquet, 1, Csv),
     ];

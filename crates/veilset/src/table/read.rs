@@ -109,13 +109,20 @@ struct Records<'a, R> {
 impl<'a, R: Read> Records<'a, Chain<Cursor<Vec<u8>>, R>> {
     /// Looks at the first bytes and drops a byte-order mark. Without a delimiter it is a list.
     fn start(name: &'a str, mut reader: R, delimiter: Option<u8>) -> Result<Self> {
-        let mut head = Vec::with_capacity(3);
-        reader.by_ref().take(3).read_to_end(&mut head).map_err(|e| unreadable(name, &e))?;
+        let mut head = Vec::with_capacity(5);
+        reader.by_ref().take(5).read_to_end(&mut head).map_err(|e| unreadable(name, &e))?;
+        // Behind its name a Parquet file has a byte that no text has.
+        if head.starts_with(b"PAR1") && head.get(4).is_some_and(|b| *b < b' ' && !b"\t\r\n".contains(b)) {
+            return Err(Error::input(name, "this is a Parquet file", "Read it with --format parquet"));
+        }
+        if head.starts_with(b"\x1f\x8b") {
+            return Err(Error::input(name, "this is compressed by gzip", "Decompress it first (gunzip)"));
+        }
         if head.starts_with(b"\xff\xfe") || head.starts_with(b"\xfe\xff") {
             return Err(utf16(name));
         }
-        if head == b"\xef\xbb\xbf" {
-            head.clear();
+        if head.starts_with(b"\xef\xbb\xbf") {
+            head.drain(..3);
         }
         let parser = delimiter.map(|delimiter| {
             let mut parser = csv_core::ReaderBuilder::new().delimiter(delimiter).build();
