@@ -1,5 +1,5 @@
-//! Diffie-Hellman PSI, the classic one [HFH99], with the receiver's key taken off again: F_k(y) = H(y)^k is
-//! evaluated for the receiver without showing y.
+//! Diffie-Hellman PSI, the classic one (Huberman, Franklin, Hogg, EC 1999), with the receiver's key taken off again:
+//! F_k(y) = H(y)^k is evaluated for the receiver without showing y.
 //!
 //! Security: semi-honest, DDH, `H` a random oracle. Leakage: |X| to R, |Y| to S, the matches to R. Cost: 64 |Y|
 //! bytes and tags of (40 + log2 |X| |Y|) bits for X; R raises 2 |Y| points, S raises |X| + |Y|. With payload 32
