@@ -22,7 +22,8 @@ PAPER = {
 
 
 def bench(args, op, log_n, net, *more):
-    command = [args.veilset, "bench", "--op", op, "--n", str(1 << log_n), "--threads", "1", "--net", net, "--json"]
+    command = [args.veilset, "bench", "--op", op, "--protocol", "dh", "--n", str(1 << log_n), "--threads", "1"]
+    command += ["--net", net, "--json"]
     print(" ".join(command + list(more)), file=sys.stderr)
     return json.loads(subprocess.run(command + list(more), check=True, stdout=subprocess.PIPE).stdout)
 
