@@ -18,9 +18,9 @@ pub struct Hashed<'a> {
     items: &'a ItemSet,
     /// Of the items, then of the dummies.
     hashes: Secrets<[u8; 32]>,
-    /// How many listed dummies come behind these. They are public and hashed when they are needed: their number
-    /// is the peer's word.
-    listed: usize,
+    /// How many listed dummies were inserted behind these. They are public and hashed when they are needed: their
+    /// number is the peer's word.
+    inserted: usize,
 }
 
 impl<'a> Hashed<'a> {
@@ -29,7 +29,7 @@ impl<'a> Hashed<'a> {
         let domain = Domain::without_session("an item, BLAKE3-256, to be hashed to a group");
         let mut hashes = Secrets::zeros(items.len());
         hashes.par_iter_mut().enumerate().for_each(|(i, hash)| *hash = domain.hash(&[items.get(i)]));
-        Hashed { items, hashes, listed: 0 }
+        Hashed { items, hashes, inserted: 0 }
     }
 
     /// The set filled up to `size`, no less than it has, with random dummies.
@@ -44,13 +44,16 @@ impl<'a> Hashed<'a> {
     /// The set filled up to `size`, no less than it has, with listed dummies.
     pub fn padded_from_list(items: &'a ItemSet, size: usize) -> Self {
         let mut hashed = Self::new(items);
-        hashed.listed = size.saturating_sub(items.len());
+        // At once: how many there are is ours to hide, and later it would show in the time of every frame.
+        let dummy = listed();
+        let dummies: Vec<_> = (0..size.saturating_sub(items.len())).into_par_iter().map(dummy).collect();
+        hashed.hashes.extend(&Secrets::from(dummies));
         hashed
     }
 
-    /// Puts `n` listed dummies behind the others.
+    /// Puts the first `n` listed dummies behind all others, those that the peer's set may have.
     pub fn insert_listed(&mut self, n: usize) {
-        self.listed += n;
+        self.inserted = n;
     }
 
     /// The items, without dummies.
@@ -60,7 +63,7 @@ impl<'a> Hashed<'a> {
 
     /// The size of the set in the protocol: items and dummies.
     pub fn len(&self) -> usize {
-        self.hashes.len() + self.listed
+        self.hashes.len() + self.inserted
     }
 
     /// Whether it has neither.
@@ -68,28 +71,29 @@ impl<'a> Hashed<'a> {
         self.len() == 0
     }
 
-    /// The item at a position; nothing if that is a dummy.
-    pub fn item(&self, i: usize) -> Option<&'a [u8]> {
-        (i < self.items.len()).then(|| self.items.get(i))
-    }
-
     /// The hashes of the items and dummies at these positions, each below `len()`.
     pub fn hashes(&self, positions: &[u32]) -> Secrets<[u8; 32]> {
-        let domain = Domain::without_session("a dummy of the public list");
+        let dummy = listed();
         let mut hashes = Secrets::zeros(positions.len());
         hashes.par_iter_mut().zip(positions).for_each(|(hash, &i)| {
             *hash = match self.hashes.get(i as usize) {
                 Some(hash) => *hash,
-                None => domain.hash(&[&(i as usize - self.hashes.len()).to_le_bytes()]),
+                None => dummy(i as usize - self.hashes.len()),
             };
         });
         hashes
     }
 
-    /// The hash of an item.
+    /// The hash of an item, or of a dummy that was not inserted.
     pub fn hash(&self, i: usize) -> &[u8; 32] {
         &self.hashes[i]
     }
+}
+
+/// The hashes of the public list of dummies.
+fn listed() -> impl Fn(usize) -> [u8; 32] + Sync + Send {
+    let domain = Domain::without_session("a dummy of the public list");
+    move |i| domain.hash(&[&i.to_le_bytes()])
 }
 
 #[cfg(test)]
@@ -110,7 +114,7 @@ mod tests {
         assert_eq!([plain.len(), random.len(), listed.len()], [3, 9, 9]);
         for other in [&random, &again, &listed] {
             assert_eq!(all(other)[..3], all(&plain)[..]);
-            assert!((0..9).all(|i| other.item(i) == set.iter().nth(i)));
+            assert!(other.items() == &set);
         }
         let mut different: HashSet<[u8; 32]> = all(&plain).into_iter().collect();
         for padded in [&random, &again, &listed] {

@@ -66,12 +66,13 @@ impl Traffic {
             };
         }
         if hello.protocol == Protocol::DhPsi.name() {
-            use intersect::dh::{FRAME, rows_per_frame, tag_bytes};
+            use intersect::dh::{FRAME, tag_bytes};
             all.to_sender += framed(n_y, FRAME, 32);
             all.to_receiver += framed(n_y, FRAME, 32) + framed(n_x, FRAME, tag_bytes(payload, n_x, n_y)?);
             if payload {
                 let width = Layout::<1>::new(max_row).width();
-                all.to_receiver += framed(n_y, FRAME, 32) + framed(n_x, rows_per_frame(width), width);
+                all.to_receiver +=
+                    framed(n_y, FRAME, 32) + framed(n_x, transfer::rows_per_frame(width), width);
             }
             return Ok(all);
         }

@@ -24,7 +24,7 @@ use crate::item::Items;
 use crate::operations::row::Layout;
 use crate::operations::{Sealed, Terms, both};
 use crate::ot::Pad;
-use crate::ot::transfer::crypt;
+use crate::ot::transfer::{crypt, rows_per_frame};
 use crate::params::{LAMBDA, share, tag_bits};
 use crate::rng::Prng;
 use crate::secret::Secrets;
@@ -35,8 +35,6 @@ use zeroize::Zeroizing;
 const EXPONENT: u32 = share(LAMBDA, 1);
 /// Points per frame: 8192, 256 KiB. Each direction holds at most a pipe and two frames.
 pub(crate) const FRAME: usize = 1 << 13;
-/// Bytes of rows per frame, at most (or one row, if it is longer).
-const ROW_BYTES: usize = 1 << 18;
 const Y_B: Message<Point> = Message::new(0x61, "R->S  H(y)^b");
 const Y_BA: Message<Point> = Message::new(0x62, "S->R  H(y)^ba, same order");
 const Y_BC: Message<Point> = Message::new(0x63, "S->R  H(y)^bc, same order");
@@ -67,10 +65,6 @@ fn position(placed: &Placed) -> u32 {
 /// Bytes of a tag. Where payload hangs on it, two tags of X must not be equal.
 pub(crate) fn tag_bytes(payload: bool, n_x: usize, n_y: usize) -> Result<usize> {
     Ok(if payload { 16 } else { tag_bits(EXPONENT, n_x, n_y)?.div_ceil(8) as usize })
-}
-
-pub(crate) fn rows_per_frame(width: usize) -> usize {
-    (ROW_BYTES / width).clamp(1, FRAME)
 }
 
 /// Tags of points of the first key.

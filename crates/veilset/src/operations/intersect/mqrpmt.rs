@@ -25,13 +25,10 @@ use rayon::prelude::*;
 pub(crate) const DIGEST: usize = 16;
 const PURPOSE: &str = "intersection by mqRPMT, OT of digests";
 
-/// The digest of an item, from its hash. Dummies have none: they match nothing.
-fn digests<'a>(
-    session: &SessionId,
-    x: &'a Hashed,
-) -> impl Fn(usize) -> Option<[u8; DIGEST]> + Send + Sync + use<'a> {
+/// The digest of an item, from its hash. Dummies have one too, or their number would show in time.
+fn digests<'a>(session: &SessionId, x: &'a Hashed) -> impl Fn(usize) -> [u8; DIGEST] + Send + Sync + use<'a> {
     let domain = Domain::new(session, "intersection by mqRPMT, digest of an item");
-    move |i| x.item(i).map(|_| domain.hash(&[x.hash(i)]))
+    move |i| domain.hash(&[x.hash(i)])
 }
 
 /// Bytes of a row: the digest and, if agreed, the payload.
@@ -76,7 +73,7 @@ pub fn receiver<'a>(
     Ok(Sealed::new(move || {
         let n = y.items().len();
         let mut own: Vec<([u8; DIGEST], u32)> =
-            (0..n as u32).into_par_iter().filter_map(|i| Some((digest(i as usize)?, i))).collect();
+            (0..n as u32).into_par_iter().map(|i| (digest(i as usize), i)).collect();
         own.par_sort_unstable();
         let position = |d| own.binary_search_by_key(d, |o| o.0).ok().map(|at| own[at].1);
         let positions = matched.iter().map(position).collect::<Option<Vec<u32>>>().filter(|_| intact);
@@ -109,8 +106,8 @@ pub fn sender<'a>(
     transfer::send(ch, &mut ot, x.len(), true, width, |i, row| {
         let at = order[i] as usize;
         let (place, rest) = row.split_at_mut(DIGEST);
-        // The row of a dummy is empty: a receiver that follows the protocol does not read it.
-        place.copy_from_slice(&digest(at).unwrap_or_default());
+        place.copy_from_slice(&digest(at));
+        // A dummy has no payload: a receiver that follows the protocol does not read its row.
         if let Some(layout) = layout {
             layout.write([if at < payloads.len() { payloads.get(at) } else { &[] }], rest);
         }
