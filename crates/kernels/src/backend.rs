@@ -14,6 +14,10 @@ pub enum Backend {
     Vaes512,
     /// 256-bit integer vectors.
     Avx2,
+    /// Fused multiply-adds of 256-bit vectors of doubles: AVX2 and FMA.
+    Fma,
+    /// 52-bit integer multipliers of 512-bit vectors: AVX-512 IFMA.
+    Ifma512,
 }
 
 impl Backend {
@@ -24,6 +28,16 @@ impl Backend {
             match self {
                 Backend::Portable => true,
                 Backend::Avx2 => is_x86_feature_detected!("avx2"),
+                Backend::Fma => {
+                    is_x86_feature_detected!("avx2")
+                        && is_x86_feature_detected!("fma")
+                        && is_x86_feature_detected!("bmi2")
+                }
+                Backend::Ifma512 => {
+                    is_x86_feature_detected!("avx512f")
+                        && is_x86_feature_detected!("avx512ifma")
+                        && is_x86_feature_detected!("bmi2")
+                }
                 Backend::Vaes512 => {
                     is_x86_feature_detected!("aes")
                         && is_x86_feature_detected!("vaes")

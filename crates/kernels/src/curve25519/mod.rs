@@ -9,16 +9,17 @@
 //!
 //! All functions here are constant-time in values; only the number of items shows.
 
-mod field;
-mod portable;
+mod montgomery;
 
 #[cfg(test)]
 mod tests;
 
 use crate::Backend;
+use crate::field::portable::words;
+use crate::field::{Field, Kernel, run_on};
 
-/// The paths of this kernel, best first. Compiling the portable code for BMI2 gains nothing measurable.
-pub const BACKENDS: &[Backend] = &[Backend::Portable];
+/// The paths of this kernel, best first.
+pub const BACKENDS: &[Backend] = crate::field::BACKENDS;
 
 /// p = 2^255 - 19 as little-endian words.
 const P: [u64; 4] = [u64::MAX - 18, u64::MAX, u64::MAX, u64::MAX >> 1];
@@ -35,7 +36,7 @@ const P: [u64; 4] = [u64::MAX - 18, u64::MAX, u64::MAX, u64::MAX >> 1];
 pub fn is_canonical(u: &[u8; 32]) -> bool {
     // u < p exactly when u - p borrows.
     let mut borrow = false;
-    for (a, b) in field::words(u).into_iter().zip(P) {
+    for (a, b) in words(u).into_iter().zip(P) {
         let (difference, first) = a.overflowing_sub(b);
         let (_, second) = difference.overflowing_sub(u64::from(borrow));
         borrow = first | second;
@@ -71,10 +72,21 @@ pub fn elligator2(r: &[[u8; 32]], out: &mut [[u8; 32]]) {
 /// # Panics
 ///
 /// If the slices differ in length.
-pub fn elligator2_with(_backend: Backend, r: &[[u8; 32]], out: &mut [[u8; 32]]) -> Backend {
+pub fn elligator2_with(backend: Backend, r: &[[u8; 32]], out: &mut [[u8; 32]]) -> Backend {
     assert_eq!(r.len(), out.len(), "elligator2: as many outputs as inputs");
-    portable::elligator2(r, out);
-    Backend::Portable
+    run_on(backend, Map { r, out })
+}
+
+struct Map<'a> {
+    r: &'a [[u8; 32]],
+    out: &'a mut [[u8; 32]],
+}
+
+impl Kernel for Map<'_> {
+    #[inline(always)]
+    fn run<F: Field>(self) {
+        montgomery::elligator2::<crate::field::pair::Pair<F>>(self.r, self.out);
+    }
 }
 
 /// Replaces each point by its multiple by [`clamp`]`(scalar)`.
@@ -88,7 +100,18 @@ pub fn ladder(scalar: &[u8; 32], points: &mut [[u8; 32]]) {
 }
 
 /// [`ladder`] on the path asked for; returns the path that ran.
-pub fn ladder_with(_backend: Backend, scalar: &[u8; 32], points: &mut [[u8; 32]]) -> Backend {
-    portable::ladder(scalar, points);
-    Backend::Portable
+pub fn ladder_with(backend: Backend, scalar: &[u8; 32], points: &mut [[u8; 32]]) -> Backend {
+    run_on(backend, Ladder { scalar, points })
+}
+
+struct Ladder<'a> {
+    scalar: &'a [u8; 32],
+    points: &'a mut [[u8; 32]],
+}
+
+impl Kernel for Ladder<'_> {
+    #[inline(always)]
+    fn run<F: Field>(self) {
+        montgomery::ladder::<F>(self.scalar, self.points);
+    }
 }

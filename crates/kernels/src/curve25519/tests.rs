@@ -4,44 +4,15 @@ use num_bigint::BigUint;
 use proptest::prelude::*;
 use sha2::{Digest, Sha512};
 
-use super::field::Fe;
-use super::portable::CHUNK;
 use super::*;
+use crate::field::VECTORS;
+use crate::oracle::*;
 
 // ---- The oracle: affine arithmetic on v^2 = u^3 + A u^2 + u and on its twist 2 v^2 = the same. ----
-
-fn p() -> BigUint {
-    (BigUint::from(1u8) << 255) - 19u8
-}
-
-fn int(n: u32) -> BigUint {
-    BigUint::from(n)
-}
-
-fn sub(a: &BigUint, b: &BigUint) -> BigUint {
-    (a + p() - b % p()) % p()
-}
-
-fn inv(a: &BigUint) -> BigUint {
-    a.modpow(&(p() - 2u8), &p())
-}
-
-/// Euler's criterion: 0, 1, or p - 1.
-fn euler(a: &BigUint) -> BigUint {
-    a.modpow(&((p() - 1u8) >> 1), &p())
-}
 
 /// u^3 + A u^2 + u.
 fn curve(u: &BigUint) -> BigUint {
     (u * u * u + int(486_662) * u * u + u) % p()
-}
-
-/// A square root of a square.
-fn sqrt(a: &BigUint) -> BigUint {
-    // p = 5 (mod 8): a^((p+3)/8), or that times the square root 2^((p-1)/4) of -1.
-    let root = a.modpow(&((p() + 3u8) >> 3), &p());
-    let i = int(2).modpow(&((p() - 1u8) >> 2), &p());
-    [root.clone(), root * i % p()].into_iter().find(|r| r * r % p() == *a).expect("a square")
 }
 
 type Affine = Option<(BigUint, BigUint)>;
@@ -86,30 +57,6 @@ fn elligator2_oracle(r: &BigUint) -> BigUint {
 
 // ---- Helpers. ----
 
-fn big(bytes: &[u8; 32]) -> BigUint {
-    BigUint::from_bytes_le(bytes)
-}
-
-fn bytes(n: &BigUint) -> [u8; 32] {
-    let mut out = [0; 32];
-    let le = n.to_bytes_le();
-    out[..le.len()].copy_from_slice(&le);
-    out
-}
-
-/// 32 bytes from hexadecimal, in the order written.
-fn hex(s: &str) -> [u8; 32] {
-    assert_eq!(s.len(), 64);
-    std::array::from_fn(|i| u8::from_str_radix(&s[2 * i..2 * i + 2], 16).unwrap())
-}
-
-/// 32 little-endian bytes from a number in hexadecimal, most significant digit first.
-fn hex_number(s: &str) -> [u8; 32] {
-    let mut b = hex(s);
-    b.reverse();
-    b
-}
-
 /// The paths that can run here. A path that is asked for and does not run fails the test.
 fn paths() -> impl Iterator<Item = Backend> {
     BACKENDS.iter().copied().filter(|b| b.is_available())
@@ -125,24 +72,6 @@ fn elligator2_on(b: Backend, r: &[[u8; 32]]) -> Vec<[u8; 32]> {
     let mut out = vec![[0; 32]; r.len()];
     assert_eq!(elligator2_with(b, r, &mut out), b, "the path that was forced is the one that ran");
     out
-}
-
-/// n numbers below p, the same in every run.
-fn samples(n: usize) -> Vec<[u8; 32]> {
-    let number = |i: usize| BigUint::from_bytes_le(&Sha512::digest(i.to_le_bytes()));
-    (0..n).map(|i| bytes(&(number(i) % p()))).collect()
-}
-
-/// Numbers at the edges of the field, of its encoding and of the limbs.
-fn edges() -> Vec<BigUint> {
-    let one = || int(1);
-    let mut all = vec![int(0), int(1), int(2), int(9), int(486_662), p() - 2u8, p() - 1u8, p(), p() + 1u8];
-    all.extend([(one() << 255) - 1u8, one() << 255, (one() << 255) + 18u8, (one() << 255) + 19u8]);
-    all.extend([(one() << 256) - 1u8, (one() << 256) - 38u8, (one() << 256) - 39u8]);
-    for i in 1..5 {
-        all.extend([(one() << (51 * i)) - 1u8, one() << (51 * i), p() - (one() << (51 * i))]);
-    }
-    all
 }
 
 /// The abscissae of small order: 0, and order 4 and 8 on the curve and its twist, as far as they exist.
@@ -169,70 +98,6 @@ fn roots(b: &BigUint, c: &BigUint) -> Vec<BigUint> {
     vec![sub(&s, b) * &half % p(), sub(&sub(&int(0), &s), b) * &half % p()]
 }
 
-// ---- The field. ----
-
-/// Loose elements: decoded edges, and limbs at the bounds.
-fn operands() -> Vec<Fe> {
-    let mut all: Vec<Fe> = edges().iter().map(|e| Fe::from_bytes(&bytes(e))).collect();
-    all.extend(samples(3).iter().map(Fe::from_bytes));
-    for limb in [(1 << 51) - 1, 1 << 51, (1 << 52) - 1, (1 << 53) - 1, (1 << 54) - 1] {
-        all.push(Fe([limb; 5]));
-        all.extend((0..5).map(|i| Fe(std::array::from_fn(|j| if i == j { limb } else { 0 }))));
-    }
-    all
-}
-
-fn value(f: Fe) -> BigUint {
-    f.0.iter().rev().fold(int(0), |acc, limb| (acc << 51) + *limb) % p()
-}
-
-#[test]
-fn field_agrees_with_big_integers() {
-    let reduced = |f: Fe| f.0.iter().all(|l| *l < 1 << 52);
-    let narrow = |f: Fe| f.0.iter().all(|l| *l < (1 << 53) - (1 << 7));
-    for a in operands() {
-        let x = value(a);
-        assert_eq!(big(&a.to_bytes()), x);
-        assert!(is_canonical(&a.to_bytes()));
-        assert_eq!(value(a.square()), &x * &x % p());
-        assert!(reduced(a.square()));
-        assert_eq!(value(a.mul_small((1 << 20) - 1)), &x * ((1u32 << 20) - 1) % p());
-        assert!(reduced(a.mul_small((1 << 20) - 1)));
-        assert_eq!(value(a.invert()), inv(&x));
-        assert_eq!(value(a.character()), euler(&x));
-        assert_eq!(a.zero_mask(), if x == int(0) { u64::MAX } else { 0 });
-        for b in operands() {
-            let y = value(b);
-            assert_eq!(value(a.mul(b)), &x * &y % p());
-            assert!(reduced(a.mul(b)));
-            if narrow(a) && narrow(b) {
-                assert_eq!(value(a.add(b)), (&x + &y) % p());
-                assert_eq!(value(a.sub(b)), sub(&x, &y));
-                assert!(a.sub(b).0.iter().all(|l| *l < 1 << 54));
-            }
-        }
-    }
-}
-
-#[test]
-fn selection_and_exchange() {
-    let (a, b) = (Fe([1, 2, 3, 4, 5]), Fe([6, 7, 8, 9, 10]));
-    for (bit, first, second) in [(0, a, b), (1, b, a)] {
-        assert_eq!(a.select(b, field::mask(bit)).0, first.0);
-        let (mut x, mut y) = (a, b);
-        x.swap(&mut y, field::mask(bit));
-        assert_eq!((x.0, y.0), (first.0, second.0));
-    }
-}
-
-#[test]
-fn encoding() {
-    for e in edges() {
-        assert_eq!(big(&Fe::from_bytes(&bytes(&e)).to_bytes()), &e % p(), "all 256 bits count");
-        assert_eq!(is_canonical(&bytes(&e)), e < p());
-    }
-}
-
 /// The facts that make exceptions unnecessary in the map.
 #[test]
 fn elligator2_has_no_exceptions() {
@@ -240,6 +105,13 @@ fn elligator2_has_no_exceptions() {
     assert_eq!(euler(&minus(inv(&int(2)))), p() - 1u8, "-1/2 is no square: 1 + 2 r^2 is never 0");
     let a = int(486_662);
     assert_eq!(euler(&(&a * &a - 4u8)), p() - 1u8, "u^2 + A u + 1 has no root");
+}
+
+#[test]
+fn canonical() {
+    for e in edges() {
+        assert_eq!(is_canonical(&bytes(&e)), e < p());
+    }
 }
 
 // ---- Vectors. ----
@@ -416,15 +288,20 @@ fn elligator2_outputs_have_four_preimages() {
     }
 }
 
-/// Lengths around the chunk that shares an inversion, and several chunks with a rest.
+/// Lengths around a vector, around the chunk that shares an inversion, and several chunks with a rest.
 #[test]
 fn every_length_agrees_with_single_items() {
-    let all = samples(2 * CHUNK + 3);
+    // 4 and 8 lanes, twice as many where they are paired.
+    let lengths = [0, 1, 2, 3, 4, 5, 7, 8, 9, 15, 16, 17, 33, 4 * VECTORS - 1, 4 * VECTORS, 8 * VECTORS + 1];
+    let all = samples(16 * VECTORS + 3);
     let scalar = [0x17; 32];
-    let one_by_one: Vec<_> = all.iter().map(|u| ladder_on(Backend::Portable, &scalar, &[*u])[0]).collect();
+    let mut one_by_one = all.clone();
+    one_by_one
+        .chunks_mut(1)
+        .for_each(|u| assert_eq!(ladder_with(Backend::Portable, &scalar, u), Backend::Portable));
     let mapped: Vec<_> = all.iter().map(|u| elligator2_on(Backend::Portable, &[*u])[0]).collect();
     for b in paths() {
-        for n in [0, 1, 2, CHUNK - 1, CHUNK, CHUNK + 1, all.len()] {
+        for n in lengths.into_iter().chain([all.len()]) {
             assert_eq!(ladder_on(b, &scalar, &all[..n]), one_by_one[..n]);
             assert_eq!(elligator2_on(b, &all[..n]), mapped[..n]);
         }
@@ -442,11 +319,5 @@ proptest! {
             prop_assert_eq!(&ab, &ba);
             prop_assert!(ab.iter().all(|u| *u != [0; 32]));
         }
-    }
-
-    #[test]
-    fn multiplication_agrees_with_big_integers(a: [u8; 32], b: [u8; 32]) {
-        let product = Fe::from_bytes(&a).mul(Fe::from_bytes(&b));
-        prop_assert_eq!(big(&product.to_bytes()), big(&a) * big(&b) % p());
     }
 }

@@ -1,20 +1,29 @@
-//! Arithmetic modulo p = 2^255 - 19.
+//! One element: the specification of the field, and its path on every processor.
 //!
-//! An element is five limbs of radix 2^51. Limbs are allowed to grow between multiplications, so that
-//! additions and subtractions need no carries. The bounds, kept by every caller in this kernel:
+//! # Bounds
 //!
-//! * *reduced*: every limb below 2^52. Products, squares, [`Fe::mul_small`] and decoded bytes are reduced.
-//! * *loose*: every limb below 2^54. A sum of two reduced elements and a difference of two elements
-//!   below 2^53 are loose. All multiplications take loose operands.
+//! An element is five limbs of radix 2^51, which may grow between multiplications, so that sums and differences
+//! need no carries:
+//!
+//! * *reduced*, what multiplications return: every limb below 2^51 + 2^18. That is a unit.
+//! * *loose*, what they take: every limb below 2^54. Three units, plus 4p, are less: 3 * 2^51 + 2^53 + 2^20. Three
+//!   units are below every limb of 4p, so that a difference does not go below 0.
+//!
+//! So a raw value is a loose element, and carrying it is nothing to do; [`Fe::widen`] carries instead.
 //!
 //! Why loose is enough: a column of a product is at most 1 + 4*19 = 77 terms below 2^108, in all below
 //! 2^114.3 (u128), and its carry is below 2^63.3 (u64); 19 times a loose limb is below 2^58.3 (u64).
 
+use super::Field;
+
 /// A field element; see the module for the bounds on its limbs.
 #[derive(Clone, Copy)]
-pub(super) struct Fe(pub(super) [u64; 5]);
+pub(crate) struct Fe(pub(crate) [u64; 5]);
 
 const LOW: u64 = (1 << 51) - 1;
+
+/// Every limb of an operand is below this.
+const LOOSE: u64 = 1 << 54;
 
 /// 4p, limb by limb: added before a subtraction so that no limb goes below zero.
 const FOUR_P: [u64; 5] = [
@@ -32,12 +41,12 @@ fn m(a: u64, b: u64) -> u128 {
 }
 
 impl Fe {
-    pub(super) const ZERO: Fe = Fe([0; 5]);
-    pub(super) const ONE: Fe = Fe([1, 0, 0, 0, 0]);
+    pub(crate) const ZERO: Fe = Fe([0; 5]);
+    pub(crate) const ONE: Fe = Fe([1, 0, 0, 0, 0]);
 
     /// All 256 bits of a little-endian number, modulo p. Reduced.
     #[inline(always)]
-    pub(super) fn from_bytes(bytes: &[u8; 32]) -> Fe {
+    pub(crate) fn from_bytes(bytes: &[u8; 32]) -> Fe {
         let [w0, w1, w2, w3] = words(bytes);
         // Bit 255 is worth 2^255 = 19 (mod p).
         Fe([
@@ -51,9 +60,9 @@ impl Fe {
 
     /// The canonical encoding of a loose element: below p, little-endian.
     #[inline(always)]
-    pub(super) fn to_bytes(self) -> [u8; 32] {
+    pub(crate) fn to_bytes(self) -> [u8; 32] {
         // After one pass of carries the value is below 2^255 + 2^10, so that at most one p is too much.
-        let mut l = self.carry().0;
+        let mut l = self.narrow().0;
         // q = 1 if the value is at least p, that is if value + 19 reaches 2^255.
         let mut q = (l[0] + 19) >> 51;
         for limb in &l[1..] {
@@ -77,7 +86,7 @@ impl Fe {
 
     /// The same value with limbs 1 to 4 below 2^51 and limb 0 below 2^51 + 2^10, for limbs below 2^54.
     #[inline(always)]
-    fn carry(self) -> Fe {
+    pub(crate) fn narrow(self) -> Fe {
         let mut l = self.0;
         for i in 0..4 {
             l[i + 1] += l[i] >> 51;
@@ -88,17 +97,46 @@ impl Fe {
         Fe(l)
     }
 
-    /// Sum; loose for reduced operands.
+    /// All ones if the element is 0 modulo p, else all zeros.
     #[inline(always)]
-    pub(super) fn add(self, b: Fe) -> Fe {
-        let (a, b) = (self.0, b.0);
+    pub(crate) fn zero_mask(self) -> u64 {
+        let any = words(&self.to_bytes()).into_iter().fold(0, |acc, w| acc | w);
+        // The top bit of any | -any is set exactly when any is not 0.
+        mask(((any | any.wrapping_neg()) >> 63) ^ 1)
+    }
+}
+
+impl Field for Fe {
+    const LANES: usize = 1;
+    type Raw = Fe;
+    type Mask = u64;
+
+    #[inline(always)]
+    fn splat(a: &Fe) -> Fe {
+        *a
+    }
+
+    #[inline(always)]
+    fn load(from: &[Fe]) -> Fe {
+        from.first().copied().unwrap_or(Fe::ZERO)
+    }
+
+    #[inline(always)]
+    fn store(self, to: &mut [Fe]) {
+        if let Some(to) = to.first_mut() {
+            *to = self;
+        }
+    }
+
+    #[inline(always)]
+    fn add(a: Fe, b: Fe) -> Fe {
+        let (a, b) = (a.0, b.0);
         Fe([a[0] + b[0], a[1] + b[1], a[2] + b[2], a[3] + b[3], a[4] + b[4]])
     }
 
-    /// Difference; loose for operands below 2^53 - 2^7 in each limb.
     #[inline(always)]
-    pub(super) fn sub(self, b: Fe) -> Fe {
-        let (a, b) = (self.0, b.0);
+    fn sub(a: Fe, b: Fe) -> Fe {
+        let (a, b) = (a.0, b.0);
         Fe([
             a[0] + FOUR_P[0] - b[0],
             a[1] + FOUR_P[1] - b[1],
@@ -108,10 +146,31 @@ impl Fe {
         ])
     }
 
+    #[inline(always)]
+    fn widen(self) -> Fe {
+        self.narrow()
+    }
+
+    #[inline(always)]
+    fn carry(a: Fe) -> Fe {
+        a
+    }
+
+    #[inline(always)]
+    fn mask(words: &[u64]) -> u64 {
+        words.first().copied().unwrap_or(0)
+    }
+
+    #[inline(always)]
+    fn mask_all(word: u64) -> u64 {
+        word
+    }
+
     /// Product of loose elements; reduced.
     #[inline(always)]
-    pub(super) fn mul(self, b: Fe) -> Fe {
+    fn mul(self, b: Fe) -> Fe {
         let (a, b) = (self.0, b.0);
+        debug_assert!(a.iter().chain(&b).all(|limb| *limb < LOOSE));
         // 2^255 = 19: limb products of weight 5 and more come back 19-fold.
         let (b1, b2, b3, b4) = (19 * b[1], 19 * b[2], 19 * b[3], 19 * b[4]);
         fold([
@@ -125,8 +184,9 @@ impl Fe {
 
     /// Square of a loose element; reduced. Fifteen products where a multiplication has twenty-five.
     #[inline(always)]
-    pub(super) fn square(self) -> Fe {
+    fn square(self) -> Fe {
         let a = self.0;
+        debug_assert!(a.iter().all(|limb| *limb < LOOSE));
         let (d0, d1, d2) = (2 * a[0], 2 * a[1], 2 * a[2]);
         let (a3, a4) = (19 * a[3], 19 * a[4]);
         fold([
@@ -140,66 +200,15 @@ impl Fe {
 
     /// Product of a loose element and a constant below 2^20; reduced.
     #[inline(always)]
-    pub(super) fn mul_small(self, k: u32) -> Fe {
-        let k = u64::from(k);
-        let a = self.0;
+    fn mul_small(self, k: u32) -> Fe {
+        let (a, k) = (self.0, u64::from(k));
+        debug_assert!(a.iter().all(|limb| *limb < LOOSE) && k < 1 << 20);
         fold([m(a[0], k), m(a[1], k), m(a[2], k), m(a[3], k), m(a[4], k)])
-    }
-
-    /// self^(2^n).
-    #[inline(always)]
-    fn square_n(mut self, n: u32) -> Fe {
-        for _ in 0..n {
-            self = self.square();
-        }
-        self
-    }
-
-    /// self^(2^250 - 1) and self^11: what inversion and the quadratic character have in common.
-    #[inline(always)]
-    fn pow_2_250_1(self) -> (Fe, Fe) {
-        let x2 = self.square();
-        let x9 = x2.square_n(2).mul(self);
-        let x11 = x9.mul(x2);
-        // e(n) = self^(2^n - 1), and e(m + n) = e(m)^(2^n) e(n).
-        let e5 = x11.square().mul(x9);
-        let e10 = e5.square_n(5).mul(e5);
-        let e20 = e10.square_n(10).mul(e10);
-        let e40 = e20.square_n(20).mul(e20);
-        let e50 = e40.square_n(10).mul(e10);
-        let e100 = e50.square_n(50).mul(e50);
-        let e200 = e100.square_n(100).mul(e100);
-        (e200.square_n(50).mul(e50), x11)
-    }
-
-    /// self^(p-2): the inverse, and 0 for 0.
-    #[inline(always)]
-    pub(super) fn invert(self) -> Fe {
-        // p - 2 = 2^255 - 21 = 2^5 (2^250 - 1) + 11.
-        let (e250, x11) = self.pow_2_250_1();
-        e250.square_n(5).mul(x11)
-    }
-
-    /// self^((p-1)/2): 1 for a square, -1 for a non-square, 0 for 0.
-    #[inline(always)]
-    pub(super) fn character(self) -> Fe {
-        // (p - 1) / 2 = 2^254 - 10 = 2^4 (2^250 - 1) + 6.
-        let (e250, _) = self.pow_2_250_1();
-        let x6 = self.square().mul(self).square();
-        e250.square_n(4).mul(x6)
-    }
-
-    /// All ones if the element is 0 modulo p, else all zeros.
-    #[inline(always)]
-    pub(super) fn zero_mask(self) -> u64 {
-        let any = words(&self.to_bytes()).into_iter().fold(0, |acc, w| acc | w);
-        // The top bit of any | -any is set exactly when any is not 0.
-        mask(((any | any.wrapping_neg()) >> 63) ^ 1)
     }
 
     /// `b` where the mask is all ones, `self` where it is all zeros.
     #[inline(always)]
-    pub(super) fn select(self, b: Fe, mask: u64) -> Fe {
+    fn select(self, b: Fe, mask: u64) -> Fe {
         let mut l = self.0;
         for (x, y) in l.iter_mut().zip(b.0) {
             *x ^= (*x ^ y) & mask;
@@ -207,26 +216,33 @@ impl Fe {
         Fe(l)
     }
 
-    /// Exchanges the two elements where the mask is all ones.
-    #[inline(always)]
-    pub(super) fn swap(&mut self, b: &mut Fe, mask: u64) {
-        for (x, y) in self.0.iter_mut().zip(&mut b.0) {
-            let t = (*x ^ *y) & mask;
-            *x ^= t;
-            *y ^= t;
-        }
+    #[cfg(test)]
+    const LIMB: (i64, i64) = (0, LOOSE as i64 - 1);
+    #[cfg(test)]
+    const UNIT: i64 = (1 << 51) + (1 << 18);
+    #[cfg(test)]
+    fn from_limbs(lanes: &[[i64; 5]]) -> Fe {
+        Fe(lanes[0].map(|limb| limb as u64))
+    }
+    #[cfg(test)]
+    fn limbs(self) -> Vec<[i64; 5]> {
+        vec![self.0.map(|limb| limb as i64)]
+    }
+    #[cfg(test)]
+    fn columns(a: Fe) -> Vec<[i64; 5]> {
+        a.limbs()
     }
 }
 
 /// All ones for 1 and all zeros for 0, hidden from the optimiser so that it makes no branch of it.
 #[inline(always)]
-pub(super) fn mask(bit: u64) -> u64 {
+pub(crate) fn mask(bit: u64) -> u64 {
     core::hint::black_box(bit).wrapping_neg()
 }
 
 /// A little-endian number as four words.
 #[inline(always)]
-pub(super) fn words(bytes: &[u8; 32]) -> [u64; 4] {
+pub(crate) fn words(bytes: &[u8; 32]) -> [u64; 4] {
     let mut w = [0; 4];
     for (word, b) in w.iter_mut().zip(bytes.as_chunks::<8>().0) {
         *word = u64::from_le_bytes(*b);

@@ -1,0 +1,214 @@
+//! Arithmetic modulo p = 2^255 - 19, on one element or on the lanes of a vector.
+//!
+//! An element is five limbs of radix 2^51. [`portable::Fe`] is the specification, with one lane; the others hold
+//! the same limbs in vectors and do to every lane what `Fe` does to its element. Points, maps and encodings are
+//! written once, over the trait [`Field`], and compiled for each.
+//!
+//! # Sums before carries
+//!
+//! A product of limbs is much wider than a limb, and carrying it takes a third as long as computing it. So a
+//! product is [`Field::Raw`] at first, sums and differences are taken of raw values, and [`Field::carry`] makes an
+//! operand of the whole. What a raw value may be, in every implementation:
+//!
+//! * a *unit* is what [`Field::mul`], [`Field::square`], [`Field::mul_small`] and [`Field::widen`] return;
+//! * a raw value is a sum of at most three units, or that minus a sum of at most three units.
+//!
+//! Each implementation says at its top why its limbs hold that.
+//!
+//! # Inlining
+//!
+//! Vector instructions exist in functions compiled for them only. Everything over `Field` is therefore
+//! `inline(always)`, into functions that are compiled for their instructions and that the dispatcher calls after
+//! it asked the processor. Values of a vector type are made nowhere else.
+
+#[cfg(target_arch = "x86_64")]
+pub(crate) mod fma;
+#[cfg(target_arch = "x86_64")]
+pub(crate) mod ifma;
+pub(crate) mod pair;
+pub(crate) mod portable;
+
+#[cfg(test)]
+mod tests;
+
+use crate::Backend;
+pub(crate) use portable::Fe;
+
+/// The implementations of the field, best first. Compiling the portable one for BMI2 gains nothing measurable.
+pub(crate) const BACKENDS: &[Backend] = &[Backend::Ifma512, Backend::Fma, Backend::Portable];
+
+/// What is done in the same way with every implementation.
+pub(crate) trait Kernel {
+    /// Does it. To be `inline(always)`.
+    fn run<F: Field>(self);
+}
+
+/// Runs a kernel on the path asked for, or on the portable one; returns the path that ran.
+pub(crate) fn run_on(backend: Backend, kernel: impl Kernel) -> Backend {
+    #[cfg(target_arch = "x86_64")]
+    {
+        #[target_feature(enable = "avx512f,avx512dq,avx512ifma,bmi2")]
+        fn ifma(kernel: impl Kernel) {
+            kernel.run::<ifma::Ifma>();
+        }
+        #[target_feature(enable = "avx2,fma,bmi2")]
+        fn fma(kernel: impl Kernel) {
+            kernel.run::<fma::Fma>();
+        }
+        if backend.is_available() {
+            match backend {
+                // SAFETY: the processor has the instructions, as is_available has just said.
+                Backend::Ifma512 => unsafe { ifma(kernel) },
+                // SAFETY: as above.
+                Backend::Fma if fma::is_usual_mode() => unsafe { fma(kernel) },
+                _ => return run_portable(kernel),
+            }
+            return backend;
+        }
+    }
+    run_portable(kernel)
+}
+
+fn run_portable(kernel: impl Kernel) -> Backend {
+    kernel.run::<Fe>();
+    Backend::Portable
+}
+
+/// The most lanes of any implementation.
+pub(crate) const MAX_LANES: usize = 16;
+
+/// Vectors that share an inversion, which then costs one of them 4 multiplications beside the 3 of the trick,
+/// against 2,500 of a ladder.
+pub(crate) const VECTORS: usize = 64;
+
+/// [`Field::LANES`] elements modulo p, one a lane; operations are done in all lanes alike.
+pub(crate) trait Field: Copy {
+    /// Elements in a value of this type.
+    const LANES: usize;
+    /// A sum or difference of products, see the module.
+    type Raw: Copy;
+    /// A condition for each lane.
+    type Mask: Copy;
+
+    /// The same element in all lanes.
+    fn splat(a: &Fe) -> Self;
+    /// One element for each lane; a lane without one is 0.
+    fn load(from: &[Fe]) -> Self;
+    /// The element of each lane, as far as there is room.
+    fn store(self, to: &mut [Fe]);
+
+    /// The product.
+    fn mul(self, b: Self) -> Self::Raw;
+    /// The square.
+    fn square(self) -> Self::Raw;
+    /// The product with a constant below 2^20.
+    fn mul_small(self, k: u32) -> Self::Raw;
+    /// The element itself, for sums.
+    fn widen(self) -> Self::Raw;
+    /// A sum of raw values.
+    fn add(a: Self::Raw, b: Self::Raw) -> Self::Raw;
+    /// A difference of raw values.
+    fn sub(a: Self::Raw, b: Self::Raw) -> Self::Raw;
+    /// The element that a raw value stands for.
+    fn carry(a: Self::Raw) -> Self;
+
+    /// From all ones or all zeros for each lane; a lane without a word is zeros.
+    fn mask(words: &[u64]) -> Self::Mask;
+    /// From all ones or all zeros for all lanes.
+    fn mask_all(word: u64) -> Self::Mask;
+    /// `b` where the mask is ones, `self` where it is zeros.
+    fn select(self, b: Self, mask: Self::Mask) -> Self;
+
+    /// The least and the greatest limb of an operand.
+    #[cfg(test)]
+    const LIMB: (i64, i64);
+    /// The greatest size of a column of a unit.
+    #[cfg(test)]
+    const UNIT: i64;
+    /// The element of these limbs in each lane.
+    #[cfg(test)]
+    fn from_limbs(lanes: &[[i64; 5]]) -> Self;
+    /// The limbs of each lane.
+    #[cfg(test)]
+    fn limbs(self) -> Vec<[i64; 5]>;
+    /// The columns of each lane.
+    #[cfg(test)]
+    fn columns(a: Self::Raw) -> Vec<[i64; 5]>;
+}
+
+/// The product, carried.
+#[inline(always)]
+pub(crate) fn product<F: Field>(a: F, b: F) -> F {
+    F::carry(a.mul(b))
+}
+
+/// The square, carried.
+#[inline(always)]
+pub(crate) fn squared<F: Field>(a: F) -> F {
+    F::carry(a.square())
+}
+
+/// a^(2^n).
+#[inline(always)]
+fn square_n<F: Field>(mut a: F, n: u32) -> F {
+    for _ in 0..n {
+        a = squared(a);
+    }
+    a
+}
+
+/// a^(2^250 - 1) and a^11: what inversion, the quadratic character and square roots have in common.
+#[inline(always)]
+fn pow_2_250_1<F: Field>(a: F) -> (F, F) {
+    let x2 = squared(a);
+    let x9 = product(square_n(x2, 2), a);
+    let x11 = product(x9, x2);
+    // e(n) = a^(2^n - 1), and e(m + n) = e(m)^(2^n) e(n), where n is m or one that was kept.
+    let e5 = product(squared(x11), x9);
+    let mut e = product(square_n(e5, 5), e5);
+    let mut kept = e;
+    for (n, keep) in [(10, true), (20, false), (10, false), (50, true), (100, false), (50, false)] {
+        // 20 = 10 + 10, 40 = 20 + 20, 50 = 40 + 10, 100 = 50 + 50, 200 = 100 + 100, 250 = 200 + 50.
+        if keep {
+            kept = e;
+        }
+        let factor = if n == 20 || n == 100 { e } else { kept };
+        e = product(square_n(e, n), factor);
+    }
+    (e, x11)
+}
+
+/// a^(p-2): the inverse, and 0 for 0.
+#[inline(always)]
+pub(crate) fn inverse<F: Field>(a: F) -> F {
+    // p - 2 = 2^255 - 21 = 2^5 (2^250 - 1) + 11.
+    let (e250, x11) = pow_2_250_1(a);
+    product(square_n(e250, 5), x11)
+}
+
+/// a^((p-1)/2): 1 for a square, -1 for a non-square, 0 for 0.
+#[inline(always)]
+pub(crate) fn character<F: Field>(a: F) -> F {
+    // (p - 1) / 2 = 2^254 - 10 = 2^4 (2^250 - 1) + 6.
+    let (e250, _) = pow_2_250_1(a);
+    let x6 = squared(product(squared(a), a));
+    product(square_n(e250, 4), x6)
+}
+
+/// Replaces the elements by their inverses with one inversion for each lane (Montgomery's trick). None may be 0, and
+/// there are at most [`VECTORS`].
+#[inline(always)]
+pub(crate) fn invert_all<F: Field>(elements: &mut [F]) {
+    let one = F::splat(&Fe::ONE);
+    let (mut before, mut all) = ([one; VECTORS], one);
+    for (before, e) in before.iter_mut().zip(elements.iter()) {
+        *before = all;
+        all = product(all, *e);
+    }
+    let mut rest = inverse(all);
+    for (before, e) in before.iter().zip(elements.iter_mut()).rev() {
+        let this = product(rest, *before);
+        rest = product(rest, *e);
+        *e = this;
+    }
+}

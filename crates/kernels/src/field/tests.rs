@@ -1,0 +1,242 @@
+//! Every implementation against big integers, at the ends of its bounds.
+
+use num_bigint::{BigInt, BigUint};
+use proptest::prelude::*;
+use std::sync::Mutex;
+
+use super::pair::Pair;
+use super::*;
+use crate::oracle::*;
+
+/// What a test does with each implementation, and with two of it side by side.
+trait Check {
+    fn check<F: Field>(&self);
+}
+
+struct Run<'a, C>(&'a C);
+
+impl<C: Check> Kernel for Run<'_, C> {
+    #[inline(always)]
+    fn run<F: Field>(self) {
+        self.0.check::<F>();
+        self.0.check::<Pair<F>>();
+    }
+}
+
+/// Checks every implementation that this processor has.
+fn on_all(check: impl Check) {
+    for b in BACKENDS.iter().copied().filter(|b| b.is_available()) {
+        assert_eq!(run_on(b, Run(&check)), b, "the path that was forced is the one that ran");
+    }
+}
+
+fn value(limbs: &[i64; 5]) -> BigUint {
+    let sum = limbs.iter().rev().fold(BigInt::ZERO, |acc, limb| (acc << 51) + *limb);
+    let p = BigInt::from(p());
+    ((sum % &p + &p) % &p).magnitude().clone()
+}
+
+#[inline(always)]
+fn values<F: Field>(a: F) -> Vec<BigUint> {
+    a.limbs().iter().map(value).collect()
+}
+
+#[inline(always)]
+fn raw_values<F: Field>(a: F::Raw) -> Vec<BigUint> {
+    F::columns(a).iter().map(value).collect()
+}
+
+/// Carries, and looks that the limbs are within the bounds.
+#[inline(always)]
+fn carried<F: Field>(a: F::Raw) -> Vec<BigUint> {
+    let a = F::carry(a);
+    for limb in a.limbs().concat() {
+        assert!((F::LIMB.0..=F::LIMB.1).contains(&limb), "{limb}");
+    }
+    values(a)
+}
+
+#[inline(always)]
+fn assert_unit<F: Field>(a: F::Raw) {
+    assert!(F::columns(a).concat().iter().all(|c| c.abs() <= F::UNIT));
+}
+
+/// Elements of which every limb is one of these.
+struct Arithmetic(Vec<[usize; 5]>);
+
+impl Check for Arithmetic {
+    #[inline(always)]
+    fn check<F: Field>(&self) {
+        // The ends of the bounds, the middle, numbers beside them, and what rounds just so.
+        let (least, most) = F::LIMB;
+        let half = (1 << 50) + 1;
+        let limbs = [least, most, 0, 1, most - 1, least + 1, half.min(most), (1 << 49) + 1];
+        let lane = |choice: &[usize; 5]| choice.map(|c| limbs[c % limbs.len()]);
+        let n = self.0.len();
+        for i in 0..n {
+            let lanes = |step: usize| {
+                let lanes = (0..F::LANES).map(|l| lane(&self.0[(i * step + l) % n]));
+                F::from_limbs(&lanes.collect::<Vec<_>>())
+            };
+            let (a, b) = (lanes(1), lanes(3));
+            let (x, y) = (values(a), values(b));
+            let each = |f: &dyn Fn(&BigUint, &BigUint) -> BigUint| -> Vec<BigUint> {
+                x.iter().zip(&y).map(|(x, y)| f(x, y) % p()).collect()
+            };
+            // Units.
+            let (product, square, small) = (a.mul(b), a.square(), a.mul_small((1 << 20) - 1));
+            assert_eq!(raw_values::<F>(product), each(&|x, y| x * y));
+            assert_eq!(raw_values::<F>(square), each(&|x, _| x * x));
+            assert_eq!(raw_values::<F>(small), each(&|x, _| x * ((1u32 << 20) - 1)));
+            assert_eq!(raw_values::<F>(a.widen()), x);
+            for unit in [product, square, small, a.widen()] {
+                assert_unit::<F>(unit);
+            }
+            assert_eq!(carried::<F>(product), each(&|x, y| x * y));
+            assert_eq!(carried::<F>(square), each(&|x, _| x * x));
+            assert_eq!(carried::<F>(small), each(&|x, _| x * ((1u32 << 20) - 1)));
+            assert_eq!(carried::<F>(a.widen()), x);
+            // Three units, less three.
+            let three = |unit| F::add(F::add(unit, unit), unit);
+            assert_eq!(carried::<F>(three(product)), each(&|x, y| int(3) * x * y));
+            let minus = each(&|x, y| sub(&(int(3) * x * x), &(int(3) * x * y)));
+            assert_eq!(carried::<F>(F::sub(three(square), three(product))), minus);
+            let minus = each(&|x, y| sub(&(int(3) * x * y), &(int(3) * x)));
+            assert_eq!(carried::<F>(F::sub(three(product), three(a.widen()))), minus);
+            let minus = each(&|x, y| sub(&(int(3) * x), &(int(3) * x * y)));
+            assert_eq!(carried::<F>(F::sub(three(a.widen()), three(product))), minus);
+        }
+    }
+}
+
+#[test]
+fn arithmetic_agrees_with_big_integers_at_the_bounds() {
+    // All limbs the same; one limb different; and a mixture.
+    let mut choices: Vec<[usize; 5]> = (0..8).map(|c| [c; 5]).collect();
+    for c in 0..8 {
+        choices.extend((0..5).map(|k| std::array::from_fn(|i| if i == k { c } else { c / 2 })));
+    }
+    choices.extend((0..40).map(|i| std::array::from_fn(|k| (i * 7 + k * 3 + i * k) % 8)));
+    on_all(Arithmetic(choices));
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+    #[test]
+    fn arithmetic_agrees_with_big_integers(choices: [[u8; 5]; 8]) {
+        on_all(Arithmetic(choices.map(|c| c.map(usize::from)).to_vec()));
+    }
+}
+
+/// What is in the lanes goes in and comes out, and functions of single elements.
+struct Elements(Vec<[u8; 32]>);
+
+impl Check for Elements {
+    #[inline(always)]
+    fn check<F: Field>(&self) {
+        for bytes in self.0.chunks(F::LANES) {
+            let elements: Vec<Fe> = bytes.iter().map(Fe::from_bytes).collect();
+            let numbers: Vec<BigUint> = bytes.iter().map(|b| big(b) % p()).collect();
+            let a = F::load(&elements);
+            let (all, rest) = (values(a), F::LANES - bytes.len());
+            assert_eq!(all[..bytes.len()], numbers);
+            assert_eq!(all[bytes.len()..], vec![int(0); rest]);
+            let stored = |a: F| -> Vec<BigUint> {
+                let mut out = vec![Fe([1, 2, 3, 4, 5]); bytes.len() + 1];
+                a.store(&mut out[..bytes.len()]);
+                assert_eq!(out.pop().map(|f| f.0), Some([1, 2, 3, 4, 5]), "no further than there is room");
+                out.iter().map(|f| big(&f.to_bytes())).collect()
+            };
+            let each = |f: &dyn Fn(&BigUint) -> BigUint| -> Vec<BigUint> { numbers.iter().map(f).collect() };
+            assert_eq!(stored(a), numbers);
+            assert_eq!(stored(inverse(a)), each(&inv));
+            assert_eq!(stored(character(a)), each(&euler));
+            assert_eq!(stored(F::splat(&elements[0])), vec![numbers[0].clone(); bytes.len()]);
+
+            // Which lane is taken from which.
+            let (zero, words) =
+                (F::splat(&Fe::ZERO), |l: usize| if l.is_multiple_of(3) { u64::MAX } else { 0 });
+            let mask: Vec<u64> = (0..F::LANES).map(words).collect();
+            let expected: Vec<BigUint> = numbers
+                .iter()
+                .enumerate()
+                .map(|(l, x)| if words(l) == 0 { x.clone() } else { int(0) })
+                .collect();
+            assert_eq!(stored(a.select(zero, F::mask(&mask))), expected);
+            assert_eq!(stored(a.select(zero, F::mask(&[]))), numbers);
+            assert_eq!(stored(a.select(zero, F::mask_all(0))), numbers);
+            assert_eq!(stored(a.select(zero, F::mask_all(u64::MAX))), vec![int(0); bytes.len()]);
+        }
+        let nonzero: Vec<Fe> =
+            self.0.iter().filter(|b| big(b) % p() != int(0)).map(Fe::from_bytes).take(VECTORS).collect();
+        for n in [1, 2, nonzero.len()] {
+            let mut vectors: Vec<F> = nonzero[..n].iter().map(F::splat).collect();
+            invert_all(&mut vectors);
+            for (v, x) in vectors.into_iter().zip(&nonzero) {
+                assert_eq!(values(v), vec![inv(&big(&x.to_bytes())); F::LANES]);
+            }
+        }
+    }
+}
+
+#[test]
+fn elements_go_in_and_come_out() {
+    let mut all: Vec<[u8; 32]> = edges().iter().map(bytes).collect();
+    all.extend(samples(11));
+    on_all(Elements(all));
+}
+
+#[test]
+fn encoding() {
+    for e in edges() {
+        assert_eq!(big(&Fe::from_bytes(&bytes(&e)).to_bytes()), &e % p(), "all 256 bits count");
+        assert_eq!(Fe::from_bytes(&bytes(&e)).zero_mask(), if &e % p() == int(0) { u64::MAX } else { 0 });
+    }
+    // Limbs at the bounds.
+    for limb in [(1 << 51) - 1, 1 << 51, (1 << 53) - 1, (1 << 54) - 1] {
+        for k in 0..5 {
+            let one: [u64; 5] = std::array::from_fn(|i| if i == k { limb } else { 0 });
+            for f in [Fe([limb; 5]), Fe(one)] {
+                let x = value(&f.0.map(|l| l as i64));
+                assert_eq!(big(&f.to_bytes()), x);
+                assert_eq!(big(&f.narrow().to_bytes()), x);
+                assert!(f.narrow().0.iter().all(|l| *l < (1 << 51) + (1 << 10)));
+            }
+        }
+    }
+}
+
+/// With another rounding mode the products of doubles would be wrong: the portable path runs.
+#[cfg(target_arch = "x86_64")]
+#[test]
+fn another_rounding_mode_is_noticed() {
+    use std::arch::asm;
+    struct Nothing<'a>(&'a Mutex<usize>);
+    impl Kernel for Nothing<'_> {
+        fn run<F: Field>(self) {
+            *self.0.lock().unwrap() = F::LANES;
+        }
+    }
+    if !Backend::Fma.is_available() {
+        return;
+    }
+    let lanes = Mutex::new(0);
+    let under = |mxcsr: u32| {
+        // SAFETY: reads and writes the control register of this thread. No arithmetic on doubles is done before it is
+        // what it was, but that of the kernel, which is not Rust's.
+        unsafe {
+            let mut before = 0u32;
+            asm!("stmxcsr [{}]", in(reg) &raw mut before);
+            let changed = before & !0xe040 | mxcsr;
+            asm!("ldmxcsr [{}]", in(reg) &raw const changed);
+            let ran = run_on(Backend::Fma, Nothing(&lanes));
+            asm!("ldmxcsr [{}]", in(reg) &raw const before);
+            (ran, *lanes.lock().unwrap())
+        }
+    };
+    let (flush, down, zero) = (0x8040, 0x2000, 0x6000);
+    assert_eq!(under(0), (Backend::Fma, 4));
+    assert_eq!(under(flush), (Backend::Fma, 4), "flushing subnormal numbers does not matter");
+    assert_eq!(under(down), (Backend::Portable, 1));
+    assert_eq!(under(zero), (Backend::Portable, 1));
+}
