@@ -19,7 +19,7 @@ Exit codes:
   4    the two sides ask for different things
   5    the peer has another key than expected, broke the protocol or gave up
   6    the network: unreachable, closed, timed out
-  7    our output or audit log could not be written
+  7    our output, audit log or ledger could not be written
   8    our own policy or --max-peer-items refuses the run
   70   a defect in veilset
   130  stopped on request (Ctrl-C, SIGTERM, SIGHUP)";
@@ -74,6 +74,11 @@ Example, veilset.toml:
   veilset run
   veilset run veilset.toml --output other.csv --force";
 
+const PREPARE_HELP: &str = "\
+Example:
+  veilset prepare ours.csv --key email --output ours.half
+  veilset intersect ours.csv --key email --role receiver --peer hospital-b --prepared ours.half --output both.csv";
+
 const CHECK_HELP: &str = "\
 Examples (both sides):
   veilset check intersect ours.csv --key email --role receiver --peer hospital-b --listen 0.0.0.0:7000
@@ -119,6 +124,13 @@ pub enum Command {
     /// receiver does not. Beyond that each side learns the number of the other's keys.
     #[command(after_help = help("sum", " --scale 2", " --values amount --scale 2"))]
     Sum(SumArgs),
+    /// Compute our half of a run before the peer is met
+    ///
+    /// Most of what a run computes for our own keys needs no peer. It is computed now, under a key for one run, and
+    /// written to a file that only this identity can read. A run with the same input and --prepared FILE takes it
+    /// from there; the file is deleted before the run sends anything of it, and no copy of it is used again.
+    #[command(after_help = PREPARE_HELP)]
+    Prepare(PrepareArgs),
     /// Run what a file says: an operation and its options
     #[command(after_help = RUN_HELP, override_usage = "veilset run [FILE] [OPTIONS OF THE OPERATION]")]
     Run {
@@ -369,6 +381,30 @@ pub struct UnionArgs {
     pub both: BothArgs,
 }
 
+#[derive(Debug, Args)]
+pub struct PrepareArgs {
+    #[command(flatten)]
+    pub input: InputArgs,
+    /// Where it goes
+    #[arg(long, value_name = "FILE")]
+    pub output: PathBuf,
+    /// With --pad-to: for the sender of a union, whose dummies are not those of other runs
+    #[arg(long, requires = "pad_to")]
+    pub union_sender: bool,
+    /// Our identity file [default: veilset/identity.pem in your configuration folder]
+    #[arg(long, value_name = "FILE")]
+    pub identity: Option<PathBuf>,
+    /// Threads to compute with [default: one per core]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
+    pub threads: Option<u16>,
+    /// Replace a file that exists
+    #[arg(long)]
+    pub force: bool,
+    /// Say nothing but errors
+    #[arg(long)]
+    pub quiet: bool,
+}
+
 /// What travels in intersect and union.
 #[derive(Debug, Args)]
 pub struct RowArgs {
@@ -435,13 +471,44 @@ pub struct OutputArgs {
     pub output_format: Option<Format>,
 }
 
+/// Our items, and how many the peer is told.
 #[derive(Debug, Args)]
-pub struct CommonArgs {
+pub struct InputArgs {
     /// Our file: CSV with a header, Parquet, or a list of one item per line; - is standard input
     pub input: PathBuf,
     /// What our file is [default: parquet for .parquet, list for .txt and .list, otherwise csv]
     #[arg(long, value_parser = format())]
     pub format: Option<Format>,
+    /// The columns whose values are compared, byte by byte: without --normalize Ann@x.org is not ann@x.org. Their
+    /// names may differ on the two sides, their order and number must not. A list needs none
+    #[arg(long, value_name = "COL,..", value_delimiter = ',')]
+    pub key: Vec<String>,
+    /// What is done to keys before they are compared: trim (white space at both ends), casefold (upper and lower
+    /// case are the same), nfc (composed and decomposed letters are the same); the same on both sides
+    #[arg(long, value_name = "STEP,..", value_delimiter = ',')]
+    pub normalize: Vec<String>,
+    /// What separates the columns, one character or "tab" [default: tab for .tsv, otherwise comma]
+    #[arg(long, value_name = "CHAR")]
+    pub delimiter: Option<String>,
+    /// How the text is encoded: utf8 is checked, bytes are taken as they are; the same on both sides
+    #[arg(long, value_enum, default_value = "utf8")]
+    pub encoding: EncodingArg,
+    /// What to do with a row whose key has an empty column
+    #[arg(long, value_enum, default_value = "error")]
+    pub empty_keys: EmptyKeysArg,
+    /// What to do with rows whose key came before [default: first; for the sender of sum: error]
+    #[arg(long, value_enum)]
+    pub duplicates: Option<DuplicatesArg>,
+    /// Fill our set up to N with dummies, so that the peer learns N instead of its size; N must not follow from
+    /// the data
+    #[arg(long, value_name = "N", value_parser = items())]
+    pub pad_to: Option<usize>,
+}
+
+#[derive(Debug, Args)]
+pub struct CommonArgs {
+    #[command(flatten)]
+    pub input: InputArgs,
     /// Our part, receiver or sender: the receiver learns the result, the sender contributes (in sum it is the
     /// sender who learns the sum)
     #[arg(long, value_parser = role())]
@@ -452,14 +519,6 @@ pub struct CommonArgs {
     /// Go to the peer's address [default: that of the address book, unless --listen is given]
     #[arg(long, value_name = "HOST:PORT")]
     pub connect: Option<String>,
-    /// The columns whose values are compared, byte by byte: without --normalize Ann@x.org is not ann@x.org. Their
-    /// names may differ on the two sides, their order and number must not. A list needs none
-    #[arg(long, value_name = "COL,..", value_delimiter = ',')]
-    pub key: Vec<String>,
-    /// What is done to keys before they are compared: trim (white space at both ends), casefold (upper and lower
-    /// case are the same), nfc (composed and decomposed letters are the same); the same on both sides
-    #[arg(long, value_name = "STEP,..", value_delimiter = ',')]
-    pub normalize: Vec<String>,
     /// Our identity file [default: veilset/identity.pem in your configuration folder]
     #[arg(long, value_name = "FILE")]
     pub identity: Option<PathBuf>,
@@ -476,18 +535,6 @@ pub struct CommonArgs {
     /// Threads to compute with [default: one per core]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
     pub threads: Option<u16>,
-    /// What separates the columns, one character or "tab" [default: tab for .tsv, otherwise comma]
-    #[arg(long, value_name = "CHAR")]
-    pub delimiter: Option<String>,
-    /// How the text is encoded: utf8 is checked, bytes are taken as they are; the same on both sides
-    #[arg(long, value_enum, default_value = "utf8")]
-    pub encoding: EncodingArg,
-    /// What to do with a row whose key has an empty column
-    #[arg(long, value_enum, default_value = "error")]
-    pub empty_keys: EmptyKeysArg,
-    /// What to do with rows whose key came before [default: first; for the sender of sum: error]
-    #[arg(long, value_enum)]
-    pub duplicates: Option<DuplicatesArg>,
     /// Replace files that exist
     #[arg(long)]
     pub force: bool,
@@ -508,10 +555,10 @@ pub struct CommonArgs {
     /// and in union up to twice --max-row besides
     #[arg(long, value_name = "N", default_value_t = 100_000_000, value_parser = items())]
     pub max_peer_items: usize,
-    /// Fill our set up to N with dummies, so that the peer learns N instead of its size; N must not follow from
-    /// the data
-    #[arg(long, value_name = "N", value_parser = items())]
-    pub pad_to: Option<usize>,
+    /// What `veilset prepare` made of the same input: the run begins with it, and deletes it when both sides have
+    /// agreed
+    #[arg(long, value_name = "FILE", conflicts_with = "insecure_plaintext")]
+    pub prepared: Option<PathBuf>,
     /// No encryption, no authentication; refused unless the address is loopback
     #[arg(long, conflicts_with = "peer")]
     pub insecure_plaintext: bool,
@@ -533,6 +580,10 @@ pub struct OwnArgs {
     /// $XDG_STATE_HOME or ~/.local/state]
     #[arg(long, value_name = "FILE|none")]
     pub audit_log: Option<PathBuf>,
+    /// The ledger of prepared halves that were used, so that none is used twice [default: veilset/prepared.ledger in
+    /// $XDG_STATE_HOME or ~/.local/state]
+    #[arg(long, value_name = "FILE")]
+    pub prepared_ledger: Option<PathBuf>,
 }
 
 #[derive(Debug, Clone, Copy, ValueEnum)]
