@@ -4,7 +4,7 @@
 //! **One key, one session.** A key, and everything computed under it, may meet one peer in one session, even in one
 //! that fails: in a second one the peer would see which of our items were in both. So a half is *spent* before the
 //! first message of the protocol goes out: its id goes into a [`Ledger`], which is synced to the disk, then its file
-//! is deleted. Key and points are to be had from [`Half::spend`] alone, so a run cannot forget it. Where the program
+//! is deleted. Key and points are to be had from `Half::spend` alone, so a run cannot forget it. Where the program
 //! dies in between, the half is lost; whoever restores a copy of the file is refused by the ledger. Not noticed is a
 //! copy that is used on another machine, or with another or an older ledger (SECURITY.md).
 //!
