@@ -2,8 +2,8 @@
 //!
 //! Security: semi-honest, DDH, `H` a random oracle. Leakage: the sizes; the server's bits are the output.
 //! Cost: n_y + n_x points of 32 bytes, and n_y tags (about 62 bits each at 2^20 items a side); each party
-//! raises n_y + n_x points. Memory: beside its hashed set, 4 bytes for each item of its own and up to 48 for each
-//! of the peer's.
+//! raises n_y + n_x points, its own perhaps before the session. Memory: beside its hashed set, 4 bytes for each
+//! item of its own and up to 48 for each of the peer's.
 //!
 //! P1 is the server, in the operations the receiver R; P2 is the client, there the sender S.
 //!
