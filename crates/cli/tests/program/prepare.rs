@@ -58,6 +58,18 @@ fn a_prepared_run_gives_what_another_gives_and_takes_the_half() {
 }
 
 #[test]
+fn what_becomes_of_values_makes_no_difference_to_the_half() {
+    let world = World::new();
+    let files = [world.write("r.csv", csv(0..5)), world.write("s.csv", csv((3..9).chain(4..6)))];
+    prepare(&world, SENDER, &files[1], "half", &[]).good();
+    let sender = ["--scale", "1", "--values", "cost", "--duplicates", "add", "--prepared", "half"];
+    let [_, out] = world.good("sum", [&files[0], &files[1]], [&["--scale", "1"], &sender]);
+    // 3.5 once, 4.5 twice.
+    assert_eq!(out, "matches,sum\n2,12.5\n");
+    assert!(!world.path("half").exists());
+}
+
+#[test]
 fn a_copy_is_refused_before_the_peer_hears_of_us() {
     let world = World::new();
     let files = [world.write("r.csv", csv(0..5)), world.write("s.csv", csv(3..9))];
