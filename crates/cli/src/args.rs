@@ -1,11 +1,13 @@
 //! The arguments as typed. What they mean is in [`crate::plan`].
 
+mod measure;
+
+pub use measure::{BenchArgs, BenchPartyArgs, SoakArgs};
+
 use clap::builder::{PossibleValuesParser, RangedU64ValueParser, TypedValueParser};
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use std::ffi::OsString;
 use std::path::PathBuf;
-use std::str::FromStr;
-use veilset::channel::Network;
 use veilset::operations::{Operation, Protocol, Role};
 use veilset::params::MAX_SET;
 use veilset::session::run::GROUP;
@@ -15,11 +17,11 @@ const EXIT_CODES: &str = "\
 Exit codes:
   0    done, both sides confirmed
   2    wrong arguments or settings (identity, address book, policy, veilset.toml), or an address that cannot be used
-  3    our input data
+  3    our input data, or the prepared half
   4    the two sides ask for different things
   5    the peer has another key than expected, broke the protocol or gave up
   6    the network: unreachable, closed, timed out
-  7    our output or audit log could not be written
+  7    our output, audit log or ledger could not be written
   8    our own policy or --max-peer-items refuses the run
   70   a defect in veilset
   130  stopped on request (Ctrl-C, SIGTERM, SIGHUP)";
@@ -74,6 +76,11 @@ Example, veilset.toml:
   veilset run
   veilset run veilset.toml --output other.csv --force";
 
+const PREPARE_HELP: &str = "\
+Example:
+  veilset prepare ours.csv --key email --output ours.half
+  veilset intersect ours.csv --key email --role receiver --peer hospital-b --prepared ours.half --output both.csv";
+
 const CHECK_HELP: &str = "\
 Examples (both sides):
   veilset check intersect ours.csv --key email --role receiver --peer hospital-b --listen 0.0.0.0:7000
@@ -119,6 +126,13 @@ pub enum Command {
     /// receiver does not. Beyond that each side learns the number of the other's keys.
     #[command(after_help = help("sum", " --scale 2", " --values amount --scale 2"))]
     Sum(SumArgs),
+    /// Compute our half of a run before the peer is met
+    ///
+    /// Most of what a run computes for our own keys needs no peer. It is computed now, under a key for one run, and
+    /// written to a file that only this identity can read. A run with the same input and --prepared FILE takes it
+    /// from there; the file is deleted before the run sends anything of it, and no copy of it is used again.
+    #[command(after_help = PREPARE_HELP)]
+    Prepare(PrepareArgs),
     /// Run what a file says: an operation and its options
     #[command(after_help = RUN_HELP, override_usage = "veilset run [FILE] [OPTIONS OF THE OPERATION]")]
     Run {
@@ -163,22 +177,6 @@ pub enum Command {
     },
     #[command(hide = true)]
     BenchParty(BenchPartyArgs),
-}
-
-#[derive(Debug, Args)]
-pub struct SoakArgs {
-    /// How many
-    #[arg(long, value_name = "N")]
-    pub runs: u64,
-    /// What the runs follow from [default: random]
-    #[arg(long, value_name = "SEED")]
-    pub seed: Option<u64>,
-    /// The number of the first run, to repeat one that went wrong
-    #[arg(long, value_name = "RUN", default_value_t = 0)]
-    pub first: u64,
-    /// The most keys of a party
-    #[arg(long, value_name = "N", default_value_t = 200, value_parser = RangedU64ValueParser::<usize>::new().range(1..=100_000))]
-    pub max_items: usize,
 }
 
 #[derive(Debug, Subcommand)]
@@ -231,50 +229,6 @@ pub enum IdentityCommand {
     },
 }
 
-#[derive(Debug, Args)]
-pub struct BenchArgs {
-    /// The operation
-    #[arg(long, value_parser = operation())]
-    pub op: Operation,
-    /// The protocol [default: as in a run]
-    #[arg(long, value_parser = protocol())]
-    pub protocol: Option<Protocol>,
-    /// Items of the receiver
-    #[arg(long, value_name = "N", value_parser = items())]
-    pub n: usize,
-    /// Items of the sender [default: as many]
-    #[arg(long, value_name = "M", value_parser = items())]
-    pub n_sender: Option<usize>,
-    /// Bytes of an item, from 8 to 16000
-    #[arg(long, value_name = "B", default_value_t = 16, value_parser = item_bytes())]
-    pub item_bytes: usize,
-    /// Part of the smaller set that both have
-    #[arg(long, value_name = "F", default_value_t = 0.5, value_parser = fraction)]
-    pub overlap: f64,
-    /// Threads of each party [default: one per core]
-    #[arg(long, value_name = "T", value_parser = clap::value_parser!(u16).range(1..=1024))]
-    pub threads: Option<u16>,
-    /// none, lan (10 Gbps, 0.1 ms), wan (50 Mbps, 80 ms), or like 400Mbps,40ms
-    #[arg(long, default_value = "none")]
-    pub net: Net,
-    /// Run each party once more, alone against a recording, and give those CPU seconds
-    #[arg(long)]
-    pub one_sided: bool,
-    /// Print one JSON object
-    #[arg(long)]
-    pub json: bool,
-}
-
-impl BenchArgs {
-    pub fn n_sender(&self) -> usize {
-        self.n_sender.unwrap_or(self.n)
-    }
-
-    pub fn protocol(&self) -> Protocol {
-        self.protocol.unwrap_or(Protocol::of(self.op))
-    }
-}
-
 fn operation() -> impl TypedValueParser<Value = Operation> {
     PossibleValuesParser::new(Operation::ALL.map(Operation::name)).try_map(|name| name.parse())
 }
@@ -293,56 +247,6 @@ fn format() -> impl TypedValueParser<Value = Format> {
 
 fn items() -> RangedU64ValueParser<usize> {
     RangedU64ValueParser::new().range(0..=MAX_SET as u64)
-}
-
-/// Fewer than 8 bytes would not make enough different items.
-fn item_bytes() -> RangedU64ValueParser<usize> {
-    RangedU64ValueParser::new().range(8..=16_000)
-}
-
-fn fraction(text: &str) -> Result<f64, String> {
-    let number = text.parse().ok().filter(|f| (0.0..=1.0).contains(f));
-    number.ok_or_else(|| "give a fraction from 0 to 1".into())
-}
-
-/// An emulated network, and how it was typed.
-#[derive(Debug, Clone)]
-pub struct Net {
-    pub typed: String,
-    pub link: Option<Network>,
-}
-
-impl FromStr for Net {
-    type Err = String;
-    fn from_str(text: &str) -> Result<Self, String> {
-        let link = if text == "none" { None } else { Some(text.parse()?) };
-        Ok(Net { typed: text.into(), link })
-    }
-}
-
-/// What `veilset bench` tells its children: what it was told, and this.
-#[derive(Debug, Args)]
-pub struct BenchPartyArgs {
-    pub folder: PathBuf,
-    #[arg(long)]
-    pub role: Role,
-    #[arg(long)]
-    pub seed: u128,
-    /// Where the receiver listens, for the sender
-    #[arg(long)]
-    pub port: Option<u16>,
-    /// Against the recording
-    #[arg(long)]
-    pub alone: bool,
-    #[command(flatten)]
-    pub bench: BenchArgs,
-}
-
-impl BenchPartyArgs {
-    /// One of this party's files in the folder.
-    pub fn file(&self, name: &str) -> PathBuf {
-        self.folder.join(format!("{}.{name}", self.role))
-    }
 }
 
 #[derive(Debug, Args)]
@@ -367,6 +271,30 @@ pub struct UnionArgs {
     pub rows: RowArgs,
     #[command(flatten)]
     pub both: BothArgs,
+}
+
+#[derive(Debug, Args)]
+pub struct PrepareArgs {
+    #[command(flatten)]
+    pub input: InputArgs,
+    /// Where it goes
+    #[arg(long, value_name = "FILE")]
+    pub output: PathBuf,
+    /// With --pad-to: for the sender of a union, whose dummies are not those of other runs
+    #[arg(long, requires = "pad_to")]
+    pub union_sender: bool,
+    /// Our identity file [default: veilset/identity.pem in your configuration folder]
+    #[arg(long, value_name = "FILE")]
+    pub identity: Option<PathBuf>,
+    /// Threads to compute with [default: one per core]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
+    pub threads: Option<u16>,
+    /// Replace a file that exists
+    #[arg(long)]
+    pub force: bool,
+    /// Say nothing but errors
+    #[arg(long)]
+    pub quiet: bool,
 }
 
 /// What travels in intersect and union.
@@ -435,13 +363,44 @@ pub struct OutputArgs {
     pub output_format: Option<Format>,
 }
 
+/// Our items, and how many the peer is told.
 #[derive(Debug, Args)]
-pub struct CommonArgs {
+pub struct InputArgs {
     /// Our file: CSV with a header, Parquet, or a list of one item per line; - is standard input
     pub input: PathBuf,
     /// What our file is [default: parquet for .parquet, list for .txt and .list, otherwise csv]
     #[arg(long, value_parser = format())]
     pub format: Option<Format>,
+    /// The columns whose values are compared, byte by byte: without --normalize Ann@x.org is not ann@x.org. Their
+    /// names may differ on the two sides, their order and number must not. A list needs none
+    #[arg(long, value_name = "COL,..", value_delimiter = ',')]
+    pub key: Vec<String>,
+    /// What is done to keys before they are compared: trim (white space at both ends), casefold (upper and lower
+    /// case are the same), nfc (composed and decomposed letters are the same); the same on both sides
+    #[arg(long, value_name = "STEP,..", value_delimiter = ',')]
+    pub normalize: Vec<String>,
+    /// What separates the columns, one character or "tab" [default: tab for .tsv, otherwise comma]
+    #[arg(long, value_name = "CHAR")]
+    pub delimiter: Option<String>,
+    /// How the text is encoded: utf8 is checked, bytes are taken as they are; the same on both sides
+    #[arg(long, value_enum, default_value = "utf8")]
+    pub encoding: EncodingArg,
+    /// What to do with a row whose key has an empty column
+    #[arg(long, value_enum, default_value = "error")]
+    pub empty_keys: EmptyKeysArg,
+    /// What to do with rows whose key came before [default: first; for the sender of sum: error]
+    #[arg(long, value_enum)]
+    pub duplicates: Option<DuplicatesArg>,
+    /// Fill our set up to N with dummies, so that the peer learns N instead of its size; N must not follow from
+    /// the data
+    #[arg(long, value_name = "N", value_parser = items())]
+    pub pad_to: Option<usize>,
+}
+
+#[derive(Debug, Args)]
+pub struct CommonArgs {
+    #[command(flatten)]
+    pub input: InputArgs,
     /// Our part, receiver or sender: the receiver learns the result, the sender contributes (in sum it is the
     /// sender who learns the sum)
     #[arg(long, value_parser = role())]
@@ -452,14 +411,6 @@ pub struct CommonArgs {
     /// Go to the peer's address [default: that of the address book, unless --listen is given]
     #[arg(long, value_name = "HOST:PORT")]
     pub connect: Option<String>,
-    /// The columns whose values are compared, byte by byte: without --normalize Ann@x.org is not ann@x.org. Their
-    /// names may differ on the two sides, their order and number must not. A list needs none
-    #[arg(long, value_name = "COL,..", value_delimiter = ',')]
-    pub key: Vec<String>,
-    /// What is done to keys before they are compared: trim (white space at both ends), casefold (upper and lower
-    /// case are the same), nfc (composed and decomposed letters are the same); the same on both sides
-    #[arg(long, value_name = "STEP,..", value_delimiter = ',')]
-    pub normalize: Vec<String>,
     /// Our identity file [default: veilset/identity.pem in your configuration folder]
     #[arg(long, value_name = "FILE")]
     pub identity: Option<PathBuf>,
@@ -476,18 +427,6 @@ pub struct CommonArgs {
     /// Threads to compute with [default: one per core]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
     pub threads: Option<u16>,
-    /// What separates the columns, one character or "tab" [default: tab for .tsv, otherwise comma]
-    #[arg(long, value_name = "CHAR")]
-    pub delimiter: Option<String>,
-    /// How the text is encoded: utf8 is checked, bytes are taken as they are; the same on both sides
-    #[arg(long, value_enum, default_value = "utf8")]
-    pub encoding: EncodingArg,
-    /// What to do with a row whose key has an empty column
-    #[arg(long, value_enum, default_value = "error")]
-    pub empty_keys: EmptyKeysArg,
-    /// What to do with rows whose key came before [default: first; for the sender of sum: error]
-    #[arg(long, value_enum)]
-    pub duplicates: Option<DuplicatesArg>,
     /// Replace files that exist
     #[arg(long)]
     pub force: bool,
@@ -508,10 +447,10 @@ pub struct CommonArgs {
     /// and in union up to twice --max-row besides
     #[arg(long, value_name = "N", default_value_t = 100_000_000, value_parser = items())]
     pub max_peer_items: usize,
-    /// Fill our set up to N with dummies, so that the peer learns N instead of its size; N must not follow from
-    /// the data
-    #[arg(long, value_name = "N", value_parser = items())]
-    pub pad_to: Option<usize>,
+    /// What `veilset prepare` made of the same input: the run begins with it, and deletes it when both sides have
+    /// agreed
+    #[arg(long, value_name = "FILE", conflicts_with = "insecure_plaintext")]
+    pub prepared: Option<PathBuf>,
     /// No encryption, no authentication; refused unless the address is loopback
     #[arg(long, conflicts_with = "peer")]
     pub insecure_plaintext: bool,
@@ -533,6 +472,10 @@ pub struct OwnArgs {
     /// $XDG_STATE_HOME or ~/.local/state]
     #[arg(long, value_name = "FILE|none")]
     pub audit_log: Option<PathBuf>,
+    /// The ledger of prepared halves that were used, so that none is used twice [default: veilset/prepared.ledger in
+    /// $XDG_STATE_HOME or ~/.local/state]
+    #[arg(long, value_name = "FILE")]
+    pub prepared_ledger: Option<PathBuf>,
 }
 
 #[derive(Debug, Clone, Copy, ValueEnum)]

@@ -17,7 +17,8 @@ const LINKS: [u64; 2] = [10, 1000];
 /// Agrees with the peer, and prints what was agreed.
 pub fn run(plan: &Plan, connection: Connection, request: &Request<'_>, gate: &mut Gate<'_>) -> Result<()> {
     let speed = Speed::measure()?;
-    let milliseconds = |proposal: &Proposal| speed.work(proposal).as_millis() as u64;
+    let prepared = plan.prepared.is_some();
+    let milliseconds = |proposal: &Proposal| speed.work(proposal, prepared).as_millis() as u64;
     let checked = run::check(connection, request, gate, &milliseconds, &mut Prng::from_os()?)?;
     let ours = milliseconds(&checked.proposal);
     print(text(plan, &checked, ours)?)

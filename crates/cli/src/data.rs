@@ -1,6 +1,6 @@
 //! Our side's data: from the file to the request, and from what came of it to the result.
 
-use crate::plan::Plan;
+use crate::plan::{Plan, Source};
 use veilset::error::{Error, Result};
 use veilset::item::Items;
 use veilset::operations::{Learned, Operation, Role};
@@ -31,14 +31,15 @@ impl Data {
         // A result of rows has all our columns; everything else needs few.
         let sends = plan.role == Role::Sender;
         let sent: &[String] = if sends { &plan.sent_columns } else { &[] };
-        let needed: Vec<String> = plan.key.iter().chain(&plan.values).chain(sent).cloned().collect();
+        let source = &plan.source;
+        let needed: Vec<String> = source.key.iter().chain(&plan.values).chain(sent).cloned().collect();
         let mut table =
-            Table::read(&plan.input, &plan.read, if plan.has_rows() { None } else { Some(&needed) })?;
-        if let (None, Some(path)) = (plan.read.delimiter, &plan.output) {
+            Table::read(&source.input, &source.read, if plan.has_rows() { None } else { Some(&needed) })?;
+        if let (None, Some(path)) = (source.read.delimiter, &plan.output) {
             table.written_as(path);
         }
         let received: &[String] = if sends { &[] } else { &plan.received_as };
-        let columns = if plan.has_rows() { table.header().len() + received.len() } else { plan.key.len() };
+        let columns = if plan.has_rows() { table.header().len() + received.len() } else { source.key.len() };
         let output_format = plan
             .output_format
             .unwrap_or_else(|| Format::of_output(plan.output.as_deref(), table.format(), columns));
@@ -46,12 +47,7 @@ impl Data {
             check_names(plan, &table, received)?;
             check_output(&table, received, output_format)?;
         }
-        let key = table.columns(&plan.key)?;
-        let keyed = keyed_set(&table, &key, plan.normalise, plan.empty_keys, plan.duplicates)?;
-        if keyed.set.len() > MAX_SET {
-            let what = format!("{} keys are more than this version supports ({MAX_SET})", keyed.set.len());
-            return Err(Error::input(&plan.input, what, "Split the file"));
-        }
+        let (key, keyed) = keys(&table, source)?;
         let payloads = match sent {
             [] => Items::new(),
             sent => payloads(&table, &keyed, &table.columns(sent)?)?,
@@ -70,26 +66,13 @@ impl Data {
             }
             None => Vec::new(),
         };
-        let compared = plan.normalise.name(plan.read.encoding);
+        let compared = source.normalise.name(source.read.encoding);
         Ok(Data { table, key, keyed, values, payloads, compared, output_format })
     }
 
     /// Says what was read.
     pub fn tell(&self, plan: &Plan, say: &dyn Fn(&str)) {
-        let KeyedSet { set, duplicates, skipped, .. } = &self.keyed;
-        let s = |n: usize| if n == 1 { "" } else { "s" };
-        let (rows, items) = (self.table.rows(), set.len());
-        let mut line = format!("{}: {rows} row{}, {items} item{}", self.table.name(), s(rows), s(items));
-        if *duplicates > 0 {
-            line += &match plan.duplicates {
-                Duplicates::Add => format!(", {duplicates} rows whose key came before added to it"),
-                _ => format!(", {duplicates} rows whose key came before left out"),
-            };
-        }
-        if *skipped > 0 {
-            line += &format!(", {skipped} rows with an empty key left out");
-        }
-        say(&line);
+        tell(&self.table, &self.keyed, &plan.source, say);
     }
 
     /// What we ask for.
@@ -99,7 +82,7 @@ impl Data {
             key_columns: self.key.len(),
             normalisation: &self.compared,
             max_peer_items: plan.max_peer_items,
-            pad_to: plan.pad_to,
+            pad_to: plan.source.pad_to,
             sent_columns: &plan.sent_columns,
             payloads: &self.payloads,
             values: &self.values,
@@ -143,6 +126,35 @@ impl Data {
             }
         }
     }
+}
+
+/// The key columns, and the set of the table.
+pub fn keys(table: &Table, source: &Source) -> Result<(Vec<usize>, KeyedSet)> {
+    let key = table.columns(&source.key)?;
+    let keyed = keyed_set(table, &key, source.normalise, source.empty_keys, source.duplicates)?;
+    if keyed.set.len() > MAX_SET {
+        let what = format!("{} keys are more than this version supports ({MAX_SET})", keyed.set.len());
+        return Err(Error::input(&source.input, what, "Split the file"));
+    }
+    Ok((key, keyed))
+}
+
+/// Says what was read.
+pub fn tell(table: &Table, keyed: &KeyedSet, source: &Source, say: &dyn Fn(&str)) {
+    let KeyedSet { set, duplicates, skipped, .. } = keyed;
+    let s = |n: usize| if n == 1 { "" } else { "s" };
+    let (rows, items) = (table.rows(), set.len());
+    let mut line = format!("{}: {rows} row{}, {items} item{}", table.name(), s(rows), s(items));
+    if *duplicates > 0 {
+        line += &match source.duplicates {
+            Duplicates::Add => format!(", {duplicates} rows whose key came before added to it"),
+            _ => format!(", {duplicates} rows whose key came before left out"),
+        };
+    }
+    if *skipped > 0 {
+        line += &format!(", {skipped} rows with an empty key left out");
+    }
+    say(&line);
 }
 
 /// Refuses columns that would come under a name that is taken.

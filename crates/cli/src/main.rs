@@ -17,13 +17,14 @@ mod near;
 mod party;
 mod plan;
 mod policy;
+mod prepare;
 mod progress;
 mod soak;
 
 use args::{Arguments, Command};
 use clap::Parser;
 use party::Purpose;
-use plan::Plan;
+use plan::{Plan, PreparePlan};
 use std::fmt::Display;
 use std::io::Write;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -56,6 +57,7 @@ fn run(command: Command) -> Result<()> {
         Command::Completions { shell } => manual::completions(shell),
         Command::Man { folder } => manual::pages(&folder),
         Command::Soak(a) => soak::run(&a),
+        Command::Prepare(a) => prepare::run(&PreparePlan::of(a)?),
         Command::Run { words } => party::run(&Plan::of(config::read(words)?)?, Purpose::Run),
         Command::Check { words } => match config::parse(words) {
             Command::Run { words } => party::run(&Plan::of(config::read(words)?)?, Purpose::Check),

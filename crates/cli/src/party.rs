@@ -6,12 +6,14 @@ use crate::gate::Gate;
 use crate::plan::{Plan, Protection};
 use crate::progress::Progress;
 use std::io::Write;
+use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 use veilset::channel::Canceller;
 use veilset::error::{Error, Result};
 use veilset::rng::Prng;
+use veilset::session::offline::Ledger;
 use veilset::session::report::{LeftOut, Report};
 use veilset::session::run::run_if;
 use veilset::session::{Identity, Security, establish};
@@ -28,22 +30,11 @@ pub enum Purpose {
 
 /// Carries the plan out.
 pub fn run(plan: &Plan, purpose: Purpose) -> Result<()> {
-    let pool = rayon::ThreadPoolBuilder::new().num_threads(plan.threads);
-    pool.build_global().map_err(|e| {
-        Error::Usage(format!("cannot start {} threads: {e}. Use fewer --threads", plan.threads))
-    })?;
-    let say = |line: &str| {
-        if !plan.quiet {
-            // That nobody reads it is no reason to end a run.
-            let _ = writeln!(std::io::stderr(), "{line}");
-        }
-    };
+    start_threads(plan.threads)?;
+    let say = sayer(plan.quiet);
     let identity = match &plan.protection {
         Protection::InsecurePlaintext => None,
-        Protection::Tls { identity, .. } => {
-            let path = identity.clone().map_or_else(Identity::default_path, Ok)?;
-            Some(Arc::new(Identity::load(&path)?))
-        }
+        Protection::Tls { identity, .. } => Some(Arc::new(load_identity(identity.as_deref())?)),
     };
     let security = match (&plan.protection, &identity) {
         (Protection::Tls { peer, .. }, Some(identity)) => {
@@ -59,7 +50,12 @@ pub fn run(plan: &Plan, purpose: Purpose) -> Result<()> {
     let request = data.request(plan);
     let mut rng = Prng::from_os()?;
     // Before the connection: how long it takes depends on our data.
-    let prepared = request.prepare(&mut rng)?;
+    let prepared = match (&plan.prepared, &identity) {
+        (Some((half, ledger)), Some(identity)) => {
+            request.prepare_with(half, &Ledger::at(ledger), identity)?
+        }
+        _ => request.prepare(&mut rng)?,
+    };
     plan.policy.permits_our_size(data.keyed.set.len())?;
     // Not for --quiet to hide: who runs this every night must hear of it.
     let warn = |line: &str| {
@@ -112,15 +108,36 @@ pub fn run(plan: &Plan, purpose: Purpose) -> Result<()> {
     logged.map_err(|e| Error::Output(format!("the run is done and its result written, but {e}")))
 }
 
+/// Starts the threads that all computing is done on.
+pub fn start_threads(threads: usize) -> Result<()> {
+    let pool = rayon::ThreadPoolBuilder::new().num_threads(threads);
+    pool.build_global()
+        .map_err(|e| Error::Usage(format!("cannot start {threads} threads: {e}. Use fewer --threads")))
+}
+
+/// What says a line to the user, unless it is to be quiet.
+pub fn sayer(quiet: bool) -> impl Fn(&str) {
+    move |line| {
+        if !quiet {
+            // That nobody reads it is no reason to end a run.
+            let _ = writeln!(std::io::stderr(), "{line}");
+        }
+    }
+}
+
+pub fn load_identity(path: Option<&Path>) -> Result<Identity> {
+    Identity::load(&path.map_or_else(Identity::default_path, |path| Ok(path.into()))?)
+}
+
 /// Ctrl-C and termination: the run ends in good order and the peer is told.
 #[derive(Default)]
-struct Interrupt {
+pub struct Interrupt {
     happened: Arc<AtomicBool>,
     canceller: Arc<Mutex<Option<Canceller>>>,
 }
 
 impl Interrupt {
-    fn install() -> Result<Interrupt> {
+    pub fn install() -> Result<Interrupt> {
         let interrupt = Interrupt::default();
         let (happened, canceller) = (interrupt.happened.clone(), interrupt.canceller.clone());
         let handler = move || {
@@ -133,7 +150,7 @@ impl Interrupt {
         Ok(interrupt)
     }
 
-    fn happened(&self) -> bool {
+    pub fn happened(&self) -> bool {
         self.happened.load(Ordering::SeqCst)
     }
 

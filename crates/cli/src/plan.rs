@@ -1,8 +1,8 @@
 //! The plan that the arguments mean: everything that can be refused without looking at the data.
 
 use crate::args::{
-    BothArgs, Command, CommonArgs, CountArgs, DuplicatesArg, EmptyKeysArg, EncodingArg, IntersectArgs,
-    OutputArgs, RowArgs, SumArgs, UnionArgs,
+    BothArgs, Command, CommonArgs, CountArgs, DuplicatesArg, EmptyKeysArg, EncodingArg, InputArgs,
+    IntersectArgs, OutputArgs, PrepareArgs, RowArgs, SumArgs, UnionArgs,
 };
 use crate::book::Book;
 use crate::policy;
@@ -12,10 +12,35 @@ use veilset::channel::Timeouts;
 use veilset::error::{Error, Result};
 use veilset::operations::sum::Modulus;
 use veilset::operations::{Operation, Protocol, Role, Terms};
+use veilset::session::offline::Ledger;
 use veilset::session::places::Place;
 use veilset::session::policy::{Intent, Policy};
 use veilset::session::{Endpoint, Fingerprint};
 use veilset::table::{Duplicates, EmptyKeys, Encoding, Format, LIST_COLUMN, Normalise, ReadOptions};
+
+/// Our items, and how many the peer is told.
+#[derive(Debug)]
+pub struct Source {
+    pub input: PathBuf,
+    pub read: ReadOptions,
+    pub key: Vec<String>,
+    pub normalise: Normalise,
+    pub empty_keys: EmptyKeys,
+    pub duplicates: Duplicates,
+    pub pad_to: Option<usize>,
+}
+
+/// A half that is to be prepared.
+#[derive(Debug)]
+pub struct PreparePlan {
+    pub source: Source,
+    pub output: PathBuf,
+    pub union_sender: bool,
+    pub identity: Option<PathBuf>,
+    pub threads: usize,
+    pub force: bool,
+    pub quiet: bool,
+}
 
 /// What one party is to do.
 #[derive(Debug)]
@@ -23,12 +48,7 @@ pub struct Plan {
     pub operation: Operation,
     pub role: Role,
     pub protocol: Protocol,
-    pub input: PathBuf,
-    pub read: ReadOptions,
-    pub key: Vec<String>,
-    pub normalise: Normalise,
-    pub empty_keys: EmptyKeys,
-    pub duplicates: Duplicates,
+    pub source: Source,
     /// The column of values, for the sender of sum.
     pub values: Option<String>,
     pub value_scale: u32,
@@ -37,7 +57,8 @@ pub struct Plan {
     pub sent_columns: Vec<String>,
     /// The same, as they are called in our result.
     pub received_as: Vec<String>,
-    pub pad_to: Option<usize>,
+    /// A half that was prepared, and the ledger for it.
+    pub prepared: Option<(PathBuf, PathBuf)>,
     pub max_peer_items: usize,
     /// Where the result goes; `None` is standard output.
     pub output: Option<PathBuf>,
@@ -170,18 +191,8 @@ fn sum(a: SumArgs) -> Result<Plan> {
 
 fn common(operation: Operation, a: CommonArgs, output: OutputArgs, both: BothArgs) -> Result<Plan> {
     let role = a.role;
-    let format = a.format.unwrap_or_else(|| Format::of_input(&a.input));
-    let key = match (format, a.key) {
-        (Format::List, key) if key.is_empty() => vec![LIST_COLUMN.into()],
-        (_, key) if key.is_empty() => {
-            return Err(Error::Usage(
-                "--key is missing: name the columns whose values are compared, for instance --key email (an example is in \
-                 --help). Only a list (--format list) has no need of it"
-                    .into(),
-            ));
-        }
-        (_, key) => key,
-    };
+    let has_values = operation == Operation::Sum && role == Role::Sender;
+    let source = source(a.input, has_values)?;
     let has_result = role == Role::Receiver || operation == Operation::Sum || both.both;
     if !has_result && output.output.is_some() {
         return Err(Error::Usage(format!(
@@ -191,7 +202,7 @@ fn common(operation: Operation, a: CommonArgs, output: OutputArgs, both: BothArg
     }
     let result = output.output.unwrap_or("-".into());
     for written in a.report.iter().chain([&result]) {
-        if same_file(written, &a.input) {
+        if same_file(written, &source.input) {
             return Err(Error::Usage(format!(
                 "{} is our input, and would be written over. Give --output and --report other files",
                 written.display()
@@ -212,19 +223,6 @@ fn common(operation: Operation, a: CommonArgs, output: OutputArgs, both: BothArg
             result.display()
         )));
     }
-    let has_values = operation == Operation::Sum && role == Role::Sender;
-    let duplicates = match a.duplicates {
-        // To leave values out in silence would give a wrong sum.
-        None if has_values => Duplicates::Error,
-        None | Some(DuplicatesArg::First) => Duplicates::First,
-        Some(DuplicatesArg::Error) => Duplicates::Error,
-        Some(DuplicatesArg::Add) if has_values => Duplicates::Add,
-        Some(DuplicatesArg::Add) => {
-            return Err(Error::Usage(
-                "--duplicates add is for the sender of sum, who has values to add. Use first or error".into(),
-            ));
-        }
-    };
     let book = Book::load(a.own.book.as_deref())?;
     let peer = a.peer.map(|typed| book.peer(&typed)).transpose()?;
     let (peer_name, address) = peer.as_ref().map_or((None, None), |p| (p.name.clone(), p.address.clone()));
@@ -252,8 +250,94 @@ fn common(operation: Operation, a: CommonArgs, output: OutputArgs, both: BothArg
             Some(Place::State.file_or("audit.jsonl", "the audit log", "--audit-log (none for no log)")?)
         }
     };
-    let threads =
-        a.threads.map_or_else(|| std::thread::available_parallelism().map_or(1, usize::from), usize::from);
+    let ledger = match (&a.prepared, a.own.prepared_ledger) {
+        (None, _) => None,
+        (Some(_), Some(path)) => Some(path),
+        (Some(_), None) => Some(Ledger::default_path()?),
+    };
+    Ok(Plan {
+        operation,
+        role,
+        protocol: a.protocol.unwrap_or(Protocol::of(operation)),
+        source,
+        values: None,
+        value_scale: 0,
+        terms: Terms { both: both.both, ..Terms::default() },
+        sent_columns: Vec::new(),
+        received_as: Vec::new(),
+        prepared: a.prepared.zip(ledger),
+        max_peer_items: a.max_peer_items,
+        output: Some(result).filter(|path| path.as_os_str() != "-"),
+        output_format: output.output_format,
+        force: a.force,
+        report: a.report,
+        quiet: a.quiet,
+        threads: threads(a.threads),
+        endpoint,
+        protection,
+        timeouts: Timeouts {
+            connect: Duration::from_secs(a.connect_timeout),
+            idle: Duration::from_secs(a.idle_timeout),
+        },
+        peer_name,
+        policy,
+        audit_log,
+    })
+}
+
+impl PreparePlan {
+    pub fn of(a: PrepareArgs) -> Result<PreparePlan> {
+        let source = source(a.input, false)?;
+        if a.output == Path::new("-") {
+            return Err(Error::Usage(
+                "a prepared half is deleted when it is used, so it goes to a file. Give --output a name"
+                    .into(),
+            ));
+        }
+        if same_file(&a.output, &source.input) {
+            return Err(Error::Usage(format!(
+                "{} is our input, and would be written over. Give --output another file",
+                a.output.display()
+            )));
+        }
+        Ok(PreparePlan {
+            source,
+            output: a.output,
+            union_sender: a.union_sender,
+            identity: a.identity,
+            threads: threads(a.threads),
+            force: a.force,
+            quiet: a.quiet,
+        })
+    }
+}
+
+/// `has_values`: whether values stand beside the keys, as they do for the sender of sum.
+fn source(a: InputArgs, has_values: bool) -> Result<Source> {
+    let format = a.format.unwrap_or_else(|| Format::of_input(&a.input));
+    let key = match (format, a.key) {
+        (Format::List, key) if key.is_empty() => vec![LIST_COLUMN.into()],
+        (_, key) if key.is_empty() => {
+            return Err(Error::Usage(
+                "--key is missing: name the columns whose values are compared, for instance --key email (an example is in \
+                 --help). Only a list (--format list) has no need of it"
+                    .into(),
+            ));
+        }
+        (_, key) => key,
+    };
+    let duplicates = match a.duplicates {
+        // To leave values out in silence would give a wrong sum.
+        None if has_values => Duplicates::Error,
+        None | Some(DuplicatesArg::First) => Duplicates::First,
+        Some(DuplicatesArg::Error) => Duplicates::Error,
+        Some(DuplicatesArg::Add) if has_values => Duplicates::Add,
+        Some(DuplicatesArg::Add) => {
+            return Err(Error::Usage(
+                "--duplicates add is for the sender of sum, who has values to add. Use first or error".into(),
+            ));
+        }
+    };
     let read = ReadOptions {
         format: Some(format),
         delimiter: a.delimiter.as_deref().map(delimiter).transpose()?,
@@ -267,10 +351,7 @@ fn common(operation: Operation, a: CommonArgs, output: OutputArgs, both: BothArg
         steps => steps.join(",").parse()?,
     };
     normalise.check(read.encoding)?;
-    Ok(Plan {
-        operation,
-        role,
-        protocol: a.protocol.unwrap_or(Protocol::of(operation)),
+    Ok(Source {
         input: a.input,
         read,
         key,
@@ -281,29 +362,12 @@ fn common(operation: Operation, a: CommonArgs, output: OutputArgs, both: BothArg
             EmptyKeysArg::Keep => EmptyKeys::Keep,
         },
         duplicates,
-        values: None,
-        value_scale: 0,
-        terms: Terms { both: both.both, ..Terms::default() },
-        sent_columns: Vec::new(),
-        received_as: Vec::new(),
         pad_to: a.pad_to,
-        max_peer_items: a.max_peer_items,
-        output: Some(result).filter(|path| path.as_os_str() != "-"),
-        output_format: output.output_format,
-        force: a.force,
-        report: a.report,
-        quiet: a.quiet,
-        threads,
-        endpoint,
-        protection,
-        timeouts: Timeouts {
-            connect: Duration::from_secs(a.connect_timeout),
-            idle: Duration::from_secs(a.idle_timeout),
-        },
-        peer_name,
-        policy,
-        audit_log,
     })
+}
+
+fn threads(typed: Option<u16>) -> usize {
+    typed.map_or_else(|| std::thread::available_parallelism().map_or(1, usize::from), usize::from)
 }
 
 /// Whether both names are of one file that exists.

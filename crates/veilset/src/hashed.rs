@@ -2,7 +2,11 @@
 //!
 //! It is made before the peer is met. Hashing is the one thing whose time depends on the lengths of the items, and
 //! padding the one whose time depends on the number of dummies: done later, a peer could take the time of both.
+//!
+//! A protocol raises the set to a key of the PRF: [`Raised`]. Key and points may have been computed before, in the
+//! offline half of a session ([`crate::session::offline`]); a protocol does not see the difference.
 
+use crate::group::curve25519::{Key, LowOrder, Point, map_and_raise};
 use crate::hash::Domain;
 use crate::item::ItemSet;
 use crate::rng::Prng;
@@ -21,6 +25,26 @@ pub struct Hashed<'a> {
     /// How many listed dummies were inserted behind these. They are public and hashed when they are needed: their
     /// number is the peer's word.
     inserted: usize,
+    /// What was computed before, if it was.
+    offline: Option<Offline>,
+}
+
+/// A key, its inverse, and F_k(H(x)) of all items and dummies of a set, computed before the peer was met.
+///
+/// For one session only, even one that fails ([`crate::hash`]): whoever makes one of these has seen to that.
+pub(crate) struct Offline {
+    pub(crate) key: Key,
+    pub(crate) inverse: Key,
+    /// In the order of the hashes; permuted when they are sent.
+    pub(crate) points: Secrets<[u8; 32]>,
+}
+
+/// F_k(H(x)) of a set, for its first key in a session.
+pub struct Raised<'s> {
+    set: &'s Hashed<'s>,
+    key: Key,
+    /// Those that were computed before.
+    points: &'s [[u8; 32]],
 }
 
 impl<'a> Hashed<'a> {
@@ -29,26 +53,33 @@ impl<'a> Hashed<'a> {
         let domain = Domain::without_session("an item, BLAKE3-256, to be hashed to a group");
         let mut hashes = Secrets::zeros(items.len());
         hashes.par_iter_mut().enumerate().for_each(|(i, hash)| *hash = domain.hash(&[items.get(i)]));
-        Hashed { items, hashes, inserted: 0 }
+        Hashed { items, hashes, inserted: 0, offline: None }
     }
 
     /// The set filled up to `size`, no less than it has, with random dummies.
     pub fn padded(items: &'a ItemSet, size: usize, rng: &mut Prng) -> Self {
-        let mut hashed = Self::new(items);
         let mut dummies = Secrets::zeros(size.saturating_sub(items.len()));
         rng.fill(dummies.as_flattened_mut());
-        hashed.hashes.extend(&dummies);
-        hashed
+        Self::new(items).with_dummies(&dummies)
+    }
+
+    /// The same set with dummies, random ones that were drawn before, behind what it has.
+    pub(crate) fn with_dummies(mut self, dummies: &[[u8; 32]]) -> Self {
+        self.hashes.extend(dummies);
+        self
     }
 
     /// The set filled up to `size`, no less than it has, with listed dummies.
     pub fn padded_from_list(items: &'a ItemSet, size: usize) -> Self {
-        let mut hashed = Self::new(items);
+        Self::new(items).with_listed(size)
+    }
+
+    /// The same set filled up to `size` with listed dummies.
+    pub(crate) fn with_listed(self, size: usize) -> Self {
         // At once: how many there are is ours to hide, and later it would show in the time of every frame.
         let dummy = listed();
-        let dummies: Vec<_> = (0..size.saturating_sub(items.len())).into_par_iter().map(dummy).collect();
-        hashed.hashes.extend(&Secrets::from(dummies));
-        hashed
+        let dummies: Vec<_> = (0..size.saturating_sub(self.len())).into_par_iter().map(dummy).collect();
+        self.with_dummies(&Secrets::from(dummies))
     }
 
     /// Puts the first `n` listed dummies behind all others, those that the peer's set may have.
@@ -87,6 +118,65 @@ impl<'a> Hashed<'a> {
     /// The hash of an item, or of a dummy that was not inserted.
     pub fn hash(&self, i: usize) -> &[u8; 32] {
         &self.hashes[i]
+    }
+
+    /// The hashes of the items, then of the dummies that were not inserted.
+    pub(crate) fn own(&self) -> &[[u8; 32]] {
+        &self.hashes
+    }
+
+    /// Takes over what was computed before, for as many items and dummies as there are.
+    pub(crate) fn take_over(&mut self, offline: Offline) {
+        debug_assert_eq!(offline.points.len(), self.hashes.len());
+        self.offline = Some(offline);
+    }
+
+    /// The set under its first key of a session: the one that was prepared, otherwise a fresh one.
+    pub fn raised(&self, rng: &mut Prng) -> Raised<'_> {
+        match &self.offline {
+            Some(offline) => Raised::before(self, offline),
+            None => Raised { set: self, key: Key::random(rng), points: &[] },
+        }
+    }
+
+    /// The same, and the key that takes the first one off again ([`Key::with_inverse`]).
+    pub fn raised_with_inverse(&self, rng: &mut Prng) -> (Raised<'_>, Key) {
+        match &self.offline {
+            Some(offline) => (Raised::before(self, offline), Key::of_ours(*offline.inverse.as_bytes())),
+            None => {
+                let (key, inverse) = Key::with_inverse(rng);
+                (Raised { set: self, key, points: &[] }, inverse)
+            }
+        }
+    }
+}
+
+impl<'s> Raised<'s> {
+    fn before(set: &'s Hashed<'s>, offline: &'s Offline) -> Self {
+        Raised { set, key: Key::of_ours(*offline.key.as_bytes()), points: &offline.points }
+    }
+
+    /// The key.
+    pub fn key(&self) -> &Key {
+        &self.key
+    }
+
+    /// The points of the items and dummies at these positions, each below the set's `len()`.
+    ///
+    /// # Errors
+    /// If an item hashes to a point of low order, which happens with probability 2^-250.
+    pub fn points(&self, positions: &[u32]) -> Result<Vec<Point>, LowOrder> {
+        // All, or of a set that was prepared the dummies that were inserted since. How many of these are among the
+        // positions shows in time: it follows from a public number and from an order that knows no data.
+        let known = |i: &u32| self.points.get(*i as usize);
+        let new = Secrets::from(positions.iter().filter(|i| known(i).is_none()).copied().collect::<Vec<_>>());
+        let mut computed = map_and_raise(&self.set.hashes(&new), &self.key)?;
+        if new.len() < positions.len() {
+            let mut new = computed.into_iter();
+            let point = |i| known(i).map(|&bytes| Point::of_ours(bytes)).or_else(|| new.next());
+            computed = positions.iter().filter_map(point).collect();
+        }
+        Ok(computed)
     }
 }
 

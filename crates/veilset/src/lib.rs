@@ -3,8 +3,9 @@
 //! The public interface is:
 //!
 //! - [`session`]: a whole run between two parties who know each other's fingerprints, over TLS:
-//!   [`session::establish`], [`session::run::run`], [`session::report`]; whether it may take place and what it
-//!   will cost: [`session::policy`], [`session::audit`], [`session::estimate`];
+//!   [`session::establish`], [`session::run::run`], [`session::report`]; half of it before the peer is met:
+//!   [`session::offline`]; whether it may take place and what it will cost: [`session::policy`],
+//!   [`session::audit`], [`session::estimate`];
 //! - [`table`]: CSV, Parquet and lists in, item sets, values and payloads out of them, results back;
 //! - [`operations`]: what is computed, over a channel that the caller brings;
 //! - [`membership`], [`ot`], [`compact_set`], [`group`]: the building blocks, each usable by itself;

@@ -22,8 +22,9 @@ use veilset::channel::{Channel, Timeouts, WireCount};
 use veilset::error::{Error, Result};
 use veilset::hazmat::seeded;
 use veilset::rng::Prng;
+use veilset::session::offline::{self, Ledger};
 use veilset::session::report::Report;
-use veilset::session::run::run as run_session;
+use veilset::session::run::run_if;
 use veilset::session::{Connection, Endpoint, Identity, Listener, Security, establish};
 use veilset::table::Output;
 
@@ -97,6 +98,8 @@ fn one(
     let unusable = |e: std::io::Error| Error::Output(format!("cannot write {}: {e}", folder.display()));
     std::fs::create_dir_all(folder).map_err(unusable)?;
     let case = Case::random(&mut rng, folder, max_items)?;
+    // Whether the receiver, and whether the sender, prepares its offline half.
+    let prepares = [rng.below(4) == 0, rng.below(4) == 0];
     let wrong = |what: String| {
         let lines = case.words.iter().map(|words| format!("\n  veilset {}", words.join(" ")));
         Error::Bug(format!("run {run} of seed {seed} is wrong: {what}{}", lines.collect::<String>()))
@@ -112,9 +115,10 @@ fn one(
             [a, b].map(|channel| Connection::unprotected(channel, WireCount::default()))
         }
     };
+    let half = |who: usize| prepares[who].then(|| (folder, &*identities[who]));
     let results = std::thread::scope(|s| {
-        let sender = s.spawn(|| party(&sender, theirs));
-        let receiver = party(&receiver, ours);
+        let sender = s.spawn(|| party(&sender, theirs, half(1)));
+        let receiver = party(&receiver, ours, half(0));
         [receiver, sender.join().unwrap_or_else(|_| Err(Error::Bug("the sender panicked".into())))]
     });
     for (role, (result, expected)) in
@@ -123,7 +127,7 @@ fn one(
         let result = result.map_err(|e| wrong(format!("the {role} ended with: {e}")))?;
         compare(result.as_deref(), expected).map_err(|e| wrong(format!("the {role}'s result: {e}")))?;
     }
-    Ok(case.kind)
+    Ok(case.kind + if prepares == [false; 2] { "" } else { " prepared" })
 }
 
 /// What a party was told to do, as if it had been typed.
@@ -133,11 +137,23 @@ fn plan(words: &[String]) -> Result<Plan> {
     Plan::of(arguments.command)
 }
 
-/// A party's whole run. Returns where its result is, if it has one.
-fn party(plan: &Plan, connection: Connection) -> Result<Option<PathBuf>> {
+/// A party's whole run, with a half if there is a folder and an identity for it. Returns where its result is, if it
+/// has one.
+fn party(plan: &Plan, connection: Connection, half: Option<(&Path, &Identity)>) -> Result<Option<PathBuf>> {
     let data = Data::load(plan)?;
     let request = data.request(plan);
-    let outcome = run_session(connection, &request, &mut Prng::from_os()?)?;
+    let mut rng = Prng::from_os()?;
+    let prepared = match half {
+        None => request.prepare(&mut rng)?,
+        Some((folder, identity)) => {
+            let path = folder.join(format!("{}.half", plan.role));
+            let mut output = Output::create("prepared half", Some(&path), false)?;
+            offline::prepare(&request.basis(), identity, &mut output, &|| false, &mut rng)?;
+            output.commit()?;
+            request.prepare_with(&path, &Ledger::at(folder.join("ledger")), identity)?
+        }
+    };
+    let outcome = run_if(connection, prepared, &mut (), &mut rng)?;
     Report::new(&request, &outcome, 0.0, None)?.to_json()?;
     if !plan.has_result() {
         return Ok(None);

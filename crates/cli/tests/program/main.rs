@@ -14,4 +14,5 @@ mod exchange;
 mod failures;
 mod parties;
 mod policy;
+mod prepare;
 mod refusals;

@@ -28,6 +28,11 @@ impl Point {
     pub fn as_bytes(&self) -> &[u8; 32] {
         &self.0
     }
+
+    /// A point of ours again, from its bytes.
+    pub(crate) fn of_ours(bytes: [u8; 32]) -> Point {
+        Point(bytes)
+    }
 }
 
 impl Wire for Point {
@@ -54,6 +59,15 @@ impl Key {
     /// A fresh key.
     pub fn random(rng: &mut Prng) -> Key {
         Key(Secret::new(rng.bytes()))
+    }
+
+    /// A key of ours again, from its bytes.
+    pub(crate) fn of_ours(bytes: [u8; 32]) -> Key {
+        Key(Secret::new(bytes))
+    }
+
+    pub(crate) fn as_bytes(&self) -> &[u8; 32] {
+        &self.0
     }
 
     /// A fresh key and the one that takes it off again: raised by both, a point of the subgroup of prime order

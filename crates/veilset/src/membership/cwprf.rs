@@ -2,8 +2,8 @@
 //!
 //! Security: semi-honest, DDH, `H` a random oracle. Leakage: the sizes; the server's bits are the output.
 //! Cost: n_y + n_x points of 32 bytes, and n_y tags (about 62 bits each at 2^20 items a side); each party
-//! raises n_y + n_x points. Memory: beside its hashed set, 4 bytes for each item of its own and up to 48 for each
-//! of the peer's.
+//! raises n_y + n_x points, its own perhaps before the session. Memory: beside its hashed set, 4 bytes for each
+//! item of its own and up to 48 for each of the peer's.
 //!
 //! P1 is the server, in the operations the receiver R; P2 is the client, there the sender S.
 //!
@@ -28,9 +28,9 @@ use crate::channel::{Channel, Message, Rx, Tx, Unit, frames};
 use crate::compact_set::CompactSet;
 use crate::compact_set::golomb::Golomb;
 use crate::error::{Error, Result};
-use crate::group::curve25519::{Key, LowOrder, Point, map_and_raise, raise};
+use crate::group::curve25519::{Key, LowOrder, Point, raise};
 use crate::hash::{Domain, SessionId};
-use crate::hashed::Hashed;
+use crate::hashed::{Hashed, Raised};
 use crate::params::{LAMBDA, share};
 use crate::rng::Prng;
 use crate::secret::Secrets;
@@ -88,12 +88,12 @@ impl<S: MakeSet> Mqrpmt for CwPrf<S> {
         ch.stage("matching", Unit::Items, y.len() + n_x);
         let omega = self.0.make(EXPONENT, n_x, y.len())?;
         // 1. P1 picks k1, then computes and sends F_k1(H(y_i)).
-        let k1 = Key::random(rng);
+        let y_k1 = y.raised(rng);
         let order = rng.permutation(y.len());
         let ((), x_k2_k1) = ch.duplex(
-            |tx| send_raised(tx, Y_K1, y, &order, &k1),
+            |tx| send_raised(tx, Y_K1, &y_k1, &order),
             // 3. P1 computes F_k1(F_k2(H(x_i))), which of them are in Omega it finds out below.
-            |rx| raise_digests(rx, X_K2, n_x, &k1, session),
+            |rx| raise_digests(rx, X_K2, n_x, y_k1.key(), session),
         )?;
         // Honest ones meet with probability n_x^2 2^-129. Nothing but the queries decides about this.
         if repeats(&x_k2_k1) {
@@ -117,12 +117,12 @@ impl<S: MakeSet> Mqrpmt for CwPrf<S> {
         // 0. The queries go out in random order, so that the positions of the bits tell P1 nothing.
         let order = rng.permutation(x.len());
         // 2. P2 picks k2.
-        let k2 = Key::random(rng);
+        let x_k2 = x.raised(rng);
         let ((), y_k1_k2) = ch.duplex(
             // 2a. It computes and sends F_k2(H(x_i)).
-            |tx| send_raised(tx, X_K2, x, &order, &k2),
+            |tx| send_raised(tx, X_K2, &x_k2, &order),
             // 2b. It computes F_k2(F_k1(H(y_i))),
-            |rx| raise_digests(rx, Y_K1, n_y, &k2, session),
+            |rx| raise_digests(rx, Y_K1, n_y, x_k2.key(), session),
         )?;
         ch.stage("comparing", Unit::Bytes, omega.bytes());
         // and sends them as Omega, which hides their order.
@@ -132,9 +132,9 @@ impl<S: MakeSet> Mqrpmt for CwPrf<S> {
 }
 
 /// Sends `F_k(H(x))` for the items at these positions.
-fn send_raised(tx: &mut Tx, message: Message<Point>, x: &Hashed, order: &[u32], key: &Key) -> Result<()> {
+fn send_raised(tx: &mut Tx, message: Message<Point>, x_k: &Raised, order: &[u32]) -> Result<()> {
     order.chunks(FRAME).try_for_each(|positions| {
-        let points = map_and_raise(&x.hashes(positions), key).map_err(|LowOrder| {
+        let points = x_k.points(positions).map_err(|LowOrder| {
             Error::Bug("an item hashed to a point of low order, which has probability 2^-250".into())
         })?;
         tx.send(message, &points)

@@ -1,5 +1,6 @@
 use super::*;
 use crate::channel::{Recording, Sink, Source};
+use crate::group::curve25519::{Key, map_and_raise};
 use crate::item::ItemSet;
 use crate::membership::Ideal;
 use crate::testing::{Views, overlapping, run_pair, sizes};

@@ -140,8 +140,8 @@ impl Speed {
         Ok(Speed { points: done as f64 / start.elapsed().as_secs_f64() })
     }
 
-    /// How long our side is at work.
-    pub fn work(&self, proposal: &Proposal) -> Duration {
+    /// How long our side is at work, whose offline half may be `prepared`.
+    pub fn work(&self, proposal: &Proposal, prepared: bool) -> Duration {
         let hello = &proposal.hello;
         let (n_y, n_x) = proposal.sizes();
         let classic = hello.protocol == Protocol::DhPsi.name();
@@ -153,6 +153,8 @@ impl Speed {
             (true, Role::Sender, true) => n_y + n_x,
             (true, Role::Sender, false) => 2 * (n_y + n_x),
         };
+        // The points under the first key; not those of dummies that the receiver of a union inserts.
+        let points = points - if prepared { proposal.our_size } else { 0 };
         let seconds = points as f64 / self.points.max(1.0) * (1.0 + BESIDE);
         let around = match hello.operation {
             Operation::Count => Duration::ZERO,

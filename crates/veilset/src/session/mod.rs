@@ -27,6 +27,7 @@ pub mod estimate;
 mod fingerprint;
 mod identity;
 mod listen;
+pub mod offline;
 pub mod places;
 pub mod policy;
 pub mod report;

@@ -21,6 +21,8 @@ pub struct Report {
     pub role: &'static str,
     /// Items of both sets.
     pub sizes: Sizes,
+    /// Whether this party's offline half was prepared before.
+    pub prepared: bool,
     /// Whether both parties get the result.
     pub both: bool,
     /// The columns that travelled with the sender's items, as the sender calls them.
@@ -108,6 +110,7 @@ impl Report {
                 peer: outcome.their_size,
                 peer_padded: outcome.they_pad,
             },
+            prepared: outcome.prepared,
             both: request.terms.both,
             sent_columns: request.sent_columns.to_vec(),
             left_out: LeftOut::default(),
@@ -138,9 +141,10 @@ impl Report {
             // Writing to a string cannot fail.
             let _ = writeln!(text, "  {sentence}");
         }
+        let prepared = if self.prepared { " after an offline half that was prepared" } else { "" };
         let _ = writeln!(
             text,
-            "  {:.1} seconds, {} bytes sent, {} received; a wrong result has probability at most {}",
+            "  {:.1} seconds{prepared}, {} bytes sent, {} received; a wrong result has probability at most {}",
             self.seconds, self.bytes.sent, self.bytes.received, self.failure_bound
         );
         text
@@ -340,7 +344,7 @@ mod tests {
     fn a_report_holds_only_what_this_party_learned() {
         let set: ItemSet = ["a", "b"].iter().collect();
         let json_of = |operation, role, learned, they_pad| {
-            let outcome = Outcome { learned, their_size: 5, they_pad, bytes: (10, 20) };
+            let outcome = Outcome { learned, their_size: 5, they_pad, prepared: false, bytes: (10, 20) };
             let request = Request { value_scale: 2, ..Request::new(operation, role, &set) };
             let report = Report::new(&request, &outcome, 0.5, None).unwrap();
             assert!(!report.to_text().is_empty());

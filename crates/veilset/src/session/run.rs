@@ -1,7 +1,8 @@
 //! One party's side of a run: agree, compute, confirm, open the result.
 
 use super::agreement::{go, predict};
-use super::{Approval, Connection, Hello, Proposal, agree, confirm};
+use super::offline::{self, Basis, Half, Ledger};
+use super::{Approval, Connection, Hello, Identity, Proposal, agree, confirm};
 use crate::error::{Error, Result};
 use crate::hashed::Hashed;
 use crate::item::{ItemSet, Items};
@@ -9,6 +10,7 @@ use crate::operations::sum::fits;
 use crate::operations::{self, Confirmed, Learned, Operation, Protocol, Role, Sealed, Task, Terms};
 use crate::params::MAX_SET;
 use crate::rng::Prng;
+use std::path::Path;
 
 /// The group that all protocols work in, as typed.
 pub const GROUP: &str = "curve25519";
@@ -53,6 +55,8 @@ pub struct Outcome {
     pub their_size: usize,
     /// Whether the peer's set is padded.
     pub they_pad: bool,
+    /// Whether our offline half was prepared before.
+    pub prepared: bool,
     /// Bytes on the wire, sent and received, everything included.
     pub bytes: (u64, u64),
 }
@@ -100,17 +104,7 @@ impl<'a> Request<'a> {
         if payload && !matches!(operation, Operation::Intersect | Operation::Union) {
             return wrong(format!("columns travel in intersect and union only, not in {operation}"));
         }
-        let (n, announced) = (self.set.len(), self.announced());
-        if announced < n {
-            return wrong(format!(
-                "--pad-to {announced} is less than our {n} items. Use a number that no set of yours exceeds"
-            ));
-        }
-        if announced > MAX_SET {
-            return wrong(format!(
-                "a set of {announced} items is more than this version supports ({MAX_SET})"
-            ));
-        }
+        self.basis().check()?;
         self.check_rows()?;
         match fits(terms.modulus, self.announced(), self.values) {
             true => Ok(()),
@@ -146,13 +140,29 @@ impl<'a> Request<'a> {
     /// Those of [`Request::check`].
     pub fn prepare(&self, rng: &mut Prng) -> Result<Prepared<'a>> {
         self.check()?;
-        let listed = self.operation == Operation::Union && self.role == Role::Sender;
-        let set = match self.pad_to {
-            None => Hashed::new(self.set),
-            Some(to) if listed => Hashed::padded_from_list(self.set, to),
-            Some(to) => Hashed::padded(self.set, to, rng),
-        };
-        Ok(Prepared { request: *self, set })
+        Ok(Prepared { request: *self, set: self.basis().hashed(rng), half: None })
+    }
+
+    /// The same with a half that was prepared before ([`offline::prepare`]). It is spent when both sides have allowed
+    /// the run.
+    ///
+    /// # Errors
+    /// Those of [`Request::check`] and [`offline::open`].
+    pub fn prepare_with(&self, half: &Path, ledger: &Ledger, identity: &Identity) -> Result<Prepared<'a>> {
+        self.check()?;
+        let (set, half) = offline::open(half, ledger, identity, &self.basis())?;
+        Ok(Prepared { request: *self, set, half: Some(half) })
+    }
+
+    /// What our set is made from.
+    pub fn basis(&self) -> Basis<'a> {
+        Basis {
+            set: self.set,
+            key_columns: self.key_columns,
+            normalisation: self.normalisation,
+            pad_to: self.pad_to,
+            listed: self.operation == Operation::Union && self.role == Role::Sender,
+        }
     }
 
     /// What was agreed, without what does not matter to the operation.
@@ -196,6 +206,7 @@ impl<'a> Request<'a> {
 pub struct Prepared<'a> {
     request: Request<'a>,
     set: Hashed<'a>,
+    half: Option<Half>,
 }
 
 /// Prepares and runs our side ([`run_if`]); everything is allowed. Where the time before the first message must
@@ -221,9 +232,14 @@ pub fn run_if(
     rng: &mut Prng,
 ) -> Result<Outcome> {
     let wire = connection.wire.clone();
-    let Prepared { request, mut set } = prepared;
-    let proposed = approved(&mut connection, &request, false, approval, rng)
-        .and_then(|proposal| approval.begins(&proposal).map(|()| proposal));
+    let Prepared { request, mut set, half } = prepared;
+    let prepared = half.is_some();
+    let proposed = approved(&mut connection, &request, false, approval, rng).and_then(|proposal| {
+        approval.begins(&proposal)?;
+        // Nothing of the protocol was sent, and nothing is unless this succeeds.
+        half.map(Half::spend).transpose()?.into_iter().for_each(|offline| set.take_over(offline));
+        Ok(proposal)
+    });
     let proposal = match proposed {
         Ok(proposal) => proposal,
         Err(error) => return finish(connection, Err(error)),
@@ -250,7 +266,7 @@ pub fn run_if(
     let (sealed, confirmed) = finish(connection, computed)?;
     let learned = sealed.open(confirmed)?;
     let Proposal { their_size, they_pad, .. } = proposal;
-    Ok(Outcome { learned, their_size, they_pad, bytes: (wire.sent(), wire.received()) })
+    Ok(Outcome { learned, their_size, they_pad, prepared, bytes: (wire.sent(), wire.received()) })
 }
 
 fn compute<'a>(

@@ -107,15 +107,11 @@ pub fn receiver<'a>(
     // 0. Y in random order: if S gets the result too, it must not say where in Y the matches are.
     let order = rng.permutation(n_y);
     // 1. R picks b and sends H(y)^b.
-    let (b, off) = Key::with_inverse(rng);
+    let (y_b, off) = y.raised_with_inverse(rng);
     let mut own = Secrets::<Placed>::zeros(n_y);
     let mut pads = Secrets::<Pad>::zeros(if terms.payload { n_y + 1 } else { 0 });
     ch.duplex(
-        |tx| {
-            order.chunks(FRAME).try_for_each(|positions| {
-                tx.send(Y_B, &map_and_raise(&y.hashes(positions), &b).map_err(bug)?)
-            })
-        },
+        |tx| order.chunks(FRAME).try_for_each(|positions| tx.send(Y_B, &y_b.points(positions).map_err(bug)?)),
         // 3. From H(y)^ba it gets H(y)^a, from H(y)^bc it gets H(y)^c.
         |rx| {
             for (frame, own) in own.chunks_mut(FRAME).enumerate() {
@@ -218,14 +214,14 @@ pub fn sender<'a>(
     }
     ch.stage("matching", Unit::Items, n_y * if terms.payload { 3 } else { 2 });
     // 2. S picks a and c, and makes the tags of H(x)^a while R makes H(y)^b.
-    let (a, c) = (Key::random(rng), Key::random(rng));
+    let (x_a, c) = (x.raised(rng), Key::random(rng));
     let all: Vec<u32> = (0..n_x as u32).collect();
     let (tags, y_b) = ch.duplex(
         |_| {
             let mut tags = Secrets::<Placed>::zeros(n_x);
             for (tags, positions) in tags.chunks_mut(FRAME).zip(all.chunks(FRAME)) {
-                let x_a = Zeroizing::new(map_and_raise(&x.hashes(positions), &a).map_err(bug)?);
-                let places = tags.par_iter_mut().zip(x_a.par_iter()).zip(positions);
+                let points = Zeroizing::new(x_a.points(positions).map_err(bug)?);
+                let places = tags.par_iter_mut().zip(points.par_iter()).zip(positions);
                 places.for_each(|((place, p), &i)| *place = placed(tag(p), i));
             }
             tags.par_sort_unstable();
@@ -236,7 +232,7 @@ pub fn sender<'a>(
     )?;
     // For each H(y)^b it answers H(y)^ba and, for payload, H(y)^bc, in the same order.
     for y_b in y_b {
-        ch.tx.send(Y_BA, &raise(&y_b, &a).map_err(low_order)?)?;
+        ch.tx.send(Y_BA, &raise(&y_b, x_a.key()).map_err(low_order)?)?;
         if terms.payload {
             ch.tx.send(Y_BC, &raise(&y_b, &c).map_err(low_order)?)?;
         }

@@ -1,0 +1,119 @@
+//! The arguments of `bench` and `soak`.
+
+use super::{items, operation, protocol};
+use clap::Args;
+use clap::builder::RangedU64ValueParser;
+use std::path::PathBuf;
+use std::str::FromStr;
+use veilset::channel::Network;
+use veilset::operations::{Operation, Protocol, Role};
+
+#[derive(Debug, Args)]
+pub struct SoakArgs {
+    /// How many
+    #[arg(long, value_name = "N")]
+    pub runs: u64,
+    /// What the runs follow from [default: random]
+    #[arg(long, value_name = "SEED")]
+    pub seed: Option<u64>,
+    /// The number of the first run, to repeat one that went wrong
+    #[arg(long, value_name = "RUN", default_value_t = 0)]
+    pub first: u64,
+    /// The most keys of a party
+    #[arg(long, value_name = "N", default_value_t = 200, value_parser = RangedU64ValueParser::<usize>::new().range(1..=100_000))]
+    pub max_items: usize,
+}
+
+#[derive(Debug, Args)]
+pub struct BenchArgs {
+    /// The operation
+    #[arg(long, value_parser = operation())]
+    pub op: Operation,
+    /// The protocol [default: as in a run]
+    #[arg(long, value_parser = protocol())]
+    pub protocol: Option<Protocol>,
+    /// Items of the receiver
+    #[arg(long, value_name = "N", value_parser = items())]
+    pub n: usize,
+    /// Items of the sender [default: as many]
+    #[arg(long, value_name = "M", value_parser = items())]
+    pub n_sender: Option<usize>,
+    /// Bytes of an item, from 8 to 16000
+    #[arg(long, value_name = "B", default_value_t = 16, value_parser = item_bytes())]
+    pub item_bytes: usize,
+    /// Part of the smaller set that both have
+    #[arg(long, value_name = "F", default_value_t = 0.5, value_parser = fraction)]
+    pub overlap: f64,
+    /// Threads of each party [default: one per core]
+    #[arg(long, value_name = "T", value_parser = clap::value_parser!(u16).range(1..=1024))]
+    pub threads: Option<u16>,
+    /// none, lan (10 Gbps, 0.1 ms), wan (50 Mbps, 80 ms), or like 400Mbps,40ms
+    #[arg(long, default_value = "none")]
+    pub net: Net,
+    /// Run each party once more, alone against a recording, and give those CPU seconds
+    #[arg(long)]
+    pub one_sided: bool,
+    /// Print one JSON object
+    #[arg(long)]
+    pub json: bool,
+}
+
+impl BenchArgs {
+    pub fn n_sender(&self) -> usize {
+        self.n_sender.unwrap_or(self.n)
+    }
+
+    pub fn protocol(&self) -> Protocol {
+        self.protocol.unwrap_or(Protocol::of(self.op))
+    }
+}
+
+/// Fewer than 8 bytes would not make enough different items.
+fn item_bytes() -> RangedU64ValueParser<usize> {
+    RangedU64ValueParser::new().range(8..=16_000)
+}
+
+fn fraction(text: &str) -> Result<f64, String> {
+    let number = text.parse().ok().filter(|f| (0.0..=1.0).contains(f));
+    number.ok_or_else(|| "give a fraction from 0 to 1".into())
+}
+
+/// An emulated network, and how it was typed.
+#[derive(Debug, Clone)]
+pub struct Net {
+    pub typed: String,
+    pub link: Option<Network>,
+}
+
+impl FromStr for Net {
+    type Err = String;
+    fn from_str(text: &str) -> Result<Self, String> {
+        let link = if text == "none" { None } else { Some(text.parse()?) };
+        Ok(Net { typed: text.into(), link })
+    }
+}
+
+/// What `veilset bench` tells its children: what it was told, and this.
+#[derive(Debug, Args)]
+pub struct BenchPartyArgs {
+    pub folder: PathBuf,
+    #[arg(long)]
+    pub role: Role,
+    #[arg(long)]
+    pub seed: u128,
+    /// Where the receiver listens, for the sender
+    #[arg(long)]
+    pub port: Option<u16>,
+    /// Against the recording
+    #[arg(long)]
+    pub alone: bool,
+    #[command(flatten)]
+    pub bench: BenchArgs,
+}
+
+impl BenchPartyArgs {
+    /// One of this party's files in the folder.
+    pub fn file(&self, name: &str) -> PathBuf {
+        self.folder.join(format!("{}.{name}", self.role))
+    }
+}

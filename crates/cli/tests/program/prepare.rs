@@ -1,0 +1,180 @@
+//! Runs whose offline half was prepared.
+
+use crate::common::{RECEIVER, SENDER, World, both, connect, csv, listen, run};
+use std::path::Path;
+
+/// Prepares a half under a party's identity.
+fn prepare(world: &World, who: usize, input: &Path, half: &str, more: &[&str]) -> crate::common::Ended {
+    let mut command = world.veilset();
+    command.arg("prepare").arg(input).args(["--key", "id", "--output", half]);
+    run(command.args(["--identity", ["r.pem", "s.pem"][who]]).args(more))
+}
+
+#[test]
+fn a_prepared_run_gives_what_another_gives_and_takes_the_half() {
+    let world = World::new();
+    let files = [world.write("r.csv", csv(0..40)), world.write("s.csv", csv(25..60))];
+    for (operation, more) in [
+        ("intersect", [&[][..], &[][..]]),
+        ("intersect", [&["--protocol", "dh"], &["--protocol", "dh"]]),
+        ("union", [&[], &["--pad-to", "50"]]),
+        ("count", [&["--pad-to", "50"], &[]]),
+        ("sum", [&["--scale", "1"], &["--scale", "1", "--values", "cost"]]),
+    ] {
+        let plain = world.good(operation, [&files[0], &files[1]], more);
+        let lines = |out: &str| {
+            let mut lines: Vec<_> = out.lines().map(str::to_string).collect();
+            lines.sort_unstable();
+            lines
+        };
+        for halves in [[true, false], [false, true], [true, true]] {
+            let with = [RECEIVER, SENDER].map(|who| {
+                let mut words = more[who].to_vec();
+                if halves[who] {
+                    let half = ["r.half", "s.half"][who];
+                    let pad = more[who]
+                        .iter()
+                        .position(|w| *w == "--pad-to")
+                        .map_or(&[][..], |i| &more[who][i..i + 2]);
+                    let listed =
+                        if operation == "union" && who == SENDER { &["--union-sender"][..] } else { &[] };
+                    let made = prepare(&world, who, &files[who], half, &[pad, listed].concat());
+                    made.bad(0, &["made", half]);
+                    words.extend(["--prepared", half]);
+                }
+                words
+            });
+            let out = world.good(operation, [&files[0], &files[1]], [&with[0], &with[1]]);
+            assert_eq!(
+                out.each_ref().map(|out| lines(out)),
+                plain.each_ref().map(|out| lines(out)),
+                "{operation}"
+            );
+            assert!(!world.path("r.half").exists() && !world.path("s.half").exists());
+        }
+    }
+    // One line for each half: 5 runs with one of the receiver, 5 of the sender, 5 of both.
+    assert_eq!(std::fs::read_to_string(world.home("prepared.ledger")).unwrap().lines().count(), 20);
+}
+
+#[test]
+fn what_becomes_of_values_makes_no_difference_to_the_half() {
+    let world = World::new();
+    let files = [world.write("r.csv", csv(0..5)), world.write("s.csv", csv((3..9).chain(4..6)))];
+    prepare(&world, SENDER, &files[1], "half", &[]).good();
+    let sender = ["--scale", "1", "--values", "cost", "--duplicates", "add", "--prepared", "half"];
+    let [_, out] = world.good("sum", [&files[0], &files[1]], [&["--scale", "1"], &sender]);
+    // 3.5 once, 4.5 twice.
+    assert_eq!(out, "matches,sum\n2,12.5\n");
+    assert!(!world.path("half").exists());
+}
+
+#[test]
+fn a_copy_is_refused_before_the_peer_hears_of_us() {
+    let world = World::new();
+    let files = [world.write("r.csv", csv(0..5)), world.write("s.csv", csv(3..9))];
+    prepare(&world, RECEIVER, &files[0], "half", &[]).good();
+    std::fs::copy(world.path("half"), world.path("copy")).unwrap();
+    let with = ["--prepared", "half", "--report", "report.json"];
+    let [here, _] = world.run("count", [&files[0], &files[1]], [&with, &[]]);
+    here.bad(0, &["seconds after an offline half that was prepared"]);
+    assert!(world.read("report.json").contains("\"prepared\": true"));
+    let alone = |half: &str, more: &[&str]| {
+        let more = [&["--prepared", half, "--connect", "127.0.0.1:1"][..], more].concat();
+        run(&mut world.party(RECEIVER, "count", &files[0], &more))
+    };
+    alone("copy", &[]).bad(3, &["copy: it was used before", "veilset prepare"]);
+    alone("half", &[]).bad(3, &["half: there is no such prepared half"]);
+    alone("r.csv", &[]).bad(3, &["r.csv: it is not a prepared half"]);
+    alone("copy", &["--prepared-ledger", "."]).bad(7, &["--prepared-ledger"]);
+    assert!(world.path("copy").exists());
+}
+
+#[test]
+fn what_was_prepared_for_something_else_is_refused() {
+    let world = World::new();
+    let (file, other) = (world.write("r.csv", csv(0..5)), world.write("other.csv", csv(0..6)));
+    prepare(&world, RECEIVER, &file, "half", &[]).good();
+    let alone = |who, operation, file: &Path, more: &[&str]| {
+        let more = [&["--prepared", "half", "--connect", "127.0.0.1:1"][..], more].concat();
+        run(&mut world.party(who, operation, file, &more))
+    };
+    let again = "Run `veilset prepare` again";
+    alone(RECEIVER, "count", &other, &[]).bad(3, &["half: it was prepared for 5 keys", "now has 6", again]);
+    alone(RECEIVER, "count", &file, &["--normalize", "trim"]).bad(3, &["--normalize", again]);
+    alone(RECEIVER, "count", &file, &["--pad-to", "9"]).bad(3, &["no --pad-to", "--pad-to 9", again]);
+    alone(RECEIVER, "count", &file, &["--key", "id,cost"]).bad(3, &["1 key columns", again]);
+    let sender = alone(SENDER, "count", &file, &["--role", "sender"]);
+    sender.bad(3, &["another identity", &world.fingerprints[0], &world.fingerprints[1]]);
+    assert!(world.path("half").exists());
+    // What prepare itself refuses.
+    prepare(&world, RECEIVER, &file, "half", &[]).bad(7, &["half exists", "--force"]);
+    prepare(&world, RECEIVER, &file, "half", &["--force"]).good();
+    prepare(&world, RECEIVER, &file, "-", &[]).bad(2, &["goes to a file"]);
+    prepare(&world, RECEIVER, &file, "r.csv", &["--force"]).bad(2, &["is our input"]);
+    prepare(&world, RECEIVER, &file, "new", &["--pad-to", "4"])
+        .bad(2, &["--pad-to 4 is less than our 5 items"]);
+    prepare(&world, RECEIVER, &file, "new", &["--union-sender"]).bad(2, &["--pad-to"]);
+    assert_eq!(world.names(), ["half", "other.csv", "r.csv", "r.pem", "s.pem"]);
+}
+
+#[test]
+fn a_disagreement_and_a_check_leave_the_half() {
+    let world = World::new();
+    let files = [world.write("r.csv", csv(0..5)), world.write("s.csv", csv(3..9))];
+    prepare(&world, RECEIVER, &files[0], "half", &[]).good();
+    let receiver = |operation| world.party(RECEIVER, operation, &files[0], &["--prepared", "half"]);
+    let sender = |operation| world.party(SENDER, operation, &files[1], &[]);
+    let [here, _] = both(receiver("count"), sender("union"));
+    here.bad(4, &["operation"]);
+    assert!(both(receiver("check count"), sender("check count")).iter().all(|ended| ended.code == Some(0)));
+    assert!(world.path("half").exists());
+    // A peer that dies under way: it is gone.
+    let many = world.write("many.csv", csv(0..100_000));
+    let (mut here, address) = listen(receiver("count"));
+    let there = connect(world.party(SENDER, "count", &many, &[]), &address);
+    here.until("matching");
+    there.signal("KILL");
+    here.end().bad(6, &[]);
+    assert!(!world.path("half").exists());
+}
+
+#[test]
+fn of_two_runs_with_copies_at_once_one_goes_on() {
+    let world = World::new();
+    let files = [world.write("r.csv", csv(0..5)), world.write("s.csv", csv(3..9))];
+    prepare(&world, RECEIVER, &files[0], "a", &[]).good();
+    std::fs::copy(world.path("a"), world.path("b")).unwrap();
+    // Both have looked at the ledger when they listen.
+    let parties =
+        ["a", "b"].map(|half| listen(world.party(RECEIVER, "count", &files[0], &["--prepared", half])));
+    let ends = parties.map(|(here, address)| {
+        let there = connect(world.party(SENDER, "count", &files[1], &[]), &address);
+        (here, there)
+    });
+    let codes = ends.map(|(here, there)| [here.end(), there.end()].map(|ended| ended.code));
+    assert!([[Some(0); 2], [Some(3), Some(5)]].iter().all(|ends| codes.contains(ends)), "{codes:?}");
+}
+
+#[test]
+fn a_run_from_a_file_takes_its_half() {
+    let world = World::new();
+    let files = [world.write("r.csv", csv(0..5)), world.write("s.csv", csv(3..9))];
+    std::fs::create_dir(world.path("conf")).unwrap();
+    prepare(&world, RECEIVER, &files[0], "conf/half", &[]).good();
+    let common = "operation = \"count\"\nkey = \"id\"\nconnect-timeout = 20\n";
+    let [_, peer] = &world.fingerprints;
+    world.write(
+        "conf/run.toml",
+        format!(
+            "{common}role = \"receiver\"\ninput = \"../r.csv\"\nidentity = \"../r.pem\"\npeer = \"{peer}\"\n\
+             prepared = \"half\"\nprepared-ledger = \"ledger\"\n"
+        ),
+    );
+    let mut receiver = world.veilset();
+    receiver.args(["run", "conf/run.toml"]);
+    let [here, there] = both(receiver, world.party(SENDER, "count", &files[1], &[]));
+    assert_eq!(here.good().lines().last(), Some("2,9"));
+    there.good();
+    assert!(!world.path("conf/half").exists() && world.path("conf/ledger").exists());
+}

@@ -1,0 +1,299 @@
+//! The file of a half: encrypted under an identity, in frames.
+//!
+//! A head in the clear: magic, the version of this format and that of the protocol, a random id, the identity's
+//! fingerprint. Then the contents, cut into frames of 256 KiB, the last one not longer, each sealed with
+//! AES-256-GCM: its nonce is its number and whether it is the last, its associated data the head. The key is used
+//! for this file only: it is derived from the identity's private key and the id. So frames that are changed,
+//! exchanged, left out or put behind the last do not open, and where the file ends is part of what is sealed.
+
+use super::{Basis, LONGEST_WORDS};
+use crate::error::{Error, Result};
+use crate::rng::Prng;
+use crate::secret::{Secret, Secrets};
+use crate::session::{Fingerprint, Identity, PROTOCOL_VERSION};
+use crate::table::Output;
+use aws_lc_rs::aead::{AES_256_GCM, Aad, LessSafeKey, NONCE_LEN, Nonce, UnboundKey};
+use std::fs::File;
+use std::io::{self, Read};
+use std::path::{Path, PathBuf};
+
+/// Names a half.
+pub(super) type Id = [u8; 16];
+
+const MAGIC: &[u8; 8] = b"veilset\x1a";
+/// The version of this format.
+const FORMAT: u16 = 1;
+/// A fingerprint in letters and hyphens.
+const FINGERPRINT: usize = 47;
+/// Magic, two versions, id, fingerprint.
+pub(super) const HEAD: usize = 8 + 2 + 2 + 16 + FINGERPRINT;
+/// Bytes of a frame's contents: 256 KiB. Reader and writer hold one.
+pub(super) const FRAME: usize = 1 << 18;
+pub(super) const TAG: usize = 16;
+
+/// The key of a file.
+fn file_key(identity: &Identity, id: &Id) -> Result<LessSafeKey> {
+    let of_all = identity.secret_for("veilset 2026-11 prepared half, key of all files");
+    let key = Secret::new(*blake3::keyed_hash(&of_all, id).as_bytes());
+    let key = UnboundKey::new(&AES_256_GCM, &key[..]).map_err(|_| Error::Bug("no key for AES".into()))?;
+    Ok(LessSafeKey::new(key))
+}
+
+fn nonce(frame: u64, last: bool) -> Nonce {
+    let mut nonce = [0; NONCE_LEN];
+    nonce[..8].copy_from_slice(&frame.to_le_bytes());
+    nonce[8] = last.into();
+    Nonce::assume_unique_for_key(nonce)
+}
+
+/// Seals what is written to it.
+pub(super) struct Writer<'o> {
+    output: &'o mut Output,
+    key: LessSafeKey,
+    head: Vec<u8>,
+    frame: u64,
+    /// What is not sealed yet.
+    plain: Secrets<u8>,
+}
+
+impl<'o> Writer<'o> {
+    pub(super) fn new(output: &'o mut Output, identity: &Identity, rng: &mut Prng) -> Result<Self> {
+        let id: Id = rng.bytes();
+        let mut head = MAGIC.to_vec();
+        head.extend(FORMAT.to_le_bytes());
+        head.extend(PROTOCOL_VERSION.to_le_bytes());
+        head.extend(id);
+        head.extend(identity.fingerprint().to_string().as_bytes());
+        output.writer().write_all(&head).map_err(|e| output.unwritable(&e))?;
+        Ok(Writer { output, key: file_key(identity, &id)?, head, frame: 0, plain: Secrets::zeros(0) })
+    }
+
+    pub(super) fn write(&mut self, mut bytes: &[u8]) -> Result<()> {
+        while !bytes.is_empty() {
+            // A full frame waits: only if more comes it is not the last.
+            if self.plain.len() == FRAME {
+                self.seal(false)?;
+            }
+            let (now, later) = bytes.split_at(bytes.len().min(FRAME - self.plain.len()));
+            self.plain.extend(now);
+            bytes = later;
+        }
+        Ok(())
+    }
+
+    /// Seals the last frame.
+    pub(super) fn end(mut self) -> Result<()> {
+        self.seal(true)
+    }
+
+    fn seal(&mut self, last: bool) -> Result<()> {
+        let (nonce, head) = (nonce(self.frame, last), Aad::from(&self.head[..]));
+        let sealed = self.key.seal_in_place_separate_tag(nonce, head, &mut self.plain);
+        let tag = sealed.map_err(|_| Error::Bug("a frame cannot be sealed".into()))?;
+        let writer = self.output.writer();
+        let written = writer.write_all(&self.plain).and_then(|()| writer.write_all(tag.as_ref()));
+        written.map_err(|e| self.output.unwritable(&e))?;
+        self.plain.truncate(0);
+        self.frame += 1;
+        Ok(())
+    }
+}
+
+/// Reads what was sealed; refuses anything else.
+pub(super) struct Reader {
+    /// As the user named it.
+    name: PathBuf,
+    place: PathBuf,
+    file: File,
+    id: Id,
+    key: LessSafeKey,
+    head: [u8; HEAD],
+    frame: u64,
+    /// Bytes of the file that were not read yet.
+    left: u64,
+    /// The contents of a frame, and how much of them was read.
+    plain: Secrets<u8>,
+    at: usize,
+}
+
+impl Reader {
+    pub(super) fn open(path: &Path, identity: &Identity) -> Result<Reader> {
+        let wrong = |what: String, next: &str| Error::input(path, what, next);
+        let unreadable = |e: io::Error| match e.kind() {
+            io::ErrorKind::NotFound => wrong(
+                "there is no such prepared half. One that was used is gone".into(),
+                "Check its name, or prepare one with `veilset prepare`",
+            ),
+            _ => wrong(
+                format!("the prepared half cannot be read: {e}"),
+                "Check that it is a file that you can read",
+            ),
+        };
+        // Links are followed: what is deleted in the end is to be what was read.
+        let place = path.canonicalize().map_err(unreadable)?;
+        // Before it is opened, which takes for ever with a pipe.
+        if !place.metadata().map_err(unreadable)?.is_file() {
+            return Err(unreadable(io::Error::other("it is not a regular file")));
+        }
+        let mut file = File::open(&place).map_err(unreadable)?;
+        let length = file.metadata().map_err(unreadable)?.len();
+        let mut head = [0; HEAD];
+        let whole = length > HEAD as u64 && file.read_exact(&mut head).is_ok();
+        let (magic, rest) = head.split_at(MAGIC.len());
+        if !whole || magic != MAGIC {
+            return Err(wrong(
+                "it is not a prepared half, or only the beginning of one".into(),
+                "Name one that `veilset prepare` made",
+            ));
+        }
+        let (versions, rest) = rest.split_at(4);
+        if versions != [FORMAT.to_le_bytes(), PROTOCOL_VERSION.to_le_bytes()].concat() {
+            let number = |at: usize| u16::from_le_bytes([versions[at], versions[at + 1]]);
+            return Err(wrong(
+                format!(
+                    "it is of another version of veilset (format {}, protocol {}; ours are {FORMAT} and \
+                     {PROTOCOL_VERSION}), or damaged",
+                    number(0),
+                    number(2)
+                ),
+                AGAIN,
+            ));
+        }
+        let (id_bytes, letters) = rest.split_at(size_of::<Id>());
+        let mut id = Id::default();
+        id.copy_from_slice(id_bytes);
+        let theirs = std::str::from_utf8(letters).ok().and_then(|text| text.parse::<Fingerprint>().ok());
+        let ours = identity.fingerprint();
+        match theirs {
+            Some(theirs) if theirs == ours => {}
+            Some(theirs) => {
+                return Err(wrong(
+                    format!("it was prepared under another identity, {theirs}; ours is {ours}"),
+                    "Name that identity with --identity, or run `veilset prepare` again with ours",
+                ));
+            }
+            None => return Err(damaged(path)),
+        }
+        let left = length - HEAD as u64;
+        let (key, plain) = (file_key(identity, &id)?, Secrets::zeros(0));
+        Ok(Reader { name: path.into(), place, file, id, key, head, frame: 0, left, plain, at: 0 })
+    }
+
+    pub(super) fn id(&self) -> Id {
+        self.id
+    }
+
+    /// Fills `out` with what comes next.
+    pub(super) fn read(&mut self, mut out: &mut [u8]) -> Result<()> {
+        while !out.is_empty() {
+            if self.at == self.plain.len() {
+                self.next_frame()?;
+            }
+            let n = out.len().min(self.plain.len() - self.at);
+            let (now, later) = out.split_at_mut(n);
+            now.copy_from_slice(&self.plain[self.at..self.at + n]);
+            (out, self.at) = (later, self.at + n);
+        }
+        Ok(())
+    }
+
+    fn array<const N: usize>(&mut self) -> Result<[u8; N]> {
+        let mut bytes = [0; N];
+        self.read(&mut bytes)?;
+        Ok(bytes)
+    }
+
+    fn number(&mut self) -> Result<u64> {
+        self.array().map(u64::from_le_bytes)
+    }
+
+    /// Refuses a half of another basis than ours, whose items hash to `items`.
+    pub(super) fn compare(&mut self, basis: &Basis, items: &[[u8; 32]]) -> Result<()> {
+        let length = u32::from_le_bytes(self.array()?) as usize;
+        if length > LONGEST_WORDS {
+            return Err(damaged(&self.name));
+        }
+        let mut words = vec![0; length];
+        self.read(&mut words)?;
+        let columns = self.number()?;
+        let [padded, listed] = self.array::<2>()?.map(|b| b == 1);
+        let (announced, n) = (self.number()?, self.number()?);
+        let digest: [u8; 32] = self.array()?;
+        let words = String::from_utf8_lossy(&words);
+        let other = |what: String| Err(Error::input(&self.name, what, AGAIN));
+        if words != basis.normalisation {
+            return other(format!(
+                "it was prepared with keys as {words}, and this run has them as {} (--normalize, --encoding)",
+                basis.normalisation
+            ));
+        }
+        if columns != basis.key_columns as u64 {
+            return other(format!(
+                "it was prepared with {columns} key columns, and this run has {} (--key)",
+                basis.key_columns
+            ));
+        }
+        let pad_to = |to: Option<u64>| to.map_or("no --pad-to".into(), |to| format!("--pad-to {to}"));
+        let (theirs, ours) = (padded.then_some(announced), basis.pad_to.map(|to| to as u64));
+        if theirs != ours {
+            return other(format!(
+                "it was prepared with {}, and this run has {}",
+                pad_to(theirs),
+                pad_to(ours)
+            ));
+        }
+        if listed != (padded && basis.listed) {
+            return other(match listed {
+                true => "its dummies are those for the sender of a union, and this run's have to be others (it was \
+                         prepared with --union-sender)"
+                    .into(),
+                false => "its dummies are not those for the sender of a union (it was prepared without \
+                          --union-sender)"
+                    .into(),
+            });
+        }
+        if n != items.len() as u64 {
+            return other(format!("it was prepared for {n} keys, and the input now has {}", items.len()));
+        }
+        match digest == super::digest(items) {
+            true => Ok(()),
+            false => {
+                other("it was prepared for other keys than the input has now, or for another order".into())
+            }
+        }
+    }
+
+    /// Whether all was read; the half's id and where it is.
+    pub(super) fn end(self) -> Result<(Id, PathBuf)> {
+        match self.left == 0 && self.at == self.plain.len() {
+            true => Ok((self.id, self.place)),
+            false => Err(damaged(&self.name)),
+        }
+    }
+
+    fn next_frame(&mut self) -> Result<()> {
+        let sealed = self.left.min((FRAME + TAG) as u64);
+        self.left -= sealed;
+        let mut frame = Secrets::zeros(sealed as usize);
+        self.file.read_exact(&mut frame).map_err(|_| damaged(&self.name))?;
+        let opened =
+            self.key.open_in_place(nonce(self.frame, self.left == 0), Aad::from(&self.head[..]), &mut frame);
+        let length = opened.map_err(|_| damaged(&self.name))?.len();
+        if length == 0 {
+            return Err(damaged(&self.name));
+        }
+        frame.truncate(length);
+        (self.plain, self.at, self.frame) = (frame, 0, self.frame + 1);
+        Ok(())
+    }
+}
+
+const AGAIN: &str = "Run `veilset prepare` again, with the input and options of this run";
+
+fn damaged(path: &Path) -> Error {
+    Error::input(
+        path,
+        "the prepared half is damaged, or was changed",
+        "Delete it, and run `veilset prepare` again",
+    )
+}

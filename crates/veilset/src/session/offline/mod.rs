@@ -1,0 +1,241 @@
+//! The offline half of a session: F_k(H(x)) of our own set under a fresh key, computed and kept before the peer is
+//! met ([`prepare`], [`open`]).
+//!
+//! **One key, one session.** A key, and everything computed under it, may meet one peer in one session, even in one
+//! that fails: in a second one the peer would see which of our items were in both. So a half is *spent* before the
+//! first message of the protocol goes out: its id goes into a [`Ledger`], which is synced to the disk, then its file
+//! is deleted. Key and points are to be had from `Half::spend` alone, so a run cannot forget it. Where the program
+//! dies in between, the half is lost; whoever restores a copy of the file is refused by the ledger. Not noticed is a
+//! copy that is used on another machine, or with another or an older ledger (SECURITY.md).
+//!
+//! **What is in it.** The key and the one that takes it off, the points, the dummies if they are random ones, and a
+//! digest of the set with what decides about the items' encoding, so that a half of another set is refused before the
+//! peer is met. Hashes of items are not in it: they are made again, which takes little time. All of it is encrypted
+//! under our identity (see `file.rs`).
+//!
+//! **The order.** Points stand in the order of the items, and each run draws its permutation when it sends them, as
+//! it does without a half: that costs nothing, and an order that was never written down cannot be found in a backup.
+//! One that were fixed here would protect nothing more, as key and points meet one session only.
+//!
+//! **What the peer sees.** The same messages, of the same sizes; that the time before them is shorter, so that there
+//! was a half. The receiver of a union computes the points of the dummies it inserts for the peer when it runs, since
+//! their number is the peer's word.
+
+mod file;
+mod ledger;
+
+pub use ledger::Ledger;
+
+use super::Identity;
+use crate::error::{Error, Result};
+use crate::group::curve25519::{Key, LowOrder, map_and_raise};
+use crate::hash::Domain;
+use crate::hashed::{Hashed, Offline};
+use crate::item::ItemSet;
+use crate::params::MAX_SET;
+use crate::rng::Prng;
+use crate::secret::Secrets;
+use crate::table::Output;
+use std::fmt;
+use std::path::{Path, PathBuf};
+use zeroize::Zeroizing;
+
+/// Points computed between two looks at whether to stop.
+const FRAME: usize = 1 << 13;
+/// More than any words for how keys came to be.
+const LONGEST_WORDS: usize = 1 << 10;
+
+/// What a half is made from. A run that uses it has to have the same.
+#[derive(Clone, Copy)]
+pub struct Basis<'a> {
+    /// Our set, in the order of its rows.
+    pub set: &'a ItemSet,
+    /// Number of key columns an item is made of.
+    pub key_columns: usize,
+    /// How the bytes of a key came to be, in words.
+    pub normalisation: &'a str,
+    /// The size that the set is filled up to with dummies.
+    pub pad_to: Option<usize>,
+    /// Whether the dummies are those of the public list: for the sender of a union, and nobody else.
+    pub listed: bool,
+}
+
+impl<'a> Basis<'a> {
+    /// The size of the set with its dummies.
+    pub fn announced(&self) -> usize {
+        self.pad_to.unwrap_or(self.set.len())
+    }
+
+    /// Refuses sizes that no protocol takes.
+    ///
+    /// # Errors
+    /// [`Error::Usage`].
+    pub fn check(&self) -> Result<()> {
+        let (n, announced) = (self.set.len(), self.announced());
+        if announced < n {
+            return Err(Error::Usage(format!(
+                "--pad-to {announced} is less than our {n} items. Use a number that no set of yours exceeds"
+            )));
+        }
+        if announced > MAX_SET {
+            return Err(Error::Usage(format!(
+                "a set of {announced} items is more than this version supports ({MAX_SET})"
+            )));
+        }
+        Ok(())
+    }
+
+    /// The set, hashed and padded.
+    pub(super) fn hashed(&self, rng: &mut Prng) -> Hashed<'a> {
+        match self.pad_to {
+            None => Hashed::new(self.set),
+            Some(to) if self.listed => Hashed::padded_from_list(self.set, to),
+            Some(to) => Hashed::padded(self.set, to, rng),
+        }
+    }
+
+    /// How many random dummies there are: they are in the file.
+    fn random_dummies(&self) -> usize {
+        if self.listed { 0 } else { self.announced() - self.set.len() }
+    }
+
+    /// What a half says of its basis: lengths before what they are of, numbers little-endian.
+    fn describe(&self, items: &[[u8; 32]]) -> Result<Vec<u8>> {
+        let words = self.normalisation.as_bytes();
+        if words.len() > LONGEST_WORDS {
+            return Err(Error::Bug("the words for how keys came to be are too long".into()));
+        }
+        let digest: [u8; 32] = digest(items);
+        let mut out = vec![];
+        out.extend((words.len() as u32).to_le_bytes());
+        out.extend(words);
+        out.extend((self.key_columns as u64).to_le_bytes());
+        out.extend([u8::from(self.pad_to.is_some()), u8::from(self.pad_to.is_some() && self.listed)]);
+        out.extend((self.announced() as u64).to_le_bytes());
+        out.extend((self.set.len() as u64).to_le_bytes());
+        out.extend(digest);
+        Ok(out)
+    }
+}
+
+fn digest(items: &[[u8; 32]]) -> [u8; 32] {
+    Domain::without_session("prepared half, digest of a set").hash(&[items.as_flattened()])
+}
+
+/// Computes a half and writes it to `output`, which the caller commits. `stop` is asked now and then whether to give
+/// up. Takes 32 bytes of memory for each item and dummy.
+///
+/// # Errors
+/// [`Error::Usage`] for sizes that no protocol takes, [`Error::Output`], [`Error::Cancelled`].
+pub fn prepare(
+    basis: &Basis,
+    identity: &Identity,
+    output: &mut Output,
+    stop: &dyn Fn() -> bool,
+    rng: &mut Prng,
+) -> Result<()> {
+    basis.check()?;
+    let set = basis.hashed(rng);
+    let (items, dummies) = set.own().split_at(basis.set.len());
+    let (key, inverse) = Key::with_inverse(rng);
+    let mut file = file::Writer::new(output, identity, rng)?;
+    file.write(&basis.describe(items)?)?;
+    file.write(key.as_bytes())?;
+    file.write(inverse.as_bytes())?;
+    if basis.random_dummies() > 0 {
+        file.write(dummies.as_flattened())?;
+    }
+    for hashes in set.own().chunks(FRAME) {
+        if stop() {
+            return Err(Error::Cancelled);
+        }
+        let points = map_and_raise(hashes, &key).map_err(|LowOrder| {
+            Error::Bug("an item hashed to a point of low order, which has probability 2^-250".into())
+        })?;
+        let points = Zeroizing::new(points);
+        points.iter().try_for_each(|point| file.write(point.as_bytes()))?;
+    }
+    file.end()
+}
+
+/// A half that was read and is sound, and is not spent yet.
+pub struct Half {
+    /// As the user named it.
+    name: PathBuf,
+    /// Where it is, whatever links lead to it.
+    place: PathBuf,
+    id: file::Id,
+    ledger: Ledger,
+    offline: Offline,
+}
+
+/// Reads a half for a set: the set with the dummies of the half, and what it holds, to be spent. Takes 64 bytes of
+/// memory for each item and dummy.
+///
+/// # Errors
+/// [`Error::Input`], naming the file: there is none, it is no half or damaged, of another identity, version or
+/// basis, or it was spent. [`Error::Output`] if the ledger cannot be used.
+pub fn open<'a>(
+    path: &Path,
+    ledger: &Ledger,
+    identity: &Identity,
+    basis: &Basis<'a>,
+) -> Result<(Hashed<'a>, Half)> {
+    basis.check()?;
+    let mut file = file::Reader::open(path, identity)?;
+    ledger.check(&file.id(), path)?;
+    let hashed = Hashed::new(basis.set);
+    file.compare(basis, hashed.own())?;
+    let (mut key, mut inverse) = (Zeroizing::new([0; 32]), Zeroizing::new([0; 32]));
+    file.read(&mut *key)?;
+    file.read(&mut *inverse)?;
+    // Our own sizes: those of the file are the same, or this was refused.
+    let hashed = match basis.listed {
+        true => hashed.with_listed(basis.announced()),
+        false => {
+            let mut dummies = Secrets::<[u8; 32]>::zeros(basis.random_dummies());
+            file.read(dummies.as_flattened_mut())?;
+            hashed.with_dummies(&dummies)
+        }
+    };
+    let mut points = Secrets::<[u8; 32]>::zeros(basis.announced());
+    file.read(points.as_flattened_mut())?;
+    let (id, place) = file.end()?;
+    let offline = Offline { key: Key::of_ours(*key), inverse: Key::of_ours(*inverse), points };
+    Ok((hashed, Half { name: path.into(), place, id, ledger: ledger.clone(), offline }))
+}
+
+impl Half {
+    /// Spends the half: it is in the ledger and its file is gone, both on the disk, when this returns what was in it.
+    /// Of several processes that have copies of one half, one succeeds.
+    ///
+    /// # Errors
+    /// [`Error::Input`] if it was spent meanwhile, [`Error::Output`] if the ledger cannot be written or the file not
+    /// deleted.
+    pub(super) fn spend(self) -> Result<Offline> {
+        self.ledger.enter(&self.id, &self.name)?;
+        self.delete().map_err(|e| {
+            Error::Output(format!(
+                "the prepared half {} cannot be deleted: {e}. It is spent: delete it by hand, and prepare another with \
+                 `veilset prepare` in a folder that you can write to",
+                self.name.display()
+            ))
+        })?;
+        Ok(self.offline)
+    }
+
+    fn delete(&self) -> std::io::Result<()> {
+        std::fs::remove_file(&self.place)?;
+        ledger::sync_folder(&self.place)
+    }
+}
+
+impl fmt::Debug for Half {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Half({})", self.name.display())
+    }
+}
+
+#[cfg(test)]
+#[path = "tests.rs"]
+mod tests;

@@ -1,0 +1,319 @@
+//! Whole runs with halves.
+
+use super::*;
+use crate::channel::{Channel, Recording, Sink};
+use crate::item::Items;
+use crate::membership::Mqrpmt;
+use crate::membership::cwprf::{CwPrf, GolombTags};
+use crate::operations::intersect::dh;
+use crate::operations::{Confirmed, Learned, Operation, Protocol, Role, Terms};
+use crate::session::run::{Outcome, Request, check, run, run_if};
+use crate::session::{Approval, Connection, Proposal};
+use crate::testing::{SEEDS, Shared, run_pair, split_frames};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+fn connection(channel: Channel) -> Connection {
+    Connection::unprotected(channel, Default::default())
+}
+
+/// How a run ends for both, and the frames that each received: their tags and lengths.
+type Ends = ([Result<Outcome>; 2], [Vec<(u16, usize)>; 2]);
+
+/// Runs both sides, the receiver first; those that have a half with it.
+fn run_with(place: &Place, requests: [&Request; 2], halves: [Option<&Path>; 2]) -> Ends {
+    run_approved(place, requests, halves, &mut ())
+}
+
+fn run_approved(
+    place: &Place,
+    requests: [&Request; 2],
+    halves: [Option<&Path>; 2],
+    approval: &mut (dyn Approval + Send),
+) -> Ends {
+    let (mut ours, mut theirs) = Channel::pair();
+    let seen = [Shared::default(), Shared::default()];
+    ours.record(Recording::to_writer(seen[0].clone()));
+    theirs.record(Recording::to_writer(seen[1].clone()));
+    let side = |i: usize, channel, approval: &mut dyn Approval| {
+        let rng = &mut Prng::from_seed(&SEEDS[i]);
+        let prepared = match halves[i] {
+            Some(half) => requests[i].prepare_with(half, &place.ledger(), &IDENTITY),
+            None => requests[i].prepare(rng),
+        };
+        run_if(connection(channel), prepared?, approval, rng)
+    };
+    let ends = std::thread::scope(|s| {
+        let theirs = s.spawn(|| side(1, theirs, &mut ()));
+        [side(0, ours, approval), theirs.join().unwrap()]
+    });
+    let frames =
+        |seen: Shared| split_frames(&seen.bytes()).into_iter().map(|(tag, body)| (tag, body.len())).collect();
+    (ends, seen.map(frames))
+}
+
+/// What was learned, comparable: new items come in the order of the queries.
+fn words(outcome: &Outcome) -> String {
+    match &outcome.learned {
+        Learned::Nothing => String::new(),
+        Learned::Matching(m) => format!("{:?} {:?}", m.positions, m.payloads.iter().collect::<Vec<_>>()),
+        Learned::New(new) => {
+            let mut rows: Vec<_> =
+                new.items.iter().enumerate().map(|(i, item)| (item, new.payloads.iter().nth(i))).collect();
+            rows.sort_unstable();
+            format!("{rows:?}")
+        }
+        Learned::Union(items) => format!("{:?}", items.iter().collect::<Vec<_>>()),
+        Learned::Matches(n) => n.to_string(),
+        Learned::Sum(sum) => format!("{:?}", sum.as_ref().map(|s| (s.matches, s.sum))),
+    }
+}
+
+#[test]
+fn results_and_messages_are_those_of_a_run_without() {
+    let place = Place::new();
+    let columns = ["note".to_string()];
+    let mut runs = 0;
+    for (n_y, n_x, common) in [(0, 0, 0), (0, 3, 0), (1, 0, 0), (1, 1, 1), (9, 7, 3)] {
+        let (y, x) = (items(0, n_y), items(n_y - common, n_x));
+        let payloads: Items = (0..n_x).map(|i| format!("\u{6}note{i:02}")).collect();
+        let values = vec![5; n_x];
+        for pads in [[None, None], [Some(n_y + 4), None], [Some(n_y), Some(n_x + 3)]] {
+            for (operation, protocol) in kinds() {
+                let rows = matches!(operation, Operation::Intersect | Operation::Union);
+                let both = operation != Operation::Sum && n_y == 9;
+                let request = |role, set, pad_to| Request {
+                    protocol,
+                    pad_to,
+                    sent_columns: if rows { &columns } else { &[] },
+                    terms: Terms { max_row: 100, both, ..Terms::default() },
+                    ..Request::new(operation, role, set)
+                };
+                let receiver = request(Role::Receiver, &y, pads[0]);
+                let mut sender = request(Role::Sender, &x, pads[1]);
+                if rows {
+                    sender.payloads = &payloads;
+                }
+                if operation == Operation::Sum {
+                    sender.values = &values;
+                }
+                let (plain, frames) = run_with(&place, [&receiver, &sender], [None, None]);
+                for prepared in [[true, false], [false, true], [true, true]] {
+                    runs += 1;
+                    let name = |i| format!("{runs} {i}");
+                    let halves = [(0, &receiver), (1, &sender)]
+                        .map(|(i, request)| prepared[i].then(|| place.prepare(&name(i), &request.basis())));
+                    let halves = [halves[0].as_deref(), halves[1].as_deref()];
+                    let what = format!("{operation} {protocol} {n_y} {n_x} {pads:?} {prepared:?}");
+                    let (ends, seen) = run_with(&place, [&receiver, &sender], halves);
+                    for i in 0..2 {
+                        let (with, without) = (ends[i].as_ref().unwrap(), plain[i].as_ref().unwrap());
+                        assert_eq!(words(with), words(without), "{what}");
+                        assert_eq!((with.prepared, without.prepared), (prepared[i], false));
+                        // The tags' coded length varies with the keys.
+                        let lengths = |frames: &[(u16, usize)]| -> Vec<_> {
+                            frames.iter().filter(|f| f.0 != 0x21).copied().collect()
+                        };
+                        assert_eq!(lengths(&seen[i]), lengths(&frames[i]), "{what}");
+                    }
+                    assert!(halves.iter().flatten().all(|half| !half.exists()), "{what}");
+                }
+            }
+        }
+    }
+}
+
+fn kinds() -> Vec<(Operation, Protocol)> {
+    let all = |operation| Protocol::ALL.into_iter().map(move |protocol| (operation, protocol));
+    Operation::ALL
+        .into_iter()
+        .flat_map(all)
+        .filter(|(operation, protocol)| protocol.computes(*operation))
+        .collect()
+}
+
+/// What is computed before the peer is met, under this key.
+fn under(set: &mut Hashed, (key, inverse): (Key, Key)) {
+    let points = map_and_raise(set.own(), &key).unwrap();
+    let points = Secrets::from(points.iter().map(|p| *p.as_bytes()).collect::<Vec<_>>());
+    set.take_over(Offline { key, inverse, points });
+}
+
+#[test]
+fn under_the_same_key_all_bytes_are_the_same() {
+    let key = |rng: &mut Prng| (Key::random(rng), Key::random(&mut Prng::from_seed(&[9; 32])));
+    // After the order, where a protocol draws that first.
+    let later = |seed, n| {
+        let mut rng = Prng::from_seed(seed);
+        rng.permutation(n);
+        rng
+    };
+    let bytes = |n_y: usize, n_x: usize, inserted, prepared: bool| {
+        let (y, x) = (items(0, n_y), items(n_y / 2, n_x));
+        let (mut y, mut x) = (Hashed::new(&y), Hashed::padded_from_list(&x, n_x + 2));
+        y.insert_listed(inserted);
+        let (protocol, n_y, n_x) = (CwPrf(GolombTags), y.len(), x.len());
+        run_pair(
+            |ch, rng| {
+                if prepared {
+                    under(&mut y, key(rng));
+                }
+                protocol.server(ch, &[5; 32], &y, n_x, rng).map(|bits| bits.to_vec())
+            },
+            |ch, rng| {
+                if prepared {
+                    under(&mut x, key(&mut later(&SEEDS[1], n_x)));
+                }
+                protocol.client(ch, &[5; 32], &x, n_y, rng)
+            },
+        )
+    };
+    let classic = |n_y, n_x, prepared: bool| {
+        let (y, x) = (items(0, n_y), items(n_y / 2, n_x));
+        let (mut y, mut x) = (Hashed::new(&y), Hashed::new(&x));
+        let payloads: Items = (0..n_x).map(|_| "payload").collect();
+        let terms = Terms { payload: true, max_row: 9, ..Terms::default() };
+        run_pair(
+            |ch, rng| {
+                if prepared {
+                    under(&mut y, Key::with_inverse(&mut later(&SEEDS[0], n_y)));
+                }
+                dh::receiver(ch, &[5; 32], &y, n_x, &terms, rng)?.open(Confirmed(())).map(|m| m.positions)
+            },
+            |ch, rng| {
+                if prepared {
+                    under(&mut x, key(rng));
+                }
+                dh::sender(ch, &[5; 32], &x, &payloads, n_y, &terms, rng).map(|_| ())
+            },
+        )
+    };
+    for (n_y, n_x) in [(0, 0), (0, 3), (3, 0), (1, 1), (dh::FRAME + 1, 5)] {
+        for inserted in [0, 4] {
+            let [with, without] = [true, false].map(|prepared| bytes(n_y, n_x, inserted, prepared));
+            assert_eq!(with.0.0, without.0.0);
+            assert!(with.1.0 == without.1.0, "{n_y} {n_x} {inserted}");
+        }
+        let [with, without] = [true, false].map(|prepared| classic(n_y, n_x, prepared));
+        assert_eq!(with.0.0, without.0.0);
+        assert!(with.1.0 == without.1.0, "{n_y} {n_x}");
+    }
+}
+
+/// Says no when asked, or when the run begins.
+struct No(bool);
+
+impl Approval for No {
+    fn approve(&mut self, _: &Proposal) -> Result<()> {
+        if self.0 { Err(Error::Refused("no".into())) } else { Ok(()) }
+    }
+    fn begins(&mut self, _: &Proposal) -> Result<()> {
+        Err(Error::Refused("no".into()))
+    }
+}
+
+#[test]
+fn a_run_that_is_refused_or_only_checked_leaves_the_half() {
+    let (place, y, x) = (Place::new(), items(0, 3), items(1, 5));
+    let receiver = Request::new(Operation::Count, Role::Receiver, &y);
+    let sender = Request::new(Operation::Count, Role::Sender, &x);
+    let halves = [place.prepare("r", &receiver.basis()), place.prepare("s", &sender.basis())];
+    let halves = [Some(halves[0].as_path()), Some(halves[1].as_path())];
+    let refused = |(ends, _): Ends| assert!(ends.iter().all(Result::is_err));
+    // Refused by the receiver; the sender hears of it before the run begins for it.
+    refused(run_approved(&place, [&receiver, &sender], halves, &mut No(true)));
+    // Too many items for the sender.
+    let few = Request { max_peer_items: 2, ..sender };
+    refused(run_with(&place, [&receiver, &few], halves));
+    // A disagreement.
+    let other = Request { key_columns: 2, ..sender };
+    refused(run_with(&place, [&receiver, &other], [halves[0], None]));
+    // The receiver does not let it begin; for the sender it has begun.
+    refused(run_approved(&place, [&receiver, &sender], [halves[0], None], &mut No(false)));
+    // A check takes the request, not what was prepared.
+    let (ours, theirs) = Channel::pair();
+    let check_with = |channel, request: &Request| {
+        let rng = &mut Prng::from_os().unwrap();
+        check(connection(channel), request, &mut (), &|_| 1, rng).unwrap()
+    };
+    std::thread::scope(|s| {
+        s.spawn(|| check_with(theirs, &sender));
+        check_with(ours, &receiver);
+    });
+    assert!(halves.iter().flatten().all(|half| half.exists()));
+    assert!(run_with(&place, [&receiver, &sender], halves).0.iter().all(Result::is_ok));
+}
+
+/// Looks at the half and the ledger whenever a message of the protocol goes out.
+struct Looks {
+    sink: Box<dyn Sink>,
+    place: PathBuf,
+    messages: Arc<AtomicUsize>,
+}
+
+impl Sink for Looks {
+    fn send(&mut self, frame: Vec<u8>) -> Result<()> {
+        // The session's own have lower tags, the channel's higher ones.
+        if (0x11..0xff00).contains(&u16::from_le_bytes([frame[0], frame[1]])) {
+            self.messages.fetch_add(1, Ordering::Relaxed);
+            assert!(!self.place.join("half").exists());
+            assert_eq!(std::fs::metadata(self.place.join("state/ledger")).unwrap().len(), 33);
+        }
+        self.sink.send(frame)
+    }
+}
+
+#[test]
+fn the_half_is_gone_before_the_first_message_of_the_protocol() {
+    for (operation, protocol) in kinds() {
+        for role in Role::ALL {
+            let (place, set) = (Place::new(), items(0, 3));
+            let values = [1; 3];
+            let request = |role| Request {
+                protocol,
+                values: if operation == Operation::Sum && role == Role::Sender { &values } else { &[] },
+                ..Request::new(operation, role, &set)
+            };
+            let half = place.prepare("half", &request(role).basis());
+            let (ours, theirs) = Channel::pair();
+            let (sink, source) = ours.into_halves();
+            let messages = Arc::new(AtomicUsize::new(0));
+            let looks = Looks { sink, place: place.0.path().into(), messages: messages.clone() };
+            let ours = Channel::from_halves(Box::new(looks), source);
+            let other = request(role.other());
+            std::thread::scope(|s| {
+                s.spawn(|| run(connection(theirs), &other, &mut Prng::from_os().unwrap()).unwrap());
+                let prepared = request(role).prepare_with(&half, &place.ledger(), &IDENTITY).unwrap();
+                run_if(connection(ours), prepared, &mut (), &mut Prng::from_os().unwrap()).unwrap();
+            });
+            assert!(messages.load(Ordering::Relaxed) > 0);
+        }
+    }
+}
+
+#[test]
+fn nothing_of_the_protocol_is_sent_with_a_half_that_is_spent_meanwhile() {
+    let (place, y, x) = (Place::new(), items(0, 3), items(1, 5));
+    let receiver = Request::new(Operation::Count, Role::Receiver, &y);
+    let sender = Request::new(Operation::Count, Role::Sender, &x);
+    let half = place.prepare("half", &receiver.basis());
+    /// Spends the half when the run begins, as another process may.
+    struct Meanwhile(Option<Half>);
+    impl Approval for Meanwhile {
+        fn approve(&mut self, _: &Proposal) -> Result<()> {
+            Ok(())
+        }
+        fn begins(&mut self, _: &Proposal) -> Result<()> {
+            self.0.take().unwrap().spend().map(|_| ())
+        }
+    }
+    let copy = place.path("copy");
+    std::fs::copy(&half, &copy).unwrap();
+    let mut meanwhile = Meanwhile(Some(place.open(&copy, &receiver.basis()).unwrap().1));
+    let (ends, seen) = run_approved(&place, [&receiver, &sender], [Some(&half), None], &mut meanwhile);
+    let [ours, theirs] = ends.map(Result::unwrap_err);
+    assert!(ours.to_string().contains("it was used before"), "{ours}");
+    assert!(matches!(theirs, Error::Peer(_)), "{theirs}");
+    // All that the peer got: preamble, hello, size and a go.
+    assert!(seen[1].iter().map(|frame| frame.0).eq([1, 2, 3, 8]), "{:?}", seen[1]);
+}

@@ -1,0 +1,294 @@
+use super::file::{FRAME as CONTENTS, HEAD, TAG};
+use super::*;
+use std::sync::{Barrier, LazyLock};
+
+#[path = "run_tests.rs"]
+mod runs;
+
+static IDENTITY: LazyLock<Identity> = LazyLock::new(|| Identity::generate().unwrap());
+
+/// A folder with a ledger.
+struct Place(tempfile::TempDir);
+
+impl Place {
+    fn new() -> Place {
+        Place(tempfile::tempdir().unwrap())
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.0.path().join(name)
+    }
+
+    fn ledger(&self) -> Ledger {
+        Ledger::at(self.path("state/ledger"))
+    }
+
+    /// A half of this name.
+    fn prepare(&self, name: &str, basis: &Basis) -> PathBuf {
+        let path = self.path(name);
+        let mut output = Output::create("prepared half", Some(&path), false).unwrap();
+        prepare(basis, &IDENTITY, &mut output, &|| false, &mut Prng::from_os().unwrap()).unwrap();
+        output.commit().unwrap();
+        path
+    }
+
+    fn open<'a>(&self, path: &Path, basis: &Basis<'a>) -> Result<(Hashed<'a>, Half)> {
+        open(path, &self.ledger(), &IDENTITY, basis)
+    }
+
+    /// That it is refused, as an error of the file, and what is said.
+    fn refused(&self, path: &Path, basis: &Basis) -> String {
+        let Err(Error::Input(e)) = self.open(path, basis) else { panic!("not refused for what it is") };
+        assert_eq!(e.file, path.display().to_string());
+        Error::Input(e).to_string()
+    }
+}
+
+fn basis(set: &ItemSet) -> Basis<'_> {
+    Basis { set, key_columns: 1, normalisation: "none", pad_to: None, listed: false }
+}
+
+/// `n` items from number `from` on.
+fn items(from: usize, n: usize) -> ItemSet {
+    (from..from + n).map(|i| format!("\u{3}{i:03}")).collect()
+}
+
+#[test]
+fn what_was_prepared_is_what_comes_back() {
+    let place = Place::new();
+    for (n, pad_to, listed) in
+        [(0, None, false), (0, Some(3), false), (1, None, true), (5, Some(5), false), (5, Some(9), true)]
+    {
+        let set = items(0, n);
+        let basis = Basis { pad_to, listed, ..basis(&set) };
+        let path = place.prepare("half", &basis);
+        let (hashed, half) = place.open(&path, &basis).unwrap();
+        assert_eq!(
+            (hashed.len(), format!("{half:?}")),
+            (pad_to.unwrap_or(n), format!("Half({})", path.display()))
+        );
+        let Offline { key, inverse, points } = half.spend().unwrap();
+        let points: Vec<_> = points.iter().map(|&p| crate::group::curve25519::Point::of_ours(p)).collect();
+        assert_eq!(points, map_and_raise(hashed.own(), &key).unwrap());
+        let other = Key::random(&mut Prng::from_seed(&[1; 32]));
+        let raise = crate::group::curve25519::raise;
+        let off = raise(&raise(&points, &other).unwrap(), &inverse).unwrap();
+        assert_eq!(off, map_and_raise(hashed.own(), &other).unwrap());
+        if listed {
+            assert_eq!(hashed.own(), Hashed::padded_from_list(&set, hashed.len()).own());
+        }
+    }
+    let set = items(0, 3);
+    let halves = ["a", "b"].map(|name| place.prepare(name, &basis(&set)));
+    let [a, b] = halves.map(|path| place.open(&path, &basis(&set)).unwrap().1);
+    assert!(a.id != b.id && a.offline.key.as_bytes() != b.offline.key.as_bytes());
+}
+
+#[test]
+fn a_half_is_private_and_no_other_file_is_overwritten() {
+    use std::os::unix::fs::PermissionsExt;
+    let (place, set) = (Place::new(), items(0, 3));
+    let path = place.prepare("half", &basis(&set));
+    assert_eq!(std::fs::metadata(&path).unwrap().permissions().mode() & 0o7777, 0o600);
+    let e = Output::create("prepared half", Some(&path), false).unwrap_err().to_string();
+    assert!(e.contains("exists") && e.contains("--force"), "{e}");
+    // Whoever gives up leaves nothing.
+    let mut output = Output::create("prepared half", Some(&place.path("other")), false).unwrap();
+    let stopped = prepare(&basis(&set), &IDENTITY, &mut output, &|| true, &mut Prng::from_os().unwrap());
+    assert_eq!(stopped.unwrap_err(), Error::Cancelled);
+    drop(output);
+    assert_eq!(std::fs::read_dir(place.0.path()).unwrap().count(), 1);
+}
+
+#[test]
+fn a_file_that_was_changed_is_refused() {
+    let (place, set) = (Place::new(), items(0, 2));
+    let basis = Basis { pad_to: Some(3), ..basis(&set) };
+    let path = place.prepare("half", &basis);
+    let good = std::fs::read(&path).unwrap();
+    let forged = place.path("forged");
+    let refused = |bytes: &[u8]| {
+        std::fs::write(&forged, bytes).unwrap();
+        place.refused(&forged, &basis)
+    };
+    for at in 0..good.len() {
+        for bit in [1, 0x20, 0x80] {
+            let mut bytes = good.clone();
+            bytes[at] ^= bit;
+            let e = refused(&bytes);
+            assert!(at < HEAD || e.contains("is damaged"), "{at}: {e}");
+        }
+    }
+    for length in 0..good.len() {
+        refused(&good[..length]);
+    }
+    for more in [1, TAG, TAG + 1, good.len()] {
+        refused(&[&good[..], &good[..more]].concat());
+    }
+    let another = std::fs::read(place.prepare("another", &basis)).unwrap();
+    // The head of one and the contents of another.
+    refused(&[&good[..HEAD], &another[HEAD..]].concat());
+    refused(&[0; 1000]);
+    for name in ["none", "", "."] {
+        let e = place.refused(&place.path(name), &basis);
+        assert!(e.contains("Check"), "{e}");
+    }
+    place.open(&path, &basis).unwrap();
+}
+
+#[test]
+fn frames_that_change_places_are_refused() {
+    let (place, set) = (Place::new(), items(0, 3 * CONTENTS / 32));
+    let basis = basis(&set);
+    let path = place.prepare("half", &basis);
+    let good = std::fs::read(&path).unwrap();
+    let frames: Vec<&[u8]> = good[HEAD..].chunks(CONTENTS + TAG).collect();
+    assert_eq!(frames.len(), 4);
+    for order in
+        [&[1, 0, 2, 3][..], &[0, 2, 1, 3], &[0, 1, 3], &[0, 1, 2], &[0], &[0, 1, 2, 2, 3], &[0, 1, 2, 3, 3]]
+    {
+        let frames: Vec<u8> = order.iter().flat_map(|&i| frames[i]).copied().collect();
+        std::fs::write(&path, [&good[..HEAD], &frames].concat()).unwrap();
+        assert!(place.refused(&path, &basis).contains("is damaged"), "{order:?}");
+    }
+    std::fs::write(&path, &good).unwrap();
+    place.open(&path, &basis).unwrap();
+}
+
+#[test]
+fn a_half_of_something_else_is_refused_and_says_of_what() {
+    let place = Place::new();
+    let (set, more, other) = (items(0, 4), items(0, 5), items(1, 4));
+    let reversed: ItemSet = set.iter().collect::<Vec<_>>().into_iter().rev().collect();
+    let plain = basis(&set);
+    let padded = Basis { pad_to: Some(6), ..plain };
+    let cases = [
+        (plain, Basis { normalisation: "trim", ..plain }, "keys as none, and this run has them as trim"),
+        (plain, Basis { key_columns: 2, ..plain }, "with 1 key columns, and this run has 2"),
+        (plain, padded, "with no --pad-to, and this run has --pad-to 6"),
+        (plain, Basis { pad_to: Some(4), ..plain }, "with no --pad-to, and this run has --pad-to 4"),
+        (padded, plain, "with --pad-to 6, and this run has no --pad-to"),
+        (padded, Basis { pad_to: Some(7), ..plain }, "with --pad-to 6, and this run has --pad-to 7"),
+        (padded, Basis { listed: true, ..padded }, "prepared without --union-sender"),
+        (Basis { listed: true, ..padded }, padded, "prepared with --union-sender"),
+        (plain, Basis { set: &more, ..plain }, "for 4 keys, and the input now has 5"),
+        (plain, Basis { set: &other, ..plain }, "for other keys"),
+        (plain, Basis { set: &reversed, ..plain }, "for other keys"),
+    ];
+    for (i, (made, wanted, words)) in cases.into_iter().enumerate() {
+        let path = place.prepare(&i.to_string(), &made);
+        let e = place.refused(&path, &wanted);
+        assert!(e.contains(words) && e.contains("Run `veilset prepare` again"), "{e}");
+        // It is not spent.
+        place.open(&path, &made).unwrap();
+    }
+    // Without dummies it makes no difference which they would be.
+    let path = place.prepare("plain", &plain);
+    place.open(&path, &Basis { listed: true, ..plain }).unwrap();
+    let another = Identity::generate().unwrap();
+    let e = open(&path, &place.ledger(), &another, &plain).err().unwrap().to_string();
+    for words in [IDENTITY.fingerprint(), another.fingerprint()].map(|f| f.to_string()) {
+        assert!(e.contains(&words) && e.contains("--identity"), "{e}");
+    }
+}
+
+#[test]
+fn a_half_is_spent_once_whatever_copies_there_are() {
+    let (place, set) = (Place::new(), items(0, 3));
+    let basis = basis(&set);
+    let (path, copy) = (place.prepare("half", &basis), place.path("copy"));
+    std::fs::copy(&path, &copy).unwrap();
+    let link = place.path("link");
+    std::os::unix::fs::symlink(&path, &link).unwrap();
+    let (_, early) = place.open(&copy, &basis).unwrap();
+    place.open(&link, &basis).unwrap().1.spend().unwrap();
+    assert!(!path.exists());
+    assert!(place.refused(&path, &basis).contains("One that was used is gone"));
+    // One that was read before, one that is restored.
+    assert!(early.spend().is_err_and(|e| e.to_string().contains("it was used before")));
+    std::fs::copy(&copy, &path).unwrap();
+    for name in [&path, &copy] {
+        let e = place.refused(name, &basis);
+        assert!(e.contains("it was used before") && e.contains("veilset prepare"), "{e}");
+    }
+    // Another one is another one.
+    place.open(&place.prepare("next", &basis), &basis).unwrap().1.spend().unwrap();
+    assert_eq!(std::fs::metadata(place.path("state/ledger")).unwrap().len(), 66);
+}
+
+#[test]
+fn of_many_that_spend_copies_at_once_one_succeeds() {
+    let (place, set) = (Place::new(), items(0, 1));
+    let basis = basis(&set);
+    let path = place.prepare("half", &basis);
+    let halves: Vec<Half> = (0..8)
+        .map(|i| {
+            let copy = place.path(&i.to_string());
+            std::fs::copy(&path, &copy).unwrap();
+            place.open(&copy, &basis).unwrap().1
+        })
+        .collect();
+    let start = Barrier::new(halves.len());
+    let spent = std::thread::scope(|s| {
+        let spend = |half: Half| {
+            let start = &start;
+            s.spawn(move || {
+                start.wait();
+                half.spend().is_ok()
+            })
+        };
+        let threads: Vec<_> = halves.into_iter().map(spend).collect();
+        threads.into_iter().map(|t| usize::from(t.join().unwrap())).sum::<usize>()
+    });
+    assert_eq!(spent, 1);
+}
+
+#[test]
+fn a_crash_between_the_ledger_and_the_file_burns_the_half() {
+    let (place, set) = (Place::new(), items(0, 3));
+    let basis = basis(&set);
+    let path = place.prepare("half", &basis);
+    let (_, half) = place.open(&path, &basis).unwrap();
+    half.ledger.enter(&half.id, &path).unwrap();
+    drop(half);
+    assert!(place.refused(&path, &basis).contains("it was used before"));
+}
+
+#[test]
+fn without_a_sound_ledger_no_half_is_used() {
+    let (place, set) = (Place::new(), items(0, 3));
+    let basis = basis(&set);
+    let path = place.prepare("half", &basis);
+    let (_, half) = place.open(&path, &basis).unwrap();
+    let ledger = place.path("state/ledger");
+    let line = "0123456789abcdef0123456789abcdef\n";
+    for bad in ["x", "\n", "0", &line[..32], &line.to_uppercase(), &format!("{line}0"), &format!("\n{line}")]
+    {
+        std::fs::write(&ledger, bad).unwrap();
+        let Err(Error::Output(e)) = place.open(&path, &basis) else { panic!("{bad:?}") };
+        assert!(e.contains("something else than its lines"), "{e}");
+    }
+    std::fs::remove_file(&ledger).unwrap();
+    std::fs::create_dir(&ledger).unwrap();
+    for refused in [place.open(&path, &basis).err(), half.spend().err()] {
+        let Some(Error::Output(e)) = refused else { panic!() };
+        assert!(e.contains("--prepared-ledger"), "{e}");
+    }
+    std::fs::remove_dir(&ledger).unwrap();
+    std::fs::write(&ledger, line).unwrap();
+    place.open(&path, &basis).unwrap().1.spend().unwrap();
+    assert_eq!(std::fs::read_to_string(&ledger).unwrap().lines().count(), 2);
+}
+
+#[test]
+fn a_half_that_cannot_be_deleted_is_spent_and_not_used() {
+    let (place, set) = (Place::new(), items(0, 3));
+    let basis = basis(&set);
+    let path = place.prepare("half", &basis);
+    let (_, half) = place.open(&path, &basis).unwrap();
+    let away = place.path("away");
+    std::fs::rename(&path, &away).unwrap();
+    let e = half.spend().err().unwrap().to_string();
+    assert!(e.contains("cannot be deleted") && e.contains("It is spent"), "{e}");
+    assert!(place.refused(&away, &basis).contains("it was used before"));
+}
