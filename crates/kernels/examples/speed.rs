@@ -4,6 +4,7 @@
 use std::hint::black_box;
 use std::time::Instant;
 
+use veilset_kernels::ristretto255::{self, Element, Table};
 use veilset_kernels::{Backend, aes, curve25519, transpose};
 
 /// Least nanoseconds of one call, of at least five calls and 0.2 seconds.
@@ -38,6 +39,39 @@ fn main() {
             });
             println!("ladder     {b:?} batch {n:4}: {:8.0} ns/point", ns / n as f64);
         }
+    }
+
+    for b in paths(ristretto255::BACKENDS) {
+        let n = 256;
+        let uniform: Vec<[u8; 64]> = (0..n).map(|i| [i as u8; 64]).collect();
+        let scalars: Vec<[u8; 32]> = (0..n).map(|i| [i as u8 / 2; 32]).collect();
+        let (mut elements, mut bytes) = (vec![Element::IDENTITY; n], vec![[0; 32]; n]);
+        let show = |what: &str, ns: f64| println!("{what} {b:?} batch {n}: {:8.0} ns/element", ns / n as f64);
+        let ns = time(|| {
+            ristretto255::map_with(b, black_box(&uniform), &mut elements);
+        });
+        show("ristretto255 map        ", ns);
+        let ns = time(|| {
+            ristretto255::encode_with(b, black_box(&elements), &mut bytes);
+        });
+        show("ristretto255 encode     ", ns);
+        let ns = time(|| {
+            let (_, result) = ristretto255::decode_with(b, black_box(&bytes), &mut elements);
+            assert_eq!(result, Ok(()));
+        });
+        show("ristretto255 decode     ", ns);
+        let ns = time(|| {
+            ristretto255::multiply_with(b, black_box(&mut elements), &scalars);
+        });
+        show("ristretto255 multiply   ", ns);
+        let ns = time(|| {
+            ristretto255::multiply_all_with(b, black_box(&mut elements), &scalars[77]);
+        });
+        show("ristretto255 by one     ", ns);
+        let ns = time(|| {
+            Table::generator().multiply_with(b, black_box(&scalars), &mut elements);
+        });
+        show("ristretto255 fixed base ", ns);
     }
 
     for b in paths(aes::BACKENDS) {

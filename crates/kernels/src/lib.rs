@@ -3,6 +3,7 @@
 //! The public interface is:
 //!
 //! * [`curve25519`]: x-only Elligator2 and the Montgomery ladder, in batches.
+//! * [`ristretto255`]: the group of RFC 9496, in batches.
 //! * [`aes`]: AES-128 under one key: blocks, counter mode, and a tweakable correlation-robust hash.
 //! * [`transpose`]: transposition of a 128-column bit matrix, for oblivious-transfer extension.
 //! * [`Backend`]: which code path runs, and how a test forces one.
@@ -32,6 +33,7 @@ pub mod curve25519;
 mod field;
 #[cfg(test)]
 mod oracle;
+pub mod ristretto255;
 pub mod transpose;
 
 pub use backend::Backend;

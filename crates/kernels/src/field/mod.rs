@@ -195,6 +195,14 @@ pub(crate) fn character<F: Field>(a: F) -> F {
     product(square_n(e250, 4), x6)
 }
 
+/// a^((p-5)/8), of which square roots are made.
+#[inline(always)]
+pub(crate) fn pow_p58<F: Field>(a: F) -> F {
+    // (p - 5) / 8 = 2^252 - 3 = 2^2 (2^250 - 1) + 1.
+    let (e250, _) = pow_2_250_1(a);
+    product(square_n(e250, 2), a)
+}
+
 /// Replaces the elements by their inverses with one inversion for each lane (Montgomery's trick). None may be 0, and
 /// there are at most [`VECTORS`].
 #[inline(always)]

@@ -1,0 +1,145 @@
+//! Encoding, decoding and the map of RFC 9496, over any implementation of the field. Names are the RFC's.
+
+use super::edwards::{D, Extended, negated};
+use crate::field::portable::mask;
+use crate::field::{Fe, Field, MAX_LANES, pow_p58, product, squared};
+
+/// The even square root of -1.
+pub(super) const SQRT_M1: Fe =
+    Fe([1718705420411056, 234908883556509, 2233514472574048, 2117202627021982, 765476049583133]);
+/// A square root of -d - 1: that of the RFC.
+pub(super) const SQRT_AD_MINUS_ONE: Fe =
+    Fe([2241493124984347, 425987919032274, 2207028919301688, 1220490630685848, 974799131293748]);
+/// A square root of 1 / (-1 - d).
+pub(super) const INVSQRT_A_MINUS_D: Fe =
+    Fe([278908739862762, 821645201101625, 8113234426968, 1777959178193151, 2118520810568447]);
+/// 1 - d^2.
+pub(super) const ONE_MINUS_D_SQ: Fe =
+    Fe([1136626929484150, 1998550399581263, 496427632559748, 118527312129759, 45110755273534]);
+/// (d - 1)^2.
+pub(super) const D_MINUS_ONE_SQ: Fe =
+    Fe([1507062230895904, 1572317787530805, 683053064812840, 317374165784489, 1572899562415810]);
+
+/// A word for each lane, all ones or all zeros.
+pub(super) type Words = [u64; MAX_LANES];
+
+#[inline(always)]
+fn both(a: &Words, b: &Words, f: impl Fn(u64, u64) -> u64) -> Words {
+    std::array::from_fn(|lane| f(a[lane], b[lane]))
+}
+
+/// Where an element is 0.
+#[inline(always)]
+pub(super) fn zeros<F: Field>(a: F) -> Words {
+    let mut elements = [Fe::ONE; MAX_LANES];
+    a.store(&mut elements);
+    elements.map(Fe::zero_mask)
+}
+
+/// Where an element is negative, that is odd: IS_NEGATIVE.
+#[inline(always)]
+pub(super) fn negatives<F: Field>(a: F) -> Words {
+    let mut elements = [Fe::ZERO; MAX_LANES];
+    a.store(&mut elements);
+    elements.map(|a| mask(u64::from(a.to_bytes()[0] & 1)))
+}
+
+/// CT_ABS.
+#[inline(always)]
+fn absolute<F: Field>(a: F) -> F {
+    a.select(negated(a), F::mask(&negatives(a)))
+}
+
+#[inline(always)]
+fn sum<F: Field>(a: F, b: F) -> F {
+    F::carry(F::add(a.widen(), b.widen()))
+}
+
+#[inline(always)]
+fn difference<F: Field>(a: F, b: F) -> F {
+    F::carry(F::sub(a.widen(), b.widen()))
+}
+
+/// SQRT_RATIO_M1 (section 4.2): where u / v is a square, and the root of it or of SQRT_M1 times it.
+#[inline(always)]
+fn sqrt_ratio_m1<F: Field>(u: F, v: F) -> (Words, F) {
+    let i = F::splat(&SQRT_M1);
+    let v3 = product(squared(v), v);
+    let v7 = product(squared(v3), v);
+    let r = product(product(u, v3), pow_p58(product(u, v7)));
+    let check = product(v, squared(r));
+    let correct = zeros(difference(check, u));
+    let flipped = zeros(sum(check, u));
+    let flipped_i = zeros(sum(check, product(u, i)));
+    let turn = both(&flipped, &flipped_i, |a, b| a | b);
+    let r = r.select(product(r, i), F::mask(&turn));
+    (both(&correct, &flipped, |a, b| a | b), absolute(r))
+}
+
+/// Decoding (section 4.3.1) of encodings that are canonical and not negative; says where there is a point.
+#[inline(always)]
+pub(super) fn decode<F: Field>(s: F) -> (Words, Extended<F>) {
+    let one = F::splat(&Fe::ONE);
+    let ss = s.square();
+    let u1 = F::carry(F::sub(one.widen(), ss));
+    let u2 = F::carry(F::add(one.widen(), ss));
+    let u2_sqr = u2.square();
+    // v = -(D * u1^2) - u2_sqr.
+    let du1 = squared(u1).mul(F::splat(&D));
+    let v = F::carry(F::sub(F::splat(&Fe::ZERO).widen(), F::add(du1, u2_sqr)));
+    let (was_square, invsqrt) = sqrt_ratio_m1(one, product(v, F::carry(u2_sqr)));
+    let den_x = product(invsqrt, u2);
+    let den_y = product(product(invsqrt, den_x), v);
+    let sx = s.mul(den_x);
+    let x = absolute(F::carry(F::add(sx, sx)));
+    let y = product(u1, den_y);
+    let t = product(x, y);
+    let wrong = both(&negatives(t), &zeros(y), |a, b| a | b);
+    let valid = both(&was_square, &wrong, |square, wrong| square & !wrong);
+    (valid, Extended { x, y, z: one, t })
+}
+
+/// Encoding (section 4.3.2).
+#[inline(always)]
+pub(super) fn encode<F: Field>(p: Extended<F>) -> F {
+    let Extended { x: x0, y: y0, z: z0, t: t0 } = p;
+    let (one, i) = (F::splat(&Fe::ONE), F::splat(&SQRT_M1));
+    let u1 = product(sum(z0, y0), difference(z0, y0));
+    let u2 = product(x0, y0);
+    // Whether it is a square does not matter: it is one, or 0.
+    let (_, invsqrt) = sqrt_ratio_m1(one, product(u1, squared(u2)));
+    let den1 = product(invsqrt, u1);
+    let den2 = product(invsqrt, u2);
+    let z_inv = product(product(den1, den2), t0);
+    let enchanted_denominator = product(den1, F::splat(&INVSQRT_A_MINUS_D));
+    let rotate = F::mask(&negatives(product(t0, z_inv)));
+    let x = x0.select(product(y0, i), rotate);
+    let y = y0.select(product(x0, i), rotate);
+    let den_inv = den2.select(enchanted_denominator, rotate);
+    let y = y.select(negated(y), F::mask(&negatives(product(x, z_inv))));
+    absolute(product(den_inv, difference(z0, y)))
+}
+
+/// MAP (section 4.3.4).
+#[inline(always)]
+pub(super) fn map<F: Field>(t: F) -> Extended<F> {
+    let (one, d) = (F::splat(&Fe::ONE), F::splat(&D));
+    let minus_one = negated(one);
+    let r = product(F::splat(&SQRT_M1), squared(t));
+    let u = product(sum(r, one), F::splat(&ONE_MINUS_D_SQ));
+    let v = product(F::carry(F::sub(minus_one.widen(), r.mul(d))), sum(r, d));
+    let (was_square, s) = sqrt_ratio_m1(u, v);
+    let was_square = F::mask(&was_square);
+    let s_prime = negated(absolute(product(s, t)));
+    let s = s_prime.select(s, was_square);
+    let c = r.select(minus_one, was_square);
+    let n = product(c, difference(r, one)).mul(F::splat(&D_MINUS_ONE_SQ));
+    let n = F::carry(F::sub(n, v.widen()));
+    let sv = s.mul(v);
+    let w0 = F::carry(F::add(sv, sv));
+    let w1 = product(n, F::splat(&SQRT_AD_MINUS_ONE));
+    let ss = s.square();
+    let w2 = F::carry(F::sub(one.widen(), ss));
+    let w3 = F::carry(F::add(one.widen(), ss));
+    Extended { x: product(w0, w3), y: product(w2, w1), z: product(w1, w3), t: product(w0, w2) }
+}

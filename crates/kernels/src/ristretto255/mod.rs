@@ -1,0 +1,297 @@
+//! ristretto255 (RFC 9496), the group of prime order over edwards25519, in batches.
+//!
+//! Each operation is done to all elements of a slice: [`decode`], [`encode`], [`map`] (hashing to the group),
+//! [`add`], [`subtract`], [`multiply`] (a scalar for each element), [`multiply_all`] (one scalar for all), and
+//! [`Table::multiply`] (many scalars, one base).
+//!
+//! A scalar is a little-endian number below 2^255, reduced modulo the order of the group or not; bit 255 is
+//! ignored. Arithmetic of scalars is not done here.
+//!
+//! All functions are constant-time in elements and scalars; the number of them shows, and whether an encoding
+//! is one.
+
+mod edwards;
+mod encoding;
+mod table;
+
+#[cfg(test)]
+mod tests;
+
+use core::fmt;
+use zeroize::{Zeroize, Zeroizing};
+
+use crate::Backend;
+use crate::field::{Fe, Field, Kernel, MAX_LANES, run_on};
+use edwards::Extended;
+pub use table::Table;
+
+/// The paths of this kernel, best first.
+pub const BACKENDS: &[Backend] = crate::field::BACKENDS;
+
+/// An element of the group.
+#[derive(Clone, Copy)]
+pub struct Element([Fe; 4]);
+
+impl Element {
+    /// The identity.
+    pub const IDENTITY: Element = Element([Fe::ZERO, Fe::ONE, Fe::ONE, Fe::ZERO]);
+
+    /// The generator of RFC 9496, section 4.
+    pub const GENERATOR: Element = Element([
+        Fe([1738742601995546, 1146398526822698, 2070867633025821, 562264141797630, 587772402128613]),
+        Fe([1801439850948184, 1351079888211148, 450359962737049, 900719925474099, 1801439850948198]),
+        Fe::ONE,
+        Fe([1841354044333475, 16398895984059, 755974180946558, 900171276175154, 1821297809914039]),
+    ]);
+
+    /// Whether the two are the same element. Constant-time.
+    pub fn equals(&self, other: &Element) -> bool {
+        // X Y' = Y X' or Y Y' = X X' (RFC 9496, section 4.3.3).
+        let ([x, y, ..], [x2, y2, ..]) = (self.0, other.0);
+        let zero = |a: Fe, b: Fe| <Fe as Field>::sub(a, b).zero_mask();
+        (zero(x.mul(y2), y.mul(x2)) | zero(y.mul(y2), x.mul(x2))) != 0
+    }
+}
+
+impl fmt::Debug for Element {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Element(..)")
+    }
+}
+
+impl Zeroize for Element {
+    fn zeroize(&mut self) {
+        for element in &mut self.0 {
+            element.0.zeroize();
+        }
+    }
+}
+
+#[inline(always)]
+fn load<F: Field>(elements: &[Element]) -> Extended<F> {
+    let mut limbs = [[Fe::ZERO; MAX_LANES]; 4];
+    for (lane, element) in elements.iter().enumerate() {
+        for (limbs, coordinate) in limbs.iter_mut().zip(element.0) {
+            limbs[lane] = coordinate;
+        }
+    }
+    let n = elements.len();
+    Extended {
+        x: F::load(&limbs[0][..n]),
+        y: F::load(&limbs[1][..n]),
+        z: F::load(&limbs[2][..n]),
+        t: F::load(&limbs[3][..n]),
+    }
+}
+
+#[inline(always)]
+fn store<F: Field>(p: Extended<F>, elements: &mut [Element]) {
+    for (i, coordinate) in [p.x, p.y, p.z, p.t].into_iter().enumerate() {
+        let mut lanes = [Fe::ZERO; MAX_LANES];
+        coordinate.store(&mut lanes);
+        for (element, lane) in elements.iter_mut().zip(lanes) {
+            element.0[i] = lane;
+        }
+    }
+}
+
+/// Decodes each element.
+///
+/// # Errors
+///
+/// The position of the first that is no encoding; the elements are not to be used then.
+///
+/// # Panics
+///
+/// If the slices differ in length.
+pub fn decode(bytes: &[[u8; 32]], out: &mut [Element]) -> Result<(), usize> {
+    decode_with(Backend::best(BACKENDS), bytes, out).1
+}
+
+/// [`decode`] on the path asked for; returns the path that ran too.
+///
+/// # Panics
+///
+/// As [`decode`].
+pub fn decode_with(
+    backend: Backend,
+    bytes: &[[u8; 32]],
+    out: &mut [Element],
+) -> (Backend, Result<(), usize>) {
+    struct Decode<'a>(&'a [[u8; 32]], &'a mut [Element], &'a mut Result<(), usize>);
+    impl Kernel for Decode<'_> {
+        #[inline(always)]
+        fn run<F: Field>(self) {
+            let chunks = self.0.chunks(F::LANES).zip(self.1.chunks_mut(F::LANES));
+            for (chunk, (bytes, out)) in chunks.enumerate() {
+                let mut s = [Fe::ZERO; MAX_LANES];
+                for (s, bytes) in s.iter_mut().zip(bytes) {
+                    *s = Fe::from_bytes(bytes);
+                }
+                let (valid, p) = encoding::decode(F::load(&s));
+                store(p, out);
+                for (lane, (bytes, valid)) in bytes.iter().zip(valid).enumerate() {
+                    let form = crate::curve25519::is_canonical(bytes) && bytes[0] & 1 == 0;
+                    if self.2.is_ok() && (valid == 0 || !form) {
+                        *self.2 = Err(chunk * F::LANES + lane);
+                    }
+                }
+            }
+        }
+    }
+    assert_eq!(bytes.len(), out.len(), "decode: as many outputs as inputs");
+    let mut result = Ok(());
+    let ran = run_on(backend, Decode(bytes, out, &mut result));
+    (ran, result)
+}
+
+/// Encodes each element, canonically.
+///
+/// # Panics
+///
+/// If the slices differ in length.
+pub fn encode(elements: &[Element], out: &mut [[u8; 32]]) {
+    encode_with(Backend::best(BACKENDS), elements, out);
+}
+
+/// [`encode`] on the path asked for; returns the path that ran.
+///
+/// # Panics
+///
+/// As [`encode`].
+pub fn encode_with(backend: Backend, elements: &[Element], out: &mut [[u8; 32]]) -> Backend {
+    struct Encode<'a>(&'a [Element], &'a mut [[u8; 32]]);
+    impl Kernel for Encode<'_> {
+        #[inline(always)]
+        fn run<F: Field>(self) {
+            for (elements, out) in self.0.chunks(F::LANES).zip(self.1.chunks_mut(F::LANES)) {
+                let mut s = [Fe::ZERO; MAX_LANES];
+                encoding::encode(load::<F>(elements)).store(&mut s);
+                for (out, s) in out.iter_mut().zip(s) {
+                    *out = s.to_bytes();
+                }
+            }
+        }
+    }
+    assert_eq!(elements.len(), out.len(), "encode: as many outputs as inputs");
+    run_on(backend, Encode(elements, out))
+}
+
+/// Maps each 64 uniform bytes to a uniform element: the element derivation function of RFC 9496, section 4.3.4.
+///
+/// # Panics
+///
+/// If the slices differ in length.
+pub fn map(uniform: &[[u8; 64]], out: &mut [Element]) {
+    map_with(Backend::best(BACKENDS), uniform, out);
+}
+
+/// [`map`] on the path asked for; returns the path that ran.
+///
+/// # Panics
+///
+/// As [`map`].
+pub fn map_with(backend: Backend, uniform: &[[u8; 64]], out: &mut [Element]) -> Backend {
+    struct Map<'a>(&'a [[u8; 64]], &'a mut [Element]);
+    impl Kernel for Map<'_> {
+        #[inline(always)]
+        fn run<F: Field>(self) {
+            for (uniform, out) in self.0.chunks(F::LANES).zip(self.1.chunks_mut(F::LANES)) {
+                // One map after the other, in one loop, so that the compiler has one copy of it.
+                let mut sum = Extended::<F>::identity();
+                for half in 0..2 {
+                    let mut t = [Fe::ZERO; MAX_LANES];
+                    for (t, uniform) in t.iter_mut().zip(uniform) {
+                        let mut bytes = uniform.as_chunks::<32>().0[half];
+                        bytes[31] &= 0x7f;
+                        *t = Fe::from_bytes(&bytes);
+                    }
+                    sum = sum.plus(&encoding::map(F::load(&t)).cached());
+                }
+                store(sum, out);
+            }
+        }
+    }
+    assert_eq!(uniform.len(), out.len(), "map: as many outputs as inputs");
+    run_on(backend, Map(uniform, out))
+}
+
+/// Adds to each element the other one.
+///
+/// # Panics
+///
+/// If the slices differ in length.
+pub fn add(elements: &mut [Element], others: &[Element]) {
+    combine_with(Backend::best(BACKENDS), elements, others, 0);
+}
+
+/// Subtracts from each element the other one.
+///
+/// # Panics
+///
+/// If the slices differ in length.
+pub fn subtract(elements: &mut [Element], others: &[Element]) {
+    combine_with(Backend::best(BACKENDS), elements, others, u64::MAX);
+}
+
+/// Sums, or differences for all ones, on the path asked for; returns the path that ran.
+fn combine_with(backend: Backend, elements: &mut [Element], others: &[Element], negate: u64) -> Backend {
+    struct Combine<'a>(&'a mut [Element], &'a [Element], u64);
+    impl Kernel for Combine<'_> {
+        #[inline(always)]
+        fn run<F: Field>(self) {
+            for (elements, others) in self.0.chunks_mut(F::LANES).zip(self.1.chunks(F::LANES)) {
+                let other = load::<F>(others).cached().negate(F::mask_all(self.2));
+                store(load::<F>(elements).plus(&other), elements);
+            }
+        }
+    }
+    assert_eq!(elements.len(), others.len(), "as many elements on both sides");
+    run_on(backend, Combine(elements, others, negate))
+}
+
+/// Multiplies each element by its scalar.
+///
+/// # Panics
+///
+/// If the slices differ in length.
+pub fn multiply(elements: &mut [Element], scalars: &[[u8; 32]]) {
+    multiply_with(Backend::best(BACKENDS), elements, scalars);
+}
+
+/// [`multiply`] on the path asked for; returns the path that ran.
+///
+/// # Panics
+///
+/// As [`multiply`].
+pub fn multiply_with(backend: Backend, elements: &mut [Element], scalars: &[[u8; 32]]) -> Backend {
+    assert_eq!(elements.len(), scalars.len(), "multiply: as many scalars as elements");
+    run_on(backend, Multiply(elements, scalars))
+}
+
+/// Multiplies each element by the same scalar.
+pub fn multiply_all(elements: &mut [Element], scalar: &[u8; 32]) {
+    multiply_all_with(Backend::best(BACKENDS), elements, scalar);
+}
+
+/// [`multiply_all`] on the path asked for; returns the path that ran.
+pub fn multiply_all_with(backend: Backend, elements: &mut [Element], scalar: &[u8; 32]) -> Backend {
+    run_on(backend, Multiply(elements, core::slice::from_ref(scalar)))
+}
+
+/// By the scalars of all elements, or by one.
+struct Multiply<'a>(&'a mut [Element], &'a [[u8; 32]]);
+
+impl Kernel for Multiply<'_> {
+    #[inline(always)]
+    fn run<F: Field>(self) {
+        let mut scalars = self.1.iter().cycle();
+        for elements in self.0.chunks_mut(F::LANES) {
+            let mut digits = Zeroizing::new([[0; 64]; MAX_LANES]);
+            for (digits, scalar) in digits.iter_mut().zip((&mut scalars).take(elements.len())) {
+                *digits = edwards::digits(scalar);
+            }
+            store(edwards::multiply(load::<F>(elements), &*digits), elements);
+        }
+    }
+}
