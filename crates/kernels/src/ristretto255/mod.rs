@@ -18,7 +18,7 @@ mod table;
 mod tests;
 
 use core::fmt;
-use zeroize::{Zeroize, Zeroizing};
+use zeroize::Zeroizing;
 
 use crate::Backend;
 use crate::field::{Fe, Field, Kernel, MAX_LANES, run_on};
@@ -59,11 +59,10 @@ impl fmt::Debug for Element {
     }
 }
 
-impl Zeroize for Element {
-    fn zeroize(&mut self) {
-        for element in &mut self.0 {
-            element.0.zeroize();
-        }
+/// The identity; that is also what an element is wiped with.
+impl Default for Element {
+    fn default() -> Self {
+        Element::IDENTITY
     }
 }
 

@@ -202,9 +202,6 @@ fn the_identity_stays_what_it_is() {
 #[test]
 fn secrets_do_not_show() {
     assert_eq!(format!("{:?}", Element::GENERATOR), "Element(..)");
-    let mut wiped = Element::GENERATOR;
-    wiped.zeroize();
-    assert!(wiped.0.iter().all(|f| f.0 == [0; 5]));
 }
 
 #[test]

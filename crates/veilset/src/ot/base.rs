@@ -3,64 +3,29 @@
 //!
 //! Security: malicious receivers and senders, DDH, random oracles into the group and into keys. Each party
 //! may influence its own output ("endemic"), which OT extension allows. Leakage: none. Cost: 96 bytes and 5 multiplications
-//! an OT in all. A fresh key pair of the sender per OT costs 128 multiplications and spares an assumption.
+//! an OT in all, of all OTs at once. A fresh key pair of the sender per OT costs 128 multiplications and spares an
+//! assumption.
 //!
 //! The receiver picks one of its two group elements uniformly, the other is then fixed by the hash of the
 //! first; so it can know the discrete logarithm behind at most one of the two keys.
 
 use super::Pad;
-use crate::channel::{Channel, Message, Wire};
-use crate::error::Result;
+use crate::channel::{Channel, Message};
+use crate::error::{Error, Result};
+use crate::group::ristretto255::{Element, Scalars, Table, add, decode, encode, map, multiply, subtract};
 use crate::hash::{Domain, SessionId, part};
 use crate::rng::Prng;
-use crate::secret::{Secret, Secrets};
-use curve25519_dalek::constants::RISTRETTO_BASEPOINT_TABLE as G;
-use curve25519_dalek::ristretto::{CompressedRistretto, RistrettoPoint};
-use curve25519_dalek::scalar::Scalar;
-use curve25519_dalek::traits::IsIdentity;
+use crate::secret::Secrets;
 use subtle::{Choice, ConditionallySelectable};
 
-const R: Message<[Element; 2]> = Message::new(0x31, "R->S  base OT r_0, r_1");
-const B: Message<Element> = Message::new(0x32, "S->R  base OT b G");
+const R: Message<[u8; 64]> = Message::new(0x31, "R->S  base OT r_0, r_1");
+const B: Message<[u8; 32]> = Message::new(0x32, "S->R  base OT b G");
 
-/// A group element on the wire: canonical and not the identity.
-#[derive(Clone, Copy)]
-struct Element {
-    point: RistrettoPoint,
-    bytes: [u8; 32],
-}
+/// An encoding of a group element.
+type Bytes = [u8; 32];
 
-impl From<RistrettoPoint> for Element {
-    fn from(point: RistrettoPoint) -> Self {
-        Element { point, bytes: point.compress().to_bytes() }
-    }
-}
-
-impl Wire for Element {
-    const SIZE: usize = 32;
-    fn put(&self, out: &mut Vec<u8>) {
-        out.extend_from_slice(&self.bytes);
-    }
-    fn get(bytes: &[u8]) -> Result<Self, &'static str> {
-        let bytes = <[u8; 32]>::get(bytes)?;
-        let point = CompressedRistretto(bytes).decompress().ok_or("not a canonical group element")?;
-        match point.is_identity() {
-            false => Ok(Element { point, bytes }),
-            true => Err("the identity"),
-        }
-    }
-}
-
-impl Wire for [Element; 2] {
-    const SIZE: usize = 64;
-    fn put(&self, out: &mut Vec<u8>) {
-        self.iter().for_each(|e| e.put(out));
-    }
-    fn get(bytes: &[u8]) -> Result<Self, &'static str> {
-        let (zero, one) = bytes.split_at_checked(32).ok_or("of the wrong size")?;
-        Ok([Element::get(zero)?, Element::get(one)?])
-    }
-}
+/// r_0 and r_1.
+type Pair = [Bytes; 2];
 
 /// The random oracles of one batch.
 struct Oracles {
@@ -74,23 +39,16 @@ impl Oracles {
         Oracles { point: Domain::new(&part, "base OT point"), key: Domain::new(&part, "base OT key") }
     }
 
-    /// H_b(r) for OT `i`.
-    fn point(&self, i: usize, branch: u8, r: &[u8; 32]) -> RistrettoPoint {
-        let wide = self.point.hash::<64>(&[&(i as u64).to_le_bytes(), &[branch], r]);
-        RistrettoPoint::from_uniform_bytes(&wide)
+    /// What H_b(r) for OT `i` is the map of.
+    fn uniform(&self, i: usize, branch: u8, r: &Bytes) -> [u8; 64] {
+        self.point.hash(&[&(i as u64).to_le_bytes(), &[branch], r])
     }
 
     /// The pad of branch `branch` of OT `i`, from the shared element and the transcript.
-    fn pad(&self, i: usize, branch: u8, shared: &RistrettoPoint, r: &[Element; 2], b: &Element) -> Pad {
-        let shared = Secret::new(shared.compress().to_bytes());
+    fn pad(&self, i: usize, branch: u8, shared: &Bytes, r: &Pair, b: &Bytes) -> Pad {
         let i = (i as u64).to_le_bytes();
-        self.key.hash(&[&i, &[branch], &r[0].bytes, &r[1].bytes, &b.bytes, &*shared])
+        self.key.hash(&[&i, &[branch], &r[0], &r[1], b, shared])
     }
-}
-
-fn scalar(rng: &mut Prng) -> Secret<Scalar> {
-    let wide = Secret::new(rng.bytes::<64>());
-    Secret::new(Scalar::from_bytes_mod_order_wide(&wide))
 }
 
 /// The receiver's part: one OT per choice; returns the chosen pads. `purpose`: see [`super`].
@@ -102,27 +60,33 @@ pub fn receiver(
     rng: &mut Prng,
 ) -> Result<Secrets<Pad>> {
     let oracles = Oracles::new(session, purpose);
-    // 1. r_(1-c) is uniform, r_c = a G - H_c(r_(1-c)).
+    // 1. r_(1-c) is uniform, r_c = a G - H_c(r_(1-c)): both, so that the choice does not show in time.
     let n = choices.len();
-    let (mut secrets, mut sent) = (Vec::with_capacity(n), Vec::with_capacity(n));
-    for (i, &choice) in choices.iter().enumerate() {
-        let a = scalar(rng);
-        let other = Element::from(RistrettoPoint::from_uniform_bytes(&rng.bytes()));
-        let a_g = &*a * G;
-        let chosen = [0, 1].map(|branch| Element::from(a_g - oracles.point(i, branch, &other.bytes)));
-        let c = Choice::from(u8::from(choice));
-        sent.push([select(&chosen[0], &other, c), select(&other, &chosen[1], c)]);
-        secrets.push(a);
-    }
-    ch.tx.send(R, &sent)?;
+    let a = Scalars::random(n, rng);
+    let other = encode(&map(&(0..n).map(|_| rng.bytes()).collect::<Vec<_>>()));
+    let a_g = Table::generator().multiply(&a);
+    let chosen = [0, 1].map(|branch| {
+        let uniform: Vec<_> = other.iter().enumerate().map(|(i, r)| oracles.uniform(i, branch, r)).collect();
+        let mut chosen = a_g.clone();
+        subtract(&mut chosen, &map(&uniform));
+        encode(&chosen)
+    });
+    let pair = |i: usize| {
+        let c = Choice::from(u8::from(choices[i]));
+        [
+            Bytes::conditional_select(&chosen[0][i], &other[i], c),
+            Bytes::conditional_select(&other[i], &chosen[1][i], c),
+        ]
+    };
+    let sent: Vec<Pair> = (0..n).map(pair).collect();
+    ch.tx.send(R, &sent.iter().map(joined).collect::<Vec<_>>())?;
     // 3. The chosen pad comes from a (b G).
     let answers = ch.rx.recv(B, n)?;
-    let mut pads = Secrets::zeros(n);
-    for (i, pad) in pads.iter_mut().enumerate() {
-        let b = &answers[i];
-        *pad = oracles.pad(i, u8::from(choices[i]), &(b.point * *secrets[i]), &sent[i], b);
-    }
-    Ok(pads)
+    let mut shared = group_elements(&answers)?;
+    multiply(&mut shared, &a);
+    let shared = encode(&shared);
+    let pad = |i: usize| oracles.pad(i, u8::from(choices[i]), &shared[i], &sent[i], &answers[i]);
+    Ok(Secrets::from((0..n).map(pad).collect::<Vec<_>>()))
 }
 
 /// The sender's part of `n` OTs; returns both pads of each. `purpose`: see [`super`].
@@ -134,29 +98,45 @@ pub fn sender(
     rng: &mut Prng,
 ) -> Result<Secrets<[Pad; 2]>> {
     let oracles = Oracles::new(session, purpose);
-    let received = ch.rx.recv(R, n)?;
+    let received: Vec<Pair> = ch.rx.recv(R, n)?.iter().map(split).collect();
+    let r = group_elements(received.as_flattened())?;
     // 2. The pads come from b (r_0 + H_0(r_1)) and b (r_1 + H_1(r_0)).
-    let (mut answers, mut pads) = (Vec::new(), Secrets::zeros(n));
-    for (i, (r, pads)) in received.iter().zip(pads.iter_mut()).enumerate() {
-        let b = scalar(rng);
-        let b_g = Element::from(&*b * G);
-        let pad = |branch: u8| {
-            let (own, other) = (&r[usize::from(branch)], &r[usize::from(1 - branch)]);
-            let shared = (own.point + oracles.point(i, branch, &other.bytes)) * *b;
-            oracles.pad(i, branch, &shared, r, &b_g)
-        };
-        *pads = [pad(0), pad(1)];
-        answers.push(b_g);
+    let b = Scalars::random(n, rng);
+    let answers = encode(&Table::generator().multiply(&b));
+    let branches = || (0..n).flat_map(|i| [(i, 0), (i, 1)]);
+    let uniform: Vec<_> = branches()
+        .map(|(i, branch)| oracles.uniform(i, branch, &received[i][usize::from(1 - branch)]))
+        .collect();
+    let mut shared = r;
+    add(&mut shared, &map(&uniform));
+    multiply(&mut shared, &b.twice_each());
+    let shared = encode(&shared);
+    let mut pads = Secrets::<[Pad; 2]>::zeros(n);
+    for ((i, branch), shared) in branches().zip(shared.iter()) {
+        pads[i][usize::from(branch)] = oracles.pad(i, branch, shared, &received[i], &answers[i]);
     }
     ch.tx.send(B, &answers)?;
     Ok(pads)
 }
 
-fn select(a: &Element, b: &Element, choice: Choice) -> Element {
-    Element {
-        point: RistrettoPoint::conditional_select(&a.point, &b.point, choice),
-        bytes: <[u8; 32]>::conditional_select(&a.bytes, &b.bytes, choice),
-    }
+/// What the peer sent, decoded; none may be the identity.
+fn group_elements(bytes: &[Bytes]) -> Result<Secrets<Element>> {
+    decode(bytes)
+        .map_err(|i| Error::misbehaves(format_args!("element {i} of its base OTs is not one of the group")))
+}
+
+fn joined(pair: &Pair) -> [u8; 64] {
+    let mut joined = [0; 64];
+    joined.as_chunks_mut::<32>().0.copy_from_slice(pair);
+    joined
+}
+
+fn split(joined: &[u8; 64]) -> Pair {
+    let (first, second) = joined.split_at(32);
+    let mut pair = [[0; 32]; 2];
+    pair[0].copy_from_slice(first);
+    pair[1].copy_from_slice(second);
+    pair
 }
 
 #[cfg(test)]
@@ -199,9 +179,8 @@ mod tests {
 
     #[test]
     fn the_oracles_depend_on_everything_they_are_given() {
-        let element = |n: u64| Element::from(RistrettoPoint::mul_base(&Scalar::from(n)));
-        let (r, b) = ([element(1), element(2)], element(3));
-        let shared = element(4).point;
+        let element = |n: u8| [n; 32];
+        let (r, b, shared) = ([element(1), element(2)], element(3), element(4));
         // The first of each list is the one from which each of the others differs in one input.
         let oracles = |session: u8, purpose| Oracles::new(&[session; 32], purpose);
         let pads = [
@@ -210,18 +189,18 @@ mod tests {
             oracles(1, "b").pad(0, 0, &shared, &r, &b),
             oracles(1, "a").pad(1, 0, &shared, &r, &b),
             oracles(1, "a").pad(0, 1, &shared, &r, &b),
-            oracles(1, "a").pad(0, 0, &element(5).point, &r, &b),
+            oracles(1, "a").pad(0, 0, &element(5), &r, &b),
             oracles(1, "a").pad(0, 0, &shared, &[element(5), r[1]], &b),
             oracles(1, "a").pad(0, 0, &shared, &[r[0], element(5)], &b),
             oracles(1, "a").pad(0, 0, &shared, &r, &element(5)),
         ];
         let points = [
-            oracles(1, "a").point(0, 0, &r[0].bytes),
-            oracles(2, "a").point(0, 0, &r[0].bytes),
-            oracles(1, "b").point(0, 0, &r[0].bytes),
-            oracles(1, "a").point(1, 0, &r[0].bytes),
-            oracles(1, "a").point(0, 1, &r[0].bytes),
-            oracles(1, "a").point(0, 0, &r[1].bytes),
+            oracles(1, "a").uniform(0, 0, &r[0]),
+            oracles(2, "a").uniform(0, 0, &r[0]),
+            oracles(1, "b").uniform(0, 0, &r[0]),
+            oracles(1, "a").uniform(1, 0, &r[0]),
+            oracles(1, "a").uniform(0, 1, &r[0]),
+            oracles(1, "a").uniform(0, 0, &r[1]),
         ];
         assert!(pads[1..].iter().all(|p| *p != pads[0]));
         assert!(points[1..].iter().all(|p| *p != points[0]));
@@ -229,15 +208,21 @@ mod tests {
 
     #[test]
     fn what_is_not_a_group_element_is_refused() {
-        let identity = [0u8; 32];
-        let mut odd = RistrettoPoint::mul_base(&Scalar::from(5u64)).compress().to_bytes();
+        let good =
+            encode(&Table::generator().multiply(&Scalars::random(1, &mut Prng::from_seed(&[3; 32]))))[0];
+        let mut odd = good;
         odd[31] |= 0x80;
-        for bytes in [identity, [0xff; 32], odd] {
-            assert!(Element::get(&bytes).is_err());
+        for bytes in [[0u8; 32], [0xff; 32], odd] {
+            for pair in [[bytes, good], [good, bytes]] {
+                let (mut a, mut b) = Channel::pair();
+                a.tx.send_bytes(Message::new(0x31, "forged"), pair.as_flattened()).unwrap();
+                let e = sender(&mut b, &[0; 32], "a", 1, &mut Prng::from_seed(&[1; 32])).unwrap_err();
+                assert!(matches!(e, Error::Peer(_)), "{e}");
+            }
             let (mut a, mut b) = Channel::pair();
-            a.tx.send_bytes(Message::new(0x31, "forged"), &[bytes, bytes].concat()).unwrap();
-            let e = sender(&mut b, &[0; 32], "a", 1, &mut Prng::from_seed(&[1; 32])).unwrap_err();
-            assert!(matches!(e, crate::error::Error::Peer(_)), "{e}");
+            a.tx.send_bytes(Message::new(0x32, "forged"), &bytes).unwrap();
+            let e = receiver(&mut b, &[0; 32], "a", &[true], &mut Prng::from_seed(&[1; 32])).unwrap_err();
+            assert!(matches!(e, Error::Peer(_)), "{e}");
         }
     }
 }
