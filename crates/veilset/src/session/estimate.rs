@@ -22,10 +22,10 @@ const AROUND: u64 = 3000;
 const TRY: Duration = Duration::from_millis(20);
 /// Points per try and thread: enough for the kernel to be at its best.
 const POINTS: usize = 512;
-/// Everything beside the points (hashing, sorting, transfers) takes about this part of their time.
-const BESIDE: f64 = 0.08;
+/// Everything beside a point (hashing, sorting, transfers) takes about this, on one thread.
+const BESIDE: Duration = Duration::from_nanos(700);
 /// Base OTs and what goes with them.
-const BASE_OTS: Duration = Duration::from_millis(40);
+const BASE_OTS: Duration = Duration::from_millis(10);
 
 /// Bytes on the wire.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -155,7 +155,8 @@ impl Speed {
         };
         // The points under the first key; not those of dummies that the receiver of a union inserts.
         let points = points - if prepared { proposal.our_size } else { 0 };
-        let seconds = points as f64 / self.points.max(1.0) * (1.0 + BESIDE);
+        let beside = BESIDE.as_secs_f64() / rayon::current_num_threads() as f64;
+        let seconds = points as f64 * (1.0 / self.points.max(1.0) + beside);
         let around = match hello.operation {
             Operation::Count => Duration::ZERO,
             _ if classic => Duration::ZERO,
