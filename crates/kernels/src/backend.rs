@@ -35,6 +35,7 @@ impl Backend {
                 }
                 Backend::Ifma512 => {
                     is_x86_feature_detected!("avx512f")
+                        && is_x86_feature_detected!("avx512dq")
                         && is_x86_feature_detected!("avx512ifma")
                         && is_x86_feature_detected!("bmi2")
                 }
@@ -60,11 +61,11 @@ impl Backend {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{aes, curve25519, transpose};
+    use crate::{aes, curve25519, ristretto255, transpose};
 
     #[test]
     fn every_kernel_ends_with_the_portable_path() {
-        for list in [aes::BACKENDS, curve25519::BACKENDS, transpose::BACKENDS] {
+        for list in [aes::BACKENDS, curve25519::BACKENDS, ristretto255::BACKENDS, transpose::BACKENDS] {
             assert_eq!(list.last(), Some(&Backend::Portable));
             assert!(Backend::best(list).is_available());
         }
@@ -75,7 +76,7 @@ mod tests {
     #[test]
     fn a_path_that_is_not_there_is_reported() {
         let cipher = aes::Aes128::new(&[1; 16]);
-        for b in [Backend::Avx2, Backend::Vaes512, Backend::Portable] {
+        for b in [Backend::Avx2, Backend::Fma, Backend::Ifma512, Backend::Vaes512, Backend::Portable] {
             let ran = |list: &[Backend]| {
                 if list.contains(&b) && b.is_available() { b } else { Backend::Portable }
             };
@@ -86,6 +87,9 @@ mod tests {
             let mut points = [[9; 32]];
             assert_eq!(curve25519::ladder_with(b, &[1; 32], &mut points), ran(curve25519::BACKENDS));
             assert_eq!(curve25519::elligator2_with(b, &[[1; 32]], &mut points), ran(curve25519::BACKENDS));
+            let mut elements = [ristretto255::Element::GENERATOR];
+            let ran_there = ristretto255::multiply_with(b, &mut elements, &[[1; 32]]);
+            assert_eq!(ran_there, ran(ristretto255::BACKENDS));
             assert_eq!(transpose::transpose_128_with(b, &[], 0, &mut []), ran(transpose::BACKENDS));
         }
     }

@@ -9,15 +9,16 @@
 //! * [`Backend`]: which code path runs, and how a test forces one.
 //!
 //! Every function works on slices on the calling thread; callers split their batches over threads.
-//! Each kernel has a `portable` module, which is its specification, and paths for x86-64 that are
-//! tested against it. This is the only crate of the workspace with `unsafe` code.
+//! Each kernel, or the field that it is written over, has a `portable` module, which is its
+//! specification, and paths for x86-64 that are tested against it. This is the only crate of the workspace with `unsafe` code.
 //!
 //! # Constant time
 //!
 //! No branch and no memory address depends on a scalar, a point, a field element, an AES key or the
 //! data under it; only lengths show. Multiplication of words, and of doubles that are 0 or at least 1 in
-//! size, is taken to be constant-time, which holds for the processors in use. A test runs the code that
-//! the compiler made of it in a checker that reports branches and addresses that depend on secrets.
+//! size, is taken to be constant-time, which holds for the processors in use. The tests in
+//! `tests/constant_time` look for branches and addresses that depend on secrets in the code that the
+//! compiler made.
 //!
 //! # What is not protected
 //!

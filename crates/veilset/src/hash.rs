@@ -7,6 +7,8 @@
 //! computed under it, is used in one session only, and thrown away even if that one fails. Used twice it would show
 //! the peer which items stayed the same.
 
+use zeroize::optimization_barrier;
+
 /// Identifies a session: a hash of everything the two sides agreed on, of both identities and of the TLS
 /// connection. It is not secret.
 pub type SessionId = [u8; 32];
@@ -53,6 +55,8 @@ impl Domain {
                 rest = behind;
             }
             out.copy_from_slice(&blake3::keyed_hash(&self.key, &short[..length]).as_bytes()[..N]);
+            short = [0; SHORT];
+            optimization_barrier(&short);
         } else {
             let mut hasher = blake3::Hasher::new_keyed(&self.key);
             for part in parts {

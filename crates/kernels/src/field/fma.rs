@@ -3,9 +3,8 @@
 //!
 //! # Representation
 //!
-//! Limb k of all four elements, weight 2^(51 k), is one vector of double-precision numbers. All of them are integers
-//! below 2^53, so that what is said here is exact arithmetic. A limb of an operand is at most 2^50 + 2^15 in size and
-//! has a sign.
+//! Limb k of all four elements, weight 2^(51 k), is one vector of double-precision numbers: integers. A limb of an
+//! operand is at most 2^50 + 2^15 in size and has a sign.
 //!
 //! # A product of limbs, exactly
 //!
@@ -86,17 +85,23 @@ macro_rules! each {
     };
 }
 
-/// Whether doubles are rounded to the nearest, as everywhere in Rust. Code in other languages may have changed that.
+/// Whether doubles are rounded to the nearest, without an exception when they are, as everywhere in Rust. Code in other
+/// languages may have changed that.
 pub(crate) fn is_usual_mode() -> bool {
     let mut mxcsr = 0u32;
     // SAFETY: stores the control register of this thread, which every x86-64 processor has, in the four bytes given.
     unsafe { asm!("stmxcsr [{}]", in(reg) &raw mut mxcsr, options(nostack, preserves_flags)) };
-    mxcsr & 0x6000 == 0
+    is_usual(mxcsr)
+}
+
+fn is_usual(mxcsr: u32) -> bool {
+    // The rounding, and the mask of the exception for what is not exact.
+    mxcsr & 0x7000 == 0x1000
 }
 
 // SAFETY, for all that follows: values of these types exist only in functions compiled for the instructions, see
 // `super`. Arrays that are loaded and stored are as long as a vector, which may lie anywhere. The assembly does
-// nothing but arithmetic on registers.
+// nothing but arithmetic on registers, and sets the flag for what is rounded.
 
 #[inline(always)]
 fn splat(word: u64) -> __m256i {
@@ -136,7 +141,7 @@ fn split(a: __m256d, b: __m256d, constants: [__m256d; 2]) -> (__m256i, __m256i) 
             "vfmadd231pd {l}, {a}, {b}",
             a = in(ymm_reg) a, b = in(ymm_reg) b, c = in(ymm_reg) constants[0], cm = in(ymm_reg) constants[1],
             l = out(ymm_reg) l, h = out(ymm_reg) h,
-            options(nomem, nostack, preserves_flags)
+            options(nomem, nostack)
         );
     }
     (l, h)
@@ -156,7 +161,7 @@ fn one(mut sum: __m256i, a: __m256d, b: __m256d, constants: [__m256d; 2]) -> (__
             "vpaddq {sum}, {sum}, {l}",
             a = in(ymm_reg) a, b = in(ymm_reg) b, c = in(ymm_reg) constants[0], cm = in(ymm_reg) constants[1],
             sum = inout(ymm_reg) sum, l = out(ymm_reg) _, h = out(ymm_reg) h,
-            options(nomem, nostack, preserves_flags)
+            options(nomem, nostack)
         );
     }
     (sum, h)
@@ -182,7 +187,7 @@ fn two(mut sum: __m256i, [a, b, c, d]: [__m256d; 4], constants: [__m256d; 2]) ->
             a = in(ymm_reg) a, b = in(ymm_reg) b, c = in(ymm_reg) c, d = in(ymm_reg) d,
             k = in(ymm_reg) constants[0], km = in(ymm_reg) constants[1],
             sum = inout(ymm_reg) sum, l = out(ymm_reg) _, h1 = out(ymm_reg) _, h = out(ymm_reg) h,
-            options(nomem, nostack, preserves_flags)
+            options(nomem, nostack)
         );
     }
     (sum, h)
@@ -402,6 +407,19 @@ impl Field for Fma {
         Fma(each!(K => unsafe { _mm256_blendv_pd(self.0[K], b.0[K], mask) }))
     }
 
+    /// Among the words of the limbs, and doubles are made of the one that was chosen.
+    #[inline(always)]
+    fn choose<const N: usize>(none: &Fe, table: &[Fe; N], masks: &[__m256d; N]) -> Self {
+        let mut columns = each!(K => splat(none.0[K]));
+        for (element, mask) in table.iter().zip(masks) {
+            columns = each!(K => unsafe {
+                let (old, new) = (_mm256_castsi256_pd(columns[K]), _mm256_castsi256_pd(splat(element.0[K])));
+                _mm256_castpd_si256(_mm256_blendv_pd(old, new, *mask))
+            });
+        }
+        Self::carry(Raw { columns, offset: [0; 5] })
+    }
+
     #[cfg(test)]
     const LIMB: (i64, i64) = (-LIMB as i64, LIMB as i64);
     #[cfg(test)]
@@ -431,5 +449,20 @@ impl Field for Fma {
         }
         let value = |lane: usize, k: usize| columns[k][lane].wrapping_sub(a.offset[k]) as i64;
         (0..4).map(|lane| std::array::from_fn(|k| value(lane, k))).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Flushing subnormal numbers (0x8040) does not matter; rounding down, up or to zero does, and exceptions.
+    #[test]
+    fn other_modes_are_noticed() {
+        assert!(is_usual_mode());
+        assert!(is_usual(0x1f80) && is_usual(0x9fc0));
+        for mode in [0x3f80, 0x5f80, 0x7f80, 0x0f80] {
+            assert!(!is_usual(mode), "{mode:x}");
+        }
     }
 }

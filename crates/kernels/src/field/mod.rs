@@ -90,11 +90,11 @@ pub(crate) trait Field: Copy {
     /// A condition for each lane.
     type Mask: Copy;
 
-    /// The same element in all lanes.
+    /// The same element in all lanes; its limbs are below 2^51 + 2^16.
     fn splat(a: &Fe) -> Self;
-    /// One element for each lane; a lane without one is 0.
+    /// One element for each lane, loose or not; a lane without one is 0.
     fn load(from: &[Fe]) -> Self;
-    /// The element of each lane, as far as there is room.
+    /// The element of each lane, loose, as far as there is room.
     fn store(self, to: &mut [Fe]);
 
     /// The product.
@@ -118,6 +118,16 @@ pub(crate) trait Field: Copy {
     fn mask_all(word: u64) -> Self::Mask;
     /// `b` where the mask is ones, `self` where it is zeros.
     fn select(self, b: Self, mask: Self::Mask) -> Self;
+    /// In each lane the last element of the table whose mask is ones, or else the first argument. Limbs are
+    /// as in [`Field::splat`].
+    #[inline(always)]
+    fn choose<const N: usize>(none: &Fe, table: &[Fe; N], masks: &[Self::Mask; N]) -> Self {
+        let mut chosen = Self::splat(none);
+        for (element, mask) in table.iter().zip(masks) {
+            chosen = chosen.select(Self::splat(element), *mask);
+        }
+        chosen
+    }
 
     /// The least and the greatest limb of an operand.
     #[cfg(test)]
@@ -207,6 +217,7 @@ pub(crate) fn pow_p58<F: Field>(a: F) -> F {
 /// there are at most [`VECTORS`].
 #[inline(always)]
 pub(crate) fn invert_all<F: Field>(elements: &mut [F]) {
+    debug_assert!(elements.len() <= VECTORS);
     let one = F::splat(&Fe::ONE);
     let (mut before, mut all) = ([one; VECTORS], one);
     for (before, e) in before.iter_mut().zip(elements.iter()) {

@@ -3,6 +3,8 @@
 //! Formulas: Hisil, Wong, Carter, Dawson, "Twisted Edwards Curves Revisited" (ASIACRYPT 2008), sections 3.1 and 3.3,
 //! for a = -1. d is not a square, so the sum is right for any two points.
 
+use core::hint::black_box;
+
 use crate::field::{Fe, Field, MAX_LANES, product};
 
 /// d = -121665 / 121666.
@@ -112,7 +114,7 @@ impl<F: Field> Cached<F> {
     /// From y + x, y - x and 2 d x y.
     #[inline(always)]
     pub(super) fn affine(plus: F, minus: F, t: F) -> Self {
-        Cached { plus, minus, z: F::splat(&Fe::ONE), t }
+        Cached { plus, minus, z: F::splat(&Fe([2, 0, 0, 0, 0])), t }
     }
 
     #[inline(always)]
@@ -159,16 +161,16 @@ pub(super) fn digits(scalar: &[u8; 32]) -> [i8; 64] {
 /// The size and the sign, all ones for negative, of a digit.
 #[inline(always)]
 pub(super) fn size_and_sign(digit: i8) -> (u64, u64) {
-    // Hidden from the optimiser, so that it makes no branch of what follows.
-    let digit = i64::from(core::hint::black_box(digit));
+    let digit = i64::from(digit);
     let sign = (digit >> 63).cast_unsigned();
-    (((digit.cast_unsigned()) ^ sign).wrapping_sub(sign), sign)
+    ((digit.cast_unsigned() ^ sign).wrapping_sub(sign), black_box(sign))
 }
 
-/// All ones if the two are equal, which are below 2^63.
+/// All ones where a number is `b`; they are all below 2^63. Hidden from the optimiser, which makes branches of
+/// comparisons otherwise.
 #[inline(always)]
-pub(super) fn equal(a: u64, b: u64) -> u64 {
-    (((a ^ b).wrapping_sub(1)).cast_signed() >> 63).cast_unsigned()
+pub(super) fn equal<const N: usize>(numbers: [u64; N], b: u64) -> [u64; N] {
+    black_box(numbers.map(|a| (((a ^ b).wrapping_sub(1)).cast_signed() >> 63).cast_unsigned()))
 }
 
 /// The multiples of the points by the scalars of which these are the digits, one for each lane.
@@ -190,7 +192,7 @@ pub(super) fn multiply<F: Field>(p: Extended<F>, digits: &[[i8; 64]]) -> Extende
         }
         let mut entry = Cached::identity();
         for (of_table, j) in table.iter().zip(1..) {
-            entry = entry.select(of_table, F::mask(&sizes.map(|size| equal(size, j))));
+            entry = entry.select(of_table, F::mask(&equal(sizes, j)));
         }
         sum = sum.plus(&entry.negate(F::mask(&signs)));
     }

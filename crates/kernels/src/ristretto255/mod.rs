@@ -18,6 +18,7 @@ mod table;
 mod tests;
 
 use core::fmt;
+use core::hint::black_box;
 use zeroize::Zeroizing;
 
 use crate::Backend;
@@ -85,12 +86,13 @@ fn load<F: Field>(elements: &[Element]) -> Extended<F> {
 
 #[inline(always)]
 fn store<F: Field>(p: Extended<F>, elements: &mut [Element]) {
-    for (i, coordinate) in [p.x, p.y, p.z, p.t].into_iter().enumerate() {
-        let mut lanes = [Fe::ZERO; MAX_LANES];
-        coordinate.store(&mut lanes);
-        for (element, lane) in elements.iter_mut().zip(lanes) {
-            element.0[i] = lane;
-        }
+    let mut limbs = [[Fe::ZERO; MAX_LANES]; 4];
+    p.x.store(&mut limbs[0]);
+    p.y.store(&mut limbs[1]);
+    p.z.store(&mut limbs[2]);
+    p.t.store(&mut limbs[3]);
+    for (lane, element) in elements.iter_mut().enumerate() {
+        *element = Element(limbs.map(|coordinate| coordinate[lane]));
     }
 }
 
@@ -196,15 +198,18 @@ pub fn map_with(backend: Backend, uniform: &[[u8; 64]], out: &mut [Element]) -> 
         #[inline(always)]
         fn run<F: Field>(self) {
             for (uniform, out) in self.0.chunks(F::LANES).zip(self.1.chunks_mut(F::LANES)) {
+                // In memory, not to be gathered from where they are.
+                let mut halves = [[[0; 32]; MAX_LANES]; 2];
+                for (lane, uniform) in uniform.iter().enumerate() {
+                    for (half, bytes) in halves.iter_mut().zip(uniform.as_chunks::<32>().0) {
+                        half[lane] = *bytes;
+                        half[lane][31] &= 0x7f;
+                    }
+                }
                 // One map after the other, in one loop, so that the compiler has one copy of it.
                 let mut sum = Extended::<F>::identity();
-                for half in 0..2 {
-                    let mut t = [Fe::ZERO; MAX_LANES];
-                    for (t, uniform) in t.iter_mut().zip(uniform) {
-                        let mut bytes = uniform.as_chunks::<32>().0[half];
-                        bytes[31] &= 0x7f;
-                        *t = Fe::from_bytes(&bytes);
-                    }
+                for half in &black_box(halves) {
+                    let t = half.each_ref().map(Fe::from_bytes);
                     sum = sum.plus(&encoding::map(F::load(&t)).cached());
                 }
                 store(sum, out);

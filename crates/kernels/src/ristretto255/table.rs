@@ -6,12 +6,12 @@ use crate::Backend;
 use crate::field::{Fe, Field, Kernel, MAX_LANES, VECTORS, invert_all, product, run_on};
 use zeroize::Zeroizing;
 
-/// y + x, y - x and 2 d x y of a point.
-type Entry = [Fe; 3];
+/// y + x, y - x and 2 d x y of eight points; limbs below 2^51 + 2^10.
+type Window = [[Fe; 8]; 3];
 
 /// Multiples of one element, for many multiplications of it: 1 to 8 times 16^i times it, for each digit i of a
 /// scalar. 60 KiB, made in the time of about fifty multiplications.
-pub struct Table(Box<[[Entry; 8]; 64]>);
+pub struct Table(Box<[Window; 64]>);
 
 impl Table {
     /// The table of an element.
@@ -28,11 +28,14 @@ impl Table {
         }
         let mut inverses: Vec<Fe> = points.iter().map(|p| p.z).collect();
         inverses.chunks_mut(VECTORS).for_each(invert_all);
-        let mut table = Box::new([[[Fe::ZERO; 3]; 8]; 64]);
-        for ((entry, p), z) in table.as_flattened_mut().iter_mut().zip(points).zip(inverses) {
+        let mut table = Box::new([[[Fe::ZERO; 8]; 3]; 64]);
+        for (i, (p, z)) in points.into_iter().zip(inverses).enumerate() {
             let (x, y) = (product(p.x, z), product(p.y, z));
             let t = product(product(x, y), D).narrow();
-            *entry = [Fe::add(y, x), Fe::sub(y, x), Fe::add(t, t)].map(Fe::narrow);
+            let window = &mut table[i / 8];
+            for (part, value) in window.iter_mut().zip([Fe::add(y, x), Fe::sub(y, x), Fe::add(t, t)]) {
+                part[i % 8] = value.narrow();
+            }
         }
         Table(table)
     }
@@ -74,35 +77,22 @@ impl Kernel for Multiply<'_> {
                 *digits_of = digits(scalar);
             }
             let mut sum = Extended::<F>::identity();
-            for (window, entries) in self.0.0.iter().enumerate() {
-                let (mut parts, mut signs) = ([[Fe::ZERO; MAX_LANES]; 3], [0; MAX_LANES]);
-                for (lane, digits) in all.iter().take(F::LANES).enumerate() {
-                    let (size, sign) = size_and_sign(digits[window]);
-                    signs[lane] = sign;
-                    let entry = look_up(entries, size);
-                    for (parts, part) in parts.iter_mut().zip(entry) {
-                        parts[lane] = part;
-                    }
+            for (i, [plus, minus, t]) in self.0.0.iter().enumerate() {
+                let (mut sizes, mut signs) = ([0; MAX_LANES], [0; MAX_LANES]);
+                for ((size, sign), digits) in sizes.iter_mut().zip(&mut signs).zip(all.iter()) {
+                    (*size, *sign) = size_and_sign(digits[i]);
                 }
-                let [plus, minus, t] = parts;
-                let entry = Cached::affine(F::load(&plus), F::load(&minus), F::load(&t));
-                sum = sum.plus_affine(&entry.negate(F::mask(&signs)));
+                let mut masks = [F::mask(&[]); 8];
+                for (mask, j) in masks.iter_mut().zip(1..) {
+                    *mask = F::mask(&equal(sizes, j));
+                }
+                let plus = F::choose(&Fe::ONE, plus, &masks);
+                let minus = F::choose(&Fe::ONE, minus, &masks);
+                let t = F::choose(&Fe::ZERO, t, &masks);
+                let entry = Cached::affine(plus, minus, t).negate(F::mask(&signs));
+                sum = sum.plus_affine(&entry);
             }
             store(sum, out);
         }
     }
-}
-
-/// The entry of this number, or the identity for 0, reading all of them.
-#[inline(always)]
-fn look_up(entries: &[Entry; 8], number: u64) -> Entry {
-    let first = equal(number, 0) & 1;
-    let mut found = [[first, 0, 0, 0, 0], [first, 0, 0, 0, 0], [0; 5]];
-    for (entry, j) in entries.iter().zip(1..) {
-        let here = equal(number, j);
-        for (found, limbs) in found.as_flattened_mut().iter_mut().zip(entry.iter().flat_map(|part| part.0)) {
-            *found |= limbs & here;
-        }
-    }
-    found.map(Fe)
 }

@@ -179,6 +179,36 @@ fn every_operation_agrees_with_the_reference_at_every_length() {
     }
 }
 
+/// Limbs are within other bounds on each path, and what one leaves another takes.
+#[test]
+fn elements_go_from_path_to_path() {
+    let (uniform, scalars) = (uniform(9), samples(9));
+    let expected: Vec<[u8; 32]> = uniform
+        .iter()
+        .zip(&scalars)
+        .map(|(u, s)| {
+            let p = reference(u);
+            (p * Scalar::from_bytes_mod_order(*s) + p - p - p).compress().to_bytes()
+        })
+        .collect();
+    for a in paths() {
+        for b in paths() {
+            let start = mapped(a, &uniform);
+            let mut out = multiplied(b, &start, &scalars);
+            assert_eq!(combine_with(a, &mut out, &start, 0), a);
+            assert_eq!(combine_with(b, &mut out, &start, u64::MAX), b);
+            assert_eq!(combine_with(a, &mut out, &start, u64::MAX), a);
+            assert_eq!(encoded(b, &out), expected);
+            assert!(out.iter().zip(decoded(a, &expected).unwrap()).all(|(x, y)| x.equals(&y)));
+            let table = Table::new(&start[0]);
+            let (mut first, mut second) = (vec![Element::IDENTITY; 9], vec![Element::IDENTITY; 9]);
+            table.multiply_with(a, &scalars, &mut first);
+            table.multiply_with(b, &scalars, &mut second);
+            assert_eq!(encoded(b, &first), encoded(a, &second));
+        }
+    }
+}
+
 #[test]
 fn the_identity_stays_what_it_is() {
     for b in paths() {

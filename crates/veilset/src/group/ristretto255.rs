@@ -11,8 +11,8 @@ pub use veilset_kernels::ristretto255::{Element, add, subtract};
 pub struct Scalars(Secrets<[u8; 32]>);
 
 impl Scalars {
-    /// `n` random ones: 255 random bits, of which all residues modulo the order have eight but for a part of 2^-125,
-    /// which have seven.
+    /// `n` random ones: 255 random bits, of which all residues modulo the order have eight but for a part below
+    /// 2^-124, which have seven.
     pub fn random(n: usize, rng: &mut Prng) -> Scalars {
         let mut scalars = Secrets::zeros(n);
         rng.fill(scalars.as_flattened_mut());
@@ -60,7 +60,7 @@ pub fn encode(elements: &[Element]) -> Secrets<[u8; 32]> {
 /// The elements of these encodings.
 ///
 /// # Errors
-/// With the position of the first that is not a canonical encoding, or is the identity's.
+/// With the position of the first that is not a canonical encoding, or if all are, of the first that is the identity's.
 pub fn decode(bytes: &[[u8; 32]]) -> Result<Secrets<Element>, usize> {
     let mut out = Secrets::zeros(bytes.len());
     kernel::decode(bytes, &mut out)?;

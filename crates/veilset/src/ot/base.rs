@@ -17,6 +17,7 @@ use crate::hash::{Domain, SessionId, part};
 use crate::rng::Prng;
 use crate::secret::Secrets;
 use subtle::{Choice, ConditionallySelectable};
+use zeroize::Zeroizing;
 
 const R: Message<[u8; 64]> = Message::new(0x31, "R->S  base OT r_0, r_1");
 const B: Message<[u8; 32]> = Message::new(0x32, "S->R  base OT b G");
@@ -63,10 +64,12 @@ pub fn receiver(
     // 1. r_(1-c) is uniform, r_c = a G - H_c(r_(1-c)): both, so that the choice does not show in time.
     let n = choices.len();
     let a = Scalars::random(n, rng);
-    let other = encode(&map(&(0..n).map(|_| rng.bytes()).collect::<Vec<_>>()));
+    let other = encode(&map(&Zeroizing::new((0..n).map(|_| rng.bytes()).collect::<Vec<_>>())));
     let a_g = Table::generator().multiply(&a);
     let chosen = [0, 1].map(|branch| {
-        let uniform: Vec<_> = other.iter().enumerate().map(|(i, r)| oracles.uniform(i, branch, r)).collect();
+        // It would tell which of r_0, r_1 is the other.
+        let uniform = other.iter().enumerate().map(|(i, r)| oracles.uniform(i, branch, r));
+        let uniform = Zeroizing::new(uniform.collect::<Vec<_>>());
         let mut chosen = a_g.clone();
         subtract(&mut chosen, &map(&uniform));
         encode(&chosen)

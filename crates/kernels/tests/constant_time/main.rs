@@ -1,0 +1,145 @@
+//! Whether branches and addresses of the kernels depend on secrets, in the code that the compiler made of them:
+//! `cargo test -p veilset-kernels --release --test constant_time`.
+//!
+//! * [`memcheck`] marks secrets as undefined and runs every path without AVX-512 under valgrind, which reports each
+//!   branch and each address that depends on them. It follows every bit, so inputs need not be lucky.
+//! * valgrind cannot run AVX-512. For those paths [`trace`] steps through the function with different secrets and
+//!   compares every instruction and every address, and [`disassembly`] looks for instructions that lead from vectors
+//!   to flags or addresses. It also sees to it that no kernel divides, which takes a time that depends on the values.
+//!
+//! Each check is shown a function that leaks, and fails if it does not notice. None measures time;
+//! `examples/timing.rs` does.
+//!
+//! Debug assertions look at field elements, so these tests are about code without them. Debug builds compile and
+//! ignore them.
+
+#![cfg(all(target_arch = "x86_64", target_os = "linux"))]
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+mod disassembly;
+mod memcheck;
+mod trace;
+
+use std::hint::black_box;
+
+use veilset_kernels::ristretto255::{self, Element, Table};
+use veilset_kernels::{Backend, aes, curve25519, transpose};
+
+/// From a key and data to as much output; returns the path that ran.
+type Run = fn(Backend, &[u8; 32], &[[u8; 32]], &mut [[u8; 32]]) -> Backend;
+
+/// A kernel whose inputs are secrets.
+struct Subject {
+    name: &'static str,
+    backends: &'static [Backend],
+    /// Whether the output depends on the key.
+    keyed: bool,
+    run: Run,
+}
+
+/// The most data that a subject takes, in elements of 32 bytes: more than a batch of the ladder on every path without
+/// AVX-512, and a vector that is not full.
+const MOST: usize = 64 * 4 + 3;
+
+const SUBJECTS: [Subject; 6] = [
+    Subject { name: "ladder", backends: curve25519::BACKENDS, keyed: true, run: ladder },
+    Subject { name: "elligator2", backends: curve25519::BACKENDS, keyed: false, run: elligator2 },
+    Subject { name: "is_canonical", backends: &[Backend::Portable], keyed: false, run: is_canonical },
+    Subject { name: "ristretto255", backends: ristretto255::BACKENDS, keyed: true, run: ristretto255 },
+    Subject { name: "aes", backends: aes::BACKENDS, keyed: true, run: aes },
+    Subject { name: "transpose", backends: transpose::BACKENDS, keyed: false, run: transpose },
+];
+
+fn ladder(backend: Backend, key: &[u8; 32], data: &[[u8; 32]], out: &mut [[u8; 32]]) -> Backend {
+    out.copy_from_slice(data);
+    curve25519::ladder_with(backend, key, out)
+}
+
+fn elligator2(backend: Backend, _: &[u8; 32], data: &[[u8; 32]], out: &mut [[u8; 32]]) -> Backend {
+    curve25519::elligator2_with(backend, data, out)
+}
+
+fn is_canonical(_: Backend, _: &[u8; 32], data: &[[u8; 32]], out: &mut [[u8; 32]]) -> Backend {
+    out.copy_from_slice(data);
+    for (out, u) in out.iter_mut().zip(data) {
+        out[0] = u8::from(curve25519::is_canonical(u));
+    }
+    Backend::Portable
+}
+
+/// Hashing to the group, multiples by a scalar for each and of the generator, sums, and encoding. What is decoded
+/// comes from a peer, and whether it is an element shows.
+fn ristretto255(backend: Backend, key: &[u8; 32], data: &[[u8; 32]], out: &mut [[u8; 32]]) -> Backend {
+    // No allocation: it takes as long as the heap's past makes it.
+    let n = data.len();
+    let (mut uniform, mut elements, mut fixed) =
+        ([[0; 64]; MOST], [Element::IDENTITY; MOST], [Element::IDENTITY; MOST]);
+    for (uniform, data) in uniform.iter_mut().zip(data) {
+        *uniform = std::array::from_fn(|i| if i < 32 { data[i] } else { data[i - 32] ^ key[i - 32] });
+    }
+    let ran = ristretto255::map_with(backend, &uniform[..n], &mut elements[..n]);
+    assert_eq!(ristretto255::multiply_with(backend, &mut elements[..n], data), ran);
+    assert_eq!(Table::generator().multiply_with(backend, data, &mut fixed[..n]), ran);
+    ristretto255::add(&mut elements[..n], &fixed[..n]);
+    assert_eq!(ristretto255::encode_with(backend, &elements[..n], out), ran);
+    ran
+}
+
+/// The key schedule, blocks, counter mode and the hash.
+fn aes(backend: Backend, key: &[u8; 32], data: &[[u8; 32]], out: &mut [[u8; 32]]) -> Backend {
+    let cipher = aes::Aes128::new(key.first_chunk().unwrap());
+    out.copy_from_slice(data);
+    let blocks = out.as_flattened_mut().as_chunks_mut().0;
+    assert_eq!(cipher.encrypt_with(backend, blocks), cipher.tcr_hash_with(backend, 7, blocks));
+    // Not a whole number of blocks, and no allocation: it takes as long as the heap's past makes it.
+    let mut stream = [0; 32 * MOST];
+    let stream = &mut stream[..32 * data.len() - 3];
+    let ran = cipher.ctr_with(backend, 3, stream);
+    out.as_flattened_mut().iter_mut().zip(stream).for_each(|(out, stream)| *out ^= *stream);
+    ran
+}
+
+/// As many rows as there is data for, a multiple of 128.
+fn transpose(backend: Backend, _: &[u8; 32], data: &[[u8; 32]], out: &mut [[u8; 32]]) -> Backend {
+    out.copy_from_slice(data);
+    let rows = &mut out.as_flattened_mut().as_chunks_mut().0[..data.len() / 64 * 128];
+    let stride = rows.len() / 8;
+    transpose::transpose_128_with(backend, data.as_flattened(), stride, rows)
+}
+
+/// Different bytes for different seeds (SplitMix64).
+fn random(seed: u64, out: &mut [[u8; 32]]) {
+    let mut state = seed << 32;
+    for word in out.as_flattened_mut().as_chunks_mut::<8>().0 {
+        state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let z = (state ^ state >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        let z = (z ^ z >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
+        *word = (z ^ z >> 31).to_le_bytes();
+    }
+}
+
+// ---- What the checks have to notice. ----
+
+const LEAKS: [Subject; 2] = [
+    Subject { name: "leaking branch", backends: &[Backend::Portable], keyed: true, run: leaking_branch },
+    Subject { name: "leaking look-up", backends: &[Backend::Portable], keyed: true, run: leaking_look_up },
+];
+
+#[inline(never)]
+fn leaking_branch(_: Backend, key: &[u8; 32], _: &[[u8; 32]], out: &mut [[u8; 32]]) -> Backend {
+    #[inline(never)]
+    fn set(out: &mut [[u8; 32]]) {
+        black_box(out)[0][0] = 1;
+    }
+    if black_box(key)[0] & 1 == 1 {
+        set(out);
+    }
+    Backend::Portable
+}
+
+#[inline(never)]
+fn leaking_look_up(_: Backend, key: &[u8; 32], _: &[[u8; 32]], out: &mut [[u8; 32]]) -> Backend {
+    let table = black_box([7u8; 256]);
+    out[0][0] = table[usize::from(key[0])];
+    Backend::Portable
+}

@@ -1,0 +1,286 @@
+//! Single steps: a function runs with the trap flag set, so that the processor raises a signal before every
+//! instruction, and the handler notes the instruction and the addresses of its operands in memory. Inputs that differ
+//! in secrets only must give the same trace.
+//!
+//! It sees everything that the function did, but only for the inputs that were tried. Among them are those that are
+//! special to the kernels: 0, p - 1, points of small order, all ones. In functions outside this executable, those
+//! that copy and fill memory, it sees the instructions and, when they are called, the first three arguments.
+
+use std::arch::asm;
+use std::collections::HashMap;
+use std::hint::black_box;
+use std::sync::atomic::{AtomicPtr, Ordering};
+use std::{mem, ptr};
+
+use super::disassembly::{Disassembly, disassemble, divides};
+use super::{LEAKS, SUBJECTS, Subject, random};
+use veilset_kernels::Backend;
+
+/// An operand in memory: numbers of the registers in a signal's context.
+struct Operand {
+    base: Option<usize>,
+    index: Option<usize>,
+    scale: u64,
+    offset: u64,
+}
+
+/// What the handler has to do at an instruction.
+enum Kind {
+    /// To note these operands.
+    Plain(Vec<Operand>),
+    /// To give up: it divides, or its addresses are in a vector.
+    Forbidden,
+}
+
+/// An instruction, and a number made of the addresses of its operands.
+#[derive(Clone, Copy, Debug, PartialEq)]
+struct Step {
+    address: u64,
+    operands: u64,
+}
+
+struct Tracer {
+    disassembly: Disassembly,
+    /// Where the executable lies.
+    base: u64,
+    /// For each byte of the text, the instruction that begins there.
+    kinds: Vec<Option<Kind>>,
+    /// Of the trace that is taken: never longer than its capacity.
+    steps: Vec<Step>,
+    overflow: bool,
+}
+
+/// For the handler.
+static TRACER: AtomicPtr<Tracer> = AtomicPtr::new(ptr::null_mut());
+
+/// More than any trace.
+const STEPS: usize = 1 << 22;
+
+impl Tracer {
+    fn new() -> Self {
+        extern "C" fn first(info: *mut libc::dl_phdr_info, _: usize, base: *mut libc::c_void) -> i32 {
+            // SAFETY: both pointers are valid while dl_iterate_phdr runs; the second is what it was called with.
+            unsafe { *base.cast() = (*info).dlpi_addr };
+            1
+        }
+        let mut base = 0u64;
+        // SAFETY: the callback takes these types; the first object is the executable.
+        unsafe { libc::dl_iterate_phdr(Some(first), (&raw mut base).cast()) };
+        let disassembly = disassemble();
+        let last = disassembly.instructions.iter().map(|i| i.address).max().unwrap();
+        let mut kinds: Vec<Option<Kind>> = (0..=last).map(|_| None).collect();
+        for i in &disassembly.instructions {
+            kinds[i.address as usize] = Some(kind(&i.mnemonic, &i.operands));
+        }
+        Tracer { disassembly, base, kinds, steps: Vec::with_capacity(STEPS), overflow: false }
+    }
+
+    /// The trace of a call.
+    fn trace(&mut self, call: impl Fn()) -> Vec<Step> {
+        self.steps.clear();
+        self.overflow = false;
+        // SAFETY: the handler has this signature, and is in place before a trap is raised. It touches nothing but the
+        // tracer, which this function does not until the flag is down again.
+        unsafe {
+            let mut action: libc::sigaction = mem::zeroed();
+            action.sa_sigaction = on_trap as *const () as usize;
+            action.sa_flags = libc::SA_SIGINFO;
+            assert_eq!(libc::sigaction(libc::SIGTRAP, &action, ptr::null_mut()), 0);
+        }
+        TRACER.store(self, Ordering::SeqCst);
+        // SAFETY: sets the trap flag.
+        unsafe { asm!("pushfq", "or qword ptr [rsp], 0x100", "popfq") };
+        call();
+        // SAFETY: takes it down.
+        unsafe { asm!("pushfq", "and qword ptr [rsp], -0x101", "popfq") };
+        TRACER.store(ptr::null_mut(), Ordering::SeqCst);
+        assert!(!self.overflow, "more than {STEPS} steps");
+        self.steps.clone()
+    }
+
+    fn kind(&self, address: u64) -> Option<&Kind> {
+        self.kinds.get(usize::try_from(address.wrapping_sub(self.base)).ok()?)?.as_ref()
+    }
+
+    fn describe(&self, address: u64) -> String {
+        let address = address.wrapping_sub(self.base);
+        let Some(i) = self.disassembly.instructions.iter().find(|i| i.address == address) else {
+            return "an instruction outside the executable".to_string();
+        };
+        format!("{:x}: {} {} in {}", address, i.mnemonic, i.operands, self.disassembly.functions[i.function])
+    }
+}
+
+/// Notes a step. It runs between two instructions of whatever is traced, and so allocates nothing.
+extern "C" fn on_trap(_: i32, _: *mut libc::siginfo_t, context: *mut libc::ucontext_t) {
+    // SAFETY: the tracer is there while the flag is set, and the traced function does not touch it.
+    let Some(tracer) = (unsafe { TRACER.load(Ordering::SeqCst).as_mut() }) else { return };
+    // SAFETY: the kernel gives a valid context.
+    let registers = unsafe { (*context).uc_mcontext.gregs }.map(i64::cast_unsigned);
+    let address = registers[libc::REG_RIP as usize];
+    let mut operands = 0u64;
+    let mut note = |address: u64| operands = (operands ^ address).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    match tracer.kind(address) {
+        Some(Kind::Plain(list)) => {
+            for o in list {
+                let register = |r: Option<usize>| r.map_or(0, |r| registers[r]);
+                let index = register(o.index).wrapping_mul(o.scale);
+                note(register(o.base).wrapping_add(index).wrapping_add(o.offset));
+            }
+        }
+        Some(Kind::Forbidden) => operands = FORBIDDEN,
+        None if tracer.steps.last().is_some_and(|last| tracer.kind(last.address).is_some()) => {
+            for argument in [libc::REG_RDI, libc::REG_RSI, libc::REG_RDX] {
+                note(registers[argument as usize]);
+            }
+        }
+        None => {}
+    }
+    if tracer.steps.len() < tracer.steps.capacity() {
+        tracer.steps.push(Step { address, operands });
+    } else {
+        tracer.overflow = true;
+    }
+}
+
+/// The operands of an instruction that must not be there.
+const FORBIDDEN: u64 = 0xbad;
+
+/// From AT&T syntax.
+fn kind(mnemonic: &str, operands: &str) -> Kind {
+    if divides(mnemonic) {
+        return Kind::Forbidden;
+    }
+    // These do not access what they name.
+    if mnemonic.starts_with("lea") || mnemonic.starts_with("nop") || mnemonic.starts_with("prefetch") {
+        return Kind::Plain(Vec::new());
+    }
+    // "%rax", "$0x8", "*0x10(%rbx)", "-0x8(%rbp,%rcx,8)", "%fs:0x28", "0x10(%rax){1to8}".
+    let mut list = Vec::new();
+    let mut before = operands;
+    while let Some((offset, rest)) = before.split_once('(') {
+        let (inside, after) = rest.split_once(')').expect("a closing parenthesis");
+        let offset = offset.rsplit([',', ':', '*', ' ']).next().unwrap();
+        let (negative, digits) = offset.strip_prefix('-').map_or((false, offset), |d| (true, d));
+        let size = u64::from_str_radix(digits.trim_start_matches("0x"), 16).unwrap_or(0);
+        let mut parts = inside.split(',');
+        let mut register = || match parts.next().map(|r| r.trim()) {
+            None | Some("" | "%rip" | "%eip" | "%riz" | "%eiz") => Ok(None),
+            Some(name) => register(name).map(Some).ok_or(()),
+        };
+        let (Ok(base), Ok(index)) = (register(), register()) else { return Kind::Forbidden };
+        let scale = parts.next().map_or(1, |scale| scale.parse().expect("a scale"));
+        let offset = if negative { size.wrapping_neg() } else { size };
+        list.push(Operand { base, index, scale, offset });
+        before = after;
+    }
+    Kind::Plain(list)
+}
+
+/// The place of a 64-bit register in the context.
+fn register(name: &str) -> Option<usize> {
+    let place = match name {
+        "%rax" => libc::REG_RAX,
+        "%rbx" => libc::REG_RBX,
+        "%rcx" => libc::REG_RCX,
+        "%rdx" => libc::REG_RDX,
+        "%rsi" => libc::REG_RSI,
+        "%rdi" => libc::REG_RDI,
+        "%rbp" => libc::REG_RBP,
+        "%rsp" => libc::REG_RSP,
+        "%r8" => libc::REG_R8,
+        "%r9" => libc::REG_R9,
+        "%r10" => libc::REG_R10,
+        "%r11" => libc::REG_R11,
+        "%r12" => libc::REG_R12,
+        "%r13" => libc::REG_R13,
+        "%r14" => libc::REG_R14,
+        "%r15" => libc::REG_R15,
+        _ => return None,
+    };
+    usize::try_from(place).ok()
+}
+
+/// Takes a trace for each of some secrets; an error says where they differ, or what is forbidden.
+fn compare(tracer: &mut Tracer, subject: &Subject, backend: Backend, n: usize) -> Result<usize, String> {
+    let mut special = [[0; 32]; 7];
+    special[1][0] = 1;
+    special[2] = [0xff; 32];
+    // p - 1, p, p + 1, and a point of order 8.
+    for (u, low) in special[3..].iter_mut().zip([0xec, 0xed, 0xee]) {
+        *u = [0xff; 32];
+        (u[0], u[31]) = (low, 0x7f);
+    }
+    special[6] = [
+        0xe0, 0xeb, 0x7a, 0x7c, 0x3b, 0x41, 0xb8, 0xae, 0x16, 0x56, 0xe3, 0xfa, 0xf1, 0x9f, 0xc4, 0x6a, 0xda,
+        0x09, 0x8d, 0xeb, 0x9c, 0x32, 0xb1, 0xfd, 0x86, 0x62, 0x05, 0x16, 0x5f, 0x49, 0xb8, 0x00,
+    ];
+    let (mut key, mut data, mut out) = ([[0; 32]], vec![[0; 32]; n], vec![[0; 32]; n]);
+    let mut first: Option<Vec<Step>> = None;
+    for round in 0..3 {
+        random(round, &mut key);
+        random(round + 100, &mut data);
+        match round {
+            1 => {
+                key = [[0; 32]];
+                data.iter_mut().zip(special.iter().cycle()).for_each(|(data, special)| *data = *special);
+            }
+            2 => {
+                key = [[0xff; 32]];
+                data[0] = special[6];
+            }
+            _ => {}
+        }
+        let out = std::cell::RefCell::new(&mut out);
+        let call = || {
+            let ran = (subject.run)(black_box(backend), &key[0], &data, &mut out.borrow_mut());
+            assert_eq!(ran, backend, "the path that was forced is the one that ran");
+        };
+        if first.is_none() {
+            // What is done only once, such as asking the processor.
+            call();
+        }
+        let steps = tracer.trace(call);
+        if let Some(step) = steps.iter().find(|step| step.operands == FORBIDDEN) {
+            return Err(format!("not constant-time: {}", tracer.describe(step.address)));
+        }
+        let first = first.get_or_insert_with(|| steps.clone());
+        if let Some(i) = (0..first.len().max(steps.len())).find(|&i| first.get(i) != steps.get(i)) {
+            let said = [&*first, &steps].map(|s| s.get(i).map(|s| tracer.describe(s.address)));
+            let before = tracer.describe(steps[i.saturating_sub(1)].address);
+            return Err(format!("step {i}, after {before}: {said:#?}"));
+        }
+    }
+    Ok(first.map_or(0, |steps| steps.len()))
+}
+
+/// One test, because there is one handler.
+#[test]
+#[cfg_attr(debug_assertions, ignore = "debug assertions look at secrets: test with --release")]
+fn with_avx512_no_branch_and_no_address_depends_on_the_secrets_tried() {
+    let mut tracer = Tracer::new();
+    // What it has to notice.
+    for (subject, said) in LEAKS.iter().zip(["leaking_branch", "leaking_look_up"]) {
+        let result = compare(&mut tracer, subject, Backend::Portable, 1);
+        assert!(result.as_ref().is_err_and(|e| e.contains(said)), "{}: {result:?}", subject.name);
+    }
+    let mut counts = HashMap::new();
+    for subject in &SUBJECTS {
+        let with_avx512 = |b: &&Backend| matches!(b, Backend::Ifma512 | Backend::Vaes512);
+        for &backend in subject.backends.iter().filter(with_avx512) {
+            if !backend.is_available() {
+                println!("not traced, for this processor does not have it: {} {backend:?}", subject.name);
+                continue;
+            }
+            // Steps are slow: one vector of the ladder. It is full, for empty lanes are 0, a point of small order.
+            let n = if subject.name == "ladder" { 8 } else { 19 };
+            match compare(&mut tracer, subject, backend, n) {
+                Ok(steps) => counts.insert(subject.name, steps),
+                Err(e) => panic!("{} {backend:?}: {e}", subject.name),
+            };
+        }
+    }
+    println!("instructions traced: {counts:?}");
+    // A ladder has 255 steps, each of ten multiplications.
+    assert!(counts.get("ladder").is_none_or(|n| *n > 255 * 10 * 25));
+}
