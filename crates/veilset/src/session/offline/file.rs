@@ -11,14 +11,17 @@ use crate::error::{Error, Result};
 use crate::rng::Prng;
 use crate::secret::{Secret, Secrets};
 use crate::session::{Fingerprint, Identity, PROTOCOL_VERSION};
-use crate::table::Output;
+use crate::table::unwritable;
 use aws_lc_rs::aead::{AES_256_GCM, Aad, LessSafeKey, NONCE_LEN, Nonce, UnboundKey};
 use std::fs::File;
-use std::io::{self, Read};
+use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
 
 /// Names a half.
 pub(super) type Id = [u8; 16];
+
+/// What it is, in messages.
+const WHAT: &str = "prepared half";
 
 const MAGIC: &[u8; 8] = b"veilset\x1a";
 /// The version of this format.
@@ -48,7 +51,7 @@ fn nonce(frame: u64, last: bool) -> Nonce {
 
 /// Seals what is written to it.
 pub(super) struct Writer<'o> {
-    output: &'o mut Output,
+    to: &'o mut dyn Write,
     key: LessSafeKey,
     head: Vec<u8>,
     frame: u64,
@@ -57,15 +60,15 @@ pub(super) struct Writer<'o> {
 }
 
 impl<'o> Writer<'o> {
-    pub(super) fn new(output: &'o mut Output, identity: &Identity, rng: &mut Prng) -> Result<Self> {
+    pub(super) fn new(to: &'o mut dyn Write, identity: &Identity, rng: &mut Prng) -> Result<Self> {
         let id: Id = rng.bytes();
         let mut head = MAGIC.to_vec();
         head.extend(FORMAT.to_le_bytes());
         head.extend(PROTOCOL_VERSION.to_le_bytes());
         head.extend(id);
         head.extend(identity.fingerprint().to_string().as_bytes());
-        output.writer().write_all(&head).map_err(|e| output.unwritable(&e))?;
-        Ok(Writer { output, key: file_key(identity, &id)?, head, frame: 0, plain: Secrets::zeros(0) })
+        to.write_all(&head).map_err(|e| unwritable(WHAT, &e))?;
+        Ok(Writer { to, key: file_key(identity, &id)?, head, frame: 0, plain: Secrets::zeros(0) })
     }
 
     pub(super) fn write(&mut self, mut bytes: &[u8]) -> Result<()> {
@@ -88,14 +91,14 @@ impl<'o> Writer<'o> {
 
     fn seal(&mut self, last: bool) -> Result<()> {
         let (nonce, head) = (nonce(self.frame, last), Aad::from(&self.head[..]));
-        let sealed = self.key.seal_in_place_separate_tag(nonce, head, &mut self.plain);
-        let tag = sealed.map_err(|_| Error::Bug("a frame cannot be sealed".into()))?;
-        let writer = self.output.writer();
-        let written = writer.write_all(&self.plain).and_then(|()| writer.write_all(tag.as_ref()));
-        written.map_err(|e| self.output.unwritable(&e))?;
-        self.plain.truncate(0);
+        // Whatever comes of it, this number and these bytes are not sealed again.
         self.frame += 1;
-        Ok(())
+        let sealed = self.key.seal_in_place_separate_tag(nonce, head, &mut self.plain);
+        let written =
+            sealed.map(|tag| self.to.write_all(&self.plain).and_then(|()| self.to.write_all(tag.as_ref())));
+        self.plain.truncate(0);
+        let written = written.map_err(|_| Error::Bug("a frame cannot be sealed".into()))?;
+        written.map_err(|e| unwritable(WHAT, &e))
     }
 }
 

@@ -138,7 +138,7 @@ pub fn prepare(
     let set = basis.hashed(rng);
     let (items, dummies) = set.own().split_at(basis.set.len());
     let (key, inverse) = Key::with_inverse(rng);
-    let mut file = file::Writer::new(output, identity, rng)?;
+    let mut file = file::Writer::new(output.writer(), identity, rng)?;
     file.write(&basis.describe(items)?)?;
     file.write(key.as_bytes())?;
     file.write(inverse.as_bytes())?;

@@ -292,3 +292,40 @@ fn a_half_that_cannot_be_deleted_is_spent_and_not_used() {
     assert!(e.contains("cannot be deleted") && e.contains("It is spent"), "{e}");
     assert!(place.refused(&away, &basis).contains("it was used before"));
 }
+
+/// Takes so many bytes and fails once; it keeps what it was given.
+struct Full {
+    room: usize,
+    given: Vec<u8>,
+}
+
+impl std::io::Write for Full {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        self.given.extend(bytes);
+        if self.given.len() > self.room {
+            self.room = usize::MAX;
+            return Err(std::io::ErrorKind::StorageFull.into());
+        }
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        Ok(())
+    }
+}
+
+#[test]
+fn nothing_is_sealed_twice_where_the_file_cannot_be_written() {
+    let mut full = Full { room: HEAD, given: vec![] };
+    let frame = [b'x'; CONTENTS];
+    let mut writer = file::Writer::new(&mut full, &IDENTITY, &mut Prng::from_os().unwrap()).unwrap();
+    writer.write(&frame).unwrap();
+    assert!(matches!(writer.write(&frame), Err(Error::Output(e)) if e.contains("prepared half")));
+    // Whoever goes on all the same.
+    writer.write(&frame).unwrap();
+    writer.write(&frame).unwrap();
+    writer.end().unwrap();
+    assert_eq!(full.given.len(), HEAD + CONTENTS + 2 * (CONTENTS + TAG));
+    let [first, second] = [0, CONTENTS].map(|at| &full.given[HEAD + at..][..CONTENTS]);
+    assert!(first != second && first != frame && second != frame);
+}
