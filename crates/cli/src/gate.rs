@@ -61,6 +61,7 @@ impl<'a> Gate<'a> {
             self.plan.peer_name.as_deref(),
             self.set.as_deref(),
             self.values.as_deref(),
+            self.plan.prepared.is_some(),
         )
     }
 

@@ -1,6 +1,7 @@
 //! Runs whose offline half was prepared.
 
 use crate::common::{RECEIVER, SENDER, World, both, connect, csv, listen, run};
+use serde_json::Value;
 use std::path::Path;
 
 /// Prepares a half under a party's identity.
@@ -177,4 +178,20 @@ fn a_run_from_a_file_takes_its_half() {
     assert_eq!(here.good().lines().last(), Some("2,9"));
     there.good();
     assert!(!world.path("conf/half").exists() && world.path("conf/ledger").exists());
+}
+
+#[test]
+fn the_log_says_that_a_half_was_used_and_quiet_is_quiet() {
+    let world = World::new();
+    let files = [world.write("r.csv", csv(0..5)), world.write("s.csv", csv(3..9))];
+    let made = prepare(&world, RECEIVER, &files[0], "half", &["--quiet"]);
+    assert_eq!((made.code, made.err.as_str()), (Some(0), ""));
+    let logs = [["--audit-log", "r.log"], ["--audit-log", "s.log"]];
+    let with = [&logs[0][..], &["--prepared", "half"]].concat();
+    world.good("count", [&files[0], &files[1]], [&with, &logs[1]]);
+    for (name, prepared) in [("r.log", true), ("s.log", false)] {
+        let log = world.read(name);
+        let start: Value = serde_json::from_str(log.lines().next().unwrap()).unwrap();
+        assert_eq!((&start["event"], &start["prepared"]), (&"start".into(), &prepared.into()));
+    }
 }
