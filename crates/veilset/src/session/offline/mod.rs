@@ -2,7 +2,13 @@
 //! met ([`prepare`], [`open`]).
 //!
 //! **One key, one session.** A key, and everything computed under it, may meet one peer in one session, even in one
-//! that fails: in a second one the peer would see which of our items were in both. So a half is *spent* before the
+//! that fails: in a second one an item has the same point again, so that what the two sessions show is joined item by
+//! item. A receiver of count or sum has a bit for each of our points; if it takes part with the set of those of its
+//! items whose index has bit j set, for each j, about log2 |Y| numbers of matches become the matches themselves. And a
+//! receiver of dh-psi has |Y| points of its choice raised by our key, so one session in which we are its sender tests as
+//! many guesses against what another one showed.
+//!
+//! So a half is *spent* before the
 //! first message of the protocol goes out: its id goes into a [`Ledger`], which is synced to the disk, then its file
 //! is deleted. Key and points are to be had from `Half::spend` alone, so a run cannot forget it. Where the program
 //! dies in between, the half is lost; whoever restores a copy of the file is refused by the ledger. Not noticed is a
