@@ -2,7 +2,7 @@
 
 use super::file::Id;
 use crate::error::{Error, Result};
-use crate::session::places::{Place, private_parent};
+use crate::session::places::{Place, private_parent, sync_parent};
 use std::fs::{File, OpenOptions};
 use std::io::{self, BufReader, Read, Write};
 use std::path::{Path, PathBuf};
@@ -44,7 +44,7 @@ impl Ledger {
                 let _ = file.set_len(length);
             }
             written?;
-            sync_folder(&self.0)
+            sync_parent(&self.0)
         };
         write().map_err(|e| self.unusable(&e))
     }
@@ -133,10 +133,4 @@ fn fill(from: &mut impl Read, to: &mut [u8]) -> io::Result<usize> {
         }
     }
     Ok(filled)
-}
-
-/// Brings it to the disk that a file was made or deleted.
-pub(super) fn sync_folder(path: &Path) -> io::Result<()> {
-    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
-    File::open(folder.unwrap_or(Path::new(".")))?.sync_all()
 }

@@ -33,6 +33,7 @@ mod ledger;
 pub use ledger::Ledger;
 
 use super::Identity;
+use super::places::sync_parent;
 use crate::error::{Error, Result};
 use crate::group::curve25519::{Key, LowOrder, map_and_raise};
 use crate::hash::Domain;
@@ -232,7 +233,7 @@ impl Half {
 
     fn delete(&self) -> std::io::Result<()> {
         std::fs::remove_file(&self.place)?;
-        ledger::sync_folder(&self.place)
+        sync_parent(&self.place)
     }
 }
 
