@@ -86,7 +86,7 @@ fn a_copy_is_refused_before_the_peer_hears_of_us() {
     };
     alone("copy", &[]).bad(3, &["copy: it was used before", "veilset prepare"]);
     alone("half", &[]).bad(3, &["half: there is no such prepared half"]);
-    alone("r.csv", &[]).bad(3, &["r.csv: it is not a prepared half"]);
+    alone("s.csv", &[]).bad(3, &["s.csv: it is not a prepared half"]);
     alone("copy", &["--prepared-ledger", "."]).bad(7, &["--prepared-ledger"]);
     assert!(world.path("copy").exists());
 }
@@ -112,7 +112,8 @@ fn what_was_prepared_for_something_else_is_refused() {
     prepare(&world, RECEIVER, &file, "half", &[]).bad(7, &["half exists", "--force"]);
     prepare(&world, RECEIVER, &file, "half", &["--force"]).good();
     prepare(&world, RECEIVER, &file, "-", &[]).bad(2, &["goes to a file"]);
-    prepare(&world, RECEIVER, &file, "r.csv", &["--force"]).bad(2, &["is our input"]);
+    prepare(&world, RECEIVER, &file, "r.csv", &["--force"])
+        .bad(2, &["the input and --output are both r.csv"]);
     prepare(&world, RECEIVER, &file, "new", &["--pad-to", "4"])
         .bad(2, &["--pad-to 4 is less than our 5 items"]);
     prepare(&world, RECEIVER, &file, "new", &["--union-sender"]).bad(2, &["--pad-to"]);
@@ -194,4 +195,35 @@ fn the_log_says_that_a_half_was_used_and_quiet_is_quiet() {
         let start: Value = serde_json::from_str(log.lines().next().unwrap()).unwrap();
         assert_eq!((&start["event"], &start["prepared"]), (&"start".into(), &prepared.into()));
     }
+}
+
+#[test]
+fn one_file_is_not_taken_for_two_things() {
+    let world = World::new();
+    let file = world.write("r.csv", csv(0..5));
+    prepare(&world, RECEIVER, &file, "half", &[]).good();
+    world.write("ledger", "");
+    std::fs::hard_link(world.path("half"), world.path("link")).unwrap();
+    std::os::unix::fs::symlink("ledger", world.path("led")).unwrap();
+    for (more, words) in [
+        (&["--prepared", "half", "--prepared-ledger", "half"][..], "--prepared and --prepared-ledger"),
+        (&["--prepared", "half", "--prepared-ledger", "./link"], "--prepared and --prepared-ledger"),
+        (&["--prepared", "half", "--output", "half", "--force"], "--output and --prepared are"),
+        (&["--prepared", "half", "--report", "half", "--force"], "--report and --prepared are"),
+        (&["--prepared", "half", "--audit-log", "half"], "--audit-log and --prepared are"),
+        (&["--prepared", "half", "--prepared-ledger", "led", "--audit-log", "ledger"], "--audit-log and"),
+        (
+            &["--prepared", "half", "--prepared-ledger", "ledger", "--output", "led", "--force"],
+            "--output and",
+        ),
+        (&["--prepared", "half", "--prepared-ledger", "new", "--report", "./new"], "--report and"),
+        (&["--prepared", "r.csv"], "the input and --prepared are"),
+        (&["--audit-log", "r.csv"], "the input and --audit-log are"),
+        (&["--output", "new", "--audit-log", "new"], "--output and --audit-log are"),
+    ] {
+        let more = [&["--connect", "127.0.0.1:1"][..], more].concat();
+        run(&mut world.party(RECEIVER, "count", &file, &more))
+            .bad(2, &[words, "Give each a file of its own"]);
+    }
+    assert_eq!(world.names(), ["half", "led", "ledger", "link", "r.csv", "r.pem", "s.pem"]);
 }
