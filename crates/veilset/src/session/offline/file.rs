@@ -200,7 +200,8 @@ impl Reader {
         Ok(())
     }
 
-    fn array<const N: usize>(&mut self) -> Result<[u8; N]> {
+    /// An array of what comes next.
+    pub(super) fn array<const N: usize>(&mut self) -> Result<[u8; N]> {
         let mut bytes = [0; N];
         self.read(&mut bytes)?;
         Ok(bytes)

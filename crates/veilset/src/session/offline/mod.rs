@@ -14,10 +14,10 @@
 //! dies in between, the half is lost; whoever restores a copy of the file is refused by the ledger. Not noticed is a
 //! copy that is used on another machine, or with another or an older ledger (SECURITY.md).
 //!
-//! **What is in it.** The key and the one that takes it off, the points, the dummies if they are random ones, and a
-//! digest of the set with what decides about the items' encoding, so that a half of another set is refused before the
-//! peer is met. Hashes of items are not in it: they are made again, which takes little time. All of it is encrypted
-//! under our identity (see `file.rs`).
+//! **What is in it.** The seed of random dummies, a digest of the set with what decides about the
+//! items' encoding, so that a half of another set is refused before the peer is met, the key and the one that takes it
+//! off, and the points. So its length says no more than the size that the peer is told. Hashes are not in it: they are
+//! made again, which takes little time. All of it is encrypted under our identity (see `file.rs`).
 //!
 //! **The order.** Points stand in the order of the items, and each run draws its permutation when it sends them, as
 //! it does without a half: that costs nothing, and an order that was never written down cannot be found in a backup.
@@ -41,7 +41,7 @@ use crate::hashed::{Hashed, Offline};
 use crate::item::ItemSet;
 use crate::params::MAX_SET;
 use crate::rng::Prng;
-use crate::secret::Secrets;
+use crate::secret::{Secret, Secrets};
 use crate::table::Output;
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -101,11 +101,6 @@ impl<'a> Basis<'a> {
         }
     }
 
-    /// How many random dummies there are: they are in the file.
-    fn random_dummies(&self) -> usize {
-        if self.listed { 0 } else { self.announced() - self.set.len() }
-    }
-
     /// What a half says of its basis: lengths before what they are of, numbers little-endian.
     fn describe(&self, items: &[[u8; 32]]) -> Result<Vec<u8>> {
         let words = self.normalisation.as_bytes();
@@ -142,16 +137,14 @@ pub fn prepare(
     rng: &mut Prng,
 ) -> Result<()> {
     basis.check()?;
-    let set = basis.hashed(rng);
-    let (items, dummies) = set.own().split_at(basis.set.len());
+    let seed = Secret::new(rng.bytes());
+    let set = basis.hashed(&mut Prng::from_seed(&seed));
     let (key, inverse) = Key::with_inverse(rng);
     let mut file = file::Writer::new(output.writer(), identity, rng)?;
-    file.write(&basis.describe(items)?)?;
+    file.write(&*seed)?;
+    file.write(&basis.describe(&set.own()[..basis.set.len()])?)?;
     file.write(key.as_bytes())?;
     file.write(inverse.as_bytes())?;
-    if basis.random_dummies() > 0 {
-        file.write(dummies.as_flattened())?;
-    }
     for hashes in set.own().chunks(FRAME) {
         if stop() {
             return Err(Error::Cancelled);
@@ -191,20 +184,13 @@ pub fn open<'a>(
     basis.check()?;
     let mut file = file::Reader::open(path, identity)?;
     ledger.check(&file.id(), path)?;
-    let hashed = Hashed::new(basis.set);
-    file.compare(basis, hashed.own())?;
+    let seed = Secret::new(file.array()?);
+    let hashed = basis.hashed(&mut Prng::from_seed(&seed));
+    file.compare(basis, &hashed.own()[..basis.set.len()])?;
     let (mut key, mut inverse) = (Zeroizing::new([0; 32]), Zeroizing::new([0; 32]));
     file.read(&mut *key)?;
     file.read(&mut *inverse)?;
-    // Our own sizes: those of the file are the same, or this was refused.
-    let hashed = match basis.listed {
-        true => hashed.with_listed(basis.announced()),
-        false => {
-            let mut dummies = Secrets::<[u8; 32]>::zeros(basis.random_dummies());
-            file.read(dummies.as_flattened_mut())?;
-            hashed.with_dummies(&dummies)
-        }
-    };
+    // Our own size: that of the file is the same, or this was refused.
     let mut points = Secrets::<[u8; 32]>::zeros(basis.announced());
     file.read(points.as_flattened_mut())?;
     let (id, place) = file.end()?;

@@ -101,6 +101,24 @@ fn a_half_is_private_and_no_other_file_is_overwritten() {
 }
 
 #[test]
+fn the_length_of_the_file_follows_from_the_size_that_the_peer_is_told() {
+    let place = Place::new();
+    let length = |n, pad_to, listed| {
+        let set = items(0, n);
+        let basis = Basis { pad_to, listed, ..basis(&set) };
+        let path = place.prepare(&format!("{n} {pad_to:?} {listed}"), &basis);
+        std::fs::metadata(path).unwrap().len()
+    };
+    let all = length(9, None, false);
+    for n in 0..=9 {
+        for listed in [true, false] {
+            assert_eq!(length(n, Some(9), listed), all, "{n}");
+        }
+    }
+    assert_eq!(length(0, None, false) + 9 * 32, all);
+}
+
+#[test]
 fn a_file_that_was_changed_is_refused() {
     let (place, set) = (Place::new(), items(0, 2));
     let basis = Basis { pad_to: Some(3), ..basis(&set) };
