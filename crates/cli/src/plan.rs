@@ -34,6 +34,7 @@ pub struct Source {
 #[derive(Debug)]
 pub struct PreparePlan {
     pub source: Source,
+    pub ledger: PathBuf,
     pub output: PathBuf,
     pub union_sender: bool,
     pub identity: Option<PathBuf>,
@@ -288,9 +289,15 @@ impl PreparePlan {
                     .into(),
             ));
         }
-        different(&[("the input", Some(&source.input)), ("--output", Some(&a.output))])?;
+        let ledger = a.prepared_ledger.map_or_else(Ledger::default_path, Ok)?;
+        different(&[
+            ("the input", Some(&source.input)),
+            ("--output", Some(&a.output)),
+            ("--prepared-ledger", Some(&ledger)),
+        ])?;
         Ok(PreparePlan {
             source,
+            ledger,
             output: a.output,
             union_sender: a.union_sender,
             identity: a.identity,

@@ -5,7 +5,7 @@ use crate::party::{Interrupt, load_identity, sayer, start_threads};
 use crate::plan::PreparePlan;
 use veilset::error::Result;
 use veilset::rng::Prng;
-use veilset::session::offline::{self, Basis};
+use veilset::session::offline::{self, Basis, Ledger};
 use veilset::table::{Output, Table};
 
 pub fn run(plan: &PreparePlan) -> Result<()> {
@@ -25,7 +25,9 @@ pub fn run(plan: &PreparePlan) -> Result<()> {
         pad_to: source.pad_to,
         listed: plan.union_sender,
     };
-    offline::prepare(&basis, &identity, &mut output, &|| interrupt.happened(), &mut Prng::from_os()?)?;
+    let ledger = Ledger::at(&plan.ledger);
+    let stop = || interrupt.happened();
+    offline::prepare(&basis, &ledger, &identity, &mut output, &stop, &mut Prng::from_os()?)?;
     output.commit()?;
     say(&format!("made {}, for one run with the same input and --prepared {0}", plan.output.display()));
     Ok(())

@@ -6,6 +6,7 @@ use std::ffi::OsString;
 use std::fs::{DirBuilder, File, Metadata};
 use std::io;
 use std::path::{Path, PathBuf};
+use tempfile::NamedTempFile;
 
 /// A folder that each user has one of.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -84,6 +85,11 @@ pub(crate) fn sync_parent(path: &Path) -> io::Result<()> {
         Err(e) if matches!(e.kind(), InvalidInput | Unsupported) => Ok(()),
         done => done,
     }
+}
+
+/// A file in the same folder, for its owner only, that is deleted unless it is given a name.
+pub(crate) fn beside(path: &Path) -> io::Result<NamedTempFile> {
+    tempfile::Builder::new().prefix(".veilset-").suffix(".part").tempfile_in(folder_of(path))
 }
 
 fn folder_of(path: &Path) -> &Path {

@@ -17,7 +17,7 @@ use std::fs::File;
 use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
 
-/// Names a half.
+/// Names a half, or a ledger.
 pub(super) type Id = [u8; 16];
 
 /// What it is, in messages.
@@ -267,10 +267,10 @@ impl Reader {
         }
     }
 
-    /// Whether all was read; the half's id and where it is.
-    pub(super) fn end(self) -> Result<(Id, PathBuf)> {
+    /// Where the file is, if all was read.
+    pub(super) fn end(self) -> Result<PathBuf> {
         match self.left == 0 && self.at == self.plain.len() {
-            true => Ok((self.id, self.place)),
+            true => Ok(self.place),
             false => Err(damaged(&self.name)),
         }
     }

@@ -8,13 +8,14 @@
 //! receiver of dh-psi has |Y| points of its choice raised by our key, so one session in which we are its sender tests as
 //! many guesses against what another one showed.
 //!
-//! So a half is *spent* before the
-//! first message of the protocol goes out: its id goes into a [`Ledger`], which is synced to the disk, then its file
-//! is deleted. Key and points are to be had from `Half::spend` alone, so a run cannot forget it. Where the program
-//! dies in between, the half is lost; whoever restores a copy of the file is refused by the ledger. Not noticed is a
-//! copy that is used on another machine, or with another or an older ledger (SECURITY.md).
 //!
-//! **What is in it.** The seed of random dummies, a digest of the set with what decides about the
+//! So a half is *spent* before the first message of the protocol goes out: its id goes into a [`Ledger`], which is synced
+//! to the disk, then its file is deleted. Key and points are to be had from
+//! `Half::spend` alone, so a run cannot forget it. Where the program dies in between, the half is lost; whoever restores
+//! a copy of the file is refused by the ledger, and the half is refused where its ledger is not. Not noticed is a file
+//! that comes back together with its ledger, or an older state of that (SECURITY.md).
+//!
+//! **What is in it.** The id of the ledger, the seed of random dummies, a digest of the set with what decides about the
 //! items' encoding, so that a half of another set is refused before the peer is met, the key and the one that takes it
 //! off, and the points. So its length says no more than the size that the peer is told. Hashes are not in it: they are
 //! made again, which takes little time. All of it is encrypted under our identity (see `file.rs`).
@@ -43,6 +44,7 @@ use crate::params::MAX_SET;
 use crate::rng::Prng;
 use crate::secret::{Secret, Secrets};
 use crate::table::Output;
+use ledger::Ticket;
 use std::fmt;
 use std::path::{Path, PathBuf};
 use zeroize::Zeroizing;
@@ -124,31 +126,33 @@ fn digest(items: &[[u8; 32]]) -> [u8; 32] {
     Domain::without_session("prepared half, digest of a set").hash(&[items.as_flattened()])
 }
 
-/// Computes a half and writes it to `output`, which the caller commits. `stop` is asked now and then whether to give
-/// up. Takes 32 bytes of memory for each item and dummy.
+/// Computes a half for a ledger, which is made if it is not there, and writes it to `output`, which the caller commits.
+/// `stop` is asked now and then whether to give up. Takes 32 bytes of memory for each item and dummy.
 ///
 /// # Errors
 /// [`Error::Usage`] for sizes that no protocol takes, [`Error::Output`], [`Error::Cancelled`].
 pub fn prepare(
     basis: &Basis,
+    ledger: &Ledger,
     identity: &Identity,
     output: &mut Output,
     stop: &dyn Fn() -> bool,
     rng: &mut Prng,
 ) -> Result<()> {
     basis.check()?;
+    let going = || if stop() { Err(Error::Cancelled) } else { Ok(()) };
+    let ledger = ledger.id_or_new(rng, &going)?;
     let seed = Secret::new(rng.bytes());
     let set = basis.hashed(&mut Prng::from_seed(&seed));
     let (key, inverse) = Key::with_inverse(rng);
     let mut file = file::Writer::new(output.writer(), identity, rng)?;
+    file.write(&ledger)?;
     file.write(&*seed)?;
     file.write(&basis.describe(&set.own()[..basis.set.len()])?)?;
     file.write(key.as_bytes())?;
     file.write(inverse.as_bytes())?;
     for hashes in set.own().chunks(FRAME) {
-        if stop() {
-            return Err(Error::Cancelled);
-        }
+        going()?;
         let points = map_and_raise(hashes, &key).map_err(|LowOrder| {
             Error::Bug("an item hashed to a point of low order, which has probability 2^-250".into())
         })?;
@@ -164,7 +168,7 @@ pub struct Half {
     name: PathBuf,
     /// Where it is, whatever links lead to it.
     place: PathBuf,
-    id: file::Id,
+    ticket: Ticket,
     ledger: Ledger,
     offline: Offline,
 }
@@ -174,7 +178,7 @@ pub struct Half {
 ///
 /// # Errors
 /// [`Error::Input`], naming the file: there is none, it is no half or damaged, of another identity, version or
-/// basis, or it was spent. [`Error::Output`] if the ledger cannot be used.
+/// basis, of another ledger, or it was spent. [`Error::Output`] if the ledger cannot be used.
 pub fn open<'a>(
     path: &Path,
     ledger: &Ledger,
@@ -183,7 +187,8 @@ pub fn open<'a>(
 ) -> Result<(Hashed<'a>, Half)> {
     basis.check()?;
     let mut file = file::Reader::open(path, identity)?;
-    ledger.check(&file.id(), path)?;
+    let ticket = Ticket { half: file.id(), ledger: file.array()? };
+    ledger.check(&ticket, path)?;
     let seed = Secret::new(file.array()?);
     let hashed = basis.hashed(&mut Prng::from_seed(&seed));
     file.compare(basis, &hashed.own()[..basis.set.len()])?;
@@ -193,20 +198,20 @@ pub fn open<'a>(
     // Our own size: that of the file is the same, or this was refused.
     let mut points = Secrets::<[u8; 32]>::zeros(basis.announced());
     file.read(points.as_flattened_mut())?;
-    let (id, place) = file.end()?;
+    let place = file.end()?;
     let offline = Offline { key: Key::of_ours(*key), inverse: Key::of_ours(*inverse), points };
-    Ok((hashed, Half { name: path.into(), place, id, ledger: ledger.clone(), offline }))
+    Ok((hashed, Half { name: path.into(), place, ticket, ledger: ledger.clone(), offline }))
 }
 
 impl Half {
-    /// Spends the half: it is in the ledger and its file is gone, both on the disk, when this returns what was in it.
+    /// Spends the half, unless `stop` fails: it is in the ledger and its file is gone, both on the disk, when this returns what was in it.
     /// Of several processes that have copies of one half, one succeeds.
     ///
     /// # Errors
     /// [`Error::Input`] if it was spent meanwhile, [`Error::Output`] if the ledger cannot be written or the file not
-    /// deleted.
-    pub(super) fn spend(self) -> Result<Offline> {
-        self.ledger.enter(&self.id, &self.name)?;
+    /// deleted, those of `stop`.
+    pub(super) fn spend(self, stop: &dyn Fn() -> Result<()>) -> Result<Offline> {
+        self.ledger.enter(&self.ticket, &self.name, stop)?;
         self.delete().map_err(|e| {
             Error::Output(format!(
                 "the prepared half {} cannot be deleted: {e}. It is spent: delete it by hand, and prepare another with \
