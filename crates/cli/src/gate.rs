@@ -158,4 +158,8 @@ impl Approval for Gate<'_> {
         self.begun = Some(proposal.session_id);
         Ok(())
     }
+
+    fn warn(&mut self, text: &str) {
+        (self.warn)(&format!("warning: {text}"));
+    }
 }

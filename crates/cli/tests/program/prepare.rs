@@ -301,3 +301,19 @@ fn the_log_says_that_a_half_was_used_and_quiet_is_quiet() {
         assert_eq!((&start["event"], &start["prepared"]), (&"start".into(), &prepared.into()));
     }
 }
+
+#[test]
+fn a_half_that_is_replaced_under_way_is_left_and_said_so() {
+    let world = World::new();
+    let files = [world.write("r.csv", csv(0..5)), world.write("s.csv", csv(3..9))];
+    prepare(&world, RECEIVER, &files[0], "half", &[]).good();
+    let with = ["--prepared", "half"];
+    let (here, address) = listen(world.party(RECEIVER, "count", &files[0], &with));
+    prepare(&world, RECEIVER, &files[0], "half", &["--force"]).good();
+    let there = connect(world.party(SENDER, "count", &files[1], &[]), &address);
+    here.end().bad(0, &["warning: the prepared half half was moved, deleted or replaced"]);
+    there.end().good();
+    let [here, _] = world.run("count", [&files[0], &files[1]], [&with, &[]]);
+    here.good();
+    assert!(!world.path("half").exists());
+}

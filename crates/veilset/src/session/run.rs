@@ -238,7 +238,7 @@ pub fn run_if(
         approval.begins(&proposal)?;
         // Nothing of the protocol was sent, and nothing is unless this succeeds.
         if let Some(half) = half {
-            set.take_over(half.spend(&|| connection.channel.alive())?);
+            set.take_over(half.spend(&|| connection.channel.alive(), &mut |text| approval.warn(text))?);
         }
         Ok(proposal)
     });

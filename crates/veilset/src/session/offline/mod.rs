@@ -8,9 +8,8 @@
 //! receiver of dh-psi has |Y| points of its choice raised by our key, so one session in which we are its sender tests as
 //! many guesses against what another one showed.
 //!
-//!
 //! So a half is *spent* before the first message of the protocol goes out: its id goes into a [`Ledger`], which is synced
-//! to the disk, then its file is deleted. Key and points are to be had from
+//! to the disk, then its file is overwritten where the keys are, and deleted. Key and points are to be had from
 //! `Half::spend` alone, so a run cannot forget it. Where the program dies in between, the half is lost; whoever restores
 //! a copy of the file is refused by the ledger, and the half is refused where its ledger is not. Not noticed is a file
 //! that comes back together with its ledger, or an older state of that (SECURITY.md).
@@ -34,7 +33,6 @@ mod ledger;
 pub use ledger::Ledger;
 
 use super::Identity;
-use super::places::sync_parent;
 use crate::error::{Error, Result};
 use crate::group::curve25519::{Key, LowOrder, map_and_raise};
 use crate::hash::Domain;
@@ -46,7 +44,7 @@ use crate::secret::{Secret, Secrets};
 use crate::table::Output;
 use ledger::Ticket;
 use std::fmt;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use zeroize::Zeroizing;
 
 /// Points computed between two looks at whether to stop.
@@ -164,10 +162,7 @@ pub fn prepare(
 
 /// A half that was read and is sound, and is not spent yet.
 pub struct Half {
-    /// As the user named it.
-    name: PathBuf,
-    /// Where it is, whatever links lead to it.
-    place: PathBuf,
+    file: file::Opened,
     ticket: Ticket,
     ledger: Ledger,
     offline: Offline,
@@ -178,7 +173,8 @@ pub struct Half {
 ///
 /// # Errors
 /// [`Error::Input`], naming the file: there is none, it is no half or damaged, of another identity, version or
-/// basis, of another ledger, or it was spent. [`Error::Output`] if the ledger cannot be used.
+/// basis, of another ledger, or it was spent. [`Error::Output`] if the ledger cannot be used, or the file not be
+/// deleted when it is spent.
 pub fn open<'a>(
     path: &Path,
     ledger: &Ledger,
@@ -198,39 +194,30 @@ pub fn open<'a>(
     // Our own size: that of the file is the same, or this was refused.
     let mut points = Secrets::<[u8; 32]>::zeros(basis.announced());
     file.read(points.as_flattened_mut())?;
-    let place = file.end()?;
+    let file = file.end()?;
+    file.can_be_destroyed()?;
     let offline = Offline { key: Key::of_ours(*key), inverse: Key::of_ours(*inverse), points };
-    Ok((hashed, Half { name: path.into(), place, ticket, ledger: ledger.clone(), offline }))
+    Ok((hashed, Half { file, ticket, ledger: ledger.clone(), offline }))
 }
 
 impl Half {
-    /// Spends the half, unless `stop` fails: it is in the ledger and its file is gone, both on the disk, when this returns what was in it.
-    /// Of several processes that have copies of one half, one succeeds.
+    /// Spends the half, unless `stop` fails: it is in the ledger and its file is overwritten and gone, all on the disk,
+    /// when this returns what was in it. Of several processes that have copies of one half, one succeeds. `warn` hears
+    /// of another file that has its name and was left.
     ///
     /// # Errors
     /// [`Error::Input`] if it was spent meanwhile, [`Error::Output`] if the ledger cannot be written or the file not
     /// deleted, those of `stop`.
-    pub(super) fn spend(self, stop: &dyn Fn() -> Result<()>) -> Result<Offline> {
-        self.ledger.enter(&self.ticket, &self.name, stop)?;
-        self.delete().map_err(|e| {
-            Error::Output(format!(
-                "the prepared half {} cannot be deleted: {e}. It is spent: delete it by hand, and prepare another with \
-                 `veilset prepare` in a folder that you can write to",
-                self.name.display()
-            ))
-        })?;
+    pub(super) fn spend(self, stop: &dyn Fn() -> Result<()>, warn: &mut dyn FnMut(&str)) -> Result<Offline> {
+        self.ledger.enter(&self.ticket, &self.file.name, stop)?;
+        self.file.destroy(warn)?;
         Ok(self.offline)
-    }
-
-    fn delete(&self) -> std::io::Result<()> {
-        std::fs::remove_file(&self.place)?;
-        sync_parent(&self.place)
     }
 }
 
 impl fmt::Debug for Half {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Half({})", self.name.display())
+        write!(f, "Half({})", self.file.name.display())
     }
 }
 

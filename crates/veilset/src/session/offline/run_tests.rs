@@ -320,6 +320,29 @@ fn a_run_that_is_stopped_once_it_has_begun_leaves_the_half() {
 }
 
 #[test]
+fn a_half_that_was_replaced_meanwhile_is_used_and_somebody_hears_of_it() {
+    let (place, y, x) = (Place::new(), items(0, 3), items(1, 5));
+    let receiver = Request::new(Operation::Count, Role::Receiver, &y);
+    let sender = Request::new(Operation::Count, Role::Sender, &x);
+    let half = place.prepare("half", &receiver.basis());
+    let next = place.prepare("next", &receiver.basis());
+    struct Replaces<'a>([&'a Path; 2], String);
+    impl Approval for Replaces<'_> {
+        fn approve(&mut self, _: &Proposal) -> Result<()> {
+            std::fs::rename(self.0[0], self.0[1]).unwrap();
+            Ok(())
+        }
+        fn warn(&mut self, text: &str) {
+            self.1 += text;
+        }
+    }
+    let mut replaces = Replaces([&next, &half], String::new());
+    let (ends, _) = run_approved(&place, [&receiver, &sender], [Some(&half), None], &mut replaces);
+    assert!(ends.iter().all(Result::is_ok) && replaces.1.contains("replaced after it was read"));
+    spend(place.open(&half, &receiver.basis()).unwrap().1).unwrap();
+}
+
+#[test]
 fn nothing_of_the_protocol_is_sent_with_a_half_that_is_spent_meanwhile() {
     let (place, y, x) = (Place::new(), items(0, 3), items(1, 5));
     let receiver = Request::new(Operation::Count, Role::Receiver, &y);

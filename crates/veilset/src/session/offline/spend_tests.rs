@@ -4,6 +4,13 @@ use super::*;
 use std::fs;
 use std::sync::Mutex;
 
+/// Spends a half; what was said besides.
+fn spend_and_hear(half: Half) -> (Result<Offline>, String) {
+    let mut heard = String::new();
+    let spent = half.spend(&|| Ok(()), &mut |text| heard += text);
+    (spent, heard)
+}
+
 /// The lines of a ledger, its first one not counted.
 fn entries(place: &Place) -> usize {
     fs::read_to_string(place.path("state/ledger")).unwrap().lines().count() - 1
@@ -164,16 +171,90 @@ fn a_ledger_is_private_and_made_once_however_many_prepare() {
 }
 
 #[test]
-fn a_half_that_cannot_be_deleted_is_spent_and_not_used() {
+fn a_file_that_took_the_name_of_a_half_stays() {
     let (place, set) = (Place::new(), items(0, 3));
     let basis = basis(&set);
-    let path = place.prepare("half", &basis);
-    let (_, half) = place.open(&path, &basis).unwrap();
-    let away = place.path("away");
-    fs::rename(&path, &away).unwrap();
-    let e = spend(half).err().unwrap().to_string();
-    assert!(e.contains("cannot be deleted") && e.contains("It is spent"), "{e}");
-    assert!(place.refused(&away, &basis).contains("it was used before"));
+    // Replaced, as by `prepare --force`; written over, as by `cp`; moved away; moved and a link to it left.
+    for way in 0..4 {
+        let path = place.prepare("half", &basis);
+        let (_, half) = place.open(&path, &basis).unwrap();
+        let away = place.path("away");
+        match way {
+            0 => fs::rename(place.prepare("next", &basis), &path).unwrap(),
+            1 => fs::write(&path, fs::read(place.prepare("next", &basis)).unwrap()).unwrap(),
+            2 => fs::rename(&path, &away).unwrap(),
+            _ => {
+                fs::rename(&path, &away).unwrap();
+                std::os::unix::fs::symlink(&away, &path).unwrap();
+            }
+        }
+        let (spent, heard) = spend_and_hear(half);
+        assert_eq!(spent.unwrap().points.len(), 3);
+        assert!(heard.contains("moved, deleted or replaced") && heard.contains("It is spent"), "{heard}");
+        let _ = fs::remove_file(place.path("next"));
+        if way < 2 {
+            spend(place.open(&path, &basis).unwrap().1).unwrap();
+            continue;
+        }
+        assert!(place.refused(&away, &basis).contains("it was used: nothing is left in it"));
+        assert_eq!(path.symlink_metadata().is_ok(), way == 3);
+        let _ = (fs::remove_file(&path), fs::remove_file(&away));
+    }
+}
+
+#[test]
+fn a_hard_link_to_a_half_is_worth_nothing_once_it_is_spent() {
+    let place = Place::new();
+    for n in [0, 3, 2 * CONTENTS / 32] {
+        let set = items(0, n);
+        let basis = basis(&set);
+        let (path, link) = (place.prepare("half", &basis), place.path("link"));
+        fs::hard_link(&path, &link).unwrap();
+        let length = fs::metadata(&link).unwrap().len();
+        spend(place.open(&path, &basis).unwrap().1).unwrap();
+        assert!(!path.exists());
+        let left = fs::read(&link).unwrap();
+        // Head and first frame, which has both keys.
+        assert_eq!(left.len() as u64, length);
+        assert!(left.iter().take(HEAD + CONTENTS + TAG).all(|b| *b == 0));
+        assert!(place.refused(&link, &basis).contains("it was used: nothing is left in it"));
+        fs::remove_file(&link).unwrap();
+    }
+}
+
+#[test]
+fn a_half_that_could_not_be_deleted_is_refused_before_the_peer_is_met() {
+    use std::os::unix::fs::PermissionsExt;
+    let (place, set) = (Place::new(), items(0, 3));
+    let basis = basis(&set);
+    let made = place.prepare("half", &basis);
+    let refused = |path: &Path| {
+        let Err(Error::Output(e)) = place.open(path, &basis) else { panic!() };
+        assert!(e.contains("could not be deleted") && e.contains("Move it to a folder"), "{e}");
+    };
+    // A folder in which nothing can be made whoever we are: no name in it is short enough but the half's.
+    if cfg!(target_os = "linux") {
+        let mut deep = place.0.path().canonicalize().unwrap();
+        while deep.as_os_str().len() < 4080 {
+            deep.push("d".repeat((4080 - deep.as_os_str().len()).min(200)));
+        }
+        fs::create_dir_all(&deep).unwrap();
+        let path = deep.join("h");
+        fs::copy(&made, &path).unwrap();
+        refused(&path);
+    }
+    // One that is not ours to change, unless nothing keeps us from it.
+    let closed = place.path("closed");
+    fs::create_dir(&closed).unwrap();
+    let path = closed.join("half");
+    fs::copy(&made, &path).unwrap();
+    fs::set_permissions(&closed, fs::Permissions::from_mode(0o555)).unwrap();
+    if fs::write(closed.join("new"), "").is_err() {
+        refused(&path);
+    }
+    fs::set_permissions(&closed, fs::Permissions::from_mode(0o755)).unwrap();
+    assert_eq!(entries(&place), 0);
+    spend(place.open(&path, &basis).unwrap().1).unwrap();
 }
 
 /// A ledger that another process has locked.
@@ -198,7 +279,7 @@ fn who_waits_for_the_ledger_can_be_stopped_and_has_spent_nothing() {
     let halves = [open(), open(), open()];
     let locked = lock(&place);
     let [a, b, c] = halves;
-    assert_eq!(a.spend(&|| stop(3)).err(), Some(Error::Cancelled));
+    assert_eq!(a.spend(&|| stop(3), &mut |_| ()).err(), Some(Error::Cancelled));
     assert_eq!(*asked.lock().unwrap(), 4);
     // For ever waits nobody, before the peer is met or after.
     for e in [spend(b).err(), place.open(&path, &basis).err()] {
@@ -207,7 +288,7 @@ fn who_waits_for_the_ledger_can_be_stopped_and_has_spent_nothing() {
     }
     drop(locked);
     // One look more before it is entered.
-    assert_eq!(c.spend(&|| Err(Error::Cancelled)).err(), Some(Error::Cancelled));
+    assert_eq!(c.spend(&|| Err(Error::Cancelled), &mut |_| ()).err(), Some(Error::Cancelled));
     assert_eq!(entries(&place), 0);
     spend(open()).unwrap();
 }
@@ -228,7 +309,7 @@ fn a_ledger_that_is_moved_while_somebody_waits_for_it_is_not_the_ledger_any_more
         }
         Ok(())
     };
-    let Some(Error::Output(e)) = half.spend(&moved).err() else { panic!() };
+    let Some(Error::Output(e)) = half.spend(&moved, &mut |_| ()).err() else { panic!() };
     assert!(e.contains("there is no ledger"), "{e}");
     assert!(path.exists() && !ledger.exists());
     assert_eq!(fs::read_to_string(place.path("moved")).unwrap().lines().count(), 1);
