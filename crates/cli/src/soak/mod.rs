@@ -149,7 +149,7 @@ fn party(plan: &Plan, connection: Connection, half: Option<(&Path, &Identity)>) 
             let path = folder.join(format!("{}.half", plan.role));
             let mut output = Output::create("prepared half", Some(&path), false)?;
             let ledger = Ledger::at(folder.join("ledger"));
-            offline::prepare(&request.basis(), &ledger, identity, &mut output, &|| false, &mut rng)?;
+            offline::prepare(&request.basis(), &ledger, identity, &mut output, &|_| Ok(()), &mut rng)?;
             output.commit()?;
             request.prepare_with(&path, &ledger, identity)?
         }

@@ -47,7 +47,7 @@ use std::fmt;
 use std::path::Path;
 use zeroize::Zeroizing;
 
-/// Points computed between two looks at whether to stop.
+/// Points computed at a time.
 const FRAME: usize = 1 << 13;
 /// More than any words for how keys came to be.
 const LONGEST_WORDS: usize = 1 << 10;
@@ -125,21 +125,21 @@ fn digest(items: &[[u8; 32]]) -> [u8; 32] {
 }
 
 /// Computes a half for a ledger, which is made if it is not there, and writes it to `output`, which the caller commits.
-/// `stop` is asked now and then whether to give up. Takes 32 bytes of memory for each item and dummy.
+/// `step` hears how many points were computed since it was called last, and fails if it is not to go on. Takes 32 bytes
+/// of memory for each item and dummy.
 ///
 /// # Errors
-/// [`Error::Usage`] for sizes that no protocol takes, [`Error::Output`], [`Error::Cancelled`].
+/// [`Error::Usage`] for sizes that no protocol takes, [`Error::Output`], those of `step`.
 pub fn prepare(
     basis: &Basis,
     ledger: &Ledger,
     identity: &Identity,
     output: &mut Output,
-    stop: &dyn Fn() -> bool,
+    step: &dyn Fn(usize) -> Result<()>,
     rng: &mut Prng,
 ) -> Result<()> {
     basis.check()?;
-    let going = || if stop() { Err(Error::Cancelled) } else { Ok(()) };
-    let ledger = ledger.id_or_new(rng, &going)?;
+    let ledger = ledger.id_or_new(rng, &|| step(0))?;
     let seed = Secret::new(rng.bytes());
     let set = basis.hashed(&mut Prng::from_seed(&seed));
     let (key, inverse) = Key::with_inverse(rng);
@@ -150,12 +150,12 @@ pub fn prepare(
     file.write(key.as_bytes())?;
     file.write(inverse.as_bytes())?;
     for hashes in set.own().chunks(FRAME) {
-        going()?;
         let points = map_and_raise(hashes, &key).map_err(|LowOrder| {
             Error::Bug("an item hashed to a point of low order, which has probability 2^-250".into())
         })?;
         let points = Zeroizing::new(points);
         points.iter().try_for_each(|point| file.write(point.as_bytes()))?;
+        step(points.len())?;
     }
     file.end()
 }

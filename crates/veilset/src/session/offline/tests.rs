@@ -31,7 +31,7 @@ impl Place {
         let path = self.path(name);
         let mut output = Output::create("prepared half", Some(&path), false).unwrap();
         let rng = &mut Prng::from_os().unwrap();
-        prepare(basis, &self.ledger(), &IDENTITY, &mut output, &|| false, rng).unwrap();
+        prepare(basis, &self.ledger(), &IDENTITY, &mut output, &|_| Ok(()), rng).unwrap();
         output.commit().unwrap();
         path
     }
@@ -103,7 +103,7 @@ fn a_half_is_private_and_no_other_file_is_overwritten() {
     assert!(e.contains("exists") && e.contains("--force"), "{e}");
     // Whoever gives up leaves nothing.
     let mut output = Output::create("prepared half", Some(&place.path("other")), false).unwrap();
-    let (rng, stop) = (&mut Prng::from_os().unwrap(), || true);
+    let (rng, stop) = (&mut Prng::from_os().unwrap(), |_| Err(Error::Cancelled));
     let stopped = prepare(&basis(&set), &place.ledger(), &IDENTITY, &mut output, &stop, rng);
     assert_eq!(stopped.unwrap_err(), Error::Cancelled);
     drop(output);
@@ -129,6 +129,20 @@ fn the_length_of_the_file_follows_from_the_size_that_the_peer_is_told() {
         }
     }
     assert_eq!(length(0, None, false) + 9 * 32, all);
+}
+
+#[test]
+fn how_far_it_is_is_told() {
+    let (place, set) = (Place::new(), items(0, FRAME + 5));
+    let mut output = Output::create("prepared half", Some(&place.path("half")), false).unwrap();
+    let told = std::cell::RefCell::new(vec![]);
+    let step = |n| {
+        told.borrow_mut().push(n);
+        Ok(())
+    };
+    let rng = &mut Prng::from_os().unwrap();
+    prepare(&basis(&set), &place.ledger(), &IDENTITY, &mut output, &step, rng).unwrap();
+    assert_eq!(*told.borrow(), [FRAME, 5]);
 }
 
 /// Takes so many bytes and fails once; it keeps what it was given.
