@@ -21,7 +21,7 @@ Exit codes:
   4    the two sides ask for different things
   5    the peer has another key than expected, broke the protocol or gave up
   6    the network: unreachable, closed, timed out
-  7    our output, audit log or ledger could not be written
+  7    our output could not be written, or the audit log or ledger not be used
   8    our own policy or --max-peer-items refuses the run
   70   a defect in veilset
   130  stopped on request (Ctrl-C, SIGTERM, SIGHUP)";
@@ -129,8 +129,9 @@ pub enum Command {
     /// Compute our half of a run before the peer is met
     ///
     /// Most of what a run computes for our own keys needs no peer. It is computed now, under a key for one run, and
-    /// written to a file that only this identity can read. A run with the same input and --prepared FILE takes it
-    /// from there; the file is deleted before the run sends anything of it, and no copy of it is used again.
+    /// written to a file, encrypted under this identity: keep both to yourself. A run with the same input and --prepared
+    /// FILE takes it from there; the file is deleted before the run sends anything of it. A copy is refused by the
+    /// ledger of this account; keep none.
     #[command(after_help = PREPARE_HELP)]
     Prepare(PrepareArgs),
     /// Run what a file says: an operation and its options
@@ -286,6 +287,10 @@ pub struct PrepareArgs {
     /// Our identity file [default: veilset/identity.pem in your configuration folder]
     #[arg(long, value_name = "FILE")]
     pub identity: Option<PathBuf>,
+    /// The ledger that will have the half when it is used, so that it is not used twice; made if it is not there
+    /// [default: veilset/prepared.ledger in $XDG_STATE_HOME or ~/.local/state]
+    #[arg(long, value_name = "FILE")]
+    pub prepared_ledger: Option<PathBuf>,
     /// Threads to compute with [default: one per core]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
     pub threads: Option<u16>,
@@ -472,8 +477,8 @@ pub struct OwnArgs {
     /// $XDG_STATE_HOME or ~/.local/state]
     #[arg(long, value_name = "FILE|none")]
     pub audit_log: Option<PathBuf>,
-    /// The ledger of prepared halves that were used, so that none is used twice [default: veilset/prepared.ledger in
-    /// $XDG_STATE_HOME or ~/.local/state]
+    /// The ledger that the half was prepared with, which has those that were used, so that none is used twice [default:
+    /// veilset/prepared.ledger in $XDG_STATE_HOME or ~/.local/state]
     #[arg(long, value_name = "FILE")]
     pub prepared_ledger: Option<PathBuf>,
 }

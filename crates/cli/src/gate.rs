@@ -61,6 +61,7 @@ impl<'a> Gate<'a> {
             self.plan.peer_name.as_deref(),
             self.set.as_deref(),
             self.values.as_deref(),
+            self.plan.prepared.is_some(),
         )
     }
 
@@ -156,5 +157,9 @@ impl Approval for Gate<'_> {
         }
         self.begun = Some(proposal.session_id);
         Ok(())
+    }
+
+    fn warn(&mut self, text: &str) {
+        (self.warn)(&format!("warning: {text}"));
     }
 }

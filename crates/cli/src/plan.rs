@@ -13,7 +13,7 @@ use veilset::error::{Error, Result};
 use veilset::operations::sum::Modulus;
 use veilset::operations::{Operation, Protocol, Role, Terms};
 use veilset::session::offline::Ledger;
-use veilset::session::places::Place;
+use veilset::session::places::{self, Place};
 use veilset::session::policy::{Intent, Policy};
 use veilset::session::{Endpoint, Fingerprint};
 use veilset::table::{Duplicates, EmptyKeys, Encoding, Format, LIST_COLUMN, Normalise, ReadOptions};
@@ -34,6 +34,7 @@ pub struct Source {
 #[derive(Debug)]
 pub struct PreparePlan {
     pub source: Source,
+    pub ledger: PathBuf,
     pub output: PathBuf,
     pub union_sender: bool,
     pub identity: Option<PathBuf>,
@@ -201,26 +202,12 @@ fn common(operation: Operation, a: CommonArgs, output: OutputArgs, both: BothArg
         )));
     }
     let result = output.output.unwrap_or("-".into());
-    for written in a.report.iter().chain([&result]) {
-        if same_file(written, &source.input) {
-            return Err(Error::Usage(format!(
-                "{} is our input, and would be written over. Give --output and --report other files",
-                written.display()
-            )));
-        }
-    }
     let numbers = matches!(operation, Operation::Count | Operation::Sum);
     let written = output.output_format.unwrap_or_else(|| Format::of_input(&result));
     if has_result && numbers && written != Format::Csv {
         return Err(Error::Usage(format!(
             "the result of {operation} is a line of numbers and written as CSV, not as {written}. Leave --output-format \
              away, or give --output another name"
-        )));
-    }
-    if has_result && a.report.as_ref() == Some(&result) {
-        return Err(Error::Usage(format!(
-            "result and report would both go to {}. Give --output and --report a file each",
-            result.display()
         )));
     }
     let book = Book::load(a.own.book.as_deref())?;
@@ -255,6 +242,14 @@ fn common(operation: Operation, a: CommonArgs, output: OutputArgs, both: BothArg
         (Some(_), Some(path)) => Some(path),
         (Some(_), None) => Some(Ledger::default_path()?),
     };
+    different(&[
+        ("the input", Some(&source.input)),
+        ("--output", has_result.then_some(&result)),
+        ("--report", a.report.as_ref()),
+        ("--audit-log", audit_log.as_ref()),
+        ("--prepared", a.prepared.as_ref()),
+        ("--prepared-ledger", ledger.as_ref()),
+    ])?;
     Ok(Plan {
         operation,
         role,
@@ -294,14 +289,15 @@ impl PreparePlan {
                     .into(),
             ));
         }
-        if same_file(&a.output, &source.input) {
-            return Err(Error::Usage(format!(
-                "{} is our input, and would be written over. Give --output another file",
-                a.output.display()
-            )));
-        }
+        let ledger = a.prepared_ledger.map_or_else(Ledger::default_path, Ok)?;
+        different(&[
+            ("the input", Some(&source.input)),
+            ("--output", Some(&a.output)),
+            ("--prepared-ledger", Some(&ledger)),
+        ])?;
         Ok(PreparePlan {
             source,
+            ledger,
             output: a.output,
             union_sender: a.union_sender,
             identity: a.identity,
@@ -370,9 +366,35 @@ fn threads(typed: Option<u16>) -> usize {
     typed.map_or_else(|| std::thread::available_parallelism().map_or(1, usize::from), usize::from)
 }
 
-/// Whether both names are of one file that exists.
+/// Refuses files of which two are one: what is read would be written over, or two would be written into one. Of the
+/// input `-` is standard input, of all others standard output, which takes one.
+fn different(files: &[(&str, Option<&PathBuf>)]) -> Result<()> {
+    let named: Vec<_> = files.iter().filter_map(|(what, path)| Some((*what, (*path)?.as_path()))).collect();
+    for (i, (other, b)) in named.iter().enumerate() {
+        let Some((what, _)) = named[..i].iter().find(|(what, a)| match b.as_os_str() == "-" {
+            true => a == b && *what != "the input",
+            false => same_file(a, b),
+        }) else {
+            continue;
+        };
+        return Err(Error::Usage(format!(
+            "{what} and {other} are both {}. Give each a file of its own",
+            b.display()
+        )));
+    }
+    Ok(())
+}
+
+/// Whether both names are of one file, or will be when it is made.
 fn same_file(a: &Path, b: &Path) -> bool {
-    matches!((a.canonicalize(), b.canonicalize()), (Ok(a), Ok(b)) if a == b)
+    if let (Ok(a), Ok(b)) = (a.metadata(), b.metadata()) {
+        return places::same_file(&a, &b);
+    }
+    let place = |path: &Path| {
+        let parent = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+        Some(parent.canonicalize().ok()?.join(path.file_name()?))
+    };
+    a == b || matches!((place(a), place(b)), (Some(a), Some(b)) if a == b)
 }
 
 fn delimiter(text: &str) -> Result<u8> {

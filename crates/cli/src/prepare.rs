@@ -3,9 +3,11 @@
 use crate::data;
 use crate::party::{Interrupt, load_identity, sayer, start_threads};
 use crate::plan::PreparePlan;
-use veilset::error::Result;
+use crate::progress::Progress;
+use veilset::channel::{Observer, Unit};
+use veilset::error::{Error, Result};
 use veilset::rng::Prng;
-use veilset::session::offline::{self, Basis};
+use veilset::session::offline::{self, Basis, Ledger};
 use veilset::table::{Output, Table};
 
 pub fn run(plan: &PreparePlan) -> Result<()> {
@@ -25,7 +27,16 @@ pub fn run(plan: &PreparePlan) -> Result<()> {
         pad_to: source.pad_to,
         listed: plan.union_sender,
     };
-    offline::prepare(&basis, &identity, &mut output, &|| interrupt.happened(), &mut Prng::from_os()?)?;
+    let progress = (!plan.quiet).then(Progress::new);
+    progress.iter().for_each(|progress| progress.stage("preparing", Unit::Items, basis.announced()));
+    let step = |points| {
+        progress.iter().for_each(|progress| progress.advance(Unit::Items, points));
+        if interrupt.happened() { Err(Error::Cancelled) } else { Ok(()) }
+    };
+    let ledger = Ledger::at(&plan.ledger);
+    let done = offline::prepare(&basis, &ledger, &identity, &mut output, &step, &mut Prng::from_os()?);
+    progress.iter().for_each(Progress::end);
+    done?;
     output.commit()?;
     say(&format!("made {}, for one run with the same input and --prepared {0}", plan.output.display()));
     Ok(())

@@ -63,23 +63,16 @@ impl<'a> Hashed<'a> {
         Self::new(items).with_dummies(&dummies)
     }
 
-    /// The same set with dummies, random ones that were drawn before, behind what it has.
-    pub(crate) fn with_dummies(mut self, dummies: &[[u8; 32]]) -> Self {
+    fn with_dummies(mut self, dummies: &[[u8; 32]]) -> Self {
         self.hashes.extend(dummies);
         self
     }
 
     /// The set filled up to `size`, no less than it has, with listed dummies.
     pub fn padded_from_list(items: &'a ItemSet, size: usize) -> Self {
-        Self::new(items).with_listed(size)
-    }
-
-    /// The same set filled up to `size` with listed dummies.
-    pub(crate) fn with_listed(self, size: usize) -> Self {
         // At once: how many there are is ours to hide, and later it would show in the time of every frame.
-        let dummy = listed();
-        let dummies: Vec<_> = (0..size.saturating_sub(self.len())).into_par_iter().map(dummy).collect();
-        self.with_dummies(&Secrets::from(dummies))
+        let dummies: Vec<_> = (0..size.saturating_sub(items.len())).into_par_iter().map(listed()).collect();
+        Self::new(items).with_dummies(&Secrets::from(dummies))
     }
 
     /// Puts the first `n` listed dummies behind all others, those that the peer's set may have.

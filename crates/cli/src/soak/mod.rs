@@ -148,9 +148,10 @@ fn party(plan: &Plan, connection: Connection, half: Option<(&Path, &Identity)>) 
         Some((folder, identity)) => {
             let path = folder.join(format!("{}.half", plan.role));
             let mut output = Output::create("prepared half", Some(&path), false)?;
-            offline::prepare(&request.basis(), identity, &mut output, &|| false, &mut rng)?;
+            let ledger = Ledger::at(folder.join("ledger"));
+            offline::prepare(&request.basis(), &ledger, identity, &mut output, &|_| Ok(()), &mut rng)?;
             output.commit()?;
-            request.prepare_with(&path, &Ledger::at(folder.join("ledger")), identity)?
+            request.prepare_with(&path, &ledger, identity)?
         }
     };
     let outcome = run_if(connection, prepared, &mut (), &mut rng)?;

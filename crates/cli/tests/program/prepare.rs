@@ -1,7 +1,9 @@
 //! Runs whose offline half was prepared.
 
 use crate::common::{RECEIVER, SENDER, World, both, connect, csv, listen, run};
+use serde_json::Value;
 use std::path::Path;
+use std::time::{Duration, Instant};
 
 /// Prepares a half under a party's identity.
 fn prepare(world: &World, who: usize, input: &Path, half: &str, more: &[&str]) -> crate::common::Ended {
@@ -39,7 +41,7 @@ fn a_prepared_run_gives_what_another_gives_and_takes_the_half() {
                     let listed =
                         if operation == "union" && who == SENDER { &["--union-sender"][..] } else { &[] };
                     let made = prepare(&world, who, &files[who], half, &[pad, listed].concat());
-                    made.bad(0, &["made", half]);
+                    made.bad(0, &["preparing: ", "made", half]);
                     words.extend(["--prepared", half]);
                 }
                 words
@@ -53,8 +55,8 @@ fn a_prepared_run_gives_what_another_gives_and_takes_the_half() {
             assert!(!world.path("r.half").exists() && !world.path("s.half").exists());
         }
     }
-    // One line for each half: 5 runs with one of the receiver, 5 of the sender, 5 of both.
-    assert_eq!(std::fs::read_to_string(world.home("prepared.ledger")).unwrap().lines().count(), 20);
+    // One line for each half: 5 runs with one of the receiver, 5 of the sender, 5 of both. Before them the ledger's.
+    assert_eq!(std::fs::read_to_string(world.home("prepared.ledger")).unwrap().lines().count(), 21);
 }
 
 #[test]
@@ -85,8 +87,8 @@ fn a_copy_is_refused_before_the_peer_hears_of_us() {
     };
     alone("copy", &[]).bad(3, &["copy: it was used before", "veilset prepare"]);
     alone("half", &[]).bad(3, &["half: there is no such prepared half"]);
-    alone("r.csv", &[]).bad(3, &["r.csv: it is not a prepared half"]);
-    alone("copy", &["--prepared-ledger", "."]).bad(7, &["--prepared-ledger"]);
+    alone("s.csv", &[]).bad(3, &["s.csv: it is not a prepared half"]);
+    alone("copy", &["--prepared-ledger", "."]).bad(7, &["ledger of prepared halves . cannot be used"]);
     assert!(world.path("copy").exists());
 }
 
@@ -111,7 +113,8 @@ fn what_was_prepared_for_something_else_is_refused() {
     prepare(&world, RECEIVER, &file, "half", &[]).bad(7, &["half exists", "--force"]);
     prepare(&world, RECEIVER, &file, "half", &["--force"]).good();
     prepare(&world, RECEIVER, &file, "-", &[]).bad(2, &["goes to a file"]);
-    prepare(&world, RECEIVER, &file, "r.csv", &["--force"]).bad(2, &["is our input"]);
+    prepare(&world, RECEIVER, &file, "r.csv", &["--force"])
+        .bad(2, &["the input and --output are both r.csv"]);
     prepare(&world, RECEIVER, &file, "new", &["--pad-to", "4"])
         .bad(2, &["--pad-to 4 is less than our 5 items"]);
     prepare(&world, RECEIVER, &file, "new", &["--union-sender"]).bad(2, &["--pad-to"]);
@@ -161,7 +164,7 @@ fn a_run_from_a_file_takes_its_half() {
     let world = World::new();
     let files = [world.write("r.csv", csv(0..5)), world.write("s.csv", csv(3..9))];
     std::fs::create_dir(world.path("conf")).unwrap();
-    prepare(&world, RECEIVER, &files[0], "conf/half", &[]).good();
+    prepare(&world, RECEIVER, &files[0], "conf/half", &["--prepared-ledger", "conf/ledger"]).good();
     let common = "operation = \"count\"\nkey = \"id\"\nconnect-timeout = 20\n";
     let [_, peer] = &world.fingerprints;
     world.write(
@@ -177,4 +180,140 @@ fn a_run_from_a_file_takes_its_half() {
     assert_eq!(here.good().lines().last(), Some("2,9"));
     there.good();
     assert!(!world.path("conf/half").exists() && world.path("conf/ledger").exists());
+}
+
+#[test]
+fn a_half_belongs_to_the_ledger_that_it_was_prepared_with() {
+    let world = World::new();
+    let file = world.write("r.csv", csv(0..5));
+    world.write("ours.txt", "alice\nbob\n");
+    prepare(&world, RECEIVER, &file, "half", &["--prepared-ledger", "state/a"]).good();
+    prepare(&world, RECEIVER, &file, "other", &["--prepared-ledger", "state/b"]).good();
+    let alone = |ledger: &[&str]| {
+        let more = [&["--prepared", "half", "--connect", "127.0.0.1:1"][..], ledger].concat();
+        run(&mut world.party(RECEIVER, "count", &file, &more))
+    };
+    alone(&["--prepared-ledger", "state/b"]).bad(3, &["half: it belongs to another ledger than state/b"]);
+    alone(&[]).bad(7, &["there is no ledger of prepared halves", "prepared.ledger"]);
+    assert!(!world.home("prepared.ledger").exists());
+    alone(&["--prepared-ledger", "ours.txt"]).bad(
+        7,
+        &["ours.txt is not a ledger of prepared halves, and stays as it is. Check --prepared-ledger"],
+    );
+    prepare(&world, RECEIVER, &file, "new", &["--prepared-ledger", "ours.txt"])
+        .bad(7, &["ours.txt is not a ledger"]);
+    assert_eq!(world.read("ours.txt"), "alice\nbob\n");
+    // Whoever has no place for it is told what to name.
+    let mut homeless = world.veilset();
+    homeless.arg("prepare").arg(&file).args(["--key", "id", "--output", "new", "--identity", "r.pem"]);
+    run(homeless.env_remove("XDG_STATE_HOME").env_remove("HOME")).bad(2, &["--prepared-ledger"]);
+    // With its own it goes as far as to the peer.
+    let mut command = world.party(
+        RECEIVER,
+        "count",
+        &file,
+        &[
+            "--prepared",
+            "half",
+            "--prepared-ledger",
+            "state/a",
+            "--connect",
+            "127.0.0.1:1",
+            "--connect-timeout",
+            "1",
+        ],
+    );
+    run(&mut command).bad(6, &[]);
+    assert!(world.path("half").exists());
+}
+
+#[test]
+fn one_file_is_not_taken_for_two_things() {
+    let world = World::new();
+    let file = world.write("r.csv", csv(0..5));
+    prepare(&world, RECEIVER, &file, "half", &["--prepared-ledger", "ledger"]).good();
+    std::fs::hard_link(world.path("half"), world.path("link")).unwrap();
+    std::os::unix::fs::symlink("ledger", world.path("led")).unwrap();
+    for (more, words) in [
+        (&["--prepared", "half", "--prepared-ledger", "half"][..], "--prepared and --prepared-ledger"),
+        (&["--prepared", "half", "--prepared-ledger", "./link"], "--prepared and --prepared-ledger"),
+        (&["--prepared", "half", "--output", "half", "--force"], "--output and --prepared are"),
+        (&["--prepared", "half", "--report", "half", "--force"], "--report and --prepared are"),
+        (&["--prepared", "half", "--audit-log", "half"], "--audit-log and --prepared are"),
+        (&["--prepared", "half", "--prepared-ledger", "led", "--audit-log", "ledger"], "--audit-log and"),
+        (
+            &["--prepared", "half", "--prepared-ledger", "ledger", "--output", "led", "--force"],
+            "--output and",
+        ),
+        (&["--prepared", "half", "--prepared-ledger", "new", "--report", "./new"], "--report and"),
+        (&["--prepared", "r.csv"], "the input and --prepared are"),
+        (&["--audit-log", "r.csv"], "the input and --audit-log are"),
+        (&["--output", "new", "--audit-log", "new"], "--output and --audit-log are"),
+    ] {
+        let more = [&["--connect", "127.0.0.1:1"][..], more].concat();
+        run(&mut world.party(RECEIVER, "count", &file, &more))
+            .bad(2, &[words, "Give each a file of its own"]);
+    }
+    for more in [&["--prepared-ledger", "r.csv"][..], &["--prepared-ledger", "./new"]] {
+        prepare(&world, RECEIVER, &file, "new", more).bad(2, &["--prepared-ledger are both"]);
+    }
+    assert_eq!(world.names(), ["half", "led", "ledger", "link", "r.csv", "r.pem", "s.pem"]);
+}
+
+#[test]
+fn a_run_that_waits_for_the_ledger_can_be_interrupted() {
+    let world = World::new();
+    let files = [world.write("r.csv", csv(0..5)), world.write("s.csv", csv(3..9))];
+    prepare(&world, RECEIVER, &files[0], "half", &[]).good();
+    let with = ["--prepared", "half", "--audit-log", "log"];
+    let (here, address) = listen(world.party(RECEIVER, "count", &files[0], &with));
+    let ledger = std::fs::File::open(world.home("prepared.ledger")).unwrap();
+    ledger.lock().unwrap();
+    let there = connect(world.party(SENDER, "count", &files[1], &[]), &address);
+    // The half is spent when the log has the start.
+    let begin = Instant::now();
+    while std::fs::read_to_string(world.path("log")).unwrap_or_default().is_empty() {
+        assert!(begin.elapsed() < Duration::from_secs(60));
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    here.signal("INT");
+    here.end().bad(130, &["stopped on request"]);
+    there.end().bad(5, &[]);
+    drop(ledger);
+    assert_eq!(std::fs::read_to_string(world.home("prepared.ledger")).unwrap().lines().count(), 1);
+    let [here, _] = world.run("count", [&files[0], &files[1]], [&with, &[]]);
+    here.good();
+    assert!(!world.path("half").exists());
+}
+
+#[test]
+fn the_log_says_that_a_half_was_used_and_quiet_is_quiet() {
+    let world = World::new();
+    let files = [world.write("r.csv", csv(0..5)), world.write("s.csv", csv(3..9))];
+    let made = prepare(&world, RECEIVER, &files[0], "half", &["--quiet"]);
+    assert_eq!((made.code, made.err.as_str()), (Some(0), ""));
+    let logs = [["--audit-log", "r.log"], ["--audit-log", "s.log"]];
+    let with = [&logs[0][..], &["--prepared", "half"]].concat();
+    world.good("count", [&files[0], &files[1]], [&with, &logs[1]]);
+    for (name, prepared) in [("r.log", true), ("s.log", false)] {
+        let log = world.read(name);
+        let start: Value = serde_json::from_str(log.lines().next().unwrap()).unwrap();
+        assert_eq!((&start["event"], &start["prepared"]), (&"start".into(), &prepared.into()));
+    }
+}
+
+#[test]
+fn a_half_that_is_replaced_under_way_is_left_and_said_so() {
+    let world = World::new();
+    let files = [world.write("r.csv", csv(0..5)), world.write("s.csv", csv(3..9))];
+    prepare(&world, RECEIVER, &files[0], "half", &[]).good();
+    let with = ["--prepared", "half"];
+    let (here, address) = listen(world.party(RECEIVER, "count", &files[0], &with));
+    prepare(&world, RECEIVER, &files[0], "half", &["--force"]).good();
+    let there = connect(world.party(SENDER, "count", &files[1], &[]), &address);
+    here.end().bad(0, &["warning: the prepared half half was moved, deleted or replaced"]);
+    there.end().good();
+    let [here, _] = world.run("count", [&files[0], &files[1]], [&with, &[]]);
+    here.good();
+    assert!(!world.path("half").exists());
 }

@@ -80,8 +80,16 @@ fn wrong_options_are_refused_with_the_next_step() {
         ("union", &["--listen", "127.0.0.1:0"], &["--listen", "--connect"]),
         ("sum", &[], &["--values COL"]),
         ("sum", &["--role", "receiver", "--values", "cost"], &["--values is the sender's", "--role sender"]),
-        ("sum", &["--values", "cost", "--output", "x", "--report", "x"], &["both go to x", "a file each"]),
-        ("count", &["--role", "receiver", "--report", "-"], &["both go to -", "a file each"]),
+        (
+            "sum",
+            &["--values", "cost", "--output", "x", "--report", "x"],
+            &["--output and --report are both x", "a file of its own"],
+        ),
+        (
+            "count",
+            &["--role", "receiver", "--report", "-"],
+            &["--output and --report are both -", "a file of its own"],
+        ),
         ("union", &["--peer", ""], &["--peer", "0 letters", "veilset identity show"]),
         ("union", &["--peer", "unlucky"], &["--peer", "'u' cannot be in it", "veilset identity show"]),
         ("union", &["--peer", &typo], &["--peer", "41 letters", "veilset identity show"]),

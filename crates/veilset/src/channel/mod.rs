@@ -437,6 +437,18 @@ impl Channel {
         Canceller(self.ends.clone())
     }
 
+    /// Fails if the channel has ended, so that nothing is given up for a run that cannot go on. One over halves of a
+    /// caller's own cannot tell.
+    pub(crate) fn alive(&self) -> Result<()> {
+        let pipes = [&self.ends.outgoing, &self.ends.incoming];
+        let ends: Vec<End> = pipes.into_iter().flatten().filter_map(|pipe| pipe.ended()).collect();
+        // That we were stopped counts, whatever else happened.
+        match ends.iter().find(|end| **end == End::Cancelled).or(ends.first()) {
+            Some(end) => Err(end.error()),
+            None => Ok(()),
+        }
+    }
+
     /// Tells the peer that we give up because of `error`; nothing can be sent afterwards.
     pub fn abort(&self, error: &Error) {
         self.ends.stop(&End::GaveUp, Reason::of(error));

@@ -73,7 +73,10 @@ impl Key {
     /// A fresh key and the one that takes it off again: raised by both, a point of the subgroup of prime order
     /// is what it was, and F_k(H(x)) is in it for any k.
     ///
-    /// Of the keys, those are drawn from whose inverse modulo the order can be clamped too: a good half.
+    /// Of the keys, those are drawn from whose inverse modulo the order can be clamped too: a good half. So the key is
+    /// uniform on a set of about half of all keys, which has the inverse of each of its keys. That is as good: by the
+    /// generic argument for weak PRFs, an advantage of at most eps against all keys is one of at most sqrt(2 eps) against
+    /// half of them, and no attack is known that gains from it.
     pub fn with_inverse(rng: &mut Prng) -> (Key, Key) {
         loop {
             let key = Secret::new(kernel::clamp(rng.bytes()));

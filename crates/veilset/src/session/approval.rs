@@ -46,6 +46,9 @@ pub trait Approval {
     fn begins(&mut self, _: &Proposal) -> Result<()> {
         Ok(())
     }
+
+    /// Something that does not keep the run from going on, and that somebody should hear of.
+    fn warn(&mut self, _: &str) {}
 }
 
 impl Approval for () {

@@ -75,6 +75,9 @@ pub struct Run {
     /// The digest of our set with its values, for the sender of sum.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub values: Option<String>,
+    /// Whether our offline half was prepared before: it is spent when the run starts.
+    #[serde(default)]
+    pub prepared: bool,
     /// veilset's version.
     pub version: String,
 }
@@ -104,13 +107,15 @@ impl Entry {
 }
 
 impl Run {
-    /// What is proposed. `set` is our set's [`digest`], and `values` that of the set with its values.
+    /// What is proposed, and whether our offline half is `prepared`. `set` is our set's [`digest`], and `values` that of
+    /// the set with its values.
     pub fn new(
         proposal: &Proposal,
         our: Option<Fingerprint>,
         peer_name: Option<&str>,
         set: Option<&str>,
         values: Option<&str>,
+        prepared: bool,
     ) -> Run {
         let hello = &proposal.hello;
         Run {
@@ -125,6 +130,7 @@ impl Run {
             terms: hello.terms().map(|(name, value)| (name.to_string(), value)).collect(),
             set: set.map(Into::into),
             values: values.map(Into::into),
+            prepared,
             version: env!("CARGO_PKG_VERSION").into(),
         }
     }

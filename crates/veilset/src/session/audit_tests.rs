@@ -15,6 +15,7 @@ fn run(peer: &str, items: usize, peer_items: usize, set: Option<&str>) -> Run {
         terms: [("--group".to_string(), "curve25519".to_string())].into(),
         set: set.map(Into::into),
         values: None,
+        prepared: false,
         version: "0".into(),
     }
 }

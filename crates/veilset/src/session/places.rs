@@ -3,9 +3,10 @@
 
 use crate::error::{Error, Result};
 use std::ffi::OsString;
-use std::fs::DirBuilder;
+use std::fs::{DirBuilder, File, Metadata};
 use std::io;
 use std::path::{Path, PathBuf};
+use tempfile::NamedTempFile;
 
 /// A folder that each user has one of.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -60,16 +61,53 @@ impl Place {
     }
 }
 
-/// Makes the folder that `path` is in, and those above it, for their owner only. Existing ones stay as they are.
+/// Makes the folder that `path` is in, and those above it, for their owner only; that they are there is on the disk
+/// when this returns. Existing ones stay as they are.
 pub fn private_parent(path: &Path) -> io::Result<()> {
     let Some(folder) = path.parent().filter(|folder| !folder.as_os_str().is_empty()) else {
         return Ok(());
     };
+    let missing: Vec<&Path> =
+        folder.ancestors().take_while(|f| !f.as_os_str().is_empty() && !f.exists()).collect();
     let mut builder = DirBuilder::new();
     builder.recursive(true);
     #[cfg(unix)]
     std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
-    builder.create(folder)
+    builder.create(folder)?;
+    missing.into_iter().rev().try_for_each(sync_parent)
+}
+
+/// Brings it to the disk that a file or folder was made, renamed or deleted, as far as the file system can: one that
+/// keeps no folders on a disk says that it cannot.
+pub(crate) fn sync_parent(path: &Path) -> io::Result<()> {
+    use io::ErrorKind::{InvalidInput, Unsupported};
+    match File::open(folder_of(path))?.sync_all() {
+        Err(e) if matches!(e.kind(), InvalidInput | Unsupported) => Ok(()),
+        done => done,
+    }
+}
+
+/// A file in the same folder, for its owner only, that is deleted unless it is given a name.
+pub(crate) fn beside(path: &Path) -> io::Result<NamedTempFile> {
+    tempfile::Builder::new().prefix(".veilset-").suffix(".part").tempfile_in(folder_of(path))
+}
+
+fn folder_of(path: &Path) -> &Path {
+    path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."))
+}
+
+/// Whether both are of one file, whatever it is called.
+#[cfg(unix)]
+pub fn same_file(a: &Metadata, b: &Metadata) -> bool {
+    use std::os::unix::fs::MetadataExt;
+    (a.dev(), a.ino()) == (b.dev(), b.ino())
+}
+
+/// Whether both are of one file, as far as it can be told here.
+#[cfg(not(unix))]
+pub fn same_file(a: &Metadata, b: &Metadata) -> bool {
+    let of = |m: &Metadata| (m.len(), m.created().ok(), m.modified().ok());
+    of(a) == of(b)
 }
 
 #[cfg(test)]
@@ -91,5 +129,30 @@ mod tests {
         }
         let e = State.none("the log", "--log").to_string();
         assert!(e.contains("XDG_STATE_HOME") && e.contains("--log"), "{e}");
+    }
+
+    #[test]
+    fn a_file_system_that_keeps_no_folders_is_no_failure() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("a/b/file");
+        private_parent(&path).unwrap();
+        sync_parent(&path).unwrap();
+        sync_parent(&folder.path().join("none/file")).unwrap_err();
+        // One that says so.
+        if cfg!(target_os = "linux") {
+            File::open("/proc").unwrap().sync_all().unwrap_err();
+            sync_parent(Path::new("/proc/self")).unwrap();
+        }
+    }
+
+    #[test]
+    fn one_file_has_several_names() {
+        let folder = tempfile::tempdir().unwrap();
+        let [a, b, c] = ["a", "b", "c"].map(|name| folder.path().join(name));
+        std::fs::write(&a, "").unwrap();
+        std::fs::hard_link(&a, &b).unwrap();
+        std::fs::write(&c, "").unwrap();
+        let [a, b, c] = [a, b, c].map(|path| path.metadata().unwrap());
+        assert!(same_file(&a, &b) && !same_file(&a, &c));
     }
 }

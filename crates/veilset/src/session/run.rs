@@ -237,7 +237,9 @@ pub fn run_if(
     let proposed = approved(&mut connection, &request, false, approval, rng).and_then(|proposal| {
         approval.begins(&proposal)?;
         // Nothing of the protocol was sent, and nothing is unless this succeeds.
-        half.map(Half::spend).transpose()?.into_iter().for_each(|offline| set.take_over(offline));
+        if let Some(half) = half {
+            set.take_over(half.spend(&|| connection.channel.alive(), &mut |text| approval.warn(text))?);
+        }
         Ok(proposal)
     });
     let proposal = match proposed {

@@ -47,6 +47,7 @@ pub use format::{Encoding, Format, LIST_COLUMN, ReadOptions, check_names, check_
 pub use keys::{Duplicates, EmptyKeys, KeyedSet, check_max_row, keyed_set, payloads};
 pub use normalise::Normalise;
 pub use output::Output;
+pub(crate) use output::unwritable;
 pub use sent::Sent;
 pub use values::{check_sum_bound, values};
 pub use write::{write_keys, write_rows, write_union};

@@ -143,7 +143,7 @@ fn directory(path: &Path) -> &Path {
 }
 
 /// The result, or whatever it is, could not be written.
-pub(super) fn unwritable(what: &str, e: &io::Error) -> Error {
+pub(crate) fn unwritable(what: &str, e: &io::Error) -> Error {
     let next = match e.kind() {
         io::ErrorKind::BrokenPipe => "the program that reads it stopped early; run again, with --output FILE",
         io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => "make room and run again",

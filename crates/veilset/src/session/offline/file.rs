@@ -5,20 +5,28 @@
 //! AES-256-GCM: its nonce is its number and whether it is the last, its associated data the head. The key is used
 //! for this file only: it is derived from the identity's private key and the id. So frames that are changed,
 //! exchanged, left out or put behind the last do not open, and where the file ends is part of what is sealed.
+//!
+//! A half that is spent is written over with zeros as far as its keys are, then deleted, both by what was opened: no
+//! other name of the file leads to them, and a file that took its name meanwhile stays.
 
 use super::{Basis, LONGEST_WORDS};
 use crate::error::{Error, Result};
 use crate::rng::Prng;
 use crate::secret::{Secret, Secrets};
+use crate::session::places::{beside, same_file, sync_parent};
 use crate::session::{Fingerprint, Identity, PROTOCOL_VERSION};
-use crate::table::Output;
+use crate::table::unwritable;
 use aws_lc_rs::aead::{AES_256_GCM, Aad, LessSafeKey, NONCE_LEN, Nonce, UnboundKey};
-use std::fs::File;
-use std::io::{self, Read};
+use std::fs::{File, OpenOptions, remove_file, symlink_metadata};
+use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
+use tempfile::NamedTempFile;
 
-/// Names a half.
+/// Names a half, or a ledger.
 pub(super) type Id = [u8; 16];
+
+/// What it is, in messages.
+const WHAT: &str = "prepared half";
 
 const MAGIC: &[u8; 8] = b"veilset\x1a";
 /// The version of this format.
@@ -48,7 +56,7 @@ fn nonce(frame: u64, last: bool) -> Nonce {
 
 /// Seals what is written to it.
 pub(super) struct Writer<'o> {
-    output: &'o mut Output,
+    to: &'o mut dyn Write,
     key: LessSafeKey,
     head: Vec<u8>,
     frame: u64,
@@ -57,15 +65,15 @@ pub(super) struct Writer<'o> {
 }
 
 impl<'o> Writer<'o> {
-    pub(super) fn new(output: &'o mut Output, identity: &Identity, rng: &mut Prng) -> Result<Self> {
+    pub(super) fn new(to: &'o mut dyn Write, identity: &Identity, rng: &mut Prng) -> Result<Self> {
         let id: Id = rng.bytes();
         let mut head = MAGIC.to_vec();
         head.extend(FORMAT.to_le_bytes());
         head.extend(PROTOCOL_VERSION.to_le_bytes());
         head.extend(id);
         head.extend(identity.fingerprint().to_string().as_bytes());
-        output.writer().write_all(&head).map_err(|e| output.unwritable(&e))?;
-        Ok(Writer { output, key: file_key(identity, &id)?, head, frame: 0, plain: Secrets::zeros(0) })
+        to.write_all(&head).map_err(|e| unwritable(WHAT, &e))?;
+        Ok(Writer { to, key: file_key(identity, &id)?, head, frame: 0, plain: Secrets::zeros(0) })
     }
 
     pub(super) fn write(&mut self, mut bytes: &[u8]) -> Result<()> {
@@ -88,26 +96,32 @@ impl<'o> Writer<'o> {
 
     fn seal(&mut self, last: bool) -> Result<()> {
         let (nonce, head) = (nonce(self.frame, last), Aad::from(&self.head[..]));
-        let sealed = self.key.seal_in_place_separate_tag(nonce, head, &mut self.plain);
-        let tag = sealed.map_err(|_| Error::Bug("a frame cannot be sealed".into()))?;
-        let writer = self.output.writer();
-        let written = writer.write_all(&self.plain).and_then(|()| writer.write_all(tag.as_ref()));
-        written.map_err(|e| self.output.unwritable(&e))?;
-        self.plain.truncate(0);
+        // Whatever comes of it, this number and these bytes are not sealed again.
         self.frame += 1;
-        Ok(())
+        let sealed = self.key.seal_in_place_separate_tag(nonce, head, &mut self.plain);
+        let written =
+            sealed.map(|tag| self.to.write_all(&self.plain).and_then(|()| self.to.write_all(tag.as_ref())));
+        self.plain.truncate(0);
+        let written = written.map_err(|_| Error::Bug("a frame cannot be sealed".into()))?;
+        written.map_err(|e| unwritable(WHAT, &e))
     }
+}
+
+/// The file of a half, open to be read and, when the half is spent, to be written over.
+pub(super) struct Opened {
+    /// As the user named it.
+    pub(super) name: PathBuf,
+    /// Where it is, whatever links lead to it.
+    place: PathBuf,
+    file: File,
+    head: [u8; HEAD],
 }
 
 /// Reads what was sealed; refuses anything else.
 pub(super) struct Reader {
-    /// As the user named it.
-    name: PathBuf,
-    place: PathBuf,
-    file: File,
+    of: Opened,
     id: Id,
     key: LessSafeKey,
-    head: [u8; HEAD],
     frame: u64,
     /// Bytes of the file that were not read yet.
     left: u64,
@@ -126,19 +140,24 @@ impl Reader {
             ),
             _ => wrong(
                 format!("the prepared half cannot be read: {e}"),
-                "Check that it is a file that you can read",
+                "Check that it is a file that you can read and write: it is deleted when it is used",
             ),
         };
-        // Links are followed: what is deleted in the end is to be what was read.
         let place = path.canonicalize().map_err(unreadable)?;
         // Before it is opened, which takes for ever with a pipe.
         if !place.metadata().map_err(unreadable)?.is_file() {
             return Err(unreadable(io::Error::other("it is not a regular file")));
         }
-        let mut file = File::open(&place).map_err(unreadable)?;
+        let mut file = OpenOptions::new().read(true).write(true).open(&place).map_err(unreadable)?;
         let length = file.metadata().map_err(unreadable)?.len();
         let mut head = [0; HEAD];
         let whole = length > HEAD as u64 && file.read_exact(&mut head).is_ok();
+        if whole && head == [0; HEAD] {
+            return Err(wrong(
+                "it was used: nothing is left in it".into(),
+                "Delete it, and prepare another with `veilset prepare`",
+            ));
+        }
         let (magic, rest) = head.split_at(MAGIC.len());
         if !whole || magic != MAGIC {
             return Err(wrong(
@@ -176,7 +195,8 @@ impl Reader {
         }
         let left = length - HEAD as u64;
         let (key, plain) = (file_key(identity, &id)?, Secrets::zeros(0));
-        Ok(Reader { name: path.into(), place, file, id, key, head, frame: 0, left, plain, at: 0 })
+        let of = Opened { name: path.into(), place, file, head };
+        Ok(Reader { of, id, key, frame: 0, left, plain, at: 0 })
     }
 
     pub(super) fn id(&self) -> Id {
@@ -197,7 +217,8 @@ impl Reader {
         Ok(())
     }
 
-    fn array<const N: usize>(&mut self) -> Result<[u8; N]> {
+    /// An array of what comes next.
+    pub(super) fn array<const N: usize>(&mut self) -> Result<[u8; N]> {
         let mut bytes = [0; N];
         self.read(&mut bytes)?;
         Ok(bytes)
@@ -211,7 +232,7 @@ impl Reader {
     pub(super) fn compare(&mut self, basis: &Basis, items: &[[u8; 32]]) -> Result<()> {
         let length = u32::from_le_bytes(self.array()?) as usize;
         if length > LONGEST_WORDS {
-            return Err(damaged(&self.name));
+            return Err(damaged(&self.of.name));
         }
         let mut words = vec![0; length];
         self.read(&mut words)?;
@@ -220,7 +241,7 @@ impl Reader {
         let (announced, n) = (self.number()?, self.number()?);
         let digest: [u8; 32] = self.array()?;
         let words = String::from_utf8_lossy(&words);
-        let other = |what: String| Err(Error::input(&self.name, what, AGAIN));
+        let other = |what: String| Err(Error::input(&self.of.name, what, AGAIN));
         if words != basis.normalisation {
             return other(format!(
                 "it was prepared with keys as {words}, and this run has them as {} (--normalize, --encoding)",
@@ -263,11 +284,11 @@ impl Reader {
         }
     }
 
-    /// Whether all was read; the half's id and where it is.
-    pub(super) fn end(self) -> Result<(Id, PathBuf)> {
+    /// The file, if all was read.
+    pub(super) fn end(self) -> Result<Opened> {
         match self.left == 0 && self.at == self.plain.len() {
-            true => Ok((self.id, self.place)),
-            false => Err(damaged(&self.name)),
+            true => Ok(self.of),
+            false => Err(damaged(&self.of.name)),
         }
     }
 
@@ -275,16 +296,85 @@ impl Reader {
         let sealed = self.left.min((FRAME + TAG) as u64);
         self.left -= sealed;
         let mut frame = Secrets::zeros(sealed as usize);
-        self.file.read_exact(&mut frame).map_err(|_| damaged(&self.name))?;
-        let opened =
-            self.key.open_in_place(nonce(self.frame, self.left == 0), Aad::from(&self.head[..]), &mut frame);
-        let length = opened.map_err(|_| damaged(&self.name))?.len();
+        self.of.file.read_exact(&mut frame).map_err(|_| damaged(&self.of.name))?;
+        let opened = self.key.open_in_place(
+            nonce(self.frame, self.left == 0),
+            Aad::from(&self.of.head[..]),
+            &mut frame,
+        );
+        let length = opened.map_err(|_| damaged(&self.of.name))?.len();
         if length == 0 {
-            return Err(damaged(&self.name));
+            return Err(damaged(&self.of.name));
         }
         frame.truncate(length);
         (self.plain, self.at, self.frame) = (frame, 0, self.frame + 1);
         Ok(())
+    }
+}
+
+impl Opened {
+    /// Tries what [`Opened::destroy`] needs, as far as it can be tried.
+    pub(super) fn can_be_destroyed(&self) -> Result<()> {
+        let tried = beside(&self.place).and_then(NamedTempFile::close);
+        tried.and_then(|()| sync_parent(&self.place)).map_err(|e| {
+            Error::Output(format!(
+                "the prepared half {} could not be deleted, which it is when it is used: no file can be made and deleted \
+                 in its folder: {e}. Move it to a folder that you can write to",
+                self.name.display()
+            ))
+        })
+    }
+
+    /// Writes over the part that has the keys, and deletes the file. If another one has its name or its place, `warn`
+    /// hears of it, and that one stays.
+    pub(super) fn destroy(mut self, warn: &mut dyn FnMut(&str)) -> Result<()> {
+        let overwritten = self.overwrite();
+        // Also one that cannot be written over.
+        let deleted = match overwritten {
+            Ok(false) => Ok(false),
+            _ => self.delete(),
+        };
+        if let Ok(false) = deleted {
+            warn(&format!(
+                "the prepared half {} was moved, deleted or replaced after it was read. It is spent, and its file is \
+                 empty of keys wherever it is; what has its name now was left alone",
+                self.name.display()
+            ));
+        }
+        overwritten.and(deleted).map(|_| ()).map_err(|e| {
+            Error::Output(format!(
+                "the prepared half {} cannot be deleted: {e}. It is spent: delete it by hand, and prepare another with \
+                 `veilset prepare` in a folder that you can write to",
+                self.name.display()
+            ))
+        })
+    }
+
+    /// Whether the file still had what was read, which it has no longer.
+    fn overwrite(&mut self) -> io::Result<bool> {
+        let length = self.file.metadata()?.len().min((HEAD + FRAME + TAG) as u64);
+        let mut head = [0; HEAD];
+        self.file.seek(SeekFrom::Start(0))?;
+        if length < HEAD as u64 || self.file.read_exact(&mut head).is_err() || head != self.head {
+            return Ok(false);
+        }
+        self.file.seek(SeekFrom::Start(0))?;
+        self.file.write_all(&vec![0; length as usize])?;
+        self.file.sync_all()?;
+        Ok(true)
+    }
+
+    /// Whether it still had its name, which it has no longer.
+    fn delete(&self) -> io::Result<bool> {
+        match symlink_metadata(&self.place) {
+            Ok(found) if same_file(&found, &self.file.metadata()?) => {
+                remove_file(&self.place)?;
+                sync_parent(&self.place)?;
+                Ok(true)
+            }
+            Err(e) if e.kind() != io::ErrorKind::NotFound => Err(e),
+            _ => Ok(false),
+        }
     }
 }
 

@@ -1,23 +1,44 @@
 //! The ledger: the ids of the halves that are spent.
+//!
+//! A ledger that is away, or another one, knows of nothing. So a ledger has an id, drawn when it is made, which stands
+//! sealed in every half that is prepared with it; and only [`prepare`](super::prepare) makes one. A run that does not
+//! find the half's own ledger does not use the half.
 
 use super::file::Id;
 use crate::error::{Error, Result};
-use crate::session::places::{Place, private_parent};
-use std::fs::{File, OpenOptions};
+use crate::rng::Prng;
+use crate::session::places::{Place, beside, private_parent, same_file, sync_parent};
+use std::fs::{File, OpenOptions, TryLockError, metadata, symlink_metadata};
 use std::io::{self, BufReader, Read, Write};
 use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
 
 /// Its name in the state folder.
 const FILE: &str = "prepared.ledger";
+/// What its first line begins with; then comes its id.
+const HEADER: &[u8; 17] = b"veilset ledger 1 ";
 /// A line: an id in hexadecimal and a line feed.
 const LINE: usize = 2 * size_of::<Id>() + 1;
+/// How long to wait for the lock of a ledger. Whoever has it reads the file and writes a line.
+const PATIENCE: Duration = Duration::from_secs(if cfg!(test) { 1 } else { 20 });
+/// How often to try.
+const TICK: Duration = Duration::from_millis(10);
 
 /// A file with a line for each half that is spent. It is never cut; a line takes 33 bytes.
 #[derive(Debug, Clone)]
 pub struct Ledger(PathBuf);
 
+/// What a ledger knows a half by.
+#[derive(Clone, Copy)]
+pub(super) struct Ticket {
+    /// The half.
+    pub(super) half: Id,
+    /// The ledger that it was prepared with.
+    pub(super) ledger: Id,
+}
+
 impl Ledger {
-    /// The ledger in this file, which is made if it is not there.
+    /// The ledger in this file.
     pub fn at(path: impl Into<PathBuf>) -> Ledger {
         Ledger(path.into())
     }
@@ -28,39 +49,74 @@ impl Ledger {
         Place::State.file_or(FILE, "the ledger of prepared halves", "--prepared-ledger")
     }
 
-    /// Refuses a half that is spent. Only [`Ledger::enter`] decides; this is to know it early.
-    pub(super) fn check(&self, id: &Id, half: &Path) -> Result<()> {
-        self.without(id, half).map(|_| ())
+    /// The ledger's id, for a half that is prepared. A ledger that is not there is made, and is on the disk when this
+    /// returns. `stop` fails if it is not to go on.
+    pub(super) fn id_or_new(&self, rng: &mut Prng, stop: &dyn Fn() -> Result<()>) -> Result<Id> {
+        self.make(&rng.bytes()).map_err(|e| self.unusable(&e))?;
+        self.id(&mut &self.locked(stop)?)
     }
 
-    /// Enters a half that is not spent yet. It is on the disk when this returns.
-    pub(super) fn enter(&self, id: &Id, half: &Path) -> Result<()> {
-        let mut file = self.without(id, half)?;
+    /// Refuses a half that is spent. Only [`Ledger::enter`] decides; this is to know it early.
+    pub(super) fn check(&self, ticket: &Ticket, half: &Path) -> Result<()> {
+        self.without(ticket, half, &|| Ok(())).map(|_| ())
+    }
+
+    /// Enters a half that is not spent yet, unless `stop` fails. It is on the disk when this returns.
+    pub(super) fn enter(&self, ticket: &Ticket, half: &Path, stop: &dyn Fn() -> Result<()>) -> Result<()> {
+        let mut file = self.without(ticket, half, stop)?;
+        stop()?;
         let mut write = || {
             let length = file.metadata()?.len();
-            let written = file.write_all(&line(id)).and_then(|()| file.sync_all());
+            let written = file.write_all(&line(&ticket.half)).and_then(|()| file.sync_all());
             if written.is_err() {
                 // Part of a line would spoil the ledger. The half stays as it is.
                 let _ = file.set_len(length);
             }
-            written?;
-            sync_folder(&self.0)
+            written
         };
         write().map_err(|e| self.unusable(&e))
     }
 
-    /// The file, locked until it is closed, if this id is not in it.
-    fn without(&self, id: &Id, half: &Path) -> Result<File> {
-        let file = self.locked().map_err(|e| self.unusable(&e))?;
+    /// Makes a ledger if there is none: at once, so that nobody finds a part of one.
+    fn make(&self, id: &Id) -> io::Result<()> {
+        private_parent(&self.0)?;
+        if symlink_metadata(&self.0).is_err_and(|e| e.kind() == io::ErrorKind::NotFound) {
+            let mut new = beside(&self.0)?;
+            new.write_all(&[&HEADER[..], &line(id)].concat())?;
+            new.as_file().sync_all()?;
+            match new.persist_noclobber(&self.0) {
+                // Another process was first.
+                Err(e) if e.error.kind() == io::ErrorKind::AlreadyExists => {}
+                done => done.map(|_| ()).map_err(|e| e.error)?,
+            }
+        }
+        // Also one that is there: whoever made it may not have come to this.
+        sync_parent(&self.0)
+    }
+
+    /// The file, locked until it is closed, if it is the half's ledger and this half is not in it.
+    fn without(&self, ticket: &Ticket, half: &Path, stop: &dyn Fn() -> Result<()>) -> Result<File> {
+        let file = self.locked(stop)?;
         let mut lines = BufReader::new(&file);
-        let mut read = [0; LINE];
+        if self.id(&mut lines)? != ticket.ledger {
+            return Err(Error::input(
+                half,
+                format!(
+                    "it belongs to another ledger than {}, which does not know whether it was used",
+                    self.0.display()
+                ),
+                "Name the ledger that it was prepared with, with --prepared-ledger, or delete it and prepare another \
+                 with `veilset prepare`",
+            ));
+        }
+        let (mut read, entry) = ([0; LINE], line(&ticket.half));
         loop {
             match fill(&mut lines, &mut read).map_err(|e| self.unusable(&e))? {
                 0 => break,
                 LINE if is_line(&read) => {}
                 _ => return Err(self.damaged()),
             }
-            if read == line(id) {
+            if read == entry {
                 return Err(Error::input(
                     half,
                     format!(
@@ -72,27 +128,78 @@ impl Ledger {
                 ));
             }
         }
+        drop(lines);
         Ok(file)
     }
 
-    fn locked(&self) -> io::Result<File> {
-        private_parent(&self.0)?;
-        let mut options = OpenOptions::new();
-        options.read(true).append(true).create(true);
-        #[cfg(unix)]
-        std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-        let file = options.open(&self.0)?;
-        if !file.metadata()?.is_file() {
-            return Err(io::Error::other("it is not a regular file"));
+    /// Reads the first line.
+    fn id(&self, file: &mut impl Read) -> Result<Id> {
+        let (mut header, mut read) = ([0; HEADER.len()], [0; LINE]);
+        for part in [&mut header[..], &mut read[..]] {
+            fill(file, part).map_err(|e| self.unusable(&e))?;
         }
-        file.lock()?;
-        Ok(file)
+        if header != *HEADER || !is_line(&read) {
+            return Err(Error::Output(format!(
+                "{} is not a ledger of prepared halves, and stays as it is. Check --prepared-ledger: name a ledger that \
+                 `veilset prepare` made",
+                self.0.display()
+            )));
+        }
+        let digit = |b: u8| (b as char).to_digit(16).unwrap_or_default() as u8;
+        Ok(std::array::from_fn(|i| digit(read[2 * i]) << 4 | digit(read[2 * i + 1])))
+    }
+
+    /// Opens the file and locks it. Fails if `stop` does, or if others have the lock for too long.
+    fn locked(&self, stop: &dyn Fn() -> Result<()>) -> Result<File> {
+        let start = Instant::now();
+        loop {
+            if let Some(file) = self.try_locked()? {
+                return Ok(file);
+            }
+            stop()?;
+            if start.elapsed() > PATIENCE {
+                return Err(Error::Output(format!(
+                    "the ledger of prepared halves {} has been locked by another process for {} seconds. No half was \
+                     spent: see which process holds it, and run again",
+                    self.0.display(),
+                    PATIENCE.as_secs()
+                )));
+            }
+            std::thread::sleep(TICK);
+        }
+    }
+
+    /// `None` if another process has the lock, or has put another file in the place of this one.
+    fn try_locked(&self) -> Result<Option<File>> {
+        let file = match OpenOptions::new().read(true).append(true).open(&self.0) {
+            Err(e) if e.kind() == io::ErrorKind::NotFound => return Err(self.missing()),
+            opened => opened.map_err(|e| self.unusable(&e))?,
+        };
+        let found = file.metadata().map_err(|e| self.unusable(&e))?;
+        if !found.is_file() {
+            return Err(self.unusable(&io::Error::other("it is not a regular file")));
+        }
+        match file.try_lock() {
+            Ok(()) => {}
+            Err(TryLockError::WouldBlock) => return Ok(None),
+            Err(TryLockError::Error(e)) => return Err(self.unusable(&e)),
+        }
+        Ok(metadata(&self.0).is_ok_and(|named| same_file(&named, &found)).then_some(file))
+    }
+
+    fn missing(&self) -> Error {
+        Error::Output(format!(
+            "there is no ledger of prepared halves {}. A half is used only with the ledger that it was prepared with: \
+             name that one with --prepared-ledger FILE, or run without --prepared. If it is lost, delete the half: \
+             `veilset prepare` makes another, and a ledger for it",
+            self.0.display()
+        ))
     }
 
     fn unusable(&self, e: &io::Error) -> Error {
         Error::Output(format!(
-            "the ledger of prepared halves {} cannot be used: {e}. Without it no half is used: make room, name another \
-             file with --prepared-ledger FILE (the same for all runs), or run without --prepared",
+            "the ledger of prepared halves {} cannot be used: {e}. Without it no half is made or used: make room, see \
+             that you can write to it, or run without --prepared",
             self.0.display()
         ))
     }
@@ -133,10 +240,4 @@ fn fill(from: &mut impl Read, to: &mut [u8]) -> io::Result<usize> {
         }
     }
     Ok(filled)
-}
-
-/// Brings it to the disk that a file was made or deleted.
-pub(super) fn sync_folder(path: &Path) -> io::Result<()> {
-    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
-    File::open(folder.unwrap_or(Path::new(".")))?.sync_all()
 }

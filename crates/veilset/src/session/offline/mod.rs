@@ -2,16 +2,22 @@
 //! met ([`prepare`], [`open`]).
 //!
 //! **One key, one session.** A key, and everything computed under it, may meet one peer in one session, even in one
-//! that fails: in a second one the peer would see which of our items were in both. So a half is *spent* before the
-//! first message of the protocol goes out: its id goes into a [`Ledger`], which is synced to the disk, then its file
-//! is deleted. Key and points are to be had from `Half::spend` alone, so a run cannot forget it. Where the program
-//! dies in between, the half is lost; whoever restores a copy of the file is refused by the ledger. Not noticed is a
-//! copy that is used on another machine, or with another or an older ledger (SECURITY.md).
+//! that fails: in a second one an item has the same point again, so that what the two sessions show is joined item by
+//! item. A receiver of count or sum has a bit for each of our points; if it takes part with the set of those of its
+//! items whose index has bit j set, for each j, about log2 |Y| numbers of matches become the matches themselves. And a
+//! receiver of dh-psi has |Y| points of its choice raised by our key, so one session in which we are its sender tests as
+//! many guesses against what another one showed.
 //!
-//! **What is in it.** The key and the one that takes it off, the points, the dummies if they are random ones, and a
-//! digest of the set with what decides about the items' encoding, so that a half of another set is refused before the
-//! peer is met. Hashes of items are not in it: they are made again, which takes little time. All of it is encrypted
-//! under our identity (see `file.rs`).
+//! So a half is *spent* before the first message of the protocol goes out: its id goes into a [`Ledger`], which is synced
+//! to the disk, then its file is overwritten where the keys are, and deleted. Key and points are to be had from
+//! `Half::spend` alone, so a run cannot forget it. Where the program dies in between, the half is lost; whoever restores
+//! a copy of the file is refused by the ledger, and the half is refused where its ledger is not. Not noticed is a file
+//! that comes back together with its ledger, or an older state of that (SECURITY.md).
+//!
+//! **What is in it.** The id of the ledger, the seed of random dummies, a digest of the set with what decides about the
+//! items' encoding, so that a half of another set is refused before the peer is met, the key and the one that takes it
+//! off, and the points. So its length says no more than the size that the peer is told. Hashes are not in it: they are
+//! made again, which takes little time. All of it is encrypted under our identity (see `file.rs`).
 //!
 //! **The order.** Points stand in the order of the items, and each run draws its permutation when it sends them, as
 //! it does without a half: that costs nothing, and an order that was never written down cannot be found in a backup.
@@ -34,13 +40,14 @@ use crate::hashed::{Hashed, Offline};
 use crate::item::ItemSet;
 use crate::params::MAX_SET;
 use crate::rng::Prng;
-use crate::secret::Secrets;
+use crate::secret::{Secret, Secrets};
 use crate::table::Output;
+use ledger::Ticket;
 use std::fmt;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use zeroize::Zeroizing;
 
-/// Points computed between two looks at whether to stop.
+/// Points computed at a time.
 const FRAME: usize = 1 << 13;
 /// More than any words for how keys came to be.
 const LONGEST_WORDS: usize = 1 << 10;
@@ -94,11 +101,6 @@ impl<'a> Basis<'a> {
         }
     }
 
-    /// How many random dummies there are: they are in the file.
-    fn random_dummies(&self) -> usize {
-        if self.listed { 0 } else { self.announced() - self.set.len() }
-    }
-
     /// What a half says of its basis: lengths before what they are of, numbers little-endian.
     fn describe(&self, items: &[[u8; 32]]) -> Result<Vec<u8>> {
         let words = self.normalisation.as_bytes();
@@ -122,49 +124,46 @@ fn digest(items: &[[u8; 32]]) -> [u8; 32] {
     Domain::without_session("prepared half, digest of a set").hash(&[items.as_flattened()])
 }
 
-/// Computes a half and writes it to `output`, which the caller commits. `stop` is asked now and then whether to give
-/// up. Takes 32 bytes of memory for each item and dummy.
+/// Computes a half for a ledger, which is made if it is not there, and writes it to `output`, which the caller commits.
+/// `step` hears how many points were computed since it was called last, and fails if it is not to go on. Takes 32 bytes
+/// of memory for each item and dummy.
 ///
 /// # Errors
-/// [`Error::Usage`] for sizes that no protocol takes, [`Error::Output`], [`Error::Cancelled`].
+/// [`Error::Usage`] for sizes that no protocol takes, [`Error::Output`], those of `step`.
 pub fn prepare(
     basis: &Basis,
+    ledger: &Ledger,
     identity: &Identity,
     output: &mut Output,
-    stop: &dyn Fn() -> bool,
+    step: &dyn Fn(usize) -> Result<()>,
     rng: &mut Prng,
 ) -> Result<()> {
     basis.check()?;
-    let set = basis.hashed(rng);
-    let (items, dummies) = set.own().split_at(basis.set.len());
+    let ledger = ledger.id_or_new(rng, &|| step(0))?;
+    let seed = Secret::new(rng.bytes());
+    let set = basis.hashed(&mut Prng::from_seed(&seed));
     let (key, inverse) = Key::with_inverse(rng);
-    let mut file = file::Writer::new(output, identity, rng)?;
-    file.write(&basis.describe(items)?)?;
+    let mut file = file::Writer::new(output.writer(), identity, rng)?;
+    file.write(&ledger)?;
+    file.write(&*seed)?;
+    file.write(&basis.describe(&set.own()[..basis.set.len()])?)?;
     file.write(key.as_bytes())?;
     file.write(inverse.as_bytes())?;
-    if basis.random_dummies() > 0 {
-        file.write(dummies.as_flattened())?;
-    }
     for hashes in set.own().chunks(FRAME) {
-        if stop() {
-            return Err(Error::Cancelled);
-        }
         let points = map_and_raise(hashes, &key).map_err(|LowOrder| {
             Error::Bug("an item hashed to a point of low order, which has probability 2^-250".into())
         })?;
         let points = Zeroizing::new(points);
         points.iter().try_for_each(|point| file.write(point.as_bytes()))?;
+        step(points.len())?;
     }
     file.end()
 }
 
 /// A half that was read and is sound, and is not spent yet.
 pub struct Half {
-    /// As the user named it.
-    name: PathBuf,
-    /// Where it is, whatever links lead to it.
-    place: PathBuf,
-    id: file::Id,
+    file: file::Opened,
+    ticket: Ticket,
     ledger: Ledger,
     offline: Offline,
 }
@@ -174,7 +173,8 @@ pub struct Half {
 ///
 /// # Errors
 /// [`Error::Input`], naming the file: there is none, it is no half or damaged, of another identity, version or
-/// basis, or it was spent. [`Error::Output`] if the ledger cannot be used.
+/// basis, of another ledger, or it was spent. [`Error::Output`] if the ledger cannot be used, or the file not be
+/// deleted when it is spent.
 pub fn open<'a>(
     path: &Path,
     ledger: &Ledger,
@@ -183,56 +183,41 @@ pub fn open<'a>(
 ) -> Result<(Hashed<'a>, Half)> {
     basis.check()?;
     let mut file = file::Reader::open(path, identity)?;
-    ledger.check(&file.id(), path)?;
-    let hashed = Hashed::new(basis.set);
-    file.compare(basis, hashed.own())?;
+    let ticket = Ticket { half: file.id(), ledger: file.array()? };
+    ledger.check(&ticket, path)?;
+    let seed = Secret::new(file.array()?);
+    let hashed = basis.hashed(&mut Prng::from_seed(&seed));
+    file.compare(basis, &hashed.own()[..basis.set.len()])?;
     let (mut key, mut inverse) = (Zeroizing::new([0; 32]), Zeroizing::new([0; 32]));
     file.read(&mut *key)?;
     file.read(&mut *inverse)?;
-    // Our own sizes: those of the file are the same, or this was refused.
-    let hashed = match basis.listed {
-        true => hashed.with_listed(basis.announced()),
-        false => {
-            let mut dummies = Secrets::<[u8; 32]>::zeros(basis.random_dummies());
-            file.read(dummies.as_flattened_mut())?;
-            hashed.with_dummies(&dummies)
-        }
-    };
+    // Our own size: that of the file is the same, or this was refused.
     let mut points = Secrets::<[u8; 32]>::zeros(basis.announced());
     file.read(points.as_flattened_mut())?;
-    let (id, place) = file.end()?;
+    let file = file.end()?;
+    file.can_be_destroyed()?;
     let offline = Offline { key: Key::of_ours(*key), inverse: Key::of_ours(*inverse), points };
-    Ok((hashed, Half { name: path.into(), place, id, ledger: ledger.clone(), offline }))
+    Ok((hashed, Half { file, ticket, ledger: ledger.clone(), offline }))
 }
 
 impl Half {
-    /// Spends the half: it is in the ledger and its file is gone, both on the disk, when this returns what was in it.
-    /// Of several processes that have copies of one half, one succeeds.
+    /// Spends the half, unless `stop` fails: it is in the ledger and its file is overwritten and gone, all on the disk,
+    /// when this returns what was in it. Of several processes that have copies of one half, one succeeds. `warn` hears
+    /// of another file that has its name and was left.
     ///
     /// # Errors
     /// [`Error::Input`] if it was spent meanwhile, [`Error::Output`] if the ledger cannot be written or the file not
-    /// deleted.
-    pub(super) fn spend(self) -> Result<Offline> {
-        self.ledger.enter(&self.id, &self.name)?;
-        self.delete().map_err(|e| {
-            Error::Output(format!(
-                "the prepared half {} cannot be deleted: {e}. It is spent: delete it by hand, and prepare another with \
-                 `veilset prepare` in a folder that you can write to",
-                self.name.display()
-            ))
-        })?;
+    /// deleted, those of `stop`.
+    pub(super) fn spend(self, stop: &dyn Fn() -> Result<()>, warn: &mut dyn FnMut(&str)) -> Result<Offline> {
+        self.ledger.enter(&self.ticket, &self.file.name, stop)?;
+        self.file.destroy(warn)?;
         Ok(self.offline)
-    }
-
-    fn delete(&self) -> std::io::Result<()> {
-        std::fs::remove_file(&self.place)?;
-        ledger::sync_folder(&self.place)
     }
 }
 
 impl fmt::Debug for Half {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Half({})", self.name.display())
+        write!(f, "Half({})", self.file.name.display())
     }
 }
 

@@ -1,7 +1,7 @@
 //! Whole runs with halves.
 
 use super::*;
-use crate::channel::{Channel, Recording, Sink};
+use crate::channel::{Canceller, Channel, Recording, Sink};
 use crate::item::Items;
 use crate::membership::Mqrpmt;
 use crate::membership::cwprf::{CwPrf, GolombTags};
@@ -257,7 +257,7 @@ impl Sink for Looks {
         if (0x11..0xff00).contains(&u16::from_le_bytes([frame[0], frame[1]])) {
             self.messages.fetch_add(1, Ordering::Relaxed);
             assert!(!self.place.join("half").exists());
-            assert_eq!(std::fs::metadata(self.place.join("state/ledger")).unwrap().len(), 33);
+            assert_eq!(std::fs::metadata(self.place.join("state/ledger")).unwrap().len(), 50 + 33);
         }
         self.sink.send(frame)
     }
@@ -292,6 +292,57 @@ fn the_half_is_gone_before_the_first_message_of_the_protocol() {
 }
 
 #[test]
+fn a_run_that_is_stopped_once_it_has_begun_leaves_the_half() {
+    let (place, y, x) = (Place::new(), items(0, 3), items(1, 5));
+    let receiver = Request::new(Operation::Count, Role::Receiver, &y);
+    let sender = Request::new(Operation::Count, Role::Sender, &x);
+    let half = place.prepare("half", &receiver.basis());
+    /// Stops the run, as Ctrl-C does.
+    struct Stops(Canceller);
+    impl Approval for Stops {
+        fn approve(&mut self, _: &Proposal) -> Result<()> {
+            Ok(())
+        }
+        fn begins(&mut self, _: &Proposal) -> Result<()> {
+            self.0.cancel();
+            Ok(())
+        }
+    }
+    let (ours, theirs) = Channel::pair();
+    let mut stops = Stops(ours.canceller());
+    std::thread::scope(|s| {
+        s.spawn(|| run(connection(theirs), &sender, &mut Prng::from_os().unwrap()).unwrap_err());
+        let prepared = receiver.prepare_with(&half, &place.ledger(), &IDENTITY).unwrap();
+        let ended = run_if(connection(ours), prepared, &mut stops, &mut Prng::from_os().unwrap());
+        assert_eq!(ended.unwrap_err(), Error::Cancelled);
+    });
+    spend(place.open(&half, &receiver.basis()).unwrap().1).unwrap();
+}
+
+#[test]
+fn a_half_that_was_replaced_meanwhile_is_used_and_somebody_hears_of_it() {
+    let (place, y, x) = (Place::new(), items(0, 3), items(1, 5));
+    let receiver = Request::new(Operation::Count, Role::Receiver, &y);
+    let sender = Request::new(Operation::Count, Role::Sender, &x);
+    let half = place.prepare("half", &receiver.basis());
+    let next = place.prepare("next", &receiver.basis());
+    struct Replaces<'a>([&'a Path; 2], String);
+    impl Approval for Replaces<'_> {
+        fn approve(&mut self, _: &Proposal) -> Result<()> {
+            std::fs::rename(self.0[0], self.0[1]).unwrap();
+            Ok(())
+        }
+        fn warn(&mut self, text: &str) {
+            self.1 += text;
+        }
+    }
+    let mut replaces = Replaces([&next, &half], String::new());
+    let (ends, _) = run_approved(&place, [&receiver, &sender], [Some(&half), None], &mut replaces);
+    assert!(ends.iter().all(Result::is_ok) && replaces.1.contains("replaced after it was read"));
+    spend(place.open(&half, &receiver.basis()).unwrap().1).unwrap();
+}
+
+#[test]
 fn nothing_of_the_protocol_is_sent_with_a_half_that_is_spent_meanwhile() {
     let (place, y, x) = (Place::new(), items(0, 3), items(1, 5));
     let receiver = Request::new(Operation::Count, Role::Receiver, &y);
@@ -304,7 +355,7 @@ fn nothing_of_the_protocol_is_sent_with_a_half_that_is_spent_meanwhile() {
             Ok(())
         }
         fn begins(&mut self, _: &Proposal) -> Result<()> {
-            self.0.take().unwrap().spend().map(|_| ())
+            spend(self.0.take().unwrap()).map(|_| ())
         }
     }
     let copy = place.path("copy");

@@ -1,9 +1,12 @@
 use super::file::{FRAME as CONTENTS, HEAD, TAG};
 use super::*;
+use std::path::PathBuf;
 use std::sync::{Barrier, LazyLock};
 
 #[path = "run_tests.rs"]
 mod runs;
+#[path = "spend_tests.rs"]
+mod spend;
 
 static IDENTITY: LazyLock<Identity> = LazyLock::new(|| Identity::generate().unwrap());
 
@@ -27,7 +30,8 @@ impl Place {
     fn prepare(&self, name: &str, basis: &Basis) -> PathBuf {
         let path = self.path(name);
         let mut output = Output::create("prepared half", Some(&path), false).unwrap();
-        prepare(basis, &IDENTITY, &mut output, &|| false, &mut Prng::from_os().unwrap()).unwrap();
+        let rng = &mut Prng::from_os().unwrap();
+        prepare(basis, &self.ledger(), &IDENTITY, &mut output, &|_| Ok(()), rng).unwrap();
         output.commit().unwrap();
         path
     }
@@ -42,6 +46,11 @@ impl Place {
         assert_eq!(e.file, path.display().to_string());
         Error::Input(e).to_string()
     }
+}
+
+/// Spends a half whose file is where it was.
+fn spend(half: Half) -> Result<Offline> {
+    half.spend(&|| Ok(()), &mut |text| panic!("{text}"))
 }
 
 fn basis(set: &ItemSet) -> Basis<'_> {
@@ -67,7 +76,7 @@ fn what_was_prepared_is_what_comes_back() {
             (hashed.len(), format!("{half:?}")),
             (pad_to.unwrap_or(n), format!("Half({})", path.display()))
         );
-        let Offline { key, inverse, points } = half.spend().unwrap();
+        let Offline { key, inverse, points } = spend(half).unwrap();
         let points: Vec<_> = points.iter().map(|&p| crate::group::curve25519::Point::of_ours(p)).collect();
         assert_eq!(points, map_and_raise(hashed.own(), &key).unwrap());
         let other = Key::random(&mut Prng::from_seed(&[1; 32]));
@@ -81,7 +90,7 @@ fn what_was_prepared_is_what_comes_back() {
     let set = items(0, 3);
     let halves = ["a", "b"].map(|name| place.prepare(name, &basis(&set)));
     let [a, b] = halves.map(|path| place.open(&path, &basis(&set)).unwrap().1);
-    assert!(a.id != b.id && a.offline.key.as_bytes() != b.offline.key.as_bytes());
+    assert!(a.ticket.half != b.ticket.half && a.offline.key.as_bytes() != b.offline.key.as_bytes());
 }
 
 #[test]
@@ -94,10 +103,83 @@ fn a_half_is_private_and_no_other_file_is_overwritten() {
     assert!(e.contains("exists") && e.contains("--force"), "{e}");
     // Whoever gives up leaves nothing.
     let mut output = Output::create("prepared half", Some(&place.path("other")), false).unwrap();
-    let stopped = prepare(&basis(&set), &IDENTITY, &mut output, &|| true, &mut Prng::from_os().unwrap());
+    let (rng, stop) = (&mut Prng::from_os().unwrap(), |_| Err(Error::Cancelled));
+    let stopped = prepare(&basis(&set), &place.ledger(), &IDENTITY, &mut output, &stop, rng);
     assert_eq!(stopped.unwrap_err(), Error::Cancelled);
     drop(output);
-    assert_eq!(std::fs::read_dir(place.0.path()).unwrap().count(), 1);
+    let mut names: Vec<_> =
+        std::fs::read_dir(place.0.path()).unwrap().map(|e| e.unwrap().file_name()).collect();
+    names.sort();
+    assert_eq!(names, ["half", "state"]);
+}
+
+#[test]
+fn the_length_of_the_file_follows_from_the_size_that_the_peer_is_told() {
+    let place = Place::new();
+    let length = |n, pad_to, listed| {
+        let set = items(0, n);
+        let basis = Basis { pad_to, listed, ..basis(&set) };
+        let path = place.prepare(&format!("{n} {pad_to:?} {listed}"), &basis);
+        std::fs::metadata(path).unwrap().len()
+    };
+    let all = length(9, None, false);
+    for n in 0..=9 {
+        for listed in [true, false] {
+            assert_eq!(length(n, Some(9), listed), all, "{n}");
+        }
+    }
+    assert_eq!(length(0, None, false) + 9 * 32, all);
+}
+
+#[test]
+fn how_far_it_is_is_told() {
+    let (place, set) = (Place::new(), items(0, FRAME + 5));
+    let mut output = Output::create("prepared half", Some(&place.path("half")), false).unwrap();
+    let told = std::cell::RefCell::new(vec![]);
+    let step = |n| {
+        told.borrow_mut().push(n);
+        Ok(())
+    };
+    let rng = &mut Prng::from_os().unwrap();
+    prepare(&basis(&set), &place.ledger(), &IDENTITY, &mut output, &step, rng).unwrap();
+    assert_eq!(*told.borrow(), [FRAME, 5]);
+}
+
+/// Takes so many bytes and fails once; it keeps what it was given.
+struct Full {
+    room: usize,
+    given: Vec<u8>,
+}
+
+impl std::io::Write for Full {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        self.given.extend(bytes);
+        if self.given.len() > self.room {
+            self.room = usize::MAX;
+            return Err(std::io::ErrorKind::StorageFull.into());
+        }
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        Ok(())
+    }
+}
+
+#[test]
+fn nothing_is_sealed_twice_where_the_file_cannot_be_written() {
+    let mut full = Full { room: HEAD, given: vec![] };
+    let frame = [b'x'; CONTENTS];
+    let mut writer = file::Writer::new(&mut full, &IDENTITY, &mut Prng::from_os().unwrap()).unwrap();
+    writer.write(&frame).unwrap();
+    assert!(matches!(writer.write(&frame), Err(Error::Output(e)) if e.contains("prepared half")));
+    // Whoever goes on all the same.
+    writer.write(&frame).unwrap();
+    writer.write(&frame).unwrap();
+    writer.end().unwrap();
+    assert_eq!(full.given.len(), HEAD + CONTENTS + 2 * (CONTENTS + TAG));
+    let [first, second] = [0, CONTENTS].map(|at| &full.given[HEAD + at..][..CONTENTS]);
+    assert!(first != second && first != frame && second != frame);
 }
 
 #[test]
@@ -190,105 +272,4 @@ fn a_half_of_something_else_is_refused_and_says_of_what() {
     for words in [IDENTITY.fingerprint(), another.fingerprint()].map(|f| f.to_string()) {
         assert!(e.contains(&words) && e.contains("--identity"), "{e}");
     }
-}
-
-#[test]
-fn a_half_is_spent_once_whatever_copies_there_are() {
-    let (place, set) = (Place::new(), items(0, 3));
-    let basis = basis(&set);
-    let (path, copy) = (place.prepare("half", &basis), place.path("copy"));
-    std::fs::copy(&path, &copy).unwrap();
-    let link = place.path("link");
-    std::os::unix::fs::symlink(&path, &link).unwrap();
-    let (_, early) = place.open(&copy, &basis).unwrap();
-    place.open(&link, &basis).unwrap().1.spend().unwrap();
-    assert!(!path.exists());
-    assert!(place.refused(&path, &basis).contains("One that was used is gone"));
-    // One that was read before, one that is restored.
-    assert!(early.spend().is_err_and(|e| e.to_string().contains("it was used before")));
-    std::fs::copy(&copy, &path).unwrap();
-    for name in [&path, &copy] {
-        let e = place.refused(name, &basis);
-        assert!(e.contains("it was used before") && e.contains("veilset prepare"), "{e}");
-    }
-    // Another one is another one.
-    place.open(&place.prepare("next", &basis), &basis).unwrap().1.spend().unwrap();
-    assert_eq!(std::fs::metadata(place.path("state/ledger")).unwrap().len(), 66);
-}
-
-#[test]
-fn of_many_that_spend_copies_at_once_one_succeeds() {
-    let (place, set) = (Place::new(), items(0, 1));
-    let basis = basis(&set);
-    let path = place.prepare("half", &basis);
-    let halves: Vec<Half> = (0..8)
-        .map(|i| {
-            let copy = place.path(&i.to_string());
-            std::fs::copy(&path, &copy).unwrap();
-            place.open(&copy, &basis).unwrap().1
-        })
-        .collect();
-    let start = Barrier::new(halves.len());
-    let spent = std::thread::scope(|s| {
-        let spend = |half: Half| {
-            let start = &start;
-            s.spawn(move || {
-                start.wait();
-                half.spend().is_ok()
-            })
-        };
-        let threads: Vec<_> = halves.into_iter().map(spend).collect();
-        threads.into_iter().map(|t| usize::from(t.join().unwrap())).sum::<usize>()
-    });
-    assert_eq!(spent, 1);
-}
-
-#[test]
-fn a_crash_between_the_ledger_and_the_file_burns_the_half() {
-    let (place, set) = (Place::new(), items(0, 3));
-    let basis = basis(&set);
-    let path = place.prepare("half", &basis);
-    let (_, half) = place.open(&path, &basis).unwrap();
-    half.ledger.enter(&half.id, &path).unwrap();
-    drop(half);
-    assert!(place.refused(&path, &basis).contains("it was used before"));
-}
-
-#[test]
-fn without_a_sound_ledger_no_half_is_used() {
-    let (place, set) = (Place::new(), items(0, 3));
-    let basis = basis(&set);
-    let path = place.prepare("half", &basis);
-    let (_, half) = place.open(&path, &basis).unwrap();
-    let ledger = place.path("state/ledger");
-    let line = "0123456789abcdef0123456789abcdef\n";
-    for bad in ["x", "\n", "0", &line[..32], &line.to_uppercase(), &format!("{line}0"), &format!("\n{line}")]
-    {
-        std::fs::write(&ledger, bad).unwrap();
-        let Err(Error::Output(e)) = place.open(&path, &basis) else { panic!("{bad:?}") };
-        assert!(e.contains("something else than its lines"), "{e}");
-    }
-    std::fs::remove_file(&ledger).unwrap();
-    std::fs::create_dir(&ledger).unwrap();
-    for refused in [place.open(&path, &basis).err(), half.spend().err()] {
-        let Some(Error::Output(e)) = refused else { panic!() };
-        assert!(e.contains("--prepared-ledger"), "{e}");
-    }
-    std::fs::remove_dir(&ledger).unwrap();
-    std::fs::write(&ledger, line).unwrap();
-    place.open(&path, &basis).unwrap().1.spend().unwrap();
-    assert_eq!(std::fs::read_to_string(&ledger).unwrap().lines().count(), 2);
-}
-
-#[test]
-fn a_half_that_cannot_be_deleted_is_spent_and_not_used() {
-    let (place, set) = (Place::new(), items(0, 3));
-    let basis = basis(&set);
-    let path = place.prepare("half", &basis);
-    let (_, half) = place.open(&path, &basis).unwrap();
-    let away = place.path("away");
-    std::fs::rename(&path, &away).unwrap();
-    let e = half.spend().err().unwrap().to_string();
-    assert!(e.contains("cannot be deleted") && e.contains("It is spent"), "{e}");
-    assert!(place.refused(&away, &basis).contains("it was used before"));
 }
