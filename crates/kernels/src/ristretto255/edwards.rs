@@ -5,7 +5,10 @@
 
 use core::hint::black_box;
 
-use crate::field::{Fe, Field, MAX_LANES, product};
+use crate::field::{Fe, Field, product};
+
+/// The most lanes that points have here, where no vectors are paired.
+pub(super) const LANES: usize = 8;
 
 /// d = -121665 / 121666.
 pub(super) const D: Fe =
@@ -186,7 +189,7 @@ pub(super) fn multiply<F: Field>(p: Extended<F>, digits: &[[i8; 64]]) -> Extende
     let mut sum = Extended::identity();
     for window in (0..64).rev() {
         sum = sum.times_16();
-        let (mut sizes, mut signs) = ([0; MAX_LANES], [0; MAX_LANES]);
+        let (mut sizes, mut signs) = ([0; LANES], [0; LANES]);
         for ((size, sign), digits) in sizes.iter_mut().zip(&mut signs).zip(digits) {
             (*size, *sign) = size_and_sign(digits[window]);
         }

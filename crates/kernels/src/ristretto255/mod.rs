@@ -291,7 +291,7 @@ impl Kernel for Multiply<'_> {
     fn run<F: Field>(self) {
         let mut scalars = self.1.iter().cycle();
         for elements in self.0.chunks_mut(F::LANES) {
-            let mut digits = Zeroizing::new([[0; 64]; MAX_LANES]);
+            let mut digits = Zeroizing::new([[0; 64]; edwards::LANES]);
             for (digits, scalar) in digits.iter_mut().zip((&mut scalars).take(elements.len())) {
                 *digits = edwards::digits(scalar);
             }

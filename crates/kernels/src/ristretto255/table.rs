@@ -1,9 +1,9 @@
 //! Multiples of one element.
 
-use super::edwards::{Cached, D, Extended, digits, equal, size_and_sign};
+use super::edwards::{Cached, D, Extended, LANES, digits, equal, size_and_sign};
 use super::{Element, load, store};
 use crate::Backend;
-use crate::field::{Fe, Field, Kernel, MAX_LANES, VECTORS, invert_all, product, run_on};
+use crate::field::{Fe, Field, Kernel, VECTORS, invert_all, product, run_on};
 use zeroize::Zeroizing;
 
 /// y + x, y - x and 2 d x y of eight points; limbs below 2^51 + 2^10.
@@ -72,13 +72,13 @@ impl Kernel for Multiply<'_> {
     #[inline(always)]
     fn run<F: Field>(self) {
         for (scalars, out) in self.1.chunks(F::LANES).zip(self.2.chunks_mut(F::LANES)) {
-            let mut all = Zeroizing::new([[0; 64]; MAX_LANES]);
+            let mut all = Zeroizing::new([[0; 64]; LANES]);
             for (digits_of, scalar) in all.iter_mut().zip(scalars) {
                 *digits_of = digits(scalar);
             }
             let mut sum = Extended::<F>::identity();
             for (i, [plus, minus, t]) in self.0.0.iter().enumerate() {
-                let (mut sizes, mut signs) = ([0; MAX_LANES], [0; MAX_LANES]);
+                let (mut sizes, mut signs) = ([0; LANES], [0; LANES]);
                 for ((size, sign), digits) in sizes.iter_mut().zip(&mut signs).zip(all.iter()) {
                     (*size, *sign) = size_and_sign(digits[i]);
                 }
