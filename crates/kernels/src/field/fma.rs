@@ -72,19 +72,6 @@ const M: f64 = (3u64 << 51) as f64;
 /// A limb of an operand is at most this in size.
 const LIMB: f64 = ((1u64 << 50) + (1 << 15)) as f64;
 
-/// One expression for each of the limbs.
-macro_rules! each {
-    ($i:ident => $e:expr) => {
-        [
-            { const $i: usize = 0; $e },
-            { const $i: usize = 1; $e },
-            { const $i: usize = 2; $e },
-            { const $i: usize = 3; $e },
-            { const $i: usize = 4; $e },
-        ]
-    };
-}
-
 /// Whether doubles are rounded to the nearest, without an exception when they are, as everywhere in Rust. Code in other
 /// languages may have changed that.
 pub(crate) fn is_usual_mode() -> bool {

@@ -39,19 +39,6 @@ const LOW: i64 = (1 << 51) - 1;
 /// Every limb of an operand is below this.
 const LIMB: u64 = (1 << 51) + (1 << 16);
 
-/// One expression for each of the limbs.
-macro_rules! each {
-    ($i:ident => $e:expr) => {
-        [
-            { const $i: usize = 0; $e },
-            { const $i: usize = 1; $e },
-            { const $i: usize = 2; $e },
-            { const $i: usize = 3; $e },
-            { const $i: usize = 4; $e },
-        ]
-    };
-}
-
 // SAFETY, for all that follows: values of these types exist only in functions compiled for the instructions, see
 // `super`. Arrays that are loaded and stored are as long as a vector, which may lie anywhere.
 #[inline(always)]

@@ -21,6 +21,20 @@
 //! `inline(always)`, into functions that are compiled for their instructions and that the dispatcher calls after
 //! it asked the processor. Values of a vector type are made nowhere else.
 
+/// One expression for each of the limbs.
+#[cfg(target_arch = "x86_64")]
+macro_rules! each {
+    ($i:ident => $e:expr) => {
+        [
+            { const $i: usize = 0; $e },
+            { const $i: usize = 1; $e },
+            { const $i: usize = 2; $e },
+            { const $i: usize = 3; $e },
+            { const $i: usize = 4; $e },
+        ]
+    };
+}
+
 #[cfg(target_arch = "x86_64")]
 pub(crate) mod fma;
 #[cfg(target_arch = "x86_64")]
