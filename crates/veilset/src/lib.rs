@@ -8,7 +8,8 @@
 //!   [`session::audit`], [`session::estimate`];
 //! - [`table`]: CSV, Parquet and lists in, item sets, values and payloads out of them, results back;
 //! - [`operations`]: what is computed, over a channel that the caller brings;
-//! - [`membership`], [`ot`], [`compact_set`], [`group`]: the building blocks, each usable by itself;
+//! - [`membership`], [`oprf`], [`vole`], [`okvs`], [`hashing`], [`ot`], [`compact_set`], [`group`]: the building
+//!   blocks, each usable by itself;
 //! - [`channel`]: typed frames between two parties, in memory, over sockets, recorded, slowed down;
 //! - [`item`], [`hashed`], [`params`], [`rng`], [`hash`], [`secret`], [`error`]: the ground floor;
 //! - [`hazmat`]: what the benchmark needs and real runs must not use.
@@ -58,10 +59,13 @@ pub mod error;
 pub mod group;
 pub mod hash;
 pub mod hashed;
+pub mod hashing;
 pub mod hazmat;
 pub mod item;
 pub mod membership;
+pub mod okvs;
 pub mod operations;
+pub mod oprf;
 pub mod ot;
 pub mod params;
 pub mod rng;
@@ -70,3 +74,4 @@ pub mod session;
 pub mod table;
 #[cfg(test)]
 mod testing;
+pub mod vole;

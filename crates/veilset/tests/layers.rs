@@ -4,12 +4,13 @@
 use std::path::{Path, PathBuf};
 
 /// From the ground floor up. Modules on one line may use each other.
-const FLOORS: [&[&str]; 9] = [
+const FLOORS: [&[&str]; 10] = [
     &["error", "item", "params", "rng", "hash", "secret", "hazmat"],
     &["channel"],
     &["group", "hashed"],
     &["ot"],
-    &["compact_set"],
+    &["vole", "okvs", "hashing", "compact_set"],
+    &["oprf"],
     &["membership"],
     &["operations"],
     &["table"],

@@ -1,0 +1,1 @@
+//! Hashing of items into bins, and the calculators of numbers and sizes of bins.

@@ -1,0 +1,118 @@
+//! Oblivious pseudorandom functions: what they are. The files beside this one say how.
+//!
+//! In an *OPRF* the sender holds a key of a pseudorandom function F and the receiver learns F at inputs of its
+//! own; the sender does not learn the inputs, the receiver nothing of F anywhere else.
+
+use crate::channel::Channel;
+use crate::error::Result;
+use crate::hash::SessionId;
+use crate::rng::Prng;
+use crate::secret::Secrets;
+
+/// An input: the hash of an item or of a dummy, 32 uniform bytes ([`crate::hashed`]).
+pub type Input = [u8; 32];
+
+/// A value of F. Any part of it is as good as random to who may not know it.
+pub type Output = [u8; 32];
+
+/// A multi-point OPRF: one key, evaluated by the receiver at all of its inputs and by the sender at all of its own.
+///
+/// Both know how many inputs the other has. The key is the sender's for this one evaluation: what a session needs
+/// is F on both sets. To the receiver F is random at every input of the sender that is not one of its own.
+pub trait Oprf {
+    /// The receiver's part: F at its inputs, which are distinct, in their order. The sender has `n_x` inputs.
+    fn receiver(
+        &self,
+        ch: &mut Channel,
+        session: &SessionId,
+        inputs: &[Input],
+        n_x: usize,
+        rng: &mut Prng,
+    ) -> Result<Secrets<Output>>;
+
+    /// The sender's part: F at its inputs, which are distinct, in their order. The receiver has `n_y` inputs.
+    fn sender(
+        &self,
+        ch: &mut Channel,
+        session: &SessionId,
+        inputs: &[Input],
+        n_y: usize,
+        rng: &mut Prng,
+    ) -> Result<Secrets<Output>>;
+}
+
+/// The ideal functionality, for tests of what is built on it: the sender sends its key in the clear.
+#[cfg(test)]
+pub(crate) struct Ideal;
+
+#[cfg(test)]
+const KEY: crate::channel::Message<[u8; 32]> =
+    crate::channel::Message::new(0x7002, "S->R  ideal OPRF, the key");
+
+#[cfg(test)]
+impl Oprf for Ideal {
+    fn receiver(
+        &self,
+        ch: &mut Channel,
+        _: &SessionId,
+        inputs: &[Input],
+        _: usize,
+        _: &mut Prng,
+    ) -> Result<Secrets<Output>> {
+        let key = ch.rx.recv(KEY, 1)?[0];
+        Ok(Secrets::from(inputs.iter().map(|x| *blake3::keyed_hash(&key, x).as_bytes()).collect::<Vec<_>>()))
+    }
+
+    fn sender(
+        &self,
+        ch: &mut Channel,
+        _: &SessionId,
+        inputs: &[Input],
+        _: usize,
+        rng: &mut Prng,
+    ) -> Result<Secrets<Output>> {
+        let key = rng.bytes();
+        ch.tx.send(KEY, &[key])?;
+        Ok(Secrets::from(inputs.iter().map(|x| *blake3::keyed_hash(&key, x).as_bytes()).collect::<Vec<_>>()))
+    }
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use super::*;
+    use crate::testing::{run_pair, sizes};
+    use std::collections::HashSet;
+
+    /// That both parties have the same function, that it is random elsewhere, and that what each receives is of
+    /// a length that depends on the sizes only. Every multi-point OPRF goes through this.
+    pub(crate) fn is_an_oprf(protocol: &(impl Oprf + Sync), frame: usize) {
+        let session = [5; 32];
+        let mut lengths = Vec::new();
+        for (n_y, n_x) in sizes(frame) {
+            for common in [0, n_y.min(n_x) / 2, n_y.min(n_x)] {
+                let input = |i: usize| *blake3::hash(&i.to_le_bytes()).as_bytes();
+                let y: Vec<Input> = (0..n_y).map(input).collect();
+                let x: Vec<Input> = (n_y - common..n_y - common + n_x).map(input).collect();
+                let ((f_y, f_x), views) = run_pair(
+                    |ch, rng| protocol.receiver(ch, &session, &y, n_x, rng),
+                    |ch, rng| protocol.sender(ch, &session, &x, n_y, rng),
+                );
+                assert_eq!((f_y.len(), f_x.len()), (n_y, n_x));
+                for i in 0..common {
+                    assert_eq!(f_y[n_y - common + i], f_x[i], "{n_y} {n_x} {common} {i}");
+                }
+                let all: HashSet<Output> = f_y.iter().chain(&f_x[common..]).copied().collect();
+                assert_eq!(all.len(), n_y + n_x - common, "{n_y} {n_x} {common}: values that are equal");
+                lengths.push(((n_y, n_x), [views.frames(0), views.frames(1)]));
+            }
+        }
+        for same in lengths.chunks(3) {
+            assert!(same.iter().all(|l| *l == same[0]), "lengths that depend on the matches");
+        }
+    }
+
+    #[test]
+    fn the_ideal_functionality_is_one() {
+        is_an_oprf(&Ideal, 100);
+    }
+}

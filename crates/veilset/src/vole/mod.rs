@@ -1,0 +1,1 @@
+//! Vector oblivious linear evaluation (VOLE): what it is. The files beside this one say how.
