@@ -12,6 +12,10 @@ pub enum Backend {
     Portable,
     /// AES rounds on four blocks at a time: VAES with AVX-512.
     Vaes512,
+    /// Carry-less multiplication of one pair of words: PCLMULQDQ.
+    Clmul,
+    /// Carry-less multiplication of four pairs of words: VPCLMULQDQ with AVX-512.
+    Clmul512,
     /// 256-bit integer vectors.
     Avx2,
     /// Fused multiply-adds of 256-bit vectors of doubles: AVX2 and FMA.
@@ -27,6 +31,12 @@ impl Backend {
         {
             match self {
                 Backend::Portable => true,
+                Backend::Clmul => is_x86_feature_detected!("pclmulqdq"),
+                Backend::Clmul512 => {
+                    is_x86_feature_detected!("vpclmulqdq")
+                        && is_x86_feature_detected!("avx512f")
+                        && is_x86_feature_detected!("avx512bw")
+                }
                 Backend::Avx2 => is_x86_feature_detected!("avx2"),
                 Backend::Fma => {
                     is_x86_feature_detected!("avx2")
@@ -61,11 +71,18 @@ impl Backend {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{aes, curve25519, ristretto255, transpose};
+    use crate::{aes, curve25519, gf128, ristretto255, transpose};
 
     #[test]
     fn every_kernel_ends_with_the_portable_path() {
-        for list in [aes::BACKENDS, curve25519::BACKENDS, ristretto255::BACKENDS, transpose::BACKENDS] {
+        let kernels = [
+            aes::BACKENDS,
+            curve25519::BACKENDS,
+            gf128::BACKENDS,
+            ristretto255::BACKENDS,
+            transpose::BACKENDS,
+        ];
+        for list in kernels {
             assert_eq!(list.last(), Some(&Backend::Portable));
             assert!(Backend::best(list).is_available());
         }
@@ -76,7 +93,15 @@ mod tests {
     #[test]
     fn a_path_that_is_not_there_is_reported() {
         let cipher = aes::Aes128::new(&[1; 16]);
-        for b in [Backend::Avx2, Backend::Fma, Backend::Ifma512, Backend::Vaes512, Backend::Portable] {
+        for b in [
+            Backend::Avx2,
+            Backend::Clmul,
+            Backend::Clmul512,
+            Backend::Fma,
+            Backend::Ifma512,
+            Backend::Vaes512,
+            Backend::Portable,
+        ] {
             let ran = |list: &[Backend]| {
                 if list.contains(&b) && b.is_available() { b } else { Backend::Portable }
             };
@@ -90,6 +115,8 @@ mod tests {
             let mut elements = [ristretto255::Element::GENERATOR];
             let ran_there = ristretto255::multiply_with(b, &mut elements, &[[1; 32]]);
             assert_eq!(ran_there, ran(ristretto255::BACKENDS));
+            assert_eq!(gf128::add_multiple_with(b, &[1; 16], &[], &mut []), ran(gf128::BACKENDS));
+            assert_eq!(gf128::sum_of_products_with(b, &[], &[]).0, ran(gf128::BACKENDS));
             assert_eq!(transpose::transpose_128_with(b, &[], 0, &mut []), ran(transpose::BACKENDS));
         }
     }

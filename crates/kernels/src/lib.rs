@@ -5,6 +5,7 @@
 //! * [`curve25519`]: x-only Elligator2 and the Montgomery ladder, in batches.
 //! * [`ristretto255`]: the group of RFC 9496, in batches.
 //! * [`aes`]: AES-128 under one key: blocks, counter mode, and a tweakable correlation-robust hash.
+//! * [`gf128`]: products in GF(2^128).
 //! * [`transpose`]: transposition of a 128-column bit matrix, for oblivious-transfer extension.
 //! * [`Backend`]: which code path runs, and how a test forces one.
 //!
@@ -32,6 +33,7 @@ pub mod aes;
 mod backend;
 pub mod curve25519;
 mod field;
+pub mod gf128;
 #[cfg(test)]
 mod oracle;
 pub mod ristretto255;

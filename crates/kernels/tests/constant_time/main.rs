@@ -23,7 +23,7 @@ mod trace;
 use std::hint::black_box;
 
 use veilset_kernels::ristretto255::{self, Element, Table};
-use veilset_kernels::{Backend, aes, curve25519, transpose};
+use veilset_kernels::{Backend, aes, curve25519, gf128, transpose};
 
 /// From a key and data to as much output; returns the path that ran.
 type Run = fn(Backend, &[u8; 32], &[[u8; 32]], &mut [[u8; 32]]) -> Backend;
@@ -41,12 +41,13 @@ struct Subject {
 /// AVX-512, and a vector that is not full.
 const MOST: usize = 64 * 4 + 3;
 
-const SUBJECTS: [Subject; 6] = [
+const SUBJECTS: [Subject; 7] = [
     Subject { name: "ladder", backends: curve25519::BACKENDS, keyed: true, run: ladder },
     Subject { name: "elligator2", backends: curve25519::BACKENDS, keyed: false, run: elligator2 },
     Subject { name: "is_canonical", backends: &[Backend::Portable], keyed: false, run: is_canonical },
     Subject { name: "ristretto255", backends: ristretto255::BACKENDS, keyed: true, run: ristretto255 },
     Subject { name: "aes", backends: aes::BACKENDS, keyed: true, run: aes },
+    Subject { name: "gf128", backends: gf128::BACKENDS, keyed: true, run: gf128 },
     Subject { name: "transpose", backends: transpose::BACKENDS, keyed: false, run: transpose },
 ];
 
@@ -96,6 +97,18 @@ fn aes(backend: Backend, key: &[u8; 32], data: &[[u8; 32]], out: &mut [[u8; 32]]
     let stream = &mut stream[..32 * data.len() - 3];
     let ran = cipher.ctr_with(backend, 3, stream);
     out.as_flattened_mut().iter_mut().zip(stream).for_each(|(out, stream)| *out ^= *stream);
+    ran
+}
+
+/// Multiples by the key, and the sum of products of neighbours.
+fn gf128(backend: Backend, key: &[u8; 32], data: &[[u8; 32]], out: &mut [[u8; 32]]) -> Backend {
+    let elements = data.as_flattened().as_chunks::<16>().0;
+    let sums = out.as_flattened_mut().as_chunks_mut::<16>().0;
+    sums.fill([0x35; 16]);
+    let ran = gf128::add_multiple_with(backend, key.first_chunk().unwrap(), elements, sums);
+    let (also, sum) = gf128::sum_of_products_with(backend, elements, sums);
+    assert_eq!(also, ran);
+    sums[0] = sum;
     ran
 }
 

@@ -1,0 +1,134 @@
+//! Carry-less multiplication of 64-bit halves, of one element (PCLMULQDQ) or of four (VPCLMULQDQ, AVX-512).
+//!
+//! With a = a0 + a1 x^64 and b alike, a b = a0 b0 + (a0 b1 + a1 b0) x^64 + a1 b1 x^128. The three parts are
+//! summed over all products before they are put together and reduced.
+
+macro_rules! path {
+    (
+        $path:ident, $features:literal, $register:ident, $lanes:literal, $zero:ident, $load:ident, $store:ident,
+        $xor:ident, $clmul:ident, $left:ident, $right:ident, $broadcast:expr
+    ) => {
+        pub(super) mod $path {
+            use std::arch::x86_64::*;
+
+            /// Elements in a register.
+            const LANES: usize = $lanes;
+
+            #[target_feature(enable = $features)]
+            pub(in super::super) fn add_multiple(factor: &[u8; 16], x: &[[u8; 16]], sums: &mut [[u8; 16]]) {
+                let factor = broadcast(factor);
+                let (x, last) = x.as_chunks::<LANES>();
+                let (sums, last_sums) = sums.as_chunks_mut::<LANES>();
+                for (x, sums) in x.iter().zip(sums) {
+                    let product = reduce(multiply([$zero(); 3], factor, load(x)));
+                    store(sums, $xor(load(sums), product));
+                }
+                if !last.is_empty() {
+                    let mut product = [[0; 16]; LANES];
+                    store(&mut product, reduce(multiply([$zero(); 3], factor, load(&padded(last)))));
+                    for (sum, product) in last_sums.iter_mut().zip(product) {
+                        *sum = (u128::from_le_bytes(*sum) ^ u128::from_le_bytes(product)).to_le_bytes();
+                    }
+                }
+            }
+
+            #[target_feature(enable = $features)]
+            pub(in super::super) fn sum_of_products(a: &[[u8; 16]], b: &[[u8; 16]]) -> [u8; 16] {
+                let mut parts = [$zero(); 3];
+                let (a, last_a) = a.as_chunks::<LANES>();
+                let (b, last_b) = b.as_chunks::<LANES>();
+                for (a, b) in a.iter().zip(b) {
+                    parts = multiply(parts, load(a), load(b));
+                }
+                parts = multiply(parts, load(&padded(last_a)), load(&padded(last_b)));
+                let mut sums = [[0; 16]; LANES];
+                store(&mut sums, reduce(parts));
+                sums.iter().fold(0, |sum, lane| sum ^ u128::from_le_bytes(*lane)).to_le_bytes()
+            }
+
+            /// Adds the parts of the product: of x^0, of x^64 and of x^128.
+            #[inline]
+            #[target_feature(enable = $features)]
+            fn multiply(parts: [$register; 3], a: $register, b: $register) -> [$register; 3] {
+                [
+                    $xor(parts[0], $clmul::<0x00>(a, b)),
+                    $xor(parts[1], $xor($clmul::<0x01>(a, b), $clmul::<0x10>(a, b))),
+                    $xor(parts[2], $clmul::<0x11>(a, b)),
+                ]
+            }
+
+            /// The element that the parts add up to. Of the 255 bits of the sum, those from x^192 and then those
+            /// from x^128 on are multiplied by x^7 + x^2 + x + 1 and added 128 places lower.
+            #[inline]
+            #[target_feature(enable = $features)]
+            fn reduce([low, middle, high]: [$register; 3]) -> $register {
+                let modulus = broadcast(&0x87u128.to_le_bytes());
+                let low = $xor(low, $left::<8>(middle));
+                let high = $xor(high, $right::<8>(middle));
+                let folded = $clmul::<0x01>(high, modulus);
+                let low = $xor(low, $left::<8>(folded));
+                let high = $xor(high, $right::<8>(folded));
+                $xor(low, $clmul::<0x00>(high, modulus))
+            }
+
+            #[inline]
+            #[target_feature(enable = $features)]
+            fn broadcast(element: &[u8; 16]) -> $register {
+                // SAFETY: 16 bytes are read from an array of 16; the load asks for no alignment.
+                let element = unsafe { _mm_loadu_si128(element.as_ptr().cast()) };
+                $broadcast(element)
+            }
+
+            #[inline]
+            #[target_feature(enable = $features)]
+            fn load(elements: &[[u8; 16]; LANES]) -> $register {
+                // SAFETY: a register is read from an array of its size; the load asks for no alignment.
+                unsafe { $load(elements.as_ptr().cast()) }
+            }
+
+            #[inline]
+            #[target_feature(enable = $features)]
+            fn store(elements: &mut [[u8; 16]; LANES], register: $register) {
+                // SAFETY: a register is written to an array of its size; the store asks for no alignment.
+                unsafe { $store(elements.as_mut_ptr().cast(), register) }
+            }
+
+            /// Fewer elements than fit, and zeros.
+            #[inline]
+            fn padded(elements: &[[u8; 16]]) -> [[u8; 16]; LANES] {
+                let mut all = [[0; 16]; LANES];
+                all[..elements.len()].copy_from_slice(elements);
+                all
+            }
+        }
+    };
+}
+
+path!(
+    narrow,
+    "pclmulqdq",
+    __m128i,
+    1,
+    _mm_setzero_si128,
+    _mm_loadu_si128,
+    _mm_storeu_si128,
+    _mm_xor_si128,
+    _mm_clmulepi64_si128,
+    _mm_bslli_si128,
+    _mm_bsrli_si128,
+    |element| element
+);
+path!(
+    wide,
+    "avx512f,avx512bw,vpclmulqdq",
+    __m512i,
+    4,
+    _mm512_setzero_si512,
+    _mm512_loadu_si512,
+    _mm512_storeu_si512,
+    _mm512_xor_si512,
+    _mm512_clmulepi64_epi128,
+    _mm512_bslli_epi128,
+    _mm512_bsrli_epi128,
+    _mm512_broadcast_i32x4
+);
