@@ -5,7 +5,7 @@ use std::hint::black_box;
 use std::time::Instant;
 
 use veilset_kernels::ristretto255::{self, Element, Table};
-use veilset_kernels::{Backend, aes, curve25519, gf128, transpose};
+use veilset_kernels::{Backend, aes, curve25519, gf128, hash, transpose};
 
 /// Least nanoseconds of one call, of at least five calls and 0.2 seconds.
 fn time(mut f: impl FnMut()) -> f64 {
@@ -105,6 +105,15 @@ fn main() {
             black_box(gf128::sum_of_products_with(b, black_box(&x), &sums));
         });
         println!("gf128 sum of products {b:?}: {:8.3} ns/element", ns / n as f64);
+    }
+
+    for b in paths(hash::BACKENDS) {
+        let n = 1024;
+        let (messages, mut out) = (vec![[0x35; 64]; n], vec![[0; 32]; n]);
+        let ns = time(|| {
+            hash::keyed_hash_with(b, &[7; 32], 64, black_box(&messages), &mut out);
+        });
+        println!("hash of a block {b:?}: {:8.2} ns", ns / n as f64);
     }
 
     for b in paths(transpose::BACKENDS) {

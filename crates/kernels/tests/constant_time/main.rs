@@ -23,7 +23,7 @@ mod trace;
 use std::hint::black_box;
 
 use veilset_kernels::ristretto255::{self, Element, Table};
-use veilset_kernels::{Backend, aes, curve25519, gf128, transpose};
+use veilset_kernels::{Backend, aes, curve25519, gf128, hash, transpose};
 
 /// From a key and data to as much output; returns the path that ran.
 type Run = fn(Backend, &[u8; 32], &[[u8; 32]], &mut [[u8; 32]]) -> Backend;
@@ -41,13 +41,14 @@ struct Subject {
 /// AVX-512, and a vector that is not full.
 const MOST: usize = 64 * 4 + 3;
 
-const SUBJECTS: [Subject; 7] = [
+const SUBJECTS: [Subject; 8] = [
     Subject { name: "ladder", backends: curve25519::BACKENDS, keyed: true, run: ladder },
     Subject { name: "elligator2", backends: curve25519::BACKENDS, keyed: false, run: elligator2 },
     Subject { name: "is_canonical", backends: &[Backend::Portable], keyed: false, run: is_canonical },
     Subject { name: "ristretto255", backends: ristretto255::BACKENDS, keyed: true, run: ristretto255 },
     Subject { name: "aes", backends: aes::BACKENDS, keyed: true, run: aes },
     Subject { name: "gf128", backends: gf128::BACKENDS, keyed: true, run: gf128 },
+    Subject { name: "hash", backends: hash::BACKENDS, keyed: true, run: hash },
     Subject { name: "transpose", backends: transpose::BACKENDS, keyed: false, run: transpose },
 ];
 
@@ -110,6 +111,12 @@ fn gf128(backend: Backend, key: &[u8; 32], data: &[[u8; 32]], out: &mut [[u8; 32
     assert_eq!(also, ran);
     sums[0] = sum;
     ran
+}
+
+/// Two elements of data to a message.
+fn hash(backend: Backend, key: &[u8; 32], data: &[[u8; 32]], out: &mut [[u8; 32]]) -> Backend {
+    let messages = data.as_flattened().as_chunks().0;
+    hash::keyed_hash_with(backend, key, 61, messages, &mut out[..messages.len()])
 }
 
 /// As many rows as there is data for, a multiple of 128.

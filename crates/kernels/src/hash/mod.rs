@@ -1,0 +1,64 @@
+//! BLAKE3, keyed, of many short messages at once.
+//!
+//! Protocols hash tens of millions of messages of one block under one key. The crate `blake3` uses vectors within a
+//! long message; here each lane of a vector has a message of its own. Constant-time in key and messages.
+
+mod portable;
+#[cfg(target_arch = "x86_64")]
+mod x86;
+
+#[cfg(test)]
+mod tests;
+
+use crate::Backend;
+
+/// The paths of this kernel, best first.
+pub const BACKENDS: &[Backend] = &[Backend::Avx512, Backend::Avx2, Backend::Portable];
+
+/// Bytes of the longest message: a block.
+pub const BLOCK: usize = 64;
+
+/// Writes to `out[i]` the keyed hash of the first `length` bytes of `messages[i]`. What stands behind them is
+/// ignored.
+///
+/// # Panics
+///
+/// If `length` is more than [`BLOCK`] or there are not as many hashes as messages. These are errors of the caller,
+/// not of a peer.
+pub fn keyed_hash(key: &[u8; 32], length: usize, messages: &[[u8; BLOCK]], out: &mut [[u8; 32]]) {
+    keyed_hash_with(Backend::best(BACKENDS), key, length, messages, out);
+}
+
+/// [`keyed_hash`] on the path asked for; returns the path that ran.
+///
+/// # Panics
+///
+/// As [`keyed_hash`].
+pub fn keyed_hash_with(
+    backend: Backend,
+    key: &[u8; 32],
+    length: usize,
+    messages: &[[u8; BLOCK]],
+    out: &mut [[u8; 32]],
+) -> Backend {
+    assert!(length <= BLOCK, "keyed_hash: a message fits into a block");
+    assert_eq!(messages.len(), out.len(), "keyed_hash: as many hashes as messages");
+    match backend {
+        #[cfg(target_arch = "x86_64")]
+        Backend::Avx512 if backend.is_available() => {
+            // SAFETY: the processor has what the path needs, as is_available has just said.
+            unsafe { x86::wide::keyed_hash(key, length, messages, out) };
+            backend
+        }
+        #[cfg(target_arch = "x86_64")]
+        Backend::Avx2 if backend.is_available() => {
+            // SAFETY: the processor has what the path needs, as is_available has just said.
+            unsafe { x86::narrow::keyed_hash(key, length, messages, out) };
+            backend
+        }
+        _ => {
+            portable::keyed_hash(key, length, messages, out);
+            Backend::Portable
+        }
+    }
+}
