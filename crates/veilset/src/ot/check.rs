@@ -5,12 +5,12 @@
 //!
 //! Security: malicious receivers, AES an ideal cipher, BLAKE3 a random oracle. What the checks leave to a cheater is
 //! selective failure: it may make its messages right for some values of a tree's alpha_i only and is found out
-//! if alpha_i is another. Learning b bits of Delta so succeeds with probability 2^-b, over all frames together,
-//! and one failure ends the use of this Delta: the sender makes no pads after it. So whoever gets pads at
-//! all has for each bit that Delta lost paid half of its chance. The hash of the pads allows for that: it is
-//! TMMO, tweakable circular correlation robust for any Delta of high min-entropy and for rows that the
-//! attacker picks (GKWY20, section 7.4); the tweak, the number of the OT, is what keeps apart two rows that a
-//! cheater makes equal.
+//! if alpha_i is another. It so learns b bits of Delta with probability 2^-b, over all frames together, and is
+//! found out otherwise; one failure ends the use of this Delta, for the sender makes no pads after it. That the
+//! run ends tells the cheater that its guess was wrong, which concerns a Delta that is thrown away. The hash of the
+//! pads allows for this: TMMO is tweakable circular correlation robust for any Delta of high min-entropy and
+//! for rows that the attacker picks (GKWY20, section 7.4). The malicious form needs no less: the tweak, the number
+//! of the OT, keeps apart two rows that a cheater makes equal.
 //!
 //! **Trees.** Each leaf is expanded once more, into the seed of its stream and a tag of 32 bytes. The
 //! receiver sends of each tree the sum of the tags, and one hash of all tags of all trees. The sender

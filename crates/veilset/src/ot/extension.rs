@@ -4,11 +4,11 @@
 //! Security: AES a pseudorandom permutation, its fixed-key hash tweakable correlation robust (GKWY20); the
 //! base OTs are secure against malicious parties. The semi-honest form has no checks: a receiver that makes
 //! different choices in different trees learns Delta from what the sender does with its pads. The
-//! malicious form has those of `check.rs`, which says what they rest on and what they leave. In both
-//! a cheating receiver picks its own rows v_j, and so its pads; neither party learns that the other got through.
+//! malicious form has the checks of `check.rs`, which says what they rest on and what they leave. In both
+//! forms a receiver that cheats may pick its own rows v_j, and with them the pads that it gets.
 //! Leakage: the number of OTs. Cost: ceil(128 / k) bits an OT from receiver to sender, and 2^k / k times as
-//! many bits of AES on both sides as IKNP; in the malicious form a frame has 128 OTs and 2,064 bytes more (9 %
-//! of the bytes of a full frame at k = 2, 11 % at k = 6), and a multiplication in GF(2^128) an OT.
+//! many bits of AES on both sides as IKNP. In the malicious form a frame has 128 OTs and 2,064 bytes more
+//! (5 % of the bytes of a full frame at k = 2, 11 % at k = 6), and an OT takes a multiplication in GF(2^128) more.
 //!
 //! The sender's secret Delta has 128 bits, cut into trees of k bits: alpha_i in GF(2)^k. For each tree the
 //! receiver knows all 2^k leaf seeds s_x, the sender all but s_alpha_i. With r_x the stream of seed x,
@@ -42,8 +42,9 @@ pub const FRAME: usize = 1 << 13;
 /// The largest k: the work grows as 2^k / k, the traffic shrinks as 1 / k only.
 const MAX_K: usize = 8;
 /// The default k: 22 bits an OT from the receiver. One thread of a Zen 4 processor takes, on either side, 10,
-/// 13, 17, 26, 37 and 60 ns an OT for k = 2, 4, 5, 6, 7 and 8: a larger k pays on links slower than about
-/// 270 Mbit/s, a smaller one on those faster than about 440.
+/// 13, 17, 26, 37 and 60 ns an OT for k = 2, 4, 5, 6, 7 and 8, and 4 to 8 ns more in the malicious form; a
+/// sender that makes both pads takes 6 ns more. A larger k pays on links slower than about 270 Mbit/s, a smaller one
+/// on those faster than about 440.
 pub const DEFAULT_K: usize = 6;
 
 const SUMS: Message<[Pad; 2]> = Message::new(0x33, "R->S  sums of the levels of the seed trees, encrypted");
