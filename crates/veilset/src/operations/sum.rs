@@ -19,6 +19,7 @@ use crate::error::{Error, Result};
 use crate::hash::SessionId;
 use crate::hashed::Hashed;
 use crate::membership::Mqrpmt;
+use crate::ot::Security;
 use crate::ot::extension::{self, FRAME};
 use crate::rng::Prng;
 use std::sync::mpsc;
@@ -94,7 +95,8 @@ pub fn receiver<'a>(
     let count = e.iter().filter(|&&e| e).count().min(y.len()) as u64;
     // 2. It uses them as choices and adds up what it gets: S' = sum of r_i + e_i v_i mod q.
     ch.stage("summing", Unit::Items, n_x);
-    let mut ot = extension::Receiver::setup(ch, session, PURPOSE, extension::DEFAULT_K, rng)?;
+    let mut ot =
+        extension::Receiver::setup(ch, session, PURPOSE, extension::DEFAULT_K, Security::SemiHonest, rng)?;
     let (pads_in, pads_out) = mpsc::channel();
     let ((), sum) = ch.duplex(
         |tx| {
@@ -158,7 +160,8 @@ pub fn sender<'a>(
     // 0. and 1. X and V in the same random order; P2 obtains nothing.
     let order = protocol.client(ch, session, x, n_y, rng)?;
     ch.stage("summing", Unit::Items, x.len());
-    let mut ot = extension::Sender::setup(ch, session, PURPOSE, extension::DEFAULT_K, rng)?;
+    let mut ot =
+        extension::Sender::setup(ch, session, PURPOSE, extension::DEFAULT_K, Security::SemiHonest, rng)?;
     // 2. r_i is uniform modulo q: the first pad. r' = sum of r_i.
     let mut masks = Zeroizing::new(0u128);
     let mut at = 0;

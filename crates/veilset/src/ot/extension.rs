@@ -1,11 +1,14 @@
 //! OT extension: SoftSpoken OT (Roy22: "SoftSpokenOT: Quieter OT Extension from Small-Field Silent VOLE in
-//! the Minicrypt Model", CRYPTO 2022), semi-honest.
+//! the Minicrypt Model", CRYPTO 2022), in its semi-honest and in its malicious form.
 //!
-//! Security: semi-honest, AES a pseudorandom permutation, its fixed-key hash tweakable correlation robust
-//! (GKWY20). The base OTs are secure against malicious parties; the consistency check and the check of the
-//! punctured trees that would make the extension so have their place after `Corrections` and `SUMS`.
-//! Leakage: the number of OTs. Cost: ceil(128 / k) bits an OT from receiver to sender, and 2^k / k times as many bits of AES on both
-//! sides as IKNP.
+//! Security: AES a pseudorandom permutation, its fixed-key hash tweakable correlation robust (GKWY20); the
+//! base OTs are secure against malicious parties. The semi-honest form has no checks: a receiver that makes
+//! different choices in different trees learns Delta from what the sender does with its pads. The
+//! malicious form has the checks of `check.rs`, which says what they rest on and what they leave. In both
+//! forms a receiver that cheats may pick its own rows v_j, and with them the pads that it gets.
+//! Leakage: the number of OTs. Cost: ceil(128 / k) bits an OT from receiver to sender, and 2^k / k times as
+//! many bits of AES on both sides as IKNP. In the malicious form a frame has 128 OTs and 2,064 bytes more
+//! (5 % of the bytes of a full frame at k = 2, 11 % at k = 6), and an OT takes a multiplication in GF(2^128) more.
 //!
 //! The sender's secret Delta has 128 bits, cut into trees of k bits: alpha_i in GF(2)^k. For each tree the
 //! receiver knows all 2^k leaf seeds s_x, the sender all but s_alpha_i. With r_x the stream of seed x,
@@ -14,9 +17,15 @@
 //! c_i = u_i + choices it becomes q_i = v_i + alpha_i * choices: row j of all trees together is
 //! q_j = v_j + choice_j * Delta. The pads are H(j, q_j) and H(j, q_j + Delta), of which the receiver knows
 //! the one that is H(j, v_j).
+//!
+//! Departures: Roy22 takes u_0 for the choices and sends no correction for tree 0; here the caller has
+//! choices, and only the extra group of a frame takes u_0.
 
-use super::{Pad, base};
-use crate::channel::{Channel, Message, Rx, Tx};
+use super::check::{
+    Columns, EXTRA, Leaves, PROOF, PROOF_LEN, Punctured, Rows, TREES, Transcript, prove_trees, rows,
+};
+use super::{Pad, Security, base};
+use crate::channel::{Channel, Message, Rx, Tx, frames};
 use crate::error::{Error, Result};
 use crate::hash::{Domain, SessionId, part};
 use crate::rng::Prng;
@@ -24,7 +33,6 @@ use crate::secret::{Secret, Secrets};
 use rayon::prelude::*;
 use subtle::{ConditionallySelectable, ConstantTimeEq};
 use veilset_kernels::aes::Aes128;
-use veilset_kernels::transpose::transpose_128;
 use zeroize::Zeroizing;
 
 /// Bits of Delta, and number of base OTs.
@@ -34,8 +42,9 @@ pub const FRAME: usize = 1 << 13;
 /// The largest k: the work grows as 2^k / k, the traffic shrinks as 1 / k only.
 const MAX_K: usize = 8;
 /// The default k: 22 bits an OT from the receiver. One thread of a Zen 4 processor takes, on either side, 10,
-/// 13, 17, 26, 37 and 60 ns an OT for k = 2, 4, 5, 6, 7 and 8: a larger k pays on links slower than about
-/// 270 Mbit/s, a smaller one on those faster than about 440.
+/// 13, 17, 26, 37 and 60 ns an OT for k = 2, 4, 5, 6, 7 and 8, and 4 to 8 ns more in the malicious form; a
+/// sender that makes both pads takes 6 ns more. A larger k pays on links slower than about 270 Mbit/s, a smaller one
+/// on those faster than about 440.
 pub const DEFAULT_K: usize = 6;
 
 const SUMS: Message<[Pad; 2]> = Message::new(0x33, "R->S  sums of the levels of the seed trees, encrypted");
@@ -52,9 +61,27 @@ impl crate::channel::Wire for [Pad; 2] {
     }
 }
 
-/// Bytes of the corrections of `n` OTs, frame headers apart.
-pub(crate) fn correction_bytes(n: usize, k: usize) -> usize {
-    n.next_multiple_of(WIDTH) / 8 * WIDTH.div_ceil(k)
+/// Bytes that the receiver sends for `n` OTs in frames of [`FRAME`], frame headers apart.
+pub(crate) fn correction_bytes(n: usize, k: usize, security: Security) -> usize {
+    frames(n, FRAME).map(|n| frame_bytes(n, k, security)).sum()
+}
+
+/// Bytes that the receiver sends for one frame of `n` OTs.
+fn frame_bytes(n: usize, k: usize, security: Security) -> usize {
+    let proof = match security {
+        Security::SemiHonest => 0,
+        Security::Malicious => 16 * PROOF_LEN,
+    };
+    column_bytes(n, security) * WIDTH.div_ceil(k) + proof
+}
+
+/// Bytes of a column of `n` OTs.
+fn column_bytes(n: usize, security: Security) -> usize {
+    let extra = match security {
+        Security::SemiHonest => 0,
+        Security::Malicious => EXTRA,
+    };
+    n.next_multiple_of(WIDTH) / 8 + extra
 }
 
 /// The depths of the trees: k, and what is left of 128 for the last one.
@@ -90,6 +117,12 @@ impl Tree {
     fn new(seeds: &[Pad]) -> Tree {
         Tree(seeds.iter().map(|seed| Some(Aes128::new(seed))).collect())
     }
+
+    fn punctured(seeds: &[Pad]) -> Tree {
+        let mut tree = Tree::new(seeds);
+        tree.0[0] = None;
+        tree
+    }
 }
 
 /// The sums over blocks `first..` of the streams r_y of some leaves: adds the sum of all r_y with bit l of y
@@ -113,19 +146,40 @@ fn fold(leaves: &[Option<Aes128>], first: u128, columns: &mut [u8], all: &mut [u
     }
 }
 
-/// The state that both sides share: trees, how far their streams and the tweaks are used, the hash.
+/// The state that both sides share: trees, how far their streams and the tweaks are used, the hash, and
+/// that of the checks in the malicious form.
 struct Common {
     k: usize,
     trees: Vec<Tree>,
     block: u128,
     index: u128,
     hash: Aes128,
+    transcript: Option<Transcript>,
 }
 
 impl Common {
-    fn new(session: &SessionId, purpose: &'static str, k: usize, trees: Vec<Tree>) -> Self {
-        let key = Domain::new(&part(session, purpose), "OT extension hash key").hash(&[]);
-        Common { k, trees, block: 0, index: 0, hash: Aes128::new(&key) }
+    fn new(part: &SessionId, k: usize, trees: Vec<Tree>, transcript: Option<Transcript>) -> Self {
+        let key = Domain::new(part, "OT extension hash key").hash(&[]);
+        Common { k, trees, block: 0, index: 0, hash: Aes128::new(&key), transcript }
+    }
+
+    fn security(&self) -> Security {
+        match self.transcript {
+            None => Security::SemiHonest,
+            Some(_) => Security::Malicious,
+        }
+    }
+
+    fn correction_bytes(&self, n: usize) -> usize {
+        correction_bytes(n, self.k, self.security())
+    }
+
+    /// Bytes of a column of a frame of `n` OTs.
+    fn column_bytes(&self, n: usize) -> Result<usize> {
+        match n <= FRAME {
+            true => Ok(column_bytes(n, self.security())),
+            false => Err(Error::Bug(format!("{n} OTs in a frame, which holds {FRAME}"))),
+        }
     }
 
     /// The columns v or w of the next `bytes * 8` OTs, and of each tree the sum of its streams.
@@ -152,63 +206,82 @@ impl Common {
     }
 }
 
-/// The first `n` rows of 128 columns.
-fn rows(columns: &[u8], n: usize) -> Secrets<Pad> {
-    let mut rows = Secrets::zeros(n.next_multiple_of(WIDTH));
-    transpose_128(columns, columns.len() / WIDTH, &mut rows);
-    rows.truncate(n);
-    rows
-}
-
 /// The receiver of the extension: it chooses.
 pub struct Receiver(Common);
 
 impl Receiver {
     /// Runs the base OTs, as their sender, and plants the trees. `k` is from 1 to 8; `purpose`: see
-    /// [`super`].
+    /// [`super`]; `security` is the sender's too.
     pub fn setup(
         ch: &mut Channel,
         session: &SessionId,
         purpose: &'static str,
         k: usize,
+        security: Security,
         rng: &mut Prng,
     ) -> Result<Receiver> {
         check(k)?;
         let pads = base::sender(ch, session, purpose, WIDTH, rng)?;
-        let (trees, encrypted) = plant(k, pads, rng);
+        let (leaves, encrypted) = plant(k, pads, rng);
         ch.tx.send(SUMS, &encrypted)?;
-        Ok(Receiver(Common::new(session, purpose, k, trees)))
+        let part = part(session, purpose);
+        let (seeds, transcript) = match security {
+            Security::SemiHonest => (leaves, None),
+            Security::Malicious => {
+                let (seeds, message, transcript) = prove_trees(&part, &leaves);
+                ch.tx.send(TREES, &message)?;
+                (seeds, Some(transcript))
+            }
+        };
+        let trees = seeds.iter().map(|seeds| Tree::new(seeds)).collect();
+        Ok(Receiver(Common::new(&part, k, trees, transcript)))
     }
 
-    /// Bytes of the corrections of `n` OTs, frame headers apart.
+    /// Bytes it sends for `n` OTs in frames of [`FRAME`], frame headers apart.
     pub fn correction_bytes(&self, n: usize) -> usize {
-        correction_bytes(n, self.0.k)
+        self.0.correction_bytes(n)
+    }
+
+    /// Random OTs with random choices: the choices and the chosen pads.
+    pub fn random(&mut self, tx: &mut Tx, n: usize, rng: &mut Prng) -> Result<(Secrets<bool>, Secrets<Pad>)> {
+        let mut bytes = Secrets::zeros(n);
+        rng.fill(&mut bytes);
+        let choices: Secrets<bool> = bytes.iter().map(|byte| byte & 1 == 1).collect::<Vec<_>>().into();
+        let pads = self.pads(tx, &choices)?;
+        Ok((choices, pads))
     }
 
     /// Random OTs with these choices, at most a [`FRAME`] of them: sends the corrections and returns the
     /// chosen pads.
     pub fn pads(&mut self, tx: &mut Tx, choices: &[bool]) -> Result<Secrets<Pad>> {
-        let mut pads = self.rows(tx, choices)?;
+        let mut pads = self.correlated(tx, choices)?;
         let tweak = self.0.next_tweak(choices.len());
         self.0.hash.tcr_hash(tweak, &mut pads);
         Ok(pads)
     }
 
-    /// Sends c_i = u_i + choices and returns the rows v_j.
-    fn rows(&mut self, tx: &mut Tx, choices: &[bool]) -> Result<Secrets<Pad>> {
-        let bytes = choices.len().next_multiple_of(WIDTH) / 8;
+    /// Correlated OTs with these choices, at most a [`FRAME`] of them: sends the corrections
+    /// c_i = u_i + choices and returns the rows v_j = q_j + choice_j Delta.
+    pub fn correlated(&mut self, tx: &mut Tx, choices: &[bool]) -> Result<Secrets<Pad>> {
+        let bytes = self.0.column_bytes(choices.len())?;
         let mut packed = Secrets::zeros(bytes);
         choices.iter().enumerate().for_each(|(j, &c)| packed[j / 8] |= u8::from(c) << (j % 8));
         let (columns, mut corrections) = self.0.columns(bytes);
+        // The choices of the extra group are u_0, of which the sender lacks a summand.
+        let chosen = column_bytes(choices.len(), Security::SemiHonest);
+        packed[chosen..].copy_from_slice(&corrections[chosen..bytes]);
         corrections.chunks_mut(bytes.max(1)).for_each(|u| xor(u, &packed));
         tx.send_bytes(CORRECTIONS, &corrections)?;
+        if let Some(transcript) = &mut self.0.transcript {
+            tx.send(PROOF, &transcript.prove(&corrections, &packed, &columns))?;
+        }
         Ok(rows(&columns, choices.len()))
     }
 }
 
-/// The receiver's trees, and the sums of the left and right nodes of each level, encrypted by adding them
-/// to the pads.
-fn plant(k: usize, mut pads: Secrets<[Pad; 2]>, rng: &mut Prng) -> (Vec<Tree>, Secrets<[Pad; 2]>) {
+/// The leaves of the receiver's trees, and the sums of the left and right nodes of each level, encrypted by
+/// adding them to the pads.
+fn plant(k: usize, mut pads: Secrets<[Pad; 2]>, rng: &mut Prng) -> (Vec<Secrets<Pad>>, Secrets<[Pad; 2]>) {
     let mut levels = pads.iter_mut();
     let trees = depths(k).map(|depth| {
         let mut nodes = Secrets::from(vec![rng.bytes()]);
@@ -218,7 +291,7 @@ fn plant(k: usize, mut pads: Secrets<[Pad; 2]>, rng: &mut Prng) -> (Vec<Tree>, S
                 xor(sums.as_flattened_mut(), pair.as_flattened());
             }
         }
-        Tree::new(&nodes)
+        nodes
     });
     (trees.collect(), pads)
 }
@@ -229,21 +302,23 @@ pub struct Sender {
     delta: Secret<[u8; 16]>,
 }
 
-/// Both pads of a frame of OTs, to be made when asked for.
+/// Both pads of a frame of OTs, to be made when asked for. In the malicious form there are none before the
+/// check of the frame has passed.
 pub struct PadPairs<'a> {
-    rows: Secrets<Pad>,
+    rows: Rows,
     tweak: u128,
     sender: &'a Sender,
 }
 
 impl Sender {
     /// Picks Delta, runs the base OTs, as their receiver, and gets the trees but for one leaf each. `k` is
-    /// from 1 to 8; `purpose`: see [`super`].
+    /// from 1 to 8; `purpose`: see [`super`]; `security` is the receiver's too.
     pub fn setup(
         ch: &mut Channel,
         session: &SessionId,
         purpose: &'static str,
         k: usize,
+        security: Security,
         rng: &mut Prng,
     ) -> Result<Sender> {
         check(k)?;
@@ -252,19 +327,52 @@ impl Sender {
         let asked: Secrets<bool> = path.iter().map(|&side| side == 0).collect::<Vec<_>>().into();
         let pads = base::receiver(ch, session, purpose, &asked, rng)?;
         let encrypted = ch.rx.recv(SUMS, WIDTH)?;
-        let trees = punctured(k, &path, pads, &encrypted);
-        Ok(Sender { common: Common::new(session, purpose, k, trees), delta })
+        let leaves = punctured(k, &path, pads, &encrypted);
+        let part = part(session, purpose);
+        let (seeds, transcript) = match security {
+            Security::SemiHonest => (leaves.trusted(), None),
+            Security::Malicious => {
+                let message = ch.rx.recv(TREES, leaves.len() + 1)?;
+                let (seeds, transcript) = leaves.checked(&part, &message)?;
+                (seeds, Some(transcript))
+            }
+        };
+        let trees = seeds.iter().map(|seeds| Tree::punctured(seeds)).collect();
+        Ok(Sender { common: Common::new(&part, k, trees, transcript), delta })
     }
 
-    /// Bytes of the corrections of `n` OTs, frame headers apart.
+    /// Bytes it receives for `n` OTs in frames of [`FRAME`], frame headers apart.
     pub fn correction_bytes(&self, n: usize) -> usize {
-        correction_bytes(n, self.common.k)
+        self.common.correction_bytes(n)
     }
 
     /// `n` random OTs, at most a [`FRAME`] of them: receives the corrections.
     pub fn pads(&mut self, rx: &mut Rx, n: usize) -> Result<PadPairs<'_>> {
-        let bytes = n.next_multiple_of(WIDTH) / 8;
+        let rows = self.rows(rx, n)?;
+        let tweak = self.common.next_tweak(n);
+        Ok(PadPairs { rows, tweak, sender: self })
+    }
+
+    /// `n` correlated OTs, at most a [`FRAME`] of them: receives the corrections and returns the rows q_j.
+    pub fn correlated(&mut self, rx: &mut Rx, n: usize) -> Result<Secrets<Pad>> {
+        Ok(self.rows(rx, n)?.into())
+    }
+
+    fn rows(&mut self, rx: &mut Rx, n: usize) -> Result<Rows> {
+        let bytes = self.common.column_bytes(n)?;
         let corrections = rx.recv_bytes(CORRECTIONS, self.common.trees.len() * bytes)?;
+        let columns = Columns::new(self.columns(&corrections, bytes));
+        match &mut self.common.transcript {
+            None => Ok(columns.trusted(n)),
+            Some(transcript) => {
+                let proof = rx.recv(PROOF, PROOF_LEN)?;
+                columns.checked(n, transcript, &corrections, &self.delta, &proof)
+            }
+        }
+    }
+
+    /// The columns q_b of the next `bytes * 8` OTs.
+    fn columns(&mut self, corrections: &[u8], bytes: usize) -> Secrets<u8> {
         // q_i = w_i + alpha_i c_i
         let (mut columns, _) = self.common.columns(bytes);
         for (at, column) in columns.chunks_exact_mut(bytes.max(1)).enumerate() {
@@ -272,15 +380,20 @@ impl Sender {
             let c = &corrections[at / self.common.k * bytes..][..bytes];
             column.iter_mut().zip(c).for_each(|(q, c)| *q ^= c & mask);
         }
-        let tweak = self.common.next_tweak(n);
-        Ok(PadPairs { rows: rows(&columns, n), tweak, sender: self })
+        columns
+    }
+
+    /// Delta, by which the rows of correlated OTs differ. Whoever learns it has all pads too, those of the other frames
+    /// included.
+    pub fn delta(&self) -> &Pad {
+        &self.delta
     }
 }
 
 impl PadPairs<'_> {
     /// The pads that the receiver gets for this choice.
     pub fn of(&self, choice: bool) -> Secrets<Pad> {
-        let mut pads = self.rows.clone();
+        let mut pads = Secrets::clone(&self.rows);
         if choice {
             pads.iter_mut().for_each(|q| xor(q, &*self.sender.delta));
         }
@@ -304,15 +417,16 @@ fn path(k: usize, delta: &[u8; 16]) -> Secrets<u8> {
 
 /// The sender's trees: of each all leaves but the one that `path` leads to, by the sum of the nodes of the
 /// other side of each level. Which one it is (alpha) is secret: no branch and no address depends on it.
-fn punctured(k: usize, path: &[u8], pads: Secrets<Pad>, encrypted: &[[Pad; 2]]) -> Vec<Tree> {
+fn punctured(k: usize, path: &[u8], pads: Secrets<Pad>, encrypted: &[[Pad; 2]]) -> Leaves {
     let mut sums = pads;
     for ((sum, &side), pair) in sums.iter_mut().zip(path).zip(encrypted) {
         xor(sum, &Pad::conditional_select(&pair[1], &pair[0], side.into()));
     }
-    path.chunks(k).zip(sums.chunks(k)).map(|(path, sums)| punctured_tree(path, sums)).collect()
+    let trees = path.chunks(k).zip(sums.chunks(k));
+    Leaves::new(trees.map(|(path, sums)| punctured_tree(path, sums)).collect())
 }
 
-fn punctured_tree(path: &[u8], sums: &[Pad]) -> Tree {
+fn punctured_tree(path: &[u8], sums: &[Pad]) -> Punctured {
     let mut nodes = Secrets::zeros(1);
     let mut alpha = 0u32;
     for (&side, sum) in path.iter().zip(sums) {
@@ -331,18 +445,13 @@ fn punctured_tree(path: &[u8], sums: &[Pad]) -> Tree {
         }
         nodes = below;
     }
-    // Position y holds leaf alpha + y.
-    let mut seeds = Secrets::<Pad>::zeros(nodes.len());
-    for (y, seed) in seeds.iter_mut().enumerate() {
-        for (x, node) in nodes.iter().enumerate() {
-            seed.conditional_assign(node, (x as u32).ct_eq(&(alpha ^ y as u32)));
-        }
-    }
-    let mut tree = Tree::new(&seeds);
-    tree.0[0] = None;
-    tree
+    Punctured { leaves: nodes, alpha }
 }
 
 #[cfg(test)]
 #[path = "extension_tests.rs"]
 mod tests;
+
+#[cfg(test)]
+#[path = "check_tests.rs"]
+mod check_tests;

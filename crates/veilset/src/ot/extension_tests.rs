@@ -1,22 +1,30 @@
 use super::*;
 use std::collections::HashSet;
 
-const SESSION: SessionId = [9; 32];
+pub(super) const SESSION: SessionId = [9; 32];
 
 /// Both roles set up over a channel each, which still holds nothing.
-fn setup(purpose: &'static str, k: usize) -> ((Sender, Channel), (Receiver, Channel)) {
+fn setup(purpose: &'static str, k: usize) -> Both {
+    setup_at(Security::SemiHonest, purpose, k)
+}
+
+pub(super) type Both = ((Sender, Channel), (Receiver, Channel));
+
+pub(super) fn setup_at(security: Security, purpose: &'static str, k: usize) -> Both {
     let (mut a, mut b) = Channel::pair();
     std::thread::scope(|s| {
         let sender = s.spawn(move || {
-            let sender = Sender::setup(&mut a, &SESSION, purpose, k, &mut Prng::from_seed(&[1; 32]));
+            let sender =
+                Sender::setup(&mut a, &SESSION, purpose, k, security, &mut Prng::from_seed(&[1; 32]));
             (sender.unwrap(), a)
         });
-        let receiver = Receiver::setup(&mut b, &SESSION, purpose, k, &mut Prng::from_seed(&[2; 32]));
+        let receiver =
+            Receiver::setup(&mut b, &SESSION, purpose, k, security, &mut Prng::from_seed(&[2; 32]));
         (sender.join().unwrap(), (receiver.unwrap(), b))
     })
 }
 
-fn random_choices(n: usize) -> Vec<bool> {
+pub(super) fn random_choices(n: usize) -> Vec<bool> {
     let mut rng = Prng::from_seed(&[3; 32]);
     (0..n).map(|_| rng.below(2) == 1).collect()
 }
@@ -39,9 +47,9 @@ fn the_receiver_gets_the_chosen_pads_for_every_k() {
                 assert!(all.insert(pads[0][j]) && all.insert(pads[1][j]));
             }
         }
-        let bytes: usize = sizes.iter().map(|&n| 6 + correction_bytes(n, k)).sum();
+        let bytes: usize = sizes.iter().map(|&n| 6 + correction_bytes(n, k, Security::SemiHonest)).sum();
         assert_eq!(b.bytes_sent() - before, bytes as u64);
-        assert_eq!(correction_bytes(129, k), 128usize.div_ceil(k) * 256 / 8);
+        assert_eq!(correction_bytes(129, k, Security::SemiHonest), 128usize.div_ceil(k) * 256 / 8);
     }
 }
 
@@ -50,10 +58,10 @@ fn rows_differ_by_delta_exactly_where_the_choice_is_one() {
     for k in [2, 6, 7] {
         let ((mut sender, mut a), (mut receiver, mut b)) = setup("a", k);
         let choices = random_choices(300);
-        let v = receiver.rows(&mut b.tx, &choices).unwrap();
-        let delta = u128::from_le_bytes(*sender.delta);
-        let pads = sender.pads(&mut a.rx, 300).unwrap();
-        for ((q, v), &c) in pads.rows.iter().zip(v.iter()).zip(&choices) {
+        let v = receiver.correlated(&mut b.tx, &choices).unwrap();
+        let q = sender.correlated(&mut a.rx, 300).unwrap();
+        let delta = u128::from_le_bytes(*sender.delta());
+        for ((q, v), &c) in q.iter().zip(v.iter()).zip(&choices) {
             assert_eq!(u128::from_le_bytes(*q) ^ u128::from_le_bytes(*v), if c { delta } else { 0 });
         }
     }
@@ -63,7 +71,7 @@ fn rows_differ_by_delta_exactly_where_the_choice_is_one() {
 fn what_the_receiver_knows_gives_no_unwanted_pad() {
     let ((mut sender, mut a), (mut receiver, mut b)) = setup("a", 6);
     let choices = random_choices(1000);
-    let v = receiver.rows(&mut b.tx, &choices).unwrap();
+    let v = receiver.correlated(&mut b.tx, &choices).unwrap();
     let pads = sender.pads(&mut a.rx, 1000).unwrap();
     let pads = [pads.of(false), pads.of(true)];
     let unwanted: HashSet<Pad> = (0..1000).map(|j| pads[usize::from(!choices[j])][j]).collect();
@@ -117,8 +125,8 @@ fn the_sender_gets_every_leaf_but_one_and_only_with_the_right_base_pads() {
         let pairs: Secrets<[Pad; 2]> =
             (0..WIDTH).map(|_| [rng.bytes(), rng.bytes()]).collect::<Vec<_>>().into();
         let pads: Vec<Pad> = pairs.iter().zip(path.iter()).map(|(p, &b)| p[usize::from(b ^ 1)]).collect();
-        let (trees, encrypted) = plant(k, pairs, rng);
-        let theirs = starts(&trees);
+        let (leaves, encrypted) = plant(k, pairs, rng);
+        let theirs = starts(&leaves.iter().map(|leaves| Tree::new(leaves)).collect::<Vec<_>>());
         // What the sender has to get: at position y of a tree leaf alpha + y, and nothing at 0.
         let mut expected = Vec::new();
         for (i, depth) in depths(k).enumerate() {
@@ -127,7 +135,10 @@ fn the_sender_gets_every_leaf_but_one_and_only_with_the_right_base_pads() {
             expected
                 .extend((0..1 << depth).map(|y| (y > 0).then(|| theirs[(i << k) + (alpha ^ y)]).flatten()));
         }
-        let ours = |pads: &[Pad]| starts(&punctured(k, &path, pads.to_vec().into(), &encrypted));
+        let ours = |pads: &[Pad]| {
+            let seeds = punctured(k, &path, pads.to_vec().into(), &encrypted).trusted();
+            starts(&seeds.iter().map(|seeds| Tree::punctured(seeds)).collect::<Vec<_>>())
+        };
         assert_eq!(ours(&pads), expected);
         // Without the pads no leaf comes out; with one pad wrong only that tree's do not.
         let known: HashSet<Pad> = theirs.iter().flatten().copied().collect();
@@ -177,8 +188,14 @@ fn a_k_out_of_range_is_an_error_before_anything_is_sent() {
         // Nobody listens, so that a setup that goes on ends in another error.
         let mut ch = Channel::pair().0;
         let rng = &mut Prng::from_seed(&[1; 32]);
-        assert!(matches!(Sender::setup(&mut ch, &SESSION, "a", k, rng), Err(Error::Bug(_))));
-        assert!(matches!(Receiver::setup(&mut ch, &SESSION, "a", k, rng), Err(Error::Bug(_))));
+        assert!(matches!(
+            Sender::setup(&mut ch, &SESSION, "a", k, Security::SemiHonest, rng),
+            Err(Error::Bug(_))
+        ));
+        assert!(matches!(
+            Receiver::setup(&mut ch, &SESSION, "a", k, Security::SemiHonest, rng),
+            Err(Error::Bug(_))
+        ));
         assert_eq!(ch.bytes_sent(), 0);
     }
 }
@@ -186,7 +203,7 @@ fn a_k_out_of_range_is_an_error_before_anything_is_sent() {
 #[test]
 fn frames_share_neither_streams_nor_tweaks() {
     let choices = [true; 1000];
-    let bytes = correction_bytes(1000, 6);
+    let bytes = correction_bytes(1000, 6, Security::SemiHonest);
     let ((mut sender, mut a), (mut receiver, mut b)) = setup("a", 6);
     // Equal choices twice: a stream used again would send equal corrections.
     receiver.pads(&mut b.tx, &choices).unwrap();
@@ -210,7 +227,8 @@ fn the_bytes_the_receiver_sends_look_alike_for_all_choices() {
     for choice in [false, true] {
         let ((_, mut a), (mut receiver, mut b)) = setup("a", 6);
         receiver.pads(&mut b.tx, &[choice; FRAME]).unwrap();
-        let corrections = a.rx.recv_bytes(CORRECTIONS, correction_bytes(FRAME, 6)).unwrap();
+        let corrections =
+            a.rx.recv_bytes(CORRECTIONS, correction_bytes(FRAME, 6, Security::SemiHonest)).unwrap();
         let ones: u32 = corrections.iter().map(|b| b.count_ones()).sum();
         // 180,224 bits: five standard deviations are 1,061.
         assert!(ones.abs_diff(90_112) < 1_061, "{ones}");

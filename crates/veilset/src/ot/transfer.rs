@@ -1,10 +1,12 @@
-//! One-sided transfer of rows: for each row the receiver has a choice bit, and it gets the row exactly
-//! where the bit is the agreed one (CZZDL 3.1).
+//! Transfer of rows by OT. *One-sided*: for each row the receiver has a choice bit, and it gets the row
+//! exactly where the bit is the agreed one (CZZDL 3.1). *1-of-2*: for each pair of rows it gets the one of
+//! its choice.
 //!
-//! Security and leakage: as the OT underneath. Cost: that of the OTs and one row each. Each row is encrypted
-//! under its own single-use pad (AES-128 in counter mode, the counter starting at the row's number, so that no
-//! two rows share a block even if an attacker tries one key on all of them). Rows have one public width, so
-//! lengths do not show. There is no MAC: TLS authenticates, and the operation is semi-honest anyway.
+//! Security and leakage: as the OT underneath, in the semi-honest and in the malicious form. Cost: that of the
+//! OTs and one row each, or two. Each row is encrypted under its own single-use pad (AES-128 in counter mode, the
+//! counter starting at the row's number, so that no two rows share a block even if an attacker tries one key on all
+//! of them). Rows have one public width, so lengths do not show. There is no MAC: TLS authenticates, and a
+//! sender that cheats could offer other rows just as well.
 
 use super::Pad;
 use super::extension::{FRAME, Receiver, Sender};
@@ -13,11 +15,14 @@ use crate::error::{Error, Result};
 use crate::secret::Secrets;
 use rayon::prelude::*;
 use std::sync::mpsc;
+use subtle::{Choice, ConditionallySelectable};
 use veilset_kernels::aes::Aes128;
 
 /// Bytes of rows per frame, at most (or one row, if it is longer).
 const ROW_BYTES: usize = 1 << 18;
 const ROWS: Message<[u8]> = Message::new(0x41, "S->R  rows, encrypted");
+const PAIRS: Message<[u8]> =
+    Message::new(0x37, "S->R  both rows of each pair, encrypted: the first ones, the second ones");
 
 pub(crate) fn rows_per_frame(width: usize) -> usize {
     (ROW_BYTES / width.max(1)).clamp(1, FRAME)
@@ -87,6 +92,74 @@ pub fn receive(
     mut take: impl FnMut(bool, &[u8]),
 ) -> Result<()> {
     check(width)?;
+    receive_frames(ch, ot, choices, ROWS, width, |first, choices, pads, rows| {
+        // All rows are decrypted, the others to garbage: the sender sees how long we take.
+        crypt(rows, width, first, pads, |_, _| ());
+        for (row, &choice) in rows.chunks_exact(width).zip(choices) {
+            take(choice == wanted, row);
+        }
+    })
+}
+
+/// Offers `n` pairs of rows of `width` bytes; `fill(i, choice, row)` writes the row of pair i that the receiver gets
+/// for this choice into a zeroed buffer.
+pub fn send_pairs(
+    ch: &mut Channel,
+    ot: &mut Sender,
+    n: usize,
+    width: usize,
+    fill: impl Fn(usize, bool, &mut [u8]) + Sync,
+) -> Result<()> {
+    check(width)?;
+    ch.stage("sending", Unit::Bytes, 2 * n * width + ot.correction_bytes(n));
+    let mut first = 0;
+    for count in frames(n, FRAME) {
+        let pairs = ot.pads(&mut ch.rx, count)?;
+        let (zeros, ones) = (pairs.of(false), pairs.of(true));
+        let per_frame = rows_per_frame(2 * width);
+        for (zeros, ones) in zeros.chunks(per_frame).zip(ones.chunks(per_frame)) {
+            let mut bytes = vec![0u8; 2 * zeros.len() * width];
+            let (row_0, row_1) = bytes.split_at_mut(zeros.len() * width);
+            crypt(row_0, width, first, zeros, |i, row| fill(i, false, row));
+            crypt(row_1, width, first, ones, |i, row| fill(i, true, row));
+            ch.tx.send_bytes(PAIRS, &bytes)?;
+            first += zeros.len();
+        }
+    }
+    Ok(())
+}
+
+/// Receives of each pair the row of the choice: `take(row)` is called for each, in order.
+pub fn receive_chosen(
+    ch: &mut Channel,
+    ot: &mut Receiver,
+    choices: &[bool],
+    width: usize,
+    mut take: impl FnMut(&[u8]),
+) -> Result<()> {
+    check(width)?;
+    receive_frames(ch, ot, choices, PAIRS, 2 * width, |first, choices, pads, bytes| {
+        let (rows, ones) = bytes.split_at_mut(choices.len() * width);
+        // Both are read, and no address depends on the choice.
+        for ((row, one), &choice) in rows.chunks_exact_mut(width).zip(ones.chunks_exact(width)).zip(choices) {
+            let choice = Choice::from(u8::from(choice));
+            row.iter_mut().zip(one).for_each(|(row, one)| row.conditional_assign(one, choice));
+        }
+        crypt(rows, width, first, pads, |_, _| ());
+        rows.chunks_exact(width).for_each(&mut take);
+    })
+}
+
+/// Sends the corrections and receives the frames that answer them, `width` bytes an OT: calls
+/// `open(first, choices, pads, bytes)` for each.
+fn receive_frames(
+    ch: &mut Channel,
+    ot: &mut Receiver,
+    choices: &[bool],
+    message: Message<[u8]>,
+    width: usize,
+    mut open: impl FnMut(usize, &[bool], &[Pad], &mut [u8]),
+) -> Result<()> {
     let n = choices.len();
     ch.stage("receiving", Unit::Bytes, n * width + ot.correction_bytes(n));
     // The sender answers each frame of corrections with rows, so both directions flow at once. The pads
@@ -107,18 +180,13 @@ pub fn receive(
                 let mut pads: Option<Secrets<Pad>> = None;
                 let per_frame = rows_per_frame(width);
                 for (f, n) in frames(count, per_frame).enumerate() {
-                    let mut bytes = rx.recv_bytes(ROWS, n * width)?;
+                    let mut bytes = rx.recv_bytes(message, n * width)?;
                     let pads = match &pads {
                         Some(pads) => pads,
                         None => pads.insert(pads_out.recv().map_err(|_| gone())?),
                     };
                     let pads = pads.get(f * per_frame..f * per_frame + n).ok_or_else(gone)?;
-                    // All rows are decrypted, the others to garbage: the sender sees how long we take.
-                    let choices_here = &choices[at..at + n];
-                    crypt(&mut bytes, width, at, pads, |_, _| ());
-                    for (row, &choice) in bytes.chunks_exact(width).zip(choices_here) {
-                        take(choice == wanted, row);
-                    }
+                    open(at, &choices[at..at + n], pads, &mut bytes);
                     at += n;
                 }
             }
@@ -135,7 +203,9 @@ fn gone() -> Error {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::ot::Security;
     use crate::rng::Prng;
+    use crate::testing::run_pair;
 
     #[test]
     fn exactly_the_wanted_rows_arrive_and_the_others_are_noise() {
@@ -150,13 +220,27 @@ mod tests {
                 let (mut got, mut noise, mut alike) = (Vec::new(), 0, 0u64);
                 std::thread::scope(|s| {
                     s.spawn(|| {
-                        let mut ot =
-                            Sender::setup(&mut a, &session, "a", 6, &mut Prng::from_seed(&[1; 32])).unwrap();
+                        let mut ot = Sender::setup(
+                            &mut a,
+                            &session,
+                            "a",
+                            6,
+                            Security::SemiHonest,
+                            &mut Prng::from_seed(&[1; 32]),
+                        )
+                        .unwrap();
                         send(&mut a, &mut ot, n, wanted, width, |i, out| out.copy_from_slice(&row(i)))
                             .unwrap();
                     });
-                    let mut ot =
-                        Receiver::setup(&mut b, &session, "a", 6, &mut Prng::from_seed(&[2; 32])).unwrap();
+                    let mut ot = Receiver::setup(
+                        &mut b,
+                        &session,
+                        "a",
+                        6,
+                        Security::SemiHonest,
+                        &mut Prng::from_seed(&[2; 32]),
+                    )
+                    .unwrap();
                     let mut i = 0;
                     receive(&mut b, &mut ot, &choices, wanted, width, |is_wanted, bytes| {
                         match is_wanted {
@@ -179,6 +263,102 @@ mod tests {
                     "{n} {width} {wanted}: {alike} of {noise}"
                 );
             }
+        }
+    }
+
+    /// Runs `n` pairs of rows; returns what the receiver took and the bytes of each frame that it received.
+    fn pairs(security: Security, choices: &[bool], width: usize) -> (Vec<Vec<u8>>, Vec<(u16, usize)>) {
+        let (n, session) = (choices.len(), [4; 32]);
+        let ((_, got), views) = run_pair(
+            |ch, rng| {
+                let mut ot = Sender::setup(ch, &session, "a", 6, security, rng)?;
+                send_pairs(ch, &mut ot, n, width, |i, choice, out| {
+                    out.copy_from_slice(&row(i, choice, width))
+                })
+            },
+            |ch, rng| {
+                let mut ot = Receiver::setup(ch, &session, "a", 6, security, rng)?;
+                let mut got = Vec::new();
+                receive_chosen(ch, &mut ot, choices, width, |row| got.push(row.to_vec()))?;
+                Ok(got)
+            },
+        );
+        (got, views.frames(1))
+    }
+
+    fn row(i: usize, choice: bool, width: usize) -> Vec<u8> {
+        (0..width).map(|b| (i + 7 * b) as u8 ^ if choice { 0x55 } else { 0 }).collect()
+    }
+
+    #[test]
+    fn of_each_pair_the_chosen_row_arrives() {
+        let mut rng = Prng::from_seed(&[1; 32]);
+        for security in [Security::SemiHonest, Security::Malicious] {
+            for (n, width) in
+                [(0, 5), (1, 1), (FRAME - 1, 3), (FRAME + 1, 17), (2 * FRAME + 5, 2), (9, 65_539)]
+            {
+                let choices: Vec<bool> = (0..n).map(|_| rng.below(2) == 1).collect();
+                let (got, frames) = pairs(security, &choices, width);
+                let expected: Vec<_> = (0..n).map(|i| row(i, choices[i], width)).collect();
+                assert!(got == expected, "{n} {width} {security:?}");
+                let rows: Vec<usize> = frames.iter().filter(|f| f.0 == 0x37).map(|f| f.1).collect();
+                assert_eq!(rows.iter().sum::<usize>(), 2 * n * width);
+                assert!(rows.iter().all(|&bytes| bytes <= ROW_BYTES), "{rows:?}");
+                // Lengths depend on the number of pairs only.
+                assert_eq!(pairs(security, &vec![false; n], width).1, frames);
+            }
+        }
+    }
+
+    #[test]
+    fn the_row_that_was_not_chosen_is_noise_under_the_pad_of_the_other() {
+        // A receiver that decrypts the wrong half gets a byte right by chance only.
+        let (n, width, session) = (500, 40, [4; 32]);
+        let ((_, alike), _) = run_pair(
+            |ch, rng| {
+                let mut ot = Sender::setup(ch, &session, "a", 6, Security::Malicious, rng)?;
+                send_pairs(ch, &mut ot, n, width, |i, choice, out| {
+                    out.copy_from_slice(&row(i, choice, width))
+                })
+            },
+            |ch, rng| {
+                let mut ot = Receiver::setup(ch, &session, "a", 6, Security::Malicious, rng)?;
+                let pads = ot.pads(&mut ch.tx, &vec![false; n])?;
+                let mut bytes = ch.rx.recv_bytes(PAIRS, 2 * n * width)?;
+                let (zeros, ones) = bytes.split_at_mut(n * width);
+                crypt(zeros, width, 0, &pads, |_, _| ());
+                crypt(ones, width, 0, &pads, |_, _| ());
+                let alike = |rows: &[u8], choice| {
+                    let rows = rows.chunks_exact(width).enumerate();
+                    rows.flat_map(|(i, r)| {
+                        r.iter().zip(row(i, choice, width)).map(|(a, b)| *a == b).collect::<Vec<_>>()
+                    })
+                    .filter(|&same| same)
+                    .count()
+                };
+                Ok([alike(zeros, false), alike(ones, true)])
+            },
+        );
+        // Of 20,000 bytes: 78 by chance, six standard deviations are 53.
+        assert!(alike[0] == n * width && alike[1] < 132, "{alike:?}");
+    }
+
+    #[test]
+    fn a_short_or_long_frame_of_pairs_is_an_error_that_names_it() {
+        for bytes in [0, 2 * 3 * 5 - 1, 2 * 3 * 5 + 1] {
+            let (mut a, mut b) = Channel::pair();
+            std::thread::scope(|s| {
+                s.spawn(|| {
+                    let rng = &mut Prng::from_seed(&[1; 32]);
+                    let mut ot = Sender::setup(&mut a, &[4; 32], "a", 6, Security::SemiHonest, rng).unwrap();
+                    ot.pads(&mut a.rx, 3).unwrap();
+                    a.tx.send_bytes(PAIRS, &vec![0; bytes]).unwrap();
+                });
+                let rng = &mut Prng::from_seed(&[2; 32]);
+                let mut ot = Receiver::setup(&mut b, &[4; 32], "a", 6, Security::SemiHonest, rng).unwrap();
+                let e = receive_chosen(&mut b, &mut ot, &[true; 3], 5, |_| ()).unwrap_err();
+                assert!(matches!(&e, Error::Peer(what) if what.contains("both rows of each pair")), "{e}");
+            });
         }
     }
 }

@@ -10,7 +10,7 @@ use crate::group::curve25519::{Key, Point, map_and_raise, raise};
 use crate::membership::cwprf;
 use crate::operations::row::Layout;
 use crate::operations::{Operation, Protocol, Role, both, intersect};
-use crate::ot::{extension, transfer};
+use crate::ot::{Security, extension, transfer};
 use crate::rng::Prng;
 use std::time::{Duration, Instant};
 
@@ -94,7 +94,8 @@ impl Traffic {
         all.to_receiver += (extension::WIDTH * 64 + HEADER) as u64;
         all.to_sender += (2 * (extension::WIDTH * 32 + HEADER)) as u64;
         for n in frames(n_x, extension::FRAME) {
-            all.to_sender += (extension::correction_bytes(n, extension::DEFAULT_K) + HEADER) as u64;
+            all.to_sender +=
+                (extension::correction_bytes(n, extension::DEFAULT_K, Security::SemiHonest) + HEADER) as u64;
             let per_frame = match hello.operation {
                 Operation::Sum => extension::FRAME,
                 _ => transfer::rows_per_frame(width),

@@ -18,7 +18,7 @@ use crate::item::Items;
 use crate::membership::Mqrpmt;
 use crate::operations::row::Layout;
 use crate::operations::{Sealed, Terms, both};
-use crate::ot::{extension, transfer};
+use crate::ot::{Security, extension, transfer};
 use crate::rng::Prng;
 use rayon::prelude::*;
 
@@ -50,7 +50,8 @@ pub fn receiver<'a>(
     // 1. P1 obtains the bits e.
     let e = protocol.server(ch, session, y, n_x, rng)?;
     // 2. P1 holding e_i and P2 holding (-, x_i) run one-sided OTs: P1 learns x_i where e_i = 1.
-    let mut ot = extension::Receiver::setup(ch, session, PURPOSE, extension::DEFAULT_K, rng)?;
+    let mut ot =
+        extension::Receiver::setup(ch, session, PURPOSE, extension::DEFAULT_K, Security::SemiHonest, rng)?;
     let (layout, width) = width(terms);
     let (mut matched, mut payloads, mut intact) = (Vec::<[u8; DIGEST]>::new(), Items::new(), true);
     // As much work for a row that is not wanted: the sender sees the time.
@@ -102,7 +103,8 @@ pub fn sender<'a>(
     // 0. and 1. X in random order; P2 obtains nothing.
     let order = protocol.client(ch, session, x, n_y, rng)?;
     // 2. One-sided OTs of (-, x_i).
-    let mut ot = extension::Sender::setup(ch, session, PURPOSE, extension::DEFAULT_K, rng)?;
+    let mut ot =
+        extension::Sender::setup(ch, session, PURPOSE, extension::DEFAULT_K, Security::SemiHonest, rng)?;
     transfer::send(ch, &mut ot, x.len(), true, width, |i, row| {
         let at = order[i] as usize;
         let (place, rest) = row.split_at_mut(DIGEST);

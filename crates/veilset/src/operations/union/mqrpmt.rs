@@ -16,7 +16,7 @@ use crate::item::{ItemSet, Items, intersects};
 use crate::membership::Mqrpmt;
 use crate::operations::row::Layout;
 use crate::operations::{Sealed, Terms, both, matches};
-use crate::ot::{extension, transfer};
+use crate::ot::{Security, extension, transfer};
 use crate::rng::Prng;
 use rayon::prelude::*;
 
@@ -60,7 +60,8 @@ fn receive<'a, const N: usize>(
     // 1. P1 obtains the bits e.
     let e = protocol.server(ch, session, y, n_x, rng)?;
     // 2. P1 holding e_i and P2 holding (x_i, -) run one-sided OTs: P1 learns x_i where e_i = 0.
-    let mut ot = extension::Receiver::setup(ch, session, PURPOSE, extension::DEFAULT_K, rng)?;
+    let mut ot =
+        extension::Receiver::setup(ch, session, PURPOSE, extension::DEFAULT_K, Security::SemiHonest, rng)?;
     let (mut new, mut intact) = (New::default(), true);
     let layout = Layout::<N>::new(terms.max_row);
     // The sender sees how long we take: rows are checked and copied whether they are wanted or not.
@@ -134,7 +135,8 @@ fn send<const N: usize>(
     // 0. and 1. X in random order; P2 obtains nothing.
     let order = protocol.client(ch, session, x, n_y, rng)?;
     // 2. One-sided OTs of (x_i, -).
-    let mut ot = extension::Sender::setup(ch, session, PURPOSE, extension::DEFAULT_K, rng)?;
+    let mut ot =
+        extension::Sender::setup(ch, session, PURPOSE, extension::DEFAULT_K, Security::SemiHonest, rng)?;
     transfer::send(ch, &mut ot, x.len(), false, layout.width(), |i, row| {
         // The row of a dummy is empty: a receiver that follows the protocol does not read it.
         let at = order[i] as usize;
@@ -161,7 +163,14 @@ mod tests {
                 |ch, rng| Ok(receiver(&Ideal, ch, &session, &y, 2, &terms, rng)?.open(Confirmed(()))),
                 |ch, rng| {
                     Ideal.client(ch, &session, &x, 2, rng)?;
-                    let mut ot = extension::Sender::setup(ch, &session, PURPOSE, extension::DEFAULT_K, rng)?;
+                    let mut ot = extension::Sender::setup(
+                        ch,
+                        &session,
+                        PURPOSE,
+                        extension::DEFAULT_K,
+                        Security::SemiHonest,
+                        rng,
+                    )?;
                     transfer::send(ch, &mut ot, 2, false, 10, |i, row| {
                         row[..2].copy_from_slice(&[1, rows[i].as_bytes()[0]]);
                     })
