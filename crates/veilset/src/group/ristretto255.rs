@@ -3,9 +3,42 @@
 //! Security: DDH. Elements that a peer sends are canonical encodings of one, and not the identity.
 
 use crate::rng::Prng;
-use crate::secret::Secrets;
+use crate::secret::{Secret, Secrets};
+use curve25519_dalek::Scalar as Reduced;
+use rayon::prelude::*;
+use subtle::{ConditionallySelectable, ConstantTimeEq};
 use veilset_kernels::ristretto255 as kernel;
 pub use veilset_kernels::ristretto255::{Element, add, subtract};
+use zeroize::Zeroizing;
+
+/// Elements per call of the kernel: few enough to spread over threads.
+const BATCH: usize = 256;
+
+/// A secret scalar.
+pub struct Scalar(Secret<[u8; 32]>);
+
+impl Scalar {
+    /// A random one; 0 and any other have a probability of 2^-252.
+    pub fn random(rng: &mut Prng) -> Scalar {
+        Scalar::reduced(&Zeroizing::new(rng.bytes()))
+    }
+
+    /// This little-endian number modulo the order of the group.
+    pub fn reduced(number: &[u8; 64]) -> Scalar {
+        let reduced = Zeroizing::new(Reduced::from_bytes_mod_order_wide(number));
+        Scalar(Secret::new(reduced.to_bytes()))
+    }
+
+    /// Whether it is 0.
+    pub fn is_zero(&self) -> bool {
+        self.0.ct_eq(&[0; 32]).into()
+    }
+
+    /// Its canonical encoding.
+    pub fn as_bytes(&self) -> &[u8; 32] {
+        &self.0
+    }
+}
 
 /// Secret scalars.
 pub struct Scalars(Secrets<[u8; 32]>);
@@ -17,6 +50,34 @@ impl Scalars {
         let mut scalars = Secrets::zeros(n);
         rng.fill(scalars.as_flattened_mut());
         Scalars(scalars)
+    }
+
+    /// The inverses modulo the order; where there is none, 1.
+    pub fn inverses(&self) -> Scalars {
+        let mut inverses = Secrets::zeros(self.0.len());
+        inverses.par_chunks_mut(BATCH).zip(self.0.par_chunks(BATCH)).for_each(|(inverses, scalars)| {
+            let mut batch = Zeroizing::new([Reduced::ONE; BATCH]);
+            for (to, scalar) in batch.iter_mut().zip(scalars) {
+                let mut bytes = Zeroizing::new(*scalar);
+                bytes[31] &= 0x7f;
+                let reduced = Zeroizing::new(Reduced::from_bytes_mod_order(*bytes));
+                // One 0 would make all of them 0.
+                to.conditional_assign(&reduced, !reduced.ct_eq(&Reduced::ZERO));
+            }
+            Zeroizing::new(Reduced::invert_batch(&mut batch));
+            inverses.iter_mut().zip(batch.iter()).for_each(|(to, inverse)| *to = inverse.to_bytes());
+        });
+        Scalars(inverses)
+    }
+
+    /// How many there are.
+    pub fn len(&self) -> usize {
+        self.0.len()
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
     }
 
     /// Each of them twice, one after the other.
@@ -42,18 +103,33 @@ impl Table {
     }
 }
 
+/// These little-endian numbers, of which bit 255 is ignored.
+impl From<Secrets<[u8; 32]>> for Scalars {
+    fn from(numbers: Secrets<[u8; 32]>) -> Scalars {
+        Scalars(numbers)
+    }
+}
+
 /// Multiplies each element by its scalar.
 ///
 /// # Panics
 /// If there are not as many of both.
 pub fn multiply(elements: &mut [Element], scalars: &Scalars) {
-    kernel::multiply(elements, &scalars.0);
+    assert_eq!(elements.len(), scalars.0.len(), "multiply: as many scalars as elements");
+    let batches = elements.par_chunks_mut(BATCH).zip(scalars.0.par_chunks(BATCH));
+    batches.for_each(|(elements, scalars)| kernel::multiply(elements, scalars));
+}
+
+/// Multiplies all elements by one scalar.
+pub fn multiply_all(elements: &mut [Element], scalar: &Scalar) {
+    elements.par_chunks_mut(BATCH).for_each(|elements| kernel::multiply_all(elements, &scalar.0));
 }
 
 /// The encodings of the elements.
 pub fn encode(elements: &[Element]) -> Secrets<[u8; 32]> {
     let mut out = Secrets::zeros(elements.len());
-    kernel::encode(elements, &mut out);
+    let batches = elements.par_chunks(BATCH).zip(out.par_chunks_mut(BATCH));
+    batches.for_each(|(elements, out)| kernel::encode(elements, out));
     out
 }
 
@@ -63,9 +139,11 @@ pub fn encode(elements: &[Element]) -> Secrets<[u8; 32]> {
 /// With the position of the first that is not a canonical encoding, or if all are, of the first that is the identity's.
 pub fn decode(bytes: &[[u8; 32]]) -> Result<Secrets<Element>, usize> {
     let mut out = Secrets::zeros(bytes.len());
-    kernel::decode(bytes, &mut out)?;
+    let batches = bytes.par_chunks(BATCH).zip(out.par_chunks_mut(BATCH)).enumerate();
+    let wrong =
+        batches.filter_map(|(b, (bytes, out))| Some(b * BATCH + kernel::decode(bytes, out).err()?)).min();
     // The identity has one canonical encoding.
-    match bytes.iter().position(|b| *b == [0; 32]) {
+    match wrong.or_else(|| bytes.iter().position(|b| *b == [0; 32])) {
         None => Ok(out),
         Some(position) => Err(position),
     }
@@ -74,6 +152,75 @@ pub fn decode(bytes: &[[u8; 32]]) -> Result<Secrets<Element>, usize> {
 /// Hashes to the group: the elements that these uniform bytes stand for.
 pub fn map(uniform: &[[u8; 64]]) -> Secrets<Element> {
     let mut out = Secrets::zeros(uniform.len());
-    kernel::map(uniform, &mut out);
+    let batches = uniform.par_chunks(BATCH).zip(out.par_chunks_mut(BATCH));
+    batches.for_each(|(uniform, out)| kernel::map(uniform, out));
     out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn generators(n: usize) -> Secrets<Element> {
+        Secrets::from(vec![Element::GENERATOR; n])
+    }
+
+    #[test]
+    fn inverses_take_scalars_off() {
+        let rng = &mut Prng::from_seed(&[1; 32]);
+        for n in [0, 1, BATCH, BATCH + 1] {
+            let scalars = Scalars::random(n, rng);
+            let mut elements = generators(n);
+            multiply(&mut elements, &scalars);
+            assert!(elements.iter().all(|e| !e.equals(&Element::GENERATOR)));
+            multiply(&mut elements, &scalars.inverses());
+            assert!(elements.iter().all(|e| e.equals(&Element::GENERATOR)), "{n}");
+        }
+    }
+
+    #[test]
+    fn what_has_no_inverse_spoils_no_other_and_bit_255_is_ignored() {
+        let mut order = Reduced::ZERO - Reduced::ONE;
+        let mut l = order.to_bytes();
+        l[0] += 1;
+        order += Reduced::ONE;
+        let (mut two, mut top) = ([0; 32], [0; 32]);
+        (two[0], top[0], top[31]) = (2, 2, 0x80);
+        let scalars = Scalars::from(Secrets::from(vec![two, order.to_bytes(), l, top]));
+        let inverses = scalars.inverses();
+        let half = Reduced::from(2u8).invert().to_bytes();
+        assert_eq!(*inverses.0, [half, Reduced::ONE.to_bytes(), Reduced::ONE.to_bytes(), half]);
+        let mut elements = generators(4);
+        multiply(&mut elements, &scalars);
+        assert!(elements[0].equals(&elements[3]) && elements[1].equals(&Element::IDENTITY));
+    }
+
+    #[test]
+    fn one_scalar_for_all_is_that_scalar_for_each() {
+        let rng = &mut Prng::from_seed(&[2; 32]);
+        let scalar = Scalar::random(rng);
+        let (mut all, mut each) = (generators(BATCH + 1), generators(BATCH + 1));
+        multiply_all(&mut all, &scalar);
+        multiply(&mut each, &Scalars::from(Secrets::from(vec![*scalar.as_bytes(); BATCH + 1])));
+        assert_eq!(*encode(&all), *encode(&each));
+        let mut number = [0; 64];
+        assert!(Scalar::reduced(&number).is_zero() && !scalar.is_zero());
+        // 2^256 modulo the order.
+        number[32] = 1;
+        let power = (0..256).fold(Reduced::ONE, |power, _| power + power);
+        assert_eq!(*Scalar::reduced(&number).as_bytes(), power.to_bytes());
+    }
+
+    #[test]
+    fn the_first_wrong_encoding_of_all_batches_is_named() {
+        let good = *encode(&generators(1)).first().unwrap();
+        let mut bytes = vec![good; 3 * BATCH];
+        assert_eq!(decode(&bytes).unwrap().len(), 3 * BATCH);
+        bytes[3] = [0; 32];
+        assert_eq!(decode(&bytes).err(), Some(3));
+        bytes[2 * BATCH + 5] = [0xff; 32];
+        assert_eq!(decode(&bytes).err(), Some(2 * BATCH + 5));
+        bytes[BATCH + 9] = [0xff; 32];
+        assert_eq!(decode(&bytes).err(), Some(BATCH + 9));
+    }
 }

@@ -1,0 +1,415 @@
+//! The Diffie-Hellman OPRF over ristretto255: RFC 9497 ("Oblivious Pseudorandom Functions (OPRFs) Using
+//! Prime-Order Groups"), base mode, ciphersuite ristretto255-SHA512; and the multi-point OPRF made of it.
+//!
+//! Security: semi-honest; the one-more gap Diffie-Hellman assumption, SHA-512 a random oracle. In base mode a sender
+//! can use another key for every element without being found out. A receiver that does not keep to the protocol
+//! gets values of F at as many inputs as it sends elements, and no more.
+//! Leakage: the number of inputs. Cost: for each input of the receiver 64 bytes and three multiplications, two of
+//! them its own; for each input of the sender one.
+//!
+//! The functions of the RFC ([`blind`], [`blind_evaluate`], [`finalize`], [`evaluate`], [`Key::derive`]) are here
+//! for batches, with one key. In [`Dh`] the key is a fresh one, and an output is a hash of the RFC's in a
+//! domain of the session.
+
+use super::{Input, Oprf, Output};
+use crate::channel::{Channel, Message, Unit, frames};
+use crate::error::{Error, Result};
+use crate::group::ristretto255::{Element, Scalar, Scalars, decode, encode, map, multiply, multiply_all};
+use crate::hash::{Domain, SessionId};
+use crate::rng::Prng;
+use crate::secret::Secrets;
+use rayon::prelude::*;
+use sha2::{Digest, Sha512};
+use std::sync::mpsc;
+use zeroize::Zeroizing;
+
+/// Inputs per frame: 4096, of which elements are 128 KiB. Each party holds 1.5 MiB while it works on a frame, and
+/// the receiver 32 bytes for each input whose element is under way.
+pub const FRAME: usize = 1 << 12;
+
+const BLINDED: Message<Encoding> = Message::new(0xb1, "R->S  DH OPRF, blinded elements");
+const EVALUATED: Message<Encoding> = Message::new(0xb2, "S->R  DH OPRF, evaluated elements");
+
+/// contextString of base mode, after the name of what is hashed.
+const HASH_TO_GROUP: &[u8] = b"HashToGroup-OPRFV1-\x00-ristretto255-SHA512";
+const DERIVE_KEY_PAIR: &[u8] = b"DeriveKeyPairOPRFV1-\x00-ristretto255-SHA512";
+
+/// Bytes that SHA-512 compresses at once.
+const BLOCK: usize = 128;
+
+/// An encoding of a group element.
+pub type Encoding = [u8; 32];
+
+/// An output of the RFC's function.
+pub type Hash = [u8; 64];
+
+/// A key of the function: skS. In base mode nobody uses the public key that belongs to it.
+pub struct Key(Scalar);
+
+impl Key {
+    /// A fresh key.
+    pub fn random(rng: &mut Prng) -> Key {
+        Key(Scalar::random(rng))
+    }
+
+    /// The RFC's DeriveKeyPair: the key of a secret seed, for a purpose that `info` names.
+    ///
+    /// # Errors
+    /// If `info` is of more than 65,535 bytes.
+    pub fn derive(seed: &[u8; 32], info: &[u8]) -> Result<Key> {
+        let length = length(info)?;
+        for counter in 0..=u8::MAX {
+            let uniform = expand(&[seed, &length, info, &[counter]], DERIVE_KEY_PAIR);
+            let scalar = Scalar::reduced(&uniform);
+            // A 0 has a probability of 2^-252.
+            if !scalar.is_zero() {
+                return Ok(Key(scalar));
+            }
+        }
+        Err(Error::Bug("no key can be derived from this seed".into()))
+    }
+}
+
+/// What a batch of inputs is blinded with.
+pub struct Blinds(Scalars);
+
+/// The RFC's Blind: fresh blinds, and what the receiver sends.
+///
+/// # Errors
+/// If an input is of more than 65,535 bytes.
+pub fn blind(inputs: &[impl AsRef<[u8]> + Sync], rng: &mut Prng) -> Result<(Blinds, Vec<Encoding>)> {
+    blind_with(inputs, Scalars::random(inputs.len(), rng))
+}
+
+fn blind_with(inputs: &[impl AsRef<[u8]> + Sync], blinds: Scalars) -> Result<(Blinds, Vec<Encoding>)> {
+    inputs.iter().try_for_each(|input| length(input.as_ref()).map(drop))?;
+    let mut elements = hash_to_group(inputs);
+    multiply(&mut elements, &blinds);
+    let blinded = not_the_identity(encode(&elements))?;
+    Ok((Blinds(blinds), blinded.to_vec()))
+}
+
+/// The RFC's BlindEvaluate: what the sender answers.
+///
+/// # Errors
+/// If one of them is not the canonical encoding of an element, or is the identity.
+pub fn blind_evaluate(key: &Key, blinded: &[Encoding]) -> Result<Vec<Encoding>> {
+    let mut elements = received(blinded, "blinded")?;
+    multiply_all(&mut elements, &key.0);
+    Ok(encode(&elements).to_vec())
+}
+
+/// The RFC's Finalize: the outputs at the inputs.
+///
+/// # Errors
+/// If one of the answers is not the canonical encoding of an element, or is the identity; or if there are not as
+/// many of everything.
+pub fn finalize(
+    inputs: &[impl AsRef<[u8]> + Sync],
+    blinds: &Blinds,
+    evaluated: &[Encoding],
+) -> Result<Zeroizing<Vec<Hash>>> {
+    let inverses = blinds.0.inverses();
+    if inputs.len() != evaluated.len() || inverses.len() != evaluated.len() {
+        return Err(Error::Bug("a DH OPRF with answers to other inputs".into()));
+    }
+    let mut elements = received(evaluated, "evaluated")?;
+    multiply(&mut elements, &inverses);
+    hashes(inputs, &encode(&elements))
+}
+
+/// The RFC's Evaluate: the outputs at the inputs, for who has the key.
+///
+/// # Errors
+/// If an input is of more than 65,535 bytes.
+pub fn evaluate(key: &Key, inputs: &[impl AsRef<[u8]> + Sync]) -> Result<Zeroizing<Vec<Hash>>> {
+    let mut elements = hash_to_group(inputs);
+    multiply_all(&mut elements, &key.0);
+    hashes(inputs, &not_the_identity(encode(&elements))?)
+}
+
+/// What the peer sent, decoded.
+fn received(bytes: &[Encoding], what: &str) -> Result<Secrets<Element>> {
+    decode(bytes).map_err(|i| {
+        Error::misbehaves(format_args!(
+            "{what} element {i} of its DH OPRF is not one of the group, or its identity"
+        ))
+    })
+}
+
+/// An input that hashes to the identity, and a blind or a key of 0, have a probability of 2^-252 each.
+fn not_the_identity(encodings: Secrets<Encoding>) -> Result<Secrets<Encoding>> {
+    match encodings.contains(&[0; 32]) {
+        false => Ok(encodings),
+        true => Err(Error::Bug("the DH OPRF met the identity of its group".into())),
+    }
+}
+
+/// I2OSP(len(bytes), 2)
+fn length(bytes: &[u8]) -> Result<[u8; 2]> {
+    let length = u16::try_from(bytes.len());
+    length.map(u16::to_be_bytes).map_err(|_| {
+        Error::Usage(format!("the DH OPRF takes inputs of 65,535 bytes at most, not {}", bytes.len()))
+    })
+}
+
+/// expand_message_xmd of RFC 9380 5.3.1 with SHA-512, to 64 bytes: those of one hash.
+fn expand(message: &[&[u8]], dst: &[u8]) -> Zeroizing<Hash> {
+    let dst_length = [dst.len() as u8];
+    // b_0 = H(Z_pad || msg || I2OSP(64, 2) || 0 || DST_prime)
+    let mut hasher = Sha512::new_with_prefix([0; BLOCK]);
+    message.iter().for_each(|part| hasher.update(part));
+    for part in [&[0, 64, 0], dst, &dst_length] {
+        hasher.update(part);
+    }
+    let b_0 = Zeroizing::new(Hash::from(hasher.finalize()));
+    // b_1 = H(b_0 || 1 || DST_prime)
+    let mut hasher = Sha512::new_with_prefix(*b_0);
+    for part in [&[1], dst, &dst_length] {
+        hasher.update(part);
+    }
+    Zeroizing::new(hasher.finalize().into())
+}
+
+/// HashToGroup: hash_to_ristretto255 of RFC 9380.
+fn hash_to_group(inputs: &[impl AsRef<[u8]> + Sync]) -> Secrets<Element> {
+    let mut uniform = Zeroizing::new(vec![[0; 64]; inputs.len()]);
+    uniform
+        .par_iter_mut()
+        .zip(inputs)
+        .for_each(|(uniform, input)| *uniform = *expand(&[input.as_ref()], HASH_TO_GROUP));
+    map(&uniform)
+}
+
+/// The last step of Finalize and Evaluate: the hashes of the inputs and their elements.
+fn hashes(inputs: &[impl AsRef<[u8]> + Sync], elements: &[Encoding]) -> Result<Zeroizing<Vec<Hash>>> {
+    let mut out = Zeroizing::new(vec![[0; 64]; inputs.len()]);
+    out.par_iter_mut().zip(inputs).zip(elements).try_for_each(|((out, input), element)| {
+        let input = input.as_ref();
+        let mut hasher = Sha512::new_with_prefix(length(input)?);
+        for part in [input, &[0, 32], element, b"Finalize"] {
+            hasher.update(part);
+        }
+        *out = hasher.finalize().into();
+        Ok::<_, Error>(())
+    })?;
+    Ok(out)
+}
+
+/// The multi-point OPRF: the sender answers whatever the receiver asks, under one fresh key.
+pub struct Dh;
+
+impl Dh {
+    fn outputs(session: &SessionId, hashes: &[Hash]) -> Secrets<Output> {
+        let domain = Domain::new(session, "DH OPRF output");
+        Secrets::from(hashes.iter().map(|hash| domain.hash(&[hash])).collect::<Vec<_>>())
+    }
+}
+
+impl Oprf for Dh {
+    fn receiver(
+        &self,
+        ch: &mut Channel,
+        session: &SessionId,
+        inputs: &[Input],
+        _: usize,
+        rng: &mut Prng,
+    ) -> Result<Secrets<Output>> {
+        ch.stage("evaluating", Unit::Items, 2 * inputs.len());
+        // The sender answers each frame, so both directions flow at once. The blinds wait in a queue.
+        let (blinds_in, blinds_out) = mpsc::channel();
+        let ((), outputs) = ch.duplex(
+            |tx| {
+                for inputs in inputs.chunks(FRAME) {
+                    // 1. R sends r_i H(y_i).
+                    let (blinds, blinded) = blind(inputs, rng)?;
+                    // If the other half has failed, its error is the one that counts.
+                    let _ = blinds_in.send(blinds);
+                    tx.send(BLINDED, &blinded)?;
+                }
+                Ok(())
+            },
+            |rx| {
+                let mut outputs = Secrets::zeros(0);
+                for inputs in inputs.chunks(FRAME) {
+                    // 3. R takes r_i off.
+                    let evaluated = rx.recv(EVALUATED, inputs.len())?;
+                    let blinds = blinds_out.recv().map_err(|_| gone())?;
+                    outputs.extend(&Dh::outputs(session, &finalize(inputs, &blinds, &evaluated)?));
+                }
+                Ok(outputs)
+            },
+        )?;
+        Ok(outputs)
+    }
+
+    fn sender(
+        &self,
+        ch: &mut Channel,
+        session: &SessionId,
+        inputs: &[Input],
+        n_y: usize,
+        rng: &mut Prng,
+    ) -> Result<Secrets<Output>> {
+        ch.stage("evaluating", Unit::Items, 2 * n_y);
+        let key = Key::random(rng);
+        // 2. S answers k r_i H(y_i).
+        for n in frames(n_y, FRAME) {
+            let blinded = ch.rx.recv(BLINDED, n)?;
+            ch.tx.send(EVALUATED, &blind_evaluate(&key, &blinded)?)?;
+        }
+        let mut outputs = Secrets::zeros(0);
+        for inputs in inputs.chunks(FRAME) {
+            outputs.extend(&Dh::outputs(session, &evaluate(&key, inputs)?));
+        }
+        Ok(outputs)
+    }
+}
+
+fn gone() -> Error {
+    Error::Network("sending the blinded elements failed".into())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::run_pair;
+
+    const SESSION: SessionId = [5; 32];
+
+    fn hex<const N: usize>(hex: &str) -> [u8; N] {
+        assert_eq!(hex.len(), 2 * N);
+        std::array::from_fn(|i| u8::from_str_radix(&hex[2 * i..][..2], 16).unwrap())
+    }
+
+    /// RFC 9497, A.1.1.
+    #[test]
+    fn the_vectors_of_the_rfc() {
+        let key = Key::derive(&[0xa3; 32], &hex::<8>("74657374206b6579")).unwrap();
+        let sk = hex("5ebcea5ee37023ccb9fc2d2019f9d7737be85591ae8652ffa9ef0f4d37063b0e");
+        assert_eq!(*key.0.as_bytes(), sk);
+        let blind = hex("64d37aed22a27f5191de1c1d69fadb899d8862b58eb4220029e036ec4c1f6706");
+        let inputs: [&[u8]; 2] = [&[0], &[0x5a; 17]];
+        let blinds = || Scalars::from(Secrets::from(vec![blind; 2]));
+        let (blinds, blinded) = blind_with(&inputs, blinds()).unwrap();
+        assert_eq!(
+            blinded,
+            [
+                hex("609a0ae68c15a3cf6903766461307e5c8bb2f95e7e6550e1ffa2dc99e412803c"),
+                hex("da27ef466870f5f15296299850aa088629945a17d1f5b7f5ff043f76b3c06418"),
+            ]
+        );
+        let evaluated = blind_evaluate(&key, &blinded).unwrap();
+        assert_eq!(
+            evaluated,
+            [
+                hex("7ec6578ae5120958eb2db1745758ff379e77cb64fe77b0b2d8cc917ea0869c7e"),
+                hex("b4cbf5a4f1eeda5a63ce7b77c7d23f461db3fcab0dd28e4e17cecb5c90d02c25"),
+            ]
+        );
+        let outputs = [
+            hex(concat!(
+                "527759c3d9366f277d8c6020418d96bb393ba2afb20ff90df23fb7708264e2f3",
+                "ab9135e3bd69955851de4b1f9fe8a0973396719b7912ba9ee8aa7d0b5e24bcf6"
+            )),
+            hex(concat!(
+                "f4a74c9c592497375e796aa837e907b1a045d34306a749db9f34221f7e750cb4",
+                "f2a6413a6bf6fa5e19ba6348eb673934a722a7ede2e7621306d18951e7cf2c73"
+            )),
+        ];
+        assert_eq!(**finalize(&inputs, &blinds, &evaluated).unwrap(), outputs);
+        assert_eq!(**evaluate(&key, &inputs).unwrap(), outputs);
+    }
+
+    #[test]
+    fn dh_is_an_oprf() {
+        crate::oprf::tests::is_an_oprf(&Dh, FRAME);
+    }
+
+    #[test]
+    fn outputs_are_the_rfcs_hashed_for_the_session_and_keys_are_fresh() {
+        let inputs: Vec<Input> = (0..3).map(|i| [i; 32]).collect();
+        let ((f_y, _), views) = run_pair(
+            |ch, rng| Dh.receiver(ch, &SESSION, &inputs, 0, rng),
+            |ch, rng| Dh.sender(ch, &SESSION, &[], 3, rng),
+        );
+        // The first thing that is drawn from the sender's generator.
+        let rng = || Prng::from_seed(&crate::testing::SEEDS[1]);
+        let (key, next) = {
+            let mut rng = rng();
+            (Key::random(&mut rng), Key::random(&mut rng))
+        };
+        let expected = |session: &SessionId, key| Dh::outputs(session, &evaluate(key, &inputs).unwrap());
+        assert_eq!(*f_y, *expected(&SESSION, &key));
+        assert!(*f_y != *expected(&[6; 32], &key) && *f_y != *expected(&SESSION, &next));
+        // 32 bytes each way for an input.
+        assert_eq!([views.frames(0), views.frames(1)], [vec![(0xb2, 96)], vec![(0xb1, 96)]]);
+    }
+
+    #[test]
+    fn equal_inputs_are_blinded_differently() {
+        let rng = &mut Prng::from_seed(&[1; 32]);
+        let key = Key::random(rng);
+        let inputs = [[7u8; 32]; 2];
+        let (blinds, blinded) = blind(&inputs, rng).unwrap();
+        assert_ne!(blinded[0], blinded[1]);
+        let evaluated = blind_evaluate(&key, &blinded).unwrap();
+        let outputs = finalize(&inputs, &blinds, &evaluated).unwrap();
+        assert!(outputs[0] == outputs[1] && **outputs == **evaluate(&key, &inputs).unwrap());
+        // Answers to inputs in another order are of no use.
+        let swapped = finalize(&inputs, &blinds, &[evaluated[1], evaluated[0]]).unwrap();
+        assert!(swapped.iter().all(|output| *output != outputs[0]));
+        assert!(matches!(finalize(&inputs, &blinds, &evaluated[..1]), Err(Error::Bug(_))));
+        assert!(matches!(finalize(&inputs[..1], &blinds, &evaluated), Err(Error::Bug(_))));
+    }
+
+    #[test]
+    fn inputs_of_any_length_up_to_65535_bytes() {
+        let rng = &mut Prng::from_seed(&[1; 32]);
+        let key = Key::random(rng);
+        let inputs: Vec<Vec<u8>> = [0, 1, 127, 128, 129, 65_535].iter().map(|&n| vec![7; n]).collect();
+        let (blinds, blinded) = blind(&inputs, rng).unwrap();
+        let outputs = finalize(&inputs, &blinds, &blind_evaluate(&key, &blinded).unwrap()).unwrap();
+        assert_eq!(**outputs, **evaluate(&key, &inputs).unwrap());
+        let long = [vec![7u8; 65_536]];
+        assert!(matches!(blind(&long, rng), Err(Error::Usage(_))));
+        assert!(matches!(evaluate(&key, &long), Err(Error::Usage(_))));
+        assert!(matches!(Key::derive(&[1; 32], &long[0]), Err(Error::Usage(_))));
+    }
+
+    #[test]
+    fn the_identity_of_our_own_is_an_error() {
+        assert!(matches!(blind_with(&[b"a"], Scalars::from(Secrets::zeros(1))), Err(Error::Bug(_))));
+        assert!(matches!(evaluate(&Key(Scalar::reduced(&[0; 64])), &[b"a"]), Err(Error::Bug(_))));
+    }
+
+    #[test]
+    fn what_is_not_an_element_or_the_identity_or_of_another_length_is_refused() {
+        let inputs = [[1u8; 32], [2; 32]];
+        let good = blind(&inputs[..1], &mut Prng::from_seed(&[3; 32])).unwrap().1[0];
+        let mut odd = good;
+        odd[31] |= 0x80;
+        for (tag, receives) in [(0xb1, false), (0xb2, true)] {
+            let forged: [(u16, &[Encoding]); 7] = [
+                (tag, &[good, [0; 32]]),
+                (tag, &[[0xff; 32], good]),
+                (tag, &[good, odd]),
+                (tag, &[good]),
+                (tag, &[good, good, good]),
+                (tag, &[]),
+                (tag ^ 3, &[good, good]),
+            ];
+            for (tag, elements) in forged {
+                let (mut a, mut b) = Channel::pair();
+                a.tx.send(Message::new(tag, "forged"), elements).unwrap();
+                let rng = &mut Prng::from_seed(&[1; 32]);
+                let e = match receives {
+                    true => Dh.receiver(&mut b, &SESSION, &inputs, 1, rng),
+                    false => Dh.sender(&mut b, &SESSION, &inputs, 2, rng),
+                };
+                let e = e.unwrap_err();
+                assert!(matches!(&e, Error::Peer(what) if what.contains("DH OPRF")), "{e}");
+            }
+        }
+    }
+}
