@@ -226,6 +226,9 @@ mod tests {
         assert_eq!([2, 8, 64].map(|m| width(LAMBDA, m, 1, 0, true)), [309, 155, 131]);
         // More tries than 2^64 would be for the sender's own items.
         assert_eq!(tag_bits(40, 0, 0, true), 104);
-        assert_eq!((tag_bits(40, 0, 0, false), tag_bits(40, 1, 1, false), tag_bits(40, 3, 5, false)), (40, 40, 45));
+        assert_eq!(
+            (tag_bits(40, 0, 0, false), tag_bits(40, 1, 1, false), tag_bits(40, 3, 5, false)),
+            (40, 40, 45)
+        );
     }
 }

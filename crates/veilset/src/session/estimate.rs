@@ -66,13 +66,14 @@ impl Traffic {
             };
         }
         if hello.protocol == Protocol::DhPsi.name() {
-            use intersect::dh::{FRAME, tag_bytes};
-            all.to_sender += framed(n_y, FRAME, 32);
-            all.to_receiver += framed(n_y, FRAME, 32) + framed(n_x, FRAME, tag_bytes(payload, n_x, n_y)?);
+            use intersect::{dh, tags};
+            all.to_sender += framed(n_y, dh::FRAME, 32);
+            all.to_receiver +=
+                framed(n_y, dh::FRAME, 32) + framed(n_x, tags::FRAME, dh::tag_bytes(payload, n_x, n_y)?);
             if payload {
                 let width = Layout::<1>::new(max_row).width();
                 all.to_receiver +=
-                    framed(n_y, FRAME, 32) + framed(n_x, transfer::rows_per_frame(width), width);
+                    framed(n_y, dh::FRAME, 32) + framed(n_x, transfer::rows_per_frame(width), width);
             }
             return Ok(all);
         }

@@ -3,6 +3,7 @@
 
 pub mod dh;
 pub mod mqrpmt;
+pub(crate) mod tags;
 
 use crate::error::{Error, Result};
 use crate::item::Items;
