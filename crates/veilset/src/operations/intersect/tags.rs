@@ -22,7 +22,7 @@ const TAGS: Message<[u8]> = Message::new(0x64, "S->R  tags of x, sorted");
 const ROWS: Message<[u8]> = Message::new(0x65, "S->R  payloads of x, in the order of the tags");
 
 /// Bytes of the longest tag: 40 + 64 + 28 bits.
-const LONGEST: usize = 17;
+pub(super) const LONGEST: usize = 17;
 
 /// A tag; what is behind its bytes is zero.
 pub(super) type Tag = [u8; LONGEST];
