@@ -292,14 +292,14 @@ fn byte_counts_are_those_of_the_formula() {
             continue;
         }
         if protocol == Protocol::Cm20 {
-            // m = 1024 for 300 items: 31 groups of columns, the last of which is of 7. Tags of 57 or 113 bits.
+            // m = 1024 for 300 items: all columns in a frame. Tags of 57 or 113 bits.
             let w = 247;
             let tags = if terms.malicious_sender { 15 } else { 8 };
             let to_receiver = match terms.payload {
                 true => n_x * 16 + 6 + rows(MAX_ROW + 2),
                 false => n_x * tags + 6,
             };
-            let columns = w * 1024 / 8 + 6 * 31;
+            let columns = w * 1024 / 8 + 6;
             let to_sender = w * 32 + 6 + 16 + 6 + columns + if terms.both { n_x / 8 + 6 } else { 0 };
             let lengths = [views.0[0].len(), views.0[1].len()];
             assert_eq!(lengths, [w * 64 + 6 + to_receiver, to_sender], "{kind:?}");

@@ -78,10 +78,9 @@ impl MultiPoint {
     }
 }
 
-/// Bytes of the columns in frames of at most so many, group by group.
+/// Bytes of the frames of columns, which do not heed where a column ends.
 pub(crate) fn column_frames(matrix: &Matrix) -> impl Iterator<Item = usize> + use<> {
-    let height = matrix.height;
-    frames(matrix.width, GROUP).flat_map(move |columns| frames(columns * (height / 8), FRAME))
+    frames(matrix.width * (matrix.height / 8), FRAME)
 }
 
 impl Oprf for MultiPoint {
@@ -226,7 +225,9 @@ fn offer(
     inputs: &[Input],
 ) -> Result<Secrets<Output>> {
     let height = matrix.height;
+    let mut ready = Vec::new();
     in_groups(session, matrix, inputs.len(), |first, rows, n| {
+        let is_last = first + rows.len() / n == matrix.width.div_ceil(GROUP);
         let deltas = rows.par_chunks_exact_mut(n).enumerate().map(|(g, row)| {
             let group = first + g;
             let seeds = seeds.0.chunks(GROUP).nth(group).unwrap_or_default();
@@ -242,8 +243,13 @@ fn offer(
             delta.iter_mut().zip(columns.iter()).for_each(|(delta, [a, d])| *delta ^= a ^ d);
             delta
         });
-        let deltas: Vec<Vec<u8>> = deltas.collect();
-        deltas.iter().flat_map(|delta| delta.chunks(FRAME)).try_for_each(|part| tx.send_bytes(DELTAS, part))
+        for delta in deltas.collect::<Vec<_>>() {
+            ready.extend(delta);
+            let whole = ready.len() - ready.len() % FRAME;
+            ready[..whole].chunks(FRAME).try_for_each(|part| tx.send_bytes(DELTAS, part))?;
+            ready.drain(..whole);
+        }
+        if is_last && !ready.is_empty() { tx.send_bytes(DELTAS, &ready) } else { Ok(()) }
     })
 }
 
@@ -258,14 +264,19 @@ fn take(
     inputs: &[Input],
 ) -> Result<Secrets<Output>> {
     let height = matrix.height;
+    let mut come = Vec::new();
+    let mut coming = column_frames(matrix).peekable();
     in_groups(session, matrix, inputs.len(), |first, rows, n| {
         let groups = choices.chunks(GROUP).zip(pads.chunks(GROUP)).enumerate();
         let mut received = Vec::new();
         for (group, (choices, pads)) in groups.skip(first).take(rows.len() / n) {
-            let mut deltas = Vec::new();
-            for bytes in frames(choices.len() * (height / 8), FRAME) {
-                deltas.extend(rx.recv_bytes(DELTAS, bytes)?);
+            // Grows with what has come, not with what was announced.
+            let bytes = choices.len() * (height / 8);
+            while let Some(frame) = coming.next_if(|_| come.len() < bytes) {
+                come.extend(rx.recv_bytes(DELTAS, frame)?);
             }
+            let rest = come.split_off(bytes);
+            let deltas = std::mem::replace(&mut come, rest);
             received.push((group, choices, pads, deltas));
         }
         let work = received.into_par_iter().zip(rows.par_chunks_exact_mut(n));

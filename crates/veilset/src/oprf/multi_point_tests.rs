@@ -96,7 +96,7 @@ impl Reference {
 #[test]
 fn values_and_columns_are_those_of_the_definition() {
     let rng = &mut Prng::from_seed(&[3; 32]);
-    // Rows of one byte and of a few bits beside, of a piece and one more; the last columns in several frames of 256 KiB.
+    // Rows of one byte and of a few bits beside, of a piece and one more; the last columns in four frames.
     let cases = [(8, 1, 3, 2), (8, 9, 1, 1), (64, 160, 30, 50), (256, 161, 90, 7), (1 << 19, 13, 40, 40)];
     for (height, width, n_y, n_x) in cases {
         let matrix = Matrix { height, width };
@@ -268,7 +268,7 @@ fn wrong_columns_or_another_key_give_other_values_and_no_error() {
     let honest = split_frames(&views.0[1]);
     for (at, byte) in [(1, 3), (2, 0)] {
         let mut frames = honest.clone();
-        // All columns of a group, since only those count that were chosen by a one.
+        // All columns, since only those count that were chosen by a one.
         frames[at].1.iter_mut().skip(byte).for_each(|b| *b ^= 0xff);
         let values = std::sync::Mutex::new(None);
         let keep = |ch: &mut Channel, rng: &mut Prng| {
