@@ -4,6 +4,8 @@
 //! 2^-[`LAMBDA`] for a whole run: where a protocol has E kinds of such events, each gets
 //! `LAMBDA + ceil(log2 E)` bits. The calculators take the exponent; no length is a constant from a paper.
 
+pub mod matrix;
+
 use crate::error::{Error, Result};
 
 /// Statistical error of a whole run: a wrong result has probability at most 2^-40.

@@ -87,6 +87,7 @@ fn scenarios(data: &Data) -> Vec<Scenario<'_>> {
     // Three rows fit in a frame, so the rows take several.
     let wide_union = with(pair(Operation::Union, y, x), Terms { max_row: 65_000, ..terms });
     let classic = pair(Operation::Intersect, y, x).map(|r| Request { protocol: Protocol::DhPsi, ..r });
+    let cm20 = pair(Operation::Intersect, y, x).map(|r| Request { protocol: Protocol::Cm20, ..r });
     let sending = |[receiver, sender]: [_; 2], terms| {
         let receiver = Request { sent_columns: columns, terms, ..receiver };
         [receiver, Request { sent_columns: columns, payloads, terms, ..sender }]
@@ -98,6 +99,8 @@ fn scenarios(data: &Data) -> Vec<Scenario<'_>> {
         scenario("intersect for both, with payload", sending(pair(Operation::Intersect, y, x), both)),
         scenario("intersect by dh-psi", classic),
         scenario("intersect by dh-psi for both, with payload, padded", padded(sending(classic, both))),
+        scenario("intersect by cm20", cm20),
+        scenario("intersect by cm20 for both, with payload, padded", padded(sending(cm20, both))),
         scenario("union", pair(Operation::Union, y, x)),
         scenario("union of wide rows", wide_union),
         scenario("union for both, with payload, padded", padded(sending(pair(Operation::Union, y, x), both))),
@@ -201,6 +204,8 @@ const EXCEPTIONS: &[(u16, &[Kind], &[End], &str)] = {
         (0x65, &[Value, Illegal, LowOrder], &[Done], NOISE),
         (0x71, &[Value], &[Done], "another number is possible: nothing binds the receiver to the truth"),
         (0x72, &[Value], &[Done], "other matches are possible: nothing binds the receiver to the truth"),
+        (0x81, &[Value, Illegal, LowOrder], &[Done], "every string is a key"),
+        (0x82, &[Value, Illegal, LowOrder], &[Done], "a column is as random as any other"),
         (0x73, &[Value], &[Done], "another union is possible, if ours is part of it"),
     ]
 };

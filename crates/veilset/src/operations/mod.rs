@@ -18,6 +18,8 @@ use crate::hashed::Hashed;
 use crate::item::Items;
 use crate::membership::Mqrpmt;
 use crate::membership::cwprf::{CwPrf, GolombTags};
+use crate::oprf::Oprf;
+use crate::oprf::multi_point::MultiPoint;
 use crate::params::MAX_SET;
 use crate::rng::Prng;
 use std::fmt;
@@ -52,6 +54,8 @@ pub enum Protocol {
     Dh,
     /// Classic Diffie-Hellman PSI: intersect ([`intersect::dh`]).
     DhPsi,
+    /// A multi-point OPRF from oblivious transfer: intersect ([`crate::oprf::multi_point`]).
+    Cm20,
 }
 
 /// What both sides agreed on beside the operation. What does not matter to it is 0 or false.
@@ -67,6 +71,8 @@ pub struct Terms {
     pub modulus: sum::Modulus,
     /// The least number of matches for which the sender of sum learns anything; 0 for no limit.
     pub min_count: u64,
+    /// Whether the receiver is protected from a sender that deviates (cm20).
+    pub malicious_sender: bool,
 }
 
 /// One party's part of an operation.
@@ -177,8 +183,36 @@ pub fn run<'a>(
             let found = intersect::dh::sender(ch, session, task.set, task.payloads, n, &task.terms, rng)?;
             Ok(Sealed::sent_on(found.map(|sealed| sealed.map(Learned::Matching))))
         }
-        (Protocol::DhPsi, operation, _) => Err(Error::Bug(format!("{operation} by dh-psi"))),
+        (Protocol::Cm20, Operation::Intersect, _) => {
+            let protocol = MultiPoint { malicious_sender: task.terms.malicious_sender };
+            over_oprf(task, &protocol, ch, session, n, rng)
+        }
+        (protocol @ (Protocol::DhPsi | Protocol::Cm20), operation, _) => {
+            Err(Error::Bug(format!("{operation} by {protocol}")))
+        }
     }
+}
+
+/// Runs one party's part of an intersection over an OPRF.
+fn over_oprf<'a>(
+    task: &Task<'a>,
+    protocol: &impl Oprf,
+    ch: &mut Channel,
+    session: &SessionId,
+    n: usize,
+    rng: &mut Prng,
+) -> Result<Sealed<'a, Learned>> {
+    task.check(n)?;
+    let Task { set, payloads, ref terms, .. } = *task;
+    Ok(match task.role {
+        Role::Receiver => {
+            intersect::oprf::receiver(protocol, ch, session, set, n, terms, rng)?.map(Learned::Matching)
+        }
+        Role::Sender => {
+            let found = intersect::oprf::sender(protocol, ch, session, set, payloads, n, terms, rng)?;
+            Sealed::sent_on(found.map(|sealed| sealed.map(Learned::Matching)))
+        }
+    })
 }
 
 /// Runs one party's part over an mqRPMT.
@@ -241,13 +275,14 @@ impl Task<'_> {
 
 impl Protocol {
     /// All of them.
-    pub const ALL: [Protocol; 2] = [Protocol::Dh, Protocol::DhPsi];
+    pub const ALL: [Protocol; 3] = [Protocol::Dh, Protocol::DhPsi, Protocol::Cm20];
 
     /// The name as typed.
     pub const fn name(self) -> &'static str {
         match self {
             Protocol::Dh => "dh",
             Protocol::DhPsi => "dh-psi",
+            Protocol::Cm20 => "cm20",
         }
     }
 
@@ -347,7 +382,7 @@ impl FromStr for Protocol {
     type Err = String;
     fn from_str(s: &str) -> Result<Self, String> {
         let found = Protocol::ALL.into_iter().find(|p| p.name() == s);
-        found.ok_or_else(|| format!("\"{s}\" is not a protocol: dh, dh-psi"))
+        found.ok_or_else(|| format!("\"{s}\" is not a protocol: dh, dh-psi, cm20"))
     }
 }
 

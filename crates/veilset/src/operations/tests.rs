@@ -11,8 +11,14 @@ use std::collections::{HashMap, HashSet};
 
 const SESSION: SessionId = [6; 32];
 /// Rows are large enough for the items of `overlapping`.
-const TERMS: Terms =
-    Terms { payload: false, max_row: MAX_ROW, both: false, modulus: Modulus::Bits64, min_count: 0 };
+const TERMS: Terms = Terms {
+    payload: false,
+    max_row: MAX_ROW,
+    both: false,
+    modulus: Modulus::Bits64,
+    min_count: 0,
+    malicious_sender: false,
+};
 const MAX_ROW: usize = 3050;
 const NO_PAYLOADS: &Items = &Items::new();
 
@@ -67,7 +73,7 @@ fn run_tasks([r, s]: [Plain; 2]) -> ((Learned, Learned), Views) {
 }
 
 /// All that can be asked for: each operation by each protocol, for the receiver or both, with and without
-/// payload.
+/// payload; cm20 in both its forms.
 pub(crate) fn kinds() -> Vec<(Operation, Protocol, Terms)> {
     let mut kinds = Vec::new();
     for operation in Operation::ALL {
@@ -75,7 +81,11 @@ pub(crate) fn kinds() -> Vec<(Operation, Protocol, Terms)> {
             for (both, payload) in [(false, false), (false, true), (true, false), (true, true)] {
                 let rows = matches!(operation, Operation::Intersect | Operation::Union);
                 if (!payload || rows) && (!both || operation != Operation::Sum) {
-                    kinds.push((operation, protocol, Terms { both, payload, ..TERMS }));
+                    let terms = Terms { both, payload, ..TERMS };
+                    kinds.push((operation, protocol, terms));
+                    if protocol == Protocol::Cm20 {
+                        kinds.push((operation, protocol, Terms { malicious_sender: true, ..terms }));
+                    }
                 }
             }
         }
@@ -191,12 +201,12 @@ fn results_are_those_of_the_plain_computation() {
     }
     let (y, x) = overlapping(crate::ot::extension::FRAME + 1, 300, 0.5);
     check(run_tasks, &plain, &y, &x, "more than a frame");
-    // dh-psi with payload: several frames of rows and of points.
+    // By tags, with payload: several frames of rows, tags and points.
     let (y, x) = overlapping(9000, 700, 0.5);
-    let dh_psi: Vec<_> =
-        all.into_iter().filter(|k| k.1 == Protocol::DhPsi && k.2.payload && k.2.both).collect();
-    check(run_tasks, &dh_psi, &y, &x, "dh-psi, frames");
-    check(run_tasks, &dh_psi, &x, &y, "dh-psi, frames, the other way round");
+    let by_tags: Vec<_> =
+        all.into_iter().filter(|k| k.1 != Protocol::Dh && k.2.payload && k.2.both).collect();
+    check(run_tasks, &by_tags, &y, &x, "frames");
+    check(run_tasks, &by_tags, &x, &y, "frames, the other way round");
 }
 
 #[test]
@@ -281,6 +291,20 @@ fn byte_counts_are_those_of_the_formula() {
             assert_eq!([views.0[0].len(), views.0[1].len()], [to_receiver, to_sender], "{kind:?}");
             continue;
         }
+        if protocol == Protocol::Cm20 {
+            // m = 1024 for 300 items: all columns in a frame. Tags of 57 or 113 bits.
+            let w = 247;
+            let tags = if terms.malicious_sender { 15 } else { 8 };
+            let to_receiver = match terms.payload {
+                true => n_x * 16 + 6 + rows(MAX_ROW + 2),
+                false => n_x * tags + 6,
+            };
+            let columns = w * 1024 / 8 + 6;
+            let to_sender = w * 32 + 6 + 16 + 6 + columns + if terms.both { n_x / 8 + 6 } else { 0 };
+            let lengths = [views.0[0].len(), views.0[1].len()];
+            assert_eq!(lengths, [w * 64 + 6 + to_receiver, to_sender], "{kind:?}");
+            continue;
+        }
         let tags: usize = views.frames(0).iter().filter(|f| f.0 == 0x21).map(|f| f.1 + 6).sum();
         let to_sender = n_y * 32 + 6;
         let to_receiver = n_x * 32 + 6 + tags;
@@ -352,7 +376,9 @@ fn wire_bytes_are_those_of_the_snapshot() {
             let hash = blake3::hash(&views.0[party]);
             let both = if terms.both { " both" } else { "" };
             let payload = if terms.payload { " payload" } else { "" };
-            text += &format!("{operation} {protocol}{both}{payload} {role}: {} {hash}\n", frames.join(" "));
+            let malicious = if terms.malicious_sender { " malicious-sender" } else { "" };
+            let name = format!("{operation} {protocol}{malicious}{both}{payload} {role}");
+            text += &format!("{name}: {} {hash}\n", frames.join(" "));
         }
     }
     let path = concat!(env!("CARGO_MANIFEST_DIR"), "/vectors/wire.txt");

@@ -5,6 +5,7 @@
 
 pub mod dh;
 pub mod kkrt;
+pub mod multi_point;
 
 use crate::channel::Channel;
 use crate::error::Result;

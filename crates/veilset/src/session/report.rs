@@ -118,7 +118,7 @@ impl Report {
             result,
             seconds,
             bytes: Bytes { sent: outcome.bytes.0, received: outcome.bytes.1 },
-            assumptions: assumptions(request.protocol),
+            assumptions: assumptions(request.protocol, request.terms().malicious_sender),
             failure_bound: format!("2^-{LAMBDA}"),
             peer,
             version: env!("CARGO_PKG_VERSION"),
@@ -151,7 +151,7 @@ impl Report {
     }
 }
 
-fn assumptions(protocol: Protocol) -> Vec<&'static str> {
+fn assumptions(protocol: Protocol, malicious_sender: bool) -> Vec<&'static str> {
     let semi_honest =
         "both parties follow the protocol (semi-honest): nothing binds a party to its true set or choices";
     match protocol {
@@ -162,6 +162,21 @@ fn assumptions(protocol: Protocol) -> Vec<&'static str> {
         ],
         Protocol::DhPsi => {
             vec![semi_honest, "decisional Diffie-Hellman on Curve25519", "BLAKE3 as a random oracle, AES-128"]
+        }
+        Protocol::Cm20 => {
+            let mut all = vec![
+                semi_honest,
+                "decisional Diffie-Hellman on ristretto255, for the base OTs",
+                "AES-128 as a pseudorandom permutation, BLAKE3 as a random oracle (so that it is 128-Hamming \
+                 correlation robust)",
+                "an item of the sender's is hidden by fewer than 128 secret bits with probability at most 2^-40 over all of \
+                 them",
+            ];
+            if malicious_sender {
+                all[0] = "the receiver follows the protocol (semi-honest); a sender that deviates (malicious) learns no \
+                          more, and nothing binds it to its true set";
+            }
+            all
         }
     }
 }

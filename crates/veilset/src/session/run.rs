@@ -167,7 +167,7 @@ impl<'a> Request<'a> {
 
     /// What was agreed, without what does not matter to the operation.
     pub(super) fn terms(&self) -> Terms {
-        let Terms { max_row, both, modulus, min_count, .. } = self.terms;
+        let Terms { max_row, both, modulus, min_count, malicious_sender, .. } = self.terms;
         let payload = !self.sent_columns.is_empty();
         let sum = self.operation == Operation::Sum;
         let rows = self.operation == Operation::Union || payload;
@@ -177,6 +177,7 @@ impl<'a> Request<'a> {
             both,
             modulus: if sum { modulus } else { Default::default() },
             min_count: if sum { min_count } else { 0 },
+            malicious_sender: malicious_sender && self.protocol == Protocol::Cm20,
         }
     }
 

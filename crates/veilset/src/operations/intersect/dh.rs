@@ -14,17 +14,16 @@
 //! - payload is encrypted under a second key of S, H(x)^c, which R learns for its own items only. The value by
 //!   which items match cannot be its key: R sees that of every x.
 
-use super::{Matching, sent_on, sort};
+use super::Matching;
+use super::tags::{self, Placed, Tag, placed};
 use crate::channel::{Channel, Message, Unit, frames};
 use crate::error::{Error, Result};
 use crate::group::curve25519::{Key, LowOrder, Point, map_and_raise, raise};
 use crate::hash::{Domain, SessionId};
 use crate::hashed::Hashed;
 use crate::item::Items;
-use crate::operations::row::Layout;
-use crate::operations::{Sealed, Terms, both};
+use crate::operations::{Sealed, Terms};
 use crate::ot::Pad;
-use crate::ot::transfer::{crypt, rows_per_frame};
 use crate::params::{LAMBDA, share, tag_bits};
 use crate::rng::Prng;
 use crate::secret::Secrets;
@@ -38,29 +37,6 @@ pub(crate) const FRAME: usize = 1 << 13;
 const Y_B: Message<Point> = Message::new(0x61, "R->S  H(y)^b");
 const Y_BA: Message<Point> = Message::new(0x62, "S->R  H(y)^ba, same order");
 const Y_BC: Message<Point> = Message::new(0x63, "S->R  H(y)^bc, same order");
-const TAGS: Message<[u8]> = Message::new(0x64, "S->R  tags of H(x)^a, sorted");
-const ROWS: Message<[u8]> = Message::new(0x65, "S->R  payloads of x under H(x)^c, in the order of the tags");
-
-/// A tag; what is behind its bytes is zero.
-type Tag = [u8; 16];
-
-/// A tag and a position, in 20 bytes that sort by both.
-type Placed = [u8; 20];
-
-fn placed(tag: Tag, position: u32) -> Placed {
-    let mut placed = [0; 20];
-    placed[..16].copy_from_slice(&tag);
-    placed[16..].copy_from_slice(&position.to_be_bytes());
-    placed
-}
-
-fn tag_of(placed: &Placed) -> &[u8] {
-    &placed[..16]
-}
-
-fn position(placed: &Placed) -> u32 {
-    placed[16..].iter().fold(0, |n, &b| n << 8 | u32::from(b))
-}
 
 /// Bytes of a tag. Where payload hangs on it, two tags of X must not be equal.
 pub(crate) fn tag_bytes(payload: bool, n_x: usize, n_y: usize) -> Result<usize> {
@@ -109,7 +85,7 @@ pub fn receiver<'a>(
     // 1. R picks b and sends H(y)^b.
     let (y_b, off) = y.raised_with_inverse(rng);
     let mut own = Secrets::<Placed>::zeros(n_y);
-    let mut pads = Secrets::<Pad>::zeros(if terms.payload { n_y + 1 } else { 0 });
+    let mut pads = Secrets::<Pad>::zeros(if terms.payload { n_y } else { 0 });
     ch.duplex(
         |tx| order.chunks(FRAME).try_for_each(|positions| tx.send(Y_B, &y_b.points(positions).map_err(bug)?)),
         // 3. From H(y)^ba it gets H(y)^a, from H(y)^bc it gets H(y)^c.
@@ -128,70 +104,8 @@ pub fn receiver<'a>(
             Ok(())
         },
     )?;
-    own.par_sort_unstable();
-    // 5. R finds which tags of X are its own. Where there is none it finds the next one, so that it has as much to
-    // do: the sender sees how long we take.
-    ch.stage("comparing", Unit::Bytes, n_x * tag_bytes);
-    let (mut found, mut e) = (Secrets::<u32>::zeros(0), Secrets::<bool>::zeros(0));
-    let mut last = None;
-    for n in frames(n_x, FRAME) {
-        let bytes = ch.rx.recv_bytes(TAGS, n * tag_bytes)?;
-        let whole = |bytes: &[u8]| {
-            let mut tag: Tag = [0; 16];
-            tag[..tag_bytes].copy_from_slice(bytes);
-            tag
-        };
-        let tags: Vec<Tag> = bytes.chunks_exact(tag_bytes).map(whole).collect();
-        for tag in &tags {
-            if last.is_some_and(|last| last > *tag || (last == *tag && terms.payload)) {
-                return Err(Error::misbehaves("its tags are not sorted"));
-            }
-            last = Some(*tag);
-        }
-        let find = |tag: &Tag| {
-            let at = own.partition_point(|own| tag_of(own) < &tag[..]);
-            let next = own.get(at.min(n_y.saturating_sub(1)));
-            next.map_or((0, false), |next| (position(next), tag_of(next) == tag))
-        };
-        let places = Secrets::from(tags.par_iter().map(find).collect::<Vec<_>>());
-        found.extend(&Secrets::from(places.iter().map(|p| p.0).collect::<Vec<_>>()));
-        e.extend(&Secrets::from(places.iter().map(|p| p.1).collect::<Vec<_>>()));
-    }
-    // 6. It decrypts the payload of these, and as much for the others.
-    let (mut payloads, mut intact) = (Items::new(), true);
-    if terms.payload {
-        let layout = Layout::<1>::new(terms.max_row);
-        let width = layout.width();
-        ch.stage("receiving", Unit::Bytes, n_x * width);
-        // The last key is for noise: if Y is empty there are rows all the same.
-        let mut at = 0;
-        for n in frames(n_x, rows_per_frame(width)) {
-            let mut rows = ch.rx.recv_bytes(ROWS, n * width)?;
-            let keys = found[at..at + n].iter().map(|&found| pads[found as usize]);
-            crypt(&mut rows, width, at, &Secrets::from(keys.collect::<Vec<_>>()), |_, _| ());
-            for (row, &wanted) in rows.chunks_exact(width).zip(&e[at..at + n]) {
-                let parts = layout.read(row);
-                let (from, length) = parts.get(0);
-                payloads.push_if(wanted, from, length);
-                intact &= !wanted | parts.well_formed;
-            }
-            at += n;
-        }
-    }
-    if terms.both {
-        both::send_bits(ch, &e)?;
-    }
-    let payload = terms.payload;
-    Ok(Sealed::new(move || {
-        let matched = found.iter().zip(e.iter()).filter(|(_, e)| **e);
-        let mut positions: Vec<u32> = matched.map(|(&at, _)| order[at as usize]).collect();
-        if !payload {
-            // Tags of different items may be equal, of an item of ours and two of the sender's.
-            positions.sort_unstable();
-            positions.dedup();
-        }
-        sort(Some(positions).filter(|_| intact), &payloads, n)
-    }))
+    // 5. R finds which tags of X are its own, and 6. decrypts the payload of these.
+    tags::receiver(ch, own, pads, tag_bytes, move |i| order[i as usize], n, n_x, terms)
 }
 
 /// The sender S, with set `x` and, if agreed, a payload for each of its items, none longer than a row; the
@@ -208,10 +122,7 @@ pub fn sender<'a>(
     let n_x = x.len();
     let tag_bytes = tag_bytes(terms.payload, n_x, n_y)?;
     let (tag, pad) = (tagger(session, tag_bytes), padder(session));
-    let layout = Layout::<1>::new(terms.max_row);
-    if terms.payload {
-        layout.check(payloads.iter().map(|payload| [payload.len()]))?;
-    }
+    tags::check(payloads, terms)?;
     ch.stage("matching", Unit::Items, n_y * if terms.payload { 3 } else { 2 });
     // 2. S picks a and c, and makes the tags of H(x)^a while R makes H(y)^b.
     let (x_a, c) = (x.raised(rng), Key::random(rng));
@@ -237,34 +148,10 @@ pub fn sender<'a>(
             ch.tx.send(Y_BC, &raise(&y_b, &c).map_err(low_order)?)?;
         }
     }
-    // 4. It sends the tags in sorted order, which hides theirs,
-    ch.stage("comparing", Unit::Bytes, n_x * tag_bytes);
-    for tags in tags.chunks(FRAME) {
-        let bytes = tags.iter().flat_map(|placed| &placed[..tag_bytes]);
-        ch.tx.send_bytes(TAGS, &bytes.copied().collect::<Vec<u8>>())?;
-    }
-    let order = Secrets::from(tags.iter().map(position).collect::<Vec<u32>>());
-    drop(tags);
-    // and the payloads under H(x)^c in the same order.
-    if terms.payload {
-        let width = layout.width();
-        ch.stage("sending", Unit::Bytes, n_x * width);
-        let mut at = 0;
-        for positions in order.chunks(rows_per_frame(width)) {
-            let x_c = Zeroizing::new(map_and_raise(&x.hashes(positions), &c).map_err(bug)?);
-            let keys = Secrets::from(x_c.par_iter().map(&pad).collect::<Vec<_>>());
-            let mut rows = vec![0; positions.len() * width];
-            crypt(&mut rows, width, at, &keys, |j, row| {
-                // The row of a dummy is empty: nobody else has its key.
-                let i = order[j] as usize;
-                layout.write([if i < payloads.len() { payloads.get(i) } else { &[] }], row);
-            });
-            ch.tx.send_bytes(ROWS, &rows)?;
-            at += positions.len();
-        }
-    }
-    match terms.both {
-        true => Ok(Some(sent_on(order, both::recv_bits(ch, n_x, n_y)?, x.items().len()))),
-        false => Ok(None),
-    }
+    // 4. It sends the tags in sorted order, which hides theirs, and the payloads under H(x)^c in the same order.
+    let keys = |positions: &[u32]| {
+        let x_c = Zeroizing::new(map_and_raise(&x.hashes(positions), &c).map_err(bug)?);
+        Ok(Secrets::from(x_c.par_iter().map(&pad).collect::<Vec<_>>()))
+    };
+    tags::sender(ch, tags, tag_bytes, keys, payloads, x.items().len(), n_y, terms)
 }

@@ -3,6 +3,8 @@
 
 pub mod dh;
 pub mod mqrpmt;
+pub mod oprf;
+pub(crate) mod tags;
 
 use crate::error::{Error, Result};
 use crate::item::Items;

@@ -1,0 +1,110 @@
+//! Intersection from an OPRF: S sends F of its items, and R, which has F of its own, finds which are among them
+//! (CM20, Figure 3, step 3; any multi-point OPRF will do).
+//!
+//! Security and assumptions: those of the OPRF. Leakage: |X| to R, |Y| to S, the matches to R. Cost beside the OPRF:
+//! tags of (40 + log2 |X| |Y|) bits for X, of (104 + log2 |Y|) bits against a malicious sender; with payload tags of
+//! at least 128 bits and a row for each x. A malicious sender can choose its set after it has seen what R sent,
+//! which says nothing of Y, and can send less than it announced; payloads are whatever it says.
+//!
+//! Departures from CM20: the tags are sorted, exactly |X| of them, or their order would show that of X; payload is
+//! encrypted under keys from a domain of its own, since R sees the tag of every x.
+
+use super::Matching;
+use super::tags::{self, LONGEST, Placed, Tag, placed};
+use crate::channel::Channel;
+use crate::error::{Error, Result};
+use crate::hash::{Domain, SessionId};
+use crate::hashed::Hashed;
+use crate::item::Items;
+use crate::operations::{Sealed, Terms};
+use crate::oprf::{Oprf, Output};
+use crate::ot::Pad;
+use crate::params::{LAMBDA, matrix, share};
+use crate::rng::Prng;
+use crate::secret::Secrets;
+use rayon::prelude::*;
+
+/// The exponent of the error: a tag that is wrongly equal is the only kind of undetected error.
+const EXPONENT: u32 = share(LAMBDA, 1);
+
+/// Bytes of a tag. Where payload hangs on it, two tags of X must not be equal.
+pub(crate) fn tag_bytes(terms: &Terms, n_x: usize, n_y: usize) -> Result<usize> {
+    let bytes = matrix::tag_bits(EXPONENT, n_x, n_y, terms.malicious_sender).div_ceil(8) as usize;
+    match bytes <= LONGEST {
+        true => Ok(if terms.payload { bytes.max(16) } else { bytes }),
+        false => Err(Error::Usage(format!("{n_x} and {n_y} items need tags of more than {LONGEST} bytes"))),
+    }
+}
+
+/// A tag is the beginning of a value, and random to who does not have the item.
+fn tag(value: &Output, bytes: usize) -> Tag {
+    let mut tag = Tag::default();
+    tag[..bytes].copy_from_slice(&value[..bytes]);
+    tag
+}
+
+fn places(values: &[Output], bytes: usize) -> Secrets<Placed> {
+    let mut places = Secrets::<Placed>::zeros(values.len());
+    let pairs = places.par_iter_mut().zip(values).enumerate();
+    pairs.for_each(|(i, (place, value))| *place = placed(tag(value, bytes), i as u32));
+    places
+}
+
+/// Keys of rows: of values of which the tags show at most 136 bits of 256.
+fn padder(session: &SessionId) -> impl Fn(&Output) -> Pad + Sync + use<> {
+    let domain = Domain::new(session, "intersection by OPRF, key of a row");
+    move |value| domain.hash(&[value])
+}
+
+/// The receiver R, with set `y`; the sender's has `n_x` items.
+pub fn receiver<'a>(
+    protocol: &impl Oprf,
+    ch: &mut Channel,
+    session: &SessionId,
+    y: &Hashed,
+    n_x: usize,
+    terms: &Terms,
+    rng: &mut Prng,
+) -> Result<Sealed<'a, Matching>> {
+    let tag_bytes = tag_bytes(terms, n_x, y.len())?;
+    let values = protocol.receiver(ch, session, y.own(), n_x, rng)?;
+    let own = places(&values, tag_bytes);
+    let pads = match terms.payload {
+        true => Secrets::from(values.par_iter().map(padder(session)).collect::<Vec<_>>()),
+        false => Secrets::zeros(0),
+    };
+    drop(values);
+    tags::receiver(ch, own, pads, tag_bytes, |i| i, y.items().len(), n_x, terms)
+}
+
+/// The sender S, with set `x` and, if agreed, a payload for each of its items, none longer than a row; the
+/// receiver's set has `n_y` items. Returns what matches if both get it.
+#[allow(clippy::too_many_arguments)] // two sets, payloads, and what was agreed
+pub fn sender<'a>(
+    protocol: &impl Oprf,
+    ch: &mut Channel,
+    session: &SessionId,
+    x: &Hashed,
+    payloads: &Items,
+    n_y: usize,
+    terms: &Terms,
+    rng: &mut Prng,
+) -> Result<Option<Sealed<'a, Matching>>> {
+    let tag_bytes = tag_bytes(terms, x.len(), n_y)?;
+    tags::check(payloads, terms)?;
+    let mut values = protocol.sender(ch, session, x.own(), n_y, rng)?;
+    let own = places(&values, tag_bytes);
+    if !terms.payload {
+        values = Secrets::zeros(0);
+    }
+    let pad = padder(session);
+    let keys = |positions: &[u32]| {
+        let keys = positions.par_iter().map(|&i| pad(&values[i as usize]));
+        Ok(Secrets::from(keys.collect::<Vec<_>>()))
+    };
+    tags::sender(ch, own, tag_bytes, keys, payloads, x.items().len(), n_y, terms)
+}
+
+#[cfg(test)]
+#[path = "oprf_tests.rs"]
+mod tests;

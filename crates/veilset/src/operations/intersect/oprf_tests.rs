@@ -1,0 +1,184 @@
+use super::*;
+use crate::channel::Message;
+use crate::item::ItemSet;
+use crate::operations::Confirmed;
+use crate::oprf::Ideal;
+use crate::oprf::multi_point::MultiPoint;
+use crate::testing::{SEEDS, Views, overlapping, run_pair, split_frames};
+
+const SESSION: SessionId = [4; 32];
+
+/// Tags and bodies.
+type Frames = Vec<(u16, Vec<u8>)>;
+
+const TERMS: Terms = Terms {
+    payload: false,
+    max_row: 60,
+    both: false,
+    modulus: crate::operations::sum::Modulus::Bits64,
+    min_count: 0,
+    malicious_sender: false,
+};
+
+fn reordered(set: &ItemSet) -> ItemSet {
+    (0..set.len()).rev().map(|i| set.get(i)).collect()
+}
+
+fn run_over(
+    protocol: &(impl Oprf + Sync),
+    y: &Hashed,
+    x: &Hashed,
+    payloads: &Items,
+    terms: &Terms,
+) -> (Matching, Views) {
+    let ((matching, _), views) = run_pair(
+        |ch, rng| receiver(protocol, ch, &SESSION, y, x.len(), terms, rng)?.open(Confirmed(())),
+        |ch, rng| sender(protocol, ch, &SESSION, x, payloads, y.len(), terms, rng).map(|_| ()),
+    );
+    (matching, views)
+}
+
+#[test]
+fn the_order_of_neither_set_shows() {
+    let (y, x) = overlapping(300, 200, 0.5);
+    let no_payloads = Items::new();
+    for malicious_sender in [false, true] {
+        let protocol = MultiPoint { malicious_sender };
+        let terms = Terms { malicious_sender, ..TERMS };
+        let views = |y: &ItemSet, x: &ItemSet| {
+            run_over(&protocol, &Hashed::new(y), &Hashed::new(x), &no_payloads, &terms).1
+        };
+        let as_they_are = views(&y, &x);
+        assert!(as_they_are.0 == views(&reordered(&y), &reordered(&x)).0);
+        // It is the sets that the bytes follow from: others give others.
+        let other = overlapping(301, 201, 0.5).1;
+        let other: ItemSet = (0..200).map(|i| other.get(i + 1)).collect();
+        assert!(as_they_are.0[0] != views(&y, &other).0[0]);
+        // One tag of each item, sorted over all of them.
+        let bytes = tag_bytes(&terms, 200, 300).unwrap();
+        assert_eq!(bytes, if malicious_sender { 15 } else { 8 });
+        let (_, tags) = split_frames(&as_they_are.0[0]).pop().unwrap();
+        assert_eq!(tags.len(), 200 * bytes);
+        assert!(tags.chunks(bytes).is_sorted());
+    }
+}
+
+#[test]
+fn tags_are_as_long_as_the_sizes_ask_for() {
+    let bytes = |payload, malicious_sender, n_x, n_y| {
+        tag_bytes(&Terms { payload, malicious_sender, ..TERMS }, n_x, n_y).ok()
+    };
+    let n = 1 << 20;
+    assert_eq!([bytes(false, false, n, n), bytes(false, true, n, n)], [Some(10), Some(16)]);
+    assert_eq!([bytes(true, false, n, n), bytes(true, true, n, n)], [Some(16), Some(16)]);
+    let most = crate::params::MAX_SET;
+    assert_eq!([bytes(false, false, most, most), bytes(true, true, most, most)], [Some(12), Some(17)]);
+    assert_eq!(bytes(false, true, 1, 1 << 40), None);
+}
+
+#[test]
+fn dummies_match_nothing_and_have_no_payload() {
+    let (y, x) = overlapping(60, 50, 0.5);
+    let payloads: Items = (0..50u8).map(|i| vec![i; usize::from(i)]).collect();
+    for malicious_sender in [false, true] {
+        for payload in [false, true] {
+            let terms = Terms { payload, malicious_sender, ..TERMS };
+            let rng = &mut Prng::from_seed(&[5; 32]);
+            let y = Hashed::padded(&y, 70, rng);
+            let x = Hashed::padded(&x, 90, rng);
+            let payloads = if payload { payloads.clone() } else { Items::new() };
+            let (matching, _) = run_over(&MultiPoint { malicious_sender }, &y, &x, &payloads, &terms);
+            // The last 25 of Y are the first of X.
+            assert!(matching.positions.iter().copied().eq(35..60));
+            let expected: Items = (0..if payload { 25 } else { 0 }).map(|i| payloads.get(i)).collect();
+            assert!(matching.payloads == expected);
+        }
+    }
+}
+
+#[test]
+fn payloads_of_what_the_receiver_does_not_have_are_noise() {
+    let (y, x) = overlapping(200, 200, 0.0);
+    let payloads: Items = (0..200).map(|_| vec![]).collect();
+    let terms = Terms { payload: true, ..TERMS };
+    let (matching, views) = run_over(&Ideal, &Hashed::new(&y), &Hashed::new(&x), &payloads, &terms);
+    assert!(matching == Matching::default());
+    let (_, rows) = split_frames(&views.0[0]).pop().unwrap();
+    assert_eq!(rows.len(), 200 * 61);
+    // Rows of zeros, encrypted: half of the bits are ones.
+    let ones: u32 = rows.iter().map(|byte| byte.count_ones()).sum();
+    let mean = rows.len() as f64 * 4.0;
+    assert!((f64::from(ones) - mean).abs() < 6.0 * (mean / 2.0).sqrt(), "{ones} of {mean}");
+}
+
+#[test]
+fn forged_tags_and_rows_are_errors() {
+    let (y, x) = overlapping(30, 20, 0.5);
+    let (y, x) = (Hashed::new(&y), Hashed::new(&x));
+    let payloads: Items = (0..20u8).map(|i| vec![i; 5]).collect();
+    for payload in [false, true] {
+        let terms = Terms { payload, ..TERMS };
+        let none = Items::new();
+        let (_, views) = run_over(&Ideal, &y, &x, if payload { &payloads } else { &none }, &terms);
+        let honest = split_frames(&views.0[0]);
+        let fed = |frames: &[(u16, Vec<u8>)]| {
+            let (mut peer, mut ch) = crate::channel::Channel::pair();
+            for (tag, body) in frames {
+                peer.tx.send_bytes(Message::new(*tag, "forged"), body).unwrap();
+            }
+            drop(peer);
+            let rng = &mut Prng::from_seed(&SEEDS[0]);
+            receiver(&Ideal, &mut ch, &SESSION, &y, 20, &terms, rng)?.open(Confirmed(())).map(|_| ())
+        };
+        assert_eq!(fed(&honest), Ok(()));
+        let with = |forge: &dyn Fn(&mut Frames)| {
+            let mut frames = honest.clone();
+            forge(&mut frames);
+            fed(&frames).unwrap_err()
+        };
+        let at_tags = 1;
+        let size = honest[at_tags].1.len() / 20;
+        let mut forged = vec![
+            ("short", with(&|f| f[at_tags].1.truncate(19 * size)), "tags of x"),
+            ("long", with(&|f| f[at_tags].1.extend([0xff; 16])), "tags of x"),
+            ("other", with(&|f| f[at_tags].0 = 0x62), "tags of x"),
+            ("unsorted", with(&|f| f[at_tags].1.rotate_left(size)), "not sorted"),
+        ];
+        if payload {
+            forged.extend([
+                ("equal", with(&|f| f[at_tags].1.copy_within(..size, size)), "not sorted"),
+                ("short rows", with(&|f| f[2].1.truncate(100)), "payloads of x"),
+                ("long rows", with(&|f| f[2].1.push(0)), "payloads of x"),
+                ("rows of noise", with(&|f| f[2].1.fill(0x5a)), "does not belong to the match"),
+            ]);
+        } else {
+            // Without payload equal tags are legal: of different items they may be equal by chance.
+            let mut frames = honest.clone();
+            frames[at_tags].1.copy_within(..size, size);
+            assert_eq!(fed(&frames), Ok(()));
+        }
+        for (what, error, name) in forged {
+            assert!(matches!(&error, Error::Peer(m) if m.contains(name)), "{what}: {error}");
+        }
+    }
+}
+
+#[test]
+fn a_payload_longer_than_a_row_is_found_before_anything_is_sent() {
+    let (_, x) = overlapping(0, 3, 0.0);
+    let payloads: Items = [vec![0; 60], vec![0; 61], vec![]].into_iter().collect();
+    let mut ch = Channel::pair().0;
+    let terms = Terms { payload: true, ..TERMS };
+    let result = sender(
+        &MultiPoint::default(),
+        &mut ch,
+        &SESSION,
+        &Hashed::new(&x),
+        &payloads,
+        3,
+        &terms,
+        &mut Prng::from_seed(&SEEDS[1]),
+    );
+    assert!(matches!(result.map(|_| ()), Err(Error::Bug(_))));
+    assert_eq!(ch.bytes_sent(), 0);
+}

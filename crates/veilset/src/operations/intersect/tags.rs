@@ -1,0 +1,184 @@
+//! The end of an intersection by tags: S sends a tag of each of its items, and R finds out which are its own; with
+//! payload, S sends the row of each item under a key that R has for its own items only.
+//!
+//! What the tags and keys are, and what is assumed of them, is said by the protocol that makes them ([`super::dh`],
+//! [`super::oprf`]). The tags are sorted over the whole set, which hides the order of X, and there is one of each
+//! item and dummy. Memory: 21 bytes an item of one's own, with payload 16 more for R; 5 bytes an item of S for R.
+
+use super::{Matching, sent_on, sort};
+use crate::channel::{Channel, Message, Unit, frames};
+use crate::error::{Error, Result};
+use crate::item::Items;
+use crate::operations::row::Layout;
+use crate::operations::{Sealed, Terms, both};
+use crate::ot::Pad;
+use crate::ot::transfer::{crypt, rows_per_frame};
+use crate::secret::Secrets;
+use rayon::prelude::*;
+
+/// Tags per frame: 8192, at most 136 KiB.
+pub(crate) const FRAME: usize = 1 << 13;
+const TAGS: Message<[u8]> = Message::new(0x64, "S->R  tags of x, sorted");
+const ROWS: Message<[u8]> = Message::new(0x65, "S->R  payloads of x, in the order of the tags");
+
+/// Bytes of the longest tag: 40 + 64 + 28 bits.
+pub(super) const LONGEST: usize = 17;
+
+/// A tag; what is behind its bytes is zero.
+pub(super) type Tag = [u8; LONGEST];
+
+/// A tag and a position, in 21 bytes that sort by both.
+pub(super) type Placed = [u8; LONGEST + 4];
+
+pub(super) fn placed(tag: Tag, position: u32) -> Placed {
+    let mut placed = [0; LONGEST + 4];
+    placed[..LONGEST].copy_from_slice(&tag);
+    placed[LONGEST..].copy_from_slice(&position.to_be_bytes());
+    placed
+}
+
+fn tag_of(placed: &Placed) -> &[u8] {
+    &placed[..LONGEST]
+}
+
+fn position(placed: &Placed) -> u32 {
+    placed[LONGEST..].iter().fold(0, |n, &b| n << 8 | u32::from(b))
+}
+
+/// The receiver's part, with the tags of its `own` items and dummies, of `tag_bytes` bytes, and, if there is payload,
+/// the keys of their rows. `item(i)` is the place in its set, of `n` items, of what has position i here; the sender's
+/// has `n_x` items.
+#[allow(clippy::too_many_arguments)] // two sets, what of them is known, the terms
+pub(super) fn receiver<'a>(
+    ch: &mut Channel,
+    mut own: Secrets<Placed>,
+    pads: Secrets<Pad>,
+    tag_bytes: usize,
+    item: impl Fn(u32) -> u32 + Send + 'a,
+    n: usize,
+    n_x: usize,
+    terms: &Terms,
+) -> Result<Sealed<'a, Matching>> {
+    let n_y = own.len();
+    own.par_sort_unstable();
+    // R finds which tags of X are its own. Where there is none it finds the next one, so that it has as much to
+    // do: the sender sees how long we take.
+    ch.stage("comparing", Unit::Bytes, n_x * tag_bytes);
+    let (mut found, mut e) = (Secrets::<u32>::zeros(0), Secrets::<bool>::zeros(0));
+    let mut last = None;
+    for n in frames(n_x, FRAME) {
+        let bytes = ch.rx.recv_bytes(TAGS, n * tag_bytes)?;
+        let whole = |bytes: &[u8]| {
+            let mut tag = Tag::default();
+            tag[..tag_bytes].copy_from_slice(bytes);
+            tag
+        };
+        let tags: Vec<Tag> = bytes.chunks_exact(tag_bytes).map(whole).collect();
+        for tag in &tags {
+            if last.is_some_and(|last| last > *tag || (last == *tag && terms.payload)) {
+                return Err(Error::misbehaves("its tags are not sorted"));
+            }
+            last = Some(*tag);
+        }
+        let find = |tag: &Tag| {
+            let at = own.partition_point(|own| tag_of(own) < &tag[..]);
+            let next = own.get(at.min(n_y.saturating_sub(1)));
+            next.map_or((0, false), |next| (position(next), tag_of(next) == tag))
+        };
+        let places = Secrets::from(tags.par_iter().map(find).collect::<Vec<_>>());
+        found.extend(&Secrets::from(places.iter().map(|p| p.0).collect::<Vec<_>>()));
+        e.extend(&Secrets::from(places.iter().map(|p| p.1).collect::<Vec<_>>()));
+    }
+    // It decrypts the payload of these, and as much for the others.
+    let (mut payloads, mut intact) = (Items::new(), true);
+    if terms.payload {
+        let layout = Layout::<1>::new(terms.max_row);
+        let width = layout.width();
+        ch.stage("receiving", Unit::Bytes, n_x * width);
+        // If Y is empty there are rows all the same, and noise.
+        let pad = |found: &u32| pads.get(*found as usize).copied().unwrap_or_default();
+        let mut at = 0;
+        for n in frames(n_x, rows_per_frame(width)) {
+            let mut rows = ch.rx.recv_bytes(ROWS, n * width)?;
+            let keys = Secrets::from(found[at..at + n].iter().map(pad).collect::<Vec<_>>());
+            crypt(&mut rows, width, at, &keys, |_, _| ());
+            for (row, &wanted) in rows.chunks_exact(width).zip(&e[at..at + n]) {
+                let parts = layout.read(row);
+                let (from, length) = parts.get(0);
+                payloads.push_if(wanted, from, length);
+                intact &= !wanted | parts.well_formed;
+            }
+            at += n;
+        }
+    }
+    if terms.both {
+        both::send_bits(ch, &e)?;
+    }
+    let payload = terms.payload;
+    Ok(Sealed::new(move || {
+        let matched = found.iter().zip(e.iter()).filter(|(_, e)| **e);
+        let mut positions: Vec<u32> = matched.map(|(&at, _)| item(at)).collect();
+        if !payload {
+            // Tags of different items may be equal, of an item of ours and two of the sender's.
+            positions.sort_unstable();
+            positions.dedup();
+        }
+        sort(Some(positions).filter(|_| intact), &payloads, n)
+    }))
+}
+
+/// Refuses payloads that do not fit into the agreed row.
+pub(super) fn check(payloads: &Items, terms: &Terms) -> Result<()> {
+    match terms.payload {
+        true => Layout::<1>::new(terms.max_row).check(payloads.iter().map(|payload| [payload.len()])),
+        false => Ok(()),
+    }
+}
+
+/// The sender's part, with the tags of its items and dummies, of `tag_bytes` bytes, and, if agreed, a payload for
+/// each of its `n` items, none longer than a row; `keys` gives the keys of the rows of the items at some positions.
+/// The receiver's set has `n_y` items. Returns what matches if both get it.
+#[allow(clippy::too_many_arguments)] // two sets, what of them is known, the terms
+pub(super) fn sender<'a>(
+    ch: &mut Channel,
+    mut tags: Secrets<Placed>,
+    tag_bytes: usize,
+    keys: impl Fn(&[u32]) -> Result<Secrets<Pad>>,
+    payloads: &Items,
+    n: usize,
+    n_y: usize,
+    terms: &Terms,
+) -> Result<Option<Sealed<'a, Matching>>> {
+    let n_x = tags.len();
+    // It sends the tags in sorted order, which hides theirs (to sort again is cheap),
+    tags.par_sort_unstable();
+    ch.stage("comparing", Unit::Bytes, n_x * tag_bytes);
+    for tags in tags.chunks(FRAME) {
+        let bytes = tags.iter().flat_map(|placed| &placed[..tag_bytes]);
+        ch.tx.send_bytes(TAGS, &bytes.copied().collect::<Vec<u8>>())?;
+    }
+    let order = Secrets::from(tags.iter().map(position).collect::<Vec<u32>>());
+    drop(tags);
+    // and the payloads in the same order.
+    if terms.payload {
+        let layout = Layout::<1>::new(terms.max_row);
+        let width = layout.width();
+        ch.stage("sending", Unit::Bytes, n_x * width);
+        let mut at = 0;
+        for positions in order.chunks(rows_per_frame(width)) {
+            let keys = keys(positions)?;
+            let mut rows = vec![0; positions.len() * width];
+            crypt(&mut rows, width, at, &keys, |j, row| {
+                // The row of a dummy is empty: nobody else has its key.
+                let i = order[j] as usize;
+                layout.write([if i < payloads.len() { payloads.get(i) } else { &[] }], row);
+            });
+            ch.tx.send_bytes(ROWS, &rows)?;
+            at += positions.len();
+        }
+    }
+    match terms.both {
+        true => Ok(Some(sent_on(order, both::recv_bits(ch, n_x, n_y)?, n))),
+        false => Ok(None),
+    }
+}

@@ -1,0 +1,335 @@
+//! The multi-point OPRF of CM20 (Chase and Miao, "Private Set Intersection in the Internet Setting From Lightweight
+//! Oblivious PRF", CRYPTO 2020, Figures 3 and 4, without the comparison at the end). The paper's P_1 is the sender S
+//! with set X, its P_2 the receiver R with set Y.
+//!
+//! R has a matrix D of ones, in which the code F_k(y) of each of its inputs y clears one bit in every column. A is
+//! random, B = A + D. By OTs S gets from each pair of columns A_i, B_i one of its choice: C. Where the code of an
+//! input leads to zeros of D, A and C agree; anywhere else the choices s decide. The value at x is
+//! H_2(C_1[v_1] .. C_w[v_w]) with v = F_k(x).
+//!
+//! Security: semi-honest, with base OTs secure against malicious parties ([`crate::ot::base`]), AES a pseudorandom
+//! permutation, H_2 128-Hamming correlation robust; with [`MultiPoint::malicious_sender`] also against a sender that
+//! deviates, if BLAKE3 is a random oracle (it is H_1, which makes inputs of items, and H_2). An input of S that
+//! R does not have hits fewer than 128 ones of D with probability at most 2^-40 over all of them. Leakage: the sizes.
+//! Cost: w (m / 8 + 96) bytes with m and w from [`Matrix::new`], about 78 bytes an input of R at a million each;
+//! for each input R computes 3w / 8 blocks of AES, reads w bits and clears as many, and S the same without clearing.
+//!
+//! The places that are read and written follow from F_k of secret inputs. A program on the same machine that watches
+//! the caches could learn something of them, k being known to both parties. The peer cannot: the number of places and
+//! the order of all messages follow from the sizes, and of time it sees that of whole groups of columns.
+//!
+//! What a malicious sender is kept from:
+//! - it learns k only after its choices: k comes from [`Seeds`], which exist when the OTs do. With k it could look for
+//!   items that have the same row;
+//! - its columns are not of its choosing. A receiver of base OTs may be able to influence its pads, but here R's
+//!   message comes second and is hashed into them.
+//!
+//! Departures from the paper:
+//! - 3(c) reads v = F_k(H_1(y)), not F_k(y);
+//! - m is a power of two, so that a number below m is log2 m bits of F, and never a remainder; the columns' width
+//!   follows for sets of any sizes;
+//! - the base OTs give the columns of A themselves, by AES in counter mode, instead of an extension of the OTs;
+//! - k goes out after the base OTs and before the columns (as in the paper's implementation, 4.2);
+//! - H_2 is BLAKE3 over pieces of 160 bits of a row, each with the value of those before. It is as good as over the
+//!   whole row, since all rows have the same number of pieces, and nobody need keep 78 bytes an input.
+//!
+//! With an empty set on either side nothing is sent: values that the other party never evaluates are random.
+
+use super::{Input, Oprf, Output};
+use crate::channel::{Channel, Message, Rx, Tx, Unit, frames};
+use crate::error::Result;
+use crate::hash::{Domain, SessionId};
+use crate::ot::{Pad, base};
+use crate::params::LAMBDA;
+use crate::params::matrix::Matrix;
+use crate::rng::Prng;
+use crate::secret::Secrets;
+use rayon::prelude::*;
+use veilset_kernels::aes::Aes128;
+
+const KEY: Message<[u8; 16]> = Message::new(0x81, "R->S  key k of F");
+const DELTAS: Message<[u8]> = Message::new(0x82, "R->S  columns Delta_i");
+/// Bytes of columns per frame, at most.
+const FRAME: usize = 1 << 18;
+const PURPOSE: &str = "multi-point OPRF, columns of A and B";
+
+/// Columns that are made, sent and read together: a byte of a row. R holds 3 m bytes for them, S 2 m, for each thread.
+const GROUP: usize = 8;
+/// Columns that a block of F serves: 32 bits each.
+const LANES: usize = 4;
+/// Groups that H_2 takes at a time, so that with what was before it hashes one block of BLAKE3. Both hold 20 bytes of
+/// rows for each input beside its value of 32 bytes: 55 MB for a million inputs.
+const PIECE: usize = 20;
+/// Inputs at a time, whose blocks of F are 256 KiB: few enough for the second-level cache, and so many that a column
+/// is worth fetching.
+const CHUNK: usize = 1 << 14;
+
+/// The protocol.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct MultiPoint {
+    /// Whether the matrix is one that withstands a malicious sender. Both parties have to agree on it.
+    pub malicious_sender: bool,
+}
+
+impl MultiPoint {
+    /// The matrix for `n_x` inputs of the sender and `n_y` of the receiver.
+    pub(crate) fn matrix(self, n_x: usize, n_y: usize) -> Matrix {
+        Matrix::new(LAMBDA, n_x, n_y, self.malicious_sender)
+    }
+}
+
+/// Bytes of the frames of columns, which do not heed where a column ends.
+pub(crate) fn column_frames(matrix: &Matrix) -> impl Iterator<Item = usize> + use<> {
+    frames(matrix.width * (matrix.height / 8), FRAME)
+}
+
+impl Oprf for MultiPoint {
+    fn receiver(
+        &self,
+        ch: &mut Channel,
+        session: &SessionId,
+        inputs: &[Input],
+        n_x: usize,
+        rng: &mut Prng,
+    ) -> Result<Secrets<Output>> {
+        if inputs.is_empty() || n_x == 0 {
+            return Ok(random_values(inputs.len(), rng));
+        }
+        let matrix = self.matrix(n_x, inputs.len());
+        ch.stage("matching", Unit::Bytes, matrix.width * (matrix.height / 8));
+        // 2. Random OTs, of which R is the sender, and
+        let seeds = Seeds::agree(ch, session, &matrix, rng)?;
+        // 1(b), 3(a). then the key of F.
+        let f = seeds.send_key(&mut ch.tx, &matrix, rng)?;
+        offer(&mut ch.tx, session, &matrix, &seeds, &f, inputs)
+    }
+
+    fn sender(
+        &self,
+        ch: &mut Channel,
+        session: &SessionId,
+        inputs: &[Input],
+        n_y: usize,
+        rng: &mut Prng,
+    ) -> Result<Secrets<Output>> {
+        if inputs.is_empty() || n_y == 0 {
+            return Ok(random_values(inputs.len(), rng));
+        }
+        let matrix = self.matrix(inputs.len(), n_y);
+        ch.stage("matching", Unit::Bytes, matrix.width * (matrix.height / 8));
+        // 1. S picks s and 2. chooses by it.
+        let mut random = Secrets::<u8>::zeros(matrix.width);
+        rng.fill(&mut random);
+        let choices = Secrets::from(random.iter().map(|byte| byte & 1 == 1).collect::<Vec<_>>());
+        let pads = base::receiver(ch, session, PURPOSE, &choices, rng)?;
+        let f = Code::new(&ch.rx.recv(KEY, 1)?[0], &matrix);
+        take(&mut ch.rx, session, &matrix, &choices, &pads, &f, inputs)
+    }
+}
+
+/// Values of a function that the other party never evaluates.
+fn random_values(n: usize, rng: &mut Prng) -> Secrets<Output> {
+    let mut values = Secrets::<Output>::zeros(n);
+    rng.fill(values.as_flattened_mut());
+    values
+}
+
+/// R's seeds of the columns r^(0), r^(1). That they exist says that S has made its choices.
+struct Seeds(Secrets<[Pad; 2]>);
+
+impl Seeds {
+    /// Runs the base OTs.
+    fn agree(ch: &mut Channel, session: &SessionId, matrix: &Matrix, rng: &mut Prng) -> Result<Seeds> {
+        base::sender(ch, session, PURPOSE, matrix.width, rng).map(Seeds)
+    }
+
+    /// Picks the key of F and sends it.
+    fn send_key(&self, tx: &mut Tx, matrix: &Matrix, rng: &mut Prng) -> Result<Code> {
+        let k = rng.bytes();
+        tx.send(KEY, &[k])?;
+        Ok(Code::new(&k, matrix))
+    }
+}
+
+/// F_k (4.2): G_(k_1)(z) G_(k_2)(z) .. with z = G_(k_0)(x_0) + x_1, where G is AES and the keys are a stream from k.
+struct Code {
+    first: Aes128,
+    /// One for every [`LANES`] columns.
+    others: Vec<Aes128>,
+}
+
+impl Code {
+    fn new(k: &[u8; 16], matrix: &Matrix) -> Code {
+        let mut keys = Secrets::<[u8; 16]>::zeros(1 + matrix.width.div_ceil(LANES));
+        Aes128::new(k).ctr(0, keys.as_flattened_mut());
+        Code { first: Aes128::new(&keys[0]), others: keys[1..].iter().map(Aes128::new).collect() }
+    }
+
+    /// Sets each of `z` to z = G_(k_0)(x_0) + x_1 of its input.
+    fn absorb(&self, inputs: &[Input], z: &mut [[u8; 16]]) {
+        let halves = |input: &Input| -> [[u8; 16]; 2] {
+            let (halves, _) = input.as_chunks();
+            [halves[0], halves[1]]
+        };
+        z.iter_mut().zip(inputs).for_each(|(z, input)| *z = halves(input)[0]);
+        self.first.encrypt(z);
+        for (z, input) in z.iter_mut().zip(inputs) {
+            *z = (u128::from_ne_bytes(*z) ^ u128::from_ne_bytes(halves(input)[1])).to_ne_bytes();
+        }
+    }
+
+    /// Goes to the place of each input in each column of a group. `columns` holds them one after the other, by bytes
+    /// of 8 places or something else of which there is one for each byte; `visit` gets that, and which place of
+    /// the 8 it is, and says the bit to be set in the input's byte of its row.
+    fn visit<T>(
+        &self,
+        group: usize,
+        height: usize,
+        inputs: &[Input],
+        columns: &mut [T],
+        row: &mut [u8],
+        visit: impl Fn(&mut T, u32) -> u8,
+    ) {
+        let n = CHUNK.min(inputs.len());
+        let (mut all_z, mut all_blocks) = (Secrets::<[u8; 16]>::zeros(n), Secrets::<[u8; 16]>::zeros(n));
+        let bytes = height / 8;
+        for (inputs, row) in inputs.chunks(CHUNK).zip(row.chunks_mut(CHUNK)) {
+            let (z, blocks) = (&mut all_z[..inputs.len()], &mut all_blocks[..inputs.len()]);
+            self.absorb(inputs, z);
+            let keys = &self.others[group * (GROUP / LANES)..];
+            for ((i, columns), key) in columns.chunks_mut(LANES * bytes).enumerate().zip(keys) {
+                blocks.copy_from_slice(z);
+                key.encrypt(blocks);
+                for (lane, column) in columns.chunks_exact_mut(bytes).enumerate() {
+                    // The length is a power of two: the remainder is the last bits, and no index is out of range.
+                    let last = column.len() - 1;
+                    for (byte, block) in row.iter_mut().zip(blocks.iter()) {
+                        let v = u32::from_le_bytes(block.as_chunks().0[lane]);
+                        let bit = visit(&mut column[(v >> 3) as usize & last], v & 7);
+                        *byte |= bit << (i * LANES + lane);
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// 2(a) and Figure 4, step 2: for each column A_i = r^(0), B_i = A_i + D_i, and Delta_i = B_i + r^(1) is sent.
+/// Returns the values of the inputs in A.
+fn offer(
+    tx: &mut Tx,
+    session: &SessionId,
+    matrix: &Matrix,
+    seeds: &Seeds,
+    f: &Code,
+    inputs: &[Input],
+) -> Result<Secrets<Output>> {
+    let height = matrix.height;
+    let mut ready = Vec::new();
+    in_groups(session, matrix, inputs.len(), |first, rows, n| {
+        let is_last = first + rows.len() / n == matrix.width.div_ceil(GROUP);
+        let deltas = rows.par_chunks_exact_mut(n).enumerate().map(|(g, row)| {
+            let group = first + g;
+            let seeds = seeds.0.chunks(GROUP).nth(group).unwrap_or_default();
+            let mut delta = vec![0u8; seeds.len() * (height / 8)];
+            stream(seeds.iter().map(|pair| &pair[0]), &mut delta);
+            // A byte of A and one of D side by side, since they are read together.
+            let mut columns = Secrets::from(delta.iter().map(|&a| [a, 0xff]).collect::<Vec<[u8; 2]>>());
+            f.visit(group, height, inputs, &mut columns, row, |[a, d], at| {
+                *d &= !(1 << at);
+                *a >> at & 1
+            });
+            stream(seeds.iter().map(|pair| &pair[1]), &mut delta);
+            delta.iter_mut().zip(columns.iter()).for_each(|(delta, [a, d])| *delta ^= a ^ d);
+            delta
+        });
+        for delta in deltas.collect::<Vec<_>>() {
+            ready.extend(delta);
+            let whole = ready.len() - ready.len() % FRAME;
+            ready[..whole].chunks(FRAME).try_for_each(|part| tx.send_bytes(DELTAS, part))?;
+            ready.drain(..whole);
+        }
+        if is_last && !ready.is_empty() { tx.send_bytes(DELTAS, &ready) } else { Ok(()) }
+    })
+}
+
+/// Figure 4, step 3: C_i is r_i, or r_i + Delta_i where s_i is set. Returns the values of the inputs in C.
+fn take(
+    rx: &mut Rx,
+    session: &SessionId,
+    matrix: &Matrix,
+    choices: &[bool],
+    pads: &[Pad],
+    f: &Code,
+    inputs: &[Input],
+) -> Result<Secrets<Output>> {
+    let height = matrix.height;
+    let mut come = Vec::new();
+    let mut coming = column_frames(matrix).peekable();
+    in_groups(session, matrix, inputs.len(), |first, rows, n| {
+        let groups = choices.chunks(GROUP).zip(pads.chunks(GROUP)).enumerate();
+        let mut received = Vec::new();
+        for (group, (choices, pads)) in groups.skip(first).take(rows.len() / n) {
+            // Grows with what has come, not with what was announced.
+            let bytes = choices.len() * (height / 8);
+            while let Some(frame) = coming.next_if(|_| come.len() < bytes) {
+                come.extend(rx.recv_bytes(DELTAS, frame)?);
+            }
+            let rest = come.split_off(bytes);
+            let deltas = std::mem::replace(&mut come, rest);
+            received.push((group, choices, pads, deltas));
+        }
+        let work = received.into_par_iter().zip(rows.par_chunks_exact_mut(n));
+        work.for_each(|((group, choices, pads, deltas), row)| {
+            let mut columns = Secrets::<u8>::zeros(deltas.len());
+            stream(pads.iter(), &mut columns);
+            let bytes = columns.chunks_exact_mut(height / 8).zip(deltas.chunks_exact(height / 8));
+            for ((column, delta), &choice) in bytes.zip(choices) {
+                let mask = u8::from(choice).wrapping_neg();
+                column.iter_mut().zip(delta).for_each(|(c, delta)| *c ^= delta & mask);
+            }
+            f.visit(group, height, inputs, &mut columns, row, |c, at| *c >> at & 1);
+        });
+        Ok(())
+    })
+}
+
+/// Fills equal parts of `columns` with the streams of the seeds.
+fn stream<'a>(seeds: impl ExactSizeIterator<Item = &'a Pad>, columns: &mut [u8]) {
+    let bytes = columns.len() / seeds.len().max(1);
+    columns
+        .chunks_exact_mut(bytes.max(1))
+        .zip(seeds)
+        .for_each(|(column, seed)| Aes128::new(seed).ctr(0, column));
+}
+
+/// The values of `n` inputs, at least one: `collect(g, rows, n)` writes the bytes of their rows that come from as many
+/// groups as fit into `rows`, from group g on, `n` bytes for each; then H_2 takes them, a piece of the rows at a time.
+fn in_groups(
+    session: &SessionId,
+    matrix: &Matrix,
+    n: usize,
+    mut collect: impl FnMut(usize, &mut [u8], usize) -> Result<()>,
+) -> Result<Secrets<Output>> {
+    let domain = Domain::new(session, "multi-point OPRF, H_2");
+    let mut values = Secrets::<Output>::zeros(n);
+    let mut rows = Secrets::<u8>::zeros(PIECE.min(matrix.width.div_ceil(GROUP)) * n);
+    for (piece, groups) in frames(matrix.width.div_ceil(GROUP), PIECE).enumerate() {
+        rows.fill(0);
+        // One group for each thread, or one thread would hold as many as many threads do.
+        for (at, rows) in rows[..groups * n].chunks_mut(rayon::current_num_threads() * n).enumerate() {
+            collect(piece * PIECE + at * rayon::current_num_threads(), rows, n)?;
+        }
+        let number = (piece as u64).to_le_bytes();
+        values.par_iter_mut().enumerate().for_each(|(j, value)| {
+            let mut part = [0; PIECE];
+            part.iter_mut().zip(rows.iter().skip(j).step_by(n)).for_each(|(to, from)| *to = *from);
+            *value = domain.hash(&[&number, &value[..], &part]);
+        });
+    }
+    Ok(values)
+}
+
+#[cfg(test)]
+#[path = "multi_point_tests.rs"]
+mod tests;

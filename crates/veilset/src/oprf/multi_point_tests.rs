@@ -1,0 +1,315 @@
+use super::*;
+use crate::error::Error;
+use crate::oprf::tests::is_an_oprf;
+use crate::testing::{Views, run_pair, split_frames};
+
+const SESSION: SessionId = [8; 32];
+
+/// Tags and bodies.
+type Frames = Vec<(u16, Vec<u8>)>;
+
+const BOTH_FORMS: [MultiPoint; 2] =
+    [MultiPoint { malicious_sender: false }, MultiPoint { malicious_sender: true }];
+
+fn inputs(from: usize, n: usize) -> Vec<Input> {
+    (from..from + n).map(|i| *blake3::hash(&i.to_le_bytes()).as_bytes()).collect()
+}
+
+fn run_both(protocol: MultiPoint, y: &[Input], x: &[Input]) -> ((Secrets<Output>, Secrets<Output>), Views) {
+    run_pair(
+        |ch, rng| protocol.receiver(ch, &SESSION, y, x.len(), rng),
+        |ch, rng| protocol.sender(ch, &SESSION, x, y.len(), rng),
+    )
+}
+
+#[test]
+fn it_is_an_oprf() {
+    is_an_oprf(&BOTH_FORMS[0], CHUNK);
+    is_an_oprf(&BOTH_FORMS[1], 100);
+}
+
+/// The protocol by its definition, a bit at a time.
+struct Reference {
+    matrix: Matrix,
+    k: [u8; 16],
+    /// By columns.
+    a: Vec<Vec<bool>>,
+    d: Vec<Vec<bool>>,
+    r_1: Vec<Vec<bool>>,
+}
+
+fn aes(key: [u8; 16], block: [u8; 16]) -> [u8; 16] {
+    let mut block = [block];
+    Aes128::new(&key).encrypt(&mut block);
+    block[0]
+}
+
+fn bits(bytes: &[u8]) -> Vec<bool> {
+    bytes.iter().flat_map(|byte| (0..8).map(move |i| byte >> i & 1 == 1)).collect()
+}
+
+impl Reference {
+    fn new(matrix: Matrix, k: [u8; 16], seeds: &[[Pad; 2]], y: &[Input]) -> Reference {
+        let column = |seed: &Pad| {
+            let blocks = (0..matrix.height.div_ceil(128) as u128).map(|i| aes(*seed, i.to_le_bytes()));
+            let mut all = bits(blocks.collect::<Vec<_>>().as_flattened());
+            all.truncate(matrix.height);
+            all
+        };
+        let [a, r_1] = [0, 1].map(|branch| seeds.iter().map(|pair| column(&pair[branch])).collect());
+        let mut this = Reference { matrix, k, a, d: vec![vec![true; matrix.height]; matrix.width], r_1 };
+        for y in y {
+            for (i, v) in this.code(y).into_iter().enumerate() {
+                this.d[i][v] = false;
+            }
+        }
+        this
+    }
+
+    /// F_k(x): a number below m for each column.
+    fn code(&self, x: &Input) -> Vec<usize> {
+        let key = |i: usize| aes(self.k, (i as u128).to_le_bytes());
+        let (x_0, x_1) = (x[..16].try_into().unwrap(), &x[16..]);
+        let mut z = aes(key(0), x_0);
+        z.iter_mut().zip(x_1).for_each(|(z, x)| *z ^= x);
+        let number = |i: usize| {
+            let block = aes(key(1 + i / 4), z);
+            let number = u32::from_le_bytes(block[i % 4 * 4..][..4].try_into().unwrap());
+            number as usize % self.matrix.height
+        };
+        (0..self.matrix.width).map(number).collect()
+    }
+
+    /// The value at x of the columns C.
+    fn value(&self, x: &Input, c: impl Fn(usize, usize) -> bool) -> Output {
+        let mut row: Vec<bool> = self.code(x).into_iter().enumerate().map(|(i, v)| c(i, v)).collect();
+        row.resize(row.len().next_multiple_of(160), false);
+        let domain = Domain::new(&SESSION, "multi-point OPRF, H_2");
+        row.chunks(160).enumerate().fold([0; 32], |value, (number, piece)| {
+            let byte = |bits: &[bool]| bits.iter().rev().fold(0u8, |byte, &bit| byte << 1 | u8::from(bit));
+            let piece: Vec<u8> = piece.chunks(8).map(byte).collect();
+            domain.hash(&[&(number as u64).to_le_bytes(), &value, &piece])
+        })
+    }
+}
+
+#[test]
+fn values_and_columns_are_those_of_the_definition() {
+    let rng = &mut Prng::from_seed(&[3; 32]);
+    // Rows of one byte and of a few bits beside, of a piece and one more; the last columns in four frames.
+    let cases = [(8, 1, 3, 2), (8, 9, 1, 1), (64, 160, 30, 50), (256, 161, 90, 7), (1 << 19, 13, 40, 40)];
+    for (height, width, n_y, n_x) in cases {
+        let matrix = Matrix { height, width };
+        let (y, x) = (inputs(0, n_y), inputs(n_y / 2, n_x));
+        let seeds = Seeds(Secrets::from((0..width).map(|_| [rng.bytes(), rng.bytes()]).collect::<Vec<_>>()));
+        let choices: Vec<bool> = (0..width).map(|_| rng.below(2) == 1).collect();
+        let pads: Vec<Pad> = choices.iter().zip(seeds.0.iter()).map(|(&s, r)| r[usize::from(s)]).collect();
+        let k = rng.bytes();
+        let expected = Reference::new(matrix, k, &seeds.0, &y);
+        let f = Code::new(&k, &matrix);
+        let ((f_y, f_x), views) = run_pair(
+            |ch, _| offer(&mut ch.tx, &SESSION, &matrix, &seeds, &f, &y),
+            |ch, _| take(&mut ch.rx, &SESSION, &matrix, &choices, &pads, &f, &x),
+        );
+        let deltas: Vec<u8> = split_frames(&views.0[1]).into_iter().flat_map(|f| f.1).collect();
+        let mut sent = bits(&deltas).into_iter();
+        for i in 0..width {
+            let delta = (0..height).map(|j| expected.a[i][j] ^ expected.d[i][j] ^ expected.r_1[i][j]);
+            assert!(delta.eq(sent.by_ref().take(height)), "{matrix:?}, column {i}");
+        }
+        assert!(sent.next().is_none());
+        for (y, value) in y.iter().zip(f_y.iter()) {
+            assert_eq!(expected.value(y, |i, j| expected.a[i][j]), *value, "{matrix:?}");
+        }
+        for (x, value) in x.iter().zip(f_x.iter()) {
+            let c = |i: usize, j: usize| expected.a[i][j] ^ (choices[i] & expected.d[i][j]);
+            assert_eq!(expected.value(x, c), *value, "{matrix:?}");
+        }
+        let frames: Vec<usize> = views.frames(1).into_iter().map(|f| f.1).collect();
+        assert_eq!(frames, column_frames(&matrix).collect::<Vec<_>>());
+        assert_eq!(frames.iter().sum::<usize>(), width * height / 8);
+    }
+}
+
+#[test]
+fn items_of_the_sender_alone_hit_128_ones_and_others_none() {
+    for (n_y, n_x) in [(1, 50), (200, 200), (1000, 30)] {
+        let matrix = MultiPoint::default().matrix(n_x, n_y);
+        let seeds = vec![[[0; 16]; 2]; matrix.width];
+        let (y, x) = (inputs(0, n_y), inputs(n_y, n_x));
+        let reference = Reference::new(matrix, [9; 16], &seeds, &y);
+        let ones =
+            |x: &Input| reference.code(x).into_iter().enumerate().filter(|&(i, v)| reference.d[i][v]).count();
+        assert!(x.iter().all(|x| ones(x) >= 128), "{n_y} {n_x}");
+        assert!(y.iter().all(|y| ones(y) == 0));
+        // Not because all places are ones.
+        assert!(x.iter().any(|x| ones(x) < matrix.width), "{n_y} {n_x}");
+    }
+}
+
+#[test]
+fn lengths_are_those_of_the_formula_and_nothing_is_sent_for_an_empty_set() {
+    for protocol in BOTH_FORMS {
+        for (n_y, n_x) in [(0, 0), (0, 3), (3, 0)] {
+            let ((f_y, f_x), views) = run_both(protocol, &inputs(0, n_y), &inputs(0, n_x));
+            assert!(views.0[0].is_empty() && views.0[1].is_empty());
+            assert_eq!((f_y.len(), f_x.len()), (n_y, n_x));
+        }
+        for (n_y, n_x) in [(1, 1), (30, 500), (500, 1)] {
+            let matrix = protocol.matrix(n_x, n_y);
+            let views = run_both(protocol, &inputs(0, n_y), &inputs(7, n_x)).1;
+            assert_eq!(views.frames(0), [(0x31, matrix.width * 64)]);
+            let mut expected = vec![(0x32, matrix.width * 32), (0x81, 16)];
+            expected.extend(column_frames(&matrix).map(|bytes| (0x82, bytes)));
+            assert_eq!(views.frames(1), expected);
+        }
+    }
+}
+
+#[test]
+fn the_receiver_says_nothing_before_the_choices_are_made() {
+    let y = inputs(0, 5);
+    let (mut ours, mut theirs) = Channel::pair();
+    let result = std::thread::scope(|s| {
+        let receiver = s.spawn(|| {
+            let rng = &mut Prng::from_seed(&[1; 32]);
+            let result = MultiPoint::default().receiver(&mut ours, &SESSION, &y, 5, rng).map(|_| ());
+            (result, ours.bytes_sent())
+        });
+        // Something that is not the choices.
+        theirs.tx.send(KEY, &[[0; 16]]).unwrap();
+        receiver.join().unwrap()
+    });
+    assert!(matches!(&result.0, Err(Error::Peer(m)) if m.contains("base OT r_0, r_1")), "{:?}", result.0);
+    assert_eq!(result.1, 0);
+}
+
+/// What a party does that receives these frames, and then nothing more.
+fn fed(
+    party: impl FnOnce(&mut Channel, &mut Prng) -> Result<Secrets<Output>> + Send,
+    frames: &[(u16, Vec<u8>)],
+    seed: usize,
+) -> Result<()> {
+    let (mut peer, mut ch) = Channel::pair();
+    std::thread::scope(|s| {
+        let party =
+            s.spawn(move || party(&mut ch, &mut Prng::from_seed(&crate::testing::SEEDS[seed])).map(|_| ()));
+        for (tag, body) in frames {
+            // It may have given up already.
+            let _ = peer.tx.send_bytes(Message::new(*tag, "forged"), body);
+        }
+        // It may still send.
+        let (sink, _source) = peer.into_halves();
+        drop(sink);
+        party.join().unwrap()
+    })
+}
+
+#[test]
+fn forged_messages_are_errors_that_name_what_was_expected() {
+    let protocol = MultiPoint::default();
+    let (y, x) = (inputs(0, 40), inputs(20, 30));
+    let views = run_both(protocol, &y, &x).1;
+    for party in [0, 1] {
+        let honest = split_frames(&views.0[party]);
+        let fed = |frames: &[(u16, Vec<u8>)]| match party {
+            0 => fed(|ch, rng| protocol.receiver(ch, &SESSION, &y, x.len(), rng), frames, 0),
+            _ => fed(|ch, rng| protocol.sender(ch, &SESSION, &x, y.len(), rng), frames, 1),
+        };
+        assert_eq!(fed(&honest), Ok(()), "the forgeries are all that is wrong below");
+        for at in 0..honest.len() {
+            let name = match honest[at].0 {
+                0x31 => "base OT r_0, r_1",
+                0x32 => "base OT b G",
+                0x81 => "key k of F",
+                _ => "columns Delta_i",
+            };
+            let with = |forge: &dyn Fn(&mut Frames)| {
+                let mut frames = honest.clone();
+                forge(&mut frames);
+                fed(&frames)
+            };
+            let forged = [
+                ("short", with(&|f| f[at].1 = f[at].1[1..].to_vec())),
+                ("empty", with(&|f| f[at].1.clear())),
+                ("long", with(&|f| f[at].1.push(0))),
+                ("of another tag", with(&|f| f[at].0 = 0x64)),
+                ("another message first", with(&|f| f.insert(at, (0x12, vec![1; 32])))),
+            ];
+            for (what, result) in forged {
+                assert!(
+                    matches!(&result, Err(Error::Peer(m)) if m.contains(name)),
+                    "{name} {what}: {result:?}"
+                );
+            }
+            let cut = with(&|f| f.truncate(at));
+            assert!(matches!(cut, Err(Error::Network(_))), "{name} cut off: {cut:?}");
+            // A key before the OTs are done, or columns before the key.
+            if at + 1 < honest.len() && honest[at].0 != honest[at + 1].0 {
+                let swapped = with(&|f| f.swap(at, at + 1));
+                assert!(matches!(&swapped, Err(Error::Peer(m)) if m.contains(name)), "{name}: {swapped:?}");
+            }
+        }
+        // Points that are none.
+        for bytes in [[0; 32], [0xff; 32]] {
+            let mut frames = honest.clone();
+            frames[0].1[32..64].copy_from_slice(&bytes);
+            let result = fed(&frames);
+            assert!(matches!(&result, Err(Error::Peer(m)) if m.contains("base OTs")), "{result:?}");
+        }
+    }
+}
+
+#[test]
+fn wrong_columns_or_another_key_give_other_values_and_no_error() {
+    let protocol = MultiPoint::default();
+    let (y, x) = (inputs(0, 40), inputs(0, 40));
+    let ((_, f_x), views) = run_both(protocol, &y, &x);
+    let honest = split_frames(&views.0[1]);
+    for (at, byte) in [(1, 3), (2, 0)] {
+        let mut frames = honest.clone();
+        // All columns, since only those count that were chosen by a one.
+        frames[at].1.iter_mut().skip(byte).for_each(|b| *b ^= 0xff);
+        let values = std::sync::Mutex::new(None);
+        let keep = |ch: &mut Channel, rng: &mut Prng| {
+            let got = protocol.sender(ch, &SESSION, &x, y.len(), rng)?;
+            *values.lock().unwrap() = Some(got.to_vec());
+            Ok(got)
+        };
+        fed(keep, &frames, 1).unwrap();
+        let values = values.into_inner().unwrap().unwrap();
+        assert!(values.iter().zip(f_x.iter()).all(|(a, b)| a != b));
+    }
+}
+
+#[test]
+fn values_and_bytes_do_not_depend_on_the_number_of_threads() {
+    let (y, x) = (inputs(0, 700), inputs(350, 500));
+    let run = |threads| {
+        // A pool for each party: one that waits for the other holds a thread.
+        let pool = || rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
+        let protocol = MultiPoint::default();
+        let ((f_y, f_x), views) = run_pair(
+            |ch, rng| pool().install(|| protocol.receiver(ch, &SESSION, &y, x.len(), rng)),
+            |ch, rng| pool().install(|| protocol.sender(ch, &SESSION, &x, y.len(), rng)),
+        );
+        (f_y.to_vec(), f_x.to_vec(), views.0)
+    };
+    assert!(run(1) == run(3));
+}
+
+#[test]
+fn sessions_have_functions_of_their_own() {
+    // The same randomness, so that only the session's part in every oracle is left.
+    let y = inputs(0, 3);
+    let values = |session: SessionId| {
+        let ((f_y, _), _) = run_pair(
+            |ch, rng| MultiPoint::default().receiver(ch, &session, &y, 3, rng),
+            |ch, rng| MultiPoint::default().sender(ch, &session, &y, 3, rng),
+        );
+        f_y.to_vec()
+    };
+    let [one, other] = [values([1; 32]), values([2; 32])];
+    assert!(one.iter().all(|value| !other.contains(value)));
+    assert_eq!(one, values([1; 32]));
+}
