@@ -188,14 +188,15 @@ impl Receiver {
     /// Random OTs with these choices, at most a [`FRAME`] of them: sends the corrections and returns the
     /// chosen pads.
     pub fn pads(&mut self, tx: &mut Tx, choices: &[bool]) -> Result<Secrets<Pad>> {
-        let mut pads = self.rows(tx, choices)?;
+        let mut pads = self.correlated(tx, choices)?;
         let tweak = self.0.next_tweak(choices.len());
         self.0.hash.tcr_hash(tweak, &mut pads);
         Ok(pads)
     }
 
-    /// Sends c_i = u_i + choices and returns the rows v_j.
-    fn rows(&mut self, tx: &mut Tx, choices: &[bool]) -> Result<Secrets<Pad>> {
+    /// Correlated OTs with these choices, at most a [`FRAME`] of them: sends the corrections
+    /// c_i = u_i + choices and returns the rows v_j = q_j + choice_j Delta.
+    pub fn correlated(&mut self, tx: &mut Tx, choices: &[bool]) -> Result<Secrets<Pad>> {
         let bytes = choices.len().next_multiple_of(WIDTH) / 8;
         let mut packed = Secrets::zeros(bytes);
         choices.iter().enumerate().for_each(|(j, &c)| packed[j / 8] |= u8::from(c) << (j % 8));
@@ -263,6 +264,13 @@ impl Sender {
 
     /// `n` random OTs, at most a [`FRAME`] of them: receives the corrections.
     pub fn pads(&mut self, rx: &mut Rx, n: usize) -> Result<PadPairs<'_>> {
+        let rows = self.correlated(rx, n)?;
+        let tweak = self.common.next_tweak(n);
+        Ok(PadPairs { rows, tweak, sender: self })
+    }
+
+    /// `n` correlated OTs, at most a [`FRAME`] of them: receives the corrections and returns the rows q_j.
+    pub fn correlated(&mut self, rx: &mut Rx, n: usize) -> Result<Secrets<Pad>> {
         let bytes = n.next_multiple_of(WIDTH) / 8;
         let corrections = rx.recv_bytes(CORRECTIONS, self.common.trees.len() * bytes)?;
         // q_i = w_i + alpha_i c_i
@@ -272,8 +280,13 @@ impl Sender {
             let c = &corrections[at / self.common.k * bytes..][..bytes];
             column.iter_mut().zip(c).for_each(|(q, c)| *q ^= c & mask);
         }
-        let tweak = self.common.next_tweak(n);
-        Ok(PadPairs { rows: rows(&columns, n), tweak, sender: self })
+        Ok(rows(&columns, n))
+    }
+
+    /// Delta, by which the rows of correlated OTs differ. Whoever learns it has all pads too, those of the other frames
+    /// included.
+    pub fn delta(&self) -> &Pad {
+        &self.delta
     }
 }
 

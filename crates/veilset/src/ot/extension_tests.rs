@@ -50,10 +50,10 @@ fn rows_differ_by_delta_exactly_where_the_choice_is_one() {
     for k in [2, 6, 7] {
         let ((mut sender, mut a), (mut receiver, mut b)) = setup("a", k);
         let choices = random_choices(300);
-        let v = receiver.rows(&mut b.tx, &choices).unwrap();
-        let delta = u128::from_le_bytes(*sender.delta);
-        let pads = sender.pads(&mut a.rx, 300).unwrap();
-        for ((q, v), &c) in pads.rows.iter().zip(v.iter()).zip(&choices) {
+        let v = receiver.correlated(&mut b.tx, &choices).unwrap();
+        let q = sender.correlated(&mut a.rx, 300).unwrap();
+        let delta = u128::from_le_bytes(*sender.delta());
+        for ((q, v), &c) in q.iter().zip(v.iter()).zip(&choices) {
             assert_eq!(u128::from_le_bytes(*q) ^ u128::from_le_bytes(*v), if c { delta } else { 0 });
         }
     }
@@ -63,7 +63,7 @@ fn rows_differ_by_delta_exactly_where_the_choice_is_one() {
 fn what_the_receiver_knows_gives_no_unwanted_pad() {
     let ((mut sender, mut a), (mut receiver, mut b)) = setup("a", 6);
     let choices = random_choices(1000);
-    let v = receiver.rows(&mut b.tx, &choices).unwrap();
+    let v = receiver.correlated(&mut b.tx, &choices).unwrap();
     let pads = sender.pads(&mut a.rx, 1000).unwrap();
     let pads = [pads.of(false), pads.of(true)];
     let unwanted: HashSet<Pad> = (0..1000).map(|j| pads[usize::from(!choices[j])][j]).collect();
