@@ -114,9 +114,10 @@ impl Rows {
     /// # Errors
     /// If the vector is shorter than a row, which is a bug of the caller.
     pub fn new(seed: &Seed, keys: &[Key], size: usize) -> Result<Rows> {
-        let Some(starts) = (size + 1).checked_sub(WIDTH).filter(|_| u32::try_from(size).is_ok()) else {
+        if size < WIDTH || u32::try_from(size).is_err() {
             return Err(Error::Bug(format!("a key-value store of {size} elements")));
-        };
+        }
+        let starts = (size - WIDTH + 1) as u128;
         let [first, second]: [[u8; 16]; 2] = {
             let keys: [u8; 32] = Domain::without_session("rows of a key-value store").hash(&[seed]);
             let (first, second) = keys.split_at(16);
@@ -130,7 +131,7 @@ impl Rows {
         batches.enumerate().for_each(|(batch, (keys, (order, bits)))| {
             let blocks = prf(&ciphers, keys);
             for (i, [start, row]) in blocks.as_chunks().0.iter().enumerate() {
-                let start = (u128::from_le_bytes(*start) as u64 as u128 * starts as u128) >> 64;
+                let start = (u128::from_le_bytes(*start) as u64 as u128 * starts) >> 64;
                 order[i] = (start as u64) << 32 | (batch * BATCH + i) as u64;
                 bits[i] = u128::from_le_bytes(*row);
             }
