@@ -3,7 +3,9 @@
 use super::*;
 
 fn keys(n: usize, which: u64) -> Vec<Key> {
-    (0..n as u64).map(|i| *blake3::hash(&[which.to_le_bytes(), i.to_le_bytes()].concat()).as_bytes()).collect()
+    (0..n as u64)
+        .map(|i| *blake3::hash(&[which.to_le_bytes(), i.to_le_bytes()].concat()).as_bytes())
+        .collect()
 }
 
 fn values(n: usize) -> Vec<Value> {
@@ -20,7 +22,7 @@ fn row(seed: &Seed, key: &Key, size: usize) -> (usize, u128) {
     };
     let half = |i: usize| u128::from_le_bytes(key[16 * i..][..16].try_into().unwrap());
     let state = encrypt(&keys[..16], encrypt(&keys[..16], half(0)) ^ half(1));
-    let start = u128::from(encrypt(&keys[16..], state) as u64) * (size - WIDTH + 1) as u128 >> 64;
+    let start = (u128::from(encrypt(&keys[16..], state) as u64) * (size - WIDTH + 1) as u128) >> 64;
     (start as usize, encrypt(&keys[16..], state ^ 1))
 }
 
@@ -51,7 +53,8 @@ fn decoding_is_linear() {
     let rows = Rows::new(&[3; 16], &keys(50, 1), 200).unwrap();
     let (a, b) = (values(200), values(400)[200..].to_vec());
     let add = |a: &[Value], b: &[Value]| -> Vec<Value> {
-        let sum = |(a, b): (&Value, &Value)| (u128::from_le_bytes(*a) ^ u128::from_le_bytes(*b)).to_le_bytes();
+        let sum =
+            |(a, b): (&Value, &Value)| (u128::from_le_bytes(*a) ^ u128::from_le_bytes(*b)).to_le_bytes();
         a.iter().zip(b).map(sum).collect()
     };
     let decoded = [&a, &b, &add(&a, &b)].map(|v| rows.decode(v).unwrap());

@@ -54,7 +54,8 @@ fn hashed(
 ) -> Secrets<Output> {
     let h = Domain::new(session, "RR22 OPRF value");
     let mut outputs = Secrets::<Output>::zeros(inputs.len());
-    let batches = values.par_chunks_mut(BATCH).zip(inputs.par_chunks(BATCH)).zip(outputs.par_chunks_mut(BATCH));
+    let batches =
+        values.par_chunks_mut(BATCH).zip(inputs.par_chunks(BATCH)).zip(outputs.par_chunks_mut(BATCH));
     batches.for_each(|((values, inputs), outputs)| {
         prepare(values, inputs);
         for ((output, value), input) in outputs.iter_mut().zip(values).zip(inputs) {

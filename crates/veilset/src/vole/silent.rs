@@ -10,7 +10,7 @@
 //! of the correlated OTs and of the pads for the trees, which are hashed under it: the receiver learns nothing of it from
 //! any of them, and a sender that is semi-honest does not test its use. Leakage: n. Cost: t is 546; 128 t correlated OTs
 //! and t log2(N/t) random ones in one batch, 22 bits each from receiver to sender; from sender to receiver 32 bytes a level
-//! and 16 a tree. That is 0.4 MB for a million elements. Memory: the receiver holds 3 N elements of 16 bytes, the sender
+//! and 16 a tree. That is 0.46 MB for a million elements. Memory: the receiver holds 3 N elements of 16 bytes, the sender
 //! 1.5 N. Up to [`DIRECT`] elements come from OTs alone ([`super::gilboa`]), without the assumption on the code: 352
 //! bytes each.
 //!

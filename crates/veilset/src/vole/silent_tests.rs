@@ -34,7 +34,8 @@ fn blocks_cover_all_places() {
 fn lengths_depend_on_n_only() {
     for n in [100, 5000] {
         let (_, _, views) = is_a_vole(&SILENT, n);
-        let (mut to_sender, mut to_receiver) = (vec![(0x32, 32 * 128), (0x33, 32 * 128)], vec![(0x31, 64 * 128)]);
+        let (mut to_sender, mut to_receiver) =
+            (vec![(0x32, 32 * 128), (0x33, 32 * 128)], vec![(0x31, 64 * 128)]);
         let correction = |n: usize| (0x34, n.next_multiple_of(128) / 8 * 64);
         match n {
             100 => to_sender.extend([correction(64 * 128), correction(36 * 128)]),
@@ -82,7 +83,9 @@ fn receiver_against(tag: u8, forge: impl Fn(&mut Vec<u8>) + Send + 'static) -> R
     let (sink, source) = b.into_halves();
     let mut b = Channel::from_halves(Box::new(Forge(sink, tag, forge)), source);
     std::thread::scope(|s| {
-        s.spawn(move || SILENT.sender(&mut b, &[6; 32], "a", 5000, &mut Prng::from_seed(&[1; 32])).map(|_| ()));
+        s.spawn(move || {
+            SILENT.sender(&mut b, &[6; 32], "a", 5000, &mut Prng::from_seed(&[1; 32])).map(|_| ())
+        });
         SILENT.receiver(&mut a, &[6; 32], "a", 5000, &mut Prng::from_seed(&[2; 32]))
     })
 }
@@ -114,7 +117,8 @@ fn messages_of_another_length_or_kind_are_refused() {
 fn wrong_bits_spoil_the_result_and_nothing_else() {
     let honest = receiver_against(0, |_| ()).unwrap();
     for tag in [0x91, 0x92] {
-        let spoilt = receiver_against(tag, |frame| frame[6..].iter_mut().for_each(|byte| *byte ^= 0x80)).unwrap();
+        let spoilt =
+            receiver_against(tag, |frame| frame[6..].iter_mut().for_each(|byte| *byte ^= 0x80)).unwrap();
         assert_eq!(*spoilt.a, *honest.a);
         assert!(*spoilt.c != *honest.c);
     }
@@ -127,7 +131,9 @@ fn wrong_corrections_do_not_make_the_sender_fail() {
     let (sink, source) = b.into_halves();
     let mut b = Channel::from_halves(Box::new(Garble { sink, tag: 0x34, at: Some(5) }), source);
     let sent = std::thread::scope(|s| {
-        s.spawn(move || SILENT.receiver(&mut b, &[6; 32], "a", 5000, &mut Prng::from_seed(&[2; 32])).map(|_| ()));
+        s.spawn(move || {
+            SILENT.receiver(&mut b, &[6; 32], "a", 5000, &mut Prng::from_seed(&[2; 32])).map(|_| ())
+        });
         SILENT.sender(&mut a, &[6; 32], "a", 5000, &mut Prng::from_seed(&[1; 32]))
     });
     assert_eq!(sent.unwrap().b.len(), 5000);
