@@ -5,7 +5,7 @@ use std::hint::black_box;
 use std::time::Instant;
 
 use veilset_kernels::ristretto255::{self, Element, Table};
-use veilset_kernels::{Backend, aes, curve25519, gf128, hash, transpose};
+use veilset_kernels::{Backend, aes, band, curve25519, gf128, hash, transpose};
 
 /// Least nanoseconds of one call, of at least five calls and 0.2 seconds.
 fn time(mut f: impl FnMut()) -> f64 {
@@ -114,6 +114,27 @@ fn main() {
             hash::keyed_hash_with(b, &[7; 32], 64, black_box(&messages), &mut out);
         });
         println!("hash of a block {b:?}: {:8.2} ns", ns / n as f64);
+    }
+
+    for b in paths(band::BACKENDS) {
+        // As many rows as there are elements, sorted by their starts or not, in a vector that fits into the second-level
+        // cache and in one that does not fit into the third.
+        for n in [1 << 14, 1 << 21] {
+            let bits: Vec<u128> =
+                (1..=n as u128).map(|i| i.wrapping_mul(u128::MAX / 0x1_2345_6789)).collect();
+            let (mut vector, mut sums) = (vec![[0x35; 16]; n + band::WIDTH - 1], vec![[0; 16]; n]);
+            for (order, factor) in [("sorted", 1), ("random", 0x9e37_79b1)] {
+                let starts: Vec<u32> = (0..n as u32).map(|i| i.wrapping_mul(factor) % n as u32).collect();
+                let ns = time(|| {
+                    band::select_with(b, black_box(&starts), &bits, &vector, &mut sums);
+                });
+                println!("band select {order} {b:?} of {n:7}: {:6.1} ns/row", ns / n as f64);
+            }
+            let ns = time(|| {
+                band::substitute_with(b, black_box(&bits), &mut vector);
+            });
+            println!("band substitute    {b:?} of {n:7}: {:6.1} ns/row", ns / n as f64);
+        }
     }
 
     for b in paths(transpose::BACKENDS) {

@@ -18,7 +18,7 @@ pub enum Backend {
     Clmul512,
     /// 256-bit integer vectors.
     Avx2,
-    /// 512-bit integer vectors.
+    /// 512-bit integer vectors under masks: AVX-512 and BMI2.
     Avx512,
     /// Fused multiply-adds of 256-bit vectors of doubles: AVX2 and FMA.
     Fma,
@@ -40,7 +40,7 @@ impl Backend {
                         && is_x86_feature_detected!("avx512bw")
                 }
                 Backend::Avx2 => is_x86_feature_detected!("avx2"),
-                Backend::Avx512 => is_x86_feature_detected!("avx512f"),
+                Backend::Avx512 => is_x86_feature_detected!("avx512f") && is_x86_feature_detected!("bmi2"),
                 Backend::Fma => {
                     is_x86_feature_detected!("avx2")
                         && is_x86_feature_detected!("fma")
@@ -74,12 +74,13 @@ impl Backend {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{aes, curve25519, gf128, hash, ristretto255, transpose};
+    use crate::{aes, band, curve25519, gf128, hash, ristretto255, transpose};
 
     #[test]
     fn every_kernel_ends_with_the_portable_path() {
         let kernels = [
             aes::BACKENDS,
+            band::BACKENDS,
             curve25519::BACKENDS,
             gf128::BACKENDS,
             hash::BACKENDS,
@@ -123,6 +124,8 @@ mod tests {
             assert_eq!(gf128::add_multiple_with(b, &[1; 16], &[], &mut []), ran(gf128::BACKENDS));
             assert_eq!(gf128::sum_of_products_with(b, &[], &[]).0, ran(gf128::BACKENDS));
             assert_eq!(hash::keyed_hash_with(b, &[1; 32], 0, &[], &mut []), ran(hash::BACKENDS));
+            assert_eq!(band::select_with(b, &[], &[], &[], &mut []), ran(band::BACKENDS));
+            assert_eq!(band::substitute_with(b, &[], &mut [[0; 16]; 127]), ran(band::BACKENDS));
             assert_eq!(transpose::transpose_128_with(b, &[], 0, &mut []), ran(transpose::BACKENDS));
         }
     }

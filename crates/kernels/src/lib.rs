@@ -6,6 +6,7 @@
 //! * [`ristretto255`]: the group of RFC 9496, in batches.
 //! * [`aes`]: AES-128 under one key: blocks, counter mode, and a tweakable correlation-robust hash.
 //! * [`gf128`]: products in GF(2^128).
+//! * [`band`]: sums over rows of a band matrix, for oblivious key-value stores.
 //! * [`hash`]: BLAKE3 of many short messages.
 //! * [`transpose`]: transposition of a 128-column bit matrix, for oblivious-transfer extension.
 //! * [`Backend`]: which code path runs, and how a test forces one.
@@ -32,6 +33,7 @@
 
 pub mod aes;
 mod backend;
+pub mod band;
 pub mod curve25519;
 mod field;
 pub mod gf128;

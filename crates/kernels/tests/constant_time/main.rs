@@ -23,7 +23,7 @@ mod trace;
 use std::hint::black_box;
 
 use veilset_kernels::ristretto255::{self, Element, Table};
-use veilset_kernels::{Backend, aes, curve25519, gf128, hash, transpose};
+use veilset_kernels::{Backend, aes, band, curve25519, gf128, hash, transpose};
 
 /// From a key and data to as much output; returns the path that ran.
 type Run = fn(Backend, &[u8; 32], &[[u8; 32]], &mut [[u8; 32]]) -> Backend;
@@ -41,13 +41,14 @@ struct Subject {
 /// AVX-512, and a vector that is not full.
 const MOST: usize = 64 * 4 + 3;
 
-const SUBJECTS: [Subject; 8] = [
+const SUBJECTS: [Subject; 9] = [
     Subject { name: "ladder", backends: curve25519::BACKENDS, keyed: true, run: ladder },
     Subject { name: "elligator2", backends: curve25519::BACKENDS, keyed: false, run: elligator2 },
     Subject { name: "is_canonical", backends: &[Backend::Portable], keyed: false, run: is_canonical },
     Subject { name: "ristretto255", backends: ristretto255::BACKENDS, keyed: true, run: ristretto255 },
     Subject { name: "aes", backends: aes::BACKENDS, keyed: true, run: aes },
     Subject { name: "gf128", backends: gf128::BACKENDS, keyed: true, run: gf128 },
+    Subject { name: "band", backends: band::BACKENDS, keyed: false, run: band },
     Subject { name: "hash", backends: hash::BACKENDS, keyed: true, run: hash },
     Subject { name: "transpose", backends: transpose::BACKENDS, keyed: false, run: transpose },
 ];
@@ -117,6 +118,21 @@ fn gf128(backend: Backend, key: &[u8; 32], data: &[[u8; 32]], out: &mut [[u8; 32
 fn hash(backend: Backend, key: &[u8; 32], data: &[[u8; 32]], out: &mut [[u8; 32]]) -> Backend {
     let messages = data.as_flattened().as_chunks().0;
     hash::keyed_hash_with(backend, key, 61, messages, &mut out[..messages.len()])
+}
+
+/// Sums under rows, both from the data, then a substitution.
+fn band(backend: Backend, _: &[u8; 32], data: &[[u8; 32]], out: &mut [[u8; 32]]) -> Backend {
+    let (n, mut bits, mut vector) = (data.len(), [0; MOST], [[0; 16]; MOST + band::WIDTH - 1]);
+    for ((bits, element), data) in bits.iter_mut().zip(&mut vector).zip(data) {
+        (*bits, *element) = (u128::from_le_bytes(*data.first_chunk().unwrap()), *data.last_chunk().unwrap());
+    }
+    let (bits, vector) = (&bits[..n], &mut vector[..n + band::WIDTH - 1]);
+    let starts: [u32; MOST] = std::array::from_fn(|i| i as u32 / 2);
+    let (sums, rest) = out.as_flattened_mut().as_chunks_mut::<16>().0.split_at_mut(n);
+    let ran = band::select_with(backend, &starts[..n], bits, vector, sums);
+    assert_eq!(band::substitute_with(backend, bits, vector), ran);
+    rest.copy_from_slice(&vector[..n]);
+    ran
 }
 
 /// As many rows as there is data for, a multiple of 128.

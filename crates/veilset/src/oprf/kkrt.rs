@@ -47,7 +47,7 @@ const TASK: usize = 32;
 /// Inputs, or rows, that are hashed at once.
 const BATCH: usize = 256;
 
-const CORRECTIONS: Message<[u8]> = Message::new(0x71, "R->S  KKRT t0_i + t1_i + codes");
+const CORRECTIONS: Message<[u8]> = Message::new(0x75, "R->S  KKRT t0_i + t1_i + codes");
 
 /// The pseudorandom code of an input: 512 bits, of which an OPRF uses as many as it is wide.
 pub type Code = [[u8; 16]; GROUPS];

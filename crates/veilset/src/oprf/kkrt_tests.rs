@@ -215,7 +215,7 @@ fn the_bytes_the_receiver_sends_look_alike_for_all_inputs() {
 fn corrections_that_are_too_short_or_something_else_are_refused() {
     let ((mut sender, mut a), (receiver, mut b)) = setup("a", 424);
     let right = receiver.correction_bytes(200);
-    for (tag, len) in [(0x71, 0), (0x71, right - 1), (0x71, right + 1), (0x34, right)] {
+    for (tag, len) in [(0x75, 0), (0x75, right - 1), (0x75, right + 1), (0x34, right)] {
         b.tx.send_bytes(Message::new(tag, "forged"), &vec![0; len]).unwrap();
         let e = sender.keys(&mut a.rx, 200).err().unwrap();
         assert!(matches!(&e, Error::Peer(what) if what.contains("KKRT")), "{e}");

@@ -6,6 +6,7 @@
 pub mod dh;
 pub mod kkrt;
 pub mod multi_point;
+pub mod vole;
 
 use crate::channel::Channel;
 use crate::error::Result;

@@ -1,0 +1,381 @@
+//! The code of the silent VOLE: expand-convolute (RRT23: Raghuraman, Rindal and Tanguy, "Expand-Convolute Codes for
+//! Pseudorandom Correlation Generators from LPN", CRYPTO 2023), systematic, of rate 1/2, over GF(2^128).
+//!
+//! From a noise vector e of twice the length, n + n' elements of which few are not 0, it makes n elements that look random
+//! (dual LPN): the first n of e, to each of which are added [`WEIGHT`] elements of the convolution of the other n'. With
+//! e' the second half, the convolution is
+//! y_i = e'_i + x y_(i-1) + (random bits times y_(i-2) to y_(i-23)) + y_(i-24), and output i takes one random element of
+//! each of [`WEIGHT`] equal regions of y (a regular expander: no output has all its places near the end of y, where the
+//! convolution does little, so that one pass of it is enough). Bits and places are public, from the session.
+//!
+//! # Why not a binary code
+//!
+//! RRT23's bits are all there is to its matrix, also where the noise is over GF(2^128). Then the 128 bits of the elements
+//! are 128 syndromes of one binary code, of noise vectors *at the same places*, and finding these is easy: if no more than
+//! 128 elements of the noise differ from 0, the 128 syndromes span the columns of the matrix at their places, which linear
+//! algebra finds one by one (Metzner and Kapturowski, "A General Decoding Technique Applicable to Replicated File
+//! Disagreement Location and Concatenated Code Decoding", IEEE Transactions on Information Theory 1990). With t more than
+//! 128 it is enough to guess half of the matrix's columns so that at most 127 of t places are outside: at t = 400 this
+//! happens once in about 2^43 guesses, not 2^400. The bias of linear tests (below) does not show it: the test is chosen by
+//! linear algebra after the syndrome is known, among 2^128. So the code must not be one over a subfield. The factor x,
+//! which generates the field, in every step of the recurrence sees to that: after k steps what a noise element adds is a
+//! polynomial in x of degree k. (libOTe also has factors from the field in its codes, since 2024.) The factor before y_(i-24),
+//! which is 1, makes the state of the convolution a bijective function of the one before: it cannot die out by itself.
+//!
+//! # How much noise
+//!
+//! t noise elements, one at a random place of each of t blocks, with random values: [`noise`]. The estimate is that of the
+//! linear test framework (Couteau, Rindal and Raghuraman, CRYPTO 2021): a linear combination of the outputs is one of the
+//! noise, with coefficients that are a word of the code that the matrix generates, and is zero, so not random, only if all
+//! noise misses the places at which the word is not 0: with probability (1 - delta)^t over a large field, if a share of at
+//! least delta of the places is not 0. t makes that at most 2^-128. delta is an **estimate**, [`distance`], the smaller of
+//! two:
+//!
+//! * 0.15, libOTe's more careful figure for such codes with smaller expanders (ExConv7x24). No proof.
+//! * A word of small weight that can be found: take an interval of a share f of each region. About n f^WEIGHT outputs have
+//!   all their places inside. Combinations of them, over the field, whose convolution (transposed, it runs backwards)
+//!   ends at the lower end of each interval have to fulfil 24 linear conditions for each. So f is such that
+//!   n f^WEIGHT = 24 WEIGHT + 1, and the word's weight about f n'. With longer and longer vectors f falls, slowly:
+//!   a fixed WEIGHT is not for n to infinity (RRT23 has it grow as log n).
+//!
+//! Other attacks, at rate 1/2:
+//!
+//! * What is left of the attack on binary codes. The matrix begins with the identity, and the expander is binary. So there
+//!   are words with bits in the first half, against whose noise the attack works if they meet at most 127 elements of
+//!   it, and if they meet none in the second half. By linear algebra such words can be 0 on a share s of the first half and
+//!   on one of 1 - s of the second. With t/2 noise elements in each half, this is so with probability
+//!   Pr[Bin(t/2, 1 - s) <= 127] (1 - s)^(t/2), which is at most 2^-189 for any s at t = 546. At t = 400, which would do for
+//!   delta = 0.2, it would be 2^-88.
+//! * Information-set decoding over the field has to guess n columns that have all the noise: 2^-t.
+//! * On regular noise, the algebraic attacks of Briaud and Øygarden (EUROCRYPT 2023) and the estimates of Liu, Wang, Yang
+//!   and Yu (EUROCRYPT 2024): libOTe's authors take from them that t of 107 to 128 is enough at this rate over large fields.
+
+use rayon::prelude::*;
+use veilset_kernels::aes::Aes128;
+
+/// Places that are added to an output.
+const WEIGHT: usize = 11;
+/// Elements before it that the convolution has in an element.
+const MEMORY: usize = 24;
+/// Outputs that are expanded at once: 16 KiB of places.
+const BATCH: usize = 1 << 12;
+/// The security that the noise is for, as an exponent.
+const KAPPA: f64 = 128.0;
+
+/// The estimated least share of places at which a word of the code for `n` outputs is not 0. See the module.
+fn distance(n: usize) -> f64 {
+    let conditions = (MEMORY * WEIGHT + 1) as f64;
+    let interval = (conditions / n.max(1) as f64).powf(1.0 / WEIGHT as f64).min(1.0);
+    (interval / 2.0).min(0.15)
+}
+
+/// How many noise elements `n` outputs need: 546 up to 2^27. See the module for what they are based on.
+pub(super) fn noise(n: usize) -> usize {
+    (KAPPA / -(1.0 - distance(n)).log2()).ceil() as usize
+}
+
+/// What the convolution and the expander work on: one element, or two with the same code.
+pub(super) type Elements<const W: usize> = [u128; W];
+
+fn add<const W: usize>(a: &mut Elements<W>, b: &Elements<W>) {
+    a.iter_mut().zip(b).for_each(|(a, b)| *a ^= b);
+}
+
+/// The product with x.
+fn times_x(a: u128) -> u128 {
+    a << 1 ^ 0x87 & (a >> 127).wrapping_neg()
+}
+
+/// A code.
+pub(super) struct Code {
+    /// Elements of a region.
+    region: usize,
+    bits: Aes128,
+    places: Aes128,
+}
+
+impl Code {
+    /// The code for `n` outputs that these 32 random bytes stand for.
+    pub(super) fn new(n: usize, seed: &[u8; 32]) -> Code {
+        let [bits, places] = [0, 1].map(|i| Aes128::new(&seed.as_chunks().0[i]));
+        Code { region: n.div_ceil(WEIGHT).max(1), bits, places }
+    }
+
+    /// n': the length of what is convolved.
+    pub(super) fn parity(&self) -> usize {
+        WEIGHT * self.region
+    }
+
+    /// Replaces e' by y.
+    pub(super) fn convolve<const W: usize>(&self, e: &mut [Elements<W>]) {
+        let mut bits = vec![[0; 4]; BATCH];
+        // There are zeros before the first elements.
+        let mut first = [[0; W]; 2 * MEMORY];
+        let head = e.len().min(MEMORY);
+        for start in (0..e.len()).step_by(BATCH) {
+            self.bits.ctr((start / 4) as u128, bits.as_flattened_mut());
+            if start == 0 {
+                first[MEMORY..][..head].copy_from_slice(&e[..head]);
+                (0..head).for_each(|i| step(&mut first, MEMORY + i, bits[i]));
+                e[..head].copy_from_slice(&first[MEMORY..][..head]);
+            }
+            let end = e.len().min(start + BATCH);
+            (start.max(head)..end).for_each(|i| step(e, i, bits[i - start]));
+        }
+    }
+
+    /// Adds to each output its places of y.
+    pub(super) fn expand<const W: usize>(&self, y: &[Elements<W>], outputs: &mut [Elements<W>]) {
+        // Region by region, so that what is read at random is small enough for the cache.
+        for (r, region) in y.chunks_exact(self.region).enumerate() {
+            outputs.par_chunks_mut(BATCH).enumerate().for_each(|(batch, outputs)| {
+                let mut places = vec![[0; 4]; BATCH];
+                self.places.ctr((r as u128) << 64 | (batch * BATCH / 4) as u128, places.as_flattened_mut());
+                for (output, place) in outputs.iter_mut().zip(&places) {
+                    let place = (u64::from(u32::from_le_bytes(*place)) * region.len() as u64) >> 32;
+                    add(output, &region[place as usize]);
+                }
+            });
+        }
+    }
+}
+
+/// A step of the convolution: element `i` from those before.
+#[inline(always)]
+fn step<const W: usize>(e: &mut [Elements<W>], i: usize, bits: [u8; 4]) {
+    let (before, here) = e.split_at_mut(i);
+    let (Some(before), Some(here)) = (before.last_chunk::<MEMORY>(), here.first_mut()) else {
+        return;
+    };
+    let (mut sum, mut bits) = (before[0], u32::from_le_bytes(bits));
+    for element in &before[1..MEMORY - 1] {
+        let mask = u128::from(bits & 1).wrapping_neg();
+        (0..W).for_each(|w| sum[w] ^= element[w] & mask);
+        bits >>= 1;
+    }
+    // Last, for the element that has just been computed.
+    add(here, &sum);
+    add(here, &before[MEMORY - 1].map(times_x));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::rng::Prng;
+    use std::collections::HashSet;
+    use veilset_kernels::gf128;
+
+    fn random(rng: &mut Prng) -> u128 {
+        u128::from_le_bytes(rng.bytes())
+    }
+
+    fn product(a: u128, b: u128) -> u128 {
+        u128::from_le_bytes(gf128::multiply(&a.to_le_bytes(), &b.to_le_bytes()))
+    }
+
+    /// The bits of the convolution, one row a step, and the places of all outputs, by the definition.
+    fn bits(code: &Code) -> Vec<u32> {
+        let mut stream = vec![[0; 4]; code.parity()];
+        code.bits.ctr(0, stream.as_flattened_mut());
+        stream.into_iter().map(u32::from_le_bytes).collect()
+    }
+
+    fn places(code: &Code, n: usize) -> Vec<Vec<usize>> {
+        let mut places = vec![Vec::new(); n];
+        for r in 0..WEIGHT {
+            let mut stream = vec![[0; 4]; n];
+            code.places.ctr((r as u128) << 64, stream.as_flattened_mut());
+            for (places, place) in places.iter_mut().zip(stream) {
+                let place = (u64::from(u32::from_le_bytes(place)) * code.region as u64) >> 32;
+                places.push(r * code.region + place as usize);
+            }
+        }
+        places
+    }
+
+    /// Outputs by the definition; the factor of y_(i-1) is given, to see what happens without x.
+    fn slow(code: &Code, n: usize, e: &[u128], factor: u128) -> Vec<u128> {
+        let bits = bits(code);
+        let mut y: Vec<u128> = e[n..].to_vec();
+        for i in 0..y.len() {
+            for back in 1..=MEMORY.min(i) {
+                let coefficient = match back {
+                    1 => factor,
+                    MEMORY => 1,
+                    // The oldest has the lowest bit.
+                    _ => u128::from(bits[i] >> (MEMORY - 1 - back) & 1),
+                };
+                y[i] ^= product(coefficient, y[i - back]);
+            }
+        }
+        places(code, n)
+            .iter()
+            .zip(e)
+            .map(|(places, e)| places.iter().fold(*e, |sum, &l| sum ^ y[l]))
+            .collect()
+    }
+
+    fn fast(code: &Code, n: usize, e: &[[u128; 2]]) -> Vec<[u128; 2]> {
+        let (mut outputs, mut y) = (e[..n].to_vec(), e[n..].to_vec());
+        code.convolve(&mut y);
+        code.expand(&y, &mut outputs);
+        outputs
+    }
+
+    #[test]
+    fn outputs_are_those_of_the_definition() {
+        let mut rng = Prng::from_seed(&[1; 32]);
+        // Less than the memory, a batch and its neighbours.
+        for n in [1, 2, 11, 12, 30, BATCH, BATCH + 1, 3 * BATCH - 5] {
+            let code = Code::new(n, &[n as u8; 32]);
+            let e: Vec<[u128; 2]> =
+                (0..n + code.parity()).map(|_| [random(&mut rng), random(&mut rng)]).collect();
+            let expected = [0, 1].map(|w| slow(&code, n, &e.iter().map(|e| e[w]).collect::<Vec<_>>(), 2));
+            let outputs = fast(&code, n, &e);
+            assert!((0..n).all(|i| outputs[i] == [expected[0][i], expected[1][i]]), "{n}");
+        }
+    }
+
+    /// Places are within their region, all of it is used, and no two regions have the same.
+    #[test]
+    fn places_are_anywhere_in_their_regions() {
+        let (n, code) = (1 << 12, Code::new(1 << 12, &[5; 32]));
+        let places = places(&code, n);
+        for r in 0..WEIGHT {
+            let used: HashSet<usize> = places.iter().map(|p| p[r]).collect();
+            assert!(used.iter().all(|place| (r * code.region..(r + 1) * code.region).contains(place)));
+            // A place is used by none of n outputs with probability e^-WEIGHT.
+            assert!(used.len() + 3 >= code.region, "{r}: {} of {}", used.len(), code.region);
+        }
+        assert!(
+            places.iter().all(|p| p[0] != p[1] - code.region || p[1] - code.region != p[2] - 2 * code.region)
+        );
+    }
+
+    /// The rank over GF(2) of elements as rows of 128 bits.
+    fn rank(elements: &[u128]) -> usize {
+        let mut basis = [0u128; 128];
+        for &element in elements {
+            let mut element = element;
+            while element != 0 {
+                let lead = element.trailing_zeros() as usize;
+                if basis[lead] == 0 {
+                    basis[lead] = element;
+                    break;
+                }
+                element ^= basis[lead];
+            }
+        }
+        basis.iter().filter(|b| **b != 0).count()
+    }
+
+    /// The attack on binary codes, in its simplest form: elements that are sums of t noise values span t dimensions at
+    /// most. It tells the outputs of the code without the factor x from random ones, not those of ours.
+    #[test]
+    fn a_binary_code_is_broken_by_linear_algebra_and_this_one_is_not() {
+        let (n, t) = (1000, 100);
+        let code = Code::new(n, &[9; 32]);
+        let mut rng = Prng::from_seed(&[2; 32]);
+        let mut e = vec![0; n + code.parity()];
+        let block = e.len() / t;
+        for i in 0..t {
+            e[i * block + rng.below(block as u64) as usize] = random(&mut rng);
+        }
+        assert!(rank(&slow(&code, n, &e, 1)) <= t);
+        assert_eq!(rank(&slow(&code, n, &e, 2)), 128);
+    }
+
+    /// And it is not a binary code with other columns, nor one over another subfield: in systematic form, of a small
+    /// instance, the cross-ratios of entries, which neither rows nor columns times constants change, generate the field.
+    #[test]
+    fn no_choice_of_rows_and_columns_makes_the_code_one_over_a_subfield() {
+        let n = 33;
+        let code = Code::new(n, &[4; 32]);
+        // The matrix is systematic as it stands: identity, then the answers to unit vectors of the second half.
+        let column = |j: usize| {
+            let mut e = vec![0; n + code.parity()];
+            e[n + j] = 1;
+            slow(&code, n, &e, 2)
+        };
+        let columns: Vec<Vec<u128>> = (0..code.parity()).map(column).collect();
+        let power = |mut a: u128, squarings: usize| {
+            (0..squarings).for_each(|_| a = product(a, a));
+            a
+        };
+        // a^(2^128 - 2), by a^(2^k - 1) for growing k.
+        let inverse = |a: u128| {
+            (1..128)
+                .fold((1, a), |(inverse, square), _| {
+                    let square = product(square, square);
+                    (product(inverse, square), square)
+                })
+                .0
+        };
+        let (mut outside, mut all) = (0, 0);
+        for i in (0..n - 1).step_by(3) {
+            for j in (0..code.parity() - 1).step_by(4) {
+                let [a, b, c, d] =
+                    [columns[j][i], columns[j][i + 1], columns[j + 1][i], columns[j + 1][i + 1]];
+                if [a, b, c, d].iter().all(|&entry| entry != 0) {
+                    let ratio = product(product(a, d), inverse(product(b, c)));
+                    // The largest subfield has 2^64 elements and holds all others.
+                    outside += usize::from(power(ratio, 64) != ratio);
+                    all += 1;
+                }
+            }
+        }
+        assert!(all > 20 && outside > all / 2, "{outside} of {all}");
+    }
+
+    #[test]
+    fn there_is_enough_noise() {
+        for n in [1, 1 << 12, 1 << 20, 1 << 28, 1 << 32] {
+            let (t, delta) = (noise(n), distance(n));
+            assert!(t as f64 * (1.0 - delta).log2() <= -128.0, "{n}: {t}");
+            assert!(delta <= 0.15 && t >= 546);
+        }
+        assert_eq!([1 << 12, 1 << 20, 1 << 27].map(noise), [546; 3]);
+        assert!(noise(1 << 32) > 546);
+    }
+
+    /// The attack on words with bits in the first half, with the best share of it on which they are 0.
+    #[test]
+    fn words_with_bits_in_the_first_half_do_not_help() {
+        let exponent = |t: usize| {
+            let half = (t / 2) as f64;
+            let at = |s: f64| {
+                // The terms of the binomial distribution up to 127, of which each follows from the one before.
+                let mut term = half * s.log2();
+                let mut sum = term.exp2();
+                for k in 0..127 {
+                    term += ((half - f64::from(k)) / f64::from(k + 1) * (1.0 - s) / s).log2();
+                    sum += term.exp2();
+                }
+                sum.log2() + half * (1.0 - s).log2()
+            };
+            (50..100).map(|i| at(f64::from(i) / 200.0)).fold(f64::NEG_INFINITY, f64::max)
+        };
+        assert!((-90.0..-86.0).contains(&exponent(400)), "{}", exponent(400));
+        assert!((-191.0..-187.0).contains(&exponent(546)), "{}", exponent(546));
+        assert!(exponent(noise(1 << 28)) < -189.0);
+    }
+
+    /// Outputs by themselves, each a word of the code, have weight enough: no output has all its places near the end of
+    /// what is convolved, and what an element adds does not die out.
+    #[test]
+    fn rows_of_the_matrix_are_heavy() {
+        let n = 220;
+        let code = Code::new(n, &[6; 32]);
+        let mut weights = vec![1; n];
+        for j in 0..code.parity() {
+            let mut e = vec![0; n + code.parity()];
+            e[n + j] = 1;
+            for (weight, output) in weights.iter_mut().zip(slow(&code, n, &e, 2)) {
+                *weight += usize::from(output != 0);
+            }
+        }
+        let least = weights.iter().min().unwrap();
+        // All but one region, of half of the places; the polynomials in x meet zero rarely.
+        assert!(*least as f64 > 0.43 * (n + code.parity()) as f64, "{least} of {}", n + code.parity());
+    }
+}

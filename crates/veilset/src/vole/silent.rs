@@ -1,0 +1,212 @@
+//! Silent VOLE: few correlated OTs and punctured trees become long vectors by a code (BCGI18: Boyle, Couteau, Gilboa and
+//! Ishai, "Compressing Vector OLE", CCS 2018; dual LPN with the code of RRT23, see [`super::code`]).
+//!
+//! Of N = 2 n places, A' is 0 but at one random place in each of t blocks, where it is random. The sender knows all leaves
+//! of a tree for each block: B'. The receiver knows all but the one at its place, which it gets plus Delta times its A':
+//! C' = Delta A' + B'. The code, which is linear, makes A, B and C of n elements of these.
+//!
+//! Security: semi-honest; the OT extension's assumptions, AES an ideal cipher (the trees), and that the code makes noise look
+//! random ([`super::code`] has the estimate and what it is based on; it is an estimate). The same Delta is that of the VOLE,
+//! of the correlated OTs and of the pads for the trees, which are hashed under it: the receiver learns nothing of it from
+//! any of them, and a sender that is semi-honest does not test its use. Leakage: n. Cost: t is 546; 128 t correlated OTs
+//! and t log2(N/t) random ones in one batch, 22 bits each from receiver to sender; from sender to receiver 32 bytes a level
+//! and 16 a tree. That is 0.46 MB for a million elements. Memory: the receiver holds 3 N elements of 16 bytes, the sender
+//! 1.5 N. Up to [`DIRECT`] elements come from OTs alone ([`super::gilboa`]), without the assumption on the code: 352
+//! bytes each.
+//!
+//! The places are addresses for the receiver: see [`super::tree`].
+
+use super::code::{Code, Elements, noise};
+use super::tree::{Tree, depth, sides};
+use super::{Element, Received, Sent, Vole, gilboa};
+use crate::channel::{Channel, Message, frames};
+use crate::error::Result;
+use crate::hash::{Domain, SessionId, part};
+use crate::ot::Security;
+use crate::ot::extension::{DEFAULT_K, FRAME, Receiver, Sender};
+use crate::rng::Prng;
+use crate::secret::{Secret, Secrets};
+use rayon::prelude::*;
+use std::ops::Range;
+use subtle::ConditionallySelectable;
+use veilset_kernels::aes::Aes128;
+
+const SUMS: Message<[Element; 2]> = Message::new(0x91, "S->R  sums of the levels of the trees, encrypted");
+const LEAVES: Message<Element> = Message::new(0x92, "S->R  sums of the leaves of the trees and b");
+
+/// The most elements that are made without the code. Below, a block would have less than 15 places.
+const DIRECT: usize = 1 << 12;
+
+/// The protocol, with the trees of the OT extension as deep as this (from 1 to 8).
+pub struct Silent {
+    /// As in [`crate::ot::extension`].
+    pub k: usize,
+}
+
+impl Default for Silent {
+    fn default() -> Self {
+        Silent { k: DEFAULT_K }
+    }
+}
+
+/// What both parties know of the vectors and trees.
+struct Shape {
+    n: usize,
+    code: Code,
+    keys: Aes128,
+    /// N, t and the depth of the trees.
+    places: usize,
+    trees: usize,
+    depth: usize,
+}
+
+impl Shape {
+    fn new(session: &SessionId, purpose: &'static str, n: usize) -> Shape {
+        let part = part(session, purpose);
+        let code = Code::new(n, &Domain::new(&part, "VOLE code").hash(&[]));
+        let (places, trees) = (n + code.parity(), noise(n));
+        let keys = Aes128::new(&Domain::new(&part, "VOLE tree keys").hash(&[]));
+        Shape { n, code, keys, places, trees, depth: depth(places.div_ceil(trees)) }
+    }
+
+    fn block(&self, tree: usize) -> Range<usize> {
+        tree * self.places / self.trees..(tree + 1) * self.places / self.trees
+    }
+
+    fn tree(&self, index: usize) -> Tree<'_> {
+        Tree { keys: &self.keys, index, depth: self.depth, leaves: self.block(index).len() }
+    }
+
+    /// The results of `fill(tree, its block)` for all trees, and the vector of the blocks.
+    fn fill<T: Copy + Default + Send, R: Send>(
+        &self,
+        fill: impl Fn(usize, &mut [T]) -> R + Sync,
+    ) -> (Vec<R>, Secrets<T>) {
+        let mut all = Secrets::zeros(self.places);
+        let (mut blocks, mut rest) = (Vec::with_capacity(self.trees), &mut all[..]);
+        for tree in 0..self.trees {
+            let (block, behind) = rest.split_at_mut(self.block(tree).len());
+            blocks.push(block);
+            rest = behind;
+        }
+        let results = blocks.into_par_iter().enumerate().map(|(tree, block)| fill(tree, block)).collect();
+        (results, all)
+    }
+
+    /// The code: replaces the first n by the outputs.
+    fn compress<const W: usize>(&self, all: &mut [Elements<W>]) {
+        let (outputs, parity) = all.split_at_mut(self.n);
+        self.code.convolve(parity);
+        self.code.expand(parity, outputs);
+    }
+}
+
+fn xor(a: &mut Element, b: &Element) {
+    *a = (u128::from_le_bytes(*a) ^ u128::from_le_bytes(*b)).to_le_bytes();
+}
+
+fn sum(elements: &[Element]) -> u128 {
+    elements.iter().fold(0, |sum, element| sum ^ u128::from_le_bytes(*element))
+}
+
+/// Component `w` of the first n.
+fn component<const W: usize>(all: &[Elements<W>], n: usize, w: usize) -> Secrets<Element> {
+    Secrets::from(all[..n].iter().map(|elements| elements[w].to_le_bytes()).collect::<Vec<_>>())
+}
+
+impl Vole for Silent {
+    fn receiver(
+        &self,
+        ch: &mut Channel,
+        session: &SessionId,
+        purpose: &'static str,
+        n: usize,
+        rng: &mut Prng,
+    ) -> Result<Received> {
+        let mut ot = Receiver::setup(ch, session, purpose, self.k, Security::SemiHonest, rng)?;
+        if n <= DIRECT {
+            let mut a = Secrets::<Element>::zeros(n);
+            rng.fill(a.as_flattened_mut());
+            let c = gilboa::receiver(&mut ch.tx, &mut ot, &a)?;
+            return Ok(Received { a, c });
+        }
+        let shape = Shape::new(session, purpose, n);
+        // 1. The noise: a place in each block, and its value a. 0 is one of the values.
+        let places: Vec<u32> =
+            (0..shape.trees).map(|i| rng.below(shape.block(i).len() as u64) as u32).collect();
+        let places = Secrets::from(places);
+        let mut a = Secrets::<Element>::zeros(shape.trees);
+        rng.fill(a.as_flattened_mut());
+        // 2. c = Delta a + b for the values.
+        let c = gilboa::receiver(&mut ch.tx, &mut ot, &a)?;
+        // 3. Of each level of each tree, the sum of the side that the path to the place does not take.
+        let right: Vec<bool> = places.iter().flat_map(|&place| sides(place, shape.depth)).collect();
+        let right = Secrets::from(right);
+        let mut taken = Secrets::zeros(0);
+        for right in right.chunks(FRAME) {
+            taken.extend(&ot.pads(&mut ch.tx, right)?);
+        }
+        let encrypted = ch.rx.recv(SUMS, taken.len())?;
+        for ((sum, &right), pair) in taken.iter_mut().zip(right.iter()).zip(&encrypted) {
+            xor(sum, &Element::conditional_select(&pair[0], &pair[1], u8::from(right).into()));
+        }
+        // 4. The leaf at the place is the sum of all leaves and b, plus that of the others, plus c.
+        let leaves = ch.rx.recv(LEAVES, shape.trees)?;
+        let (_, mut all) = shape.fill(|i, block: &mut [Elements<2>]| {
+            let known = shape.tree(i).regrow(places[i], &taken[i * shape.depth..][..shape.depth]);
+            block.iter_mut().zip(known.iter()).for_each(|(e, leaf)| e[1] = u128::from_le_bytes(*leaf));
+            let missing = u128::from_le_bytes(leaves[i]) ^ sum(&known) ^ u128::from_le_bytes(c[i]);
+            block[places[i] as usize] = [u128::from_le_bytes(a[i]), missing];
+        });
+        // 5. The code.
+        shape.compress(&mut all);
+        Ok(Received { a: component(&all, n, 0), c: component(&all, n, 1) })
+    }
+
+    fn sender(
+        &self,
+        ch: &mut Channel,
+        session: &SessionId,
+        purpose: &'static str,
+        n: usize,
+        rng: &mut Prng,
+    ) -> Result<Sent> {
+        let mut ot = Sender::setup(ch, session, purpose, self.k, Security::SemiHonest, rng)?;
+        let delta = Secret::new(*ot.delta());
+        if n <= DIRECT {
+            return Ok(Sent { delta, b: gilboa::sender(&mut ch.rx, &mut ot, n)? });
+        }
+        let shape = Shape::new(session, purpose, n);
+        // 2. b for the values of the noise.
+        let b = gilboa::sender(&mut ch.rx, &mut ot, shape.trees)?;
+        // 3. All trees, and the sums of the levels.
+        let mut roots = Secrets::<Element>::zeros(shape.trees);
+        rng.fill(roots.as_flattened_mut());
+        let (trees, mut all) = shape.fill(|i, block: &mut [Elements<1>]| {
+            let mut offered = Secrets::zeros(shape.depth);
+            let whole = shape.tree(i).grow(roots[i], &mut offered);
+            block.iter_mut().zip(whole.iter()).for_each(|(e, leaf)| e[0] = u128::from_le_bytes(*leaf));
+            (offered, (sum(&whole) ^ u128::from_le_bytes(b[i])).to_le_bytes())
+        });
+        let mut offered = Secrets::zeros(0);
+        trees.iter().for_each(|(sums, _)| offered.extend(sums));
+        let mut at = 0;
+        for n in frames(offered.len(), FRAME) {
+            let pads = ot.pads(&mut ch.rx, n)?;
+            for (side, pads) in [false, true].map(|side| pads.of(side)).iter().enumerate() {
+                offered[at..].iter_mut().zip(pads.iter()).for_each(|(sums, pad)| xor(&mut sums[side], pad));
+            }
+            at += n;
+        }
+        ch.tx.send(SUMS, &offered)?;
+        // 4. Of each tree, the sum of all leaves and b.
+        ch.tx.send(LEAVES, &trees.iter().map(|(_, leaves)| *leaves).collect::<Vec<_>>())?;
+        // 5. The code.
+        shape.compress(&mut all);
+        Ok(Sent { delta, b: component(&all, n, 0) })
+    }
+}
+
+#[cfg(test)]
+#[path = "silent_tests.rs"]
+mod tests;

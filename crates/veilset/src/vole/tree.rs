@@ -1,0 +1,139 @@
+//! Punctured trees (GGM84: Goldreich, Goldwasser and Micali; as in BCGI18, "Compressing Vector OLE"): one party knows all
+//! leaves, the other all but one, whose place the first does not learn.
+//!
+//! The children of a node s are pi(s) + s under two keys, which are public and others for each tree and level: with AES an
+//! ideal cipher, who searches for an unknown node has one target under each key, and not those of all trees at once
+//! (GKWWY20: "Better Concrete Security for Half-Gates Garbling", CRYPTO 2020, on the loss from one key for everything).
+//!
+//! The owner of the whole tree offers, by OT, the sum of the left and the sum of the right nodes of each level; the other
+//! takes that of the side that its path does not take. A tree may have any number of leaves: of each level those nodes are
+//! made that lead to a leaf, and their siblings.
+//!
+//! What depends on the path: the addresses of two nodes of each level, in memory that has just been written. No branch, and
+//! no time but that of these accesses, which the peer sees only as part of the time of all trees together.
+
+use super::Element;
+use crate::params::ceil_log2;
+use crate::secret::Secrets;
+use subtle::ConditionallySelectable;
+use veilset_kernels::aes::Aes128;
+
+/// The shape of a tree, and its keys.
+pub(super) struct Tree<'a> {
+    /// The cipher that the keys are made with, and which tree it is.
+    pub(super) keys: &'a Aes128,
+    pub(super) index: usize,
+    /// Levels below the root, the same for all trees.
+    pub(super) depth: usize,
+    pub(super) leaves: usize,
+}
+
+/// Levels of a tree with so many leaves: at least 1.
+pub(super) fn depth(leaves: usize) -> usize {
+    ceil_log2(leaves).max(1) as usize
+}
+
+fn xor(a: &mut Element, b: &Element) {
+    *a = (u128::from_le_bytes(*a) ^ u128::from_le_bytes(*b)).to_le_bytes();
+}
+
+/// The sums of the left and of the right nodes of a level.
+fn sums(level: &[Element]) -> [Element; 2] {
+    level.as_chunks::<2>().0.iter().fold([[0; 16]; 2], |mut sums, pair| {
+        sums.iter_mut().zip(pair).for_each(|(sum, node)| xor(sum, node));
+        sums
+    })
+}
+
+impl Tree<'_> {
+    /// The children of all nodes of a level, which is `level` below the root.
+    fn children(&self, nodes: &[Element], level: usize) -> Secrets<Element> {
+        let mut keys = [[0; 16]; 2];
+        self.keys.ctr((2 * (self.index * self.depth + level)) as u128, keys.as_flattened_mut());
+        let mut below = Secrets::zeros(2 * nodes.len());
+        let mut encrypted = Secrets::zeros(nodes.len());
+        for (side, key) in keys.iter().enumerate() {
+            encrypted.copy_from_slice(nodes);
+            Aes128::new(key).encrypt(&mut encrypted);
+            for ((pair, encrypted), node) in
+                below.as_chunks_mut::<2>().0.iter_mut().zip(encrypted.iter()).zip(nodes)
+            {
+                pair[side] = *encrypted;
+                xor(&mut pair[side], node);
+            }
+        }
+        below
+    }
+
+    /// Nodes of the level below that lead to leaves.
+    fn needed(&self, level: usize) -> usize {
+        self.leaves.div_ceil(1 << (self.depth - 1 - level))
+    }
+
+    /// All leaves, and the sums of the sides of each level.
+    pub(super) fn grow(&self, root: Element, offered: &mut [[Element; 2]]) -> Secrets<Element> {
+        let mut nodes = Secrets::from(vec![root]);
+        for (level, offered) in offered.iter_mut().enumerate() {
+            nodes = self.children(&nodes, level);
+            *offered = sums(&nodes);
+            nodes.truncate(self.needed(level));
+        }
+        nodes
+    }
+
+    /// All leaves but the one at `place`, which is 0, from the sums of the sides that [`sides`] asks for.
+    pub(super) fn regrow(&self, place: u32, taken: &[Element]) -> Secrets<Element> {
+        let mut nodes = Secrets::zeros(1);
+        for (level, taken) in taken.iter().enumerate() {
+            // The unknown node is 0, and its two children are garbage, of which one follows from the sum of its side.
+            let unknown = (place >> (self.depth - level)) as usize;
+            let side = (place >> (self.depth - 1 - level) & 1) as u8;
+            nodes = self.children(&nodes, level);
+            nodes[2 * unknown..][..2].fill([0; 16]);
+            let known = sums(&nodes);
+            let mut missing = Element::conditional_select(&known[1], &known[0], side.into());
+            xor(&mut missing, taken);
+            nodes[2 * unknown + usize::from(1 - side)] = missing;
+            nodes.truncate(self.needed(level));
+        }
+        nodes
+    }
+}
+
+/// Of each level of a tree, which sum the owner of `place` needs: true for that of the right nodes.
+pub(super) fn sides(place: u32, depth: usize) -> impl Iterator<Item = bool> {
+    (0..depth).rev().map(move |bit| place >> bit & 1 == 0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::HashSet;
+
+    #[test]
+    fn all_leaves_but_one() {
+        let keys = Aes128::new(&[7; 16]);
+        let mut all = HashSet::new();
+        for (index, leaves) in [1, 2, 3, 4, 5, 8, 31, 32, 33].into_iter().enumerate() {
+            // As deep as needed, and deeper.
+            for depth in [depth(leaves), depth(leaves) + 2] {
+                let tree = Tree { keys: &keys, index, depth, leaves };
+                let mut offered = vec![[[0; 16]; 2]; depth];
+                let whole = tree.grow([index as u8; 16], &mut offered);
+                assert_eq!(whole.len(), leaves);
+                all.extend(whole.iter().copied());
+                for place in 0..leaves {
+                    let taken: Vec<Element> = sides(place as u32, depth)
+                        .zip(&offered)
+                        .map(|(right, sums)| sums[usize::from(right)])
+                        .collect();
+                    let punctured = tree.regrow(place as u32, &taken);
+                    let mut expected = whole.to_vec();
+                    expected[place] = [0; 16];
+                    assert_eq!(*punctured, *expected, "{leaves} {depth} {place}");
+                }
+            }
+        }
+        assert_eq!(all.len(), 2 * (1 + 2 + 3 + 4 + 5 + 8 + 31 + 32 + 33));
+    }
+}
