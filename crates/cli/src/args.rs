@@ -10,7 +10,6 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 use veilset::operations::{Operation, Protocol, Role};
 use veilset::params::MAX_SET;
-use veilset::session::run::GROUP;
 use veilset::table::Format;
 
 const EXIT_CODES: &str = "\
@@ -260,6 +259,10 @@ pub struct IntersectArgs {
     pub rows: RowArgs,
     #[command(flatten)]
     pub both: BothArgs,
+    /// The receiver is protected from a sender that does not follow the protocol; takes the protocol cm20, with tags
+    /// that are longer; the same on both sides
+    #[arg(long)]
+    pub malicious_sender: bool,
 }
 
 #[derive(Debug, Args)]
@@ -426,9 +429,9 @@ pub struct CommonArgs {
     /// intersect, otherwise dh]
     #[arg(long, value_parser = protocol())]
     pub protocol: Option<Protocol>,
-    /// The group the protocol works in
-    #[arg(long, default_value = GROUP, value_parser = [GROUP])]
-    pub group: String,
+    /// The group the protocol works in: curve25519 for dh and dh-psi, ristretto255 for the others [default: that]
+    #[arg(long, value_parser = Protocol::GROUPS)]
+    pub group: Option<String>,
     /// Threads to compute with [default: one per core]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
     pub threads: Option<u16>,

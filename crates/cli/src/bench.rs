@@ -68,6 +68,7 @@ pub fn run(a: &BenchArgs) -> Result<()> {
     let mut result = json!({
         "op": a.op.name(),
         "protocol": a.protocol().name(),
+        "malicious_sender": a.malicious_sender,
         "n_receiver": a.n,
         "n_sender": a.n_sender(),
         "item_bytes": a.item_bytes,
@@ -211,7 +212,7 @@ pub fn party(a: &BenchPartyArgs) -> Result<()> {
     let request = Request {
         protocol: b.protocol(),
         values: &values,
-        terms: Terms { max_row, ..Terms::default() },
+        terms: Terms { max_row, malicious_sender: b.malicious_sender, ..Terms::default() },
         ..Request::new(b.op, role, &set)
     };
     let mut connection = connect(a, listener)?;

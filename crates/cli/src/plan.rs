@@ -123,8 +123,13 @@ pub enum Protection {
     InsecurePlaintext,
 }
 
-fn intersect(a: IntersectArgs) -> Result<Plan> {
-    rows(common(Operation::Intersect, a.common, a.output, a.both)?, a.rows)
+fn intersect(mut a: IntersectArgs) -> Result<Plan> {
+    if a.malicious_sender {
+        a.common.protocol.get_or_insert(Protocol::Cm20);
+    }
+    let mut plan = rows(common(Operation::Intersect, a.common, a.output, a.both)?, a.rows)?;
+    plan.terms.malicious_sender = a.malicious_sender;
+    Ok(plan)
 }
 
 fn union(a: UnionArgs) -> Result<Plan> {
@@ -192,6 +197,13 @@ fn sum(a: SumArgs) -> Result<Plan> {
 
 fn common(operation: Operation, a: CommonArgs, output: OutputArgs, both: BothArgs) -> Result<Plan> {
     let role = a.role;
+    let protocol = a.protocol.unwrap_or(Protocol::of(operation));
+    if let Some(group) = a.group.filter(|group| group != protocol.group()) {
+        return Err(Error::Usage(format!(
+            "--group {group} is not for {protocol}, which works in {}. Leave --group away",
+            protocol.group()
+        )));
+    }
     let has_values = operation == Operation::Sum && role == Role::Sender;
     let source = source(a.input, has_values)?;
     let has_result = role == Role::Receiver || operation == Operation::Sum || both.both;
@@ -253,7 +265,7 @@ fn common(operation: Operation, a: CommonArgs, output: OutputArgs, both: BothArg
     Ok(Plan {
         operation,
         role,
-        protocol: a.protocol.unwrap_or(Protocol::of(operation)),
+        protocol,
         source,
         values: None,
         value_scale: 0,

@@ -32,6 +32,9 @@ pub struct BenchArgs {
     /// The protocol [default: as in a run]
     #[arg(long, value_parser = protocol())]
     pub protocol: Option<Protocol>,
+    /// Against a sender that deviates (cm20)
+    #[arg(long)]
+    pub malicious_sender: bool,
     /// Items of the receiver
     #[arg(long, value_name = "N", value_parser = items())]
     pub n: usize,
@@ -64,7 +67,10 @@ impl BenchArgs {
     }
 
     pub fn protocol(&self) -> Protocol {
-        self.protocol.unwrap_or(Protocol::of(self.op))
+        self.protocol.unwrap_or(match self.malicious_sender {
+            true => Protocol::Cm20,
+            false => Protocol::of(self.op),
+        })
     }
 }
 

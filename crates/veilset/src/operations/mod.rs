@@ -20,8 +20,10 @@ use crate::membership::Mqrpmt;
 use crate::membership::cwprf::{CwPrf, GolombTags};
 use crate::oprf::Oprf;
 use crate::oprf::multi_point::MultiPoint;
+use crate::oprf::vole::Rr22;
 use crate::params::MAX_SET;
 use crate::rng::Prng;
+use crate::vole::silent::Silent;
 use std::fmt;
 use std::str::FromStr;
 
@@ -56,6 +58,8 @@ pub enum Protocol {
     DhPsi,
     /// A multi-point OPRF from oblivious transfer: intersect ([`crate::oprf::multi_point`]).
     Cm20,
+    /// A multi-point OPRF from vector OLE: intersect ([`crate::oprf::vole`]).
+    Vole,
 }
 
 /// What both sides agreed on beside the operation. What does not matter to it is 0 or false.
@@ -187,9 +191,10 @@ pub fn run<'a>(
             let protocol = MultiPoint { malicious_sender: task.terms.malicious_sender };
             over_oprf(task, &protocol, ch, session, n, rng)
         }
-        (protocol @ (Protocol::DhPsi | Protocol::Cm20), operation, _) => {
-            Err(Error::Bug(format!("{operation} by {protocol}")))
+        (Protocol::Vole, Operation::Intersect, _) => {
+            over_oprf(task, &Rr22(Silent::default()), ch, session, n, rng)
         }
+        (protocol, operation, _) => Err(Error::Bug(format!("{operation} by {protocol}"))),
     }
 }
 
@@ -275,7 +280,7 @@ impl Task<'_> {
 
 impl Protocol {
     /// All of them.
-    pub const ALL: [Protocol; 3] = [Protocol::Dh, Protocol::DhPsi, Protocol::Cm20];
+    pub const ALL: [Protocol; 4] = [Protocol::Dh, Protocol::DhPsi, Protocol::Cm20, Protocol::Vole];
 
     /// The name as typed.
     pub const fn name(self) -> &'static str {
@@ -283,6 +288,18 @@ impl Protocol {
             Protocol::Dh => "dh",
             Protocol::DhPsi => "dh-psi",
             Protocol::Cm20 => "cm20",
+            Protocol::Vole => "vole",
+        }
+    }
+
+    /// The groups that protocols work in, as typed.
+    pub const GROUPS: [&str; 2] = ["curve25519", "ristretto255"];
+
+    /// The one that this works in; those from OT extension do so in the base OTs only.
+    pub const fn group(self) -> &'static str {
+        match self {
+            Protocol::Dh | Protocol::DhPsi => Protocol::GROUPS[0],
+            _ => Protocol::GROUPS[1],
         }
     }
 
@@ -382,7 +399,7 @@ impl FromStr for Protocol {
     type Err = String;
     fn from_str(s: &str) -> Result<Self, String> {
         let found = Protocol::ALL.into_iter().find(|p| p.name() == s);
-        found.ok_or_else(|| format!("\"{s}\" is not a protocol: dh, dh-psi, cm20"))
+        found.ok_or_else(|| format!("\"{s}\" is not a protocol: dh, dh-psi, cm20, vole"))
     }
 }
 

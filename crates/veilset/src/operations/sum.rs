@@ -19,10 +19,12 @@ use crate::error::{Error, Result};
 use crate::hash::SessionId;
 use crate::hashed::Hashed;
 use crate::membership::Mqrpmt;
-use crate::ot::Security;
 use crate::ot::extension::{self, FRAME};
+use crate::ot::{Pad, Security};
 use crate::rng::Prng;
+use crate::secret::Secrets;
 use std::sync::mpsc;
+use veilset_kernels::aes::Aes128;
 use zeroize::Zeroizing;
 
 const PURPOSE: &str = "sum by mqRPMT, OT of terms";
@@ -80,6 +82,17 @@ fn most(values: &[i128]) -> u128 {
     values.iter().map(|v| v.unsigned_abs()).max().unwrap_or(0)
 }
 
+/// The masks of the OTs from number `first` on, each under its pad. The pad itself would be one that is compared with
+/// guesses of many values at once ([`extension`]).
+fn masks(first: usize, pads: &[Pad]) -> Secrets<u128> {
+    let mask = |(i, pad): (usize, &Pad)| {
+        let mut mask = Pad::default();
+        Aes128::new(pad).ctr(((first + i) as u128) << 64, &mut mask);
+        u128::from_le_bytes(mask)
+    };
+    Secrets::from(pads.iter().enumerate().map(mask).collect::<Vec<_>>())
+}
+
 /// The receiver, with set `y`; the sender's has `n_x` items. Returns the number of matches.
 pub fn receiver<'a>(
     protocol: &impl Mqrpmt,
@@ -108,7 +121,7 @@ pub fn receiver<'a>(
             Ok(())
         },
         |rx| {
-            let mut sum = 0u128;
+            let (mut sum, mut at) = (0u128, 0);
             for choices in e.chunks(FRAME) {
                 let d: Vec<u128> = match terms.modulus {
                     Modulus::Bits64 => rx.recv(D_64, choices.len())?.iter().map(|d| number(d)).collect(),
@@ -116,12 +129,11 @@ pub fn receiver<'a>(
                 };
                 let pads =
                     pads_out.recv().map_err(|_| Error::Network("sending the choices failed".into()))?;
-                for ((pad, d), &e) in pads.iter().zip(d).zip(choices) {
+                for ((mask, d), &e) in masks(at, &pads).iter().zip(d).zip(choices) {
                     // No branch on e: a bit is between two parties, not for whoever measures time.
-                    sum = sum
-                        .wrapping_add(u128::from_le_bytes(*pad))
-                        .wrapping_add(d & u128::from(e).wrapping_neg());
+                    sum = sum.wrapping_add(*mask).wrapping_add(d & u128::from(e).wrapping_neg());
                 }
+                at += choices.len();
             }
             Ok(sum)
         },
@@ -162,22 +174,20 @@ pub fn sender<'a>(
     ch.stage("summing", Unit::Items, x.len());
     let mut ot =
         extension::Sender::setup(ch, session, PURPOSE, extension::DEFAULT_K, Security::SemiHonest, rng)?;
-    // 2. r_i is uniform modulo q: the first pad. r' = sum of r_i.
-    let mut masks = Zeroizing::new(0u128);
+    // 2. r_i is uniform modulo q: the mask of the first pad. r' = sum of r_i.
+    let mut total = Zeroizing::new(0u128);
     let mut at = 0;
     for n in frames(x.len(), FRAME) {
         let pads = ot.pads(&mut ch.rx, n)?;
-        let d: Vec<u128> = pads
-            .of(false)
+        let [first, second] = [false, true].map(|choice| masks(at, &pads.of(choice)));
+        let d: Vec<u128> = first
             .iter()
-            .zip(pads.of(true).iter())
+            .zip(second.iter())
             .zip(&order[at..at + n])
             .map(|((r, other), &i)| {
-                let r = u128::from_le_bytes(*r);
-                *masks = masks.wrapping_add(r);
-                // Where e_i = 1 the receiver has the other pad, and gets to r_i + v_i by adding this.
-                r.wrapping_add(values.get(i as usize).copied().unwrap_or(0) as u128)
-                    .wrapping_sub(u128::from_le_bytes(*other))
+                *total = total.wrapping_add(*r);
+                // Where e_i = 1 the receiver has the other mask, and gets to r_i + v_i by adding this.
+                r.wrapping_add(values.get(i as usize).copied().unwrap_or(0) as u128).wrapping_sub(*other)
             })
             .collect();
         match terms.modulus {
@@ -192,7 +202,7 @@ pub fn sender<'a>(
     let result = ch.rx.recv(RESULT, 1)?;
     let result = result.first().ok_or_else(|| Error::Bug("a message of one element was empty".into()))?;
     let (matches, masked) = (number(&result[1..9]) as u64, number(&result[9..25]));
-    let sum = terms.modulus.signed(masked.wrapping_sub(*masks));
+    let sum = terms.modulus.signed(masked.wrapping_sub(*total));
     let possible = matches >= terms.min_count
         && matches <= x.len().min(n_y) as u64
         && terms.modulus.reduce(masked) == masked;

@@ -144,6 +144,11 @@ fn column_bytes(n: usize) -> usize {
     n.next_multiple_of(GROUP) / 8
 }
 
+/// Where block `first` of column `i` begins: no two columns share one, even if an attacker tries one key on all of them.
+fn counter(i: usize, first: u128) -> u128 {
+    ((i as u128) << 64) + first
+}
+
 /// The first `n` rows of the columns.
 fn rows(columns: &[u8], n: usize) -> Secrets<Row> {
     let bytes = column_bytes(n);
@@ -235,7 +240,7 @@ impl Receiver {
         self.streams.len() * column_bytes(n)
     }
 
-    /// The next instances, at most a [`FRAME`] of them, with inputs of these codes: sends the corrections and
+    /// The next instances, as many as a [`FRAME`] at most, with inputs of these codes: sends the corrections and
     /// returns F_j(x_j).
     pub fn evaluate(&mut self, tx: &mut Tx, codes: &[Code]) -> Result<Secrets<Output>> {
         let (n, bytes) = (codes.len(), column_bytes(codes.len()));
@@ -248,8 +253,8 @@ impl Receiver {
             corrections.par_chunks_exact_mut(bytes.max(1)).zip(columns.par_chunks_exact_mut(bytes.max(1)));
         let by_column = pairs.zip(&self.streams).enumerate().with_min_len(TASK);
         by_column.for_each(|(i, ((u, t0), streams))| {
-            streams[0].ctr(first, t0);
-            streams[1].ctr(first, u);
+            streams[0].ctr(counter(i, first), t0);
+            streams[1].ctr(counter(i, first), u);
             xor(u, t0);
             for (u, codes) in u.chunks_exact_mut(16).zip(code_columns.chunks_exact(GROUPS * GROUP)) {
                 xor(u, &codes[i]);
@@ -307,7 +312,7 @@ impl Sender {
             columns.par_chunks_exact_mut(bytes.max(1)).zip(corrections.par_chunks_exact(bytes.max(1)));
         let by_column = pairs.zip(&self.streams).enumerate().with_min_len(TASK);
         by_column.for_each(|(i, ((q, u), stream))| {
-            stream.ctr(first, q);
+            stream.ctr(counter(i, first), q);
             let mask = bit(&self.s, i).wrapping_neg();
             q.iter_mut().zip(u).for_each(|(q, u)| *q ^= u & mask);
         });

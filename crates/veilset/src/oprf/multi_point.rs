@@ -18,6 +18,9 @@
 //! the caches could learn something of them, k being known to both parties. The peer cannot: the number of places and
 //! the order of all messages follow from the sizes, and of time it sees that of whole groups of columns.
 //!
+//! What a receiver that deviates can do: with D all zeros it has F everywhere, whatever the sender chooses, and can test
+//! any number of guesses against what the sender then sends. The sender cannot notice.
+//!
 //! What a malicious sender is kept from:
 //! - it learns k only after its choices: k comes from [`Seeds`], which exist when the OTs do. With k it could look for
 //!   items that have the same row;
@@ -46,6 +49,7 @@ use crate::rng::Prng;
 use crate::secret::Secrets;
 use rayon::prelude::*;
 use veilset_kernels::aes::Aes128;
+use zeroize::Zeroizing;
 
 const KEY: Message<[u8; 16]> = Message::new(0x81, "R->S  key k of F");
 const DELTAS: Message<[u8]> = Message::new(0x82, "R->S  columns Delta_i");
@@ -232,14 +236,14 @@ fn offer(
             let group = first + g;
             let seeds = seeds.0.chunks(GROUP).nth(group).unwrap_or_default();
             let mut delta = vec![0u8; seeds.len() * (height / 8)];
-            stream(seeds.iter().map(|pair| &pair[0]), &mut delta);
+            stream(group, seeds.iter().map(|pair| &pair[0]), &mut delta);
             // A byte of A and one of D side by side, since they are read together.
             let mut columns = Secrets::from(delta.iter().map(|&a| [a, 0xff]).collect::<Vec<[u8; 2]>>());
             f.visit(group, height, inputs, &mut columns, row, |[a, d], at| {
                 *d &= !(1 << at);
                 *a >> at & 1
             });
-            stream(seeds.iter().map(|pair| &pair[1]), &mut delta);
+            stream(group, seeds.iter().map(|pair| &pair[1]), &mut delta);
             delta.iter_mut().zip(columns.iter()).for_each(|(delta, [a, d])| *delta ^= a ^ d);
             delta
         });
@@ -282,7 +286,7 @@ fn take(
         let work = received.into_par_iter().zip(rows.par_chunks_exact_mut(n));
         work.for_each(|((group, choices, pads, deltas), row)| {
             let mut columns = Secrets::<u8>::zeros(deltas.len());
-            stream(pads.iter(), &mut columns);
+            stream(group, pads.iter(), &mut columns);
             let bytes = columns.chunks_exact_mut(height / 8).zip(deltas.chunks_exact(height / 8));
             for ((column, delta), &choice) in bytes.zip(choices) {
                 let mask = u8::from(choice).wrapping_neg();
@@ -294,13 +298,14 @@ fn take(
     })
 }
 
-/// Fills equal parts of `columns` with the streams of the seeds.
-fn stream<'a>(seeds: impl ExactSizeIterator<Item = &'a Pad>, columns: &mut [u8]) {
+/// Fills equal parts of `columns`, those of a group, with the streams of the seeds. No two columns share a counter,
+/// even if an attacker tries one key on all of them.
+fn stream<'a>(group: usize, seeds: impl ExactSizeIterator<Item = &'a Pad>, columns: &mut [u8]) {
     let bytes = columns.len() / seeds.len().max(1);
-    columns
-        .chunks_exact_mut(bytes.max(1))
-        .zip(seeds)
-        .for_each(|(column, seed)| Aes128::new(seed).ctr(0, column));
+    let columns = columns.chunks_exact_mut(bytes.max(1)).zip(seeds).enumerate();
+    columns.for_each(|(i, (column, seed))| {
+        Aes128::new(seed).ctr(((group * GROUP + i) as u128) << 64, column);
+    });
 }
 
 /// The values of `n` inputs, at least one: `collect(g, rows, n)` writes the bytes of their rows that come from as many
@@ -322,9 +327,9 @@ fn in_groups(
         }
         let number = (piece as u64).to_le_bytes();
         values.par_iter_mut().enumerate().for_each(|(j, value)| {
-            let mut part = [0; PIECE];
+            let mut part = Zeroizing::new([0; PIECE]);
             part.iter_mut().zip(rows.iter().skip(j).step_by(n)).for_each(|(to, from)| *to = *from);
-            *value = domain.hash(&[&number, &value[..], &part]);
+            *value = domain.hash(&[&number, &value[..], &*part]);
         });
     }
     Ok(values)

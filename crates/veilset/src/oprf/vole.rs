@@ -26,7 +26,7 @@ use rayon::prelude::*;
 use veilset_kernels::gf128::add_multiple;
 
 /// Elements per frame: 128 KiB.
-const FRAME: usize = 1 << 13;
+pub(crate) const FRAME: usize = 1 << 13;
 /// Inputs that are hashed at once: 8 KiB of values.
 const BATCH: usize = 1 << 9;
 

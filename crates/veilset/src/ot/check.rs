@@ -33,11 +33,11 @@
 //! Cost: 32 bytes a tree and 32 more, once; a frame has 128 OTs more and 2,064 bytes of proof.
 
 use super::Pad;
-use super::extension::{FRAME, WIDTH};
+use super::extension::{FRAME, WIDTH, first_block};
 use crate::channel::Message;
 use crate::error::{Error, Result};
 use crate::hash::{Domain, SessionId};
-use crate::secret::Secrets;
+use crate::secret::{Secret, Secrets};
 use std::ops::Deref;
 use subtle::{Choice, ConditionallySelectable, ConstantTimeEq};
 use veilset_kernels::aes::Aes128;
@@ -61,7 +61,7 @@ pub(super) struct Leaves(Vec<Punctured>);
 /// The leaves of one tree, in their order. That at `alpha`, which is unknown, is 0.
 pub(super) struct Punctured {
     pub(super) leaves: Secrets<Pad>,
-    pub(super) alpha: u32,
+    pub(super) alpha: Secret<u32>,
 }
 
 impl Leaves {
@@ -76,7 +76,7 @@ impl Leaves {
     /// The semi-honest form: the leaves are the seeds. At position y that of leaf alpha + y, at 0 nothing
     /// that counts.
     pub(super) fn trusted(self) -> Vec<Secrets<Pad>> {
-        self.0.iter().map(|tree| shifted(&tree.leaves, tree.alpha)).collect()
+        self.0.iter().map(|tree| shifted(&tree.leaves, *tree.alpha)).collect()
     }
 
     /// The malicious form: the seeds, in the same order, if the receiver's message is right.
@@ -88,8 +88,8 @@ impl Leaves {
         let mut all = Secrets::zeros(0);
         let mut seeds = Vec::with_capacity(self.0.len());
         for (i, tree) in self.0.iter().enumerate() {
-            let (expanded, mut tags) = expand(&tree.leaves);
-            let unknown = |x: usize| (x as u32).ct_eq(&tree.alpha);
+            let (expanded, mut tags) = expand(i, &tree.leaves);
+            let unknown = |x: usize| (x as u32).ct_eq(&*tree.alpha);
             let mut missing = message[i];
             for (x, tag) in tags.iter().enumerate() {
                 add(&mut missing, &Tag::conditional_select(tag, &[0; 32], unknown(x)));
@@ -98,7 +98,7 @@ impl Leaves {
                 tag.conditional_assign(&missing, unknown(x));
             }
             all.extend(&tags);
-            seeds.push(shifted(&expanded, tree.alpha));
+            seeds.push(shifted(&expanded, *tree.alpha));
         }
         match bool::from(digest(session, &all).ct_eq(&message[self.0.len()])) {
             true => Ok((seeds, Transcript::new(session, message))),
@@ -115,8 +115,8 @@ pub(super) fn prove_trees(
     let mut all = Secrets::zeros(0);
     let mut message = Vec::with_capacity(trees.len() + 1);
     let mut seeds = Vec::with_capacity(trees.len());
-    for leaves in trees {
-        let (expanded, tags) = expand(leaves);
+    for (i, leaves) in trees.iter().enumerate() {
+        let (expanded, tags) = expand(i, leaves);
         let mut sum = Tag::default();
         tags.iter().for_each(|tag| add(&mut sum, tag));
         message.push(sum);
@@ -128,14 +128,14 @@ pub(super) fn prove_trees(
     (seeds, message, transcript)
 }
 
-/// The seed and the tag of each leaf.
-fn expand(leaves: &[Pad]) -> (Secrets<Pad>, Secrets<Tag>) {
+/// The seed and the tag of each leaf of tree `i`.
+fn expand(i: usize, leaves: &[Pad]) -> (Secrets<Pad>, Secrets<Tag>) {
     let mut seeds = Secrets::<Pad>::zeros(leaves.len());
     let mut tags = Secrets::<Tag>::zeros(leaves.len());
     for (leaf, (seed, tag)) in leaves.iter().zip(seeds.iter_mut().zip(tags.iter_mut())) {
         let leaf = Aes128::new(leaf);
-        leaf.ctr(0, seed);
-        leaf.ctr(1, tag);
+        leaf.ctr(first_block(i), seed);
+        leaf.ctr(first_block(i) + 1, tag);
     }
     (seeds, tags)
 }
@@ -169,8 +169,8 @@ pub(super) struct Transcript {
 
 impl Transcript {
     fn new(session: &SessionId, trees: &[Tag]) -> Self {
+        let state = Domain::new(session, "OT extension challenge, trees").hash(&[trees.as_flattened()]);
         let oracle = Domain::new(session, "OT extension challenge");
-        let state = oracle.hash(&[trees.as_flattened()]);
         Transcript { oracle, state, failed: false }
     }
 

@@ -1,6 +1,9 @@
 //! OT extension: SoftSpoken OT (Roy22: "SoftSpokenOT: Quieter OT Extension from Small-Field Silent VOLE in
 //! the Minicrypt Model", CRYPTO 2022), in its semi-honest and in its malicious form.
 //!
+//! A pad is to be a key, used with counters of its own ([`super::transfer`]). As a mask it is weaker than its 128 bits:
+//! who knows q pads it did not choose finds Delta by 2^128 / q evaluations of the fixed-key hash.
+//!
 //! Security: AES a pseudorandom permutation, its fixed-key hash tweakable correlation robust (GKWY20); the
 //! base OTs are secure against malicious parties. The semi-honest form has no checks: a receiver that makes
 //! different choices in different trees learns Delta from what the sender does with its pads. The
@@ -25,7 +28,7 @@ use super::check::{
     Columns, EXTRA, Leaves, PROOF, PROOF_LEN, Punctured, Rows, TREES, Transcript, prove_trees, rows,
 };
 use super::{Pad, Security, base};
-use crate::channel::{Channel, Message, Rx, Tx, frames};
+use crate::channel::{Channel, HEADER, Message, Rx, Tx, frames};
 use crate::error::{Error, Result};
 use crate::hash::{Domain, SessionId, part};
 use crate::rng::Prng;
@@ -59,6 +62,11 @@ impl crate::channel::Wire for [Pad; 2] {
         let (a, b) = bytes.split_at_checked(16).ok_or("of the wrong size")?;
         Ok([Pad::get(a)?, Pad::get(b)?])
     }
+}
+
+/// Bytes of the setup in the semi-honest form, frame headers included: from the receiver to the sender and back.
+pub(crate) fn setup_bytes() -> (usize, usize) {
+    (2 * (WIDTH * 32 + HEADER), WIDTH * 64 + HEADER)
 }
 
 /// Bytes that the receiver sends for `n` OTs in frames of [`FRAME`], frame headers apart.
@@ -100,11 +108,17 @@ fn xor(a: &mut [u8], b: &[u8]) {
     a.iter_mut().zip(b).for_each(|(a, b)| *a ^= b);
 }
 
-/// The children of all nodes of a level, each by a PRG from 16 to 32 bytes.
-fn children(level: &[Pad]) -> Secrets<Pad> {
+/// Where the counters of tree `i` begin: no two trees share a block, even if an attacker tries one key on all of
+/// them.
+pub(super) fn first_block(i: usize) -> u128 {
+    (i as u128) << 64
+}
+
+/// The children of all nodes of a level of tree `i`, each by a PRG from 16 to 32 bytes.
+fn children(i: usize, level: &[Pad]) -> Secrets<Pad> {
     let mut below = Secrets::zeros(2 * level.len());
     for (node, pair) in level.iter().zip(below.chunks_exact_mut(2)) {
-        Aes128::new(node).ctr(0, pair.as_flattened_mut());
+        Aes128::new(node).ctr(first_block(i), pair.as_flattened_mut());
     }
     below
 }
@@ -190,9 +204,9 @@ impl Common {
         if bytes > 0 {
             let tree_columns = columns.par_chunks_mut(self.k * bytes);
             let rows = tree_columns.zip(sums.par_chunks_exact_mut(bytes)).zip(&self.trees);
-            rows.for_each(|((columns, sum), tree)| {
+            rows.enumerate().for_each(|(i, ((columns, sum), tree))| {
                 let mut spare = Secrets::zeros(columns.len());
-                fold(&tree.0, self.block, columns, sum, &mut spare);
+                fold(&tree.0, first_block(i) + self.block, columns, sum, &mut spare);
             });
         }
         self.block += (bytes / 16) as u128;
@@ -283,10 +297,10 @@ impl Receiver {
 /// adding them to the pads.
 fn plant(k: usize, mut pads: Secrets<[Pad; 2]>, rng: &mut Prng) -> (Vec<Secrets<Pad>>, Secrets<[Pad; 2]>) {
     let mut levels = pads.iter_mut();
-    let trees = depths(k).map(|depth| {
+    let trees = depths(k).enumerate().map(|(i, depth)| {
         let mut nodes = Secrets::from(vec![rng.bytes()]);
         for sums in levels.by_ref().take(depth) {
-            nodes = children(&nodes);
+            nodes = children(i, &nodes);
             for pair in nodes.chunks_exact(2) {
                 xor(sums.as_flattened_mut(), pair.as_flattened());
             }
@@ -422,15 +436,15 @@ fn punctured(k: usize, path: &[u8], pads: Secrets<Pad>, encrypted: &[[Pad; 2]]) 
     for ((sum, &side), pair) in sums.iter_mut().zip(path).zip(encrypted) {
         xor(sum, &Pad::conditional_select(&pair[1], &pair[0], side.into()));
     }
-    let trees = path.chunks(k).zip(sums.chunks(k));
-    Leaves::new(trees.map(|(path, sums)| punctured_tree(path, sums)).collect())
+    let trees = path.chunks(k).zip(sums.chunks(k)).enumerate();
+    Leaves::new(trees.map(|(i, (path, sums))| punctured_tree(i, path, sums)).collect())
 }
 
-fn punctured_tree(path: &[u8], sums: &[Pad]) -> Punctured {
+fn punctured_tree(i: usize, path: &[u8], sums: &[Pad]) -> Punctured {
     let mut nodes = Secrets::zeros(1);
     let mut alpha = 0u32;
     for (&side, sum) in path.iter().zip(sums) {
-        let mut below = children(&nodes);
+        let mut below = children(i, &nodes);
         // Of the two children of the unknown node (now garbage) one follows from the sum of its side.
         let mut missing = Zeroizing::new(*sum);
         for (j, pair) in below.chunks_exact(2).enumerate() {
@@ -445,7 +459,7 @@ fn punctured_tree(path: &[u8], sums: &[Pad]) -> Punctured {
         }
         nodes = below;
     }
-    Punctured { leaves: nodes, alpha }
+    Punctured { leaves: nodes, alpha: Secret::new(alpha) }
 }
 
 #[cfg(test)]

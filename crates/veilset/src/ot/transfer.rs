@@ -180,7 +180,7 @@ fn receive_frames(
                 let mut pads: Option<Secrets<Pad>> = None;
                 let per_frame = rows_per_frame(width);
                 for (f, n) in frames(count, per_frame).enumerate() {
-                    let mut bytes = rx.recv_bytes(message, n * width)?;
+                    let mut bytes = Secrets::from(rx.recv_bytes(message, n * width)?);
                     let pads = match &pads {
                         Some(pads) => pads,
                         None => pads.insert(pads_out.recv().map_err(|_| gone())?),

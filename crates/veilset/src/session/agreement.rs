@@ -37,6 +37,7 @@ const MAX_ROW: &str = "--max-row";
 const MIN_COUNT: &str = "--min-count";
 const SCALE: &str = "decimal places of the values (--scale)";
 const MODULUS: &str = "bits of the sum's modulus (--modulus)";
+const MALICIOUS_SENDER: &str = "--malicious-sender";
 
 const MAGIC: &[u8; 8] = b"veilset\0";
 /// What to look at if a connection without TLS yields nothing.
@@ -76,6 +77,8 @@ pub struct Hello {
     pub value_scale: u32,
     /// Bits of the modulus of the sum.
     pub modulus_bits: u32,
+    /// Whether the protocol is to withstand a sender that deviates.
+    pub malicious_sender: bool,
     /// Whether our set is padded, so that its size is only a bound. Each side decides for itself.
     pub padded: bool,
 }
@@ -224,6 +227,7 @@ struct Letter {
     min_count: u64,
     value_scale: u32,
     modulus_bits: u32,
+    malicious_sender: bool,
     padded: bool,
     /// 64 hexadecimal digits.
     nonce: String,
@@ -245,6 +249,7 @@ impl Letter {
             min_count: hello.min_count,
             value_scale: hello.value_scale,
             modulus_bits: hello.modulus_bits,
+            malicious_sender: hello.malicious_sender,
             padded: hello.padded,
             nonce: blake3::Hash::from_bytes(nonce).to_hex().to_string(),
         }
@@ -274,7 +279,7 @@ impl Letter {
 
     /// All that must be the same on both sides, named as the user knows it. A new field does not
     /// compile until it is here.
-    fn terms(&self) -> [(&'static str, String); 12] {
+    fn terms(&self) -> [(&'static str, String); 13] {
         let Letter {
             operation,
             role: _,
@@ -289,6 +294,7 @@ impl Letter {
             min_count,
             value_scale,
             modulus_bits,
+            malicious_sender,
             padded: _,
             nonce: _,
         } = self;
@@ -305,6 +311,7 @@ impl Letter {
             (MIN_COUNT, min_count.to_string()),
             (SCALE, value_scale.to_string()),
             (MODULUS, modulus_bits.to_string()),
+            (MALICIOUS_SENDER, if *malicious_sender { "yes" } else { "no" }.into()),
         ]
     }
 
@@ -328,7 +335,8 @@ impl Letter {
         let operation = self.operation != theirs.operation;
         let width = self.sent_columns != theirs.sent_columns && (self.max_row == 0 || theirs.max_row == 0);
         for ((what, ours), (_, theirs)) in self.terms().into_iter().zip(theirs.terms()) {
-            let of_operation = [PROTOCOL, MAX_ROW, MIN_COUNT, SCALE, MODULUS].contains(&what);
+            let of_operation =
+                [PROTOCOL, MAX_ROW, MIN_COUNT, SCALE, MODULUS, MALICIOUS_SENDER].contains(&what);
             let follows = operation && of_operation || width && what == MAX_ROW;
             if ours != theirs && !follows {
                 differences.push(Difference { what, ours, theirs: shown(&theirs) });

@@ -8,11 +8,14 @@ use crate::compact_set::golomb::{self, Golomb};
 use crate::error::Result;
 use crate::group::curve25519::{Key, Point, map_and_raise, raise};
 use crate::membership::cwprf;
+use crate::okvs;
 use crate::operations::row::Layout;
 use crate::operations::{Operation, Protocol, Role, Terms, both, intersect};
 use crate::oprf::multi_point::{MultiPoint, column_frames};
+use crate::oprf::vole;
 use crate::ot::{Security, extension, transfer};
 use crate::rng::Prng;
+use crate::vole::silent::Silent;
 use std::time::{Duration, Instant};
 
 /// TLS adds 22 bytes to each 16 KiB it encrypts at once.
@@ -25,6 +28,8 @@ const TRY: Duration = Duration::from_millis(20);
 const POINTS: usize = 512;
 /// Everything beside a point (hashing, sorting, transfers) takes about this, on one thread.
 const BESIDE: Duration = Duration::from_nanos(700);
+/// By VOLE an item of either side takes about this, on one thread.
+const VOLE: Duration = Duration::from_nanos(300);
 /// Base OTs and what goes with them.
 const BASE_OTS: Duration = Duration::from_millis(10);
 /// The same for those of cm20, which are up to 700.
@@ -86,13 +91,30 @@ impl Traffic {
             use intersect::{oprf, tags};
             // Base OTs, the key, the columns: base.rs, multi_point.rs.
             if n_y > 0 && n_x > 0 {
-                let matrix = MultiPoint::default().matrix(n_x, n_y);
+                let protocol = MultiPoint { malicious_sender: hello.malicious_sender };
+                let matrix = protocol.matrix(n_x, n_y);
                 all.to_receiver += (matrix.width * 64 + HEADER) as u64;
                 all.to_sender += (matrix.width * 32 + HEADER + 16 + HEADER) as u64;
                 all.to_sender += column_frames(&matrix).map(|bytes| (bytes + HEADER) as u64).sum::<u64>();
             }
-            let terms = Terms { payload, ..Terms::default() };
+            let terms = Terms { payload, malicious_sender: hello.malicious_sender, ..Terms::default() };
             all.to_receiver += framed(n_x, tags::FRAME, oprf::tag_bytes(&terms, n_x, n_y)?);
+            if payload {
+                let width = Layout::<1>::new(max_row).width();
+                all.to_receiver += framed(n_x, transfer::rows_per_frame(width), width);
+            }
+            return Ok(all);
+        }
+        if hello.protocol == Protocol::Vole.name() {
+            use intersect::{oprf, tags};
+            // The VOLE, then the seed and A + P: silent.rs, vole.rs.
+            let m = okvs::size(n_y);
+            let (to_sender, to_receiver) = Silent::default().traffic(m);
+            all.to_sender +=
+                (to_sender + size_of::<okvs::Seed>() + HEADER) as u64 + framed(m, vole::FRAME, 16);
+            let terms = Terms { payload, ..Terms::default() };
+            all.to_receiver +=
+                to_receiver as u64 + framed(n_x, tags::FRAME, oprf::tag_bytes(&terms, n_x, n_y)?);
             if payload {
                 let width = Layout::<1>::new(max_row).width();
                 all.to_receiver += framed(n_x, transfer::rows_per_frame(width), width);
@@ -172,6 +194,10 @@ impl Speed {
             let cells = (proposal.our_size * MultiPoint::default().matrix(n_x, n_y).width) as f64;
             let seconds = cells * CELL.as_secs_f64() / rayon::current_num_threads() as f64;
             return Duration::from_secs_f64(seconds) + WIDE_BASE_OTS;
+        }
+        if hello.protocol == Protocol::Vole.name() {
+            let seconds = (n_y + n_x) as f64 * VOLE.as_secs_f64() / rayon::current_num_threads() as f64;
+            return Duration::from_secs_f64(seconds) + BASE_OTS;
         }
         let classic = hello.protocol == Protocol::DhPsi.name();
         let points = match (classic, hello.role, hello.sent_columns.is_empty()) {
@@ -261,7 +287,7 @@ mod tests {
     fn bytes_are_as_measured() {
         // Few items, sizes just above a power of two, several frames.
         for (n_r, n_s) in [(0, 0), (1, 3), (700, 70), (1100, 3000), (8193, 100)] {
-            for (operation, protocol, terms) in kinds().into_iter().filter(|k| !k.2.malicious_sender) {
+            for (operation, protocol, terms) in kinds() {
                 let (y, x) = (set(0, n_r), set(n_r / 2, n_s));
                 let values = vec![1; if operation == Operation::Sum { n_s } else { 0 }];
                 let payloads: Items = (0..if terms.payload { n_s } else { 0 }).map(|_| "payload").collect();

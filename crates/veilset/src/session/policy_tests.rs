@@ -97,6 +97,7 @@ fn sizes_are_limited_on_both_sides() {
             min_count: 0,
             value_scale: 0,
             modulus_bits: 0,
+            malicious_sender: false,
         };
         let proposal =
             Proposal { hello, session_id: [0; 32], peer: None, our_size: 3, their_size: items, they_pad };

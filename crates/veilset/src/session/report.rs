@@ -1,6 +1,6 @@
 //! The report of a run, for people and as JSON with stable names.
 
-use super::run::{GROUP, Outcome, Request};
+use super::run::{Outcome, Request};
 use crate::error::{Error, Result};
 use crate::operations::{Learned, Operation, Protocol, Role};
 use crate::params::LAMBDA;
@@ -102,7 +102,7 @@ impl Report {
         Ok(Report {
             operation: request.operation.name(),
             protocol: request.protocol.name(),
-            group: GROUP,
+            group: request.protocol.group(),
             role: request.role.name(),
             sizes: Sizes {
                 ours: request.set.len(),
@@ -174,10 +174,16 @@ fn assumptions(protocol: Protocol, malicious_sender: bool) -> Vec<&'static str> 
             ];
             if malicious_sender {
                 all[0] = "the receiver follows the protocol (semi-honest); a sender that deviates (malicious) learns no \
-                          more, and nothing binds it to its true set";
+                          more, if it evaluates BLAKE3 at most 2^64 times, and nothing binds it to its true set";
             }
             all
         }
+        Protocol::Vole => vec![
+            semi_honest,
+            "decisional Diffie-Hellman on ristretto255, for the base OTs",
+            "AES-128 as an ideal cipher, BLAKE3 as a random oracle",
+            "learning parity with noise, for an expand-convolute code with regular noise over GF(2^128)",
+        ],
     }
 }
 

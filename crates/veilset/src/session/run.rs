@@ -12,9 +12,6 @@ use crate::params::MAX_SET;
 use crate::rng::Prng;
 use std::path::Path;
 
-/// The group that all protocols work in, as typed.
-pub const GROUP: &str = "curve25519";
-
 /// What we want to compute, with our data.
 #[derive(Clone, Copy)]
 pub struct Request<'a> {
@@ -98,6 +95,11 @@ impl<'a> Request<'a> {
         if !protocol.computes(operation) {
             return wrong(format!("--protocol {protocol} is not for {operation}. Leave it away, or use dh"));
         }
+        if terms.malicious_sender && protocol != Protocol::Cm20 {
+            return wrong(format!(
+                "--malicious-sender is for --protocol cm20, and not for {protocol}. Leave --protocol away"
+            ));
+        }
         if terms.both && operation == Operation::Sum {
             return wrong("in sum each side has its own result: --both is not for it. Leave it away".into());
         }
@@ -150,6 +152,12 @@ impl<'a> Request<'a> {
     /// Those of [`Request::check`] and [`offline::open`].
     pub fn prepare_with(&self, half: &Path, ledger: &Ledger, identity: &Identity) -> Result<Prepared<'a>> {
         self.check()?;
+        if self.protocol.group() != Protocol::Dh.group() {
+            return Err(Error::Usage(format!(
+                "--protocol {} has no use for a prepared half. Leave --prepared away, or --protocol",
+                self.protocol
+            )));
+        }
         let (set, half) = offline::open(half, ledger, identity, &self.basis())?;
         Ok(Prepared { request: *self, set, half: Some(half) })
     }
@@ -177,7 +185,7 @@ impl<'a> Request<'a> {
             both,
             modulus: if sum { modulus } else { Default::default() },
             min_count: if sum { min_count } else { 0 },
-            malicious_sender: malicious_sender && self.protocol == Protocol::Cm20,
+            malicious_sender,
         }
     }
 
@@ -189,7 +197,7 @@ impl<'a> Request<'a> {
             role: self.role,
             check,
             protocol: self.protocol.name().into(),
-            group: GROUP.into(),
+            group: self.protocol.group().into(),
             output: if terms.both { "both" } else { "receiver" }.into(),
             key_columns: self.key_columns as u32,
             normalisation: self.normalisation.into(),
@@ -198,6 +206,7 @@ impl<'a> Request<'a> {
             min_count: terms.min_count,
             value_scale: if sum { self.value_scale } else { 0 },
             modulus_bits: if sum { terms.modulus.bits() } else { 0 },
+            malicious_sender: terms.malicious_sender,
             padded: self.pad_to.is_some(),
         }
     }

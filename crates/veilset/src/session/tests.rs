@@ -460,6 +460,7 @@ fn a_session_over_tls_from_hello_to_confirmation_or_disagreement() {
         min_count: 0,
         value_scale: 0,
         modulus_bits: 0,
+        malicious_sender: false,
         padded: false,
     };
     let (a, b) = (identity(), identity());

@@ -74,6 +74,16 @@ pub(super) fn noise(n: usize) -> usize {
     (KAPPA / -(1.0 - distance(n)).log2()).ceil() as usize
 }
 
+/// Elements of a region of the code for `n` outputs.
+fn region(n: usize) -> usize {
+    n.div_ceil(WEIGHT).max(1)
+}
+
+/// n': the length of what is convolved, for `n` outputs.
+pub(super) fn parity(n: usize) -> usize {
+    WEIGHT * region(n)
+}
+
 /// What the convolution and the expander work on: one element, or two with the same code.
 pub(super) type Elements<const W: usize> = [u128; W];
 
@@ -98,12 +108,7 @@ impl Code {
     /// The code for `n` outputs that these 32 random bytes stand for.
     pub(super) fn new(n: usize, seed: &[u8; 32]) -> Code {
         let [bits, places] = [0, 1].map(|i| Aes128::new(&seed.as_chunks().0[i]));
-        Code { region: n.div_ceil(WEIGHT).max(1), bits, places }
-    }
-
-    /// n': the length of what is convolved.
-    pub(super) fn parity(&self) -> usize {
-        WEIGHT * self.region
+        Code { region: region(n), bits, places }
     }
 
     /// Replaces e' by y.
@@ -175,7 +180,7 @@ mod tests {
 
     /// The bits of the convolution, one row a step, and the places of all outputs, by the definition.
     fn bits(code: &Code) -> Vec<u32> {
-        let mut stream = vec![[0; 4]; code.parity()];
+        let mut stream = vec![[0; 4]; WEIGHT * code.region];
         code.bits.ctr(0, stream.as_flattened_mut());
         stream.into_iter().map(u32::from_le_bytes).collect()
     }
@@ -229,7 +234,7 @@ mod tests {
         for n in [1, 2, 11, 12, 30, BATCH, BATCH + 1, 3 * BATCH - 5] {
             let code = Code::new(n, &[n as u8; 32]);
             let e: Vec<[u128; 2]> =
-                (0..n + code.parity()).map(|_| [random(&mut rng), random(&mut rng)]).collect();
+                (0..n + parity(n)).map(|_| [random(&mut rng), random(&mut rng)]).collect();
             let expected = [0, 1].map(|w| slow(&code, n, &e.iter().map(|e| e[w]).collect::<Vec<_>>(), 2));
             let outputs = fast(&code, n, &e);
             assert!((0..n).all(|i| outputs[i] == [expected[0][i], expected[1][i]]), "{n}");
@@ -276,7 +281,7 @@ mod tests {
         let (n, t) = (1000, 100);
         let code = Code::new(n, &[9; 32]);
         let mut rng = Prng::from_seed(&[2; 32]);
-        let mut e = vec![0; n + code.parity()];
+        let mut e = vec![0; n + parity(n)];
         let block = e.len() / t;
         for i in 0..t {
             e[i * block + rng.below(block as u64) as usize] = random(&mut rng);
@@ -293,11 +298,11 @@ mod tests {
         let code = Code::new(n, &[4; 32]);
         // The matrix is systematic as it stands: identity, then the answers to unit vectors of the second half.
         let column = |j: usize| {
-            let mut e = vec![0; n + code.parity()];
+            let mut e = vec![0; n + parity(n)];
             e[n + j] = 1;
             slow(&code, n, &e, 2)
         };
-        let columns: Vec<Vec<u128>> = (0..code.parity()).map(column).collect();
+        let columns: Vec<Vec<u128>> = (0..parity(n)).map(column).collect();
         let power = |mut a: u128, squarings: usize| {
             (0..squarings).for_each(|_| a = product(a, a));
             a
@@ -313,7 +318,7 @@ mod tests {
         };
         let (mut outside, mut all) = (0, 0);
         for i in (0..n - 1).step_by(3) {
-            for j in (0..code.parity() - 1).step_by(4) {
+            for j in (0..parity(n) - 1).step_by(4) {
                 let [a, b, c, d] =
                     [columns[j][i], columns[j][i + 1], columns[j + 1][i], columns[j + 1][i + 1]];
                 if [a, b, c, d].iter().all(|&entry| entry != 0) {
@@ -367,8 +372,8 @@ mod tests {
         let n = 220;
         let code = Code::new(n, &[6; 32]);
         let mut weights = vec![1; n];
-        for j in 0..code.parity() {
-            let mut e = vec![0; n + code.parity()];
+        for j in 0..parity(n) {
+            let mut e = vec![0; n + parity(n)];
             e[n + j] = 1;
             for (weight, output) in weights.iter_mut().zip(slow(&code, n, &e, 2)) {
                 *weight += usize::from(output != 0);
@@ -376,6 +381,6 @@ mod tests {
         }
         let least = weights.iter().min().unwrap();
         // All but one region, of half of the places; the polynomials in x meet zero rarely.
-        assert!(*least as f64 > 0.43 * (n + code.parity()) as f64, "{least} of {}", n + code.parity());
+        assert!(*least as f64 > 0.43 * (n + parity(n)) as f64, "{least} of {}", n + parity(n));
     }
 }

@@ -14,7 +14,7 @@ use crate::secret::Secrets;
 use veilset_kernels::gf128::sum_of_products;
 
 /// Bits of an element.
-const BITS: usize = 128;
+pub(super) const BITS: usize = 128;
 /// Elements per frame of OTs.
 const PER_FRAME: usize = FRAME / BITS;
 

@@ -16,14 +16,14 @@
 //!
 //! The places are addresses for the receiver: see [`super::tree`].
 
-use super::code::{Code, Elements, noise};
+use super::code::{Code, Elements, noise, parity};
 use super::tree::{Tree, depth, sides};
 use super::{Element, Received, Sent, Vole, gilboa};
-use crate::channel::{Channel, Message, frames};
+use crate::channel::{Channel, HEADER, Message, frames};
 use crate::error::Result;
 use crate::hash::{Domain, SessionId, part};
 use crate::ot::Security;
-use crate::ot::extension::{DEFAULT_K, FRAME, Receiver, Sender};
+use crate::ot::extension::{DEFAULT_K, FRAME, Receiver, Sender, correction_bytes, setup_bytes};
 use crate::rng::Prng;
 use crate::secret::{Secret, Secrets};
 use rayon::prelude::*;
@@ -64,7 +64,7 @@ impl Shape {
     fn new(session: &SessionId, purpose: &'static str, n: usize) -> Shape {
         let part = part(session, purpose);
         let code = Code::new(n, &Domain::new(&part, "VOLE code").hash(&[]));
-        let (places, trees) = (n + code.parity(), noise(n));
+        let (places, trees) = (n + parity(n), noise(n));
         let keys = Aes128::new(&Domain::new(&part, "VOLE tree keys").hash(&[]));
         Shape { n, code, keys, places, trees, depth: depth(places.div_ceil(trees)) }
     }
@@ -204,6 +204,23 @@ impl Vole for Silent {
         // 5. The code.
         shape.compress(&mut all);
         Ok(Sent { delta, b: component(&all, n, 0) })
+    }
+}
+
+impl Silent {
+    /// Bytes that a VOLE of `n` elements takes, frame headers included: from its receiver to its sender and back.
+    pub(crate) fn traffic(&self, n: usize) -> (usize, usize) {
+        let (setup_there, setup_back) = setup_bytes();
+        let ots = |n: usize, frame: usize| -> usize {
+            frames(n, frame).map(|n| correction_bytes(n, self.k, Security::SemiHonest) + HEADER).sum()
+        };
+        if n <= DIRECT {
+            return (setup_there + ots(n * gilboa::BITS, FRAME), setup_back);
+        }
+        let trees = noise(n);
+        let levels = trees * depth((n + parity(n)).div_ceil(trees));
+        let there = setup_there + ots(trees * gilboa::BITS, FRAME) + ots(levels, FRAME);
+        (there, setup_back + 32 * levels + HEADER + 16 * trees + HEADER)
     }
 }
 

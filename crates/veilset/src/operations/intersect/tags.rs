@@ -15,6 +15,7 @@ use crate::ot::Pad;
 use crate::ot::transfer::{crypt, rows_per_frame};
 use crate::secret::Secrets;
 use rayon::prelude::*;
+use subtle::ConstantTimeEq;
 
 /// Tags per frame: 8192, at most 136 KiB.
 pub(crate) const FRAME: usize = 1 << 13;
@@ -39,6 +40,17 @@ pub(super) fn placed(tag: Tag, position: u32) -> Placed {
 
 fn tag_of(placed: &Placed) -> &[u8] {
     &placed[..LONGEST]
+}
+
+/// Whether `a` stands before `b`; how many bytes they have in common does not show in time.
+fn less(a: &[u8], b: &[u8]) -> bool {
+    let parts = |tag: &[u8]| {
+        let mut first = [0; 16];
+        first.copy_from_slice(&tag[..16]);
+        (u128::from_be_bytes(first), tag[16])
+    };
+    let (a, b) = (parts(a), parts(b));
+    (a.0 < b.0) | ((a.0 == b.0) & (a.1 < b.1))
 }
 
 fn position(placed: &Placed) -> u32 {
@@ -75,15 +87,17 @@ pub(super) fn receiver<'a>(
         };
         let tags: Vec<Tag> = bytes.chunks_exact(tag_bytes).map(whole).collect();
         for tag in &tags {
-            if last.is_some_and(|last| last > *tag || (last == *tag && terms.payload)) {
+            // Many equal ones of a sender that deviates would make a match show in our time.
+            let distinct = terms.payload || terms.malicious_sender;
+            if last.is_some_and(|last| last > *tag || (last == *tag && distinct)) {
                 return Err(Error::misbehaves("its tags are not sorted"));
             }
             last = Some(*tag);
         }
         let find = |tag: &Tag| {
-            let at = own.partition_point(|own| tag_of(own) < &tag[..]);
+            let at = own.partition_point(|own| less(tag_of(own), tag));
             let next = own.get(at.min(n_y.saturating_sub(1)));
-            next.map_or((0, false), |next| (position(next), tag_of(next) == tag))
+            next.map_or((0, false), |next| (position(next), bool::from(tag_of(next).ct_eq(tag))))
         };
         let places = Secrets::from(tags.par_iter().map(find).collect::<Vec<_>>());
         found.extend(&Secrets::from(places.iter().map(|p| p.0).collect::<Vec<_>>()));

@@ -17,6 +17,7 @@ fn hello(role: Role) -> Hello {
         min_count: 0,
         value_scale: 0,
         modulus_bits: 64,
+        malicious_sender: false,
         padded: false,
     }
 }
@@ -115,7 +116,7 @@ fn two_ends_of_different_connections_do_not_share_an_id() {
 #[test]
 fn every_term_that_differs_is_reported_on_both_sides_with_both_values() {
     type Change = (&'static str, fn(&mut Hello), &'static str, &'static str);
-    let changes: [Change; 12] = [
+    let changes: [Change; 13] = [
         ("operation", |h| h.operation = Operation::Count, "union", "count"),
         ("check or run (`veilset check`)", |h| h.check = true, "run", "check"),
         ("--protocol", |h| h.protocol = "poprf".into(), "dh", "poprf"),
@@ -133,6 +134,7 @@ fn every_term_that_differs_is_reported_on_both_sides_with_both_values() {
         ("--min-count", |h| h.min_count = u64::MAX, "0", "18446744073709551615"),
         ("decimal places of the values (--scale)", |h| h.value_scale = 2, "0", "2"),
         ("bits of the sum's modulus (--modulus)", |h| h.modulus_bits = 128, "64", "128"),
+        ("--malicious-sender", |h| h.malicious_sender = true, "no", "yes"),
     ];
     let receiver = hello(Role::Receiver);
     let mut all = hello(Role::Sender);
