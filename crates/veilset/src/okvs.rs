@@ -14,7 +14,7 @@
 //! Security: rows come from a PRF (AES) under a seed that the encoder picks after its keys are fixed. Who picks keys after
 //! it has seen the seed can make encoding fail. Only for semi-honest parties: a vector can hold more keys than were
 //! encoded ("OKVS overfitting", Asiacrypt 2024). Leakage: the size. The time that encoding takes, and the addresses that
-//! encoding and decoding read, depend on the rows, so on keys and seed. Cost: `size(n)` elements, 1.22 n at a million
+//! encoding and decoding read, depend on the rows, so on keys and seed. Cost: `size(n)` elements, 1.215 n at a million
 //! keys; decoding reads 2 KiB.
 
 use crate::error::{Error, Result};
@@ -100,7 +100,8 @@ pub fn failure(n: usize, size: usize, width: usize) -> f64 {
     (1.01 * total).min(1.0)
 }
 
-/// The rows of some keys under a seed, in the order of their starts.
+/// The rows of some keys under a seed, in the order of their starts: to read a vector of a million elements in this order
+/// takes 22 ns a row, in another one 270.
 pub struct Rows {
     starts: Secrets<u32>,
     bits: Secrets<u128>,

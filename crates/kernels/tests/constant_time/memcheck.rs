@@ -5,7 +5,7 @@
 
 use std::process::{Command, Output};
 
-use super::{LEAKS, MOST, SUBJECTS, Subject, random};
+use super::{LEAKS, MOST, SUBJECTS, Subject, needs_avx512, random};
 use std::arch::asm;
 use veilset_kernels::Backend;
 
@@ -49,11 +49,6 @@ fn secret_bits(bytes: &[[u8; 32]]) -> Vec<[u8; 32]> {
     let answer = request(GET_VBITS, bytes.as_ptr() as u64, bits.as_mut_ptr() as u64, 32 * bits.len() as u64);
     assert_eq!(answer, 1, "all of it is addressable");
     bits
-}
-
-/// Whether valgrind can run it.
-fn without_avx512(backend: Backend) -> bool {
-    !matches!(backend, Backend::Ifma512 | Backend::Vaes512)
 }
 
 fn name(subject: &Subject, backend: Backend) -> String {
@@ -115,7 +110,7 @@ fn valgrind(subject: &Subject, backend: Backend) -> (Output, String) {
 fn no_branch_and_no_address_depends_on_a_secret() {
     let mut checked = 0;
     for subject in &SUBJECTS {
-        for &backend in subject.backends.iter().filter(|b| without_avx512(**b) && b.is_available()) {
+        for &backend in subject.backends.iter().filter(|b| !needs_avx512(**b) && b.is_available()) {
             let (output, said) = valgrind(subject, backend);
             let name = name(subject, backend);
             assert!(output.status.success(), "{name}: {}\n{said}", output.status);

@@ -13,7 +13,7 @@ use std::sync::atomic::{AtomicPtr, Ordering};
 use std::{mem, ptr};
 
 use super::disassembly::{Disassembly, disassemble, divides};
-use super::{LEAKS, SUBJECTS, Subject, random};
+use super::{LEAKS, SUBJECTS, Subject, needs_avx512, random};
 use veilset_kernels::Backend;
 
 /// An operand in memory: numbers of the registers in a signal's context.
@@ -266,8 +266,7 @@ fn with_avx512_no_branch_and_no_address_depends_on_the_secrets_tried() {
     }
     let mut counts = HashMap::new();
     for subject in &SUBJECTS {
-        let with_avx512 = |b: &&Backend| matches!(b, Backend::Ifma512 | Backend::Vaes512);
-        for &backend in subject.backends.iter().filter(with_avx512) {
+        for &backend in subject.backends.iter().filter(|b| needs_avx512(**b)) {
             if !backend.is_available() {
                 println!("not traced, for this processor does not have it: {} {backend:?}", subject.name);
                 continue;

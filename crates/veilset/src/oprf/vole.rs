@@ -12,7 +12,8 @@
 //! Security: semi-honest, that of the VOLE, H correlation robust (BLAKE3). A malicious receiver could encode more inputs in
 //! P than it says ("OKVS overfitting", Asiacrypt 2024): no malicious mode before the parameters are worked out.
 //! Leakage: |Y| to S, |X| to R. Cost: that of a VOLE of m = `okvs::size(|Y|)` elements, and 16 m bytes from receiver to
-//! sender: 20.5 MB at 2^20. Memory: that of the VOLE, then both hold about 3 m elements, the store's rows and the frames.
+//! sender: 20.4 MB at 2^20. One thread of a Zen 4 processor takes 0.6 to 0.7 s for 2^20 inputs a side as the receiver and
+//! 0.4 s as the sender, of which the VOLE 0.24 and 0.11, the rows 0.07, solving for P 0.12, decoding 0.04. Memory: that of the VOLE, then both hold about 3 m elements, the store's rows and the frames.
 
 use super::{Input, Oprf, Output};
 use crate::channel::{Channel, Message, frames};
