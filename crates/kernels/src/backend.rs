@@ -10,6 +10,10 @@
 pub enum Backend {
     /// Plain Rust: the specification, and the path on every other processor.
     Portable,
+    /// Carry-less multiplication of words: PCLMULQDQ.
+    Clmul,
+    /// Carry-less multiplication of four words at a time: VPCLMULQDQ with AVX-512.
+    Clmul512,
     /// AES rounds on four blocks at a time: VAES with AVX-512.
     Vaes512,
     /// 256-bit integer vectors.
@@ -39,6 +43,12 @@ impl Backend {
                         && is_x86_feature_detected!("avx512ifma")
                         && is_x86_feature_detected!("bmi2")
                 }
+                Backend::Clmul => is_x86_feature_detected!("pclmulqdq"),
+                Backend::Clmul512 => {
+                    is_x86_feature_detected!("avx512f")
+                        && is_x86_feature_detected!("avx512bw")
+                        && is_x86_feature_detected!("vpclmulqdq")
+                }
                 Backend::Vaes512 => {
                     is_x86_feature_detected!("aes")
                         && is_x86_feature_detected!("vaes")
@@ -61,11 +71,17 @@ impl Backend {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{aes, curve25519, ristretto255, transpose};
+    use crate::{aes, curve25519, polynomial, ristretto255, transpose};
 
     #[test]
     fn every_kernel_ends_with_the_portable_path() {
-        for list in [aes::BACKENDS, curve25519::BACKENDS, ristretto255::BACKENDS, transpose::BACKENDS] {
+        for list in [
+            aes::BACKENDS,
+            curve25519::BACKENDS,
+            polynomial::BACKENDS,
+            ristretto255::BACKENDS,
+            transpose::BACKENDS,
+        ] {
             assert_eq!(list.last(), Some(&Backend::Portable));
             assert!(Backend::best(list).is_available());
         }
@@ -76,7 +92,15 @@ mod tests {
     #[test]
     fn a_path_that_is_not_there_is_reported() {
         let cipher = aes::Aes128::new(&[1; 16]);
-        for b in [Backend::Avx2, Backend::Fma, Backend::Ifma512, Backend::Vaes512, Backend::Portable] {
+        for b in [
+            Backend::Avx2,
+            Backend::Clmul,
+            Backend::Clmul512,
+            Backend::Fma,
+            Backend::Ifma512,
+            Backend::Vaes512,
+            Backend::Portable,
+        ] {
             let ran = |list: &[Backend]| {
                 if list.contains(&b) && b.is_available() { b } else { Backend::Portable }
             };
@@ -91,6 +115,11 @@ mod tests {
             let ran_there = ristretto255::multiply_with(b, &mut elements, &[[1; 32]]);
             assert_eq!(ran_there, ran(ristretto255::BACKENDS));
             assert_eq!(transpose::transpose_128_with(b, &[], 0, &mut []), ran(transpose::BACKENDS));
+            let field = polynomial::Field::Bits64;
+            let (ran_there, _) = polynomial::interpolate_with(b, field, 1, &[], &[], &[7], &mut [0; 8]);
+            assert_eq!(ran_there, ran(polynomial::BACKENDS));
+            let ran_there = polynomial::evaluate_with(b, field, &[7; 8], &[1], &mut [0]);
+            assert_eq!(ran_there, ran(polynomial::BACKENDS));
         }
     }
 }

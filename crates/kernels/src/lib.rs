@@ -5,6 +5,7 @@
 //! * [`curve25519`]: x-only Elligator2 and the Montgomery ladder, in batches.
 //! * [`ristretto255`]: the group of RFC 9496, in batches.
 //! * [`aes`]: AES-128 under one key: blocks, counter mode, and a tweakable correlation-robust hash.
+//! * [`polynomial`]: interpolation and evaluation of polynomials over GF(2^64), GF(2^72) and GF(2^80), in batches.
 //! * [`transpose`]: transposition of a 128-column bit matrix, for oblivious-transfer extension.
 //! * [`Backend`]: which code path runs, and how a test forces one.
 //!
@@ -34,6 +35,7 @@ pub mod curve25519;
 mod field;
 #[cfg(test)]
 mod oracle;
+pub mod polynomial;
 pub mod ristretto255;
 pub mod transpose;
 
