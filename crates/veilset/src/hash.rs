@@ -42,6 +42,18 @@ impl Domain {
         Domain { key: blake3::derive_key("veilset 1 domain without session", purpose.as_bytes()) }
     }
 
+    /// A hash function of its own for part `number` of what this one is for.
+    pub fn numbered(&self, number: u64) -> Self {
+        Domain { key: self.hash(&[&number.to_le_bytes()]) }
+    }
+
+    /// The hashes of blocks, each of the size that is compressed at once; `out` is as long as `blocks`.
+    pub fn hash_blocks(&self, blocks: &[[u8; 64]], out: &mut [[u8; 32]]) {
+        for (block, out) in blocks.iter().zip(out) {
+            *out = *blake3::keyed_hash(&self.key, block).as_bytes();
+        }
+    }
+
     /// `N` bytes of hash of the parts, of which all but the last have a length that the purpose fixes.
     pub fn hash<const N: usize>(&self, parts: &[&[u8]]) -> [u8; N] {
         let mut out = [0u8; N];
@@ -90,6 +102,21 @@ mod tests {
             assert!(all[i + 1..].iter().all(|b| a != b));
         }
         assert_eq!(hash(1, "a", b"xy"), Domain::new(&[1; 32], "a").hash(&[b"x", b"y"]));
+    }
+
+    #[test]
+    fn numbers_separate_and_blocks_are_hashed_as_anything_else() {
+        let domain = Domain::new(&[1; 32], "a");
+        let blocks: Vec<[u8; 64]> = (0..70).map(|i| [i; 64]).collect();
+        for n in [0, 1, 15, 16, 17, 70] {
+            let mut out = vec![[0; 32]; n];
+            domain.numbered(3).hash_blocks(&blocks[..n], &mut out);
+            for (block, out) in blocks.iter().zip(&out) {
+                assert_eq!(*out, domain.numbered(3).hash::<32>(&[block]));
+                assert_ne!(*out, domain.numbered(4).hash::<32>(&[block]));
+                assert_ne!(*out, domain.hash::<32>(&[block]));
+            }
+        }
     }
 
     #[test]

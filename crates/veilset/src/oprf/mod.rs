@@ -3,6 +3,8 @@
 //! In an *OPRF* the sender holds a key of a pseudorandom function F and the receiver learns F at inputs of its
 //! own; the sender does not learn the inputs, the receiver nothing of F anywhere else.
 
+pub mod kkrt;
+
 use crate::channel::Channel;
 use crate::error::Result;
 use crate::hash::SessionId;

@@ -1,0 +1,363 @@
+//! A single-point OPRF in many instances with related keys: KKRT16 ("Efficient Batched Oblivious PRF with
+//! Applications to Private Set Intersection", Kolesnikov, Kumaresan, Rosulek, Trieu, CCS 2016; KRTW19 3.2).
+//!
+//! Security: semi-honest, AES a pseudorandom function, H Hamming-correlation robust, the base OTs secure. In
+//! instance j the receiver has one input x_j and learns F_j(x_j); the sender learns the key of F_j, with which it
+//! evaluates F_j wherever it likes. The keys of all instances share the secret s: to the receiver F_j(x) is random
+//! at an x whose code differs from that of x_j in at least 128 places, and [`width`] makes the codes so long that it
+//! does for all pairs of inputs that come up. The code is public and the inputs must not be chosen to fit it: nobody
+//! who is semi-honest does.
+//! Leakage: the number of instances. Cost: `width` bits an instance from receiver to sender, `width` base OTs, and
+//! on both sides one hash an evaluation.
+//!
+//! The sender has a secret s of `width` bits; for each bit i the receiver knows two seeds, with the streams t0_i and
+//! t1_i, and the sender the one that s_i chooses. C(x) is the pseudorandom code of x. The receiver sends the
+//! columns u_i = t0_i + t1_i + C(.)_i, with which the sender has row q_j = t0_j + (C(x_j) & s). F_j(x) is
+//! H(j, q_j + (C(x) & s)), so that F_j(x_j) is H(j, t0_j).
+//!
+//! Departures: H is BLAKE3, not AES under a fixed key (DESIGN 4), keyed for each frame, and the number of an
+//! instance counts within its frame: row and number are the one block that BLAKE3 compresses at once. C is
+//! the function F of CM20 4.2, as an input is 32 bytes long.
+
+use super::{Input, Output};
+use crate::channel::{Channel, Message, Rx, Tx};
+use crate::error::{Error, Result};
+use crate::hash::{Domain, SessionId, part};
+use crate::ot::base;
+use crate::rng::Prng;
+use crate::secret::{Secret, Secrets};
+use rayon::prelude::*;
+use veilset_kernels::aes::Aes128;
+use veilset_kernels::transpose::transpose_128;
+use zeroize::Zeroizing;
+
+/// Instances per frame: 4096. The receiver sends 224 KiB for them at a width of 448 and holds 1.1 MiB while it
+/// does; the sender holds 0.7 MiB, of which 256 KiB are the [`Keys`].
+pub const FRAME: usize = 1 << 12;
+/// The longest code: 4 bytes of the block that is hashed are the number of the instance.
+pub const MAX_WIDTH: usize = 480;
+/// Places in which the codes of two inputs differ: as many bits of s have to be guessed.
+const DISTANCE: usize = 128;
+/// Columns of a group that is transposed at once.
+const GROUP: usize = 128;
+/// Groups of columns, of which those from the width on are zeros.
+const GROUPS: usize = 4;
+/// Columns that are worth a task of their own.
+const TASK: usize = 32;
+/// Inputs, or rows, that are hashed at once.
+const BATCH: usize = 256;
+
+const CORRECTIONS: Message<[u8]> = Message::new(0x71, "R->S  KKRT t0_i + t1_i + codes");
+
+/// The pseudorandom code of an input: 512 bits, of which an OPRF uses as many as it is wide.
+pub type Code = [[u8; 16]; GROUPS];
+
+/// A row of the matrix, zero from the width on.
+type Row = [[u8; 16]; GROUPS];
+
+/// The smallest width, a multiple of 8, at which `pairs` pairs of different inputs, the receiver's of an instance
+/// and one at which the sender evaluates it, all have codes that differ in 128 places or more, but for a
+/// probability of 2^-`exponent`.
+///
+/// The codes of two inputs are random, so they differ in a binomially distributed number of places:
+/// pairs * Pr[Binomial(width, 1/2) < 128] <= 2^-exponent.
+///
+/// # Errors
+/// If the width were above [`MAX_WIDTH`], which 2^43 pairs do not need at 40.
+pub fn width(exponent: u32, pairs: usize) -> Result<usize> {
+    // A margin of 1e-9 covers the rounding.
+    let most = (-f64::from(exponent)).exp2() / pairs.max(1) as f64 * (1.0 - 1e-9);
+    let widths = (DISTANCE..=MAX_WIDTH).step_by(8);
+    widths.into_iter().find(|&width| close(width) <= most).ok_or_else(|| {
+        Error::Usage(format!(
+            "{pairs} pairs at an error of 2^-{exponent} need codes of more than {MAX_WIDTH} bits"
+        ))
+    })
+}
+
+/// Pr[Binomial(width, 1/2) < 128]
+fn close(width: usize) -> f64 {
+    let mut term = (-(width as f64)).exp2();
+    let mut sum = 0.0;
+    for k in 0..DISTANCE {
+        sum += term;
+        term *= (width - k) as f64 / (k + 1) as f64;
+    }
+    sum
+}
+
+fn check(width: usize) -> Result<()> {
+    match width % 8 == 0 && (DISTANCE..=MAX_WIDTH).contains(&width) {
+        true => Ok(()),
+        false => Err(Error::Bug(format!("KKRT with codes of {width} bits"))),
+    }
+}
+
+/// Makes codes: once for each input, in however many instances it is used.
+pub struct Coder {
+    first: Aes128,
+    others: [Aes128; GROUPS],
+}
+
+impl Coder {
+    /// The code of a session; both parties have the same. `purpose`: see [`crate::ot`].
+    pub fn new(session: &SessionId, purpose: &'static str) -> Coder {
+        let keys: [u8; 80] = Domain::new(&part(session, purpose), "KKRT keys of the code").hash(&[]);
+        let key = |i: usize| {
+            let mut key = [0; 16];
+            key.copy_from_slice(&keys[16 * i..][..16]);
+            Aes128::new(&key)
+        };
+        Coder { first: key(0), others: [key(1), key(2), key(3), key(4)] }
+    }
+
+    /// The codes of these inputs.
+    pub fn codes(&self, inputs: &[Input]) -> Secrets<Code> {
+        let mut codes = Secrets::<Code>::zeros(inputs.len());
+        let batches = codes.par_chunks_mut(BATCH).zip(inputs.par_chunks(BATCH));
+        batches.for_each_init(
+            || (Secrets::zeros(BATCH), Secrets::zeros(BATCH)),
+            |(macs, blocks): &mut (Secrets<[u8; 16]>, Secrets<[u8; 16]>), (codes, inputs)| {
+                let (macs, blocks) = (&mut macs[..inputs.len()], &mut blocks[..inputs.len()]);
+                // G_k0(x_0) + x_1
+                macs.iter_mut().zip(inputs).for_each(|(mac, x)| mac.copy_from_slice(&x[..16]));
+                self.first.encrypt(macs);
+                macs.iter_mut().zip(inputs).for_each(|(mac, x)| xor(mac, &x[16..]));
+                // G_k1, ..., G_k4 of it, one after the other.
+                for (g, cipher) in self.others.iter().enumerate() {
+                    blocks.copy_from_slice(macs);
+                    cipher.encrypt(blocks);
+                    codes.iter_mut().zip(blocks.iter()).for_each(|(code, block)| code[g] = *block);
+                }
+            },
+        );
+        codes
+    }
+}
+
+fn xor(a: &mut [u8], b: &[u8]) {
+    a.iter_mut().zip(b).for_each(|(a, b)| *a ^= b);
+}
+
+/// Bytes of a column of `n` instances.
+fn column_bytes(n: usize) -> usize {
+    n.next_multiple_of(GROUP) / 8
+}
+
+/// The first `n` rows of the columns.
+fn rows(columns: &[u8], n: usize) -> Secrets<Row> {
+    let bytes = column_bytes(n);
+    let mut rows = Secrets::<Row>::zeros(n);
+    let mut group = Secrets::<[u8; 16]>::zeros(8 * bytes);
+    for (g, columns) in columns.chunks_exact((GROUP * bytes).max(1)).enumerate() {
+        transpose_128(columns, bytes, &mut group);
+        rows.iter_mut().zip(group.iter()).for_each(|(row, part)| row[g] = *part);
+    }
+    rows
+}
+
+/// The bits of the codes by columns, of 128 codes at a time: element 512 b + i is column i of codes 128 b to
+/// 128 b + 127. What is missing at the end counts as zeros.
+fn code_columns(codes: &[Code]) -> Secrets<[u8; 16]> {
+    let blocks = codes.len().div_ceil(GROUP);
+    let mut columns = Secrets::zeros(blocks * GROUPS * GROUP);
+    let mut block = Secrets::<Code>::zeros(GROUP);
+    for (columns, codes) in columns.chunks_exact_mut(GROUPS * GROUP).zip(codes.chunks(GROUP)) {
+        block[..codes.len()].copy_from_slice(codes);
+        block[codes.len()..].fill(Code::default());
+        transpose_128(block.as_flattened().as_flattened(), size_of::<Code>(), columns);
+    }
+    columns
+}
+
+/// What is counted in step on both sides, and H.
+struct Common {
+    /// How far the streams are used.
+    block: u128,
+    frame: u64,
+    hash: Domain,
+}
+
+impl Common {
+    fn new(session: &SessionId, purpose: &'static str) -> Common {
+        Common { block: 0, frame: 0, hash: Domain::new(&part(session, purpose), "KKRT output") }
+    }
+
+    /// The first block of the streams for a frame of `n` instances, and its hash function.
+    fn next(&mut self, n: usize) -> (u128, Domain) {
+        let now = (self.block, self.hash.numbered(self.frame));
+        self.block += (column_bytes(n) / 16) as u128;
+        self.frame += 1;
+        now
+    }
+}
+
+/// What H is taken of: a row, and at its end the number of the instance.
+fn block(row: &Row, instance: usize) -> Row {
+    let mut block = *row;
+    block[GROUPS - 1][12..].copy_from_slice(&(instance as u32).to_le_bytes());
+    block
+}
+
+/// H of what `block` gives, in order.
+fn hashed(hash: &Domain, out: &mut [Output], mut blocks: impl Iterator<Item = Row>) {
+    let mut batch = Secrets::<Row>::zeros(out.len().min(BATCH));
+    for out in out.chunks_mut(BATCH) {
+        let batch = &mut batch[..out.len()];
+        batch.iter_mut().zip(&mut blocks).for_each(|(to, block)| *to = block);
+        hash.hash_blocks(batch.as_flattened().as_flattened().as_chunks().0, out);
+    }
+}
+
+/// The receiver: one input in each instance.
+pub struct Receiver {
+    streams: Vec<[Aes128; 2]>,
+    common: Common,
+}
+
+impl Receiver {
+    /// Runs the base OTs, as their sender. `purpose`: see [`crate::ot`].
+    pub fn setup(
+        ch: &mut Channel,
+        session: &SessionId,
+        purpose: &'static str,
+        width: usize,
+        rng: &mut Prng,
+    ) -> Result<Receiver> {
+        check(width)?;
+        let pads = base::sender(ch, session, purpose, width, rng)?;
+        let streams = pads.iter().map(|pair| [Aes128::new(&pair[0]), Aes128::new(&pair[1])]).collect();
+        Ok(Receiver { streams, common: Common::new(session, purpose) })
+    }
+
+    /// Bytes of the corrections of `n` instances, frame header apart.
+    pub fn correction_bytes(&self, n: usize) -> usize {
+        self.streams.len() * column_bytes(n)
+    }
+
+    /// The next instances, at most a [`FRAME`] of them, with inputs of these codes: sends the corrections and
+    /// returns F_j(x_j).
+    pub fn evaluate(&mut self, tx: &mut Tx, codes: &[Code]) -> Result<Secrets<Output>> {
+        let (n, bytes) = (codes.len(), column_bytes(codes.len()));
+        let (first, hash) = self.common.next(n);
+        let code_columns = code_columns(codes);
+        let mut columns = Secrets::zeros(GROUPS * GROUP * bytes);
+        let mut corrections = vec![0; self.correction_bytes(n)];
+        // u_i = t0_i + t1_i + C(.)_i
+        let pairs =
+            corrections.par_chunks_exact_mut(bytes.max(1)).zip(columns.par_chunks_exact_mut(bytes.max(1)));
+        let by_column = pairs.zip(&self.streams).enumerate().with_min_len(TASK);
+        by_column.for_each(|(i, ((u, t0), streams))| {
+            streams[0].ctr(first, t0);
+            streams[1].ctr(first, u);
+            xor(u, t0);
+            for (u, codes) in u.chunks_exact_mut(16).zip(code_columns.chunks_exact(GROUPS * GROUP)) {
+                xor(u, &codes[i]);
+            }
+        });
+        tx.send_bytes(CORRECTIONS, &corrections)?;
+        let rows = rows(&columns, n);
+        let mut out = Secrets::zeros(n);
+        out.par_chunks_mut(BATCH).zip(rows.par_chunks(BATCH)).enumerate().for_each(|(b, (out, rows))| {
+            hashed(&hash, out, rows.iter().enumerate().map(|(j, row)| block(row, b * BATCH + j)));
+        });
+        Ok(out)
+    }
+}
+
+/// The sender: the keys of all instances.
+pub struct Sender {
+    streams: Vec<Aes128>,
+    /// Zero from the width on.
+    s: Secret<Row>,
+    common: Common,
+}
+
+impl Sender {
+    /// Picks s and runs the base OTs, as their receiver. `purpose`: see [`crate::ot`].
+    pub fn setup(
+        ch: &mut Channel,
+        session: &SessionId,
+        purpose: &'static str,
+        width: usize,
+        rng: &mut Prng,
+    ) -> Result<Sender> {
+        check(width)?;
+        let mut s = Zeroizing::new(Row::default());
+        rng.fill(&mut s.as_flattened_mut()[..width / 8]);
+        let bits: Secrets<bool> = (0..width).map(|i| bit(&s, i) == 1).collect::<Vec<_>>().into();
+        let pads = base::receiver(ch, session, purpose, &bits, rng)?;
+        let streams = pads.iter().map(Aes128::new).collect();
+        Ok(Sender { streams, s: Secret::new(*s), common: Common::new(session, purpose) })
+    }
+
+    /// Bytes of the corrections of `n` instances, frame header apart.
+    pub fn correction_bytes(&self, n: usize) -> usize {
+        self.streams.len() * column_bytes(n)
+    }
+
+    /// The keys of the next `n` instances, at most a [`FRAME`] of them: receives the corrections.
+    pub fn keys(&mut self, rx: &mut Rx, n: usize) -> Result<Keys> {
+        let bytes = column_bytes(n);
+        let corrections = rx.recv_bytes(CORRECTIONS, self.correction_bytes(n))?;
+        let (first, hash) = self.common.next(n);
+        // Column i of q is the stream that the sender has, plus u_i where s_i is 1.
+        let mut columns = Secrets::zeros(GROUPS * GROUP * bytes);
+        let pairs =
+            columns.par_chunks_exact_mut(bytes.max(1)).zip(corrections.par_chunks_exact(bytes.max(1)));
+        let by_column = pairs.zip(&self.streams).enumerate().with_min_len(TASK);
+        by_column.for_each(|(i, ((q, u), stream))| {
+            stream.ctr(first, q);
+            let mask = bit(&self.s, i).wrapping_neg();
+            q.iter_mut().zip(u).for_each(|(q, u)| *q ^= u & mask);
+        });
+        Ok(Keys { rows: rows(&columns, n), s: Secret::new(*self.s), hash })
+    }
+}
+
+fn bit(row: &Row, i: usize) -> u8 {
+    row.as_flattened()[i / 8] >> (i % 8) & 1
+}
+
+/// The keys of a frame of instances.
+pub struct Keys {
+    rows: Secrets<Row>,
+    s: Secret<Row>,
+    hash: Domain,
+}
+
+impl Keys {
+    /// F_j of the input with this code, where j is the number of the instance within the frame.
+    ///
+    /// # Panics
+    /// If there is no such instance.
+    pub fn evaluate(&self, instance: usize, code: &Code) -> Output {
+        let mut out = [Output::default()];
+        hashed(&self.hash, &mut out, std::iter::once(self.block(instance, code)));
+        out[0]
+    }
+
+    /// F_j(x) for all of these: the number of an instance within the frame and a code. Which instances and codes
+    /// are asked for may show in time.
+    ///
+    /// # Panics
+    /// If there is no such instance.
+    pub fn evaluate_all<'c>(&self, at: impl ExactSizeIterator<Item = (usize, &'c Code)>) -> Secrets<Output> {
+        let mut out = Secrets::zeros(at.len());
+        hashed(&self.hash, &mut out, at.map(|(instance, code)| self.block(instance, code)));
+        out
+    }
+
+    /// q_j + (C(x) & s), with the number of the instance.
+    fn block(&self, instance: usize, code: &Code) -> Row {
+        let mut row = self.rows[instance];
+        let bytes = row.as_flattened_mut().iter_mut();
+        let masked = code.as_flattened().iter().zip(self.s.as_flattened()).map(|(c, s)| c & s);
+        bytes.zip(masked).for_each(|(q, c)| *q ^= c);
+        block(&row, instance)
+    }
+}
+
+#[cfg(test)]
+#[path = "kkrt_tests.rs"]
+mod tests;
