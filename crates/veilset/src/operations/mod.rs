@@ -18,6 +18,7 @@ use crate::hashed::Hashed;
 use crate::item::Items;
 use crate::membership::Mqrpmt;
 use crate::membership::cwprf::{CwPrf, GolombTags};
+use crate::membership::rpmt::Comparison;
 use crate::params::MAX_SET;
 use crate::rng::Prng;
 use std::fmt;
@@ -52,6 +53,10 @@ pub enum Protocol {
     Dh,
     /// Classic Diffie-Hellman PSI: intersect ([`intersect::dh`]).
     DhPsi,
+    /// Membership tests in bins, from OT extension: union ([`union::krtw19`]).
+    Krtw19,
+    /// The same, compared in the clear.
+    Krtw19Plain,
 }
 
 /// What both sides agreed on beside the operation. What does not matter to it is 0 or false.
@@ -177,7 +182,35 @@ pub fn run<'a>(
             let found = intersect::dh::sender(ch, session, task.set, task.payloads, n, &task.terms, rng)?;
             Ok(Sealed::sent_on(found.map(|sealed| sealed.map(Learned::Matching))))
         }
-        (Protocol::DhPsi, operation, _) => Err(Error::Bug(format!("{operation} by dh-psi"))),
+        (Protocol::Krtw19 | Protocol::Krtw19Plain, Operation::Union, _) => {
+            over_krtw19(task, ch, session, n, rng)
+        }
+        (protocol, operation, _) => Err(Error::Bug(format!("{operation} by {protocol}"))),
+    }
+}
+
+/// Runs one party's part of a union over membership tests in bins.
+fn over_krtw19<'a>(
+    task: &Task<'a>,
+    ch: &mut Channel,
+    session: &SessionId,
+    n: usize,
+    rng: &mut Prng,
+) -> Result<Sealed<'a, Learned>> {
+    task.check(n)?;
+    let Task { set, payloads, ref terms, .. } = *task;
+    let comparison = match task.protocol {
+        Protocol::Krtw19Plain => Comparison::Plain,
+        _ => Comparison::Private,
+    };
+    match task.role {
+        Role::Receiver => {
+            Ok(union::krtw19::receiver(comparison, ch, session, set, n, terms, rng)?.map(Learned::New))
+        }
+        Role::Sender => {
+            let union = union::krtw19::sender(comparison, ch, session, set, payloads, n, terms, rng)?;
+            Ok(Sealed::sent_on(union.map(|sealed| sealed.map(Learned::Union))))
+        }
     }
 }
 
@@ -241,19 +274,25 @@ impl Task<'_> {
 
 impl Protocol {
     /// All of them.
-    pub const ALL: [Protocol; 2] = [Protocol::Dh, Protocol::DhPsi];
+    pub const ALL: [Protocol; 4] = [Protocol::Dh, Protocol::DhPsi, Protocol::Krtw19, Protocol::Krtw19Plain];
 
     /// The name as typed.
     pub const fn name(self) -> &'static str {
         match self {
             Protocol::Dh => "dh",
             Protocol::DhPsi => "dh-psi",
+            Protocol::Krtw19 => "krtw19",
+            Protocol::Krtw19Plain => "krtw19-plain",
         }
     }
 
     /// Whether it computes the operation.
     pub fn computes(self, operation: Operation) -> bool {
-        self == Protocol::Dh || operation == Operation::Intersect
+        match self {
+            Protocol::Dh => true,
+            Protocol::DhPsi => operation == Operation::Intersect,
+            Protocol::Krtw19 | Protocol::Krtw19Plain => operation == Operation::Union,
+        }
     }
 
     /// The one to take where the user named none. For intersect dh-psi sends less, and a receiver that deviates
@@ -347,7 +386,7 @@ impl FromStr for Protocol {
     type Err = String;
     fn from_str(s: &str) -> Result<Self, String> {
         let found = Protocol::ALL.into_iter().find(|p| p.name() == s);
-        found.ok_or_else(|| format!("\"{s}\" is not a protocol: dh, dh-psi"))
+        found.ok_or_else(|| format!("\"{s}\" is not a protocol: dh, dh-psi, krtw19, krtw19-plain"))
     }
 }
 

@@ -8,8 +8,9 @@ use crate::compact_set::golomb::{self, Golomb};
 use crate::error::Result;
 use crate::group::curve25519::{Key, Point, map_and_raise, raise};
 use crate::membership::cwprf;
+use crate::membership::rpmt::Comparison;
 use crate::operations::row::Layout;
-use crate::operations::{Operation, Protocol, Role, both, intersect};
+use crate::operations::{Operation, Protocol, Role, Terms, both, intersect, union};
 use crate::ot::{extension, transfer};
 use crate::rng::Prng;
 use std::time::{Duration, Instant};
@@ -24,6 +25,8 @@ const TRY: Duration = Duration::from_millis(20);
 const POINTS: usize = 512;
 /// Everything beside a point (hashing, sorting, transfers) takes about this, on one thread.
 const BESIDE: Duration = Duration::from_nanos(700);
+/// By KRTW19 an item takes about this, on one thread: nearly all of it the tests of its bin.
+const KRTW19: Duration = Duration::from_micros(8);
 /// Base OTs and what goes with them.
 const BASE_OTS: Duration = Duration::from_millis(10);
 
@@ -76,6 +79,15 @@ impl Traffic {
             }
             return Ok(all);
         }
+        if let Some(comparison) = krtw19_comparison(&hello.protocol) {
+            let terms = Terms { payload, max_row, both: for_both, ..Terms::default() };
+            let plan = union::krtw19::plan(comparison, n_y, n_x, &terms)?;
+            let (to_sender, to_receiver) = plan.traffic();
+            let transfer = transfer_of(plan.slots(), union::krtw19::row_width(&terms), None);
+            all.to_sender += to_sender + transfer.to_sender;
+            all.to_receiver += to_receiver + transfer.to_receiver;
+            return Ok(all);
+        }
         // The membership protocol: cwprf.rs.
         all.to_sender += framed(n_y, cwprf::FRAME, 32);
         all.to_receiver += framed(n_x, cwprf::FRAME, 32);
@@ -90,17 +102,10 @@ impl Traffic {
             (Operation::Union, true) => Layout::<2>::new(max_row).width(),
             (Operation::Sum, _) => hello.modulus_bits as usize / 8,
         };
-        // Base OTs in the other direction, and the sums of the trees: base.rs, extension.rs.
-        all.to_receiver += (extension::WIDTH * 64 + HEADER) as u64;
-        all.to_sender += (2 * (extension::WIDTH * 32 + HEADER)) as u64;
-        for n in frames(n_x, extension::FRAME) {
-            all.to_sender += (extension::correction_bytes(n, extension::DEFAULT_K) + HEADER) as u64;
-            let per_frame = match hello.operation {
-                Operation::Sum => extension::FRAME,
-                _ => transfer::rows_per_frame(width),
-            };
-            all.to_receiver += framed(n, per_frame, width);
-        }
+        let per_frame = (hello.operation == Operation::Sum).then_some(extension::FRAME);
+        let transfer = transfer_of(n_x, width, per_frame);
+        all.to_sender += transfer.to_sender;
+        all.to_receiver += transfer.to_receiver;
         if hello.operation == Operation::Sum {
             all.to_sender += (25 + HEADER) as u64;
         }
@@ -110,6 +115,30 @@ impl Traffic {
     /// The larger direction, by which a link is measured whose directions do not share it.
     pub fn larger(&self) -> u64 {
         self.to_sender.max(self.to_receiver)
+    }
+}
+
+/// OTs of `n` rows of this width: extension.rs, transfer.rs.
+fn transfer_of(n: usize, width: usize, per_frame: Option<usize>) -> Traffic {
+    // Base OTs in the other direction, and the sums of the trees: base.rs, extension.rs.
+    let mut all = Traffic {
+        to_receiver: (extension::WIDTH * 64 + HEADER) as u64,
+        to_sender: (2 * (extension::WIDTH * 32 + HEADER)) as u64,
+    };
+    let per_frame = per_frame.unwrap_or(transfer::rows_per_frame(width));
+    for n in frames(n, extension::FRAME) {
+        all.to_sender += (extension::correction_bytes(n, extension::DEFAULT_K) + HEADER) as u64;
+        all.to_receiver += framed(n, per_frame, width);
+    }
+    all
+}
+
+/// How the protocol of this name compares, if it is KRTW19.
+fn krtw19_comparison(protocol: &str) -> Option<Comparison> {
+    match protocol.parse() {
+        Ok(Protocol::Krtw19) => Some(Comparison::Private),
+        Ok(Protocol::Krtw19Plain) => Some(Comparison::Plain),
+        _ => None,
     }
 }
 
@@ -144,6 +173,10 @@ impl Speed {
     pub fn work(&self, proposal: &Proposal, prepared: bool) -> Duration {
         let hello = &proposal.hello;
         let (n_y, n_x) = proposal.sizes();
+        if krtw19_comparison(&hello.protocol).is_some() {
+            let seconds = (n_y + n_x) as f64 * KRTW19.as_secs_f64() / rayon::current_num_threads() as f64;
+            return Duration::from_secs_f64(seconds) + 8 * BASE_OTS;
+        }
         let classic = hello.protocol == Protocol::DhPsi.name();
         let points = match (classic, hello.role, hello.sent_columns.is_empty()) {
             // Over mqRPMT each side raises each of its own items and each of the peer's once.
@@ -219,7 +252,7 @@ mod tests {
     use super::*;
     use crate::channel::{Channel, Recording};
     use crate::item::{ItemSet, Items};
-    use crate::operations::tests::kinds;
+    use crate::operations::tests::{is_krtw19, kinds};
     use crate::session::Connection;
     use crate::session::run::{Request, run};
     use crate::testing::{SEEDS, Shared, split_frames};
@@ -233,6 +266,9 @@ mod tests {
         // Few items, sizes just above a power of two, several frames.
         for (n_r, n_s) in [(0, 0), (1, 3), (700, 70), (1100, 3000), (8193, 100)] {
             for (operation, protocol, terms) in kinds() {
+                if is_krtw19(protocol) && (n_r > 2000 || terms.payload != terms.both) {
+                    continue;
+                }
                 let (y, x) = (set(0, n_r), set(n_r / 2, n_s));
                 let values = vec![1; if operation == Operation::Sum { n_s } else { 0 }];
                 let payloads: Items = (0..if terms.payload { n_s } else { 0 }).map(|_| "payload").collect();

@@ -163,6 +163,20 @@ fn assumptions(protocol: Protocol) -> Vec<&'static str> {
         Protocol::DhPsi => {
             vec![semi_honest, "decisional Diffie-Hellman on Curve25519", "BLAKE3 as a random oracle, AES-128"]
         }
+        Protocol::Krtw19 | Protocol::Krtw19Plain => {
+            let mut all = vec![
+                semi_honest,
+                "computational Diffie-Hellman on ristretto255, for the base OTs",
+                "BLAKE3 as a random oracle, AES-128 as an ideal cipher; items do not fit the pseudorandom code of KKRT16",
+            ];
+            if protocol == Protocol::Krtw19Plain {
+                all.push(
+                    "the run is not broken off before the rows: the receiver would be left with values on which it \
+                     can test guesses of the sender's items",
+                );
+            }
+            all
+        }
     }
 }
 

@@ -150,6 +150,13 @@ impl<'a> Request<'a> {
     /// Those of [`Request::check`] and [`offline::open`].
     pub fn prepare_with(&self, half: &Path, ledger: &Ledger, identity: &Identity) -> Result<Prepared<'a>> {
         self.check()?;
+        if matches!(self.protocol, Protocol::Krtw19 | Protocol::Krtw19Plain) {
+            let next = "Use --protocol dh, or run without the half";
+            return Err(Error::Usage(format!(
+                "--protocol {} has no use for a prepared half. {next}",
+                self.protocol
+            )));
+        }
         let (set, half) = offline::open(half, ledger, identity, &self.basis())?;
         Ok(Prepared { request: *self, set, half: Some(half) })
     }
@@ -161,7 +168,9 @@ impl<'a> Request<'a> {
             key_columns: self.key_columns,
             normalisation: self.normalisation,
             pad_to: self.pad_to,
-            listed: self.operation == Operation::Union && self.role == Role::Sender,
+            listed: self.operation == Operation::Union
+                && self.protocol == Protocol::Dh
+                && self.role == Role::Sender,
         }
     }
 
