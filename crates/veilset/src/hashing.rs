@@ -124,7 +124,7 @@ impl Table {
     pub fn new(function: &Domain, hashes: &[[u8; 32]], bins: usize) -> Table {
         let bin_of = |hash: &[u8; 32]| {
             let number = u64::from_le_bytes(function.hash(&[hash]));
-            (u128::from(number) * bins as u128 >> 64) as u32
+            ((u128::from(number) * bins as u128) >> 64) as u32
         };
         let bin_of = Secrets::from(hashes.par_iter().map(bin_of).collect::<Vec<_>>());
         let mut starts = Secrets::zeros(bins + 1);

@@ -7,7 +7,7 @@ use super::algorithm::Lanes;
 pub(super) struct One(u128);
 
 /// Every fifth bit, from bit 0 to bit 125.
-const FIFTH: u128 = 1 << 125 | ((1 << 125) - 1) / 31;
+const FIFTH: u128 = (1 << 125) | (((1 << 125) - 1) / 31);
 
 /// The carry-less product.
 #[inline(always)]
@@ -15,7 +15,7 @@ fn clmul(a: u64, b: u64) -> u128 {
     let class = |x: u64, i: u32| u128::from(x & (FIFTH as u64) << i);
     // The product of bits of the classes i and j modulo 5 is of the class i + j.
     (0..5).fold(0, |product, sum| {
-        let products = (0..5).fold(0, |products, i| products ^ class(a, i) * class(b, (sum + 5 - i) % 5));
+        let products = (0..5).fold(0, |products, i| products ^ (class(a, i) * class(b, (sum + 5 - i) % 5)));
         product | products & FIFTH << sum
     })
 }

@@ -21,11 +21,11 @@ fn tail(field: Field) -> u128 {
 
 fn double(field: Field, a: u128) -> u128 {
     let carry = a >> (field.bits() - 1) & 1;
-    (a << 1 & field.mask()) ^ carry * tail(field)
+    (a << 1 & field.mask()) ^ (carry * tail(field))
 }
 
 fn mul(field: Field, a: u128, b: u128) -> u128 {
-    (0..field.bits()).rev().fold(0, |sum, i| double(field, sum) ^ (b >> i & 1) * a)
+    (0..field.bits()).rev().fold(0, |sum, i| double(field, sum) ^ ((b >> i & 1) * a))
 }
 
 fn inverse(field: Field, a: u128) -> u128 {
