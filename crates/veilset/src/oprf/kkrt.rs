@@ -87,7 +87,7 @@ fn close(width: usize) -> f64 {
 }
 
 fn check(width: usize) -> Result<()> {
-    match width % 8 == 0 && (DISTANCE..=MAX_WIDTH).contains(&width) {
+    match width.is_multiple_of(8) && (DISTANCE..=MAX_WIDTH).contains(&width) {
         true => Ok(()),
         false => Err(Error::Bug(format!("KKRT with codes of {width} bits"))),
     }
