@@ -5,7 +5,7 @@ use std::hint::black_box;
 use std::time::Instant;
 
 use veilset_kernels::ristretto255::{self, Element, Table};
-use veilset_kernels::{Backend, aes, band, curve25519, gf128, hash, transpose};
+use veilset_kernels::{Backend, aes, band, curve25519, gf128, hash, polynomial, transpose};
 
 /// Least nanoseconds of one call, of at least five calls and 0.2 seconds.
 fn time(mut f: impl FnMut()) -> f64 {
@@ -134,6 +134,35 @@ fn main() {
                 band::substitute_with(b, black_box(&bits), &mut vector);
             });
             println!("band substitute    {b:?} of {n:7}: {:6.1} ns/row", ns / n as f64);
+        }
+    }
+
+    // A bin of KRTW19 at 2^20 items: 62 instances of 62 coefficients, 18 points each.
+    for b in paths(polynomial::BACKENDS) {
+        for field in polynomial::Field::ALL {
+            let (instances, length, k) = (62, 62, 18);
+            let number = |i: usize| (i as u128 + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15_f39c_c060_5ced_c835);
+            let points: Vec<u128> = (0..k * instances).map(number).collect();
+            let random: Vec<u128> = (0..(length - k) * instances).map(number).collect();
+            let mut p = vec![0; length * instances * field.bytes()];
+            let ns = time(|| {
+                let (_, done) = polynomial::interpolate_with(
+                    b,
+                    field,
+                    instances,
+                    black_box(&points),
+                    &points,
+                    &random,
+                    &mut p,
+                );
+                assert_eq!(done, Ok(()));
+            });
+            println!("interpolate {b:?} {field:?}: {:8.0} ns/polynomial", ns / instances as f64);
+            let mut values = vec![0; instances];
+            let ns = time(|| {
+                polynomial::evaluate_with(b, field, black_box(&p), &points[..instances], &mut values);
+            });
+            println!("evaluate    {b:?} {field:?}: {:8.0} ns/polynomial", ns / instances as f64);
         }
     }
 

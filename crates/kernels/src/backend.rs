@@ -74,7 +74,7 @@ impl Backend {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{aes, band, curve25519, gf128, hash, ristretto255, transpose};
+    use crate::{aes, band, curve25519, gf128, hash, polynomial, ristretto255, transpose};
 
     #[test]
     fn every_kernel_ends_with_the_portable_path() {
@@ -84,6 +84,7 @@ mod tests {
             curve25519::BACKENDS,
             gf128::BACKENDS,
             hash::BACKENDS,
+            polynomial::BACKENDS,
             ristretto255::BACKENDS,
             transpose::BACKENDS,
         ];
@@ -127,6 +128,11 @@ mod tests {
             assert_eq!(band::select_with(b, &[], &[], &[], &mut []), ran(band::BACKENDS));
             assert_eq!(band::substitute_with(b, &[], &mut [[0; 16]; 127]), ran(band::BACKENDS));
             assert_eq!(transpose::transpose_128_with(b, &[], 0, &mut []), ran(transpose::BACKENDS));
+            let field = polynomial::Field::Bits64;
+            let (ran_there, _) = polynomial::interpolate_with(b, field, 1, &[], &[], &[7], &mut [0; 8]);
+            assert_eq!(ran_there, ran(polynomial::BACKENDS));
+            let ran_there = polynomial::evaluate_with(b, field, &[7; 8], &[1], &mut [0]);
+            assert_eq!(ran_there, ran(polynomial::BACKENDS));
         }
     }
 }

@@ -8,6 +8,7 @@
 //! * [`gf128`]: products in GF(2^128).
 //! * [`band`]: sums over rows of a band matrix, for oblivious key-value stores.
 //! * [`hash`]: BLAKE3 of many short messages.
+//! * [`polynomial`]: interpolation and evaluation of polynomials over GF(2^64), GF(2^72) and GF(2^80), in batches.
 //! * [`transpose`]: transposition of a 128-column bit matrix, for oblivious-transfer extension.
 //! * [`Backend`]: which code path runs, and how a test forces one.
 //!
@@ -40,6 +41,7 @@ pub mod gf128;
 pub mod hash;
 #[cfg(test)]
 mod oracle;
+pub mod polynomial;
 pub mod ristretto255;
 pub mod transpose;
 

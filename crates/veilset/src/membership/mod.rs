@@ -1,6 +1,7 @@
 //! Membership tests between two parties: what they are. The files beside this one say how.
 
 pub mod cwprf;
+pub mod rpmt;
 
 use crate::channel::Channel;
 use crate::error::Result;

@@ -18,6 +18,7 @@ use crate::hashed::Hashed;
 use crate::item::Items;
 use crate::membership::Mqrpmt;
 use crate::membership::cwprf::{CwPrf, GolombTags};
+use crate::membership::rpmt::Comparison;
 use crate::oprf::Oprf;
 use crate::oprf::multi_point::MultiPoint;
 use crate::oprf::vole::Rr22;
@@ -60,6 +61,10 @@ pub enum Protocol {
     Cm20,
     /// A multi-point OPRF from vector OLE: intersect ([`crate::oprf::vole`]).
     Vole,
+    /// Membership tests in bins, from OT extension: union ([`union::krtw19`]).
+    Krtw19,
+    /// The same, compared in the clear.
+    Krtw19Plain,
 }
 
 /// What both sides agreed on beside the operation. What does not matter to it is 0 or false.
@@ -194,7 +199,42 @@ pub fn run<'a>(
         (Protocol::Vole, Operation::Intersect, _) => {
             over_oprf(task, &Rr22(Silent::default()), ch, session, n, rng)
         }
+        (Protocol::Krtw19 | Protocol::Krtw19Plain, Operation::Union, _) => {
+            over_krtw19(task, ch, session, n, rng)
+        }
         (protocol, operation, _) => Err(Error::Bug(format!("{operation} by {protocol}"))),
+    }
+}
+
+impl Comparison {
+    /// That of the protocol, of the two that are alike but for it.
+    pub(crate) fn of(protocol: Protocol) -> Comparison {
+        match protocol {
+            Protocol::Krtw19Plain => Comparison::Plain,
+            _ => Comparison::Private,
+        }
+    }
+}
+
+/// Runs one party's part of a union over membership tests in bins.
+fn over_krtw19<'a>(
+    task: &Task<'a>,
+    ch: &mut Channel,
+    session: &SessionId,
+    n: usize,
+    rng: &mut Prng,
+) -> Result<Sealed<'a, Learned>> {
+    task.check(n)?;
+    let Task { set, payloads, ref terms, .. } = *task;
+    let comparison = Comparison::of(task.protocol);
+    match task.role {
+        Role::Receiver => {
+            Ok(union::krtw19::receiver(comparison, ch, session, set, n, terms, rng)?.map(Learned::New))
+        }
+        Role::Sender => {
+            let union = union::krtw19::sender(comparison, ch, session, set, payloads, n, terms, rng)?;
+            Ok(Sealed::sent_on(union.map(|sealed| sealed.map(Learned::Union))))
+        }
     }
 }
 
@@ -280,7 +320,14 @@ impl Task<'_> {
 
 impl Protocol {
     /// All of them.
-    pub const ALL: [Protocol; 4] = [Protocol::Dh, Protocol::DhPsi, Protocol::Cm20, Protocol::Vole];
+    pub const ALL: [Protocol; 6] = [
+        Protocol::Dh,
+        Protocol::DhPsi,
+        Protocol::Cm20,
+        Protocol::Vole,
+        Protocol::Krtw19,
+        Protocol::Krtw19Plain,
+    ];
 
     /// The name as typed.
     pub const fn name(self) -> &'static str {
@@ -289,6 +336,8 @@ impl Protocol {
             Protocol::DhPsi => "dh-psi",
             Protocol::Cm20 => "cm20",
             Protocol::Vole => "vole",
+            Protocol::Krtw19 => "krtw19",
+            Protocol::Krtw19Plain => "krtw19-plain",
         }
     }
 
@@ -305,7 +354,11 @@ impl Protocol {
 
     /// Whether it computes the operation.
     pub fn computes(self, operation: Operation) -> bool {
-        self == Protocol::Dh || operation == Operation::Intersect
+        match self {
+            Protocol::Dh => true,
+            Protocol::DhPsi | Protocol::Cm20 | Protocol::Vole => operation == Operation::Intersect,
+            Protocol::Krtw19 | Protocol::Krtw19Plain => operation == Operation::Union,
+        }
     }
 
     /// The one to take where the user named none. For intersect dh-psi sends less, and a receiver that deviates
@@ -399,7 +452,8 @@ impl FromStr for Protocol {
     type Err = String;
     fn from_str(s: &str) -> Result<Self, String> {
         let found = Protocol::ALL.into_iter().find(|p| p.name() == s);
-        found.ok_or_else(|| format!("\"{s}\" is not a protocol: dh, dh-psi, cm20, vole"))
+        found
+            .ok_or_else(|| format!("\"{s}\" is not a protocol: dh, dh-psi, cm20, vole, krtw19, krtw19-plain"))
     }
 }
 

@@ -3,7 +3,7 @@
 
 use super::{Fingerprint, Hello};
 use crate::error::Result;
-use crate::operations::{Operation, Role};
+use crate::operations::{Operation, Protocol, Role};
 
 /// What both sides agreed on, to be allowed or refused.
 #[derive(Debug, Clone)]
@@ -23,14 +23,15 @@ pub struct Proposal {
 }
 
 impl Proposal {
-    /// The sizes of the receiver's and the sender's set in the protocol, dummies included: in union the receiver
-    /// inserts those that the sender's set may have.
+    /// The sizes of the receiver's and the sender's set in the protocol, dummies included: in union over mqRPMT the
+    /// receiver inserts those that the sender's set may have.
     pub fn sizes(&self) -> (usize, usize) {
         let (n_receiver, n_sender, sender_pads) = match self.hello.role {
             Role::Receiver => (self.our_size, self.their_size, self.they_pad),
             Role::Sender => (self.their_size, self.our_size, self.hello.padded),
         };
-        let inserted = if sender_pads && self.hello.operation == Operation::Union { n_sender } else { 0 };
+        let listed = self.hello.operation == Operation::Union && self.hello.protocol == Protocol::Dh.name();
+        let inserted = if sender_pads && listed { n_sender } else { 0 };
         (n_receiver + inserted, n_sender)
     }
 }

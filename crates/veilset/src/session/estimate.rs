@@ -1,21 +1,24 @@
 //! What a run will cost, from its terms and sizes: bytes by the tables of messages, time by trying how fast this
 //! machine is. And what each side will learn, in sentences.
 
-use super::Proposal;
+use super::{Hello, Proposal};
 use crate::channel::{HEADER, frames};
 use crate::compact_set::CompactSet;
 use crate::compact_set::golomb::{self, Golomb};
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::group::curve25519::{Key, Point, map_and_raise, raise};
 use crate::membership::cwprf;
+use crate::membership::rpmt::Comparison;
 use crate::okvs;
+use crate::operations::intersect::{self, dh, oprf, tags};
 use crate::operations::row::Layout;
-use crate::operations::{Operation, Protocol, Role, Terms, both, intersect};
+use crate::operations::{Operation, Protocol, Role, Terms, both, union};
 use crate::oprf::multi_point::{MultiPoint, column_frames};
 use crate::oprf::vole;
 use crate::ot::{Security, extension, transfer};
 use crate::rng::Prng;
 use crate::vole::silent::Silent;
+use std::ops::{Add, AddAssign};
 use std::time::{Duration, Instant};
 
 /// TLS adds 22 bytes to each 16 KiB it encrypts at once.
@@ -30,6 +33,8 @@ const POINTS: usize = 512;
 const BESIDE: Duration = Duration::from_nanos(700);
 /// By VOLE an item of either side takes about this, on one thread.
 const VOLE: Duration = Duration::from_nanos(300);
+/// By KRTW19 an item takes about this, on one thread: nearly all of it the tests of its bin.
+const KRTW19: Duration = Duration::from_micros(8);
 /// Base OTs and what goes with them.
 const BASE_OTS: Duration = Duration::from_millis(10);
 /// The same for those of cm20, which are up to 700.
@@ -75,58 +80,48 @@ impl Traffic {
                 Operation::Count | Operation::Sum => framed(1, 1, 8),
             };
         }
-        if hello.protocol == Protocol::DhPsi.name() {
-            use intersect::{dh, tags};
-            all.to_sender += framed(n_y, dh::FRAME, 32);
-            all.to_receiver +=
-                framed(n_y, dh::FRAME, 32) + framed(n_x, tags::FRAME, dh::tag_bytes(payload, n_x, n_y)?);
-            if payload {
-                let width = Layout::<1>::new(max_row).width();
-                all.to_receiver +=
-                    framed(n_y, dh::FRAME, 32) + framed(n_x, transfer::rows_per_frame(width), width);
+        all += match protocol(hello)? {
+            Protocol::Dh => Self::over_mqrpmt(hello, n_y, n_x)?,
+            Protocol::DhPsi => {
+                let points = framed(n_y, dh::FRAME, 32);
+                let answers = if payload { 2 * points } else { points };
+                let tags = tags_and_rows(n_x, dh::tag_bytes(payload, n_x, n_y)?, payload, max_row);
+                Traffic { to_sender: points, to_receiver: answers + tags }
             }
-            return Ok(all);
-        }
-        if hello.protocol == Protocol::Cm20.name() {
-            use intersect::{oprf, tags};
-            // Base OTs, the key, the columns: base.rs, multi_point.rs.
-            if n_y > 0 && n_x > 0 {
-                let protocol = MultiPoint { malicious_sender: hello.malicious_sender };
-                let matrix = protocol.matrix(n_x, n_y);
-                all.to_receiver += (matrix.width * 64 + HEADER) as u64;
-                all.to_sender += (matrix.width * 32 + HEADER + 16 + HEADER) as u64;
-                all.to_sender += column_frames(&matrix).map(|bytes| (bytes + HEADER) as u64).sum::<u64>();
+            Protocol::Cm20 => {
+                let terms = Terms { payload, malicious_sender: hello.malicious_sender, ..Terms::default() };
+                let tags = tags_and_rows(n_x, oprf::tag_bytes(&terms, n_x, n_y)?, payload, max_row);
+                Traffic { to_sender: 0, to_receiver: tags } + Self::of_columns(hello, n_y, n_x)
             }
-            let terms = Terms { payload, malicious_sender: hello.malicious_sender, ..Terms::default() };
-            all.to_receiver += framed(n_x, tags::FRAME, oprf::tag_bytes(&terms, n_x, n_y)?);
-            if payload {
-                let width = Layout::<1>::new(max_row).width();
-                all.to_receiver += framed(n_x, transfer::rows_per_frame(width), width);
+            Protocol::Vole => {
+                let terms = Terms { payload, ..Terms::default() };
+                let tags = tags_and_rows(n_x, oprf::tag_bytes(&terms, n_x, n_y)?, payload, max_row);
+                // The VOLE, then the seed and A + P: silent.rs, vole.rs.
+                let m = okvs::size(n_y);
+                let (there, back) = Silent::default().traffic(m);
+                let store = framed(1, 1, size_of::<okvs::Seed>()) + framed(m, vole::FRAME, 16);
+                Traffic { to_sender: there as u64 + store, to_receiver: back as u64 + tags }
             }
-            return Ok(all);
-        }
-        if hello.protocol == Protocol::Vole.name() {
-            use intersect::{oprf, tags};
-            // The VOLE, then the seed and A + P: silent.rs, vole.rs.
-            let m = okvs::size(n_y);
-            let (to_sender, to_receiver) = Silent::default().traffic(m);
-            all.to_sender +=
-                (to_sender + size_of::<okvs::Seed>() + HEADER) as u64 + framed(m, vole::FRAME, 16);
-            let terms = Terms { payload, ..Terms::default() };
-            all.to_receiver +=
-                to_receiver as u64 + framed(n_x, tags::FRAME, oprf::tag_bytes(&terms, n_x, n_y)?);
-            if payload {
-                let width = Layout::<1>::new(max_row).width();
-                all.to_receiver += framed(n_x, transfer::rows_per_frame(width), width);
+            protocol @ (Protocol::Krtw19 | Protocol::Krtw19Plain) => {
+                let terms = Terms { payload, max_row, both: for_both, ..Terms::default() };
+                let plan = union::krtw19::plan(Comparison::of(protocol), n_y, n_x, &terms)?;
+                let (to_sender, to_receiver) = plan.traffic();
+                let rows = transfer_of(plan.slots(), union::krtw19::row_width(&terms), None);
+                Traffic { to_sender, to_receiver } + rows
             }
-            return Ok(all);
-        }
-        // The membership protocol: cwprf.rs.
-        all.to_sender += framed(n_y, cwprf::FRAME, 32);
-        all.to_receiver += framed(n_x, cwprf::FRAME, 32);
+        };
+        Ok(all)
+    }
+
+    /// The membership protocol, cwprf.rs, and the transfer that follows it: a row for each item of the sender.
+    fn over_mqrpmt(hello: &Hello, n_y: usize, n_x: usize) -> Result<Traffic> {
         let omega = Golomb::new(cwprf::EXPONENT, n_x, n_y)?;
-        all.to_receiver += (omega.bytes() + HEADER * n_y.div_ceil(golomb::FRAME)) as u64;
-        // The transfer that follows it: a row for each item of the sender.
+        let mut all = Traffic {
+            to_sender: framed(n_y, cwprf::FRAME, 32),
+            to_receiver: framed(n_x, cwprf::FRAME, 32)
+                + (omega.bytes() + HEADER * n_y.div_ceil(golomb::FRAME)) as u64,
+        };
+        let (payload, max_row) = (!hello.sent_columns.is_empty(), hello.max_row as usize);
         let width = match (hello.operation, payload) {
             (Operation::Count, _) => return Ok(all),
             (Operation::Intersect, false) => intersect::mqrpmt::DIGEST,
@@ -135,28 +130,71 @@ impl Traffic {
             (Operation::Union, true) => Layout::<2>::new(max_row).width(),
             (Operation::Sum, _) => hello.modulus_bits as usize / 8,
         };
-        // Base OTs in the other direction, and the sums of the trees: base.rs, extension.rs.
-        all.to_receiver += (extension::WIDTH * 64 + HEADER) as u64;
-        all.to_sender += (2 * (extension::WIDTH * 32 + HEADER)) as u64;
-        for n in frames(n_x, extension::FRAME) {
-            all.to_sender +=
-                (extension::correction_bytes(n, extension::DEFAULT_K, Security::SemiHonest) + HEADER) as u64;
-            let per_frame = match hello.operation {
-                Operation::Sum => extension::FRAME,
-                _ => transfer::rows_per_frame(width),
-            };
-            all.to_receiver += framed(n, per_frame, width);
-        }
+        all += transfer_of(n_x, width, (hello.operation == Operation::Sum).then_some(extension::FRAME));
         if hello.operation == Operation::Sum {
             all.to_sender += (25 + HEADER) as u64;
         }
         Ok(all)
     }
 
+    /// Base OTs, the key and the columns of CM20: base.rs, multi_point.rs.
+    fn of_columns(hello: &Hello, n_y: usize, n_x: usize) -> Traffic {
+        if n_y == 0 || n_x == 0 {
+            return Traffic::default();
+        }
+        let matrix = MultiPoint { malicious_sender: hello.malicious_sender }.matrix(n_x, n_y);
+        let columns = column_frames(&matrix).map(|bytes| (bytes + HEADER) as u64).sum::<u64>();
+        Traffic {
+            to_sender: framed(1, 1, matrix.width * 32) + framed(1, 1, 16) + columns,
+            to_receiver: framed(1, 1, matrix.width * 64),
+        }
+    }
+
     /// The larger direction, by which a link is measured whose directions do not share it.
     pub fn larger(&self) -> u64 {
         self.to_sender.max(self.to_receiver)
     }
+}
+
+impl Add for Traffic {
+    type Output = Traffic;
+    fn add(self, other: Traffic) -> Traffic {
+        Traffic {
+            to_sender: self.to_sender + other.to_sender,
+            to_receiver: self.to_receiver + other.to_receiver,
+        }
+    }
+}
+
+impl AddAssign for Traffic {
+    fn add_assign(&mut self, other: Traffic) {
+        *self = *self + other;
+    }
+}
+
+/// OTs of `n` rows of this width: extension.rs, transfer.rs.
+fn transfer_of(n: usize, width: usize, per_frame: Option<usize>) -> Traffic {
+    let (to_sender, to_receiver) = extension::setup_bytes();
+    let mut all = Traffic { to_sender: to_sender as u64, to_receiver: to_receiver as u64 };
+    let per_frame = per_frame.unwrap_or(transfer::rows_per_frame(width));
+    for n in frames(n, extension::FRAME) {
+        all.to_sender +=
+            (extension::correction_bytes(n, extension::DEFAULT_K, Security::SemiHonest) + HEADER) as u64;
+        all.to_receiver += framed(n, per_frame, width);
+    }
+    all
+}
+
+/// The protocol of a hello of ours.
+fn protocol(hello: &Hello) -> Result<Protocol> {
+    hello.protocol.parse().map_err(Error::Bug)
+}
+
+/// The end of an intersection by tags: tags.rs.
+fn tags_and_rows(n_x: usize, tag_bytes: usize, payload: bool, max_row: usize) -> u64 {
+    let width = Layout::<1>::new(max_row).width();
+    let rows = if payload { framed(n_x, transfer::rows_per_frame(width), width) } else { 0 };
+    framed(n_x, tags::FRAME, tag_bytes) + rows
 }
 
 /// Bytes of `n` elements of `size` bytes in frames of `frame` elements.
@@ -190,16 +228,20 @@ impl Speed {
     pub fn work(&self, proposal: &Proposal, prepared: bool) -> Duration {
         let hello = &proposal.hello;
         let (n_y, n_x) = proposal.sizes();
-        if hello.protocol == Protocol::Cm20.name() {
-            let cells = (proposal.our_size * MultiPoint::default().matrix(n_x, n_y).width) as f64;
-            let seconds = cells * CELL.as_secs_f64() / rayon::current_num_threads() as f64;
-            return Duration::from_secs_f64(seconds) + WIDE_BASE_OTS;
-        }
-        if hello.protocol == Protocol::Vole.name() {
-            let seconds = (n_y + n_x) as f64 * VOLE.as_secs_f64() / rayon::current_num_threads() as f64;
-            return Duration::from_secs_f64(seconds) + BASE_OTS;
-        }
-        let classic = hello.protocol == Protocol::DhPsi.name();
+        let threads = rayon::current_num_threads() as f64;
+        let by_items =
+            |n: usize, item: Duration| Duration::from_secs_f64(n as f64 * item.as_secs_f64() / threads);
+        let protocol = protocol(hello).unwrap_or(Protocol::Dh);
+        let classic = match protocol {
+            Protocol::Dh => false,
+            Protocol::DhPsi => true,
+            Protocol::Cm20 => {
+                let matrix = MultiPoint { malicious_sender: hello.malicious_sender }.matrix(n_x, n_y);
+                return by_items(proposal.our_size * matrix.width, CELL) + WIDE_BASE_OTS;
+            }
+            Protocol::Vole => return by_items(n_y + n_x, VOLE) + BASE_OTS,
+            Protocol::Krtw19 | Protocol::Krtw19Plain => return by_items(n_y + n_x, KRTW19) + 8 * BASE_OTS,
+        };
         let points = match (classic, hello.role, hello.sent_columns.is_empty()) {
             // Over mqRPMT each side raises each of its own items and each of the peer's once.
             (false, ..) => n_y + n_x,
@@ -210,7 +252,7 @@ impl Speed {
         };
         // The points under the first key; not those of dummies that the receiver of a union inserts.
         let points = points - if prepared { proposal.our_size } else { 0 };
-        let beside = BESIDE.as_secs_f64() / rayon::current_num_threads() as f64;
+        let beside = BESIDE.as_secs_f64() / threads;
         let seconds = points as f64 * (1.0 / self.points.max(1.0) + beside);
         let around = match hello.operation {
             Operation::Count => Duration::ZERO,
@@ -274,7 +316,7 @@ mod tests {
     use super::*;
     use crate::channel::{Channel, Recording};
     use crate::item::{ItemSet, Items};
-    use crate::operations::tests::kinds;
+    use crate::operations::tests::{is_krtw19, kinds};
     use crate::session::Connection;
     use crate::session::run::{Request, run};
     use crate::testing::{SEEDS, Shared, split_frames};
@@ -288,6 +330,9 @@ mod tests {
         // Few items, sizes just above a power of two, several frames.
         for (n_r, n_s) in [(0, 0), (1, 3), (700, 70), (1100, 3000), (8193, 100)] {
             for (operation, protocol, terms) in kinds() {
+                if is_krtw19(protocol) && (n_r > 2000 || terms.payload != terms.both) {
+                    continue;
+                }
                 let (y, x) = (set(0, n_r), set(n_r / 2, n_s));
                 let values = vec![1; if operation == Operation::Sum { n_s } else { 0 }];
                 let payloads: Items = (0..if terms.payload { n_s } else { 0 }).map(|_| "payload").collect();

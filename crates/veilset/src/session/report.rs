@@ -184,6 +184,20 @@ fn assumptions(protocol: Protocol, malicious_sender: bool) -> Vec<&'static str> 
             "AES-128 as an ideal cipher, BLAKE3 as a random oracle",
             "learning parity with noise, for an expand-convolute code with regular noise over GF(2^128)",
         ],
+        Protocol::Krtw19 | Protocol::Krtw19Plain => {
+            let mut all = vec![
+                semi_honest,
+                "computational Diffie-Hellman on ristretto255, for the base OTs",
+                "BLAKE3 as a random oracle, AES-128 as an ideal cipher; items do not fit the pseudorandom code of KKRT16",
+            ];
+            if protocol == Protocol::Krtw19Plain {
+                all.push(
+                    "the run is not broken off before the rows: the receiver would be left with values on which it \
+                     can test guesses of the sender's items",
+                );
+            }
+            all
+        }
     }
 }
 

@@ -169,7 +169,9 @@ impl<'a> Request<'a> {
             key_columns: self.key_columns,
             normalisation: self.normalisation,
             pad_to: self.pad_to,
-            listed: self.operation == Operation::Union && self.role == Role::Sender,
+            listed: self.operation == Operation::Union
+                && self.protocol == Protocol::Dh
+                && self.role == Role::Sender,
         }
     }
 

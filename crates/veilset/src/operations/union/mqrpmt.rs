@@ -18,6 +18,7 @@ use crate::operations::row::Layout;
 use crate::operations::{Sealed, Terms, both, matches};
 use crate::ot::{Security, extension, transfer};
 use crate::rng::Prng;
+use crate::secret::Secrets;
 use rayon::prelude::*;
 
 const PURPOSE: &str = "union by mqRPMT, OT of rows";
@@ -60,8 +61,26 @@ fn receive<'a, const N: usize>(
     // 1. P1 obtains the bits e.
     let e = protocol.server(ch, session, y, n_x, rng)?;
     // 2. P1 holding e_i and P2 holding (x_i, -) run one-sided OTs: P1 learns x_i where e_i = 0.
+    let n_y = y.len();
+    let verdict = move |e: &[bool]| matches(e, n_y).map(|_| ());
+    new_rows::<N>(ch, session, PURPOSE, (y, n_x), e, verdict, terms, rng)
+}
+
+/// The OTs of the rows that are not wanted where the bit is 1, and the sealed look at them. `n_x` is the size of the
+/// sender's set; `verdict` says whether so many bits can be.
+#[allow(clippy::too_many_arguments)] // the inputs of the figure
+pub(super) fn new_rows<'a, const N: usize>(
+    ch: &mut Channel,
+    session: &SessionId,
+    purpose: &'static str,
+    (y, n_x): (&Hashed<'a>, usize),
+    e: Secrets<bool>,
+    verdict: impl FnOnce(&[bool]) -> Result<()> + Send + 'a,
+    terms: &Terms,
+    rng: &mut Prng,
+) -> Result<Sealed<'a, New>> {
     let mut ot =
-        extension::Receiver::setup(ch, session, PURPOSE, extension::DEFAULT_K, Security::SemiHonest, rng)?;
+        extension::Receiver::setup(ch, session, purpose, extension::DEFAULT_K, Security::SemiHonest, rng)?;
     let (mut new, mut intact) = (New::default(), true);
     let layout = Layout::<N>::new(terms.max_row);
     // The sender sees how long we take: rows are checked and copied whether they are wanted or not.
@@ -84,7 +103,7 @@ fn receive<'a, const N: usize>(
         both::send_union(ch, &union, n_y + n_x, terms.max_row)?;
     }
     Ok(Sealed::new(move || {
-        matches(&e, n_y)?;
+        verdict(&e)?;
         let distinct = ItemSet::keep_first(new.items);
         if !intact {
             return Err(Error::misbehaves_unseen("a row it sent does not decrypt"));
@@ -130,14 +149,33 @@ fn send<const N: usize>(
     terms: &Terms,
     rng: &mut Prng,
 ) -> Result<()> {
-    let layout = Layout::<N>::new(terms.max_row);
-    layout.check((0..x.items().len()).map(|i| parts.map(|part| part.get(i).len())))?;
+    check_rows(parts, terms)?;
     // 0. and 1. X in random order; P2 obtains nothing.
     let order = protocol.client(ch, session, x, n_y, rng)?;
     // 2. One-sided OTs of (x_i, -).
+    offer_rows(ch, session, PURPOSE, parts, &order, terms, rng)
+}
+
+/// Refuses rows that are too long.
+pub(super) fn check_rows<const N: usize>(parts: [&Items; N], terms: &Terms) -> Result<()> {
+    let layout = Layout::<N>::new(terms.max_row);
+    layout.check((0..parts[0].len()).map(|i| parts.map(|part| part.get(i).len())))
+}
+
+/// The OTs of the rows at these positions, which are not wanted where the receiver's bit is 1.
+pub(super) fn offer_rows<const N: usize>(
+    ch: &mut Channel,
+    session: &SessionId,
+    purpose: &'static str,
+    parts: [&Items; N],
+    order: &[u32],
+    terms: &Terms,
+    rng: &mut Prng,
+) -> Result<()> {
+    let layout = Layout::<N>::new(terms.max_row);
     let mut ot =
-        extension::Sender::setup(ch, session, PURPOSE, extension::DEFAULT_K, Security::SemiHonest, rng)?;
-    transfer::send(ch, &mut ot, x.len(), false, layout.width(), |i, row| {
+        extension::Sender::setup(ch, session, purpose, extension::DEFAULT_K, Security::SemiHonest, rng)?;
+    transfer::send(ch, &mut ot, order.len(), false, layout.width(), |i, row| {
         // The row of a dummy is empty: a receiver that follows the protocol does not read it.
         let at = order[i] as usize;
         layout.write(parts.map(|part| if at < part.len() { part.get(at) } else { &[] }), row);

@@ -1,0 +1,217 @@
+//! Interpolation and evaluation, written over vectors of elements.
+//!
+//! I is found without division of polynomials: with the weights w_i = V'(q_i) and c_i = v_i / w_i it is the sum of
+//! c_i V / (x - q_i), whose coefficient j is the sum over l > j of n_l S_(l-j-1), where n_l are the coefficients of V
+//! and S_r is the sum of c_i q_i^r. So nearly all the work is in sums of products, which are reduced once.
+
+use super::Repeated;
+
+/// The most lanes of any vector.
+const MAX_LANES: usize = 4;
+
+/// One element in each lane; operations are done in all lanes alike.
+pub(super) trait Lanes: Copy {
+    /// Elements in a value of this type.
+    const LANES: usize;
+    /// A sum of products that is not reduced.
+    type Wide: Copy;
+
+    /// The element of these bits in all lanes.
+    fn splat(bits: u128) -> Self;
+    /// An element for each lane, of which the low `BITS` bits count.
+    fn load<const BITS: u32>(from: &[u128]) -> Self;
+    /// The element of each lane.
+    fn store(self, to: &mut [u128]);
+    /// The sum.
+    fn add(self, b: Self) -> Self;
+    /// The element, to begin a sum of products with.
+    fn widen(self) -> Self::Wide;
+    /// sum + a b.
+    fn multiply_add<const BITS: u32>(sum: Self::Wide, a: Self, b: Self) -> Self::Wide;
+    /// The element that a sum stands for.
+    fn reduce<const BITS: u32>(sum: Self::Wide) -> Self;
+}
+
+/// The product.
+#[inline(always)]
+fn product<V: Lanes, const BITS: u32>(a: V, b: V) -> V {
+    V::reduce::<BITS>(V::multiply_add::<BITS>(V::splat(0).widen(), a, b))
+}
+
+/// The elements of a row of one for each instance, from `first` on. Lanes behind the end repeat the last instance,
+/// so that what they do is like what the others do.
+#[inline(always)]
+fn load<V: Lanes, const BITS: u32>(row: &[u128], first: usize) -> V {
+    match row.get(first..first + V::LANES) {
+        Some(lanes) => V::load::<BITS>(lanes),
+        None => {
+            let mut lanes = [row[row.len() - 1]; MAX_LANES];
+            lanes[..row.len() - first].copy_from_slice(&row[first..]);
+            V::load::<BITS>(&lanes[..V::LANES])
+        }
+    }
+}
+
+#[inline(always)]
+pub(super) fn interpolate<V: Lanes, const BITS: u32>(
+    instances: usize,
+    points: &[u128],
+    values: &[u128],
+    random: &[u128],
+    out: &mut [u8],
+) -> Result<(), Repeated> {
+    if instances == 0 {
+        return Ok(());
+    }
+    let zero = V::splat(0);
+    let (k, free) = (points.len() / instances, random.len() / instances);
+    let firsts = (0..instances).step_by(V::LANES);
+    // Of each vector of instances k points, the coefficients of V but for the leading 1, and k weights.
+    let mut q = vec![zero; k * firsts.len()];
+    let (mut n, mut weights) = (q.clone(), q.clone());
+    for (v, first) in firsts.clone().enumerate() {
+        let of = v * k..(v + 1) * k;
+        let (q, n, weights) = (&mut q[of.clone()], &mut n[of.clone()], &mut weights[of]);
+        for (q, row) in q.iter_mut().zip(points.chunks_exact(instances)) {
+            *q = load::<V, BITS>(row, first);
+        }
+        vanishing::<V, BITS>(q, n);
+        derivatives::<V, BITS>(q, n, weights);
+    }
+    invert_all::<V, BITS>(&mut weights)?;
+
+    let (mut c, mut sums, mut r) = (vec![zero; k], vec![zero; k], vec![zero; free]);
+    for (v, first) in firsts.enumerate() {
+        let of = v * k..(v + 1) * k;
+        let (q, n, weights) = (&q[of.clone()], &n[of.clone()], &weights[of]);
+        for ((c, row), w) in c.iter_mut().zip(values.chunks_exact(instances)).zip(weights) {
+            *c = product::<V, BITS>(load::<V, BITS>(row, first), *w);
+        }
+        for sum in &mut sums {
+            *sum = c.iter().fold(zero, |sum, c| sum.add(*c));
+            c.iter_mut().zip(q).for_each(|(c, q)| *c = product::<V, BITS>(*c, *q));
+        }
+        for (r, row) in r.iter_mut().zip(random.chunks_exact(instances)) {
+            *r = load::<V, BITS>(row, first);
+        }
+        let mut lanes = [0; MAX_LANES];
+        for j in 0..k + free {
+            // Of x^j in I, then of x^j in V R; each begins with the product by the leading 1 of V.
+            let mut sum = if j < k { sums[k - 1 - j].widen() } else { r[j - k].widen() };
+            for (n, s) in n.iter().skip(j + 1).zip(&sums) {
+                sum = V::multiply_add::<BITS>(sum, *n, *s);
+            }
+            let lowest = (j + 1).saturating_sub(free);
+            for (n, r) in n[lowest..k.min(j + 1)].iter().zip(r[..j + 1 - lowest].iter().rev()) {
+                sum = V::multiply_add::<BITS>(sum, *n, *r);
+            }
+            V::reduce::<BITS>(sum).store(&mut lanes);
+            write::<V, BITS>(&lanes, j, &mut out[first * (k + free) * BITS as usize / 8..], k + free);
+        }
+    }
+    Ok(())
+}
+
+/// Writes coefficient j of each lane, as far as there are instances, of `length` coefficients each.
+#[inline(always)]
+fn write<V: Lanes, const BITS: u32>(lanes: &[u128], j: usize, out: &mut [u8], length: usize) {
+    let bytes = BITS as usize / 8;
+    for (lane, out) in lanes[..V::LANES].iter().zip(out.chunks_exact_mut(length * bytes)) {
+        out[j * bytes..][..bytes].copy_from_slice(&lane.to_le_bytes()[..bytes]);
+    }
+}
+
+/// The coefficients of V, the product of all x - q_i, but for the leading 1.
+#[inline(always)]
+fn vanishing<V: Lanes, const BITS: u32>(q: &[V], n: &mut [V]) {
+    for (i, root) in q.iter().enumerate() {
+        // Times x - q_i: n_j becomes n_(j-1) + q_i n_j.
+        let mut below = V::splat(0);
+        for n in &mut n[..i] {
+            let new = V::reduce::<BITS>(V::multiply_add::<BITS>(below.widen(), *root, *n));
+            below = *n;
+            *n = new;
+        }
+        n[i] = below.add(*root);
+    }
+}
+
+/// w_i = V'(q_i). The derivative has the odd coefficients of V, as a polynomial in x^2.
+#[inline(always)]
+fn derivatives<V: Lanes, const BITS: u32>(q: &[V], n: &[V], weights: &mut [V]) {
+    for (q, w) in q.iter().zip(weights) {
+        let square = product::<V, BITS>(*q, *q);
+        *w = V::splat((n.len() % 2) as u128);
+        for n in n.iter().skip(1).step_by(2).rev() {
+            *w = V::reduce::<BITS>(V::multiply_add::<BITS>(n.widen(), *w, square));
+        }
+    }
+}
+
+/// Replaces all by their inverses, with one inversion (Montgomery's trick); refuses a zero.
+#[inline(always)]
+fn invert_all<V: Lanes, const BITS: u32>(all: &mut [V]) -> Result<(), Repeated> {
+    let mut before = Vec::with_capacity(all.len());
+    let mut last = V::splat(1);
+    for a in all.iter() {
+        before.push(last);
+        last = product::<V, BITS>(last, *a);
+    }
+    let mut lanes = [1; MAX_LANES];
+    last.store(&mut lanes);
+    if lanes.contains(&0) {
+        return Err(Repeated);
+    }
+    // a^(2^BITS - 2), the product of all a^(2^i) but the first.
+    let (mut square, mut inverse) = (last, V::splat(1));
+    for _ in 1..BITS {
+        square = product::<V, BITS>(square, square);
+        inverse = product::<V, BITS>(inverse, square);
+    }
+    for (a, before) in all.iter_mut().zip(before).rev() {
+        let next = product::<V, BITS>(inverse, *a);
+        *a = product::<V, BITS>(inverse, before);
+        inverse = next;
+    }
+    Ok(())
+}
+
+/// Powers of the point, from x^0 on, by which as many coefficients at a time are multiplied.
+const STEP: usize = 8;
+
+#[inline(always)]
+pub(super) fn evaluate<V: Lanes, const BITS: u32>(coefficients: &[u8], points: &[u128], out: &mut [u128]) {
+    let bytes = BITS as usize / 8;
+    let length = coefficients.len() / bytes / points.len().max(1);
+    // Of each coefficient a lane for each instance; lanes behind the end are zeros.
+    let mut spread = vec![[0u128; MAX_LANES]; length];
+    for first in (0..points.len()).step_by(V::LANES) {
+        for (lane, polynomial) in coefficients[first * length * bytes..]
+            .chunks_exact((length * bytes).max(1))
+            .take(V::LANES)
+            .enumerate()
+        {
+            for (spread, coefficient) in spread.iter_mut().zip(polynomial.chunks_exact(bytes)) {
+                let mut number = [0; 16];
+                number[..bytes].copy_from_slice(&coefficient[..bytes]);
+                spread[lane] = u128::from_le_bytes(number);
+            }
+        }
+        let x = load::<V, BITS>(points, first);
+        let mut powers = [V::splat(1); STEP];
+        for i in 1..STEP {
+            powers[i] = product::<V, BITS>(powers[i - 1], x);
+        }
+        let giant = product::<V, BITS>(powers[STEP - 1], x);
+        let value = spread.chunks(STEP).rev().fold(V::splat(0), |value, part| {
+            let mut sum = V::load::<BITS>(&part[0][..V::LANES]).widen();
+            for (p, power) in part.iter().zip(&powers).skip(1) {
+                sum = V::multiply_add::<BITS>(sum, V::load::<BITS>(&p[..V::LANES]), *power);
+            }
+            V::reduce::<BITS>(V::multiply_add::<BITS>(sum, value, giant))
+        });
+        let mut lanes = [0; MAX_LANES];
+        value.store(&mut lanes);
+        out[first..].iter_mut().zip(&lanes[..V::LANES]).for_each(|(out, lane)| *out = *lane);
+    }
+}

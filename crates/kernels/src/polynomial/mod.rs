@@ -1,0 +1,196 @@
+//! Polynomials over GF(2^64), GF(2^72) and GF(2^80), many small ones at a time: interpolation of a random one
+//! through given points, and evaluation.
+//!
+//! A batch is a number of *instances*: polynomials of one length through equally many points, each through points
+//! of its own. A vector holds the same coefficient of several instances.
+//!
+//! An element is a number of which the low [`Field::bits`] count, the coefficient of x^i in bit i; higher ones are
+//! ignored. Constant-time in all elements, not in their numbers.
+
+mod algorithm;
+mod portable;
+#[cfg(target_arch = "x86_64")]
+mod x86;
+
+#[cfg(test)]
+mod tests;
+
+use crate::Backend;
+use algorithm::Lanes;
+
+/// The paths of this kernel, best first.
+pub const BACKENDS: &[Backend] = &[Backend::Clmul512, Backend::Clmul, Backend::Portable];
+
+/// A field of characteristic two, by the polynomial that it is taken modulo.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Field {
+    /// x^64 + x^4 + x^3 + x + 1.
+    Bits64,
+    /// x^72 + x^10 + x^9 + x^3 + 1.
+    Bits72,
+    /// x^80 + x^9 + x^4 + x^2 + 1.
+    Bits80,
+}
+
+/// An instance has a point twice, so no polynomial goes through its points.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Repeated;
+
+impl Field {
+    /// All of them, the smallest first.
+    pub const ALL: [Field; 3] = [Field::Bits64, Field::Bits72, Field::Bits80];
+
+    /// Bits of an element.
+    pub const fn bits(self) -> u32 {
+        match self {
+            Field::Bits64 => 64,
+            Field::Bits72 => 72,
+            Field::Bits80 => 80,
+        }
+    }
+
+    /// Bytes of an element.
+    pub const fn bytes(self) -> usize {
+        self.bits() as usize / 8
+    }
+
+    /// The bits of a number that count.
+    pub const fn mask(self) -> u128 {
+        (1 << self.bits()) - 1
+    }
+}
+
+/// For each of `instances`, the polynomial P = I + V R, where I is the one of least degree with I(q_i) = v_i for its
+/// k points, V the product of all x - q_i, and R the polynomial with the given coefficients.
+///
+/// Point i of instance j is `points[i * instances + j]`; so are the values, and the coefficients of R from the lowest
+/// up. If these are uniform, P is uniform among the polynomials of its length with those values. Its coefficients,
+/// as many as I and R have together, go to `out`: those of one instance together, the lowest first, each as
+/// [`Field::bytes`] bytes, the lowest first.
+///
+/// # Errors
+/// If an instance has a point twice; then nothing is written that is of use. The time shows this.
+///
+/// # Panics
+///
+/// If a length is not a multiple of the instances or does not fit the others. These are errors of the caller.
+pub fn interpolate(
+    field: Field,
+    instances: usize,
+    points: &[u128],
+    values: &[u128],
+    random: &[u128],
+    out: &mut [u8],
+) -> Result<(), Repeated> {
+    interpolate_with(Backend::best(BACKENDS), field, instances, points, values, random, out).1
+}
+
+/// [`interpolate`] on the path asked for; also returns the path that ran.
+///
+/// # Errors
+/// As [`interpolate`].
+///
+/// # Panics
+///
+/// As [`interpolate`].
+pub fn interpolate_with(
+    backend: Backend,
+    field: Field,
+    instances: usize,
+    points: &[u128],
+    values: &[u128],
+    random: &[u128],
+    out: &mut [u8],
+) -> (Backend, Result<(), Repeated>) {
+    assert_eq!(points.len(), values.len(), "interpolate: each point has a value");
+    let parts = points.len().is_multiple_of(instances) && random.len().is_multiple_of(instances);
+    assert!(parts, "interpolate: all instances have the same lengths");
+    assert_eq!(out.len(), (points.len() + random.len()) * field.bytes(), "interpolate: room for the result");
+    run(backend, field, Interpolate { instances, points, values, random, out })
+}
+
+/// For each of `instances` the value of its polynomial at its point. The coefficients are as [`interpolate`] writes
+/// them, `out` is as long as `points`.
+///
+/// # Panics
+///
+/// If the coefficients are not equally many for each instance, or there is not a point for each of them, or `out`
+/// is of another length. These are errors of the caller.
+pub fn evaluate(field: Field, coefficients: &[u8], points: &[u128], out: &mut [u128]) {
+    evaluate_with(Backend::best(BACKENDS), field, coefficients, points, out);
+}
+
+/// [`evaluate`] on the path asked for; returns the path that ran.
+///
+/// # Panics
+///
+/// As [`evaluate`].
+pub fn evaluate_with(
+    backend: Backend,
+    field: Field,
+    coefficients: &[u8],
+    points: &[u128],
+    out: &mut [u128],
+) -> Backend {
+    let parts = coefficients.len().is_multiple_of(points.len() * field.bytes());
+    assert!(parts, "evaluate: all instances have the same number of coefficients");
+    assert_eq!(points.len(), out.len(), "evaluate: a value for each point");
+    run(backend, field, Evaluate { coefficients, points, out }).0
+}
+
+/// What a kernel does, with the vectors of any path.
+trait Kernel {
+    type Output;
+    fn run<V: Lanes, const BITS: u32>(self) -> Self::Output;
+}
+
+struct Interpolate<'a> {
+    instances: usize,
+    points: &'a [u128],
+    values: &'a [u128],
+    random: &'a [u128],
+    out: &'a mut [u8],
+}
+
+impl Kernel for Interpolate<'_> {
+    type Output = Result<(), Repeated>;
+    #[inline(always)]
+    fn run<V: Lanes, const BITS: u32>(self) -> Self::Output {
+        let Interpolate { instances, points, values, random, out } = self;
+        algorithm::interpolate::<V, BITS>(instances, points, values, random, out)
+    }
+}
+
+struct Evaluate<'a> {
+    coefficients: &'a [u8],
+    points: &'a [u128],
+    out: &'a mut [u128],
+}
+
+impl Kernel for Evaluate<'_> {
+    type Output = ();
+    #[inline(always)]
+    fn run<V: Lanes, const BITS: u32>(self) {
+        algorithm::evaluate::<V, BITS>(self.coefficients, self.points, self.out);
+    }
+}
+
+fn run<K: Kernel>(backend: Backend, field: Field, kernel: K) -> (Backend, K::Output) {
+    match field {
+        Field::Bits64 => run_in::<K, 64>(backend, kernel),
+        Field::Bits72 => run_in::<K, 72>(backend, kernel),
+        Field::Bits80 => run_in::<K, 80>(backend, kernel),
+    }
+}
+
+fn run_in<K: Kernel, const BITS: u32>(backend: Backend, kernel: K) -> (Backend, K::Output) {
+    match backend {
+        #[cfg(target_arch = "x86_64")]
+        // SAFETY: the processor has what the path needs, as is_available has just said.
+        Backend::Clmul512 if backend.is_available() => (backend, unsafe { x86::run_512::<K, BITS>(kernel) }),
+        #[cfg(target_arch = "x86_64")]
+        // SAFETY: as above.
+        Backend::Clmul if backend.is_available() => (backend, unsafe { x86::run_128::<K, BITS>(kernel) }),
+        _ => (Backend::Portable, kernel.run::<portable::One, BITS>()),
+    }
+}

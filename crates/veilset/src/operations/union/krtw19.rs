@@ -1,0 +1,119 @@
+//! Union from reverse private membership tests in bins and one-sided OT (KRTW19 5.1, Figure 7; A, Figure 10).
+//!
+//! Security: semi-honest, of the tests ([`crate::membership::rpmt`]) and the OT; nothing binds the receiver's choices
+//! to its bits. Leakage: |X| and X \ Y to the receiver, |Y| to the sender; of a padded set the bound. Without the
+//! private comparison the receiver has s* of every item of the sender, which it is about to get where it does not have
+//! it. But a run that breaks off before the rows leaves it with that, and it can test by it which items of a list
+//! the sender has. So this is not the default.
+//! Cost: beta (m_s + 1) tests, and for each ceil(128 / k) / 8 bytes and a row; if both get the result, n_x + n_y rows
+//! more. Memory: beside its hashed set, 64 bytes for each item of its own, 5 for each test, and what is said there.
+//!
+//! Departures from the paper: those of the tests; all tests come first, then one batch of OTs; items travel in rows as
+//! in [`super::mqrpmt`]. A set is padded with the bottom item that fills the bins (2.5): of a sender's dummies nothing
+//! but their number is used, which the bounds on the bins follow from, and a receiver's are not inserted either.
+
+use super::mqrpmt::{New, check_rows, new_rows, offer_rows};
+use crate::channel::Channel;
+use crate::error::{Error, Result};
+use crate::hash::SessionId;
+use crate::hashed::Hashed;
+use crate::item::Items;
+use crate::membership::rpmt::{self, Comparison, Plan};
+use crate::operations::row::Layout;
+use crate::operations::{Sealed, Terms, both};
+use crate::ot::Security;
+use crate::ot::extension::{DEFAULT_K, correction_bytes};
+use crate::rng::Prng;
+
+const PURPOSE: &str = "union by KRTW19, OT of rows";
+
+/// Sizes and numbers for sets of these sizes, padded bounds where padded.
+///
+/// # Errors
+/// [`Error::Usage`] for sets that are too large.
+pub fn plan(comparison: Comparison, n_y: usize, n_x: usize, terms: &Terms) -> Result<Plan> {
+    Plan::new(
+        comparison,
+        n_y,
+        n_x,
+        row_width(terms) + correction_bytes(1 << 10, DEFAULT_K, Security::SemiHonest) / (1 << 10),
+    )
+}
+
+/// Bytes of a row.
+pub(crate) fn row_width(terms: &Terms) -> usize {
+    if terms.payload {
+        Layout::<2>::new(terms.max_row).width()
+    } else {
+        Layout::<1>::new(terms.max_row).width()
+    }
+}
+
+/// The receiver, with set `y`; the sender's has `n_x` items.
+pub fn receiver<'a>(
+    comparison: Comparison,
+    ch: &mut Channel,
+    session: &SessionId,
+    y: &Hashed<'a>,
+    n_x: usize,
+    terms: &Terms,
+    rng: &mut Prng,
+) -> Result<Sealed<'a, New>> {
+    let plan = plan(comparison, y.len(), n_x, terms)?;
+    // 1. to 6(a). A bit for each slot.
+    let e = rpmt::receiver(ch, session, &plan, &y.own()[..y.items().len()], rng)?;
+    let verdict = move |e: &[bool]| {
+        let new = e.iter().filter(|&&e| !e).count();
+        match new <= n_x {
+            true => Ok(()),
+            false => Err(Error::misbehaves_unseen(format!("{new} of its {n_x} items are new"))),
+        }
+    };
+    // 6(b). One-sided OTs of the rows, which R wants where the bit is 0.
+    match terms.payload {
+        true => new_rows::<2>(ch, session, PURPOSE, (y, n_x), e, verdict, terms, rng),
+        false => new_rows::<1>(ch, session, PURPOSE, (y, n_x), e, verdict, terms, rng),
+    }
+}
+
+/// The sender, with set `x` and, if agreed, a payload for each of its items; none of them is together longer
+/// than a row. The receiver's set has `n_y` items. Returns the union in sorted order if both get it.
+#[allow(clippy::too_many_arguments)] // the inputs of the figure
+pub fn sender<'a>(
+    comparison: Comparison,
+    ch: &mut Channel,
+    session: &SessionId,
+    x: &Hashed<'a>,
+    payloads: &Items,
+    n_y: usize,
+    terms: &Terms,
+    rng: &mut Prng,
+) -> Result<Option<Sealed<'a, Items>>> {
+    match terms.payload {
+        true => send(comparison, ch, session, [x.items(), payloads], x, n_y, terms, rng)?,
+        false => send(comparison, ch, session, [x.items()], x, n_y, terms, rng)?,
+    }
+    match terms.both {
+        true => Ok(Some(both::recv_union(ch, x.items(), n_y + x.len(), terms.max_row)?)),
+        false => Ok(None),
+    }
+}
+
+#[allow(clippy::too_many_arguments)] // the inputs of the figure
+fn send<const N: usize>(
+    comparison: Comparison,
+    ch: &mut Channel,
+    session: &SessionId,
+    parts: [&Items; N],
+    x: &Hashed,
+    n_y: usize,
+    terms: &Terms,
+    rng: &mut Prng,
+) -> Result<()> {
+    check_rows(parts, terms)?;
+    let plan = plan(comparison, n_y, x.len(), terms)?;
+    // 1. to 6(a). What is in the slots; those of the bottom item are empty rows.
+    let order = rpmt::sender(ch, session, &plan, &x.own()[..x.items().len()], rng)?;
+    // 6(b). One-sided OTs of (x_j, -).
+    offer_rows(ch, session, PURPOSE, parts, &order, terms, rng)
+}
