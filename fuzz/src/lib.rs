@@ -83,7 +83,7 @@ impl Default for Data {
 }
 
 /// What is run, by scenario: the operation, the protocol, and whether it is with everything that can be asked for.
-const SCENARIOS: [(Operation, Protocol, bool); 10] = [
+const SCENARIOS: [(Operation, Protocol, bool); 16] = [
     (Operation::Intersect, Protocol::Dh, false),
     (Operation::Union, Protocol::Dh, false),
     (Operation::Count, Protocol::Dh, false),
@@ -94,6 +94,12 @@ const SCENARIOS: [(Operation, Protocol, bool); 10] = [
     (Operation::Count, Protocol::Dh, true),
     (Operation::Sum, Protocol::Dh, true),
     (Operation::Intersect, Protocol::DhPsi, true),
+    (Operation::Intersect, Protocol::Cm20, false),
+    (Operation::Intersect, Protocol::Cm20, true),
+    (Operation::Intersect, Protocol::Vole, true),
+    (Operation::Union, Protocol::Krtw19, false),
+    (Operation::Union, Protocol::Krtw19, true),
+    (Operation::Union, Protocol::Krtw19Plain, true),
 ];
 
 impl Data {
@@ -108,7 +114,13 @@ impl Data {
         let columns = all && matches!(operation, Operation::Intersect | Operation::Union);
         let terms = match all {
             false => Terms { max_row: 16, min_count: 2, ..Terms::default() },
-            true => Terms { max_row: 300, both: !sum, modulus: Modulus::Bits128, ..Terms::default() },
+            true => Terms {
+                max_row: 300,
+                both: !sum,
+                modulus: Modulus::Bits128,
+                malicious_sender: protocol == Protocol::Cm20,
+                ..Terms::default()
+            },
         };
         let mut request = Request {
             protocol,

@@ -124,7 +124,7 @@ mod tests {
             assert_eq!(ran_there, ran(ristretto255::BACKENDS));
             assert_eq!(gf128::add_multiple_with(b, &[1; 16], &[], &mut []), ran(gf128::BACKENDS));
             assert_eq!(gf128::sum_of_products_with(b, &[], &[]).0, ran(gf128::BACKENDS));
-            assert_eq!(hash::keyed_hash_with(b, &[1; 32], 0, &[], &mut []), ran(hash::BACKENDS));
+            assert_eq!(hash::keyed_hash_with(b, &[1; 32], &[], &[], &mut []), ran(hash::BACKENDS));
             assert_eq!(band::select_with(b, &[], &[], &[], &mut []), ran(band::BACKENDS));
             assert_eq!(band::substitute_with(b, &[], &mut [[0; 16]; 127]), ran(band::BACKENDS));
             assert_eq!(transpose::transpose_128_with(b, &[], 0, &mut []), ran(transpose::BACKENDS));

@@ -47,12 +47,17 @@ pub struct Raised<'s> {
     points: &'s [[u8; 32]],
 }
 
+/// Items that a task hashes.
+const BATCH: usize = 1 << 9;
+
 impl<'a> Hashed<'a> {
     /// The set without dummies.
     pub fn new(items: &'a ItemSet) -> Self {
         let domain = Domain::without_session("an item, BLAKE3-256, to be hashed to a group");
         let mut hashes = Secrets::zeros(items.len());
-        hashes.par_iter_mut().enumerate().for_each(|(i, hash)| *hash = domain.hash(&[items.get(i)]));
+        hashes.par_chunks_mut(BATCH).enumerate().for_each(|(batch, hashes)| {
+            domain.hash_all((batch * BATCH..).map(|i| items.get(i)).take(hashes.len()), hashes);
+        });
         Hashed { items, hashes, inserted: 0, offline: None }
     }
 

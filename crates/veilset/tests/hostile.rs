@@ -87,7 +87,10 @@ fn scenarios(data: &Data) -> Vec<Scenario<'_>> {
     // Three rows fit in a frame, so the rows take several.
     let wide_union = with(pair(Operation::Union, y, x), Terms { max_row: 65_000, ..terms });
     let classic = pair(Operation::Intersect, y, x).map(|r| Request { protocol: Protocol::DhPsi, ..r });
-    let cm20 = pair(Operation::Intersect, y, x).map(|r| Request { protocol: Protocol::Cm20, ..r });
+    let by = |operation, protocol| pair(operation, y, x).map(|r| Request { protocol, ..r });
+    let [cm20, vole] = [Protocol::Cm20, Protocol::Vole].map(|p| by(Operation::Intersect, p));
+    let [private, plain] = [Protocol::Krtw19, Protocol::Krtw19Plain].map(|p| by(Operation::Union, p));
+    let malicious = Terms { malicious_sender: true, ..terms };
     let sending = |[receiver, sender]: [_; 2], terms| {
         let receiver = Request { sent_columns: columns, terms, ..receiver };
         [receiver, Request { sent_columns: columns, payloads, terms, ..sender }]
@@ -101,6 +104,12 @@ fn scenarios(data: &Data) -> Vec<Scenario<'_>> {
         scenario("intersect by dh-psi for both, with payload, padded", padded(sending(classic, both))),
         scenario("intersect by cm20", cm20),
         scenario("intersect by cm20 for both, with payload, padded", padded(sending(cm20, both))),
+        scenario("intersect by cm20, malicious sender", with(cm20, malicious)),
+        scenario("intersect by vole", vole),
+        scenario("intersect by vole for both, with payload, padded", padded(sending(vole, both))),
+        scenario("union by krtw19", private),
+        scenario("union by krtw19 for both, with payload, padded", padded(sending(private, both))),
+        scenario("union by krtw19-plain", plain),
         scenario("union", pair(Operation::Union, y, x)),
         scenario("union of wide rows", wide_union),
         scenario("union for both, with payload, padded", padded(sending(pair(Operation::Union, y, x), both))),
@@ -204,9 +213,17 @@ const EXCEPTIONS: &[(u16, &[Kind], &[End], &str)] = {
         (0x65, &[Value, Illegal, LowOrder], &[Done], NOISE),
         (0x71, &[Value], &[Done], "another number is possible: nothing binds the receiver to the truth"),
         (0x72, &[Value], &[Done], "other matches are possible: nothing binds the receiver to the truth"),
+        (0x73, &[Value], &[Done], "another union is possible, if ours is part of it"),
+        (0x75, &[Value, Illegal, LowOrder], &[Done], NOISE),
         (0x81, &[Value, Illegal, LowOrder], &[Done], "every string is a key"),
         (0x82, &[Value, Illegal, LowOrder], &[Done], "a column is as random as any other"),
-        (0x73, &[Value], &[Done], "another union is possible, if ours is part of it"),
+        (0x91, &[Value, Illegal, LowOrder], &[Done], NOISE),
+        (0x92, &[Value, Illegal, LowOrder], &[Done], NOISE),
+        (0x98, &[Value, Illegal, LowOrder], &[Done], "every string is a seed"),
+        (0x99, &[Value, Illegal, LowOrder], &[Done], "every vector is a store, of whatever"),
+        (0xa5, &[Value, Illegal, LowOrder], &[Done], "every string is a polynomial"),
+        (0xa6, &[Value, Illegal, LowOrder], &[Done], "a tag is as random as any other"),
+        (0xa7, &[Value, Illegal, LowOrder], &[Done], "a value is as random as any other"),
     ]
 };
 

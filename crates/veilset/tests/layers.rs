@@ -66,6 +66,28 @@ fn modules_use_only_what_stands_above_them() {
     assert!(edges > 50 && seen.len() == FLOORS.iter().map(|f| f.len()).sum::<usize>(), "{edges} {seen:?}");
 }
 
+/// A message is recognised by its number: no two of the program have the same.
+#[test]
+fn numbers_of_messages_differ() {
+    let mut files = Vec::new();
+    sources(&Path::new(env!("CARGO_MANIFEST_DIR")).join("src"), &mut files);
+    let mut seen = std::collections::BTreeMap::new();
+    for file in files.iter().filter(|file| !file.to_str().unwrap().ends_with("tests.rs")) {
+        let text = std::fs::read_to_string(file).unwrap();
+        let code = text.split("#[cfg(test)]").next().unwrap();
+        for rest in code.split("Message::new(").skip(1) {
+            let number = rest.split(',').next().unwrap().trim();
+            let number = match number.strip_prefix("0x") {
+                Some(hex) => u16::from_str_radix(hex, 16).unwrap(),
+                None => number.parse().unwrap(),
+            };
+            let other = seen.insert(number, file.clone());
+            assert!(other.is_none(), "{number:#x} in {} and {}", file.display(), other.unwrap().display());
+        }
+    }
+    assert!(seen.len() > 25, "{seen:?}");
+}
+
 #[test]
 fn a_path_that_points_down_is_found() {
     assert_eq!(

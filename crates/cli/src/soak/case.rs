@@ -277,9 +277,13 @@ impl Case {
         let min_count = if chance(rng, 3) { rng.below(common as u64 + 3) as usize } else { 0 };
         let (max_row, rename) = (700 + rng.below(200), chance(rng, 2));
         let protocol = match terms.operation {
-            Operation::Intersect => pick(rng, &[None, Some("dh"), Some("dh-psi")]),
+            Operation::Intersect => {
+                pick(rng, &[None, Some("dh"), Some("dh-psi"), Some("cm20"), Some("vole")])
+            }
+            Operation::Union => pick(rng, &[None, Some("dh"), Some("krtw19"), Some("krtw19-plain")]),
             _ => pick(rng, &[None, Some("dh")]),
         };
+        let malicious = protocol == Some("cm20") && chance(rng, 2);
 
         let mut words = [Vec::new(), Vec::new()];
         for (i, side) in sides.iter().enumerate() {
@@ -304,6 +308,9 @@ impl Case {
             say("--audit-log=none".into());
             if let Some(protocol) = protocol {
                 say(format!("--protocol={protocol}"));
+            }
+            if malicious {
+                say("--malicious-sender".into());
             }
             if terms.encoding == Encoding::Bytes {
                 say("--encoding=bytes".into());

@@ -18,15 +18,14 @@ pub const BACKENDS: &[Backend] = &[Backend::Avx512, Backend::Avx2, Backend::Port
 /// Bytes of the longest message: a block.
 pub const BLOCK: usize = 64;
 
-/// Writes to `out[i]` the keyed hash of the first `length` bytes of `messages[i]`. What stands behind them is
-/// ignored.
+/// Writes to `out[i]` the keyed hash of the first `lengths[i]` bytes of `messages[i]`. What stands behind them must be
+/// zeros, or it is another function.
 ///
 /// # Panics
 ///
-/// If `length` is more than [`BLOCK`] or there are not as many hashes as messages. These are errors of the caller,
-/// not of a peer.
-pub fn keyed_hash(key: &[u8; 32], length: usize, messages: &[[u8; BLOCK]], out: &mut [[u8; 32]]) {
-    keyed_hash_with(Backend::best(BACKENDS), key, length, messages, out);
+/// If a length is more than [`BLOCK`] or there are not as many of each. These are errors of the caller, not of a peer.
+pub fn keyed_hash(key: &[u8; 32], lengths: &[u8], messages: &[[u8; BLOCK]], out: &mut [[u8; 32]]) {
+    keyed_hash_with(Backend::best(BACKENDS), key, lengths, messages, out);
 }
 
 /// [`keyed_hash`] on the path asked for; returns the path that ran.
@@ -37,27 +36,29 @@ pub fn keyed_hash(key: &[u8; 32], length: usize, messages: &[[u8; BLOCK]], out: 
 pub fn keyed_hash_with(
     backend: Backend,
     key: &[u8; 32],
-    length: usize,
+    lengths: &[u8],
     messages: &[[u8; BLOCK]],
     out: &mut [[u8; 32]],
 ) -> Backend {
-    assert!(length <= BLOCK, "keyed_hash: a message fits into a block");
-    assert_eq!(messages.len(), out.len(), "keyed_hash: as many hashes as messages");
+    let fits = lengths.iter().all(|&length| usize::from(length) <= BLOCK);
+    assert!(fits, "keyed_hash: a message fits into a block");
+    let same = messages.len() == out.len() && messages.len() == lengths.len();
+    assert!(same, "keyed_hash: as many hashes as messages and lengths");
     match backend {
         #[cfg(target_arch = "x86_64")]
         Backend::Avx512 if backend.is_available() => {
             // SAFETY: the processor has what the path needs, as is_available has just said.
-            unsafe { x86::wide::keyed_hash(key, length, messages, out) };
+            unsafe { x86::wide::keyed_hash(key, lengths, messages, out) };
             backend
         }
         #[cfg(target_arch = "x86_64")]
         Backend::Avx2 if backend.is_available() => {
             // SAFETY: the processor has what the path needs, as is_available has just said.
-            unsafe { x86::narrow::keyed_hash(key, length, messages, out) };
+            unsafe { x86::narrow::keyed_hash(key, lengths, messages, out) };
             backend
         }
         _ => {
-            portable::keyed_hash(key, length, messages, out);
+            portable::keyed_hash(key, lengths, messages, out);
             Backend::Portable
         }
     }

@@ -30,7 +30,7 @@ const SCHEDULE: [[usize; 16]; 7] = {
 macro_rules! path {
     (
         $path:ident, $features:literal, $register:ident, $lanes:literal, $load:ident, $store:ident, $splat:ident,
-        $add:ident, $xor:ident, $and:ident, $rotate:ident, $interleave:ident
+        $add:ident, $xor:ident, $rotate:ident, $interleave:ident
     ) => {
         pub(super) mod $path {
             use super::super::BLOCK;
@@ -43,19 +43,22 @@ macro_rules! path {
             #[target_feature(enable = $features)]
             pub(in super::super) fn keyed_hash(
                 key: &[u8; 32],
-                length: usize,
+                lengths: &[u8],
                 messages: &[[u8; BLOCK]],
                 out: &mut [[u8; 32]],
             ) {
                 let (groups, last) = messages.as_chunks::<LANES>();
+                let (lengths, last_lengths) = lengths.as_chunks::<LANES>();
                 let (outs, last_out) = out.as_chunks_mut::<LANES>();
-                for (group, out) in groups.iter().zip(outs) {
-                    compress(key, length, group, out);
+                for ((group, lengths), out) in groups.iter().zip(lengths).zip(outs) {
+                    compress(key, lengths, group, out);
                 }
                 if !last.is_empty() {
-                    let (mut group, mut out) = ([[0; BLOCK]; LANES], [[0; 32]; LANES]);
+                    let (mut group, mut lengths, mut out) =
+                        ([[0; BLOCK]; LANES], [0; LANES], [[0; 32]; LANES]);
                     group[..last.len()].copy_from_slice(last);
-                    compress(key, length, &group, &mut out);
+                    lengths[..last.len()].copy_from_slice(last_lengths);
+                    compress(key, &lengths, &group, &mut out);
                     last_out.copy_from_slice(&out[..last_out.len()]);
                 }
             }
@@ -64,11 +67,11 @@ macro_rules! path {
             #[target_feature(enable = $features)]
             fn compress(
                 key: &[u8; 32],
-                length: usize,
+                lengths: &[u8; LANES],
                 messages: &[[u8; BLOCK]; LANES],
                 out: &mut [[u8; 32]; LANES],
             ) {
-                let m = words(length, messages);
+                let m = words(messages);
                 let splat = |word: u32| $splat(word.cast_signed());
                 let mut v = [splat(0); 16];
                 for (v, word) in v.iter_mut().zip(key.as_chunks::<4>().0) {
@@ -78,9 +81,10 @@ macro_rules! path {
                     *v = splat(word);
                 }
                 // Words 12 and 13 are the number of the chunk, 0.
-                #[allow(clippy::cast_possible_truncation)] // At most a block.
-                let length = length as u32;
-                (v[14], v[15]) = (splat(length), splat(FLAGS));
+                let lengths = lengths.map(u32::from);
+                // SAFETY: a register is read from an array of its size; the load asks for no alignment.
+                v[14] = unsafe { $load(lengths.as_ptr().cast()) };
+                v[15] = splat(FLAGS);
                 for s in &SCHEDULE {
                     mix(&mut v, [0, 4, 8, 12], m[s[0]], m[s[1]]);
                     mix(&mut v, [1, 5, 9, 13], m[s[2]], m[s[3]]);
@@ -116,10 +120,10 @@ macro_rules! path {
                 v[b] = $rotate::<7, 25>($xor(v[b], v[c]));
             }
 
-            /// Word i of all messages, with zeros behind their ends.
+            /// Word i of all messages.
             #[inline]
             #[target_feature(enable = $features)]
-            fn words(length: usize, messages: &[[u8; BLOCK]; LANES]) -> [$register; 16] {
+            fn words(messages: &[[u8; BLOCK]; LANES]) -> [$register; 16] {
                 let mut words = [$splat(0); 16];
                 let bytes = messages.as_flattened().as_chunks::<{ 4 * LANES }>().0;
                 for (words, bytes) in words.iter_mut().zip(bytes) {
@@ -128,11 +132,6 @@ macro_rules! path {
                 }
                 // Message by word to word by message.
                 (0..LANES.ilog2()).for_each(|_| turn(&mut words));
-                for (i, words) in words.iter_mut().enumerate() {
-                    let kept = length.saturating_sub(4 * i).min(4);
-                    let mask = if kept == 4 { u32::MAX } else { (1 << (8 * kept)) - 1 };
-                    *words = $and(*words, $splat(mask.cast_signed()));
-                }
                 words
             }
 
@@ -190,7 +189,6 @@ path!(
     _mm256_set1_epi32,
     _mm256_add_epi32,
     _mm256_xor_si256,
-    _mm256_and_si256,
     rotate_256,
     interleave_256
 );
@@ -204,7 +202,6 @@ path!(
     _mm512_set1_epi32,
     _mm512_add_epi32,
     _mm512_xor_si512,
-    _mm512_and_si512,
     rotate_512,
     interleave_512
 );

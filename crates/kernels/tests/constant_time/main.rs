@@ -122,7 +122,7 @@ fn gf128(backend: Backend, key: &[u8; 32], data: &[[u8; 32]], out: &mut [[u8; 32
 /// Two elements of data to a message.
 fn hash(backend: Backend, key: &[u8; 32], data: &[[u8; 32]], out: &mut [[u8; 32]]) -> Backend {
     let messages = data.as_flattened().as_chunks().0;
-    hash::keyed_hash_with(backend, key, 61, messages, &mut out[..messages.len()])
+    hash::keyed_hash_with(backend, key, &[64; MOST][..messages.len()], messages, &mut out[..messages.len()])
 }
 
 /// Sums under rows, both from the data, then a substitution.

@@ -311,6 +311,9 @@ impl Task<'_> {
         }
         let payloads =
             if self.terms.payload && self.role == Role::Sender { self.set.items().len() } else { 0 };
+        if self.terms.malicious_sender && self.protocol != Protocol::Cm20 {
+            return Err(Error::Bug(format!("{} against a malicious sender", self.protocol)));
+        }
         match self.payloads.len() == payloads {
             true => Ok(()),
             false => Err(Error::Bug("payloads that do not belong to the items".into())),

@@ -328,6 +328,20 @@ fn byte_counts_are_those_of_the_formula() {
             assert_eq!(lengths, [w * 64 + 6 + to_receiver, to_sender], "{kind:?}");
             continue;
         }
+        if protocol == Protocol::Vole {
+            // 22 trees; 128 OTs an element, 64 elements a frame; the seed; A + P. Tags of 57 bits.
+            let m = crate::okvs::size(n_y);
+            assert!((n_y..1000).contains(&m), "{m}");
+            let to_sender = ot_setup[1] + 22 * 16 * m + 6 * m.div_ceil(64) + 16 + 6 + 16 * m + 6;
+            let to_sender = to_sender + if terms.both { n_x / 8 + 6 } else { 0 };
+            let to_receiver = match terms.payload {
+                true => n_x * 16 + 6 + rows(MAX_ROW + 2),
+                false => n_x * 8 + 6,
+            };
+            let lengths = [views.0[0].len(), views.0[1].len()];
+            assert_eq!(lengths, [ot_setup[0] + to_receiver, to_sender], "{kind:?}");
+            continue;
+        }
         let tags: usize = views.frames(0).iter().filter(|f| f.0 == 0x21).map(|f| f.1 + 6).sum();
         let to_sender = n_y * 32 + 6;
         let to_receiver = n_x * 32 + 6 + tags;

@@ -210,7 +210,7 @@ fn hashed(hash: &Domain, out: &mut [Output], mut blocks: impl Iterator<Item = Ro
     for out in out.chunks_mut(BATCH) {
         let batch = &mut batch[..out.len()];
         batch.iter_mut().zip(&mut blocks).for_each(|(to, block)| *to = block);
-        hash.hash_blocks(batch.as_flattened().as_flattened().as_chunks().0, out);
+        hash.hash_blocks(64, batch.as_flattened().as_flattened().as_chunks().0, out);
     }
 }
 

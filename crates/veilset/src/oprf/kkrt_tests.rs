@@ -63,9 +63,9 @@ fn corrections_rows_and_outputs_are_those_of_the_definition() {
     let hash = Domain::new(&part(&SESSION, "a"), "KKRT output");
     for frame in 0..2 {
         // The bits of the streams of this frame, of 256 instances: 2 blocks.
-        let stream = |cipher: &Aes128| {
+        let stream = |i: usize, cipher: &Aes128| {
             let mut bytes = [0; 32];
-            cipher.ctr(2 * frame, &mut bytes);
+            cipher.ctr(((i as u128) << 64) + 2 * frame, &mut bytes);
             move |j: usize| bytes[j / 8] >> (j % 8) & 1
         };
         let outputs = receiver.evaluate(&mut b.tx, &codes).unwrap();
@@ -74,8 +74,11 @@ fn corrections_rows_and_outputs_are_those_of_the_definition() {
         let keys = sender.keys(&mut a.rx, n).unwrap();
         let mut t0 = vec![Row::default(); n];
         for i in 0..width {
-            let streams = receiver.streams[i].each_ref().map(stream);
-            assert_eq!(stream(&sender.streams[i])(j_of(i)), streams[usize::from(bit(&sender.s, i))](j_of(i)));
+            let streams = receiver.streams[i].each_ref().map(|cipher| stream(i, cipher));
+            assert_eq!(
+                stream(i, &sender.streams[i])(j_of(i)),
+                streams[usize::from(bit(&sender.s, i))](j_of(i))
+            );
             for j in 0..256 {
                 let code = if j < n { bit(&codes[j], i) } else { 0 };
                 let u = corrections[i * 32 + j / 8] >> (j % 8) & 1;

@@ -49,7 +49,6 @@ use crate::rng::Prng;
 use crate::secret::Secrets;
 use rayon::prelude::*;
 use veilset_kernels::aes::Aes128;
-use zeroize::Zeroizing;
 
 const KEY: Message<[u8; 16]> = Message::new(0x81, "R->S  key k of F");
 const DELTAS: Message<[u8]> = Message::new(0x82, "R->S  columns Delta_i");
@@ -64,6 +63,8 @@ const LANES: usize = 4;
 /// Groups that H_2 takes at a time, so that with what was before it hashes one block of BLAKE3. Both hold 20 bytes of
 /// rows for each input beside its value of 32 bytes: 55 MB for a million inputs.
 const PIECE: usize = 20;
+/// Inputs whose rows are hashed at a time.
+const BATCH: usize = 1 << 8;
 /// Inputs at a time, whose blocks of F are 256 KiB: few enough for the second-level cache, and so many that a column
 /// is worth fetching.
 const CHUNK: usize = 1 << 14;
@@ -326,10 +327,16 @@ fn in_groups(
             collect(piece * PIECE + at * rayon::current_num_threads(), rows, n)?;
         }
         let number = (piece as u64).to_le_bytes();
-        values.par_iter_mut().enumerate().for_each(|(j, value)| {
-            let mut part = Zeroizing::new([0; PIECE]);
-            part.iter_mut().zip(rows.iter().skip(j).step_by(n)).for_each(|(to, from)| *to = *from);
-            *value = domain.hash(&[&number, &value[..], &*part]);
+        values.par_chunks_mut(BATCH).enumerate().for_each(|(batch, values)| {
+            let mut blocks = Secrets::<[[u8; 16]; 4]>::zeros(values.len());
+            for (j, (block, value)) in blocks.iter_mut().zip(values.iter()).enumerate() {
+                let block = block.as_flattened_mut();
+                block[..8].copy_from_slice(&number);
+                block[8..40].copy_from_slice(value);
+                let part = rows.iter().skip(batch * BATCH + j).step_by(n);
+                block[40..60].iter_mut().zip(part).for_each(|(to, from)| *to = *from);
+            }
+            domain.hash_blocks(60, blocks.as_flattened().as_flattened().as_chunks().0, values);
         });
     }
     Ok(values)

@@ -50,13 +50,15 @@ fn bits(bytes: &[u8]) -> Vec<bool> {
 
 impl Reference {
     fn new(matrix: Matrix, k: [u8; 16], seeds: &[[Pad; 2]], y: &[Input]) -> Reference {
-        let column = |seed: &Pad| {
-            let blocks = (0..matrix.height.div_ceil(128) as u128).map(|i| aes(*seed, i.to_le_bytes()));
+        let column = |(c, seed): (usize, &Pad)| {
+            let counter = |i: u128| ((c as u128) << 64 | i).to_le_bytes();
+            let blocks = (0..matrix.height.div_ceil(128) as u128).map(|i| aes(*seed, counter(i)));
             let mut all = bits(blocks.collect::<Vec<_>>().as_flattened());
             all.truncate(matrix.height);
             all
         };
-        let [a, r_1] = [0, 1].map(|branch| seeds.iter().map(|pair| column(&pair[branch])).collect());
+        let [a, r_1] =
+            [0, 1].map(|b| seeds.iter().enumerate().map(|(c, pair)| column((c, &pair[b]))).collect());
         let mut this = Reference { matrix, k, a, d: vec![vec![true; matrix.height]; matrix.width], r_1 };
         for y in y {
             for (i, v) in this.code(y).into_iter().enumerate() {

@@ -187,7 +187,7 @@ fn assumptions(protocol: Protocol, malicious_sender: bool) -> Vec<&'static str> 
         Protocol::Krtw19 | Protocol::Krtw19Plain => {
             let mut all = vec![
                 semi_honest,
-                "computational Diffie-Hellman on ristretto255, for the base OTs",
+                "decisional Diffie-Hellman on ristretto255, for the base OTs",
                 "BLAKE3 as a random oracle, AES-128 as an ideal cipher; items do not fit the pseudorandom code of KKRT16",
             ];
             if protocol == Protocol::Krtw19Plain {

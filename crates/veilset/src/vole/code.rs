@@ -5,8 +5,8 @@
 //! (dual LPN): the first n of e, to each of which are added [`WEIGHT`] elements of the convolution of the other n'. With
 //! e' the second half, the convolution is
 //! y_i = e'_i + x y_(i-1) + (random bits times y_(i-2) to y_(i-23)) + y_(i-24), and output i takes one random element of
-//! each of [`WEIGHT`] equal regions of y (a regular expander: no output has all its places near the end of y, where the
-//! convolution does little, so that one pass of it is enough). Bits and places are public, from the session.
+//! each of [`WEIGHT`] equal regions of y (a regular expander: no output has all its places near the beginning of y,
+//! where few elements have come together, so that one pass of it is enough). Bits and places are public, from the session.
 //!
 //! # Why not a binary code
 //!
@@ -46,6 +46,13 @@
 //!   on one of 1 - s of the second. With t/2 noise elements in each half, this is so with probability
 //!   Pr[Bin(t/2, 1 - s) <= 127] (1 - s)^(t/2), which is at most 2^-189 for any s at t = 546. At t = 400, which would do for
 //!   delta = 0.2, it would be 2^-88.
+//! * The same attack behind a change of basis. The convolution's inverse is banded, with entries 0, 1 and x. Multiplied by
+//!   it and by the expander's (up to few words, the expander is square), the outputs are those of a matrix B_0 + x B_1 with
+//!   binary parts, beside the identity: a noise element of one half adds at most two dimensions over GF(2), one of the other
+//!   half one. So 128 syndromes span 1.5 t dimensions at most, and t of up to 84 would be no security at all. With shares
+//!   s_1 and s_2 of the two halves on which words are 0, where 2 s_1 + s_2 is at most 1, the guess is right with probability
+//!   Pr[2 Bin(t/2, 1 - s_1) + Bin(t/2, 1 - s_2) <= 127], about 2^-400 at best at t = 546: less than the above. Should t ever
+//!   be lowered, x has to become a random element of the field for each step first.
 //! * Information-set decoding over the field has to guess n columns that have all the noise: 2^-t.
 //! * On regular noise, the algebraic attacks of Briaud and Øygarden (EUROCRYPT 2023) and the estimates of Liu, Wang, Yang
 //!   and Yu (EUROCRYPT 2024): libOTe's authors take from them that t of 107 to 128 is enough at this rate over large fields.
@@ -365,8 +372,8 @@ mod tests {
         assert!(exponent(noise(1 << 28)) < -189.0);
     }
 
-    /// Outputs by themselves, each a word of the code, have weight enough: no output has all its places near the end of
-    /// what is convolved, and what an element adds does not die out.
+    /// Outputs by themselves, each a word of the code, have weight enough: no output has all its places near the
+    /// beginning of what is convolved, and what an element adds does not die out.
     #[test]
     fn rows_of_the_matrix_are_heavy() {
         let n = 220;

@@ -140,8 +140,10 @@ impl Vole for Silent {
         // 2. c = Delta a + b for the values.
         let c = gilboa::receiver(&mut ch.tx, &mut ot, &a)?;
         // 3. Of each level of each tree, the sum of the side that the path to the place does not take.
-        let right: Vec<bool> = places.iter().flat_map(|&place| sides(place, shape.depth)).collect();
-        let right = Secrets::from(right);
+        let mut right = Secrets::<bool>::zeros(shape.trees * shape.depth);
+        for (right, &place) in right.chunks_exact_mut(shape.depth).zip(places.iter()) {
+            right.iter_mut().zip(sides(place, shape.depth)).for_each(|(right, side)| *right = side);
+        }
         let mut taken = Secrets::zeros(0);
         for right in right.chunks(FRAME) {
             taken.extend(&ot.pads(&mut ch.tx, right)?);

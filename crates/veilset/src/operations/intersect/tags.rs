@@ -15,13 +15,14 @@ use crate::ot::Pad;
 use crate::ot::transfer::{crypt, rows_per_frame};
 use crate::secret::Secrets;
 use rayon::prelude::*;
-use subtle::ConstantTimeEq;
 
 /// Tags per frame: 8192, at most 136 KiB.
 pub(crate) const FRAME: usize = 1 << 13;
 const TAGS: Message<[u8]> = Message::new(0x64, "S->R  tags of x, sorted");
 const ROWS: Message<[u8]> = Message::new(0x65, "S->R  payloads of x, in the order of the tags");
 
+/// Tags that are looked up by one task, one after the other.
+const PART: usize = 1 << 10;
 /// Bytes of the longest tag: 40 + 64 + 28 bits.
 pub(super) const LONGEST: usize = 17;
 
@@ -42,15 +43,21 @@ fn tag_of(placed: &Placed) -> &[u8] {
     &placed[..LONGEST]
 }
 
+/// A tag as a number: its first 16 bytes, and its last.
+fn number(tag: &[u8]) -> (u128, u8) {
+    let mut first = [0; 16];
+    first.copy_from_slice(&tag[..16]);
+    (u128::from_be_bytes(first), tag[16])
+}
+
 /// Whether `a` stands before `b`; how many bytes they have in common does not show in time.
-fn less(a: &[u8], b: &[u8]) -> bool {
-    let parts = |tag: &[u8]| {
-        let mut first = [0; 16];
-        first.copy_from_slice(&tag[..16]);
-        (u128::from_be_bytes(first), tag[16])
-    };
-    let (a, b) = (parts(a), parts(b));
+fn less(a: (u128, u8), b: (u128, u8)) -> bool {
     (a.0 < b.0) | ((a.0 == b.0) & (a.1 < b.1))
+}
+
+/// Sorts by tags, and equal ones by positions.
+fn sort_placed(list: &mut [Placed]) {
+    list.par_sort_unstable_by_key(|placed| (number(placed), position(placed)));
 }
 
 fn position(placed: &Placed) -> u32 {
@@ -72,7 +79,7 @@ pub(super) fn receiver<'a>(
     terms: &Terms,
 ) -> Result<Sealed<'a, Matching>> {
     let n_y = own.len();
-    own.par_sort_unstable();
+    sort_placed(&mut own);
     // R finds which tags of X are its own. Where there is none it finds the next one, so that it has as much to
     // do: the sender sees how long we take.
     ch.stage("comparing", Unit::Bytes, n_x * tag_bytes);
@@ -94,12 +101,22 @@ pub(super) fn receiver<'a>(
             }
             last = Some(*tag);
         }
-        let find = |tag: &Tag| {
-            let at = own.partition_point(|own| less(tag_of(own), tag));
-            let next = own.get(at.min(n_y.saturating_sub(1)));
-            next.map_or((0, false), |next| (position(next), bool::from(tag_of(next).ct_eq(tag))))
-        };
-        let places = Secrets::from(tags.par_iter().map(find).collect::<Vec<_>>());
+        let mut places = Secrets::<(u32, bool)>::zeros(n);
+        let parts = tags.par_chunks(PART).zip(places.par_chunks_mut(PART));
+        parts.for_each(|(tags, places)| {
+            let first = number(&tags[0]);
+            let mut at = own.partition_point(|own| less(number(tag_of(own)), first));
+            for (tag, place) in tags.iter().zip(places) {
+                let tag = number(tag);
+                while at + 1 < n_y && less(number(tag_of(&own[at])), tag) {
+                    at += 1;
+                }
+                if let Some(next) = own.get(at.min(n_y.saturating_sub(1))) {
+                    let there = number(tag_of(next));
+                    *place = (position(next), (there.0 == tag.0) & (there.1 == tag.1));
+                }
+            }
+        });
         found.extend(&Secrets::from(places.iter().map(|p| p.0).collect::<Vec<_>>()));
         e.extend(&Secrets::from(places.iter().map(|p| p.1).collect::<Vec<_>>()));
     }
@@ -165,7 +182,7 @@ pub(super) fn sender<'a>(
 ) -> Result<Option<Sealed<'a, Matching>>> {
     let n_x = tags.len();
     // It sends the tags in sorted order, which hides theirs (to sort again is cheap),
-    tags.par_sort_unstable();
+    sort_placed(&mut tags);
     ch.stage("comparing", Unit::Bytes, n_x * tag_bytes);
     for tags in tags.chunks(FRAME) {
         let bytes = tags.iter().flat_map(|placed| &placed[..tag_bytes]);

@@ -155,7 +155,7 @@ fn every_term_that_differs_is_reported_on_both_sides_with_both_values() {
             e => panic!("{e:?}"),
         })
     };
-    let follow = [PROTOCOL, MAX_ROW, MIN_COUNT, SCALE, MODULUS];
+    let follow = [PROTOCOL, MAX_ROW, MIN_COUNT, SCALE, MODULUS, MALICIOUS_SENDER];
     let names = changes.iter().map(|c| c.0);
     assert_eq!(
         reported(&all),
