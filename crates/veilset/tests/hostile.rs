@@ -221,6 +221,7 @@ const EXCEPTIONS: &[(u16, &[Kind], &[End], &str)] = {
         (0x92, &[Value, Illegal, LowOrder], &[Done], NOISE),
         (0x98, &[Value, Illegal, LowOrder], &[Done], "every string is a seed"),
         (0x99, &[Value, Illegal, LowOrder], &[Done], "every vector is a store, of whatever"),
+        (0xa2, &[Value, Illegal, LowOrder], &[Done], "any share of a coin toss is as good as another"),
         (0xa5, &[Value, Illegal, LowOrder], &[Done], "every string is a polynomial"),
         (0xa6, &[Value, Illegal, LowOrder], &[Done], "a tag is as random as any other"),
         (0xa7, &[Value, Illegal, LowOrder], &[Done], "a value is as random as any other"),

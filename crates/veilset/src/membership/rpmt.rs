@@ -114,9 +114,13 @@ impl Plan {
         };
         // That a bin of R, a bin of S or a frame of R is too full are half a bit each, half a bit and one bit.
         let bins = Bins::best(share(LAMBDA, 2), (n_r, n_s), LARGEST, cost);
-        Plan::of(comparison, (n_r, n_s), bins)
+        let mut plan = Plan::of(comparison, (n_r, n_s), bins)?;
+        let sets = bins.number.div_ceil(plan.per_frame);
+        plan.in_frame = bound_of(share(LAMBDA, 2), n_r, sets, plan.per_frame, bins.number);
+        Ok(plan)
     }
 
+    /// The plan for these bins, but for the bound of frames, which is slow to find.
     fn of(comparison: Comparison, (n_r, n_s): (usize, usize), bins: Bins) -> Result<Plan> {
         let (slots, coefficients) = (bins.number * (bins.sender + 1), bins.receiver + 1);
         let private = comparison == Comparison::Private;
@@ -129,17 +133,15 @@ impl Plan {
             ))
         };
         let field = Field::ALL.into_iter().find(|field| field.bits() >= bits).ok_or_else(too_large)?;
-        // R evaluates the OPRF at each item of a bin for each of its slots.
-        let width = kkrt::width(LAMBDA, (bins.sender + 1) * (n_r + bins.number))?;
-        let peqt = if private { Some(kkrt::width(LAMBDA, slots)?) } else { None };
+        // R evaluates the OPRF at each item of a bin for each of its slots. The codes of both OPRFs share 2^-40.
+        let width = kkrt::width(exponent, (bins.sender + 1) * (n_r + bins.number))?;
+        let peqt = if private { Some(kkrt::width(exponent, slots)?) } else { None };
         let tag = match private {
             true => (exponent + ceil_log2(slots)).div_ceil(8) as usize,
             false => field.bytes(),
         };
         let per_frame = (kkrt::FRAME / (bins.sender + 1)).clamp(1, bins.number);
-        let sets = bins.number.div_ceil(per_frame);
-        let in_frame = bound_of(share(LAMBDA, 2), n_r, sets, per_frame, bins.number);
-        Ok(Plan { bins, field, width, peqt, tag, per_frame, in_frame })
+        Ok(Plan { bins, field, width, peqt, tag, per_frame, in_frame: 0 })
     }
 
     /// The bins.
@@ -226,10 +228,12 @@ pub fn receiver(
     plan.announce(ch);
     let bins = throw(ch, session, plan, true, y, rng)?;
     let coder = Coder::new(session, OPRF);
-    let r = ReceiverBins { plan, bins, codes: coder.codes(y), bottom: coder.codes(&[bottom()]), rng };
-    let mut oprf = kkrt::Sender::setup(ch, session, OPRF, plan.width, r.rng)?;
+    let (codes, bottom) = (coder.codes(y), coder.codes(&[bottom()]));
+    // A generator of its own: forks of the caller's would be the same in another run.
+    let r = ReceiverBins { plan, bins, codes, bottom, rng: Prng::from_seed(&rng.bytes()) };
+    let mut oprf = kkrt::Sender::setup(ch, session, OPRF, plan.width, rng)?;
     let mut peqt = match plan.peqt {
-        Some(width) => Some(kkrt::Receiver::setup(ch, session, PEQT, width, r.rng)?),
+        Some(width) => Some(kkrt::Receiver::setup(ch, session, PEQT, width, rng)?),
         None => None,
     };
     let test = Coder::new(session, PEQT);
@@ -279,7 +283,9 @@ pub fn receiver(
     Ok(bits)
 }
 
-/// S's part, with the hashes of the items of X. Returns what is in the slots: positions in X, or [`BOTTOM`].
+/// S's part, with the hashes of the items and dummies of X, of which the first `real` are items: a dummy takes part like
+/// an item until it counts as the bottom item, so that the number of dummies shows nowhere. Returns what is in the
+/// slots: positions in X, or [`BOTTOM`].
 ///
 /// # Errors
 /// As those of [`crate::operations`].
@@ -288,13 +294,15 @@ pub fn sender(
     session: &SessionId,
     plan: &Plan,
     x: &[Input],
+    real: usize,
     rng: &mut Prng,
 ) -> Result<Secrets<u32>> {
     plan.announce(ch);
     let bins = throw(ch, session, plan, false, x, rng)?;
     let order = slots(plan, &bins, rng);
     let coder = Coder::new(session, OPRF);
-    let (codes, bottom) = (coder.codes(x), coder.codes(&[bottom()]));
+    let (mut codes, bottom) = (coder.codes(x), coder.codes(&[bottom()]));
+    codes.iter_mut().skip(real).for_each(|code| *code = bottom[0]);
     let mut oprf = kkrt::Receiver::setup(ch, session, OPRF, plan.width, rng)?;
     let mut peqt = match plan.peqt {
         Some(width) => Some(kkrt::Sender::setup(ch, session, PEQT, width, rng)?),
@@ -461,7 +469,7 @@ struct ReceiverBins<'a> {
     bins: Table,
     codes: Secrets<Code>,
     bottom: Secrets<Code>,
-    rng: &'a mut Prng,
+    rng: Prng,
 }
 
 impl ReceiverBins<'_> {
@@ -473,7 +481,9 @@ impl ReceiverBins<'_> {
         let most = plan.in_frame.min(bins * plan.bins.receiver) + bins;
         let mut missing = most.saturating_sub(points.iter().sum());
         while missing > 0 {
-            for points in points.iter_mut().filter(|points| **points < plan.coefficients()).take(missing) {
+            // The lowest first: so the sum of what follows from them varies least.
+            let lowest = points.iter().copied().min().unwrap_or(0);
+            for points in points.iter_mut().filter(|points| **points == lowest).take(missing) {
                 *points += 1;
                 missing -= 1;
             }
@@ -503,18 +513,19 @@ fn opprf(field: Field, outputs: &[Output], real: usize, s: &mut [u128], out: &mu
     let length = out.len() / field.bytes() / slots;
     let points = outputs.len() / slots;
     let stream = Aes128::new(&Secret::new(rng.bytes()));
-    // s, random points and their values, and the coefficients of R.
-    let mut noise = Secrets::<[u8; 16]>::zeros(slots * (1 + 2 * (points - real) + length - points));
+    // s, points and their values, and the coefficients of R.
+    let mut noise = Secrets::<[u8; 16]>::zeros(slots * (1 + 2 * points + length - points));
     stream.ctr(0, noise.as_flattened_mut());
     let mut noise = noise.iter().map(|block| u128::from_le_bytes(*block) & field.mask());
     s.iter_mut().zip(&mut noise).for_each(|(s, noise)| *s = noise);
     let (mut q, mut v) = (Secrets::zeros(outputs.len()), Secrets::zeros(outputs.len()));
+    for list in [&mut q, &mut v] {
+        list.iter_mut().zip(&mut noise).for_each(|(element, noise)| *element = noise);
+    }
+    // All points are random, then those of the bin's items are theirs.
     for (i, output) in outputs.iter().enumerate().take(slots * real) {
         let (first, second) = halves(output);
         (q[i], v[i]) = (first, s[i % slots] ^ second);
-    }
-    for i in slots * real..outputs.len() {
-        (q[i], v[i]) = (noise.next().unwrap_or(0), noise.next().unwrap_or(0));
     }
     let coefficients = Secrets::from(noise.collect::<Vec<_>>());
     // Two outputs of a slot meet in q with a probability that the length of the field allows for: one is lost.

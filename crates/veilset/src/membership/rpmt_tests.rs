@@ -1,6 +1,6 @@
 use super::*;
 use crate::channel::{Sink, Source};
-use crate::testing::{Views, run_pair, sizes};
+use crate::testing::{Views, run_pair, sizes, split_frames};
 use std::collections::HashSet;
 
 const SESSION: SessionId = [8; 32];
@@ -14,7 +14,7 @@ fn items(from: usize, n: usize) -> Vec<Input> {
 fn bits_by_item(plan: &Plan, y: &[Input], x: &[Input]) -> (Vec<bool>, Views) {
     let ((bits, order), views) = run_pair(
         |ch, rng| receiver(ch, &SESSION, plan, y, rng),
-        |ch, rng| sender(ch, &SESSION, plan, x, rng),
+        |ch, rng| sender(ch, &SESSION, plan, x, x.len(), rng),
     );
     assert_eq!([bits.len(), order.len()], [plan.slots(); 2]);
     let mut by_item = vec![None; x.len()];
@@ -38,6 +38,44 @@ fn the_bits_are_those_of_the_plain_computation() {
         let (bits, _) = bits_by_item(&plan, &y, &x);
         assert!(bits.iter().enumerate().all(|(i, bit)| *bit == (i < common)), "{n_y} {n_x} {common}");
     }
+}
+
+/// Dummies of the sender take slots like items, and are the bottom item, even if the receiver has their hashes.
+#[test]
+fn dummies_count_as_the_bottom_item() {
+    let (y, x) = (items(0, 40), items(30, 20));
+    for real in [0, 5, 20] {
+        let plan = Plan::new(Comparison::Private, 40, 20, 20).unwrap();
+        let ((bits, order), _) = run_pair(
+            |ch, rng| receiver(ch, &SESSION, &plan, &y, rng),
+            |ch, rng| sender(ch, &SESSION, &plan, &x, real, rng),
+        );
+        for (&item, &bit) in order.iter().zip(bits.iter()) {
+            assert_eq!(bit, item as usize >= real || item < 10, "{item}");
+        }
+        assert_eq!(order.iter().filter(|&&item| item != BOTTOM).count(), 20);
+    }
+}
+
+/// Values that a sender would know again from another run would tell it which of its slots matched.
+#[test]
+fn a_second_run_under_the_same_generator_has_other_values() {
+    let (y, x) = (items(0, 40), items(30, 20));
+    let plan = Plan::new(Comparison::Plain, 40, 20, 20).unwrap();
+    let (_, views) = run_pair(
+        |ch, rng| {
+            [(); 2].map(|()| receiver(ch, &SESSION, &plan, &y, rng)).into_iter().collect::<Result<Vec<_>>>()
+        },
+        |ch, rng| {
+            let both = [(); 2].map(|()| sender(ch, &SESSION, &plan, &x, x.len(), rng));
+            both.into_iter().collect::<Result<Vec<_>>>()
+        },
+    );
+    let answers =
+        split_frames(&views.0[0]).into_iter().filter(|frame| frame.0 == 0xa7).flat_map(|frame| frame.1);
+    let answers: Vec<u8> = answers.collect();
+    let values: HashSet<&[u8]> = answers.chunks_exact(plan.tag).collect();
+    assert_eq!(values.len(), 2 * plan.slots());
 }
 
 /// More bins than a frame holds, several frames more than are under way, and a last one that is not full.
@@ -328,7 +366,7 @@ fn forged_messages_are_errors_that_name_them() {
             },
             |ch, rng| {
                 let mut forging = (!by_receiver).then(|| forging(ch, tag, change));
-                Ok(sender(forging.as_mut().unwrap_or(ch), &SESSION, &plan, &x, rng).err())
+                Ok(sender(forging.as_mut().unwrap_or(ch), &SESSION, &plan, &x, x.len(), rng).err())
             },
         );
         match if by_receiver { s } else { r } {
@@ -341,7 +379,8 @@ fn forged_messages_are_errors_that_name_them() {
 #[test]
 fn items_that_do_not_fit_are_thrown_again() {
     // Bins so small that the first throws fail with some seeds.
-    let plan = Plan::of(Comparison::Plain, (6, 6), Bins { number: 6, receiver: 2, sender: 2 }).unwrap();
+    let bins = Bins { number: 6, receiver: 2, sender: 2 };
+    let plan = Plan { in_frame: 6, ..Plan::of(Comparison::Plain, (6, 6), bins).unwrap() };
     let (y, x) = (items(0, 6), items(3, 6));
     let tries = |seed: u8| {
         let (mut a, mut b) = Channel::pair();

@@ -189,6 +189,7 @@ fn assumptions(protocol: Protocol, malicious_sender: bool) -> Vec<&'static str> 
                 semi_honest,
                 "decisional Diffie-Hellman on ristretto255, for the base OTs",
                 "BLAKE3 as a random oracle, AES-128 as an ideal cipher; items do not fit the pseudorandom code of KKRT16",
+                "an item is hidden by fewer than 128 secret bits with probability at most 2^-40 over all of them",
             ];
             if protocol == Protocol::Krtw19Plain {
                 all.push(

@@ -9,8 +9,12 @@
 //! more. Memory: beside its hashed set, 64 bytes for each item of its own, 5 for each test, and what is said there.
 //!
 //! Departures from the paper: those of the tests; all tests come first, then one batch of OTs; items travel in rows as
-//! in [`super::mqrpmt`]. A set is padded with the bottom item that fills the bins (2.5): of a sender's dummies nothing
-//! but their number is used, which the bounds on the bins follow from, and a receiver's are not inserted either.
+//! in [`super::mqrpmt`]. A set is padded with the bottom item that fills the bins (2.5): dummies of the sender are thrown
+//! into bins like items, or their number would show in time, and then count as the bottom item; those of the receiver
+//! are items that match nothing.
+//!
+//! Time: a row of an item touches a little more memory than one of the bottom item, so frames of rows show a little of how
+//! many of the sender's items are in their bins together.
 
 use super::mqrpmt::{New, check_rows, new_rows, offer_rows};
 use crate::channel::Channel;
@@ -61,7 +65,7 @@ pub fn receiver<'a>(
 ) -> Result<Sealed<'a, New>> {
     let plan = plan(comparison, y.len(), n_x, terms)?;
     // 1. to 6(a). A bit for each slot.
-    let e = rpmt::receiver(ch, session, &plan, &y.own()[..y.items().len()], rng)?;
+    let e = rpmt::receiver(ch, session, &plan, y.own(), rng)?;
     let verdict = move |e: &[bool]| {
         let new = e.iter().filter(|&&e| !e).count();
         match new <= n_x {
@@ -112,8 +116,8 @@ fn send<const N: usize>(
 ) -> Result<()> {
     check_rows(parts, terms)?;
     let plan = plan(comparison, n_y, x.len(), terms)?;
-    // 1. to 6(a). What is in the slots; those of the bottom item are empty rows.
-    let order = rpmt::sender(ch, session, &plan, &x.own()[..x.items().len()], rng)?;
+    // 1. to 6(a). What is in the slots; rows of the bottom item and of dummies, which are the same to R, are empty.
+    let order = rpmt::sender(ch, session, &plan, x.own(), x.items().len(), rng)?;
     // 6(b). One-sided OTs of (x_j, -).
     offer_rows(ch, session, PURPOSE, parts, &order, terms, rng)
 }

@@ -26,7 +26,7 @@ const PURPOSE: &str = "union by mqRPMT, OT of rows";
 /// What the receiver of a union learns.
 #[derive(Clone, PartialEq, Eq, Default)]
 pub struct New {
-    /// The items that only the sender has, in the random order of its queries.
+    /// The items that only the sender has, in the order of its queries, which is random but for the bins of krtw19.
     pub items: Items,
     /// The payload of each of them; none if none was agreed.
     pub payloads: Items,
