@@ -425,9 +425,8 @@ pub struct CommonArgs {
     /// The peer: its name in the address book, or its fingerprint, as its `veilset identity show` prints it
     #[arg(long, value_name = "NAME|FINGERPRINT", required_unless_present = "insecure_plaintext")]
     pub peer: Option<String>,
-    /// The protocol: dh for all operations, dh-psi for intersect, krtw19 and krtw19-plain for union; the same on both
-    /// sides [default: dh-psi for
-    /// intersect, otherwise dh]
+    /// The protocol: dh for all operations; dh-psi, vole and cm20 for intersect; krtw19 and krtw19-plain for union; the
+    /// same on both sides [default: dh-psi for intersect, otherwise dh]
     #[arg(long, value_parser = protocol())]
     pub protocol: Option<Protocol>,
     /// The group the protocol works in: curve25519 for dh and dh-psi, ristretto255 for the others [default: that]

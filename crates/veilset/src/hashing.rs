@@ -13,7 +13,7 @@ use crate::secret::Secrets;
 use rayon::prelude::*;
 
 /// The smallest bound on the items of a bin that all of `bins` bins keep together but for a probability of
-/// 2^-`exponent`, if `n` items are thrown into them: `bins` Pr[Binomial(n, 1 / `bins`) > bound] <= 2^-`exponent`
+/// 2^-`exponent`, if `n` items are thrown into them: `bins Pr[Binomial(n, 1 / bins) > bound] <= 2^-exponent`
 /// (KRTW19, equation 2).
 pub fn bound(exponent: u32, n: usize, bins: usize) -> usize {
     bound_of(exponent, n, bins, 1, bins)

@@ -217,8 +217,6 @@ const EXCEPTIONS: &[(u16, &[Kind], &[End], &str)] = {
         (0x75, &[Value, Illegal, LowOrder], &[Done], NOISE),
         (0x81, &[Value, Illegal, LowOrder], &[Done], "every string is a key"),
         (0x82, &[Value, Illegal, LowOrder], &[Done], "a column is as random as any other"),
-        (0x91, &[Value, Illegal, LowOrder], &[Done], NOISE),
-        (0x92, &[Value, Illegal, LowOrder], &[Done], NOISE),
         (0x98, &[Value, Illegal, LowOrder], &[Done], "every string is a seed"),
         (0x99, &[Value, Illegal, LowOrder], &[Done], "every vector is a store, of whatever"),
         (0xa2, &[Value, Illegal, LowOrder], &[Done], "any share of a coin toss is as good as another"),

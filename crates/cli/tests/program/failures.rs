@@ -71,7 +71,8 @@ fn a_peer_that_is_stopped_is_noticed_after_the_idle_time_out() {
     sender.signal("STOP");
     let start = Instant::now();
     receiver.end().bad(6, &["nothing came from the peer for 2 seconds (--idle-timeout)", "then run again"]);
-    assert!(start.elapsed() >= Duration::from_secs(2) && start.elapsed() < SLACK, "{:?}", start.elapsed());
+    // The last frame may have come a little before the sender was stopped.
+    assert!(start.elapsed() >= Duration::from_secs(1) && start.elapsed() < SLACK, "{:?}", start.elapsed());
     assert_eq!(world.names(), before);
     sender.signal("CONT");
     sender.end().bad(6, &["then run again"]);

@@ -5,7 +5,7 @@
 //! R has a matrix D of ones, in which the code F_k(y) of each of its inputs y clears one bit in every column. A is
 //! random, B = A + D. By OTs S gets from each pair of columns A_i, B_i one of its choice: C. Where the code of an
 //! input leads to zeros of D, A and C agree; anywhere else the choices s decide. The value at x is
-//! H_2(C_1[v_1] .. C_w[v_w]) with v = F_k(x).
+//! `H_2(C_1[v_1] .. C_w[v_w])` with v = F_k(x).
 //!
 //! Security: semi-honest, with base OTs secure against malicious parties ([`crate::ot::base`]), AES a pseudorandom
 //! permutation, H_2 128-Hamming correlation robust; with [`MultiPoint::malicious_sender`] also against a sender that
@@ -22,7 +22,7 @@
 //! any number of guesses against what the sender then sends. The sender cannot notice.
 //!
 //! What a malicious sender is kept from:
-//! - it learns k only after its choices: k comes from [`Seeds`], which exist when the OTs do. With k it could look for
+//! - it learns k only after its choices: k comes from `Seeds`, which exist when the OTs do. With k it could look for
 //!   items that have the same row;
 //! - its columns are not of its choosing. A receiver of base OTs may be able to influence its pads, but here R's
 //!   message comes second and is hashed into them.

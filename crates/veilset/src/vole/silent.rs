@@ -1,20 +1,20 @@
 //! Silent VOLE: few correlated OTs and punctured trees become long vectors by a code (BCGI18: Boyle, Couteau, Gilboa and
-//! Ishai, "Compressing Vector OLE", CCS 2018; dual LPN with the code of RRT23, see [`super::code`]).
+//! Ishai, "Compressing Vector OLE", CCS 2018; dual LPN with the code of RRT23, see `code.rs`).
 //!
 //! Of N = 2 n places, A' is 0 but at one random place in each of t blocks, where it is random. The sender knows all leaves
 //! of a tree for each block: B'. The receiver knows all but the one at its place, which it gets plus Delta times its A':
 //! C' = Delta A' + B'. The code, which is linear, makes A, B and C of n elements of these.
 //!
 //! Security: semi-honest; the OT extension's assumptions, AES an ideal cipher (the trees), and that the code makes noise look
-//! random ([`super::code`] has the estimate and what it is based on; it is an estimate). The same Delta is that of the VOLE,
+//! random (`code.rs` has the estimate and what it is based on; it is an estimate). The same Delta is that of the VOLE,
 //! of the correlated OTs and of the pads for the trees, which are hashed under it: the receiver learns nothing of it from
 //! any of them, and a sender that is semi-honest does not test its use. Leakage: n. Cost: t is 546; 128 t correlated OTs
 //! and t log2(N/t) random ones in one batch, 22 bits each from receiver to sender; from sender to receiver 32 bytes a level
 //! and 16 a tree. That is 0.46 MB for a million elements. Memory: the receiver holds 3 N elements of 16 bytes, the sender
-//! 1.5 N. Up to [`DIRECT`] elements come from OTs alone ([`super::gilboa`]), without the assumption on the code: 352
+//! 1.5 N. Up to `DIRECT` elements come from OTs alone (`gilboa.rs`), without the assumption on the code: 352
 //! bytes each.
 //!
-//! The places are addresses for the receiver: see [`super::tree`].
+//! The places are addresses for the receiver: see `tree.rs`.
 
 use super::code::{Code, Elements, noise, parity};
 use super::tree::{Tree, depth, sides};
