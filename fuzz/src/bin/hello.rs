@@ -24,6 +24,7 @@ fn hello(role: Role) -> Hello {
         min_count: 0,
         value_scale: 0,
         modulus_bits: 0,
+        malicious_sender: false,
         padded: false,
     }
 }
