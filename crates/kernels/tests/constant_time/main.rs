@@ -119,10 +119,11 @@ fn gf128(backend: Backend, key: &[u8; 32], data: &[[u8; 32]], out: &mut [[u8; 32
     ran
 }
 
-/// Two elements of data to a message.
+/// Messages of half a block.
 fn hash(backend: Backend, key: &[u8; 32], data: &[[u8; 32]], out: &mut [[u8; 32]]) -> Backend {
-    let messages = data.as_flattened().as_chunks().0;
-    hash::keyed_hash_with(backend, key, &[64; MOST][..messages.len()], messages, &mut out[..messages.len()])
+    let mut messages = [[0; hash::BLOCK]; MOST];
+    messages.iter_mut().zip(data).for_each(|(message, data)| message[..32].copy_from_slice(data));
+    hash::keyed_hash_with(backend, key, &[32; MOST][..data.len()], &messages[..data.len()], out)
 }
 
 /// Sums under rows, both from the data, then a substitution.
