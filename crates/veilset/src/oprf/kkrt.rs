@@ -23,7 +23,7 @@ use super::{Input, Output};
 use crate::channel::{Channel, Message, Rx, Tx};
 use crate::error::{Error, Result};
 use crate::hash::{Domain, SessionId, part};
-use crate::ot::base;
+use crate::ot::{base, xor};
 use crate::rng::Prng;
 use crate::secret::{Secret, Secrets};
 use rayon::prelude::*;
@@ -133,10 +133,6 @@ impl Coder {
         );
         codes
     }
-}
-
-fn xor(a: &mut [u8], b: &[u8]) {
-    a.iter_mut().zip(b).for_each(|(a, b)| *a ^= b);
 }
 
 /// Bytes of a column of `n` instances.

@@ -23,7 +23,7 @@ use crate::hash::{Domain, SessionId};
 use crate::okvs::{self, Rows, Seed, Value};
 use crate::rng::Prng;
 use crate::secret::Secrets;
-use crate::vole::{Received, Sent, Vole};
+use crate::vole::{Received, Sent, Vole, add};
 use rayon::prelude::*;
 use veilset_kernels::gf128::add_multiple;
 
@@ -85,7 +85,7 @@ impl<V: Vole> Oprf for Rr22<V> {
         let targets = Secrets::from(inputs.iter().map(target).collect::<Vec<_>>());
         let p = okvs::encode(inputs, &targets, rng)?;
         ch.tx.send(SEED, &[p.seed])?;
-        add(&mut a, &p.vector);
+        a.iter_mut().zip(p.vector.iter()).for_each(|(a, p)| add(a, p));
         for a_p in a.chunks(FRAME) {
             ch.tx.send(A_P, a_p)?;
         }
@@ -114,12 +114,6 @@ impl<V: Vole> Oprf for Rr22<V> {
             let targets = Secrets::from(inputs.iter().map(target).collect::<Vec<_>>());
             add_multiple(&delta, &targets, values);
         }))
-    }
-}
-
-fn add(sums: &mut [Value], other: &[Value]) {
-    for (sum, other) in sums.iter_mut().zip(other) {
-        *sum = (u128::from_le_bytes(*sum) ^ u128::from_le_bytes(*other)).to_le_bytes();
     }
 }
 
@@ -179,7 +173,7 @@ mod tests {
         rng.fill(a.as_flattened_mut());
         rng.fill(b.as_flattened_mut());
         let mut p = a_p.to_vec();
-        add(&mut p, &a);
+        p.iter_mut().zip(&a).for_each(|(p, a)| add(p, a));
         let (mut c, mut k) = (b.clone(), b);
         add_multiple(&delta, &a, &mut c);
         add_multiple(&delta, a_p, &mut k);

@@ -32,8 +32,8 @@
 //!
 //! Cost: 32 bytes a tree and 32 more, once; a frame has 128 OTs more and 2,064 bytes of proof.
 
-use super::Pad;
 use super::extension::{FRAME, WIDTH, first_block};
+use super::{Pad, xor};
 use crate::channel::Message;
 use crate::error::{Error, Result};
 use crate::hash::{Domain, SessionId};
@@ -92,7 +92,7 @@ impl Leaves {
             let unknown = |x: usize| (x as u32).ct_eq(&*tree.alpha);
             let mut missing = message[i];
             for (x, tag) in tags.iter().enumerate() {
-                add(&mut missing, &Tag::conditional_select(tag, &[0; 32], unknown(x)));
+                xor(&mut missing, &Tag::conditional_select(tag, &[0; 32], unknown(x)));
             }
             for (x, tag) in tags.iter_mut().enumerate() {
                 tag.conditional_assign(&missing, unknown(x));
@@ -118,7 +118,7 @@ pub(super) fn prove_trees(
     for (i, leaves) in trees.iter().enumerate() {
         let (expanded, tags) = expand(i, leaves);
         let mut sum = Tag::default();
-        tags.iter().for_each(|tag| add(&mut sum, tag));
+        tags.iter().for_each(|tag| xor(&mut sum, tag));
         message.push(sum);
         all.extend(&tags);
         seeds.push(expanded);
@@ -153,10 +153,6 @@ fn shifted(from: &[Pad], alpha: u32) -> Secrets<Pad> {
 
 fn digest(session: &SessionId, tags: &[Tag]) -> Tag {
     Domain::new(session, "OT extension tags").hash(&[tags.as_flattened()])
-}
-
-fn add<const N: usize>(a: &mut [u8; N], b: &[u8; N]) {
-    a.iter_mut().zip(b).for_each(|(a, b)| *a ^= b);
 }
 
 /// All that the coefficients of the next frame depend on, and whether a check has failed.
@@ -229,7 +225,7 @@ impl Columns {
         for (b, column) in self.0.chunks_exact(bytes).enumerate() {
             let mut expected = v[b];
             let set = Choice::from(delta[b / 8] >> (b % 8) & 1);
-            add(&mut expected, &Pad::conditional_select(&[0; 16], x, set));
+            xor(&mut expected, &Pad::conditional_select(&[0; 16], x, set));
             right &= sum_of_products(&chi, column.as_chunks().0).ct_eq(&expected);
         }
         match bool::from(right) {

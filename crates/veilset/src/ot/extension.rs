@@ -27,7 +27,7 @@
 use super::check::{
     Columns, EXTRA, Leaves, PROOF, PROOF_LEN, Punctured, Rows, TREES, Transcript, prove_trees, rows,
 };
-use super::{Pad, Security, base};
+use super::{Pad, Security, base, xor};
 use crate::channel::{Channel, HEADER, Message, Rx, Tx, frames};
 use crate::error::{Error, Result};
 use crate::hash::{Domain, SessionId, part};
@@ -102,10 +102,6 @@ fn check(k: usize) -> Result<()> {
         true => Ok(()),
         false => Err(Error::Bug(format!("OT extension with k = {k}, which is not from 1 to {MAX_K}"))),
     }
-}
-
-fn xor(a: &mut [u8], b: &[u8]) {
-    a.iter_mut().zip(b).for_each(|(a, b)| *a ^= b);
 }
 
 /// Where the counters of tree `i` begin: no two trees share a block, even if an attacker tries one key on all of

@@ -26,6 +26,11 @@ pub mod transfer;
 /// A pad: a key of one random OT.
 pub type Pad = [u8; 16];
 
+/// Adds `b` to `a`, byte by byte.
+pub(crate) fn xor(a: &mut [u8], b: &[u8]) {
+    a.iter_mut().zip(b).for_each(|(a, b)| *a ^= b);
+}
+
 /// Against what parties OT extension is secure; both agree on it. What the difference is: [`extension`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Security {

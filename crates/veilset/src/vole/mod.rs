@@ -17,6 +17,11 @@ use crate::secret::{Secret, Secrets};
 /// An element of GF(2^128).
 pub type Element = [u8; 16];
 
+/// Adds `b` to `a`.
+pub(crate) fn add(a: &mut Element, b: &Element) {
+    *a = (u128::from_le_bytes(*a) ^ u128::from_le_bytes(*b)).to_le_bytes();
+}
+
 /// What the receiver gets.
 pub struct Received {
     /// A.

@@ -18,7 +18,7 @@
 
 use super::code::{Code, Elements, noise, parity};
 use super::tree::{Tree, depth, sides};
-use super::{Element, Received, Sent, Vole, gilboa};
+use super::{Element, Received, Sent, Vole, add, gilboa};
 use crate::channel::{Channel, HEADER, Message, frames};
 use crate::error::Result;
 use crate::hash::{Domain, SessionId, part};
@@ -101,10 +101,6 @@ impl Shape {
     }
 }
 
-fn xor(a: &mut Element, b: &Element) {
-    *a = (u128::from_le_bytes(*a) ^ u128::from_le_bytes(*b)).to_le_bytes();
-}
-
 fn sum(elements: &[Element]) -> u128 {
     elements.iter().fold(0, |sum, element| sum ^ u128::from_le_bytes(*element))
 }
@@ -150,7 +146,7 @@ impl Vole for Silent {
         }
         let encrypted = ch.rx.recv(SUMS, taken.len())?;
         for ((sum, &right), pair) in taken.iter_mut().zip(right.iter()).zip(&encrypted) {
-            xor(sum, &Element::conditional_select(&pair[0], &pair[1], u8::from(right).into()));
+            add(sum, &Element::conditional_select(&pair[0], &pair[1], u8::from(right).into()));
         }
         // 4. The leaf at the place is the sum of all leaves and b, plus that of the others, plus c.
         let leaves = ch.rx.recv(LEAVES, shape.trees)?;
@@ -196,7 +192,7 @@ impl Vole for Silent {
         for n in frames(offered.len(), FRAME) {
             let pads = ot.pads(&mut ch.rx, n)?;
             for (side, pads) in [false, true].map(|side| pads.of(side)).iter().enumerate() {
-                offered[at..].iter_mut().zip(pads.iter()).for_each(|(sums, pad)| xor(&mut sums[side], pad));
+                offered[at..].iter_mut().zip(pads.iter()).for_each(|(sums, pad)| add(&mut sums[side], pad));
             }
             at += n;
         }

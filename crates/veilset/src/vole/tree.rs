@@ -12,7 +12,7 @@
 //! What depends on the path: the addresses of two nodes of each level, in memory that has just been written. No branch, and
 //! no time but that of these accesses, which the peer sees only as part of the time of all trees together.
 
-use super::Element;
+use super::{Element, add};
 use crate::params::ceil_log2;
 use crate::secret::Secrets;
 use subtle::ConditionallySelectable;
@@ -33,14 +33,10 @@ pub(super) fn depth(leaves: usize) -> usize {
     ceil_log2(leaves).max(1) as usize
 }
 
-fn xor(a: &mut Element, b: &Element) {
-    *a = (u128::from_le_bytes(*a) ^ u128::from_le_bytes(*b)).to_le_bytes();
-}
-
 /// The sums of the left and of the right nodes of a level.
 fn sums(level: &[Element]) -> [Element; 2] {
     level.as_chunks::<2>().0.iter().fold([[0; 16]; 2], |mut sums, pair| {
-        sums.iter_mut().zip(pair).for_each(|(sum, node)| xor(sum, node));
+        sums.iter_mut().zip(pair).for_each(|(sum, node)| add(sum, node));
         sums
     })
 }
@@ -59,7 +55,7 @@ impl Tree<'_> {
                 below.as_chunks_mut::<2>().0.iter_mut().zip(encrypted.iter()).zip(nodes)
             {
                 pair[side] = *encrypted;
-                xor(&mut pair[side], node);
+                add(&mut pair[side], node);
             }
         }
         below
@@ -92,7 +88,7 @@ impl Tree<'_> {
             nodes[2 * unknown..][..2].fill([0; 16]);
             let known = sums(&nodes);
             let mut missing = Element::conditional_select(&known[1], &known[0], side.into());
-            xor(&mut missing, taken);
+            add(&mut missing, taken);
             nodes[2 * unknown + usize::from(1 - side)] = missing;
             nodes.truncate(self.needed(level));
         }

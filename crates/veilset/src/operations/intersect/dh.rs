@@ -135,7 +135,6 @@ pub fn sender<'a>(
                 let places = tags.par_iter_mut().zip(points.par_iter()).zip(positions);
                 places.for_each(|((place, p), &i)| *place = placed(tag(p), i));
             }
-            tags.par_sort_unstable();
             Ok(tags)
         },
         // Grows with what has come, not with what was announced.

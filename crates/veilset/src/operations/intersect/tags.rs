@@ -181,7 +181,7 @@ pub(super) fn sender<'a>(
     terms: &Terms,
 ) -> Result<Option<Sealed<'a, Matching>>> {
     let n_x = tags.len();
-    // It sends the tags in sorted order, which hides theirs (to sort again is cheap),
+    // It sends the tags in sorted order, which hides theirs,
     sort_placed(&mut tags);
     ch.stage("comparing", Unit::Bytes, n_x * tag_bytes);
     for tags in tags.chunks(FRAME) {
