@@ -4,6 +4,12 @@
 //! of a page, the number of values of a dictionary. A damaged or hostile file could ask for more memory than
 //! there is, which no program survives. So footer and page headers, which are structs in the Thrift compact
 //! protocol, are walked here first, in constant memory.
+//!
+//! The decoder reads a field that it knows by its number, whatever type is written before it, and then goes on in
+//! the middle of something; and it passes over a list of booleans without reading a byte for each, so that ten bytes
+//! keep it busy for seconds and lists in lists for ever. So every field of the format must have its type
+//! ([`FILE`], [`PAGE_HEADER`]), and a list of booleans, of which the format has none here, is refused: then
+//! decoder and walker read the same.
 
 use std::io::Read;
 
@@ -14,12 +20,151 @@ const PAGE: i64 = 64 << 20;
 /// How much smaller compression makes a page that is larger than that: deflate's limit is 1032.
 const RATIO: i64 = 1100;
 
+/// What a field is.
+enum Shape {
+    Bool,
+    Byte,
+    Int,
+    Double,
+    Bytes,
+    Struct(Fields),
+    List(&'static Shape),
+}
+
+/// The fields of a struct or union by number; others may be anything.
+type Fields = &'static [(i64, Shape)];
+
+use Shape::{Bool, Byte, Bytes, Double, Int, List, Struct};
+
+const EMPTY: Shape = Struct(&[]);
+const STATISTICS: Shape =
+    Struct(&[(1, Bytes), (2, Bytes), (3, Int), (4, Int), (5, Bytes), (6, Bytes), (7, Bool), (8, Bool)]);
+const PAGE_HEADER: Fields = &[
+    (1, Int),
+    (2, Int),
+    (3, Int),
+    (4, Int),
+    (5, Struct(&[(1, Int), (2, Int), (3, Int), (4, Int), (5, STATISTICS)])),
+    (6, EMPTY),
+    (7, Struct(&[(1, Int), (2, Int), (3, Bool)])),
+    (8, Struct(&[(1, Int), (2, Int), (3, Int), (4, Int), (5, Int), (6, Int), (7, Bool), (8, STATISTICS)])),
+];
+const TIME: Shape = Struct(&[(1, Bool), (2, Struct(&[(1, EMPTY), (2, EMPTY), (3, EMPTY)]))]);
+const LOGICAL_TYPE: Shape = Struct(&[
+    (1, EMPTY),
+    (2, EMPTY),
+    (3, EMPTY),
+    (4, EMPTY),
+    (5, Struct(&[(1, Int), (2, Int)])),
+    (6, EMPTY),
+    (7, TIME),
+    (8, TIME),
+    (10, Struct(&[(1, Byte), (2, Bool)])),
+    (11, EMPTY),
+    (12, EMPTY),
+    (13, EMPTY),
+    (14, EMPTY),
+    (15, EMPTY),
+    (16, Struct(&[(1, Byte)])),
+    (17, Struct(&[(1, Bytes)])),
+    (18, Struct(&[(1, Bytes), (2, Int)])),
+]);
+const SCHEMA_ELEMENT: Shape = Struct(&[
+    (1, Int),
+    (2, Int),
+    (3, Int),
+    (4, Bytes),
+    (5, Int),
+    (6, Int),
+    (7, Int),
+    (8, Int),
+    (9, Int),
+    (10, LOGICAL_TYPE),
+]);
+const KEY_VALUE: Shape = Struct(&[(1, Bytes), (2, Bytes)]);
+const BOX: Shape = Struct(&[
+    (1, Double),
+    (2, Double),
+    (3, Double),
+    (4, Double),
+    (5, Double),
+    (6, Double),
+    (7, Double),
+    (8, Double),
+]);
+const COLUMN_METADATA: Shape = Struct(&[
+    (1, Int),
+    (2, List(&Int)),
+    (3, List(&Bytes)),
+    (4, Int),
+    (5, Int),
+    (6, Int),
+    (7, Int),
+    (8, List(&KEY_VALUE)),
+    (9, Int),
+    (10, Int),
+    (11, Int),
+    (12, STATISTICS),
+    (13, List(&Struct(&[(1, Int), (2, Int), (3, Int)]))),
+    (14, Int),
+    (15, Int),
+    (16, Struct(&[(1, Int), (2, List(&Int)), (3, List(&Int))])),
+    (17, Struct(&[(1, BOX), (2, List(&Int))])),
+]);
+const COLUMN_CHUNK: Shape = Struct(&[
+    (1, Bytes),
+    (2, Int),
+    (3, COLUMN_METADATA),
+    (4, Int),
+    (5, Int),
+    (6, Int),
+    (7, Int),
+    (8, Struct(&[(1, EMPTY), (2, Struct(&[(1, List(&Bytes)), (2, Bytes)]))])),
+    (9, Bytes),
+]);
+const ROW_GROUP: Shape = Struct(&[
+    (1, List(&COLUMN_CHUNK)),
+    (2, Int),
+    (3, Int),
+    (4, List(&Struct(&[(1, Int), (2, Bool), (3, Bool)]))),
+    (5, Int),
+    (6, Int),
+    (7, Int),
+]);
+const CIPHER: Shape = Struct(&[(1, Bytes), (2, Bytes), (3, Bool)]);
+const FILE: Fields = &[
+    (1, Int),
+    (2, List(&SCHEMA_ELEMENT)),
+    (3, Int),
+    (4, List(&ROW_GROUP)),
+    (5, List(&KEY_VALUE)),
+    (6, Bytes),
+    (7, List(&Struct(&[(1, EMPTY)]))),
+    (8, Struct(&[(1, CIPHER), (2, CIPHER)])),
+    (9, Bytes),
+];
+
+impl Shape {
+    /// Whether this is the type that is written as `kind`.
+    fn fits(&self, kind: u8) -> bool {
+        match self {
+            Bool => matches!(kind, 1 | 2),
+            Byte => kind == 3,
+            Int => matches!(kind, 4..=6),
+            Double => kind == 7,
+            Bytes => kind == 8,
+            List(_) => kind == 9,
+            Struct(_) => kind == 12,
+        }
+    }
+}
+
 /// Something that cannot be.
 pub(super) struct Impossible;
 
-/// Checks the lengths of all lists and strings of the footer.
+/// Checks the types and the lengths of all that is in the footer.
 pub(super) fn check_footer(footer: &[u8]) -> Result<(), Impossible> {
-    Walker { left: footer.len() as u64, input: footer }.structure(0, &mut |_, _| ())
+    Walker { left: footer.len() as u64, input: footer }.structure(0, FILE, &mut |_, _| ())
 }
 
 /// Checks the page headers of a column chunk of `size` bytes; `open` gives its bytes from a position on. `width`
@@ -33,7 +178,7 @@ pub(super) fn check_pages<R: Read>(
     while at < size {
         let mut walker = Walker { left: size - at, input: open(at).ok_or(Impossible)? };
         let (mut unpacked, mut packed, mut values, mut entries) = (None, None, 0, 0);
-        walker.structure(0, &mut |path, n| match path {
+        walker.structure(0, PAGE_HEADER, &mut |path, n| match path {
             [2] => unpacked = Some(n),
             [3] => packed = Some(n),
             [5, 1] | [8, 1] => values = n,
@@ -87,14 +232,20 @@ impl<R: Read> Walker<R> {
 
     /// Walks a struct; `integer` is told of its integers and those of structs in it, with the field numbers
     /// that lead there.
-    fn structure(&mut self, depth: usize, integer: &mut dyn FnMut(&[i64], i64)) -> Result<(), Impossible> {
+    fn structure(
+        &mut self,
+        depth: usize,
+        shapes: Fields,
+        integer: &mut dyn FnMut(&[i64], i64),
+    ) -> Result<(), Impossible> {
         let mut path = [0; MAX_DEPTH];
-        self.fields(depth, &mut path, integer)
+        self.fields(depth, shapes, &mut path, integer)
     }
 
     fn fields(
         &mut self,
         depth: usize,
+        shapes: Fields,
         path: &mut [i64; MAX_DEPTH],
         integer: &mut dyn FnMut(&[i64], i64),
     ) -> Result<(), Impossible> {
@@ -111,27 +262,34 @@ impl<R: Read> Walker<R> {
                 0 => zigzag(self.varint()?),
                 delta => field + i64::from(delta),
             };
+            // The decoder has 16 bits for it, and a field of a larger number would be another one to it.
+            i16::try_from(field).map_err(|_| Impossible)?;
             path[depth] = field;
-            match head & 15 {
+            let kind = head & 15;
+            let shape = shapes.iter().find(|(known, _)| *known == field).map(|(_, shape)| shape);
+            if shape.is_some_and(|shape| !shape.fits(kind)) {
+                return Err(Impossible);
+            }
+            match (kind, shape) {
                 // Booleans are in the header.
-                1 | 2 => {}
-                4..=6 => {
+                (1 | 2, _) => {}
+                (4..=6, _) => {
                     let n = zigzag(self.varint()?);
                     integer(&path[..=depth], n);
                 }
-                12 => self.fields(depth + 1, path, integer)?,
-                other => self.value(other, depth + 1)?,
+                (12, Some(Struct(shapes))) => self.fields(depth + 1, shapes, path, integer)?,
+                (_, shape) => self.value(kind, shape, depth + 1)?,
             }
         }
     }
 
     /// Walks a value of which nothing is of interest.
-    fn value(&mut self, kind: u8, depth: usize) -> Result<(), Impossible> {
-        if depth >= MAX_DEPTH {
+    fn value(&mut self, kind: u8, shape: Option<&Shape>, depth: usize) -> Result<(), Impossible> {
+        if depth >= MAX_DEPTH || shape.is_some_and(|shape| !shape.fits(kind)) {
             return Err(Impossible);
         }
         match kind {
-            1..=3 => self.skip(1),
+            3 => self.skip(1),
             4..=6 => self.varint().map(|_| ()),
             7 => self.skip(8),
             8 => {
@@ -145,11 +303,21 @@ impl<R: Read> Walker<R> {
                 if n > self.left {
                     return Err(Impossible);
                 }
-                (0..n).try_for_each(|_| self.value(head & 15, depth + 1))
+                let element = match shape {
+                    Some(List(element)) => Some(*element),
+                    _ => None,
+                };
+                (0..n).try_for_each(|_| self.value(head & 15, element, depth + 1))
             }
-            12 => self.structure(depth, &mut |_, _| ()),
+            12 => {
+                let shapes = match shape {
+                    Some(Struct(shapes)) => shapes,
+                    _ => &[][..],
+                };
+                self.structure(depth, shapes, &mut |_, _| ())
+            }
             13 => self.skip(16),
-            // Maps do not occur in the format.
+            // Neither maps nor booleans outside of structs occur in the format.
             _ => Err(Impossible),
         }
     }
@@ -216,23 +384,35 @@ mod tests {
     #[test]
     fn footers_with_impossible_lengths_are_refused() {
         // (bytes, good)
-        let cases: [(&[u8], bool); 9] = [
+        let cases: [(&[u8], bool); 18] = [
             (&[0], true),
             (&[], false),
             (&[0x15, 2, 0], true),
             // A list of 2^28 structs, of 2 bytes, of as many bytes as there are.
-            (&[0x19, 0xfc, 0x80, 0x80, 0x80, 0x80, 1, 0], false),
-            (&[0x19, 0x23, 1, 1, 0], true),
-            (&[0x19, 0x43, 1, 1, 0], false),
+            (&[0xa9, 0xfc, 0x80, 0x80, 0x80, 0x80, 1, 0], false),
+            (&[0xa9, 0x23, 1, 1, 0], true),
+            (&[0xa9, 0x43, 1, 1, 0], false),
             // A string of 5 bytes, and of too many.
-            (&[0x18, 5, 1, 2, 3, 4, 5, 0], true),
-            (&[0x18, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 1, 0], false),
-            (&[0x1b, 0, 0], false),
+            (&[0xa8, 5, 1, 2, 3, 4, 5, 0], true),
+            (&[0xa8, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 1, 0], false),
+            (&[0xab, 0, 0], false),
+            // Lists of booleans; of none, whose type may be any.
+            (&[0xa9, 0x11, 1, 0], false),
+            (&[0xa9, 0x12, 2, 0], false),
+            (&[0xa9, 0x01, 0], true),
+            // A field of the format, which is an integer, as a string, and the first with another number for it.
+            (&[0x18, 1, 7, 0], false),
+            (&[0x05, 2, 2, 0], true),
+            (&[0x05, 0x82, 0x80, 8, 2, 0], false),
+            // The list of the schema: of structs with a name, of structs whose name is a number, of numbers.
+            (&[0x29, 0x1c, 0x48, 1, 7, 0, 0], true),
+            (&[0x29, 0x1c, 0x45, 7, 0, 0], false),
+            (&[0x29, 0x15, 7, 0], false),
         ];
         for (bytes, good) in cases {
             assert_eq!(check_footer(bytes).is_ok(), good, "{bytes:?}");
         }
-        assert!(check_footer(&[0x1c; 1000]).is_err());
-        assert!(check_footer(&[[0x19, 0x19].repeat(500), vec![0]].concat()).is_err());
+        assert!(check_footer(&[0xac; 1000]).is_err());
+        assert!(check_footer(&[[0xa9, 0x19].repeat(500), vec![0]].concat()).is_err());
     }
 }
