@@ -83,7 +83,7 @@ impl Default for Data {
 }
 
 /// What is run, by scenario: the operation, the protocol, and whether it is with everything that can be asked for.
-const SCENARIOS: [(Operation, Protocol, bool); 16] = [
+const SCENARIOS: [(Operation, Protocol, bool); 18] = [
     (Operation::Intersect, Protocol::Dh, false),
     (Operation::Union, Protocol::Dh, false),
     (Operation::Count, Protocol::Dh, false),
@@ -100,7 +100,11 @@ const SCENARIOS: [(Operation, Protocol, bool); 16] = [
     (Operation::Union, Protocol::Krtw19, false),
     (Operation::Union, Protocol::Krtw19, true),
     (Operation::Union, Protocol::Krtw19Plain, true),
+    (Operation::Intersect, Protocol::Vole, false),
+    (Operation::Union, Protocol::Krtw19Plain, false),
 ];
+/// The one against a malicious sender, without payload. That by cm20 with everything is not.
+const MALICIOUS: u8 = 10;
 
 impl Data {
     /// How many scenarios there are.
@@ -108,19 +112,19 @@ impl Data {
 
     /// What `role` is asked for in a scenario.
     pub fn request(&self, scenario: u8, role: Role) -> Request<'_> {
-        let (operation, protocol, all) = SCENARIOS[usize::from(scenario) % SCENARIOS.len()];
+        let scenario = scenario % Self::SCENARIOS;
+        let (operation, protocol, all) = SCENARIOS[usize::from(scenario)];
         let sender = role == Role::Sender;
         let sum = operation == Operation::Sum;
         let columns = all && matches!(operation, Operation::Intersect | Operation::Union);
         let terms = match all {
-            false => Terms { max_row: 16, min_count: 2, ..Terms::default() },
-            true => Terms {
-                max_row: 300,
-                both: !sum,
-                modulus: Modulus::Bits128,
-                malicious_sender: protocol == Protocol::Cm20,
+            false => Terms {
+                max_row: 16,
+                min_count: 2,
+                malicious_sender: scenario == MALICIOUS,
                 ..Terms::default()
             },
+            true => Terms { max_row: 300, both: !sum, modulus: Modulus::Bits128, ..Terms::default() },
         };
         let mut request = Request {
             protocol,

@@ -134,3 +134,36 @@ fn two_sides_must_agree_on_what_travels_and_who_gets_the_result() {
         }
     }
 }
+
+#[test]
+fn a_malicious_sender_is_reckoned_with_if_both_sides_ask_for_it() {
+    let world = World::new();
+    let keys = |n| format!("id\n{}", (0..n).map(|i| format!("{i}\n")).collect::<String>());
+    let files = [world.write("r.csv", keys(300)), world.write("s.csv", keys(200))];
+    let files: [&Path; 2] = [&files[0], &files[1]];
+    let report = |more: Words| -> serde_json::Value {
+        let more = [more, &["--report", "r.json", "--force"]].concat();
+        let [ours, _] = world.good("intersect", files, [&more, &more[..more.len() - 3]]);
+        assert_eq!(ours, keys(200));
+        serde_json::from_str(&world.read("r.json")).unwrap()
+    };
+    let [plain, flag] = [report(&["--protocol", "cm20"]), report(&["--malicious-sender"])];
+    for (report, malicious) in [(&plain, false), (&flag, true)] {
+        assert_eq!(report["protocol"], "cm20");
+        let said = report["assumptions"].to_string().contains("a sender that deviates (malicious)");
+        assert_eq!(said, malicious, "{report}");
+    }
+    // Tags of 15 bytes instead of 7 or 8.
+    let bytes = |report: &serde_json::Value| report["bytes"]["received"].as_u64().unwrap();
+    assert!(bytes(&flag) > bytes(&plain) + 200 * 6, "{} {}", bytes(&flag), bytes(&plain));
+    let flag: Words = &["--malicious-sender"];
+    let protocol: Words = &["--protocol", "cm20"];
+    for sides in [[flag, protocol], [protocol, flag]] {
+        for ended in world.run("intersect", files, sides) {
+            ended.bad(4, &["--malicious-sender", "yes", "no"]);
+        }
+    }
+    for ended in world.run("intersect", files, [flag, &[]]) {
+        ended.bad(4, &["--protocol", "cm20", "dh-psi"]);
+    }
+}

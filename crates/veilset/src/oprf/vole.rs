@@ -9,8 +9,8 @@
 //! Departures: H_B(x) is the first half of the input, which is a hash ([`super::Input`]); the key-value store is another, with
 //! rows from a seed that the receiver picks after its inputs are fixed, as there.
 //!
-//! Security: semi-honest, that of the VOLE, H correlation robust (BLAKE3). A malicious receiver could encode more inputs in
-//! P than it says ("OKVS overfitting", Asiacrypt 2024): no malicious mode before the parameters are worked out.
+//! Security: semi-honest, that of the VOLE, H correlation robust (BLAKE3). A malicious receiver can encode more inputs in
+//! P than it says ("OKVS overfitting", Asiacrypt 2024), how many more is not worked out: no malicious mode.
 //! Should the code's assumption fall, A is not random, and S could test guesses of Y against A + P; X would still be hidden.
 //! Leakage: |Y| to S, |X| to R. How long R takes to solve for P depends a little on Y and on the seed, which S knows later. Cost: that of a VOLE of m = `okvs::size(|Y|)` elements, and 16 m bytes from receiver to
 //! sender: 20.4 MB at 2^20. One thread of a Zen 4 processor takes 0.6 to 0.7 s for 2^20 inputs a side as the receiver and

@@ -43,6 +43,7 @@ use subtle::{Choice, ConditionallySelectable, ConstantTimeEq};
 use veilset_kernels::aes::Aes128;
 use veilset_kernels::gf128::sum_of_products;
 use veilset_kernels::transpose::transpose_128;
+use zeroize::Zeroizing;
 
 /// Of a leaf: what binds to it without showing its seed.
 pub(super) type Tag = [u8; 32];
@@ -90,9 +91,9 @@ impl Leaves {
         for (i, tree) in self.0.iter().enumerate() {
             let (expanded, mut tags) = expand(i, &tree.leaves);
             let unknown = |x: usize| (x as u32).ct_eq(&*tree.alpha);
-            let mut missing = message[i];
+            let mut missing = Zeroizing::new(message[i]);
             for (x, tag) in tags.iter().enumerate() {
-                xor(&mut missing, &Tag::conditional_select(tag, &[0; 32], unknown(x)));
+                xor(&mut *missing, &Tag::conditional_select(tag, &[0; 32], unknown(x)));
             }
             for (x, tag) in tags.iter_mut().enumerate() {
                 tag.conditional_assign(&missing, unknown(x));
@@ -223,10 +224,10 @@ impl Columns {
         let (x, v) = (&proof[0], &proof[1..]);
         let mut right = Choice::from(1);
         for (b, column) in self.0.chunks_exact(bytes).enumerate() {
-            let mut expected = v[b];
+            let mut expected = Zeroizing::new(v[b]);
             let set = Choice::from(delta[b / 8] >> (b % 8) & 1);
-            xor(&mut expected, &Pad::conditional_select(&[0; 16], x, set));
-            right &= sum_of_products(&chi, column.as_chunks().0).ct_eq(&expected);
+            xor(&mut *expected, &Pad::conditional_select(&[0; 16], x, set));
+            right &= sum_of_products(&chi, column.as_chunks().0).ct_eq(&*expected);
         }
         match bool::from(right) {
             true => Ok(Rows(rows(&self.0, n))),

@@ -64,9 +64,13 @@ impl crate::channel::Wire for [Pad; 2] {
     }
 }
 
-/// Bytes of the setup in the semi-honest form, frame headers included: from the receiver to the sender and back.
-pub(crate) fn setup_bytes() -> (usize, usize) {
-    (2 * (WIDTH * 32 + HEADER), WIDTH * 64 + HEADER)
+/// Bytes of the setup, frame headers included: from the receiver to the sender and back.
+pub(crate) fn setup_bytes(k: usize, security: Security) -> (usize, usize) {
+    let check = match security {
+        Security::SemiHonest => 0,
+        Security::Malicious => (WIDTH.div_ceil(k) + 1) * 32 + HEADER,
+    };
+    (2 * (WIDTH * 32 + HEADER) + check, WIDTH * 64 + HEADER)
 }
 
 /// Bytes that the receiver sends for `n` OTs in frames of [`FRAME`], frame headers apart.

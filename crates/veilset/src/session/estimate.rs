@@ -174,7 +174,7 @@ impl AddAssign for Traffic {
 
 /// OTs of `n` rows of this width: extension.rs, transfer.rs.
 fn transfer_of(n: usize, width: usize, per_frame: Option<usize>) -> Traffic {
-    let (to_sender, to_receiver) = extension::setup_bytes();
+    let (to_sender, to_receiver) = extension::setup_bytes(extension::DEFAULT_K, Security::SemiHonest);
     let mut all = Traffic { to_sender: to_sender as u64, to_receiver: to_receiver as u64 };
     let per_frame = per_frame.unwrap_or(transfer::rows_per_frame(width));
     for n in frames(n, extension::FRAME) {

@@ -8,10 +8,13 @@
 //! Security: semi-honest; the OT extension's assumptions, AES an ideal cipher (the trees), and that the code makes noise look
 //! random (`code.rs` has the estimate and what it is based on; it is an estimate). The same Delta is that of the VOLE,
 //! of the correlated OTs and of the pads for the trees, which are hashed under it: the receiver learns nothing of it from
-//! any of them, and a sender that is semi-honest does not test its use. Leakage: n. Cost: t is 546; 128 t correlated OTs
-//! and t log2(N/t) random ones in one batch, 22 bits each from receiver to sender; from sender to receiver 32 bytes a level
-//! and 16 a tree. That is 0.46 MB for a million elements. Memory: the receiver holds 3 N elements of 16 bytes, the sender
-//! 1.5 N. Up to `DIRECT` elements come from OTs alone (`gilboa.rs`), without the assumption on the code: 352
+//! any of them. It learns nothing of it by deviating either: the OTs are those with checks, without which choices that
+//! differ from tree to tree of theirs would let it test Delta in parts, and of each tree it lacks an end whatever it asks
+//! for (`tree.rs`). It is no more than that, for it may pick A, and what is wrong in the sender's messages is not noticed.
+//! Leakage: n. Cost: t is 546 to 548 up to ten million elements, 734 at 2^28; 128 t correlated OTs and t log2(N/t) random
+//! ones in one batch, 22 bits each from receiver to sender and 2 KiB for a frame of them; from sender to receiver 32 bytes a
+//! level and 16 a tree. That is 0.49 MB for a million elements. Memory: the receiver holds 3 N elements of 16 bytes, the
+//! sender 1.5 N. Up to `DIRECT` elements come from OTs alone (`gilboa.rs`), without the assumption on the code: 390
 //! bytes each.
 //!
 //! The places are addresses for the receiver: see `tree.rs`.
@@ -32,9 +35,9 @@ use subtle::ConditionallySelectable;
 use veilset_kernels::aes::Aes128;
 
 const SUMS: Message<[Element; 2]> = Message::new(0x91, "S->R  sums of the levels of the trees, encrypted");
-const LEAVES: Message<Element> = Message::new(0x92, "S->R  sums of the leaves of the trees and b");
+const ENDS: Message<Element> = Message::new(0x92, "S->R  sums of the ends of the trees and b");
 
-/// The most elements that are made without the code. Below, a block would have less than 15 places.
+/// The most elements that are made without the code. Beyond, a block has 14 places or more.
 const DIRECT: usize = 1 << 12;
 
 /// The protocol, with the trees of the OT extension as deep as this (from 1 to 8).
@@ -101,10 +104,6 @@ impl Shape {
     }
 }
 
-fn sum(elements: &[Element]) -> u128 {
-    elements.iter().fold(0, |sum, element| sum ^ u128::from_le_bytes(*element))
-}
-
 /// Component `w` of the first n.
 fn component<const W: usize>(all: &[Elements<W>], n: usize, w: usize) -> Secrets<Element> {
     Secrets::from(all[..n].iter().map(|elements| elements[w].to_le_bytes()).collect::<Vec<_>>())
@@ -119,7 +118,7 @@ impl Vole for Silent {
         n: usize,
         rng: &mut Prng,
     ) -> Result<Received> {
-        let mut ot = Receiver::setup(ch, session, purpose, self.k, Security::SemiHonest, rng)?;
+        let mut ot = Receiver::setup(ch, session, purpose, self.k, Security::Malicious, rng)?;
         if n <= DIRECT {
             let mut a = Secrets::<Element>::zeros(n);
             rng.fill(a.as_flattened_mut());
@@ -148,12 +147,12 @@ impl Vole for Silent {
         for ((sum, &right), pair) in taken.iter_mut().zip(right.iter()).zip(&encrypted) {
             add(sum, &Element::conditional_select(&pair[0], &pair[1], u8::from(right).into()));
         }
-        // 4. The leaf at the place is the sum of all leaves and b, plus that of the others, plus c.
-        let leaves = ch.rx.recv(LEAVES, shape.trees)?;
+        // 4. The leaf at the place is the sum of all ends and b, plus that of the others, plus c.
+        let ends = ch.rx.recv(ENDS, shape.trees)?;
         let (_, mut all) = shape.fill(|i, block: &mut [Elements<2>]| {
-            let known = shape.tree(i).regrow(places[i], &taken[i * shape.depth..][..shape.depth]);
+            let (known, others) = shape.tree(i).regrow(places[i], &taken[i * shape.depth..][..shape.depth]);
             block.iter_mut().zip(known.iter()).for_each(|(e, leaf)| e[1] = u128::from_le_bytes(*leaf));
-            let missing = u128::from_le_bytes(leaves[i]) ^ sum(&known) ^ u128::from_le_bytes(c[i]);
+            let missing = u128::from_le_bytes(ends[i]) ^ others ^ u128::from_le_bytes(c[i]);
             block[places[i] as usize] = [u128::from_le_bytes(a[i]), missing];
         });
         // 5. The code.
@@ -169,7 +168,7 @@ impl Vole for Silent {
         n: usize,
         rng: &mut Prng,
     ) -> Result<Sent> {
-        let mut ot = Sender::setup(ch, session, purpose, self.k, Security::SemiHonest, rng)?;
+        let mut ot = Sender::setup(ch, session, purpose, self.k, Security::Malicious, rng)?;
         let delta = Secret::new(*ot.delta());
         if n <= DIRECT {
             return Ok(Sent { delta, b: gilboa::sender(&mut ch.rx, &mut ot, n)? });
@@ -182,9 +181,9 @@ impl Vole for Silent {
         rng.fill(roots.as_flattened_mut());
         let (trees, mut all) = shape.fill(|i, block: &mut [Elements<1>]| {
             let mut offered = Secrets::zeros(shape.depth);
-            let whole = shape.tree(i).grow(roots[i], &mut offered);
+            let (whole, ends) = shape.tree(i).grow(roots[i], &mut offered);
             block.iter_mut().zip(whole.iter()).for_each(|(e, leaf)| e[0] = u128::from_le_bytes(*leaf));
-            (offered, (sum(&whole) ^ u128::from_le_bytes(b[i])).to_le_bytes())
+            (offered, (ends ^ u128::from_le_bytes(b[i])).to_le_bytes())
         });
         let mut offered = Secrets::zeros(0);
         trees.iter().for_each(|(sums, _)| offered.extend(sums));
@@ -197,8 +196,8 @@ impl Vole for Silent {
             at += n;
         }
         ch.tx.send(SUMS, &offered)?;
-        // 4. Of each tree, the sum of all leaves and b.
-        ch.tx.send(LEAVES, &trees.iter().map(|(_, leaves)| *leaves).collect::<Vec<_>>())?;
+        // 4. Of each tree, the sum of all ends and b.
+        ch.tx.send(ENDS, &trees.iter().map(|(_, ends)| *ends).collect::<Vec<_>>())?;
         // 5. The code.
         shape.compress(&mut all);
         Ok(Sent { delta, b: component(&all, n, 0) })
@@ -208,9 +207,9 @@ impl Vole for Silent {
 impl Silent {
     /// Bytes that a VOLE of `n` elements takes, frame headers included: from its receiver to its sender and back.
     pub(crate) fn traffic(&self, n: usize) -> (usize, usize) {
-        let (setup_there, setup_back) = setup_bytes();
+        let (setup_there, setup_back) = setup_bytes(self.k, Security::Malicious);
         let ots = |n: usize, frame: usize| -> usize {
-            frames(n, frame).map(|n| correction_bytes(n, self.k, Security::SemiHonest) + HEADER).sum()
+            frames(n, frame).map(|n| correction_bytes(n, self.k, Security::Malicious) + 2 * HEADER).sum()
         };
         if n <= DIRECT {
             return (setup_there + ots(n * gilboa::BITS, FRAME), setup_back);

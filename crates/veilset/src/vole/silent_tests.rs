@@ -24,7 +24,7 @@ fn blocks_cover_all_places() {
         let blocks: Vec<Range<usize>> = (0..shape.trees).map(|i| shape.block(i)).collect();
         assert_eq!((blocks[0].start, blocks[shape.trees - 1].end), (0, shape.places));
         assert!(blocks.windows(2).all(|two| two[0].end == two[1].start));
-        assert!(blocks.iter().all(|b| (15..=1 << shape.depth).contains(&b.len())), "{n}");
+        assert!(blocks.iter().all(|b| (14..=1 << shape.depth).contains(&b.len())), "{n}");
         assert!((2 * n..2 * n + 11).contains(&shape.places));
     }
 }
@@ -35,17 +35,20 @@ fn lengths_depend_on_n_only() {
     for n in [100, 5000] {
         let (_, _, views) = is_a_vole(&SILENT, n);
         let (mut to_sender, mut to_receiver) =
-            (vec![(0x32, 32 * 128), (0x33, 32 * 128)], vec![(0x31, 64 * 128)]);
-        let correction = |n: usize| (0x34, n.next_multiple_of(128) / 8 * 64);
+            (vec![(0x32, 32 * 128), (0x33, 32 * 128), (0x35, 32 * 65)], vec![(0x31, 64 * 128)]);
+        // With the check and its 128 OTs more.
+        let correction = |n: usize| [(0x34, (n + 128).next_multiple_of(128) / 8 * 64), (0x36, 129 * 16)];
         match n {
-            100 => to_sender.extend([correction(64 * 128), correction(36 * 128)]),
+            100 => to_sender.extend([correction(64 * 128), correction(36 * 128)].as_flattened()),
             _ => {
-                // 546 trees, with 18 or 19 places each: 5 levels.
-                to_sender.extend([correction(FRAME); 8]);
-                to_sender.extend([correction((546 - 512) * 128), correction(546 * 5)]);
-                to_receiver.extend([(0x91, 546 * 5 * 32), (0x92, 546 * 16)]);
+                // 547 trees, with 18 or 19 places each: 5 levels.
+                to_sender.extend([correction(FRAME); 8].as_flattened());
+                to_sender.extend([correction((547 - 512) * 128), correction(547 * 5)].as_flattened());
+                to_receiver.extend([(0x91, 547 * 5 * 32), (0x92, 547 * 16)]);
             }
         }
+        let bytes = |frames: &[(u16, usize)]| frames.iter().map(|(_, n)| 6 + n).sum::<usize>();
+        assert_eq!(SILENT.traffic(n), (bytes(&to_sender), bytes(&to_receiver)), "{n}");
         assert_eq!(views.frames(0), to_receiver, "{n}");
         assert_eq!(views.frames(1), to_sender, "{n}");
     }
@@ -96,7 +99,7 @@ fn messages_of_another_length_or_kind_are_refused() {
         frame.resize(6 + n, 7);
         frame[2..6].copy_from_slice(&(n as u32).to_le_bytes());
     };
-    for (tag, name, size) in [(0x91, "sums of the levels", 32), (0x92, "sums of the leaves", 16)] {
+    for (tag, name, size) in [(0x91, "sums of the levels", 32), (0x92, "sums of the ends", 16)] {
         let lengths: [fn(usize, usize) -> usize; 4] =
             [|_, _| 0, |n, size| n - size, |n, _| n - 1, |n, size| n + size];
         for length in lengths {
@@ -124,17 +127,20 @@ fn wrong_bits_spoil_the_result_and_nothing_else() {
     }
 }
 
-/// And so for the sender, whose only messages are those of the OTs.
+/// The sender's only messages are those of the OTs, which are checked.
 #[test]
-fn wrong_corrections_do_not_make_the_sender_fail() {
-    let (mut a, b) = Channel::pair();
+fn wrong_corrections_are_found_out() {
+    let (a, b) = Channel::pair();
     let (sink, source) = b.into_halves();
     let mut b = Channel::from_halves(Box::new(Garble { sink, tag: 0x34, at: Some(5) }), source);
     let sent = std::thread::scope(|s| {
         s.spawn(move || {
-            SILENT.receiver(&mut b, &[6; 32], "a", 5000, &mut Prng::from_seed(&[2; 32])).map(|_| ())
+            // It is told of nothing: it sees that the other side has left.
+            let _ = SILENT.receiver(&mut b, &[6; 32], "a", 5000, &mut Prng::from_seed(&[2; 32]));
         });
+        let mut a = a;
         SILENT.sender(&mut a, &[6; 32], "a", 5000, &mut Prng::from_seed(&[1; 32]))
     });
-    assert_eq!(sent.unwrap().b.len(), 5000);
+    let e = sent.err().unwrap();
+    assert!(matches!(e, Error::Peer(_)) && e.to_string().contains("check of the corrections"), "{e}");
 }

@@ -7,7 +7,9 @@
 //!
 //! The owner of the whole tree offers, by OT, the sum of the left and the sum of the right nodes of each level; the other
 //! takes that of the side that its path does not take. A tree may have any number of leaves: of each level those nodes are
-//! made that lead to a leaf, and their siblings.
+//! made that lead to a leaf, and their siblings. Such a sibling that leads to no leaf is an *end*, as the leaves are. What
+//! the owner gives away of all of them together has to be the sum of all ends, not of the leaves: who asks for a path to an
+//! end that is no leaf has all leaves, but never all ends.
 //!
 //! What depends on the path: the addresses of two nodes of each level, in memory that has just been written. No branch, and
 //! no time but that of these accesses, which the peer sees only as part of the time of all trees together.
@@ -31,6 +33,10 @@ pub(super) struct Tree<'a> {
 /// Levels of a tree with so many leaves: at least 1.
 pub(super) fn depth(leaves: usize) -> usize {
     ceil_log2(leaves).max(1) as usize
+}
+
+fn sum(nodes: &[Element]) -> u128 {
+    nodes.iter().fold(0, |sum, node| sum ^ u128::from_le_bytes(*node))
 }
 
 /// The sums of the left and of the right nodes of a level.
@@ -66,20 +72,30 @@ impl Tree<'_> {
         self.leaves.div_ceil(1 << (self.depth - 1 - level))
     }
 
-    /// All leaves, and the sums of the sides of each level.
-    pub(super) fn grow(&self, root: Element, offered: &mut [[Element; 2]]) -> Secrets<Element> {
-        let mut nodes = Secrets::from(vec![root]);
+    /// Keeps the nodes of the level below that lead to leaves; returns the sum of the others.
+    fn cut(&self, nodes: &mut Secrets<Element>, level: usize) -> u128 {
+        let needed = self.needed(level);
+        let ends = sum(&nodes[needed..]);
+        nodes.truncate(needed);
+        ends
+    }
+
+    /// All leaves and the sum of all ends; offers the sums of the sides of each level.
+    pub(super) fn grow(&self, root: Element, offered: &mut [[Element; 2]]) -> (Secrets<Element>, u128) {
+        let (mut nodes, mut ends) = (Secrets::from(vec![root]), 0);
         for (level, offered) in offered.iter_mut().enumerate() {
             nodes = self.children(&nodes, level);
             *offered = sums(&nodes);
-            nodes.truncate(self.needed(level));
+            ends ^= self.cut(&mut nodes, level);
         }
-        nodes
+        ends ^= sum(&nodes);
+        (nodes, ends)
     }
 
-    /// All leaves but the one at `place`, which is 0, from the sums of the sides that [`sides`] asks for.
-    pub(super) fn regrow(&self, place: u32, taken: &[Element]) -> Secrets<Element> {
-        let mut nodes = Secrets::zeros(1);
+    /// All leaves but the one at `place`, which is 0, from the sums of the sides that [`sides`] asks for, and the sum of
+    /// all ends but this one.
+    pub(super) fn regrow(&self, place: u32, taken: &[Element]) -> (Secrets<Element>, u128) {
+        let (mut nodes, mut ends) = (Secrets::zeros(1), 0);
         for (level, taken) in taken.iter().enumerate() {
             // The unknown node is 0, and its two children are garbage, of which one follows from the sum of its side.
             let unknown = (place >> (self.depth - level)) as usize;
@@ -90,9 +106,10 @@ impl Tree<'_> {
             let mut missing = Element::conditional_select(&known[1], &known[0], side.into());
             add(&mut missing, taken);
             nodes[2 * unknown + usize::from(1 - side)] = missing;
-            nodes.truncate(self.needed(level));
+            ends ^= self.cut(&mut nodes, level);
         }
-        nodes
+        ends ^= sum(&nodes);
+        (nodes, ends)
     }
 }
 
@@ -115,7 +132,7 @@ mod tests {
             for depth in [depth(leaves), depth(leaves) + 2] {
                 let tree = Tree { keys: &keys, index, depth, leaves };
                 let mut offered = vec![[[0; 16]; 2]; depth];
-                let whole = tree.grow([index as u8; 16], &mut offered);
+                let (whole, ends) = tree.grow([index as u8; 16], &mut offered);
                 assert_eq!(whole.len(), leaves);
                 all.extend(whole.iter().copied());
                 for place in 0..leaves {
@@ -123,13 +140,43 @@ mod tests {
                         .zip(&offered)
                         .map(|(right, sums)| sums[usize::from(right)])
                         .collect();
-                    let punctured = tree.regrow(place as u32, &taken);
+                    let (punctured, others) = tree.regrow(place as u32, &taken);
                     let mut expected = whole.to_vec();
                     expected[place] = [0; 16];
                     assert_eq!(*punctured, *expected, "{leaves} {depth} {place}");
+                    assert_eq!(others ^ u128::from_le_bytes(whole[place]), ends, "{leaves} {depth} {place}");
                 }
             }
         }
         assert_eq!(all.len(), 2 * (1 + 2 + 3 + 4 + 5 + 8 + 31 + 32 + 33));
+    }
+
+    /// Who asks for a path to an end that is no leaf has all leaves: their sum would hide nothing. That of all ends does.
+    #[test]
+    fn no_path_gives_all_ends() {
+        let keys = Aes128::new(&[7; 16]);
+        for leaves in [3, 5, 9, 15, 17, 33] {
+            let depth = depth(leaves);
+            let tree = Tree { keys: &keys, index: 1, depth, leaves };
+            let mut offered = vec![[[0; 16]; 2]; depth];
+            let (whole, ends) = tree.grow([9; 16], &mut offered);
+            for place in leaves as u32..1 << depth {
+                let (mut nodes, mut others) = (Secrets::zeros(1), 0);
+                for (level, (right, sums)) in sides(place, depth).zip(&offered).enumerate() {
+                    nodes = tree.children(&nodes, level);
+                    let unknown = (place >> (depth - level)) as usize;
+                    // Behind the end of its path it knows all nodes.
+                    if let Some(pair) = nodes.get_mut(2 * unknown..2 * unknown + 2) {
+                        pair.fill([0; 16]);
+                        let mut missing = sums[usize::from(right)];
+                        add(&mut missing, &super::sums(&nodes)[usize::from(right)]);
+                        nodes[2 * unknown + usize::from(right)] = missing;
+                    }
+                    others ^= tree.cut(&mut nodes, level);
+                }
+                assert_eq!(*nodes, *whole, "{leaves} {place}");
+                assert_ne!(others ^ sum(&nodes), ends, "{leaves} {place}");
+            }
+        }
     }
 }

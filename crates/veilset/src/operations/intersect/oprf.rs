@@ -6,8 +6,8 @@
 //! at least 128 bits and a row for each x. A malicious sender can choose its set after it has seen what R sent,
 //! which says nothing of Y, and can send less than it announced; payloads are whatever it says.
 //!
-//! Departures from CM20: the tags are sorted, exactly |X| of them, or their order would show that of X; payload is
-//! encrypted under keys from a domain of its own, since R sees the tag of every x.
+//! Departures from CM20: the tags are sorted, exactly |X| of them, or their order would show that of X. With payload, tags
+//! and the keys of rows are hashes of the values in domains of their own: R sees the tag of every x.
 
 use super::Matching;
 use super::tags::{self, LONGEST, Placed, Tag, placed};
@@ -36,21 +36,34 @@ pub(crate) fn tag_bytes(terms: &Terms, n_x: usize, n_y: usize) -> Result<usize> 
     }
 }
 
-/// A tag is the beginning of a value, and random to who does not have the item.
-fn tag(value: &Output, bytes: usize) -> Tag {
-    let mut tag = Tag::default();
-    tag[..bytes].copy_from_slice(&value[..bytes]);
-    tag
-}
+/// Values whose tags are made at once: 8 KiB.
+const BATCH: usize = 1 << 8;
 
-fn places(values: &[Output], bytes: usize) -> Secrets<Placed> {
+/// The tags with their positions. A tag is the beginning of a value, or of its hash where the value is also what the key of
+/// a row comes from, and random to who does not have the item.
+fn places(session: &SessionId, values: &[Output], bytes: usize, payload: bool) -> Secrets<Placed> {
+    let domain = payload.then(|| Domain::new(session, "intersection by OPRF, tag"));
     let mut places = Secrets::<Placed>::zeros(values.len());
-    let pairs = places.par_iter_mut().zip(values).enumerate();
-    pairs.for_each(|(i, (place, value))| *place = placed(tag(value, bytes), i as u32));
+    let batches = places.par_chunks_mut(BATCH).zip(values.par_chunks(BATCH)).enumerate();
+    batches.for_each(|(batch, (places, values))| {
+        let mut hashes = Secrets::<Output>::zeros(if payload { values.len() } else { 0 });
+        let values = match &domain {
+            Some(domain) => {
+                domain.hash_all(values.iter().map(|value| &value[..]), &mut hashes);
+                &hashes[..]
+            }
+            None => values,
+        };
+        for (i, (place, value)) in places.iter_mut().zip(values).enumerate() {
+            let mut tag = Tag::default();
+            tag[..bytes].copy_from_slice(&value[..bytes]);
+            *place = placed(tag, (batch * BATCH + i) as u32);
+        }
+    });
     places
 }
 
-/// Keys of rows: of values of which the tags show at most 136 bits of 256.
+/// Keys of rows.
 fn padder(session: &SessionId) -> impl Fn(&Output) -> Pad + Sync + use<> {
     let domain = Domain::new(session, "intersection by OPRF, key of a row");
     move |value| domain.hash(&[value])
@@ -68,7 +81,7 @@ pub fn receiver<'a>(
 ) -> Result<Sealed<'a, Matching>> {
     let tag_bytes = tag_bytes(terms, n_x, y.len())?;
     let values = protocol.receiver(ch, session, y.own(), n_x, rng)?;
-    let own = places(&values, tag_bytes);
+    let own = places(session, &values, tag_bytes, terms.payload);
     let pads = match terms.payload {
         true => Secrets::from(values.par_iter().map(padder(session)).collect::<Vec<_>>()),
         false => Secrets::zeros(0),
@@ -93,7 +106,7 @@ pub fn sender<'a>(
     let tag_bytes = tag_bytes(terms, x.len(), n_y)?;
     tags::check(payloads, terms)?;
     let mut values = protocol.sender(ch, session, x.own(), n_y, rng)?;
-    let own = places(&values, tag_bytes);
+    let own = places(session, &values, tag_bytes, terms.payload);
     if !terms.payload {
         values = Secrets::zeros(0);
     }

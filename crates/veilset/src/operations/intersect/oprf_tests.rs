@@ -116,8 +116,8 @@ fn forged_tags_and_rows_are_errors() {
     let (y, x) = overlapping(30, 20, 0.5);
     let (y, x) = (Hashed::new(&y), Hashed::new(&x));
     let payloads: Items = (0..20u8).map(|i| vec![i; 5]).collect();
-    for payload in [false, true] {
-        let terms = Terms { payload, ..TERMS };
+    for (payload, malicious_sender) in [(false, false), (false, true), (true, false)] {
+        let terms = Terms { payload, malicious_sender, ..TERMS };
         let none = Items::new();
         let (_, views) = run_over(&Ideal, &y, &x, if payload { &payloads } else { &none }, &terms);
         let honest = split_frames(&views.0[0]);
@@ -144,14 +144,16 @@ fn forged_tags_and_rows_are_errors() {
             ("other", with(&|f| f[at_tags].0 = 0x62), "tags of x"),
             ("unsorted", with(&|f| f[at_tags].1.rotate_left(size)), "not sorted"),
         ];
+        if payload || malicious_sender {
+            forged.push(("equal", with(&|f| f[at_tags].1.copy_within(..size, size)), "not sorted"));
+        }
         if payload {
             forged.extend([
-                ("equal", with(&|f| f[at_tags].1.copy_within(..size, size)), "not sorted"),
                 ("short rows", with(&|f| f[2].1.truncate(100)), "payloads of x"),
                 ("long rows", with(&|f| f[2].1.push(0)), "payloads of x"),
                 ("rows of noise", with(&|f| f[2].1.fill(0x5a)), "does not belong to the match"),
             ]);
-        } else {
+        } else if !malicious_sender {
             // Without payload equal tags are legal: of different items they may be equal by chance.
             let mut frames = honest.clone();
             frames[at_tags].1.copy_within(..size, size);

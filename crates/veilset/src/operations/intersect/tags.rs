@@ -130,7 +130,7 @@ pub(super) fn receiver<'a>(
         let pad = |found: &u32| pads.get(*found as usize).copied().unwrap_or_default();
         let mut at = 0;
         for n in frames(n_x, rows_per_frame(width)) {
-            let mut rows = ch.rx.recv_bytes(ROWS, n * width)?;
+            let mut rows = Secrets::from(ch.rx.recv_bytes(ROWS, n * width)?);
             let keys = Secrets::from(found[at..at + n].iter().map(pad).collect::<Vec<_>>());
             crypt(&mut rows, width, at, &keys, |_, _| ());
             for (row, &wanted) in rows.chunks_exact(width).zip(&e[at..at + n]) {
