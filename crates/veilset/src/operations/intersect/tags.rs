@@ -55,9 +55,11 @@ fn less(a: (u128, u8), b: (u128, u8)) -> bool {
     (a.0 < b.0) | ((a.0 == b.0) & (a.1 < b.1))
 }
 
-/// Sorts by tags, and equal ones by positions.
+/// Sorts by tags, and equal ones by positions. The first word nearly always decides, in two thirds of the time that
+/// comparing all of it takes. To throw them into buckets by their first bits before is no faster.
 fn sort_placed(list: &mut [Placed]) {
-    list.par_sort_unstable_by_key(|placed| (number(placed), position(placed)));
+    let first = |placed: &Placed| placed.first_chunk().map(|bytes| u64::from_be_bytes(*bytes));
+    list.par_sort_unstable_by(|a, b| first(a).cmp(&first(b)).then_with(|| a.cmp(b)));
 }
 
 fn position(placed: &Placed) -> u32 {
