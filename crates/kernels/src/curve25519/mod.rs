@@ -58,7 +58,7 @@ pub fn clamp(mut scalar: [u8; 32]) -> [u8; 32] {
 /// r is the little-endian number in all 256 bits, taken modulo p. Every output is canonical and on the
 /// curve. It may have a component of small order, which [`ladder`] removes. Only r = 0 gives 0, the point of
 /// order 2. Every other output is that of exactly four numbers, r, -r, 1 / (2r) and -1 / (2r), so the outputs
-/// are half of the abscissae on the curve, 1 + (p - 1) / 4 of them.
+/// are 1 + (p - 1) / 4 of about (p - 1) / 2 abscissae on the curve.
 ///
 /// # Panics
 ///

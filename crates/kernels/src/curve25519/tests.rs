@@ -217,14 +217,14 @@ fn rfc_9380_appendix_j_4() {
 #[test]
 fn ladder_agrees_with_the_oracle() {
     // Samples are on the curve and on the twist, half each.
-    let mut points: Vec<[u8; 32]> = edges().iter().filter(|e| **e < p()).map(bytes).collect();
+    let mut points: Vec<[u8; 32]> = edges().iter().map(bytes).collect();
     points.extend(small_order().iter().map(bytes));
     points.extend(samples(8));
     let on_twist = points.iter().filter(|u| euler(&curve(&big(u))) == p() - 1u8).count();
     assert!(on_twist >= 4 && on_twist + 4 <= points.len());
     for scalar in [[0; 32], [0xff; 32], samples(1)[0]] {
         let k = big(&clamp(scalar));
-        let expected: Vec<_> = points.iter().map(|u| bytes(&multiply(&k, &big(u)))).collect();
+        let expected: Vec<_> = points.iter().map(|u| bytes(&multiply(&k, &(big(u) % p())))).collect();
         for b in paths() {
             assert_eq!(ladder_on(b, &scalar, &points), expected);
         }

@@ -27,7 +27,7 @@
 //!
 //! # Bounds
 //!
-//! Let e = 2^-34, so that (2^50 + 2^15)^2 < (1 + e) 2^100. Two products of operands are below 2^102, so are a product
+//! Let e = 2^-33, so that (2^50 + 2^15)^2 < (1 + e) 2^100. Two products of operands are below 2^102, so are a product
 //! of which one limb is doubled and a square, 3 (1 + e) 2^100. Of all columns the largest is column 0: one lo, and
 //! 19-fold four lo and five hi / 2^51, that is below 2^50 + 19 (4 * 2^50 + 5 (1 + e) 2^49) < 125 * 2^50. That is a
 //! *unit*; elements and products with a constant below 2^20 are less. Three units minus three units are less than

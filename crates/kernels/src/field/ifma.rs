@@ -5,7 +5,7 @@
 //! Limb k of all eight elements, weight 2^(51 k), is one vector of unsigned 64-bit words. The multipliers take the
 //! low 52 bits of their operands, and give the low or the high 52 bits of the product of 104. So
 //!
-//! * a limb of an operand is below 2^51 + 2^16. It is nowhere reduced further but in [`Field::store`];
+//! * a limb of an operand is below 2^51 + 2^16. It is reduced further only where elements are encoded;
 //! * with a b = l + 2^52 h, l goes to column i + j and 2 h to column i + j + 1;
 //! * column k + 5 comes back to column k 19-fold, as 2^255 = 19 (mod p).
 //!

@@ -60,8 +60,8 @@ fn assert_unit<F: Field>(a: F::Raw) {
     assert!(F::columns(a).concat().iter().all(|c| c.abs() <= F::UNIT));
 }
 
-/// Elements of which every limb is one of these.
-struct Arithmetic(Vec<[usize; 5]>);
+/// Elements of which every limb is one of 16 or, from 16 on, any within the bounds.
+struct Arithmetic(Vec<[u64; 5]>);
 
 impl Check for Arithmetic {
     #[inline(always)]
@@ -72,7 +72,9 @@ impl Check for Arithmetic {
         let near = [(1 << 50) - 1, (1 << 50) - (1 << 25) + 1, (1 << 51) - 49_672_048, (1 << 51) - 90_666_418];
         let mut limbs = vec![least, most, 0, 1, most - 1, least + 1, (1 << 50) + 1, (1 << 49) + 1];
         limbs.extend(near.iter().flat_map(|limb| [*limb, -limb]));
-        let lane = |choice: &[usize; 5]| choice.map(|c| limbs[c % limbs.len()].clamp(least, most));
+        let any = |c: u64| least + (c % (most - least + 1).cast_unsigned()).cast_signed();
+        let limb = |c: u64| limbs.get(c as usize).map_or_else(|| any(c), |limb| (*limb).clamp(least, most));
+        let lane = |choice: &[u64; 5]| choice.map(limb);
         let n = self.0.len();
         // Each with itself, with its neighbours and with what is far away.
         for (i, j) in (0..n).flat_map(|i| [(i, i), (i, i + 1), (i, i + 9), (i, 3 * i), (i, 5 * i + 2)]) {
@@ -126,19 +128,21 @@ impl Check for Arithmetic {
 #[test]
 fn arithmetic_agrees_with_big_integers_at_the_bounds() {
     // All limbs the same; one limb different; and a mixture.
-    let mut choices: Vec<[usize; 5]> = (0..16).map(|c| [c; 5]).collect();
+    let mut choices: Vec<[u64; 5]> = (0..16).map(|c| [c; 5]).collect();
     for c in 0..16 {
         choices.extend((0..5).map(|k| std::array::from_fn(|i| if i == k { c } else { c / 2 })));
     }
-    choices.extend((0..40).map(|i| std::array::from_fn(|k| (i * 7 + k * 3 + i * k) % 16)));
+    choices.extend((0..40u64).map(|i| [0, 1, 2, 3, 4].map(|k| (i * 7 + k * 3 + i * k) % 16)));
     on_all(Arithmetic(choices));
 }
 
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
     #[test]
-    fn arithmetic_agrees_with_big_integers(choices: [[u8; 5]; 8]) {
-        on_all(Arithmetic(choices.map(|c| c.map(usize::from)).to_vec()));
+    fn arithmetic_agrees_with_big_integers(choices: [[u64; 5]; 8]) {
+        // One limb in four is an extreme one.
+        let limb = |c: u64| if c.is_multiple_of(4) { c / 4 % 16 } else { c };
+        on_all(Arithmetic(choices.map(|c| c.map(limb)).to_vec()));
     }
 }
 
@@ -196,7 +200,8 @@ impl Check for Elements {
 #[test]
 fn elements_go_in_and_come_out() {
     let mut all: Vec<[u8; 32]> = edges().iter().map(bytes).collect();
-    all.extend(samples(11));
+    // More than share an inversion.
+    all.extend(samples(VECTORS + 5));
     on_all(Elements(all));
 }
 

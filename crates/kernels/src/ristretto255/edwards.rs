@@ -144,8 +144,7 @@ impl<F: Field> Cached<F> {
 
 /// Digits of radix 16 from -8 to 8 of a little-endian number below 2^255, least first.
 #[inline(always)]
-pub(super) fn digits(scalar: &[u8; 32]) -> [i8; 64] {
-    let mut digits = [0; 64];
+pub(super) fn digits(scalar: &[u8; 32], digits: &mut [i8; 64]) {
     for (pair, byte) in digits.as_chunks_mut::<2>().0.iter_mut().zip(scalar) {
         *pair = [(byte & 15).cast_signed(), (byte >> 4).cast_signed()];
     }
@@ -158,7 +157,6 @@ pub(super) fn digits(scalar: &[u8; 32]) -> [i8; 64] {
         *digit -= carry << 4;
     }
     digits[63] += carry;
-    digits
 }
 
 /// The size and the sign, all ones for negative, of a digit.

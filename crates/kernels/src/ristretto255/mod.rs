@@ -293,7 +293,7 @@ impl Kernel for Multiply<'_> {
         for elements in self.0.chunks_mut(F::LANES) {
             let mut digits = Zeroizing::new([[0; 64]; edwards::LANES]);
             for (digits, scalar) in digits.iter_mut().zip((&mut scalars).take(elements.len())) {
-                *digits = edwards::digits(scalar);
+                edwards::digits(scalar, digits);
             }
             store(edwards::multiply(load::<F>(elements), &*digits), elements);
         }

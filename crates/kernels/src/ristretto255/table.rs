@@ -74,7 +74,7 @@ impl Kernel for Multiply<'_> {
         for (scalars, out) in self.1.chunks(F::LANES).zip(self.2.chunks_mut(F::LANES)) {
             let mut all = Zeroizing::new([[0; 64]; LANES]);
             for (digits_of, scalar) in all.iter_mut().zip(scalars) {
-                *digits_of = digits(scalar);
+                digits(scalar, digits_of);
             }
             let mut sum = Extended::<F>::identity();
             for (i, [plus, minus, t]) in self.0.0.iter().enumerate() {

@@ -5,7 +5,7 @@ use curve25519_dalek::scalar::Scalar;
 use proptest::prelude::*;
 use sha2::{Digest, Sha512};
 
-use super::edwards::digits;
+use super::edwards;
 use super::*;
 use crate::oracle::*;
 
@@ -81,7 +81,7 @@ fn rfc_9496_appendix_a() {
             (wide.as_flattened().try_into().unwrap(), hex(&line[129..]))
         })
         .collect();
-    assert_eq!([multiples.len(), invalid.len(), maps.len()], [16, 29, 7]);
+    assert_eq!([multiples.len(), invalid.len(), maps.len()], [16, 29, 11]);
     let numbers: Vec<[u8; 32]> = (0..16).map(small).collect();
     for b in paths() {
         let generators = vec![Element::GENERATOR; 16];
@@ -101,6 +101,27 @@ fn rfc_9496_appendix_a() {
         }
         let (uniform, expected): (Vec<_>, Vec<_>) = maps.iter().copied().unzip();
         assert_eq!(encoded(b, &mapped(b, &uniform)), expected);
+    }
+}
+
+/// Halves that are special to the map: 0, those that are not reduced, whose highest bit does not count.
+#[test]
+fn special_halves_are_mapped_as_by_the_reference() {
+    let mut halves: Vec<[u8; 32]> = edges().iter().map(bytes).collect();
+    halves.extend(halves.clone().iter().map(|half| {
+        let mut half = *half;
+        half[31] ^= 0x80;
+        half
+    }));
+    let n = halves.len();
+    let all: Vec<[u8; 64]> = (0..n)
+        .flat_map(|i| [0, 1, 2, 5, n / 2].map(|step| [halves[i], halves[(i + step) % n]]))
+        .map(|pair| pair.as_flattened().try_into().unwrap())
+        .collect();
+    let expected: Vec<[u8; 32]> =
+        all.iter().map(|uniform| reference(uniform).compress().to_bytes()).collect();
+    for b in paths() {
+        assert_eq!(encoded(b, &mapped(b, &all)), expected);
     }
 }
 
@@ -237,6 +258,11 @@ fn secrets_do_not_show() {
 #[test]
 fn digits_make_up_the_scalar() {
     for scalar in scalars() {
+        let digits = |scalar| {
+            let mut out = [0; 64];
+            edwards::digits(scalar, &mut out);
+            out
+        };
         let all = digits(&scalar);
         assert!(all.iter().all(|d| (-8..=8).contains(d)));
         let sum = all.iter().rev().fold(num_bigint::BigInt::ZERO, |acc, d| acc * 16 + *d);
@@ -249,11 +275,11 @@ fn digits_make_up_the_scalar() {
 
 #[test]
 fn what_is_no_encoding_is_refused_as_by_the_reference() {
-    // Some eighth of all numbers are encodings.
+    // A sixteenth of all numbers of 256 bits are encodings: 25 of 400, 5 standard deviations.
     let candidates: Vec<[u8; 32]> =
         (0..400u32).map(|i| Sha512::digest(i.to_le_bytes())[..32].try_into().unwrap()).collect();
     let valid = candidates.iter().filter(|c| CompressedRistretto(**c).decompress().is_some()).count();
-    assert!((10..150).contains(&valid));
+    assert!((1..50).contains(&valid));
     for b in paths() {
         for c in &candidates {
             assert_eq!(decoded(b, &[*c]).is_ok(), CompressedRistretto(*c).decompress().is_some());

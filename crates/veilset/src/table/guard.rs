@@ -15,6 +15,12 @@ use std::io::Read;
 
 /// Levels of nesting of structs and lists; the format needs about 8.
 const MAX_DEPTH: usize = 32;
+/// Levels of nesting of groups in the schema, for which the decoder calls itself.
+const MAX_GROUPS: usize = 100;
+/// What the names of all columns may take, each with those of its groups, and as much again for each name.
+const NAMES: u64 = 64 << 20;
+/// Beside its bytes, what a name takes.
+const NAME: u64 = 24;
 /// The largest unpacked page that needs no further justification. Pages are usually 1 MiB.
 const PAGE: i64 = 64 << 20;
 /// How much smaller compression makes a page that is larger than that: deflate's limit is 1032.
@@ -24,7 +30,9 @@ const RATIO: i64 = 1100;
 enum Shape {
     Bool,
     Byte,
-    Int,
+    I16,
+    I32,
+    I64,
     Double,
     Bytes,
     Struct(Fields),
@@ -34,20 +42,20 @@ enum Shape {
 /// The fields of a struct or union by number; others may be anything.
 type Fields = &'static [(i64, Shape)];
 
-use Shape::{Bool, Byte, Bytes, Double, Int, List, Struct};
+use Shape::{Bool, Byte, Bytes, Double, I16, I32, I64, List, Struct};
 
 const EMPTY: Shape = Struct(&[]);
 const STATISTICS: Shape =
-    Struct(&[(1, Bytes), (2, Bytes), (3, Int), (4, Int), (5, Bytes), (6, Bytes), (7, Bool), (8, Bool)]);
+    Struct(&[(1, Bytes), (2, Bytes), (3, I64), (4, I64), (5, Bytes), (6, Bytes), (7, Bool), (8, Bool)]);
 const PAGE_HEADER: Fields = &[
-    (1, Int),
-    (2, Int),
-    (3, Int),
-    (4, Int),
-    (5, Struct(&[(1, Int), (2, Int), (3, Int), (4, Int), (5, STATISTICS)])),
+    (1, I32),
+    (2, I32),
+    (3, I32),
+    (4, I32),
+    (5, Struct(&[(1, I32), (2, I32), (3, I32), (4, I32), (5, STATISTICS)])),
     (6, EMPTY),
-    (7, Struct(&[(1, Int), (2, Int), (3, Bool)])),
-    (8, Struct(&[(1, Int), (2, Int), (3, Int), (4, Int), (5, Int), (6, Int), (7, Bool), (8, STATISTICS)])),
+    (7, Struct(&[(1, I32), (2, I32), (3, Bool)])),
+    (8, Struct(&[(1, I32), (2, I32), (3, I32), (4, I32), (5, I32), (6, I32), (7, Bool), (8, STATISTICS)])),
 ];
 const TIME: Shape = Struct(&[(1, Bool), (2, Struct(&[(1, EMPTY), (2, EMPTY), (3, EMPTY)]))]);
 const LOGICAL_TYPE: Shape = Struct(&[
@@ -55,7 +63,7 @@ const LOGICAL_TYPE: Shape = Struct(&[
     (2, EMPTY),
     (3, EMPTY),
     (4, EMPTY),
-    (5, Struct(&[(1, Int), (2, Int)])),
+    (5, Struct(&[(1, I32), (2, I32)])),
     (6, EMPTY),
     (7, TIME),
     (8, TIME),
@@ -67,18 +75,18 @@ const LOGICAL_TYPE: Shape = Struct(&[
     (15, EMPTY),
     (16, Struct(&[(1, Byte)])),
     (17, Struct(&[(1, Bytes)])),
-    (18, Struct(&[(1, Bytes), (2, Int)])),
+    (18, Struct(&[(1, Bytes), (2, I32)])),
 ]);
 const SCHEMA_ELEMENT: Shape = Struct(&[
-    (1, Int),
-    (2, Int),
-    (3, Int),
+    (1, I32),
+    (2, I32),
+    (3, I32),
     (4, Bytes),
-    (5, Int),
-    (6, Int),
-    (7, Int),
-    (8, Int),
-    (9, Int),
+    (5, I32),
+    (6, I32),
+    (7, I32),
+    (8, I32),
+    (9, I32),
     (10, LOGICAL_TYPE),
 ]);
 const KEY_VALUE: Shape = Struct(&[(1, Bytes), (2, Bytes)]);
@@ -93,49 +101,49 @@ const BOX: Shape = Struct(&[
     (8, Double),
 ]);
 const COLUMN_METADATA: Shape = Struct(&[
-    (1, Int),
-    (2, List(&Int)),
+    (1, I32),
+    (2, List(&I32)),
     (3, List(&Bytes)),
-    (4, Int),
-    (5, Int),
-    (6, Int),
-    (7, Int),
+    (4, I32),
+    (5, I64),
+    (6, I64),
+    (7, I64),
     (8, List(&KEY_VALUE)),
-    (9, Int),
-    (10, Int),
-    (11, Int),
+    (9, I64),
+    (10, I64),
+    (11, I64),
     (12, STATISTICS),
-    (13, List(&Struct(&[(1, Int), (2, Int), (3, Int)]))),
-    (14, Int),
-    (15, Int),
-    (16, Struct(&[(1, Int), (2, List(&Int)), (3, List(&Int))])),
-    (17, Struct(&[(1, BOX), (2, List(&Int))])),
+    (13, List(&Struct(&[(1, I32), (2, I32), (3, I32)]))),
+    (14, I64),
+    (15, I32),
+    (16, Struct(&[(1, I64), (2, List(&I64)), (3, List(&I64))])),
+    (17, Struct(&[(1, BOX), (2, List(&I32))])),
 ]);
 const COLUMN_CHUNK: Shape = Struct(&[
     (1, Bytes),
-    (2, Int),
+    (2, I64),
     (3, COLUMN_METADATA),
-    (4, Int),
-    (5, Int),
-    (6, Int),
-    (7, Int),
+    (4, I64),
+    (5, I32),
+    (6, I64),
+    (7, I32),
     (8, Struct(&[(1, EMPTY), (2, Struct(&[(1, List(&Bytes)), (2, Bytes)]))])),
     (9, Bytes),
 ]);
 const ROW_GROUP: Shape = Struct(&[
     (1, List(&COLUMN_CHUNK)),
-    (2, Int),
-    (3, Int),
-    (4, List(&Struct(&[(1, Int), (2, Bool), (3, Bool)]))),
-    (5, Int),
-    (6, Int),
-    (7, Int),
+    (2, I64),
+    (3, I64),
+    (4, List(&Struct(&[(1, I32), (2, Bool), (3, Bool)]))),
+    (5, I64),
+    (6, I64),
+    (7, I16),
 ]);
 const CIPHER: Shape = Struct(&[(1, Bytes), (2, Bytes), (3, Bool)]);
 const FILE: Fields = &[
-    (1, Int),
+    (1, I32),
     (2, List(&SCHEMA_ELEMENT)),
-    (3, Int),
+    (3, I64),
     (4, List(&ROW_GROUP)),
     (5, List(&KEY_VALUE)),
     (6, Bytes),
@@ -150,11 +158,20 @@ impl Shape {
         match self {
             Bool => matches!(kind, 1 | 2),
             Byte => kind == 3,
-            Int => matches!(kind, 4..=6),
+            I16 | I32 | I64 => matches!(kind, 4..=6),
             Double => kind == 7,
             Bytes => kind == 8,
             List(_) => kind == 9,
             Struct(_) => kind == 12,
+        }
+    }
+
+    /// Whether this number is one to the decoder: what is larger it would cut.
+    fn holds(&self, n: i64) -> bool {
+        match self {
+            I16 => i16::try_from(n).is_ok(),
+            I32 => i32::try_from(n).is_ok(),
+            _ => true,
         }
     }
 }
@@ -162,9 +179,49 @@ impl Shape {
 /// Something that cannot be.
 pub(super) struct Impossible;
 
-/// Checks the types and the lengths of all that is in the footer.
+/// Checks the types and the lengths of all that is in the footer, and that the schema is a tree.
 pub(super) fn check_footer(footer: &[u8]) -> Result<(), Impossible> {
-    Walker { left: footer.len() as u64, input: footer }.structure(0, FILE, &mut |_, _| ())
+    let (mut schema, mut element) = (Vec::new(), SchemaElement::default());
+    Walker { left: footer.len() as u64, input: footer }.structure(FILE, &mut |path, n| match path {
+        [2, 4] => element.name = n.unsigned_abs(),
+        [2, 5] => element.children = n,
+        [2, END] => schema.push(std::mem::take(&mut element)),
+        _ => {}
+    })?;
+    check_schema(&schema)
+}
+
+/// What matters of an element of the schema.
+#[derive(Default)]
+struct SchemaElement {
+    children: i64,
+    /// The length of its name.
+    name: u64,
+}
+
+/// Checks that the elements are a tree in depth-first order, of bounded depth and with bounded names.
+fn check_schema(elements: &[SchemaElement]) -> Result<(), Impossible> {
+    // Of each group that is open, how many children are to come, and the names down to it.
+    let mut open: Vec<(u64, u64)> = vec![(1, 0)];
+    let mut names = 0u64;
+    for (i, element) in elements.iter().enumerate() {
+        while open.pop_if(|(children, _)| *children == 0).is_some() {}
+        let depth = open.len();
+        let (left, above) = open.last_mut().ok_or(Impossible)?;
+        *left -= 1;
+        let name = above.saturating_add(element.name).saturating_add(NAME);
+        names = names.saturating_add(name);
+        let children = u64::try_from(element.children).map_err(|_| Impossible)?;
+        if depth > MAX_GROUPS || names > NAMES || children > (elements.len() - i - 1) as u64 {
+            return Err(Impossible);
+        }
+        open.push((children, name));
+    }
+    // The root is missing where a footer has no schema; the decoder says so.
+    match elements.is_empty() || open.iter().all(|(children, _)| *children == 0) {
+        true => Ok(()),
+        false => Err(Impossible),
+    }
 }
 
 /// Checks the page headers of a column chunk of `size` bytes; `open` gives its bytes from a position on. `width`
@@ -178,7 +235,7 @@ pub(super) fn check_pages<R: Read>(
     while at < size {
         let mut walker = Walker { left: size - at, input: open(at).ok_or(Impossible)? };
         let (mut unpacked, mut packed, mut values, mut entries) = (None, None, 0, 0);
-        walker.structure(0, PAGE_HEADER, &mut |path, n| match path {
+        walker.structure(PAGE_HEADER, &mut |path, n| match path {
             [2] => unpacked = Some(n),
             [3] => packed = Some(n),
             [5, 1] | [8, 1] => values = n,
@@ -196,6 +253,12 @@ pub(super) fn check_pages<R: Read>(
     }
     Ok(())
 }
+
+/// Stands for a field's number at the end of a struct.
+const END: i64 = 0;
+
+/// What hears of values: the field numbers that lead to one, and the value.
+type Told<'a> = dyn FnMut(&[i64], i64) + 'a;
 
 struct Walker<R> {
     input: R,
@@ -230,16 +293,10 @@ impl<R: Read> Walker<R> {
         if n == 0 { Ok(()) } else { Err(Impossible) }
     }
 
-    /// Walks a struct; `integer` is told of its integers and those of structs in it, with the field numbers
-    /// that lead there.
-    fn structure(
-        &mut self,
-        depth: usize,
-        shapes: Fields,
-        integer: &mut dyn FnMut(&[i64], i64),
-    ) -> Result<(), Impossible> {
-        let mut path = [0; MAX_DEPTH];
-        self.fields(depth, shapes, &mut path, integer)
+    /// Walks a struct; `told` hears of the integers, of the lengths of the strings, and at the [`END`] of each struct,
+    /// with the field numbers that lead there.
+    fn structure(&mut self, shapes: Fields, told: &mut Told) -> Result<(), Impossible> {
+        self.fields(0, shapes, &mut [0; MAX_DEPTH], told)
     }
 
     fn fields(
@@ -247,7 +304,7 @@ impl<R: Read> Walker<R> {
         depth: usize,
         shapes: Fields,
         path: &mut [i64; MAX_DEPTH],
-        integer: &mut dyn FnMut(&[i64], i64),
+        told: &mut Told,
     ) -> Result<(), Impossible> {
         if depth >= MAX_DEPTH {
             return Err(Impossible);
@@ -256,6 +313,8 @@ impl<R: Read> Walker<R> {
         loop {
             let head = self.byte()?;
             if head == 0 {
+                path[depth] = END;
+                told(&path[..=depth], 0);
                 return Ok(());
             }
             field = match head >> 4 {
@@ -263,63 +322,81 @@ impl<R: Read> Walker<R> {
                 delta => field + i64::from(delta),
             };
             // The decoder has 16 bits for it, and a field of a larger number would be another one to it.
-            i16::try_from(field).map_err(|_| Impossible)?;
-            path[depth] = field;
-            let kind = head & 15;
-            let shape = shapes.iter().find(|(known, _)| *known == field).map(|(_, shape)| shape);
-            if shape.is_some_and(|shape| !shape.fits(kind)) {
+            if !(1..=i64::from(i16::MAX)).contains(&field) {
                 return Err(Impossible);
             }
-            match (kind, shape) {
+            path[depth] = field;
+            let shape = shapes.iter().find(|(known, _)| *known == field).map(|(_, shape)| shape);
+            match head & 15 {
                 // Booleans are in the header.
-                (1 | 2, _) => {}
-                (4..=6, _) => {
-                    let n = zigzag(self.varint()?);
-                    integer(&path[..=depth], n);
-                }
-                (12, Some(Struct(shapes))) => self.fields(depth + 1, shapes, path, integer)?,
-                (_, shape) => self.value(kind, shape, depth + 1)?,
+                1 | 2 if shape.is_none_or(|shape| shape.fits(1)) => {}
+                kind => self.value(kind, shape, depth, path, told)?,
             }
         }
     }
 
-    /// Walks a value of which nothing is of interest.
-    fn value(&mut self, kind: u8, shape: Option<&Shape>, depth: usize) -> Result<(), Impossible> {
-        if depth >= MAX_DEPTH || shape.is_some_and(|shape| !shape.fits(kind)) {
+    /// Walks a value, at a path of so many numbers after the first.
+    fn value(
+        &mut self,
+        kind: u8,
+        shape: Option<&Shape>,
+        depth: usize,
+        path: &mut [i64; MAX_DEPTH],
+        told: &mut Told,
+    ) -> Result<(), Impossible> {
+        if shape.is_some_and(|shape| !shape.fits(kind)) {
             return Err(Impossible);
         }
         match kind {
             3 => self.skip(1),
-            4..=6 => self.varint().map(|_| ()),
+            4..=6 => {
+                let n = zigzag(self.varint()?);
+                if shape.is_some_and(|shape| !shape.holds(n)) {
+                    return Err(Impossible);
+                }
+                told(&path[..=depth], n);
+                Ok(())
+            }
             7 => self.skip(8),
             8 => {
                 let n = self.varint()?;
+                told(&path[..=depth], i64::try_from(n).map_err(|_| Impossible)?);
                 self.skip(n)
             }
-            9 | 10 => {
-                let head = self.byte()?;
-                let n = if head >> 4 == 15 { self.varint()? } else { u64::from(head >> 4) };
-                // Every element takes a byte.
-                if n > self.left {
-                    return Err(Impossible);
-                }
-                let element = match shape {
-                    Some(List(element)) => Some(*element),
-                    _ => None,
-                };
-                (0..n).try_for_each(|_| self.value(head & 15, element, depth + 1))
-            }
+            9 | 10 => self.list(shape, depth, path, told),
             12 => {
                 let shapes = match shape {
                     Some(Struct(shapes)) => shapes,
                     _ => &[][..],
                 };
-                self.structure(depth, shapes, &mut |_, _| ())
+                self.fields(depth + 1, shapes, path, told)
             }
             13 => self.skip(16),
             // Neither maps nor booleans outside of structs occur in the format.
             _ => Err(Impossible),
         }
+    }
+
+    fn list(
+        &mut self,
+        shape: Option<&Shape>,
+        depth: usize,
+        path: &mut [i64; MAX_DEPTH],
+        told: &mut Told,
+    ) -> Result<(), Impossible> {
+        let head = self.byte()?;
+        let n = if head >> 4 == 15 { self.varint()? } else { u64::from(head >> 4) };
+        let element = match shape {
+            Some(List(element)) => Some(*element),
+            _ => None,
+        };
+        // Every element takes a byte. Lists in lists, which the format has none of, count as levels, too.
+        let deeper = matches!(head & 15, 9 | 10);
+        if n > self.left || depth + 1 >= MAX_DEPTH {
+            return Err(Impossible);
+        }
+        path[depth + 1] = END;
+        (0..n).try_for_each(|_| self.value(head & 15, element, depth + usize::from(deeper), path, told))
     }
 }
 
@@ -382,9 +459,54 @@ mod tests {
     }
 
     #[test]
+    fn numbers_that_the_decoder_would_cut_are_refused() {
+        // The packed size, 4 and 2^32 + 4.
+        let header = |packed: &[u8]| [&[0x15, 0, 0x15, 8, 0x15], packed, &[0]].concat();
+        for (packed, good) in [(&[8][..], true), (&[0x88, 0x80, 0x80, 0x80, 0x20], false)] {
+            let bytes = header(packed);
+            let size = bytes.len() as u64 + if good { 4 } else { (1 << 32) + 4 };
+            assert_eq!(check_pages(|at| bytes.get(at as usize..), size, 1).is_ok(), good);
+        }
+    }
+
+    #[test]
+    fn schemas_are_trees_of_bounded_size() {
+        let check = |elements: &[(i64, u64)]| {
+            let elements = elements.iter().map(|&(children, name)| SchemaElement { children, name });
+            check_schema(&elements.collect::<Vec<_>>()).is_ok()
+        };
+        let chain = |n: usize| [vec![(1, 1); n], vec![(0, 1)]].concat();
+        let wide = |n: usize, name| [vec![(n as i64, 1)], vec![(0, name); n]].concat();
+        for good in [
+            &[][..],
+            &[(0, 5)],
+            &[(2, 5), (0, 1), (0, 1)],
+            &[(2, 5), (1, 1), (0, 1), (0, 1)],
+            &chain(MAX_GROUPS - 1),
+            &wide(10_000, 50),
+        ] {
+            assert!(check(good), "{} elements", good.len());
+        }
+        let many_paths = [vec![(1, 1), (20_000, 200_000)], vec![(0, 1); 20_000]].concat();
+        for bad in [
+            // Too few elements, too many, fewer than none, more than there are.
+            &[(2, 5), (0, 1)][..],
+            &[(1, 5), (0, 1), (0, 1)],
+            &[(0, 5), (0, 1)],
+            &[(1, 5), (-1, 1)],
+            &[(i64::from(i32::MAX), 5), (0, 1)],
+            &chain(MAX_GROUPS),
+            &many_paths,
+            &wide(10, u64::MAX),
+        ] {
+            assert!(!check(bad), "{} elements", bad.len());
+        }
+    }
+
+    #[test]
     fn footers_with_impossible_lengths_are_refused() {
         // (bytes, good)
-        let cases: [(&[u8], bool); 18] = [
+        let cases: [(&[u8], bool); 20] = [
             (&[0], true),
             (&[], false),
             (&[0x15, 2, 0], true),
@@ -403,6 +525,8 @@ mod tests {
             // A field of the format, which is an integer, as a string, and the first with another number for it.
             (&[0x18, 1, 7, 0], false),
             (&[0x05, 2, 2, 0], true),
+            (&[0x05, 0, 2, 0], false),
+            (&[0x05, 1, 2, 0], false),
             (&[0x05, 0x82, 0x80, 8, 2, 0], false),
             // The list of the schema: of structs with a name, of structs whose name is a number, of numbers.
             (&[0x29, 0x1c, 0x48, 1, 7, 0, 0], true),

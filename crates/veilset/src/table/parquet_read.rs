@@ -167,8 +167,9 @@ impl<S: ChunkReader + 'static> File<'_, S> {
     }
 
     fn kind(&self, field: &FieldRef, encoding: Encoding) -> Result<Kind> {
-        Kind::of(field, encoding)
-            .map_err(|unfit| Error::input(self.name, unfit.what, unfit.next).at_column(field.name()))
+        Kind::of(field, encoding).map_err(|unfit| {
+            Error::input(self.name, unfit.what, unfit.next).at_column(super::shorten(field.name()))
+        })
     }
 
     /// The number of rows that the footer promises.
@@ -210,7 +211,7 @@ impl<S: ChunkReader + 'static> File<'_, S> {
                             format!("the column is compressed with {other}, which veilset does not read");
                         let next = "Write the file with another compression, like Snappy or Zstandard";
                         let column = &names[schema.get_column_root_idx(leaf)];
-                        return Err(Error::input(self.name, what, next).at_column(column));
+                        return Err(Error::input(self.name, what, next).at_column(super::shorten(column)));
                     }
                 }
                 self.check_chunk(chunk).ok_or_else(|| self.damaged(None))?;
@@ -276,7 +277,7 @@ impl<S: ChunkReader + 'static> File<'_, S> {
                         ("the value is no valid one of the column's type (text must be UTF-8)", "Correct it");
                     return Err(Error::input(self.name, what, next)
                         .at(Place::Row(rows.len() as u64 + 1))
-                        .at_column(&names[chosen[c]]));
+                        .at_column(super::shorten(&names[chosen[c]])));
                 }
                 ends.push((!null).then_some(start..text.len()));
             }

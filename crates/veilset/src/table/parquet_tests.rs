@@ -427,6 +427,34 @@ fn damaged_files_are_input_errors() {
     refused(&[&b"PAR1\0\0\0\0"[..], b"\0\0\0\0PARE"].concat(), "encrypted");
     refused(&[&b"PAR1\0\0\0\0"[..], b"\xff\xff\xff\xffPAR1"].concat(), "damaged");
     refused(&[&b"PAR1\0\0\0\0"[..], b"\0\0\0\0PAR1"].concat(), "damaged");
+    // Schemas: of 5000 groups, one in the other; of a group with more children than there is memory for; of a group
+    // with a long name and many columns, each of which would take a copy of it.
+    let varint = |mut n: u64| {
+        let mut out = Vec::new();
+        while n >= 0x80 {
+            out.push(n as u8 | 0x80);
+            n >>= 7;
+        }
+        out.push(n as u8);
+        out
+    };
+    let schema = |elements: &[(String, u64)]| {
+        let of = |(name, children): &(String, u64)| {
+            [&[0x48][..], &varint(name.len() as u64), name.as_bytes(), &[0x15], &varint(2 * children), &[0]]
+                .concat()
+        };
+        let list: Vec<u8> = elements.iter().flat_map(of).collect();
+        let head = [&[0x15, 2, 0x19, 0xfc][..], &varint(elements.len() as u64)].concat();
+        let footer = [head, list, vec![0x16, 0, 0x19, 0x0c, 0]].concat();
+        [&b"PAR1"[..], &footer, &(footer.len() as u32).to_le_bytes(), b"PAR1"].concat()
+    };
+    let element = |name: &str, children| (name.to_owned(), children);
+    let deep = [vec![element("g", 1); 5000], vec![element("c", 0)]].concat();
+    let many = [element("root", 1), element(&"g".repeat(200_000), 20_000)];
+    let many = [many.to_vec(), vec![element("c", 0); 20_000]].concat();
+    for elements in [deep, vec![element("root", 1), element("g", (1 << 31) - 1)], many] {
+        refused(&schema(&elements), "damaged");
+    }
     // 2^28 row groups, in a footer of a few bytes.
     let footer =
         [0x15, 2, 0x19, 0x1c, 0x48, 1, b's', 0x15, 0, 0, 0x16, 0, 0x19, 0xfc, 0x80, 0x80, 0x80, 0x80, 1, 0];

@@ -38,8 +38,8 @@
 //!   all their places inside. Take combinations of them, over the field, whose convolution (transposed, it runs backwards)
 //!   ends at the lower ends of the intervals. An interval at the upper end of a region goes on in one at the lower end of
 //!   the next, and the first one ends with the vector: WEIGHT / 2 ends, of 24 linear conditions each. So f is such that
-//!   n f^WEIGHT = 24 (WEIGHT / 2) + 1, and the word's weight about f n'. Where the intervals lie is the attacker's choice:
-//!   f is taken to be [`CHOICE`] of that, as if it could try all ways and find the luckiest one. With
+//!   n f^WEIGHT = 24 (WEIGHT / 2) + 1, and the word's weight about f n'. How long each is, is the
+//!   attacker's choice: f is taken to be [`CHOICE`] of that, as if it could try all ways and find the luckiest one. With
 //!   longer and longer vectors f falls, slowly: a fixed WEIGHT is not for n to infinity (RRT23 has it grow as log n).
 //!
 //! Other attacks, at rate 1/2:
@@ -74,11 +74,11 @@ const BATCH: usize = 1 << 12;
 /// The security that the noise is for, as an exponent.
 const KAPPA: f64 = 128.0;
 
-/// What the best choice of intervals makes of their length. At 2^28 outputs there are (n / WEIGHT)^(WEIGHT / 2 + 1) = 2^147
-/// ways to lay them, so there is one with 121 outputs inside where the mean is 23.2: a Poisson variable is that far off with
-/// probability e^-(121 ln(121 / 23.2) - 121 + 23.2) = 2^-147. The share is the 11th root of 23.2 / 121. For fewer outputs
-/// it is larger.
-const CHOICE: f64 = 0.86;
+/// What the best choice of intervals makes of their length. Each has one end at a border of regions, so where their lengths
+/// have a given sum there are less than (n / WEIGHT)^(WEIGHT - 1) ways, 2^245 at 2^28 outputs. Were they independent, one
+/// of them would have 121 outputs inside where the mean is 12: a Poisson variable is that far off with probability
+/// e^-(121 ln(121 / 12) - 121 + 12) = 2^-246. The 11th root of 12 / 121 is 0.81; for fewer outputs it is larger.
+const CHOICE: f64 = 0.8;
 
 /// The estimated least share of places at which a word of the code for `n` outputs is not 0. See the module.
 fn distance(n: usize) -> f64 {
@@ -97,7 +97,7 @@ fn exponent(n: usize, t: usize) -> f64 {
     lengths - t as f64 * ((1.0 - distance(n)) * places as f64 / t as f64).log2()
 }
 
-/// How many noise elements `n` outputs need: 546 to 548 up to ten million. See the module for what they are based on.
+/// How many noise elements `n` outputs need: 546 to 548 up to five million. See the module for what they are based on.
 pub(super) fn noise(n: usize) -> usize {
     let least = (KAPPA / -(1.0 - distance(n)).log2()) as usize;
     (least..).find(|&t| exponent(n, t) >= KAPPA).unwrap_or(usize::MAX)
@@ -375,7 +375,7 @@ mod tests {
             let miss: f64 = blocks.iter().map(|&block| (free / block as f64).log2()).sum();
             assert!((-129.0..=-128.0).contains(&miss), "{n}: {t} {miss}");
         }
-        assert_eq!([5000, 1 << 20, 10_000_000, 1 << 28].map(noise), [547, 546, 546, 734]);
+        assert_eq!([5000, 1 << 20, 10_000_000, 1 << 28].map(noise), [547, 546, 576, 793]);
     }
 
     /// The attack on words with bits in the first half, with the best share of it on which they are 0.

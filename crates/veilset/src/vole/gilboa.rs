@@ -4,7 +4,7 @@
 //! Bit b of a is the choice of an OT in which the receiver has v and the sender q = v + bit Delta. The sums of these, each
 //! times x^b, are c and b: c = b + Delta a.
 //!
-//! Security and leakage: as the OTs. Cost: 128 correlated OTs an element, 352 bytes from receiver to sender at k = 6.
+//! Security and leakage: as the OTs. Cost: 128 correlated OTs an element, 390 bytes from receiver to sender at k = 6.
 
 use super::Element;
 use crate::channel::{Rx, Tx, frames};

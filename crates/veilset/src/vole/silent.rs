@@ -9,11 +9,12 @@
 //! random (`code.rs` has the estimate and what it is based on; it is an estimate). The same Delta is that of the VOLE,
 //! of the correlated OTs and of the pads for the trees, which are hashed under it: the receiver learns nothing of it from
 //! any of them. It learns nothing of it by deviating either: the OTs are those with checks, without which choices that
-//! differ from tree to tree of theirs would let it test Delta in parts, and of each tree it lacks an end whatever it asks
-//! for (`tree.rs`). It is no more than that, for it may pick A, and what is wrong in the sender's messages is not noticed.
-//! Leakage: n. Cost: t is 546 to 548 up to ten million elements, 734 at 2^28; 128 t correlated OTs and t log2(N/t) random
+//! differ from tree to tree of theirs would let it test Delta in parts, but for what `check.rs` leaves, b bits with a
+//! probability of 2^-b; and of each tree it lacks an end whatever it asks for (`tree.rs`). It is no more than that, for it
+//! may pick A, and what is wrong in the sender's messages is not noticed.
+//! Leakage: n. Cost: t is 546 to 548 up to five million elements, 793 at 2^28; 128 t correlated OTs and t log2(N/t) random
 //! ones in one batch, 22 bits each from receiver to sender and 2 KiB for a frame of them; from sender to receiver 32 bytes a
-//! level and 16 a tree. That is 0.49 MB for a million elements. Memory: the receiver holds 3 N elements of 16 bytes, the
+//! level and 16 a tree. That is 0.47 MB for a million elements. Memory: the receiver holds 3 N elements of 16 bytes, the
 //! sender 1.5 N. Up to `DIRECT` elements come from OTs alone (`gilboa.rs`), without the assumption on the code: 390
 //! bytes each.
 //!

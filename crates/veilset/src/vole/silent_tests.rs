@@ -54,6 +54,15 @@ fn lengths_depend_on_n_only() {
     }
 }
 
+/// And at the default depth of the OTs' trees.
+#[test]
+fn traffic_is_as_measured() {
+    for n in [300, 5000] {
+        let (_, _, views) = is_a_vole(&Silent::default(), n);
+        assert_eq!(Silent::default().traffic(n), (views.0[1].len(), views.0[0].len()), "{n}");
+    }
+}
+
 #[test]
 fn sessions_and_purposes_separate() {
     let run = |session: u8, purpose| {

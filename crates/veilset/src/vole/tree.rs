@@ -155,8 +155,8 @@ mod tests {
     #[test]
     fn no_path_gives_all_ends() {
         let keys = Aes128::new(&[7; 16]);
-        for leaves in [3, 5, 9, 15, 17, 33] {
-            let depth = depth(leaves);
+        let deeper = |leaves| [(leaves, depth(leaves)), (leaves, depth(leaves) + 2)];
+        for (leaves, depth) in [1, 2, 3, 5, 9, 15, 17, 33].into_iter().flat_map(deeper) {
             let tree = Tree { keys: &keys, index: 1, depth, leaves };
             let mut offered = vec![[[0; 16]; 2]; depth];
             let (whole, ends) = tree.grow([9; 16], &mut offered);
