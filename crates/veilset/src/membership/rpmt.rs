@@ -47,7 +47,7 @@ use crate::secret::{Secret, Secrets};
 use rayon::prelude::*;
 use std::sync::mpsc;
 use veilset_kernels::aes::Aes128;
-use veilset_kernels::polynomial::{self, Field};
+use veilset_kernels::polynomial::{self, Field, Shape};
 
 /// How many frames the sender's OPRF inputs are ahead of its answers: so many frames of polynomials, about 2.3 MiB
 /// each, may be under way. R holds the keys of as many frames, 256 KiB each, and two frames of polynomials; S the
@@ -512,9 +512,10 @@ fn opprf(field: Field, outputs: &[Output], real: usize, s: &mut [u128], out: &mu
     let slots = s.len();
     let length = out.len() / field.bytes() / slots;
     let points = outputs.len() / slots;
+    let shape = Shape { instances: slots, points, free: length - points };
     let stream = Aes128::new(&Secret::new(rng.bytes()));
     // s, points and their values, and the coefficients of R.
-    let mut noise = Secrets::<[u8; 16]>::zeros(slots * (1 + 2 * points + length - points));
+    let mut noise = Secrets::<[u8; 16]>::zeros(slots * (1 + 2 * points + shape.free));
     stream.ctr(0, noise.as_flattened_mut());
     let mut noise = noise.iter().map(|block| u128::from_le_bytes(*block) & field.mask());
     s.iter_mut().zip(&mut noise).for_each(|(s, noise)| *s = noise);
@@ -528,8 +529,9 @@ fn opprf(field: Field, outputs: &[Output], real: usize, s: &mut [u128], out: &mu
         (q[i], v[i]) = (first, s[i % slots] ^ second);
     }
     let coefficients = Secrets::from(noise.collect::<Vec<_>>());
-    // Two outputs of a slot meet in q with a probability that the length of the field allows for: one is lost.
-    while polynomial::interpolate(field, slots, &q, &v, &coefficients, out).is_err() {
+    // Two outputs of a slot meet in q with a probability that the length of the field allows for: one is lost, and
+    // the time shows it.
+    while polynomial::interpolate(field, &shape, &q, &v, &coefficients, out).is_err() {
         for slot in 0..slots {
             for i in 0..points {
                 let at = |i: usize| i * slots + slot;
@@ -557,7 +559,7 @@ fn opened(plan: &Plan, polynomials: &[u8], outputs: &[Output]) -> Secrets<u128> 
     let chunks = s.par_chunks_mut(BATCH).zip(outputs.par_chunks(BATCH));
     chunks.zip(polynomials.par_chunks(BATCH * plan.polynomial())).for_each(|((s, outputs), polynomials)| {
         let q = Secrets::from(outputs.iter().map(|output| halves(output).0).collect::<Vec<_>>());
-        polynomial::evaluate(plan.field, polynomials, &q, s);
+        polynomial::evaluate(plan.field, plan.coefficients(), polynomials, &q, s);
         s.iter_mut().zip(outputs).for_each(|(s, output)| *s ^= halves(output).1 & plan.field.mask());
     });
     s

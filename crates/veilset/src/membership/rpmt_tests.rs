@@ -158,7 +158,7 @@ impl Poly {
         let mut p = vec![0; 2 * bytes];
         p[bytes..].copy_from_slice(&b.to_le_bytes()[..bytes]);
         let mut out = [0];
-        polynomial::evaluate(self.0, &p, &[a], &mut out);
+        polynomial::evaluate(self.0, 2, &p, &[a], &mut out);
         out[0]
     }
 
@@ -300,7 +300,7 @@ fn polynomials_have_the_values_and_points_that_meet_are_no_harm() {
             let slot = i % slots;
             let size = length * field.bytes();
             let mut value = [0];
-            polynomial::evaluate(field, &out[slot * size..][..size], &[q], &mut value);
+            polynomial::evaluate(field, length, &out[slot * size..][..size], &[q], &mut value);
             let right = value[0] == (s[slot] ^ t) & field.mask();
             assert_eq!(right, i / slots < real && (i / slots, slot) != (3, 3), "{field:?} {i}");
         }
