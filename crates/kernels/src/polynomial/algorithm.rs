@@ -5,6 +5,8 @@
 //! and S_r is the sum of c_i q_i^r. So nearly all the work is in sums of products, which are reduced once.
 
 use super::{Repeated, Shape};
+use std::ops::{Deref, DerefMut};
+use zeroize::optimization_barrier;
 
 /// The most lanes of any vector.
 const MAX_LANES: usize = 4;
@@ -30,6 +32,43 @@ pub(super) trait Lanes: Copy {
     fn multiply_add<const BITS: u32>(sum: Self::Wide, a: Self, b: Self) -> Self::Wide;
     /// The element that a sum stands for.
     fn reduce<const BITS: u32>(sum: Self::Wide) -> Self;
+}
+
+/// A list of secrets, wiped when dropped at the speed of `fill`: `zeroize` writes byte by byte.
+struct Wiped<T: Copy> {
+    list: Vec<T>,
+    zero: T,
+}
+
+impl<T: Copy> Wiped<T> {
+    /// `n` zeros.
+    #[inline(always)]
+    fn new(zero: T, n: usize) -> Self {
+        Wiped { list: vec![zero; n], zero }
+    }
+}
+
+impl<T: Copy> Deref for Wiped<T> {
+    type Target = [T];
+    #[inline(always)]
+    fn deref(&self) -> &[T] {
+        &self.list
+    }
+}
+
+impl<T: Copy> DerefMut for Wiped<T> {
+    #[inline(always)]
+    fn deref_mut(&mut self) -> &mut [T] {
+        &mut self.list
+    }
+}
+
+impl<T: Copy> Drop for Wiped<T> {
+    #[inline(always)]
+    fn drop(&mut self) {
+        self.list.fill(self.zero);
+        optimization_barrier(self.list.as_slice());
+    }
 }
 
 /// The product.
@@ -69,7 +108,7 @@ pub(super) fn interpolate<V: Lanes, const BITS: u32>(
     let firsts = (0..instances).step_by(V::LANES);
     // Of each vector of instances k points, the coefficients of V but for the leading 1, and k weights.
     let all = k * firsts.len();
-    let (mut q, mut n, mut weights) = (vec![zero; all], vec![zero; all], vec![zero; all]);
+    let (mut q, mut n, mut weights) = (Wiped::new(zero, all), Wiped::new(zero, all), Wiped::new(zero, all));
     for (v, first) in firsts.clone().enumerate() {
         let of = v * k..(v + 1) * k;
         let (q, n, weights) = (&mut q[of.clone()], &mut n[of.clone()], &mut weights[of]);
@@ -81,7 +120,7 @@ pub(super) fn interpolate<V: Lanes, const BITS: u32>(
     }
     let repeated = invert_all::<V, BITS>(&mut weights);
 
-    let (mut c, mut sums, mut r) = (vec![zero; k], vec![zero; k], vec![zero; free]);
+    let (mut c, mut sums, mut r) = (Wiped::new(zero, k), Wiped::new(zero, k), Wiped::new(zero, free));
     for (v, first) in firsts.enumerate() {
         let of = v * k..(v + 1) * k;
         let (q, n, weights) = (&q[of.clone()], &n[of.clone()], &weights[of]);
@@ -148,7 +187,7 @@ fn derivatives<V: Lanes, const BITS: u32>(q: &[V], n: &[V], weights: &mut [V]) {
 /// If so, all of its lane becomes zero; the time does not show it.
 #[inline(always)]
 fn invert_all<V: Lanes, const BITS: u32>(all: &mut [V]) -> bool {
-    let mut before = vec![V::splat(0); all.len()];
+    let mut before = Wiped::new(V::splat(0), all.len());
     let mut last = V::splat(1);
     for (a, before) in all.iter().zip(before.iter_mut()) {
         *before = last;
@@ -184,7 +223,7 @@ pub(super) fn evaluate<V: Lanes, const BITS: u32>(
 ) {
     let bytes = BITS as usize / 8;
     // Of each coefficient a lane for each instance; lanes behind the end are zeros.
-    let mut spread = vec![[0; MAX_LANES]; length];
+    let mut spread = Wiped::new([0; MAX_LANES], length);
     for first in (0..points.len()).step_by(V::LANES) {
         for (lane, instance) in (first..points.len()).take(V::LANES).enumerate() {
             let polynomial = &coefficients[instance * length * bytes..][..length * bytes];
