@@ -76,9 +76,9 @@ impl Field {
 /// V the product of all x - q_i, and R the polynomial with the given coefficients.
 ///
 /// Point i of instance j is `points[i * shape.instances + j]`; so are the values, and the coefficients of R from the
-/// lowest up. If these are uniform, P is uniform among the polynomials of its length with those values. Its coefficients,
-/// as many as I and R have together, go to `out`: those of one instance together, the lowest first, each as
-/// [`Field::bytes`] bytes, the lowest first.
+/// lowest up. If these are uniform, P is uniform among the polynomials of its length with those values. Its
+/// coefficients, as many as I and R have together, go to `out`: those of one instance together, the lowest first, each
+/// as [`Field::bytes`] bytes, the lowest first.
 ///
 /// # Errors
 /// If an instance has a point twice; then nothing is written that is of use, in the same time.

@@ -115,8 +115,8 @@ impl Tracer {
     }
 }
 
-/// Gives what is traced memory of its own, the same in each trace: the steps and the addresses of the system's allocator
-/// follow from all that was allocated before.
+/// Gives what is traced memory of its own, the same in each trace: the steps and the addresses of the system's
+/// allocator follow from all that was allocated before.
 struct Arena;
 
 #[global_allocator]

@@ -305,7 +305,8 @@ pub fn sender(
     let order = slots(plan, &bins, rng);
     let coder = Coder::new(session, OPRF);
     let (mut codes, bottom) = (coder.codes(x), coder.codes(&[bottom()]));
-    // Dummies count as the bottom item. All codes are passed over alike, so that the time does not show how many there are.
+    // Dummies count as the bottom item. All codes are passed over alike, so that the time does not show how many
+    // dummies there are.
     codes.par_iter_mut().enumerate().for_each(|(i, code)| {
         code.conditional_assign(&bottom[0], Choice::from(u8::from(i >= real)));
     });
