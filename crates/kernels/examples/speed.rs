@@ -140,16 +140,17 @@ fn main() {
     // A bin of KRTW19 at 2^20 items: 62 instances of 62 coefficients, 18 points each.
     for b in paths(polynomial::BACKENDS) {
         for field in polynomial::Field::ALL {
-            let (instances, length, k) = (62, 62, 18);
+            let shape = polynomial::Shape { instances: 62, points: 18, free: 44 };
+            let (instances, length) = (shape.instances, shape.points + shape.free);
             let number = |i: usize| (i as u128 + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15_f39c_c060_5ced_c835);
-            let points: Vec<u128> = (0..k * instances).map(number).collect();
-            let random: Vec<u128> = (0..(length - k) * instances).map(number).collect();
+            let points: Vec<u128> = (0..shape.points * instances).map(number).collect();
+            let random: Vec<u128> = (0..shape.free * instances).map(number).collect();
             let mut p = vec![0; length * instances * field.bytes()];
             let ns = time(|| {
                 let (_, done) = polynomial::interpolate_with(
                     b,
                     field,
-                    instances,
+                    &shape,
                     black_box(&points),
                     &points,
                     &random,
@@ -160,7 +161,7 @@ fn main() {
             println!("interpolate {b:?} {field:?}: {:8.0} ns/polynomial", ns / instances as f64);
             let mut values = vec![0; instances];
             let ns = time(|| {
-                polynomial::evaluate_with(b, field, black_box(&p), &points[..instances], &mut values);
+                polynomial::evaluate_with(b, field, length, black_box(&p), &points[..instances], &mut values);
             });
             println!("evaluate    {b:?} {field:?}: {:8.0} ns/polynomial", ns / instances as f64);
         }

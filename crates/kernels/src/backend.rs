@@ -129,9 +129,10 @@ mod tests {
             assert_eq!(band::substitute_with(b, &[], &mut [[0; 16]; 127]), ran(band::BACKENDS));
             assert_eq!(transpose::transpose_128_with(b, &[], 0, &mut []), ran(transpose::BACKENDS));
             let field = polynomial::Field::Bits64;
-            let (ran_there, _) = polynomial::interpolate_with(b, field, 1, &[], &[], &[7], &mut [0; 8]);
+            let shape = polynomial::Shape { instances: 1, points: 0, free: 1 };
+            let (ran_there, _) = polynomial::interpolate_with(b, field, &shape, &[], &[], &[7], &mut [0; 8]);
             assert_eq!(ran_there, ran(polynomial::BACKENDS));
-            let ran_there = polynomial::evaluate_with(b, field, &[7; 8], &[1], &mut [0]);
+            let ran_there = polynomial::evaluate_with(b, field, 1, &[7; 8], &[1], &mut [0]);
             assert_eq!(ran_there, ran(polynomial::BACKENDS));
         }
     }

@@ -147,7 +147,8 @@ impl Table {
 
     /// How many items there are in the fullest of all sets of `of` bins in a row, cut from the first one on.
     pub fn fullest(&self, of: usize) -> usize {
-        let cuts: Vec<u32> = (0..self.starts.len()).step_by(of).map(|i| self.starts[i]).collect();
+        let cuts = (0..self.starts.len()).step_by(of).map(|i| self.starts[i]);
+        let cuts = Secrets::from(cuts.collect::<Vec<_>>());
         let last = self.items.len() as u32 - cuts.last().copied().unwrap_or(0);
         cuts.windows(2).map(|w| w[1] - w[0]).max().unwrap_or(0).max(last) as usize
     }

@@ -4,7 +4,9 @@
 //! c_i V / (x - q_i), whose coefficient j is the sum over l > j of n_l S_(l-j-1), where n_l are the coefficients of V
 //! and S_r is the sum of c_i q_i^r. So nearly all the work is in sums of products, which are reduced once.
 
-use super::Repeated;
+use super::{Repeated, Shape};
+use std::ops::{Deref, DerefMut};
+use zeroize::optimization_barrier;
 
 /// The most lanes of any vector.
 const MAX_LANES: usize = 4;
@@ -32,6 +34,43 @@ pub(super) trait Lanes: Copy {
     fn reduce<const BITS: u32>(sum: Self::Wide) -> Self;
 }
 
+/// A list of secrets, wiped when dropped at the speed of `fill`: `zeroize` writes byte by byte.
+struct Wiped<T: Copy> {
+    list: Vec<T>,
+    zero: T,
+}
+
+impl<T: Copy> Wiped<T> {
+    /// `n` zeros.
+    #[inline(always)]
+    fn new(zero: T, n: usize) -> Self {
+        Wiped { list: vec![zero; n], zero }
+    }
+}
+
+impl<T: Copy> Deref for Wiped<T> {
+    type Target = [T];
+    #[inline(always)]
+    fn deref(&self) -> &[T] {
+        &self.list
+    }
+}
+
+impl<T: Copy> DerefMut for Wiped<T> {
+    #[inline(always)]
+    fn deref_mut(&mut self) -> &mut [T] {
+        &mut self.list
+    }
+}
+
+impl<T: Copy> Drop for Wiped<T> {
+    #[inline(always)]
+    fn drop(&mut self) {
+        self.list.fill(self.zero);
+        optimization_barrier(self.list.as_slice());
+    }
+}
+
 /// The product.
 #[inline(always)]
 fn product<V: Lanes, const BITS: u32>(a: V, b: V) -> V {
@@ -54,7 +93,7 @@ fn load<V: Lanes, const BITS: u32>(row: &[u128], first: usize) -> V {
 
 #[inline(always)]
 pub(super) fn interpolate<V: Lanes, const BITS: u32>(
-    instances: usize,
+    &Shape { instances, points: k, free }: &Shape,
     points: &[u128],
     values: &[u128],
     random: &[u128],
@@ -64,41 +103,42 @@ pub(super) fn interpolate<V: Lanes, const BITS: u32>(
         return Ok(());
     }
     let zero = V::splat(0);
-    let (k, free) = (points.len() / instances, random.len() / instances);
+    // Number i of each instance, in the lists.
+    let row = |i: usize| i * instances..(i + 1) * instances;
     let firsts = (0..instances).step_by(V::LANES);
     // Of each vector of instances k points, the coefficients of V but for the leading 1, and k weights.
-    let mut q = vec![zero; k * firsts.len()];
-    let (mut n, mut weights) = (q.clone(), q.clone());
+    let all = k * firsts.len();
+    let (mut q, mut n, mut weights) = (Wiped::new(zero, all), Wiped::new(zero, all), Wiped::new(zero, all));
     for (v, first) in firsts.clone().enumerate() {
         let of = v * k..(v + 1) * k;
         let (q, n, weights) = (&mut q[of.clone()], &mut n[of.clone()], &mut weights[of]);
-        for (q, row) in q.iter_mut().zip(points.chunks_exact(instances)) {
-            *q = load::<V, BITS>(row, first);
+        for (i, q) in q.iter_mut().enumerate() {
+            *q = load::<V, BITS>(&points[row(i)], first);
         }
         vanishing::<V, BITS>(q, n);
         derivatives::<V, BITS>(q, n, weights);
     }
-    invert_all::<V, BITS>(&mut weights)?;
+    let repeated = invert_all::<V, BITS>(&mut weights);
 
-    let (mut c, mut sums, mut r) = (vec![zero; k], vec![zero; k], vec![zero; free]);
+    let (mut c, mut sums, mut r) = (Wiped::new(zero, k), Wiped::new(zero, k), Wiped::new(zero, free));
     for (v, first) in firsts.enumerate() {
         let of = v * k..(v + 1) * k;
         let (q, n, weights) = (&q[of.clone()], &n[of.clone()], &weights[of]);
-        for ((c, row), w) in c.iter_mut().zip(values.chunks_exact(instances)).zip(weights) {
-            *c = product::<V, BITS>(load::<V, BITS>(row, first), *w);
+        for (i, (c, w)) in c.iter_mut().zip(weights).enumerate() {
+            *c = product::<V, BITS>(load::<V, BITS>(&values[row(i)], first), *w);
         }
-        for sum in &mut sums {
+        for sum in sums.iter_mut() {
             *sum = c.iter().fold(zero, |sum, c| sum.add(*c));
             c.iter_mut().zip(q).for_each(|(c, q)| *c = product::<V, BITS>(*c, *q));
         }
-        for (r, row) in r.iter_mut().zip(random.chunks_exact(instances)) {
-            *r = load::<V, BITS>(row, first);
+        for (i, r) in r.iter_mut().enumerate() {
+            *r = load::<V, BITS>(&random[row(i)], first);
         }
         let mut lanes = [0; MAX_LANES];
         for j in 0..k + free {
             // Of x^j in I, then of x^j in V R; each begins with the product by the leading 1 of V.
             let mut sum = if j < k { sums[k - 1 - j].widen() } else { r[j - k].widen() };
-            for (n, s) in n.iter().skip(j + 1).zip(&sums) {
+            for (n, s) in n.iter().skip(j + 1).zip(sums.iter()) {
                 sum = V::multiply_add::<BITS>(sum, *n, *s);
             }
             let lowest = (j + 1).saturating_sub(free);
@@ -106,19 +146,14 @@ pub(super) fn interpolate<V: Lanes, const BITS: u32>(
                 sum = V::multiply_add::<BITS>(sum, *n, *r);
             }
             V::reduce::<BITS>(sum).store(&mut lanes);
-            write::<V, BITS>(&lanes, j, &mut out[first * (k + free) * BITS as usize / 8..], k + free);
+            let bytes = BITS as usize / 8;
+            for (lane, instance) in lanes[..V::LANES].iter().zip(first..instances) {
+                out[(instance * (k + free) + j) * bytes..][..bytes]
+                    .copy_from_slice(&lane.to_le_bytes()[..bytes]);
+            }
         }
     }
-    Ok(())
-}
-
-/// Writes coefficient j of each lane, as far as there are instances, of `length` coefficients each.
-#[inline(always)]
-fn write<V: Lanes, const BITS: u32>(lanes: &[u128], j: usize, out: &mut [u8], length: usize) {
-    let bytes = BITS as usize / 8;
-    for (lane, out) in lanes[..V::LANES].iter().zip(out.chunks_exact_mut(length * bytes)) {
-        out[j * bytes..][..bytes].copy_from_slice(&lane.to_le_bytes()[..bytes]);
-    }
+    if repeated { Err(Repeated) } else { Ok(()) }
 }
 
 /// The coefficients of V, the product of all x - q_i, but for the leading 1.
@@ -148,49 +183,50 @@ fn derivatives<V: Lanes, const BITS: u32>(q: &[V], n: &[V], weights: &mut [V]) {
     }
 }
 
-/// Replaces all by their inverses, with one inversion (Montgomery's trick); refuses a zero.
+/// Replaces all by their inverses, with one inversion (Montgomery's trick), and returns whether a zero is among them.
+/// If so, all of its lane becomes zero; the time does not show it.
 #[inline(always)]
-fn invert_all<V: Lanes, const BITS: u32>(all: &mut [V]) -> Result<(), Repeated> {
-    let mut before = Vec::with_capacity(all.len());
+fn invert_all<V: Lanes, const BITS: u32>(all: &mut [V]) -> bool {
+    let mut before = Wiped::new(V::splat(0), all.len());
     let mut last = V::splat(1);
-    for a in all.iter() {
-        before.push(last);
+    for (a, before) in all.iter().zip(before.iter_mut()) {
+        *before = last;
         last = product::<V, BITS>(last, *a);
     }
     let mut lanes = [1; MAX_LANES];
     last.store(&mut lanes);
-    if lanes.contains(&0) {
-        return Err(Repeated);
-    }
+    // The highest bit of a | -a says that a is not 0.
+    let zero = lanes.iter().fold(0, |any, lane| any | (lane | lane.wrapping_neg()) >> 127 ^ 1);
     // a^(2^BITS - 2), the product of all a^(2^i) but the first.
     let (mut square, mut inverse) = (last, V::splat(1));
     for _ in 1..BITS {
         square = product::<V, BITS>(square, square);
         inverse = product::<V, BITS>(inverse, square);
     }
-    for (a, before) in all.iter_mut().zip(before).rev() {
+    for (a, before) in all.iter_mut().zip(before.iter()).rev() {
         let next = product::<V, BITS>(inverse, *a);
-        *a = product::<V, BITS>(inverse, before);
+        *a = product::<V, BITS>(inverse, *before);
         inverse = next;
     }
-    Ok(())
+    zero == 1
 }
 
 /// Powers of the point, from x^0 on, by which as many coefficients at a time are multiplied.
 const STEP: usize = 8;
 
 #[inline(always)]
-pub(super) fn evaluate<V: Lanes, const BITS: u32>(coefficients: &[u8], points: &[u128], out: &mut [u128]) {
+pub(super) fn evaluate<V: Lanes, const BITS: u32>(
+    length: usize,
+    coefficients: &[u8],
+    points: &[u128],
+    out: &mut [u128],
+) {
     let bytes = BITS as usize / 8;
-    let length = coefficients.len() / bytes / points.len().max(1);
     // Of each coefficient a lane for each instance; lanes behind the end are zeros.
-    let mut spread = vec![[0u128; MAX_LANES]; length];
+    let mut spread = Wiped::new([0; MAX_LANES], length);
     for first in (0..points.len()).step_by(V::LANES) {
-        for (lane, polynomial) in coefficients[first * length * bytes..]
-            .chunks_exact((length * bytes).max(1))
-            .take(V::LANES)
-            .enumerate()
-        {
+        for (lane, instance) in (first..points.len()).take(V::LANES).enumerate() {
+            let polynomial = &coefficients[instance * length * bytes..][..length * bytes];
             for (spread, coefficient) in spread.iter_mut().zip(polynomial.chunks_exact(bytes)) {
                 let mut number = [0; 16];
                 number[..bytes].copy_from_slice(&coefficient[..bytes]);

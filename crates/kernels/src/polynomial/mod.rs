@@ -32,6 +32,18 @@ pub enum Field {
     Bits80,
 }
 
+/// How many polynomials, and of what length. The kernels are told and do not divide, which takes a time that depends
+/// on the values: so a test can refuse every division in them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Shape {
+    /// The number of polynomials.
+    pub instances: usize,
+    /// The points that each goes through.
+    pub points: usize,
+    /// Its free coefficients: it has as many as points and these together.
+    pub free: usize,
+}
+
 /// An instance has a point twice, so no polynomial goes through its points.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Repeated;
@@ -60,29 +72,29 @@ impl Field {
     }
 }
 
-/// For each of `instances`, the polynomial P = I + V R, where I is the one of least degree with I(q_i) = v_i for its
-/// k points, V the product of all x - q_i, and R the polynomial with the given coefficients.
+/// For each instance the polynomial P = I + V R, where I is the one of least degree with I(q_i) = v_i for its points,
+/// V the product of all x - q_i, and R the polynomial with the given coefficients.
 ///
-/// Point i of instance j is `points[i * instances + j]`; so are the values, and the coefficients of R from the lowest
-/// up. If these are uniform, P is uniform among the polynomials of its length with those values. Its coefficients,
-/// as many as I and R have together, go to `out`: those of one instance together, the lowest first, each as
-/// [`Field::bytes`] bytes, the lowest first.
+/// Point i of instance j is `points[i * shape.instances + j]`; so are the values, and the coefficients of R from the
+/// lowest up. If these are uniform, P is uniform among the polynomials of its length with those values. Its
+/// coefficients, as many as I and R have together, go to `out`: those of one instance together, the lowest first, each
+/// as [`Field::bytes`] bytes, the lowest first.
 ///
 /// # Errors
-/// If an instance has a point twice; then nothing is written that is of use. The time shows this.
+/// If an instance has a point twice; then nothing is written that is of use, in the same time.
 ///
 /// # Panics
 ///
-/// If a length is not a multiple of the instances or does not fit the others. These are errors of the caller.
+/// If a length does not fit the shape, which is an error of the caller.
 pub fn interpolate(
     field: Field,
-    instances: usize,
+    shape: &Shape,
     points: &[u128],
     values: &[u128],
     random: &[u128],
     out: &mut [u8],
 ) -> Result<(), Repeated> {
-    interpolate_with(Backend::best(BACKENDS), field, instances, points, values, random, out).1
+    interpolate_with(Backend::best(BACKENDS), field, shape, points, values, random, out).1
 }
 
 /// [`interpolate`] on the path asked for; also returns the path that ran.
@@ -96,28 +108,30 @@ pub fn interpolate(
 pub fn interpolate_with(
     backend: Backend,
     field: Field,
-    instances: usize,
+    shape: &Shape,
     points: &[u128],
     values: &[u128],
     random: &[u128],
     out: &mut [u8],
 ) -> (Backend, Result<(), Repeated>) {
+    assert_eq!(points.len(), shape.instances * shape.points, "interpolate: the points of all instances");
     assert_eq!(points.len(), values.len(), "interpolate: each point has a value");
-    let parts = points.len().is_multiple_of(instances) && random.len().is_multiple_of(instances);
-    assert!(parts, "interpolate: all instances have the same lengths");
+    assert_eq!(
+        random.len(),
+        shape.instances * shape.free,
+        "interpolate: the free coefficients of all instances"
+    );
     assert_eq!(out.len(), (points.len() + random.len()) * field.bytes(), "interpolate: room for the result");
-    run(backend, field, Interpolate { instances, points, values, random, out })
+    run(backend, field, Interpolate { shape, points, values, random, out })
 }
 
-/// For each of `instances` the value of its polynomial at its point. The coefficients are as [`interpolate`] writes
-/// them, `out` is as long as `points`.
+/// The value of each polynomial at its point. Each has `length` coefficients, as [`interpolate`] writes them.
 ///
 /// # Panics
 ///
-/// If the coefficients are not equally many for each instance, or there is not a point for each of them, or `out`
-/// is of another length. These are errors of the caller.
-pub fn evaluate(field: Field, coefficients: &[u8], points: &[u128], out: &mut [u128]) {
-    evaluate_with(Backend::best(BACKENDS), field, coefficients, points, out);
+/// If there are more or fewer coefficients, or if `out` is not as long as `points`. These are errors of the caller.
+pub fn evaluate(field: Field, length: usize, coefficients: &[u8], points: &[u128], out: &mut [u128]) {
+    evaluate_with(Backend::best(BACKENDS), field, length, coefficients, points, out);
 }
 
 /// [`evaluate`] on the path asked for; returns the path that ran.
@@ -128,14 +142,15 @@ pub fn evaluate(field: Field, coefficients: &[u8], points: &[u128], out: &mut [u
 pub fn evaluate_with(
     backend: Backend,
     field: Field,
+    length: usize,
     coefficients: &[u8],
     points: &[u128],
     out: &mut [u128],
 ) -> Backend {
-    let parts = coefficients.len().is_multiple_of(points.len() * field.bytes());
-    assert!(parts, "evaluate: all instances have the same number of coefficients");
+    let all = points.len() * length * field.bytes();
+    assert_eq!(coefficients.len(), all, "evaluate: all instances have that number of coefficients");
     assert_eq!(points.len(), out.len(), "evaluate: a value for each point");
-    run(backend, field, Evaluate { coefficients, points, out }).0
+    run(backend, field, Evaluate { length, coefficients, points, out }).0
 }
 
 /// What a kernel does, with the vectors of any path.
@@ -145,7 +160,7 @@ trait Kernel {
 }
 
 struct Interpolate<'a> {
-    instances: usize,
+    shape: &'a Shape,
     points: &'a [u128],
     values: &'a [u128],
     random: &'a [u128],
@@ -156,12 +171,13 @@ impl Kernel for Interpolate<'_> {
     type Output = Result<(), Repeated>;
     #[inline(always)]
     fn run<V: Lanes, const BITS: u32>(self) -> Self::Output {
-        let Interpolate { instances, points, values, random, out } = self;
-        algorithm::interpolate::<V, BITS>(instances, points, values, random, out)
+        let Interpolate { shape, points, values, random, out } = self;
+        algorithm::interpolate::<V, BITS>(shape, points, values, random, out)
     }
 }
 
 struct Evaluate<'a> {
+    length: usize,
     coefficients: &'a [u8],
     points: &'a [u128],
     out: &'a mut [u128],
@@ -171,7 +187,7 @@ impl Kernel for Evaluate<'_> {
     type Output = ();
     #[inline(always)]
     fn run<V: Lanes, const BITS: u32>(self) {
-        algorithm::evaluate::<V, BITS>(self.coefficients, self.points, self.out);
+        algorithm::evaluate::<V, BITS>(self.length, self.coefficients, self.points, self.out);
     }
 }
 

@@ -74,7 +74,9 @@ fn numbers(seed: u64, n: usize) -> Vec<u128> {
 }
 
 fn check(field: Field, instances: usize, points: &[u128], values: &[u128], random: &[u128]) {
-    let length = (points.len() + random.len()) / instances.max(1);
+    let shape =
+        Shape { instances, points: points.len() / instances.max(1), free: random.len() / instances.max(1) };
+    let length = shape.points + shape.free;
     let bytes = field.bytes();
     let column = |all: &[u128], j: usize| -> Vec<u128> {
         all.iter().skip(j).step_by(instances).map(|a| a & field.mask()).collect()
@@ -90,19 +92,19 @@ fn check(field: Field, instances: usize, points: &[u128], values: &[u128], rando
     let expected_values: Vec<u128> = (0..instances).map(horner).collect();
     for b in paths() {
         let mut out = vec![0xaa; expected.len() * bytes];
-        let done = interpolate_with(b, field, instances, points, values, random, &mut out);
+        let done = interpolate_with(b, field, &shape, points, values, random, &mut out);
         assert_eq!(done, (b, Ok(())), "the forced path ran");
         let got: Vec<u128> =
             out.chunks(bytes).map(|c| c.iter().rev().fold(0, |n, byte| n << 8 | u128::from(*byte))).collect();
         assert_eq!(got, expected, "{b:?} {field:?} {instances}");
         let mut values = vec![0xaa; instances];
-        assert_eq!(evaluate_with(b, field, &out, &at, &mut values), b, "the forced path ran");
+        assert_eq!(evaluate_with(b, field, length, &out, &at, &mut values), b, "the forced path ran");
         assert_eq!(values, expected_values, "{b:?} {field:?} {instances}");
     }
     let mut out = vec![0xaa; expected.len() * bytes];
-    assert_eq!(interpolate(field, instances, points, values, random, &mut out), Ok(()));
+    assert_eq!(interpolate(field, &shape, points, values, random, &mut out), Ok(()));
     let mut values = vec![0xaa; instances];
-    evaluate(field, &out, &at, &mut values);
+    evaluate(field, length, &out, &at, &mut values);
     assert_eq!(values, expected_values);
 }
 
@@ -147,6 +149,7 @@ fn all_ones() {
 fn a_point_that_comes_twice_is_refused() {
     for field in Field::ALL {
         for instances in [1, 6] {
+            let shape = Shape { instances, points: 5, free: 0 };
             for at in 0..instances {
                 let all = numbers(3, 5 * instances);
                 let mut points = all.clone();
@@ -155,7 +158,7 @@ fn a_point_that_comes_twice_is_refused() {
                     points[instances + at] ^ if field == Field::Bits80 { 1 << 80 } else { 1 << 72 };
                 let mut out = vec![0; 5 * instances * field.bytes()];
                 for b in paths() {
-                    let done = interpolate_with(b, field, instances, &points, &all, &[], &mut out);
+                    let done = interpolate_with(b, field, &shape, &points, &all, &[], &mut out);
                     assert_eq!(done, (b, Err(Repeated)));
                 }
             }
@@ -190,27 +193,43 @@ fn the_moduli_are_irreducible() {
 }
 
 #[test]
-#[should_panic(expected = "each point has a value")]
-fn values_that_are_missing() {
-    let _ = interpolate(Field::Bits64, 2, &[1; 4], &[1; 2], &[], &mut [0; 32]);
+#[should_panic(expected = "the points of all instances")]
+fn instances_that_differ() {
+    let shape = Shape { instances: 2, points: 2, free: 0 };
+    let _ = interpolate(Field::Bits64, &shape, &[1; 3], &[1; 3], &[], &mut [0; 24]);
 }
 
 #[test]
-#[should_panic(expected = "the same lengths")]
-fn instances_that_differ() {
-    let _ = interpolate(Field::Bits64, 2, &[1; 3], &[1; 3], &[], &mut [0; 24]);
+#[should_panic(expected = "each point has a value")]
+fn values_that_are_missing() {
+    let shape = Shape { instances: 2, points: 2, free: 0 };
+    let _ = interpolate(Field::Bits64, &shape, &[1; 4], &[1; 2], &[], &mut [0; 32]);
+}
+
+#[test]
+#[should_panic(expected = "the free coefficients of all instances")]
+fn free_coefficients_that_are_missing() {
+    let shape = Shape { instances: 2, points: 1, free: 1 };
+    let _ = interpolate(Field::Bits64, &shape, &[1; 2], &[1; 2], &[1], &mut [0; 24]);
 }
 
 #[test]
 #[should_panic(expected = "room for the result")]
 fn results_that_do_not_fit() {
-    let _ = interpolate(Field::Bits72, 1, &[1; 3], &[1; 3], &[], &mut [0; 24]);
+    let shape = Shape { instances: 1, points: 3, free: 0 };
+    let _ = interpolate(Field::Bits72, &shape, &[1; 3], &[1; 3], &[], &mut [0; 24]);
 }
 
 #[test]
-#[should_panic(expected = "the same number of coefficients")]
+#[should_panic(expected = "that number of coefficients")]
 fn coefficients_that_are_missing() {
-    evaluate(Field::Bits64, &[0; 24], &[1; 2], &mut [0; 2]);
+    evaluate(Field::Bits64, 2, &[0; 24], &[1; 2], &mut [0; 2]);
+}
+
+#[test]
+#[should_panic(expected = "a value for each point")]
+fn values_that_do_not_fit() {
+    evaluate(Field::Bits64, 1, &[0; 16], &[1; 2], &mut [0; 1]);
 }
 
 proptest! {

@@ -6,7 +6,9 @@
 //! special to the kernels: 0, p - 1, points of small order, all ones. In functions outside this executable, those
 //! that copy and fill memory, it sees the instructions and, when they are called, the first three arguments.
 
+use std::alloc::{GlobalAlloc, Layout, System};
 use std::arch::asm;
+use std::cell::{Cell, UnsafeCell};
 use std::collections::HashMap;
 use std::hint::black_box;
 use std::sync::atomic::{AtomicPtr, Ordering};
@@ -88,11 +90,13 @@ impl Tracer {
             assert_eq!(libc::sigaction(libc::SIGTRAP, &action, ptr::null_mut()), 0);
         }
         TRACER.store(self, Ordering::SeqCst);
+        USED.set(Some(0));
         // SAFETY: sets the trap flag.
         unsafe { asm!("pushfq", "or qword ptr [rsp], 0x100", "popfq") };
         call();
         // SAFETY: takes it down.
         unsafe { asm!("pushfq", "and qword ptr [rsp], -0x101", "popfq") };
+        USED.set(None);
         TRACER.store(ptr::null_mut(), Ordering::SeqCst);
         assert!(!self.overflow, "more than {STEPS} steps");
         self.steps.clone()
@@ -108,6 +112,53 @@ impl Tracer {
             return "an instruction outside the executable".to_string();
         };
         format!("{:x}: {} {} in {}", address, i.mnemonic, i.operands, self.disassembly.functions[i.function])
+    }
+}
+
+/// Gives what is traced memory of its own, the same in each trace: the steps and the addresses of the system's
+/// allocator follow from all that was allocated before.
+struct Arena;
+
+#[global_allocator]
+static ARENA: Arena = Arena;
+
+/// What the arena has, for all allocations of a trace together.
+#[repr(align(4096))]
+struct Memory(UnsafeCell<[u8; 1 << 20]>);
+
+// SAFETY: used by the one thread that takes traces.
+unsafe impl Sync for Memory {}
+
+static MEMORY: Memory = Memory(UnsafeCell::new([0; 1 << 20]));
+
+thread_local! {
+    /// How much of the arena is given away, if this thread takes a trace.
+    static USED: Cell<Option<usize>> = const { Cell::new(None) };
+}
+
+// SAFETY: an allocation is one of the system's or a part of the arena that was not given away since the trace began;
+// what was allocated in a trace is not used after it.
+unsafe impl GlobalAlloc for Arena {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        let memory = MEMORY.0.get();
+        if let Some(used) = USED.get() {
+            let start = (used + layout.align() - 1) & !(layout.align() - 1);
+            if layout.align() <= align_of::<Memory>() && start + layout.size() <= size_of::<Memory>() {
+                USED.set(Some(start + layout.size()));
+                // SAFETY: it ends within the arena.
+                return unsafe { memory.cast::<u8>().add(start) };
+            }
+        }
+        // SAFETY: as the caller's.
+        unsafe { System.alloc(layout) }
+    }
+
+    unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
+        // The arena is free again when the next trace begins.
+        if (pointer as usize).wrapping_sub(MEMORY.0.get() as usize) >= size_of::<Memory>() {
+            // SAFETY: as the caller's.
+            unsafe { System.dealloc(pointer, layout) }
+        }
     }
 }
 

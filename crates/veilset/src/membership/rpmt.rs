@@ -46,8 +46,10 @@ use crate::rng::Prng;
 use crate::secret::{Secret, Secrets};
 use rayon::prelude::*;
 use std::sync::mpsc;
+use subtle::{Choice, ConditionallySelectable};
 use veilset_kernels::aes::Aes128;
-use veilset_kernels::polynomial::{self, Field};
+use veilset_kernels::polynomial::{self, Field, Shape};
+use zeroize::Zeroizing;
 
 /// How many frames the sender's OPRF inputs are ahead of its answers: so many frames of polynomials, about 2.3 MiB
 /// each, may be under way. R holds the keys of as many frames, 256 KiB each, and two frames of polynomials; S the
@@ -230,7 +232,8 @@ pub fn receiver(
     let coder = Coder::new(session, OPRF);
     let (codes, bottom) = (coder.codes(y), coder.codes(&[bottom()]));
     // A generator of its own: forks of the caller's would be the same in another run.
-    let r = ReceiverBins { plan, bins, codes, bottom, rng: Prng::from_seed(&rng.bytes()) };
+    let seed = Zeroizing::new(rng.bytes());
+    let r = ReceiverBins { plan, bins, codes, bottom, rng: Prng::from_seed(&seed) };
     let mut oprf = kkrt::Sender::setup(ch, session, OPRF, plan.width, rng)?;
     let mut peqt = match plan.peqt {
         Some(width) => Some(kkrt::Receiver::setup(ch, session, PEQT, width, rng)?),
@@ -302,7 +305,11 @@ pub fn sender(
     let order = slots(plan, &bins, rng);
     let coder = Coder::new(session, OPRF);
     let (mut codes, bottom) = (coder.codes(x), coder.codes(&[bottom()]));
-    codes.iter_mut().skip(real).for_each(|code| *code = bottom[0]);
+    // Dummies count as the bottom item. All codes are passed over alike, so that the time does not show how many
+    // dummies there are.
+    codes.par_iter_mut().enumerate().for_each(|(i, code)| {
+        code.conditional_assign(&bottom[0], Choice::from(u8::from(i >= real)));
+    });
     let mut oprf = kkrt::Receiver::setup(ch, session, OPRF, plan.width, rng)?;
     let mut peqt = match plan.peqt {
         Some(width) => Some(kkrt::Sender::setup(ch, session, PEQT, width, rng)?),
@@ -455,7 +462,7 @@ fn tossed(session: &SessionId, attempt: usize, first: &[u8; 32], second: &[u8; 3
 /// Fills the bins up with the bottom item and permutes each, so that the places of the bits say nothing.
 fn slots(plan: &Plan, bins: &Table, rng: &mut Prng) -> Secrets<u32> {
     let mut order = Secrets::from(vec![BOTTOM; plan.slots()]);
-    let rng = Prng::from_seed(&rng.bytes());
+    let rng = Prng::from_seed(&Zeroizing::new(rng.bytes::<32>()));
     order.par_chunks_mut(plan.in_bin()).enumerate().for_each(|(bin, slots)| {
         let places = rng.fork(bin as u64).permutation(slots.len());
         bins.bin(bin).iter().zip(places.iter()).for_each(|(&item, &place)| slots[place as usize] = item);
@@ -477,32 +484,36 @@ impl ReceiverBins<'_> {
     fn polynomials(&self, keys: &Keys, first: usize, bins: usize) -> (Vec<u8>, Secrets<u128>) {
         let (plan, in_bin) = (self.plan, self.plan.in_bin());
         // Of each bin the number of points: the items, the bottom item, and random ones.
-        let mut points: Vec<usize> = (first..first + bins).map(|bin| self.bins.bin(bin).len() + 1).collect();
-        let most = plan.in_frame.min(bins * plan.bins.receiver) + bins;
-        let mut missing = most.saturating_sub(points.iter().sum());
-        while missing > 0 {
-            // The lowest first: so the sum of what follows from them varies least.
-            let lowest = points.iter().copied().min().unwrap_or(0);
-            for points in points.iter_mut().filter(|points| **points == lowest).take(missing) {
-                *points += 1;
-                missing -= 1;
-            }
-        }
+        let needed = (first..first + bins).map(|bin| self.bins.bin(bin).len() + 1).collect::<Vec<_>>();
+        let points = filled_up(needed.into(), plan.in_frame.min(bins * plan.bins.receiver) + bins);
         let mut polynomials = vec![0; bins * in_bin * plan.polynomial()];
         let mut s = Secrets::zeros(bins * in_bin);
         let out = polynomials.par_chunks_mut(in_bin * plan.polynomial()).zip(s.par_chunks_mut(in_bin));
-        out.zip(points).enumerate().for_each(|(b, ((out, s), points))| {
-            let items = self.bins.bin(first + b).iter().map(|&item| &self.codes[item as usize]);
-            let codes: Vec<&Code> = items.chain(self.bottom.iter()).collect();
-            // Those of random points are thrown away, but take as long.
-            let code = |i: usize| codes.get(i).copied().unwrap_or(&self.bottom[0]);
+        out.zip(&*points).enumerate().for_each(|(b, ((out, s), points))| {
+            let items = self.bins.bin(first + b);
+            // Behind the items stands the bottom item. What random points give is thrown away, but takes as long.
+            let code = |i: usize| items.get(i).map_or(&self.bottom[0], |&item| &self.codes[item as usize]);
             let at = (0..points * in_bin).map(|p| (b * in_bin + p % in_bin, code(p / in_bin)));
             let outputs = keys.evaluate_all(at);
             let mut rng = self.rng.fork((first + b) as u64);
-            opprf(plan.field, &outputs, codes.len(), s, out, &mut rng);
+            opprf(plan.field, &outputs, items.len() + 1, s, out, &mut rng);
         });
         (polynomials, s)
     }
+}
+
+/// How many points bins get that need so many: together `most`, those with the fewest filled up first. So the sum of
+/// what follows from the numbers of points varies least.
+fn filled_up(mut points: Secrets<usize>, most: usize) -> Secrets<usize> {
+    let mut missing = most.saturating_sub(points.iter().sum());
+    while missing > 0 {
+        let lowest = points.iter().copied().min().unwrap_or(0);
+        for points in points.iter_mut().filter(|points| **points == lowest).take(missing) {
+            *points += 1;
+            missing -= 1;
+        }
+    }
+    points
 }
 
 /// For each of the slots of a bin, as many as there is room in `s`: a uniform s, and the coefficients of a polynomial
@@ -512,9 +523,10 @@ fn opprf(field: Field, outputs: &[Output], real: usize, s: &mut [u128], out: &mu
     let slots = s.len();
     let length = out.len() / field.bytes() / slots;
     let points = outputs.len() / slots;
+    let shape = Shape { instances: slots, points, free: length - points };
     let stream = Aes128::new(&Secret::new(rng.bytes()));
     // s, points and their values, and the coefficients of R.
-    let mut noise = Secrets::<[u8; 16]>::zeros(slots * (1 + 2 * points + length - points));
+    let mut noise = Secrets::<[u8; 16]>::zeros(slots * (1 + 2 * points + shape.free));
     stream.ctr(0, noise.as_flattened_mut());
     let mut noise = noise.iter().map(|block| u128::from_le_bytes(*block) & field.mask());
     s.iter_mut().zip(&mut noise).for_each(|(s, noise)| *s = noise);
@@ -528,8 +540,9 @@ fn opprf(field: Field, outputs: &[Output], real: usize, s: &mut [u128], out: &mu
         (q[i], v[i]) = (first, s[i % slots] ^ second);
     }
     let coefficients = Secrets::from(noise.collect::<Vec<_>>());
-    // Two outputs of a slot meet in q with a probability that the length of the field allows for: one is lost.
-    while polynomial::interpolate(field, slots, &q, &v, &coefficients, out).is_err() {
+    // Two outputs of a slot meet in q with a probability that the length of the field allows for: one is lost, and
+    // the time shows it.
+    while polynomial::interpolate(field, &shape, &q, &v, &coefficients, out).is_err() {
         for slot in 0..slots {
             for i in 0..points {
                 let at = |i: usize| i * slots + slot;
@@ -557,7 +570,7 @@ fn opened(plan: &Plan, polynomials: &[u8], outputs: &[Output]) -> Secrets<u128> 
     let chunks = s.par_chunks_mut(BATCH).zip(outputs.par_chunks(BATCH));
     chunks.zip(polynomials.par_chunks(BATCH * plan.polynomial())).for_each(|((s, outputs), polynomials)| {
         let q = Secrets::from(outputs.iter().map(|output| halves(output).0).collect::<Vec<_>>());
-        polynomial::evaluate(plan.field, polynomials, &q, s);
+        polynomial::evaluate(plan.field, plan.coefficients(), polynomials, &q, s);
         s.iter_mut().zip(outputs).for_each(|(s, output)| *s ^= halves(output).1 & plan.field.mask());
     });
     s

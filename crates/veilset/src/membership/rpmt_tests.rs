@@ -108,6 +108,22 @@ fn lengths_and_bytes_follow_from_the_sizes() {
     }
 }
 
+/// Pr[Binomial(n, p) > bound], term by term from the logarithm of the first.
+fn above(n: usize, p: f64, bound: usize) -> f64 {
+    if bound >= n {
+        return 0.0;
+    }
+    let first = bound + 1;
+    let binomial: f64 = (1..=first).map(|j| ((n - first + j) as f64 / j as f64).ln()).sum();
+    let mut term = (binomial + first as f64 * p.ln() + (n - first) as f64 * (-p).ln_1p()).exp();
+    let mut sum = term;
+    for i in first..n {
+        term *= (n - i) as f64 / (i + 1) as f64 * p / (1.0 - p);
+        sum += term;
+    }
+    sum
+}
+
 #[test]
 fn plans_keep_the_budget() {
     for (n_r, n_s) in [(0, 0), (1, 1), (1 << 8, 1 << 8), (1 << 20, 1 << 20), (1 << 20, 50), (50, 1 << 20)] {
@@ -115,12 +131,29 @@ fn plans_keep_the_budget() {
             let plan = Plan::new(comparison, n_r, n_s, 20).unwrap();
             let events = if comparison == Comparison::Private { 2.0 } else { 1.0 };
             let (slots, length) = (plan.slots() as f64, (plan.bins.receiver + 1) as f64);
+            let budget = (-40f64).exp2();
             // A slot right by chance, or one of its items lost to another one.
             let polynomial = slots * length * (-f64::from(plan.field.bits())).exp2();
-            assert!(polynomial * events <= (-40f64).exp2(), "{n_r} {n_s}");
+            assert!(polynomial * events <= budget, "{n_r} {n_s}");
             if comparison == Comparison::Private {
-                assert!(slots * (-8.0 * plan.tag as f64).exp2() * events <= (-40f64).exp2());
+                assert!(slots * (-8.0 * plan.tag as f64).exp2() * events <= budget);
             }
+            // The codes of two inputs that differ in less than 128 places: an item or the bottom item of a bin of R
+            // against each slot of it, and s against s*.
+            let Bins { number, receiver, sender } = plan.bins;
+            let close = |width: usize| above(width, 0.5, width - 128);
+            let pairs = (sender + 1) * (n_r + number);
+            assert!(close(plan.width) * pairs as f64 * events <= budget, "{n_r} {n_s}: {}", plan.width);
+            assert_eq!(plan.peqt.is_some(), comparison == Comparison::Private);
+            assert!(plan.peqt.is_none_or(|peqt| close(peqt) * slots * events <= budget), "{n_r} {n_s}");
+            // A bin of R, one of S or a frame of R that is too full.
+            let (bins, frames) = (number as f64, plan.frames().len() as f64);
+            let fullest = [
+                bins * above(n_r, 1.0 / bins, receiver),
+                bins * above(n_s, 1.0 / bins, sender),
+                frames * above(n_r, plan.per_frame as f64 / bins, plan.in_frame),
+            ];
+            assert!(fullest.iter().sum::<f64>() <= budget, "{n_r} {n_s}: {fullest:?}");
             assert!(plan.per_frame * plan.in_bin() <= kkrt::FRAME);
             assert!(plan.polynomial() * kkrt::FRAME < 1 << 24);
         }
@@ -158,7 +191,7 @@ impl Poly {
         let mut p = vec![0; 2 * bytes];
         p[bytes..].copy_from_slice(&b.to_le_bytes()[..bytes]);
         let mut out = [0];
-        polynomial::evaluate(self.0, &p, &[a], &mut out);
+        polynomial::evaluate(self.0, 2, &p, &[a], &mut out);
         out[0]
     }
 
@@ -300,9 +333,46 @@ fn polynomials_have_the_values_and_points_that_meet_are_no_harm() {
             let slot = i % slots;
             let size = length * field.bytes();
             let mut value = [0];
-            polynomial::evaluate(field, &out[slot * size..][..size], &[q], &mut value);
+            polynomial::evaluate(field, length, &out[slot * size..][..size], &[q], &mut value);
             let right = value[0] == (s[slot] ^ t) & field.mask();
             assert_eq!(right, i / slots < real && (i / slots, slot) != (3, 3), "{field:?} {i}");
+        }
+    }
+}
+
+/// R of the polynomial: without it the high coefficients are zeros, and show how many items the bin has.
+#[test]
+fn polynomials_have_full_length_whatever_the_number_of_points() {
+    let (slots, length) = (400, 9);
+    for field in Field::ALL {
+        // One item, without random points and with some; many, and as many as there is room for.
+        for (real, points) in [(1, 1), (1, 6), (6, 6), (6, 8), (9, 9)] {
+            let mut rng = Prng::from_seed(&[4; 32]);
+            let outputs: Vec<Output> = (0..points * slots).map(|_| rng.bytes()).collect();
+            let mut out = vec![0; slots * length * field.bytes()];
+            opprf(field, &outputs, real, &mut vec![0; slots], &mut out, &mut rng);
+            let coefficients: HashSet<&[u8]> = out.chunks(field.bytes()).collect();
+            assert_eq!(coefficients.len(), slots * length, "{field:?} {real} {points}");
+            assert!(!coefficients.contains(&vec![0; field.bytes()][..]), "{field:?} {real} {points}");
+        }
+    }
+}
+
+#[test]
+fn bins_are_filled_up_evenly_to_one_number_of_points() {
+    let mut rng = Prng::from_seed(&[5; 32]);
+    let random = (0..1000).map(|_| 1 + rng.below(40) as usize).collect();
+    let lists = [vec![1; 64], vec![40, 1, 1, 1], vec![1, 2, 3, 4, 5], vec![7, 1, 7, 30], vec![12], random];
+    for needed in lists {
+        let least: usize = needed.iter().sum();
+        for more in [0, 1, 2, needed.len() - 1, needed.len(), 3 * needed.len() + 1, 500] {
+            let points = filled_up(needed.clone().into(), least + more);
+            assert_eq!(points.iter().sum::<usize>(), least + more);
+            // As even as it can be: a bin that got points has at most one more than any other.
+            let lowest = points.iter().min().unwrap();
+            for (points, needed) in points.iter().zip(&needed) {
+                assert!(points >= needed && (points == needed || *points <= lowest + 1), "{more} {needed:?}");
+            }
         }
     }
 }

@@ -151,16 +151,17 @@ fn what_the_receiver_knows_gives_no_other_output() {
     for j in 0..300 {
         let t0 = keys.block(j, &codes[j]);
         let elsewhere = keys.block(j, &codes[300]);
+        // In the 53 bytes of the width.
         let distance = |a: &Row, b: &Row| {
             let (a, b) = (a.as_flattened(), b.as_flattened());
-            a.iter().zip(b).map(|(a, b)| (a ^ b).count_ones()).sum::<u32>()
+            a[..53].iter().zip(b).map(|(a, b)| (a ^ b).count_ones()).sum::<u32>()
         };
-        // About a quarter of 424 bits: those in which the codes differ and s is 1. 12 standard deviations.
-        assert!(distance(&t0, &elsewhere).abs_diff(106) < 107, "{j}");
+        // About a quarter of 424 bits: those in which the codes differ and s is 1, or 0. 9 standard deviations.
+        assert!(distance(&t0, &elsewhere).abs_diff(106) < 80, "{j}");
         let mut guess = t0;
         xor(guess.as_flattened_mut(), codes[j].as_flattened());
         xor(guess.as_flattened_mut(), codes[300].as_flattened());
-        assert!(distance(&guess, &elsewhere) > 40, "{j}");
+        assert!(distance(&guess, &elsewhere).abs_diff(106) < 80, "{j}");
     }
 }
 
