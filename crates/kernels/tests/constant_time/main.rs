@@ -94,7 +94,7 @@ fn is_canonical(_: Backend, _: &[u8; 32], data: &[[u8; 32]], out: &mut [[u8; 32]
     Backend::Portable
 }
 
-/// Hashing to the group, multiples by a scalar for each and of the generator, sums, and encoding. What is decoded
+/// Hashing to the group, multiples by a scalar for each and of the generator, sums, encoding, and comparisons. What is decoded
 /// comes from a peer, and whether it is an element shows.
 fn ristretto255(backend: Backend, key: &[u8; 32], data: &[[u8; 32]], out: &mut [[u8; 32]]) -> Backend {
     let n = data.len();
@@ -108,6 +108,9 @@ fn ristretto255(backend: Backend, key: &[u8; 32], data: &[[u8; 32]], out: &mut [
     assert_eq!(Table::generator().multiply_with(backend, data, &mut fixed), ran);
     ristretto255::add(&mut elements, &fixed);
     assert_eq!(ristretto255::encode_with(backend, &elements, out), ran);
+    for ((out, element), other) in out.iter_mut().zip(&elements).zip(&fixed) {
+        out[0] ^= u8::from(element.equals(other));
+    }
     ran
 }
 
