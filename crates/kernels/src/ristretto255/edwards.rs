@@ -6,7 +6,6 @@
 use core::hint::black_box;
 
 use crate::field::{Fe, Field, product};
-use zeroize::Zeroizing;
 
 /// The most lanes that points have here, where no vectors are paired.
 pub(super) const LANES: usize = 8;
@@ -186,17 +185,18 @@ pub(super) fn multiply<F: Field>(p: Extended<F>, digits: &[[i8; 64]]) -> Extende
         *entry = multiple.cached();
     }
     let mut sum = Extended::identity();
-    let (mut sizes, mut signs) = (Zeroizing::new([0; LANES]), Zeroizing::new([0; LANES]));
     for window in (0..64).rev() {
         sum = sum.times_16();
-        for ((size, sign), digits) in sizes.iter_mut().zip(signs.iter_mut()).zip(digits) {
+        // Not wiped, which takes a twenty-fifth of the time: only those of the last window remain.
+        let (mut sizes, mut signs) = ([0; LANES], [0; LANES]);
+        for ((size, sign), digits) in sizes.iter_mut().zip(&mut signs).zip(digits) {
             (*size, *sign) = size_and_sign(digits[window]);
         }
         let mut entry = Cached::identity();
         for (of_table, j) in table.iter().zip(1..) {
-            entry = entry.select(of_table, F::mask(&equal(*sizes, j)));
+            entry = entry.select(of_table, F::mask(&equal(sizes, j)));
         }
-        sum = sum.plus(&entry.negate(F::mask(&*signs)));
+        sum = sum.plus(&entry.negate(F::mask(&signs)));
     }
     sum
 }

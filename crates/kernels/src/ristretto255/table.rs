@@ -77,19 +77,19 @@ impl Kernel for Multiply<'_> {
                 digits(scalar, digits_of);
             }
             let mut sum = Extended::<F>::identity();
-            let (mut sizes, mut signs) = (Zeroizing::new([0; LANES]), Zeroizing::new([0; LANES]));
             for (i, [plus, minus, t]) in self.0.0.iter().enumerate() {
-                for ((size, sign), digits) in sizes.iter_mut().zip(signs.iter_mut()).zip(all.iter()) {
+                let (mut sizes, mut signs) = ([0; LANES], [0; LANES]);
+                for ((size, sign), digits) in sizes.iter_mut().zip(&mut signs).zip(all.iter()) {
                     (*size, *sign) = size_and_sign(digits[i]);
                 }
                 let mut masks = [F::mask(&[]); 8];
                 for (mask, j) in masks.iter_mut().zip(1..) {
-                    *mask = F::mask(&equal(*sizes, j));
+                    *mask = F::mask(&equal(sizes, j));
                 }
                 let plus = F::choose(&Fe::ONE, plus, &masks);
                 let minus = F::choose(&Fe::ONE, minus, &masks);
                 let t = F::choose(&Fe::ZERO, t, &masks);
-                let entry = Cached::affine(plus, minus, t).negate(F::mask(&*signs));
+                let entry = Cached::affine(plus, minus, t).negate(F::mask(&signs));
                 sum = sum.plus_affine(&entry);
             }
             store(sum, out);
