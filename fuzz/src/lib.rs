@@ -103,8 +103,6 @@ const SCENARIOS: [(Operation, Protocol, bool); 18] = [
     (Operation::Intersect, Protocol::Vole, false),
     (Operation::Union, Protocol::Krtw19Plain, false),
 ];
-/// The one against a malicious sender, without payload. That by cm20 with everything is not.
-const MALICIOUS: u8 = 10;
 
 impl Data {
     /// How many scenarios there are.
@@ -112,8 +110,7 @@ impl Data {
 
     /// What `role` is asked for in a scenario.
     pub fn request(&self, scenario: u8, role: Role) -> Request<'_> {
-        let scenario = scenario % Self::SCENARIOS;
-        let (operation, protocol, all) = SCENARIOS[usize::from(scenario)];
+        let (operation, protocol, all) = SCENARIOS[usize::from(scenario) % SCENARIOS.len()];
         let sender = role == Role::Sender;
         let sum = operation == Operation::Sum;
         let columns = all && matches!(operation, Operation::Intersect | Operation::Union);
@@ -121,7 +118,7 @@ impl Data {
             false => Terms {
                 max_row: 16,
                 min_count: 2,
-                malicious_sender: scenario == MALICIOUS,
+                malicious_sender: protocol == Protocol::Cm20,
                 ..Terms::default()
             },
             true => Terms { max_row: 300, both: !sum, modulus: Modulus::Bits128, ..Terms::default() },

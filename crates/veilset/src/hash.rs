@@ -1,11 +1,11 @@
 //! Domain-separated hashing (BLAKE3).
 //!
-//! Every use of a hash has a domain: a name of its own and the session id, so that a value of one session
-//! or purpose means nothing in another. The one exception is the hash of items ([`crate::hashed`]), whose tag holds
-//! the protocol version but no session id: a party may then hash, and compute `F_k(H(x))`, before it meets its peer
-//! ([`crate::session::offline`]). The key separates sessions instead, on one condition: a key, and everything
-//! computed under it, is used in one session only, and thrown away even if that one fails. Used twice, what two sessions
-//! show could be joined item by item.
+//! Every use of a hash has a domain: a name of its own and the session id, so that a value of one session or purpose
+//! means nothing in another. The one exception is the hash of items ([`crate::hashed`]), whose tag holds the protocol
+//! version but no session id: a party may then hash, and compute `F_k(H(x))`, before it meets its peer
+//! ([`crate::session::offline`]). The key separates sessions instead, on one condition: a key, and everything computed
+//! under it, is used in one session only, and thrown away even if that one fails. Used twice, what two sessions show
+//! could be joined item by item.
 
 use crate::secret::Secrets;
 use veilset_kernels::hash::keyed_hash;
@@ -51,8 +51,12 @@ impl Domain {
         Domain { key: self.hash(&[&number.to_le_bytes()]) }
     }
 
-    /// The hashes of the first `length` bytes, at most 64, of blocks that are zero behind them; `out` is as long as
-    /// `blocks`. A third of the time of [`Domain::hash`] or less.
+    /// The hashes of the first `length` bytes of blocks that are zero behind them. A third of the time of
+    /// [`Domain::hash`] or less.
+    ///
+    /// # Panics
+    ///
+    /// If `length` is more than 64 or `out` is not as long as `blocks`. These are errors of the caller.
     pub fn hash_blocks(&self, length: u8, blocks: &[[u8; 64]], out: &mut [[u8; 32]]) {
         let lengths = [length; BATCH];
         for (blocks, out) in blocks.chunks(BATCH).zip(out.chunks_mut(BATCH)) {

@@ -41,6 +41,12 @@ impl Prng {
         Self::from_seed(&seed)
     }
 
+    /// An independent generator, seeded by the next bytes of this one: another one at each call.
+    pub fn split(&mut self) -> Prng {
+        let seed = Zeroizing::new(self.bytes());
+        Self::from_seed(&seed)
+    }
+
     /// Fills `out` with random bytes.
     pub fn fill(&mut self, out: &mut [u8]) {
         self.stream.fill_bytes(out);

@@ -49,7 +49,6 @@ use std::sync::mpsc;
 use subtle::{Choice, ConditionallySelectable};
 use veilset_kernels::aes::Aes128;
 use veilset_kernels::polynomial::{self, Field, Shape};
-use zeroize::Zeroizing;
 
 /// How many frames the sender's OPRF inputs are ahead of its answers: so many frames of polynomials, about 2.3 MiB
 /// each, may be under way. R holds the keys of as many frames, 256 KiB each, and two frames of polynomials; S the
@@ -232,8 +231,7 @@ pub fn receiver(
     let coder = Coder::new(session, OPRF);
     let (codes, bottom) = (coder.codes(y), coder.codes(&[bottom()]));
     // A generator of its own: forks of the caller's would be the same in another run.
-    let seed = Zeroizing::new(rng.bytes());
-    let r = ReceiverBins { plan, bins, codes, bottom, rng: Prng::from_seed(&seed) };
+    let r = ReceiverBins { plan, bins, codes, bottom, rng: rng.split() };
     let mut oprf = kkrt::Sender::setup(ch, session, OPRF, plan.width, rng)?;
     let mut peqt = match plan.peqt {
         Some(width) => Some(kkrt::Receiver::setup(ch, session, PEQT, width, rng)?),
@@ -462,7 +460,7 @@ fn tossed(session: &SessionId, attempt: usize, first: &[u8; 32], second: &[u8; 3
 /// Fills the bins up with the bottom item and permutes each, so that the places of the bits say nothing.
 fn slots(plan: &Plan, bins: &Table, rng: &mut Prng) -> Secrets<u32> {
     let mut order = Secrets::from(vec![BOTTOM; plan.slots()]);
-    let rng = Prng::from_seed(&Zeroizing::new(rng.bytes::<32>()));
+    let rng = rng.split();
     order.par_chunks_mut(plan.in_bin()).enumerate().for_each(|(bin, slots)| {
         let places = rng.fork(bin as u64).permutation(slots.len());
         bins.bin(bin).iter().zip(places.iter()).for_each(|(&item, &place)| slots[place as usize] = item);

@@ -1,9 +1,10 @@
 //! A look at a Parquet file before it is decoded: its sizes and counts must be possible.
 //!
 //! The decoder trusts some of the numbers in a file with allocations: a count of row groups, the unpacked size
-//! of a page, the number of values of a dictionary. A damaged or hostile file could ask for more memory than
-//! there is, which no program survives. So footer and page headers, which are structs in the Thrift compact
-//! protocol, are walked here first, in constant memory.
+//! of a page, the number of values of a dictionary, of children in the schema, whose groups it enters by calling
+//! itself. A damaged or hostile file could ask for more memory than there is, or for more stack, which no program
+//! survives. So footer and page headers, which are structs in the Thrift compact protocol, are walked here first: in
+//! constant memory, but for 16 bytes an element of the schema, which takes at least one in the file.
 //!
 //! The decoder reads a field that it knows by its number, whatever type is written before it, and then goes on in
 //! the middle of something; and it passes over a list of booleans without reading a byte for each, so that ten bytes
@@ -17,9 +18,9 @@ use std::io::Read;
 const MAX_DEPTH: usize = 32;
 /// Levels of nesting of groups in the schema, for which the decoder calls itself.
 const MAX_GROUPS: usize = 100;
-/// What the names of all columns may take, each with those of its groups, and as much again for each name.
+/// Bytes that the names of all elements of the schema may take, each with those of its groups.
 const NAMES: u64 = 64 << 20;
-/// Beside its bytes, what a name takes.
+/// What a name takes beside its bytes.
 const NAME: u64 = 24;
 /// The largest unpacked page that needs no further justification. Pages are usually 1 MiB.
 const PAGE: i64 = 64 << 20;
