@@ -14,15 +14,15 @@
 //! - [`item`], [`hashed`], [`params`], [`rng`], [`hash`], [`secret`], [`error`]: the ground floor;
 //! - [`hazmat`]: what the benchmark needs and real runs must not use.
 //!
-//! Every operation is secure against semi-honest parties, one also against a malicious sender; the files say what each party learns, and the
-//! repository's SECURITY.md what is not protected.
+//! Every operation is secure against semi-honest parties, one also against a malicious sender; the files say what each
+//! party learns, and the repository's SECURITY.md what is not protected.
 //!
-//! CZZDL, in the files' headers: Yu Chen, Min Zhang, Cong Zhang, Minglang Dong, Weiran Liu, "Private Set
-//! Operations from Multi-Query Reverse Private Membership Test", PKC 2024. KRTW19: Vladimir Kolesnikov, Mike Rosulek, Ni
-//! Trieu, Xiao Wang, "Scalable Private Set Union from Symmetric-Key Techniques", ASIACRYPT 2019. CM20: Melissa Chase,
-//! Peihan Miao, "Private Set Intersection in the Internet Setting From Lightweight Oblivious PRF", CRYPTO 2020. RR22: Srinivasan
-//! Raghuraman, Peter Rindal, "Blazing Fast PSI from Improved OKVS and Subfield VOLE", CCS 2022. Where a paper leaks or fails as
-//! printed, the code departs from it and the header says where and why.
+//! CZZDL, in the files' headers: Yu Chen, Min Zhang, Cong Zhang, Minglang Dong, Weiran Liu, "Private Set Operations
+//! from Multi-Query Reverse Private Membership Test", PKC 2024. KRTW19: Vladimir Kolesnikov, Mike Rosulek, Ni Trieu,
+//! Xiao Wang, "Scalable Private Set Union from Symmetric-Key Techniques", ASIACRYPT 2019. CM20: Melissa Chase, Peihan
+//! Miao, "Private Set Intersection in the Internet Setting From Lightweight Oblivious PRF", CRYPTO 2020. RR22:
+//! Srinivasan Raghuraman, Peter Rindal, "Blazing Fast PSI from Improved OKVS and Subfield VOLE", CCS 2022. Where a
+//! paper leaks or fails as printed, the code departs from it and the header says where and why.
 //!
 //! ```
 //! use veilset::channel::Channel;

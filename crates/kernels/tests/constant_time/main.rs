@@ -94,8 +94,8 @@ fn is_canonical(_: Backend, _: &[u8; 32], data: &[[u8; 32]], out: &mut [[u8; 32]
     Backend::Portable
 }
 
-/// Hashing to the group, multiples by a scalar for each and of the generator, sums, encoding, and comparisons. What is decoded
-/// comes from a peer, and whether it is an element shows.
+/// Hashing to the group, multiples by a scalar for each and of the generator, sums, encoding, and comparisons. What is
+/// decoded comes from a peer, and whether it is an element shows.
 fn ristretto255(backend: Backend, key: &[u8; 32], data: &[[u8; 32]], out: &mut [[u8; 32]]) -> Backend {
     let n = data.len();
     let (mut uniform, mut elements, mut fixed) =

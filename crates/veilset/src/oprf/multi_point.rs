@@ -18,8 +18,8 @@
 //! the caches could learn something of them, k being known to both parties. The peer cannot: the number of places and
 //! the order of all messages follow from the sizes, and of time it sees that of whole groups of columns.
 //!
-//! What a receiver that deviates can do: with D all zeros it has F everywhere, whatever the sender chooses, and can test
-//! any number of guesses against what the sender then sends. The sender cannot notice.
+//! What a receiver that deviates can do: with D all zeros it has F everywhere, whatever the sender chooses, and can
+//! test any number of guesses against what the sender then sends. The sender cannot notice.
 //!
 //! What a malicious sender is kept from:
 //! - it learns k only after its choices: k comes from `Seeds`, which exist when the OTs do. With k it could look for

@@ -1,20 +1,21 @@
 //! The OPRF of RR22 (Raghuraman and Rindal, "Blazing Fast PSI from Improved OKVS and Subfield VOLE", CCS 2022): a VOLE
 //! and a key-value store ([`crate::okvs`]).
 //!
-//! With C = Delta A + B and a vector P with Decode(P, y) = H_B(y) at all inputs of the receiver, who sends A + P, the sender
-//! has K = B + Delta (A + P) = C + Delta P. Decoding is linear, so
-//! F(x) = H(Decode(K, x) + Delta H_B(x), x) is H(Decode(C, y), y) at the inputs of the receiver, and at others under
-//! Delta times a difference that is not 0.
+//! With C = Delta A + B and a vector P with Decode(P, y) = H_B(y) at all inputs of the receiver, who sends A + P, the
+//! sender has K = B + Delta (A + P) = C + Delta P. Decoding is linear, so F(x) = H(Decode(K, x) + Delta H_B(x), x) is
+//! H(Decode(C, y), y) at the inputs of the receiver, and at others under Delta times a difference that is not 0.
 //!
-//! Departures: H_B(x) is the first half of the input, which is a hash ([`super::Input`]); the key-value store is another, with
-//! rows from a seed that the receiver picks after its inputs are fixed, as there.
+//! Departures: H_B(x) is the first half of the input, which is a hash ([`super::Input`]); the key-value store is
+//! another, with rows from a seed that the receiver picks after its inputs are fixed, as there.
 //!
-//! Security: semi-honest, that of the VOLE, H correlation robust (BLAKE3). A malicious receiver can encode more inputs in
-//! P than it says ("OKVS overfitting", Asiacrypt 2024), how many more is not worked out: no malicious mode.
-//! Should the code's assumption fall, A is not random, and S could test guesses of Y against A + P; X would still be hidden.
-//! Leakage: |Y| to S, |X| to R. How long R takes to solve for P depends a little on Y and on the seed, which S knows later. Cost: that of a VOLE of m = `okvs::size(|Y|)` elements, and 16 m bytes from receiver to
-//! sender: 20.4 MB at 2^20. One thread of a Zen 4 processor takes 0.6 to 0.7 s for 2^20 inputs a side as the receiver and
-//! 0.4 s as the sender, of which the VOLE 0.24 and 0.11, the rows 0.07, solving for P 0.12, decoding 0.04. Memory: that of the VOLE, then both hold about 3 m elements, the store's rows and the frames.
+//! Security: semi-honest, that of the VOLE, H correlation robust (BLAKE3). A malicious receiver can encode more inputs
+//! in P than it says ("OKVS overfitting", Asiacrypt 2024), how many more is not worked out: no malicious mode. Should
+//! the code's assumption fall, A is not random, and S could test guesses of Y against A + P; X would still be hidden.
+//! Leakage: |Y| to S, |X| to R. How long R takes to solve for P depends a little on Y and on the seed, which S knows
+//! later. Cost: that of a VOLE of m = `okvs::size(|Y|)` elements, and 16 m bytes from receiver to sender: 20.4 MB at
+//! 2^20. One thread of a Zen 4 processor takes 0.6 to 0.7 s for 2^20 inputs a side as the receiver and 0.4 s as the
+//! sender, of which the VOLE 0.24 and 0.11, the rows 0.07, solving for P 0.12, decoding 0.04. Memory: that of the VOLE,
+//! then both hold about 3 m elements, the store's rows and the frames.
 
 use super::{Input, Oprf, Output};
 use crate::channel::{Channel, Message, frames};

@@ -28,7 +28,7 @@ use std::sync::Arc;
 const BATCH: usize = 1 << 12;
 /// The largest file that is read from a stream, and so into memory: 4 GiB.
 const MAX_STREAM: u64 = 4 << 30;
-/// Cells, with a byte for a row, may take this much (less where files are small and many are read, in fuzzing), and beyond it ...
+/// Cells, with a byte for a row, may take this much, and beyond it ... (In fuzzing less: files are small, and many.)
 const FREE: u64 = if cfg!(fuzzing) { 16 << 20 } else { 1 << 30 };
 /// ... this many times what the file takes.
 const EXPANSION: u64 = 1000;

@@ -1,65 +1,68 @@
 //! The code of the silent VOLE: expand-convolute (RRT23: Raghuraman, Rindal and Tanguy, "Expand-Convolute Codes for
 //! Pseudorandom Correlation Generators from LPN", CRYPTO 2023), systematic, of rate 1/2, over GF(2^128).
 //!
-//! From a noise vector e of twice the length, n + n' elements of which few are not 0, it makes n elements that look random
-//! (dual LPN): the first n of e, to each of which are added [`WEIGHT`] elements of the convolution of the other n'. With
-//! e' the second half, the convolution is
-//! y_i = e'_i + x y_(i-1) + (random bits times y_(i-2) to y_(i-23)) + y_(i-24), and output i takes one random element of
-//! each of [`WEIGHT`] equal regions of y (a regular expander: no output has all its places near the beginning of y,
-//! where few elements have come together, so that one pass of it is enough). Bits and places are public, from the session.
+//! From a noise vector e of twice the length, n + n' elements of which few are not 0, it makes n elements that look
+//! random (dual LPN): the first n of e, to each of which are added [`WEIGHT`] elements of the convolution of the other
+//! n'. With e' the second half, the convolution is y_i = e'_i + x y_(i-1) + (random bits times y_(i-2) to y_(i-23)) +
+//! y_(i-24), and output i takes one random element of each of [`WEIGHT`] equal regions of y (a regular expander: no
+//! output has all its places near the beginning of y, where few elements have come together, so that one pass of it is
+//! enough). Bits and places are public, from the session.
 //!
 //! # Why not a binary code
 //!
-//! RRT23's bits are all there is to its matrix, also where the noise is over GF(2^128). Then the 128 bits of the elements
-//! are 128 syndromes of one binary code, of noise vectors *at the same places*, and finding these is easy: if no more than
-//! 128 elements of the noise differ from 0, the 128 syndromes span the columns of the matrix at their places, which linear
-//! algebra finds one by one (Metzner and Kapturowski, "A General Decoding Technique Applicable to Replicated File
-//! Disagreement Location and Concatenated Code Decoding", IEEE Transactions on Information Theory 1990). With t more than
-//! 128 it is enough to guess half of the matrix's columns so that at most 127 of t places are outside: at t = 400 this
-//! happens once in about 2^43 guesses, not 2^400. The bias of linear tests (below) does not show it: the test is chosen by
-//! linear algebra after the syndrome is known, among 2^128. So the code must not be one over a subfield. The factor x,
-//! which generates the field, in every step of the recurrence sees to that: after k steps what a noise element adds is a
-//! polynomial in x of degree k. (libOTe also has factors from the field in its codes, since 2024.) The factor before y_(i-24),
-//! which is 1, makes the state of the convolution a bijective function of the one before: it cannot die out by itself.
+//! RRT23's bits are all there is to its matrix, also where the noise is over GF(2^128). Then the 128 bits of the
+//! elements are 128 syndromes of one binary code, of noise vectors *at the same places*, and finding these is easy: if
+//! no more than 128 elements of the noise differ from 0, the 128 syndromes span the columns of the matrix at their
+//! places, which linear algebra finds one by one (Metzner and Kapturowski, "A General Decoding Technique Applicable to
+//! Replicated File Disagreement Location and Concatenated Code Decoding", IEEE Transactions on Information Theory
+//! 1990). With t more than 128 it is enough to guess half of the matrix's columns so that at most 127 of t places are
+//! outside: at t = 400 this happens once in about 2^43 guesses, not 2^400. The bias of linear tests (below) does not
+//! show it: the test is chosen by linear algebra after the syndrome is known, among 2^128. So the code must not be one
+//! over a subfield. The factor x, which generates the field, in every step of the recurrence sees to that: after k
+//! steps what a noise element adds is a polynomial in x of degree k. (libOTe also has factors from the field in its
+//! codes, since 2024.) The factor before y_(i-24), which is 1, makes the state of the convolution a bijective function
+//! of the one before: it cannot die out by itself.
 //!
 //! # How much noise
 //!
-//! t noise elements, one at a random place of each of t blocks, with random values: [`noise`]. The estimate is that of the
-//! linear test framework (Couteau, Rindal and Raghuraman, CRYPTO 2021): a linear combination of the outputs is one of the
-//! noise, with coefficients that are a word of the code that the matrix generates, and is zero, so not random, only if all
-//! noise misses the places at which the word is not 0: with probability (1 - delta)^t over a large field, if a share of at
-//! least delta of the places is not 0 and blocks are equally long; [`exponent`] has it for blocks that are not. t makes that
-//! at most 2^-128. delta is an **estimate**, [`distance`], the smaller of two:
+//! t noise elements, one at a random place of each of t blocks, with random values: [`noise`]. The estimate is that of
+//! the linear test framework (Couteau, Rindal and Raghuraman, CRYPTO 2021): a linear combination of the outputs is one
+//! of the noise, with coefficients that are a word of the code that the matrix generates, and is zero, so not random,
+//! only if all noise misses the places at which the word is not 0: with probability (1 - delta)^t over a large field,
+//! if a share of at least delta of the places is not 0 and blocks are equally long; [`strength`] has it for blocks that
+//! are not. t makes that at most 2^-128. delta is an **estimate**, [`distance`], the smaller of two:
 //!
-//! * 0.15, which libOTe assumes for such codes with smaller expanders (ExConv7x24, its faster choice; for its conservative
-//!   one, ExConv21x24, it assumes 0.2). No proof. It asks less of the noise than we do here: 64 bits of this test, and t of
-//!   at least 128.
-//! * A word of small weight that can be found: take an interval of a share f of each region. About n f^WEIGHT outputs have
-//!   all their places inside. Take combinations of them, over the field, whose convolution (transposed, it runs backwards)
-//!   ends at the lower ends of the intervals. An interval at the upper end of a region goes on in one at the lower end of
-//!   the next, and the first one ends with the vector: WEIGHT / 2 ends, of 24 linear conditions each. So f is such that
-//!   n f^WEIGHT = 24 (WEIGHT / 2) + 1, and the word's weight about f n'. How long each is, is the
-//!   attacker's choice: f is taken to be [`CHOICE`] of that, as if it could try all ways and find the luckiest one. With
-//!   longer and longer vectors f falls, slowly: a fixed WEIGHT is not for n to infinity (RRT23 has it grow as log n).
+//! * 0.15, which libOTe assumes for such codes with smaller expanders (ExConv7x24, its faster choice; for its
+//!   conservative one, ExConv21x24, it assumes 0.2). No proof. It asks less of the noise than we do here: 64 bits of
+//!   this test, and t of at least 128.
+//! * A word of small weight that can be found: take an interval of a share f of each region. About n f^WEIGHT outputs
+//!   have all their places inside. Take combinations of them, over the field, whose convolution (transposed, it runs
+//!   backwards) ends at the lower ends of the intervals. An interval at the upper end of a region goes on in one at the
+//!   lower end of the next, and the first one ends with the vector: WEIGHT / 2 ends, of 24 linear conditions each. So f
+//!   is such that n f^WEIGHT = 24 (WEIGHT / 2) + 1, and the word's weight about f n'. How long each is, is the
+//!   attacker's choice: f is taken to be [`CHOICE`] of that, as if it could try all ways and find the luckiest one.
+//!   With longer and longer vectors f falls, slowly: a fixed WEIGHT is not for n to infinity (RRT23 has it grow as log
+//!   n).
 //!
 //! Other attacks, at rate 1/2:
 //!
-//! * What is left of the attack on binary codes. The matrix begins with the identity, and the expander is binary. So there
-//!   are words with bits in the first half, against whose noise the attack works if they meet at most 127 elements of
-//!   it, and if they meet none in the second half. By linear algebra such words can be 0 on a share s of the first half and
-//!   on one of 1 - s of the second. With t/2 noise elements in each half, this is so with probability
-//!   Pr[Bin(t/2, 1 - s) <= 127] (1 - s)^(t/2), which is at most 2^-189 for any s at t = 546. At t = 400, which would do for
-//!   delta = 0.2, it would be 2^-88.
-//! * The same attack behind a change of basis. The convolution's inverse is banded, with entries 0, 1 and x. Multiplied by
-//!   it and by the expander's (up to few words, the expander is square), the outputs are those of a matrix B_0 + x B_1 with
-//!   binary parts, beside the identity: a noise element of one half adds at most two dimensions over GF(2), one of the other
-//!   half one. So 128 syndromes span 1.5 t dimensions at most, and t of up to 84 would be no security at all. With shares
-//!   s_1 and s_2 of the two halves on which words are 0, where 2 s_1 + s_2 is at most 1, the guess is right with probability
-//!   Pr[2 Bin(t/2, 1 - s_1) + Bin(t/2, 1 - s_2) <= 127], about 2^-400 at best at t = 546: less than the above. Should t ever
-//!   be lowered, x has to become a random element of the field for each step first.
+//! * What is left of the attack on binary codes. The matrix begins with the identity, and the expander is binary. So
+//!   there are words with bits in the first half, against whose noise the attack works if they meet at most 127
+//!   elements of it, and if they meet none in the second half. By linear algebra such words can be 0 on a share s of
+//!   the first half and on one of 1 - s of the second. With t/2 noise elements in each half, this is so with
+//!   probability Pr[Bin(t/2, 1 - s) <= 127] (1 - s)^(t/2), which is at most 2^-189 for any s at t = 546. At t = 400,
+//!   which would do for delta = 0.2, it would be 2^-88.
+//! * The same attack behind a change of basis. The convolution's inverse is banded, with entries 0, 1 and x. Multiplied
+//!   by it and by the expander's (up to few words, the expander is square), the outputs are those of a matrix B_0 + x
+//!   B_1 with binary parts, beside the identity: a noise element of one half adds at most two dimensions over GF(2),
+//!   one of the other half one. So 128 syndromes span 1.5 t dimensions at most, and t of up to 84 would be no security
+//!   at all. With shares s_1 and s_2 of the two halves on which words are 0, where 2 s_1 + s_2 is at most 1, the guess
+//!   is right with probability Pr[2 Bin(t/2, 1 - s_1) + Bin(t/2, 1 - s_2) <= 127], about 2^-400 at best at t = 546:
+//!   less than the above. Should t ever be lowered, x has to become a random element of the field for each step first.
 //! * Information-set decoding over the field has to guess n columns that have all the noise: 2^-t.
-//! * On regular noise, the algebraic attacks of Briaud and Øygarden (EUROCRYPT 2023) and the estimates of Liu, Wang, Yang
-//!   and Yu (EUROCRYPT 2024): libOTe's authors take from them that t of 107 to 128 is enough at this rate over large fields.
+//! * On regular noise, the algebraic attacks of Briaud and Øygarden (EUROCRYPT 2023) and the estimates of Liu, Wang,
+//!   Yang and Yu (EUROCRYPT 2024): libOTe's authors take from them that t of 107 to 128 is enough at this rate over
+//!   large fields.
 
 use rayon::prelude::*;
 use veilset_kernels::aes::Aes128;
@@ -87,10 +90,10 @@ fn distance(n: usize) -> f64 {
     (interval / 2.0).min(0.15)
 }
 
-/// Of the probability that `t` noise elements all miss a word for `n` outputs, minus the logarithm to base 2: for the
-/// word that is worst for the lengths of the blocks, which differ by one at most. It leaves as many places of each block,
-/// (1 - delta) N / t, so the probability is the product of these shares.
-fn exponent(n: usize, t: usize) -> f64 {
+/// What `t` noise elements are worth for `n` outputs, in bits: of the probability that they all miss a word, minus the
+/// logarithm to base 2, for the word that is worst for the lengths of the blocks, which differ by one at most. It leaves as
+/// many places of each block, (1 - delta) N / t, so the probability is the product of these shares.
+fn strength(n: usize, t: usize) -> f64 {
     let places = n + parity(n);
     let (short, longer) = ((places / t).max(1), places % t);
     let lengths = longer as f64 * ((short + 1) as f64).log2() + (t - longer) as f64 * (short as f64).log2();
@@ -100,7 +103,7 @@ fn exponent(n: usize, t: usize) -> f64 {
 /// How many noise elements `n` outputs need: 546 to 548 up to five million. See the module for what they are based on.
 pub(super) fn noise(n: usize) -> usize {
     let least = (KAPPA / -(1.0 - distance(n)).log2()) as usize;
-    (least..).find(|&t| exponent(n, t) >= KAPPA).unwrap_or(usize::MAX)
+    (least..).find(|&t| strength(n, t) >= KAPPA).unwrap_or(usize::MAX)
 }
 
 /// Elements of a region of the code for `n` outputs.

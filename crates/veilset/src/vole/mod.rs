@@ -1,7 +1,8 @@
 //! Vector oblivious linear evaluation (VOLE): what it is. The files beside this one say how.
 //!
-//! Over GF(2^128) ([`veilset_kernels::gf128`]), random: the receiver gets vectors A and C, the sender Delta and a vector B,
-//! with C_i = Delta A_i + B_i. A and Delta are uniform, and the sender learns nothing of A, the receiver nothing of Delta.
+//! Over GF(2^128) ([`veilset_kernels::gf128`]), random: the receiver gets vectors A and C, the sender Delta and a
+//! vector B, with C_i = Delta A_i + B_i. A and Delta are uniform, and the sender learns nothing of A, the receiver
+//! nothing of Delta.
 
 mod code;
 mod gilboa;

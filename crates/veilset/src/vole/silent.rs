@@ -1,22 +1,23 @@
-//! Silent VOLE: few correlated OTs and punctured trees become long vectors by a code (BCGI18: Boyle, Couteau, Gilboa and
-//! Ishai, "Compressing Vector OLE", CCS 2018; dual LPN with the code of RRT23, see `code.rs`).
+//! Silent VOLE: few correlated OTs and punctured trees become long vectors by a code (BCGI18: Boyle, Couteau, Gilboa
+//! and Ishai, "Compressing Vector OLE", CCS 2018; dual LPN with the code of RRT23, see `code.rs`).
 //!
-//! Of N = 2 n places, A' is 0 but at one random place in each of t blocks, where it is random. The sender knows all leaves
-//! of a tree for each block: B'. The receiver knows all but the one at its place, which it gets plus Delta times its A':
-//! C' = Delta A' + B'. The code, which is linear, makes A, B and C of n elements of these.
+//! Of N = 2 n places, A' is 0 but at one random place in each of t blocks, where it is random. The sender knows all
+//! leaves of a tree for each block: B'. The receiver knows all but the one at its place, which it gets plus Delta times
+//! its A': C' = Delta A' + B'. The code, which is linear, makes A, B and C of n elements of these.
 //!
-//! Security: semi-honest; the OT extension's assumptions, AES an ideal cipher (the trees), and that the code makes noise look
-//! random (`code.rs` has the estimate and what it is based on; it is an estimate). The same Delta is that of the VOLE,
-//! of the correlated OTs and of the pads for the trees, which are hashed under it: the receiver learns nothing of it from
-//! any of them. It learns nothing of it by deviating either: the OTs are those with checks, without which choices that
-//! differ from tree to tree of theirs would let it test Delta in parts, but for what `check.rs` leaves, b bits with a
-//! probability of 2^-b; and of each tree it lacks an end whatever it asks for (`tree.rs`). It is no more than that, for it
-//! may pick A, and what is wrong in the sender's messages is not noticed.
-//! Leakage: n. Cost: t is 546 to 548 up to five million elements, 793 at 2^28; 128 t correlated OTs and t log2(N/t) random
-//! ones in one batch, 22 bits each from receiver to sender and 2 KiB for a frame of them; from sender to receiver 32 bytes a
-//! level and 16 a tree. That is 0.47 MB for a million elements. Memory: the receiver holds 3 N elements of 16 bytes, the
-//! sender 1.5 N. Up to `DIRECT` elements come from OTs alone (`gilboa.rs`), without the assumption on the code: 390
-//! bytes each.
+//! Security: semi-honest; the OT extension's assumptions, AES an ideal cipher (the trees), and that the code makes
+//! noise look random (`code.rs` has the estimate and what it is based on; it is an estimate). The same Delta is that of
+//! the VOLE, of the correlated OTs and of the pads for the trees, which are hashed under it: the receiver learns
+//! nothing of it from any of them. By deviating it learns no more than what `check.rs` leaves, b bits with a probability
+//! of 2^-b: the OTs are those with checks, without which choices that differ from tree to tree of theirs would let it
+//! test Delta in parts, and of each tree it lacks an end whatever it asks for (`tree.rs`). That is all, for it may pick
+//! A, and what is wrong in the sender's messages is not noticed.
+//!
+//! Leakage: n. Cost: t is 546 to 548 up to five million elements, 793 at 2^28; 128 t correlated OTs and t log2(N/t)
+//! random ones in one batch, 22 bits each from receiver to sender and 2 KiB for a frame of them; from sender to receiver
+//! 32 bytes a level and 16 a tree. That is 0.47 MB for a million elements. Memory: the receiver holds 3 N elements of 16
+//! bytes, the sender 1.5 N. Up to `DIRECT` elements come from OTs alone (`gilboa.rs`), without the assumption on the
+//! code: 390 bytes each.
 //!
 //! The places are addresses for the receiver: see `tree.rs`.
 

@@ -1,18 +1,18 @@
-//! Punctured trees (GGM84: Goldreich, Goldwasser and Micali; as in BCGI18, "Compressing Vector OLE"): one party knows all
-//! leaves, the other all but one, whose place the first does not learn.
+//! Punctured trees (GGM84: Goldreich, Goldwasser and Micali; as in BCGI18, "Compressing Vector OLE"): one party knows
+//! all leaves, the other all but one, whose place the first does not learn.
 //!
-//! The children of a node s are pi(s) + s under two keys, which are public and others for each tree and level: with AES an
-//! ideal cipher, who searches for an unknown node has one target under each key, and not those of all trees at once
+//! The children of a node s are pi(s) + s under two keys, which are public and others for each tree and level: with AES
+//! an ideal cipher, who searches for an unknown node has one target under each key, and not those of all trees at once
 //! (GKWWY20: "Better Concrete Security for Half-Gates Garbling", CRYPTO 2020, on the loss from one key for everything).
 //!
-//! The owner of the whole tree offers, by OT, the sum of the left and the sum of the right nodes of each level; the other
-//! takes that of the side that its path does not take. A tree may have any number of leaves: of each level those nodes are
-//! made that lead to a leaf, and their siblings. Such a sibling that leads to no leaf is an *end*, as the leaves are. What
-//! the owner gives away of all of them together has to be the sum of all ends, not of the leaves: who asks for a path to an
-//! end that is no leaf has all leaves, but never all ends.
+//! The owner of the whole tree offers, by OT, the sum of the left and the sum of the right nodes of each level; the
+//! other takes that of the side that its path does not take. A tree may have any number of leaves: of each level those
+//! nodes are made that lead to a leaf, and their siblings. Such a sibling that leads to no leaf is an *end*, as the
+//! leaves are. What the owner gives away of all of them together has to be the sum of all ends, not of the leaves: who
+//! asks for a path to an end that is no leaf has all leaves, but never all ends.
 //!
-//! What depends on the path: the addresses of two nodes of each level, in memory that has just been written. No branch, and
-//! no time but that of these accesses, which the peer sees only as part of the time of all trees together.
+//! What depends on the path: the addresses of two nodes of each level, in memory that has just been written. No branch,
+//! and no time but that of these accesses, which the peer sees only as part of the time of all trees together.
 
 use super::{Element, add};
 use crate::params::ceil_log2;

@@ -6,8 +6,8 @@
 //! at least 128 bits and a row for each x. A malicious sender can choose its set after it has seen what R sent,
 //! which says nothing of Y, and can send less than it announced; payloads are whatever it says.
 //!
-//! Departures from CM20: the tags are sorted, exactly |X| of them, or their order would show that of X. With payload, tags
-//! and the keys of rows are hashes of the values in domains of their own: R sees the tag of every x.
+//! Departures from CM20: the tags are sorted, exactly |X| of them, or their order would show that of X. With payload,
+//! tags and the keys of rows are hashes of the values in domains of their own: R sees the tag of every x.
 
 use super::Matching;
 use super::tags::{self, LONGEST, Placed, Tag, placed};
