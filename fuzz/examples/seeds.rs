@@ -8,7 +8,7 @@ use veilset::compact_set::bloom::Bloom;
 use veilset::compact_set::golomb::Golomb;
 use veilset::error::Result;
 use veilset::group::curve25519::{Key, map_and_raise};
-use veilset::hazmat::seeded;
+use veilset::hazmat::{seeded, session_id};
 use veilset::operations::Role;
 use veilset::ot::base;
 use veilset::table::{Format, ReadOptions, Table, write_rows};
@@ -103,18 +103,18 @@ fn main() {
                 }
             }
             b = Channel::from_halves(Box::new(Both(sink, tap)), source);
-            base::receiver(&mut b, &[7; 32], "fuzz", &choices, &mut seeded(&[3; 32])).unwrap();
+            base::receiver(&mut b, &session_id([7; 32]), "fuzz", &choices, &mut seeded(&[3; 32])).unwrap();
             drop(b);
             *r = frames.iter().flatten().collect();
         });
-        base::sender(&mut a, &[7; 32], "fuzz", 3, &mut seeded(&[4; 32])).unwrap();
+        base::sender(&mut a, &session_id([7; 32]), "fuzz", 3, &mut seeded(&[4; 32])).unwrap();
     });
     write("elements", "base-ot-r", &[&[1, 3], &r[..]].concat());
     let b = sent(|ch| {
         let (_, source) = peer(&r).into_halves();
         let (sink, _) = std::mem::replace(ch, peer(&[])).into_halves();
         *ch = Channel::from_halves(sink, source);
-        base::sender(ch, &[7; 32], "fuzz", 3, &mut seeded(&[4; 32])).unwrap();
+        base::sender(ch, &session_id([7; 32]), "fuzz", 3, &mut seeded(&[4; 32])).unwrap();
     });
     write("elements", "base-ot-b", &[&[2, 3], &b[..]].concat());
 

@@ -4,6 +4,7 @@
 use std::time::{Duration, Instant};
 use veilset::channel::{Channel, frames};
 use veilset::error::{Error, Result};
+use veilset::hazmat;
 use veilset::ot::Security;
 use veilset::ot::extension::{FRAME, Receiver, Sender};
 use veilset::rng::Prng;
@@ -21,7 +22,7 @@ fn main() -> Result<()> {
     for security in [Security::SemiHonest, Security::Malicious] {
         for k in 1..=8 {
             let (mut a, mut b) = Channel::pair();
-            let session = [7; 32];
+            let session = hazmat::session_id([7; 32]);
             let choices: Vec<bool> = (0..N).map(|i| i % 3 == 0).collect();
             // A frame at a time: who waits for the other does not count.
             let (receiver, sender, bytes) = std::thread::scope(|s| {

@@ -4,6 +4,7 @@
 use std::time::Instant;
 use veilset::channel::Channel;
 use veilset::error::{Error, Result};
+use veilset::hazmat;
 use veilset::okvs;
 use veilset::oprf::{Oprf, vole::Rr22};
 use veilset::rng::Prng;
@@ -49,6 +50,7 @@ fn both<A: Send, B: Send>(
 
 fn main() -> Result<()> {
     let n: usize = std::env::args().nth(1).and_then(|n| n.parse().ok()).unwrap_or(1 << 20);
+    let session = hazmat::session_id([1; 32]);
     let mut rng = Prng::from_os()?;
     let inputs: Vec<[u8; 32]> = (0..n).map(|_| rng.bytes()).collect();
     let values: Vec<okvs::Value> = (0..n).map(|_| rng.bytes()).collect();
@@ -64,14 +66,14 @@ fn main() -> Result<()> {
         let vole = Silent::default();
         both(
             "VOLE",
-            |ch, rng| vole.receiver(ch, &[1; 32], "a", m, rng),
-            |ch, rng| vole.sender(ch, &[1; 32], "a", m, rng),
+            |ch, rng| vole.receiver(ch, &session, "a", m, rng),
+            |ch, rng| vole.sender(ch, &session, "a", m, rng),
         )?;
         let oprf = Rr22(Silent::default());
         both(
             "OPRF",
-            |ch, rng| oprf.receiver(ch, &[1; 32], &inputs, n, rng),
-            |ch, rng| oprf.sender(ch, &[1; 32], &inputs, n, rng),
+            |ch, rng| oprf.receiver(ch, &session, &inputs, n, rng),
+            |ch, rng| oprf.sender(ch, &session, &inputs, n, rng),
         )?;
     }
     Ok(())

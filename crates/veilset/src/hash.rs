@@ -12,13 +12,27 @@ use veilset_kernels::hash::keyed_hash;
 use zeroize::optimization_barrier;
 
 /// Identifies a session: a hash of everything the two sides agreed on, of both identities and of the TLS
-/// connection. It is not secret.
-pub type SessionId = [u8; 32];
+/// connection. It is not secret, but no two sessions may share one, so nobody chooses its bytes:
+/// [`crate::session::agree`] makes it, or [`crate::session::introduce`] on a channel that the caller brings.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct SessionId([u8; 32]);
+
+impl SessionId {
+    /// The id that is this hash of what only the session has.
+    pub(crate) const fn of(hash: [u8; 32]) -> SessionId {
+        SessionId(hash)
+    }
+
+    /// Its bytes.
+    pub const fn as_bytes(&self) -> &[u8; 32] {
+        &self.0
+    }
+}
 
 /// The id of a part of a session that may stand beside other parts of the same kind: domains made from it
 /// are not those of the other parts. `name` is a constant that is unique within the program.
 pub fn part(session: &SessionId, name: &'static str) -> SessionId {
-    Domain::new(session, name).hash(&[])
+    SessionId(Domain::new(session, name).hash(&[]))
 }
 
 /// A hash function of its own for one purpose in one session.
@@ -36,7 +50,7 @@ impl Domain {
     /// The hash function of `purpose`, a constant that is unique within the program.
     pub fn new(session: &SessionId, purpose: &'static str) -> Self {
         let mut key = blake3::Hasher::new_derive_key("veilset 1 domain");
-        key.update(session);
+        key.update(&session.0);
         key.update(purpose.as_bytes());
         Domain { key: *key.finalize().as_bytes() }
     }
@@ -117,27 +131,28 @@ mod tests {
 
     #[test]
     fn sessions_purposes_and_data_separate() {
-        let hash =
-            |session: u8, purpose, data: &[u8]| Domain::new(&[session; 32], purpose).hash::<16>(&[data]);
+        let hash = |session: u8, purpose, data: &[u8]| {
+            Domain::new(&SessionId([session; 32]), purpose).hash::<16>(&[data])
+        };
         let all = [
             hash(1, "a", b"x"),
             hash(2, "a", b"x"),
             hash(1, "b", b"x"),
             hash(1, "a", b"y"),
             Domain::without_session("a").hash(&[b"x"]),
-            Domain::new(&part(&[1; 32], "p"), "a").hash(&[b"x"]),
-            Domain::new(&part(&[1; 32], "q"), "a").hash(&[b"x"]),
-            Domain::new(&part(&[2; 32], "p"), "a").hash(&[b"x"]),
+            Domain::new(&part(&SessionId([1; 32]), "p"), "a").hash(&[b"x"]),
+            Domain::new(&part(&SessionId([1; 32]), "q"), "a").hash(&[b"x"]),
+            Domain::new(&part(&SessionId([2; 32]), "p"), "a").hash(&[b"x"]),
         ];
         for (i, a) in all.iter().enumerate() {
             assert!(all[i + 1..].iter().all(|b| a != b));
         }
-        assert_eq!(hash(1, "a", b"xy"), Domain::new(&[1; 32], "a").hash(&[b"x", b"y"]));
+        assert_eq!(hash(1, "a", b"xy"), Domain::new(&SessionId([1; 32]), "a").hash(&[b"x", b"y"]));
     }
 
     #[test]
     fn numbers_separate_and_blocks_are_hashed_as_anything_else() {
-        let domain = Domain::new(&[1; 32], "a");
+        let domain = Domain::new(&SessionId([1; 32]), "a");
         let blocks: Vec<[u8; 64]> = (0..70).map(|i| [i; 64]).collect();
         for n in [0, 1, 15, 16, 17, 70] {
             let mut out = vec![[0; 32]; n];
@@ -152,7 +167,7 @@ mod tests {
 
     #[test]
     fn all_are_hashed_as_each_alone() {
-        let domain = Domain::new(&[1; 32], "a");
+        let domain = Domain::new(&SessionId([1; 32]), "a");
         for n in [0, 1, BATCH - 1, BATCH, 2 * BATCH + 3] {
             let messages: Vec<Vec<u8>> = (0..n).map(|i| vec![i as u8; i * 7 % 130]).collect();
             let mut out = vec![[0; 32]; n];
@@ -165,7 +180,7 @@ mod tests {
 
     #[test]
     fn short_and_long_are_the_same_function() {
-        let domain = Domain::new(&[1; 32], "a");
+        let domain = Domain::new(&SessionId([1; 32]), "a");
         for length in [0, 1, 31, 64, 65, SHORT - 1, SHORT, SHORT + 1, 1024, 1025, 5000] {
             let data: Vec<u8> = (0..length).map(|i| i as u8).collect();
             let (first, second) = data.split_at(length / 3);

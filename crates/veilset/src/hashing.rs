@@ -261,7 +261,8 @@ mod tests {
         let hashes: Vec<[u8; 32]> =
             (0..1000u32).map(|i| *blake3::hash(&i.to_le_bytes()).as_bytes()).collect();
         let throw = |session: u8, hashes: &[[u8; 32]], bins| {
-            let table = Table::new(&Domain::new(&[session; 32], "bins"), hashes, bins);
+            let table =
+                Table::new(&Domain::new(&crate::hash::SessionId::of([session; 32]), "bins"), hashes, bins);
             let loads: Vec<Vec<u32>> = (0..bins).map(|bin| table.bin(bin).to_vec()).collect();
             let mut all: Vec<u32> = loads.concat();
             all.sort_unstable();

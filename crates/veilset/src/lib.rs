@@ -29,9 +29,9 @@
 //! use veilset::hashed::Hashed;
 //! use veilset::item::ItemSet;
 //! use veilset::membership::cwprf::{CwPrf, GolombTags};
-//! use veilset::operations::count;
+//! use veilset::operations::{Role, count};
 //! use veilset::rng::Prng;
-//! use veilset::session::confirm;
+//! use veilset::session::{confirm, introduce};
 //!
 //! # fn main() -> veilset::error::Result<()> {
 //! let ours: ItemSet = ["ann", "bob", "cleo"].iter().collect();
@@ -39,15 +39,18 @@
 //! let (ours, theirs) = (Hashed::new(&ours), Hashed::new(&theirs));
 //! // Over a network this is a channel of session::establish, and the id comes from session::agree.
 //! let (mut here, mut there) = Channel::pair();
-//! let session = [0; 32];
 //! let protocol = CwPrf(GolombTags);
 //! let both = false; // get the result
 //! let matches = std::thread::scope(|s| {
 //!     s.spawn(|| {
-//!         count::sender(&protocol, &mut there, &session, &theirs, 3, both, &mut Prng::from_os()?)?;
+//!         let mut rng = Prng::from_os()?;
+//!         let session = introduce(&mut there, Role::Sender, &mut rng)?;
+//!         count::sender(&protocol, &mut there, &session, &theirs, 3, both, &mut rng)?;
 //!         confirm(&mut there, &session)
 //!     });
-//!     let sealed = count::receiver(&protocol, &mut here, &session, &ours, 4, both, &mut Prng::from_os()?)?;
+//!     let mut rng = Prng::from_os()?;
+//!     let session = introduce(&mut here, Role::Receiver, &mut rng)?;
+//!     let sealed = count::receiver(&protocol, &mut here, &session, &ours, 4, both, &mut rng)?;
 //!     sealed.open(confirm(&mut here, &session)?)
 //! })?;
 //! assert_eq!(matches, 2);

@@ -5,7 +5,7 @@
 use std::sync::LazyLock;
 use veilset::channel::Wire;
 use veilset::group::curve25519::{Key, Point, raise};
-use veilset::hazmat::seeded;
+use veilset::hazmat::{seeded, session_id};
 use veilset::ot::base;
 use veilset_fuzz::{byte, check, peer};
 
@@ -34,13 +34,19 @@ libfuzzer_sys::fuzz_target!(|data: &[u8]| {
             assert_eq!(raise(&to_a, b), raise(&to_b, a));
             assert!(to_a.iter().all(|p| canonical::<Point>(p.as_bytes()).is_some()));
         }
-        1 => match base::sender(&mut peer(data), &[7; 32], "fuzz", n, &mut seeded(&[3; 32])) {
+        1 => match base::sender(&mut peer(data), &session_id([7; 32]), "fuzz", n, &mut seeded(&[3; 32])) {
             Ok(pads) => assert!(pads.len() == n && pads.iter().all(|[zero, one]| zero != one)),
             Err(e) => check(&e),
         },
         _ => {
             let choices: Vec<bool> = (0..n).map(|i| i % 2 == 0).collect();
-            match base::receiver(&mut peer(data), &[7; 32], "fuzz", &choices, &mut seeded(&[3; 32])) {
+            match base::receiver(
+                &mut peer(data),
+                &session_id([7; 32]),
+                "fuzz",
+                &choices,
+                &mut seeded(&[3; 32]),
+            ) {
                 Ok(pads) => assert_eq!(pads.len(), n),
                 Err(e) => check(&e),
             }

@@ -7,7 +7,7 @@ use crate::testing::{Views, overlapping, run_pair, sizes};
 use curve25519_dalek::constants::{ED25519_BASEPOINT_POINT, EIGHT_TORSION};
 use curve25519_dalek::montgomery::MontgomeryPoint;
 
-const SESSION: SessionId = [5; 32];
+const SESSION: SessionId = SessionId::of([5; 32]);
 
 fn bits_by_item<M: Mqrpmt + Sync>(m: &M, y: &ItemSet, x: &ItemSet) -> (Vec<bool>, Views) {
     let (y, x) = (&Hashed::new(y), &Hashed::new(x));

@@ -454,7 +454,8 @@ fn commitment(session: &SessionId, attempt: usize, share: &[u8; 32]) -> [u8; 32]
 
 fn tossed(session: &SessionId, attempt: usize, first: &[u8; 32], second: &[u8; 32]) -> Domain {
     let domain = Domain::new(session, "RPMT coin toss for the bin hash");
-    Domain::new(&domain.hash(&[&(attempt as u64).to_le_bytes(), first, second]), "RPMT bin hash")
+    let tossed = domain.hash(&[&(attempt as u64).to_le_bytes(), first, second]);
+    Domain::new(&SessionId::of(tossed), "RPMT bin hash")
 }
 
 /// Fills the bins up with the bottom item and permutes each, so that the places of the bits say nothing.

@@ -3,7 +3,7 @@ use crate::channel::{Sink, Source};
 use crate::testing::{Views, run_pair, sizes, split_frames};
 use std::collections::HashSet;
 
-const SESSION: SessionId = [8; 32];
+const SESSION: SessionId = SessionId::of([8; 32]);
 const COMPARISONS: [Comparison; 2] = [Comparison::Private, Comparison::Plain];
 
 fn items(from: usize, n: usize) -> Vec<Input> {

@@ -9,7 +9,7 @@ use crate::membership::{ASK, Ideal};
 use crate::testing::{Garble, Views, overlapping, run_pair, sizes, split_frames};
 use std::collections::{HashMap, HashSet};
 
-const SESSION: SessionId = [6; 32];
+const SESSION: SessionId = SessionId::of([6; 32]);
 /// Rows are large enough for the items of `overlapping`.
 const TERMS: Terms = Terms {
     payload: false,

@@ -275,7 +275,7 @@ mod tests {
     use super::*;
     use crate::testing::run_pair;
 
-    const SESSION: SessionId = [5; 32];
+    const SESSION: SessionId = SessionId::of([5; 32]);
 
     fn hex<const N: usize>(hex: &str) -> [u8; N] {
         assert_eq!(hex.len(), 2 * N);
@@ -341,7 +341,7 @@ mod tests {
         };
         let expected = |session: &SessionId, key| Dh::outputs(session, &evaluate(key, &inputs).unwrap());
         assert_eq!(*f_y, *expected(&SESSION, &key));
-        assert!(*f_y != *expected(&[6; 32], &key) && *f_y != *expected(&SESSION, &next));
+        assert!(*f_y != *expected(&SessionId::of([6; 32]), &key) && *f_y != *expected(&SESSION, &next));
         // 32 bytes each way for an input.
         assert_eq!([views.frames(0), views.frames(1)], [vec![(0xb2, 96)], vec![(0xb1, 96)]]);
     }

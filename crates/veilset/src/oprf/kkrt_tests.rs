@@ -2,7 +2,7 @@ use super::*;
 use crate::channel::frames;
 use std::collections::HashSet;
 
-const SESSION: SessionId = [9; 32];
+const SESSION: SessionId = SessionId::of([9; 32]);
 
 /// Both roles set up over a channel each, which still holds nothing.
 fn setup(purpose: &'static str, width: usize) -> ((Sender, Channel), (Receiver, Channel)) {
@@ -124,7 +124,7 @@ fn a_code_is_the_function_of_cm20_block_by_block() {
         }
     }
     let other = |session, purpose| Coder::new(&session, purpose).codes(&inputs(1))[0];
-    assert_ne!(other(SESSION, "code"), other([8; 32], "code"));
+    assert_ne!(other(SESSION, "code"), other(SessionId::of([8; 32]), "code"));
     assert_ne!(other(SESSION, "code"), other(SESSION, "other"));
 }
 
@@ -174,7 +174,8 @@ fn another_purpose_or_session_gives_other_outputs() {
     };
     let [one, other, same] = [run("a"), run("b"), run("a")];
     assert!(one.iter().zip(other.iter()).all(|(p, q)| p != q) && *one == *same);
-    let hash = |session: u8, purpose| Common::new(&[session; 32], purpose).next(0).1.hash::<32>(&[]);
+    let hash =
+        |session: u8, purpose| Common::new(&SessionId::of([session; 32]), purpose).next(0).1.hash::<32>(&[]);
     assert!(hash(1, "a") != hash(2, "a") && hash(1, "a") != hash(1, "b"));
 }
 

@@ -91,7 +91,7 @@ pub(crate) mod tests {
     /// That both parties have the same function, that it is random elsewhere, and that what each receives is of
     /// a length that depends on the sizes only. Every multi-point OPRF goes through this.
     pub(crate) fn is_an_oprf(protocol: &(impl Oprf + Sync), frame: usize) {
-        let session = [5; 32];
+        let session = SessionId::of([5; 32]);
         let mut lengths = Vec::new();
         for (n_y, n_x) in sizes(frame) {
             for common in [0, n_y.min(n_x) / 2, n_y.min(n_x)] {

@@ -3,7 +3,7 @@ use crate::error::Error;
 use crate::oprf::tests::is_an_oprf;
 use crate::testing::{Views, run_pair, split_frames};
 
-const SESSION: SessionId = [8; 32];
+const SESSION: SessionId = SessionId::of([8; 32]);
 
 /// Tags and bodies.
 type Frames = Vec<(u16, Vec<u8>)>;
@@ -311,7 +311,7 @@ fn sessions_have_functions_of_their_own() {
         );
         f_y.to_vec()
     };
-    let [one, other] = [values([1; 32]), values([2; 32])];
+    let [one, other] = [values(SessionId::of([1; 32])), values(SessionId::of([2; 32]))];
     assert!(one.iter().all(|value| !other.contains(value)));
-    assert_eq!(one, values([1; 32]));
+    assert_eq!(one, values(SessionId::of([1; 32])));
 }

@@ -147,8 +147,8 @@ mod tests {
         let (protocol, all) = (Rr22(Silent::default()), inputs(6000));
         let (y, x) = (&all[..5000], &all[2000..]);
         let ((f_y, f_x), _) = run_pair(
-            |ch, rng| protocol.receiver(ch, &[1; 32], y, x.len(), rng),
-            |ch, rng| protocol.sender(ch, &[1; 32], x, y.len(), rng),
+            |ch, rng| protocol.receiver(ch, &SessionId::of([1; 32]), y, x.len(), rng),
+            |ch, rng| protocol.sender(ch, &SessionId::of([1; 32]), x, y.len(), rng),
         );
         assert_eq!(f_y[2000..], f_x[..3000]);
     }
@@ -156,7 +156,7 @@ mod tests {
     /// By the definition, from what the sender of the ideal VOLE makes and from the messages.
     #[test]
     fn outputs_and_messages_are_those_of_the_definition() {
-        let (all, session) = (inputs(60), [2; 32]);
+        let (all, session) = (inputs(60), SessionId::of([2; 32]));
         let (y, x) = (&all[..40], &all[30..]);
         let protocol = Rr22(Ideal);
         let ((f_y, f_x), views) = run_pair(
@@ -215,13 +215,19 @@ mod tests {
             let result = std::thread::scope(|s| {
                 s.spawn(move || {
                     let rng = &mut Prng::from_seed(&[1; 32]);
-                    Ideal.receiver(&mut a, &[0; 32], PURPOSE, m, rng).unwrap();
+                    Ideal.receiver(&mut a, &SessionId::of([0; 32]), PURPOSE, m, rng).unwrap();
                     for (tag, bytes) in &forged {
                         // The other side may have left.
                         let _ = a.tx.send_bytes(Message::new(*tag, "forged"), bytes);
                     }
                 });
-                Rr22(Ideal).sender(&mut b, &[0; 32], &inputs(3), 200, &mut Prng::from_seed(&[2; 32]))
+                Rr22(Ideal).sender(
+                    &mut b,
+                    &SessionId::of([0; 32]),
+                    &inputs(3),
+                    200,
+                    &mut Prng::from_seed(&[2; 32]),
+                )
             });
             let e = result.err().unwrap();
             assert!(matches!(e, Error::Peer(_)) && e.to_string().contains(name), "{name}: {e}");

@@ -148,7 +148,7 @@ mod tests {
 
     fn run(session: u8, purpose: &'static str, choices: &[bool]) -> (Secrets<[Pad; 2]>, Secrets<Pad>) {
         let (mut a, mut b) = Channel::pair();
-        let session = [session; 32];
+        let session = SessionId::of([session; 32]);
         std::thread::scope(|s| {
             let (n, rng) = (choices.len(), &mut Prng::from_seed(&[2; 32]));
             let sender = s
@@ -185,7 +185,7 @@ mod tests {
         let element = |n: u8| [n; 32];
         let (r, b, shared) = ([element(1), element(2)], element(3), element(4));
         // The first of each list is the one from which each of the others differs in one input.
-        let oracles = |session: u8, purpose| Oracles::new(&[session; 32], purpose);
+        let oracles = |session: u8, purpose| Oracles::new(&SessionId::of([session; 32]), purpose);
         let pads = [
             oracles(1, "a").pad(0, 0, &shared, &r, &b),
             oracles(2, "a").pad(0, 0, &shared, &r, &b),
@@ -219,12 +219,14 @@ mod tests {
             for pair in [[bytes, good], [good, bytes]] {
                 let (mut a, mut b) = Channel::pair();
                 a.tx.send_bytes(Message::new(0x31, "forged"), pair.as_flattened()).unwrap();
-                let e = sender(&mut b, &[0; 32], "a", 1, &mut Prng::from_seed(&[1; 32])).unwrap_err();
+                let e = sender(&mut b, &SessionId::of([0; 32]), "a", 1, &mut Prng::from_seed(&[1; 32]))
+                    .unwrap_err();
                 assert!(matches!(e, Error::Peer(_)), "{e}");
             }
             let (mut a, mut b) = Channel::pair();
             a.tx.send_bytes(Message::new(0x32, "forged"), &bytes).unwrap();
-            let e = receiver(&mut b, &[0; 32], "a", &[true], &mut Prng::from_seed(&[1; 32])).unwrap_err();
+            let e = receiver(&mut b, &SessionId::of([0; 32]), "a", &[true], &mut Prng::from_seed(&[1; 32]))
+                .unwrap_err();
             assert!(matches!(e, Error::Peer(_)), "{e}");
         }
     }

@@ -1,7 +1,7 @@
 use super::*;
 use std::collections::HashSet;
 
-pub(super) const SESSION: SessionId = [9; 32];
+pub(super) const SESSION: SessionId = SessionId::of([9; 32]);
 
 /// Both roles set up over a channel each, which still holds nothing.
 fn setup(purpose: &'static str, k: usize) -> Both {

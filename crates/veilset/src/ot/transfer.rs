@@ -203,6 +203,7 @@ fn gone() -> Error {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::hash::SessionId;
     use crate::ot::Security;
     use crate::rng::Prng;
     use crate::testing::run_pair;
@@ -216,7 +217,7 @@ mod tests {
                 let choices: Vec<bool> = (0..n).map(|_| rng.below(2) == 1).collect();
                 let row = |i: usize| (0..width).map(|b| (i + 7 * b) as u8).collect::<Vec<u8>>();
                 let (mut a, mut b) = Channel::pair();
-                let session = [4; 32];
+                let session = SessionId::of([4; 32]);
                 let (mut got, mut noise, mut alike) = (Vec::new(), 0, 0u64);
                 std::thread::scope(|s| {
                     s.spawn(|| {
@@ -268,7 +269,7 @@ mod tests {
 
     /// Runs `n` pairs of rows; returns what the receiver took and the bytes of each frame that it received.
     fn pairs(security: Security, choices: &[bool], width: usize) -> (Vec<Vec<u8>>, Vec<(u16, usize)>) {
-        let (n, session) = (choices.len(), [4; 32]);
+        let (n, session) = (choices.len(), SessionId::of([4; 32]));
         let ((_, got), views) = run_pair(
             |ch, rng| {
                 let mut ot = Sender::setup(ch, &session, "a", 6, security, rng)?;
@@ -313,7 +314,7 @@ mod tests {
     #[test]
     fn the_row_that_was_not_chosen_is_noise_under_the_pad_of_the_other() {
         // A receiver that decrypts the wrong half gets a byte right by chance only.
-        let (n, width, session) = (500, 40, [4; 32]);
+        let (n, width, session) = (500, 40, SessionId::of([4; 32]));
         let ((_, alike), _) = run_pair(
             |ch, rng| {
                 let mut ot = Sender::setup(ch, &session, "a", 6, Security::Malicious, rng)?;
@@ -350,12 +351,16 @@ mod tests {
             std::thread::scope(|s| {
                 s.spawn(|| {
                     let rng = &mut Prng::from_seed(&[1; 32]);
-                    let mut ot = Sender::setup(&mut a, &[4; 32], "a", 6, Security::SemiHonest, rng).unwrap();
+                    let mut ot =
+                        Sender::setup(&mut a, &SessionId::of([4; 32]), "a", 6, Security::SemiHonest, rng)
+                            .unwrap();
                     ot.pads(&mut a.rx, 3).unwrap();
                     a.tx.send_bytes(PAIRS, &vec![0; bytes]).unwrap();
                 });
                 let rng = &mut Prng::from_seed(&[2; 32]);
-                let mut ot = Receiver::setup(&mut b, &[4; 32], "a", 6, Security::SemiHonest, rng).unwrap();
+                let mut ot =
+                    Receiver::setup(&mut b, &SessionId::of([4; 32]), "a", 6, Security::SemiHonest, rng)
+                        .unwrap();
                 let e = receive_chosen(&mut b, &mut ot, &[true; 3], 5, |_| ()).unwrap_err();
                 assert!(matches!(&e, Error::Peer(what) if what.contains("both rows of each pair")), "{e}");
             });

@@ -14,6 +14,7 @@
 use super::{Connection, Fingerprint};
 use crate::channel::{Channel, Message};
 use crate::error::{Difference, Error, Result};
+use crate::hash::SessionId;
 use crate::operations::{Confirmed, Operation, Role};
 use crate::params::MAX_SET;
 use crate::rng::Prng;
@@ -29,6 +30,7 @@ const HELLO: Message<[u8]> = Message::new(2, "hello: JSON");
 const SIZE: Message<u64> = Message::new(3, "size of the set");
 const CONFIRMATION: Message<[u8]> = Message::new(4, "confirmation of the end");
 const GO: Message<[u8]> = Message::new(8, "go: the run is allowed");
+const NONCE: Message<[u8; 32]> = Message::new(10, "nonce for the session id");
 const PREDICTION: Message<u64> = Message::new(9, "milliseconds of work, as one side expects");
 
 /// Terms that are others, or 0, where the operation is another one.
@@ -94,7 +96,7 @@ impl Hello {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Agreement {
     /// Names this session in every hash: no two sessions share it, and both sides have the same.
-    pub session_id: [u8; 32],
+    pub session_id: SessionId,
     /// Number of items in the peer's set, at most [`MAX_SET`].
     pub their_size: usize,
     /// Whether some of them are dummies.
@@ -163,6 +165,25 @@ pub fn agree(
     }
 }
 
+/// Names a session on a channel that the caller brings, for whoever runs a protocol of this library without [`agree`]:
+/// each side sends 32 random bytes, and the id is a hash of both, the receiver's first. It says nothing about who the
+/// peer is or what it was asked to do; that is the caller's affair.
+///
+/// # Errors
+/// Those of the channel.
+pub fn introduce(channel: &mut Channel, role: Role, rng: &mut Prng) -> Result<SessionId> {
+    let ours: [u8; 32] = rng.bytes();
+    channel.tx.send(NONCE, &[ours])?;
+    let theirs = channel.rx.recv(NONCE, 1)?[0];
+    let (receiver, sender) = match role {
+        Role::Receiver => (ours, theirs),
+        Role::Sender => (theirs, ours),
+    };
+    let mut hasher = blake3::Hasher::new_derive_key("veilset 2026-11 session id, no agreement");
+    hasher.update(&PROTOCOL_VERSION.to_le_bytes()).update(&receiver).update(&sender);
+    Ok(SessionId::of(*hasher.finalize().as_bytes()))
+}
+
 /// Tells the peer that our side allows the run, and waits for it to allow it too: no message about the data
 /// goes out before both have.
 pub(super) fn go(channel: &mut Channel) -> Result<()> {
@@ -178,8 +199,8 @@ pub(super) fn predict(channel: &mut Channel, ours: u64) -> Result<u64> {
 }
 
 /// Tells the peer that we are done, and waits for it to be done too: a result may be opened only after this.
-pub fn confirm(channel: &mut Channel, session_id: &[u8; 32]) -> Result<Confirmed> {
-    let ours = blake3::derive_key("veilset 2026-11 confirmation of the end", session_id);
+pub fn confirm(channel: &mut Channel, session_id: &SessionId) -> Result<Confirmed> {
+    let ours = blake3::derive_key("veilset 2026-11 confirmation of the end", session_id.as_bytes());
     channel.tx.send_bytes(CONFIRMATION, &ours)?;
     let theirs = channel.rx.recv_bytes(CONFIRMATION, ours.len())?;
     match bool::from(ours[..].ct_eq(&theirs)) {
@@ -376,7 +397,7 @@ struct Party<'a> {
 
 /// BLAKE3 over everything that makes this session this one. Each part stands behind its length, so
 /// that no two different sessions are hashed alike.
-fn session_id(receiver: &Party<'_>, sender: &Party<'_>, exporter: &[u8; 32]) -> [u8; 32] {
+fn session_id(receiver: &Party<'_>, sender: &Party<'_>, exporter: &[u8; 32]) -> SessionId {
     let mut hasher = blake3::Hasher::new_derive_key("veilset 2026-11 session id");
     let mut part = |bytes: &[u8]| {
         hasher.update(&(bytes.len() as u64).to_le_bytes());
@@ -388,7 +409,7 @@ fn session_id(receiver: &Party<'_>, sender: &Party<'_>, exporter: &[u8; 32]) -> 
         part(party.fingerprint.as_ref().map_or(&[], |f| &f.as_bytes()[..]));
     }
     part(exporter);
-    *hasher.finalize().as_bytes()
+    SessionId::of(*hasher.finalize().as_bytes())
 }
 
 #[cfg(test)]

@@ -3,6 +3,7 @@
 
 use super::{Fingerprint, Hello};
 use crate::error::Result;
+use crate::hash::SessionId;
 use crate::operations::{Operation, Protocol, Role};
 
 /// What both sides agreed on, to be allowed or refused.
@@ -11,7 +12,7 @@ pub struct Proposal {
     /// All terms, as our side asked for them; the peer asked for the same.
     pub hello: Hello,
     /// Names this session.
-    pub session_id: [u8; 32],
+    pub session_id: SessionId,
     /// The peer's fingerprint, proven; none without TLS.
     pub peer: Option<Fingerprint>,
     /// Number of items in our set, as the peer was told: padding included.

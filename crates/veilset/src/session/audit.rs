@@ -8,6 +8,7 @@
 use super::places::private_parent;
 use super::{Fingerprint, Identity, Proposal};
 use crate::error::{Error, Result};
+use crate::hash::SessionId;
 use crate::item::ItemSet;
 use crate::secret::Secret;
 use rayon::prelude::*;
@@ -97,10 +98,10 @@ pub struct End {
 
 impl Entry {
     /// Something that happens now.
-    pub fn now(session_id: &[u8; 32], event: Event) -> Entry {
+    pub fn now(session_id: &SessionId, event: Event) -> Entry {
         Entry {
             time: rfc3339(SystemTime::now()),
-            session: blake3::Hash::from_bytes(*session_id).to_hex().to_string(),
+            session: blake3::Hash::from_bytes(*session_id.as_bytes()).to_hex().to_string(),
             event,
         }
     }

@@ -25,7 +25,7 @@ fn log(folder: &tempfile::TempDir) -> AuditLog {
 }
 
 fn start(log: &AuditLog, run: &Run) {
-    log.append(&Entry::now(&[7; 32], Event::Start(run.clone()))).unwrap();
+    log.append(&Entry::now(&SessionId::of([7; 32]), Event::Start(run.clone()))).unwrap();
 }
 
 #[test]
@@ -72,7 +72,7 @@ fn earlier_runs_with_the_same_peer_count_if_they_started() {
         End { outcome: "done".into(), result: serde_json::json!({}), bytes: Some((1, 2)), seconds: 0.5 };
     start(&log, &run("b", 1, 9, Some("y")));
     for event in [Event::Check(here.clone()), Event::Refused(here.clone()), Event::End(end)] {
-        log.append(&Entry::now(&[0; 32], event)).unwrap();
+        log.append(&Entry::now(&SessionId::of([0; 32]), event)).unwrap();
     }
     assert_eq!(log.history(&here).unwrap().runs, 0);
 
@@ -133,7 +133,7 @@ fn lines_that_are_none_are_named_and_do_not_hide_the_others() {
 fn an_entry_that_the_history_does_not_allow_is_not_written() {
     let folder = tempfile::tempdir().unwrap();
     let log = log(&folder);
-    let entry = Entry::now(&[0; 32], Event::Start(run("a", 1, 2, None)));
+    let entry = Entry::now(&SessionId::of([0; 32]), Event::Start(run("a", 1, 2, None)));
     let no = log.append_if(&entry, |_| Err(Error::Refused("no".into())));
     assert_eq!((no, std::fs::read(&log.path).unwrap().len()), (Err(Error::Refused("no".into())), 0));
     log.append_if(&entry, |_| Ok(())).unwrap();

@@ -365,7 +365,7 @@ mod tests {
                 let [to_receiver, to_sender] = seen.map(|seen| of_protocol(&seen.bytes()));
                 let proposal = |request: &Request<'_>, theirs| Proposal {
                     hello: request.hello(false),
-                    session_id: [0; 32],
+                    session_id: crate::hash::SessionId::of([0; 32]),
                     peer: None,
                     our_size: request.announced(),
                     their_size: theirs,

@@ -34,7 +34,7 @@ pub mod report;
 pub mod run;
 mod tls;
 
-pub use agreement::{Agreement, Hello, PROTOCOL_VERSION, agree, confirm};
+pub use agreement::{Agreement, Hello, PROTOCOL_VERSION, agree, confirm, introduce};
 pub use approval::{Approval, Proposal};
 pub use connect::{Connection, Endpoint, Security, establish};
 pub use fingerprint::Fingerprint;

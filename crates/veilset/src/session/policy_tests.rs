@@ -1,4 +1,5 @@
 use super::*;
+use crate::hash::SessionId;
 use crate::session::Hello;
 
 fn fingerprint(name: &str) -> Fingerprint {
@@ -99,8 +100,14 @@ fn sizes_are_limited_on_both_sides() {
             modulus_bits: 0,
             malicious_sender: false,
         };
-        let proposal =
-            Proposal { hello, session_id: [0; 32], peer: None, our_size: 3, their_size: items, they_pad };
+        let proposal = Proposal {
+            hello,
+            session_id: SessionId::of([0; 32]),
+            peer: None,
+            our_size: 3,
+            their_size: items,
+            they_pad,
+        };
         assert_eq!(refused(policy.permits_their_size(&proposal)).as_deref(), key, "{items}");
     }
 }

@@ -3,6 +3,7 @@
 use super::*;
 use crate::channel::{Message, Timeouts, WireCount};
 use crate::error::{Error, Result};
+use crate::hash::SessionId;
 use crate::operations::{Operation, Role};
 use crate::rng::Prng;
 use std::io::{Read, Write};
@@ -424,7 +425,7 @@ fn a_connection_over_a_given_channel_proves_nothing() {
 }
 
 /// Both sides of a session that has come to its hellos.
-fn agree_both(connections: [Connection; 2], hellos: [Hello; 2]) -> [Result<([u8; 32], usize)>; 2] {
+fn agree_both(connections: [Connection; 2], hellos: [Hello; 2]) -> [Result<(SessionId, usize)>; 2] {
     let mut parties = connections.into_iter().zip(hellos).enumerate().map(|(i, (mut connection, hello))| {
         thread::spawn(move || {
             let mut rng = Prng::from_os()?;

@@ -113,7 +113,7 @@ pub(crate) mod tests {
 
     /// That the parties' vectors are a VOLE by the definition, of random elements.
     pub(crate) fn is_a_vole(protocol: &(impl Vole + Sync), n: usize) -> (Received, Sent, Views) {
-        let session = [6; 32];
+        let session = SessionId::of([6; 32]);
         let ((received, sent), views) = run_pair(
             |ch, rng| protocol.receiver(ch, &session, "a", n, rng),
             |ch, rng| protocol.sender(ch, &session, "a", n, rng),

@@ -20,7 +20,7 @@ fn it_is_a_vole() {
 #[test]
 fn blocks_cover_all_places() {
     for n in [DIRECT + 1, 5000, 12_345, 1 << 20] {
-        let shape = Shape::new(&[1; 32], "a", n);
+        let shape = Shape::new(&SessionId::of([1; 32]), "a", n);
         let blocks: Vec<Range<usize>> = (0..shape.trees).map(|i| shape.block(i)).collect();
         assert_eq!((blocks[0].start, blocks[shape.trees - 1].end), (0, shape.places));
         assert!(blocks.windows(2).all(|two| two[0].end == two[1].start));
@@ -66,7 +66,7 @@ fn traffic_is_as_measured() {
 #[test]
 fn sessions_and_purposes_separate() {
     let run = |session: u8, purpose| {
-        let session = [session; 32];
+        let session = SessionId::of([session; 32]);
         run_pair(
             |ch, rng| SILENT.receiver(ch, &session, purpose, DIRECT + 1, rng),
             |ch, rng| SILENT.sender(ch, &session, purpose, DIRECT + 1, rng),
@@ -96,9 +96,11 @@ fn receiver_against(tag: u8, forge: impl Fn(&mut Vec<u8>) + Send + 'static) -> R
     let mut b = Channel::from_halves(Box::new(Forge(sink, tag, forge)), source);
     std::thread::scope(|s| {
         s.spawn(move || {
-            SILENT.sender(&mut b, &[6; 32], "a", 5000, &mut Prng::from_seed(&[1; 32])).map(|_| ())
+            SILENT
+                .sender(&mut b, &SessionId::of([6; 32]), "a", 5000, &mut Prng::from_seed(&[1; 32]))
+                .map(|_| ())
         });
-        SILENT.receiver(&mut a, &[6; 32], "a", 5000, &mut Prng::from_seed(&[2; 32]))
+        SILENT.receiver(&mut a, &SessionId::of([6; 32]), "a", 5000, &mut Prng::from_seed(&[2; 32]))
     })
 }
 
@@ -145,10 +147,11 @@ fn wrong_corrections_are_found_out() {
     let sent = std::thread::scope(|s| {
         s.spawn(move || {
             // It is told of nothing: it sees that the other side has left.
-            let _ = SILENT.receiver(&mut b, &[6; 32], "a", 5000, &mut Prng::from_seed(&[2; 32]));
+            let _ =
+                SILENT.receiver(&mut b, &SessionId::of([6; 32]), "a", 5000, &mut Prng::from_seed(&[2; 32]));
         });
         let mut a = a;
-        SILENT.sender(&mut a, &[6; 32], "a", 5000, &mut Prng::from_seed(&[1; 32]))
+        SILENT.sender(&mut a, &SessionId::of([6; 32]), "a", 5000, &mut Prng::from_seed(&[1; 32]))
     });
     let e = sent.err().unwrap();
     assert!(matches!(e, Error::Peer(_)) && e.to_string().contains("check of the corrections"), "{e}");

@@ -6,7 +6,7 @@ use crate::oprf::Ideal;
 use crate::oprf::multi_point::MultiPoint;
 use crate::testing::{SEEDS, Views, overlapping, run_pair, split_frames};
 
-const SESSION: SessionId = [4; 32];
+const SESSION: SessionId = SessionId::of([4; 32]);
 
 /// Tags and bodies.
 type Frames = Vec<(u16, Vec<u8>)>;

@@ -193,7 +193,7 @@ mod tests {
     fn rows_that_are_not_new_or_come_twice_are_refused() {
         let (y, x): (ItemSet, ItemSet) = (["a", "b"].iter().collect(), ["c", "d"].iter().collect());
         let (y, x) = (Hashed::new(&y), Hashed::new(&x));
-        let session = [1; 32];
+        let session = SessionId::of([1; 32]);
         let terms = Terms { max_row: 9, ..Terms::default() };
         // A sender that asks for c and d, of which neither is in Y, and sends these rows.
         for (rows, good) in [(["c", "e"], true), (["c", "c"], false), (["c", "a"], false)] {

@@ -53,7 +53,7 @@ fn both(
     })
 }
 
-fn agreed(seeds: [u8; 2], connections: [Connection; 2]) -> [u8; 32] {
+fn agreed(seeds: [u8; 2], connections: [Connection; 2]) -> SessionId {
     let [a, b] = both(&hello(Role::Receiver), &hello(Role::Sender), seeds, connections).map(Result::unwrap);
     assert_eq!((a.their_size, b.their_size), (5, 3));
     assert_eq!(a.session_id, b.session_id);
@@ -297,8 +297,8 @@ fn a_peer_that_leaves_or_repeats_us_is_an_error() {
 #[test]
 fn both_confirm_the_end() {
     let (mut a, mut b) = Channel::pair();
-    let there = thread::spawn(move || confirm(&mut b, &[1; 32]));
-    confirm(&mut a, &[1; 32]).unwrap();
+    let there = thread::spawn(move || confirm(&mut b, &SessionId::of([1; 32])));
+    confirm(&mut a, &SessionId::of([1; 32])).unwrap();
     there.join().unwrap().unwrap();
 }
 
@@ -307,19 +307,34 @@ fn an_end_that_the_peer_does_not_confirm_is_an_error() {
     // It leaves before, it stops, it confirms another session, it sends something else.
     let (mut a, b) = Channel::pair();
     drop(b);
-    assert!(matches!(confirm(&mut a, &[1; 32]), Err(Error::Network(_))));
+    assert!(matches!(confirm(&mut a, &SessionId::of([1; 32])), Err(Error::Network(_))));
 
     let (mut a, b) = Channel::pair();
     b.abort(&Error::Output("disk full".into()));
-    let e = confirm(&mut a, &[1; 32]).unwrap_err();
+    let e = confirm(&mut a, &SessionId::of([1; 32])).unwrap_err();
     assert!(a.explain(e).to_string().contains("could not write its result"));
 
     let (mut a, mut b) = Channel::pair();
-    let there = thread::spawn(move || confirm(&mut b, &[2; 32]));
-    assert!(matches!(confirm(&mut a, &[1; 32]), Err(Error::Peer(_))));
+    let there = thread::spawn(move || confirm(&mut b, &SessionId::of([2; 32])));
+    assert!(matches!(confirm(&mut a, &SessionId::of([1; 32])), Err(Error::Peer(_))));
     assert!(matches!(there.join().unwrap(), Err(Error::Peer(_))));
 
     let (mut a, mut b) = Channel::pair();
     b.tx.send_bytes(CONFIRMATION, &[1; 31]).unwrap();
-    assert!(matches!(confirm(&mut a, &[1; 32]), Err(Error::Peer(_))));
+    assert!(matches!(confirm(&mut a, &SessionId::of([1; 32])), Err(Error::Peer(_))));
+}
+
+#[test]
+fn an_introduction_gives_both_sides_one_id_and_every_pair_of_nonces_another() {
+    let meet = |receiver: u8, sender: u8| {
+        let (mut a, mut b) = Channel::pair();
+        let there = thread::spawn(move || {
+            introduce(&mut b, Role::Sender, &mut Prng::from_seed(&[sender; 32])).unwrap()
+        });
+        let ours = introduce(&mut a, Role::Receiver, &mut Prng::from_seed(&[receiver; 32])).unwrap();
+        assert_eq!(ours, there.join().unwrap());
+        ours
+    };
+    let all = [meet(1, 2), meet(1, 3), meet(3, 2), meet(2, 1)];
+    assert!(all.iter().enumerate().all(|(i, a)| all[i + 1..].iter().all(|b| a != b)));
 }

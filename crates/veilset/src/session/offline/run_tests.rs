@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::channel::{Canceller, Channel, Recording, Sink};
+use crate::hash::SessionId;
 use crate::item::Items;
 use crate::membership::Mqrpmt;
 use crate::membership::cwprf::{CwPrf, GolombTags};
@@ -160,13 +161,13 @@ fn under_the_same_key_all_bytes_are_the_same() {
                 if prepared {
                     under(&mut y, key(rng));
                 }
-                protocol.server(ch, &[5; 32], &y, n_x, rng).map(|bits| bits.to_vec())
+                protocol.server(ch, &SessionId::of([5; 32]), &y, n_x, rng).map(|bits| bits.to_vec())
             },
             |ch, rng| {
                 if prepared {
                     under(&mut x, key(&mut later(&SEEDS[1], n_x)));
                 }
-                protocol.client(ch, &[5; 32], &x, n_y, rng)
+                protocol.client(ch, &SessionId::of([5; 32]), &x, n_y, rng)
             },
         )
     };
@@ -180,13 +181,15 @@ fn under_the_same_key_all_bytes_are_the_same() {
                 if prepared {
                     under(&mut y, Key::with_inverse(&mut later(&SEEDS[0], n_y)));
                 }
-                dh::receiver(ch, &[5; 32], &y, n_x, &terms, rng)?.open(Confirmed(())).map(|m| m.positions)
+                dh::receiver(ch, &SessionId::of([5; 32]), &y, n_x, &terms, rng)?
+                    .open(Confirmed(()))
+                    .map(|m| m.positions)
             },
             |ch, rng| {
                 if prepared {
                     under(&mut x, key(rng));
                 }
-                dh::sender(ch, &[5; 32], &x, &payloads, n_y, &terms, rng).map(|_| ())
+                dh::sender(ch, &SessionId::of([5; 32]), &x, &payloads, n_y, &terms, rng).map(|_| ())
             },
         )
     };
