@@ -1,0 +1,244 @@
+//! Breaks veilset on purpose, one property at a time, and sees which test notices.
+//!
+//! A *mutant* is a named change of the source. All of them are put into a scratch copy of the repository as branches on
+//! a run-time switch, so that one build serves all; then each is switched on for the tests that must fail by it.
+//! The wire snapshot is never among these: it is blessed anew at every change of a protocol.
+//!
+//! - The *table* (`mutants/*.toml`) has those that break a security property. Each names the tests that must notice.
+//! - *Drawn* mutants are made from the syntax: an operator replaced, a statement deleted, a function that returns at
+//!   once. Survivors are judged by people, once, in `mutants/judged.toml`.
+
+mod drawn;
+mod patch;
+mod run;
+mod table;
+
+use std::fmt::Write as _;
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitCode};
+use std::time::Instant;
+
+/// An error is a sentence for whoever runs this.
+type Result<T, E = String> = std::result::Result<T, E>;
+
+const HELP: &str = "scripts/mutants [OPTIONS] [NAME...]
+
+Runs the mutants of mutants/*.toml, or those named (a name that ends in - or * stands for all that begin so), and
+prints those that no test noticed. Exit code 1 if there are any.
+
+  --check           only see whether every change finds its place in the source
+  --survey          run all unit tests against each mutant and print which notice it, instead of those named
+  --drawn N         draw N mutants from the syntax of the files given with --file, instead of the table
+  --file PATTERN    with --drawn: files whose path contains this; may be repeated
+  --seed S          with --drawn: another draw [default: 1]
+  --jobs N          tests at a time [default: one per core]
+  --root DIR        the repository [default: the one that this was started in]";
+
+#[derive(Default)]
+struct Options {
+    check: bool,
+    survey: bool,
+    drawn: Option<usize>,
+    files: Vec<String>,
+    seed: u64,
+    jobs: usize,
+    root: PathBuf,
+    names: Vec<String>,
+}
+
+impl Options {
+    fn parse() -> Result<Option<Options>> {
+        let cores = std::thread::available_parallelism().map_or(1, usize::from);
+        let mut options = Options { seed: 1, jobs: cores, root: repository()?, ..Options::default() };
+        let mut words = std::env::args().skip(1);
+        while let Some(word) = words.next() {
+            let mut value = || words.next().ok_or_else(|| format!("{word} takes a value"));
+            let number = |text: String| text.parse::<u64>().map_err(|_| format!("{text} is not a number"));
+            match word.as_str() {
+                "--help" | "-h" => return Ok(None),
+                "--check" => options.check = true,
+                "--survey" => options.survey = true,
+                "--drawn" => options.drawn = Some(number(value()?)? as usize),
+                "--file" => options.files.push(value()?),
+                "--seed" => options.seed = number(value()?)?,
+                "--jobs" => options.jobs = number(value()?)?.max(1) as usize,
+                "--root" => options.root = PathBuf::from(value()?),
+                other if other.starts_with('-') => {
+                    return Err(format!("{other} is not an option; see --help"));
+                }
+                name => options.names.push(name.to_string()),
+            }
+        }
+        options.root = options.root.canonicalize().map_err(|e| format!("--root: {e}"))?;
+        Ok(Some(options))
+    }
+}
+
+fn repository() -> Result<PathBuf> {
+    let output = Command::new("git").args(["rev-parse", "--show-toplevel"]).output();
+    let output = output.map_err(|e| format!("cannot run git: {e}"))?;
+    let text = String::from_utf8_lossy(&output.stdout);
+    Ok(if text.trim().is_empty() { PathBuf::from(".") } else { PathBuf::from(text.trim()) })
+}
+
+fn main() -> ExitCode {
+    let done = Options::parse().and_then(|options| match options {
+        None => {
+            println!("{HELP}");
+            Ok(true)
+        }
+        Some(options) if options.drawn.is_some() => drawn(&options),
+        Some(options) => from_table(&options),
+    });
+    match done {
+        Ok(true) => ExitCode::SUCCESS,
+        Ok(false) => ExitCode::FAILURE,
+        Err(why) => {
+            eprintln!("mutants: {why}");
+            ExitCode::from(2)
+        }
+    }
+}
+
+/// Runs the table. Whether every mutant was noticed.
+fn from_table(options: &Options) -> Result<bool> {
+    let start = Instant::now();
+    let mutants = table::load(&options.root, &options.names)?;
+    let sources = patch::sources(&options.root)?;
+    let mut edits = Vec::new();
+    for (i, mutant) in mutants.iter().enumerate() {
+        edits.extend(mutant.edits(i + 1, &sources)?);
+    }
+    patch::check(&edits)?;
+    if options.check {
+        println!("{} mutants, each with its place in the source", mutants.len());
+        return Ok(true);
+    }
+    let tree = patch::write(&options.root, &sources, &edits)?;
+    let packages: Vec<&str> = mutants.iter().map(|mutant| mutant.package.as_str()).collect();
+    let built = run::build(&tree, &packages)?;
+    let built = built.map_err(|errors| {
+        errors.iter().fold("a mutant does not compile:\n".to_string(), |text, e| text + &e.rendered)
+    })?;
+    if options.survey {
+        for (i, mutant) in mutants.iter().enumerate() {
+            let noticed = built.survey(&mutant.package, i + 1, "")?;
+            let names = noticed.iter().take(6).cloned().collect::<Vec<_>>().join(" ");
+            println!("{}: {} tests notice: {names}", mutant.name, noticed.len());
+        }
+        return Ok(true);
+    }
+    // Without a mutant every test that is named passes.
+    let mut named: Vec<(&str, &str)> = mutants
+        .iter()
+        .flat_map(|mutant| mutant.tests.iter().map(|test| (mutant.package.as_str(), test.as_str())))
+        .collect();
+    named.sort_unstable();
+    named.dedup();
+    let sound = built.in_parallel(options.jobs, &named, |(package, test)| built.test(package, test, 0));
+    let unsound: Vec<String> = (named.iter().zip(sound))
+        .filter(|(_, verdict)| *verdict != run::Verdict::Passed)
+        .map(|((_, test), verdict)| format!("{test}: {verdict} without a mutant"))
+        .collect();
+    if !unsound.is_empty() {
+        return Err(unsound.join("\n"));
+    }
+    let cases: Vec<(usize, &str)> = mutants
+        .iter()
+        .enumerate()
+        .flat_map(|(i, mutant)| mutant.tests.iter().map(move |test| (i, test.as_str())))
+        .collect();
+    let verdicts =
+        built.in_parallel(options.jobs, &cases, |(i, test)| built.test(&mutants[*i].package, test, i + 1));
+    let mut survivors = String::new();
+    let mut alive = std::collections::BTreeSet::new();
+    for ((i, test), verdict) in cases.iter().zip(&verdicts) {
+        if *verdict != run::Verdict::Failed {
+            alive.insert(i);
+            let table::Mutant { name, property, .. } = &mutants[*i];
+            let _ = writeln!(survivors, "  {name} ({property}): {verdict} by {test}");
+        }
+    }
+    if !survivors.is_empty() {
+        print!("survivors:\n{survivors}");
+    }
+    println!(
+        "{} mutants, {} tests, {} s\n{} passed, {} failed",
+        mutants.len(),
+        named.len(),
+        start.elapsed().as_secs(),
+        mutants.len() - alive.len(),
+        alive.len()
+    );
+    Ok(alive.is_empty())
+}
+
+/// Runs drawn mutants, each with the tests of its module, and those that survive with all unit tests of the crate.
+/// Whether all survivors were judged before.
+fn drawn(options: &Options) -> Result<bool> {
+    let start = Instant::now();
+    let judged = table::judged(&options.root)?;
+    let sources = patch::sources(&options.root)?;
+    let all = drawn::candidates(&sources, &options.files)?;
+    let of = all.len();
+    let mut mutants = drawn::draw(all, options.drawn.unwrap_or_default(), options.seed);
+    let tree_and_built = loop {
+        let edits: Vec<patch::Edit> = mutants.iter().enumerate().map(|(i, m)| m.edit(i + 1)).collect();
+        let tree = patch::write(&options.root, &sources, &edits)?;
+        match run::build(&tree, &["veilset", "veilset-kernels"])? {
+            Ok(built) => break built,
+            // What does not compile is no mutant.
+            Err(errors) => {
+                let before = mutants.len();
+                let broken = patch::culprits(&sources, &edits, &errors)?;
+                let mut i = 0;
+                mutants.retain(|_| {
+                    i += 1;
+                    !broken.contains(&i)
+                });
+                if mutants.len() == before {
+                    let text: String = errors.iter().map(|e| e.rendered.as_str()).collect();
+                    return Err(format!("the copy does not compile:\n{text}"));
+                }
+            }
+        }
+    };
+    let built = tree_and_built;
+    println!("{} mutants drawn of {of} places, built after {} s", mutants.len(), start.elapsed().as_secs());
+    let numbers: Vec<usize> = (1..=mutants.len()).collect();
+    let verdicts = built.in_parallel(options.jobs, &numbers, |&k| {
+        let mutant = &mutants[k - 1];
+        let own = built.module(mutant.package(), &mutant.module(), k);
+        if own == run::Verdict::Failed {
+            return (own, own);
+        }
+        (own, built.module(mutant.package(), "", k))
+    });
+    let (mut by_module, mut survived, mut known) = (0, 0, 0);
+    for (mutant, (own, all)) in mutants.iter().zip(verdicts) {
+        by_module += usize::from(own == run::Verdict::Failed);
+        if all == run::Verdict::Failed {
+            continue;
+        }
+        survived += 1;
+        match judged.iter().find(|judged| mutant.is(judged)) {
+            Some(_) => known += 1,
+            None => println!("survivor ({all}): {}", mutant.describe()),
+        }
+    }
+    println!(
+        "{} mutants: {by_module} noticed by the tests of their module, {} by others; {survived} survivors, {known} of \
+         them judged before; {} s\n{} passed, {} failed",
+        mutants.len(),
+        mutants.len() - by_module - survived,
+        start.elapsed().as_secs(),
+        mutants.len() - survived + known,
+        survived - known
+    );
+    Ok(survived == known)
+}
+
+/// Reads a file of the repository.
+fn read(path: &Path) -> Result<String> {
+    std::fs::read_to_string(path).map_err(|e| format!("{}: {e}", path.display()))
+}

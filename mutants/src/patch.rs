@@ -1,0 +1,218 @@
+//! The scratch copy, in which every change is a branch on a switch.
+
+use crate::run::CompileError;
+use crate::{Result, read};
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// The Rust files of the repository that may be changed: their path and text.
+pub type Sources = BTreeMap<String, String>;
+
+/// Replaces a piece of text if a switch is on.
+#[derive(Clone)]
+pub struct Edit {
+    pub file: String,
+    pub start: usize,
+    pub end: usize,
+    /// Which mutant this belongs to, from 1.
+    pub switch: usize,
+    pub after: String,
+    /// Whether the text is statements, and not an expression.
+    pub statement: bool,
+    /// The mutant's name.
+    pub name: String,
+}
+
+/// Appended to the crate that all others use.
+const SWITCHES: &str = r#"
+/// Which mutant is switched on.
+pub mod mutants {
+    /// Whether this one is.
+    pub fn on(mutant: usize) -> bool {
+        static ON: std::sync::OnceLock<usize> = std::sync::OnceLock::new();
+        let on = || std::env::var("VEILSET_MUTANT").ok().and_then(|number| number.parse().ok());
+        *ON.get_or_init(|| on().unwrap_or(0)) == mutant
+    }
+}
+"#;
+
+/// The files of the repository that git knows or would know.
+fn files(root: &Path) -> Result<Vec<String>> {
+    let listed = Command::new("git")
+        .current_dir(root)
+        .args(["ls-files", "--cached", "--others", "--exclude-standard", "-z"])
+        .output()
+        .map_err(|e| format!("cannot run git: {e}"))?;
+    let text = String::from_utf8(listed.stdout).map_err(|e| e.to_string())?;
+    let files = text.split('\0').filter(|file| !file.is_empty() && root.join(file).is_file());
+    Ok(files.map(Into::into).collect())
+}
+
+/// The library code of all crates.
+pub fn sources(root: &Path) -> Result<Sources> {
+    let files = files(root)?.into_iter();
+    let code =
+        files.filter(|file| file.starts_with("crates/") && file.contains("/src/") && file.ends_with(".rs"));
+    code.map(|file| Ok((file.clone(), read(&root.join(&file))?))).collect()
+}
+
+/// Refuses changes that overlap: one has to contain the other, or they are in the same place.
+pub fn check(edits: &[Edit]) -> Result<()> {
+    for (i, a) in edits.iter().enumerate() {
+        for b in edits[i + 1..].iter().filter(|b| a.file == b.file && a.start < b.end && b.start < a.end) {
+            let within = |a: &Edit, b: &Edit| a.start <= b.start && b.end <= a.end;
+            if !within(a, b) && !within(b, a) {
+                return Err(format!("the changes of {} and {} overlap in {}", a.name, b.name, a.file));
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Writes the copy with its switches; returns where it is. What has not changed keeps its time, so that little is built
+/// again.
+pub fn write(root: &Path, sources: &Sources, edits: &[Edit]) -> Result<PathBuf> {
+    let tree = root.join("target/mutants/tree");
+    let listed: BTreeSet<String> = files(root)?.into_iter().collect();
+    remove_others(&tree, &tree, &listed)?;
+    for file in &listed {
+        let to = tree.join(file);
+        let bytes = match sources.get(file) {
+            Some(text) => patched(file, text, edits).text.into_bytes(),
+            None => std::fs::read(root.join(file)).map_err(|e| format!("{file}: {e}"))?,
+        };
+        if std::fs::read(&to).is_ok_and(|old| old == bytes) {
+            continue;
+        }
+        let parent = to.parent().unwrap_or(&tree);
+        std::fs::create_dir_all(parent).map_err(|e| format!("{}: {e}", parent.display()))?;
+        std::fs::write(&to, bytes).map_err(|e| format!("{}: {e}", to.display()))?;
+    }
+    Ok(tree)
+}
+
+fn remove_others(folder: &Path, tree: &Path, listed: &BTreeSet<String>) -> Result<()> {
+    for entry in std::fs::read_dir(folder).into_iter().flatten().flatten() {
+        let path = entry.path();
+        let name = path.strip_prefix(tree).unwrap_or(&path).to_string_lossy().into_owned();
+        if path.is_dir() {
+            remove_others(&path, tree, listed)?;
+        } else if !listed.contains(&name) {
+            std::fs::remove_file(&path).map_err(|e| format!("{}: {e}", path.display()))?;
+        }
+    }
+    Ok(())
+}
+
+/// A file with its switches, and where in it each mutant is.
+#[derive(Default)]
+struct Patched {
+    text: String,
+    /// A mutant, and the bytes of the whole branch.
+    places: Vec<(usize, std::ops::Range<usize>)>,
+}
+
+fn patched(file: &str, text: &str, edits: &[Edit]) -> Patched {
+    let mut own: Vec<&Edit> = edits.iter().filter(|edit| edit.file == file).collect();
+    own.sort_by_key(|edit| (edit.start, std::cmp::Reverse(edit.end)));
+    let mut out = Patched::default();
+    out.render(text, 0..text.len(), &own, path(file));
+    // Behind everything, so that no place moves.
+    if file == "crates/kernels/src/lib.rs" {
+        out.text += SWITCHES;
+    }
+    if file == "crates/veilset/src/lib.rs" {
+        out.text += "\n/// The switches of mutants.\npub mod mutants {\n    pub use veilset_kernels::mutants::on;\n}\n";
+    }
+    out
+}
+
+/// How a file names the function that asks for a switch.
+fn path(file: &str) -> &'static str {
+    if file.starts_with("crates/kernels/") {
+        "crate::mutants::on"
+    } else if file.starts_with("crates/veilset/") {
+        "veilset_kernels::mutants::on"
+    } else {
+        "veilset::mutants::on"
+    }
+}
+
+impl Patched {
+    /// Writes `text[range]` with `edits`, which lie in it and are sorted, outer ones first.
+    fn render(&mut self, text: &str, range: std::ops::Range<usize>, edits: &[&Edit], on: &str) {
+        let mut at = range.start;
+        let mut rest = edits;
+        while let Some(first) = rest.first() {
+            let same = rest.iter().take_while(|e| (e.start, e.end) == (first.start, first.end)).count();
+            let inside = rest.iter().take_while(|e| e.start < first.end.max(first.start + 1)).count();
+            self.text += &text[at..first.start];
+            let start = self.text.len();
+            if !first.statement {
+                self.text += "(";
+            }
+            for edit in &rest[..same] {
+                self.text += &format!("if {on}({}) {{ {} }} else ", edit.switch, edit.after);
+            }
+            self.text += "{ ";
+            self.render(text, first.start..first.end, &rest[same..inside.max(same)], on);
+            self.text += " }";
+            if !first.statement {
+                self.text += ")";
+            }
+            let end = self.text.len();
+            self.places.extend(rest[..same].iter().map(|edit| (edit.switch, start..end)));
+            at = first.end;
+            rest = &rest[inside.max(same)..];
+        }
+        self.text += &text[at..range.end];
+    }
+}
+
+/// The mutants in whose branches these errors are: those in the smallest branch around each.
+pub fn culprits(sources: &Sources, edits: &[Edit], errors: &[CompileError]) -> Result<BTreeSet<usize>> {
+    let mut patched_files = BTreeMap::new();
+    let mut found = BTreeSet::new();
+    for (file, at) in errors.iter().flat_map(|error| &error.places) {
+        let Some(text) = sources.get(file) else { continue };
+        let patched = patched_files.entry(file).or_insert_with(|| patched(file, text, edits));
+        let around = patched.places.iter().filter(|(_, range)| range.start <= *at && *at < range.end);
+        if let Some(size) = around.clone().map(|(_, range)| range.len()).min() {
+            found.extend(around.filter(|(_, range)| range.len() == size).map(|(switch, _)| *switch));
+        }
+    }
+    Ok(found)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn edit(start: usize, end: usize, switch: usize, after: &str, statement: bool) -> Edit {
+        let (file, name) = ("crates/veilset/src/a.rs".into(), switch.to_string());
+        Edit { file, start, end, switch, after: after.into(), statement, name }
+    }
+
+    #[test]
+    fn places_nest_and_share() {
+        let text = "f(a + b); g();";
+        let all = [
+            edit(2, 7, 1, "0", false),
+            edit(2, 3, 2, "x", false),
+            edit(2, 7, 3, "1", false),
+            edit(10, 14, 4, "", true),
+        ];
+        assert!(check(&all).is_ok());
+        let out = patched("crates/veilset/src/a.rs", text, &all);
+        let on = "veilset_kernels::mutants::on";
+        assert_eq!(
+            out.text,
+            format!(
+                "f((if {on}(1) {{ 0 }} else if {on}(3) {{ 1 }} else {{ (if {on}(2) {{ x }} else {{ a }}) + b }})); \
+                 if {on}(4) {{  }} else {{ g(); }}"
+            )
+        );
+        assert!(check(&[edit(0, 5, 1, "", false), edit(3, 7, 2, "", false)]).is_err());
+    }
+}

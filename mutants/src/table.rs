@@ -1,0 +1,173 @@
+//! The table of mutants: named changes, each with what it breaks and the tests that must notice.
+
+use crate::patch::{Edit, Sources};
+use crate::{Result, read};
+use serde::Deserialize;
+use std::path::{Path, PathBuf};
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Table {
+    #[serde(default)]
+    mutant: Vec<Mutant>,
+}
+
+/// A change that breaks a property. With one place it stands in the mutant itself, with several in `edit`.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Mutant {
+    /// In small letters with hyphens; unique.
+    pub name: String,
+    /// What is lost.
+    pub property: String,
+    /// The tests that must fail, by their full paths.
+    pub tests: Vec<String>,
+    /// Where these are: a package, or a package and `--test NAME`.
+    #[serde(default = "library")]
+    pub package: String,
+    file: Option<String>,
+    context: Option<String>,
+    before: Option<String>,
+    after: Option<String>,
+    #[serde(default)]
+    edit: Vec<Place>,
+}
+
+/// One place of a change, found by its text.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Place {
+    file: String,
+    /// Occurs once in the file, and has `before` once; without it, `before` occurs once in the file.
+    context: Option<String>,
+    before: String,
+    after: String,
+}
+
+fn library() -> String {
+    "veilset".into()
+}
+
+/// A drawn mutant that no test notices, and why it may live.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Judged {
+    pub file: String,
+    /// What encloses it.
+    pub function: String,
+    /// The change, as the survivor was printed.
+    pub change: String,
+    /// Why it may live.
+    #[allow(dead_code)] // for whoever reads the file; it has to be there
+    reason: String,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Judgements {
+    #[serde(default)]
+    survivor: Vec<Judged>,
+}
+
+/// The file of judged survivors, which is not part of the table.
+const JUDGED: &str = "judged.toml";
+
+/// All mutants of the table, or those named.
+fn load_all(root: &Path) -> Result<Vec<Mutant>> {
+    let folder = root.join("mutants");
+    let entries = std::fs::read_dir(&folder).map_err(|e| format!("{}: {e}", folder.display()))?;
+    let mut files: Vec<PathBuf> = entries.filter_map(|entry| Some(entry.ok()?.path())).collect();
+    files.retain(|path| path.extension().is_some_and(|e| e == "toml"));
+    files.retain(|path| path.file_name().is_some_and(|name| name != JUDGED && name != "Cargo.toml"));
+    files.sort();
+    let mut mutants: Vec<Mutant> = Vec::new();
+    for file in files {
+        let table: Table = toml::from_str(&read(&file)?).map_err(|e| format!("{}: {e}", file.display()))?;
+        mutants.extend(table.mutant);
+    }
+    let mut names: Vec<&str> = mutants.iter().map(|mutant| mutant.name.as_str()).collect();
+    names.sort_unstable();
+    match names.windows(2).find(|pair| pair[0] == pair[1]) {
+        Some(pair) => Err(format!("two mutants are called {}", pair[0])),
+        None => Ok(mutants),
+    }
+}
+
+/// The mutants with these names, or all if there are none.
+pub fn load(root: &Path, names: &[String]) -> Result<Vec<Mutant>> {
+    let mut mutants = load_all(root)?;
+    let is = |mutant: &Mutant, name: &String| match name.strip_suffix('*') {
+        Some(start) => mutant.name.starts_with(start),
+        None => mutant.name == *name,
+    };
+    if let Some(name) = names.iter().find(|name| !mutants.iter().any(|mutant| is(mutant, name))) {
+        return Err(format!("there is no mutant {name}"));
+    }
+    mutants.retain(|mutant| names.is_empty() || names.iter().any(|name| is(mutant, name)));
+    for Mutant { name, tests, .. } in &mutants {
+        if tests.is_empty() || tests.iter().any(|test| test.contains("snapshot")) {
+            return Err(format!("{name}: it must name a test that notices, other than the snapshot"));
+        }
+    }
+    Ok(mutants)
+}
+
+/// The drawn mutants that were judged.
+pub fn judged(root: &Path) -> Result<Vec<Judged>> {
+    let path = root.join("mutants").join(JUDGED);
+    if !path.exists() {
+        return Ok(Vec::new());
+    }
+    let judgements: Judgements = toml::from_str(&read(&path)?).map_err(|e| format!("{JUDGED}: {e}"))?;
+    Ok(judgements.survivor)
+}
+
+impl Mutant {
+    /// Its places in the sources; it is number `switch`.
+    pub fn edits(&self, switch: usize, sources: &Sources) -> Result<Vec<Edit>> {
+        let name = &self.name;
+        let own = match (&self.file, &self.before, &self.after) {
+            (Some(file), Some(before), Some(after)) => {
+                let (file, before, after) = (file.clone(), before.clone(), after.clone());
+                vec![Place { file, context: self.context.clone(), before, after }]
+            }
+            (None, None, None) => Vec::new(),
+            _ => return Err(format!("{name}: file, before and after go together")),
+        };
+        let edits = own.iter().chain(&self.edit).map(|place| place.edit(name, switch, sources));
+        let edits = edits.collect::<Result<Vec<_>>>()?;
+        match edits.is_empty() {
+            true => Err(format!("{name}: it changes nothing")),
+            false => Ok(edits),
+        }
+    }
+}
+
+impl Place {
+    fn edit(&self, name: &str, switch: usize, sources: &Sources) -> Result<Edit> {
+        let Place { file, context, before, after } = self;
+        let text = sources.get(file).ok_or_else(|| format!("{name}: there is no file {file}"))?;
+        let once = |text: &str, part: &str, of: &str| {
+            let mut places = text.match_indices(part);
+            match (places.next(), places.next()) {
+                (Some((at, _)), None) => Ok(at),
+                (None, _) => Err(format!("{name}: {of} does not have: {part}")),
+                _ => Err(format!("{name}: {of} has more than once: {part}")),
+            }
+        };
+        let start = match context {
+            None => once(text, before, file)?,
+            Some(context) => once(text, context, file)? + once(context, before, "its context")?,
+        };
+        let statement = before.trim_end().ends_with([';', '}']);
+        Ok(Edit {
+            file: file.clone(),
+            start,
+            end: start + before.len(),
+            switch,
+            after: after.clone(),
+            statement,
+            name: name.into(),
+        })
+    }
+}
