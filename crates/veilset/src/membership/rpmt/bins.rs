@@ -18,8 +18,8 @@ const SHARE: Message<[u8; 32]> = Message::new(0xa2, "S->R  share of the bin hash
 const OPENING: Message<[u8; 32]> = Message::new(0xa3, "R->S  the share that was committed to");
 const FIT: Message<[u8; 1]> = Message::new(0xa4, "both  whether the items fit into the bins");
 
-/// Throws our items into bins by a function from a coin toss, again if those of either party do not fit.
-pub(super) fn throw(
+/// Our items in bins by a function from a coin toss; by another one if the items of either party do not fit.
+pub(super) fn hash_into_bins(
     ch: &mut Channel,
     session: &SessionId,
     plan: &Plan,
@@ -32,10 +32,10 @@ pub(super) fn throw(
             true => toss_first(ch, session, attempt, rng)?,
             false => toss_second(ch, session, attempt, rng)?,
         };
-        let bins = Table::new(&function, items, plan.bins.number);
+        let table = Table::new(&function, items, plan.bins.number);
         let fits = match is_receiver {
-            true => bins.fullest(1) <= plan.bins.receiver && bins.fullest(plan.per_frame) <= plan.in_frame,
-            false => bins.fullest(1) <= plan.bins.sender,
+            true => table.fullest(1) <= plan.bins.receiver && table.fullest(plan.per_frame) <= plan.in_frame,
+            false => table.fullest(1) <= plan.bins.sender,
         };
         ch.tx.send(FIT, &[[u8::from(fits)]])?;
         let theirs = match ch.rx.recv(FIT, 1)?[..] {
@@ -48,7 +48,7 @@ pub(super) fn throw(
             }
         };
         match (fits, theirs) {
-            (true, true) => return Ok(bins),
+            (true, true) => return Ok(table),
             (false, _) if attempt + 1 == TRIES => {
                 return Err(Error::Bug(format!("our items do not fit into the bins {TRIES} times")));
             }
@@ -95,13 +95,14 @@ fn tossed(session: &SessionId, attempt: usize, first: &[u8; 32], second: &[u8; 3
     Domain::new(&SessionId::of(tossed), "RPMT bin hash")
 }
 
-/// Fills the bins up with the bottom item and permutes each, so that the places of the bits say nothing.
-pub(super) fn slots(plan: &Plan, bins: &Table, rng: &mut Prng) -> Secrets<u32> {
+/// What is in the slots of all bins: each bin of S filled up with the bottom item and permuted, so that the places of
+/// the bits say nothing.
+pub(super) fn fill_and_permute(plan: &Plan, table: &Table, rng: &mut Prng) -> Secrets<u32> {
     let mut order = Secrets::from(vec![BOTTOM; plan.slots()]);
     let rng = rng.split();
-    order.par_chunks_mut(plan.in_bin()).enumerate().for_each(|(bin, slots)| {
+    order.par_chunks_mut(plan.slots_of_bin()).enumerate().for_each(|(bin, slots)| {
         let places = rng.fork(bin as u64).permutation(slots.len());
-        bins.bin(bin).iter().zip(places.iter()).for_each(|(&item, &place)| slots[place as usize] = item);
+        table.bin(bin).iter().zip(places.iter()).for_each(|(&item, &place)| slots[place as usize] = item);
     });
     order
 }

@@ -15,11 +15,11 @@ fn items_that_do_not_fit_are_thrown_again() {
         std::thread::scope(|s| {
             let r = s.spawn(|| {
                 let rng = &mut Prng::from_seed(&[seed; 32]);
-                let table = throw(&mut a, &SESSION, &plan, true, &y, rng);
+                let table = hash_into_bins(&mut a, &SESSION, &plan, true, &y, rng);
                 (table.map(|_| ()), a.bytes_sent())
             });
             let rng = &mut Prng::from_seed(&[seed + 100; 32]);
-            let theirs = throw(&mut b, &SESSION, &plan, false, &x, rng).map(|_| ());
+            let theirs = hash_into_bins(&mut b, &SESSION, &plan, false, &x, rng).map(|_| ());
             let (ours, bytes) = r.join().unwrap();
             assert_eq!(ours.is_ok(), theirs.is_ok());
             if let (Err(a), Err(b)) = (&ours, &theirs) {

@@ -6,34 +6,39 @@
 //! bottom item. R learns a bit for each slot, whether what S has in it is in R's bin or is the bottom item; S learns
 //! nothing. The slots of a bin are in a secret random order.
 //!
+//! For each slot R picks s and sends a random polynomial. From it S computes s*, which is s if the bit is 1 and random
+//! otherwise. R learns whether they are equal.
+//!
 //! Security: semi-honest, of the OPRF ([`crate::oprf::kkrt`]); AES-128 a pseudorandom function. Leakage: the sizes;
 //! with a probability of 2^-40, that items had to be thrown again, and by whom. Without the private comparison
-//! ([`Comparison::Plain`]) R also gets s* of each slot, on which it can test guesses of an item that is not in Y: to be
-//! used only where it gets those items anyway, and even then a run that breaks off before leaves it with that.
+//! ([`Comparison::Plain`]) R also gets s* of each slot, on which it can test guesses of an item that is not in Y. That
+//! is right only where R gets those items anyway, and even then a run that breaks off before leaves R with s*.
 //! Cost: for each slot an OPRF (a code of S, 424 to 480 bits) and a polynomial of m_r + 1 coefficients of R, and the
 //! comparison: an OPRF the other way and a tag, or an element of the field. R evaluates the OPRF for each slot and
 //! each item of the bin.
 //!
-//! For each slot R picks s, S has the input x*, and every output of the OPRF is cut into a pair (q, t). R sends a
-//! polynomial P with P(q_i) = s + t_i for the items of its bin and the bottom item, and S computes
-//! s* = P(q*) - t*, which is s if x* is one of them and random otherwise.
+//! The files: [`plan`](Plan) has the sizes, `bins` the coin toss for the hash function and the bins of S, `opprf` the
+//! polynomials and why they say nothing, this one the protocol.
 //!
 //! Departures from the paper:
-//! - Printed is P = s + the product of all x - q_i. S knows q*, and P - P(q*) splits into linear factors exactly if x*
-//!   is in the bin, otherwise it has about two; with the random factor of 5.3 it has the roots of the real items. So
-//!   it is built with a second half t, and P is uniform among the polynomials of its length with those values: uniform
-//!   among all, whether x* is in the bin or not (DESIGN 4). A test breaks the printed ones.
-//! - Bounds on the items of a bin for each party ([`Bins::best`]).
+//! - The polynomial: the printed one tells S whether x* is in the bin. See `opprf`.
+//! - Bounds on the items of a bin for each party ([`Bins::best`](crate::hashing::Bins::best)).
 //! - The hash function of the bins comes from a coin toss that begins after the sizes, and so the inputs, are fixed.
 //!   R commits itself, so that neither party can fit the function to the inputs.
 //! - Bits of an element: L + log2 of slots times m_r + 1, L from the budget: with what probability some slot is wrong
 //!   because s* is s by chance, or an item is lost because two of R's meet in q.
 //!
-//! What the time of R shows: how many points its polynomials go through follows from the loads of its bins, and these
-//! from its items. So each frame of bins is filled up with random points to one number that follows from the sizes, as
-//! evenly as it goes; frames take the same number of evaluations, products and random bytes but for second-order
-//! differences of the interpolation between bins of unequal load. The order of memory accesses within R follows from
-//! its items and is not hidden.
+//! What time shows of R. Its polynomials go through as many points as its bins have items, and the loads of bins
+//! follow from Y. Random points fill each frame of bins up to a number of points that follows from the sizes. So the
+//! frames take the same number of OPRF evaluations and random bytes. What remains to be seen:
+//! - Interpolation takes about 1.5 k^2 + k m_r products for a slot with k points. Their sum over a frame follows from
+//!   how uneven the loads are. With 2^20 items on both sides its standard deviation is a thousandth of the mean, and
+//!   it grows with the number of items in the frame.
+//! - A thread works on a whole bin. On many threads a frame takes as long as the threads with the fullest bins: the
+//!   largest loads show in first order.
+//! - The order of memory accesses follows from the items.
+//!
+//! None of these is hidden. They are functions of loads under a hash function that S knows.
 
 mod bins;
 mod opprf;
@@ -48,8 +53,8 @@ use crate::oprf::kkrt::{self, Code, Coder, Keys};
 use crate::oprf::{Input, Output};
 use crate::rng::Prng;
 use crate::secret::Secrets;
-use bins::{slots, throw};
-use opprf::{ReceiverBins, opened};
+use bins::{fill_and_permute, hash_into_bins};
+use opprf::{Programmer, evaluate};
 use rayon::prelude::*;
 use std::sync::mpsc;
 use subtle::{Choice, ConditionallySelectable};
@@ -66,7 +71,7 @@ const POLYNOMIALS: Message<[u8]> = Message::new(0xa5, "R->S  RPMT polynomials");
 const TAGS: Message<[u8]> = Message::new(0xa6, "S->R  RPMT tags of s*");
 const VALUES: Message<[u8]> = Message::new(0xa7, "S->R  RPMT s*");
 
-/// The number of a slot's item that stands for the bottom item.
+/// What stands in a slot for the bottom item, where items are numbers.
 pub const BOTTOM: u32 = u32::MAX;
 
 /// How s and s* are compared.
@@ -90,17 +95,17 @@ pub fn receiver(
     rng: &mut Prng,
 ) -> Result<Secrets<bool>> {
     plan.announce(ch);
-    let bins = throw(ch, session, plan, true, y, rng)?;
+    let table = hash_into_bins(ch, session, plan, true, y, rng)?;
     let coder = Coder::new(session, OPRF);
     let (codes, bottom) = (coder.codes(y), coder.codes(&[bottom()]));
     // A generator of its own: forks of the caller's would be the same in another run.
-    let r = ReceiverBins { plan, bins, codes, bottom, rng: rng.split() };
+    let programmer = Programmer { plan, table, codes, bottom, rng: rng.split() };
     let mut oprf = kkrt::Sender::setup(ch, session, OPRF, plan.width, rng)?;
     let mut peqt = match plan.peqt {
         Some(width) => Some(kkrt::Receiver::setup(ch, session, PEQT, width, rng)?),
         None => None,
     };
-    let test = Coder::new(session, PEQT);
+    let peqt_coder = Coder::new(session, PEQT);
     // S is AHEAD frames of its inputs ahead of its answers, so no queue is longer.
     let (keys_in, keys_out) = mpsc::channel::<Keys>();
     let (expected_in, expected_out) = mpsc::channel::<Secrets<u8>>();
@@ -108,14 +113,14 @@ pub fn receiver(
     ch.duplex(
         |tx| {
             let (keys_out, expected_in) = (keys_out, expected_in);
-            for (first, bins) in plan.frames() {
+            for (first, n_bins) in plan.frames() {
                 let keys = keys_out.recv().map_err(|_| gone())?;
                 // 2. and 3. R picks s and P, and sends the coefficients of P.
-                let (polynomials, s) = r.polynomials(&keys, first, bins);
+                let (polynomials, s) = programmer.polynomials(&keys, first, n_bins);
                 tx.send_bytes(POLYNOMIALS, &polynomials)?;
                 // 5. PEQT: R has the input s.
                 let expected = match &mut peqt {
-                    Some(peqt) => tags(&peqt.evaluate(tx, &codes_of(&test, &s))?, plan.tag),
+                    Some(peqt) => tags(&peqt.evaluate(tx, &codes_of(&peqt_coder, &s))?, plan.tag),
                     None => values(&s, plan.tag),
                 };
                 // If the other half has failed, its error is the one that counts.
@@ -128,8 +133,8 @@ pub fn receiver(
             let (mut asked, mut answered) = (plan.frames(), plan.frames());
             for f in 0..asked.len() + AHEAD {
                 if f >= AHEAD {
-                    let slots = answered.next().map_or(0, |(_, bins)| bins * plan.in_bin());
-                    let answers = rx.recv_bytes(plan.answers(), slots * plan.tag)?;
+                    let n_slots = answered.next().map_or(0, |(_, n_bins)| n_bins * plan.slots_of_bin());
+                    let answers = rx.recv_bytes(plan.answers(), n_slots * plan.tag)?;
                     let expected = expected_out.recv().map_err(|_| gone())?;
                     // 5. R learns whether s = s*.
                     let pairs = answers.chunks_exact(plan.tag).zip(expected.chunks_exact(plan.tag));
@@ -137,8 +142,8 @@ pub fn receiver(
                     bits.extend(&Secrets::from(pairs.map(|(a, b)| differ(a, b) == 0).collect::<Vec<_>>()));
                 }
                 // 1. S's inputs of the OPRF, of which R gets the keys.
-                if let Some((_, bins)) = asked.next() {
-                    let _ = keys_in.send(oprf.keys(rx, bins * plan.in_bin())?);
+                if let Some((_, n_bins)) = asked.next() {
+                    let _ = keys_in.send(oprf.keys(rx, n_bins * plan.slots_of_bin())?);
                 }
             }
             Ok(())
@@ -162,8 +167,8 @@ pub fn sender(
     rng: &mut Prng,
 ) -> Result<Secrets<u32>> {
     plan.announce(ch);
-    let bins = throw(ch, session, plan, false, x, rng)?;
-    let order = slots(plan, &bins, rng);
+    let table = hash_into_bins(ch, session, plan, false, x, rng)?;
+    let order = fill_and_permute(plan, &table, rng);
     let coder = Coder::new(session, OPRF);
     let (mut codes, bottom) = (coder.codes(x), coder.codes(&[bottom()]));
     // Dummies count as the bottom item. All codes are passed over alike, so that the time does not show how many
@@ -176,7 +181,7 @@ pub fn sender(
         Some(width) => Some(kkrt::Sender::setup(ch, session, PEQT, width, rng)?),
         None => None,
     };
-    let test = Coder::new(session, PEQT);
+    let peqt_coder = Coder::new(session, PEQT);
     let (outputs_in, outputs_out) = mpsc::channel::<Secrets<Output>>();
     let (answers_in, answers_out) = mpsc::channel::<Secrets<u8>>();
     ch.duplex(
@@ -184,13 +189,13 @@ pub fn sender(
             let (outputs_in, answers_out) = (outputs_in, answers_out);
             let asked = plan.frames();
             let count = asked.len();
-            let mut slots = order.chunks(plan.per_frame * plan.in_bin());
+            let mut frames = order.chunks(plan.per_frame * plan.slots_of_bin());
             for f in 0..count + AHEAD {
                 if f >= AHEAD {
                     tx.send_bytes(plan.answers(), &answers_out.recv().map_err(|_| gone())?)?;
                 }
                 // 1. S is the receiver of the OPRF, with the items of its slots.
-                if let Some(slots) = slots.next() {
+                if let Some(slots) = frames.next() {
                     let code = |&item: &u32| *codes.get(item as usize).unwrap_or(&bottom[0]);
                     let codes = Secrets::from(slots.iter().map(code).collect::<Vec<_>>());
                     let _ = outputs_in.send(oprf.evaluate(tx, &codes)?);
@@ -200,28 +205,19 @@ pub fn sender(
         },
         |rx| {
             let answers_in = answers_in;
-            for (_, bins) in plan.frames() {
-                let slots = bins * plan.in_bin();
-                let polynomials = rx.recv_bytes(POLYNOMIALS, slots * plan.polynomial())?;
+            for (_, n_bins) in plan.frames() {
+                let n_slots = n_bins * plan.slots_of_bin();
+                let polynomials = rx.recv_bytes(POLYNOMIALS, n_slots * plan.polynomial_bytes())?;
                 let keys = match &mut peqt {
-                    Some(peqt) => Some(peqt.keys(rx, slots)?),
+                    Some(peqt) => Some(peqt.keys(rx, n_slots)?),
                     None => None,
                 };
                 let outputs = outputs_out.recv().map_err(|_| gone())?;
                 // 4. s* = P(q*) - t*
-                let s = opened(plan, &polynomials, &outputs);
+                let s = evaluate(plan, &polynomials, &outputs);
                 // 5. PEQT: S has the keys.
                 let answers = match keys {
-                    Some(keys) => {
-                        let codes = codes_of(&test, &s);
-                        let mut outputs = Secrets::<Output>::zeros(slots);
-                        outputs.par_chunks_mut(BATCH).enumerate().for_each(|(b, outputs)| {
-                            let from = b * BATCH;
-                            let at = (from..from + outputs.len()).map(|j| (j, &codes[j]));
-                            outputs.copy_from_slice(&keys.evaluate_all(at));
-                        });
-                        tags(&outputs, plan.tag)
-                    }
+                    Some(keys) => tags(&values_at(&keys, &codes_of(&peqt_coder, &s)), plan.tag),
                     None => values(&s, plan.tag),
                 };
                 let _ = answers_in.send(answers);
@@ -249,6 +245,17 @@ fn codes_of(coder: &Coder, s: &[u128]) -> Secrets<Code> {
     let mut inputs = Secrets::<Input>::zeros(s.len());
     inputs.iter_mut().zip(s).for_each(|(input, s)| input[..16].copy_from_slice(&s.to_le_bytes()));
     coder.codes(&inputs)
+}
+
+/// F_j of code j in each instance of a frame.
+fn values_at(keys: &Keys, codes: &[Code]) -> Secrets<Output> {
+    let mut outputs = Secrets::<Output>::zeros(codes.len());
+    outputs.par_chunks_mut(BATCH).enumerate().for_each(|(b, outputs)| {
+        let from = b * BATCH;
+        let at = (from..from + outputs.len()).map(|j| (j, &codes[j]));
+        outputs.copy_from_slice(&keys.evaluate_all(at));
+    });
+    outputs
 }
 
 /// The first `bytes` bytes of each output.

@@ -105,7 +105,7 @@ fn mean_roots(variant: Variant, member: bool) -> f64 {
     let poly = Poly(field);
     let mut out = vec![0; slots * length * field.bytes()];
     let mut s = vec![0; slots];
-    opprf(field, &outputs, real, &mut s, &mut out, &mut Prng::from_seed(&[10; 32]));
+    random_polynomials(field, &outputs, real, &mut s, &mut out, &mut Prng::from_seed(&[10; 32]));
     let found = (0..slots).map(|slot| {
         let q: Vec<u128> = (0..real).map(|i| halves(&outputs[i * slots + slot]).0 & field.mask()).collect();
         let times_root = |p: Vec<u128>, root: &u128| poly.product(&p, &[*root, 1]);
@@ -157,7 +157,7 @@ fn polynomials_have_the_values_and_points_that_meet_are_no_harm() {
         outputs[3 * slots + 3][16..].copy_from_slice(&t[16..]);
         let mut out = vec![0; slots * length * field.bytes()];
         let mut s = vec![0; slots];
-        opprf(field, &outputs, real, &mut s, &mut out, &mut rng);
+        random_polynomials(field, &outputs, real, &mut s, &mut out, &mut rng);
         assert_eq!(s.iter().collect::<HashSet<_>>().len(), slots);
         for (i, output) in outputs.iter().enumerate() {
             let (q, t) = halves(output);
@@ -181,7 +181,7 @@ fn polynomials_have_full_length_whatever_the_number_of_points() {
             let mut rng = Prng::from_seed(&[4; 32]);
             let outputs: Vec<Output> = (0..points * slots).map(|_| rng.bytes()).collect();
             let mut out = vec![0; slots * length * field.bytes()];
-            opprf(field, &outputs, real, &mut vec![0; slots], &mut out, &mut rng);
+            random_polynomials(field, &outputs, real, &mut vec![0; slots], &mut out, &mut rng);
             let coefficients: HashSet<&[u8]> = out.chunks(field.bytes()).collect();
             assert_eq!(coefficients.len(), slots * length, "{field:?} {real} {points}");
             assert!(!coefficients.contains(&vec![0; field.bytes()][..]), "{field:?} {real} {points}");

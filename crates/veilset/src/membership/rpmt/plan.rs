@@ -81,11 +81,11 @@ impl Plan {
 
     /// The number of slots: of tests.
     pub fn slots(&self) -> usize {
-        self.bins.number * self.in_bin()
+        self.bins.number * self.slots_of_bin()
     }
 
     /// Slots of a bin.
-    pub(super) fn in_bin(&self) -> usize {
+    pub(super) fn slots_of_bin(&self) -> usize {
         self.bins.sender + 1
     }
 
@@ -95,19 +95,19 @@ impl Plan {
     }
 
     /// Bytes of a polynomial.
-    pub(super) fn polynomial(&self) -> usize {
+    pub(super) fn polynomial_bytes(&self) -> usize {
         self.coefficients() * self.field.bytes()
     }
 
-    /// Bytes of a slot, to the sender and to the receiver, without what a frame fills up.
+    /// Bytes of a slot, to the sender and to the receiver, without the padding of a frame.
     pub(super) fn slot_bytes(&self) -> (usize, usize) {
-        (self.polynomial() + self.peqt.unwrap_or(0) / 8, self.width / 8 + self.tag)
+        (self.polynomial_bytes() + self.peqt.unwrap_or(0) / 8, self.width / 8 + self.tag)
     }
 
     /// The first bin and the number of bins of each frame.
     pub(super) fn frames(&self) -> impl ExactSizeIterator<Item = (usize, usize)> + use<> {
         let per_frame = self.per_frame;
-        frames(self.bins.number, per_frame).enumerate().map(move |(f, bins)| (f * per_frame, bins))
+        frames(self.bins.number, per_frame).enumerate().map(move |(f, n_bins)| (f * per_frame, n_bins))
     }
 
     /// Bytes of all frames, headers included, if items are thrown once: to the sender and to the receiver.
@@ -121,11 +121,11 @@ impl Plan {
             to_receiver += peqt * 64 + HEADER;
             to_sender += peqt * 32 + HEADER;
         }
-        for (_, bins) in self.frames() {
-            let slots = bins * self.in_bin();
-            let rows = slots.next_multiple_of(128) / 8;
-            to_sender += slots * self.polynomial() + HEADER;
-            to_receiver += rows * self.width + HEADER + slots * self.tag + HEADER;
+        for (_, n_bins) in self.frames() {
+            let n_slots = n_bins * self.slots_of_bin();
+            let rows = n_slots.next_multiple_of(128) / 8;
+            to_sender += n_slots * self.polynomial_bytes() + HEADER;
+            to_receiver += rows * self.width + HEADER + n_slots * self.tag + HEADER;
             if self.peqt.is_some() {
                 to_sender += rows * peqt + HEADER;
             }

@@ -47,8 +47,8 @@ fn plans_keep_the_budget() {
                 frames * above(n_r, plan.per_frame as f64 / bins, plan.in_frame),
             ];
             assert!(fullest.iter().sum::<f64>() <= budget, "{n_r} {n_s}: {fullest:?}");
-            assert!(plan.per_frame * plan.in_bin() <= kkrt::FRAME);
-            assert!(plan.polynomial() * kkrt::FRAME < 1 << 24);
+            assert!(plan.per_frame * plan.slots_of_bin() <= kkrt::FRAME);
+            assert!(plan.polynomial_bytes() * kkrt::FRAME < 1 << 24);
         }
     }
     // Both sides of 2^20 items with rows of 19 bytes: within what a run may send (2.9 and 2.6 GB).
