@@ -1,0 +1,112 @@
+//! The bins: the coin toss for their hash function, the items in them, and the sender's bins filled up and permuted.
+
+use super::{BOTTOM, Plan};
+use crate::channel::{Channel, Message};
+use crate::error::{Error, Result};
+use crate::hash::{Domain, SessionId};
+use crate::hashing::Table;
+use crate::oprf::Input;
+use crate::rng::Prng;
+use crate::secret::Secrets;
+use rayon::prelude::*;
+
+/// How often items are thrown into bins, each time in vain with a probability of at most 2^-40.
+const TRIES: usize = 3;
+
+const COMMITMENT: Message<[u8; 32]> = Message::new(0xa1, "R->S  commitment to a share of the bin hash");
+const SHARE: Message<[u8; 32]> = Message::new(0xa2, "S->R  share of the bin hash");
+const OPENING: Message<[u8; 32]> = Message::new(0xa3, "R->S  the share that was committed to");
+const FIT: Message<[u8; 1]> = Message::new(0xa4, "both  whether the items fit into the bins");
+
+/// Our items in bins by a function from a coin toss; by another one if the items of either party do not fit.
+pub(super) fn hash_into_bins(
+    ch: &mut Channel,
+    session: &SessionId,
+    plan: &Plan,
+    is_receiver: bool,
+    items: &[Input],
+    rng: &mut Prng,
+) -> Result<Table> {
+    for attempt in 0..TRIES {
+        let function = match is_receiver {
+            true => toss_first(ch, session, attempt, rng)?,
+            false => toss_second(ch, session, attempt, rng)?,
+        };
+        let table = Table::new(&function, items, plan.bins.number);
+        let fits = match is_receiver {
+            true => table.fullest(1) <= plan.bins.receiver && table.fullest(plan.per_frame) <= plan.in_frame,
+            false => table.fullest(1) <= plan.bins.sender,
+        };
+        ch.tx.send(FIT, &[[u8::from(fits)]])?;
+        let theirs = match ch.rx.recv(FIT, 1)?[..] {
+            [[0]] => false,
+            [[1]] => true,
+            _ => {
+                return Err(Error::misbehaves(
+                    "it said neither that its items fit into the bins nor that not",
+                ));
+            }
+        };
+        match (fits, theirs) {
+            (true, true) => return Ok(table),
+            (false, _) if attempt + 1 == TRIES => {
+                return Err(Error::Bug(format!("our items do not fit into the bins {TRIES} times")));
+            }
+            _ => (),
+        }
+    }
+    Err(Error::misbehaves(format!(
+        "{TRIES} times its items did not fit into the bins, each time of probability 2^-40"
+    )))
+}
+
+/// R's part of the coin toss for the function of the bins.
+fn toss_first(ch: &mut Channel, session: &SessionId, attempt: usize, rng: &mut Prng) -> Result<Domain> {
+    let ours = rng.bytes();
+    ch.tx.send(COMMITMENT, &[commitment(session, attempt, &ours)])?;
+    let theirs = ch.rx.recv(SHARE, 1)?;
+    ch.tx.send(OPENING, &[ours])?;
+    Ok(tossed(session, attempt, &ours, &theirs[0]))
+}
+
+/// S's part: a share is worth something only once it is known to be the one that was committed to.
+fn toss_second(ch: &mut Channel, session: &SessionId, attempt: usize, rng: &mut Prng) -> Result<Domain> {
+    let committed = ch.rx.recv(COMMITMENT, 1)?;
+    let ours = rng.bytes();
+    ch.tx.send(SHARE, &[ours])?;
+    let theirs = ch.rx.recv(OPENING, 1)?;
+    match commitment(session, attempt, &theirs[0]) == committed[0] {
+        true => Ok(tossed(session, attempt, &theirs[0], &ours)),
+        false => {
+            Err(Error::misbehaves("its share of the bin hash is not the one that it committed itself to"))
+        }
+    }
+}
+
+/// Hides the share, which is as long as a key, and binds to it.
+fn commitment(session: &SessionId, attempt: usize, share: &[u8; 32]) -> [u8; 32] {
+    let domain = Domain::new(session, "RPMT commitment to a share of the bin hash");
+    domain.hash(&[&(attempt as u64).to_le_bytes(), share])
+}
+
+fn tossed(session: &SessionId, attempt: usize, first: &[u8; 32], second: &[u8; 32]) -> Domain {
+    let domain = Domain::new(session, "RPMT coin toss for the bin hash");
+    let tossed = domain.hash(&[&(attempt as u64).to_le_bytes(), first, second]);
+    Domain::new(&SessionId::of(tossed), "RPMT bin hash")
+}
+
+/// What is in the slots of all bins: each bin of S filled up with the bottom item and permuted, so that the places of
+/// the bits say nothing.
+pub(super) fn fill_and_permute(plan: &Plan, table: &Table, rng: &mut Prng) -> Secrets<u32> {
+    let mut order = Secrets::from(vec![BOTTOM; plan.slots()]);
+    let rng = rng.split();
+    order.par_chunks_mut(plan.slots_of_bin()).enumerate().for_each(|(bin, slots)| {
+        let places = rng.fork(bin as u64).permutation(slots.len());
+        table.bin(bin).iter().zip(places.iter()).for_each(|(&item, &place)| slots[place as usize] = item);
+    });
+    order
+}
+
+#[cfg(test)]
+#[path = "bins_tests.rs"]
+mod tests;

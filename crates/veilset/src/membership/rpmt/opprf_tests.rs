@@ -1,0 +1,209 @@
+use super::*;
+use std::collections::HashSet;
+
+/// What S does with a polynomial: the roots in the field of P - P(q*).
+fn roots(field: Field, p: &[u128], point: u128) -> usize {
+    let mut p = p.to_vec();
+    p[0] ^= value(field, &p, point);
+    Poly(field).roots(p)
+}
+
+fn value(field: Field, p: &[u128], x: u128) -> u128 {
+    p.iter().rev().fold(0, |sum, c| Poly(field).mul(sum, x) ^ c)
+}
+
+/// Polynomials over the field, the lowest coefficient first, without zeros at the end. A product a b comes from the
+/// kernel, as the value of b x at a.
+struct Poly(Field);
+
+impl Poly {
+    fn mul(&self, a: u128, b: u128) -> u128 {
+        let bytes = self.0.bytes();
+        let mut p = vec![0; 2 * bytes];
+        p[bytes..].copy_from_slice(&b.to_le_bytes()[..bytes]);
+        let mut out = [0];
+        polynomial::evaluate(self.0, 2, &p, &[a], &mut out);
+        out[0]
+    }
+
+    fn inverse(&self, a: u128) -> u128 {
+        // The product of a^(2^i), i from 1 on.
+        let mut square = a;
+        (1..self.0.bits()).fold(1, |product, _| {
+            square = self.mul(square, square);
+            self.mul(product, square)
+        })
+    }
+
+    fn trim(mut p: Vec<u128>) -> Vec<u128> {
+        while p.last() == Some(&0) {
+            p.pop();
+        }
+        p
+    }
+
+    fn remainder(&self, mut a: Vec<u128>, b: &[u128]) -> Vec<u128> {
+        let scale = self.inverse(*b.last().unwrap());
+        while a.len() >= b.len() {
+            let factor = self.mul(*a.last().unwrap(), scale);
+            let shift = a.len() - b.len();
+            for (i, b) in b.iter().enumerate() {
+                a[shift + i] ^= self.mul(factor, *b);
+            }
+            a.pop();
+            a = Self::trim(a);
+        }
+        a
+    }
+
+    /// The degree of the common divisor with x^(2^bits) - x, the product of all x - root.
+    fn roots(&self, p: Vec<u128>) -> usize {
+        let p = Self::trim(p);
+        let mut power = self.remainder(vec![0, 1], &p);
+        for _ in 0..self.0.bits() {
+            let mut square = vec![0; (2 * power.len()).saturating_sub(1)];
+            power.iter().enumerate().for_each(|(i, c)| square[2 * i] = self.mul(*c, *c));
+            power = self.remainder(Self::trim(square), &p);
+        }
+        power.resize(power.len().max(2), 0);
+        power[1] ^= 1;
+        let (mut a, mut b) = (p, Self::trim(power));
+        while !b.is_empty() {
+            (a, b) = (b.clone(), self.remainder(a, &b));
+        }
+        a.len() - 1
+    }
+
+    fn product(&self, a: &[u128], b: &[u128]) -> Vec<u128> {
+        let mut out = vec![0; a.len() + b.len() - 1];
+        for (i, a) in a.iter().enumerate() {
+            b.iter().enumerate().for_each(|(j, b)| out[i + j] ^= self.mul(*a, *b));
+        }
+        out
+    }
+}
+
+/// How R makes its polynomial, for a slot.
+#[derive(Clone, Copy, PartialEq, Debug)]
+enum Variant {
+    /// Figure 6: s + prod (x - q_i), with random roots in place of the items that are missing.
+    Printed,
+    /// 5.3: s + prod (x - q_i) over the real items, times a random polynomial.
+    RandomFactor,
+    /// What is used.
+    Corrected,
+}
+
+/// The mean number of roots that S finds, over many slots, in polynomials of 7 coefficients through 4 real points.
+fn mean_roots(variant: Variant, member: bool) -> f64 {
+    let (field, slots, length, real) = (Field::Bits64, 60, 7, 4);
+    let mut rng = Prng::from_seed(&[9; 32]);
+    let mut number = || u128::from_le_bytes(rng.bytes()) & field.mask();
+    let outputs: Vec<Output> = (0..real * slots)
+        .map(|_| <[u8; 32]>::try_from([number().to_le_bytes(), number().to_le_bytes()].concat()).unwrap())
+        .collect();
+    let poly = Poly(field);
+    let mut out = vec![0; slots * length * field.bytes()];
+    let mut s = vec![0; slots];
+    random_polynomials(field, &outputs, real, &mut s, &mut out, &mut Prng::from_seed(&[10; 32]));
+    let found = (0..slots).map(|slot| {
+        let q: Vec<u128> = (0..real).map(|i| halves(&outputs[i * slots + slot]).0 & field.mask()).collect();
+        let times_root = |p: Vec<u128>, root: &u128| poly.product(&p, &[*root, 1]);
+        let p: Vec<u128> = match variant {
+            Variant::Printed => {
+                let padding: Vec<u128> = (real + 1..length).map(|_| number()).collect();
+                q.iter().chain(&padding).fold(vec![1], times_root)
+            }
+            Variant::RandomFactor => {
+                let factor: Vec<u128> = (real..length).map(|_| number()).collect();
+                poly.product(&q.iter().fold(vec![1], times_root), &factor)
+            }
+            Variant::Corrected => {
+                let of_slot = &out[slot * length * 8..][..length * 8];
+                of_slot.chunks(8).map(|c| u128::from(u64::from_le_bytes(c.try_into().unwrap()))).collect()
+            }
+        };
+        assert_eq!(p.len(), length);
+        let point = if member { q[1] } else { number() };
+        // s of the printed variants changes nothing in P - P(q*).
+        roots(field, &p, point) as f64
+    });
+    found.sum::<f64>() / slots as f64
+}
+
+#[test]
+fn the_printed_polynomial_shows_whether_the_item_matches_and_the_corrected_one_does_not() {
+    // All 6 roots, or the 4 real ones and about one more, against q* and about one more.
+    for (variant, least) in [(Variant::Printed, 5.9), (Variant::RandomFactor, 4.5)] {
+        let (member, other) = (mean_roots(variant, true), mean_roots(variant, false));
+        assert!(member > least && other < 2.6, "{variant:?}: {member}, {other}");
+    }
+    // q* and about one more, each of variance 1: six standard deviations of the mean of 60.
+    for member in [true, false] {
+        let mean = mean_roots(Variant::Corrected, member);
+        assert!((mean - 2.0).abs() < 6.0 / 60f64.sqrt(), "{member}: {mean}");
+    }
+}
+
+#[test]
+fn polynomials_have_the_values_and_points_that_meet_are_no_harm() {
+    for field in Field::ALL {
+        let mut rng = Prng::from_seed(&[3; 32]);
+        let (slots, length, points, real) = (5, 9, 6, 4);
+        let mut outputs: Vec<Output> = (0..points * slots).map(|_| rng.bytes()).collect();
+        // In slot 3 the second and the fourth point are one: the fourth is lost.
+        let (q, t) = (outputs[slots + 3], outputs[3 * slots + 3]);
+        outputs[3 * slots + 3][..16].copy_from_slice(&q[..16]);
+        outputs[3 * slots + 3][16..].copy_from_slice(&t[16..]);
+        let mut out = vec![0; slots * length * field.bytes()];
+        let mut s = vec![0; slots];
+        random_polynomials(field, &outputs, real, &mut s, &mut out, &mut rng);
+        assert_eq!(s.iter().collect::<HashSet<_>>().len(), slots);
+        for (i, output) in outputs.iter().enumerate() {
+            let (q, t) = halves(output);
+            let slot = i % slots;
+            let size = length * field.bytes();
+            let mut value = [0];
+            polynomial::evaluate(field, length, &out[slot * size..][..size], &[q], &mut value);
+            let right = value[0] == (s[slot] ^ t) & field.mask();
+            assert_eq!(right, i / slots < real && (i / slots, slot) != (3, 3), "{field:?} {i}");
+        }
+    }
+}
+
+/// R of the polynomial: without it the high coefficients are zeros, and show how many items the bin has.
+#[test]
+fn polynomials_have_full_length_whatever_the_number_of_points() {
+    let (slots, length) = (400, 9);
+    for field in Field::ALL {
+        // One item, without random points and with some; many, and as many as there is room for.
+        for (real, points) in [(1, 1), (1, 6), (6, 6), (6, 8), (9, 9)] {
+            let mut rng = Prng::from_seed(&[4; 32]);
+            let outputs: Vec<Output> = (0..points * slots).map(|_| rng.bytes()).collect();
+            let mut out = vec![0; slots * length * field.bytes()];
+            random_polynomials(field, &outputs, real, &mut vec![0; slots], &mut out, &mut rng);
+            let coefficients: HashSet<&[u8]> = out.chunks(field.bytes()).collect();
+            assert_eq!(coefficients.len(), slots * length, "{field:?} {real} {points}");
+            assert!(!coefficients.contains(&vec![0; field.bytes()][..]), "{field:?} {real} {points}");
+        }
+    }
+}
+
+#[test]
+fn bins_are_filled_up_evenly_to_one_number_of_points() {
+    let mut rng = Prng::from_seed(&[5; 32]);
+    let random = (0..1000).map(|_| 1 + rng.below(40) as usize).collect();
+    let lists = [vec![1; 64], vec![40, 1, 1, 1], vec![1, 2, 3, 4, 5], vec![7, 1, 7, 30], vec![12], random];
+    for needed in lists {
+        let least: usize = needed.iter().sum();
+        for more in [0, 1, 2, needed.len() - 1, needed.len(), 3 * needed.len() + 1, 500] {
+            let points = filled_up(needed.clone().into(), least + more);
+            assert_eq!(points.iter().sum::<usize>(), least + more);
+            // As even as it can be: a bin that got points has at most one more than any other.
+            let lowest = points.iter().min().unwrap();
+            for (points, needed) in points.iter().zip(&needed) {
+                assert!(points >= needed && (points == needed || *points <= lowest + 1), "{more} {needed:?}");
+            }
+        }
+    }
+}

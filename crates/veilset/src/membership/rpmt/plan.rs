@@ -1,0 +1,149 @@
+//! The plan: all sizes of a run, from public ones.
+
+use super::{Comparison, TAGS, VALUES};
+use crate::channel::{Channel, Message, frames};
+use crate::error::{Error, Result};
+use crate::hashing::{Bins, bound_of};
+use crate::oprf::kkrt;
+use crate::params::{LAMBDA, ceil_log2, share};
+use veilset_kernels::polynomial::Field;
+
+/// The most items of R and of S in a bin: polynomials of at most 256 coefficients, and a bin fits into a frame.
+const LARGEST: (usize, usize) = (255, kkrt::FRAME - 1);
+
+/// All sizes, from public ones.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Plan {
+    pub(super) bins: Bins,
+    pub(super) field: Field,
+    /// Of the OPRF's codes.
+    pub(super) width: usize,
+    /// Of the codes of the private comparison.
+    pub(super) peqt: Option<usize>,
+    /// Bytes by which a slot is compared.
+    pub(super) tag: usize,
+    /// Bins of a frame.
+    pub(super) per_frame: usize,
+    /// The most items of R in the bins of a frame.
+    pub(super) in_frame: usize,
+}
+
+impl Plan {
+    /// The plan of least traffic for sets of these sizes, if each slot is worth `beside` more bytes to whoever uses
+    /// its bit.
+    ///
+    /// # Errors
+    /// [`Error::Usage`] for sets that are too large.
+    pub fn new(comparison: Comparison, n_r: usize, n_s: usize, beside: usize) -> Result<Plan> {
+        let cost = |bins: &Bins| match Plan::of(comparison, (n_r, n_s), *bins) {
+            Ok(plan) => {
+                let slot = plan.slot_bytes();
+                plan.slots() as u64 * (slot.0 + slot.1 + beside) as u64
+            }
+            Err(_) => u64::MAX,
+        };
+        // That a bin of R, a bin of S or a frame of R is too full are half a bit each, half a bit and one bit.
+        let bins = Bins::best(share(LAMBDA, 2), (n_r, n_s), LARGEST, cost);
+        let mut plan = Plan::of(comparison, (n_r, n_s), bins)?;
+        let sets = bins.number.div_ceil(plan.per_frame);
+        plan.in_frame = bound_of(share(LAMBDA, 2), n_r, sets, plan.per_frame, bins.number);
+        Ok(plan)
+    }
+
+    /// The plan for these bins, but for the bound of frames, which is slow to find.
+    pub(super) fn of(comparison: Comparison, (n_r, n_s): (usize, usize), bins: Bins) -> Result<Plan> {
+        let (slots, coefficients) = (bins.number * (bins.sender + 1), bins.receiver + 1);
+        let private = comparison == Comparison::Private;
+        // Undetected: a slot is compared wrongly by its polynomial, or by its tag.
+        let exponent = share(LAMBDA, if private { 2 } else { 1 });
+        let bits = exponent + ceil_log2(slots * coefficients);
+        let too_large = || {
+            Error::Usage(format!(
+                "sets of {n_r} and {n_s} items are too large for krtw19: it takes a field of {bits} bits"
+            ))
+        };
+        let field = Field::ALL.into_iter().find(|field| field.bits() >= bits).ok_or_else(too_large)?;
+        // R evaluates the OPRF at each item of a bin for each of its slots. The codes of both OPRFs share 2^-40.
+        let width = kkrt::width(exponent, (bins.sender + 1) * (n_r + bins.number))?;
+        let peqt = if private { Some(kkrt::width(exponent, slots)?) } else { None };
+        let tag = match private {
+            true => (exponent + ceil_log2(slots)).div_ceil(8) as usize,
+            false => field.bytes(),
+        };
+        let per_frame = (kkrt::FRAME / (bins.sender + 1)).clamp(1, bins.number);
+        Ok(Plan { bins, field, width, peqt, tag, per_frame, in_frame: 0 })
+    }
+
+    /// The bins.
+    pub fn bins(&self) -> &Bins {
+        &self.bins
+    }
+
+    /// The number of slots: of tests.
+    pub fn slots(&self) -> usize {
+        self.bins.number * self.slots_of_bin()
+    }
+
+    /// Slots of a bin.
+    pub(super) fn slots_of_bin(&self) -> usize {
+        self.bins.sender + 1
+    }
+
+    /// The coefficients of a polynomial.
+    pub(super) fn coefficients(&self) -> usize {
+        self.bins.receiver + 1
+    }
+
+    /// Bytes of a polynomial.
+    pub(super) fn polynomial_bytes(&self) -> usize {
+        self.coefficients() * self.field.bytes()
+    }
+
+    /// Bytes of a slot, to the sender and to the receiver, without the padding of a frame.
+    pub(super) fn slot_bytes(&self) -> (usize, usize) {
+        (self.polynomial_bytes() + self.peqt.unwrap_or(0) / 8, self.width / 8 + self.tag)
+    }
+
+    /// The first bin and the number of bins of each frame.
+    pub(super) fn frames(&self) -> impl ExactSizeIterator<Item = (usize, usize)> + use<> {
+        let per_frame = self.per_frame;
+        frames(self.bins.number, per_frame).enumerate().map(move |(f, n_bins)| (f * per_frame, n_bins))
+    }
+
+    /// Bytes of all frames, headers included, if items are thrown once: to the sender and to the receiver.
+    pub fn traffic(&self) -> (u64, u64) {
+        const HEADER: usize = crate::channel::HEADER;
+        // The toss, and the base OTs: 64 bytes from who chooses, 32 back.
+        let mut to_sender = 2 * (32 + HEADER) + 1 + HEADER + self.width * 64 + HEADER;
+        let mut to_receiver = 32 + HEADER + 1 + HEADER + self.width * 32 + HEADER;
+        let peqt = self.peqt.unwrap_or(0);
+        if self.peqt.is_some() {
+            to_receiver += peqt * 64 + HEADER;
+            to_sender += peqt * 32 + HEADER;
+        }
+        for (_, n_bins) in self.frames() {
+            let n_slots = n_bins * self.slots_of_bin();
+            let rows = n_slots.next_multiple_of(128) / 8;
+            to_sender += n_slots * self.polynomial_bytes() + HEADER;
+            to_receiver += rows * self.width + HEADER + n_slots * self.tag + HEADER;
+            if self.peqt.is_some() {
+                to_sender += rows * peqt + HEADER;
+            }
+        }
+        (to_sender as u64, to_receiver as u64)
+    }
+
+    /// What S answers with, a slot.
+    pub(super) fn answers(&self) -> Message<[u8]> {
+        if self.peqt.is_some() { TAGS } else { VALUES }
+    }
+
+    pub(super) fn announce(&self, ch: &Channel) {
+        let slot = self.slot_bytes();
+        ch.stage("matching", crate::channel::Unit::Bytes, self.slots() * (slot.0 + slot.1));
+    }
+}
+
+#[cfg(test)]
+#[path = "plan_tests.rs"]
+mod tests;

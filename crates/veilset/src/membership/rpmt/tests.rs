@@ -1,0 +1,179 @@
+use super::*;
+use crate::channel::{Sink, Source};
+use crate::hashing::Bins;
+use crate::testing::{Views, run_pair, sizes, split_frames};
+use std::collections::HashSet;
+
+pub(super) const SESSION: SessionId = SessionId::of([8; 32]);
+pub(super) const COMPARISONS: [Comparison; 2] = [Comparison::Private, Comparison::Plain];
+
+pub(super) fn items(from: usize, n: usize) -> Vec<Input> {
+    (from..from + n).map(|i| *blake3::hash(&i.to_le_bytes()).as_bytes()).collect()
+}
+
+/// A bit for each item of X, in order, by the tests; also checks what is in the slots.
+fn bits_by_item(plan: &Plan, y: &[Input], x: &[Input]) -> (Vec<bool>, Views) {
+    let ((bits, order), views) = run_pair(
+        |ch, rng| receiver(ch, &SESSION, plan, y, rng),
+        |ch, rng| sender(ch, &SESSION, plan, x, x.len(), rng),
+    );
+    assert_eq!([bits.len(), order.len()], [plan.slots(); 2]);
+    let mut by_item = vec![None; x.len()];
+    for (&item, &bit) in order.iter().zip(bits.iter()) {
+        match item {
+            BOTTOM => assert!(bit, "the bottom item is in every bin"),
+            item => assert!(by_item[item as usize].replace(bit).is_none()),
+        }
+    }
+    (by_item.into_iter().map(Option::unwrap).collect(), views)
+}
+
+#[test]
+fn the_bits_are_those_of_the_plain_computation() {
+    let others = vec![(57, 33), (57, 33), (2, 1), (255, 256), (900, 3), (3, 5000)];
+    for (i, (n_y, n_x)) in [sizes(40), others].concat().into_iter().enumerate() {
+        // All of it or a part is in common, one or the other comparison.
+        let common = n_y.min(n_x) / (1 + i / 2 % 2);
+        let (y, x) = (items(0, n_y), items(n_y - common, n_x));
+        let plan = Plan::new(COMPARISONS[i % 2], n_y, n_x, 20).unwrap();
+        let (bits, _) = bits_by_item(&plan, &y, &x);
+        assert!(bits.iter().enumerate().all(|(i, bit)| *bit == (i < common)), "{n_y} {n_x} {common}");
+    }
+}
+
+/// Dummies of the sender take slots like items, and are the bottom item, even if the receiver has their hashes.
+#[test]
+fn dummies_count_as_the_bottom_item() {
+    let (y, x) = (items(0, 40), items(30, 20));
+    for real in [0, 5, 20] {
+        let plan = Plan::new(Comparison::Private, 40, 20, 20).unwrap();
+        let ((bits, order), _) = run_pair(
+            |ch, rng| receiver(ch, &SESSION, &plan, &y, rng),
+            |ch, rng| sender(ch, &SESSION, &plan, &x, real, rng),
+        );
+        for (&item, &bit) in order.iter().zip(bits.iter()) {
+            assert_eq!(bit, item as usize >= real || item < 10, "{item}");
+        }
+        assert_eq!(order.iter().filter(|&&item| item != BOTTOM).count(), 20);
+    }
+}
+
+/// Values that a sender would know again from another run would tell it which of its slots matched.
+#[test]
+fn a_second_run_under_the_same_generator_has_other_values() {
+    let (y, x) = (items(0, 40), items(30, 20));
+    let plan = Plan::new(Comparison::Plain, 40, 20, 20).unwrap();
+    let (_, views) = run_pair(
+        |ch, rng| {
+            [(); 2].map(|()| receiver(ch, &SESSION, &plan, &y, rng)).into_iter().collect::<Result<Vec<_>>>()
+        },
+        |ch, rng| {
+            let both = [(); 2].map(|()| sender(ch, &SESSION, &plan, &x, x.len(), rng));
+            both.into_iter().collect::<Result<Vec<_>>>()
+        },
+    );
+    let answers =
+        split_frames(&views.0[0]).into_iter().filter(|frame| frame.0 == 0xa7).flat_map(|frame| frame.1);
+    let answers: Vec<u8> = answers.collect();
+    let values: HashSet<&[u8]> = answers.chunks_exact(plan.tag).collect();
+    assert_eq!(values.len(), 2 * plan.slots());
+}
+
+/// More bins than a frame holds, several frames more than are under way, and a last one that is not full.
+#[test]
+fn several_frames() {
+    for comparison in COMPARISONS {
+        let bins = Bins { number: 21, receiver: 9, sender: 7 };
+        let plan = Plan { per_frame: 3, in_frame: 20, ..Plan::of(comparison, (30, 40), bins).unwrap() };
+        assert_eq!(plan.frames().len(), AHEAD + 3);
+        let (bits, _) = bits_by_item(&plan, &items(0, 30), &items(20, 40));
+        assert!(bits.iter().enumerate().all(|(i, bit)| *bit == (i < 10)));
+    }
+}
+
+#[test]
+fn lengths_and_bytes_follow_from_the_sizes() {
+    for comparison in COMPARISONS {
+        for (n_y, n_x) in [(0, 0), (700, 90)] {
+            let plan = Plan::new(comparison, n_y, n_x, 20).unwrap();
+            let mut seen = HashSet::new();
+            for (common, seed) in [(0, 0), (n_y.min(n_x), 9000)] {
+                let (y, x) = (items(seed, n_y), items(seed + n_y - common, n_x));
+                let views = bits_by_item(&plan, &y, &x).1;
+                let bytes = (views.0[1].len() as u64, views.0[0].len() as u64);
+                assert_eq!(bytes, plan.traffic(), "{n_y} {n_x}");
+                seen.insert([views.frames(0), views.frames(1)]);
+            }
+            assert_eq!(seen.len(), 1);
+        }
+    }
+}
+
+// ---- Peers that lie. ----
+
+/// Replaces the bodies of the frames with a tag.
+struct Forge {
+    sink: Box<dyn Sink>,
+    tag: u8,
+    change: fn(&mut Vec<u8>),
+}
+
+impl Sink for Forge {
+    fn send(&mut self, mut frame: Vec<u8>) -> Result<()> {
+        if frame[0] == self.tag && frame[1] == 0 {
+            let mut body = frame.split_off(6);
+            (self.change)(&mut body);
+            frame[2..6].copy_from_slice(&(body.len() as u32).to_le_bytes());
+            frame.extend(body);
+        }
+        self.sink.send(frame)
+    }
+}
+
+fn forging(ch: &mut Channel, tag: u8, change: fn(&mut Vec<u8>)) -> Channel {
+    let (sink, source): (_, Box<dyn Source>) = std::mem::replace(ch, Channel::pair().0).into_halves();
+    Channel::from_halves(Box::new(Forge { sink, tag, change }), source)
+}
+
+#[test]
+fn forged_messages_are_errors_that_name_them() {
+    let longer = |body: &mut Vec<u8>| body.push(0);
+    let shorter = |body: &mut Vec<u8>| body.truncate(body.len() - 1);
+    let flip = |body: &mut Vec<u8>| body[0] ^= 1;
+    let two = |body: &mut Vec<u8>| body[0] = 2;
+    let coefficient = |body: &mut Vec<u8>| body.truncate(body.len() - 9);
+    // Who forges, which message, how, and what the other one says.
+    type Row = (bool, u8, fn(&mut Vec<u8>), &'static str);
+    let table: [Row; 11] = [
+        (true, 0xa1, flip, "is not the one that it committed itself to"),
+        (true, 0xa1, shorter, "commitment to a share"),
+        (true, 0xa3, flip, "is not the one that it committed itself to"),
+        (true, 0xa3, longer, "share that was committed"),
+        (false, 0xa2, shorter, "share of the bin hash"),
+        (true, 0xa4, two, "neither that its items fit"),
+        (false, 0xa4, two, "neither that its items fit"),
+        (true, 0xa5, longer, "RPMT polynomials"),
+        (true, 0xa5, coefficient, "RPMT polynomials"),
+        (false, 0xa6, shorter, "RPMT tags"),
+        (false, 0xa7, longer, "RPMT s*"),
+    ];
+    for (by_receiver, tag, change, words) in table {
+        let comparison = if tag == 0xa7 { Comparison::Plain } else { Comparison::Private };
+        let plan = Plan::new(comparison, 30, 20, 20).unwrap();
+        let (y, x) = (items(0, 30), items(20, 20));
+        let ((r, s), _) = run_pair(
+            |ch, rng| {
+                let mut forging = by_receiver.then(|| forging(ch, tag, change));
+                Ok(receiver(forging.as_mut().unwrap_or(ch), &SESSION, &plan, &y, rng).err())
+            },
+            |ch, rng| {
+                let mut forging = (!by_receiver).then(|| forging(ch, tag, change));
+                Ok(sender(forging.as_mut().unwrap_or(ch), &SESSION, &plan, &x, x.len(), rng).err())
+            },
+        );
+        match if by_receiver { s } else { r } {
+            Some(Error::Peer(text)) => assert!(text.contains(words), "{tag:#x}: {text}"),
+            other => panic!("{tag:#x}: {other:?}"),
+        }
+    }
+}
