@@ -1,7 +1,7 @@
 //! What the tests of all protocols share: sets, runs of two parties, and what each of them saw.
 
 use crate::channel::{Channel, Recording, Sink};
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::item::ItemSet;
 use crate::rng::Prng;
 use std::sync::{Arc, Mutex};
@@ -77,6 +77,26 @@ impl Sink for Garble {
         if let (true, Some(at)) = (frame[0] == self.tag, self.at) {
             frame[6 + at] ^= 0x80;
         }
+        self.sink.send(frame)
+    }
+}
+
+/// A connection that breaks when so many more frames were sent.
+pub(crate) struct Cut {
+    pub(crate) sink: Box<dyn Sink>,
+    pub(crate) after: usize,
+}
+
+impl Cut {
+    /// What it says then.
+    pub(crate) fn error() -> Error {
+        Error::Network("connection reset".into())
+    }
+}
+
+impl Sink for Cut {
+    fn send(&mut self, frame: Vec<u8>) -> Result<()> {
+        self.after = self.after.checked_sub(1).ok_or_else(Cut::error)?;
         self.sink.send(frame)
     }
 }

@@ -10,6 +10,7 @@
 
 mod emulate;
 mod pipe;
+pub(crate) mod queue;
 mod record;
 mod stream;
 mod wire;
@@ -464,7 +465,7 @@ impl Channel {
     }
 
     /// Runs `produce` and `consume` at the same time, where both directions flow at once. The first
-    /// to fail, or to panic, stops the other, and its error is the one returned.
+    /// to fail, or to panic, stops the other. Its error is returned, unless it is only a consequence of the other's.
     pub fn duplex<A: Send, B>(
         &mut self,
         produce: impl FnOnce(&mut Tx) -> Result<A> + Send,
@@ -474,15 +475,12 @@ impl Channel {
         let first: Mutex<Option<Error>> = Mutex::new(None);
         let note = |error: Error, stop: bool| {
             let mut first = first.lock().unwrap_or_else(PoisonError::into_inner);
-            if stop {
+            let weight = queue::weight(&error);
+            // Behind a consequence there is a half that has ended: its error says why to stop.
+            if stop && weight > 0 {
                 ends.stop(&End::GaveUp, Reason::of(&error));
             }
-            // That the connection ended may be a consequence of the other half's error, or of what the
-            // peer said before it left; nothing else is a consequence.
-            if first
-                .as_ref()
-                .is_none_or(|first| matches!(first, Error::Network(_)) && !matches!(error, Error::Network(_)))
-            {
+            if first.as_ref().is_none_or(|first| queue::weight(first) < weight) {
                 *first = Some(error);
             }
         };

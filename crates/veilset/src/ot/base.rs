@@ -145,6 +145,8 @@ fn split(joined: &[u8; 64]) -> Pair {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::testing::{run_pair, split_frames};
+    use std::collections::HashSet;
 
     fn run(session: u8, purpose: &'static str, choices: &[bool]) -> (Secrets<[Pad; 2]>, Secrets<Pad>) {
         let (mut a, mut b) = Channel::pair();
@@ -165,7 +167,7 @@ mod tests {
         for ((pads, pad), &c) in sent.iter().zip(got.iter()).zip(&choices) {
             assert_eq!(pads[usize::from(c)], *pad);
         }
-        let distinct: std::collections::HashSet<Pad> = sent.iter().flatten().copied().collect();
+        let distinct: HashSet<Pad> = sent.iter().flatten().copied().collect();
         assert_eq!(distinct.len(), 40);
         assert!(run(7, "a", &[]).1.is_empty());
     }
@@ -174,8 +176,7 @@ mod tests {
     fn under_the_same_randomness_another_session_or_purpose_gives_other_pads() {
         let pads = |session, purpose| run(session, purpose, &[true, false]).0;
         let all = [pads(7, "a"), pads(8, "a"), pads(7, "b")];
-        let distinct: std::collections::HashSet<Pad> =
-            all.iter().flat_map(|pads| pads.iter().flatten()).copied().collect();
+        let distinct: HashSet<Pad> = all.iter().flat_map(|pads| pads.iter().flatten()).copied().collect();
         assert_eq!(distinct.len(), 3 * 4);
         assert_eq!(*pads(7, "a"), *all[0]);
     }
@@ -207,6 +208,71 @@ mod tests {
         ];
         assert!(pads[1..].iter().all(|p| *p != pads[0]));
         assert!(points[1..].iter().all(|p| *p != points[0]));
+        let Oracles { point, key } = oracles(1, "a");
+        assert_ne!(point.hash::<16>(&[&[1]]), key.hash::<16>(&[&[1]]));
+    }
+
+    /// What the two send under these seeds of sender and receiver.
+    fn messages(choices: &[bool], seeds: [u8; 2]) -> (Vec<Pair>, Vec<Bytes>) {
+        let session = SessionId::of([7; 32]);
+        let rng = |role: usize| Prng::from_seed(&[seeds[role]; 32]);
+        let (_, views) = run_pair(
+            |ch, _| sender(ch, &session, "a", choices.len(), &mut rng(0)),
+            |ch, _| receiver(ch, &session, "a", choices, &mut rng(1)),
+        );
+        let [r, b] = [0, 1].map(|party| split_frames(&views.0[party]).remove(0).1);
+        (r.as_chunks().0.iter().map(split).collect(), b.as_chunks().0.to_vec())
+    }
+
+    /// What a sender can compute of each OT: r_0, r_1, r_0 + H_0(r_1) and r_1 + H_1(r_0). One of them is a G.
+    fn computed(r: &[Pair]) -> Vec<Bytes> {
+        let oracles = Oracles::new(&SessionId::of([7; 32]), "a");
+        let branches = (0..r.len()).flat_map(|i| [(i, 0), (i, 1)]);
+        let hashed = branches.map(|(i, branch)| oracles.uniform(i, branch, &r[i][usize::from(1 - branch)]));
+        let mut sums = decode(r.as_flattened()).unwrap();
+        add(&mut sums, &map(&hashed.collect::<Vec<_>>()));
+        r.as_flattened().iter().chain(encode(&sums).iter()).copied().collect()
+    }
+
+    /// An element that comes twice, or that can be foretold, tells which of r_0 and r_1 was picked: the choice.
+    #[test]
+    fn all_elements_are_fresh_in_every_ot_and_every_run() {
+        let n = 20;
+        let choices: Vec<bool> = (0..n).map(|i| i % 3 == 0).collect();
+        let runs = [[1, 2], [3, 4]].map(|seeds| messages(&choices, seeds));
+        let asked: HashSet<Bytes> = runs.iter().flat_map(|(r, _)| computed(r)).collect();
+        assert_eq!(asked.len(), 2 * 4 * n);
+        let answers: HashSet<Bytes> = runs.iter().flat_map(|(_, b)| b).copied().collect();
+        assert_eq!(answers.len(), 2 * n);
+    }
+
+    /// With the same randomness.
+    #[test]
+    fn the_choice_decides_only_where_the_element_stands_that_is_picked() {
+        let [(zeros, _), (ones, _)] = [false, true].map(|choice| messages(&[choice; 20], [1, 2]));
+        for (zero, one) in zeros.iter().zip(&ones) {
+            assert!(zero[1] == one[0] && zero[0] != one[1]);
+        }
+    }
+
+    #[test]
+    fn who_knows_both_logarithms_has_neither_pad() {
+        let (session, rng) = (SessionId::of([7; 32]), &mut Prng::from_seed(&[3; 32]));
+        let (mut a, mut b) = Channel::pair();
+        let scalars = Scalars::random(2, rng);
+        let r = encode(&Table::generator().multiply(&scalars));
+        let r: Pair = [r[0], r[1]];
+        b.tx.send(R, &[joined(&r)]).unwrap();
+        let pads = sender(&mut a, &session, "a", 1, rng).unwrap();
+        let answer = b.rx.recv(B, 1).unwrap()[0];
+        let mut shared = decode(&[answer; 2]).unwrap();
+        multiply(&mut shared, &scalars);
+        let oracles = Oracles::new(&session, "a");
+        for shared in encode(&shared).iter() {
+            for branch in [0, 1] {
+                assert!(!pads[0].contains(&oracles.pad(0, branch, shared, &r, &answer)));
+            }
+        }
     }
 
     #[test]

@@ -129,8 +129,8 @@ pub(super) fn prove_trees(
     (seeds, message, transcript)
 }
 
-/// The seed and the tag of each leaf of tree `i`.
-fn expand(i: usize, leaves: &[Pad]) -> (Secrets<Pad>, Secrets<Tag>) {
+/// The seed and the tag of each leaf of tree `i`. The tags are sent, as a sum: they share no block with the seeds.
+pub(super) fn expand(i: usize, leaves: &[Pad]) -> (Secrets<Pad>, Secrets<Tag>) {
     let mut seeds = Secrets::<Pad>::zeros(leaves.len());
     let mut tags = Secrets::<Tag>::zeros(leaves.len());
     for (leaf, (seed, tag)) in leaves.iter().zip(seeds.iter_mut().zip(tags.iter_mut())) {

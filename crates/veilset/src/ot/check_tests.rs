@@ -1,8 +1,10 @@
 //! The malicious form: honest runs, forgeries, and what the same cheats do to the semi-honest form.
 
+use super::super::check::expand;
 use super::tests::{Both, SESSION, random_choices, setup_at};
 use super::*;
 use crate::channel::Sink;
+use std::collections::HashSet;
 use veilset_kernels::gf128::multiply;
 
 const TREE_CHECK: &str = "the check of the seed trees";
@@ -60,6 +62,12 @@ fn random_choices_are_those_of_the_pads_and_random() {
         // Five standard deviations are 158.
         let ones = choices.iter().filter(|&&c| c).count();
         assert!(ones.abs_diff(2000) < 158, "{ones}");
+        // And others each time, under another seed too.
+        for rng in [rng, &mut Prng::from_seed(&[7; 32])] {
+            let (others, _) = receiver.random(&mut b.tx, 4000, rng).unwrap();
+            let differ = choices.iter().zip(others.iter()).filter(|(a, b)| a != b).count();
+            assert!(differ.abs_diff(2000) < 158, "{differ}");
+        }
     }
 }
 
@@ -357,7 +365,7 @@ fn a_proof_without_the_extra_group_is_found() {
 fn the_proof_shows_nothing_of_the_choices() {
     for choice in [false, true] {
         let ((_, mut a), (mut receiver, mut b)) = malicious(6);
-        let (mut ones, mut seen) = (0, std::collections::HashSet::new());
+        let (mut ones, mut seen) = (0, HashSet::new());
         for _ in 0..64 {
             receiver.pads(&mut b.tx, &[choice; 3]).unwrap();
             a.rx.recv_bytes(CORRECTIONS, 22 * 32).unwrap();
@@ -430,7 +438,7 @@ fn the_sums_of_a_proof_are_those_of_their_definition() {
     // All choices are 0 but those of the extra group, which are u_0.
     assert_eq!(proof[0], u[48..64]);
     let chi = transcript.clone().coefficients(&corrections, groups);
-    let distinct: std::collections::HashSet<_> = chi.iter().collect();
+    let distinct: HashSet<_> = chi.iter().collect();
     assert!(chi.len() == 4 && distinct.len() == 4 && chi[3] == 1u128.to_le_bytes());
     for (b, column) in columns.chunks_exact(64).enumerate() {
         let mut sum = Pad::default();
@@ -439,11 +447,71 @@ fn the_sums_of_a_proof_are_those_of_their_definition() {
         }
         assert_eq!(sum, proof[1 + b]);
     }
-    // They depend on every correction and on the frames before.
-    let mut other = corrections.clone();
-    other[700] ^= 1;
-    assert!(transcript.clone().coefficients(&other, groups)[..3].iter().all(|other| !chi.contains(other)));
-    let mut later = transcript;
-    later.coefficients(&corrections, groups);
-    assert!(later.coefficients(&corrections, groups)[..3].iter().all(|other| !chi.contains(other)));
+}
+
+/// The sums of the tags are sent: a block that a tag and a seed have in common would give away the missing seed.
+#[test]
+fn seeds_and_tags_have_no_block_in_common_even_under_equal_keys() {
+    let mut seen = HashSet::new();
+    for i in 0..WIDTH {
+        let (seeds, tags) = expand(i, &[[5; 16], [6; 16]]);
+        let blocks = seeds.as_flattened().as_chunks::<16>().0.iter();
+        for block in blocks.chain(tags.as_flattened().as_chunks().0) {
+            assert!(seen.insert(*block), "{i}");
+        }
+    }
+}
+
+/// Who knows the coefficients before its messages are fixed makes wrong ones that pass.
+#[test]
+fn the_coefficients_depend_on_session_trees_all_corrections_and_all_frames_before() {
+    let groups = 4;
+    let coefficients = |session: u8, leaf: u8, frames: &[Vec<u8>]| {
+        let trees = [[[1; 16], [2; 16]], [[leaf; 16], [4; 16]]].map(|leaves| Secrets::from(leaves.to_vec()));
+        let (_, message, mut transcript) = prove_trees(&SessionId::of([session; 32]), &trees);
+        let mut last = Vec::new();
+        frames.iter().for_each(|frame| last = transcript.coefficients(frame, groups));
+        assert_eq!((last.len(), last[3]), (groups, 1u128.to_le_bytes()));
+        // The hash of the tags is the session's too.
+        (last[..3].to_vec(), *message.last().unwrap())
+    };
+    let frames = [vec![7; 500], vec![8; 500], vec![9; 500]];
+    let flipped = |frame: usize, at: usize| {
+        let mut frames = frames.clone();
+        frames[frame][at] ^= 1;
+        coefficients(1, 3, &frames)
+    };
+    let mut swapped = frames.clone();
+    swapped.swap(0, 1);
+    let (fixed, digest) = coefficients(1, 3, &frames);
+    let others = [
+        coefficients(2, 3, &frames),
+        coefficients(1, 5, &frames),
+        coefficients(1, 3, &frames[1..]),
+        coefficients(1, 3, &frames[..2]),
+        coefficients(1, 3, &swapped),
+        flipped(0, 0),
+        flipped(0, 499),
+        flipped(1, 250),
+        flipped(2, 0),
+        flipped(2, 250),
+        flipped(2, 499),
+    ];
+    let all: HashSet<Pad> = others.iter().flat_map(|(chi, _)| chi).chain(&fixed).copied().collect();
+    assert_eq!(all.len(), 3 * 12);
+    assert!(others[0].1 != digest && others[1].1 != digest && others[2].1 == digest);
+}
+
+/// The check binds the receiver by the tags of all leaves of all trees.
+#[test]
+fn the_hash_of_the_tags_depends_on_every_leaf() {
+    let leaves: Vec<Secrets<Pad>> =
+        (1..4u8).map(|i| (0..8).map(|x| [i * 8 + x; 16]).collect::<Vec<_>>().into()).collect();
+    let digest = |leaves: &[Secrets<Pad>]| *prove_trees(&SESSION, leaves).1.last().unwrap();
+    let mut all = HashSet::from([digest(&leaves)]);
+    for (tree, leaf) in (0..3).flat_map(|tree| (0..8).map(move |leaf| (tree, leaf))) {
+        let mut others = leaves.clone();
+        others[tree][leaf][0] ^= 0x80;
+        assert!(all.insert(digest(&others)), "{tree} {leaf}");
+    }
 }

@@ -236,7 +236,7 @@ impl Receiver {
     ) -> Result<Receiver> {
         check(k)?;
         let pads = base::sender(ch, session, purpose, WIDTH, rng)?;
-        let (leaves, encrypted) = plant(k, pads, rng);
+        let (leaves, encrypted) = plant(k, pads, &roots(k, rng));
         ch.tx.send(SUMS, &encrypted)?;
         let part = part(session, purpose);
         let (seeds, transcript) = match security {
@@ -293,12 +293,19 @@ impl Receiver {
     }
 }
 
+/// A root for each tree.
+fn roots(k: usize, rng: &mut Prng) -> Secrets<Pad> {
+    let mut roots = Secrets::<Pad>::zeros(depths(k).count());
+    rng.fill(roots.as_flattened_mut());
+    roots
+}
+
 /// The leaves of the receiver's trees, and the sums of the left and right nodes of each level, encrypted by
 /// adding them to the pads.
-fn plant(k: usize, mut pads: Secrets<[Pad; 2]>, rng: &mut Prng) -> (Vec<Secrets<Pad>>, Secrets<[Pad; 2]>) {
+fn plant(k: usize, mut pads: Secrets<[Pad; 2]>, roots: &[Pad]) -> (Vec<Secrets<Pad>>, Secrets<[Pad; 2]>) {
     let mut levels = pads.iter_mut();
-    let trees = depths(k).enumerate().map(|(i, depth)| {
-        let mut nodes = Secrets::from(vec![rng.bytes()]);
+    let trees = depths(k).zip(roots).enumerate().map(|(i, (depth, root))| {
+        let mut nodes = Secrets::from(vec![*root]);
         for sums in levels.by_ref().take(depth) {
             nodes = children(i, &nodes);
             for pair in nodes.chunks_exact(2) {

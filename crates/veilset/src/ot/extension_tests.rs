@@ -11,15 +11,19 @@ fn setup(purpose: &'static str, k: usize) -> Both {
 pub(super) type Both = ((Sender, Channel), (Receiver, Channel));
 
 pub(super) fn setup_at(security: Security, purpose: &'static str, k: usize) -> Both {
+    seeded(security, purpose, k, [1, 2])
+}
+
+/// With these seeds of sender and receiver.
+fn seeded(security: Security, purpose: &'static str, k: usize, seeds: [u8; 2]) -> Both {
     let (mut a, mut b) = Channel::pair();
+    let rng = move |role: usize| Prng::from_seed(&[seeds[role]; 32]);
     std::thread::scope(|s| {
         let sender = s.spawn(move || {
-            let sender =
-                Sender::setup(&mut a, &SESSION, purpose, k, security, &mut Prng::from_seed(&[1; 32]));
+            let sender = Sender::setup(&mut a, &SESSION, purpose, k, security, &mut rng(0));
             (sender.unwrap(), a)
         });
-        let receiver =
-            Receiver::setup(&mut b, &SESSION, purpose, k, security, &mut Prng::from_seed(&[2; 32]));
+        let receiver = Receiver::setup(&mut b, &SESSION, purpose, k, security, &mut rng(1));
         (sender.join().unwrap(), (receiver.unwrap(), b))
     })
 }
@@ -125,7 +129,7 @@ fn the_sender_gets_every_leaf_but_one_and_only_with_the_right_base_pads() {
         let pairs: Secrets<[Pad; 2]> =
             (0..WIDTH).map(|_| [rng.bytes(), rng.bytes()]).collect::<Vec<_>>().into();
         let pads: Vec<Pad> = pairs.iter().zip(path.iter()).map(|(p, &b)| p[usize::from(b ^ 1)]).collect();
-        let (leaves, encrypted) = plant(k, pairs, rng);
+        let (leaves, encrypted) = plant(k, pairs, &roots(k, rng));
         let theirs = starts(&leaves.iter().map(|leaves| Tree::new(leaves)).collect::<Vec<_>>());
         // What the sender has to get: at position y of a tree leaf alpha + y, and nothing at 0.
         let mut expected = Vec::new();
@@ -211,7 +215,7 @@ fn frames_share_neither_streams_nor_tweaks() {
     receiver.pads(&mut b.tx, &choices).unwrap();
     let second = a.rx.recv_bytes(CORRECTIONS, bytes).unwrap();
     assert_eq!((receiver.0.block, receiver.0.index), (16, 2000));
-    let differ: u32 = first.iter().zip(&second).map(|(a, b)| (a ^ b).count_ones()).sum();
+    let differ = distance(&first, &second);
     // 22,528 bits: five standard deviations are 376.
     assert!(differ.abs_diff(11_264) < 376, "{differ}");
     for at in [0, 1000] {
@@ -232,5 +236,70 @@ fn the_bytes_the_receiver_sends_look_alike_for_all_choices() {
         let ones: u32 = corrections.iter().map(|b| b.count_ones()).sum();
         // 180,224 bits: five standard deviations are 1,061.
         assert!(ones.abs_diff(90_112) < 1_061, "{ones}");
+    }
+}
+
+/// Bits in which the two differ.
+fn distance(a: &[u8], b: &[u8]) -> u32 {
+    assert_eq!(a.len(), b.len());
+    a.iter().zip(b).map(|(a, b)| (a ^ b).count_ones()).sum()
+}
+
+#[test]
+fn delta_and_the_streams_are_others_in_every_run() {
+    let run = |seeds| {
+        let ((sender, mut a), (mut receiver, mut b)) = seeded(Security::SemiHonest, "a", 6, seeds);
+        receiver.pads(&mut b.tx, &[true; 128]).unwrap();
+        let corrections = a.rx.recv_bytes(CORRECTIONS, sender.correction_bytes(128)).unwrap();
+        (*sender.delta(), corrections)
+    };
+    let [(delta, corrections), (other_delta, others)] = [run([1, 2]), run([3, 4])];
+    for half in [0..8, 8..16] {
+        // 64 bits: six standard deviations are 24.
+        let distance = distance(&delta[half.clone()], &other_delta[half]);
+        assert!(distance.abs_diff(32) <= 24, "{distance}");
+    }
+    for (a, b) in corrections.chunks(16).zip(others.chunks(16)) {
+        // 128 bits: six standard deviations are 34.
+        assert!(distance(a, b).abs_diff(64) <= 34, "{a:?} {b:?}");
+    }
+}
+
+/// Who knows a root has the receiver's choices.
+#[test]
+fn every_tree_has_a_root_of_its_own_that_is_another_in_every_run() {
+    for k in [1, 6, 8] {
+        let rng = &mut Prng::from_seed(&[4; 32]);
+        let runs = [roots(k, rng), roots(k, rng), roots(k, &mut Prng::from_seed(&[5; 32]))];
+        let all: HashSet<Pad> = runs.iter().flat_map(|roots| roots.to_vec()).collect();
+        assert_eq!(all.len(), 3 * 128usize.div_ceil(k));
+        assert!(!all.contains(&[0; 16]));
+        // A tree is that of its root.
+        let (trees, _) = plant(k, Secrets::zeros(WIDTH), &runs[0]);
+        for (i, (leaves, depth)) in trees.iter().zip(depths(k)).enumerate() {
+            let grown =
+                (0..depth).fold(vec![runs[0][i]].into(), |level: Secrets<Pad>, _| children(i, &level));
+            assert_eq!(**leaves, *grown);
+        }
+    }
+}
+
+/// An attacker that tries one key on all trees gains nothing.
+#[test]
+fn trees_share_no_block_even_under_equal_keys() {
+    let mut seen = HashSet::new();
+    let mut fresh = |blocks: &[u8]| blocks.as_chunks::<16>().0.iter().all(|block| seen.insert(*block));
+    // Of each tree two nodes of each of two levels.
+    for i in 0..WIDTH {
+        assert!(
+            fresh(children(i, &[[5; 16]]).as_flattened()) && fresh(children(i, &[[6; 16]]).as_flattened())
+        );
+    }
+    // Streams: of each tree r_1 and r_0 + r_1, in three frames.
+    let trees = (0..WIDTH).map(|_| Tree::new(&[[7; 16], [8; 16]])).collect();
+    let mut common = Common::new(&SESSION, 1, trees, None);
+    for blocks in [1, 3, 2] {
+        let (columns, sums) = common.columns(16 * blocks);
+        assert!(fresh(&columns) && fresh(&sums), "{blocks}");
     }
 }

@@ -14,12 +14,15 @@ use crate::channel::{Channel, Message, Unit, frames};
 use crate::error::{Error, Result};
 use crate::secret::Secrets;
 use rayon::prelude::*;
-use std::sync::mpsc;
 use subtle::{Choice, ConditionallySelectable};
 use veilset_kernels::aes::Aes128;
 
 /// Bytes of rows per frame, at most (or one row, if it is longer).
 const ROW_BYTES: usize = 1 << 18;
+/// Frames of OTs whose pads may wait for rows, besides the one in hand: 2^20 OTs, 16 MiB of pads. So many are under way
+/// at once only where bandwidth times round-trip time is 2.9 MB of corrections (k = 6): 290 Mbit/s at 80 ms. With rows
+/// of 66 bytes it is 69 MB, or 6.9 Gbit/s at 80 ms. Below that the bound costs no time.
+const AHEAD: usize = 1 << 7;
 const ROWS: Message<[u8]> = Message::new(0x41, "S->R  rows, encrypted");
 const PAIRS: Message<[u8]> =
     Message::new(0x37, "S->R  both rows of each pair, encrypted: the first ones, the second ones");
@@ -162,19 +165,12 @@ fn receive_frames(
 ) -> Result<()> {
     let n = choices.len();
     ch.stage("receiving", Unit::Bytes, n * width + ot.correction_bytes(n));
-    // The sender answers each frame of corrections with rows, so both directions flow at once. The pads
-    // wait in a queue, 16 bytes a row.
-    let (pads_in, pads_out) = mpsc::channel();
-    ch.duplex(
-        |tx| {
-            for choices in choices.chunks(FRAME) {
-                // If the other half has failed, its error is the one that counts.
-                let _ = pads_in.send(ot.pads(tx, choices)?);
-            }
-            drop(pads_in);
-            Ok(())
-        },
-        |rx| {
+    // The sender answers each frame of corrections with rows, so both directions flow at once. Pads wait in a queue. A
+    // sender that withholds rows gets no more corrections: it makes us hold no more than that.
+    ch.duplex_with_queue(
+        AHEAD,
+        |tx, pads| choices.chunks(FRAME).try_for_each(|choices| pads.put(ot.pads(tx, choices)?)),
+        |rx, queue| {
             let mut at = 0;
             for count in frames(choices.len(), FRAME) {
                 let mut pads: Option<Secrets<Pad>> = None;
@@ -183,9 +179,10 @@ fn receive_frames(
                     let mut bytes = Secrets::from(rx.recv_bytes(message, n * width)?);
                     let pads = match &pads {
                         Some(pads) => pads,
-                        None => pads.insert(pads_out.recv().map_err(|_| gone())?),
+                        None => pads.insert(queue.take()?),
                     };
-                    let pads = pads.get(f * per_frame..f * per_frame + n).ok_or_else(gone)?;
+                    let pads = pads.get(f * per_frame..f * per_frame + n);
+                    let pads = pads.ok_or_else(|| Error::Bug("fewer pads than rows".into()))?;
                     open(at, &choices[at..at + n], pads, &mut bytes);
                     at += n;
                 }
@@ -196,17 +193,121 @@ fn receive_frames(
     Ok(())
 }
 
-fn gone() -> Error {
-    Error::Network("sending the choices failed".into())
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::hash::SessionId;
     use crate::ot::Security;
     use crate::rng::Prng;
-    use crate::testing::run_pair;
+    use crate::testing::{Cut, run_pair};
+    use std::collections::HashSet;
+    use std::sync::mpsc;
+    use std::time::Duration;
+
+    type Both = ((Sender, Channel), (Receiver, Channel));
+
+    /// Both roles set up, each with its channel.
+    fn setup() -> Both {
+        let (mut a, mut b) = Channel::pair();
+        let (session, security) = (SessionId::of([4; 32]), Security::SemiHonest);
+        std::thread::scope(|s| {
+            let sender = s.spawn(move || {
+                let rng = &mut Prng::from_seed(&[1; 32]);
+                (Sender::setup(&mut a, &session, "a", 6, security, rng).unwrap(), a)
+            });
+            let rng = &mut Prng::from_seed(&[2; 32]);
+            let receiver = Receiver::setup(&mut b, &session, "a", 6, security, rng).unwrap();
+            (sender.join().unwrap(), (receiver, b))
+        })
+    }
+
+    #[test]
+    fn every_row_is_under_its_own_pad_and_counter() {
+        let (n, width) = (20, 40);
+        let streams = |first: usize, pads: &[Pad]| {
+            let mut rows = vec![0; pads.len() * width];
+            crypt(&mut rows, width, first, pads, |_, _| ());
+            rows
+        };
+        // Under one pad for all, rows of two frames have no block in common, that cut to fit included.
+        let rows = [streams(0, &vec![[5; 16]; n]), streams(n, &vec![[5; 16]; n])].concat();
+        let blocks: HashSet<&[u8]> = rows.chunks(width).flat_map(|row| row.chunks(16)).collect();
+        assert_eq!(blocks.len(), 2 * n * 3);
+        // Another pad for one row changes every block of this row and no other.
+        let pads: Vec<Pad> = (0..n as u8).map(|i| [i; 16]).collect();
+        let rows = streams(0, &pads);
+        for at in 0..n {
+            let mut others = pads.clone();
+            others[at][15] ^= 1;
+            let others = streams(0, &others);
+            for (i, (row, other)) in rows.chunks(width).zip(others.chunks(width)).enumerate() {
+                let blocks = row.chunks(16).zip(other.chunks(16)).map(|(a, b)| a == b);
+                assert_eq!(blocks.collect::<Vec<_>>(), [i != at; 3], "{at} {i}");
+            }
+        }
+    }
+
+    #[test]
+    fn rows_of_no_bytes_are_an_error_before_anything_is_sent() {
+        let ((mut sender, mut a), (mut receiver, mut b)) = setup();
+        let before = [a.bytes_sent(), b.bytes_sent()];
+        let results = [
+            send(&mut a, &mut sender, 0, true, 0, |_, _| ()),
+            send_pairs(&mut a, &mut sender, 0, 0, |_, _, _| ()),
+            receive(&mut b, &mut receiver, &[], true, 0, |_, _| ()),
+            receive_chosen(&mut b, &mut receiver, &[], 0, |_| ()),
+        ];
+        assert!(results.iter().all(|result| matches!(result, Err(Error::Bug(_)))), "{results:?}");
+        assert_eq!([a.bytes_sent(), b.bytes_sent()], before);
+    }
+
+    #[test]
+    fn more_frames_than_may_wait_arrive() {
+        let ((mut sender, mut a), (mut receiver, mut b)) = setup();
+        let choices = vec![true; (AHEAD + 2) * FRAME + 1];
+        let (n, mut got) = (choices.len(), 0);
+        let result = std::thread::scope(|s| {
+            s.spawn(move || send(&mut a, &mut sender, n, true, 1, |i, row| row[0] = i as u8).unwrap());
+            receive(&mut b, &mut receiver, &choices, true, 1, |_, row| {
+                assert_eq!(row[0], got as u8);
+                got += 1;
+            })
+        });
+        assert_eq!((result, got), (Ok(()), n));
+    }
+
+    #[test]
+    fn a_sender_that_withholds_rows_gets_no_more_corrections_than_the_bound() {
+        let ((sender, mut a), (mut receiver, mut b)) = setup();
+        let (done, result) = mpsc::channel();
+        std::thread::spawn(move || {
+            let choices = vec![true; (AHEAD + 10) * FRAME];
+            done.send(receive(&mut b, &mut receiver, &choices, true, 1, |_, _| ()))
+        });
+        let mut corrections =
+            || a.rx.recv_bytes(Message::new(0x34, "corrections"), sender.correction_bytes(FRAME));
+        // Those that wait, and the one in hand.
+        (0..=AHEAD).for_each(|_| drop(corrections().unwrap()));
+        // No more come, however long it waits.
+        a.set_patience(Duration::from_millis(300));
+        let more = a.rx.recv_bytes(Message::new(0x34, "corrections"), sender.correction_bytes(FRAME));
+        assert!(more.is_err());
+        // When it leaves, both halves end.
+        drop(a);
+        let e = result.recv_timeout(Duration::from_secs(30)).unwrap().unwrap_err();
+        assert!(e.to_string().contains("the peer closed the connection"), "{e}");
+    }
+
+    #[test]
+    fn what_cut_the_connection_is_what_is_reported() {
+        // The rows are there before the corrections, so that one half waits for the pads of the other.
+        let ((_, mut a), (mut receiver, b)) = setup();
+        a.tx.send_bytes(ROWS, &[0; 5]).unwrap();
+        let (sink, source) = b.into_halves();
+        let mut b = Channel::from_halves(Box::new(Cut { sink, after: 0 }), source);
+        let result = receive(&mut b, &mut receiver, &[true; 5], true, 1, |_, _| ());
+        assert_eq!(result, Err(Cut::error()));
+    }
 
     #[test]
     fn exactly_the_wanted_rows_arrive_and_the_others_are_noise() {

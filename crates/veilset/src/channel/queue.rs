@@ -1,0 +1,177 @@
+//! A bounded queue between the two halves of a duplex step, and the error of a half that lost the other.
+
+use super::{Channel, Rx, Tx};
+use crate::error::{Error, Result};
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+
+/// What nobody reads, unless a half ends early and says that all is well.
+const CONSEQUENCE: &str = "half of a duplex step ended before the other had what it needed";
+
+/// The error of a half of a duplex step that can only say that the other half has ended. [`Channel::duplex`] returns
+/// it if there is no other error, and then it is a bug.
+pub(crate) fn consequence() -> Error {
+    Error::Bug(CONSEQUENCE.into())
+}
+
+/// How much an error says about the cause, where both halves of a duplex step have failed. That the connection ended
+/// may follow from the other half's error, or from what the peer said before it left.
+pub(super) fn weight(error: &Error) -> u8 {
+    match error {
+        Error::Bug(what) if what == CONSEQUENCE => 0,
+        Error::Network(_) => 1,
+        _ => 2,
+    }
+}
+
+/// The end of the producer.
+pub(crate) struct Put<T>(SyncSender<T>);
+
+/// The end of the consumer.
+pub(crate) struct Take<T>(Receiver<T>);
+
+impl<T> Put<T> {
+    /// Appends an element; waits while the queue is full.
+    ///
+    /// # Errors
+    /// [`consequence`], if the consumer has ended.
+    pub(crate) fn put(&self, element: T) -> Result<()> {
+        self.0.send(element).map_err(|_| consequence())
+    }
+}
+
+impl<T> Take<T> {
+    /// The next element; waits while there is none.
+    ///
+    /// # Errors
+    /// [`consequence`], if the producer has ended and everything was taken.
+    pub(crate) fn take(&self) -> Result<T> {
+        self.0.recv().map_err(|_| consequence())
+    }
+}
+
+impl Channel {
+    /// A duplex step in which the producer hands elements to the consumer, at most `bound` of them ahead. Each half owns
+    /// its end of the queue: if one ends, however it does, the other does not wait for it.
+    pub(crate) fn duplex_with_queue<A: Send, B, T: Send>(
+        &mut self,
+        bound: usize,
+        produce: impl FnOnce(&mut Tx, Put<T>) -> Result<A> + Send,
+        consume: impl FnOnce(&mut Rx, Take<T>) -> Result<B>,
+    ) -> Result<(A, B)> {
+        let (put, take) = sync_channel(bound);
+        let (put, take) = (Put(put), Take(take));
+        self.duplex(|tx| produce(tx, put), |rx| consume(rx, take))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::channel::Message;
+    use std::sync::atomic::{AtomicUsize, Ordering};
+    use std::thread::sleep;
+    use std::time::Duration;
+
+    const BYTES: Message<[u8]> = Message::new(1, "bytes");
+
+    fn pause() {
+        sleep(Duration::from_millis(100));
+    }
+
+    /// What a step says whose producer, or else its consumer, fails for this reason, and what the peer is told. The other
+    /// half notes first that its end of the queue is gone, unless the cause is `first`.
+    fn failed(cause: &Error, producer: bool, first: bool) -> (Error, Error) {
+        let (mut a, mut b) = Channel::pair();
+        let fail = || {
+            if !first {
+                pause();
+            }
+            Err::<(), _>(cause.clone())
+        };
+        let wait = || {
+            if first {
+                pause();
+            }
+        };
+        let result = match producer {
+            true => a.duplex_with_queue(
+                1,
+                |_, put: Put<()>| {
+                    drop(put);
+                    fail()
+                },
+                |_, take| {
+                    wait();
+                    take.take()
+                },
+            ),
+            false => a.duplex_with_queue(
+                1,
+                |_, put: Put<()>| {
+                    wait();
+                    loop {
+                        put.put(())?;
+                    }
+                },
+                |_, take| {
+                    drop(take);
+                    fail()
+                },
+            ),
+        };
+        drop(a);
+        (result.unwrap_err(), b.rx.recv_bytes(BYTES, 1).unwrap_err())
+    }
+
+    #[test]
+    fn the_cause_is_returned_whichever_half_notes_first() {
+        let causes = [
+            Error::Network("connection reset".into()),
+            Error::Output("disk full".into()),
+            Error::Bug("a defect".into()),
+            Error::Cancelled,
+        ];
+        for cause in causes {
+            for (producer, first) in [(true, true), (true, false), (false, true), (false, false)] {
+                assert_eq!(failed(&cause, producer, first).0, cause, "{producer} {first}");
+            }
+        }
+    }
+
+    #[test]
+    fn the_peer_is_told_the_cause_and_not_its_consequence() {
+        for producer in [true, false] {
+            let told = failed(&Error::Output("disk full".into()), producer, false).1;
+            assert!(told.to_string().contains("could not write its result"), "{told}");
+        }
+    }
+
+    #[test]
+    fn a_consequence_without_a_cause_is_a_bug() {
+        let (mut a, _b) = Channel::pair();
+        let e = a.duplex_with_queue(1, |_, _: Put<()>| Ok(()), |_, take| take.take()).unwrap_err();
+        assert!(matches!(&e, Error::Bug(what) if what.contains("ended before the other")), "{e}");
+    }
+
+    #[test]
+    fn a_producer_gets_no_further_ahead_than_the_bound() {
+        let (mut a, _b) = Channel::pair();
+        let ahead = AtomicUsize::new(0);
+        let step = a.duplex_with_queue(
+            5,
+            |_, put| {
+                (0..20).try_for_each(|i| {
+                    put.put(i)?;
+                    ahead.fetch_add(1, Ordering::Relaxed);
+                    Ok(())
+                })
+            },
+            |_, take| {
+                pause();
+                assert_eq!(ahead.load(Ordering::Relaxed), 5);
+                (0..20).map(|_| take.take()).collect::<Result<Vec<_>>>()
+            },
+        );
+        assert_eq!(step.unwrap().1, (0..20).collect::<Vec<_>>());
+    }
+}
