@@ -307,7 +307,7 @@ fn byte_counts_are_those_of_the_formula() {
             // Tags of 40 + 8 + 9 bits.
             let (points, rows) = (n_y * 32 + 6, rows(MAX_ROW + 2));
             let to_receiver = match terms.payload {
-                true => 2 * points + n_x * 16 + 6 + rows,
+                true => points + n_x * 16 + 6 + rows,
                 false => points + n_x * 8 + 6,
             };
             let to_sender = points + if terms.both { n_x / 8 + 6 } else { 0 };

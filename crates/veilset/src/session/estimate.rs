@@ -84,9 +84,8 @@ impl Traffic {
             Protocol::Dh => Self::over_mqrpmt(hello, n_y, n_x)?,
             Protocol::DhPsi => {
                 let points = framed(n_y, dh::FRAME, 32);
-                let answers = if payload { 2 * points } else { points };
                 let tags = tags_and_rows(n_x, dh::tag_bytes(payload, n_x, n_y)?, payload, max_row);
-                Traffic { to_sender: points, to_receiver: answers + tags }
+                Traffic { to_sender: points, to_receiver: points + tags }
             }
             Protocol::Cm20 => {
                 let terms = Terms { payload, malicious_sender: hello.malicious_sender, ..Terms::default() };
@@ -242,13 +241,10 @@ impl Speed {
             Protocol::Vole => return by_items(n_y + n_x, VOLE) + BASE_OTS,
             Protocol::Krtw19 | Protocol::Krtw19Plain => return by_items(n_y + n_x, KRTW19) + 8 * BASE_OTS,
         };
-        let points = match (classic, hello.role, hello.sent_columns.is_empty()) {
-            // Over mqRPMT each side raises each of its own items and each of the peer's once.
-            (false, ..) => n_y + n_x,
-            (true, Role::Receiver, true) => 2 * n_y,
-            (true, Role::Receiver, false) => 3 * n_y,
-            (true, Role::Sender, true) => n_y + n_x,
-            (true, Role::Sender, false) => 2 * (n_y + n_x),
+        let points = match (classic, hello.role) {
+            (true, Role::Receiver) => 2 * n_y,
+            // Otherwise each side raises each of its own items and each of the peer's once.
+            _ => n_y + n_x,
         };
         // The points under the first key; not those of dummies that the receiver of a union inserts.
         let points = points - if prepared { proposal.our_size } else { 0 };
