@@ -15,18 +15,29 @@ use rayon::prelude::*;
 
 /// A set, hashed, and padded if so wished (KRTW19 2.5; DESIGN 2).
 ///
-/// Dummies have hashes and are no items, so they are in a domain of their own. Random ones match nothing, and
-/// nobody can guess and count them. Listed ones are public: in union over mqRPMT the receiver inserts as many as
-/// the sender's set can have, or the sender's would be delivered, and show how many there are.
+/// Dummies have hashes and are no items, so they are in a domain of their own. Which kind an operation takes is said by
+/// [`crate::operations::Protocol::dummies`]; it refuses a set that is padded with the other kind.
 pub struct Hashed<'a> {
     items: &'a ItemSet,
     /// Of the items, then of the dummies.
     hashes: Secrets<[u8; 32]>,
+    /// The kind of dummies that pad it, of which there may be 0.
+    dummies: Option<Dummies>,
     /// How many listed dummies were inserted behind these. They are public and hashed when they are needed: their
     /// number is the peer's word.
     inserted: usize,
     /// What was computed before, if it was.
     offline: Option<Offline>,
+}
+
+/// What a set is padded with.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Dummies {
+    /// Random hashes: they match nothing, and nobody can guess and count them.
+    Random,
+    /// The first hashes of a public list. The peer inserts in its own set as many as this one can have, and they match:
+    /// so it neither gets them nor learns how many there are.
+    Listed,
 }
 
 /// A key, its inverse, and F_k(H(x)) of all items and dummies of a set, computed before the peer was met.
@@ -58,18 +69,19 @@ impl<'a> Hashed<'a> {
         hashes.par_chunks_mut(BATCH).enumerate().for_each(|(batch, hashes)| {
             domain.hash_all((batch * BATCH..).map(|i| items.get(i)).take(hashes.len()), hashes);
         });
-        Hashed { items, hashes, inserted: 0, offline: None }
+        Hashed { items, hashes, dummies: None, inserted: 0, offline: None }
     }
 
     /// The set filled up to `size`, no less than it has, with random dummies.
     pub fn padded(items: &'a ItemSet, size: usize, rng: &mut Prng) -> Self {
         let mut dummies = Secrets::zeros(size.saturating_sub(items.len()));
         rng.fill(dummies.as_flattened_mut());
-        Self::new(items).with_dummies(&dummies)
+        Self::new(items).with_dummies(Dummies::Random, &dummies)
     }
 
-    fn with_dummies(mut self, dummies: &[[u8; 32]]) -> Self {
+    fn with_dummies(mut self, kind: Dummies, dummies: &[[u8; 32]]) -> Self {
         self.hashes.extend(dummies);
+        self.dummies = Some(kind);
         self
     }
 
@@ -77,7 +89,7 @@ impl<'a> Hashed<'a> {
     pub fn padded_from_list(items: &'a ItemSet, size: usize) -> Self {
         // At once: how many there are is ours to hide, and later it would show in the time of every frame.
         let dummies: Vec<_> = (0..size.saturating_sub(items.len())).into_par_iter().map(listed()).collect();
-        Self::new(items).with_dummies(&Secrets::from(dummies))
+        Self::new(items).with_dummies(Dummies::Listed, &Secrets::from(dummies))
     }
 
     /// Puts the first `n` listed dummies behind all others, those that the peer's set may have.
@@ -85,14 +97,37 @@ impl<'a> Hashed<'a> {
         self.inserted = n;
     }
 
+    /// How many listed dummies were inserted for those of the peer's set.
+    pub fn inserted(&self) -> usize {
+        self.inserted
+    }
+
+    /// How many listed dummies the peer inserts for those of this set.
+    pub fn inserted_by_peer(&self) -> usize {
+        match self.dummies {
+            Some(Dummies::Listed) => self.announced(),
+            Some(Dummies::Random) | None => 0,
+        }
+    }
+
+    /// The kind of dummies that pad it; none if it is not padded.
+    pub fn dummies(&self) -> Option<Dummies> {
+        self.dummies
+    }
+
     /// The items, without dummies.
     pub fn items(&self) -> &'a ItemSet {
         self.items
     }
 
-    /// The size of the set in the protocol: items and dummies.
+    /// The size of the set in the protocol: items, dummies, and those that were inserted.
     pub fn len(&self) -> usize {
         self.hashes.len() + self.inserted
+    }
+
+    /// The size that the peer is told: items, and the dummies that pad them.
+    pub fn announced(&self) -> usize {
+        self.hashes.len()
     }
 
     /// Whether it has neither.

@@ -9,6 +9,9 @@ use crate::membership::{ASK, Ideal};
 use crate::testing::{Garble, Views, overlapping, run_pair, sizes, split_frames};
 use std::collections::{HashMap, HashSet};
 
+#[path = "dummies_tests.rs"]
+mod dummies;
+
 const SESSION: SessionId = SessionId::of([6; 32]);
 /// Rows are large enough for the items of `overlapping`.
 const TERMS: Terms = Terms {
@@ -58,6 +61,11 @@ impl Plain<'_> {
     }
 }
 
+/// Without dummies.
+fn announced(set: &ItemSet) -> Announced {
+    Announced { size: set.len(), padded: false }
+}
+
 fn run_over(protocol: &(impl Mqrpmt + Sync), [r, s]: [Plain; 2]) -> ((Learned, Learned), Views) {
     run_pair(
         |ch, rng| r.run(|t| over_mqrpmt(t, protocol, ch, &SESSION, s.set.len(), rng)?.open(Confirmed(()))),
@@ -67,8 +75,8 @@ fn run_over(protocol: &(impl Mqrpmt + Sync), [r, s]: [Plain; 2]) -> ((Learned, L
 
 fn run_tasks([r, s]: [Plain; 2]) -> ((Learned, Learned), Views) {
     run_pair(
-        |ch, rng| r.run(|t| run(t, ch, &SESSION, s.set.len(), rng)?.open(Confirmed(()))),
-        |ch, rng| s.run(|t| run(t, ch, &SESSION, r.set.len(), rng)?.open(Confirmed(()))),
+        |ch, rng| r.run(|t| run(t, ch, &SESSION, announced(s.set), rng)?.open(Confirmed(()))),
+        |ch, rng| s.run(|t| run(t, ch, &SESSION, announced(r.set), rng)?.open(Confirmed(()))),
     )
 }
 

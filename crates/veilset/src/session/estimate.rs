@@ -75,7 +75,8 @@ impl Traffic {
                 Operation::Intersect => framed(n_x.div_ceil(8), both::BITS_FRAME / 8, 1),
                 Operation::Union => {
                     let width = Layout::<1>::new(max_row).width();
-                    framed(1, 1, 8) + framed(n_y + n_x, both::rows_per_frame(width), width)
+                    let most = proposal.our_size + proposal.their_size;
+                    framed(1, 1, 8) + framed(most, both::rows_per_frame(width), width)
                 }
                 Operation::Count | Operation::Sum => framed(1, 1, 8),
             };

@@ -263,7 +263,7 @@ impl Reader {
                 pad_to(ours)
             ));
         }
-        if listed != (padded && basis.listed) {
+        if [padded, listed] != basis.padding() {
             return other(match listed {
                 true => "its dummies are those for the sender of a union, and this run's have to be others (it was \
                          prepared with --union-sender)"

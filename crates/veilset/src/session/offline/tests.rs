@@ -54,7 +54,7 @@ fn spend(half: Half) -> Result<Offline> {
 }
 
 fn basis(set: &ItemSet) -> Basis<'_> {
-    Basis { set, key_columns: 1, normalisation: "none", pad_to: None, listed: false }
+    Basis { set, key_columns: 1, normalisation: "none", pad_to: None, dummies: Dummies::Random }
 }
 
 /// `n` items from number `from` on.
@@ -65,11 +65,16 @@ fn items(from: usize, n: usize) -> ItemSet {
 #[test]
 fn what_was_prepared_is_what_comes_back() {
     let place = Place::new();
-    for (n, pad_to, listed) in
-        [(0, None, false), (0, Some(3), false), (1, None, true), (5, Some(5), false), (5, Some(9), true)]
-    {
+    let (random, listed) = (Dummies::Random, Dummies::Listed);
+    for (n, pad_to, dummies) in [
+        (0, None, random),
+        (0, Some(3), random),
+        (1, None, listed),
+        (5, Some(5), random),
+        (5, Some(9), listed),
+    ] {
         let set = items(0, n);
-        let basis = Basis { pad_to, listed, ..basis(&set) };
+        let basis = Basis { pad_to, dummies, ..basis(&set) };
         let path = place.prepare("half", &basis);
         let (hashed, half) = place.open(&path, &basis).unwrap();
         assert_eq!(
@@ -83,7 +88,8 @@ fn what_was_prepared_is_what_comes_back() {
         let raise = crate::group::curve25519::raise;
         let off = raise(&raise(&points, &other).unwrap(), &inverse).unwrap();
         assert_eq!(off, map_and_raise(hashed.own(), &other).unwrap());
-        if listed {
+        assert_eq!(hashed.dummies(), pad_to.map(|_| dummies));
+        if dummies == listed {
             assert_eq!(hashed.own(), Hashed::padded_from_list(&set, hashed.len()).own());
         }
     }
@@ -116,19 +122,19 @@ fn a_half_is_private_and_no_other_file_is_overwritten() {
 #[test]
 fn the_length_of_the_file_follows_from_the_size_that_the_peer_is_told() {
     let place = Place::new();
-    let length = |n, pad_to, listed| {
+    let length = |n, pad_to, dummies| {
         let set = items(0, n);
-        let basis = Basis { pad_to, listed, ..basis(&set) };
-        let path = place.prepare(&format!("{n} {pad_to:?} {listed}"), &basis);
+        let basis = Basis { pad_to, dummies, ..basis(&set) };
+        let path = place.prepare(&format!("{n} {pad_to:?} {dummies:?}"), &basis);
         std::fs::metadata(path).unwrap().len()
     };
-    let all = length(9, None, false);
+    let all = length(9, None, Dummies::Random);
     for n in 0..=9 {
-        for listed in [true, false] {
-            assert_eq!(length(n, Some(9), listed), all, "{n}");
+        for dummies in [Dummies::Listed, Dummies::Random] {
+            assert_eq!(length(n, Some(9), dummies), all, "{n}");
         }
     }
-    assert_eq!(length(0, None, false) + 9 * 32, all);
+    assert_eq!(length(0, None, Dummies::Random) + 9 * 32, all);
 }
 
 #[test]
@@ -251,8 +257,8 @@ fn a_half_of_something_else_is_refused_and_says_of_what() {
         (plain, Basis { pad_to: Some(4), ..plain }, "with no --pad-to, and this run has --pad-to 4"),
         (padded, plain, "with --pad-to 6, and this run has no --pad-to"),
         (padded, Basis { pad_to: Some(7), ..plain }, "with --pad-to 6, and this run has --pad-to 7"),
-        (padded, Basis { listed: true, ..padded }, "prepared without --union-sender"),
-        (Basis { listed: true, ..padded }, padded, "prepared with --union-sender"),
+        (padded, Basis { dummies: Dummies::Listed, ..padded }, "prepared without --union-sender"),
+        (Basis { dummies: Dummies::Listed, ..padded }, padded, "prepared with --union-sender"),
         (plain, Basis { set: &more, ..plain }, "for 4 keys, and the input now has 5"),
         (plain, Basis { set: &other, ..plain }, "for other keys"),
         (plain, Basis { set: &reversed, ..plain }, "for other keys"),
@@ -266,7 +272,7 @@ fn a_half_of_something_else_is_refused_and_says_of_what() {
     }
     // Without dummies it makes no difference which they would be.
     let path = place.prepare("plain", &plain);
-    place.open(&path, &Basis { listed: true, ..plain }).unwrap();
+    place.open(&path, &Basis { dummies: Dummies::Listed, ..plain }).unwrap();
     let another = Identity::generate().unwrap();
     let e = open(&path, &place.ledger(), &another, &plain).err().unwrap().to_string();
     for words in [IDENTITY.fingerprint(), another.fingerprint()].map(|f| f.to_string()) {
