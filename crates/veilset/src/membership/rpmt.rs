@@ -378,7 +378,7 @@ fn gone() -> Error {
 
 /// The item that both have.
 fn bottom() -> Input {
-    Domain::without_session("the bottom item of KRTW19").hash(&[])
+    Input::from_bytes(Domain::without_session("the bottom item of KRTW19").hash(&[]))
 }
 
 /// Throws our items into bins by a function from a coin toss, again if those of either party do not fit.
@@ -577,8 +577,12 @@ fn opened(plan: &Plan, polynomials: &[u8], outputs: &[Output]) -> Secrets<u128> 
 
 /// The codes of s as inputs of the private equality test.
 fn codes_of(coder: &Coder, s: &[u128]) -> Secrets<Code> {
-    let mut inputs = Secrets::<Input>::zeros(s.len());
-    inputs.iter_mut().zip(s).for_each(|(input, s)| input[..16].copy_from_slice(&s.to_le_bytes()));
+    let input = |s: &u128| {
+        let mut bytes = [0; 32];
+        bytes[..16].copy_from_slice(&s.to_le_bytes());
+        Input::from_bytes(bytes)
+    };
+    let inputs = Secrets::from(s.iter().map(input).collect::<Vec<_>>());
     coder.codes(&inputs)
 }
 

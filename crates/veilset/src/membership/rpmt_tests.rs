@@ -7,7 +7,7 @@ const SESSION: SessionId = SessionId::of([8; 32]);
 const COMPARISONS: [Comparison; 2] = [Comparison::Private, Comparison::Plain];
 
 fn items(from: usize, n: usize) -> Vec<Input> {
-    (from..from + n).map(|i| *blake3::hash(&i.to_le_bytes()).as_bytes()).collect()
+    (from..from + n).map(|i| Input::of_item(&i.to_le_bytes())).collect()
 }
 
 /// A bit for each item of X, in order, by the tests; also checks what is in the slots.

@@ -443,7 +443,7 @@ fn more_matches_than_items_are_refused() {
     assert!(matches!(matches(&[true, false, true], 1), Err(Error::Peer(_))));
     // A client that asks for the same item again and again.
     let (y, _) = overlapping(3, 0, 0.0);
-    let again = Hashed::new(&y).hashes(&[0]);
+    let again = [*Hashed::new(&y).hash(0).as_bytes()];
     let [task, _] = tasks(Operation::Count, &y, &y, &[]);
     let ((result, ()), _) = run_pair(
         |ch, rng| task.run(|t| Ok(over_mqrpmt(t, &Ideal, ch, &SESSION, 5, rng)?.open(Confirmed(())))),

@@ -328,7 +328,7 @@ mod tests {
 
     #[test]
     fn outputs_are_the_rfcs_hashed_for_the_session_and_keys_are_fresh() {
-        let inputs: Vec<Input> = (0..3).map(|i| [i; 32]).collect();
+        let inputs: Vec<Input> = (0..3).map(|i| Input::from_bytes([i; 32])).collect();
         let ((f_y, _), views) = run_pair(
             |ch, rng| Dh.receiver(ch, &SESSION, &inputs, 0, rng),
             |ch, rng| Dh.sender(ch, &SESSION, &[], 3, rng),
@@ -385,7 +385,7 @@ mod tests {
 
     #[test]
     fn what_is_not_an_element_or_the_identity_or_of_another_length_is_refused() {
-        let inputs = [[1u8; 32], [2; 32]];
+        let inputs = [1, 2].map(|i| Input::from_bytes([i; 32]));
         let good = blind(&inputs[..1], &mut Prng::from_seed(&[3; 32])).unwrap().1[0];
         let mut odd = good;
         odd[31] |= 0x80;

@@ -7,6 +7,7 @@ use crate::compact_set::CompactSet;
 use crate::compact_set::golomb::{self, Golomb};
 use crate::error::{Error, Result};
 use crate::group::curve25519::{Key, Point, map_and_raise, raise};
+use crate::hash::ItemHash;
 use crate::membership::cwprf;
 use crate::membership::rpmt::Comparison;
 use crate::okvs;
@@ -214,9 +215,9 @@ impl Speed {
     pub fn measure() -> Result<Speed> {
         let mut rng = Prng::from_os()?;
         let key = Key::random(&mut rng);
-        let hashes: Vec<[u8; 32]> = (0..POINTS * rayon::current_num_threads()).map(|_| rng.bytes()).collect();
+        let hashes = (0..POINTS * rayon::current_num_threads()).map(|_| ItemHash::random(&mut rng));
         // No point is of low order, but with probability 2^-250. The first call wakes the threads.
-        let points: Vec<Point> = map_and_raise(&hashes, &key).unwrap_or_default();
+        let points: Vec<Point> = map_and_raise(&hashes.collect::<Vec<_>>(), &key).unwrap_or_default();
         let (start, mut done) = (Instant::now(), 0);
         while start.elapsed() < TRY {
             done += raise(&points, &key).map_or(1, |raised| raised.len().max(1));

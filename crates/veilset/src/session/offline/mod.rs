@@ -35,7 +35,7 @@ pub use ledger::Ledger;
 use super::Identity;
 use crate::error::{Error, Result};
 use crate::group::curve25519::{Key, LowOrder, map_and_raise};
-use crate::hash::Domain;
+use crate::hash::{Domain, ItemHash};
 use crate::hashed::{Dummies, Hashed, Offline};
 use crate::item::ItemSet;
 use crate::params::MAX_SET;
@@ -108,12 +108,11 @@ impl<'a> Basis<'a> {
     }
 
     /// What a half says of its basis: lengths before what they are of, numbers little-endian.
-    fn describe(&self, items: &[[u8; 32]]) -> Result<Vec<u8>> {
+    fn describe(&self, items: &[ItemHash]) -> Result<Vec<u8>> {
         let words = self.normalisation.as_bytes();
         if words.len() > LONGEST_WORDS {
             return Err(Error::Bug("the words for how keys came to be are too long".into()));
         }
-        let digest: [u8; 32] = digest(items);
         let mut out = vec![];
         out.extend((words.len() as u32).to_le_bytes());
         out.extend(words);
@@ -121,13 +120,13 @@ impl<'a> Basis<'a> {
         out.extend(self.padding().map(u8::from));
         out.extend((self.announced() as u64).to_le_bytes());
         out.extend((self.set.len() as u64).to_le_bytes());
-        out.extend(digest);
+        out.extend(digest(items));
         Ok(out)
     }
 }
 
-fn digest(items: &[[u8; 32]]) -> [u8; 32] {
-    Domain::without_session("prepared half, digest of a set").hash(&[items.as_flattened()])
+fn digest(items: &[ItemHash]) -> [u8; 32] {
+    Domain::without_session("prepared half, digest of a set").hash_items(items)
 }
 
 /// Computes a half for a ledger, which is made if it is not there, and writes it to `output`, which the caller commits.
