@@ -159,3 +159,7 @@ pub fn sender<'a>(
         |positions: &[u32]| Secrets::from(positions.iter().map(|&i| keys[i as usize]).collect::<Vec<_>>());
     tags::sender(ch, tags, tag_bytes, keys, payloads, x.items().len(), n_y, terms)
 }
+
+#[cfg(test)]
+#[path = "dh_tests.rs"]
+mod tests;

@@ -197,13 +197,21 @@ mod tests {
     use crate::testing::run_pair;
 
     #[test]
-    fn rows_that_are_not_new_or_come_twice_are_refused() {
+    fn rows_that_are_not_new_or_come_twice_or_make_no_sense_are_refused() {
         let (y, x): (ItemSet, ItemSet) = (["a", "b"].iter().collect(), ["c", "d"].iter().collect());
         let (y, x) = (Hashed::new(&y), Hashed::new(&x));
         let session = SessionId::of([1; 32]);
         let terms = Terms { max_row: 9, ..Terms::default() };
         // A sender that asks for c and d, of which neither is in Y, and sends these rows.
-        for (rows, good) in [(["c", "e"], true), (["c", "c"], false), (["c", "a"], false)] {
+        let one = |item: u8| [1, item, 0];
+        for (rows, good) in [
+            ([one(b'c'), one(b'e')], true),
+            ([one(b'c'), one(b'c')], false),
+            ([one(b'c'), one(b'a')], false),
+            // Longer than a row, and something behind the item.
+            ([one(b'c'), [10, b'e', 0]], false),
+            ([one(b'c'), [1, b'e', 1]], false),
+        ] {
             let ((result, ()), _) = run_pair(
                 |ch, rng| Ok(receiver(&Ideal, ch, &session, &y, 2, &terms, rng)?.open(Confirmed(()))),
                 |ch, rng| {
@@ -217,7 +225,7 @@ mod tests {
                         rng,
                     )?;
                     transfer::send(ch, &mut ot, 2, false, 10, |i, row| {
-                        row[..2].copy_from_slice(&[1, rows[i].as_bytes()[0]]);
+                        row[..3].copy_from_slice(&rows[i]);
                     })
                 },
             );

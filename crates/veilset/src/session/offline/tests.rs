@@ -100,6 +100,34 @@ fn what_was_prepared_is_what_comes_back() {
 }
 
 #[test]
+fn random_dummies_are_others_in_each_half() {
+    let (place, set) = (Place::new(), items(0, 3));
+    let basis = Basis { pad_to: Some(30), ..basis(&set) };
+    let halves = ["a", "b"].map(|name| place.open(&place.prepare(name, &basis), &basis).unwrap().0);
+    let dummies: std::collections::HashSet<_> =
+        halves.iter().flat_map(|hashed| hashed.own()[3..].to_vec()).collect();
+    assert_eq!(dummies.len(), 2 * 27);
+}
+
+/// Numbers of frames are nonces, so a key must not come twice: not in two files, and not with two identities.
+#[test]
+fn a_file_has_a_key_of_its_own() {
+    let sealed = |identity: &Identity, seed| {
+        let mut to = Vec::new();
+        let rng = &mut Prng::from_seed(&[seed; 32]);
+        let mut writer = file::Writer::new(&mut to, identity, rng).unwrap();
+        writer.write(&[b'x'; 64]).unwrap();
+        writer.end().unwrap();
+        to[HEAD..HEAD + 64].to_vec()
+    };
+    let another = Identity::generate().unwrap();
+    let all = [sealed(&IDENTITY, 1), sealed(&IDENTITY, 2), sealed(&another, 1)];
+    // Neither the same, nor sums that say how two plain texts differ.
+    assert!(all[0] != all[1] && all[0] != all[2] && all[1] != all[2]);
+    assert_eq!(sealed(&IDENTITY, 1), all[0], "the test would notice");
+}
+
+#[test]
 fn a_half_is_private_and_no_other_file_is_overwritten() {
     use std::os::unix::fs::PermissionsExt;
     let (place, set) = (Place::new(), items(0, 3));
