@@ -8,6 +8,7 @@ use veilset::compact_set::bloom::Bloom;
 use veilset::compact_set::golomb::Golomb;
 use veilset::error::Result;
 use veilset::group::curve25519::{Key, map_and_raise};
+use veilset::hash::ItemHash;
 use veilset::hazmat::{seeded, session_id};
 use veilset::operations::Role;
 use veilset::ot::base;
@@ -54,7 +55,7 @@ fn sent(send: impl FnOnce(&mut Channel)) -> Vec<u8> {
 fn points(n: usize) -> Vec<u8> {
     let mut out = Vec::new();
     let mut rng = seeded(&[6; 32]);
-    let hashes: Vec<[u8; 32]> = (0..n).map(|_| rng.bytes()).collect();
+    let hashes: Vec<ItemHash> = (0..n).map(|_| ItemHash::random(&mut rng)).collect();
     let points = map_and_raise(&hashes, &Key::random(&mut seeded(&[5; 32]))).unwrap();
     points.iter().for_each(|p| p.put(&mut out));
     out

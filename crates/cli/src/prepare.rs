@@ -6,6 +6,7 @@ use crate::plan::PreparePlan;
 use crate::progress::Progress;
 use veilset::channel::{Observer, Unit};
 use veilset::error::{Error, Result};
+use veilset::hashed::Dummies;
 use veilset::rng::Prng;
 use veilset::session::offline::{self, Basis, Ledger};
 use veilset::table::{Output, Table};
@@ -25,7 +26,7 @@ pub fn run(plan: &PreparePlan) -> Result<()> {
         key_columns: key.len(),
         normalisation: &source.normalise.name(source.read.encoding),
         pad_to: source.pad_to,
-        listed: plan.union_sender,
+        dummies: if plan.union_sender { Dummies::Listed } else { Dummies::Random },
     };
     let progress = (!plan.quiet).then(Progress::new);
     progress.iter().for_each(|progress| progress.stage("preparing", Unit::Items, basis.announced()));

@@ -6,7 +6,7 @@ use veilset::channel::Channel;
 use veilset::error::{Error, Result};
 use veilset::hazmat;
 use veilset::okvs;
-use veilset::oprf::{Oprf, vole::Rr22};
+use veilset::oprf::{Input, Oprf, vole::Rr22};
 use veilset::rng::Prng;
 use veilset::vole::{Vole, silent::Silent};
 
@@ -52,7 +52,7 @@ fn main() -> Result<()> {
     let n: usize = std::env::args().nth(1).and_then(|n| n.parse().ok()).unwrap_or(1 << 20);
     let session = hazmat::session_id([1; 32]);
     let mut rng = Prng::from_os()?;
-    let inputs: Vec<[u8; 32]> = (0..n).map(|_| rng.bytes()).collect();
+    let inputs: Vec<Input> = (0..n).map(|_| Input::random(&mut rng)).collect();
     let values: Vec<okvs::Value> = (0..n).map(|_| rng.bytes()).collect();
     let (m, seconds) = alone(|| Ok(okvs::size(n)))?;
     println!("{n} items, {m} elements ({seconds:.3} s)");

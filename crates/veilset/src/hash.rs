@@ -7,7 +7,10 @@
 //! under it, is used in one session only, and thrown away even if that one fails. Used twice, what two sessions show
 //! could be joined item by item.
 
+use crate::rng::Prng;
 use crate::secret::Secrets;
+use std::fmt;
+use std::ops::Deref;
 use veilset_kernels::hash::keyed_hash;
 use zeroize::optimization_barrier;
 
@@ -35,6 +38,72 @@ pub fn part(session: &SessionId, name: &'static str) -> SessionId {
     SessionId(Domain::new(session, name).hash(&[]))
 }
 
+/// The hash of an item or of a dummy, 32 uniform bytes: what a protocol takes instead of the item.
+///
+/// It can be made in these ways only, so nothing that is not uniform is taken for it. `Debug` shows nothing of it: who
+/// has it can test guesses of the item.
+#[derive(Clone, Copy, Default)]
+#[cfg_attr(test, derive(PartialEq, Eq, Hash))]
+pub struct ItemHash([u8; 32]);
+
+impl ItemHash {
+    /// The hash of an item.
+    pub fn of_item(item: &[u8]) -> ItemHash {
+        ItemHash(Self::of_items_domain().hash(&[item]))
+    }
+
+    /// The hashes of items, of which there are as many as `out` has room for.
+    pub fn of_items<'i>(items: impl Iterator<Item = &'i [u8]>, out: &mut [ItemHash]) {
+        let mut hashes = Secrets::zeros(out.len());
+        Self::of_items_domain().hash_all(items, &mut hashes);
+        out.iter_mut().zip(hashes.iter()).for_each(|(out, hash)| out.0 = *hash);
+    }
+
+    fn of_items_domain() -> Domain {
+        Domain::without_session("an item, BLAKE3-256, to be hashed to a group")
+    }
+
+    /// The hash of a dummy that matches nothing.
+    pub fn random(rng: &mut Prng) -> ItemHash {
+        ItemHash(rng.bytes())
+    }
+
+    /// The hashes of the public list of dummies.
+    pub fn listed() -> impl Fn(usize) -> ItemHash + Sync + Send {
+        let domain = Domain::without_session("a dummy of the public list");
+        move |i| ItemHash(domain.hash(&[&i.to_le_bytes()]))
+    }
+
+    /// The one with these bytes, which are uniform.
+    pub(crate) const fn from_bytes(bytes: [u8; 32]) -> ItemHash {
+        ItemHash(bytes)
+    }
+
+    /// Its bytes.
+    pub const fn as_bytes(&self) -> &[u8; 32] {
+        &self.0
+    }
+}
+
+impl Deref for ItemHash {
+    type Target = [u8];
+    fn deref(&self) -> &[u8] {
+        &self.0
+    }
+}
+
+impl AsRef<[u8]> for ItemHash {
+    fn as_ref(&self) -> &[u8] {
+        &self.0
+    }
+}
+
+impl fmt::Debug for ItemHash {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("ItemHash(..)")
+    }
+}
+
 /// A hash function of its own for one purpose in one session.
 #[derive(Clone)]
 pub struct Domain {
@@ -45,6 +114,8 @@ pub struct Domain {
 const SHORT: usize = 192;
 /// Messages that are hashed at once.
 const BATCH: usize = 64;
+/// Hashes of items that go into one hash at once: 64 KiB.
+const RUN: usize = 1 << 11;
 
 impl Domain {
     /// The hash function of `purpose`, a constant that is unique within the program.
@@ -97,6 +168,17 @@ impl Domain {
             keyed_hash(&self.key, &lengths[..out.len()], blocks, out);
             long.into_iter().for_each(|(i, message)| out[i] = self.hash(&[message]));
         }
+    }
+
+    /// The hash of many hashes of items, one behind the other.
+    pub fn hash_items(&self, items: &[ItemHash]) -> [u8; 32] {
+        let mut hasher = blake3::Hasher::new_keyed(&self.key);
+        let mut bytes = Secrets::<[u8; 32]>::zeros(RUN.min(items.len()));
+        for items in items.chunks(RUN) {
+            bytes.iter_mut().zip(items).for_each(|(bytes, item)| *bytes = item.0);
+            hasher.update(bytes[..items.len()].as_flattened());
+        }
+        *hasher.finalize().as_bytes()
     }
 
     /// `N` bytes of hash of the parts, of which all but the last have a length that the purpose fixes.
@@ -163,6 +245,41 @@ mod tests {
                 assert_ne!(*out, domain.hash::<32>(&[block]));
             }
         }
+    }
+
+    #[test]
+    fn parts_of_a_session_separate() {
+        let session = SessionId([1; 32]);
+        let all = [
+            session,
+            SessionId([2; 32]),
+            part(&session, "a"),
+            part(&session, "b"),
+            part(&SessionId([2; 32]), "a"),
+            part(&part(&session, "a"), "a"),
+        ];
+        assert_eq!(all.iter().collect::<std::collections::HashSet<_>>().len(), all.len());
+    }
+
+    /// Otherwise who has an item of eight bytes would have a dummy.
+    #[test]
+    fn no_item_is_a_dummy_of_the_list() {
+        let listed = ItemHash::listed();
+        assert!((0..100).all(|i| listed(i) != ItemHash::of_item(&i.to_le_bytes())));
+    }
+
+    #[test]
+    fn hashes_of_items_are_those_of_each_alone_and_do_not_show() {
+        for n in [0, 1, RUN - 1, RUN, 2 * RUN + 3] {
+            let items: Vec<Vec<u8>> = (0..n).map(|i| vec![i as u8; i * 7 % 130]).collect();
+            let mut hashes = vec![ItemHash::default(); n];
+            ItemHash::of_items(items.iter().map(Vec::as_slice), &mut hashes);
+            assert!(items.iter().zip(&hashes).all(|(item, hash)| ItemHash::of_item(item) == *hash));
+            let domain = Domain::without_session("a");
+            let bytes: Vec<[u8; 32]> = hashes.iter().map(|hash| *hash.as_bytes()).collect();
+            assert_eq!(domain.hash_items(&hashes), domain.hash::<32>(&[bytes.as_flattened()]));
+        }
+        assert_eq!(format!("{:?}", ItemHash::from_bytes([7; 32])), "ItemHash(..)");
     }
 
     #[test]

@@ -7,7 +7,7 @@
 //! offline half of a session ([`crate::session::offline`]); a protocol does not see the difference.
 
 use crate::group::curve25519::{Key, LowOrder, Point, map_and_raise};
-use crate::hash::Domain;
+use crate::hash::ItemHash;
 use crate::item::ItemSet;
 use crate::rng::Prng;
 use crate::secret::Secrets;
@@ -15,18 +15,29 @@ use rayon::prelude::*;
 
 /// A set, hashed, and padded if so wished (KRTW19 2.5; DESIGN 2).
 ///
-/// Dummies have hashes and are no items, so they are in a domain of their own. Random ones match nothing, and
-/// nobody can guess and count them. Listed ones are public: in union over mqRPMT the receiver inserts as many as
-/// the sender's set can have, or the sender's would be delivered, and show how many there are.
+/// Dummies have hashes and are no items, so they are in a domain of their own. Which kind an operation takes is said by
+/// [`crate::operations::Protocol::dummies`]; it refuses a set that is padded with the other kind.
 pub struct Hashed<'a> {
     items: &'a ItemSet,
     /// Of the items, then of the dummies.
-    hashes: Secrets<[u8; 32]>,
+    hashes: Secrets<ItemHash>,
+    /// The kind of dummies that pad it, of which there may be 0.
+    dummies: Option<Dummies>,
     /// How many listed dummies were inserted behind these. They are public and hashed when they are needed: their
     /// number is the peer's word.
     inserted: usize,
     /// What was computed before, if it was.
     offline: Option<Offline>,
+}
+
+/// What a set is padded with.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Dummies {
+    /// Random hashes: they match nothing, and nobody can guess and count them.
+    Random,
+    /// The first hashes of a public list. The peer inserts in its own set as many as this one can have, and they match:
+    /// so it neither gets them nor learns how many there are.
+    Listed,
 }
 
 /// A key, its inverse, and F_k(H(x)) of all items and dummies of a set, computed before the peer was met.
@@ -53,31 +64,32 @@ const BATCH: usize = 1 << 9;
 impl<'a> Hashed<'a> {
     /// The set without dummies.
     pub fn new(items: &'a ItemSet) -> Self {
-        let domain = Domain::without_session("an item, BLAKE3-256, to be hashed to a group");
         let mut hashes = Secrets::zeros(items.len());
         hashes.par_chunks_mut(BATCH).enumerate().for_each(|(batch, hashes)| {
-            domain.hash_all((batch * BATCH..).map(|i| items.get(i)).take(hashes.len()), hashes);
+            ItemHash::of_items((batch * BATCH..).map(|i| items.get(i)).take(hashes.len()), hashes);
         });
-        Hashed { items, hashes, inserted: 0, offline: None }
+        Hashed { items, hashes, dummies: None, inserted: 0, offline: None }
     }
 
     /// The set filled up to `size`, no less than it has, with random dummies.
     pub fn padded(items: &'a ItemSet, size: usize, rng: &mut Prng) -> Self {
-        let mut dummies = Secrets::zeros(size.saturating_sub(items.len()));
-        rng.fill(dummies.as_flattened_mut());
-        Self::new(items).with_dummies(&dummies)
+        let dummies =
+            (0..size.saturating_sub(items.len())).map(|_| ItemHash::random(rng)).collect::<Vec<_>>();
+        Self::new(items).with_dummies(Dummies::Random, &Secrets::from(dummies))
     }
 
-    fn with_dummies(mut self, dummies: &[[u8; 32]]) -> Self {
+    fn with_dummies(mut self, kind: Dummies, dummies: &[ItemHash]) -> Self {
         self.hashes.extend(dummies);
+        self.dummies = Some(kind);
         self
     }
 
     /// The set filled up to `size`, no less than it has, with listed dummies.
     pub fn padded_from_list(items: &'a ItemSet, size: usize) -> Self {
         // At once: how many there are is ours to hide, and later it would show in the time of every frame.
-        let dummies: Vec<_> = (0..size.saturating_sub(items.len())).into_par_iter().map(listed()).collect();
-        Self::new(items).with_dummies(&Secrets::from(dummies))
+        let dummies: Vec<_> =
+            (0..size.saturating_sub(items.len())).into_par_iter().map(ItemHash::listed()).collect();
+        Self::new(items).with_dummies(Dummies::Listed, &Secrets::from(dummies))
     }
 
     /// Puts the first `n` listed dummies behind all others, those that the peer's set may have.
@@ -85,14 +97,37 @@ impl<'a> Hashed<'a> {
         self.inserted = n;
     }
 
+    /// How many listed dummies were inserted for those of the peer's set.
+    pub fn inserted(&self) -> usize {
+        self.inserted
+    }
+
+    /// How many listed dummies the peer inserts for those of this set.
+    pub fn inserted_by_peer(&self) -> usize {
+        match self.dummies {
+            Some(Dummies::Listed) => self.announced(),
+            Some(Dummies::Random) | None => 0,
+        }
+    }
+
+    /// The kind of dummies that pad it; none if it is not padded.
+    pub fn dummies(&self) -> Option<Dummies> {
+        self.dummies
+    }
+
     /// The items, without dummies.
     pub fn items(&self) -> &'a ItemSet {
         self.items
     }
 
-    /// The size of the set in the protocol: items and dummies.
+    /// The size of the set in the protocol: items, dummies, and those that were inserted.
     pub fn len(&self) -> usize {
         self.hashes.len() + self.inserted
+    }
+
+    /// The size that the peer is told: items, and the dummies that pad them.
+    pub fn announced(&self) -> usize {
+        self.hashes.len()
     }
 
     /// Whether it has neither.
@@ -101,8 +136,8 @@ impl<'a> Hashed<'a> {
     }
 
     /// The hashes of the items and dummies at these positions, each below `len()`.
-    pub fn hashes(&self, positions: &[u32]) -> Secrets<[u8; 32]> {
-        let dummy = listed();
+    pub fn hashes(&self, positions: &[u32]) -> Secrets<ItemHash> {
+        let dummy = ItemHash::listed();
         let mut hashes = Secrets::zeros(positions.len());
         hashes.par_iter_mut().zip(positions).for_each(|(hash, &i)| {
             *hash = match self.hashes.get(i as usize) {
@@ -114,12 +149,12 @@ impl<'a> Hashed<'a> {
     }
 
     /// The hash of an item, or of a dummy that was not inserted.
-    pub fn hash(&self, i: usize) -> &[u8; 32] {
+    pub fn hash(&self, i: usize) -> &ItemHash {
         &self.hashes[i]
     }
 
     /// The hashes of the items, then of the dummies that were not inserted.
-    pub(crate) fn own(&self) -> &[[u8; 32]] {
+    pub(crate) fn own(&self) -> &[ItemHash] {
         &self.hashes
     }
 
@@ -178,12 +213,6 @@ impl<'s> Raised<'s> {
     }
 }
 
-/// The hashes of the public list of dummies.
-fn listed() -> impl Fn(usize) -> [u8; 32] + Sync + Send {
-    let domain = Domain::without_session("a dummy of the public list");
-    move |i| domain.hash(&[&i.to_le_bytes()])
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -193,7 +222,7 @@ mod tests {
     fn items_and_dummies_have_hashes_of_their_own() {
         let set: ItemSet = ["a", "b", ""].iter().collect();
         let all =
-            |h: &Hashed<'_>| -> Vec<[u8; 32]> { h.hashes(&(0..h.len() as u32).collect::<Vec<_>>()).to_vec() };
+            |h: &Hashed<'_>| -> Vec<ItemHash> { h.hashes(&(0..h.len() as u32).collect::<Vec<_>>()).to_vec() };
         let mut rng = Prng::from_seed(&[1; 32]);
         let plain = Hashed::new(&set);
         let random = Hashed::padded(&set, 9, &mut rng);
@@ -204,7 +233,7 @@ mod tests {
             assert_eq!(all(other)[..3], all(&plain)[..]);
             assert!(other.items() == &set);
         }
-        let mut different: HashSet<[u8; 32]> = all(&plain).into_iter().collect();
+        let mut different: HashSet<ItemHash> = all(&plain).into_iter().collect();
         for padded in [&random, &again, &listed] {
             different.extend(&all(padded)[3..]);
         }

@@ -7,7 +7,7 @@
 //! Leakage: that the items had to be thrown again. Not protected: where in memory a party puts its items, which
 //! follows from them, and so the time of that as a whole.
 
-use crate::hash::Domain;
+use crate::hash::{Domain, ItemHash};
 use crate::params::share;
 use crate::secret::Secrets;
 use rayon::prelude::*;
@@ -121,8 +121,8 @@ pub struct Table {
 impl Table {
     /// Throws these items into bins. `function` is one that was chosen after the items were; it has 64 bits, so that
     /// bins are chosen with probabilities that differ by 2^-64 at most.
-    pub fn new(function: &Domain, hashes: &[[u8; 32]], bins: usize) -> Table {
-        let bin_of = |hash: &[u8; 32]| {
+    pub fn new(function: &Domain, hashes: &[ItemHash], bins: usize) -> Table {
+        let bin_of = |hash: &ItemHash| {
             let number = u64::from_le_bytes(function.hash(&[hash]));
             ((u128::from(number) * bins as u128) >> 64) as u32
         };
@@ -258,9 +258,8 @@ mod tests {
 
     #[test]
     fn every_item_is_in_its_bin() {
-        let hashes: Vec<[u8; 32]> =
-            (0..1000u32).map(|i| *blake3::hash(&i.to_le_bytes()).as_bytes()).collect();
-        let throw = |session: u8, hashes: &[[u8; 32]], bins| {
+        let hashes: Vec<ItemHash> = (0..1000u32).map(|i| ItemHash::of_item(&i.to_le_bytes())).collect();
+        let throw = |session: u8, hashes: &[ItemHash], bins| {
             let table =
                 Table::new(&Domain::new(&crate::hash::SessionId::of([session; 32]), "bins"), hashes, bins);
             let loads: Vec<Vec<u32>> = (0..bins).map(|bin| table.bin(bin).to_vec()).collect();

@@ -26,7 +26,7 @@ use veilset_kernels::aes::Aes128;
 use veilset_kernels::band;
 
 /// A key: a hash, so that it has one length.
-pub type Key = [u8; 32];
+pub type Key = crate::hash::ItemHash;
 
 /// A value, and an element of the vector: of GF(2^128), or any 16 bytes that are added by exclusive-or.
 pub type Value = [u8; 16];

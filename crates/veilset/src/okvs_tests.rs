@@ -3,9 +3,7 @@
 use super::*;
 
 fn keys(n: usize, which: u64) -> Vec<Key> {
-    (0..n as u64)
-        .map(|i| *blake3::hash(&[which.to_le_bytes(), i.to_le_bytes()].concat()).as_bytes())
-        .collect()
+    (0..n as u64).map(|i| Key::of_item(&[which.to_le_bytes(), i.to_le_bytes()].concat())).collect()
 }
 
 fn values(n: usize) -> Vec<Value> {
@@ -118,7 +116,7 @@ fn what_fails_is_tried_again_under_another_seed() {
     }
     assert!(tries.contains(&0) && tries.iter().any(|&n| n > 0), "{tries:?}");
     // Equal keys always fail, and so do more keys than elements.
-    let equal = [[7; 32]; 2];
+    let equal = [Key::of_item(b"a"); 2];
     let e = encode(&equal, &[[1; 16], [2; 16]], &mut Prng::from_seed(&[1; 32])).err().unwrap();
     assert!(e.to_string().contains("distinct"), "{e}");
     assert!(encode(&keys, &values[1..], &mut Prng::from_seed(&[1; 32])).is_err());

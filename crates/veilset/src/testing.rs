@@ -2,8 +2,11 @@
 
 use crate::channel::{Channel, Recording, Sink};
 use crate::error::{Error, Result};
+use crate::group::curve25519::{Key, map_and_raise};
+use crate::hashed::{Hashed, Offline};
 use crate::item::ItemSet;
 use crate::rng::Prng;
+use crate::secret::Secrets;
 use std::sync::{Arc, Mutex};
 
 /// The seeds of the two parties.
@@ -63,6 +66,49 @@ pub(crate) fn split_frames(mut view: &[u8]) -> Vec<(u16, Vec<u8>)> {
         view = &rest[len..];
     }
     frames
+}
+
+/// What all frames with this tag hold, in parts of `size` bytes.
+pub(crate) fn parts(view: &[u8], tag: u16, size: usize) -> Vec<Vec<u8>> {
+    let frames = split_frames(view).into_iter().filter(|frame| frame.0 == tag);
+    frames.flat_map(|(_, body)| body.chunks(size).map(<[u8]>::to_vec).collect::<Vec<_>>()).collect()
+}
+
+/// Puts a set under this key and its inverse: what of the set shows is then known, and the same in several runs.
+pub(crate) fn under(set: &mut Hashed, (key, inverse): (Key, Key)) {
+    let points = map_and_raise(set.own(), &key).unwrap();
+    let points = Secrets::from(points.iter().map(|p| *p.as_bytes()).collect::<Vec<_>>());
+    set.take_over(Offline { key, inverse, points });
+}
+
+/// The place of each of `sent` in `known`, which has all of them.
+pub(crate) fn places<T: PartialEq>(known: &[T], sent: &[T]) -> Vec<usize> {
+    sent.iter().map(|s| known.iter().position(|k| k == s).unwrap()).collect()
+}
+
+/// That two orders of 0..n are neither that of the numbers nor one and the same: at most one place in twenty stays.
+pub(crate) fn are_random_orders(orders: [&[usize]; 2]) {
+    let n = orders[0].len();
+    let stay = |pairs: &mut dyn Iterator<Item = (usize, usize)>| pairs.filter(|(a, b)| a == b).count();
+    for order in orders {
+        let mut sorted = order.to_vec();
+        sorted.sort_unstable();
+        assert!(n >= 200 && sorted.into_iter().eq(0..n));
+        assert!(stay(&mut order.iter().copied().enumerate()) <= n / 20, "the order of the set shows");
+    }
+    let same = stay(&mut orders[0].iter().copied().zip(orders[1].iter().copied()));
+    assert!(same <= n / 20, "the order is the same in both runs");
+}
+
+/// What comes of a protocol whose peer says this and no more; it goes on listening.
+pub(crate) fn told<T>(frames: &[(u16, &[u8])], run: impl FnOnce(&mut Channel) -> Result<T>) -> Result<T> {
+    let (mut peer, mut ch) = Channel::pair();
+    for (tag, body) in frames {
+        peer.tx.send_bytes(crate::channel::Message::new(*tag, "forged"), body).unwrap();
+    }
+    let (sink, _listening) = peer.into_halves();
+    drop(sink);
+    run(&mut ch)
 }
 
 /// Flips the highest bit of a byte of the bodies of the frames with this tag.

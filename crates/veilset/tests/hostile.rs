@@ -208,7 +208,6 @@ const EXCEPTIONS: &[(u16, &[Kind], &[End], &str)] = {
         ),
         (0x61, &[Value], &[Done], POINT),
         (0x62, &[Value], &[Done], POINT),
-        (0x63, &[Value], &[Done], POINT),
         (
             0x64,
             &[Value, Illegal, LowOrder],

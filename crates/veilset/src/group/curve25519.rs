@@ -9,6 +9,7 @@
 //! 2^251 values of F_k; what that means for equal tags is at [`crate::params::tag_bits`].
 
 use crate::channel::Wire;
+use crate::hash::ItemHash;
 use crate::rng::Prng;
 use crate::secret::Secret;
 use curve25519_dalek::Scalar;
@@ -108,12 +109,12 @@ const ORDER: [u8; 32] = [
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct LowOrder;
 
-/// `F_k(H(x))` for the 32 uniform bytes that each item hashes to ([`crate::hashed`]).
+/// `F_k(H(x))` for the hash of each item or dummy.
 ///
 /// # Errors
 /// If an item hashes to a point of low order, which happens with probability 2^-250.
-pub fn map_and_raise(hashes: &[[u8; 32]], key: &Key) -> Result<Vec<Point>, LowOrder> {
-    let mut points = hashes.to_vec();
+pub fn map_and_raise(hashes: &[ItemHash], key: &Key) -> Result<Vec<Point>, LowOrder> {
+    let mut points: Vec<[u8; 32]> = hashes.iter().map(|hash| *hash.as_bytes()).collect();
     points.par_chunks_mut(BATCH).for_each(|batch| {
         let mut mapped = [[0u8; 32]; BATCH];
         let mapped = &mut mapped[..batch.len()];
@@ -149,8 +150,8 @@ mod tests {
         (0..n).map(|i| format!("item {i}").into_bytes()).collect()
     }
 
-    fn hash(items: &[Vec<u8>]) -> Vec<[u8; 32]> {
-        items.iter().map(|item| *blake3::hash(item).as_bytes()).collect()
+    fn hash(items: &[Vec<u8>]) -> Vec<ItemHash> {
+        items.iter().map(|item| ItemHash::of_item(item)).collect()
     }
 
     fn on_curve(p: &[u8; 32]) -> bool {

@@ -3,7 +3,7 @@ use crate::channel::{Recording, Sink, Source};
 use crate::group::curve25519::{Key, map_and_raise};
 use crate::item::ItemSet;
 use crate::membership::Ideal;
-use crate::testing::{Views, overlapping, run_pair, sizes};
+use crate::testing::{Views, are_random_orders, overlapping, parts, places, run_pair, sizes, told, under};
 use curve25519_dalek::constants::{ED25519_BASEPOINT_POINT, EIGHT_TORSION};
 use curve25519_dalek::montgomery::MontgomeryPoint;
 
@@ -222,6 +222,66 @@ fn the_servers_points_do_not_come_in_the_order_of_its_set() {
     assert!(both[0] == both[1] && stay < 10, "{stay}");
 }
 
+/// What both received in a run with these generators, and the order of the client's queries.
+fn run_with(session: &SessionId, y: &Hashed, x: &Hashed, seed: u8) -> (Views, Vec<usize>) {
+    let rng = |role: u8| Prng::from_seed(&[2 * seed + role; 32]);
+    let ((_, order), views) = run_pair(
+        |ch, _| CwPrf(GolombTags).server(ch, session, y, x.len(), &mut rng(0)),
+        |ch, _| CwPrf(GolombTags).client(ch, session, x, y.len(), &mut rng(1)),
+    );
+    (views, order.iter().map(|&i| i as usize).collect())
+}
+
+fn keys(seed: u8) -> (Key, Key) {
+    Key::with_inverse(&mut Prng::from_seed(&[seed; 32]))
+}
+
+fn known(set: &Hashed, (key, _): (Key, Key)) -> Vec<Vec<u8>> {
+    map_and_raise(set.own(), &key).unwrap().iter().map(|p| p.as_bytes().to_vec()).collect()
+}
+
+#[test]
+fn both_send_in_random_order_and_another_one_in_each_run() {
+    let (y, x) = overlapping(300, 250, 0.5);
+    let (mut y, mut x) = (Hashed::new(&y), Hashed::new(&x));
+    under(&mut y, keys(7));
+    under(&mut x, keys(8));
+    let (known_y, known_x) = (known(&y, keys(7)), known(&x, keys(8)));
+    let [first, second] = [1, 2].map(|seed| {
+        let (views, order) = run_with(&SESSION, &y, &x, seed);
+        let queries = places(&known_x, &parts(&views.0[0], 0x12, 32));
+        assert_eq!(queries, order, "the client knows what it asked for");
+        (queries, places(&known_y, &parts(&views.0[1], 0x11, 32)))
+    });
+    are_random_orders([&first.0, &second.0]);
+    are_random_orders([&first.1, &second.1]);
+}
+
+#[test]
+fn the_keys_of_both_are_fresh_in_each_run() {
+    let (y, x) = overlapping(50, 40, 0.5);
+    let (y, x) = (Hashed::new(&y), Hashed::new(&x));
+    let [first, second] = [1, 2].map(|seed| run_with(&SESSION, &y, &x, seed).0.0);
+    for (party, tag) in [(1, 0x11), (0, 0x12)] {
+        let [first, second] = [&first, &second].map(|view| parts(&view[party], tag, 32));
+        assert!(first.iter().all(|point| !second.contains(point)), "{tag:#x}");
+    }
+}
+
+/// Under the same keys, which never happens, so that nothing but the session differs.
+#[test]
+fn omega_of_one_session_means_nothing_in_another() {
+    let (y, x) = overlapping(50, 40, 0.5);
+    let (mut y, mut x) = (Hashed::new(&y), Hashed::new(&x));
+    under(&mut y, keys(7));
+    under(&mut x, keys(8));
+    let [here, there] = [SESSION, SessionId::of([6; 32])].map(|session| run_with(&session, &y, &x, 1).0.0);
+    assert!(here[1] == there[1]);
+    let omega = |view: &[u8]| crate::testing::split_frames(view).pop().unwrap();
+    assert_eq!([&here, &there].map(|view| omega(&view[0]).0), [0x21; 2]);
+    assert!(omega(&here[0]) != omega(&there[0]));
+}
+
 #[test]
 fn results_do_not_depend_on_the_number_of_threads() {
     let (y, x) = overlapping(1000, 700, 0.5);
@@ -240,13 +300,12 @@ fn points_of_low_order_are_refused_by_both_sides() {
     let set = Hashed::new(&set);
     for (tag, server) in [(0x12u16, true), (0x11, false)] {
         for forged in [one, [0; 32], [0xff; 32]] {
-            let (mut a, mut b) = Channel::pair();
-            a.tx.send_bytes(Message::new(tag, "forged"), &forged).unwrap();
             let rng = &mut Prng::from_seed(&[1; 32]);
-            let e = match server {
-                true => CwPrf(GolombTags).server(&mut b, &SESSION, &set, 1, rng).map(|_| ()).unwrap_err(),
-                false => CwPrf(GolombTags).client(&mut b, &SESSION, &set, 1, rng).map(|_| ()).unwrap_err(),
-            };
+            let e = told(&[(tag, &forged)], |ch| match server {
+                true => CwPrf(GolombTags).server(ch, &SESSION, &set, 1, rng).map(|_| ()),
+                false => CwPrf(GolombTags).client(ch, &SESSION, &set, 1, rng).map(|_| ()),
+            });
+            let e = e.unwrap_err();
             assert!(matches!(e, Error::Peer(_)), "{e}");
         }
     }

@@ -59,7 +59,7 @@ impl Mqrpmt for Ideal {
         _: &mut Prng,
     ) -> Result<Secrets<bool>> {
         let all = |set: &Hashed| set.hashes(&(0..set.len() as u32).collect::<Vec<_>>());
-        let plain: std::collections::HashSet<[u8; 32]> = all(y).iter().copied().collect();
+        let plain: std::collections::HashSet<[u8; 32]> = all(y).iter().map(|hash| *hash.as_bytes()).collect();
         let bits = (0..n).map(|_| Ok(plain.contains(&ch.rx.recv(ASK, 1)?[0])));
         Ok(Secrets::from(bits.collect::<Result<Vec<bool>>>()?))
     }
@@ -73,7 +73,7 @@ impl Mqrpmt for Ideal {
         rng: &mut Prng,
     ) -> Result<Secrets<u32>> {
         let order = rng.permutation(x.len());
-        order.iter().try_for_each(|&i| ch.tx.send(ASK, &x.hashes(&[i])))?;
+        order.iter().try_for_each(|&i| ch.tx.send(ASK, &[*x.hashes(&[i])[0].as_bytes()]))?;
         Ok(order)
     }
 }

@@ -127,6 +127,14 @@ mod tests {
     use crate::testing::run_pair;
 
     #[test]
+    fn a_number_arrives_unless_it_is_larger_than_a_set() {
+        for (n, good) in [(0, true), (5, true), (6, false), (usize::MAX, false)] {
+            let got = run_pair(|ch, _| send_count(ch, n), |ch, _| Ok(recv_count(ch, 5))).0.1;
+            assert_eq!(got.ok(), good.then_some(n as u64));
+        }
+    }
+
+    #[test]
     fn bits_arrive_and_too_many_are_refused() {
         for n in [0, 1, 8, 9, BITS_FRAME + 3] {
             let bits: Vec<bool> = (0..n).map(|i| i % 3 == 0).collect();

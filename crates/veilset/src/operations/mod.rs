@@ -14,7 +14,7 @@ pub mod union;
 use crate::channel::Channel;
 use crate::error::{Error, Result};
 use crate::hash::SessionId;
-use crate::hashed::Hashed;
+use crate::hashed::{Dummies, Hashed};
 use crate::item::Items;
 use crate::membership::Mqrpmt;
 use crate::membership::cwprf::{CwPrf, GolombTags};
@@ -65,6 +65,15 @@ pub enum Protocol {
     Krtw19,
     /// The same, compared in the clear.
     Krtw19Plain,
+}
+
+/// What a party says of its set before it sends anything else about it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Announced {
+    /// The number of items, or the bound that the set is padded to.
+    pub size: usize,
+    /// Whether it is padded.
+    pub padded: bool,
 }
 
 /// What both sides agreed on beside the operation. What does not matter to it is 0 or false.
@@ -169,26 +178,27 @@ fn matches(e: &[bool], n_y: usize) -> Result<usize> {
     }
 }
 
-/// Runs one party's part. The peer's set has `n` items.
+/// Runs one party's part. The peer announced its set as `peer`.
 ///
 /// # Errors
-/// Besides those of the protocols: [`Error::Usage`] for sets larger than [`MAX_SET`].
+/// Besides those of the protocols: [`Error::Usage`] for sets larger than [`MAX_SET`], [`Error::Bug`] for a set that is
+/// padded with dummies of the wrong kind, or lacks the listed ones that the peer's set asks for
+/// ([`Protocol::inserted`]).
 pub fn run<'a>(
     task: &Task<'a>,
     ch: &mut Channel,
     session: &SessionId,
-    n: usize,
+    peer: Announced,
     rng: &mut Prng,
 ) -> Result<Sealed<'a, Learned>> {
+    let n = task.check(peer)?;
     match (task.protocol, task.operation, task.role) {
         (Protocol::Dh, ..) => over_mqrpmt(task, &CwPrf(GolombTags), ch, session, n, rng),
         (Protocol::DhPsi, Operation::Intersect, Role::Receiver) => {
-            task.check(n)?;
             let sealed = intersect::dh::receiver(ch, session, task.set, n, &task.terms, rng)?;
             Ok(sealed.map(Learned::Matching))
         }
         (Protocol::DhPsi, Operation::Intersect, Role::Sender) => {
-            task.check(n)?;
             let found = intersect::dh::sender(ch, session, task.set, task.payloads, n, &task.terms, rng)?;
             Ok(Sealed::sent_on(found.map(|sealed| sealed.map(Learned::Matching))))
         }
@@ -216,7 +226,7 @@ impl Comparison {
     }
 }
 
-/// Runs one party's part of a union over membership tests in bins.
+/// Runs one party's part of a union over membership tests in bins. The peer's set has `n` items in the protocol.
 fn over_krtw19<'a>(
     task: &Task<'a>,
     ch: &mut Channel,
@@ -224,7 +234,6 @@ fn over_krtw19<'a>(
     n: usize,
     rng: &mut Prng,
 ) -> Result<Sealed<'a, Learned>> {
-    task.check(n)?;
     let Task { set, payloads, ref terms, .. } = *task;
     let comparison = Comparison::of(task.protocol);
     match task.role {
@@ -238,7 +247,7 @@ fn over_krtw19<'a>(
     }
 }
 
-/// Runs one party's part of an intersection over an OPRF.
+/// Runs one party's part of an intersection over an OPRF. The peer's set has `n` items in the protocol.
 fn over_oprf<'a>(
     task: &Task<'a>,
     protocol: &impl Oprf,
@@ -247,7 +256,6 @@ fn over_oprf<'a>(
     n: usize,
     rng: &mut Prng,
 ) -> Result<Sealed<'a, Learned>> {
-    task.check(n)?;
     let Task { set, payloads, ref terms, .. } = *task;
     Ok(match task.role {
         Role::Receiver => {
@@ -260,7 +268,7 @@ fn over_oprf<'a>(
     })
 }
 
-/// Runs one party's part over an mqRPMT.
+/// Runs one party's part over an mqRPMT. The peer's set has `n` items in the protocol.
 fn over_mqrpmt<'a>(
     task: &Task<'a>,
     protocol: &impl Mqrpmt,
@@ -269,7 +277,6 @@ fn over_mqrpmt<'a>(
     n: usize,
     rng: &mut Prng,
 ) -> Result<Sealed<'a, Learned>> {
-    task.check(n)?;
     let Task { operation, role, set, values, payloads, ref terms, .. } = *task;
     Ok(match (operation, role) {
         (Operation::Intersect, Role::Receiver) => {
@@ -303,8 +310,10 @@ fn over_mqrpmt<'a>(
 }
 
 impl Task<'_> {
-    /// Refuses what does not belong together, against a peer's set of `n` items.
-    fn check(&self, n: usize) -> Result<()> {
+    /// Refuses what does not belong together. Returns the size of the peer's set in the protocol.
+    fn check(&self, peer: Announced) -> Result<usize> {
+        self.check_dummies(peer)?;
+        let n = peer.size + self.set.inserted_by_peer();
         let largest = n.max(self.set.len());
         if largest > MAX_SET {
             return Err(Error::Usage(format!("a set of {largest} items: {MAX_SET} is the most")));
@@ -315,8 +324,33 @@ impl Task<'_> {
             return Err(Error::Bug(format!("{} against a malicious sender", self.protocol)));
         }
         match self.payloads.len() == payloads {
-            true => Ok(()),
+            true => Ok(n),
             false => Err(Error::Bug("payloads that do not belong to the items".into())),
+        }
+    }
+
+    /// Refuses dummies that give wrong results: those of the sender of a union would be among the new items if the
+    /// receiver did not have them, and others would match if it did.
+    fn check_dummies(&self, peer: Announced) -> Result<()> {
+        let Task { operation, role, protocol, set, .. } = *self;
+        let (kind, due) = (protocol.dummies(operation, role), protocol.inserted(operation, peer));
+        let due = if role == Role::Receiver { due } else { 0 };
+        if set.dummies().is_some_and(|dummies| dummies != kind) {
+            return Err(Error::Bug(format!(
+                "the {role} of {operation} by {protocol} pads with dummies of another kind: {}",
+                match kind {
+                    Dummies::Random => "random ones (Hashed::padded)",
+                    Dummies::Listed => "those of the public list (Hashed::padded_from_list)",
+                }
+            )));
+        }
+        match set.inserted() == due {
+            true => Ok(()),
+            false => Err(Error::Bug(format!(
+                "the {role} of {operation} by {protocol} inserts {due} listed dummies for a peer's set of {}                  (Hashed::insert_listed, Protocol::inserted), not {}",
+                peer.size,
+                set.inserted()
+            ))),
         }
     }
 }
@@ -361,6 +395,28 @@ impl Protocol {
             Protocol::Dh => true,
             Protocol::DhPsi | Protocol::Cm20 | Protocol::Vole => operation == Operation::Intersect,
             Protocol::Krtw19 | Protocol::Krtw19Plain => operation == Operation::Union,
+        }
+    }
+
+    /// The kind of dummies that pad a set.
+    ///
+    /// Over mqRPMT the sender's dummies in a union are those that the receiver inserts, or they would be delivered. All
+    /// others match nothing; by krtw19 the sender's count as the bottom item once they are in their bins.
+    pub const fn dummies(self, operation: Operation, role: Role) -> Dummies {
+        match (self, operation, role) {
+            (Protocol::Dh, Operation::Union, Role::Sender) => Dummies::Listed,
+            (Protocol::Dh, Operation::Union, Role::Receiver) => Dummies::Random,
+            (Protocol::Dh, Operation::Intersect | Operation::Count | Operation::Sum, _) => Dummies::Random,
+            (Protocol::DhPsi | Protocol::Cm20 | Protocol::Vole, ..) => Dummies::Random,
+            (Protocol::Krtw19 | Protocol::Krtw19Plain, ..) => Dummies::Random,
+        }
+    }
+
+    /// How many listed dummies the receiver inserts in its set: as many as that of the sender can have.
+    pub const fn inserted(self, operation: Operation, sender: Announced) -> usize {
+        match (self.dummies(operation, Role::Sender), sender.padded) {
+            (Dummies::Listed, true) => sender.size,
+            (Dummies::Listed, false) | (Dummies::Random, _) => 0,
         }
     }
 

@@ -228,3 +228,7 @@ pub fn sender<'a>(
 fn number(bytes: &[u8]) -> u128 {
     bytes.iter().rev().fold(0, |n, &b| n << 8 | u128::from(b))
 }
+
+#[cfg(test)]
+#[path = "sum_tests.rs"]
+mod tests;

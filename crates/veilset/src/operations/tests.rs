@@ -9,6 +9,9 @@ use crate::membership::{ASK, Ideal};
 use crate::testing::{Garble, Views, overlapping, run_pair, sizes, split_frames};
 use std::collections::{HashMap, HashSet};
 
+#[path = "dummies_tests.rs"]
+mod dummies;
+
 const SESSION: SessionId = SessionId::of([6; 32]);
 /// Rows are large enough for the items of `overlapping`.
 const TERMS: Terms = Terms {
@@ -58,6 +61,11 @@ impl Plain<'_> {
     }
 }
 
+/// Without dummies.
+fn announced(set: &ItemSet) -> Announced {
+    Announced { size: set.len(), padded: false }
+}
+
 fn run_over(protocol: &(impl Mqrpmt + Sync), [r, s]: [Plain; 2]) -> ((Learned, Learned), Views) {
     run_pair(
         |ch, rng| r.run(|t| over_mqrpmt(t, protocol, ch, &SESSION, s.set.len(), rng)?.open(Confirmed(()))),
@@ -67,8 +75,8 @@ fn run_over(protocol: &(impl Mqrpmt + Sync), [r, s]: [Plain; 2]) -> ((Learned, L
 
 fn run_tasks([r, s]: [Plain; 2]) -> ((Learned, Learned), Views) {
     run_pair(
-        |ch, rng| r.run(|t| run(t, ch, &SESSION, s.set.len(), rng)?.open(Confirmed(()))),
-        |ch, rng| s.run(|t| run(t, ch, &SESSION, r.set.len(), rng)?.open(Confirmed(()))),
+        |ch, rng| r.run(|t| run(t, ch, &SESSION, announced(s.set), rng)?.open(Confirmed(()))),
+        |ch, rng| s.run(|t| run(t, ch, &SESSION, announced(r.set), rng)?.open(Confirmed(()))),
     )
 }
 
@@ -307,7 +315,7 @@ fn byte_counts_are_those_of_the_formula() {
             // Tags of 40 + 8 + 9 bits.
             let (points, rows) = (n_y * 32 + 6, rows(MAX_ROW + 2));
             let to_receiver = match terms.payload {
-                true => 2 * points + n_x * 16 + 6 + rows,
+                true => points + n_x * 16 + 6 + rows,
                 false => points + n_x * 8 + 6,
             };
             let to_sender = points + if terms.both { n_x / 8 + 6 } else { 0 };
@@ -435,7 +443,7 @@ fn more_matches_than_items_are_refused() {
     assert!(matches!(matches(&[true, false, true], 1), Err(Error::Peer(_))));
     // A client that asks for the same item again and again.
     let (y, _) = overlapping(3, 0, 0.0);
-    let again = Hashed::new(&y).hashes(&[0]);
+    let again = [*Hashed::new(&y).hash(0).as_bytes()];
     let [task, _] = tasks(Operation::Count, &y, &y, &[]);
     let ((result, ()), _) = run_pair(
         |ch, rng| task.run(|t| Ok(over_mqrpmt(t, &Ideal, ch, &SESSION, 5, rng)?.open(Confirmed(())))),

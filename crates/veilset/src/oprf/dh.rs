@@ -325,7 +325,7 @@ mod tests {
 
     #[test]
     fn outputs_are_the_rfcs_hashed_for_the_session_and_keys_are_fresh() {
-        let inputs: Vec<Input> = (0..3).map(|i| [i; 32]).collect();
+        let inputs: Vec<Input> = (0..3).map(|i| Input::from_bytes([i; 32])).collect();
         let ((f_y, _), views) = run_pair(
             |ch, rng| Dh.receiver(ch, &SESSION, &inputs, 0, rng),
             |ch, rng| Dh.sender(ch, &SESSION, &[], 3, rng),
@@ -366,7 +366,7 @@ mod tests {
         std::thread::scope(|s| {
             s.spawn(move || {
                 let rng = &mut Prng::from_seed(&[seed; 32]);
-                assert!(Dh.receiver(&mut b, &SESSION, &vec![[7; 32]; n], 0, rng).is_err());
+                assert!(Dh.receiver(&mut b, &SESSION, &vec![Input::from_bytes([7; 32]); n], 0, rng).is_err());
             });
             let all = frames(n, FRAME).flat_map(|n| a.rx.recv(BLINDED, n).unwrap()).collect();
             drop(a);
@@ -382,7 +382,7 @@ mod tests {
 
     #[test]
     fn the_key_is_another_in_every_run() {
-        let inputs: Vec<Input> = (0..3).map(|i| [i; 32]).collect();
+        let inputs: Vec<Input> = (0..3).map(|i| Input::from_bytes([i; 32])).collect();
         let run = |seed| {
             let ((f_y, _), _) = run_pair(
                 |ch, rng| Dh.receiver(ch, &SESSION, &inputs, 0, rng),
@@ -400,7 +400,13 @@ mod tests {
         a.tx.send(EVALUATED, &[[1; 32]; 3]).unwrap();
         let (sink, source) = b.into_halves();
         let mut b = Channel::from_halves(Box::new(Cut { sink, after: 0 }), source);
-        let result = Dh.receiver(&mut b, &SESSION, &[[7; 32]; 3], 0, &mut Prng::from_seed(&[1; 32]));
+        let result = Dh.receiver(
+            &mut b,
+            &SESSION,
+            &[Input::from_bytes([7; 32]); 3],
+            0,
+            &mut Prng::from_seed(&[1; 32]),
+        );
         assert_eq!(result.err(), Some(Cut::error()));
     }
 
@@ -426,7 +432,7 @@ mod tests {
 
     #[test]
     fn what_is_not_an_element_or_the_identity_or_of_another_length_is_refused() {
-        let inputs = [[1u8; 32], [2; 32]];
+        let inputs = [1, 2].map(|i| Input::from_bytes([i; 32]));
         let good = blind(&inputs[..1], &mut Prng::from_seed(&[3; 32])).unwrap().1[0];
         let mut odd = good;
         odd[31] |= 0x80;

@@ -18,7 +18,7 @@ fn setup(purpose: &'static str, width: usize) -> ((Sender, Channel), (Receiver, 
 }
 
 fn inputs(n: usize) -> Vec<Input> {
-    (0..n).map(|i| *blake3::hash(&i.to_le_bytes()).as_bytes()).collect()
+    (0..n).map(|i| Input::of_item(&i.to_le_bytes())).collect()
 }
 
 fn codes(n: usize) -> Secrets<Code> {

@@ -15,7 +15,7 @@ use crate::rng::Prng;
 use crate::secret::Secrets;
 
 /// An input: the hash of an item or of a dummy, 32 uniform bytes ([`crate::hashed`]).
-pub type Input = [u8; 32];
+pub type Input = crate::hash::ItemHash;
 
 /// A value of F. Any part of it is as good as random to who may not know it.
 pub type Output = [u8; 32];
@@ -95,7 +95,7 @@ pub(crate) mod tests {
         let mut lengths = Vec::new();
         for (n_y, n_x) in sizes(frame) {
             for common in [0, n_y.min(n_x) / 2, n_y.min(n_x)] {
-                let input = |i: usize| *blake3::hash(&i.to_le_bytes()).as_bytes();
+                let input = |i: usize| Input::of_item(&i.to_le_bytes());
                 let y: Vec<Input> = (0..n_y).map(input).collect();
                 let x: Vec<Input> = (n_y - common..n_y - common + n_x).map(input).collect();
                 let ((f_y, f_x), views) = run_pair(

@@ -12,7 +12,7 @@ const BOTH_FORMS: [MultiPoint; 2] =
     [MultiPoint { malicious_sender: false }, MultiPoint { malicious_sender: true }];
 
 fn inputs(from: usize, n: usize) -> Vec<Input> {
-    (from..from + n).map(|i| *blake3::hash(&i.to_le_bytes()).as_bytes()).collect()
+    (from..from + n).map(|i| Input::of_item(&i.to_le_bytes())).collect()
 }
 
 fn run_both(protocol: MultiPoint, y: &[Input], x: &[Input]) -> ((Secrets<Output>, Secrets<Output>), Views) {

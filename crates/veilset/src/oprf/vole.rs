@@ -127,7 +127,7 @@ mod tests {
     use crate::vole::{Ideal, silent::Silent};
 
     fn inputs(n: usize) -> Vec<Input> {
-        (0..n as u64).map(|i| *blake3::hash(&i.to_le_bytes()).as_bytes()).collect()
+        (0..n as u64).map(|i| Input::of_item(&i.to_le_bytes())).collect()
     }
 
     #[test]

@@ -4,7 +4,7 @@
 use super::{Fingerprint, Hello};
 use crate::error::Result;
 use crate::hash::SessionId;
-use crate::operations::{Operation, Protocol, Role};
+use crate::operations::{Announced, Protocol, Role};
 
 /// What both sides agreed on, to be allowed or refused.
 #[derive(Debug, Clone)]
@@ -24,16 +24,27 @@ pub struct Proposal {
 }
 
 impl Proposal {
-    /// The sizes of the receiver's and the sender's set in the protocol, dummies included: in union over mqRPMT the
-    /// receiver inserts those that the sender's set may have.
+    /// What our side announced.
+    pub fn ours(&self) -> Announced {
+        Announced { size: self.our_size, padded: self.hello.padded }
+    }
+
+    /// What the peer announced.
+    pub fn theirs(&self) -> Announced {
+        Announced { size: self.their_size, padded: self.they_pad }
+    }
+
+    /// The sizes of the receiver's and the sender's set in the protocol: those that were announced, and the dummies
+    /// that the receiver inserts ([`Protocol::inserted`]).
     pub fn sizes(&self) -> (usize, usize) {
-        let (n_receiver, n_sender, sender_pads) = match self.hello.role {
-            Role::Receiver => (self.our_size, self.their_size, self.they_pad),
-            Role::Sender => (self.their_size, self.our_size, self.hello.padded),
+        let (receiver, sender) = match self.hello.role {
+            Role::Receiver => (self.ours(), self.theirs()),
+            Role::Sender => (self.theirs(), self.ours()),
         };
-        let listed = self.hello.operation == Operation::Union && self.hello.protocol == Protocol::Dh.name();
-        let inserted = if sender_pads && listed { n_sender } else { 0 };
-        (n_receiver + inserted, n_sender)
+        // The hello is ours, so the name is one of ours.
+        let protocol = self.hello.protocol.parse::<Protocol>();
+        let inserted = protocol.map_or(0, |protocol| protocol.inserted(self.hello.operation, sender));
+        (receiver.size + inserted, sender.size)
     }
 }
 

@@ -7,6 +7,7 @@ use crate::compact_set::CompactSet;
 use crate::compact_set::golomb::{self, Golomb};
 use crate::error::{Error, Result};
 use crate::group::curve25519::{Key, Point, map_and_raise, raise};
+use crate::hash::ItemHash;
 use crate::membership::cwprf;
 use crate::membership::rpmt::Comparison;
 use crate::okvs;
@@ -75,7 +76,8 @@ impl Traffic {
                 Operation::Intersect => framed(n_x.div_ceil(8), both::BITS_FRAME / 8, 1),
                 Operation::Union => {
                     let width = Layout::<1>::new(max_row).width();
-                    framed(1, 1, 8) + framed(n_y + n_x, both::rows_per_frame(width), width)
+                    let most = proposal.our_size + proposal.their_size;
+                    framed(1, 1, 8) + framed(most, both::rows_per_frame(width), width)
                 }
                 Operation::Count | Operation::Sum => framed(1, 1, 8),
             };
@@ -84,9 +86,8 @@ impl Traffic {
             Protocol::Dh => Self::over_mqrpmt(hello, n_y, n_x)?,
             Protocol::DhPsi => {
                 let points = framed(n_y, dh::FRAME, 32);
-                let answers = if payload { 2 * points } else { points };
                 let tags = tags_and_rows(n_x, dh::tag_bytes(payload, n_x, n_y)?, payload, max_row);
-                Traffic { to_sender: points, to_receiver: answers + tags }
+                Traffic { to_sender: points, to_receiver: points + tags }
             }
             Protocol::Cm20 => {
                 let terms = Terms { payload, malicious_sender: hello.malicious_sender, ..Terms::default() };
@@ -214,9 +215,9 @@ impl Speed {
     pub fn measure() -> Result<Speed> {
         let mut rng = Prng::from_os()?;
         let key = Key::random(&mut rng);
-        let hashes: Vec<[u8; 32]> = (0..POINTS * rayon::current_num_threads()).map(|_| rng.bytes()).collect();
+        let hashes = (0..POINTS * rayon::current_num_threads()).map(|_| ItemHash::random(&mut rng));
         // No point is of low order, but with probability 2^-250. The first call wakes the threads.
-        let points: Vec<Point> = map_and_raise(&hashes, &key).unwrap_or_default();
+        let points: Vec<Point> = map_and_raise(&hashes.collect::<Vec<_>>(), &key).unwrap_or_default();
         let (start, mut done) = (Instant::now(), 0);
         while start.elapsed() < TRY {
             done += raise(&points, &key).map_or(1, |raised| raised.len().max(1));
@@ -242,13 +243,10 @@ impl Speed {
             Protocol::Vole => return by_items(n_y + n_x, VOLE) + BASE_OTS,
             Protocol::Krtw19 | Protocol::Krtw19Plain => return by_items(n_y + n_x, KRTW19) + 8 * BASE_OTS,
         };
-        let points = match (classic, hello.role, hello.sent_columns.is_empty()) {
-            // Over mqRPMT each side raises each of its own items and each of the peer's once.
-            (false, ..) => n_y + n_x,
-            (true, Role::Receiver, true) => 2 * n_y,
-            (true, Role::Receiver, false) => 3 * n_y,
-            (true, Role::Sender, true) => n_y + n_x,
-            (true, Role::Sender, false) => 2 * (n_y + n_x),
+        let points = match (classic, hello.role) {
+            (true, Role::Receiver) => 2 * n_y,
+            // Otherwise each side raises each of its own items and each of the peer's once.
+            _ => n_y + n_x,
         };
         // The points under the first key; not those of dummies that the receiver of a union inserts.
         let points = points - if prepared { proposal.our_size } else { 0 };

@@ -7,7 +7,9 @@ use crate::error::{Error, Result};
 use crate::hashed::Hashed;
 use crate::item::{ItemSet, Items};
 use crate::operations::sum::fits;
-use crate::operations::{self, Confirmed, Learned, Operation, Protocol, Role, Sealed, Task, Terms};
+use crate::operations::{
+    self, Announced, Confirmed, Learned, Operation, Protocol, Role, Sealed, Task, Terms,
+};
 use crate::params::MAX_SET;
 use crate::rng::Prng;
 use std::path::Path;
@@ -169,9 +171,7 @@ impl<'a> Request<'a> {
             key_columns: self.key_columns,
             normalisation: self.normalisation,
             pad_to: self.pad_to,
-            listed: self.operation == Operation::Union
-                && self.protocol == Protocol::Dh
-                && self.role == Role::Sender,
+            dummies: self.protocol.dummies(self.operation, self.role),
         }
     }
 
@@ -258,15 +258,10 @@ pub fn run_if(
         Ok(proposal) => proposal,
         Err(error) => return finish(connection, Err(error)),
     };
-    let (n_receiver, n_sender) = proposal.sizes();
-    let theirs = match request.role {
-        Role::Receiver => {
-            // The dummies of the sender of a union.
-            set.insert_listed(n_receiver - request.announced());
-            n_sender
-        }
-        Role::Sender => n_receiver,
-    };
+    let theirs = proposal.theirs();
+    if request.role == Role::Receiver {
+        set.insert_listed(request.protocol.inserted(request.operation, theirs));
+    }
     let task = Task {
         operation: request.operation,
         role: request.role,
@@ -287,7 +282,7 @@ fn compute<'a>(
     task: &Task<'a>,
     connection: &mut Connection,
     proposal: &Proposal,
-    theirs: usize,
+    theirs: Announced,
     rng: &mut Prng,
 ) -> Result<(Sealed<'a, Learned>, Confirmed)> {
     let (channel, session) = (&mut connection.channel, &proposal.session_id);

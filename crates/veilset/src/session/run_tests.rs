@@ -201,6 +201,16 @@ fn payload_list(range: std::ops::Range<usize>) -> Items {
 }
 
 #[test]
+fn random_dummies_are_others_in_each_run() {
+    let (y, _) = keys(3, 0, 0);
+    let request = Request { pad_to: Some(30), ..Request::new(Operation::Intersect, Role::Receiver, &y) };
+    let rng = &mut Prng::from_seed(&SEEDS[0]);
+    let runs = [(); 2].map(|()| request.prepare(rng).unwrap().set.own()[3..].to_vec());
+    let dummies: std::collections::HashSet<_> = runs.iter().flatten().collect();
+    assert_eq!(dummies.len(), 2 * 27);
+}
+
+#[test]
 fn what_a_party_receives_does_not_depend_on_the_size_behind_the_padding() {
     let frames = |n_y, n_x, operation, protocol, seed: usize| {
         let (y, x) = keys(n_y, n_x, 0);

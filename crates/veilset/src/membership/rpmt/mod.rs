@@ -46,8 +46,9 @@ mod plan;
 
 pub use plan::Plan;
 
+use crate::channel::queue::consequence;
 use crate::channel::{Channel, Message};
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::hash::{Domain, SessionId};
 use crate::oprf::kkrt::{self, Code, Coder, Keys};
 use crate::oprf::{Input, Output};
@@ -114,7 +115,7 @@ pub fn receiver(
         |tx| {
             let (keys_out, expected_in) = (keys_out, expected_in);
             for (first, n_bins) in plan.frames() {
-                let keys = keys_out.recv().map_err(|_| gone())?;
+                let keys = keys_out.recv().map_err(|_| consequence())?;
                 // 2. and 3. R picks s and P, and sends the coefficients of P.
                 let (polynomials, s) = programmer.polynomials(&keys, first, n_bins);
                 tx.send_bytes(POLYNOMIALS, &polynomials)?;
@@ -135,7 +136,7 @@ pub fn receiver(
                 if f >= AHEAD {
                     let n_slots = answered.next().map_or(0, |(_, n_bins)| n_bins * plan.slots_of_bin());
                     let answers = rx.recv_bytes(plan.answers(), n_slots * plan.tag)?;
-                    let expected = expected_out.recv().map_err(|_| gone())?;
+                    let expected = expected_out.recv().map_err(|_| consequence())?;
                     // 5. R learns whether s = s*.
                     let pairs = answers.chunks_exact(plan.tag).zip(expected.chunks_exact(plan.tag));
                     let differ = |a: &[u8], b: &[u8]| a.iter().zip(b).fold(0, |d, (a, b)| d | (a ^ b));
@@ -192,7 +193,7 @@ pub fn sender(
             let mut frames = order.chunks(plan.per_frame * plan.slots_of_bin());
             for f in 0..count + AHEAD {
                 if f >= AHEAD {
-                    tx.send_bytes(plan.answers(), &answers_out.recv().map_err(|_| gone())?)?;
+                    tx.send_bytes(plan.answers(), &answers_out.recv().map_err(|_| consequence())?)?;
                 }
                 // 1. S is the receiver of the OPRF, with the items of its slots.
                 if let Some(slots) = frames.next() {
@@ -212,7 +213,7 @@ pub fn sender(
                     Some(peqt) => Some(peqt.keys(rx, n_slots)?),
                     None => None,
                 };
-                let outputs = outputs_out.recv().map_err(|_| gone())?;
+                let outputs = outputs_out.recv().map_err(|_| consequence())?;
                 // 4. s* = P(q*) - t*
                 let s = evaluate(plan, &polynomials, &outputs);
                 // 5. PEQT: S has the keys.
@@ -231,19 +232,19 @@ pub fn sender(
 /// Slots that are worth a task of their own.
 const BATCH: usize = 256;
 
-fn gone() -> Error {
-    Error::Network("the other direction failed".into())
-}
-
 /// The item that both have.
 fn bottom() -> Input {
-    Domain::without_session("the bottom item of KRTW19").hash(&[])
+    Input::from_bytes(Domain::without_session("the bottom item of KRTW19").hash(&[]))
 }
 
 /// The codes of s as inputs of the private equality test.
 fn codes_of(coder: &Coder, s: &[u128]) -> Secrets<Code> {
-    let mut inputs = Secrets::<Input>::zeros(s.len());
-    inputs.iter_mut().zip(s).for_each(|(input, s)| input[..16].copy_from_slice(&s.to_le_bytes()));
+    let input = |s: &u128| {
+        let mut bytes = [0; 32];
+        bytes[..16].copy_from_slice(&s.to_le_bytes());
+        Input::from_bytes(bytes)
+    };
+    let inputs = Secrets::from(s.iter().map(input).collect::<Vec<_>>());
     coder.codes(&inputs)
 }
 

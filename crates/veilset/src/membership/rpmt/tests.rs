@@ -1,5 +1,6 @@
 use super::*;
 use crate::channel::{Sink, Source};
+use crate::error::Error;
 use crate::hashing::Bins;
 use crate::testing::{Views, run_pair, sizes, split_frames};
 use std::collections::HashSet;
@@ -8,7 +9,7 @@ pub(super) const SESSION: SessionId = SessionId::of([8; 32]);
 pub(super) const COMPARISONS: [Comparison; 2] = [Comparison::Private, Comparison::Plain];
 
 pub(super) fn items(from: usize, n: usize) -> Vec<Input> {
-    (from..from + n).map(|i| *blake3::hash(&i.to_le_bytes()).as_bytes()).collect()
+    (from..from + n).map(|i| Input::of_item(&i.to_le_bytes())).collect()
 }
 
 /// A bit for each item of X, in order, by the tests; also checks what is in the slots.

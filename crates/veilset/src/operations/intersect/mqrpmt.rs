@@ -119,3 +119,22 @@ pub fn sender<'a>(
         false => Ok(None),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::overlapping;
+    use std::collections::HashSet;
+
+    #[test]
+    fn digests_are_of_the_session_and_no_part_of_the_hash() {
+        let set = overlapping(20, 0, 0.0).0;
+        let set = Hashed::new(&set);
+        let mut all: HashSet<_> = set.own().iter().flat_map(|hash| hash.as_chunks().0.to_vec()).collect();
+        for session in [1, 2] {
+            let digest = digests(&SessionId::of([session; 32]), &set);
+            all.extend((0..20).map(digest));
+        }
+        assert_eq!(all.len(), 20 * 4);
+    }
+}

@@ -113,7 +113,7 @@ pub fn sender<'a>(
     let pad = padder(session);
     let keys = |positions: &[u32]| {
         let keys = positions.par_iter().map(|&i| pad(&values[i as usize]));
-        Ok(Secrets::from(keys.collect::<Vec<_>>()))
+        Secrets::from(keys.collect::<Vec<_>>())
     };
     tags::sender(ch, own, tag_bytes, keys, payloads, x.items().len(), n_y, terms)
 }

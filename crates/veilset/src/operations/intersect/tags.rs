@@ -3,7 +3,7 @@
 //!
 //! What the tags and keys are, and what is assumed of them, is said by the protocol that makes them ([`super::dh`],
 //! [`super::oprf`]). The tags are sorted over the whole set, which hides the order of X, and there is one of each
-//! item and dummy. Memory: 21 bytes an item of one's own, with payload 16 more for R; 5 bytes an item of S for R.
+//! item and dummy. Memory: 21 bytes an item of one's own, with payload 16 or 32 more; 5 bytes an item of S for R.
 
 use super::{Matching, sent_on, sort};
 use crate::channel::{Channel, Message, Unit, frames};
@@ -176,7 +176,7 @@ pub(super) fn sender<'a>(
     ch: &mut Channel,
     mut tags: Secrets<Placed>,
     tag_bytes: usize,
-    keys: impl Fn(&[u32]) -> Result<Secrets<Pad>>,
+    keys: impl Fn(&[u32]) -> Secrets<Pad>,
     payloads: &Items,
     n: usize,
     n_y: usize,
@@ -199,7 +199,7 @@ pub(super) fn sender<'a>(
         ch.stage("sending", Unit::Bytes, n_x * width);
         let mut at = 0;
         for positions in order.chunks(rows_per_frame(width)) {
-            let keys = keys(positions)?;
+            let keys = keys(positions);
             let mut rows = vec![0; positions.len() * width];
             crypt(&mut rows, width, at, &keys, |j, row| {
                 // The row of a dummy is empty: nobody else has its key.

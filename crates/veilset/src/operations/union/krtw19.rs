@@ -16,7 +16,7 @@
 //! Time: a row of an item touches a little more memory than one of the bottom item, so frames of rows show a little of
 //! how many of the sender's items are in their bins together.
 
-use super::mqrpmt::{New, check_rows, new_rows, offer_rows};
+use super::mqrpmt::{New, check_rows, most, new_rows, offer_rows};
 use crate::channel::Channel;
 use crate::error::{Error, Result};
 use crate::hash::SessionId;
@@ -98,7 +98,7 @@ pub fn sender<'a>(
         false => send(comparison, ch, session, [x.items()], x, n_y, terms, rng)?,
     }
     match terms.both {
-        true => Ok(Some(both::recv_union(ch, x.items(), n_y + x.len(), terms.max_row)?)),
+        true => Ok(Some(both::recv_union(ch, x.items(), most(x, n_y), terms.max_row)?)),
         false => Ok(None),
     }
 }

@@ -2,7 +2,8 @@
 //!
 //! Security: semi-honest, of the mqRPMT and the OT; nothing binds the receiver's choices to its bits.
 //! Leakage: |X| and X \ Y to the receiver, |Y| to the sender. Cost beside the mqRPMT: ceil(128 / k) / 8
-//! bytes and one row an item; if both get the result, n_x + n_y rows more.
+//! bytes and one row an item; if both get the result, n_x + n_y rows more, where n_y does not count the dummies that
+//! the receiver inserts.
 //!
 //! Departure from the figure: items are as long as users' keys are, so each travels in a row of the agreed
 //! width, with its payload and the true lengths inside. The width follows from the agreement, never from the
@@ -93,14 +94,14 @@ pub(super) fn new_rows<'a, const N: usize>(
             list.push_if(wanted, from, length);
         }
     })?;
-    let (items, n_y) = (y.items(), y.len());
+    let (items, announced) = (y.items(), y.announced());
     if terms.both {
         // Without a verdict: the time until here must say no more than the union does. With its size, and that of
         // X, the number of new items and of ours is one.
         let mut union: Vec<&[u8]> = items.iter().chain(new.items.iter()).collect();
         union.par_sort_unstable();
         union.dedup();
-        both::send_union(ch, &union, n_y + n_x, terms.max_row)?;
+        both::send_union(ch, &union, announced + n_x, terms.max_row)?;
     }
     Ok(Sealed::new(move || {
         verdict(&e)?;
@@ -133,7 +134,7 @@ pub fn sender<'a>(
         false => send::<1>(protocol, ch, session, [x.items()], x, n_y, terms, rng)?,
     }
     match terms.both {
-        true => Ok(Some(both::recv_union(ch, x.items(), n_y + x.len(), terms.max_row)?)),
+        true => Ok(Some(both::recv_union(ch, x.items(), most(x, n_y), terms.max_row)?)),
         false => Ok(None),
     }
 }
@@ -154,6 +155,12 @@ fn send<const N: usize>(
     let order = protocol.client(ch, session, x, n_y, rng)?;
     // 2. One-sided OTs of (x_i, -).
     offer_rows(ch, session, PURPOSE, parts, &order, terms, rng)
+}
+
+/// The most items that the union can have. Those that the receiver inserted in its set are among the `n_y` and never
+/// in the union.
+pub(super) fn most(x: &Hashed, n_y: usize) -> usize {
+    n_y.saturating_sub(x.inserted_by_peer()) + x.len()
 }
 
 /// Refuses rows that are too long.
@@ -190,13 +197,21 @@ mod tests {
     use crate::testing::run_pair;
 
     #[test]
-    fn rows_that_are_not_new_or_come_twice_are_refused() {
+    fn rows_that_are_not_new_or_come_twice_or_make_no_sense_are_refused() {
         let (y, x): (ItemSet, ItemSet) = (["a", "b"].iter().collect(), ["c", "d"].iter().collect());
         let (y, x) = (Hashed::new(&y), Hashed::new(&x));
         let session = SessionId::of([1; 32]);
         let terms = Terms { max_row: 9, ..Terms::default() };
         // A sender that asks for c and d, of which neither is in Y, and sends these rows.
-        for (rows, good) in [(["c", "e"], true), (["c", "c"], false), (["c", "a"], false)] {
+        let one = |item: u8| [1, item, 0];
+        for (rows, good) in [
+            ([one(b'c'), one(b'e')], true),
+            ([one(b'c'), one(b'c')], false),
+            ([one(b'c'), one(b'a')], false),
+            // Longer than a row, and something behind the item.
+            ([one(b'c'), [10, b'e', 0]], false),
+            ([one(b'c'), [1, b'e', 1]], false),
+        ] {
             let ((result, ()), _) = run_pair(
                 |ch, rng| Ok(receiver(&Ideal, ch, &session, &y, 2, &terms, rng)?.open(Confirmed(()))),
                 |ch, rng| {
@@ -210,7 +225,7 @@ mod tests {
                         rng,
                     )?;
                     transfer::send(ch, &mut ot, 2, false, 10, |i, row| {
-                        row[..2].copy_from_slice(&[1, rows[i].as_bytes()[0]]);
+                        row[..3].copy_from_slice(&rows[i]);
                     })
                 },
             );

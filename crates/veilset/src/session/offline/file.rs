@@ -11,6 +11,7 @@
 
 use super::{Basis, LONGEST_WORDS};
 use crate::error::{Error, Result};
+use crate::hash::ItemHash;
 use crate::rng::Prng;
 use crate::secret::{Secret, Secrets};
 use crate::session::places::{beside, same_file, sync_parent};
@@ -229,7 +230,7 @@ impl Reader {
     }
 
     /// Refuses a half of another basis than ours, whose items hash to `items`.
-    pub(super) fn compare(&mut self, basis: &Basis, items: &[[u8; 32]]) -> Result<()> {
+    pub(super) fn compare(&mut self, basis: &Basis, items: &[ItemHash]) -> Result<()> {
         let length = u32::from_le_bytes(self.array()?) as usize;
         if length > LONGEST_WORDS {
             return Err(damaged(&self.of.name));
@@ -263,7 +264,7 @@ impl Reader {
                 pad_to(ours)
             ));
         }
-        if listed != (padded && basis.listed) {
+        if [padded, listed] != basis.padding() {
             return other(match listed {
                 true => "its dummies are those for the sender of a union, and this run's have to be others (it was \
                          prepared with --union-sender)"

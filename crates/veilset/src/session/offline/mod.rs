@@ -35,8 +35,8 @@ pub use ledger::Ledger;
 use super::Identity;
 use crate::error::{Error, Result};
 use crate::group::curve25519::{Key, LowOrder, map_and_raise};
-use crate::hash::Domain;
-use crate::hashed::{Hashed, Offline};
+use crate::hash::{Domain, ItemHash};
+use crate::hashed::{Dummies, Hashed, Offline};
 use crate::item::ItemSet;
 use crate::params::MAX_SET;
 use crate::rng::Prng;
@@ -63,8 +63,8 @@ pub struct Basis<'a> {
     pub normalisation: &'a str,
     /// The size that the set is filled up to with dummies.
     pub pad_to: Option<usize>,
-    /// Whether the dummies are those of the public list: for the sender of a union, and nobody else.
-    pub listed: bool,
+    /// The kind of its dummies ([`crate::operations::Protocol::dummies`]).
+    pub dummies: Dummies,
 }
 
 impl<'a> Basis<'a> {
@@ -94,34 +94,39 @@ impl<'a> Basis<'a> {
 
     /// The set, hashed and padded.
     pub(super) fn hashed(&self, rng: &mut Prng) -> Hashed<'a> {
-        match self.pad_to {
-            None => Hashed::new(self.set),
-            Some(to) if self.listed => Hashed::padded_from_list(self.set, to),
-            Some(to) => Hashed::padded(self.set, to, rng),
+        match (self.pad_to, self.dummies) {
+            (None, _) => Hashed::new(self.set),
+            (Some(to), Dummies::Listed) => Hashed::padded_from_list(self.set, to),
+            (Some(to), Dummies::Random) => Hashed::padded(self.set, to, rng),
         }
     }
 
+    /// Whether it is padded, and whether from the list.
+    fn padding(&self) -> [bool; 2] {
+        let padded = self.pad_to.is_some();
+        [padded, padded && self.dummies == Dummies::Listed]
+    }
+
     /// What a half says of its basis: lengths before what they are of, numbers little-endian.
-    fn describe(&self, items: &[[u8; 32]]) -> Result<Vec<u8>> {
+    fn describe(&self, items: &[ItemHash]) -> Result<Vec<u8>> {
         let words = self.normalisation.as_bytes();
         if words.len() > LONGEST_WORDS {
             return Err(Error::Bug("the words for how keys came to be are too long".into()));
         }
-        let digest: [u8; 32] = digest(items);
         let mut out = vec![];
         out.extend((words.len() as u32).to_le_bytes());
         out.extend(words);
         out.extend((self.key_columns as u64).to_le_bytes());
-        out.extend([u8::from(self.pad_to.is_some()), u8::from(self.pad_to.is_some() && self.listed)]);
+        out.extend(self.padding().map(u8::from));
         out.extend((self.announced() as u64).to_le_bytes());
         out.extend((self.set.len() as u64).to_le_bytes());
-        out.extend(digest);
+        out.extend(digest(items));
         Ok(out)
     }
 }
 
-fn digest(items: &[[u8; 32]]) -> [u8; 32] {
-    Domain::without_session("prepared half, digest of a set").hash(&[items.as_flattened()])
+fn digest(items: &[ItemHash]) -> [u8; 32] {
+    Domain::without_session("prepared half, digest of a set").hash_items(items)
 }
 
 /// Computes a half for a ledger, which is made if it is not there, and writes it to `output`, which the caller commits.

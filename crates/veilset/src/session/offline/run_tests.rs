@@ -10,7 +10,7 @@ use crate::operations::intersect::dh;
 use crate::operations::{Confirmed, Learned, Operation, Protocol, Role, Terms};
 use crate::session::run::{Outcome, Request, check, run, run_if};
 use crate::session::{Approval, Connection, Proposal};
-use crate::testing::{SEEDS, Shared, run_pair, split_frames};
+use crate::testing::{SEEDS, Shared, run_pair, split_frames, under};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -133,13 +133,6 @@ fn kinds() -> Vec<(Operation, Protocol)> {
         .flat_map(all)
         .filter(|(operation, protocol)| protocol.computes(*operation))
         .collect()
-}
-
-/// What is computed before the peer is met, under this key.
-fn under(set: &mut Hashed, (key, inverse): (Key, Key)) {
-    let points = map_and_raise(set.own(), &key).unwrap();
-    let points = Secrets::from(points.iter().map(|p| *p.as_bytes()).collect::<Vec<_>>());
-    set.take_over(Offline { key, inverse, points });
 }
 
 #[test]

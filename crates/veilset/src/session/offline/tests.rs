@@ -54,7 +54,7 @@ fn spend(half: Half) -> Result<Offline> {
 }
 
 fn basis(set: &ItemSet) -> Basis<'_> {
-    Basis { set, key_columns: 1, normalisation: "none", pad_to: None, listed: false }
+    Basis { set, key_columns: 1, normalisation: "none", pad_to: None, dummies: Dummies::Random }
 }
 
 /// `n` items from number `from` on.
@@ -65,11 +65,16 @@ fn items(from: usize, n: usize) -> ItemSet {
 #[test]
 fn what_was_prepared_is_what_comes_back() {
     let place = Place::new();
-    for (n, pad_to, listed) in
-        [(0, None, false), (0, Some(3), false), (1, None, true), (5, Some(5), false), (5, Some(9), true)]
-    {
+    let (random, listed) = (Dummies::Random, Dummies::Listed);
+    for (n, pad_to, dummies) in [
+        (0, None, random),
+        (0, Some(3), random),
+        (1, None, listed),
+        (5, Some(5), random),
+        (5, Some(9), listed),
+    ] {
         let set = items(0, n);
-        let basis = Basis { pad_to, listed, ..basis(&set) };
+        let basis = Basis { pad_to, dummies, ..basis(&set) };
         let path = place.prepare("half", &basis);
         let (hashed, half) = place.open(&path, &basis).unwrap();
         assert_eq!(
@@ -83,7 +88,8 @@ fn what_was_prepared_is_what_comes_back() {
         let raise = crate::group::curve25519::raise;
         let off = raise(&raise(&points, &other).unwrap(), &inverse).unwrap();
         assert_eq!(off, map_and_raise(hashed.own(), &other).unwrap());
-        if listed {
+        assert_eq!(hashed.dummies(), pad_to.map(|_| dummies));
+        if dummies == listed {
             assert_eq!(hashed.own(), Hashed::padded_from_list(&set, hashed.len()).own());
         }
     }
@@ -91,6 +97,34 @@ fn what_was_prepared_is_what_comes_back() {
     let halves = ["a", "b"].map(|name| place.prepare(name, &basis(&set)));
     let [a, b] = halves.map(|path| place.open(&path, &basis(&set)).unwrap().1);
     assert!(a.ticket.half != b.ticket.half && a.offline.key.as_bytes() != b.offline.key.as_bytes());
+}
+
+#[test]
+fn random_dummies_are_others_in_each_half() {
+    let (place, set) = (Place::new(), items(0, 3));
+    let basis = Basis { pad_to: Some(30), ..basis(&set) };
+    let halves = ["a", "b"].map(|name| place.open(&place.prepare(name, &basis), &basis).unwrap().0);
+    let dummies: std::collections::HashSet<_> =
+        halves.iter().flat_map(|hashed| hashed.own()[3..].to_vec()).collect();
+    assert_eq!(dummies.len(), 2 * 27);
+}
+
+/// Numbers of frames are nonces, so a key must not come twice: not in two files, and not with two identities.
+#[test]
+fn a_file_has_a_key_of_its_own() {
+    let sealed = |identity: &Identity, seed| {
+        let mut to = Vec::new();
+        let rng = &mut Prng::from_seed(&[seed; 32]);
+        let mut writer = file::Writer::new(&mut to, identity, rng).unwrap();
+        writer.write(&[b'x'; 64]).unwrap();
+        writer.end().unwrap();
+        to[HEAD..HEAD + 64].to_vec()
+    };
+    let another = Identity::generate().unwrap();
+    let all = [sealed(&IDENTITY, 1), sealed(&IDENTITY, 2), sealed(&another, 1)];
+    // Neither the same, nor sums that say how two plain texts differ.
+    assert!(all[0] != all[1] && all[0] != all[2] && all[1] != all[2]);
+    assert_eq!(sealed(&IDENTITY, 1), all[0], "the test would notice");
 }
 
 #[test]
@@ -116,19 +150,19 @@ fn a_half_is_private_and_no_other_file_is_overwritten() {
 #[test]
 fn the_length_of_the_file_follows_from_the_size_that_the_peer_is_told() {
     let place = Place::new();
-    let length = |n, pad_to, listed| {
+    let length = |n, pad_to, dummies| {
         let set = items(0, n);
-        let basis = Basis { pad_to, listed, ..basis(&set) };
-        let path = place.prepare(&format!("{n} {pad_to:?} {listed}"), &basis);
+        let basis = Basis { pad_to, dummies, ..basis(&set) };
+        let path = place.prepare(&format!("{n} {pad_to:?} {dummies:?}"), &basis);
         std::fs::metadata(path).unwrap().len()
     };
-    let all = length(9, None, false);
+    let all = length(9, None, Dummies::Random);
     for n in 0..=9 {
-        for listed in [true, false] {
-            assert_eq!(length(n, Some(9), listed), all, "{n}");
+        for dummies in [Dummies::Listed, Dummies::Random] {
+            assert_eq!(length(n, Some(9), dummies), all, "{n}");
         }
     }
-    assert_eq!(length(0, None, false) + 9 * 32, all);
+    assert_eq!(length(0, None, Dummies::Random) + 9 * 32, all);
 }
 
 #[test]
@@ -251,8 +285,8 @@ fn a_half_of_something_else_is_refused_and_says_of_what() {
         (plain, Basis { pad_to: Some(4), ..plain }, "with no --pad-to, and this run has --pad-to 4"),
         (padded, plain, "with --pad-to 6, and this run has no --pad-to"),
         (padded, Basis { pad_to: Some(7), ..plain }, "with --pad-to 6, and this run has --pad-to 7"),
-        (padded, Basis { listed: true, ..padded }, "prepared without --union-sender"),
-        (Basis { listed: true, ..padded }, padded, "prepared with --union-sender"),
+        (padded, Basis { dummies: Dummies::Listed, ..padded }, "prepared without --union-sender"),
+        (Basis { dummies: Dummies::Listed, ..padded }, padded, "prepared with --union-sender"),
         (plain, Basis { set: &more, ..plain }, "for 4 keys, and the input now has 5"),
         (plain, Basis { set: &other, ..plain }, "for other keys"),
         (plain, Basis { set: &reversed, ..plain }, "for other keys"),
@@ -266,7 +300,7 @@ fn a_half_of_something_else_is_refused_and_says_of_what() {
     }
     // Without dummies it makes no difference which they would be.
     let path = place.prepare("plain", &plain);
-    place.open(&path, &Basis { listed: true, ..plain }).unwrap();
+    place.open(&path, &Basis { dummies: Dummies::Listed, ..plain }).unwrap();
     let another = Identity::generate().unwrap();
     let e = open(&path, &place.ledger(), &another, &plain).err().unwrap().to_string();
     for words in [IDENTITY.fingerprint(), another.fingerprint()].map(|f| f.to_string()) {

@@ -1,0 +1,143 @@
+//! Padded sets: which dummies they have, and what travels because of them.
+
+use super::*;
+use crate::hashed::Dummies;
+
+const SMALL: Terms = Terms { max_row: 12, ..TERMS };
+
+/// Items `from..from + n`.
+fn numbers(from: usize, n: usize) -> ItemSet {
+    (from..from + n).map(|i| format!("{i:03}")).collect()
+}
+
+fn padded<'a>(set: &'a ItemSet, size: usize, dummies: Dummies) -> Hashed<'a> {
+    match dummies {
+        Dummies::Random => Hashed::padded(set, size, &mut Prng::from_seed(&[size as u8; 32])),
+        Dummies::Listed => Hashed::padded_from_list(set, size),
+    }
+}
+
+fn task<'a>(
+    (operation, protocol, terms): (Operation, Protocol, Terms),
+    role: Role,
+    set: &'a Hashed<'a>,
+    values: &'a [i128],
+    payloads: &'a Items,
+) -> Task<'a> {
+    Task { operation, role, protocol, set, values, payloads, terms }
+}
+
+/// What both learn and receive with padded sets, whose dummies are as they should be.
+fn run_padded(
+    kind: (Operation, Protocol, Terms),
+    (y, to_y): (&ItemSet, usize),
+    (x, to_x): (&ItemSet, usize),
+) -> ((Learned, Learned), Views) {
+    let (operation, protocol, _) = kind;
+    let dummies = |role| protocol.dummies(operation, role);
+    let mut y = padded(y, to_y, dummies(Role::Receiver));
+    let hashed = padded(x, to_x, dummies(Role::Sender));
+    let [here, there] = [to_y, to_x].map(|size| Announced { size, padded: true });
+    y.insert_listed(protocol.inserted(operation, there));
+    let (values, payloads) = (values_of(x), payloads_of(x, &kind.2));
+    let values = if operation == Operation::Sum { &values[..] } else { &[] };
+    run_pair(
+        |ch, rng| {
+            let task = task(kind, Role::Receiver, &y, &[], NO_PAYLOADS);
+            run(&task, ch, &SESSION, there, rng)?.open(Confirmed(()))
+        },
+        |ch, rng| {
+            let task = task(kind, Role::Sender, &hashed, values, &payloads);
+            run(&task, ch, &SESSION, here, rng)?.open(Confirmed(()))
+        },
+    )
+}
+
+/// Rows of all that the receiver and the sender may have, and none for what the receiver inserts.
+#[test]
+fn both_get_a_padded_union_in_as_many_rows_as_it_can_have() {
+    let (y, x) = (numbers(0, 30), numbers(20, 25));
+    for protocol in [Protocol::Dh, Protocol::Krtw19Plain] {
+        let kind = (Operation::Union, protocol, Terms { both: true, ..SMALL });
+        for (to_y, to_x) in [(200, 150), (30, 150), (200, 25)] {
+            let ((_, union), views) = run_padded(kind, (&y, to_y), (&x, to_x));
+            assert!(union == Learned::Union(numbers(0, 45).iter().collect()));
+            let rows: Vec<_> = views.frames(1).into_iter().filter(|frame| frame.0 == 0x73).collect();
+            assert_eq!(rows, [(0x73, (to_y + to_x) * 13)], "{protocol}, {to_y}, {to_x}");
+        }
+    }
+}
+
+/// How our side ends if it has these dummies, and its peer said this of its set. It has nobody to talk to.
+fn ends(kind: (Operation, Protocol, Terms), role: Role, set: &Hashed, peer: Announced) -> (Result<()>, u64) {
+    let (mut ch, gone) = Channel::pair();
+    drop(gone);
+    let (operation, ..) = kind;
+    let payloads = payloads_of(set.items(), &kind.2);
+    let payloads = if role == Role::Sender { &payloads } else { NO_PAYLOADS };
+    let values =
+        vec![1; if operation == Operation::Sum && role == Role::Sender { set.items().len() } else { 0 }];
+    let task = task(kind, role, set, &values, payloads);
+    let rng = &mut Prng::from_seed(&[3; 32]);
+    let result = run(&task, &mut ch, &SESSION, peer, rng).map(|_| ());
+    (result, ch.bytes_sent())
+}
+
+#[test]
+fn dummies_of_the_wrong_kind_are_refused() {
+    let set = numbers(0, 5);
+    let peer = Announced { size: 7, padded: false };
+    for kind in kinds() {
+        let (operation, protocol, _) = kind;
+        for role in Role::ALL {
+            for dummies in [Dummies::Random, Dummies::Listed] {
+                let listed = (Operation::Union, Protocol::Dh, Role::Sender) == (operation, protocol, role);
+                let right = listed == (dummies == Dummies::Listed);
+                // Even if there are none of them: how many there are must not show.
+                for size in [5, 9] {
+                    let hashed = padded(&set, size, dummies);
+                    let (result, sent) = ends(kind, role, &hashed, peer);
+                    let refused =
+                        matches!(&result, Err(Error::Bug(m)) if m.contains("dummies of another kind"));
+                    assert_eq!(refused, !right, "{kind:?} {role} {dummies:?}: {result:?}");
+                    assert!(!refused || sent == 0);
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn a_receiver_that_did_not_insert_what_it_should_is_refused() {
+    let set = numbers(0, 5);
+    for kind in kinds() {
+        let (operation, protocol, _) = kind;
+        for role in Role::ALL {
+            for padded in [false, true] {
+                let union = (operation, protocol) == (Operation::Union, Protocol::Dh);
+                let due = if union && padded && role == Role::Receiver { 7 } else { 0 };
+                for inserted in [0, 5, 7, 8] {
+                    let mut hashed = Hashed::new(&set);
+                    hashed.insert_listed(inserted);
+                    let (result, sent) = ends(kind, role, &hashed, Announced { size: 7, padded });
+                    let refused = matches!(&result, Err(Error::Bug(m)) if m.contains("listed dummies for"));
+                    assert_eq!(refused, inserted != due, "{kind:?} {role} {padded} {inserted}: {result:?}");
+                    assert!(!refused || sent == 0);
+                }
+            }
+        }
+    }
+}
+
+/// What went wrong without a word: an empty item among the new ones, and dummies that were counted.
+#[test]
+fn dummies_are_neither_delivered_nor_counted() {
+    let (y, x) = (numbers(0, 5), numbers(4, 3));
+    for kind in kinds().into_iter().filter(|k| !is_krtw19(k.1) || !k.2.payload) {
+        let kind = (kind.0, kind.1, Terms { max_row: 100, ..kind.2 });
+        let (values, payloads) = (values_of(&x), payloads_of(&x, &kind.2));
+        let [r, _] = tasks_of(&kind, &y, &x, &values, &payloads);
+        let (ours, theirs) = run_padded(kind, (&y, 9), (&x, 11)).0;
+        assert!((sorted(ours), theirs) == plain(&r, &y, &x, &values, &payloads), "{kind:?}");
+    }
+}

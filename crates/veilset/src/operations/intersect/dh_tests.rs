@@ -1,0 +1,129 @@
+use super::*;
+use crate::group::curve25519::{Key, map_and_raise};
+use crate::item::ItemSet;
+use crate::operations::Confirmed;
+use crate::operations::row::Layout;
+use crate::ot::transfer::crypt;
+use crate::testing::{
+    Views, are_random_orders, overlapping, parts, places, run_pair, split_frames, told, under,
+};
+use std::collections::HashSet;
+
+const SESSIONS: [SessionId; 2] = [SessionId::of([4; 32]), SessionId::of([5; 32])];
+const ROW: usize = 60;
+
+/// With a payload of as many bytes for each item of X; without, if there are none.
+fn run_with(session: &SessionId, y: &Hashed, x: &Hashed, payloads: &Items, seed: u8) -> (Matching, Views) {
+    let terms = Terms { payload: !payloads.is_empty(), max_row: ROW, ..Terms::default() };
+    let rng = |role: u8| Prng::from_seed(&[2 * seed + role; 32]);
+    let ((matching, _), views) = run_pair(
+        |ch, _| receiver(ch, session, y, x.len(), &terms, &mut rng(0))?.open(Confirmed(())),
+        |ch, _| sender(ch, session, x, payloads, y.len(), &terms, &mut rng(1)).map(|_| ()),
+    );
+    (matching, views)
+}
+
+fn keys(seed: u8) -> (Key, Key) {
+    Key::with_inverse(&mut Prng::from_seed(&[seed; 32]))
+}
+
+#[test]
+fn the_receivers_points_are_in_random_order_and_another_one_in_each_run() {
+    let (y, none) = (overlapping(300, 0, 0.0).0, ItemSet::default());
+    let mut y = Hashed::new(&y);
+    under(&mut y, keys(7));
+    let known: Vec<_> =
+        map_and_raise(y.own(), &keys(7).0).unwrap().iter().map(|p| p.as_bytes().to_vec()).collect();
+    let order = |seed| {
+        let (_, views) = run_with(&SESSIONS[0], &y, &Hashed::new(&none), &Items::new(), seed);
+        places(&known, &parts(&views.0[1], 0x61, 32))
+    };
+    are_random_orders([&order(1), &order(2)]);
+}
+
+#[test]
+fn the_keys_of_both_are_fresh_in_each_run() {
+    let (y, x) = overlapping(50, 40, 0.5);
+    let (y, x) = (Hashed::new(&y), Hashed::new(&x));
+    let [first, second] = [1, 2].map(|seed| run_with(&SESSIONS[0], &y, &x, &Items::new(), seed).1.0);
+    for (party, tag, size) in [(1, 0x61, 32), (0, 0x62, 32), (0, 0x64, 7)] {
+        let [first, second] = [&first, &second].map(|view| parts(&view[party], tag, size));
+        let both: HashSet<_> = first.iter().chain(&second).collect();
+        assert_eq!(both.len(), first.len() + second.len(), "{tag:#x}");
+    }
+    // One alone draws a fresh key, too.
+    let mut fixed = [Hashed::new(y.items()), Hashed::new(x.items())];
+    fixed.iter_mut().for_each(|set| under(set, keys(7)));
+    let answers = |y, x, seed| parts(&run_with(&SESSIONS[0], y, x, &Items::new(), seed).1.0[0], 0x62, 32);
+    for (y, x) in [(&fixed[0], &x), (&y, &fixed[1])] {
+        let (first, second) = (answers(y, x, 1), answers(y, x, 2));
+        assert!(first.iter().all(|point| !second.contains(point)));
+    }
+}
+
+#[test]
+fn the_order_of_the_senders_set_does_not_show() {
+    let (y, x) = overlapping(60, 300, 0.5);
+    let reversed: ItemSet = (0..300).rev().map(|i| x.get(i)).collect();
+    let payload = |i: usize| vec![i as u8; i % 50];
+    let seen = |x: &ItemSet, payloads: Items| {
+        let (mut y, mut x) = (Hashed::new(&y), Hashed::new(x));
+        under(&mut y, keys(7));
+        under(&mut x, keys(8));
+        run_with(&SESSIONS[0], &y, &x, &payloads, 1).1.0[0].clone()
+    };
+    let as_it_is = seen(&x, (0..300).map(payload).collect());
+    assert!(as_it_is == seen(&reversed, (0..300).rev().map(payload).collect()));
+    let tags = parts(&as_it_is, 0x64, 16);
+    assert!(tags.len() == 300 && tags.is_sorted());
+}
+
+/// R sees the tag of every x: it must not open the row.
+#[test]
+fn a_tag_does_not_open_its_row() {
+    let (y, x) = overlapping(40, 50, 0.0);
+    let payloads: Items = (0..50).map(|_| vec![]).collect();
+    let (_, views) = run_with(&SESSIONS[0], &Hashed::new(&y), &Hashed::new(&x), &payloads, 1);
+    let tags = parts(&views.0[0], 0x64, 16).into_iter().map(|tag| Pad::try_from(tag).unwrap());
+    let mut rows = split_frames(&views.0[0]).pop().unwrap().1;
+    let width = Layout::<1>::new(ROW).width();
+    crypt(&mut rows, width, 0, &tags.collect::<Vec<_>>(), |_, _| ());
+    // Each row is of zeros before it is encrypted.
+    assert!(rows.len() == 50 * width && rows.chunks(width).all(|row| row.iter().any(|&byte| byte != 0)));
+}
+
+#[test]
+fn tags_and_keys_differ_for_each_value_and_session() {
+    let hashes = Hashed::new(&overlapping(30, 0, 0.0).0).own().to_vec();
+    let values = map_and_raise(&hashes, &keys(7).0).unwrap();
+    let (mut tags, mut keys) = (HashSet::new(), HashSet::new());
+    for session in &SESSIONS {
+        let mut derived = Derived::new(session, 16, true, 30);
+        derived.fill(0, &values[..20]);
+        derived.fill(20, &values[20..]);
+        tags.extend(derived.tags.iter().map(|placed| placed[..16].to_vec()));
+        keys.extend(derived.keys.iter().map(|key| key.to_vec()));
+    }
+    // Of none the other, or the beginning of the value.
+    let values: HashSet<_> = values.iter().map(|p| p.as_bytes()[..16].to_vec()).collect();
+    assert_eq!([tags.len(), keys.len()], [60, 60]);
+    assert!(tags.is_disjoint(&keys) && tags.is_disjoint(&values) && keys.is_disjoint(&values));
+}
+
+#[test]
+fn points_of_low_order_are_refused_by_both_sides() {
+    let mut one = [0u8; 32];
+    one[0] = 1;
+    let set: ItemSet = ["a"].iter().collect();
+    let (set, none, terms) = (Hashed::new(&set), Items::new(), Terms::default());
+    for forged in [one, [0; 32], [0xff; 32]] {
+        let rng = &mut Prng::from_seed(&[1; 32]);
+        let by_receiver =
+            told(&[(0x62, &forged)], |ch| receiver(ch, &SESSIONS[0], &set, 1, &terms, rng).map(|_| ()));
+        let by_sender =
+            told(&[(0x61, &forged)], |ch| sender(ch, &SESSIONS[0], &set, &none, 1, &terms, rng).map(|_| ()));
+        for e in [by_receiver, by_sender] {
+            assert!(matches!(e, Err(Error::Peer(_))), "{e:?}");
+        }
+    }
+}
