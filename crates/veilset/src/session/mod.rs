@@ -25,6 +25,7 @@ pub mod audit;
 mod connect;
 pub mod estimate;
 mod fingerprint;
+pub mod gate;
 mod identity;
 mod listen;
 pub mod offline;
@@ -34,7 +35,7 @@ pub mod report;
 pub mod run;
 mod tls;
 
-pub use agreement::{Agreement, Hello, PROTOCOL_VERSION, agree, confirm, introduce};
+pub use agreement::{Agreement, Hello, PROTOCOL_VERSION, Term, agree, confirm, introduce};
 pub use approval::{Approval, Proposal};
 pub use connect::{Connection, Endpoint, Security, establish};
 pub use fingerprint::Fingerprint;
