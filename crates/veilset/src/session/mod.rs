@@ -32,6 +32,7 @@ pub mod offline;
 pub mod places;
 pub mod policy;
 pub mod report;
+mod room;
 pub mod run;
 mod tls;
 
