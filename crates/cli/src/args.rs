@@ -193,6 +193,10 @@ pub enum PeerCommand {
         /// Replace an entry of this name
         #[arg(long)]
         force: bool,
+        /// Our identity file: no entry is made of our own fingerprint [default: veilset/identity.pem in your
+        /// configuration folder, if there is one]
+        #[arg(long, value_name = "FILE")]
+        identity: Option<PathBuf>,
         /// The address book [default: veilset/peers.toml in your configuration folder]
         #[arg(long, value_name = "FILE")]
         book: Option<PathBuf>,

@@ -13,7 +13,7 @@ use std::io::{ErrorKind, Write};
 use std::path::{Path, PathBuf};
 use veilset::error::{Error, Result};
 use veilset::session::places::{Place, private_parent};
-use veilset::session::{Endpoint, Fingerprint};
+use veilset::session::{Endpoint, Fingerprint, Identity};
 
 /// Its name in the configuration folder.
 const FILE: &str = "peers.toml";
@@ -189,15 +189,34 @@ fn address_is_good(address: &str) -> Result<()> {
     }
 }
 
+/// Refuses our own fingerprint, as far as it is known: an identity that is not named need not be there.
+fn is_not_ours(fingerprint: Fingerprint, named: Option<&Path>) -> Result<()> {
+    let ours = match (named, Identity::default_path()) {
+        (Some(path), _) => Some((path.to_path_buf(), Identity::load(path)?)),
+        (None, Ok(path)) => Identity::load(&path).ok().map(|identity| (path, identity)),
+        (None, Err(_)) => None,
+    };
+    match ours {
+        Some((path, identity)) if identity.fingerprint() == fingerprint => Err(Error::Usage(format!(
+            "this is our own fingerprint, of the identity {}. A peer's is what `veilset identity show` prints on the \
+             other party's side. If two parties share this account, name the identity that is to run with this peer \
+             (--identity)",
+            path.display()
+        ))),
+        _ => Ok(()),
+    }
+}
+
 /// `veilset peer ...`.
 pub fn run(command: &PeerCommand) -> Result<()> {
     match command {
-        PeerCommand::Add { name, fingerprint, address, force, book } => {
+        PeerCommand::Add { name, fingerprint, address, force, identity, book } => {
             name_is_good(name)?;
             let fingerprint: Fingerprint = fingerprint
                 .parse()
                 .map_err(|e| Error::Usage(format!("the second argument is not a fingerprint: {e}")))?;
             address.as_deref().map_or(Ok(()), address_is_good)?;
+            is_not_ours(fingerprint, identity.as_deref())?;
             let mut book = Book::load_to_change(book.as_deref())?;
             if let (Some(old), false) = (book.peers.get(name), *force) {
                 return Err(Error::Usage(format!(

@@ -1,6 +1,5 @@
 //! `veilset check`: what would run, what it costs, what each side would learn.
 
-use crate::gate::Gate;
 use crate::plan::Plan;
 use crate::print;
 use std::fmt::Write as _;
@@ -8,8 +7,9 @@ use veilset::error::Result;
 use veilset::operations::Role;
 use veilset::rng::Prng;
 use veilset::session::estimate::{Speed, Traffic, would_learn};
+use veilset::session::gate::Gate;
 use veilset::session::run::{self, Checked, Request};
-use veilset::session::{Connection, Proposal};
+use veilset::session::{Connection, Proposal, Term};
 
 /// Links to give the time of the transfer on, in megabits a second.
 const LINKS: [u64; 2] = [10, 1000];
@@ -50,8 +50,8 @@ fn text(plan: &Plan, checked: &Checked, our_milliseconds: u64) -> Result<String>
     }
     let _ = writeln!(text, "  agreed:");
     // The first two are said above; what is 0 does not matter or is not asked for.
-    for (name, value) in hello.terms().skip(2).filter(|(_, value)| value != "0") {
-        let _ = writeln!(text, "    {name}: {value}");
+    for Term { words, value, .. } in hello.terms().skip(2).filter(|term| term.value != "0") {
+        let _ = writeln!(text, "    {words}: {value}");
     }
     let _ = writeln!(text, "  about {sent} bytes to the peer, {received} from it");
     let _ = writeln!(

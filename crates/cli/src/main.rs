@@ -10,7 +10,6 @@ mod check;
 mod config;
 mod data;
 mod demo;
-mod gate;
 mod identity;
 mod manual;
 mod near;

@@ -2,7 +2,6 @@
 
 use crate::check;
 use crate::data::Data;
-use crate::gate::Gate;
 use crate::plan::{Plan, Protection};
 use crate::progress::Progress;
 use std::io::Write;
@@ -13,6 +12,7 @@ use std::time::Instant;
 use veilset::channel::Canceller;
 use veilset::error::{Error, Result};
 use veilset::rng::Prng;
+use veilset::session::gate::{Gate, Setup};
 use veilset::session::offline::Ledger;
 use veilset::session::report::{LeftOut, Report};
 use veilset::session::run::run_if;
@@ -56,12 +56,19 @@ pub fn run(plan: &Plan, purpose: Purpose) -> Result<()> {
         }
         _ => request.prepare(&mut rng)?,
     };
-    plan.policy.permits_our_size(data.keyed.set.len())?;
     // Not for --quiet to hide: who runs this every night must hear of it.
-    let warn = |line: &str| {
-        let _ = writeln!(std::io::stderr(), "{line}");
+    let warn = |text: &str| {
+        let _ = writeln!(std::io::stderr(), "warning: {text}");
     };
-    let mut gate = Gate::new(plan, identity.as_deref(), &data.keyed.set, &data.values, &warn)?;
+    let setup = Setup {
+        policy: &plan.policy,
+        audit_log: plan.audit_log.as_deref(),
+        identity: identity.as_deref(),
+        peer_name: plan.peer_name.as_deref(),
+        prepared: plan.prepared.is_some(),
+        warn: &warn,
+    };
+    let mut gate = Gate::new(&request, setup)?;
     let interrupt = Interrupt::install()?;
     let output = match plan.has_result() {
         true => Some(Output::create("result", plan.output.as_deref(), plan.force)?),
@@ -92,12 +99,16 @@ pub fn run(plan: &Plan, purpose: Purpose) -> Result<()> {
     })?;
     let mut report = Report::new(&request, &outcome, seconds, peer)?;
     // A result that is there is not given up because the log does not say so.
-    let logged = gate.end(Ok((&outcome, &report)), seconds);
+    let logged = gate.end(Ok(&report), seconds);
     // How long this takes depends on the result; the peer has left.
     if let Some(mut output) = output {
         data.write(plan, &outcome, &mut output)?;
         output.commit()?;
     }
+    let name = |path: &Path| path.display().to_string();
+    report.peer_name = plan.peer_name.clone();
+    report.input = Some(name(&plan.source.input));
+    report.output = plan.has_result().then(|| plan.output.as_deref().map_or_else(|| "-".into(), name));
     report.left_out = LeftOut { duplicates: data.keyed.duplicates, skipped: data.keyed.skipped };
     if let Some(mut file) = report_file {
         let json = report.to_json()?;

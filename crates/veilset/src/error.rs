@@ -66,7 +66,9 @@ impl fmt::Display for Place {
 /// One point on which the two sides differ.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Difference {
-    /// What they differ in, as the user knows it.
+    /// The key of the term that they differ in, which stays the same from version to version: "max_row".
+    pub term: &'static str,
+    /// The same for the users of the command line: "--max-row".
     pub what: &'static str,
     /// Our value.
     pub ours: String,
@@ -183,6 +185,7 @@ mod tests {
     #[test]
     fn a_disagreement_shows_both_values() {
         let e = Error::Disagreement(vec![Difference {
+            term: "operation",
             what: "operation",
             ours: "union".into(),
             theirs: "count".into(),

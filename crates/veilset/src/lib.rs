@@ -4,8 +4,8 @@
 //!
 //! - [`session`]: a whole run between two parties who know each other's fingerprints, over TLS:
 //!   [`session::establish`], [`session::run::run`], [`session::report`]; half of it before the peer is met:
-//!   [`session::offline`]; whether it may take place and what it will cost: [`session::policy`],
-//!   [`session::audit`], [`session::estimate`];
+//!   [`session::offline`]; whether it may take place, a log of it, and what it will cost: [`session::gate`] with
+//!   [`session::policy`] and [`session::audit`], [`session::estimate`];
 //! - [`table`]: CSV, Parquet and lists in, item sets, values and payloads out of them, results back;
 //! - [`operations`]: what is computed, over a channel that the caller brings;
 //! - [`membership`], [`oprf`], [`vole`], [`okvs`], [`hashing`], [`ot`], [`compact_set`], [`group`]: the building

@@ -39,7 +39,7 @@ fn a_run_has_a_line_at_its_start_and_one_at_its_end() {
     ] {
         assert_eq!(start[name], value, "{name}");
     }
-    assert_eq!(start["terms"]["--min-count"], "0");
+    assert_eq!((&start["terms"]["min_count"], &start["terms"]["output"]), (&json!("0"), &json!("receiver")));
     assert_eq!((start["set"].as_str().unwrap().len(), start["session"].as_str().unwrap().len()), (64, 64));
     assert_eq!((&r[1]["event"], &r[1]["outcome"]), (&json!("end"), &json!("done")));
     assert_eq!((&r[1]["result"], &s[1]["result"]["matches"]), (&json!({"matches": 2}), &json!(2)));

@@ -35,11 +35,27 @@ fn peers_are_added_listed_and_removed() {
 }
 
 #[test]
+fn our_own_fingerprint_is_nobodys() {
+    let world = World::new();
+    let [r, s] = &world.fingerprints;
+    let words = ["our own fingerprint", "r.pem", "veilset identity show", "--identity"];
+    peer(&world, &["add", "me", r, "--identity", "r.pem"]).bad(2, &words);
+    peer(&world, &["add", "me", r, "--identity", "none.pem"]).bad(2, &["there is no identity at none.pem"]);
+    assert!(!world.home("peers.toml").exists());
+    peer(&world, &["add", "south", s, "--identity", "r.pem"]).good();
+    // Without a default identity nobody can know; with one it is ours.
+    peer(&world, &["add", "me", r]).good();
+    std::fs::copy(world.path("s.pem"), world.home("identity.pem")).unwrap();
+    peer(&world, &["add", "south", s, "--force"]).bad(2, &["our own fingerprint", "identity.pem"]);
+    peer(&world, &["add", "south", s, "--force", "--identity", "r.pem"]).good();
+}
+
+#[test]
 fn what_cannot_be_an_entry_is_refused() {
     let world = World::new();
     let own = world.fingerprints[0].clone();
     let long = "x".repeat(65);
-    let cases: [(&[&str], &[&str]); 10] = [
+    let cases: [(&[&str], &[&str]); 11] = [
         (&["add", "", &own], &["cannot be a peer's name", "hyphens"]),
         (&["add", &long, &own], &["1 to 64 letters"]),
         (&["add", "a b", &own], &["\"a b\" cannot be a peer's name"]),
@@ -47,6 +63,7 @@ fn what_cannot_be_an_entry_is_refused() {
         (&["add", &own, "x"], &["because it is a fingerprint", "veilset peer add NAME"]),
         (&["add", "a", "x"], &["1 letters", "veilset identity show"]),
         (&["add", "a", &own, "host"], &["the port is missing"]),
+        (&["add", "a", &own, "http://host:7"], &["give HOST:PORT without http://"]),
         (&["add", "a", &own, "host:0"], &["nobody listens at port 0"]),
         (&["add", "a", &own, "ho\"st:1"], &["is not an address"]),
         (&["list", "--book", "none.toml"], &["none.toml", "--book"]),

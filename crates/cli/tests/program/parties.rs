@@ -115,6 +115,39 @@ fn result_and_report_files_are_private_and_replaced_with_force_only() {
 }
 
 #[test]
+fn a_report_names_its_run() {
+    let world = World::new();
+    world.write("a.csv", csv(0..5));
+    let file = std::path::Path::new("a.csv");
+    run(world.veilset().args(["peer", "add", "south", &world.fingerprints[SENDER]])).good();
+    let more: [&[&str]; 2] = [
+        &["--report", "r.json", "--audit-log", "r.log"],
+        &["--report", "s.json", "--audit-log", "s.log", "--both", "--output", "out.csv"],
+    ];
+    world.good("count", [file, file], [&[more[0], &["--both"]].concat(), more[1]]);
+    world.good("count", [file, file], [&[], &["--report", "n.json"]]);
+    let read = |name: &str| -> serde_json::Value { serde_json::from_str(&world.read(name)).unwrap() };
+    for (who, output, name) in
+        [("r", "-".into(), "south".into()), ("s", "out.csv".into(), serde_json::Value::Null)]
+    {
+        let report = read(&format!("{who}.json"));
+        let log = world.read(&format!("{who}.log"));
+        let start: serde_json::Value = serde_json::from_str(log.lines().next().unwrap()).unwrap();
+        assert_eq!((&report["session"], &report["peer"]), (&start["session"], &start["peer"]));
+        assert_eq!(
+            (&report["peer_name"], &report["input"], &report["output"]),
+            (&name, &"a.csv".into(), &output)
+        );
+        // It began before the log says so, or in the same second.
+        let [began, logged] =
+            [&report["time"], &start["time"]].map(|time| time.as_str().unwrap().to_string());
+        assert!(began.len() == "2026-11-20T10:00:00Z".len() && began <= logged, "{began} {logged}");
+    }
+    // Who has no result has put it nowhere.
+    assert_eq!(read("n.json")["output"], serde_json::Value::Null);
+}
+
+#[test]
 fn a_quiet_party_says_nothing() {
     let world = World::new();
     let file = world.write("a.csv", csv(0..5));

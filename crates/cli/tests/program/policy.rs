@@ -112,7 +112,9 @@ fn repeated_runs_on_changed_sets_are_warned_of_or_refused() {
     world.write("r.csv", csv((0..5).rev()));
     assert!(!count().0.err.contains(warning));
     world.write("r.csv", csv(1..6));
-    count().0.bad(0, &["warning: this is run 4 with", &world.fingerprints[1], "our set changed", warning]);
+    count()
+        .0
+        .bad(0, &["warning: this is run 4 with", &world.fingerprints[1], "our set has changed", warning]);
     // That set has run now, whatever the policy says; the next one has not.
     assert!(!count().0.err.contains(warning));
     policy("refuse");
@@ -129,7 +131,7 @@ fn repeated_runs_on_changed_sets_are_warned_of_or_refused() {
     policy("warn");
     count().0.good();
     world.write("s.csv", csv(0..4));
-    count().0.bad(0, &["run 2 with", "the peer's set changed in size"]);
+    count().0.bad(0, &["run 2 with", "the peer's set has changed in size since the last one (count of 2"]);
     // Other operations show the same difference.
     let more = ["--policy", "policy.toml", "--audit-log", "log"];
     world.write("r.csv", csv(3..8));

@@ -33,13 +33,10 @@ const GO: Message<[u8]> = Message::new(8, "go: the run is allowed");
 const NONCE: Message<[u8; 32]> = Message::new(10, "nonce for the session id");
 const PREDICTION: Message<u64> = Message::new(9, "milliseconds of work, as one side expects");
 
-/// Terms that are others, or 0, where the operation is another one.
-const PROTOCOL: &str = "--protocol";
-const MAX_ROW: &str = "--max-row";
-const MIN_COUNT: &str = "--min-count";
-const SCALE: &str = "decimal places of the values (--scale)";
-const MODULUS: &str = "bits of the sum's modulus (--modulus)";
-const MALICIOUS_SENDER: &str = "--malicious-sender";
+/// The terms that are others, or 0, where the operation is another one.
+const OF_OPERATION: [&str; 6] =
+    ["protocol", MAX_ROW, "min_count", "value_scale", "modulus_bits", "malicious_sender"];
+const MAX_ROW: &str = "max_row";
 
 const MAGIC: &[u8; 8] = b"veilset\0";
 /// What to look at if a connection without TLS yields nothing.
@@ -48,6 +45,17 @@ const BOTH_PLAIN: &str = "Were both sides run with --insecure-plaintext?";
 const MAX_HELLO: usize = 1 << 14;
 /// Letters of the peer's words that are shown to our user.
 const SHOWN: usize = 160;
+
+/// A point that both sides must have been asked for alike.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Term {
+    /// Its name for programs, which stays the same from version to version: "max_row".
+    pub key: &'static str,
+    /// Its name for the users of the command line: "--max-row".
+    pub words: &'static str,
+    /// What we were asked for.
+    pub value: String,
+}
 
 /// What we were asked to do. All of it but the role must be the same on both sides; what does not
 /// matter to an operation is 0 or "none" on both.
@@ -86,8 +94,8 @@ pub struct Hello {
 }
 
 impl Hello {
-    /// All that both sides must have been asked for alike, named as the user knows it.
-    pub fn terms(&self) -> impl Iterator<Item = (&'static str, String)> {
+    /// All that both sides must have been asked for alike.
+    pub fn terms(&self) -> impl Iterator<Item = Term> {
         Letter::new(self, [0; 32]).terms().into_iter()
     }
 }
@@ -223,6 +231,7 @@ fn same_version(theirs: &[u8]) -> Result<()> {
     match version == PROTOCOL_VERSION {
         true => Ok(()),
         false => Err(Error::Disagreement(vec![Difference {
+            term: "protocol_version",
             what: "version of the protocol (the older side needs a newer veilset)",
             ours: PROTOCOL_VERSION.to_string(),
             theirs: version.to_string(),
@@ -298,9 +307,8 @@ impl Letter {
         }
     }
 
-    /// All that must be the same on both sides, named as the user knows it. A new field does not
-    /// compile until it is here.
-    fn terms(&self) -> [(&'static str, String); 13] {
+    /// All that must be the same on both sides. A new field does not compile until it is here.
+    fn terms(&self) -> [Term; 13] {
         let Letter {
             operation,
             role: _,
@@ -320,20 +328,21 @@ impl Letter {
             nonce: _,
         } = self;
         [
-            ("operation", operation.clone()),
-            ("check or run (`veilset check`)", purpose.clone()),
-            (PROTOCOL, protocol.clone()),
-            ("--group", group.clone()),
-            ("who gets the result (--both)", output.clone()),
-            ("number of key columns (--key)", key_columns.to_string()),
-            ("normalisation of keys", normalisation.clone()),
-            (MAX_ROW, max_row.to_string()),
-            ("columns sent (--send-columns, --receive-columns)", listed(sent_columns)),
-            (MIN_COUNT, min_count.to_string()),
-            (SCALE, value_scale.to_string()),
-            (MODULUS, modulus_bits.to_string()),
-            (MALICIOUS_SENDER, if *malicious_sender { "yes" } else { "no" }.into()),
+            ("operation", "operation", operation.clone()),
+            ("purpose", "check or run (`veilset check`)", purpose.clone()),
+            ("protocol", "--protocol", protocol.clone()),
+            ("group", "--group", group.clone()),
+            ("output", "who gets the result (--both)", output.clone()),
+            ("key_columns", "number of key columns (--key)", key_columns.to_string()),
+            ("normalisation", "normalisation of keys", normalisation.clone()),
+            (MAX_ROW, "--max-row", max_row.to_string()),
+            ("sent_columns", "columns sent (--send-columns, --receive-columns)", listed(sent_columns)),
+            ("min_count", "--min-count", min_count.to_string()),
+            ("value_scale", "decimal places of the values (--scale)", value_scale.to_string()),
+            ("modulus_bits", "bits of the sum's modulus (--modulus)", modulus_bits.to_string()),
+            ("malicious_sender", "--malicious-sender", if *malicious_sender { "yes" } else { "no" }.into()),
         ]
+        .map(|(key, words, value)| Term { key, words, value })
     }
 
     fn differences(&self, theirs: &Letter) -> Vec<Difference> {
@@ -344,6 +353,7 @@ impl Letter {
         };
         if theirs.role != expected.name() {
             differences.push(Difference {
+                term: "role",
                 what: "--role",
                 ours: self.role.clone(),
                 theirs: format!(
@@ -355,12 +365,12 @@ impl Letter {
         // What only follows from another difference would name options that nobody typed.
         let operation = self.operation != theirs.operation;
         let width = self.sent_columns != theirs.sent_columns && (self.max_row == 0 || theirs.max_row == 0);
-        for ((what, ours), (_, theirs)) in self.terms().into_iter().zip(theirs.terms()) {
-            let of_operation =
-                [PROTOCOL, MAX_ROW, MIN_COUNT, SCALE, MODULUS, MALICIOUS_SENDER].contains(&what);
-            let follows = operation && of_operation || width && what == MAX_ROW;
-            if ours != theirs && !follows {
-                differences.push(Difference { what, ours, theirs: shown(&theirs) });
+        for (ours, theirs) in self.terms().into_iter().zip(theirs.terms()) {
+            let Term { key, words, value } = ours;
+            let follows = operation && OF_OPERATION.contains(&key) || width && key == MAX_ROW;
+            if value != theirs.value && !follows {
+                let theirs = shown(&theirs.value);
+                differences.push(Difference { term: key, what: words, ours: value, theirs });
             }
         }
         differences
@@ -375,7 +385,7 @@ fn listed(names: &[String]) -> String {
 }
 
 /// Words of the peer, made harmless for a terminal.
-fn shown(text: &str) -> String {
+pub(super) fn shown(text: &str) -> String {
     let mut escaped = String::new();
     for c in text.chars().take(SHOWN) {
         match c {

@@ -69,7 +69,7 @@ pub struct Run {
     pub items: usize,
     /// Items of the peer's.
     pub peer_items: usize,
-    /// Everything both agreed on, by its names in messages.
+    /// Everything both agreed on, by the keys of the terms; in old logs by their words.
     pub terms: BTreeMap<String, String>,
     /// Our set's digest; none without an identity, whose key it is under.
     pub set: Option<String>,
@@ -99,12 +99,13 @@ pub struct End {
 impl Entry {
     /// Something that happens now.
     pub fn now(session_id: &SessionId, event: Event) -> Entry {
-        Entry {
-            time: rfc3339(SystemTime::now()),
-            session: blake3::Hash::from_bytes(*session_id.as_bytes()).to_hex().to_string(),
-            event,
-        }
+        Entry { time: rfc3339(SystemTime::now()), session: name_of(session_id), event }
     }
+}
+
+/// The name of a session in logs and reports: 64 hexadecimal digits, the same on both sides.
+pub(super) fn name_of(session_id: &SessionId) -> String {
+    blake3::Hash::from_bytes(*session_id.as_bytes()).to_hex().to_string()
 }
 
 impl Run {
@@ -128,7 +129,7 @@ impl Run {
             our: our.map(|f| f.to_string()),
             items: proposal.our_size,
             peer_items: proposal.their_size,
-            terms: hello.terms().map(|(name, value)| (name.to_string(), value)).collect(),
+            terms: hello.terms().map(|term| (term.key.to_string(), term.value)).collect(),
             set: set.map(Into::into),
             values: values.map(Into::into),
             prepared,
@@ -165,48 +166,64 @@ fn digest_under(key: &Secret<[u8; 32]>, set: &ItemSet, values: &[i128]) -> Strin
     all.finalize().to_hex().to_string()
 }
 
-/// What the log says about earlier runs like the one proposed.
+/// What the log says about earlier runs with the peer of the one proposed.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct History {
     /// How many started.
     pub runs: usize,
-    /// When the first of them did.
-    pub since: String,
-    /// Whether our set was another one in one of them.
-    pub ours_changed: bool,
-    /// Whether the number of items of the peer was another one.
-    pub theirs_changed: bool,
-    /// Whether it cannot be said if our set was another one: other keys, or none.
-    pub unknown: bool,
+    /// The last of them, compared with the one proposed.
+    pub last: Option<Earlier>,
     /// Whether one of them was with our very set and a set of the peer of this size.
     pub known: bool,
+    /// How many of them had no digest of our set, nor has the one proposed, and had its sizes.
+    pub undigested: usize,
     /// Lines that are not entries, by number, from 1.
     pub foreign: Vec<usize>,
 }
 
+/// An earlier run, compared with the one proposed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Earlier {
+    /// When it started.
+    pub time: String,
+    /// What was computed.
+    pub operation: String,
+    /// Whether our set was another one; none if that cannot be told, because it has no digest under the same key.
+    pub our_set_differs: Option<bool>,
+    /// Whether the number of items of the peer was another one.
+    pub their_size_differs: bool,
+}
+
 impl History {
-    /// Whether this run and an earlier one together may say more than either, as far as the log shows.
+    /// Whether this run and an earlier one together may say more than either, as far as the log shows: there is an
+    /// earlier one, and none was with our very set and a set of the peer of this size.
     pub fn changed(&self) -> bool {
-        !self.known && (self.ours_changed || self.theirs_changed || self.unknown)
+        self.runs > 0 && !self.known
+    }
+
+    /// Whether nobody was told yet. Where there are no digests every run may be with another set; that is said of the
+    /// second run with the same sizes and not again.
+    pub fn is_news(&self) -> bool {
+        self.changed() && self.undigested < 2
     }
 
     /// What the runs together tell, in a sentence, if the sets changed.
     pub fn warning(&self, peer: &str) -> Option<String> {
-        if !self.changed() {
-            return None;
-        }
-        let what = match (self.ours_changed, self.theirs_changed, self.unknown) {
-            (true, true, _) => "both sets changed since",
-            (true, false, _) => "our set changed since",
-            (false, true, _) => "the peer's set changed in size since",
-            (false, false, true) => "whether our set changed since cannot be told",
-            (false, false, false) => return None,
+        let last = self.last.as_ref().filter(|_| self.changed())?;
+        // The last run is not one of those with this very set and size: it differs in one of them.
+        let what = match (last.our_set_differs, last.their_size_differs) {
+            (Some(true), true) => "both sets have changed",
+            (Some(true), false) => "our set has changed",
+            (Some(false), _) => "the peer's set has changed in size",
+            (None, true) => "the peer's set has changed in size, and perhaps ours,",
+            (None, false) => "our set may have changed",
         };
         Some(format!(
-            "this is run {} with {peer} since {}, and {what}: the difference between two results shows what a change \
-             did, down to single items (README, \"Audit log\", says what counts)",
+            "this is run {} with {peer}, and {what} since the last one ({} of {}): the difference between two results \
+             shows what a change did, down to single items (README, \"Audit log\", says what counts)",
             self.runs + 1,
-            self.since
+            last.operation,
+            last.time
         ))
     }
 }
@@ -298,21 +315,23 @@ impl AuditLog {
             match serde_json::from_slice::<Entry>(&line) {
                 Err(_) => history.foreign.push(number),
                 Ok(Entry { time, event: Event::Start(earlier), .. }) if earlier.peer == run.peer => {
-                    if history.runs == 0 {
-                        history.since = time;
-                    }
                     history.runs += 1;
-                    let same_key = earlier.our == run.our && earlier.set.is_some() && run.set.is_some();
+                    let digests = (earlier.set.as_ref(), run.set.as_ref());
+                    let same_key = earlier.our == run.our && matches!(digests, (Some(_), Some(_)));
                     let values = (earlier.values.as_ref(), run.values.as_ref());
                     let other_values = matches!(values, (Some(a), Some(b)) if a != b);
-                    history.unknown |= !same_key && earlier.items == run.items;
-                    history.ours_changed |= match same_key {
-                        true => earlier.set != run.set || other_values,
-                        false => earlier.items != run.items,
+                    let other_items = earlier.items != run.items;
+                    let our_set_differs = match same_key {
+                        true => Some(earlier.set != run.set || other_values),
+                        // Another number of items is another set.
+                        false => other_items.then_some(true),
                     };
-                    history.theirs_changed |= earlier.peer_items != run.peer_items;
-                    let same = same_key && earlier.set == run.set && !other_values;
-                    history.known |= same && earlier.peer_items == run.peer_items;
+                    let their_size_differs = earlier.peer_items != run.peer_items;
+                    history.known |= our_set_differs == Some(false) && !their_size_differs;
+                    let undigested = digests == (None, None) && !other_items && !their_size_differs;
+                    history.undigested += usize::from(undigested);
+                    let operation = earlier.operation;
+                    history.last = Some(Earlier { time, operation, our_set_differs, their_size_differs });
                 }
                 Ok(_) => {}
             }
@@ -330,7 +349,7 @@ fn unusable(path: &Path, e: &io::Error) -> Error {
 }
 
 /// The time in UTC, to the second.
-fn rfc3339(time: SystemTime) -> String {
+pub(super) fn rfc3339(time: SystemTime) -> String {
     // A clock that stands before 1970 is wrong anyway.
     let seconds = time.duration_since(UNIX_EPOCH).map_or(0, |d| d.as_secs());
     let (day, second) = (seconds / 86_400, seconds % 86_400);

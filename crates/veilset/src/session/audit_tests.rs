@@ -1,4 +1,6 @@
 use super::*;
+use crate::operations::{Operation, Role};
+use crate::session::Hello;
 use std::os::unix::fs::PermissionsExt;
 use std::time::Duration;
 
@@ -78,7 +80,12 @@ fn earlier_runs_with_the_same_peer_count_if_they_started() {
 
     start(&log, &here);
     let history = log.history(&here).unwrap();
-    assert!(history.runs == 1 && !history.changed() && history.since.ends_with('Z'), "{history:?}");
+    assert!(
+        history.runs == 1
+            && !history.changed()
+            && history.last.as_ref().is_some_and(|last| last.time.ends_with('Z')),
+        "{history:?}"
+    );
     assert_eq!(history.warning("a"), None);
     // Another operation, or other padding, is no other set; other values are.
     let sum = |values: &str| Run { operation: "sum".into(), values: Some(values.into()), ..here.clone() };
@@ -95,19 +102,135 @@ fn earlier_runs_with_the_same_peer_count_if_they_started() {
     assert!(between.history(&run("a", 7, 2, Some("z"))).unwrap().changed());
     // (the run now, words of the warning)
     for (now, words) in [
-        (run("a", 1, 2, Some("y")), "our set changed"),
-        (run("a", 3, 2, Some("y")), "our set changed"),
-        (run("a", 3, 2, None), "our set changed"),
-        (Run { operation: "union".into(), ..run("a", 1, 2, Some("y")) }, "our set changed"),
-        (run("a", 1, 3, Some("x")), "the peer's set changed in size"),
-        (run("a", 1, 3, Some("y")), "both sets changed"),
-        (run("a", 1, 2, None), "cannot be told"),
-        (Run { our: Some("new".into()), ..run("a", 1, 2, Some("z")) }, "cannot be told"),
+        (run("a", 1, 2, Some("y")), "our set has changed"),
+        (run("a", 3, 2, Some("y")), "our set has changed"),
+        (run("a", 3, 2, None), "our set has changed"),
+        (Run { operation: "union".into(), ..run("a", 1, 2, Some("y")) }, "our set has changed"),
+        (run("a", 1, 3, Some("x")), "the peer's set has changed in size"),
+        (run("a", 1, 3, Some("y")), "both sets have changed"),
+        (run("a", 3, 3, None), "both sets have changed"),
+        (run("a", 1, 3, None), "the peer's set has changed in size, and perhaps ours,"),
+        (run("a", 1, 2, None), "our set may have changed"),
+        (Run { our: Some("new".into()), ..run("a", 1, 2, Some("z")) }, "our set may have changed"),
     ] {
         let warning = log.history(&now).unwrap().warning("hospital-b").unwrap();
         assert!(warning.contains(words), "{warning}");
-        assert!(warning.contains("run 2 with hospital-b since "), "{warning}");
+        assert!(
+            warning.contains("run 2 with hospital-b, and ")
+                && warning.contains("since the last one (count of 2")
+        );
+        assert!(log.history(&now).unwrap().is_news());
     }
+}
+
+#[test]
+fn a_change_is_told_once_and_since_the_last_run() {
+    let folder = tempfile::tempdir().unwrap();
+    let log = log(&folder);
+    let [x, y, z] = ["x", "y", "z"].map(|set| run("a", 1, 2, Some(set)));
+    let union = |run: &Run| Run { operation: "union".into(), ..run.clone() };
+    // (the run, what it is told)
+    let cases = [
+        (x.clone(), None),
+        (union(&x), None),
+        (y.clone(), Some("our set has changed since the last one (union of ")),
+        (y.clone(), None),
+        (x.clone(), None),
+        (run("a", 1, 3, Some("x")), Some("the peer's set has changed in size since the last one (count of ")),
+        (run("a", 1, 3, Some("x")), None),
+        (z, Some("both sets have changed since the last one (count of ")),
+        (y, None),
+    ];
+    for (now, words) in cases {
+        let history = log.history(&now).unwrap();
+        let warning = history.warning("b");
+        assert_eq!((history.changed(), history.is_news()), (words.is_some(), words.is_some()));
+        assert_eq!(warning.is_some(), words.is_some(), "{warning:?}");
+        assert!(warning.is_none_or(|warning| warning.contains(words.unwrap_or_default())));
+        start(&log, &now);
+    }
+    // Without digests any run may be with another set: always refused, and told once for the same sizes.
+    let plain = AuditLog::open(&folder.path().join("plain.jsonl")).unwrap();
+    let here = |items| Run { our: None, peer: None, ..run("", items, 2, None) };
+    for (items, changed, news) in [
+        (5, false, false),
+        (5, true, true),
+        (5, true, false),
+        (5, true, false),
+        (6, true, true),
+        (6, true, true),
+        (6, true, false),
+    ] {
+        let history = plain.history(&here(items)).unwrap();
+        assert_eq!((history.changed(), history.is_news()), (changed, news), "{items}");
+        start(&plain, &here(items));
+    }
+}
+
+#[test]
+fn the_terms_of_a_run_have_keys_and_logs_of_old_are_read() {
+    let hello = Hello {
+        operation: Operation::Sum,
+        role: Role::Sender,
+        check: false,
+        protocol: "dh".into(),
+        group: "curve25519".into(),
+        output: "receiver".into(),
+        key_columns: 2,
+        normalisation: "none".into(),
+        max_row: 0,
+        sent_columns: vec!["city".into()],
+        min_count: 20,
+        value_scale: 1,
+        modulus_bits: 64,
+        malicious_sender: false,
+        padded: false,
+    };
+    let session_id = SessionId::of([0; 32]);
+    let proposal = Proposal { hello, session_id, peer: None, our_size: 1, their_size: 2, they_pad: false };
+    let terms = Run::new(&proposal, None, None, None, None, false).terms;
+    let expected = [
+        ("group", "curve25519"),
+        ("key_columns", "2"),
+        ("malicious_sender", "no"),
+        ("max_row", "0"),
+        ("min_count", "20"),
+        ("modulus_bits", "64"),
+        ("normalisation", "none"),
+        ("operation", "sum"),
+        ("output", "receiver"),
+        ("protocol", "dh"),
+        ("purpose", "run"),
+        ("sent_columns", "\"city\""),
+        ("value_scale", "1"),
+    ];
+    let expected = expected.map(|(key, value)| (key.to_string(), value.to_string()));
+    assert_eq!(terms.into_iter().collect::<Vec<_>>(), expected);
+
+    // A line of version 0.1, whose terms have words.
+    let old = r#"{"time":"2026-11-20T10:00:00Z","session":"07","event":"start","operation":"count","protocol":"dh",
+        "role":"receiver","peer":"a","peer_name":null,"our":"us","items":1,"peer_items":2,"terms":{"--group":"curve25519",
+        "who gets the result (--both)":"receiver"},"set":"x","prepared":false,"version":"0.1.0"}"#;
+    let folder = tempfile::tempdir().unwrap();
+    let log = log(&folder);
+    std::fs::write(&log.path, old.replace('\n', "") + "\n").unwrap();
+    let history = |set| log.history(&run("a", 1, 2, Some(set))).unwrap();
+    assert!(history("x").known && history("y").changed() && history("y").foreign.is_empty());
+}
+
+#[test]
+fn nobody_else_can_lock_the_log_while_an_entry_is_judged() {
+    let folder = tempfile::tempdir().unwrap();
+    let log = log(&folder);
+    let entry = Entry::now(&SessionId::of([0; 32]), Event::Start(run("a", 1, 2, None)));
+    let other = File::open(&log.path).unwrap();
+    let lock = || other.try_lock().is_ok() && other.unlock().is_ok();
+    let judge = |_: &AuditLog| {
+        assert!(!lock());
+        Ok(())
+    };
+    log.append_if(&entry, judge).unwrap();
+    assert!(lock());
 }
 
 #[test]

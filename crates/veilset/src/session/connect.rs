@@ -4,6 +4,7 @@ use super::tls::{Failure, Keys, Limits, Secured};
 use super::{Fingerprint, Identity, Listener};
 use crate::channel::{ByteStream, Channel, Timeouts, WireCount, over};
 use crate::error::{Error, Result};
+use std::cell::Cell;
 use std::net::{SocketAddr, TcpStream, ToSocketAddrs};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -12,6 +13,8 @@ use std::time::{Duration, Instant};
 pub(super) const HANDSHAKE: Duration = Duration::from_secs(10);
 /// How long the connecting side rests between two tries.
 const RETRY: Duration = Duration::from_millis(200);
+/// How long we wait before we say what may be the matter.
+const LONG: Duration = Duration::from_secs(30);
 /// How long it waits for one address to answer, and how long at least.
 const ANSWER: Duration = Duration::from_secs(3);
 const BRIEFLY: Duration = Duration::from_millis(20);
@@ -100,7 +103,7 @@ pub fn establish(
     cancelled: &dyn Fn() -> bool,
     notice: &dyn Fn(&str),
 ) -> Result<Connection> {
-    let watch = Watch { deadline: after(timeouts.connect), timeouts, cancelled, notice };
+    let watch = Watch::new(timeouts, cancelled, notice);
     match endpoint {
         Endpoint::Listen(address) => {
             let addresses = Address::parse(address)?.resolve_own()?;
@@ -119,9 +122,24 @@ pub(super) struct Watch<'a> {
     pub(super) timeouts: Timeouts,
     pub(super) cancelled: &'a dyn Fn() -> bool,
     pub(super) notice: &'a dyn Fn(&str),
+    /// When to say what may be the matter, unless it was said.
+    pub(super) hint: Cell<Option<Instant>>,
 }
 
-impl Watch<'_> {
+impl<'a> Watch<'a> {
+    pub(super) fn new(timeouts: Timeouts, cancelled: &'a dyn Fn() -> bool, notice: &'a dyn Fn(&str)) -> Self {
+        let hint = Cell::new(Some(after(LONG)));
+        Watch { deadline: after(timeouts.connect), timeouts, cancelled, notice, hint }
+    }
+
+    /// Gives the user a hint, once, if we have waited long.
+    pub(super) fn hint(&self, words: impl FnOnce() -> String) {
+        if self.hint.get().is_some_and(|at| Instant::now() >= at) {
+            self.hint.set(None);
+            (self.notice)(&words());
+        }
+    }
+
     pub(super) fn left(&self) -> Duration {
         self.deadline.saturating_duration_since(Instant::now())
     }
@@ -156,6 +174,9 @@ impl<'a> Address<'a> {
                  example.org:7000 or [2001:db8::1]:7000"
             )))
         };
+        if let Some((scheme, _)) = text.split_once("://") {
+            return wrong(&format!("give HOST:PORT without {scheme}://"));
+        }
         let Some((host, port)) = text.rsplit_once(':') else {
             return wrong("the port is missing");
         };
@@ -226,12 +247,16 @@ impl Security {
     }
 }
 
+/// What may be the matter if the peer is not there. What else to ask may follow.
+pub(super) const ABSENT: &str = "its program may have stopped before it connected (a defect in its input or options), \
+                      so ask the other party what it printed";
+
 /// What to do about an unexpected key.
 pub(super) const COMPARE: &str = "Ask the other party, by a way that you trust, what `veilset identity show` prints on its \
                        side: if it is the first, give that one with --peer; if not, somebody else is in between";
 
 /// Tries all addresses in turn until one is the peer or the time is over.
-fn connect(text: &str, security: &Security, watch: &Watch<'_>) -> Result<Connection> {
+pub(super) fn connect(text: &str, security: &Security, watch: &Watch<'_>) -> Result<Connection> {
     let address = Address::parse_peer(text)?;
     let keys = security.keys()?;
     let mut last = String::new();
@@ -271,12 +296,18 @@ fn connect(text: &str, security: &Security, watch: &Watch<'_>) -> Result<Connect
         }
         last = cause;
         watch.check()?;
+        watch.hint(|| {
+            format!(
+                "the peer has not been reached at {text} yet; trying on. If it should be there: {ABSENT}, and whether it \
+                 listens there; check the address and firewalls"
+            )
+        });
         std::thread::sleep(RETRY.min(watch.left()));
         if watch.left().is_zero() {
             let before = stranger.filter(|s| !last.contains(s)).map(|s| format!("; before that, {s}"));
             return Err(Error::Network(format!(
-                "cannot reach the peer at {text} {}: {last}{}. Ask the other party whether its program listens \
-                 there, check the address and firewalls, then run again",
+                "cannot reach the peer at {text} {}: {last}{}. Perhaps {ABSENT}, and whether it listens there. Check the \
+                 address and firewalls, then run again",
                 watch.within(),
                 before.unwrap_or_default()
             )));

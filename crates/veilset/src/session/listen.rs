@@ -1,11 +1,12 @@
 //! The listening side: anybody may come, only the peer is let in.
 
-use super::connect::{Address, COMPARE, Connection, HANDSHAKE, Security, Watch, after};
+use super::connect::{ABSENT, Address, COMPARE, Connection, HANDSHAKE, Security, Watch, after};
+use super::room::{HANDSHAKES, Room};
 use super::tls::{Failure, Keys, Limits, Secured};
 use crate::channel::Timeouts;
 use crate::error::{Error, Result};
+use crate::rng::Prng;
 use std::cell::Cell;
-use std::collections::VecDeque;
 use std::io::ErrorKind;
 use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
 use std::sync::Arc;
@@ -13,8 +14,6 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
 use std::time::Duration;
 
-/// Handshakes at once. The oldest is cut off to make room, so that silent strangers cannot fill it.
-const HANDSHAKES: usize = 16;
 /// Strangers that are reported; a scan is not to flood the terminal.
 const REPORTS: usize = 20;
 /// How often the listener looks up.
@@ -73,14 +72,14 @@ impl Listener {
         cancelled: &dyn Fn() -> bool,
         notice: &dyn Fn(&str),
     ) -> Result<Connection> {
-        self.run(security, &Watch { deadline: after(timeouts.connect), timeouts, cancelled, notice })
+        self.run(security, &Watch::new(timeouts, cancelled, notice))
     }
 
     pub(super) fn run(self, security: &Security, watch: &Watch<'_>) -> Result<Connection> {
         let local: Vec<_> = self.sockets.iter().filter_map(|s| s.local_addr().ok()).collect();
         security.allows("the address listened at", &local)?;
         match security.keys()? {
-            Some(keys) => Reception::new(&keys, watch, self.local_addr()?).run(&self),
+            Some(keys) => Reception::new(&keys, watch, self.local_addr()?, HANDSHAKES)?.run(&self),
             None => self.first_comer(watch),
         }
     }
@@ -119,8 +118,10 @@ impl Listener {
             if let Some(socket) = first {
                 return Connection::plain(socket, watch.timeouts);
             }
+            let at = self.local_addr()?;
+            watch.hint(|| still_waiting(at));
             if watch.left().is_zero() {
-                return Err(nobody_came(watch, self.local_addr()?, ""));
+                return Err(nobody_came(watch, at, ""));
             }
             std::thread::sleep(LOOK.min(watch.left()));
         }
@@ -141,10 +142,17 @@ fn cannot_listen(text: &str, e: &std::io::Error) -> Error {
 
 fn nobody_came(watch: &Watch<'_>, at: SocketAddr, last: &str) -> Error {
     Error::Network(format!(
-        "the peer did not come to {at} {}{last}. Ask the other party whether its program runs and connects to \
-         this machine's address and port, check firewalls, then run again",
+        "the peer did not come to {at} {}{last}. Perhaps {ABSENT}, and whether it connects to this machine's address and port. \
+         Check firewalls, then run again",
         watch.within()
     ))
+}
+
+fn still_waiting(at: SocketAddr) -> String {
+    format!(
+        "the peer has not come to {at} yet; waiting on. If it should be there: {ABSENT}, and whether it connects to this \
+         machine's address and port; check firewalls"
+    )
 }
 
 /// The listener at work: handshakes with all comers, until one of them is the peer.
@@ -152,9 +160,8 @@ struct Reception<'a> {
     keys: &'a Keys,
     watch: &'a Watch<'a>,
     at: SocketAddr,
-    /// Handshakes under way, the oldest first.
-    room: VecDeque<Comer>,
-    comers: u64,
+    /// The sockets of handshakes under way.
+    room: Room<TcpStream>,
     reported: usize,
     /// Who was turned away and why, the most telling so far.
     last: Option<(SocketAddr, Failure)>,
@@ -167,83 +174,84 @@ struct Reception<'a> {
 
 type Outcome = Result<Secured, Failure>;
 
-struct Comer {
-    id: u64,
-    from: SocketAddr,
-    socket: TcpStream,
-}
-
 impl<'a> Reception<'a> {
-    fn new(keys: &'a Keys, watch: &'a Watch<'a>, at: SocketAddr) -> Self {
+    fn new(keys: &'a Keys, watch: &'a Watch<'a>, at: SocketAddr, handshakes: usize) -> Result<Self> {
         let (report, outcomes) = mpsc::channel();
-        Reception {
+        let room = Room::new(handshakes, Prng::from_os()?);
+        Ok(Reception {
             keys,
             watch,
             at,
-            room: VecDeque::new(),
-            comers: 0,
+            room,
             reported: 0,
             last: None,
             report,
             outcomes,
             over: Arc::default(),
-        }
+        })
     }
 
     fn run(mut self, listener: &Listener) -> Result<Connection> {
         loop {
             self.watch.check()?;
             listener.waiting(self.watch.notice, |socket, from| self.receive(socket, from));
-            let mut wait = LOOK.min(self.watch.left());
-            loop {
-                match self.outcomes.recv_timeout(wait) {
-                    Ok((id, outcome)) => {
-                        if let Some(secured) = self.judge(id, outcome) {
-                            return Connection::secured(secured, self.keys, self.watch.timeouts);
-                        }
-                    }
-                    Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) => break,
-                }
-                wait = Duration::ZERO;
+            if let Some(secured) = self.peer() {
+                return Connection::secured(secured, self.keys, self.watch.timeouts);
             }
+            self.watch.hint(|| still_waiting(self.at));
             if self.watch.left().is_zero() {
                 return Err(self.nobody());
             }
         }
     }
 
+    /// Waits a moment for handshakes to end, and looks at all that have: the peer's, if it is one of them.
+    fn peer(&mut self) -> Option<Secured> {
+        let mut wait = LOOK.min(self.watch.left());
+        loop {
+            match self.outcomes.recv_timeout(wait) {
+                Ok((id, outcome)) => {
+                    if let Some(secured) = self.judge(id, outcome) {
+                        return Some(secured);
+                    }
+                }
+                Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) => return None,
+            }
+            wait = Duration::ZERO;
+        }
+    }
+
     /// Begins a handshake, on a thread of its own.
     fn receive(&mut self, socket: TcpStream, from: SocketAddr) {
-        if self.room.len() >= HANDSHAKES
-            && let Some(oldest) = self.room.pop_front()
-        {
-            let _ = oldest.socket.shutdown(Shutdown::Both);
-            self.turned_away(oldest.from, Failure::Slow);
+        let copy = match socket.try_clone() {
+            Ok(copy) => copy,
+            Err(e) => return self.turned_away(from, Failure::Io(e.to_string())),
+        };
+        let (id, displaced) = self.room.enter(from, copy);
+        if let Some((from, socket)) = displaced {
+            let _ = socket.shutdown(Shutdown::Both);
+            self.turned_away(from, Failure::Displaced);
         }
-        self.comers += 1;
-        let id = self.comers;
         let keys = self.keys.clone();
         let (over, report) = (self.over.clone(), self.report.clone());
         let deadline = after(HANDSHAKE).min(self.watch.deadline);
-        let begun = socket.try_clone().and_then(|copy| {
-            std::thread::Builder::new().name("handshake".into()).spawn(move || {
-                let stop = || over.load(Ordering::Relaxed);
-                // The receiver is gone once the peer is found.
-                let _ = report.send((id, keys.accept(copy, &Limits { deadline, stop: &stop })));
-            })
+        let begun = std::thread::Builder::new().name("handshake".into()).spawn(move || {
+            let stop = || over.load(Ordering::Relaxed);
+            // The receiver is gone once the peer is found.
+            let _ = report.send((id, keys.accept(socket, &Limits { deadline, stop: &stop })));
         });
-        match begun {
-            Ok(_) => self.room.push_back(Comer { id, from, socket }),
-            Err(e) => self.turned_away(from, Failure::Io(e.to_string())),
+        if let Err(e) = begun {
+            self.room.leave(id);
+            self.turned_away(from, Failure::Io(e.to_string()));
         }
     }
 
     /// The connection, if it is the peer's and still there.
     fn judge(&mut self, id: u64, outcome: Outcome) -> Option<Secured> {
         // One that is no longer in the room was cut off.
-        let comer = self.room.remove(self.room.iter().position(|c| c.id == id)?)?;
+        let (from, _) = self.room.leave(id)?;
         let taken = outcome.and_then(|mut secured| secured.welcome().map(|()| secured));
-        taken.map_err(|failure| self.turned_away(comer.from, failure)).ok()
+        taken.map_err(|failure| self.turned_away(from, failure)).ok()
     }
 
     fn turned_away(&mut self, from: SocketAddr, failure: Failure) {
@@ -251,7 +259,7 @@ impl<'a> Reception<'a> {
         if self.reported <= REPORTS {
             let expected = match failure {
                 Failure::WrongKey(_) => format!(" (expected is {})", self.keys.peer),
-                Failure::Refused => format!(" ({})", self.keys.ours),
+                Failure::Unwanted => format!(" ({})", self.keys.ours),
                 _ => String::new(),
             };
             (self.watch.notice)(&format!("a connection from {from} was turned away: {failure}{expected}"));
@@ -259,7 +267,7 @@ impl<'a> Reception<'a> {
         if self.reported == REPORTS {
             (self.watch.notice)("further connections that are turned away are not reported");
         }
-        let about_keys = |f: &Failure| matches!(f, Failure::WrongKey(_) | Failure::Refused);
+        let about_keys = |f: &Failure| matches!(f, Failure::WrongKey(_) | Failure::Unwanted);
         if about_keys(&failure) || !self.last.as_ref().is_some_and(|(_, f)| about_keys(f)) {
             self.last = Some((from, failure));
         }
@@ -274,9 +282,9 @@ impl<'a> Reception<'a> {
                 self.at,
                 self.watch.within()
             )),
-            Some((from, Failure::Refused)) => Error::Peer(format!(
-                "it did not come to {} {}. A connection from {from} expects another fingerprint than ours, {ours} \
-                 (we expect {peer}). If that was the other party, ask it to run with --peer {ours}",
+            Some((from, Failure::Unwanted)) => Error::Peer(format!(
+                "it did not come to {} {}. A connection from {from} says that it expects another fingerprint than ours, \
+                 {ours} (we expect {peer}). If that was the other party, ask it to run with --peer {ours}",
                 self.at,
                 self.watch.within()
             )),
@@ -294,3 +302,7 @@ impl Drop for Reception<'_> {
         self.over.store(true, Ordering::Relaxed);
     }
 }
+
+#[cfg(test)]
+#[path = "listen_tests.rs"]
+mod tests;

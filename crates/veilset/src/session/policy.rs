@@ -1,6 +1,7 @@
 //! What our side takes part in, decided in advance by whoever answers for the data, not by whoever starts the
 //! run. What is not said is allowed.
 
+use super::run::Request;
 use super::{Fingerprint, Proposal};
 use crate::error::{Error, Result};
 use crate::operations::{Operation, Role};
@@ -67,6 +68,19 @@ pub struct Intent<'a> {
     pub send_columns: &'a [String],
     /// Whether both sides get the result.
     pub both: bool,
+}
+
+impl<'a> Intent<'a> {
+    /// What a request asks our side to do.
+    pub fn of(request: &Request<'a>) -> Intent<'a> {
+        Intent {
+            operation: request.operation,
+            role: request.role,
+            min_count: request.terms.min_count,
+            send_columns: if request.role == Role::Sender { request.sent_columns } else { &[] },
+            both: request.terms.both,
+        }
+    }
 }
 
 /// The rules that hold for one peer.
@@ -140,6 +154,11 @@ impl Policy {
             listed |= Some(who(name)?) == peer;
         }
         Ok(Policy { rules: own.over(rules), source: source.into(), peer, listed })
+    }
+
+    /// Whether these are the rules for this peer: they are, or there are none.
+    pub fn is_for(&self, peer: Option<Fingerprint>) -> bool {
+        self.peer == peer || self.rules == Rules::default()
     }
 
     /// What to do about repeated runs.

@@ -1,5 +1,6 @@
 //! The report of a run, for people and as JSON with stable names.
 
+use super::audit::{name_of, rfc3339};
 use super::run::{Outcome, Request};
 use crate::error::{Error, Result};
 use crate::operations::{Learned, Operation, Protocol, Role};
@@ -11,6 +12,10 @@ use std::fmt::Write as _;
 /// What a run did. The names of the fields are stable.
 #[derive(Debug, Serialize)]
 pub struct Report {
+    /// When the run began, by this machine's clock: RFC 3339, UTC.
+    pub time: String,
+    /// The session's name, the same on both sides and in the audit logs.
+    pub session: String,
     /// intersect, union, count or sum.
     pub operation: &'static str,
     /// How it was computed.
@@ -43,6 +48,13 @@ pub struct Report {
     pub failure_bound: String,
     /// The peer's fingerprint; none on a connection without protection.
     pub peer: Option<String>,
+    /// The peer's name in our address book; for the front end to fill in.
+    pub peer_name: Option<String>,
+    /// Our data, as the front end calls it: the name of a file, or - for standard input.
+    pub input: Option<String>,
+    /// Where our result is, as the front end calls it: the name of a file, or - for standard output. None if we have
+    /// no result.
+    pub output: Option<String>,
     /// veilset's version.
     pub version: &'static str,
 }
@@ -100,6 +112,8 @@ impl Report {
     pub fn new(request: &Request, outcome: &Outcome, seconds: f64, peer: Option<String>) -> Result<Report> {
         let result = numbers(request, outcome)?;
         Ok(Report {
+            time: rfc3339(outcome.began),
+            session: name_of(&outcome.session_id),
             operation: request.operation.name(),
             protocol: request.protocol.name(),
             group: request.protocol.group(),
@@ -121,6 +135,9 @@ impl Report {
             assumptions: assumptions(request.protocol, request.terms().malicious_sender),
             failure_bound: format!("2^-{LAMBDA}"),
             peer,
+            peer_name: None,
+            input: None,
+            output: None,
             version: env!("CARGO_PKG_VERSION"),
         })
     }
@@ -356,10 +373,12 @@ pub fn decimal(units: i128, scale: u32) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::hash::SessionId;
     use crate::item::ItemSet;
     use crate::operations::intersect::Matching;
     use crate::operations::sum;
     use crate::operations::union::mqrpmt::New;
+    use std::time::UNIX_EPOCH;
 
     #[test]
     fn decimals_are_exact() {
@@ -380,12 +399,24 @@ mod tests {
     fn a_report_holds_only_what_this_party_learned() {
         let set: ItemSet = ["a", "b"].iter().collect();
         let json_of = |operation, role, learned, they_pad| {
-            let outcome = Outcome { learned, their_size: 5, they_pad, prepared: false, bytes: (10, 20) };
+            let outcome = Outcome {
+                learned,
+                session_id: SessionId::of([7; 32]),
+                began: UNIX_EPOCH,
+                their_size: 5,
+                they_pad,
+                prepared: false,
+                bytes: (10, 20),
+            };
             let request = Request { value_scale: 2, ..Request::new(operation, role, &set) };
             let report = Report::new(&request, &outcome, 0.5, None).unwrap();
             assert!(!report.to_text().is_empty());
             let value: serde_json::Value = serde_json::from_str(&report.to_json().unwrap()).unwrap();
             assert_eq!(value["failure_bound"], "2^-40");
+            assert_eq!(
+                (&value["time"], &value["session"]),
+                (&"1970-01-01T00:00:00Z".into(), &"07".repeat(32).into())
+            );
             assert_eq!(value["learned"].as_array().unwrap().len(), 2);
             value["result"].to_string()
         };

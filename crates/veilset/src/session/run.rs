@@ -4,6 +4,7 @@ use super::agreement::{go, predict};
 use super::offline::{self, Basis, Half, Ledger};
 use super::{Approval, Connection, Hello, Identity, Proposal, agree, confirm};
 use crate::error::{Error, Result};
+use crate::hash::SessionId;
 use crate::hashed::Hashed;
 use crate::item::{ItemSet, Items};
 use crate::operations::sum::fits;
@@ -13,6 +14,7 @@ use crate::operations::{
 use crate::params::MAX_SET;
 use crate::rng::Prng;
 use std::path::Path;
+use std::time::SystemTime;
 
 /// What we want to compute, with our data.
 #[derive(Clone, Copy)]
@@ -50,6 +52,10 @@ pub struct Request<'a> {
 pub struct Outcome {
     /// What we learned.
     pub learned: Learned,
+    /// Names the session.
+    pub session_id: SessionId,
+    /// When the run began, by this machine's clock.
+    pub began: SystemTime,
     /// The size of the peer's set, or the bound it is padded to.
     pub their_size: usize,
     /// Whether the peer's set is padded.
@@ -243,6 +249,7 @@ pub fn run_if(
     approval: &mut dyn Approval,
     rng: &mut Prng,
 ) -> Result<Outcome> {
+    let began = SystemTime::now();
     let wire = connection.wire.clone();
     let Prepared { request, mut set, half } = prepared;
     let prepared = half.is_some();
@@ -274,8 +281,9 @@ pub fn run_if(
     let computed = compute(&task, &mut connection, &proposal, theirs, rng);
     let (sealed, confirmed) = finish(connection, computed)?;
     let learned = sealed.open(confirmed)?;
-    let Proposal { their_size, they_pad, .. } = proposal;
-    Ok(Outcome { learned, their_size, they_pad, prepared, bytes: (wire.sent(), wire.received()) })
+    let Proposal { session_id, their_size, they_pad, .. } = proposal;
+    let bytes = (wire.sent(), wire.received());
+    Ok(Outcome { learned, session_id, began, their_size, they_pad, prepared, bytes })
 }
 
 fn compute<'a>(

@@ -35,9 +35,13 @@ impl Notices {
         self.0.lock().unwrap().iter().filter(|n| n.contains(words)).count()
     }
     fn wait_for(&self, words: &str, count: usize) {
-        while self.count(words) < count {
+        for _ in 0..10_000 {
+            if self.count(words) >= count {
+                return;
+            }
             thread::sleep(Duration::from_millis(5));
         }
+        panic!("no {words:?}: {:?}", self.0.lock().unwrap());
     }
 }
 
@@ -131,13 +135,13 @@ fn plaintext_is_refused_off_this_machine() {
     {
         for endpoint in [Endpoint::Listen(address.into()), Endpoint::Connect(address.replace(":0", ":7000"))]
         {
-            let e = failed(start(endpoint, Security::InsecurePlaintext, seconds(20)).0.join().unwrap());
+            let e = failed(start(endpoint, Security::InsecurePlaintext, seconds(1)).0.join().unwrap());
             assert!(matches!(e, Error::Usage(_)), "{e:?}");
             assert!(e.to_string().contains("--insecure-plaintext is for this machine only"), "{e}");
         }
     }
     let everywhere = Listener::bind("0.0.0.0:0").unwrap();
-    let refused = everywhere.accept(&Security::InsecurePlaintext, seconds(20), &|| false, &|_| ());
+    let refused = everywhere.accept(&Security::InsecurePlaintext, seconds(1), &|| false, &|_| ());
     assert!(matches!(failed(refused), Error::Usage(_)));
 }
 
@@ -170,6 +174,12 @@ fn mismatch(a: &Arc<Identity>, b: &Arc<Identity>, other: &Identity, by_a: &Ident
         assert!(here.contains(&format!("another fingerprint than ours, {}", a.fingerprint())), "{here}");
         assert!(here.contains(&by_a.fingerprint().to_string()), "{here}");
         assert_eq!(listening.notices.count("expects another fingerprint than ours"), 1);
+        // It shows its own key to the expected peer only.
+        assert!(
+            !here.contains(&b.fingerprint().to_string()) || by_a.fingerprint() == b.fingerprint(),
+            "{here}"
+        );
+        assert_eq!(listening.notices.count(&b.fingerprint().to_string()), 0);
     } else {
         assert!(here.contains(&format!("has the fingerprint {}", b.fingerprint())), "{here}");
         assert!(here.contains(&format!("expected is {}", other.fingerprint())), "{here}");
@@ -220,8 +230,8 @@ fn strangers_neither_end_nor_delay_the_run() {
     assert!(plain.channel.rx.recv(NUMBERS, 1).is_err());
     notices.wait_for("does not speak veilset's TLS", 4);
     // More silent ones than there are handshakes at once.
-    let _silent: Vec<_> = (0..20).map(|_| visit(&[])).collect();
-    notices.wait_for("in time", 4);
+    let _silent: Vec<_> = (0..room::HANDSHAKES + 4).map(|_| visit(&[])).collect();
+    notices.wait_for("it had to make room", 4);
 
     let there = connect(address, &tls(&b, &a), seconds(60)).unwrap();
     let here = listening.run.join().unwrap().unwrap();
@@ -335,6 +345,75 @@ fn a_listener_that_is_not_the_peer_is_tried_again_until_it_is() {
 }
 
 #[test]
+fn an_alert_that_proves_nothing_does_not_end_the_run() {
+    let (a, b) = (identity(), identity());
+    // Not even the alert by which the peer would say that it does not want our key.
+    let alerts = [[21, 3, 3, 0, 2, 2, 49], [21, 3, 3, 0, 2, 2, 40], [21, 3, 1, 0, 2, 1, 0]];
+    let answer = |listener: &TcpListener, alert: &[u8]| {
+        let mut socket = listener.accept().unwrap().0;
+        socket.read_exact(&mut [0; 5]).unwrap();
+        socket.write_all(alert).unwrap();
+        // What was not read would reset the connection and take the alert with it.
+        socket.set_read_timeout(Some(Duration::from_millis(100))).unwrap();
+        while socket.read(&mut [0; 1000]).is_ok_and(|n| n > 0) {}
+    };
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap().to_string();
+    let (there, notices) = start(Endpoint::Connect(address.clone()), tls(&b, &a), seconds(60));
+    for alert in &alerts {
+        answer(&listener, alert);
+        assert!(!there.is_finished());
+    }
+    notices.wait_for("nothing was proven", 1);
+    drop(listener);
+    let (here, _) = start(Endpoint::Listen(address), tls(&a, &b), seconds(60));
+    talk(here.join().unwrap().unwrap(), there.join().unwrap().unwrap());
+
+    // Nobody else comes.
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap().to_string();
+    let (there, _) = start(Endpoint::Connect(address), tls(&b, &a), seconds(1));
+    answer(&listener, &alerts[0]);
+    drop(listener);
+    let e = failed(there.join().unwrap());
+    assert!(matches!(e, Error::Network(_)), "{e:?}");
+    assert!(e.to_string().contains("nothing was proven"), "{e}");
+    assert!(!e.to_string().contains("expected fingerprint"), "{e}");
+}
+
+#[test]
+fn who_waits_long_is_told_once_what_may_be_the_matter() {
+    let (a, b) = (identity(), identity());
+    let short = Timeouts { connect: Duration::from_millis(700), ..seconds(0) };
+    for (security, stranger) in
+        [(tls(&a, &b), false), (tls(&a, &b), true), (Security::InsecurePlaintext, false)]
+    {
+        let listener = Listener::bind("127.0.0.1:0").unwrap();
+        let address = listener.local_addr().unwrap().to_string();
+        let _stranger = stranger.then(|| TcpStream::connect(&address).unwrap());
+        let told = Notices::default();
+        let notice = |n: &str| told.0.lock().unwrap().push(n.to_owned());
+        let watch = connect::Watch::new(short, &|| false, &notice);
+        watch.hint.set(Some(std::time::Instant::now()));
+        failed(listener.run(&security, &watch));
+        assert_eq!(told.count("has not come to 127.0.0.1:"), 1);
+        assert_eq!(told.count("ask the other party what it printed"), 1);
+    }
+    let told = Notices::default();
+    let notice = |n: &str| told.0.lock().unwrap().push(n.to_owned());
+    let watch = connect::Watch::new(short, &|| false, &notice);
+    watch.hint.set(Some(std::time::Instant::now()));
+    let nobody = port_that_is_free();
+    failed(connect::connect(&nobody, &tls(&a, &b), &watch));
+    assert_eq!(told.count("has not been reached at 127.0.0.1:"), 1);
+    assert_eq!(told.count("ask the other party what it printed"), 1);
+    // Whoever waits a shorter time is not.
+    let (run, notices) = start(Endpoint::Connect(nobody), tls(&a, &b), short);
+    failed(run.join().unwrap());
+    assert_eq!(notices.count("ask the other party"), 0);
+}
+
+#[test]
 fn nobody_there_is_an_error_after_the_time_out() {
     let (a, b) = (identity(), identity());
     let short = Timeouts { connect: Duration::from_millis(300), ..seconds(0) };
@@ -346,6 +425,7 @@ fn nobody_there_is_an_error_after_the_time_out() {
             assert!(matches!(e, Error::Network(_)), "{e:?}");
             assert!(e.to_string().contains("within 0.3 seconds (--connect-timeout)"), "{e}");
             assert!(e.to_string().contains("then run again"), "{e}");
+            assert!(e.to_string().contains("its program may have stopped before it connected"), "{e}");
         }
     }
     let e = failed(connect("no-such-host.invalid:7000", &tls(&a, &b), short));
@@ -405,6 +485,8 @@ fn what_is_not_an_address_is_explained() {
         ("::1:7000", "needs brackets"),
         ("[::1]7000", "needs brackets"),
         ("[::1]", "needs brackets"),
+        ("http://example.org:7000", "give HOST:PORT without http://"),
+        ("https://example.org/path", "give HOST:PORT without https://"),
     ];
     for (address, words) in cases {
         for endpoint in [Endpoint::Listen(address.into()), Endpoint::Connect(address.into())] {

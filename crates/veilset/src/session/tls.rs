@@ -1,12 +1,25 @@
 //! TLS 1.3 in which both sides show a raw public key (RFC 7250) and each is pinned to one fingerprint.
 //!
-//! One suite of everything: Ed25519 signatures, X25519 with ML-KEM-768 for the key exchange, so that
-//! traffic recorded today stays closed to a quantum computer of tomorrow. No resumption, no tickets, no
-//! early data, no TLS 1.2, no certificates.
+//! Signatures are Ed25519. The key exchange is X25519 with ML-KEM-768 and no other, so that traffic recorded today
+//! stays closed to a quantum computer of tomorrow; identities are not safe from one that is there today. No
+//! resumption, no tickets, no early data, no TLS 1.2, no certificates.
 //!
-//! The listener says [`WELCOME`] to the one connection it takes. Until then the connecting side does
-//! not know that it was taken: in TLS 1.3 its own handshake ends before its key is looked at.
+//! **What is proven when.**
+//!
+//! 1. Up to the end of our side's handshake nothing is. The key exchange alone gives keys shared with whoever
+//!    answered. An alert may even be plaintext. So each failure here may be anybody's, and the connecting side tries on.
+//! 2. The connecting side's handshake ends when it has checked the listener's key against the fingerprint, the
+//!    listener's signature over all messages so far, and its Finished. What comes after that is the listener's. Our
+//!    own key is on its way, and nobody has looked at it.
+//! 3. The listening side's handshake ends when it has checked the same of the connecting side. If it does not want
+//!    that key, it says so by the alert `access_denied`. To the connecting side this is proven, as it comes after 2. The
+//!    other way round it is not: a connecting side that does not want the listener's key leaves before it has proven
+//!    its own.
+//! 4. The listener says [`WELCOME`] to the one connection it takes. The connecting side knows from that, and from
+//!    nothing before, that its key was accepted.
 
+use super::agreement::shown;
+use super::room::HANDSHAKES;
 use super::{Fingerprint, Identity};
 use crate::channel::{ByteStream, Counted, TICK, WireCount};
 use crate::error::{Error, Result};
@@ -125,9 +138,12 @@ pub(super) struct Limits<'a> {
 pub(super) enum Failure {
     /// The other side showed this key instead of the expected one, and proved nothing.
     WrongKey(Fingerprint),
-    /// The other side expects another key than ours. Where we connect, it is the expected peer that
-    /// says so; where we listen, it may be anybody.
+    /// The expected peer, which has proven its key, does not want ours.
     Refused,
+    /// Somebody who connects to us, and has proven nothing, does not want our key.
+    Unwanted,
+    /// We cut the connection off: there were too many.
+    Displaced,
     /// The other side closed the connection.
     Closed,
     /// The handshake took too long.
@@ -147,12 +163,17 @@ impl fmt::Display for Failure {
         match self {
             Failure::WrongKey(presented) => write!(f, "it has the fingerprint {presented}"),
             Failure::Refused => f.write_str("it expects another fingerprint than ours"),
+            Failure::Unwanted => f.write_str("it says that it expects another fingerprint than ours"),
+            Failure::Displaced => {
+                write!(f, "it had to make room, as {HANDSHAKES} others were in their handshake")
+            }
             Failure::Closed => f.write_str("it closed the connection"),
             Failure::Slow => f.write_str("it did not complete the TLS handshake in time"),
             Failure::Stopped => f.write_str("we stopped"),
             Failure::Tls(why) => write!(
                 f,
-                "it does not speak veilset's TLS ({why}): is it another program, or run with --insecure-plaintext?"
+                "it does not speak veilset's TLS ({}): is it another program, or run with --insecure-plaintext?",
+                shown(why)
             ),
             Failure::Unreachable(why) => f.write_str(why),
             Failure::Io(why) => write!(f, "the connection broke ({why})"),
@@ -333,10 +354,18 @@ impl Secured {
     }
 
     fn explain(&self, e: &rustls::Error, pinned: &Pinned) -> Failure {
-        match (pinned.presented.get(), e) {
+        const DENIED: rustls::Error = rustls::Error::AlertReceived(AlertDescription::AccessDenied);
+        match (pinned.presented.get(), &self.tls) {
             (Some(&presented), _) => Failure::WrongKey(presented),
-            (None, rustls::Error::AlertReceived(AlertDescription::AccessDenied)) => Failure::Refused,
-            (None, e) => Failure::Tls(e.to_string()),
+            (None, rustls::Connection::Server(_)) if *e == DENIED => Failure::Unwanted,
+            (None, rustls::Connection::Client(tls)) if *e == DENIED && !tls.is_handshaking() => {
+                Failure::Refused
+            }
+            // Before the end of the handshake anybody can send an alert.
+            _ if matches!(e, rustls::Error::AlertReceived(_)) => {
+                Failure::Tls(format!("{e}, and nothing was proven"))
+            }
+            _ => Failure::Tls(e.to_string()),
         }
     }
 

@@ -115,35 +115,36 @@ fn two_ends_of_different_connections_do_not_share_an_id() {
 
 #[test]
 fn every_term_that_differs_is_reported_on_both_sides_with_both_values() {
-    type Change = (&'static str, fn(&mut Hello), &'static str, &'static str);
+    type Change = (&'static str, &'static str, fn(&mut Hello), &'static str, &'static str);
     let changes: [Change; 13] = [
-        ("operation", |h| h.operation = Operation::Count, "union", "count"),
-        ("check or run (`veilset check`)", |h| h.check = true, "run", "check"),
-        ("--protocol", |h| h.protocol = "poprf".into(), "dh", "poprf"),
-        ("--group", |h| h.group = "p256".into(), "curve25519", "p256"),
-        ("who gets the result (--both)", |h| h.output = "both".into(), "receiver", "both"),
-        ("number of key columns (--key)", |h| h.key_columns = 2, "1", "2"),
-        ("normalisation of keys", |h| h.normalisation = "trim".into(), "none", "trim"),
-        ("--max-row", |h| h.max_row = 128, "64", "128"),
+        ("operation", "operation", |h| h.operation = Operation::Count, "union", "count"),
+        ("purpose", "check or run (`veilset check`)", |h| h.check = true, "run", "check"),
+        ("protocol", "--protocol", |h| h.protocol = "poprf".into(), "dh", "poprf"),
+        ("group", "--group", |h| h.group = "p256".into(), "curve25519", "p256"),
+        ("output", "who gets the result (--both)", |h| h.output = "both".into(), "receiver", "both"),
+        ("key_columns", "number of key columns (--key)", |h| h.key_columns = 2, "1", "2"),
+        ("normalisation", "normalisation of keys", |h| h.normalisation = "trim".into(), "none", "trim"),
+        ("max_row", "--max-row", |h| h.max_row = 128, "64", "128"),
         (
+            "sent_columns",
             "columns sent (--send-columns, --receive-columns)",
             |h| h.sent_columns = vec!["a".into(), "b".into()],
             "none",
             r#""a", "b""#,
         ),
-        ("--min-count", |h| h.min_count = u64::MAX, "0", "18446744073709551615"),
-        ("decimal places of the values (--scale)", |h| h.value_scale = 2, "0", "2"),
-        ("bits of the sum's modulus (--modulus)", |h| h.modulus_bits = 128, "64", "128"),
-        ("--malicious-sender", |h| h.malicious_sender = true, "no", "yes"),
+        ("min_count", "--min-count", |h| h.min_count = u64::MAX, "0", "18446744073709551615"),
+        ("value_scale", "decimal places of the values (--scale)", |h| h.value_scale = 2, "0", "2"),
+        ("modulus_bits", "bits of the sum's modulus (--modulus)", |h| h.modulus_bits = 128, "64", "128"),
+        ("malicious_sender", "--malicious-sender", |h| h.malicious_sender = true, "no", "yes"),
     ];
     let receiver = hello(Role::Receiver);
     let mut all = hello(Role::Sender);
-    for (what, change, ours, theirs) in changes {
+    for (term, what, change, ours, theirs) in changes {
         let mut sender = hello(Role::Sender);
         change(&mut sender);
         change(&mut all);
         let difference = |ours: &str, theirs: &str| {
-            Error::Disagreement(vec![Difference { what, ours: ours.into(), theirs: theirs.into() }])
+            Error::Disagreement(vec![Difference { term, what, ours: ours.into(), theirs: theirs.into() }])
         };
         let [a, b] = both(&receiver, &sender, [1, 2], connections()).map(Result::unwrap_err);
         assert_eq!((a, b), (difference(ours, theirs), difference(theirs, ours)));
@@ -151,15 +152,14 @@ fn every_term_that_differs_is_reported_on_both_sides_with_both_values() {
     // Several at once are all reported, in the order of the table; but not what follows from another operation.
     let reported = |all: &Hello| {
         both(&receiver, all, [1, 2], connections()).map(|e| match e.unwrap_err() {
-            Error::Disagreement(differences) => differences.iter().map(|d| d.what).collect::<Vec<_>>(),
+            Error::Disagreement(differences) => differences.iter().map(|d| d.term).collect::<Vec<_>>(),
             e => panic!("{e:?}"),
         })
     };
-    let follow = [PROTOCOL, MAX_ROW, MIN_COUNT, SCALE, MODULUS, MALICIOUS_SENDER];
     let names = changes.iter().map(|c| c.0);
     assert_eq!(
         reported(&all),
-        [(); 2].map(|()| names.clone().filter(|n| !follow.contains(n)).collect::<Vec<_>>())
+        [(); 2].map(|()| names.clone().filter(|n| !OF_OPERATION.contains(n)).collect::<Vec<_>>())
     );
     all.operation = receiver.operation;
     assert_eq!(reported(&all), [(); 2].map(|()| names.clone().skip(1).collect::<Vec<_>>()));
@@ -167,10 +167,7 @@ fn every_term_that_differs_is_reported_on_both_sides_with_both_values() {
     let (mut none, mut some) = (hello(Role::Receiver), hello(Role::Sender));
     (none.max_row, some.sent_columns) = (0, vec!["a".into()]);
     for e in both(&none, &some, [1, 2], connections()).map(Result::unwrap_err) {
-        assert!(
-            matches!(&e, Error::Disagreement(d) if d.len() == 1 && d[0].what.starts_with("columns")),
-            "{e}"
-        );
+        assert!(matches!(&e, Error::Disagreement(d) if d.len() == 1 && d[0].term == "sent_columns"), "{e}");
     }
 }
 
@@ -180,7 +177,8 @@ fn the_same_role_twice_is_reported_on_both_sides() {
         for e in both(&hello(role), &hello(role), [1, 2], connections()).map(Result::unwrap_err) {
             let Error::Disagreement(differences) = e else { panic!("{e:?}") };
             assert_eq!(differences.len(), 1);
-            assert_eq!((differences[0].what, differences[0].ours.as_str()), ("--role", role.name()));
+            assert_eq!((differences[0].term, differences[0].what), ("role", "--role"));
+            assert_eq!(differences[0].ours, role.name());
             assert!(differences[0].theirs.starts_with(role.name()));
             assert!(differences[0].theirs.contains("one side must be the receiver"));
         }

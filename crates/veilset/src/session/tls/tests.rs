@@ -1,6 +1,7 @@
 use super::*;
 use crate::channel::{Message, Timeouts, over};
 use rustls::client::ResolvesClientCert;
+use rustls::crypto::SupportedKxGroup;
 use std::net::TcpListener;
 use std::thread;
 
@@ -46,6 +47,66 @@ fn both_ends_export_the_same_key_and_no_two_connections_do() {
     assert_ne!(a.exporter().unwrap(), secured().0.exporter().unwrap());
     assert_eq!(a.tls.protocol_version(), Some(rustls::ProtocolVersion::TLSv1_3));
     assert_eq!(a.tls.handshake_kind(), Some(rustls::HandshakeKind::Full));
+}
+
+/// Keys that offer only these groups for the key exchange.
+fn offering(keys: &Keys, groups: Vec<&'static dyn SupportedKxGroup>) -> Keys {
+    let provider = CryptoProvider { kx_groups: groups, ..(*keys.provider).clone() };
+    Keys { provider: Arc::new(provider), ..keys.clone() }
+}
+
+#[test]
+fn the_key_exchange_is_the_hybrid_one_and_no_peer_gets_another() {
+    use super::aws_lc_rs::kx_group::{SECP256R1, X25519, X25519MLKEM768};
+    let (a, b) = secured();
+    for end in [&a, &b] {
+        let group = end.tls.negotiated_key_exchange_group().unwrap();
+        assert_eq!(group.name(), rustls::NamedGroup::X25519MLKEM768);
+    }
+    for groups in [vec![X25519], vec![SECP256R1], vec![X25519, SECP256R1]] {
+        for listens in [false, true] {
+            let ((mut a, mut b), (near, far)) = (keys(), sockets());
+            let weak = if listens { &mut b } else { &mut a };
+            *weak = offering(weak, groups.clone());
+            let listening = thread::spawn(move || b.accept(far, &limits()).err());
+            let failures = [a.connect(near, &limits()).err(), listening.join().unwrap()];
+            assert!(failures.iter().all(|f| matches!(f, Some(Failure::Tls(_)))), "{failures:?}");
+        }
+    }
+    // Whoever offers both does not get the weak one.
+    let ((a, b), (near, far)) = (keys(), sockets());
+    let a = offering(&a, vec![X25519, X25519MLKEM768]);
+    let listening = thread::spawn(move || b.accept(far, &limits()).unwrap().welcome().unwrap());
+    let end = a.connect(near, &limits()).unwrap();
+    let group = end.tls.negotiated_key_exchange_group().unwrap();
+    assert_eq!(group.name(), rustls::NamedGroup::X25519MLKEM768);
+    listening.join().unwrap();
+}
+
+#[test]
+fn only_the_welcome_is_one() {
+    for word in [None, Some(0), Some(WELCOME + 1), Some(b'v')] {
+        let ((a, b), (near, far)) = (keys(), sockets());
+        let listening = thread::spawn(move || {
+            let mut secured = b.accept(far, &limits()).unwrap();
+            secured.tls.writer().write_all(&Vec::from_iter(word)).unwrap();
+            secured.tls.send_close_notify();
+            secured.flush().unwrap();
+            secured
+        });
+        let failure = a.connect(near, &limits()).err();
+        match word {
+            None => assert_eq!(failure, Some(Failure::Closed)),
+            Some(_) => assert!(matches!(failure, Some(Failure::Tls(_))), "{failure:?}"),
+        }
+        listening.join().unwrap();
+    }
+}
+
+#[test]
+fn words_of_strangers_do_no_harm_to_a_terminal() {
+    let shown = Failure::Tls("\u{1b}[2J\u{202e}\n".into()).to_string();
+    assert!(shown.chars().all(|c| c.is_ascii_graphic() || c == ' '), "{shown}");
 }
 
 #[test]

@@ -1,0 +1,253 @@
+//! Whether a run may take place, by policy and history, and what the audit log is told: what the program does, for
+//! whoever uses the library.
+//!
+//! A [`Gate`] is an [`Approval`] for [`run_if`](super::run::run_if) and [`check`](super::run::check). Before the peer
+//! is met, [`Gate::new`] refuses what the policy does not allow whoever comes, and what could not be logged. Once the
+//! sizes are known it is asked again, compares the run with earlier ones with the same peer, and writes the line that
+//! a run starts with. [`Gate::end`] writes the last one.
+//!
+//! ```
+//! use veilset::channel::{Channel, WireCount};
+//! use veilset::item::ItemSet;
+//! use veilset::operations::{Operation, Role};
+//! use veilset::rng::Prng;
+//! use veilset::session::Connection;
+//! use veilset::session::gate::{Gate, Setup};
+//! use veilset::session::policy::{Policy, Rules};
+//! use veilset::session::report::Report;
+//! use veilset::session::run::{Request, run, run_if};
+//!
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! # let folder = tempfile::tempdir()?;
+//! # let path = folder.path().join("audit.jsonl");
+//! let ours: ItemSet = ["ann", "bob", "cleo"].iter().collect();
+//! // The peer's fingerprint is that of the connection: none where there is no TLS.
+//! let rules = Rules { min_peer_size: Some(3), ..Rules::default() };
+//! let policy = Policy::new(rules, "our rules", None, &|_name| None)?;
+//!
+//! let request = Request::new(Operation::Count, Role::Receiver, &ours);
+//! let warn = |text: &str| eprintln!("warning: {text}");
+//! let setup = Setup { audit_log: Some(&path), ..Setup::new(&policy, &warn) };
+//! let mut gate = Gate::new(&request, setup)?;
+//! let mut rng = Prng::from_os()?;
+//! let prepared = request.prepare(&mut rng)?;
+//!
+//! // Over a network the connection is made by session::establish.
+//! let (here, there) = Channel::pair();
+//! let here = Connection::unprotected(here, WireCount::default());
+//! let peer = std::thread::spawn(|| {
+//!     let theirs: ItemSet = ["bob", "cleo", "dan", "eve"].iter().collect();
+//!     let request = Request::new(Operation::Count, Role::Sender, &theirs);
+//!     run(Connection::unprotected(there, WireCount::default()), &request, &mut Prng::from_os()?)
+//! });
+//! let begun = std::time::Instant::now();
+//! let result = run_if(here, prepared, &mut gate, &mut rng);
+//! let seconds = begun.elapsed().as_secs_f64();
+//! match result {
+//!     Ok(outcome) => gate.end(Ok(&Report::new(&request, &outcome, seconds, None)?), seconds)?,
+//!     Err(error) => gate.end(Err(&error), seconds)?,
+//! }
+//! # peer.join().map_err(|_| "the peer panicked")??;
+//! # let log = std::fs::read_to_string(&path)?;
+//! # assert!(log.lines().count() == 2 && log.contains(r#""matches":2"#), "{log}");
+//! # Ok(())
+//! # }
+//! ```
+
+use super::audit::{AuditLog, End, Entry, Event, Run, digest};
+use super::policy::{Intent, Policy, Repeats};
+use super::report::Report;
+use super::run::Request;
+use super::{Approval, Fingerprint, Identity, Proposal};
+use crate::error::{Error, Result};
+use crate::hash::SessionId;
+use std::path::Path;
+
+/// What a gate decides by, and whom it tells.
+#[derive(Clone, Copy)]
+pub struct Setup<'a> {
+    /// What our side takes part in; made for the peer of the connection.
+    pub policy: &'a Policy,
+    /// The audit log; without one no repeated run is noticed.
+    pub audit_log: Option<&'a Path>,
+    /// Our identity, which makes the digest of our set; none on a connection without protection.
+    pub identity: Option<&'a Identity>,
+    /// What we call the peer.
+    pub peer_name: Option<&'a str>,
+    /// Whether our offline half was prepared before.
+    pub prepared: bool,
+    /// Gets what does not keep the run from going on, and should be heard of by whoever answers for the data.
+    pub warn: &'a dyn Fn(&str),
+}
+
+impl<'a> Setup<'a> {
+    /// A policy alone: no log, no identity, no name for the peer, no prepared half.
+    pub fn new(policy: &'a Policy, warn: &'a dyn Fn(&str)) -> Setup<'a> {
+        Setup { policy, audit_log: None, identity: None, peer_name: None, prepared: false, warn }
+    }
+}
+
+/// What stands between the agreement and the protocol.
+pub struct Gate<'a> {
+    setup: Setup<'a>,
+    log: Option<AuditLog>,
+    our: Option<Fingerprint>,
+    /// Our set's digest.
+    set: Option<String>,
+    /// That of the set with its values, if it has any.
+    values: Option<String>,
+    /// What our side has allowed.
+    allowed: Option<(SessionId, Run)>,
+    /// The session that started.
+    begun: Option<SessionId>,
+}
+
+impl<'a> Gate<'a> {
+    /// Refuses what needs no peer to be refused, and opens the log: if it cannot be written, that is best known before
+    /// the peer hears of us. How long this takes depends on our data.
+    ///
+    /// # Errors
+    /// [`Error::Refused`] by the policy, [`Error::Output`] for a log that cannot be used.
+    pub fn new(request: &Request<'_>, setup: Setup<'a>) -> Result<Gate<'a>> {
+        let Setup { policy, audit_log, identity, .. } = setup;
+        policy.permits(&Intent::of(request))?;
+        policy.permits_our_size(request.set.len())?;
+        let log = audit_log.map(AuditLog::open).transpose()?;
+        if log.is_none() && policy.repeats() == Repeats::Refuse {
+            policy
+                .refuses("repeats", "without the audit log (--audit-log none) no repeated run is noticed")?;
+        }
+        let digest_with =
+            |values| log.as_ref().and(identity).map(|identity| digest(identity, request.set, values));
+        let values = if request.values.is_empty() { None } else { digest_with(request.values) };
+        let set = digest_with(&[]);
+        let our = identity.map(Identity::fingerprint);
+        Ok(Gate { setup, log, our, set, values, allowed: None, begun: None })
+    }
+
+    /// Notes how a run ended, after so many seconds since the connection was there. A run that did not start has
+    /// nothing to end, but the peer may know our size.
+    ///
+    /// # Errors
+    /// [`Error::Output`]: the log could not be written. The run is what it was.
+    pub fn end(&self, outcome: Result<&Report, &Error>, seconds: f64) -> Result<()> {
+        let Some(log) = &self.log else { return Ok(()) };
+        let Some(session) = &self.begun else {
+            return match &self.allowed {
+                Some((session, run)) => log.append(&Entry::now(session, Event::Declined(run.clone()))),
+                None => Ok(()),
+            };
+        };
+        let end = match outcome {
+            Ok(report) => {
+                let bytes = Some((report.bytes.sent, report.bytes.received));
+                End { outcome: "done".into(), result: numbers(report)?, bytes, seconds }
+            }
+            Err(e) => End { outcome: e.kind().into(), result: serde_json::json!({}), bytes: None, seconds },
+        };
+        log.append(&Entry::now(session, Event::End(end)))
+    }
+
+    fn run(&self, proposal: &Proposal) -> Run {
+        let (set, values) = (self.set.as_deref(), self.values.as_deref());
+        Run::new(proposal, self.our, self.setup.peer_name, set, values, self.setup.prepared)
+    }
+
+    fn decide(&self, proposal: &Proposal, run: &Run) -> Result<()> {
+        let policy = self.setup.policy;
+        if !policy.is_for(proposal.peer) {
+            return Err(Error::Bug(
+                "the policy was made for another peer than that of the connection".into(),
+            ));
+        }
+        policy.permits_their_size(proposal)?;
+        match &self.log {
+            Some(log) => self.repeats(log, run, self.setup.warn),
+            None => Ok(()),
+        }
+    }
+
+    /// Compares the run with earlier ones. Of changed sets it warns, or it refuses them.
+    fn repeats(&self, log: &AuditLog, run: &Run, say: &dyn Fn(&str)) -> Result<()> {
+        let policy = self.setup.policy;
+        if policy.repeats() == Repeats::Allow {
+            return Ok(());
+        }
+        let history = log.history(run)?;
+        let foreign = (!history.foreign.is_empty()).then(|| {
+            let lines: Vec<_> = history.foreign.iter().take(10).map(ToString::to_string).collect();
+            let more = if history.foreign.len() > 10 { ", ..." } else { "" };
+            format!(
+                "the audit log has lines that are no entries (line {}{more}), which may hide an earlier run: look what \
+                 became of it",
+                lines.join(", ")
+            )
+        });
+        let peer = run.peer_name.as_deref().or(run.peer.as_deref()).unwrap_or("somebody without TLS");
+        let repeat = history.warning(peer);
+        match (policy.repeats(), foreign, repeat) {
+            (Repeats::Refuse, Some(why), _) | (Repeats::Refuse, None, Some(why)) => {
+                policy.refuses("repeats", why)?;
+            }
+            (Repeats::Warn, foreign, repeat) => {
+                let news = repeat.filter(|_| history.is_news());
+                foreign.into_iter().chain(news).for_each(|text| say(&text));
+            }
+            (Repeats::Refuse, None, None) | (Repeats::Allow, ..) => {}
+        }
+        Ok(())
+    }
+}
+
+/// The numbers of a report. The sum is text: as a number it would lose digits.
+fn numbers(report: &Report) -> Result<serde_json::Value> {
+    let mut numbers =
+        serde_json::to_value(&report.result).map_err(|e| Error::Bug(format!("a result is not JSON: {e}")))?;
+    if let Some(sum) = &report.result.sum {
+        numbers["sum"] = sum.get().into();
+    }
+    Ok(numbers)
+}
+
+impl Approval for Gate<'_> {
+    fn approve(&mut self, proposal: &Proposal) -> Result<()> {
+        let run = self.run(proposal);
+        let decided = self.decide(proposal, &run);
+        let Some(log) = &self.log else { return decided };
+        let entry = |event| Entry::now(&proposal.session_id, event);
+        match decided {
+            // What is refused stays refused if the log cannot say so.
+            Err(e) => {
+                let _ = log.append(&entry(Event::Refused(run)));
+                Err(e)
+            }
+            Ok(()) if proposal.hello.check => log.append(&entry(Event::Check(run))),
+            Ok(()) => {
+                self.allowed = Some((proposal.session_id, run));
+                Ok(())
+            }
+        }
+    }
+
+    fn begins(&mut self, proposal: &Proposal) -> Result<()> {
+        if let Some(log) = &self.log {
+            let run = self.run(proposal);
+            let entry = Entry::now(&proposal.session_id, Event::Start(run.clone()));
+            // Another run may have started since we were asked; of it we have not been warned.
+            log.append_if(&entry, |log| match self.setup.policy.repeats() {
+                Repeats::Refuse => self.repeats(log, &run, &|_| ()),
+                Repeats::Allow | Repeats::Warn => Ok(()),
+            })?;
+        }
+        self.begun = Some(proposal.session_id);
+        Ok(())
+    }
+
+    fn warn(&mut self, text: &str) {
+        (self.setup.warn)(text);
+    }
+}
+
+#[cfg(test)]
+#[path = "gate_tests.rs"]
+mod tests;

@@ -1,0 +1,249 @@
+use super::super::policy::Rules;
+use super::super::{Hello, audit};
+use super::*;
+use crate::item::ItemSet;
+use crate::operations::{Operation, Role};
+use std::cell::RefCell;
+use std::path::PathBuf;
+use std::sync::Barrier;
+use std::thread;
+
+fn peer() -> Fingerprint {
+    Fingerprint::of_public_key(b"peer")
+}
+
+fn policy(repeats: Repeats) -> Policy {
+    let rules = Rules { repeats: Some(repeats), ..Rules::default() };
+    Policy::new(rules, "p.toml", Some(peer()), &|_| None).unwrap()
+}
+
+fn proposal(session: u8, our_size: usize) -> Proposal {
+    let hello = Hello {
+        operation: Operation::Count,
+        role: Role::Receiver,
+        check: false,
+        protocol: "dh".into(),
+        group: "curve25519".into(),
+        output: "receiver".into(),
+        key_columns: 1,
+        normalisation: "none".into(),
+        max_row: 0,
+        sent_columns: Vec::new(),
+        min_count: 0,
+        value_scale: 0,
+        modulus_bits: 0,
+        malicious_sender: false,
+        padded: false,
+    };
+    let session_id = SessionId::of([session; 32]);
+    Proposal { hello, session_id, peer: Some(peer()), our_size, their_size: 5, they_pad: false }
+}
+
+/// Our side: an identity, a log, and what it was warned of.
+struct Side {
+    identity: Identity,
+    folder: tempfile::TempDir,
+    warned: RefCell<Vec<String>>,
+}
+
+impl Side {
+    fn new() -> Side {
+        let identity = Identity::generate().unwrap();
+        Side { identity, folder: tempfile::tempdir().unwrap(), warned: RefCell::default() }
+    }
+
+    fn log(&self) -> PathBuf {
+        self.folder.path().join("log")
+    }
+
+    /// The events in the log.
+    fn events(&self) -> Vec<String> {
+        let log = std::fs::read_to_string(self.log()).unwrap_or_default();
+        let entry = |line| serde_json::from_str::<serde_json::Value>(line).unwrap();
+        log.lines().map(|line| entry(line)["event"].as_str().unwrap().to_string()).collect()
+    }
+
+    /// A gate for a set of these items, and what it is told by `f`.
+    fn with<T>(&self, items: &[&str], repeats: Repeats, f: impl FnOnce(&mut Gate<'_>, Proposal) -> T) -> T {
+        let set: ItemSet = items.iter().collect();
+        let request = Request::new(Operation::Count, Role::Receiver, &set);
+        let policy = policy(repeats);
+        let warn = |text: &str| self.warned.borrow_mut().push(text.into());
+        let log = self.log();
+        let setup =
+            Setup { audit_log: Some(&log), identity: Some(&self.identity), ..Setup::new(&policy, &warn) };
+        let mut gate = Gate::new(&request, setup).unwrap();
+        f(&mut gate, proposal(7, set.len()))
+    }
+
+    /// A whole run.
+    fn run(&self, items: &[&str], repeats: Repeats) -> Result<()> {
+        self.with(items, repeats, |gate, proposal| {
+            gate.approve(&proposal)?;
+            gate.begins(&proposal)?;
+            gate.end(Err(&Error::Cancelled), 0.5)
+        })
+    }
+}
+
+fn is_refused(result: Result<()>) -> bool {
+    match result {
+        Ok(()) => false,
+        Err(Error::Refused(text)) => text.contains("by \"repeats\""),
+        Err(e) => panic!("{e}"),
+    }
+}
+
+#[test]
+fn what_needs_no_peer_is_refused_before_the_log_is_touched() {
+    let side = Side::new();
+    let set: ItemSet = ["a", "b"].iter().collect();
+    let columns = ["city".to_string()];
+    let count = Request::new(Operation::Count, Role::Receiver, &set);
+    let sends = Request { sent_columns: &columns, ..Request::new(Operation::Intersect, Role::Sender, &set) };
+    let gets = Request { role: Role::Receiver, ..sends };
+    let cases = [
+        (Rules { min_our_size: Some(3), ..Rules::default() }, count, "min-our-size"),
+        (Rules { operations: Some(vec![Operation::Sum]), ..Rules::default() }, count, "operations"),
+        (Rules { roles: Some(vec![Role::Sender]), ..Rules::default() }, count, "roles"),
+        (Rules { peers: Some(vec![]), ..Rules::default() }, count, "peers"),
+        (Rules { allowed_send_columns: Some(vec![]), ..Rules::default() }, sends, "allowed-send-columns"),
+        (Rules { allowed_send_columns: Some(vec![]), ..Rules::default() }, gets, ""),
+    ];
+    let log = side.log();
+    for (rules, request, key) in cases {
+        let policy = Policy::new(rules, "p.toml", Some(peer()), &|_| None).unwrap();
+        let gate = Gate::new(&request, Setup { audit_log: Some(&log), ..Setup::new(&policy, &|_| ()) });
+        match gate {
+            Ok(_) => assert_eq!(key, ""),
+            Err(e) => assert!(!key.is_empty() && e.to_string().contains(&format!("by \"{key}\"")), "{e}"),
+        }
+        assert_eq!(log.exists(), key.is_empty());
+    }
+    // Without a log no repeated run would be refused.
+    let policy = policy(Repeats::Refuse);
+    assert!(is_refused(Gate::new(&count, Setup::new(&policy, &|_| ())).map(drop)));
+}
+
+#[test]
+fn the_log_says_what_became_of_a_run() {
+    let side = Side::new();
+    // Allowed by us and not by the peer.
+    side.with(&["a"], Repeats::Warn, |gate, proposal| {
+        gate.approve(&proposal).unwrap();
+        gate.end(Err(&Error::Cancelled), 0.5).unwrap();
+    });
+    side.with(&["a"], Repeats::Warn, |gate, mut proposal| {
+        proposal.hello.check = true;
+        gate.approve(&proposal).unwrap();
+        gate.end(Err(&Error::Cancelled), 0.5).unwrap();
+    });
+    side.run(&["a"], Repeats::Warn).unwrap();
+    assert!(is_refused(side.run(&["b"], Repeats::Refuse)));
+    assert_eq!(side.events(), ["declined", "check", "start", "end", "refused"]);
+    let text = std::fs::read_to_string(side.log()).unwrap();
+    assert!(text.contains(r#""outcome":"cancelled""#) && text.contains(r#""min_count":"0""#), "{text}");
+}
+
+#[test]
+fn a_change_is_warned_of_once_and_refused_as_long_as_it_is_new() {
+    let side = Side::new();
+    for (set, warnings) in [("a", 0), ("b", 1), ("b", 1), ("a", 1), ("c", 2), ("c", 2)] {
+        side.run(&[set], Repeats::Warn).unwrap();
+        assert_eq!(side.warned.borrow().len(), warnings, "{set}: {:?}", side.warned);
+    }
+    for _ in 0..2 {
+        assert!(is_refused(side.run(&["d"], Repeats::Refuse)));
+        assert!(!is_refused(side.run(&["a"], Repeats::Refuse)));
+    }
+    assert!(!is_refused(side.run(&["d"], Repeats::Allow)));
+    assert_eq!(side.warned.borrow().len(), 2);
+}
+
+#[test]
+fn of_two_runs_that_start_together_one_is_refused() {
+    let side = Side::new();
+    // Both were allowed before either started.
+    side.with(&["a"], Repeats::Refuse, |one, proposal| {
+        one.approve(&proposal).unwrap();
+        side.with(&["b"], Repeats::Refuse, |two, proposal| {
+            two.approve(&proposal).unwrap();
+            one.begins(&proposal).unwrap();
+            assert!(is_refused(two.begins(&proposal)));
+            two.end(Err(&Error::Cancelled), 0.5).unwrap();
+        });
+    });
+    assert_eq!(side.events(), ["start", "declined"]);
+    // Of the same set there may be any number.
+    let side = Side::new();
+    side.with(&["a"], Repeats::Refuse, |one, proposal| {
+        one.approve(&proposal).unwrap();
+        side.run(&["a"], Repeats::Refuse).unwrap();
+        one.begins(&proposal).unwrap();
+    });
+}
+
+#[test]
+fn of_runs_that_start_at_the_same_time_one_starts() {
+    const RUNS: usize = 4;
+    let identity = Identity::generate().unwrap();
+    let folder = tempfile::tempdir().unwrap();
+    for round in 0..20 {
+        let (log, barrier) = (folder.path().join(format!("{round}")), Barrier::new(RUNS));
+        let started = thread::scope(|scope| {
+            let runs: Vec<_> = (0..RUNS)
+                .map(|i| {
+                    let (log, barrier, identity) = (&log, &barrier, &identity);
+                    scope.spawn(move || {
+                        let set: ItemSet = [format!("{i}")].iter().collect();
+                        let request = Request::new(Operation::Count, Role::Receiver, &set);
+                        let policy = policy(Repeats::Refuse);
+                        let setup = Setup {
+                            audit_log: Some(log),
+                            identity: Some(identity),
+                            ..Setup::new(&policy, &|_| ())
+                        };
+                        let mut gate = Gate::new(&request, setup).unwrap();
+                        let proposal = proposal(i as u8, 1);
+                        gate.approve(&proposal).unwrap();
+                        barrier.wait();
+                        !is_refused(gate.begins(&proposal))
+                    })
+                })
+                .collect();
+            runs.into_iter().map(|run| usize::from(run.join().unwrap())).sum::<usize>()
+        });
+        assert_eq!(started, 1);
+        assert_eq!(std::fs::read_to_string(&log).unwrap().lines().count(), 1);
+    }
+}
+
+#[test]
+fn a_policy_for_somebody_else_lets_nobody_in() {
+    let side = Side::new();
+    let set: ItemSet = ["a"].iter().collect();
+    let request = Request::new(Operation::Count, Role::Receiver, &set);
+    let log = side.log();
+    let approve = |policy: &Policy, peer| {
+        let setup = Setup { audit_log: Some(&log), ..Setup::new(policy, &|_| ()) };
+        Gate::new(&request, setup).unwrap().approve(&Proposal { peer, ..proposal(7, 1) })
+    };
+    let rules = policy(Repeats::Warn);
+    for other in [None, Some(Fingerprint::of_public_key(b"other"))] {
+        assert!(matches!(approve(&rules, other), Err(Error::Bug(_))));
+        approve(&Policy::none(), other).unwrap();
+    }
+    approve(&rules, Some(peer())).unwrap();
+    assert_eq!(side.events(), ["refused", "refused"]);
+}
+
+#[test]
+fn the_digest_in_the_log_is_that_of_our_identity() {
+    let side = Side::new();
+    side.run(&["a"], Repeats::Warn).unwrap();
+    let set: ItemSet = ["a"].iter().collect();
+    let ours = audit::digest(&side.identity, &set, &[]);
+    let others = audit::digest(&Identity::generate().unwrap(), &set, &[]);
+    let log = std::fs::read_to_string(side.log()).unwrap();
+    assert!(log.contains(&ours) && !log.contains(&others), "{log}");
+}

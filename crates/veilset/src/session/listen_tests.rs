@@ -1,0 +1,66 @@
+use super::*;
+use crate::session::{Endpoint, Identity, establish};
+use std::io::{Read, Write};
+use std::thread;
+
+/// Hands on what comes from one socket to the other, until one of them ends.
+fn hand_on(mut from: &TcpStream, mut to: &TcpStream) {
+    let mut bytes = [0u8; 4096];
+    while let Ok(n @ 1..) = from.read(&mut bytes)
+        && to.write_all(&bytes[..n]).is_ok()
+    {}
+}
+
+#[test]
+fn a_flood_from_another_address_does_not_cut_off_a_peer_that_is_slow() {
+    let (a, b) = (Arc::new(Identity::generate().unwrap()), Arc::new(Identity::generate().unwrap()));
+    let timeouts = Timeouts { connect: Duration::from_secs(20), idle: Duration::from_secs(20) };
+    // The peer connects by a way on which its answer to our side's first messages is late.
+    let (ours, way) = (TcpListener::bind("127.0.0.1:0").unwrap(), TcpListener::bind("127.0.0.1:0").unwrap());
+    let [at, by] = [&ours, &way].map(|listener| listener.local_addr().unwrap());
+    let security = Security::Tls { identity: b.clone(), peer: a.fingerprint() };
+    let connecting = thread::spawn(move || {
+        establish(&Endpoint::Connect(by.to_string()), &security, timeouts, &|| false, &|_| ()).is_ok()
+    });
+    let peer = way.accept().unwrap().0;
+    let onward = TcpStream::connect(at).unwrap();
+    let mut hello = [0u8; 4096];
+    let n = (&peer).read(&mut hello).unwrap();
+    (&onward).write_all(&hello[..n]).unwrap();
+
+    let keys = Keys::new(&a, b.fingerprint());
+    let notices = std::cell::RefCell::new(Vec::new());
+    let notice = |text: &str| notices.borrow_mut().push(text.to_owned());
+    let watch = Watch::new(timeouts, &|| false, &notice);
+    const MOST: usize = 4;
+    let mut reception = Reception::new(&keys, &watch, at, MOST).unwrap();
+    reception.receive(ours.accept().unwrap().0, "192.0.2.1:1".parse().unwrap());
+    // Before it is heard of again, many come from elsewhere and say nothing.
+    let strangers: Vec<TcpStream> = (0..50)
+        .map(|_| {
+            let stranger = TcpStream::connect(at).unwrap();
+            reception.receive(ours.accept().unwrap().0, "192.0.2.2:2".parse().unwrap());
+            stranger
+        })
+        .collect();
+    thread::scope(|scope| {
+        scope.spawn(|| hand_on(&peer, &onward));
+        scope.spawn(|| hand_on(&onward, &peer));
+        let secured = (0..1000).find_map(|_| reception.peer());
+        let connected = secured.is_some() && connecting.join().unwrap();
+        // Whoever was cut off sees the end; no more than the others are still in their handshake.
+        let open = |stranger: &&TcpStream| {
+            stranger.set_nonblocking(true).unwrap();
+            let read = (&mut &**stranger).read(&mut [0]);
+            read.is_err_and(|e| e.kind() == ErrorKind::WouldBlock)
+        };
+        let open = strangers.iter().filter(open).count();
+        for socket in [&peer, &onward] {
+            socket.shutdown(Shutdown::Both).unwrap();
+        }
+        assert!(connected, "the peer was cut off");
+        assert!(open < MOST, "{open}");
+    });
+    assert!(notices.borrow().iter().any(|n| n.contains("192.0.2.2:2") && n.contains("make room")));
+    assert!(!notices.borrow().iter().any(|n| n.contains("192.0.2.1:1")));
+}
