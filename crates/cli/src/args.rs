@@ -204,7 +204,7 @@ pub enum PeerCommand {
         #[arg(long, value_name = "FILE")]
         book: Option<PathBuf>,
     },
-    /// Take a peer out of the address book
+    /// Remove a peer from the address book
     Remove {
         /// Its name
         name: String,
@@ -385,8 +385,8 @@ pub struct InputArgs {
     /// first",city'; --key may also be repeated. A list has no columns, and needs no --key
     #[arg(long, value_name = "COL,..")]
     pub key: Vec<Columns>,
-    /// What to do to keys before they are compared: trim (ignore white space at both ends), casefold (ignore upper and
-    /// lower case), nfc (composed and decomposed letters are the same); the same on both sides
+    /// What to do to keys before they are compared: trim (ignore white space at both ends), casefold (upper and
+    /// lower case are equal), nfc (composed and decomposed letters are equal); the same on both sides
     #[arg(long, value_name = "STEP,..", value_delimiter = ',')]
     pub normalize: Vec<String>,
     /// What separates the columns, one character or "tab" [default: tab for .tsv and .tab, otherwise comma]

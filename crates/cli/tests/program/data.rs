@@ -204,7 +204,8 @@ fn the_result_is_said_in_one_line_and_what_may_be_the_matter_if_nothing_matches(
     let hint = "--normalize trim,casefold on both sides";
     let values = ["--values", "v"];
     // (operation, the sender's file, options of receiver and sender, what they are told, whether they get the hint)
-    let cases: [(&str, &Path, [Words; 2], [&str; 2], [bool; 2]); 6] = [
+    type Case<'a> = (&'a str, &'a Path, [Words<'a>; 2], [&'a str; 2], [bool; 2]);
+    let cases: [Case; 6] = [
         (
             "intersect",
             &theirs,
@@ -224,7 +225,7 @@ fn the_result_is_said_in_one_line_and_what_may_be_the_matter_if_nothing_matches(
             "sum",
             &capitals,
             [&["--min-count", "1"], &["--min-count", "1", "--values", "v"]],
-            ["Matches: 0 of our 3", "Sum: withheld, because fewer than 1 items match"],
+            ["Matches: 0 of our 3", "Sum: withheld, because fewer than 1 match"],
             [true, false],
         ),
         (

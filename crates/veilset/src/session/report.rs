@@ -269,7 +269,7 @@ fn summary(request: &Request, outcome: &Outcome, result: &Numbers) -> String {
             format!("Sum: {sum}, over {matches} match{}", if matches == 1 { "" } else { "es" })
         }
         (Learned::Sum(_), ..) => {
-            format!("Sum: withheld, because fewer than {} items match", request.terms.min_count)
+            format!("Sum: withheld, because fewer than {} match", request.terms.min_count)
         }
         (Learned::Matches(_), Some(size), _) => {
             format!("Matches: {matches} of our {ours}; the union has {size}")
@@ -476,7 +476,7 @@ mod tests {
         );
         assert_eq!(
             json(Sum, Sender, Learned::Sum(None)),
-            said("Sum: withheld, because fewer than 7 items match", r#"{"below_minimum":true}"#)
+            said("Sum: withheld, because fewer than 7 match", r#"{"below_minimum":true}"#)
         );
     }
 
