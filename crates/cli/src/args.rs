@@ -4,6 +4,7 @@ mod measure;
 
 pub use measure::{BenchArgs, BenchPartyArgs, SoakArgs};
 
+use crate::columns::{Columns, Received};
 use clap::builder::{PossibleValuesParser, RangedU64ValueParser, TypedValueParser};
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use std::ffi::OsString;
@@ -25,7 +26,7 @@ Exit codes:
   70   a defect in veilset
   130  stopped on request (Ctrl-C, SIGTERM, SIGHUP)";
 
-/// The two parties' lines of an operation, to be pasted, and the exit codes.
+/// The two parties' command lines of an operation, to be copied, and the exit codes.
 fn help(operation: &str, receiver: &str, sender: &str) -> String {
     format!(
         "\
@@ -59,7 +60,7 @@ Example:
   veilset peer add hospital-b FINGERPRINT host.example.org:7000
   veilset count ours.csv --key email --role receiver --peer hospital-b
 
-A peer that has an address is connected to unless --listen or --connect says otherwise.";
+If the address book has the peer's address, veilset connects to it unless --listen or --connect says otherwise.";
 
 const RUN_HELP: &str = "\
 Example, veilset.toml:
@@ -70,7 +71,7 @@ Example, veilset.toml:
   peer = \"hospital-b\"
   listen = \"0.0.0.0:7000\"
   output = \"both.csv\"
-  connect-timeout = 300          # every option of the operation, by its long name
+  connect-timeout = 300          # any option of the operation, by its long name
 
   veilset run
   veilset run veilset.toml --output other.csv --force";
@@ -102,62 +103,62 @@ pub enum Command {
     Identity(IdentityCommand),
     /// The receiver learns which of its rows the sender has
     ///
-    /// The receiver learns which of its rows have a key that the sender has too; the result is those rows, of
-    /// equal keys the first. Beyond that each side learns the number of the other's keys.
+    /// The receiver learns which of its keys the sender has too. The result is the receiver's rows with these keys; of
+    /// several rows with the same key, the first. In addition, each side learns how many keys the other has.
     #[command(after_help = help("intersect", " --output both.csv", ""))]
     Intersect(IntersectArgs),
     /// The receiver learns all keys of both
     ///
-    /// The receiver learns every key that only the sender has, in the clear, and so how many match; not which of
-    /// its own the sender has too. The result is its own rows, of equal keys the first, then a row for each new
-    /// key with the other cells empty. Beyond that each side learns the number of the other's keys.
+    /// The receiver learns every key that only the sender has, in the clear, and so how many match. It does not learn
+    /// which of its own keys the sender has too. The result is the receiver's rows (of several rows with the same key,
+    /// the first), then a row for each new key with the other cells empty. In addition, each side learns how many keys
+    /// the other has.
     #[command(after_help = help("union", " --output all.csv", ""))]
     Union(UnionArgs),
     /// The receiver learns how many keys both have
     ///
-    /// The receiver learns the number of matches, and so the size of the union. Beyond that each side learns the
-    /// number of the other's keys.
+    /// The receiver learns the number of matches, and so the size of the union. In addition, each side learns how many
+    /// keys the other has.
     #[command(after_help = help("count", "", ""))]
     Count(CountArgs),
     /// Both learn how many keys match, the sender the sum of its values over them
     ///
     /// Both learn the number of matches. The sender, who owns the values, learns their sum over the matches; the
-    /// receiver does not. Beyond that each side learns the number of the other's keys.
+    /// receiver does not. In addition, each side learns how many keys the other has.
     #[command(after_help = help("sum", " --scale 2", " --values amount --scale 2"))]
     Sum(SumArgs),
-    /// Compute our half of a run before the peer is met
+    /// Compute our half of a run before connecting to the peer
     ///
-    /// Most of what a run computes for our own keys needs no peer. It is computed now, under a key for one run, and
-    /// written to a file, encrypted under this identity: keep both to yourself. A run with the same input and --prepared
-    /// FILE takes it from there; the file is deleted before the run sends anything of it. A copy is refused by the
-    /// ledger of this account; keep none.
+    /// Most of what a run computes for our own keys needs no peer. This command computes it under a key for one run and
+    /// writes it to a file, encrypted under this identity: keep both private. A run with the same input and --prepared
+    /// FILE uses it, and deletes the file before it sends anything. Keep no copy: the ledger of this account refuses it.
     #[command(after_help = PREPARE_HELP)]
     Prepare(PrepareArgs),
-    /// Run what a file says: an operation and its options
+    /// Run an operation with the options in a file
     #[command(after_help = RUN_HELP, override_usage = "veilset run [FILE] [OPTIONS OF THE OPERATION]")]
     Run {
-        /// The file [default: veilset.toml], then options that count instead of the file's
+        /// The file [default: veilset.toml], then options that override those in the file
         #[arg(trailing_var_arg = true, allow_hyphen_values = true, value_name = "FILE, OPTIONS")]
         words: Vec<OsString>,
     },
     /// Agree with the peer and compute nothing: see what would run, what it costs and what each would learn
     ///
-    /// Both sides run `check`, with the options of the run to come. The input is checked in full, both agree on
-    /// everything and learn the sizes of the sets, and no more than that; no result is written.
+    /// Both sides run `check`, with the options of the run to come. Each checks its input in full. Both agree on
+    /// everything and learn the sizes of the sets, and no more than that. No result is written.
     #[command(after_help = CHECK_HELP, override_usage = "veilset check <OPERATION ...|run [FILE] ...>")]
     Check {
         /// The operation and its options, or run and its file
         #[arg(trailing_var_arg = true, allow_hyphen_values = true, required = true, value_name = "WHAT")]
         words: Vec<OsString>,
     },
-    /// Names for peers, so that nobody types fingerprints
+    /// Give peers names, so that nobody has to type fingerprints
     #[command(subcommand, after_help = PEER_HELP)]
     Peer(PeerCommand),
     /// Run both parties on this machine over an emulated network and print time, CPU, bytes and memory
     #[command(after_help = "Example:
   veilset bench --op union --protocol dh --n 65536 --threads 1 --net lan --one-sided --json")]
     Bench(BenchArgs),
-    /// Make random runs of both parties and compare each with the plain computation
+    /// Make random runs of both parties and compare each result with the plain computation
     #[command(after_help = "Example:
   veilset soak --runs 10000")]
     Soak(SoakArgs),
@@ -172,7 +173,7 @@ pub enum Command {
     #[command(after_help = "Example:
   veilset man ~/.local/share/man/man1")]
     Man {
-        /// The folder they go to; it must exist
+        /// The folder to write to; it must exist
         folder: PathBuf,
     },
     #[command(hide = true)]
@@ -188,7 +189,7 @@ pub enum PeerCommand {
         name: String,
         /// As its `veilset identity show` prints it
         fingerprint: String,
-        /// Where it listens, HOST:PORT: where to connect to unless told otherwise
+        /// Where it listens, HOST:PORT; a run connects to it unless told otherwise
         address: Option<String>,
         /// Replace an entry of this name
         #[arg(long)]
@@ -207,7 +208,7 @@ pub enum PeerCommand {
         #[arg(long, value_name = "FILE")]
         book: Option<PathBuf>,
     },
-    /// Take a peer out of the address book
+    /// Remove a peer from the address book
     Remove {
         /// Its name
         name: String,
@@ -263,8 +264,8 @@ pub struct IntersectArgs {
     pub rows: RowArgs,
     #[command(flatten)]
     pub both: BothArgs,
-    /// The receiver is protected from a sender that does not follow the protocol; takes the protocol cm20, with tags
-    /// that are longer; the same on both sides
+    /// Protect the receiver from a sender that does not follow the protocol; uses the protocol cm20, with longer tags;
+    /// the same on both sides
     #[arg(long)]
     pub malicious_sender: bool,
 }
@@ -285,16 +286,16 @@ pub struct UnionArgs {
 pub struct PrepareArgs {
     #[command(flatten)]
     pub input: InputArgs,
-    /// Where it goes
+    /// The file to make
     #[arg(long, value_name = "FILE")]
     pub output: PathBuf,
-    /// With --pad-to: for the sender of a union, whose dummies are not those of other runs
+    /// With --pad-to: prepare for the sender of a union, whose dummies differ from those of other runs
     #[arg(long, requires = "pad_to")]
     pub union_sender: bool,
     /// Our identity file [default: veilset/identity.pem in your configuration folder]
     #[arg(long, value_name = "FILE")]
     pub identity: Option<PathBuf>,
-    /// The ledger that will have the half when it is used, so that it is not used twice; made if it is not there
+    /// The ledger that will list the half once it is used, so that it is not used twice; made if there is none
     /// [default: veilset/prepared.ledger in $XDG_STATE_HOME or ~/.local/state]
     #[arg(long, value_name = "FILE")]
     pub prepared_ledger: Option<PathBuf>,
@@ -312,24 +313,24 @@ pub struct PrepareArgs {
 /// What travels in intersect and union.
 #[derive(Debug, Args)]
 pub struct RowArgs {
-    /// Columns of ours that travel with our keys: those of matching rows in intersect, of new rows in union
-    /// (sender)
-    #[arg(long, value_name = "COL,..", value_delimiter = ',')]
-    pub send_columns: Vec<String>,
-    /// The columns that the sender sends, as it calls them, in the same order; with =NAME to give one another name
-    /// in the result (receiver)
-    #[arg(long, value_name = "COL[=NAME],..", value_delimiter = ',')]
-    pub receive_columns: Vec<String>,
-    /// The bytes of the longest row that travels, each column counted with 1 to 3 bytes more; the same on both
-    /// sides. In union a row is the key and the columns sent, in intersect the columns sent. Every row travels at
-    /// this width, so that lengths do not show
+    /// Our columns to send with our keys (sender): of matching rows in intersect, of new rows in union. Written like
+    /// --key
+    #[arg(long, value_name = "COL,..")]
+    pub send_columns: Vec<Columns>,
+    /// The columns that the sender sends (receiver): its names for them, in its order. COL=NAME gives a column another
+    /// name in our result. Written like --key
+    #[arg(long, value_name = "COL[=NAME],..")]
+    pub receive_columns: Vec<Received>,
+    /// The bytes of the longest row that is sent, plus 1 to 3 for each column; the same on both sides. In union a row
+    /// is the key and the columns sent, in intersect the columns sent. Every row is sent at this width, so that lengths
+    /// do not show
     #[arg(long, value_name = "BYTES", default_value_t = 64, value_parser = clap::value_parser!(u32).range(1..=65536))]
     pub max_row: u32,
 }
 
 #[derive(Debug, Args)]
 pub struct BothArgs {
-    /// Both parties get the result: the receiver sends it on, without the columns sent; the same on both sides
+    /// Give the result to both parties: the receiver sends it on, without the sender's columns; the same on both sides
     #[arg(long)]
     pub both: bool,
 }
@@ -350,7 +351,7 @@ pub struct SumArgs {
     pub common: CommonArgs,
     #[command(flatten)]
     pub output: OutputArgs,
-    /// The column of numbers to add up (sender)
+    /// The column of numbers to add up (sender); its name as it is, without quotes
     #[arg(long, value_name = "COL")]
     pub values: Option<String>,
     /// Decimal places of the values; the same on both sides
@@ -366,11 +367,11 @@ pub struct SumArgs {
 
 #[derive(Debug, Args)]
 pub struct OutputArgs {
-    /// Where the result goes [default: standard output]
+    /// Where to write the result [default: standard output]
     #[arg(long, value_name = "FILE")]
     pub output: Option<PathBuf>,
-    /// What rows of a result are written as [default: by the extension of --output, otherwise as text like our
-    /// file]
+    /// The format of the result [default: by the extension of --output, otherwise text, like our file]. A count or sum
+    /// is always CSV
     #[arg(long, value_name = "FORMAT", value_parser = format())]
     pub output_format: Option<Format>,
 }
@@ -380,31 +381,31 @@ pub struct OutputArgs {
 pub struct InputArgs {
     /// Our file: CSV with a header, Parquet, or a list of one item per line; - is standard input
     pub input: PathBuf,
-    /// What our file is [default: parquet for .parquet, list for .txt and .list, otherwise csv]
+    /// The format of our file [default: parquet for .parquet and .pq, list for .txt and .list, otherwise csv]
     #[arg(long, value_parser = format())]
     pub format: Option<Format>,
-    /// The columns whose values are compared, byte by byte: without --normalize Ann@x.org is not ann@x.org. Their
-    /// names may differ on the two sides, their order and number must not. A list needs none
-    #[arg(long, value_name = "COL,..", value_delimiter = ',')]
-    pub key: Vec<String>,
-    /// What is done to keys before they are compared: trim (white space at both ends), casefold (upper and lower
-    /// case are the same), nfc (composed and decomposed letters are the same); the same on both sides
+    /// The columns to compare, byte by byte: without --normalize, Ann@x.org is not ann@x.org. Their names may differ on
+    /// the two sides, their order and number must not. A name with a comma is quoted as in CSV: --key '"last,
+    /// first",city'; --key may also be repeated. A list has no columns, and needs no --key
+    #[arg(long, value_name = "COL,..")]
+    pub key: Vec<Columns>,
+    /// What to do to keys before they are compared: trim (ignore white space at both ends), casefold (upper and
+    /// lower case are equal), nfc (composed and decomposed letters are equal); the same on both sides
     #[arg(long, value_name = "STEP,..", value_delimiter = ',')]
     pub normalize: Vec<String>,
-    /// What separates the columns, one character or "tab" [default: tab for .tsv, otherwise comma]
+    /// What separates the columns, one character or "tab" [default: tab for .tsv and .tab, otherwise comma]
     #[arg(long, value_name = "CHAR")]
     pub delimiter: Option<String>,
-    /// How the text is encoded: utf8 is checked, bytes are taken as they are; the same on both sides
+    /// How text is encoded: utf8 is checked, bytes are taken as they are; the same on both sides
     #[arg(long, value_enum, default_value = "utf8")]
     pub encoding: EncodingArg,
-    /// What to do with a row whose key has an empty column
+    /// What to do with a row that has an empty key column
     #[arg(long, value_enum, default_value = "error")]
     pub empty_keys: EmptyKeysArg,
-    /// What to do with rows whose key came before [default: first; for the sender of sum: error]
+    /// What to do with rows that repeat a key [default: first; for the sender of sum: error]
     #[arg(long, value_enum)]
     pub duplicates: Option<DuplicatesArg>,
-    /// Fill our set up to N with dummies, so that the peer learns N instead of its size; N must not follow from
-    /// the data
+    /// Fill our set up to N with dummies, so that the peer learns N instead of its size; do not derive N from the data
     #[arg(long, value_name = "N", value_parser = items())]
     pub pad_to: Option<usize>,
 }
@@ -413,29 +414,25 @@ pub struct InputArgs {
 pub struct CommonArgs {
     #[command(flatten)]
     pub input: InputArgs,
-    /// Our part, receiver or sender: the receiver learns the result, the sender contributes (in sum it is the
-    /// sender who learns the sum)
+    /// Our role: the receiver learns the result, the sender contributes (in sum, the sender learns the sum)
     #[arg(long, value_parser = role())]
     pub role: Role,
-    /// Wait for the peer at this address of ours
+    /// Wait for the peer at this address of our machine
     #[arg(long, value_name = "HOST:PORT", conflicts_with = "connect")]
     pub listen: Option<String>,
-    /// Go to the peer's address [default: that of the address book, unless --listen is given]
+    /// Connect to the peer at its address [default: the one in the address book, unless --listen is given]
     #[arg(long, value_name = "HOST:PORT")]
     pub connect: Option<String>,
     /// Our identity file [default: veilset/identity.pem in your configuration folder]
     #[arg(long, value_name = "FILE")]
     pub identity: Option<PathBuf>,
-    /// The peer: its name in the address book, or its fingerprint, as its `veilset identity show` prints it
+    /// The peer: its name in the address book, or its fingerprint, which its `veilset identity show` prints
     #[arg(long, value_name = "NAME|FINGERPRINT", required_unless_present = "insecure_plaintext")]
     pub peer: Option<String>,
     /// The protocol: dh for all operations; dh-psi, vole and cm20 for intersect; krtw19 and krtw19-plain for union; the
     /// same on both sides [default: dh-psi for intersect, otherwise dh]
     #[arg(long, value_parser = protocol())]
     pub protocol: Option<Protocol>,
-    /// The group the protocol works in: curve25519 for dh and dh-psi, ristretto255 for the others [default: that]
-    #[arg(long, value_parser = Protocol::GROUPS)]
-    pub group: Option<String>,
     /// Threads to compute with [default: one per core]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
     pub threads: Option<u16>,
@@ -448,18 +445,18 @@ pub struct CommonArgs {
     /// Say nothing but errors
     #[arg(long)]
     pub quiet: bool,
-    /// How long to wait for the peer or to try to reach it, in seconds
+    /// How long to wait for the peer, or to try to reach it, in seconds
     #[arg(long, value_name = "SECONDS", default_value_t = 600, value_parser = clap::value_parser!(u64).range(1..=31_536_000))]
     pub connect_timeout: u64,
     /// How long the connection may be silent, in seconds. A peer that shows it is alive but sends nothing of the
     /// run is given up after ten times as long
     #[arg(long, value_name = "SECONDS", default_value_t = 60, value_parser = clap::value_parser!(u64).range(1..=31_536_000))]
     pub idle_timeout: u64,
-    /// The largest set of the peer to take part with: each of its keys costs time, about 100 bytes of memory
-    /// and in union up to twice --max-row besides
+    /// The largest set of the peer to accept: each of its keys costs time and about 100 bytes of memory, and in union up
+    /// to twice --max-row in addition
     #[arg(long, value_name = "N", default_value_t = 100_000_000, value_parser = items())]
     pub max_peer_items: usize,
-    /// What `veilset prepare` made of the same input: the run begins with it, and deletes it when both sides have
+    /// What `veilset prepare` made from the same input: the run starts from it, and deletes it once both sides have
     /// agreed
     #[arg(long, value_name = "FILE", conflicts_with = "insecure_plaintext")]
     pub prepared: Option<PathBuf>,
@@ -470,22 +467,22 @@ pub struct CommonArgs {
     pub own: OwnArgs,
 }
 
-/// Files of our side beside the data.
+/// Files of our side in addition to the data.
 #[derive(Debug, Args)]
 pub struct OwnArgs {
     /// The address book [default: veilset/peers.toml in your configuration folder]
     #[arg(long, value_name = "FILE")]
     pub book: Option<PathBuf>,
-    /// The policy: what our side takes part in [default: veilset/policy.toml in your configuration folder, if it is
-    /// there]
+    /// The policy: what our side takes part in [default: veilset/policy.toml in your configuration folder, if it
+    /// exists]
     #[arg(long, value_name = "FILE")]
     pub policy: Option<PathBuf>,
-    /// The log that tells later what was run with whom; none for no log [default: veilset/audit.jsonl in
-    /// $XDG_STATE_HOME or ~/.local/state]
+    /// The log of what was run with whom; none for no log [default: veilset/audit.jsonl in $XDG_STATE_HOME or
+    /// ~/.local/state]
     #[arg(long, value_name = "FILE|none")]
     pub audit_log: Option<PathBuf>,
-    /// The ledger that the half was prepared with, which has those that were used, so that none is used twice [default:
-    /// veilset/prepared.ledger in $XDG_STATE_HOME or ~/.local/state]
+    /// The ledger that the half was prepared with: it lists the halves that were used, so that none is used twice
+    /// [default: veilset/prepared.ledger in $XDG_STATE_HOME or ~/.local/state]
     #[arg(long, value_name = "FILE")]
     pub prepared_ledger: Option<PathBuf>,
 }
@@ -500,7 +497,7 @@ pub enum EncodingArg {
 pub enum EmptyKeysArg {
     /// Stop
     Error,
-    /// Leave the row out
+    /// Omit the row
     Skip,
     /// Treat empty as a value
     Keep,

@@ -1,9 +1,10 @@
 //! `veilset run FILE`: a run as a file, to be reviewed and kept under version control.
 //!
-//! The file is translated into the words one would type, by what clap knows about the operation's options: an
-//! option that is added to an operation can be in the file without anything being done here.
+//! The file is translated into the words one would type, by what clap knows about the operation's options. So an
+//! option that is added to an operation can be in the file at once, without a change here.
 
 use crate::args::{Arguments, Command};
+use crate::columns::{self, Columns, Received};
 use crate::near::did_you_mean;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{Arg, ArgAction, CommandFactory, Parser};
@@ -22,7 +23,7 @@ const DEFAULT: &str = "veilset.toml";
 /// The keys that are not options.
 const OPERATION: &str = "operation";
 const INPUT: &str = "input";
-/// Words in the place of a file's name, by option, beside "-".
+/// Words that stand for no file, by option, in addition to "-".
 const WORDS: [(&str, &str); 1] = [("audit-log", "none")];
 
 /// Parses words as if they were typed after `veilset`. If they are wrong, or ask for help, the program ends here.
@@ -30,7 +31,7 @@ pub fn parse(words: Vec<OsString>) -> Command {
     Arguments::parse_from(std::iter::once("veilset".into()).chain(words)).command
 }
 
-/// The command that the words after `veilset run` stand for: a file, and options that count instead of its own.
+/// The command that the words after `veilset run` stand for: a file, and options that override those in it.
 pub fn read(mut words: Vec<OsString>) -> Result<Command> {
     let is_file = words.first().is_some_and(|word| !word.as_encoded_bytes().starts_with(b"-"));
     let path = PathBuf::from(if is_file { words.remove(0) } else { DEFAULT.into() });
@@ -61,12 +62,12 @@ impl File<'_> {
         }
     }
 
-    /// The words that the file stands for, and the line of each key that counts.
+    /// The words that the file stands for, and the line of each key that takes effect.
     fn words(&self, typed: &[OsString]) -> Result<(Vec<OsString>, BTreeMap<String, usize>)> {
         let table = DeTable::parse(self.text).map_err(|e| {
             let at = e.span().map(|span| format!(", line {}", self.line(span.start))).unwrap_or_default();
             Error::Usage(format!(
-                "{}{at}: this is not TOML: {}. `veilset run --help` has an example",
+                "{}{at}: this is not valid TOML: {}. `veilset run --help` has an example",
                 self.path.display(),
                 e.message()
             ))
@@ -95,14 +96,14 @@ impl File<'_> {
                 return Err(self.wrong(at, name, self.unknown(&all, operation, name)));
             };
             let values = self.values(arg, name, value)?;
-            // What was typed counts, and what does not go with it does not.
+            // What was typed takes effect, and what contradicts it does not.
             let other = |other: &Arg| is_typed(other) && (excludes(arg, other) || excludes(other, arg));
             if is_typed(arg) || operation.get_arguments().any(other) {
                 continue;
             }
             lines.insert(name.to_string(), at);
             match arg.get_long() {
-                // The input stands first, where no option can swallow it.
+                // The input comes first, where no option can swallow it.
                 None => words.splice(1..1, values).for_each(drop),
                 Some(long) if arg.get_action().takes_values() => {
                     words.extend(values.into_iter().map(|value| {
@@ -121,7 +122,8 @@ impl File<'_> {
         let names = Operation::ALL.map(Operation::name);
         let all = names.join(", ");
         let Some((key, value)) = table.get_key_value(OPERATION) else {
-            let example = format!("Write for instance operation = \"{}\"; there are {all}", names[0]);
+            let example =
+                format!("Write for instance operation = \"{}\"; the operations are {all}", names[0]);
             return Err(Error::Usage(format!(
                 "{}: \"{OPERATION}\" is missing. {example}",
                 self.path.display()
@@ -135,7 +137,7 @@ impl File<'_> {
                 Err(self.wrong(
                     at,
                     OPERATION,
-                    format!("\"{}\" is not one{near}. Use one of {all}", name.escape_debug()),
+                    format!("\"{}\" is not an operation{near}. Use one of {all}", name.escape_debug()),
                 ))
             }
             None => {
@@ -151,6 +153,13 @@ impl File<'_> {
             Some(text) => Ok(self.placed(arg, text)),
             None => Err(wrong(expected(kind, value))),
         };
+        // In a list, the name of a column is as it is, without quotes of CSV.
+        let parsed_as = arg.get_value_parser().type_id();
+        let quote = match () {
+            () if parsed_as == TypeId::of::<Columns>() => Some(columns::quoted as fn(&str) -> String),
+            () if parsed_as == TypeId::of::<Received>() => Some(columns::quoted_received as _),
+            () => None,
+        };
         match (arg.get_action(), value.get_ref()) {
             (ArgAction::SetTrue, DeValue::Boolean(set)) => Ok(vec![OsString::new(); usize::from(*set)]),
             (ArgAction::SetTrue, value) => Err(wrong(expected("true or false", value))),
@@ -158,11 +167,12 @@ impl File<'_> {
                 let delimiter = arg.get_value_delimiter();
                 let element = |element: &Spanned<DeValue<'_>>| {
                     let element = element.get_ref();
-                    match (scalar(element), delimiter) {
+                    match (scalar(element), quote, delimiter) {
+                        (Some(text), Some(quote), _) => Ok(quote(&text).into()),
                         // It would be cut there.
-                        (Some(text), Some(delimiter)) if text.contains(delimiter) => Err(wrong(format!(
-                            "\"{text}\" has a \"{delimiter}\", which no element can have. Rename it"
-                        ))),
+                        (Some(text), None, Some(delimiter)) if text.contains(delimiter) => Err(wrong(
+                            format!("\"{text}\" contains \"{delimiter}\". Make it two elements of the list"),
+                        )),
                         _ => one(element, "strings in the list"),
                     }
                 };
@@ -173,14 +183,14 @@ impl File<'_> {
         }
     }
 
-    /// A path is meant from the file's folder.
+    /// A path is relative to the file's folder.
     fn placed(&self, arg: &Arg, text: String) -> OsString {
         let is_word = WORDS.iter().any(|(option, word)| arg.get_long() == Some(option) && text == *word);
         if arg.get_value_parser().type_id() != TypeId::of::<PathBuf>() || text == "-" || is_word {
             return text.into();
         }
         let folder = self.path.parent().filter(|folder| !folder.as_os_str().is_empty());
-        // An input is not to look like an option.
+        // An input must not look like an option.
         folder.unwrap_or(Path::new(".")).join(text).into()
     }
 
@@ -192,13 +202,16 @@ impl File<'_> {
         let others: Vec<_> = all.get_subcommands().filter(has).map(clap::Command::get_name).collect();
         let next = format!("`veilset {name} --help` lists its options");
         if !others.is_empty() {
-            return format!("{name} has no such option, only {}. Take it out; {next}", others.join(", "));
+            return format!(
+                "{name} has no such option; it belongs to {}. Remove it; {next}",
+                others.join(" and ")
+            );
         }
         let keys = operation.get_arguments().filter_map(key_of).chain([OPERATION]);
-        format!("{name} has no such option{}. Correct it or take it out; {next}", did_you_mean(key, keys))
+        format!("{name} has no such option{}. Correct it or remove it; {next}", did_you_mean(key, keys))
     }
 
-    /// What clap did not accept, with the place it comes from.
+    /// What clap did not accept, with its place in the file.
     fn refused(&self, e: &clap::Error, lines: &BTreeMap<String, usize>) -> Error {
         let text = e.to_string();
         let text = text.trim_start_matches("error: ");
@@ -214,8 +227,8 @@ impl File<'_> {
             return self.wrong(at, key, format!("{what}\nCorrect it, or type --{key} after the file"));
         }
         Error::Usage(format!(
-            "{}, with what was typed after it: {what}\nWrite what is missing into the file (<INPUT> is input = \
-             \"FILE\", options are keys without their hyphens), or type it after the file's name",
+            "{}, with what was typed after it: {what}\nAdd what is missing to the file (<INPUT> is input = \"FILE\"; an \
+             option's key is its name without the hyphens), or type it after the file's name",
             self.path.display()
         ))
     }
@@ -240,7 +253,7 @@ fn key_in(shown: &str) -> Option<String> {
     Some(name.trim_matches(['<', '>']).to_ascii_lowercase())
 }
 
-/// The key by which an argument stands in the file, if it can.
+/// The key of an argument in the file, if it can be there.
 fn key_of(arg: &Arg) -> Option<&str> {
     match arg.get_action() {
         ArgAction::Set | ArgAction::Append | ArgAction::SetTrue if arg.is_positional() => Some(INPUT),
@@ -271,7 +284,7 @@ fn expected(what: &str, value: &DeValue<'_>) -> String {
         DeValue::Array(_) => "a list",
         DeValue::Table(_) => "a table",
     };
-    format!("{came} stands here, it takes {what}. Correct it")
+    format!("this is {came}, and it takes {what}. Correct it")
 }
 
 #[cfg(test)]

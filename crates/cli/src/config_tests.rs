@@ -126,38 +126,59 @@ fn a_file_is_as_good_as_what_it_stands_for() {
 }
 
 #[test]
+fn names_of_columns_stand_in_a_list_as_they_are() {
+    let base = "operation = \"intersect\"\ninput = \"a.csv\"\nrole = \"receiver\"\npeer = \"p\"\n";
+    let parsed = |lines: &str| {
+        let words = words(&format!("{base}{lines}"), &[]).unwrap();
+        let Command::Intersect(a) = Arguments::try_parse_from(words).unwrap().command else { panic!() };
+        let received = a.rows.receive_columns.into_iter().flat_map(|columns| columns.0);
+        let received: Vec<_> = received.map(|(theirs, ours)| format!("{theirs}|{ours}")).collect();
+        (a.common.input.key.into_iter().flat_map(|columns| columns.0).collect::<Vec<_>>(), received)
+    };
+    let (key, received) = parsed(
+        "key = [\"last, first\", \"say \\\"hi\\\"\", \"a=b\"]\nreceive-columns = [\"a, b\", \"c, d=e, f\", \"g\"]\n",
+    );
+    assert_eq!(key, ["last, first", "say \"hi\"", "a=b"]);
+    assert_eq!(received, ["a, b|a, b", "c, d|e, f", "g|g"]);
+    // One string is what would be typed.
+    assert_eq!(parsed("key = 'a,\"b,c\"'\n").0, ["a", "b,c"]);
+}
+
+#[test]
 fn what_is_wrong_is_named_with_file_line_and_key() {
     let base = "operation = \"count\"\ninput = \"a.csv\"\nkey = \"id\"\nrole = \"receiver\"\n";
     let with = |line: &str| format!("{base}{line}\n");
     // (text, words)
     let cases: Vec<(String, &[&str])> = vec![
         ("".into(), &["\"operation\" is missing", "intersect"]),
-        ("a = ".into(), &["line 1: this is not TOML", "veilset run --help"]),
-        ("\n\noperation = 3".into(), &["line 3, \"operation\"", "a number stands here", "union"]),
+        ("a = ".into(), &["line 1: this is not valid TOML", "veilset run --help"]),
+        ("\n\noperation = 3".into(), &["line 3, \"operation\"", "this is a number", "union"]),
         ("operation = \"cuont\"".into(), &["line 1, \"operation\": \"cuont\"", "did you mean \"count\""]),
-        ("operation = \"bench\"".into(), &["\"bench\" is not one"]),
+        ("operation = \"bench\"".into(), &["\"bench\" is not an operation"]),
         (with("quite = true"), &["line 5, \"quite\"", "did you mean \"quiet\"", "--help"]),
         (with("min_count = 3"), &["line 5, \"min_count\"", "has no such option"]),
         (
             with("max-row = 3"),
-            &["line 5, \"max-row\"", "count has no such option, only intersect, union", "Take it out"],
+            &[
+                "line 5, \"max-row\"",
+                "count has no such option; it belongs to intersect and union",
+                "Remove it",
+            ],
         ),
         (with("help = true"), &["line 5, \"help\"", "no such option"]),
-        (with("force = \"true\""), &["line 5, \"force\"", "a string stands here", "true or false"]),
-        (with("force = 1"), &["line 5, \"force\"", "a number stands here"]),
+        (with("force = \"true\""), &["line 5, \"force\"", "this is a string", "true or false"]),
+        (with("force = 1"), &["line 5, \"force\"", "this is a number"]),
         (with("threads = true"), &["line 5, \"threads\"", "a string or a number"]),
-        (with("threads = [1]"), &["line 5, \"threads\"", "a list stands here"]),
+        (with("threads = [1]"), &["line 5, \"threads\"", "this is a list"]),
         (with("threads = 2020-01-01"), &["line 5, \"threads\"", "a date or time"]),
-        (with("[listen]\na = 1"), &["line 5, \"listen\"", "a table stands here"]),
+        (with("[listen]\na = 1"), &["line 5, \"listen\"", "this is a table"]),
         (with("threads = 0"), &["line 5, \"threads\"", "0 is not in 1..=1024", "type --threads after"]),
         (with("encoding = \"latin1\""), &["line 5, \"encoding\"", "possible values: utf8, bytes"]),
-        (with("threads = 1\nthreads = 2"), &["line 6: this is not TOML", "duplicate key"]),
+        (with("threads = 1\nthreads = 2"), &["line 6: this is not valid TOML", "duplicate key"]),
         (base.replace("\"id\"", "[true]"), &["line 3, \"key\"", "strings in the list"]),
-        (base.replace("\"id\"", "[\"a,b\"]"), &["line 3, \"key\"", "has a \",\""]),
-        (
-            base.replace("role", "#"),
-            &["veilset.toml, with what was typed", "--role", "without their hyphens"],
-        ),
+        (with("normalize = [\"trim,nfc\"]"), &["line 5, \"normalize\"", "contains \",\"", "two elements"]),
+        (base.replace("\"id\"", "'\"a'"), &["line 3, \"key\"", "a quote is not closed"]),
+        (base.replace("role", "#"), &["veilset.toml, with what was typed", "--role", "without the hyphens"]),
         (base.replace("input", "#"), &["<INPUT> is input"]),
     ];
     for (text, words) in cases {

@@ -1,5 +1,6 @@
 //! Our side's data: from the file to the request, and from what came of it to the result.
 
+use crate::columns;
 use crate::plan::{Plan, Source};
 use veilset::error::{Error, Result};
 use veilset::item::Items;
@@ -38,13 +39,11 @@ impl Data {
         if let (None, Some(path)) = (source.read.delimiter, &plan.output) {
             table.written_as(path);
         }
-        let received: &[String] = if sends { &[] } else { &plan.received_as };
+        let received = &plan.received_as;
         let columns = if plan.has_rows() { table.header().len() + received.len() } else { source.key.len() };
-        let output_format = plan
-            .output_format
-            .unwrap_or_else(|| Format::of_output(plan.output.as_deref(), table.format(), columns));
+        let output_format = plan.written_as(table.format(), columns);
         if plan.has_rows() {
-            check_names(plan, &table, received)?;
+            check_names(plan, &table)?;
             check_output(&table, received, output_format)?;
         }
         let (key, keyed) = keys(&table, source)?;
@@ -73,6 +72,13 @@ impl Data {
     /// Says what was read.
     pub fn tell(&self, plan: &Plan, say: &dyn Fn(&str)) {
         tell(&self.table, &self.keyed, &plan.source, say);
+        for unread in self.table.unread() {
+            let (file, name) = (self.table.name(), &unread.name);
+            say(&format!(
+                "warning: {file}, column \"{name}\": it will be missing in the result, because {}",
+                unread.what
+            ));
+        }
     }
 
     /// What we ask for.
@@ -120,9 +126,13 @@ impl Data {
                 numbers(output, "matches,union_size", format!("{n},{union}"))
             }
             Learned::Matches(n) => numbers(output, "matches", n.to_string()),
-            Learned::Sum(None) => numbers(output, "matches,sum", "below minimum,below minimum".into()),
-            Learned::Sum(Some(s)) => {
-                numbers(output, "matches,sum", format!("{},{}", s.matches, decimal(s.sum, plan.value_scale)))
+            // What is withheld is an empty cell, so that the columns of numbers have nothing but numbers.
+            Learned::Sum(sum) => {
+                let row = match sum {
+                    Some(s) => format!("{},{},false", s.matches, decimal(s.sum, plan.value_scale)),
+                    None => ",,true".into(),
+                };
+                numbers(output, "matches,sum,below_minimum", row)
             }
         }
     }
@@ -141,31 +151,33 @@ pub fn keys(table: &Table, source: &Source) -> Result<(Vec<usize>, KeyedSet)> {
 
 /// Says what was read.
 pub fn tell(table: &Table, keyed: &KeyedSet, source: &Source, say: &dyn Fn(&str)) {
-    let KeyedSet { set, duplicates, skipped, .. } = keyed;
-    let s = |n: usize| if n == 1 { "" } else { "s" };
-    let (rows, items) = (table.rows(), set.len());
+    let s = |n: u64| if n == 1 { "" } else { "s" };
+    let (rows, items) = (table.rows() as u64, keyed.set.len() as u64);
+    let (duplicates, skipped) = (keyed.duplicates, keyed.skipped);
     let mut line = format!("{}: {rows} row{}, {items} item{}", table.name(), s(rows), s(items));
-    if *duplicates > 0 {
+    if duplicates > 0 {
         line += &match source.duplicates {
-            Duplicates::Add => format!(", {duplicates} rows whose key came before added to it"),
-            _ => format!(", {duplicates} rows whose key came before left out"),
+            Duplicates::Add => {
+                format!(", {duplicates} row{} with a repeated key added to the first", s(duplicates))
+            }
+            _ => format!(", {duplicates} row{} with a repeated key omitted", s(duplicates)),
         };
     }
-    if *skipped > 0 {
-        line += &format!(", {skipped} rows with an empty key left out");
+    if skipped > 0 {
+        line += &format!(", {skipped} row{} with an empty key omitted", s(skipped));
     }
     say(&line);
 }
 
-/// Refuses columns that would come under a name that is taken.
-fn check_names(plan: &Plan, table: &Table, received: &[String]) -> Result<()> {
-    for (i, (theirs, ours)) in plan.sent_columns.iter().zip(received).enumerate() {
-        if table.header().contains(ours) || received[..i].contains(ours) {
-            return Err(Error::Usage(format!(
-                "the sender's column \"{theirs}\" would stand as \"{ours}\" beside another column of that name. Give \
-                 it another name with --receive-columns {theirs}=NAME"
-            )));
-        }
+/// Refuses columns of the sender that would have the name of a column of ours.
+fn check_names(plan: &Plan, table: &Table) -> Result<()> {
+    let mut names = plan.sent_columns.iter().zip(&plan.received_as);
+    match names.find(|(_, ours)| table.header().contains(ours)) {
+        Some((theirs, ours)) => Err(Error::Usage(format!(
+            "the sender's column \"{theirs}\" would be called \"{ours}\" in the result, like a column of ours. Give it \
+             another name with --receive-columns {}=NAME",
+            columns::quoted(theirs)
+        ))),
+        None => Ok(()),
     }
-    Ok(())
 }

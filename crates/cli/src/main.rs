@@ -7,6 +7,7 @@ mod args;
 mod bench;
 mod book;
 mod check;
+mod columns;
 mod config;
 mod data;
 mod demo;

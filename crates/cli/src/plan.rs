@@ -10,18 +10,24 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 use veilset::channel::Timeouts;
 use veilset::error::{Error, Result};
+use veilset::item::ItemSet;
 use veilset::operations::sum::Modulus;
 use veilset::operations::{Operation, Protocol, Role, Terms};
 use veilset::session::offline::Ledger;
 use veilset::session::places::{self, Place};
 use veilset::session::policy::{Intent, Policy};
+use veilset::session::run::Request;
 use veilset::session::{Endpoint, Fingerprint};
-use veilset::table::{Duplicates, EmptyKeys, Encoding, Format, LIST_COLUMN, Normalise, ReadOptions};
+use veilset::table::{
+    Duplicates, EmptyKeys, Encoding, Format, LIST_COLUMN, Normalise, ReadOptions, check_input_name,
+    check_output_name,
+};
 
 /// Our items, and how many the peer is told.
 #[derive(Debug)]
 pub struct Source {
     pub input: PathBuf,
+    pub format: Format,
     pub read: ReadOptions,
     pub key: Vec<String>,
     pub normalise: Normalise,
@@ -54,9 +60,9 @@ pub struct Plan {
     pub values: Option<String>,
     pub value_scale: u32,
     pub terms: Terms,
-    /// The columns that travel with the sender's keys, as the sender calls them.
+    /// The columns that the sender sends with its keys, by the sender's names.
     pub sent_columns: Vec<String>,
-    /// The same, as they are called in our result.
+    /// For the receiver: the same, by their names in our result.
     pub received_as: Vec<String>,
     /// A half that was prepared, and the ledger for it.
     pub prepared: Option<(PathBuf, PathBuf)>,
@@ -88,9 +94,12 @@ impl Plan {
             Command::Sum(a) => sum(a),
             _ => {
                 let names = Operation::ALL.map(Operation::name).join(", ");
-                Err(Error::Usage(format!("this is not an operation. Use one of {names}, or run and a file")))
+                Err(Error::Usage(format!(
+                    "this is not an operation. Use one of {names}, or run and a file name"
+                )))
             }
         }?;
+        plan.check()?;
         plan.policy.permits(&Intent {
             operation: plan.operation,
             role: plan.role,
@@ -101,9 +110,51 @@ impl Plan {
         Ok(plan)
     }
 
+    /// Refuses what contradicts itself, whatever the data.
+    fn check(&self) -> Result<()> {
+        let nothing = ItemSet::default();
+        let request = Request {
+            protocol: self.protocol,
+            pad_to: self.source.pad_to,
+            sent_columns: &self.sent_columns,
+            terms: self.terms,
+            ..Request::new(self.operation, self.role, &nothing)
+        };
+        request.check()?;
+        if self.prepared.is_some() {
+            request.check_prepared()?;
+        }
+        let option = if self.role == Role::Sender { "--send-columns" } else { "--receive-columns" };
+        named_once(option, &self.sent_columns)?;
+        if let Some(name) = repeated(&self.received_as) {
+            return Err(Error::Usage(format!(
+                "two columns of the sender would have the name \"{name}\" in our result. Give one of them another \
+                 name with --receive-columns COL=NAME"
+            )));
+        }
+        let columns = self.source.key.len() + self.received_as.len();
+        if self.has_keys() && columns > 1 && self.written_as(self.source.format, columns) == Format::List {
+            return Err(Error::Usage(format!(
+                "the result has {columns} columns or more, and a list has one. Use --output-format csv or parquet, or \
+                 give --output another name"
+            )));
+        }
+        Ok(())
+    }
+
+    /// The format of a result of as many columns, if it is not one of numbers.
+    pub fn written_as(&self, input: Format, columns: usize) -> Format {
+        self.output_format.unwrap_or_else(|| Format::of_output(self.output.as_deref(), input, columns))
+    }
+
     /// Whether our side has a result to write.
     pub fn has_result(&self) -> bool {
         self.role == Role::Receiver || self.operation == Operation::Sum || self.terms.both
+    }
+
+    /// Whether that has keys, or rows with their keys.
+    fn has_keys(&self) -> bool {
+        self.has_result() && matches!(self.operation, Operation::Intersect | Operation::Union)
     }
 
     /// Whether that has all columns of our rows.
@@ -145,27 +196,22 @@ fn rows(mut plan: Plan, a: RowArgs) -> Result<Plan> {
     match plan.role {
         Role::Receiver if !a.send_columns.is_empty() => {
             return wrong(
-                "--send-columns is the sender's. The receiver names the columns that it gets with --receive-columns, as \
-                 the sender calls them",
+                "--send-columns is for the sender. The receiver names the columns that it gets, as the sender calls \
+                 them, with --receive-columns",
             );
         }
         Role::Sender if !a.receive_columns.is_empty() => {
             return wrong(
-                "--receive-columns is the receiver's. The sender names the columns that it sends with --send-columns",
+                "--receive-columns is for the receiver. The sender names the columns that it sends with --send-columns",
             );
         }
-        _ => {}
-    }
-    for column in a.send_columns.into_iter().chain(a.receive_columns) {
-        let (theirs, ours) = match (plan.role, column.split_once('=')) {
-            (Role::Receiver, Some(names)) => names,
-            _ => (column.as_str(), column.as_str()),
-        };
-        if theirs.is_empty() || ours.is_empty() {
-            return wrong("--receive-columns has a column without a name. Write it as COL or COL=NAME");
+        Role::Sender => {
+            plan.sent_columns = a.send_columns.into_iter().flat_map(|columns| columns.0).collect()
         }
-        plan.sent_columns.push(theirs.into());
-        plan.received_as.push(ours.into());
+        Role::Receiver => {
+            let received = a.receive_columns.into_iter().flat_map(|columns| columns.0);
+            (plan.sent_columns, plan.received_as) = received.unzip();
+        }
     }
     plan.terms.payload = !plan.sent_columns.is_empty();
     plan.terms.max_row = a.max_row as usize;
@@ -177,13 +223,13 @@ fn sum(a: SumArgs) -> Result<Plan> {
     match (plan.role, &a.values) {
         (Role::Sender, None) => {
             return Err(Error::Usage(
-                "the sender of sum has the values: name their column with --values COL".into(),
+                "--values is missing: the sender of sum names the column of its values with --values COL"
+                    .into(),
             ));
         }
         (Role::Receiver, Some(_)) => {
             return Err(Error::Usage(
-                "--values is the sender's: the receiver of sum has no values. Leave it away, or use --role sender"
-                    .into(),
+                "--values is for the sender: the receiver of sum has no values. Omit it, or use --role sender".into(),
             ));
         }
         _ => {}
@@ -198,28 +244,26 @@ fn sum(a: SumArgs) -> Result<Plan> {
 fn common(operation: Operation, a: CommonArgs, output: OutputArgs, both: BothArgs) -> Result<Plan> {
     let role = a.role;
     let protocol = a.protocol.unwrap_or(Protocol::of(operation));
-    if let Some(group) = a.group.filter(|group| group != protocol.group()) {
-        return Err(Error::Usage(format!(
-            "--group {group} is not for {protocol}, which works in {}. Leave --group away",
-            protocol.group()
-        )));
-    }
     let has_values = operation == Operation::Sum && role == Role::Sender;
     let source = source(a.input, has_values)?;
     let has_result = role == Role::Receiver || operation == Operation::Sum || both.both;
-    if !has_result && output.output.is_some() {
+    let given = [("--output", output.output.is_some()), ("--output-format", output.output_format.is_some())];
+    if let Some((option, _)) = given.into_iter().find(|(_, given)| *given && !has_result) {
         return Err(Error::Usage(format!(
-            "the sender of {operation} learns nothing, so there is nothing for --output. Leave it away, or use --role \
+            "the sender of {operation} learns nothing, so there is nothing for {option}. Omit it, or use --role \
              receiver, or --both on both sides"
         )));
     }
     let result = output.output.unwrap_or("-".into());
+    if output.output_format.is_none() {
+        check_output_name(&result)?;
+    }
     let numbers = matches!(operation, Operation::Count | Operation::Sum);
     let written = output.output_format.unwrap_or_else(|| Format::of_input(&result));
     if has_result && numbers && written != Format::Csv {
         return Err(Error::Usage(format!(
-            "the result of {operation} is a line of numbers and written as CSV, not as {written}. Leave --output-format \
-             away, or give --output another name"
+            "the result of {operation} is a line of numbers, which is written as CSV and not as {written}. Use \
+             --output-format csv, or give --output another name"
         )));
     }
     let book = Book::load(a.own.book.as_deref())?;
@@ -235,9 +279,9 @@ fn common(operation: Operation, a: CommonArgs, output: OutputArgs, both: BothArg
         (None, Some(address)) => Endpoint::Connect(address),
         (None, None) => {
             return Err(Error::Usage(
-                "how to reach the peer is not said: give --listen HOST:PORT, an address of ours where it comes to, or \
-                 --connect HOST:PORT, its address. A peer that has an address in the address book (`veilset peer \
-                 add`) is connected to without either"
+                "it is not said how to reach the peer. Give --listen HOST:PORT, an address of this machine at which the \
+                 peer connects, or --connect HOST:PORT, the peer's address. Neither is needed if the address book has \
+                 the peer's address (`veilset peer add`)"
                     .into(),
             ));
         }
@@ -297,7 +341,7 @@ impl PreparePlan {
         let source = source(a.input, false)?;
         if a.output == Path::new("-") {
             return Err(Error::Usage(
-                "a prepared half is deleted when it is used, so it goes to a file. Give --output a name"
+                "a prepared half is deleted when it is used, so it goes to a file. Give --output a file name"
                     .into(),
             ));
         }
@@ -320,29 +364,58 @@ impl PreparePlan {
     }
 }
 
-/// `has_values`: whether values stand beside the keys, as they do for the sender of sum.
+/// The first name that is there twice.
+fn repeated(names: &[String]) -> Option<&String> {
+    names.iter().enumerate().find(|(i, name)| names[..*i].contains(name)).map(|(_, name)| name)
+}
+
+fn named_once(option: &str, names: &[String]) -> Result<()> {
+    match repeated(names) {
+        Some(name) => Err(Error::Usage(format!("{option} names the column \"{name}\" twice. Name it once"))),
+        None => Ok(()),
+    }
+}
+
+/// The key columns of a file of this format.
+fn key(a: &InputArgs, format: Format) -> Result<Vec<String>> {
+    let wrong = |what: String| Err(Error::Usage(what));
+    let key: Vec<String> = a.key.iter().flat_map(|columns| columns.0.iter().cloned()).collect();
+    match (format, &key[..]) {
+        (Format::List, []) => Ok(vec![LIST_COLUMN.into()]),
+        // Whoever names a column may well mean a CSV file, whose header would be taken for an item.
+        (Format::List, _) if a.format.is_none() => wrong(format!(
+            "{} is a list, going by its name, and a list has no columns for --key. If the file is CSV, add --format csv; \
+             if it is a list of one item per line, omit --key",
+            a.input.display()
+        )),
+        (Format::List, [one]) if one == LIST_COLUMN => Ok(key),
+        (Format::List, _) => wrong("a list (--format list) has no columns for --key. Omit --key".into()),
+        (_, []) => wrong(
+            "--key is missing: name the columns to compare, for instance --key email (--help has an example). Only a \
+             list (--format list) needs none"
+                .into(),
+        ),
+        _ => named_once("--key", &key).map(|()| key),
+    }
+}
+
+/// `has_values`: whether the keys have values, as those of the sender of sum do.
 fn source(a: InputArgs, has_values: bool) -> Result<Source> {
+    if a.format.is_none() {
+        check_input_name(&a.input)?;
+    }
     let format = a.format.unwrap_or_else(|| Format::of_input(&a.input));
-    let key = match (format, a.key) {
-        (Format::List, key) if key.is_empty() => vec![LIST_COLUMN.into()],
-        (_, key) if key.is_empty() => {
-            return Err(Error::Usage(
-                "--key is missing: name the columns whose values are compared, for instance --key email (an example is in \
-                 --help). Only a list (--format list) has no need of it"
-                    .into(),
-            ));
-        }
-        (_, key) => key,
-    };
+    let key = key(&a, format)?;
     let duplicates = match a.duplicates {
-        // To leave values out in silence would give a wrong sum.
+        // To omit values silently would give a wrong sum.
         None if has_values => Duplicates::Error,
         None | Some(DuplicatesArg::First) => Duplicates::First,
         Some(DuplicatesArg::Error) => Duplicates::Error,
         Some(DuplicatesArg::Add) if has_values => Duplicates::Add,
         Some(DuplicatesArg::Add) => {
             return Err(Error::Usage(
-                "--duplicates add is for the sender of sum, who has values to add. Use first or error".into(),
+                "--duplicates add is for the sender of sum, which has values to add. Use first or error"
+                    .into(),
             ));
         }
     };
@@ -361,6 +434,7 @@ fn source(a: InputArgs, has_values: bool) -> Result<Source> {
     normalise.check(read.encoding)?;
     Ok(Source {
         input: a.input,
+        format,
         read,
         key,
         normalise,
@@ -378,8 +452,8 @@ fn threads(typed: Option<u16>) -> usize {
     typed.map_or_else(|| std::thread::available_parallelism().map_or(1, usize::from), usize::from)
 }
 
-/// Refuses files of which two are one: what is read would be written over, or two would be written into one. Of the
-/// input `-` is standard input, of all others standard output, which takes one.
+/// Refuses two names of one file: what is read would be overwritten, or two things would be written to one file. As the
+/// input `-` is standard input, otherwise standard output, which takes one of them.
 fn different(files: &[(&str, Option<&PathBuf>)]) -> Result<()> {
     let named: Vec<_> = files.iter().filter_map(|(what, path)| Some((*what, (*path)?.as_path()))).collect();
     for (i, (other, b)) in named.iter().enumerate() {
@@ -390,14 +464,14 @@ fn different(files: &[(&str, Option<&PathBuf>)]) -> Result<()> {
             continue;
         };
         return Err(Error::Usage(format!(
-            "{what} and {other} are both {}. Give each a file of its own",
+            "{what} and {other} are both {}. Give each its own file",
             b.display()
         )));
     }
     Ok(())
 }
 
-/// Whether both names are of one file, or will be when it is made.
+/// Whether both are names of one file, or will be when it is made.
 fn same_file(a: &Path, b: &Path) -> bool {
     if let (Ok(a), Ok(b)) = (a.metadata(), b.metadata()) {
         return places::same_file(&a, &b);
@@ -417,7 +491,7 @@ fn delimiter(text: &str) -> Result<u8> {
         )),
         [byte] => Ok(*byte),
         _ => Err(Error::Usage(format!(
-            "--delimiter \"{text}\" is not one ASCII character. Use for instance ; or tab"
+            "--delimiter \"{text}\" is not a single ASCII character. Use for instance ; or tab"
         ))),
     }
 }

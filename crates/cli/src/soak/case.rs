@@ -301,7 +301,9 @@ impl Case {
             say(format!("--role={}", if receiver { "receiver" } else { "sender" }));
             say("--insecure-plaintext".into());
             say(if receiver { "--listen=127.0.0.1:0" } else { "--connect=127.0.0.1:1" }.into());
-            say(format!("--key={}", side.key(receiver, terms.keys).join(",")));
+            if side.format != Format::List {
+                say(format!("--key={}", side.key(receiver, terms.keys).join(",")));
+            }
             for (name, file) in [("book", "none.toml"), ("policy", "policy.toml")] {
                 say(format!("--{name}={}", folder.join(file).display()));
             }
@@ -448,10 +450,11 @@ fn expected(
                 sum += if counts { theirs.values[row] } else { 0 };
             }
             let row = match matches < min_count {
-                true => vec!["below minimum".into(); 2],
-                false => vec![matches.to_string(), decimal(sum, terms.scale)],
+                true => vec![String::new(), String::new(), "true".into()],
+                false => vec![matches.to_string(), decimal(sum, terms.scale), "false".into()],
             };
-            [numbers(&["matches"], vec![matches.to_string()]), numbers(&["matches", "sum"], row)]
+            let columns = ["matches", "sum", "below_minimum"];
+            [numbers(&["matches"], vec![matches.to_string()]), numbers(&columns, row)]
         }
     }
 }

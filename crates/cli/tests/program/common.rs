@@ -71,7 +71,8 @@ impl World {
         names
     }
 
-    /// A party without an address. What is not among `more` is added: role, key, time-outs, who the peer is.
+    /// A party without an address. What is not among `more` is added: role, key (not for a list), time-outs, who the
+    /// peer is.
     pub fn party(&self, who: usize, operation: &str, file: &Path, more: Words) -> Command {
         let mut command = self.veilset();
         command.args(operation.split(' ')).arg(file).args(more);
@@ -82,7 +83,10 @@ impl World {
             }
         };
         default(&["--role"], "--role", ["receiver", "sender"][who]);
-        default(&["--key"], "--key", "id");
+        let list = file.extension().is_some_and(|e| e == "txt") && !more.contains(&"--format");
+        if !list {
+            default(&["--key"], "--key", "id");
+        }
         default(&["--connect-timeout"], "--connect-timeout", "20");
         default(&["--idle-timeout"], "--idle-timeout", "20");
         default(&["--peer", "--insecure-plaintext"], "--peer", &self.fingerprints[1 - who]);

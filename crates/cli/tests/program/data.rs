@@ -13,19 +13,21 @@ fn files(world: &World, sides: [Side; 2]) -> [std::path::PathBuf; 2] {
 #[test]
 fn equal_keys_match_however_they_are_written() {
     // (operation, the receiver's side, the sender's, the result)
-    let cases: [(&str, Side, Side, &str); 13] = [
+    let cases: [(&str, Side, Side, &str); 17] = [
         // Lists, by extension and by option.
-        (
-            "intersect",
-            ("r.txt", "b,c\r\n\r\na\r\n", &["--key", "item"]),
-            ("s.csv", "id\n\"b,c\"\n", &[]),
-            "b,c\n",
-        ),
+        ("intersect", ("r.txt", "b,c\r\n\r\na\r\n", &[]), ("s.csv", "id\n\"b,c\"\n", &[]), "b,c\n"),
         (
             "union",
             ("r.csv", "id\na\n", &["--normalize", "casefold"]),
             ("s", "A\n\"b\n", &["--format", "list", "--key", "item", "--normalize", "casefold"]),
             "id\na\n\"\"\"b\"\n",
+        ),
+        // A CSV file by option, in spite of its name.
+        (
+            "intersect",
+            ("r.txt", "id,v\na,1\nb,2\n", &["--format", "csv"]),
+            ("s.json", "id\na\n", &["--format", "csv"]),
+            "id,v\na,1\n",
         ),
         // Normalised keys, in the spelling of the file.
         (
@@ -64,6 +66,25 @@ fn equal_keys_match_however_they_are_written() {
             ("r.csv", "last,v,first\na,1,bc\nab,2,c\n", &["--key", "last,first"]),
             ("s.csv", "vorname,nachname\nbc,a\nb,ac\n", &["--key", "nachname,vorname"]),
             "last,v,first\na,1,bc\nab,2,c\nac,,b\n",
+        ),
+        (
+            "intersect",
+            ("r.csv", "last,first\na,b\n", &["--key", "last", "--key", "first"]),
+            ("s.csv", "last,first\na,b\n", &["--key", "last,first"]),
+            "last,first\na,b\n",
+        ),
+        // Names with commas, of keys and of columns that are sent.
+        (
+            "union",
+            ("r.csv", "\"last, first\",v\n\"a, b\",1\n", &["--key", "\"last, first\""]),
+            ("s.csv", "v,\"say \"\"hi\"\"\"\n2,c\n", &["--key", "\"say \"\"hi\"\"\""]),
+            "\"last, first\",v\n\"a, b\",1\nc,\n",
+        ),
+        (
+            "intersect",
+            ("r.csv", "id\na\n", &["--receive-columns", "\"p, q\"=\"r, s\",\"t=u\""]),
+            ("s.csv", "id,\"p, q\",t=u\na,7,8\n", &["--send-columns", "\"p, q\"", "--send-columns", "t=u"]),
+            "id,\"r, s\",t=u\na,7,8\n",
         ),
         // Tabs by the file's name or by option, semicolons.
         (
@@ -124,6 +145,8 @@ fn the_name_of_a_result_says_what_separates_its_cells() {
         ("out.tsv", &[], "id\tv\na\tx,y\n"),
         ("out", &[], "id\tv\na\tx,y\n"),
         ("tabs.csv", &["--delimiter", "tab"], "id\tv\na\tx,y\n"),
+        ("out.json", &["--output-format", "csv"], "id\tv\na\tx,y\n"),
+        ("out.dat", &[], "id\tv\na\tx,y\n"),
     ] {
         world.good("intersect", [&r, &s], [&[&["--output", out], more].concat(), &[]]);
         assert_eq!(world.read(out), expected, "{out}");
@@ -144,20 +167,20 @@ fn bytes_that_are_not_utf8_survive_with_encoding_bytes() {
 fn sums_are_exact_and_withheld_below_the_minimum() {
     // (the sender's values, its options, options of both, matches, the sum that the sender learns)
     let cases: [(&str, Words, Words, u32, &str); 9] = [
-        ("a,-1.25\nb,+3\nc,0.50\n", &[], &["--scale", "2"], 2, "2,1.75"),
-        ("a,-1.25\nb,-3.5\nc,100\n", &[], &["--scale", "2"], 2, "2,-4.75"),
-        ("a,-7\nb,7\n", &[], &[], 2, "2,0"),
-        ("a,1\na,2\nb,4\n", &["--duplicates", "add"], &[], 2, "2,7"),
-        ("a,1\na,2\nb,4\n", &["--duplicates", "first"], &[], 2, "2,5"),
-        ("a,1\nc,2\n", &[], &["--min-count", "1"], 1, "1,1"),
-        ("a,1\nb,2\n", &[], &["--min-count", "2"], 2, "2,3"),
-        ("a,1\nb,2\n", &[], &["--min-count", "3"], 2, "below minimum,below minimum"),
+        ("a,-1.25\nb,+3\nc,0.50\n", &[], &["--scale", "2"], 2, "2,1.75,false"),
+        ("a,-1.25\nb,-3.5\nc,100\n", &[], &["--scale", "2"], 2, "2,-4.75,false"),
+        ("a,-7\nb,7\n", &[], &[], 2, "2,0,false"),
+        ("a,1\na,2\nb,4\n", &["--duplicates", "add"], &[], 2, "2,7,false"),
+        ("a,1\na,2\nb,4\n", &["--duplicates", "first"], &[], 2, "2,5,false"),
+        ("a,1\nc,2\n", &[], &["--min-count", "1"], 1, "1,1,false"),
+        ("a,1\nb,2\n", &[], &["--min-count", "2"], 2, "2,3,false"),
+        ("a,1\nb,2\n", &[], &["--min-count", "3"], 2, ",,true"),
         (
             "a,9000000000000000000\nb,9000000000000000000\n",
             &[],
             &["--modulus", "128"],
             2,
-            "2,18000000000000000000",
+            "2,18000000000000000000,false",
         ),
     ];
     let world = World::new();
@@ -167,7 +190,92 @@ fn sums_are_exact_and_withheld_below_the_minimum() {
         let sender_more = [more, sender_more, &["--values", "cost"]].concat();
         let files: [&Path; 2] = [&receiver, &sender];
         let [out, sent] = world.good("sum", files, [more, &sender_more]);
-        assert_eq!((out, sent), (format!("matches\n{matches}\n"), format!("matches,sum\n{sum}\n")), "{rows}");
+        let expected = (format!("matches\n{matches}\n"), format!("matches,sum,below_minimum\n{sum}\n"));
+        assert_eq!((out, sent), expected, "{rows}");
+    }
+}
+
+#[test]
+fn the_result_is_said_in_one_line_and_what_may_be_the_matter_if_nothing_matches() {
+    let world = World::new();
+    let [ours, theirs] =
+        [world.write("r.csv", "id\na\nb\nc\n"), world.write("s.csv", "id,v\nb,2\nc,3\nD,4\n")];
+    let capitals = world.write("capitals.csv", "id,v\nA,1\nB,2\n");
+    let hint = "--normalize trim,casefold on both sides";
+    let values = ["--values", "v"];
+    // (operation, the sender's file, options of receiver and sender, what they are told, whether they get the hint)
+    type Case<'a> = (&'a str, &'a Path, [Words<'a>; 2], [&'a str; 2], [bool; 2]);
+    let cases: [Case; 6] = [
+        (
+            "intersect",
+            &theirs,
+            [&[], &[]],
+            ["Matches: 2 of our 3", "Done: the receiver has the result"],
+            [false; 2],
+        ),
+        (
+            "union",
+            &theirs,
+            [&["--both"], &["--both"]],
+            ["New: 1 item of the peer's; the union has 4", "New: 1 item of the peer's; the union has 4"],
+            [false; 2],
+        ),
+        ("sum", &theirs, [&[], &values], ["Matches: 2 of our 3", "Sum: 5, over 2 matches"], [false; 2]),
+        (
+            "sum",
+            &capitals,
+            [&["--min-count", "1"], &["--min-count", "1", "--values", "v"]],
+            ["Matches: 0 of our 3", "Sum: withheld, because fewer than 1 match"],
+            [true, false],
+        ),
+        (
+            "count",
+            &capitals,
+            [&[], &[]],
+            ["Matches: 0 of our 3; the union has 5", "Done: the receiver has the result"],
+            [true, false],
+        ),
+        (
+            "count",
+            &capitals,
+            [&["--normalize", "nfc"], &["--normalize", "nfc"]],
+            ["Matches: 0 of our 3; the union has 5", "Done: the receiver has the result"],
+            [false; 2],
+        ),
+    ];
+    for (operation, file, more, lines, hints) in cases {
+        let ended = world.run(operation, [&ours, file], more);
+        for ((ended, line), hinted) in ended.iter().zip(lines).zip(hints) {
+            ended.bad(0, &[]);
+            assert!(ended.err.lines().any(|said| said == line), "{operation}: {line}: {}", ended.err);
+            assert_eq!(ended.err.contains(hint), hinted, "{operation}: {}", ended.err);
+        }
+    }
+}
+
+#[test]
+fn nested_columns_of_parquet_that_are_not_used_do_not_matter() {
+    // Written by pyarrow: `pq.write_table(pa.table({"id": ["a", "b"], "tags": [["x"], []], "n": [1, 2]}), FILE,
+    // compression="none", use_dictionary=False, write_statistics=False, store_schema=False)`.
+    let world = World::new();
+    let ours = world.write("r.parquet", include_bytes!("nested.parquet"));
+    let theirs = world.write("s.csv", "id\nb\nc\n");
+    let [here, there] = world.run("intersect", [&ours, &theirs], [&[], &[]]);
+    here.bad(0, &["warning: ", "r.parquet, column \"tags\": it will be missing in the result", "nested"]);
+    assert_eq!(here.out, "id,n\nb,2\n");
+    there.good();
+    // As a sender, whose rows nobody gets, there is nothing to say.
+    let [here, there] = world.run("union", [&theirs, &ours], [&[], &[]]);
+    assert_eq!(here.good(), "id\nb\nc\na\n");
+    assert!(!there.err.contains("tags"), "{}", there.err);
+    for (who, more) in [
+        (crate::common::RECEIVER, &["--key", "tags"][..]),
+        (crate::common::SENDER, &["--key", "tags"]),
+        (crate::common::SENDER, &["--send-columns", "tags"]),
+    ] {
+        let mut command = world.party(who, "intersect", &ours, more);
+        crate::common::run(command.args(["--connect", "127.0.0.1:1"]))
+            .bad(3, &["column \"tags\": the column is nested", "Flatten it into plain columns"]);
     }
 }
 
@@ -177,7 +285,7 @@ fn a_result_in_parquet_is_a_file_to_go_on_with() {
     let ours = world.write("r.csv", "id,v\n1,a\n2,b\n3,c\n");
     let theirs = world.write("s.txt", "2\n3\n4\n");
     let parquet = ["--output", "both.parquet"];
-    world.good("intersect", [&ours, &theirs], [&parquet, &["--key", "item"]]);
+    world.good("intersect", [&ours, &theirs], [&parquet, &[]]);
     let both = world.path("both.parquet");
     let csv = ["--output-format", "csv"];
     let [union, _] = world.good("union", [&both, &ours], [&csv, &[]]);

@@ -78,7 +78,7 @@ fn what_does_not_go_together_is_refused_before_the_peer_hears_of_us() {
         (RECEIVER, "intersect", &["--send-columns", "name"], 2, &["--receive-columns"]),
         (SENDER, "union", &["--receive-columns", "plan"], 2, &["--send-columns"]),
         (SENDER, "intersect", &["--send-columns", "plans"], 3, &["plans", "no such column"]),
-        (SENDER, "intersect", &["--send-columns", "plan,plan"], 3, &["named twice"]),
+        (SENDER, "intersect", &["--send-columns", "plan,plan"], 2, &["\"plan\" twice"]),
         (SENDER, "union", &["--send-columns", "plan", "--max-row", "4"], 3, &["--max-row", "line 2"]),
         (
             RECEIVER,

@@ -34,7 +34,14 @@ fn two_processes_give_the_plain_results_at_unequal_sizes() {
                 _ => {
                     let tenths: u32 = both.clone().map(|i| i % 100 * 10 + 5).sum();
                     assert_eq!(out, format!("matches\n{matches}\n"));
-                    assert_eq!(sent, format!("matches,sum\n{matches},{}.{}\n", tenths / 10, tenths % 10));
+                    assert_eq!(
+                        sent,
+                        format!(
+                            "matches,sum,below_minimum\n{matches},{}.{},false\n",
+                            tenths / 10,
+                            tenths % 10
+                        )
+                    );
                 }
             }
             assert_eq!(sent.is_empty(), operation != "sum");

@@ -67,7 +67,7 @@ fn what_becomes_of_values_makes_no_difference_to_the_half() {
     let sender = ["--scale", "1", "--values", "cost", "--duplicates", "add", "--prepared", "half"];
     let [_, out] = world.good("sum", [&files[0], &files[1]], [&["--scale", "1"], &sender]);
     // 3.5 once, 4.5 twice.
-    assert_eq!(out, "matches,sum\n2,12.5\n");
+    assert_eq!(out, "matches,sum,below_minimum\n2,12.5,false\n");
     assert!(!world.path("half").exists());
 }
 
@@ -251,8 +251,7 @@ fn one_file_is_not_taken_for_two_things() {
         (&["--output", "new", "--audit-log", "new"], "--output and --audit-log are"),
     ] {
         let more = [&["--connect", "127.0.0.1:1"][..], more].concat();
-        run(&mut world.party(RECEIVER, "count", &file, &more))
-            .bad(2, &[words, "Give each a file of its own"]);
+        run(&mut world.party(RECEIVER, "count", &file, &more)).bad(2, &[words, "Give each its own file"]);
     }
     for more in [&["--prepared-ledger", "r.csv"][..], &["--prepared-ledger", "./new"]] {
         prepare(&world, RECEIVER, &file, "new", more).bad(2, &["--prepared-ledger are both"]);

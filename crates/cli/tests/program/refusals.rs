@@ -21,7 +21,7 @@ fn bad_data_is_refused_with_its_place_and_the_next_step() {
     let long = format!("id,cost\n{},2\n", "x".repeat(70));
     let large = format!("id,cost\na,{}\nb,1\n", i64::MAX);
     // (operation of a sender, file, options, words)
-    let cases: [(&str, &[u8], Words, Words); 16] = [
+    let cases: [(&str, &[u8], Words, Words); 18] = [
         ("union", b"", &[], &["f.csv: the file is empty", "header"]),
         ("union", b"a,b\n1,2\n", &[], &["column \"id\"", "The columns are \"a\", \"b\""]),
         ("union", b"id,id\n1,2\n", &[], &["twice", "Rename"]),
@@ -37,6 +37,18 @@ fn bad_data_is_refused_with_its_place_and_the_next_step() {
         ),
         ("union", b"id,cost\n1,2\n\xe9,3\n", &[], &["line 3, column \"id\"", "--encoding bytes"]),
         ("union", b"\xff\xfei\0d\0\n\0", &[], &["UTF-16", "Save it as UTF-8"]),
+        (
+            "union",
+            b"PK\x03\x04\x14\0",
+            &[],
+            &["f.csv: this is a zip file", "xlsx", "Export the sheet as CSV"],
+        ),
+        (
+            "union",
+            b"SQLite format 3\0\x10",
+            &[],
+            &["f.csv: this is an SQLite database", "Export the table as CSV"],
+        ),
         ("union", long.as_bytes(), &[], &["line 2", "--max-row"]),
         ("sum", b"id,cost\n1,two\n", &["--values", "cost"], &["line 2, column \"cost\"", "digits"]),
         (
@@ -71,7 +83,7 @@ fn wrong_options_are_refused_with_the_next_step() {
         ("union", &["--output", "x"], &["nothing for --output", "--role receiver"]),
         ("union", &["--delimiter", "ab"], &["--delimiter", "for instance ;"]),
         ("union", &["--delimiter", "\""], &["--delimiter", "for instance ;"]),
-        ("union", &["--delimiter", "é"], &["one ASCII character"]),
+        ("union", &["--delimiter", "é"], &["a single ASCII character"]),
         ("union", &["--duplicates", "add"], &["--duplicates add is for the sender of sum"]),
         ("union", &["--max-row", "0"], &["--max-row", "1..=65536"]),
         ("union", &["--scale", "1"], &["--scale", "--help"]),
@@ -79,16 +91,20 @@ fn wrong_options_are_refused_with_the_next_step() {
         ("union", &["--idle-timeout", "0"], &["--idle-timeout"]),
         ("union", &["--listen", "127.0.0.1:0"], &["--listen", "--connect"]),
         ("sum", &[], &["--values COL"]),
-        ("sum", &["--role", "receiver", "--values", "cost"], &["--values is the sender's", "--role sender"]),
+        (
+            "sum",
+            &["--role", "receiver", "--values", "cost"],
+            &["--values is for the sender", "--role sender"],
+        ),
         (
             "sum",
             &["--values", "cost", "--output", "x", "--report", "x"],
-            &["--output and --report are both x", "a file of its own"],
+            &["--output and --report are both x", "its own file"],
         ),
         (
             "count",
             &["--role", "receiver", "--report", "-"],
-            &["--output and --report are both -", "a file of its own"],
+            &["--output and --report are both -", "its own file"],
         ),
         ("union", &["--peer", ""], &["--peer", "0 letters", "veilset identity show"]),
         ("union", &["--peer", "unlucky"], &["--peer", "'u' cannot be in it", "veilset identity show"]),
@@ -108,6 +124,95 @@ fn wrong_options_are_refused_with_the_next_step() {
             }
         }
         refused(command).bad(2, &[missing, "--help"]);
+    }
+}
+
+#[test]
+fn arguments_that_contradict_are_refused_before_the_input_is_looked_at() {
+    let world = World::new();
+    let receiver = ["--role", "receiver"];
+    // (operation of a sender, options, words)
+    let cases: [(&str, Words, Words); 22] = [
+        ("union", &["--protocol", "dh-psi"], &["--protocol dh-psi", "union"]),
+        ("intersect", &["--protocol", "krtw19"], &["--protocol krtw19", "intersect"]),
+        ("intersect", &["--malicious-sender", "--protocol", "vole"], &["--malicious-sender", "cm20"]),
+        ("intersect", &["--protocol", "vole", "--prepared", "half"], &["no use for a prepared half", "Omit"]),
+        ("union", &["--protocol", "krtw19", "--prepared", "half"], &["no use for a prepared half", "Omit"]),
+        ("intersect", &["--key", "id,a,id"], &["--key names the column \"id\" twice", "Name it once"]),
+        ("intersect", &["--send-columns", "a,a"], &["--send-columns names the column \"a\" twice"]),
+        (
+            "intersect",
+            &["--role", "receiver", "--receive-columns", "a,a=b"],
+            &["--receive-columns names", "twice"],
+        ),
+        (
+            "intersect",
+            &["--role", "receiver", "--receive-columns", "a,b=a"],
+            &["two columns of the sender would have the name \"a\"", "COL=NAME"],
+        ),
+        (
+            "intersect",
+            &["--receive-columns", "a"],
+            &["--receive-columns is for the receiver", "--send-columns"],
+        ),
+        (
+            "intersect",
+            &["--role", "receiver", "--receive-columns", "a="],
+            &["a column has no name", "COL=NAME"],
+        ),
+        ("intersect", &["--key", "\"a"], &["--key", "a quote is not closed"]),
+        (
+            "union",
+            &["--role", "receiver", "--key", "id,b", "--output", "x.txt"],
+            &["2 columns or more", "a list has one"],
+        ),
+        (
+            "union",
+            &["--both", "--key", "id,b", "--output-format", "list"],
+            &["2 columns", "--output-format csv"],
+        ),
+        (
+            "intersect",
+            &["--role", "receiver", "--receive-columns", "a", "--output-format", "list"],
+            &["2 columns", "--output-format csv"],
+        ),
+        ("union", &["--output-format", "csv"], &["nothing for --output-format", "--both"]),
+        (
+            "count",
+            &["--role", "receiver", "--output", "x.parquet"],
+            &["a line of numbers", "--output-format csv"],
+        ),
+        (
+            "count",
+            &["--role", "receiver", "--output", "x.json"],
+            &["x.json asks for JSON", "--output-format"],
+        ),
+        (
+            "union",
+            &["--role", "receiver", "--output", "x.xlsx"],
+            &["x.xlsx asks for a spreadsheet", "--output-format"],
+        ),
+        ("union", &["--role", "receiver", "--output", "x.csv.gz"], &["x.csv.gz asks for a compressed file"]),
+        ("union", &["--role", "receiver", "--output", "x.db"], &["x.db asks for a database", "another name"]),
+        ("union", &["--group", "curve25519"], &["unexpected argument '--group'"]),
+    ];
+    for (operation, more, words) in cases {
+        refused(world.party(SENDER, operation, &world.path("none.csv"), more)).bad(2, words);
+    }
+    // What an input's name says.
+    let cases: [(&str, Words, Words); 5] = [
+        ("a.txt", &["--key", "id"], &["a.txt is a list", "add --format csv", "omit --key"]),
+        ("a.list", &["--key", "item"], &["a.list is a list", "add --format csv", "omit --key"]),
+        (
+            "a.csv",
+            &["--format", "list", "--key", "id"],
+            &["a list (--format list) has no columns", "Omit --key"],
+        ),
+        ("a.xlsx", &receiver, &["a.xlsx is a spreadsheet", "Export the sheet as CSV", "--format"]),
+        ("a.csv.gz", &receiver, &["a.csv.gz is a compressed file or an archive", "Unpack it", "--format"]),
+    ];
+    for (name, more, words) in cases {
+        refused(world.party(SENDER, "count", &world.path(name), more)).bad(2, words);
     }
 }
 

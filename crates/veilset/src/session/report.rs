@@ -57,6 +57,11 @@ pub struct Report {
     pub output: Option<String>,
     /// veilset's version.
     pub version: &'static str,
+    /// The result in one line, and what may be the matter with it.
+    #[serde(skip)]
+    summary: String,
+    #[serde(skip)]
+    hint: Option<&'static str>,
 }
 
 /// Items of both sets.
@@ -75,7 +80,7 @@ pub struct Sizes {
 /// Rows of our table that are not items of their own.
 #[derive(Debug, Default, Serialize)]
 pub struct LeftOut {
-    /// Their key came before: they were left out, or their values added to the first row's.
+    /// Rows that repeat a key: they were omitted, or their values added to those of the first row.
     pub duplicates: u64,
     /// Their key is empty.
     pub skipped: u64,
@@ -102,7 +107,7 @@ pub struct Numbers {
     /// The sum, a number with exactly the agreed decimal places.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub sum: Option<Box<RawValue>>,
-    /// Whether there were fewer matches than agreed, so that the sum was withheld.
+    /// For the sender of sum: whether there were fewer matches than agreed, so that count and sum were withheld.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub below_minimum: Option<bool>,
 }
@@ -129,6 +134,8 @@ impl Report {
             sent_columns: request.sent_columns.to_vec(),
             left_out: LeftOut::default(),
             learned: sentences(request, outcome, &result),
+            summary: summary(request, outcome, &result),
+            hint: hint(request, outcome, &result),
             result,
             seconds,
             bytes: Bytes { sent: outcome.bytes.0, received: outcome.bytes.1 },
@@ -148,11 +155,17 @@ impl Report {
         json.map_err(|e| Error::Bug(format!("a report is not JSON: {e}")))
     }
 
-    /// The report in a few lines, for people.
+    /// The report in a few lines, for people; the first is the result.
     pub fn to_text(&self) -> String {
         let mut text = format!(
-            "{} as {}, protocol {} over {}: {} items here, {} on the peer's side\n",
-            self.operation, self.role, self.protocol, self.group, self.sizes.ours, self.sizes.peer
+            "{}\n  {} as {}, protocol {} over {}: {} items here, {} on the peer's side\n",
+            self.summary,
+            self.operation,
+            self.role,
+            self.protocol,
+            self.group,
+            self.sizes.ours,
+            self.sizes.peer
         );
         for sentence in &self.learned {
             // Writing to a string cannot fail.
@@ -164,6 +177,9 @@ impl Report {
             "  {:.1} seconds{prepared}, {} bytes sent, {} received; a wrong result has probability at most {}",
             self.seconds, self.bytes.sent, self.bytes.received, self.failure_bound
         );
+        if let Some(hint) = self.hint {
+            let _ = writeln!(text, "  {hint}");
+        }
         text
     }
 }
@@ -243,14 +259,51 @@ fn numbers(request: &Request, outcome: &Outcome) -> Result<Numbers> {
             let union_size = union_size.filter(|_| request.operation == Operation::Count);
             Numbers { matches: Some(matches), union_size, ..none }
         }
+        // Stated either way, so that nobody takes a sum that is absent for one that was not asked for.
         Learned::Sum(None) => Numbers { below_minimum: Some(true), ..none },
         Learned::Sum(Some(s)) => {
             let text = decimal(s.sum, request.value_scale);
             let raw =
                 RawValue::from_string(text).map_err(|e| Error::Bug(format!("a sum is no number: {e}")))?;
-            Numbers { matches: Some(s.matches as usize), sum: Some(raw), ..none }
+            Numbers { matches: Some(s.matches as usize), sum: Some(raw), below_minimum: Some(false), ..none }
         }
     })
+}
+
+/// What this party learned, in one line.
+fn summary(request: &Request, outcome: &Outcome, result: &Numbers) -> String {
+    let s = |n: usize| if n == 1 { "" } else { "s" };
+    let ours = request.set.len();
+    let matches = result.matches.unwrap_or(0);
+    match (&outcome.learned, result.union_size, &result.sum) {
+        (Learned::Nothing, ..) => "Done: the receiver has the result".into(),
+        (Learned::New(_) | Learned::Union(_), size, _) => {
+            let size = size.unwrap_or(ours);
+            let new = size.saturating_sub(ours);
+            format!("New: {new} item{} of the peer's; the union has {size}", s(new))
+        }
+        (Learned::Sum(_), _, Some(sum)) => {
+            format!("Sum: {sum}, over {matches} match{}", if matches == 1 { "" } else { "es" })
+        }
+        (Learned::Sum(_), ..) => {
+            format!("Sum: withheld, because fewer than {} match", request.terms.min_count)
+        }
+        (Learned::Matches(_), Some(size), _) => {
+            format!("Matches: {matches} of our {ours}; the union has {size}")
+        }
+        (Learned::Matching(_) | Learned::Matches(_), ..) => format!("Matches: {matches} of our {ours}"),
+    }
+}
+
+/// What may be the matter if nothing matches, where something could.
+fn hint(request: &Request, outcome: &Outcome, result: &Numbers) -> Option<&'static str> {
+    let possible = !request.set.is_empty() && outcome.their_size > 0;
+    // The names of text that is compared as it is.
+    let as_it_is = ["none", "utf8"].contains(&request.normalisation);
+    (possible && as_it_is && result.matches == Some(0)).then_some(
+        "Hint: nothing matches. Keys are compared byte by byte: if they differ in upper and lower case or in white space, \
+         use --normalize trim,casefold on both sides. Check too that both sides name the same key columns in the same order",
+    )
 }
 
 /// What each party learned. SECURITY.md says the same at more length.
@@ -376,8 +429,8 @@ mod tests {
     use crate::hash::SessionId;
     use crate::item::ItemSet;
     use crate::operations::intersect::Matching;
-    use crate::operations::sum;
     use crate::operations::union::mqrpmt::New;
+    use crate::operations::{Terms, sum};
     use std::time::UNIX_EPOCH;
 
     #[test]
@@ -408,9 +461,10 @@ mod tests {
                 prepared: false,
                 bytes: (10, 20),
             };
-            let request = Request { value_scale: 2, ..Request::new(operation, role, &set) };
+            let terms = Terms { min_count: 7, ..Terms::default() };
+            let request = Request { value_scale: 2, terms, ..Request::new(operation, role, &set) };
             let report = Report::new(&request, &outcome, 0.5, None).unwrap();
-            assert!(!report.to_text().is_empty());
+            let first = report.to_text().lines().next().unwrap().to_string();
             let value: serde_json::Value = serde_json::from_str(&report.to_json().unwrap()).unwrap();
             assert_eq!(value["failure_bound"], "2^-40");
             assert_eq!(
@@ -418,26 +472,86 @@ mod tests {
                 (&"1970-01-01T00:00:00Z".into(), &"07".repeat(32).into())
             );
             assert_eq!(value["learned"].as_array().unwrap().len(), 2);
-            value["result"].to_string()
+            (first, value["result"].to_string())
         };
         let json = |operation, role, learned| json_of(operation, role, learned, false);
+        let said = |first: &str, json: &str| (first.to_string(), json.to_string());
         use {Operation::*, Role::*};
         for operation in [Intersect, Union, Count] {
-            assert_eq!(json(operation, Sender, Learned::Nothing), "{}");
+            assert_eq!(
+                json(operation, Sender, Learned::Nothing),
+                said("Done: the receiver has the result", "{}")
+            );
         }
         let matching = Learned::Matching(Matching { positions: vec![1], ..Matching::default() });
-        assert_eq!(json(Intersect, Receiver, matching), r#"{"matches":1}"#);
+        assert_eq!(json(Intersect, Receiver, matching), said("Matches: 1 of our 2", r#"{"matches":1}"#));
         let new = Learned::New(New { items: ["c", "d", "e"].iter().collect(), ..New::default() });
-        assert_eq!(json(Union, Receiver, new.clone()), r#"{"matches":2,"union_size":5}"#);
-        assert_eq!(json(Count, Receiver, Learned::Matches(1)), r#"{"matches":1,"union_size":6}"#);
+        let three = "New: 3 items of the peer's; the union has 5";
+        assert_eq!(json(Union, Receiver, new.clone()), said(three, r#"{"matches":2,"union_size":5}"#));
+        assert_eq!(
+            json(Count, Receiver, Learned::Matches(1)),
+            said("Matches: 1 of our 2; the union has 6", r#"{"matches":1,"union_size":6}"#)
+        );
         let all = Learned::Union(["a", "b", "c", "d", "e", "f"].iter().collect());
-        assert_eq!(json(Union, Sender, all), r#"{"matches":1,"union_size":6}"#);
+        let four = "New: 4 items of the peer's; the union has 6";
+        assert_eq!(json(Union, Sender, all), said(four, r#"{"matches":1,"union_size":6}"#));
         // What would show the size of a padded set is left out.
-        assert_eq!(json_of(Union, Receiver, new, true), r#"{"union_size":5}"#);
-        assert_eq!(json_of(Count, Receiver, Learned::Matches(1), true), r#"{"matches":1}"#);
-        assert_eq!(json(Sum, Receiver, Learned::Matches(1)), r#"{"matches":1}"#);
+        let one = said("Matches: 1 of our 2", r#"{"matches":1}"#);
+        assert_eq!(json_of(Union, Receiver, new, true), said(three, r#"{"union_size":5}"#));
+        assert_eq!(json_of(Count, Receiver, Learned::Matches(1), true), one);
+        assert_eq!(json(Sum, Receiver, Learned::Matches(1)), one);
         let sum = Learned::Sum(Some(sum::Sum { matches: 2, sum: -1234 }));
-        assert_eq!(json(Sum, Sender, sum), r#"{"matches":2,"sum":-12.34}"#);
-        assert_eq!(json(Sum, Sender, Learned::Sum(None)), r#"{"below_minimum":true}"#);
+        assert_eq!(
+            json(Sum, Sender, sum),
+            said("Sum: -12.34, over 2 matches", r#"{"below_minimum":false,"matches":2,"sum":-12.34}"#)
+        );
+        assert_eq!(
+            json(Sum, Sender, Learned::Sum(None)),
+            said("Sum: withheld, because fewer than 7 match", r#"{"below_minimum":true}"#)
+        );
+    }
+
+    #[test]
+    fn a_hint_is_given_where_nothing_matches_and_nothing_was_normalised() {
+        let (none, set) = (ItemSet::default(), ["a", "b"].iter().collect::<ItemSet>());
+        let hints = |set: &ItemSet, normalisation, learned, (their_size, they_pad)| {
+            let (session_id, began) = (SessionId::of([7; 32]), UNIX_EPOCH);
+            let outcome = Outcome {
+                learned,
+                session_id,
+                began,
+                their_size,
+                they_pad,
+                prepared: false,
+                bytes: (10, 20),
+            };
+            let request = Request { normalisation, ..Request::new(Operation::Count, Role::Receiver, set) };
+            let report = Report::new(&request, &outcome, 0.5, None).unwrap();
+            let json = report.to_json().unwrap();
+            assert!(!json.contains("Hint") && !json.contains("summary"));
+            report.to_text().contains("--normalize trim,casefold")
+        };
+        let new =
+            |n: usize| Learned::New(New { items: (0..n).map(|i| i.to_string()).collect(), ..New::default() });
+        // (set, normalisation, learned, the peer's size and whether that is padded, whether there is a hint)
+        let cases = [
+            (&set, "utf8", Learned::Matches(0), (5, false), true),
+            (&set, "none", Learned::Matches(0), (5, true), true),
+            (&set, "utf8", Learned::Matching(Matching::default()), (5, false), true),
+            (&set, "utf8", new(5), (5, false), true),
+            (&set, "utf8", Learned::Matches(1), (5, false), false),
+            (&set, "utf8, trim", Learned::Matches(0), (5, false), false),
+            (&set, "bytes", Learned::Matches(0), (5, false), false),
+            (&set, "utf8", Learned::Matches(0), (0, false), false),
+            (&none, "utf8", Learned::Matches(0), (5, false), false),
+            // Here it is not known.
+            (&set, "utf8", new(5), (5, true), false),
+            (&set, "utf8", Learned::Nothing, (5, false), false),
+            (&set, "utf8", Learned::Sum(None), (5, false), false),
+        ];
+        for (set, normalisation, learned, theirs, expected) in cases {
+            let what = format!("{normalisation} {learned:?} {theirs:?}");
+            assert_eq!(hints(set, normalisation, learned, theirs), expected, "{what}");
+        }
     }
 }

@@ -101,15 +101,15 @@ impl<'a> Request<'a> {
         let Request { operation, protocol, ref terms, .. } = *self;
         let payload = !self.sent_columns.is_empty();
         if !protocol.computes(operation) {
-            return wrong(format!("--protocol {protocol} is not for {operation}. Leave it away, or use dh"));
+            return wrong(format!("--protocol {protocol} is not for {operation}. Omit it, or use dh"));
         }
         if terms.malicious_sender && protocol != Protocol::Cm20 {
             return wrong(format!(
-                "--malicious-sender is for --protocol cm20, and not for {protocol}. Leave --protocol away"
+                "--malicious-sender is for --protocol cm20, and not for {protocol}. Omit --protocol"
             ));
         }
         if terms.both && operation == Operation::Sum {
-            return wrong("in sum each side has its own result: --both is not for it. Leave it away".into());
+            return wrong("--both is not for sum, in which each side has its own result. Omit it".into());
         }
         if payload && !matches!(operation, Operation::Intersect | Operation::Union) {
             return wrong(format!("columns travel in intersect and union only, not in {operation}"));
@@ -160,14 +160,23 @@ impl<'a> Request<'a> {
     /// Those of [`Request::check`] and [`offline::open`].
     pub fn prepare_with(&self, half: &Path, ledger: &Ledger, identity: &Identity) -> Result<Prepared<'a>> {
         self.check()?;
-        if self.protocol.group() != Protocol::Dh.group() {
-            return Err(Error::Usage(format!(
-                "--protocol {} has no use for a prepared half. Leave --prepared away, or --protocol",
-                self.protocol
-            )));
-        }
+        self.check_prepared()?;
         let (set, half) = offline::open(half, ledger, identity, &self.basis())?;
         Ok(Prepared { request: *self, set, half: Some(half) })
+    }
+
+    /// Refuses a protocol that has no use for a half that was prepared.
+    ///
+    /// # Errors
+    /// [`Error::Usage`].
+    pub fn check_prepared(&self) -> Result<()> {
+        match self.protocol.group() == Protocol::Dh.group() {
+            true => Ok(()),
+            false => Err(Error::Usage(format!(
+                "--protocol {} has no use for a prepared half. Omit --prepared or --protocol",
+                self.protocol
+            ))),
+        }
     }
 
     /// What our set is made from.

@@ -81,7 +81,7 @@ impl FromStr for Format {
 
     fn from_str(name: &str) -> Result<Self> {
         let found = Format::ALL.into_iter().find(|f| f.name() == name);
-        found.ok_or_else(|| Error::Usage(format!("\"{name}\" is no format. Use csv, parquet or list")))
+        found.ok_or_else(|| Error::Usage(format!("\"{name}\" is not a format. Use csv, parquet or list")))
     }
 }
 
@@ -145,7 +145,7 @@ pub fn check_names(table: &Table, names: &[String]) -> Result<()> {
         if ours || names[..i].contains(name) {
             let with = if ours { "a column of ours" } else { "another column that is sent" };
             return Err(Error::Usage(format!(
-                "the column \"{name}\" that is sent has the same name as {with}; give it another with \
+                "the column \"{name}\" that is sent has the same name as {with}; give it another name with \
                  --receive-columns {name}=OTHER"
             )));
         }

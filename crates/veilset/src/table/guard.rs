@@ -4,7 +4,7 @@
 //! of a page, the number of values of a dictionary, of children in the schema, whose groups it enters by calling
 //! itself. A damaged or hostile file could ask for more memory than there is, or for more stack, which no program
 //! survives. So footer and page headers, which are structs in the Thrift compact protocol, are walked here first: in
-//! constant memory, but for 16 bytes an element of the schema, which takes at least one in the file.
+//! constant memory, except for 16 bytes an element of the schema, which takes at least one in the file.
 //!
 //! The decoder reads a field that it knows by its number, whatever type is written before it, and then goes on in
 //! the middle of something; and it passes over a list of booleans without reading a byte for each, so that ten bytes
@@ -20,7 +20,7 @@ const MAX_DEPTH: usize = 32;
 const MAX_GROUPS: usize = 100;
 /// Bytes that the names of all elements of the schema may take, each with those of its groups.
 const NAMES: u64 = 64 << 20;
-/// What a name takes beside its bytes.
+/// What a name takes in addition to its bytes.
 const NAME: u64 = 24;
 /// The largest unpacked page that needs no further justification. Pages are usually 1 MiB.
 const PAGE: i64 = 64 << 20;

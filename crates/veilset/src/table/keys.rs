@@ -46,7 +46,7 @@ pub struct KeyedSet {
 /// Makes the set of a table out of its key columns, of which there is at least one. Whether a key is empty, and
 /// whether two are the same, is decided after normalisation. Columns whose values have no exact text are refused.
 ///
-/// Beside the set and 4 bytes for each of its items it takes 8 bytes for each row while it runs.
+/// In addition to the set and 4 bytes for each of its items, it takes 8 bytes for each row while it runs.
 pub fn keyed_set(
     table: &Table,
     key: &[usize],
@@ -167,7 +167,7 @@ pub fn check_max_row(
     }
 }
 
-/// An error about the key of a row; it names the column if there is but one.
+/// An error about the key of a row; it names the column if there is only one.
 fn key_error(table: &Table, key: &[usize], row: usize, what: String, next: &str) -> Error {
     match key {
         [column] => table.error_at(row, *column, what, next),

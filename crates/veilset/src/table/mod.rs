@@ -22,8 +22,8 @@
 //! | binary | as it is, with [`Encoding::Bytes`] only |
 //!
 //! A value that is missing (null) is an empty cell, in a key too. It is missing again in Parquet that is
-//! written, but for CSV, which cannot tell, and for columns that travel, which are text. Lists, structs and maps
-//! are refused.
+//! written, except in a column that came from CSV, which cannot tell, or from the peer, which is text. Lists, structs
+//! and maps have no text: such a column is an error if it was asked for, and otherwise left out ([`Table::unread`]).
 //!
 //! Messages name file, line or row, column and the next step. They never show the content of a cell below the
 //! header: they end up in logs, and the data is confidential.
@@ -32,6 +32,7 @@ mod format;
 mod guard;
 mod keys;
 mod normalise;
+mod other;
 mod output;
 mod parquet_read;
 mod parquet_write;
@@ -46,6 +47,7 @@ mod write;
 pub use format::{Encoding, Format, LIST_COLUMN, ReadOptions, check_names, check_output};
 pub use keys::{Duplicates, EmptyKeys, KeyedSet, check_max_row, keyed_set, payloads};
 pub use normalise::Normalise;
+pub use other::{check_input_name, check_output_name};
 pub use output::Output;
 pub(crate) use output::unwritable;
 pub use sent::Sent;
@@ -75,8 +77,20 @@ pub struct Table {
     /// The column names, readable even where they are not UTF-8.
     header: Vec<String>,
     header_line: Option<u64>,
+    unread: Vec<Unread>,
     lines: Lines,
     rows: Rows,
+}
+
+/// A column of the file that is not in the table, because its cells have no text.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Unread {
+    /// Its name.
+    pub name: String,
+    /// Why not.
+    pub what: String,
+    /// What to do if it is needed.
+    pub next: &'static str,
 }
 
 /// A column: its name in the file, and what its cells are.
@@ -86,8 +100,8 @@ struct Column {
 }
 
 impl Table {
-    /// Reads a file; `-` is standard input. `columns` are those that are needed, `None` is all: the others are
-    /// checked and dropped (in Parquet not even looked at). A needed column must occur exactly once.
+    /// Reads a file; `-` is standard input. `columns` are those that are needed: the others are checked and dropped
+    /// (in Parquet not even looked at). A needed column must occur exactly once. `None` is all that can be read.
     ///
     /// CSV: the first line is the header, a file with nothing else is a table of no rows, and an empty file is
     /// an error. Quoting is that of RFC 4180; a quote inside an unquoted cell is an ordinary character.
@@ -98,8 +112,8 @@ impl Table {
     /// Line ends, byte-order mark and blank lines are treated as in CSV; an empty list is a table of no rows.
     ///
     /// Parquet: compressed with Snappy, gzip, LZ4, Zstandard or not at all. From standard input and pipes it is
-    /// read into memory first. A column that is needed and nested, or binary without [`Encoding::Bytes`], is
-    /// an error.
+    /// read into memory first. A column that is nested, or binary without [`Encoding::Bytes`], is an error if it is
+    /// among `columns`, and not part of the table if `columns` is `None` ([`Table::unread`]).
     pub fn read(path: &Path, options: &ReadOptions, columns: Option<&[String]>) -> Result<Table> {
         let name = path.display().to_string();
         if path == Path::new("-") {
@@ -148,6 +162,11 @@ impl Table {
         &self.header
     }
 
+    /// The columns of the file that are not in the table although nobody left them out: their cells have no text.
+    pub fn unread(&self) -> &[Unread] {
+        &self.unread
+    }
+
     /// The number of rows, the header not counted.
     pub fn rows(&self) -> usize {
         self.rows.len()
@@ -186,8 +205,13 @@ impl Table {
     /// The positions of the columns with these names, in the order given. At least one must be named, none
     /// twice, and each must occur exactly once in the header.
     pub fn columns(&self, names: &[String]) -> Result<Vec<usize>> {
-        let head =
-            Head { file: &self.name, names: &self.header, line: self.header_line, format: self.format };
+        let head = Head {
+            file: &self.name,
+            names: &self.header,
+            line: self.header_line,
+            format: self.format,
+            unread: &self.unread,
+        };
         head.columns(names)
     }
 
@@ -224,6 +248,8 @@ struct Head<'a> {
     names: &'a [String],
     line: Option<u64>,
     format: Format,
+    /// The columns that have no text.
+    unread: &'a [Unread],
 }
 
 impl Head<'_> {
@@ -234,6 +260,9 @@ impl Head<'_> {
         }
         let mut found: Vec<usize> = Vec::with_capacity(names.len());
         for name in names {
+            if let Some(unread) = self.unread.iter().find(|unread| unread.name == *name) {
+                return Err(self.unreadable(unread));
+            }
             let mut at = (0..self.names.len()).filter(|&i| self.names[i] == *name);
             let Some(column) = at.next() else {
                 return Err(self.error("there is no such column", self.hint(name)).at_column(name));
@@ -263,6 +292,11 @@ impl Head<'_> {
         Ok(chosen)
     }
 
+    /// The error for a column that is needed and has no text.
+    fn unreadable(&self, unread: &Unread) -> Error {
+        self.error(unread.what.as_str(), unread.next).at_column(shorten(&unread.name))
+    }
+
     /// An input error in the header.
     fn error(&self, what: impl Into<String>, next: impl Into<String>) -> Error {
         let error = Error::input(self.file, what, next);
@@ -277,7 +311,7 @@ impl Head<'_> {
         let plain = |s: &str| s.to_lowercase().chars().filter(|c| c.is_alphanumeric()).collect::<String>();
         let wanted = plain(name);
         if let Some(near) = self.names.iter().find(|h| !wanted.is_empty() && plain(h) == wanted) {
-            return format!("Did you mean {near:?}? Case, spaces and signs count");
+            return format!("Did you mean {near:?}? Case, spaces and punctuation count");
         }
         if self.format == Format::Csv
             && let [only] = self.names

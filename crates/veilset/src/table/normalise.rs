@@ -51,8 +51,7 @@ impl Normalise {
     pub fn check(&self, encoding: Encoding) -> Result<()> {
         if encoding == Encoding::Bytes && *self != Normalise::default() {
             return Err(Error::Usage(
-                "--normalize is for text and cannot be used with --encoding bytes. Leave one of them away, on both \
-                 sides"
+                "--normalize is for text and cannot be used with --encoding bytes. Omit one of them, on both sides"
                     .into(),
             ));
         }

@@ -6,7 +6,7 @@
 
 use super::store::Rows;
 use super::types::{Kind, Render, render};
-use super::{Column, Encoding, Format, Head, Lines, MAX_ROWS, ReadOptions, Table, guard};
+use super::{Column, Format, Head, Lines, MAX_ROWS, ReadOptions, Table, Unread, guard, other};
 use crate::error::{Error, Place, Result};
 use arrow_array::{Array, RecordBatch};
 use arrow_schema::{DataType, Field, FieldRef, Schema};
@@ -62,10 +62,21 @@ pub(super) fn read<S: ChunkReader + 'static>(
     let metadata = file.metadata()?;
     let fields = metadata.schema().fields().clone();
     let names: Vec<String> = fields.iter().map(|f| f.name().clone()).collect();
-    let head = Head { file: name, names: &names, line: None, format: Format::Parquet };
-    let chosen = head.choose(columns)?;
-    let kinds: Vec<Kind> =
-        chosen.iter().map(|&at| file.kind(&views(&fields[at]), options.encoding)).collect::<Result<_>>()?;
+    let head = Head { file: name, names: &names, line: None, format: Format::Parquet, unread: &[] };
+    let (mut chosen, mut kinds, mut unread) = (Vec::new(), Vec::new(), Vec::new());
+    for at in head.choose(columns)? {
+        match Kind::of(&views(&fields[at]), options.encoding) {
+            Ok(kind) => {
+                chosen.push(at);
+                kinds.push(kind);
+            }
+            Err(unfit) => unread.push(Unread { name: names[at].clone(), what: unfit.what, next: unfit.next }),
+        }
+    }
+    // What was asked for by name is needed.
+    if let (Some(_), Some(unread)) = (columns, unread.first()) {
+        return Err(head.unreadable(unread));
+    }
 
     let expected = file.check_rows(metadata.metadata())?;
     let mask = ProjectionMask::roots(metadata.parquet_schema(), chosen.iter().copied());
@@ -77,7 +88,11 @@ pub(super) fn read<S: ChunkReader + 'static>(
         false => Ok(()),
         true => {
             let what = format!("the cells take more than {EXPANSION} times as many bytes as the file");
-            Err(Error::input(name, what, "Check where the file is from; as CSV it would be read"))
+            Err(Error::input(
+                name,
+                what,
+                "Check where the file comes from; if it is right, convert it to CSV",
+            ))
         }
     };
     if chosen.is_empty() {
@@ -112,6 +127,7 @@ pub(super) fn read<S: ChunkReader + 'static>(
             .collect(),
         header: chosen.iter().map(|&at| names[at].clone()).collect(),
         header_line: None,
+        unread,
         lines: Lines::default(),
         rows,
     })
@@ -134,7 +150,7 @@ struct File<'a, S> {
 }
 
 impl<S: ChunkReader + 'static> File<'_, S> {
-    /// The footer. The types of the columns are those of Parquet: what Arrow stores beside them is left aside.
+    /// The footer. The types of the columns are those of Parquet: what Arrow stores in addition is ignored.
     fn metadata(&self) -> Result<ArrowReaderMetadata> {
         let next = "Check its name, or say what it is with --format";
         let no_parquet = || Error::input(self.name, "the file is not a Parquet file", next);
@@ -149,7 +165,10 @@ impl<S: ChunkReader + 'static> File<'_, S> {
             }
             // One that was cut off still has the magic number at its start.
             _ if self.bytes(0, 4)?.as_ref() == b"PAR1" => return Err(self.damaged(None)),
-            _ => return Err(no_parquet()),
+            _ => {
+                other::check_head(self.name, &self.bytes(0, len.min(other::HEAD as u64))?)?;
+                return Err(no_parquet());
+            }
         }
         let size = u64::from(u32::from_le_bytes([a, b, c, d]));
         let at = tail_at.checked_sub(size).ok_or_else(|| self.damaged(None))?;
@@ -163,12 +182,6 @@ impl<S: ChunkReader + 'static> File<'_, S> {
         self.source.get_bytes(at, len as usize).map_err(|e| match e {
             ParquetError::External(e) => Error::input(self.name, format!("reading failed: {e}"), "Try again"),
             _ => self.damaged(None),
-        })
-    }
-
-    fn kind(&self, field: &FieldRef, encoding: Encoding) -> Result<Kind> {
-        Kind::of(field, encoding).map_err(|unfit| {
-            Error::input(self.name, unfit.what, unfit.next).at_column(super::shorten(field.name()))
         })
     }
 
@@ -274,7 +287,7 @@ impl<S: ChunkReader + 'static> File<'_, S> {
                 let null = nulls.as_ref().is_some_and(|nulls| nulls.is_null(i));
                 if !null && !render(i, &mut text) {
                     let (what, next) =
-                        ("the value is no valid one of the column's type (text must be UTF-8)", "Correct it");
+                        ("the value is not valid for the column's type (text must be UTF-8)", "Correct it");
                     return Err(Error::input(self.name, what, next)
                         .at(Place::Row(rows.len() as u64 + 1))
                         .at_column(super::shorten(&names[chosen[c]])));
@@ -295,8 +308,8 @@ impl<S: ChunkReader + 'static> File<'_, S> {
     fn damaged(&self, e: Option<&ParquetError>) -> Error {
         match e {
             Some(ParquetError::NYI(lacks)) => {
-                let what = format!("the file uses what veilset does not read: {lacks}");
-                Error::input(self.name, what, "Write it again with plainer settings")
+                let what = format!("the file uses a feature that veilset does not read: {lacks}");
+                Error::input(self.name, what, "Write it again with simpler settings")
             }
             _ => Error::input(
                 self.name,

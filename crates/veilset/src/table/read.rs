@@ -2,7 +2,9 @@
 
 use super::store::Rows;
 use super::types::Kind;
-use super::{Column, Encoding, Format, Head, LIST_COLUMN, Lines, ReadOptions, Table, delimiter_name, label};
+use super::{
+    Column, Encoding, Format, Head, LIST_COLUMN, Lines, ReadOptions, Table, delimiter_name, label, other,
+};
 use crate::error::{Error, Place, Result};
 use csv_core::ReadRecordResult;
 use std::io::{BufRead, BufReader, Chain, Cursor, ErrorKind, Read};
@@ -41,7 +43,7 @@ pub(super) fn read(
     if options.encoding == Encoding::Utf8 && header.iter().any(|h| h.contains('\0')) {
         return Err(utf16(name));
     }
-    let head = Head { file: name, names: &header, line: header_line, format: Format::Csv };
+    let head = Head { file: name, names: &header, line: header_line, format: Format::Csv, unread: &[] };
     let chosen = head.choose(columns)?;
 
     let (mut rows, mut lines) = (Rows::default(), Lines::default());
@@ -67,6 +69,7 @@ pub(super) fn read(
         columns: chosen.iter().map(|&at| Column { raw: names[at].clone(), kind: Kind::Plain }).collect(),
         header: chosen.iter().map(|&at| header[at].clone()).collect(),
         header_line,
+        unread: Vec::new(),
         lines,
         rows,
     })
@@ -109,15 +112,12 @@ struct Records<'a, R> {
 impl<'a, R: Read> Records<'a, Chain<Cursor<Vec<u8>>, R>> {
     /// Looks at the first bytes and drops a byte-order mark. Without a delimiter it is a list.
     fn start(name: &'a str, mut reader: R, delimiter: Option<u8>) -> Result<Self> {
-        let mut head = Vec::with_capacity(5);
-        reader.by_ref().take(5).read_to_end(&mut head).map_err(|e| unreadable(name, &e))?;
-        // Behind its name a Parquet file has a byte that no text has.
-        if head.starts_with(b"PAR1") && head.get(4).is_some_and(|b| *b < b' ' && !b"\t\r\n".contains(b)) {
+        let mut head = Vec::with_capacity(other::HEAD);
+        reader.by_ref().take(other::HEAD as u64).read_to_end(&mut head).map_err(|e| unreadable(name, &e))?;
+        if other::is_parquet(&head) {
             return Err(Error::input(name, "this is a Parquet file", "Read it with --format parquet"));
         }
-        if head.starts_with(b"\x1f\x8b") {
-            return Err(Error::input(name, "this is compressed by gzip", "Decompress it first (gunzip)"));
-        }
+        other::check_head(name, &head)?;
         if head.starts_with(b"\xff\xfe") || head.starts_with(b"\xfe\xff") {
             return Err(utf16(name));
         }

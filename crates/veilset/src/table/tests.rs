@@ -503,6 +503,7 @@ proptest! {
             columns: rows[0].iter().map(|raw| Column { raw: raw.clone(), kind: Kind::Plain }).collect(),
             header: vec![String::new(); columns],
             header_line: Some(1),
+            unread: Vec::new(),
             lines: Lines::default(),
             rows: store,
         };

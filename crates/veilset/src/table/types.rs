@@ -47,12 +47,12 @@ fn unfit<T>(what: impl Into<String>, next: &'static str) -> Result<T, Unfit> {
 impl Kind {
     /// The kind of a Parquet column; refused if it cannot be text.
     pub(super) fn of(field: &FieldRef, encoding: Encoding) -> Result<Kind, Unfit> {
-        const FLATTEN: &str = "Leave the column out of the file, or make plain columns of it";
+        const FLATTEN: &str = "Flatten it into plain columns, or remove it from the file";
         const BINARY: &str =
-            "Convert it to text, leave it out of the file, or use --encoding bytes on both sides";
+            "Convert it to text, remove it from the file, or use --encoding bytes on both sides";
         match field.data_type() {
             DataType::Struct(_) | DataType::List(_) | DataType::LargeList(_) | DataType::Map(..) => {
-                unfit("the column is nested: its cells are lists or have fields", FLATTEN)
+                unfit("the column is nested (its cells are lists, structs or maps)", FLATTEN)
             }
             DataType::BinaryView | DataType::FixedSizeBinary(_)
                 if encoding == Encoding::Utf8 && !is_uuid(field) =>

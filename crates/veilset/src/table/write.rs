@@ -3,7 +3,7 @@
 use super::parquet_write::ParquetSink;
 use super::sent::{Sent, check_items};
 use super::types::Kind;
-use super::{Format, KeyedSet, Table, output, typed};
+use super::{Format, KeyedSet, Table, other, output, typed};
 use crate::error::{Error, Result};
 use crate::item::{Items, decode_key};
 use std::io::{self, Write};
@@ -202,9 +202,9 @@ fn write_row<'a>(
         if i > 0 {
             out.write_all(&[delimiter])?;
         }
-        // Without quotes a blank line would be no row, and what looks like a byte-order mark at the start of
-        // the file would not be part of the first name.
-        let special = (only && cell.is_empty()) || (i == 0 && may_begin_a_mark(cell, delimiter));
+        // Without quotes a blank line would be no row, and what looks like a byte-order mark, or like the start of
+        // another kind of file, would not be part of the first name.
+        let special = (only && cell.is_empty()) || (i == 0 && other::may_look_other(cell, delimiter));
         if special || cell.iter().any(|&b| b == delimiter || matches!(b, b'"' | b'\r' | b'\n')) {
             write_quoted(cell, out)?;
         } else {
@@ -212,18 +212,6 @@ fn write_row<'a>(
         }
     }
     out.write_all(b"\n")
-}
-
-/// The byte-order marks of UTF-8 and UTF-16.
-const MARKS: [&[u8]; 3] = [b"\xef\xbb\xbf", b"\xff\xfe", b"\xfe\xff"];
-
-/// Whether a row that begins with this cell may begin with a byte-order mark. A delimiter that is not ASCII
-/// may be a part of one.
-fn may_begin_a_mark(cell: &[u8], delimiter: u8) -> bool {
-    match delimiter.is_ascii() {
-        true => MARKS.iter().any(|mark| cell.starts_with(mark)),
-        false => cell.first().is_none_or(|b| !b.is_ascii()),
-    }
 }
 
 /// Writes a cell in quotes, each quote in it twice.
