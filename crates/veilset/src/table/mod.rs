@@ -38,6 +38,8 @@ mod parquet_write;
 mod read;
 mod sent;
 mod store;
+mod temporary;
+mod terminal;
 mod typed;
 mod types;
 mod values;
@@ -49,6 +51,7 @@ pub use normalise::Normalise;
 pub use output::Output;
 pub(crate) use output::unwritable;
 pub use sent::Sent;
+pub use temporary::remove_unfinished;
 pub use values::{check_sum_bound, values};
 pub use write::{write_keys, write_rows, write_union};
 
