@@ -2,6 +2,7 @@
 
 use crate::plan::Plan;
 use veilset::error::{Error, Result};
+use veilset::hash::SessionId;
 use veilset::item::ItemSet;
 use veilset::session::audit::{AuditLog, End, Entry, Event, Run, digest};
 use veilset::session::policy::Repeats;
@@ -20,9 +21,9 @@ pub struct Gate<'a> {
     values: Option<String>,
     warn: &'a dyn Fn(&str),
     /// What our side has allowed.
-    allowed: Option<([u8; 32], Run)>,
+    allowed: Option<(SessionId, Run)>,
     /// The session that started.
-    begun: Option<[u8; 32]>,
+    begun: Option<SessionId>,
 }
 
 impl<'a> Gate<'a> {
