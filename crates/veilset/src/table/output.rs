@@ -42,8 +42,10 @@ impl Output {
 
     /// Calls `step` before every 64 KiB that are written, and before the file gets its name. An error of it ends the
     /// writing.
-    pub fn watch(&mut self, step: impl Fn() -> Result<()> + Send + 'static) {
+    #[must_use]
+    pub fn watched(mut self, step: impl Fn() -> Result<()> + Send + 'static) -> Self {
         self.sink.get_mut().step = Some(Box::new(step));
+        self
     }
 
     /// Where to write. Buffered.
@@ -330,12 +332,11 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let make = |steps: usize| {
             let left = std::sync::atomic::AtomicUsize::new(steps);
-            let mut output = Output::create("result", Some(&dir.path().join("out.csv")), false).unwrap();
-            output.watch(move || {
+            let output = Output::create("result", Some(&dir.path().join("out.csv")), false).unwrap();
+            output.watched(move || {
                 let before = left.fetch_sub(1, std::sync::atomic::Ordering::SeqCst);
                 if before > 0 { Ok(()) } else { Err(Error::Cancelled) }
-            });
-            output
+            })
         };
         // Within what is written in one go.
         let mut output = make(2);
