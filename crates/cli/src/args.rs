@@ -15,16 +15,20 @@ use veilset::table::Format;
 
 const EXIT_CODES: &str = "\
 Exit codes:
-  0    done, both sides confirmed
+  0    done: both sides confirmed the run, and our result is complete. It says nothing about what the other side does
+       with its own result afterwards: that may end with 7, or with 6 if our last message was lost
   2    wrong arguments or settings (identity, address book, policy, veilset.toml), or an address that cannot be used
   3    our input data, or the prepared half
   4    the two sides ask for different things
   5    the peer has another key than expected, broke the protocol or gave up
   6    the network: unreachable, closed, timed out
-  7    our output could not be written, or the audit log or ledger not be used
+  7    our result or report could not be written, or the audit log or ledger not be used; the message says if the
+       result is there
   8    our own policy or --max-peer-items refuses the run
   70   a defect in veilset
-  130  stopped on request (Ctrl-C, SIGTERM, SIGHUP)";
+  71   not enough memory
+  130  stopped on request (Ctrl-C, SIGTERM, SIGHUP)
+No result file is left incomplete, whatever the code.";
 
 /// The two parties' command lines of an operation, to be copied, and the exit codes.
 fn help(operation: &str, receiver: &str, sender: &str) -> String {
@@ -374,6 +378,10 @@ pub struct OutputArgs {
     /// is always CSV
     #[arg(long, value_name = "FORMAT", value_parser = format())]
     pub output_format: Option<Format>,
+    /// Write CSV that is safe to open in a spreadsheet: a cell that would be taken for a formula, because it begins with
+    /// = + - @, a tab or a line end and is not a number, gets an apostrophe in front
+    #[arg(long)]
+    pub for_spreadsheets: bool,
 }
 
 /// Our items, and how many the peer is told.

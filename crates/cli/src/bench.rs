@@ -7,6 +7,7 @@
 //! one-sided CPU seconds are without it.
 
 use crate::args::{BenchArgs, BenchPartyArgs};
+use crate::interrupt::{SIGNALS, unwatched};
 use crate::print;
 use nix::sys::resource::{UsageWho, getrusage};
 use serde::{Deserialize, Serialize};
@@ -46,9 +47,9 @@ struct Figures {
 /// Runs the benchmark and prints its figures.
 pub fn run(a: &BenchArgs) -> Result<()> {
     let interrupted = Arc::new(AtomicBool::new(false));
-    let seen = interrupted.clone();
-    ctrlc::set_handler(move || seen.store(true, Ordering::SeqCst))
-        .map_err(|e| Error::Bug(format!("cannot watch for Ctrl-C: {e}")))?;
+    for signal in SIGNALS {
+        signal_hook::flag::register(signal, interrupted.clone()).map_err(unwatched)?;
+    }
     let folder = tempfile::tempdir().map_err(unusable)?;
     for role in [Role::Receiver, Role::Sender] {
         Identity::generate()?.save(&folder.path().join(role.name()))?;

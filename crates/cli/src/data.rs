@@ -9,7 +9,7 @@ use veilset::params::MAX_SET;
 use veilset::session::report::decimal;
 use veilset::session::run::{Outcome, Request};
 use veilset::table::{
-    Duplicates, Format, KeyedSet, Output, Sent, Table, check_max_row, check_output, check_sum_bound,
+    Duplicates, Format, KeyedSet, Layout, Output, Sent, Table, check_max_row, check_output, check_sum_bound,
     keyed_set, payloads, values, write_keys, write_rows, write_union,
 };
 
@@ -27,15 +27,17 @@ pub struct Data {
 }
 
 impl Data {
-    /// Reads and checks all that the plan needs.
-    pub fn load(plan: &Plan) -> Result<Data> {
+    /// Reads and checks all that the plan needs. `step` hears how many bytes were read, and may end the reading;
+    /// `begins` hears what comes next that may take long.
+    pub fn load(plan: &Plan, step: &dyn Fn(u64) -> Result<()>, begins: &dyn Fn(String)) -> Result<Data> {
         // A result of rows has all our columns; everything else needs few.
         let sends = plan.role == Role::Sender;
         let sent: &[String] = if sends { &plan.sent_columns } else { &[] };
         let source = &plan.source;
         let needed: Vec<String> = source.key.iter().chain(&plan.values).chain(sent).cloned().collect();
-        let mut table =
-            Table::read(&source.input, &source.read, if plan.has_rows() { None } else { Some(&needed) })?;
+        let needed = if plan.has_rows() { None } else { Some(needed.as_slice()) };
+        let mut table = Table::read_watched(&source.input, &source.read, needed, step)?;
+        begins(format!("sorting the keys of {}", table.name()));
         if let (None, Some(path)) = (source.read.delimiter, &plan.output) {
             table.written_as(path);
         }
@@ -45,6 +47,12 @@ impl Data {
         if plan.has_rows() {
             check_names(plan, &table)?;
             check_output(&table, received, output_format)?;
+        }
+        if plan.for_spreadsheets && output_format != Format::Csv {
+            return Err(Error::Usage(format!(
+                "--for-spreadsheets is for CSV, and the result is written as {output_format}. Omit it, or add \
+                 --output-format csv"
+            )));
         }
         let (key, keyed) = keys(&table, source)?;
         let payloads = match sent {
@@ -100,7 +108,7 @@ impl Data {
 
     /// Writes the result.
     pub fn write(&self, plan: &Plan, outcome: &Outcome, output: &mut Output) -> Result<()> {
-        let format = self.output_format;
+        let format = Layout { format: self.output_format, for_spreadsheets: plan.for_spreadsheets };
         let numbers = |output: &mut Output, header: &str, row: String| {
             writeln!(output.writer(), "{header}\n{row}").map_err(|e| output.unwritable(&e))
         };

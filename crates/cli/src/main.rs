@@ -12,6 +12,7 @@ mod config;
 mod data;
 mod demo;
 mod identity;
+mod interrupt;
 mod manual;
 mod near;
 mod party;
@@ -25,22 +26,33 @@ use args::{Arguments, Command};
 use clap::Parser;
 use party::Purpose;
 use plan::{Plan, PreparePlan};
+use std::any::Any;
 use std::fmt::Display;
 use std::io::Write;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::process::ExitCode;
 use veilset::error::{Error, Result};
+use veilset_kernels::memory::{self, SystemOrExit};
+
+/// Memory that runs out ends the program with a message and an exit code of its own.
+#[global_allocator]
+static ALLOCATOR: SystemOrExit = SystemOrExit;
 
 fn main() -> ExitCode {
     // Usage errors end here, with exit code 2.
     let arguments = Arguments::parse();
-    let run = || run(arguments.command);
-    // Whoever panics has said so; what remains is to end with the right code.
-    let result = catch_unwind(AssertUnwindSafe(run)).unwrap_or_else(|_| Err(Error::Bug("a panic".into())));
+    let run = || interrupt::survive_file_limits().and_then(|()| run(arguments.command));
+    // A panic has printed its message; what remains is to end with the right code.
+    let result = catch_unwind(AssertUnwindSafe(run)).unwrap_or_else(|panic| {
+        if is_for_want_of_a_thread(&*panic) {
+            memory::exit("no thread can be started");
+        }
+        Err(Error::Bug("a panic".into()))
+    });
     match result {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            // There may be nobody left to read it.
+            // Nobody may be left to read it.
             let _ = writeln!(std::io::stderr(), "veilset: {error}");
             ExitCode::from(exit_code(&error))
         }
@@ -67,17 +79,22 @@ fn run(command: Command) -> Result<()> {
     }
 }
 
+/// Whether this comes from `std::thread::spawn`, which fails where there is no memory for a stack.
+fn is_for_want_of_a_thread(panic: &(dyn Any + Send)) -> bool {
+    panic.downcast_ref::<String>().is_some_and(|message| message.starts_with("failed to spawn thread"))
+}
+
 /// Writes a line to standard output.
 fn print(line: impl Display) -> Result<()> {
     writeln!(std::io::stdout(), "{line}").map_err(|e| {
-        Error::Output(format!("cannot write to standard output: {e}. Send it elsewhere and run again"))
+        Error::Output(format!("cannot write to standard output: {e}. Redirect it and run again"))
     })
 }
 
 /// The exit code of [`Error::Bug`].
 const BUG: u8 = 70;
 
-/// The exit codes of `veilset --help`.
+/// The exit codes of `veilset --help`. [`SystemOrExit`] has one more.
 fn exit_code(error: &Error) -> u8 {
     match error {
         Error::Usage(_) => 2,
@@ -87,7 +104,7 @@ fn exit_code(error: &Error) -> u8 {
         Error::Network(_) => 6,
         Error::Output(_) => 7,
         Error::Refused(_) => 8,
-        Error::Cancelled => 130,
+        Error::Cancelled => interrupt::STOPPED,
         _ => BUG,
     }
 }

@@ -2,15 +2,15 @@
 
 use crate::check;
 use crate::data::Data;
+use crate::interrupt::Interrupt;
 use crate::plan::{Plan, Protection};
-use crate::progress::Progress;
+use crate::progress::{Life, Progress};
 use std::io::Write;
 use std::path::Path;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Instant;
-use veilset::channel::Canceller;
 use veilset::error::{Error, Result};
+use veilset::operations::stages;
 use veilset::rng::Prng;
 use veilset::session::gate::{Gate, Setup};
 use veilset::session::offline::Ledger;
@@ -24,12 +24,14 @@ use veilset::table::Output;
 pub enum Purpose {
     /// For its result.
     Run,
-    /// To see whether it could be, and at what cost.
+    /// To see whether it can be, and at what cost.
     Check,
 }
 
 /// Carries the plan out.
 pub fn run(plan: &Plan, purpose: Purpose) -> Result<()> {
+    // First of all: from here on a signal ends the program in good order.
+    let interrupt = Interrupt::install(plan.quiet)?;
     start_threads(plan.threads)?;
     let say = sayer(plan.quiet);
     let identity = match &plan.protection {
@@ -45,10 +47,16 @@ pub fn run(plan: &Plan, purpose: Purpose) -> Result<()> {
 
     // Everything that can be wrong with our side is found before the peer hears of us.
     plan.endpoint.check()?;
-    let data = Data::load(plan)?;
-    data.tell(plan, &say);
+    let input = plan.source.input.display();
+    let life = Life::begin(plan.quiet, format!("reading {input}"));
+    let step = |bytes| {
+        life.read(bytes);
+        interrupt.check()
+    };
+    let data = Data::load(plan, &step, &|what| life.next(what))?;
     let request = data.request(plan);
     let mut rng = Prng::from_os()?;
+    life.next(format!("hashing the keys of {input}"));
     // Before the connection: how long it takes depends on our data.
     let prepared = match (&plan.prepared, &identity) {
         (Some((half, ledger)), Some(identity)) => {
@@ -56,7 +64,9 @@ pub fn run(plan: &Plan, purpose: Purpose) -> Result<()> {
         }
         _ => request.prepare(&mut rng)?,
     };
-    // Not for --quiet to hide: who runs this every night must hear of it.
+    drop(life);
+    data.tell(plan, &say);
+    // Printed with --quiet too: whoever runs this every night must hear of it.
     let warn = |text: &str| {
         let _ = writeln!(std::io::stderr(), "warning: {text}");
     };
@@ -69,27 +79,26 @@ pub fn run(plan: &Plan, purpose: Purpose) -> Result<()> {
         warn: &warn,
     };
     let mut gate = Gate::new(&request, setup)?;
-    let interrupt = Interrupt::install()?;
-    let output = match plan.has_result() {
-        true => Some(Output::create("result", plan.output.as_deref(), plan.force)?),
-        false => None,
+    let open = |what, path| {
+        let stop = interrupt.clone();
+        Output::create(what, path, plan.force).map(|output| output.watched(move || stop.check()))
     };
-    let report_file =
-        plan.report.as_deref().map(|path| Output::create("report", Some(path), plan.force)).transpose()?;
+    let output = plan.has_result().then(|| open("result", plan.output.as_deref())).transpose()?;
+    let report_file = plan.report.as_deref().map(|path| open("report", Some(path))).transpose()?;
 
     let mut connection = establish(&plan.endpoint, &security, plan.timeouts, &|| interrupt.happened(), &say)?;
     let start = Instant::now();
-    interrupt.stops(connection.channel.canceller());
+    interrupt.run_begins(connection.channel.canceller());
     if purpose == Purpose::Check {
         return check::run(plan, connection, &request, &mut gate);
     }
-    let progress = Arc::new(Progress::new());
+    let progress = Arc::new(Progress::new(stages(plan.protocol, plan.operation, &plan.terms)));
     if !plan.quiet {
         connection.channel.observe(progress.clone());
     }
     let peer = connection.peer.map(|f| f.to_string());
     let result = run_if(connection, prepared, &mut gate, &mut rng);
-    progress.end();
+    progress.end(result.is_ok());
     let seconds = start.elapsed().as_secs_f64();
     let outcome = result.inspect_err(|e| {
         // What went wrong with the run matters more.
@@ -100,6 +109,7 @@ pub fn run(plan: &Plan, purpose: Purpose) -> Result<()> {
     let mut report = Report::new(&request, &outcome, seconds, peer)?;
     // A result that is there is not given up because the log does not say so.
     let logged = gate.end(Ok(&report), seconds);
+    interrupt.run_ends();
     // How long this takes depends on the result; the peer has left.
     if let Some(mut output) = output {
         data.write(plan, &outcome, &mut output)?;
@@ -110,13 +120,31 @@ pub fn run(plan: &Plan, purpose: Purpose) -> Result<()> {
     report.input = Some(name(&plan.source.input));
     report.output = plan.has_result().then(|| plan.output.as_deref().map_or_else(|| "-".into(), name));
     report.left_out = LeftOut { duplicates: data.keyed.duplicates, skipped: data.keyed.skipped };
-    if let Some(mut file) = report_file {
-        let json = report.to_json()?;
-        writeln!(file.writer(), "{json}").map_err(|e| file.unwritable(&e))?;
-        file.commit()?;
-    }
+    let reported = report_file.map_or(Ok(()), |file| write_report(&report, file));
     say(report.to_text().trim_end());
-    logged.map_err(|e| Error::Output(format!("the run is done and its result written, but {e}")))
+    // What fails after the result was written must not look as if there were none.
+    [reported, logged].into_iter().collect::<Result<()>>().map_err(|e| match e {
+        Error::Output(what) => Error::Output(format!("{}, but {what}", done(plan))),
+        e => {
+            let _ = writeln!(std::io::stderr(), "veilset: {}", done(plan));
+            e
+        }
+    })
+}
+
+fn write_report(report: &Report, mut file: Output) -> Result<()> {
+    let json = report.to_json()?;
+    writeln!(file.writer(), "{json}").map_err(|e| file.unwritable(&e))?;
+    file.commit()
+}
+
+/// That the run is done, and where its result is.
+fn done(plan: &Plan) -> String {
+    match (plan.has_result(), &plan.output) {
+        (false, _) => "the run is done".into(),
+        (true, None) => "the run is done and its result written to standard output".into(),
+        (true, Some(path)) => format!("the run is done and its result is in {}", path.display()),
+    }
 }
 
 /// Starts the threads that all computing is done on.
@@ -126,7 +154,7 @@ pub fn start_threads(threads: usize) -> Result<()> {
         .map_err(|e| Error::Usage(format!("cannot start {threads} threads: {e}. Use fewer --threads")))
 }
 
-/// What says a line to the user, unless it is to be quiet.
+/// What says a line to the user, unless the program is to be quiet.
 pub fn sayer(quiet: bool) -> impl Fn(&str) {
     move |line| {
         if !quiet {
@@ -138,37 +166,4 @@ pub fn sayer(quiet: bool) -> impl Fn(&str) {
 
 pub fn load_identity(path: Option<&Path>) -> Result<Identity> {
     Identity::load(&path.map_or_else(Identity::default_path, |path| Ok(path.into()))?)
-}
-
-/// Ctrl-C and termination: the run ends in good order and the peer is told.
-#[derive(Default)]
-pub struct Interrupt {
-    happened: Arc<AtomicBool>,
-    canceller: Arc<Mutex<Option<Canceller>>>,
-}
-
-impl Interrupt {
-    pub fn install() -> Result<Interrupt> {
-        let interrupt = Interrupt::default();
-        let (happened, canceller) = (interrupt.happened.clone(), interrupt.canceller.clone());
-        let handler = move || {
-            happened.store(true, Ordering::SeqCst);
-            if let Some(canceller) = &*canceller.lock().unwrap_or_else(PoisonError::into_inner) {
-                canceller.cancel();
-            }
-        };
-        ctrlc::set_handler(handler).map_err(|e| Error::Bug(format!("cannot watch for Ctrl-C: {e}")))?;
-        Ok(interrupt)
-    }
-
-    pub fn happened(&self) -> bool {
-        self.happened.load(Ordering::SeqCst)
-    }
-
-    fn stops(&self, canceller: Canceller) {
-        *self.canceller.lock().unwrap_or_else(PoisonError::into_inner) = Some(canceller.clone());
-        if self.happened() {
-            canceller.cancel();
-        }
-    }
 }

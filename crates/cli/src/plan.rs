@@ -70,6 +70,7 @@ pub struct Plan {
     /// Where the result goes; `None` is standard output.
     pub output: Option<PathBuf>,
     pub output_format: Option<Format>,
+    pub for_spreadsheets: bool,
     pub force: bool,
     pub report: Option<PathBuf>,
     pub quiet: bool,
@@ -320,6 +321,7 @@ fn common(operation: Operation, a: CommonArgs, output: OutputArgs, both: BothArg
         max_peer_items: a.max_peer_items,
         output: Some(result).filter(|path| path.as_os_str() != "-"),
         output_format: output.output_format,
+        for_spreadsheets: output.for_spreadsheets,
         force: a.force,
         report: a.report,
         quiet: a.quiet,

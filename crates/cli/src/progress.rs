@@ -2,54 +2,195 @@
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use std::io::{IsTerminal, Write};
-use std::sync::{Mutex, PoisonError};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::thread::{Builder, JoinHandle};
+use std::time::Duration;
 use veilset::channel::{Observer, Unit};
+
+/// What takes less time than this needs no sign of life.
+const NOTICED: Duration = Duration::from_secs(2);
+/// How often a sign of life is renewed on a terminal.
+const RENEWED: Duration = Duration::from_millis(200);
 
 /// Shows on standard error how far a run is.
 pub struct Progress {
     terminal: bool,
-    stage: Mutex<Option<(Unit, ProgressBar)>>,
+    stages: usize,
+    stage: Mutex<Stage>,
+}
+
+#[derive(Default)]
+struct Stage {
+    /// Counted from 1.
+    number: usize,
+    bar: Option<(Unit, ProgressBar)>,
 }
 
 impl Progress {
-    pub fn new() -> Self {
-        Progress { terminal: std::io::stderr().is_terminal(), stage: Mutex::new(None) }
+    /// For a run of so many stages.
+    pub fn new(stages: usize) -> Self {
+        let terminal = std::io::stderr().is_terminal();
+        Progress { terminal, stages, stage: Mutex::default() }
     }
 
-    /// Takes the bar away.
-    pub fn end(&self) {
-        if let Some((_, bar)) = self.stage.lock().unwrap_or_else(PoisonError::into_inner).take() {
-            bar.finish_and_clear();
+    /// The run is over: all of it, or it broke off here.
+    pub fn end(&self, all: bool) {
+        match self.now().bar.take() {
+            Some((_, bar)) if all => bar.finish(),
+            Some((_, bar)) => bar.abandon(),
+            None => {}
         }
+    }
+
+    fn now(&self) -> MutexGuard<'_, Stage> {
+        self.stage.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl Observer for Progress {
     fn stage(&self, name: &'static str, unit: Unit, total: usize) {
+        let mut stage = self.now();
+        stage.number += 1;
+        let name = match self.stages {
+            1 => name.to_string(),
+            stages => format!("step {} of {}, {name}", stage.number, stages.max(stage.number)),
+        };
+        // What comes after a stage shows that it is done, even if a little less went over the channel than was expected.
+        if let Some((_, bar)) = stage.bar.take() {
+            bar.finish();
+        }
         if !self.terminal {
-            let unit = if unit == Unit::Items { "items" } else { "bytes" };
             // That nobody reads it is no reason to end a run.
-            let _ = writeln!(std::io::stderr(), "{name}: {total} {unit}");
+            let _ = writeln!(std::io::stderr(), "{name}");
             return;
         }
-        self.end();
         let rate = match unit {
             Unit::Items => "{human_pos}/{human_len} items, {per_sec}",
             Unit::Bytes => "{bytes}/{total_bytes}, {bytes_per_sec}",
         };
-        let template = format!("{{msg:10}} [{{bar:30}}] {rate}, {{eta}} left");
+        let template = format!("{{msg:23}} [{{bar:30}}] {rate}, {{eta}} left");
         let bar = ProgressBar::with_draw_target(Some(total as u64), ProgressDrawTarget::stderr());
         if let Ok(style) = ProgressStyle::with_template(&template) {
             bar.set_style(style.progress_chars("=> "));
         }
         bar.set_message(name);
-        *self.stage.lock().unwrap_or_else(PoisonError::into_inner) = Some((unit, bar));
+        stage.bar = Some((unit, bar));
     }
 
     fn advance(&self, unit: Unit, amount: usize) {
-        match &*self.stage.lock().unwrap_or_else(PoisonError::into_inner) {
+        match &self.now().bar {
             Some((of, bar)) if *of == unit => bar.inc(amount as u64),
             _ => {}
+        }
+    }
+}
+
+/// A sign of life on standard error, while something takes long of which nobody knows how long: reading a file, hashing
+/// its keys. On a terminal it is a line that is renewed and goes away, otherwise one line for each thing that takes long.
+pub struct Life {
+    shared: Arc<Shared>,
+    thread: Option<JoinHandle<()>>,
+}
+
+#[derive(Default)]
+struct Shared {
+    doing: Mutex<Doing>,
+    changed: Condvar,
+    bytes: AtomicU64,
+}
+
+#[derive(Default)]
+struct Doing {
+    /// None at the end.
+    what: Option<String>,
+    /// How many things were done before.
+    number: usize,
+}
+
+impl Life {
+    /// Begins with this.
+    pub fn begin(quiet: bool, what: String) -> Life {
+        let shared = Arc::new(Shared::default());
+        shared.now().what = Some(what);
+        let shows = shared.clone();
+        let thread =
+            if quiet { None } else { Builder::new().name("life".into()).spawn(move || shows.show()).ok() };
+        Life { shared, thread }
+    }
+
+    /// So many bytes were read.
+    pub fn read(&self, bytes: u64) {
+        self.shared.bytes.store(bytes, Ordering::Relaxed);
+    }
+
+    /// Goes on with this.
+    pub fn next(&self, what: String) {
+        self.shared.change(Some(what));
+    }
+}
+
+impl Drop for Life {
+    fn drop(&mut self) {
+        self.shared.change(None);
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join();
+        }
+    }
+}
+
+impl Shared {
+    fn now(&self) -> MutexGuard<'_, Doing> {
+        self.doing.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn change(&self, what: Option<String>) {
+        let mut doing = self.now();
+        self.bytes.store(0, Ordering::Relaxed);
+        *doing = Doing { what, number: doing.number + 1 };
+        self.changed.notify_all();
+    }
+
+    /// Waits until this thing is over, but no longer than that; whether it is.
+    fn over(&self, number: usize, at_most: Duration) -> bool {
+        let same = |doing: &mut Doing| doing.number == number;
+        let waited = self.changed.wait_timeout_while(self.now(), at_most, same);
+        let (doing, _) = waited.unwrap_or_else(PoisonError::into_inner);
+        doing.number != number
+    }
+
+    fn show(&self) {
+        let terminal = std::io::stderr().is_terminal();
+        loop {
+            let (what, number) = match &*self.now() {
+                Doing { what: Some(what), number } => (what.clone(), *number),
+                Doing { what: None, .. } => return,
+            };
+            if self.over(number, NOTICED) {
+                continue;
+            }
+            if terminal {
+                let line = ProgressBar::with_draw_target(None, ProgressDrawTarget::stderr());
+                if let Ok(style) = ProgressStyle::with_template("{spinner} {msg}") {
+                    line.set_style(style);
+                }
+                while !self.over(number, RENEWED) {
+                    line.set_message(self.line(&what));
+                    line.tick();
+                }
+                line.finish_and_clear();
+            } else {
+                // That nobody reads it is no reason to end a run.
+                let _ = writeln!(std::io::stderr(), "{}", self.line(&what));
+                while !self.over(number, NOTICED) {}
+            }
+        }
+    }
+
+    fn line(&self, what: &str) -> String {
+        match self.bytes.load(Ordering::Relaxed) {
+            0 => format!("{what} ..."),
+            bytes => format!("{what}: {} MB so far ...", bytes / 1_000_000),
         }
     }
 }

@@ -10,6 +10,7 @@
 //! * [`hash`]: BLAKE3 of many short messages.
 //! * [`polynomial`]: interpolation and evaluation of polynomials over GF(2^64), GF(2^72) and GF(2^80), in batches.
 //! * [`transpose`]: transposition of a 128-column bit matrix, for oblivious-transfer extension.
+//! * [`memory`]: no kernel, but `unsafe` too: what ends a program that has no more memory.
 //! * [`Backend`]: which code path runs, and how a test forces one.
 //!
 //! Every function works on slices on the calling thread; callers split their batches over threads.
@@ -39,6 +40,7 @@ pub mod curve25519;
 mod field;
 pub mod gf128;
 pub mod hash;
+pub mod memory;
 #[cfg(test)]
 mod oracle;
 pub mod polynomial;

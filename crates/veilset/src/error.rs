@@ -92,6 +92,12 @@ impl Error {
         ))
     }
 
+    /// The error of ours that an I/O error carries from a reader or writer to its user. Made by
+    /// [`std::io::Error::other`].
+    pub(crate) fn carried_by(e: &std::io::Error) -> Option<Error> {
+        e.get_ref().and_then(|e| e.downcast_ref::<Error>()).cloned()
+    }
+
     /// Whose fault it is, in one word that stays the same from version to version: for logs.
     pub const fn kind(&self) -> &'static str {
         match self {

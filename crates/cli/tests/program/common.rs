@@ -2,7 +2,7 @@
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, ChildStdin, Command, Stdio};
 use std::sync::mpsc::{Receiver, channel};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
@@ -144,9 +144,13 @@ pub struct Running {
 
 impl Running {
     pub fn start(command: &mut Command) -> Running {
-        let mut child =
-            command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
-        let (mut out, err) = (child.stdout.take().unwrap(), child.stderr.take().unwrap());
+        Running::start_into(command, Stdio::piped())
+    }
+
+    /// Starts it with this as standard output.
+    pub fn start_into(command: &mut Command, out: impl Into<Stdio>) -> Running {
+        let mut child = command.stdin(Stdio::piped()).stdout(out).stderr(Stdio::piped()).spawn().unwrap();
+        let (out, err) = (child.stdout.take(), child.stderr.take().unwrap());
         let (tell, said) = channel();
         thread::spawn(move || {
             let mut lines = BufReader::new(err).lines();
@@ -154,7 +158,7 @@ impl Running {
         });
         let out = thread::spawn(move || {
             let mut bytes = Vec::new();
-            out.read_to_end(&mut bytes).unwrap();
+            out.map(|mut out| out.read_to_end(&mut bytes).unwrap());
             bytes
         });
         Running { child, said, heard: String::new(), out: Some(out) }
@@ -163,6 +167,11 @@ impl Running {
     /// Gives it standard input.
     pub fn feed(&mut self, text: &str) {
         self.child.stdin.take().unwrap().write_all(text.as_bytes()).unwrap();
+    }
+
+    /// Its standard input, to be kept open.
+    pub fn stdin(&mut self) -> ChildStdin {
+        self.child.stdin.take().unwrap()
     }
 
     /// Waits until it says these words on standard error; the rest of that line.
@@ -222,6 +231,16 @@ pub fn listen(mut command: Command) -> (Running, String) {
     let mut running = Running::start(command.args(["--listen", "127.0.0.1:0"]));
     let address = running.until("listening on ");
     (running, address)
+}
+
+/// The same command under a limit of `ulimit`.
+pub fn limited(command: &Command, limit: &str) -> Command {
+    let mut shell = Command::new("sh");
+    shell.args(["-c", &format!("ulimit {limit}; exec \"$@\""), "sh"]);
+    shell.arg(command.get_program()).args(command.get_args());
+    shell.envs(command.get_envs().filter_map(|(name, value)| Some((name, value?))));
+    shell.current_dir(command.get_current_dir().unwrap());
+    shell
 }
 
 pub fn connect(mut command: Command, address: &str) -> Running {

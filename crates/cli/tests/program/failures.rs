@@ -1,6 +1,6 @@
 //! Runs that go wrong between two parties: both end with the right code and leave nothing behind.
 
-use crate::common::{RECEIVER, Running, SENDER, Words, World, both, connect, csv, listen};
+use crate::common::{RECEIVER, Running, SENDER, Words, World, both, connect, csv, limited, listen};
 use std::net::TcpListener;
 use std::process::{Command, Stdio};
 use std::thread;
@@ -149,7 +149,7 @@ fn a_full_disk_is_an_error_that_leaves_nothing_behind() {
         let receiver = world.party(RECEIVER, operation, &world.path("f.csv"), &more);
         let [here, there] =
             both(with_no_room(&receiver), world.party(SENDER, operation, &world.path("f.csv"), &[]));
-        here.bad(7, &["the result could not be written", "check the destination"]);
+        here.bad(7, &["the result could not be written", "ulimit -f"]);
         // The result is written when the peer has left: it does not see how long that takes.
         there.good();
         assert_eq!(world.names(), before);
@@ -158,12 +158,7 @@ fn a_full_disk_is_an_error_that_leaves_nothing_behind() {
 
 /// The same command where files cannot grow.
 pub fn with_no_room(command: &Command) -> Command {
-    let mut shell = Command::new("sh");
-    shell.args(["-c", "trap '' XFSZ; ulimit -f 0; exec \"$@\"", "sh"]);
-    shell.arg(command.get_program()).args(command.get_args());
-    shell.envs(command.get_envs().filter_map(|(name, value)| Some((name, value?))));
-    shell.current_dir(command.get_current_dir().unwrap());
-    shell
+    limited(command, "-f 0")
 }
 
 #[test]

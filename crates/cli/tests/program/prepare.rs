@@ -41,7 +41,7 @@ fn a_prepared_run_gives_what_another_gives_and_takes_the_half() {
                     let listed =
                         if operation == "union" && who == SENDER { &["--union-sender"][..] } else { &[] };
                     let made = prepare(&world, who, &files[who], half, &[pad, listed].concat());
-                    made.bad(0, &["preparing: ", "made", half]);
+                    made.bad(0, &["preparing", "made", half]);
                     words.extend(["--prepared", half]);
                 }
                 words

@@ -8,8 +8,11 @@ pub(crate) mod both;
 pub mod count;
 pub mod intersect;
 pub(crate) mod row;
+mod stages;
 pub mod sum;
 pub mod union;
+
+pub use stages::stages;
 
 use crate::channel::Channel;
 use crate::error::{Error, Result};

@@ -39,9 +39,12 @@ mod parquet_write;
 mod read;
 mod sent;
 mod store;
+mod temporary;
+mod terminal;
 mod typed;
 mod types;
 mod values;
+mod watched;
 mod write;
 
 pub use format::{Encoding, Format, LIST_COLUMN, ReadOptions, check_names, check_output};
@@ -51,8 +54,9 @@ pub use other::{check_input_name, check_output_name};
 pub use output::Output;
 pub(crate) use output::unwritable;
 pub use sent::Sent;
+pub use temporary::remove_unfinished;
 pub use values::{check_sum_bound, values};
-pub use write::{write_keys, write_rows, write_union};
+pub use write::{Layout, write_keys, write_rows, write_union};
 
 use crate::error::{Error, Place, Result};
 use std::fmt;
@@ -60,6 +64,7 @@ use std::io::Read;
 use std::path::Path;
 use store::Rows;
 use types::Kind;
+use watched::Watched;
 
 /// The most rows a table may have: positions of rows are 32-bit numbers.
 const MAX_ROWS: usize = u32::MAX as usize;
@@ -115,9 +120,21 @@ impl Table {
     /// read into memory first. A column that is nested, or binary without [`Encoding::Bytes`], is an error if it is
     /// among `columns`, and not part of the table if `columns` is `None` ([`Table::unread`]).
     pub fn read(path: &Path, options: &ReadOptions, columns: Option<&[String]>) -> Result<Table> {
+        Table::read_watched(path, options, columns, &|_| Ok(()))
+    }
+
+    /// The same. `step` hears again and again how many bytes were read in all, of a Parquet file how many its cells
+    /// take. An error of it ends the reading.
+    pub fn read_watched(
+        path: &Path,
+        options: &ReadOptions,
+        columns: Option<&[String]>,
+        step: &dyn Fn(u64) -> Result<()>,
+    ) -> Result<Table> {
         let name = path.display().to_string();
         if path == Path::new("-") {
-            return Table::from_reader(&name, std::io::stdin().lock(), options, columns);
+            let input = Watched::new(std::io::stdin().lock(), step);
+            return Table::from_reader(&name, input, options, columns);
         }
         let file = std::fs::File::open(path).map_err(|e| {
             Error::input(path, format!("the file cannot be opened: {e}"), "Check its name and permissions")
@@ -125,9 +142,9 @@ impl Table {
         match options.format.unwrap_or_else(|| Format::of_input(path)) {
             // What is no regular file has no end to start from.
             Format::Parquet if file.metadata().is_ok_and(|m| m.is_file()) => {
-                parquet_read::read(&name, file, options, columns)
+                parquet_read::read(&name, file, options, columns, step)
             }
-            _ => Table::from_reader(&name, file, options, columns),
+            _ => Table::from_reader(&name, Watched::new(file, step), options, columns),
         }
     }
 

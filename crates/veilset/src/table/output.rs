@@ -1,22 +1,24 @@
 //! Where a result goes: a file that appears complete or not at all, or standard output.
 
+use super::temporary::Temporary;
+use super::terminal::Escaped;
 use crate::error::{Error, Result};
+use std::fmt;
 use std::fs;
-use std::io::{self, BufWriter, Write};
+use std::io::{self, BufWriter, IsTerminal, Write};
 use std::path::{Path, PathBuf};
-use tempfile::NamedTempFile;
 
 /// Bytes written at a time.
 const BUFFER: usize = 1 << 16;
 
 /// The destination of a result.
 ///
-/// A file is written under a temporary name in the same directory and renamed by [`Output::commit`], so
-/// there is never a partial one. It is readable by its owner only, because the result is confidential.
-/// Dropping an output without committing it removes the temporary file. (A process killed outright leaves
-/// a `.veilset-*.part` file behind.) What goes to standard output is written as it comes; rows are
-/// written only after the protocol has ended.
-#[derive(Debug)]
+/// A file gets its name by [`Output::commit`], when it is complete, so there is never a partial one. Until then it has
+/// none, or a temporary one where the system offers nothing better; see [`super::remove_unfinished`]. It is readable by
+/// its owner only, because the result is confidential. Dropping an output without committing it removes the file.
+///
+/// What goes to standard output is written as it comes; rows are written only after the protocol has ended. On a
+/// terminal, control characters are written escaped: cells of the peer must not be able to command it.
 pub struct Output {
     sink: BufWriter<Sink>,
     /// What is written, for messages.
@@ -30,11 +32,20 @@ impl Output {
     /// written is best known now. `what` is "result", say, in messages. `None` and `-` are standard output. An
     /// existing file is replaced only with `force`, and only if it is a regular file.
     pub fn create(what: &'static str, path: Option<&Path>, force: bool) -> Result<Output> {
-        let (sink, path) = match path {
-            Some(path) if path != Path::new("-") => (Sink::File(temporary(path, force)?), path),
-            _ => (Sink::Stdout(io::stdout()), Path::new("-")),
+        let (to, path) = match path {
+            Some(path) if path != Path::new("-") => (To::File(temporary(path, force)?), path),
+            _ => (To::Stream(standard_output().map_err(|e| unwritable(what, &e))?), Path::new("-")),
         };
+        let sink = Sink { to, step: None };
         Ok(Output { sink: BufWriter::with_capacity(BUFFER, sink), what, path: path.into(), force })
+    }
+
+    /// Calls `step` before every 64 KiB that are written, and before the file gets its name. An error of it ends the
+    /// writing.
+    #[must_use]
+    pub fn watched(mut self, step: impl Fn() -> Result<()> + Send + 'static) -> Self {
+        self.sink.get_mut().step = Some(Box::new(step));
+        self
     }
 
     /// Where to write. Buffered.
@@ -42,73 +53,118 @@ impl Output {
         &mut self.sink
     }
 
-    /// What could not be written, and the next step.
+    /// The error for what could not be written, with the next step.
     pub fn unwritable(&self, e: &io::Error) -> Error {
         unwritable(self.what, e)
     }
 
-    /// Writes what is buffered and makes the file appear under its name.
+    /// Writes what is buffered and gives the file its name.
     ///
     /// If another file took that name meanwhile it is not overwritten without `force`; the result is then
     /// kept under the name in the message, for it is complete and another run would cost the peer's time.
     pub fn commit(mut self) -> Result<()> {
         self.sink.flush().map_err(|e| unwritable(self.what, &e))?;
-        let Sink::File(file) = std::mem::replace(self.sink.get_mut(), Sink::Closed) else {
+        let sink = self.sink.get_mut();
+        let To::File(file) = std::mem::replace(&mut sink.to, To::Nowhere) else {
             return Ok(());
         };
-        file.as_file().sync_all().map_err(|e| unwritable(self.what, &e))?;
-        let renamed = if self.force { file.persist(&self.path) } else { file.persist_noclobber(&self.path) };
-        if let Err(e) = renamed {
-            let cause = e.error;
-            let (_, kept) = e.file.keep().map_err(|e| unwritable(self.what, &e.error))?;
-            return Err(Error::Output(format!(
-                "the {} is complete but could not be renamed to {}: {cause}. It is in {}; move it by hand",
-                self.what,
-                self.path.display(),
-                kept.display()
-            )));
+        file.file.sync_all().map_err(|e| unwritable(self.what, &e))?;
+        sink.step()?;
+        let directory = directory(&self.path);
+        if let Err(e) = file.place(directory, &self.path, self.force) {
+            let (what, path, cause) = (self.what, self.path.display(), e.cause);
+            return Err(Error::Output(match e.kept {
+                Some(kept) => format!(
+                    "the {what} is complete but could not be renamed to {path}: {cause}. It is in {}; move it by hand",
+                    kept.display()
+                ),
+                None => format!(
+                    "the {what} could not be saved as {path}: {cause}; check the destination and run again"
+                ),
+            }));
         }
         // The file is in place; that its name survives a power failure too is not worth failing for.
-        let _ = fs::File::open(directory(&self.path)).and_then(|d| d.sync_all());
+        let _ = fs::File::open(directory).and_then(|d| d.sync_all());
         Ok(())
     }
 }
 
 impl Drop for Output {
     fn drop(&mut self) {
-        // What is still buffered goes nowhere, and a temporary file is removed.
-        *self.sink.get_mut() = Sink::Closed;
+        // What is still buffered goes nowhere, and a file that is not complete is removed.
+        self.sink.get_mut().to = To::Nowhere;
     }
 }
 
-#[derive(Debug)]
-enum Sink {
-    Stdout(io::Stdout),
-    File(NamedTempFile),
+impl fmt::Debug for Output {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Output").field("what", &self.what).field("path", &self.path).finish_non_exhaustive()
+    }
+}
+
+struct Sink {
+    to: To,
+    step: Option<Box<dyn Fn() -> Result<()> + Send>>,
+}
+
+enum To {
+    Stream(Box<dyn Write + Send>),
+    File(Temporary),
     /// Nothing more is written.
-    Closed,
+    Nowhere,
+}
+
+impl Sink {
+    fn step(&self) -> Result<()> {
+        self.step.as_ref().map_or(Ok(()), |step| step())
+    }
 }
 
 impl Write for Sink {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        match self {
-            Sink::Stdout(out) => out.write(bytes),
-            Sink::File(file) => file.write(bytes),
-            Sink::Closed => Ok(bytes.len()),
+        if matches!(self.to, To::Nowhere) {
+            return Ok(bytes.len());
+        }
+        self.step().map_err(io::Error::other)?;
+        // The caller may have more than the buffer holds.
+        let bytes = &bytes[..bytes.len().min(BUFFER)];
+        match &mut self.to {
+            To::Stream(out) => out.write(bytes),
+            To::File(file) => file.file.write(bytes),
+            To::Nowhere => Ok(bytes.len()),
         }
     }
 
     fn flush(&mut self) -> io::Result<()> {
-        match self {
-            Sink::Stdout(out) => out.flush(),
-            Sink::File(file) => file.flush(),
-            Sink::Closed => Ok(()),
+        match &mut self.to {
+            To::Stream(out) => out.flush(),
+            To::File(file) => file.file.flush(),
+            To::Nowhere => Ok(()),
         }
     }
 }
 
-/// The temporary file for a path that may be written.
-fn temporary(path: &Path, force: bool) -> Result<NamedTempFile> {
+/// Standard output; control characters are escaped if it is a terminal.
+fn standard_output() -> io::Result<Box<dyn Write + Send>> {
+    let out = unbuffered_output()?;
+    Ok(if io::stdout().is_terminal() { Box::new(Escaped::new(out)) } else { Box::new(out) })
+}
+
+/// Without the buffer of `io::stdout`, which would be written when the process exits: what a signal stopped would wait
+/// for the reader again.
+#[cfg(unix)]
+fn unbuffered_output() -> io::Result<fs::File> {
+    use std::os::fd::AsFd;
+    Ok(io::stdout().as_fd().try_clone_to_owned()?.into())
+}
+
+#[cfg(not(unix))]
+fn unbuffered_output() -> io::Result<io::Stdout> {
+    Ok(io::stdout())
+}
+
+/// The file for a path that may be written.
+fn temporary(path: &Path, force: bool) -> Result<Temporary> {
     let refuse = |what: &str, next: &str| Err(Error::Output(format!("{} {what}; {next}", path.display())));
     if path.file_name().is_none() {
         return refuse("does not name a file", "give a file name");
@@ -121,16 +177,16 @@ fn temporary(path: &Path, force: bool) -> Result<NamedTempFile> {
         Ok(_) if !force => {
             return refuse("exists", "choose another name, or overwrite it with --force");
         }
-        // That it cannot be looked at, opening the temporary file will tell.
+        // If it cannot be looked at, opening the file in its directory will tell.
         Ok(_) | Err(_) => {}
     }
     let directory = directory(path);
-    tempfile::Builder::new().prefix(".veilset-").suffix(".part").tempfile_in(directory).map_err(|e| {
+    Temporary::create(directory).map_err(|e| {
         // The message of the library names the temporary file, which means nothing to the user.
         let cause = e.raw_os_error().map_or_else(|| e.to_string(), |c| io::Error::from_raw_os_error(c).to_string());
         Error::Output(format!(
             "{} cannot be written: no file can be created in {}: {cause}; check that the directory exists and \
-             may be written, or choose another place",
+             can be written to, or choose another place",
             path.display(),
             directory.display()
         ))
@@ -142,11 +198,15 @@ fn directory(path: &Path) -> &Path {
     path.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."))
 }
 
-/// The result, or whatever it is, could not be written.
+/// The error for a result, or whatever it is, that could not be written.
 pub(crate) fn unwritable(what: &str, e: &io::Error) -> Error {
+    if let Some(ours) = Error::carried_by(e) {
+        return ours;
+    }
     let next = match e.kind() {
         io::ErrorKind::BrokenPipe => "the program that reads it stopped early; run again, with --output FILE",
         io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => "make room and run again",
+        io::ErrorKind::FileTooLarge => "raise the limit on the size of files (ulimit -f) and run again",
         _ => "check the destination and run again",
     };
     Error::Output(format!("the {what} could not be written: {e}; {next}"))
@@ -182,7 +242,7 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let mut output = Output::create("result", Some(&dir.path().join("out.csv")), false).unwrap();
         output.writer().write_all(&[b'x'; 3 * BUFFER + 1]).unwrap();
-        assert_eq!(names(dir.path()).len(), 1);
+        assert!(names(dir.path()).iter().all(|name| name.starts_with(".veilset-")));
         drop(output);
         assert!(names(dir.path()).is_empty());
     }
@@ -265,6 +325,29 @@ mod tests {
         let path = dir.path().join("out.csv");
         Output::create("result", Some(&path), false).unwrap().commit().unwrap();
         assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
+    }
+
+    #[test]
+    fn an_error_of_the_watch_ends_the_writing_and_leaves_nothing_behind() {
+        let dir = tempfile::tempdir().unwrap();
+        let make = |steps: usize| {
+            let left = std::sync::atomic::AtomicUsize::new(steps);
+            let output = Output::create("result", Some(&dir.path().join("out.csv")), false).unwrap();
+            output.watched(move || {
+                let before = left.fetch_sub(1, std::sync::atomic::Ordering::SeqCst);
+                if before > 0 { Ok(()) } else { Err(Error::Cancelled) }
+            })
+        };
+        // Within what is written in one go.
+        let mut output = make(2);
+        let e = output.writer().write_all(&[b'x'; 4 * BUFFER]).unwrap_err();
+        assert_eq!(output.unwritable(&e), Error::Cancelled);
+        drop(output);
+        // When everything is written and the file has no name yet.
+        let mut output = make(1);
+        output.writer().write_all(b"all of it").unwrap();
+        assert_eq!(output.commit(), Err(Error::Cancelled));
+        assert!(names(dir.path()).is_empty());
     }
 
     #[test]

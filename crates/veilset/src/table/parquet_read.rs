@@ -48,15 +48,16 @@ pub(super) fn read_stream(
         let what = format!("more than {} GiB of Parquet cannot be read from a stream", MAX_STREAM >> 30);
         return Err(Error::input(name, what, "Put it in a file and give its name"));
     }
-    read(name, Bytes::from(bytes), options, columns)
+    read(name, Bytes::from(bytes), options, columns, &|_| Ok(()))
 }
 
-/// Reads a file that is at hand.
+/// Reads a file that is at hand. `step` hears how many bytes the cells take that were read.
 pub(super) fn read<S: ChunkReader + 'static>(
     name: &str,
     source: S,
     options: &ReadOptions,
     columns: Option<&[String]>,
+    step: &dyn Fn(u64) -> Result<()>,
 ) -> Result<Table> {
     let file = File { name, source: Arc::new(source) };
     let metadata = file.metadata()?;
@@ -109,6 +110,7 @@ pub(super) fn read<S: ChunkReader + 'static>(
                 break;
             }
             check(&rows)?;
+            step(rows.bytes())?;
         }
         if rows.len() != expected {
             return Err(file.damaged(None));

@@ -309,6 +309,9 @@ fn fill<'a, R: Read>(name: &str, input: &'a mut BufReader<R>) -> Result<&'a [u8]
 }
 
 pub(super) fn unreadable(name: &str, e: &std::io::Error) -> Error {
+    if let Some(ours) = Error::carried_by(e) {
+        return ours;
+    }
     Error::input(name, format!("reading failed: {e}"), "Check that it is a readable file")
 }
 

@@ -6,7 +6,26 @@ use super::types::Kind;
 use super::{Format, KeyedSet, Table, other, output, typed};
 use crate::error::{Error, Result};
 use crate::item::{Items, decode_key};
+use std::borrow::Cow;
 use std::io::{self, Write};
+
+/// As what rows are written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Layout {
+    /// The kind of file.
+    pub format: Format,
+    /// Whether CSV is made for a spreadsheet, which takes a cell that begins with `=`, `+`, `-`, `@`, a tab or a line
+    /// end for a formula: such a cell gets an apostrophe in front, unless it is a number. Other formats say themselves
+    /// what is text.
+    pub for_spreadsheets: bool,
+}
+
+impl From<Format> for Layout {
+    /// With the exact cells.
+    fn from(format: Format) -> Layout {
+        Layout { format, for_spreadsheets: false }
+    }
+}
 
 /// Writes the given rows of a table, in the order given, with the sent columns behind ours: payload `i` belongs
 /// to `rows[i]`. Payloads are checked before the first byte is written.
@@ -14,13 +33,14 @@ pub fn write_rows(
     table: &Table,
     rows: &[usize],
     sent: Option<Sent>,
-    format: Format,
+    layout: impl Into<Layout>,
     out: &mut (dyn Write + Send),
 ) -> Result<()> {
+    let layout = layout.into();
     if let Some(sent) = sent {
         sent.check(rows.len(), table.encoding)?;
     }
-    let mut sink = Sink::start(columns(table, sent), table, format, out)?;
+    let mut sink = Sink::start(columns(table, sent), table, layout, out)?;
     for (i, &row) in rows.iter().enumerate() {
         let theirs = sent.map(|sent| sent.cells(i)).unwrap_or_default();
         sink.row(table.cells(row).chain(theirs))?;
@@ -42,9 +62,10 @@ pub fn write_union(
     keyed: &KeyedSet,
     new_items: &Items,
     sent: Option<Sent>,
-    format: Format,
+    layout: impl Into<Layout>,
     out: &mut (dyn Write + Send),
 ) -> Result<()> {
+    let layout = layout.into();
     check_items(new_items, key.len(), table.encoding, "an item it sent is")?;
     if let Some(sent) = sent {
         sent.check(new_items.len(), table.encoding)?;
@@ -55,10 +76,10 @@ pub fn write_union(
     let mut columns = columns(table, sent);
     for (column, place) in columns.iter_mut().zip(&places) {
         if let Some(place) = *place {
-            column.widen(new_items, key.len(), place, format);
+            column.widen(new_items, key.len(), place, layout.format);
         }
     }
-    let mut sink = Sink::start(columns, table, format, out)?;
+    let mut sink = Sink::start(columns, table, layout, out)?;
     let none = vec![None; sent.map_or(0, |sent| sent.names.len())];
     for &row in &keyed.rows {
         sink.row(table.cells(row as usize).chain(none.iter().copied()))?;
@@ -78,15 +99,16 @@ pub fn write_keys(
     table: &Table,
     key: &[usize],
     items: &Items,
-    format: Format,
+    layout: impl Into<Layout>,
     out: &mut (dyn Write + Send),
 ) -> Result<()> {
+    let layout = layout.into();
     check_items(items, key.len(), table.encoding, "an item it sent is")?;
     let mut columns: Vec<_> = key.iter().map(|&at| OutColumn::of(table, at)).collect();
     for (place, column) in columns.iter_mut().enumerate() {
-        column.widen(items, key.len(), place, format);
+        column.widen(items, key.len(), place, layout.format);
     }
-    let mut sink = Sink::start(columns, table, format, out)?;
+    let mut sink = Sink::start(columns, table, layout, out)?;
     for i in sorted(items) {
         let cells = decode_key(items.get(i), key.len()).unwrap_or_default();
         sink.row(cells.into_iter().map(Some))?;
@@ -134,7 +156,7 @@ impl<'a> OutColumn<'a> {
 
 /// A result that is being written.
 enum Sink<'a> {
-    Csv { delimiter: u8, out: &'a mut (dyn Write + Send) },
+    Csv { delimiter: u8, for_spreadsheets: bool, out: &'a mut (dyn Write + Send) },
     List { out: &'a mut (dyn Write + Send) },
     Parquet(Box<ParquetSink<'a>>),
 }
@@ -143,15 +165,15 @@ impl<'a> Sink<'a> {
     fn start(
         columns: Vec<OutColumn>,
         table: &Table,
-        format: Format,
+        layout: Layout,
         out: &'a mut (dyn Write + Send),
     ) -> Result<Self> {
-        match format {
+        match layout.format {
             Format::Csv => {
-                let delimiter = table.delimiter();
-                write_row(columns.iter().map(|column| column.raw), delimiter, out)
-                    .map_err(|e| output::unwritable("result", &e))?;
-                Ok(Sink::Csv { delimiter, out })
+                let (delimiter, for_spreadsheets) = (table.delimiter(), layout.for_spreadsheets);
+                let mut sink = Sink::Csv { delimiter, for_spreadsheets, out };
+                sink.row(columns.iter().map(|column| Some(column.raw)))?;
+                Ok(sink)
             }
             Format::List if columns.len() == 1 => Ok(Sink::List { out }),
             Format::List => Err(Error::Usage(format!(
@@ -166,9 +188,13 @@ impl<'a> Sink<'a> {
 
     fn row<'b>(&mut self, cells: impl Iterator<Item = Option<&'b [u8]>>) -> Result<()> {
         let written = match self {
-            Sink::Csv { delimiter, out } => {
-                let cells: Vec<_> = cells.map(Option::unwrap_or_default).collect();
-                write_row(cells.into_iter(), *delimiter, *out)
+            Sink::Csv { delimiter, for_spreadsheets, out } => {
+                let cell = |cell: Option<&'b [u8]>| match cell.unwrap_or_default() {
+                    cell if *for_spreadsheets && is_formula(cell) => Cow::Owned([b"'", cell].concat()),
+                    cell => Cow::Borrowed(cell),
+                };
+                let cells: Vec<_> = cells.map(cell).collect();
+                write_row(cells.iter().map(AsRef::as_ref), *delimiter, *out)
             }
             Sink::List { out } => {
                 let item = cells.into_iter().next().flatten().unwrap_or_default();
@@ -214,6 +240,24 @@ fn write_row<'a>(
     out.write_all(b"\n")
 }
 
+/// Whether a spreadsheet may take this cell for a formula. Some take the full-width forms of the signs for them too.
+fn is_formula(cell: &[u8]) -> bool {
+    const BEGINNINGS: [&str; 11] =
+        ["=", "+", "-", "@", "\t", "\r", "\n", "\u{ff1d}", "\u{ff0b}", "\u{ff0d}", "\u{ff20}"];
+    BEGINNINGS.iter().any(|beginning| cell.starts_with(beginning.as_bytes())) && !is_number(cell)
+}
+
+/// Whether this is a number as people and programs write it: `-12.5`, `+3`, `-1,5e-7`.
+fn is_number(cell: &[u8]) -> bool {
+    let digits = |text: &[u8]| !text.is_empty() && text.iter().all(u8::is_ascii_digit);
+    let unsigned = |text: &[u8]| text.strip_prefix(b"-").or(text.strip_prefix(b"+")).unwrap_or(text).to_vec();
+    let text = unsigned(cell);
+    let mut parts = text.splitn(2, |b| matches!(b, b'e' | b'E'));
+    let mantissa = parts.next().unwrap_or_default();
+    mantissa.splitn(2, |b| matches!(b, b'.' | b',')).all(digits)
+        && parts.next().is_none_or(|exponent| digits(&unsigned(exponent)))
+}
+
 /// Writes a cell in quotes, each quote in it twice.
 fn write_quoted(cell: &[u8], out: &mut (dyn Write + Send)) -> io::Result<()> {
     out.write_all(b"\"")?;
@@ -224,4 +268,62 @@ fn write_quoted(cell: &[u8], out: &mut (dyn Write + Send)) -> io::Result<()> {
         }
     }
     out.write_all(b"\"")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_spreadsheet_would_compute_is_told_from_text_and_numbers() {
+        for formula in [
+            "=1+1",
+            "+cmd",
+            "-",
+            "+",
+            "-1+2",
+            "@SUM(A1)",
+            "\tx",
+            "\r=1",
+            "\n=1",
+            "\u{ff1d}1",
+            "-1e",
+            "--1",
+            "-1.2.3",
+            "-.5",
+        ] {
+            assert!(is_formula(formula.as_bytes()), "{formula:?}");
+        }
+        for text in [
+            "",
+            "a=1",
+            "1",
+            "-1",
+            "+3",
+            "-12.5",
+            "-12,5",
+            "+1e9",
+            "-1.5E-7",
+            "'=1",
+            " x",
+            "+4930123456",
+            "\u{e9}",
+        ] {
+            assert!(!is_formula(text.as_bytes()), "{text:?}");
+        }
+    }
+
+    #[test]
+    fn csv_for_spreadsheets_has_apostrophes_where_cells_are_formulas_and_other_csv_is_exact() {
+        let csv = "id,=name,amount\n1,=1+1,-12.5\n@2,\"-a,b\",+3\n";
+        let table = Table::from_reader("t.csv", csv.as_bytes(), &Default::default(), None).unwrap();
+        let written = |for_spreadsheets| {
+            let mut out = Vec::new();
+            write_rows(&table, &[0, 1], None, Layout { format: Format::Csv, for_spreadsheets }, &mut out)
+                .unwrap();
+            String::from_utf8(out).unwrap()
+        };
+        assert_eq!(written(false), csv);
+        assert_eq!(written(true), "id,'=name,amount\n1,'=1+1,-12.5\n'@2,\"'-a,b\",+3\n");
+    }
 }

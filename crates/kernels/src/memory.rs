@@ -1,0 +1,112 @@
+//! What becomes of a program when there is no more memory.
+//!
+//! Rust's answer is to abort: SIGABRT, which says nothing to whoever started the program, and may leave a core dump with
+//! the data in it. Stable Rust has no hook for that. So this is an allocator: the system's, and where that has nothing
+//! more, a message and an exit code. It stands here because an allocator is `unsafe`; it computes nothing.
+//!
+//! The process ends within the allocation: nothing is unwound, no destructor and no exit handler runs, for each of them
+//! could ask for memory, or for a lock that this thread holds. Files must not depend on that.
+
+use std::alloc::{GlobalAlloc, Layout, System};
+use std::fmt::Arguments;
+use std::io::Write;
+
+/// The exit code of a process that has no more memory: that of `sysexits.h` for an error of the system.
+pub const EXIT_CODE: u8 = 71;
+
+/// The system's allocator, with a stated end: where it has nothing more, the process writes a line to standard error and
+/// exits with [`EXIT_CODE`]. For a program's `#[global_allocator]`.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct SystemOrExit;
+
+// SAFETY: every call goes to `System` with the same arguments, and what it returns is returned; a call that does not
+// return, and does not unwind, promises nothing.
+unsafe impl GlobalAlloc for SystemOrExit {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        // SAFETY: what the caller promises is what `System` asks for.
+        or_exit(unsafe { System.alloc(layout) }, layout.size())
+    }
+
+    unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
+        // SAFETY: as in `alloc`.
+        or_exit(unsafe { System.alloc_zeroed(layout) }, layout.size())
+    }
+
+    unsafe fn realloc(&self, block: *mut u8, layout: Layout, size: usize) -> *mut u8 {
+        // SAFETY: as in `alloc`; `block` came from `System`.
+        or_exit(unsafe { System.realloc(block, layout, size) }, size)
+    }
+
+    unsafe fn dealloc(&self, block: *mut u8, layout: Layout) {
+        // SAFETY: as in `realloc`.
+        unsafe { System.dealloc(block, layout) }
+    }
+}
+
+#[inline]
+fn or_exit(block: *mut u8, size: usize) -> *mut u8 {
+    if block.is_null() {
+        exhausted(size);
+    }
+    block
+}
+
+#[cold]
+fn exhausted(size: usize) -> ! {
+    exit_with(format_args!("{size} more bytes cannot be had"))
+}
+
+/// Ends the process as an allocation that fails does, for something else that takes memory.
+pub fn exit(what: &str) -> ! {
+    exit_with(format_args!("{what}"))
+}
+
+/// No allocation, and no lock.
+fn exit_with(what: Arguments) -> ! {
+    let mut line = [0; 256];
+    let room = line.len();
+    let mut rest = &mut line[..];
+    // A line that is too long is cut.
+    let _ = rest.write_fmt(format_args!(
+        "veilset: not enough memory: {what}. Free memory, raise the limit (ulimit -v) or split the input, and run again\n"
+    ));
+    let used = room - rest.len();
+    exit_saying(&line[..used])
+}
+
+#[cfg(unix)]
+fn exit_saying(message: &[u8]) -> ! {
+    // SAFETY: `message` is initialised for its length, and both calls may be made at any time, from any thread.
+    unsafe {
+        libc::write(2, message.as_ptr().cast(), message.len());
+        libc::_exit(i32::from(EXIT_CODE))
+    }
+}
+
+#[cfg(not(unix))]
+fn exit_saying(_: &[u8]) -> ! {
+    std::process::abort()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_allocated_is_what_was_asked_for() {
+        let layout = Layout::from_size_align(100, 16).unwrap();
+        let bigger = Layout::from_size_align(1000, 16).unwrap();
+        // SAFETY: the layouts are not empty, blocks are read within them and freed once, with their own.
+        unsafe {
+            let block = SystemOrExit.alloc_zeroed(layout);
+            assert!(std::slice::from_raw_parts(block, 100).iter().all(|&byte| byte == 0));
+            block.write_bytes(7, 100);
+            let block = SystemOrExit.realloc(block, layout, 1000);
+            assert!(std::slice::from_raw_parts(block, 100).iter().all(|&byte| byte == 7));
+            SystemOrExit.dealloc(block, bigger);
+            let block = SystemOrExit.alloc(layout);
+            assert_eq!(block as usize % 16, 0);
+            SystemOrExit.dealloc(block, layout);
+        }
+    }
+}
