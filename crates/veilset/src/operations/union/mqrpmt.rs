@@ -190,13 +190,21 @@ mod tests {
     use crate::testing::run_pair;
 
     #[test]
-    fn rows_that_are_not_new_or_come_twice_are_refused() {
+    fn rows_that_are_not_new_come_twice_or_do_not_decrypt_are_refused() {
         let (y, x): (ItemSet, ItemSet) = (["a", "b"].iter().collect(), ["c", "d"].iter().collect());
         let (y, x) = (Hashed::new(&y), Hashed::new(&x));
         let session = SessionId::of([1; 32]);
         let terms = Terms { max_row: 9, ..Terms::default() };
-        // A sender that asks for c and d, of which neither is in Y, and sends these rows.
-        for (rows, good) in [(["c", "e"], true), (["c", "c"], false), (["c", "a"], false)] {
+        // A sender that asks for c and d, of which neither is in Y, and sends these rows: a length and an item.
+        let (new, intact) = ("an item it sent as new is not", "a row it sent does not decrypt");
+        for (rows, verdict) in [
+            ([(1, "c"), (1, "e")], None),
+            ([(1, "c"), (1, "c")], Some(new)),
+            ([(1, "c"), (1, "a")], Some(new)),
+            // Longer than a row, and shorter than what stands there.
+            ([(1, "c"), (10, "e")], Some(intact)),
+            ([(0, "c"), (1, "e")], Some(intact)),
+        ] {
             let ((result, ()), _) = run_pair(
                 |ch, rng| Ok(receiver(&Ideal, ch, &session, &y, 2, &terms, rng)?.open(Confirmed(()))),
                 |ch, rng| {
@@ -210,11 +218,15 @@ mod tests {
                         rng,
                     )?;
                     transfer::send(ch, &mut ot, 2, false, 10, |i, row| {
-                        row[..2].copy_from_slice(&[1, rows[i].as_bytes()[0]]);
+                        row[..2].copy_from_slice(&[rows[i].0, rows[i].1.as_bytes()[0]]);
                     })
                 },
             );
-            assert_eq!(result.is_ok(), good, "{rows:?}: {:?}", result.err());
+            match (result.err(), verdict) {
+                (None, None) => (),
+                (Some(Error::Peer(text)), Some(words)) => assert!(text.contains(words), "{rows:?}: {text}"),
+                (other, _) => panic!("{rows:?}: {other:?}"),
+            }
         }
     }
 }
