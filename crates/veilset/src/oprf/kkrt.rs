@@ -56,7 +56,7 @@ pub type Code = [[u8; 16]; GROUPS];
 type Row = [[u8; 16]; GROUPS];
 
 /// The smallest width, a multiple of 8, at which `pairs` pairs of different inputs, the receiver's of an instance
-/// and one at which the sender evaluates it, all have codes that differ in 128 places or more, but for a
+/// and one at which the sender evaluates it, all have codes that differ in 128 places or more, except with a
 /// probability of 2^-`exponent`.
 ///
 /// The codes of two inputs are random, so they differ in a binomially distributed number of places:

@@ -6,13 +6,21 @@ const SESSION: SessionId = SessionId::of([9; 32]);
 
 /// Both roles set up over a channel each, which still holds nothing.
 fn setup(purpose: &'static str, width: usize) -> ((Sender, Channel), (Receiver, Channel)) {
+    setup_in(&SESSION, purpose, width)
+}
+
+fn setup_in(
+    session: &SessionId,
+    purpose: &'static str,
+    width: usize,
+) -> ((Sender, Channel), (Receiver, Channel)) {
     let (mut a, mut b) = Channel::pair();
     std::thread::scope(|s| {
         let sender = s.spawn(move || {
-            let sender = Sender::setup(&mut a, &SESSION, purpose, width, &mut Prng::from_seed(&[1; 32]));
+            let sender = Sender::setup(&mut a, session, purpose, width, &mut Prng::from_seed(&[1; 32]));
             (sender.unwrap(), a)
         });
-        let receiver = Receiver::setup(&mut b, &SESSION, purpose, width, &mut Prng::from_seed(&[2; 32]));
+        let receiver = Receiver::setup(&mut b, session, purpose, width, &mut Prng::from_seed(&[2; 32]));
         (sender.join().unwrap(), (receiver.unwrap(), b))
     })
 }
@@ -101,6 +109,51 @@ fn corrections_rows_and_outputs_are_those_of_the_definition() {
     assert!((30..106).contains(&(0..width).filter(|&i| bit(&sender.s, i) == 1).count()));
 }
 
+/// With s the receiver has F everywhere. It is not the one of another sender, nor of another run of this one.
+#[test]
+fn every_setup_has_a_random_s() {
+    let of_seed = |seed: u8| {
+        let (mut a, mut b) = Channel::pair();
+        std::thread::scope(|scope| {
+            let receiver = scope.spawn(move || {
+                let rng = &mut Prng::from_seed(&[2; 32]);
+                for _ in 0..2 {
+                    Receiver::setup(&mut b, &SESSION, "a", 424, rng).map(drop).unwrap();
+                }
+            });
+            let rng = &mut Prng::from_seed(&[seed; 32]);
+            let s = [(); 2].map(|()| *Sender::setup(&mut a, &SESSION, "a", 424, rng).unwrap().s);
+            receiver.join().unwrap();
+            s
+        })
+    };
+    let all = [of_seed(1), of_seed(3)].concat();
+    let ones = |s: &Row| s.as_flattened().iter().map(|byte| byte.count_ones()).sum::<u32>();
+    for (i, s) in all.iter().enumerate() {
+        // Six standard deviations of 424 bits.
+        assert!(ones(s).abs_diff(212) < 62, "{}", ones(s));
+        for other in &all[i + 1..] {
+            let mut sum = *s;
+            xor(sum.as_flattened_mut(), other.as_flattened());
+            assert!(ones(&sum).abs_diff(212) < 62, "{}", ones(&sum));
+        }
+    }
+}
+
+/// Columns and frames have counters of their own: no block of one stream is one of another, whatever the keys.
+#[test]
+fn no_two_columns_and_no_two_frames_share_a_counter() {
+    let mut common = Common::new(&SESSION, "a");
+    let mut seen = HashSet::new();
+    for n in [1, 129, FRAME, 300] {
+        let first = common.next(n).0;
+        for i in [0, 1, 127, 128, 423, MAX_WIDTH - 1] {
+            let blocks = (0..column_bytes(n) as u128 / 16).map(|block| counter(i, first) + block);
+            assert!(blocks.into_iter().all(|block| seen.insert(block)), "{n} {i}");
+        }
+    }
+}
+
 /// Any instance: what the streams of a column are compared at.
 fn j_of(column: usize) -> usize {
     column * 7 % 256
@@ -177,6 +230,26 @@ fn another_purpose_or_session_gives_other_outputs() {
     let hash =
         |session: u8, purpose| Common::new(&SessionId::of([session; 32]), purpose).next(0).1.hash::<32>(&[]);
     assert!(hash(1, "a") != hash(2, "a") && hash(1, "a") != hash(1, "b"));
+}
+
+/// Everything else alike, another session or purpose has other seeds.
+#[test]
+fn base_ots_belong_to_one_purpose_and_session() {
+    let streams = |session: u8, purpose| {
+        let (_, (receiver, _)) = setup_in(&SessionId::of([session; 32]), purpose, 128);
+        receiver
+            .streams
+            .iter()
+            .flatten()
+            .map(|stream| {
+                let mut block = [0; 16];
+                stream.ctr(0, &mut block);
+                block
+            })
+            .collect::<Vec<_>>()
+    };
+    let all = [streams(1, "a"), streams(2, "a"), streams(1, "b")].concat();
+    assert_eq!(all.iter().collect::<HashSet<_>>().len(), 3 * 2 * 128);
 }
 
 #[test]

@@ -32,8 +32,8 @@
 //! follow from Y. Random points fill each frame of bins up to a number of points that follows from the sizes. So the
 //! frames take the same number of OPRF evaluations and random bytes. What remains to be seen:
 //! - Interpolation takes about 1.5 k^2 + k m_r products for a slot with k points. Their sum over a frame follows from
-//!   how uneven the loads are. With 2^20 items on both sides its standard deviation is a thousandth of the mean, and
-//!   it grows with the number of items in the frame.
+//!   how uneven the loads are, and correlates with the number of items in the frame. With 2^20 items on both sides its
+//!   standard deviation is a thousandth of its mean.
 //! - A thread works on a whole bin. On many threads a frame takes as long as the threads with the fullest bins: the
 //!   largest loads show in first order.
 //! - The order of memory accesses follows from the items.

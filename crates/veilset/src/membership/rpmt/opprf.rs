@@ -12,9 +12,9 @@
 //! - x* is not in the bin. All t_i are random to S, and with them the v_i.
 //! - x* is item j. The other t_i are random to S; v_j = s + t* is, because s is, which no other slot has.
 //!
-//! Both times P is uniform given (q*, t*), and s* follows from P and that pair. This takes two halves of an output that
-//! are independent, a fresh s in each slot, and random points that are no roots of P, nor of P - s, where fewer than
-//! n - 1 items are in the bin.
+//! Both times P is uniform given (q*, t*), and s* follows from P and that pair. This takes independent halves of each
+//! output, a fresh s in each slot, and random values at the random points that fill a bin up. Otherwise P, P - s or
+//! P - P(q*) would have more roots than a random polynomial.
 //!
 //! Printed is P = s + the product of all x - q_i, that is t = 0 and R = 1. S knows q*, and P - P(q*) splits into linear
 //! factors exactly if x* is in the bin; otherwise it has about two roots. With the random factor of 5.3 it has the roots

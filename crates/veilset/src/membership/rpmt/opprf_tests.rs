@@ -1,4 +1,8 @@
+use super::super::tests::{SESSION, items};
+use super::super::{Comparison, Plan};
 use super::*;
+use crate::hash::Domain;
+use crate::hashing::Bins;
 use std::collections::HashSet;
 
 /// What S does with a polynomial: the roots in the field of P - P(q*).
@@ -94,12 +98,13 @@ enum Variant {
     Corrected,
 }
 
-/// The mean number of roots that S finds, over many slots, in polynomials of 7 coefficients through 4 real points.
+/// The mean number of roots that S finds, over many slots, in polynomials of 7 coefficients through 4 real points and
+/// 2 random ones.
 fn mean_roots(variant: Variant, member: bool) -> f64 {
     let (field, slots, length, real) = (Field::Bits64, 60, 7, 4);
     let mut rng = Prng::from_seed(&[9; 32]);
     let mut number = || u128::from_le_bytes(rng.bytes()) & field.mask();
-    let outputs: Vec<Output> = (0..real * slots)
+    let outputs: Vec<Output> = (0..(real + 2) * slots)
         .map(|_| <[u8; 32]>::try_from([number().to_le_bytes(), number().to_le_bytes()].concat()).unwrap())
         .collect();
     let poly = Poly(field);
@@ -169,6 +174,63 @@ fn polynomials_have_the_values_and_points_that_meet_are_no_harm() {
             assert_eq!(right, i / slots < real && (i / slots, slot) != (3, 3), "{field:?} {i}");
         }
     }
+}
+
+/// P alone and P - s: a root at each point that is only filled up would show how many items the bin has.
+#[test]
+fn polynomials_have_the_roots_of_random_ones_however_full_the_bin_is() {
+    let (field, slots, length) = (Field::Bits64, 60, 7);
+    for (real, points) in [(1, 1), (1, 6), (3, 6), (6, 6), (7, 7)] {
+        let mut rng = Prng::from_seed(&[9; 32]);
+        let outputs: Vec<Output> = (0..points * slots).map(|_| rng.bytes()).collect();
+        let (mut out, mut s) = (vec![0; slots * length * 8], vec![0; slots]);
+        random_polynomials(field, &outputs, real, &mut s, &mut out, &mut rng);
+        for shifted in [false, true] {
+            let roots = out.chunks(length * 8).zip(&s).map(|(p, s)| {
+                let p = p.chunks(8).map(|c| u128::from(u64::from_le_bytes(c.try_into().unwrap())));
+                let mut p: Vec<u128> = p.collect();
+                p[0] ^= if shifted { *s } else { 0 };
+                Poly(field).roots(p) as f64
+            });
+            let mean = roots.sum::<f64>() / slots as f64;
+            // One, of variance 1: six standard deviations.
+            assert!((mean - 1.0).abs() < 6.0 / 60f64.sqrt(), "{real} {points} {shifted}: {mean}");
+        }
+    }
+}
+
+/// Without t, or with one that S can tell from q, P - P(q*) shows whether the item matches.
+#[test]
+fn the_halves_of_an_output_have_no_bit_in_common() {
+    let zero = halves(&[0; 32]);
+    for byte in 0..32 {
+        let mut output = [0; 32];
+        output[byte] = 0xff;
+        let (q, t) = halves(&output);
+        assert_eq!((q != zero.0, t != zero.1), (byte < 16, byte >= 16), "{byte}");
+    }
+}
+
+/// Two sets of one size: each of their frames has one number of points, whatever the loads.
+#[test]
+fn frames_of_all_sets_have_the_same_number_of_points() {
+    let bins = Bins { number: 20, receiver: 9, sender: 7 };
+    let plan = Plan { per_frame: 3, in_frame: 20, ..Plan::of(Comparison::Plain, (30, 40), bins).unwrap() };
+    let of_set = |from: usize| {
+        let table = Table::new(&Domain::new(&SESSION, "bins"), &items(from, 30), 20);
+        let loads: Vec<usize> =
+            plan.frames().map(|(first, n)| (first..first + n).map(|b| table.bin(b).len()).sum()).collect();
+        let none = || Secrets::zeros(0);
+        let rng = Prng::from_seed(&[8; 32]);
+        let programmer = Programmer { plan: &plan, table, codes: none(), bottom: none(), rng };
+        let points = plan.frames().map(|(first, n)| programmer.points(first, n).iter().sum()).collect();
+        (loads, points)
+    };
+    let (one, other): ((_, Vec<usize>), (_, Vec<usize>)) = (of_set(0), of_set(1000));
+    assert_ne!(one.0, other.0);
+    assert_eq!(one.1, other.1);
+    // 20 items and a bottom item for each bin. In the last frame two bins, of at most 9 items.
+    assert_eq!(one.1, [23, 23, 23, 23, 23, 23, 20]);
 }
 
 /// R of the polynomial: without it the high coefficients are zeros, and show how many items the bin has.

@@ -50,7 +50,7 @@ impl Plan {
         Ok(plan)
     }
 
-    /// The plan for these bins, but for the bound of frames, which is slow to find.
+    /// The plan for these bins, except for the bound of frames, which is slow to find.
     pub(super) fn of(comparison: Comparison, (n_r, n_s): (usize, usize), bins: Bins) -> Result<Plan> {
         let (slots, coefficients) = (bins.number * (bins.sender + 1), bins.receiver + 1);
         let private = comparison == Comparison::Private;

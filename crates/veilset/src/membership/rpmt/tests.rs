@@ -73,11 +73,58 @@ fn a_second_run_under_the_same_generator_has_other_values() {
             both.into_iter().collect::<Result<Vec<_>>>()
         },
     );
-    let answers =
-        split_frames(&views.0[0]).into_iter().filter(|frame| frame.0 == 0xa7).flat_map(|frame| frame.1);
-    let answers: Vec<u8> = answers.collect();
-    let values: HashSet<&[u8]> = answers.chunks_exact(plan.tag).collect();
+    let values: HashSet<Vec<u8>> = answers(&plan, &views).into_iter().collect();
     assert_eq!(values.len(), 2 * plan.slots());
+}
+
+/// What S answered, slot by slot.
+fn answers(plan: &Plan, views: &Views) -> Vec<Vec<u8>> {
+    let tag = if plan.peqt.is_some() { 0xa6 } else { 0xa7 };
+    let frames = split_frames(&views.0[0]).into_iter().filter(|frame| frame.0 == tag);
+    frames.flat_map(|frame| frame.1.chunks(plan.tag).map(<[u8]>::to_vec).collect::<Vec<_>>()).collect()
+}
+
+/// Equal values of s in two slots would show S that both of them match.
+#[test]
+fn no_value_comes_twice_in_all_frames_of_a_run() {
+    for comparison in COMPARISONS {
+        let bins = Bins { number: 21, receiver: 9, sender: 7 };
+        let plan = Plan { per_frame: 3, in_frame: 20, ..Plan::of(comparison, (30, 40), bins).unwrap() };
+        let (_, views) = bits_by_item(&plan, &items(0, 30), &items(20, 40));
+        let answers = answers(&plan, &views);
+        assert_eq!(answers.iter().collect::<HashSet<_>>().len(), plan.slots());
+    }
+}
+
+/// Two worlds that differ in the generator of S: R has the same s in all slots. The private comparison shows R values
+/// of a function under S's key: not s*, nor anything that R can compute from a guess of s*. The plain one shows s*.
+#[test]
+fn answers_to_the_private_comparison_depend_on_the_key_of_s() {
+    // All slots match.
+    let (y, x) = (items(0, 40), items(10, 20));
+    for comparison in COMPARISONS {
+        let plan = Plan::new(comparison, 40, 20, 20).unwrap();
+        let [one, other] = [1, 2].map(|seed| {
+            let ((bits, _), views) = run_pair(
+                |ch, rng| receiver(ch, &SESSION, &plan, &y, rng),
+                |ch, _| sender(ch, &SESSION, &plan, &x, x.len(), &mut Prng::from_seed(&[seed; 32])),
+            );
+            assert!(bits.len() > 20 && bits.iter().all(|bit| *bit));
+            answers(&plan, &views)
+        });
+        let same = one.iter().zip(&other).filter(|(one, other)| one == other).count();
+        let expected = if comparison == Comparison::Plain { plan.slots() } else { 0 };
+        assert_eq!(same, expected, "{comparison:?}");
+    }
+}
+
+/// R compares all of s. A part would be equal by chance too often.
+#[test]
+fn every_bit_of_s_is_in_its_code() {
+    let coder = Coder::new(&SESSION, PEQT);
+    let s: Vec<u128> = (0..=80).map(|bit| if bit == 80 { 0 } else { 1 << bit }).collect();
+    let codes = codes_of(&coder, &s);
+    assert_eq!(codes.iter().collect::<HashSet<_>>().len(), 81);
 }
 
 /// More bins than a frame holds, several frames more than are under way, and a last one that is not full.

@@ -121,3 +121,41 @@ fn send<const N: usize>(
     // 6(b). One-sided OTs of (x_j, -).
     offer_rows(ch, session, PURPOSE, parts, &order, terms, rng)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::item::ItemSet;
+    use crate::operations::Confirmed;
+    use crate::testing::run_pair;
+
+    /// A sender that puts items into slots that are the bottom item's.
+    #[test]
+    fn more_new_rows_than_announced_are_refused() {
+        let numbers =
+            |range: std::ops::Range<u32>| -> ItemSet { range.map(|i| i.to_string().into_bytes()).collect() };
+        let (y, x) = (numbers(0..300), numbers(1000..1300));
+        let (y, x) = (Hashed::new(&y), Hashed::new(&x));
+        let session = SessionId::of([1; 32]);
+        let terms = Terms { max_row: 9, ..Terms::default() };
+        for (announced, verdict) in [(300, None), (299, Some("300 of its 299 items are new"))] {
+            let comparison = Comparison::Plain;
+            let ((result, ()), _) = run_pair(
+                |ch, rng| {
+                    let sealed = receiver(comparison, ch, &session, &y, announced, &terms, rng)?;
+                    Ok(sealed.open(Confirmed(())))
+                },
+                |ch, rng| {
+                    let plan = plan(comparison, 300, announced, &terms)?;
+                    let order = rpmt::sender(ch, &session, &plan, x.own(), 300, rng)?;
+                    offer_rows(ch, &session, PURPOSE, [x.items()], &order, &terms, rng)
+                },
+            );
+            match (result, verdict) {
+                (Ok(new), None) => assert_eq!(new.items.len(), 300),
+                (Err(Error::Peer(text)), Some(words)) => assert!(text.contains(words), "{text}"),
+                (result, _) => panic!("{announced}: {:?}", result.err()),
+            }
+        }
+    }
+}

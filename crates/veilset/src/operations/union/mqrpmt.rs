@@ -197,20 +197,20 @@ mod tests {
     use crate::testing::run_pair;
 
     #[test]
-    fn rows_that_are_not_new_or_come_twice_or_make_no_sense_are_refused() {
+    fn rows_that_are_not_new_come_twice_or_do_not_decrypt_are_refused() {
         let (y, x): (ItemSet, ItemSet) = (["a", "b"].iter().collect(), ["c", "d"].iter().collect());
         let (y, x) = (Hashed::new(&y), Hashed::new(&x));
         let session = SessionId::of([1; 32]);
         let terms = Terms { max_row: 9, ..Terms::default() };
-        // A sender that asks for c and d, of which neither is in Y, and sends these rows.
-        let one = |item: u8| [1, item, 0];
-        for (rows, good) in [
-            ([one(b'c'), one(b'e')], true),
-            ([one(b'c'), one(b'c')], false),
-            ([one(b'c'), one(b'a')], false),
-            // Longer than a row, and something behind the item.
-            ([one(b'c'), [10, b'e', 0]], false),
-            ([one(b'c'), [1, b'e', 1]], false),
+        // A sender that asks for c and d, of which neither is in Y, and sends these rows: a length and an item.
+        let (new, intact) = ("an item it sent as new is not", "a row it sent does not decrypt");
+        for (rows, verdict) in [
+            ([(1, "c"), (1, "e")], None),
+            ([(1, "c"), (1, "c")], Some(new)),
+            ([(1, "c"), (1, "a")], Some(new)),
+            // Longer than a row, and shorter than what stands there.
+            ([(1, "c"), (10, "e")], Some(intact)),
+            ([(0, "c"), (1, "e")], Some(intact)),
         ] {
             let ((result, ()), _) = run_pair(
                 |ch, rng| Ok(receiver(&Ideal, ch, &session, &y, 2, &terms, rng)?.open(Confirmed(()))),
@@ -225,11 +225,15 @@ mod tests {
                         rng,
                     )?;
                     transfer::send(ch, &mut ot, 2, false, 10, |i, row| {
-                        row[..3].copy_from_slice(&rows[i]);
+                        row[..2].copy_from_slice(&[rows[i].0, rows[i].1.as_bytes()[0]]);
                     })
                 },
             );
-            assert_eq!(result.is_ok(), good, "{rows:?}: {:?}", result.err());
+            match (result.err(), verdict) {
+                (None, None) => (),
+                (Some(Error::Peer(text)), Some(words)) => assert!(text.contains(words), "{rows:?}: {text}"),
+                (other, _) => panic!("{rows:?}: {other:?}"),
+            }
         }
     }
 }
