@@ -7,7 +7,8 @@
 //!
 //! Departure from the figure: items are as long as users' keys are, so each travels in a row of the agreed
 //! width, with its payload and the true lengths inside. The width follows from the agreement, never from the
-//! data. If both get the result, the sender also learns the items of Y \ X, but not which of its own are in Y.
+//! data. If both get the result, the sender also learns the items of Y \ X and so, unless Y is padded, the number
+//! of matches, but not which of its own items are in Y.
 
 use crate::channel::Channel;
 use crate::error::{Error, Result};
@@ -197,21 +198,13 @@ mod tests {
     use crate::testing::run_pair;
 
     #[test]
-    fn rows_that_are_not_new_or_come_twice_or_make_no_sense_are_refused() {
+    fn rows_that_are_not_new_or_come_twice_are_refused() {
         let (y, x): (ItemSet, ItemSet) = (["a", "b"].iter().collect(), ["c", "d"].iter().collect());
         let (y, x) = (Hashed::new(&y), Hashed::new(&x));
         let session = SessionId::of([1; 32]);
         let terms = Terms { max_row: 9, ..Terms::default() };
         // A sender that asks for c and d, of which neither is in Y, and sends these rows.
-        let one = |item: u8| [1, item, 0];
-        for (rows, good) in [
-            ([one(b'c'), one(b'e')], true),
-            ([one(b'c'), one(b'c')], false),
-            ([one(b'c'), one(b'a')], false),
-            // Longer than a row, and something behind the item.
-            ([one(b'c'), [10, b'e', 0]], false),
-            ([one(b'c'), [1, b'e', 1]], false),
-        ] {
+        for (rows, good) in [(["c", "e"], true), (["c", "c"], false), (["c", "a"], false)] {
             let ((result, ()), _) = run_pair(
                 |ch, rng| Ok(receiver(&Ideal, ch, &session, &y, 2, &terms, rng)?.open(Confirmed(()))),
                 |ch, rng| {
@@ -225,7 +218,7 @@ mod tests {
                         rng,
                     )?;
                     transfer::send(ch, &mut ot, 2, false, 10, |i, row| {
-                        row[..3].copy_from_slice(&rows[i]);
+                        row[..2].copy_from_slice(&[1, rows[i].as_bytes()[0]]);
                     })
                 },
             );
