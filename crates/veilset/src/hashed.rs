@@ -238,6 +238,9 @@ mod tests {
             different.extend(&all(padded)[3..]);
         }
         assert_eq!(different.len(), 3 + 3 * 6);
+        // Nobody can guess those that match nothing.
+        let list: HashSet<ItemHash> = (0..300).map(ItemHash::listed()).collect();
+        assert!([&random, &again].iter().all(|padded| all(padded).iter().all(|hash| !list.contains(hash))));
         // The list is the same whoever has it, wherever it begins.
         let none = ItemSet::default();
         let mut receiver = Hashed::padded(&none, 4, &mut rng);

@@ -49,9 +49,11 @@ mod tests {
             let plain: HashSet<u128> = elements.iter().copied().collect();
             let set = make(q, n);
             let (mut a, mut b) = Channel::pair();
+            let (set, queries) = (&set, &queries);
             let bits = std::thread::scope(|s| {
-                s.spawn(|| set.send(&mut a.tx, elements.into()).unwrap());
-                set.test(&mut b.rx, &queries).unwrap()
+                // It takes its end of the channel with it, whatever becomes of it.
+                s.spawn(move || set.send(&mut a.tx, elements.into()).unwrap());
+                set.test(&mut b.rx, queries).unwrap()
             });
             let expected: Vec<bool> = queries.iter().map(|q| plain.contains(q)).collect();
             assert_eq!(*bits, expected, "{n} elements, {q} queries");

@@ -405,7 +405,7 @@ impl Protocol {
     ///
     /// Over mqRPMT the sender's dummies in a union are those that the receiver inserts, or they would be delivered. All
     /// others match nothing; by krtw19 the sender's count as the bottom item once they are in their bins.
-    pub const fn dummies(self, operation: Operation, role: Role) -> Dummies {
+    pub fn dummies(self, operation: Operation, role: Role) -> Dummies {
         match (self, operation, role) {
             (Protocol::Dh, Operation::Union, Role::Sender) => Dummies::Listed,
             (Protocol::Dh, Operation::Union, Role::Receiver) => Dummies::Random,
@@ -416,7 +416,7 @@ impl Protocol {
     }
 
     /// How many listed dummies the receiver inserts in its set: as many as that of the sender can have.
-    pub const fn inserted(self, operation: Operation, sender: Announced) -> usize {
+    pub fn inserted(self, operation: Operation, sender: Announced) -> usize {
         match (self.dummies(operation, Role::Sender), sender.padded) {
             (Dummies::Listed, true) => sender.size,
             (Dummies::Listed, false) | (Dummies::Random, _) => 0,

@@ -327,6 +327,8 @@ fn sentences(request: &Request, outcome: &Outcome, result: &Numbers) -> Vec<Stri
         Some(m) => format!(", so that {m} of them are also its own, but not which"),
         None => String::new(),
     };
+    // The sizes of both sets, less that of the union, which both get.
+    let shows = if request.pad_to.is_none() { ", and so how many match" } else { "" };
     match (request.operation, request.role) {
         (Operation::Intersect, Role::Receiver) => vec![
             format!(
@@ -350,7 +352,9 @@ fn sentences(request: &Request, outcome: &Outcome, result: &Numbers) -> Vec<Stri
                 "This party learned the {new} items that only the peer has, of {theirs}{shared}{columns}."
             ),
             match both {
-                true => format!("{size}, and all items of both, but not which of its own this party has."),
+                true => {
+                    format!("{size}, and all items of both{shows}, but not which of its own this party has.")
+                }
                 false => only,
             },
         ],
@@ -445,6 +449,30 @@ mod tests {
             (-1234, 3, "-1.234"),
         ] {
             assert_eq!(decimal(units, scale), text);
+        }
+    }
+
+    #[test]
+    fn who_gets_a_union_learns_how_many_match_unless_the_other_pads() {
+        let set: ItemSet = ["a", "b"].iter().collect();
+        let learned = |role, learned, our_pad, they_pad| {
+            let mut request = Request { pad_to: our_pad, ..Request::new(Operation::Union, role, &set) };
+            request.terms.both = true;
+            let outcome = Outcome { learned, their_size: 5, they_pad, prepared: false, bytes: (0, 0) };
+            let numbers = numbers(&request, &outcome).unwrap();
+            sentences(&request, &outcome, &numbers)
+        };
+        let new = Learned::New(New { items: ["c", "d", "e"].iter().collect(), ..New::default() });
+        let all = Learned::Union(["a", "b", "c", "d", "e"].iter().collect());
+        for padded in [false, true] {
+            let pad_to = padded.then_some(9);
+            // What the peer learned by our sizes, and what this party by the peer's.
+            let peer = &learned(Role::Receiver, new.clone(), pad_to, false)[1];
+            assert_eq!(peer.contains("and so how many match"), !padded, "{peer}");
+            for (role, result) in [(Role::Receiver, new.clone()), (Role::Sender, all.clone())] {
+                let here = &learned(role, result, None, padded)[0];
+                assert_eq!(here.contains("so that 2 of them are also its own"), !padded, "{here}");
+            }
         }
     }
 

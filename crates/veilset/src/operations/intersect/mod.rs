@@ -51,3 +51,20 @@ fn sent_on<'a>(order: Secrets<u32>, e: Secrets<bool>, n: usize) -> Sealed<'a, Ma
         sort(Some(positions), &Items::new(), n)
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn matches_are_sorted_and_those_that_cannot_be_are_refused() {
+        let payloads: Items = ["c", "a", "b"].iter().collect();
+        let sorted = |positions: Option<&[u32]>| sort(positions.map(<[u32]>::to_vec), &payloads, 5);
+        let good = sorted(Some(&[4, 0, 2])).ok().unwrap();
+        assert!(good.positions == [0, 2, 4] && good.payloads == ["a", "b", "c"].iter().collect());
+        // One twice, a dummy, one that is none of ours.
+        for positions in [Some(&[4, 0, 4][..]), Some(&[4, 0, 5]), None] {
+            assert!(matches!(sorted(positions), Err(Error::Peer(_))), "{positions:?}");
+        }
+    }
+}

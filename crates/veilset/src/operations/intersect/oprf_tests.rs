@@ -4,7 +4,7 @@ use crate::item::ItemSet;
 use crate::operations::Confirmed;
 use crate::oprf::Ideal;
 use crate::oprf::multi_point::MultiPoint;
-use crate::testing::{SEEDS, Views, overlapping, parts, run_pair, split_frames};
+use crate::testing::{SEEDS, Views, overlapping, run_pair, split_frames};
 
 const SESSION: SessionId = SessionId::of([4; 32]);
 
@@ -109,32 +109,6 @@ fn payloads_of_what_the_receiver_does_not_have_are_noise() {
     let ones: u32 = rows.iter().map(|byte| byte.count_ones()).sum();
     let mean = rows.len() as f64 * 4.0;
     assert!((f64::from(ones) - mean).abs() < 6.0 * (mean / 2.0).sqrt(), "{ones} of {mean}");
-}
-
-/// R sees the tag of every x: it must not open the row.
-#[test]
-fn a_tag_does_not_open_its_row() {
-    let (y, x) = overlapping(40, 50, 0.0);
-    let payloads: Items = (0..50).map(|_| vec![]).collect();
-    let terms = Terms { payload: true, ..TERMS };
-    let (_, views) = run_over(&Ideal, &Hashed::new(&y), &Hashed::new(&x), &payloads, &terms);
-    let tags = parts(&views.0[0], 0x64, 16).into_iter().map(|tag| Pad::try_from(tag).unwrap());
-    let (mut rows, width) = (split_frames(&views.0[0]).pop().unwrap().1, 61);
-    crate::ot::transfer::crypt(&mut rows, width, 0, &tags.collect::<Vec<_>>(), |_, _| ());
-    // Each row is of zeros before it is encrypted.
-    assert!(rows.len() == 50 * width && rows.chunks(width).all(|row| row.iter().any(|&byte| byte != 0)));
-}
-
-/// The same values, which never happens, so that nothing but the session differs.
-#[test]
-fn keys_of_rows_differ_for_each_value_and_session() {
-    let values: Vec<Output> = (0..20).map(|i| [i; 32]).collect();
-    let keys = [1, 2].map(|session| padder(&SessionId::of([session; 32])));
-    let all: std::collections::HashSet<Pad> =
-        keys.iter().flat_map(|pad| values.iter().map(pad)).chain((0..20).map(|i| [i; 16])).collect();
-    assert_eq!(all.len(), 60);
-    let tags = [1, 2].map(|session| places(&SessionId::of([session; 32]), &values, 16, true).to_vec());
-    assert!(tags[0].iter().all(|tag| !tags[1].contains(tag)));
 }
 
 #[test]

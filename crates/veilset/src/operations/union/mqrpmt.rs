@@ -7,7 +7,8 @@
 //!
 //! Departure from the figure: items are as long as users' keys are, so each travels in a row of the agreed
 //! width, with its payload and the true lengths inside. The width follows from the agreement, never from the
-//! data. If both get the result, the sender also learns the items of Y \ X, but not which of its own are in Y.
+//! data. If both get the result, the sender also learns the items of Y \ X and so, unless Y is padded, the number
+//! of matches, but not which of its own items are in Y.
 
 use crate::channel::Channel;
 use crate::error::{Error, Result};

@@ -271,6 +271,23 @@ fn frames_that_change_places_are_refused() {
     place.open(&path, &basis).unwrap();
 }
 
+/// Whoever reads it and does not know how much there is, too.
+#[test]
+fn a_file_that_was_cut_between_frames_is_refused() {
+    let place = Place::new();
+    let path = place.path("half");
+    let mut to = Vec::new();
+    let mut writer = file::Writer::new(&mut to, &IDENTITY, &mut Prng::from_os().unwrap()).unwrap();
+    writer.write(&[b'x'; 2 * CONTENTS]).unwrap();
+    writer.end().unwrap();
+    for (frames, sound) in [(2, true), (1, false)] {
+        std::fs::write(&path, &to[..HEAD + frames * (CONTENTS + TAG)]).unwrap();
+        let mut reader = file::Reader::open(&path, &IDENTITY).unwrap();
+        let read = reader.read(&mut vec![0; frames * CONTENTS]).and_then(|()| reader.end().map(drop));
+        assert_eq!(read.is_ok(), sound, "{frames}");
+    }
+}
+
 #[test]
 fn a_half_of_something_else_is_refused_and_says_of_what() {
     let place = Place::new();
