@@ -62,14 +62,13 @@
 //!
 //! # What libOTe does
 //!
-//! As of August 2026 (commit a0871f6). Its two expand-convolute codes are systematic, of rate 1/2, with regular
-//! expanders of weight 7 and 21 and a memory of 24. They convolve twice and wrap around at the end, so that noise near
-//! the end counts too. Over GF(2^128) they multiply by a constant of the field in each step, since 2024, against "a
-//! splitting attack" on binary codes. Since June 2025 a "pseudo minimum distance" of 0.25 is assumed for both (0.15
-//! and 0.2 before), and the default is another code (BlkAcc3x32: accumulate and permute three times, then multiply by
-//! a block-diagonal matrix) with the same 0.25. t is 128, at which no tested word loses more than a factor of
-//! (1 - 2 * 0.25)^128 for noise over GF(2). Our test asks for more: at a distance of 0.25 over a large field, 128
-//! noise elements are worth 53 bits, and ours is 0.15.
+//! As of August 2026 (commit a0871f6). Its two expand-convolute codes are systematic, of rate 1/2, with a memory of 24
+//! and regular expanders of weight 7 and 21. They convolve twice, and around the end, so that noise near the end counts
+//! too. Over GF(2^128) they multiply by a constant of the field in each step, since 2024, against "a splitting attack"
+//! on binary codes. Since June 2025 they are given a "pseudo minimum distance" of 0.25 (0.15 and 0.2 before), and the
+//! default is another code, BlkAcc3x32 (accumulators, permutations and a block-diagonal matrix), with the same 0.25.
+//! From that comes t = 128, by the bound for noise over GF(2): (1 - 2 * 0.25)^128 = 2^-128. Our test asks for more: over
+//! a large field, at a distance of 0.25, 128 noise elements are worth 53 bits, and our distance is 0.15.
 
 use rayon::prelude::*;
 use veilset_kernels::aes::Aes128;
