@@ -8,7 +8,7 @@ use veilset::hazmat;
 use veilset::okvs;
 use veilset::oprf::{Input, Oprf, vole::Rr22};
 use veilset::rng::Prng;
-use veilset::vole::{Vole, silent::Silent};
+use veilset::vole::{Receiver, Sender, Vole, silent::Silent};
 
 /// Seconds that this thread has computed for.
 fn cpu() -> f64 {
@@ -66,10 +66,10 @@ fn main() -> Result<()> {
         let vole = Silent::default();
         both(
             "VOLE",
-            |ch, rng| vole.receiver(ch, &session, "a", m, rng),
-            |ch, rng| vole.sender(ch, &session, "a", m, rng),
+            |ch, rng| vole.receiver(ch, &session, "a", rng)?.next(ch, m, rng),
+            |ch, rng| vole.sender(ch, &session, "a", rng)?.next(ch, m, rng),
         )?;
-        let oprf = Rr22(Silent::default());
+        let oprf = Rr22::new(Silent::default());
         both(
             "OPRF",
             |ch, rng| oprf.receiver(ch, &session, &inputs, n, rng),

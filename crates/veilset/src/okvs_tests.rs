@@ -98,6 +98,18 @@ fn free_elements_are_random() {
     assert_eq!(*rows.decode(&a).unwrap(), *rows.decode(&b).unwrap());
 }
 
+/// The same keys and values in two runs.
+#[test]
+fn seeds_and_rows_are_fresh_in_every_run() {
+    let (keys, values) = (keys(100, 1), values(100));
+    let [a, b] = [1, 2].map(|seed| encode(&keys, &values, &mut Prng::from_seed(&[seed; 32])).unwrap());
+    assert_ne!(a.seed, b.seed);
+    assert_ne!(a.seed, [0; 16]);
+    assert!(a.rows.bits.iter().all(|row| !b.rows.bits.contains(row)));
+    assert_ne!(*a.rows.starts, *b.rows.starts);
+    assert!(a.vector.iter().all(|element| !b.vector.contains(element)));
+}
+
 #[test]
 fn what_fails_is_tried_again_under_another_seed() {
     // 128 rows of 128 bits in a vector of 128 elements: solvable with probability 0.29.

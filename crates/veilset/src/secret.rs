@@ -58,6 +58,14 @@ impl<T: Copy + Default> Secrets<T> {
         self.0.extend_from_slice(more);
     }
 
+    /// Appends a whole list, which an empty one takes over.
+    pub fn append(&mut self, more: Secrets<T>) {
+        match self.0.is_empty() {
+            true => *self = more,
+            false => self.extend(&more),
+        }
+    }
+
     /// Keeps the first `n`. The others are zeroed with the list.
     pub fn truncate(&mut self, n: usize) {
         self.0.truncate(n);
@@ -135,11 +143,12 @@ mod tests {
 
     #[test]
     fn a_list_grows_like_a_vector() {
-        let (mut list, mut plain) = (Secrets::zeros(0), Vec::new());
+        let (mut list, mut appended, mut plain) = (Secrets::zeros(0), Secrets::zeros(0), Vec::new());
         for n in [0u8, 1, 2, 3, 50, 4] {
             list.extend(&vec![n; usize::from(n)]);
+            appended.append(vec![n; usize::from(n)].into());
             plain.extend(vec![n; usize::from(n)]);
-            assert_eq!(*list, *plain);
+            assert_eq!((&*list, &*appended), (&*plain, &*plain));
         }
     }
 }

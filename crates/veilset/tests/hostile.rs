@@ -16,14 +16,17 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, mpsc};
 use std::thread;
 use std::time::{Duration, Instant};
-use veilset::channel::{Channel, Sink, WireCount};
+use veilset::channel::{Channel, Message, Sink, WireCount};
 use veilset::error::{Error, Result};
+use veilset::hash::ItemHash;
 use veilset::hazmat;
 use veilset::item::{ItemSet, Items};
 use veilset::operations::sum::Modulus;
 use veilset::operations::{Learned, Operation, Protocol, Role, Terms};
+use veilset::oprf::{Oprf, vole::Rr22};
 use veilset::session::Connection;
 use veilset::session::run::{Outcome, Request, run};
+use veilset::vole::{Receiver, Vole, silent::Silent};
 
 /// All cases at a time together may allocate so much: less than a frame of the length that a header can claim.
 #[global_allocator]
@@ -549,6 +552,27 @@ fn verdict(case: &Case, tag: u16, result: &Result<Outcome>, learned: &Learned) -
         Err(e) if !e.to_string().chars().all(|c| c == '\n' || !c.is_control()) => Err(format!("{e:?}")),
         _ => Ok(()),
     }
+}
+
+/// A receiver that announces 100 million items, for which the VOLE would take 4 GB, does its part for the first two
+/// million and leaves: our side has held no more than these take, or the cap above had ended it.
+#[test]
+fn a_peer_that_announces_much_and_sends_little_does_not_cost_its_announcement() {
+    let (mut ours, mut theirs) = Channel::pair();
+    let session = hazmat::session_id([1; 32]);
+    let result = thread::scope(|s| {
+        s.spawn(move || {
+            let rng = &mut hazmat::seeded(&[1; 32]);
+            let mut vole = Silent { k: 2 }.receiver(&mut theirs, &session, "RR22", rng).unwrap();
+            theirs.tx.send(Message::new(0x98, "seed"), &[[7u8; 16]]).unwrap();
+            vole.next(&mut theirs, 1 << 21, rng).map(drop).unwrap();
+        });
+        let rng = &mut hazmat::seeded(&[2; 32]);
+        Rr22::new(Silent { k: 2 })
+            .sender(&mut ours, &session, &[ItemHash::of_item(b"x")], 100_000_000, rng)
+            .map(drop)
+    });
+    assert!(matches!(result, Err(Error::Network(_))), "{result:?}");
 }
 
 #[test]

@@ -210,7 +210,7 @@ pub fn run<'a>(
             over_oprf(task, &protocol, ch, session, n, rng)
         }
         (Protocol::Vole, Operation::Intersect, _) => {
-            over_oprf(task, &Rr22(Silent::default()), ch, session, n, rng)
+            over_oprf(task, &Rr22::new(Silent::default()), ch, session, n, rng)
         }
         (Protocol::Krtw19 | Protocol::Krtw19Plain, Operation::Union, _) => {
             over_krtw19(task, ch, session, n, rng)

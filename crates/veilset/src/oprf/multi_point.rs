@@ -123,9 +123,7 @@ impl Oprf for MultiPoint {
         let matrix = self.matrix(inputs.len(), n_y);
         ch.stage("matching", Unit::Bytes, matrix.width * (matrix.height / 8));
         // 1. S picks s and 2. chooses by it.
-        let mut random = Secrets::<u8>::zeros(matrix.width);
-        rng.fill(&mut random);
-        let choices = Secrets::from(random.iter().map(|byte| byte & 1 == 1).collect::<Vec<_>>());
+        let choices = random_choices(matrix.width, rng);
         let pads = base::receiver(ch, session, PURPOSE, &choices, rng)?;
         let f = Code::new(&ch.rx.recv(KEY, 1)?[0], &matrix);
         take(&mut ch.rx, session, &matrix, &choices, &pads, &f, inputs)
@@ -137,6 +135,13 @@ fn random_values(n: usize, rng: &mut Prng) -> Secrets<Output> {
     let mut values = Secrets::<Output>::zeros(n);
     rng.fill(values.as_flattened_mut());
     values
+}
+
+/// S's choices s, one for each column.
+fn random_choices(width: usize, rng: &mut Prng) -> Secrets<bool> {
+    let mut random = Secrets::<u8>::zeros(width);
+    rng.fill(&mut random);
+    Secrets::from(random.iter().map(|byte| byte & 1 == 1).collect::<Vec<_>>())
 }
 
 /// R's seeds of the columns r^(0), r^(1). That they exist says that S has made its choices.

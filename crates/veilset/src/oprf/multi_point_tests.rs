@@ -186,6 +186,113 @@ fn the_receiver_says_nothing_before_the_choices_are_made() {
     assert_eq!(result.1, 0);
 }
 
+/// R knows A and B. At an item of S alone the function is that of neither, or R could test guesses of it.
+#[test]
+fn what_the_receiver_has_is_not_the_function_at_items_of_the_sender_alone() {
+    let (y, x) = (inputs(0, 60), inputs(50, 40));
+    for protocol in BOTH_FORMS {
+        let matrix = protocol.matrix(x.len(), y.len());
+        let mut known = None;
+        let ((f_y, f_x), views) = run_pair(
+            |ch, rng| {
+                let seeds = Seeds::agree(ch, &SESSION, &matrix, rng)?;
+                let f = seeds.send_key(&mut ch.tx, &matrix, rng)?;
+                let values = offer(&mut ch.tx, &SESSION, &matrix, &seeds, &f, &y);
+                known = Some(seeds.0.to_vec());
+                values
+            },
+            |ch, rng| protocol.sender(ch, &SESSION, &x, y.len(), rng),
+        );
+        let k = split_frames(&views.0[1]).into_iter().find(|f| f.0 == 0x81).unwrap().1.try_into().unwrap();
+        let reference = Reference::new(matrix, k, &known.unwrap(), &y);
+        assert_eq!(f_x[..10], f_y[50..]);
+        for (x, value) in x.iter().zip(f_x.iter()).skip(10) {
+            assert_ne!(reference.value(x, |i, j| reference.a[i][j]), *value, "the value in A");
+            assert_ne!(reference.value(x, |i, j| reference.a[i][j] ^ reference.d[i][j]), *value, "in B");
+        }
+    }
+}
+
+#[test]
+fn choices_and_values_nobody_evaluates_are_random() {
+    let rng = |seed| Prng::from_seed(&[seed; 32]);
+    let [one, other] = [1, 2].map(|seed| random_choices(4000, &mut rng(seed)));
+    // 2000, of a standard deviation of 32.
+    let count = |choices: &mut dyn Iterator<Item = bool>| choices.filter(|&c| c).count();
+    assert!(count(&mut one.iter().copied()).abs_diff(2000) < 220);
+    assert!(count(&mut one.iter().zip(other.iter()).map(|(a, b)| a != b)).abs_diff(2000) < 220);
+    assert!(count(&mut one.windows(2).map(|w| w[0] != w[1])).abs_diff(2000) < 220);
+    let all = [1, 2].map(|seed| random_values(50, &mut rng(seed)).to_vec()).concat();
+    let halves: std::collections::HashSet<&[u8]> = all.iter().flat_map(|value| value.chunks(16)).collect();
+    assert_eq!(halves.len(), 200);
+}
+
+/// In one session, of the same sets.
+#[test]
+fn the_key_and_the_columns_are_fresh_in_every_run() {
+    let (y, x) = (inputs(0, 30), inputs(0, 30));
+    let run = |seed: u8| {
+        let protocol = MultiPoint::default();
+        run_pair(
+            |ch, _| protocol.receiver(ch, &SESSION, &y, x.len(), &mut Prng::from_seed(&[seed; 32])),
+            |ch, _| protocol.sender(ch, &SESSION, &x, y.len(), &mut Prng::from_seed(&[seed + 1; 32])),
+        )
+    };
+    let (((one, _), views), ((other, _), other_views)) = (run(1), run(3));
+    assert!(one.iter().all(|value| !other.contains(value)));
+    for tag in [0x31, 0x32, 0x81] {
+        let body = |views: &Views, party: usize| {
+            split_frames(&views.0[party]).into_iter().find(|f| f.0 == tag).unwrap().1
+        };
+        let party = usize::from(tag != 0x31);
+        let [one, other] = [body(&views, party), body(&other_views, party)];
+        let size = if tag == 0x81 { 16 } else { 32 };
+        assert!(one.chunks(size).all(|part| other.chunks(size).all(|o| part != o)), "{tag:#x}");
+    }
+    let columns = |views: &Views| {
+        let frames = split_frames(&views.0[1]).into_iter().filter(|f| f.0 == 0x82);
+        frames.flat_map(|f| f.1).collect::<Vec<u8>>()
+    };
+    // The bits of Delta are those of two streams: half of them differ.
+    let (a, b) = (columns(&views), columns(&other_views));
+    let differ: u32 = a.iter().zip(&b).map(|(a, b)| (a ^ b).count_ones()).sum();
+    let bits = 8.0 * a.len() as f64;
+    assert!((f64::from(differ) - bits / 2.0).abs() < 6.0 * bits.sqrt() / 2.0, "{differ} of {bits}");
+}
+
+/// D is ones but for the codes of Y, so a column in which S could see D would be told from one of another set.
+#[test]
+fn columns_do_not_show_the_codes() {
+    // All columns of a run without S's choices: half of the bits are ones, in each column.
+    let matrix = Matrix { height: 1 << 12, width: 40 };
+    let rng = &mut Prng::from_seed(&[3; 32]);
+    let seeds = Seeds(Secrets::from((0..40).map(|_| [rng.bytes(), rng.bytes()]).collect::<Vec<_>>()));
+    let f = Code::new(&rng.bytes(), &matrix);
+    let (_, views) = run_pair(
+        |ch, _| offer(&mut ch.tx, &SESSION, &matrix, &seeds, &f, &inputs(0, 3)),
+        |ch, _| column_frames(&matrix).map(|n| ch.rx.recv_bytes(DELTAS, n)).collect::<Result<Vec<_>>>(),
+    );
+    let deltas: Vec<u8> = split_frames(&views.0[1]).into_iter().flat_map(|f| f.1).collect();
+    let columns: Vec<&[u8]> = deltas.chunks(matrix.height / 8).collect();
+    for (i, column) in columns.iter().enumerate() {
+        // 2048, of a standard deviation of 32, also of the sum of two columns.
+        let near = |ones: u32| ones.abs_diff(2048) < 220;
+        assert!(near(column.iter().map(|byte| byte.count_ones()).sum()), "column {i}");
+        for other in &columns[..i] {
+            assert!(near(column.iter().zip(*other).map(|(a, b)| (a ^ b).count_ones()).sum()), "column {i}");
+        }
+    }
+}
+
+#[test]
+fn the_matrix_is_that_of_the_sizes_and_of_the_form() {
+    for (n_x, n_y) in [(1, 1), (1 << 20, 1 << 20), (1 << 20, 3), (3, 1 << 20)] {
+        for protocol in BOTH_FORMS {
+            assert_eq!(protocol.matrix(n_x, n_y), Matrix::new(40, n_x, n_y, protocol.malicious_sender));
+        }
+    }
+}
+
 /// What a party does that receives these frames, and then nothing more.
 fn fed(
     party: impl FnOnce(&mut Channel, &mut Prng) -> Result<Secrets<Output>> + Send,

@@ -99,7 +99,7 @@ impl Traffic {
                 let tags = tags_and_rows(n_x, oprf::tag_bytes(&terms, n_x, n_y)?, payload, max_row);
                 // The VOLE, then the seed and A + P: silent.rs, vole.rs.
                 let m = okvs::size(n_y);
-                let (there, back) = Silent::default().traffic(m);
+                let (there, back) = Silent::default().traffic(vole::parts(m));
                 let store = framed(1, 1, size_of::<okvs::Seed>()) + framed(m, vole::FRAME, 16);
                 Traffic { to_sender: there as u64 + store, to_receiver: back as u64 + tags }
             }

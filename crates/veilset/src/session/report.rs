@@ -458,7 +458,16 @@ mod tests {
         let learned = |role, learned, our_pad, they_pad| {
             let mut request = Request { pad_to: our_pad, ..Request::new(Operation::Union, role, &set) };
             request.terms.both = true;
-            let outcome = Outcome { learned, their_size: 5, they_pad, prepared: false, bytes: (0, 0) };
+            let (session_id, began) = (SessionId::of([7; 32]), UNIX_EPOCH);
+            let outcome = Outcome {
+                learned,
+                session_id,
+                began,
+                their_size: 5,
+                they_pad,
+                prepared: false,
+                bytes: (0, 0),
+            };
             let numbers = numbers(&request, &outcome).unwrap();
             sentences(&request, &outcome, &numbers)
         };

@@ -19,9 +19,8 @@
 //! outside: at t = 400 this happens once in about 2^43 guesses, not 2^400. The bias of linear tests (below) does not
 //! show it: the test is chosen by linear algebra after the syndrome is known, among 2^128. So the code must not be one
 //! over a subfield. The factor x, which generates the field, in every step of the recurrence sees to that: after k
-//! steps what a noise element adds is a polynomial in x of degree k. (libOTe also has factors from the field in its
-//! codes, since 2024.) The factor before y_(i-24), which is 1, makes the state of the convolution a bijective function
-//! of the one before: it cannot die out by itself.
+//! steps what a noise element adds is a polynomial in x of degree k. The factor before y_(i-24), which is 1, makes the
+//! state of the convolution a bijective function of the one before: it cannot die out by itself.
 //!
 //! # How much noise
 //!
@@ -32,9 +31,7 @@
 //! if a share of at least delta of the places is not 0 and blocks are equally long; [`strength`] has it for blocks that
 //! are not. t makes that at most 2^-128. delta is an **estimate**, [`distance`], the smaller of two:
 //!
-//! * 0.15, which libOTe assumes for such codes with smaller expanders (ExConv7x24, its faster choice; for its
-//!   conservative one, ExConv21x24, it assumes 0.2). No proof. It asks less of the noise than we do here: 64 bits of
-//!   this test, and t of at least 128.
+//! * 0.15, which libOTe assumed until June 2025 for the smaller of its two expanders (see below). No proof.
 //! * A word of small weight that can be found: take an interval of a share f of each region. About n f^WEIGHT outputs
 //!   have all their places inside. Take combinations of them, over the field, whose convolution (transposed, it runs
 //!   backwards) ends at the lower ends of the intervals. An interval at the upper end of a region goes on in one at the
@@ -61,8 +58,17 @@
 //!   less than the above. Should t ever be lowered, x has to become a random element of the field for each step first.
 //! * Information-set decoding over the field has to guess n columns that have all the noise: 2^-t.
 //! * On regular noise, the algebraic attacks of Briaud and Øygarden (EUROCRYPT 2023) and the estimates of Liu, Wang,
-//!   Yang and Yu (EUROCRYPT 2024): libOTe's authors take from them that t of 107 to 128 is enough at this rate over
-//!   large fields.
+//!   Yang and Yu (EUROCRYPT 2024). They are not worked out here; libOTe, of the same rate, takes a t of 128.
+//!
+//! # What libOTe does
+//!
+//! As of August 2026 (commit a0871f6). Its two expand-convolute codes are systematic, of rate 1/2, with a memory of 24
+//! and regular expanders of weight 7 and 21. They convolve twice, and around the end, so that noise near the end counts
+//! too. Over GF(2^128) they multiply by a constant of the field in each step, since 2024, against "a splitting attack"
+//! on binary codes. Since June 2025 they are given a "pseudo minimum distance" of 0.25 (0.15 and 0.2 before), and the
+//! default is another code, BlkAcc3x32 (accumulators, permutations and a block-diagonal matrix), with the same 0.25.
+//! From that comes t = 128, by the bound for noise over GF(2): (1 - 2 * 0.25)^128 = 2^-128. Our test asks for more: over
+//! a large field, at a distance of 0.25, 128 noise elements are worth 53 bits, and our distance is 0.15.
 
 use rayon::prelude::*;
 use veilset_kernels::aes::Aes128;
@@ -271,6 +277,19 @@ mod tests {
             let outputs = fast(&code, n, &e);
             assert!((0..n).all(|i| outputs[i] == [expected[0][i], expected[1][i]]), "{n}");
         }
+    }
+
+    #[test]
+    fn bits_and_places_come_from_different_keys() {
+        let code = Code::new(100, &[5; 32]);
+        let seeds = [[1; 16], [2; 16]];
+        let other = Code::new(100, seeds.as_flattened().first_chunk().unwrap());
+        let streams = [&code.bits, &other.bits, &other.places].map(|cipher| {
+            let mut block = [[0; 16]];
+            cipher.encrypt(&mut block);
+            block[0]
+        });
+        assert_eq!(HashSet::from(streams).len(), 3);
     }
 
     /// Places are within their region, all of it is used, and no two regions have the same. That the code has these

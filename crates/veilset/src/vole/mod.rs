@@ -2,7 +2,8 @@
 //!
 //! Over GF(2^128) ([`veilset_kernels::gf128`]), random: the receiver gets vectors A and C, the sender Delta and a
 //! vector B, with C_i = Delta A_i + B_i. A and Delta are uniform, and the sender learns nothing of A, the receiver
-//! nothing of Delta.
+//! nothing of Delta. After one setup there are as many vectors as the parties ask for, of any lengths, all under one
+//! Delta: who wants a long one takes it in parts, and holds one part at a time.
 
 mod code;
 mod gilboa;
@@ -13,7 +14,9 @@ use crate::channel::Channel;
 use crate::error::Result;
 use crate::hash::SessionId;
 use crate::rng::Prng;
-use crate::secret::{Secret, Secrets};
+#[cfg(test)]
+use crate::secret::Secret;
+use crate::secret::Secrets;
 
 /// An element of GF(2^128).
 pub type Element = [u8; 16];
@@ -31,35 +34,45 @@ pub struct Received {
     pub c: Secrets<Element>,
 }
 
-/// What the sender gets.
-pub struct Sent {
-    /// Delta.
-    pub delta: Secret<Element>,
-    /// B.
-    pub b: Secrets<Element>,
-}
-
-/// A protocol for random VOLE. A party runs it once with a session and a purpose (see [`crate::ot`]).
+/// A protocol for random VOLE.
 pub trait Vole {
-    /// The receiver's part, for vectors of `n` elements.
+    /// The receiver after the setup.
+    type Receiver: Receiver;
+    /// The sender after the setup.
+    type Sender: Sender;
+
+    /// The receiver's setup. A party runs it once with a session and a purpose (see [`crate::ot`]).
     fn receiver(
         &self,
         ch: &mut Channel,
         session: &SessionId,
         purpose: &'static str,
-        n: usize,
         rng: &mut Prng,
-    ) -> Result<Received>;
+    ) -> Result<Self::Receiver>;
 
-    /// The sender's part, for vectors of `n` elements.
+    /// The sender's setup.
     fn sender(
         &self,
         ch: &mut Channel,
         session: &SessionId,
         purpose: &'static str,
-        n: usize,
         rng: &mut Prng,
-    ) -> Result<Sent>;
+    ) -> Result<Self::Sender>;
+}
+
+/// The receiver of a VOLE.
+pub trait Receiver {
+    /// The next `n` elements of A and C, while the sender runs [`Sender::next`] with the same `n`.
+    fn next(&mut self, ch: &mut Channel, n: usize, rng: &mut Prng) -> Result<Received>;
+}
+
+/// The sender of a VOLE.
+pub trait Sender {
+    /// Delta, one for all elements.
+    fn delta(&self) -> &Element;
+
+    /// The next `n` elements of B, while the receiver runs [`Receiver::next`] with the same `n`.
+    fn next(&mut self, ch: &mut Channel, n: usize, rng: &mut Prng) -> Result<Secrets<Element>>;
 }
 
 /// The ideal functionality, for tests of what is built on it: the sender sends what the receiver gets.
@@ -72,35 +85,47 @@ const ALL: crate::channel::Message<Element> =
 
 #[cfg(test)]
 impl Vole for Ideal {
-    fn receiver(
-        &self,
-        ch: &mut Channel,
-        _: &SessionId,
-        _: &'static str,
-        n: usize,
-        _: &mut Prng,
-    ) -> Result<Received> {
-        let (a, c) = (ch.rx.recv(ALL, n)?, ch.rx.recv(ALL, n)?);
-        Ok(Received { a: Secrets::from(a), c: Secrets::from(c) })
+    type Receiver = Ideal;
+    type Sender = Secret<Element>;
+
+    fn receiver(&self, _: &mut Channel, _: &SessionId, _: &'static str, _: &mut Prng) -> Result<Ideal> {
+        Ok(Ideal)
     }
 
     fn sender(
         &self,
-        ch: &mut Channel,
+        _: &mut Channel,
         _: &SessionId,
         _: &'static str,
-        n: usize,
         rng: &mut Prng,
-    ) -> Result<Sent> {
-        let delta = rng.bytes();
+    ) -> Result<Secret<Element>> {
+        Ok(Secret::new(rng.bytes()))
+    }
+}
+
+#[cfg(test)]
+impl Receiver for Ideal {
+    fn next(&mut self, ch: &mut Channel, n: usize, _: &mut Prng) -> Result<Received> {
+        let (a, c) = (ch.rx.recv(ALL, n)?, ch.rx.recv(ALL, n)?);
+        Ok(Received { a: Secrets::from(a), c: Secrets::from(c) })
+    }
+}
+
+#[cfg(test)]
+impl Sender for Secret<Element> {
+    fn delta(&self) -> &Element {
+        self
+    }
+
+    fn next(&mut self, ch: &mut Channel, n: usize, rng: &mut Prng) -> Result<Secrets<Element>> {
         let (mut a, mut b) = (Secrets::<Element>::zeros(n), Secrets::<Element>::zeros(n));
         rng.fill(a.as_flattened_mut());
         rng.fill(b.as_flattened_mut());
         ch.tx.send(ALL, &a)?;
         let mut c = b.clone();
-        veilset_kernels::gf128::add_multiple(&delta, &a, &mut c);
+        veilset_kernels::gf128::add_multiple(self, &a, &mut c);
         ch.tx.send(ALL, &c)?;
-        Ok(Sent { delta: Secret::new(delta), b })
+        Ok(b)
     }
 }
 
@@ -111,27 +136,53 @@ pub(crate) mod tests {
     use std::collections::HashSet;
     use veilset_kernels::gf128::add_multiple;
 
-    /// That the parties' vectors are a VOLE by the definition, of random elements.
-    pub(crate) fn is_a_vole(protocol: &(impl Vole + Sync), n: usize) -> (Received, Sent, Views) {
-        let session = SessionId::of([6; 32]);
+    /// What the sender has in the end.
+    pub(crate) struct Sent {
+        pub(crate) delta: Element,
+        pub(crate) b: Secrets<Element>,
+    }
+
+    /// Vectors of these lengths, one after the other, of parties with the seeds of [`run_pair`].
+    pub(crate) fn run_vole(
+        protocol: &(impl Vole + Sync),
+        session: &SessionId,
+        purpose: &'static str,
+        lengths: &[usize],
+    ) -> (Vec<(Received, Sent)>, Views) {
         let ((received, sent), views) = run_pair(
-            |ch, rng| protocol.receiver(ch, &session, "a", n, rng),
-            |ch, rng| protocol.sender(ch, &session, "a", n, rng),
+            |ch, rng| {
+                let mut receiver = protocol.receiver(ch, session, purpose, rng)?;
+                lengths.iter().map(|&n| receiver.next(ch, n, rng)).collect::<Result<Vec<_>>>()
+            },
+            |ch, rng| {
+                let mut sender = protocol.sender(ch, session, purpose, rng)?;
+                let sent = |&n: &usize| Ok(Sent { b: sender.next(ch, n, rng)?, delta: *sender.delta() });
+                lengths.iter().map(sent).collect::<Result<Vec<_>>>()
+            },
         );
-        assert_eq!((received.a.len(), received.c.len(), sent.b.len()), (n, n, n));
-        let mut expected = sent.b.clone();
-        add_multiple(&sent.delta, &received.a, &mut expected);
-        assert_eq!(*received.c, *expected, "{n}");
-        let all: HashSet<Element> =
-            received.a.iter().chain(received.c.iter()).chain(sent.b.iter()).copied().collect();
-        assert_eq!(all.len(), 3 * n, "elements that are equal");
-        (received, sent, views)
+        (received.into_iter().zip(sent).collect(), views)
+    }
+
+    /// That the parties' vectors are a VOLE by the definition, of random elements, under one Delta.
+    pub(crate) fn is_a_vole(protocol: &(impl Vole + Sync), lengths: &[usize]) -> Views {
+        let (vectors, views) = run_vole(protocol, &SessionId::of([6; 32]), "a", lengths);
+        let mut all = HashSet::new();
+        for ((received, sent), &n) in vectors.iter().zip(lengths) {
+            assert_eq!((received.a.len(), received.c.len(), sent.b.len()), (n, n, n));
+            let mut expected = sent.b.clone();
+            add_multiple(&sent.delta, &received.a, &mut expected);
+            assert_eq!(*received.c, *expected, "{n}");
+            assert_eq!(sent.delta, vectors[0].1.delta);
+            all.extend(received.a.iter().chain(received.c.iter()).chain(sent.b.iter()).copied());
+        }
+        assert_eq!(all.len(), 3 * lengths.iter().sum::<usize>(), "elements that are equal");
+        views
     }
 
     #[test]
     fn the_ideal_functionality_is_one() {
-        for n in [0, 1, 100] {
-            is_a_vole(&Ideal, n);
+        for lengths in [&[0][..], &[1], &[100, 7]] {
+            is_a_vole(&Ideal, lengths);
         }
     }
 }

@@ -13,24 +13,27 @@
 //! test Delta in parts, and of each tree it lacks an end whatever it asks for (`tree.rs`). That is all, for it may pick
 //! A, and what is wrong in the sender's messages is not noticed.
 //!
-//! Leakage: n. Cost: t is 546 to 548 up to five million elements, 793 at 2^28; 128 t correlated OTs and t log2(N/t)
-//! random ones in one batch, 22 bits each from receiver to sender and 2 KiB for a frame of them; from sender to receiver
-//! 32 bytes a level and 16 a tree. That is 0.47 MB for a million elements. Memory: the receiver holds 3 N elements of 16
-//! bytes, the sender 1.5 N. Up to `DIRECT` elements come from OTs alone (`gilboa.rs`), without the assumption on the
+//! Leakage: n. Cost of a vector: t is 546 to 548 up to five million elements, 793 at 2^28; 128 t correlated OTs and
+//! t log2(N/t) random ones, 22 bits each from receiver to sender and 2 KiB for a frame of them; from sender to receiver
+//! 32 bytes a level and 16 a tree. That is 0.47 MB for a million elements, base OTs included. Memory: the receiver holds
+//! 3 N elements of 16 bytes, the sender 1.5 N, for 0.5 MB of messages: who does not trust the peer's n asks for a part
+//! of the elements at a time. Up to `DIRECT` elements come from OTs alone (`gilboa.rs`), without the assumption on the
 //! code: 390 bytes each.
+//!
+//! Vectors of one setup share Delta and the OTs. Each has a code, keys of trees, noise and roots of its own.
 //!
 //! The places are addresses for the receiver: see `tree.rs`.
 
 use super::code::{Code, Elements, noise, parity};
 use super::tree::{Tree, depth, sides};
-use super::{Element, Received, Sent, Vole, add, gilboa};
+use super::{Element, Received, Vole, add, gilboa};
 use crate::channel::{Channel, HEADER, Message, frames};
 use crate::error::Result;
 use crate::hash::{Domain, SessionId, part};
 use crate::ot::Security;
-use crate::ot::extension::{DEFAULT_K, FRAME, Receiver, Sender, correction_bytes, setup_bytes};
+use crate::ot::extension::{self, DEFAULT_K, FRAME, correction_bytes, setup_bytes};
 use crate::rng::Prng;
-use crate::secret::{Secret, Secrets};
+use crate::secret::Secrets;
 use rayon::prelude::*;
 use std::ops::Range;
 use subtle::ConditionallySelectable;
@@ -54,7 +57,40 @@ impl Default for Silent {
     }
 }
 
-/// What both parties know of the vectors and trees.
+/// The receiver.
+pub struct Receiver(Setup<extension::Receiver>);
+
+/// The sender.
+pub struct Sender(Setup<extension::Sender>);
+
+/// What a party keeps from one vector to the next: its OTs, and how many vectors there were.
+struct Setup<Ot> {
+    part: SessionId,
+    ot: Ot,
+    vectors: u64,
+}
+
+impl<Ot> Setup<Ot> {
+    fn new(session: &SessionId, purpose: &'static str, ot: Ot) -> Setup<Ot> {
+        Setup { part: part(session, purpose), ot, vectors: 0 }
+    }
+
+    /// The shape of the next vector, of `n` elements.
+    fn shape(&mut self, n: usize) -> Shape {
+        let shape = Shape::new(&self.part, self.vectors, n);
+        self.vectors += 1;
+        shape
+    }
+}
+
+/// `n` random elements.
+fn random(n: usize, rng: &mut Prng) -> Secrets<Element> {
+    let mut elements = Secrets::<Element>::zeros(n);
+    rng.fill(elements.as_flattened_mut());
+    elements
+}
+
+/// What both parties know of a vector and its trees.
 struct Shape {
     n: usize,
     code: Code,
@@ -66,11 +102,11 @@ struct Shape {
 }
 
 impl Shape {
-    fn new(session: &SessionId, purpose: &'static str, n: usize) -> Shape {
-        let part = part(session, purpose);
-        let code = Code::new(n, &Domain::new(&part, "VOLE code").hash(&[]));
+    /// That of vector `number` of the setup.
+    fn new(part: &SessionId, number: u64, n: usize) -> Shape {
+        let code = Code::new(n, &Domain::new(part, "VOLE code").numbered(number).hash(&[]));
         let (places, trees) = (n + parity(n), noise(n));
-        let keys = Aes128::new(&Domain::new(&part, "VOLE tree keys").hash(&[]));
+        let keys = Aes128::new(&Domain::new(part, "VOLE tree keys").numbered(number).hash(&[]));
         Shape { n, code, keys, places, trees, depth: depth(places.div_ceil(trees)) }
     }
 
@@ -80,6 +116,13 @@ impl Shape {
 
     fn tree(&self, index: usize) -> Tree<'_> {
         Tree { keys: &self.keys, index, depth: self.depth, leaves: self.block(index).len() }
+    }
+
+    /// The receiver's noise: a place in each block, and its value, of which 0 is one.
+    fn noise(&self, rng: &mut Prng) -> (Secrets<u32>, Secrets<Element>) {
+        let place = |tree| rng.below(self.block(tree).len() as u64) as u32;
+        let places = (0..self.trees).map(place).collect::<Vec<_>>();
+        (Secrets::from(places), random(self.trees, rng))
     }
 
     /// The results of `fill(tree, its block)` for all trees, and the vector of the blocks.
@@ -112,30 +155,45 @@ fn component<const W: usize>(all: &[Elements<W>], n: usize, w: usize) -> Secrets
 }
 
 impl Vole for Silent {
+    type Receiver = Receiver;
+    type Sender = Sender;
+
     fn receiver(
         &self,
         ch: &mut Channel,
         session: &SessionId,
         purpose: &'static str,
-        n: usize,
         rng: &mut Prng,
-    ) -> Result<Received> {
-        let mut ot = Receiver::setup(ch, session, purpose, self.k, Security::Malicious, rng)?;
+    ) -> Result<Receiver> {
+        let ot = extension::Receiver::setup(ch, session, purpose, self.k, Security::Malicious, rng)?;
+        Ok(Receiver(Setup::new(session, purpose, ot)))
+    }
+
+    fn sender(
+        &self,
+        ch: &mut Channel,
+        session: &SessionId,
+        purpose: &'static str,
+        rng: &mut Prng,
+    ) -> Result<Sender> {
+        let ot = extension::Sender::setup(ch, session, purpose, self.k, Security::Malicious, rng)?;
+        Ok(Sender(Setup::new(session, purpose, ot)))
+    }
+}
+
+impl super::Receiver for Receiver {
+    fn next(&mut self, ch: &mut Channel, n: usize, rng: &mut Prng) -> Result<Received> {
         if n <= DIRECT {
-            let mut a = Secrets::<Element>::zeros(n);
-            rng.fill(a.as_flattened_mut());
-            let c = gilboa::receiver(&mut ch.tx, &mut ot, &a)?;
+            let a = random(n, rng);
+            let c = gilboa::receiver(&mut ch.tx, &mut self.0.ot, &a)?;
             return Ok(Received { a, c });
         }
-        let shape = Shape::new(session, purpose, n);
-        // 1. The noise: a place in each block, and its value a. 0 is one of the values.
-        let places: Vec<u32> =
-            (0..shape.trees).map(|i| rng.below(shape.block(i).len() as u64) as u32).collect();
-        let places = Secrets::from(places);
-        let mut a = Secrets::<Element>::zeros(shape.trees);
-        rng.fill(a.as_flattened_mut());
+        let shape = self.0.shape(n);
+        let ot = &mut self.0.ot;
+        // 1. The noise.
+        let (places, a) = shape.noise(rng);
         // 2. c = Delta a + b for the values.
-        let c = gilboa::receiver(&mut ch.tx, &mut ot, &a)?;
+        let c = gilboa::receiver(&mut ch.tx, ot, &a)?;
         // 3. Of each level of each tree, the sum of the side that the path to the place does not take.
         let mut right = Secrets::<bool>::zeros(shape.trees * shape.depth);
         for (right, &place) in right.chunks_exact_mut(shape.depth).zip(places.iter()) {
@@ -161,26 +219,23 @@ impl Vole for Silent {
         shape.compress(&mut all);
         Ok(Received { a: component(&all, n, 0), c: component(&all, n, 1) })
     }
+}
 
-    fn sender(
-        &self,
-        ch: &mut Channel,
-        session: &SessionId,
-        purpose: &'static str,
-        n: usize,
-        rng: &mut Prng,
-    ) -> Result<Sent> {
-        let mut ot = Sender::setup(ch, session, purpose, self.k, Security::Malicious, rng)?;
-        let delta = Secret::new(*ot.delta());
+impl super::Sender for Sender {
+    fn delta(&self) -> &Element {
+        self.0.ot.delta()
+    }
+
+    fn next(&mut self, ch: &mut Channel, n: usize, rng: &mut Prng) -> Result<Secrets<Element>> {
         if n <= DIRECT {
-            return Ok(Sent { delta, b: gilboa::sender(&mut ch.rx, &mut ot, n)? });
+            return gilboa::sender(&mut ch.rx, &mut self.0.ot, n);
         }
-        let shape = Shape::new(session, purpose, n);
+        let shape = self.0.shape(n);
+        let ot = &mut self.0.ot;
         // 2. b for the values of the noise.
-        let b = gilboa::sender(&mut ch.rx, &mut ot, shape.trees)?;
+        let b = gilboa::sender(&mut ch.rx, ot, shape.trees)?;
         // 3. All trees, and the sums of the levels.
-        let mut roots = Secrets::<Element>::zeros(shape.trees);
-        rng.fill(roots.as_flattened_mut());
+        let roots = random(shape.trees, rng);
         let (trees, mut all) = shape.fill(|i, block: &mut [Elements<1>]| {
             let mut offered = Secrets::zeros(shape.depth);
             let (whole, ends) = shape.tree(i).grow(roots[i], &mut offered);
@@ -202,24 +257,26 @@ impl Vole for Silent {
         ch.tx.send(ENDS, &trees.iter().map(|(_, ends)| *ends).collect::<Vec<_>>())?;
         // 5. The code.
         shape.compress(&mut all);
-        Ok(Sent { delta, b: component(&all, n, 0) })
+        Ok(component(&all, n, 0))
     }
 }
 
 impl Silent {
-    /// Bytes that a VOLE of `n` elements takes, frame headers included: from its receiver to its sender and back.
-    pub(crate) fn traffic(&self, n: usize) -> (usize, usize) {
-        let (setup_there, setup_back) = setup_bytes(self.k, Security::Malicious);
-        let ots = |n: usize, frame: usize| -> usize {
-            frames(n, frame).map(|n| correction_bytes(n, self.k, Security::Malicious) + 2 * HEADER).sum()
+    /// Bytes that vectors of these lengths take, setup and frame headers included: from their receiver to their sender
+    /// and back.
+    pub(crate) fn traffic(&self, lengths: impl Iterator<Item = usize>) -> (usize, usize) {
+        let ots = |n: usize| -> usize {
+            frames(n, FRAME).map(|n| correction_bytes(n, self.k, Security::Malicious) + 2 * HEADER).sum()
         };
-        if n <= DIRECT {
-            return (setup_there + ots(n * gilboa::BITS, FRAME), setup_back);
-        }
-        let trees = noise(n);
-        let levels = trees * depth((n + parity(n)).div_ceil(trees));
-        let there = setup_there + ots(trees * gilboa::BITS, FRAME) + ots(levels, FRAME);
-        (there, setup_back + 32 * levels + HEADER + 16 * trees + HEADER)
+        lengths.fold(setup_bytes(self.k, Security::Malicious), |(there, back), n| {
+            if n <= DIRECT {
+                return (there + ots(n * gilboa::BITS), back);
+            }
+            let trees = noise(n);
+            let levels = trees * depth((n + parity(n)).div_ceil(trees));
+            let to_receiver = 32 * levels + HEADER + 16 * trees + HEADER;
+            (there + ots(trees * gilboa::BITS) + ots(levels), back + to_receiver)
+        })
     }
 }
 

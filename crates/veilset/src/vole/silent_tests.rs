@@ -2,25 +2,30 @@
 
 use super::*;
 use crate::error::Error;
-use crate::testing::{Garble, run_pair};
-use crate::vole::tests::is_a_vole;
+use crate::testing::{Garble, Views, run_pair, split_frames};
+use crate::vole::tests::{Sent, is_a_vole, run_vole};
+use crate::vole::{Receiver as _, Sender as _};
 use std::collections::HashSet;
 
 const SILENT: Silent = Silent { k: 2 };
+
+const SESSION: SessionId = SessionId::of([6; 32]);
 
 #[test]
 fn it_is_a_vole() {
     // None, one, frames of OTs and their neighbours; without the code and with it, also where N is no multiple of t.
     for n in [0, 1, 63, 64, 65, 200, DIRECT + 1, 6000, 7003] {
-        is_a_vole(&SILENT, n);
+        is_a_vole(&SILENT, &[n]);
     }
-    is_a_vole(&Silent::default(), DIRECT + 50);
+    is_a_vole(&Silent::default(), &[DIRECT + 50]);
+    // One after the other.
+    is_a_vole(&SILENT, &[DIRECT + 1, 65, DIRECT + 1]);
 }
 
 #[test]
 fn blocks_cover_all_places() {
     for n in [DIRECT + 1, 5000, 12_345, 1 << 20] {
-        let shape = Shape::new(&SessionId::of([1; 32]), "a", n);
+        let shape = Shape::new(&SessionId::of([1; 32]), 0, n);
         let blocks: Vec<Range<usize>> = (0..shape.trees).map(|i| shape.block(i)).collect();
         assert_eq!((blocks[0].start, blocks[shape.trees - 1].end), (0, shape.places));
         assert!(blocks.windows(2).all(|two| two[0].end == two[1].start));
@@ -33,7 +38,7 @@ fn blocks_cover_all_places() {
 #[test]
 fn lengths_depend_on_n_only() {
     for n in [100, 5000] {
-        let (_, _, views) = is_a_vole(&SILENT, n);
+        let views = is_a_vole(&SILENT, &[n]);
         let (mut to_sender, mut to_receiver) =
             (vec![(0x32, 32 * 128), (0x33, 32 * 128), (0x35, 32 * 65)], vec![(0x31, 64 * 128)]);
         // With the check and its 128 OTs more.
@@ -48,7 +53,7 @@ fn lengths_depend_on_n_only() {
             }
         }
         let bytes = |frames: &[(u16, usize)]| frames.iter().map(|(_, n)| 6 + n).sum::<usize>();
-        assert_eq!(SILENT.traffic(n), (bytes(&to_sender), bytes(&to_receiver)), "{n}");
+        assert_eq!(SILENT.traffic([n].into_iter()), (bytes(&to_sender), bytes(&to_receiver)), "{n}");
         assert_eq!(views.frames(0), to_receiver, "{n}");
         assert_eq!(views.frames(1), to_sender, "{n}");
     }
@@ -57,27 +62,134 @@ fn lengths_depend_on_n_only() {
 /// And at the default depth of the OTs' trees.
 #[test]
 fn traffic_is_as_measured() {
-    for n in [300, 5000] {
-        let (_, _, views) = is_a_vole(&Silent::default(), n);
-        assert_eq!(Silent::default().traffic(n), (views.0[1].len(), views.0[0].len()), "{n}");
+    for lengths in [&[300][..], &[5000], &[5000, 5000, 300]] {
+        let views = is_a_vole(&Silent::default(), lengths);
+        let traffic = Silent::default().traffic(lengths.iter().copied());
+        assert_eq!(traffic, (views.0[1].len(), views.0[0].len()), "{lengths:?}");
     }
+}
+
+/// One vector, of parties with the seeds of [`run_vole`].
+fn run_one(session: u8, purpose: &'static str, n: usize) -> (Received, Sent) {
+    run_vole(&SILENT, &SessionId::of([session; 32]), purpose, &[n]).0.remove(0)
 }
 
 #[test]
 fn sessions_and_purposes_separate() {
-    let run = |session: u8, purpose| {
-        let session = SessionId::of([session; 32]);
-        run_pair(
-            |ch, rng| SILENT.receiver(ch, &session, purpose, DIRECT + 1, rng),
-            |ch, rng| SILENT.sender(ch, &session, purpose, DIRECT + 1, rng),
-        )
-        .0
-    };
+    let run = |session, purpose| run_one(session, purpose, DIRECT + 1);
     let first: HashSet<Element> = [run(1, "a"), run(2, "a"), run(1, "b")].iter().map(|r| r.0.a[7]).collect();
     assert_eq!(first.len(), 3);
     // The same randomness gives the same, however many threads there are.
     let one = rayon::ThreadPoolBuilder::new().num_threads(1).build().unwrap().install(|| run(1, "a"));
     assert_eq!((&*one.0.c, &*one.1.b), (&*run(1, "a").0.c, &*run(1, "a").1.b));
+}
+
+/// A vector of parties with these seeds, in one session.
+fn run_seeded(receiver: u8, sender: u8, n: usize) -> (Received, Sent, Views) {
+    let rng = |seed| Prng::from_seed(&[seed; 32]);
+    let ((received, sent), views) = run_pair(
+        |ch, _| SILENT.receiver(ch, &SESSION, "a", &mut rng(receiver))?.next(ch, n, &mut rng(receiver + 100)),
+        |ch, _| {
+            let mut party = SILENT.sender(ch, &SESSION, "a", &mut rng(sender + 50))?;
+            Ok(Sent { b: party.next(ch, n, &mut rng(sender + 150))?, delta: *party.delta() })
+        },
+    );
+    (received, sent, views)
+}
+
+/// Whether no element of one is an element of the other.
+fn disjoint(a: &[Element], b: &[Element]) -> bool {
+    let a: HashSet<&Element> = a.iter().collect();
+    b.iter().all(|element| !a.contains(element))
+}
+
+/// A follows from the receiver's randomness, Delta and B from the sender's, and from nothing that the other knows.
+#[test]
+fn each_partys_vectors_are_fresh_in_every_run() {
+    for n in [100, DIRECT + 1] {
+        let [one, other_sender, other_receiver] = [(1, 1), (1, 2), (2, 1)].map(|(r, s)| run_seeded(r, s, n));
+        assert_eq!(*one.0.a, *other_sender.0.a);
+        assert!(disjoint(&one.0.a, &other_receiver.0.a), "{n}: A of two runs");
+        assert!(disjoint(&one.1.b, &other_sender.1.b), "{n}: B of two runs");
+        assert_eq!(one.1.delta, other_receiver.1.delta);
+        let differ = u128::from_le_bytes(one.1.delta) ^ u128::from_le_bytes(other_sender.1.delta);
+        // 64 bits, of a standard deviation of 5.7.
+        assert!((25..104).contains(&differ.count_ones()), "{differ:x}");
+    }
+}
+
+/// Two receivers see the sums of the same trees, under pads and b that differ.
+#[test]
+fn sums_of_levels_and_of_ends_are_sent_encrypted() {
+    let [one, other] = [1, 2].map(|receiver| run_seeded(receiver, 1, DIRECT + 1).2);
+    for tag in [0x91, 0x92] {
+        let body = |views: &Views| split_frames(&views.0[0]).into_iter().find(|f| f.0 == tag).unwrap().1;
+        let [one, other] = [&one, &other].map(body);
+        assert!(disjoint(one.as_chunks().0, other.as_chunks().0), "{tag:#x}");
+        // And no two of a run are equal.
+        assert_eq!(one.as_chunks::<16>().0.iter().collect::<HashSet<_>>().len(), one.len() / 16);
+    }
+}
+
+#[test]
+fn places_of_the_noise_are_anywhere_in_their_blocks() {
+    let shape = Shape::new(&SESSION, 0, 1 << 20);
+    let runs = [1, 2, 3, 4].map(|seed| shape.noise(&mut Prng::from_seed(&[seed; 32])).0);
+    let mut counts = [0.0; 16];
+    for (tree, &place) in runs.iter().flat_map(|places| places.iter().enumerate()) {
+        assert!((place as usize) < shape.block(tree).len());
+        counts[place as usize * 16 / shape.block(tree).len()] += 1.0;
+    }
+    let mean = (4 * shape.trees) as f64 / 16.0;
+    let chi2: f64 = counts.iter().map(|count| (count - mean).powi(2) / mean).sum();
+    // 15 degrees of freedom: above 60 has a probability of 2e-7.
+    assert!(chi2 < 60.0, "{counts:?}");
+    // Of 546 places of two runs, or of two trees, one in 3841 is the same.
+    let equal = |a: &[u32], b: &[u32]| a.iter().zip(b).filter(|(a, b)| a == b).count();
+    assert!(equal(&runs[0], &runs[1]) < 6);
+    assert!(equal(&runs[0], &runs[0][1..]) < 6);
+}
+
+#[test]
+fn values_of_the_noise_and_roots_are_distinct_and_of_full_width() {
+    let shape = Shape::new(&SESSION, 0, 1 << 20);
+    let noise = |seed| shape.noise(&mut Prng::from_seed(&[seed; 32])).1;
+    let roots = |seed| random(shape.trees, &mut Prng::from_seed(&[seed; 32]));
+    let lists = [noise(1), noise(2), roots(3), roots(4)];
+    let all: HashSet<Element> = lists.iter().flat_map(|list| list.iter().copied()).collect();
+    assert_eq!(all.len(), 4 * shape.trees);
+    for list in &lists {
+        for bit in 0..128 {
+            let ones = list.iter().filter(|e| u128::from_le_bytes(**e) >> bit & 1 == 1).count();
+            // 273, of a standard deviation of 12.
+            assert!(ones.abs_diff(shape.trees / 2) < 85, "bit {bit}: {ones} of {}", shape.trees);
+        }
+    }
+}
+
+#[test]
+fn each_vector_of_each_session_has_a_code_and_keys_of_its_own() {
+    let shapes = |session: u8, purpose| {
+        let mut setup = Setup::new(&SessionId::of([session; 32]), purpose, ());
+        [setup.shape(DIRECT + 1), setup.shape(DIRECT + 1)]
+    };
+    let shapes = [shapes(1, "a"), shapes(2, "a"), shapes(1, "b")];
+    let mut seen = HashSet::new();
+    for shape in shapes.as_flattened() {
+        let mut block = [[7; 16]];
+        shape.keys.encrypt(&mut block);
+        seen.insert(block[0].to_vec());
+        // Random places that are read, and the answer to a one at the start of the convolution.
+        let mut places = vec![[0u128]; shape.n];
+        let numbers: Vec<Elements<1>> = (0..parity(shape.n) as u128).map(|i| [i]).collect();
+        shape.code.expand(&numbers, &mut places);
+        seen.insert(places[..4].iter().flat_map(|e| e[0].to_le_bytes()).collect());
+        let mut unit = vec![[0u128]; 200];
+        unit[0] = [1];
+        shape.code.convolve(&mut unit);
+        seen.insert(unit[100..110].iter().flat_map(|e| e[0].to_le_bytes()).collect());
+    }
+    assert_eq!(seen.len(), 3 * 6);
 }
 
 /// The receiver's part against a sender whose frames of one kind are forged.
@@ -96,11 +208,11 @@ fn receiver_against(tag: u8, forge: impl Fn(&mut Vec<u8>) + Send + 'static) -> R
     let mut b = Channel::from_halves(Box::new(Forge(sink, tag, forge)), source);
     std::thread::scope(|s| {
         s.spawn(move || {
-            SILENT
-                .sender(&mut b, &SessionId::of([6; 32]), "a", 5000, &mut Prng::from_seed(&[1; 32]))
-                .map(|_| ())
+            let rng = &mut Prng::from_seed(&[1; 32]);
+            SILENT.sender(&mut b, &SESSION, "a", rng)?.next(&mut b, 5000, rng).map(|_| ())
         });
-        SILENT.receiver(&mut a, &SessionId::of([6; 32]), "a", 5000, &mut Prng::from_seed(&[2; 32]))
+        let rng = &mut Prng::from_seed(&[2; 32]);
+        SILENT.receiver(&mut a, &SESSION, "a", rng)?.next(&mut a, 5000, rng)
     })
 }
 
@@ -147,11 +259,11 @@ fn wrong_corrections_are_found_out() {
     let sent = std::thread::scope(|s| {
         s.spawn(move || {
             // It is told of nothing: it sees that the other side has left.
-            let _ =
-                SILENT.receiver(&mut b, &SessionId::of([6; 32]), "a", 5000, &mut Prng::from_seed(&[2; 32]));
+            let rng = &mut Prng::from_seed(&[2; 32]);
+            SILENT.receiver(&mut b, &SESSION, "a", rng)?.next(&mut b, 5000, rng).map(|_| ())
         });
-        let mut a = a;
-        SILENT.sender(&mut a, &SessionId::of([6; 32]), "a", 5000, &mut Prng::from_seed(&[1; 32]))
+        let (mut a, rng) = (a, &mut Prng::from_seed(&[1; 32]));
+        SILENT.sender(&mut a, &SESSION, "a", rng)?.next(&mut a, 5000, rng)
     });
     let e = sent.err().unwrap();
     assert!(matches!(e, Error::Peer(_)) && e.to_string().contains("check of the corrections"), "{e}");

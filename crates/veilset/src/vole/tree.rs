@@ -151,6 +151,34 @@ mod tests {
         assert_eq!(all.len(), 2 * (1 + 2 + 3 + 4 + 5 + 8 + 31 + 32 + 33));
     }
 
+    /// Each tree and level has two keys of its own, and who knows a node knows neither the one above it nor the one beside.
+    #[test]
+    fn every_level_of_every_tree_and_side_has_a_key_of_its_own() {
+        let (keys, node) = (Aes128::new(&[7; 16]), [[3; 16]]);
+        let (depth, mut seen) = (7, HashSet::new());
+        for index in 0..50 {
+            let tree = Tree { keys: &keys, index, depth, leaves: 1 << depth };
+            (0..depth).for_each(|level| seen.extend(tree.children(&node, level).iter().copied()));
+        }
+        assert_eq!(seen.len(), 50 * 7 * 2);
+    }
+
+    /// pi(s) alone could be inverted: the keys are public.
+    #[test]
+    fn children_are_those_of_the_definition() {
+        let (keys, nodes) = (Aes128::new(&[7; 16]), [[3; 16], [4; 16]]);
+        let tree = Tree { keys: &keys, index: 5, depth: 3, leaves: 8 };
+        let children = tree.children(&nodes, 2);
+        for (i, child) in children.iter().enumerate() {
+            let mut key = [(2 * (5 * 3 + 2) + i as u128 % 2).to_le_bytes()];
+            keys.encrypt(&mut key);
+            let mut expected = [nodes[i / 2]];
+            Aes128::new(&key[0]).encrypt(&mut expected);
+            add(&mut expected[0], &nodes[i / 2]);
+            assert_eq!(*child, expected[0], "{i}");
+        }
+    }
+
     /// Who asks for a path to an end that is no leaf has all leaves: their sum would hide nothing. That of all ends does.
     #[test]
     fn no_path_gives_all_ends() {

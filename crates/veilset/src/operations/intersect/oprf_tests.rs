@@ -111,6 +111,112 @@ fn payloads_of_what_the_receiver_does_not_have_are_noise() {
     assert!((f64::from(ones) - mean).abs() < 6.0 * (mean / 2.0).sqrt(), "{ones} of {mean}");
 }
 
+/// What R sees of every x, its tag, says nothing of the key of its row, which it may read of its own items only.
+#[test]
+fn keys_of_rows_do_not_follow_from_tags() {
+    let mut rng = Prng::from_seed(&[8; 32]);
+    let values: Vec<Output> = (0..300).map(|_| rng.bytes()).collect();
+    let tags = |session, payload| {
+        places(&session, &values, 16, payload).iter().map(|p| p[..16].to_vec()).collect::<Vec<_>>()
+    };
+    let key = |value: &Output| padder(&SESSION)(value);
+    let keys: std::collections::HashSet<Pad> = values.iter().map(key).collect();
+    assert_eq!(keys.len(), 300, "keys of different items");
+    for ((value, tag), plain) in values.iter().zip(tags(SESSION, true)).zip(tags(SESSION, false)) {
+        // As it stands, and hashed once more.
+        let mut as_value = Output::default();
+        as_value[..16].copy_from_slice(&tag);
+        assert!(!keys.contains(&tag[..]) && !keys.contains(&key(&as_value)));
+        assert!(!keys.contains(&plain[..]) && !keys.contains(&value[16..]));
+        // With payload a tag is no part of the value, of which the key is a hash.
+        assert!(tag != value[..16] && tag != value[16..] && plain == value[..16]);
+        // The key comes from all of the value.
+        for place in [0, 15, 16, 31] {
+            let mut other = *value;
+            other[place] ^= 1;
+            assert_ne!(key(&other), key(value), "{place}");
+        }
+        assert_ne!(padder(&SessionId::of([5; 32]))(value), key(value));
+    }
+    assert_ne!(tags(SessionId::of([5; 32]), true), tags(SESSION, true));
+}
+
+/// Rows of zeros: their bytes on the wire are the streams of their keys.
+#[test]
+fn no_row_can_be_read_by_tags_or_by_the_key_of_another() {
+    let (y, x) = overlapping(40, 50, 0.0);
+    let payloads: Items = (0..50).map(|_| vec![]).collect();
+    let terms = Terms { payload: true, ..TERMS };
+    let (_, views) = run_over(&Ideal, &Hashed::new(&y), &Hashed::new(&x), &payloads, &terms);
+    let frames = split_frames(&views.0[0]);
+    let (tags, rows) = (frames[1].1.as_chunks::<16>().0, &frames[2].1);
+    assert_eq!((tags.len(), rows.len()), (50, 50 * 61));
+    let streams: std::collections::HashSet<&[u8]> = rows.chunks(61).map(|row| &row[..16]).collect();
+    assert_eq!(streams.len(), 50);
+    for tag in tags {
+        // Under the tag as a key the row of no place is zeros.
+        let mut opened = rows.clone();
+        crate::ot::transfer::crypt(&mut opened, 61, 0, &[*tag; 50], |_, _| ());
+        assert!(opened.chunks(61).all(|row| row.iter().any(|&byte| byte != 0)));
+    }
+}
+
+/// In one session, of the same sets.
+#[test]
+fn tags_and_rows_are_fresh_in_every_run() {
+    let (y, x) = overlapping(40, 50, 0.5);
+    let (y, x) = (Hashed::new(&y), Hashed::new(&x));
+    let payloads: Items = (0..50).map(|_| vec![]).collect();
+    for (payload, protocol) in [false, true].map(|p| (p, MultiPoint::default())) {
+        let terms = Terms { payload, ..TERMS };
+        let payloads = if payload { payloads.clone() } else { Items::new() };
+        let seen = |seed: u8| {
+            let (_, views) = run_pair(
+                |ch, _| {
+                    let rng = &mut Prng::from_seed(&[seed; 32]);
+                    receiver(&protocol, ch, &SESSION, &y, x.len(), &terms, rng)?.open(Confirmed(()))
+                },
+                |ch, _| {
+                    let rng = &mut Prng::from_seed(&[seed + 1; 32]);
+                    sender(&protocol, ch, &SESSION, &x, &payloads, y.len(), &terms, rng).map(|_| ())
+                },
+            );
+            let frames = split_frames(&views.0[0]).into_iter().filter(|f| f.0 == 0x64 || f.0 == 0x65);
+            // Of tags and rows, the beginnings.
+            frames
+                .flat_map(|(tag, body)| {
+                    let size = if tag == 0x64 { body.len() / 50 } else { 61 };
+                    body.chunks(size).map(|part| part[..7].to_vec()).collect::<Vec<_>>()
+                })
+                .collect::<Vec<_>>()
+        };
+        let [one, other] = [seen(1), seen(3)];
+        assert_eq!(one.len(), if payload { 100 } else { 50 });
+        assert!(one.iter().all(|part| !other.contains(part)));
+    }
+}
+
+/// Not frame by frame: how many of the first items of X come before others would say which they are.
+#[test]
+fn tags_of_several_frames_are_sorted_over_all_of_them() {
+    let (n_x, mut rng) = (2 * tags::FRAME + 60, Prng::from_seed(&[8; 32]));
+    let all: Vec<Placed> = (0..n_x as u32).map(|i| placed(rng.bytes(), i)).collect();
+    let ((received, _), _) = run_pair(
+        |ch, _| {
+            let tags = crate::channel::frames(n_x, tags::FRAME);
+            tags.map(|n| ch.rx.recv_bytes(Message::new(0x64, "tags"), n * 8)).collect::<Result<Vec<_>>>()
+        },
+        |ch, _| {
+            let keys = |_: &[u32]| Secrets::zeros(0);
+            tags::sender(ch, all.clone().into(), 8, keys, &Items::new(), n_x, 3, &TERMS).map(drop)
+        },
+    );
+    let received = received.concat();
+    let mut expected: Vec<&[u8]> = all.iter().map(|placed| &placed[..8]).collect();
+    expected.sort_unstable();
+    assert!(received.chunks(8).eq(expected));
+}
+
 #[test]
 fn forged_tags_and_rows_are_errors() {
     let (y, x) = overlapping(30, 20, 0.5);

@@ -1,0 +1,224 @@
+//! The protocol against the definition, over the ideal VOLE and the silent one; what it sends; what a peer may not send.
+
+use super::*;
+use crate::error::Error;
+use crate::oprf::tests::is_an_oprf;
+use crate::testing::{run_pair, split_frames};
+use crate::vole::{Ideal, silent::Silent};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+fn inputs(n: usize) -> Vec<Input> {
+    (0..n as u64).map(|i| Input::of_item(&i.to_le_bytes())).collect()
+}
+
+#[test]
+fn it_is_an_oprf() {
+    is_an_oprf(&Rr22::new(Ideal), FRAME);
+}
+
+/// Frames of a few inputs, as each run has its base OTs.
+#[test]
+fn it_is_an_oprf_over_silent_vole() {
+    is_an_oprf(&Rr22::new(Silent { k: 2 }), 100);
+}
+
+/// So many that the VOLE needs its code.
+#[test]
+fn both_have_the_same_function_over_the_code() {
+    let (protocol, all) = (Rr22::new(Silent::default()), inputs(6000));
+    let (y, x) = (&all[..5000], &all[2000..]);
+    let ((f_y, f_x), _) = run_pair(
+        |ch, rng| protocol.receiver(ch, &SessionId::of([1; 32]), y, x.len(), rng),
+        |ch, rng| protocol.sender(ch, &SessionId::of([1; 32]), x, y.len(), rng),
+    );
+    assert_eq!(f_y[2000..], f_x[..3000]);
+}
+
+/// A function of several parts of the VOLE, without the code and with it.
+#[test]
+fn it_is_an_oprf_over_parts_of_a_vole() {
+    is_an_oprf(&Rr22 { vole: Ideal, part: 100 }, 300);
+    let (protocol, all) = (Rr22 { vole: Silent { k: 2 }, part: 5000 }, inputs(9000));
+    let (y, x) = (&all[..9000], &all[8990..]);
+    let ((f_y, f_x), views) = run_pair(
+        |ch, rng| protocol.receiver(ch, &SessionId::of([1; 32]), y, x.len(), rng),
+        |ch, rng| protocol.sender(ch, &SessionId::of([1; 32]), x, y.len(), rng),
+    );
+    assert_eq!(f_y[8990..], f_x[..]);
+    // A + P of one part before the corrections of the next. The last is short and needs no code.
+    assert_eq!(views.frames(0).iter().map(|f| f.0).collect::<Vec<_>>()[1..], [0x91, 0x92].repeat(2));
+    let mut tags: Vec<u16> = views.frames(1).iter().map(|f| f.0).filter(|tag| *tag != 0x36).collect();
+    tags.dedup();
+    let part = [0x34, 0x99];
+    assert_eq!(tags, [&[0x32, 0x33, 0x35, 0x98][..], &part, &part, &part].concat());
+}
+
+/// A VOLE that counts what its sender is asked for, and does nothing.
+#[derive(Clone, Default)]
+struct Counting(Arc<AtomicUsize>);
+
+impl Vole for Counting {
+    type Receiver = Ideal;
+    type Sender = Counting;
+
+    fn receiver(&self, _: &mut Channel, _: &SessionId, _: &'static str, _: &mut Prng) -> Result<Ideal> {
+        Ok(Ideal)
+    }
+
+    fn sender(&self, _: &mut Channel, _: &SessionId, _: &'static str, _: &mut Prng) -> Result<Counting> {
+        Ok(self.clone())
+    }
+}
+
+impl Sender for Counting {
+    fn delta(&self) -> &Value {
+        &[1; 16]
+    }
+
+    fn next(&mut self, _: &mut Channel, n: usize, _: &mut Prng) -> Result<Secrets<Value>> {
+        self.0.fetch_add(n, Ordering::Relaxed);
+        Ok(Secrets::zeros(n))
+    }
+}
+
+#[test]
+fn the_sender_expands_a_part_for_what_has_come_and_no_more() {
+    // 100 million inputs are announced; these many frames of A + P come.
+    let asked = |protocol: Rr22<Counting>, come: usize| {
+        let (mut peer, mut ch) = Channel::pair();
+        std::thread::scope(|s| {
+            s.spawn(move || {
+                peer.tx.send(SEED, &[[7; 16]]).unwrap();
+                (0..come).for_each(|_| peer.tx.send(A_P, &vec![[7; 16]; FRAME]).unwrap());
+            });
+            let rng = &mut Prng::from_seed(&[2; 32]);
+            let e = protocol.sender(&mut ch, &SessionId::of([0; 32]), &inputs(3), 100_000_000, rng).err();
+            assert!(matches!(e, Some(Error::Network(_))), "{e:?}");
+        });
+        protocol.vole.0.load(Ordering::Relaxed)
+    };
+    for come in [0, 1, 3] {
+        assert_eq!(asked(Rr22::new(Counting::default()), come), 1 << 21);
+        let small = Rr22 { vole: Counting::default(), part: FRAME };
+        assert_eq!(asked(small, come), (come + 1) * FRAME);
+    }
+}
+
+/// What S sees is under a mask that is fresh in every run, and does not say what it was made for.
+#[test]
+fn what_is_sent_is_masked_by_a() {
+    let (all, session) = (inputs(60), SessionId::of([2; 32]));
+    let (y, x) = (&all[..50], &all[40..]);
+    let protocol = Rr22::new(Silent { k: 2 });
+    let sent = |seed: u8| {
+        let (_, views) = run_pair(
+            |ch, _| protocol.receiver(ch, &session, y, x.len(), &mut Prng::from_seed(&[seed; 32])),
+            |ch, rng| protocol.sender(ch, &session, x, y.len(), rng),
+        );
+        let frames = split_frames(&views.0[1]);
+        let body = |tag| frames.iter().find(|f| f.0 == tag).unwrap().1.clone();
+        let seed: Seed = body(0x98).try_into().unwrap();
+        (seed, body(0x99).as_chunks::<16>().0.to_vec())
+    };
+    let [one, other] = [1, 2].map(sent);
+    assert_ne!(one.0, other.0);
+    assert!(one.1.iter().all(|element| !other.1.contains(element)));
+    for (seed, vector) in [&one, &other] {
+        let values = Rows::new(seed, y, vector.len()).unwrap().decode(vector).unwrap();
+        let targets: Vec<Value> = y.iter().map(target).collect();
+        assert!(values.iter().all(|value| *value != [0; 16] && !targets.contains(value)));
+    }
+}
+
+/// The same value of the VOLE at two inputs, the same input with two values, all of it in two sessions.
+#[test]
+fn outputs_follow_from_session_value_and_input() {
+    let all = inputs(2);
+    let f = |session: u8, value: u8, inputs: &[Input]| {
+        hashed(&SessionId::of([session; 32]), Secrets::from(vec![[value; 16]; 2]), inputs, |_, _| ()).to_vec()
+    };
+    let outputs = [f(1, 1, &all), f(2, 1, &all), f(1, 2, &all)].concat();
+    assert_eq!(outputs.iter().collect::<std::collections::HashSet<_>>().len(), 6);
+    // Either half of an input matters, and so does either half of a value.
+    let changed = [0, 31].map(|place| {
+        let mut bytes = *all[0].as_bytes();
+        bytes[place] ^= 1;
+        Input::from_bytes(bytes)
+    });
+    assert!(f(1, 1, &changed).iter().all(|output| !outputs.contains(output)));
+    let values = |place: usize| {
+        let mut value = [1; 16];
+        value[place] ^= 1;
+        hashed(&SessionId::of([1; 32]), Secrets::from(vec![value]), &all[..1], |_, _| ())[0]
+    };
+    assert!([0, 7, 15].map(values).iter().all(|output| !outputs.contains(output)));
+    assert_eq!(all.iter().map(target).collect::<std::collections::HashSet<_>>().len(), 2);
+}
+
+/// By the definition, from what the sender of the ideal VOLE makes and from the messages.
+#[test]
+fn outputs_and_messages_are_those_of_the_definition() {
+    let (all, session) = (inputs(60), SessionId::of([2; 32]));
+    let (y, x) = (&all[..40], &all[30..]);
+    let protocol = Rr22::new(Ideal);
+    let ((f_y, f_x), views) = run_pair(
+        |ch, rng| protocol.receiver(ch, &session, y, x.len(), rng),
+        |ch, rng| protocol.sender(ch, &session, x, y.len(), rng),
+    );
+    let m = okvs::size(y.len());
+    assert_eq!(views.frames(1), [(0x98, 16), (0x99, 16 * m)]);
+    let frames = split_frames(&views.0[1]);
+    let seed: Seed = frames[0].1[..].try_into().unwrap();
+    let a_p = frames[1].1.as_chunks::<16>().0;
+    let rng = &mut Prng::from_seed(&crate::testing::SEEDS[1]);
+    let delta: Value = rng.bytes();
+    let (mut a, mut b) = (vec![[0; 16]; m], vec![[0; 16]; m]);
+    rng.fill(a.as_flattened_mut());
+    rng.fill(b.as_flattened_mut());
+    let mut p = a_p.to_vec();
+    p.iter_mut().zip(&a).for_each(|(p, a)| add(p, a));
+    let (mut c, mut k) = (b.clone(), b);
+    add_multiple(&delta, &a, &mut c);
+    add_multiple(&delta, a_p, &mut k);
+    let h = Domain::new(&session, "RR22 OPRF value");
+    let decode =
+        |vector: &[Value], input: &Input| Rows::new(&seed, &[*input], m).unwrap().decode(vector).unwrap()[0];
+    for (y, f) in y.iter().zip(f_y.iter()) {
+        assert_eq!(decode(&p, y), target(y));
+        assert_eq!(*f, h.hash::<32>(&[&decode(&c, y), y]));
+    }
+    for (x, f) in x.iter().zip(f_x.iter()) {
+        let mut value = [decode(&k, x)];
+        add_multiple(&delta, &[target(x)], &mut value);
+        assert_eq!(*f, h.hash::<32>(&[&value[0], x]));
+    }
+}
+
+#[test]
+fn messages_of_another_length_or_kind_are_refused() {
+    // A receiver that has run the ideal VOLE sends these instead of its seed and A + P.
+    let m = okvs::size(200);
+    let good = [(0x98, vec![7; 16]), (0x99, vec![7; 16 * m])];
+    let mut forgeries = Vec::new();
+    for (i, name) in [(0, "seed of the key-value store"), (1, "A + P")] {
+        let bytes = good[i].1.len();
+        for length in [0, bytes - 1, bytes - 16, bytes + 1, bytes + 16] {
+            let mut forged = good.clone();
+            forged[i].1.resize(length, 7);
+            forgeries.push((forged, name));
+        }
+        let mut forged = good.clone();
+        forged[i].0 ^= 0x40;
+        forgeries.push((forged, name));
+    }
+    for (forged, name) in forgeries {
+        let (mut a, mut b) = Channel::pair();
+        for (tag, bytes) in &forged {
+            a.tx.send_bytes(Message::new(*tag, "forged"), bytes).unwrap();
+        }
+        let (session, rng) = (SessionId::of([0; 32]), &mut Prng::from_seed(&[2; 32]));
+        let e = Rr22::new(Ideal).sender(&mut b, &session, &inputs(3), 200, rng).err().unwrap();
+        assert!(matches!(e, Error::Peer(_)) && e.to_string().contains(name), "{name}: {e}");
+    }
+}
