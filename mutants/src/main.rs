@@ -105,9 +105,15 @@ fn from_table(options: &Options) -> Result<bool> {
     let start = Instant::now();
     let mutants = table::load(&options.root, &options.names)?;
     let sources = patch::sources(&options.root)?;
-    let mut edits = Vec::new();
+    let (mut edits, mut lost) = (Vec::new(), Vec::new());
     for (i, mutant) in mutants.iter().enumerate() {
-        edits.extend(mutant.edits(i + 1, &sources)?);
+        match mutant.edits(i + 1, &sources) {
+            Ok(own) => edits.extend(own),
+            Err(why) => lost.push(why),
+        }
+    }
+    if !lost.is_empty() {
+        return Err(lost.join("\n"));
     }
     patch::check(&edits)?;
     if options.check {

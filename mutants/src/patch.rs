@@ -59,15 +59,16 @@ pub fn sources(root: &Path) -> Result<Sources> {
 
 /// Refuses changes that overlap: one has to contain the other, or they are in the same place.
 pub fn check(edits: &[Edit]) -> Result<()> {
+    let mut clashes = Vec::new();
     for (i, a) in edits.iter().enumerate() {
         for b in edits[i + 1..].iter().filter(|b| a.file == b.file && a.start < b.end && b.start < a.end) {
             let within = |a: &Edit, b: &Edit| a.start <= b.start && b.end <= a.end;
             if !within(a, b) && !within(b, a) {
-                return Err(format!("the changes of {} and {} overlap in {}", a.name, b.name, a.file));
+                clashes.push(format!("the changes of {} and {} overlap in {}", a.name, b.name, a.file));
             }
         }
     }
-    Ok(())
+    if clashes.is_empty() { Ok(()) } else { Err(clashes.join("\n")) }
 }
 
 /// Writes the copy with its switches; returns where it is. What has not changed keeps its time, so that little is built
