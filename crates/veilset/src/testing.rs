@@ -1,7 +1,7 @@
 //! What the tests of all protocols share: sets, runs of two parties, and what each of them saw.
 
 use crate::channel::{Channel, Recording, Sink};
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::item::ItemSet;
 use crate::rng::Prng;
 use std::sync::{Arc, Mutex};
@@ -89,8 +89,8 @@ pub(crate) struct Cut {
 
 impl Cut {
     /// What it says then.
-    pub(crate) fn error() -> crate::error::Error {
-        crate::error::Error::Network("connection reset".into())
+    pub(crate) fn error() -> Error {
+        Error::Network("connection reset".into())
     }
 }
 
