@@ -20,10 +20,10 @@ use crate::hash::SessionId;
 use crate::hashed::Hashed;
 use crate::membership::Mqrpmt;
 use crate::ot::extension::{self, FRAME};
+use crate::ot::transfer::AHEAD;
 use crate::ot::{Pad, Security};
 use crate::rng::Prng;
 use crate::secret::Secrets;
-use std::sync::mpsc;
 use veilset_kernels::aes::Aes128;
 use zeroize::Zeroizing;
 
@@ -110,26 +110,18 @@ pub fn receiver<'a>(
     ch.stage("summing", Unit::Items, n_x);
     let mut ot =
         extension::Receiver::setup(ch, session, PURPOSE, extension::DEFAULT_K, Security::SemiHonest, rng)?;
-    let (pads_in, pads_out) = mpsc::channel();
-    let ((), sum) = ch.duplex(
-        |tx| {
-            for choices in e.chunks(FRAME) {
-                // If the other half has failed, its error is the one that counts.
-                let _ = pads_in.send(ot.pads(tx, choices)?);
-            }
-            drop(pads_in);
-            Ok(())
-        },
-        |rx| {
+    // As in a transfer, pads wait for what the sender answers.
+    let ((), sum) = ch.duplex_with_queue(
+        AHEAD,
+        |tx, pads| e.chunks(FRAME).try_for_each(|choices| pads.put(ot.pads(tx, choices)?)),
+        |rx, queue| {
             let (mut sum, mut at) = (0u128, 0);
             for choices in e.chunks(FRAME) {
                 let d: Vec<u128> = match terms.modulus {
                     Modulus::Bits64 => rx.recv(D_64, choices.len())?.iter().map(|d| number(d)).collect(),
                     Modulus::Bits128 => rx.recv(D_128, choices.len())?.iter().map(|d| number(d)).collect(),
                 };
-                let pads =
-                    pads_out.recv().map_err(|_| Error::Network("sending the choices failed".into()))?;
-                for ((mask, d), &e) in masks(at, &pads).iter().zip(d).zip(choices) {
+                for ((mask, d), &e) in masks(at, &queue.take()?).iter().zip(d).zip(choices) {
                     // No branch on e: a bit is between two parties, not for whoever measures time.
                     sum = sum.wrapping_add(*mask).wrapping_add(d & u128::from(e).wrapping_neg());
                 }

@@ -22,7 +22,7 @@ const ROW_BYTES: usize = 1 << 18;
 /// Frames of OTs whose pads may wait for rows, besides the one in hand: 2^20 OTs, 16 MiB of pads. So many are under way
 /// at once only where bandwidth times round-trip time is 2.9 MB of corrections (k = 6): 290 Mbit/s at 80 ms. With rows
 /// of 66 bytes it is 69 MB, or 6.9 Gbit/s at 80 ms. Below that the bound costs no time.
-const AHEAD: usize = 1 << 7;
+pub(crate) const AHEAD: usize = 1 << 7;
 const ROWS: Message<[u8]> = Message::new(0x41, "S->R  rows, encrypted");
 const PAIRS: Message<[u8]> =
     Message::new(0x37, "S->R  both rows of each pair, encrypted: the first ones, the second ones");
