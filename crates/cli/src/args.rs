@@ -27,7 +27,7 @@ Exit codes:
   70   a defect in veilset
   71   not enough memory
   130  stopped on request (Ctrl-C, SIGTERM, SIGHUP)
-No result file is left incomplete, whatever the code.";
+Whatever the code, the result file is complete or does not exist.";
 
 /// The two parties' lines of an operation, to be pasted, and the exit codes.
 fn help(operation: &str, receiver: &str, sender: &str) -> String {

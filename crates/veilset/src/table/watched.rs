@@ -27,7 +27,6 @@ impl<R: Read> Read for Watched<'_, R> {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
     use crate::error::Error;
     use crate::table::{Format, ReadOptions, Table};
     use std::cell::Cell;
