@@ -15,20 +15,20 @@ use veilset::table::Format;
 
 const EXIT_CODES: &str = "\
 Exit codes:
-  0    done: both sides confirmed the run, and our result is complete. It says nothing about what the other side does
-       with its own result afterwards: that may end with 7, or with 6 if our last message was lost
+  0    done: both sides confirmed the run, and our result is complete. The other side may
+       still fail to write its own (7), or miss our last message (6)
   2    wrong arguments or settings (identity, address book, policy, veilset.toml), or an address that cannot be used
   3    our input data, or the prepared half
   4    the two sides ask for different things
   5    the peer has another key than expected, broke the protocol or gave up
   6    the network: unreachable, closed, timed out
-  7    our result or report could not be written, or the audit log or ledger not be used; the message says if the
-       result is there
+  7    our result or report could not be written, or the audit log or ledger not be used;
+       the message says if the result is there
   8    our own policy or --max-peer-items refuses the run
   70   a defect in veilset
   71   not enough memory
   130  stopped on request (Ctrl-C, SIGTERM, SIGHUP)
-No result file is left incomplete, whatever the code.";
+Whatever the code, the result file is complete or does not exist.";
 
 /// The two parties' command lines of an operation, to be copied, and the exit codes.
 fn help(operation: &str, receiver: &str, sender: &str) -> String {

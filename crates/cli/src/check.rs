@@ -11,10 +11,10 @@ use veilset::session::gate::Gate;
 use veilset::session::run::{self, Checked, Request};
 use veilset::session::{Connection, Proposal, Term};
 
-/// Links to give the time of the transfer on, in megabits a second.
+/// Links for which the time of the transfer is given, in megabits a second.
 const LINKS: [u64; 2] = [10, 1000];
 
-/// Agrees with the peer, and prints what was agreed.
+/// Agrees with the peer and prints the agreement.
 pub fn run(plan: &Plan, connection: Connection, request: &Request<'_>, gate: &mut Gate<'_>) -> Result<()> {
     let speed = Speed::measure()?;
     let prepared = plan.prepared.is_some();
@@ -36,7 +36,7 @@ fn text(plan: &Plan, checked: &Checked, our_milliseconds: u64) -> Result<String>
     let peer = match (&plan.peer_name, proposal.peer) {
         (Some(name), Some(fingerprint)) => format!("{name} ({fingerprint})"),
         (_, Some(fingerprint)) => fingerprint.to_string(),
-        _ => "somebody, without TLS".into(),
+        _ => "a peer that is not authenticated, without TLS".into(),
     };
     // Writing to a string cannot fail.
     let mut text =
@@ -49,21 +49,20 @@ fn text(plan: &Plan, checked: &Checked, our_milliseconds: u64) -> Result<String>
         let _ = writeln!(text, "  {sentence}");
     }
     let _ = writeln!(text, "  agreed:");
-    // The first two are said above; what is 0 does not matter or is not asked for.
+    // The first two are printed above. A value of 0 does not matter or was not asked for.
     for Term { words, value, .. } in hello.terms().skip(2).filter(|term| term.value != "0") {
         let _ = writeln!(text, "    {words}: {value}");
     }
     let _ = writeln!(text, "  about {sent} bytes to the peer, {received} from it");
     let _ = writeln!(
         text,
-        "  about {} of work here and {} on the peer's side, at the same time: expect {}",
+        "  about {} of computing here and {} on the peer's side, in parallel: expect {}",
         seconds(our_milliseconds),
         seconds(*their_milliseconds),
         seconds(our_milliseconds.max(*their_milliseconds))
     );
     let on = LINKS.map(|link| format!("{} at {link} Mbit/s", seconds(traffic.larger() * 8 / (link * 1000))));
-    let _ =
-        write!(text, "  the transfer takes {} each way, or the work's time if that is longer", on.join(", "));
+    let _ = write!(text, "  the transfer takes {}; the run takes the longer of the two times", on.join(", "));
     Ok(text)
 }
 

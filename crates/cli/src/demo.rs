@@ -67,7 +67,7 @@ impl Party {
         Ok(())
     }
 
-    /// The keys that a result stands for.
+    /// The keys in a result.
     fn keys(&self, learned: &Learned) -> Vec<String> {
         let key = |item: &[u8]| {
             let columns = decode_key(item, 1).unwrap_or_default();

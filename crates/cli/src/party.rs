@@ -19,7 +19,7 @@ use veilset::session::run::run_if;
 use veilset::session::{Identity, Security, establish};
 use veilset::table::Output;
 
-/// What the plan is carried out for.
+/// What a plan is carried out for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Purpose {
     /// For its result.
@@ -28,7 +28,7 @@ pub enum Purpose {
     Check,
 }
 
-/// Carries the plan out.
+/// Carries out the plan.
 pub fn run(plan: &Plan, purpose: Purpose) -> Result<()> {
     // First of all: from here on a signal ends the program in good order.
     let interrupt = Interrupt::install(plan.quiet)?;
@@ -101,16 +101,16 @@ pub fn run(plan: &Plan, purpose: Purpose) -> Result<()> {
     progress.end(result.is_ok());
     let seconds = start.elapsed().as_secs_f64();
     let outcome = result.inspect_err(|e| {
-        // What went wrong with the run matters more.
+        // The error of the run matters more.
         if let Err(e) = gate.end(Err(e), seconds) {
             say(&format!("warning: {e}"));
         }
     })?;
     let mut report = Report::new(&request, &outcome, seconds, peer)?;
-    // A result that is there is not given up because the log does not say so.
+    // A log that cannot be written is no reason to give up the result.
     let logged = gate.end(Ok(&report), seconds);
     interrupt.run_ends();
-    // How long this takes depends on the result; the peer has left.
+    // How long this takes depends on the result, so it waits until the peer has left.
     if let Some(mut output) = output {
         data.write(plan, &outcome, &mut output)?;
         output.commit()?;
@@ -151,14 +151,14 @@ fn done(plan: &Plan) -> String {
 pub fn start_threads(threads: usize) -> Result<()> {
     let pool = rayon::ThreadPoolBuilder::new().num_threads(threads);
     pool.build_global()
-        .map_err(|e| Error::Usage(format!("cannot start {threads} threads: {e}. Use fewer --threads")))
+        .map_err(|e| Error::Usage(format!("cannot start {threads} threads: {e}. Use a smaller --threads")))
 }
 
 /// What says a line to the user, unless the program is to be quiet.
 pub fn sayer(quiet: bool) -> impl Fn(&str) {
     move |line| {
         if !quiet {
-            // That nobody reads it is no reason to end a run.
+            // A run goes on if nobody reads this.
             let _ = writeln!(std::io::stderr(), "{line}");
         }
     }

@@ -61,7 +61,7 @@ impl Observer for Progress {
             bar.finish();
         }
         if !self.terminal {
-            // That nobody reads it is no reason to end a run.
+            // A run goes on if nobody reads this.
             let _ = writeln!(std::io::stderr(), "{name}");
             return;
         }
@@ -180,7 +180,7 @@ impl Shared {
                 }
                 line.finish_and_clear();
             } else {
-                // That nobody reads it is no reason to end a run.
+                // A run goes on if nobody reads this.
                 let _ = writeln!(std::io::stderr(), "{}", self.line(&what));
                 while !self.over(number, NOTICED) {}
             }

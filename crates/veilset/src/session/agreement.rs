@@ -331,7 +331,7 @@ impl Letter {
             ("operation", "operation", operation.clone()),
             ("purpose", "check or run (`veilset check`)", purpose.clone()),
             ("protocol", "--protocol", protocol.clone()),
-            ("group", "--group", group.clone()),
+            ("group", "group of the protocol", group.clone()),
             ("output", "who gets the result (--both)", output.clone()),
             ("key_columns", "number of key columns (--key)", key_columns.to_string()),
             ("normalisation", "normalisation of keys", normalisation.clone()),

@@ -41,7 +41,7 @@ fn lists_are_lines_as_they_stand() {
     let keyed = keyed_set(&table, &[0], EmptyKeys::Error, Duplicates::First).unwrap();
     let new: Items = [key(&["a\nb"])].iter().collect();
     let error = write_union(&table, &[0], &keyed, &new, None, Format::List, &mut Vec::new()).unwrap_err();
-    assert!(matches!(&error, Error::Output(m) if m.contains("line end")), "{error}");
+    assert!(matches!(&error, Error::Output(m) if m.contains("line break")), "{error}");
 }
 
 #[test]

@@ -28,8 +28,8 @@ pub struct Output {
 }
 
 impl Output {
-    /// Opens the destination, before anything is sent to a peer: what would keep the result from being
-    /// written is best known now. `what` is "result", say, in messages. `None` and `-` are standard output. An
+    /// Opens the destination, before anything is sent to a peer: a result that cannot be written is best known
+    /// now. `what` is "result", say, in messages. `None` and `-` are standard output. An
     /// existing file is replaced only with `force`, and only if it is a regular file.
     pub fn create(what: &'static str, path: Option<&Path>, force: bool) -> Result<Output> {
         let (to, path) = match path {
@@ -60,8 +60,8 @@ impl Output {
 
     /// Writes what is buffered and gives the file its name.
     ///
-    /// If another file took that name meanwhile it is not overwritten without `force`; the result is then
-    /// kept under the name in the message, for it is complete and another run would cost the peer's time.
+    /// If another file has taken that name meanwhile, it is not overwritten without `force`. The result is then kept
+    /// under the name in the message, because it is complete and another run would cost the peer's time.
     pub fn commit(mut self) -> Result<()> {
         self.sink.flush().map_err(|e| unwritable(self.what, &e))?;
         let sink = self.sink.get_mut();
@@ -83,7 +83,7 @@ impl Output {
                 ),
             }));
         }
-        // The file is in place; that its name survives a power failure too is not worth failing for.
+        // The file is in place. Whether its name survives a power failure is not worth failing for.
         let _ = fs::File::open(directory).and_then(|d| d.sync_all());
         Ok(())
     }

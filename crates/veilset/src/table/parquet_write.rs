@@ -14,7 +14,7 @@ use parquet::file::properties::WriterProperties;
 use std::io::{self, Write};
 use std::sync::Arc;
 
-/// A batch of rows is encoded when it has this many rows, or
+/// A batch of rows is encoded as soon as it has this many rows, or
 const BATCH_ROWS: usize = 1 << 12;
 /// cells of this many bytes.
 const BATCH_BYTES: usize = 8 << 20;
@@ -28,7 +28,7 @@ pub(super) struct ParquetSink<'a> {
     buffers: Vec<Buffer>,
     rows: usize,
     bytes: usize,
-    /// For each column, whether an empty cell is no value.
+    /// For each column, whether an empty cell means null.
     empty_is_null: Vec<bool>,
     writer: ArrowWriter<&'a mut (dyn Write + Send)>,
 }
@@ -60,7 +60,7 @@ impl<'a> ParquetSink<'a> {
         for ((buffer, &empty_is_null), cell) in columns.zip(cells) {
             self.bytes += cell.map_or(0, <[u8]>::len);
             if !buffer.push(cell.filter(|cell| !(empty_is_null && cell.is_empty()))) {
-                return Err(Error::Bug("a cell is no value of its column's type".into()));
+                return Err(Error::Bug("a cell is not a value of its column's type".into()));
             }
         }
         self.rows += 1;

@@ -1,4 +1,4 @@
-//! Writing results: as CSV, quoted as in RFC 4180 where needed, with LF line ends; as a list; as Parquet.
+//! Writing results as CSV (RFC 4180 quoting where needed, LF line ends), as a list, or as Parquet.
 
 use super::parquet_write::ParquetSink;
 use super::sent::{Sent, check_items};
@@ -27,7 +27,7 @@ impl From<Format> for Layout {
     }
 }
 
-/// Writes the given rows of a table, in the order given, with the sent columns behind ours: payload `i` belongs
+/// Writes the given rows of a table, in the order given, with the sent columns after ours: payload `i` belongs
 /// to `rows[i]`. Payloads are checked before the first byte is written.
 pub fn write_rows(
     table: &Table,
@@ -49,13 +49,13 @@ pub fn write_rows(
 }
 
 /// Writes a union: our rows, then a row for each item that is new to us, with its columns under our key columns
-/// and the other cells empty. The new rows are sorted by item, for they come in a random order and two runs
-/// should give the same file. Of sent columns, payload `i` belongs to `new_items[i]`; our rows have none.
+/// and the other cells empty. The new rows are sorted by item, because they arrive in random order and two runs
+/// should give the same file. Payload `i` of the sent columns belongs to `new_items[i]`; our rows have none.
 ///
 /// In Parquet, a key column keeps its type only if all new keys are values of it, and becomes text otherwise.
 ///
-/// All new items and payloads are checked before the first byte is written; one that is not the encoding of as
-/// many columns, of text if ours is text, is the peer's fault.
+/// All new items and payloads are checked before the first byte is written. One that does not decode into that many
+/// columns, of text if ours is text, is the peer's fault.
 pub fn write_union(
     table: &Table,
     key: &[usize],
@@ -143,7 +143,7 @@ impl<'a> OutColumn<'a> {
         OutColumn { raw: &column.raw, name: &table.header()[at], kind: column.kind.clone() }
     }
 
-    /// Makes it a column of text if one of the keys, of which it is the one at `place`, is no value of its type.
+    /// Turns it into a column of text if one of the keys has, at `place`, a value that its type cannot hold.
     fn widen(&mut self, items: &Items, columns: usize, place: usize, format: Format) {
         if let (Format::Parquet, Kind::Typed(field)) = (format, &self.kind) {
             let cell = |item| decode_key(item, columns).and_then(|cells| cells.get(place).copied());
@@ -200,7 +200,8 @@ impl<'a> Sink<'a> {
                 let item = cells.into_iter().next().flatten().unwrap_or_default();
                 if item.iter().any(|b| matches!(b, b'\r' | b'\n')) {
                     return Err(Error::Output(
-                        "an item contains a line end and cannot be in a list; run again with --output-format csv".into(),
+                        "an item contains a line break, so it cannot be an item of a list; run again with --output-format csv"
+                            .into(),
                     ));
                 }
                 out.write_all(item).and_then(|()| out.write_all(b"\n"))

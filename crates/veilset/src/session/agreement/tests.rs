@@ -120,7 +120,7 @@ fn every_term_that_differs_is_reported_on_both_sides_with_both_values() {
         ("operation", "operation", |h| h.operation = Operation::Count, "union", "count"),
         ("purpose", "check or run (`veilset check`)", |h| h.check = true, "run", "check"),
         ("protocol", "--protocol", |h| h.protocol = "poprf".into(), "dh", "poprf"),
-        ("group", "--group", |h| h.group = "p256".into(), "curve25519", "p256"),
+        ("group", "group of the protocol", |h| h.group = "p256".into(), "curve25519", "p256"),
         ("output", "who gets the result (--both)", |h| h.output = "both".into(), "receiver", "both"),
         ("key_columns", "number of key columns (--key)", |h| h.key_columns = 2, "1", "2"),
         ("normalisation", "normalisation of keys", |h| h.normalisation = "trim".into(), "none", "trim"),
