@@ -248,8 +248,8 @@ impl Security {
 }
 
 /// What may be the matter if the peer is not there. What else to ask may follow.
-pub(super) const ABSENT: &str = "its program may have stopped before it connected (a defect in its input or options), \
-                      so ask the other party what it printed";
+pub(super) const ABSENT: &str = "Its program may have stopped before it was ready (a defect in its input or options): \
+                      ask the other party what it printed";
 
 /// What to do about an unexpected key.
 pub(super) const COMPARE: &str = "Ask the other party, by a way that you trust, what `veilset identity show` prints on its \
@@ -298,15 +298,15 @@ pub(super) fn connect(text: &str, security: &Security, watch: &Watch<'_>) -> Res
         watch.check()?;
         watch.hint(|| {
             format!(
-                "the peer has not been reached at {text} yet; trying on. If it should be there: {ABSENT}, and whether it \
-                 listens there; check the address and firewalls"
+                "the peer has not been reached at {text} yet; trying on. {ABSENT}, and whether it listens there. Check the \
+                 address and firewalls"
             )
         });
         std::thread::sleep(RETRY.min(watch.left()));
         if watch.left().is_zero() {
             let before = stranger.filter(|s| !last.contains(s)).map(|s| format!("; before that, {s}"));
             return Err(Error::Network(format!(
-                "cannot reach the peer at {text} {}: {last}{}. Perhaps {ABSENT}, and whether it listens there. Check the \
+                "cannot reach the peer at {text} {}: {last}{}. {ABSENT}, and whether it listens there. Check the \
                  address and firewalls, then run again",
                 watch.within(),
                 before.unwrap_or_default()

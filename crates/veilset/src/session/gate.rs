@@ -156,8 +156,9 @@ impl<'a> Gate<'a> {
     fn decide(&self, proposal: &Proposal, run: &Run) -> Result<()> {
         let policy = self.setup.policy;
         if !policy.is_for(proposal.peer) {
-            return Err(Error::Bug(
-                "the policy was made for another peer than that of the connection".into(),
+            return Err(Error::Usage(
+                "the policy was made for another peer than that of the connection. Make it for this one"
+                    .into(),
             ));
         }
         policy.permits_their_size(proposal)?;

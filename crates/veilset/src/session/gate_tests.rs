@@ -230,7 +230,7 @@ fn a_policy_for_somebody_else_lets_nobody_in() {
     };
     let rules = policy(Repeats::Warn);
     for other in [None, Some(Fingerprint::of_public_key(b"other"))] {
-        assert!(matches!(approve(&rules, other), Err(Error::Bug(_))));
+        assert!(matches!(approve(&rules, other), Err(Error::Usage(_))));
         approve(&Policy::none(), other).unwrap();
     }
     approve(&rules, Some(peer())).unwrap();

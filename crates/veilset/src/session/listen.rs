@@ -142,7 +142,7 @@ fn cannot_listen(text: &str, e: &std::io::Error) -> Error {
 
 fn nobody_came(watch: &Watch<'_>, at: SocketAddr, last: &str) -> Error {
     Error::Network(format!(
-        "the peer did not come to {at} {}{last}. Perhaps {ABSENT}, and whether it connects to this machine's address and port. \
+        "the peer did not come to {at} {}{last}. {ABSENT}, and whether it connects to this machine's address and port. \
          Check firewalls, then run again",
         watch.within()
     ))
@@ -150,8 +150,8 @@ fn nobody_came(watch: &Watch<'_>, at: SocketAddr, last: &str) -> Error {
 
 fn still_waiting(at: SocketAddr) -> String {
     format!(
-        "the peer has not come to {at} yet; waiting on. If it should be there: {ABSENT}, and whether it connects to this \
-         machine's address and port; check firewalls"
+        "the peer has not come to {at} yet; waiting on. {ABSENT}, and whether it connects to this machine's \
+         address and port. Check firewalls"
     )
 }
 
