@@ -171,19 +171,28 @@ impl Patched {
     }
 }
 
-/// The mutants in whose branches these errors are: those in the smallest branch around each.
-pub fn culprits(sources: &Sources, edits: &[Edit], errors: &[CompileError]) -> Result<BTreeSet<usize>> {
+/// The mutants that these errors come from: those in the smallest branch around each place or, where there is none
+/// around any of an error's, those between its places.
+pub fn culprits(sources: &Sources, edits: &[Edit], errors: &[CompileError]) -> BTreeSet<usize> {
     let mut patched_files = BTreeMap::new();
     let mut found = BTreeSet::new();
-    for (file, at) in errors.iter().flat_map(|error| &error.places) {
-        let Some(text) = sources.get(file) else { continue };
-        let patched = patched_files.entry(file).or_insert_with(|| patched(file, text, edits));
-        let around = patched.places.iter().filter(|(_, range)| range.start <= *at && *at < range.end);
-        if let Some(size) = around.clone().map(|(_, range)| range.len()).min() {
-            found.extend(around.filter(|(_, range)| range.len() == size).map(|(switch, _)| *switch));
+    for error in errors {
+        let (mut own, mut between) = (BTreeSet::new(), BTreeSet::new());
+        for (file, at) in &error.places {
+            let Some(text) = sources.get(file) else { continue };
+            let patched = patched_files.entry(file).or_insert_with(|| patched(file, text, edits));
+            let around = patched.places.iter().filter(|(_, range)| range.start <= *at && *at < range.end);
+            if let Some(size) = around.clone().map(|(_, range)| range.len()).min() {
+                own.extend(around.filter(|(_, range)| range.len() == size).map(|(switch, _)| *switch));
+            }
+            let here = error.places.iter().filter(|(other, _)| other == file).map(|(_, at)| *at);
+            let (Some(first), Some(last)) = (here.clone().min(), here.max()) else { continue };
+            let inside = patched.places.iter().filter(|(_, range)| first <= range.start && range.end <= last);
+            between.extend(inside.map(|(switch, _)| *switch));
         }
+        found.extend(if own.is_empty() { between } else { own });
     }
-    Ok(found)
+    found
 }
 
 #[cfg(test)]
