@@ -121,6 +121,19 @@ pub fn agree(
     our_size: usize,
     rng: &mut Prng,
 ) -> Result<Agreement> {
+    let (session_id, they_pad) = meet(connection, hello, our_size, rng)?;
+    let their_size = tell_size(&mut connection.channel, our_size)?;
+    Ok(Agreement { session_id, their_size, they_pad })
+}
+
+/// Agrees on everything in `hello`: the session's name, and whether the peer pads its set. Of `our_size` the peer
+/// hears nothing.
+pub(super) fn meet(
+    connection: &mut Connection,
+    hello: &Hello,
+    our_size: usize,
+    rng: &mut Prng,
+) -> Result<(SessionId, bool)> {
     if our_size > MAX_SET {
         return Err(Error::Usage(format!(
             "our set of {our_size} items is more than this version supports ({MAX_SET}). Split it"
@@ -157,15 +170,15 @@ pub fn agree(
         Role::Receiver => session_id(&us, &peer, &connection.exporter),
         Role::Sender => session_id(&peer, &us, &connection.exporter),
     };
+    Ok((session_id, theirs.padded))
+}
 
-    // 4. Only now something about the data.
-    let channel = &mut connection.channel;
+/// Says something about the data for the first time: our size. Gives the peer's.
+pub(super) fn tell_size(channel: &mut Channel, our_size: usize) -> Result<usize> {
     channel.tx.send(SIZE, &[our_size as u64])?;
     let their_size = channel.rx.recv(SIZE, 1)?.first().copied().unwrap_or(0);
     match usize::try_from(their_size) {
-        Ok(their_size) if their_size <= MAX_SET => {
-            Ok(Agreement { session_id, their_size, they_pad: theirs.padded })
-        }
+        Ok(their_size) if their_size <= MAX_SET => Ok(their_size),
         _ => Err(Error::Peer(format!(
             "its set of {their_size} items is more than this version supports ({MAX_SET}). Ask the other party \
              to split it"

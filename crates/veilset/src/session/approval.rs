@@ -2,7 +2,7 @@
 //! before anything else about the data is said.
 
 use super::{Fingerprint, Hello};
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::hash::SessionId;
 use crate::operations::{Announced, Protocol, Role};
 
@@ -53,6 +53,10 @@ pub trait Approval {
     /// Whether our side allows it. The peer waits for the answer. Best refused with
     /// [`Error::Refused`](crate::error::Error::Refused): of any error the peer is told the kind only.
     fn approve(&mut self, proposal: &Proposal) -> Result<()>;
+
+    /// The run ends before our side is asked, and the peer may know our size: our own limits refused it, or the peer
+    /// left, or it sent no size that can be. `their_size` is 0 if it sent none.
+    fn refused(&mut self, _: &Proposal, _: &Error) {}
 
     /// Both sides have allowed it; when this returns, messages about the data go out. An error still keeps ours
     /// from being sent. It is not called for a check.

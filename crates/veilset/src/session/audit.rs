@@ -21,6 +21,8 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 /// Longer than any line; what is longer is not one of ours.
 const LONGEST_LINE: u64 = 1 << 16;
+/// How often a log may be replaced while we wait for its lock.
+const ROTATIONS: usize = 8;
 
 /// A line of the log.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -40,11 +42,12 @@ pub struct Entry {
 pub enum Event {
     /// A run starts: nothing but the sizes was said about the data so far.
     Start(Run),
-    /// Both sides agreed, and nothing more was asked for.
+    /// Our side allowed a check: both agreed on the terms, and nothing more was asked for.
     Check(Run),
     /// Our side did not allow it; the peer knows the sizes.
     Refused(Run),
-    /// Our side allowed it and the peer did not, or the connection ended; the peer knows the sizes.
+    /// Our side did not refuse it: the peer did, or it broke the protocol, or the connection ended. The peer may know
+    /// our size.
     Declined(Run),
     /// A run ended.
     End(End),
@@ -67,7 +70,7 @@ pub struct Run {
     pub our: Option<String>,
     /// Items of our set.
     pub items: usize,
-    /// Items of the peer's.
+    /// Items of the peer's; 0 as well if the run ended before it said so.
     pub peer_items: usize,
     /// Everything both agreed on, by the keys of the terms; in old logs by their words.
     pub terms: BTreeMap<String, String>,
@@ -173,7 +176,8 @@ pub struct History {
     pub runs: usize,
     /// The last of them, compared with the one proposed.
     pub last: Option<Earlier>,
-    /// Whether one of them was with our very set and a set of the peer of this size.
+    /// Whether one of them was with our very set and a set of the peer of this size. Once values were sent along, only
+    /// runs with the same values make another one with values known.
     pub known: bool,
     /// How many of them had no digest of our set, nor has the one proposed, and had its sizes.
     pub undigested: usize,
@@ -271,15 +275,50 @@ impl AuditLog {
     }
 
     /// Looks at the history and, if `allowed` by it, appends a line; no other process does so meanwhile.
-    pub fn append_if(&self, entry: &Entry, history: impl FnOnce(&AuditLog) -> Result<()>) -> Result<()> {
-        // Where a file system has no locks, two runs that start in the same instant may not see each other.
-        let locked = self.file.lock().is_ok();
-        let done = history(self).and_then(|()| self.append(entry));
-        if locked {
+    ///
+    /// Where a file system has no locks, `allowed` is told why.
+    ///
+    /// If another file has taken the log's name since it was opened (it was rotated, say), that one is the log from now
+    /// on: other processes look there.
+    pub fn append_if(
+        &mut self,
+        entry: &Entry,
+        allowed: impl FnOnce(&AuditLog, Option<&io::Error>) -> Result<()>,
+    ) -> Result<()> {
+        let locked = self.lock()?;
+        let done = allowed(self, locked.as_ref().err()).and_then(|()| self.append(entry));
+        if locked.is_ok() {
             // Closing the file would end it too.
             let _ = self.file.unlock();
         }
         done
+    }
+
+    /// Locks the file that has the log's name. The inner error is that of a file system without locks.
+    fn lock(&mut self) -> Result<io::Result<()>> {
+        for _ in 0..ROTATIONS {
+            let locked = self.file.lock();
+            // It may have been renamed while we waited.
+            if self.has_its_name() {
+                return Ok(locked);
+            }
+            *self = AuditLog::open(&self.path)?;
+        }
+        Err(unusable(&self.path, &io::Error::other("it is replaced again and again")))
+    }
+
+    #[cfg(unix)]
+    fn has_its_name(&self) -> bool {
+        use std::os::unix::fs::MetadataExt;
+        let file = |metadata: std::fs::Metadata| (metadata.dev(), metadata.ino());
+        let named = std::fs::metadata(&self.path).map(file).ok();
+        named.is_some() && named == self.file.metadata().map(file).ok()
+    }
+
+    /// A file that is open cannot be renamed.
+    #[cfg(not(unix))]
+    fn has_its_name(&self) -> bool {
+        true
     }
 
     fn ends_a_line(&self) -> io::Result<bool> {
@@ -300,6 +339,8 @@ impl AuditLog {
         (&self.file).seek(SeekFrom::Start(0)).map_err(unusable)?;
         let mut lines = BufReader::new(&self.file);
         let mut history = History::default();
+        // The last run with values, and whether one had ours: a count with our set shows nothing of values.
+        let (mut valued, mut known_values) = (None, false);
         for number in 1.. {
             let mut line = Vec::new();
             let read = lines.by_ref().take(LONGEST_LINE).read_until(b'\n', &mut line).map_err(unusable)?;
@@ -327,14 +368,24 @@ impl AuditLog {
                         false => other_items.then_some(true),
                     };
                     let their_size_differs = earlier.peer_items != run.peer_items;
-                    history.known |= our_set_differs == Some(false) && !their_size_differs;
+                    let known = our_set_differs == Some(false) && !their_size_differs;
+                    history.known |= known;
                     let undigested = digests == (None, None) && !other_items && !their_size_differs;
                     history.undigested += usize::from(undigested);
                     let operation = earlier.operation;
-                    history.last = Some(Earlier { time, operation, our_set_differs, their_size_differs });
+                    let this = Earlier { time, operation, our_set_differs, their_size_differs };
+                    if same_key && matches!(values, (Some(_), Some(_))) {
+                        known_values |= known;
+                        valued = Some(this.clone());
+                    }
+                    history.last = Some(this);
                 }
                 Ok(_) => {}
             }
+        }
+        if history.known && !known_values && valued.is_some() {
+            // The set is known and its values are not: they differ from those of the last run that had any.
+            (history.known, history.last) = (false, valued);
         }
         Ok(history)
     }

@@ -221,16 +221,63 @@ fn the_terms_of_a_run_have_keys_and_logs_of_old_are_read() {
 #[test]
 fn nobody_else_can_lock_the_log_while_an_entry_is_judged() {
     let folder = tempfile::tempdir().unwrap();
-    let log = log(&folder);
+    let mut log = log(&folder);
     let entry = Entry::now(&SessionId::of([0; 32]), Event::Start(run("a", 1, 2, None)));
     let other = File::open(&log.path).unwrap();
     let lock = || other.try_lock().is_ok() && other.unlock().is_ok();
-    let judge = |_: &AuditLog| {
-        assert!(!lock());
+    let judge = |_: &AuditLog, unlocked: Option<&io::Error>| {
+        assert!(unlocked.is_none() && !lock());
         Ok(())
     };
     log.append_if(&entry, judge).unwrap();
     assert!(lock());
+}
+
+#[test]
+fn a_log_that_was_rotated_is_the_one_that_others_look_at() {
+    let folder = tempfile::tempdir().unwrap();
+    let (mut one, mut two) = (log(&folder), log(&folder));
+    let path = one.path.clone();
+    std::fs::rename(&path, folder.path().join("old")).unwrap();
+    let here = run("a", 1, 2, Some("x"));
+    let entry = Entry::now(&SessionId::of([0; 32]), Event::Start(here.clone()));
+    one.append_if(&entry, |_, _| Ok(())).unwrap();
+    let seen = |log: &AuditLog, _: Option<&io::Error>| {
+        assert_eq!(log.history(&here).unwrap().runs, 1);
+        let other = File::open(&path).unwrap();
+        assert!(other.try_lock().is_err(), "another file is locked than the one that has the name");
+        Ok(())
+    };
+    two.append_if(&entry, seen).unwrap();
+    assert_eq!(std::fs::read_to_string(&path).unwrap().lines().count(), 2);
+    assert_eq!(std::fs::read(folder.path().join("old")).unwrap().len(), 0);
+}
+
+#[test]
+fn a_count_does_not_make_other_values_known() {
+    let folder = tempfile::tempdir().unwrap();
+    let log = log(&folder);
+    let at = |size| run("a", 1, size, Some("x"));
+    let sum = |values: &str, size| Run { operation: "sum".into(), values: Some(values.into()), ..at(size) };
+    // (the run, what it is told)
+    let cases = [
+        (at(2), None),
+        (sum("v", 2), None),
+        (at(2), None),
+        (sum("w", 2), Some("our set has changed since the last one (sum of ")),
+        (at(2), None),
+        (sum("v", 2), None),
+        (sum("w", 2), None),
+        (at(3), Some("the peer's set has changed in size since the last one (sum of ")),
+        (sum("w", 3), Some("the peer's set has changed in size since the last one (sum of ")),
+        (sum("w", 3), None),
+    ];
+    for (i, (now, words)) in cases.into_iter().enumerate() {
+        let warning = log.history(&now).unwrap().warning("b");
+        assert_eq!(warning.is_some(), words.is_some(), "{i}: {warning:?}");
+        assert!(warning.is_none_or(|warning| warning.contains(words.unwrap_or_default())), "{i}");
+        start(&log, &now);
+    }
 }
 
 #[test]
@@ -255,11 +302,11 @@ fn lines_that_are_none_are_named_and_do_not_hide_the_others() {
 #[test]
 fn an_entry_that_the_history_does_not_allow_is_not_written() {
     let folder = tempfile::tempdir().unwrap();
-    let log = log(&folder);
+    let mut log = log(&folder);
     let entry = Entry::now(&SessionId::of([0; 32]), Event::Start(run("a", 1, 2, None)));
-    let no = log.append_if(&entry, |_| Err(Error::Refused("no".into())));
+    let no = log.append_if(&entry, |_, _| Err(Error::Refused("no".into())));
     assert_eq!((no, std::fs::read(&log.path).unwrap().len()), (Err(Error::Refused("no".into())), 0));
-    log.append_if(&entry, |_| Ok(())).unwrap();
+    log.append_if(&entry, |_, _| Ok(())).unwrap();
     assert_eq!(std::fs::read_to_string(&log.path).unwrap().lines().count(), 1);
 }
 

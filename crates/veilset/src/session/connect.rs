@@ -332,7 +332,7 @@ fn attempt(at: SocketAddr, keys: Option<&Keys>, watch: &Watch<'_>) -> Result<Res
     match keys.connect(socket, &limits) {
         Ok(secured) => Connection::secured(secured, keys, watch.timeouts).map(Ok),
         Err(Failure::WrongKey(presented)) => Err(Error::Peer(format!(
-            "the program at {at} has the fingerprint {presented}, expected is {}. {COMPARE}",
+            "the program at {at} shows the fingerprint {presented}, which proves nothing; expected is {}. {COMPARE}",
             keys.peer
         ))),
         Err(Failure::Refused) => Err(Error::Peer(format!(

@@ -61,6 +61,8 @@ use super::run::Request;
 use super::{Approval, Fingerprint, Identity, Proposal};
 use crate::error::{Error, Result};
 use crate::hash::SessionId;
+use crate::operations::{Operation, Role};
+use std::io;
 use std::path::Path;
 
 /// What a gate decides by, and whom it tells.
@@ -91,6 +93,8 @@ impl<'a> Setup<'a> {
 pub struct Gate<'a> {
     setup: Setup<'a>,
     log: Option<AuditLog>,
+    /// What our side was asked for.
+    asked: (Operation, Role),
     our: Option<Fingerprint>,
     /// Our set's digest.
     set: Option<String>,
@@ -122,7 +126,8 @@ impl<'a> Gate<'a> {
         let values = if request.values.is_empty() { None } else { digest_with(request.values) };
         let set = digest_with(&[]);
         let our = identity.map(Identity::fingerprint);
-        Ok(Gate { setup, log, our, set, values, allowed: None, begun: None })
+        let asked = (request.operation, request.role);
+        Ok(Gate { setup, log, asked, our, set, values, allowed: None, begun: None })
     }
 
     /// Notes how a run ended, after so many seconds since the connection was there. A run that did not start has
@@ -161,10 +166,32 @@ impl<'a> Gate<'a> {
                     .into(),
             ));
         }
+        // What was agreed is what the peer holds us to, whatever request the gate was made for.
+        if (proposal.hello.operation, proposal.hello.role) != self.asked {
+            return Err(Error::Bug("the run is not the one that its gate was made for".into()));
+        }
+        policy.permits(&Intent::agreed(&proposal.hello))?;
         policy.permits_their_size(proposal)?;
         match &self.log {
             Some(log) => self.repeats(log, run, self.setup.warn),
             None => Ok(()),
+        }
+    }
+
+    /// Looks again, before the run starts: another one may have started since we were asked, and of it we have not been
+    /// warned. `unlocked` says why the log could not be locked.
+    fn second_look(&self, log: &AuditLog, run: &Run, unlocked: Option<&io::Error>) -> Result<()> {
+        let policy = self.setup.policy;
+        match (policy.repeats(), unlocked) {
+            (Repeats::Allow | Repeats::Warn, _) => Ok(()),
+            (Repeats::Refuse, Some(e)) => policy.refuses(
+                "repeats",
+                format!(
+                    "the audit log cannot be locked ({e}), so that a run that starts at the same time may not be \
+                     noticed. Have the log on a file system with locks"
+                ),
+            ),
+            (Repeats::Refuse, None) => self.repeats(log, run, &|_| ()),
         }
     }
 
@@ -230,15 +257,29 @@ impl Approval for Gate<'_> {
         }
     }
 
-    fn begins(&mut self, proposal: &Proposal) -> Result<()> {
+    fn refused(&mut self, proposal: &Proposal, error: &Error) {
+        let event: fn(Run) -> Event =
+            if matches!(error, Error::Refused(_)) { Event::Refused } else { Event::Declined };
         if let Some(log) = &self.log {
+            // The run is over, whether or not the log can say so.
+            let _ = log.append(&Entry::now(&proposal.session_id, event(self.run(proposal))));
+        }
+    }
+
+    fn begins(&mut self, proposal: &Proposal) -> Result<()> {
+        if let Some(mut log) = self.log.take() {
             let run = self.run(proposal);
-            let entry = Entry::now(&proposal.session_id, Event::Start(run.clone()));
-            // Another run may have started since we were asked; of it we have not been warned.
-            log.append_if(&entry, |log| match self.setup.policy.repeats() {
-                Repeats::Refuse => self.repeats(log, &run, &|_| ()),
-                Repeats::Allow | Repeats::Warn => Ok(()),
-            })?;
+            let entry = |event| Entry::now(&proposal.session_id, event);
+            let started = log.append_if(&entry(Event::Start(run.clone())), |log, unlocked| {
+                self.second_look(log, &run, unlocked)
+            });
+            if started.is_err() {
+                // It was us after all, not the peer.
+                self.allowed = None;
+                let _ = log.append(&entry(Event::Refused(run)));
+            }
+            self.log = Some(log);
+            started?;
         }
         self.begun = Some(proposal.session_id);
         Ok(())

@@ -173,7 +173,7 @@ fn of_two_runs_that_start_together_one_is_refused() {
             two.end(Err(&Error::Cancelled), 0.5).unwrap();
         });
     });
-    assert_eq!(side.events(), ["start", "declined"]);
+    assert_eq!(side.events(), ["start", "refused"]);
     // Of the same set there may be any number.
     let side = Side::new();
     side.with(&["a"], Repeats::Refuse, |one, proposal| {
@@ -214,7 +214,10 @@ fn of_runs_that_start_at_the_same_time_one_starts() {
             runs.into_iter().map(|run| usize::from(run.join().unwrap())).sum::<usize>()
         });
         assert_eq!(started, 1);
-        assert_eq!(std::fs::read_to_string(&log).unwrap().lines().count(), 1);
+        // And the others were refused by us.
+        let log = std::fs::read_to_string(&log).unwrap();
+        assert_eq!(log.matches(r#""event":"refused""#).count(), RUNS - 1, "{log}");
+        assert_eq!(log.lines().count(), RUNS);
     }
 }
 
@@ -246,4 +249,55 @@ fn the_digest_in_the_log_is_that_of_our_identity() {
     let others = audit::digest(&Identity::generate().unwrap(), &set, &[]);
     let log = std::fs::read_to_string(side.log()).unwrap();
     assert!(log.contains(&ours) && !log.contains(&others), "{log}");
+}
+
+#[test]
+fn without_a_lock_no_start_is_safe_from_another_one() {
+    let side = Side::new();
+    for (repeats, refused) in [(Repeats::Refuse, true), (Repeats::Warn, false), (Repeats::Allow, false)] {
+        side.with(&["a"], repeats, |gate, proposal| {
+            let (run, log) = (gate.run(&proposal), gate.log.as_ref().unwrap());
+            let look = gate.second_look(log, &run, Some(&io::Error::other("no locks available")));
+            assert_eq!(is_refused(look), refused);
+            gate.second_look(log, &run, None).unwrap();
+        });
+    }
+}
+
+#[test]
+fn a_run_that_ends_before_we_are_asked_is_logged() {
+    let side = Side::new();
+    side.with(&["a"], Repeats::Warn, |gate, proposal| {
+        for error in [Error::Refused("too large".into()), Error::Network("gone".into())] {
+            gate.refused(&proposal, &error);
+            gate.end(Err(&error), 0.5).unwrap();
+        }
+    });
+    assert_eq!(side.events(), ["refused", "declined"]);
+}
+
+#[test]
+fn what_was_agreed_is_held_against_the_policy() {
+    let side = Side::new();
+    let set: ItemSet = ["a"].iter().collect();
+    let request = Request::new(Operation::Intersect, Role::Sender, &set);
+    let rules =
+        Rules { both: Some(false), allowed_send_columns: Some(vec!["city".into()]), ..Rules::default() };
+    let policy = Policy::new(rules, "p.toml", Some(peer()), &|_| None).unwrap();
+    let log = side.log();
+    let setup = Setup { audit_log: Some(&log), ..Setup::new(&policy, &|_| ()) };
+    let approve = |change: fn(&mut Hello)| {
+        let mut proposal = proposal(7, 1);
+        (proposal.hello.operation, proposal.hello.role) = (Operation::Intersect, Role::Sender);
+        change(&mut proposal.hello);
+        Gate::new(&request, setup).unwrap().approve(&proposal)
+    };
+    approve(|hello| hello.sent_columns = vec!["city".into()]).unwrap();
+    let columns = approve(|hello| hello.sent_columns = vec!["name".into()]);
+    assert!(matches!(columns, Err(Error::Refused(text)) if text.contains("allowed-send-columns")));
+    let both = approve(|hello| hello.output = "both".into());
+    assert!(matches!(both, Err(Error::Refused(text)) if text.contains("\"both\"")));
+    assert!(matches!(approve(|hello| hello.operation = Operation::Union), Err(Error::Bug(_))));
+    assert!(matches!(approve(|hello| hello.role = Role::Receiver), Err(Error::Bug(_))));
+    assert_eq!(side.events(), ["refused"; 4]);
 }

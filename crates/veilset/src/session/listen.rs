@@ -18,6 +18,8 @@ use std::time::Duration;
 const REPORTS: usize = 20;
 /// How often the listener looks up.
 const LOOK: Duration = Duration::from_millis(20);
+/// Files that are kept open for those of the peer's connection: clones of its socket, the log, and some more.
+const SPARE: usize = 8;
 
 /// The listening side in two steps, for callers who need to know the port before the peer comes.
 pub struct Listener {
@@ -84,18 +86,22 @@ impl Listener {
         }
     }
 
-    /// Calls `each` with every connection that is waiting.
-    fn waiting(&self, notice: &dyn Fn(&str), mut each: impl FnMut(TcpStream, SocketAddr)) {
+    /// Calls `each` with every connection that is waiting; with none if one cannot be taken, because as many files are
+    /// open as may be. It stays in line.
+    fn waiting(&self, notice: &dyn Fn(&str), mut each: impl FnMut(Option<(TcpStream, SocketAddr)>)) {
         for socket in &self.sockets {
             // A bound, so that a flood does not keep us from looking at the clock.
             for _ in 0..HANDSHAKES {
                 match socket.accept() {
                     Ok((connection, from)) if connection.set_nonblocking(false).is_ok() => {
-                        each(connection, from)
+                        each(Some((connection, from)))
                     }
                     Ok(_) => {}
                     Err(e) if e.kind() == ErrorKind::WouldBlock => break,
                     Err(e) => {
+                        if too_many_files(&e) {
+                            each(None);
+                        }
                         if !self.complained.replace(true) {
                             notice(&format!("a connection could not be accepted: {e}"));
                         }
@@ -110,8 +116,10 @@ impl Listener {
         loop {
             watch.check()?;
             let mut first = None;
-            self.waiting(watch.notice, |socket, from| {
-                if from.ip().to_canonical().is_loopback() {
+            self.waiting(watch.notice, |comer| {
+                if let Some((socket, from)) = comer
+                    && from.ip().to_canonical().is_loopback()
+                {
                     first.get_or_insert(socket);
                 }
             });
@@ -126,6 +134,12 @@ impl Listener {
             std::thread::sleep(LOOK.min(watch.left()));
         }
     }
+}
+
+/// Whether the process, or the system, has as many files open as it may.
+fn too_many_files(e: &std::io::Error) -> bool {
+    // ENFILE and EMFILE.
+    cfg!(unix) && matches!(e.raw_os_error(), Some(23 | 24))
 }
 
 fn cannot_listen(text: &str, e: &std::io::Error) -> Error {
@@ -161,7 +175,7 @@ struct Reception<'a> {
     watch: &'a Watch<'a>,
     at: SocketAddr,
     /// The sockets of handshakes under way.
-    room: Room<TcpStream>,
+    room: Room<Arc<TcpStream>>,
     reported: usize,
     /// Who was turned away and why, the most telling so far.
     last: Option<(SocketAddr, Failure)>,
@@ -192,10 +206,17 @@ impl<'a> Reception<'a> {
     }
 
     fn run(mut self, listener: &Listener) -> Result<Connection> {
+        // Where few files may be open, strangers are not to have those that the peer's connection needs.
+        let spare: Vec<_> =
+            listener.sockets.iter().cycle().take(SPARE).map_while(|s| s.try_clone().ok()).collect();
         loop {
             self.watch.check()?;
-            listener.waiting(self.watch.notice, |socket, from| self.receive(socket, from));
+            listener.waiting(self.watch.notice, |comer| match comer {
+                Some((socket, from)) => self.receive(socket, from),
+                None => self.make_room(),
+            });
             if let Some(secured) = self.peer() {
+                drop(spare);
                 return Connection::secured(secured, self.keys, self.watch.timeouts);
             }
             self.watch.hint(|| still_waiting(self.at));
@@ -223,15 +244,9 @@ impl<'a> Reception<'a> {
 
     /// Begins a handshake, on a thread of its own.
     fn receive(&mut self, socket: TcpStream, from: SocketAddr) {
-        let copy = match socket.try_clone() {
-            Ok(copy) => copy,
-            Err(e) => return self.turned_away(from, Failure::Io(e.to_string())),
-        };
-        let (id, displaced) = self.room.enter(from, copy);
-        if let Some((from, socket)) = displaced {
-            let _ = socket.shutdown(Shutdown::Both);
-            self.turned_away(from, Failure::Displaced);
-        }
+        let socket = Arc::new(socket);
+        let (id, displaced) = self.room.enter(from, socket.clone());
+        self.cut_off(displaced);
         let keys = self.keys.clone();
         let (over, report) = (self.over.clone(), self.report.clone());
         let deadline = after(HANDSHAKE).min(self.watch.deadline);
@@ -243,6 +258,19 @@ impl<'a> Reception<'a> {
         if let Err(e) = begun {
             self.room.leave(id);
             self.turned_away(from, Failure::Io(e.to_string()));
+        }
+    }
+
+    /// Lets one leave, so that another can be let in. Its thread closes the socket in a moment.
+    fn make_room(&mut self) {
+        let displaced = self.room.displace();
+        self.cut_off(displaced);
+    }
+
+    fn cut_off(&mut self, displaced: Option<(SocketAddr, Arc<TcpStream>)>) {
+        if let Some((from, socket)) = displaced {
+            let _ = socket.shutdown(Shutdown::Both);
+            self.turned_away(from, Failure::Displaced);
         }
     }
 
@@ -277,8 +305,8 @@ impl<'a> Reception<'a> {
         let Keys { ours, peer, .. } = self.keys;
         match &self.last {
             Some((from, Failure::WrongKey(presented))) => Error::Peer(format!(
-                "it did not come to {} {}. A connection from {from} has the fingerprint {presented}, expected is \
-                 {peer}. {COMPARE}",
+                "it did not come to {} {}. A connection from {from} shows the fingerprint {presented}, which proves \
+                 nothing; expected is {peer}. {COMPARE}",
                 self.at,
                 self.watch.within()
             )),

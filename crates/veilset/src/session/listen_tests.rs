@@ -64,3 +64,30 @@ fn a_flood_from_another_address_does_not_cut_off_a_peer_that_is_slow() {
     assert!(notices.borrow().iter().any(|n| n.contains("192.0.2.2:2") && n.contains("make room")));
     assert!(!notices.borrow().iter().any(|n| n.contains("192.0.2.1:1")));
 }
+
+#[test]
+fn where_no_more_files_may_be_open_one_of_those_here_leaves() {
+    let (a, b) = (Identity::generate().unwrap(), Identity::generate().unwrap());
+    let ours = TcpListener::bind("127.0.0.1:0").unwrap();
+    let at = ours.local_addr().unwrap();
+    let timeouts = Timeouts { connect: Duration::from_secs(20), idle: Duration::from_secs(20) };
+    let keys = Keys::new(&a, b.fingerprint());
+    let watch = Watch::new(timeouts, &|| false, &|_| ());
+    let mut reception = Reception::new(&keys, &watch, at, HANDSHAKES).unwrap();
+    let mut strangers = [(); 2].map(|()| {
+        let stranger = TcpStream::connect(at).unwrap();
+        reception.receive(ours.accept().unwrap().0, "192.0.2.1:1".parse().unwrap());
+        stranger
+    });
+    for _ in 0..3 {
+        reception.make_room();
+    }
+    // Both see the end long before their handshake would have ended.
+    for stranger in &mut strangers {
+        stranger.set_read_timeout(Some(Duration::from_secs(5))).unwrap();
+        assert_eq!(stranger.read(&mut [0]).unwrap(), 0);
+    }
+    for (code, too_many) in [(23, true), (24, true), (11, false)] {
+        assert_eq!(too_many_files(&std::io::Error::from_raw_os_error(code)), too_many);
+    }
+}

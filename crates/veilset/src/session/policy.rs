@@ -2,7 +2,7 @@
 //! run. What is not said is allowed.
 
 use super::run::Request;
-use super::{Fingerprint, Proposal};
+use super::{Fingerprint, Hello, Proposal};
 use crate::error::{Error, Result};
 use crate::operations::{Operation, Role};
 use serde::{Deserialize, Deserializer, de};
@@ -81,12 +81,25 @@ impl<'a> Intent<'a> {
             both: request.terms.both,
         }
     }
+
+    /// What was agreed with the peer.
+    pub(super) fn agreed(hello: &'a Hello) -> Intent<'a> {
+        Intent {
+            operation: hello.operation,
+            role: hello.role,
+            min_count: hello.min_count,
+            send_columns: if hello.role == Role::Sender { &hello.sent_columns } else { &[] },
+            both: hello.output != "receiver",
+        }
+    }
 }
 
 /// The rules that hold for one peer.
 #[derive(Debug, Clone)]
 pub struct Policy {
     rules: Rules,
+    /// Whether there are none at all, for nobody.
+    empty: bool,
     /// Where they are from, for messages; empty if there are none.
     source: String,
     peer: Option<Fingerprint>,
@@ -103,7 +116,7 @@ fn names<'de, D: Deserializer<'de>, T: FromStr<Err: Display>>(from: D) -> Result
 impl Policy {
     /// The policy where there is none: everything is allowed, repeated runs are warned of.
     pub fn none() -> Policy {
-        Policy { rules: Rules::default(), source: String::new(), peer: None, listed: true }
+        Policy { rules: Rules::default(), empty: true, source: String::new(), peer: None, listed: true }
     }
 
     /// What `rules`, which come from the file `source`, say about this peer; none on a connection without
@@ -128,6 +141,8 @@ impl Policy {
                 ))
             })
         };
+        // Before the rules for other peers are put aside: those of them do count.
+        let empty = rules == Rules::default();
         let mut own = Rules::default();
         let mut found: Option<String> = None;
         for (name, special) in std::mem::take(&mut rules.peer) {
@@ -153,12 +168,12 @@ impl Policy {
         for name in rules.peers.iter().flatten() {
             listed |= Some(who(name)?) == peer;
         }
-        Ok(Policy { rules: own.over(rules), source: source.into(), peer, listed })
+        Ok(Policy { rules: own.over(rules), empty, source: source.into(), peer, listed })
     }
 
-    /// Whether these are the rules for this peer: they are, or there are none.
+    /// Whether these are the rules for this peer: they are, or there are none for anybody.
     pub fn is_for(&self, peer: Option<Fingerprint>) -> bool {
-        self.peer == peer || self.rules == Rules::default()
+        self.peer == peer || self.empty
     }
 
     /// What to do about repeated runs.

@@ -174,3 +174,16 @@ fn rules_about_somebody_unknown_or_nested_are_an_error() {
         assert!(matches!(&e, Error::Usage(said) if said.contains(words) && said.contains("p.toml")), "{e}");
     }
 }
+
+#[test]
+fn rules_for_one_peer_alone_are_rules() {
+    let rules: Rules = Rules {
+        peer: [("south".to_string(), Rules { both: Some(false), ..Rules::default() })].into(),
+        ..Rules::default()
+    };
+    let policy = Policy::new(rules, "p.toml", Some(fingerprint("x")), &book).unwrap();
+    assert!(policy.is_for(Some(fingerprint("x"))));
+    assert!(!policy.is_for(book("south")) && !policy.is_for(None));
+    let none = Policy::new(Rules::default(), "p.toml", Some(fingerprint("x")), &book).unwrap();
+    assert!(none.is_for(book("south")) && Policy::none().is_for(None));
+}

@@ -4,7 +4,7 @@ use crate::rng::Prng;
 use std::collections::HashMap;
 use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 
-/// Handshakes at once. Each has a thread, two file descriptors and at most about 200 KB, most of it for a message that
+/// Handshakes at once. Each has a thread, a file descriptor and at most about 200 KB, most of it for a message that
 /// its other side began: 25 MB in all.
 ///
 /// A flood of silent connections fills the room, so one of them leaves for each that comes. It is one from the host
@@ -51,7 +51,7 @@ impl<T> Room<T> {
 
     /// Takes out one of those from the host that has most of them here. Any of them is as likely: who knew which,
     /// could see to it that it is the peer.
-    fn displace(&mut self) -> Option<(SocketAddr, T)> {
+    pub(super) fn displace(&mut self) -> Option<(SocketAddr, T)> {
         let mut hosts: HashMap<IpAddr, usize> = HashMap::new();
         for comer in &self.comers {
             *hosts.entry(host(comer.from)).or_default() += 1;

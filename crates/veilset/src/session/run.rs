@@ -1,8 +1,8 @@
 //! One party's side of a run: agree, compute, confirm, open the result.
 
-use super::agreement::{go, predict};
+use super::agreement::{go, meet, predict, tell_size};
 use super::offline::{self, Basis, Half, Ledger};
-use super::{Approval, Connection, Hello, Identity, Proposal, agree, confirm};
+use super::{Approval, Connection, Hello, Identity, Proposal, confirm};
 use crate::error::{Error, Result};
 use crate::hash::SessionId;
 use crate::hashed::Hashed;
@@ -356,15 +356,26 @@ fn approved(
 ) -> Result<Proposal> {
     request.check()?;
     let hello = request.hello(check);
-    let agreement = agree(connection, &hello, request.announced(), rng)?;
-    let proposal = Proposal {
-        hello,
-        session_id: agreement.session_id,
-        peer: connection.peer,
-        our_size: request.announced(),
-        their_size: agreement.their_size,
-        they_pad: agreement.they_pad,
-    };
+    let our_size = request.announced();
+    let (session_id, they_pad) = meet(connection, &hello, our_size, rng)?;
+    let mut proposal =
+        Proposal { hello, session_id, peer: connection.peer, our_size, their_size: 0, they_pad };
+    let sized = tell_size(&mut connection.channel, our_size).and_then(|their_size| {
+        proposal.their_size = their_size;
+        within_limits(&proposal, request)
+    });
+    // Whoever keeps a log hears of every peer that may know our size.
+    if let Err(error) = sized {
+        approval.refused(&proposal, &error);
+        return Err(error);
+    }
+    approval.approve(&proposal)?;
+    go(&mut connection.channel)?;
+    Ok(proposal)
+}
+
+/// Refuses sets that are larger than we want, or than this version supports.
+fn within_limits(proposal: &Proposal, request: &Request) -> Result<()> {
     if proposal.their_size > request.max_peer_items {
         return Err(Error::Refused(format!(
             "the peer's set has {} items, and --max-peer-items is {}. Give it a larger number if you want to spend \
@@ -379,9 +390,7 @@ fn approved(
              ({MAX_SET}). Agree on smaller numbers for --pad-to"
         )));
     }
-    approval.approve(&proposal)?;
-    go(&mut connection.channel)?;
-    Ok(proposal)
+    Ok(())
 }
 
 #[cfg(test)]

@@ -79,6 +79,54 @@ fn a_peer_with_more_items_than_we_want_is_refused() {
     }
 }
 
+/// Notes what it hears of runs that end before it is asked.
+#[derive(Default)]
+struct Hears(Vec<(usize, &'static str)>);
+
+impl Approval for Hears {
+    fn approve(&mut self, _: &Proposal) -> Result<()> {
+        Err(Error::Refused("asked".into()))
+    }
+    fn refused(&mut self, proposal: &Proposal, error: &Error) {
+        self.0.push((proposal.their_size, error.kind()));
+    }
+}
+
+#[test]
+fn of_every_run_that_ends_after_our_size_was_sent_somebody_hears() {
+    let (y, x) = overlapping(3, 5, 0.5);
+    let receiver = Request { max_peer_items: MAX_SET, ..request(Operation::Union, Role::Receiver, &y, &[]) };
+    let sender = request(Operation::Union, Role::Sender, &x, &[]);
+    let hello = Hello { padded: true, ..sender.hello(false) };
+    // (the size that the peer sends, if it sends one; our limit; what is heard)
+    let cases = [
+        (Some(101), 100, Some((101, "refused"))),
+        // With the dummies that union inserts there are too many.
+        (Some(MAX_SET), MAX_SET, Some((MAX_SET, "refused"))),
+        (Some(MAX_SET + 1), MAX_SET, Some((0, "peer"))),
+        (None, MAX_SET, Some((0, "network"))),
+        // It is asked about this one.
+        (Some(100), 100, None),
+    ];
+    for (size, max_peer_items, heard) in cases {
+        let (ours, theirs) = Channel::pair();
+        let mut hears = Hears::default();
+        let request = Request { max_peer_items, ..receiver };
+        std::thread::scope(|s| {
+            s.spawn(|| {
+                let mut peer = connection(theirs);
+                meet(&mut peer, &hello, 5, &mut Prng::from_seed(&SEEDS[1])).unwrap();
+                if let Some(size) = size {
+                    let _ = tell_size(&mut peer.channel, size);
+                }
+            });
+            let rng = &mut Prng::from_seed(&SEEDS[0]);
+            run_if(connection(ours), request.prepare(rng).unwrap(), &mut hears, rng).unwrap_err();
+        });
+        assert_eq!(hears.0, heard.into_iter().collect::<Vec<_>>(), "{size:?}");
+    }
+}
+
 /// What a whole session with padding gives on both sides.
 fn padded(
     operation: Operation,

@@ -169,7 +169,10 @@ fn mismatch(a: &Arc<Identity>, b: &Arc<Identity>, other: &Identity, by_a: &Ident
 
     // The connecting side looks at the listener's key first.
     if by_b.fingerprint() == other.fingerprint() {
-        assert!(there.contains(&format!("has the fingerprint {}", a.fingerprint())), "{there}");
+        assert!(
+            there.contains(&format!("shows the fingerprint {}, which proves nothing", a.fingerprint())),
+            "{there}"
+        );
         assert!(there.contains(&format!("expected is {}", other.fingerprint())), "{there}");
         assert!(here.contains(&format!("another fingerprint than ours, {}", a.fingerprint())), "{here}");
         assert!(here.contains(&by_a.fingerprint().to_string()), "{here}");
@@ -181,7 +184,10 @@ fn mismatch(a: &Arc<Identity>, b: &Arc<Identity>, other: &Identity, by_a: &Ident
         );
         assert_eq!(listening.notices.count(&b.fingerprint().to_string()), 0);
     } else {
-        assert!(here.contains(&format!("has the fingerprint {}", b.fingerprint())), "{here}");
+        assert!(
+            here.contains(&format!("shows the fingerprint {}, which proves nothing", b.fingerprint())),
+            "{here}"
+        );
         assert!(here.contains(&format!("expected is {}", other.fingerprint())), "{here}");
         assert!(there.contains(&format!("expected fingerprint, {}", a.fingerprint())), "{there}");
         assert!(there.contains(&format!("--peer {}", b.fingerprint())), "{there}");

@@ -8,6 +8,9 @@
 //!
 //! 1. Up to the end of our side's handshake nothing is. The key exchange alone gives keys shared with whoever
 //!    answered. An alert may even be plaintext. So each failure here may be anybody's, and the connecting side tries on.
+//!    There is one exception: a key that is shown and is not the expected one ends the connecting side's run. It
+//!    proves nothing, as a public key can be shown by anybody, but a wrong `--peer` is what it mostly means. Whoever
+//!    answers in the listener's place can keep the run from taking place in any case.
 //! 2. The connecting side's handshake ends when it has checked the listener's key against the fingerprint, the
 //!    listener's signature over all messages so far, and its Finished. What comes after that is the listener's. Our
 //!    own key is on its way, and nobody has looked at it.
@@ -19,7 +22,6 @@
 //!    nothing before, that its key was accepted.
 
 use super::agreement::shown;
-use super::room::HANDSHAKES;
 use super::{Fingerprint, Identity};
 use crate::channel::{ByteStream, Counted, TICK, WireCount};
 use crate::error::{Error, Result};
@@ -101,7 +103,11 @@ impl Keys {
     }
 
     /// The connecting side's handshake, up to the listener's welcome.
-    pub(super) fn connect(&self, socket: TcpStream, limits: &Limits<'_>) -> Result<Secured, Failure> {
+    pub(super) fn connect(
+        &self,
+        socket: impl Into<Arc<TcpStream>>,
+        limits: &Limits<'_>,
+    ) -> Result<Secured, Failure> {
         let pinned = self.pinned();
         let client = self.client(pinned.clone());
         Secured::new(client, socket)?.shake_hands(&pinned, limits, |tls| {
@@ -120,7 +126,11 @@ impl Keys {
     }
 
     /// The listening side's handshake. The connection is taken by [`Secured::welcome`].
-    pub(super) fn accept(&self, socket: TcpStream, limits: &Limits<'_>) -> Result<Secured, Failure> {
+    pub(super) fn accept(
+        &self,
+        socket: impl Into<Arc<TcpStream>>,
+        limits: &Limits<'_>,
+    ) -> Result<Secured, Failure> {
         let pinned = self.pinned();
         let server = self.server(pinned.clone());
         Secured::new(server, socket)?.shake_hands(&pinned, limits, |tls| Ok(!tls.is_handshaking()))
@@ -161,12 +171,12 @@ pub(super) enum Failure {
 impl fmt::Display for Failure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Failure::WrongKey(presented) => write!(f, "it has the fingerprint {presented}"),
+            Failure::WrongKey(presented) => {
+                write!(f, "it shows the fingerprint {presented}, which proves nothing")
+            }
             Failure::Refused => f.write_str("it expects another fingerprint than ours"),
             Failure::Unwanted => f.write_str("it says that it expects another fingerprint than ours"),
-            Failure::Displaced => {
-                write!(f, "it had to make room, as {HANDSHAKES} others were in their handshake")
-            }
+            Failure::Displaced => f.write_str("it had to make room, as too many were in their handshake"),
             Failure::Closed => f.write_str("it closed the connection"),
             Failure::Slow => f.write_str("it did not complete the TLS handshake in time"),
             Failure::Stopped => f.write_str("we stopped"),
@@ -302,14 +312,44 @@ impl ClientCertVerifier for Pinned {
 /// A connection whose handshake is under way or complete.
 pub(super) struct Secured {
     tls: rustls::Connection,
-    socket: Counted<TcpStream>,
+    socket: Counted<Socket>,
+}
+
+/// A socket of which all owners share one file descriptor.
+#[derive(Clone)]
+struct Socket(Arc<TcpStream>);
+
+impl std::ops::Deref for Socket {
+    type Target = TcpStream;
+
+    fn deref(&self) -> &TcpStream {
+        &self.0
+    }
+}
+
+impl Read for Socket {
+    fn read(&mut self, out: &mut [u8]) -> io::Result<usize> {
+        (&*self.0).read(out)
+    }
+}
+
+impl Write for Socket {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        (&*self.0).write(bytes)
+    }
+    fn flush(&mut self) -> io::Result<()> {
+        (&*self.0).flush()
+    }
 }
 
 impl Secured {
-    fn new(tls: Result<rustls::Connection, rustls::Error>, socket: TcpStream) -> Result<Self, Failure> {
+    fn new(
+        tls: Result<rustls::Connection, rustls::Error>,
+        socket: impl Into<Arc<TcpStream>>,
+    ) -> Result<Self, Failure> {
         let mut tls = tls.map_err(|e| Failure::Io(format!("TLS cannot be set up: {e}")))?;
         tls.set_buffer_limit(None); // what is written is taken out at once
-        Ok(Secured { tls, socket: Counted(socket, WireCount::default()) })
+        Ok(Secured { tls, socket: Counted(Socket(socket.into()), WireCount::default()) })
     }
 
     fn shake_hands(
@@ -411,21 +451,19 @@ impl Secured {
     /// The connection as a stream of bytes that two threads use at once.
     pub(super) fn into_stream(self) -> Result<ByteStream> {
         let Secured { tls, socket: Counted(socket, count) } = self;
-        let clone = || {
-            socket.try_clone().map_err(|e| {
-                Error::Network(format!(
-                    "cannot share the socket: {e}. Allow more open files (ulimit -n), then run again"
-                ))
-            })
-        };
+        let to_shut_down = socket.try_clone().map_err(|e| {
+            Error::Network(format!(
+                "cannot share the socket: {e}. Allow more open files (ulimit -n), then run again"
+            ))
+        })?;
         let tls = Arc::new(Mutex::new(tls));
         let read = Reader {
             tls: tls.clone(),
-            socket: Counted(clone()?, count.clone()),
+            socket: Counted(socket.clone(), count.clone()),
             sealed: vec![0; CHUNK],
             unread: 0..0,
         };
-        let write = Writer { tls, socket: Arc::new(Mutex::new(Counted(clone()?, count))) };
+        let write = Writer { tls, socket: Arc::new(Mutex::new(Counted(socket, count))) };
         let last = write.clone();
         let goodbye = move || {
             let _ = last.send(|tls| {
@@ -433,7 +471,12 @@ impl Secured {
                 Ok(())
             });
         };
-        Ok(ByteStream { read: Box::new(read), write: Box::new(write), finish: Box::new(goodbye), socket })
+        Ok(ByteStream {
+            read: Box::new(read),
+            write: Box::new(write),
+            finish: Box::new(goodbye),
+            socket: to_shut_down,
+        })
     }
 }
 
@@ -446,7 +489,7 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 /// to answer goes out with the next frame or heartbeat. So neither half ever waits for the other.
 struct Reader {
     tls: Arc<Mutex<rustls::Connection>>,
-    socket: Counted<TcpStream>,
+    socket: Counted<Socket>,
     /// Bytes from the socket, of which `unread` are still to be decrypted.
     sealed: Vec<u8>,
     unread: std::ops::Range<usize>,
@@ -501,7 +544,7 @@ impl Read for Reader {
 #[derive(Clone)]
 struct Writer {
     tls: Arc<Mutex<rustls::Connection>>,
-    socket: Arc<Mutex<Counted<TcpStream>>>,
+    socket: Arc<Mutex<Counted<Socket>>>,
 }
 
 impl Writer {
