@@ -16,7 +16,8 @@ use zeroize::optimization_barrier;
 
 /// Identifies a session: a hash of everything the two sides agreed on, of both identities and of the TLS
 /// connection. It is not secret, but no two sessions may share one, so nobody chooses its bytes:
-/// [`crate::session::agree`] makes it, or [`crate::session::introduce`] on a channel that the caller brings.
+/// [`crate::session::agree`] makes it, or [`crate::session::introduce`] on a channel that the caller brings. [`part`]
+/// makes that of a part of a session, where a protocol runs more than once.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct SessionId([u8; 32]);
 
@@ -40,8 +41,9 @@ pub fn part(session: &SessionId, name: &'static str) -> SessionId {
 
 /// The hash of an item or of a dummy, 32 uniform bytes: what a protocol takes instead of the item.
 ///
-/// It can be made in these ways only, so nothing that is not uniform is taken for it. `Debug` shows nothing of it: who
-/// has it can test guesses of the item.
+/// Outside this crate it can be made in these ways only, so nothing that an item's owner chose is taken for it. Two kinds
+/// are not uniform: `Default`, zeros that a list holds until it is filled, and the inputs of the private comparison of
+/// `krtw19`, an element and zeros. `Debug` shows nothing of it: who has it can test guesses of the item.
 #[derive(Clone, Copy, Default)]
 #[cfg_attr(test, derive(PartialEq, Eq, Hash))]
 pub struct ItemHash([u8; 32]);
@@ -53,6 +55,10 @@ impl ItemHash {
     }
 
     /// The hashes of items, of which there are as many as `out` has room for.
+    ///
+    /// # Panics
+    ///
+    /// If there are fewer. This is an error of the caller.
     pub fn of_items<'i>(items: impl Iterator<Item = &'i [u8]>, out: &mut [ItemHash]) {
         let mut hashes = Secrets::zeros(out.len());
         Self::of_items_domain().hash_all(items, &mut hashes);
@@ -71,10 +77,10 @@ impl ItemHash {
     /// The hashes of the public list of dummies.
     pub fn listed() -> impl Fn(usize) -> ItemHash + Sync + Send {
         let domain = Domain::without_session("a dummy of the public list");
-        move |i| ItemHash(domain.hash(&[&i.to_le_bytes()]))
+        move |i| ItemHash(domain.hash(&[&(i as u64).to_le_bytes()]))
     }
 
-    /// The one with these bytes, which are uniform.
+    /// The one with these bytes: uniform, or those of an input of the private comparison of `krtw19`.
     pub(crate) const fn from_bytes(bytes: [u8; 32]) -> ItemHash {
         ItemHash(bytes)
     }
@@ -151,20 +157,26 @@ impl Domain {
 
     /// The hashes of messages of any lengths; `out` is as long as there are messages. Those of up to 64 bytes take a third
     /// of the time of [`Domain::hash`] or less.
+    ///
+    /// # Panics
+    ///
+    /// If there are fewer messages than `out` has room for. This is an error of the caller.
     pub fn hash_all<'m>(&self, mut messages: impl Iterator<Item = &'m [u8]>, out: &mut [[u8; 32]]) {
         let (mut blocks, mut lengths) = (Secrets::<[[u8; 16]; 4]>::zeros(BATCH.min(out.len())), [0; BATCH]);
         for out in out.chunks_mut(BATCH) {
-            let mut long = Vec::new();
+            let (mut long, mut found) = (Vec::new(), 0);
             let blocks = blocks[..out.len()].as_flattened_mut().as_flattened_mut().as_chunks_mut::<64>().0;
             for (i, (block, message)) in blocks.iter_mut().zip(&mut messages).enumerate() {
                 let (start, rest) = block.split_at_mut(message.len().min(64));
                 start.copy_from_slice(&message[..start.len()]);
                 rest.fill(0);
                 lengths[i] = start.len() as u8;
+                found += 1;
                 if message.len() > start.len() {
                     long.push((i, message));
                 }
             }
+            assert_eq!(found, out.len(), "hash_all: as many hashes as messages");
             keyed_hash(&self.key, &lengths[..out.len()], blocks, out);
             long.into_iter().for_each(|(i, message)| out[i] = self.hash(&[message]));
         }
@@ -265,7 +277,7 @@ mod tests {
     #[test]
     fn no_item_is_a_dummy_of_the_list() {
         let listed = ItemHash::listed();
-        assert!((0..100).all(|i| listed(i) != ItemHash::of_item(&i.to_le_bytes())));
+        assert!((0..100).all(|i| listed(i) != ItemHash::of_item(&(i as u64).to_le_bytes())));
     }
 
     #[test]
@@ -293,6 +305,14 @@ mod tests {
                 assert_eq!(domain.hash::<32>(&[message]), *hash, "{}", message.len());
             }
         }
+    }
+
+    /// Otherwise blocks of the messages before would be hashed again.
+    #[test]
+    #[should_panic(expected = "as many hashes as messages")]
+    fn fewer_items_than_hashes_are_refused() {
+        let mut out = [ItemHash::default(); BATCH + 2];
+        ItemHash::of_items([&b"a"[..]; BATCH + 1].into_iter(), &mut out);
     }
 
     #[test]

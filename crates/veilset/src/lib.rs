@@ -27,9 +27,8 @@
 //! ```
 //! use veilset::channel::Channel;
 //! use veilset::hashed::Hashed;
-//! use veilset::item::ItemSet;
-//! use veilset::membership::cwprf::{CwPrf, GolombTags};
-//! use veilset::operations::{Role, count};
+//! use veilset::item::{ItemSet, Items};
+//! use veilset::operations::{Announced, Learned, Operation, Protocol, Role, Task, Terms, run};
 //! use veilset::rng::Prng;
 //! use veilset::session::{confirm, introduce};
 //!
@@ -39,21 +38,31 @@
 //! let (ours, theirs) = (Hashed::new(&ours), Hashed::new(&theirs));
 //! // Over a network this is a channel of session::establish, and the id comes from session::agree.
 //! let (mut here, mut there) = Channel::pair();
-//! let protocol = CwPrf(GolombTags);
-//! let both = false; // get the result
-//! let matches = std::thread::scope(|s| {
+//! let none = Items::new(); // no payload travels
+//! let task = |role, set| Task {
+//!     operation: Operation::Count,
+//!     role,
+//!     protocol: Protocol::Dh,
+//!     set,
+//!     values: &[],
+//!     payloads: &none,
+//!     terms: Terms::default(), // only the receiver gets the result
+//! };
+//! let learned = std::thread::scope(|s| {
 //!     s.spawn(|| {
 //!         let mut rng = Prng::from_os()?;
 //!         let session = introduce(&mut there, Role::Sender, &mut rng)?;
-//!         count::sender(&protocol, &mut there, &session, &theirs, 3, both, &mut rng)?;
+//!         let peer = Announced { size: 3, padded: false };
+//!         run(&task(Role::Sender, &theirs), &mut there, &session, peer, &mut rng)?;
 //!         confirm(&mut there, &session)
 //!     });
 //!     let mut rng = Prng::from_os()?;
 //!     let session = introduce(&mut here, Role::Receiver, &mut rng)?;
-//!     let sealed = count::receiver(&protocol, &mut here, &session, &ours, 4, both, &mut rng)?;
+//!     let peer = Announced { size: 4, padded: false };
+//!     let sealed = run(&task(Role::Receiver, &ours), &mut here, &session, peer, &mut rng)?;
 //!     sealed.open(confirm(&mut here, &session)?)
 //! })?;
-//! assert_eq!(matches, 2);
+//! assert!(learned == Learned::Matches(2));
 //! # Ok(())
 //! # }
 //! ```

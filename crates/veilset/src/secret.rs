@@ -47,6 +47,11 @@ impl<T: Copy + Default> Secrets<T> {
         Secrets(vec![T::default(); n])
     }
 
+    /// None, with room for `n`.
+    pub fn with_capacity(n: usize) -> Self {
+        Secrets(Vec::with_capacity(n))
+    }
+
     /// Appends `more`; no copy is left behind where the list was before it grew.
     pub fn extend(&mut self, more: &[T]) {
         let len = self.0.len() + more.len();
@@ -58,9 +63,9 @@ impl<T: Copy + Default> Secrets<T> {
         self.0.extend_from_slice(more);
     }
 
-    /// Appends a whole list, which an empty one takes over.
+    /// Appends a whole list, which one without any room takes over.
     pub fn append(&mut self, more: Secrets<T>) {
-        match self.0.is_empty() {
+        match self.0.capacity() == 0 {
             true => *self = more,
             false => self.extend(&more),
         }
@@ -139,6 +144,15 @@ mod tests {
         let mut list = Secrets::from(list);
         list.wipe();
         assert!(list.len() >= 100 && list.iter().all(|s| *s == 0));
+    }
+
+    #[test]
+    fn a_list_with_room_stays_where_it_is() {
+        let mut list = Secrets::with_capacity(10);
+        list.append(Secrets::from(vec![1u8; 4]));
+        let place = list.as_ptr();
+        list.append(Secrets::from(vec![2u8; 6]));
+        assert_eq!((list.as_ptr(), &*list), (place, &[1, 1, 1, 1, 2, 2, 2, 2, 2, 2][..]));
     }
 
     #[test]

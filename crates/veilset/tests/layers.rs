@@ -98,3 +98,18 @@ fn a_path_that_points_down_is_found() {
     );
     assert!(uses("#[cfg(test)] mod tests { use crate::session; }").is_empty());
 }
+
+/// They take a set as it is, and dummies of the wrong kind would give a wrong result: `operations::run` refuses these.
+#[test]
+fn roles_of_operations_are_called_by_run_only() {
+    let mut files = Vec::new();
+    sources(&Path::new(env!("CARGO_MANIFEST_DIR")).join("src/operations"), &mut files);
+    let text: String = files.iter().map(|file| std::fs::read_to_string(file).unwrap()).collect();
+    for role in ["receiver", "sender"] {
+        let count = |visible: &str| {
+            let start = format!("{visible} fn {role}");
+            text.lines().filter(|line| line.starts_with(&start)).count()
+        };
+        assert_eq!((count("pub"), count("pub(crate)")), (0, 7), "{role}");
+    }
+}

@@ -14,7 +14,7 @@ use crate::rng::Prng;
 
 /// The receiver, with set `y`; the sender's has `n_x` items. Returns the number of matches, and sends it on if
 /// `both` get it.
-pub fn receiver<'a>(
+pub(crate) fn receiver<'a>(
     protocol: &impl Mqrpmt,
     ch: &mut Channel,
     session: &SessionId,
@@ -33,7 +33,7 @@ pub fn receiver<'a>(
 }
 
 /// The sender, with set `x`; the receiver's has `n_y` items. Returns the number of matches if `both` get it.
-pub fn sender(
+pub(crate) fn sender(
     protocol: &impl Mqrpmt,
     ch: &mut Channel,
     session: &SessionId,

@@ -1,5 +1,8 @@
 //! The operations: what two parties compute. One file per operation and protocol family.
 //!
+//! All of them are called through [`run`], which checks that what a task brings belongs together. The roles
+//! themselves are not public: a set with the wrong dummies would give wrong results without a word.
+//!
 //! Errors are the same in all of them: [`Error::Peer`] if a message is not the expected one or the peer gave
 //! up, [`Error::Network`] if the connection ended or stood still, [`Error::Cancelled`] if we were stopped,
 //! [`Error::Bug`] for arguments that do not belong together. What only a result shows is in [`Sealed`].
@@ -220,11 +223,13 @@ pub fn run<'a>(
 }
 
 impl Comparison {
-    /// That of the protocol, of the two that are alike but for it.
+    /// That of the protocol, of the two that differ in it. The others have none, and count as private.
     pub(crate) fn of(protocol: Protocol) -> Comparison {
         match protocol {
             Protocol::Krtw19Plain => Comparison::Plain,
-            _ => Comparison::Private,
+            Protocol::Krtw19 | Protocol::Dh | Protocol::DhPsi | Protocol::Cm20 | Protocol::Vole => {
+                Comparison::Private
+            }
         }
     }
 }
@@ -350,7 +355,8 @@ impl Task<'_> {
         match set.inserted() == due {
             true => Ok(()),
             false => Err(Error::Bug(format!(
-                "the {role} of {operation} by {protocol} inserts {due} listed dummies for a peer's set of {}                  (Hashed::insert_listed, Protocol::inserted), not {}",
+                "the {role} of {operation} by {protocol} inserts {due} listed dummies for a peer's set of {} \
+                 (Hashed::insert_listed, Protocol::inserted), not {}",
                 peer.size,
                 set.inserted()
             ))),

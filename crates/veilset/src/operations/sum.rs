@@ -7,8 +7,8 @@
 //! ceil(128 / k) / 8 bytes and one number modulo q an item.
 //!
 //! q is 2^64 or 2^128 by agreement, so it does not depend on the data; the caller has made sure that
-//! n_x * max|v| < q / 2 ([`fits`]). Instead of sending r_i and r_i + v_i under two pads, the first pad *is*
-//! r_i, and one correction takes the second to r_i + v_i: half the traffic, the same distribution.
+//! n_x * max|v| < q / 2 ([`fits`]). Instead of sending r_i and r_i + v_i under two pads, the mask of the first pad
+//! *is* r_i, and one correction takes that of the second to r_i + v_i: half the traffic, the same distribution.
 //!
 //! Below the agreed minimum count the receiver sends only that it is below: the sender learns neither count
 //! nor sum, the receiver still knows the count.
@@ -19,12 +19,11 @@ use crate::error::{Error, Result};
 use crate::hash::SessionId;
 use crate::hashed::Hashed;
 use crate::membership::Mqrpmt;
+use crate::ot::Security;
 use crate::ot::extension::{self, FRAME};
+use crate::ot::masks::masks;
 use crate::ot::transfer::AHEAD;
-use crate::ot::{Pad, Security};
 use crate::rng::Prng;
-use crate::secret::Secrets;
-use veilset_kernels::aes::Aes128;
 use zeroize::Zeroizing;
 
 const PURPOSE: &str = "sum by mqRPMT, OT of terms";
@@ -82,19 +81,8 @@ fn most(values: &[i128]) -> u128 {
     values.iter().map(|v| v.unsigned_abs()).max().unwrap_or(0)
 }
 
-/// The masks of the OTs from number `first` on, each under its pad. The pad itself would be one that is compared with
-/// guesses of many values at once ([`extension`]).
-fn masks(first: usize, pads: &[Pad]) -> Secrets<u128> {
-    let mask = |(i, pad): (usize, &Pad)| {
-        let mut mask = Pad::default();
-        Aes128::new(pad).ctr(((first + i) as u128) << 64, &mut mask);
-        u128::from_le_bytes(mask)
-    };
-    Secrets::from(pads.iter().enumerate().map(mask).collect::<Vec<_>>())
-}
-
 /// The receiver, with set `y`; the sender's has `n_x` items. Returns the number of matches.
-pub fn receiver<'a>(
+pub(crate) fn receiver<'a>(
     protocol: &impl Mqrpmt,
     ch: &mut Channel,
     session: &SessionId,
@@ -148,7 +136,7 @@ pub fn receiver<'a>(
 /// # Errors
 /// Besides those of the protocol: if there is not a value for each item, or they do not fit the modulus.
 #[allow(clippy::too_many_arguments)] // the inputs of the figure
-pub fn sender<'a>(
+pub(crate) fn sender<'a>(
     protocol: &impl Mqrpmt,
     ch: &mut Channel,
     session: &SessionId,

@@ -53,17 +53,6 @@ fn the_receiver_sends_on_a_sum_that_it_cannot_read() {
     }
 }
 
-/// The pad of one OT and the number of another make another mask.
-#[test]
-fn a_mask_is_of_its_pad_and_its_place() {
-    let pads: [Pad; 3] = [[1; 16], [1; 16], [2; 16]];
-    let all = [masks(0, &pads), masks(3, &pads)].map(|masks| masks.to_vec()).concat();
-    let different: HashSet<&u128> = all.iter().collect();
-    assert_eq!(different.len(), 6);
-    assert!(pads.iter().all(|pad| !different.contains(&u128::from_le_bytes(*pad))));
-    assert_eq!(masks(3, &pads[..1])[0], all[3]);
-}
-
 /// Sends this result in the place of the receiver's.
 struct Instead {
     sink: Box<dyn Sink>,

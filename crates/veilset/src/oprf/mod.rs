@@ -24,6 +24,8 @@ pub type Output = [u8; 32];
 ///
 /// Both know how many inputs the other has. The key is the sender's for this one evaluation: what a session needs
 /// is F on both sets. To the receiver F is random at every input of the sender that is not one of its own.
+///
+/// A session runs it once; otherwise pass `part(session, ..)` ([`crate::hash::part`]), with another name each time.
 pub trait Oprf {
     /// The receiver's part: F at its inputs, which are distinct, in their order. The sender has `n_x` inputs.
     fn receiver(

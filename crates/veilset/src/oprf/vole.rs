@@ -13,12 +13,13 @@
 //! in P than it says ("OKVS overfitting", Asiacrypt 2024), how many more is not worked out: no malicious mode. Should
 //! the code's assumption fall, A is not random, and S could test guesses of Y against A + P; X would still be hidden.
 //! Leakage: |Y| to S, |X| to R. How long R takes to solve for P depends a little on Y and on the seed, which S knows
-//! later. Cost: that of a VOLE of m = `okvs::size(|Y|)` elements, and 16 m bytes from receiver to sender: 20.4 MB at
-//! 2^20. One thread of a Zen 4 processor takes 0.6 to 0.7 s for 2^20 inputs a side as the receiver and 0.4 s as the
-//! sender, of which the VOLE 0.24 and 0.11, the rows 0.07, solving for P 0.12, decoding 0.04. Memory: that of the VOLE
-//! for a part, then both hold about 3 m elements, the store's rows and the frames. A receiver that announces any number
-//! of inputs and sends little makes the sender hold 100 MB, for the VOLE of a part of [`PART`] elements, and at most
-//! 3 bytes for each byte of A + P that has come.
+//! later. S can time it: R solves between S's first message of the OTs and its own answer.
+//! Cost: that of a VOLE of m = `okvs::size(|Y|)` elements, and 16 m bytes from receiver to sender: 20.4 MB at 2^20. One
+//! thread of a Zen 4 processor takes 0.6 to 0.7 s for 2^20 inputs a side as the receiver and 0.4 s as the sender, of
+//! which the VOLE 0.24 and 0.11, the rows 0.07, solving for P 0.12, decoding 0.04. Memory: that of the VOLE for a part;
+//! then at most 3 m elements (R: P, C, and A of a part; S: K, which doubles when it grows), the store's rows and the
+//! frames. A receiver that announces any number of inputs and sends little makes the sender hold 100 MB, for the VOLE of
+//! a part of [`PART`] elements, and at most 3 bytes for each byte of A + P that has come.
 
 use super::{Input, Oprf, Output};
 use crate::channel::{Channel, Message, frames};
@@ -107,15 +108,18 @@ impl<V: Vole> Oprf for Rr22<V> {
         let p = okvs::encode(inputs, &targets, rng)?;
         let mut vole = self.vole.receiver(ch, session, PURPOSE, rng)?;
         ch.tx.send(SEED, &[p.seed])?;
-        let mut c = Secrets::zeros(0);
+        // One part is taken over as it is; several are put together in place.
+        let m = p.vector.len();
+        let mut c = Secrets::with_capacity(if m > self.part { m } else { 0 });
         for p in p.vector.chunks(self.part) {
             // 2. The VOLE, and A + P to S.
             let Received { mut a, c: part } = vole.next(ch, p.len(), rng)?;
-            c.append(part);
             a.iter_mut().zip(p).for_each(|(a, p)| add(a, p));
             for a_p in a.chunks(FRAME) {
                 ch.tx.send(A_P, a_p)?;
             }
+            drop(a);
+            c.append(part);
         }
         // 3. F(y) = H(Decode(C, y), y).
         Ok(hashed(session, p.rows.decode(&c)?, inputs, |_, _| ()))

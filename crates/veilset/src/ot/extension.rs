@@ -1,7 +1,7 @@
 //! OT extension: SoftSpoken OT (Roy22: "SoftSpokenOT: Quieter OT Extension from Small-Field Silent VOLE in
 //! the Minicrypt Model", CRYPTO 2022), in its semi-honest and in its malicious form.
 //!
-//! A pad is to be a key, used with counters of its own ([`super::transfer`]). As a mask it is weaker than its 128 bits:
+//! A pad is to be a key, used with counters of its own (`transfer.rs`, `masks.rs`). As a mask it is weaker than its 128 bits:
 //! who knows q pads it did not choose finds Delta by 2^128 / q evaluations of the fixed-key hash.
 //!
 //! Security: AES a pseudorandom permutation, its fixed-key hash tweakable correlation robust (GKWY20); the

@@ -21,6 +21,7 @@
 pub mod base;
 mod check;
 pub mod extension;
+pub(crate) mod masks;
 pub mod transfer;
 
 /// A pad: a key of one random OT.

@@ -190,6 +190,10 @@ pub(super) fn tell_size(channel: &mut Channel, our_size: usize) -> Result<usize>
 /// each side sends 32 random bytes, and the id is a hash of both, the receiver's first. It says nothing about who the
 /// peer is or what it was asked to do; that is the caller's affair.
 ///
+/// A peer with which we run two sessions at once, in opposite roles, can send our nonces back and so give both one id.
+/// Keys are fresh in every run, so only the separation by domain is lost. [`agree`] hashes the TLS connection too and
+/// is not affected.
+///
 /// # Errors
 /// Those of the channel.
 pub fn introduce(channel: &mut Channel, role: Role, rng: &mut Prng) -> Result<SessionId> {

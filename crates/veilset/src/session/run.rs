@@ -144,7 +144,8 @@ impl<'a> Request<'a> {
     }
 
     /// Does what takes a time that depends on our data, or on how much of it is dummies: best before the peer is
-    /// met. Takes 32 bytes for each item and dummy.
+    /// met. Takes 32 bytes for each item and dummy. By `vole`, solving for the key-value store is not among it: the
+    /// receiver solves within the session, and the sender can time it ([`crate::oprf::vole`]).
     ///
     /// # Errors
     /// Those of [`Request::check`].

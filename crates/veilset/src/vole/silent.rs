@@ -10,7 +10,10 @@
 //! the VOLE, of the correlated OTs and of the pads for the trees, which are hashed under it: the receiver learns
 //! nothing of it from any of them. By deviating it learns no more than what `check.rs` leaves, b bits with a probability
 //! of 2^-b: the OTs are those with checks, without which choices that differ from tree to tree of theirs would let it
-//! test Delta in parts, and of each tree it lacks an end whatever it asks for (`tree.rs`). That is all, for it may pick
+//! test Delta in parts, and of each tree it lacks an end whatever it asks for (`tree.rs`). It may know masks that it did
+//! not choose: who asks for a path to an end that is no leaf knows both sums of all levels below. So the sums are not
+//! under the pads themselves but under masks from them (`ot/masks.rs`), numbered over all vectors of a setup, or a
+//! guess of Delta could be tested against all of these pads at once. That is all, for it may pick
 //! A, and what is wrong in the sender's messages is not noticed.
 //!
 //! Leakage: n. Cost of a vector: t is 546 to 548 up to five million elements, 793 at 2^28; 128 t correlated OTs and
@@ -32,6 +35,7 @@ use crate::error::Result;
 use crate::hash::{Domain, SessionId, part};
 use crate::ot::Security;
 use crate::ot::extension::{self, DEFAULT_K, FRAME, correction_bytes, setup_bytes};
+use crate::ot::masks::masks;
 use crate::rng::Prng;
 use crate::secret::Secrets;
 use rayon::prelude::*;
@@ -63,16 +67,18 @@ pub struct Receiver(Setup<extension::Receiver>);
 /// The sender.
 pub struct Sender(Setup<extension::Sender>);
 
-/// What a party keeps from one vector to the next: its OTs, and how many vectors there were.
+/// What a party keeps from one vector to the next: its OTs, how many vectors there were, and how many of the OTs masked
+/// a level.
 struct Setup<Ot> {
     part: SessionId,
     ot: Ot,
     vectors: u64,
+    levels: usize,
 }
 
 impl<Ot> Setup<Ot> {
     fn new(session: &SessionId, purpose: &'static str, ot: Ot) -> Setup<Ot> {
-        Setup { part: part(session, purpose), ot, vectors: 0 }
+        Setup { part: part(session, purpose), ot, vectors: 0, levels: 0 }
     }
 
     /// The shape of the next vector, of `n` elements.
@@ -80,6 +86,13 @@ impl<Ot> Setup<Ot> {
         let shape = Shape::new(&self.part, self.vectors, n);
         self.vectors += 1;
         shape
+    }
+
+    /// The number of the first of the next `levels` levels, counted over all vectors.
+    fn number(&mut self, levels: usize) -> usize {
+        let first = self.levels;
+        self.levels += levels;
+        first
     }
 }
 
@@ -189,6 +202,7 @@ impl super::Receiver for Receiver {
             return Ok(Received { a, c });
         }
         let shape = self.0.shape(n);
+        let mut first = self.0.number(shape.trees * shape.depth);
         let ot = &mut self.0.ot;
         // 1. The noise.
         let (places, a) = shape.noise(rng);
@@ -201,7 +215,9 @@ impl super::Receiver for Receiver {
         }
         let mut taken = Secrets::zeros(0);
         for right in right.chunks(FRAME) {
-            taken.extend(&ot.pads(&mut ch.tx, right)?);
+            let masks = masks(first, &ot.pads(&mut ch.tx, right)?);
+            taken.extend(&Secrets::from(masks.iter().map(|mask| mask.to_le_bytes()).collect::<Vec<_>>()));
+            first += right.len();
         }
         let encrypted = ch.rx.recv(SUMS, taken.len())?;
         for ((sum, &right), pair) in taken.iter_mut().zip(right.iter()).zip(&encrypted) {
@@ -231,6 +247,7 @@ impl super::Sender for Sender {
             return gilboa::sender(&mut ch.rx, &mut self.0.ot, n);
         }
         let shape = self.0.shape(n);
+        let first = self.0.number(shape.trees * shape.depth);
         let ot = &mut self.0.ot;
         // 2. b for the values of the noise.
         let b = gilboa::sender(&mut ch.rx, ot, shape.trees)?;
@@ -248,7 +265,9 @@ impl super::Sender for Sender {
         for n in frames(offered.len(), FRAME) {
             let pads = ot.pads(&mut ch.rx, n)?;
             for (side, pads) in [false, true].map(|side| pads.of(side)).iter().enumerate() {
-                offered[at..].iter_mut().zip(pads.iter()).for_each(|(sums, pad)| add(&mut sums[side], pad));
+                let masks = masks(first + at, pads);
+                let sums = offered[at..].iter_mut().zip(masks.iter());
+                sums.for_each(|(sums, mask)| add(&mut sums[side], &mask.to_le_bytes()));
             }
             at += n;
         }

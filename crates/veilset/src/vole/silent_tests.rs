@@ -132,6 +132,12 @@ fn sums_of_levels_and_of_ends_are_sent_encrypted() {
 }
 
 #[test]
+fn masks_of_levels_are_numbered_over_all_vectors() {
+    let mut setup = Setup::new(&SESSION, "a", ());
+    assert_eq!([5, 7, 1].map(|levels| setup.number(levels)), [0, 5, 12]);
+}
+
+#[test]
 fn places_of_the_noise_are_anywhere_in_their_blocks() {
     let shape = Shape::new(&SESSION, 0, 1 << 20);
     let runs = [1, 2, 3, 4].map(|seed| shape.noise(&mut Prng::from_seed(&[seed; 32])).0);

@@ -42,7 +42,7 @@ impl Plan {
             }
             Err(_) => u64::MAX,
         };
-        // That a bin of R, a bin of S or a frame of R is too full are half a bit each, half a bit and one bit.
+        // A bin of R is too full with 2^-42, a bin of S with 2^-42, a frame of R with 2^-41: together 2^-40.
         let bins = Bins::best(share(LAMBDA, 2), (n_r, n_s), LARGEST, cost);
         let mut plan = Plan::of(comparison, (n_r, n_s), bins)?;
         let sets = bins.number.div_ceil(plan.per_frame);

@@ -4,7 +4,8 @@
 //! Security: semi-honest, DDH, `H` a random oracle. Leakage: |X| to R, |Y| to S, the matches to R. Cost: 64 |Y|
 //! bytes and tags of (40 + log2 |X| |Y|) bits for X; R raises 2 |Y| points, S raises |X| + |Y|. With payload the tags
 //! have 128 bits, and there is a row for each x. A receiver that deviates learns at most |Y| values of F_a, so it can
-//! test |Y| guesses; over mqRPMT it could test any number.
+//! test |Y| guesses; that takes one-more gap Diffie-Hellman, as in [`crate::oprf::dh`], and does not follow from DDH. Over
+//! mqRPMT it could test any number.
 //!
 //! Departures from the classic form:
 //! - R permutes Y, or a sender that uses several keys, and then gets the result too, would learn by it where in
@@ -89,7 +90,7 @@ fn low_order(_: LowOrder) -> Error {
 }
 
 /// The receiver R, with set `y`; the sender's has `n_x` items.
-pub fn receiver<'a>(
+pub(crate) fn receiver<'a>(
     ch: &mut Channel,
     session: &SessionId,
     y: &Hashed,
@@ -122,7 +123,7 @@ pub fn receiver<'a>(
 
 /// The sender S, with set `x` and, if agreed, a payload for each of its items, none longer than a row; the
 /// receiver's set has `n_y` items. Returns what matches if both get it.
-pub fn sender<'a>(
+pub(crate) fn sender<'a>(
     ch: &mut Channel,
     session: &SessionId,
     x: &Hashed,

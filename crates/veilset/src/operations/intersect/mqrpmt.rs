@@ -38,7 +38,7 @@ fn width(terms: &Terms) -> (Option<Layout<1>>, usize) {
 }
 
 /// The receiver, with set `y`; the sender's has `n_x` items.
-pub fn receiver<'a>(
+pub(crate) fn receiver<'a>(
     protocol: &impl Mqrpmt,
     ch: &mut Channel,
     session: &SessionId,
@@ -85,7 +85,7 @@ pub fn receiver<'a>(
 /// The sender, with set `x` and, if agreed, a payload for each of its items, none longer than a row; the
 /// receiver's set has `n_y` items. Returns what matches if both get it.
 #[allow(clippy::too_many_arguments)] // the inputs of the figure
-pub fn sender<'a>(
+pub(crate) fn sender<'a>(
     protocol: &impl Mqrpmt,
     ch: &mut Channel,
     session: &SessionId,

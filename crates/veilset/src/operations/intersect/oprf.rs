@@ -70,7 +70,7 @@ fn padder(session: &SessionId) -> impl Fn(&Output) -> Pad + Sync + use<> {
 }
 
 /// The receiver R, with set `y`; the sender's has `n_x` items.
-pub fn receiver<'a>(
+pub(crate) fn receiver<'a>(
     protocol: &impl Oprf,
     ch: &mut Channel,
     session: &SessionId,
@@ -93,7 +93,7 @@ pub fn receiver<'a>(
 /// The sender S, with set `x` and, if agreed, a payload for each of its items, none longer than a row; the
 /// receiver's set has `n_y` items. Returns what matches if both get it.
 #[allow(clippy::too_many_arguments)] // two sets, payloads, and what was agreed
-pub fn sender<'a>(
+pub(crate) fn sender<'a>(
     protocol: &impl Oprf,
     ch: &mut Channel,
     session: &SessionId,

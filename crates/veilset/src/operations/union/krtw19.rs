@@ -54,7 +54,7 @@ pub(crate) fn row_width(terms: &Terms) -> usize {
 }
 
 /// The receiver, with set `y`; the sender's has `n_x` items.
-pub fn receiver<'a>(
+pub(crate) fn receiver<'a>(
     comparison: Comparison,
     ch: &mut Channel,
     session: &SessionId,
@@ -83,7 +83,7 @@ pub fn receiver<'a>(
 /// The sender, with set `x` and, if agreed, a payload for each of its items; none of them is together longer
 /// than a row. The receiver's set has `n_y` items. Returns the union in sorted order if both get it.
 #[allow(clippy::too_many_arguments)] // the inputs of the figure
-pub fn sender<'a>(
+pub(crate) fn sender<'a>(
     comparison: Comparison,
     ch: &mut Channel,
     session: &SessionId,

@@ -35,7 +35,7 @@ pub struct New {
 }
 
 /// The receiver, with set `y`; the sender's has `n_x` items.
-pub fn receiver<'a>(
+pub(crate) fn receiver<'a>(
     protocol: &impl Mqrpmt,
     ch: &mut Channel,
     session: &SessionId,
@@ -120,7 +120,7 @@ pub(super) fn new_rows<'a, const N: usize>(
 /// The sender, with set `x` and, if agreed, a payload for each of its items; none of them is together longer
 /// than a row. The receiver's set has `n_y` items. Returns the union in sorted order if both get it.
 #[allow(clippy::too_many_arguments)] // the inputs of the figure
-pub fn sender<'a>(
+pub(crate) fn sender<'a>(
     protocol: &impl Mqrpmt,
     ch: &mut Channel,
     session: &SessionId,

@@ -1,0 +1,37 @@
+//! Masks from pads, for what is added to them and not encrypted row by row ([`super::transfer`]).
+//!
+//! A mask is a block of AES under its pad, at a counter that no other mask of the setup has: the number j of the OT,
+//! times 2^64. It is never the pad itself. Whoever knows q pads that it did not choose tests each guess of Delta
+//! against all of them at once, and finds it by 2^128 / q evaluations of the fixed-key hash ([`super::extension`]).
+//! Masks at counters of their own have to be tested one by one.
+
+use super::Pad;
+use crate::secret::Secrets;
+use veilset_kernels::aes::Aes128;
+
+/// The masks of the OTs from number `first` on, each under its pad.
+pub(crate) fn masks(first: usize, pads: &[Pad]) -> Secrets<u128> {
+    let mask = |(i, pad): (usize, &Pad)| {
+        let mut mask = Pad::default();
+        Aes128::new(pad).ctr(((first + i) as u128) << 64, &mut mask);
+        u128::from_le_bytes(mask)
+    };
+    Secrets::from(pads.iter().enumerate().map(mask).collect::<Vec<_>>())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::HashSet;
+
+    /// The pad of one OT and the number of another make another mask.
+    #[test]
+    fn a_mask_is_of_its_pad_and_its_place() {
+        let pads: [Pad; 3] = [[1; 16], [1; 16], [2; 16]];
+        let all = [masks(0, &pads), masks(3, &pads)].map(|masks| masks.to_vec()).concat();
+        let different: HashSet<&u128> = all.iter().collect();
+        assert_eq!(different.len(), 6);
+        assert!(pads.iter().all(|pad| !different.contains(&u128::from_le_bytes(*pad))));
+        assert_eq!(masks(3, &pads[..1])[0], all[3]);
+    }
+}
