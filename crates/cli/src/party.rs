@@ -47,8 +47,8 @@ pub fn run(plan: &Plan, purpose: Purpose) -> Result<()> {
 
     // Everything that can be wrong with our side is found before the peer hears of us.
     plan.endpoint.check()?;
-    let result = plan.output.as_deref().filter(|_| plan.has_result());
-    for path in [result, plan.report.as_deref()] {
+    let output_path = plan.output.as_deref().filter(|_| plan.has_result());
+    for path in [output_path, plan.report.as_deref()] {
         Output::check(path, plan.force)?;
     }
     let input = plan.source.input.display();
@@ -138,6 +138,9 @@ pub fn run(plan: &Plan, purpose: Purpose) -> Result<()> {
         interrupt.done(0, done(plan));
     }
     say(report.to_text().trim_end());
+    if let Some(path) = output_path {
+        say(&format!("  The result is in {}.", path.display()));
+    }
     // What fails after the result was written must not look as if there were none.
     [reported, logged].into_iter().collect::<Result<()>>().map_err(|e| match e {
         Error::Output(what) => Error::Output(format!("{}, but {what}", done(plan))),

@@ -285,9 +285,9 @@ fn common(operation: Operation, a: CommonArgs, output: OutputArgs, both: BothArg
         (None, Some(address)) => Endpoint::Connect(address),
         (None, None) => {
             return Err(Error::Usage(
-                "it is not said how to reach the peer. Give --listen HOST:PORT, an address of this machine at which the \
-                 peer connects, or --connect HOST:PORT, the peer's address. Neither is needed if the address book has \
-                 the peer's address (`veilset peer add`)"
+                "the peer's address is missing. Give --connect HOST:PORT, the peer's address, or --listen HOST:PORT, an \
+                 address of this machine for the peer to connect to. Neither is needed if the address book has the \
+                 peer's address (`veilset peer add`)"
                     .into(),
             ));
         }
