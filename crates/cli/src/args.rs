@@ -17,7 +17,8 @@ const EXIT_CODES: &str = "\
 Exit codes:
   0    done: both sides confirmed the run, and our result is complete. The other side may
        still fail to write its own (7), or miss our last message (6)
-  2    wrong arguments or settings (identity, address book, policy, veilset.toml), or an address that cannot be used
+  2    wrong arguments or settings (identity, address book, policy, veilset.toml), or an
+       address that cannot be used
   3    our input data, or the prepared half
   4    the two sides ask for different things
   5    the peer has another key than expected, broke the protocol or gave up

@@ -7,7 +7,7 @@
 //! one-sided CPU seconds are without it.
 
 use crate::args::{BenchArgs, BenchPartyArgs};
-use crate::interrupt::{SIGNALS, unwatched};
+use crate::interrupt::{signals, unwatched};
 use crate::print;
 use nix::sys::resource::{UsageWho, getrusage};
 use serde::{Deserialize, Serialize};
@@ -47,7 +47,7 @@ struct Figures {
 /// Runs the benchmark and prints its figures.
 pub fn run(a: &BenchArgs) -> Result<()> {
     let interrupted = Arc::new(AtomicBool::new(false));
-    for signal in SIGNALS {
+    for signal in signals() {
         signal_hook::flag::register(signal, interrupted.clone()).map_err(unwatched)?;
     }
     let folder = tempfile::tempdir().map_err(unusable)?;

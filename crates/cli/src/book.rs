@@ -50,6 +50,11 @@ fn parsed<'de, D: serde::Deserializer<'de>>(from: D) -> Result<Fingerprint, D::E
     String::deserialize(from)?.parse().map_err(serde::de::Error::custom)
 }
 
+/// With a full stop, unless it is a question.
+fn sentence(text: String) -> String {
+    if text.ends_with('?') { text } else { text + "." }
+}
+
 impl Book {
     /// Reads the book; one that is not there is empty.
     pub fn load(named: Option<&Path>) -> Result<Book> {
@@ -93,9 +98,9 @@ impl Book {
                 Err(Error::Usage(format!("--peer is not a fingerprint: {e}")))
             }
             Err(e) => Err(Error::Usage(format!(
-                "--peer \"{typed}\": {}. Add it with `veilset peer add {typed} FINGERPRINT`. If it is meant to be a \
+                "--peer \"{typed}\": {} Add it with `veilset peer add {typed} FINGERPRINT`. If it is meant to be a \
                  fingerprint: {e}",
-                self.unknown(typed)
+                sentence(self.unknown(typed))
             ))),
         }
     }

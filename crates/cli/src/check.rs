@@ -66,9 +66,10 @@ fn text(plan: &Plan, checked: &Checked, our_milliseconds: u64) -> Result<String>
     Ok(text)
 }
 
+/// Never 0.0, which nothing takes.
 fn seconds(milliseconds: u64) -> String {
-    match milliseconds {
-        0..10_000 => format!("{:.1} seconds", milliseconds as f64 / 1000.0),
+    match milliseconds.max(100) {
+        milliseconds @ 0..10_000 => format!("{:.1} seconds", milliseconds as f64 / 1000.0),
         _ => format!("{} seconds", milliseconds.div_ceil(1000)),
     }
 }

@@ -47,6 +47,10 @@ pub fn run(plan: &Plan, purpose: Purpose) -> Result<()> {
 
     // Everything that can be wrong with our side is found before the peer hears of us.
     plan.endpoint.check()?;
+    let output_path = plan.output.as_deref().filter(|_| plan.has_result());
+    for path in [output_path, plan.report.as_deref()] {
+        Output::check(path, plan.force)?;
+    }
     let input = plan.source.input.display();
     let life = Life::begin(plan.quiet, format!("reading {input}"));
     let step = |bytes| {
@@ -79,11 +83,11 @@ pub fn run(plan: &Plan, purpose: Purpose) -> Result<()> {
         warn: &warn,
     };
     let mut gate = Gate::new(&request, setup)?;
-    let open = |what, path| {
-        let stop = interrupt.clone();
-        Output::create(what, path, plan.force).map(|output| output.watched(move || stop.check()))
-    };
+    let open = |what, path| Output::create(what, path, plan.force);
+    let stop = interrupt.clone();
     let output = plan.has_result().then(|| open("result", plan.output.as_deref())).transpose()?;
+    let output = output.map(|output| output.watched(move || stop.check()));
+    // Not watched: once the result is there, a signal does not make the run one that was stopped.
     let report_file = plan.report.as_deref().map(|path| open("report", Some(path))).transpose()?;
 
     let mut connection = establish(&plan.endpoint, &security, plan.timeouts, &|| interrupt.happened(), &say)?;
@@ -110,10 +114,19 @@ pub fn run(plan: &Plan, purpose: Purpose) -> Result<()> {
     // A log that cannot be written is no reason to give up the result.
     let logged = gate.end(Ok(&report), seconds);
     interrupt.run_ends();
+    let there = || match (&plan.report, &logged) {
+        (None, Ok(())) => interrupt.done(0, done(plan)),
+        _ => {
+            interrupt.done(7, format!("{}, but its report or its line in the log may be missing", done(plan)))
+        }
+    };
     // How long this takes depends on the result, so it waits until the peer has left.
-    if let Some(mut output) = output {
-        data.write(plan, &outcome, &mut output)?;
-        output.commit()?;
+    match output {
+        Some(mut output) => {
+            data.write(plan, &outcome, &mut output)?;
+            output.commit_telling(there)?;
+        }
+        None => there(),
     }
     let name = |path: &Path| path.display().to_string();
     report.peer_name = plan.peer_name.clone();
@@ -121,7 +134,13 @@ pub fn run(plan: &Plan, purpose: Purpose) -> Result<()> {
     report.output = plan.has_result().then(|| plan.output.as_deref().map_or_else(|| "-".into(), name));
     report.left_out = LeftOut { duplicates: data.keyed.duplicates, skipped: data.keyed.skipped };
     let reported = report_file.map_or(Ok(()), |file| write_report(&report, file));
+    if reported.is_ok() && logged.is_ok() {
+        interrupt.done(0, done(plan));
+    }
     say(report.to_text().trim_end());
+    if let Some(path) = output_path {
+        say(&format!("  The result is in {}.", path.display()));
+    }
     // What fails after the result was written must not look as if there were none.
     [reported, logged].into_iter().collect::<Result<()>>().map_err(|e| match e {
         Error::Output(what) => Error::Output(format!("{}, but {what}", done(plan))),

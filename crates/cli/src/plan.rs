@@ -6,6 +6,7 @@ use crate::args::{
 };
 use crate::book::Book;
 use crate::policy;
+use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 use veilset::channel::Timeouts;
@@ -248,7 +249,11 @@ fn common(operation: Operation, a: CommonArgs, output: OutputArgs, both: BothArg
     let has_values = operation == Operation::Sum && role == Role::Sender;
     let source = source(a.input, has_values)?;
     let has_result = role == Role::Receiver || operation == Operation::Sum || both.both;
-    let given = [("--output", output.output.is_some()), ("--output-format", output.output_format.is_some())];
+    let given = [
+        ("--output", output.output.is_some()),
+        ("--output-format", output.output_format.is_some()),
+        ("--for-spreadsheets", output.for_spreadsheets),
+    ];
     if let Some((option, _)) = given.into_iter().find(|(_, given)| *given && !has_result) {
         return Err(Error::Usage(format!(
             "the sender of {operation} learns nothing, so there is nothing for {option}. Omit it, or use --role \
@@ -280,13 +285,16 @@ fn common(operation: Operation, a: CommonArgs, output: OutputArgs, both: BothArg
         (None, Some(address)) => Endpoint::Connect(address),
         (None, None) => {
             return Err(Error::Usage(
-                "it is not said how to reach the peer. Give --listen HOST:PORT, an address of this machine at which the \
-                 peer connects, or --connect HOST:PORT, the peer's address. Neither is needed if the address book has \
-                 the peer's address (`veilset peer add`)"
+                "the peer's address is missing. Give --connect HOST:PORT, the peer's address, or --listen HOST:PORT, an \
+                 address of this machine for the peer to connect to. Neither is needed if the address book has the \
+                 peer's address (`veilset peer add`)"
                     .into(),
             ));
         }
     };
+    if matches!(protection, Protection::InsecurePlaintext) {
+        on_this_machine(&endpoint)?;
+    }
     let audit_log = match a.own.audit_log {
         Some(path) if path == Path::new("none") => None,
         Some(path) => Some(path),
@@ -448,6 +456,19 @@ fn source(a: InputArgs, has_values: bool) -> Result<Source> {
         duplicates,
         pad_to: a.pad_to,
     })
+}
+
+/// Refuses an address that is in the open. What a name stands for is looked up, and checked, when it is used.
+fn on_this_machine(endpoint: &Endpoint) -> Result<()> {
+    let (Endpoint::Listen(text) | Endpoint::Connect(text)) = endpoint;
+    let host = text.rsplit_once(':').map_or("", |(host, _)| host);
+    match host.trim_start_matches('[').trim_end_matches(']').parse::<IpAddr>() {
+        Ok(outside) if !outside.to_canonical().is_loopback() => Err(Error::Usage(format!(
+            "--insecure-plaintext is for this machine only, and {text} is not a loopback address. Use 127.0.0.1, or \
+             omit the option and give the peer's fingerprint with --peer"
+        ))),
+        _ => Ok(()),
+    }
 }
 
 fn threads(typed: Option<u16>) -> usize {

@@ -15,6 +15,7 @@ use veilset::table::{Output, Table};
 pub fn run(plan: &PreparePlan) -> Result<()> {
     let interrupt = Interrupt::install(plan.quiet)?;
     start_threads(plan.threads)?;
+    Output::check(Some(&plan.output), plan.force)?;
     let say = sayer(plan.quiet);
     let source = &plan.source;
     let identity = load_identity(plan.identity.as_deref())?;
@@ -48,7 +49,8 @@ pub fn run(plan: &PreparePlan) -> Result<()> {
     let done = offline::prepare(&basis, &ledger, &identity, &mut output, &step, &mut Prng::from_os()?);
     progress.iter().for_each(|progress| progress.end(done.is_ok()));
     done?;
-    output.commit()?;
-    say(&format!("made {}, for one run with the same input and --prepared {0}", plan.output.display()));
+    let made = format!("made {}, for one run with the same input and --prepared {0}", plan.output.display());
+    output.commit_telling(|| interrupt.done(0, made.clone()))?;
+    say(&made);
     Ok(())
 }

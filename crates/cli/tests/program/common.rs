@@ -235,8 +235,13 @@ pub fn listen(mut command: Command) -> (Running, String) {
 
 /// The same command under a limit of `ulimit`.
 pub fn limited(command: &Command, limit: &str) -> Command {
+    after(&format!("ulimit {limit}"), command)
+}
+
+/// The same command, started by a shell that did this before.
+pub fn after(first: &str, command: &Command) -> Command {
     let mut shell = Command::new("sh");
-    shell.args(["-c", &format!("ulimit {limit}; exec \"$@\""), "sh"]);
+    shell.args(["-c", &format!("{first}; exec \"$@\""), "sh"]);
     shell.arg(command.get_program()).args(command.get_args());
     shell.envs(command.get_envs().filter_map(|(name, value)| Some((name, value?))));
     shell.current_dir(command.get_current_dir().unwrap());

@@ -97,7 +97,7 @@ fn who_is_interrupted_ends_with_130_and_its_peer_says_so() {
     let before = world.names();
     for who in [RECEIVER, SENDER] {
         let mut parties = under_way(&world, &[]);
-        parties[who].signal("INT");
+        parties[who].signal("TERM");
         parties.swap(0, who);
         let [interrupted, peer] = parties.map(Running::end);
         interrupted.bad(130, &["stopped on request"]);
@@ -117,7 +117,7 @@ fn waiting_for_the_peer_can_be_interrupted() {
     let mut connecting = connect(world.party(RECEIVER, "union", &file, &output), &nobody);
     connecting.until("cannot be reached yet");
     for party in [listening, connecting] {
-        party.signal("INT");
+        party.signal("TERM");
         party.end().bad(130, &["stopped on request"]);
     }
     assert_eq!(world.names(), before);

@@ -275,7 +275,7 @@ fn a_run_that_waits_for_the_ledger_can_be_interrupted() {
         assert!(begin.elapsed() < Duration::from_secs(60));
         std::thread::sleep(Duration::from_millis(5));
     }
-    here.signal("INT");
+    here.signal("TERM");
     here.end().bad(130, &["stopped on request"]);
     there.end().bad(5, &[]);
     drop(ledger);

@@ -132,7 +132,7 @@ fn arguments_that_contradict_are_refused_before_the_input_is_looked_at() {
     let world = World::new();
     let receiver = ["--role", "receiver"];
     // (operation of a sender, options, words)
-    let cases: [(&str, Words, Words); 22] = [
+    let cases: [(&str, Words, Words); 23] = [
         ("union", &["--protocol", "dh-psi"], &["--protocol dh-psi", "union"]),
         ("intersect", &["--protocol", "krtw19"], &["--protocol krtw19", "intersect"]),
         ("intersect", &["--malicious-sender", "--protocol", "vole"], &["--malicious-sender", "cm20"]),
@@ -177,6 +177,7 @@ fn arguments_that_contradict_are_refused_before_the_input_is_looked_at() {
             &["2 columns", "--output-format csv"],
         ),
         ("union", &["--output-format", "csv"], &["nothing for --output-format", "--both"]),
+        ("union", &["--for-spreadsheets"], &["nothing for --for-spreadsheets", "--both"]),
         (
             "count",
             &["--role", "receiver", "--output", "x.parquet"],
@@ -219,14 +220,15 @@ fn arguments_that_contradict_are_refused_before_the_input_is_looked_at() {
 #[test]
 fn plaintext_is_refused_off_this_machine() {
     let world = World::new();
-    let file = world.write("f.csv", csv(0..3));
-    for address in [
-        "--listen=0.0.0.0:0",
-        "--listen=[::]:0",
-        "--connect=192.0.2.1:7000",
-        "--connect=example.invalid:7000",
+    world.write("f.csv", csv(0..3));
+    // An address is refused before the input is read, a name when it is looked up.
+    for (file, address) in [
+        ("none.csv", "--listen=0.0.0.0:0"),
+        ("none.csv", "--listen=[::]:0"),
+        ("none.csv", "--connect=192.0.2.1:7000"),
+        ("f.csv", "--connect=example.invalid:7000"),
     ] {
-        let mut command = world.party(SENDER, "count", &file, &["--insecure-plaintext"]);
+        let mut command = world.party(SENDER, "count", &world.path(file), &["--insecure-plaintext"]);
         run(command.arg(address)).bad(2, &["--insecure-plaintext is for this machine only", "127.0.0.1"]);
     }
 }
@@ -249,6 +251,10 @@ fn a_result_that_could_not_be_written_is_refused_before_the_run() {
     ];
     for (who, more, words) in cases {
         refused(world.party(who, "union", &file, more)).bad(7, words);
+        // What the name shows is known before the input is read.
+        if !words.contains(&"directory exists") {
+            refused(world.party(who, "union", &world.path("none.csv"), more)).bad(7, words);
+        }
         assert_eq!((world.read("old"), world.names()), ("old".into(), before.clone()), "{more:?}");
     }
 }

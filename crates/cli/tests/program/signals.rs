@@ -1,10 +1,65 @@
 //! Signals: the first ends the program at its next step, or from outside if there is none, the second at once.
 
-use crate::common::{RECEIVER, Running, SENDER, World, connect, csv, listen};
-use std::io::{Read, Write};
-use std::process::ChildStdin;
+use crate::common::{RECEIVER, Running, SENDER, World, after, connect, csv, listen, signal};
+use std::io::{PipeReader, Read, Write};
+use std::process::{Child, ChildStdin, Command, Stdio};
+use std::time::{Duration, Instant};
 
-const SIGNALS: [&str; 3] = ["INT", "TERM", "HUP"];
+/// Those that the program listens to, unless whoever runs the tests has them ignored.
+fn signals() -> Vec<&'static str> {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:")).unwrap_or("0");
+    let ignored = u64::from_str_radix(mask.trim(), 16).unwrap();
+    let all = [("HUP", 1), ("INT", 2), ("TERM", 15)];
+    all.into_iter().filter(|(_, number)| ignored >> (number - 1) & 1 == 0).map(|(name, _)| name).collect()
+}
+
+/// A process that writes all that it says into one pipe, which nobody empties.
+struct Unread {
+    child: Child,
+    reads: PipeReader,
+    read: String,
+}
+
+impl Unread {
+    fn start(mut command: Command, standard_output_too: bool) -> Unread {
+        let (reads, writes) = std::io::pipe().unwrap();
+        let out = if standard_output_too { writes.try_clone().unwrap().into() } else { Stdio::null() };
+        command.stdin(Stdio::null()).stdout(out).stderr(writes);
+        Unread { child: command.spawn().unwrap(), reads, read: String::new() }
+    }
+
+    /// Reads up to these words, and no further.
+    fn until(&mut self, words: &str) {
+        while !self.read.ends_with(words) {
+            let mut byte = [0];
+            self.reads.read_exact(&mut byte).unwrap();
+            self.read.push(byte[0].into());
+        }
+    }
+
+    /// From now on nothing more fits in.
+    #[cfg(target_os = "linux")]
+    fn fill(&self) {
+        use std::os::fd::AsRawFd;
+        let path = format!("/proc/self/fd/{}", self.reads.as_raw_fd());
+        let mut writes = std::fs::File::options().write(true).open(path).unwrap();
+        std::thread::spawn(move || while writes.write_all(b".").is_ok() {});
+    }
+
+    /// Its exit code.
+    fn end(mut self) -> Option<i32> {
+        let start = Instant::now();
+        while start.elapsed() < Duration::from_secs(60) {
+            if let Some(status) = self.child.try_wait().unwrap() {
+                return status.code();
+            }
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        self.child.kill().unwrap();
+        panic!("it hangs: {}", self.read);
+    }
+}
 
 /// A party that reads standard input, where nothing comes as long as it is kept, and has said so.
 fn reading(world: &World) -> (Running, ChildStdin) {
@@ -24,7 +79,7 @@ fn a_result_that_nobody_reads_can_be_stopped() {
     let world = World::new();
     // More than a pipe holds.
     let file = world.write("f.csv", csv(0..30_000));
-    for name in SIGNALS {
+    for name in signals() {
         let (mut reads, writes) = std::io::pipe().unwrap();
         let (sender, address) = listen(world.party(SENDER, "union", &file, &[]));
         let mut receiver = world.party(RECEIVER, "union", &file, &["--connect", &address]);
@@ -38,10 +93,58 @@ fn a_result_that_nobody_reads_can_be_stopped() {
 }
 
 #[test]
+fn a_result_and_messages_that_nobody_reads_can_be_stopped() {
+    let world = World::new();
+    let file = world.write("f.csv", csv(0..30_000));
+    let (sender, address) = listen(world.party(SENDER, "union", &file, &[]));
+    let receiver = world.party(RECEIVER, "union", &file, &["--connect", &address]);
+    let mut receiver = Unread::start(receiver, true);
+    receiver.until("id,cost\n");
+    sender.end().good();
+    signal(receiver.child.id(), "TERM");
+    assert_eq!(receiver.end(), Some(130));
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn a_signal_after_the_result_is_there_does_not_end_the_run_as_stopped() {
+    let world = World::new();
+    let file = world.write("f.csv", csv(0..3000));
+    let (sender, address) = listen(world.party(SENDER, "count", &file, &[]));
+    let more = ["--output", "out.csv", "--report", "report.json", "--connect", &address];
+    let mut receiver = Unread::start(world.party(RECEIVER, "count", &file, &more), false);
+    receiver.until("step 2 of 2");
+    receiver.fill();
+    sender.end().good();
+    let start = Instant::now();
+    while !world.path("report.json").exists() {
+        assert!(start.elapsed() < Duration::from_secs(60), "{}", receiver.read);
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    // What is left is the text about the result, which nobody reads.
+    std::thread::sleep(Duration::from_millis(100));
+    signal(receiver.child.id(), "TERM");
+    assert_eq!(receiver.end(), Some(0));
+    assert_eq!(world.read("out.csv"), "matches,union_size\n3000,3000\n");
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn a_signal_that_is_ignored_at_the_start_stays_ignored() {
+    let world = World::new();
+    let file = world.write("f.csv", csv(0..3));
+    let (receiver, address) = listen(after("trap '' HUP INT", &world.party(RECEIVER, "count", &file, &[])));
+    receiver.signal("HUP");
+    receiver.signal("INT");
+    connect(world.party(SENDER, "count", &file, &[]), &address).end().good();
+    receiver.end().good();
+}
+
+#[test]
 fn a_read_that_does_not_return_is_ended_from_outside() {
     let world = World::new();
     let before = world.names();
-    for name in SIGNALS {
+    for name in signals() {
         let (party, _stdin) = reading(&world);
         party.signal(name);
         party.end().bad(130, &["stopped on request, in the middle of something that does not end"]);
@@ -55,7 +158,7 @@ fn a_second_signal_ends_the_program_at_once() {
     // A busy machine may bring the signal when the program has been ended from outside.
     for _ in 0..5 {
         let (mut party, _stdin) = reading(&world);
-        party.signal("INT");
+        party.signal("TERM");
         party.until("a second signal stops at once");
         // It may be gone.
         let _ = std::process::Command::new("kill").args(["-TERM", &party.id().to_string()]).status();
@@ -80,12 +183,12 @@ fn a_file_that_is_being_read_and_a_half_that_is_being_prepared_can_be_stopped() 
     };
     let mut preparing = prepare(file.to_str().unwrap());
     preparing.until("preparing");
-    preparing.signal("INT");
+    preparing.signal("TERM");
     preparing.end().bad(130, &["stopped on request"]);
     let mut reading = prepare("-");
     reading.until("reading -");
     let mut stdin = reading.stdin();
-    reading.signal("INT");
+    reading.signal("TERM");
     // The next bytes are the next step. It may be gone already.
     let _ = stdin.write_all(csv(0..1000).as_bytes());
     reading.end().bad(130, &["stopped on request"]);

@@ -40,8 +40,24 @@ fn lists_are_lines_as_they_stand() {
     // What the peer sends cannot make two items of one.
     let keyed = keyed_set(&table, &[0], EmptyKeys::Error, Duplicates::First).unwrap();
     let new: Items = [key(&["a\nb"])].iter().collect();
-    let error = write_union(&table, &[0], &keyed, &new, None, Format::List, &mut Vec::new()).unwrap_err();
-    assert!(matches!(&error, Error::Output(m) if m.contains("line break")), "{error}");
+    let ours = Table::from_reader("a.csv", &b"id\nx\n\"y\nz\"\n"[..], &CSV, None).unwrap();
+    let our_keys = keyed_set(&ours, &[0], EmptyKeys::Error, Duplicates::First).unwrap();
+    let (mut out, none) = (Vec::new(), Items::new());
+    let mut refused = |written: &dyn Fn(&mut Vec<u8>) -> Result<()>, whose: &str| {
+        let error = written(&mut out).unwrap_err();
+        let Error::Output(message) = &error else { panic!("{error}") };
+        for words in [whose, "line break", "--output-format csv"] {
+            assert!(message.contains(words), "{message}");
+        }
+        // Standard output cannot be taken back.
+        assert!(out.is_empty());
+    };
+    refused(&|out| write_union(&table, &[0], &keyed, &new, None, Format::List, out), "a key of the peer");
+    refused(&|out| write_union(&ours, &[0], &our_keys, &none, None, Format::List, out), "a key of ours");
+    refused(&|out| write_rows(&ours, &[0, 1], None, Format::List, out), "a key of ours");
+    refused(&|out| write_keys(&table, &[0], &new, Format::List, out), "ours or the peer's");
+    write_rows(&ours, &[0], None, Format::List, &mut out).unwrap();
+    assert_eq!(out, b"x\n");
 }
 
 #[test]

@@ -40,6 +40,12 @@ impl Output {
         Ok(Output { sink: BufWriter::with_capacity(BUFFER, sink), what, path: path.into(), force })
     }
 
+    /// Refuses what [`Output::create`] would refuse for the name alone, and makes no file: for a caller that has a lot
+    /// to do before it opens the destination.
+    pub fn check(path: Option<&Path>, force: bool) -> Result<()> {
+        path.filter(|path| *path != Path::new("-")).map_or(Ok(()), |path| check_name(path, force))
+    }
+
     /// Calls `step` before every 64 KiB that are written, and before the file gets its name. An error of it ends the
     /// writing.
     #[must_use]
@@ -62,10 +68,17 @@ impl Output {
     ///
     /// If another file has taken that name meanwhile, it is not overwritten without `force`. The result is then kept
     /// under the name in the message, because it is complete and another run would cost the peer's time.
-    pub fn commit(mut self) -> Result<()> {
+    pub fn commit(self) -> Result<()> {
+        self.commit_telling(|| {})
+    }
+
+    /// Like [`Output::commit`], and calls `there` as soon as the file has its name or the stream all bytes. After that
+    /// the disk may still be waited for.
+    pub fn commit_telling(mut self, there: impl FnOnce()) -> Result<()> {
         self.sink.flush().map_err(|e| unwritable(self.what, &e))?;
         let sink = self.sink.get_mut();
         let To::File(file) = std::mem::replace(&mut sink.to, To::Nowhere) else {
+            there();
             return Ok(());
         };
         file.file.sync_all().map_err(|e| unwritable(self.what, &e))?;
@@ -83,6 +96,7 @@ impl Output {
                 ),
             }));
         }
+        there();
         // The file is in place. Whether its name survives a power failure is not worth failing for.
         let _ = fs::File::open(directory).and_then(|d| d.sync_all());
         Ok(())
@@ -163,23 +177,24 @@ fn unbuffered_output() -> io::Result<io::Stdout> {
     Ok(io::stdout())
 }
 
-/// The file for a path that may be written.
-fn temporary(path: &Path, force: bool) -> Result<Temporary> {
+/// Refuses a name that no result can get.
+fn check_name(path: &Path, force: bool) -> Result<()> {
     let refuse = |what: &str, next: &str| Err(Error::Output(format!("{} {what}; {next}", path.display())));
     if path.file_name().is_none() {
         return refuse("does not name a file", "give a file name");
     }
     match fs::symlink_metadata(path) {
-        Ok(found) if found.is_dir() => return refuse("is a directory", "give the name of a file in it"),
-        Ok(found) if !found.is_file() => {
-            return refuse("exists and is not a regular file", "choose another name");
-        }
-        Ok(_) if !force => {
-            return refuse("exists", "choose another name, or overwrite it with --force");
-        }
+        Ok(found) if found.is_dir() => refuse("is a directory", "give the name of a file in it"),
+        Ok(found) if !found.is_file() => refuse("exists and is not a regular file", "choose another name"),
+        Ok(_) if !force => refuse("exists", "choose another name, or overwrite it with --force"),
         // If it cannot be looked at, opening the file in its directory will tell.
-        Ok(_) | Err(_) => {}
+        Ok(_) | Err(_) => Ok(()),
     }
+}
+
+/// The file for a path that may be written.
+fn temporary(path: &Path, force: bool) -> Result<Temporary> {
+    check_name(path, force)?;
     let directory = directory(path);
     Temporary::create(directory).map_err(|e| {
         // The message of the library names the temporary file, which means nothing to the user.
@@ -300,6 +315,12 @@ mod tests {
             let error = Output::create("result", Some(&path), force).unwrap_err();
             let message = error.to_string();
             assert!(matches!(error, Error::Output(_)), "{message}");
+            // For the name alone, or only when a file is made.
+            let checked = Output::check(Some(&path), force);
+            assert!(
+                checked.as_ref().is_err_and(|e| *e == error) != message.contains("check that"),
+                "{message}"
+            );
             assert!(message.contains(expected), "{message}");
             assert!(message.contains(&path.display().to_string()), "{message}");
         }

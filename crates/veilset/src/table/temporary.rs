@@ -1,7 +1,8 @@
 //! The file of a result that is not complete yet.
 //!
 //! On Linux it has no name: whatever ends the process, SIGKILL, an abort or the end of memory, the kernel removes it.
-//! Where that cannot be had (another system; a file system without `O_TMPFILE`, such as NFS; no `/proc`) it has a
+//! Two moments are exceptions: a link is tried when the file is made, and a file that replaces another has a temporary
+//! name before it is renamed. Where that cannot be had (another system; a file system without `O_TMPFILE`, such as NFS; no `/proc`) it has a
 //! temporary name, which [`remove_unfinished`] knows.
 
 use std::fs::File;
@@ -64,9 +65,7 @@ impl Temporary {
                     return Ok(());
                 }
                 // A link never replaces a file, a rename does.
-                let linked =
-                    builder().make_in(directory, |name| unnamed::link(&self.file, name)).map_err(lost)?;
-                Name::of(linked.into_temp_path())
+                Name::link(&self.file, directory).map_err(lost)?
             }
         };
         name.take_name(path, replace)
@@ -89,6 +88,16 @@ impl Name {
         Name(Some(path))
     }
 
+    /// Gives a temporary name to a file that has none.
+    fn link(file: &File, directory: &Path) -> io::Result<Name> {
+        let linked = builder().make_in(directory, |name| {
+            // Before it exists, so that it is never there and unknown.
+            names().push(name.into());
+            unnamed::link(file, name).inspect_err(|_| forget(name))
+        });
+        Ok(Name(Some(linked?.into_temp_path())))
+    }
+
     fn take_name(mut self, path: &Path, replace: bool) -> Result<(), NotPlaced> {
         // None is left only by this function and by drop, which both consume it.
         let Some(name) = self.0.take() else { return Ok(()) };
@@ -104,8 +113,10 @@ impl Name {
 
 impl Drop for Name {
     fn drop(&mut self) {
-        if let Some(name) = &self.0 {
-            forget(name);
+        if let Some(path) = self.0.take() {
+            let name = path.to_path_buf();
+            drop(path);
+            forget(&name);
         }
     }
 }
@@ -116,7 +127,7 @@ fn forget(name: &Path) {
 
 #[cfg(target_os = "linux")]
 mod unnamed {
-    use super::builder;
+    use super::Name;
     use rustix::fs::{AtFlags, CWD, Mode, OFlags, linkat, open};
     use std::fs::File;
     use std::io;
@@ -131,7 +142,7 @@ mod unnamed {
         };
         // Some file systems make such a file and cannot name it. A result that is complete must not meet one.
         let tried = open().ok()?;
-        builder().make_in(directory, |name| link(&tried, name)).ok()?;
+        Name::link(&tried, directory).ok()?;
         open().ok()
     }
 

@@ -28,7 +28,7 @@ impl From<Format> for Layout {
 }
 
 /// Writes the given rows of a table, in the order given, with the sent columns after ours: payload `i` belongs
-/// to `rows[i]`. Payloads are checked before the first byte is written.
+/// to `rows[i]`. Payloads, and what becomes an item of a list, are checked before the first byte is written.
 pub fn write_rows(
     table: &Table,
     rows: &[usize],
@@ -40,7 +40,11 @@ pub fn write_rows(
     if let Some(sent) = sent {
         sent.check(rows.len(), table.encoding)?;
     }
-    let mut sink = Sink::start(columns(table, sent), table, layout, out)?;
+    let columns = columns(table, sent);
+    if let (Format::List, [_]) = (layout.format, &columns[..]) {
+        check_lines(rows.iter().flat_map(|&row| table.cells(row)), "a key of ours")?;
+    }
+    let mut sink = Sink::start(columns, table, layout, out)?;
     for (i, &row) in rows.iter().enumerate() {
         let theirs = sent.map(|sent| sent.cells(i)).unwrap_or_default();
         sink.row(table.cells(row).chain(theirs))?;
@@ -55,7 +59,8 @@ pub fn write_rows(
 /// In Parquet, a key column keeps its type only if all new keys are values of it, and becomes text otherwise.
 ///
 /// All new items and payloads are checked before the first byte is written. One that does not decode into that many
-/// columns, of text if ours is text, is the peer's fault.
+/// columns, of text if ours is text, is the peer's fault. A line break in what becomes an item of a list is an error of
+/// the output: another format has room for it.
 pub fn write_union(
     table: &Table,
     key: &[usize],
@@ -78,6 +83,10 @@ pub fn write_union(
         if let Some(place) = *place {
             column.widen(new_items, key.len(), place, layout.format);
         }
+    }
+    if let (Format::List, [_]) = (layout.format, &columns[..]) {
+        check_lines(keyed.rows.iter().flat_map(|&row| table.cells(row as usize)), "a key of ours")?;
+        check_lines(first_cells(new_items, key.len()), "a key of the peer")?;
     }
     let mut sink = Sink::start(columns, table, layout, out)?;
     let none = vec![None; sent.map_or(0, |sent| sent.names.len())];
@@ -108,12 +117,31 @@ pub fn write_keys(
     for (place, column) in columns.iter_mut().enumerate() {
         column.widen(items, key.len(), place, layout.format);
     }
+    if let (Format::List, [_]) = (layout.format, &columns[..]) {
+        check_lines(first_cells(items, key.len()), "a key of the union, ours or the peer's,")?;
+    }
     let mut sink = Sink::start(columns, table, layout, out)?;
     for i in sorted(items) {
         let cells = decode_key(items.get(i), key.len()).unwrap_or_default();
         sink.row(cells.into_iter().map(Some))?;
     }
     sink.end()
+}
+
+/// Refuses what would be several items of a list: while nothing is written another format can be chosen.
+fn check_lines<'a>(mut cells: impl Iterator<Item = Option<&'a [u8]>>, whose: &str) -> Result<()> {
+    if cells.any(|cell| cell.is_some_and(|cell| cell.iter().any(|b| matches!(b, b'\r' | b'\n')))) {
+        return Err(Error::Output(format!(
+            "{whose} contains a line break, so it cannot be an item of a list. Nothing was written; run again with \
+             --output-format csv"
+        )));
+    }
+    Ok(())
+}
+
+/// The first cells of items of as many columns.
+fn first_cells(items: &Items, columns: usize) -> impl Iterator<Item = Option<&[u8]>> {
+    items.iter().map(move |item| decode_key(item, columns).and_then(|cells| cells.first().copied()))
 }
 
 /// The positions of items in the order of their bytes.
@@ -198,12 +226,6 @@ impl<'a> Sink<'a> {
             }
             Sink::List { out } => {
                 let item = cells.into_iter().next().flatten().unwrap_or_default();
-                if item.iter().any(|b| matches!(b, b'\r' | b'\n')) {
-                    return Err(Error::Output(
-                        "an item contains a line break, so it cannot be an item of a list; run again with --output-format csv"
-                            .into(),
-                    ));
-                }
                 out.write_all(item).and_then(|()| out.write_all(b"\n"))
             }
             Sink::Parquet(sink) => return sink.row(cells),
