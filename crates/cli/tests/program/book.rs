@@ -100,5 +100,6 @@ fn a_peer_is_run_with_by_its_name_and_its_address() {
 
     let party = |name: &str| run(&mut world.party(RECEIVER, "count", &file, &["--peer", name]));
     party("south").bad(2, &["--listen HOST:PORT", "--connect HOST:PORT", "veilset peer add"]);
-    party("suoth").bad(2, &["no peer of this name", "did you mean \"south\"? Add it", "veilset peer add suoth"]);
+    party("suoth")
+        .bad(2, &["no peer of this name", "did you mean \"south\"? Add it", "veilset peer add suoth"]);
 }
