@@ -149,7 +149,8 @@ impl<'a> Watch<'a> {
     }
 
     pub(super) fn within(&self) -> String {
-        format!("within {} seconds (--connect-timeout)", self.timeouts.connect.as_secs_f64())
+        let seconds = self.timeouts.connect.as_secs_f64();
+        format!("within {seconds} second{} (--connect-timeout)", if seconds == 1.0 { "" } else { "s" })
     }
 }
 
@@ -227,7 +228,7 @@ impl Security {
         match (self, outside) {
             (Security::InsecurePlaintext, Some(outside)) => Err(Error::Usage(format!(
                 "--insecure-plaintext is for this machine only, and {text} ({}) is not a loopback address. Use \
-                 127.0.0.1, or leave the option away and give the peer's fingerprint with --peer",
+                 127.0.0.1, or omit the option and give the peer's fingerprint with --peer",
                 outside.ip()
             ))),
             _ => Ok(()),

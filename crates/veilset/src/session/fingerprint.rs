@@ -94,7 +94,7 @@ impl FromStr for Fingerprint {
             values.truncate(LETTERS);
         }
         let (Some((hashed, checked)), true) = (values.split_first_chunk::<HASHED>(), len == LETTERS) else {
-            return Err(format!("{len} letters and digits came. {EXPECTED}"));
+            return Err(format!("this has {len} letters and digits. {EXPECTED}"));
         };
         if check(hashed) != checked {
             return Err(format!(
@@ -164,10 +164,10 @@ mod tests {
     fn what_is_wrong_is_said() {
         let text = example().to_string();
         let cases = [
-            (String::new(), "0 letters and digits came"),
-            ("abc".into(), "3 letters and digits came"),
-            (format!("{text}0"), "41 letters and digits came"),
-            ("0".repeat(100_000), "100000 letters and digits came"),
+            (String::new(), "this has 0 letters and digits"),
+            ("abc".into(), "this has 3 letters and digits"),
+            (format!("{text}0"), "this has 41 letters and digits"),
+            ("0".repeat(100_000), "this has 100000 letters and digits"),
             (text.replacen('-', "u", 1), "'u' cannot be in it"),
             (text.replacen('-', "\u{1b}", 1), "'\\u{1b}' cannot be in it"),
             (text.replacen('-', "é", 1), "'é' cannot be in it"),

@@ -280,7 +280,7 @@ fn summary(request: &Request, outcome: &Outcome, result: &Numbers) -> String {
         (Learned::New(_) | Learned::Union(_), size, _) => {
             let size = size.unwrap_or(ours);
             let new = size.saturating_sub(ours);
-            format!("New: {new} item{} of the peer's; the union has {size}", s(new))
+            format!("New: {new} item{} that only the peer has; the union has {size}", s(new))
         }
         (Learned::Sum(_), _, Some(sum)) => {
             format!("Sum: {sum}, over {matches} match{}", if matches == 1 { "" } else { "es" })
@@ -523,14 +523,14 @@ mod tests {
         let matching = Learned::Matching(Matching { positions: vec![1], ..Matching::default() });
         assert_eq!(json(Intersect, Receiver, matching), said("Matches: 1 of our 2", r#"{"matches":1}"#));
         let new = Learned::New(New { items: ["c", "d", "e"].iter().collect(), ..New::default() });
-        let three = "New: 3 items of the peer's; the union has 5";
+        let three = "New: 3 items that only the peer has; the union has 5";
         assert_eq!(json(Union, Receiver, new.clone()), said(three, r#"{"matches":2,"union_size":5}"#));
         assert_eq!(
             json(Count, Receiver, Learned::Matches(1)),
             said("Matches: 1 of our 2; the union has 6", r#"{"matches":1,"union_size":6}"#)
         );
         let all = Learned::Union(["a", "b", "c", "d", "e", "f"].iter().collect());
-        let four = "New: 4 items of the peer's; the union has 6";
+        let four = "New: 4 items that only the peer has; the union has 6";
         assert_eq!(json(Union, Sender, all), said(four, r#"{"matches":1,"union_size":6}"#));
         // What would show the size of a padded set is left out.
         let one = said("Matches: 1 of our 2", r#"{"matches":1}"#);
