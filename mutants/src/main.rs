@@ -215,21 +215,22 @@ fn drawn(options: &Options) -> Result<bool> {
     let verdicts = built.in_parallel(options.jobs, &numbers, |&k| {
         let mutant = &mutants[k - 1];
         let own = built.module(mutant.package(), &mutant.module(), k);
-        if own == run::Verdict::Failed {
-            return (own, own);
+        let all = match own {
+            run::Verdict::Passed => built.module(mutant.package(), "", k),
+            noticed => noticed,
+        };
+        if all == run::Verdict::Passed && !judged.iter().any(|judged| mutant.is(judged)) {
+            println!("survivor: {}", mutant.describe());
         }
-        (own, built.module(mutant.package(), "", k))
+        (own, all)
     });
+    // Tests that do not end are noticed too, by whoever waits for them.
     let (mut by_module, mut survived, mut known) = (0, 0, 0);
     for (mutant, (own, all)) in mutants.iter().zip(verdicts) {
-        by_module += usize::from(own == run::Verdict::Failed);
-        if all == run::Verdict::Failed {
-            continue;
-        }
-        survived += 1;
-        match judged.iter().find(|judged| mutant.is(judged)) {
-            Some(_) => known += 1,
-            None => println!("survivor ({all}): {}", mutant.describe()),
+        by_module += usize::from(own != run::Verdict::Passed);
+        if all == run::Verdict::Passed {
+            survived += 1;
+            known += usize::from(judged.iter().any(|judged| mutant.is(judged)));
         }
     }
     println!(

@@ -11,9 +11,10 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// A test that takes longer hangs, and does not count as one that notices. All tests of a crate together have ten times
-/// as long.
+/// A test, or the tests of a module, that take longer hang. In the table that does not count as noticing.
 const PATIENCE: Duration = Duration::from_secs(60);
+/// The same for all unit tests of a crate, which take about a minute.
+const LONG_PATIENCE: Duration = Duration::from_secs(300);
 /// What tests other than these notice, is noticed.
 const SNAPSHOTS: &str = "wire_bytes_are_those_of_the_snapshot";
 
@@ -153,7 +154,8 @@ impl Built {
 
     /// Runs the tests of a module with a mutant on; "" is the whole crate.
     pub fn module(&self, package: &str, module: &str, mutant: usize) -> Verdict {
-        match self.run(package, &[module, "--skip", SNAPSHOTS], mutant, 10 * PATIENCE) {
+        let most = if module.is_empty() { LONG_PATIENCE } else { PATIENCE };
+        match self.run(package, &[module, "--skip", SNAPSHOTS], mutant, most) {
             Some((true, _)) => Verdict::Passed,
             Some((false, _)) => Verdict::Failed,
             None => Verdict::Hangs,
@@ -162,7 +164,7 @@ impl Built {
 
     /// The tests that notice a mutant.
     pub fn survey(&self, package: &str, mutant: usize, module: &str) -> Result<Vec<String>> {
-        let ran = self.run(package, &[module, "--skip", SNAPSHOTS], mutant, 10 * PATIENCE);
+        let ran = self.run(package, &[module, "--skip", SNAPSHOTS], mutant, LONG_PATIENCE);
         let (_, text) = ran.ok_or("the tests hang")?;
         let failed = text.lines().filter_map(|line| line.strip_prefix("test ")?.strip_suffix(" ... FAILED"));
         Ok(failed.map(Into::into).collect())
