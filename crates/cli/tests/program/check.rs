@@ -31,9 +31,13 @@ fn both_sides_are_told_sizes_cost_and_what_each_would_learn() {
             (&here, r_says, "30 items here, 50 on the peer's side"),
             (&there, s_says, "50 items here, 30 on the peer's side"),
         ] {
-            for words in
-                [words, sizes, "nothing was computed", "group of the protocol: curve25519", "of computing here and"]
-            {
+            for words in [
+                words,
+                sizes,
+                "nothing was computed",
+                "group of the protocol: curve25519",
+                "of computing here and",
+            ] {
                 assert!(text.contains(words), "{words}: {text}");
             }
         }

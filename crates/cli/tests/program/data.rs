@@ -217,7 +217,10 @@ fn the_result_is_said_in_one_line_and_what_may_be_the_matter_if_nothing_matches(
             "union",
             &theirs,
             [&["--both"], &["--both"]],
-            ["New: 1 item that only the peer has; the union has 4", "New: 1 item that only the peer has; the union has 4"],
+            [
+                "New: 1 item that only the peer has; the union has 4",
+                "New: 1 item that only the peer has; the union has 4",
+            ],
             [false; 2],
         ),
         ("sum", &theirs, [&[], &values], ["Matches: 2 of our 3", "Sum: 5, over 2 matches"], [false; 2]),
