@@ -19,7 +19,7 @@
 //! which the VOLE 0.24 and 0.11, the rows 0.07, solving for P 0.12, decoding 0.04. Memory: that of the VOLE for a part;
 //! then at most 3 m elements (R: P, C, and A of a part; S: K, which doubles when it grows), the store's rows and the
 //! frames. A receiver that announces any number of inputs and sends little makes the sender hold 100 MB, for the VOLE of
-//! a part of [`PART`] elements, and at most 3 bytes for each byte of A + P that has come.
+//! a part of 2^21 elements, and at most 3 bytes for each byte of A + P that has come.
 
 use super::{Input, Oprf, Output};
 use crate::channel::{Channel, Message, frames};
