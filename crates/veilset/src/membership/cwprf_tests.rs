@@ -137,6 +137,12 @@ fn a_client_cannot_ask_for_the_same_item_twice() {
     }
 }
 
+#[test]
+fn queries_that_meet_are_found_wherever_they_stand() {
+    assert!(repeats(&[5, 5]) && repeats(&[5, 9, 5]) && repeats(&[1, 5, 9, 7, 5]));
+    assert!(!repeats(&[]) && !repeats(&[5]) && !repeats(&[5, 9, 7]));
+}
+
 /// The client's queries as the server sees them, in the client's original order, if it does not permute.
 struct Unpermuted;
 impl Mqrpmt for Unpermuted {

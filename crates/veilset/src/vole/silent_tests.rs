@@ -62,7 +62,7 @@ fn lengths_depend_on_n_only() {
 /// And at the default depth of the OTs' trees.
 #[test]
 fn traffic_is_as_measured() {
-    for lengths in [&[300][..], &[5000], &[5000, 5000, 300]] {
+    for lengths in [&[300][..], &[DIRECT], &[DIRECT + 1], &[5000], &[5000, 5000, 300]] {
         let views = is_a_vole(&Silent::default(), lengths);
         let traffic = Silent::default().traffic(lengths.iter().copied());
         assert_eq!(traffic, (views.0[1].len(), views.0[0].len()), "{lengths:?}");
