@@ -141,3 +141,17 @@ fn dummies_are_neither_delivered_nor_counted() {
         assert!((sorted(ours), theirs) == plain(&r, &y, &x, &values, &payloads), "{kind:?}");
     }
 }
+
+#[test]
+fn a_peer_with_more_items_than_a_run_takes_is_refused_before_a_byte_is_sent() {
+    let set = numbers(0, 3);
+    let hashed = Hashed::new(&set);
+    for (operation, protocol) in [(Operation::Count, Protocol::Dh), (Operation::Intersect, Protocol::Vole)] {
+        for role in Role::ALL {
+            let peer = Announced { size: MAX_SET + 1, padded: false };
+            let (end, sent) = ends((operation, protocol, SMALL), role, &hashed, peer);
+            assert!(matches!(&end, Err(Error::Usage(what)) if what.contains("is the most")), "{end:?}");
+            assert_eq!(sent, 0);
+        }
+    }
+}
