@@ -33,7 +33,7 @@ fn nobody_there_is_an_error_within_the_time_out() {
     let (listening, address) = listen(world.party(RECEIVER, "union", &file, &short));
     let connecting = connect(world.party(SENDER, "union", &file, &short), &free);
     for (party, address) in [(listening, &address), (connecting, &free)] {
-        party.end().bad(6, &[address, "within 1 seconds (--connect-timeout)", "then run again"]);
+        party.end().bad(6, &[address, "within 1 second (--connect-timeout)", "then run again"]);
     }
     assert!(start.elapsed() >= Duration::from_secs(1) && start.elapsed() < SLACK);
 }
