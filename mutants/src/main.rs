@@ -188,7 +188,7 @@ fn drawn(options: &Options) -> Result<bool> {
     let all = drawn::candidates(&sources, &options.files)?;
     let of = all.len();
     let mut mutants = drawn::draw(all, options.drawn.unwrap_or_default(), options.seed);
-    let tree_and_built = loop {
+    let built = loop {
         let edits: Vec<patch::Edit> = mutants.iter().enumerate().map(|(i, m)| m.edit(i + 1)).collect();
         let tree = patch::write(&options.root, &sources, &edits)?;
         match run::build(&tree, &["veilset", "veilset-kernels"])? {
@@ -209,7 +209,6 @@ fn drawn(options: &Options) -> Result<bool> {
             }
         }
     };
-    let built = tree_and_built;
     println!("{} mutants drawn of {of} places, built after {} s", mutants.len(), start.elapsed().as_secs());
     let numbers: Vec<usize> = (1..=mutants.len()).collect();
     let verdicts = built.in_parallel(options.jobs, &numbers, |&k| {
