@@ -274,6 +274,29 @@ fn below_the_minimum_count_the_sender_learns_nothing() {
     }
 }
 
+/// The sender's item of a union, or its payload, is a byte too long for the agreed row.
+#[test]
+fn what_does_not_fit_in_a_row_is_found_before_anything_is_sent() {
+    for kind in kinds() {
+        let (operation, _, terms) = kind;
+        let max_row = match (operation, terms.payload) {
+            (Operation::Union, false) => 5,
+            (Operation::Union, true) => 9,
+            (Operation::Intersect, true) => 4,
+            _ => continue,
+        };
+        let kind = (operation, kind.1, Terms { max_row, ..terms });
+        let x: ItemSet = ["a", "longer"].iter().collect();
+        let payloads: Items = ["note 1", "sent"].iter().filter(|_| terms.payload).collect();
+        let [_, sender] = tasks_of(&kind, &x, &x, &[], &payloads);
+        let mut ch = crate::channel::Channel::pair().0;
+        let mut rng = Prng::from_seed(&crate::testing::SEEDS[0]);
+        let result = sender.run(|t| run(t, &mut ch, &SESSION, announced(&x), &mut rng).map(|_| ()));
+        assert!(matches!(result, Err(Error::Bug(_))), "{kind:?}: {result:?}");
+        assert_eq!(ch.bytes_sent(), 0, "{kind:?}");
+    }
+}
+
 #[test]
 fn message_sizes_depend_on_public_sizes_only() {
     let (n_y, n_x) = (40, 70);
