@@ -120,10 +120,13 @@ impl Finder<'_> {
         });
     }
 
-    /// Code that runs only in tests, or only when it is compiled.
+    /// Code that runs only in tests, only when it is compiled, or only on other systems.
     fn skips(attributes: &[syn::Attribute]) -> bool {
         attributes.iter().any(|attribute| match &attribute.meta {
-            syn::Meta::List(list) => list.path.is_ident("cfg") && list.tokens.to_string().contains("test"),
+            syn::Meta::List(list) if list.path.is_ident("cfg") => {
+                let condition = list.tokens.to_string();
+                condition.contains("test") || condition == "not (unix)"
+            }
             meta => meta.path().is_ident("test"),
         })
     }
@@ -136,6 +139,9 @@ impl Finder<'_> {
                 let change = format!("returns {value} at once");
                 if let (Some(first), Some(last)) = (block.stmts.first(), block.stmts.last()) {
                     let range = first.span().byte_range().start..last.span().byte_range().end;
+                    if self.text[range.clone()] == value {
+                        continue;
+                    }
                     let line = first.span().start().line;
                     self.found.push(Candidate {
                         file: self.file.into(),

@@ -63,6 +63,17 @@ fn items(from: usize, n: usize) -> ItemSet {
 }
 
 #[test]
+fn nothing_is_prepared_for_fewer_items_than_there_are() {
+    let place = Place::new();
+    let set = items(0, 3);
+    let basis = Basis { pad_to: Some(2), ..basis(&set) };
+    let mut output = Output::create("prepared half", Some(&place.path("half")), false).unwrap();
+    let result =
+        prepare(&basis, &place.ledger(), &IDENTITY, &mut output, &|_| Ok(()), &mut Prng::from_seed(&[1; 32]));
+    assert!(matches!(&result, Err(Error::Usage(what)) if what.contains("--pad-to 2")), "{result:?}");
+}
+
+#[test]
 fn what_was_prepared_is_what_comes_back() {
     let place = Place::new();
     let (random, listed) = (Dummies::Random, Dummies::Listed);
