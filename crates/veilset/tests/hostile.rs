@@ -19,8 +19,11 @@ use std::time::{Duration, Instant};
 use veilset::channel::{Channel, Message, Sink, WireCount};
 use veilset::error::{Error, Result};
 use veilset::hash::ItemHash;
+use veilset::hashed::Hashed;
 use veilset::hazmat;
 use veilset::item::{ItemSet, Items};
+use veilset::membership::Mqrpmt;
+use veilset::membership::cwprf::{CwPrf, GolombTags};
 use veilset::operations::sum::Modulus;
 use veilset::operations::{Learned, Operation, Protocol, Role, Terms};
 use veilset::oprf::{Oprf, vole::Rr22};
@@ -573,6 +576,21 @@ fn a_peer_that_announces_much_and_sends_little_does_not_cost_its_announcement() 
             .map(drop)
     });
     assert!(matches!(result, Err(Error::Network(_))), "{result:?}");
+}
+
+/// The largest set is announced, for which digests would take 4 GB, and none of it comes.
+#[test]
+fn a_peer_that_announces_a_set_and_leaves_does_not_cost_its_announcement() {
+    let (set, session) = (["x"].iter().collect::<ItemSet>(), hazmat::session_id([1; 32]));
+    let (set, protocol) = (Hashed::new(&set), CwPrf(GolombTags));
+    for server in [true, false] {
+        let (mut ours, rng) = (Channel::pair().0, &mut hazmat::seeded(&[2; 32]));
+        let result = match server {
+            true => protocol.server(&mut ours, &session, &set, 1 << 28, rng).map(drop),
+            false => protocol.client(&mut ours, &session, &set, 1 << 28, rng).map(drop),
+        };
+        assert!(matches!(result, Err(Error::Network(_))), "{result:?}");
+    }
 }
 
 #[test]
