@@ -251,10 +251,13 @@ mod tests {
         assert_eq!(answers.len(), 2 * n);
     }
 
-    /// Who can try all of them finds which one it was, and the choice.
+    /// Who can try all of them finds which one it was, and the choice, or the pad.
     #[test]
-    fn elements_that_are_not_picked_are_of_full_width() {
+    fn elements_that_are_not_picked_hashes_and_pads_are_of_full_width() {
         every_bit_is_random(&unpicked(400, &mut Prng::from_seed(&[1; 32])), 512);
+        let oracles = Oracles::new(&SessionId::of([7; 32]), "a");
+        every_bit_is_random(&(0..400).map(|i| oracles.uniform(i, 0, &[1; 32])).collect::<Vec<_>>(), 512);
+        every_bit_is_random(run(7, "a", &[true; 200]).0.as_flattened(), 128);
     }
 
     /// With the same randomness.

@@ -52,6 +52,7 @@ fn the_receiver_gets_the_chosen_pads_for_every_k() {
                 assert!(all.insert(pads[0][j]) && all.insert(pads[1][j]));
             }
         }
+        every_bit_is_random(&all.into_iter().collect::<Vec<Pad>>(), 128);
         let bytes: usize = sizes.iter().map(|&n| 6 + correction_bytes(n, k, Security::SemiHonest)).sum();
         assert_eq!(b.bytes_sent() - before, bytes as u64);
         assert_eq!(correction_bytes(129, k, Security::SemiHonest), 128usize.div_ceil(k) * 256 / 8);
@@ -301,6 +302,7 @@ fn every_tree_has_a_root_of_its_own_that_is_another_in_every_run() {
         }
         // A tree is that of its root.
         let (trees, _) = plant(k, Secrets::zeros(WIDTH), &runs[0]);
+        every_bit_is_random(&trees.iter().flat_map(|leaves| leaves.to_vec()).collect::<Vec<Pad>>(), 128);
         for (i, (leaves, depth)) in trees.iter().zip(depths(k)).enumerate() {
             let grown =
                 (0..depth).fold(vec![runs[0][i]].into(), |level: Secrets<Pad>, _| children(i, &level));

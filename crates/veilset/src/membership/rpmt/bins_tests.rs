@@ -46,6 +46,8 @@ fn the_commitment_is_not_the_share_and_belongs_to_session_and_attempt() {
     let commitments = [(1, 0, 1), (2, 0, 1), (1, 1, 1), (1, 0, 2)]
         .map(|(session, attempt, share)| commitment(&SessionId::of([session; 32]), attempt, &[share; 32]));
     assert_eq!(commitments.iter().collect::<HashSet<_>>().len(), 4);
+    // A short one would not bind.
+    every_byte_differs(&commitments);
     assert!((0..=2).all(|share| !commitments.contains(&[share; 32])));
 }
 
