@@ -94,9 +94,8 @@ pub(crate) fn every_bit_is_random(list: &[impl AsRef<[u8]>], bits: usize) {
 
 /// That each byte differs among these, which are few: for a random one the probability is 256^(1 - n).
 pub(crate) fn every_byte_differs(list: &[impl AsRef<[u8]>]) {
-    let first = list[0].as_ref();
-    for at in 0..first.len() {
-        assert!(list.iter().any(|other| other.as_ref()[at] != first[at]), "byte {at}");
+    for (at, byte) in list[0].as_ref().iter().enumerate() {
+        assert!(list.iter().any(|other| other.as_ref()[at] != *byte), "byte {at}");
     }
 }
 

@@ -137,7 +137,10 @@ fn raise_bytes(mut points: Vec<[u8; 32]>, key: &Key) -> Result<Vec<Point>, LowOr
     // Whether a point is of low order is public: such values are refused, not used.
     match points.contains(&[0; 32]) {
         false => Ok(points.into_iter().map(Point).collect()),
-        true => Err(LowOrder),
+        true => {
+            points.zeroize();
+            Err(LowOrder)
+        }
     }
 }
 
