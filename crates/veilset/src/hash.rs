@@ -12,7 +12,7 @@ use crate::secret::Secrets;
 use std::fmt;
 use std::ops::Deref;
 use veilset_kernels::hash::keyed_hash;
-use zeroize::optimization_barrier;
+use zeroize::{Zeroize, optimization_barrier};
 
 /// Identifies a session: a hash of everything the two sides agreed on, of both identities and of the TLS
 /// connection. It is not secret, but no two sessions may share one, so nobody chooses its bytes:
@@ -190,7 +190,9 @@ impl Domain {
             bytes.iter_mut().zip(items).for_each(|(bytes, item)| *bytes = item.0);
             hasher.update(bytes[..items.len()].as_flattened());
         }
-        *hasher.finalize().as_bytes()
+        let hash = *hasher.finalize().as_bytes();
+        hasher.zeroize();
+        hash
     }
 
     /// `N` bytes of hash of the parts, of which all but the last have a length that the purpose fixes.
@@ -213,7 +215,11 @@ impl Domain {
             for part in parts {
                 hasher.update(part);
             }
-            hasher.finalize_xof().fill(&mut out);
+            let mut reader = hasher.finalize_xof();
+            reader.fill(&mut out);
+            // They hold the last part of what was hashed.
+            hasher.zeroize();
+            reader.zeroize();
         }
         out
     }

@@ -1,6 +1,7 @@
 //! The store against its definition, and the bound on failure against simulations and against all cases.
 
 use super::*;
+use crate::testing::every_bit_is_random;
 
 fn keys(n: usize, which: u64) -> Vec<Key> {
     (0..n as u64).map(|i| Key::of_item(&[which.to_le_bytes(), i.to_le_bytes()].concat())).collect()
@@ -105,6 +106,10 @@ fn seeds_and_rows_are_fresh_in_every_run() {
     let [a, b] = [1, 2].map(|seed| encode(&keys, &values, &mut Prng::from_seed(&[seed; 32])).unwrap());
     assert_ne!(a.seed, b.seed);
     assert_ne!(a.seed, [0; 16]);
+    let seeds: Vec<Seed> = (0..200)
+        .map(|seed| encode(&keys[..1], &values[..1], &mut Prng::from_seed(&[seed; 32])).unwrap().seed)
+        .collect();
+    every_bit_is_random(&seeds, 128);
     assert!(a.rows.bits.iter().all(|row| !b.rows.bits.contains(row)));
     assert_ne!(*a.rows.starts, *b.rows.starts);
     assert!(a.vector.iter().all(|element| !b.vector.contains(element)));

@@ -18,10 +18,7 @@ pub struct Prng {
 impl Prng {
     /// A generator seeded by the operating system; the only constructor for real runs.
     pub fn from_os() -> Result<Self> {
-        let mut seed = Zeroizing::new([0u8; 32]);
-        getrandom::fill(seed.as_mut_slice())
-            .map_err(|e| Error::Bug(format!("the operating system gave no random bytes: {e}")))?;
-        Ok(Self::from_seed(&seed))
+        Ok(Self::from_seed(&*system_seed()?))
     }
 
     /// A generator with a fixed seed: for forks and tests; see [`crate::hazmat::seeded`].
@@ -81,9 +78,19 @@ impl Prng {
     }
 }
 
+/// A seed from the operating system.
+fn system_seed() -> Result<Zeroizing<[u8; 32]>> {
+    let mut seed = Zeroizing::new([0u8; 32]);
+    getrandom::fill(seed.as_mut_slice())
+        .map_err(|e| Error::Bug(format!("the operating system gave no random bytes: {e}")))?;
+    Ok(seed)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::testing::every_bit_is_random;
+    use std::collections::HashSet;
 
     #[test]
     fn forks_differ_and_are_repeatable() {
@@ -131,5 +138,46 @@ mod tests {
                 assert!(rng.below(bound) < bound);
             }
         }
+    }
+
+    #[test]
+    fn seeds_are_of_full_width_and_every_byte_of_them_counts() {
+        let seeds: Vec<[u8; 32]> = (0..400).map(|_| *system_seed().unwrap()).collect();
+        every_bit_is_random(&seeds, 256);
+        let mut all = HashSet::new();
+        for at in 0..=32 {
+            let mut seed = [7; 32];
+            seed.iter_mut().skip(at).take(1).for_each(|byte| *byte ^= 1);
+            let mut rng = Prng::from_seed(&seed);
+            all.extend([rng.bytes::<32>(), rng.fork(0).bytes()]);
+        }
+        assert_eq!(all.len(), 2 * 33);
+    }
+
+    /// There may be many parts: bins, or runs of a test.
+    #[test]
+    fn every_byte_of_an_index_counts() {
+        let rng = Prng::from_seed(&[1; 32]);
+        let indices = (0..64).map(|bit| 1 << bit).chain([0]);
+        let all: HashSet<[u8; 32]> = indices.map(|index| rng.fork(index).bytes()).collect();
+        assert_eq!(all.len(), 65);
+    }
+
+    /// Who sees random bytes, and so has a part of the stream, has no fork.
+    #[test]
+    fn forks_do_not_follow_from_the_stream() {
+        let mut rng = Prng::from_seed(&[1; 32]);
+        let mut of_fork_key = [0; 32];
+        ChaCha20Rng::from_seed(*rng.fork_key).fill_bytes(&mut of_fork_key);
+        assert_ne!(rng.bytes::<32>(), of_fork_key);
+    }
+
+    /// Of 2^64 words, every fourth would be one too many for the numbers that are divisible by three.
+    #[test]
+    fn numbers_below_a_large_bound_are_equally_likely() {
+        let mut rng = Prng::from_seed(&[6; 32]);
+        let divisible = (0..3000).filter(|_| rng.below(3 << 62).is_multiple_of(3)).count();
+        // 1000, of a standard deviation of 26.
+        assert!(divisible.abs_diff(1000) < 160, "{divisible}");
     }
 }

@@ -124,6 +124,7 @@ impl<T: Copy + Default> fmt::Debug for Secrets<T> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use zeroize::ZeroizeOnDrop;
 
     #[test]
     fn debug_does_not_show_the_value() {
@@ -144,6 +145,17 @@ mod tests {
         let mut list = Secrets::from(list);
         list.wipe();
         assert!(list.len() >= 100 && list.iter().all(|s| *s == 0));
+    }
+
+    /// Other crates wipe what they hold of ours by a feature, and a build without it would not notice.
+    #[test]
+    fn what_other_crates_hold_is_wiped() {
+        fn on_drop<T: ZeroizeOnDrop>() {}
+        fn when_told<T: Zeroize>() {}
+        on_drop::<chacha20::ChaCha20Rng>();
+        on_drop::<sha2::Sha512>();
+        when_told::<blake3::Hasher>();
+        when_told::<curve25519_dalek::Scalar>();
     }
 
     #[test]

@@ -81,6 +81,24 @@ pub(crate) fn under(set: &mut Hashed, (key, inverse): (Key, Key)) {
     set.take_over(Offline { key, inverse, points });
 }
 
+/// That each of the first `bits` bits is a one in about half of these, of which there are hundreds.
+pub(crate) fn every_bit_is_random(list: &[impl AsRef<[u8]>], bits: usize) {
+    assert!(list.len() >= 200);
+    for bit in 0..bits {
+        let ones = list.iter().filter(|bytes| bytes.as_ref()[bit / 8] >> (bit % 8) & 1 == 1).count();
+        // Seven standard deviations.
+        let most = 3.5 * (list.len() as f64).sqrt();
+        assert!((ones as f64 - list.len() as f64 / 2.0).abs() <= most, "bit {bit}: {ones} of {}", list.len());
+    }
+}
+
+/// That each byte differs among these, which are few: for a random one the probability is 256^(1 - n).
+pub(crate) fn every_byte_differs(list: &[impl AsRef<[u8]>]) {
+    for (at, byte) in list[0].as_ref().iter().enumerate() {
+        assert!(list.iter().any(|other| other.as_ref()[at] != *byte), "byte {at}");
+    }
+}
+
 /// The place of each of `sent` in `known`, which has all of them.
 pub(crate) fn places<T: PartialEq>(known: &[T], sent: &[T]) -> Vec<usize> {
     sent.iter().map(|s| known.iter().position(|k| k == s).unwrap()).collect()

@@ -19,11 +19,16 @@ use std::time::{Duration, Instant};
 use veilset::channel::{Channel, Message, Sink, WireCount};
 use veilset::error::{Error, Result};
 use veilset::hash::ItemHash;
+use veilset::hashed::Hashed;
 use veilset::hazmat;
 use veilset::item::{ItemSet, Items};
+use veilset::membership::Mqrpmt;
+use veilset::membership::cwprf::{CwPrf, GolombTags};
 use veilset::operations::sum::Modulus;
 use veilset::operations::{Learned, Operation, Protocol, Role, Terms};
-use veilset::oprf::{Oprf, vole::Rr22};
+use veilset::oprf::{Oprf, multi_point::MultiPoint, vole::Rr22};
+use veilset::ot::base;
+use veilset::params::{LAMBDA, matrix::Matrix};
 use veilset::session::Connection;
 use veilset::session::run::{Outcome, Request, run};
 use veilset::vole::{Receiver, Vole, silent::Silent};
@@ -571,6 +576,39 @@ fn a_peer_that_announces_much_and_sends_little_does_not_cost_its_announcement() 
         Rr22::new(Silent { k: 2 })
             .sender(&mut ours, &session, &[ItemHash::of_item(b"x")], 100_000_000, rng)
             .map(drop)
+    });
+    assert!(matches!(result, Err(Error::Network(_))), "{result:?}");
+}
+
+/// The largest set is announced, for which digests would take 4 GB, and none of it comes.
+#[test]
+fn a_peer_that_announces_a_set_and_leaves_does_not_cost_its_announcement() {
+    let (set, session) = (["x"].iter().collect::<ItemSet>(), hazmat::session_id([1; 32]));
+    let (set, protocol) = (Hashed::new(&set), CwPrf(GolombTags));
+    for server in [true, false] {
+        let (mut ours, rng) = (Channel::pair().0, &mut hazmat::seeded(&[2; 32]));
+        let result = match server {
+            true => protocol.server(&mut ours, &session, &set, 1 << 28, rng).map(drop),
+            false => protocol.client(&mut ours, &session, &set, 1 << 28, rng).map(drop),
+        };
+        assert!(matches!(result, Err(Error::Network(_))), "{result:?}");
+    }
+}
+
+/// The same of the columns of the multi-point OPRF, of which there would be 20 GB.
+#[test]
+fn a_peer_that_announces_columns_and_leaves_does_not_cost_its_announcement() {
+    let (mut ours, mut theirs) = Channel::pair();
+    let session = hazmat::session_id([1; 32]);
+    let result = thread::scope(|s| {
+        s.spawn(move || {
+            let width = Matrix::new(LAMBDA, 1, 1 << 28, false).width;
+            let purpose = "multi-point OPRF, columns of A and B";
+            base::sender(&mut theirs, &session, purpose, width, &mut hazmat::seeded(&[1; 32])).unwrap();
+            theirs.tx.send(Message::new(0x81, "key"), &[[7u8; 16]]).unwrap();
+        });
+        let (item, rng) = ([ItemHash::of_item(b"x")], &mut hazmat::seeded(&[2; 32]));
+        MultiPoint::default().sender(&mut ours, &session, &item, 1 << 28, rng).map(drop)
     });
     assert!(matches!(result, Err(Error::Network(_))), "{result:?}");
 }

@@ -90,6 +90,62 @@ fn numbers_of_messages_differ() {
     assert!(seen.len() > 25, "{seen:?}");
 }
 
+/// The library's code by files, without comments and without the modules of tests at the ends.
+fn code() -> Vec<(PathBuf, String)> {
+    let src = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
+    let mut files = Vec::new();
+    sources(&src, &mut files);
+    let for_tests =
+        |file: &Path| file.ends_with("testing.rs") || file.to_str().unwrap().ends_with("tests.rs");
+    files.retain(|file| !for_tests(file));
+    let ends = ["#[cfg(test)]\nmod ", "#[cfg(test)]\npub(crate) mod ", "#[cfg(test)]\n#[path"];
+    let code = |file: PathBuf| {
+        let text = std::fs::read_to_string(&file).unwrap();
+        let end = ends.iter().filter_map(|end| text.find(end)).min().unwrap_or(text.len());
+        let lines = text[..end].lines().filter(|line| !line.trim_start().starts_with("//"));
+        (file.strip_prefix(&src).unwrap().to_path_buf(), lines.collect::<Vec<_>>().join("\n"))
+    };
+    files.into_iter().map(code).collect()
+}
+
+/// Two oracles of one session are independent by their names alone.
+#[test]
+fn names_of_oracles_differ() {
+    let mut seen = std::collections::BTreeMap::new();
+    let begins = [
+        "Domain::new(",
+        "Domain::without_session(",
+        "derive_key(",
+        "PURPOSE: &str",
+        "OPRF: &str",
+        "PEQT: &str",
+    ];
+    for (file, text) in code() {
+        for rest in begins.iter().flat_map(|begin| text.split(begin).skip(1)) {
+            // The first string of the statement, if it is not a variable.
+            let statement = rest.split(&[';', '\n'][..]).next().unwrap();
+            let Some(name) = statement.split('"').nth(1) else { continue };
+            let other = seen.insert(name.to_string(), file.clone());
+            assert!(other.is_none(), "{name:?} in {} and {}", file.display(), other.unwrap().display());
+        }
+    }
+    assert!(seen.len() > 30, "{seen:?}");
+}
+
+/// Whoever knows a seed knows every secret of the run.
+#[test]
+fn fixed_seeds_are_for_tests_only() {
+    // The generator itself; benchmarks; the random dummies of a prepared half, by a secret seed.
+    let allowed = ["rng.rs", "hazmat.rs", "session/offline/mod.rs"];
+    let used: Vec<PathBuf> =
+        code().into_iter().filter(|(_, text)| text.contains("from_seed(")).map(|f| f.0).collect();
+    assert!(
+        used.len() == allowed.len() && allowed.iter().all(|file| used.contains(&file.into())),
+        "{used:?}"
+    );
+    assert!(code().iter().all(|(_, text)| !text.contains("hazmat::")));
+}
+
 #[test]
 fn a_path_that_points_down_is_found() {
     assert_eq!(

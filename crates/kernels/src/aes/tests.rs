@@ -129,6 +129,27 @@ fn default_path_gives_the_same() {
     assert_eq!(a, b);
 }
 
+/// The schedules of both paths.
+#[test]
+fn a_key_schedule_is_wiped_when_it_is_dropped() {
+    fn on_drop<T: zeroize::ZeroizeOnDrop>() {}
+    on_drop::<::aes::Aes128Enc>();
+    #[cfg(target_arch = "x86_64")]
+    if Backend::Vaes512.is_available() {
+        // SAFETY: is_available has said that the processor has all that `expand` uses.
+        let mut keys = std::mem::ManuallyDrop::new(unsafe { x86::expand(&[0x41; 16]) });
+        let place = (&raw mut *keys).cast::<[[u8; 16]; 11]>();
+        // SAFETY: round keys are these bytes and nothing more; where they were stays ours after the drop, which frees
+        // nothing.
+        let [before, after] = unsafe {
+            let before = place.read_volatile();
+            std::mem::ManuallyDrop::drop(&mut keys);
+            [before, place.read_volatile()]
+        };
+        assert!(before[0] == [0x41; 16] && after == [[0; 16]; 11]);
+    }
+}
+
 #[test]
 fn debug_shows_no_key() {
     assert_eq!(format!("{:?}", Aes128::new(&[0x41; 16])), "Aes128 { .. }");

@@ -1,5 +1,8 @@
 //! Every path against the definition, with multiplication bit by bit.
 
+use std::alloc::{GlobalAlloc, Layout, System};
+use std::cell::Cell;
+
 use proptest::prelude::*;
 
 use super::*;
@@ -230,6 +233,70 @@ fn coefficients_that_are_missing() {
 #[should_panic(expected = "a value for each point")]
 fn values_that_do_not_fit() {
     evaluate(Field::Bits64, 1, &[0; 16], &[1; 2], &mut [0; 1]);
+}
+
+/// The system's allocator, which looks at what a thread gives back if it is asked to.
+struct Watching;
+
+thread_local! {
+    /// How many blocks were given back, and how many of their bytes were not zero; none if nobody asks.
+    static GIVEN_BACK: Cell<Option<(usize, usize)>> = const { Cell::new(None) };
+}
+
+// SAFETY: every call goes to `System` with the same arguments, and what it returns is returned.
+unsafe impl GlobalAlloc for Watching {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        // SAFETY: what the caller promises is what `System` asks for.
+        unsafe { System.alloc(layout) }
+    }
+
+    unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
+        // SAFETY: as in `alloc`.
+        unsafe { System.alloc_zeroed(layout) }
+    }
+
+    unsafe fn realloc(&self, block: *mut u8, layout: Layout, size: usize) -> *mut u8 {
+        // SAFETY: as in `alloc`; `block` came from `System`.
+        unsafe { System.realloc(block, layout, size) }
+    }
+
+    unsafe fn dealloc(&self, block: *mut u8, layout: Layout) {
+        let _ = GIVEN_BACK.try_with(|given_back| {
+            if let Some((blocks, bytes)) = given_back.get() {
+                // SAFETY: the block is whole until it is given back, and the kernel fills its lists as it makes them.
+                let block = unsafe { std::slice::from_raw_parts(block, layout.size()) };
+                given_back.set(Some((blocks + 1, bytes + block.iter().filter(|byte| **byte != 0).count())));
+            }
+        });
+        // SAFETY: as in `realloc`.
+        unsafe { System.dealloc(block, layout) }
+    }
+}
+
+#[global_allocator]
+static ALLOCATOR: Watching = Watching;
+
+/// Points, weights, values and coefficients are secrets.
+#[test]
+fn all_memory_is_wiped_before_it_is_given_back() {
+    let shape = Shape { instances: 5, points: 6, free: 4 };
+    let all = numbers(5, 2 * 30 + 20);
+    for field in Field::ALL {
+        for b in paths() {
+            let (mut out, mut values) = (vec![0; 50 * field.bytes()], vec![0; 5]);
+            let mut run = || {
+                let (_, done) =
+                    interpolate_with(b, field, &shape, &all[..30], &all[30..60], &all[60..], &mut out);
+                evaluate_with(b, field, 10, &out, &all[..5], &mut values);
+                done
+            };
+            // The first run may also find out what the processor has.
+            assert_eq!(run(), Ok(()));
+            GIVEN_BACK.set(Some((0, 0)));
+            let done = run();
+            assert_eq!((done, GIVEN_BACK.replace(None)), (Ok(()), Some((8, 0))), "{b:?} {field:?}");
+        }
+    }
 }
 
 proptest! {

@@ -137,13 +137,17 @@ fn raise_bytes(mut points: Vec<[u8; 32]>, key: &Key) -> Result<Vec<Point>, LowOr
     // Whether a point is of low order is public: such values are refused, not used.
     match points.contains(&[0; 32]) {
         false => Ok(points.into_iter().map(Point).collect()),
-        true => Err(LowOrder),
+        true => {
+            points.zeroize();
+            Err(LowOrder)
+        }
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::testing::every_bit_is_random;
     use curve25519_dalek::montgomery::MontgomeryPoint;
 
     fn items(n: usize) -> Vec<Vec<u8>> {
@@ -189,6 +193,38 @@ mod tests {
             let both = raise(&map_and_raise(&hashes, &k).unwrap(), &other).unwrap();
             assert_eq!(raise(&both, &inverse).unwrap(), map_and_raise(&hashes, &other).unwrap());
             assert_eq!((kernel::clamp(*k.0), kernel::clamp(*inverse.0)), (*k.0, *inverse.0));
+        }
+    }
+
+    /// A key of 128 bits can be found in 2^64 steps.
+    #[test]
+    fn keys_are_of_full_width() {
+        let mut rng = Prng::from_seed(&[5; 32]);
+        let keys: Vec<[u8; 32]> = (0..400).map(|_| *Key::random(&mut rng).as_bytes()).collect();
+        every_bit_is_random(&keys, 256);
+        // Without the bits that are fixed: the lowest three, and the highest two.
+        let free = |key: &Key| {
+            let mut bytes = *key.as_bytes();
+            (0..31).for_each(|i| bytes[i] = bytes[i] >> 3 | bytes[i + 1] << 5);
+            bytes[31] >>= 3;
+            bytes
+        };
+        let pairs: Vec<(Key, Key)> = (0..400).map(|_| Key::with_inverse(&mut rng)).collect();
+        every_bit_is_random(&pairs.iter().map(|pair| free(&pair.0)).collect::<Vec<_>>(), 251);
+        every_bit_is_random(&pairs.iter().map(|pair| free(&pair.1)).collect::<Vec<_>>(), 251);
+    }
+
+    #[test]
+    fn a_point_of_low_order_is_found_wherever_it_stands() {
+        let key = Key::random(&mut Prng::from_seed(&[3; 32]));
+        let good = map_and_raise(&hash(&items(2 * BATCH + 3)), &key).unwrap();
+        assert!(raise(&good, &key).is_ok());
+        let mut one = [0; 32];
+        one[0] = 1;
+        for at in [0, 1, BATCH - 1, BATCH, BATCH + 1, 2 * BATCH + 2] {
+            let mut points = good.clone();
+            points[at] = Point(one);
+            assert_eq!(raise(&points, &key), Err(LowOrder), "{at}");
         }
     }
 

@@ -160,6 +160,7 @@ pub fn map(uniform: &[[u8; 64]]) -> Secrets<Element> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::testing::every_bit_is_random;
 
     fn generators(n: usize) -> Secrets<Element> {
         Secrets::from(vec![Element::GENERATOR; n])
@@ -193,6 +194,15 @@ mod tests {
         let mut elements = generators(4);
         multiply(&mut elements, &scalars);
         assert!(elements[0].equals(&elements[3]) && elements[1].equals(&Element::IDENTITY));
+    }
+
+    /// A scalar of 128 bits has a logarithm of 64.
+    #[test]
+    fn random_scalars_are_of_full_width() {
+        let rng = &mut Prng::from_seed(&[3; 32]);
+        every_bit_is_random(&Scalars::random(400, rng).0, 255);
+        let single: Vec<[u8; 32]> = (0..400).map(|_| *Scalar::random(rng).as_bytes()).collect();
+        every_bit_is_random(&single, 252);
     }
 
     #[test]

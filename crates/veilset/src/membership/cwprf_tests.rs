@@ -3,7 +3,9 @@ use crate::channel::{Recording, Sink, Source};
 use crate::group::curve25519::{Key, map_and_raise};
 use crate::item::ItemSet;
 use crate::membership::Ideal;
-use crate::testing::{Views, are_random_orders, overlapping, parts, places, run_pair, sizes, told, under};
+use crate::testing::{
+    Views, are_random_orders, every_bit_is_random, overlapping, parts, places, run_pair, sizes, told, under,
+};
 use curve25519_dalek::constants::{ED25519_BASEPOINT_POINT, EIGHT_TORSION};
 use curve25519_dalek::montgomery::MontgomeryPoint;
 
@@ -286,6 +288,17 @@ fn omega_of_one_session_means_nothing_in_another() {
     let omega = |view: &[u8]| crate::testing::split_frames(view).pop().unwrap();
     assert_eq!([&here, &there].map(|view| omega(&view[0]).0), [0x21; 2]);
     assert!(omega(&here[0]) != omega(&there[0]));
+}
+
+/// Tags take up to 96 bits of a digest. Digests of fewer would let queries of large sets be found wrongly.
+#[test]
+fn digests_are_of_full_width() {
+    let (y, _) = overlapping(400, 0, 0.0);
+    let y = Hashed::new(&y);
+    let (mut a, mut b) = Channel::pair();
+    a.tx.send(Y_K1, &map_and_raise(y.own(), &keys(7).0).unwrap()).unwrap();
+    let digests = raise_digests(&mut b.rx, Y_K1, 400, &keys(8).0, &SESSION).unwrap();
+    every_bit_is_random(&digests.iter().map(|digest| digest.to_le_bytes()).collect::<Vec<_>>(), 128);
 }
 
 #[test]

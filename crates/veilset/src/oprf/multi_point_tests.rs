@@ -1,7 +1,7 @@
 use super::*;
 use crate::error::Error;
 use crate::oprf::tests::is_an_oprf;
-use crate::testing::{Views, run_pair, split_frames};
+use crate::testing::{Views, every_bit_is_random, parts, run_pair, split_frames};
 
 const SESSION: SessionId = SessionId::of([8; 32]);
 
@@ -260,6 +260,21 @@ fn the_key_and_the_columns_are_fresh_in_every_run() {
     assert!((f64::from(differ) - bits / 2.0).abs() < 6.0 * bits.sqrt() / 2.0, "{differ} of {bits}");
 }
 
+/// A sender that can try all keys before its choices are fixed finds items that have one row.
+#[test]
+fn keys_are_of_full_width() {
+    let (matrix, rng) = (Matrix { height: 8, width: 8 }, &mut Prng::from_seed(&[3; 32]));
+    let (mut a, mut b) = Channel::pair();
+    let seeds = Seeds(Secrets::zeros(8));
+    let keys: Vec<[u8; 16]> = (0..300)
+        .map(|_| {
+            seeds.send_key(&mut a.tx, &matrix, rng).unwrap();
+            b.rx.recv(KEY, 1).unwrap()[0]
+        })
+        .collect();
+    every_bit_is_random(&keys, 128);
+}
+
 /// D is ones but for the codes of Y, so a column in which S could see D would be told from one of another set.
 #[test]
 fn columns_do_not_show_the_codes() {
@@ -411,14 +426,19 @@ fn values_and_bytes_do_not_depend_on_the_number_of_threads() {
 fn sessions_have_functions_of_their_own() {
     // The same randomness, so that only the session's part in every oracle is left.
     let y = inputs(0, 3);
-    let values = |session: SessionId| {
-        let ((f_y, _), _) = run_pair(
+    let run = |session: SessionId| {
+        let ((f_y, _), views) = run_pair(
             |ch, rng| MultiPoint::default().receiver(ch, &session, &y, 3, rng),
             |ch, rng| MultiPoint::default().sender(ch, &session, &y, 3, rng),
         );
-        f_y.to_vec()
+        (f_y.to_vec(), parts(&views.0[1], 0x81, 16), parts(&views.0[1], 0x82, usize::MAX).concat())
     };
-    let [one, other] = [values(SessionId::of([1; 32])), values(SessionId::of([2; 32]))];
-    assert!(one.iter().all(|value| !other.contains(value)));
-    assert_eq!(one, values(SessionId::of([1; 32])));
+    let [one, other] = [run(SessionId::of([1; 32])), run(SessionId::of([2; 32]))];
+    assert!(one.0.iter().all(|value| !other.0.contains(value)));
+    assert!(one == run(SessionId::of([1; 32])));
+    // k is the same, but the seeds of the columns come from oracles of the session.
+    assert_eq!(one.1, other.1);
+    let differ: u32 = one.2.iter().zip(&other.2).map(|(a, b)| (a ^ b).count_ones()).sum();
+    let bits = 8.0 * one.2.len() as f64;
+    assert!((f64::from(differ) - bits / 2.0).abs() < 6.0 * bits.sqrt() / 2.0, "{differ} of {bits}");
 }

@@ -3,7 +3,7 @@
 use super::*;
 use crate::error::Error;
 use crate::oprf::tests::is_an_oprf;
-use crate::testing::{run_pair, split_frames};
+use crate::testing::{every_bit_is_random, parts, run_pair, split_frames};
 use crate::vole::{Ideal, silent::Silent};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -154,6 +154,27 @@ fn outputs_follow_from_session_value_and_input() {
     };
     assert!([0, 7, 15].map(values).iter().all(|output| !outputs.contains(output)));
     assert_eq!(all.iter().map(target).collect::<std::collections::HashSet<_>>().len(), 2);
+}
+
+/// Two inputs with one target would have one value of the VOLE.
+#[test]
+fn targets_are_of_full_width() {
+    every_bit_is_random(&inputs(400).iter().map(target).collect::<Vec<_>>(), 128);
+}
+
+/// All randomness alike, another session has another VOLE.
+#[test]
+fn the_vole_belongs_to_the_session() {
+    let (all, protocol) = (inputs(60), Rr22::new(Silent { k: 2 }));
+    let sums = |session: u8| {
+        let session = SessionId::of([session; 32]);
+        let (_, views) = run_pair(
+            |ch, rng| protocol.receiver(ch, &session, &all, 60, rng),
+            |ch, rng| protocol.sender(ch, &session, &all, 60, rng),
+        );
+        parts(&views.0[1], 0x33, 16)
+    };
+    assert!(sums(1).iter().zip(sums(2)).all(|(a, b)| *a != b));
 }
 
 /// By the definition, from what the sender of the ideal VOLE makes and from the messages.

@@ -64,7 +64,7 @@ pub fn receiver(
     // 1. r_(1-c) is uniform, r_c = a G - H_c(r_(1-c)): both, so that the choice does not show in time.
     let n = choices.len();
     let a = Scalars::random(n, rng);
-    let other = encode(&map(&Zeroizing::new((0..n).map(|_| rng.bytes()).collect::<Vec<_>>())));
+    let other = encode(&map(&unpicked(n, rng)));
     let a_g = Table::generator().multiply(&a);
     let chosen = [0, 1].map(|branch| {
         // It would tell which of r_0, r_1 is the other.
@@ -90,6 +90,11 @@ pub fn receiver(
     let shared = encode(&shared);
     let pad = |i: usize| oracles.pad(i, u8::from(choices[i]), &shared[i], &sent[i], &answers[i]);
     Ok(Secrets::from((0..n).map(pad).collect::<Vec<_>>()))
+}
+
+/// What the elements that are not picked are the map of.
+fn unpicked(n: usize, rng: &mut Prng) -> Zeroizing<Vec<[u8; 64]>> {
+    Zeroizing::new((0..n).map(|_| rng.bytes()).collect::<Vec<_>>())
 }
 
 /// The sender's part of `n` OTs; returns both pads of each. `purpose`: see [`super`].
@@ -145,7 +150,7 @@ fn split(joined: &[u8; 64]) -> Pair {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::testing::{run_pair, split_frames};
+    use crate::testing::{every_bit_is_random, run_pair, split_frames};
     use std::collections::HashSet;
 
     fn run(session: u8, purpose: &'static str, choices: &[bool]) -> (Secrets<[Pad; 2]>, Secrets<Pad>) {
@@ -244,6 +249,15 @@ mod tests {
         assert_eq!(asked.len(), 2 * 4 * n);
         let answers: HashSet<Bytes> = runs.iter().flat_map(|(_, b)| b).copied().collect();
         assert_eq!(answers.len(), 2 * n);
+    }
+
+    /// Who can try all of them finds which one it was, and the choice, or the pad.
+    #[test]
+    fn elements_that_are_not_picked_hashes_and_pads_are_of_full_width() {
+        every_bit_is_random(&unpicked(400, &mut Prng::from_seed(&[1; 32])), 512);
+        let oracles = Oracles::new(&SessionId::of([7; 32]), "a");
+        every_bit_is_random(&(0..400).map(|i| oracles.uniform(i, 0, &[1; 32])).collect::<Vec<_>>(), 512);
+        every_bit_is_random(run(7, "a", &[true; 200]).0.as_flattened(), 128);
     }
 
     /// With the same randomness.

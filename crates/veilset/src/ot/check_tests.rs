@@ -4,6 +4,7 @@ use super::super::check::expand;
 use super::tests::{Both, SESSION, random_choices, setup_at};
 use super::*;
 use crate::channel::Sink;
+use crate::testing::every_bit_is_random;
 use std::collections::HashSet;
 use veilset_kernels::gf128::multiply;
 
@@ -500,6 +501,10 @@ fn the_coefficients_depend_on_session_trees_all_corrections_and_all_frames_befor
     let all: HashSet<Pad> = others.iter().flat_map(|(chi, _)| chi).chain(&fixed).copied().collect();
     assert_eq!(all.len(), 3 * 12);
     assert!(others[0].1 != digest && others[1].1 != digest && others[2].1 == digest);
+    // Those of 64 bits would let wrong corrections pass with a probability of 2^-64.
+    let (_, _, mut transcript) = prove_trees(&SESSION, &[]);
+    let chi: Vec<Pad> = (0..4u8).flat_map(|i| transcript.coefficients(&[i], 65)[..64].to_vec()).collect();
+    every_bit_is_random(&chi, 128);
 }
 
 /// The check binds the receiver by the tags of all leaves of all trees.

@@ -1,4 +1,5 @@
 use super::*;
+use crate::testing::{every_bit_is_random, parts, run_pair};
 use std::collections::HashSet;
 
 pub(super) const SESSION: SessionId = SessionId::of([9; 32]);
@@ -51,6 +52,7 @@ fn the_receiver_gets_the_chosen_pads_for_every_k() {
                 assert!(all.insert(pads[0][j]) && all.insert(pads[1][j]));
             }
         }
+        every_bit_is_random(&all.into_iter().collect::<Vec<Pad>>(), 128);
         let bytes: usize = sizes.iter().map(|&n| 6 + correction_bytes(n, k, Security::SemiHonest)).sum();
         assert_eq!(b.bytes_sent() - before, bytes as u64);
         assert_eq!(correction_bytes(129, k, Security::SemiHonest), 128usize.div_ceil(k) * 256 / 8);
@@ -108,6 +110,27 @@ fn pads_of_another_purpose_differ() {
     let [(hash, one), (other_hash, other), (same_hash, same)] = [pads("a"), pads("b"), pads("a")];
     assert!(hash != other_hash && one.iter().zip(other.iter()).all(|(p, q)| p != q));
     assert!(hash == same_hash && *one == *same);
+}
+
+/// All randomness alike, another session or purpose encrypts the sums otherwise, and checks the trees otherwise.
+#[test]
+fn what_is_sent_in_a_setup_belongs_to_one_session_and_purpose() {
+    let sent = |session: u8, purpose| {
+        let (session, security) = (SessionId::of([session; 32]), Security::Malicious);
+        let (_, views) = run_pair(
+            |ch, rng| Sender::setup(ch, &session, purpose, 6, security, rng).map(drop),
+            |ch, rng| Receiver::setup(ch, &session, purpose, 6, security, rng).map(drop),
+        );
+        (parts(&views.0[0], 0x33, 16), parts(&views.0[0], 0x35, 32))
+    };
+    let (sums, mut tags) = sent(1, "a");
+    let hash = tags.pop();
+    for (other_sums, mut other_tags) in [sent(2, "a"), sent(1, "b")] {
+        assert!(sums.iter().all(|sum| !other_sums.contains(sum)));
+        assert_ne!(other_tags.pop(), hash);
+        // The trees are the same.
+        assert_eq!(tags, other_tags);
+    }
 }
 
 /// What each leaf's stream starts with, in the order of the leaves.
@@ -274,8 +297,12 @@ fn every_tree_has_a_root_of_its_own_that_is_another_in_every_run() {
         let all: HashSet<Pad> = runs.iter().flat_map(|roots| roots.to_vec()).collect();
         assert_eq!(all.len(), 3 * 128usize.div_ceil(k));
         assert!(!all.contains(&[0; 16]));
+        if k == 1 {
+            every_bit_is_random(&runs.iter().flat_map(|roots| roots.to_vec()).collect::<Vec<Pad>>(), 128);
+        }
         // A tree is that of its root.
         let (trees, _) = plant(k, Secrets::zeros(WIDTH), &runs[0]);
+        every_bit_is_random(&trees.iter().flat_map(|leaves| leaves.to_vec()).collect::<Vec<Pad>>(), 128);
         for (i, (leaves, depth)) in trees.iter().zip(depths(k)).enumerate() {
             let grown =
                 (0..depth).fold(vec![runs[0][i]].into(), |level: Secrets<Pad>, _| children(i, &level));

@@ -132,7 +132,7 @@ impl Sender for Secret<Element> {
 #[cfg(test)]
 pub(crate) mod tests {
     use super::*;
-    use crate::testing::{Views, run_pair};
+    use crate::testing::{Views, every_bit_is_random, run_pair};
     use std::collections::HashSet;
     use veilset_kernels::gf128::add_multiple;
 
@@ -173,6 +173,9 @@ pub(crate) mod tests {
             add_multiple(&sent.delta, &received.a, &mut expected);
             assert_eq!(*received.c, *expected, "{n}");
             assert_eq!(sent.delta, vectors[0].1.delta);
+            if n >= 200 {
+                [&received.a, &received.c, &sent.b].iter().for_each(|list| every_bit_is_random(list, 128));
+            }
             all.extend(received.a.iter().chain(received.c.iter()).chain(sent.b.iter()).copied());
         }
         assert_eq!(all.len(), 3 * lengths.iter().sum::<usize>(), "elements that are equal");

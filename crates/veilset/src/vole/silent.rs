@@ -202,12 +202,10 @@ impl super::Receiver for Receiver {
             return Ok(Received { a, c });
         }
         let shape = self.0.shape(n);
-        let mut first = self.0.number(shape.trees * shape.depth);
-        let ot = &mut self.0.ot;
         // 1. The noise.
         let (places, a) = shape.noise(rng);
         // 2. c = Delta a + b for the values.
-        let c = gilboa::receiver(&mut ch.tx, ot, &a)?;
+        let c = gilboa::receiver(&mut ch.tx, &mut self.0.ot, &a)?;
         // 3. Of each level of each tree, the sum of the side that the path to the place does not take.
         let mut right = Secrets::<bool>::zeros(shape.trees * shape.depth);
         for (right, &place) in right.chunks_exact_mut(shape.depth).zip(places.iter()) {
@@ -215,9 +213,9 @@ impl super::Receiver for Receiver {
         }
         let mut taken = Secrets::zeros(0);
         for right in right.chunks(FRAME) {
-            let masks = masks(first, &ot.pads(&mut ch.tx, right)?);
+            let first = self.0.number(right.len());
+            let masks = masks(first, &self.0.ot.pads(&mut ch.tx, right)?);
             taken.extend(&Secrets::from(masks.iter().map(|mask| mask.to_le_bytes()).collect::<Vec<_>>()));
-            first += right.len();
         }
         let encrypted = ch.rx.recv(SUMS, taken.len())?;
         for ((sum, &right), pair) in taken.iter_mut().zip(right.iter()).zip(&encrypted) {
@@ -247,10 +245,8 @@ impl super::Sender for Sender {
             return gilboa::sender(&mut ch.rx, &mut self.0.ot, n);
         }
         let shape = self.0.shape(n);
-        let first = self.0.number(shape.trees * shape.depth);
-        let ot = &mut self.0.ot;
         // 2. b for the values of the noise.
-        let b = gilboa::sender(&mut ch.rx, ot, shape.trees)?;
+        let b = gilboa::sender(&mut ch.rx, &mut self.0.ot, shape.trees)?;
         // 3. All trees, and the sums of the levels.
         let roots = random(shape.trees, rng);
         let (trees, mut all) = shape.fill(|i, block: &mut [Elements<1>]| {
@@ -263,9 +259,10 @@ impl super::Sender for Sender {
         trees.iter().for_each(|(sums, _)| offered.extend(sums));
         let mut at = 0;
         for n in frames(offered.len(), FRAME) {
-            let pads = ot.pads(&mut ch.rx, n)?;
+            let first = self.0.number(n);
+            let pads = self.0.ot.pads(&mut ch.rx, n)?;
             for (side, pads) in [false, true].map(|side| pads.of(side)).iter().enumerate() {
-                let masks = masks(first + at, pads);
+                let masks = masks(first, pads);
                 let sums = offered[at..].iter_mut().zip(masks.iter());
                 sums.for_each(|(sums, mask)| add(&mut sums[side], &mask.to_le_bytes()));
             }

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::error::Error;
-use crate::testing::{Garble, Views, run_pair, split_frames};
+use crate::testing::{Garble, Views, parts, run_pair, split_frames};
 use crate::vole::tests::{Sent, is_a_vole, run_vole};
 use crate::vole::{Receiver as _, Sender as _};
 use std::collections::HashSet;
@@ -135,6 +135,39 @@ fn sums_of_levels_and_of_ends_are_sent_encrypted() {
 fn masks_of_levels_are_numbered_over_all_vectors() {
     let mut setup = Setup::new(&SESSION, "a", ());
     assert_eq!([5, 7, 1].map(|levels| setup.number(levels)), [0, 5, 12]);
+    // All else alike, a setup that masked others before masks these otherwise.
+    let sums = |before: usize| {
+        let (_, views) = run_pair(
+            |ch, rng| {
+                let mut receiver = SILENT.receiver(ch, &SESSION, "a", rng)?;
+                receiver.0.levels = before;
+                receiver.next(ch, DIRECT + 1, rng).map(drop)
+            },
+            |ch, rng| {
+                let mut sender = SILENT.sender(ch, &SESSION, "a", rng)?;
+                sender.0.levels = before;
+                sender.next(ch, DIRECT + 1, rng).map(drop)
+            },
+        );
+        parts(&views.0[0], 0x91, 16)
+    };
+    let [first, later] = [0, 7].map(sums);
+    assert!(first.iter().zip(&later).all(|(a, b)| a != b));
+}
+
+/// All randomness alike, another session or purpose has other base OTs and other pads.
+#[test]
+fn what_is_sent_belongs_to_one_session_and_purpose() {
+    let sent = |session: u8, purpose| {
+        let views = run_vole(&SILENT, &SessionId::of([session; 32]), purpose, &[DIRECT + 1]).1;
+        [0x33, 0x91].map(|tag| parts(&views.0[usize::from(tag == 0x33)], tag, 16))
+    };
+    let [one, other, another] = [sent(1, "a"), sent(2, "a"), sent(1, "b")];
+    for other in [other, another] {
+        for (one, other) in one.iter().zip(&other) {
+            assert!(one.iter().zip(other).all(|(a, b)| a != b));
+        }
+    }
 }
 
 #[test]

@@ -2,7 +2,7 @@ use super::super::tests::{SESSION, items};
 use super::super::{Comparison, Plan};
 use super::*;
 use crate::hashing::Bins;
-use crate::testing::{Views, run_pair, split_frames};
+use crate::testing::{Views, every_byte_differs, run_pair, split_frames};
 use std::collections::HashSet;
 
 /// Bits of items at fixed places, or at the places of another run, would say which item is new.
@@ -46,6 +46,8 @@ fn the_commitment_is_not_the_share_and_belongs_to_session_and_attempt() {
     let commitments = [(1, 0, 1), (2, 0, 1), (1, 1, 1), (1, 0, 2)]
         .map(|(session, attempt, share)| commitment(&SessionId::of([session; 32]), attempt, &[share; 32]));
     assert_eq!(commitments.iter().collect::<HashSet<_>>().len(), 4);
+    // A short one would not bind.
+    every_byte_differs(&commitments);
     assert!((0..=2).all(|share| !commitments.contains(&[share; 32])));
 }
 
@@ -72,6 +74,9 @@ fn shares_are_fresh_in_every_attempt_and_every_run() {
         [(1, 0xa1), (0, 0xa2), (1, 0xa3)].map(|(party, tag)| bodies(&views, party, tag));
     let all: HashSet<&Vec<u8>> = commitments.iter().chain(&shares).chain(&openings).collect();
     assert_eq!(all.len(), 3 * 2 * TRIES);
+    // A commitment does not hide a share that is one of few.
+    every_byte_differs(&shares);
+    every_byte_differs(&openings);
 }
 
 /// Who speaks second chooses the function unless the first one is bound: R by its commitment before the share of S, S

@@ -3,6 +3,7 @@ use super::super::{Comparison, Plan};
 use super::*;
 use crate::hash::Domain;
 use crate::hashing::Bins;
+use crate::testing::every_bit_is_random;
 use std::collections::HashSet;
 
 /// What S does with a polynomial: the roots in the field of P - P(q*).
@@ -242,11 +243,17 @@ fn polynomials_have_full_length_whatever_the_number_of_points() {
         for (real, points) in [(1, 1), (1, 6), (6, 6), (6, 8), (9, 9)] {
             let mut rng = Prng::from_seed(&[4; 32]);
             let outputs: Vec<Output> = (0..points * slots).map(|_| rng.bytes()).collect();
-            let mut out = vec![0; slots * length * field.bytes()];
-            random_polynomials(field, &outputs, real, &mut vec![0; slots], &mut out, &mut rng);
+            let (mut out, mut s) = (vec![0; slots * length * field.bytes()], vec![0; slots]);
+            random_polynomials(field, &outputs, real, &mut s, &mut out, &mut rng);
             let coefficients: HashSet<&[u8]> = out.chunks(field.bytes()).collect();
             assert_eq!(coefficients.len(), slots * length, "{field:?} {real} {points}");
             assert!(!coefficients.contains(&vec![0; field.bytes()][..]), "{field:?} {real} {points}");
+            let bits = field.bits() as usize;
+            every_bit_is_random(&s.iter().map(|s| s.to_le_bytes()).collect::<Vec<_>>(), bits);
+            for at in 0..length {
+                let of_slots = out.chunks(field.bytes()).skip(at).step_by(length);
+                every_bit_is_random(&of_slots.collect::<Vec<_>>(), bits);
+            }
         }
     }
 }

@@ -2,7 +2,7 @@ use super::*;
 use crate::channel::{Sink, Source};
 use crate::error::Error;
 use crate::hashing::Bins;
-use crate::testing::{Views, run_pair, sizes, split_frames};
+use crate::testing::{SEEDS, Views, run_pair, sizes, split_frames, told};
 use std::collections::HashSet;
 
 pub(super) const SESSION: SessionId = SessionId::of([8; 32]);
@@ -115,6 +115,78 @@ fn answers_to_the_private_comparison_depend_on_the_key_of_s() {
         let same = one.iter().zip(&other).filter(|(one, other)| one == other).count();
         let expected = if comparison == Comparison::Plain { plan.slots() } else { 0 };
         assert_eq!(same, expected, "{comparison:?}");
+    }
+}
+
+/// By the definition, from what S received and from its generator: the two OPRFs are of this session, each of a purpose
+/// of its own.
+#[test]
+fn answers_are_those_of_the_definition() {
+    let (y, x) = (items(0, 40), items(30, 20));
+    for comparison in COMPARISONS {
+        let plan = Plan::new(comparison, 40, 20, 20).unwrap();
+        assert_eq!(plan.frames().len(), 1);
+        let (_, views) = bits_by_item(&plan, &y, &x);
+        let frames = split_frames(&views.0[1]);
+        let frames: Vec<(u16, &[u8])> = frames.iter().map(|(tag, body)| (*tag, &body[..])).collect();
+        let expected = told(&frames, |ch| {
+            let rng = &mut Prng::from_seed(&SEEDS[1]);
+            let table = hash_into_bins(ch, &SESSION, &plan, false, &x, rng)?;
+            let order = fill_and_permute(&plan, &table, rng);
+            let (oprf, peqt) = ("RPMT, OPRF of the items", "RPMT, OPRF for the private equality test");
+            let bottom = Input::from_bytes(Domain::without_session("the bottom item of KRTW19").hash(&[]));
+            let slots: Vec<Input> = order.iter().map(|&i| *x.get(i as usize).unwrap_or(&bottom)).collect();
+            let codes = Coder::new(&SESSION, oprf).codes(&slots);
+            let mut oprf = kkrt::Receiver::setup(ch, &SESSION, oprf, plan.width, rng)?;
+            let keys = match plan.peqt {
+                Some(width) => Some(kkrt::Sender::setup(ch, &SESSION, peqt, width, rng)?),
+                None => None,
+            };
+            let outputs = oprf.evaluate(&mut ch.tx, &codes)?;
+            let polynomials = ch.rx.recv_bytes(POLYNOMIALS, plan.slots() * plan.polynomial_bytes())?;
+            let s = evaluate(&plan, &polynomials, &outputs);
+            let Some(mut keys) = keys else {
+                return Ok(s.iter().map(|s| s.to_le_bytes()[..plan.tag].to_vec()).collect::<Vec<_>>());
+            };
+            let keys = keys.keys(&mut ch.rx, plan.slots())?;
+            let inputs = s.iter().map(|s| [s.to_le_bytes(), [0; 16]].concat().try_into().unwrap());
+            let codes = Coder::new(&SESSION, peqt).codes(&inputs.map(Input::from_bytes).collect::<Vec<_>>());
+            let tag = |(j, code)| keys.evaluate(j, code)[..plan.tag].to_vec();
+            Ok(codes.iter().enumerate().map(tag).collect())
+        });
+        assert!(answers(&plan, &views) == expected.unwrap(), "{comparison:?}");
+    }
+}
+
+/// Otherwise whoever has this item would not see it in a union.
+#[test]
+fn no_item_is_the_bottom_item() {
+    let name = b"the bottom item of KRTW19";
+    assert!([&b""[..], &name[..]].iter().all(|item| Input::of_item(item).as_bytes() != bottom().as_bytes()));
+}
+
+/// A part of a tag, or of s*, would be equal by chance too often.
+#[test]
+fn every_byte_of_an_answer_counts() {
+    const TAG: usize = 6;
+    const BYTES: usize = 8;
+    // In each slot a bit of another byte.
+    let tags: fn(&mut Vec<u8>) =
+        |body| body.chunks_mut(TAG).enumerate().for_each(|(i, tag)| tag[i % TAG] ^= 4);
+    let elements: fn(&mut Vec<u8>) =
+        |body| body.chunks_mut(BYTES).enumerate().for_each(|(i, s)| s[i % BYTES] ^= 4);
+    // All slots match.
+    let (y, x) = (items(0, 40), items(10, 20));
+    for (comparison, tag, size, change) in
+        [(Comparison::Private, 0xa6, TAG, tags), (Comparison::Plain, 0xa7, BYTES, elements)]
+    {
+        let plan = Plan::new(comparison, 40, 20, 20).unwrap();
+        assert!(plan.tag == size && plan.slots() > 2 * size, "{plan:?}");
+        let ((bits, _), _) = run_pair(
+            |ch, rng| receiver(ch, &SESSION, &plan, &y, rng),
+            |ch, rng| sender(&mut forging(ch, tag, change), &SESSION, &plan, &x, x.len(), rng),
+        );
+        assert!(bits.iter().all(|bit| !*bit), "{comparison:?}");
     }
 }
 
