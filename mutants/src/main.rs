@@ -179,8 +179,7 @@ fn from_table(options: &Options) -> Result<bool> {
     Ok(alive.is_empty())
 }
 
-/// Runs drawn mutants, each with the tests of its module, and those that survive with all unit tests of its crate and
-/// of the library.
+/// Runs drawn mutants, each with the tests of its module, and those that survive with all unit tests of the crate.
 /// Whether all survivors were judged before.
 fn drawn(options: &Options) -> Result<bool> {
     let start = Instant::now();
@@ -215,13 +214,10 @@ fn drawn(options: &Options) -> Result<bool> {
     let verdicts = built.in_parallel(options.jobs, &numbers, |&k| {
         let mutant = &mutants[k - 1];
         let own = built.module(mutant.package(), &mutant.module(), k);
-        // What is in a kernel may show in what is built on it.
-        let mut all = own;
-        for package in [mutant.package(), "veilset"] {
-            if all == run::Verdict::Passed {
-                all = built.module(package, "", k);
-            }
-        }
+        let all = match own {
+            run::Verdict::Passed => built.module(mutant.package(), "", k),
+            noticed => noticed,
+        };
         if all == run::Verdict::Passed && !judged.iter().any(|judged| mutant.is(judged)) {
             println!("survivor: {}", mutant.describe());
         }

@@ -323,6 +323,17 @@ mod tests {
     }
 
     #[test]
+    fn of_very_many_bins_each_is_as_likely() {
+        let hashes: Vec<ItemHash> = (0..1000u32).map(|i| ItemHash::of_item(&i.to_le_bytes())).collect();
+        let bins = 1 << 20;
+        let table = Table::new(&Domain::without_session("bins"), &hashes, bins);
+        let mut ends = [0; 16];
+        (0..bins).for_each(|bin| ends[bin % 16] += table.bin(bin).len());
+        // 62.5 on average: five standard deviations.
+        assert!(ends.iter().all(|n| (25..101).contains(n)), "{ends:?}");
+    }
+
+    #[test]
     fn every_item_is_in_its_bin() {
         let hashes: Vec<ItemHash> = (0..1000u32).map(|i| ItemHash::of_item(&i.to_le_bytes())).collect();
         let throw = |session: u8, hashes: &[ItemHash], bins| {

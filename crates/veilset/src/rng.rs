@@ -102,6 +102,15 @@ mod tests {
     }
 
     #[test]
+    fn what_is_split_off_is_another_one_each_time() {
+        let mut rng = Prng::from_seed(&[1; 32]);
+        let all = [rng.split(), rng.split(), rng.fork(0), rng].map(|mut rng| rng.bytes::<32>());
+        assert_eq!(all.iter().collect::<std::collections::HashSet<_>>().len(), 4);
+        assert_eq!(all[0], Prng::from_seed(&[1; 32]).split().bytes());
+        assert_ne!(all[0], Prng::from_seed(&[2; 32]).split().bytes());
+    }
+
+    #[test]
     fn two_generators_from_the_system_differ() {
         assert_ne!(Prng::from_os().unwrap().bytes::<32>(), Prng::from_os().unwrap().bytes::<32>());
     }

@@ -132,6 +132,48 @@ mod tests {
         assert_eq!(format!("{:?}", Secrets::from(vec![7u8; 4])), "Secrets(4)");
     }
 
+    /// Notes that it was wiped.
+    struct Noted<'a>(&'a std::cell::Cell<bool>);
+
+    impl Zeroize for Noted<'_> {
+        fn zeroize(&mut self) {
+            self.0.set(true);
+        }
+    }
+
+    thread_local! {
+        static MADE: std::cell::Cell<usize> = const { std::cell::Cell::new(0) };
+    }
+
+    /// Counts how often its zero was made: a list is wiped with it.
+    #[derive(Clone, Copy)]
+    struct Counted(u8);
+
+    impl Default for Counted {
+        fn default() -> Self {
+            MADE.set(MADE.get() + 1);
+            Counted(0)
+        }
+    }
+
+    #[test]
+    fn what_is_dropped_or_outgrown_is_wiped() {
+        let wiped = std::cell::Cell::new(false);
+        let secret = Secret::new(Noted(&wiped));
+        assert!(!wiped.get());
+        drop(secret);
+        assert!(wiped.get());
+
+        let mut list = Secrets::with_capacity(2);
+        list.extend(&[Counted(1); 2]);
+        assert_eq!(MADE.get(), 0);
+        list.extend(&[Counted(1); 3]);
+        assert_eq!(MADE.get(), 1, "the list has moved");
+        assert!(list.iter().all(|counted| counted.0 == 1));
+        drop(list);
+        assert_eq!(MADE.get(), 2);
+    }
+
     #[test]
     fn wiping_zeroes_all_that_was_allocated() {
         let mut list = Secrets::from(vec![[7u8; 16]; 9]);

@@ -26,6 +26,10 @@ fn what_is_known_before_is_refused_before_the_peer_hears_of_us() {
         let ended = run(&mut world.party(RECEIVER, operation, &file, &more));
         ended.bad(8, &[&["our policy (policy.toml) refuses this run", "Change what is run"], words].concat());
         assert!(!ended.err.contains("cannot be reached"), "{}", ended.err);
+        // What the arguments show is known before the input is read.
+        if !["min-our-size", "repeats"].iter().any(|key| policy.contains(key)) {
+            run(&mut world.party(RECEIVER, operation, &world.path("none.csv"), &more)).bad(8, words);
+        }
     }
     // The policy of the configuration folder holds without being named.
     std::fs::write(world.home("policy.toml"), "operations = []").unwrap();
@@ -87,6 +91,11 @@ fn a_policy_that_cannot_be_understood_allows_nothing() {
     }
     let more = ["--policy", "none.toml", "--connect", "127.0.0.1:1"];
     run(&mut world.party(RECEIVER, "count", &file, &more)).bad(2, &["none.toml", "--policy"]);
+    // One in the configuration folder that cannot be read.
+    std::fs::create_dir(world.home("policy.toml")).unwrap();
+    let more = ["--connect", "127.0.0.1:1"];
+    run(&mut world.party(RECEIVER, "count", &file, &more))
+        .bad(2, &["policy.toml cannot be used", "--policy"]);
 }
 
 #[test]
@@ -137,4 +146,21 @@ fn repeated_runs_on_changed_sets_are_warned_of_or_refused() {
     world.write("r.csv", csv(3..8));
     let union = both(world.party(RECEIVER, "union", &r, &more), world.party(SENDER, "union", &s, &[]));
     assert!(union[0].err.contains("run 3 with") && union[0].err.contains(warning), "{}", union[0].err);
+}
+
+/// Whoever runs this every night must hear of it.
+#[test]
+fn who_is_to_be_quiet_is_warned_all_the_same() {
+    let world = World::new();
+    let [r, s] = [world.write("r.csv", csv(0..5)), world.write("s.csv", csv(0..3))];
+    let count = || {
+        let (receiver, address) = listen(world.party(RECEIVER, "count", &r, &["--audit-log", "none"]));
+        let more = ["--quiet", "--audit-log", "log", "--connect", &address];
+        let sender = run(&mut world.party(SENDER, "count", &s, &more));
+        receiver.end().good();
+        sender
+    };
+    assert_eq!(count().err, "");
+    world.write("s.csv", csv(1..4));
+    count().bad(0, &["warning: this is run 2 with", "our set has changed"]);
 }

@@ -162,12 +162,41 @@ fn a_peer_that_does_not_get_on_is_given_up_after_the_patience_that_the_message_s
 }
 
 #[test]
+fn over_a_socket_the_patience_is_ten_times_the_idle_time_out() {
+    let (a, b, _) = tcp_pair(Timeouts { idle: Duration::from_secs(7), ..Timeouts::default() });
+    for ch in [a, b] {
+        assert_eq!(ch.rx.patience, Some(Duration::from_secs(70)));
+    }
+}
+
+#[test]
 fn a_peer_that_sends_single_bytes_does_not_multiply_our_memory() {
     let (mut a, _b) = Channel::pair();
     a.set_patience(Duration::from_millis(50));
     let (mut sink, _source) = a.into_halves();
     let chunks = (0..).take_while(|_| sink.send(vec![0]).is_ok()).count();
     assert!(chunks < pipe::CAPACITY / 50, "{chunks}");
+}
+
+/// A peer that says that it is alive, a thousand times a second, and leaves at last.
+struct Alive(usize);
+
+impl Source for Alive {
+    fn recv(&mut self, out: &mut [u8], _: Option<Instant>) -> Result<()> {
+        std::thread::sleep(Duration::from_millis(1));
+        self.0 = self.0.checked_sub(1).ok_or_else(|| Error::Network("it has left".into()))?;
+        out.copy_from_slice(&header(HEARTBEAT, 0)?);
+        Ok(())
+    }
+}
+
+#[test]
+fn a_peer_that_says_only_that_it_is_alive_is_given_up() {
+    let (sink, _source) = Channel::pair().0.into_halves();
+    let mut a = Channel::from_halves(sink, Box::new(Alive(5000)));
+    a.set_patience(Duration::from_millis(100));
+    let e = a.rx.recv(NUMBERS, 1).unwrap_err();
+    assert!(e.to_string().contains("is alive but did nothing for the run for 0.1 seconds"), "{e}");
 }
 
 /// A socket that sends heartbeats as fast as it can until that fails.

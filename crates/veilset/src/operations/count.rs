@@ -26,7 +26,7 @@ pub(crate) fn receiver<'a>(
     // 1. P1 learns the bits; their Hamming weight is the cardinality.
     let bits = protocol.server(ch, session, y, n_x, rng)?;
     if both {
-        both::send_count(ch, bits.iter().filter(|&&bit| bit).count())?;
+        both::send_count(ch, bits.iter().filter(|&&bit| bit).count().min(y.len()))?;
     }
     let n_y = y.len();
     Ok(Sealed::new(move || Ok(matches(&bits, n_y)? as u64)))

@@ -69,7 +69,12 @@ fn both_get_a_padded_union_in_as_many_rows_as_it_can_have() {
 }
 
 /// How our side ends if it has these dummies, and its peer said this of its set. It has nobody to talk to.
-fn ends(kind: (Operation, Protocol, Terms), role: Role, set: &Hashed, peer: Announced) -> (Result<()>, u64) {
+pub(super) fn ends(
+    kind: (Operation, Protocol, Terms),
+    role: Role,
+    set: &Hashed,
+    peer: Announced,
+) -> (Result<()>, u64) {
     let (mut ch, gone) = Channel::pair();
     drop(gone);
     let (operation, ..) = kind;

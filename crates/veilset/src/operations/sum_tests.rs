@@ -45,6 +45,8 @@ fn the_receiver_sends_on_a_sum_that_it_cannot_read() {
             assert_eq!(sum, Some(Sum { matches: 10, sum: 50 }));
             let [result] = parts(&views.0[1], 0x53, 25).try_into().unwrap();
             assert!(result[9..17] != 50u64.to_le_bytes());
+            // Beyond the modulus S could tell which masks R has added up.
+            assert!(modulus == Modulus::Bits128 || result[17..] == [0; 8]);
             result
         });
         for at in (9..9 + modulus.bits() as usize / 8).step_by(4) {

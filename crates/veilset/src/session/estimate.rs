@@ -324,6 +324,37 @@ mod tests {
     }
 
     #[test]
+    fn a_check_says_what_the_sender_would_learn_and_hides_what_would_not_show() {
+        let y = set(0, 3);
+        for operation in [Operation::Intersect, Operation::Union, Operation::Count] {
+            for (role, both) in Role::ALL.into_iter().flat_map(|role| [(role, false), (role, true)]) {
+                let mut request = Request::new(operation, role, &y);
+                request.terms.both = both;
+                let proposal = |padded| Proposal {
+                    hello: Hello { padded, ..request.hello(true) },
+                    session_id: crate::hash::SessionId::of([0; 32]),
+                    peer: None,
+                    our_size: 3,
+                    their_size: 5,
+                    they_pad: padded,
+                };
+                let said = would_learn(&proposal(false));
+                let of_sender = &said[if role == Role::Sender { 0 } else { 1 }];
+                assert_eq!(
+                    !of_sender.ends_with("and nothing more."),
+                    both,
+                    "{operation} {role}: {of_sender}"
+                );
+                // A padded set is of at most so many items, and a union does not show how many match.
+                for (open, padded) in said.iter().zip(would_learn(&proposal(true))) {
+                    assert!(padded.contains("has at most ") && !open.contains("at most"), "{padded}");
+                    assert!(operation != Operation::Union || !padded.contains("share"), "{padded}");
+                }
+            }
+        }
+    }
+
+    #[test]
     fn bytes_are_as_measured() {
         // Few items, sizes just above a power of two, several frames.
         for (n_r, n_s) in [(0, 0), (1, 3), (700, 70), (1100, 3000), (8193, 100)] {

@@ -161,6 +161,16 @@ mod tests {
     }
 
     #[test]
+    fn no_letter_is_left_out_of_a_comparison() {
+        assert!(example().is(&example()));
+        for i in 0..HASHED {
+            let mut other = example();
+            other.0[i] ^= 1;
+            assert!(!example().is(&other) && !other.is(&example()), "letter {i}");
+        }
+    }
+
+    #[test]
     fn what_is_wrong_is_said() {
         let text = example().to_string();
         let cases = [

@@ -301,3 +301,63 @@ fn what_was_agreed_is_held_against_the_policy() {
     assert!(matches!(approve(|hello| hello.role = Role::Receiver), Err(Error::Bug(_))));
     assert_eq!(side.events(), ["refused"; 4]);
 }
+
+#[test]
+fn the_peers_size_is_held_against_the_policy() {
+    let side = Side::new();
+    let set: ItemSet = ["a"].iter().collect();
+    let request = Request::new(Operation::Count, Role::Receiver, &set);
+    let log = side.log();
+    // The peer's set has 5 items.
+    let limits = [
+        (Rules { min_peer_size: Some(6), ..Rules::default() }, "\"min-peer-size\""),
+        (Rules { max_peer_items: Some(4), ..Rules::default() }, "\"max-peer-items\""),
+        (Rules { min_peer_size: Some(5), max_peer_items: Some(5), ..Rules::default() }, ""),
+    ];
+    for (rules, key) in limits {
+        let policy = Policy::new(rules, "p.toml", Some(peer()), &|_| None).unwrap();
+        let setup = Setup { audit_log: Some(&log), ..Setup::new(&policy, &|_| ()) };
+        match Gate::new(&request, setup).unwrap().approve(&proposal(7, 1)) {
+            Ok(()) => assert_eq!(key, ""),
+            Err(Error::Refused(text)) => assert!(!key.is_empty() && text.contains(key), "{text}"),
+            Err(e) => panic!("{e}"),
+        }
+    }
+    assert_eq!(side.events(), ["refused"; 2]);
+}
+
+#[test]
+fn other_values_of_a_sum_are_another_set() {
+    let side = Side::new();
+    let set: ItemSet = ["a", "b"].iter().collect();
+    let (log, policy) = (side.log(), policy(Repeats::Refuse));
+    let run = |values: &[i128]| {
+        let request = Request { values, ..Request::new(Operation::Sum, Role::Sender, &set) };
+        let setup =
+            Setup { audit_log: Some(&log), identity: Some(&side.identity), ..Setup::new(&policy, &|_| ()) };
+        let mut gate = Gate::new(&request, setup).unwrap();
+        let mut proposal = proposal(7, 2);
+        (proposal.hello.operation, proposal.hello.role) = (Operation::Sum, Role::Sender);
+        gate.approve(&proposal)?;
+        gate.begins(&proposal)
+    };
+    for (values, refused) in [([1, 2], false), ([1, 2], false), ([1, 3], true), ([1, 2], false)] {
+        assert_eq!(is_refused(run(&values)), refused, "{values:?}");
+    }
+}
+
+#[test]
+fn a_log_with_lines_that_are_none_may_hide_a_run() {
+    let side = Side::new();
+    std::fs::write(side.log(), "garbage\n").unwrap();
+    side.with(&["a"], Repeats::Refuse, |gate, proposal| {
+        let refused = gate.approve(&proposal);
+        assert!(matches!(refused, Err(Error::Refused(text)) if text.contains("no entries (line 1)")));
+    });
+    side.with(&["a"], Repeats::Warn, |gate, proposal| gate.approve(&proposal).unwrap());
+    assert!(
+        side.warned.borrow().iter().any(|text| text.contains("no entries (line 1)")),
+        "{:?}",
+        side.warned
+    );
+}

@@ -318,6 +318,19 @@ mod tests {
         assert_eq!(spki, public);
     }
 
+    /// Who knows the public key, or a secret for something else, has nothing of it.
+    #[test]
+    fn a_secret_is_of_the_private_key_and_of_its_purpose() {
+        let [one, two, three] = [(); 3].map(|()| Identity::generate().unwrap());
+        let all = [&one, &two].map(|identity| ["a", "b"].map(|purpose| *identity.secret_for(purpose)));
+        let different: std::collections::HashSet<_> = all.as_flattened().iter().collect();
+        assert_eq!(different.len(), 4);
+        assert!(different.iter().all(|secret| secret[..] != two.pkcs8[16..]));
+        // One private key and the public key of another.
+        let mixed = Identity { pkcs8: Secret::new(two.pkcs8.to_vec()), ..three };
+        assert_eq!(*mixed.secret_for("a"), all[1][0]);
+    }
+
     #[test]
     fn debug_shows_no_key() {
         let identity = Identity::generate().unwrap();

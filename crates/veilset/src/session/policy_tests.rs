@@ -187,3 +187,23 @@ fn rules_for_one_peer_alone_are_rules() {
     let none = Policy::new(Rules::default(), "p.toml", Some(fingerprint("x")), &book).unwrap();
     assert!(none.is_for(book("south")) && Policy::none().is_for(None));
 }
+
+#[test]
+fn what_the_rules_for_one_peer_do_not_say_is_what_is_said_about_all() {
+    let all = Rules {
+        operations: Some(vec![Operation::Count]),
+        roles: Some(vec![Role::Sender]),
+        peers: Some(vec!["north".into()]),
+        min_our_size: Some(1),
+        min_peer_size: Some(2),
+        max_peer_items: Some(3),
+        min_count: Some(4),
+        insecure_plaintext: Some(false),
+        allowed_send_columns: Some(vec![]),
+        both: Some(false),
+        repeats: Some(Repeats::Refuse),
+        peer: BTreeMap::new(),
+    };
+    assert_eq!(Rules::default().over(all.clone()), all);
+    assert_eq!(all.clone().over(Rules::default()), all);
+}

@@ -22,9 +22,28 @@ fn connection(channel: Channel) -> Connection {
     Connection { channel, peer: None, our: None, exporter: [3; 32], wire: WireCount::default() }
 }
 
-/// Runs both sides; the cheat flips a bit of one frame. Returns whether the honest side got a result, and all
+/// How a run ends, and what the other side says after that.
+fn run_to_the_end(mut connection: Connection, request: &Request, rng: &mut Prng) -> String {
+    let Prepared { request, mut set, .. } = request.prepare(rng).unwrap();
+    let end = approved(&mut connection, &request, false, &mut (), rng).and_then(|proposal| {
+        let Request { operation, role, protocol, values, payloads, .. } = request;
+        let theirs = proposal.theirs();
+        set.insert_listed(if role == Role::Receiver { protocol.inserted(operation, theirs) } else { 0 });
+        let task = Task { operation, role, protocol, set: &set, values, payloads, terms: request.terms() };
+        compute(&task, &mut connection, &proposal, theirs, rng).map(|_| ())
+    });
+    let last = connection.channel.explain(Error::Network("it left without a word".into()));
+    format!("{end:?}, {last}")
+}
+
+/// Runs both sides; the cheat flips a bit of one frame. Returns how the run ends for the honest side, and all
 /// that the cheat sees: every byte it receives and how the run ends for it.
-fn run_with(honest: &Request, cheat: &Request, tag: u8, at: Option<usize>) -> (bool, (Vec<u8>, String)) {
+fn run_with(
+    honest: &Request,
+    cheat: &Request,
+    tag: u8,
+    at: Option<usize>,
+) -> (Result<Outcome>, (Vec<u8>, String)) {
     let (ours, theirs) = Channel::pair();
     let sees = Shared::default();
     std::thread::scope(|s| {
@@ -32,13 +51,23 @@ fn run_with(honest: &Request, cheat: &Request, tag: u8, at: Option<usize>) -> (b
             let (sink, source) = theirs.into_halves();
             let mut channel = Channel::from_halves(Box::new(Garble { sink, tag, at }), source);
             channel.record(Recording::to_writer(sees.clone()));
-            let end = run(connection(channel), cheat, &mut Prng::from_seed(&SEEDS[1]));
-            format!("{:?}", end.map(|_| ()))
+            run_to_the_end(connection(channel), cheat, &mut Prng::from_seed(&SEEDS[1]))
         });
         let result = run(connection(ours), honest, &mut Prng::from_seed(&SEEDS[0]));
         let end = cheat.join().unwrap();
-        (result.is_ok(), (sees.bytes(), end))
+        (result, (sees.bytes(), end))
     })
+}
+
+/// Runs in which the cheat flips a bit at each of these places. Of some of them the honest side gets no result, and
+/// the cheat sees no difference. Returns how many came to light.
+fn unseen(honest: &Request, cheat: &Request, tag: u8, places: impl Iterator<Item = Option<usize>>) -> usize {
+    let runs: Vec<_> = places.map(|at| run_with(honest, cheat, tag, at)).collect();
+    let what = format!("{} {} {}", honest.operation, honest.protocol, honest.role);
+    assert!(runs.iter().all(|(_, sees)| *sees == runs[0].1), "{what}");
+    assert_eq!(runs[0].1.1, "Ok(()), network: it left without a word", "{what}");
+    let lies = runs.iter().filter_map(|(result, _)| result.as_ref().err());
+    lies.inspect(|e| assert!(e.to_string().contains("do not tell the other party"), "{what}: {e}")).count()
 }
 
 #[test]
@@ -49,22 +78,41 @@ fn a_cheat_does_not_see_whether_its_lie_came_to_light() {
     // Four of the eight items match. A row comes to light if it is read, a sum if the values cannot have it: in
     // union it is the second byte of a row's length that becomes too large, in sum a byte of the masked sum.
     let rows = |width: usize| (0..n_x).map(|row| Some(row * width + 1)).collect::<Vec<_>>();
-    for (operation, honest, tag, places, good) in [
+    for (operation, honest, tag, places, lies) in [
         (Operation::Intersect, Role::Receiver, 0x41, rows(16), 4),
         (Operation::Union, Role::Receiver, 0x41, rows(MAX_ROW + 2), 4),
-        (Operation::Sum, Role::Sender, 0x53, vec![None, Some(11), Some(16)], 1),
+        (Operation::Sum, Role::Sender, 0x53, vec![None, Some(11), Some(16)], 2),
         // The receiver's union in the sender's hands: bytes of rows that are the sender's own, and of others.
-        (Operation::Union, Role::Sender, 0x73, (0..9).map(|row| Some(row * (MAX_ROW + 2) + 3)).collect(), 3),
+        (Operation::Union, Role::Sender, 0x73, (0..9).map(|row| Some(row * (MAX_ROW + 2) + 3)).collect(), 6),
     ] {
         let mut receiver = request(operation, Role::Receiver, &y, &[]);
         let mut sender = request(operation, Role::Sender, &x, &values);
         (receiver.terms.both, sender.terms.both) = (tag == 0x73, tag == 0x73);
         let (honest, cheat) =
             if honest == Role::Receiver { (&receiver, &sender) } else { (&sender, &receiver) };
-        let runs: Vec<_> = places.into_iter().map(|at| run_with(honest, cheat, tag, at)).collect();
-        assert_eq!(runs.iter().filter(|(ok, _)| *ok).count(), good, "{operation}");
-        assert!(runs.iter().all(|(_, sees)| *sees == runs[0].1), "{operation}");
-        assert_eq!(runs[0].1.1, "Ok(())", "{operation}");
+        assert_eq!(unseen(honest, cheat, tag, places.into_iter()), lies, "{operation}");
+    }
+    let columns = ["note".to_string()];
+    let payloads: Items = (0..n_x).map(|i| [i as u8; 5]).collect();
+    let by = |protocol, role, set| Request { protocol, ..request(Operation::Intersect, role, set, &[]) };
+    for protocol in [Protocol::Dh, Protocol::DhPsi, Protocol::Cm20, Protocol::Vole] {
+        // Rows with a digest by OT, or under keys that the receiver has for its own items: the length of a payload.
+        let (tag, digest) = if protocol == Protocol::Dh { (0x41, 16) } else { (0x65, 0) };
+        let lengths = (0..n_x).map(|row| Some(row * (digest + MAX_ROW + 2) + digest + 1));
+        let sent = |role, set| Request { sent_columns: &columns, ..by(protocol, role, set) };
+        let (receiver, sender) = (sent(Role::Receiver, &y), sent(Role::Sender, &x));
+        let sender = Request { payloads: &payloads, ..sender };
+        assert_eq!(unseen(&receiver, &sender, tag, lengths), 4, "{protocol}");
+    }
+    for protocol in [Protocol::Dh, Protocol::DhPsi] {
+        // A match of a query or tag of the sender's, of which most are dummies.
+        let both = |role, set, pad_to| {
+            let request = by(protocol, role, set);
+            Request { pad_to, terms: Terms { both: true, ..request.terms }, ..request }
+        };
+        let (receiver, sender) = (both(Role::Receiver, &y, None), both(Role::Sender, &x, Some(64)));
+        let lies = unseen(&sender, &receiver, 0x72, std::iter::once(None).chain((0..8).map(Some)));
+        assert!((1..=8).contains(&lies), "{protocol}: {lies}");
     }
 }
 
@@ -75,7 +123,7 @@ fn a_peer_with_more_items_than_we_want_is_refused() {
     let sender = request(Operation::Count, Role::Sender, &x, &[]);
     for (most, ok) in [(5, true), (4, false)] {
         receiver.max_peer_items = most;
-        assert_eq!(run_with(&receiver, &sender, 0, None).0, ok, "{most}");
+        assert_eq!(run_with(&receiver, &sender, 0, None).0.is_ok(), ok, "{most}");
     }
 }
 
@@ -297,10 +345,14 @@ fn requests_that_make_no_sense_are_refused_before_the_peer_hears_of_us() {
     let good = Request::new(Operation::Union, Role::Sender, &y);
     let columns = ["a".to_string()];
     let (large, terms) = ([1i128 << 61; 5], good.terms);
+    let both = Terms { both: true, max_row: 3, ..terms };
     let cases = [
         (Request { pad_to: Some(4), ..good }, "--pad-to 4"),
         (Request { pad_to: Some(1 << 29), ..good }, "supports"),
         (Request { pad_to: Some(9), terms: Terms { max_row: 3, ..terms }, ..good }, "--max-row"),
+        // The receiver sends its own items on.
+        (Request { role: Role::Receiver, terms: both, ..good }, "--max-row"),
+        (Request { terms: Terms { malicious_sender: true, ..terms }, ..good }, "--malicious-sender"),
         (Request { protocol: Protocol::DhPsi, ..good }, "--protocol"),
         (Request { sent_columns: &columns, ..Request::new(Operation::Count, Role::Sender, &y) }, "columns"),
         (
@@ -319,6 +371,45 @@ fn requests_that_make_no_sense_are_refused_before_the_peer_hears_of_us() {
     for (request, what) in cases {
         let Err(Error::Usage(message)) = request.check() else { panic!("{what}") };
         assert!(message.contains(what), "{message}");
+        // Before the connection is made; and a check, for which nothing is prepared.
+        let rng = &mut Prng::from_seed(&SEEDS[0]);
+        let usage = Error::Usage(message);
+        assert_eq!(request.prepare(rng).err(), Some(usage.clone()));
+        let ours = connection(Channel::pair().0);
+        assert_eq!(check(ours, &request, &mut (), &|_| 1, rng).err(), Some(usage));
+    }
+    // Payloads of other items are a defect of ours.
+    let payloads: Items = ["a"].iter().collect();
+    let wrong = Request { sent_columns: &columns, payloads: &payloads, ..good };
+    assert!(matches!(wrong.check(), Err(Error::Bug(_))));
+}
+
+#[test]
+fn what_was_asked_for_is_what_is_run() {
+    let (y, x) = overlapping(7, 8, 0.6);
+    let values = [5; 8];
+    // Four items match.
+    for (min_count, told) in [(4, true), (5, false)] {
+        let requests = [(Role::Receiver, &y, &[][..]), (Role::Sender, &x, &values[..])];
+        let [receiver, sender] = requests.map(|(role, set, values)| {
+            let request = request(Operation::Sum, role, set, values);
+            Request { terms: Terms { min_count, ..request.terms }, ..request }
+        });
+        let (ours, theirs) = Channel::pair();
+        let learned = std::thread::scope(|s| {
+            s.spawn(|| run(connection(ours), &receiver, &mut Prng::from_seed(&SEEDS[0])).unwrap());
+            run(connection(theirs), &sender, &mut Prng::from_seed(&SEEDS[1])).unwrap().learned
+        });
+        assert!(matches!(learned, Learned::Sum(sum) if sum.is_some() == told), "{min_count}");
+    }
+    for malicious_sender in [false, true] {
+        let request = Request {
+            protocol: Protocol::Cm20,
+            terms: Terms { malicious_sender, ..Terms::default() },
+            ..Request::new(Operation::Intersect, Role::Receiver, &y)
+        };
+        assert_eq!(request.terms().malicious_sender, malicious_sender);
+        assert_eq!(request.hello(false).malicious_sender, malicious_sender);
     }
 }
 

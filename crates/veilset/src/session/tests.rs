@@ -300,6 +300,18 @@ fn client_hello(security: &Security) -> Vec<u8> {
     record
 }
 
+/// It can be read by everybody.
+#[test]
+fn what_is_said_first_names_nobody() {
+    let (a, b) = (identity(), identity());
+    let hello = client_hello(&tls(&b, &a));
+    let [ours, theirs] = [&b, &a].map(|identity| identity.key().cert[0].to_vec());
+    // Keys without what all of them begin with.
+    for name in [b"veilset", &ours[12..], &theirs[12..]] as [&[u8]; 3] {
+        assert!(!hello.windows(name.len()).any(|part| part == name), "{name:?}");
+    }
+}
+
 #[test]
 fn strangers_that_hang_inside_a_handshake_do_not_keep_the_peer_out() {
     let (a, b) = (identity(), identity());

@@ -263,6 +263,23 @@ mod tests {
     }
 
     #[test]
+    fn what_is_buffered_goes_nowhere_if_the_result_is_given_up() {
+        for complete in [false, true] {
+            let written = crate::testing::Shared::default();
+            let sink = Sink { to: To::Stream(Box::new(written.clone())), step: None };
+            let sink = BufWriter::with_capacity(BUFFER, sink);
+            let mut output = Output { sink, what: "result", path: "-".into(), force: false };
+            output.writer().write_all(b"a row").unwrap();
+            if complete {
+                output.commit().unwrap();
+            } else {
+                drop(output);
+            }
+            assert_eq!(written.bytes(), if complete { &b"a row"[..] } else { b"" });
+        }
+    }
+
+    #[test]
     fn an_existing_file_is_refused_without_force_and_replaced_with_it() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("out.csv");

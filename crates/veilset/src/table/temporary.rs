@@ -208,6 +208,16 @@ mod tests {
         }
     }
 
+    #[cfg(unix)]
+    #[test]
+    fn both_kinds_are_their_owners() {
+        use std::os::unix::fs::PermissionsExt;
+        let dir = tempfile::tempdir().unwrap();
+        for file in kinds(dir.path()) {
+            assert_eq!(file.file.metadata().unwrap().permissions().mode() & 0o777, 0o600);
+        }
+    }
+
     #[cfg(target_os = "linux")]
     #[test]
     fn on_linux_nothing_has_a_name_before_it_is_complete() {

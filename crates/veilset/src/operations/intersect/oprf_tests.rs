@@ -270,3 +270,23 @@ fn forged_tags_and_rows_are_errors() {
         }
     }
 }
+
+#[test]
+fn a_payload_longer_than_a_row_is_found_before_anything_is_sent() {
+    let (_, x) = overlapping(0, 3, 0.0);
+    let payloads: Items = [vec![0; 60], vec![0; 61], vec![]].into_iter().collect();
+    let mut ch = Channel::pair().0;
+    let terms = Terms { payload: true, ..TERMS };
+    let result = sender(
+        &MultiPoint::default(),
+        &mut ch,
+        &SESSION,
+        &Hashed::new(&x),
+        &payloads,
+        3,
+        &terms,
+        &mut Prng::from_seed(&SEEDS[1]),
+    );
+    assert!(matches!(result.map(|_| ()), Err(Error::Bug(_))));
+    assert_eq!(ch.bytes_sent(), 0);
+}

@@ -366,3 +366,16 @@ fn nothing_of_the_protocol_is_sent_with_a_half_that_is_spent_meanwhile() {
     // All that the peer got: preamble, hello, size and a go.
     assert!(seen[1].iter().map(|frame| frame.0).eq([1, 2, 3, 8]), "{:?}", seen[1]);
 }
+
+#[test]
+fn a_protocol_that_has_no_use_for_a_half_does_not_take_it() {
+    let (place, set) = (Place::new(), items(0, 3));
+    let request = Request::new(Operation::Intersect, Role::Receiver, &set);
+    let half = place.prepare("half", &request.basis());
+    for protocol in [Protocol::Vole, Protocol::Cm20] {
+        let request = Request { protocol, ..request };
+        let refused = request.prepare_with(&half, &place.ledger(), &IDENTITY).err();
+        assert!(matches!(refused, Some(Error::Usage(text)) if text.contains("no use for a prepared half")));
+    }
+    request.prepare_with(&half, &place.ledger(), &IDENTITY).unwrap();
+}

@@ -297,6 +297,13 @@ fn a_file_that_was_cut_between_frames_is_refused() {
         let read = reader.read(&mut vec![0; frames * CONTENTS]).and_then(|()| reader.end().map(drop));
         assert_eq!(read.is_ok(), sound, "{frames}");
     }
+    // Nor is something left.
+    std::fs::write(&path, &to).unwrap();
+    for (length, sound) in [(2 * CONTENTS, true), (2 * CONTENTS - 1, false), (CONTENTS, false), (0, false)] {
+        let mut reader = file::Reader::open(&path, &IDENTITY).unwrap();
+        let read = reader.read(&mut vec![0; length]).and_then(|()| reader.end().map(drop));
+        assert_eq!(read.is_ok(), sound, "{length}");
+    }
 }
 
 #[test]

@@ -47,6 +47,9 @@ fn both_ends_export_the_same_key_and_no_two_connections_do() {
     assert_ne!(a.exporter().unwrap(), secured().0.exporter().unwrap());
     assert_eq!(a.tls.protocol_version(), Some(rustls::ProtocolVersion::TLSv1_3));
     assert_eq!(a.tls.handshake_kind(), Some(rustls::HandshakeKind::Full));
+    // Nor is another connection to go on with this one's keys.
+    let rustls::Connection::Client(client) = &a.tls else { panic!("the connecting side is the client") };
+    assert_eq!(client.tls13_tickets_received(), 0);
 }
 
 /// Keys that offer only these groups for the key exchange.

@@ -1,0 +1,100 @@
+//! What is refused before a byte is sent, and what is refused unseen.
+
+use super::dummies::ends;
+use super::*;
+use crate::channel::Sink;
+
+const PEER: Announced = Announced { size: 7, padded: false };
+
+#[test]
+fn only_cm20_is_said_to_withstand_a_sender_that_deviates() {
+    let set: ItemSet = ["a", "b", "c"].iter().collect();
+    let set = Hashed::new(&set);
+    for (operation, protocol, terms) in kinds().into_iter().filter(|kind| kind.1 != Protocol::Cm20) {
+        for role in Role::ALL {
+            let terms = Terms { malicious_sender: true, ..terms };
+            let (end, sent) = ends((operation, protocol, terms), role, &set, PEER);
+            let refused = matches!(&end, Err(Error::Bug(m)) if m.contains("against a malicious sender"));
+            assert!(refused && sent == 0, "{operation} {protocol} {role}: {end:?}");
+        }
+    }
+}
+
+#[test]
+fn rows_that_are_too_long_are_found_before_a_byte_is_sent() {
+    let set: ItemSet = ["long", "longer"].iter().collect();
+    let set = Hashed::new(&set);
+    let rows = |kind: &(Operation, Protocol, Terms)| kind.0 == Operation::Union || kind.2.payload;
+    for (operation, protocol, terms) in kinds().into_iter().filter(rows) {
+        // A payload of 7 bytes, or an item of 6.
+        let terms = Terms { max_row: 5, ..terms };
+        let (end, sent) = ends((operation, protocol, terms), Role::Sender, &set, PEER);
+        let refused = matches!(&end, Err(Error::Bug(m)) if m.contains("longer than the agreed row"));
+        assert!(refused && sent == 0, "{operation} {protocol} {terms:?}: {end:?}");
+    }
+}
+
+#[test]
+fn payloads_and_values_that_are_not_those_of_the_items_are_refused() {
+    let set: ItemSet = ["a", "b"].iter().collect();
+    let hashed = Hashed::new(&set);
+    for kind in kinds().into_iter().filter(|kind| kind.2.payload || kind.0 == Operation::Sum) {
+        for n in [0, 1, 3] {
+            let (values, payloads) = (vec![1; n], (0..n).map(|_| "x").collect::<Items>());
+            let (values, payloads) =
+                if kind.2.payload { (&[][..], &payloads) } else { (&values[..], NO_PAYLOADS) };
+            let (operation, protocol, terms) = kind;
+            let task =
+                Task { operation, role: Role::Sender, protocol, set: &hashed, values, payloads, terms };
+            let (mut ch, gone) = Channel::pair();
+            drop(gone);
+            let end = run(&task, &mut ch, &SESSION, PEER, &mut Prng::from_seed(&[3; 32])).map(|_| ());
+            let refused = matches!(&end, Err(Error::Bug(m)) if m.contains("do not belong to the items"));
+            assert!(refused && ch.bytes_sent() == 0, "{kind:?} {n}: {end:?}");
+        }
+    }
+}
+
+/// Asks for this item in the place of every other one.
+struct Again {
+    sink: Box<dyn Sink>,
+    item: [u8; 32],
+}
+
+impl Sink for Again {
+    fn send(&mut self, mut frame: Vec<u8>) -> Result<()> {
+        if frame[..2] == 0x7001u16.to_le_bytes() {
+            frame[6..].copy_from_slice(&self.item);
+        }
+        self.sink.send(frame)
+    }
+}
+
+/// Nor is it told of more matches than there are items: with powers of two of them it would learn which match.
+#[test]
+fn a_sender_that_asks_for_one_item_again_and_again_sees_no_verdict() {
+    let (y, x) = overlapping(3, 5, 0.0);
+    let item = *Hashed::new(&y).hash(0).as_bytes();
+    let values = [1; 5];
+    for (operation, both) in [
+        (Operation::Intersect, false),
+        (Operation::Union, false),
+        (Operation::Count, false),
+        (Operation::Count, true),
+        (Operation::Sum, false),
+    ] {
+        let values = if operation == Operation::Sum { &values[..] } else { &[] };
+        let [mut r, mut s] = tasks(operation, &y, &x, values);
+        (r.terms.both, s.terms.both) = (both, both);
+        let ((ours, theirs), _) = run_pair(
+            |ch, rng| r.run(|t| Ok(over_mqrpmt(t, &Ideal, ch, &SESSION, 5, rng)?.open(Confirmed(())))),
+            |ch, rng| {
+                let (sink, source) = std::mem::replace(ch, Channel::pair().0).into_halves();
+                let ch = &mut Channel::from_halves(Box::new(Again { sink, item }), source);
+                Ok(s.run(|t| over_mqrpmt(t, &Ideal, ch, &SESSION, 3, rng).map(|_| ())))
+            },
+        );
+        assert!(matches!(ours, Err(Error::Peer(_))), "{operation}: {ours:?}");
+        assert_eq!(theirs, Ok(()), "{operation}");
+    }
+}

@@ -1,0 +1,172 @@
+use super::*;
+use crate::hash::SessionId;
+use crate::item::ItemSet;
+use crate::operations::intersect::Matching;
+use crate::operations::union::mqrpmt::New;
+use crate::operations::{Terms, sum};
+use std::time::UNIX_EPOCH;
+
+#[test]
+fn decimals_are_exact() {
+    for (units, scale, text) in [
+        (0, 0, "0"),
+        (5, 0, "5"),
+        (-5, 2, "-0.05"),
+        (123, 2, "1.23"),
+        (100, 2, "1.00"),
+        (i128::MIN, 0, "-170141183460469231731687303715884105728"),
+        (-1234, 3, "-1.234"),
+    ] {
+        assert_eq!(decimal(units, scale), text);
+    }
+}
+
+#[test]
+fn who_gets_a_union_learns_how_many_match_unless_the_other_pads() {
+    let set: ItemSet = ["a", "b"].iter().collect();
+    let learned = |role, learned, our_pad, they_pad| {
+        let mut request = Request { pad_to: our_pad, ..Request::new(Operation::Union, role, &set) };
+        request.terms.both = true;
+        let (session_id, began) = (SessionId::of([7; 32]), UNIX_EPOCH);
+        let outcome =
+            Outcome { learned, session_id, began, their_size: 5, they_pad, prepared: false, bytes: (0, 0) };
+        let numbers = numbers(&request, &outcome).unwrap();
+        sentences(&request, &outcome, &numbers)
+    };
+    let new = Learned::New(New { items: ["c", "d", "e"].iter().collect(), ..New::default() });
+    let all = Learned::Union(["a", "b", "c", "d", "e"].iter().collect());
+    for padded in [false, true] {
+        let pad_to = padded.then_some(9);
+        // What the peer learned by our sizes, and what this party by the peer's.
+        let peer = &learned(Role::Receiver, new.clone(), pad_to, false)[1];
+        assert_eq!(peer.contains("and so how many match"), !padded, "{peer}");
+        for (role, result) in [(Role::Receiver, new.clone()), (Role::Sender, all.clone())] {
+            let here = &learned(role, result, None, padded)[0];
+            assert_eq!(here.contains("so that 2 of them are also its own"), !padded, "{here}");
+        }
+    }
+}
+
+#[test]
+fn that_the_sender_learned_something_too_is_said_on_both_sides() {
+    let set: ItemSet = ["a", "b"].iter().collect();
+    for operation in [Operation::Intersect, Operation::Union, Operation::Count] {
+        for (role, both) in Role::ALL.into_iter().flat_map(|role| [(role, false), (role, true)]) {
+            let mut request = Request::new(operation, role, &set);
+            request.terms.both = both;
+            let outcome = Outcome {
+                learned: Learned::Nothing,
+                session_id: SessionId::of([7; 32]),
+                began: UNIX_EPOCH,
+                their_size: 5,
+                they_pad: false,
+                prepared: false,
+                bytes: (0, 0),
+            };
+            let said = sentences(&request, &outcome, &Numbers::default());
+            // What is said of the sender.
+            let of_sender = &said[if role == Role::Sender { 0 } else { 1 }];
+            assert_eq!(!of_sender.contains("and nothing else"), both, "{operation} {role}: {of_sender}");
+        }
+    }
+}
+
+#[test]
+fn a_report_holds_only_what_this_party_learned() {
+    let set: ItemSet = ["a", "b"].iter().collect();
+    let json_of = |operation, role, learned, they_pad| {
+        let outcome = Outcome {
+            learned,
+            session_id: SessionId::of([7; 32]),
+            began: UNIX_EPOCH,
+            their_size: 5,
+            they_pad,
+            prepared: false,
+            bytes: (10, 20),
+        };
+        let terms = Terms { min_count: 7, ..Terms::default() };
+        let request = Request { value_scale: 2, terms, ..Request::new(operation, role, &set) };
+        let report = Report::new(&request, &outcome, 0.5, None).unwrap();
+        let first = report.to_text().lines().next().unwrap().to_string();
+        let value: serde_json::Value = serde_json::from_str(&report.to_json().unwrap()).unwrap();
+        assert_eq!(value["failure_bound"], "2^-40");
+        assert_eq!(
+            (&value["time"], &value["session"]),
+            (&"1970-01-01T00:00:00Z".into(), &"07".repeat(32).into())
+        );
+        assert_eq!(value["learned"].as_array().unwrap().len(), 2);
+        (first, value["result"].to_string())
+    };
+    let json = |operation, role, learned| json_of(operation, role, learned, false);
+    let said = |first: &str, json: &str| (first.to_string(), json.to_string());
+    use {Operation::*, Role::*};
+    for operation in [Intersect, Union, Count] {
+        assert_eq!(
+            json(operation, Sender, Learned::Nothing),
+            said("Done: the receiver has the result", "{}")
+        );
+    }
+    let matching = Learned::Matching(Matching { positions: vec![1], ..Matching::default() });
+    assert_eq!(json(Intersect, Receiver, matching), said("Matches: 1 of our 2", r#"{"matches":1}"#));
+    let new = Learned::New(New { items: ["c", "d", "e"].iter().collect(), ..New::default() });
+    let three = "New: 3 items that only the peer has; the union has 5";
+    assert_eq!(json(Union, Receiver, new.clone()), said(three, r#"{"matches":2,"union_size":5}"#));
+    assert_eq!(
+        json(Count, Receiver, Learned::Matches(1)),
+        said("Matches: 1 of our 2; the union has 6", r#"{"matches":1,"union_size":6}"#)
+    );
+    let all = Learned::Union(["a", "b", "c", "d", "e", "f"].iter().collect());
+    let four = "New: 4 items that only the peer has; the union has 6";
+    assert_eq!(json(Union, Sender, all), said(four, r#"{"matches":1,"union_size":6}"#));
+    // What would show the size of a padded set is left out.
+    let one = said("Matches: 1 of our 2", r#"{"matches":1}"#);
+    assert_eq!(json_of(Union, Receiver, new, true), said(three, r#"{"union_size":5}"#));
+    assert_eq!(json_of(Count, Receiver, Learned::Matches(1), true), one);
+    assert_eq!(json(Sum, Receiver, Learned::Matches(1)), one);
+    let sum = Learned::Sum(Some(sum::Sum { matches: 2, sum: -1234 }));
+    assert_eq!(
+        json(Sum, Sender, sum),
+        said("Sum: -12.34, over 2 matches", r#"{"below_minimum":false,"matches":2,"sum":-12.34}"#)
+    );
+    assert_eq!(
+        json(Sum, Sender, Learned::Sum(None)),
+        said("Sum: withheld, because fewer than 7 match", r#"{"below_minimum":true}"#)
+    );
+}
+
+#[test]
+fn a_hint_is_given_where_nothing_matches_and_nothing_was_normalised() {
+    let (none, set) = (ItemSet::default(), ["a", "b"].iter().collect::<ItemSet>());
+    let hints = |set: &ItemSet, normalisation, learned, (their_size, they_pad)| {
+        let (session_id, began) = (SessionId::of([7; 32]), UNIX_EPOCH);
+        let outcome =
+            Outcome { learned, session_id, began, their_size, they_pad, prepared: false, bytes: (10, 20) };
+        let request = Request { normalisation, ..Request::new(Operation::Count, Role::Receiver, set) };
+        let report = Report::new(&request, &outcome, 0.5, None).unwrap();
+        let json = report.to_json().unwrap();
+        assert!(!json.contains("Hint") && !json.contains("summary"));
+        report.to_text().contains("--normalize trim,casefold")
+    };
+    let new =
+        |n: usize| Learned::New(New { items: (0..n).map(|i| i.to_string()).collect(), ..New::default() });
+    // (set, normalisation, learned, the peer's size and whether that is padded, whether there is a hint)
+    let cases = [
+        (&set, "utf8", Learned::Matches(0), (5, false), true),
+        (&set, "none", Learned::Matches(0), (5, true), true),
+        (&set, "utf8", Learned::Matching(Matching::default()), (5, false), true),
+        (&set, "utf8", new(5), (5, false), true),
+        (&set, "utf8", Learned::Matches(1), (5, false), false),
+        (&set, "utf8, trim", Learned::Matches(0), (5, false), false),
+        (&set, "bytes", Learned::Matches(0), (5, false), false),
+        (&set, "utf8", Learned::Matches(0), (0, false), false),
+        (&none, "utf8", Learned::Matches(0), (5, false), false),
+        // Here it is not known.
+        (&set, "utf8", new(5), (5, true), false),
+        (&set, "utf8", Learned::Nothing, (5, false), false),
+        (&set, "utf8", Learned::Sum(None), (5, false), false),
+    ];
+    for (set, normalisation, learned, theirs, expected) in cases {
+        let what = format!("{normalisation} {learned:?} {theirs:?}");
+        assert_eq!(hints(set, normalisation, learned, theirs), expected, "{what}");
+    }
+}
