@@ -15,6 +15,8 @@ use std::time::{Duration, Instant};
 const PATIENCE: Duration = Duration::from_secs(60);
 /// The same for all unit tests of a crate, which take about a minute.
 const LONG_PATIENCE: Duration = Duration::from_secs(300);
+/// Address space of a test program, in KiB: several times what any test takes.
+const MEMORY: u64 = 8 << 20;
 /// What tests other than these notice, is noticed.
 const SNAPSHOTS: &str = "wire_bytes_are_those_of_the_snapshot";
 
@@ -179,7 +181,10 @@ impl Built {
         most: Duration,
     ) -> Option<(bool, String)> {
         let Some(program) = self.programs.get(package) else { return Some((true, String::new())) };
-        let child = Command::new(&program.executable)
+        // A mutant may take all the memory there is.
+        let child = Command::new("sh")
+            .args(["-c", &format!("ulimit -v {MEMORY}; exec \"$0\" \"$@\"")])
+            .arg(&program.executable)
             .args(arguments)
             .current_dir(&program.folder)
             .env("VEILSET_MUTANT", mutant.to_string())
