@@ -58,7 +58,8 @@ impl Candidate {
 pub fn candidates(sources: &Sources, patterns: &[String]) -> Result<Vec<Candidate>> {
     let mut all = Vec::new();
     for (file, text) in sources {
-        let tests = file.ends_with("tests.rs") || file.ends_with("/testing.rs") || file.contains("/tests/");
+        let for_tests = ["tests.rs", "/testing.rs", "/oracle.rs"];
+        let tests = for_tests.iter().any(|end| file.ends_with(end)) || file.contains("/tests/");
         if tests || !patterns.iter().any(|pattern| file.contains(pattern)) {
             continue;
         }
