@@ -10,7 +10,8 @@ use veilset::error::{Error, Result};
 use veilset::hazmat;
 use veilset::item::{ItemSet, Items};
 use veilset::operations::sum::Modulus;
-use veilset::operations::{Learned, Operation, Protocol, Role, Terms};
+use veilset::operations::{Learned, Operation, Role, Terms};
+use veilset::protocols::{CM20, DH, DH_PSI, KRTW19, KRTW19_PLAIN, Protocol, VOLE};
 use veilset::session::Connection;
 use veilset::session::run::{Request, run};
 
@@ -83,25 +84,25 @@ impl Default for Data {
 }
 
 /// What is run, by scenario: the operation, the protocol, and whether it is with everything that can be asked for.
-const SCENARIOS: [(Operation, Protocol, bool); 18] = [
-    (Operation::Intersect, Protocol::Dh, false),
-    (Operation::Union, Protocol::Dh, false),
-    (Operation::Count, Protocol::Dh, false),
-    (Operation::Sum, Protocol::Dh, false),
-    (Operation::Intersect, Protocol::DhPsi, false),
-    (Operation::Intersect, Protocol::Dh, true),
-    (Operation::Union, Protocol::Dh, true),
-    (Operation::Count, Protocol::Dh, true),
-    (Operation::Sum, Protocol::Dh, true),
-    (Operation::Intersect, Protocol::DhPsi, true),
-    (Operation::Intersect, Protocol::Cm20, false),
-    (Operation::Intersect, Protocol::Cm20, true),
-    (Operation::Intersect, Protocol::Vole, true),
-    (Operation::Union, Protocol::Krtw19, false),
-    (Operation::Union, Protocol::Krtw19, true),
-    (Operation::Union, Protocol::Krtw19Plain, true),
-    (Operation::Intersect, Protocol::Vole, false),
-    (Operation::Union, Protocol::Krtw19Plain, false),
+static SCENARIOS: [(Operation, &Protocol, bool); 18] = [
+    (Operation::Intersect, &DH, false),
+    (Operation::Union, &DH, false),
+    (Operation::Count, &DH, false),
+    (Operation::Sum, &DH, false),
+    (Operation::Intersect, &DH_PSI, false),
+    (Operation::Intersect, &DH, true),
+    (Operation::Union, &DH, true),
+    (Operation::Count, &DH, true),
+    (Operation::Sum, &DH, true),
+    (Operation::Intersect, &DH_PSI, true),
+    (Operation::Intersect, &CM20, false),
+    (Operation::Intersect, &CM20, true),
+    (Operation::Intersect, &VOLE, true),
+    (Operation::Union, &KRTW19, false),
+    (Operation::Union, &KRTW19, true),
+    (Operation::Union, &KRTW19_PLAIN, true),
+    (Operation::Intersect, &VOLE, false),
+    (Operation::Union, &KRTW19_PLAIN, false),
 ];
 
 impl Data {
@@ -118,7 +119,7 @@ impl Data {
             false => Terms {
                 max_row: 16,
                 min_count: 2,
-                malicious_sender: protocol == Protocol::Cm20,
+                malicious_sender: protocol.offer(operation).is_some_and(|offer| offer.malicious_sender),
                 ..Terms::default()
             },
             true => Terms { max_row: 300, both: !sum, modulus: Modulus::Bits128, ..Terms::default() },

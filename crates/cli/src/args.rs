@@ -5,12 +5,13 @@ mod measure;
 pub use measure::{BenchArgs, BenchPartyArgs, SoakArgs};
 
 use crate::columns::{Columns, Received};
-use clap::builder::{PossibleValuesParser, RangedU64ValueParser, TypedValueParser};
+use clap::builder::{PossibleValue, PossibleValuesParser, RangedU64ValueParser, TypedValueParser};
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use std::ffi::OsString;
 use std::path::PathBuf;
-use veilset::operations::{Operation, Protocol, Role};
+use veilset::operations::{Operation, Role};
 use veilset::params::MAX_SET;
+use veilset::protocols::{self, Protocol};
 use veilset::table::Format;
 
 const EXIT_CODES: &str = "\
@@ -247,8 +248,22 @@ fn role() -> impl TypedValueParser<Value = Role> {
     PossibleValuesParser::new(Role::ALL.map(Role::name)).try_map(|name| name.parse())
 }
 
-fn protocol() -> impl TypedValueParser<Value = Protocol> {
-    PossibleValuesParser::new(Protocol::ALL.map(Protocol::name)).try_map(|name| name.parse())
+fn protocol() -> impl TypedValueParser<Value = &'static Protocol> {
+    PossibleValuesParser::new(protocols::ALL.map(|p| PossibleValue::new(p.name).help(p.summary)))
+        .try_map(|name| protocols::named(&name))
+}
+
+/// Which protocol is for what, and which is the default.
+fn protocol_help() -> String {
+    let list = Operation::ALL.map(|operation| {
+        let others = protocols::names(|p| p.computes(operation) && p != protocols::preferred(operation));
+        format!(
+            "{operation} by {} [default]{}{others}",
+            protocols::preferred(operation),
+            if others.is_empty() { "" } else { ", " }
+        )
+    });
+    format!("How it is computed; the same on both sides: {}", list.join("; "))
 }
 
 fn format() -> impl TypedValueParser<Value = Format> {
@@ -438,10 +453,9 @@ pub struct CommonArgs {
     /// The peer: its name in the address book, or its fingerprint, which its `veilset identity show` prints
     #[arg(long, value_name = "NAME|FINGERPRINT", required_unless_present = "insecure_plaintext")]
     pub peer: Option<String>,
-    /// The protocol: dh for all operations; dh-psi, vole and cm20 for intersect; krtw19 and krtw19-plain for union; the
-    /// same on both sides [default: dh-psi for intersect, otherwise dh]
-    #[arg(long, value_parser = protocol())]
-    pub protocol: Option<Protocol>,
+    /// How it is computed; the same on both sides
+    #[arg(long, value_parser = protocol(), long_help = protocol_help())]
+    pub protocol: Option<&'static Protocol>,
     /// Threads to compute with [default: one per core]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
     pub threads: Option<u16>,

@@ -68,7 +68,7 @@ pub fn run(a: &BenchArgs) -> Result<()> {
     let [r, s] = &figures[..] else { return Err(Error::Bug("the receiver named no port".into())) };
     let mut result = json!({
         "op": a.op.name(),
-        "protocol": a.protocol().name(),
+        "protocol": a.protocol().name,
         "malicious_sender": a.malicious_sender,
         "n_receiver": a.n,
         "n_sender": a.n_sender(),

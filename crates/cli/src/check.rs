@@ -6,7 +6,7 @@ use std::fmt::Write as _;
 use veilset::error::Result;
 use veilset::operations::Role;
 use veilset::rng::Prng;
-use veilset::session::estimate::{Speed, Traffic, would_learn};
+use veilset::session::estimate::{Speed, traffic, would_learn};
 use veilset::session::gate::Gate;
 use veilset::session::run::{self, Checked, Request};
 use veilset::session::{Connection, Proposal, Term};
@@ -18,9 +18,9 @@ const LINKS: [u64; 2] = [10, 1000];
 pub fn run(plan: &Plan, connection: Connection, request: &Request<'_>, gate: &mut Gate<'_>) -> Result<()> {
     let speed = Speed::measure()?;
     let prepared = plan.prepared.is_some();
-    let milliseconds = |proposal: &Proposal| speed.work(proposal, prepared).as_millis() as u64;
+    let milliseconds = |proposal: &Proposal| Ok(speed.work(proposal, prepared)?.as_millis() as u64);
     let checked = run::check(connection, request, gate, &milliseconds, &mut Prng::from_os()?)?;
-    let ours = milliseconds(&checked.proposal);
+    let ours = milliseconds(&checked.proposal)?;
     print(text(plan, &checked, ours)?)
 }
 
@@ -28,7 +28,7 @@ fn text(plan: &Plan, checked: &Checked, our_milliseconds: u64) -> Result<String>
     let Checked { proposal, their_milliseconds } = checked;
     let (n, m) = (proposal.our_size, proposal.their_size);
     let hello = &proposal.hello;
-    let traffic = Traffic::of(proposal)?;
+    let traffic = traffic(proposal)?;
     let (sent, received) = match hello.role {
         Role::Receiver => (traffic.to_sender, traffic.to_receiver),
         Role::Sender => (traffic.to_receiver, traffic.to_sender),

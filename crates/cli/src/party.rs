@@ -10,7 +10,6 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Instant;
 use veilset::error::{Error, Result};
-use veilset::operations::stages;
 use veilset::rng::Prng;
 use veilset::session::gate::{Gate, Setup};
 use veilset::session::offline::Ledger;
@@ -96,7 +95,7 @@ pub fn run(plan: &Plan, purpose: Purpose) -> Result<()> {
     if purpose == Purpose::Check {
         return check::run(plan, connection, &request, &mut gate);
     }
-    let progress = Arc::new(Progress::new(stages(plan.protocol, plan.operation, &plan.terms)));
+    let progress = Arc::new(Progress::new((plan.protocol.stages)(plan.operation, &plan.terms)));
     if !plan.quiet {
         connection.channel.observe(progress.clone());
     }

@@ -13,7 +13,8 @@ use veilset::channel::Timeouts;
 use veilset::error::{Error, Result};
 use veilset::item::ItemSet;
 use veilset::operations::sum::Modulus;
-use veilset::operations::{Operation, Protocol, Role, Terms};
+use veilset::operations::{Operation, Role, Terms};
+use veilset::protocols::{self, Protocol};
 use veilset::session::offline::Ledger;
 use veilset::session::places::{self, Place};
 use veilset::session::policy::{Intent, Policy};
@@ -55,7 +56,7 @@ pub struct PreparePlan {
 pub struct Plan {
     pub operation: Operation,
     pub role: Role,
-    pub protocol: Protocol,
+    pub protocol: &'static Protocol,
     pub source: Source,
     /// The column of values, for the sender of sum.
     pub values: Option<String>,
@@ -178,7 +179,8 @@ pub enum Protection {
 
 fn intersect(mut a: IntersectArgs) -> Result<Plan> {
     if a.malicious_sender {
-        a.common.protocol.get_or_insert(Protocol::Cm20);
+        a.common.protocol =
+            a.common.protocol.or_else(|| protocols::against_malicious_senders(Operation::Intersect));
     }
     let mut plan = rows(common(Operation::Intersect, a.common, a.output, a.both)?, a.rows)?;
     plan.terms.malicious_sender = a.malicious_sender;
@@ -245,7 +247,7 @@ fn sum(a: SumArgs) -> Result<Plan> {
 
 fn common(operation: Operation, a: CommonArgs, output: OutputArgs, both: BothArgs) -> Result<Plan> {
     let role = a.role;
-    let protocol = a.protocol.unwrap_or(Protocol::of(operation));
+    let protocol = a.protocol.unwrap_or_else(|| protocols::preferred(operation));
     let has_values = operation == Operation::Sum && role == Role::Sender;
     let source = source(a.input, has_values)?;
     let has_result = role == Role::Receiver || operation == Operation::Sum || both.both;

@@ -16,7 +16,7 @@ use rayon::prelude::*;
 /// A set, hashed, and padded if so wished (KRTW19 2.5; DESIGN 2).
 ///
 /// Dummies have hashes and are no items, so they are in a domain of their own. Which kind an operation takes is said by
-/// [`crate::operations::Protocol::dummies`]; [`crate::operations::run`], the only way into an operation, refuses a set
+/// [`crate::protocols::Protocol::dummies`]; [`crate::protocols::run`], the only way into an operation, refuses a set
 /// that is padded with the other kind.
 pub struct Hashed<'a> {
     items: &'a ItemSet,

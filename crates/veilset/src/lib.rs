@@ -7,7 +7,8 @@
 //!   [`session::offline`]; whether it may take place, a log of it, and what it will cost: [`session::gate`] with
 //!   [`session::policy`] and [`session::audit`], [`session::estimate`];
 //! - [`table`]: CSV, Parquet and lists in, item sets, values and payloads out of them, results back;
-//! - [`operations`]: what is computed, over a channel that the caller brings;
+//! - [`protocols`]: how it is computed, one entry each, over a channel that the caller brings; [`operations`]: what is
+//!   computed;
 //! - [`membership`], [`oprf`], [`vole`], [`okvs`], [`hashing`], [`ot`], [`compact_set`], [`group`]: the building
 //!   blocks, each usable by itself;
 //! - [`channel`]: typed frames between two parties, in memory, over sockets, recorded, slowed down;
@@ -28,7 +29,8 @@
 //! use veilset::channel::Channel;
 //! use veilset::hashed::Hashed;
 //! use veilset::item::{ItemSet, Items};
-//! use veilset::operations::{Announced, Learned, Operation, Protocol, Role, Task, Terms, run};
+//! use veilset::operations::{Announced, Learned, Operation, Role, Terms};
+//! use veilset::protocols::{self, Task, run};
 //! use veilset::rng::Prng;
 //! use veilset::session::{confirm, introduce};
 //!
@@ -42,7 +44,7 @@
 //! let task = |role, set| Task {
 //!     operation: Operation::Count,
 //!     role,
-//!     protocol: Protocol::Dh,
+//!     protocol: &protocols::DH,
 //!     set,
 //!     values: &[],
 //!     payloads: &none,
@@ -83,6 +85,7 @@ pub mod operations;
 pub mod oprf;
 pub mod ot;
 pub mod params;
+pub mod protocols;
 pub mod rng;
 pub mod secret;
 pub mod session;

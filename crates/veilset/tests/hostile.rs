@@ -25,10 +25,11 @@ use veilset::item::{ItemSet, Items};
 use veilset::membership::Mqrpmt;
 use veilset::membership::cwprf::{CwPrf, GolombTags};
 use veilset::operations::sum::Modulus;
-use veilset::operations::{Learned, Operation, Protocol, Role, Terms};
+use veilset::operations::{Learned, Operation, Role, Terms};
 use veilset::oprf::{Oprf, multi_point::MultiPoint, vole::Rr22};
 use veilset::ot::base;
 use veilset::params::{LAMBDA, matrix::Matrix};
+use veilset::protocols::{CM20, DH, DH_PSI, KRTW19, KRTW19_PLAIN, VOLE};
 use veilset::session::Connection;
 use veilset::session::run::{Outcome, Request, run};
 use veilset::vole::{Receiver, Vole, silent::Silent};
@@ -81,7 +82,7 @@ impl Data {
 
 fn scenarios(data: &Data) -> Vec<Scenario<'_>> {
     let request = |operation, role, set| Request {
-        protocol: Protocol::Dh,
+        protocol: &DH,
         max_peer_items: 100,
         terms: Terms { max_row: 64, min_count: 2, ..Terms::default() },
         ..Request::new(operation, role, set)
@@ -96,10 +97,10 @@ fn scenarios(data: &Data) -> Vec<Scenario<'_>> {
     let wider_sum = with(sum, Terms { modulus: Modulus::Bits128, min_count: 0, ..terms });
     // Three rows fit in a frame, so the rows take several.
     let wide_union = with(pair(Operation::Union, y, x), Terms { max_row: 65_000, ..terms });
-    let classic = pair(Operation::Intersect, y, x).map(|r| Request { protocol: Protocol::DhPsi, ..r });
+    let classic = pair(Operation::Intersect, y, x).map(|r| Request { protocol: &DH_PSI, ..r });
     let by = |operation, protocol| pair(operation, y, x).map(|r| Request { protocol, ..r });
-    let [cm20, vole] = [Protocol::Cm20, Protocol::Vole].map(|p| by(Operation::Intersect, p));
-    let [private, plain] = [Protocol::Krtw19, Protocol::Krtw19Plain].map(|p| by(Operation::Union, p));
+    let [cm20, vole] = [&CM20, &VOLE].map(|p| by(Operation::Intersect, p));
+    let [private, plain] = [&KRTW19, &KRTW19_PLAIN].map(|p| by(Operation::Union, p));
     let malicious = Terms { malicious_sender: true, ..terms };
     let sending = |[receiver, sender]: [_; 2], terms| {
         let receiver = Request { sent_columns: columns, terms, ..receiver };

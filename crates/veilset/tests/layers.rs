@@ -4,7 +4,7 @@
 use std::path::{Path, PathBuf};
 
 /// From the ground floor up. Modules on one line may use each other.
-const FLOORS: [&[&str]; 10] = [
+const FLOORS: [&[&str]; 11] = [
     &["error", "item", "params", "rng", "hash", "secret", "hazmat"],
     &["channel"],
     &["group", "hashed"],
@@ -13,6 +13,7 @@ const FLOORS: [&[&str]; 10] = [
     &["oprf"],
     &["membership"],
     &["operations"],
+    &["protocols"],
     &["table"],
     &["session"],
 ];
@@ -155,7 +156,7 @@ fn a_path_that_points_down_is_found() {
     assert!(uses("#[cfg(test)] mod tests { use crate::session; }").is_empty());
 }
 
-/// They take a set as it is, and dummies of the wrong kind would give a wrong result: `operations::run` refuses these.
+/// They take a set as it is, and dummies of the wrong kind would give a wrong result: `protocols::run` refuses these.
 #[test]
 fn roles_of_operations_are_called_by_run_only() {
     let mut files = Vec::new();
@@ -167,5 +168,47 @@ fn roles_of_operations_are_called_by_run_only() {
             text.lines().filter(|line| line.starts_with(&start)).count()
         };
         assert_eq!((count("pub"), count("pub(crate)")), (0, 7), "{role}");
+    }
+}
+
+/// What a protocol is stands in its entry, and nobody else asks which one it is: not the library, not the program.
+#[test]
+fn only_their_entries_know_the_protocols() {
+    let mut all = code();
+    let mut program = Vec::new();
+    sources(&Path::new(env!("CARGO_MANIFEST_DIR")).join("../cli/src"), &mut program);
+    let read = |file: PathBuf| (file.clone(), std::fs::read_to_string(&file).unwrap());
+    all.extend(program.into_iter().map(read));
+    let mut entries = 0;
+    for protocol in veilset::protocols::ALL {
+        let constant = protocol.name.replace('-', "_").to_uppercase();
+        for (file, text) in &all {
+            let mut words = text.split(|c: char| !(c.is_alphanumeric() || c == '_' || c == ':' || c == '&'));
+            let named = |word: &str| {
+                word == format!("&{constant}") || word.ends_with(&format!("protocols::{constant}"))
+            };
+            match file.starts_with("protocols") {
+                true => entries += usize::from(text.contains(&format!("pub static {constant}: Protocol"))),
+                false => assert!(!words.any(named), "{} names {constant}", file.display()),
+            }
+            let asks = [format!("== \"{}\"", protocol.name), format!("\"{}\" =>", protocol.name)];
+            assert!(asks.iter().all(|asks| !text.contains(asks)), "{} asks for {protocol}", file.display());
+        }
+    }
+    assert_eq!(entries, veilset::protocols::ALL.len());
+}
+
+/// The README's table has a line for each protocol, and says of each what it is for.
+#[test]
+fn the_readme_lists_all_protocols() {
+    let readme = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../README.md");
+    let readme = std::fs::read_to_string(readme).unwrap();
+    for protocol in veilset::protocols::ALL {
+        let start = format!("| `{}` | ", protocol.name);
+        let line = readme.lines().find_map(|line| line.trim_start().strip_prefix(&start));
+        let purpose = line.unwrap_or_else(|| panic!("{protocol} is missing")).split(" |").next().unwrap();
+        let offered: Vec<&str> = protocol.offers.iter().map(|offer| offer.operation.name()).collect();
+        let all = offered.len() == veilset::operations::Operation::ALL.len();
+        assert_eq!(purpose, if all { "all operations".into() } else { offered.join(", ") }, "{protocol}");
     }
 }

@@ -6,7 +6,8 @@ use clap::builder::RangedU64ValueParser;
 use std::path::PathBuf;
 use std::str::FromStr;
 use veilset::channel::Network;
-use veilset::operations::{Operation, Protocol, Role};
+use veilset::operations::{Operation, Role};
+use veilset::protocols::{self, Protocol};
 
 #[derive(Debug, Args)]
 pub struct SoakArgs {
@@ -31,7 +32,7 @@ pub struct BenchArgs {
     pub op: Operation,
     /// The protocol [default: as in a run]
     #[arg(long, value_parser = protocol())]
-    pub protocol: Option<Protocol>,
+    pub protocol: Option<&'static Protocol>,
     /// Against a sender that deviates (cm20)
     #[arg(long)]
     pub malicious_sender: bool,
@@ -66,11 +67,9 @@ impl BenchArgs {
         self.n_sender.unwrap_or(self.n)
     }
 
-    pub fn protocol(&self) -> Protocol {
-        self.protocol.unwrap_or(match self.malicious_sender {
-            true => Protocol::Cm20,
-            false => Protocol::of(self.op),
-        })
+    pub fn protocol(&self) -> &'static Protocol {
+        let withstands = || protocols::against_malicious_senders(self.op).filter(|_| self.malicious_sender);
+        self.protocol.or_else(withstands).unwrap_or_else(|| protocols::preferred(self.op))
     }
 }
 

@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use veilset::error::Result;
 use veilset::operations::Operation;
+use veilset::protocols::{self, Protocol};
 use veilset::rng::Prng;
 use veilset::table::{Encoding, Format};
 
@@ -276,14 +277,11 @@ impl Case {
         let add = terms.operation == Operation::Sum && chance(rng, 2);
         let min_count = if chance(rng, 3) { rng.below(common as u64 + 3) as usize } else { 0 };
         let (max_row, rename) = (700 + rng.below(200), chance(rng, 2));
-        let protocol = match terms.operation {
-            Operation::Intersect => {
-                pick(rng, &[None, Some("dh"), Some("dh-psi"), Some("cm20"), Some("vole")])
-            }
-            Operation::Union => pick(rng, &[None, Some("dh"), Some("krtw19"), Some("krtw19-plain")]),
-            _ => pick(rng, &[None, Some("dh")]),
-        };
-        let malicious = protocol == Some("cm20") && chance(rng, 2);
+        let mut protocols = vec![None];
+        protocols.extend(protocols::ALL.into_iter().filter(|p| p.computes(terms.operation)).map(Some));
+        let protocol = pick(rng, &protocols);
+        let withstands = |p: &Protocol| p.offer(terms.operation).is_some_and(|offer| offer.malicious_sender);
+        let malicious = protocol.is_some_and(withstands) && chance(rng, 2);
 
         let mut words = [Vec::new(), Vec::new()];
         for (i, side) in sides.iter().enumerate() {
@@ -367,7 +365,7 @@ impl Case {
             std::fs::write(folder.join(file), "").map_err(unusable)?;
         }
         let expected = expected(&terms, &sides, pads.map(|p| p.is_some()), (add, min_count, rename));
-        let mut kind = format!("{} {}", terms.operation, protocol.unwrap_or("by default"));
+        let mut kind = format!("{} {}", terms.operation, protocol.map_or("by default", |p| p.name));
         for (is, what) in
             [(terms.both, " both"), (terms.sent > 0, " columns"), (pads != [None, None], " padded")]
         {

@@ -21,7 +21,6 @@ use std::time::{Duration, Instant};
 use veilset::channel::{Channel, Timeouts, WireCount};
 use veilset::error::{Error, Result};
 use veilset::hazmat::seeded;
-use veilset::operations::Protocol;
 use veilset::rng::Prng;
 use veilset::session::offline::{self, Ledger};
 use veilset::session::report::Report;
@@ -116,8 +115,8 @@ fn one(
             [a, b].map(|channel| Connection::unprotected(channel, WireCount::default()))
         }
     };
-    // Only the protocols that work in that group have a use for halves.
-    let prepares = prepares.map(|prepares| prepares && receiver.protocol.group() == Protocol::Dh.group());
+    let offer = receiver.protocol.offer(receiver.operation);
+    let prepares = prepares.map(|prepares| prepares && offer.is_some_and(|offer| offer.prepares));
     let half = |who: usize| prepares[who].then(|| (folder, &*identities[who]));
     let results = std::thread::scope(|s| {
         let sender = s.spawn(|| party(&sender, theirs, half(1)));

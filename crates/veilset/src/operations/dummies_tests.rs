@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::hashed::Dummies;
+use crate::params::MAX_SET;
 
 const SMALL: Terms = Terms { max_row: 12, ..TERMS };
 
@@ -18,7 +19,7 @@ fn padded<'a>(set: &'a ItemSet, size: usize, dummies: Dummies) -> Hashed<'a> {
 }
 
 fn task<'a>(
-    (operation, protocol, terms): (Operation, Protocol, Terms),
+    (operation, protocol, terms): (Operation, &'static Protocol, Terms),
     role: Role,
     set: &'a Hashed<'a>,
     values: &'a [i128],
@@ -29,7 +30,7 @@ fn task<'a>(
 
 /// What both learn and receive with padded sets, whose dummies are as they should be.
 fn run_padded(
-    kind: (Operation, Protocol, Terms),
+    kind: (Operation, &'static Protocol, Terms),
     (y, to_y): (&ItemSet, usize),
     (x, to_x): (&ItemSet, usize),
 ) -> ((Learned, Learned), Views) {
@@ -57,7 +58,7 @@ fn run_padded(
 #[test]
 fn both_get_a_padded_union_in_as_many_rows_as_it_can_have() {
     let (y, x) = (numbers(0, 30), numbers(20, 25));
-    for protocol in [Protocol::Dh, Protocol::Krtw19Plain] {
+    for protocol in [&DH, &KRTW19_PLAIN] {
         let kind = (Operation::Union, protocol, Terms { both: true, ..SMALL });
         for (to_y, to_x) in [(200, 150), (30, 150), (200, 25)] {
             let ((_, union), views) = run_padded(kind, (&y, to_y), (&x, to_x));
@@ -70,7 +71,7 @@ fn both_get_a_padded_union_in_as_many_rows_as_it_can_have() {
 
 /// How our side ends if it has these dummies, and its peer said this of its set. It has nobody to talk to.
 pub(super) fn ends(
-    kind: (Operation, Protocol, Terms),
+    kind: (Operation, &'static Protocol, Terms),
     role: Role,
     set: &Hashed,
     peer: Announced,
@@ -96,7 +97,7 @@ fn dummies_of_the_wrong_kind_are_refused() {
         let (operation, protocol, _) = kind;
         for role in Role::ALL {
             for dummies in [Dummies::Random, Dummies::Listed] {
-                let listed = (Operation::Union, Protocol::Dh, Role::Sender) == (operation, protocol, role);
+                let listed = (Operation::Union, &DH, Role::Sender) == (operation, protocol, role);
                 let right = listed == (dummies == Dummies::Listed);
                 // Even if there are none of them: how many there are must not show.
                 for size in [5, 9] {
@@ -119,7 +120,7 @@ fn a_receiver_that_did_not_insert_what_it_should_is_refused() {
         let (operation, protocol, _) = kind;
         for role in Role::ALL {
             for padded in [false, true] {
-                let union = (operation, protocol) == (Operation::Union, Protocol::Dh);
+                let union = (operation, protocol) == (Operation::Union, &DH);
                 let due = if union && padded && role == Role::Receiver { 7 } else { 0 };
                 for inserted in [0, 5, 7, 8] {
                     let mut hashed = Hashed::new(&set);
@@ -151,7 +152,7 @@ fn dummies_are_neither_delivered_nor_counted() {
 fn a_peer_with_more_items_than_a_run_takes_is_refused_before_a_byte_is_sent() {
     let set = numbers(0, 3);
     let hashed = Hashed::new(&set);
-    for (operation, protocol) in [(Operation::Count, Protocol::Dh), (Operation::Intersect, Protocol::Vole)] {
+    for (operation, protocol) in [(Operation::Count, &DH), (Operation::Intersect, &VOLE)] {
         for role in Role::ALL {
             let peer = Announced { size: MAX_SET + 1, padded: false };
             let (end, sent) = ends((operation, protocol, SMALL), role, &hashed, peer);

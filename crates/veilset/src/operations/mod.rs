@@ -1,7 +1,6 @@
 //! The operations: what two parties compute. One file per operation and protocol family.
 //!
-//! All of them are called through [`run`], which checks that what a task brings belongs together. The roles
-//! themselves are not public: a set with the wrong dummies would give wrong results without a word.
+//! They run by a protocol of [`crate::protocols`]. The roles themselves are not public.
 //!
 //! Errors are the same in all of them: [`Error::Peer`] if a message is not the expected one or the peer gave
 //! up, [`Error::Network`] if the connection ended or stood still, [`Error::Cancelled`] if we were stopped,
@@ -11,26 +10,11 @@ pub(crate) mod both;
 pub mod count;
 pub mod intersect;
 pub(crate) mod row;
-mod stages;
 pub mod sum;
 pub mod union;
 
-pub use stages::stages;
-
-use crate::channel::Channel;
 use crate::error::{Error, Result};
-use crate::hash::SessionId;
-use crate::hashed::{Dummies, Hashed};
 use crate::item::Items;
-use crate::membership::Mqrpmt;
-use crate::membership::cwprf::{CwPrf, GolombTags};
-use crate::membership::rpmt::Comparison;
-use crate::oprf::Oprf;
-use crate::oprf::multi_point::MultiPoint;
-use crate::oprf::vole::Rr22;
-use crate::params::MAX_SET;
-use crate::rng::Prng;
-use crate::vole::silent::Silent;
 use std::fmt;
 use std::str::FromStr;
 
@@ -54,23 +38,6 @@ pub enum Role {
     Receiver,
     /// Contributes its set (in `sum`, its values too, and learns their sum).
     Sender,
-}
-
-/// How it is computed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Protocol {
-    /// mqRPMT from a commutative weak PRF, and OT extension: all operations ([`crate::membership::cwprf`]).
-    Dh,
-    /// Classic Diffie-Hellman PSI: intersect ([`intersect::dh`]).
-    DhPsi,
-    /// A multi-point OPRF from oblivious transfer: intersect ([`crate::oprf::multi_point`]).
-    Cm20,
-    /// A multi-point OPRF from vector OLE: intersect ([`crate::oprf::vole`]).
-    Vole,
-    /// Membership tests in bins, from OT extension: union ([`union::krtw19`]).
-    Krtw19,
-    /// The same, compared in the clear.
-    Krtw19Plain,
 }
 
 /// What a party says of its set before it sends anything else about it.
@@ -97,25 +64,6 @@ pub struct Terms {
     pub min_count: u64,
     /// Whether the receiver is protected from a sender that deviates (cm20).
     pub malicious_sender: bool,
-}
-
-/// One party's part of an operation.
-#[derive(Clone, Copy)]
-pub struct Task<'a> {
-    /// What is computed.
-    pub operation: Operation,
-    /// Which part is ours.
-    pub role: Role,
-    /// How it is computed.
-    pub protocol: Protocol,
-    /// Our set, padded if so wished.
-    pub set: &'a Hashed<'a>,
-    /// For the sender of sum: a value for each item of the set, without dummies. Otherwise empty.
-    pub values: &'a [i128],
-    /// For a sender with payload: that of each item of the set, without dummies. Otherwise empty.
-    pub payloads: &'a Items,
-    /// What was agreed.
-    pub terms: Terms,
 }
 
 /// What a party learned beside the size of the peer's set. `Debug` shows the kind only.
@@ -160,7 +108,7 @@ impl<'a, T> Sealed<'a, T> {
         (self.0)()
     }
 
-    fn map<U>(self, f: impl FnOnce(T) -> U + Send + 'a) -> Sealed<'a, U>
+    pub(crate) fn map<U>(self, f: impl FnOnce(T) -> U + Send + 'a) -> Sealed<'a, U>
     where
         T: 'a,
     {
@@ -170,7 +118,7 @@ impl<'a, T> Sealed<'a, T> {
 
 impl<'a> Sealed<'a, Learned> {
     /// A result that the receiver sent on, if both get it.
-    fn sent_on(result: Option<Self>) -> Self {
+    pub(crate) fn sent_on(result: Option<Self>) -> Self {
         result.unwrap_or(Sealed::new(|| Ok(Learned::Nothing)))
     }
 }
@@ -181,261 +129,6 @@ fn matches(e: &[bool], n_y: usize) -> Result<usize> {
     match matches <= n_y {
         true => Ok(matches),
         false => Err(Error::misbehaves_unseen(format!("{matches} of its items match our {n_y}"))),
-    }
-}
-
-/// Runs one party's part. The peer announced its set as `peer`.
-///
-/// # Errors
-/// Besides those of the protocols: [`Error::Usage`] for sets larger than [`MAX_SET`], [`Error::Bug`] for a set that is
-/// padded with dummies of the wrong kind, or lacks the listed ones that the peer's set asks for
-/// ([`Protocol::inserted`]).
-pub fn run<'a>(
-    task: &Task<'a>,
-    ch: &mut Channel,
-    session: &SessionId,
-    peer: Announced,
-    rng: &mut Prng,
-) -> Result<Sealed<'a, Learned>> {
-    let n = task.check(peer)?;
-    match (task.protocol, task.operation, task.role) {
-        (Protocol::Dh, ..) => over_mqrpmt(task, &CwPrf(GolombTags), ch, session, n, rng),
-        (Protocol::DhPsi, Operation::Intersect, Role::Receiver) => {
-            let sealed = intersect::dh::receiver(ch, session, task.set, n, &task.terms, rng)?;
-            Ok(sealed.map(Learned::Matching))
-        }
-        (Protocol::DhPsi, Operation::Intersect, Role::Sender) => {
-            let found = intersect::dh::sender(ch, session, task.set, task.payloads, n, &task.terms, rng)?;
-            Ok(Sealed::sent_on(found.map(|sealed| sealed.map(Learned::Matching))))
-        }
-        (Protocol::Cm20, Operation::Intersect, _) => {
-            let protocol = MultiPoint { malicious_sender: task.terms.malicious_sender };
-            over_oprf(task, &protocol, ch, session, n, rng)
-        }
-        (Protocol::Vole, Operation::Intersect, _) => {
-            over_oprf(task, &Rr22::new(Silent::default()), ch, session, n, rng)
-        }
-        (Protocol::Krtw19 | Protocol::Krtw19Plain, Operation::Union, _) => {
-            over_krtw19(task, ch, session, n, rng)
-        }
-        (protocol, operation, _) => Err(Error::Bug(format!("{operation} by {protocol}"))),
-    }
-}
-
-impl Comparison {
-    /// That of the protocol, of the two that differ in it. The others have none, and count as private.
-    pub(crate) fn of(protocol: Protocol) -> Comparison {
-        match protocol {
-            Protocol::Krtw19Plain => Comparison::Plain,
-            Protocol::Krtw19 | Protocol::Dh | Protocol::DhPsi | Protocol::Cm20 | Protocol::Vole => {
-                Comparison::Private
-            }
-        }
-    }
-}
-
-/// Runs one party's part of a union over membership tests in bins. The peer's set has `n` items in the protocol.
-fn over_krtw19<'a>(
-    task: &Task<'a>,
-    ch: &mut Channel,
-    session: &SessionId,
-    n: usize,
-    rng: &mut Prng,
-) -> Result<Sealed<'a, Learned>> {
-    let Task { set, payloads, ref terms, .. } = *task;
-    let comparison = Comparison::of(task.protocol);
-    match task.role {
-        Role::Receiver => {
-            Ok(union::krtw19::receiver(comparison, ch, session, set, n, terms, rng)?.map(Learned::New))
-        }
-        Role::Sender => {
-            let union = union::krtw19::sender(comparison, ch, session, set, payloads, n, terms, rng)?;
-            Ok(Sealed::sent_on(union.map(|sealed| sealed.map(Learned::Union))))
-        }
-    }
-}
-
-/// Runs one party's part of an intersection over an OPRF. The peer's set has `n` items in the protocol.
-fn over_oprf<'a>(
-    task: &Task<'a>,
-    protocol: &impl Oprf,
-    ch: &mut Channel,
-    session: &SessionId,
-    n: usize,
-    rng: &mut Prng,
-) -> Result<Sealed<'a, Learned>> {
-    let Task { set, payloads, ref terms, .. } = *task;
-    Ok(match task.role {
-        Role::Receiver => {
-            intersect::oprf::receiver(protocol, ch, session, set, n, terms, rng)?.map(Learned::Matching)
-        }
-        Role::Sender => {
-            let found = intersect::oprf::sender(protocol, ch, session, set, payloads, n, terms, rng)?;
-            Sealed::sent_on(found.map(|sealed| sealed.map(Learned::Matching)))
-        }
-    })
-}
-
-/// Runs one party's part over an mqRPMT. The peer's set has `n` items in the protocol.
-fn over_mqrpmt<'a>(
-    task: &Task<'a>,
-    protocol: &impl Mqrpmt,
-    ch: &mut Channel,
-    session: &SessionId,
-    n: usize,
-    rng: &mut Prng,
-) -> Result<Sealed<'a, Learned>> {
-    let Task { operation, role, set, values, payloads, ref terms, .. } = *task;
-    Ok(match (operation, role) {
-        (Operation::Intersect, Role::Receiver) => {
-            intersect::mqrpmt::receiver(protocol, ch, session, set, n, terms, rng)?.map(Learned::Matching)
-        }
-        (Operation::Intersect, Role::Sender) => {
-            let found = intersect::mqrpmt::sender(protocol, ch, session, set, payloads, n, terms, rng)?;
-            Sealed::sent_on(found.map(|sealed| sealed.map(Learned::Matching)))
-        }
-        (Operation::Union, Role::Receiver) => {
-            union::mqrpmt::receiver(protocol, ch, session, set, n, terms, rng)?.map(Learned::New)
-        }
-        (Operation::Union, Role::Sender) => {
-            let union = union::mqrpmt::sender(protocol, ch, session, set, payloads, n, terms, rng)?;
-            Sealed::sent_on(union.map(|sealed| sealed.map(Learned::Union)))
-        }
-        (Operation::Count, Role::Receiver) => {
-            count::receiver(protocol, ch, session, set, n, terms.both, rng)?.map(Learned::Matches)
-        }
-        (Operation::Count, Role::Sender) => {
-            let matches = count::sender(protocol, ch, session, set, n, terms.both, rng)?;
-            Sealed::new(move || Ok(matches.map_or(Learned::Nothing, Learned::Matches)))
-        }
-        (Operation::Sum, Role::Receiver) => {
-            sum::receiver(protocol, ch, session, set, n, terms, rng)?.map(Learned::Matches)
-        }
-        (Operation::Sum, Role::Sender) => {
-            sum::sender(protocol, ch, session, set, values, n, terms, rng)?.map(Learned::Sum)
-        }
-    })
-}
-
-impl Task<'_> {
-    /// Refuses what does not belong together. Returns the size of the peer's set in the protocol.
-    fn check(&self, peer: Announced) -> Result<usize> {
-        self.check_dummies(peer)?;
-        let n = peer.size + self.set.inserted_by_peer();
-        let largest = n.max(self.set.len());
-        if largest > MAX_SET {
-            return Err(Error::Usage(format!("a set of {largest} items: {MAX_SET} is the most")));
-        }
-        let payloads =
-            if self.terms.payload && self.role == Role::Sender { self.set.items().len() } else { 0 };
-        if self.terms.malicious_sender && self.protocol != Protocol::Cm20 {
-            return Err(Error::Bug(format!("{} against a malicious sender", self.protocol)));
-        }
-        match self.payloads.len() == payloads {
-            true => Ok(n),
-            false => Err(Error::Bug("payloads that do not belong to the items".into())),
-        }
-    }
-
-    /// Refuses dummies that give wrong results: those of the sender of a union would be among the new items if the
-    /// receiver did not have them, and others would match if it did.
-    fn check_dummies(&self, peer: Announced) -> Result<()> {
-        let Task { operation, role, protocol, set, .. } = *self;
-        let (kind, due) = (protocol.dummies(operation, role), protocol.inserted(operation, peer));
-        let due = if role == Role::Receiver { due } else { 0 };
-        if set.dummies().is_some_and(|dummies| dummies != kind) {
-            return Err(Error::Bug(format!(
-                "the {role} of {operation} by {protocol} pads with dummies of another kind: {}",
-                match kind {
-                    Dummies::Random => "random ones (Hashed::padded)",
-                    Dummies::Listed => "those of the public list (Hashed::padded_from_list)",
-                }
-            )));
-        }
-        match set.inserted() == due {
-            true => Ok(()),
-            false => Err(Error::Bug(format!(
-                "the {role} of {operation} by {protocol} inserts {due} listed dummies for a peer's set of {} \
-                 (Hashed::insert_listed, Protocol::inserted), not {}",
-                peer.size,
-                set.inserted()
-            ))),
-        }
-    }
-}
-
-impl Protocol {
-    /// All of them.
-    pub const ALL: [Protocol; 6] = [
-        Protocol::Dh,
-        Protocol::DhPsi,
-        Protocol::Cm20,
-        Protocol::Vole,
-        Protocol::Krtw19,
-        Protocol::Krtw19Plain,
-    ];
-
-    /// The name as typed.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Protocol::Dh => "dh",
-            Protocol::DhPsi => "dh-psi",
-            Protocol::Cm20 => "cm20",
-            Protocol::Vole => "vole",
-            Protocol::Krtw19 => "krtw19",
-            Protocol::Krtw19Plain => "krtw19-plain",
-        }
-    }
-
-    /// The groups that protocols work in, as typed.
-    pub const GROUPS: [&str; 2] = ["curve25519", "ristretto255"];
-
-    /// The one that this works in; those from OT extension do so in the base OTs only.
-    pub const fn group(self) -> &'static str {
-        match self {
-            Protocol::Dh | Protocol::DhPsi => Protocol::GROUPS[0],
-            _ => Protocol::GROUPS[1],
-        }
-    }
-
-    /// Whether it computes the operation.
-    pub fn computes(self, operation: Operation) -> bool {
-        match self {
-            Protocol::Dh => true,
-            Protocol::DhPsi | Protocol::Cm20 | Protocol::Vole => operation == Operation::Intersect,
-            Protocol::Krtw19 | Protocol::Krtw19Plain => operation == Operation::Union,
-        }
-    }
-
-    /// The kind of dummies that pad a set.
-    ///
-    /// Over mqRPMT the sender's dummies in a union are those that the receiver inserts, or they would be delivered. All
-    /// others match nothing; by krtw19 the sender's count as the bottom item once they are in their bins.
-    pub fn dummies(self, operation: Operation, role: Role) -> Dummies {
-        match (self, operation, role) {
-            (Protocol::Dh, Operation::Union, Role::Sender) => Dummies::Listed,
-            (Protocol::Dh, Operation::Union, Role::Receiver) => Dummies::Random,
-            (Protocol::Dh, Operation::Intersect | Operation::Count | Operation::Sum, _) => Dummies::Random,
-            (Protocol::DhPsi | Protocol::Cm20 | Protocol::Vole, ..) => Dummies::Random,
-            (Protocol::Krtw19 | Protocol::Krtw19Plain, ..) => Dummies::Random,
-        }
-    }
-
-    /// How many listed dummies the receiver inserts in its set: as many as that of the sender can have.
-    pub fn inserted(self, operation: Operation, sender: Announced) -> usize {
-        match (self.dummies(operation, Role::Sender), sender.padded) {
-            (Dummies::Listed, true) => sender.size,
-            (Dummies::Listed, false) | (Dummies::Random, _) => 0,
-        }
-    }
-
-    /// The one to take where the user named none. For intersect dh-psi sends less, and a receiver that deviates
-    /// can test fewer guesses by it; both compute as much.
-    pub const fn of(operation: Operation) -> Protocol {
-        match operation {
-            Operation::Intersect => Protocol::DhPsi,
-            _ => Protocol::Dh,
-        }
     }
 }
 
@@ -496,12 +189,6 @@ impl fmt::Display for Operation {
     }
 }
 
-impl fmt::Display for Protocol {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.name())
-    }
-}
-
 impl fmt::Display for Role {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.name())
@@ -513,15 +200,6 @@ impl FromStr for Operation {
     fn from_str(s: &str) -> Result<Self, String> {
         let found = Operation::ALL.into_iter().find(|o| o.name() == s);
         found.ok_or_else(|| format!("\"{s}\" is not an operation: intersect, union, count, sum"))
-    }
-}
-
-impl FromStr for Protocol {
-    type Err = String;
-    fn from_str(s: &str) -> Result<Self, String> {
-        let found = Protocol::ALL.into_iter().find(|p| p.name() == s);
-        found
-            .ok_or_else(|| format!("\"{s}\" is not a protocol: dh, dh-psi, cm20, vole, krtw19, krtw19-plain"))
     }
 }
 

@@ -10,7 +10,7 @@ const PEER: Announced = Announced { size: 7, padded: false };
 fn only_cm20_is_said_to_withstand_a_sender_that_deviates() {
     let set: ItemSet = ["a", "b", "c"].iter().collect();
     let set = Hashed::new(&set);
-    for (operation, protocol, terms) in kinds().into_iter().filter(|kind| kind.1 != Protocol::Cm20) {
+    for (operation, protocol, terms) in kinds().into_iter().filter(|kind| kind.1 != &CM20) {
         for role in Role::ALL {
             let terms = Terms { malicious_sender: true, ..terms };
             let (end, sent) = ends((operation, protocol, terms), role, &set, PEER);
@@ -24,7 +24,7 @@ fn only_cm20_is_said_to_withstand_a_sender_that_deviates() {
 fn rows_that_are_too_long_are_found_before_a_byte_is_sent() {
     let set: ItemSet = ["long", "longer"].iter().collect();
     let set = Hashed::new(&set);
-    let rows = |kind: &(Operation, Protocol, Terms)| kind.0 == Operation::Union || kind.2.payload;
+    let rows = |kind: &(Operation, &'static Protocol, Terms)| kind.0 == Operation::Union || kind.2.payload;
     for (operation, protocol, terms) in kinds().into_iter().filter(rows) {
         // A payload of 7 bytes, or an item of 6.
         let terms = Terms { max_row: 5, ..terms };

@@ -29,7 +29,10 @@ use zeroize::Zeroizing;
 const PURPOSE: &str = "sum by mqRPMT, OT of terms";
 const D_64: Message<[u8; 8]> = Message::new(0x51, "S->R  r_i + v_i under the second pad, modulo 2^64");
 const D_128: Message<[u8; 16]> = Message::new(0x52, "S->R  r_i + v_i under the second pad, modulo 2^128");
-const RESULT: Message<[u8; 25]> = Message::new(0x53, "R->S  number of matches and masked sum");
+/// Bytes of the number of matches and the masked sum.
+pub(crate) const RESULT_BYTES: usize = 25;
+
+const RESULT: Message<[u8; RESULT_BYTES]> = Message::new(0x53, "R->S  number of matches and masked sum");
 
 /// The modulus q of the sum.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -119,7 +122,7 @@ pub(crate) fn receiver<'a>(
         },
     )?;
     // It sends S' and the number of matches to P2.
-    let mut result = [0u8; 25];
+    let mut result = [0u8; RESULT_BYTES];
     if count >= terms.min_count {
         result[0] = 1;
         result[1..9].copy_from_slice(&count.to_le_bytes());

@@ -2,10 +2,16 @@ use super::intersect::Matching;
 use super::sum::{Modulus, Sum};
 use super::union::mqrpmt::New;
 use super::*;
+use crate::channel::Channel;
 use crate::error::Error;
+use crate::hash::SessionId;
+use crate::hashed::Hashed;
 use crate::item::ItemSet;
 use crate::membership::cwprf::{BloomFilter, CwPrf};
-use crate::membership::{ASK, Ideal};
+use crate::membership::{ASK, Ideal, Mqrpmt};
+use crate::protocols::dh::over_mqrpmt;
+use crate::protocols::{self, CM20, DH, DH_PSI, KRTW19, KRTW19_PLAIN, Protocol, Task, VOLE, run};
+use crate::rng::Prng;
 use crate::testing::{Garble, Views, overlapping, run_pair, sizes, split_frames};
 use std::collections::{HashMap, HashSet};
 
@@ -35,7 +41,7 @@ fn tasks<'a>(operation: Operation, y: &'a ItemSet, x: &'a ItemSet, values: &'a [
     let task = |role, set, values| Plain {
         operation,
         role,
-        protocol: Protocol::Dh,
+        protocol: &DH,
         set,
         values,
         payloads: NO_PAYLOADS,
@@ -49,7 +55,7 @@ fn tasks<'a>(operation: Operation, y: &'a ItemSet, x: &'a ItemSet, values: &'a [
 struct Plain<'a> {
     operation: Operation,
     role: Role,
-    protocol: Protocol,
+    protocol: &'static Protocol,
     set: &'a ItemSet,
     values: &'a [i128],
     payloads: &'a Items,
@@ -84,16 +90,16 @@ fn run_tasks([r, s]: [Plain; 2]) -> ((Learned, Learned), Views) {
 
 /// All that can be asked for: each operation by each protocol, for the receiver or both, with and without
 /// payload; cm20 in both its forms.
-pub(crate) fn kinds() -> Vec<(Operation, Protocol, Terms)> {
+pub(crate) fn kinds() -> Vec<(Operation, &'static Protocol, Terms)> {
     let mut kinds = Vec::new();
     for operation in Operation::ALL {
-        for protocol in Protocol::ALL.into_iter().filter(|p| p.computes(operation)) {
+        for protocol in protocols::ALL.into_iter().filter(|p| p.computes(operation)) {
             for (both, payload) in [(false, false), (false, true), (true, false), (true, true)] {
                 let rows = matches!(operation, Operation::Intersect | Operation::Union);
                 if (!payload || rows) && (!both || operation != Operation::Sum) {
                     let terms = Terms { both, payload, ..TERMS };
                     kinds.push((operation, protocol, terms));
-                    if protocol == Protocol::Cm20 {
+                    if protocol == &CM20 {
                         kinds.push((operation, protocol, Terms { malicious_sender: true, ..terms }));
                     }
                 }
@@ -104,8 +110,8 @@ pub(crate) fn kinds() -> Vec<(Operation, Protocol, Terms)> {
 }
 
 /// Whether it is a union by KRTW19, which takes about a thousand base OTs a run.
-pub(crate) fn is_krtw19(protocol: Protocol) -> bool {
-    matches!(protocol, Protocol::Krtw19 | Protocol::Krtw19Plain)
+pub(crate) fn is_krtw19(protocol: &'static Protocol) -> bool {
+    [&KRTW19, &KRTW19_PLAIN].contains(&protocol)
 }
 
 /// A payload for each item, of lengths from 0 on, if there is one.
@@ -165,7 +171,7 @@ fn sorted(learned: Learned) -> Learned {
 }
 
 fn tasks_of<'a>(
-    (operation, protocol, terms): &(Operation, Protocol, Terms),
+    (operation, protocol, terms): &(Operation, &'static Protocol, Terms),
     y: &'a ItemSet,
     x: &'a ItemSet,
     values: &'a [i128],
@@ -179,7 +185,7 @@ fn tasks_of<'a>(
 
 fn check(
     run: impl Fn([Plain; 2]) -> ((Learned, Learned), Views),
-    kinds: &[(Operation, Protocol, Terms)],
+    kinds: &[(Operation, &'static Protocol, Terms)],
     y: &ItemSet,
     x: &ItemSet,
     what: &str,
@@ -198,7 +204,7 @@ fn check(
 fn results_are_those_of_the_plain_computation() {
     let mut all = kinds();
     all.retain(|k| !is_krtw19(k.1));
-    let over_dh: Vec<_> = all.iter().filter(|k| k.1 == Protocol::Dh).copied().collect();
+    let over_dh: Vec<_> = all.iter().filter(|k| k.1 == &DH).copied().collect();
     let plain: Vec<_> = over_dh.iter().filter(|k| !k.2.both && !k.2.payload).copied().collect();
     for (n_y, n_x) in sizes(crate::ot::extension::FRAME) {
         for overlap in [0.0, 0.5, 1.0] {
@@ -219,8 +225,7 @@ fn results_are_those_of_the_plain_computation() {
     check(run_tasks, &plain, &y, &x, "more than a frame");
     // By tags, with payload: several frames of rows, tags and points.
     let (y, x) = overlapping(9000, 700, 0.5);
-    let by_tags: Vec<_> =
-        all.into_iter().filter(|k| k.1 != Protocol::Dh && k.2.payload && k.2.both).collect();
+    let by_tags: Vec<_> = all.into_iter().filter(|k| k.1 != &DH && k.2.payload && k.2.both).collect();
     check(run_tasks, &by_tags, &y, &x, "frames");
     check(run_tasks, &by_tags, &x, &y, "frames, the other way round");
 }
@@ -246,7 +251,7 @@ fn unions_by_krtw19_are_those_of_the_plain_computation() {
 fn unions_by_krtw19_compare_in_the_clear_only_if_so_asked() {
     const VALUES_IN_THE_CLEAR: u16 = 0xa7;
     let (y, x) = overlapping(5, 4, 0.5);
-    for (protocol, clear) in [(Protocol::Krtw19, false), (Protocol::Krtw19Plain, true)] {
+    for (protocol, clear) in [(&KRTW19, false), (&KRTW19_PLAIN, true)] {
         let kind = (Operation::Union, protocol, TERMS);
         let (_, views) = run_tasks(tasks_of(&kind, &y, &x, &[], NO_PAYLOADS));
         assert_eq!(views.frames(0).iter().any(|frame| frame.0 == VALUES_IN_THE_CLEAR), clear, "{protocol}");
@@ -325,7 +330,7 @@ fn byte_counts_are_those_of_the_formula() {
         let (operation, protocol, terms) = kind;
         let payloads = payloads_of(&x, &terms);
         let (_, views) = run_tasks(tasks_of(&kind, &y, &x, &values_of(&x), &payloads));
-        if protocol == Protocol::DhPsi {
+        if protocol == &DH_PSI {
             // Tags of 40 + 8 + 9 bits.
             let (points, rows) = (n_y * 32 + 6, rows(MAX_ROW + 2));
             let to_receiver = match terms.payload {
@@ -336,7 +341,7 @@ fn byte_counts_are_those_of_the_formula() {
             assert_eq!([views.0[0].len(), views.0[1].len()], [to_receiver, to_sender], "{kind:?}");
             continue;
         }
-        if protocol == Protocol::Cm20 {
+        if protocol == &CM20 {
             // m = 1024 for 300 items: all columns in a frame. Tags of 57 or 113 bits.
             let w = 247;
             let tags = if terms.malicious_sender { 15 } else { 8 };
@@ -350,7 +355,7 @@ fn byte_counts_are_those_of_the_formula() {
             assert_eq!(lengths, [w * 64 + 6 + to_receiver, to_sender], "{kind:?}");
             continue;
         }
-        if protocol == Protocol::Vole {
+        if protocol == &VOLE {
             // 22 trees; 128 OTs an element, 64 elements a frame; the checks; the seed; A + P. Tags of 57 bits.
             let m = crate::okvs::size(n_y);
             assert!((n_y..1000).contains(&m), "{m}");
@@ -427,7 +432,7 @@ fn wire_bytes_are_those_of_the_snapshot() {
     );
     let small = kinds().into_iter().map(|kind| (kind, (130, 70)));
     // So many items that the VOLE takes its code.
-    let large = [((Operation::Intersect, Protocol::Vole, TERMS), (4000, 70))];
+    let large = [((Operation::Intersect, &VOLE, TERMS), (4000, 70))];
     for (kind, (n_y, n_x)) in small.chain(large) {
         let (y, x) = overlapping(n_y, n_x, 0.5);
         let (operation, protocol, terms) = kind;

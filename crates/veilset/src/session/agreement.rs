@@ -15,7 +15,8 @@ use super::{Connection, Fingerprint};
 use crate::channel::{Channel, Message};
 use crate::error::{Difference, Error, Result};
 use crate::hash::SessionId;
-use crate::operations::{Confirmed, Operation, Role};
+use crate::operations::sum::Modulus;
+use crate::operations::{Confirmed, Operation, Role, Terms};
 use crate::params::MAX_SET;
 use crate::rng::Prng;
 use serde::{Deserialize, Serialize};
@@ -37,6 +38,9 @@ const PREDICTION: Message<u64> = Message::new(9, "milliseconds of work, as one s
 const OF_OPERATION: [&str; 6] =
     ["protocol", MAX_ROW, "min_count", "value_scale", "modulus_bits", "malicious_sender"];
 const MAX_ROW: &str = "max_row";
+
+/// Who gets the result, if not the receiver alone.
+pub(super) const BOTH: &str = "both";
 
 const MAGIC: &[u8; 8] = b"veilset\0";
 /// What to look at if a connection without TLS yields nothing.
@@ -97,6 +101,18 @@ impl Hello {
     /// All that both sides must have been asked for alike.
     pub fn terms(&self) -> impl Iterator<Item = Term> {
         Letter::new(self, [0; 32]).terms().into_iter()
+    }
+
+    /// What it says of the operation.
+    pub(super) fn operation_terms(&self) -> Terms {
+        Terms {
+            payload: !self.sent_columns.is_empty(),
+            max_row: self.max_row as usize,
+            both: self.output == BOTH,
+            modulus: if self.modulus_bits == 128 { Modulus::Bits128 } else { Modulus::Bits64 },
+            min_count: self.min_count,
+            malicious_sender: self.malicious_sender,
+        }
     }
 }
 

@@ -4,7 +4,8 @@
 use super::{Fingerprint, Hello};
 use crate::error::{Error, Result};
 use crate::hash::SessionId;
-use crate::operations::{Announced, Protocol, Role};
+use crate::operations::{Announced, Role};
+use crate::protocols::{self, Deal, Protocol};
 
 /// What both sides agreed on, to be allowed or refused.
 #[derive(Debug, Clone)]
@@ -34,17 +35,20 @@ impl Proposal {
         Announced { size: self.their_size, padded: self.they_pad }
     }
 
-    /// The sizes of the receiver's and the sender's set in the protocol: those that were announced, and the dummies
-    /// that the receiver inserts ([`Protocol::inserted`]).
-    pub fn sizes(&self) -> (usize, usize) {
+    /// What the cost depends on, and the protocol.
+    ///
+    /// # Errors
+    /// [`Error::Bug`] if the hello names no protocol: it is ours, so it does.
+    pub fn deal(&self) -> Result<(&'static Protocol, Deal)> {
         let (receiver, sender) = match self.hello.role {
             Role::Receiver => (self.ours(), self.theirs()),
             Role::Sender => (self.theirs(), self.ours()),
         };
-        // The hello is ours, so the name is one of ours.
-        let protocol = self.hello.protocol.parse::<Protocol>();
-        let inserted = protocol.map_or(0, |protocol| protocol.inserted(self.hello.operation, sender));
-        (receiver.size + inserted, sender.size)
+        let protocol = protocols::named(&self.hello.protocol).map_err(Error::Bug)?;
+        Ok((
+            protocol,
+            Deal { operation: self.hello.operation, terms: self.hello.operation_terms(), receiver, sender },
+        ))
     }
 }
 

@@ -3,7 +3,7 @@
 use super::audit::{name_of, rfc3339};
 use super::run::{Outcome, Request};
 use crate::error::{Error, Result};
-use crate::operations::{Learned, Operation, Protocol, Role};
+use crate::operations::{Learned, Operation, Role};
 use crate::params::LAMBDA;
 use serde::Serialize;
 use serde_json::value::RawValue;
@@ -120,7 +120,7 @@ impl Report {
             time: rfc3339(outcome.began),
             session: name_of(&outcome.session_id),
             operation: request.operation.name(),
-            protocol: request.protocol.name(),
+            protocol: request.protocol.name,
             group: request.protocol.group(),
             role: request.role.name(),
             sizes: Sizes {
@@ -139,7 +139,7 @@ impl Report {
             result,
             seconds,
             bytes: Bytes { sent: outcome.bytes.0, received: outcome.bytes.1 },
-            assumptions: assumptions(request.protocol, request.terms().malicious_sender),
+            assumptions: (request.protocol.assumptions)(&request.terms()),
             failure_bound: format!("2^-{LAMBDA}"),
             peer,
             peer_name: None,
@@ -181,57 +181,6 @@ impl Report {
             let _ = writeln!(text, "  {hint}");
         }
         text
-    }
-}
-
-fn assumptions(protocol: Protocol, malicious_sender: bool) -> Vec<&'static str> {
-    let semi_honest =
-        "both parties follow the protocol (semi-honest): nothing binds a party to its true set or choices";
-    match protocol {
-        Protocol::Dh => vec![
-            semi_honest,
-            "decisional Diffie-Hellman on Curve25519 and ristretto255",
-            "BLAKE3 as a random oracle, AES-128 as an ideal cipher",
-        ],
-        Protocol::DhPsi => {
-            vec![semi_honest, "decisional Diffie-Hellman on Curve25519", "BLAKE3 as a random oracle, AES-128"]
-        }
-        Protocol::Cm20 => {
-            let mut all = vec![
-                semi_honest,
-                "decisional Diffie-Hellman on ristretto255, for the base OTs",
-                "AES-128 as a pseudorandom permutation, BLAKE3 as a random oracle (so that it is 128-Hamming \
-                 correlation robust)",
-                "an item of the sender's is hidden by fewer than 128 secret bits with probability at most 2^-40 over all of \
-                 them",
-            ];
-            if malicious_sender {
-                all[0] = "the receiver follows the protocol (semi-honest); a sender that deviates (malicious) learns no \
-                          more, if it evaluates BLAKE3 at most 2^64 times, and nothing binds it to its true set";
-            }
-            all
-        }
-        Protocol::Vole => vec![
-            semi_honest,
-            "decisional Diffie-Hellman on ristretto255, for the base OTs",
-            "AES-128 as an ideal cipher, BLAKE3 as a random oracle",
-            "learning parity with noise, for an expand-convolute code with regular noise over GF(2^128)",
-        ],
-        Protocol::Krtw19 | Protocol::Krtw19Plain => {
-            let mut all = vec![
-                semi_honest,
-                "decisional Diffie-Hellman on ristretto255, for the base OTs",
-                "BLAKE3 as a random oracle, AES-128 as an ideal cipher; items do not fit the pseudorandom code of KKRT16",
-                "an item is hidden by fewer than 128 secret bits with probability at most 2^-40 over all of them",
-            ];
-            if protocol == Protocol::Krtw19Plain {
-                all.push(
-                    "the run is not broken off before the rows: the receiver would be left with values on which it \
-                     can test guesses of the sender's items",
-                );
-            }
-            all
-        }
     }
 }
 

@@ -1,6 +1,6 @@
 //! One party's side of a run: agree, compute, confirm, open the result.
 
-use super::agreement::{go, meet, predict, tell_size};
+use super::agreement::{BOTH, go, meet, predict, tell_size};
 use super::offline::{self, Basis, Half, Ledger};
 use super::{Approval, Connection, Hello, Identity, Proposal, confirm};
 use crate::error::{Error, Result};
@@ -8,10 +8,9 @@ use crate::hash::SessionId;
 use crate::hashed::Hashed;
 use crate::item::{ItemSet, Items};
 use crate::operations::sum::fits;
-use crate::operations::{
-    self, Announced, Confirmed, Learned, Operation, Protocol, Role, Sealed, Task, Terms,
-};
+use crate::operations::{Announced, Confirmed, Learned, Operation, Role, Sealed, Terms};
 use crate::params::MAX_SET;
+use crate::protocols::{self, Protocol, Task};
 use crate::rng::Prng;
 use std::path::Path;
 use std::time::SystemTime;
@@ -24,7 +23,7 @@ pub struct Request<'a> {
     /// Our part in it.
     pub role: Role,
     /// How it is computed.
-    pub protocol: Protocol,
+    pub protocol: &'static Protocol,
     /// Our set.
     pub set: &'a ItemSet,
     /// Number of key columns an item is made of.
@@ -73,7 +72,7 @@ impl<'a> Request<'a> {
         Request {
             operation,
             role,
-            protocol: Protocol::of(operation),
+            protocol: protocols::preferred(operation),
             set,
             key_columns: 1,
             normalisation: "none",
@@ -100,12 +99,16 @@ impl<'a> Request<'a> {
         let wrong = |what: String| Err(Error::Usage(what));
         let Request { operation, protocol, ref terms, .. } = *self;
         let payload = !self.sent_columns.is_empty();
-        if !protocol.computes(operation) {
-            return wrong(format!("--protocol {protocol} is not for {operation}. Omit it, or use dh"));
-        }
-        if terms.malicious_sender && protocol != Protocol::Cm20 {
+        let Some(offer) = protocol.offer(operation) else {
+            let those = protocols::names(|p| p.computes(operation));
             return wrong(format!(
-                "--malicious-sender is for --protocol cm20, and not for {protocol}. Omit --protocol"
+                "--protocol {protocol} is not for {operation}. Omit it, or use one of {those}"
+            ));
+        };
+        if terms.malicious_sender && !offer.malicious_sender {
+            let those = protocols::names(|p| p.offers.iter().any(|offer| offer.malicious_sender));
+            return wrong(format!(
+                "--malicious-sender is for --protocol {those}, and not for {protocol}. Omit --protocol"
             ));
         }
         if terms.both && operation == Operation::Sum {
@@ -171,7 +174,7 @@ impl<'a> Request<'a> {
     /// # Errors
     /// [`Error::Usage`].
     pub fn check_prepared(&self) -> Result<()> {
-        match self.protocol.group() == Protocol::Dh.group() {
+        match self.protocol.offer(self.operation).is_some_and(|offer| offer.prepares) {
             true => Ok(()),
             false => Err(Error::Usage(format!(
                 "--protocol {} has no use for a prepared half. Omit --prepared or --protocol",
@@ -214,9 +217,9 @@ impl<'a> Request<'a> {
             operation: self.operation,
             role: self.role,
             check,
-            protocol: self.protocol.name().into(),
+            protocol: self.protocol.name.into(),
             group: self.protocol.group().into(),
-            output: if terms.both { "both" } else { "receiver" }.into(),
+            output: if terms.both { BOTH } else { "receiver" }.into(),
             key_columns: self.key_columns as u32,
             normalisation: self.normalisation.into(),
             max_row: terms.max_row as u32,
@@ -304,7 +307,7 @@ fn compute<'a>(
     rng: &mut Prng,
 ) -> Result<(Sealed<'a, Learned>, Confirmed)> {
     let (channel, session) = (&mut connection.channel, &proposal.session_id);
-    let sealed = operations::run(task, channel, session, theirs, rng)?;
+    let sealed = protocols::run(task, channel, session, theirs, rng)?;
     Ok((sealed, confirm(channel, session)?))
 }
 
@@ -326,11 +329,11 @@ pub fn check(
     mut connection: Connection,
     request: &Request,
     approval: &mut dyn Approval,
-    milliseconds: &dyn Fn(&Proposal) -> u64,
+    milliseconds: &dyn Fn(&Proposal) -> Result<u64>,
     rng: &mut Prng,
 ) -> Result<Checked> {
     let checked = approved(&mut connection, request, true, approval, rng).and_then(|proposal| {
-        let their_milliseconds = predict(&mut connection.channel, milliseconds(&proposal))?;
+        let their_milliseconds = predict(&mut connection.channel, milliseconds(&proposal)?)?;
         Ok(Checked { proposal, their_milliseconds })
     });
     finish(connection, checked)
@@ -384,7 +387,8 @@ fn within_limits(proposal: &Proposal, request: &Request) -> Result<()> {
             proposal.their_size, request.max_peer_items
         )));
     }
-    let (n_receiver, n_sender) = proposal.sizes();
+    let (protocol, deal) = proposal.deal()?;
+    let (n_receiver, n_sender) = deal.sizes(protocol);
     if n_receiver.max(n_sender) > MAX_SET {
         return Err(Error::Refused(format!(
             "with the dummies the sets have {n_receiver} and {n_sender} items, more than this version supports \

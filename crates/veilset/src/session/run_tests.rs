@@ -1,21 +1,15 @@
 use super::*;
 use crate::channel::{Channel, Recording, WireCount};
 use crate::item::encode_key;
-use crate::operations::Protocol;
 use crate::operations::tests::is_krtw19;
+use crate::protocols::{self, CM20, DH, DH_PSI, VOLE};
 use crate::testing::{Garble, SEEDS, Shared, overlapping, split_frames};
 
 const MAX_ROW: usize = 3000;
 
 fn request<'a>(operation: Operation, role: Role, set: &'a ItemSet, values: &'a [i128]) -> Request<'a> {
     let terms = Terms { max_row: MAX_ROW, ..Terms::default() };
-    Request {
-        max_peer_items: 100,
-        values,
-        terms,
-        protocol: Protocol::Dh,
-        ..Request::new(operation, role, set)
-    }
+    Request { max_peer_items: 100, values, terms, protocol: &DH, ..Request::new(operation, role, set) }
 }
 
 fn connection(channel: Channel) -> Connection {
@@ -95,16 +89,16 @@ fn a_cheat_does_not_see_whether_its_lie_came_to_light() {
     let columns = ["note".to_string()];
     let payloads: Items = (0..n_x).map(|i| [i as u8; 5]).collect();
     let by = |protocol, role, set| Request { protocol, ..request(Operation::Intersect, role, set, &[]) };
-    for protocol in [Protocol::Dh, Protocol::DhPsi, Protocol::Cm20, Protocol::Vole] {
+    for protocol in [&DH, &DH_PSI, &CM20, &VOLE] {
         // Rows with a digest by OT, or under keys that the receiver has for its own items: the length of a payload.
-        let (tag, digest) = if protocol == Protocol::Dh { (0x41, 16) } else { (0x65, 0) };
+        let (tag, digest) = if protocol == &DH { (0x41, 16) } else { (0x65, 0) };
         let lengths = (0..n_x).map(|row| Some(row * (digest + MAX_ROW + 2) + digest + 1));
         let sent = |role, set| Request { sent_columns: &columns, ..by(protocol, role, set) };
         let (receiver, sender) = (sent(Role::Receiver, &y), sent(Role::Sender, &x));
         let sender = Request { payloads: &payloads, ..sender };
         assert_eq!(unseen(&receiver, &sender, tag, lengths), 4, "{protocol}");
     }
-    for protocol in [Protocol::Dh, Protocol::DhPsi] {
+    for protocol in [&DH, &DH_PSI] {
         // A match of a query or tag of the sender's, of which most are dummies.
         let both = |role, set, pad_to| {
             let request = by(protocol, role, set);
@@ -178,7 +172,7 @@ fn of_every_run_that_ends_after_our_size_was_sent_somebody_hears() {
 /// What a whole session with padding gives on both sides.
 fn padded(
     operation: Operation,
-    protocol: Protocol,
+    protocol: &'static Protocol,
     (y, x): (&ItemSet, &ItemSet),
     pad: [Option<usize>; 2],
     (payload, both): (bool, bool),
@@ -232,7 +226,7 @@ fn padding_changes_the_sizes_and_not_the_results() {
                     if (payload && !rows) || (both && operation == Operation::Sum) {
                         continue;
                     }
-                    for protocol in Protocol::ALL.into_iter().filter(|p| p.computes(operation)) {
+                    for protocol in protocols::ALL.into_iter().filter(|p| p.computes(operation)) {
                         // About a thousand base OTs a run.
                         if is_krtw19(protocol) && (common == 0 || (both && pad.contains(&None))) {
                             continue;
@@ -330,7 +324,7 @@ fn what_a_party_receives_does_not_depend_on_the_size_behind_the_padding() {
         })
     };
     for operation in Operation::ALL {
-        for protocol in Protocol::ALL.into_iter().filter(|p| p.computes(operation)) {
+        for protocol in protocols::ALL.into_iter().filter(|p| p.computes(operation)) {
             let full = frames(20, 20, operation, protocol, 1);
             for (n_y, n_x) in [(0, 0), (1, 19), (20, 3)] {
                 assert_eq!(frames(n_y, n_x, operation, protocol, 1), full, "{operation} {protocol}");
@@ -353,7 +347,7 @@ fn requests_that_make_no_sense_are_refused_before_the_peer_hears_of_us() {
         // The receiver sends its own items on.
         (Request { role: Role::Receiver, terms: both, ..good }, "--max-row"),
         (Request { terms: Terms { malicious_sender: true, ..terms }, ..good }, "--malicious-sender"),
-        (Request { protocol: Protocol::DhPsi, ..good }, "--protocol"),
+        (Request { protocol: &DH_PSI, ..good }, "--protocol"),
         (Request { sent_columns: &columns, ..Request::new(Operation::Count, Role::Sender, &y) }, "columns"),
         (
             Request {
@@ -376,7 +370,7 @@ fn requests_that_make_no_sense_are_refused_before_the_peer_hears_of_us() {
         let usage = Error::Usage(message);
         assert_eq!(request.prepare(rng).err(), Some(usage.clone()));
         let ours = connection(Channel::pair().0);
-        assert_eq!(check(ours, &request, &mut (), &|_| 1, rng).err(), Some(usage));
+        assert_eq!(check(ours, &request, &mut (), &|_| Ok(1), rng).err(), Some(usage));
     }
     // Payloads of other items are a defect of ours.
     let payloads: Items = ["a"].iter().collect();
@@ -404,7 +398,7 @@ fn what_was_asked_for_is_what_is_run() {
     }
     for malicious_sender in [false, true] {
         let request = Request {
-            protocol: Protocol::Cm20,
+            protocol: &CM20,
             terms: Terms { malicious_sender, ..Terms::default() },
             ..Request::new(Operation::Intersect, Role::Receiver, &y)
         };
@@ -474,7 +468,7 @@ fn a_check_tells_both_sides_the_sizes_and_how_long_the_other_takes() {
     let sender = request(Operation::Union, Role::Sender, &x, &[]);
     let (ours, theirs) = Channel::pair();
     let check_with = |channel, request: &Request<'_>, milliseconds, seed| {
-        check(connection(channel), request, &mut (), &|_| milliseconds, &mut Prng::from_seed(seed))
+        check(connection(channel), request, &mut (), &|_| Ok(milliseconds), &mut Prng::from_seed(seed))
     };
     let (here, there) = std::thread::scope(|s| {
         let there = s.spawn(|| check_with(theirs, &sender, 7, &SEEDS[1]));

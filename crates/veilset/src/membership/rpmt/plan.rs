@@ -133,6 +133,11 @@ impl Plan {
         (to_sender as u64, to_receiver as u64)
     }
 
+    /// The number of base OTs, in both directions.
+    pub fn base_ots(&self) -> usize {
+        self.width + self.peqt.unwrap_or(0)
+    }
+
     /// What S answers with, a slot.
     pub(super) fn answers(&self) -> Message<[u8]> {
         if self.peqt.is_some() { TAGS } else { VALUES }

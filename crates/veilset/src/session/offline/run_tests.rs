@@ -7,7 +7,8 @@ use crate::item::Items;
 use crate::membership::Mqrpmt;
 use crate::membership::cwprf::{CwPrf, GolombTags};
 use crate::operations::intersect::dh;
-use crate::operations::{Confirmed, Learned, Operation, Protocol, Role, Terms};
+use crate::operations::{Confirmed, Learned, Operation, Role, Terms};
+use crate::protocols::{self, CM20, Protocol, VOLE};
 use crate::session::run::{Outcome, Request, check, run, run_if};
 use crate::session::{Approval, Connection, Proposal};
 use crate::testing::{SEEDS, Shared, run_pair, split_frames, under};
@@ -125,14 +126,9 @@ fn results_and_messages_are_those_of_a_run_without() {
 }
 
 /// By the protocols that have an offline half.
-fn kinds() -> Vec<(Operation, Protocol)> {
-    let all =
-        |operation| [Protocol::Dh, Protocol::DhPsi].into_iter().map(move |protocol| (operation, protocol));
-    Operation::ALL
-        .into_iter()
-        .flat_map(all)
-        .filter(|(operation, protocol)| protocol.computes(*operation))
-        .collect()
+fn kinds() -> Vec<(Operation, &'static Protocol)> {
+    let offers = protocols::ALL.into_iter().flat_map(|p| p.offers.iter().map(move |offer| (offer, p)));
+    offers.filter(|(offer, _)| offer.prepares).map(|(offer, p)| (offer.operation, p)).collect()
 }
 
 #[test]
@@ -232,7 +228,7 @@ fn a_run_that_is_refused_or_only_checked_leaves_the_half() {
     let (ours, theirs) = Channel::pair();
     let check_with = |channel, request: &Request| {
         let rng = &mut Prng::from_os().unwrap();
-        check(connection(channel), request, &mut (), &|_| 1, rng).unwrap()
+        check(connection(channel), request, &mut (), &|_| Ok(1), rng).unwrap()
     };
     std::thread::scope(|s| {
         s.spawn(|| check_with(theirs, &sender));
@@ -372,7 +368,7 @@ fn a_protocol_that_has_no_use_for_a_half_does_not_take_it() {
     let (place, set) = (Place::new(), items(0, 3));
     let request = Request::new(Operation::Intersect, Role::Receiver, &set);
     let half = place.prepare("half", &request.basis());
-    for protocol in [Protocol::Vole, Protocol::Cm20] {
+    for protocol in [&VOLE, &CM20] {
         let request = Request { protocol, ..request };
         let refused = request.prepare_with(&half, &place.ledger(), &IDENTITY).err();
         assert!(matches!(refused, Some(Error::Usage(text)) if text.contains("no use for a prepared half")));

@@ -1,0 +1,54 @@
+//! `cm20`: a multi-point OPRF from oblivious transfer (CM20).
+
+use super::cost::{Cost, Deal, Traffic, Work, both, framed, tags_and_rows};
+use super::{BASE_OTS, Offer, Protocol, SEMI_HONEST, groups};
+use crate::channel::HEADER;
+use crate::error::Result;
+use crate::operations::Operation;
+use crate::operations::intersect::oprf;
+use crate::oprf::multi_point::{MultiPoint, column_frames};
+
+/// A multi-point OPRF from oblivious transfer ([`crate::oprf::multi_point`]).
+pub static CM20: Protocol = Protocol {
+    name: "cm20",
+    summary: "private set intersection from oblivious transfer, on request against a malicious sender",
+    groups: &[groups::RISTRETTO255],
+    offers: &[Offer { malicious_sender: true, ..Offer::of(Operation::Intersect) }],
+    assumptions: |terms| {
+        let mut all = vec![
+            SEMI_HONEST,
+            BASE_OTS,
+            "AES-128 as a pseudorandom permutation, BLAKE3 as a random oracle (so that it is 128-Hamming correlation \
+             robust)",
+            "an item of the sender's is hidden by fewer than 128 secret bits with probability at most 2^-40 over all of \
+             them",
+        ];
+        if terms.malicious_sender {
+            all[0] = "the receiver follows the protocol (semi-honest); a sender that deviates (malicious) learns no \
+                      more, if it evaluates BLAKE3 at most 2^64 times, and nothing binds it to its true set";
+        }
+        all
+    },
+    // Matching and comparing, then the columns that travel.
+    stages: |_, terms| 2 + usize::from(terms.payload),
+    cost,
+    run: |task, ch, session, n, rng| {
+        let oprf = MultiPoint { malicious_sender: task.terms.malicious_sender };
+        super::over_oprf(task, &oprf, ch, session, n, rng)
+    },
+};
+
+/// Base OTs, the key and the columns; then the tags.
+fn cost(deal: &Deal) -> Result<Cost> {
+    let (n_y, n_x) = deal.sizes(&CM20);
+    let tags = tags_and_rows(deal, n_x, oprf::tag_bytes(&deal.terms, n_x, n_y)?);
+    let matrix = MultiPoint { malicious_sender: deal.terms.malicious_sender }.matrix(n_x, n_y);
+    let mut traffic = both(deal) + Traffic { to_sender: 0, to_receiver: tags };
+    if n_y > 0 && n_x > 0 {
+        let columns = column_frames(&matrix).map(|bytes| (bytes + HEADER) as u64).sum::<u64>();
+        traffic.to_sender += framed(1, 1, matrix.width * 32) + framed(1, 1, 16) + columns;
+        traffic.to_receiver += framed(1, 1, matrix.width * 64);
+    }
+    let work = |n: usize| Work { base_ots: matrix.width, matrix_bits: n * matrix.width, ..Work::default() };
+    Ok(Cost { traffic, receiver: work(n_y), sender: work(n_x) })
+}

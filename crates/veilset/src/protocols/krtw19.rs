@@ -1,0 +1,85 @@
+//! `krtw19` and `krtw19-plain`: membership tests in bins, from OT extension (KRTW19).
+
+use super::cost::{Cost, Deal, Traffic, Work, both, transfer};
+use super::{BASE_OTS, Offer, Protocol, SEMI_HONEST, Task, groups};
+use crate::channel::Channel;
+use crate::error::Result;
+use crate::hash::SessionId;
+use crate::membership::rpmt::Comparison;
+use crate::operations::union::krtw19;
+use crate::operations::{Learned, Operation, Role, Sealed};
+use crate::ot::extension;
+use crate::rng::Prng;
+
+/// Membership tests in bins, compared in private ([`crate::operations::union::krtw19`]).
+pub static KRTW19: Protocol = Protocol {
+    name: "krtw19",
+    summary: "union from membership tests in bins, by oblivious transfer",
+    groups: &[groups::RISTRETTO255],
+    offers: &[Offer::of(Operation::Union)],
+    assumptions: |_| ASSUMPTIONS.into(),
+    stages,
+    cost: |deal| cost(&KRTW19, Comparison::Private, deal),
+    run: |task, ch, session, n, rng| run(Comparison::Private, task, ch, session, n, rng),
+};
+
+/// The same, compared in the clear.
+pub static KRTW19_PLAIN: Protocol = Protocol {
+    name: "krtw19-plain",
+    summary: "the same without private equality tests: not for runs that may break off",
+    groups: &[groups::RISTRETTO255],
+    offers: &[Offer::of(Operation::Union)],
+    assumptions: |_| {
+        let broken_off = "the run is not broken off before the rows: the receiver would be left with values on which \
+                          it can test guesses of the sender's items";
+        [&ASSUMPTIONS[..], &[broken_off]].concat()
+    },
+    stages,
+    cost: |deal| cost(&KRTW19_PLAIN, Comparison::Plain, deal),
+    run: |task, ch, session, n, rng| run(Comparison::Plain, task, ch, session, n, rng),
+};
+
+const ASSUMPTIONS: [&str; 4] = [
+    SEMI_HONEST,
+    BASE_OTS,
+    "BLAKE3 as a random oracle, AES-128 as an ideal cipher; items do not fit the pseudorandom code of KKRT16",
+    "an item is hidden by fewer than 128 secret bits with probability at most 2^-40 over all of them",
+];
+
+/// Matching, then rows are transferred.
+fn stages(_: Operation, _: &crate::operations::Terms) -> usize {
+    2
+}
+
+/// The tests, and a row for each.
+fn cost(protocol: &Protocol, comparison: Comparison, deal: &Deal) -> Result<Cost> {
+    let (n_y, n_x) = deal.sizes(protocol);
+    let plan = krtw19::plan(comparison, n_y, n_x, &deal.terms)?;
+    let (to_sender, to_receiver) = plan.traffic();
+    let rows = transfer(plan.slots(), krtw19::row_width(&deal.terms), None);
+    let traffic = both(deal) + Traffic { to_sender, to_receiver } + rows;
+    let work =
+        Work { base_ots: plan.base_ots() + extension::WIDTH, binned_items: n_y + n_x, ..Work::default() };
+    Ok(Cost { traffic, receiver: work, sender: work })
+}
+
+/// Runs one party's part of a union over membership tests in bins. The peer's set has `n` items in the protocol.
+fn run<'a>(
+    comparison: Comparison,
+    task: &Task<'a>,
+    ch: &mut Channel,
+    session: &SessionId,
+    n: usize,
+    rng: &mut Prng,
+) -> Result<Sealed<'a, Learned>> {
+    let Task { set, payloads, ref terms, .. } = *task;
+    match task.role {
+        Role::Receiver => {
+            Ok(krtw19::receiver(comparison, ch, session, set, n, terms, rng)?.map(Learned::New))
+        }
+        Role::Sender => {
+            let union = krtw19::sender(comparison, ch, session, set, payloads, n, terms, rng)?;
+            Ok(Sealed::sent_on(union.map(|sealed| sealed.map(Learned::Union))))
+        }
+    }
+}

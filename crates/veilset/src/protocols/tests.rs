@@ -1,0 +1,56 @@
+use super::*;
+use std::collections::HashSet;
+
+#[test]
+fn names_are_distinct_and_found() {
+    let names: HashSet<&str> = ALL.into_iter().map(|p| p.name).collect();
+    assert_eq!(names.len(), ALL.len());
+    for protocol in ALL {
+        assert!(std::ptr::eq(named(protocol.name).unwrap(), protocol));
+    }
+    assert_eq!(
+        named("osn").unwrap_err(),
+        "\"osn\" is not a protocol: dh, dh-psi, cm20, vole, krtw19, krtw19-plain"
+    );
+}
+
+/// Another protocol than the preferred one is never taken without a word.
+#[test]
+fn each_operation_has_one_preferred_protocol() {
+    for operation in Operation::ALL {
+        let offers = ALL.into_iter().filter_map(|p| p.offer(operation));
+        assert_eq!(offers.filter(|offer| offer.preferred).count(), 1, "{operation}");
+        assert!(preferred(operation).offer(operation).is_some_and(|offer| offer.preferred));
+    }
+    let names = [Operation::Intersect, Operation::Union].map(|operation| preferred(operation).name);
+    assert_eq!(names, ["dh-psi", "dh"]);
+}
+
+#[test]
+fn who_withstands_a_malicious_sender_says_so() {
+    for protocol in ALL {
+        let said = |malicious_sender| {
+            (protocol.assumptions)(&Terms { malicious_sender, ..Terms::default() }).join(". ")
+        };
+        // Without the request everybody is semi-honest.
+        assert!(said(false).starts_with(SEMI_HONEST), "{protocol}");
+        let withstands = protocol.offers.iter().any(|offer| offer.malicious_sender);
+        assert_eq!(said(true).contains("malicious"), withstands, "{protocol}");
+        assert_eq!(said(true).starts_with(SEMI_HONEST), !withstands, "{protocol}");
+    }
+    assert_eq!(against_malicious_senders(Operation::Intersect), Some(&CM20));
+    assert_eq!(against_malicious_senders(Operation::Union), None);
+}
+
+#[test]
+fn an_operation_is_offered_at_most_once_and_in_some_group() {
+    for protocol in ALL {
+        let operations: Vec<Operation> = protocol.offers.iter().map(|offer| offer.operation).collect();
+        assert!(!operations.is_empty() && !protocol.groups.is_empty(), "{protocol}");
+        for operation in Operation::ALL {
+            assert!(operations.iter().filter(|&&o| o == operation).count() <= 1, "{operation} by {protocol}");
+        }
+        // Only a union has dummies that have to be inserted.
+        assert!(protocol.offers.iter().all(|o| !o.inserts_list || o.operation == Operation::Union));
+    }
+}
