@@ -179,7 +179,8 @@ fn from_table(options: &Options) -> Result<bool> {
     Ok(alive.is_empty())
 }
 
-/// Runs drawn mutants, each with the tests of its module, and those that survive with all unit tests of the crate.
+/// Runs drawn mutants, each with the tests of its module, and those that survive with all unit tests of its crate and
+/// of the library.
 /// Whether all survivors were judged before.
 fn drawn(options: &Options) -> Result<bool> {
     let start = Instant::now();
@@ -214,10 +215,13 @@ fn drawn(options: &Options) -> Result<bool> {
     let verdicts = built.in_parallel(options.jobs, &numbers, |&k| {
         let mutant = &mutants[k - 1];
         let own = built.module(mutant.package(), &mutant.module(), k);
-        let all = match own {
-            run::Verdict::Passed => built.module(mutant.package(), "", k),
-            noticed => noticed,
-        };
+        // What is in a kernel may show in what is built on it.
+        let mut all = own;
+        for package in [mutant.package(), "veilset"] {
+            if all == run::Verdict::Passed {
+                all = built.module(package, "", k);
+            }
+        }
         if all == run::Verdict::Passed && !judged.iter().any(|judged| mutant.is(judged)) {
             println!("survivor: {}", mutant.describe());
         }

@@ -172,12 +172,12 @@ impl Patched {
 }
 
 /// The mutants that these errors come from: those in the smallest branch around each place or, where there is none
-/// around any of an error's, those between its places.
+/// around any of an error's, those between its places, or the nearest one behind them: what a loop's next round misses.
 pub fn culprits(sources: &Sources, edits: &[Edit], errors: &[CompileError]) -> BTreeSet<usize> {
     let mut patched_files = BTreeMap::new();
     let mut found = BTreeSet::new();
     for error in errors {
-        let (mut own, mut between) = (BTreeSet::new(), BTreeSet::new());
+        let (mut own, mut between, mut behind) = (BTreeSet::new(), BTreeSet::new(), BTreeSet::new());
         for (file, at) in &error.places {
             let Some(text) = sources.get(file) else { continue };
             let patched = patched_files.entry(file).or_insert_with(|| patched(file, text, edits));
@@ -189,8 +189,10 @@ pub fn culprits(sources: &Sources, edits: &[Edit], errors: &[CompileError]) -> B
             let (Some(first), Some(last)) = (here.clone().min(), here.max()) else { continue };
             let inside = patched.places.iter().filter(|(_, range)| first <= range.start && range.end <= last);
             between.extend(inside.map(|(switch, _)| *switch));
+            let after = patched.places.iter().filter(|(_, range)| last < range.start);
+            behind.extend(after.min_by_key(|(_, range)| range.start).map(|(switch, _)| *switch));
         }
-        found.extend(if own.is_empty() { between } else { own });
+        found.extend([own, between, behind].into_iter().find(|set| !set.is_empty()).unwrap_or_default());
     }
     found
 }

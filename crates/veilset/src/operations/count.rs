@@ -26,6 +26,7 @@ pub(crate) fn receiver<'a>(
     // 1. P1 learns the bits; their Hamming weight is the cardinality.
     let bits = protocol.server(ch, session, y, n_x, rng)?;
     if both {
+        // S is not to see how often a query that it repeats matches.
         both::send_count(ch, bits.iter().filter(|&&bit| bit).count().min(y.len()))?;
     }
     let n_y = y.len();

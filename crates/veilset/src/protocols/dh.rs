@@ -49,16 +49,17 @@ fn cost(deal: &Deal) -> Result<Cost> {
     // Each side raises each of its own items and each of the peer's once.
     let work = Work { multiplications: n_y + n_x, ..Work::default() };
     let (payload, max_row) = (deal.terms.payload, deal.terms.max_row);
-    let (width, per_frame) = match (deal.operation, payload) {
+    let width = match (deal.operation, payload) {
         (Operation::Count, _) => return Ok(Cost { traffic, receiver: work, sender: work }),
-        (Operation::Intersect, false) => (intersect::mqrpmt::DIGEST, None),
-        (Operation::Intersect, true) => (intersect::mqrpmt::DIGEST + Layout::<1>::new(max_row).width(), None),
-        (Operation::Union, false) => (Layout::<1>::new(max_row).width(), None),
-        (Operation::Union, true) => (Layout::<2>::new(max_row).width(), None),
-        (Operation::Sum, _) => (deal.terms.modulus.bits() as usize / 8, Some(extension::FRAME)),
+        (Operation::Intersect, false) => intersect::mqrpmt::DIGEST,
+        (Operation::Intersect, true) => intersect::mqrpmt::DIGEST + Layout::<1>::new(max_row).width(),
+        (Operation::Union, false) => Layout::<1>::new(max_row).width(),
+        (Operation::Union, true) => Layout::<2>::new(max_row).width(),
+        (Operation::Sum, _) => deal.terms.modulus.bits() as usize / 8,
     };
-    traffic += transfer(n_x, width, per_frame);
-    if deal.operation == Operation::Sum {
+    let adds = deal.operation == Operation::Sum;
+    traffic += transfer(n_x, width, adds.then_some(extension::FRAME));
+    if adds {
         traffic.to_sender += framed(1, 1, sum::RESULT_BYTES);
     }
     let work = Work { base_ots: extension::WIDTH, ..work };

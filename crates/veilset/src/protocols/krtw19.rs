@@ -7,7 +7,7 @@ use crate::error::Result;
 use crate::hash::SessionId;
 use crate::membership::rpmt::Comparison;
 use crate::operations::union::krtw19;
-use crate::operations::{Learned, Operation, Role, Sealed};
+use crate::operations::{Learned, Operation, Role, Sealed, Terms};
 use crate::ot::extension;
 use crate::rng::Prng;
 
@@ -47,7 +47,7 @@ const ASSUMPTIONS: [&str; 4] = [
 ];
 
 /// Matching, then rows are transferred.
-fn stages(_: Operation, _: &crate::operations::Terms) -> usize {
+fn stages(_: Operation, _: &Terms) -> usize {
     2
 }
 

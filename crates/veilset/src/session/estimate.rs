@@ -26,7 +26,7 @@ const BESIDE: Duration = Duration::from_nanos(700);
 const VOLE_ITEM: Duration = Duration::from_nanos(300);
 /// By KRTW19 an item of either side takes about this, on one thread: nearly all of it the tests of its bin.
 const BINNED_ITEM: Duration = Duration::from_micros(8);
-/// A base OT takes about this, on one thread. They do not run in parallel.
+/// A base OT takes about this, on one thread; they are too few for more threads to matter.
 const BASE_OT: Duration = Duration::from_micros(80);
 /// A bit of the matrix of CM20 takes about this, on one thread.
 const MATRIX_BIT: Duration = Duration::from_nanos(3);
