@@ -12,7 +12,7 @@ use veilset::item::{ItemSet, Items};
 use veilset::operations::sum::Modulus;
 use veilset::operations::{Learned, Operation, Role, Terms};
 use veilset::protocols::{CM20, DH, DH_PSI, KRTW19, KRTW19_PLAIN, Protocol, VOLE};
-use veilset::session::Connection;
+use veilset::net::Connection;
 use veilset::session::run::{Request, run};
 
 /// What no input of the sizes here may make us allocate.

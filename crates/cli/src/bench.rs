@@ -23,10 +23,10 @@ use veilset::channel::{Recording, Timeouts, WireCount, replay};
 use veilset::error::{Error, Result};
 use veilset::hazmat::seeded;
 use veilset::item::{ItemSet, encode_key};
+use veilset::net::{Connection, Endpoint, Identity, Listener, Security, establish};
 use veilset::operations::{Learned, Operation, Role, Terms};
 use veilset::rng::Prng;
 use veilset::session::run::{self, Request};
-use veilset::session::{Connection, Endpoint, Identity, Listener, Security, establish};
 
 /// Long: a party that ends early is seen by the parent process.
 const TIMEOUTS: Timeouts = Timeouts { connect: Duration::from_secs(600), idle: Duration::from_secs(600) };

@@ -12,8 +12,8 @@ use std::collections::BTreeMap;
 use std::io::{ErrorKind, Write};
 use std::path::{Path, PathBuf};
 use veilset::error::{Error, Result};
-use veilset::session::places::{Place, private_parent};
-use veilset::session::{Endpoint, Fingerprint, Identity};
+use veilset::net::{Endpoint, Fingerprint, Identity};
+use veilset::places::{Place, private_parent};
 
 /// Its name in the configuration folder.
 const FILE: &str = "peers.toml";

@@ -4,12 +4,13 @@ use crate::plan::Plan;
 use crate::print;
 use std::fmt::Write as _;
 use veilset::error::Result;
+use veilset::governance::gate::Gate;
+use veilset::net::Connection;
 use veilset::operations::Role;
 use veilset::rng::Prng;
 use veilset::session::estimate::{Speed, traffic, would_learn};
-use veilset::session::gate::Gate;
 use veilset::session::run::{self, Checked, Request};
-use veilset::session::{Connection, Proposal, Term};
+use veilset::session::{Proposal, Term};
 
 /// Links for which the time of the transfer is given, in megabits a second.
 const LINKS: [u64; 2] = [10, 1000];

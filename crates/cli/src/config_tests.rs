@@ -204,7 +204,7 @@ fn the_examples_of_the_readme_and_the_help_are_right() {
     for text in [run, help.as_str()] {
         Arguments::try_parse_from(words(text, &[]).unwrap()).unwrap();
     }
-    let rules: veilset::session::policy::Rules = toml::from_str(policy).unwrap();
+    let rules: veilset::governance::policy::Rules = toml::from_str(policy).unwrap();
     // It has every key, so that it can be copied from; the peers' own are in the table.
     for missing in format!("{rules:?}").split("peer: {").next().unwrap().split(", ") {
         assert!(!missing.ends_with(": None"), "{missing}");

@@ -6,11 +6,11 @@ use std::time::{Duration, Instant};
 use veilset::channel::Timeouts;
 use veilset::error::{Error, Result};
 use veilset::item::decode_key;
+use veilset::net::{Connection, Endpoint, Identity, Listener, Security, establish};
 use veilset::operations::{Learned, Operation, Role};
 use veilset::rng::Prng;
 use veilset::session::report::Report;
 use veilset::session::run::{self, Request};
-use veilset::session::{Connection, Endpoint, Identity, Listener, Security, establish};
 use veilset::table::{Duplicates, EmptyKeys, KeyedSet, Normalise, ReadOptions, Table, keyed_set, values};
 
 const NORTH: &str = include_str!("../data/north.csv");

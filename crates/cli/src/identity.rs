@@ -3,7 +3,7 @@
 use crate::args::IdentityCommand;
 use crate::print;
 use veilset::error::Result;
-use veilset::session::Identity;
+use veilset::net::Identity;
 
 pub fn run(command: &IdentityCommand) -> Result<()> {
     match command {

@@ -9,13 +9,13 @@ use std::io::Write;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Instant;
+use veilset::artefact::Ledger;
 use veilset::error::{Error, Result};
+use veilset::governance::gate::{Gate, Setup};
+use veilset::net::{Identity, Security, establish};
 use veilset::rng::Prng;
-use veilset::session::gate::{Gate, Setup};
-use veilset::session::offline::Ledger;
 use veilset::session::report::{LeftOut, Report};
 use veilset::session::run::run_if;
-use veilset::session::{Identity, Security, establish};
 use veilset::table::Output;
 
 /// What a plan is carried out for.

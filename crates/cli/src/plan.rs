@@ -9,17 +9,17 @@ use crate::policy;
 use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
+use veilset::artefact::Ledger;
 use veilset::channel::Timeouts;
 use veilset::error::{Error, Result};
+use veilset::governance::policy::{Intent, Policy};
 use veilset::item::ItemSet;
+use veilset::net::{Endpoint, Fingerprint};
 use veilset::operations::sum::Modulus;
 use veilset::operations::{Operation, Role, Terms};
+use veilset::places::{self, Place};
 use veilset::protocols::{self, Protocol};
-use veilset::session::offline::Ledger;
-use veilset::session::places::{self, Place};
-use veilset::session::policy::{Intent, Policy};
 use veilset::session::run::Request;
-use veilset::session::{Endpoint, Fingerprint};
 use veilset::table::{
     Duplicates, EmptyKeys, Encoding, Format, LIST_COLUMN, Normalise, ReadOptions, check_input_name,
     check_output_name,

@@ -4,9 +4,9 @@ use crate::book::Book;
 use std::io::ErrorKind;
 use std::path::Path;
 use veilset::error::{Error, Result};
-use veilset::session::Fingerprint;
-use veilset::session::places::Place;
-use veilset::session::policy::{Policy, Rules};
+use veilset::governance::policy::{Policy, Rules};
+use veilset::net::Fingerprint;
+use veilset::places::Place;
 
 /// Its name in the configuration folder.
 const FILE: &str = "policy.toml";

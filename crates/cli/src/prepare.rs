@@ -5,11 +5,11 @@ use crate::interrupt::Interrupt;
 use crate::party::{load_identity, sayer, start_threads};
 use crate::plan::PreparePlan;
 use crate::progress::{Life, Progress};
+use veilset::artefact::{self, Basis, Ledger};
 use veilset::channel::{Observer, Unit};
 use veilset::error::Result;
 use veilset::hashed::Dummies;
 use veilset::rng::Prng;
-use veilset::session::offline::{self, Basis, Ledger};
 use veilset::table::{Output, Table};
 
 pub fn run(plan: &PreparePlan) -> Result<()> {
@@ -46,7 +46,7 @@ pub fn run(plan: &PreparePlan) -> Result<()> {
         interrupt.check()
     };
     let ledger = Ledger::at(&plan.ledger);
-    let done = offline::prepare(&basis, &ledger, &identity, &mut output, &step, &mut Prng::from_os()?);
+    let done = artefact::prepare(&basis, &ledger, &identity, &mut output, &step, &mut Prng::from_os()?);
     progress.iter().for_each(|progress| progress.end(done.is_ok()));
     done?;
     let made = format!("made {}, for one run with the same input and --prepared {0}", plan.output.display());

@@ -176,6 +176,24 @@ impl fmt::Display for Error {
 
 impl std::error::Error for Error {}
 
+/// Letters of the peer's words that are shown to our user.
+const SHOWN: usize = 160;
+
+/// Words of the peer, made harmless for a terminal.
+pub(crate) fn shown(text: &str) -> String {
+    let mut escaped = String::new();
+    for c in text.chars().take(SHOWN) {
+        match c {
+            '"' => escaped.push(c),
+            c => escaped.extend(c.escape_debug()),
+        }
+    }
+    if text.chars().nth(SHOWN).is_some() {
+        escaped.push_str("...");
+    }
+    escaped
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -3,7 +3,7 @@
 //! Every use of a hash has a domain: a name of its own and the session id, so that a value of one session or purpose
 //! means nothing in another. The one exception is the hash of items ([`crate::hashed`]), whose tag holds the protocol
 //! version but no session id: a party may then hash, and compute `F_k(H(x))`, before it meets its peer
-//! ([`crate::session::offline`]). The key separates sessions instead, on one condition: a key, and everything computed
+//! ([`crate::artefact`]). The key separates sessions instead, on one condition: a key, and everything computed
 //! under it, is used in one session only, and thrown away even if that one fails. Used twice, what two sessions show
 //! could be joined item by item.
 

@@ -4,7 +4,7 @@
 //! padding the one whose time depends on the number of dummies: done later, a peer could take the time of both.
 //!
 //! A protocol raises the set to a key of the PRF: [`Raised`]. Key and points may have been computed before, in the
-//! offline half of a session ([`crate::session::offline`]); a protocol does not see the difference.
+//! offline half of a session ([`crate::artefact`]); a protocol does not see the difference.
 
 use crate::group::curve25519::{Key, LowOrder, Point, map_and_raise};
 use crate::hash::ItemHash;

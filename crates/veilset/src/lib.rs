@@ -2,17 +2,19 @@
 //!
 //! The public interface is:
 //!
-//! - [`session`]: a whole run between two parties who know each other's fingerprints, over TLS:
-//!   [`session::establish`], [`session::run::run`], [`session::report`]; half of it before the peer is met:
-//!   [`session::offline`]; whether it may take place, a log of it, and what it will cost: [`session::gate`] with
-//!   [`session::policy`] and [`session::audit`], [`session::estimate`];
+//! - [`session`]: a whole run between two connected parties: [`session::run::run`], [`session::report`], and what it
+//!   would cost: [`session::estimate`];
+//! - [`net`]: the connection to a peer whose fingerprint is known, over TLS: [`net::establish`];
+//! - [`artefact`]: half of a run, computed before the peer is met;
+//! - [`governance`]: whether a run may take place, and a log of it: [`governance::gate`] with [`governance::policy`] and
+//!   [`governance::audit`];
 //! - [`table`]: CSV, Parquet and lists in, item sets, values and payloads out of them, results back;
 //! - [`protocols`]: how it is computed, one entry each, over a channel that the caller brings; [`operations`]: what is
 //!   computed;
 //! - [`membership`], [`oprf`], [`vole`], [`okvs`], [`hashing`], [`ot`], [`compact_set`], [`group`]: the building
 //!   blocks, each usable by itself;
 //! - [`channel`]: typed frames between two parties, in memory, over sockets, recorded, slowed down;
-//! - [`item`], [`hashed`], [`params`], [`rng`], [`hash`], [`secret`], [`error`]: the ground floor;
+//! - [`item`], [`hashed`], [`params`], [`rng`], [`hash`], [`secret`], [`places`], [`error`]: the ground floor;
 //! - [`hazmat`]: what the benchmark needs and real runs must not use.
 //!
 //! Every operation is secure against semi-honest parties, one also against a malicious sender; the files say what each
@@ -38,7 +40,7 @@
 //! let ours: ItemSet = ["ann", "bob", "cleo"].iter().collect();
 //! let theirs: ItemSet = ["bob", "cleo", "dan", "eve"].iter().collect();
 //! let (ours, theirs) = (Hashed::new(&ours), Hashed::new(&theirs));
-//! // Over a network this is a channel of session::establish, and the id comes from session::agree.
+//! // Over a network this is a channel of net::establish, and the id comes from session::agree.
 //! let (mut here, mut there) = Channel::pair();
 //! let none = Items::new(); // no payload travels
 //! let task = |role, set| Task {
@@ -70,9 +72,11 @@
 //! ```
 #![forbid(unsafe_code)]
 
+pub mod artefact;
 pub mod channel;
 pub mod compact_set;
 pub mod error;
+pub mod governance;
 pub mod group;
 pub mod hash;
 pub mod hashed;
@@ -80,11 +84,13 @@ pub mod hashing;
 pub mod hazmat;
 pub mod item;
 pub mod membership;
+pub mod net;
 pub mod okvs;
 pub mod operations;
 pub mod oprf;
 pub mod ot;
 pub mod params;
+pub mod places;
 pub mod protocols;
 pub mod rng;
 pub mod secret;

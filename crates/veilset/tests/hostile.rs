@@ -24,13 +24,13 @@ use veilset::hazmat;
 use veilset::item::{ItemSet, Items};
 use veilset::membership::Mqrpmt;
 use veilset::membership::cwprf::{CwPrf, GolombTags};
+use veilset::net::Connection;
 use veilset::operations::sum::Modulus;
 use veilset::operations::{Learned, Operation, Role, Terms};
 use veilset::oprf::{Oprf, multi_point::MultiPoint, vole::Rr22};
 use veilset::ot::base;
 use veilset::params::{LAMBDA, matrix::Matrix};
 use veilset::protocols::{CM20, DH, DH_PSI, KRTW19, KRTW19_PLAIN, VOLE};
-use veilset::session::Connection;
 use veilset::session::run::{Outcome, Request, run};
 use veilset::vole::{Receiver, Vole, silent::Silent};
 

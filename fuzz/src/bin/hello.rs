@@ -6,7 +6,8 @@
 
 use veilset::channel::WireCount;
 use veilset::operations::{Operation, Role};
-use veilset::session::{Connection, Hello, agree};
+use veilset::net::Connection;
+use veilset::session::{Hello, agree};
 use veilset_fuzz::{byte, check, peer};
 
 fn hello(role: Role) -> Hello {

@@ -4,7 +4,7 @@
 
 use veilset::channel::Network;
 use veilset::item::{decode_key, encode_key};
-use veilset::session::{Fingerprint, Identity};
+use veilset::net::{Fingerprint, Identity};
 use veilset::table::{Duplicates, EmptyKeys, Encoding, Normalise, ReadOptions, Table, keyed_set, values};
 use veilset_fuzz::byte;
 

@@ -18,14 +18,14 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
+use veilset::artefact::{self, Ledger};
 use veilset::channel::{Channel, Timeouts, WireCount};
 use veilset::error::{Error, Result};
 use veilset::hazmat::seeded;
+use veilset::net::{Connection, Endpoint, Identity, Listener, Security, establish};
 use veilset::rng::Prng;
-use veilset::session::offline::{self, Ledger};
 use veilset::session::report::Report;
 use veilset::session::run::run_if;
-use veilset::session::{Connection, Endpoint, Identity, Listener, Security, establish};
 use veilset::table::Output;
 
 /// One run in so many goes over TLS and a socket; the others, for the sake of time, over memory.
@@ -151,7 +151,7 @@ fn party(plan: &Plan, connection: Connection, half: Option<(&Path, &Identity)>) 
             let path = folder.join(format!("{}.half", plan.role));
             let mut output = Output::create("prepared half", Some(&path), false)?;
             let ledger = Ledger::at(folder.join("ledger"));
-            offline::prepare(&request.basis(), &ledger, identity, &mut output, &|_| Ok(()), &mut rng)?;
+            artefact::prepare(&request.basis(), &ledger, identity, &mut output, &|_| Ok(()), &mut rng)?;
             output.commit()?;
             request.prepare_with(&path, &ledger, identity)?
         }

@@ -28,6 +28,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
+/// The version of everything that goes over the wire. Only equal versions talk to each other.
+pub const PROTOCOL_VERSION: u16 = 1;
+
 /// A message of a protocol: its tag on the wire, the type of its elements, and what it is, in words.
 /// `Message<[u8]>` carries plain bytes.
 #[derive(Debug)]

@@ -84,7 +84,7 @@ pub struct Offer {
     pub malicious_sender: bool,
     /// Whether the sender pads with dummies of the public list, which the receiver inserts in its own set.
     pub inserts_list: bool,
-    /// Whether half of a party's work can be done before it meets the peer ([`crate::session::offline`]).
+    /// Whether half of a party's work can be done before it meets the peer ([`crate::artefact`]).
     pub prepares: bool,
 }
 

@@ -11,19 +11,16 @@
 //!
 //! Each side sends its message before it reads the peer's, so that both see every difference.
 
-use super::{Connection, Fingerprint};
-use crate::channel::{Channel, Message};
-use crate::error::{Difference, Error, Result};
+use crate::channel::{Channel, Message, PROTOCOL_VERSION};
+use crate::error::{Difference, Error, Result, shown};
 use crate::hash::SessionId;
+use crate::net::{Connection, Fingerprint};
 use crate::operations::sum::Modulus;
 use crate::operations::{Confirmed, Operation, Role, Terms};
 use crate::params::MAX_SET;
 use crate::rng::Prng;
 use serde::{Deserialize, Serialize};
 use subtle::ConstantTimeEq;
-
-/// The version of everything that goes over the wire. Only equal versions talk to each other.
-pub const PROTOCOL_VERSION: u16 = 1;
 
 /// This frame is the same in all versions: they recognise each other by it.
 const PREAMBLE: Message<[u8]> = Message::new(1, "preamble: magic, version");
@@ -47,8 +44,6 @@ const MAGIC: &[u8; 8] = b"veilset\0";
 const BOTH_PLAIN: &str = "Were both sides run with --insecure-plaintext?";
 /// Bytes of the longest hello; ours has about 400 and the names of the columns that are sent.
 const MAX_HELLO: usize = 1 << 14;
-/// Letters of the peer's words that are shown to our user.
-const SHOWN: usize = 160;
 
 /// A point that both sides must have been asked for alike.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -415,21 +410,6 @@ fn listed(names: &[String]) -> String {
         [] => "none".into(),
         names => names.iter().map(|n| format!("{n:?}")).collect::<Vec<_>>().join(", "),
     }
-}
-
-/// Words of the peer, made harmless for a terminal.
-pub(super) fn shown(text: &str) -> String {
-    let mut escaped = String::new();
-    for c in text.chars().take(SHOWN) {
-        match c {
-            '"' => escaped.push(c),
-            c => escaped.extend(c.escape_debug()),
-        }
-    }
-    if text.chars().nth(SHOWN).is_some() {
-        escaped.push_str("...");
-    }
-    escaped
 }
 
 struct Party<'a> {

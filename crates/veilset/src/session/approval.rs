@@ -1,9 +1,10 @@
 //! Where our side is asked whether a run may take place: after both agreed on the terms and know the sizes,
 //! before anything else about the data is said.
 
-use super::{Fingerprint, Hello};
+use super::Hello;
 use crate::error::{Error, Result};
 use crate::hash::SessionId;
+use crate::net::Fingerprint;
 use crate::operations::{Announced, Role};
 use crate::protocols::{self, Deal, Protocol};
 

@@ -154,9 +154,10 @@ mod tests {
     use super::*;
     use crate::channel::{Channel, HEADER, Recording};
     use crate::item::{ItemSet, Items};
+    use crate::net::Connection;
     use crate::operations::tests::{is_krtw19, kinds};
+    use crate::session::Hello;
     use crate::session::run::{Request, run};
-    use crate::session::{Connection, Hello};
     use crate::testing::{SEEDS, Shared, split_frames};
 
     fn set(from: usize, n: usize) -> ItemSet {

@@ -1,47 +1,13 @@
-//! The session: who the peer is, the connection to it, and what the two agree on.
+//! The session: what two connected parties agree on, and one party's side of a run.
 //!
-//! Each party has an [`Identity`] and knows the [`Fingerprint`] of its one peer, as with SSH.
-//! [`establish`] brings the two together over TLS 1.3, [`agree`] makes sure that both were asked to do
-//! the same thing, and [`confirm`] that both came to the end.
-//!
-//! **What is protected.** Whoever watches or changes the traffic learns the two addresses, the times
-//! and the amounts of data, and can cut the connection; nothing else. Whoever connects without the
-//! expected key is turned away before it has sent or received a frame, and cannot keep the peer out by
-//! being slow. To a side that misses anything a run that was cut off never looks like one that came to its
-//! end: each waits for the other's confirmation.
-//!
-//! **What is not.** Our fingerprint: anybody who connects to the listener is shown its public key; the
-//! connecting side shows its own only to the expected peer. The sizes of the sets, from the peer or
-//! from those who measure the traffic. Availability, against a flood of connections. The peer itself
-//! is authenticated, not trusted: what it may learn is the protocols' affair. The key file is only as
-//! safe as the account it lies in.
-//!
-//! With [`Security::InsecurePlaintext`] none of this holds, so it is refused off this machine, where
-//! every program on the machine can still be the peer.
+//! [`agree`] makes sure that both were asked to do the same thing, [`run`] computes it, [`confirm`] makes sure that both
+//! came to the end, [`report`] says what was learned, and [`estimate`] what a run would cost and show.
 
 mod agreement;
 mod approval;
-pub mod audit;
-mod connect;
 pub mod estimate;
-mod fingerprint;
-pub mod gate;
-mod identity;
-mod listen;
-pub mod offline;
-pub mod places;
-pub mod policy;
 pub mod report;
-mod room;
 pub mod run;
-mod tls;
 
-pub use agreement::{Agreement, Hello, PROTOCOL_VERSION, Term, agree, confirm, introduce};
+pub use agreement::{Agreement, Hello, Term, agree, confirm, introduce};
 pub use approval::{Approval, Proposal};
-pub use connect::{Connection, Endpoint, Security, establish};
-pub use fingerprint::Fingerprint;
-pub use identity::Identity;
-pub use listen::Listener;
-
-#[cfg(test)]
-mod tests;

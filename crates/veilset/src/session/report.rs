@@ -1,13 +1,14 @@
 //! The report of a run, for people and as JSON with stable names.
 
-use super::audit::{name_of, rfc3339};
 use super::run::{Outcome, Request};
 use crate::error::{Error, Result};
+use crate::hash::SessionId;
 use crate::operations::{Learned, Operation, Role};
 use crate::params::LAMBDA;
 use serde::Serialize;
 use serde_json::value::RawValue;
 use std::fmt::Write as _;
+use std::time::{SystemTime, UNIX_EPOCH};
 
 /// What a run did. The names of the fields are stable.
 #[derive(Debug, Serialize)]
@@ -361,6 +362,30 @@ fn sentences(request: &Request, outcome: &Outcome, result: &Numbers) -> Vec<Stri
             format!("{size} and how many match, no value and no sum."),
         ],
     }
+}
+
+/// The name of a session in logs and reports: 64 hexadecimal digits, the same on both sides.
+pub(crate) fn name_of(session_id: &SessionId) -> String {
+    blake3::Hash::from_bytes(*session_id.as_bytes()).to_hex().to_string()
+}
+
+/// The time in UTC, to the second.
+pub(crate) fn rfc3339(time: SystemTime) -> String {
+    // A clock that stands before 1970 is wrong anyway.
+    let seconds = time.duration_since(UNIX_EPOCH).map_or(0, |d| d.as_secs());
+    let (day, second) = (seconds / 86_400, seconds % 86_400);
+    // Years that begin in March have their leap day last; 400 of them have 146,097 days, 5 months 153.
+    let shifted = day + 719_468;
+    let (era, of_era) = (shifted / 146_097, shifted % 146_097);
+    let year_of_era = (of_era - of_era / 1_460 + of_era / 36_524 - of_era / 146_096) / 365;
+    let of_year = of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
+    let month = (5 * of_year + 2) / 153;
+    let date = of_year - (153 * month + 2) / 5 + 1;
+    let (year, month) = match month {
+        0..10 => (era * 400 + year_of_era, month + 3),
+        _ => (era * 400 + year_of_era + 1, month - 9),
+    };
+    format!("{year:04}-{month:02}-{date:02}T{:02}:{:02}:{:02}Z", second / 3600, second / 60 % 60, second % 60)
 }
 
 /// `units` of 10^-`scale`, exactly.

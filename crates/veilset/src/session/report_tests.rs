@@ -1,10 +1,8 @@
 use super::*;
-use crate::hash::SessionId;
 use crate::item::ItemSet;
 use crate::operations::intersect::Matching;
 use crate::operations::union::mqrpmt::New;
 use crate::operations::{Terms, sum};
-use std::time::UNIX_EPOCH;
 
 #[test]
 fn decimals_are_exact() {

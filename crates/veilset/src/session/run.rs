@@ -1,12 +1,13 @@
 //! One party's side of a run: agree, compute, confirm, open the result.
 
 use super::agreement::{BOTH, go, meet, predict, tell_size};
-use super::offline::{self, Basis, Half, Ledger};
-use super::{Approval, Connection, Hello, Identity, Proposal, confirm};
+use super::{Approval, Hello, Proposal, confirm};
+use crate::artefact::{self, Basis, Half, Ledger};
 use crate::error::{Error, Result};
 use crate::hash::SessionId;
 use crate::hashed::Hashed;
 use crate::item::{ItemSet, Items};
+use crate::net::{Connection, Identity};
 use crate::operations::sum::fits;
 use crate::operations::{Announced, Confirmed, Learned, Operation, Role, Sealed, Terms};
 use crate::params::MAX_SET;
@@ -157,15 +158,15 @@ impl<'a> Request<'a> {
         Ok(Prepared { request: *self, set: self.basis().hashed(rng), half: None })
     }
 
-    /// The same with a half that was prepared before ([`offline::prepare`]). It is spent when both sides have allowed
+    /// The same with a half that was prepared before ([`artefact::prepare`]). It is spent when both sides have allowed
     /// the run.
     ///
     /// # Errors
-    /// Those of [`Request::check`] and [`offline::open`].
+    /// Those of [`Request::check`] and [`artefact::open`].
     pub fn prepare_with(&self, half: &Path, ledger: &Ledger, identity: &Identity) -> Result<Prepared<'a>> {
         self.check()?;
         self.check_prepared()?;
-        let (set, half) = offline::open(half, ledger, identity, &self.basis())?;
+        let (set, half) = artefact::open(half, ledger, identity, &self.basis())?;
         Ok(Prepared { request: *self, set, half: Some(half) })
     }
 

@@ -1,5 +1,6 @@
 use super::*;
 use crate::channel::WireCount;
+use crate::net::tests::{connect, identity, listen, seconds, tls};
 use std::thread;
 
 fn hello(role: Role) -> Hello {
@@ -335,4 +336,64 @@ fn an_introduction_gives_both_sides_one_id_and_every_pair_of_nonces_another() {
     };
     let all = [meet(1, 2), meet(1, 3), meet(3, 2), meet(2, 1)];
     assert!(all.iter().enumerate().all(|(i, a)| all[i + 1..].iter().all(|b| a != b)));
+}
+
+/// Both sides of a session that has come to its hellos.
+fn agree_both(connections: [Connection; 2], hellos: [Hello; 2]) -> [Result<(SessionId, usize)>; 2] {
+    let mut parties = connections.into_iter().zip(hellos).enumerate().map(|(i, (mut connection, hello))| {
+        thread::spawn(move || {
+            let mut rng = Prng::from_os()?;
+            let result = agree(&mut connection, &hello, i + 1, &mut rng).and_then(|agreement| {
+                confirm(&mut connection.channel, &agreement.session_id)?;
+                Ok((agreement.session_id, agreement.their_size))
+            });
+            // Whoever is first to know leaves at once.
+            if let Err(e) = &result {
+                connection.channel.abort(e);
+            }
+            connection.channel.close();
+            result
+        })
+    });
+    let [a, b] = [parties.next().unwrap(), parties.next().unwrap()];
+    [a.join().unwrap(), b.join().unwrap()]
+}
+
+#[test]
+fn a_session_over_tls_from_hello_to_confirmation_or_disagreement() {
+    let hello = |role, max_row| Hello {
+        operation: Operation::Intersect,
+        role,
+        check: false,
+        protocol: "dh".into(),
+        group: "curve25519".into(),
+        output: "receiver".into(),
+        key_columns: 1,
+        normalisation: "none".into(),
+        max_row,
+        sent_columns: Vec::new(),
+        min_count: 0,
+        value_scale: 0,
+        modulus_bits: 0,
+        malicious_sender: false,
+        padded: false,
+    };
+    let (a, b) = (identity(), identity());
+    let meet = || {
+        let listening = listen(tls(&a, &b), seconds(60));
+        let there = connect(&listening.address, &tls(&b, &a), seconds(60)).unwrap();
+        [listening.run.join().unwrap().unwrap(), there]
+    };
+    let mut ids = std::collections::HashSet::new();
+    for _ in 0..5 {
+        let ends = agree_both(meet(), [hello(Role::Receiver, 64), hello(Role::Sender, 64)]);
+        let [(here, its_size), (there, our_size)] = ends.map(Result::unwrap);
+        assert_eq!((its_size, our_size), (2, 1));
+        assert!(here == there && ids.insert(here));
+
+        let ends = agree_both(meet(), [hello(Role::Receiver, 64), hello(Role::Sender, 65)]);
+        for e in ends.map(Result::unwrap_err) {
+            assert!(matches!(e, Error::Disagreement(_)), "{e:?}");
+        }
+    }
 }

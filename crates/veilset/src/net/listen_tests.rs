@@ -1,5 +1,5 @@
 use super::*;
-use crate::session::{Endpoint, Identity, establish};
+use crate::net::{Endpoint, Identity, establish};
 use std::io::{Read, Write};
 use std::thread;
 

@@ -1,8 +1,8 @@
 //! A party's identity: an Ed25519 key pair in a file that only its owner can read.
 
 use super::Fingerprint;
-use super::places::{Place, private_parent};
 use crate::error::{Error, Result};
+use crate::places::{Place, private_parent};
 use crate::rng::Prng;
 use crate::secret::Secret;
 use rustls::crypto::aws_lc_rs::sign::any_eddsa_type;
@@ -125,7 +125,7 @@ impl Identity {
     }
 
     /// A secret of this identity for one purpose. It changes with the identity, and tells nothing of it.
-    pub(super) fn secret_for(&self, purpose: &'static str) -> Secret<[u8; 32]> {
+    pub(crate) fn secret_for(&self, purpose: &'static str) -> Secret<[u8; 32]> {
         Secret::new(blake3::derive_key(purpose, &self.pkcs8))
     }
 

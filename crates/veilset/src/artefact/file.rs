@@ -10,12 +10,13 @@
 //! other name of the file leads to them, and a file that took its name meanwhile stays.
 
 use super::{Basis, LONGEST_WORDS};
+use crate::channel::PROTOCOL_VERSION;
 use crate::error::{Error, Result};
 use crate::hash::ItemHash;
+use crate::net::{Fingerprint, Identity};
+use crate::places::{beside, same_file, sync_parent};
 use crate::rng::Prng;
 use crate::secret::{Secret, Secrets};
-use crate::session::places::{beside, same_file, sync_parent};
-use crate::session::{Fingerprint, Identity, PROTOCOL_VERSION};
 use crate::table::unwritable;
 use aws_lc_rs::aead::{AES_256_GCM, Aad, LessSafeKey, NONCE_LEN, Nonce, UnboundKey};
 use std::fs::{File, OpenOptions, remove_file, symlink_metadata};

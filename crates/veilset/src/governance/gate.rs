@@ -11,9 +11,9 @@
 //! use veilset::item::ItemSet;
 //! use veilset::operations::{Operation, Role};
 //! use veilset::rng::Prng;
-//! use veilset::session::Connection;
-//! use veilset::session::gate::{Gate, Setup};
-//! use veilset::session::policy::{Policy, Rules};
+//! use veilset::net::Connection;
+//! use veilset::governance::gate::{Gate, Setup};
+//! use veilset::governance::policy::{Policy, Rules};
 //! use veilset::session::report::Report;
 //! use veilset::session::run::{Request, run, run_if};
 //!
@@ -32,7 +32,7 @@
 //! let mut rng = Prng::from_os()?;
 //! let prepared = request.prepare(&mut rng)?;
 //!
-//! // Over a network the connection is made by session::establish.
+//! // Over a network the connection is made by net::establish.
 //! let (here, there) = Channel::pair();
 //! let here = Connection::unprotected(here, WireCount::default());
 //! let peer = std::thread::spawn(|| {
@@ -56,12 +56,13 @@
 
 use super::audit::{AuditLog, End, Entry, Event, Run, digest};
 use super::policy::{Intent, Policy, Repeats};
-use super::report::Report;
-use super::run::Request;
-use super::{Approval, Fingerprint, Identity, Proposal};
 use crate::error::{Error, Result};
 use crate::hash::SessionId;
+use crate::net::{Fingerprint, Identity};
 use crate::operations::{Operation, Role};
+use crate::session::report::Report;
+use crate::session::run::Request;
+use crate::session::{Approval, Proposal};
 use std::io;
 use std::path::Path;
 

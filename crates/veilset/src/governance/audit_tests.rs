@@ -2,7 +2,7 @@ use super::*;
 use crate::operations::{Operation, Role};
 use crate::session::Hello;
 use std::os::unix::fs::PermissionsExt;
-use std::time::Duration;
+use std::time::{Duration, UNIX_EPOCH};
 
 fn run(peer: &str, items: usize, peer_items: usize, set: Option<&str>) -> Run {
     Run {

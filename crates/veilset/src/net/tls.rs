@@ -21,10 +21,9 @@
 //! 4. The listener says [`WELCOME`] to the one connection it takes. The connecting side knows from that, and from
 //!    nothing before, that its key was accepted.
 
-use super::agreement::shown;
 use super::{Fingerprint, Identity};
 use crate::channel::{ByteStream, Counted, TICK, WireCount};
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, shown};
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
 use rustls::client::{AlwaysResolvesClientRawPublicKeys, Resumption};
 use rustls::crypto::{

@@ -1,8 +1,9 @@
+use super::super::audit;
 use super::super::policy::Rules;
-use super::super::{Hello, audit};
 use super::*;
 use crate::item::ItemSet;
 use crate::operations::{Operation, Role};
+use crate::session::Hello;
 use std::cell::RefCell;
 use std::path::PathBuf;
 use std::sync::Barrier;

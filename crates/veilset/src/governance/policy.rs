@@ -1,10 +1,11 @@
 //! What our side takes part in, decided in advance by whoever answers for the data, not by whoever starts the
 //! run. What is not said is allowed.
 
-use super::run::Request;
-use super::{Fingerprint, Hello, Proposal};
 use crate::error::{Error, Result};
+use crate::net::Fingerprint;
 use crate::operations::{Operation, Role};
+use crate::session::run::Request;
+use crate::session::{Hello, Proposal};
 use serde::{Deserialize, Deserializer, de};
 use std::collections::BTreeMap;
 use std::fmt::Display;

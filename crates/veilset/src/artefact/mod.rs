@@ -32,12 +32,12 @@ mod ledger;
 
 pub use ledger::Ledger;
 
-use super::Identity;
 use crate::error::{Error, Result};
 use crate::group::curve25519::{Key, LowOrder, map_and_raise};
 use crate::hash::{Domain, ItemHash};
 use crate::hashed::{Dummies, Hashed, Offline};
 use crate::item::ItemSet;
+use crate::net::Identity;
 use crate::params::MAX_SET;
 use crate::rng::Prng;
 use crate::secret::{Secret, Secrets};

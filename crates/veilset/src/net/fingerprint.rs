@@ -27,14 +27,14 @@ const ALPHABET: &[u8; 32] = b"0123456789abcdefghjkmnpqrstvwxyz";
 
 impl Fingerprint {
     /// The fingerprint of a public key in its SubjectPublicKeyInfo encoding.
-    pub(super) fn of_public_key(spki: &[u8]) -> Self {
+    pub(crate) fn of_public_key(spki: &[u8]) -> Self {
         let hash = blake3::derive_key("veilset 2026-11 public key fingerprint", spki);
         let bit = |i: usize| (hash[i / 8] >> (7 - i % 8)) & 1;
         Fingerprint(std::array::from_fn(|letter| (0..5).fold(0, |value, i| value << 1 | bit(5 * letter + i))))
     }
 
     /// Bytes that stand for it in hashes.
-    pub(super) fn as_bytes(&self) -> &[u8; HASHED] {
+    pub(crate) fn as_bytes(&self) -> &[u8; HASHED] {
         &self.0
     }
 

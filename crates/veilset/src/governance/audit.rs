@@ -5,19 +5,21 @@
 //! reads the log without the identity can test no guesses against it. What a run started counts, even if it
 //! failed: a peer that breaks off may have its result.
 
-use super::places::private_parent;
-use super::{Fingerprint, Identity, Proposal};
 use crate::error::{Error, Result};
 use crate::hash::SessionId;
 use crate::item::ItemSet;
+use crate::net::{Fingerprint, Identity};
+use crate::places::private_parent;
 use crate::secret::Secret;
+use crate::session::Proposal;
+use crate::session::report::{name_of, rfc3339};
 use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::fs::{File, OpenOptions};
 use std::io::{self, BufRead, BufReader, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::time::SystemTime;
 
 /// Longer than any line; what is longer is not one of ours.
 const LONGEST_LINE: u64 = 1 << 16;
@@ -104,11 +106,6 @@ impl Entry {
     pub fn now(session_id: &SessionId, event: Event) -> Entry {
         Entry { time: rfc3339(SystemTime::now()), session: name_of(session_id), event }
     }
-}
-
-/// The name of a session in logs and reports: 64 hexadecimal digits, the same on both sides.
-pub(super) fn name_of(session_id: &SessionId) -> String {
-    blake3::Hash::from_bytes(*session_id.as_bytes()).to_hex().to_string()
 }
 
 impl Run {
@@ -397,25 +394,6 @@ fn unusable(path: &Path, e: &io::Error) -> Error {
          FILE, or have none with --audit-log none",
         path.display()
     ))
-}
-
-/// The time in UTC, to the second.
-pub(super) fn rfc3339(time: SystemTime) -> String {
-    // A clock that stands before 1970 is wrong anyway.
-    let seconds = time.duration_since(UNIX_EPOCH).map_or(0, |d| d.as_secs());
-    let (day, second) = (seconds / 86_400, seconds % 86_400);
-    // Years that begin in March have their leap day last; 400 of them have 146,097 days, 5 months 153.
-    let shifted = day + 719_468;
-    let (era, of_era) = (shifted / 146_097, shifted % 146_097);
-    let year_of_era = (of_era - of_era / 1_460 + of_era / 36_524 - of_era / 146_096) / 365;
-    let of_year = of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
-    let month = (5 * of_year + 2) / 153;
-    let date = of_year - (153 * month + 2) / 5 + 1;
-    let (year, month) = match month {
-        0..10 => (era * 400 + year_of_era, month + 3),
-        _ => (era * 400 + year_of_era + 1, month - 9),
-    };
-    format!("{year:04}-{month:02}-{date:02}T{:02}:{:02}:{:02}Z", second / 3600, second / 60 % 60, second % 60)
 }
 
 #[cfg(test)]

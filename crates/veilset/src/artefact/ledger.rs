@@ -6,8 +6,8 @@
 
 use super::file::Id;
 use crate::error::{Error, Result};
+use crate::places::{Place, beside, private_parent, same_file, sync_parent};
 use crate::rng::Prng;
-use crate::session::places::{Place, beside, private_parent, same_file, sync_parent};
 use std::fs::{File, OpenOptions, TryLockError, metadata, symlink_metadata};
 use std::io::{self, BufReader, Read, Write};
 use std::path::{Path, PathBuf};

@@ -3,9 +3,6 @@
 use super::*;
 use crate::channel::{Message, Timeouts, WireCount};
 use crate::error::{Error, Result};
-use crate::hash::SessionId;
-use crate::operations::{Operation, Role};
-use crate::rng::Prng;
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::sync::{Arc, Mutex};
@@ -14,15 +11,15 @@ use std::time::Duration;
 
 const NUMBERS: Message<u64> = Message::new(100, "numbers");
 
-fn seconds(connect: u64) -> Timeouts {
+pub(crate) fn seconds(connect: u64) -> Timeouts {
     Timeouts { connect: Duration::from_secs(connect), idle: Duration::from_secs(20) }
 }
 
-fn identity() -> Arc<Identity> {
+pub(crate) fn identity() -> Arc<Identity> {
     Arc::new(Identity::generate().unwrap())
 }
 
-fn tls(identity: &Arc<Identity>, peer: &Identity) -> Security {
+pub(crate) fn tls(identity: &Arc<Identity>, peer: &Identity) -> Security {
     Security::Tls { identity: identity.clone(), peer: peer.fingerprint() }
 }
 
@@ -59,13 +56,13 @@ fn start(
     (thread::spawn(run), notices)
 }
 
-struct Listening {
-    address: String,
-    run: JoinHandle<Result<Connection>>,
+pub(crate) struct Listening {
+    pub(crate) address: String,
+    pub(crate) run: JoinHandle<Result<Connection>>,
     notices: Notices,
 }
 
-fn listen(security: Security, timeouts: Timeouts) -> Listening {
+pub(crate) fn listen(security: Security, timeouts: Timeouts) -> Listening {
     let listener = Listener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap().to_string();
     let notices = Notices::default();
@@ -77,7 +74,7 @@ fn listen(security: Security, timeouts: Timeouts) -> Listening {
     Listening { address, run, notices }
 }
 
-fn connect(address: &str, security: &Security, timeouts: Timeouts) -> Result<Connection> {
+pub(crate) fn connect(address: &str, security: &Security, timeouts: Timeouts) -> Result<Connection> {
     establish(&Endpoint::Connect(address.into()), security, timeouts, &|| false, &|_| ())
 }
 
@@ -529,64 +526,4 @@ fn a_connection_over_a_given_channel_proves_nothing() {
     let (a, b) = crate::channel::Channel::pair();
     let [a, b] = [a, b].map(|c| Connection::unprotected(c, WireCount::default()));
     talk(a, b);
-}
-
-/// Both sides of a session that has come to its hellos.
-fn agree_both(connections: [Connection; 2], hellos: [Hello; 2]) -> [Result<(SessionId, usize)>; 2] {
-    let mut parties = connections.into_iter().zip(hellos).enumerate().map(|(i, (mut connection, hello))| {
-        thread::spawn(move || {
-            let mut rng = Prng::from_os()?;
-            let result = agree(&mut connection, &hello, i + 1, &mut rng).and_then(|agreement| {
-                confirm(&mut connection.channel, &agreement.session_id)?;
-                Ok((agreement.session_id, agreement.their_size))
-            });
-            // Whoever is first to know leaves at once.
-            if let Err(e) = &result {
-                connection.channel.abort(e);
-            }
-            connection.channel.close();
-            result
-        })
-    });
-    let [a, b] = [parties.next().unwrap(), parties.next().unwrap()];
-    [a.join().unwrap(), b.join().unwrap()]
-}
-
-#[test]
-fn a_session_over_tls_from_hello_to_confirmation_or_disagreement() {
-    let hello = |role, max_row| Hello {
-        operation: Operation::Intersect,
-        role,
-        check: false,
-        protocol: "dh".into(),
-        group: "curve25519".into(),
-        output: "receiver".into(),
-        key_columns: 1,
-        normalisation: "none".into(),
-        max_row,
-        sent_columns: Vec::new(),
-        min_count: 0,
-        value_scale: 0,
-        modulus_bits: 0,
-        malicious_sender: false,
-        padded: false,
-    };
-    let (a, b) = (identity(), identity());
-    let meet = || {
-        let listening = listen(tls(&a, &b), seconds(60));
-        let there = connect(&listening.address, &tls(&b, &a), seconds(60)).unwrap();
-        [listening.run.join().unwrap().unwrap(), there]
-    };
-    let mut ids = std::collections::HashSet::new();
-    for _ in 0..5 {
-        let ends = agree_both(meet(), [hello(Role::Receiver, 64), hello(Role::Sender, 64)]);
-        let [(here, its_size), (there, our_size)] = ends.map(Result::unwrap);
-        assert_eq!((its_size, our_size), (2, 1));
-        assert!(here == there && ids.insert(here));
-
-        let ends = agree_both(meet(), [hello(Role::Receiver, 64), hello(Role::Sender, 65)]);
-        for e in ends.map(Result::unwrap_err) {
-            assert!(matches!(e, Error::Disagreement(_)), "{e:?}");
-        }
-    }
 }
