@@ -9,10 +9,10 @@ use veilset::channel::{Channel, Sink, Source, WireCount};
 use veilset::error::{Error, Result};
 use veilset::hazmat;
 use veilset::item::{ItemSet, Items};
+use veilset::net::Connection;
 use veilset::operations::sum::Modulus;
 use veilset::operations::{Learned, Operation, Role, Terms};
 use veilset::protocols::{CM20, DH, DH_PSI, KRTW19, KRTW19_PLAIN, Protocol, VOLE};
-use veilset::net::Connection;
 use veilset::session::run::{Request, run};
 
 /// What no input of the sizes here may make us allocate.
@@ -60,7 +60,7 @@ impl Source for Bytes {
 /// Whether a run may end so because of what a peer says.
 pub fn check(error: &Error) {
     match error {
-        Error::Peer(_) | Error::Network(_) | Error::Disagreement(_) | Error::Refused(_) => {}
+        Error::Peer { .. } | Error::Network(_) | Error::Disagreement(_) | Error::Refused(_) => {}
         _ => panic!("{error:?}"),
     }
     // The peer's words are shown to a user.
