@@ -17,7 +17,7 @@ use std::sync::{Arc, Mutex, mpsc};
 use std::thread;
 use std::time::{Duration, Instant};
 use veilset::channel::{Channel, Message, Sink, WireCount};
-use veilset::error::{Error, Result};
+use veilset::error::{Error, Fault, Result};
 use veilset::hash::ItemHash;
 use veilset::hashed::Hashed;
 use veilset::hazmat;
@@ -142,7 +142,8 @@ enum End {
     Done,
     Refused,
     Disagreement,
-    Peer,
+    Misbehaved,
+    GaveUp,
     Network,
     Never,
 }
@@ -154,7 +155,8 @@ impl End {
             Ok(_) => Done,
             Err(Error::Refused(_)) => Refused,
             Err(Error::Disagreement(_)) => Disagreement,
-            Err(Error::Peer(_)) => Peer,
+            Err(Error::Peer { fault: Fault::Misbehaved, .. }) => Misbehaved,
+            Err(Error::Peer { fault: Fault::GaveUp, .. }) => GaveUp,
             Err(Error::Network(_)) => Network,
             Err(_) => Never,
         }
@@ -168,6 +170,8 @@ enum Kind {
     Harmless,
     /// The frames are not those that both sides know must come: a wrong tag, length, number or order.
     Structure,
+    /// The peer says that it stops.
+    Abort,
     /// The connection ends too early, or nothing comes.
     Silence,
     /// The frame has other bytes, which may mean another legal value.
@@ -183,7 +187,8 @@ impl Kind {
     fn ends(self) -> &'static [End] {
         match self {
             Kind::Harmless => &[Done],
-            Kind::Structure | Kind::Value | Kind::Illegal | Kind::LowOrder => &[Peer],
+            Kind::Structure | Kind::Value | Kind::Illegal | Kind::LowOrder => &[Misbehaved],
+            Kind::Abort => &[GaveUp],
             Kind::Silence => &[Network],
         }
     }
@@ -348,10 +353,16 @@ fn tamper(frames: &[Vec<u8>], at: usize) -> Vec<Case> {
     }
     structure("a heartbeat with a body before it", &[frame(0xff00, &[1]), now.clone()]);
     structure("a flood of heartbeats before it", &[HEARTBEAT.repeat(70_000), now.clone()]);
-    for body in [&[][..], &[1], &[99], &[4, 0]] {
+    for body in [&[][..], &[4, 0]] {
         structure(&format!("an abort {body:?} before it"), &[frame(ABORT, body), now.clone()]);
     }
     structure("1000 frames of nothing before it", &[frame(tag ^ 1, &[]).repeat(1000), now.clone()]);
+
+    // Reasons that this version knows, and one that it does not.
+    for reason in [1, 4, 99] {
+        let stops = acts(&[frame(ABORT, &[reason]), now.clone()]);
+        go_on(&format!("it says that it stops, for reason {reason}, before it"), Kind::Abort, stops);
+    }
 
     let mut replace = |name: &str, kind, body: &[u8]| {
         if body != &now[HEADER..] {

@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::channel::{Canceller, Channel, Recording, Sink};
+use crate::error::Fault;
 use crate::hash::SessionId;
 use crate::item::Items;
 use crate::membership::Mqrpmt;
@@ -359,7 +360,7 @@ fn nothing_of_the_protocol_is_sent_with_a_half_that_is_spent_meanwhile() {
     let (ends, seen) = run_approved(&place, [&receiver, &sender], [Some(&half), None], &mut meanwhile);
     let [ours, theirs] = ends.map(Result::unwrap_err);
     assert!(ours.to_string().contains("it was used before"), "{ours}");
-    assert!(matches!(theirs, Error::Peer(_)), "{theirs}");
+    assert!(matches!(theirs, Error::Peer { fault: Fault::GaveUp, .. }), "{theirs}");
     // All that the peer got: preamble, hello, size and a go.
     assert!(seen[1].iter().map(|frame| frame.0).eq([1, 2, 3, 8]), "{:?}", seen[1]);
 }

@@ -1,5 +1,6 @@
 use super::*;
 use crate::channel::{Recording, Sink, Source};
+use crate::error::Fault;
 use crate::group::curve25519::{Key, map_and_raise};
 use crate::item::ItemSet;
 use crate::membership::Ideal;
@@ -135,7 +136,10 @@ fn a_client_cannot_ask_for_the_same_item_twice() {
         |p: [u8; 32]| (MontgomeryPoint(p).to_edwards(0).unwrap() + EIGHT_TORSION[1]).to_montgomery().0;
     for second in [(|p| p) as fn([u8; 32]) -> [u8; 32], disguised] {
         let error = twice(second).unwrap_err();
-        assert!(matches!(&error, Error::Peer(m) if m.contains("the same item twice")), "{error}");
+        assert!(
+            matches!(&error, Error::Peer { fault: Fault::Misbehaved, what: m, .. } if m.contains("the same item twice")),
+            "{error}"
+        );
     }
 }
 
@@ -325,7 +329,7 @@ fn points_of_low_order_are_refused_by_both_sides() {
                 false => CwPrf(GolombTags).client(ch, &SESSION, &set, 1, rng).map(|_| ()),
             });
             let e = e.unwrap_err();
-            assert!(matches!(e, Error::Peer(_)), "{e}");
+            assert!(matches!(e, Error::Peer { fault: Fault::Misbehaved, .. }), "{e}");
         }
     }
 }

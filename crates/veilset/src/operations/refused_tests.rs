@@ -3,6 +3,7 @@
 use super::dummies::ends;
 use super::*;
 use crate::channel::Sink;
+use crate::error::Fault;
 use crate::operations::{COUNT, INTERSECT, SUM, UNION};
 
 const PEER: Announced = Announced { size: 7, padded: false };
@@ -91,7 +92,7 @@ fn a_sender_that_asks_for_one_item_again_and_again_sees_no_verdict() {
                 Ok(s.run(|t| over(t, &Ideal, ch, &SESSION, 3, rng).map(|_| ())))
             },
         );
-        assert!(matches!(ours, Err(Error::Peer(_))), "{operation}: {ours:?}");
+        assert!(matches!(ours, Err(Error::Peer { fault: Fault::Misbehaved, .. })), "{operation}: {ours:?}");
         assert_eq!(theirs, Ok(()), "{operation}");
     }
 }

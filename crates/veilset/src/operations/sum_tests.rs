@@ -1,5 +1,6 @@
 use super::*;
 use crate::channel::Sink;
+use crate::error::Fault;
 use crate::item::ItemSet;
 use crate::membership::Ideal;
 use crate::operations::Confirmed;
@@ -108,6 +109,6 @@ fn results_that_are_not_possible_are_refused() {
     ] {
         let end = ends(min_count, result.clone());
         assert_eq!(end.is_ok(), good, "{min_count} {result:?}");
-        assert!(good || matches!(end, Err(Error::Peer(_))), "{end:?}");
+        assert!(good || matches!(end, Err(Error::Peer { fault: Fault::Misbehaved, .. })), "{end:?}");
     }
 }

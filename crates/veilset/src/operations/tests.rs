@@ -2,7 +2,7 @@ use super::sum::{Modulus, Sum};
 use super::union::mqrpmt::New;
 use super::*;
 use crate::channel::Channel;
-use crate::error::Error;
+use crate::error::{Error, Fault};
 use crate::hash::SessionId;
 use crate::hashed::Hashed;
 use crate::item::ItemSet;
@@ -442,7 +442,7 @@ fn wire_bytes_are_those_of_the_snapshot() {
 #[test]
 fn more_matches_than_items_are_refused() {
     assert_eq!(matches(&[true, false, true], 2), Ok(2));
-    assert!(matches!(matches(&[true, false, true], 1), Err(Error::Peer(_))));
+    assert!(matches!(matches(&[true, false, true], 1), Err(Error::Peer { fault: Fault::Misbehaved, .. })));
     // A client that asks for the same item again and again.
     let (y, _) = overlapping(3, 0, 0.0);
     let again = [*Hashed::new(&y).hash(0).as_bytes()];
@@ -451,7 +451,7 @@ fn more_matches_than_items_are_refused() {
         |ch, rng| task.run(|t| Ok(over(t, &Ideal, ch, &SESSION, 5, rng)?.open(Confirmed(())))),
         |ch, _| (0..5).try_for_each(|_| ch.tx.send(ASK, &again)),
     );
-    assert!(matches!(result, Err(Error::Peer(_))), "{result:?}");
+    assert!(matches!(result, Err(Error::Peer { fault: Fault::Misbehaved, .. })), "{result:?}");
 }
 
 #[test]
@@ -472,6 +472,6 @@ fn a_sum_that_no_matches_can_have_is_refused() {
                 Ok(sealed)
             },
         );
-        assert!(matches!(result, Err(Error::Peer(_))), "byte {at}: {result:?}");
+        assert!(matches!(result, Err(Error::Peer { fault: Fault::Misbehaved, .. })), "byte {at}: {result:?}");
     }
 }

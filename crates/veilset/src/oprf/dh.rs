@@ -269,6 +269,7 @@ impl Oprf for Dh {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::error::Fault;
     use crate::testing::{Cut, run_pair};
     use std::collections::HashSet;
     use std::sync::mpsc;
@@ -486,7 +487,10 @@ mod tests {
                     false => Dh.sender(&mut b, &SESSION, &inputs, 2, rng),
                 };
                 let e = e.unwrap_err();
-                assert!(matches!(&e, Error::Peer(what) if what.contains("DH OPRF")), "{e}");
+                assert!(
+                    matches!(&e, Error::Peer { fault: Fault::Misbehaved, what, .. } if what.contains("DH OPRF")),
+                    "{e}"
+                );
             }
         }
     }

@@ -1,5 +1,6 @@
 use super::*;
 use crate::channel::frames;
+use crate::error::Fault;
 use std::collections::HashSet;
 
 const SESSION: SessionId = SessionId::of([9; 32]);
@@ -296,7 +297,10 @@ fn corrections_that_are_too_short_or_something_else_are_refused() {
     for (tag, len) in [(0x75, 0), (0x75, right - 1), (0x75, right + 1), (0x34, right)] {
         b.tx.send_bytes(Message::new(tag, "forged"), &vec![0; len]).unwrap();
         let e = sender.keys(&mut a.rx, 200).err().unwrap();
-        assert!(matches!(&e, Error::Peer(what) if what.contains("KKRT")), "{e}");
+        assert!(
+            matches!(&e, Error::Peer { fault: Fault::Misbehaved, what, .. } if what.contains("KKRT")),
+            "{e}"
+        );
         // What is left of the forged message has to go.
         (a, b) = Channel::pair();
     }

@@ -1,5 +1,5 @@
 use super::*;
-use crate::error::Error;
+use crate::error::{Error, Fault};
 use crate::oprf::tests::is_an_oprf;
 use crate::testing::{Views, every_bit_is_random, parts, run_pair, split_frames};
 
@@ -182,7 +182,11 @@ fn the_receiver_says_nothing_before_the_choices_are_made() {
         theirs.tx.send(KEY, &[[0; 16]]).unwrap();
         receiver.join().unwrap()
     });
-    assert!(matches!(&result.0, Err(Error::Peer(m)) if m.contains("base OT r_0, r_1")), "{:?}", result.0);
+    assert!(
+        matches!(&result.0, Err(Error::Peer { fault: Fault::Misbehaved, what: m, .. }) if m.contains("base OT r_0, r_1")),
+        "{:?}",
+        result.0
+    );
     assert_eq!(result.1, 0);
 }
 
@@ -362,7 +366,7 @@ fn forged_messages_are_errors_that_name_what_was_expected() {
             ];
             for (what, result) in forged {
                 assert!(
-                    matches!(&result, Err(Error::Peer(m)) if m.contains(name)),
+                    matches!(&result, Err(Error::Peer { fault: Fault::Misbehaved, what: m, .. }) if m.contains(name)),
                     "{name} {what}: {result:?}"
                 );
             }
@@ -371,7 +375,10 @@ fn forged_messages_are_errors_that_name_what_was_expected() {
             // A key before the OTs are done, or columns before the key.
             if at + 1 < honest.len() && honest[at].0 != honest[at + 1].0 {
                 let swapped = with(&|f| f.swap(at, at + 1));
-                assert!(matches!(&swapped, Err(Error::Peer(m)) if m.contains(name)), "{name}: {swapped:?}");
+                assert!(
+                    matches!(&swapped, Err(Error::Peer { fault: Fault::Misbehaved, what: m, .. }) if m.contains(name)),
+                    "{name}: {swapped:?}"
+                );
             }
         }
         // Points that are none.
@@ -379,7 +386,10 @@ fn forged_messages_are_errors_that_name_what_was_expected() {
             let mut frames = honest.clone();
             frames[0].1[32..64].copy_from_slice(&bytes);
             let result = fed(&frames);
-            assert!(matches!(&result, Err(Error::Peer(m)) if m.contains("base OTs")), "{result:?}");
+            assert!(
+                matches!(&result, Err(Error::Peer { fault: Fault::Misbehaved, what: m, .. }) if m.contains("base OTs")),
+                "{result:?}"
+            );
         }
     }
 }

@@ -1,7 +1,7 @@
 //! The protocol against the definition, over the ideal VOLE and the silent one; what it sends; what a peer may not send.
 
 use super::*;
-use crate::error::Error;
+use crate::error::{Error, Fault};
 use crate::oprf::tests::is_an_oprf;
 use crate::testing::{every_bit_is_random, parts, run_pair, split_frames};
 use crate::vole::{Ideal, silent::Silent};
@@ -240,6 +240,9 @@ fn messages_of_another_length_or_kind_are_refused() {
         }
         let (session, rng) = (SessionId::of([0; 32]), &mut Prng::from_seed(&[2; 32]));
         let e = Rr22::new(Ideal).sender(&mut b, &session, &inputs(3), 200, rng).err().unwrap();
-        assert!(matches!(e, Error::Peer(_)) && e.to_string().contains(name), "{name}: {e}");
+        assert!(
+            matches!(e, Error::Peer { fault: Fault::Misbehaved, .. }) && e.to_string().contains(name),
+            "{name}: {e}"
+        );
     }
 }

@@ -150,6 +150,7 @@ fn split(joined: &[u8; 64]) -> Pair {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::error::Fault;
     use crate::testing::{every_bit_is_random, run_pair, split_frames};
     use std::collections::HashSet;
 
@@ -301,13 +302,13 @@ mod tests {
                 a.tx.send_bytes(Message::new(0x31, "forged"), pair.as_flattened()).unwrap();
                 let e = sender(&mut b, &SessionId::of([0; 32]), "a", 1, &mut Prng::from_seed(&[1; 32]))
                     .unwrap_err();
-                assert!(matches!(e, Error::Peer(_)), "{e}");
+                assert!(matches!(e, Error::Peer { fault: Fault::Misbehaved, .. }), "{e}");
             }
             let (mut a, mut b) = Channel::pair();
             a.tx.send_bytes(Message::new(0x32, "forged"), &bytes).unwrap();
             let e = receiver(&mut b, &SessionId::of([0; 32]), "a", &[true], &mut Prng::from_seed(&[1; 32]))
                 .unwrap_err();
-            assert!(matches!(e, Error::Peer(_)), "{e}");
+            assert!(matches!(e, Error::Peer { fault: Fault::Misbehaved, .. }), "{e}");
         }
     }
 }

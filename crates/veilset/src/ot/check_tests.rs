@@ -4,6 +4,7 @@ use super::super::check::expand;
 use super::tests::{Both, SESSION, random_choices, setup_at};
 use super::*;
 use crate::channel::Sink;
+use crate::error::Fault;
 use crate::testing::every_bit_is_random;
 use std::collections::HashSet;
 use veilset_kernels::gf128::multiply;
@@ -142,7 +143,9 @@ fn frame(of: &[u8], body: &[u8]) -> Vec<u8> {
 
 fn assert_peer(result: Result<()>, names: &str, what: &str) {
     match result {
-        Err(Error::Peer(e)) => assert!(e.contains(names), "{what}: {e}"),
+        Err(Error::Peer { fault: Fault::Misbehaved, what: e, .. }) => {
+            assert!(e.contains(names), "{what}: {e}")
+        }
         other => panic!("{what}: {other:?}"),
     }
 }

@@ -196,6 +196,7 @@ fn receive_frames(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::error::Fault;
     use crate::hash::SessionId;
     use crate::ot::Security;
     use crate::rng::Prng;
@@ -463,7 +464,10 @@ mod tests {
                     Receiver::setup(&mut b, &SessionId::of([4; 32]), "a", 6, Security::SemiHonest, rng)
                         .unwrap();
                 let e = receive_chosen(&mut b, &mut ot, &[true; 3], 5, |_| ()).unwrap_err();
-                assert!(matches!(&e, Error::Peer(what) if what.contains("both rows of each pair")), "{e}");
+                assert!(
+                    matches!(&e, Error::Peer { fault: Fault::Misbehaved, what, .. } if what.contains("both rows of each pair")),
+                    "{e}"
+                );
             });
         }
     }

@@ -1,7 +1,7 @@
 //! The protocol against the definition, at lengths with and without the code; what it sends; what a peer may not send.
 
 use super::*;
-use crate::error::Error;
+use crate::error::{Error, Fault};
 use crate::testing::{Garble, Views, parts, run_pair, split_frames};
 use crate::vole::tests::{Sent, is_a_vole, run_vole};
 use crate::vole::{Receiver as _, Sender as _};
@@ -270,10 +270,16 @@ fn messages_of_another_length_or_kind_are_refused() {
                 set_length(frame, n);
             });
             let e = e.err().unwrap();
-            assert!(matches!(e, Error::Peer(_)) && e.to_string().contains(name), "{e}");
+            assert!(
+                matches!(e, Error::Peer { fault: Fault::Misbehaved, .. }) && e.to_string().contains(name),
+                "{e}"
+            );
         }
         let e = receiver_against(tag, |frame| frame[0] ^= 0x40).err().unwrap();
-        assert!(matches!(e, Error::Peer(_)) && e.to_string().contains(name), "{e}");
+        assert!(
+            matches!(e, Error::Peer { fault: Fault::Misbehaved, .. }) && e.to_string().contains(name),
+            "{e}"
+        );
     }
 }
 
@@ -305,5 +311,9 @@ fn wrong_corrections_are_found_out() {
         SILENT.sender(&mut a, &SESSION, "a", rng)?.next(&mut a, 5000, rng)
     });
     let e = sent.err().unwrap();
-    assert!(matches!(e, Error::Peer(_)) && e.to_string().contains("check of the corrections"), "{e}");
+    assert!(
+        matches!(e, Error::Peer { fault: Fault::Misbehaved, .. })
+            && e.to_string().contains("check of the corrections"),
+        "{e}"
+    );
 }

@@ -1,6 +1,7 @@
 use super::super::tests::{SESSION, items};
 use super::super::{Comparison, Plan};
 use super::*;
+use crate::error::Fault;
 use crate::hashing::Bins;
 use crate::testing::{Views, every_byte_differs, run_pair, split_frames};
 use std::collections::HashSet;
@@ -144,7 +145,7 @@ fn items_that_do_not_fit_are_thrown_again() {
             let (ours, bytes) = r.join().unwrap();
             assert_eq!(ours.is_ok(), theirs.is_ok());
             if let (Err(a), Err(b)) = (&ours, &theirs) {
-                let blamed = [a, b].map(|e| matches!(e, Error::Peer(_)));
+                let blamed = [a, b].map(|e| matches!(e, Error::Peer { fault: Fault::Misbehaved, .. }));
                 assert!(blamed != [true, true], "{a} {b}");
             }
             (ours.is_ok(), bytes as usize / (2 * 38 + 7))

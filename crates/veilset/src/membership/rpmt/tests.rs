@@ -1,6 +1,6 @@
 use super::*;
 use crate::channel::{Sink, Source};
-use crate::error::Error;
+use crate::error::{Error, Fault};
 use crate::hashing::Bins;
 use crate::testing::{SEEDS, Views, run_pair, sizes, split_frames, told};
 use std::collections::HashSet;
@@ -292,7 +292,9 @@ fn forged_messages_are_errors_that_name_them() {
             },
         );
         match if by_receiver { s } else { r } {
-            Some(Error::Peer(text)) => assert!(text.contains(words), "{tag:#x}: {text}"),
+            Some(Error::Peer { fault: Fault::Misbehaved, what: text, .. }) => {
+                assert!(text.contains(words), "{tag:#x}: {text}")
+            }
             other => panic!("{tag:#x}: {other:?}"),
         }
     }

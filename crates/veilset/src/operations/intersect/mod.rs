@@ -107,6 +107,7 @@ fn sent_on<'a>(order: Secrets<u32>, e: Secrets<bool>, n: usize) -> Sealed<'a, Ma
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::error::Fault;
 
     #[test]
     fn matches_are_sorted_and_those_that_cannot_be_are_refused() {
@@ -116,7 +117,10 @@ mod tests {
         assert!(good.positions == [0, 2, 4] && good.payloads == ["a", "b", "c"].iter().collect());
         // One twice, a dummy, one that is none of ours.
         for positions in [Some(&[4, 0, 4][..]), Some(&[4, 0, 5]), None] {
-            assert!(matches!(sorted(positions), Err(Error::Peer(_))), "{positions:?}");
+            assert!(
+                matches!(sorted(positions), Err(Error::Peer { fault: Fault::Misbehaved, .. })),
+                "{positions:?}"
+            );
         }
     }
 }

@@ -1,5 +1,6 @@
 use super::*;
 use crate::channel::Message;
+use crate::error::Fault;
 use crate::item::ItemSet;
 use crate::operations::Confirmed;
 use crate::oprf::Ideal;
@@ -266,7 +267,10 @@ fn forged_tags_and_rows_are_errors() {
             assert_eq!(fed(&frames), Ok(()));
         }
         for (what, error, name) in forged {
-            assert!(matches!(&error, Error::Peer(m) if m.contains(name)), "{what}: {error}");
+            assert!(
+                matches!(&error, Error::Peer { fault: Fault::Misbehaved, what: m, .. } if m.contains(name)),
+                "{what}: {error}"
+            );
         }
     }
 }

@@ -125,6 +125,7 @@ fn send<const N: usize>(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::error::Fault;
     use crate::item::ItemSet;
     use crate::operations::Confirmed;
     use crate::testing::run_pair;
@@ -153,7 +154,9 @@ mod tests {
             );
             match (result, verdict) {
                 (Ok(new), None) => assert_eq!(new.items.len(), 300),
-                (Err(Error::Peer(text)), Some(words)) => assert!(text.contains(words), "{text}"),
+                (Err(Error::Peer { fault: Fault::Misbehaved, what: text, .. }), Some(words)) => {
+                    assert!(text.contains(words), "{text}")
+                }
                 (result, _) => panic!("{announced}: {:?}", result.err()),
             }
         }

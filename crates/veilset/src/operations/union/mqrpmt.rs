@@ -193,6 +193,7 @@ pub(super) fn offer_rows<const N: usize>(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::error::Fault;
     use crate::membership::Ideal;
     use crate::operations::Confirmed;
     use crate::testing::run_pair;
@@ -232,7 +233,9 @@ mod tests {
             );
             match (result.err(), verdict) {
                 (None, None) => (),
-                (Some(Error::Peer(text)), Some(words)) => assert!(text.contains(words), "{rows:?}: {text}"),
+                (Some(Error::Peer { fault: Fault::Misbehaved, what: text, .. }), Some(words)) => {
+                    assert!(text.contains(words), "{rows:?}: {text}")
+                }
                 (other, _) => panic!("{rows:?}: {other:?}"),
             }
         }
