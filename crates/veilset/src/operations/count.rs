@@ -5,29 +5,25 @@
 //! both get the result. Cost: that of the mqRPMT.
 
 use super::{Sealed, both, matches};
-use crate::channel::Channel;
+use crate::context::Context;
 use crate::error::Result;
-use crate::hash::SessionId;
 use crate::hashed::Hashed;
 use crate::membership::Mqrpmt;
-use crate::rng::Prng;
 
 /// The receiver, with set `y`; the sender's has `n_x` items. Returns the number of matches, and sends it on if
 /// `both` get it.
 pub(crate) fn receiver<'a>(
     protocol: &impl Mqrpmt,
-    ch: &mut Channel,
-    session: &SessionId,
+    cx: &mut Context,
     y: &Hashed,
     n_x: usize,
     both: bool,
-    rng: &mut Prng,
 ) -> Result<Sealed<'a, u64>> {
     // 1. P1 learns the bits; their Hamming weight is the cardinality.
-    let bits = protocol.server(ch, session, y, n_x, rng)?;
+    let bits = protocol.server(cx, y, n_x)?;
     if both {
         // S is not to see how often a query that it repeats matches.
-        both::send_count(ch, bits.iter().filter(|&&bit| bit).count().min(y.len()))?;
+        both::send_count(cx.ch, bits.iter().filter(|&&bit| bit).count().min(y.len()))?;
     }
     let n_y = y.len();
     Ok(Sealed::new(move || Ok(matches(&bits, n_y)? as u64)))
@@ -36,16 +32,14 @@ pub(crate) fn receiver<'a>(
 /// The sender, with set `x`; the receiver's has `n_y` items. Returns the number of matches if `both` get it.
 pub(crate) fn sender(
     protocol: &impl Mqrpmt,
-    ch: &mut Channel,
-    session: &SessionId,
+    cx: &mut Context,
     x: &Hashed,
     n_y: usize,
     both: bool,
-    rng: &mut Prng,
 ) -> Result<Option<u64>> {
-    protocol.client(ch, session, x, n_y, rng)?;
+    protocol.client(cx, x, n_y)?;
     match both {
-        true => Ok(Some(both::recv_count(ch, x.len().min(n_y))?)),
+        true => Ok(Some(both::recv_count(cx.ch, x.len().min(n_y))?)),
         false => Ok(None),
     }
 }

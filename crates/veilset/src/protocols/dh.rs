@@ -2,17 +2,16 @@
 
 use super::cost::{Cost, Deal, Work, both, framed, transfer};
 use super::{Offer, Protocol, SEMI_HONEST, Task, groups};
-use crate::channel::{Channel, HEADER};
+use crate::channel::HEADER;
 use crate::compact_set::CompactSet;
 use crate::compact_set::golomb::{self, Golomb};
+use crate::context::Context;
 use crate::error::Result;
-use crate::hash::SessionId;
 use crate::membership::Mqrpmt;
 use crate::membership::cwprf::{self, CwPrf, GolombTags};
 use crate::operations::row::Layout;
 use crate::operations::{Learned, Operation, Role, Sealed, count, intersect, sum, union};
 use crate::ot::extension;
-use crate::rng::Prng;
 
 /// mqRPMT from a commutative weak PRF, and OT extension ([`crate::membership::cwprf`]).
 pub static DH: Protocol = Protocol {
@@ -35,7 +34,7 @@ pub static DH: Protocol = Protocol {
     // Matching and comparing; then rows are transferred or values summed.
     stages: |operation, _| if operation == Operation::Count { 2 } else { 3 },
     cost,
-    run: |task, ch, session, n, rng| over_mqrpmt(task, &CwPrf(GolombTags), ch, session, n, rng),
+    run: |task, cx, n| over_mqrpmt(task, &CwPrf(GolombTags), cx, n),
 };
 
 /// The membership protocol, and the transfer that follows it: a row for each item of the sender.
@@ -70,39 +69,33 @@ fn cost(deal: &Deal) -> Result<Cost> {
 pub(crate) fn over_mqrpmt<'a>(
     task: &Task<'a>,
     protocol: &impl Mqrpmt,
-    ch: &mut Channel,
-    session: &SessionId,
+    cx: &mut Context,
     n: usize,
-    rng: &mut Prng,
 ) -> Result<Sealed<'a, Learned>> {
     let Task { operation, role, set, values, payloads, ref terms, .. } = *task;
     Ok(match (operation, role) {
         (Operation::Intersect, Role::Receiver) => {
-            intersect::mqrpmt::receiver(protocol, ch, session, set, n, terms, rng)?.map(Learned::Matching)
+            intersect::mqrpmt::receiver(protocol, cx, set, n, terms)?.map(Learned::Matching)
         }
         (Operation::Intersect, Role::Sender) => {
-            let found = intersect::mqrpmt::sender(protocol, ch, session, set, payloads, n, terms, rng)?;
+            let found = intersect::mqrpmt::sender(protocol, cx, set, payloads, n, terms)?;
             Sealed::sent_on(found.map(|sealed| sealed.map(Learned::Matching)))
         }
         (Operation::Union, Role::Receiver) => {
-            union::mqrpmt::receiver(protocol, ch, session, set, n, terms, rng)?.map(Learned::New)
+            union::mqrpmt::receiver(protocol, cx, set, n, terms)?.map(Learned::New)
         }
         (Operation::Union, Role::Sender) => {
-            let union = union::mqrpmt::sender(protocol, ch, session, set, payloads, n, terms, rng)?;
+            let union = union::mqrpmt::sender(protocol, cx, set, payloads, n, terms)?;
             Sealed::sent_on(union.map(|sealed| sealed.map(Learned::Union)))
         }
         (Operation::Count, Role::Receiver) => {
-            count::receiver(protocol, ch, session, set, n, terms.both, rng)?.map(Learned::Matches)
+            count::receiver(protocol, cx, set, n, terms.both)?.map(Learned::Matches)
         }
         (Operation::Count, Role::Sender) => {
-            let matches = count::sender(protocol, ch, session, set, n, terms.both, rng)?;
+            let matches = count::sender(protocol, cx, set, n, terms.both)?;
             Sealed::new(move || Ok(matches.map_or(Learned::Nothing, Learned::Matches)))
         }
-        (Operation::Sum, Role::Receiver) => {
-            sum::receiver(protocol, ch, session, set, n, terms, rng)?.map(Learned::Matches)
-        }
-        (Operation::Sum, Role::Sender) => {
-            sum::sender(protocol, ch, session, set, values, n, terms, rng)?.map(Learned::Sum)
-        }
+        (Operation::Sum, Role::Receiver) => sum::receiver(protocol, cx, set, n, terms)?.map(Learned::Matches),
+        (Operation::Sum, Role::Sender) => sum::sender(protocol, cx, set, values, n, terms)?.map(Learned::Sum),
     })
 }

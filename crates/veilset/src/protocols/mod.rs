@@ -25,15 +25,13 @@ pub use dh_psi::DH_PSI;
 pub use krtw19::{KRTW19, KRTW19_PLAIN};
 pub use vole::VOLE;
 
-use crate::channel::Channel;
+use crate::context::Context;
 use crate::error::{Error, Result};
-use crate::hash::SessionId;
 use crate::hashed::{Dummies, Hashed};
 use crate::item::Items;
 use crate::operations::{Announced, Learned, Operation, Role, Sealed, Terms, intersect};
 use crate::oprf::Oprf;
 use crate::params::MAX_SET;
-use crate::rng::Prng;
 use std::fmt;
 
 /// All protocols, in the order in which users see them.
@@ -70,7 +68,7 @@ pub struct Protocol {
     run: Run,
 }
 
-type Run = for<'a> fn(&Task<'a>, &mut Channel, &SessionId, usize, &mut Prng) -> Result<Sealed<'a, Learned>>;
+type Run = for<'a> fn(&Task<'a>, &mut Context, usize) -> Result<Sealed<'a, Learned>>;
 
 /// An operation that a protocol computes, and how.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -206,15 +204,9 @@ pub struct Task<'a> {
 /// Besides those of the protocols: [`Error::Usage`] for sets larger than [`MAX_SET`], [`Error::Bug`] for a set that is
 /// padded with dummies of the wrong kind, or lacks the listed ones that the peer's set asks for
 /// ([`Protocol::inserted`]).
-pub fn run<'a>(
-    task: &Task<'a>,
-    ch: &mut Channel,
-    session: &SessionId,
-    peer: Announced,
-    rng: &mut Prng,
-) -> Result<Sealed<'a, Learned>> {
+pub fn run<'a>(task: &Task<'a>, cx: &mut Context, peer: Announced) -> Result<Sealed<'a, Learned>> {
     let n = task.check(peer)?;
-    (task.protocol.run)(task, ch, session, n, rng)
+    (task.protocol.run)(task, cx, n)
 }
 
 impl Task<'_> {
@@ -274,18 +266,14 @@ impl Task<'_> {
 fn over_oprf<'a>(
     task: &Task<'a>,
     protocol: &impl Oprf,
-    ch: &mut Channel,
-    session: &SessionId,
+    cx: &mut Context,
     n: usize,
-    rng: &mut Prng,
 ) -> Result<Sealed<'a, Learned>> {
     let Task { set, payloads, ref terms, .. } = *task;
     Ok(match task.role {
-        Role::Receiver => {
-            intersect::oprf::receiver(protocol, ch, session, set, n, terms, rng)?.map(Learned::Matching)
-        }
+        Role::Receiver => intersect::oprf::receiver(protocol, cx, set, n, terms)?.map(Learned::Matching),
         Role::Sender => {
-            let found = intersect::oprf::sender(protocol, ch, session, set, payloads, n, terms, rng)?;
+            let found = intersect::oprf::sender(protocol, cx, set, payloads, n, terms)?;
             Sealed::sent_on(found.map(|sealed| sealed.map(Learned::Matching)))
         }
     })
