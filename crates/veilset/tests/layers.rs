@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 
 /// From the ground floor up. Modules on one line may use each other.
 const FLOORS: [&[&str]; 14] = [
-    &["error", "item", "params", "rng", "hash", "secret", "places", "hazmat"],
-    &["channel"],
+    &["error", "item", "params", "rng", "hash", "secret", "places", "hazmat", "threads"],
+    &["channel", "context"],
     &["group", "hashed"],
     &["ot"],
     &["vole", "okvs", "hashing", "compact_set"],

@@ -61,6 +61,7 @@ pub fn write_rows(
 /// All new items and payloads are checked before the first byte is written. One that does not decode into that many
 /// columns, of text if ours is text, is the peer's fault. A line break in what becomes an item of a list is an error of
 /// the output: another format has room for it.
+#[allow(clippy::too_many_arguments)] // our table, what is new, and how and where it is written
 pub fn write_union(
     table: &Table,
     key: &[usize],
