@@ -8,7 +8,7 @@ use veilset::error::{Error, Result};
 use veilset::item::{ItemSet, decode_key};
 use veilset::job::{self, Data, Job, Source, Watch};
 use veilset::net::{Connection, Endpoint, Identity, Listener, Security, establish};
-use veilset::operations::{Learned, Operation, Role};
+use veilset::operations::{self, Learned, Operation, Role};
 use veilset::rng::Prng;
 use veilset::session::report::Report;
 use veilset::table::{ReadOptions, Table};
@@ -31,7 +31,12 @@ impl Party {
     }
 
     /// Runs, and gives the keys in the result too.
-    fn run(&self, operation: Operation, role: Role, connection: Connection) -> Result<(Report, Vec<String>)> {
+    fn run(
+        &self,
+        operation: &'static Operation,
+        role: Role,
+        connection: Connection,
+    ) -> Result<(Report, Vec<String>)> {
         let mut job = Job::new(operation, role, Source::new(self.name, [self.key]));
         if job.has_values() {
             job.values = self.values.map(Into::into);
@@ -80,7 +85,7 @@ pub fn run() -> Result<()> {
     let south = party("South hospital (sender)", SOUTH, "mail", Some("cost"))?;
     north.show()?;
     south.show()?;
-    for operation in Operation::ALL {
+    for operation in operations::ALL {
         let [r, s] = both(&north, &south, operation)?;
         let bytes = r.0.bytes.sent + r.0.bytes.received;
         print(format!("\n{operation}: {:.2} seconds, {bytes} bytes both ways", r.0.seconds))?;
@@ -94,7 +99,7 @@ pub fn run() -> Result<()> {
     Ok(())
 }
 
-fn both(north: &Party, south: &Party, operation: Operation) -> Result<[(Report, Vec<String>); 2]> {
+fn both(north: &Party, south: &Party, operation: &'static Operation) -> Result<[(Report, Vec<String>); 2]> {
     let ten = Duration::from_secs(10);
     let timeouts = Timeouts { connect: ten, idle: ten };
     let security = |own: &Party, peer: &Party| Security::Tls {

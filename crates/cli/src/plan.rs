@@ -1,8 +1,8 @@
 //! The plan that the arguments mean: everything that can be refused without looking at the data.
 
 use crate::args::{
-    BothArgs, Command, CommonArgs, CountArgs, DuplicatesArg, EmptyKeysArg, EncodingArg, InputArgs,
-    IntersectArgs, OutputArgs, PrepareArgs, RowArgs, SumArgs, UnionArgs,
+    Command, CommonArgs, DuplicatesArg, EmptyKeysArg, EncodingArg, InputArgs, OperationArgs, OutputArgs,
+    PrepareArgs, RowArgs, ValueArgs,
 };
 use crate::book::Book;
 use crate::policy;
@@ -16,7 +16,7 @@ use veilset::governance::policy::{Intent, Policy};
 use veilset::job::{Job, Source};
 use veilset::net::{Endpoint, Fingerprint};
 use veilset::operations::sum::Modulus;
-use veilset::operations::{Operation, Role};
+use veilset::operations::{self, Operation, Role};
 use veilset::places::{self, Place};
 use veilset::protocols;
 use veilset::table::{
@@ -57,18 +57,13 @@ pub struct Plan {
 impl Plan {
     /// The plan of a command that is an operation, if the policy allows it.
     pub fn of(command: Command) -> Result<Plan> {
-        let plan = match command {
-            Command::Intersect(a) => intersect(a),
-            Command::Union(a) => union(a),
-            Command::Count(a) => count(a),
-            Command::Sum(a) => sum(a),
-            _ => {
-                let names = Operation::ALL.map(Operation::name).join(", ");
-                Err(Error::Usage(format!(
-                    "this is not an operation. Use one of {names}, or run and a file name"
-                )))
-            }
-        }?;
+        let Command::Operation(a) = command else {
+            let names = operations::ALL.map(|o| o.name).join(", ");
+            return Err(Error::Usage(format!(
+                "this is not an operation. Use one of {names}, or run and a file name"
+            )));
+        };
+        let plan = operation(*a)?;
         let job = &plan.job;
         job.check()?;
         plan.policy.permits(&Intent {
@@ -89,25 +84,24 @@ pub enum Protection {
     InsecurePlaintext,
 }
 
-fn intersect(mut a: IntersectArgs) -> Result<Plan> {
-    if a.malicious_sender {
-        a.common.protocol =
-            a.common.protocol.or_else(|| protocols::against_malicious_senders(Operation::Intersect));
+fn operation(mut a: OperationArgs) -> Result<Plan> {
+    let malicious_sender = a.malicious.is_some_and(|a| a.malicious_sender);
+    if malicious_sender {
+        a.common.protocol = a.common.protocol.or_else(|| protocols::against_malicious_senders(a.operation));
     }
-    let mut plan = rows(common(Operation::Intersect, a.common, a.output, a.both)?, a.rows)?;
-    plan.job.terms.malicious_sender = a.malicious_sender;
+    let both = a.both.is_some_and(|a| a.both);
+    let mut plan = common(a.operation, a.common, a.output, both)?;
+    plan.job.terms.malicious_sender = malicious_sender;
+    if let Some(a) = a.rows {
+        rows(&mut plan, a)?;
+    }
+    if let Some(a) = a.values {
+        values(&mut plan, a);
+    }
     Ok(plan)
 }
 
-fn union(a: UnionArgs) -> Result<Plan> {
-    rows(common(Operation::Union, a.common, a.output, a.both)?, a.rows)
-}
-
-fn count(a: CountArgs) -> Result<Plan> {
-    common(Operation::Count, a.common, a.output, a.both)
-}
-
-fn rows(mut plan: Plan, a: RowArgs) -> Result<Plan> {
+fn rows(plan: &mut Plan, a: RowArgs) -> Result<()> {
     let wrong = |what: &str| Err(Error::Usage(what.into()));
     let job = &mut plan.job;
     match job.role {
@@ -129,26 +123,25 @@ fn rows(mut plan: Plan, a: RowArgs) -> Result<Plan> {
         }
     }
     job.terms.max_row = a.max_row as usize;
-    Ok(plan)
+    Ok(())
 }
 
-fn sum(a: SumArgs) -> Result<Plan> {
-    let mut plan = common(Operation::Sum, a.common, a.output, BothArgs { both: false })?;
+fn values(plan: &mut Plan, a: ValueArgs) {
     let job = &mut plan.job;
     job.values = a.values;
     job.value_scale = a.scale;
     job.terms.modulus = if a.modulus == "128" { Modulus::Bits128 } else { Modulus::Bits64 };
     job.terms.min_count = a.min_count;
-    Ok(plan)
 }
 
-fn common(operation: Operation, a: CommonArgs, output: OutputArgs, both: BothArgs) -> Result<Plan> {
+fn common(operation: &'static Operation, a: CommonArgs, output: OutputArgs, both: bool) -> Result<Plan> {
     let role = a.role;
     let protocol = a.protocol.unwrap_or_else(|| protocols::preferred(operation));
-    let has_values = operation == Operation::Sum && role == Role::Sender;
+    let has_values = operation.uses.values && role == Role::Sender;
     let mut job = Job::new(operation, role, source(a.input, has_values)?);
     job.protocol = protocol;
-    job.terms.both = both.both;
+    job.terms.both = both;
+    let result_shape = job.shape();
     let has_result = job.has_result();
     let given = [
         ("--output", output.output.is_some()),
@@ -165,9 +158,8 @@ fn common(operation: Operation, a: CommonArgs, output: OutputArgs, both: BothArg
     if output.output_format.is_none() {
         check_output_name(&result)?;
     }
-    let numbers = matches!(operation, Operation::Count | Operation::Sum);
     let written = output.output_format.unwrap_or_else(|| Format::of_input(&result));
-    if has_result && numbers && written != Format::Csv {
+    if has_result && !result_shape.has_items() && written != Format::Csv {
         return Err(Error::Usage(format!(
             "the result of {operation} is a line of numbers, which is written as CSV and not as {written}. Use \
              --output-format csv, or give --output another name"

@@ -5,7 +5,7 @@ use crate::artefact::Ledger;
 use crate::error::{Error, Result};
 use crate::item::Items;
 use crate::net::Identity;
-use crate::operations::{Learned, Operation, Role};
+use crate::operations::{Learned, Role, Shape};
 use crate::params::MAX_SET;
 use crate::rng::Prng;
 use crate::session::report::{LeftOut, Report, decimal};
@@ -71,7 +71,7 @@ impl<'a> Data<'a> {
         // A result of rows has all our columns; everything else needs few.
         let needed: Vec<String> =
             job.source.key.iter().chain(&job.values).chain(job.sends()).cloned().collect();
-        let needed = if job.has_rows() { None } else { Some(needed.as_slice()) };
+        let needed = if job.shape().has_rows() { None } else { Some(needed.as_slice()) };
         Data::of(job, job.source.table(needed, watch)?, watch)
     }
 
@@ -91,8 +91,7 @@ impl<'a> Data<'a> {
             [] => Items::new(),
             sent => payloads(table, keyed, &table.columns(sent)?)?,
         };
-        // Keys travel in union, those of the receiver only where it sends the union on.
-        let keys_travel = job.operation == Operation::Union && (job.role == Role::Sender || job.terms.both);
+        let keys_travel = job.operation.uses.items_travel(job.role, job.terms.both);
         check_max_row(table, keyed, keys_travel, &payloads, job.terms.max_row)?;
         let mut all = Vec::new();
         if let Some(name) = &job.values {
@@ -187,7 +186,7 @@ impl<'a> Data<'a> {
                 write_union(table, columns, keyed, &new.items, sent(&new.payloads), format, output.writer())
             }
             Learned::Union(items) => write_keys(table, columns, items, format, output.writer()),
-            Learned::Matches(n) if job.operation == Operation::Count && !outcome.they_pad => {
+            Learned::Matches(n) if job.shape() == Shape::MatchesAndUnion && !outcome.they_pad => {
                 let union = (keyed.set.len() + outcome.their_size).saturating_sub(*n as usize);
                 numbers(output, "matches,union_size", format!("{n},{union}"))
             }
@@ -214,9 +213,10 @@ impl Job {
 /// What the result is written as, if it can be.
 fn output_format(job: &Job, table: &Table) -> Result<Format> {
     let received = &job.received_as;
-    let columns = if job.has_rows() { table.header().len() + received.len() } else { job.source.key.len() };
+    let columns =
+        if job.shape().has_rows() { table.header().len() + received.len() } else { job.source.key.len() };
     let format = job.written_as(table.format(), columns);
-    if job.has_rows() {
+    if job.shape().has_rows() {
         job.check_names(table.header())?;
         check_output(table, received, format)?;
     }

@@ -17,7 +17,7 @@
 //! use veilset::channel::{Channel, WireCount};
 //! use veilset::job::{self, Job, Source, Watch};
 //! use veilset::net::Connection;
-//! use veilset::operations::{Operation, Role};
+//! use veilset::operations::{INTERSECT, Role};
 //! use veilset::rng::Prng;
 //!
 //! # fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -39,9 +39,9 @@
 //!     }
 //!     veilset::error::Result::Ok(ran.report)
 //! };
-//! let mut receives = Job::new(Operation::Intersect, Role::Receiver, Source::new(&ours, ["email"]));
+//! let mut receives = Job::new(&INTERSECT, Role::Receiver, Source::new(&ours, ["email"]));
 //! receives.output = Some(result.clone());
-//! let sends = Job::new(Operation::Intersect, Role::Sender, Source::new(&theirs, ["mail"]));
+//! let sends = Job::new(&INTERSECT, Role::Sender, Source::new(&theirs, ["mail"]));
 //! // Over a network the connections are made by net::establish.
 //! let (here, there) = Channel::pair();
 //! let [here, there] = [here, there].map(|channel| Connection::unprotected(channel, WireCount::default()));
@@ -64,7 +64,7 @@ use crate::error::{Error, Result};
 use crate::governance::gate::Gate;
 use crate::item::ItemSet;
 use crate::net::Connection;
-use crate::operations::{Operation, Role, Terms};
+use crate::operations::{Operation, Role, Shape, Terms};
 use crate::params::MAX_SET;
 use crate::protocols::{self, Protocol};
 use crate::rng::Prng;
@@ -140,7 +140,7 @@ impl Source {
 #[non_exhaustive]
 pub struct Job {
     /// What is computed.
-    pub operation: Operation,
+    pub operation: &'static Operation,
     /// Our part in it.
     pub role: Role,
     /// How it is computed.
@@ -174,7 +174,7 @@ pub struct Job {
 impl Job {
     /// A plain job: the protocol of choice, no columns, values or prepared half, the result for the receiver only and to
     /// standard output, rows of 64 bytes, any size of the peer's set.
-    pub fn new(operation: Operation, role: Role, source: Source) -> Job {
+    pub fn new(operation: &'static Operation, role: Role, source: Source) -> Job {
         Job {
             operation,
             role,
@@ -200,18 +200,18 @@ impl Job {
     /// [`Error::Usage`].
     pub fn check(&self) -> Result<()> {
         self.source.check(self.has_values())?;
+        let operation = self.operation;
         match (self.has_values(), &self.values) {
             (true, None) => {
-                return wrong(
-                    "--values is missing: the sender of sum names the column of its values with --values COL"
-                        .into(),
-                );
+                return wrong(format!(
+                    "--values is missing: the sender of {operation} names the column of its values with --values COL"
+                ));
             }
             (false, Some(_)) => {
-                return wrong(
-                    "--values is for the sender: the receiver of sum has no values. Omit it, or use --role sender"
-                        .into(),
-                );
+                return wrong(format!(
+                    "--values is for the sender: the {} of {operation} has no values. Omit it, or use --role sender",
+                    self.role
+                ));
             }
             _ => {}
         }
@@ -251,7 +251,10 @@ impl Job {
             ));
         }
         let columns = self.source.key.len() + self.received_as.len();
-        if self.has_keys() && columns > 1 && self.written_as(self.source.format(), columns) == Format::List {
+        if self.shape().has_items()
+            && columns > 1
+            && self.written_as(self.source.format(), columns) == Format::List
+        {
             return wrong(format!(
                 "the result has {columns} columns or more, and a list has one. Use --output-format csv or parquet, or \
                  give --output another name"
@@ -262,26 +265,17 @@ impl Job {
 
     /// Whether our keys have values.
     pub fn has_values(&self) -> bool {
-        self.operation == Operation::Sum && self.role == Role::Sender
+        self.operation.uses.values && self.role == Role::Sender
+    }
+
+    /// The form of our side's result.
+    pub fn shape(&self) -> Shape {
+        (self.operation.result)(self.role, &self.terms)
     }
 
     /// Whether our side has a result to write.
     pub fn has_result(&self) -> bool {
-        self.role == Role::Receiver || self.operation == Operation::Sum || self.terms.both
-    }
-
-    /// Whether that has keys, or rows with their keys.
-    fn has_keys(&self) -> bool {
-        self.has_result() && matches!(self.operation, Operation::Intersect | Operation::Union)
-    }
-
-    /// Whether that has all columns of our rows.
-    fn has_rows(&self) -> bool {
-        match self.operation {
-            Operation::Intersect => self.has_result(),
-            Operation::Union => self.role == Role::Receiver,
-            Operation::Count | Operation::Sum => false,
-        }
+        self.shape() != Shape::Nothing
     }
 
     /// The format of a result of as many columns, if it is not one of numbers.

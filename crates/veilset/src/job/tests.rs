@@ -6,6 +6,7 @@ use crate::governance::gate::Setup;
 use crate::governance::policy::Policy;
 use crate::net::{Endpoint, Identity, Listener, Security, establish};
 use crate::operations::sum::Modulus;
+use crate::operations::{COUNT, INTERSECT, SUM, UNION};
 use crate::protocols::VOLE;
 use crate::testing::Cut;
 use std::cell::RefCell;
@@ -32,7 +33,7 @@ impl Side {
     }
 
     /// A job on a file that is made.
-    fn job(&self, operation: Operation, role: Role, (name, key): (&str, &str), text: &str) -> Job {
+    fn job(&self, operation: &'static Operation, role: Role, (name, key): (&str, &str), text: &str) -> Job {
         std::fs::write(self.path(name), text).unwrap();
         let mut job = Job::new(operation, role, Source::new(self.path(name), [key]));
         job.output = Some(self.path(&format!("{role}.result.csv")));
@@ -40,7 +41,7 @@ impl Side {
     }
 
     /// The jobs of both parties on the tables above.
-    fn jobs(&self, operation: Operation) -> [Job; 2] {
+    fn jobs(&self, operation: &'static Operation) -> [Job; 2] {
         let ours = self.job(operation, Role::Receiver, ("ours.csv", "key"), OURS);
         let mut theirs = self.job(operation, Role::Sender, ("theirs.csv", "mail"), THEIRS);
         theirs.values = theirs.has_values().then(|| "cost".into());
@@ -137,18 +138,13 @@ fn each_operation_on_csv_gives_the_rows_of_the_plain_computation() {
     let keys = lines(&["mail", "k1", "k2", "k3", "k4", "k5", "k9"]);
     let count = lines(&["matches,union_size", "3,6"]);
     let cases = [
-        (Operation::Intersect, false, matching.clone(), None),
-        (Operation::Intersect, true, matching, theirs),
-        (Operation::Union, false, union.clone(), None),
-        (Operation::Union, true, union, keys),
-        (Operation::Count, false, count.clone(), None),
-        (Operation::Count, true, count.clone(), count),
-        (
-            Operation::Sum,
-            false,
-            lines(&["matches", "3"]),
-            lines(&["matches,sum,below_minimum", "3,11.50,false"]),
-        ),
+        (&INTERSECT, false, matching.clone(), None),
+        (&INTERSECT, true, matching, theirs),
+        (&UNION, false, union.clone(), None),
+        (&UNION, true, union, keys),
+        (&COUNT, false, count.clone(), None),
+        (&COUNT, true, count.clone(), count),
+        (&SUM, false, lines(&["matches", "3"]), lines(&["matches,sum,below_minimum", "3,11.50,false"])),
     ];
     for (operation, for_both, receivers, senders) in cases {
         let side = Side::new();
@@ -164,24 +160,21 @@ fn each_operation_on_csv_gives_the_rows_of_the_plain_computation() {
 
 #[test]
 fn each_operation_on_lists_gives_the_lines_of_the_plain_computation() {
-    for operation in [Operation::Intersect, Operation::Union, Operation::Count] {
+    for (job_is, operation) in [&INTERSECT, &UNION, &COUNT].into_iter().enumerate() {
         let side = Side::new();
         let (ours, theirs) = ("b\na\n\"c\"\nd,e\n", "d,e\nx\na\n");
         let list = |role, name, text| side.job(operation, role, (name, "item"), text);
         let mut receiver = list(Role::Receiver, "ours.txt", ours);
-        receiver.output = Some(side.path(if operation == Operation::Count { "r.csv" } else { "r.txt" }));
+        receiver.output = Some(side.path(if operation == &COUNT { "r.csv" } else { "r.txt" }));
         let sender = list(Role::Sender, "theirs.txt", theirs);
         let [here, there] = both([&receiver, &sender], in_memory()).map(|came| came.unwrap().1);
         let here: BTreeSet<String> = here.unwrap().lines().map(Into::into).collect();
         let [a, b] = [ours, theirs].map(|text| text.lines().map(Into::into).collect::<BTreeSet<String>>());
-        let plain: BTreeSet<String> = match operation {
-            Operation::Intersect => a.intersection(&b).cloned().collect(),
-            Operation::Union => a.union(&b).cloned().collect(),
-            _ => [
-                "matches,union_size".into(),
-                format!("{},{}", a.intersection(&b).count(), a.union(&b).count()),
-            ]
-            .into(),
+        let (common, all) = (a.intersection(&b).cloned(), a.union(&b).cloned());
+        let plain: BTreeSet<String> = match job_is {
+            0 => common.collect(),
+            1 => all.collect(),
+            _ => ["matches,union_size".into(), format!("{},{}", common.count(), all.count())].into(),
         };
         assert_eq!((here, there), (plain, None), "{operation}");
     }
@@ -190,7 +183,7 @@ fn each_operation_on_lists_gives_the_lines_of_the_plain_computation() {
 #[test]
 fn columns_travel_and_the_report_says_what_was_left_out_and_padded() {
     let side = Side::new();
-    let [mut receiver, mut sender] = side.jobs(Operation::Intersect);
+    let [mut receiver, mut sender] = side.jobs(&INTERSECT);
     sender.sent_columns = vec!["note".into(), "cost".into()];
     sender.source.pad_to = Some(9);
     receiver.sent_columns = sender.sent_columns.clone();
@@ -209,7 +202,7 @@ fn columns_travel_and_the_report_says_what_was_left_out_and_padded() {
 #[test]
 fn what_is_asked_for_is_what_the_job_says() {
     let side = Side::new();
-    let [_, mut job] = side.jobs(Operation::Sum);
+    let [_, mut job] = side.jobs(&SUM);
     job.source.pad_to = Some(7);
     job.max_peer_items = 11;
     job.terms = Terms { min_count: 3, modulus: Modulus::Bits128, ..job.terms };
@@ -220,7 +213,7 @@ fn what_is_asked_for_is_what_the_job_says() {
     assert_eq!((request.values, request.value_scale), (&[150, 225, -75, 1000][..], 2));
     assert_eq!((request.set.len(), request.key_columns, request.normalisation), (4, 1, "utf8"));
     // The peer has more than we want to work for.
-    let [mut receiver, sender] = side.jobs(Operation::Count);
+    let [mut receiver, sender] = side.jobs(&COUNT);
     receiver.max_peer_items = 3;
     let [here, there] = both([&receiver, &sender], in_memory());
     assert!(matches!(here, Err(Error::Refused(_))), "{here:?}");
@@ -241,9 +234,9 @@ fn a_defect_of_the_input_has_a_file_a_row_and_a_column_and_leaves_no_result() {
     ];
     for (i, (change, row, column)) in cases.into_iter().enumerate() {
         let side = Side::new();
-        let [mut job, _] = side.jobs(Operation::Intersect);
+        let [mut job, _] = side.jobs(&INTERSECT);
         if i == 3 {
-            (job.operation, job.role) = (Operation::Sum, Role::Sender);
+            (job.operation, job.role) = (&SUM, Role::Sender);
             job.source.duplicates = Some(Duplicates::First);
         }
         change(&mut job);
@@ -262,7 +255,7 @@ fn a_defect_of_the_input_has_a_file_a_row_and_a_column_and_leaves_no_result() {
 #[test]
 fn a_run_that_fails_leaves_no_result() {
     let side = Side::new();
-    let [receiver, _] = side.jobs(Operation::Intersect);
+    let [receiver, _] = side.jobs(&INTERSECT);
     let before = side.files();
     let [here, there] = in_memory();
     drop(there);
@@ -273,14 +266,14 @@ fn a_run_that_fails_leaves_no_result() {
 #[test]
 fn what_contradicts_itself_is_refused_before_the_table_is_read() {
     type Change = fn(&mut Job);
-    let receiver: [(Operation, Change, &str); 7] = [
-        (Operation::Sum, |job| job.values = Some("v".into()), "--values is for the sender"),
-        (Operation::Count, |job| job.source.duplicates = Some(Duplicates::Add), "--duplicates add"),
-        (Operation::Count, |job| job.sent_columns = vec!["a".into()], "not in count"),
-        (Operation::Sum, |job| job.terms.both = true, "--both is not for sum"),
-        (Operation::Union, |job| job.protocol = &VOLE, "--protocol vole is not for union"),
-        (Operation::Count, |job| job.prepared = Some(Default::default()), ""),
-        (Operation::Intersect, |job| job.sent_columns = vec!["a".into()], "0 names for 1 columns"),
+    let receiver: [(&'static Operation, Change, &str); 7] = [
+        (&SUM, |job| job.values = Some("v".into()), "--values is for the sender"),
+        (&COUNT, |job| job.source.duplicates = Some(Duplicates::Add), "--duplicates add"),
+        (&COUNT, |job| job.sent_columns = vec!["a".into()], "not in count"),
+        (&SUM, |job| job.terms.both = true, "--both is not for sum"),
+        (&UNION, |job| job.protocol = &VOLE, "--protocol vole is not for union"),
+        (&COUNT, |job| job.prepared = Some(Default::default()), ""),
+        (&INTERSECT, |job| job.sent_columns = vec!["a".into()], "0 names for 1 columns"),
     ];
     let named = |names: [&str; 2]| names.map(String::from).to_vec();
     for (operation, change, words) in receiver {
@@ -292,9 +285,9 @@ fn what_contradicts_itself_is_refused_before_the_table_is_read() {
             other => assert!(words.is_empty() && other.is_ok(), "{words}: {other:?}"),
         }
     }
-    let sender = Job::new(Operation::Sum, Role::Sender, Source::new("none.csv", ["key"]));
+    let sender = Job::new(&SUM, Role::Sender, Source::new("none.csv", ["key"]));
     assert!(sender.check().unwrap_err().to_string().contains("--values is missing"));
-    let mut job = Job::new(Operation::Intersect, Role::Receiver, Source::new("none.csv", ["key"]));
+    let mut job = Job::new(&INTERSECT, Role::Receiver, Source::new("none.csv", ["key"]));
     (job.sent_columns, job.received_as) = (named(["a", "a"]), named(["b", "c"]));
     assert!(job.check().unwrap_err().to_string().contains("\"a\" twice"));
     (job.sent_columns, job.received_as) = (named(["a", "b"]), named(["c", "c"]));
@@ -308,14 +301,14 @@ fn what_contradicts_itself_is_refused_before_the_table_is_read() {
 #[test]
 fn a_column_of_the_sender_is_not_taken_for_ours() {
     let side = Side::new();
-    let [mut job, _] = side.jobs(Operation::Intersect);
+    let [mut job, _] = side.jobs(&INTERSECT);
     (job.sent_columns, job.received_as) = (vec!["a,b".into()], vec!["city".into()]);
     let error = job.load(&Watch::NONE).err().unwrap().to_string();
     assert!(
         error.contains("would be called \"city\"") && error.contains("--receive-columns \"a,b\"=NAME"),
         "{error}"
     );
-    let [mut job, _] = side.jobs(Operation::Intersect);
+    let [mut job, _] = side.jobs(&INTERSECT);
     (job.for_spreadsheets, job.output_format) = (true, Some(Format::Parquet));
     assert!(matches!(job.load(&Watch::NONE), Err(Error::Usage(_))));
 }
@@ -323,7 +316,7 @@ fn a_column_of_the_sender_is_not_taken_for_ours() {
 #[test]
 fn a_job_is_watched_and_ended() {
     let side = Side::new();
-    let [job, _] = side.jobs(Operation::Count);
+    let [job, _] = side.jobs(&COUNT);
     let phases = RefCell::new(Vec::new());
     let begins = |phase| phases.borrow_mut().push(phase);
     let watch = Watch { begins: &begins, ..Watch::NONE };
@@ -340,7 +333,7 @@ fn a_job_is_watched_and_ended() {
 fn a_prepared_half_is_used_once_and_needs_its_identity() {
     let side = Side::new();
     let identity = Identity::generate().unwrap();
-    let [mut receiver, sender] = side.jobs(Operation::Count);
+    let [mut receiver, sender] = side.jobs(&COUNT);
     let (half, ledger) = (side.path("half"), side.path("ledger"));
     let data = receiver.load(&Watch::NONE).unwrap();
     let mut output = Output::create("prepared half", Some(&half), false).unwrap();
@@ -368,7 +361,7 @@ fn the_gate_hears_how_a_job_ends() {
     let side = Side::new();
     let (policy, log) = (Policy::none(), side.path("audit.jsonl"));
     let setup = || Setup { audit_log: Some(&log), ..Setup::new(&policy, &|_| ()) };
-    let [receiver, sender] = side.jobs(Operation::Count);
+    let [receiver, sender] = side.jobs(&COUNT);
     let run_with = |connection, peer: Option<Connection>| {
         let data = receiver.load(&Watch::NONE).unwrap();
         let mut rng = Prng::from_os().unwrap();
