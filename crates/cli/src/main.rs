@@ -9,7 +9,6 @@ mod book;
 mod check;
 mod columns;
 mod config;
-mod data;
 mod demo;
 mod identity;
 mod interrupt;

@@ -8,6 +8,7 @@
 //! - [`artefact`]: half of a run, computed before the peer is met;
 //! - [`governance`]: whether a run may take place, and a log of it: [`governance::gate`] with [`governance::policy`] and
 //!   [`governance::audit`];
+//! - [`job`]: one side of a run, from its table to its result, in the order in which it is to be done;
 //! - [`table`]: CSV, Parquet and lists in, item sets, values and payloads out of them, results back;
 //! - [`protocols`]: how it is computed, one entry each, over a channel that the caller brings; [`operations`]: what is
 //!   computed;
@@ -87,6 +88,7 @@ pub mod hashed;
 pub mod hashing;
 pub mod hazmat;
 pub mod item;
+pub mod job;
 pub mod membership;
 pub mod net;
 pub mod okvs;

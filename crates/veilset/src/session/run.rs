@@ -250,6 +250,13 @@ pub struct Prepared<'a> {
     half: Option<Half>,
 }
 
+impl<'a> Prepared<'a> {
+    /// What it was made from.
+    pub fn request(&self) -> &Request<'a> {
+        &self.request
+    }
+}
+
 /// Prepares and runs our side ([`run_if`]); everything is allowed. Where the time before the first message must
 /// say nothing, prepare before the connection is made.
 ///
