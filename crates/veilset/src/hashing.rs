@@ -307,7 +307,7 @@ mod tests {
             };
             assert_eq!(found, alone);
         }
-        // DESIGN 4: epsilon is in [0.04, 0.06], or a little above.
+        // Epsilon is in [0.04, 0.06], or a little above: the paper, which says [0.4, 0.6], slipped by a factor of ten.
         for log in [12, 16, 20, 24] {
             let found = Bins::best(40, (1 << log, 1 << log), (255, 4095), cost);
             let epsilon = found.number as f64 / f64::from(1 << log);
