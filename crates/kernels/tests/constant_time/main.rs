@@ -1,16 +1,17 @@
-//! Whether branches and addresses of the kernels depend on secrets, in the code that the compiler made of them:
-//! `cargo test -p veilset-kernels --release --test constant_time`.
+//! Whether branches and addresses of the kernels depend on secrets, in the compiled code: `cargo test -p
+//! veilset-kernels --release --test constant_time`.
 //!
 //! * [`memcheck`] marks secrets as undefined and runs every path without AVX-512 under valgrind, which reports each
 //!   branch and each address that depends on them. It follows every bit, so inputs need not be lucky.
 //! * valgrind cannot run AVX-512. For those paths [`trace`] steps through the function with different secrets and
 //!   compares every instruction and every address, and [`disassembly`] looks for instructions that lead from vectors
-//!   to flags or addresses. It also sees to it that no kernel divides, which takes a time that depends on the values.
+//!   to flags or addresses. It also checks that no kernel divides, because the time of a division depends on the
+//!   values.
 //!
-//! Each check is shown a function that leaks, and fails if it does not notice. None measures time;
+//! Each check is given a function that leaks, and fails if it does not notice. None measures time;
 //! `examples/timing.rs` does.
 //!
-//! Debug assertions look at field elements, so these tests are about code without them. Debug builds compile and
+//! Debug assertions read field elements, so these tests need code without them. Debug builds compile the tests and
 //! ignore them.
 
 #![cfg(all(target_arch = "x86_64", target_os = "linux"))]
