@@ -10,7 +10,7 @@ use crate::channel::{Rx, Tx};
 use crate::error::Result;
 use crate::secret::Secrets;
 
-/// A way to send a set of digests. The set of the size and error it is made for is a public parameter.
+/// A way to send a set of digests. Its parameters follow from the public sizes and the error.
 pub trait CompactSet {
     /// About how many bytes it takes.
     fn bytes(&self) -> usize;
@@ -51,7 +51,7 @@ mod tests {
             let (mut a, mut b) = Channel::pair();
             let (set, queries) = (&set, &queries);
             let bits = std::thread::scope(|s| {
-                // It takes its end of the channel with it, whatever becomes of it.
+                // It drops its end of the channel even if it fails.
                 s.spawn(move || set.send(&mut a.tx, elements.into()).unwrap());
                 set.test(&mut b.rx, queries).unwrap()
             });
