@@ -76,10 +76,10 @@ pub fn size(n: usize) -> usize {
 /// lie wholly inside. Given the starts, each of the l columns is covered by a row of the set, so the sum of its rows
 /// is uniform in GF(2)^l, and zero with probability 2^-l. If R rows lie inside the window, there are at most 2^R such
 /// sets. So a set with this window exists with probability at most E[min(1, 2^(R-l))], and there are `size - l + 1`
-/// windows of length l. R is binomial: `n` rows, each inside with probability p = (l - width + 1) / (size - width +
-/// 1). By Chernoff, for every z from 1 to 2, min(1, 2^(R-l)) <= z^(R-l), so the mean is at most z^-l (1 + p (z -
-/// 1))^n, for the best z. Lengths are grouped in blocks of a 512th of their length. Each block takes its smallest l
-/// and its largest p, which bounds its terms from above.
+/// windows of length l. R is binomial: each of `n` rows is inside with probability p = (l - width + 1) / (size -
+/// width + 1). By Chernoff, for every z from 1 to 2, min(1, 2^(R-l)) <= z^(R-l). So the mean is at most z^-l (1 + p
+/// (z - 1))^n, for the best z. Lengths are grouped in blocks of a 512th of their length. Each block takes its
+/// smallest l and its largest p, which bounds its terms from above.
 ///
 /// A start is the upper part of a 64-bit number times the number of starts. So it is more likely than 1 / (size -
 /// width + 1) by a factor of at most 1 + 2^-35, and an outcome of 2^28 starts by at most 1.01. The result includes

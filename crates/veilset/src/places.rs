@@ -78,7 +78,7 @@ pub fn private_parent(path: &Path) -> io::Result<()> {
 }
 
 /// Writes through to the disk that a file or folder was made, renamed or deleted. A file system that keeps no folders
-/// on a disk reports that it cannot; this is no error.
+/// on a disk reports that it cannot, which is not an error.
 pub(crate) fn sync_parent(path: &Path) -> io::Result<()> {
     use io::ErrorKind::{InvalidInput, Unsupported};
     match File::open(folder_of(path))?.sync_all() {

@@ -95,8 +95,8 @@ fn is_canonical(_: Backend, _: &[u8; 32], data: &[[u8; 32]], out: &mut [[u8; 32]
     Backend::Portable
 }
 
-/// Hashing to the group, multiples by a scalar for each and of the generator, sums, encoding, and comparisons. What is
-/// decoded comes from a peer, and whether it is an element shows.
+/// Hashing to the group, multiples by one scalar each and of the generator, sums, encoding and comparisons. Decoded
+/// elements come from a peer, and their validity shows.
 fn ristretto255(backend: Backend, key: &[u8; 32], data: &[[u8; 32]], out: &mut [[u8; 32]]) -> Backend {
     let n = data.len();
     let (mut uniform, mut elements, mut fixed) =
@@ -162,9 +162,9 @@ fn band(backend: Backend, _: &[u8; 32], data: &[[u8; 32]], out: &mut [[u8; 32]])
     ran
 }
 
-/// Interpolation and evaluation, of as many coefficients as fill the output with the values, in vectors of which the
-/// last is not full. The points of an instance are all the same where the data is the special one, which comes again
-/// after 7; only that points are there twice may become public.
+/// Interpolation and evaluation, of enough coefficients to fill the output with the values, in vectors of which the
+/// last is not full. With the special data, which repeats after 7, all points of an instance are the same; only that
+/// may become public.
 fn polynomial(field: Field, backend: Backend, data: &[[u8; 32]], out: &mut [[u8; 32]]) -> Backend {
     let (instances, points, length) = (7, data.len() / 7, data.len() * 4 / 7);
     let shape = polynomial::Shape { instances, points, free: length - points };
@@ -203,7 +203,7 @@ fn random(seed: u64, out: &mut [[u8; 32]]) {
     }
 }
 
-// ---- What the checks have to notice. ----
+// ---- What the checks must notice. ----
 
 const LEAKS: [Subject; 2] = [
     Subject { name: "leaking branch", backends: &[Backend::Portable], keyed: true, run: leaking_branch },
