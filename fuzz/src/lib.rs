@@ -9,10 +9,10 @@ use veilset::channel::{Channel, Sink, Source, WireCount};
 use veilset::error::{Error, Result};
 use veilset::hazmat;
 use veilset::item::{ItemSet, Items};
-use veilset::operations::sum::Modulus;
-use veilset::operations::{Learned, Operation, Role, Terms};
-use veilset::protocols::{CM20, DH, DH_PSI, KRTW19, KRTW19_PLAIN, Protocol, VOLE};
 use veilset::net::Connection;
+use veilset::operations::sum::Modulus;
+use veilset::operations::{COUNT, INTERSECT, Learned, Operation, Role, Rows, SUM, Terms, UNION};
+use veilset::protocols::{CM20, DH, DH_PSI, KRTW19, KRTW19_PLAIN, Protocol, VOLE};
 use veilset::session::run::{Request, run};
 
 /// What no input of the sizes here may make us allocate.
@@ -84,25 +84,25 @@ impl Default for Data {
 }
 
 /// What is run, by scenario: the operation, the protocol, and whether it is with everything that can be asked for.
-static SCENARIOS: [(Operation, &Protocol, bool); 18] = [
-    (Operation::Intersect, &DH, false),
-    (Operation::Union, &DH, false),
-    (Operation::Count, &DH, false),
-    (Operation::Sum, &DH, false),
-    (Operation::Intersect, &DH_PSI, false),
-    (Operation::Intersect, &DH, true),
-    (Operation::Union, &DH, true),
-    (Operation::Count, &DH, true),
-    (Operation::Sum, &DH, true),
-    (Operation::Intersect, &DH_PSI, true),
-    (Operation::Intersect, &CM20, false),
-    (Operation::Intersect, &CM20, true),
-    (Operation::Intersect, &VOLE, true),
-    (Operation::Union, &KRTW19, false),
-    (Operation::Union, &KRTW19, true),
-    (Operation::Union, &KRTW19_PLAIN, true),
-    (Operation::Intersect, &VOLE, false),
-    (Operation::Union, &KRTW19_PLAIN, false),
+static SCENARIOS: [(&'static Operation, &Protocol, bool); 18] = [
+    (&INTERSECT, &DH, false),
+    (&UNION, &DH, false),
+    (&COUNT, &DH, false),
+    (&SUM, &DH, false),
+    (&INTERSECT, &DH_PSI, false),
+    (&INTERSECT, &DH, true),
+    (&UNION, &DH, true),
+    (&COUNT, &DH, true),
+    (&SUM, &DH, true),
+    (&INTERSECT, &DH_PSI, true),
+    (&INTERSECT, &CM20, false),
+    (&INTERSECT, &CM20, true),
+    (&INTERSECT, &VOLE, true),
+    (&UNION, &KRTW19, false),
+    (&UNION, &KRTW19, true),
+    (&UNION, &KRTW19_PLAIN, true),
+    (&INTERSECT, &VOLE, false),
+    (&UNION, &KRTW19_PLAIN, false),
 ];
 
 impl Data {
@@ -113,8 +113,8 @@ impl Data {
     pub fn request(&self, scenario: u8, role: Role) -> Request<'_> {
         let (operation, protocol, all) = SCENARIOS[usize::from(scenario) % SCENARIOS.len()];
         let sender = role == Role::Sender;
-        let sum = operation == Operation::Sum;
-        let columns = all && matches!(operation, Operation::Intersect | Operation::Union);
+        let sum = operation.uses.values;
+        let columns = all && operation.uses.rows != Rows::None;
         let terms = match all {
             false => Terms {
                 max_row: 16,

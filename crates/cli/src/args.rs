@@ -1,15 +1,17 @@
 //! The arguments as typed. What they mean is in [`crate::plan`].
 
 mod measure;
+mod operation;
 
 pub use measure::{BenchArgs, BenchPartyArgs, SoakArgs};
+pub use operation::{OperationArgs, RowArgs, ValueArgs};
 
-use crate::columns::{Columns, Received};
+use crate::columns::Columns;
 use clap::builder::{PossibleValue, PossibleValuesParser, RangedU64ValueParser, TypedValueParser};
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use std::ffi::OsString;
 use std::path::PathBuf;
-use veilset::operations::{Operation, Role};
+use veilset::operations::{self, Operation, Role};
 use veilset::params::MAX_SET;
 use veilset::protocols::{self, Protocol};
 use veilset::table::Format;
@@ -31,20 +33,6 @@ Exit codes:
   71   not enough memory
   130  stopped on request (Ctrl-C, SIGTERM, SIGHUP)
 Whatever the code, the result file is complete or does not exist.";
-
-/// The two parties' command lines of an operation, to be copied, and the exit codes.
-fn help(operation: &str, receiver: &str, sender: &str) -> String {
-    format!(
-        "\
-Example (each party runs its own):
-  veilset {operation} ours.csv --key email --role receiver --listen 0.0.0.0:7000 \\
-      --peer FINGERPRINT{receiver}
-  veilset {operation} theirs.csv --key mail --role sender --connect host.example.org:7000 \\
-      --peer FINGERPRINT{sender}
-
-{EXIT_CODES}"
-    )
-}
 
 fn overview() -> String {
     format!(
@@ -107,32 +95,8 @@ pub enum Command {
     /// Make or show this party's identity
     #[command(subcommand)]
     Identity(IdentityCommand),
-    /// The receiver learns which of its rows the sender has
-    ///
-    /// The receiver learns which of its keys the sender has too. The result is the receiver's rows with these keys; of
-    /// several rows with the same key, the first. In addition, each side learns how many keys the other has.
-    #[command(after_help = help("intersect", " --output both.csv", ""))]
-    Intersect(IntersectArgs),
-    /// The receiver learns all keys of both
-    ///
-    /// The receiver learns every key that only the sender has, in the clear, and so how many match. It does not learn
-    /// which of its own keys the sender has too. The result is the receiver's rows (of several rows with the same key,
-    /// the first), then a row for each new key with the other cells empty. In addition, each side learns how many keys
-    /// the other has.
-    #[command(after_help = help("union", " --output all.csv", ""))]
-    Union(UnionArgs),
-    /// The receiver learns how many keys both have
-    ///
-    /// The receiver learns the number of matches, and so the size of the union. In addition, each side learns how many
-    /// keys the other has.
-    #[command(after_help = help("count", "", ""))]
-    Count(CountArgs),
-    /// Both learn how many keys match, the sender the sum of its values over them
-    ///
-    /// Both learn the number of matches. The sender, who owns the values, learns their sum over the matches; the
-    /// receiver does not. In addition, each side learns how many keys the other has.
-    #[command(after_help = help("sum", " --scale 2", " --values amount --scale 2"))]
-    Sum(SumArgs),
+    #[command(flatten)]
+    Operation(Box<OperationArgs>),
     /// Compute our half of a run before connecting to the peer
     ///
     /// Most of what a run computes for our own keys needs no peer. This command computes it under a key for one run and
@@ -240,8 +204,8 @@ pub enum IdentityCommand {
     },
 }
 
-fn operation() -> impl TypedValueParser<Value = Operation> {
-    PossibleValuesParser::new(Operation::ALL.map(Operation::name)).try_map(|name| name.parse())
+fn one_operation() -> impl TypedValueParser<Value = &'static Operation> {
+    PossibleValuesParser::new(operations::ALL.map(|o| o.name)).try_map(|name| name.parse())
 }
 
 fn role() -> impl TypedValueParser<Value = Role> {
@@ -255,7 +219,7 @@ fn protocol() -> impl TypedValueParser<Value = &'static Protocol> {
 
 /// Which protocol is for what, and which is the default.
 fn protocol_help() -> String {
-    let list = Operation::ALL.map(|operation| {
+    let list = operations::ALL.map(|operation| {
         let others = protocols::names(|p| p.computes(operation) && p != protocols::preferred(operation));
         format!(
             "{operation} by {} [default]{}{others}",
@@ -272,34 +236,6 @@ fn format() -> impl TypedValueParser<Value = Format> {
 
 fn items() -> RangedU64ValueParser<usize> {
     RangedU64ValueParser::new().range(0..=MAX_SET as u64)
-}
-
-#[derive(Debug, Args)]
-pub struct IntersectArgs {
-    #[command(flatten)]
-    pub common: CommonArgs,
-    #[command(flatten)]
-    pub output: OutputArgs,
-    #[command(flatten)]
-    pub rows: RowArgs,
-    #[command(flatten)]
-    pub both: BothArgs,
-    /// Protect the receiver from a sender that does not follow the protocol; uses the protocol cm20, with longer tags;
-    /// the same on both sides
-    #[arg(long)]
-    pub malicious_sender: bool,
-}
-
-#[derive(Debug, Args)]
-pub struct UnionArgs {
-    #[command(flatten)]
-    pub common: CommonArgs,
-    #[command(flatten)]
-    pub output: OutputArgs,
-    #[command(flatten)]
-    pub rows: RowArgs,
-    #[command(flatten)]
-    pub both: BothArgs,
 }
 
 #[derive(Debug, Args)]
@@ -328,61 +264,6 @@ pub struct PrepareArgs {
     /// Say nothing but errors
     #[arg(long)]
     pub quiet: bool,
-}
-
-/// What travels in intersect and union.
-#[derive(Debug, Args)]
-pub struct RowArgs {
-    /// Our columns to send with our keys (sender): of matching rows in intersect, of new rows in union. Written like
-    /// --key
-    #[arg(long, value_name = "COL,..")]
-    pub send_columns: Vec<Columns>,
-    /// The columns that the sender sends (receiver): its names for them, in its order. COL=NAME gives a column another
-    /// name in our result. Written like --key
-    #[arg(long, value_name = "COL[=NAME],..")]
-    pub receive_columns: Vec<Received>,
-    /// The bytes of the longest row that is sent, plus 1 to 3 for each column; the same on both sides. In union a row
-    /// is the key and the columns sent, in intersect the columns sent. Every row is sent at this width, so that lengths
-    /// do not show
-    #[arg(long, value_name = "BYTES", default_value_t = 64, value_parser = clap::value_parser!(u32).range(1..=65536))]
-    pub max_row: u32,
-}
-
-#[derive(Debug, Args)]
-pub struct BothArgs {
-    /// Give the result to both parties: the receiver sends it on, without the sender's columns; the same on both sides
-    #[arg(long)]
-    pub both: bool,
-}
-
-#[derive(Debug, Args)]
-pub struct CountArgs {
-    #[command(flatten)]
-    pub common: CommonArgs,
-    #[command(flatten)]
-    pub output: OutputArgs,
-    #[command(flatten)]
-    pub both: BothArgs,
-}
-
-#[derive(Debug, Args)]
-pub struct SumArgs {
-    #[command(flatten)]
-    pub common: CommonArgs,
-    #[command(flatten)]
-    pub output: OutputArgs,
-    /// The column of numbers to add up (sender); its name as it is, without quotes
-    #[arg(long, value_name = "COL")]
-    pub values: Option<String>,
-    /// Decimal places of the values; the same on both sides
-    #[arg(long, value_name = "N", default_value_t = 0, value_parser = clap::value_parser!(u32).range(0..=38))]
-    pub scale: u32,
-    /// Bits of the modulus the sum is computed in, 64 or 128; the same on both sides
-    #[arg(long, value_name = "BITS", default_value = "64", value_parser = ["64", "128"])]
-    pub modulus: String,
-    /// Withhold count and sum from the sender if fewer items match; the same on both sides
-    #[arg(long, value_name = "N", default_value_t = 0)]
-    pub min_count: u64,
 }
 
 #[derive(Debug, Args)]

@@ -24,7 +24,7 @@ use veilset::error::{Error, Result};
 use veilset::hazmat::seeded;
 use veilset::item::{ItemSet, encode_key};
 use veilset::net::{Connection, Endpoint, Identity, Listener, Security, establish};
-use veilset::operations::{Learned, Operation, Role, Terms};
+use veilset::operations::{Learned, Role, Terms};
 use veilset::rng::Prng;
 use veilset::session::run::{self, Request};
 
@@ -67,7 +67,7 @@ pub fn run(a: &BenchArgs) -> Result<()> {
     let figures = wait(parties, &interrupted)?;
     let [r, s] = &figures[..] else { return Err(Error::Bug("the receiver named no port".into())) };
     let mut result = json!({
-        "op": a.op.name(),
+        "op": a.op.name,
         "protocol": a.protocol().name,
         "malicious_sender": a.malicious_sender,
         "n_receiver": a.n,
@@ -205,8 +205,8 @@ pub fn party(a: &BenchPartyArgs) -> Result<()> {
     };
     let stream = seeded(&seed).fork(0);
     let set: ItemSet = (first..first + n).map(|i| item(&stream, i, b.item_bytes)).collect();
-    let values: Vec<i128> = match (b.op, role) {
-        (Operation::Sum, Role::Sender) => (0..set.len() as i128).map(|i| i % 1000).collect(),
+    let values: Vec<i128> = match (b.op.uses.values, role) {
+        (true, Role::Sender) => (0..set.len() as i128).map(|i| i % 1000).collect(),
         _ => Vec::new(),
     };
     let max_row = item(&stream, 0, b.item_bytes).len();

@@ -16,7 +16,7 @@ use std::path::{Path, PathBuf};
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 use veilset::error::{Error, Result};
-use veilset::operations::Operation;
+use veilset::operations;
 
 /// The file if none is named.
 const DEFAULT: &str = "veilset.toml";
@@ -119,7 +119,7 @@ impl File<'_> {
     }
 
     fn operation<'t>(&self, table: &'t DeTable<'_>) -> Result<&'t str> {
-        let names = Operation::ALL.map(Operation::name);
+        let names = operations::ALL.map(|o| o.name);
         let all = names.join(", ");
         let Some((key, value)) = table.get_key_value(OPERATION) else {
             let example =
@@ -197,7 +197,7 @@ impl File<'_> {
     fn unknown(&self, all: &clap::Command, operation: &clap::Command, key: &str) -> String {
         let name = operation.get_name();
         let has = |other: &&clap::Command| {
-            Operation::ALL.iter().any(|o| o.name() == other.get_name()) && option(other, key).is_some()
+            operations::ALL.iter().any(|o| o.name == other.get_name()) && option(other, key).is_some()
         };
         let others: Vec<_> = all.get_subcommands().filter(has).map(clap::Command::get_name).collect();
         let next = format!("`veilset {name} --help` lists its options");

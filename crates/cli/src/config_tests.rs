@@ -33,7 +33,7 @@ fn every_option_of_every_operation_can_be_set_and_typed_instead() {
     let mut all = Arguments::command();
     all.build();
     let mut seen = 0;
-    for name in Operation::ALL.map(Operation::name) {
+    for name in operations::ALL.map(|o| o.name) {
         let operation = all.find_subcommand(name).unwrap();
         for arg in operation.get_arguments() {
             let Some(key) = key_of(arg) else {
@@ -89,7 +89,7 @@ fn every_option_of_every_operation_can_be_set_and_typed_instead() {
 fn every_option_that_is_a_file_is_known_as_one() {
     let mut all = Arguments::command();
     all.build();
-    for name in Operation::ALL.map(Operation::name) {
+    for name in operations::ALL.map(|o| o.name) {
         for arg in all.find_subcommand(name).unwrap().get_arguments() {
             let named = arg.get_value_names().is_some_and(|names| names.iter().any(|n| n.contains("FILE")));
             let is_path = arg.get_value_parser().type_id() == TypeId::of::<PathBuf>();
@@ -130,8 +130,8 @@ fn names_of_columns_stand_in_a_list_as_they_are() {
     let base = "operation = \"intersect\"\ninput = \"a.csv\"\nrole = \"receiver\"\npeer = \"p\"\n";
     let parsed = |lines: &str| {
         let words = words(&format!("{base}{lines}"), &[]).unwrap();
-        let Command::Intersect(a) = Arguments::try_parse_from(words).unwrap().command else { panic!() };
-        let received = a.rows.receive_columns.into_iter().flat_map(|columns| columns.0);
+        let Command::Operation(a) = Arguments::try_parse_from(words).unwrap().command else { panic!() };
+        let received = a.rows.unwrap().receive_columns.into_iter().flat_map(|columns| columns.0);
         let received: Vec<_> = received.map(|(theirs, ours)| format!("{theirs}|{ours}")).collect();
         (a.common.input.key.into_iter().flat_map(|columns| columns.0).collect::<Vec<_>>(), received)
     };

@@ -4,7 +4,7 @@ use crate::columns;
 use crate::plan::{Plan, Source};
 use veilset::error::{Error, Result};
 use veilset::item::Items;
-use veilset::operations::{Learned, Operation, Role};
+use veilset::operations::{Learned, Role, Shape};
 use veilset::params::MAX_SET;
 use veilset::session::report::decimal;
 use veilset::session::run::{Outcome, Request};
@@ -60,7 +60,7 @@ impl Data {
             sent => payloads(&table, &keyed, &table.columns(sent)?)?,
         };
         // Keys travel in union, those of the receiver only where it sends the union on.
-        let keys_travel = plan.operation == Operation::Union && (sends || plan.terms.both);
+        let keys_travel = plan.operation.uses.items_travel(plan.role, plan.terms.both);
         check_max_row(&table, &keyed, keys_travel, &payloads, plan.terms.max_row)?;
         let values = match &plan.values {
             Some(name) => {
@@ -129,7 +129,7 @@ impl Data {
                 write_union(table, &self.key, &self.keyed, &new.items, sent, format, output.writer())
             }
             Learned::Union(items) => write_keys(&self.table, &self.key, items, format, output.writer()),
-            Learned::Matches(n) if plan.operation == Operation::Count && !outcome.they_pad => {
+            Learned::Matches(n) if plan.shape() == Shape::MatchesAndUnion && !outcome.they_pad => {
                 let union = (self.keyed.set.len() + outcome.their_size).saturating_sub(*n as usize);
                 numbers(output, "matches,union_size", format!("{n},{union}"))
             }

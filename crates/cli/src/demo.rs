@@ -7,7 +7,7 @@ use veilset::channel::Timeouts;
 use veilset::error::{Error, Result};
 use veilset::item::decode_key;
 use veilset::net::{Connection, Endpoint, Identity, Listener, Security, establish};
-use veilset::operations::{Learned, Operation, Role};
+use veilset::operations::{self, Learned, Operation, Role};
 use veilset::rng::Prng;
 use veilset::session::report::Report;
 use veilset::session::run::{self, Request};
@@ -44,10 +44,15 @@ impl Party {
         Ok(Party { table, keyed, values, identity: Arc::new(Identity::generate()?) })
     }
 
-    fn run(&self, operation: Operation, role: Role, connection: Connection) -> Result<(Report, Learned)> {
+    fn run(
+        &self,
+        operation: &'static Operation,
+        role: Role,
+        connection: Connection,
+    ) -> Result<(Report, Learned)> {
         let start = Instant::now();
         let request = Request {
-            values: if operation == Operation::Sum { &self.values } else { &[] },
+            values: if operation.uses.values { &self.values } else { &[] },
             value_scale: SCALE,
             ..Request::new(operation, role, &self.keyed.set)
         };
@@ -91,7 +96,7 @@ pub fn run() -> Result<()> {
     let south = Party::new("South hospital (sender)", SOUTH, "mail", Some("cost"))?;
     north.show()?;
     south.show()?;
-    for operation in Operation::ALL {
+    for operation in operations::ALL {
         let [r, s] = both(&north, &south, operation)?;
         let bytes = r.0.bytes.sent + r.0.bytes.received;
         print(format!("\n{operation}: {:.2} seconds, {bytes} bytes both ways", r.0.seconds))?;
@@ -106,7 +111,7 @@ pub fn run() -> Result<()> {
     Ok(())
 }
 
-fn both(north: &Party, south: &Party, operation: Operation) -> Result<[(Report, Learned); 2]> {
+fn both(north: &Party, south: &Party, operation: &'static Operation) -> Result<[(Report, Learned); 2]> {
     let ten = Duration::from_secs(10);
     let timeouts = Timeouts { connect: ten, idle: ten };
     let security = |own: &Party, peer: &Party| Security::Tls {

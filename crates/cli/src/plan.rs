@@ -1,8 +1,8 @@
 //! The plan that the arguments mean: everything that can be refused without looking at the data.
 
 use crate::args::{
-    BothArgs, Command, CommonArgs, CountArgs, DuplicatesArg, EmptyKeysArg, EncodingArg, InputArgs,
-    IntersectArgs, OutputArgs, PrepareArgs, RowArgs, SumArgs, UnionArgs,
+    Command, CommonArgs, DuplicatesArg, EmptyKeysArg, EncodingArg, InputArgs, OperationArgs, OutputArgs,
+    PrepareArgs, RowArgs, ValueArgs,
 };
 use crate::book::Book;
 use crate::policy;
@@ -16,7 +16,7 @@ use veilset::governance::policy::{Intent, Policy};
 use veilset::item::ItemSet;
 use veilset::net::{Endpoint, Fingerprint};
 use veilset::operations::sum::Modulus;
-use veilset::operations::{Operation, Role, Terms};
+use veilset::operations::{self, Operation, Role, Shape, Terms};
 use veilset::places::{self, Place};
 use veilset::protocols::{self, Protocol};
 use veilset::session::run::Request;
@@ -54,7 +54,7 @@ pub struct PreparePlan {
 /// What one party is to do.
 #[derive(Debug)]
 pub struct Plan {
-    pub operation: Operation,
+    pub operation: &'static Operation,
     pub role: Role,
     pub protocol: &'static Protocol,
     pub source: Source,
@@ -90,18 +90,13 @@ pub struct Plan {
 impl Plan {
     /// The plan of a command that is an operation, if the policy allows it.
     pub fn of(command: Command) -> Result<Plan> {
-        let plan = match command {
-            Command::Intersect(a) => intersect(a),
-            Command::Union(a) => union(a),
-            Command::Count(a) => count(a),
-            Command::Sum(a) => sum(a),
-            _ => {
-                let names = Operation::ALL.map(Operation::name).join(", ");
-                Err(Error::Usage(format!(
-                    "this is not an operation. Use one of {names}, or run and a file name"
-                )))
-            }
-        }?;
+        let Command::Operation(a) = command else {
+            let names = operations::ALL.map(|o| o.name).join(", ");
+            return Err(Error::Usage(format!(
+                "this is not an operation. Use one of {names}, or run and a file name"
+            )));
+        };
+        let plan = operation(*a)?;
         plan.check()?;
         plan.policy.permits(&Intent {
             operation: plan.operation,
@@ -150,23 +145,24 @@ impl Plan {
         self.output_format.unwrap_or_else(|| Format::of_output(self.output.as_deref(), input, columns))
     }
 
+    /// The form of our side's result.
+    pub fn shape(&self) -> Shape {
+        (self.operation.result)(self.role, &self.terms)
+    }
+
     /// Whether our side has a result to write.
     pub fn has_result(&self) -> bool {
-        self.role == Role::Receiver || self.operation == Operation::Sum || self.terms.both
+        self.shape() != Shape::Nothing
     }
 
     /// Whether that has keys, or rows with their keys.
     fn has_keys(&self) -> bool {
-        self.has_result() && matches!(self.operation, Operation::Intersect | Operation::Union)
+        self.shape().has_items()
     }
 
     /// Whether that has all columns of our rows.
     pub fn has_rows(&self) -> bool {
-        match self.operation {
-            Operation::Intersect => self.has_result(),
-            Operation::Union => self.role == Role::Receiver,
-            Operation::Count | Operation::Sum => false,
-        }
+        self.shape().has_rows()
     }
 }
 
@@ -177,25 +173,24 @@ pub enum Protection {
     InsecurePlaintext,
 }
 
-fn intersect(mut a: IntersectArgs) -> Result<Plan> {
-    if a.malicious_sender {
-        a.common.protocol =
-            a.common.protocol.or_else(|| protocols::against_malicious_senders(Operation::Intersect));
+fn operation(mut a: OperationArgs) -> Result<Plan> {
+    let malicious_sender = a.malicious.is_some_and(|a| a.malicious_sender);
+    if malicious_sender {
+        a.common.protocol = a.common.protocol.or_else(|| protocols::against_malicious_senders(a.operation));
     }
-    let mut plan = rows(common(Operation::Intersect, a.common, a.output, a.both)?, a.rows)?;
-    plan.terms.malicious_sender = a.malicious_sender;
+    let both = a.both.is_some_and(|a| a.both);
+    let mut plan = common(a.operation, a.common, a.output, both)?;
+    plan.terms.malicious_sender = malicious_sender;
+    if let Some(a) = a.rows {
+        rows(&mut plan, a)?;
+    }
+    if let Some(a) = a.values {
+        values(&mut plan, a)?;
+    }
     Ok(plan)
 }
 
-fn union(a: UnionArgs) -> Result<Plan> {
-    rows(common(Operation::Union, a.common, a.output, a.both)?, a.rows)
-}
-
-fn count(a: CountArgs) -> Result<Plan> {
-    common(Operation::Count, a.common, a.output, a.both)
-}
-
-fn rows(mut plan: Plan, a: RowArgs) -> Result<Plan> {
+fn rows(plan: &mut Plan, a: RowArgs) -> Result<()> {
     let wrong = |what: &str| Err(Error::Usage(what.into()));
     match plan.role {
         Role::Receiver if !a.send_columns.is_empty() => {
@@ -219,22 +214,21 @@ fn rows(mut plan: Plan, a: RowArgs) -> Result<Plan> {
     }
     plan.terms.payload = !plan.sent_columns.is_empty();
     plan.terms.max_row = a.max_row as usize;
-    Ok(plan)
+    Ok(())
 }
 
-fn sum(a: SumArgs) -> Result<Plan> {
-    let mut plan = common(Operation::Sum, a.common, a.output, BothArgs { both: false })?;
+fn values(plan: &mut Plan, a: ValueArgs) -> Result<()> {
+    let operation = plan.operation;
     match (plan.role, &a.values) {
         (Role::Sender, None) => {
-            return Err(Error::Usage(
-                "--values is missing: the sender of sum names the column of its values with --values COL"
-                    .into(),
-            ));
+            return Err(Error::Usage(format!(
+                "--values is missing: the sender of {operation} names the column of its values with --values COL"
+            )));
         }
         (Role::Receiver, Some(_)) => {
-            return Err(Error::Usage(
-                "--values is for the sender: the receiver of sum has no values. Omit it, or use --role sender".into(),
-            ));
+            return Err(Error::Usage(format!(
+                "--values is for the sender: the receiver of {operation} has no values. Omit it, or use --role sender"
+            )));
         }
         _ => {}
     }
@@ -242,15 +236,17 @@ fn sum(a: SumArgs) -> Result<Plan> {
     plan.value_scale = a.scale;
     plan.terms.modulus = if a.modulus == "128" { Modulus::Bits128 } else { Modulus::Bits64 };
     plan.terms.min_count = a.min_count;
-    Ok(plan)
+    Ok(())
 }
 
-fn common(operation: Operation, a: CommonArgs, output: OutputArgs, both: BothArgs) -> Result<Plan> {
+fn common(operation: &'static Operation, a: CommonArgs, output: OutputArgs, both: bool) -> Result<Plan> {
     let role = a.role;
     let protocol = a.protocol.unwrap_or_else(|| protocols::preferred(operation));
-    let has_values = operation == Operation::Sum && role == Role::Sender;
+    let terms = Terms { both, ..Terms::default() };
+    let result_shape = (operation.result)(role, &terms);
+    let has_values = operation.uses.values && role == Role::Sender;
     let source = source(a.input, has_values)?;
-    let has_result = role == Role::Receiver || operation == Operation::Sum || both.both;
+    let has_result = result_shape != Shape::Nothing;
     let given = [
         ("--output", output.output.is_some()),
         ("--output-format", output.output_format.is_some()),
@@ -266,9 +262,8 @@ fn common(operation: Operation, a: CommonArgs, output: OutputArgs, both: BothArg
     if output.output_format.is_none() {
         check_output_name(&result)?;
     }
-    let numbers = matches!(operation, Operation::Count | Operation::Sum);
     let written = output.output_format.unwrap_or_else(|| Format::of_input(&result));
-    if has_result && numbers && written != Format::Csv {
+    if has_result && !result_shape.has_items() && written != Format::Csv {
         return Err(Error::Usage(format!(
             "the result of {operation} is a line of numbers, which is written as CSV and not as {written}. Use \
              --output-format csv, or give --output another name"
@@ -324,7 +319,7 @@ fn common(operation: Operation, a: CommonArgs, output: OutputArgs, both: BothArg
         source,
         values: None,
         value_scale: 0,
-        terms: Terms { both: both.both, ..Terms::default() },
+        terms,
         sent_columns: Vec::new(),
         received_as: Vec::new(),
         prepared: a.prepared.zip(ledger),

@@ -32,8 +32,8 @@
 //! use veilset::channel::Channel;
 //! use veilset::hashed::Hashed;
 //! use veilset::item::{ItemSet, Items};
-//! use veilset::operations::{Announced, Learned, Operation, Role, Terms};
-//! use veilset::protocols::{self, Task, run};
+//! use veilset::operations::{Announced, COUNT, Learned, Role, Task, Terms};
+//! use veilset::protocols::{DH, run};
 //! use veilset::rng::Prng;
 //! use veilset::session::{confirm, introduce};
 //!
@@ -45,9 +45,8 @@
 //! let (mut here, mut there) = Channel::pair();
 //! let none = Items::new(); // no payload travels
 //! let task = |role, set| Task {
-//!     operation: Operation::Count,
+//!     operation: &COUNT,
 //!     role,
-//!     protocol: &protocols::DH,
 //!     set,
 //!     values: &[],
 //!     payloads: &none,
@@ -58,13 +57,13 @@
 //!         let mut rng = Prng::from_os()?;
 //!         let session = introduce(&mut there, Role::Sender, &mut rng)?;
 //!         let peer = Announced { size: 3, padded: false };
-//!         run(&task(Role::Sender, &theirs), &mut there, &session, peer, &mut rng)?;
+//!         run(&DH, &task(Role::Sender, &theirs), &mut there, &session, peer, &mut rng)?;
 //!         confirm(&mut there, &session)
 //!     });
 //!     let mut rng = Prng::from_os()?;
 //!     let session = introduce(&mut here, Role::Receiver, &mut rng)?;
 //!     let peer = Announced { size: 4, padded: false };
-//!     let sealed = run(&task(Role::Receiver, &ours), &mut here, &session, peer, &mut rng)?;
+//!     let sealed = run(&DH, &task(Role::Receiver, &ours), &mut here, &session, peer, &mut rng)?;
 //!     sealed.open(confirm(&mut here, &session)?)
 //! })?;
 //! assert!(learned == Learned::Matches(2));

@@ -26,7 +26,7 @@ use veilset::membership::Mqrpmt;
 use veilset::membership::cwprf::{CwPrf, GolombTags};
 use veilset::net::Connection;
 use veilset::operations::sum::Modulus;
-use veilset::operations::{Learned, Operation, Role, Terms};
+use veilset::operations::{COUNT, INTERSECT, Learned, Role, SUM, Terms, UNION};
 use veilset::oprf::{Oprf, multi_point::MultiPoint, vole::Rr22};
 use veilset::ot::base;
 use veilset::params::{LAMBDA, matrix::Matrix};
@@ -92,15 +92,15 @@ fn scenarios(data: &Data) -> Vec<Scenario<'_>> {
     let with = |requests: [_; 2], terms| requests.map(|r| Request { terms, ..r });
     let terms = Terms { max_row: 64, min_count: 2, ..Terms::default() };
     let both = Terms { both: true, ..terms };
-    let mut sum = pair(Operation::Sum, y, x);
+    let mut sum = pair(&SUM, y, x);
     sum[1].values = values;
     let wider_sum = with(sum, Terms { modulus: Modulus::Bits128, min_count: 0, ..terms });
     // Three rows fit in a frame, so the rows take several.
-    let wide_union = with(pair(Operation::Union, y, x), Terms { max_row: 65_000, ..terms });
-    let classic = pair(Operation::Intersect, y, x).map(|r| Request { protocol: &DH_PSI, ..r });
+    let wide_union = with(pair(&UNION, y, x), Terms { max_row: 65_000, ..terms });
+    let classic = pair(&INTERSECT, y, x).map(|r| Request { protocol: &DH_PSI, ..r });
     let by = |operation, protocol| pair(operation, y, x).map(|r| Request { protocol, ..r });
-    let [cm20, vole] = [&CM20, &VOLE].map(|p| by(Operation::Intersect, p));
-    let [private, plain] = [&KRTW19, &KRTW19_PLAIN].map(|p| by(Operation::Union, p));
+    let [cm20, vole] = [&CM20, &VOLE].map(|p| by(&INTERSECT, p));
+    let [private, plain] = [&KRTW19, &KRTW19_PLAIN].map(|p| by(&UNION, p));
     let malicious = Terms { malicious_sender: true, ..terms };
     let sending = |[receiver, sender]: [_; 2], terms| {
         let receiver = Request { sent_columns: columns, terms, ..receiver };
@@ -112,8 +112,8 @@ fn scenarios(data: &Data) -> Vec<Scenario<'_>> {
     let many = |requests: [_; 2]| requests.map(|r| Request { pad_to: Some(4000), max_peer_items: 4000, ..r });
     vec![
         Scenario { name: "intersect by vole, of many items", requests: many(vole), only: &[0x91, 0x92] },
-        scenario("intersect", pair(Operation::Intersect, y, x)),
-        scenario("intersect for both, with payload", sending(pair(Operation::Intersect, y, x), both)),
+        scenario("intersect", pair(&INTERSECT, y, x)),
+        scenario("intersect for both, with payload", sending(pair(&INTERSECT, y, x), both)),
         scenario("intersect by dh-psi", classic),
         scenario("intersect by dh-psi for both, with payload, padded", padded(sending(classic, both))),
         scenario("intersect by cm20", cm20),
@@ -124,15 +124,15 @@ fn scenarios(data: &Data) -> Vec<Scenario<'_>> {
         scenario("union by krtw19", private),
         scenario("union by krtw19 for both, with payload, padded", padded(sending(private, both))),
         scenario("union by krtw19-plain", plain),
-        scenario("union", pair(Operation::Union, y, x)),
+        scenario("union", pair(&UNION, y, x)),
         scenario("union of wide rows", wide_union),
-        scenario("union for both, with payload, padded", padded(sending(pair(Operation::Union, y, x), both))),
-        scenario("count", pair(Operation::Count, y, x)),
-        scenario("count for both", with(pair(Operation::Count, y, x), both)),
+        scenario("union for both, with payload, padded", padded(sending(pair(&UNION, y, x), both))),
+        scenario("count", pair(&COUNT, y, x)),
+        scenario("count for both", with(pair(&COUNT, y, x), both)),
         scenario("sum", sum),
         scenario("sum modulo 2^128", wider_sum),
-        scenario("intersect, no items here", pair(Operation::Intersect, none, x)),
-        scenario("count, no items there", pair(Operation::Count, y, none)),
+        scenario("intersect, no items here", pair(&INTERSECT, none, x)),
+        scenario("count, no items there", pair(&COUNT, y, none)),
     ]
 }
 
@@ -629,7 +629,7 @@ fn whatever_the_peer_does_to_a_frame_we_end_as_the_table_says() {
                     continue;
                 }
                 // What a scenario has in common with one of the same operation is looked at once.
-                if !seen.insert((scenario.requests[0].operation.name(), cheat, at, tag(now), now.len())) {
+                if !seen.insert((scenario.requests[0].operation.name, cheat, at, tag(now), now.len())) {
                     continue;
                 }
                 for case in tamper(&sent[cheat], at) {

@@ -210,8 +210,8 @@ fn the_readme_lists_all_protocols() {
         let start = format!("| `{}` | ", protocol.name);
         let line = readme.lines().find_map(|line| line.trim_start().strip_prefix(&start));
         let purpose = line.unwrap_or_else(|| panic!("{protocol} is missing")).split(" |").next().unwrap();
-        let offered: Vec<&str> = protocol.offers.iter().map(|offer| offer.operation.name()).collect();
-        let all = offered.len() == veilset::operations::Operation::ALL.len();
+        let offered: Vec<&str> = protocol.offers.iter().map(|offer| offer.operation.name).collect();
+        let all = offered.len() == veilset::operations::ALL.len();
         assert_eq!(purpose, if all { "all operations".into() } else { offered.join(", ") }, "{protocol}");
     }
 }

@@ -5,14 +5,14 @@
 #![no_main]
 
 use veilset::channel::WireCount;
-use veilset::operations::{Operation, Role};
 use veilset::net::Connection;
+use veilset::operations::{Operation, Role, UNION};
 use veilset::session::{Hello, agree};
 use veilset_fuzz::{byte, check, peer};
 
 fn hello(role: Role) -> Hello {
     Hello {
-        operation: Operation::Union,
+        operation: &UNION,
         role,
         check: false,
         protocol: "dh".into(),

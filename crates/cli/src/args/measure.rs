@@ -1,6 +1,6 @@
 //! The arguments of `bench` and `soak`.
 
-use super::{items, operation, protocol};
+use super::{items, one_operation, protocol};
 use clap::Args;
 use clap::builder::RangedU64ValueParser;
 use std::path::PathBuf;
@@ -28,8 +28,8 @@ pub struct SoakArgs {
 #[derive(Debug, Args)]
 pub struct BenchArgs {
     /// The operation
-    #[arg(long, value_parser = operation())]
-    pub op: Operation,
+    #[arg(long, value_parser = one_operation())]
+    pub op: &'static Operation,
     /// The protocol [default: as in a run]
     #[arg(long, value_parser = protocol())]
     pub protocol: Option<&'static Protocol>,

@@ -1,10 +1,11 @@
 //! A random run: two files, two command lines, and the results by the plain computation.
 
 use super::cells::{self, Rows};
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::path::Path;
 use veilset::error::Result;
-use veilset::operations::Operation;
+use veilset::item::{ItemSet, Items};
+use veilset::operations::{self, Inputs, Learned, Operation, Role, Shape};
 use veilset::protocols::{self, Protocol};
 use veilset::rng::Prng;
 use veilset::table::{Encoding, Format};
@@ -28,7 +29,7 @@ pub struct Case {
 
 /// What both sides have in common.
 struct Terms {
-    operation: Operation,
+    operation: &'static Operation,
     both: bool,
     sent: usize,
     keys: usize,
@@ -81,13 +82,13 @@ fn any_cell(rng: &mut Prng, encoding: Encoding) -> Vec<u8> {
 
 impl Terms {
     fn random(rng: &mut Prng, most: usize) -> Terms {
-        let operation = pick(rng, &Operation::ALL);
-        let rows = matches!(operation, Operation::Intersect | Operation::Union);
+        let operation = pick(rng, &operations::ALL);
+        let rows = operation.uses.rows != operations::Rows::None;
         let encoding = if chance(rng, 6) { Encoding::Bytes } else { Encoding::Utf8 };
         let text = encoding == Encoding::Utf8;
         let mut terms = Terms {
             operation,
-            both: operation != Operation::Sum && chance(rng, 3),
+            both: operation.uses.both && chance(rng, 3),
             sent: if rows && chance(rng, 2) { 1 + rng.below(2) as usize } else { 0 },
             keys: if chance(rng, 3) { 1 + rng.below(3) as usize } else { 1 },
             encoding,
@@ -102,6 +103,11 @@ impl Terms {
         terms.keep &= !terms.skip;
         terms.universe = (0..2 * most + 8).map(|i| terms.key(i)).collect();
         terms
+    }
+
+    /// The form of a party's result.
+    fn shape(&self, role: Role) -> Shape {
+        (self.operation.result)(role, &operations::Terms { both: self.both, ..Default::default() })
     }
 
     /// The key of a number, in the form that normalisation leaves as it is.
@@ -170,7 +176,7 @@ impl Terms {
             true => columns.extend((0..rng.below(3)).map(|i| format!("r{i}"))),
             false => columns.extend((0..self.sent).map(|i| format!("p{i}"))),
         }
-        if !receiver && self.operation == Operation::Sum {
+        if !receiver && self.operation.uses.values {
             columns.push("v".into());
         }
         if !receiver && chance(rng, 3) {
@@ -274,7 +280,7 @@ impl Case {
             terms.side(rng, false, &all[n_r - common..n_r - common + n_s]),
         ];
         let pads = [n_r, n_s].map(|n| chance(rng, 3).then(|| n + rng.below(20) as usize));
-        let add = terms.operation == Operation::Sum && chance(rng, 2);
+        let add = terms.operation.uses.values && chance(rng, 2);
         let min_count = if chance(rng, 3) { rng.below(common as u64 + 3) as usize } else { 0 };
         let (max_row, rename) = (700 + rng.below(200), chance(rng, 2));
         let mut protocols = vec![None];
@@ -294,7 +300,7 @@ impl Case {
             let path = folder.join(format!("{}.{extension}", if receiver { "ours" } else { "theirs" }));
             cells::write(rng, &path, side.format, terms.encoding, &side.file())?;
             let mut say = |word: String| words[i].push(word);
-            say(terms.operation.name().into());
+            say(terms.operation.name.into());
             say(path.display().to_string());
             say(format!("--role={}", if receiver { "receiver" } else { "sender" }));
             say("--insecure-plaintext".into());
@@ -338,10 +344,10 @@ impl Case {
                 let option = if receiver { "receive" } else { "send" };
                 say(format!("--{option}-columns={}", names.collect::<Vec<_>>().join(",")));
             }
-            if matches!(terms.operation, Operation::Intersect | Operation::Union) {
+            if terms.operation.uses.rows != operations::Rows::None {
                 say(format!("--max-row={max_row}"));
             }
-            if terms.operation == Operation::Sum {
+            if terms.operation.uses.values {
                 say(format!("--scale={}", terms.scale));
                 say(format!("--min-count={min_count}"));
                 if !receiver {
@@ -349,8 +355,9 @@ impl Case {
                     say(format!("--duplicates={}", if add { "add" } else { "first" }));
                 }
             }
-            if receiver || terms.both || terms.operation == Operation::Sum {
-                let rows = matches!(terms.operation, Operation::Intersect | Operation::Union);
+            let shape = terms.shape(if receiver { Role::Receiver } else { Role::Sender });
+            if shape != Shape::Nothing {
+                let rows = shape.has_items();
                 let extension = match side.format {
                     Format::List => "csv",
                     _ => extension,
@@ -375,7 +382,7 @@ impl Case {
     }
 }
 
-/// The plain computation.
+/// The results by the plain computation. Its items are the numbers of keys, and its payloads those of rows.
 fn expected(
     terms: &Terms,
     [ours, theirs]: &[Side; 2],
@@ -383,76 +390,97 @@ fn expected(
     (add, min_count, rename): (bool, usize, bool),
 ) -> [Expected; 2] {
     let (y, x) = (ours.firsts(), theirs.firsts());
-    let in_y: BTreeMap<usize, usize> = y.iter().copied().collect();
-    let in_x: BTreeMap<usize, usize> = x.iter().copied().collect();
-    let matches = in_y.keys().filter(|number| in_x.contains_key(number)).count();
-    let bytes = |names: Vec<String>| -> Vec<Vec<u8>> { names.into_iter().map(String::into_bytes).collect() };
-    let numbers = |names: &[&str], row: Vec<String>| {
-        let names = names.iter().map(|n| n.to_string()).collect();
-        Expected::Rows(vec![bytes(names), bytes(row)])
+    let set = |firsts: &[(usize, usize)]| firsts.iter().map(|(n, _)| n.to_le_bytes()).collect::<ItemSet>();
+    let payloads: Items = x.iter().filter(|_| terms.sent > 0).map(|(_, row)| row.to_le_bytes()).collect();
+    let value = |&(number, first): &(usize, usize)| -> i128 {
+        let rows = theirs.rows.iter().zip(&theirs.values).enumerate();
+        let counts = rows.filter(|(row, ((n, _), _))| *row == first || add && *n == Some(number));
+        counts.map(|(_, (_, value))| value).sum()
     };
-    let for_both = |result: Expected| if terms.both { result } else { Expected::Nothing };
+    let values: Vec<i128> = x.iter().filter(|_| terms.operation.uses.values).map(value).collect();
+    let agreed = operations::Terms {
+        payload: terms.sent > 0,
+        both: terms.both,
+        min_count: min_count as u64,
+        ..Default::default()
+    };
+    let (y, x) = (set(&y), set(&x));
+    let data = Inputs { y: &y, x: &x, values: &values, payloads: &payloads, terms: agreed };
+    let [here, there] = (terms.operation.plain)(&data);
     let sent_names: Vec<String> =
         (0..terms.sent).map(|n| if rename { format!("their {n}") } else { format!("p{n}") }).collect();
-    let sent = |row: usize| {
-        let cell =
-            |n| theirs.column(&format!("p{n}")).map(|at| theirs.rows[row].1[at].clone()).unwrap_or_default();
-        (0..terms.sent).map(cell).collect::<Vec<_>>()
+    let sent = |payload: &[u8]| -> Vec<Vec<u8>> {
+        let row = number(payload);
+        let cell = |n| theirs.column(&format!("p{n}")).map(|at| theirs.rows[row].1[at].clone());
+        (0..terms.sent).map(|n| cell(n).unwrap_or_default()).collect()
     };
-    match terms.operation {
-        Operation::Intersect => {
-            let mut here = vec![bytes([ours.header.clone(), sent_names].concat())];
-            for (number, row) in &y {
-                if let Some(&theirs) = in_x.get(number) {
-                    here.push([ours.rows[*row].1.clone(), sent(theirs)].concat());
-                }
-            }
-            let mut there = vec![bytes(theirs.header.clone())];
-            let matching = x.iter().filter(|(number, _)| in_y.contains_key(number));
-            there.extend(matching.map(|(_, row)| theirs.rows[*row].1.clone()));
-            [Expected::Rows(here), for_both(Expected::Rows(there))]
-        }
-        Operation::Union => {
-            let key = ours.key(true, terms.keys);
-            let mut here = vec![bytes([ours.header.clone(), sent_names].concat())];
-            here.extend(
-                y.iter().map(|(_, row)| [ours.rows[*row].1.clone(), vec![Vec::new(); terms.sent]].concat()),
-            );
-            for (number, row) in x.iter().filter(|(number, _)| !in_y.contains_key(number)) {
-                let cell = |name: &String| match key.iter().position(|k| k == name) {
-                    Some(place) => terms.universe[*number][place].clone(),
-                    None => Vec::new(),
+    let result = |learned, own: &Side, receiver, set: &ItemSet, peer: Option<usize>| {
+        let (names, payload) = if receiver { (&sent_names[..], terms.sent > 0) } else { (&[][..], false) };
+        let role = if receiver { Role::Receiver } else { Role::Sender };
+        let key = own.key(receiver, terms.keys);
+        let header = |names: &[String]| bytes([own.header.clone(), names.to_vec()].concat());
+        let rows = own.firsts();
+        let numbers = |row: &[(&str, String)]| {
+            let (names, row) = row.iter().cloned().map(|(name, cell)| (name.to_string(), cell)).unzip();
+            Expected::Rows(vec![bytes(names), bytes(row)])
+        };
+        match learned {
+            Learned::Nothing => Expected::Nothing,
+            Learned::Matching(m) => {
+                let row = |(i, &at): (usize, &u32)| {
+                    let sent = if payload { sent(m.payloads.get(i)) } else { Vec::new() };
+                    [own.rows[rows[at as usize].1].1.clone(), sent].concat()
                 };
-                here.push([ours.header.iter().map(cell).collect(), sent(*row)].concat());
+                let rows = m.positions.iter().enumerate().map(row);
+                Expected::Rows(std::iter::once(header(names)).chain(rows).collect())
             }
-            let all: BTreeSet<usize> = in_y.keys().chain(in_x.keys()).copied().collect();
-            let mut there = vec![bytes(theirs.key(false, terms.keys))];
-            there.extend(all.into_iter().map(|number| terms.universe[number].clone()));
-            [Expected::Rows(here), for_both(Expected::Rows(there))]
-        }
-        Operation::Count => {
-            let count = |peer_pads: bool| match peer_pads {
-                true => numbers(&["matches"], vec![matches.to_string()]),
-                false => {
-                    let union = y.len() + x.len() - matches;
-                    numbers(&["matches", "union_size"], vec![matches.to_string(), union.to_string()])
+            Learned::New(new) => {
+                let old = rows
+                    .iter()
+                    .map(|(_, row)| [own.rows[*row].1.clone(), vec![Vec::new(); names.len()]].concat());
+                let row = |i: usize| {
+                    let key_of = &terms.universe[number(new.items.get(i))];
+                    let cell = |name: &String| {
+                        key.iter().position(|k| k == name).map_or(Vec::new(), |place| key_of[place].clone())
+                    };
+                    let sent = if payload { sent(new.payloads.get(i)) } else { Vec::new() };
+                    [own.header.iter().map(cell).collect(), sent].concat()
+                };
+                let rows = old.chain((0..new.items.len()).map(row));
+                Expected::Rows(std::iter::once(header(names)).chain(rows).collect())
+            }
+            Learned::Union(items) => {
+                let rows = items.iter().map(|item| terms.universe[number(item)].clone());
+                Expected::Rows(std::iter::once(bytes(key)).chain(rows).collect())
+            }
+            Learned::Matches(n) => match (terms.shape(role), peer) {
+                (Shape::MatchesAndUnion, Some(peer)) => {
+                    let union = set.len() + peer - n as usize;
+                    numbers(&[("matches", n.to_string()), ("union_size", union.to_string())])
                 }
-            };
-            [count(they_pad), for_both(count(we_pad))]
-        }
-        Operation::Sum => {
-            let mut sum = 0;
-            for (row, (number, _)) in theirs.rows.iter().enumerate() {
-                let counts =
-                    number.is_some_and(|n| in_y.contains_key(&n) && (add || in_x.get(&n) == Some(&row)));
-                sum += if counts { theirs.values[row] } else { 0 };
+                _ => numbers(&[("matches", n.to_string())]),
+            },
+            Learned::Sum(sum) => {
+                let row = match sum {
+                    None => [String::new(), String::new(), "true".into()],
+                    Some(sum) => [sum.matches.to_string(), decimal(sum.sum, terms.scale), "false".into()],
+                };
+                let [matches, sum, below] = row;
+                numbers(&[("matches", matches), ("sum", sum), ("below_minimum", below)])
             }
-            let row = match matches < min_count {
-                true => vec![String::new(), String::new(), "true".into()],
-                false => vec![matches.to_string(), decimal(sum, terms.scale), "false".into()],
-            };
-            let columns = ["matches", "sum", "below_minimum"];
-            [numbers(&["matches"], vec![matches.to_string()]), numbers(&columns, row)]
         }
-    }
+    };
+    [
+        result(here, ours, true, &y, (!they_pad).then_some(x.len())),
+        result(there, theirs, false, &x, (!we_pad).then_some(y.len())),
+    ]
+}
+
+/// The number that an item or payload stands for.
+fn number(bytes: &[u8]) -> usize {
+    usize::from_le_bytes(bytes.try_into().unwrap_or_default())
+}
+
+fn bytes(names: Vec<String>) -> Vec<Vec<u8>> {
+    names.into_iter().map(String::into_bytes).collect()
 }

@@ -8,7 +8,7 @@ use crate::membership::Mqrpmt;
 use crate::membership::cwprf::{CwPrf, GolombTags};
 use crate::net::Connection;
 use crate::operations::intersect::dh;
-use crate::operations::{Confirmed, Learned, Operation, Role, Terms};
+use crate::operations::{COUNT, Confirmed, INTERSECT, Learned, Operation, Role, Rows, SUM, Terms};
 use crate::protocols::{self, CM20, Protocol, VOLE};
 use crate::session::run::{Outcome, Request, check, run, run_if};
 use crate::session::{Approval, Proposal};
@@ -83,8 +83,8 @@ fn results_and_messages_are_those_of_a_run_without() {
         let values = vec![5; n_x];
         for pads in [[None, None], [Some(n_y + 4), None], [Some(n_y), Some(n_x + 3)]] {
             for (operation, protocol) in kinds() {
-                let rows = matches!(operation, Operation::Intersect | Operation::Union);
-                let both = operation != Operation::Sum && n_y == 9;
+                let rows = operation.uses.rows != Rows::None;
+                let both = operation.uses.both && n_y == 9;
                 let request = |role, set, pad_to| Request {
                     protocol,
                     pad_to,
@@ -97,7 +97,7 @@ fn results_and_messages_are_those_of_a_run_without() {
                 if rows {
                     sender.payloads = &payloads;
                 }
-                if operation == Operation::Sum {
+                if operation == &SUM {
                     sender.values = &values;
                 }
                 let (plain, frames) = run_with(&place, [&receiver, &sender], [None, None]);
@@ -127,7 +127,7 @@ fn results_and_messages_are_those_of_a_run_without() {
 }
 
 /// By the protocols that have an offline half.
-fn kinds() -> Vec<(Operation, &'static Protocol)> {
+fn kinds() -> Vec<(&'static Operation, &'static Protocol)> {
     let offers = protocols::ALL.into_iter().flat_map(|p| p.offers.iter().map(move |offer| (offer, p)));
     offers.filter(|(offer, _)| offer.prepares).map(|(offer, p)| (offer.operation, p)).collect()
 }
@@ -210,8 +210,8 @@ impl Approval for No {
 #[test]
 fn a_run_that_is_refused_or_only_checked_leaves_the_half() {
     let (place, y, x) = (Place::new(), items(0, 3), items(1, 5));
-    let receiver = Request::new(Operation::Count, Role::Receiver, &y);
-    let sender = Request::new(Operation::Count, Role::Sender, &x);
+    let receiver = Request::new(&COUNT, Role::Receiver, &y);
+    let sender = Request::new(&COUNT, Role::Sender, &x);
     let halves = [place.prepare("r", &receiver.basis()), place.prepare("s", &sender.basis())];
     let halves = [Some(halves[0].as_path()), Some(halves[1].as_path())];
     let refused = |(ends, _): Ends| assert!(ends.iter().all(Result::is_err));
@@ -266,7 +266,7 @@ fn the_half_is_gone_before_the_first_message_of_the_protocol() {
             let values = [1; 3];
             let request = |role| Request {
                 protocol,
-                values: if operation == Operation::Sum && role == Role::Sender { &values } else { &[] },
+                values: if operation == &SUM && role == Role::Sender { &values } else { &[] },
                 ..Request::new(operation, role, &set)
             };
             let half = place.prepare("half", &request(role).basis());
@@ -289,8 +289,8 @@ fn the_half_is_gone_before_the_first_message_of_the_protocol() {
 #[test]
 fn a_run_that_is_stopped_once_it_has_begun_leaves_the_half() {
     let (place, y, x) = (Place::new(), items(0, 3), items(1, 5));
-    let receiver = Request::new(Operation::Count, Role::Receiver, &y);
-    let sender = Request::new(Operation::Count, Role::Sender, &x);
+    let receiver = Request::new(&COUNT, Role::Receiver, &y);
+    let sender = Request::new(&COUNT, Role::Sender, &x);
     let half = place.prepare("half", &receiver.basis());
     /// Stops the run, as Ctrl-C does.
     struct Stops(Canceller);
@@ -317,8 +317,8 @@ fn a_run_that_is_stopped_once_it_has_begun_leaves_the_half() {
 #[test]
 fn a_half_that_was_replaced_meanwhile_is_used_and_somebody_hears_of_it() {
     let (place, y, x) = (Place::new(), items(0, 3), items(1, 5));
-    let receiver = Request::new(Operation::Count, Role::Receiver, &y);
-    let sender = Request::new(Operation::Count, Role::Sender, &x);
+    let receiver = Request::new(&COUNT, Role::Receiver, &y);
+    let sender = Request::new(&COUNT, Role::Sender, &x);
     let half = place.prepare("half", &receiver.basis());
     let next = place.prepare("next", &receiver.basis());
     struct Replaces<'a>([&'a Path; 2], String);
@@ -340,8 +340,8 @@ fn a_half_that_was_replaced_meanwhile_is_used_and_somebody_hears_of_it() {
 #[test]
 fn nothing_of_the_protocol_is_sent_with_a_half_that_is_spent_meanwhile() {
     let (place, y, x) = (Place::new(), items(0, 3), items(1, 5));
-    let receiver = Request::new(Operation::Count, Role::Receiver, &y);
-    let sender = Request::new(Operation::Count, Role::Sender, &x);
+    let receiver = Request::new(&COUNT, Role::Receiver, &y);
+    let sender = Request::new(&COUNT, Role::Sender, &x);
     let half = place.prepare("half", &receiver.basis());
     /// Spends the half when the run begins, as another process may.
     struct Meanwhile(Option<Half>);
@@ -367,7 +367,7 @@ fn nothing_of_the_protocol_is_sent_with_a_half_that_is_spent_meanwhile() {
 #[test]
 fn a_protocol_that_has_no_use_for_a_half_does_not_take_it() {
     let (place, set) = (Place::new(), items(0, 3));
-    let request = Request::new(Operation::Intersect, Role::Receiver, &set);
+    let request = Request::new(&INTERSECT, Role::Receiver, &set);
     let half = place.prepare("half", &request.basis());
     for protocol in [&VOLE, &CM20] {
         let request = Request { protocol, ..request };

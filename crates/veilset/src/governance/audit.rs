@@ -121,7 +121,7 @@ impl Run {
     ) -> Run {
         let hello = &proposal.hello;
         Run {
-            operation: hello.operation.name().into(),
+            operation: hello.operation.name.into(),
             protocol: hello.protocol.clone(),
             role: hello.role.name().into(),
             peer: proposal.peer.map(|f| f.to_string()),

@@ -1,5 +1,5 @@
 use super::*;
-use crate::operations::{Operation, Role};
+use crate::operations::{Role, SUM};
 use crate::session::Hello;
 use std::os::unix::fs::PermissionsExt;
 use std::time::{Duration, UNIX_EPOCH};
@@ -170,7 +170,7 @@ fn a_change_is_told_once_and_since_the_last_run() {
 #[test]
 fn the_terms_of_a_run_have_keys_and_logs_of_old_are_read() {
     let hello = Hello {
-        operation: Operation::Sum,
+        operation: &SUM,
         role: Role::Sender,
         check: false,
         protocol: "dh".into(),

@@ -9,7 +9,7 @@
 //! ```
 //! use veilset::channel::{Channel, WireCount};
 //! use veilset::item::ItemSet;
-//! use veilset::operations::{Operation, Role};
+//! use veilset::operations::{COUNT, Role};
 //! use veilset::rng::Prng;
 //! use veilset::net::Connection;
 //! use veilset::governance::gate::{Gate, Setup};
@@ -25,7 +25,7 @@
 //! let rules = Rules { min_peer_size: Some(3), ..Rules::default() };
 //! let policy = Policy::new(rules, "our rules", None, &|_name| None)?;
 //!
-//! let request = Request::new(Operation::Count, Role::Receiver, &ours);
+//! let request = Request::new(&COUNT, Role::Receiver, &ours);
 //! let warn = |text: &str| eprintln!("warning: {text}");
 //! let setup = Setup { audit_log: Some(&path), ..Setup::new(&policy, &warn) };
 //! let mut gate = Gate::new(&request, setup)?;
@@ -37,7 +37,7 @@
 //! let here = Connection::unprotected(here, WireCount::default());
 //! let peer = std::thread::spawn(|| {
 //!     let theirs: ItemSet = ["bob", "cleo", "dan", "eve"].iter().collect();
-//!     let request = Request::new(Operation::Count, Role::Sender, &theirs);
+//!     let request = Request::new(&COUNT, Role::Sender, &theirs);
 //!     run(Connection::unprotected(there, WireCount::default()), &request, &mut Prng::from_os()?)
 //! });
 //! let begun = std::time::Instant::now();
@@ -95,7 +95,7 @@ pub struct Gate<'a> {
     setup: Setup<'a>,
     log: Option<AuditLog>,
     /// What our side was asked for.
-    asked: (Operation, Role),
+    asked: (&'static Operation, Role),
     our: Option<Fingerprint>,
     /// Our set's digest.
     set: Option<String>,

@@ -2,7 +2,7 @@ use super::super::audit;
 use super::super::policy::Rules;
 use super::*;
 use crate::item::ItemSet;
-use crate::operations::{Operation, Role};
+use crate::operations::{COUNT, INTERSECT, Role, SUM, UNION};
 use crate::session::Hello;
 use std::cell::RefCell;
 use std::path::PathBuf;
@@ -20,7 +20,7 @@ fn policy(repeats: Repeats) -> Policy {
 
 fn proposal(session: u8, our_size: usize) -> Proposal {
     let hello = Hello {
-        operation: Operation::Count,
+        operation: &COUNT,
         role: Role::Receiver,
         check: false,
         protocol: "dh".into(),
@@ -67,7 +67,7 @@ impl Side {
     /// A gate for a set of these items, and what it is told by `f`.
     fn with<T>(&self, items: &[&str], repeats: Repeats, f: impl FnOnce(&mut Gate<'_>, Proposal) -> T) -> T {
         let set: ItemSet = items.iter().collect();
-        let request = Request::new(Operation::Count, Role::Receiver, &set);
+        let request = Request::new(&COUNT, Role::Receiver, &set);
         let policy = policy(repeats);
         let warn = |text: &str| self.warned.borrow_mut().push(text.into());
         let log = self.log();
@@ -100,12 +100,12 @@ fn what_needs_no_peer_is_refused_before_the_log_is_touched() {
     let side = Side::new();
     let set: ItemSet = ["a", "b"].iter().collect();
     let columns = ["city".to_string()];
-    let count = Request::new(Operation::Count, Role::Receiver, &set);
-    let sends = Request { sent_columns: &columns, ..Request::new(Operation::Intersect, Role::Sender, &set) };
+    let count = Request::new(&COUNT, Role::Receiver, &set);
+    let sends = Request { sent_columns: &columns, ..Request::new(&INTERSECT, Role::Sender, &set) };
     let gets = Request { role: Role::Receiver, ..sends };
     let cases = [
         (Rules { min_our_size: Some(3), ..Rules::default() }, count, "min-our-size"),
-        (Rules { operations: Some(vec![Operation::Sum]), ..Rules::default() }, count, "operations"),
+        (Rules { operations: Some(vec![&SUM]), ..Rules::default() }, count, "operations"),
         (Rules { roles: Some(vec![Role::Sender]), ..Rules::default() }, count, "roles"),
         (Rules { peers: Some(vec![]), ..Rules::default() }, count, "peers"),
         (Rules { allowed_send_columns: Some(vec![]), ..Rules::default() }, sends, "allowed-send-columns"),
@@ -197,7 +197,7 @@ fn of_runs_that_start_at_the_same_time_one_starts() {
                     let (log, barrier, identity) = (&log, &barrier, &identity);
                     scope.spawn(move || {
                         let set: ItemSet = [format!("{i}")].iter().collect();
-                        let request = Request::new(Operation::Count, Role::Receiver, &set);
+                        let request = Request::new(&COUNT, Role::Receiver, &set);
                         let policy = policy(Repeats::Refuse);
                         let setup = Setup {
                             audit_log: Some(log),
@@ -226,7 +226,7 @@ fn of_runs_that_start_at_the_same_time_one_starts() {
 fn a_policy_for_somebody_else_lets_nobody_in() {
     let side = Side::new();
     let set: ItemSet = ["a"].iter().collect();
-    let request = Request::new(Operation::Count, Role::Receiver, &set);
+    let request = Request::new(&COUNT, Role::Receiver, &set);
     let log = side.log();
     let approve = |policy: &Policy, peer| {
         let setup = Setup { audit_log: Some(&log), ..Setup::new(policy, &|_| ()) };
@@ -281,7 +281,7 @@ fn a_run_that_ends_before_we_are_asked_is_logged() {
 fn what_was_agreed_is_held_against_the_policy() {
     let side = Side::new();
     let set: ItemSet = ["a"].iter().collect();
-    let request = Request::new(Operation::Intersect, Role::Sender, &set);
+    let request = Request::new(&INTERSECT, Role::Sender, &set);
     let rules =
         Rules { both: Some(false), allowed_send_columns: Some(vec!["city".into()]), ..Rules::default() };
     let policy = Policy::new(rules, "p.toml", Some(peer()), &|_| None).unwrap();
@@ -289,7 +289,7 @@ fn what_was_agreed_is_held_against_the_policy() {
     let setup = Setup { audit_log: Some(&log), ..Setup::new(&policy, &|_| ()) };
     let approve = |change: fn(&mut Hello)| {
         let mut proposal = proposal(7, 1);
-        (proposal.hello.operation, proposal.hello.role) = (Operation::Intersect, Role::Sender);
+        (proposal.hello.operation, proposal.hello.role) = (&INTERSECT, Role::Sender);
         change(&mut proposal.hello);
         Gate::new(&request, setup).unwrap().approve(&proposal)
     };
@@ -298,7 +298,7 @@ fn what_was_agreed_is_held_against_the_policy() {
     assert!(matches!(columns, Err(Error::Refused(text)) if text.contains("allowed-send-columns")));
     let both = approve(|hello| hello.output = "both".into());
     assert!(matches!(both, Err(Error::Refused(text)) if text.contains("\"both\"")));
-    assert!(matches!(approve(|hello| hello.operation = Operation::Union), Err(Error::Bug(_))));
+    assert!(matches!(approve(|hello| hello.operation = &UNION), Err(Error::Bug(_))));
     assert!(matches!(approve(|hello| hello.role = Role::Receiver), Err(Error::Bug(_))));
     assert_eq!(side.events(), ["refused"; 4]);
 }
@@ -307,7 +307,7 @@ fn what_was_agreed_is_held_against_the_policy() {
 fn the_peers_size_is_held_against_the_policy() {
     let side = Side::new();
     let set: ItemSet = ["a"].iter().collect();
-    let request = Request::new(Operation::Count, Role::Receiver, &set);
+    let request = Request::new(&COUNT, Role::Receiver, &set);
     let log = side.log();
     // The peer's set has 5 items.
     let limits = [
@@ -333,12 +333,12 @@ fn other_values_of_a_sum_are_another_set() {
     let set: ItemSet = ["a", "b"].iter().collect();
     let (log, policy) = (side.log(), policy(Repeats::Refuse));
     let run = |values: &[i128]| {
-        let request = Request { values, ..Request::new(Operation::Sum, Role::Sender, &set) };
+        let request = Request { values, ..Request::new(&SUM, Role::Sender, &set) };
         let setup =
             Setup { audit_log: Some(&log), identity: Some(&side.identity), ..Setup::new(&policy, &|_| ()) };
         let mut gate = Gate::new(&request, setup).unwrap();
         let mut proposal = proposal(7, 2);
-        (proposal.hello.operation, proposal.hello.role) = (Operation::Sum, Role::Sender);
+        (proposal.hello.operation, proposal.hello.role) = (&SUM, Role::Sender);
         gate.approve(&proposal)?;
         gate.begins(&proposal)
     };

@@ -17,7 +17,7 @@ use std::str::FromStr;
 pub struct Rules {
     /// The operations that may be run.
     #[serde(deserialize_with = "names")]
-    pub operations: Option<Vec<Operation>>,
+    pub operations: Option<Vec<&'static Operation>>,
     /// The parts that we may have in them.
     #[serde(deserialize_with = "names")]
     pub roles: Option<Vec<Role>>,
@@ -60,7 +60,7 @@ pub enum Repeats {
 #[derive(Debug, Clone, Copy)]
 pub struct Intent<'a> {
     /// The operation.
-    pub operation: Operation,
+    pub operation: &'static Operation,
     /// Our part.
     pub role: Role,
     /// For sum, the agreed minimum count.
@@ -212,15 +212,16 @@ impl Policy {
                 format!("to be the {} is not allowed, only {}", intent.role, list(allowed)),
             );
         }
-        if let (Operation::Sum, Role::Receiver, Some(least)) =
-            (intent.operation, intent.role, rules.min_count)
+        if let (true, Role::Receiver, Some(least)) =
+            (intent.operation.uses.values, intent.role, rules.min_count)
             && intent.min_count < least
         {
             let given = intent.min_count;
             return self.refuses(
                 "min-count",
                 format!(
-                    "--min-count is {given}, it must be at least {least} for sum where we are the receiver"
+                    "--min-count is {given}, it must be at least {least} for {} where we are the receiver",
+                    intent.operation
                 ),
             );
         }

@@ -1,5 +1,6 @@
 use super::*;
 use crate::hash::SessionId;
+use crate::operations::{COUNT, SUM};
 use crate::session::Hello;
 
 fn fingerprint(name: &str) -> Fingerprint {
@@ -15,7 +16,7 @@ fn policy(rules: Rules, peer: &str) -> Policy {
 }
 
 const INTENT: Intent<'_> =
-    Intent { operation: Operation::Sum, role: Role::Receiver, min_count: 5, send_columns: &[], both: false };
+    Intent { operation: &SUM, role: Role::Receiver, min_count: 5, send_columns: &[], both: false };
 
 /// The key by which it refuses, if it does.
 fn refused(result: Result<()>) -> Option<String> {
@@ -30,9 +31,9 @@ fn each_rule_refuses_what_it_says_and_nothing_else() {
     let sends = Intent { send_columns: &columns, ..INTENT };
     let both = Intent { both: true, ..INTENT };
     let sender = Intent { role: Role::Sender, ..INTENT };
-    let count = Intent { operation: Operation::Count, ..INTENT };
+    let count = Intent { operation: &COUNT, ..INTENT };
     let rules = Rules::default();
-    let only_count = Rules { operations: Some(vec![Operation::Count]), ..rules.clone() };
+    let only_count = Rules { operations: Some(vec![&COUNT]), ..rules.clone() };
     let only_sender = Rules { roles: Some(vec![Role::Sender]), ..rules.clone() };
     let minimum = |n| Rules { min_count: Some(n), ..rules.clone() };
     let may_send = |list: &[&str]| Rules {
@@ -84,7 +85,7 @@ fn sizes_are_limited_on_both_sides() {
     ];
     for (items, they_pad, key) in sizes {
         let hello = Hello {
-            operation: Operation::Count,
+            operation: &COUNT,
             role: Role::Receiver,
             check: false,
             protocol: String::new(),
@@ -191,7 +192,7 @@ fn rules_for_one_peer_alone_are_rules() {
 #[test]
 fn what_the_rules_for_one_peer_do_not_say_is_what_is_said_about_all() {
     let all = Rules {
-        operations: Some(vec![Operation::Count]),
+        operations: Some(vec![&COUNT]),
         roles: Some(vec![Role::Sender]),
         peers: Some(vec!["north".into()]),
         min_our_size: Some(1),

@@ -4,7 +4,8 @@
 //! Security: that of the mqRPMT. Leakage: |X| and |X n Y| to the receiver, |Y| to the sender; |X n Y| to both if
 //! both get the result. Cost: that of the mqRPMT.
 
-use super::{Sealed, both, matches};
+use super::cost::framed;
+use super::{Fact, Learned, Operation, OverMqrpmt, Role, Rows, Sealed, Shape, Task, Uses, both, matches};
 use crate::channel::Channel;
 use crate::error::Result;
 use crate::hash::SessionId;
@@ -12,10 +13,44 @@ use crate::hashed::Hashed;
 use crate::membership::Mqrpmt;
 use crate::rng::Prng;
 
+/// The receiver learns how many items match.
+pub static COUNT: Operation = Operation {
+    name: "count",
+    summary: "The receiver learns how many keys both have",
+    about: "The receiver learns the number of matches, and so the size of the union.",
+    uses: Uses { rows: Rows::None, both: true, values: false },
+    learns: |role, terms| match (role, terms.both) {
+        (Role::Receiver, _) | (Role::Sender, true) => vec![Fact::HowManyMatch],
+        (Role::Sender, false) => vec![],
+    },
+    result: |role, terms| match (role, terms.both) {
+        (Role::Receiver, _) | (Role::Sender, true) => Shape::MatchesAndUnion,
+        (Role::Sender, false) => Shape::Nothing,
+    },
+    plain: |data| {
+        let matches = Learned::Matches(data.matches());
+        [matches.clone(), data.sent_on(matches)]
+    },
+    sends_on: |_| framed(1, 1, 8),
+    over_mqrpmt: Some(OverMqrpmt {
+        transfer: None,
+        run: |test, task, ch, session, n, rng| {
+            let Task { set, terms, .. } = *task;
+            Ok(match task.role {
+                Role::Receiver => receiver(test, ch, session, set, n, terms.both, rng)?.map(Learned::Matches),
+                Role::Sender => {
+                    let matches = sender(test, ch, session, set, n, terms.both, rng)?;
+                    Sealed::new(move || Ok(matches.map_or(Learned::Nothing, Learned::Matches)))
+                }
+            })
+        },
+    }),
+};
+
 /// The receiver, with set `y`; the sender's has `n_x` items. Returns the number of matches, and sends it on if
 /// `both` get it.
 pub(crate) fn receiver<'a>(
-    protocol: &impl Mqrpmt,
+    protocol: &dyn Mqrpmt,
     ch: &mut Channel,
     session: &SessionId,
     y: &Hashed,
@@ -35,7 +70,7 @@ pub(crate) fn receiver<'a>(
 
 /// The sender, with set `x`; the receiver's has `n_y` items. Returns the number of matches if `both` get it.
 pub(crate) fn sender(
-    protocol: &impl Mqrpmt,
+    protocol: &dyn Mqrpmt,
     ch: &mut Channel,
     session: &SessionId,
     x: &Hashed,

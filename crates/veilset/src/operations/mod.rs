@@ -7,28 +7,180 @@
 //! [`Error::Bug`] for arguments that do not belong together. What only a result shows is in [`Sealed`].
 
 pub(crate) mod both;
+pub mod cost;
 pub mod count;
+mod facts;
 pub mod intersect;
 pub(crate) mod row;
 pub mod sum;
 pub mod union;
 
+pub use count::COUNT;
+pub use facts::{Fact, Numbers, View};
+pub use intersect::INTERSECT;
+pub use sum::SUM;
+pub use union::UNION;
+
+use crate::channel::Channel;
 use crate::error::{Error, Result};
-use crate::item::Items;
+use crate::hash::SessionId;
+use crate::hashed::Hashed;
+use crate::item::{ItemSet, Items};
+use crate::membership::Mqrpmt;
+use crate::rng::Prng;
+use cost::{Deal, Traffic};
 use std::fmt;
 use std::str::FromStr;
 
-/// What is computed.
+/// All operations, in the order in which users see them.
+pub static ALL: [&Operation; 4] = [&INTERSECT, &UNION, &COUNT, &SUM];
+
+/// What is computed: one static entry. Two are equal if they have the same name.
+///
+/// Everything else asks the entry and never which operation it is: to add one is to add a file here and a line to
+/// [`ALL`].
+pub struct Operation {
+    /// The name as typed.
+    pub name: &'static str,
+    /// What it gives, in a line.
+    pub summary: &'static str,
+    /// The same at more length: what the receiver's and the sender's result are.
+    pub about: &'static str,
+    /// The terms that matter to it.
+    pub uses: Uses,
+    /// What a party learns, in addition to the size of the peer's set. Nothing else in the repository states it.
+    pub learns: fn(Role, &Terms) -> Vec<Fact>,
+    /// The form of a party's result.
+    pub result: fn(Role, &Terms) -> Shape,
+    /// The plain computation: what the receiver and what the sender are to learn. The oracle of tests.
+    pub plain: fn(&Inputs) -> [Learned; 2],
+    /// The bytes with which the receiver sends the result on, if both get it.
+    pub sends_on: fn(&Deal) -> u64,
+    /// How it is computed from a membership test; none if it is not.
+    pub over_mqrpmt: Option<OverMqrpmt>,
+}
+
+/// How an operation is computed from an mqRPMT (CZZDL 8.1, Figure 12), whichever that is.
+pub struct OverMqrpmt {
+    /// What goes over the wire after the test for a sender's set of so many items; none if nothing does.
+    pub(crate) transfer: Option<fn(&Deal, usize) -> Traffic>,
+    /// Runs one party's part. The peer's set has so many items in the protocol.
+    pub(crate) run: RunOverMqrpmt,
+}
+
+type RunOverMqrpmt = for<'a> fn(
+    &dyn Mqrpmt,
+    &Task<'a>,
+    &mut Channel,
+    &SessionId,
+    usize,
+    &mut Prng,
+) -> Result<Sealed<'a, Learned>>;
+
+/// The terms that matter to an operation. Those that do not are 0 or false in the agreement.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Operation {
-    /// The receiver learns which of its items the sender has.
-    Intersect,
-    /// The receiver learns all items of both.
-    Union,
-    /// The receiver learns the number of matches and the size of the union.
-    Count,
-    /// Both learn the number of matches; the sender learns the sum of its values over them.
+pub struct Uses {
+    /// What travels from the sender to the receiver in rows of [`Terms::max_row`] bytes.
+    pub rows: Rows,
+    /// Whether both may get the result ([`Terms::both`]): the receiver sends it on.
+    pub both: bool,
+    /// Whether the sender's items have values ([`Terms::modulus`], [`Terms::min_count`], and their decimal places).
+    pub values: bool,
+}
+
+impl Uses {
+    /// Whether a party's items travel to the other: the sender's, and the receiver's where it sends them on.
+    pub fn items_travel(&self, role: Role, both: bool) -> bool {
+        match self.rows {
+            Rows::None | Rows::Payloads => false,
+            Rows::Items => both || role == Role::Sender,
+        }
+    }
+}
+
+/// What travels in rows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Rows {
+    /// Nothing.
+    None,
+    /// A payload for each item, if one was agreed.
+    Payloads,
+    /// The items, and a payload for each if one was agreed.
+    Items,
+}
+
+/// The form of a party's result.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Shape {
+    /// No result.
+    Nothing,
+    /// Some of its own rows: [`Learned::Matching`].
+    OwnRows,
+    /// All of its own rows and new ones: [`Learned::New`].
+    AllRows,
+    /// Items: [`Learned::Union`].
+    Items,
+    /// The number of matches: [`Learned::Matches`].
+    Matches,
+    /// The number of matches, and so the size of the union if the peer's size is known: [`Learned::Matches`].
+    MatchesAndUnion,
+    /// A sum over the matches: [`Learned::Sum`].
     Sum,
+}
+
+impl Shape {
+    /// Whether it is rows of the party's table or items, and not numbers.
+    pub const fn has_items(self) -> bool {
+        match self {
+            Shape::OwnRows | Shape::AllRows | Shape::Items => true,
+            Shape::Nothing | Shape::Matches | Shape::MatchesAndUnion | Shape::Sum => false,
+        }
+    }
+
+    /// Whether it has all columns of the party's table.
+    pub const fn has_rows(self) -> bool {
+        match self {
+            Shape::OwnRows | Shape::AllRows => true,
+            Shape::Nothing | Shape::Items | Shape::Matches | Shape::MatchesAndUnion | Shape::Sum => false,
+        }
+    }
+}
+
+/// What the plain computation gets: all data of both parties.
+#[derive(Clone, Copy)]
+pub struct Inputs<'a> {
+    /// The receiver's set.
+    pub y: &'a ItemSet,
+    /// The sender's set.
+    pub x: &'a ItemSet,
+    /// A value for each item of the sender, if the operation uses values.
+    pub values: &'a [i128],
+    /// A payload for each item of the sender, if one was agreed.
+    pub payloads: &'a Items,
+    /// What was agreed.
+    pub terms: Terms,
+}
+
+impl Inputs<'_> {
+    /// Whether the receiver has the item.
+    fn in_y(&self, item: &[u8]) -> bool {
+        self.y.iter().any(|other| other == item)
+    }
+
+    /// The number of items that both have.
+    fn matches(&self) -> u64 {
+        self.x.iter().filter(|item| self.in_y(item)).count() as u64
+    }
+
+    /// The payload of item `i` of the sender, if one was agreed.
+    fn payload(&self, i: usize) -> Option<&[u8]> {
+        self.terms.payload.then(|| self.payloads.get(i))
+    }
+
+    /// What the sender gets of a result that is for both.
+    fn sent_on(&self, learned: Learned) -> Learned {
+        if self.terms.both { learned } else { Learned::Nothing }
+    }
 }
 
 /// Who learns the result of the operation.
@@ -83,6 +235,23 @@ pub enum Learned {
     Sum(Option<sum::Sum>),
 }
 
+/// One party's part of an operation.
+#[derive(Clone, Copy)]
+pub struct Task<'a> {
+    /// What is computed.
+    pub operation: &'static Operation,
+    /// Which part is ours.
+    pub role: Role,
+    /// Our set, padded if so wished.
+    pub set: &'a Hashed<'a>,
+    /// For the sender of sum: a value for each item of the set, without dummies. Otherwise empty.
+    pub values: &'a [i128],
+    /// For a sender with payload: that of each item of the set, without dummies. Otherwise empty.
+    pub payloads: &'a Items,
+    /// What was agreed.
+    pub terms: Terms,
+}
+
 /// A result that the peer is not to hear of before the run is confirmed.
 ///
 /// Whether the rows we chose to read make sense, and how long it takes to look them up, depends on bits that
@@ -132,19 +301,26 @@ fn matches(e: &[bool], n_y: usize) -> Result<usize> {
     }
 }
 
-impl Operation {
-    /// All of them.
-    pub const ALL: [Operation; 4] =
-        [Operation::Intersect, Operation::Union, Operation::Count, Operation::Sum];
+/// The operation of this name.
+///
+/// # Errors
+/// The name is none, and which there are.
+pub fn named(name: &str) -> Result<&'static Operation, String> {
+    let found = ALL.into_iter().find(|o| o.name == name);
+    found.ok_or_else(|| format!("\"{name}\" is not an operation: {}", ALL.map(|o| o.name).join(", ")))
+}
 
-    /// The name as typed.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Operation::Intersect => "intersect",
-            Operation::Union => "union",
-            Operation::Count => "count",
-            Operation::Sum => "sum",
-        }
+impl PartialEq for Operation {
+    fn eq(&self, other: &Self) -> bool {
+        self.name == other.name
+    }
+}
+
+impl Eq for Operation {}
+
+impl fmt::Debug for Operation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name)
     }
 }
 
@@ -185,7 +361,7 @@ impl fmt::Debug for Learned {
 
 impl fmt::Display for Operation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.name())
+        f.write_str(self.name)
     }
 }
 
@@ -195,11 +371,10 @@ impl fmt::Display for Role {
     }
 }
 
-impl FromStr for Operation {
+impl FromStr for &'static Operation {
     type Err = String;
     fn from_str(s: &str) -> Result<Self, String> {
-        let found = Operation::ALL.into_iter().find(|o| o.name() == s);
-        found.ok_or_else(|| format!("\"{s}\" is not an operation: intersect, union, count, sum"))
+        named(s)
     }
 }
 

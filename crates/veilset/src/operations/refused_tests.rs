@@ -3,6 +3,7 @@
 use super::dummies::ends;
 use super::*;
 use crate::channel::Sink;
+use crate::operations::{COUNT, INTERSECT, SUM, UNION};
 
 const PEER: Announced = Announced { size: 7, padded: false };
 
@@ -24,7 +25,7 @@ fn only_cm20_is_said_to_withstand_a_sender_that_deviates() {
 fn rows_that_are_too_long_are_found_before_a_byte_is_sent() {
     let set: ItemSet = ["long", "longer"].iter().collect();
     let set = Hashed::new(&set);
-    let rows = |kind: &(Operation, &'static Protocol, Terms)| kind.0 == Operation::Union || kind.2.payload;
+    let rows = |kind: &(&'static Operation, &'static Protocol, Terms)| kind.0 == &UNION || kind.2.payload;
     for (operation, protocol, terms) in kinds().into_iter().filter(rows) {
         // A payload of 7 bytes, or an item of 6.
         let terms = Terms { max_row: 5, ..terms };
@@ -38,17 +39,17 @@ fn rows_that_are_too_long_are_found_before_a_byte_is_sent() {
 fn payloads_and_values_that_are_not_those_of_the_items_are_refused() {
     let set: ItemSet = ["a", "b"].iter().collect();
     let hashed = Hashed::new(&set);
-    for kind in kinds().into_iter().filter(|kind| kind.2.payload || kind.0 == Operation::Sum) {
+    for kind in kinds().into_iter().filter(|kind| kind.2.payload || kind.0 == &SUM) {
         for n in [0, 1, 3] {
             let (values, payloads) = (vec![1; n], (0..n).map(|_| "x").collect::<Items>());
             let (values, payloads) =
                 if kind.2.payload { (&[][..], &payloads) } else { (&values[..], NO_PAYLOADS) };
             let (operation, protocol, terms) = kind;
-            let task =
-                Task { operation, role: Role::Sender, protocol, set: &hashed, values, payloads, terms };
+            let task = Task { operation, role: Role::Sender, set: &hashed, values, payloads, terms };
             let (mut ch, gone) = Channel::pair();
             drop(gone);
-            let end = run(&task, &mut ch, &SESSION, PEER, &mut Prng::from_seed(&[3; 32])).map(|_| ());
+            let end =
+                run(protocol, &task, &mut ch, &SESSION, PEER, &mut Prng::from_seed(&[3; 32])).map(|_| ());
             let refused = matches!(&end, Err(Error::Bug(m)) if m.contains("do not belong to the items"));
             assert!(refused && ch.bytes_sent() == 0, "{kind:?} {n}: {end:?}");
         }
@@ -76,22 +77,18 @@ fn a_sender_that_asks_for_one_item_again_and_again_sees_no_verdict() {
     let (y, x) = overlapping(3, 5, 0.0);
     let item = *Hashed::new(&y).hash(0).as_bytes();
     let values = [1; 5];
-    for (operation, both) in [
-        (Operation::Intersect, false),
-        (Operation::Union, false),
-        (Operation::Count, false),
-        (Operation::Count, true),
-        (Operation::Sum, false),
-    ] {
-        let values = if operation == Operation::Sum { &values[..] } else { &[] };
+    for (operation, both) in
+        [(&INTERSECT, false), (&UNION, false), (&COUNT, false), (&COUNT, true), (&SUM, false)]
+    {
+        let values = if operation == &SUM { &values[..] } else { &[] };
         let [mut r, mut s] = tasks(operation, &y, &x, values);
         (r.terms.both, s.terms.both) = (both, both);
         let ((ours, theirs), _) = run_pair(
-            |ch, rng| r.run(|t| Ok(over_mqrpmt(t, &Ideal, ch, &SESSION, 5, rng)?.open(Confirmed(())))),
+            |ch, rng| r.run(|t| Ok(over(t, &Ideal, ch, &SESSION, 5, rng)?.open(Confirmed(())))),
             |ch, rng| {
                 let (sink, source) = std::mem::replace(ch, Channel::pair().0).into_halves();
                 let ch = &mut Channel::from_halves(Box::new(Again { sink, item }), source);
-                Ok(s.run(|t| over_mqrpmt(t, &Ideal, ch, &SESSION, 3, rng).map(|_| ())))
+                Ok(s.run(|t| over(t, &Ideal, ch, &SESSION, 3, rng).map(|_| ())))
             },
         );
         assert!(matches!(ours, Err(Error::Peer(_))), "{operation}: {ours:?}");

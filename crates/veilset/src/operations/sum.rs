@@ -13,7 +13,8 @@
 //! Below the agreed minimum count the receiver sends only that it is below: the sender learns neither count
 //! nor sum, the receiver still knows the count.
 
-use super::{Sealed, Terms, matches};
+use super::cost::{Traffic, framed, transfer};
+use super::{Fact, Learned, Operation, OverMqrpmt, Role, Rows, Sealed, Shape, Task, Terms, Uses, matches};
 use crate::channel::{Channel, Message, Unit, frames};
 use crate::error::{Error, Result};
 use crate::hash::SessionId;
@@ -84,9 +85,47 @@ fn most(values: &[i128]) -> u128 {
     values.iter().map(|v| v.unsigned_abs()).max().unwrap_or(0)
 }
 
+/// Both learn how many items match, the sender the sum of its values over them.
+pub static SUM: Operation = Operation {
+    name: "sum",
+    summary: "Both learn how many keys match, the sender the sum of its values over them",
+    about: "Both learn the number of matches. The sender, who owns the values, learns their sum over the matches; the \
+            receiver does not.",
+    uses: Uses { rows: Rows::None, both: false, values: true },
+    learns: |role, terms| match (role, terms.min_count) {
+        (Role::Receiver, _) => vec![Fact::HowManyMatch],
+        (Role::Sender, 0) => vec![Fact::HowManyMatch, Fact::Sum],
+        (Role::Sender, least) => vec![Fact::HowManyMatch, Fact::Sum, Fact::OnlyThatFewer(least)],
+    },
+    result: |role, _| match role {
+        Role::Receiver => Shape::Matches,
+        Role::Sender => Shape::Sum,
+    },
+    plain: |data| {
+        let matches = data.matches();
+        let matching = data.x.iter().zip(data.values).filter(|(item, _)| data.in_y(item));
+        let sum = Sum { matches, sum: matching.map(|(_, value)| value).sum() };
+        [Learned::Matches(matches), Learned::Sum((matches >= data.terms.min_count).then_some(sum))]
+    },
+    sends_on: |_| 0,
+    over_mqrpmt: Some(OverMqrpmt {
+        transfer: Some(|deal, n_x| {
+            let rows = transfer(n_x, deal.terms.modulus.bits() as usize / 8, Some(FRAME));
+            Traffic { to_sender: rows.to_sender + framed(1, 1, RESULT_BYTES), ..rows }
+        }),
+        run: |test, task, ch, session, n, rng| {
+            let Task { set, values, ref terms, .. } = *task;
+            Ok(match task.role {
+                Role::Receiver => receiver(test, ch, session, set, n, terms, rng)?.map(Learned::Matches),
+                Role::Sender => sender(test, ch, session, set, values, n, terms, rng)?.map(Learned::Sum),
+            })
+        },
+    }),
+};
+
 /// The receiver, with set `y`; the sender's has `n_x` items. Returns the number of matches.
 pub(crate) fn receiver<'a>(
-    protocol: &impl Mqrpmt,
+    protocol: &dyn Mqrpmt,
     ch: &mut Channel,
     session: &SessionId,
     y: &Hashed,
@@ -140,7 +179,7 @@ pub(crate) fn receiver<'a>(
 /// Besides those of the protocol: if there is not a value for each item, or they do not fit the modulus.
 #[allow(clippy::too_many_arguments)] // the inputs of the figure
 pub(crate) fn sender<'a>(
-    protocol: &impl Mqrpmt,
+    protocol: &dyn Mqrpmt,
     ch: &mut Channel,
     session: &SessionId,
     x: &Hashed,

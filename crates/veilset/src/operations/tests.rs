@@ -1,4 +1,3 @@
-use super::intersect::Matching;
 use super::sum::{Modulus, Sum};
 use super::union::mqrpmt::New;
 use super::*;
@@ -9,11 +8,11 @@ use crate::hashed::Hashed;
 use crate::item::ItemSet;
 use crate::membership::cwprf::{BloomFilter, CwPrf};
 use crate::membership::{ASK, Ideal, Mqrpmt};
-use crate::protocols::dh::over_mqrpmt;
-use crate::protocols::{self, CM20, DH, DH_PSI, KRTW19, KRTW19_PLAIN, Protocol, Task, VOLE, run};
+use crate::operations::{COUNT, INTERSECT, SUM, UNION};
+use crate::protocols::{self, CM20, DH, DH_PSI, KRTW19, KRTW19_PLAIN, Protocol, VOLE, run};
 use crate::rng::Prng;
 use crate::testing::{Garble, Views, overlapping, run_pair, sizes, split_frames};
-use std::collections::{HashMap, HashSet};
+use std::collections::HashSet;
 
 #[path = "dummies_tests.rs"]
 mod dummies;
@@ -37,8 +36,13 @@ fn values_of(x: &ItemSet) -> Vec<i128> {
     (0..x.len() as i128).map(|i| (i * 7919 - 3000) * if i % 3 == 0 { -1 } else { 1 }).collect()
 }
 
-fn tasks<'a>(operation: Operation, y: &'a ItemSet, x: &'a ItemSet, values: &'a [i128]) -> [Plain<'a>; 2] {
-    let task = |role, set, values| Plain {
+fn tasks<'a>(
+    operation: &'static Operation,
+    y: &'a ItemSet,
+    x: &'a ItemSet,
+    values: &'a [i128],
+) -> [Part<'a>; 2] {
+    let task = |role, set, values| Part {
         operation,
         role,
         protocol: &DH,
@@ -52,8 +56,8 @@ fn tasks<'a>(operation: Operation, y: &'a ItemSet, x: &'a ItemSet, values: &'a [
 
 /// A task whose set is not hashed yet.
 #[derive(Clone, Copy)]
-struct Plain<'a> {
-    operation: Operation,
+struct Part<'a> {
+    operation: &'static Operation,
     role: Role,
     protocol: &'static Protocol,
     set: &'a ItemSet,
@@ -62,10 +66,10 @@ struct Plain<'a> {
     terms: Terms,
 }
 
-impl Plain<'_> {
+impl Part<'_> {
     fn run<T>(&self, run: impl FnOnce(&Task) -> Result<T>) -> Result<T> {
-        let &Plain { operation, role, protocol, set, values, payloads, terms } = self;
-        run(&Task { operation, role, protocol, set: &Hashed::new(set), values, payloads, terms })
+        let &Part { operation, role, set, values, payloads, terms, .. } = self;
+        run(&Task { operation, role, set: &Hashed::new(set), values, payloads, terms })
     }
 }
 
@@ -74,29 +78,41 @@ fn announced(set: &ItemSet) -> Announced {
     Announced { size: set.len(), padded: false }
 }
 
-fn run_over(protocol: &(impl Mqrpmt + Sync), [r, s]: [Plain; 2]) -> ((Learned, Learned), Views) {
+/// One party's part over a membership test.
+fn over<'a>(
+    task: &Task<'a>,
+    test: &dyn Mqrpmt,
+    ch: &mut Channel,
+    session: &SessionId,
+    n: usize,
+    rng: &mut Prng,
+) -> Result<Sealed<'a, Learned>> {
+    (task.operation.over_mqrpmt.as_ref().unwrap().run)(test, task, ch, session, n, rng)
+}
+
+fn run_over(protocol: &(impl Mqrpmt + Sync), [r, s]: [Part; 2]) -> ((Learned, Learned), Views) {
     run_pair(
-        |ch, rng| r.run(|t| over_mqrpmt(t, protocol, ch, &SESSION, s.set.len(), rng)?.open(Confirmed(()))),
-        |ch, rng| s.run(|t| over_mqrpmt(t, protocol, ch, &SESSION, r.set.len(), rng)?.open(Confirmed(()))),
+        |ch, rng| r.run(|t| over(t, protocol, ch, &SESSION, s.set.len(), rng)?.open(Confirmed(()))),
+        |ch, rng| s.run(|t| over(t, protocol, ch, &SESSION, r.set.len(), rng)?.open(Confirmed(()))),
     )
 }
 
-fn run_tasks([r, s]: [Plain; 2]) -> ((Learned, Learned), Views) {
+fn run_tasks([r, s]: [Part; 2]) -> ((Learned, Learned), Views) {
     run_pair(
-        |ch, rng| r.run(|t| run(t, ch, &SESSION, announced(s.set), rng)?.open(Confirmed(()))),
-        |ch, rng| s.run(|t| run(t, ch, &SESSION, announced(r.set), rng)?.open(Confirmed(()))),
+        |ch, rng| r.run(|t| run(r.protocol, t, ch, &SESSION, announced(s.set), rng)?.open(Confirmed(()))),
+        |ch, rng| s.run(|t| run(s.protocol, t, ch, &SESSION, announced(r.set), rng)?.open(Confirmed(()))),
     )
 }
 
 /// All that can be asked for: each operation by each protocol, for the receiver or both, with and without
 /// payload; cm20 in both its forms.
-pub(crate) fn kinds() -> Vec<(Operation, &'static Protocol, Terms)> {
+pub(crate) fn kinds() -> Vec<(&'static Operation, &'static Protocol, Terms)> {
     let mut kinds = Vec::new();
-    for operation in Operation::ALL {
+    for operation in ALL {
         for protocol in protocols::ALL.into_iter().filter(|p| p.computes(operation)) {
             for (both, payload) in [(false, false), (false, true), (true, false), (true, true)] {
-                let rows = matches!(operation, Operation::Intersect | Operation::Union);
-                if (!payload || rows) && (!both || operation != Operation::Sum) {
+                let rows = operation.uses.rows != Rows::None;
+                if (!payload || rows) && (!both || operation.uses.both) {
                     let terms = Terms { both, payload, ..TERMS };
                     kinds.push((operation, protocol, terms));
                     if protocol == &CM20 {
@@ -120,42 +136,6 @@ fn payloads_of(x: &ItemSet, terms: &Terms) -> Items {
     (0..if terms.payload { x.len() } else { 0 }).map(payload).collect()
 }
 
-/// The oracle: the operation on both sets in the clear.
-fn plain(task: &Plain, y: &ItemSet, x: &ItemSet, values: &[i128], payloads: &Items) -> (Learned, Learned) {
-    let (in_y, in_x): (HashSet<&[u8]>, HashSet<&[u8]>) = (y.iter().collect(), x.iter().collect());
-    let matches = in_y.intersection(&in_x).count() as u64;
-    let places: HashMap<&[u8], usize> = x.iter().enumerate().map(|(i, item)| (item, i)).collect();
-    let payload = |item: &[u8]| payloads.get(places[item]).to_vec();
-    let for_both = |learned| if task.terms.both { learned } else { Learned::Nothing };
-    let positions = |a: &ItemSet, b: &HashSet<&[u8]>| -> Vec<u32> {
-        (0..a.len() as u32).filter(|&i| b.contains(a.get(i as usize))).collect()
-    };
-    match task.operation {
-        Operation::Intersect => {
-            let ours = positions(y, &in_x);
-            let sent =
-                ours.iter().filter(|_| task.terms.payload).map(|&i| payload(y.get(i as usize))).collect();
-            let theirs = Matching { positions: positions(x, &in_y), payloads: Items::new() };
-            let ours = Matching { positions: ours, payloads: sent };
-            (Learned::Matching(ours), for_both(Learned::Matching(theirs)))
-        }
-        Operation::Union => {
-            let mut new: Vec<&[u8]> = x.iter().filter(|i| !in_y.contains(i)).collect();
-            new.sort_unstable();
-            let sent = new.iter().filter(|_| task.terms.payload).map(|i| payload(i)).collect();
-            let mut all: Vec<&[u8]> = in_y.union(&in_x).copied().collect();
-            all.sort_unstable();
-            let new = New { items: new.iter().collect(), payloads: sent };
-            (Learned::New(new), for_both(Learned::Union(all.iter().collect())))
-        }
-        Operation::Count => (Learned::Matches(matches), for_both(Learned::Matches(matches))),
-        Operation::Sum => {
-            let sum = x.iter().zip(values).filter(|(i, _)| in_y.contains(i)).map(|(_, v)| v).sum();
-            (Learned::Matches(matches), Learned::Sum(Some(Sum { matches, sum })))
-        }
-    }
-}
-
 /// The order of new items is the sender's secret: compare them sorted.
 fn sorted(learned: Learned) -> Learned {
     match learned {
@@ -171,21 +151,21 @@ fn sorted(learned: Learned) -> Learned {
 }
 
 fn tasks_of<'a>(
-    (operation, protocol, terms): &(Operation, &'static Protocol, Terms),
+    (operation, protocol, terms): &(&'static Operation, &'static Protocol, Terms),
     y: &'a ItemSet,
     x: &'a ItemSet,
     values: &'a [i128],
     payloads: &'a Items,
-) -> [Plain<'a>; 2] {
-    let [mut r, mut s] = tasks(*operation, y, x, values);
+) -> [Part<'a>; 2] {
+    let [mut r, mut s] = tasks(operation, y, x, values);
     (r.protocol, s.protocol, r.terms, s.terms) = (*protocol, *protocol, *terms, *terms);
     s.payloads = payloads;
     [r, s]
 }
 
 fn check(
-    run: impl Fn([Plain; 2]) -> ((Learned, Learned), Views),
-    kinds: &[(Operation, &'static Protocol, Terms)],
+    run: impl Fn([Part; 2]) -> ((Learned, Learned), Views),
+    kinds: &[(&'static Operation, &'static Protocol, Terms)],
     y: &ItemSet,
     x: &ItemSet,
     what: &str,
@@ -195,8 +175,9 @@ fn check(
         let payloads = payloads_of(x, &kind.2);
         let [r, s] = tasks_of(kind, y, x, &values, &payloads);
         let (got_r, got_s) = run([r, s]).0;
-        let expected = plain(&r, y, x, &values, &payloads);
-        assert!((sorted(got_r), got_s) == expected, "{kind:?}, {what}");
+        let [expected_r, expected_s] =
+            (r.operation.plain)(&Inputs { y, x, values: &values, payloads: &payloads, terms: r.terms });
+        assert!((sorted(got_r), got_s) == (sorted(expected_r), expected_s), "{kind:?}, {what}");
     }
 }
 
@@ -252,7 +233,7 @@ fn unions_by_krtw19_compare_in_the_clear_only_if_so_asked() {
     const VALUES_IN_THE_CLEAR: u16 = 0xa7;
     let (y, x) = overlapping(5, 4, 0.5);
     for (protocol, clear) in [(&KRTW19, false), (&KRTW19_PLAIN, true)] {
-        let kind = (Operation::Union, protocol, TERMS);
+        let kind = (&UNION, protocol, TERMS);
         let (_, views) = run_tasks(tasks_of(&kind, &y, &x, &[], NO_PAYLOADS));
         assert_eq!(views.frames(0).iter().any(|frame| frame.0 == VALUES_IN_THE_CLEAR), clear, "{protocol}");
     }
@@ -264,7 +245,7 @@ fn sums_of_extreme_values_are_exact() {
     for (modulus, most) in [(Modulus::Bits64, i128::from(i64::MAX) / 3), (Modulus::Bits128, i128::MAX / 3)] {
         for values in [[most; 3], [-most; 3], [most, -most, 0], [0; 3]] {
             let terms = Terms { modulus, min_count: 3, ..TERMS };
-            let [mut r, mut s] = tasks(Operation::Sum, &y, &x, &values);
+            let [mut r, mut s] = tasks(&SUM, &y, &x, &values);
             (r.terms, s.terms) = (terms, terms);
             let (_, learned) = run_over(&Ideal, [r, s]).0;
             assert_eq!(learned, Learned::Sum(Some(Sum { matches: 3, sum: values.iter().sum() })));
@@ -282,7 +263,7 @@ fn below_the_minimum_count_the_sender_learns_nothing() {
     let values = [1; 5];
     for (min_count, told) in [(3, true), (4, false)] {
         let terms = Terms { min_count, ..TERMS };
-        let [mut r, mut s] = tasks(Operation::Sum, &y, &x, &values);
+        let [mut r, mut s] = tasks(&SUM, &y, &x, &values);
         (r.terms, s.terms) = (terms, terms);
         let ((r, s), views) = run_over(&Ideal, [r, s]);
         assert_eq!(r, Learned::Matches(3));
@@ -376,17 +357,19 @@ fn byte_counts_are_those_of_the_formula() {
         // Lengths of two bytes each.
         let parts = |n: usize| MAX_ROW + 2 * n;
         let union_rows = (n_y + n_x) * parts(1) + 6 * (n_y + n_x).div_ceil((1 << 18) / parts(1));
-        let (more_to_receiver, more_to_sender) = match operation {
-            Operation::Count => (0, if terms.both { 8 + 6 } else { 0 }),
-            Operation::Intersect => (
+        let both = |bytes| if terms.both { bytes } else { 0 };
+        let (more_to_receiver, more_to_sender) = match operation.name {
+            "count" => (0, both(8 + 6)),
+            "intersect" => (
                 ot_setup[0] + rows(16 + if terms.payload { parts(1) } else { 0 }),
-                ot_setup[1] + corrections + if terms.both { n_x / 8 + 6 } else { 0 },
+                ot_setup[1] + corrections + both(n_x / 8 + 6),
             ),
-            Operation::Union => (
+            "union" => (
                 ot_setup[0] + rows(parts(if terms.payload { 2 } else { 1 })),
-                ot_setup[1] + corrections + if terms.both { 8 + 6 + union_rows } else { 0 },
+                ot_setup[1] + corrections + both(8 + 6 + union_rows),
             ),
-            Operation::Sum => (ot_setup[0] + n_x * 8 + 6, ot_setup[1] + corrections + 25 + 6),
+            "sum" => (ot_setup[0] + n_x * 8 + 6, ot_setup[1] + corrections + 25 + 6),
+            name => panic!("how many bytes does {name} take?"),
         };
         assert_eq!(views.0[0].len(), to_receiver + more_to_receiver, "{operation} to receiver");
         assert_eq!(views.0[1].len(), to_sender + more_to_sender, "{operation} to sender");
@@ -401,15 +384,15 @@ fn a_row_that_is_not_transferred_cannot_be_read() {
     // where the padding is, and another run of the same sets shows other bytes.
     let (y, x) = overlapping(50, 50, 1.0);
     let rows = |seed: u8| {
-        let [r, s] = tasks(Operation::Union, &y, &x, &[]);
+        let [r, s] = tasks(&UNION, &y, &x, &[]);
         let (_, views) = run_pair(
             |ch, _| {
                 let rng = &mut Prng::from_seed(&[seed; 32]);
-                r.run(|t| over_mqrpmt(t, &Ideal, ch, &SESSION, 50, rng)?.open(Confirmed(())))
+                r.run(|t| over(t, &Ideal, ch, &SESSION, 50, rng)?.open(Confirmed(())))
             },
             |ch, _| {
                 let rng = &mut Prng::from_seed(&[seed + 1; 32]);
-                s.run(|t| over_mqrpmt(t, &Ideal, ch, &SESSION, 50, rng)?.open(Confirmed(())))
+                s.run(|t| over(t, &Ideal, ch, &SESSION, 50, rng)?.open(Confirmed(())))
             },
         );
         let frames = split_frames(&views.0[0]);
@@ -432,7 +415,7 @@ fn wire_bytes_are_those_of_the_snapshot() {
     );
     let small = kinds().into_iter().map(|kind| (kind, (130, 70)));
     // So many items that the VOLE takes its code.
-    let large = [((Operation::Intersect, &VOLE, TERMS), (4000, 70))];
+    let large = [((&INTERSECT, &VOLE, TERMS), (4000, 70))];
     for (kind, (n_y, n_x)) in small.chain(large) {
         let (y, x) = overlapping(n_y, n_x, 0.5);
         let (operation, protocol, terms) = kind;
@@ -463,9 +446,9 @@ fn more_matches_than_items_are_refused() {
     // A client that asks for the same item again and again.
     let (y, _) = overlapping(3, 0, 0.0);
     let again = [*Hashed::new(&y).hash(0).as_bytes()];
-    let [task, _] = tasks(Operation::Count, &y, &y, &[]);
+    let [task, _] = tasks(&COUNT, &y, &y, &[]);
     let ((result, ()), _) = run_pair(
-        |ch, rng| task.run(|t| Ok(over_mqrpmt(t, &Ideal, ch, &SESSION, 5, rng)?.open(Confirmed(())))),
+        |ch, rng| task.run(|t| Ok(over(t, &Ideal, ch, &SESSION, 5, rng)?.open(Confirmed(())))),
         |ch, _| (0..5).try_for_each(|_| ch.tx.send(ASK, &again)),
     );
     assert!(matches!(result, Err(Error::Peer(_))), "{result:?}");
@@ -474,7 +457,7 @@ fn more_matches_than_items_are_refused() {
 #[test]
 fn a_sum_that_no_matches_can_have_is_refused() {
     let (y, x) = overlapping(9, 5, 0.6);
-    let [r, s] = tasks(Operation::Sum, &y, &x, &[1000; 5]);
+    let [r, s] = tasks(&SUM, &y, &x, &[1000; 5]);
     // 3 matches of 1000 make 3000; from byte 10 on the masked sum changes by 2^15 and more.
     for at in [10, 16, 17, 24] {
         let ((_, result), _) = run_pair(
@@ -482,10 +465,10 @@ fn a_sum_that_no_matches_can_have_is_refused() {
                 let (sink, source) = std::mem::replace(ch, Channel::pair().0).into_halves();
                 let garble = Garble { sink, tag: 0x53, at: Some(at) };
                 let ch = &mut Channel::from_halves(Box::new(garble), source);
-                r.run(|t| over_mqrpmt(t, &Ideal, ch, &SESSION, 5, rng)?.open(Confirmed(())))
+                r.run(|t| over(t, &Ideal, ch, &SESSION, 5, rng)?.open(Confirmed(())))
             },
             |ch, rng| {
-                let sealed = s.run(|t| over_mqrpmt(t, &Ideal, ch, &SESSION, 9, rng)?.open(Confirmed(())));
+                let sealed = s.run(|t| over(t, &Ideal, ch, &SESSION, 9, rng)?.open(Confirmed(())));
                 Ok(sealed)
             },
         );

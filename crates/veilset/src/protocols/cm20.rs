@@ -1,10 +1,10 @@
 //! `cm20`: a multi-point OPRF from oblivious transfer (CM20).
 
-use super::cost::{Cost, Deal, Traffic, Work, both, framed, tags_and_rows};
 use super::{BASE_OTS, Offer, Protocol, SEMI_HONEST, groups};
 use crate::channel::HEADER;
 use crate::error::Result;
-use crate::operations::Operation;
+use crate::operations::INTERSECT;
+use crate::operations::cost::{Cost, Deal, Traffic, Work, framed, tags_and_rows};
 use crate::operations::intersect::oprf;
 use crate::oprf::multi_point::{MultiPoint, column_frames};
 
@@ -13,7 +13,7 @@ pub static CM20: Protocol = Protocol {
     name: "cm20",
     summary: "private set intersection from oblivious transfer, on request against a malicious sender",
     groups: &[groups::RISTRETTO255],
-    offers: &[Offer { malicious_sender: true, ..Offer::of(Operation::Intersect) }],
+    offers: &[Offer { malicious_sender: true, ..Offer::of(&INTERSECT) }],
     assumptions: |terms| {
         let mut all = vec![
             SEMI_HONEST,
@@ -40,10 +40,10 @@ pub static CM20: Protocol = Protocol {
 
 /// Base OTs, the key and the columns; then the tags.
 fn cost(deal: &Deal) -> Result<Cost> {
-    let (n_y, n_x) = deal.sizes(&CM20);
+    let (n_y, n_x) = CM20.sizes(deal);
     let tags = tags_and_rows(deal, n_x, oprf::tag_bytes(&deal.terms, n_x, n_y)?);
     let matrix = MultiPoint { malicious_sender: deal.terms.malicious_sender }.matrix(n_x, n_y);
-    let mut traffic = both(deal) + Traffic { to_sender: 0, to_receiver: tags };
+    let mut traffic = deal.sent_on() + Traffic { to_sender: 0, to_receiver: tags };
     if n_y > 0 && n_x > 0 {
         let columns = column_frames(&matrix).map(|bytes| (bytes + HEADER) as u64).sum::<u64>();
         traffic.to_sender += framed(1, 1, matrix.width * 32) + framed(1, 1, 16) + columns;

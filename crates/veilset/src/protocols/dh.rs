@@ -1,18 +1,14 @@
 //! `dh`: mqRPMT from a commutative weak PRF, and OT extension (CZZDL 5.3).
 
-use super::cost::{Cost, Deal, Work, both, framed, transfer};
-use super::{Offer, Protocol, SEMI_HONEST, Task, groups};
-use crate::channel::{Channel, HEADER};
+use super::{Offer, Protocol, SEMI_HONEST, groups};
+use crate::channel::HEADER;
 use crate::compact_set::CompactSet;
 use crate::compact_set::golomb::{self, Golomb};
-use crate::error::Result;
-use crate::hash::SessionId;
-use crate::membership::Mqrpmt;
+use crate::error::{Error, Result};
 use crate::membership::cwprf::{self, CwPrf, GolombTags};
-use crate::operations::row::Layout;
-use crate::operations::{Learned, Operation, Role, Sealed, count, intersect, sum, union};
+use crate::operations::cost::{Cost, Deal, Work, framed};
+use crate::operations::{COUNT, INTERSECT, Operation, OverMqrpmt, SUM, UNION};
 use crate::ot::extension;
-use crate::rng::Prng;
 
 /// mqRPMT from a commutative weak PRF, and OT extension ([`crate::membership::cwprf`]).
 pub static DH: Protocol = Protocol {
@@ -20,10 +16,10 @@ pub static DH: Protocol = Protocol {
     summary: "membership tests from Diffie-Hellman, and oblivious transfer of rows",
     groups: &[groups::CURVE25519],
     offers: &[
-        Offer { prepares: true, ..Offer::of(Operation::Intersect) },
-        Offer { prepares: true, preferred: true, inserts_list: true, ..Offer::of(Operation::Union) },
-        Offer { prepares: true, preferred: true, ..Offer::of(Operation::Count) },
-        Offer { prepares: true, preferred: true, ..Offer::of(Operation::Sum) },
+        Offer { prepares: true, ..Offer::of(&INTERSECT) },
+        Offer { prepares: true, preferred: true, inserts_list: true, ..Offer::of(&UNION) },
+        Offer { prepares: true, preferred: true, ..Offer::of(&COUNT) },
+        Offer { prepares: true, preferred: true, ..Offer::of(&SUM) },
     ],
     assumptions: |_| {
         vec![
@@ -32,77 +28,37 @@ pub static DH: Protocol = Protocol {
             "BLAKE3 as a random oracle, AES-128 as an ideal cipher",
         ]
     },
-    // Matching and comparing; then rows are transferred or values summed.
-    stages: |operation, _| if operation == Operation::Count { 2 } else { 3 },
+    // Matching and comparing; then what is transferred.
+    stages: |operation, _| {
+        let transfers = operation.over_mqrpmt.as_ref().is_some_and(|over| over.transfer.is_some());
+        2 + usize::from(transfers)
+    },
     cost,
-    run: |task, ch, session, n, rng| over_mqrpmt(task, &CwPrf(GolombTags), ch, session, n, rng),
+    run: |task, ch, session, n, rng| {
+        (over_mqrpmt(task.operation)?.run)(&CwPrf(GolombTags), task, ch, session, n, rng)
+    },
 };
 
 /// The membership protocol, and the transfer that follows it: a row for each item of the sender.
 fn cost(deal: &Deal) -> Result<Cost> {
-    let (n_y, n_x) = deal.sizes(&DH);
+    let (n_y, n_x) = DH.sizes(deal);
     let omega = Golomb::new(cwprf::EXPONENT, n_x, n_y)?;
-    let mut traffic = both(deal);
+    let mut traffic = deal.sent_on();
     traffic.to_sender += framed(n_y, cwprf::FRAME, 32);
     traffic.to_receiver +=
         framed(n_x, cwprf::FRAME, 32) + (omega.bytes() + HEADER * n_y.div_ceil(golomb::FRAME)) as u64;
     // Each side raises each of its own items and each of the peer's once.
     let work = Work { multiplications: n_y + n_x, ..Work::default() };
-    let (payload, max_row) = (deal.terms.payload, deal.terms.max_row);
-    let width = match (deal.operation, payload) {
-        (Operation::Count, _) => return Ok(Cost { traffic, receiver: work, sender: work }),
-        (Operation::Intersect, false) => intersect::mqrpmt::DIGEST,
-        (Operation::Intersect, true) => intersect::mqrpmt::DIGEST + Layout::<1>::new(max_row).width(),
-        (Operation::Union, false) => Layout::<1>::new(max_row).width(),
-        (Operation::Union, true) => Layout::<2>::new(max_row).width(),
-        (Operation::Sum, _) => deal.terms.modulus.bits() as usize / 8,
+    let Some(transfer) = over_mqrpmt(deal.operation)?.transfer else {
+        return Ok(Cost { traffic, receiver: work, sender: work });
     };
-    let adds = deal.operation == Operation::Sum;
-    traffic += transfer(n_x, width, adds.then_some(extension::FRAME));
-    if adds {
-        traffic.to_sender += framed(1, 1, sum::RESULT_BYTES);
-    }
+    traffic += transfer(deal, n_x);
     let work = Work { base_ots: extension::WIDTH, ..work };
     Ok(Cost { traffic, receiver: work, sender: work })
 }
 
-/// Runs one party's part over an mqRPMT. The peer's set has `n` items in the protocol.
-pub(crate) fn over_mqrpmt<'a>(
-    task: &Task<'a>,
-    protocol: &impl Mqrpmt,
-    ch: &mut Channel,
-    session: &SessionId,
-    n: usize,
-    rng: &mut Prng,
-) -> Result<Sealed<'a, Learned>> {
-    let Task { operation, role, set, values, payloads, ref terms, .. } = *task;
-    Ok(match (operation, role) {
-        (Operation::Intersect, Role::Receiver) => {
-            intersect::mqrpmt::receiver(protocol, ch, session, set, n, terms, rng)?.map(Learned::Matching)
-        }
-        (Operation::Intersect, Role::Sender) => {
-            let found = intersect::mqrpmt::sender(protocol, ch, session, set, payloads, n, terms, rng)?;
-            Sealed::sent_on(found.map(|sealed| sealed.map(Learned::Matching)))
-        }
-        (Operation::Union, Role::Receiver) => {
-            union::mqrpmt::receiver(protocol, ch, session, set, n, terms, rng)?.map(Learned::New)
-        }
-        (Operation::Union, Role::Sender) => {
-            let union = union::mqrpmt::sender(protocol, ch, session, set, payloads, n, terms, rng)?;
-            Sealed::sent_on(union.map(|sealed| sealed.map(Learned::Union)))
-        }
-        (Operation::Count, Role::Receiver) => {
-            count::receiver(protocol, ch, session, set, n, terms.both, rng)?.map(Learned::Matches)
-        }
-        (Operation::Count, Role::Sender) => {
-            let matches = count::sender(protocol, ch, session, set, n, terms.both, rng)?;
-            Sealed::new(move || Ok(matches.map_or(Learned::Nothing, Learned::Matches)))
-        }
-        (Operation::Sum, Role::Receiver) => {
-            sum::receiver(protocol, ch, session, set, n, terms, rng)?.map(Learned::Matches)
-        }
-        (Operation::Sum, Role::Sender) => {
-            sum::sender(protocol, ch, session, set, values, n, terms, rng)?.map(Learned::Sum)
-        }
-    })
+/// How an operation that is offered is computed from the test.
+fn over_mqrpmt(operation: &Operation) -> Result<&OverMqrpmt> {
+    let none = || Error::Bug(format!("{operation} over an mqRPMT"));
+    operation.over_mqrpmt.as_ref().ok_or_else(none)
 }

@@ -1,17 +1,17 @@
 //! `dh-psi`: classic Diffie-Hellman PSI.
 
-use super::cost::{Cost, Deal, Traffic, Work, both, framed, tags_and_rows};
 use super::{Offer, Protocol, SEMI_HONEST, groups};
 use crate::error::Result;
+use crate::operations::cost::{Cost, Deal, Traffic, Work, framed, tags_and_rows};
 use crate::operations::intersect::dh;
-use crate::operations::{Learned, Operation, Role, Sealed};
+use crate::operations::{INTERSECT, Learned, Role, Sealed};
 
 /// Classic Diffie-Hellman PSI ([`crate::operations::intersect::dh`]).
 pub static DH_PSI: Protocol = Protocol {
     name: "dh-psi",
     summary: "classic Diffie-Hellman private set intersection",
     groups: &[groups::CURVE25519],
-    offers: &[Offer { preferred: true, prepares: true, ..Offer::of(Operation::Intersect) }],
+    offers: &[Offer { preferred: true, prepares: true, ..Offer::of(&INTERSECT) }],
     assumptions: |_| {
         vec![SEMI_HONEST, "decisional Diffie-Hellman on Curve25519", "BLAKE3 as a random oracle, AES-128"]
     },
@@ -31,12 +31,12 @@ pub static DH_PSI: Protocol = Protocol {
 };
 
 fn cost(deal: &Deal) -> Result<Cost> {
-    let (n_y, n_x) = deal.sizes(&DH_PSI);
+    let (n_y, n_x) = DH_PSI.sizes(deal);
     let points = framed(n_y, dh::FRAME, 32);
     let tags = tags_and_rows(deal, n_x, dh::tag_bytes(deal.terms.payload, n_x, n_y)?);
     // The receiver puts its key on its own points, and takes it off again.
     let receiver = Work { multiplications: 2 * n_y, ..Work::default() };
     let sender = Work { multiplications: n_y + n_x, ..Work::default() };
-    let traffic = both(deal) + Traffic { to_sender: points, to_receiver: points + tags };
+    let traffic = deal.sent_on() + Traffic { to_sender: points, to_receiver: points + tags };
     Ok(Cost { traffic, receiver, sender })
 }

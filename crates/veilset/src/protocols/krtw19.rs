@@ -1,13 +1,13 @@
 //! `krtw19` and `krtw19-plain`: membership tests in bins, from OT extension (KRTW19).
 
-use super::cost::{Cost, Deal, Traffic, Work, both, transfer};
-use super::{BASE_OTS, Offer, Protocol, SEMI_HONEST, Task, groups};
+use super::{BASE_OTS, Offer, Protocol, SEMI_HONEST, groups};
 use crate::channel::Channel;
 use crate::error::Result;
 use crate::hash::SessionId;
 use crate::membership::rpmt::Comparison;
+use crate::operations::cost::{Cost, Deal, Traffic, Work, transfer};
 use crate::operations::union::krtw19;
-use crate::operations::{Learned, Operation, Role, Sealed, Terms};
+use crate::operations::{Learned, Operation, Role, Sealed, Task, Terms, UNION};
 use crate::ot::extension;
 use crate::rng::Prng;
 
@@ -16,7 +16,7 @@ pub static KRTW19: Protocol = Protocol {
     name: "krtw19",
     summary: "union from membership tests in bins, by oblivious transfer",
     groups: &[groups::RISTRETTO255],
-    offers: &[Offer::of(Operation::Union)],
+    offers: &[Offer::of(&UNION)],
     assumptions: |_| ASSUMPTIONS.into(),
     stages,
     cost: |deal| cost(&KRTW19, Comparison::Private, deal),
@@ -28,7 +28,7 @@ pub static KRTW19_PLAIN: Protocol = Protocol {
     name: "krtw19-plain",
     summary: "the same without private equality tests: not for runs that may break off",
     groups: &[groups::RISTRETTO255],
-    offers: &[Offer::of(Operation::Union)],
+    offers: &[Offer::of(&UNION)],
     assumptions: |_| {
         let broken_off = "the run is not broken off before the rows: the receiver would be left with values on which \
                           it can test guesses of the sender's items";
@@ -47,17 +47,17 @@ const ASSUMPTIONS: [&str; 4] = [
 ];
 
 /// Matching, then rows are transferred.
-fn stages(_: Operation, _: &Terms) -> usize {
+fn stages(_: &Operation, _: &Terms) -> usize {
     2
 }
 
 /// The tests, and a row for each.
 fn cost(protocol: &Protocol, comparison: Comparison, deal: &Deal) -> Result<Cost> {
-    let (n_y, n_x) = deal.sizes(protocol);
+    let (n_y, n_x) = protocol.sizes(deal);
     let plan = krtw19::plan(comparison, n_y, n_x, &deal.terms)?;
     let (to_sender, to_receiver) = plan.traffic();
     let rows = transfer(plan.slots(), krtw19::row_width(&deal.terms), None);
-    let traffic = both(deal) + Traffic { to_sender, to_receiver } + rows;
+    let traffic = deal.sent_on() + Traffic { to_sender, to_receiver } + rows;
     let work =
         Work { base_ots: plan.base_ots() + extension::WIDTH, binned_items: n_y + n_x, ..Work::default() };
     Ok(Cost { traffic, receiver: work, sender: work })

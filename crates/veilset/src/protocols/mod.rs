@@ -12,14 +12,12 @@
 //! [`Error::Bug`] for arguments that do not belong together. What only a result shows is in [`Sealed`].
 
 mod cm20;
-pub mod cost;
 pub(crate) mod dh;
 mod dh_psi;
 mod krtw19;
 mod vole;
 
 pub use cm20::CM20;
-pub use cost::{Cost, Deal};
 pub use dh::DH;
 pub use dh_psi::DH_PSI;
 pub use krtw19::{KRTW19, KRTW19_PLAIN};
@@ -28,9 +26,9 @@ pub use vole::VOLE;
 use crate::channel::Channel;
 use crate::error::{Error, Result};
 use crate::hash::SessionId;
-use crate::hashed::{Dummies, Hashed};
-use crate::item::Items;
-use crate::operations::{Announced, Learned, Operation, Role, Sealed, Terms, intersect};
+use crate::hashed::Dummies;
+use crate::operations::cost::{Cost, Deal};
+use crate::operations::{Announced, Learned, Operation, Role, Sealed, Task, Terms, intersect};
 use crate::oprf::Oprf;
 use crate::params::MAX_SET;
 use crate::rng::Prng;
@@ -60,7 +58,7 @@ pub struct Protocol {
     /// What the secrecy rests on under these terms, in sentences.
     pub assumptions: fn(&Terms) -> Vec<&'static str>,
     /// How many stages a run announces to an [`crate::channel::Observer`], one after the other, in either role.
-    pub stages: fn(Operation, &Terms) -> usize,
+    pub stages: fn(&Operation, &Terms) -> usize,
     /// What a run costs.
     ///
     /// # Errors
@@ -76,7 +74,7 @@ type Run = for<'a> fn(&Task<'a>, &mut Channel, &SessionId, usize, &mut Prng) -> 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Offer {
     /// The operation.
-    pub operation: Operation,
+    pub operation: &'static Operation,
     /// Whether it is the one to take where the user named none: exactly one protocol for each operation.
     pub preferred: bool,
     /// Whether the receiver can be protected from a sender that deviates ([`Terms::malicious_sender`]). Otherwise both
@@ -90,7 +88,7 @@ pub struct Offer {
 
 impl Offer {
     /// An operation against semi-honest parties, with random dummies, not preferred, and nothing to prepare.
-    pub const fn of(operation: Operation) -> Offer {
+    pub const fn of(operation: &'static Operation) -> Offer {
         Offer { operation, preferred: false, malicious_sender: false, inserts_list: false, prepares: false }
     }
 }
@@ -106,14 +104,14 @@ pub fn named(name: &str) -> Result<&'static Protocol, String> {
 
 /// The one to take where the user named none. For intersect dh-psi sends less than dh, and a receiver that deviates can
 /// test fewer guesses by it; both compute as much.
-pub fn preferred(operation: Operation) -> &'static Protocol {
+pub fn preferred(operation: &Operation) -> &'static Protocol {
     let preferred = |p: &&Protocol| p.offer(operation).is_some_and(|offer| offer.preferred);
     // A test says that there is one.
     ALL.into_iter().find(preferred).unwrap_or(&DH)
 }
 
 /// The one to take where the user wants to withstand a sender that deviates; none if there is none.
-pub fn against_malicious_senders(operation: Operation) -> Option<&'static Protocol> {
+pub fn against_malicious_senders(operation: &Operation) -> Option<&'static Protocol> {
     ALL.into_iter().find(|p| p.offer(operation).is_some_and(|offer| offer.malicious_sender))
 }
 
@@ -125,12 +123,12 @@ pub fn names(wanted: impl Fn(&Protocol) -> bool) -> String {
 
 impl Protocol {
     /// What it offers for the operation, if it computes it.
-    pub fn offer(&self, operation: Operation) -> Option<&'static Offer> {
+    pub fn offer(&self, operation: &Operation) -> Option<&'static Offer> {
         self.offers.iter().find(|offer| offer.operation == operation)
     }
 
     /// Whether it computes the operation.
-    pub fn computes(&self, operation: Operation) -> bool {
+    pub fn computes(&self, operation: &Operation) -> bool {
         self.offer(operation).is_some()
     }
 
@@ -143,7 +141,7 @@ impl Protocol {
     ///
     /// Over mqRPMT the sender's dummies in a union are those that the receiver inserts, or they would be delivered. All
     /// others match nothing; by krtw19 the sender's count as the bottom item once they are in their bins.
-    pub fn dummies(&self, operation: Operation, role: Role) -> Dummies {
+    pub fn dummies(&self, operation: &Operation, role: Role) -> Dummies {
         let listed = self.offer(operation).is_some_and(|offer| offer.inserts_list);
         match (listed, role) {
             (true, Role::Sender) => Dummies::Listed,
@@ -152,8 +150,14 @@ impl Protocol {
         }
     }
 
+    /// The sizes of the receiver's and the sender's set in the protocol: those that were announced, and the dummies that
+    /// the receiver inserts.
+    pub fn sizes(&self, deal: &Deal) -> (usize, usize) {
+        (deal.receiver.size + self.inserted(deal.operation, deal.sender), deal.sender.size)
+    }
+
     /// How many listed dummies the receiver inserts in its set: as many as that of the sender can have.
-    pub fn inserted(&self, operation: Operation, sender: Announced) -> usize {
+    pub fn inserted(&self, operation: &Operation, sender: Announced) -> usize {
         match (self.dummies(operation, Role::Sender), sender.padded) {
             (Dummies::Listed, true) => sender.size,
             (Dummies::Listed, false) | (Dummies::Random, _) => 0,
@@ -181,25 +185,6 @@ impl fmt::Display for Protocol {
     }
 }
 
-/// One party's part of an operation.
-#[derive(Clone, Copy)]
-pub struct Task<'a> {
-    /// What is computed.
-    pub operation: Operation,
-    /// Which part is ours.
-    pub role: Role,
-    /// How it is computed.
-    pub protocol: &'static Protocol,
-    /// Our set, padded if so wished.
-    pub set: &'a Hashed<'a>,
-    /// For the sender of sum: a value for each item of the set, without dummies. Otherwise empty.
-    pub values: &'a [i128],
-    /// For a sender with payload: that of each item of the set, without dummies. Otherwise empty.
-    pub payloads: &'a Items,
-    /// What was agreed.
-    pub terms: Terms,
-}
-
 /// Runs one party's part. The peer announced its set as `peer`.
 ///
 /// # Errors
@@ -207,51 +192,49 @@ pub struct Task<'a> {
 /// padded with dummies of the wrong kind, or lacks the listed ones that the peer's set asks for
 /// ([`Protocol::inserted`]).
 pub fn run<'a>(
+    protocol: &'static Protocol,
     task: &Task<'a>,
     ch: &mut Channel,
     session: &SessionId,
     peer: Announced,
     rng: &mut Prng,
 ) -> Result<Sealed<'a, Learned>> {
-    let n = task.check(peer)?;
-    (task.protocol.run)(task, ch, session, n, rng)
+    let n = protocol.check(task, peer)?;
+    (protocol.run)(task, ch, session, n, rng)
 }
 
-impl Task<'_> {
+impl Protocol {
     /// Refuses what does not belong together. Returns the size of the peer's set in the protocol.
-    fn check(&self, peer: Announced) -> Result<usize> {
-        let Some(offer) = self.protocol.offer(self.operation) else { return Err(self.not_offered()) };
-        self.check_dummies(peer)?;
-        let n = peer.size + self.set.inserted_by_peer();
-        let largest = n.max(self.set.len());
+    fn check(&self, task: &Task, peer: Announced) -> Result<usize> {
+        let Some(offer) = self.offer(task.operation) else {
+            return Err(Error::Bug(format!("{} by {self}", task.operation)));
+        };
+        self.check_dummies(task, peer)?;
+        let n = peer.size + task.set.inserted_by_peer();
+        let largest = n.max(task.set.len());
         if largest > MAX_SET {
             return Err(Error::Usage(format!("a set of {largest} items: {MAX_SET} is the most")));
         }
         let payloads =
-            if self.terms.payload && self.role == Role::Sender { self.set.items().len() } else { 0 };
-        if self.terms.malicious_sender && !offer.malicious_sender {
-            return Err(Error::Bug(format!("{} against a malicious sender", self.protocol)));
+            if task.terms.payload && task.role == Role::Sender { task.set.items().len() } else { 0 };
+        if task.terms.malicious_sender && !offer.malicious_sender {
+            return Err(Error::Bug(format!("{self} against a malicious sender")));
         }
-        match self.payloads.len() == payloads {
+        match task.payloads.len() == payloads {
             true => Ok(n),
             false => Err(Error::Bug("payloads that do not belong to the items".into())),
         }
     }
 
-    /// The verdict on a task that the protocol does not offer.
-    fn not_offered(&self) -> Error {
-        Error::Bug(format!("{} by {}", self.operation, self.protocol))
-    }
-
     /// Refuses dummies that give wrong results: those of the sender of a union would be among the new items if the
     /// receiver did not have them, and others would match if it did.
-    fn check_dummies(&self, peer: Announced) -> Result<()> {
-        let Task { operation, role, protocol, set, .. } = *self;
-        let (kind, due) = (protocol.dummies(operation, role), protocol.inserted(operation, peer));
+    fn check_dummies(&self, task: &Task, peer: Announced) -> Result<()> {
+        let Task { operation, role, set, .. } = *task;
+        let (kind, due) = (self.dummies(operation, role), self.inserted(operation, peer));
         let due = if role == Role::Receiver { due } else { 0 };
         if set.dummies().is_some_and(|dummies| dummies != kind) {
             return Err(Error::Bug(format!(
-                "the {role} of {operation} by {protocol} pads with dummies of another kind: {}",
+                "the {role} of {operation} by {self} pads with dummies of another kind: {}",
                 match kind {
                     Dummies::Random => "random ones (Hashed::padded)",
                     Dummies::Listed => "those of the public list (Hashed::padded_from_list)",
@@ -261,7 +244,7 @@ impl Task<'_> {
         match set.inserted() == due {
             true => Ok(()),
             false => Err(Error::Bug(format!(
-                "the {role} of {operation} by {protocol} inserts {due} listed dummies for a peer's set of {} \
+                "the {role} of {operation} by {self} inserts {due} listed dummies for a peer's set of {} \
                  (Hashed::insert_listed, Protocol::inserted), not {}",
                 peer.size,
                 set.inserted()

@@ -1,4 +1,5 @@
 use super::*;
+use crate::operations::{self, INTERSECT, UNION};
 use std::collections::HashSet;
 
 #[test]
@@ -17,12 +18,12 @@ fn names_are_distinct_and_found() {
 /// Another protocol than the preferred one is never taken without a word.
 #[test]
 fn each_operation_has_one_preferred_protocol() {
-    for operation in Operation::ALL {
+    for operation in operations::ALL {
         let offers = ALL.into_iter().filter_map(|p| p.offer(operation));
         assert_eq!(offers.filter(|offer| offer.preferred).count(), 1, "{operation}");
         assert!(preferred(operation).offer(operation).is_some_and(|offer| offer.preferred));
     }
-    let names = [Operation::Intersect, Operation::Union].map(|operation| preferred(operation).name);
+    let names = [&INTERSECT, &UNION].map(|operation| preferred(operation).name);
     assert_eq!(names, ["dh-psi", "dh"]);
 }
 
@@ -38,19 +39,20 @@ fn who_withstands_a_malicious_sender_says_so() {
         assert_eq!(said(true).contains("malicious"), withstands, "{protocol}");
         assert_eq!(said(true).starts_with(SEMI_HONEST), !withstands, "{protocol}");
     }
-    assert_eq!(against_malicious_senders(Operation::Intersect), Some(&CM20));
-    assert_eq!(against_malicious_senders(Operation::Union), None);
+    assert_eq!(against_malicious_senders(&INTERSECT), Some(&CM20));
+    assert_eq!(against_malicious_senders(&UNION), None);
 }
 
 #[test]
 fn an_operation_is_offered_at_most_once_and_in_some_group() {
     for protocol in ALL {
-        let operations: Vec<Operation> = protocol.offers.iter().map(|offer| offer.operation).collect();
+        let operations: Vec<&'static Operation> =
+            protocol.offers.iter().map(|offer| offer.operation).collect();
         assert!(!operations.is_empty() && !protocol.groups.is_empty(), "{protocol}");
-        for operation in Operation::ALL {
+        for operation in operations::ALL {
             assert!(operations.iter().filter(|&&o| o == operation).count() <= 1, "{operation} by {protocol}");
         }
         // Only a union has dummies that have to be inserted.
-        assert!(protocol.offers.iter().all(|o| !o.inserts_list || o.operation == Operation::Union));
+        assert!(protocol.offers.iter().all(|o| !o.inserts_list || o.operation == &UNION));
     }
 }

@@ -1,10 +1,10 @@
 //! `vole`: a multi-point OPRF from vector OLE (RR22).
 
-use super::cost::{Cost, Deal, Traffic, Work, both, framed, tags_and_rows};
 use super::{BASE_OTS, Offer, Protocol, SEMI_HONEST, groups};
 use crate::error::Result;
 use crate::okvs;
-use crate::operations::Operation;
+use crate::operations::INTERSECT;
+use crate::operations::cost::{Cost, Deal, Traffic, Work, framed, tags_and_rows};
 use crate::operations::intersect::oprf;
 use crate::oprf::vole::{self, Rr22};
 use crate::ot::extension;
@@ -15,7 +15,7 @@ pub static VOLE: Protocol = Protocol {
     name: "vole",
     summary: "private set intersection from vector oblivious linear evaluation, the fastest for large sets",
     groups: &[groups::RISTRETTO255],
-    offers: &[Offer::of(Operation::Intersect)],
+    offers: &[Offer::of(&INTERSECT)],
     assumptions: |_| {
         vec![
             SEMI_HONEST,
@@ -34,12 +34,13 @@ pub static VOLE: Protocol = Protocol {
 
 /// The VOLE, the seed and A + P; then the tags.
 fn cost(deal: &Deal) -> Result<Cost> {
-    let (n_y, n_x) = deal.sizes(&VOLE);
+    let (n_y, n_x) = VOLE.sizes(deal);
     let tags = tags_and_rows(deal, n_x, oprf::tag_bytes(&deal.terms, n_x, n_y)?);
     let m = okvs::size(n_y);
     let (there, back) = Silent::default().traffic(vole::parts(m));
     let store = framed(1, 1, size_of::<okvs::Seed>()) + framed(m, vole::FRAME, 16);
-    let traffic = both(deal) + Traffic { to_sender: there as u64 + store, to_receiver: back as u64 + tags };
+    let traffic =
+        deal.sent_on() + Traffic { to_sender: there as u64 + store, to_receiver: back as u64 + tags };
     let work = Work { base_ots: extension::WIDTH, vole_items: n_y + n_x, ..Work::default() };
     Ok(Cost { traffic, receiver: work, sender: work })
 }

@@ -61,7 +61,7 @@ pub struct Term {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Hello {
     /// What is computed.
-    pub operation: Operation,
+    pub operation: &'static Operation,
     /// Our part in it; the peer has the other one.
     pub role: Role,
     /// Whether this is a check only: the agreement and nothing more.
@@ -294,7 +294,7 @@ struct Letter {
 impl Letter {
     fn new(hello: &Hello, nonce: [u8; 32]) -> Letter {
         Letter {
-            operation: hello.operation.name().into(),
+            operation: hello.operation.name.into(),
             role: hello.role.name().into(),
             purpose: if hello.check { "check" } else { "run" }.into(),
             protocol: hello.protocol.clone(),

@@ -5,8 +5,9 @@ use super::Hello;
 use crate::error::{Error, Result};
 use crate::hash::SessionId;
 use crate::net::Fingerprint;
+use crate::operations::cost::Deal;
 use crate::operations::{Announced, Role};
-use crate::protocols::{self, Deal, Protocol};
+use crate::protocols::{self, Protocol};
 
 /// What both sides agreed on, to be allowed or refused.
 #[derive(Debug, Clone)]

@@ -2,13 +2,12 @@
 //! machine is. And what each side will learn, in sentences.
 
 use super::Proposal;
-use super::agreement::BOTH;
 use crate::error::Result;
 use crate::group::curve25519::{Key, Point, map_and_raise, raise};
 use crate::hash::ItemHash;
-use crate::operations::{Operation, Role};
-pub use crate::protocols::cost::Traffic;
-use crate::protocols::cost::Work;
+pub use crate::operations::cost::Traffic;
+use crate::operations::cost::Work;
+use crate::operations::{Role, View};
 use crate::rng::Prng;
 use std::time::{Duration, Instant};
 
@@ -102,50 +101,24 @@ impl Speed {
 /// What this party and what the peer would learn by the run, in sentences.
 pub fn would_learn(proposal: &Proposal) -> Vec<String> {
     let hello = &proposal.hello;
-    let for_both = hello.output == BOTH;
-    let columns = match hello.sent_columns.as_slice() {
-        [] => String::new(),
-        names => format!(", with the columns {}", names.join(", ")),
-    };
-    let share = "how many items the two share, but not which";
-    // Who gets a union knows the number of matches only with the size of the other's set.
-    let ours_shows = if hello.padded { String::new() } else { format!(", and so {share}") };
-    let theirs_shows = if proposal.they_pad { String::new() } else { format!(", and so {share}") };
-    let receiver = |ours: &str, theirs: &str, shows: &str| match hello.operation {
-        Operation::Intersect => format!("which of {ours} items {theirs} has too{columns}"),
-        Operation::Union => {
-            format!("every item that only {theirs} has, in the clear{columns}{shows}")
-        }
-        Operation::Count => share.into(),
-        Operation::Sum => format!("{share}, and no value and no sum"),
-    };
-    // Every operation says what its sender learns in either case: what is missing here would be a false promise.
-    let sender = |values: &str, theirs: &str, shows: &str| match (hello.operation, for_both) {
-        (Operation::Intersect, true) => format!("which of {values} items {theirs} has too"),
-        (Operation::Union, true) => format!("every item that only {theirs} has, in the clear{shows}"),
-        (Operation::Count, true) => share.into(),
-        (Operation::Intersect | Operation::Union | Operation::Count, false) => "nothing more".into(),
-        (Operation::Sum, _) if hello.min_count == 0 => {
-            format!("how many items match, and the sum of {values} values over them")
-        }
-        (Operation::Sum, _) => format!(
-            "how many items match, and the sum of {values} values over them, or only that fewer than {} match",
-            hello.min_count
-        ),
+    let (terms, columns) = (hello.operation_terms(), hello.sent_columns.join(", "));
+    let learns = |role, other, other_pads| {
+        let columns = if role == Role::Receiver { columns.as_str() } else { "" };
+        let view = View { other, other_pads: Some(other_pads), columns, numbers: None };
+        view.say(&(hello.operation.learns)(role, &terms))
     };
     let bound = |n: usize, padded| if padded { format!("at most {n}") } else { n.to_string() };
-    let (n, m) = (bound(proposal.our_size, hello.padded), bound(proposal.their_size, proposal.they_pad));
-    let (here, there) = match hello.role {
-        Role::Receiver => {
-            (receiver("its", "the peer", &theirs_shows), sender("its", "this party", &ours_shows))
-        }
-        Role::Sender => {
-            (sender("its", "the peer", &theirs_shows), receiver("its", "this party", &ours_shows))
-        }
-    };
     vec![
-        format!("This party would learn that the peer's set has {m} items, and {here}."),
-        format!("The peer would learn that this party's set has {n} items, and {there}."),
+        format!(
+            "This party would learn that the peer's set has {} items, and {}.",
+            bound(proposal.their_size, proposal.they_pad),
+            learns(hello.role, "the peer", proposal.they_pad)
+        ),
+        format!(
+            "The peer would learn that this party's set has {} items, and {}.",
+            bound(proposal.our_size, hello.padded),
+            learns(hello.role.other(), "this party", hello.padded)
+        ),
     ]
 }
 
@@ -156,6 +129,7 @@ mod tests {
     use crate::item::{ItemSet, Items};
     use crate::net::Connection;
     use crate::operations::tests::{is_krtw19, kinds};
+    use crate::operations::{COUNT, INTERSECT, SUM, UNION};
     use crate::session::Hello;
     use crate::session::run::{Request, run};
     use crate::testing::{SEEDS, Shared, split_frames};
@@ -167,7 +141,7 @@ mod tests {
     #[test]
     fn a_check_says_what_the_sender_would_learn_and_hides_what_would_not_show() {
         let y = set(0, 3);
-        for operation in [Operation::Intersect, Operation::Union, Operation::Count] {
+        for operation in [&INTERSECT, &UNION, &COUNT] {
             for (role, both) in Role::ALL.into_iter().flat_map(|role| [(role, false), (role, true)]) {
                 let mut request = Request::new(operation, role, &y);
                 request.terms.both = both;
@@ -182,14 +156,14 @@ mod tests {
                 let said = would_learn(&proposal(false));
                 let of_sender = &said[if role == Role::Sender { 0 } else { 1 }];
                 assert_eq!(
-                    !of_sender.ends_with("and nothing more."),
+                    !of_sender.ends_with("and nothing else."),
                     both,
                     "{operation} {role}: {of_sender}"
                 );
                 // A padded set is of at most so many items, and a union does not show how many match.
                 for (open, padded) in said.iter().zip(would_learn(&proposal(true))) {
                     assert!(padded.contains("has at most ") && !open.contains("at most"), "{padded}");
-                    assert!(operation != Operation::Union || !padded.contains("share"), "{padded}");
+                    assert!(operation != &UNION || !padded.contains("how many"), "{padded}");
                 }
             }
         }
@@ -204,7 +178,7 @@ mod tests {
                     continue;
                 }
                 let (y, x) = (set(0, n_r), set(n_r / 2, n_s));
-                let values = vec![1; if operation == Operation::Sum { n_s } else { 0 }];
+                let values = vec![1; if operation == &SUM { n_s } else { 0 }];
                 let payloads: Items = (0..if terms.payload { n_s } else { 0 }).map(|_| "payload").collect();
                 let columns = ["note".to_string()];
                 let request = |role, set| Request {

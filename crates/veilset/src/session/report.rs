@@ -3,7 +3,7 @@
 use super::run::{Outcome, Request};
 use crate::error::{Error, Result};
 use crate::hash::SessionId;
-use crate::operations::{Learned, Operation, Role};
+use crate::operations::{self, Learned, Role, Shape, View};
 use crate::params::LAMBDA;
 use serde::Serialize;
 use serde_json::value::RawValue;
@@ -120,7 +120,7 @@ impl Report {
         Ok(Report {
             time: rfc3339(outcome.began),
             session: name_of(&outcome.session_id),
-            operation: request.operation.name(),
+            operation: request.operation.name,
             protocol: request.protocol.name,
             group: request.protocol.group(),
             role: request.role.name(),
@@ -206,7 +206,8 @@ fn numbers(request: &Request, outcome: &Outcome) -> Result<Numbers> {
         Learned::Matches(n) => {
             let matches = *n as usize;
             let union_size = known((ours + theirs).saturating_sub(matches));
-            let union_size = union_size.filter(|_| request.operation == Operation::Count);
+            let shape = (request.operation.result)(request.role, &request.terms());
+            let union_size = union_size.filter(|_| shape == Shape::MatchesAndUnion);
             Numbers { matches: Some(matches), union_size, ..none }
         }
         // Stated either way, so that nobody takes a sum that is absent for one that was not asked for.
@@ -256,112 +257,37 @@ fn hint(request: &Request, outcome: &Outcome, result: &Numbers) -> Option<&'stat
     )
 }
 
-/// What each party learned. SECURITY.md says the same at more length.
+/// What each party learned, in sentences.
 fn sentences(request: &Request, outcome: &Outcome, result: &Numbers) -> Vec<String> {
+    let terms = request.terms();
     let bound = |n: usize, padded| if padded { format!("at most {n}") } else { n.to_string() };
-    let ours = request.set.len();
-    let told = bound(request.announced(), request.pad_to.is_some());
-    let theirs = bound(outcome.their_size, outcome.they_pad);
-    let matches = result.matches.unwrap_or(0);
-    let both = request.terms.both;
-    let least = request.terms.min_count;
-    let new = result.union_size.unwrap_or(ours).saturating_sub(ours);
-    // With the columns that travelled.
-    let columns = match request.sent_columns {
-        [] => String::new(),
-        names => format!(", with the columns {}", names.join(", ")),
+    let columns = request.sent_columns.join(", ");
+    let learned = |role, other, other_pads, numbers| {
+        let columns = if role == Role::Receiver { columns.as_str() } else { "" };
+        let view = View { other, other_pads: Some(other_pads), columns, numbers: Some(numbers) };
+        view.say(&(request.operation.learns)(role, &terms))
     };
-    let size = format!("The peer learned that this party's set has {told} items");
-    let only = format!("{size}, and nothing else.");
-    let shared = match result.matches {
-        Some(m) => format!(", so that {m} of them are also its own, but not which"),
-        None => String::new(),
+    let ours = operations::Numbers {
+        matches: result.matches,
+        new: result.union_size.map(|size| size.saturating_sub(request.set.len())),
+        sum: result.sum.as_ref().map(|sum| sum.get()),
+        below_minimum: result.below_minimum,
     };
-    // The sizes of both sets, less that of the union, which both get.
-    let shows = if request.pad_to.is_none() { ", and so how many match" } else { "" };
-    match (request.operation, request.role) {
-        (Operation::Intersect, Role::Receiver) => vec![
-            format!(
-                "This party learned which {matches} of its {ours} items the peer has, of the peer's {theirs}{columns}."
-            ),
-            if both { format!("{size}, and which of the peer's items are among them.") } else { only },
-        ],
-        (Operation::Intersect, Role::Sender) => vec![
-            match both {
-                true => format!(
-                    "This party learned which {matches} of its {ours} items the peer has, of {theirs}."
-                ),
-                false => {
-                    format!("This party learned that the peer's set has {theirs} items, and nothing else.")
-                }
-            },
-            format!("The peer learned which of its items are among this party's {told}{columns}."),
-        ],
-        (Operation::Union, Role::Receiver) => vec![
-            format!(
-                "This party learned the {new} items that only the peer has, of {theirs}{shared}{columns}."
-            ),
-            match both {
-                true => {
-                    format!("{size}, and all items of both{shows}, but not which of its own this party has.")
-                }
-                false => only,
-            },
-        ],
-        (Operation::Union, Role::Sender) => vec![
-            match both {
-                true => {
-                    format!("This party learned the {new} items that only the peer has, of {theirs}{shared}.")
-                }
-                false => {
-                    format!("This party learned that the peer's set has {theirs} items, and nothing else.")
-                }
-            },
-            format!(
-                "The peer learned those of this party's {told} items that it did not have, and their \
-                 number{columns}."
-            ),
-        ],
-        (Operation::Count, Role::Receiver) => vec![
-            format!(
-                "This party learned that {matches} of the peer's {theirs} items are also its own, but not which."
-            ),
-            if both { format!("{size} and how many match, but not which.") } else { only },
-        ],
-        (Operation::Count, Role::Sender) => vec![
-            match both {
-                true => format!(
-                    "This party learned that {matches} of the peer's {theirs} items are also its own, but not which."
-                ),
-                false => {
-                    format!("This party learned that the peer's set has {theirs} items, and nothing else.")
-                }
-            },
-            format!("The peer learned how many of this party's {told} items it has too, but not which."),
-        ],
-        (Operation::Sum, Role::Receiver) => vec![
-            format!(
-                "This party learned that {matches} of the peer's {theirs} items are also its own, but not which."
-            ),
-            match (matches as u64) < least {
-                true => format!("{size} and that fewer than {least} match, not the sum."),
-                false => format!("{size}, that {matches} match, and the sum of its own values over them."),
-            },
-        ],
-        (Operation::Sum, Role::Sender) => vec![
-            match &result.sum {
-                Some(sum) => format!(
-                    "This party learned that {matches} of its {ours} items are among the peer's {theirs}, and that \
-                     its values over them add up to {sum}."
-                ),
-                None => format!(
-                    "This party learned that fewer than {least} of its {ours} items are among the peer's {theirs}, \
-                     not the sum."
-                ),
-            },
-            format!("{size} and how many match, no value and no sum."),
-        ],
-    }
+    // What matches is the same number for both.
+    let below_minimum = result.matches.map(|matches| (matches as u64) < terms.min_count);
+    let theirs = operations::Numbers { matches: result.matches, below_minimum, ..Default::default() };
+    vec![
+        format!(
+            "This party learned that the peer's set has {} items, and {}.",
+            bound(outcome.their_size, outcome.they_pad),
+            learned(request.role, "the peer", outcome.they_pad, ours)
+        ),
+        format!(
+            "The peer learned that this party's set has {} items, and {}.",
+            bound(request.announced(), request.pad_to.is_some()),
+            learned(request.role.other(), "this party", request.pad_to.is_some(), theirs)
+        ),
+    ]
 }
 
 /// The name of a session in logs and reports: 64 hexadecimal digits, the same on both sides.

@@ -2,7 +2,7 @@ use super::*;
 use crate::item::ItemSet;
 use crate::operations::intersect::Matching;
 use crate::operations::union::mqrpmt::New;
-use crate::operations::{Terms, sum};
+use crate::operations::{COUNT, INTERSECT, SUM, Terms, UNION, sum};
 
 #[test]
 fn decimals_are_exact() {
@@ -23,7 +23,7 @@ fn decimals_are_exact() {
 fn who_gets_a_union_learns_how_many_match_unless_the_other_pads() {
     let set: ItemSet = ["a", "b"].iter().collect();
     let learned = |role, learned, our_pad, they_pad| {
-        let mut request = Request { pad_to: our_pad, ..Request::new(Operation::Union, role, &set) };
+        let mut request = Request { pad_to: our_pad, ..Request::new(&UNION, role, &set) };
         request.terms.both = true;
         let (session_id, began) = (SessionId::of([7; 32]), UNIX_EPOCH);
         let outcome =
@@ -37,10 +37,10 @@ fn who_gets_a_union_learns_how_many_match_unless_the_other_pads() {
         let pad_to = padded.then_some(9);
         // What the peer learned by our sizes, and what this party by the peer's.
         let peer = &learned(Role::Receiver, new.clone(), pad_to, false)[1];
-        assert_eq!(peer.contains("and so how many match"), !padded, "{peer}");
+        assert_eq!(peer.contains("and so that 2 items match"), !padded, "{peer}");
         for (role, result) in [(Role::Receiver, new.clone()), (Role::Sender, all.clone())] {
             let here = &learned(role, result, None, padded)[0];
-            assert_eq!(here.contains("so that 2 of them are also its own"), !padded, "{here}");
+            assert_eq!(here.contains("and so that 2 items match"), !padded, "{here}");
         }
     }
 }
@@ -48,7 +48,7 @@ fn who_gets_a_union_learns_how_many_match_unless_the_other_pads() {
 #[test]
 fn that_the_sender_learned_something_too_is_said_on_both_sides() {
     let set: ItemSet = ["a", "b"].iter().collect();
-    for operation in [Operation::Intersect, Operation::Union, Operation::Count] {
+    for operation in [&INTERSECT, &UNION, &COUNT] {
         for (role, both) in Role::ALL.into_iter().flat_map(|role| [(role, false), (role, true)]) {
             let mut request = Request::new(operation, role, &set);
             request.terms.both = both;
@@ -97,37 +97,37 @@ fn a_report_holds_only_what_this_party_learned() {
     };
     let json = |operation, role, learned| json_of(operation, role, learned, false);
     let said = |first: &str, json: &str| (first.to_string(), json.to_string());
-    use {Operation::*, Role::*};
-    for operation in [Intersect, Union, Count] {
+    use Role::*;
+    for operation in [&INTERSECT, &UNION, &COUNT] {
         assert_eq!(
             json(operation, Sender, Learned::Nothing),
             said("Done: the receiver has the result", "{}")
         );
     }
     let matching = Learned::Matching(Matching { positions: vec![1], ..Matching::default() });
-    assert_eq!(json(Intersect, Receiver, matching), said("Matches: 1 of our 2", r#"{"matches":1}"#));
+    assert_eq!(json(&INTERSECT, Receiver, matching), said("Matches: 1 of our 2", r#"{"matches":1}"#));
     let new = Learned::New(New { items: ["c", "d", "e"].iter().collect(), ..New::default() });
     let three = "New: 3 items that only the peer has; the union has 5";
-    assert_eq!(json(Union, Receiver, new.clone()), said(three, r#"{"matches":2,"union_size":5}"#));
+    assert_eq!(json(&UNION, Receiver, new.clone()), said(three, r#"{"matches":2,"union_size":5}"#));
     assert_eq!(
-        json(Count, Receiver, Learned::Matches(1)),
+        json(&COUNT, Receiver, Learned::Matches(1)),
         said("Matches: 1 of our 2; the union has 6", r#"{"matches":1,"union_size":6}"#)
     );
     let all = Learned::Union(["a", "b", "c", "d", "e", "f"].iter().collect());
     let four = "New: 4 items that only the peer has; the union has 6";
-    assert_eq!(json(Union, Sender, all), said(four, r#"{"matches":1,"union_size":6}"#));
+    assert_eq!(json(&UNION, Sender, all), said(four, r#"{"matches":1,"union_size":6}"#));
     // What would show the size of a padded set is left out.
     let one = said("Matches: 1 of our 2", r#"{"matches":1}"#);
-    assert_eq!(json_of(Union, Receiver, new, true), said(three, r#"{"union_size":5}"#));
-    assert_eq!(json_of(Count, Receiver, Learned::Matches(1), true), one);
-    assert_eq!(json(Sum, Receiver, Learned::Matches(1)), one);
+    assert_eq!(json_of(&UNION, Receiver, new, true), said(three, r#"{"union_size":5}"#));
+    assert_eq!(json_of(&COUNT, Receiver, Learned::Matches(1), true), one);
+    assert_eq!(json(&SUM, Receiver, Learned::Matches(1)), one);
     let sum = Learned::Sum(Some(sum::Sum { matches: 2, sum: -1234 }));
     assert_eq!(
-        json(Sum, Sender, sum),
+        json(&SUM, Sender, sum),
         said("Sum: -12.34, over 2 matches", r#"{"below_minimum":false,"matches":2,"sum":-12.34}"#)
     );
     assert_eq!(
-        json(Sum, Sender, Learned::Sum(None)),
+        json(&SUM, Sender, Learned::Sum(None)),
         said("Sum: withheld, because fewer than 7 match", r#"{"below_minimum":true}"#)
     );
 }
@@ -139,7 +139,7 @@ fn a_hint_is_given_where_nothing_matches_and_nothing_was_normalised() {
         let (session_id, began) = (SessionId::of([7; 32]), UNIX_EPOCH);
         let outcome =
             Outcome { learned, session_id, began, their_size, they_pad, prepared: false, bytes: (10, 20) };
-        let request = Request { normalisation, ..Request::new(Operation::Count, Role::Receiver, set) };
+        let request = Request { normalisation, ..Request::new(&COUNT, Role::Receiver, set) };
         let report = Report::new(&request, &outcome, 0.5, None).unwrap();
         let json = report.to_json().unwrap();
         assert!(!json.contains("Hint") && !json.contains("summary"));

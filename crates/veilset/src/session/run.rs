@@ -9,9 +9,11 @@ use crate::hashed::Hashed;
 use crate::item::{ItemSet, Items};
 use crate::net::{Connection, Identity};
 use crate::operations::sum::fits;
-use crate::operations::{Announced, Confirmed, Learned, Operation, Role, Sealed, Terms};
+use crate::operations::{
+    self, Announced, Confirmed, Learned, Operation, Role, Rows, Sealed, Task, Terms, Uses,
+};
 use crate::params::MAX_SET;
-use crate::protocols::{self, Protocol, Task};
+use crate::protocols::{self, Protocol};
 use crate::rng::Prng;
 use std::path::Path;
 use std::time::SystemTime;
@@ -20,7 +22,7 @@ use std::time::SystemTime;
 #[derive(Clone, Copy)]
 pub struct Request<'a> {
     /// What is computed.
-    pub operation: Operation,
+    pub operation: &'static Operation,
     /// Our part in it.
     pub role: Role,
     /// How it is computed.
@@ -69,7 +71,7 @@ pub struct Outcome {
 impl<'a> Request<'a> {
     /// A plain request: keys of one column, compared as they are, no payload, values or padding, rows of 64
     /// bytes, the protocol of choice, and any size of the peer's set.
-    pub fn new(operation: Operation, role: Role, set: &'a ItemSet) -> Self {
+    pub fn new(operation: &'static Operation, role: Role, set: &'a ItemSet) -> Self {
         Request {
             operation,
             role,
@@ -112,11 +114,17 @@ impl<'a> Request<'a> {
                 "--malicious-sender is for --protocol {those}, and not for {protocol}. Omit --protocol"
             ));
         }
-        if terms.both && operation == Operation::Sum {
-            return wrong("--both is not for sum, in which each side has its own result. Omit it".into());
+        if terms.both && !operation.uses.both {
+            return wrong(format!(
+                "--both is not for {operation}, in which each side has its own result. Omit it"
+            ));
         }
-        if payload && !matches!(operation, Operation::Intersect | Operation::Union) {
-            return wrong(format!("columns travel in intersect and union only, not in {operation}"));
+        if payload && operation.uses.rows == Rows::None {
+            let those = operations::ALL.into_iter().filter(|o| o.uses.rows != Rows::None).map(|o| o.name);
+            return wrong(format!(
+                "columns travel in {} only, not in {operation}",
+                those.collect::<Vec<_>>().join(" and ")
+            ));
         }
         self.basis().check()?;
         self.check_rows()?;
@@ -133,7 +141,7 @@ impl<'a> Request<'a> {
     /// Refuses rows that are longer than the agreed width.
     fn check_rows(&self) -> Result<()> {
         let Terms { payload, max_row, both, .. } = self.terms();
-        let keys_travel = self.operation == Operation::Union && (both || self.role == Role::Sender);
+        let keys_travel = self.operation.uses.items_travel(self.role, both);
         if payload && self.role == Role::Sender && self.payloads.len() != self.set.len() {
             return Err(Error::Bug("payloads that do not belong to the items".into()));
         }
@@ -199,21 +207,21 @@ impl<'a> Request<'a> {
     pub(super) fn terms(&self) -> Terms {
         let Terms { max_row, both, modulus, min_count, malicious_sender, .. } = self.terms;
         let payload = !self.sent_columns.is_empty();
-        let sum = self.operation == Operation::Sum;
-        let rows = self.operation == Operation::Union || payload;
+        let Uses { rows, values, .. } = self.operation.uses;
+        let rows = rows == Rows::Items || payload;
         Terms {
             payload,
             max_row: if rows { max_row } else { 0 },
             both,
-            modulus: if sum { modulus } else { Default::default() },
-            min_count: if sum { min_count } else { 0 },
+            modulus: if values { modulus } else { Default::default() },
+            min_count: if values { min_count } else { 0 },
             malicious_sender,
         }
     }
 
     /// What the other side must have been asked for too. What does not matter to the operation is 0.
     pub(super) fn hello(&self, check: bool) -> Hello {
-        let (terms, sum) = (self.terms(), self.operation == Operation::Sum);
+        let (terms, values) = (self.terms(), self.operation.uses.values);
         Hello {
             operation: self.operation,
             role: self.role,
@@ -226,8 +234,8 @@ impl<'a> Request<'a> {
             max_row: terms.max_row as u32,
             sent_columns: self.sent_columns.to_vec(),
             min_count: terms.min_count,
-            value_scale: if sum { self.value_scale } else { 0 },
-            modulus_bits: if sum { terms.modulus.bits() } else { 0 },
+            value_scale: if values { self.value_scale } else { 0 },
+            modulus_bits: if values { terms.modulus.bits() } else { 0 },
             malicious_sender: terms.malicious_sender,
             padded: self.pad_to.is_some(),
         }
@@ -286,13 +294,12 @@ pub fn run_if(
     let task = Task {
         operation: request.operation,
         role: request.role,
-        protocol: request.protocol,
         set: &set,
         values: request.values,
         payloads: request.payloads,
         terms: request.terms(),
     };
-    let computed = compute(&task, &mut connection, &proposal, theirs, rng);
+    let computed = compute(request.protocol, &task, &mut connection, &proposal, theirs, rng);
     let (sealed, confirmed) = finish(connection, computed)?;
     let learned = sealed.open(confirmed)?;
     let Proposal { session_id, their_size, they_pad, .. } = proposal;
@@ -301,6 +308,7 @@ pub fn run_if(
 }
 
 fn compute<'a>(
+    protocol: &'static Protocol,
     task: &Task<'a>,
     connection: &mut Connection,
     proposal: &Proposal,
@@ -308,7 +316,7 @@ fn compute<'a>(
     rng: &mut Prng,
 ) -> Result<(Sealed<'a, Learned>, Confirmed)> {
     let (channel, session) = (&mut connection.channel, &proposal.session_id);
-    let sealed = protocols::run(task, channel, session, theirs, rng)?;
+    let sealed = protocols::run(protocol, task, channel, session, theirs, rng)?;
     Ok((sealed, confirm(channel, session)?))
 }
 
@@ -389,7 +397,7 @@ fn within_limits(proposal: &Proposal, request: &Request) -> Result<()> {
         )));
     }
     let (protocol, deal) = proposal.deal()?;
-    let (n_receiver, n_sender) = deal.sizes(protocol);
+    let (n_receiver, n_sender) = protocol.sizes(&deal);
     if n_receiver.max(n_sender) > MAX_SET {
         return Err(Error::Refused(format!(
             "with the dummies the sets have {n_receiver} and {n_sender} items, more than this version supports \

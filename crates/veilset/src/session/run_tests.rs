@@ -2,12 +2,18 @@ use super::*;
 use crate::channel::{Channel, Recording, WireCount};
 use crate::item::encode_key;
 use crate::operations::tests::is_krtw19;
+use crate::operations::{COUNT, INTERSECT, SUM, UNION};
 use crate::protocols::{self, CM20, DH, DH_PSI, VOLE};
 use crate::testing::{Garble, SEEDS, Shared, overlapping, split_frames};
 
 const MAX_ROW: usize = 3000;
 
-fn request<'a>(operation: Operation, role: Role, set: &'a ItemSet, values: &'a [i128]) -> Request<'a> {
+fn request<'a>(
+    operation: &'static Operation,
+    role: Role,
+    set: &'a ItemSet,
+    values: &'a [i128],
+) -> Request<'a> {
     let terms = Terms { max_row: MAX_ROW, ..Terms::default() };
     Request { max_peer_items: 100, values, terms, protocol: &DH, ..Request::new(operation, role, set) }
 }
@@ -23,8 +29,8 @@ fn run_to_the_end(mut connection: Connection, request: &Request, rng: &mut Prng)
         let Request { operation, role, protocol, values, payloads, .. } = request;
         let theirs = proposal.theirs();
         set.insert_listed(if role == Role::Receiver { protocol.inserted(operation, theirs) } else { 0 });
-        let task = Task { operation, role, protocol, set: &set, values, payloads, terms: request.terms() };
-        compute(&task, &mut connection, &proposal, theirs, rng).map(|_| ())
+        let task = Task { operation, role, set: &set, values, payloads, terms: request.terms() };
+        compute(protocol, &task, &mut connection, &proposal, theirs, rng).map(|_| ())
     });
     let last = connection.channel.explain(Error::Network("it left without a word".into()));
     format!("{end:?}, {last}")
@@ -73,11 +79,11 @@ fn a_cheat_does_not_see_whether_its_lie_came_to_light() {
     // union it is the second byte of a row's length that becomes too large, in sum a byte of the masked sum.
     let rows = |width: usize| (0..n_x).map(|row| Some(row * width + 1)).collect::<Vec<_>>();
     for (operation, honest, tag, places, lies) in [
-        (Operation::Intersect, Role::Receiver, 0x41, rows(16), 4),
-        (Operation::Union, Role::Receiver, 0x41, rows(MAX_ROW + 2), 4),
-        (Operation::Sum, Role::Sender, 0x53, vec![None, Some(11), Some(16)], 2),
+        (&INTERSECT, Role::Receiver, 0x41, rows(16), 4),
+        (&UNION, Role::Receiver, 0x41, rows(MAX_ROW + 2), 4),
+        (&SUM, Role::Sender, 0x53, vec![None, Some(11), Some(16)], 2),
         // The receiver's union in the sender's hands: bytes of rows that are the sender's own, and of others.
-        (Operation::Union, Role::Sender, 0x73, (0..9).map(|row| Some(row * (MAX_ROW + 2) + 3)).collect(), 6),
+        (&UNION, Role::Sender, 0x73, (0..9).map(|row| Some(row * (MAX_ROW + 2) + 3)).collect(), 6),
     ] {
         let mut receiver = request(operation, Role::Receiver, &y, &[]);
         let mut sender = request(operation, Role::Sender, &x, &values);
@@ -88,7 +94,7 @@ fn a_cheat_does_not_see_whether_its_lie_came_to_light() {
     }
     let columns = ["note".to_string()];
     let payloads: Items = (0..n_x).map(|i| [i as u8; 5]).collect();
-    let by = |protocol, role, set| Request { protocol, ..request(Operation::Intersect, role, set, &[]) };
+    let by = |protocol, role, set| Request { protocol, ..request(&INTERSECT, role, set, &[]) };
     for protocol in [&DH, &DH_PSI, &CM20, &VOLE] {
         // Rows with a digest by OT, or under keys that the receiver has for its own items: the length of a payload.
         let (tag, digest) = if protocol == &DH { (0x41, 16) } else { (0x65, 0) };
@@ -113,8 +119,8 @@ fn a_cheat_does_not_see_whether_its_lie_came_to_light() {
 #[test]
 fn a_peer_with_more_items_than_we_want_is_refused() {
     let (y, x) = overlapping(3, 5, 0.5);
-    let mut receiver = request(Operation::Count, Role::Receiver, &y, &[]);
-    let sender = request(Operation::Count, Role::Sender, &x, &[]);
+    let mut receiver = request(&COUNT, Role::Receiver, &y, &[]);
+    let sender = request(&COUNT, Role::Sender, &x, &[]);
     for (most, ok) in [(5, true), (4, false)] {
         receiver.max_peer_items = most;
         assert_eq!(run_with(&receiver, &sender, 0, None).0.is_ok(), ok, "{most}");
@@ -137,8 +143,8 @@ impl Approval for Hears {
 #[test]
 fn of_every_run_that_ends_after_our_size_was_sent_somebody_hears() {
     let (y, x) = overlapping(3, 5, 0.5);
-    let receiver = Request { max_peer_items: MAX_SET, ..request(Operation::Union, Role::Receiver, &y, &[]) };
-    let sender = request(Operation::Union, Role::Sender, &x, &[]);
+    let receiver = Request { max_peer_items: MAX_SET, ..request(&UNION, Role::Receiver, &y, &[]) };
+    let sender = request(&UNION, Role::Sender, &x, &[]);
     let hello = Hello { padded: true, ..sender.hello(false) };
     // (the size that the peer sends, if it sends one; our limit; what is heard)
     let cases = [
@@ -171,7 +177,7 @@ fn of_every_run_that_ends_after_our_size_was_sent_somebody_hears() {
 
 /// What a whole session with padding gives on both sides.
 fn padded(
-    operation: Operation,
+    operation: &'static Operation,
     protocol: &'static Protocol,
     (y, x): (&ItemSet, &ItemSet),
     pad: [Option<usize>; 2],
@@ -191,7 +197,7 @@ fn padded(
     if payload {
         sender.payloads = &payloads;
     }
-    if operation == Operation::Sum {
+    if operation == &SUM {
         sender.values = &values;
     }
     let receiver = request(Role::Receiver, y, pad[0]);
@@ -221,9 +227,9 @@ fn padding_changes_the_sizes_and_not_the_results() {
         let (y, x) = keys(n_y, n_x, common);
         for pad in [[None, None], [Some(12), None], [None, Some(10)], [Some(9), Some(11)]] {
             for (payload, both) in [(false, false), (true, true)] {
-                for operation in Operation::ALL {
-                    let rows = matches!(operation, Operation::Intersect | Operation::Union);
-                    if (payload && !rows) || (both && operation == Operation::Sum) {
+                for operation in operations::ALL {
+                    let rows = operation.uses.rows != Rows::None;
+                    if (payload && !rows) || (both && !operation.uses.both) {
                         continue;
                     }
                     for protocol in protocols::ALL.into_iter().filter(|p| p.computes(operation)) {
@@ -293,7 +299,7 @@ fn payload_list(range: std::ops::Range<usize>) -> Items {
 #[test]
 fn random_dummies_are_others_in_each_run() {
     let (y, _) = keys(3, 0, 0);
-    let request = Request { pad_to: Some(30), ..Request::new(Operation::Intersect, Role::Receiver, &y) };
+    let request = Request { pad_to: Some(30), ..Request::new(&INTERSECT, Role::Receiver, &y) };
     let rng = &mut Prng::from_seed(&SEEDS[0]);
     let runs = [(); 2].map(|()| request.prepare(rng).unwrap().set.own()[3..].to_vec());
     let dummies: std::collections::HashSet<_> = runs.iter().flatten().collect();
@@ -323,7 +329,7 @@ fn what_a_party_receives_does_not_depend_on_the_size_behind_the_padding() {
             frames.map(|(tag, body)| (tag, body.len())).collect::<Vec<_>>()
         })
     };
-    for operation in Operation::ALL {
+    for operation in operations::ALL {
         for protocol in protocols::ALL.into_iter().filter(|p| p.computes(operation)) {
             let full = frames(20, 20, operation, protocol, 1);
             for (n_y, n_x) in [(0, 0), (1, 19), (20, 3)] {
@@ -336,7 +342,7 @@ fn what_a_party_receives_does_not_depend_on_the_size_behind_the_padding() {
 #[test]
 fn requests_that_make_no_sense_are_refused_before_the_peer_hears_of_us() {
     let (y, _) = keys(5, 0, 0);
-    let good = Request::new(Operation::Union, Role::Sender, &y);
+    let good = Request::new(&UNION, Role::Sender, &y);
     let columns = ["a".to_string()];
     let (large, terms) = ([1i128 << 61; 5], good.terms);
     let both = Terms { both: true, max_row: 3, ..terms };
@@ -348,18 +354,9 @@ fn requests_that_make_no_sense_are_refused_before_the_peer_hears_of_us() {
         (Request { role: Role::Receiver, terms: both, ..good }, "--max-row"),
         (Request { terms: Terms { malicious_sender: true, ..terms }, ..good }, "--malicious-sender"),
         (Request { protocol: &DH_PSI, ..good }, "--protocol"),
-        (Request { sent_columns: &columns, ..Request::new(Operation::Count, Role::Sender, &y) }, "columns"),
-        (
-            Request {
-                terms: Terms { both: true, ..terms },
-                ..Request::new(Operation::Sum, Role::Sender, &y)
-            },
-            "--both",
-        ),
-        (
-            Request { values: &large, pad_to: Some(9), ..Request::new(Operation::Sum, Role::Sender, &y) },
-            "overflow",
-        ),
+        (Request { sent_columns: &columns, ..Request::new(&COUNT, Role::Sender, &y) }, "columns"),
+        (Request { terms: Terms { both: true, ..terms }, ..Request::new(&SUM, Role::Sender, &y) }, "--both"),
+        (Request { values: &large, pad_to: Some(9), ..Request::new(&SUM, Role::Sender, &y) }, "overflow"),
     ];
     good.check().unwrap();
     for (request, what) in cases {
@@ -386,7 +383,7 @@ fn what_was_asked_for_is_what_is_run() {
     for (min_count, told) in [(4, true), (5, false)] {
         let requests = [(Role::Receiver, &y, &[][..]), (Role::Sender, &x, &values[..])];
         let [receiver, sender] = requests.map(|(role, set, values)| {
-            let request = request(Operation::Sum, role, set, values);
+            let request = request(&SUM, role, set, values);
             Request { terms: Terms { min_count, ..request.terms }, ..request }
         });
         let (ours, theirs) = Channel::pair();
@@ -400,7 +397,7 @@ fn what_was_asked_for_is_what_is_run() {
         let request = Request {
             protocol: &CM20,
             terms: Terms { malicious_sender, ..Terms::default() },
-            ..Request::new(Operation::Intersect, Role::Receiver, &y)
+            ..Request::new(&INTERSECT, Role::Receiver, &y)
         };
         assert_eq!(request.terms().malicious_sender, malicious_sender);
         assert_eq!(request.hello(false).malicious_sender, malicious_sender);
@@ -434,8 +431,8 @@ impl Approval for No {
 #[test]
 fn a_refusal_ends_both_sides_and_nothing_of_our_data_goes_out() {
     let (y, x) = overlapping(3, 5, 0.5);
-    let receiver = request(Operation::Count, Role::Receiver, &y, &[]);
-    let sender = request(Operation::Count, Role::Sender, &x, &[]);
+    let receiver = request(&COUNT, Role::Receiver, &y, &[]);
+    let sender = request(&COUNT, Role::Sender, &x, &[]);
     for (at, asked) in [(1, 1), (2, 2), (3, 2)] {
         let (ours, mut theirs) = Channel::pair();
         let sees = Shared::default();
@@ -464,8 +461,8 @@ fn a_refusal_ends_both_sides_and_nothing_of_our_data_goes_out() {
 #[test]
 fn a_check_tells_both_sides_the_sizes_and_how_long_the_other_takes() {
     let (y, x) = overlapping(3, 5, 0.5);
-    let receiver = request(Operation::Union, Role::Receiver, &y, &[]);
-    let sender = request(Operation::Union, Role::Sender, &x, &[]);
+    let receiver = request(&UNION, Role::Receiver, &y, &[]);
+    let sender = request(&UNION, Role::Sender, &x, &[]);
     let (ours, theirs) = Channel::pair();
     let check_with = |channel, request: &Request<'_>, milliseconds, seed| {
         check(connection(channel), request, &mut (), &|_| Ok(milliseconds), &mut Prng::from_seed(seed))

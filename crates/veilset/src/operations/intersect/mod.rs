@@ -6,10 +6,62 @@ pub mod mqrpmt;
 pub mod oprf;
 pub(crate) mod tags;
 
+use super::both::BITS_FRAME;
+use super::cost::{framed, transfer};
+use super::row::Layout;
+use super::{Fact, Learned, Operation, OverMqrpmt, Role, Rows, Sealed, Shape, Task, Terms, Uses};
 use crate::error::{Error, Result};
-use crate::item::Items;
-use crate::operations::Sealed;
+use crate::item::{ItemSet, Items};
 use crate::secret::Secrets;
+
+/// The receiver learns which of its items the sender has.
+pub static INTERSECT: Operation = Operation {
+    name: "intersect",
+    summary: "The receiver learns which of its rows the sender has",
+    about: "The receiver learns which of its keys the sender has too. The result is the receiver's rows with these keys; \
+            of several rows with the same key, the first.",
+    uses: Uses { rows: Rows::Payloads, both: true, values: false },
+    learns: |role, terms| match (role, terms.both) {
+        (Role::Receiver, _) | (Role::Sender, true) => vec![Fact::WhichMatch],
+        (Role::Sender, false) => vec![],
+    },
+    result: |role, terms| match (role, terms.both) {
+        (Role::Receiver, _) | (Role::Sender, true) => Shape::OwnRows,
+        (Role::Sender, false) => Shape::Nothing,
+    },
+    plain: |data| {
+        let matching = |own: &ItemSet, other: &ItemSet| -> Vec<u32> {
+            (0..own.len() as u32).filter(|&i| other.iter().any(|item| item == own.get(i as usize))).collect()
+        };
+        let ours = matching(data.y, data.x);
+        let place = |i: &u32| data.x.iter().position(|item| item == data.y.get(*i as usize));
+        let payloads = ours.iter().filter_map(|i| data.payload(place(i)?)).collect();
+        let theirs = Matching { positions: matching(data.x, data.y), payloads: Items::new() };
+        let ours = Matching { positions: ours, payloads };
+        [Learned::Matching(ours), data.sent_on(Learned::Matching(theirs))]
+    },
+    // A bit for each query.
+    sends_on: |deal| framed(deal.sender.size.div_ceil(8), BITS_FRAME / 8, 1),
+    over_mqrpmt: Some(OverMqrpmt {
+        transfer: Some(|deal, n_x| {
+            let Terms { payload, max_row, .. } = deal.terms;
+            let width = if payload { Layout::<1>::new(max_row).width() } else { 0 };
+            transfer(n_x, mqrpmt::DIGEST + width, None)
+        }),
+        run: |test, task, ch, session, n, rng| {
+            let Task { set, payloads, ref terms, .. } = *task;
+            Ok(match task.role {
+                Role::Receiver => {
+                    mqrpmt::receiver(test, ch, session, set, n, terms, rng)?.map(Learned::Matching)
+                }
+                Role::Sender => {
+                    let found = mqrpmt::sender(test, ch, session, set, payloads, n, terms, rng)?;
+                    Sealed::sent_on(found.map(|sealed| sealed.map(Learned::Matching)))
+                }
+            })
+        },
+    }),
+};
 
 /// What the receiver of an intersection learns.
 #[derive(Clone, PartialEq, Eq, Default)]

@@ -39,7 +39,7 @@ fn width(terms: &Terms) -> (Option<Layout<1>>, usize) {
 
 /// The receiver, with set `y`; the sender's has `n_x` items.
 pub(crate) fn receiver<'a>(
-    protocol: &impl Mqrpmt,
+    protocol: &dyn Mqrpmt,
     ch: &mut Channel,
     session: &SessionId,
     y: &'a Hashed<'a>,
@@ -86,7 +86,7 @@ pub(crate) fn receiver<'a>(
 /// receiver's set has `n_y` items. Returns what matches if both get it.
 #[allow(clippy::too_many_arguments)] // the inputs of the figure
 pub(crate) fn sender<'a>(
-    protocol: &impl Mqrpmt,
+    protocol: &dyn Mqrpmt,
     ch: &mut Channel,
     session: &SessionId,
     x: &Hashed,

@@ -1,5 +1,61 @@
 //! Union: the receiver learns the items of both sets, and nothing of which of its own items the sender
-//! has; the sender learns nothing.
+//! has; the sender learns nothing, unless both get the result.
 
 pub mod krtw19;
 pub mod mqrpmt;
+
+use super::both::rows_per_frame;
+use super::cost::{framed, transfer};
+use super::row::Layout;
+use super::{Fact, Learned, Operation, OverMqrpmt, Role, Rows, Sealed, Shape, Task, Terms, Uses};
+use mqrpmt::New;
+use std::collections::BTreeSet;
+
+/// The receiver learns all items of both.
+pub static UNION: Operation = Operation {
+    name: "union",
+    summary: "The receiver learns all keys of both",
+    about: "The receiver learns every key that only the sender has, in the clear, and so how many match. It does not \
+            learn which of its own keys the sender has too. The result is the receiver's rows (of several rows with \
+            the same key, the first), then a row for each new key with the other cells empty.",
+    uses: Uses { rows: Rows::Items, both: true, values: false },
+    learns: |role, terms| match (role, terms.both) {
+        (Role::Receiver, _) | (Role::Sender, true) => vec![Fact::NewItems],
+        (Role::Sender, false) => vec![],
+    },
+    result: |role, terms| match (role, terms.both) {
+        (Role::Receiver, _) => Shape::AllRows,
+        (Role::Sender, true) => Shape::Items,
+        (Role::Sender, false) => Shape::Nothing,
+    },
+    plain: |data| {
+        let new = || (0..data.x.len()).filter(|&i| !data.in_y(data.x.get(i)));
+        let items = new().map(|i| data.x.get(i)).collect();
+        let payloads = new().filter_map(|i| data.payload(i)).collect();
+        let all: BTreeSet<&[u8]> = data.y.iter().chain(data.x.iter()).collect();
+        [Learned::New(New { items, payloads }), data.sent_on(Learned::Union(all.into_iter().collect()))]
+    },
+    sends_on: |deal| {
+        let width = Layout::<1>::new(deal.terms.max_row).width();
+        let most = deal.receiver.size + deal.sender.size;
+        framed(1, 1, 8) + framed(most, rows_per_frame(width), width)
+    },
+    over_mqrpmt: Some(OverMqrpmt {
+        transfer: Some(|deal, n_x| {
+            let Terms { payload, max_row, .. } = deal.terms;
+            let width =
+                if payload { Layout::<2>::new(max_row).width() } else { Layout::<1>::new(max_row).width() };
+            transfer(n_x, width, None)
+        }),
+        run: |test, task, ch, session, n, rng| {
+            let Task { set, payloads, ref terms, .. } = *task;
+            Ok(match task.role {
+                Role::Receiver => mqrpmt::receiver(test, ch, session, set, n, terms, rng)?.map(Learned::New),
+                Role::Sender => {
+                    let union = mqrpmt::sender(test, ch, session, set, payloads, n, terms, rng)?;
+                    Sealed::sent_on(union.map(|sealed| sealed.map(Learned::Union)))
+                }
+            })
+        },
+    }),
+};

@@ -36,7 +36,7 @@ pub struct New {
 
 /// The receiver, with set `y`; the sender's has `n_x` items.
 pub(crate) fn receiver<'a>(
-    protocol: &impl Mqrpmt,
+    protocol: &dyn Mqrpmt,
     ch: &mut Channel,
     session: &SessionId,
     y: &Hashed<'a>,
@@ -52,7 +52,7 @@ pub(crate) fn receiver<'a>(
 
 /// With rows of `N` parts: the item and, if agreed, its payload.
 fn receive<'a, const N: usize>(
-    protocol: &impl Mqrpmt,
+    protocol: &dyn Mqrpmt,
     ch: &mut Channel,
     session: &SessionId,
     y: &Hashed<'a>,
@@ -121,7 +121,7 @@ pub(super) fn new_rows<'a, const N: usize>(
 /// than a row. The receiver's set has `n_y` items. Returns the union in sorted order if both get it.
 #[allow(clippy::too_many_arguments)] // the inputs of the figure
 pub(crate) fn sender<'a>(
-    protocol: &impl Mqrpmt,
+    protocol: &dyn Mqrpmt,
     ch: &mut Channel,
     session: &SessionId,
     x: &Hashed<'a>,
@@ -142,7 +142,7 @@ pub(crate) fn sender<'a>(
 
 #[allow(clippy::too_many_arguments)] // the inputs of the figure
 fn send<const N: usize>(
-    protocol: &impl Mqrpmt,
+    protocol: &dyn Mqrpmt,
     ch: &mut Channel,
     session: &SessionId,
     parts: [&Items; N],

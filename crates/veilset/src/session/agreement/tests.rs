@@ -1,11 +1,12 @@
 use super::*;
 use crate::channel::WireCount;
 use crate::net::tests::{connect, identity, listen, seconds, tls};
+use crate::operations::{COUNT, INTERSECT, UNION};
 use std::thread;
 
 fn hello(role: Role) -> Hello {
     Hello {
-        operation: Operation::Union,
+        operation: &UNION,
         role,
         check: false,
         protocol: "dh".into(),
@@ -118,7 +119,7 @@ fn two_ends_of_different_connections_do_not_share_an_id() {
 fn every_term_that_differs_is_reported_on_both_sides_with_both_values() {
     type Change = (&'static str, &'static str, fn(&mut Hello), &'static str, &'static str);
     let changes: [Change; 13] = [
-        ("operation", "operation", |h| h.operation = Operation::Count, "union", "count"),
+        ("operation", "operation", |h| h.operation = &COUNT, "union", "count"),
         ("purpose", "check or run (`veilset check`)", |h| h.check = true, "run", "check"),
         ("protocol", "--protocol", |h| h.protocol = "poprf".into(), "dh", "poprf"),
         ("group", "group of the protocol", |h| h.group = "p256".into(), "curve25519", "p256"),
@@ -362,7 +363,7 @@ fn agree_both(connections: [Connection; 2], hellos: [Hello; 2]) -> [Result<(Sess
 #[test]
 fn a_session_over_tls_from_hello_to_confirmation_or_disagreement() {
     let hello = |role, max_row| Hello {
-        operation: Operation::Intersect,
+        operation: &INTERSECT,
         role,
         check: false,
         protocol: "dh".into(),

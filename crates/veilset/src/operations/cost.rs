@@ -1,10 +1,9 @@
 //! What a run costs, from public sizes: bytes on the wire by the tables of messages, and work in primitive operations.
 
-use super::Protocol;
+use super::intersect::tags;
+use super::row::Layout;
+use super::{Announced, Operation, Terms};
 use crate::channel::{HEADER, frames};
-use crate::operations::intersect::tags;
-use crate::operations::row::Layout;
-use crate::operations::{Announced, Operation, Terms, both as for_both};
 use crate::ot::{Security, extension, transfer as ot};
 use std::ops::{Add, AddAssign};
 
@@ -12,7 +11,7 @@ use std::ops::{Add, AddAssign};
 #[derive(Debug, Clone, Copy)]
 pub struct Deal {
     /// What is computed.
-    pub operation: Operation,
+    pub operation: &'static Operation,
     /// What was agreed.
     pub terms: Terms,
     /// What the receiver announced.
@@ -22,10 +21,10 @@ pub struct Deal {
 }
 
 impl Deal {
-    /// The sizes of the receiver's and the sender's set in a protocol: those that were announced, and the dummies that
-    /// the receiver inserts ([`Protocol::inserted`]).
-    pub fn sizes(&self, protocol: &Protocol) -> (usize, usize) {
-        (self.receiver.size + protocol.inserted(self.operation, self.sender), self.sender.size)
+    /// What the receiver sends on, if both get the result.
+    pub(crate) fn sent_on(&self) -> Traffic {
+        let to_sender = if self.terms.both { (self.operation.sends_on)(self) } else { 0 };
+        Traffic { to_sender, to_receiver: 0 }
     }
 }
 
@@ -87,24 +86,8 @@ impl AddAssign for Traffic {
     }
 }
 
-/// What the receiver sends on, if both get the result: both.rs.
-pub(super) fn both(deal: &Deal) -> Traffic {
-    let Deal { operation, ref terms, receiver, sender } = *deal;
-    let to_sender = match (terms.both, operation) {
-        (false, _) => 0,
-        (true, Operation::Intersect) => framed(sender.size.div_ceil(8), for_both::BITS_FRAME / 8, 1),
-        (true, Operation::Union) => {
-            let width = Layout::<1>::new(terms.max_row).width();
-            let most = receiver.size + sender.size;
-            framed(1, 1, 8) + framed(most, for_both::rows_per_frame(width), width)
-        }
-        (true, Operation::Count | Operation::Sum) => framed(1, 1, 8),
-    };
-    Traffic { to_sender, to_receiver: 0 }
-}
-
 /// OTs of `n` rows of this width, so many rows in a frame or as many as fit: extension.rs, transfer.rs.
-pub(super) fn transfer(n: usize, width: usize, per_frame: Option<usize>) -> Traffic {
+pub(crate) fn transfer(n: usize, width: usize, per_frame: Option<usize>) -> Traffic {
     let (to_sender, to_receiver) = extension::setup_bytes(extension::DEFAULT_K, Security::SemiHonest);
     let mut all = Traffic { to_sender: to_sender as u64, to_receiver: to_receiver as u64 };
     let per_frame = per_frame.unwrap_or(ot::rows_per_frame(width));
@@ -117,13 +100,13 @@ pub(super) fn transfer(n: usize, width: usize, per_frame: Option<usize>) -> Traf
 }
 
 /// The end of an intersection by tags, and the rows that travel: tags.rs.
-pub(super) fn tags_and_rows(deal: &Deal, n_x: usize, tag_bytes: usize) -> u64 {
+pub(crate) fn tags_and_rows(deal: &Deal, n_x: usize, tag_bytes: usize) -> u64 {
     let width = Layout::<1>::new(deal.terms.max_row).width();
     let rows = if deal.terms.payload { framed(n_x, ot::rows_per_frame(width), width) } else { 0 };
     framed(n_x, tags::FRAME, tag_bytes) + rows
 }
 
 /// Bytes of `n` elements of `size` bytes in frames of `frame` elements.
-pub(super) fn framed(n: usize, frame: usize, size: usize) -> u64 {
+pub(crate) fn framed(n: usize, frame: usize, size: usize) -> u64 {
     (n * size + n.div_ceil(frame) * HEADER) as u64
 }

@@ -1,0 +1,164 @@
+//! The arguments of the operations: a command for each, whose options follow from the terms that it uses.
+
+use super::{CommonArgs, EXIT_CODES, OutputArgs};
+use crate::columns::{Columns, Received};
+use clap::error::ErrorKind;
+use clap::{ArgMatches, Args, Error, FromArgMatches, Subcommand};
+use veilset::operations::{self, Operation, Role, Rows, Terms};
+use veilset::protocols;
+
+/// An operation and its options; those that it has no use for are not there.
+#[derive(Debug)]
+pub struct OperationArgs {
+    pub operation: &'static Operation,
+    pub common: CommonArgs,
+    pub output: OutputArgs,
+    pub rows: Option<RowArgs>,
+    pub both: Option<BothArgs>,
+    pub values: Option<ValueArgs>,
+    pub malicious: Option<MaliciousArgs>,
+}
+
+/// What travels in rows.
+#[derive(Debug, Args)]
+pub struct RowArgs {
+    /// Our columns to send with our keys (sender): of matching rows in intersect, of new rows in union. Written like
+    /// --key
+    #[arg(long, value_name = "COL,..")]
+    pub send_columns: Vec<Columns>,
+    /// The columns that the sender sends (receiver): its names for them, in its order. COL=NAME gives a column another
+    /// name in our result. Written like --key
+    #[arg(long, value_name = "COL[=NAME],..")]
+    pub receive_columns: Vec<Received>,
+    /// The bytes of the longest row that is sent, plus 1 to 3 for each column; the same on both sides. In union a row
+    /// is the key and the columns sent, in intersect the columns sent. Every row is sent at this width, so that lengths
+    /// do not show
+    #[arg(long, value_name = "BYTES", default_value_t = 64, value_parser = clap::value_parser!(u32).range(1..=65536))]
+    pub max_row: u32,
+}
+
+#[derive(Debug, Args)]
+pub struct BothArgs {
+    /// Give the result to both parties: the receiver sends it on, without the sender's columns; the same on both sides
+    #[arg(long)]
+    pub both: bool,
+}
+
+#[derive(Debug, Args)]
+pub struct ValueArgs {
+    /// The column of numbers to add up (sender); its name as it is, without quotes
+    #[arg(long, value_name = "COL")]
+    pub values: Option<String>,
+    /// Decimal places of the values; the same on both sides
+    #[arg(long, value_name = "N", default_value_t = 0, value_parser = clap::value_parser!(u32).range(0..=38))]
+    pub scale: u32,
+    /// Bits of the modulus the sum is computed in, 64 or 128; the same on both sides
+    #[arg(long, value_name = "BITS", default_value = "64", value_parser = ["64", "128"])]
+    pub modulus: String,
+    /// Withhold count and sum from the sender if fewer items match; the same on both sides
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    pub min_count: u64,
+}
+
+#[derive(Debug, Args)]
+pub struct MaliciousArgs {
+    /// Protect the receiver from a sender that does not follow the protocol; uses the protocol cm20, with longer tags;
+    /// the same on both sides
+    #[arg(long)]
+    pub malicious_sender: bool,
+}
+
+impl OperationArgs {
+    fn command(operation: &'static Operation) -> clap::Command {
+        let command = clap::Command::new(operation.name)
+            .about(operation.summary)
+            .long_about(format!(
+                "{}\n\n{} In addition, each side learns how many keys the other has.",
+                operation.summary, operation.about
+            ))
+            .after_help(help(operation));
+        let command = OutputArgs::augment_args(CommonArgs::augment_args(command));
+        let with = |command, wanted, augment: fn(clap::Command) -> clap::Command| {
+            if wanted { augment(command) } else { command }
+        };
+        let command = with(command, has_rows(operation), RowArgs::augment_args);
+        let command = with(command, operation.uses.both, BothArgs::augment_args);
+        let command = with(command, operation.uses.values, ValueArgs::augment_args);
+        with(command, withstands(operation), MaliciousArgs::augment_args)
+    }
+}
+
+fn has_rows(operation: &Operation) -> bool {
+    operation.uses.rows != Rows::None
+}
+
+fn withstands(operation: &'static Operation) -> bool {
+    protocols::against_malicious_senders(operation).is_some()
+}
+
+/// The arguments if the operation has them.
+fn given<T: FromArgMatches>(has: bool, matches: &mut ArgMatches) -> Result<Option<T>, Error> {
+    has.then(|| T::from_arg_matches_mut(matches)).transpose()
+}
+
+impl Subcommand for OperationArgs {
+    fn augment_subcommands(command: clap::Command) -> clap::Command {
+        operations::ALL.into_iter().fold(command, |all, operation| all.subcommand(Self::command(operation)))
+    }
+
+    fn augment_subcommands_for_update(command: clap::Command) -> clap::Command {
+        Self::augment_subcommands(command)
+    }
+
+    fn has_subcommand(name: &str) -> bool {
+        operations::named(name).is_ok()
+    }
+}
+
+impl FromArgMatches for OperationArgs {
+    fn from_arg_matches(matches: &ArgMatches) -> Result<Self, Error> {
+        Self::from_arg_matches_mut(&mut matches.clone())
+    }
+
+    fn from_arg_matches_mut(matches: &mut ArgMatches) -> Result<Self, Error> {
+        let found = matches.remove_subcommand();
+        let found = found.and_then(|(name, matches)| Some((operations::named(&name).ok()?, matches)));
+        let Some((operation, mut matches)) = found else {
+            return Err(Error::new(ErrorKind::MissingSubcommand));
+        };
+        let matches = &mut matches;
+        Ok(OperationArgs {
+            operation,
+            common: CommonArgs::from_arg_matches_mut(matches)?,
+            output: OutputArgs::from_arg_matches_mut(matches)?,
+            rows: given(has_rows(operation), matches)?,
+            both: given(operation.uses.both, matches)?,
+            values: given(operation.uses.values, matches)?,
+            malicious: given(withstands(operation), matches)?,
+        })
+    }
+
+    fn update_from_arg_matches(&mut self, matches: &ArgMatches) -> Result<(), Error> {
+        *self = Self::from_arg_matches(matches)?;
+        Ok(())
+    }
+}
+
+/// The two parties' command lines of an operation, to be copied, and the exit codes.
+fn help(operation: &Operation) -> String {
+    let name = operation.name;
+    let rows = (operation.result)(Role::Receiver, &Terms::default()).has_items();
+    let output = if rows { " --output result.csv" } else { "" };
+    let (scale, values) =
+        if operation.uses.values { (" --scale 2", " --values amount --scale 2") } else { ("", "") };
+    format!(
+        "\
+Example (each party runs its own):
+  veilset {name} ours.csv --key email --role receiver --listen 0.0.0.0:7000 \\
+      --peer FINGERPRINT{output}{scale}
+  veilset {name} theirs.csv --key mail --role sender --connect host.example.org:7000 \\
+      --peer FINGERPRINT{values}
+
+{EXIT_CODES}"
+    )
+}

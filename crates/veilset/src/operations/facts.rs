@@ -1,0 +1,171 @@
+//! What a party learns, as facts, and how each is said: before a run, in its report, and in SECURITY.md.
+
+/// Something that a party learns by a run, in addition to the size of the peer's set. What no fact says, no party
+/// learns.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Fact {
+    /// Which of its own items the other has too, and their payload if one travels to it.
+    WhichMatch,
+    /// The items that only the other has, and their payload if one travels to it. With the sizes of both sets they show
+    /// how many match.
+    NewItems,
+    /// How many items match.
+    HowManyMatch,
+    /// The sum of its own values over the matches.
+    Sum,
+    /// Instead of all that, only that fewer items match than this, if they do.
+    OnlyThatFewer(u64),
+}
+
+/// Through whose eyes facts are said.
+#[derive(Debug, Clone, Copy)]
+pub struct View<'a> {
+    /// What the other party is called: "the peer".
+    pub other: &'a str,
+    /// Whether the other's set is padded; `None` to say what follows in either case.
+    pub other_pads: Option<bool>,
+    /// The names of the columns that travel to the party, in words; empty if none do.
+    pub columns: &'a str,
+    /// What came of the run, as far as the one who says it knows.
+    pub numbers: Option<Numbers<'a>>,
+}
+
+/// What came of a run.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Numbers<'a> {
+    /// The number of matches.
+    pub matches: Option<usize>,
+    /// The number of items that only the other has.
+    pub new: Option<usize>,
+    /// The sum, written out.
+    pub sum: Option<&'a str>,
+    /// Whether fewer items matched than agreed.
+    pub below_minimum: Option<bool>,
+}
+
+impl View<'_> {
+    /// What the party learns, as the rest of a sentence that ends in "and ".
+    pub fn say(&self, facts: &[Fact]) -> String {
+        let fewer = facts.iter().find_map(|fact| match fact {
+            Fact::OnlyThatFewer(n) => Some(*n),
+            Fact::WhichMatch | Fact::NewItems | Fact::HowManyMatch | Fact::Sum => None,
+        });
+        let below = self.numbers.and_then(|numbers| numbers.below_minimum);
+        if let (Some(fewer), Some(true)) = (fewer, below) {
+            return format!("that fewer than {fewer} items match; nothing else");
+        }
+        let said: Vec<String> = facts.iter().filter_map(|fact| self.one(*fact)).collect();
+        let all = match said.is_empty() {
+            true => "nothing else".into(),
+            false => said.join(", and "),
+        };
+        match (fewer, below) {
+            (Some(fewer), None) => format!("{all}; or only that fewer than {fewer} items match"),
+            _ => all,
+        }
+    }
+
+    fn one(&self, fact: Fact) -> Option<String> {
+        let View { other, columns, .. } = self;
+        let columns =
+            if columns.is_empty() { String::new() } else { format!(", with the columns {columns}") };
+        let numbers = self.numbers.unwrap_or_default();
+        let how_many = || match numbers.matches {
+            Some(1) => "that 1 item matches, but not which".into(),
+            Some(n) => format!("that {n} items match, but not which"),
+            None => String::from("how many items match, but not which"),
+        };
+        Some(match fact {
+            Fact::WhichMatch => {
+                let found = numbers.matches.map(|n| format!(" ({n})")).unwrap_or_default();
+                format!("which of its own items {other} has too{found}{columns}")
+            }
+            Fact::NewItems => {
+                let shown = match self.other_pads {
+                    Some(false) => format!(", and so {}", how_many()),
+                    Some(true) => String::new(),
+                    None => format!(", and so, unless {other} pads, {}", how_many()),
+                };
+                let found = numbers.new.map(|n| format!(" ({n})")).unwrap_or_default();
+                format!("every item that only {other} has{found}, in the clear{columns}{shown}")
+            }
+            Fact::HowManyMatch => how_many(),
+            Fact::Sum => match numbers.sum {
+                Some(sum) => format!("that its own values over them add up to {sum}"),
+                None => "the sum of its own values over them".into(),
+            },
+            Fact::OnlyThatFewer(_) => return None,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::operations::{self, Role, SUM, Terms, UNION};
+
+    const VIEW: View<'_> = View { other: "the peer", other_pads: Some(false), columns: "", numbers: None };
+
+    #[test]
+    fn security_md_says_what_each_party_learns() {
+        let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../SECURITY.md");
+        let text = std::fs::read_to_string(path).unwrap();
+        for operation in operations::ALL {
+            let learns = |role: Role, both| {
+                let other = format!("the {}", role.other());
+                let columns = if role == Role::Receiver { "that the sender sends" } else { "" };
+                let columns = if operation.uses.rows == operations::Rows::None { "" } else { columns };
+                let view = View { other: &other, other_pads: None, columns, numbers: None };
+                view.say(&(operation.learns)(role, &Terms { both, ..Terms::default() }))
+            };
+            let both = if operation.uses.both { learns(Role::Sender, true) + " " } else { String::new() };
+            let row = format!(
+                "| {operation} | {} | {} | {both}|",
+                learns(Role::Receiver, false),
+                learns(Role::Sender, false)
+            );
+            assert!(text.lines().any(|line| line == row), "SECURITY.md lacks: {row}");
+        }
+    }
+
+    #[test]
+    fn a_party_learns_something_exactly_if_it_has_a_result() {
+        for operation in operations::ALL {
+            for role in Role::ALL {
+                for both in [false, true] {
+                    let terms = Terms { both, ..Terms::default() };
+                    let learns = (operation.learns)(role, &terms);
+                    let result = (operation.result)(role, &terms);
+                    assert_eq!(learns.is_empty(), result == operations::Shape::Nothing, "{operation} {role}");
+                    assert_eq!(VIEW.say(&learns) == "nothing else", learns.is_empty());
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn a_sum_that_is_withheld_is_said_to_be() {
+        let terms = Terms { min_count: 7, ..Terms::default() };
+        let facts = (SUM.learns)(Role::Sender, &terms);
+        let say = |numbers| View { numbers, ..VIEW }.say(&facts);
+        let all = "how many items match, but not which, and the sum of its own values over them";
+        assert_eq!(say(None), format!("{all}; or only that fewer than 7 items match"));
+        let below = |below| Numbers { below_minimum: Some(below), ..Numbers::default() };
+        assert_eq!(say(Some(below(true))), "that fewer than 7 items match; nothing else");
+        assert_eq!(say(Some(below(false))), all);
+        let known = Numbers { matches: Some(9), sum: Some("1.50"), ..below(false) };
+        assert_eq!(
+            say(Some(known)),
+            "that 9 items match, but not which, and that its own values over them add up to 1.50"
+        );
+    }
+
+    #[test]
+    fn the_number_of_new_items_shows_how_many_match_unless_the_other_pads() {
+        let facts = (UNION.learns)(Role::Receiver, &Terms::default());
+        let say = |other_pads| View { other_pads, ..VIEW }.say(&facts);
+        assert!(say(Some(false)).ends_with("and so how many items match, but not which"));
+        assert!(!say(Some(true)).contains("match"));
+        assert!(say(None).contains("unless the peer pads"));
+    }
+}
