@@ -27,7 +27,8 @@
 //! Xiao Wang, "Scalable Private Set Union from Symmetric-Key Techniques", ASIACRYPT 2019. CM20: Melissa Chase, Peihan
 //! Miao, "Private Set Intersection in the Internet Setting From Lightweight Oblivious PRF", CRYPTO 2020. RR22:
 //! Srinivasan Raghuraman, Peter Rindal, "Blazing Fast PSI from Improved OKVS and Subfield VOLE", CCS 2022. Where a
-//! paper leaks or fails as printed, the code departs from it and the header says where and why.
+//! paper leaks or fails as printed, the code departs from it. The header says so, and the repository's
+//! docs/corrections.md gives each departure with its reason and its test.
 //!
 //! ```
 //! use veilset::channel::Channel;

@@ -1,4 +1,4 @@
-//! Results that the receiver sends on, where the parties agreed that both get them (DESIGN 2).
+//! Results that the receiver sends on, where the parties agreed that both get them.
 //!
 //! The sender learns exactly what the operation says, in a form that shows nothing else: a bit for each of its
 //! queries, a number, or the items of the whole union in sorted order, without payload, spelling or origin.

@@ -15,7 +15,7 @@
 //! columns u_i = t0_i + t1_i + C(.)_i, with which the sender has row q_j = t0_j + (C(x_j) & s). F_j(x) is
 //! H(j, q_j + (C(x) & s)), so that F_j(x_j) is H(j, t0_j).
 //!
-//! Departures: H is BLAKE3, not AES under a fixed key (DESIGN 4), keyed for each frame, and the number of an
+//! Departures: H is BLAKE3, not AES under a fixed key (docs/corrections.md), keyed for each frame, and the number of an
 //! instance counts within its frame: row and number are the one block that BLAKE3 compresses at once. C is
 //! the function F of CM20 4.2, as an input is 32 bytes long.
 

@@ -1,9 +1,9 @@
 //! Vector oblivious linear evaluation (VOLE): what it is. The files beside this one say how.
 //!
 //! Over GF(2^128) ([`veilset_kernels::gf128`]), random: the receiver gets vectors A and C, the sender Delta and a
-//! vector B, with C_i = Delta A_i + B_i. A and Delta are uniform, and the sender learns nothing of A, the receiver
-//! nothing of Delta. After one setup there are as many vectors as the parties ask for, of any lengths, all under one
-//! Delta: who wants a long one takes it in parts, and holds one part at a time.
+//! vector B, with C_i = Delta A_i + B_i. A and Delta are uniform. The sender learns nothing about A, the receiver
+//! nothing about Delta. One setup gives as many vectors as the parties ask for, of any lengths, all under one Delta.
+//! To save memory, take a long one in parts and hold one part at a time.
 
 mod code;
 mod gilboa;
@@ -61,7 +61,7 @@ pub trait Sender {
     fn next(&mut self, cx: &mut Context, n: usize) -> Result<Secrets<Element>>;
 }
 
-/// The ideal functionality, for tests of what is built on it: the sender sends what the receiver gets.
+/// The ideal functionality, for tests of what is built on it: the sender sends the receiver's output.
 #[cfg(test)]
 pub(crate) struct Ideal;
 
@@ -117,7 +117,7 @@ pub(crate) mod tests {
     use std::collections::HashSet;
     use veilset_kernels::gf128::add_multiple;
 
-    /// What the sender has in the end.
+    /// The sender's output.
     pub(crate) struct Sent {
         pub(crate) delta: Element,
         pub(crate) b: Secrets<Element>,
@@ -145,7 +145,7 @@ pub(crate) mod tests {
         (received.into_iter().zip(sent).collect(), views)
     }
 
-    /// That the parties' vectors are a VOLE by the definition, of random elements, under one Delta.
+    /// Asserts that the parties' vectors are a VOLE by the definition, of random elements, under one Delta.
     pub(crate) fn is_a_vole(protocol: &(impl Vole + Sync), lengths: &[usize]) -> Views {
         let (vectors, views) = run_vole(protocol, &SessionId::of([6; 32]), "a", lengths);
         let mut all = HashSet::new();
