@@ -1,8 +1,8 @@
 //! The address book: names for peers' fingerprints, and `veilset peer add|list|remove`.
 //!
-//! A TOML file with a table for each peer, sorted by name, written as a whole and then renamed: there is never
-//! half a book. It is private to its owner: with whom one shares data is nobody else's affair, and whoever could
-//! write to it could put himself in a peer's place.
+//! A TOML file with a table for each peer, sorted by name. It is written as a whole and then renamed, so there is
+//! never half a book. It is private to its owner: nobody else should see the peers, and whoever could write to it
+//! could take a peer's place.
 
 use crate::args::PeerCommand;
 use crate::near::did_you_mean;
@@ -21,7 +21,7 @@ const LONGEST_NAME: usize = 64;
 const HEAD: &str =
     "# Peers of veilset. `veilset peer add` and `remove` write this file anew: comments are not kept.\n";
 
-/// A peer, as far as it is known.
+/// What is known of a peer.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Peer {
     pub name: Option<String>,
@@ -32,7 +32,7 @@ pub struct Peer {
 /// The peers that have a name.
 #[derive(Debug)]
 pub struct Book {
-    /// Where it is, or would be; none if there is no folder for it.
+    /// Its path; `None` if there is no folder for it.
     path: Option<PathBuf>,
     peers: BTreeMap<String, Entry>,
 }
@@ -56,7 +56,7 @@ fn sentence(text: String) -> String {
 }
 
 impl Book {
-    /// Reads the book; one that is not there is empty.
+    /// Reads the book; a missing one is empty.
     pub fn load(named: Option<&Path>) -> Result<Book> {
         let path = named.map(Path::to_path_buf).or_else(|| Place::Configuration.file(FILE));
         let text = match path.as_deref().map(std::fs::read_to_string) {
@@ -75,7 +75,7 @@ impl Book {
         Ok(Book { path, peers })
     }
 
-    /// The same, to be changed: one that is named need not be there yet.
+    /// The same, for a change: a book named by the user need not exist yet.
     fn load_to_change(named: Option<&Path>) -> Result<Book> {
         match named {
             Some(path) if !path.exists() => Ok(Book { path: Some(path.into()), peers: BTreeMap::new() }),
@@ -93,7 +93,7 @@ impl Book {
                 Some((name, entry)) => entry.peer(name),
                 None => Peer { name: None, fingerprint, address: None },
             }),
-            // What cannot be a name was meant to be a fingerprint.
+            // Anything that cannot be a name was meant as a fingerprint.
             Err(e) if name_is_good(typed).is_err() => {
                 Err(Error::Usage(format!("--peer is not a fingerprint: {e}")))
             }
@@ -110,7 +110,7 @@ impl Book {
         self.peers.get(name).map(|entry| entry.fingerprint)
     }
 
-    /// That a name is not in the book, and near ones that are.
+    /// The message that a name is not in the book, with similar names that are.
     fn unknown(&self, name: &str) -> String {
         let near = did_you_mean(name, self.peers.keys().map(String::as_str));
         format!("no peer of this name is in the address book{}{near}", self.shown())
@@ -127,7 +127,7 @@ impl Book {
         )?;
         let mut text = HEAD.to_string();
         for (name, Entry { fingerprint, address }) in &self.peers {
-            // Neither names nor addresses hold anything that would have to be escaped.
+            // Neither names nor addresses contain anything that needs escaping.
             text += &format!("\n[\"{name}\"]\nfingerprint = \"{fingerprint}\"\n");
             if let Some(address) = address {
                 text += &format!("address = \"{address}\"\n");
@@ -184,7 +184,7 @@ fn name_is_good(name: &str) -> Result<()> {
 }
 
 fn address_is_good(address: &str) -> Result<()> {
-    // What is in it is written to the file as it is.
+    // It is written to the file without escaping.
     match address.bytes().all(|c| c.is_ascii_graphic() && !matches!(c, b'"' | b'\\')) {
         true => Endpoint::Connect(address.into()).check(),
         false => Err(Error::Usage(format!(
@@ -194,7 +194,7 @@ fn address_is_good(address: &str) -> Result<()> {
     }
 }
 
-/// Refuses our own fingerprint, as far as it is known: an identity that is not named need not be there.
+/// Refuses our own fingerprint, if it is known: the default identity need not exist.
 fn is_not_ours(fingerprint: Fingerprint, named: Option<&Path>) -> Result<()> {
     let ours = match (named, Identity::default_path()) {
         (Some(path), _) => Some((path.to_path_buf(), Identity::load(path)?)),

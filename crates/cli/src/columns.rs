@@ -48,7 +48,7 @@ impl FromStr for Received {
     }
 }
 
-/// The first name of a text, which ends before one of `ends`, and what follows it.
+/// The first name of a text, which ends before one of `ends`, and the rest.
 fn first<'a>(text: &'a str, ends: &[char]) -> Result<(String, &'a str), String> {
     let Some(mut rest) = text.strip_prefix('"') else {
         let end = text.find(ends).unwrap_or(text.len());
@@ -76,7 +76,7 @@ fn first<'a>(text: &'a str, ends: &[char]) -> Result<(String, &'a str), String> 
     }
 }
 
-/// A column of the sender, with its name in our result behind an equals sign if it gets another one, as it is typed.
+/// A column of the sender as it is typed: with an equals sign and its name in our result, if that differs.
 pub fn quoted_received(element: &str) -> String {
     match element.split_once('=') {
         Some((theirs, ours)) => format!("{}={}", quoted(theirs), quoted(ours)),

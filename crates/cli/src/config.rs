@@ -1,7 +1,7 @@
 //! `veilset run FILE`: a run as a file, to be reviewed and kept under version control.
 //!
-//! The file is translated into the words one would type, by what clap knows about the operation's options. So an
-//! option that is added to an operation can be in the file at once, without a change here.
+//! The file is translated into the words that a user would type, by clap's definition of the operation's options. So
+//! a new option of an operation works in the file at once, without a change here.
 
 use crate::args::{Arguments, Command};
 use crate::columns::{self, Columns, Received};
@@ -20,10 +20,10 @@ use veilset::operations;
 
 /// The file if none is named.
 const DEFAULT: &str = "veilset.toml";
-/// The keys that are not options.
+/// Keys that are not options.
 const OPERATION: &str = "operation";
 const INPUT: &str = "input";
-/// Words that stand for no file, by option, in addition to "-".
+/// Words that mean no file, by option, in addition to "-".
 const WORDS: [(&str, &str); 1] = [("audit-log", "none")];
 
 /// Parses words as if they were typed after `veilset`. If they are wrong, or ask for help, the program ends here.
@@ -96,7 +96,7 @@ impl File<'_> {
                 return Err(self.wrong(at, name, self.unknown(&all, operation, name)));
             };
             let values = self.values(arg, name, value)?;
-            // What was typed takes effect, and what contradicts it does not.
+            // Typed options take effect; keys of the file that contradict them do not.
             let other = |other: &Arg| is_typed(other) && (excludes(arg, other) || excludes(other, arg));
             if is_typed(arg) || operation.get_arguments().any(other) {
                 continue;
@@ -146,14 +146,14 @@ impl File<'_> {
         }
     }
 
-    /// The words that a value stands for: none for a flag that is not set, one for one that is.
+    /// The words for a value: none for a flag that is not set, one for a flag that is.
     fn values(&self, arg: &Arg, key: &str, value: &Spanned<DeValue<'_>>) -> Result<Vec<OsString>> {
         let wrong = |what: String| self.wrong(self.line(value.span().start), key, what);
         let one = |value: &DeValue<'_>, kind: &str| match scalar(value) {
             Some(text) => Ok(self.placed(arg, text)),
             None => Err(wrong(expected(kind, value))),
         };
-        // In a list, the name of a column is as it is, without quotes of CSV.
+        // In a list, a column's name is written as it is, without CSV quotes.
         let parsed_as = arg.get_value_parser().type_id();
         let quote = match () {
             () if parsed_as == TypeId::of::<Columns>() => Some(columns::quoted as fn(&str) -> String),
@@ -169,7 +169,7 @@ impl File<'_> {
                     let element = element.get_ref();
                     match (scalar(element), quote, delimiter) {
                         (Some(text), Some(quote), _) => Ok(quote(&text).into()),
-                        // It would be cut there.
+                        // It would be split there.
                         (Some(text), None, Some(delimiter)) if text.contains(delimiter) => Err(wrong(
                             format!("\"{text}\" contains \"{delimiter}\". Make it two elements of the list"),
                         )),
@@ -211,7 +211,7 @@ impl File<'_> {
         format!("{name} has no such option{}. Correct it or remove it; {next}", did_you_mean(key, keys))
     }
 
-    /// What clap did not accept, with its place in the file.
+    /// What clap refused, with its place in the file.
     fn refused(&self, e: &clap::Error, lines: &BTreeMap<String, usize>) -> Error {
         let text = e.to_string();
         let text = text.trim_start_matches("error: ");

@@ -1,15 +1,15 @@
-//! Signals. The first ends the program in good order, at its next step; the second ends it at once.
+//! Signals. The first ends the program in an orderly way at its next step; the second ends it at once.
 //!
-//! SIGINT, SIGTERM and SIGHUP set a flag and cancel the run with the peer. The flag is looked at before every 64 KiB that
-//! are read or written, before every frame of a half that is prepared, and while the peer is waited for.
+//! SIGINT, SIGTERM and SIGHUP set a flag and cancel the run with the peer. The program checks the flag before every
+//! 64 KiB that it reads or writes, before every frame of a half that it prepares, and while it waits for the peer.
 //!
-//! A system call that does not return has no next step: a write to a pipe that nobody reads, anything on a file system
-//! that hangs. Polling would help with pipes only. So a thread watches: if the program has not ended a while after the
-//! first signal, it is ended from outside. Nothing is lost by that: a result gets its name when it is complete
+//! A system call that does not return has no next step: a write to a pipe that nobody reads, anything on a file
+//! system that hangs. Polling would help only with pipes. So a thread watches: if the program has not ended some time
+//! after the first signal, the thread ends it. Nothing is lost by that: a result gets its name when it is complete
 //! ([`veilset::table::Output`]), and a prepared half is spent before it is used.
 //!
-//! Handlers run on a thread of their own and may lock, remove files and exit. That thread never writes and never waits,
-//! so a second signal is always heard.
+//! Handlers run on their own thread and may lock, remove files and exit. That thread never writes and never waits, so
+//! it always notices a second signal.
 
 use crate::party::sayer;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGXFSZ};
@@ -23,13 +23,13 @@ use veilset::channel::Canceller;
 use veilset::error::{Error, Result};
 use veilset::table::remove_unfinished;
 
-/// What asks a program to stop, unless it was started to ignore it, as `nohup` does.
+/// The signals that ask a program to stop, unless it was started to ignore them, as by `nohup`.
 pub fn signals() -> Vec<i32> {
     let ignored = ignored_from(&std::fs::read_to_string("/proc/self/status").unwrap_or_default());
     [SIGINT, SIGTERM, SIGHUP].into_iter().filter(|signal| ignored >> (signal - 1) & 1 == 0).collect()
 }
 
-/// The signals that are ignored, the lowest bit being signal 1, by the status of a process under Linux; elsewhere none.
+/// The ignored signals from a Linux process status, lowest bit for signal 1; none on other systems.
 fn ignored_from(status: &str) -> u64 {
     let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
     mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok()).unwrap_or(0)
@@ -45,7 +45,7 @@ const WITH_PEER: Duration = Duration::from_secs(10);
 /// When a program that was stopped and still runs says so.
 const SLOW: Duration = Duration::from_millis(300);
 
-/// Makes a limit on the size of files (`ulimit -f`) an error of the write that meets it, instead of the end by SIGXFSZ.
+/// Makes a write beyond the limit on file sizes (`ulimit -f`) an error, instead of death by SIGXFSZ.
 pub fn survive_file_limits() -> Result<()> {
     signal_hook::flag::register(SIGXFSZ, Arc::default()).map(|_| ()).map_err(unwatched)
 }
@@ -54,7 +54,7 @@ pub fn unwatched(e: std::io::Error) -> Error {
     Error::Bug(format!("cannot watch for signals: {e}"))
 }
 
-/// Whether somebody asked the program to stop.
+/// Whether the program was asked to stop.
 #[derive(Clone, Default)]
 pub struct Interrupt(Arc<State>);
 
@@ -63,7 +63,7 @@ struct State {
     happened: AtomicBool,
     /// The run with the peer, while there is one.
     run: Mutex<Option<Canceller>>,
-    /// Once the result is there: with which exit code, and saying what, the program is ended from outside.
+    /// Once the result is complete: the exit code and the message for an end from outside.
     done: Mutex<Option<(u8, String)>>,
 }
 
@@ -95,7 +95,7 @@ impl Interrupt {
         if self.happened() { Err(Error::Cancelled) } else { Ok(()) }
     }
 
-    /// A run with the peer begins, which a signal cancels.
+    /// A run with the peer begins; a signal cancels it.
     pub fn run_begins(&self, canceller: Canceller) {
         *self.0.run.lock().unwrap_or_else(PoisonError::into_inner) = Some(canceller.clone());
         if self.happened() {
@@ -108,8 +108,8 @@ impl Interrupt {
         *self.0.run.lock().unwrap_or_else(PoisonError::into_inner) = None;
     }
 
-    /// The result is there: from now on a signal no longer means that there is none. If the program must be ended from
-    /// outside all the same, it ends with this code and says this.
+    /// The result is complete, so a signal no longer means that there is none. If the program must still be ended
+    /// from outside, it ends with this code and this message.
     pub fn done(&self, code: u8, what: String) {
         *self.0.done.lock().unwrap_or_else(PoisonError::into_inner) = Some((code, what));
     }
@@ -122,18 +122,18 @@ impl Interrupt {
             let patience = if run.is_some() { WITH_PEER } else { ALONE };
             run.inspect(Canceller::cancel);
             std::thread::sleep(SLOW);
-            // On a thread of its own: standard error may be what hangs.
+            // On its own thread: standard error may be what hangs.
             let say = move || sayer(quiet)("veilset: stopping; a second signal stops at once");
             let _ = Builder::new().spawn(say);
             std::thread::sleep(patience - SLOW);
-            this.leave("stopped on request, in the middle of something that does not end");
+            this.leave("stopped on request, during an operation that did not return");
         };
         if Builder::new().name("stopping".into()).spawn(watch).is_err() {
             self.leave("stopped on request");
         }
     }
 
-    /// Ends the process from outside, whatever it is doing.
+    /// Ends the process, whatever it is doing.
     fn leave(&self, why: &str) -> ! {
         let (code, line) = self.last_words(why);
         let (written, wait) = mpsc::channel();
@@ -149,7 +149,7 @@ impl Interrupt {
         std::process::exit(code.into())
     }
 
-    /// With which exit code the program is ended from outside, and what it says.
+    /// The exit code and the message of an end from outside.
     fn last_words(&self, why: &str) -> (u8, String) {
         match &*self.0.done.lock().unwrap_or_else(PoisonError::into_inner) {
             None => (STOPPED, format!("veilset: {why}")),

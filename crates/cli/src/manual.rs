@@ -1,4 +1,4 @@
-//! Completions for shells and manual pages, both made from the arguments' definition.
+//! Shell completions and manual pages, both made from the arguments' definition.
 
 use crate::args::Arguments;
 use clap::CommandFactory;

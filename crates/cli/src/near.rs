@@ -1,11 +1,11 @@
-//! Names that were probably meant.
+//! Names that the user probably meant.
 
 /// How alike two names must be, from 0 to 1.
 const ALIKE: f64 = 0.8;
 /// Names shown at most.
 const SHOWN: usize = 3;
 
-/// "; did you mean x or y?", or nothing if no candidate comes near `name`.
+/// "; did you mean x or y?", or nothing if no candidate is similar to `name`.
 pub fn did_you_mean<'a>(name: &str, candidates: impl IntoIterator<Item = &'a str>) -> String {
     let likeness = |candidate: &'a str| (strsim::jaro_winkler(name, candidate), candidate);
     let mut near: Vec<_> = candidates.into_iter().map(likeness).filter(|(like, _)| *like > ALIKE).collect();

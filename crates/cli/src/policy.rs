@@ -11,7 +11,7 @@ use veilset::places::Place;
 /// Its name in the configuration folder.
 const FILE: &str = "policy.toml";
 
-/// What the policy file says about this peer. Without a file everything is allowed.
+/// The policy for this peer. Without a file everything is allowed.
 pub fn load(named: Option<&Path>, peer: Option<Fingerprint>, book: &Book) -> Result<Policy> {
     let Some(path) = named.map(Path::to_path_buf).or_else(|| Place::Configuration.file(FILE)) else {
         return Ok(Policy::none());
@@ -25,7 +25,7 @@ pub fn load(named: Option<&Path>, peer: Option<Fingerprint>, book: &Book) -> Res
     };
     let text = match std::fs::read_to_string(&path) {
         Ok(text) => text,
-        // Only that there is none means that everything is allowed; one that cannot be read does not.
+        // Only a missing file allows everything; an unreadable one does not.
         Err(e) if e.kind() == ErrorKind::NotFound && named.is_none() => return Ok(Policy::none()),
         Err(e) => return Err(unusable(&e)),
     };

@@ -8,12 +8,12 @@ use std::thread::{Builder, JoinHandle};
 use std::time::Duration;
 use veilset::channel::{Observer, Unit};
 
-/// What takes less time than this needs no sign of life.
+/// Anything shorter than this needs no sign of life.
 const NOTICED: Duration = Duration::from_secs(2);
 /// How often a sign of life is renewed on a terminal.
 const RENEWED: Duration = Duration::from_millis(200);
 
-/// Shows on standard error how far a run is.
+/// Shows a run's progress on standard error.
 pub struct Progress {
     terminal: bool,
     stages: usize,
@@ -28,13 +28,13 @@ struct Stage {
 }
 
 impl Progress {
-    /// For a run of so many stages.
+    /// For a run of this many stages.
     pub fn new(stages: usize) -> Self {
         let terminal = std::io::stderr().is_terminal();
         Progress { terminal, stages, stage: Mutex::default() }
     }
 
-    /// The run is over: all of it, or it broke off here.
+    /// The run is over: it is complete, or it broke off here.
     pub fn end(&self, all: bool) {
         match self.now().bar.take() {
             Some((_, bar)) if all => bar.finish(),
@@ -56,12 +56,12 @@ impl Observer for Progress {
             1 => name.to_string(),
             stages => format!("step {} of {}, {name}", stage.number, stages.max(stage.number)),
         };
-        // What comes after a stage shows that it is done, even if a little less went over the channel than was expected.
+        // A later stage shows that this one is done, even if slightly less went over the channel than expected.
         if let Some((_, bar)) = stage.bar.take() {
             bar.finish();
         }
         if !self.terminal {
-            // A run goes on if nobody reads this.
+            // The run goes on even if nobody reads this.
             let _ = writeln!(std::io::stderr(), "{name}");
             return;
         }
@@ -86,8 +86,8 @@ impl Observer for Progress {
     }
 }
 
-/// A sign of life on standard error, while something takes long of which nobody knows how long: reading a file, hashing
-/// its keys. On a terminal it is a line that is renewed and goes away, otherwise one line for each thing that takes long.
+/// A sign of life on standard error during long work of unknown length: reading a file, hashing its keys. On a
+/// terminal it is a line that is renewed and disappears; otherwise one line for each piece of long work.
 pub struct Life {
     shared: Arc<Shared>,
     thread: Option<JoinHandle<()>>,
@@ -104,7 +104,7 @@ struct Shared {
 struct Doing {
     /// None at the end.
     what: Option<String>,
-    /// How many things were done before.
+    /// The number of earlier pieces of work.
     number: usize,
 }
 
@@ -119,7 +119,7 @@ impl Life {
         Life { shared, thread }
     }
 
-    /// So many bytes were read.
+    /// This many bytes were read.
     pub fn read(&self, bytes: u64) {
         self.shared.bytes.store(bytes, Ordering::Relaxed);
     }
@@ -151,7 +151,7 @@ impl Shared {
         self.changed.notify_all();
     }
 
-    /// Waits until this thing is over, but no longer than that; whether it is.
+    /// Waits until this piece of work is over, but no longer than that. Returns whether it is over.
     fn over(&self, number: usize, at_most: Duration) -> bool {
         let same = |doing: &mut Doing| doing.number == number;
         let waited = self.changed.wait_timeout_while(self.now(), at_most, same);
@@ -180,7 +180,7 @@ impl Shared {
                 }
                 line.finish_and_clear();
             } else {
-                // A run goes on if nobody reads this.
+                // The run goes on even if nobody reads this.
                 let _ = writeln!(std::io::stderr(), "{}", self.line(&what));
                 while !self.over(number, NOTICED) {}
             }

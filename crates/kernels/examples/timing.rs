@@ -1,17 +1,17 @@
 //! Whether the time of the map and of the ladder depends on secrets, by statistics (Reparaz, Balasch and Verbauwhede,
 //! "Dude, is my code constant time?"): `cargo run --release -p veilset-kernels --example timing [SECONDS]`.
 //!
-//! Inputs of two classes, fixed and random, are timed in random order. Welch's t says by how many standard errors
-//! the means of the classes differ; above 4.5 a difference is hardly by chance. A difference that is too small for
-//! the number of measurements does not show: t grows with its square root. The tests of constant time
-//! (`tests/constant_time`) look at the code instead.
+//! Inputs of two classes, fixed and random, are timed in random order. Welch's t says by how many standard errors the
+//! means of the classes differ; a difference above 4.5 is hardly chance. Too few measurements hide a small
+//! difference: t grows with the square root of their number. The tests of constant time (`tests/constant_time`) look
+//! at the code instead.
 
 use std::hint::black_box;
 use std::time::{Duration, Instant};
 
 use veilset_kernels::{Backend, curve25519};
 
-/// Above this a difference is hardly by chance.
+/// A difference above this is hardly chance.
 const THRESHOLD: f64 = 4.5;
 
 /// Measurements whose inputs are made at once.
@@ -54,13 +54,13 @@ impl Random {
 /// Nanoseconds of random and of fixed inputs.
 type Times = [Vec<f64>; 2];
 
-/// Times `f` for so long. `fix` makes a random input one of the fixed class.
+/// Times `f` for this long. `fix` turns a random input into one of the fixed class.
 fn measure(time: Duration, fix: impl Fn(&mut Input), mut f: impl FnMut(&mut Input)) -> Times {
     let mut random = Random(1);
     let (mut times, start) = (Times::default(), Instant::now());
     let mut work = random.input();
     while start.elapsed() < time {
-        // All inputs are made before, and lie one after the other: neither class is in the cache rather than the other.
+        // All inputs are made in advance, one after the other in memory, so neither class is favoured by the cache.
         let block: Vec<(bool, Input)> = (0..BLOCK)
             .map(|_| {
                 let (fixed, mut input) = (random.word() & 1 == 1, random.input());
@@ -91,7 +91,7 @@ fn welch(times: &[&[f64]; 2]) -> f64 {
     if e0 + e1 == 0.0 { 0.0 } else { (m1 - m0) / (e0 + e1).sqrt() }
 }
 
-/// Prints t for all measurements and without the slowest, which are interruptions and not the code.
+/// Prints t for all measurements, and without the slowest, which are interruptions.
 fn report(name: &str, mut times: Times) {
     times.iter_mut().for_each(|x| x.sort_by(f64::total_cmp));
     let mut all = times.concat();
@@ -133,7 +133,7 @@ fn main() {
     let mut out = [[0; 32]; POINTS];
 
     for backend in curve25519::BACKENDS.iter().copied().filter(|b| b.is_available()) {
-        // As many as a vector has room for, so that all else is as little as it can be.
+        // Exactly one vector, so that everything else takes as little time as possible.
         let n = match backend {
             Backend::Portable => 1,
             Backend::Fma => 4,

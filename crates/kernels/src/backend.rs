@@ -2,9 +2,9 @@
 
 /// A code path of a kernel.
 ///
-/// Each kernel lists the paths it has in its `BACKENDS`, best first. The `…_with` functions take a
-/// path and return the one that ran: the path asked for where the kernel has it and the processor
-/// can run it, [`Backend::Portable`] otherwise. All paths of a kernel give the same output.
+/// Each kernel lists the paths it has in its `BACKENDS`, best first. The `…_with` functions take a path and return
+/// the one that ran: the requested path if the kernel has it and the processor can run it, otherwise
+/// [`Backend::Portable`]. All paths of a kernel give the same output.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Backend {

@@ -1,4 +1,4 @@
-//! Batch kernels of veilset: the inner loops that decide how long a run takes.
+//! Batch kernels of veilset: the inner loops that determine how long a run takes.
 //!
 //! The public interface is:
 //!
@@ -10,25 +10,24 @@
 //! * [`hash`]: BLAKE3 of many short messages.
 //! * [`polynomial`]: interpolation and evaluation of polynomials over GF(2^64), GF(2^72) and GF(2^80), in batches.
 //! * [`transpose`]: transposition of a 128-column bit matrix, for oblivious-transfer extension.
-//! * [`memory`]: no kernel, but `unsafe` too: what ends a program that has no more memory.
+//! * [`memory`]: not a kernel, but `unsafe` too: how a program ends that runs out of memory.
 //! * [`Backend`]: which code path runs, and how a test forces one.
 //!
-//! Every function works on slices on the calling thread; callers split their batches over threads.
-//! Each kernel, or the field that it is written over, has a `portable` module, which is its
-//! specification, and paths for x86-64 that are tested against it. This is the only crate of the workspace with `unsafe` code.
+//! Every function works on slices on the calling thread; callers split their batches over threads. Each kernel, or
+//! its field, has a `portable` module as its specification, and paths for x86-64 that are tested against it. This is
+//! the only crate of the workspace with `unsafe` code.
 //!
 //! # Constant time
 //!
-//! No branch and no memory address depends on a scalar, a point, a field element, an AES key or the
-//! data under it; only lengths show. Multiplication of words, and of doubles that are 0 or at least 1 in
-//! size, is taken to be constant-time, which holds for the processors in use. The tests in
-//! `tests/constant_time` look for branches and addresses that depend on secrets in the code that the
-//! compiler made.
+//! No branch and no memory address depends on a scalar, a point, a field element, an AES key or the data under it;
+//! only lengths show. Multiplication of words, and of doubles that are 0 or at least 1 in size, is assumed to be
+//! constant-time, as it is on the processors in use. The tests in `tests/constant_time` look for secret-dependent
+//! branches and addresses in the compiled code.
 //!
 //! # What is not protected
 //!
-//! * Copies that the compiler leaves in registers and in stack slots. Scalars and key schedules held
-//!   by these functions are wiped, points and intermediate field elements are not.
+//! * Copies that the compiler leaves in registers and in stack slots. Scalars and key schedules are wiped; points and
+//!   intermediate field elements are not.
 //! * Power, radiation and fault attacks, and processors that speculate past a wiped value.
 
 #![deny(unsafe_op_in_unsafe_fn)]

@@ -1,26 +1,26 @@
-//! What becomes of a program when there is no more memory.
+//! How a program ends when memory runs out.
 //!
-//! Rust's answer is to abort: SIGABRT, which says nothing to whoever started the program, and may leave a core dump with
-//! the data in it. Stable Rust has no hook for that. So this is an allocator: the system's, and where that has nothing
-//! more, a message and an exit code. It stands here because an allocator is `unsafe`; it computes nothing.
+//! Rust aborts. SIGABRT tells the user nothing and may leave a core dump with the data in it, and stable Rust has no
+//! hook for it. So this is the system's allocator, with a message and an exit code where it fails. It is in this
+//! crate because an allocator is `unsafe`.
 //!
-//! The process ends within the allocation: nothing is unwound, no destructor and no exit handler runs, for each of them
-//! could ask for memory, or for a lock that this thread holds. Files must not depend on that.
+//! The process ends within the allocation. Nothing is unwound, and no destructor or exit handler runs: each could ask
+//! for memory, or for a lock that this thread holds. So files must not depend on destructors.
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::fmt::Arguments;
 use std::io::Write;
 
-/// The exit code of a process that has no more memory: that of `sysexits.h` for an error of the system.
+/// The exit code of a process that runs out of memory: `EX_OSERR` of `sysexits.h`.
 pub const EXIT_CODE: u8 = 71;
 
-/// The system's allocator, with a stated end: where it has nothing more, the process writes a line to standard error and
-/// exits with [`EXIT_CODE`]. For a program's `#[global_allocator]`.
+/// The system's allocator. Where it fails, the process writes a line to standard error and exits with [`EXIT_CODE`].
+/// For a program's `#[global_allocator]`.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct SystemOrExit;
 
-// SAFETY: every call goes to `System` with the same arguments, and what it returns is returned; a call that does not
-// return, and does not unwind, promises nothing.
+// SAFETY: every call goes to `System` with the same arguments, and its result is returned. A call that neither
+// returns nor unwinds promises nothing.
 unsafe impl GlobalAlloc for SystemOrExit {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         // SAFETY: what the caller promises is what `System` asks for.
@@ -56,17 +56,17 @@ fn exhausted(size: usize) -> ! {
     exit_with(format_args!("{size} more bytes cannot be had"))
 }
 
-/// Ends the process as an allocation that fails does, for something else that takes memory.
+/// Ends the process like a failed allocation, for something else that takes memory.
 pub fn exit(what: &str) -> ! {
     exit_with(format_args!("{what}"))
 }
 
-/// No allocation, and no lock.
+/// Neither allocates nor locks.
 fn exit_with(what: Arguments) -> ! {
     let mut line = [0; 256];
     let room = line.len();
     let mut rest = &mut line[..];
-    // A line that is too long is cut.
+    // A line that is too long is truncated.
     let _ = rest.write_fmt(format_args!(
         "veilset: not enough memory: {what}. Free memory, raise the limit (ulimit -v) or split the input, and run again\n"
     ));

@@ -1,11 +1,11 @@
 //! Domain-separated hashing (BLAKE3).
 //!
-//! Every use of a hash has a domain: a name of its own and the session id, so that a value of one session or purpose
-//! means nothing in another. The one exception is the hash of items ([`crate::hashed`]), whose tag holds the protocol
-//! version but no session id: a party may then hash, and compute `F_k(H(x))`, before it meets its peer
-//! ([`crate::artefact`]). The key separates sessions instead, on one condition: a key, and everything computed
-//! under it, is used in one session only, and thrown away even if that one fails. Used twice, what two sessions show
-//! could be joined item by item.
+//! Every use of a hash has a domain: its own name and the session id. So a value of one session or purpose means
+//! nothing in another. The one exception is the hash of items ([`crate::hashed`]), whose tag holds the protocol
+//! version but no session id. A party can then hash, and compute `F_k(H(x))`, before it meets its peer
+//! ([`crate::artefact`]). There the key separates sessions, on one condition: a key, and everything computed under
+//! it, is used in one session only, and discarded even if that session fails. If it were used twice, the messages of
+//! both sessions could be joined item by item.
 
 use crate::rng::Prng;
 use crate::secret::Secrets;
@@ -14,15 +14,15 @@ use std::ops::Deref;
 use veilset_kernels::hash::keyed_hash;
 use zeroize::{Zeroize, optimization_barrier};
 
-/// Identifies a session: a hash of everything the two sides agreed on, of both identities and of the TLS
-/// connection. It is not secret, but no two sessions may share one, so nobody chooses its bytes:
-/// [`crate::session::agree`] makes it, or [`crate::session::introduce`] on a channel that the caller brings. [`part`]
-/// makes that of a part of a session, where a protocol runs more than once.
+/// Identifies a session: a hash of everything the two sides agreed on, of both identities and of the TLS connection.
+/// It is not secret, but no two sessions may share one, so nobody chooses its bytes. [`crate::session::agree`] makes
+/// it, or [`crate::session::introduce`] on a channel that the caller brings. Where a protocol runs more than once,
+/// [`part`] makes the id of a part of a session.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct SessionId([u8; 32]);
 
 impl SessionId {
-    /// The id that is this hash of what only the session has.
+    /// The id from this hash of data that is unique to the session.
     pub(crate) const fn of(hash: [u8; 32]) -> SessionId {
         SessionId(hash)
     }
@@ -33,17 +33,18 @@ impl SessionId {
     }
 }
 
-/// The id of a part of a session that may stand beside other parts of the same kind: domains made from it
-/// are not those of the other parts. `name` is a constant that is unique within the program.
+/// The id of a part of a session, among other parts of the same kind: domains made from it differ from theirs. `name`
+/// is a constant that is unique within the program.
 pub fn part(session: &SessionId, name: &'static str) -> SessionId {
     SessionId(Domain::new(session, name).hash(&[]))
 }
 
 /// The hash of an item or of a dummy, 32 uniform bytes: what a protocol takes instead of the item.
 ///
-/// Outside this crate it can be made in these ways only, so nothing that an item's owner chose is taken for it. Two kinds
-/// are not uniform: `Default`, zeros that a list holds until it is filled, and the inputs of the private comparison of
-/// `krtw19`, an element and zeros. `Debug` shows nothing of it: who has it can test guesses of the item.
+/// Outside this crate it can be made only in these ways, so nothing that an item's owner chose is taken for a hash.
+/// Two kinds are not uniform: `Default`, the zeros of a list until it is filled, and the inputs of the private
+/// comparison of `krtw19`, an element and zeros. `Debug` shows nothing, because whoever has the hash can test guesses
+/// of the item.
 #[derive(Clone, Copy, Default)]
 #[cfg_attr(test, derive(PartialEq, Eq, Hash))]
 pub struct ItemHash([u8; 32]);
@@ -54,7 +55,7 @@ impl ItemHash {
         ItemHash(Self::of_items_domain().hash(&[item]))
     }
 
-    /// The hashes of items, of which there are as many as `out` has room for.
+    /// The hashes of items, at least as many as `out` has room for.
     ///
     /// # Panics
     ///
@@ -80,7 +81,7 @@ impl ItemHash {
         move |i| ItemHash(domain.hash(&[&(i as u64).to_le_bytes()]))
     }
 
-    /// The one with these bytes: uniform, or those of an input of the private comparison of `krtw19`.
+    /// The hash with these bytes: uniform, or an input of the private comparison of `krtw19`.
     pub(crate) const fn from_bytes(bytes: [u8; 32]) -> ItemHash {
         ItemHash(bytes)
     }
@@ -110,15 +111,15 @@ impl fmt::Debug for ItemHash {
     }
 }
 
-/// A hash function of its own for one purpose in one session.
+/// A hash function for one purpose in one session.
 #[derive(Clone)]
 pub struct Domain {
     key: [u8; 32],
 }
 
-/// What is hashed at once, without a state that is a hundred times as large: nearly all there is.
+/// Messages up to this length are hashed without a state a hundred times as large: nearly all are.
 const SHORT: usize = 192;
-/// Messages that are hashed at once.
+/// Messages hashed at once.
 const BATCH: usize = 64;
 /// Hashes of items that go into one hash at once: 64 KiB.
 const RUN: usize = 1 << 11;
@@ -137,12 +138,12 @@ impl Domain {
         Domain { key: blake3::derive_key("veilset 1 domain without session", purpose.as_bytes()) }
     }
 
-    /// A hash function of its own for part `number` of what this one is for.
+    /// A separate hash function for part `number` of this one's purpose.
     pub fn numbered(&self, number: u64) -> Self {
         Domain { key: self.hash(&[&number.to_le_bytes()]) }
     }
 
-    /// The hashes of the first `length` bytes of blocks that are zero behind them. A third of the time of
+    /// The hashes of the first `length` bytes of blocks whose other bytes are zero. Takes a third of the time of
     /// [`Domain::hash`] or less.
     ///
     /// # Panics
@@ -155,7 +156,7 @@ impl Domain {
         }
     }
 
-    /// The hashes of messages of any lengths; `out` is as long as there are messages. Those of up to 64 bytes take a third
+    /// The hashes of messages of any length, one for each element of `out`. Messages of up to 64 bytes take a third
     /// of the time of [`Domain::hash`] or less.
     ///
     /// # Panics
@@ -182,7 +183,7 @@ impl Domain {
         }
     }
 
-    /// The hash of many hashes of items, one behind the other.
+    /// The hash of the concatenation of many hashes of items.
     pub fn hash_items(&self, items: &[ItemHash]) -> [u8; 32] {
         let mut hasher = blake3::Hasher::new_keyed(&self.key);
         let mut bytes = Secrets::<[u8; 32]>::zeros(RUN.min(items.len()));
@@ -195,7 +196,7 @@ impl Domain {
         hash
     }
 
-    /// `N` bytes of hash of the parts, of which all but the last have a length that the purpose fixes.
+    /// `N` bytes of hash of the parts. The purpose fixes the length of every part except the last.
     pub fn hash<const N: usize>(&self, parts: &[&[u8]]) -> [u8; N] {
         let mut out = [0u8; N];
         let length = parts.iter().map(|part| part.len()).sum::<usize>();
@@ -279,7 +280,7 @@ mod tests {
         assert_eq!(all.iter().collect::<std::collections::HashSet<_>>().len(), all.len());
     }
 
-    /// Otherwise who has an item of eight bytes would have a dummy.
+    /// Otherwise an item of eight bytes could be a dummy.
     #[test]
     fn no_item_is_a_dummy_of_the_list() {
         let listed = ItemHash::listed();
@@ -313,7 +314,7 @@ mod tests {
         }
     }
 
-    /// Otherwise blocks of the messages before would be hashed again.
+    /// Otherwise blocks of earlier messages would be hashed again.
     #[test]
     #[should_panic(expected = "as many hashes as messages")]
     fn fewer_items_than_hashes_are_refused() {

@@ -13,7 +13,7 @@ use crate::rng::Prng;
 use crate::secret::Secrets;
 use rayon::prelude::*;
 
-/// A set, hashed, and padded if so wished (KRTW19 2.5; DESIGN 2).
+/// A set, hashed, and padded if so wished (KRTW19 2.5).
 ///
 /// Dummies have hashes and are no items, so they are in a domain of their own. Which kind an operation takes is said by
 /// [`crate::protocols::Protocol::dummies`]; [`crate::protocols::run`], the only way into an operation, refuses a set

@@ -1,25 +1,24 @@
 //! Simple hashing of items into bins (KRTW19 5.2), and the calculators of the number and the size of bins.
 //!
-//! Everybody's items are thrown into the same bins by one public hash function. Each party fills its bins up to a
-//! bound on the real items of a bin, so that the loads do not show, and the bound must hold for all bins at once except
-//! with a small probability. If it does not, nothing is wrong: the items are thrown again by another function.
+//! Both parties throw their items into the same bins by one public hash function. Each fills its bins up to a bound
+//! on the real items of a bin, so that the loads do not show. The bound must hold for all bins at once, except with a
+//! small probability. If it does not, no harm is done: the items are thrown again by another function.
 //!
-//! Leakage: that the items had to be thrown again. Not protected: where in memory a party puts its items, which
-//! follows from them, and so the time of that as a whole.
+//! Leakage: that the items had to be thrown again. Not protected: the memory addresses of a party's items, which
+//! follow from them, and so the time to place them as a whole.
 
 use crate::hash::{Domain, ItemHash};
 use crate::params::share;
 use crate::secret::Secrets;
 use rayon::prelude::*;
 
-/// The smallest bound on the items of a bin that all of `bins` bins keep together except with a probability of
-/// 2^-`exponent`, if `n` items are thrown into them: `bins Pr[Binomial(n, 1 / bins) > bound] <= 2^-exponent`
-/// (KRTW19, equation 2).
+/// The smallest bound that holds for all of `bins` bins at once, except with probability 2^-`exponent`, when `n`
+/// items are thrown into them: `bins Pr[Binomial(n, 1 / bins) > bound] <= 2^-exponent` (KRTW19, equation 2).
 pub fn bound(exponent: u32, n: usize, bins: usize) -> usize {
     bound_of(exponent, n, bins, 1, bins)
 }
 
-/// The same for `sets` sets of `of` of the `bins` bins: their number of items, each set for itself.
+/// The same for `sets` sets of `of` bins each: a bound on the items of every set.
 pub fn bound_of(exponent: u32, n: usize, sets: usize, of: usize, bins: usize) -> usize {
     if of >= bins || n == 0 {
         return n;
@@ -47,14 +46,14 @@ pub fn bound_of(exponent: u32, n: usize, sets: usize, of: usize, bins: usize) ->
     bound
 }
 
-/// Taken off the bound on the logarithm of a probability, for rounding. A ratio is off by at most three times 2^-53 of
-/// its size, and a logarithm by twice that of its own. With compensated additions this sums up to less than 2e-7 for
+/// Subtracted from the bound on the logarithm of a probability, for rounding. A ratio has a relative error of at most
+/// 3 * 2^-53, and a logarithm one of at most 2 * 2^-53. With compensated additions this sums up to less than 2e-7 for
 /// 2^28 items thrown into two bins or more.
 const MARGIN: f64 = 1e-6;
 
 /// Pr[Binomial(n, of / bins) = i + 1] / Pr[Binomial(n, of / bins) = i], of i.
 fn ratios(n: usize, of: usize, bins: usize) -> impl Fn(usize) -> f64 {
-    // The chance of an item to go into the set against that of not doing so.
+    // The odds that an item falls into the set.
     let odds = of as f64 / (bins - of) as f64;
     move |i| (n - i) as f64 / (i + 1) as f64 * odds
 }
@@ -68,8 +67,8 @@ fn term(n: usize, of: usize, bins: usize, i: usize) -> Sum {
     term
 }
 
-/// A compensated sum (Neumaier): it keeps what its additions lose, which is more than the margin for 2^28 items in two
-/// bins.
+/// A compensated sum (Neumaier). It keeps the rounding errors of its additions, which exceed the margin for 2^28
+/// items in two bins.
 #[derive(Clone, Copy, Default)]
 struct Sum {
     sum: f64,
@@ -104,11 +103,11 @@ impl Bins {
     /// The bins of least cost for sets of these sizes, among those with at most `largest` items of the receiver and of
     /// the sender. The bounds of one party or the other fail with a probability of 2^-`exponent`.
     ///
-    /// Each party has a bound of its own, by the size of its own set: the sender's is the number of tests of a bin,
-    /// the receiver's the length of a polynomial, and nothing needs them to be equal. Where the sets are of unequal
-    /// size, the paper's single bound (n the larger size) costs many times as much.
+    /// Each party has its own bound, by the size of its set. The sender's is the number of tests of a bin, the
+    /// receiver's the length of a polynomial; they need not be equal. For sets of unequal size, the paper's single
+    /// bound (n the larger size) costs many times as much.
     ///
-    /// `cost` does not fall where a bound or the number of bins grows.
+    /// `cost` must not fall when a bound or the number of bins grows.
     pub fn best(
         exponent: u32,
         (n_r, n_s): (usize, usize),
@@ -123,8 +122,8 @@ impl Bins {
         };
         let allowed = |bins: &Bins| bins.receiver <= largest.0 && bins.sender <= largest.1;
         let most = n_r.max(n_s).max(1);
-        // In steps of 2 in 100, from the number below which a bin of average load is too large; one bin for each
-        // item is always enough.
+        // In steps of 2 %, from the number below which a bin of average load is too large. One bin for each item is
+        // always enough.
         let mut number = n_r.div_ceil(largest.0 + 1).max(n_s.div_ceil(largest.1 + 1)).max(1);
         let mut best = of(most);
         while number < most {
@@ -157,8 +156,8 @@ pub struct Table {
 }
 
 impl Table {
-    /// Throws these items into bins. `function` is one that was chosen after the items were; it has 64 bits, so that
-    /// bins are chosen with probabilities that differ by 2^-64 at most.
+    /// Throws these items into bins. `function` must be chosen after the items. It has 64 bits, so the probabilities
+    /// of bins differ by at most 2^-64.
     pub fn new(function: &Domain, hashes: &[ItemHash], bins: usize) -> Table {
         let bin_of = |hash: &ItemHash| {
             let number = u64::from_le_bytes(function.hash(&[hash]));
@@ -183,7 +182,7 @@ impl Table {
         &self.items[self.starts[bin] as usize..self.starts[bin + 1] as usize]
     }
 
-    /// How many items there are in the fullest of all sets of `of` bins in a row, cut from the first one on.
+    /// The number of items in the fullest set, where the bins are cut into sets of `of` consecutive bins.
     pub fn fullest(&self, of: usize) -> usize {
         let cuts = (0..self.starts.len()).step_by(of).map(|i| self.starts[i]);
         let cuts = Secrets::from(cuts.collect::<Vec<_>>());
@@ -213,7 +212,7 @@ mod tests {
         for n in [0usize, 1, 2, 3, 7, 30, 64, 200] {
             for bins in [1usize, 2, 3, 8, 17, 200] {
                 let probability = binomial(n, 1.0 / bins as f64);
-                // From the least up, so that nothing is lost.
+                // Smallest terms first, so that nothing is lost.
                 let above = |m: usize| bins as f64 * probability[m + 1..].iter().rev().sum::<f64>();
                 for exponent in [1, 20, 40, 42] {
                     let bound = bound(exponent, n, bins);
@@ -307,7 +306,7 @@ mod tests {
             };
             assert_eq!(found, alone);
         }
-        // DESIGN 4: epsilon is in [0.04, 0.06], or a little above.
+        // Epsilon is in [0.04, 0.06], or a little above: the paper, which says [0.4, 0.6], slipped by a factor of ten.
         for log in [12, 16, 20, 24] {
             let found = Bins::best(40, (1 << log, 1 << log), (255, 4095), cost);
             let epsilon = found.number as f64 / f64::from(1 << log);
@@ -351,7 +350,7 @@ mod tests {
         };
         for bins in [1, 2, 7, 50, 2000] {
             let loads = throw(1, &hashes, bins);
-            // Another function throws them elsewhere, and a part of the set goes where it goes in the whole.
+            // Another function throws them elsewhere. A part of the set goes to the same bins as in the whole.
             assert!(bins == 1 || loads != throw(2, &hashes, bins));
             for (part, whole) in throw(1, &hashes[..300], bins).iter().zip(&loads) {
                 assert!(part.iter().all(|item| whole.contains(item)));

@@ -10,8 +10,8 @@ use std::fmt;
 /// The longest item, in bytes of its encoding: 64 KiB.
 pub const MAX_ITEM: usize = 1 << 16;
 
-/// A list of byte strings in one allocation: no allocation per item, 8 bytes beside its own bytes. `Debug`
-/// shows their number only: they are a party's data.
+/// A list of byte strings in one allocation: an item takes 8 bytes in addition to its own. `Debug` shows only their
+/// number, because they are a party's data.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Items {
     bytes: Vec<u8>,
@@ -46,7 +46,7 @@ impl Items {
         self.ends.push(self.bytes.len() as u64);
     }
 
-    /// Appends the first `len` bytes of `padded` if `keep`, and takes as long if not.
+    /// Appends the first `len` bytes of `padded` if `keep`, and takes as long otherwise.
     pub fn push_if(&mut self, keep: bool, padded: &[u8], len: usize) {
         let (start, n) = (self.bytes.len(), self.len());
         self.bytes.extend_from_slice(padded);
@@ -61,7 +61,7 @@ impl Items {
         self.ends.push(self.bytes.len() as u64);
     }
 
-    /// Keeps the items whose position `keep` approves of. In place: it takes no memory.
+    /// Keeps the items whose position `keep` accepts, in place.
     fn retain(&mut self, mut keep: impl FnMut(u32) -> bool) {
         let (mut start, mut end, mut kept) = (0, 0, 0);
         for i in 0..self.ends.len() {
@@ -78,7 +78,7 @@ impl Items {
         self.ends.truncate(kept);
     }
 
-    /// Gives back the memory that further items would have used.
+    /// Frees the memory reserved for further items.
     pub fn shrink_to_fit(&mut self) {
         self.bytes.shrink_to_fit();
         self.ends.shrink_to_fit();
@@ -115,7 +115,7 @@ impl<T: AsRef<[u8]>> FromIterator<T> for Items {
     }
 }
 
-/// A set: distinct items, in a fixed order. The only way to one is through [`ItemSet::keep_first`].
+/// A set: distinct items, in a fixed order. Only [`ItemSet::keep_first`] makes one.
 #[derive(Clone, PartialEq, Eq, Default)]
 pub struct ItemSet(Items);
 
@@ -126,7 +126,7 @@ pub struct Distinct {
     pub set: ItemSet,
     /// For each item of the set, its position in the list.
     pub positions: Vec<u32>,
-    /// For each item of the list that was seen before: its position and that of its first appearance.
+    /// For each repeated item of the list: its position, and the position of its first appearance.
     pub duplicates: Vec<(u32, u32)>,
 }
 
@@ -136,11 +136,11 @@ impl ItemSet {
         self.0
     }
 
-    /// The distinct items of a list of fewer than 2^32. Takes 8 bytes of memory for each while it runs, and
+    /// The distinct items of a list of fewer than 2^32. While it runs it takes 8 bytes of memory for each item; it
     /// leaves 4 for each distinct item and 8 for each duplicate.
     pub fn keep_first(mut items: Items) -> Distinct {
-        // Sorting by a hash finds the equal ones without a table whose shape an attacker could choose: 32 bits
-        // of it above the position. Items that share those are compared.
+        // Sorting by a hash finds equal items without a table whose shape an attacker could choose. The sort key is
+        // 32 bits of hash above the position; items that share these bits are compared.
         let mut order: Vec<u64> = (0..items.len() as u32)
             .into_par_iter()
             .map(|i| {
@@ -236,7 +236,7 @@ pub fn decode_key(mut item: &[u8], columns: usize) -> Option<Vec<&[u8]>> {
             item = rest;
             n |= usize::from(byte & 0x7f) << shift;
             if byte & 0x80 == 0 {
-                // The shortest form ends in a byte that is not 0, unless it is the only one.
+                // The shortest form does not end in a zero byte, unless it is the only byte.
                 if byte == 0 && shift > 0 {
                     return None;
                 }

@@ -15,6 +15,7 @@
 //! - [`membership`], [`oprf`], [`vole`], [`okvs`], [`hashing`], [`ot`], [`compact_set`], [`group`]: the building
 //!   blocks, each usable by itself;
 //! - [`channel`]: typed frames between two parties, in memory, over sockets, recorded, slowed down;
+//! - [`context`]: what the functions of a run share: channel, session, generator, and the [`threads`] it computes on;
 //! - [`item`], [`hashed`], [`params`], [`rng`], [`hash`], [`secret`], [`places`], [`error`]: the ground floor;
 //! - [`hazmat`]: what the benchmark needs and real runs must not use.
 //!
@@ -26,10 +27,12 @@
 //! Xiao Wang, "Scalable Private Set Union from Symmetric-Key Techniques", ASIACRYPT 2019. CM20: Melissa Chase, Peihan
 //! Miao, "Private Set Intersection in the Internet Setting From Lightweight Oblivious PRF", CRYPTO 2020. RR22:
 //! Srinivasan Raghuraman, Peter Rindal, "Blazing Fast PSI from Improved OKVS and Subfield VOLE", CCS 2022. Where a
-//! paper leaks or fails as printed, the code departs from it and the header says where and why.
+//! paper leaks or fails as printed, the code departs from it. The header says so, and the repository's
+//! docs/corrections.md gives each departure with its reason and its test.
 //!
 //! ```
 //! use veilset::channel::Channel;
+//! use veilset::context::Context;
 //! use veilset::hashed::Hashed;
 //! use veilset::item::{ItemSet, Items};
 //! use veilset::operations::{Announced, COUNT, Learned, Role, Task, Terms};
@@ -57,13 +60,15 @@
 //!         let mut rng = Prng::from_os()?;
 //!         let session = introduce(&mut there, Role::Sender, &mut rng)?;
 //!         let peer = Announced { size: 3, padded: false };
-//!         run(&DH, &task(Role::Sender, &theirs), &mut there, &session, peer, &mut rng)?;
+//!         let mut cx = Context::new(&mut there, &session, &mut rng);
+//!         run(&DH, &task(Role::Sender, &theirs), &mut cx, peer)?;
 //!         confirm(&mut there, &session)
 //!     });
 //!     let mut rng = Prng::from_os()?;
 //!     let session = introduce(&mut here, Role::Receiver, &mut rng)?;
 //!     let peer = Announced { size: 4, padded: false };
-//!     let sealed = run(&DH, &task(Role::Receiver, &ours), &mut here, &session, peer, &mut rng)?;
+//!     let mut cx = Context::new(&mut here, &session, &mut rng);
+//!     let sealed = run(&DH, &task(Role::Receiver, &ours), &mut cx, peer)?;
 //!     sealed.open(confirm(&mut here, &session)?)
 //! })?;
 //! assert!(learned == Learned::Matches(2));
@@ -75,6 +80,7 @@
 pub mod artefact;
 pub mod channel;
 pub mod compact_set;
+pub mod context;
 pub mod error;
 pub mod governance;
 pub mod group;
@@ -99,4 +105,5 @@ pub mod session;
 pub mod table;
 #[cfg(test)]
 mod testing;
+pub mod threads;
 pub mod vole;

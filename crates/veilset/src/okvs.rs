@@ -3,19 +3,20 @@
 //! Oblivious Key-Value Stores for Efficient PSI, PSU and Volume-Hiding Multi-Maps", USENIX Security 2023; the matrix is
 //! that of Dillinger and Walzer's ribbon filters, 2021).
 //!
-//! A key has a row: a start and [`WIDTH`] random bits. Its value is the sum of the elements of the vector, from the start
-//! on, whose bits are set. Encoding solves these equations: rows are eliminated in the order of their starts, so that
-//! memory is passed over once, then come the elements from the last to the first. The elements that the equations leave
-//! free are random, so the vector is uniform among the solutions; where the values are uniform, too, it is uniform.
+//! A key has a row: a start and [`WIDTH`] random bits. Its value is the sum of the elements of the vector, from the
+//! start on, whose bits are set. Encoding solves these equations. Rows are eliminated in the order of their starts,
+//! so that memory is passed over once; then the elements are found from the last to the first. Elements that the
+//! equations leave free are random, so the vector is uniform among the solutions. If the values are uniform too, the
+//! vector is uniform.
 //!
-//! Instead of the clusters of sparse rows of RR22: as good for the cache, it needs less memory, and the bound on failure
-//! ([`failure`]) is proved, not extrapolated from simulations.
+//! It replaces the clusters of sparse rows of RR22. It is as good for the cache and needs less memory, and the bound
+//! on failure ([`failure`]) is proved, not extrapolated from simulations.
 //!
-//! Security: rows come from a PRF (AES) under a seed that the encoder picks after its keys are fixed. Who picks keys after
-//! it has seen the seed can make encoding fail. Only for semi-honest parties: a vector can hold more keys than were
-//! encoded ("OKVS overfitting", Asiacrypt 2024). Leakage: the size. The time that encoding takes, and the addresses that
-//! encoding and decoding read, depend on the rows, so on keys and seed. Cost: `size(n)` elements, 1.215 n at a million
-//! keys; decoding reads 2 KiB.
+//! Security: rows come from a PRF (AES) under a seed that the encoder picks after its keys are fixed. Whoever picks
+//! keys after seeing the seed can make encoding fail. Only for semi-honest parties: a vector can hold more keys than
+//! were encoded ("OKVS overfitting", Asiacrypt 2024). Leakage: the size. The time of encoding, and the addresses that
+//! encoding and decoding read, depend on the rows, and so on the keys and the seed. Cost: `size(n)` elements, 1.215 n
+//! at a million keys; decoding reads 2 KiB.
 
 use crate::error::{Error, Result};
 use crate::hash::Domain;
@@ -28,26 +29,27 @@ use veilset_kernels::band;
 /// A key: a hash, so that it has one length.
 pub type Key = crate::hash::ItemHash;
 
-/// A value, and an element of the vector: of GF(2^128), or any 16 bytes that are added by exclusive-or.
+/// A value, and an element of the vector: of GF(2^128), or any 16 bytes added by exclusive-or.
 pub type Value = [u8; 16];
 
-/// What the rows are made from; it goes with the vector.
+/// The seed of the rows; it goes with the vector.
 pub type Seed = [u8; 16];
 
-/// Bits of a row. With twice as many a vector would be 9% shorter at a million keys, and decoding take twice as long.
+/// Bits of a row. With twice as many, a vector for a million keys would be 9% shorter, and decoding would take twice
+/// as long.
 pub const WIDTH: usize = band::WIDTH;
 
-/// Encoding fails with probability at most 2^-40, then there is another try.
+/// Encoding fails with probability at most 2^-40, and is then tried again.
 const EXPONENT: i32 = 40;
-/// Failures in a row that are a bug.
+/// Tries; if all of them fail, it is a bug.
 const TRIES: usize = 4;
 /// Keys whose rows are made at once: 16 KiB of blocks.
 const BATCH: usize = 1 << 9;
 
 /// The length of the vector for `n` keys: the smallest one, up to 0.2%, at which [`failure`] is at most 2^-40.
 pub fn size(n: usize) -> usize {
-    // On a grid, so that two machines whose logarithms are rounded differently have the same result: between
-    // neighbours the bound changes by much more than by rounding.
+    // On a grid, so that two machines that round logarithms differently get the same result: between neighbours the
+    // bound changes by much more than rounding does.
     let grid = 1 << (usize::BITS - n.leading_zeros()).saturating_sub(10);
     let good = |size: usize| failure(n, size, WIDTH) <= f64::from(-EXPONENT).exp2();
     let (mut low, mut high) = (0, 1);
@@ -70,18 +72,18 @@ pub fn size(n: usize) -> usize {
 /// A bound on the probability that `n` keys cannot be encoded in a vector of `size` elements, with rows of `width` bits.
 ///
 /// Encoding fails if some rows add up to zero. Take a smallest set of such rows. The intervals that it covers are
-/// connected, or each part would be such a set: together they are a window of some length l >= width, and the rows lie
-/// wholly inside. Given the starts, each of the l columns is covered by a row of the set, so the sum of its rows is uniform
-/// in GF(2)^l, and zero with probability 2^-l. If R rows lie inside the window, there are at most 2^R such sets, so the
-/// probability that there is a set with this window is at most
-/// E[min(1, 2^(R-l))] for the `size - l + 1` windows of length l each, where R is binomial: `n` rows, each inside with
-/// probability p = (l - width + 1) / (size - width + 1). By Chernoff, for every z from 1 to 2,
-/// min(1, 2^(R-l)) <= z^(R-l), so the mean is at most z^-l (1 + p (z - 1))^n, which the best z makes smallest.
-/// Lengths are taken together in blocks of a 512th of their length, with the smallest l and the largest p of a block, which
-/// bounds each of its terms from above.
+/// connected, or each part would be such a set: together they are a window of some length l >= width, and the rows
+/// lie wholly inside. Given the starts, each of the l columns is covered by a row of the set, so the sum of its rows
+/// is uniform in GF(2)^l, and zero with probability 2^-l. If R rows lie inside the window, there are at most 2^R such
+/// sets. So a set with this window exists with probability at most E[min(1, 2^(R-l))], and there are `size - l + 1`
+/// windows of length l. R is binomial: each of `n` rows is inside with probability p = (l - width + 1) / (size -
+/// width + 1). By Chernoff, for every z from 1 to 2, min(1, 2^(R-l)) <= z^(R-l). So the mean is at most z^-l (1 + p
+/// (z - 1))^n, for the best z. Lengths are grouped in blocks of a 512th of their length. Each block takes its
+/// smallest l and its largest p, which bounds its terms from above.
 ///
-/// Starts are multiples of a number of 64 bits, cut: each is more likely than by chance by a factor of at most
-/// 1 + 2^-35, all of 2^28 together by one of at most 1.01, as probabilities of outcomes; the result has it in it.
+/// A start is the upper part of a 64-bit number times the number of starts. So it is more likely than 1 / (size -
+/// width + 1) by a factor of at most 1 + 2^-35, and an outcome of 2^28 starts by at most 1.01. The result includes
+/// this factor.
 pub fn failure(n: usize, size: usize, width: usize) -> f64 {
     if size < width || size < n {
         return 1.0;
@@ -100,8 +102,8 @@ pub fn failure(n: usize, size: usize, width: usize) -> f64 {
     (1.01 * total).min(1.0)
 }
 
-/// The rows of some keys under a seed, in the order of their starts: to read a vector of a million elements in this order
-/// takes 22 ns a row, in another one 270.
+/// The rows of some keys under a seed, in the order of their starts. Reading a vector of a million elements in this
+/// order takes 22 ns a row; in random order, 270.
 pub struct Rows {
     starts: Secrets<u32>,
     bits: Secrets<u128>,
@@ -125,7 +127,7 @@ impl Rows {
             [std::array::from_fn(|i| first[i]), std::array::from_fn(|i| second[i])]
         };
         let ciphers = [Aes128::new(&first), Aes128::new(&second)];
-        // A start and a key in one word, to be sorted.
+        // A start and a key in one word, for sorting.
         let mut order = Secrets::<u64>::zeros(keys.len());
         let mut bits = Secrets::<u128>::zeros(keys.len());
         let batches = keys.par_chunks(BATCH).zip(order.par_chunks_mut(BATCH).zip(bits.par_chunks_mut(BATCH)));
@@ -153,7 +155,7 @@ impl Rows {
     /// The values that `vector` has for the keys, in their order.
     ///
     /// # Errors
-    /// If the vector has not the size that the rows were made for, which is a bug of the caller.
+    /// If the vector does not have the size that the rows were made for, which is a bug of the caller.
     pub fn decode(&self, vector: &[Value]) -> Result<Secrets<Value>> {
         if self.starts.last().is_some_and(|&last| last as usize + WIDTH > vector.len()) {
             return Err(Error::Bug("a vector that is shorter than the rows were made for".into()));
@@ -169,8 +171,8 @@ impl Rows {
         Ok(values)
     }
 
-    /// A random vector of `size` elements that has these values, in the order of the keys; none if the rows depend on
-    /// each other.
+    /// A random vector of `size` elements with these values, in the order of the keys. `None` if the rows are
+    /// linearly dependent.
     fn encode(&self, values: &[Value], size: usize, rng: &mut Prng) -> Option<Secrets<Value>> {
         let rows = self.starts.iter().zip(self.bits.iter()).zip(self.keys.iter());
         let rows = rows.map(|((&start, &bits), &key)| (start, bits, values[key as usize]));
@@ -204,8 +206,8 @@ fn prf([mac, counter]: &[Aes128; 2], keys: &[Key]) -> Secrets<[u8; 16]> {
     blocks
 }
 
-/// The words sorted by their upper halves, which are below `bound`: counting sort by 11 bits at a time. The lower
-/// halves are in order and stay so among equal ones.
+/// The words sorted by their upper halves, which are below `bound`: a counting sort by 11 bits at a time. It is
+/// stable, so the lower halves stay in order among equal upper halves.
 fn sorted(mut words: Secrets<u64>, bound: usize) -> Secrets<u64> {
     const DIGIT: u32 = 11;
     let mut other = Secrets::zeros(words.len());
@@ -225,9 +227,9 @@ fn sorted(mut words: Secrets<u64>, bound: usize) -> Secrets<u64> {
     words
 }
 
-/// Gaussian elimination of rows (start, bits, value) of a vector of `size` elements: for each element the bits, from it on,
-/// of the row that leads with it, 0 if there is none, and the row's value; 127 elements more for the values. None if the
-/// rows depend on each other.
+/// Gaussian elimination of rows (start, bits, value) of a vector of `size` elements. For each element it gives the
+/// row that leads with it: its bits from the element on, 0 if there is no row, and its value. The values have 127
+/// elements more. `None` if the rows are linearly dependent.
 fn eliminate(
     rows: impl Iterator<Item = (u32, u128, Value)>,
     size: usize,
@@ -256,7 +258,7 @@ fn eliminate(
 pub struct Encoded {
     /// The seed.
     pub seed: Seed,
-    /// The vector. It may be sent only if the values are random, or under a mask.
+    /// The vector. It may be sent only if the values are random, or masked.
     pub vector: Secrets<Value>,
     /// The rows of the keys, to decode other vectors at them.
     pub rows: Rows,

@@ -1,8 +1,8 @@
 //! Security parameters and the calculators that turn them into lengths.
 //!
-//! Undetected wrong results (equal tags of different items, false positives of a filter) share
-//! 2^-[`LAMBDA`] for a whole run: where a protocol has E kinds of such events, each gets
-//! `LAMBDA + ceil(log2 E)` bits. The calculators take the exponent; no length is a constant from a paper.
+//! Undetected wrong results (equal tags of different items, false positives of a filter) share 2^-[`LAMBDA`] for a
+//! whole run. If a protocol has E kinds of such events, each gets `LAMBDA + ceil(log2 E)` bits. The calculators take
+//! the exponent; no length is a constant from a paper.
 
 pub mod matrix;
 
@@ -14,7 +14,7 @@ pub const LAMBDA: u32 = 40;
 /// The largest set: 2^28 items. Up to here tags fit in 96 bits.
 pub const MAX_SET: usize = 1 << 28;
 
-/// The exponent left to each of `kinds` kinds of events that share 2^-`exponent`.
+/// The exponent for each of `kinds` kinds of events that share 2^-`exponent`.
 pub const fn share(exponent: u32, kinds: usize) -> u32 {
     exponent + ceil_log2(kinds)
 }
@@ -26,12 +26,12 @@ pub const fn ceil_log2(n: usize) -> u32 {
 
 /// The length in bits of tags that tell `queries` from `elements` apart (Golomb-Rice coded tags, see [`crate::compact_set::golomb`]).
 ///
-/// Each of `queries * elements` pairs of different points has equal tags with probability 2^-t, all
-/// together at most 2^-`exponent`. Different items may also have the same point, which no tag tells apart.
-/// On Curve25519 there are about 2^251 of them: abscissae of the subgroup of prime order. To one of them
-/// belong at most 8 abscissae of the curve, each the hash of at most 4 numbers modulo p, so a pair meets
-/// with probability at most 32 / 2^255. In all, a result is wrong with probability at most
-/// 2^-`exponent` + `queries * elements` * 2^-250, of which the second is at most 2^-194.
+/// Each of `queries * elements` pairs of different points has equal tags with probability 2^-t, and some pair with
+/// probability at most 2^-`exponent`. Different items may also have the same point, and no tag tells them apart.
+/// Curve25519 has about 2^251 points: the abscissae of the subgroup of prime order. At most 8 abscissae of the curve
+/// lead to one of them, each the hash of at most 4 numbers modulo p. So a pair meets with probability at most 32 /
+/// 2^255. In all, a result is wrong with probability at most 2^-`exponent` + `queries * elements` * 2^-250, and the
+/// second term is at most 2^-194.
 ///
 /// # Errors
 /// If the tags would be longer than 96 bits, which sets of up to [`MAX_SET`] do not need at 40.
@@ -40,7 +40,7 @@ pub fn tag_bits(exponent: u32, queries: usize, elements: usize) -> Result<u32> {
     match t <= 96 {
         true => Ok(t),
         false => Err(Error::Usage(format!(
-            "{queries} and {elements} items at an error of 2^-{exponent} need tags of {t} bits; 96 is the most"
+            "{queries} and {elements} items at an error of 2^-{exponent} need tags of {t} bits, more than the maximum of 96. Use smaller sets"
         ))),
     }
 }
@@ -57,10 +57,10 @@ pub struct Bloom {
 /// A Bloom filter of `elements` in which all of `queries` together have a false positive with probability
 /// at most 2^-`exponent`.
 ///
-/// Each query gets f = exponent + log2(queries) bits. With k hashes into B bits, the number of ones has
-/// mean `B (1 - (1 - 1/B)^(kn))` and each of the kn hashes changes it by at most 1, so (McDiarmid) it is
-/// more than s above its mean with probability at most exp(-2 s^2 / kn). B is the smallest size tried at
-/// which (mean + s) / B to the power k, and this probability, are both at most 2^-(f+1).
+/// Each query gets f = exponent + log2(queries) bits. With k hashes into B bits, the number of ones has mean `B (1 -
+/// (1 - 1/B)^(kn))`, and each of the kn hashes changes it by at most 1. So (McDiarmid) it exceeds its mean by more
+/// than s with probability at most exp(-2 s^2 / kn). B is the smallest size tried at which this probability and
+/// ((mean + s) / B)^k are both at most 2^-(f+1).
 pub fn bloom(exponent: u32, queries: usize, elements: usize) -> Bloom {
     let f = f64::from(exponent + ceil_log2(queries));
     let hashes = exponent + ceil_log2(queries);

@@ -8,12 +8,12 @@ use std::io;
 use std::path::{Path, PathBuf};
 use tempfile::NamedTempFile;
 
-/// A folder that each user has one of.
+/// A folder of each user.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Place {
-    /// `veilset` in `$XDG_CONFIG_HOME`, which is `$HOME/.config` where it is not set.
+    /// `veilset` in `$XDG_CONFIG_HOME`, by default `$HOME/.config`.
     Configuration,
-    /// `veilset` in `$XDG_STATE_HOME`, which is `$HOME/.local/state` where it is not set.
+    /// `veilset` in `$XDG_STATE_HOME`, by default `$HOME/.local/state`.
     State,
 }
 
@@ -23,7 +23,7 @@ impl Place {
         self.file_from(name, |name| std::env::var_os(name))
     }
 
-    /// The same, or an error that says what `what` is and names the option that takes another file.
+    /// The same, or an error that names `what` and the option that takes another file.
     pub fn file_or(self, name: &str, what: &str, option: &str) -> Result<PathBuf> {
         self.file(name).ok_or_else(|| self.none(what, option))
     }
@@ -40,7 +40,7 @@ impl Place {
         name: &str,
         variable: impl Fn(&str) -> Option<OsString>,
     ) -> Option<PathBuf> {
-        // A relative or empty path is to be ignored, says the specification.
+        // The specification says to ignore a relative or empty path.
         let directory = |name| variable(name).map(PathBuf::from).filter(|p| p.is_absolute());
         let place = directory(self.variable()).or_else(|| Some(directory("HOME")?.join(self.at_home())));
         place.map(|place| place.join("veilset").join(name))
@@ -61,8 +61,8 @@ impl Place {
     }
 }
 
-/// Makes the folder that `path` is in, and those above it, for their owner only; that they are there is on the disk
-/// when this returns. Existing ones stay as they are.
+/// Makes the folder that `path` is in, and the folders above it, for their owner only, and writes this through to the
+/// disk. Existing folders stay as they are.
 pub fn private_parent(path: &Path) -> io::Result<()> {
     let Some(folder) = path.parent().filter(|folder| !folder.as_os_str().is_empty()) else {
         return Ok(());
@@ -77,8 +77,8 @@ pub fn private_parent(path: &Path) -> io::Result<()> {
     missing.into_iter().rev().try_for_each(sync_parent)
 }
 
-/// Brings it to the disk that a file or folder was made, renamed or deleted, as far as the file system can: one that
-/// keeps no folders on a disk says that it cannot.
+/// Writes through to the disk that a file or folder was made, renamed or deleted. A file system that keeps no folders
+/// on a disk reports that it cannot, which is not an error.
 pub(crate) fn sync_parent(path: &Path) -> io::Result<()> {
     use io::ErrorKind::{InvalidInput, Unsupported};
     match File::open(folder_of(path))?.sync_all() {
@@ -87,7 +87,7 @@ pub(crate) fn sync_parent(path: &Path) -> io::Result<()> {
     }
 }
 
-/// A file in the same folder, for its owner only, that is deleted unless it is given a name.
+/// A file in the same folder, for its owner only. It is deleted unless it gets a name.
 pub(crate) fn beside(path: &Path) -> io::Result<NamedTempFile> {
     tempfile::Builder::new().prefix(".veilset-").suffix(".part").tempfile_in(folder_of(path))
 }
@@ -96,14 +96,14 @@ fn folder_of(path: &Path) -> &Path {
     path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."))
 }
 
-/// Whether both are of one file, whatever it is called.
+/// Whether both are the same file, under whatever names.
 #[cfg(unix)]
 pub fn same_file(a: &Metadata, b: &Metadata) -> bool {
     use std::os::unix::fs::MetadataExt;
     (a.dev(), a.ino()) == (b.dev(), b.ino())
 }
 
-/// Whether both are of one file, as far as it can be told here.
+/// Whether both are the same file, as far as this system can tell.
 #[cfg(not(unix))]
 pub fn same_file(a: &Metadata, b: &Metadata) -> bool {
     let of = |m: &Metadata| (m.len(), m.created().ok(), m.modified().ok());

@@ -31,14 +31,14 @@ impl Prng {
         }
     }
 
-    /// An independent generator for part `index` of a piece of work. Each index gives another
-    /// generator; the same index gives the same one again, so use it once.
+    /// An independent generator for part `index` of a piece of work. The same index gives the same generator again,
+    /// so use each index once.
     pub fn fork(&self, index: u64) -> Prng {
         let seed = Zeroizing::new(*blake3::keyed_hash(&self.fork_key, &index.to_le_bytes()).as_bytes());
         Self::from_seed(&seed)
     }
 
-    /// An independent generator, seeded by the next bytes of this one: another one at each call.
+    /// An independent generator, seeded by the next bytes of this one: a different one at each call.
     pub fn split(&mut self) -> Prng {
         let seed = Zeroizing::new(self.bytes());
         Self::from_seed(&seed)
@@ -68,7 +68,7 @@ impl Prng {
         }
     }
 
-    /// A uniform permutation of `0..n` (Fisher-Yates). Its purpose is stated at every use.
+    /// A uniform permutation of `0..n` (Fisher-Yates). Every use states its purpose.
     pub fn permutation(&mut self, n: usize) -> Secrets<u32> {
         let mut p = Secrets::from((0..n as u32).collect::<Vec<_>>());
         for i in (1..n).rev() {
@@ -163,7 +163,7 @@ mod tests {
         assert_eq!(all.len(), 2 * 33);
     }
 
-    /// There may be many parts: bins, or runs of a test.
+    /// There can be many parts: bins, or runs of a test.
     #[test]
     fn every_byte_of_an_index_counts() {
         let rng = Prng::from_seed(&[1; 32]);
@@ -172,7 +172,7 @@ mod tests {
         assert_eq!(all.len(), 65);
     }
 
-    /// Who sees random bytes, and so has a part of the stream, has no fork.
+    /// Random bytes that show, which are a part of the stream, give no fork away.
     #[test]
     fn forks_do_not_follow_from_the_stream() {
         let mut rng = Prng::from_seed(&[1; 32]);

@@ -6,12 +6,12 @@ use zeroize::{Zeroize, optimization_barrier};
 
 /// A value that is zeroed when dropped and never printed.
 ///
-/// It has no `PartialEq`: where two secrets must be compared, `subtle` does it in constant time.
-/// Not protected: copies that the compiler spills to the stack, swap space, core dumps.
+/// It has no `PartialEq`: `subtle` compares secrets in constant time. Not protected: copies that the compiler spills
+/// to the stack, swap space, core dumps.
 pub struct Secret<T: Zeroize>(T);
 
 impl<T: Zeroize> Secret<T> {
-    /// Takes the value over.
+    /// Takes ownership of the value.
     pub fn new(value: T) -> Self {
         Secret(value)
     }
@@ -47,12 +47,12 @@ impl<T: Copy + Default> Secrets<T> {
         Secrets(vec![T::default(); n])
     }
 
-    /// None, with room for `n`.
+    /// Empty, with room for `n`.
     pub fn with_capacity(n: usize) -> Self {
         Secrets(Vec::with_capacity(n))
     }
 
-    /// Appends `more`; no copy is left behind where the list was before it grew.
+    /// Appends `more`. A list that moves to grow leaves no copy behind.
     pub fn extend(&mut self, more: &[T]) {
         let len = self.0.len() + more.len();
         if len > self.0.capacity() {
@@ -63,7 +63,7 @@ impl<T: Copy + Default> Secrets<T> {
         self.0.extend_from_slice(more);
     }
 
-    /// Appends a whole list, which one without any room takes over.
+    /// Appends a whole list; an empty list without capacity takes it over.
     pub fn append(&mut self, more: Secrets<T>) {
         match self.0.capacity() == 0 {
             true => *self = more,
@@ -189,7 +189,7 @@ mod tests {
         assert!(list.len() >= 100 && list.iter().all(|s| *s == 0));
     }
 
-    /// Other crates wipe what they hold of ours by a feature, and a build without it would not notice.
+    /// Other crates wipe our secrets only with a feature; a build without it would not notice.
     #[test]
     fn what_other_crates_hold_is_wiped() {
         fn on_drop<T: ZeroizeOnDrop>() {}

@@ -17,6 +17,7 @@ use std::sync::{Arc, Mutex, mpsc};
 use std::thread;
 use std::time::{Duration, Instant};
 use veilset::channel::{Channel, Message, Sink, WireCount};
+use veilset::context::Context;
 use veilset::error::{Error, Fault, Result};
 use veilset::hash::ItemHash;
 use veilset::hashed::Hashed;
@@ -584,14 +585,14 @@ fn a_peer_that_announces_much_and_sends_little_does_not_cost_its_announcement() 
     let result = thread::scope(|s| {
         s.spawn(move || {
             let rng = &mut hazmat::seeded(&[1; 32]);
-            let mut vole = Silent { k: 2 }.receiver(&mut theirs, &session, "RR22", rng).unwrap();
-            theirs.tx.send(Message::new(0x98, "seed"), &[[7u8; 16]]).unwrap();
-            vole.next(&mut theirs, 1 << 21, rng).map(drop).unwrap();
+            let mut cx = Context::new(&mut theirs, &session, rng);
+            let mut vole = Silent { k: 2 }.receiver(&mut cx, "RR22").unwrap();
+            cx.ch.tx.send(Message::new(0x98, "seed"), &[[7u8; 16]]).unwrap();
+            vole.next(&mut cx, 1 << 21).map(drop).unwrap();
         });
         let rng = &mut hazmat::seeded(&[2; 32]);
-        Rr22::new(Silent { k: 2 })
-            .sender(&mut ours, &session, &[ItemHash::of_item(b"x")], 100_000_000, rng)
-            .map(drop)
+        let mut cx = Context::new(&mut ours, &session, rng);
+        Rr22::new(Silent { k: 2 }).sender(&mut cx, &[ItemHash::of_item(b"x")], 100_000_000).map(drop)
     });
     assert!(matches!(result, Err(Error::Network(_))), "{result:?}");
 }
@@ -603,9 +604,10 @@ fn a_peer_that_announces_a_set_and_leaves_does_not_cost_its_announcement() {
     let (set, protocol) = (Hashed::new(&set), CwPrf(GolombTags));
     for server in [true, false] {
         let (mut ours, rng) = (Channel::pair().0, &mut hazmat::seeded(&[2; 32]));
+        let mut cx = Context::new(&mut ours, &session, rng);
         let result = match server {
-            true => protocol.server(&mut ours, &session, &set, 1 << 28, rng).map(drop),
-            false => protocol.client(&mut ours, &session, &set, 1 << 28, rng).map(drop),
+            true => protocol.server(&mut cx, &set, 1 << 28).map(drop),
+            false => protocol.client(&mut cx, &set, 1 << 28).map(drop),
         };
         assert!(matches!(result, Err(Error::Network(_))), "{result:?}");
     }
@@ -620,11 +622,14 @@ fn a_peer_that_announces_columns_and_leaves_does_not_cost_its_announcement() {
         s.spawn(move || {
             let width = Matrix::new(LAMBDA, 1, 1 << 28, false).width;
             let purpose = "multi-point OPRF, columns of A and B";
-            base::sender(&mut theirs, &session, purpose, width, &mut hazmat::seeded(&[1; 32])).unwrap();
-            theirs.tx.send(Message::new(0x81, "key"), &[[7u8; 16]]).unwrap();
+            let rng = &mut hazmat::seeded(&[1; 32]);
+            let mut cx = Context::new(&mut theirs, &session, rng);
+            base::sender(&mut cx, purpose, width).unwrap();
+            cx.ch.tx.send(Message::new(0x81, "key"), &[[7u8; 16]]).unwrap();
         });
         let (item, rng) = ([ItemHash::of_item(b"x")], &mut hazmat::seeded(&[2; 32]));
-        MultiPoint::default().sender(&mut ours, &session, &item, 1 << 28, rng).map(drop)
+        let mut cx = Context::new(&mut ours, &session, rng);
+        MultiPoint::default().sender(&mut cx, &item, 1 << 28).map(drop)
     });
     assert!(matches!(result, Err(Error::Network(_))), "{result:?}");
 }

@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 
 /// From the ground floor up. Modules on one line may use each other.
 const FLOORS: [&[&str]; 15] = [
-    &["error", "item", "params", "rng", "hash", "secret", "places", "hazmat"],
-    &["channel"],
+    &["error", "item", "params", "rng", "hash", "secret", "places", "hazmat", "threads"],
+    &["channel", "context"],
     &["group", "hashed"],
     &["ot"],
     &["vole", "okvs", "hashing", "compact_set"],
@@ -215,4 +215,48 @@ fn the_readme_lists_all_protocols() {
         let all = offered.len() == veilset::operations::ALL.len();
         assert_eq!(purpose, if all { "all operations".into() } else { offered.join(", ") }, "{protocol}");
     }
+}
+
+/// Whether the source has a test of this name.
+fn has_test(source: &str, name: &str) -> bool {
+    let (_, after) = source.split_at(source.find("#[test]").unwrap_or(source.len()));
+    let declares = |item: &str| {
+        let mut lines = item.lines().map(str::trim_start).filter(|line| !line.starts_with("#["));
+        lines.find(|line| !line.is_empty()).is_some_and(|line| line.starts_with(&format!("fn {name}(")))
+    };
+    after.split("#[test]").skip(1).any(declares)
+}
+
+/// The list of departures from the papers shows each by tests that exist, in files that exist.
+#[test]
+fn the_corrections_name_files_and_tests_that_exist() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let text = std::fs::read_to_string(root.join("docs/corrections.md")).unwrap();
+    let (mut files, mut tests) = (0, 0);
+    for quoted in text.split('`').skip(1).step_by(2).filter(|quoted| quoted.contains(".rs")) {
+        let (file, test) = quoted.split_once("::").map_or((quoted, None), |(file, test)| (file, Some(test)));
+        let folder = if file.starts_with("crates/") { root.clone() } else { root.join("crates/veilset/src") };
+        let source = std::fs::read_to_string(folder.join(file)).unwrap_or_else(|e| panic!("{quoted}: {e}"));
+        assert!(test.is_none_or(|test| has_test(&source, test)), "{quoted} is no test");
+        files += 1;
+        tests += usize::from(test.is_some());
+    }
+    assert!(tests > 90 && files > tests, "{files} {tests}");
+    // What is no link to a heading leads nowhere.
+    let slug = |heading: &str| {
+        let kept = heading.trim_start_matches('#').trim().to_lowercase();
+        let kept = kept.chars().filter(|c| c.is_alphanumeric() || " -".contains(*c));
+        kept.map(|c| if c == ' ' { '-' } else { c }).collect::<String>()
+    };
+    let headings: Vec<String> = text.lines().filter(|line| line.starts_with('#')).map(slug).collect();
+    for link in text.split("](#").skip(1).map(|rest| rest.split(')').next().unwrap()) {
+        assert_eq!(headings.iter().filter(|heading| *heading == link).count(), 1, "#{link}");
+    }
+}
+
+#[test]
+fn a_test_that_is_none_is_found() {
+    let source = "fn one() {}\n#[test]\n#[ignore]\nfn two() {}\n    #[test]\n    fn three() {}\nfn four() {}";
+    let found = ["one", "two", "three", "four", "t"].map(|name| has_test(source, name));
+    assert_eq!(found, [false, true, true, false, false]);
 }

@@ -1,7 +1,7 @@
 //! AES-128 under one expanded key: blocks, counter mode, and a tweakable correlation-robust hash.
 //!
-//! Blocks are 16 bytes; counters and tweaks are little-endian 128-bit numbers that wrap around.
-//! Constant-time in all of them on every path.
+//! Blocks are 16 bytes; counters and tweaks are little-endian 128-bit numbers that wrap around. Every path is
+//! constant-time in all of them.
 
 mod portable;
 #[cfg(target_arch = "x86_64")]
@@ -45,7 +45,7 @@ impl Aes128 {
         Aes128(Schedule::Portable(portable::Cipher::new(key)))
     }
 
-    /// Runs the portable path, for which a key schedule of the other is expanded again.
+    /// Runs the portable path; a key schedule of the other path is expanded again for it.
     fn portable(&self, run: impl FnOnce(&portable::Cipher)) -> Backend {
         match &self.0 {
             Schedule::Portable(cipher) => run(cipher),
@@ -60,7 +60,7 @@ impl Aes128 {
         self.encrypt_with(Backend::best(BACKENDS), blocks);
     }
 
-    /// Counter mode: the encryptions of `first`, `first + 1`, … one after the other, the last cut to fit.
+    /// Counter mode: the encryptions of `first`, `first + 1`, …, the last truncated to fit.
     pub fn ctr(&self, first: u128, out: &mut [u8]) {
         self.ctr_with(Backend::best(BACKENDS), first, out);
     }
@@ -68,8 +68,8 @@ impl Aes128 {
     /// The tweakable correlation-robust hash TMMO of Guo, Katz, Wang and Yu (S&P 2020, section 7.4): with
     /// pi this cipher and t = `first_tweak` + i, block i becomes pi(pi(x) ^ t) ^ pi(x).
     ///
-    /// The key may be public, the tweaks of one key must not repeat for related inputs, and pi is modelled
-    /// as a random permutation. It is not a substitute for a hash function under a key that the peer chose.
+    /// The key may be public. Under one key, tweaks must not repeat for related inputs. pi is modelled as a random
+    /// permutation. It is not a substitute for a hash function under a key that the peer chose.
     pub fn tcr_hash(&self, first_tweak: u128, x: &mut [[u8; 16]]) {
         self.tcr_hash_with(Backend::best(BACKENDS), first_tweak, x);
     }

@@ -1,11 +1,10 @@
 //! The specification of the kernel, on the `aes` crate.
 //!
-//! That crate is constant-time: it uses the processor's AES instructions where there are any, and a
-//! bitsliced implementation elsewhere.
+//! That crate is constant-time: it uses the processor's AES instructions, or else a bitsliced implementation.
 
 use aes::cipher::{Array, BlockCipherEncrypt, KeyInit};
 
-/// Blocks that are worked on together: 2 KiB, which stays in the first-level cache.
+/// Blocks processed together: 2 KiB, which stays in the first-level cache.
 const CHUNK: usize = 128;
 
 /// The cipher of the `aes` crate, which wipes its keys when dropped.

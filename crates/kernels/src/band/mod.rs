@@ -24,8 +24,8 @@ pub const WIDTH: usize = 128;
 ///
 /// # Panics
 ///
-/// If the lengths of starts, bits and sums differ, or if a row ends behind the vector. These are errors of the caller,
-/// not of a peer.
+/// If the lengths of starts, bits and sums differ, or if a row ends beyond the vector. These are errors of the
+/// caller, not of a peer.
 pub fn select(starts: &[u32], bits: &[u128], vector: &[[u8; 16]], sums: &mut [[u8; 16]]) {
     select_with(Backend::best(BACKENDS), starts, bits, vector, sums);
 }
@@ -35,7 +35,7 @@ pub fn select(starts: &[u32], bits: &[u128], vector: &[[u8; 16]], sums: &mut [[u
 ///
 /// # Panics
 ///
-/// If the vector has not 127 elements more than there are rows, which is an error of the caller, not of a peer.
+/// Unless the vector has 127 elements more than there are rows, which is an error of the caller, not of a peer.
 pub fn substitute(bits: &[u128], vector: &mut [[u8; 16]]) {
     substitute_with(Backend::best(BACKENDS), bits, vector);
 }

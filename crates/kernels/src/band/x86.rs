@@ -1,7 +1,7 @@
 //! Four elements to a register of AVX-512: four bits of a row become the mask of its eight words.
 //!
-//! A substitution reads elements that the steps before have just written, which costs more than the sum itself: a
-//! load waits until the stores that it covers in part have left the store buffer.
+//! A substitution reads elements that earlier steps have just written, which costs more than the sum itself. A load
+//! waits until the stores that it covers in part have left the store buffer.
 
 use std::arch::x86_64::*;
 

@@ -1,8 +1,8 @@
 //! Curve25519 by abscissa alone: v^2 = u^3 + 486662 u^2 + u over GF(2^255 - 19).
 //!
-//! A point is the 32-byte little-endian number u. Hashing with [`elligator2`] always lands on the curve
-//! and never on its twist: half of all numbers belong to the twist, and because multiplication keeps a
-//! point on its curve, which of the two a masked item is on would show one bit of it.
+//! A point is the 32-byte little-endian number u. [`elligator2`] always lands on the curve, never on its twist. Half
+//! of all numbers belong to the twist, and multiplication keeps a point on its curve. Otherwise a masked item would
+//! show one bit: which of the two it is on.
 //!
 //! [`ladder`] clamps its scalar to a multiple of 8, so that the first multiplication lands in the
 //! subgroup of prime order (or at infinity, which reads as 0) and later ones stay there.
@@ -55,10 +55,10 @@ pub fn clamp(mut scalar: [u8; 32]) -> [u8; 32] {
 
 /// Maps each r to an abscissa on the curve: x-only Elligator2, the map of RFC 9380, section 6.7.1.
 ///
-/// r is the little-endian number in all 256 bits, taken modulo p. Every output is canonical and on the
-/// curve. It may have a component of small order, which [`ladder`] removes. Only r = 0 gives 0, the point of
-/// order 2. Every other output is that of exactly four numbers, r, -r, 1 / (2r) and -1 / (2r), so the outputs
-/// are 1 + (p - 1) / 4 of about (p - 1) / 2 abscissae on the curve.
+/// r is the little-endian number in all 256 bits, taken modulo p. Every output is canonical and on the curve. It may
+/// have a component of small order, which [`ladder`] removes. Only r = 0 gives 0, the point of order 2. Every other
+/// output comes from exactly four numbers: r, -r, 1 / (2r) and -1 / (2r). So 1 + (p - 1) / 4 of about (p - 1) / 2
+/// abscissae on the curve are outputs.
 ///
 /// # Panics
 ///
@@ -91,10 +91,10 @@ impl Kernel for Map<'_> {
 
 /// Replaces each point by its multiple by [`clamp`]`(scalar)`.
 ///
-/// This is X25519 (RFC 7748) in batches, except that all 256 bits of a point count, modulo p, where
-/// X25519 ignores bit 255: callers refuse what is not [`is_canonical`]. Outputs are canonical. The output
-/// is 0 exactly where the input has order 1, 2, 4 or 8 on the curve or its twist, 0 itself included;
-/// callers that need a contribution from the peer refuse a 0.
+/// This is X25519 (RFC 7748) in batches, except that all 256 bits of a point count, modulo p, where X25519 ignores
+/// bit 255: callers refuse points that are not [`is_canonical`]. Outputs are canonical. The output is 0 exactly where
+/// the input has order 1, 2, 4 or 8 on the curve or its twist, 0 itself included; callers that need a contribution
+/// from the peer refuse a 0.
 pub fn ladder(scalar: &[u8; 32], points: &mut [[u8; 32]]) {
     ladder_with(Backend::best(BACKENDS), scalar, points);
 }

@@ -56,8 +56,7 @@ pub(super) fn ladder<F: Field>(scalar: &[u8; 32], points: &mut [[u8; 32]]) {
         let (x, z) = (&mut x[..n], &mut z[..n]);
         for ((points, x), z) in points.chunks(F::LANES).zip(x.iter_mut()).zip(z.iter_mut()) {
             let (px, pz) = multiply(&k, decode::<F>(points));
-            // A multiple at infinity has z = 0, and would spoil the inverses of its whole lane: it
-            // becomes 0 / 1.
+            // A multiple at infinity has z = 0, which would spoil the inverses of its whole lane. It becomes 0 / 1.
             let mut elements = [Fe::ONE; MAX_LANES];
             pz.store(&mut elements);
             let infinity = F::mask(&elements.map(Fe::zero_mask));
@@ -74,8 +73,7 @@ pub(super) fn ladder<F: Field>(scalar: &[u8; 32], points: &mut [[u8; 32]]) {
 
 /// The abscissae of k times the points with abscissae `u`, as x / z (RFC 7748, section 5).
 ///
-/// Kept are x2 + z2, x2 - z2, x3 + z3 and x3 - z3, which is what a step begins with: their sums are taken of raw
-/// products then.
+/// The loop keeps x2 + z2, x2 - z2, x3 + z3 and x3 - z3, with which a step begins: they are sums of raw products.
 #[inline(always)]
 fn multiply<F: Field>(k: &[u8; 32], u: F) -> (F, F) {
     let one = F::splat(&Fe::ONE);
@@ -89,9 +87,9 @@ fn multiply<F: Field>(k: &[u8; 32], u: F) -> (F, F) {
         let swap = F::mask_all(mask(swapped ^ bit));
         swapped = bit;
 
-        // (x2 : z2) doubled, (x3 : z3) replaced by the sum, whose difference from (x2 : z2) is always u. The sum is
-        // the same whichever of the two is first: D A and C B change places, so that their sum is the same and
-        // their difference, which is squared, changes its sign. So only the doubling selects.
+        // (x2 : z2) doubled, (x3 : z3) replaced by the sum, whose difference from (x2 : z2) is always u. The sum does
+        // not depend on the order of the two: D A and C B change places, so their sum is the same and their
+        // difference, which is squared, changes its sign. So only the doubling selects.
         let (a2, b2) = (a.select(c, swap), b.select(d, swap));
         let (da, cb) = (d.mul(a), c.mul(b));
         let (aa, bb) = (a2.square(), b2.square());
@@ -106,7 +104,7 @@ fn multiply<F: Field>(k: &[u8; 32], u: F) -> (F, F) {
     }
     let swap = F::mask_all(mask(swapped));
     swapped.zeroize();
-    // x2 + z2 and x2 - z2, or those of x3 and z3; twice x and twice z.
+    // x2 + z2 and x2 - z2, or the same of x3 and z3; twice x and twice z.
     let (a, b) = (a.select(c, swap).widen(), b.select(d, swap).widen());
     (F::carry(F::add(a, b)), F::carry(F::sub(a, b)))
 }

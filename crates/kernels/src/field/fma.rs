@@ -1,10 +1,10 @@
-//! Four elements in vectors of 256 bits, multiplied by the fused multiply-adds of AVX2 processors, which are their
-//! widest multipliers: 53 bits by 53 bits, two vectors a cycle.
+//! Four elements in vectors of 256 bits, multiplied by fused multiply-adds. These are the widest multipliers of AVX2
+//! processors: 53 bits by 53 bits, two vectors a cycle.
 //!
 //! # Representation
 //!
-//! Limb k of all four elements, weight 2^(51 k), is one vector of double-precision numbers: integers. A limb of an
-//! operand is at most 2^50 + 2^15 in size and has a sign.
+//! Limb k of all four elements, weight 2^(51 k), is one vector of doubles that are integers. A limb of an operand has
+//! a sign, and an absolute value of at most 2^50 + 2^15.
 //!
 //! # A product of limbs, exactly
 //!
@@ -16,14 +16,14 @@
 //! * l = fma(a, b, M - hi) is M + lo, where lo = a b - hi, at most 2^50 in size, so that l is an integer between 2^52
 //!   and 2^53, and exact too.
 //!
-//! Within these binades the bit pattern of a double grows by one from each to the next. So the pattern of h, as an
-//! integer, is that of C plus hi / 2^51, and that of l is that of M plus lo. Columns are therefore sums of patterns,
-//! of 64-bit integers: l goes to column i + j, h to column i + j + 1. The patterns of C and M are known constants,
-//! [`Raw::offset`], and are taken off when the column is carried.
+//! Within these binades, the bit patterns of consecutive doubles differ by one. So the pattern of h, as an integer,
+//! is that of C plus hi / 2^51, and that of l is that of M plus lo. Columns are therefore sums of patterns, of 64-bit
+//! integers: l goes to column i + j, h to column i + j + 1. The patterns of C and M are known constants,
+//! [`Raw::offset`], subtracted when the column is carried.
 //!
-//! Two products at once: h2 = fma(c, d, h) is C plus the rounded hi + c d, which takes |a b| + |c d| <= 2^102;
-//! h - h2 is exact, and lo2 = fma(c, d, h - h2) is at most 2^50. l + lo2 is M plus at most 2^51, an integer from 2^52
-//! to 2^53. That saves an addition.
+//! Two products at once save an addition. h2 = fma(c, d, h) is C plus the rounded hi + c d, if |a b| + |c d| <=
+//! 2^102. h - h2 is exact, and lo2 = fma(c, d, h - h2) is at most 2^50. l + lo2 is M plus at most 2^51, an integer
+//! from 2^52 to 2^53.
 //!
 //! # Bounds
 //!
@@ -33,21 +33,21 @@
 //! *unit*; elements and products with a constant below 2^20 are less. Three units minus three units are less than
 //! 750 * 2^50 in size, and with 2^9 p + 2^50 added, whose limbs are 2^60 + 2^50 less a few thousand, between 0 and 2^61.
 //!
-//! A carry moves what is above 51 bits to the next limb, all at once: from 0 to 2^10, and from the last to the first
-//! 19-fold, less than 2^15. What stays is less than 2^51. The 2^50 that was added in each limb is taken off again, so
-//! that a limb is from -2^50 to 2^50 + 2^15.
+//! A carry moves the bits above 51 to the next limb, in all limbs at once: from 0 to 2^10, and 19-fold, less than
+//! 2^15, from the last limb to the first. What stays is less than 2^51. The 2^50 added to each limb is subtracted
+//! again, so a limb lies between -2^50 and 2^50 + 2^15.
 //!
 //! # The processor's modes
 //!
-//! The rounding above is to the nearest; [`is_usual_mode`] says whether it is. Flushing of subnormal numbers does
-//! not matter: every number is 0 or at least 1 in size.
+//! Rounding must be to nearest; [`is_usual_mode`] checks it. Flushing of subnormal numbers does not matter: every
+//! number is 0 or at least 1 in size.
 //!
 //! # Why assembly
 //!
-//! The compiler is free to reorder the additions of integers, and does, until the registers do not suffice: written
-//! with intrinsics, a step of the ladder takes nearly twice as long. Blocks of assembly are kept in order.
+//! The compiler reorders integer additions until the registers do not suffice: with intrinsics, a step of the ladder
+//! takes nearly twice as long. Blocks of assembly stay in order.
 
-// Nearly every line is an instruction; that one reason makes all of them sound is said once, below.
+// Nearly every line is an instruction. One reason, stated once below, makes all of them sound.
 #![allow(clippy::undocumented_unsafe_blocks)]
 
 use super::{Fe, Field};
@@ -62,18 +62,19 @@ pub(crate) struct Fma([__m256d; 5]);
 #[derive(Clone, Copy)]
 pub(crate) struct Raw {
     columns: [__m256i; 5],
-    /// What is to be taken off each column: the patterns of C and M, as often as they went in. The compiler knows it.
+    /// The constant to subtract from each column: the patterns of C and M, as often as they went in. It is known at
+    /// compile time.
     offset: [u64; 5],
 }
 
 const C: f64 = (3u128 << 102) as f64;
 const M: f64 = (3u64 << 51) as f64;
 
-/// A limb of an operand is at most this in size.
+/// The largest absolute value of a limb of an operand.
 const LIMB: f64 = ((1u64 << 50) + (1 << 15)) as f64;
 
-/// Whether doubles are rounded to the nearest, without an exception when they are, as everywhere in Rust. Code in other
-/// languages may have changed that.
+/// Whether doubles are rounded to nearest, without an exception, as everywhere in Rust. Code in other languages may
+/// have changed that.
 pub(crate) fn is_usual_mode() -> bool {
     let mut mxcsr = 0u32;
     // SAFETY: stores the control register of this thread, which every x86-64 processor has, in the four bytes given.
@@ -82,13 +83,13 @@ pub(crate) fn is_usual_mode() -> bool {
 }
 
 fn is_usual(mxcsr: u32) -> bool {
-    // The rounding, and the mask of the exception for what is not exact.
+    // The rounding mode, and the mask of the exception for inexact results.
     mxcsr & 0x7000 == 0x1000
 }
 
 // SAFETY, for all that follows: values of these types exist only in functions compiled for the instructions, see
-// `super`. Arrays that are loaded and stored are as long as a vector, which may lie anywhere. The assembly does
-// nothing but arithmetic on registers, and sets the flag for what is rounded.
+// `super`. Arrays that are loaded and stored are as long as a vector, which may lie anywhere. The assembly only does
+// arithmetic on registers, and sets the flag for inexact results.
 
 #[inline(always)]
 fn splat(word: u64) -> __m256i {
@@ -199,7 +200,7 @@ fn fold(mut x: __m256i, mut y: __m256i) -> __m256i {
     x
 }
 
-/// The offset of columns with so many l, and the next ones as many h.
+/// The offset of columns with this many l, and of the next columns with as many h.
 const fn offset(l: [u64; 9]) -> [u64; 5] {
     let mut columns = [0u64; 10];
     let mut k = 0;
@@ -261,7 +262,7 @@ impl Field for Fma {
         let (a, b) = (self.0, b.0);
         debug_assert!(is_bounded(a) && is_bounded(b));
         let c = [splat_double(C), splat_double(C + M)];
-        // One column after the other, so that few are open: l is added to column k, h begins column k + 1.
+        // Column by column, so that few are open: l is added to column k, h begins column k + 1.
         unsafe {
             let (z0, z1) = split(a[0], b[0], c);
             let (z1, z2) = two(z1, [a[0], b[1], a[1], b[0]], c);
@@ -293,7 +294,8 @@ impl Field for Fma {
         let a = self.0;
         debug_assert!(is_bounded(a));
         let c = [splat_double(C), splat_double(C + M)];
-        // Products of two different limbs come twice: one factor is doubled. Two such are too much for one rounding.
+        // Products of two different limbs come twice: one factor is doubled. Two of these are too much for one
+        // rounding.
         unsafe {
             let d = each!(K => _mm256_add_pd(a[K], a[K]));
             let (z0, z1) = split(a[0], a[0], c);
@@ -365,7 +367,7 @@ impl Field for Fma {
             });
             let c = each!(K => _mm256_srli_epi64::<51>(t[K]));
             let c = [_mm256_mul_epu32(c[4], splat(19)), c[0], c[1], c[2], c[3]];
-            // Below 2^52; with the exponent of 2^52 put before them these bits are 2^52 more.
+            // Below 2^52. With the exponent of 2^52 in front, these bits are the number plus 2^52.
             let (low, exponent) = (splat((1 << 51) - 1), splat(((1u64 << 52) as f64).to_bits()));
             let unbias = splat_double(((1u64 << 52) + (1 << 50)) as f64);
             Fma(each!(K => {
@@ -394,7 +396,7 @@ impl Field for Fma {
         Fma(each!(K => unsafe { _mm256_blendv_pd(self.0[K], b.0[K], mask) }))
     }
 
-    /// Among the words of the limbs, and doubles are made of the one that was chosen.
+    /// Selects among the words of the limbs, then makes doubles of the selected one.
     #[inline(always)]
     fn choose<const N: usize>(none: &Fe, table: &[Fe; N], masks: &[__m256d; N]) -> Self {
         let mut columns = each!(K => splat(none.0[K]));

@@ -13,14 +13,14 @@
 //!
 //! An operand's limbs are below 2^51 + 2^16, so l < 2^52 and h < 2^(102.001 - 52) < 2^50.01. Column 0 of a product,
 //! the largest, is one l, and 19-fold four l and five 2 h: in all below 2^52 + 19 (4 * 2^52 + 5 * 2^51.01) < 125 *
-//! 2^52. That is a *unit*; elements and products with a constant below 2^20 are less. Three units are below
-//! 375 * 2^52 < 2^61 - 2^15, the least limb of 2^10 p, which is added before three are taken away, so that nothing
-//! goes below 0. A raw value is then below 375 * 2^52 + 2^61 < 2^62.
+//! 2^52. That is a *unit*; elements and products with a constant below 2^20 are less. Three units are below 375 *
+//! 2^52 < 2^61 - 2^15, the least limb of 2^10 p, which is added before three are subtracted, so that nothing goes
+//! below 0. A raw value is then below 375 * 2^52 + 2^61 < 2^62.
 //!
-//! A carry moves what is above 51 bits in every limb to the next one, all at once: less than 2^11, and 19 * 2^11
+//! A carry moves the bits above 51 of every limb to the next one, in all limbs at once: less than 2^11, and 19 * 2^11
 //! from the last to the first. So the result's limbs are below 2^51 + 2^16.
 
-// Nearly every line is an instruction; that one reason makes all of them sound is said once, below.
+// Nearly every line is an instruction. One reason, stated once below, makes all of them sound.
 #![allow(clippy::undocumented_unsafe_blocks)]
 
 use super::{Fe, Field};
@@ -128,7 +128,7 @@ impl Field for Ifma {
         let (a, b) = (self.0, b.0);
         debug_assert!(is_bounded(a) && is_bounded(b));
         let mut c = [splat(0); 10];
-        // High halves first, one column to the right, doubled, and low halves on top of them.
+        // High halves first, doubled and one column to the right; then the low halves on top.
         for i in 0..5 {
             for j in 0..5 {
                 c[i + j + 1] = hi(c[i + j + 1], a[i], b[j]);

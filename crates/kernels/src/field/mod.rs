@@ -1,25 +1,25 @@
 //! Arithmetic modulo p = 2^255 - 19, on one element or on the lanes of a vector.
 //!
-//! An element is five limbs of radix 2^51. [`portable::Fe`] is the specification, with one lane; the others hold
-//! the same limbs in vectors and do to every lane what `Fe` does to its element. Points, maps and encodings are
-//! written once, over the trait [`Field`], and compiled for each.
+//! An element is five limbs of radix 2^51. [`portable::Fe`] is the specification, with one lane. The others hold the
+//! same limbs in vectors, and do to every lane what `Fe` does to its element. Points, maps and encodings are written
+//! once, over the trait [`Field`], and compiled for each.
 //!
 //! # Sums before carries
 //!
-//! A product of limbs is much wider than a limb, and carrying it takes a third as long as computing it. So a
-//! product is [`Field::Raw`] at first, sums and differences are taken of raw values, and [`Field::carry`] makes an
-//! operand of the whole. What a raw value may be, in every implementation:
+//! A product of limbs is much wider than a limb, and carrying it takes a third as long as computing it. So a product
+//! is [`Field::Raw`] at first, sums and differences are taken of raw values, and [`Field::carry`] makes an operand of
+//! the whole. In every implementation:
 //!
 //! * a *unit* is what [`Field::mul`], [`Field::square`], [`Field::mul_small`] and [`Field::widen`] return;
-//! * a raw value is a sum of at most three units, or that minus a sum of at most three units.
+//! * a raw value is a sum of at most three units, or such a sum minus another.
 //!
-//! Each implementation says at its top why its limbs hold that.
+//! Each implementation shows at its top why its limbs can hold that.
 //!
 //! # Inlining
 //!
-//! Vector instructions exist in functions compiled for them only. Everything over `Field` is therefore
-//! `inline(always)`, into functions that are compiled for their instructions and that the dispatcher calls after
-//! it asked the processor. Values of a vector type are made nowhere else.
+//! Vector instructions exist only in functions compiled for them. Everything over `Field` is therefore
+//! `inline(always)`, into functions compiled for the instructions, which the dispatcher calls after it has asked the
+//! processor. Values of a vector type are made nowhere else.
 
 /// One expression for each of the limbs.
 #[cfg(target_arch = "x86_64")]
@@ -51,13 +51,13 @@ pub(crate) use portable::Fe;
 /// The implementations of the field, best first. Compiling the portable one for BMI2 gains nothing measurable.
 pub(crate) const BACKENDS: &[Backend] = &[Backend::Ifma512, Backend::Fma, Backend::Portable];
 
-/// What is done in the same way with every implementation.
+/// An operation that is the same with every implementation.
 pub(crate) trait Kernel {
-    /// Does it. To be `inline(always)`.
+    /// Runs it. Must be `inline(always)`.
     fn run<F: Field>(self);
 }
 
-/// Runs a kernel on the path asked for, or on the portable one; returns the path that ran.
+/// Runs a kernel on the requested path, or on the portable one; returns the path that ran.
 pub(crate) fn run_on(backend: Backend, kernel: impl Kernel) -> Backend {
     #[cfg(target_arch = "x86_64")]
     {
@@ -91,11 +91,11 @@ fn run_portable(kernel: impl Kernel) -> Backend {
 /// The most lanes of any implementation.
 pub(crate) const MAX_LANES: usize = 16;
 
-/// Vectors that share an inversion, which then costs one of them 4 multiplications beside the 3 of the trick,
-/// against 2,500 of a ladder.
+/// Vectors that share an inversion. It then costs 4 multiplications a vector, in addition to the 3 of the trick; a
+/// ladder costs 2,500.
 pub(crate) const VECTORS: usize = 64;
 
-/// [`Field::LANES`] elements modulo p, one a lane; operations are done in all lanes alike.
+/// [`Field::LANES`] elements modulo p, one a lane; operations do the same in all lanes.
 pub(crate) trait Field: Copy {
     /// Elements in a value of this type.
     const LANES: usize;
@@ -108,7 +108,7 @@ pub(crate) trait Field: Copy {
     fn splat(a: &Fe) -> Self;
     /// One element for each lane, loose or not; a lane without one is 0.
     fn load(from: &[Fe]) -> Self;
-    /// The element of each lane, loose, as far as there is room.
+    /// The element of each lane, loose, as many as fit.
     fn store(self, to: &mut [Fe]);
 
     /// The product.
@@ -132,8 +132,8 @@ pub(crate) trait Field: Copy {
     fn mask_all(word: u64) -> Self::Mask;
     /// `b` where the mask is ones, `self` where it is zeros.
     fn select(self, b: Self, mask: Self::Mask) -> Self;
-    /// In each lane the last element of the table whose mask is ones, or else the first argument. Limbs are
-    /// as in [`Field::splat`].
+    /// In each lane, the last element of the table whose mask is ones, or the first argument if there is none. Limbs
+    /// are as in [`Field::splat`].
     #[inline(always)]
     fn choose<const N: usize>(none: &Fe, table: &[Fe; N], masks: &[Self::Mask; N]) -> Self {
         let mut chosen = Self::splat(none);
@@ -146,7 +146,7 @@ pub(crate) trait Field: Copy {
     /// The least and the greatest limb of an operand.
     #[cfg(test)]
     const LIMB: (i64, i64);
-    /// The greatest size of a column of a unit.
+    /// The largest absolute value of a column of a unit.
     #[cfg(test)]
     const UNIT: i64;
     /// The element of these limbs in each lane.
@@ -181,13 +181,13 @@ fn square_n<F: Field>(mut a: F, n: u32) -> F {
     a
 }
 
-/// a^(2^250 - 1) and a^11: what inversion, the quadratic character and square roots have in common.
+/// a^(2^250 - 1) and a^11, which inversion, the quadratic character and square roots share.
 #[inline(always)]
 fn pow_2_250_1<F: Field>(a: F) -> (F, F) {
     let x2 = squared(a);
     let x9 = product(square_n(x2, 2), a);
     let x11 = product(x9, x2);
-    // e(n) = a^(2^n - 1), and e(m + n) = e(m)^(2^n) e(n), where n is m or one that was kept.
+    // e(n) = a^(2^n - 1), and e(m + n) = e(m)^(2^n) e(n), where n is m or an exponent kept from before.
     let e5 = product(squared(x11), x9);
     let mut e = product(square_n(e5, 5), e5);
     let mut kept = e;
@@ -219,7 +219,7 @@ pub(crate) fn character<F: Field>(a: F) -> F {
     product(square_n(e250, 4), x6)
 }
 
-/// a^((p-5)/8), of which square roots are made.
+/// a^((p-5)/8), from which square roots are made.
 #[inline(always)]
 pub(crate) fn pow_p58<F: Field>(a: F) -> F {
     // (p - 5) / 8 = 2^252 - 3 = 2^2 (2^250 - 1) + 1.

@@ -1,5 +1,5 @@
-//! Two vectors side by side: twice the lanes, and twice as much to do between two operations that depend on one
-//! another, which is what long chains of squarings need.
+//! Two vectors side by side: twice the lanes, and twice the work between two dependent operations, which long chains
+//! of squarings need.
 
 use super::{Fe, Field};
 

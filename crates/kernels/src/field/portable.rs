@@ -5,14 +5,14 @@
 //! An element is five limbs of radix 2^51, which may grow between multiplications, so that sums and differences
 //! need no carries:
 //!
-//! * *reduced*, what multiplications return: every limb below 2^51 + 2^18. That is a unit.
-//! * *loose*, what they take: every limb below 2^54. Three units, plus 4p, are less: 3 * 2^51 + 2^53 + 2^20. Three
-//!   units are below every limb of 4p, so that a difference does not go below 0.
+//! * *reduced*, as multiplications return it: every limb below 2^51 + 2^18. That is a unit.
+//! * *loose*, as multiplications take it: every limb below 2^54. Three units plus 4p are less: 3 * 2^51 + 2^53 +
+//!   2^20. Three units are below every limb of 4p, so a difference does not go below 0.
 //!
-//! So a raw value is a loose element, and carrying it is nothing to do; [`Fe::widen`] carries instead.
+//! So a raw value is a loose element, and carrying it does nothing; [`Fe::widen`] carries instead.
 //!
-//! Why loose is enough: a column of a product is at most 1 + 4*19 = 77 terms below 2^108, in all below
-//! 2^114.3 (u128), and its carry is below 2^63.3 (u64); 19 times a loose limb is below 2^58.3 (u64).
+//! Loose is enough: a column of a product is at most 1 + 4*19 = 77 terms below 2^108, in all below 2^114.3 (u128).
+//! Its carry is below 2^63.3 (u64), and 19 times a loose limb is below 2^58.3 (u64).
 
 use super::Field;
 
@@ -61,7 +61,7 @@ impl Fe {
     /// The canonical encoding of a loose element: below p, little-endian.
     #[inline(always)]
     pub(crate) fn to_bytes(self) -> [u8; 32] {
-        // After one pass of carries the value is below 2^255 + 2^10, so that at most one p is too much.
+        // After one pass of carries the value is below 2^255 + 2^10, so p is subtracted at most once.
         let mut l = self.narrow().0;
         // q = 1 if the value is at least p, that is if value + 19 reaches 2^255.
         let mut q = (l[0] + 19) >> 51;
@@ -234,7 +234,7 @@ impl Field for Fe {
     }
 }
 
-/// All ones for 1 and all zeros for 0, hidden from the optimiser so that it makes no branch of it.
+/// All ones for 1 and all zeros for 0, hidden from the optimiser so that it makes no branch.
 #[inline(always)]
 pub(crate) fn mask(bit: u64) -> u64 {
     core::hint::black_box(bit).wrapping_neg()
@@ -252,10 +252,10 @@ pub(crate) fn words(bytes: &[u8; 32]) -> [u64; 4] {
 
 /// Carries the columns of a product; the result is reduced.
 ///
-/// Two rounds in which all limbs move at once, instead of one that ripples through them: no 128-bit
+/// Two rounds in which all limbs move at once, instead of one that ripples through them. There are no 128-bit
 /// additions, and the chain of dependent operations is short.
 #[inline(always)]
-#[allow(clippy::cast_possible_truncation)] // Meant: a column is taken apart into its two words.
+#[allow(clippy::cast_possible_truncation)] // Intended: a column is split into its two words.
 fn fold(c: [u128; 5]) -> Fe {
     let lo = c.map(|c| c as u64);
     let hi = c.map(|c| (c >> 64) as u64);

@@ -1,6 +1,6 @@
 //! The specification of the kernel: products bit by bit.
 
-/// What x^128 is, beside itself.
+/// x^128 reduced.
 const MODULUS: u128 = 0x87;
 
 pub(super) fn add_multiple(factor: &[u8; 16], x: &[[u8; 16]], sums: &mut [[u8; 16]]) {

@@ -57,8 +57,8 @@ macro_rules! path {
                 ]
             }
 
-            /// The element that the parts add up to. Of the 255 bits of the sum, those from x^192 and then those
-            /// from x^128 on are multiplied by x^7 + x^2 + x + 1 and added 128 places lower.
+            /// The element that the parts add up to. The sum has 255 bits. The bits from x^192 on, and then those
+            /// from x^128 on, are multiplied by x^7 + x^2 + x + 1 and added 128 places lower.
             #[inline]
             #[target_feature(enable = $features)]
             fn reduce([low, middle, high]: [$register; 3]) -> $register {
@@ -93,7 +93,7 @@ macro_rules! path {
                 unsafe { $store(elements.as_mut_ptr().cast(), register) }
             }
 
-            /// Fewer elements than fit, and zeros.
+            /// Fewer elements than fit, padded with zeros.
             #[inline]
             fn padded(elements: &[[u8; 16]]) -> [[u8; 16]; LANES] {
                 let mut all = [[0; 16]; LANES];

@@ -1,7 +1,7 @@
 //! BLAKE3, keyed, of many short messages at once.
 //!
 //! Protocols hash tens of millions of messages of one block under one key. The crate `blake3` uses vectors within a
-//! long message; here each lane of a vector has a message of its own. Constant-time in key and messages.
+//! long message; here each lane of a vector has its own message. Constant-time in key and messages.
 
 mod portable;
 #[cfg(target_arch = "x86_64")]
@@ -18,12 +18,12 @@ pub const BACKENDS: &[Backend] = &[Backend::Avx512, Backend::Avx2, Backend::Port
 /// Bytes of the longest message: a block.
 pub const BLOCK: usize = 64;
 
-/// Writes to `out[i]` the keyed hash of the first `lengths[i]` bytes of `messages[i]`. What stands behind them must be
-/// zeros, or it is another function.
+/// Writes to `out[i]` the keyed hash of the first `lengths[i]` bytes of `messages[i]`. The bytes behind them must be
+/// zeros, or the hash is wrong.
 ///
 /// # Panics
 ///
-/// If a length is more than [`BLOCK`] or there are not as many of each. These are errors of the caller, not of a peer.
+/// If a length is more than [`BLOCK`], or the slices differ in length. These are errors of the caller, not of a peer.
 pub fn keyed_hash(key: &[u8; 32], lengths: &[u8], messages: &[[u8; BLOCK]], out: &mut [[u8; 32]]) {
     keyed_hash_with(Backend::best(BACKENDS), key, lengths, messages, out);
 }

@@ -11,7 +11,7 @@ const IV: [u32; 4] = [0x6a09_e667, 0xbb67_ae85, 0x3c6e_f372, 0xa54f_f53a];
 /// CHUNK_START, CHUNK_END, ROOT and KEYED_HASH.
 const FLAGS: u32 = 1 | 2 | 8 | 16;
 
-/// Which word of the message each place of a round takes: between rounds they are permuted.
+/// The word of the message that each place of a round takes; rounds permute them.
 const SCHEDULE: [[usize; 16]; 7] = {
     const PERMUTATION: [usize; 16] = [2, 6, 3, 10, 7, 0, 4, 13, 1, 11, 12, 5, 9, 14, 15, 8];
     let mut schedule = [[0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15]; 7];
@@ -135,7 +135,7 @@ macro_rules! path {
                 words
             }
 
-            /// With the number (register, lane) of a word: turns it left by one bit.
+            /// Rotates the number (register, lane) of each word left by one bit.
             #[inline]
             #[target_feature(enable = $features)]
             fn turn<const N: usize>(v: &mut [$register; N]) {

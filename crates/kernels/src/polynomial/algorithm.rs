@@ -1,8 +1,8 @@
 //! Interpolation and evaluation, written over vectors of elements.
 //!
-//! I is found without division of polynomials: with the weights w_i = V'(q_i) and c_i = v_i / w_i it is the sum of
-//! c_i V / (x - q_i), whose coefficient j is the sum over l > j of n_l S_(l-j-1), where n_l are the coefficients of V
-//! and S_r is the sum of c_i q_i^r. So nearly all the work is in sums of products, which are reduced once.
+//! I is found without division of polynomials. With weights w_i = V'(q_i) and c_i = v_i / w_i, it is the sum of c_i V
+//! / (x - q_i). Let n_l be the coefficients of V and S_r the sum of c_i q_i^r. Then coefficient j of I is the sum
+//! over l > j of n_l S_(l-j-1). So nearly all the work is in sums of products, each reduced once.
 
 use super::{Repeated, Shape};
 use std::ops::{Deref, DerefMut};
@@ -11,11 +11,11 @@ use zeroize::optimization_barrier;
 /// The most lanes of any vector.
 const MAX_LANES: usize = 4;
 
-/// One element in each lane; operations are done in all lanes alike.
+/// One element in each lane; operations do the same in all lanes.
 pub(super) trait Lanes: Copy {
     /// Elements in a value of this type.
     const LANES: usize;
-    /// A sum of products that is not reduced.
+    /// An unreduced sum of products.
     type Wide: Copy;
 
     /// The element of these bits in all lanes.
@@ -77,8 +77,8 @@ fn product<V: Lanes, const BITS: u32>(a: V, b: V) -> V {
     V::reduce::<BITS>(V::multiply_add::<BITS>(V::splat(0).widen(), a, b))
 }
 
-/// The elements of a row of one for each instance, from `first` on. Lanes behind the end repeat the last instance,
-/// so that what they do is like what the others do.
+/// One element for each instance of a row, from `first` on. Lanes beyond the end repeat the last instance, so that
+/// they behave like the others.
 #[inline(always)]
 fn load<V: Lanes, const BITS: u32>(row: &[u128], first: usize) -> V {
     match row.get(first..first + V::LANES) {
@@ -106,7 +106,7 @@ pub(super) fn interpolate<V: Lanes, const BITS: u32>(
     // Number i of each instance, in the lists.
     let row = |i: usize| i * instances..(i + 1) * instances;
     let firsts = (0..instances).step_by(V::LANES);
-    // Of each vector of instances k points, the coefficients of V but for the leading 1, and k weights.
+    // For each vector of instances: k points, the coefficients of V except the leading 1, and k weights.
     let all = k * firsts.len();
     let (mut q, mut n, mut weights) = (Wiped::new(zero, all), Wiped::new(zero, all), Wiped::new(zero, all));
     for (v, first) in firsts.clone().enumerate() {
@@ -156,7 +156,7 @@ pub(super) fn interpolate<V: Lanes, const BITS: u32>(
     if repeated { Err(Repeated) } else { Ok(()) }
 }
 
-/// The coefficients of V, the product of all x - q_i, but for the leading 1.
+/// The coefficients of V, the product of all x - q_i, except the leading 1.
 #[inline(always)]
 fn vanishing<V: Lanes, const BITS: u32>(q: &[V], n: &mut [V]) {
     for (i, root) in q.iter().enumerate() {
@@ -183,8 +183,8 @@ fn derivatives<V: Lanes, const BITS: u32>(q: &[V], n: &[V], weights: &mut [V]) {
     }
 }
 
-/// Replaces all by their inverses, with one inversion (Montgomery's trick), and returns whether a zero is among them.
-/// If so, all of its lane becomes zero; the time does not show it.
+/// Replaces all elements by their inverses, with one inversion (Montgomery's trick). Returns whether one of them is
+/// zero. If so, its whole lane becomes zero; the time does not show it.
 #[inline(always)]
 fn invert_all<V: Lanes, const BITS: u32>(all: &mut [V]) -> bool {
     let mut before = Wiped::new(V::splat(0), all.len());
@@ -197,7 +197,7 @@ fn invert_all<V: Lanes, const BITS: u32>(all: &mut [V]) -> bool {
     last.store(&mut lanes);
     // The highest bit of a | -a says that a is not 0.
     let zero = lanes.iter().fold(0, |any, lane| any | (lane | lane.wrapping_neg()) >> 127 ^ 1);
-    // a^(2^BITS - 2), the product of all a^(2^i) but the first.
+    // a^(2^BITS - 2), the product of all a^(2^i) except the first.
     let (mut square, mut inverse) = (last, V::splat(1));
     for _ in 1..BITS {
         square = product::<V, BITS>(square, square);
@@ -211,7 +211,7 @@ fn invert_all<V: Lanes, const BITS: u32>(all: &mut [V]) -> bool {
     zero == 1
 }
 
-/// Powers of the point, from x^0 on, by which as many coefficients at a time are multiplied.
+/// Powers of the point, from x^0 on. As many coefficients are multiplied at a time.
 const STEP: usize = 8;
 
 #[inline(always)]
@@ -222,7 +222,7 @@ pub(super) fn evaluate<V: Lanes, const BITS: u32>(
     out: &mut [u128],
 ) {
     let bytes = BITS as usize / 8;
-    // Of each coefficient a lane for each instance; lanes behind the end are zeros.
+    // For each coefficient a lane for each instance; lanes beyond the end are zeros.
     let mut spread = Wiped::new([0; MAX_LANES], length);
     for first in (0..points.len()).step_by(V::LANES) {
         for (lane, instance) in (first..points.len()).take(V::LANES).enumerate() {

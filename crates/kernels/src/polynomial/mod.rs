@@ -1,11 +1,11 @@
 //! Polynomials over GF(2^64), GF(2^72) and GF(2^80), many small ones at a time: interpolation of a random one
 //! through given points, and evaluation.
 //!
-//! A batch is a number of *instances*: polynomials of one length through equally many points, each through points
-//! of its own. A vector holds the same coefficient of several instances.
+//! A batch is a number of *instances*: polynomials of one length through the same number of points, each through its
+//! own. A vector holds the same coefficient of several instances.
 //!
-//! An element is a number of which the low [`Field::bits`] count, the coefficient of x^i in bit i; higher ones are
-//! ignored. Constant-time in all elements, not in their numbers.
+//! Of an element the low [`Field::bits`] bits count, bit i for the coefficient of x^i; higher bits are ignored.
+//! Constant-time in all elements, not in their number.
 
 mod algorithm;
 mod portable;
@@ -32,15 +32,15 @@ pub enum Field {
     Bits80,
 }
 
-/// How many polynomials, and of what length. The kernels are told and do not divide, which takes a time that depends
-/// on the values: so a test can refuse every division in them.
+/// How many polynomials, and of what length. The kernels take these numbers and never divide, because the time of a
+/// division depends on the values. So a test can refuse every division.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Shape {
     /// The number of polynomials.
     pub instances: usize,
     /// The points that each goes through.
     pub points: usize,
-    /// Its free coefficients: it has as many as points and these together.
+    /// Its free coefficients. Its length is the number of points plus these.
     pub free: usize,
 }
 
@@ -72,8 +72,8 @@ impl Field {
     }
 }
 
-/// For each instance the polynomial P = I + V R, where I is the one of least degree with I(q_i) = v_i for its points,
-/// V the product of all x - q_i, and R the polynomial with the given coefficients.
+/// For each instance the polynomial P = I + V R. I has the least degree with I(q_i) = v_i at its points, V is the
+/// product of all x - q_i, and R has the given coefficients.
 ///
 /// Point i of instance j is `points[i * shape.instances + j]`; so are the values, and the coefficients of R from the
 /// lowest up. If these are uniform, P is uniform among the polynomials of its length with those values. Its
@@ -81,7 +81,7 @@ impl Field {
 /// as [`Field::bytes`] bytes, the lowest first.
 ///
 /// # Errors
-/// If an instance has a point twice; then nothing is written that is of use, in the same time.
+/// If an instance has a point twice. Then nothing useful is written, in the same time.
 ///
 /// # Panics
 ///
@@ -105,6 +105,7 @@ pub fn interpolate(
 /// # Panics
 ///
 /// As [`interpolate`].
+#[allow(clippy::too_many_arguments)] // those of interpolate, and the path
 pub fn interpolate_with(
     backend: Backend,
     field: Field,
@@ -153,7 +154,7 @@ pub fn evaluate_with(
     run(backend, field, Evaluate { length, coefficients, points, out }).0
 }
 
-/// What a kernel does, with the vectors of any path.
+/// A kernel, over the vectors of any path.
 trait Kernel {
     type Output;
     fn run<V: Lanes, const BITS: u32>(self) -> Self::Output;

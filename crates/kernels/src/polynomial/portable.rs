@@ -1,5 +1,5 @@
-//! The specification of the field: one element, a number. Words are multiplied without carries by the multiplier
-//! for integers, which takes every fifth bit of each: sums of 13 products do not reach the next one.
+//! The specification of the field: one element, a number. The integer multiplier multiplies words without carries: it
+//! takes every fifth bit of each, and sums of 13 products do not reach the next one.
 
 use super::algorithm::Lanes;
 
@@ -76,7 +76,7 @@ impl Lanes for One {
         let low = s0 ^ s1 << 64;
         let high = s0 >> BITS ^ s1 >> (BITS - 64) ^ s2 << (128 - BITS);
         let sum = low & ((1 << BITS) - 1) ^ times_tail::<BITS>(high);
-        // The tail has at most 11 bits, so at most as many are above again.
+        // The tail has at most 11 bits, so at most 11 bits overflow again.
         One(sum & ((1 << BITS) - 1) ^ times_tail::<BITS>(sum >> BITS))
     }
 }

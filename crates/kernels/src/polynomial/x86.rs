@@ -1,7 +1,7 @@
 //! One element in each 128 bits of a vector, multiplied by the carry-less multipliers: four in 512 bits with
 //! VPCLMULQDQ, one with PCLMULQDQ.
 
-// Nearly every line is an instruction; that one reason makes all of them sound is said once, below.
+// Nearly every line is an instruction. One reason, stated once below, makes all of them sound.
 #![allow(clippy::undocumented_unsafe_blocks)]
 
 use super::Kernel;

@@ -86,7 +86,7 @@ impl<F: Field> Extended<F> {
         self.plus_with(other, d)
     }
 
-    /// The sum with a point whose Z is 1; `other.z` is not looked at.
+    /// The sum with a point whose Z is 1; `other.z` is not read.
     #[inline(always)]
     pub(super) fn plus_affine(self, other: &Cached<F>) -> Self {
         let z = self.z.widen();
@@ -159,7 +159,7 @@ pub(super) fn digits(scalar: &[u8; 32], digits: &mut [i8; 64]) {
     digits[63] += carry;
 }
 
-/// The size and the sign, all ones for negative, of a digit.
+/// The absolute value of a digit and its sign, all ones for negative.
 #[inline(always)]
 pub(super) fn size_and_sign(digit: i8) -> (u64, u64) {
     let digit = i64::from(digit);
@@ -167,14 +167,14 @@ pub(super) fn size_and_sign(digit: i8) -> (u64, u64) {
     ((digit.cast_unsigned() ^ sign).wrapping_sub(sign), black_box(sign))
 }
 
-/// All ones where a number is `b`; they are all below 2^63. Hidden from the optimiser, which makes branches of
-/// comparisons otherwise.
+/// All ones where a number is `b`; all are below 2^63. Hidden from the optimiser, which would otherwise make branches
+/// of comparisons.
 #[inline(always)]
 pub(super) fn equal<const N: usize>(numbers: [u64; N], b: u64) -> [u64; N] {
     black_box(numbers.map(|a| (((a ^ b).wrapping_sub(1)).cast_signed() >> 63).cast_unsigned()))
 }
 
-/// The multiples of the points by the scalars of which these are the digits, one for each lane.
+/// The multiples of the points by the scalars with these digits, one for each lane.
 #[inline(always)]
 pub(super) fn multiply<F: Field>(p: Extended<F>, digits: &[[i8; 64]]) -> Extended<F> {
     // 1 to 8 times the point.
@@ -187,7 +187,7 @@ pub(super) fn multiply<F: Field>(p: Extended<F>, digits: &[[i8; 64]]) -> Extende
     let mut sum = Extended::identity();
     for window in (0..64).rev() {
         sum = sum.times_16();
-        // Not wiped, which takes a twenty-fifth of the time: only those of the last window remain.
+        // Not wiped, which would take a twenty-fifth of the time: only the last window's values remain.
         let (mut sizes, mut signs) = ([0; LANES], [0; LANES]);
         for ((size, sign), digits) in sizes.iter_mut().zip(&mut signs).zip(digits) {
             (*size, *sign) = size_and_sign(digits[window]);

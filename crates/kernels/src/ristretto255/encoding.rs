@@ -60,7 +60,7 @@ fn difference<F: Field>(a: F, b: F) -> F {
     F::carry(F::sub(a.widen(), b.widen()))
 }
 
-/// SQRT_RATIO_M1 (section 4.2): where u / v is a square, and the root of it or of SQRT_M1 times it.
+/// SQRT_RATIO_M1 (section 4.2): whether u / v is a square, and the root of it or of SQRT_M1 times it.
 #[inline(always)]
 fn sqrt_ratio_m1<F: Field>(u: F, v: F) -> (Words, F) {
     let i = F::splat(&SQRT_M1);
@@ -76,7 +76,7 @@ fn sqrt_ratio_m1<F: Field>(u: F, v: F) -> (Words, F) {
     (both(&correct, &flipped, |a, b| a | b), absolute(r))
 }
 
-/// Decoding (section 4.3.1) of encodings that are canonical and not negative; says where there is a point.
+/// Decoding (section 4.3.1) of encodings that are canonical and not negative; returns which ones encode a point.
 #[inline(always)]
 pub(super) fn decode<F: Field>(s: F) -> (Words, Extended<F>) {
     let one = F::splat(&Fe::ONE);

@@ -4,11 +4,10 @@
 //! [`add`], [`subtract`], [`multiply`] (a scalar for each element), [`multiply_all`] (one scalar for all), and
 //! [`Table::multiply`] (many scalars, one base).
 //!
-//! A scalar is a little-endian number below 2^255, reduced modulo the order of the group or not; bit 255 is
-//! ignored. Arithmetic of scalars is not done here.
+//! A scalar is a little-endian number below 2^255, reduced modulo the order of the group or not; bit 255 is ignored.
+//! There is no arithmetic of scalars.
 //!
-//! All functions are constant-time in elements and scalars; the number of them shows, and whether an encoding
-//! is one.
+//! All functions are constant-time in elements and scalars. Their number shows, and whether an encoding is valid.
 
 mod edwards;
 mod encoding;
@@ -60,7 +59,7 @@ impl fmt::Debug for Element {
     }
 }
 
-/// The identity; that is also what an element is wiped with.
+/// The identity, with which elements are also wiped.
 impl Default for Element {
     fn default() -> Self {
         Element::IDENTITY
@@ -100,7 +99,7 @@ fn store<F: Field>(p: Extended<F>, elements: &mut [Element]) {
 ///
 /// # Errors
 ///
-/// The position of the first that is no encoding; the elements are not to be used then.
+/// The position of the first invalid encoding; the elements must not be used then.
 ///
 /// # Panics
 ///
@@ -198,7 +197,7 @@ pub fn map_with(backend: Backend, uniform: &[[u8; 64]], out: &mut [Element]) -> 
         #[inline(always)]
         fn run<F: Field>(self) {
             for (uniform, out) in self.0.chunks(F::LANES).zip(self.1.chunks_mut(F::LANES)) {
-                // In memory, not to be gathered from where they are.
+                // Copied to memory, so that they need not be gathered.
                 let mut halves = [[[0; 32]; MAX_LANES]; 2];
                 for (lane, uniform) in uniform.iter().enumerate() {
                     for (half, bytes) in halves.iter_mut().zip(uniform.as_chunks::<32>().0) {

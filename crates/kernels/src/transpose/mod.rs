@@ -20,9 +20,9 @@ const COLUMNS: usize = 128;
 
 /// Writes row j of the matrix to `out[j]`.
 ///
-/// Column c is `columns[c * stride..]`, of which the first `out.len() / 8` bytes count: bit j of a column
-/// is bit j % 8 of its byte j / 8, and bit c of a row is bit c % 8 of its byte c / 8. The last column may
-/// end with its last row. A stride that is a multiple of 4096 costs cache misses; add 64 to it.
+/// Column c is `columns[c * stride..]`, of which the first `out.len() / 8` bytes count. Bit j of a column is bit j %
+/// 8 of its byte j / 8, and bit c of a row is bit c % 8 of its byte c / 8. The last column may end with its last row.
+/// A stride that is a multiple of 4096 costs cache misses; add 64.
 ///
 /// # Panics
 ///

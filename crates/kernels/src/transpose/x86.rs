@@ -40,8 +40,8 @@ fn load(columns: &[u8], at: usize) -> __m128i {
 #[inline]
 #[target_feature(enable = "avx2")]
 fn transpose_bytes(mut v: [__m256i; 16]) -> [__m256i; 16] {
-    // With the 8-bit number (register, byte) of a place, pairing register r with r + 8 and interleaving
-    // turns the number left by one bit. Four turns exchange register and byte.
+    // A place has an 8-bit number (register, byte). Interleaving registers r and r + 8 rotates this number left by
+    // one bit. Four rotations exchange register and byte.
     for _ in 0..4 {
         let mut w = v;
         for r in 0..8 {

@@ -1,12 +1,12 @@
 //! This executable, disassembled: the functions of the AVX-512 path of the curve.
 //!
-//! That path multiplies by `vpmadd52luq` and `vpmadd52huq`, and everything over the field is inlined into the function
-//! that does, so the functions to look at are those with these instructions, whatever their names are.
+//! That path multiplies by `vpmadd52luq` and `vpmadd52huq`, and everything over the field is inlined into the
+//! function that does. So the functions to check are those with these instructions, whatever their names.
 //!
 //! It proves, for all inputs: in these functions no vector and no mask goes to the flags or to the addresses of a
-//! gather, and no mask goes to a general register. It proves nothing of what general registers and memory hold, in
-//! which elements are decoded and encoded; of that there is one text for all paths, which memcheck looks at where it
-//! is compiled for the others, and [`crate::trace`] here.
+//! gather, and no mask goes to a general register. It proves nothing about general registers and memory, where
+//! elements are decoded and encoded. That source is the same for all paths: memcheck checks it on the other paths,
+//! and [`crate::trace`] on this one.
 
 use std::arch::x86_64::*;
 use std::collections::BTreeMap;
@@ -27,7 +27,7 @@ pub(crate) struct Disassembly {
     pub(crate) instructions: Vec<Instruction>,
 }
 
-/// Of the executable that runs.
+/// Disassembles the running executable.
 pub(crate) fn disassemble() -> Disassembly {
     let output = Command::new("objdump")
         .args(["--disassemble", "--no-show-raw-insn", "--wide", "--section=.text"])
@@ -58,14 +58,14 @@ pub(crate) fn disassemble() -> Disassembly {
     Disassembly { functions, instructions }
 }
 
-/// Whether the time of an instruction depends on what it divides.
+/// Whether it is a division, whose time depends on the operands.
 pub(crate) fn divides(mnemonic: &str) -> bool {
     ["div", "idiv", "vdiv", "vsqrt", "divs", "divp", "sqrt"].iter().any(|start| mnemonic.starts_with(start))
 }
 
 /// Whether an instruction may lead from a vector or a mask to a branch or to an address.
 fn is_suspect(Instruction { mnemonic, operands, .. }: &Instruction) -> bool {
-    // A comparison whose result is a mask may stay among the vectors; it is the way from there that counts.
+    // A comparison whose result is a mask may stay among the vectors; what counts is the way out of them.
     let to_flags = ["vtest", "kortest", "ktest", "vucomi", "ucomi", "vcomi", "comis"];
     let to_register = ["vpmovmsk", "pmovmsk", "vmovmsk", "movmsk"];
     let by_index = ["vgather", "vpgather", "vscatter", "vpscatter"];
@@ -80,7 +80,7 @@ fn is_suspect(Instruction { mnemonic, operands, .. }: &Instruction) -> bool {
         || from_mask
 }
 
-/// Of every function that multiplies like the AVX-512 path: its suspect instructions.
+/// The suspect instructions of every function that multiplies like the AVX-512 path.
 fn suspects(all: &Disassembly) -> BTreeMap<usize, Vec<String>> {
     let multiplies = |i: &&Instruction| i.mnemonic.starts_with("vpmadd52");
     let mut found: BTreeMap<usize, Vec<String>> =
@@ -131,7 +131,7 @@ fn no_kernel_divides() {
     assert_ne!(dividing("leaking_division"), Vec::<String>::new());
 }
 
-// ---- What it has to notice. ----
+// ---- What it must notice. ----
 
 #[inline(never)]
 #[target_feature(enable = "avx512f,avx512ifma")]

@@ -1,16 +1,17 @@
-//! Whether branches and addresses of the kernels depend on secrets, in the code that the compiler made of them:
-//! `cargo test -p veilset-kernels --release --test constant_time`.
+//! Whether branches and addresses of the kernels depend on secrets, in the compiled code: `cargo test -p
+//! veilset-kernels --release --test constant_time`.
 //!
 //! * [`memcheck`] marks secrets as undefined and runs every path without AVX-512 under valgrind, which reports each
 //!   branch and each address that depends on them. It follows every bit, so inputs need not be lucky.
 //! * valgrind cannot run AVX-512. For those paths [`trace`] steps through the function with different secrets and
 //!   compares every instruction and every address, and [`disassembly`] looks for instructions that lead from vectors
-//!   to flags or addresses. It also sees to it that no kernel divides, which takes a time that depends on the values.
+//!   to flags or addresses. It also checks that no kernel divides, because the time of a division depends on the
+//!   values.
 //!
-//! Each check is shown a function that leaks, and fails if it does not notice. None measures time;
+//! Each check is given a function that leaks, and fails if it does not notice. None measures time;
 //! `examples/timing.rs` does.
 //!
-//! Debug assertions look at field elements, so these tests are about code without them. Debug builds compile and
+//! Debug assertions read field elements, so these tests need code without them. Debug builds compile the tests and
 //! ignore them.
 
 #![cfg(all(target_arch = "x86_64", target_os = "linux"))]
@@ -94,8 +95,8 @@ fn is_canonical(_: Backend, _: &[u8; 32], data: &[[u8; 32]], out: &mut [[u8; 32]
     Backend::Portable
 }
 
-/// Hashing to the group, multiples by a scalar for each and of the generator, sums, encoding, and comparisons. What is
-/// decoded comes from a peer, and whether it is an element shows.
+/// Hashing to the group, multiples by one scalar each and of the generator, sums, encoding and comparisons. Decoded
+/// elements come from a peer, and their validity shows.
 fn ristretto255(backend: Backend, key: &[u8; 32], data: &[[u8; 32]], out: &mut [[u8; 32]]) -> Backend {
     let n = data.len();
     let (mut uniform, mut elements, mut fixed) =
@@ -161,9 +162,9 @@ fn band(backend: Backend, _: &[u8; 32], data: &[[u8; 32]], out: &mut [[u8; 32]])
     ran
 }
 
-/// Interpolation and evaluation, of as many coefficients as fill the output with the values, in vectors of which the
-/// last is not full. The points of an instance are all the same where the data is the special one, which comes again
-/// after 7; only that points are there twice may become public.
+/// Interpolation and evaluation, of enough coefficients to fill the output with the values, in vectors of which the
+/// last is not full. With the special data, which repeats after 7, all points of an instance are the same; only that
+/// may become public.
 fn polynomial(field: Field, backend: Backend, data: &[[u8; 32]], out: &mut [[u8; 32]]) -> Backend {
     let (instances, points, length) = (7, data.len() / 7, data.len() * 4 / 7);
     let shape = polynomial::Shape { instances, points, free: length - points };
@@ -202,7 +203,7 @@ fn random(seed: u64, out: &mut [[u8; 32]]) {
     }
 }
 
-// ---- What the checks have to notice. ----
+// ---- What the checks must notice. ----
 
 const LEAKS: [Subject; 2] = [
     Subject { name: "leaking branch", backends: &[Backend::Portable], keyed: true, run: leaking_branch },

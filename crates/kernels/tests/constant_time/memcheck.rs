@@ -42,7 +42,7 @@ fn mark(bytes: &mut [[u8; 32]], kind: u64) {
     assert_ne!(answer, 0, "this test is run by the others, under valgrind");
 }
 
-/// The value, public from here on. Without valgrind this does nothing.
+/// Makes the value public from here on. Without valgrind this does nothing.
 pub(crate) fn declassify<T: Copy>(mut value: T) -> T {
     request(MAKE_MEM_DEFINED, (&raw mut value) as u64, size_of::<T>() as u64, 0);
     value
@@ -97,7 +97,7 @@ fn subject() {
     println!("ran {wanted}");
 }
 
-/// What valgrind says of a subject on a path.
+/// What valgrind reports on a subject on a path.
 fn valgrind(subject: &Subject, backend: Backend) -> (Output, String) {
     let output = Command::new("valgrind")
         .args(["--quiet", "--tool=memcheck", &format!("--error-exitcode={REPORTED}")])

@@ -2,9 +2,9 @@
 //! instruction, and the handler notes the instruction and the addresses of its operands in memory. Inputs that differ
 //! in secrets only must give the same trace.
 //!
-//! It sees everything that the function did, but only for the inputs that were tried. Among them are those that are
-//! special to the kernels: 0, p - 1, points of small order, all ones. In functions outside this executable, those
-//! that copy and fill memory, it sees the instructions and, when they are called, the first three arguments.
+//! It sees everything that the function did, but only for the inputs tried. These include the inputs that are special
+//! to the kernels: 0, p - 1, points of small order, all ones. In functions outside this executable, which copy and
+//! fill memory, it sees the instructions and the first three arguments of each call.
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::arch::asm;
@@ -26,11 +26,11 @@ struct Operand {
     offset: u64,
 }
 
-/// What the handler has to do at an instruction.
+/// What the handler does at an instruction.
 enum Kind {
-    /// To note these operands.
+    /// Note these operands.
     Plain(Vec<Operand>),
-    /// To give up: it divides, or its addresses are in a vector.
+    /// Give up: it divides, or its addresses are in a vector.
     Forbidden,
 }
 
@@ -47,7 +47,7 @@ struct Tracer {
     base: u64,
     /// For each byte of the text, the instruction that begins there.
     kinds: Vec<Option<Kind>>,
-    /// Of the trace that is taken: never longer than its capacity.
+    /// The trace being taken, never longer than its capacity.
     steps: Vec<Step>,
     overflow: bool,
 }
@@ -115,14 +115,14 @@ impl Tracer {
     }
 }
 
-/// Gives what is traced memory of its own, the same in each trace: the steps and the addresses of the system's
-/// allocator follow from all that was allocated before.
+/// Gives the traced code its own memory, the same in each trace: the steps and addresses of the system's allocator
+/// depend on all earlier allocations.
 struct Arena;
 
 #[global_allocator]
 static ARENA: Arena = Arena;
 
-/// What the arena has, for all allocations of a trace together.
+/// The arena's size, for all allocations of a trace together.
 #[repr(align(4096))]
 struct Memory(UnsafeCell<[u8; 1 << 20]>);
 
@@ -132,7 +132,7 @@ unsafe impl Sync for Memory {}
 static MEMORY: Memory = Memory(UnsafeCell::new([0; 1 << 20]));
 
 thread_local! {
-    /// How much of the arena is given away, if this thread takes a trace.
+    /// How much of the arena is in use, if this thread takes a trace.
     static USED: Cell<Option<usize>> = const { Cell::new(None) };
 }
 
@@ -194,7 +194,7 @@ extern "C" fn on_trap(_: i32, _: *mut libc::siginfo_t, context: *mut libc::ucont
     }
 }
 
-/// The operands of an instruction that must not be there.
+/// The operands of an instruction that must not occur.
 const FORBIDDEN: u64 = 0xbad;
 
 /// From AT&T syntax.
@@ -288,7 +288,7 @@ fn compare(tracer: &mut Tracer, subject: &Subject, backend: Backend, n: usize) -
             assert_eq!(ran, backend, "the path that was forced is the one that ran");
         };
         if first.is_none() {
-            // What is done only once, such as asking the processor.
+            // Anything done only once, such as asking the processor.
             call();
         }
         let steps = tracer.trace(call);
@@ -310,7 +310,7 @@ fn compare(tracer: &mut Tracer, subject: &Subject, backend: Backend, n: usize) -
 #[cfg_attr(debug_assertions, ignore = "debug assertions look at secrets: test with --release")]
 fn with_avx512_no_branch_and_no_address_depends_on_the_secrets_tried() {
     let mut tracer = Tracer::new();
-    // What it has to notice.
+    // What it must notice.
     for (subject, said) in LEAKS.iter().zip(["leaking_branch", "leaking_look_up"]) {
         let result = compare(&mut tracer, subject, Backend::Portable, 1);
         assert!(result.as_ref().is_err_and(|e| e.contains(said)), "{}: {result:?}", subject.name);

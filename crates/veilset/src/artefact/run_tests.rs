@@ -148,17 +148,18 @@ fn under_the_same_key_all_bytes_are_the_same() {
         y.insert_listed(inserted);
         let (protocol, n_y, n_x) = (CwPrf(GolombTags), y.len(), x.len());
         run_pair(
-            |ch, rng| {
+            &SessionId::of([5; 32]),
+            |cx| {
                 if prepared {
-                    under(&mut y, key(rng));
+                    under(&mut y, key(cx.rng));
                 }
-                protocol.server(ch, &SessionId::of([5; 32]), &y, n_x, rng).map(|bits| bits.to_vec())
+                protocol.server(cx, &y, n_x).map(|bits| bits.to_vec())
             },
-            |ch, rng| {
+            |cx| {
                 if prepared {
                     under(&mut x, key(&mut later(&SEEDS[1], n_x)));
                 }
-                protocol.client(ch, &SessionId::of([5; 32]), &x, n_y, rng)
+                protocol.client(cx, &x, n_y)
             },
         )
     };
@@ -168,19 +169,18 @@ fn under_the_same_key_all_bytes_are_the_same() {
         let payloads: Items = (0..n_x).map(|_| "payload").collect();
         let terms = Terms { payload: true, max_row: 9, ..Terms::default() };
         run_pair(
-            |ch, rng| {
+            &SessionId::of([5; 32]),
+            |cx| {
                 if prepared {
                     under(&mut y, Key::with_inverse(&mut later(&SEEDS[0], n_y)));
                 }
-                dh::receiver(ch, &SessionId::of([5; 32]), &y, n_x, &terms, rng)?
-                    .open(Confirmed(()))
-                    .map(|m| m.positions)
+                dh::receiver(cx, &y, n_x, &terms)?.open(Confirmed(())).map(|m| m.positions)
             },
-            |ch, rng| {
+            |cx| {
                 if prepared {
-                    under(&mut x, key(rng));
+                    under(&mut x, key(cx.rng));
                 }
-                dh::sender(ch, &SessionId::of([5; 32]), &x, &payloads, n_y, &terms, rng).map(|_| ())
+                dh::sender(cx, &x, &payloads, n_y, &terms).map(|_| ())
             },
         )
     };

@@ -1,5 +1,5 @@
-//! A Bloom filter, as CZZDL 5.3 proposes, but of a size at which the false positives of all queries together
-//! stay below the budget; the paper's 1.44 lambda n bits are for one query.
+//! A Bloom filter, as CZZDL 5.3 proposes, but large enough that the false positives of all queries together stay
+//! within the budget. The paper's 1.44 lambda n bits are for one query.
 
 use super::CompactSet;
 use crate::channel::{Message, Rx, Tx, frames};
@@ -17,8 +17,8 @@ const FILTER: Message<[u8]> = Message::new(0x22, "S->R  Bloom filter of H(y)^k1k
 pub struct Bloom(params::Bloom);
 
 impl Bloom {
-    /// A filter of `elements` in which none of `queries` is found wrongly, but with probability
-    /// 2^-`exponent` over all of them; half of it for the filter, half for equal digests.
+    /// A filter of `elements` in which one of `queries` is found wrongly with probability at most 2^-`exponent`: half
+    /// of it for the filter, half for equal digests.
     pub fn new(exponent: u32, queries: usize, elements: usize) -> Self {
         Bloom(params::bloom(share(exponent, 2), queries, elements))
     }

@@ -1,11 +1,10 @@
 //! Truncated tags, sorted over the whole set, Golomb-Rice coded.
 //!
-//! A tag is the first t bits of a digest. Gaps between sorted tags are written as the quotient by 2^b in
-//! unary (ones, then a zero) and b bits of remainder, least significant bit first. With
-//! b = t - ceil(log2 n) a set takes about 61.6 bits an item at 2^20 items a side, against 86.6 for a Bloom
-//! filter of equal strength. Equal tags are legal. The length varies a little with the tags, so each frame
-//! carries it; the unary parts of all frames together may take floor(2^t / 2^b) bits, which the decoder
-//! enforces, beside n(b+1) for the rest.
+//! A tag is the first t bits of a digest. Gaps between sorted tags are written as the quotient by 2^b in unary (ones,
+//! then a zero) and b bits of remainder, least significant bit first. With b = t - ceil(log2 n) a set takes about
+//! 61.6 bits an item at 2^20 items a side, against 86.6 for a Bloom filter of equal strength. Equal tags are legal.
+//! The length varies a little with the tags, so each frame carries it. The decoder enforces a bound: floor(2^t / 2^b)
+//! bits for the unary parts of all frames together, in addition to n(b+1) for the rest.
 
 use super::CompactSet;
 use crate::channel::{Message, Rx, Tx, frames};
@@ -29,8 +28,7 @@ pub struct Golomb {
 }
 
 impl Golomb {
-    /// A set of `elements` in which none of `queries` is found wrongly, but with probability
-    /// 2^-`exponent` over all of them.
+    /// A set of `elements` in which one of `queries` is found wrongly with probability at most 2^-`exponent`.
     pub fn new(exponent: u32, queries: usize, elements: usize) -> Result<Self> {
         let tag_bits = tag_bits(exponent, queries, elements)?;
         Ok(Golomb { elements, tag_bits, rice_bits: tag_bits - ceil_log2(elements) })
@@ -41,7 +39,7 @@ impl Golomb {
         digest.checked_shr(128 - self.tag_bits).unwrap_or(0)
     }
 
-    /// floor(2^t / 2^b): what the quotients of all gaps can add up to.
+    /// floor(2^t / 2^b): the largest sum of the quotients of all gaps.
     fn unary_budget(&self) -> u64 {
         1 << (self.tag_bits - self.rice_bits)
     }
@@ -88,7 +86,7 @@ impl CompactSet for Golomb {
                 if tag >> self.tag_bits != 0 {
                     return Err(bad("a tag is longer than agreed"));
                 }
-                // As much work for a query that is found as for one that is not: the peer sees the time.
+                // The same work whether a query is found or not, because the peer sees the time.
                 while let Some(w) = waiting.next_if(|&&w| w >> 32 <= tag) {
                     found[(w & 0xffff_ffff) as usize] = w >> 32 == tag;
                 }
@@ -154,7 +152,7 @@ impl<'a> BitReader<'a> {
         BitReader { bytes, rest: 0, held: 0 }
     }
 
-    /// Takes bytes in until more than 96 bits are held or there are none left.
+    /// Takes in bytes until more than 96 bits are held or no byte is left.
     fn refill(&mut self) {
         while self.held <= 120 {
             let Some((&byte, bytes)) = self.bytes.split_first() else { return };

@@ -10,7 +10,7 @@ use crate::channel::{Rx, Tx};
 use crate::error::Result;
 use crate::secret::Secrets;
 
-/// A way to send a set of digests. The set of the size and error it is made for is a public parameter.
+/// A way to send a set of digests. Its parameters follow from the public sizes and the error.
 pub trait CompactSet {
     /// About how many bytes it takes.
     fn bytes(&self) -> usize;
@@ -51,7 +51,7 @@ mod tests {
             let (mut a, mut b) = Channel::pair();
             let (set, queries) = (&set, &queries);
             let bits = std::thread::scope(|s| {
-                // It takes its end of the channel with it, whatever becomes of it.
+                // It drops its end of the channel even if it fails.
                 s.spawn(move || set.send(&mut a.tx, elements.into()).unwrap());
                 set.test(&mut b.rx, queries).unwrap()
             });
@@ -69,7 +69,9 @@ mod tests {
     #[test]
     fn the_bytes_do_not_depend_on_the_order_of_the_elements() {
         let mut rng = Prng::from_seed(&[2; 32]);
-        let elements = digests(1000, &mut rng);
+        // More than a frame: an order within frames would show which elements came first.
+        let n = golomb::FRAME + 1000;
+        let elements = digests(n, &mut rng);
         let sent = |set: &dyn CompactSet, elements: Vec<u128>| {
             let (mut a, b) = Channel::pair();
             set.send(&mut a.tx, elements.into()).unwrap();
@@ -81,9 +83,9 @@ mod tests {
             }
             bytes
         };
-        let shuffled: Vec<u128> = rng.permutation(1000).iter().map(|&i| elements[i as usize]).collect();
+        let shuffled: Vec<u128> = rng.permutation(n).iter().map(|&i| elements[i as usize]).collect();
         let sets: [Box<dyn CompactSet>; 2] =
-            [Box::new(Golomb::new(LAMBDA, 1000, 1000).unwrap()), Box::new(Bloom::new(LAMBDA, 1000, 1000))];
+            [Box::new(Golomb::new(LAMBDA, n, n).unwrap()), Box::new(Bloom::new(LAMBDA, n, n))];
         for set in sets {
             assert_eq!(sent(set.as_ref(), elements.clone()), sent(set.as_ref(), shuffled.clone()));
         }

@@ -3,10 +3,10 @@
 
 use super::ceil_log2;
 
-/// Bits that keep a value of the function hidden: ones of D that an item of the sender's hits (the paper's d), and
-/// in the malicious mode the bits of a row that nobody can choose (its lambda).
+/// The bits that hide a value of the function: the ones of D that a sender's item hits (the paper's d). In the
+/// malicious mode also the bits of a row that nobody can choose (its lambda).
 const D: usize = 128;
-/// Bytes of a base OT in both directions together, by which a column costs more than its bits.
+/// Bytes of a base OT in both directions together, which a column costs in addition to its bits.
 const BASE_OT: usize = 96;
 /// log2 of the evaluations of H_2 that a malicious sender may try (the paper's Q_2).
 const QUERIES: u32 = 64;
@@ -38,12 +38,12 @@ impl Matrix {
     }
 }
 
-/// The least width of a matrix of this height, with which the following holds.
+/// The least width of a matrix of this height for which the following holds.
 ///
-/// Each bit of D is a one with probability p = (1 - 1/m)^n_r. Each of the sender's items (those that the receiver
-/// does not have) hits w of them, independently; fewer than 128 ones would hide its value too little. Over all
-/// items together that has probability at most 2^-`exponent`. Against a malicious sender, moreover, two items that
-/// it did not choose have the same row of its matrix with probability (1/2 + 1/(2m))^w, which is at most 2^-128.
+/// Each bit of D is a one with probability p = (1 - 1/m)^n_r. Each item that only the sender has hits w of them,
+/// independently. Fewer than 128 ones would not hide its value; over all items together, the probability of that is
+/// at most 2^-`exponent`. Against a malicious sender, in addition, two items that it did not choose have the same row
+/// of its matrix with probability (1/2 + 1/(2m))^w <= 2^-128.
 pub fn width(exponent: u32, height: usize, n_s: usize, n_r: usize, malicious_sender: bool) -> usize {
     // A margin of 1e-6 covers the rounding of the logarithms: 130 of them, each of less than 2^-20 of itself.
     let limit = -f64::from(exponent) * std::f64::consts::LN_2 - (n_s.max(1) as f64).ln() - 1e-6;
@@ -80,9 +80,9 @@ fn ln_tail(w: usize, height: usize, n_r: usize) -> f64 {
     ln_choose + last as f64 * ln_p + rest * q.ln() + f64::ln(sum)
 }
 
-/// The length in bits of the values of H_2, tags of the sender's items (3.3): each of the n_s n_r pairs of
-/// different items has equal tags with probability 2^-t; a malicious sender looks for a tag of one of the receiver's
-/// items with 2^64 tries.
+/// The length t in bits of the values of H_2, the tags of the sender's items (3.3). Each of the n_s n_r pairs of
+/// different items has equal tags with probability 2^-t. A malicious sender has 2^64 tries to find a tag of one of
+/// the receiver's items.
 pub const fn tag_bits(exponent: u32, n_s: usize, n_r: usize, malicious_sender: bool) -> u32 {
     let tries = if malicious_sender && ceil_log2(n_s) < QUERIES { QUERIES } else { ceil_log2(n_s) };
     exponent + tries + ceil_log2(n_r)
@@ -204,7 +204,7 @@ mod tests {
                 assert!(best.height.is_power_of_two() && best.height >= 8 && best.width >= D);
                 let traffic = |m: usize, w: usize| w * (m / 8 + BASE_OT);
                 for log_m in 3..32 {
-                    // Where less than one bit in 400 stays a one the width is far beyond 10,000.
+                    // If less than one bit in 400 stays a one, the width is far beyond 10,000.
                     if n_r >> log_m < 6 {
                         let w = width(LAMBDA, 1 << log_m, n_s, n_r, malicious);
                         assert!(traffic(1 << log_m, w) >= traffic(best.height, best.width), "{n_s} {n_r}");

@@ -34,17 +34,17 @@ impl Format {
         }
     }
 
-    /// What a file to be read is, by its extension: `.parquet` and `.pq`, `.txt` and `.list`; otherwise CSV.
+    /// The format of an input file, by its extension: `.parquet` and `.pq`, `.txt` and `.list`; otherwise CSV.
     pub fn of_input(path: &Path) -> Format {
         Format::by_extension(path).unwrap_or_default()
     }
 
-    /// What a result is written as: by its extension, and otherwise as text like the input. A list only if the
-    /// result has one column; else it is CSV. `None` and `-` are standard output.
+    /// The format of a result: by its extension, otherwise text like the input. A result of several columns is never
+    /// a list but CSV. `None` and `-` are standard output.
     pub fn of_output(path: Option<&Path>, input: Format, columns: usize) -> Format {
         match path.and_then(Format::by_extension).unwrap_or(input) {
             Format::Parquet if path.and_then(Format::by_extension).is_none() => Format::Csv,
-            // A list that the name asks for is refused if it cannot be; see `check_output`.
+            // If the name asks for a list and the result cannot be one, `check_output` refuses it.
             Format::List if columns != 1 && path.and_then(Format::by_extension).is_none() => Format::Csv,
             format => format,
         }
@@ -88,10 +88,10 @@ impl FromStr for Format {
 /// How a file is read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct ReadOptions {
-    /// What the file is. If `None`, what its extension says ([`Format::of_input`]).
+    /// The format. `None`: by the extension ([`Format::of_input`]).
     pub format: Option<Format>,
-    /// The byte that separates the cells of CSV, here and in CSV that is written. If `None`, a tab in files that
-    /// end in `.tsv` or `.tab`, else a comma.
+    /// The byte that separates the cells of CSV, read and written. `None`: a tab for `.tsv` and `.tab`, otherwise a
+    /// comma.
     pub delimiter: Option<u8>,
     /// What a cell may hold.
     pub encoding: Encoding,
@@ -138,7 +138,7 @@ pub fn check_output(table: &Table, sent: &[String], format: Format) -> Result<()
     Ok(())
 }
 
-/// Refuses names of sent columns that our table has too, or that occur twice.
+/// Refuses names of sent columns that occur twice or that our table has too.
 pub fn check_names(table: &Table, names: &[String]) -> Result<()> {
     for (i, name) in names.iter().enumerate() {
         let ours = table.header().contains(name);

@@ -1,30 +1,29 @@
 //! A look at a Parquet file before it is decoded: its sizes and counts must be possible.
 //!
-//! The decoder trusts some of the numbers in a file with allocations: a count of row groups, the unpacked size
-//! of a page, the number of values of a dictionary, of children in the schema, whose groups it enters by calling
-//! itself. A damaged or hostile file could ask for more memory than there is, or for more stack, which no program
-//! survives. So footer and page headers, which are structs in the Thrift compact protocol, are walked here first: in
-//! constant memory, except for 16 bytes an element of the schema, which takes at least one in the file.
+//! The decoder allocates by some of the numbers in a file: the count of row groups, the unpacked size of a page, the
+//! number of values of a dictionary. It descends into the groups of the schema by recursion. A damaged or hostile
+//! file could ask for more memory or more stack than there is, which no program survives. So the footer and the page
+//! headers, structs in the Thrift compact protocol, are walked here first. This takes constant memory, plus 16 bytes
+//! for each element of the schema, which takes at least one byte in the file.
 //!
-//! The decoder reads a field that it knows by its number, whatever type is written before it, and then goes on in
-//! the middle of something; and it passes over a list of booleans without reading a byte for each, so that ten bytes
-//! keep it busy for seconds and lists in lists for ever. So every field of the format must have its type
-//! ([`FILE`], [`PAGE_HEADER`]), and a list of booleans, of which the format has none here, is refused: then
-//! decoder and walker read the same.
+//! The decoder recognises a field by its number and ignores the type written before it, so it can go on in the middle
+//! of a value. It skips a list of booleans without reading a byte for each: ten bytes keep it busy for seconds,
+//! nested lists for ever. So every field of the format must have its type ([`FILE`], [`PAGE_HEADER`]), and lists of
+//! booleans, which the format does not have here, are refused. Then decoder and walker read the same.
 
 use std::io::Read;
 
 /// Levels of nesting of structs and lists; the format needs about 8.
 const MAX_DEPTH: usize = 32;
-/// Levels of nesting of groups in the schema, for which the decoder calls itself.
+/// Levels of nesting of groups in the schema, into which the decoder recurses.
 const MAX_GROUPS: usize = 100;
-/// Bytes that the names of all elements of the schema may take, each with those of its groups.
+/// Bytes that the names of all elements of the schema may take, each together with the names of its groups.
 const NAMES: u64 = 64 << 20;
 /// What a name takes in addition to its bytes.
 const NAME: u64 = 24;
 /// The largest unpacked page that needs no further justification. Pages are usually 1 MiB.
 const PAGE: i64 = 64 << 20;
-/// How much smaller compression makes a page that is larger than that: deflate's limit is 1032.
+/// The largest compression ratio of a larger page: deflate's limit is 1032.
 const RATIO: i64 = 1100;
 
 /// What a field is.
@@ -167,7 +166,7 @@ impl Shape {
         }
     }
 
-    /// Whether this number is one to the decoder: what is larger it would cut.
+    /// Whether the decoder can hold this number; it would truncate a larger one.
     fn holds(&self, n: i64) -> bool {
         match self {
             I16 => i16::try_from(n).is_ok(),
@@ -177,10 +176,10 @@ impl Shape {
     }
 }
 
-/// Something that cannot be.
+/// Something impossible.
 pub(super) struct Impossible;
 
-/// Checks the types and the lengths of all that is in the footer, and that the schema is a tree.
+/// Checks all types and lengths in the footer, and that the schema is a tree.
 pub(super) fn check_footer(footer: &[u8]) -> Result<(), Impossible> {
     let (mut schema, mut element) = (Vec::new(), SchemaElement::default());
     Walker { left: footer.len() as u64, input: footer }.structure(FILE, &mut |path, n| match path {
@@ -192,7 +191,7 @@ pub(super) fn check_footer(footer: &[u8]) -> Result<(), Impossible> {
     check_schema(&schema)
 }
 
-/// What matters of an element of the schema.
+/// The parts of a schema element that matter here.
 #[derive(Default)]
 struct SchemaElement {
     children: i64,
@@ -202,7 +201,7 @@ struct SchemaElement {
 
 /// Checks that the elements are a tree in depth-first order, of bounded depth and with bounded names.
 fn check_schema(elements: &[SchemaElement]) -> Result<(), Impossible> {
-    // Of each group that is open, how many children are to come, and the names down to it.
+    // For each open group: how many children are to come, and the length of the names down to it.
     let mut open: Vec<(u64, u64)> = vec![(1, 0)];
     let mut names = 0u64;
     for (i, element) in elements.iter().enumerate() {
@@ -225,8 +224,8 @@ fn check_schema(elements: &[SchemaElement]) -> Result<(), Impossible> {
     }
 }
 
-/// Checks the page headers of a column chunk of `size` bytes; `open` gives its bytes from a position on. `width`
-/// is the least number of bytes that a value of its dictionary takes.
+/// Checks the page headers of a column chunk of `size` bytes; `open` gives its bytes from a position on. `width` is
+/// the least size in bytes of a value of its dictionary.
 pub(super) fn check_pages<R: Read>(
     open: impl Fn(u64) -> Option<R>,
     size: u64,
@@ -258,7 +257,7 @@ pub(super) fn check_pages<R: Read>(
 /// Stands for a field's number at the end of a struct.
 const END: i64 = 0;
 
-/// What hears of values: the field numbers that lead to one, and the value.
+/// Called with the field numbers that lead to a value, and the value.
 type Told<'a> = dyn FnMut(&[i64], i64) + 'a;
 
 struct Walker<R> {
@@ -294,8 +293,8 @@ impl<R: Read> Walker<R> {
         if n == 0 { Ok(()) } else { Err(Impossible) }
     }
 
-    /// Walks a struct; `told` hears of the integers, of the lengths of the strings, and at the [`END`] of each struct,
-    /// with the field numbers that lead there.
+    /// Walks a struct. `told` is called for integers, for lengths of strings and at the [`END`] of each struct, with
+    /// the field numbers that lead there.
     fn structure(&mut self, shapes: Fields, told: &mut Told) -> Result<(), Impossible> {
         self.fields(0, shapes, &mut [0; MAX_DEPTH], told)
     }
@@ -322,7 +321,7 @@ impl<R: Read> Walker<R> {
                 0 => zigzag(self.varint()?),
                 delta => field + i64::from(delta),
             };
-            // The decoder has 16 bits for it, and a field of a larger number would be another one to it.
+            // The decoder keeps 16 bits of it, and would take a larger number for another field.
             if !(1..=i64::from(i16::MAX)).contains(&field) {
                 return Err(Impossible);
             }
@@ -391,7 +390,7 @@ impl<R: Read> Walker<R> {
             Some(List(element)) => Some(*element),
             _ => None,
         };
-        // Every element takes a byte. Lists in lists, which the format has none of, count as levels, too.
+        // Every element takes a byte. Lists in lists, which the format does not have, count as levels too.
         let deeper = matches!(head & 15, 9 | 10);
         if n > self.left || depth + 1 >= MAX_DEPTH {
             return Err(Impossible);

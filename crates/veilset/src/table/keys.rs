@@ -4,19 +4,19 @@ use super::{Normalise, Table};
 use crate::error::{Error, Result};
 use crate::item::{ItemSet, Items, MAX_ITEM, encode_key};
 
-/// What becomes of rows with an empty key: one of whose key columns is empty.
+/// What happens to a row with an empty key, in which at least one key column is empty.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum EmptyKeys {
     /// They are an error.
     #[default]
     Error,
-    /// They take no part, and are counted.
+    /// They are skipped and counted.
     Skip,
     /// They are like any other; two empty keys are equal.
     Keep,
 }
 
-/// What becomes of rows whose key occurred before.
+/// What happens to a row whose key occurred before.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Duplicates {
     /// The first row with the key stands for all of them, and the others are counted.
@@ -35,18 +35,18 @@ pub struct KeyedSet {
     pub set: ItemSet,
     /// For each item of the set, its row in the table.
     pub rows: Vec<u32>,
-    /// The number of rows whose key occurred before, and which were dropped or added.
+    /// The number of rows whose key occurred before; they were dropped or added.
     pub duplicates: u64,
     /// The number of rows skipped because their key is empty.
     pub skipped: u64,
-    /// With [`Duplicates::Add`], each repeating row and the position in the set of its key.
+    /// With [`Duplicates::Add`]: each row with a repeated key, and the position of that key in the set.
     pub(super) added: Vec<(u32, u32)>,
 }
 
-/// Makes the set of a table out of its key columns, of which there is at least one. Whether a key is empty, and
-/// whether two are the same, is decided after normalisation. Columns whose values have no exact text are refused.
+/// Makes the set of a table from its key columns, at least one. Keys are normalised before they are compared or found
+/// empty. Columns whose values have no exact text are refused.
 ///
-/// In addition to the set and 4 bytes for each of its items, it takes 8 bytes for each row while it runs.
+/// While it runs, it takes 8 bytes for each row, in addition to the set and 4 bytes for each item.
 pub fn keyed_set(
     table: &Table,
     key: &[usize],
@@ -117,8 +117,8 @@ pub fn keyed_set(
     Ok(KeyedSet { rows, duplicates: distinct.duplicates.len() as u64, set: distinct.set, skipped, added })
 }
 
-/// For each item of the set, the cells of these columns of its row, encoded like a key but not normalised. A
-/// value that is missing travels as an empty text.
+/// For each item of the set, the cells of these columns of its row, encoded like a key but not normalised. A missing
+/// value travels as empty text.
 pub fn payloads(table: &Table, keyed: &KeyedSet, columns: &[usize]) -> Result<Items> {
     let mut payloads = Items::new();
     let mut payload = Vec::new();
@@ -140,8 +140,8 @@ pub fn payloads(table: &Table, keyed: &KeyedSet, columns: &[usize]) -> Result<It
     Ok(payloads)
 }
 
-/// Refuses rows that are longer, encoded, than the parties agreed on: of the key if it travels, and of the
-/// payload if there is one.
+/// Refuses rows that are longer, encoded, than the parties agreed. A row is the key if it travels, and the payload if
+/// there is one.
 pub fn check_max_row(
     table: &Table,
     keyed: &KeyedSet,

@@ -21,12 +21,12 @@
 //! | float | the shortest text that reads back as the same number: `0.1`, `1e300`, `NaN`; never a key |
 //! | binary | as it is, with [`Encoding::Bytes`] only |
 //!
-//! A value that is missing (null) is an empty cell, in a key too. It is missing again in Parquet that is
-//! written, except in a column that came from CSV, which cannot tell, or from the peer, which is text. Lists, structs
-//! and maps have no text: such a column is an error if it was asked for, and otherwise left out ([`Table::unread`]).
+//! A missing value (null) is an empty cell, in a key too. In Parquet output it is missing again, except in columns
+//! from CSV, which cannot tell the two apart, and in text columns from the peer. Lists, structs and maps have no
+//! text: such a column is an error if it was asked for, and is omitted otherwise ([`Table::unread`]).
 //!
-//! Messages name file, line or row, column and the next step. They never show the content of a cell below the
-//! header: they end up in logs, and the data is confidential.
+//! Messages name the file, the line or row, the column and the next step. They never show a cell below the header:
+//! messages end up in logs, and the data is confidential.
 
 mod format;
 mod guard;
@@ -87,7 +87,7 @@ pub struct Table {
     rows: Rows,
 }
 
-/// A column of the file that is not in the table, because its cells have no text.
+/// A column of the file that is not in the table because its cells have no text.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Unread {
     /// Its name.
@@ -105,8 +105,8 @@ struct Column {
 }
 
 impl Table {
-    /// Reads a file; `-` is standard input. `columns` are those that are needed: the others are checked and dropped
-    /// (in Parquet not even looked at). A needed column must occur exactly once. `None` is all that can be read.
+    /// Reads a file; `-` is standard input. `columns` are the needed ones; the others are checked and dropped (in
+    /// Parquet, not even read). A needed column must occur exactly once. `None` means all columns that can be read.
     ///
     /// CSV: the first line is the header, a file with nothing else is a table of no rows, and an empty file is
     /// an error. Quoting is that of RFC 4180; a quote inside an unquoted cell is an ordinary character.
@@ -123,8 +123,8 @@ impl Table {
         Table::read_watched(path, options, columns, &|_| Ok(()))
     }
 
-    /// The same. `step` hears again and again how many bytes were read in all, of a Parquet file how many its cells
-    /// take. An error of it ends the reading.
+    /// The same. `step` is called repeatedly with the number of bytes read so far; for Parquet, the bytes that the
+    /// cells take. An error from it ends the reading.
     pub fn read_watched(
         path: &Path,
         options: &ReadOptions,
@@ -140,7 +140,7 @@ impl Table {
             Error::input(path, format!("the file cannot be opened: {e}"), "Check its name and permissions")
         })?;
         match options.format.unwrap_or_else(|| Format::of_input(path)) {
-            // What is no regular file has no end to start from.
+            // Only a regular file has an end to start from.
             Format::Parquet if file.metadata().is_ok_and(|m| m.is_file()) => {
                 parquet_read::read(&name, file, options, columns, step)
             }
@@ -169,7 +169,7 @@ impl Table {
         &self.name
     }
 
-    /// What it was read from.
+    /// The format it was read from.
     pub fn format(&self) -> Format {
         self.format
     }
@@ -179,7 +179,7 @@ impl Table {
         &self.header
     }
 
-    /// The columns of the file that are not in the table although nobody left them out: their cells have no text.
+    /// The columns of the file that are not in the table because their cells have no text.
     pub fn unread(&self) -> &[Unread] {
         &self.unread
     }
@@ -213,8 +213,8 @@ impl Table {
         self.delimiter
     }
 
-    /// Separates the cells of CSV that is written as a file of this name has them: by a tab in `.tsv` and `.tab`,
-    /// by a comma in `.csv`. Other names change nothing.
+    /// Sets the delimiter for CSV output by the file's name: a tab for `.tsv` and `.tab`, a comma for `.csv`. Other
+    /// names change nothing.
     pub fn written_as(&mut self, path: &Path) {
         self.delimiter = Format::delimiter_of(path).unwrap_or(self.delimiter);
     }
@@ -355,8 +355,8 @@ impl Head<'_> {
     }
 }
 
-/// The line on which each row starts. Almost always that is the line after the row before, so only the
-/// rows for which it is not are stored, with their lines.
+/// The line on which each row starts. Almost always it is the line after the row before; only the other rows are
+/// stored, with their lines.
 #[derive(Default)]
 struct Lines(Vec<(u32, u64)>);
 

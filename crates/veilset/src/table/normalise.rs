@@ -1,14 +1,13 @@
 //! Normalisation of keys: what both parties do to their key columns before they are compared.
 //!
-//! - `trim`: white space at both ends goes (all characters with the Unicode property White_Space, so the
-//!   no-break space too).
+//! - `trim`: removes white space at both ends: all characters with the Unicode property White_Space, including the
+//!   no-break space.
 //! - `nfc`: Unicode normalization form C, in which composed and decomposed letters are the same.
 //! - `casefold`: full Unicode case folding (CaseFolding.txt, statuses C and F, not the Turkic ones): ß is ss.
 //!
-//! They are applied in this order: trim, then `NFC(x)`, or `toCasefold(x)` (two keys are then equal if they
-//! are a default caseless match, D144 of the Unicode Standard), or with both `NFC(toCasefold(NFD(x)))`: equal
-//! if they are a canonical caseless match (D145). The tables of a version of Unicode decide, so the versions
-//! are part of what the parties agree on.
+//! First trim, then `NFC(x)` or `toCasefold(x)`, or with both `NFC(toCasefold(NFD(x)))`. With `casefold` two keys are
+//! equal if they are a default caseless match (D144 of the Unicode Standard); with both, if they are a canonical
+//! caseless match (D145). The result depends on Unicode's tables, so the parties agree on their versions too.
 
 use super::Encoding;
 use crate::error::{Error, Result};
@@ -28,9 +27,9 @@ pub struct Normalise {
 }
 
 impl Normalise {
-    /// The name for what is compared, on which the parties must agree: the encoding, the steps in a fixed
-    /// order, and the versions of the Unicode tables that they need. Like "utf8, trim, casefold, nfc (unicode
-    /// 16.0.0 and 18.0.0)", or just "utf8".
+    /// The name of the normalisation, on which the parties must agree: the encoding, the steps in a fixed order, and
+    /// the versions of the Unicode tables in use. For example "utf8, trim, casefold, nfc (unicode 16.0.0 and
+    /// 18.0.0)", or just "utf8".
     pub fn name(&self, encoding: Encoding) -> String {
         let (folding, nfc) = (caseless::UNICODE_VERSION, unicode_normalization::UNICODE_VERSION);
         let folding = format!("{}.{}.{}", folding.0, folding.1, folding.2);
@@ -47,7 +46,7 @@ impl Normalise {
         format!("{encoding}{steps}{tables}")
     }
 
-    /// Refuses to normalise bytes, which are not known to be text.
+    /// Refuses to normalise bytes, which may not be text.
     pub fn check(&self, encoding: Encoding) -> Result<()> {
         if encoding == Encoding::Bytes && *self != Normalise::default() {
             return Err(Error::Usage(

@@ -1,4 +1,4 @@
-//! Files that are not read or written here: what they are, by their first bytes or by their names, and what to do.
+//! Files of formats that are not supported: recognised by their first bytes or their names, with the next step.
 
 use crate::error::{Error, Result};
 use std::path::Path;

@@ -13,12 +13,13 @@ const BUFFER: usize = 1 << 16;
 
 /// The destination of a result.
 ///
-/// A file gets its name by [`Output::commit`], when it is complete, so there is never a partial one. Until then it has
-/// none, or a temporary one where the system offers nothing better; see [`super::remove_unfinished`]. It is readable by
-/// its owner only, because the result is confidential. Dropping an output without committing it removes the file.
+/// [`Output::commit`] gives a file its name when it is complete, so a partial file never appears. Until then it has
+/// no name, or a temporary one where the system offers nothing better; see [`super::remove_unfinished`]. Only its
+/// owner can read it, because the result is confidential. An output that is dropped before the commit removes its
+/// file.
 ///
 /// What goes to standard output is written as it comes; rows are written only after the protocol has ended. On a
-/// terminal, control characters are written escaped: cells of the peer must not be able to command it.
+/// terminal, control characters are escaped: the peer's cells must not be able to command it.
 pub struct Output {
     sink: BufWriter<Sink>,
     /// What is written, for messages.
@@ -28,9 +29,9 @@ pub struct Output {
 }
 
 impl Output {
-    /// Opens the destination, before anything is sent to a peer: a result that cannot be written is best known
-    /// now. `what` is "result", say, in messages. `None` and `-` are standard output. An
-    /// existing file is replaced only with `force`, and only if it is a regular file.
+    /// Opens the destination before anything is sent to a peer: a result that cannot be written is an error now.
+    /// Messages call it `what`, for example "result". `None` and `-` are standard output. An existing file is
+    /// replaced only with `force`, and only if it is a regular file.
     pub fn create(what: &'static str, path: Option<&Path>, force: bool) -> Result<Output> {
         let (to, path) = match path {
             Some(path) if path != Path::new("-") => (To::File(temporary(path, force)?), path),
@@ -40,14 +41,13 @@ impl Output {
         Ok(Output { sink: BufWriter::with_capacity(BUFFER, sink), what, path: path.into(), force })
     }
 
-    /// Refuses what [`Output::create`] would refuse for the name alone, and makes no file: for a caller that has a lot
-    /// to do before it opens the destination.
+    /// Refuses a name that [`Output::create`] would refuse, and makes no file: for a caller that has much to do
+    /// before it opens the destination.
     pub fn check(path: Option<&Path>, force: bool) -> Result<()> {
         path.filter(|path| *path != Path::new("-")).map_or(Ok(()), |path| check_name(path, force))
     }
 
-    /// Calls `step` before every 64 KiB that are written, and before the file gets its name. An error of it ends the
-    /// writing.
+    /// Calls `step` before every 64 KiB written and before the file gets its name. An error from it ends the writing.
     #[must_use]
     pub fn watched(mut self, step: impl Fn() -> Result<()> + Send + 'static) -> Self {
         self.sink.get_mut().step = Some(Box::new(step));
@@ -66,14 +66,14 @@ impl Output {
 
     /// Writes what is buffered and gives the file its name.
     ///
-    /// If another file has taken that name meanwhile, it is not overwritten without `force`. The result is then kept
-    /// under the name in the message, because it is complete and another run would cost the peer's time.
+    /// If another file has taken that name meanwhile, it is overwritten only with `force`. Otherwise the result is
+    /// kept under the name in the message: it is complete, and another run would cost the peer's time.
     pub fn commit(self) -> Result<()> {
         self.commit_telling(|| {})
     }
 
-    /// Like [`Output::commit`], and calls `there` as soon as the file has its name or the stream all bytes. After that
-    /// the disk may still be waited for.
+    /// Like [`Output::commit`], but calls `there` as soon as the file has its name or the stream all bytes. It may
+    /// then still wait for the disk.
     pub fn commit_telling(mut self, there: impl FnOnce()) -> Result<()> {
         self.sink.flush().map_err(|e| unwritable(self.what, &e))?;
         let sink = self.sink.get_mut();
@@ -105,7 +105,7 @@ impl Output {
 
 impl Drop for Output {
     fn drop(&mut self) {
-        // What is still buffered goes nowhere, and a file that is not complete is removed.
+        // What is still buffered is dropped, and an incomplete file is removed.
         self.sink.get_mut().to = To::Nowhere;
     }
 }
@@ -164,7 +164,7 @@ fn standard_output() -> io::Result<Box<dyn Write + Send>> {
     Ok(if io::stdout().is_terminal() { Box::new(Escaped::new(out)) } else { Box::new(out) })
 }
 
-/// Without the buffer of `io::stdout`, which would be written when the process exits: what a signal stopped would wait
+/// Without the buffer of `io::stdout`, which is flushed when the process exits: a run stopped by a signal would wait
 /// for the reader again.
 #[cfg(unix)]
 fn unbuffered_output() -> io::Result<fs::File> {
@@ -177,7 +177,7 @@ fn unbuffered_output() -> io::Result<io::Stdout> {
     Ok(io::stdout())
 }
 
-/// Refuses a name that no result can get.
+/// Refuses a name that a result cannot have.
 fn check_name(path: &Path, force: bool) -> Result<()> {
     let refuse = |what: &str, next: &str| Err(Error::Output(format!("{} {what}; {next}", path.display())));
     if path.file_name().is_none() {
@@ -187,7 +187,7 @@ fn check_name(path: &Path, force: bool) -> Result<()> {
         Ok(found) if found.is_dir() => refuse("is a directory", "give the name of a file in it"),
         Ok(found) if !found.is_file() => refuse("exists and is not a regular file", "choose another name"),
         Ok(_) if !force => refuse("exists", "choose another name, or overwrite it with --force"),
-        // If it cannot be looked at, opening the file in its directory will tell.
+        // If its metadata cannot be read, opening the file in its directory says why.
         Ok(_) | Err(_) => Ok(()),
     }
 }
@@ -197,7 +197,7 @@ fn temporary(path: &Path, force: bool) -> Result<Temporary> {
     check_name(path, force)?;
     let directory = directory(path);
     Temporary::create(directory).map_err(|e| {
-        // The message of the library names the temporary file, which means nothing to the user.
+        // The library's message names the temporary file, which means nothing to the user.
         let cause = e.raw_os_error().map_or_else(|| e.to_string(), |c| io::Error::from_raw_os_error(c).to_string());
         Error::Output(format!(
             "{} cannot be written: no file can be created in {}: {cause}; check that the directory exists and \
@@ -213,7 +213,7 @@ fn directory(path: &Path) -> &Path {
     path.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."))
 }
 
-/// The error for a result, or whatever it is, that could not be written.
+/// The error for a result, or another `what`, that could not be written.
 pub(crate) fn unwritable(what: &str, e: &io::Error) -> Error {
     if let Some(ours) = Error::carried_by(e) {
         return ours;

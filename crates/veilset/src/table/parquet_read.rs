@@ -1,8 +1,8 @@
 //! Reading Parquet into a [`Table`].
 //!
-//! A file is read in batches of rows, and of its columns only those that are needed. What is in it is not
-//! trusted: its sizes are checked first ([`guard`]), a panic of the decoder is taken for a damaged file, and
-//! cells that take very much more than the file are refused.
+//! A file is read in batches of rows, and only its needed columns. Its content is not trusted. Sizes are checked
+//! first ([`guard`]), a panic of the decoder means a damaged file, and cells that take far more room than the file
+//! are refused.
 
 use super::store::Rows;
 use super::types::{Kind, Render, render};
@@ -28,14 +28,15 @@ use std::sync::Arc;
 const BATCH: usize = 1 << 12;
 /// The largest file that is read from a stream, and so into memory: 4 GiB.
 const MAX_STREAM: u64 = 4 << 30;
-/// Cells, with a byte for a row, may take this much, and beyond it ... (In fuzzing less: files are small, and many.)
+/// Cells, plus a byte for each row, may take this much, and beyond it ... (Less in fuzzing: files are small and
+/// many.)
 const FREE: u64 = if cfg!(fuzzing) { 16 << 20 } else { 1 << 30 };
-/// ... this many times what the file takes.
+/// ... this many times the size of the file.
 const EXPANSION: u64 = 1000;
 /// The magic number at the end, and the footer's length before it.
 const TAIL: u64 = 8;
 
-/// Reads from a stream, through memory, for the footer is at the end.
+/// Reads a stream into memory, because the footer is at the end.
 pub(super) fn read_stream(
     name: &str,
     reader: impl Read,
@@ -51,7 +52,7 @@ pub(super) fn read_stream(
     read(name, Bytes::from(bytes), options, columns, &|_| Ok(()))
 }
 
-/// Reads a file that is at hand. `step` hears how many bytes the cells take that were read.
+/// Reads a file on disk or in memory. `step` is called with the number of bytes that the cells read so far take.
 pub(super) fn read<S: ChunkReader + 'static>(
     name: &str,
     source: S,
@@ -74,7 +75,7 @@ pub(super) fn read<S: ChunkReader + 'static>(
             Err(unfit) => unread.push(Unread { name: names[at].clone(), what: unfit.what, next: unfit.next }),
         }
     }
-    // What was asked for by name is needed.
+    // A column asked for by name is needed.
     if let (Some(_), Some(unread)) = (columns, unread.first()) {
         return Err(head.unreadable(unread));
     }
@@ -135,7 +136,7 @@ pub(super) fn read<S: ChunkReader + 'static>(
     })
 }
 
-/// Strings and bytes as views: a batch then refers to the values of a dictionary instead of repeating them.
+/// Strings and bytes as views: a batch refers to the values of a dictionary and does not repeat them.
 fn views(field: &FieldRef) -> FieldRef {
     let data_type = match field.data_type() {
         DataType::Utf8 | DataType::LargeUtf8 => DataType::Utf8View,
@@ -145,14 +146,14 @@ fn views(field: &FieldRef) -> FieldRef {
     Arc::new(Field::clone(field).with_data_type(data_type))
 }
 
-/// A Parquet file and what it is called.
+/// A Parquet file and its name.
 struct File<'a, S> {
     name: &'a str,
     source: Arc<S>,
 }
 
 impl<S: ChunkReader + 'static> File<'_, S> {
-    /// The footer. The types of the columns are those of Parquet: what Arrow stores in addition is ignored.
+    /// The footer. Columns have their Parquet types; the types that Arrow stores in addition are ignored.
     fn metadata(&self) -> Result<ArrowReaderMetadata> {
         let next = "Check its name, or say what it is with --format";
         let no_parquet = || Error::input(self.name, "the file is not a Parquet file", next);
@@ -165,7 +166,7 @@ impl<S: ChunkReader + 'static> File<'_, S> {
             b"PARE" => {
                 return Err(Error::input(self.name, "the file is encrypted", "Write it without encryption"));
             }
-            // One that was cut off still has the magic number at its start.
+            // A truncated file still has the magic number at its start.
             _ if self.bytes(0, 4)?.as_ref() == b"PAR1" => return Err(self.damaged(None)),
             _ => {
                 other::check_head(self.name, &self.bytes(0, len.min(other::HEAD as u64))?)?;
@@ -203,7 +204,7 @@ impl<S: ChunkReader + 'static> File<'_, S> {
         }
     }
 
-    /// Checks place, size and compression of what is to be read.
+    /// Checks the place, size and compression of each column chunk to be read.
     fn check_chunks(
         &self,
         metadata: &ParquetMetaData,
@@ -306,7 +307,7 @@ impl<S: ChunkReader + 'static> File<'_, S> {
         catch_unwind(AssertUnwindSafe(step)).map_err(|_: Box<dyn Any + Send>| self.damaged(None))
     }
 
-    /// The decoder's own words are not shown unless they are about what it lacks: they may quote cells.
+    /// The decoder's own words may quote cells. They are shown only if they name a missing feature.
     fn damaged(&self, e: Option<&ParquetError>) -> Error {
         match e {
             Some(ParquetError::NYI(lacks)) => {

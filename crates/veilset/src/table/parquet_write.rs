@@ -18,7 +18,7 @@ use std::sync::Arc;
 const BATCH_ROWS: usize = 1 << 12;
 /// cells of this many bytes.
 const BATCH_BYTES: usize = 8 << 20;
-/// A row group is written when it has about this many bytes, encoded: 64 MiB.
+/// A row group is written when it has about this many encoded bytes: 64 MiB.
 const GROUP_BYTES: usize = 64 << 20;
 
 /// A Parquet file that is being written: Snappy, row groups of at most 2^20 rows. Columns that came from Parquet

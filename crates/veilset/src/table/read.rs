@@ -15,7 +15,7 @@ const BUFFER: usize = 1 << 16;
 /// Room kept free for the parser to write into.
 const ROOM: usize = 1 << 12;
 
-/// Reads a table of at most `max_rows` rows, which is below 2^32, and of the columns that are asked for.
+/// Reads the columns asked for, in a table of at most `max_rows` < 2^32 rows.
 pub(super) fn read(
     name: &str,
     reader: impl Read,
@@ -126,8 +126,7 @@ impl<'a, R: Read> Records<'a, Chain<Cursor<Vec<u8>>, R>> {
         }
         let parser = delimiter.map(|delimiter| {
             let mut parser = csv_core::ReaderBuilder::new().delimiter(delimiter).build();
-            // The first thing that the parser reads is a blank line, after which it does not look for a
-            // byte-order mark of its own.
+            // Feeds the parser a blank line first, after which it no longer looks for a byte-order mark.
             parser.read_record(b"\n", &mut [0], &mut [0]);
             parser
         });
@@ -165,8 +164,8 @@ impl<R: Read> Records<'_, R> {
                 self.fields.resize(2 * fields + 16, 0);
             }
             let input = fill(self.name, &mut self.input)?;
-            // The parser takes the end of the file for the end of the quotes. A line end is not taken so:
-            // put behind the file, it ends every record but one that is cut off inside quotes.
+            // At the end of the file the parser closes open quotes. A line end does not: put behind the file, it ends
+            // every record except one that is cut off inside quotes.
             let ended = input.is_empty();
             let input = if ended { b"\n" } else { input };
             let (result, read, written, done) =
@@ -202,7 +201,7 @@ impl<R: Read> Records<'_, R> {
         }
     }
 
-    /// Reads up to the next line end, as the only field of the record.
+    /// Reads up to the next line end as the only field of the record.
     fn rest_of_line(&mut self) -> Result<()> {
         self.bytes.clear();
         loop {
@@ -263,8 +262,8 @@ impl<R: Read> Records<'_, R> {
         Error::input(self.name, what, next).at(Place::Line(line))
     }
 
-    /// The current record, cut off by the end of the file inside quotes. Only quoted fields contain line
-    /// ends, so those of the complete fields tell the line on which the last one began.
+    /// The error for a record that the end of the file cuts off inside quotes. Only quoted fields contain line ends,
+    /// so the line ends of the complete fields give the line on which the last field began.
     fn unterminated(&self, line: u64) -> Error {
         let complete = self.fields.last().copied().unwrap_or(0);
         let line = line + newlines(&self.bytes[..complete]);
@@ -273,7 +272,7 @@ impl<R: Read> Records<'_, R> {
     }
 }
 
-/// Where we are in the file. LF, CRLF and CR end a line.
+/// The position in the file. LF, CRLF and CR end a line.
 struct Position {
     line: u64,
     after_cr: bool,

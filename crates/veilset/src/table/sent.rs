@@ -4,19 +4,19 @@ use super::Encoding;
 use crate::error::{Error, Result};
 use crate::item::{Items, decode_key};
 
-/// Columns that the other party sent, as they are to appear in a result.
+/// Columns that the other party sent, as they appear in a result.
 #[derive(Debug, Clone, Copy)]
 pub struct Sent<'a> {
-    /// Under which names they appear. There may be none.
+    /// Their names in the result. There may be none.
     pub names: &'a [String],
-    /// Their cells, one payload for each row that has any, in the order of the rows or items that are passed
-    /// with it. Made by [`super::payloads()`] on the other side.
+    /// Their cells: one payload for each row that has any, in the order of the rows or items passed with it.
+    /// [`super::payloads()`] makes them on the other side.
     pub payloads: &'a Items,
 }
 
 impl<'a> Sent<'a> {
-    /// Refuses payloads that are not as many as there are rows, which is a defect, or not the encoding of as
-    /// many columns, of text if ours is text, which is the peer's fault.
+    /// Refuses a wrong number of payloads, which is a bug. Refuses payloads that do not encode this many columns, or
+    /// text where ours is text, which is the peer's fault.
     pub(super) fn check(&self, rows: usize, encoding: Encoding) -> Result<()> {
         if self.payloads.len() != rows {
             return Err(Error::Bug(format!("{} payloads for {rows} rows", self.payloads.len())));
@@ -24,14 +24,14 @@ impl<'a> Sent<'a> {
         check_items(self.payloads, self.names.len(), encoding, "columns it sent are")
     }
 
-    /// The cells of a payload that was checked.
+    /// The cells of a checked payload.
     pub(super) fn cells(&self, i: usize) -> Vec<Option<&'a [u8]>> {
         let cells = decode_key(self.payloads.get(i), self.names.len()).unwrap_or_default();
         cells.into_iter().map(Some).collect()
     }
 }
 
-/// Refuses items from the peer that are not made of as many columns, of text if ours is text.
+/// Refuses items from the peer that do not encode this many columns, or text where ours is text.
 pub(super) fn check_items(items: &Items, columns: usize, encoding: Encoding, what: &str) -> Result<()> {
     let text = |cell: &&[u8]| encoding == Encoding::Bytes || std::str::from_utf8(cell).is_ok();
     let good = |item: &[u8]| decode_key(item, columns).is_some_and(|cells| cells.iter().all(text));

@@ -1,4 +1,4 @@
-//! The cells of a table: no allocation for each row, and no large one that would have to be moved to grow.
+//! The cells of a table, without an allocation for each row and without a large one that moves when it grows.
 
 /// A chunk is closed when its cells take this many bytes, so that the start of each of its rows fits in 32 bits.
 const CHUNK: usize = 1 << 20;
@@ -21,7 +21,7 @@ struct Chunk {
     first: usize,
     /// Where each row starts.
     starts: Vec<u32>,
-    /// The cells, each behind its length plus 1 as a LEB128 varint; 0 is null.
+    /// The cells, each after its length plus 1 as a LEB128 varint; 0 is null.
     bytes: Vec<u8>,
 }
 
@@ -57,7 +57,7 @@ impl Rows {
         self.rows += 1;
     }
 
-    /// Gives back the room that the last chunk does not use.
+    /// Frees the unused room of the last chunk.
     pub(super) fn finish(&mut self) {
         if let Some(chunk) = self.chunks.last_mut() {
             chunk.bytes.shrink_to_fit();
@@ -65,7 +65,7 @@ impl Rows {
         }
     }
 
-    /// The cells of a row that exists; the iterator has as many as were pushed, and then more or less.
+    /// The cells of an existing row. The iterator may go on after the row's last cell.
     pub(super) fn row(&self, row: usize) -> Cells<'_> {
         let chunk = &self.chunks[self.chunks.partition_point(|c| c.first <= row) - 1];
         Cells(&chunk.bytes[chunk.starts[row - chunk.first] as usize..])

@@ -1,8 +1,8 @@
-//! The file of a result that is not complete yet.
+//! The file of a result until it is complete.
 //!
-//! On Linux it has no name: whatever ends the process, SIGKILL, an abort or the end of memory, the kernel removes it.
-//! Two moments are exceptions: a link is tried when the file is made, and a file that replaces another has a temporary
-//! name before it is renamed. Where that cannot be had (another system; a file system without `O_TMPFILE`, such as NFS; no `/proc`) it has a
+//! On Linux it has no name: whatever ends the process (SIGKILL, an abort, lack of memory), the kernel removes it.
+//! There are two exceptions. A link is tried when the file is made, and a file that replaces another has a temporary
+//! name before it is renamed. Other systems, file systems without `O_TMPFILE` (NFS) and systems without `/proc` use a
 //! temporary name, which [`remove_unfinished`] knows.
 
 use std::fs::File;
@@ -11,8 +11,8 @@ use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use tempfile::{Builder, TempPath};
 
-/// Removes the temporary files of all results that are not complete: for a program that is about to exit without
-/// dropping its values. Files that have no name until they are complete need no such help.
+/// Removes the temporary files of all incomplete results: for a program about to exit without dropping its values.
+/// Files without a name need no such help.
 pub fn remove_unfinished() {
     for name in names().drain(..) {
         // It may be gone, or under its final name.
@@ -33,7 +33,7 @@ pub(super) struct Temporary {
     name: Option<Name>,
 }
 
-/// Why a file did not get its name, and where it is if that is not lost.
+/// Why a file did not get its name, and where it is if it was kept.
 #[derive(Debug)]
 pub(super) struct NotPlaced {
     pub(super) cause: io::Error,
@@ -41,7 +41,7 @@ pub(super) struct NotPlaced {
 }
 
 impl Temporary {
-    /// Without a name if that can be had.
+    /// Without a name where the system can do that.
     pub(super) fn create(directory: &Path) -> io::Result<Temporary> {
         match unnamed::create(directory) {
             Some(file) => Ok(Temporary { file, name: None }),
@@ -54,8 +54,8 @@ impl Temporary {
         Ok(Temporary { file, name: Some(Name::of(path)) })
     }
 
-    /// Gives the file its name, which is in the directory that it was made in. If the name is taken and not to be
-    /// replaced, the file is kept under another one.
+    /// Gives the file its name, in the directory in which it was made. If the name is taken and must not be replaced,
+    /// the file is kept under another one.
     pub(super) fn place(self, directory: &Path, path: &Path, replace: bool) -> Result<(), NotPlaced> {
         let lost = |cause| NotPlaced { cause, kept: None };
         let name = match self.name {
@@ -91,7 +91,7 @@ impl Name {
     /// Gives a temporary name to a file that has none.
     fn link(file: &File, directory: &Path) -> io::Result<Name> {
         let linked = builder().make_in(directory, |name| {
-            // Before it exists, so that it is never there and unknown.
+            // Registered before the file exists, so that it never exists unregistered.
             names().push(name.into());
             unnamed::link(file, name).inspect_err(|_| forget(name))
         });
@@ -99,7 +99,7 @@ impl Name {
     }
 
     fn take_name(mut self, path: &Path, replace: bool) -> Result<(), NotPlaced> {
-        // None is left only by this function and by drop, which both consume it.
+        // It is `None` only after this function or drop, and both consume it.
         let Some(name) = self.0.take() else { return Ok(()) };
         let temporary = name.to_path_buf();
         let renamed = if replace { name.persist(path) } else { name.persist_noclobber(path) };
@@ -134,13 +134,13 @@ mod unnamed {
     use std::os::fd::AsRawFd;
     use std::path::Path;
 
-    /// A file in this directory that has no name and can be given one; none if that cannot be had here.
+    /// A file in this directory without a name that can be given one; `None` if the system cannot do that here.
     pub(super) fn create(directory: &Path) -> Option<File> {
         let open = || {
             let flags = OFlags::TMPFILE | OFlags::RDWR | OFlags::CLOEXEC;
             open(directory, flags, Mode::RUSR | Mode::WUSR).map(File::from)
         };
-        // Some file systems make such a file and cannot name it. A result that is complete must not meet one.
+        // Some file systems make such a file and cannot name it. A complete result must not be lost to one.
         let tried = open().ok()?;
         Name::link(&tried, directory).ok()?;
         open().ok()

@@ -1,16 +1,16 @@
-//! Text for a terminal: what would command it is written as an escape that can be read.
+//! Text for a terminal, with anything that would command it as a readable escape.
 //!
-//! Cells come from the peer too. A terminal takes control characters in them for commands: to move the cursor and write
-//! over other lines, to change its title or the clipboard. Marks that change the direction of writing show a text in
-//! another order than it has. All of these are written as `\x1b` or `\u{202e}`; line feeds, which end rows, and tabs are
-//! not. A backslash stays as it is: this is for eyes, and files and pipes get the exact bytes.
+//! Cells come from the peer too. A terminal obeys control characters in them: they move the cursor and overwrite
+//! other lines, or change its title or the clipboard. Bidirectional marks show a text in another order. All of these
+//! are written as `\x1b` or `\u{202e}`, except line feeds, which end rows, and tabs. A backslash stays as it is: this
+//! is for reading, and files and pipes get the exact bytes.
 
 use std::io::{self, Write};
 
 /// Writes text to a terminal, escaped.
 pub(super) struct Escaped<W> {
     to: W,
-    /// A character that is not complete yet.
+    /// An incomplete character.
     begun: Vec<u8>,
 }
 
@@ -28,7 +28,7 @@ impl<W: Write> Write for Escaped<W> {
         while !rest.is_empty() {
             let (valid, invalid) = match std::str::from_utf8(rest) {
                 Ok(_) => (rest.len(), 0),
-                // With no length the text ends within a character.
+                // Without a length, the text ends within a character.
                 Err(e) => (e.valid_up_to(), e.error_len().unwrap_or(0)),
             };
             String::from_utf8_lossy(&rest[..valid]).chars().for_each(|c| escape(c, &mut out));
@@ -61,7 +61,7 @@ fn escape(c: char, out: &mut String) {
     }
 }
 
-/// Whether a character is a mark for the direction of writing, or separates lines without being a line feed.
+/// Whether a character is a bidirectional mark, or a line separator other than the line feed.
 fn turns(c: char) -> bool {
     matches!(c, '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
 }

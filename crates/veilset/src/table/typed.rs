@@ -21,7 +21,7 @@ enum Values {
     Binary(BinaryViewBuilder),
     Fixed(FixedSizeBinaryBuilder, bool),
     Booleans(BooleanBuilder),
-    /// Everything else that is counted in integers.
+    /// All other types that are stored as integers.
     Integers(Vec<Option<i128>>),
     Wide(Vec<Option<i256>>),
     Floats(Vec<Option<f64>>),
@@ -36,7 +36,7 @@ pub(super) fn field(name: &str, kind: &Kind, encoding: Encoding) -> FieldRef {
     }
 }
 
-/// Whether all cells are texts of values of this kind, so that nothing is lost if they are stored as such.
+/// Whether every cell is the text of a value of this kind, so that storing them as values loses nothing.
 pub(super) fn fits<'a>(field: &FieldRef, mut cells: impl Iterator<Item = &'a [u8]>) -> bool {
     let kind = Kind::Typed(field.clone());
     loop {
@@ -118,7 +118,7 @@ impl Buffer {
         macro_rules! integers {
             ($values:expr, $type:ty) => {
                 PrimitiveArray::<$type>::from_iter($values.into_iter().map(|v| {
-                    // They fit: they were parsed as this type.
+                    // They fit, because they were parsed as this type.
                     v.map(|v| v as <$type as ArrowPrimitiveType>::Native)
                 }))
             };
@@ -177,7 +177,7 @@ impl Buffer {
     }
 }
 
-/// A value in the units of its type, if it is in its range.
+/// A value in the units of its type, if it is in range.
 fn integer(data_type: &DataType, text: &str) -> Option<i128> {
     fn number<T: std::str::FromStr + Into<i128>>(text: &str) -> Option<i128> {
         text.parse::<T>().ok().map(T::into)
@@ -205,7 +205,7 @@ fn integer(data_type: &DataType, text: &str) -> Option<i128> {
     }
 }
 
-/// The digits of a decimal whose point is where its type has it.
+/// The digits of a decimal whose point is where its type puts it.
 fn without_point(data_type: &DataType, text: &str) -> Option<String> {
     let (DataType::Decimal128(precision, scale) | DataType::Decimal256(precision, scale)) = *data_type else {
         return None;
@@ -248,8 +248,7 @@ fn days(text: &str) -> Option<i64> {
     if !(1..=12).contains(&month) || !(1..=31).contains(&day) || year.abs() > 1 << 40 {
         return None;
     }
-    // As in `types::date`, backwards. The 30th of February comes out as the 1st or 2nd of March, and so does
-    // not give the same text again.
+    // The inverse of `types::date`. The 30th of February becomes the 1st or 2nd of March, which has another text.
     let (year, month) = if month > 2 { (year, month - 3) } else { (year - 1, month + 9) };
     let (era, year) = (year.div_euclid(400), year.rem_euclid(400));
     let day = 365 * year + year / 4 - year / 100 + (153 * month + 2) / 5 + day - 1;

@@ -1,8 +1,8 @@
 //! The types of columns, and the one text of each value.
 //!
-//! Keys are compared as bytes, so a number must be the same bytes wherever it was stored. A cell of a Parquet
-//! column becomes the text below, which is what the same value is to look like in a CSV file. The text becomes
-//! the value again when a Parquet file is written.
+//! Keys are compared as bytes, so a number must have the same bytes wherever it was stored. A cell of a Parquet
+//! column becomes the text below, as the same value looks in a CSV file. When a Parquet file is written, the text
+//! becomes the value again.
 //!
 //! | type | text |
 //! |---|---|
@@ -34,7 +34,7 @@ pub(super) enum Kind {
     Typed(FieldRef),
 }
 
-/// Why something will not do, and the next step.
+/// Why something is refused, and the next step.
 pub(super) struct Unfit {
     pub(super) what: String,
     pub(super) next: &'static str,
@@ -88,7 +88,7 @@ impl Kind {
         }
     }
 
-    /// Refuses columns whose values are not equal exactly if their texts are.
+    /// Refuses columns in which equal values may have different texts, or different values the same.
     pub(super) fn check_key(&self) -> Result<(), Unfit> {
         match self {
             Kind::Typed(field) if field.data_type().is_floating() => unfit(
@@ -131,8 +131,7 @@ pub(super) fn is_uuid(field: &FieldRef) -> bool {
     field.extension_type_name() == Some("arrow.uuid")
 }
 
-/// Appends the text of a value that is not null; false if it has none, because it is out of range or
-/// not UTF-8.
+/// Appends the text of a value that is not null. False if it has none: it is out of range or not UTF-8.
 pub(super) type Render<'a> = Box<dyn Fn(usize, &mut Vec<u8>) -> bool + 'a>;
 
 /// How the values of an array of this kind become text. `None` if it is of another type.
@@ -198,7 +197,7 @@ pub(super) fn render<'a>(kind: &Kind, array: &'a dyn Array) -> Option<Render<'a>
         DataType::Utf8View => {
             let array = array.as_string_view_opt()?;
             Some(Box::new(move |i, out| {
-                // The decoder does not look at the text of every file that calls it a string.
+                // The decoder does not check the UTF-8 of every column that a file calls a string.
                 let bytes = array.value(i).as_bytes();
                 out.extend_from_slice(bytes);
                 std::str::from_utf8(bytes).is_ok()

@@ -1,14 +1,14 @@
-//! The value column of a sum: decimal numbers as integers, and the rule that keeps sums from overflowing.
+//! The value column of a sum: decimal numbers as integers, and the bound that keeps sums from overflowing.
 
 use super::{KeyedSet, Table};
 use crate::error::{Error, Result};
 use crate::operations::sum::{Modulus, fits};
 
-/// The most fractional digits that are of use: 10^38 is the largest power of ten in an `i128`.
+/// The most useful fractional digits: 10^38 is the largest power of ten in an `i128`.
 const MAX_SCALE: u32 = 38;
 
-/// The values of a column, multiplied by 10^`scale`, one for each item of the set. Rows that repeat a key
-/// count if the set was made with [`super::Duplicates::Add`]; their values are not even read otherwise.
+/// The values of a column, multiplied by 10^`scale`, one for each item of the set. Rows that repeat a key count if
+/// the set was made with [`super::Duplicates::Add`]; otherwise their values are not even read.
 ///
 /// A value is an optional sign, digits, and optionally a point and more digits, with spaces around it.
 /// Columns of floating-point numbers are refused: their sums are not exact.
@@ -37,7 +37,7 @@ pub fn values(table: &Table, keyed: &KeyedSet, column: usize, scale: u32) -> Res
     Ok(values)
 }
 
-/// Refuses values whose sum could leave the range of signed numbers of the modulus ([`fits`]).
+/// Refuses values whose sum could leave the signed range of the modulus ([`fits`]).
 pub fn check_sum_bound(table: &Table, column: usize, values: &[i128], modulus: Modulus) -> Result<()> {
     if fits(modulus, values.len(), values) {
         return Ok(());
@@ -82,7 +82,7 @@ fn decimal(cell: &[u8], scale: u32) -> Result<i128, Bad> {
     if whole.len() + fraction.len() == 0 || !all_digits(whole) || !all_digits(fraction) {
         return Err(Bad::new(not_a_number(digits), PLAIN));
     }
-    // Zeros at the end are no fractional digits.
+    // Trailing zeros do not count as fractional digits.
     let precise = fraction.iter().rposition(|&b| b != b'0').map_or(0, |last| last + 1);
     if precise > scale as usize {
         let digits = if precise == 1 { "digit" } else { "digits" };

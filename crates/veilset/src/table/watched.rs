@@ -3,7 +3,7 @@
 use crate::error::Result;
 use std::io::{self, Read};
 
-/// Tells at every read how many bytes came in all.
+/// Reports at every read how many bytes have come in all.
 pub(super) struct Watched<'a, R> {
     from: R,
     bytes: u64,

@@ -9,26 +9,26 @@ use crate::item::{Items, decode_key};
 use std::borrow::Cow;
 use std::io::{self, Write};
 
-/// As what rows are written.
+/// How rows are written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Layout {
     /// The kind of file.
     pub format: Format,
-    /// Whether CSV is made for a spreadsheet, which takes a cell that begins with `=`, `+`, `-`, `@`, a tab or a line
-    /// end for a formula: such a cell gets an apostrophe in front, unless it is a number. Other formats say themselves
-    /// what is text.
+    /// Whether CSV is written for spreadsheets, which take a cell for a formula if it begins with `=`, `+`, `-`, `@`,
+    /// a tab or a line end. Such a cell gets an apostrophe in front, unless it is a number. Other formats mark text
+    /// themselves.
     pub for_spreadsheets: bool,
 }
 
 impl From<Format> for Layout {
-    /// With the exact cells.
+    /// With the cells exactly as they are.
     fn from(format: Format) -> Layout {
         Layout { format, for_spreadsheets: false }
     }
 }
 
-/// Writes the given rows of a table, in the order given, with the sent columns after ours: payload `i` belongs
-/// to `rows[i]`. Payloads, and what becomes an item of a list, are checked before the first byte is written.
+/// Writes the given rows of a table, in the order given, with the sent columns after ours: payload `i` belongs to
+/// `rows[i]`. Payloads and items of a list are checked before the first byte is written.
 pub fn write_rows(
     table: &Table,
     rows: &[usize],
@@ -58,9 +58,10 @@ pub fn write_rows(
 ///
 /// In Parquet, a key column keeps its type only if all new keys are values of it, and becomes text otherwise.
 ///
-/// All new items and payloads are checked before the first byte is written. One that does not decode into that many
-/// columns, of text if ours is text, is the peer's fault. A line break in what becomes an item of a list is an error of
-/// the output: another format has room for it.
+/// All new items and payloads are checked before the first byte is written. One that does not decode into this many
+/// columns, or into text where ours is text, is the peer's fault. A line break in an item of a list is an output
+/// error: another format can hold it.
+#[allow(clippy::too_many_arguments)] // our table, what is new, and how and where it is written
 pub fn write_union(
     table: &Table,
     key: &[usize],
@@ -102,8 +103,8 @@ pub fn write_union(
     sink.end()
 }
 
-/// Writes keys under our key columns and nothing else: the union as the sender may get it, normalised and
-/// without the rows. They are sorted; they are checked before the first byte is written, as in [`write_union`].
+/// Writes keys under our key columns and nothing else: the union as the sender gets it, normalised and without rows.
+/// Keys are sorted, and checked before the first byte is written, as in [`write_union`].
 pub fn write_keys(
     table: &Table,
     key: &[usize],
@@ -128,7 +129,8 @@ pub fn write_keys(
     sink.end()
 }
 
-/// Refuses what would be several items of a list: while nothing is written another format can be chosen.
+/// Refuses a cell that would become several items of a list. Nothing is written yet, so the user can choose another
+/// format.
 fn check_lines<'a>(mut cells: impl Iterator<Item = Option<&'a [u8]>>, whose: &str) -> Result<()> {
     if cells.any(|cell| cell.is_some_and(|cell| cell.iter().any(|b| matches!(b, b'\r' | b'\n')))) {
         return Err(Error::Output(format!(
@@ -139,7 +141,7 @@ fn check_lines<'a>(mut cells: impl Iterator<Item = Option<&'a [u8]>>, whose: &st
     Ok(())
 }
 
-/// The first cells of items of as many columns.
+/// The first cell of each item.
 fn first_cells(items: &Items, columns: usize) -> impl Iterator<Item = Option<&[u8]>> {
     items.iter().map(move |item| decode_key(item, columns).and_then(|cells| cells.first().copied()))
 }
@@ -171,7 +173,7 @@ impl<'a> OutColumn<'a> {
         OutColumn { raw: &column.raw, name: &table.header()[at], kind: column.kind.clone() }
     }
 
-    /// Turns it into a column of text if one of the keys has, at `place`, a value that its type cannot hold.
+    /// Makes it a text column if one of the keys has a value at `place` that its type cannot hold.
     fn widen(&mut self, items: &Items, columns: usize, place: usize, format: Format) {
         if let (Format::Parquet, Kind::Typed(field)) = (format, &self.kind) {
             let cell = |item| decode_key(item, columns).and_then(|cells| cells.get(place).copied());
@@ -182,7 +184,7 @@ impl<'a> OutColumn<'a> {
     }
 }
 
-/// A result that is being written.
+/// A result while it is written.
 enum Sink<'a> {
     Csv { delimiter: u8, for_spreadsheets: bool, out: &'a mut (dyn Write + Send) },
     List { out: &'a mut (dyn Write + Send) },
@@ -251,8 +253,8 @@ fn write_row<'a>(
         if i > 0 {
             out.write_all(&[delimiter])?;
         }
-        // Without quotes a blank line would be no row, and what looks like a byte-order mark, or like the start of
-        // another kind of file, would not be part of the first name.
+        // Without quotes a blank line would not be a row, and a first name like a byte-order mark or like the start
+        // of another kind of file would be lost.
         let special = (only && cell.is_empty()) || (i == 0 && other::may_look_other(cell, delimiter));
         if special || cell.iter().any(|&b| b == delimiter || matches!(b, b'"' | b'\r' | b'\n')) {
             write_quoted(cell, out)?;

@@ -1,92 +1,96 @@
 //! The code of the silent VOLE: expand-convolute (RRT23: Raghuraman, Rindal and Tanguy, "Expand-Convolute Codes for
 //! Pseudorandom Correlation Generators from LPN", CRYPTO 2023), systematic, of rate 1/2, over GF(2^128).
 //!
-//! From a noise vector e of twice the length, n + n' elements of which few are not 0, it makes n elements that look
-//! random (dual LPN): the first n of e, to each of which are added [`WEIGHT`] elements of the convolution of the other
-//! n'. With e' the second half, the convolution is y_i = e'_i + x y_(i-1) + (random bits times y_(i-2) to y_(i-23)) +
-//! y_(i-24), and output i takes one random element of each of [`WEIGHT`] equal regions of y (a regular expander: no
-//! output has all its places near the beginning of y, where few elements have come together, so that one pass of it is
-//! enough). Bits and places are public, from the session.
+//! It turns a noise vector e of n + n' elements, few of them not 0, into n elements that look random (dual LPN).
+//! Output i is e_i plus [`WEIGHT`] elements of the convolution y of the second half e':
+//!
+//! y_i = e'_i + x y_(i-1) + (random bits times y_(i-2) to y_(i-23)) + y_(i-24).
+//!
+//! Output i takes one random element of each of [`WEIGHT`] equal regions of y (a regular expander). So no output has
+//! all its places near the beginning of y, where few elements have come together, and one pass is enough. Bits and
+//! places are public, from the session.
 //!
 //! # Why not a binary code
 //!
-//! RRT23's bits are all there is to its matrix, also where the noise is over GF(2^128). Then the 128 bits of the
-//! elements are 128 syndromes of one binary code, of noise vectors *at the same places*, and finding these is easy: if
-//! no more than 128 elements of the noise differ from 0, the 128 syndromes span the columns of the matrix at their
-//! places, which linear algebra finds one by one (Metzner and Kapturowski, "A General Decoding Technique Applicable to
-//! Replicated File Disagreement Location and Concatenated Code Decoding", IEEE Transactions on Information Theory
-//! 1990). With t more than 128 it is enough to guess half of the matrix's columns so that at most 127 of t places are
-//! outside: at t = 400 this happens once in about 2^43 guesses, not 2^400. The bias of linear tests (below) does not
-//! show it: the test is chosen by linear algebra after the syndrome is known, among 2^128. So the code must not be one
-//! over a subfield. The factor x, which generates the field, in every step of the recurrence sees to that: after k
-//! steps what a noise element adds is a polynomial in x of degree k. The factor before y_(i-24), which is 1, makes the
-//! state of the convolution a bijective function of the one before: it cannot die out by itself.
+//! RRT23's matrix has bits only, also when the noise is over GF(2^128). Then the 128 bits of the elements are 128
+//! syndromes of one binary code, of noise vectors *at the same places*. These places are easy to find. If at most 128
+//! elements of the noise differ from 0, the 128 syndromes span the columns of the matrix at their places, and linear
+//! algebra finds these one by one. (Metzner and Kapturowski, "A General Decoding Technique Applicable to Replicated
+//! File Disagreement Location and Concatenated Code Decoding", IEEE Transactions on Information Theory 1990.) With t
+//! above 128 it is enough to guess half of the columns such that at most 127 of the t places lie outside. At t = 400
+//! one guess in about 2^43 does, not one in 2^400. The bias of linear tests (below) does not show it: the test is
+//! chosen by linear algebra after the syndrome is known, among 2^128. So the code must not be one over a subfield.
+//! The factor x, which generates the field, ensures that: after k steps, a noise element contributes a polynomial in
+//! x of degree k. The factor 1 before y_(i-24) makes each state of the convolution a bijective function of the one
+//! before, so it cannot die out by itself.
 //!
 //! # How much noise
 //!
-//! t noise elements, one at a random place of each of t blocks, with random values: [`noise`]. The estimate is that of
-//! the linear test framework (Couteau, Rindal and Raghuraman, CRYPTO 2021): a linear combination of the outputs is one
-//! of the noise, with coefficients that are a word of the code that the matrix generates, and is zero, so not random,
-//! only if all noise misses the places at which the word is not 0: with probability (1 - delta)^t over a large field,
-//! if a share of at least delta of the places is not 0 and blocks are equally long; [`strength`] has it for blocks that
-//! are not. t makes that at most 2^-128. delta is an **estimate**, [`distance`], the smaller of two:
+//! t noise elements, one at a random place of each of t blocks, with random values: [`noise`]. The estimate follows
+//! the linear test framework (Couteau, Rindal and Raghuraman, CRYPTO 2021). A linear combination of the outputs is
+//! one of the noise; its coefficients are a word of the code that the matrix generates. It is zero, and so not
+//! random, only if all noise misses the places where the word is not 0. Over a large field, with equal blocks, that
+//! has probability at most (1 - delta)^t, if at least a share delta of the places is not 0. [`strength`] treats
+//! unequal blocks. t is chosen to make this at most 2^-128. delta is an **estimate**, [`distance`], the smaller of
+//! two:
 //!
 //! * 0.15, which libOTe assumed until June 2025 for the smaller of its two expanders (see below). No proof.
 //! * A word of small weight that can be found: take an interval of a share f of each region. About n f^WEIGHT outputs
 //!   have all their places inside. Take combinations of them, over the field, whose convolution (transposed, it runs
-//!   backwards) ends at the lower ends of the intervals. An interval at the upper end of a region goes on in one at the
-//!   lower end of the next, and the first one ends with the vector: WEIGHT / 2 ends, of 24 linear conditions each. So f
-//!   is such that n f^WEIGHT = 24 (WEIGHT / 2) + 1, and the word's weight about f n'. How long each is, is the
-//!   attacker's choice: f is taken to be [`CHOICE`] of that, as if it could try all ways and find the luckiest one.
-//!   With longer and longer vectors f falls, slowly: a fixed WEIGHT is not for n to infinity (RRT23 has it grow as log
-//!   n).
+//!   backwards) ends at the lower ends of the intervals. An interval at the upper end of a region continues in one at
+//!   the lower end of the next, and the first one ends with the vector: WEIGHT / 2 ends, of 24 linear conditions
+//!   each. So n f^WEIGHT = 24 (WEIGHT / 2) + 1, and the word's weight is about f n'. The attacker chooses the length
+//!   of each interval: f is taken to be [`CHOICE`] of that, as if the attacker could try all ways and find the
+//!   luckiest one. f falls slowly as vectors grow: a fixed WEIGHT does not do for n to infinity (in RRT23 it grows as
+//!   log n).
 //!
 //! Other attacks, at rate 1/2:
 //!
 //! * What is left of the attack on binary codes. The matrix begins with the identity, and the expander is binary. So
-//!   there are words with bits in the first half, against whose noise the attack works if they meet at most 127
-//!   elements of it, and if they meet none in the second half. By linear algebra such words can be 0 on a share s of
-//!   the first half and on one of 1 - s of the second. With t/2 noise elements in each half, this is so with
-//!   probability Pr[Bin(t/2, 1 - s) <= 127] (1 - s)^(t/2), which is at most 2^-189 for any s at t = 546. At t = 400,
-//!   which would do for delta = 0.2, it would be 2^-88.
-//! * The same attack behind a change of basis. The convolution's inverse is banded, with entries 0, 1 and x. Multiplied
-//!   by it and by the expander's (up to few words, the expander is square), the outputs are those of a matrix B_0 + x
-//!   B_1 with binary parts, beside the identity: a noise element of one half adds at most two dimensions over GF(2),
-//!   one of the other half one. So 128 syndromes span 1.5 t dimensions at most, and t of up to 84 would be no security
-//!   at all. With shares s_1 and s_2 of the two halves on which words are 0, where 2 s_1 + s_2 is at most 1, the guess
-//!   is right with probability Pr[2 Bin(t/2, 1 - s_1) + Bin(t/2, 1 - s_2) <= 127], about 2^-400 at best at t = 546:
-//!   less than the above. Should t ever be lowered, x has to become a random element of the field for each step first.
+//!   there are words with bits in the first half. The attack works if they meet at most 127 noise elements there, and
+//!   none in the second half. By linear algebra such words can be 0 on a share s of the first half and 1 - s of the
+//!   second. With t/2 noise elements in each half, the attack works with probability Pr[Bin(t/2, 1 - s) <= 127] (1 -
+//!   s)^(t/2), which is at most 2^-189 for any s at t = 546. At t = 400, which would do for delta = 0.2, it would be
+//!   2^-88.
+//! * The same attack behind a change of basis. The convolution's inverse is banded, with entries 0, 1 and x. Multiply
+//!   by it and by the expander's inverse (up to a few words, the expander is square). The outputs are then those of
+//!   the identity and a matrix B_0 + x B_1 with binary parts. A noise element of one half adds at most two dimensions
+//!   over GF(2), of the other half one. So 128 syndromes span at most 1.5 t dimensions, and t up to 84 would give no
+//!   security at all. Let words be 0 on shares s_1 and s_2 of the two halves, with 2 s_1 + s_2 <= 1. The guess is
+//!   right with probability Pr[2 Bin(t/2, 1 - s_1) + Bin(t/2, 1 - s_2) <= 127]: at best about 2^-400 at t = 546, less
+//!   than above. Before t is ever lowered, x must become a random element of the field for each step.
 //! * Information-set decoding over the field has to guess n columns that have all the noise: 2^-t.
 //! * On regular noise, the algebraic attacks of Briaud and Øygarden (EUROCRYPT 2023) and the estimates of Liu, Wang,
-//!   Yang and Yu (EUROCRYPT 2024). They are not worked out here; libOTe, of the same rate, takes a t of 128.
+//!   Yang and Yu (EUROCRYPT 2024). They are not worked out here; libOTe, at the same rate, takes t = 128.
 //!
 //! # What libOTe does
 //!
-//! As of August 2026 (commit a0871f6). Its two expand-convolute codes are systematic, of rate 1/2, with a memory of 24
-//! and regular expanders of weight 7 and 21. They convolve twice, and around the end, so that noise near the end counts
-//! too. Over GF(2^128) they multiply by a constant of the field in each step, since 2024, against "a splitting attack"
-//! on binary codes. Since June 2025 they are given a "pseudo minimum distance" of 0.25 (0.15 and 0.2 before), and the
-//! default is another code, BlkAcc3x32 (accumulators, permutations and a block-diagonal matrix), with the same 0.25.
-//! From that comes t = 128, by the bound for noise over GF(2): (1 - 2 * 0.25)^128 = 2^-128. Our test asks for more: over
-//! a large field, at a distance of 0.25, 128 noise elements are worth 53 bits, and our distance is 0.15.
+//! As of August 2026 (commit a0871f6). Its two expand-convolute codes are systematic, of rate 1/2, with a memory of
+//! 24 and regular expanders of weight 7 and 21. They convolve twice, and around the end, so that noise near the end
+//! counts too. Over GF(2^128) they multiply by a constant of the field in each step, since 2024, against "a splitting
+//! attack" on binary codes. Since June 2025 they are given a "pseudo minimum distance" of 0.25 (0.15 and 0.2 before),
+//! and the default is another code, BlkAcc3x32 (accumulators, permutations and a block-diagonal matrix), with the
+//! same 0.25. From that comes t = 128, by the bound for noise over GF(2): (1 - 2 * 0.25)^128 = 2^-128. Our test asks
+//! for more: over a large field, at distance 0.25, 128 noise elements are worth 53 bits, and our distance is 0.15.
 
 use rayon::prelude::*;
 use veilset_kernels::aes::Aes128;
 use zeroize::Zeroizing;
 
-/// Places that are added to an output.
+/// Places added to an output.
 const WEIGHT: usize = 11;
-/// Elements before it that the convolution has in an element.
+/// Earlier elements that the convolution adds to an element.
 const MEMORY: usize = 24;
-/// Outputs that are expanded at once: 16 KiB of places.
+/// Outputs expanded at once: 16 KiB of places.
 const BATCH: usize = 1 << 12;
 /// The security that the noise is for, as an exponent.
 const KAPPA: f64 = 128.0;
 
-/// What the best choice of intervals makes of their length. Each has one end at a border of regions, so where their lengths
-/// have a given sum there are less than (n / WEIGHT)^(WEIGHT - 1) ways, 2^245 at 2^28 outputs. Were they independent, one
-/// of them would have 121 outputs inside where the mean is 12: a Poisson variable is that far off with probability
-/// e^-(121 ln(121 / 12) - 121 + 12) = 2^-246. The 11th root of 12 / 121 is 0.81; for fewer outputs it is larger.
+/// The factor by which the best choice of intervals shortens them. Each has one end at a border of regions, so for a
+/// given sum of lengths there are fewer than (n / WEIGHT)^(WEIGHT - 1) choices, 2^245 at 2^28 outputs. If they were
+/// independent, one of them would have 121 outputs inside where the mean is 12: a Poisson variable is that far off
+/// with probability e^-(121 ln(121 / 12) - 121 + 12) = 2^-246. The 11th root of 12 / 121 is 0.81; for fewer outputs
+/// it is larger.
 const CHOICE: f64 = 0.8;
 
 /// The estimated least share of places at which a word of the code for `n` outputs is not 0. See the module.
@@ -96,9 +100,9 @@ fn distance(n: usize) -> f64 {
     (interval / 2.0).min(0.15)
 }
 
-/// What `t` noise elements are worth for `n` outputs, in bits: of the probability that they all miss a word, minus the
-/// logarithm to base 2, for the word that is worst for the lengths of the blocks, which differ by one at most. It leaves as
-/// many places of each block, (1 - delta) N / t, so the probability is the product of these shares.
+/// What `t` noise elements are worth for `n` outputs, in bits: -log2 of the probability that they all miss the worst
+/// word. Block lengths differ by at most one. The worst word leaves (1 - delta) N / t places of each block free, so the
+/// probability is the product of these shares.
 fn strength(n: usize, t: usize) -> f64 {
     let places = n + parity(n);
     let (short, longer) = ((places / t).max(1), places % t);
@@ -106,7 +110,7 @@ fn strength(n: usize, t: usize) -> f64 {
     lengths - t as f64 * ((1.0 - distance(n)) * places as f64 / t as f64).log2()
 }
 
-/// How many noise elements `n` outputs need: 546 to 548 up to five million. See the module for what they are based on.
+/// The noise elements that `n` outputs need: 546 to 548 up to five million. See the module for the estimate.
 pub(super) fn noise(n: usize) -> usize {
     let least = (KAPPA / -(1.0 - distance(n)).log2()) as usize;
     (least..).find(|&t| strength(n, t) >= KAPPA).unwrap_or(usize::MAX)
@@ -117,12 +121,12 @@ fn region(n: usize) -> usize {
     n.div_ceil(WEIGHT).max(1)
 }
 
-/// n': the length of what is convolved, for `n` outputs.
+/// n': the length of the convolved part, for `n` outputs.
 pub(super) fn parity(n: usize) -> usize {
     WEIGHT * region(n)
 }
 
-/// What the convolution and the expander work on: one element, or two with the same code.
+/// The operand of the convolution and the expander: one element, or two with the same code.
 pub(super) type Elements<const W: usize> = [u128; W];
 
 fn add<const W: usize>(a: &mut Elements<W>, b: &Elements<W>) {
@@ -169,7 +173,7 @@ impl Code {
 
     /// Adds to each output its places of y.
     pub(super) fn expand<const W: usize>(&self, y: &[Elements<W>], outputs: &mut [Elements<W>]) {
-        // Region by region, so that what is read at random is small enough for the cache.
+        // Region by region, so that random reads stay within the cache.
         for (r, region) in y.chunks_exact(self.region).enumerate() {
             outputs.par_chunks_mut(BATCH).enumerate().for_each(|(batch, outputs)| {
                 let mut places = vec![[0; 4]; BATCH];
@@ -236,7 +240,7 @@ mod tests {
         places
     }
 
-    /// Outputs by the definition; the factor of y_(i-1) is given, to see what happens without x.
+    /// Outputs by the definition. The factor of y_(i-1) is an argument, to test the code without x.
     fn slow(code: &Code, n: usize, e: &[u128], factor: u128) -> Vec<u128> {
         let bits = bits(code);
         let mut y: Vec<u128> = e[n..].to_vec();
@@ -292,8 +296,8 @@ mod tests {
         assert_eq!(HashSet::from(streams).len(), 3);
     }
 
-    /// Places are within their region, all of it is used, and no two regions have the same. That the code has these
-    /// places, [`outputs_are_those_of_the_definition`] says.
+    /// Places are within their region, all of it is used, and no two regions have the same.
+    /// [`outputs_are_those_of_the_definition`] shows that the code uses these places.
     #[test]
     fn places_are_anywhere_in_their_regions() {
         let (n, code) = (1 << 12, Code::new(1 << 12, &[5; 32]));
@@ -326,8 +330,8 @@ mod tests {
         basis.iter().filter(|b| **b != 0).count()
     }
 
-    /// The attack on binary codes, in its simplest form: elements that are sums of t noise values span t dimensions at
-    /// most. It tells the outputs of the code without the factor x from random ones, not those of ours.
+    /// The attack on binary codes in its simplest form: sums of t noise values span at most t dimensions. It tells
+    /// the outputs of the code without the factor x from random ones, but not the outputs of this code.
     #[test]
     fn a_binary_code_is_broken_by_linear_algebra_and_this_one_is_not() {
         let (n, t) = (1000, 100);
@@ -342,13 +346,13 @@ mod tests {
         assert_eq!(rank(&slow(&code, n, &e, 2)), 128);
     }
 
-    /// And it is not a binary code with other columns, nor one over another subfield: in systematic form, of a small
-    /// instance, the cross-ratios of entries, which neither rows nor columns times constants change, generate the field.
+    /// And it is not a binary code with scaled columns, nor one over another subfield. In systematic form, of a small
+    /// instance, the cross-ratios of entries generate the field; scaling rows or columns does not change them.
     #[test]
     fn no_choice_of_rows_and_columns_makes_the_code_one_over_a_subfield() {
         let n = 33;
         let code = Code::new(n, &[4; 32]);
-        // The matrix is systematic as it stands: identity, then the answers to unit vectors of the second half.
+        // The matrix is systematic: the identity, then the answers to unit vectors of the second half.
         let column = |j: usize| {
             let mut e = vec![0; n + parity(n)];
             e[n + j] = 1;
@@ -389,7 +393,7 @@ mod tests {
         for n in [(1 << 12) + 1, 5000, 1 << 20, 1 << 28] {
             let (t, delta) = (noise(n), distance(n));
             assert!(delta <= 0.15);
-            // The blocks as they are cut, of each of which the worst word leaves as much free.
+            // The blocks as they are cut; the worst word leaves the same number of places of each free.
             let places = n + parity(n);
             let blocks: Vec<usize> = (0..t).map(|i| (i + 1) * places / t - i * places / t).collect();
             assert!(blocks.iter().all(|b| [places / t, places / t + 1].contains(b)));
@@ -422,8 +426,8 @@ mod tests {
         assert!(exponent(noise(1 << 28)) < -189.0);
     }
 
-    /// Outputs by themselves, each a word of the code, have weight enough: no output has all its places near the
-    /// beginning of what is convolved, and what an element adds does not die out.
+    /// Single outputs, each a word of the code, have weight enough: none has all its places near the beginning of the
+    /// convolution, and the contribution of an element does not die out.
     #[test]
     fn rows_of_the_matrix_are_heavy() {
         let n = 220;

@@ -1,5 +1,5 @@
-//! VOLE from correlated OTs, 128 for each element (Gilboa, "Two Party RSA Key Generation", CRYPTO 1999, for vectors;
-//! the receiver's bits are the choices, so that the OTs need no further message).
+//! VOLE from correlated OTs, 128 for each element (Gilboa, "Two Party RSA Key Generation", CRYPTO 1999, for vectors).
+//! The receiver's bits are the choices, so the OTs need no further message.
 //!
 //! Bit b of a is the choice of an OT in which the receiver has v and the sender q = v + bit Delta. The sums of these,
 //! each times x^b, are c and b: c = b + Delta a.

@@ -1,27 +1,28 @@
 //! Silent VOLE: few correlated OTs and punctured trees become long vectors by a code (BCGI18: Boyle, Couteau, Gilboa
 //! and Ishai, "Compressing Vector OLE", CCS 2018; dual LPN with the code of RRT23, see `code.rs`).
 //!
-//! Of N = 2 n places, A' is 0 but at one random place in each of t blocks, where it is random. The sender knows all
-//! leaves of a tree for each block: B'. The receiver knows all but the one at its place, which it gets plus Delta times
-//! its A': C' = Delta A' + B'. The code, which is linear, makes A, B and C of n elements of these.
+//! A' has N = 2 n places and is 0 except at one random place in each of t blocks, where it is random. For each block
+//! the sender knows all leaves of a tree: B'. The receiver knows all except the one at its place, which it gets plus
+//! Delta times its A': C' = Delta A' + B'. The linear code turns these into A, B and C of n elements.
 //!
 //! Security: semi-honest; the OT extension's assumptions, AES an ideal cipher (the trees), and that the code makes
-//! noise look random (`code.rs` has the estimate and what it is based on; it is an estimate). The same Delta is that of
-//! the VOLE, of the correlated OTs and of the pads for the trees, which are hashed under it: the receiver learns
-//! nothing of it from any of them. By deviating it learns no more than what `check.rs` leaves, b bits with a probability
-//! of 2^-b: the OTs are those with checks, without which choices that differ from tree to tree of theirs would let it
-//! test Delta in parts, and of each tree it lacks an end whatever it asks for (`tree.rs`). It may know masks that it did
-//! not choose: who asks for a path to an end that is no leaf knows both sums of all levels below. So the sums are not
-//! under the pads themselves but under masks from them (`ot/masks.rs`), numbered over all vectors of a setup, or a
-//! guess of Delta could be tested against all of these pads at once. That is all, for it may pick
-//! A, and what is wrong in the sender's messages is not noticed.
+//! noise look random (`code.rs` has the estimate and what it is based on; it is an estimate). The VOLE, the
+//! correlated OTs and the pads for the trees, which are hashed, share one Delta. The receiver learns nothing about it
+//! from any of them. By deviating it learns only what `check.rs` leaves: b bits with probability 2^-b. The OTs have
+//! checks; without them, choices that differ between their trees would let it test Delta in parts. Whatever it asks
+//! for, it lacks an end of each tree (`tree.rs`).
 //!
-//! Leakage: n. Cost of a vector: t is 546 to 548 up to five million elements, 793 at 2^28; 128 t correlated OTs and
-//! t log2(N/t) random ones, 22 bits each from receiver to sender and 2 KiB for a frame of them; from sender to receiver
-//! 32 bytes a level and 16 a tree. That is 0.47 MB for a million elements, base OTs included. Memory: the receiver holds
-//! 3 N elements of 16 bytes, the sender 1.5 N, for 0.5 MB of messages: who does not trust the peer's n asks for a part
-//! of the elements at a time. Up to `DIRECT` elements come from OTs alone (`gilboa.rs`), without the assumption on the
-//! code: 390 bytes each.
+//! It may know masks that it did not choose: a path to an end that is not a leaf gives both sums of all levels below.
+//! So the sums are not under the pads but under masks from them (`ot/masks.rs`), numbered over all vectors of a
+//! setup. Otherwise a guess of Delta could be tested against all of these pads at once. Nothing more is claimed: the
+//! receiver may pick A, and errors in the sender's messages are not noticed.
+//!
+//! Leakage: n. Cost of a vector: t is 546 to 548 up to five million elements, 793 at 2^28. There are 128 t correlated
+//! OTs and t log2(N/t) random ones: 22 bits each from receiver to sender, and 2 KiB a frame. The sender sends 32
+//! bytes a level and 16 a tree. That is 0.47 MB for a million elements, base OTs included. Memory: the receiver holds
+//! 3 N elements of 16 bytes, the sender 1.5 N, for 0.5 MB of messages. If the peer's n is not trusted, ask for a part
+//! of the elements at a time. Up to `DIRECT` elements come from OTs alone (`gilboa.rs`), without the assumption on
+//! the code: 390 bytes each.
 //!
 //! Vectors of one setup share Delta and the OTs. Each has a code, keys of trees, noise and roots of its own.
 //!
@@ -30,7 +31,8 @@
 use super::code::{Code, Elements, noise, parity};
 use super::tree::{Tree, depth, sides};
 use super::{Element, Received, Vole, add, gilboa};
-use crate::channel::{Channel, HEADER, Message, frames};
+use crate::channel::{HEADER, Message, frames};
+use crate::context::Context;
 use crate::error::Result;
 use crate::hash::{Domain, SessionId, part};
 use crate::ot::Security;
@@ -46,7 +48,7 @@ use veilset_kernels::aes::Aes128;
 const SUMS: Message<[Element; 2]> = Message::new(0x91, "S->R  sums of the levels of the trees, encrypted");
 const ENDS: Message<Element> = Message::new(0x92, "S->R  sums of the ends of the trees and b");
 
-/// The most elements that are made without the code. Beyond, a block has 14 places or more.
+/// The most elements made without the code. Beyond, a block has 14 places or more.
 const DIRECT: usize = 1 << 12;
 
 /// The protocol, with the trees of the OT extension as deep as this (from 1 to 8).
@@ -67,8 +69,8 @@ pub struct Receiver(Setup<extension::Receiver>);
 /// The sender.
 pub struct Sender(Setup<extension::Sender>);
 
-/// What a party keeps from one vector to the next: its OTs, how many vectors there were, and how many of the OTs masked
-/// a level.
+/// A party's state from one vector to the next: its OTs, the number of vectors so far, and the number of OTs that
+/// masked a level.
 struct Setup<Ot> {
     part: SessionId,
     ot: Ot,
@@ -103,7 +105,7 @@ fn random(n: usize, rng: &mut Prng) -> Secrets<Element> {
     elements
 }
 
-/// What both parties know of a vector and its trees.
+/// What both parties know about a vector and its trees.
 struct Shape {
     n: usize,
     code: Code,
@@ -115,7 +117,7 @@ struct Shape {
 }
 
 impl Shape {
-    /// That of vector `number` of the setup.
+    /// The shape of vector `number` of the setup.
     fn new(part: &SessionId, number: u64, n: usize) -> Shape {
         let code = Code::new(n, &Domain::new(part, "VOLE code").numbered(number).hash(&[]));
         let (places, trees) = (n + parity(n), noise(n));
@@ -131,7 +133,7 @@ impl Shape {
         Tree { keys: &self.keys, index, depth: self.depth, leaves: self.block(index).len() }
     }
 
-    /// The receiver's noise: a place in each block, and its value, of which 0 is one.
+    /// The receiver's noise: a place in each block, and its value, which may be 0.
     fn noise(&self, rng: &mut Prng) -> (Secrets<u32>, Secrets<Element>) {
         let place = |tree| rng.below(self.block(tree).len() as u64) as u32;
         let places = (0..self.trees).map(place).collect::<Vec<_>>();
@@ -171,41 +173,29 @@ impl Vole for Silent {
     type Receiver = Receiver;
     type Sender = Sender;
 
-    fn receiver(
-        &self,
-        ch: &mut Channel,
-        session: &SessionId,
-        purpose: &'static str,
-        rng: &mut Prng,
-    ) -> Result<Receiver> {
-        let ot = extension::Receiver::setup(ch, session, purpose, self.k, Security::Malicious, rng)?;
-        Ok(Receiver(Setup::new(session, purpose, ot)))
+    fn receiver(&self, cx: &mut Context, purpose: &'static str) -> Result<Receiver> {
+        let ot = extension::Receiver::setup(cx, purpose, self.k, Security::Malicious)?;
+        Ok(Receiver(Setup::new(&cx.session, purpose, ot)))
     }
 
-    fn sender(
-        &self,
-        ch: &mut Channel,
-        session: &SessionId,
-        purpose: &'static str,
-        rng: &mut Prng,
-    ) -> Result<Sender> {
-        let ot = extension::Sender::setup(ch, session, purpose, self.k, Security::Malicious, rng)?;
-        Ok(Sender(Setup::new(session, purpose, ot)))
+    fn sender(&self, cx: &mut Context, purpose: &'static str) -> Result<Sender> {
+        let ot = extension::Sender::setup(cx, purpose, self.k, Security::Malicious)?;
+        Ok(Sender(Setup::new(&cx.session, purpose, ot)))
     }
 }
 
 impl super::Receiver for Receiver {
-    fn next(&mut self, ch: &mut Channel, n: usize, rng: &mut Prng) -> Result<Received> {
+    fn next(&mut self, cx: &mut Context, n: usize) -> Result<Received> {
         if n <= DIRECT {
-            let a = random(n, rng);
-            let c = gilboa::receiver(&mut ch.tx, &mut self.0.ot, &a)?;
+            let a = random(n, cx.rng);
+            let c = gilboa::receiver(&mut cx.ch.tx, &mut self.0.ot, &a)?;
             return Ok(Received { a, c });
         }
         let shape = self.0.shape(n);
         // 1. The noise.
-        let (places, a) = shape.noise(rng);
+        let (places, a) = shape.noise(cx.rng);
         // 2. c = Delta a + b for the values.
-        let c = gilboa::receiver(&mut ch.tx, &mut self.0.ot, &a)?;
+        let c = gilboa::receiver(&mut cx.ch.tx, &mut self.0.ot, &a)?;
         // 3. Of each level of each tree, the sum of the side that the path to the place does not take.
         let mut right = Secrets::<bool>::zeros(shape.trees * shape.depth);
         for (right, &place) in right.chunks_exact_mut(shape.depth).zip(places.iter()) {
@@ -214,15 +204,15 @@ impl super::Receiver for Receiver {
         let mut taken = Secrets::zeros(0);
         for right in right.chunks(FRAME) {
             let first = self.0.number(right.len());
-            let masks = masks(first, &self.0.ot.pads(&mut ch.tx, right)?);
+            let masks = masks(first, &self.0.ot.pads(&mut cx.ch.tx, right)?);
             taken.extend(&Secrets::from(masks.iter().map(|mask| mask.to_le_bytes()).collect::<Vec<_>>()));
         }
-        let encrypted = ch.rx.recv(SUMS, taken.len())?;
+        let encrypted = cx.ch.rx.recv(SUMS, taken.len())?;
         for ((sum, &right), pair) in taken.iter_mut().zip(right.iter()).zip(&encrypted) {
             add(sum, &Element::conditional_select(&pair[0], &pair[1], u8::from(right).into()));
         }
-        // 4. The leaf at the place is the sum of all ends and b, plus that of the others, plus c.
-        let ends = ch.rx.recv(ENDS, shape.trees)?;
+        // 4. The leaf at the place is the sum of all ends and b, plus the sum of the other ends, plus c.
+        let ends = cx.ch.rx.recv(ENDS, shape.trees)?;
         let (_, mut all) = shape.fill(|i, block: &mut [Elements<2>]| {
             let (known, others) = shape.tree(i).regrow(places[i], &taken[i * shape.depth..][..shape.depth]);
             block.iter_mut().zip(known.iter()).for_each(|(e, leaf)| e[1] = u128::from_le_bytes(*leaf));
@@ -240,15 +230,15 @@ impl super::Sender for Sender {
         self.0.ot.delta()
     }
 
-    fn next(&mut self, ch: &mut Channel, n: usize, rng: &mut Prng) -> Result<Secrets<Element>> {
+    fn next(&mut self, cx: &mut Context, n: usize) -> Result<Secrets<Element>> {
         if n <= DIRECT {
-            return gilboa::sender(&mut ch.rx, &mut self.0.ot, n);
+            return gilboa::sender(&mut cx.ch.rx, &mut self.0.ot, n);
         }
         let shape = self.0.shape(n);
         // 2. b for the values of the noise.
-        let b = gilboa::sender(&mut ch.rx, &mut self.0.ot, shape.trees)?;
+        let b = gilboa::sender(&mut cx.ch.rx, &mut self.0.ot, shape.trees)?;
         // 3. All trees, and the sums of the levels.
-        let roots = random(shape.trees, rng);
+        let roots = random(shape.trees, cx.rng);
         let (trees, mut all) = shape.fill(|i, block: &mut [Elements<1>]| {
             let mut offered = Secrets::zeros(shape.depth);
             let (whole, ends) = shape.tree(i).grow(roots[i], &mut offered);
@@ -260,7 +250,7 @@ impl super::Sender for Sender {
         let mut at = 0;
         for n in frames(offered.len(), FRAME) {
             let first = self.0.number(n);
-            let pads = self.0.ot.pads(&mut ch.rx, n)?;
+            let pads = self.0.ot.pads(&mut cx.ch.rx, n)?;
             for (side, pads) in [false, true].map(|side| pads.of(side)).iter().enumerate() {
                 let masks = masks(first, pads);
                 let sums = offered[at..].iter_mut().zip(masks.iter());
@@ -268,9 +258,9 @@ impl super::Sender for Sender {
             }
             at += n;
         }
-        ch.tx.send(SUMS, &offered)?;
+        cx.ch.tx.send(SUMS, &offered)?;
         // 4. Of each tree, the sum of all ends and b.
-        ch.tx.send(ENDS, &trees.iter().map(|(_, ends)| *ends).collect::<Vec<_>>())?;
+        cx.ch.tx.send(ENDS, &trees.iter().map(|(_, ends)| *ends).collect::<Vec<_>>())?;
         // 5. The code.
         shape.compress(&mut all);
         Ok(component(&all, n, 0))
@@ -278,7 +268,7 @@ impl super::Sender for Sender {
 }
 
 impl Silent {
-    /// Bytes that vectors of these lengths take, setup and frame headers included: from their receiver to their sender
+    /// Bytes for vectors of these lengths, including setup and frame headers: from their receiver to their sender,
     /// and back.
     pub(crate) fn traffic(&self, lengths: impl Iterator<Item = usize>) -> (usize, usize) {
         let ots = |n: usize| -> usize {

@@ -1,18 +1,18 @@
 //! Punctured trees (GGM84: Goldreich, Goldwasser and Micali; as in BCGI18, "Compressing Vector OLE"): one party knows
-//! all leaves, the other all but one, whose place the first does not learn.
+//! all leaves, the other all except one, whose place the first does not learn.
 //!
-//! The children of a node s are pi(s) + s under two keys, which are public and others for each tree and level: with AES
-//! an ideal cipher, who searches for an unknown node has one target under each key, and not those of all trees at once
-//! (GKWWY20: "Better Concrete Security for Half-Gates Garbling", CRYPTO 2020, on the loss from one key for everything).
+//! The children of a node s are pi(s) + s under two public keys, different for each tree and level. With AES an ideal
+//! cipher, a search for an unknown node has one target under each key, not the nodes of all trees at once. GKWWY20
+//! ("Better Concrete Security for Half-Gates Garbling", CRYPTO 2020) has the loss from a single key.
 //!
-//! The owner of the whole tree offers, by OT, the sum of the left and the sum of the right nodes of each level; the
-//! other takes that of the side that its path does not take. A tree may have any number of leaves: of each level those
-//! nodes are made that lead to a leaf, and their siblings. Such a sibling that leads to no leaf is an *end*, as the
-//! leaves are. What the owner gives away of all of them together has to be the sum of all ends, not of the leaves: who
-//! asks for a path to an end that is no leaf has all leaves, but never all ends.
+//! For each level, the owner of the whole tree offers by OT the sum of the left nodes and the sum of the right nodes.
+//! The other party takes the side that its path does not take. A tree may have any number of leaves: each level has
+//! the nodes that lead to a leaf, and their siblings. A sibling that leads to no leaf is an *end*, and so are the
+//! leaves. What the owner reveals must be the sum of all ends, not of the leaves: a path to an end that is not a leaf
+//! gives all leaves, but never all ends.
 //!
-//! What depends on the path: the addresses of two nodes of each level, in memory that has just been written. No branch,
-//! and no time but that of these accesses, which the peer sees only as part of the time of all trees together.
+//! Two addresses in each level depend on the path, in memory that has just been written. No branch does, and no time
+//! except that of these accesses, which the peer sees only within the time of all trees together.
 
 use super::{Element, add};
 use crate::params::ceil_log2;
@@ -22,7 +22,7 @@ use veilset_kernels::aes::Aes128;
 
 /// The shape of a tree, and its keys.
 pub(super) struct Tree<'a> {
-    /// The cipher that the keys are made with, and which tree it is.
+    /// The cipher that makes the keys, and the number of the tree.
     pub(super) keys: &'a Aes128,
     pub(super) index: usize,
     /// Levels below the root, the same for all trees.
@@ -30,7 +30,7 @@ pub(super) struct Tree<'a> {
     pub(super) leaves: usize,
 }
 
-/// Levels of a tree with so many leaves: at least 1.
+/// Levels of a tree with this many leaves: at least 1.
 pub(super) fn depth(leaves: usize) -> usize {
     ceil_log2(leaves).max(1) as usize
 }
@@ -92,12 +92,12 @@ impl Tree<'_> {
         (nodes, ends)
     }
 
-    /// All leaves but the one at `place`, which is 0, from the sums of the sides that [`sides`] asks for, and the sum of
-    /// all ends but this one.
+    /// All leaves except the one at `place`, which is 0, from the sums of the sides that [`sides`] asks for; and the
+    /// sum of all ends except this one.
     pub(super) fn regrow(&self, place: u32, taken: &[Element]) -> (Secrets<Element>, u128) {
         let (mut nodes, mut ends) = (Secrets::zeros(1), 0);
         for (level, taken) in taken.iter().enumerate() {
-            // The unknown node is 0, and its two children are garbage, of which one follows from the sum of its side.
+            // The unknown node is 0, and its two children are garbage; one of them follows from the sum of its side.
             let unknown = (place >> (self.depth - level)) as usize;
             let side = (place >> (self.depth - 1 - level) & 1) as u8;
             nodes = self.children(&nodes, level);
@@ -113,7 +113,7 @@ impl Tree<'_> {
     }
 }
 
-/// Of each level of a tree, which sum the owner of `place` needs: true for that of the right nodes.
+/// For each level of a tree, the sum that the owner of `place` needs: true for the right nodes.
 pub(super) fn sides(place: u32, depth: usize) -> impl Iterator<Item = bool> {
     (0..depth).rev().map(move |bit| place >> bit & 1 == 0)
 }
@@ -151,7 +151,7 @@ mod tests {
         assert_eq!(all.len(), 2 * (1 + 2 + 3 + 4 + 5 + 8 + 31 + 32 + 33));
     }
 
-    /// Each tree and level has two keys of its own, and who knows a node knows neither the one above it nor the one beside.
+    /// Each tree and level has two keys of its own, and a node gives away neither its parent nor its sibling.
     #[test]
     fn every_level_of_every_tree_and_side_has_a_key_of_its_own() {
         let (keys, node) = (Aes128::new(&[7; 16]), [[3; 16]]);
@@ -179,7 +179,7 @@ mod tests {
         }
     }
 
-    /// Who asks for a path to an end that is no leaf has all leaves: their sum would hide nothing. That of all ends does.
+    /// A path to an end that is not a leaf gives all leaves: their sum would hide nothing. The sum of all ends does.
     #[test]
     fn no_path_gives_all_ends() {
         let keys = Aes128::new(&[7; 16]);
@@ -193,7 +193,7 @@ mod tests {
                 for (level, (right, sums)) in sides(place, depth).zip(&offered).enumerate() {
                     nodes = tree.children(&nodes, level);
                     let unknown = (place >> (depth - level)) as usize;
-                    // Behind the end of its path it knows all nodes.
+                    // Beyond the end of its path it knows all nodes.
                     if let Some(pair) = nodes.get_mut(2 * unknown..2 * unknown + 2) {
                         pair.fill([0; 16]);
                         let mut missing = sums[usize::from(right)];

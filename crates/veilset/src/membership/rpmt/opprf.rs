@@ -18,7 +18,7 @@
 //!
 //! Printed is P = s + the product of all x - q_i, that is t = 0 and R = 1. S knows q*, and P - P(q*) splits into linear
 //! factors exactly if x* is in the bin; otherwise it has about two roots. With the random factor of 5.3 it has the roots
-//! of the real items. A test breaks both (DESIGN 4).
+//! of the real items. A test breaks both (docs/corrections.md).
 
 use super::{BATCH, Plan};
 use crate::hashing::Table;

@@ -48,14 +48,12 @@ pub static INTERSECT: Operation = Operation {
             let width = if payload { Layout::<1>::new(max_row).width() } else { 0 };
             transfer(n_x, mqrpmt::DIGEST + width, None)
         }),
-        run: |test, task, ch, session, n, rng| {
+        run: |test, task, cx, n| {
             let Task { set, payloads, ref terms, .. } = *task;
             Ok(match task.role {
-                Role::Receiver => {
-                    mqrpmt::receiver(test, ch, session, set, n, terms, rng)?.map(Learned::Matching)
-                }
+                Role::Receiver => mqrpmt::receiver(test, cx, set, n, terms)?.map(Learned::Matching),
                 Role::Sender => {
-                    let found = mqrpmt::sender(test, ch, session, set, payloads, n, terms, rng)?;
+                    let found = mqrpmt::sender(test, cx, set, payloads, n, terms)?;
                     Sealed::sent_on(found.map(|sealed| sealed.map(Learned::Matching)))
                 }
             })
