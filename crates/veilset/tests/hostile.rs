@@ -81,9 +81,28 @@ impl Data {
     }
 }
 
+/// The same under other terms.
+fn with(requests: [Request<'_>; 2], terms: Terms) -> [Request<'_>; 2] {
+    requests.map(|r| Request { terms, ..r })
+}
+
+/// The same with everything that can be asked for.
+fn everything<'a>(data: &'a Data, requests: [Request<'a>; 2]) -> [Request<'a>; 2] {
+    let (uses, terms) = (requests[0].operation.uses, requests[0].terms);
+    let terms = match uses.values {
+        // Without a minimum, which would hide what becomes of the sum.
+        true => Terms { modulus: Modulus::Bits128, min_count: 0, ..terms },
+        false => Terms { both: uses.both, ..terms },
+    };
+    let [receiver, sender] = with(requests, terms).map(|r| Request { pad_to: Some(12), ..r });
+    let sent_columns: &[String] = if uses.rows == Rows::None { &[] } else { &data.columns };
+    let payloads = if uses.rows == Rows::None { sender.payloads } else { &data.payloads };
+    [Request { sent_columns, ..receiver }, Request { sent_columns, payloads, ..sender }]
+}
+
 /// Each operation of each protocol, plain and with everything that can be asked for, and what few of them have.
 fn scenarios(data: &Data) -> Vec<Scenario<'_>> {
-    let Data { y, x, none, values, columns, payloads } = data;
+    let Data { y, x, none, values, .. } = data;
     let terms = Terms { max_row: 64, min_count: 2, ..Terms::default() };
     let request = |operation, protocol, role, set| Request {
         protocol,
@@ -96,31 +115,14 @@ fn scenarios(data: &Data) -> Vec<Scenario<'_>> {
         let values: &[i128] = if operation.uses.values { values } else { &[] };
         [request(operation, protocol, Role::Receiver, y), Request { values, ..sender }]
     };
-    let with = |requests: [Request<'_>; 2], terms| requests.map(|r| Request { terms, ..r });
     let scenario = |name: String, requests| Scenario { name, requests, only: &[] };
-    let everything = |requests: [Request<'_>; 2]| {
-        let uses = requests[0].operation.uses;
-        // For the modulus the minimum is none, as the limit hides what comes of it.
-        let terms = match uses.values {
-            true => Terms { modulus: Modulus::Bits128, min_count: 0, ..terms },
-            false => Terms { both: uses.both, ..terms },
-        };
-        let [receiver, sender] = with(requests, terms).map(|r| Request { pad_to: Some(12), ..r });
-        match uses.rows {
-            Rows::None => [receiver, sender],
-            Rows::Payloads | Rows::Items => [
-                Request { sent_columns: columns, ..receiver },
-                Request { sent_columns: columns, payloads, ..sender },
-            ],
-        }
-    };
     let mut all = Vec::new();
     for protocol in protocols::ALL {
         for offer in protocol.offers {
             let (operation, requests) = (offer.operation, pair(offer.operation, protocol, y, x));
             let name = |what: &str| format!("{operation} by {protocol}{what}");
             all.push(scenario(name(""), requests));
-            all.push(scenario(name(" with everything"), everything(requests)));
+            all.push(scenario(name(" with everything"), everything(data, requests)));
             if offer.malicious_sender {
                 let terms = Terms { malicious_sender: true, ..terms };
                 all.push(scenario(name(", malicious sender"), with(requests, terms)));
