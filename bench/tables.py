@@ -5,7 +5,7 @@
     bench/tables.py czzdl [--op count,...] [--log-n 12,16,20]    Tables 3, 5, 6 and 7 of CZZDL
     bench/tables.py cm20 [--log-n 16,18,20] [--net LAN,...]      Table 2 of CM20
     bench/tables.py krtw19 [--log-n 8,10,...,18]                 Tables 3, 4 and 5 of KRTW19
-    bench/tables.py one-sided [--log-n 16,20]                    each protocol: CPU seconds, traffic, memory
+    bench/tables.py one-sided [--op union] [--log-n 16,20]       each protocol: CPU seconds, traffic, memory
 
 Progress goes to standard error. (Table 2 of CZZDL, mqRPMT, is count without the last addition.)
 """
@@ -49,17 +49,6 @@ KRTW19_5 = {
     20: (238.88, 229.22, 2693.30, 2470.10), 22: (1039.64, 1015.23, 11077.83, 10233.27),
 }
 
-# What is measured one-sided: operation, protocol, more options, name.
-ONE_SIDED = [
-    ("intersect", "vole", [], "intersect by vole"),
-    ("intersect", "cm20", [], "intersect by cm20"),
-    ("intersect", "cm20", ["--malicious-sender"], "the same against a malicious sender"),
-    ("intersect", "dh-psi", [], "intersect by dh-psi"),
-    ("union", "krtw19", [], "union by krtw19"),
-    ("union", "krtw19-plain", [], "union by krtw19-plain"),
-    ("union", "dh", [], "union by dh"),
-]
-
 
 class Bench:
     def __init__(self, args):
@@ -70,6 +59,11 @@ class Bench:
         command += ["--threads", str(threads), "--net", net, "--json", *more]
         print(" ".join(command), file=sys.stderr)
         return json.loads(subprocess.run(command, check=True, stdout=subprocess.PIPE).stdout)
+
+
+    def kinds(self):
+        """All that can be measured, from the program's own list: operation, protocol, against a malicious sender."""
+        return json.loads(subprocess.run([self.args.veilset, "bench-kinds"], check=True, stdout=subprocess.PIPE).stdout)
 
 
 def mb(result):
@@ -135,7 +129,12 @@ def krtw19(bench, args):
 def one_sided(bench, args):
     header("", "n", "s, two-sided", "CPU s two-sided, receiver, sender", "CPU s alone, receiver, sender",
            "MB to sender, to receiver", "RSS MB")
-    for op, protocol, more, name in ONE_SIDED:
+    for kind in bench.kinds():
+        op, protocol, malicious = kind["op"], kind["protocol"], kind["malicious_sender"]
+        if args.op and op not in args.op.split(","):
+            continue
+        more = ["--malicious-sender"] if malicious else []
+        name = f"{op} by {protocol}" + (" against a malicious sender" if malicious else "")
         for log_n in args.sizes or (16, 20):
             r = bench(op, protocol, log_n, "none", "--one-sided", *more)
             cpu = ["{:.2f}, {:.2f}".format(*(r[f"{kind}{role}_cpu_seconds"] for role in ("receiver", "sender")))

@@ -1,5 +1,6 @@
 //! Writes the first inputs of every target into `corpus/`: recordings of honest runs, and examples of what the
-//! decoders are for. Inputs that fuzzing found stay beside them.
+//! decoders are for. Recordings of other versions and of scenarios that are no more are removed; inputs that fuzzing
+//! found stay beside them.
 
 use std::path::Path;
 use veilset::channel::{Channel, Sink, Wire};
@@ -13,12 +14,24 @@ use veilset::hazmat::{seeded, session_id};
 use veilset::operations::Role;
 use veilset::ot::base;
 use veilset::table::{Format, ReadOptions, Table, write_rows};
-use veilset_fuzz::{Data, peer};
+use veilset_fuzz::{Data, SCENARIOS, peer};
 
 fn write(target: &str, name: &str, bytes: &[u8]) {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("corpus").join(target);
     std::fs::create_dir_all(&folder).unwrap();
     std::fs::write(folder.join(name), bytes).unwrap();
+}
+
+/// How the names of recordings end.
+const RECORDING: &str = "recording";
+
+fn remove_recordings(target: &str) {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("corpus").join(target);
+    let Ok(files) = std::fs::read_dir(folder) else { return };
+    let recordings = files.map(|file| file.unwrap().path());
+    for file in recordings.filter(|path| path.extension().is_some_and(|e| e == RECORDING)) {
+        std::fs::remove_file(file).unwrap();
+    }
 }
 
 /// Tag, length, body.
@@ -63,15 +76,19 @@ fn points(n: usize) -> Vec<u8> {
 
 fn main() {
     let data = Data::default();
-    for scenario in 0..Data::SCENARIOS {
+    for target in ["run_receiver", "run_sender", "hello"] {
+        remove_recordings(target);
+    }
+    for scenario in SCENARIOS.iter() {
         for role in Role::ALL {
-            let stream = data.recorded(scenario, role);
-            write(&format!("run_{role}"), &format!("scenario-{scenario}"), &stream);
-            let hello = &frames(&stream[1..])[1].1;
-            write("hello", &format!("hello-{scenario}-{role}"), &[&[1], &hello[..]].concat());
+            let (name, stream) = (scenario.name(), data.recorded(*scenario, role));
+            write(&format!("run_{role}"), &format!("{name}.{RECORDING}"), &stream);
+            let hello = &frames(&stream[2..])[1].1;
+            write("hello", &format!("{name}-{role}.{RECORDING}"), &[&[1], &hello[..]].concat());
         }
     }
-    let hello = frames(&data.recorded(1, Role::Receiver)[1..]);
+    let union = SCENARIOS.iter().find(|scenario| scenario.name() == "union-dh-plain").unwrap();
+    let hello = frames(&data.recorded(*union, Role::Receiver)[2..]);
     let stream: Vec<u8> = hello[..3].iter().flat_map(|(tag, body)| frame(*tag, body)).collect();
     write("hello", "stream", &[&[0], &stream[..]].concat());
 

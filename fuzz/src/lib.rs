@@ -3,7 +3,8 @@
 
 use cap::Cap;
 use std::alloc::System;
-use std::sync::{Arc, Mutex};
+use std::collections::BTreeSet;
+use std::sync::{Arc, LazyLock, Mutex};
 use std::time::Instant;
 use veilset::channel::{Channel, Sink, Source, WireCount};
 use veilset::error::{Error, Result};
@@ -11,8 +12,8 @@ use veilset::hazmat;
 use veilset::item::{ItemSet, Items};
 use veilset::net::Connection;
 use veilset::operations::sum::Modulus;
-use veilset::operations::{COUNT, INTERSECT, Learned, Operation, Role, Rows, SUM, Terms, UNION};
-use veilset::protocols::{CM20, DH, DH_PSI, KRTW19, KRTW19_PLAIN, Protocol, VOLE};
+use veilset::operations::{Learned, Operation, Role, Rows, Terms};
+use veilset::protocols::{self, Protocol};
 use veilset::session::run::{Request, run};
 
 /// What no input of the sizes here may make us allocate.
@@ -83,35 +84,55 @@ impl Default for Data {
     }
 }
 
-/// What is run, by scenario: the operation, the protocol, and whether it is with everything that can be asked for.
-static SCENARIOS: [(&'static Operation, &Protocol, bool); 18] = [
-    (&INTERSECT, &DH, false),
-    (&UNION, &DH, false),
-    (&COUNT, &DH, false),
-    (&SUM, &DH, false),
-    (&INTERSECT, &DH_PSI, false),
-    (&INTERSECT, &DH, true),
-    (&UNION, &DH, true),
-    (&COUNT, &DH, true),
-    (&SUM, &DH, true),
-    (&INTERSECT, &DH_PSI, true),
-    (&INTERSECT, &CM20, false),
-    (&INTERSECT, &CM20, true),
-    (&INTERSECT, &VOLE, true),
-    (&UNION, &KRTW19, false),
-    (&UNION, &KRTW19, true),
-    (&UNION, &KRTW19_PLAIN, true),
-    (&INTERSECT, &VOLE, false),
-    (&UNION, &KRTW19_PLAIN, false),
-];
+/// What is run.
+#[derive(Clone, Copy)]
+pub struct Scenario {
+    operation: &'static Operation,
+    protocol: &'static Protocol,
+    /// Whether with everything that can be asked for.
+    all: bool,
+}
+
+/// All of them, of all protocols.
+pub static SCENARIOS: LazyLock<Vec<Scenario>> = LazyLock::new(|| {
+    let offers = protocols::ALL
+        .into_iter()
+        .flat_map(|protocol| protocol.offers.iter().map(move |offer| (offer.operation, protocol)));
+    let both = offers
+        .flat_map(|(operation, protocol)| [false, true].map(|all| Scenario { operation, protocol, all }));
+    let scenarios: Vec<Scenario> = both.collect();
+    let ids: BTreeSet<[u8; 2]> = scenarios.iter().map(Scenario::id).collect();
+    assert_eq!(ids.len(), scenarios.len(), "two scenarios have one id: lengthen it");
+    scenarios
+});
+
+impl Scenario {
+    /// Its name: the operation, the protocol, and what is asked for.
+    pub fn name(&self) -> String {
+        format!("{}-{}-{}", self.operation, self.protocol, if self.all { "all" } else { "plain" })
+    }
+
+    /// What an input begins with. It follows from the name, so that an input stays what it is when protocols are added.
+    pub fn id(&self) -> [u8; 2] {
+        // FNV-1a, folded.
+        let hash = self
+            .name()
+            .bytes()
+            .fold(0x811c_9dc5_u32, |hash, byte| (hash ^ u32::from(byte)).wrapping_mul(0x0100_0193));
+        ((hash >> 16) as u16 ^ hash as u16).to_le_bytes()
+    }
+
+    /// The scenario with this id. An id that is none chooses one too, so that every input says something.
+    fn with(id: [u8; 2]) -> Scenario {
+        let found = SCENARIOS.iter().find(|scenario| scenario.id() == id);
+        *found.unwrap_or(&SCENARIOS[usize::from(u16::from_le_bytes(id)) % SCENARIOS.len()])
+    }
+}
 
 impl Data {
-    /// How many scenarios there are.
-    pub const SCENARIOS: u8 = SCENARIOS.len() as u8;
-
     /// What `role` is asked for in a scenario.
-    pub fn request(&self, scenario: u8, role: Role) -> Request<'_> {
-        let (operation, protocol, all) = SCENARIOS[usize::from(scenario) % SCENARIOS.len()];
+    pub fn request(&self, scenario: Scenario, role: Role) -> Request<'_> {
+        let Scenario { operation, protocol, all } = scenario;
         let sender = role == Role::Sender;
         let sum = operation.uses.values;
         let columns = all && operation.uses.rows != Rows::None;
@@ -122,7 +143,12 @@ impl Data {
                 malicious_sender: protocol.offer(operation).is_some_and(|offer| offer.malicious_sender),
                 ..Terms::default()
             },
-            true => Terms { max_row: 300, both: !sum, modulus: Modulus::Bits128, ..Terms::default() },
+            true => Terms {
+                max_row: 300,
+                both: operation.uses.both,
+                modulus: Modulus::Bits128,
+                ..Terms::default()
+            },
         };
         let mut request = Request {
             protocol,
@@ -144,15 +170,15 @@ impl Data {
     }
 
     /// Runs one party under a fixed seed.
-    pub fn run(&self, scenario: u8, role: Role, channel: Channel) -> Result<Learned> {
+    pub fn run(&self, scenario: Scenario, role: Role, channel: Channel) -> Result<Learned> {
         let connection = Connection::unprotected(channel, WireCount::default());
         let seed = [1 + role as u8; 32];
         run(connection, &self.request(scenario, role), &mut hazmat::seeded(&seed)).map(|o| o.learned)
     }
 
-    /// `role` against a peer that says these bytes, of which the first chooses the scenario.
+    /// `role` against a peer that says these bytes, of which the first two choose the scenario.
     pub fn against(&self, role: Role, mut says: &[u8]) {
-        let scenario = byte(&mut says) % Self::SCENARIOS;
+        let scenario = Scenario::with([byte(&mut says), byte(&mut says)]);
         let ours = self.request(scenario, role);
         let learned = match self.run(scenario, role, peer(says)) {
             Err(e) => return check(&e),
@@ -184,7 +210,7 @@ impl Data {
     }
 
     /// What the peer of `role` says in an honest run.
-    pub fn recorded(&self, scenario: u8, role: Role) -> Vec<u8> {
+    pub fn recorded(&self, scenario: Scenario, role: Role) -> Vec<u8> {
         let (a, b) = Channel::pair();
         let said = Arc::<Mutex<Vec<u8>>>::default();
         let (sink, source) = b.into_halves();
@@ -194,7 +220,7 @@ impl Data {
             self.run(scenario, role, a).unwrap();
         });
         let said = said.lock().unwrap().clone();
-        [&[scenario][..], &said].concat()
+        [&scenario.id()[..], &said].concat()
     }
 }
 

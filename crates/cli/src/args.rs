@@ -148,6 +148,9 @@ pub enum Command {
     },
     #[command(hide = true)]
     BenchParty(BenchPartyArgs),
+    /// All that `bench` can measure, as JSON, for scripts that measure all of it
+    #[command(hide = true)]
+    BenchKinds,
 }
 
 #[derive(Debug, Subcommand)]

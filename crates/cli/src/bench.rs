@@ -25,6 +25,7 @@ use veilset::hazmat::seeded;
 use veilset::item::{ItemSet, encode_key};
 use veilset::net::{Connection, Endpoint, Identity, Listener, Security, establish};
 use veilset::operations::{Learned, Role, Terms};
+use veilset::protocols;
 use veilset::rng::Prng;
 use veilset::session::run::{self, Request};
 
@@ -98,6 +99,19 @@ pub fn run(a: &BenchArgs) -> Result<()> {
         }
         _ => print(result),
     }
+}
+
+/// Prints the operations of all protocols, and whether against a sender that deviates, by the names of the options.
+pub fn kinds() -> Result<()> {
+    let kinds = protocols::ALL.into_iter().flat_map(|protocol| {
+        protocol.offers.iter().flat_map(move |offer| {
+            let against: &[bool] = if offer.malicious_sender { &[false, true] } else { &[false] };
+            against.iter().map(move |against| {
+                json!({"op": offer.operation.name, "protocol": protocol.name, "malicious_sender": against})
+            })
+        })
+    });
+    print(json!(kinds.collect::<Vec<_>>()))
 }
 
 /// A party's process. It ends when it is dropped.

@@ -62,6 +62,7 @@ fn run(command: Command) -> Result<()> {
     match command {
         Command::Bench(a) => bench::run(&a),
         Command::BenchParty(a) => bench::party(&a),
+        Command::BenchKinds => bench::kinds(),
         Command::Demo => demo::run(),
         Command::Identity(command) => identity::run(&command),
         Command::Peer(command) => book::run(&command),

@@ -80,7 +80,7 @@ pub fn run(plan: &Plan, purpose: Purpose) -> Result<()> {
     if purpose == Purpose::Check {
         return check::run(plan, connection, prepared.request(), &mut gate);
     }
-    let progress = Arc::new(Progress::new((job.protocol.stages)(job.operation, &job.terms)));
+    let progress = Arc::new(Progress::new(job.stages()));
     if !plan.quiet {
         connection.channel.observe(progress.clone());
     }

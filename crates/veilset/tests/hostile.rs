@@ -27,11 +27,11 @@ use veilset::membership::Mqrpmt;
 use veilset::membership::cwprf::{CwPrf, GolombTags};
 use veilset::net::Connection;
 use veilset::operations::sum::Modulus;
-use veilset::operations::{COUNT, INTERSECT, Learned, Role, SUM, Terms, UNION};
+use veilset::operations::{COUNT, INTERSECT, Learned, Operation, Role, Rows, Terms, UNION};
 use veilset::oprf::{Oprf, multi_point::MultiPoint, vole::Rr22};
 use veilset::ot::base;
 use veilset::params::{LAMBDA, matrix::Matrix};
-use veilset::protocols::{CM20, DH, DH_PSI, KRTW19, KRTW19_PLAIN, VOLE};
+use veilset::protocols::{self, DH, VOLE};
 use veilset::session::run::{Outcome, Request, run};
 use veilset::vole::{Receiver, Vole, silent::Silent};
 
@@ -53,7 +53,7 @@ const ABORT: u16 = 0xff01;
 
 /// The operations that the peer attacks, as both sides are asked for them: the receiver's request, the sender's.
 struct Scenario<'a> {
-    name: &'static str,
+    name: String,
     requests: [Request<'a>; 2],
     /// The messages that are tampered with; all of them if there are none.
     only: &'static [u16],
@@ -81,60 +81,66 @@ impl Data {
     }
 }
 
+/// The same under other terms.
+fn with(requests: [Request<'_>; 2], terms: Terms) -> [Request<'_>; 2] {
+    requests.map(|r| Request { terms, ..r })
+}
+
+/// The same with everything that can be asked for.
+fn everything<'a>(data: &'a Data, requests: [Request<'a>; 2]) -> [Request<'a>; 2] {
+    let (uses, terms) = (requests[0].operation.uses, requests[0].terms);
+    let terms = match uses.values {
+        // Without a minimum, which would hide what becomes of the sum.
+        true => Terms { modulus: Modulus::Bits128, min_count: 0, ..terms },
+        false => Terms { both: uses.both, ..terms },
+    };
+    let [receiver, sender] = with(requests, terms).map(|r| Request { pad_to: Some(12), ..r });
+    let sent_columns: &[String] = if uses.rows == Rows::None { &[] } else { &data.columns };
+    let payloads = if uses.rows == Rows::None { sender.payloads } else { &data.payloads };
+    [Request { sent_columns, ..receiver }, Request { sent_columns, payloads, ..sender }]
+}
+
+/// Each operation of each protocol, plain and with everything that can be asked for, and what few of them have.
 fn scenarios(data: &Data) -> Vec<Scenario<'_>> {
-    let request = |operation, role, set| Request {
-        protocol: &DH,
+    let Data { y, x, none, values, .. } = data;
+    let terms = Terms { max_row: 64, min_count: 2, ..Terms::default() };
+    let request = |operation, protocol, role, set| Request {
+        protocol,
         max_peer_items: 100,
-        terms: Terms { max_row: 64, min_count: 2, ..Terms::default() },
+        terms,
         ..Request::new(operation, role, set)
     };
-    let pair = |operation, y, x| [request(operation, Role::Receiver, y), request(operation, Role::Sender, x)];
-    let Data { y, x, none, values, columns, payloads } = data;
-    let with = |requests: [_; 2], terms| requests.map(|r| Request { terms, ..r });
-    let terms = Terms { max_row: 64, min_count: 2, ..Terms::default() };
-    let both = Terms { both: true, ..terms };
-    let mut sum = pair(&SUM, y, x);
-    sum[1].values = values;
-    let wider_sum = with(sum, Terms { modulus: Modulus::Bits128, min_count: 0, ..terms });
-    // Three rows fit in a frame, so the rows take several.
-    let wide_union = with(pair(&UNION, y, x), Terms { max_row: 65_000, ..terms });
-    let classic = pair(&INTERSECT, y, x).map(|r| Request { protocol: &DH_PSI, ..r });
-    let by = |operation, protocol| pair(operation, y, x).map(|r| Request { protocol, ..r });
-    let [cm20, vole] = [&CM20, &VOLE].map(|p| by(&INTERSECT, p));
-    let [private, plain] = [&KRTW19, &KRTW19_PLAIN].map(|p| by(&UNION, p));
-    let malicious = Terms { malicious_sender: true, ..terms };
-    let sending = |[receiver, sender]: [_; 2], terms| {
-        let receiver = Request { sent_columns: columns, terms, ..receiver };
-        [receiver, Request { sent_columns: columns, payloads, terms, ..sender }]
+    let pair = |operation: &'static Operation, protocol, y, x| {
+        let sender = request(operation, protocol, Role::Sender, x);
+        let values: &[i128] = if operation.uses.values { values } else { &[] };
+        [request(operation, protocol, Role::Receiver, y), Request { values, ..sender }]
     };
-    let padded = |requests: [_; 2]| requests.map(|r| Request { pad_to: Some(12), ..r });
-    let scenario = |name, requests| Scenario { name, requests, only: &[] };
+    let scenario = |name: String, requests| Scenario { name, requests, only: &[] };
+    let mut all = Vec::new();
+    for protocol in protocols::ALL {
+        for offer in protocol.offers {
+            let (operation, requests) = (offer.operation, pair(offer.operation, protocol, y, x));
+            let name = |what: &str| format!("{operation} by {protocol}{what}");
+            all.push(scenario(name(""), requests));
+            all.push(scenario(name(" with everything"), everything(data, requests)));
+            if offer.malicious_sender {
+                let terms = Terms { malicious_sender: true, ..terms };
+                all.push(scenario(name(", malicious sender"), with(requests, terms)));
+            }
+        }
+    }
     // So many items that the VOLE takes its code. What else is sent is as in the small scenarios.
-    let many = |requests: [_; 2]| requests.map(|r| Request { pad_to: Some(4000), max_peer_items: 4000, ..r });
-    vec![
-        Scenario { name: "intersect by vole, of many items", requests: many(vole), only: &[0x91, 0x92] },
-        scenario("intersect", pair(&INTERSECT, y, x)),
-        scenario("intersect for both, with payload", sending(pair(&INTERSECT, y, x), both)),
-        scenario("intersect by dh-psi", classic),
-        scenario("intersect by dh-psi for both, with payload, padded", padded(sending(classic, both))),
-        scenario("intersect by cm20", cm20),
-        scenario("intersect by cm20 for both, with payload, padded", padded(sending(cm20, both))),
-        scenario("intersect by cm20, malicious sender", with(cm20, malicious)),
-        scenario("intersect by vole", vole),
-        scenario("intersect by vole for both, with payload, padded", padded(sending(vole, both))),
-        scenario("union by krtw19", private),
-        scenario("union by krtw19 for both, with payload, padded", padded(sending(private, both))),
-        scenario("union by krtw19-plain", plain),
-        scenario("union", pair(&UNION, y, x)),
-        scenario("union of wide rows", wide_union),
-        scenario("union for both, with payload, padded", padded(sending(pair(&UNION, y, x), both))),
-        scenario("count", pair(&COUNT, y, x)),
-        scenario("count for both", with(pair(&COUNT, y, x), both)),
-        scenario("sum", sum),
-        scenario("sum modulo 2^128", wider_sum),
-        scenario("intersect, no items here", pair(&INTERSECT, none, x)),
-        scenario("count, no items there", pair(&COUNT, y, none)),
-    ]
+    let many = pair(&INTERSECT, &VOLE, y, x);
+    let many = many.map(|r| Request { pad_to: Some(4000), max_peer_items: 4000, ..r });
+    let many = Scenario { name: "intersect of many items".into(), requests: many, only: &[0x91, 0x92] };
+    // Three rows fit in a frame, so the rows take several.
+    let wide = with(pair(&UNION, &DH, y, x), Terms { max_row: 65_000, ..terms });
+    // First, as they take longest.
+    all.insert(0, many);
+    all.push(scenario("union of wide rows".into(), wide));
+    all.push(scenario("intersect, no items here".into(), pair(&INTERSECT, &DH, none, x)));
+    all.push(scenario("count, no items there".into(), pair(&COUNT, &DH, y, none)));
+    all
 }
 
 /// How a run can end for our side. Never in a defect of ours, or as if somebody had stopped it.
@@ -670,7 +676,7 @@ fn whatever_the_peer_does_to_a_frame_we_end_as_the_table_says() {
                         false => Err(format!("took {time:?}")),
                     };
                     if let Err(why) = verdict {
-                        let (name, role) = (scenario.name, request.role);
+                        let (name, role) = (&scenario.name, request.role);
                         let case = format!("{name}, our {role}, frame {at} (tag {tag:#x}) {case}: {why}");
                         failures.lock().unwrap().push(case);
                     }

@@ -20,6 +20,27 @@ fn number(figures: &Value, name: &str) -> f64 {
 }
 
 #[test]
+fn all_that_the_protocols_offer_can_be_measured() {
+    let kinds = run(veilset().arg("bench-kinds")).good();
+    let kinds: Vec<Value> = serde_json::from_str(&kinds).unwrap();
+    let mut offered = 0;
+    for offer in veilset::protocols::ALL.iter().flat_map(|protocol| protocol.offers) {
+        offered += 1 + usize::from(offer.malicious_sender);
+    }
+    assert_eq!(kinds.len(), offered);
+    for kind in kinds {
+        let (op, protocol) = (kind["op"].as_str().unwrap(), kind["protocol"].as_str().unwrap());
+        let against = kind["malicious_sender"].as_bool().unwrap();
+        let more = if against { " --malicious-sender" } else { "" };
+        let f = figures(&format!("--op {op} --protocol {protocol} --n 30 --threads 1{more}"));
+        assert_eq!(
+            (&f["op"], &f["protocol"], &f["malicious_sender"]),
+            (&op.into(), &protocol.into(), &against.into())
+        );
+    }
+}
+
+#[test]
 fn all_operations_give_figures_that_can_be_true() {
     let kinds =
         [("intersect", "dh"), ("intersect", "dh-psi"), ("union", "dh"), ("count", "dh"), ("sum", "dh")];

@@ -13,7 +13,7 @@ fn both_sides_are_told_sizes_cost_and_what_each_would_learn() {
             "intersect",
             &[],
             "which of its own items the peer has too",
-            "which of its items this party has too",
+            "which of its own items this party has too",
         ),
         ("union", &[], "every item that only the peer has", "every item that only this party has"),
         ("count", &[], "has 50 items, and how many items the two share", "how many items the two share"),

@@ -268,6 +268,12 @@ impl Job {
         self.operation.uses.values && self.role == Role::Sender
     }
 
+    /// How many stages the run has, for whoever shows how far it is ([`Observer`](crate::channel::Observer)).
+    pub fn stages(&self) -> usize {
+        let terms = Terms { payload: !self.sent_columns.is_empty(), ..self.terms };
+        (self.protocol.stages)(self.operation, &terms)
+    }
+
     /// The form of our side's result.
     pub fn shape(&self) -> Shape {
         (self.operation.result)(self.role, &self.terms)

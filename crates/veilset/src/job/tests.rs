@@ -188,6 +188,9 @@ fn columns_travel_and_the_report_says_what_was_left_out_and_padded() {
     sender.source.pad_to = Some(9);
     receiver.sent_columns = sender.sent_columns.clone();
     receiver.received_as = vec!["their note".into(), "cost".into()];
+    // Rows travel in a stage of their own.
+    let plain = Job::new(&INTERSECT, Role::Sender, Source::new("none.csv", ["key"])).stages();
+    assert_eq!([receiver.stages(), sender.stages()], [plain + 1; 2]);
     receiver.for_spreadsheets = true;
     let [here, there] = both([&receiver, &sender], in_memory()).map(Result::unwrap);
     let rows = "key,city,their note,cost\nk2,\"Oslo, N\",b,2.25\nk3,'=1+1,\"d,d\",10\nk4,,c,-0.75\n";
@@ -236,8 +239,10 @@ fn a_defect_of_the_input_has_a_file_a_row_and_a_column_and_leaves_no_result() {
         let side = Side::new();
         let [mut job, _] = side.jobs(&INTERSECT);
         if i == 3 {
-            (job.operation, job.role) = (&SUM, Role::Sender);
-            job.source.duplicates = Some(Duplicates::First);
+            let mut source = job.source;
+            source.duplicates = Some(Duplicates::First);
+            job = Job::new(&SUM, Role::Sender, source);
+            job.output = Some(side.path("result.csv"));
         }
         change(&mut job);
         let [here, _there] = in_memory();
