@@ -60,7 +60,7 @@ impl Source for Bytes {
 /// Whether a run may end so because of what a peer says.
 pub fn check(error: &Error) {
     match error {
-        Error::Peer(_) | Error::Network(_) | Error::Disagreement(_) | Error::Refused(_) => {}
+        Error::Peer { .. } | Error::Network(_) | Error::Disagreement(_) | Error::Refused(_) => {}
         _ => panic!("{error:?}"),
     }
     // The peer's words are shown to a user.

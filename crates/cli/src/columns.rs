@@ -1,6 +1,7 @@
 //! Names of columns as typed: separated by commas; one with a comma in it is quoted as in CSV.
 
 use std::str::FromStr;
+pub use veilset::table::quoted;
 
 /// Columns of ours: `city`, `last,first` or `"last, first",city`.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -72,14 +73,6 @@ fn first<'a>(text: &'a str, ends: &[char]) -> Result<(String, &'a str), String> 
                 ));
             }
         }
-    }
-}
-
-/// A name as it is typed.
-pub fn quoted(name: &str) -> String {
-    match name.contains(['"', ',', '=']) {
-        true => format!("\"{}\"", name.replace('"', "\"\"")),
-        false => name.into(),
     }
 }
 

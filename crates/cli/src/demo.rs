@@ -2,107 +2,95 @@
 
 use crate::print;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 use veilset::channel::Timeouts;
 use veilset::error::{Error, Result};
-use veilset::item::decode_key;
+use veilset::item::{ItemSet, decode_key};
+use veilset::job::{self, Data, Job, Source, Watch};
 use veilset::net::{Connection, Endpoint, Identity, Listener, Security, establish};
 use veilset::operations::{self, Learned, Operation, Role};
 use veilset::rng::Prng;
 use veilset::session::report::Report;
-use veilset::session::run::{self, Request};
-use veilset::table::{Duplicates, EmptyKeys, KeyedSet, Normalise, ReadOptions, Table, keyed_set, values};
+use veilset::table::{ReadOptions, Table};
 
 const NORTH: &str = include_str!("../data/north.csv");
 const SOUTH: &str = include_str!("../data/south.csv");
 const SCALE: u32 = 2;
 
 struct Party {
-    table: Table,
-    keyed: KeyedSet,
-    values: Vec<i128>,
+    name: &'static str,
+    csv: &'static str,
+    key: &'static str,
+    values: Option<&'static str>,
     identity: Arc<Identity>,
 }
 
 impl Party {
-    fn new(name: &str, csv: &str, key: &str, values_column: Option<&str>) -> Result<Party> {
-        let table = Table::from_reader(name, csv.as_bytes(), &ReadOptions::default(), None)?;
-        let keyed = keyed_set(
-            &table,
-            &table.columns(&[key.into()])?,
-            Normalise::default(),
-            EmptyKeys::Error,
-            Duplicates::Error,
-        )?;
-        let values = match values_column {
-            Some(column) => {
-                let at = table.columns(&[column.into()])?;
-                at.first().map_or(Ok(Vec::new()), |&at| values(&table, &keyed, at, SCALE))?
-            }
-            None => Vec::new(),
-        };
-        Ok(Party { table, keyed, values, identity: Arc::new(Identity::generate()?) })
+    fn table(&self) -> Result<Table> {
+        Table::from_reader(self.name, self.csv.as_bytes(), &ReadOptions::default(), None)
     }
 
+    /// Runs, and gives the keys in the result too.
     fn run(
         &self,
         operation: &'static Operation,
         role: Role,
         connection: Connection,
-    ) -> Result<(Report, Learned)> {
-        let start = Instant::now();
-        let request = Request {
-            values: if operation.uses.values { &self.values } else { &[] },
-            value_scale: SCALE,
-            ..Request::new(operation, role, &self.keyed.set)
-        };
-        let peer = connection.peer.map(|f| f.to_string());
-        let outcome = run::run(connection, &request, &mut Prng::from_os()?)?;
-        let report = Report::new(&request, &outcome, start.elapsed().as_secs_f64(), peer)?;
-        Ok((report, outcome.learned))
+    ) -> Result<(Report, Vec<String>)> {
+        let mut job = Job::new(operation, role, Source::new(self.name, [self.key]));
+        if job.has_values() {
+            job.values = self.values.map(Into::into);
+        }
+        job.value_scale = SCALE;
+        job.check()?;
+        let data = Data::of(&job, self.table()?, &Watch::NONE)?;
+        let mut rng = Prng::from_os()?;
+        let prepared = data.prepare(None, &Watch::NONE, &mut rng)?;
+        let ran = job::run(connection, prepared, None, &mut rng)?;
+        Ok((ran.report, keys(&ran.outcome.learned, &data.keys().keyed.set)))
     }
 
     fn show(&self) -> Result<()> {
-        print(format!("{}:\n  {}", self.table.name(), self.table.header().join(", ")))?;
-        for row in 0..self.table.rows() {
-            let cells =
-                (0..self.table.header().len()).map(|c| String::from_utf8_lossy(self.table.cell(row, c)));
+        let table = self.table()?;
+        print(format!("{}:\n  {}", table.name(), table.header().join(", ")))?;
+        for row in 0..table.rows() {
+            let cells = (0..table.header().len()).map(|c| String::from_utf8_lossy(table.cell(row, c)));
             print(format!("  {}", cells.collect::<Vec<_>>().join(", ")))?;
         }
         Ok(())
     }
+}
 
-    /// The keys in a result.
-    fn keys(&self, learned: &Learned) -> Vec<String> {
-        let key = |item: &[u8]| {
-            let columns = decode_key(item, 1).unwrap_or_default();
-            columns.iter().map(|c| String::from_utf8_lossy(c)).collect::<String>()
-        };
-        let mut keys: Vec<String> = match learned {
-            Learned::Matching(m) => {
-                m.positions.iter().map(|&i| key(self.keyed.set.get(i as usize))).collect()
-            }
-            Learned::New(new) => new.items.iter().map(key).collect(),
-            _ => Vec::new(),
-        };
-        keys.sort();
-        keys
-    }
+/// The keys in a result.
+fn keys(learned: &Learned, ours: &ItemSet) -> Vec<String> {
+    let key = |item: &[u8]| {
+        let columns = decode_key(item, 1).unwrap_or_default();
+        columns.iter().map(|c| String::from_utf8_lossy(c)).collect::<String>()
+    };
+    let mut keys: Vec<String> = match learned {
+        Learned::Matching(m) => m.positions.iter().map(|&i| key(ours.get(i as usize))).collect(),
+        Learned::New(new) => new.items.iter().map(key).collect(),
+        _ => Vec::new(),
+    };
+    keys.sort();
+    keys
 }
 
 /// Runs all operations between two parties and shows what each had and learned.
 pub fn run() -> Result<()> {
-    let north = Party::new("North hospital (receiver)", NORTH, "email", None)?;
-    let south = Party::new("South hospital (sender)", SOUTH, "mail", Some("cost"))?;
+    let party = |name, csv, key, values| {
+        Result::Ok(Party { name, csv, key, values, identity: Arc::new(Identity::generate()?) })
+    };
+    let north = party("North hospital (receiver)", NORTH, "email", None)?;
+    let south = party("South hospital (sender)", SOUTH, "mail", Some("cost"))?;
     north.show()?;
     south.show()?;
     for operation in operations::ALL {
         let [r, s] = both(&north, &south, operation)?;
         let bytes = r.0.bytes.sent + r.0.bytes.received;
         print(format!("\n{operation}: {:.2} seconds, {bytes} bytes both ways", r.0.seconds))?;
-        for (name, (report, learned), party) in [("North", r, &north), ("South", s, &south)] {
+        for (name, (report, keys)) in [("North", r), ("South", s)] {
             print(format!("  {name}: {}", report.learned.first().map_or("", String::as_str)))?;
-            let keys = party.keys(&learned);
             if !keys.is_empty() {
                 print(format!("         {}", keys.join(", ")))?;
             }
@@ -111,7 +99,7 @@ pub fn run() -> Result<()> {
     Ok(())
 }
 
-fn both(north: &Party, south: &Party, operation: &'static Operation) -> Result<[(Report, Learned); 2]> {
+fn both(north: &Party, south: &Party, operation: &'static Operation) -> Result<[(Report, Vec<String>); 2]> {
     let ten = Duration::from_secs(10);
     let timeouts = Timeouts { connect: ten, idle: ten };
     let security = |own: &Party, peer: &Party| Security::Tls {

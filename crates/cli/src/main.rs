@@ -9,7 +9,6 @@ mod book;
 mod check;
 mod columns;
 mod config;
-mod data;
 mod demo;
 mod identity;
 mod interrupt;
@@ -100,7 +99,7 @@ fn exit_code(error: &Error) -> u8 {
         Error::Usage(_) => 2,
         Error::Input(_) => 3,
         Error::Disagreement(_) => 4,
-        Error::Peer(_) => 5,
+        Error::Peer { .. } => 5,
         Error::Network(_) => 6,
         Error::Output(_) => 7,
         Error::Refused(_) => 8,

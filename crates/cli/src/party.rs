@@ -1,22 +1,18 @@
 //! One party's run, from its file to its result.
 
 use crate::check;
-use crate::data::Data;
 use crate::interrupt::Interrupt;
 use crate::plan::{Plan, Protection};
 use crate::progress::{Life, Progress};
 use std::io::Write;
 use std::path::Path;
 use std::sync::Arc;
-use std::time::Instant;
-use veilset::artefact::Ledger;
 use veilset::error::{Error, Result};
 use veilset::governance::gate::{Gate, Setup};
+use veilset::job::{self, Job, Keys, Phase, Ran, Source, Watch, write_report};
 use veilset::net::{Identity, Security, establish};
 use veilset::rng::Prng;
-use veilset::session::report::{LeftOut, Report};
-use veilset::session::run::run_if;
-use veilset::table::Output;
+use veilset::table::{Duplicates, Output};
 
 /// What a plan is carried out for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -46,29 +42,20 @@ pub fn run(plan: &Plan, purpose: Purpose) -> Result<()> {
 
     // Everything that can be wrong with our side is found before the peer hears of us.
     plan.endpoint.check()?;
-    let output_path = plan.output.as_deref().filter(|_| plan.has_result());
-    for path in [output_path, plan.report.as_deref()] {
-        Output::check(path, plan.force)?;
-    }
-    let input = plan.source.input.display();
-    let life = Life::begin(plan.quiet, format!("reading {input}"));
-    let step = |bytes| {
+    let job = &plan.job;
+    job.check_output()?;
+    Output::check(plan.report.as_deref(), job.force)?;
+    let life = Life::begin(plan.quiet, words(Phase::Reading, &job.source));
+    let read = |bytes| {
         life.read(bytes);
         interrupt.check()
     };
-    let data = Data::load(plan, &step, &|what| life.next(what))?;
-    let request = data.request(plan);
+    let watch = Watch { read: &read, begins: &|phase| life.next(words(phase, &job.source)) };
+    let data = job.load(&watch)?;
     let mut rng = Prng::from_os()?;
-    life.next(format!("hashing the keys of {input}"));
-    // Before the connection: how long it takes depends on our data.
-    let prepared = match (&plan.prepared, &identity) {
-        (Some((half, ledger)), Some(identity)) => {
-            request.prepare_with(half, &Ledger::at(ledger), identity)?
-        }
-        _ => request.prepare(&mut rng)?,
-    };
+    let prepared = data.prepare(identity.as_deref(), &watch, &mut rng)?;
     drop(life);
-    data.tell(plan, &say);
+    tell(data.keys(), job.source.duplicates(job.has_values()), &say);
     // Printed with --quiet too: whoever runs this every night must hear of it.
     let warn = |text: &str| {
         let _ = writeln!(std::io::stderr(), "warning: {text}");
@@ -78,90 +65,107 @@ pub fn run(plan: &Plan, purpose: Purpose) -> Result<()> {
         audit_log: plan.audit_log.as_deref(),
         identity: identity.as_deref(),
         peer_name: plan.peer_name.as_deref(),
-        prepared: plan.prepared.is_some(),
+        prepared: job.prepared.is_some(),
         warn: &warn,
     };
-    let mut gate = Gate::new(&request, setup)?;
-    let open = |what, path| Output::create(what, path, plan.force);
+    let mut gate = Gate::new(prepared.request(), setup)?;
     let stop = interrupt.clone();
-    let output = plan.has_result().then(|| open("result", plan.output.as_deref())).transpose()?;
-    let output = output.map(|output| output.watched(move || stop.check()));
+    let output = job.create_output()?.map(|output| output.watched(move || stop.check()));
     // Not watched: once the result is there, a signal does not make the run one that was stopped.
-    let report_file = plan.report.as_deref().map(|path| open("report", Some(path))).transpose()?;
+    let open = |path| Output::create("report", Some(path), job.force);
+    let report_file = plan.report.as_deref().map(open).transpose()?;
 
     let mut connection = establish(&plan.endpoint, &security, plan.timeouts, &|| interrupt.happened(), &say)?;
-    let start = Instant::now();
     interrupt.run_begins(connection.channel.canceller());
     if purpose == Purpose::Check {
-        return check::run(plan, connection, &request, &mut gate);
+        return check::run(plan, connection, prepared.request(), &mut gate);
     }
-    let progress = Arc::new(Progress::new((plan.protocol.stages)(plan.operation, &plan.terms)));
+    let progress = Arc::new(Progress::new((job.protocol.stages)(job.operation, &job.terms)));
     if !plan.quiet {
         connection.channel.observe(progress.clone());
     }
-    let peer = connection.peer.map(|f| f.to_string());
-    let result = run_if(connection, prepared, &mut gate, &mut rng);
-    progress.end(result.is_ok());
-    let seconds = start.elapsed().as_secs_f64();
-    let outcome = result.inspect_err(|e| {
-        // The error of the run matters more.
-        if let Err(e) = gate.end(Err(e), seconds) {
-            say(&format!("warning: {e}"));
-        }
-    })?;
-    let mut report = Report::new(&request, &outcome, seconds, peer)?;
-    // A log that cannot be written is no reason to give up the result.
-    let logged = gate.end(Ok(&report), seconds);
+    let ran = job::run(connection, prepared, Some(&mut gate), &mut rng);
+    progress.end(ran.is_ok());
+    let Ran { outcome, mut report, logged, .. } = ran?;
     interrupt.run_ends();
     let there = || match (&plan.report, &logged) {
-        (None, Ok(())) => interrupt.done(0, done(plan)),
+        (None, Ok(())) => interrupt.done(0, done(job)),
         _ => {
-            interrupt.done(7, format!("{}, but its report or its line in the log may be missing", done(plan)))
+            interrupt.done(7, format!("{}, but its report or its line in the log may be missing", done(job)))
         }
     };
     // How long this takes depends on the result, so it waits until the peer has left.
     match output {
         Some(mut output) => {
-            data.write(plan, &outcome, &mut output)?;
+            data.write(&outcome, &mut output)?;
             output.commit_telling(there)?;
         }
         None => there(),
     }
-    let name = |path: &Path| path.display().to_string();
     report.peer_name = plan.peer_name.clone();
-    report.input = Some(name(&plan.source.input));
-    report.output = plan.has_result().then(|| plan.output.as_deref().map_or_else(|| "-".into(), name));
-    report.left_out = LeftOut { duplicates: data.keyed.duplicates, skipped: data.keyed.skipped };
+    data.complete(&mut report);
     let reported = report_file.map_or(Ok(()), |file| write_report(&report, file));
     if reported.is_ok() && logged.is_ok() {
-        interrupt.done(0, done(plan));
+        interrupt.done(0, done(job));
     }
     say(report.to_text().trim_end());
-    if let Some(path) = output_path {
+    if let Some(path) = job.output.as_deref().filter(|_| job.has_result()) {
         say(&format!("  The result is in {}.", path.display()));
     }
     // What fails after the result was written must not look as if there were none.
     [reported, logged].into_iter().collect::<Result<()>>().map_err(|e| match e {
-        Error::Output(what) => Error::Output(format!("{}, but {what}", done(plan))),
+        Error::Output(what) => Error::Output(format!("{}, but {what}", done(job))),
         e => {
-            let _ = writeln!(std::io::stderr(), "veilset: {}", done(plan));
+            let _ = writeln!(std::io::stderr(), "veilset: {}", done(job));
             e
         }
     })
 }
 
-fn write_report(report: &Report, mut file: Output) -> Result<()> {
-    let json = report.to_json()?;
-    writeln!(file.writer(), "{json}").map_err(|e| file.unwritable(&e))?;
-    file.commit()
-}
-
 /// That the run is done, and where its result is.
-fn done(plan: &Plan) -> String {
-    match (plan.has_result(), &plan.output) {
+fn done(job: &Job) -> String {
+    match (job.has_result(), &job.output) {
         (false, _) => "the run is done".into(),
         (true, None) => "the run is done and its result written to standard output".into(),
         (true, Some(path)) => format!("the run is done and its result is in {}", path.display()),
+    }
+}
+
+/// What is being done, in words.
+pub fn words(phase: Phase, source: &Source) -> String {
+    let input = source.input.display();
+    match phase {
+        Phase::Sorting => format!("sorting the keys of {input}"),
+        Phase::Hashing => format!("hashing the keys of {input}"),
+        _ => format!("reading {input}"),
+    }
+}
+
+/// Says what was read.
+pub fn tell(keys: &Keys, made: Duplicates, say: &dyn Fn(&str)) {
+    let s = |n: u64| if n == 1 { "" } else { "s" };
+    let (table, keyed) = (&keys.table, &keys.keyed);
+    let (rows, items) = (table.rows() as u64, keyed.set.len() as u64);
+    let (duplicates, skipped) = (keyed.duplicates, keyed.skipped);
+    let mut line = format!("{}: {rows} row{}, {items} item{}", table.name(), s(rows), s(items));
+    if duplicates > 0 {
+        line += &match made {
+            Duplicates::Add => {
+                format!(", {duplicates} row{} with a repeated key added to the first", s(duplicates))
+            }
+            _ => format!(", {duplicates} row{} with a repeated key omitted", s(duplicates)),
+        };
+    }
+    if skipped > 0 {
+        line += &format!(", {skipped} row{} with an empty key omitted", s(skipped));
+    }
+    say(&line);
+    for unread in table.unread() {
+        let (file, name) = (table.name(), &unread.name);
+        say(&format!(
+            "warning: {file}, column \"{name}\": it will be missing in the result, because {}",
+            unread.what
+        ));
     }
 }
 

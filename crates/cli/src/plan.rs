@@ -13,30 +13,16 @@ use veilset::artefact::Ledger;
 use veilset::channel::Timeouts;
 use veilset::error::{Error, Result};
 use veilset::governance::policy::{Intent, Policy};
-use veilset::item::ItemSet;
+use veilset::job::{Job, Source};
 use veilset::net::{Endpoint, Fingerprint};
 use veilset::operations::sum::Modulus;
-use veilset::operations::{self, Operation, Role, Shape, Terms};
+use veilset::operations::{self, Operation, Role};
 use veilset::places::{self, Place};
-use veilset::protocols::{self, Protocol};
-use veilset::session::run::Request;
+use veilset::protocols;
 use veilset::table::{
     Duplicates, EmptyKeys, Encoding, Format, LIST_COLUMN, Normalise, ReadOptions, check_input_name,
     check_output_name,
 };
-
-/// Our items, and how many the peer is told.
-#[derive(Debug)]
-pub struct Source {
-    pub input: PathBuf,
-    pub format: Format,
-    pub read: ReadOptions,
-    pub key: Vec<String>,
-    pub normalise: Normalise,
-    pub empty_keys: EmptyKeys,
-    pub duplicates: Duplicates,
-    pub pad_to: Option<usize>,
-}
 
 /// A half that is to be prepared.
 #[derive(Debug)]
@@ -54,26 +40,7 @@ pub struct PreparePlan {
 /// What one party is to do.
 #[derive(Debug)]
 pub struct Plan {
-    pub operation: &'static Operation,
-    pub role: Role,
-    pub protocol: &'static Protocol,
-    pub source: Source,
-    /// The column of values, for the sender of sum.
-    pub values: Option<String>,
-    pub value_scale: u32,
-    pub terms: Terms,
-    /// The columns that the sender sends with its keys, by the sender's names.
-    pub sent_columns: Vec<String>,
-    /// For the receiver: the same, by their names in our result.
-    pub received_as: Vec<String>,
-    /// A half that was prepared, and the ledger for it.
-    pub prepared: Option<(PathBuf, PathBuf)>,
-    pub max_peer_items: usize,
-    /// Where the result goes; `None` is standard output.
-    pub output: Option<PathBuf>,
-    pub output_format: Option<Format>,
-    pub for_spreadsheets: bool,
-    pub force: bool,
+    pub job: Job,
     pub report: Option<PathBuf>,
     pub quiet: bool,
     pub threads: usize,
@@ -97,72 +64,16 @@ impl Plan {
             )));
         };
         let plan = operation(*a)?;
-        plan.check()?;
+        let job = &plan.job;
+        job.check()?;
         plan.policy.permits(&Intent {
-            operation: plan.operation,
-            role: plan.role,
-            min_count: plan.terms.min_count,
-            send_columns: if plan.role == Role::Sender { &plan.sent_columns } else { &[] },
-            both: plan.terms.both,
+            operation: job.operation,
+            role: job.role,
+            min_count: job.terms.min_count,
+            send_columns: if job.role == Role::Sender { &job.sent_columns } else { &[] },
+            both: job.terms.both,
         })?;
         Ok(plan)
-    }
-
-    /// Refuses what contradicts itself, whatever the data.
-    fn check(&self) -> Result<()> {
-        let nothing = ItemSet::default();
-        let request = Request {
-            protocol: self.protocol,
-            pad_to: self.source.pad_to,
-            sent_columns: &self.sent_columns,
-            terms: self.terms,
-            ..Request::new(self.operation, self.role, &nothing)
-        };
-        request.check()?;
-        if self.prepared.is_some() {
-            request.check_prepared()?;
-        }
-        let option = if self.role == Role::Sender { "--send-columns" } else { "--receive-columns" };
-        named_once(option, &self.sent_columns)?;
-        if let Some(name) = repeated(&self.received_as) {
-            return Err(Error::Usage(format!(
-                "two columns of the sender would have the name \"{name}\" in our result. Give one of them another \
-                 name with --receive-columns COL=NAME"
-            )));
-        }
-        let columns = self.source.key.len() + self.received_as.len();
-        if self.has_keys() && columns > 1 && self.written_as(self.source.format, columns) == Format::List {
-            return Err(Error::Usage(format!(
-                "the result has {columns} columns or more, and a list has one. Use --output-format csv or parquet, or \
-                 give --output another name"
-            )));
-        }
-        Ok(())
-    }
-
-    /// The format of a result of as many columns, if it is not one of numbers.
-    pub fn written_as(&self, input: Format, columns: usize) -> Format {
-        self.output_format.unwrap_or_else(|| Format::of_output(self.output.as_deref(), input, columns))
-    }
-
-    /// The form of our side's result.
-    pub fn shape(&self) -> Shape {
-        (self.operation.result)(self.role, &self.terms)
-    }
-
-    /// Whether our side has a result to write.
-    pub fn has_result(&self) -> bool {
-        self.shape() != Shape::Nothing
-    }
-
-    /// Whether that has keys, or rows with their keys.
-    fn has_keys(&self) -> bool {
-        self.shape().has_items()
-    }
-
-    /// Whether that has all columns of our rows.
-    pub fn has_rows(&self) -> bool {
-        self.shape().has_rows()
     }
 }
 
@@ -180,19 +91,20 @@ fn operation(mut a: OperationArgs) -> Result<Plan> {
     }
     let both = a.both.is_some_and(|a| a.both);
     let mut plan = common(a.operation, a.common, a.output, both)?;
-    plan.terms.malicious_sender = malicious_sender;
+    plan.job.terms.malicious_sender = malicious_sender;
     if let Some(a) = a.rows {
         rows(&mut plan, a)?;
     }
     if let Some(a) = a.values {
-        values(&mut plan, a)?;
+        values(&mut plan, a);
     }
     Ok(plan)
 }
 
 fn rows(plan: &mut Plan, a: RowArgs) -> Result<()> {
     let wrong = |what: &str| Err(Error::Usage(what.into()));
-    match plan.role {
+    let job = &mut plan.job;
+    match job.role {
         Role::Receiver if !a.send_columns.is_empty() => {
             return wrong(
                 "--send-columns is for the sender. The receiver names the columns that it gets, as the sender calls \
@@ -204,49 +116,33 @@ fn rows(plan: &mut Plan, a: RowArgs) -> Result<()> {
                 "--receive-columns is for the receiver. The sender names the columns that it sends with --send-columns",
             );
         }
-        Role::Sender => {
-            plan.sent_columns = a.send_columns.into_iter().flat_map(|columns| columns.0).collect()
-        }
+        Role::Sender => job.sent_columns = a.send_columns.into_iter().flat_map(|columns| columns.0).collect(),
         Role::Receiver => {
             let received = a.receive_columns.into_iter().flat_map(|columns| columns.0);
-            (plan.sent_columns, plan.received_as) = received.unzip();
+            (job.sent_columns, job.received_as) = received.unzip();
         }
     }
-    plan.terms.payload = !plan.sent_columns.is_empty();
-    plan.terms.max_row = a.max_row as usize;
+    job.terms.max_row = a.max_row as usize;
     Ok(())
 }
 
-fn values(plan: &mut Plan, a: ValueArgs) -> Result<()> {
-    let operation = plan.operation;
-    match (plan.role, &a.values) {
-        (Role::Sender, None) => {
-            return Err(Error::Usage(format!(
-                "--values is missing: the sender of {operation} names the column of its values with --values COL"
-            )));
-        }
-        (Role::Receiver, Some(_)) => {
-            return Err(Error::Usage(format!(
-                "--values is for the sender: the receiver of {operation} has no values. Omit it, or use --role sender"
-            )));
-        }
-        _ => {}
-    }
-    plan.values = a.values;
-    plan.value_scale = a.scale;
-    plan.terms.modulus = if a.modulus == "128" { Modulus::Bits128 } else { Modulus::Bits64 };
-    plan.terms.min_count = a.min_count;
-    Ok(())
+fn values(plan: &mut Plan, a: ValueArgs) {
+    let job = &mut plan.job;
+    job.values = a.values;
+    job.value_scale = a.scale;
+    job.terms.modulus = if a.modulus == "128" { Modulus::Bits128 } else { Modulus::Bits64 };
+    job.terms.min_count = a.min_count;
 }
 
 fn common(operation: &'static Operation, a: CommonArgs, output: OutputArgs, both: bool) -> Result<Plan> {
     let role = a.role;
     let protocol = a.protocol.unwrap_or_else(|| protocols::preferred(operation));
-    let terms = Terms { both, ..Terms::default() };
-    let result_shape = (operation.result)(role, &terms);
     let has_values = operation.uses.values && role == Role::Sender;
-    let source = source(a.input, has_values)?;
-    let has_result = result_shape != Shape::Nothing;
+    let mut job = Job::new(operation, role, source(a.input, has_values)?);
+    job.protocol = protocol;
+    job.terms.both = both;
+    let result_shape = job.shape();
+    let has_result = job.has_result();
     let given = [
         ("--output", output.output.is_some()),
         ("--output-format", output.output_format.is_some()),
@@ -305,29 +201,21 @@ fn common(operation: &'static Operation, a: CommonArgs, output: OutputArgs, both
         (Some(_), None) => Some(Ledger::default_path()?),
     };
     different(&[
-        ("the input", Some(&source.input)),
+        ("the input", Some(&job.source.input)),
         ("--output", has_result.then_some(&result)),
         ("--report", a.report.as_ref()),
         ("--audit-log", audit_log.as_ref()),
         ("--prepared", a.prepared.as_ref()),
         ("--prepared-ledger", ledger.as_ref()),
     ])?;
+    job.prepared = a.prepared.zip(ledger);
+    job.max_peer_items = a.max_peer_items;
+    job.output = Some(result).filter(|path| path.as_os_str() != "-");
+    job.output_format = output.output_format;
+    job.for_spreadsheets = output.for_spreadsheets;
+    job.force = a.force;
     Ok(Plan {
-        operation,
-        role,
-        protocol,
-        source,
-        values: None,
-        value_scale: 0,
-        terms,
-        sent_columns: Vec::new(),
-        received_as: Vec::new(),
-        prepared: a.prepared.zip(ledger),
-        max_peer_items: a.max_peer_items,
-        output: Some(result).filter(|path| path.as_os_str() != "-"),
-        output_format: output.output_format,
-        for_spreadsheets: output.for_spreadsheets,
-        force: a.force,
+        job,
         report: a.report,
         quiet: a.quiet,
         threads: threads(a.threads),
@@ -371,18 +259,6 @@ impl PreparePlan {
     }
 }
 
-/// The first name that is there twice.
-fn repeated(names: &[String]) -> Option<&String> {
-    names.iter().enumerate().find(|(i, name)| names[..*i].contains(name)).map(|(_, name)| name)
-}
-
-fn named_once(option: &str, names: &[String]) -> Result<()> {
-    match repeated(names) {
-        Some(name) => Err(Error::Usage(format!("{option} names the column \"{name}\" twice. Name it once"))),
-        None => Ok(()),
-    }
-}
-
 /// The key columns of a file of this format.
 fn key(a: &InputArgs, format: Format) -> Result<Vec<String>> {
     let wrong = |what: String| Err(Error::Usage(what));
@@ -402,7 +278,10 @@ fn key(a: &InputArgs, format: Format) -> Result<Vec<String>> {
              list (--format list) needs none"
                 .into(),
         ),
-        _ => named_once("--key", &key).map(|()| key),
+        _ => match key.iter().enumerate().find(|(i, name)| key[..*i].contains(name)) {
+            Some((_, name)) => wrong(format!("--key names the column \"{name}\" twice. Name it once")),
+            None => Ok(key),
+        },
     }
 }
 
@@ -413,19 +292,6 @@ fn source(a: InputArgs, has_values: bool) -> Result<Source> {
     }
     let format = a.format.unwrap_or_else(|| Format::of_input(&a.input));
     let key = key(&a, format)?;
-    let duplicates = match a.duplicates {
-        // To omit values silently would give a wrong sum.
-        None if has_values => Duplicates::Error,
-        None | Some(DuplicatesArg::First) => Duplicates::First,
-        Some(DuplicatesArg::Error) => Duplicates::Error,
-        Some(DuplicatesArg::Add) if has_values => Duplicates::Add,
-        Some(DuplicatesArg::Add) => {
-            return Err(Error::Usage(
-                "--duplicates add is for the sender of sum, which has values to add. Use first or error"
-                    .into(),
-            ));
-        }
-    };
     let read = ReadOptions {
         format: Some(format),
         delimiter: a.delimiter.as_deref().map(delimiter).transpose()?,
@@ -439,20 +305,22 @@ fn source(a: InputArgs, has_values: bool) -> Result<Source> {
         steps => steps.join(",").parse()?,
     };
     normalise.check(read.encoding)?;
-    Ok(Source {
-        input: a.input,
-        format,
-        read,
-        key,
-        normalise,
-        empty_keys: match a.empty_keys {
-            EmptyKeysArg::Error => EmptyKeys::Error,
-            EmptyKeysArg::Skip => EmptyKeys::Skip,
-            EmptyKeysArg::Keep => EmptyKeys::Keep,
-        },
-        duplicates,
-        pad_to: a.pad_to,
-    })
+    let mut source = Source::new(a.input, key);
+    source.read = read;
+    source.normalise = normalise;
+    source.empty_keys = match a.empty_keys {
+        EmptyKeysArg::Error => EmptyKeys::Error,
+        EmptyKeysArg::Skip => EmptyKeys::Skip,
+        EmptyKeysArg::Keep => EmptyKeys::Keep,
+    };
+    source.duplicates = a.duplicates.map(|typed| match typed {
+        DuplicatesArg::First => Duplicates::First,
+        DuplicatesArg::Error => Duplicates::Error,
+        DuplicatesArg::Add => Duplicates::Add,
+    });
+    source.pad_to = a.pad_to;
+    source.check(has_values)?;
+    Ok(source)
 }
 
 /// Refuses an address that is in the open. What a name stands for is looked up, and checked, when it is used.

@@ -1,16 +1,16 @@
 //! `veilset prepare`: the offline half of a run.
 
-use crate::data;
 use crate::interrupt::Interrupt;
-use crate::party::{load_identity, sayer, start_threads};
+use crate::party::{load_identity, sayer, start_threads, tell, words};
 use crate::plan::PreparePlan;
 use crate::progress::{Life, Progress};
 use veilset::artefact::{self, Basis, Ledger};
 use veilset::channel::{Observer, Unit};
 use veilset::error::Result;
 use veilset::hashed::Dummies;
+use veilset::job::{Phase, Watch};
 use veilset::rng::Prng;
-use veilset::table::{Output, Table};
+use veilset::table::Output;
 
 pub fn run(plan: &PreparePlan) -> Result<()> {
     let interrupt = Interrupt::install(plan.quiet)?;
@@ -19,23 +19,21 @@ pub fn run(plan: &PreparePlan) -> Result<()> {
     let say = sayer(plan.quiet);
     let source = &plan.source;
     let identity = load_identity(plan.identity.as_deref())?;
-    let life = Life::begin(plan.quiet, format!("reading {}", source.input.display()));
+    let life = Life::begin(plan.quiet, words(Phase::Reading, source));
     let read = |bytes| {
         life.read(bytes);
         interrupt.check()
     };
-    let table = Table::read_watched(&source.input, &source.read, Some(&source.key), &read)?;
-    life.next(format!("sorting the keys of {}", table.name()));
-    let (key, keyed) = data::keys(&table, source)?;
+    let keys = source.load(&Watch { read: &read, begins: &|phase| life.next(words(phase, source)) })?;
     drop(life);
-    data::tell(&table, &keyed, source, &say);
+    tell(&keys, source.duplicates(false), &say);
     let stop = interrupt.clone();
     let mut output =
         Output::create("prepared half", Some(&plan.output), plan.force)?.watched(move || stop.check());
     let basis = Basis {
-        set: &keyed.set,
-        key_columns: key.len(),
-        normalisation: &source.normalise.name(source.read.encoding),
+        set: &keys.keyed.set,
+        key_columns: keys.columns.len(),
+        normalisation: &keys.compared,
         pad_to: source.pad_to,
         dummies: if plan.union_sender { Dummies::Listed } else { Dummies::Random },
     };

@@ -3,6 +3,7 @@
 
 use std::time::{Duration, Instant};
 use veilset::channel::{Channel, frames};
+use veilset::context::Context;
 use veilset::error::{Error, Result};
 use veilset::hazmat;
 use veilset::ot::Security;
@@ -29,7 +30,8 @@ fn main() -> Result<()> {
                 let receiver = s.spawn(|| {
                     alone(|| {
                         let rng = &mut Prng::from_os()?;
-                        let mut ot = Receiver::setup(&mut a, &session, PURPOSE, k, security, rng)?;
+                        let mut cx = Context::new(&mut a, &session, rng);
+                        let mut ot = Receiver::setup(&mut cx, PURPOSE, k, security)?;
                         let (mut least, before) = (Duration::MAX, a.bytes_sent());
                         for choices in choices.chunks(FRAME) {
                             let start = Instant::now();
@@ -40,8 +42,9 @@ fn main() -> Result<()> {
                     })
                 });
                 let sender = alone(|| {
+                    let rng = &mut Prng::from_os()?;
                     let mut ot =
-                        Sender::setup(&mut b, &session, PURPOSE, k, security, &mut Prng::from_os()?)?;
+                        Sender::setup(&mut Context::new(&mut b, &session, rng), PURPOSE, k, security)?;
                     let mut least = Duration::MAX;
                     for n in frames(N, FRAME) {
                         let start = Instant::now();

@@ -3,6 +3,7 @@
 
 use std::time::Instant;
 use veilset::channel::Channel;
+use veilset::context::Context;
 use veilset::error::{Error, Result};
 use veilset::hazmat;
 use veilset::okvs;
@@ -27,14 +28,18 @@ fn alone<T: Send>(work: impl FnOnce() -> Result<T> + Send) -> Result<(T, f64)> {
 
 fn both<A: Send, B: Send>(
     what: &str,
-    first: impl FnOnce(&mut Channel, &mut Prng) -> Result<A> + Send,
-    second: impl FnOnce(&mut Channel, &mut Prng) -> Result<B> + Send,
+    first: impl FnOnce(&mut Context) -> Result<A> + Send,
+    second: impl FnOnce(&mut Context) -> Result<B> + Send,
 ) -> Result<()> {
     let (mut a, mut b) = Channel::pair();
+    let session = hazmat::session_id([1; 32]);
     let start = Instant::now();
     let (a_cpu, b_cpu) = std::thread::scope(|s| {
-        let first = s.spawn(|| alone(|| first(&mut a, &mut Prng::from_os()?)).map(|(_, cpu)| cpu));
-        let second = alone(|| second(&mut b, &mut Prng::from_os()?)).map(|(_, cpu)| cpu);
+        let first = s.spawn(|| {
+            alone(|| first(&mut Context::new(&mut a, &session, &mut Prng::from_os()?))).map(|(_, cpu)| cpu)
+        });
+        let second = alone(|| second(&mut Context::new(&mut b, &session, &mut Prng::from_os()?)));
+        let second = second.map(|(_, cpu)| cpu);
         (first.join(), second)
     });
     let a_cpu = a_cpu.map_err(|_| Error::Bug("the receiver panicked".into()))??;
@@ -50,7 +55,6 @@ fn both<A: Send, B: Send>(
 
 fn main() -> Result<()> {
     let n: usize = std::env::args().nth(1).and_then(|n| n.parse().ok()).unwrap_or(1 << 20);
-    let session = hazmat::session_id([1; 32]);
     let mut rng = Prng::from_os()?;
     let inputs: Vec<Input> = (0..n).map(|_| Input::random(&mut rng)).collect();
     let values: Vec<okvs::Value> = (0..n).map(|_| rng.bytes()).collect();
@@ -64,17 +68,9 @@ fn main() -> Result<()> {
         let (_, seconds) = alone(|| store.rows.decode(&store.vector))?;
         println!("decode: {seconds:.3} s");
         let vole = Silent::default();
-        both(
-            "VOLE",
-            |ch, rng| vole.receiver(ch, &session, "a", rng)?.next(ch, m, rng),
-            |ch, rng| vole.sender(ch, &session, "a", rng)?.next(ch, m, rng),
-        )?;
+        both("VOLE", |cx| vole.receiver(cx, "a")?.next(cx, m), |cx| vole.sender(cx, "a")?.next(cx, m))?;
         let oprf = Rr22::new(Silent::default());
-        both(
-            "OPRF",
-            |ch, rng| oprf.receiver(ch, &session, &inputs, n, rng),
-            |ch, rng| oprf.sender(ch, &session, &inputs, n, rng),
-        )?;
+        both("OPRF", |cx| oprf.receiver(cx, &inputs, n), |cx| oprf.sender(cx, &inputs, n))?;
     }
     Ok(())
 }

@@ -20,14 +20,63 @@ pub enum Error {
     Refused(String),
     /// The two sides asked for different things; nothing but the two requests was exchanged.
     Disagreement(Vec<Difference>),
-    /// The peer broke the protocol, or said that it gave up.
-    Peer(String),
+    /// Another party of the run broke the protocol, or said that it gave up, or is not the one that we know.
+    Peer {
+        /// Which party.
+        who: Seat,
+        /// What is to be laid to its charge.
+        fault: Fault,
+        /// What it did, and what to do next.
+        what: String,
+    },
     /// The connection: refused, closed, cut off, timed out.
     Network(String),
     /// Somebody on our side asked to stop.
     Cancelled,
     /// A defect in veilset.
     Bug(String),
+}
+
+/// A party of the run, other than ours.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Seat(());
+
+impl Seat {
+    /// The one other party of a run of two.
+    pub const PEER: Seat = Seat(());
+}
+
+impl fmt::Display for Seat {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("the peer")
+    }
+}
+
+/// What another party did that ended the run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Fault {
+    /// It sent what no party that follows the protocol sends.
+    Misbehaved,
+    /// It said that it stops, for a reason of its own. That is no breach of the protocol.
+    GaveUp,
+    /// It is not the party that we expect, or we are not the one that it expects. Nothing that it does is to be laid to
+    /// the charge of the party that we expect.
+    Stranger,
+}
+
+impl Fault {
+    /// All of them.
+    pub const ALL: &[Fault] = &[Fault::Misbehaved, Fault::GaveUp, Fault::Stranger];
+
+    /// In one word that stays the same from version to version: for logs.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Fault::Misbehaved => "misbehaved",
+            Fault::GaveUp => "gave-up",
+            Fault::Stranger => "stranger",
+        }
+    }
 }
 
 /// A defect of the input data, and where it is.
@@ -79,17 +128,39 @@ pub struct Difference {
 impl Error {
     /// The peer sent what its program cannot have sent: `what` says what.
     pub fn misbehaves(what: impl fmt::Display) -> Self {
-        Error::Peer(format!(
-            "{what}. It runs another program or misbehaves: compare what `veilset --version` prints on both sides"
-        ))
+        let next =
+            "It runs another program or misbehaves: compare what `veilset --version` prints on both sides";
+        Error::peer(Fault::Misbehaved, format!("{what}. {next}"))
     }
 
     /// The same, where the peer is not to know that we noticed, because it depends on secret bits of ours.
     pub fn misbehaves_unseen(what: impl fmt::Display) -> Self {
-        Error::Peer(format!(
-            "{what}. It runs another program or misbehaves. That this came to light can tell it something about your \
-             data: do not tell the other party, and do not run with it again before you know why"
-        ))
+        let next = "It runs another program or misbehaves. That this came to light can tell it something about your \
+                    data: do not tell the other party, and do not run with it again before you know why";
+        Error::peer(Fault::Misbehaved, format!("{what}. {next}"))
+    }
+
+    /// The peer said that it stops: `what` says why, as far as it told.
+    pub fn gave_up(what: impl fmt::Display) -> Self {
+        Error::peer(Fault::GaveUp, format!("{what}. Its own program's message says more; then run again"))
+    }
+
+    /// The peer is not who we expect, or does not expect us: `what` says what it showed, and what to do next.
+    pub fn stranger(what: impl fmt::Display) -> Self {
+        Error::peer(Fault::Stranger, what)
+    }
+
+    /// The peer's fault, in words that say what to do next.
+    pub fn peer(fault: Fault, what: impl fmt::Display) -> Self {
+        Error::Peer { who: Seat::PEER, fault, what: what.to_string() }
+    }
+
+    /// What is to be laid to another party's charge, if the error is about one.
+    pub const fn fault(&self) -> Option<Fault> {
+        match self {
+            Error::Peer { fault, .. } => Some(*fault),
+            _ => None,
+        }
     }
 
     /// The error of ours that an I/O error carries from a reader or writer to its user. Made by
@@ -106,7 +177,7 @@ impl Error {
             Error::Output(_) => "output",
             Error::Refused(_) => "refused",
             Error::Disagreement(_) => "disagreement",
-            Error::Peer(_) => "peer",
+            Error::Peer { .. } => "peer",
             Error::Network(_) => "network",
             Error::Cancelled => "cancelled",
             Error::Bug(_) => "bug",
@@ -164,7 +235,7 @@ impl fmt::Display for Error {
                 }
                 f.write_str("\nSettle with the other party which it should be; nothing of the data was sent.")
             }
-            Error::Peer(m) => write!(f, "the peer: {m}"),
+            Error::Peer { who, what, .. } => write!(f, "{who}: {what}"),
             Error::Network(m) => write!(f, "network: {m}"),
             Error::Cancelled => f.write_str("stopped on request"),
             Error::Bug(m) => {

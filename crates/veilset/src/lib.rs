@@ -8,12 +8,14 @@
 //! - [`artefact`]: half of a run, computed before the peer is met;
 //! - [`governance`]: whether a run may take place, and a log of it: [`governance::gate`] with [`governance::policy`] and
 //!   [`governance::audit`];
+//! - [`job`]: one side of a run, from its table to its result, in the order in which it is to be done;
 //! - [`table`]: CSV, Parquet and lists in, item sets, values and payloads out of them, results back;
 //! - [`protocols`]: how it is computed, one entry each, over a channel that the caller brings; [`operations`]: what is
 //!   computed;
 //! - [`membership`], [`oprf`], [`vole`], [`okvs`], [`hashing`], [`ot`], [`compact_set`], [`group`]: the building
 //!   blocks, each usable by itself;
 //! - [`channel`]: typed frames between two parties, in memory, over sockets, recorded, slowed down;
+//! - [`context`]: what the functions of a run share: channel, session, generator, and the [`threads`] it computes on;
 //! - [`item`], [`hashed`], [`params`], [`rng`], [`hash`], [`secret`], [`places`], [`error`]: the ground floor;
 //! - [`hazmat`]: what the benchmark needs and real runs must not use.
 //!
@@ -30,6 +32,7 @@
 //!
 //! ```
 //! use veilset::channel::Channel;
+//! use veilset::context::Context;
 //! use veilset::hashed::Hashed;
 //! use veilset::item::{ItemSet, Items};
 //! use veilset::operations::{Announced, COUNT, Learned, Role, Task, Terms};
@@ -57,13 +60,15 @@
 //!         let mut rng = Prng::from_os()?;
 //!         let session = introduce(&mut there, Role::Sender, &mut rng)?;
 //!         let peer = Announced { size: 3, padded: false };
-//!         run(&DH, &task(Role::Sender, &theirs), &mut there, &session, peer, &mut rng)?;
+//!         let mut cx = Context::new(&mut there, &session, &mut rng);
+//!         run(&DH, &task(Role::Sender, &theirs), &mut cx, peer)?;
 //!         confirm(&mut there, &session)
 //!     });
 //!     let mut rng = Prng::from_os()?;
 //!     let session = introduce(&mut here, Role::Receiver, &mut rng)?;
 //!     let peer = Announced { size: 4, padded: false };
-//!     let sealed = run(&DH, &task(Role::Receiver, &ours), &mut here, &session, peer, &mut rng)?;
+//!     let mut cx = Context::new(&mut here, &session, &mut rng);
+//!     let sealed = run(&DH, &task(Role::Receiver, &ours), &mut cx, peer)?;
 //!     sealed.open(confirm(&mut here, &session)?)
 //! })?;
 //! assert!(learned == Learned::Matches(2));
@@ -75,6 +80,7 @@
 pub mod artefact;
 pub mod channel;
 pub mod compact_set;
+pub mod context;
 pub mod error;
 pub mod governance;
 pub mod group;
@@ -83,6 +89,7 @@ pub mod hashed;
 pub mod hashing;
 pub mod hazmat;
 pub mod item;
+pub mod job;
 pub mod membership;
 pub mod net;
 pub mod okvs;
@@ -98,4 +105,5 @@ pub mod session;
 pub mod table;
 #[cfg(test)]
 mod testing;
+pub mod threads;
 pub mod vole;

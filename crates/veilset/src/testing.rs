@@ -1,8 +1,10 @@
 //! What the tests of all protocols share: sets, runs of two parties, and what each of them saw.
 
 use crate::channel::{Channel, Recording, Sink};
+use crate::context::Context;
 use crate::error::{Error, Result};
 use crate::group::curve25519::{Key, map_and_raise};
+use crate::hash::SessionId;
 use crate::hashed::{Hashed, Offline};
 use crate::item::ItemSet;
 use crate::rng::Prng;
@@ -11,6 +13,9 @@ use std::sync::{Arc, Mutex};
 
 /// The seeds of the two parties.
 pub(crate) const SEEDS: [[u8; 32]; 2] = [[101; 32], [102; 32]];
+
+/// The session of tests in which it does not matter.
+pub(crate) const ANY_SESSION: SessionId = SessionId::of([100; 32]);
 
 /// Sizes of the two sets that every protocol is tested at: none, one, unequal, around a frame, several.
 pub(crate) fn sizes(frame: usize) -> Vec<(usize, usize)> {
@@ -119,14 +124,14 @@ pub(crate) fn are_random_orders(orders: [&[usize]; 2]) {
 }
 
 /// What comes of a protocol whose peer says this and no more; it goes on listening.
-pub(crate) fn told<T>(frames: &[(u16, &[u8])], run: impl FnOnce(&mut Channel) -> Result<T>) -> Result<T> {
+pub(crate) fn told<T>(frames: &[(u16, &[u8])], run: impl FnOnce(&mut Context) -> Result<T>) -> Result<T> {
     let (mut peer, mut ch) = Channel::pair();
     for (tag, body) in frames {
         peer.tx.send_bytes(crate::channel::Message::new(*tag, "forged"), body).unwrap();
     }
     let (sink, _listening) = peer.into_halves();
     drop(sink);
-    run(&mut ch)
+    run(&mut Context::new(&mut ch, &ANY_SESSION, &mut Prng::from_seed(&SEEDS[0])))
 }
 
 /// Flips the highest bit of a byte of the bodies of the frames with this tag.
@@ -185,18 +190,28 @@ impl std::io::Write for Shared {
     }
 }
 
-/// Runs both parties over a bounded in-memory channel with fixed seeds; returns results and views.
+impl Context<'_> {
+    /// With this generator instead of its own.
+    pub(crate) fn under(&mut self, rng: Prng) -> &mut Self {
+        *self.rng = rng;
+        self
+    }
+}
+
+/// Runs both parties in a session, over a bounded in-memory channel with fixed seeds; returns results and views.
 pub(crate) fn run_pair<A: Send, B: Send>(
-    first: impl FnOnce(&mut Channel, &mut Prng) -> Result<A> + Send,
-    second: impl FnOnce(&mut Channel, &mut Prng) -> Result<B> + Send,
+    session: &SessionId,
+    first: impl FnOnce(&mut Context) -> Result<A> + Send,
+    second: impl FnOnce(&mut Context) -> Result<B> + Send,
 ) -> ((A, B), Views) {
     let (mut a, mut b) = Channel::pair();
     let seen = [Shared::default(), Shared::default()];
     a.record(Recording::to_writer(seen[0].clone()));
     b.record(Recording::to_writer(seen[1].clone()));
     let results = std::thread::scope(|s| {
-        let first = s.spawn(move || first(&mut a, &mut Prng::from_seed(&SEEDS[0])));
-        let second = second(&mut b, &mut Prng::from_seed(&SEEDS[1]));
+        let first =
+            s.spawn(move || first(&mut Context::new(&mut a, session, &mut Prng::from_seed(&SEEDS[0]))));
+        let second = second(&mut Context::new(&mut b, session, &mut Prng::from_seed(&SEEDS[1])));
         drop(b);
         (first.join().unwrap(), second)
     });

@@ -17,7 +17,8 @@ use std::sync::{Arc, Mutex, mpsc};
 use std::thread;
 use std::time::{Duration, Instant};
 use veilset::channel::{Channel, Message, Sink, WireCount};
-use veilset::error::{Error, Result};
+use veilset::context::Context;
+use veilset::error::{Error, Fault, Result};
 use veilset::hash::ItemHash;
 use veilset::hashed::Hashed;
 use veilset::hazmat;
@@ -142,7 +143,8 @@ enum End {
     Done,
     Refused,
     Disagreement,
-    Peer,
+    Misbehaved,
+    GaveUp,
     Network,
     Never,
 }
@@ -154,7 +156,8 @@ impl End {
             Ok(_) => Done,
             Err(Error::Refused(_)) => Refused,
             Err(Error::Disagreement(_)) => Disagreement,
-            Err(Error::Peer(_)) => Peer,
+            Err(Error::Peer { fault: Fault::Misbehaved, .. }) => Misbehaved,
+            Err(Error::Peer { fault: Fault::GaveUp, .. }) => GaveUp,
             Err(Error::Network(_)) => Network,
             Err(_) => Never,
         }
@@ -168,6 +171,8 @@ enum Kind {
     Harmless,
     /// The frames are not those that both sides know must come: a wrong tag, length, number or order.
     Structure,
+    /// The peer says that it stops.
+    Abort,
     /// The connection ends too early, or nothing comes.
     Silence,
     /// The frame has other bytes, which may mean another legal value.
@@ -183,7 +188,8 @@ impl Kind {
     fn ends(self) -> &'static [End] {
         match self {
             Kind::Harmless => &[Done],
-            Kind::Structure | Kind::Value | Kind::Illegal | Kind::LowOrder => &[Peer],
+            Kind::Structure | Kind::Value | Kind::Illegal | Kind::LowOrder => &[Misbehaved],
+            Kind::Abort => &[GaveUp],
             Kind::Silence => &[Network],
         }
     }
@@ -348,10 +354,16 @@ fn tamper(frames: &[Vec<u8>], at: usize) -> Vec<Case> {
     }
     structure("a heartbeat with a body before it", &[frame(0xff00, &[1]), now.clone()]);
     structure("a flood of heartbeats before it", &[HEARTBEAT.repeat(70_000), now.clone()]);
-    for body in [&[][..], &[1], &[99], &[4, 0]] {
+    for body in [&[][..], &[4, 0]] {
         structure(&format!("an abort {body:?} before it"), &[frame(ABORT, body), now.clone()]);
     }
     structure("1000 frames of nothing before it", &[frame(tag ^ 1, &[]).repeat(1000), now.clone()]);
+
+    // Reasons that this version knows, and one that it does not.
+    for reason in [1, 4, 99] {
+        let stops = acts(&[frame(ABORT, &[reason]), now.clone()]);
+        go_on(&format!("it says that it stops, for reason {reason}, before it"), Kind::Abort, stops);
+    }
 
     let mut replace = |name: &str, kind, body: &[u8]| {
         if body != &now[HEADER..] {
@@ -569,14 +581,14 @@ fn a_peer_that_announces_much_and_sends_little_does_not_cost_its_announcement() 
     let result = thread::scope(|s| {
         s.spawn(move || {
             let rng = &mut hazmat::seeded(&[1; 32]);
-            let mut vole = Silent { k: 2 }.receiver(&mut theirs, &session, "RR22", rng).unwrap();
-            theirs.tx.send(Message::new(0x98, "seed"), &[[7u8; 16]]).unwrap();
-            vole.next(&mut theirs, 1 << 21, rng).map(drop).unwrap();
+            let mut cx = Context::new(&mut theirs, &session, rng);
+            let mut vole = Silent { k: 2 }.receiver(&mut cx, "RR22").unwrap();
+            cx.ch.tx.send(Message::new(0x98, "seed"), &[[7u8; 16]]).unwrap();
+            vole.next(&mut cx, 1 << 21).map(drop).unwrap();
         });
         let rng = &mut hazmat::seeded(&[2; 32]);
-        Rr22::new(Silent { k: 2 })
-            .sender(&mut ours, &session, &[ItemHash::of_item(b"x")], 100_000_000, rng)
-            .map(drop)
+        let mut cx = Context::new(&mut ours, &session, rng);
+        Rr22::new(Silent { k: 2 }).sender(&mut cx, &[ItemHash::of_item(b"x")], 100_000_000).map(drop)
     });
     assert!(matches!(result, Err(Error::Network(_))), "{result:?}");
 }
@@ -588,9 +600,10 @@ fn a_peer_that_announces_a_set_and_leaves_does_not_cost_its_announcement() {
     let (set, protocol) = (Hashed::new(&set), CwPrf(GolombTags));
     for server in [true, false] {
         let (mut ours, rng) = (Channel::pair().0, &mut hazmat::seeded(&[2; 32]));
+        let mut cx = Context::new(&mut ours, &session, rng);
         let result = match server {
-            true => protocol.server(&mut ours, &session, &set, 1 << 28, rng).map(drop),
-            false => protocol.client(&mut ours, &session, &set, 1 << 28, rng).map(drop),
+            true => protocol.server(&mut cx, &set, 1 << 28).map(drop),
+            false => protocol.client(&mut cx, &set, 1 << 28).map(drop),
         };
         assert!(matches!(result, Err(Error::Network(_))), "{result:?}");
     }
@@ -605,11 +618,14 @@ fn a_peer_that_announces_columns_and_leaves_does_not_cost_its_announcement() {
         s.spawn(move || {
             let width = Matrix::new(LAMBDA, 1, 1 << 28, false).width;
             let purpose = "multi-point OPRF, columns of A and B";
-            base::sender(&mut theirs, &session, purpose, width, &mut hazmat::seeded(&[1; 32])).unwrap();
-            theirs.tx.send(Message::new(0x81, "key"), &[[7u8; 16]]).unwrap();
+            let rng = &mut hazmat::seeded(&[1; 32]);
+            let mut cx = Context::new(&mut theirs, &session, rng);
+            base::sender(&mut cx, purpose, width).unwrap();
+            cx.ch.tx.send(Message::new(0x81, "key"), &[[7u8; 16]]).unwrap();
         });
         let (item, rng) = ([ItemHash::of_item(b"x")], &mut hazmat::seeded(&[2; 32]));
-        MultiPoint::default().sender(&mut ours, &session, &item, 1 << 28, rng).map(drop)
+        let mut cx = Context::new(&mut ours, &session, rng);
+        MultiPoint::default().sender(&mut cx, &item, 1 << 28).map(drop)
     });
     assert!(matches!(result, Err(Error::Network(_))), "{result:?}");
 }

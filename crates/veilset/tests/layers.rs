@@ -4,9 +4,9 @@
 use std::path::{Path, PathBuf};
 
 /// From the ground floor up. Modules on one line may use each other.
-const FLOORS: [&[&str]; 14] = [
-    &["error", "item", "params", "rng", "hash", "secret", "places", "hazmat"],
-    &["channel"],
+const FLOORS: [&[&str]; 15] = [
+    &["error", "item", "params", "rng", "hash", "secret", "places", "hazmat", "threads"],
+    &["channel", "context"],
     &["group", "hashed"],
     &["ot"],
     &["vole", "okvs", "hashing", "compact_set"],
@@ -19,6 +19,7 @@ const FLOORS: [&[&str]; 14] = [
     &["artefact"],
     &["session"],
     &["governance"],
+    &["job"],
 ];
 
 fn floor(module: &str) -> Option<usize> {

@@ -8,7 +8,6 @@ mod case;
 mod cells;
 
 use crate::args::{Arguments, SoakArgs};
-use crate::data::Data;
 use crate::plan::Plan;
 use crate::print;
 use case::{Case, Expected};
@@ -22,10 +21,9 @@ use veilset::artefact::{self, Ledger};
 use veilset::channel::{Channel, Timeouts, WireCount};
 use veilset::error::{Error, Result};
 use veilset::hazmat::seeded;
+use veilset::job::{self, Job, Watch};
 use veilset::net::{Connection, Endpoint, Identity, Listener, Security, establish};
 use veilset::rng::Prng;
-use veilset::session::report::Report;
-use veilset::session::run::run_if;
 use veilset::table::Output;
 
 /// One run in so many goes over TLS and a socket; the others, for the sake of time, over memory.
@@ -104,8 +102,7 @@ fn one(
         let lines = case.words.iter().map(|words| format!("\n  veilset {}", words.join(" ")));
         Error::Bug(format!("run {run} of seed {seed} is wrong: {what}{}", lines.collect::<String>()))
     };
-    let plans = case.words.each_ref().map(|words| plan(words));
-    let [receiver, sender] = plans;
+    let [receiver, sender] = case.words.each_ref().map(|words| job(words));
     let (receiver, sender) =
         (receiver.map_err(|e| wrong(e.to_string()))?, sender.map_err(|e| wrong(e.to_string()))?);
     let [ours, theirs] = match run % OVER_TLS {
@@ -119,8 +116,8 @@ fn one(
     let prepares = prepares.map(|prepares| prepares && offer.is_some_and(|offer| offer.prepares));
     let half = |who: usize| prepares[who].then(|| (folder, &*identities[who]));
     let results = std::thread::scope(|s| {
-        let sender = s.spawn(|| party(&sender, theirs, half(1)));
-        let receiver = party(&receiver, ours, half(0));
+        let sender = s.spawn(|| party(sender, theirs, half(1)));
+        let receiver = party(receiver, ours, half(0));
         [receiver, sender.join().unwrap_or_else(|_| Err(Error::Bug("the sender panicked".into())))]
     });
     for (role, (result, expected)) in
@@ -133,38 +130,34 @@ fn one(
 }
 
 /// What a party was told to do, as if it had been typed.
-fn plan(words: &[String]) -> Result<Plan> {
+fn job(words: &[String]) -> Result<Job> {
     let words = std::iter::once("veilset").chain(words.iter().map(String::as_str));
     let arguments = Arguments::try_parse_from(words).map_err(|e| Error::Bug(e.to_string()))?;
-    Plan::of(arguments.command)
+    Plan::of(arguments.command).map(|plan| plan.job)
 }
 
 /// A party's whole run, with a half if there is a folder and an identity for it. Returns where its result is, if it
 /// has one.
-fn party(plan: &Plan, connection: Connection, half: Option<(&Path, &Identity)>) -> Result<Option<PathBuf>> {
-    let data = Data::load(plan, &|_| Ok(()), &|_| ())?;
-    let request = data.request(plan);
+fn party(mut job: Job, connection: Connection, half: Option<(&Path, &Identity)>) -> Result<Option<PathBuf>> {
     let mut rng = Prng::from_os()?;
-    let prepared = match half {
-        None => request.prepare(&mut rng)?,
-        Some((folder, identity)) => {
-            let path = folder.join(format!("{}.half", plan.role));
-            let mut output = Output::create("prepared half", Some(&path), false)?;
-            let ledger = Ledger::at(folder.join("ledger"));
-            artefact::prepare(&request.basis(), &ledger, identity, &mut output, &|_| Ok(()), &mut rng)?;
-            output.commit()?;
-            request.prepare_with(&path, &ledger, identity)?
-        }
-    };
-    let outcome = run_if(connection, prepared, &mut (), &mut rng)?;
-    Report::new(&request, &outcome, 0.0, None)?.to_json()?;
-    if !plan.has_result() {
-        return Ok(None);
+    if let Some((folder, identity)) = half {
+        let (path, ledger) = (folder.join(format!("{}.half", job.role)), folder.join("ledger"));
+        let data = job.load(&Watch::NONE)?;
+        let mut output = Output::create("prepared half", Some(&path), false)?;
+        let (basis, at) = (data.request().basis(), Ledger::at(&ledger));
+        artefact::prepare(&basis, &at, identity, &mut output, &|_| Ok(()), &mut rng)?;
+        output.commit()?;
+        job.prepared = Some((path, ledger));
     }
-    let mut output = Output::create("result", plan.output.as_deref(), true)?;
-    data.write(plan, &outcome, &mut output)?;
+    let data = job.load(&Watch::NONE)?;
+    let prepared = data.prepare(half.map(|half| half.1), &Watch::NONE, &mut rng)?;
+    let output = job.create_output()?;
+    let ran = job::run(connection, prepared, None, &mut rng)?;
+    ran.report.to_json()?;
+    let Some(mut output) = output else { return Ok(None) };
+    data.write(&ran.outcome, &mut output)?;
     output.commit()?;
-    Ok(plan.output.clone())
+    Ok(job.output.clone())
 }
 
 fn connections_over_tls([a, b]: &[Arc<Identity>; 2]) -> Result<[Connection; 2]> {

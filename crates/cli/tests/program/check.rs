@@ -9,7 +9,12 @@ fn both_sides_are_told_sizes_cost_and_what_each_would_learn() {
     let before = world.names();
     // (operation, the sender's options, what the receiver is told, what the sender is)
     let cases: [(&str, Words, &str, &str); 4] = [
-        ("intersect", &[], "which of its own items the peer has too", "which of its items this party has too"),
+        (
+            "intersect",
+            &[],
+            "which of its own items the peer has too",
+            "which of its items this party has too",
+        ),
         ("union", &[], "every item that only the peer has", "every item that only this party has"),
         ("count", &[], "has 50 items, and how many items the two share", "how many items the two share"),
         (

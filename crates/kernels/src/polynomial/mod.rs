@@ -105,6 +105,7 @@ pub fn interpolate(
 /// # Panics
 ///
 /// As [`interpolate`].
+#[allow(clippy::too_many_arguments)] // those of interpolate, and the path
 pub fn interpolate_with(
     backend: Backend,
     field: Field,

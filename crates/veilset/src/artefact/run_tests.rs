@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::channel::{Canceller, Channel, Recording, Sink};
+use crate::error::Fault;
 use crate::hash::SessionId;
 use crate::item::Items;
 use crate::membership::Mqrpmt;
@@ -147,17 +148,18 @@ fn under_the_same_key_all_bytes_are_the_same() {
         y.insert_listed(inserted);
         let (protocol, n_y, n_x) = (CwPrf(GolombTags), y.len(), x.len());
         run_pair(
-            |ch, rng| {
+            &SessionId::of([5; 32]),
+            |cx| {
                 if prepared {
-                    under(&mut y, key(rng));
+                    under(&mut y, key(cx.rng));
                 }
-                protocol.server(ch, &SessionId::of([5; 32]), &y, n_x, rng).map(|bits| bits.to_vec())
+                protocol.server(cx, &y, n_x).map(|bits| bits.to_vec())
             },
-            |ch, rng| {
+            |cx| {
                 if prepared {
                     under(&mut x, key(&mut later(&SEEDS[1], n_x)));
                 }
-                protocol.client(ch, &SessionId::of([5; 32]), &x, n_y, rng)
+                protocol.client(cx, &x, n_y)
             },
         )
     };
@@ -167,19 +169,18 @@ fn under_the_same_key_all_bytes_are_the_same() {
         let payloads: Items = (0..n_x).map(|_| "payload").collect();
         let terms = Terms { payload: true, max_row: 9, ..Terms::default() };
         run_pair(
-            |ch, rng| {
+            &SessionId::of([5; 32]),
+            |cx| {
                 if prepared {
                     under(&mut y, Key::with_inverse(&mut later(&SEEDS[0], n_y)));
                 }
-                dh::receiver(ch, &SessionId::of([5; 32]), &y, n_x, &terms, rng)?
-                    .open(Confirmed(()))
-                    .map(|m| m.positions)
+                dh::receiver(cx, &y, n_x, &terms)?.open(Confirmed(())).map(|m| m.positions)
             },
-            |ch, rng| {
+            |cx| {
                 if prepared {
-                    under(&mut x, key(rng));
+                    under(&mut x, key(cx.rng));
                 }
-                dh::sender(ch, &SessionId::of([5; 32]), &x, &payloads, n_y, &terms, rng).map(|_| ())
+                dh::sender(cx, &x, &payloads, n_y, &terms).map(|_| ())
             },
         )
     };
@@ -359,7 +360,7 @@ fn nothing_of_the_protocol_is_sent_with_a_half_that_is_spent_meanwhile() {
     let (ends, seen) = run_approved(&place, [&receiver, &sender], [Some(&half), None], &mut meanwhile);
     let [ours, theirs] = ends.map(Result::unwrap_err);
     assert!(ours.to_string().contains("it was used before"), "{ours}");
-    assert!(matches!(theirs, Error::Peer(_)), "{theirs}");
+    assert!(matches!(theirs, Error::Peer { fault: Fault::GaveUp, .. }), "{theirs}");
     // All that the peer got: preamble, hello, size and a go.
     assert!(seen[1].iter().map(|frame| frame.0).eq([1, 2, 3, 8]), "{:?}", seen[1]);
 }

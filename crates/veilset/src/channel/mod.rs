@@ -90,7 +90,7 @@ impl Reason {
             Error::Cancelled => Reason::Cancelled,
             Error::Input(_) | Error::Usage(_) => Reason::Input,
             Error::Disagreement(_) => Reason::Disagreement,
-            Error::Peer(_) => Reason::Peer,
+            Error::Peer { .. } => Reason::Peer,
             Error::Network(_) => Reason::Network,
             Error::Output(_) => Reason::Output,
             Error::Bug(_) => Reason::Bug,
@@ -112,7 +112,7 @@ impl Reason {
             8 => "gave up because its policy refuses this run",
             _ => "gave up without a known reason",
         };
-        Error::Peer(format!("it {what}. Its own program's message says more; then run again"))
+        Error::gave_up(format_args!("it {what}"))
     }
 }
 

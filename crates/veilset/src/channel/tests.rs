@@ -1,4 +1,5 @@
 use super::*;
+use crate::error::Fault;
 use std::io::{Read as _, Write as _};
 use std::net::{TcpListener, TcpStream};
 use std::time::Duration;
@@ -66,7 +67,7 @@ fn a_wrong_frame_names_what_was_expected_and_what_came() {
         let (mut a, mut b) = Channel::pair();
         a.tx.send_bytes(Message::new(tag, "forged"), &vec![0; len]).unwrap();
         let e = b.rx.recv(NUMBERS, 2).unwrap_err();
-        assert!(matches!(e, Error::Peer(_)), "{e:?}");
+        assert!(matches!(e, Error::Peer { fault: Fault::Misbehaved, .. }), "{e:?}");
         assert!(e.to_string().contains(words), "{e}");
         assert!(e.to_string().contains("message 0x1 \"numbers\" of 16 bytes was expected"), "{e}");
     }
@@ -86,7 +87,7 @@ fn a_length_of_four_gigabytes_allocates_nothing() {
     let (a, mut b) = Channel::pair();
     let (mut sink, _source) = a.into_halves();
     sink.send(header(1, u32::MAX as usize).unwrap().to_vec()).unwrap();
-    assert!(matches!(b.rx.recv(NUMBERS, 1), Err(Error::Peer(_))));
+    assert!(matches!(b.rx.recv(NUMBERS, 1), Err(Error::Peer { fault: Fault::Misbehaved, .. })));
 }
 
 #[test]
@@ -101,6 +102,34 @@ fn a_peer_that_leaves_is_noticed_and_one_that_gives_up_is_quoted() {
     let e = b.rx.recv(NUMBERS, 1).unwrap_err();
     assert!(e.to_string().contains("could not write its result"), "{e}");
     assert!(!e.to_string().contains("disk full"));
+}
+
+#[test]
+fn who_gives_up_is_not_blamed_whatever_the_reason() {
+    let peers = Fault::ALL.iter().map(|&fault| Error::peer(fault, "wrong"));
+    let others = [
+        Error::input("a.csv", "wrong", "Mend it"),
+        Error::Usage("wrong".into()),
+        Error::Output("full".into()),
+        Error::Refused("no".into()),
+        Error::Disagreement(Vec::new()),
+        Error::Network("gone".into()),
+        Error::Cancelled,
+        Error::Bug("wrong".into()),
+    ];
+    for error in peers.chain(others) {
+        let (a, mut b) = Channel::pair();
+        a.abort(&error);
+        let told = b.rx.recv(NUMBERS, 1).unwrap_err();
+        assert_eq!(told.fault(), Some(Fault::GaveUp), "{error:?}: {told}");
+        assert!(told.to_string().starts_with("the peer: it "), "{told}");
+    }
+    // Reasons of later versions are reasons too; an abort of another length is none.
+    for (body, fault) in [(&[0][..], Fault::GaveUp), (&[200], Fault::GaveUp), (&[], Fault::Misbehaved)] {
+        let (mut a, mut b) = Channel::pair();
+        a.tx.send_bytes(Message::new(ABORT, "forged"), body).unwrap();
+        assert_eq!(b.rx.recv(NUMBERS, 1).unwrap_err().fault(), Some(fault), "{body:?}");
+    }
 }
 
 #[test]
@@ -298,7 +327,11 @@ fn heartbeats_that_piled_up_while_we_were_busy_are_taken_and_a_flood_is_not() {
         match b.rx.recv(NUMBERS, 1) {
             Ok(got) => assert!(ok && got == [5]),
             Err(e) => {
-                assert!(!ok && matches!(e, Error::Peer(_)) && e.to_string().contains("heartbeats"), "{e}")
+                assert!(
+                    !ok && matches!(e, Error::Peer { fault: Fault::Misbehaved, .. })
+                        && e.to_string().contains("heartbeats"),
+                    "{e}"
+                )
             }
         }
     }
@@ -314,7 +347,7 @@ fn heartbeats_that_piled_up_while_we_were_busy_are_taken_and_a_flood_is_not() {
     let flooding = flood(socket);
     let start = Instant::now();
     let e = c.rx.recv(NUMBERS, 1).unwrap_err();
-    assert!(matches!(e, Error::Peer(_)), "{e:?}");
+    assert!(matches!(e, Error::Peer { fault: Fault::Misbehaved, .. }), "{e:?}");
     assert!(start.elapsed() < Duration::from_secs(10));
     drop(c);
     flooding.join().unwrap();

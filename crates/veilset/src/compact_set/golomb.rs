@@ -209,6 +209,7 @@ impl<'a> BitReader<'a> {
 mod tests {
     use super::*;
     use crate::channel::Channel;
+    use crate::error::Fault;
     use crate::params::LAMBDA;
     use crate::rng::Prng;
 
@@ -275,7 +276,10 @@ mod tests {
         ];
         for (name, frame, words) in cases {
             let e = decode(set, &frame).unwrap_err();
-            assert!(matches!(e, Error::Peer(_)) && e.to_string().contains(words), "{name}: {e}");
+            assert!(
+                matches!(e, Error::Peer { fault: Fault::Misbehaved, .. }) && e.to_string().contains(words),
+                "{name}: {e}"
+            );
         }
         // A whole byte too many, where the bound leaves room for it.
         let sixteen = Golomb::new(LAMBDA, 4, 16).unwrap();

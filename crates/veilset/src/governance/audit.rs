@@ -93,6 +93,9 @@ pub struct Run {
 pub struct End {
     /// "done", or whose fault it is that it was not: "peer", "network", ...
     pub outcome: String,
+    /// What another party did, if it was one: "misbehaved" or "gave-up". Old logs do not say.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub fault: Option<String>,
     /// What this party learned, in numbers, as in the report.
     pub result: serde_json::Value,
     /// On the wire, sent and received; none if the run failed.

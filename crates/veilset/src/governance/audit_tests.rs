@@ -70,8 +70,13 @@ fn earlier_runs_with_the_same_peer_count_if_they_started() {
     let here = run("a", 1, 2, Some("x"));
     assert_eq!(log.history(&here).unwrap(), History::default());
     // Others, checks, refusals and ends do not count.
-    let end =
-        End { outcome: "done".into(), result: serde_json::json!({}), bytes: Some((1, 2)), seconds: 0.5 };
+    let end = End {
+        outcome: "done".into(),
+        fault: None,
+        result: serde_json::json!({}),
+        bytes: Some((1, 2)),
+        seconds: 0.5,
+    };
     start(&log, &run("b", 1, 9, Some("y")));
     for event in [Event::Check(here.clone()), Event::Refused(here.clone()), Event::End(end)] {
         log.append(&Entry::now(&SessionId::of([0; 32]), event)).unwrap();
@@ -211,6 +216,10 @@ fn the_terms_of_a_run_have_keys_and_logs_of_old_are_read() {
     let old = r#"{"time":"2026-11-20T10:00:00Z","session":"07","event":"start","operation":"count","protocol":"dh",
         "role":"receiver","peer":"a","peer_name":null,"our":"us","items":1,"peer_items":2,"terms":{"--group":"curve25519",
         "who gets the result (--both)":"receiver"},"set":"x","prepared":false,"version":"0.1.0"}"#;
+    let end = r#"{"time":"2026-11-20T10:00:01Z","session":"07","event":"end","outcome":"peer","result":{},"bytes":null,
+        "seconds":0.5}"#;
+    let end: Entry = serde_json::from_str(end).unwrap();
+    assert!(matches!(end.event, Event::End(End { fault: None, .. })));
     let folder = tempfile::tempdir().unwrap();
     let log = log(&folder);
     std::fs::write(&log.path, old.replace('\n', "") + "\n").unwrap();

@@ -147,9 +147,12 @@ impl<'a> Gate<'a> {
         let end = match outcome {
             Ok(report) => {
                 let bytes = Some((report.bytes.sent, report.bytes.received));
-                End { outcome: "done".into(), result: numbers(report)?, bytes, seconds }
+                End { outcome: "done".into(), fault: None, result: numbers(report)?, bytes, seconds }
             }
-            Err(e) => End { outcome: e.kind().into(), result: serde_json::json!({}), bytes: None, seconds },
+            Err(e) => {
+                let fault = e.fault().map(|fault| fault.name().into());
+                End { outcome: e.kind().into(), fault, result: serde_json::json!({}), bytes: None, seconds }
+            }
         };
         log.append(&Entry::now(session, Event::End(end)))
     }

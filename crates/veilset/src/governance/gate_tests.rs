@@ -147,6 +147,28 @@ fn the_log_says_what_became_of_a_run() {
 }
 
 #[test]
+fn the_log_says_whether_the_peer_broke_the_protocol_or_gave_up() {
+    let side = Side::new();
+    let ends = [
+        (Error::misbehaves("it lied"), r#""outcome":"peer","fault":"misbehaved""#),
+        (Error::misbehaves_unseen("it lied"), r#""outcome":"peer","fault":"misbehaved""#),
+        (Error::gave_up("it stopped"), r#""outcome":"peer","fault":"gave-up""#),
+        (Error::Network("gone".into()), r#""outcome":"network","result""#),
+    ];
+    for (error, says) in ends {
+        side.with(&["a"], Repeats::Allow, |gate, proposal| {
+            gate.approve(&proposal).unwrap();
+            gate.begins(&proposal).unwrap();
+            gate.end(Err(&error), 0.5).unwrap();
+        });
+        let text = std::fs::read_to_string(side.log()).unwrap();
+        let last = text.lines().last().unwrap();
+        assert!(last.contains(says), "{last}");
+        assert!(matches!(serde_json::from_str(last).unwrap(), Entry { event: Event::End(_), .. }));
+    }
+}
+
+#[test]
 fn a_change_is_warned_of_once_and_refused_as_long_as_it_is_new() {
     let side = Side::new();
     for (set, warnings) in [("a", 0), ("b", 1), ("b", 1), ("a", 1), ("c", 2), ("c", 2)] {

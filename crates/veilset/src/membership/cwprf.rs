@@ -24,15 +24,15 @@
 //! server's file its matches are.
 
 use super::Mqrpmt;
-use crate::channel::{Channel, Message, Rx, Tx, Unit, frames};
+use crate::channel::{Message, Rx, Tx, Unit, frames};
 use crate::compact_set::CompactSet;
 use crate::compact_set::golomb::Golomb;
+use crate::context::Context;
 use crate::error::{Error, Result};
 use crate::group::curve25519::{Key, LowOrder, Point, raise};
 use crate::hash::{Domain, SessionId};
 use crate::hashed::{Hashed, Raised};
 use crate::params::{LAMBDA, share};
-use crate::rng::Prng;
 use crate::secret::Secrets;
 use rayon::prelude::*;
 use zeroize::Zeroizing;
@@ -77,56 +77,42 @@ impl MakeSet for BloomFilter {
 }
 
 impl<S: MakeSet> Mqrpmt for CwPrf<S> {
-    fn server(
-        &self,
-        ch: &mut Channel,
-        session: &SessionId,
-        y: &Hashed,
-        n_x: usize,
-        rng: &mut Prng,
-    ) -> Result<Secrets<bool>> {
-        ch.stage("matching", Unit::Items, y.len() + n_x);
+    fn server(&self, cx: &mut Context, y: &Hashed, n_x: usize) -> Result<Secrets<bool>> {
+        cx.ch.stage("matching", Unit::Items, y.len() + n_x);
         let omega = self.0.make(EXPONENT, n_x, y.len())?;
         // 1. P1 picks k1, then computes and sends F_k1(H(y_i)).
-        let y_k1 = y.raised(rng);
-        let order = rng.permutation(y.len());
-        let ((), x_k2_k1) = ch.duplex(
+        let y_k1 = y.raised(cx.rng);
+        let order = cx.rng.permutation(y.len());
+        let ((), x_k2_k1) = cx.ch.duplex(
             |tx| send_raised(tx, Y_K1, &y_k1, &order),
             // 3. P1 computes F_k1(F_k2(H(x_i))), which of them are in Omega it finds out below.
-            |rx| raise_digests(rx, X_K2, n_x, y_k1.key(), session),
+            |rx| raise_digests(rx, X_K2, n_x, y_k1.key(), &cx.session),
         )?;
         // Honest ones meet with probability n_x^2 2^-129. Nothing but the queries decides about this.
         if repeats(&x_k2_k1) {
             return Err(Error::misbehaves("it asked for the same item twice"));
         }
-        ch.stage("comparing", Unit::Bytes, omega.bytes());
+        cx.ch.stage("comparing", Unit::Bytes, omega.bytes());
         // 3. e_i = 1 iff F_k1(F_k2(H(x_i))) is in Omega.
-        omega.test(&mut ch.rx, &x_k2_k1)
+        omega.test(&mut cx.ch.rx, &x_k2_k1)
     }
 
-    fn client(
-        &self,
-        ch: &mut Channel,
-        session: &SessionId,
-        x: &Hashed,
-        n_y: usize,
-        rng: &mut Prng,
-    ) -> Result<Secrets<u32>> {
-        ch.stage("matching", Unit::Items, n_y + x.len());
+    fn client(&self, cx: &mut Context, x: &Hashed, n_y: usize) -> Result<Secrets<u32>> {
+        cx.ch.stage("matching", Unit::Items, n_y + x.len());
         let omega = self.0.make(EXPONENT, x.len(), n_y)?;
         // 0. The queries go out in random order, so that the positions of the bits tell P1 nothing.
-        let order = rng.permutation(x.len());
+        let order = cx.rng.permutation(x.len());
         // 2. P2 picks k2.
-        let x_k2 = x.raised(rng);
-        let ((), y_k1_k2) = ch.duplex(
+        let x_k2 = x.raised(cx.rng);
+        let ((), y_k1_k2) = cx.ch.duplex(
             // 2a. It computes and sends F_k2(H(x_i)).
             |tx| send_raised(tx, X_K2, &x_k2, &order),
             // 2b. It computes F_k2(F_k1(H(y_i))),
-            |rx| raise_digests(rx, Y_K1, n_y, x_k2.key(), session),
+            |rx| raise_digests(rx, Y_K1, n_y, x_k2.key(), &cx.session),
         )?;
-        ch.stage("comparing", Unit::Bytes, omega.bytes());
+        cx.ch.stage("comparing", Unit::Bytes, omega.bytes());
         // and sends them as Omega, which hides their order.
-        omega.send(&mut ch.tx, y_k1_k2)?;
+        omega.send(&mut cx.ch.tx, y_k1_k2)?;
         Ok(order)
     }
 }

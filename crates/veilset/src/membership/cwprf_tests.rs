@@ -1,8 +1,11 @@
 use super::*;
+use crate::channel::Channel;
 use crate::channel::{Recording, Sink, Source};
+use crate::error::Fault;
 use crate::group::curve25519::{Key, map_and_raise};
 use crate::item::ItemSet;
 use crate::membership::Ideal;
+use crate::rng::Prng;
 use crate::testing::{
     Views, are_random_orders, every_bit_is_random, overlapping, parts, places, run_pair, sizes, told, under,
 };
@@ -13,10 +16,8 @@ const SESSION: SessionId = SessionId::of([5; 32]);
 
 fn bits_by_item<M: Mqrpmt + Sync>(m: &M, y: &ItemSet, x: &ItemSet) -> (Vec<bool>, Views) {
     let (y, x) = (&Hashed::new(y), &Hashed::new(x));
-    let ((bits, order), views) = run_pair(
-        |ch, rng| m.server(ch, &SESSION, y, x.len(), rng),
-        |ch, rng| m.client(ch, &SESSION, x, y.len(), rng),
-    );
+    let ((bits, order), views) =
+        run_pair(&SESSION, |cx| m.server(cx, y, x.len()), |cx| m.client(cx, x, y.len()));
     let mut by_item = vec![false; x.len()];
     order.iter().zip(bits.iter()).for_each(|(&i, &bit)| by_item[i as usize] = bit);
     (by_item, views)
@@ -116,12 +117,13 @@ fn a_client_cannot_ask_for_the_same_item_twice() {
     let (y, x) = overlapping(5, 3, 0.0);
     let twice = |second: fn([u8; 32]) -> [u8; 32]| {
         let ((result, ()), _) = run_pair(
-            |ch, rng| Ok(CwPrf(GolombTags).server(ch, &SESSION, &Hashed::new(&y), 3, rng)),
-            |ch, rng| {
-                let (sink, source) = std::mem::replace(ch, Channel::pair().0).into_halves();
-                let mut forged = Channel::from_halves(Box::new(Instead { sink, second }), source);
+            &SESSION,
+            |cx| Ok(CwPrf(GolombTags).server(cx, &Hashed::new(&y), 3)),
+            |cx| {
+                let (sink, source) = std::mem::replace(cx.ch, Channel::pair().0).into_halves();
+                *cx.ch = Channel::from_halves(Box::new(Instead { sink, second }), source);
                 // Whatever becomes of the cheat.
-                let _ = CwPrf(GolombTags).client(&mut forged, &SESSION, &Hashed::new(&x), 5, rng);
+                let _ = CwPrf(GolombTags).client(cx, &Hashed::new(&x), 5);
                 Ok(())
             },
         );
@@ -135,7 +137,10 @@ fn a_client_cannot_ask_for_the_same_item_twice() {
         |p: [u8; 32]| (MontgomeryPoint(p).to_edwards(0).unwrap() + EIGHT_TORSION[1]).to_montgomery().0;
     for second in [(|p| p) as fn([u8; 32]) -> [u8; 32], disguised] {
         let error = twice(second).unwrap_err();
-        assert!(matches!(&error, Error::Peer(m) if m.contains("the same item twice")), "{error}");
+        assert!(
+            matches!(&error, Error::Peer { fault: Fault::Misbehaved, what: m, .. } if m.contains("the same item twice")),
+            "{error}"
+        );
     }
 }
 
@@ -148,36 +153,17 @@ fn queries_that_meet_are_found_wherever_they_stand() {
 /// The client's queries as the server sees them, in the client's original order, if it does not permute.
 struct Unpermuted;
 impl Mqrpmt for Unpermuted {
-    fn server(
-        &self,
-        ch: &mut Channel,
-        s: &SessionId,
-        y: &Hashed,
-        n: usize,
-        r: &mut Prng,
-    ) -> Result<Secrets<bool>> {
-        CwPrf(GolombTags).server(ch, s, y, n, r)
+    fn server(&self, cx: &mut Context, y: &Hashed, n: usize) -> Result<Secrets<bool>> {
+        CwPrf(GolombTags).server(cx, y, n)
     }
-    fn client(
-        &self,
-        ch: &mut Channel,
-        s: &SessionId,
-        x: &Hashed,
-        n_y: usize,
-        r: &mut Prng,
-    ) -> Result<Secrets<u32>> {
+    fn client(&self, cx: &mut Context, x: &Hashed, n_y: usize) -> Result<Secrets<u32>> {
         // The flawed form: what a client does whose permutation is the identity.
-        let order = r.permutation(x.len());
+        let order = cx.rng.permutation(x.len());
         let mut inverse = vec![0; order.len()];
         order.iter().enumerate().for_each(|(j, &i)| inverse[i as usize] = j);
         let undone: ItemSet = inverse.iter().map(|&j| x.items().get(j)).collect();
-        CwPrf(GolombTags).client(
-            ch,
-            s,
-            &Hashed::new(&undone),
-            n_y,
-            &mut Prng::from_seed(&crate::testing::SEEDS[1]),
-        )?;
+        let again = Prng::from_seed(&crate::testing::SEEDS[1]);
+        CwPrf(GolombTags).client(cx.under(again), &Hashed::new(&undone), n_y)?;
         Ok(Secrets::from((0..x.len() as u32).collect::<Vec<_>>()))
     }
 }
@@ -189,17 +175,15 @@ fn the_positions_of_the_bits_carry_no_order() {
     let y: ItemSet = (0..n / 2).map(|i: u32| i.to_le_bytes()).collect();
     let x: ItemSet = (0..n).map(|i: u32| i.to_le_bytes()).collect();
     let (y, x) = (Hashed::new(&y), Hashed::new(&x));
-    let in_first_half = |m: &(dyn Fn(&mut Channel, &mut Prng) -> Result<Secrets<u32>> + Sync)| {
-        let ((bits, _), _) = run_pair(
-            |ch, rng| CwPrf(GolombTags).server(ch, &SESSION, &y, n as usize, rng),
-            |ch, rng| m(ch, rng),
-        );
+    let in_first_half = |m: &(dyn Fn(&mut Context) -> Result<Secrets<u32>> + Sync)| {
+        let ((bits, _), _) =
+            run_pair(&SESSION, |cx| CwPrf(GolombTags).server(cx, &y, n as usize), |cx| m(cx));
         bits[..n as usize / 2].iter().filter(|&&b| b).count()
     };
-    let ours = in_first_half(&|ch, rng| CwPrf(GolombTags).client(ch, &SESSION, &x, y.len(), rng));
+    let ours = in_first_half(&|cx| CwPrf(GolombTags).client(cx, &x, y.len()));
     // 1000 matches over 2000 places: mean 500, standard deviation 11.2.
     assert!((440..560).contains(&ours), "{ours}");
-    let flawed = in_first_half(&|ch, rng| Unpermuted.client(ch, &SESSION, &x, y.len(), rng));
+    let flawed = in_first_half(&|cx| Unpermuted.client(cx, &x, y.len()));
     assert_eq!(flawed, 1000, "the test tells the flawed form apart");
 }
 
@@ -234,8 +218,9 @@ fn the_servers_points_do_not_come_in_the_order_of_its_set() {
 fn run_with(session: &SessionId, y: &Hashed, x: &Hashed, seed: u8) -> (Views, Vec<usize>) {
     let rng = |role: u8| Prng::from_seed(&[2 * seed + role; 32]);
     let ((_, order), views) = run_pair(
-        |ch, _| CwPrf(GolombTags).server(ch, session, y, x.len(), &mut rng(0)),
-        |ch, _| CwPrf(GolombTags).client(ch, session, x, y.len(), &mut rng(1)),
+        session,
+        |cx| CwPrf(GolombTags).server(cx.under(rng(0)), y, x.len()),
+        |cx| CwPrf(GolombTags).client(cx.under(rng(1)), x, y.len()),
     );
     (views, order.iter().map(|&i| i as usize).collect())
 }
@@ -319,13 +304,12 @@ fn points_of_low_order_are_refused_by_both_sides() {
     let set = Hashed::new(&set);
     for (tag, server) in [(0x12u16, true), (0x11, false)] {
         for forged in [one, [0; 32], [0xff; 32]] {
-            let rng = &mut Prng::from_seed(&[1; 32]);
-            let e = told(&[(tag, &forged)], |ch| match server {
-                true => CwPrf(GolombTags).server(ch, &SESSION, &set, 1, rng).map(|_| ()),
-                false => CwPrf(GolombTags).client(ch, &SESSION, &set, 1, rng).map(|_| ()),
+            let e = told(&[(tag, &forged)], |cx| match server {
+                true => CwPrf(GolombTags).server(cx, &set, 1).map(|_| ()),
+                false => CwPrf(GolombTags).client(cx, &set, 1).map(|_| ()),
             });
             let e = e.unwrap_err();
-            assert!(matches!(e, Error::Peer(_)), "{e}");
+            assert!(matches!(e, Error::Peer { fault: Fault::Misbehaved, .. }), "{e}");
         }
     }
 }
@@ -348,10 +332,13 @@ fn a_transport_of_its_own_can_carry_a_run() {
     let (y, x) = (Hashed::new(&y), Hashed::new(&x));
     std::thread::scope(|s| {
         s.spawn(|| {
-            CwPrf(GolombTags).client(&mut a, &SESSION, &x, 10, &mut Prng::from_seed(&[1; 32])).unwrap()
+            CwPrf(GolombTags)
+                .client(&mut Context::new(&mut a, &SESSION, &mut Prng::from_seed(&[1; 32])), &x, 10)
+                .unwrap()
         });
-        let bits =
-            CwPrf(GolombTags).server(&mut b, &SESSION, &y, 10, &mut Prng::from_seed(&[2; 32])).unwrap();
+        let bits = CwPrf(GolombTags)
+            .server(&mut Context::new(&mut b, &SESSION, &mut Prng::from_seed(&[2; 32])), &y, 10)
+            .unwrap();
         assert_eq!(bits.iter().filter(|&&b| b).count(), 5);
     });
 }

@@ -3,11 +3,9 @@
 pub mod cwprf;
 pub mod rpmt;
 
-use crate::channel::Channel;
+use crate::context::Context;
 use crate::error::Result;
-use crate::hash::SessionId;
 use crate::hashed::Hashed;
-use crate::rng::Prng;
 use crate::secret::Secrets;
 
 /// Multi-query reverse private membership test (mqRPMT; CZZDL 3.2, Figure 4).
@@ -20,25 +18,11 @@ use crate::secret::Secrets;
 /// In the operations the receiver is the server and the sender the client.
 pub trait Mqrpmt {
     /// The server's part. `n_x` is the number of queries. Returns a bit per query.
-    fn server(
-        &self,
-        ch: &mut Channel,
-        session: &SessionId,
-        y: &Hashed,
-        n_x: usize,
-        rng: &mut Prng,
-    ) -> Result<Secrets<bool>>;
+    fn server(&self, cx: &mut Context, y: &Hashed, n_x: usize) -> Result<Secrets<bool>>;
 
     /// The client's part. `n_y` is the size of the server's set. Returns the order of its queries: query j
     /// was the item at position `order[j]` of X.
-    fn client(
-        &self,
-        ch: &mut Channel,
-        session: &SessionId,
-        x: &Hashed,
-        n_y: usize,
-        rng: &mut Prng,
-    ) -> Result<Secrets<u32>>;
+    fn client(&self, cx: &mut Context, x: &Hashed, n_y: usize) -> Result<Secrets<u32>>;
 }
 
 /// The ideal functionality, for tests of what is built on it: the client sends its queries in the clear.
@@ -50,30 +34,16 @@ pub(crate) const ASK: crate::channel::Message<[u8; 32]> = crate::channel::Messag
 
 #[cfg(test)]
 impl Mqrpmt for Ideal {
-    fn server(
-        &self,
-        ch: &mut Channel,
-        _: &SessionId,
-        y: &Hashed,
-        n: usize,
-        _: &mut Prng,
-    ) -> Result<Secrets<bool>> {
+    fn server(&self, cx: &mut Context, y: &Hashed, n: usize) -> Result<Secrets<bool>> {
         let all = |set: &Hashed| set.hashes(&(0..set.len() as u32).collect::<Vec<_>>());
         let plain: std::collections::HashSet<[u8; 32]> = all(y).iter().map(|hash| *hash.as_bytes()).collect();
-        let bits = (0..n).map(|_| Ok(plain.contains(&ch.rx.recv(ASK, 1)?[0])));
+        let bits = (0..n).map(|_| Ok(plain.contains(&cx.ch.rx.recv(ASK, 1)?[0])));
         Ok(Secrets::from(bits.collect::<Result<Vec<bool>>>()?))
     }
 
-    fn client(
-        &self,
-        ch: &mut Channel,
-        _: &SessionId,
-        x: &Hashed,
-        _: usize,
-        rng: &mut Prng,
-    ) -> Result<Secrets<u32>> {
-        let order = rng.permutation(x.len());
-        order.iter().try_for_each(|&i| ch.tx.send(ASK, &[*x.hashes(&[i])[0].as_bytes()]))?;
+    fn client(&self, cx: &mut Context, x: &Hashed, _: usize) -> Result<Secrets<u32>> {
+        let order = cx.rng.permutation(x.len());
+        order.iter().try_for_each(|&i| cx.ch.tx.send(ASK, &[*x.hashes(&[i])[0].as_bytes()]))?;
         Ok(order)
     }
 }

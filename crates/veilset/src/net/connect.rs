@@ -332,11 +332,11 @@ fn attempt(at: SocketAddr, keys: Option<&Keys>, watch: &Watch<'_>) -> Result<Res
     let limits = Limits { deadline: after(HANDSHAKE).min(watch.deadline), stop: watch.cancelled };
     match keys.connect(socket, &limits) {
         Ok(secured) => Connection::secured(secured, keys, watch.timeouts).map(Ok),
-        Err(Failure::WrongKey(presented)) => Err(Error::Peer(format!(
+        Err(Failure::WrongKey(presented)) => Err(Error::stranger(format_args!(
             "the program at {at} shows the fingerprint {presented}, which proves nothing; expected is {}. {COMPARE}",
             keys.peer
         ))),
-        Err(Failure::Refused) => Err(Error::Peer(format!(
+        Err(Failure::Refused) => Err(Error::stranger(format_args!(
             "it is at {at} and has the expected fingerprint, {}, but it expects another one than ours, {ours}. Ask \
              the other party to run with --peer {ours}",
             keys.peer,

@@ -304,13 +304,13 @@ impl<'a> Reception<'a> {
     fn nobody(&self) -> Error {
         let Keys { ours, peer, .. } = self.keys;
         match &self.last {
-            Some((from, Failure::WrongKey(presented))) => Error::Peer(format!(
+            Some((from, Failure::WrongKey(presented))) => Error::stranger(format_args!(
                 "it did not come to {} {}. A connection from {from} shows the fingerprint {presented}, which proves \
                  nothing; expected is {peer}. {COMPARE}",
                 self.at,
                 self.watch.within()
             )),
-            Some((from, Failure::Unwanted)) => Error::Peer(format!(
+            Some((from, Failure::Unwanted)) => Error::stranger(format_args!(
                 "it did not come to {} {}. A connection from {from} says that it expects another fingerprint than ours, \
                  {ours} (we expect {peer}). If that was the other party, ask it to run with --peer {ours}",
                 self.at,

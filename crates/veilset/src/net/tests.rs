@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::channel::{Message, Timeouts, WireCount};
-use crate::error::{Error, Result};
+use crate::error::{Error, Fault, Result};
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::sync::{Arc, Mutex};
@@ -159,10 +159,10 @@ fn mismatch(a: &Arc<Identity>, b: &Arc<Identity>, other: &Identity, by_a: &Ident
     let listening = listen(tls(a, by_a), seconds(3));
     let e = failed(connect(&listening.address, &tls(b, by_b), seconds(20)));
     let there = e.to_string();
-    assert!(matches!(e, Error::Peer(_)), "{e:?}");
+    assert!(matches!(e, Error::Peer { fault: Fault::Stranger, .. }), "{e:?}");
     let e = failed(listening.run.join().unwrap());
     let here = e.to_string();
-    assert!(matches!(e, Error::Peer(_)), "{e:?}");
+    assert!(matches!(e, Error::Peer { fault: Fault::Stranger, .. }), "{e:?}");
 
     // The connecting side looks at the listener's key first.
     if by_b.fingerprint() == other.fingerprint() {

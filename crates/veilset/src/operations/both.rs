@@ -124,12 +124,13 @@ pub(super) fn recv_union<'a>(
 mod tests {
     use super::*;
     use crate::operations::Confirmed;
+    use crate::testing::ANY_SESSION;
     use crate::testing::run_pair;
 
     #[test]
     fn a_number_arrives_unless_it_is_larger_than_a_set() {
         for (n, good) in [(0, true), (5, true), (6, false), (usize::MAX, false)] {
-            let got = run_pair(|ch, _| send_count(ch, n), |ch, _| Ok(recv_count(ch, 5))).0.1;
+            let got = run_pair(&ANY_SESSION, |cx| send_count(cx.ch, n), |cx| Ok(recv_count(cx.ch, 5))).0.1;
             assert_eq!(got.ok(), good.then_some(n as u64));
         }
     }
@@ -138,11 +139,13 @@ mod tests {
     fn bits_arrive_and_too_many_are_refused() {
         for n in [0, 1, 8, 9, BITS_FRAME + 3] {
             let bits: Vec<bool> = (0..n).map(|i| i % 3 == 0).collect();
-            let got = run_pair(|ch, _| send_bits(ch, &bits), |ch, _| recv_bits(ch, n, n)).0.1;
+            let got = run_pair(&ANY_SESSION, |cx| send_bits(cx.ch, &bits), |cx| recv_bits(cx.ch, n, n)).0.1;
             assert_eq!(*got, *bits);
         }
         let refused = |bits: &'static [bool], n, most| {
-            run_pair(|ch, _| send_bits(ch, bits), |ch, _| Ok(recv_bits(ch, n, most).is_err())).0.1
+            run_pair(&ANY_SESSION, |cx| send_bits(cx.ch, bits), |cx| Ok(recv_bits(cx.ch, n, most).is_err()))
+                .0
+                .1
         };
         assert!(refused(&[true, true], 2, 1) && refused(&[false, false, true], 2, 2));
         assert!(!refused(&[true, true, false], 3, 2));
@@ -162,8 +165,9 @@ mod tests {
         ] {
             let rows: Vec<&[u8]> = union.iter().map(|s| s.as_bytes()).collect();
             let got = run_pair(
-                |ch, _| send_union(ch, &rows, 5, 9),
-                |ch, _| Ok(recv_union(ch, &own, 5, 9)?.open(Confirmed(()))),
+                &ANY_SESSION,
+                |cx| send_union(cx.ch, &rows, 5, 9),
+                |cx| Ok(recv_union(cx.ch, &own, 5, 9)?.open(Confirmed(()))),
             );
             assert_eq!(got.0.1.is_ok(), good, "{union:?}");
             if let Ok(items) = got.0.1 {
@@ -173,7 +177,7 @@ mod tests {
         // Rows on the wire depend on the bound only.
         let sizes = |rows: &[&[u8]]| {
             let take = |ch: &mut Channel| Ok(recv_union(ch, &own, 5, 9).is_ok());
-            run_pair(|ch, _| send_union(ch, rows, 5, 9), |ch, _| take(ch)).1.frames(1)
+            run_pair(&ANY_SESSION, |cx| send_union(cx.ch, rows, 5, 9), |cx| take(cx.ch)).1.frames(1)
         };
         assert_eq!(sizes(&[b"b"]), sizes(&[b"a", b"b", b"c", b"d", b"123456789"]));
     }

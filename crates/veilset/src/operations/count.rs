@@ -6,12 +6,10 @@
 
 use super::cost::framed;
 use super::{Fact, Learned, Operation, OverMqrpmt, Role, Rows, Sealed, Shape, Task, Uses, both, matches};
-use crate::channel::Channel;
+use crate::context::Context;
 use crate::error::Result;
-use crate::hash::SessionId;
 use crate::hashed::Hashed;
 use crate::membership::Mqrpmt;
-use crate::rng::Prng;
 
 /// The receiver learns how many items match.
 pub static COUNT: Operation = Operation {
@@ -34,12 +32,12 @@ pub static COUNT: Operation = Operation {
     sends_on: |_| framed(1, 1, 8),
     over_mqrpmt: Some(OverMqrpmt {
         transfer: None,
-        run: |test, task, ch, session, n, rng| {
+        run: |test, task, cx, n| {
             let Task { set, terms, .. } = *task;
             Ok(match task.role {
-                Role::Receiver => receiver(test, ch, session, set, n, terms.both, rng)?.map(Learned::Matches),
+                Role::Receiver => receiver(test, cx, set, n, terms.both)?.map(Learned::Matches),
                 Role::Sender => {
-                    let matches = sender(test, ch, session, set, n, terms.both, rng)?;
+                    let matches = sender(test, cx, set, n, terms.both)?;
                     Sealed::new(move || Ok(matches.map_or(Learned::Nothing, Learned::Matches)))
                 }
             })
@@ -51,18 +49,16 @@ pub static COUNT: Operation = Operation {
 /// `both` get it.
 pub(crate) fn receiver<'a>(
     protocol: &dyn Mqrpmt,
-    ch: &mut Channel,
-    session: &SessionId,
+    cx: &mut Context,
     y: &Hashed,
     n_x: usize,
     both: bool,
-    rng: &mut Prng,
 ) -> Result<Sealed<'a, u64>> {
     // 1. P1 learns the bits; their Hamming weight is the cardinality.
-    let bits = protocol.server(ch, session, y, n_x, rng)?;
+    let bits = protocol.server(cx, y, n_x)?;
     if both {
         // S is not to see how often a query that it repeats matches.
-        both::send_count(ch, bits.iter().filter(|&&bit| bit).count().min(y.len()))?;
+        both::send_count(cx.ch, bits.iter().filter(|&&bit| bit).count().min(y.len()))?;
     }
     let n_y = y.len();
     Ok(Sealed::new(move || Ok(matches(&bits, n_y)? as u64)))
@@ -71,16 +67,14 @@ pub(crate) fn receiver<'a>(
 /// The sender, with set `x`; the receiver's has `n_y` items. Returns the number of matches if `both` get it.
 pub(crate) fn sender(
     protocol: &dyn Mqrpmt,
-    ch: &mut Channel,
-    session: &SessionId,
+    cx: &mut Context,
     x: &Hashed,
     n_y: usize,
     both: bool,
-    rng: &mut Prng,
 ) -> Result<Option<u64>> {
-    protocol.client(ch, session, x, n_y, rng)?;
+    protocol.client(cx, x, n_y)?;
     match both {
-        true => Ok(Some(both::recv_count(ch, x.len().min(n_y))?)),
+        true => Ok(Some(both::recv_count(cx.ch, x.len().min(n_y))?)),
         false => Ok(None),
     }
 }

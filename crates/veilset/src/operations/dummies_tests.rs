@@ -1,6 +1,7 @@
 //! Padded sets: which dummies they have, and what travels because of them.
 
 use super::*;
+use crate::context::Context;
 use crate::hashed::Dummies;
 use crate::operations::{COUNT, INTERSECT, SUM, UNION};
 use crate::params::MAX_SET;
@@ -44,13 +45,14 @@ fn run_padded(
     let (values, payloads) = (values_of(x), payloads_of(x, &kind.2));
     let values = if operation == &SUM { &values[..] } else { &[] };
     run_pair(
-        |ch, rng| {
+        &SESSION,
+        |cx| {
             let task = task(kind, Role::Receiver, &y, &[], NO_PAYLOADS);
-            run(protocol, &task, ch, &SESSION, there, rng)?.open(Confirmed(()))
+            run(protocol, &task, cx, there)?.open(Confirmed(()))
         },
-        |ch, rng| {
+        |cx| {
             let task = task(kind, Role::Sender, &hashed, values, &payloads);
-            run(protocol, &task, ch, &SESSION, here, rng)?.open(Confirmed(()))
+            run(protocol, &task, cx, here)?.open(Confirmed(()))
         },
     )
 }
@@ -85,7 +87,7 @@ pub(super) fn ends(
     let values = vec![1; if operation == &SUM && role == Role::Sender { set.items().len() } else { 0 }];
     let task = task(kind, role, set, &values, payloads);
     let rng = &mut Prng::from_seed(&[3; 32]);
-    let result = run(protocol, &task, &mut ch, &SESSION, peer, rng).map(|_| ());
+    let result = run(protocol, &task, &mut Context::new(&mut ch, &SESSION, rng), peer).map(|_| ());
     (result, ch.bytes_sent())
 }
 

@@ -21,13 +21,11 @@ pub use intersect::INTERSECT;
 pub use sum::SUM;
 pub use union::UNION;
 
-use crate::channel::Channel;
+use crate::context::Context;
 use crate::error::{Error, Result};
-use crate::hash::SessionId;
 use crate::hashed::Hashed;
 use crate::item::{ItemSet, Items};
 use crate::membership::Mqrpmt;
-use crate::rng::Prng;
 use cost::{Deal, Traffic};
 use std::fmt;
 use std::str::FromStr;
@@ -68,14 +66,7 @@ pub struct OverMqrpmt {
     pub(crate) run: RunOverMqrpmt,
 }
 
-type RunOverMqrpmt = for<'a> fn(
-    &dyn Mqrpmt,
-    &Task<'a>,
-    &mut Channel,
-    &SessionId,
-    usize,
-    &mut Prng,
-) -> Result<Sealed<'a, Learned>>;
+type RunOverMqrpmt = for<'a> fn(&dyn Mqrpmt, &Task<'a>, &mut Context, usize) -> Result<Sealed<'a, Learned>>;
 
 /// The terms that matter to an operation. Those that do not are 0 or false in the agreement.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -3,6 +3,8 @@
 use super::dummies::ends;
 use super::*;
 use crate::channel::Sink;
+use crate::context::Context;
+use crate::error::Fault;
 use crate::operations::{COUNT, INTERSECT, SUM, UNION};
 
 const PEER: Announced = Announced { size: 7, padded: false };
@@ -48,8 +50,13 @@ fn payloads_and_values_that_are_not_those_of_the_items_are_refused() {
             let task = Task { operation, role: Role::Sender, set: &hashed, values, payloads, terms };
             let (mut ch, gone) = Channel::pair();
             drop(gone);
-            let end =
-                run(protocol, &task, &mut ch, &SESSION, PEER, &mut Prng::from_seed(&[3; 32])).map(|_| ());
+            let end = run(
+                protocol,
+                &task,
+                &mut Context::new(&mut ch, &SESSION, &mut Prng::from_seed(&[3; 32])),
+                PEER,
+            )
+            .map(|_| ());
             let refused = matches!(&end, Err(Error::Bug(m)) if m.contains("do not belong to the items"));
             assert!(refused && ch.bytes_sent() == 0, "{kind:?} {n}: {end:?}");
         }
@@ -84,14 +91,15 @@ fn a_sender_that_asks_for_one_item_again_and_again_sees_no_verdict() {
         let [mut r, mut s] = tasks(operation, &y, &x, values);
         (r.terms.both, s.terms.both) = (both, both);
         let ((ours, theirs), _) = run_pair(
-            |ch, rng| r.run(|t| Ok(over(t, &Ideal, ch, &SESSION, 5, rng)?.open(Confirmed(())))),
-            |ch, rng| {
-                let (sink, source) = std::mem::replace(ch, Channel::pair().0).into_halves();
-                let ch = &mut Channel::from_halves(Box::new(Again { sink, item }), source);
-                Ok(s.run(|t| over(t, &Ideal, ch, &SESSION, 3, rng).map(|_| ())))
+            &SESSION,
+            |cx| r.run(|t| Ok(over(t, &Ideal, cx, 5)?.open(Confirmed(())))),
+            |cx| {
+                let (sink, source) = std::mem::replace(cx.ch, Channel::pair().0).into_halves();
+                *cx.ch = Channel::from_halves(Box::new(Again { sink, item }), source);
+                Ok(s.run(|t| over(t, &Ideal, cx, 3).map(|_| ())))
             },
         );
-        assert!(matches!(ours, Err(Error::Peer(_))), "{operation}: {ours:?}");
+        assert!(matches!(ours, Err(Error::Peer { fault: Fault::Misbehaved, .. })), "{operation}: {ours:?}");
         assert_eq!(theirs, Ok(()), "{operation}");
     }
 }

@@ -15,16 +15,15 @@
 
 use super::cost::{Traffic, framed, transfer};
 use super::{Fact, Learned, Operation, OverMqrpmt, Role, Rows, Sealed, Shape, Task, Terms, Uses, matches};
-use crate::channel::{Channel, Message, Unit, frames};
+use crate::channel::{Message, Unit, frames};
+use crate::context::Context;
 use crate::error::{Error, Result};
-use crate::hash::SessionId;
 use crate::hashed::Hashed;
 use crate::membership::Mqrpmt;
 use crate::ot::Security;
 use crate::ot::extension::{self, FRAME};
 use crate::ot::masks::masks;
 use crate::ot::transfer::AHEAD;
-use crate::rng::Prng;
 use zeroize::Zeroizing;
 
 const PURPOSE: &str = "sum by mqRPMT, OT of terms";
@@ -113,11 +112,11 @@ pub static SUM: Operation = Operation {
             let rows = transfer(n_x, deal.terms.modulus.bits() as usize / 8, Some(FRAME));
             Traffic { to_sender: rows.to_sender + framed(1, 1, RESULT_BYTES), ..rows }
         }),
-        run: |test, task, ch, session, n, rng| {
+        run: |test, task, cx, n| {
             let Task { set, values, ref terms, .. } = *task;
             Ok(match task.role {
-                Role::Receiver => receiver(test, ch, session, set, n, terms, rng)?.map(Learned::Matches),
-                Role::Sender => sender(test, ch, session, set, values, n, terms, rng)?.map(Learned::Sum),
+                Role::Receiver => receiver(test, cx, set, n, terms)?.map(Learned::Matches),
+                Role::Sender => sender(test, cx, set, values, n, terms)?.map(Learned::Sum),
             })
         },
     }),
@@ -126,22 +125,19 @@ pub static SUM: Operation = Operation {
 /// The receiver, with set `y`; the sender's has `n_x` items. Returns the number of matches.
 pub(crate) fn receiver<'a>(
     protocol: &dyn Mqrpmt,
-    ch: &mut Channel,
-    session: &SessionId,
+    cx: &mut Context,
     y: &Hashed,
     n_x: usize,
     terms: &Terms,
-    rng: &mut Prng,
 ) -> Result<Sealed<'a, u64>> {
     // 1. P1 obtains the bits e.
-    let e = protocol.server(ch, session, y, n_x, rng)?;
+    let e = protocol.server(cx, y, n_x)?;
     let count = e.iter().filter(|&&e| e).count().min(y.len()) as u64;
     // 2. It uses them as choices and adds up what it gets: S' = sum of r_i + e_i v_i mod q.
-    ch.stage("summing", Unit::Items, n_x);
-    let mut ot =
-        extension::Receiver::setup(ch, session, PURPOSE, extension::DEFAULT_K, Security::SemiHonest, rng)?;
+    cx.ch.stage("summing", Unit::Items, n_x);
+    let mut ot = extension::Receiver::setup(cx, PURPOSE, extension::DEFAULT_K, Security::SemiHonest)?;
     // As in a transfer, pads wait for what the sender answers.
-    let ((), sum) = ch.duplex_with_queue(
+    let ((), sum) = cx.ch.duplex_with_queue(
         AHEAD,
         |tx, pads| e.chunks(FRAME).try_for_each(|choices| pads.put(ot.pads(tx, choices)?)),
         |rx, queue| {
@@ -167,7 +163,7 @@ pub(crate) fn receiver<'a>(
         result[1..9].copy_from_slice(&count.to_le_bytes());
         result[9..].copy_from_slice(&terms.modulus.reduce(sum).to_le_bytes());
     }
-    ch.tx.send(RESULT, &[result])?;
+    cx.ch.tx.send(RESULT, &[result])?;
     let n_y = y.len();
     Ok(Sealed::new(move || Ok(matches(&e, n_y)? as u64)))
 }
@@ -177,30 +173,26 @@ pub(crate) fn receiver<'a>(
 ///
 /// # Errors
 /// Besides those of the protocol: if there is not a value for each item, or they do not fit the modulus.
-#[allow(clippy::too_many_arguments)] // the inputs of the figure
 pub(crate) fn sender<'a>(
     protocol: &dyn Mqrpmt,
-    ch: &mut Channel,
-    session: &SessionId,
+    cx: &mut Context,
     x: &Hashed,
     values: &'a [i128],
     n_y: usize,
     terms: &Terms,
-    rng: &mut Prng,
 ) -> Result<Sealed<'a, Option<Sum>>> {
     if values.len() != x.items().len() || !fits(terms.modulus, x.len(), values) {
         return Err(Error::Bug("values that do not belong to the items or do not fit the modulus".into()));
     }
     // 0. and 1. X and V in the same random order; P2 obtains nothing.
-    let order = protocol.client(ch, session, x, n_y, rng)?;
-    ch.stage("summing", Unit::Items, x.len());
-    let mut ot =
-        extension::Sender::setup(ch, session, PURPOSE, extension::DEFAULT_K, Security::SemiHonest, rng)?;
+    let order = protocol.client(cx, x, n_y)?;
+    cx.ch.stage("summing", Unit::Items, x.len());
+    let mut ot = extension::Sender::setup(cx, PURPOSE, extension::DEFAULT_K, Security::SemiHonest)?;
     // 2. r_i is uniform modulo q: the mask of the first pad. r' = sum of r_i.
     let mut total = Zeroizing::new(0u128);
     let mut at = 0;
     for n in frames(x.len(), FRAME) {
-        let pads = ot.pads(&mut ch.rx, n)?;
+        let pads = ot.pads(&mut cx.ch.rx, n)?;
         let [first, second] = [false, true].map(|choice| masks(at, &pads.of(choice)));
         let d: Vec<u128> = first
             .iter()
@@ -214,14 +206,16 @@ pub(crate) fn sender<'a>(
             .collect();
         match terms.modulus {
             Modulus::Bits64 => {
-                ch.tx.send(D_64, &d.iter().map(|d| (*d as u64).to_le_bytes()).collect::<Vec<_>>())?
+                cx.ch.tx.send(D_64, &d.iter().map(|d| (*d as u64).to_le_bytes()).collect::<Vec<_>>())?
             }
-            Modulus::Bits128 => ch.tx.send(D_128, &d.iter().map(|d| d.to_le_bytes()).collect::<Vec<_>>())?,
+            Modulus::Bits128 => {
+                cx.ch.tx.send(D_128, &d.iter().map(|d| d.to_le_bytes()).collect::<Vec<_>>())?
+            }
         }
         at += n;
     }
     // P2 computes S = S' - r' mod q.
-    let result = ch.rx.recv(RESULT, 1)?;
+    let result = cx.ch.rx.recv(RESULT, 1)?;
     let result = result.first().ok_or_else(|| Error::Bug("a message of one element was empty".into()))?;
     let (matches, masked) = (number(&result[1..9]) as u64, number(&result[9..25]));
     let sum = terms.modulus.signed(masked.wrapping_sub(*total));

@@ -1,8 +1,12 @@
 use super::*;
+use crate::channel::Channel;
 use crate::channel::Sink;
+use crate::error::Fault;
+use crate::hash::SessionId;
 use crate::item::ItemSet;
 use crate::membership::Ideal;
 use crate::operations::Confirmed;
+use crate::rng::Prng;
 use crate::testing::{Views, overlapping, parts, run_pair};
 use std::collections::HashSet;
 
@@ -14,8 +18,9 @@ fn run_with(modulus: Modulus, y: &ItemSet, x: &ItemSet, values: &[i128], seed: u
     let (y, x) = (Hashed::new(y), Hashed::new(x));
     let rng = |role: u8| Prng::from_seed(&[2 * seed + role; 32]);
     let ((_, sum), views) = run_pair(
-        |ch, _| receiver(&Ideal, ch, &SESSION, &y, x.len(), &terms, &mut rng(0))?.open(Confirmed(())),
-        |ch, _| sender(&Ideal, ch, &SESSION, &x, values, y.len(), &terms, &mut rng(1))?.open(Confirmed(())),
+        &SESSION,
+        |cx| receiver(&Ideal, cx.under(rng(0)), &y, x.len(), &terms)?.open(Confirmed(())),
+        |cx| sender(&Ideal, cx.under(rng(1)), &x, values, y.len(), &terms)?.open(Confirmed(())),
     );
     (sum, views)
 }
@@ -81,13 +86,14 @@ fn results_that_are_not_possible_are_refused() {
         let (y, x) = (Hashed::new(&y), Hashed::new(&x));
         let result = &result;
         run_pair(
-            |ch, rng| {
-                let (sink, source) = std::mem::replace(ch, Channel::pair().0).into_halves();
+            &SESSION,
+            |cx| {
+                let (sink, source) = std::mem::replace(cx.ch, Channel::pair().0).into_halves();
                 let instead = Instead { sink, result: result.clone() };
-                let ch = &mut Channel::from_halves(Box::new(instead), source);
-                receiver(&Ideal, ch, &SESSION, &y, 5, &terms, rng).map(|_| ())
+                *cx.ch = Channel::from_halves(Box::new(instead), source);
+                receiver(&Ideal, cx, &y, 5, &terms).map(|_| ())
             },
-            |ch, rng| Ok(sender(&Ideal, ch, &SESSION, &x, &[1; 5], 9, &terms, rng).map(|_| ())),
+            |cx| Ok(sender(&Ideal, cx, &x, &[1; 5], 9, &terms).map(|_| ())),
         )
         .0
         .1
@@ -108,6 +114,6 @@ fn results_that_are_not_possible_are_refused() {
     ] {
         let end = ends(min_count, result.clone());
         assert_eq!(end.is_ok(), good, "{min_count} {result:?}");
-        assert!(good || matches!(end, Err(Error::Peer(_))), "{end:?}");
+        assert!(good || matches!(end, Err(Error::Peer { fault: Fault::Misbehaved, .. })), "{end:?}");
     }
 }

@@ -2,7 +2,7 @@ use super::sum::{Modulus, Sum};
 use super::union::mqrpmt::New;
 use super::*;
 use crate::channel::Channel;
-use crate::error::Error;
+use crate::error::{Error, Fault};
 use crate::hash::SessionId;
 use crate::hashed::Hashed;
 use crate::item::ItemSet;
@@ -79,28 +79,23 @@ fn announced(set: &ItemSet) -> Announced {
 }
 
 /// One party's part over a membership test.
-fn over<'a>(
-    task: &Task<'a>,
-    test: &dyn Mqrpmt,
-    ch: &mut Channel,
-    session: &SessionId,
-    n: usize,
-    rng: &mut Prng,
-) -> Result<Sealed<'a, Learned>> {
-    (task.operation.over_mqrpmt.as_ref().unwrap().run)(test, task, ch, session, n, rng)
+fn over<'a>(task: &Task<'a>, test: &dyn Mqrpmt, cx: &mut Context, n: usize) -> Result<Sealed<'a, Learned>> {
+    (task.operation.over_mqrpmt.as_ref().unwrap().run)(test, task, cx, n)
 }
 
 fn run_over(protocol: &(impl Mqrpmt + Sync), [r, s]: [Part; 2]) -> ((Learned, Learned), Views) {
     run_pair(
-        |ch, rng| r.run(|t| over(t, protocol, ch, &SESSION, s.set.len(), rng)?.open(Confirmed(()))),
-        |ch, rng| s.run(|t| over(t, protocol, ch, &SESSION, r.set.len(), rng)?.open(Confirmed(()))),
+        &SESSION,
+        |cx| r.run(|t| over(t, protocol, cx, s.set.len())?.open(Confirmed(()))),
+        |cx| s.run(|t| over(t, protocol, cx, r.set.len())?.open(Confirmed(()))),
     )
 }
 
 fn run_tasks([r, s]: [Part; 2]) -> ((Learned, Learned), Views) {
     run_pair(
-        |ch, rng| r.run(|t| run(r.protocol, t, ch, &SESSION, announced(s.set), rng)?.open(Confirmed(()))),
-        |ch, rng| s.run(|t| run(s.protocol, t, ch, &SESSION, announced(r.set), rng)?.open(Confirmed(()))),
+        &SESSION,
+        |cx| r.run(|t| run(r.protocol, t, cx, announced(s.set))?.open(Confirmed(()))),
+        |cx| s.run(|t| run(s.protocol, t, cx, announced(r.set))?.open(Confirmed(()))),
     )
 }
 
@@ -386,13 +381,14 @@ fn a_row_that_is_not_transferred_cannot_be_read() {
     let rows = |seed: u8| {
         let [r, s] = tasks(&UNION, &y, &x, &[]);
         let (_, views) = run_pair(
-            |ch, _| {
-                let rng = &mut Prng::from_seed(&[seed; 32]);
-                r.run(|t| over(t, &Ideal, ch, &SESSION, 50, rng)?.open(Confirmed(())))
+            &SESSION,
+            |cx| {
+                *cx.rng = Prng::from_seed(&[seed; 32]);
+                r.run(|t| over(t, &Ideal, cx, 50)?.open(Confirmed(())))
             },
-            |ch, _| {
-                let rng = &mut Prng::from_seed(&[seed + 1; 32]);
-                s.run(|t| over(t, &Ideal, ch, &SESSION, 50, rng)?.open(Confirmed(())))
+            |cx| {
+                *cx.rng = Prng::from_seed(&[seed + 1; 32]);
+                s.run(|t| over(t, &Ideal, cx, 50)?.open(Confirmed(())))
             },
         );
         let frames = split_frames(&views.0[0]);
@@ -442,16 +438,17 @@ fn wire_bytes_are_those_of_the_snapshot() {
 #[test]
 fn more_matches_than_items_are_refused() {
     assert_eq!(matches(&[true, false, true], 2), Ok(2));
-    assert!(matches!(matches(&[true, false, true], 1), Err(Error::Peer(_))));
+    assert!(matches!(matches(&[true, false, true], 1), Err(Error::Peer { fault: Fault::Misbehaved, .. })));
     // A client that asks for the same item again and again.
     let (y, _) = overlapping(3, 0, 0.0);
     let again = [*Hashed::new(&y).hash(0).as_bytes()];
     let [task, _] = tasks(&COUNT, &y, &y, &[]);
     let ((result, ()), _) = run_pair(
-        |ch, rng| task.run(|t| Ok(over(t, &Ideal, ch, &SESSION, 5, rng)?.open(Confirmed(())))),
-        |ch, _| (0..5).try_for_each(|_| ch.tx.send(ASK, &again)),
+        &SESSION,
+        |cx| task.run(|t| Ok(over(t, &Ideal, cx, 5)?.open(Confirmed(())))),
+        |cx| (0..5).try_for_each(|_| cx.ch.tx.send(ASK, &again)),
     );
-    assert!(matches!(result, Err(Error::Peer(_))), "{result:?}");
+    assert!(matches!(result, Err(Error::Peer { fault: Fault::Misbehaved, .. })), "{result:?}");
 }
 
 #[test]
@@ -461,17 +458,18 @@ fn a_sum_that_no_matches_can_have_is_refused() {
     // 3 matches of 1000 make 3000; from byte 10 on the masked sum changes by 2^15 and more.
     for at in [10, 16, 17, 24] {
         let ((_, result), _) = run_pair(
-            |ch, rng| {
-                let (sink, source) = std::mem::replace(ch, Channel::pair().0).into_halves();
+            &SESSION,
+            |cx| {
+                let (sink, source) = std::mem::replace(cx.ch, Channel::pair().0).into_halves();
                 let garble = Garble { sink, tag: 0x53, at: Some(at) };
-                let ch = &mut Channel::from_halves(Box::new(garble), source);
-                r.run(|t| over(t, &Ideal, ch, &SESSION, 5, rng)?.open(Confirmed(())))
+                *cx.ch = Channel::from_halves(Box::new(garble), source);
+                r.run(|t| over(t, &Ideal, cx, 5)?.open(Confirmed(())))
             },
-            |ch, rng| {
-                let sealed = s.run(|t| over(t, &Ideal, ch, &SESSION, 9, rng)?.open(Confirmed(())));
+            |cx| {
+                let sealed = s.run(|t| over(t, &Ideal, cx, 9)?.open(Confirmed(())));
                 Ok(sealed)
             },
         );
-        assert!(matches!(result, Err(Error::Peer(_))), "byte {at}: {result:?}");
+        assert!(matches!(result, Err(Error::Peer { fault: Fault::Misbehaved, .. })), "byte {at}: {result:?}");
     }
 }

@@ -12,7 +12,8 @@
 //! domain of the session.
 
 use super::{Input, Oprf, Output};
-use crate::channel::{Channel, Message, Unit, frames};
+use crate::channel::{Message, Unit, frames};
+use crate::context::Context;
 use crate::error::{Error, Result};
 use crate::group::ristretto255::{Element, Scalar, Scalars, decode, encode, map, multiply, multiply_all};
 use crate::hash::{Domain, SessionId};
@@ -209,22 +210,15 @@ impl Dh {
 }
 
 impl Oprf for Dh {
-    fn receiver(
-        &self,
-        ch: &mut Channel,
-        session: &SessionId,
-        inputs: &[Input],
-        _: usize,
-        rng: &mut Prng,
-    ) -> Result<Secrets<Output>> {
-        ch.stage("evaluating", Unit::Items, 2 * inputs.len());
+    fn receiver(&self, cx: &mut Context, inputs: &[Input], _: usize) -> Result<Secrets<Output>> {
+        cx.ch.stage("evaluating", Unit::Items, 2 * inputs.len());
         // The sender answers each frame, so both directions flow at once. Blinds wait in a queue.
-        let ((), outputs) = ch.duplex_with_queue(
+        let ((), outputs) = cx.ch.duplex_with_queue(
             AHEAD,
             |tx, queue| {
                 for inputs in inputs.chunks(FRAME) {
                     // 1. R sends r_i H(y_i).
-                    let (blinds, blinded) = blind(inputs, rng)?;
+                    let (blinds, blinded) = blind(inputs, cx.rng)?;
                     tx.send(BLINDED, &blinded)?;
                     queue.put(blinds)?;
                 }
@@ -235,7 +229,7 @@ impl Oprf for Dh {
                 for inputs in inputs.chunks(FRAME) {
                     // 3. R takes r_i off.
                     let evaluated = rx.recv(EVALUATED, inputs.len())?;
-                    outputs.extend(&Dh::outputs(session, &finalize(inputs, &queue.take()?, &evaluated)?));
+                    outputs.extend(&Dh::outputs(&cx.session, &finalize(inputs, &queue.take()?, &evaluated)?));
                 }
                 Ok(outputs)
             },
@@ -243,24 +237,17 @@ impl Oprf for Dh {
         Ok(outputs)
     }
 
-    fn sender(
-        &self,
-        ch: &mut Channel,
-        session: &SessionId,
-        inputs: &[Input],
-        n_y: usize,
-        rng: &mut Prng,
-    ) -> Result<Secrets<Output>> {
-        ch.stage("evaluating", Unit::Items, 2 * n_y);
-        let key = Key::random(rng);
+    fn sender(&self, cx: &mut Context, inputs: &[Input], n_y: usize) -> Result<Secrets<Output>> {
+        cx.ch.stage("evaluating", Unit::Items, 2 * n_y);
+        let key = Key::random(cx.rng);
         // 2. S answers k r_i H(y_i).
         for n in frames(n_y, FRAME) {
-            let blinded = ch.rx.recv(BLINDED, n)?;
-            ch.tx.send(EVALUATED, &blind_evaluate(&key, &blinded)?)?;
+            let blinded = cx.ch.rx.recv(BLINDED, n)?;
+            cx.ch.tx.send(EVALUATED, &blind_evaluate(&key, &blinded)?)?;
         }
         let mut outputs = Secrets::zeros(0);
         for inputs in inputs.chunks(FRAME) {
-            outputs.extend(&Dh::outputs(session, &evaluate(&key, inputs)?));
+            outputs.extend(&Dh::outputs(&cx.session, &evaluate(&key, inputs)?));
         }
         Ok(outputs)
     }
@@ -269,6 +256,8 @@ impl Oprf for Dh {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::channel::Channel;
+    use crate::error::Fault;
     use crate::testing::{Cut, run_pair};
     use std::collections::HashSet;
     use std::sync::mpsc;
@@ -328,10 +317,8 @@ mod tests {
     #[test]
     fn outputs_are_the_rfcs_hashed_for_the_session_and_keys_are_fresh() {
         let inputs: Vec<Input> = (0..3).map(|i| Input::from_bytes([i; 32])).collect();
-        let ((f_y, _), views) = run_pair(
-            |ch, rng| Dh.receiver(ch, &SESSION, &inputs, 0, rng),
-            |ch, rng| Dh.sender(ch, &SESSION, &[], 3, rng),
-        );
+        let ((f_y, _), views) =
+            run_pair(&SESSION, |cx| Dh.receiver(cx, &inputs, 0), |cx| Dh.sender(cx, &[], 3));
         // The first thing that is drawn from the sender's generator.
         let rng = || Prng::from_seed(&crate::testing::SEEDS[1]);
         let (key, next) = {
@@ -368,7 +355,14 @@ mod tests {
         std::thread::scope(|s| {
             s.spawn(move || {
                 let rng = &mut Prng::from_seed(&[seed; 32]);
-                assert!(Dh.receiver(&mut b, &SESSION, &vec![Input::from_bytes([7; 32]); n], 0, rng).is_err());
+                assert!(
+                    Dh.receiver(
+                        &mut Context::new(&mut b, &SESSION, rng),
+                        &vec![Input::from_bytes([7; 32]); n],
+                        0
+                    )
+                    .is_err()
+                );
             });
             let all = frames(n, FRAME).flat_map(|n| a.rx.recv(BLINDED, n).unwrap()).collect();
             drop(a);
@@ -388,7 +382,10 @@ mod tests {
         let (done, result) = mpsc::channel();
         std::thread::spawn(move || {
             let inputs = vec![Input::from_bytes([7; 32]); (AHEAD + 4) * FRAME];
-            done.send(Dh.receiver(&mut b, &SESSION, &inputs, 0, &mut Prng::from_seed(&[1; 32])).map(drop))
+            done.send(
+                Dh.receiver(&mut Context::new(&mut b, &SESSION, &mut Prng::from_seed(&[1; 32])), &inputs, 0)
+                    .map(drop),
+            )
         });
         // Those that wait, and the one in hand.
         (0..=AHEAD).for_each(|_| drop(a.rx.recv(BLINDED, FRAME).unwrap()));
@@ -405,8 +402,9 @@ mod tests {
         let inputs: Vec<Input> =
             (0..=(AHEAD + 2) * FRAME).map(|i| Input::of_item(&i.to_le_bytes())).collect();
         let ((f_y, f_x), _) = run_pair(
-            |ch, rng| Dh.receiver(ch, &SESSION, &inputs, inputs.len(), rng),
-            |ch, rng| Dh.sender(ch, &SESSION, &inputs, inputs.len(), rng),
+            &SESSION,
+            |cx| Dh.receiver(cx, &inputs, inputs.len()),
+            |cx| Dh.sender(cx, &inputs, inputs.len()),
         );
         assert!(*f_y == *f_x);
     }
@@ -416,8 +414,9 @@ mod tests {
         let inputs: Vec<Input> = (0..3).map(|i| Input::from_bytes([i; 32])).collect();
         let run = |seed| {
             let ((f_y, _), _) = run_pair(
-                |ch, rng| Dh.receiver(ch, &SESSION, &inputs, 0, rng),
-                |ch, _| Dh.sender(ch, &SESSION, &[], 3, &mut Prng::from_seed(&[seed; 32])),
+                &SESSION,
+                |cx| Dh.receiver(cx, &inputs, 0),
+                |cx| Dh.sender(cx.under(Prng::from_seed(&[seed; 32])), &[], 3),
             );
             f_y
         };
@@ -432,11 +431,9 @@ mod tests {
         let (sink, source) = b.into_halves();
         let mut b = Channel::from_halves(Box::new(Cut { sink, after: 0 }), source);
         let result = Dh.receiver(
-            &mut b,
-            &SESSION,
+            &mut Context::new(&mut b, &SESSION, &mut Prng::from_seed(&[1; 32])),
             &[Input::from_bytes([7; 32]); 3],
             0,
-            &mut Prng::from_seed(&[1; 32]),
         );
         assert_eq!(result.err(), Some(Cut::error()));
     }
@@ -482,11 +479,14 @@ mod tests {
                 a.tx.send(Message::new(tag, "forged"), elements).unwrap();
                 let rng = &mut Prng::from_seed(&[1; 32]);
                 let e = match receives {
-                    true => Dh.receiver(&mut b, &SESSION, &inputs, 1, rng),
-                    false => Dh.sender(&mut b, &SESSION, &inputs, 2, rng),
+                    true => Dh.receiver(&mut Context::new(&mut b, &SESSION, rng), &inputs, 1),
+                    false => Dh.sender(&mut Context::new(&mut b, &SESSION, rng), &inputs, 2),
                 };
                 let e = e.unwrap_err();
-                assert!(matches!(&e, Error::Peer(what) if what.contains("DH OPRF")), "{e}");
+                assert!(
+                    matches!(&e, Error::Peer { fault: Fault::Misbehaved, what, .. } if what.contains("DH OPRF")),
+                    "{e}"
+                );
             }
         }
     }

@@ -20,11 +20,11 @@
 //! the function F of CM20 4.2, as an input is 32 bytes long.
 
 use super::{Input, Output};
-use crate::channel::{Channel, Message, Rx, Tx};
+use crate::channel::{Message, Rx, Tx};
+use crate::context::Context;
 use crate::error::{Error, Result};
 use crate::hash::{Domain, SessionId, part};
 use crate::ot::{base, xor};
-use crate::rng::Prng;
 use crate::secret::{Secret, Secrets};
 use rayon::prelude::*;
 use veilset_kernels::aes::Aes128;
@@ -218,17 +218,11 @@ pub struct Receiver {
 
 impl Receiver {
     /// Runs the base OTs, as their sender. `purpose`: see [`crate::ot`].
-    pub fn setup(
-        ch: &mut Channel,
-        session: &SessionId,
-        purpose: &'static str,
-        width: usize,
-        rng: &mut Prng,
-    ) -> Result<Receiver> {
+    pub fn setup(cx: &mut Context, purpose: &'static str, width: usize) -> Result<Receiver> {
         check(width)?;
-        let pads = base::sender(ch, session, purpose, width, rng)?;
+        let pads = base::sender(cx, purpose, width)?;
         let streams = pads.iter().map(|pair| [Aes128::new(&pair[0]), Aes128::new(&pair[1])]).collect();
-        Ok(Receiver { streams, common: Common::new(session, purpose) })
+        Ok(Receiver { streams, common: Common::new(&cx.session, purpose) })
     }
 
     /// Bytes of the corrections of `n` instances, frame header apart.
@@ -276,20 +270,14 @@ pub struct Sender {
 
 impl Sender {
     /// Picks s and runs the base OTs, as their receiver. `purpose`: see [`crate::ot`].
-    pub fn setup(
-        ch: &mut Channel,
-        session: &SessionId,
-        purpose: &'static str,
-        width: usize,
-        rng: &mut Prng,
-    ) -> Result<Sender> {
+    pub fn setup(cx: &mut Context, purpose: &'static str, width: usize) -> Result<Sender> {
         check(width)?;
         let mut s = Zeroizing::new(Row::default());
-        rng.fill(&mut s.as_flattened_mut()[..width / 8]);
+        cx.rng.fill(&mut s.as_flattened_mut()[..width / 8]);
         let bits: Secrets<bool> = (0..width).map(|i| bit(&s, i) == 1).collect::<Vec<_>>().into();
-        let pads = base::receiver(ch, session, purpose, &bits, rng)?;
+        let pads = base::receiver(cx, purpose, &bits)?;
         let streams = pads.iter().map(Aes128::new).collect();
-        Ok(Sender { streams, s: Secret::new(*s), common: Common::new(session, purpose) })
+        Ok(Sender { streams, s: Secret::new(*s), common: Common::new(&cx.session, purpose) })
     }
 
     /// Bytes of the corrections of `n` instances, frame header apart.

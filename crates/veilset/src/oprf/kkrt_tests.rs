@@ -1,5 +1,8 @@
 use super::*;
+use crate::channel::Channel;
 use crate::channel::frames;
+use crate::error::Fault;
+use crate::rng::Prng;
 use std::collections::HashSet;
 
 const SESSION: SessionId = SessionId::of([9; 32]);
@@ -17,10 +20,18 @@ fn setup_in(
     let (mut a, mut b) = Channel::pair();
     std::thread::scope(|s| {
         let sender = s.spawn(move || {
-            let sender = Sender::setup(&mut a, session, purpose, width, &mut Prng::from_seed(&[1; 32]));
+            let sender = Sender::setup(
+                &mut Context::new(&mut a, session, &mut Prng::from_seed(&[1; 32])),
+                purpose,
+                width,
+            );
             (sender.unwrap(), a)
         });
-        let receiver = Receiver::setup(&mut b, session, purpose, width, &mut Prng::from_seed(&[2; 32]));
+        let receiver = Receiver::setup(
+            &mut Context::new(&mut b, session, &mut Prng::from_seed(&[2; 32])),
+            purpose,
+            width,
+        );
         (sender.join().unwrap(), (receiver.unwrap(), b))
     })
 }
@@ -118,11 +129,12 @@ fn every_setup_has_a_random_s() {
             let receiver = scope.spawn(move || {
                 let rng = &mut Prng::from_seed(&[2; 32]);
                 for _ in 0..2 {
-                    Receiver::setup(&mut b, &SESSION, "a", 424, rng).map(drop).unwrap();
+                    Receiver::setup(&mut Context::new(&mut b, &SESSION, rng), "a", 424).map(drop).unwrap();
                 }
             });
             let rng = &mut Prng::from_seed(&[seed; 32]);
-            let s = [(); 2].map(|()| *Sender::setup(&mut a, &SESSION, "a", 424, rng).unwrap().s);
+            let s = [(); 2]
+                .map(|()| *Sender::setup(&mut Context::new(&mut a, &SESSION, rng), "a", 424).unwrap().s);
             receiver.join().unwrap();
             s
         })
@@ -296,7 +308,10 @@ fn corrections_that_are_too_short_or_something_else_are_refused() {
     for (tag, len) in [(0x75, 0), (0x75, right - 1), (0x75, right + 1), (0x34, right)] {
         b.tx.send_bytes(Message::new(tag, "forged"), &vec![0; len]).unwrap();
         let e = sender.keys(&mut a.rx, 200).err().unwrap();
-        assert!(matches!(&e, Error::Peer(what) if what.contains("KKRT")), "{e}");
+        assert!(
+            matches!(&e, Error::Peer { fault: Fault::Misbehaved, what, .. } if what.contains("KKRT")),
+            "{e}"
+        );
         // What is left of the forged message has to go.
         (a, b) = Channel::pair();
     }
@@ -313,8 +328,14 @@ fn a_width_out_of_range_is_an_error_before_anything_is_sent() {
         // Nobody listens, so that a setup that goes on ends in another error.
         let mut ch = Channel::pair().0;
         let rng = &mut Prng::from_seed(&[1; 32]);
-        assert!(matches!(Sender::setup(&mut ch, &SESSION, "a", width, rng), Err(Error::Bug(_))));
-        assert!(matches!(Receiver::setup(&mut ch, &SESSION, "a", width, rng), Err(Error::Bug(_))));
+        assert!(matches!(
+            Sender::setup(&mut Context::new(&mut ch, &SESSION, rng), "a", width),
+            Err(Error::Bug(_))
+        ));
+        assert!(matches!(
+            Receiver::setup(&mut Context::new(&mut ch, &SESSION, rng), "a", width),
+            Err(Error::Bug(_))
+        ));
         assert_eq!(ch.bytes_sent(), 0);
     }
 }
@@ -328,12 +349,12 @@ fn frames_go_both_ways_at_once_while_either_party_is_sender() {
         let rng = &mut Prng::from_seed(&[u8::from(first); 32]);
         let (mut sender, mut receiver) = match first {
             true => {
-                let sender = Sender::setup(ch, &SESSION, "a", width, rng).unwrap();
-                (sender, Receiver::setup(ch, &SESSION, "b", width, rng).unwrap())
+                let sender = Sender::setup(&mut Context::new(ch, &SESSION, rng), "a", width).unwrap();
+                (sender, Receiver::setup(&mut Context::new(ch, &SESSION, rng), "b", width).unwrap())
             }
             false => {
-                let receiver = Receiver::setup(ch, &SESSION, "a", width, rng).unwrap();
-                (Sender::setup(ch, &SESSION, "b", width, rng).unwrap(), receiver)
+                let receiver = Receiver::setup(&mut Context::new(ch, &SESSION, rng), "a", width).unwrap();
+                (Sender::setup(&mut Context::new(ch, &SESSION, rng), "b", width).unwrap(), receiver)
             }
         };
         let evaluated = ch.duplex(

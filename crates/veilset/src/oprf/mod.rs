@@ -8,10 +8,8 @@ pub mod kkrt;
 pub mod multi_point;
 pub mod vole;
 
-use crate::channel::Channel;
+use crate::context::Context;
 use crate::error::Result;
-use crate::hash::SessionId;
-use crate::rng::Prng;
 use crate::secret::Secrets;
 
 /// An input: the hash of an item or of a dummy, 32 uniform bytes ([`crate::hashed`]).
@@ -28,24 +26,10 @@ pub type Output = [u8; 32];
 /// A session runs it once; otherwise pass `part(session, ..)` ([`crate::hash::part`]), with another name each time.
 pub trait Oprf {
     /// The receiver's part: F at its inputs, which are distinct, in their order. The sender has `n_x` inputs.
-    fn receiver(
-        &self,
-        ch: &mut Channel,
-        session: &SessionId,
-        inputs: &[Input],
-        n_x: usize,
-        rng: &mut Prng,
-    ) -> Result<Secrets<Output>>;
+    fn receiver(&self, cx: &mut Context, inputs: &[Input], n_x: usize) -> Result<Secrets<Output>>;
 
     /// The sender's part: F at its inputs, which are distinct, in their order. The receiver has `n_y` inputs.
-    fn sender(
-        &self,
-        ch: &mut Channel,
-        session: &SessionId,
-        inputs: &[Input],
-        n_y: usize,
-        rng: &mut Prng,
-    ) -> Result<Secrets<Output>>;
+    fn sender(&self, cx: &mut Context, inputs: &[Input], n_y: usize) -> Result<Secrets<Output>>;
 }
 
 /// The ideal functionality, for tests of what is built on it: the sender sends its key in the clear.
@@ -58,28 +42,14 @@ const KEY: crate::channel::Message<[u8; 32]> =
 
 #[cfg(test)]
 impl Oprf for Ideal {
-    fn receiver(
-        &self,
-        ch: &mut Channel,
-        _: &SessionId,
-        inputs: &[Input],
-        _: usize,
-        _: &mut Prng,
-    ) -> Result<Secrets<Output>> {
-        let key = ch.rx.recv(KEY, 1)?[0];
+    fn receiver(&self, cx: &mut Context, inputs: &[Input], _: usize) -> Result<Secrets<Output>> {
+        let key = cx.ch.rx.recv(KEY, 1)?[0];
         Ok(Secrets::from(inputs.iter().map(|x| *blake3::keyed_hash(&key, x).as_bytes()).collect::<Vec<_>>()))
     }
 
-    fn sender(
-        &self,
-        ch: &mut Channel,
-        _: &SessionId,
-        inputs: &[Input],
-        _: usize,
-        rng: &mut Prng,
-    ) -> Result<Secrets<Output>> {
-        let key = rng.bytes();
-        ch.tx.send(KEY, &[key])?;
+    fn sender(&self, cx: &mut Context, inputs: &[Input], _: usize) -> Result<Secrets<Output>> {
+        let key = cx.rng.bytes();
+        cx.ch.tx.send(KEY, &[key])?;
         Ok(Secrets::from(inputs.iter().map(|x| *blake3::keyed_hash(&key, x).as_bytes()).collect::<Vec<_>>()))
     }
 }
@@ -87,6 +57,7 @@ impl Oprf for Ideal {
 #[cfg(test)]
 pub(crate) mod tests {
     use super::*;
+    use crate::hash::SessionId;
     use crate::testing::{every_bit_is_random, run_pair, sizes};
     use std::collections::HashSet;
 
@@ -101,8 +72,9 @@ pub(crate) mod tests {
                 let y: Vec<Input> = (0..n_y).map(input).collect();
                 let x: Vec<Input> = (n_y - common..n_y - common + n_x).map(input).collect();
                 let ((f_y, f_x), views) = run_pair(
-                    |ch, rng| protocol.receiver(ch, &session, &y, n_x, rng),
-                    |ch, rng| protocol.sender(ch, &session, &x, n_y, rng),
+                    &session,
+                    |cx| protocol.receiver(cx, &y, n_x),
+                    |cx| protocol.sender(cx, &x, n_y),
                 );
                 assert_eq!((f_y.len(), f_x.len()), (n_y, n_x));
                 for i in 0..common {

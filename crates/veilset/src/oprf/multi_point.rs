@@ -39,7 +39,8 @@
 //! With an empty set on either side nothing is sent: values that the other party never evaluates are random.
 
 use super::{Input, Oprf, Output};
-use crate::channel::{Channel, Message, Rx, Tx, Unit, frames};
+use crate::channel::{Message, Tx, Unit, frames};
+use crate::context::Context;
 use crate::error::Result;
 use crate::hash::{Domain, SessionId};
 use crate::ot::{Pad, base};
@@ -89,44 +90,30 @@ pub(crate) fn column_frames(matrix: &Matrix) -> impl Iterator<Item = usize> + us
 }
 
 impl Oprf for MultiPoint {
-    fn receiver(
-        &self,
-        ch: &mut Channel,
-        session: &SessionId,
-        inputs: &[Input],
-        n_x: usize,
-        rng: &mut Prng,
-    ) -> Result<Secrets<Output>> {
+    fn receiver(&self, cx: &mut Context, inputs: &[Input], n_x: usize) -> Result<Secrets<Output>> {
         if inputs.is_empty() || n_x == 0 {
-            return Ok(random_values(inputs.len(), rng));
+            return Ok(random_values(inputs.len(), cx.rng));
         }
         let matrix = self.matrix(n_x, inputs.len());
-        ch.stage("matching", Unit::Bytes, matrix.width * (matrix.height / 8));
+        cx.ch.stage("matching", Unit::Bytes, matrix.width * (matrix.height / 8));
         // 2. Random OTs, of which R is the sender, and
-        let seeds = Seeds::agree(ch, session, &matrix, rng)?;
+        let seeds = Seeds::agree(cx, &matrix)?;
         // 1(b), 3(a). then the key of F.
-        let f = seeds.send_key(&mut ch.tx, &matrix, rng)?;
-        offer(&mut ch.tx, session, &matrix, &seeds, &f, inputs)
+        let f = seeds.send_key(&mut cx.ch.tx, &matrix, cx.rng)?;
+        offer(cx, &matrix, &seeds, &f, inputs)
     }
 
-    fn sender(
-        &self,
-        ch: &mut Channel,
-        session: &SessionId,
-        inputs: &[Input],
-        n_y: usize,
-        rng: &mut Prng,
-    ) -> Result<Secrets<Output>> {
+    fn sender(&self, cx: &mut Context, inputs: &[Input], n_y: usize) -> Result<Secrets<Output>> {
         if inputs.is_empty() || n_y == 0 {
-            return Ok(random_values(inputs.len(), rng));
+            return Ok(random_values(inputs.len(), cx.rng));
         }
         let matrix = self.matrix(inputs.len(), n_y);
-        ch.stage("matching", Unit::Bytes, matrix.width * (matrix.height / 8));
+        cx.ch.stage("matching", Unit::Bytes, matrix.width * (matrix.height / 8));
         // 1. S picks s and 2. chooses by it.
-        let choices = random_choices(matrix.width, rng);
-        let pads = base::receiver(ch, session, PURPOSE, &choices, rng)?;
-        let f = Code::new(&ch.rx.recv(KEY, 1)?[0], &matrix);
-        take(&mut ch.rx, session, &matrix, &choices, &pads, &f, inputs)
+        let choices = random_choices(matrix.width, cx.rng);
+        let pads = base::receiver(cx, PURPOSE, &choices)?;
+        let f = Code::new(&cx.ch.rx.recv(KEY, 1)?[0], &matrix);
+        take(cx, &matrix, &choices, &pads, &f, inputs)
     }
 }
 
@@ -149,8 +136,8 @@ struct Seeds(Secrets<[Pad; 2]>);
 
 impl Seeds {
     /// Runs the base OTs.
-    fn agree(ch: &mut Channel, session: &SessionId, matrix: &Matrix, rng: &mut Prng) -> Result<Seeds> {
-        base::sender(ch, session, PURPOSE, matrix.width, rng).map(Seeds)
+    fn agree(cx: &mut Context, matrix: &Matrix) -> Result<Seeds> {
+        base::sender(cx, PURPOSE, matrix.width).map(Seeds)
     }
 
     /// Picks the key of F and sends it.
@@ -166,13 +153,16 @@ struct Code {
     first: Aes128,
     /// One for every [`LANES`] columns.
     others: Vec<Aes128>,
+    /// Places of a column.
+    height: usize,
 }
 
 impl Code {
     fn new(k: &[u8; 16], matrix: &Matrix) -> Code {
         let mut keys = Secrets::<[u8; 16]>::zeros(1 + matrix.width.div_ceil(LANES));
         Aes128::new(k).ctr(0, keys.as_flattened_mut());
-        Code { first: Aes128::new(&keys[0]), others: keys[1..].iter().map(Aes128::new).collect() }
+        let others = keys[1..].iter().map(Aes128::new).collect();
+        Code { first: Aes128::new(&keys[0]), others, height: matrix.height }
     }
 
     /// Sets each of `z` to z = G_(k_0)(x_0) + x_1 of its input.
@@ -194,7 +184,6 @@ impl Code {
     fn visit<T>(
         &self,
         group: usize,
-        height: usize,
         inputs: &[Input],
         columns: &mut [T],
         row: &mut [u8],
@@ -202,7 +191,7 @@ impl Code {
     ) {
         let n = CHUNK.min(inputs.len());
         let (mut all_z, mut all_blocks) = (Secrets::<[u8; 16]>::zeros(n), Secrets::<[u8; 16]>::zeros(n));
-        let bytes = height / 8;
+        let bytes = self.height / 8;
         for (inputs, row) in inputs.chunks(CHUNK).zip(row.chunks_mut(CHUNK)) {
             let (z, blocks) = (&mut all_z[..inputs.len()], &mut all_blocks[..inputs.len()]);
             self.absorb(inputs, z);
@@ -227,16 +216,15 @@ impl Code {
 /// 2(a) and Figure 4, step 2: for each column A_i = r^(0), B_i = A_i + D_i, and Delta_i = B_i + r^(1) is sent.
 /// Returns the values of the inputs in A.
 fn offer(
-    tx: &mut Tx,
-    session: &SessionId,
+    cx: &mut Context,
     matrix: &Matrix,
     seeds: &Seeds,
     f: &Code,
     inputs: &[Input],
 ) -> Result<Secrets<Output>> {
-    let height = matrix.height;
+    let (height, tx) = (matrix.height, &mut cx.ch.tx);
     let mut ready = Vec::new();
-    in_groups(session, matrix, inputs.len(), |first, rows, n| {
+    in_groups(&cx.session, matrix, inputs.len(), |first, rows, n| {
         let is_last = first + rows.len() / n == matrix.width.div_ceil(GROUP);
         let deltas = rows.par_chunks_exact_mut(n).enumerate().map(|(g, row)| {
             let group = first + g;
@@ -245,7 +233,7 @@ fn offer(
             stream(group, seeds.iter().map(|pair| &pair[0]), &mut delta);
             // A byte of A and one of D side by side, since they are read together.
             let mut columns = Secrets::from(delta.iter().map(|&a| [a, 0xff]).collect::<Vec<[u8; 2]>>());
-            f.visit(group, height, inputs, &mut columns, row, |[a, d], at| {
+            f.visit(group, inputs, &mut columns, row, |[a, d], at| {
                 *d &= !(1 << at);
                 *a >> at & 1
             });
@@ -265,18 +253,17 @@ fn offer(
 
 /// Figure 4, step 3: C_i is r_i, or r_i + Delta_i where s_i is set. Returns the values of the inputs in C.
 fn take(
-    rx: &mut Rx,
-    session: &SessionId,
+    cx: &mut Context,
     matrix: &Matrix,
     choices: &[bool],
     pads: &[Pad],
     f: &Code,
     inputs: &[Input],
 ) -> Result<Secrets<Output>> {
-    let height = matrix.height;
+    let (height, rx) = (matrix.height, &mut cx.ch.rx);
     let mut come = Vec::new();
     let mut coming = column_frames(matrix).peekable();
-    in_groups(session, matrix, inputs.len(), |first, rows, n| {
+    in_groups(&cx.session, matrix, inputs.len(), |first, rows, n| {
         let groups = choices.chunks(GROUP).zip(pads.chunks(GROUP)).enumerate();
         let mut received = Vec::new();
         for (group, (choices, pads)) in groups.skip(first).take(rows.len() / n) {
@@ -298,7 +285,7 @@ fn take(
                 let mask = u8::from(choice).wrapping_neg();
                 column.iter_mut().zip(delta).for_each(|(c, delta)| *c ^= delta & mask);
             }
-            f.visit(group, height, inputs, &mut columns, row, |c, at| *c >> at & 1);
+            f.visit(group, inputs, &mut columns, row, |c, at| *c >> at & 1);
         });
         Ok(())
     })

@@ -1,5 +1,6 @@
 use super::*;
-use crate::error::Error;
+use crate::channel::Channel;
+use crate::error::{Error, Fault};
 use crate::oprf::tests::is_an_oprf;
 use crate::testing::{Views, every_bit_is_random, parts, run_pair, split_frames};
 
@@ -16,10 +17,7 @@ fn inputs(from: usize, n: usize) -> Vec<Input> {
 }
 
 fn run_both(protocol: MultiPoint, y: &[Input], x: &[Input]) -> ((Secrets<Output>, Secrets<Output>), Views) {
-    run_pair(
-        |ch, rng| protocol.receiver(ch, &SESSION, y, x.len(), rng),
-        |ch, rng| protocol.sender(ch, &SESSION, x, y.len(), rng),
-    )
+    run_pair(&SESSION, |cx| protocol.receiver(cx, y, x.len()), |cx| protocol.sender(cx, x, y.len()))
 }
 
 #[test]
@@ -110,8 +108,9 @@ fn values_and_columns_are_those_of_the_definition() {
         let expected = Reference::new(matrix, k, &seeds.0, &y);
         let f = Code::new(&k, &matrix);
         let ((f_y, f_x), views) = run_pair(
-            |ch, _| offer(&mut ch.tx, &SESSION, &matrix, &seeds, &f, &y),
-            |ch, _| take(&mut ch.rx, &SESSION, &matrix, &choices, &pads, &f, &x),
+            &SESSION,
+            |cx| offer(cx, &matrix, &seeds, &f, &y),
+            |cx| take(cx, &matrix, &choices, &pads, &f, &x),
         );
         let deltas: Vec<u8> = split_frames(&views.0[1]).into_iter().flat_map(|f| f.1).collect();
         let mut sent = bits(&deltas).into_iter();
@@ -175,14 +174,20 @@ fn the_receiver_says_nothing_before_the_choices_are_made() {
     let result = std::thread::scope(|s| {
         let receiver = s.spawn(|| {
             let rng = &mut Prng::from_seed(&[1; 32]);
-            let result = MultiPoint::default().receiver(&mut ours, &SESSION, &y, 5, rng).map(|_| ());
+            let result = MultiPoint::default()
+                .receiver(&mut Context::new(&mut ours, &SESSION, rng), &y, 5)
+                .map(|_| ());
             (result, ours.bytes_sent())
         });
         // Something that is not the choices.
         theirs.tx.send(KEY, &[[0; 16]]).unwrap();
         receiver.join().unwrap()
     });
-    assert!(matches!(&result.0, Err(Error::Peer(m)) if m.contains("base OT r_0, r_1")), "{:?}", result.0);
+    assert!(
+        matches!(&result.0, Err(Error::Peer { fault: Fault::Misbehaved, what: m, .. }) if m.contains("base OT r_0, r_1")),
+        "{:?}",
+        result.0
+    );
     assert_eq!(result.1, 0);
 }
 
@@ -194,14 +199,15 @@ fn what_the_receiver_has_is_not_the_function_at_items_of_the_sender_alone() {
         let matrix = protocol.matrix(x.len(), y.len());
         let mut known = None;
         let ((f_y, f_x), views) = run_pair(
-            |ch, rng| {
-                let seeds = Seeds::agree(ch, &SESSION, &matrix, rng)?;
-                let f = seeds.send_key(&mut ch.tx, &matrix, rng)?;
-                let values = offer(&mut ch.tx, &SESSION, &matrix, &seeds, &f, &y);
+            &SESSION,
+            |cx| {
+                let seeds = Seeds::agree(cx, &matrix)?;
+                let f = seeds.send_key(&mut cx.ch.tx, &matrix, cx.rng)?;
+                let values = offer(cx, &matrix, &seeds, &f, &y);
                 known = Some(seeds.0.to_vec());
                 values
             },
-            |ch, rng| protocol.sender(ch, &SESSION, &x, y.len(), rng),
+            |cx| protocol.sender(cx, &x, y.len()),
         );
         let k = split_frames(&views.0[1]).into_iter().find(|f| f.0 == 0x81).unwrap().1.try_into().unwrap();
         let reference = Reference::new(matrix, k, &known.unwrap(), &y);
@@ -234,8 +240,9 @@ fn the_key_and_the_columns_are_fresh_in_every_run() {
     let run = |seed: u8| {
         let protocol = MultiPoint::default();
         run_pair(
-            |ch, _| protocol.receiver(ch, &SESSION, &y, x.len(), &mut Prng::from_seed(&[seed; 32])),
-            |ch, _| protocol.sender(ch, &SESSION, &x, y.len(), &mut Prng::from_seed(&[seed + 1; 32])),
+            &SESSION,
+            |cx| protocol.receiver(cx.under(Prng::from_seed(&[seed; 32])), &y, x.len()),
+            |cx| protocol.sender(cx.under(Prng::from_seed(&[seed + 1; 32])), &x, y.len()),
         )
     };
     let (((one, _), views), ((other, _), other_views)) = (run(1), run(3));
@@ -284,8 +291,9 @@ fn columns_do_not_show_the_codes() {
     let seeds = Seeds(Secrets::from((0..40).map(|_| [rng.bytes(), rng.bytes()]).collect::<Vec<_>>()));
     let f = Code::new(&rng.bytes(), &matrix);
     let (_, views) = run_pair(
-        |ch, _| offer(&mut ch.tx, &SESSION, &matrix, &seeds, &f, &inputs(0, 3)),
-        |ch, _| column_frames(&matrix).map(|n| ch.rx.recv_bytes(DELTAS, n)).collect::<Result<Vec<_>>>(),
+        &SESSION,
+        |cx| offer(cx, &matrix, &seeds, &f, &inputs(0, 3)),
+        |cx| column_frames(&matrix).map(|n| cx.ch.rx.recv_bytes(DELTAS, n)).collect::<Result<Vec<_>>>(),
     );
     let deltas: Vec<u8> = split_frames(&views.0[1]).into_iter().flat_map(|f| f.1).collect();
     let columns: Vec<&[u8]> = deltas.chunks(matrix.height / 8).collect();
@@ -310,14 +318,16 @@ fn the_matrix_is_that_of_the_sizes_and_of_the_form() {
 
 /// What a party does that receives these frames, and then nothing more.
 fn fed(
-    party: impl FnOnce(&mut Channel, &mut Prng) -> Result<Secrets<Output>> + Send,
+    party: impl FnOnce(&mut Context) -> Result<Secrets<Output>> + Send,
     frames: &[(u16, Vec<u8>)],
     seed: usize,
 ) -> Result<()> {
     let (mut peer, mut ch) = Channel::pair();
     std::thread::scope(|s| {
-        let party =
-            s.spawn(move || party(&mut ch, &mut Prng::from_seed(&crate::testing::SEEDS[seed])).map(|_| ()));
+        let party = s.spawn(move || {
+            let rng = &mut Prng::from_seed(&crate::testing::SEEDS[seed]);
+            party(&mut Context::new(&mut ch, &SESSION, rng)).map(|_| ())
+        });
         for (tag, body) in frames {
             // It may have given up already.
             let _ = peer.tx.send_bytes(Message::new(*tag, "forged"), body);
@@ -337,8 +347,8 @@ fn forged_messages_are_errors_that_name_what_was_expected() {
     for party in [0, 1] {
         let honest = split_frames(&views.0[party]);
         let fed = |frames: &[(u16, Vec<u8>)]| match party {
-            0 => fed(|ch, rng| protocol.receiver(ch, &SESSION, &y, x.len(), rng), frames, 0),
-            _ => fed(|ch, rng| protocol.sender(ch, &SESSION, &x, y.len(), rng), frames, 1),
+            0 => fed(|cx| protocol.receiver(cx, &y, x.len()), frames, 0),
+            _ => fed(|cx| protocol.sender(cx, &x, y.len()), frames, 1),
         };
         assert_eq!(fed(&honest), Ok(()), "the forgeries are all that is wrong below");
         for at in 0..honest.len() {
@@ -362,7 +372,7 @@ fn forged_messages_are_errors_that_name_what_was_expected() {
             ];
             for (what, result) in forged {
                 assert!(
-                    matches!(&result, Err(Error::Peer(m)) if m.contains(name)),
+                    matches!(&result, Err(Error::Peer { fault: Fault::Misbehaved, what: m, .. }) if m.contains(name)),
                     "{name} {what}: {result:?}"
                 );
             }
@@ -371,7 +381,10 @@ fn forged_messages_are_errors_that_name_what_was_expected() {
             // A key before the OTs are done, or columns before the key.
             if at + 1 < honest.len() && honest[at].0 != honest[at + 1].0 {
                 let swapped = with(&|f| f.swap(at, at + 1));
-                assert!(matches!(&swapped, Err(Error::Peer(m)) if m.contains(name)), "{name}: {swapped:?}");
+                assert!(
+                    matches!(&swapped, Err(Error::Peer { fault: Fault::Misbehaved, what: m, .. }) if m.contains(name)),
+                    "{name}: {swapped:?}"
+                );
             }
         }
         // Points that are none.
@@ -379,7 +392,10 @@ fn forged_messages_are_errors_that_name_what_was_expected() {
             let mut frames = honest.clone();
             frames[0].1[32..64].copy_from_slice(&bytes);
             let result = fed(&frames);
-            assert!(matches!(&result, Err(Error::Peer(m)) if m.contains("base OTs")), "{result:?}");
+            assert!(
+                matches!(&result, Err(Error::Peer { fault: Fault::Misbehaved, what: m, .. }) if m.contains("base OTs")),
+                "{result:?}"
+            );
         }
     }
 }
@@ -395,8 +411,8 @@ fn wrong_columns_or_another_key_give_other_values_and_no_error() {
         // All columns, since only those count that were chosen by a one.
         frames[at].1.iter_mut().skip(byte).for_each(|b| *b ^= 0xff);
         let values = std::sync::Mutex::new(None);
-        let keep = |ch: &mut Channel, rng: &mut Prng| {
-            let got = protocol.sender(ch, &SESSION, &x, y.len(), rng)?;
+        let keep = |cx: &mut Context| {
+            let got = protocol.sender(cx, &x, y.len())?;
             *values.lock().unwrap() = Some(got.to_vec());
             Ok(got)
         };
@@ -414,8 +430,9 @@ fn values_and_bytes_do_not_depend_on_the_number_of_threads() {
         let pool = || rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
         let protocol = MultiPoint::default();
         let ((f_y, f_x), views) = run_pair(
-            |ch, rng| pool().install(|| protocol.receiver(ch, &SESSION, &y, x.len(), rng)),
-            |ch, rng| pool().install(|| protocol.sender(ch, &SESSION, &x, y.len(), rng)),
+            &SESSION,
+            |cx| pool().install(|| protocol.receiver(cx, &y, x.len())),
+            |cx| pool().install(|| protocol.sender(cx, &x, y.len())),
         );
         (f_y.to_vec(), f_x.to_vec(), views.0)
     };
@@ -428,8 +445,9 @@ fn sessions_have_functions_of_their_own() {
     let y = inputs(0, 3);
     let run = |session: SessionId| {
         let ((f_y, _), views) = run_pair(
-            |ch, rng| MultiPoint::default().receiver(ch, &session, &y, 3, rng),
-            |ch, rng| MultiPoint::default().sender(ch, &session, &y, 3, rng),
+            &session,
+            |cx| MultiPoint::default().receiver(cx, &y, 3),
+            |cx| MultiPoint::default().sender(cx, &y, 3),
         );
         (f_y.to_vec(), parts(&views.0[1], 0x81, 16), parts(&views.0[1], 0x82, usize::MAX).concat())
     };

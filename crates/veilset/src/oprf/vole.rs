@@ -22,11 +22,11 @@
 //! a part of 2^21 elements, and at most 3 bytes for each byte of A + P that has come.
 
 use super::{Input, Oprf, Output};
-use crate::channel::{Channel, Message, frames};
+use crate::channel::{Message, frames};
+use crate::context::Context;
 use crate::error::{Error, Result};
 use crate::hash::{Domain, SessionId};
 use crate::okvs::{self, Rows, Seed, Value};
-use crate::rng::Prng;
 use crate::secret::{Secret, Secrets};
 use crate::vole::{Received, Receiver, Sender, Vole, add};
 use rayon::prelude::*;
@@ -95,65 +95,51 @@ fn hashed(
 }
 
 impl<V: Vole> Oprf for Rr22<V> {
-    fn receiver(
-        &self,
-        ch: &mut Channel,
-        session: &SessionId,
-        inputs: &[Input],
-        _: usize,
-        rng: &mut Prng,
-    ) -> Result<Secrets<Output>> {
+    fn receiver(&self, cx: &mut Context, inputs: &[Input], _: usize) -> Result<Secrets<Output>> {
         // 1. P.
         let targets = Secrets::from(inputs.iter().map(target).collect::<Vec<_>>());
-        let p = okvs::encode(inputs, &targets, rng)?;
-        let mut vole = self.vole.receiver(ch, session, PURPOSE, rng)?;
-        ch.tx.send(SEED, &[p.seed])?;
+        let p = okvs::encode(inputs, &targets, cx.rng)?;
+        let mut vole = self.vole.receiver(cx, PURPOSE)?;
+        cx.ch.tx.send(SEED, &[p.seed])?;
         // One part is taken over as it is; several are put together in place.
         let m = p.vector.len();
         let mut c = Secrets::with_capacity(if m > self.part { m } else { 0 });
         for p in p.vector.chunks(self.part) {
             // 2. The VOLE, and A + P to S.
-            let Received { mut a, c: part } = vole.next(ch, p.len(), rng)?;
+            let Received { mut a, c: part } = vole.next(cx, p.len())?;
             a.iter_mut().zip(p).for_each(|(a, p)| add(a, p));
             for a_p in a.chunks(FRAME) {
-                ch.tx.send(A_P, a_p)?;
+                cx.ch.tx.send(A_P, a_p)?;
             }
             drop(a);
             c.append(part);
         }
         // 3. F(y) = H(Decode(C, y), y).
-        Ok(hashed(session, p.rows.decode(&c)?, inputs, |_, _| ()))
+        Ok(hashed(&cx.session, p.rows.decode(&c)?, inputs, |_, _| ()))
     }
 
-    fn sender(
-        &self,
-        ch: &mut Channel,
-        session: &SessionId,
-        inputs: &[Input],
-        n_y: usize,
-        rng: &mut Prng,
-    ) -> Result<Secrets<Output>> {
+    fn sender(&self, cx: &mut Context, inputs: &[Input], n_y: usize) -> Result<Secrets<Output>> {
         let m = okvs::size(n_y);
-        let mut vole = self.vole.sender(ch, session, PURPOSE, rng)?;
+        let mut vole = self.vole.sender(cx, PURPOSE)?;
         let delta = Secret::new(*vole.delta());
         // 1. The rows of P.
-        let seed = ch.rx.recv(SEED, 1)?[0];
+        let seed = cx.ch.rx.recv(SEED, 1)?[0];
         let (mut k, mut rows) = (Secrets::<Value>::zeros(0), None);
         for part in frames(m, self.part) {
             // 2. The VOLE, and K = B + Delta (A + P). K grows with what has come, not with what was announced.
-            let mut b = vole.next(ch, part, rng)?;
+            let mut b = vole.next(cx, part)?;
             // Here, since R takes longer for its part of the VOLE.
             if rows.is_none() {
                 rows = Some(Rows::new(&seed, inputs, m)?);
             }
             for (n, b) in frames(part, FRAME).zip(b.chunks_mut(FRAME)) {
-                add_multiple(&delta, &ch.rx.recv(A_P, n)?, b);
+                add_multiple(&delta, &cx.ch.rx.recv(A_P, n)?, b);
             }
             k.append(b);
         }
         let rows = rows.ok_or_else(|| Error::Bug("a key-value store without elements".into()))?;
         // 3. F(x) = H(Decode(K, x) + Delta H_B(x), x).
-        Ok(hashed(session, rows.decode(&k)?, inputs, |values, inputs| {
+        Ok(hashed(&cx.session, rows.decode(&k)?, inputs, |values, inputs| {
             let targets = Secrets::from(inputs.iter().map(target).collect::<Vec<_>>());
             add_multiple(&delta, &targets, values);
         }))

@@ -1,8 +1,10 @@
 //! The protocol against the definition, over the ideal VOLE and the silent one; what it sends; what a peer may not send.
 
 use super::*;
-use crate::error::Error;
+use crate::channel::Channel;
+use crate::error::{Error, Fault};
 use crate::oprf::tests::is_an_oprf;
+use crate::rng::Prng;
 use crate::testing::{every_bit_is_random, parts, run_pair, split_frames};
 use crate::vole::{Ideal, silent::Silent};
 use std::sync::Arc;
@@ -29,8 +31,9 @@ fn both_have_the_same_function_over_the_code() {
     let (protocol, all) = (Rr22::new(Silent::default()), inputs(6000));
     let (y, x) = (&all[..5000], &all[2000..]);
     let ((f_y, f_x), _) = run_pair(
-        |ch, rng| protocol.receiver(ch, &SessionId::of([1; 32]), y, x.len(), rng),
-        |ch, rng| protocol.sender(ch, &SessionId::of([1; 32]), x, y.len(), rng),
+        &SessionId::of([1; 32]),
+        |cx| protocol.receiver(cx, y, x.len()),
+        |cx| protocol.sender(cx, x, y.len()),
     );
     assert_eq!(f_y[2000..], f_x[..3000]);
 }
@@ -42,8 +45,9 @@ fn it_is_an_oprf_over_parts_of_a_vole() {
     let (protocol, all) = (Rr22 { vole: Silent { k: 2 }, part: 5000 }, inputs(9000));
     let (y, x) = (&all[..9000], &all[8990..]);
     let ((f_y, f_x), views) = run_pair(
-        |ch, rng| protocol.receiver(ch, &SessionId::of([1; 32]), y, x.len(), rng),
-        |ch, rng| protocol.sender(ch, &SessionId::of([1; 32]), x, y.len(), rng),
+        &SessionId::of([1; 32]),
+        |cx| protocol.receiver(cx, y, x.len()),
+        |cx| protocol.sender(cx, x, y.len()),
     );
     assert_eq!(f_y[8990..], f_x[..]);
     // A + P of one part before the corrections of the next. The last is short and needs no code.
@@ -62,11 +66,11 @@ impl Vole for Counting {
     type Receiver = Ideal;
     type Sender = Counting;
 
-    fn receiver(&self, _: &mut Channel, _: &SessionId, _: &'static str, _: &mut Prng) -> Result<Ideal> {
+    fn receiver(&self, _: &mut Context, _: &'static str) -> Result<Ideal> {
         Ok(Ideal)
     }
 
-    fn sender(&self, _: &mut Channel, _: &SessionId, _: &'static str, _: &mut Prng) -> Result<Counting> {
+    fn sender(&self, _: &mut Context, _: &'static str) -> Result<Counting> {
         Ok(self.clone())
     }
 }
@@ -76,7 +80,7 @@ impl Sender for Counting {
         &[1; 16]
     }
 
-    fn next(&mut self, _: &mut Channel, n: usize, _: &mut Prng) -> Result<Secrets<Value>> {
+    fn next(&mut self, _: &mut Context, n: usize) -> Result<Secrets<Value>> {
         self.0.fetch_add(n, Ordering::Relaxed);
         Ok(Secrets::zeros(n))
     }
@@ -93,7 +97,9 @@ fn the_sender_expands_a_part_for_what_has_come_and_no_more() {
                 (0..come).for_each(|_| peer.tx.send(A_P, &vec![[7; 16]; FRAME]).unwrap());
             });
             let rng = &mut Prng::from_seed(&[2; 32]);
-            let e = protocol.sender(&mut ch, &SessionId::of([0; 32]), &inputs(3), 100_000_000, rng).err();
+            let e = protocol
+                .sender(&mut Context::new(&mut ch, &SessionId::of([0; 32]), rng), &inputs(3), 100_000_000)
+                .err();
             assert!(matches!(e, Some(Error::Network(_))), "{e:?}");
         });
         protocol.vole.0.load(Ordering::Relaxed)
@@ -113,8 +119,9 @@ fn what_is_sent_is_masked_by_a() {
     let protocol = Rr22::new(Silent { k: 2 });
     let sent = |seed: u8| {
         let (_, views) = run_pair(
-            |ch, _| protocol.receiver(ch, &session, y, x.len(), &mut Prng::from_seed(&[seed; 32])),
-            |ch, rng| protocol.sender(ch, &session, x, y.len(), rng),
+            &session,
+            |cx| protocol.receiver(cx.under(Prng::from_seed(&[seed; 32])), y, x.len()),
+            |cx| protocol.sender(cx, x, y.len()),
         );
         let frames = split_frames(&views.0[1]);
         let body = |tag| frames.iter().find(|f| f.0 == tag).unwrap().1.clone();
@@ -168,10 +175,8 @@ fn the_vole_belongs_to_the_session() {
     let (all, protocol) = (inputs(60), Rr22::new(Silent { k: 2 }));
     let sums = |session: u8| {
         let session = SessionId::of([session; 32]);
-        let (_, views) = run_pair(
-            |ch, rng| protocol.receiver(ch, &session, &all, 60, rng),
-            |ch, rng| protocol.sender(ch, &session, &all, 60, rng),
-        );
+        let (_, views) =
+            run_pair(&session, |cx| protocol.receiver(cx, &all, 60), |cx| protocol.sender(cx, &all, 60));
         parts(&views.0[1], 0x33, 16)
     };
     assert!(sums(1).iter().zip(sums(2)).all(|(a, b)| *a != b));
@@ -183,10 +188,8 @@ fn outputs_and_messages_are_those_of_the_definition() {
     let (all, session) = (inputs(60), SessionId::of([2; 32]));
     let (y, x) = (&all[..40], &all[30..]);
     let protocol = Rr22::new(Ideal);
-    let ((f_y, f_x), views) = run_pair(
-        |ch, rng| protocol.receiver(ch, &session, y, x.len(), rng),
-        |ch, rng| protocol.sender(ch, &session, x, y.len(), rng),
-    );
+    let ((f_y, f_x), views) =
+        run_pair(&session, |cx| protocol.receiver(cx, y, x.len()), |cx| protocol.sender(cx, x, y.len()));
     let m = okvs::size(y.len());
     assert_eq!(views.frames(1), [(0x98, 16), (0x99, 16 * m)]);
     let frames = split_frames(&views.0[1]);
@@ -239,7 +242,11 @@ fn messages_of_another_length_or_kind_are_refused() {
             a.tx.send_bytes(Message::new(*tag, "forged"), bytes).unwrap();
         }
         let (session, rng) = (SessionId::of([0; 32]), &mut Prng::from_seed(&[2; 32]));
-        let e = Rr22::new(Ideal).sender(&mut b, &session, &inputs(3), 200, rng).err().unwrap();
-        assert!(matches!(e, Error::Peer(_)) && e.to_string().contains(name), "{name}: {e}");
+        let e =
+            Rr22::new(Ideal).sender(&mut Context::new(&mut b, &session, rng), &inputs(3), 200).err().unwrap();
+        assert!(
+            matches!(e, Error::Peer { fault: Fault::Misbehaved, .. }) && e.to_string().contains(name),
+            "{name}: {e}"
+        );
     }
 }

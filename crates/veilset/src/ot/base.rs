@@ -10,7 +10,8 @@
 //! first; so it can know the discrete logarithm behind at most one of the two keys.
 
 use super::Pad;
-use crate::channel::{Channel, Message};
+use crate::channel::Message;
+use crate::context::Context;
 use crate::error::{Error, Result};
 use crate::group::ristretto255::{Element, Scalars, Table, add, decode, encode, map, multiply, subtract};
 use crate::hash::{Domain, SessionId, part};
@@ -53,18 +54,12 @@ impl Oracles {
 }
 
 /// The receiver's part: one OT per choice; returns the chosen pads. `purpose`: see [`super`].
-pub fn receiver(
-    ch: &mut Channel,
-    session: &SessionId,
-    purpose: &'static str,
-    choices: &[bool],
-    rng: &mut Prng,
-) -> Result<Secrets<Pad>> {
-    let oracles = Oracles::new(session, purpose);
+pub fn receiver(cx: &mut Context, purpose: &'static str, choices: &[bool]) -> Result<Secrets<Pad>> {
+    let oracles = Oracles::new(&cx.session, purpose);
     // 1. r_(1-c) is uniform, r_c = a G - H_c(r_(1-c)): both, so that the choice does not show in time.
     let n = choices.len();
-    let a = Scalars::random(n, rng);
-    let other = encode(&map(&unpicked(n, rng)));
+    let a = Scalars::random(n, cx.rng);
+    let other = encode(&map(&unpicked(n, cx.rng)));
     let a_g = Table::generator().multiply(&a);
     let chosen = [0, 1].map(|branch| {
         // It would tell which of r_0, r_1 is the other.
@@ -82,9 +77,9 @@ pub fn receiver(
         ]
     };
     let sent: Vec<Pair> = (0..n).map(pair).collect();
-    ch.tx.send(R, &sent.iter().map(joined).collect::<Vec<_>>())?;
+    cx.ch.tx.send(R, &sent.iter().map(joined).collect::<Vec<_>>())?;
     // 3. The chosen pad comes from a (b G).
-    let answers = ch.rx.recv(B, n)?;
+    let answers = cx.ch.rx.recv(B, n)?;
     let mut shared = group_elements(&answers)?;
     multiply(&mut shared, &a);
     let shared = encode(&shared);
@@ -98,18 +93,12 @@ fn unpicked(n: usize, rng: &mut Prng) -> Zeroizing<Vec<[u8; 64]>> {
 }
 
 /// The sender's part of `n` OTs; returns both pads of each. `purpose`: see [`super`].
-pub fn sender(
-    ch: &mut Channel,
-    session: &SessionId,
-    purpose: &'static str,
-    n: usize,
-    rng: &mut Prng,
-) -> Result<Secrets<[Pad; 2]>> {
-    let oracles = Oracles::new(session, purpose);
-    let received: Vec<Pair> = ch.rx.recv(R, n)?.iter().map(split).collect();
+pub fn sender(cx: &mut Context, purpose: &'static str, n: usize) -> Result<Secrets<[Pad; 2]>> {
+    let oracles = Oracles::new(&cx.session, purpose);
+    let received: Vec<Pair> = cx.ch.rx.recv(R, n)?.iter().map(split).collect();
     let r = group_elements(received.as_flattened())?;
     // 2. The pads come from b (r_0 + H_0(r_1)) and b (r_1 + H_1(r_0)).
-    let b = Scalars::random(n, rng);
+    let b = Scalars::random(n, cx.rng);
     let answers = encode(&Table::generator().multiply(&b));
     let branches = || (0..n).flat_map(|i| [(i, 0), (i, 1)]);
     let uniform: Vec<_> = branches()
@@ -123,7 +112,7 @@ pub fn sender(
     for ((i, branch), shared) in branches().zip(shared.iter()) {
         pads[i][usize::from(branch)] = oracles.pad(i, branch, shared, &received[i], &answers[i]);
     }
-    ch.tx.send(B, &answers)?;
+    cx.ch.tx.send(B, &answers)?;
     Ok(pads)
 }
 
@@ -150,6 +139,8 @@ fn split(joined: &[u8; 64]) -> Pair {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::channel::Channel;
+    use crate::error::Fault;
     use crate::testing::{every_bit_is_random, run_pair, split_frames};
     use std::collections::HashSet;
 
@@ -158,9 +149,11 @@ mod tests {
         let session = SessionId::of([session; 32]);
         std::thread::scope(|s| {
             let (n, rng) = (choices.len(), &mut Prng::from_seed(&[2; 32]));
-            let sender = s
-                .spawn(move || sender(&mut a, &session, purpose, n, &mut Prng::from_seed(&[1; 32])).unwrap());
-            let got = receiver(&mut b, &session, purpose, choices, rng).unwrap();
+            let sender = s.spawn(move || {
+                sender(&mut Context::new(&mut a, &session, &mut Prng::from_seed(&[1; 32])), purpose, n)
+                    .unwrap()
+            });
+            let got = receiver(&mut Context::new(&mut b, &session, rng), purpose, choices).unwrap();
             (sender.join().unwrap(), got)
         })
     }
@@ -222,8 +215,9 @@ mod tests {
         let session = SessionId::of([7; 32]);
         let rng = |role: usize| Prng::from_seed(&[seeds[role]; 32]);
         let (_, views) = run_pair(
-            |ch, _| sender(ch, &session, "a", choices.len(), &mut rng(0)),
-            |ch, _| receiver(ch, &session, "a", choices, &mut rng(1)),
+            &session,
+            |cx| sender(cx.under(rng(0)), "a", choices.len()),
+            |cx| receiver(cx.under(rng(1)), "a", choices),
         );
         let [r, b] = [0, 1].map(|party| split_frames(&views.0[party]).remove(0).1);
         (r.as_chunks().0.iter().map(split).collect(), b.as_chunks().0.to_vec())
@@ -277,7 +271,7 @@ mod tests {
         let r = encode(&Table::generator().multiply(&scalars));
         let r: Pair = [r[0], r[1]];
         b.tx.send(R, &[joined(&r)]).unwrap();
-        let pads = sender(&mut a, &session, "a", 1, rng).unwrap();
+        let pads = sender(&mut Context::new(&mut a, &session, rng), "a", 1).unwrap();
         let answer = b.rx.recv(B, 1).unwrap()[0];
         let mut shared = decode(&[answer; 2]).unwrap();
         multiply(&mut shared, &scalars);
@@ -299,15 +293,23 @@ mod tests {
             for pair in [[bytes, good], [good, bytes]] {
                 let (mut a, mut b) = Channel::pair();
                 a.tx.send_bytes(Message::new(0x31, "forged"), pair.as_flattened()).unwrap();
-                let e = sender(&mut b, &SessionId::of([0; 32]), "a", 1, &mut Prng::from_seed(&[1; 32]))
-                    .unwrap_err();
-                assert!(matches!(e, Error::Peer(_)), "{e}");
+                let e = sender(
+                    &mut Context::new(&mut b, &SessionId::of([0; 32]), &mut Prng::from_seed(&[1; 32])),
+                    "a",
+                    1,
+                )
+                .unwrap_err();
+                assert!(matches!(e, Error::Peer { fault: Fault::Misbehaved, .. }), "{e}");
             }
             let (mut a, mut b) = Channel::pair();
             a.tx.send_bytes(Message::new(0x32, "forged"), &bytes).unwrap();
-            let e = receiver(&mut b, &SessionId::of([0; 32]), "a", &[true], &mut Prng::from_seed(&[1; 32]))
-                .unwrap_err();
-            assert!(matches!(e, Error::Peer(_)), "{e}");
+            let e = receiver(
+                &mut Context::new(&mut b, &SessionId::of([0; 32]), &mut Prng::from_seed(&[1; 32])),
+                "a",
+                &[true],
+            )
+            .unwrap_err();
+            assert!(matches!(e, Error::Peer { fault: Fault::Misbehaved, .. }), "{e}");
         }
     }
 }

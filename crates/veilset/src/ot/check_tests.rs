@@ -3,7 +3,9 @@
 use super::super::check::expand;
 use super::tests::{Both, SESSION, random_choices, setup_at};
 use super::*;
+use crate::channel::Channel;
 use crate::channel::Sink;
+use crate::error::Fault;
 use crate::testing::every_bit_is_random;
 use std::collections::HashSet;
 use veilset_kernels::gf128::multiply;
@@ -121,13 +123,17 @@ fn forged(
             let (sink, source) = b.into_halves();
             let mut b = Channel::from_halves(Box::new(Forger { sink, sent: 0, forge }), source);
             let rng = &mut Prng::from_seed(&[2; 32]);
-            let Ok(mut receiver) = Receiver::setup(&mut b, &SESSION, "a", k, security, rng) else { return };
+            let Ok(mut receiver) =
+                Receiver::setup(&mut Context::new(&mut b, &SESSION, rng), "a", k, security)
+            else {
+                return;
+            };
             (0..4).try_for_each(|_| receiver.pads(&mut b.tx, &[true; 300]).map(drop)).ok();
         });
         // The same Delta as in the run below.
         let path = path(k, &Prng::from_seed(&[1; 32]).bytes());
         let rng = &mut Prng::from_seed(&[1; 32]);
-        let sender = Sender::setup(&mut a, &SESSION, "a", k, security, rng);
+        let sender = Sender::setup(&mut Context::new(&mut a, &SESSION, rng), "a", k, security);
         let run = |mut sender: Sender| (0..3).try_for_each(|_| sender.pads(&mut a.rx, 300).map(drop));
         let result = sender.and_then(run);
         drop(a);
@@ -142,7 +148,9 @@ fn frame(of: &[u8], body: &[u8]) -> Vec<u8> {
 
 fn assert_peer(result: Result<()>, names: &str, what: &str) {
     match result {
-        Err(Error::Peer(e)) => assert!(e.contains(names), "{what}: {e}"),
+        Err(Error::Peer { fault: Fault::Misbehaved, what: e, .. }) => {
+            assert!(e.contains(names), "{what}: {e}")
+        }
         other => panic!("{what}: {other:?}"),
     }
 }
@@ -415,11 +423,12 @@ fn the_forms_do_not_mix() {
                     Security::SemiHonest => Security::Malicious,
                 };
                 let rng = &mut Prng::from_seed(&[2; 32]);
-                let mut receiver = Receiver::setup(&mut b, &SESSION, "a", 6, other, rng).unwrap();
+                let mut receiver =
+                    Receiver::setup(&mut Context::new(&mut b, &SESSION, rng), "a", 6, other).unwrap();
                 receiver.pads(&mut b.tx, &[true; 300]).ok();
             });
             let rng = &mut Prng::from_seed(&[1; 32]);
-            let sender = Sender::setup(&mut a, &SESSION, "a", 6, sender, rng);
+            let sender = Sender::setup(&mut Context::new(&mut a, &SESSION, rng), "a", 6, sender);
             let result = sender.and_then(|mut sender| sender.pads(&mut a.rx, 300).map(drop));
             assert_peer(result, names, "mixed forms");
         });

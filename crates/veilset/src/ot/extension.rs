@@ -28,7 +28,8 @@ use super::check::{
     Columns, EXTRA, Leaves, PROOF, PROOF_LEN, Punctured, Rows, TREES, Transcript, prove_trees, rows,
 };
 use super::{Pad, Security, base, xor};
-use crate::channel::{Channel, HEADER, Message, Rx, Tx, frames};
+use crate::channel::{HEADER, Message, Rx, Tx, frames};
+use crate::context::Context;
 use crate::error::{Error, Result};
 use crate::hash::{Domain, SessionId, part};
 use crate::rng::Prng;
@@ -226,24 +227,17 @@ pub struct Receiver(Common);
 impl Receiver {
     /// Runs the base OTs, as their sender, and plants the trees. `k` is from 1 to 8; `purpose`: see
     /// [`super`]; `security` is the sender's too.
-    pub fn setup(
-        ch: &mut Channel,
-        session: &SessionId,
-        purpose: &'static str,
-        k: usize,
-        security: Security,
-        rng: &mut Prng,
-    ) -> Result<Receiver> {
+    pub fn setup(cx: &mut Context, purpose: &'static str, k: usize, security: Security) -> Result<Receiver> {
         check(k)?;
-        let pads = base::sender(ch, session, purpose, WIDTH, rng)?;
-        let (leaves, encrypted) = plant(k, pads, &roots(k, rng));
-        ch.tx.send(SUMS, &encrypted)?;
-        let part = part(session, purpose);
+        let pads = base::sender(cx, purpose, WIDTH)?;
+        let (leaves, encrypted) = plant(k, pads, &roots(k, cx.rng));
+        cx.ch.tx.send(SUMS, &encrypted)?;
+        let part = part(&cx.session, purpose);
         let (seeds, transcript) = match security {
             Security::SemiHonest => (leaves, None),
             Security::Malicious => {
                 let (seeds, message, transcript) = prove_trees(&part, &leaves);
-                ch.tx.send(TREES, &message)?;
+                cx.ch.tx.send(TREES, &message)?;
                 (seeds, Some(transcript))
             }
         };
@@ -334,26 +328,19 @@ pub struct PadPairs<'a> {
 impl Sender {
     /// Picks Delta, runs the base OTs, as their receiver, and gets the trees but for one leaf each. `k` is
     /// from 1 to 8; `purpose`: see [`super`]; `security` is the receiver's too.
-    pub fn setup(
-        ch: &mut Channel,
-        session: &SessionId,
-        purpose: &'static str,
-        k: usize,
-        security: Security,
-        rng: &mut Prng,
-    ) -> Result<Sender> {
+    pub fn setup(cx: &mut Context, purpose: &'static str, k: usize, security: Security) -> Result<Sender> {
         check(k)?;
-        let delta = Secret::new(rng.bytes::<16>());
+        let delta = Secret::new(cx.rng.bytes::<16>());
         let path = path(k, &delta);
         let asked: Secrets<bool> = path.iter().map(|&side| side == 0).collect::<Vec<_>>().into();
-        let pads = base::receiver(ch, session, purpose, &asked, rng)?;
-        let encrypted = ch.rx.recv(SUMS, WIDTH)?;
+        let pads = base::receiver(cx, purpose, &asked)?;
+        let encrypted = cx.ch.rx.recv(SUMS, WIDTH)?;
         let leaves = punctured(k, &path, pads, &encrypted);
-        let part = part(session, purpose);
+        let part = part(&cx.session, purpose);
         let (seeds, transcript) = match security {
             Security::SemiHonest => (leaves.trusted(), None),
             Security::Malicious => {
-                let message = ch.rx.recv(TREES, leaves.len() + 1)?;
+                let message = cx.ch.rx.recv(TREES, leaves.len() + 1)?;
                 let (seeds, transcript) = leaves.checked(&part, &message)?;
                 (seeds, Some(transcript))
             }

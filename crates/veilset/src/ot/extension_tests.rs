@@ -1,4 +1,5 @@
 use super::*;
+use crate::channel::Channel;
 use crate::testing::{every_bit_is_random, parts, run_pair};
 use std::collections::HashSet;
 
@@ -21,10 +22,12 @@ fn seeded(security: Security, purpose: &'static str, k: usize, seeds: [u8; 2]) -
     let rng = move |role: usize| Prng::from_seed(&[seeds[role]; 32]);
     std::thread::scope(|s| {
         let sender = s.spawn(move || {
-            let sender = Sender::setup(&mut a, &SESSION, purpose, k, security, &mut rng(0));
+            let sender =
+                Sender::setup(&mut Context::new(&mut a, &SESSION, &mut rng(0)), purpose, k, security);
             (sender.unwrap(), a)
         });
-        let receiver = Receiver::setup(&mut b, &SESSION, purpose, k, security, &mut rng(1));
+        let receiver =
+            Receiver::setup(&mut Context::new(&mut b, &SESSION, &mut rng(1)), purpose, k, security);
         (sender.join().unwrap(), (receiver.unwrap(), b))
     })
 }
@@ -118,8 +121,9 @@ fn what_is_sent_in_a_setup_belongs_to_one_session_and_purpose() {
     let sent = |session: u8, purpose| {
         let (session, security) = (SessionId::of([session; 32]), Security::Malicious);
         let (_, views) = run_pair(
-            |ch, rng| Sender::setup(ch, &session, purpose, 6, security, rng).map(drop),
-            |ch, rng| Receiver::setup(ch, &session, purpose, 6, security, rng).map(drop),
+            &session,
+            |cx| Sender::setup(cx, purpose, 6, security).map(drop),
+            |cx| Receiver::setup(cx, purpose, 6, security).map(drop),
         );
         (parts(&views.0[0], 0x33, 16), parts(&views.0[0], 0x35, 32))
     };
@@ -216,11 +220,11 @@ fn a_k_out_of_range_is_an_error_before_anything_is_sent() {
         let mut ch = Channel::pair().0;
         let rng = &mut Prng::from_seed(&[1; 32]);
         assert!(matches!(
-            Sender::setup(&mut ch, &SESSION, "a", k, Security::SemiHonest, rng),
+            Sender::setup(&mut Context::new(&mut ch, &SESSION, rng), "a", k, Security::SemiHonest),
             Err(Error::Bug(_))
         ));
         assert!(matches!(
-            Receiver::setup(&mut ch, &SESSION, "a", k, Security::SemiHonest, rng),
+            Receiver::setup(&mut Context::new(&mut ch, &SESSION, rng), "a", k, Security::SemiHonest),
             Err(Error::Bug(_))
         ));
         assert_eq!(ch.bytes_sent(), 0);

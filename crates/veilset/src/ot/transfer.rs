@@ -196,6 +196,8 @@ fn receive_frames(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::context::Context;
+    use crate::error::Fault;
     use crate::hash::SessionId;
     use crate::ot::Security;
     use crate::rng::Prng;
@@ -213,10 +215,11 @@ mod tests {
         std::thread::scope(|s| {
             let sender = s.spawn(move || {
                 let rng = &mut Prng::from_seed(&[1; 32]);
-                (Sender::setup(&mut a, &session, "a", 6, security, rng).unwrap(), a)
+                (Sender::setup(&mut Context::new(&mut a, &session, rng), "a", 6, security).unwrap(), a)
             });
             let rng = &mut Prng::from_seed(&[2; 32]);
-            let receiver = Receiver::setup(&mut b, &session, "a", 6, security, rng).unwrap();
+            let receiver =
+                Receiver::setup(&mut Context::new(&mut b, &session, rng), "a", 6, security).unwrap();
             (sender.join().unwrap(), (receiver, b))
         })
     }
@@ -323,24 +326,20 @@ mod tests {
                 std::thread::scope(|s| {
                     s.spawn(|| {
                         let mut ot = Sender::setup(
-                            &mut a,
-                            &session,
+                            &mut Context::new(&mut a, &session, &mut Prng::from_seed(&[1; 32])),
                             "a",
                             6,
                             Security::SemiHonest,
-                            &mut Prng::from_seed(&[1; 32]),
                         )
                         .unwrap();
                         send(&mut a, &mut ot, n, wanted, width, |i, out| out.copy_from_slice(&row(i)))
                             .unwrap();
                     });
                     let mut ot = Receiver::setup(
-                        &mut b,
-                        &session,
+                        &mut Context::new(&mut b, &session, &mut Prng::from_seed(&[2; 32])),
                         "a",
                         6,
                         Security::SemiHonest,
-                        &mut Prng::from_seed(&[2; 32]),
                     )
                     .unwrap();
                     let mut i = 0;
@@ -372,16 +371,17 @@ mod tests {
     fn pairs(security: Security, choices: &[bool], width: usize) -> (Vec<Vec<u8>>, Vec<(u16, usize)>) {
         let (n, session) = (choices.len(), SessionId::of([4; 32]));
         let ((_, got), views) = run_pair(
-            |ch, rng| {
-                let mut ot = Sender::setup(ch, &session, "a", 6, security, rng)?;
-                send_pairs(ch, &mut ot, n, width, |i, choice, out| {
+            &session,
+            |cx| {
+                let mut ot = Sender::setup(cx, "a", 6, security)?;
+                send_pairs(cx.ch, &mut ot, n, width, |i, choice, out| {
                     out.copy_from_slice(&row(i, choice, width))
                 })
             },
-            |ch, rng| {
-                let mut ot = Receiver::setup(ch, &session, "a", 6, security, rng)?;
+            |cx| {
+                let mut ot = Receiver::setup(cx, "a", 6, security)?;
                 let mut got = Vec::new();
-                receive_chosen(ch, &mut ot, choices, width, |row| got.push(row.to_vec()))?;
+                receive_chosen(cx.ch, &mut ot, choices, width, |row| got.push(row.to_vec()))?;
                 Ok(got)
             },
         );
@@ -417,16 +417,17 @@ mod tests {
         // A receiver that decrypts the wrong half gets a byte right by chance only.
         let (n, width, session) = (500, 40, SessionId::of([4; 32]));
         let ((_, alike), _) = run_pair(
-            |ch, rng| {
-                let mut ot = Sender::setup(ch, &session, "a", 6, Security::Malicious, rng)?;
-                send_pairs(ch, &mut ot, n, width, |i, choice, out| {
+            &session,
+            |cx| {
+                let mut ot = Sender::setup(cx, "a", 6, Security::Malicious)?;
+                send_pairs(cx.ch, &mut ot, n, width, |i, choice, out| {
                     out.copy_from_slice(&row(i, choice, width))
                 })
             },
-            |ch, rng| {
-                let mut ot = Receiver::setup(ch, &session, "a", 6, Security::Malicious, rng)?;
-                let pads = ot.pads(&mut ch.tx, &vec![false; n])?;
-                let mut bytes = ch.rx.recv_bytes(PAIRS, 2 * n * width)?;
+            |cx| {
+                let mut ot = Receiver::setup(cx, "a", 6, Security::Malicious)?;
+                let pads = ot.pads(&mut cx.ch.tx, &vec![false; n])?;
+                let mut bytes = cx.ch.rx.recv_bytes(PAIRS, 2 * n * width)?;
                 let (zeros, ones) = bytes.split_at_mut(n * width);
                 crypt(zeros, width, 0, &pads, |_, _| ());
                 crypt(ones, width, 0, &pads, |_, _| ());
@@ -452,18 +453,29 @@ mod tests {
             std::thread::scope(|s| {
                 s.spawn(|| {
                     let rng = &mut Prng::from_seed(&[1; 32]);
-                    let mut ot =
-                        Sender::setup(&mut a, &SessionId::of([4; 32]), "a", 6, Security::SemiHonest, rng)
-                            .unwrap();
+                    let mut ot = Sender::setup(
+                        &mut Context::new(&mut a, &SessionId::of([4; 32]), rng),
+                        "a",
+                        6,
+                        Security::SemiHonest,
+                    )
+                    .unwrap();
                     ot.pads(&mut a.rx, 3).unwrap();
                     a.tx.send_bytes(PAIRS, &vec![0; bytes]).unwrap();
                 });
                 let rng = &mut Prng::from_seed(&[2; 32]);
-                let mut ot =
-                    Receiver::setup(&mut b, &SessionId::of([4; 32]), "a", 6, Security::SemiHonest, rng)
-                        .unwrap();
+                let mut ot = Receiver::setup(
+                    &mut Context::new(&mut b, &SessionId::of([4; 32]), rng),
+                    "a",
+                    6,
+                    Security::SemiHonest,
+                )
+                .unwrap();
                 let e = receive_chosen(&mut b, &mut ot, &[true; 3], 5, |_| ()).unwrap_err();
-                assert!(matches!(&e, Error::Peer(what) if what.contains("both rows of each pair")), "{e}");
+                assert!(
+                    matches!(&e, Error::Peer { fault: Fault::Misbehaved, what, .. } if what.contains("both rows of each pair")),
+                    "{e}"
+                );
             });
         }
     }

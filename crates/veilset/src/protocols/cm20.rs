@@ -32,9 +32,9 @@ pub static CM20: Protocol = Protocol {
     // Matching and comparing, then the columns that travel.
     stages: |_, terms| 2 + usize::from(terms.payload),
     cost,
-    run: |task, ch, session, n, rng| {
+    run: |task, cx, n| {
         let oprf = MultiPoint { malicious_sender: task.terms.malicious_sender };
-        super::over_oprf(task, &oprf, ch, session, n, rng)
+        super::over_oprf(task, &oprf, cx, n)
     },
 };
 

@@ -34,9 +34,7 @@ pub static DH: Protocol = Protocol {
         2 + usize::from(transfers)
     },
     cost,
-    run: |task, ch, session, n, rng| {
-        (over_mqrpmt(task.operation)?.run)(&CwPrf(GolombTags), task, ch, session, n, rng)
-    },
+    run: |task, cx, n| (over_mqrpmt(task.operation)?.run)(&CwPrf(GolombTags), task, cx, n),
 };
 
 /// The membership protocol, and the transfer that follows it: a row for each item of the sender.

@@ -18,13 +18,13 @@ pub static DH_PSI: Protocol = Protocol {
     // Matching and comparing, then the columns that travel.
     stages: |_, terms| 2 + usize::from(terms.payload),
     cost,
-    run: |task, ch, session, n, rng| match task.role {
+    run: |task, cx, n| match task.role {
         Role::Receiver => {
-            let sealed = dh::receiver(ch, session, task.set, n, &task.terms, rng)?;
+            let sealed = dh::receiver(cx, task.set, n, &task.terms)?;
             Ok(sealed.map(Learned::Matching))
         }
         Role::Sender => {
-            let found = dh::sender(ch, session, task.set, task.payloads, n, &task.terms, rng)?;
+            let found = dh::sender(cx, task.set, task.payloads, n, &task.terms)?;
             Ok(Sealed::sent_on(found.map(|sealed| sealed.map(Learned::Matching))))
         }
     },

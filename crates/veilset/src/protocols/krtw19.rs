@@ -1,15 +1,13 @@
 //! `krtw19` and `krtw19-plain`: membership tests in bins, from OT extension (KRTW19).
 
 use super::{BASE_OTS, Offer, Protocol, SEMI_HONEST, groups};
-use crate::channel::Channel;
+use crate::context::Context;
 use crate::error::Result;
-use crate::hash::SessionId;
 use crate::membership::rpmt::Comparison;
 use crate::operations::cost::{Cost, Deal, Traffic, Work, transfer};
 use crate::operations::union::krtw19;
 use crate::operations::{Learned, Operation, Role, Sealed, Task, Terms, UNION};
 use crate::ot::extension;
-use crate::rng::Prng;
 
 /// Membership tests in bins, compared in private ([`crate::operations::union::krtw19`]).
 pub static KRTW19: Protocol = Protocol {
@@ -20,7 +18,7 @@ pub static KRTW19: Protocol = Protocol {
     assumptions: |_| ASSUMPTIONS.into(),
     stages,
     cost: |deal| cost(&KRTW19, Comparison::Private, deal),
-    run: |task, ch, session, n, rng| run(Comparison::Private, task, ch, session, n, rng),
+    run: |task, cx, n| run(Comparison::Private, task, cx, n),
 };
 
 /// The same, compared in the clear.
@@ -36,7 +34,7 @@ pub static KRTW19_PLAIN: Protocol = Protocol {
     },
     stages,
     cost: |deal| cost(&KRTW19_PLAIN, Comparison::Plain, deal),
-    run: |task, ch, session, n, rng| run(Comparison::Plain, task, ch, session, n, rng),
+    run: |task, cx, n| run(Comparison::Plain, task, cx, n),
 };
 
 const ASSUMPTIONS: [&str; 4] = [
@@ -67,18 +65,14 @@ fn cost(protocol: &Protocol, comparison: Comparison, deal: &Deal) -> Result<Cost
 fn run<'a>(
     comparison: Comparison,
     task: &Task<'a>,
-    ch: &mut Channel,
-    session: &SessionId,
+    cx: &mut Context,
     n: usize,
-    rng: &mut Prng,
 ) -> Result<Sealed<'a, Learned>> {
     let Task { set, payloads, ref terms, .. } = *task;
     match task.role {
-        Role::Receiver => {
-            Ok(krtw19::receiver(comparison, ch, session, set, n, terms, rng)?.map(Learned::New))
-        }
+        Role::Receiver => Ok(krtw19::receiver(comparison, cx, set, n, terms)?.map(Learned::New)),
         Role::Sender => {
-            let union = krtw19::sender(comparison, ch, session, set, payloads, n, terms, rng)?;
+            let union = krtw19::sender(comparison, cx, set, payloads, n, terms)?;
             Ok(Sealed::sent_on(union.map(|sealed| sealed.map(Learned::Union))))
         }
     }

@@ -23,15 +23,13 @@ pub use dh_psi::DH_PSI;
 pub use krtw19::{KRTW19, KRTW19_PLAIN};
 pub use vole::VOLE;
 
-use crate::channel::Channel;
+use crate::context::Context;
 use crate::error::{Error, Result};
-use crate::hash::SessionId;
 use crate::hashed::Dummies;
 use crate::operations::cost::{Cost, Deal};
 use crate::operations::{Announced, Learned, Operation, Role, Sealed, Task, Terms, intersect};
 use crate::oprf::Oprf;
 use crate::params::MAX_SET;
-use crate::rng::Prng;
 use std::fmt;
 
 /// All protocols, in the order in which users see them.
@@ -68,7 +66,7 @@ pub struct Protocol {
     run: Run,
 }
 
-type Run = for<'a> fn(&Task<'a>, &mut Channel, &SessionId, usize, &mut Prng) -> Result<Sealed<'a, Learned>>;
+type Run = for<'a> fn(&Task<'a>, &mut Context, usize) -> Result<Sealed<'a, Learned>>;
 
 /// An operation that a protocol computes, and how.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -194,13 +192,11 @@ impl fmt::Display for Protocol {
 pub fn run<'a>(
     protocol: &'static Protocol,
     task: &Task<'a>,
-    ch: &mut Channel,
-    session: &SessionId,
+    cx: &mut Context,
     peer: Announced,
-    rng: &mut Prng,
 ) -> Result<Sealed<'a, Learned>> {
     let n = protocol.check(task, peer)?;
-    (protocol.run)(task, ch, session, n, rng)
+    (protocol.run)(task, cx, n)
 }
 
 impl Protocol {
@@ -257,18 +253,14 @@ impl Protocol {
 fn over_oprf<'a>(
     task: &Task<'a>,
     protocol: &impl Oprf,
-    ch: &mut Channel,
-    session: &SessionId,
+    cx: &mut Context,
     n: usize,
-    rng: &mut Prng,
 ) -> Result<Sealed<'a, Learned>> {
     let Task { set, payloads, ref terms, .. } = *task;
     Ok(match task.role {
-        Role::Receiver => {
-            intersect::oprf::receiver(protocol, ch, session, set, n, terms, rng)?.map(Learned::Matching)
-        }
+        Role::Receiver => intersect::oprf::receiver(protocol, cx, set, n, terms)?.map(Learned::Matching),
         Role::Sender => {
-            let found = intersect::oprf::sender(protocol, ch, session, set, payloads, n, terms, rng)?;
+            let found = intersect::oprf::sender(protocol, cx, set, payloads, n, terms)?;
             Sealed::sent_on(found.map(|sealed| sealed.map(Learned::Matching)))
         }
     })

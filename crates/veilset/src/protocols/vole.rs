@@ -27,9 +27,7 @@ pub static VOLE: Protocol = Protocol {
     // Its matching is over at once; then the columns that travel.
     stages: |_, terms| 1 + usize::from(terms.payload),
     cost,
-    run: |task, ch, session, n, rng| {
-        super::over_oprf(task, &Rr22::new(Silent::default()), ch, session, n, rng)
-    },
+    run: |task, cx, n| super::over_oprf(task, &Rr22::new(Silent::default()), cx, n),
 };
 
 /// The VOLE, the seed and A + P; then the tags.

@@ -12,7 +12,7 @@
 //! Each side sends its message before it reads the peer's, so that both see every difference.
 
 use crate::channel::{Channel, Message, PROTOCOL_VERSION};
-use crate::error::{Difference, Error, Result, shown};
+use crate::error::{Difference, Error, Fault, Result, shown};
 use crate::hash::SessionId;
 use crate::net::{Connection, Fingerprint};
 use crate::operations::sum::Modulus;
@@ -159,7 +159,9 @@ pub(super) fn meet(
     let theirs = channel.rx.recv_bytes(PREAMBLE, MAGIC.len() + 2);
     // Without TLS these are the first bytes that show what the peer speaks.
     let theirs = theirs.map_err(|e| match (e, connection.peer) {
-        (Error::Peer(what), None) => Error::Peer(format!("{what}. {BOTH_PLAIN}")),
+        (Error::Peer { who, fault, what }, None) => {
+            Error::Peer { who, fault, what: format!("{what}. {BOTH_PLAIN}") }
+        }
         (Error::Network(what), None) => Error::Network(format!("{what}. {BOTH_PLAIN}")),
         (e, _) => e,
     })?;
@@ -190,10 +192,13 @@ pub(super) fn tell_size(channel: &mut Channel, our_size: usize) -> Result<usize>
     let their_size = channel.rx.recv(SIZE, 1)?.first().copied().unwrap_or(0);
     match usize::try_from(their_size) {
         Ok(their_size) if their_size <= MAX_SET => Ok(their_size),
-        _ => Err(Error::Peer(format!(
-            "its set of {their_size} items is more than this version supports ({MAX_SET}). Ask the other party \
-             to split it"
-        ))),
+        _ => {
+            let what = format!(
+                "its set of {their_size} items is more than this version supports ({MAX_SET}). Ask the other party to \
+                 split it"
+            );
+            Err(Error::peer(Fault::Misbehaved, what))
+        }
     }
 }
 
@@ -254,7 +259,10 @@ fn preamble(version: u16) -> Vec<u8> {
 fn same_version(theirs: &[u8]) -> Result<()> {
     let version = match theirs.strip_prefix(MAGIC) {
         Some(&[a, b]) => u16::from_le_bytes([a, b]),
-        _ => return Err(Error::Peer("it is not veilset. Check the address and the port".into())),
+        _ => {
+            let what = "it is not veilset. Check the address and the port";
+            return Err(Error::peer(Fault::Misbehaved, what));
+        }
     };
     match version == PROTOCOL_VERSION {
         true => Ok(()),

@@ -3,6 +3,7 @@
 use super::agreement::{BOTH, go, meet, predict, tell_size};
 use super::{Approval, Hello, Proposal, confirm};
 use crate::artefact::{self, Basis, Half, Ledger};
+use crate::context::Context;
 use crate::error::{Error, Result};
 use crate::hash::SessionId;
 use crate::hashed::Hashed;
@@ -249,6 +250,13 @@ pub struct Prepared<'a> {
     half: Option<Half>,
 }
 
+impl<'a> Prepared<'a> {
+    /// What it was made from.
+    pub fn request(&self) -> &Request<'a> {
+        &self.request
+    }
+}
+
 /// Prepares and runs our side ([`run_if`]); everything is allowed. Where the time before the first message must
 /// say nothing, prepare before the connection is made.
 ///
@@ -315,9 +323,9 @@ fn compute<'a>(
     theirs: Announced,
     rng: &mut Prng,
 ) -> Result<(Sealed<'a, Learned>, Confirmed)> {
-    let (channel, session) = (&mut connection.channel, &proposal.session_id);
-    let sealed = protocols::run(protocol, task, channel, session, theirs, rng)?;
-    Ok((sealed, confirm(channel, session)?))
+    let mut cx = Context::new(&mut connection.channel, &proposal.session_id, rng);
+    let sealed = protocols::run(protocol, task, &mut cx, theirs)?;
+    Ok((sealed, confirm(cx.ch, &cx.session)?))
 }
 
 /// What came of a check.

@@ -1,5 +1,6 @@
 use super::*;
 use crate::channel::{Channel, Recording, WireCount};
+use crate::error::Fault;
 use crate::item::encode_key;
 use crate::operations::tests::is_krtw19;
 use crate::operations::{COUNT, INTERSECT, SUM, UNION};
@@ -448,7 +449,9 @@ fn a_refusal_ends_both_sides_and_nothing_of_our_data_goes_out() {
                 return;
             }
             assert_eq!(end.unwrap_err(), Error::Refused("no".into()));
-            let Error::Peer(said) = peer.unwrap_err() else { panic!("not the peer") };
+            let Error::Peer { fault: Fault::GaveUp, what: said, .. } = peer.unwrap_err() else {
+                panic!("not the peer")
+            };
             assert!(said.contains("its policy refuses this run"), "{said}");
             // All that the peer got: preamble, hello, size, and a go if we said yes at first.
             let tags: Vec<u16> = split_frames(&sees.bytes()).into_iter().map(|(tag, _)| tag).collect();

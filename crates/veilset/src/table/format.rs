@@ -146,9 +146,18 @@ pub fn check_names(table: &Table, names: &[String]) -> Result<()> {
             let with = if ours { "a column of ours" } else { "another column that is sent" };
             return Err(Error::Usage(format!(
                 "the column \"{name}\" that is sent has the same name as {with}; give it another name with \
-                 --receive-columns {name}=OTHER"
+                 --receive-columns {}=OTHER",
+                quoted(name)
             )));
         }
     }
     Ok(())
+}
+
+/// The name of a column as it is typed in a list of them: in quotes where it has a comma, an equals sign or a quote.
+pub fn quoted(name: &str) -> String {
+    match name.contains(['"', ',', '=']) {
+        true => format!("\"{}\"", name.replace('"', "\"\"")),
+        false => name.into(),
+    }
 }

@@ -2,6 +2,7 @@
 
 use super::tests::{CSV, RAW, Slowly, assert_input, content, key, keyed_set, names, read};
 use super::*;
+use crate::error::Fault;
 use crate::item::Items;
 
 #[test]
@@ -139,7 +140,10 @@ fn sent_columns_stand_behind_ours() {
             let rows = write_rows(&table, &[0, 1], sent, format, &mut out).unwrap_err();
             let union = write_union(&table, &[0], &keyed, &new, sent, format, &mut out).unwrap_err();
             for error in [rows, union] {
-                assert!(matches!(&error, Error::Peer(m) if m.contains("not made of 2 columns")), "{error}");
+                assert!(
+                    matches!(&error, Error::Peer { fault: Fault::Misbehaved, what: m, .. } if m.contains("not made of 2 columns")),
+                    "{error}"
+                );
             }
             assert!(out.is_empty());
         }

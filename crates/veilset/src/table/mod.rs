@@ -47,7 +47,7 @@ mod values;
 mod watched;
 mod write;
 
-pub use format::{Encoding, Format, LIST_COLUMN, ReadOptions, check_names, check_output};
+pub use format::{Encoding, Format, LIST_COLUMN, ReadOptions, check_names, check_output, quoted};
 pub use keys::{Duplicates, EmptyKeys, KeyedSet, check_max_row, keyed_set, payloads};
 pub use normalise::Normalise;
 pub use other::{check_input_name, check_output_name};

@@ -1,4 +1,5 @@
 use super::*;
+use crate::error::Fault;
 use crate::item::{Items, encode_key};
 use crate::operations::sum::Modulus;
 use proptest::prelude::*;
@@ -412,7 +413,10 @@ fn a_union_has_our_rows_and_then_the_new_items() {
         let new: Items = [&key(&["a", "b"])[..], bad].iter().collect();
         let mut out = Vec::new();
         let error = write_union(&table, &[1, 0], &keyed, &new, None, Format::Csv, &mut out).unwrap_err();
-        assert!(matches!(&error, Error::Peer(m) if m.contains("is not made of 2 columns")), "{error}");
+        assert!(
+            matches!(&error, Error::Peer { fault: Fault::Misbehaved, what: m, .. } if m.contains("is not made of 2 columns")),
+            "{error}"
+        );
         assert!(out.is_empty());
     }
 }

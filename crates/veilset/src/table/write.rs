@@ -61,6 +61,7 @@ pub fn write_rows(
 /// All new items and payloads are checked before the first byte is written. One that does not decode into this many
 /// columns, or into text where ours is text, is the peer's fault. A line break in an item of a list is an output
 /// error: another format can hold it.
+#[allow(clippy::too_many_arguments)] // our table, what is new, and how and where it is written
 pub fn write_union(
     table: &Table,
     key: &[usize],

@@ -10,10 +10,8 @@ mod gilboa;
 pub mod silent;
 mod tree;
 
-use crate::channel::Channel;
+use crate::context::Context;
 use crate::error::Result;
-use crate::hash::SessionId;
-use crate::rng::Prng;
 #[cfg(test)]
 use crate::secret::Secret;
 use crate::secret::Secrets;
@@ -42,28 +40,16 @@ pub trait Vole {
     type Sender: Sender;
 
     /// The receiver's setup. A party runs it once with a session and a purpose (see [`crate::ot`]).
-    fn receiver(
-        &self,
-        ch: &mut Channel,
-        session: &SessionId,
-        purpose: &'static str,
-        rng: &mut Prng,
-    ) -> Result<Self::Receiver>;
+    fn receiver(&self, cx: &mut Context, purpose: &'static str) -> Result<Self::Receiver>;
 
     /// The sender's setup.
-    fn sender(
-        &self,
-        ch: &mut Channel,
-        session: &SessionId,
-        purpose: &'static str,
-        rng: &mut Prng,
-    ) -> Result<Self::Sender>;
+    fn sender(&self, cx: &mut Context, purpose: &'static str) -> Result<Self::Sender>;
 }
 
 /// The receiver of a VOLE.
 pub trait Receiver {
     /// The next `n` elements of A and C, while the sender runs [`Sender::next`] with the same `n`.
-    fn next(&mut self, ch: &mut Channel, n: usize, rng: &mut Prng) -> Result<Received>;
+    fn next(&mut self, cx: &mut Context, n: usize) -> Result<Received>;
 }
 
 /// The sender of a VOLE.
@@ -72,7 +58,7 @@ pub trait Sender {
     fn delta(&self) -> &Element;
 
     /// The next `n` elements of B, while the receiver runs [`Receiver::next`] with the same `n`.
-    fn next(&mut self, ch: &mut Channel, n: usize, rng: &mut Prng) -> Result<Secrets<Element>>;
+    fn next(&mut self, cx: &mut Context, n: usize) -> Result<Secrets<Element>>;
 }
 
 /// The ideal functionality, for tests of what is built on it: the sender sends the receiver's output.
@@ -88,25 +74,19 @@ impl Vole for Ideal {
     type Receiver = Ideal;
     type Sender = Secret<Element>;
 
-    fn receiver(&self, _: &mut Channel, _: &SessionId, _: &'static str, _: &mut Prng) -> Result<Ideal> {
+    fn receiver(&self, _: &mut Context, _: &'static str) -> Result<Ideal> {
         Ok(Ideal)
     }
 
-    fn sender(
-        &self,
-        _: &mut Channel,
-        _: &SessionId,
-        _: &'static str,
-        rng: &mut Prng,
-    ) -> Result<Secret<Element>> {
-        Ok(Secret::new(rng.bytes()))
+    fn sender(&self, cx: &mut Context, _: &'static str) -> Result<Secret<Element>> {
+        Ok(Secret::new(cx.rng.bytes()))
     }
 }
 
 #[cfg(test)]
 impl Receiver for Ideal {
-    fn next(&mut self, ch: &mut Channel, n: usize, _: &mut Prng) -> Result<Received> {
-        let (a, c) = (ch.rx.recv(ALL, n)?, ch.rx.recv(ALL, n)?);
+    fn next(&mut self, cx: &mut Context, n: usize) -> Result<Received> {
+        let (a, c) = (cx.ch.rx.recv(ALL, n)?, cx.ch.rx.recv(ALL, n)?);
         Ok(Received { a: Secrets::from(a), c: Secrets::from(c) })
     }
 }
@@ -117,14 +97,14 @@ impl Sender for Secret<Element> {
         self
     }
 
-    fn next(&mut self, ch: &mut Channel, n: usize, rng: &mut Prng) -> Result<Secrets<Element>> {
+    fn next(&mut self, cx: &mut Context, n: usize) -> Result<Secrets<Element>> {
         let (mut a, mut b) = (Secrets::<Element>::zeros(n), Secrets::<Element>::zeros(n));
-        rng.fill(a.as_flattened_mut());
-        rng.fill(b.as_flattened_mut());
-        ch.tx.send(ALL, &a)?;
+        cx.rng.fill(a.as_flattened_mut());
+        cx.rng.fill(b.as_flattened_mut());
+        cx.ch.tx.send(ALL, &a)?;
         let mut c = b.clone();
         veilset_kernels::gf128::add_multiple(self, &a, &mut c);
-        ch.tx.send(ALL, &c)?;
+        cx.ch.tx.send(ALL, &c)?;
         Ok(b)
     }
 }
@@ -132,6 +112,7 @@ impl Sender for Secret<Element> {
 #[cfg(test)]
 pub(crate) mod tests {
     use super::*;
+    use crate::hash::SessionId;
     use crate::testing::{Views, every_bit_is_random, run_pair};
     use std::collections::HashSet;
     use veilset_kernels::gf128::add_multiple;
@@ -150,13 +131,14 @@ pub(crate) mod tests {
         lengths: &[usize],
     ) -> (Vec<(Received, Sent)>, Views) {
         let ((received, sent), views) = run_pair(
-            |ch, rng| {
-                let mut receiver = protocol.receiver(ch, session, purpose, rng)?;
-                lengths.iter().map(|&n| receiver.next(ch, n, rng)).collect::<Result<Vec<_>>>()
+            session,
+            |cx| {
+                let mut receiver = protocol.receiver(cx, purpose)?;
+                lengths.iter().map(|&n| receiver.next(cx, n)).collect::<Result<Vec<_>>>()
             },
-            |ch, rng| {
-                let mut sender = protocol.sender(ch, session, purpose, rng)?;
-                let sent = |&n: &usize| Ok(Sent { b: sender.next(ch, n, rng)?, delta: *sender.delta() });
+            |cx| {
+                let mut sender = protocol.sender(cx, purpose)?;
+                let sent = |&n: &usize| Ok(Sent { b: sender.next(cx, n)?, delta: *sender.delta() });
                 lengths.iter().map(sent).collect::<Result<Vec<_>>>()
             },
         );

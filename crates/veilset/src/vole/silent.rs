@@ -31,7 +31,8 @@
 use super::code::{Code, Elements, noise, parity};
 use super::tree::{Tree, depth, sides};
 use super::{Element, Received, Vole, add, gilboa};
-use crate::channel::{Channel, HEADER, Message, frames};
+use crate::channel::{HEADER, Message, frames};
+use crate::context::Context;
 use crate::error::Result;
 use crate::hash::{Domain, SessionId, part};
 use crate::ot::Security;
@@ -172,41 +173,29 @@ impl Vole for Silent {
     type Receiver = Receiver;
     type Sender = Sender;
 
-    fn receiver(
-        &self,
-        ch: &mut Channel,
-        session: &SessionId,
-        purpose: &'static str,
-        rng: &mut Prng,
-    ) -> Result<Receiver> {
-        let ot = extension::Receiver::setup(ch, session, purpose, self.k, Security::Malicious, rng)?;
-        Ok(Receiver(Setup::new(session, purpose, ot)))
+    fn receiver(&self, cx: &mut Context, purpose: &'static str) -> Result<Receiver> {
+        let ot = extension::Receiver::setup(cx, purpose, self.k, Security::Malicious)?;
+        Ok(Receiver(Setup::new(&cx.session, purpose, ot)))
     }
 
-    fn sender(
-        &self,
-        ch: &mut Channel,
-        session: &SessionId,
-        purpose: &'static str,
-        rng: &mut Prng,
-    ) -> Result<Sender> {
-        let ot = extension::Sender::setup(ch, session, purpose, self.k, Security::Malicious, rng)?;
-        Ok(Sender(Setup::new(session, purpose, ot)))
+    fn sender(&self, cx: &mut Context, purpose: &'static str) -> Result<Sender> {
+        let ot = extension::Sender::setup(cx, purpose, self.k, Security::Malicious)?;
+        Ok(Sender(Setup::new(&cx.session, purpose, ot)))
     }
 }
 
 impl super::Receiver for Receiver {
-    fn next(&mut self, ch: &mut Channel, n: usize, rng: &mut Prng) -> Result<Received> {
+    fn next(&mut self, cx: &mut Context, n: usize) -> Result<Received> {
         if n <= DIRECT {
-            let a = random(n, rng);
-            let c = gilboa::receiver(&mut ch.tx, &mut self.0.ot, &a)?;
+            let a = random(n, cx.rng);
+            let c = gilboa::receiver(&mut cx.ch.tx, &mut self.0.ot, &a)?;
             return Ok(Received { a, c });
         }
         let shape = self.0.shape(n);
         // 1. The noise.
-        let (places, a) = shape.noise(rng);
+        let (places, a) = shape.noise(cx.rng);
         // 2. c = Delta a + b for the values.
-        let c = gilboa::receiver(&mut ch.tx, &mut self.0.ot, &a)?;
+        let c = gilboa::receiver(&mut cx.ch.tx, &mut self.0.ot, &a)?;
         // 3. Of each level of each tree, the sum of the side that the path to the place does not take.
         let mut right = Secrets::<bool>::zeros(shape.trees * shape.depth);
         for (right, &place) in right.chunks_exact_mut(shape.depth).zip(places.iter()) {
@@ -215,15 +204,15 @@ impl super::Receiver for Receiver {
         let mut taken = Secrets::zeros(0);
         for right in right.chunks(FRAME) {
             let first = self.0.number(right.len());
-            let masks = masks(first, &self.0.ot.pads(&mut ch.tx, right)?);
+            let masks = masks(first, &self.0.ot.pads(&mut cx.ch.tx, right)?);
             taken.extend(&Secrets::from(masks.iter().map(|mask| mask.to_le_bytes()).collect::<Vec<_>>()));
         }
-        let encrypted = ch.rx.recv(SUMS, taken.len())?;
+        let encrypted = cx.ch.rx.recv(SUMS, taken.len())?;
         for ((sum, &right), pair) in taken.iter_mut().zip(right.iter()).zip(&encrypted) {
             add(sum, &Element::conditional_select(&pair[0], &pair[1], u8::from(right).into()));
         }
         // 4. The leaf at the place is the sum of all ends and b, plus the sum of the other ends, plus c.
-        let ends = ch.rx.recv(ENDS, shape.trees)?;
+        let ends = cx.ch.rx.recv(ENDS, shape.trees)?;
         let (_, mut all) = shape.fill(|i, block: &mut [Elements<2>]| {
             let (known, others) = shape.tree(i).regrow(places[i], &taken[i * shape.depth..][..shape.depth]);
             block.iter_mut().zip(known.iter()).for_each(|(e, leaf)| e[1] = u128::from_le_bytes(*leaf));
@@ -241,15 +230,15 @@ impl super::Sender for Sender {
         self.0.ot.delta()
     }
 
-    fn next(&mut self, ch: &mut Channel, n: usize, rng: &mut Prng) -> Result<Secrets<Element>> {
+    fn next(&mut self, cx: &mut Context, n: usize) -> Result<Secrets<Element>> {
         if n <= DIRECT {
-            return gilboa::sender(&mut ch.rx, &mut self.0.ot, n);
+            return gilboa::sender(&mut cx.ch.rx, &mut self.0.ot, n);
         }
         let shape = self.0.shape(n);
         // 2. b for the values of the noise.
-        let b = gilboa::sender(&mut ch.rx, &mut self.0.ot, shape.trees)?;
+        let b = gilboa::sender(&mut cx.ch.rx, &mut self.0.ot, shape.trees)?;
         // 3. All trees, and the sums of the levels.
-        let roots = random(shape.trees, rng);
+        let roots = random(shape.trees, cx.rng);
         let (trees, mut all) = shape.fill(|i, block: &mut [Elements<1>]| {
             let mut offered = Secrets::zeros(shape.depth);
             let (whole, ends) = shape.tree(i).grow(roots[i], &mut offered);
@@ -261,7 +250,7 @@ impl super::Sender for Sender {
         let mut at = 0;
         for n in frames(offered.len(), FRAME) {
             let first = self.0.number(n);
-            let pads = self.0.ot.pads(&mut ch.rx, n)?;
+            let pads = self.0.ot.pads(&mut cx.ch.rx, n)?;
             for (side, pads) in [false, true].map(|side| pads.of(side)).iter().enumerate() {
                 let masks = masks(first, pads);
                 let sums = offered[at..].iter_mut().zip(masks.iter());
@@ -269,9 +258,9 @@ impl super::Sender for Sender {
             }
             at += n;
         }
-        ch.tx.send(SUMS, &offered)?;
+        cx.ch.tx.send(SUMS, &offered)?;
         // 4. Of each tree, the sum of all ends and b.
-        ch.tx.send(ENDS, &trees.iter().map(|(_, ends)| *ends).collect::<Vec<_>>())?;
+        cx.ch.tx.send(ENDS, &trees.iter().map(|(_, ends)| *ends).collect::<Vec<_>>())?;
         // 5. The code.
         shape.compress(&mut all);
         Ok(component(&all, n, 0))

@@ -1,7 +1,8 @@
 //! The protocol against the definition, at lengths with and without the code; what it sends; what a peer may not send.
 
 use super::*;
-use crate::error::Error;
+use crate::channel::Channel;
+use crate::error::{Error, Fault};
 use crate::testing::{Garble, Views, parts, run_pair, split_frames};
 use crate::vole::tests::{Sent, is_a_vole, run_vole};
 use crate::vole::{Receiver as _, Sender as _};
@@ -88,10 +89,11 @@ fn sessions_and_purposes_separate() {
 fn run_seeded(receiver: u8, sender: u8, n: usize) -> (Received, Sent, Views) {
     let rng = |seed| Prng::from_seed(&[seed; 32]);
     let ((received, sent), views) = run_pair(
-        |ch, _| SILENT.receiver(ch, &SESSION, "a", &mut rng(receiver))?.next(ch, n, &mut rng(receiver + 100)),
-        |ch, _| {
-            let mut party = SILENT.sender(ch, &SESSION, "a", &mut rng(sender + 50))?;
-            Ok(Sent { b: party.next(ch, n, &mut rng(sender + 150))?, delta: *party.delta() })
+        &SESSION,
+        |cx| SILENT.receiver(cx.under(rng(receiver)), "a")?.next(cx.under(rng(receiver + 100)), n),
+        |cx| {
+            let mut party = SILENT.sender(cx.under(rng(sender + 50)), "a")?;
+            Ok(Sent { b: party.next(cx.under(rng(sender + 150)), n)?, delta: *party.delta() })
         },
     );
     (received, sent, views)
@@ -138,15 +140,16 @@ fn masks_of_levels_are_numbered_over_all_vectors() {
     // All else alike, a setup that masked others before masks these otherwise.
     let sums = |before: usize| {
         let (_, views) = run_pair(
-            |ch, rng| {
-                let mut receiver = SILENT.receiver(ch, &SESSION, "a", rng)?;
+            &SESSION,
+            |cx| {
+                let mut receiver = SILENT.receiver(cx, "a")?;
                 receiver.0.levels = before;
-                receiver.next(ch, DIRECT + 1, rng).map(drop)
+                receiver.next(cx, DIRECT + 1).map(drop)
             },
-            |ch, rng| {
-                let mut sender = SILENT.sender(ch, &SESSION, "a", rng)?;
+            |cx| {
+                let mut sender = SILENT.sender(cx, "a")?;
                 sender.0.levels = before;
-                sender.next(ch, DIRECT + 1, rng).map(drop)
+                sender.next(cx, DIRECT + 1).map(drop)
             },
         );
         parts(&views.0[0], 0x91, 16)
@@ -248,10 +251,12 @@ fn receiver_against(tag: u8, forge: impl Fn(&mut Vec<u8>) + Send + 'static) -> R
     std::thread::scope(|s| {
         s.spawn(move || {
             let rng = &mut Prng::from_seed(&[1; 32]);
-            SILENT.sender(&mut b, &SESSION, "a", rng)?.next(&mut b, 5000, rng).map(|_| ())
+            let mut cx = Context::new(&mut b, &SESSION, rng);
+            SILENT.sender(&mut cx, "a")?.next(&mut cx, 5000).map(|_| ())
         });
         let rng = &mut Prng::from_seed(&[2; 32]);
-        SILENT.receiver(&mut a, &SESSION, "a", rng)?.next(&mut a, 5000, rng)
+        let mut cx = Context::new(&mut a, &SESSION, rng);
+        SILENT.receiver(&mut cx, "a")?.next(&mut cx, 5000)
     })
 }
 
@@ -270,10 +275,16 @@ fn messages_of_another_length_or_kind_are_refused() {
                 set_length(frame, n);
             });
             let e = e.err().unwrap();
-            assert!(matches!(e, Error::Peer(_)) && e.to_string().contains(name), "{e}");
+            assert!(
+                matches!(e, Error::Peer { fault: Fault::Misbehaved, .. }) && e.to_string().contains(name),
+                "{e}"
+            );
         }
         let e = receiver_against(tag, |frame| frame[0] ^= 0x40).err().unwrap();
-        assert!(matches!(e, Error::Peer(_)) && e.to_string().contains(name), "{e}");
+        assert!(
+            matches!(e, Error::Peer { fault: Fault::Misbehaved, .. }) && e.to_string().contains(name),
+            "{e}"
+        );
     }
 }
 
@@ -299,11 +310,17 @@ fn wrong_corrections_are_found_out() {
         s.spawn(move || {
             // It is told of nothing: it sees that the other side has left.
             let rng = &mut Prng::from_seed(&[2; 32]);
-            SILENT.receiver(&mut b, &SESSION, "a", rng)?.next(&mut b, 5000, rng).map(|_| ())
+            let mut cx = Context::new(&mut b, &SESSION, rng);
+            SILENT.receiver(&mut cx, "a")?.next(&mut cx, 5000).map(|_| ())
         });
         let (mut a, rng) = (a, &mut Prng::from_seed(&[1; 32]));
-        SILENT.sender(&mut a, &SESSION, "a", rng)?.next(&mut a, 5000, rng)
+        let mut cx = Context::new(&mut a, &SESSION, rng);
+        SILENT.sender(&mut cx, "a")?.next(&mut cx, 5000)
     });
     let e = sent.err().unwrap();
-    assert!(matches!(e, Error::Peer(_)) && e.to_string().contains("check of the corrections"), "{e}");
+    assert!(
+        matches!(e, Error::Peer { fault: Fault::Misbehaved, .. })
+            && e.to_string().contains("check of the corrections"),
+        "{e}"
+    );
 }

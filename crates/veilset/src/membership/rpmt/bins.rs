@@ -1,7 +1,8 @@
 //! The bins: the coin toss for their hash function, the items in them, and the sender's bins filled up and permuted.
 
 use super::{BOTTOM, Plan};
-use crate::channel::{Channel, Message};
+use crate::channel::Message;
+use crate::context::Context;
 use crate::error::{Error, Result};
 use crate::hash::{Domain, SessionId};
 use crate::hashing::Table;
@@ -20,25 +21,23 @@ const FIT: Message<[u8; 1]> = Message::new(0xa4, "both  whether the items fit in
 
 /// Our items in bins by a function from a coin toss; by another one if the items of either party do not fit.
 pub(super) fn hash_into_bins(
-    ch: &mut Channel,
-    session: &SessionId,
+    cx: &mut Context,
     plan: &Plan,
     is_receiver: bool,
     items: &[Input],
-    rng: &mut Prng,
 ) -> Result<Table> {
     for attempt in 0..TRIES {
         let function = match is_receiver {
-            true => toss_first(ch, session, attempt, rng)?,
-            false => toss_second(ch, session, attempt, rng)?,
+            true => toss_first(cx, attempt)?,
+            false => toss_second(cx, attempt)?,
         };
         let table = Table::new(&function, items, plan.bins.number);
         let fits = match is_receiver {
             true => table.fullest(1) <= plan.bins.receiver && table.fullest(plan.per_frame) <= plan.in_frame,
             false => table.fullest(1) <= plan.bins.sender,
         };
-        ch.tx.send(FIT, &[[u8::from(fits)]])?;
-        let theirs = match ch.rx.recv(FIT, 1)?[..] {
+        cx.ch.tx.send(FIT, &[[u8::from(fits)]])?;
+        let theirs = match cx.ch.rx.recv(FIT, 1)?[..] {
             [[0]] => false,
             [[1]] => true,
             _ => {
@@ -61,22 +60,22 @@ pub(super) fn hash_into_bins(
 }
 
 /// R's part of the coin toss for the function of the bins.
-fn toss_first(ch: &mut Channel, session: &SessionId, attempt: usize, rng: &mut Prng) -> Result<Domain> {
-    let ours = rng.bytes();
-    ch.tx.send(COMMITMENT, &[commitment(session, attempt, &ours)])?;
-    let theirs = ch.rx.recv(SHARE, 1)?;
-    ch.tx.send(OPENING, &[ours])?;
-    Ok(tossed(session, attempt, &ours, &theirs[0]))
+fn toss_first(cx: &mut Context, attempt: usize) -> Result<Domain> {
+    let ours = cx.rng.bytes();
+    cx.ch.tx.send(COMMITMENT, &[commitment(&cx.session, attempt, &ours)])?;
+    let theirs = cx.ch.rx.recv(SHARE, 1)?;
+    cx.ch.tx.send(OPENING, &[ours])?;
+    Ok(tossed(&cx.session, attempt, &ours, &theirs[0]))
 }
 
 /// S's part: a share is worth something only once it is known to be the one that was committed to.
-fn toss_second(ch: &mut Channel, session: &SessionId, attempt: usize, rng: &mut Prng) -> Result<Domain> {
-    let committed = ch.rx.recv(COMMITMENT, 1)?;
-    let ours = rng.bytes();
-    ch.tx.send(SHARE, &[ours])?;
-    let theirs = ch.rx.recv(OPENING, 1)?;
-    match commitment(session, attempt, &theirs[0]) == committed[0] {
-        true => Ok(tossed(session, attempt, &theirs[0], &ours)),
+fn toss_second(cx: &mut Context, attempt: usize) -> Result<Domain> {
+    let committed = cx.ch.rx.recv(COMMITMENT, 1)?;
+    let ours = cx.rng.bytes();
+    cx.ch.tx.send(SHARE, &[ours])?;
+    let theirs = cx.ch.rx.recv(OPENING, 1)?;
+    match commitment(&cx.session, attempt, &theirs[0]) == committed[0] {
+        true => Ok(tossed(&cx.session, attempt, &theirs[0], &ours)),
         false => {
             Err(Error::misbehaves("its share of the bin hash is not the one that it committed itself to"))
         }

@@ -1,6 +1,8 @@
 use super::super::tests::{SESSION, items};
 use super::super::{Comparison, Plan};
 use super::*;
+use crate::channel::Channel;
+use crate::error::Fault;
 use crate::hashing::Bins;
 use crate::testing::{Views, every_byte_differs, run_pair, split_frames};
 use std::collections::HashSet;
@@ -63,12 +65,12 @@ fn shares_are_fresh_in_every_attempt_and_every_run() {
     let bins = Bins { number: 6, receiver: 0, sender: 6 };
     let plan = Plan { in_frame: 6, ..Plan::of(Comparison::Plain, (6, 6), bins).unwrap() };
     let (y, x) = (items(0, 6), items(3, 6));
-    let twice = |ch: &mut Channel, rng: &mut Prng, is_receiver: bool| {
+    let twice = |cx: &mut Context, is_receiver: bool| {
         let items = if is_receiver { &y } else { &x };
-        let mut run = || hash_into_bins(ch, &SESSION, &plan, is_receiver, items, rng).is_err();
+        let mut run = || hash_into_bins(cx, &plan, is_receiver, items).is_err();
         Ok([run(), run()])
     };
-    let (failed, views) = run_pair(|ch, rng| twice(ch, rng, true), |ch, rng| twice(ch, rng, false));
+    let (failed, views) = run_pair(&SESSION, |cx| twice(cx, true), |cx| twice(cx, false));
     assert_eq!(failed, ([true; 2], [true; 2]));
     let [commitments, shares, openings] =
         [(1, 0xa1), (0, 0xa2), (1, 0xa3)].map(|(party, tag)| bodies(&views, party, tag));
@@ -90,11 +92,11 @@ fn no_share_is_sent_before_the_other_one_is_fixed() {
         (ch, peer.into_halves().1)
     };
     let (mut ch, _listening) = deaf();
-    assert!(toss_second(&mut ch, &SESSION, 0, rng).is_err());
+    assert!(toss_second(&mut Context::new(&mut ch, &SESSION, rng), 0).is_err());
     assert_eq!(ch.bytes_sent(), 0);
     // Only the commitment.
     let (mut ch, _listening) = deaf();
-    assert!(toss_first(&mut ch, &SESSION, 0, rng).is_err());
+    assert!(toss_first(&mut Context::new(&mut ch, &SESSION, rng), 0).is_err());
     assert_eq!(ch.bytes_sent(), (32 + crate::channel::HEADER) as u64);
 }
 
@@ -109,7 +111,8 @@ fn tables_that_are_accepted_keep_all_bounds() {
         let fullest = |ch: &mut Channel, is_receiver: bool| {
             let rng = &mut Prng::from_seed(&[if is_receiver { seed } else { seed + 100 }; 32]);
             let items = if is_receiver { &y } else { &x };
-            let table = hash_into_bins(ch, &SESSION, &plan, is_receiver, items, rng).ok()?;
+            let table =
+                hash_into_bins(&mut Context::new(ch, &SESSION, rng), &plan, is_receiver, items).ok()?;
             Some((table.fullest(1), table.fullest(2)))
         };
         std::thread::scope(|s| {
@@ -136,15 +139,16 @@ fn items_that_do_not_fit_are_thrown_again() {
         std::thread::scope(|s| {
             let r = s.spawn(|| {
                 let rng = &mut Prng::from_seed(&[seed; 32]);
-                let table = hash_into_bins(&mut a, &SESSION, &plan, true, &y, rng);
+                let table = hash_into_bins(&mut Context::new(&mut a, &SESSION, rng), &plan, true, &y);
                 (table.map(|_| ()), a.bytes_sent())
             });
             let rng = &mut Prng::from_seed(&[seed + 100; 32]);
-            let theirs = hash_into_bins(&mut b, &SESSION, &plan, false, &x, rng).map(|_| ());
+            let theirs =
+                hash_into_bins(&mut Context::new(&mut b, &SESSION, rng), &plan, false, &x).map(|_| ());
             let (ours, bytes) = r.join().unwrap();
             assert_eq!(ours.is_ok(), theirs.is_ok());
             if let (Err(a), Err(b)) = (&ours, &theirs) {
-                let blamed = [a, b].map(|e| matches!(e, Error::Peer(_)));
+                let blamed = [a, b].map(|e| matches!(e, Error::Peer { fault: Fault::Misbehaved, .. }));
                 assert!(blamed != [true, true], "{a} {b}");
             }
             (ours.is_ok(), bytes as usize / (2 * 38 + 7))

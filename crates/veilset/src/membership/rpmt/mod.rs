@@ -46,13 +46,13 @@ mod plan;
 
 pub use plan::Plan;
 
+use crate::channel::Message;
 use crate::channel::queue::consequence;
-use crate::channel::{Channel, Message};
+use crate::context::Context;
 use crate::error::Result;
-use crate::hash::{Domain, SessionId};
+use crate::hash::Domain;
 use crate::oprf::kkrt::{self, Code, Coder, Keys};
 use crate::oprf::{Input, Output};
-use crate::rng::Prng;
 use crate::secret::Secrets;
 use bins::{fill_and_permute, hash_into_bins};
 use opprf::{Programmer, evaluate};
@@ -88,30 +88,24 @@ pub enum Comparison {
 ///
 /// # Errors
 /// As those of [`crate::operations`].
-pub fn receiver(
-    ch: &mut Channel,
-    session: &SessionId,
-    plan: &Plan,
-    y: &[Input],
-    rng: &mut Prng,
-) -> Result<Secrets<bool>> {
-    plan.announce(ch);
-    let table = hash_into_bins(ch, session, plan, true, y, rng)?;
-    let coder = Coder::new(session, OPRF);
+pub fn receiver(cx: &mut Context, plan: &Plan, y: &[Input]) -> Result<Secrets<bool>> {
+    plan.announce(cx.ch);
+    let table = hash_into_bins(cx, plan, true, y)?;
+    let coder = Coder::new(&cx.session, OPRF);
     let (codes, bottom) = (coder.codes(y), coder.codes(&[bottom()]));
     // A generator of its own: forks of the caller's would be the same in another run.
-    let programmer = Programmer { plan, table, codes, bottom, rng: rng.split() };
-    let mut oprf = kkrt::Sender::setup(ch, session, OPRF, plan.width, rng)?;
+    let programmer = Programmer { plan, table, codes, bottom, rng: cx.rng.split() };
+    let mut oprf = kkrt::Sender::setup(cx, OPRF, plan.width)?;
     let mut peqt = match plan.peqt {
-        Some(width) => Some(kkrt::Receiver::setup(ch, session, PEQT, width, rng)?),
+        Some(width) => Some(kkrt::Receiver::setup(cx, PEQT, width)?),
         None => None,
     };
-    let peqt_coder = Coder::new(session, PEQT);
+    let peqt_coder = Coder::new(&cx.session, PEQT);
     // S is AHEAD frames of its inputs ahead of its answers, so no queue is longer.
     let (keys_in, keys_out) = mpsc::channel::<Keys>();
     let (expected_in, expected_out) = mpsc::channel::<Secrets<u8>>();
     let mut bits = Secrets::zeros(0);
-    ch.duplex(
+    cx.ch.duplex(
         |tx| {
             let (keys_out, expected_in) = (keys_out, expected_in);
             for (first, n_bins) in plan.frames() {
@@ -159,33 +153,26 @@ pub fn receiver(
 ///
 /// # Errors
 /// As those of [`crate::operations`].
-pub fn sender(
-    ch: &mut Channel,
-    session: &SessionId,
-    plan: &Plan,
-    x: &[Input],
-    real: usize,
-    rng: &mut Prng,
-) -> Result<Secrets<u32>> {
-    plan.announce(ch);
-    let table = hash_into_bins(ch, session, plan, false, x, rng)?;
-    let order = fill_and_permute(plan, &table, rng);
-    let coder = Coder::new(session, OPRF);
+pub fn sender(cx: &mut Context, plan: &Plan, x: &[Input], real: usize) -> Result<Secrets<u32>> {
+    plan.announce(cx.ch);
+    let table = hash_into_bins(cx, plan, false, x)?;
+    let order = fill_and_permute(plan, &table, cx.rng);
+    let coder = Coder::new(&cx.session, OPRF);
     let (mut codes, bottom) = (coder.codes(x), coder.codes(&[bottom()]));
     // Dummies count as the bottom item. All codes are passed over alike, so that the time does not show how many
     // dummies there are.
     codes.par_iter_mut().enumerate().for_each(|(i, code)| {
         code.conditional_assign(&bottom[0], Choice::from(u8::from(i >= real)));
     });
-    let mut oprf = kkrt::Receiver::setup(ch, session, OPRF, plan.width, rng)?;
+    let mut oprf = kkrt::Receiver::setup(cx, OPRF, plan.width)?;
     let mut peqt = match plan.peqt {
-        Some(width) => Some(kkrt::Sender::setup(ch, session, PEQT, width, rng)?),
+        Some(width) => Some(kkrt::Sender::setup(cx, PEQT, width)?),
         None => None,
     };
-    let peqt_coder = Coder::new(session, PEQT);
+    let peqt_coder = Coder::new(&cx.session, PEQT);
     let (outputs_in, outputs_out) = mpsc::channel::<Secrets<Output>>();
     let (answers_in, answers_out) = mpsc::channel::<Secrets<u8>>();
-    ch.duplex(
+    cx.ch.duplex(
         |tx| {
             let (outputs_in, answers_out) = (outputs_in, answers_out);
             let asked = plan.frames();

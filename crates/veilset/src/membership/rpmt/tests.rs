@@ -1,7 +1,10 @@
 use super::*;
+use crate::channel::Channel;
 use crate::channel::{Sink, Source};
-use crate::error::Error;
+use crate::error::{Error, Fault};
+use crate::hash::SessionId;
 use crate::hashing::Bins;
+use crate::rng::Prng;
 use crate::testing::{SEEDS, Views, run_pair, sizes, split_frames, told};
 use std::collections::HashSet;
 
@@ -14,10 +17,8 @@ pub(super) fn items(from: usize, n: usize) -> Vec<Input> {
 
 /// A bit for each item of X, in order, by the tests; also checks what is in the slots.
 fn bits_by_item(plan: &Plan, y: &[Input], x: &[Input]) -> (Vec<bool>, Views) {
-    let ((bits, order), views) = run_pair(
-        |ch, rng| receiver(ch, &SESSION, plan, y, rng),
-        |ch, rng| sender(ch, &SESSION, plan, x, x.len(), rng),
-    );
+    let ((bits, order), views) =
+        run_pair(&SESSION, |cx| receiver(cx, plan, y), |cx| sender(cx, plan, x, x.len()));
     assert_eq!([bits.len(), order.len()], [plan.slots(); 2]);
     let mut by_item = vec![None; x.len()];
     for (&item, &bit) in order.iter().zip(bits.iter()) {
@@ -48,10 +49,8 @@ fn dummies_count_as_the_bottom_item() {
     let (y, x) = (items(0, 40), items(30, 20));
     for real in [0, 5, 20] {
         let plan = Plan::new(Comparison::Private, 40, 20, 20).unwrap();
-        let ((bits, order), _) = run_pair(
-            |ch, rng| receiver(ch, &SESSION, &plan, &y, rng),
-            |ch, rng| sender(ch, &SESSION, &plan, &x, real, rng),
-        );
+        let ((bits, order), _) =
+            run_pair(&SESSION, |cx| receiver(cx, &plan, &y), |cx| sender(cx, &plan, &x, real));
         for (&item, &bit) in order.iter().zip(bits.iter()) {
             assert_eq!(bit, item as usize >= real || item < 10, "{item}");
         }
@@ -65,11 +64,10 @@ fn a_second_run_under_the_same_generator_has_other_values() {
     let (y, x) = (items(0, 40), items(30, 20));
     let plan = Plan::new(Comparison::Plain, 40, 20, 20).unwrap();
     let (_, views) = run_pair(
-        |ch, rng| {
-            [(); 2].map(|()| receiver(ch, &SESSION, &plan, &y, rng)).into_iter().collect::<Result<Vec<_>>>()
-        },
-        |ch, rng| {
-            let both = [(); 2].map(|()| sender(ch, &SESSION, &plan, &x, x.len(), rng));
+        &SESSION,
+        |cx| [(); 2].map(|()| receiver(cx, &plan, &y)).into_iter().collect::<Result<Vec<_>>>(),
+        |cx| {
+            let both = [(); 2].map(|()| sender(cx, &plan, &x, x.len()));
             both.into_iter().collect::<Result<Vec<_>>>()
         },
     );
@@ -106,8 +104,9 @@ fn answers_to_the_private_comparison_depend_on_the_key_of_s() {
         let plan = Plan::new(comparison, 40, 20, 20).unwrap();
         let [one, other] = [1, 2].map(|seed| {
             let ((bits, _), views) = run_pair(
-                |ch, rng| receiver(ch, &SESSION, &plan, &y, rng),
-                |ch, _| sender(ch, &SESSION, &plan, &x, x.len(), &mut Prng::from_seed(&[seed; 32])),
+                &SESSION,
+                |cx| receiver(cx, &plan, &y),
+                |cx| sender(cx.under(Prng::from_seed(&[seed; 32])), &plan, &x, x.len()),
             );
             assert!(bits.len() > 20 && bits.iter().all(|bit| *bit));
             answers(&plan, &views)
@@ -129,26 +128,27 @@ fn answers_are_those_of_the_definition() {
         let (_, views) = bits_by_item(&plan, &y, &x);
         let frames = split_frames(&views.0[1]);
         let frames: Vec<(u16, &[u8])> = frames.iter().map(|(tag, body)| (*tag, &body[..])).collect();
-        let expected = told(&frames, |ch| {
-            let rng = &mut Prng::from_seed(&SEEDS[1]);
-            let table = hash_into_bins(ch, &SESSION, &plan, false, &x, rng)?;
-            let order = fill_and_permute(&plan, &table, rng);
+        let expected = told(&frames, |cx| {
+            cx.session = SESSION;
+            *cx.rng = Prng::from_seed(&SEEDS[1]);
+            let table = hash_into_bins(cx, &plan, false, &x)?;
+            let order = fill_and_permute(&plan, &table, cx.rng);
             let (oprf, peqt) = ("RPMT, OPRF of the items", "RPMT, OPRF for the private equality test");
             let bottom = Input::from_bytes(Domain::without_session("the bottom item of KRTW19").hash(&[]));
             let slots: Vec<Input> = order.iter().map(|&i| *x.get(i as usize).unwrap_or(&bottom)).collect();
             let codes = Coder::new(&SESSION, oprf).codes(&slots);
-            let mut oprf = kkrt::Receiver::setup(ch, &SESSION, oprf, plan.width, rng)?;
+            let mut oprf = kkrt::Receiver::setup(cx, oprf, plan.width)?;
             let keys = match plan.peqt {
-                Some(width) => Some(kkrt::Sender::setup(ch, &SESSION, peqt, width, rng)?),
+                Some(width) => Some(kkrt::Sender::setup(cx, peqt, width)?),
                 None => None,
             };
-            let outputs = oprf.evaluate(&mut ch.tx, &codes)?;
-            let polynomials = ch.rx.recv_bytes(POLYNOMIALS, plan.slots() * plan.polynomial_bytes())?;
+            let outputs = oprf.evaluate(&mut cx.ch.tx, &codes)?;
+            let polynomials = cx.ch.rx.recv_bytes(POLYNOMIALS, plan.slots() * plan.polynomial_bytes())?;
             let s = evaluate(&plan, &polynomials, &outputs);
             let Some(mut keys) = keys else {
                 return Ok(s.iter().map(|s| s.to_le_bytes()[..plan.tag].to_vec()).collect::<Vec<_>>());
             };
-            let keys = keys.keys(&mut ch.rx, plan.slots())?;
+            let keys = keys.keys(&mut cx.ch.rx, plan.slots())?;
             let inputs = s.iter().map(|s| [s.to_le_bytes(), [0; 16]].concat().try_into().unwrap());
             let codes = Coder::new(&SESSION, peqt).codes(&inputs.map(Input::from_bytes).collect::<Vec<_>>());
             let tag = |(j, code)| keys.evaluate(j, code)[..plan.tag].to_vec();
@@ -183,8 +183,12 @@ fn every_byte_of_an_answer_counts() {
         let plan = Plan::new(comparison, 40, 20, 20).unwrap();
         assert!(plan.tag == size && plan.slots() > 2 * size, "{plan:?}");
         let ((bits, _), _) = run_pair(
-            |ch, rng| receiver(ch, &SESSION, &plan, &y, rng),
-            |ch, rng| sender(&mut forging(ch, tag, change), &SESSION, &plan, &x, x.len(), rng),
+            &SESSION,
+            |cx| receiver(cx, &plan, &y),
+            |cx| {
+                forge(cx.ch, tag, change);
+                sender(cx, &plan, &x, x.len())
+            },
         );
         assert!(bits.iter().all(|bit| !*bit), "{comparison:?}");
     }
@@ -250,9 +254,9 @@ impl Sink for Forge {
     }
 }
 
-fn forging(ch: &mut Channel, tag: u8, change: fn(&mut Vec<u8>)) -> Channel {
+fn forge(ch: &mut Channel, tag: u8, change: fn(&mut Vec<u8>)) {
     let (sink, source): (_, Box<dyn Source>) = std::mem::replace(ch, Channel::pair().0).into_halves();
-    Channel::from_halves(Box::new(Forge { sink, tag, change }), source)
+    *ch = Channel::from_halves(Box::new(Forge { sink, tag, change }), source);
 }
 
 #[test]
@@ -282,17 +286,24 @@ fn forged_messages_are_errors_that_name_them() {
         let plan = Plan::new(comparison, 30, 20, 20).unwrap();
         let (y, x) = (items(0, 30), items(20, 20));
         let ((r, s), _) = run_pair(
-            |ch, rng| {
-                let mut forging = by_receiver.then(|| forging(ch, tag, change));
-                Ok(receiver(forging.as_mut().unwrap_or(ch), &SESSION, &plan, &y, rng).err())
+            &SESSION,
+            |cx| {
+                if by_receiver {
+                    forge(cx.ch, tag, change);
+                }
+                Ok(receiver(cx, &plan, &y).err())
             },
-            |ch, rng| {
-                let mut forging = (!by_receiver).then(|| forging(ch, tag, change));
-                Ok(sender(forging.as_mut().unwrap_or(ch), &SESSION, &plan, &x, x.len(), rng).err())
+            |cx| {
+                if !by_receiver {
+                    forge(cx.ch, tag, change);
+                }
+                Ok(sender(cx, &plan, &x, x.len()).err())
             },
         );
         match if by_receiver { s } else { r } {
-            Some(Error::Peer(text)) => assert!(text.contains(words), "{tag:#x}: {text}"),
+            Some(Error::Peer { fault: Fault::Misbehaved, what: text, .. }) => {
+                assert!(text.contains(words), "{tag:#x}: {text}")
+            }
             other => panic!("{tag:#x}: {other:?}"),
         }
     }

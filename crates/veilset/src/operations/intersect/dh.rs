@@ -19,8 +19,9 @@
 //! the key to a party that cannot put H(x)^a to them. By DDH, that value is pseudorandom for every x outside Y.
 
 use super::Matching;
-use super::tags::{self, Placed, Tag, placed};
-use crate::channel::{Channel, Message, Unit, frames};
+use super::tags::{self, Placed, Tag, Tags, placed};
+use crate::channel::{Message, Unit, frames};
+use crate::context::Context;
 use crate::error::{Error, Result};
 use crate::group::curve25519::{LowOrder, Point, raise};
 use crate::hash::{Domain, SessionId};
@@ -29,7 +30,6 @@ use crate::item::Items;
 use crate::operations::{Sealed, Terms};
 use crate::ot::Pad;
 use crate::params::{LAMBDA, share, tag_bits};
-use crate::rng::Prng;
 use crate::secret::Secrets;
 use rayon::prelude::*;
 use zeroize::Zeroizing;
@@ -91,22 +91,20 @@ fn low_order(_: LowOrder) -> Error {
 
 /// The receiver R, with set `y`; the sender's has `n_x` items.
 pub(crate) fn receiver<'a>(
-    ch: &mut Channel,
-    session: &SessionId,
+    cx: &mut Context,
     y: &Hashed,
     n_x: usize,
     terms: &Terms,
-    rng: &mut Prng,
 ) -> Result<Sealed<'a, Matching>> {
     let (n_y, n) = (y.len(), y.items().len());
     let tag_bytes = tag_bytes(terms.payload, n_x, n_y)?;
-    ch.stage("matching", Unit::Items, 2 * n_y);
+    cx.ch.stage("matching", Unit::Items, 2 * n_y);
     // 0. Y in random order: if S gets the result too, it must not say where in Y the matches are.
-    let order = rng.permutation(n_y);
+    let order = cx.rng.permutation(n_y);
     // 1. R picks b and sends H(y)^b.
-    let (y_b, off) = y.raised_with_inverse(rng);
-    let mut own = Derived::new(session, tag_bytes, terms.payload, n_y);
-    ch.duplex(
+    let (y_b, off) = y.raised_with_inverse(cx.rng);
+    let mut own = Derived::new(&cx.session, tag_bytes, terms.payload, n_y);
+    cx.ch.duplex(
         |tx| order.chunks(FRAME).try_for_each(|positions| tx.send(Y_B, &y_b.points(positions).map_err(bug)?)),
         // 3. From H(y)^ba it gets H(y)^a.
         |rx| {
@@ -118,30 +116,29 @@ pub(crate) fn receiver<'a>(
         },
     )?;
     // 5. R finds which tags of X are its own, and 6. decrypts the payload of these.
-    tags::receiver(ch, own.tags, own.keys, tag_bytes, move |i| order[i as usize], n, n_x, terms)
+    let tags = Tags { placed: own.tags, bytes: tag_bytes };
+    tags::receiver(cx, tags, own.keys, (move |i| order[i as usize], n), n_x, terms)
 }
 
 /// The sender S, with set `x` and, if agreed, a payload for each of its items, none longer than a row; the
 /// receiver's set has `n_y` items. Returns what matches if both get it.
 pub(crate) fn sender<'a>(
-    ch: &mut Channel,
-    session: &SessionId,
+    cx: &mut Context,
     x: &Hashed,
     payloads: &Items,
     n_y: usize,
     terms: &Terms,
-    rng: &mut Prng,
 ) -> Result<Option<Sealed<'a, Matching>>> {
     let n_x = x.len();
     let tag_bytes = tag_bytes(terms.payload, n_x, n_y)?;
     tags::check(payloads, terms)?;
-    ch.stage("matching", Unit::Items, 2 * n_y);
+    cx.ch.stage("matching", Unit::Items, 2 * n_y);
     // 2. S picks a, and makes the tags of H(x)^a while R makes H(y)^b.
-    let x_a = x.raised(rng);
+    let x_a = x.raised(cx.rng);
     let all: Vec<u32> = (0..n_x as u32).collect();
-    let (own, y_b) = ch.duplex(
+    let (own, y_b) = cx.ch.duplex(
         |_| {
-            let mut own = Derived::new(session, tag_bytes, terms.payload, n_x);
+            let mut own = Derived::new(&cx.session, tag_bytes, terms.payload, n_x);
             for (frame, positions) in all.chunks(FRAME).enumerate() {
                 own.fill(frame * FRAME, &Zeroizing::new(x_a.points(positions).map_err(bug)?));
             }
@@ -152,13 +149,14 @@ pub(crate) fn sender<'a>(
     )?;
     // For each H(y)^b it answers H(y)^ba, in the same order.
     for y_b in y_b {
-        ch.tx.send(Y_BA, &raise(&y_b, x_a.key()).map_err(low_order)?)?;
+        cx.ch.tx.send(Y_BA, &raise(&y_b, x_a.key()).map_err(low_order)?)?;
     }
     // 4. It sends the tags in sorted order, which hides theirs, and the payloads in the same order.
     let Derived { tags, keys, .. } = own;
     let keys =
         |positions: &[u32]| Secrets::from(positions.iter().map(|&i| keys[i as usize]).collect::<Vec<_>>());
-    tags::sender(ch, tags, tag_bytes, keys, payloads, x.items().len(), n_y, terms)
+    let tags = Tags { placed: tags, bytes: tag_bytes };
+    tags::sender(cx, tags, keys, (payloads, x.items().len()), n_y, terms)
 }
 
 #[cfg(test)]

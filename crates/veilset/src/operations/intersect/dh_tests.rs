@@ -1,9 +1,11 @@
 use super::*;
+use crate::error::Fault;
 use crate::group::curve25519::{Key, map_and_raise};
 use crate::item::ItemSet;
 use crate::operations::Confirmed;
 use crate::operations::row::Layout;
 use crate::ot::transfer::crypt;
+use crate::rng::Prng;
 use crate::testing::{
     Views, are_random_orders, overlapping, parts, places, run_pair, split_frames, told, under,
 };
@@ -17,8 +19,9 @@ fn run_with(session: &SessionId, y: &Hashed, x: &Hashed, payloads: &Items, seed:
     let terms = Terms { payload: !payloads.is_empty(), max_row: ROW, ..Terms::default() };
     let rng = |role: u8| Prng::from_seed(&[2 * seed + role; 32]);
     let ((matching, _), views) = run_pair(
-        |ch, _| receiver(ch, session, y, x.len(), &terms, &mut rng(0))?.open(Confirmed(())),
-        |ch, _| sender(ch, session, x, payloads, y.len(), &terms, &mut rng(1)).map(|_| ()),
+        session,
+        |cx| receiver(cx.under(rng(0)), y, x.len(), &terms)?.open(Confirmed(())),
+        |cx| sender(cx.under(rng(1)), x, payloads, y.len(), &terms).map(|_| ()),
     );
     (matching, views)
 }
@@ -117,13 +120,10 @@ fn points_of_low_order_are_refused_by_both_sides() {
     let set: ItemSet = ["a"].iter().collect();
     let (set, none, terms) = (Hashed::new(&set), Items::new(), Terms::default());
     for forged in [one, [0; 32], [0xff; 32]] {
-        let rng = &mut Prng::from_seed(&[1; 32]);
-        let by_receiver =
-            told(&[(0x62, &forged)], |ch| receiver(ch, &SESSIONS[0], &set, 1, &terms, rng).map(|_| ()));
-        let by_sender =
-            told(&[(0x61, &forged)], |ch| sender(ch, &SESSIONS[0], &set, &none, 1, &terms, rng).map(|_| ()));
+        let by_receiver = told(&[(0x62, &forged)], |cx| receiver(cx, &set, 1, &terms).map(|_| ()));
+        let by_sender = told(&[(0x61, &forged)], |cx| sender(cx, &set, &none, 1, &terms).map(|_| ()));
         for e in [by_receiver, by_sender] {
-            assert!(matches!(e, Err(Error::Peer(_))), "{e:?}");
+            assert!(matches!(e, Err(Error::Peer { fault: Fault::Misbehaved, .. })), "{e:?}");
         }
     }
 }

@@ -48,14 +48,12 @@ pub static INTERSECT: Operation = Operation {
             let width = if payload { Layout::<1>::new(max_row).width() } else { 0 };
             transfer(n_x, mqrpmt::DIGEST + width, None)
         }),
-        run: |test, task, ch, session, n, rng| {
+        run: |test, task, cx, n| {
             let Task { set, payloads, ref terms, .. } = *task;
             Ok(match task.role {
-                Role::Receiver => {
-                    mqrpmt::receiver(test, ch, session, set, n, terms, rng)?.map(Learned::Matching)
-                }
+                Role::Receiver => mqrpmt::receiver(test, cx, set, n, terms)?.map(Learned::Matching),
                 Role::Sender => {
-                    let found = mqrpmt::sender(test, ch, session, set, payloads, n, terms, rng)?;
+                    let found = mqrpmt::sender(test, cx, set, payloads, n, terms)?;
                     Sealed::sent_on(found.map(|sealed| sealed.map(Learned::Matching)))
                 }
             })
@@ -107,6 +105,7 @@ fn sent_on<'a>(order: Secrets<u32>, e: Secrets<bool>, n: usize) -> Sealed<'a, Ma
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::error::Fault;
 
     #[test]
     fn matches_are_sorted_and_those_that_cannot_be_are_refused() {
@@ -116,7 +115,10 @@ mod tests {
         assert!(good.positions == [0, 2, 4] && good.payloads == ["a", "b", "c"].iter().collect());
         // One twice, a dummy, one that is none of ours.
         for positions in [Some(&[4, 0, 4][..]), Some(&[4, 0, 5]), None] {
-            assert!(matches!(sorted(positions), Err(Error::Peer(_))), "{positions:?}");
+            assert!(
+                matches!(sorted(positions), Err(Error::Peer { fault: Fault::Misbehaved, .. })),
+                "{positions:?}"
+            );
         }
     }
 }

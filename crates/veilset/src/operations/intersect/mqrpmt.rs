@@ -10,7 +10,7 @@
 //! where the tags collide too.
 
 use super::{Matching, sent_on, sort};
-use crate::channel::Channel;
+use crate::context::Context;
 use crate::error::Result;
 use crate::hash::{Domain, SessionId};
 use crate::hashed::Hashed;
@@ -19,7 +19,6 @@ use crate::membership::Mqrpmt;
 use crate::operations::row::Layout;
 use crate::operations::{Sealed, Terms, both};
 use crate::ot::{Security, extension, transfer};
-use crate::rng::Prng;
 use rayon::prelude::*;
 
 pub(crate) const DIGEST: usize = 16;
@@ -40,22 +39,19 @@ fn width(terms: &Terms) -> (Option<Layout<1>>, usize) {
 /// The receiver, with set `y`; the sender's has `n_x` items.
 pub(crate) fn receiver<'a>(
     protocol: &dyn Mqrpmt,
-    ch: &mut Channel,
-    session: &SessionId,
+    cx: &mut Context,
     y: &'a Hashed<'a>,
     n_x: usize,
     terms: &Terms,
-    rng: &mut Prng,
 ) -> Result<Sealed<'a, Matching>> {
     // 1. P1 obtains the bits e.
-    let e = protocol.server(ch, session, y, n_x, rng)?;
+    let e = protocol.server(cx, y, n_x)?;
     // 2. P1 holding e_i and P2 holding (-, x_i) run one-sided OTs: P1 learns x_i where e_i = 1.
-    let mut ot =
-        extension::Receiver::setup(ch, session, PURPOSE, extension::DEFAULT_K, Security::SemiHonest, rng)?;
+    let mut ot = extension::Receiver::setup(cx, PURPOSE, extension::DEFAULT_K, Security::SemiHonest)?;
     let (layout, width) = width(terms);
     let (mut matched, mut payloads, mut intact) = (Vec::<[u8; DIGEST]>::new(), Items::new(), true);
     // As much work for a row that is not wanted: the sender sees the time.
-    transfer::receive(ch, &mut ot, &e, true, width, |wanted, row| {
+    transfer::receive(cx.ch, &mut ot, &e, true, width, |wanted, row| {
         let (digest, rest) = row.split_at(DIGEST);
         let n = matched.len();
         matched.extend(<[u8; DIGEST]>::try_from(digest));
@@ -68,9 +64,9 @@ pub(crate) fn receiver<'a>(
         }
     })?;
     if terms.both {
-        both::send_bits(ch, &e)?;
+        both::send_bits(cx.ch, &e)?;
     }
-    let digest = digests(session, y);
+    let digest = digests(&cx.session, y);
     Ok(Sealed::new(move || {
         let n = y.items().len();
         let mut own: Vec<([u8; DIGEST], u32)> =
@@ -84,28 +80,24 @@ pub(crate) fn receiver<'a>(
 
 /// The sender, with set `x` and, if agreed, a payload for each of its items, none longer than a row; the
 /// receiver's set has `n_y` items. Returns what matches if both get it.
-#[allow(clippy::too_many_arguments)] // the inputs of the figure
 pub(crate) fn sender<'a>(
     protocol: &dyn Mqrpmt,
-    ch: &mut Channel,
-    session: &SessionId,
+    cx: &mut Context,
     x: &Hashed,
     payloads: &Items,
     n_y: usize,
     terms: &Terms,
-    rng: &mut Prng,
 ) -> Result<Option<Sealed<'a, Matching>>> {
     let (layout, width) = width(terms);
     if let Some(layout) = layout {
         layout.check(payloads.iter().map(|payload| [payload.len()]))?;
     }
-    let digest = digests(session, x);
+    let digest = digests(&cx.session, x);
     // 0. and 1. X in random order; P2 obtains nothing.
-    let order = protocol.client(ch, session, x, n_y, rng)?;
+    let order = protocol.client(cx, x, n_y)?;
     // 2. One-sided OTs of (-, x_i).
-    let mut ot =
-        extension::Sender::setup(ch, session, PURPOSE, extension::DEFAULT_K, Security::SemiHonest, rng)?;
-    transfer::send(ch, &mut ot, x.len(), true, width, |i, row| {
+    let mut ot = extension::Sender::setup(cx, PURPOSE, extension::DEFAULT_K, Security::SemiHonest)?;
+    transfer::send(cx.ch, &mut ot, x.len(), true, width, |i, row| {
         let at = order[i] as usize;
         let (place, rest) = row.split_at_mut(DIGEST);
         place.copy_from_slice(&digest(at));
@@ -115,7 +107,7 @@ pub(crate) fn sender<'a>(
         }
     })?;
     match terms.both {
-        true => Ok(Some(sent_on(order, both::recv_bits(ch, x.len(), n_y)?, x.items().len()))),
+        true => Ok(Some(sent_on(order, both::recv_bits(cx.ch, x.len(), n_y)?, x.items().len()))),
         false => Ok(None),
     }
 }

@@ -10,8 +10,8 @@
 //! tags and the keys of rows are hashes of the values in domains of their own: R sees the tag of every x.
 
 use super::Matching;
-use super::tags::{self, LONGEST, Placed, Tag, placed};
-use crate::channel::Channel;
+use super::tags::{self, LONGEST, Placed, Tag, Tags, placed};
+use crate::context::Context;
 use crate::error::{Error, Result};
 use crate::hash::{Domain, SessionId};
 use crate::hashed::Hashed;
@@ -20,7 +20,6 @@ use crate::operations::{Sealed, Terms};
 use crate::oprf::{Oprf, Output};
 use crate::ot::Pad;
 use crate::params::{LAMBDA, matrix, share};
-use crate::rng::Prng;
 use crate::secret::Secrets;
 use rayon::prelude::*;
 
@@ -72,50 +71,47 @@ fn padder(session: &SessionId) -> impl Fn(&Output) -> Pad + Sync + use<> {
 /// The receiver R, with set `y`; the sender's has `n_x` items.
 pub(crate) fn receiver<'a>(
     protocol: &impl Oprf,
-    ch: &mut Channel,
-    session: &SessionId,
+    cx: &mut Context,
     y: &Hashed,
     n_x: usize,
     terms: &Terms,
-    rng: &mut Prng,
 ) -> Result<Sealed<'a, Matching>> {
     let tag_bytes = tag_bytes(terms, n_x, y.len())?;
-    let values = protocol.receiver(ch, session, y.own(), n_x, rng)?;
-    let own = places(session, &values, tag_bytes, terms.payload);
+    let values = protocol.receiver(cx, y.own(), n_x)?;
+    let own = places(&cx.session, &values, tag_bytes, terms.payload);
     let pads = match terms.payload {
-        true => Secrets::from(values.par_iter().map(padder(session)).collect::<Vec<_>>()),
+        true => Secrets::from(values.par_iter().map(padder(&cx.session)).collect::<Vec<_>>()),
         false => Secrets::zeros(0),
     };
     drop(values);
-    tags::receiver(ch, own, pads, tag_bytes, |i| i, y.items().len(), n_x, terms)
+    let tags = Tags { placed: own, bytes: tag_bytes };
+    tags::receiver(cx, tags, pads, (|i| i, y.items().len()), n_x, terms)
 }
 
 /// The sender S, with set `x` and, if agreed, a payload for each of its items, none longer than a row; the
 /// receiver's set has `n_y` items. Returns what matches if both get it.
-#[allow(clippy::too_many_arguments)] // two sets, payloads, and what was agreed
 pub(crate) fn sender<'a>(
     protocol: &impl Oprf,
-    ch: &mut Channel,
-    session: &SessionId,
+    cx: &mut Context,
     x: &Hashed,
     payloads: &Items,
     n_y: usize,
     terms: &Terms,
-    rng: &mut Prng,
 ) -> Result<Option<Sealed<'a, Matching>>> {
     let tag_bytes = tag_bytes(terms, x.len(), n_y)?;
     tags::check(payloads, terms)?;
-    let mut values = protocol.sender(ch, session, x.own(), n_y, rng)?;
-    let own = places(session, &values, tag_bytes, terms.payload);
+    let mut values = protocol.sender(cx, x.own(), n_y)?;
+    let own = places(&cx.session, &values, tag_bytes, terms.payload);
     if !terms.payload {
         values = Secrets::zeros(0);
     }
-    let pad = padder(session);
+    let pad = padder(&cx.session);
     let keys = |positions: &[u32]| {
         let keys = positions.par_iter().map(|&i| pad(&values[i as usize]));
         Secrets::from(keys.collect::<Vec<_>>())
     };
-    tags::sender(ch, own, tag_bytes, keys, payloads, x.items().len(), n_y, terms)
+    let tags = Tags { placed: own, bytes: tag_bytes };
+    tags::sender(cx, tags, keys, (payloads, x.items().len()), n_y, terms)
 }
 
 #[cfg(test)]

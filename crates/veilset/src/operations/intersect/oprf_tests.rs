@@ -1,9 +1,13 @@
 use super::*;
+use crate::channel::Channel;
 use crate::channel::Message;
+use crate::error::Fault;
 use crate::item::ItemSet;
 use crate::operations::Confirmed;
 use crate::oprf::Ideal;
 use crate::oprf::multi_point::MultiPoint;
+use crate::rng::Prng;
+use crate::testing::ANY_SESSION;
 use crate::testing::{SEEDS, Views, overlapping, run_pair, split_frames};
 
 const SESSION: SessionId = SessionId::of([4; 32]);
@@ -32,8 +36,9 @@ fn run_over(
     terms: &Terms,
 ) -> (Matching, Views) {
     let ((matching, _), views) = run_pair(
-        |ch, rng| receiver(protocol, ch, &SESSION, y, x.len(), terms, rng)?.open(Confirmed(())),
-        |ch, rng| sender(protocol, ch, &SESSION, x, payloads, y.len(), terms, rng).map(|_| ()),
+        &SESSION,
+        |cx| receiver(protocol, cx, y, x.len(), terms)?.open(Confirmed(())),
+        |cx| sender(protocol, cx, x, payloads, y.len(), terms).map(|_| ()),
     );
     (matching, views)
 }
@@ -172,13 +177,14 @@ fn tags_and_rows_are_fresh_in_every_run() {
         let payloads = if payload { payloads.clone() } else { Items::new() };
         let seen = |seed: u8| {
             let (_, views) = run_pair(
-                |ch, _| {
-                    let rng = &mut Prng::from_seed(&[seed; 32]);
-                    receiver(&protocol, ch, &SESSION, &y, x.len(), &terms, rng)?.open(Confirmed(()))
+                &SESSION,
+                |cx| {
+                    *cx.rng = Prng::from_seed(&[seed; 32]);
+                    receiver(&protocol, cx, &y, x.len(), &terms)?.open(Confirmed(()))
                 },
-                |ch, _| {
-                    let rng = &mut Prng::from_seed(&[seed + 1; 32]);
-                    sender(&protocol, ch, &SESSION, &x, &payloads, y.len(), &terms, rng).map(|_| ())
+                |cx| {
+                    *cx.rng = Prng::from_seed(&[seed + 1; 32]);
+                    sender(&protocol, cx, &x, &payloads, y.len(), &terms).map(|_| ())
                 },
             );
             let frames = split_frames(&views.0[0]).into_iter().filter(|f| f.0 == 0x64 || f.0 == 0x65);
@@ -202,13 +208,15 @@ fn tags_of_several_frames_are_sorted_over_all_of_them() {
     let (n_x, mut rng) = (2 * tags::FRAME + 60, Prng::from_seed(&[8; 32]));
     let all: Vec<Placed> = (0..n_x as u32).map(|i| placed(rng.bytes(), i)).collect();
     let ((received, _), _) = run_pair(
-        |ch, _| {
+        &ANY_SESSION,
+        |cx| {
             let tags = crate::channel::frames(n_x, tags::FRAME);
-            tags.map(|n| ch.rx.recv_bytes(Message::new(0x64, "tags"), n * 8)).collect::<Result<Vec<_>>>()
+            tags.map(|n| cx.ch.rx.recv_bytes(Message::new(0x64, "tags"), n * 8)).collect::<Result<Vec<_>>>()
         },
-        |ch, _| {
+        |cx| {
             let keys = |_: &[u32]| Secrets::zeros(0);
-            tags::sender(ch, all.clone().into(), 8, keys, &Items::new(), n_x, 3, &TERMS).map(drop)
+            let tags = Tags { placed: all.clone().into(), bytes: 8 };
+            tags::sender(cx, tags, keys, (&Items::new(), n_x), 3, &TERMS).map(drop)
         },
     );
     let received = received.concat();
@@ -234,7 +242,9 @@ fn forged_tags_and_rows_are_errors() {
             }
             drop(peer);
             let rng = &mut Prng::from_seed(&SEEDS[0]);
-            receiver(&Ideal, &mut ch, &SESSION, &y, 20, &terms, rng)?.open(Confirmed(())).map(|_| ())
+            receiver(&Ideal, &mut Context::new(&mut ch, &SESSION, rng), &y, 20, &terms)?
+                .open(Confirmed(()))
+                .map(|_| ())
         };
         assert_eq!(fed(&honest), Ok(()));
         let with = |forge: &dyn Fn(&mut Frames)| {
@@ -266,7 +276,10 @@ fn forged_tags_and_rows_are_errors() {
             assert_eq!(fed(&frames), Ok(()));
         }
         for (what, error, name) in forged {
-            assert!(matches!(&error, Error::Peer(m) if m.contains(name)), "{what}: {error}");
+            assert!(
+                matches!(&error, Error::Peer { fault: Fault::Misbehaved, what: m, .. } if m.contains(name)),
+                "{what}: {error}"
+            );
         }
     }
 }
@@ -279,13 +292,11 @@ fn a_payload_longer_than_a_row_is_found_before_anything_is_sent() {
     let terms = Terms { payload: true, ..TERMS };
     let result = sender(
         &MultiPoint::default(),
-        &mut ch,
-        &SESSION,
+        &mut Context::new(&mut ch, &SESSION, &mut Prng::from_seed(&SEEDS[1])),
         &Hashed::new(&x),
         &payloads,
         3,
         &terms,
-        &mut Prng::from_seed(&SEEDS[1]),
     );
     assert!(matches!(result.map(|_| ()), Err(Error::Bug(_))));
     assert_eq!(ch.bytes_sent(), 0);

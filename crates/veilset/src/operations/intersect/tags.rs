@@ -6,7 +6,8 @@
 //! item and dummy. Memory: 21 bytes an item of one's own, with payload 16 or 32 more; 5 bytes an item of S for R.
 
 use super::{Matching, sent_on, sort};
-use crate::channel::{Channel, Message, Unit, frames};
+use crate::channel::{Message, Unit, frames};
+use crate::context::Context;
 use crate::error::{Error, Result};
 use crate::item::Items;
 use crate::operations::row::Layout;
@@ -66,29 +67,34 @@ fn position(placed: &Placed) -> u32 {
     placed[LONGEST..].iter().fold(0, |n, &b| n << 8 | u32::from(b))
 }
 
-/// The receiver's part, with the tags of its `own` items and dummies, of `tag_bytes` bytes, and, if there is payload,
-/// the keys of their rows. `item(i)` is the place in its set, of `n` items, of what has position i here; the sender's
-/// has `n_x` items.
-#[allow(clippy::too_many_arguments)] // two sets, what of them is known, the terms
+/// The tags of the items and dummies of a set.
+pub(super) struct Tags {
+    /// In the order of their positions.
+    pub(super) placed: Secrets<Placed>,
+    /// Bytes of a tag.
+    pub(super) bytes: usize,
+}
+
+/// The receiver's part, with the tags of its items and dummies and, if there is payload, the keys of their rows.
+/// `item(i)` is the place in its set, of `n` items, of what has position i here; the sender's has `n_x` items.
 pub(super) fn receiver<'a>(
-    ch: &mut Channel,
-    mut own: Secrets<Placed>,
+    cx: &mut Context,
+    own: Tags,
     pads: Secrets<Pad>,
-    tag_bytes: usize,
-    item: impl Fn(u32) -> u32 + Send + 'a,
-    n: usize,
+    (item, n): (impl Fn(u32) -> u32 + Send + 'a, usize),
     n_x: usize,
     terms: &Terms,
 ) -> Result<Sealed<'a, Matching>> {
+    let Tags { placed: mut own, bytes: tag_bytes } = own;
     let n_y = own.len();
     sort_placed(&mut own);
     // R finds which tags of X are its own. Where there is none it finds the next one, so that it has as much to
     // do: the sender sees how long we take.
-    ch.stage("comparing", Unit::Bytes, n_x * tag_bytes);
+    cx.ch.stage("comparing", Unit::Bytes, n_x * tag_bytes);
     let (mut found, mut e) = (Secrets::<u32>::zeros(0), Secrets::<bool>::zeros(0));
     let mut last = None;
     for n in frames(n_x, FRAME) {
-        let bytes = ch.rx.recv_bytes(TAGS, n * tag_bytes)?;
+        let bytes = cx.ch.rx.recv_bytes(TAGS, n * tag_bytes)?;
         let whole = |bytes: &[u8]| {
             let mut tag = Tag::default();
             tag[..tag_bytes].copy_from_slice(bytes);
@@ -127,12 +133,12 @@ pub(super) fn receiver<'a>(
     if terms.payload {
         let layout = Layout::<1>::new(terms.max_row);
         let width = layout.width();
-        ch.stage("receiving", Unit::Bytes, n_x * width);
+        cx.ch.stage("receiving", Unit::Bytes, n_x * width);
         // If Y is empty there are rows all the same, and noise.
         let pad = |found: &u32| pads.get(*found as usize).copied().unwrap_or_default();
         let mut at = 0;
         for n in frames(n_x, rows_per_frame(width)) {
-            let mut rows = Secrets::from(ch.rx.recv_bytes(ROWS, n * width)?);
+            let mut rows = Secrets::from(cx.ch.rx.recv_bytes(ROWS, n * width)?);
             let keys = Secrets::from(found[at..at + n].iter().map(pad).collect::<Vec<_>>());
             crypt(&mut rows, width, at, &keys, |_, _| ());
             for (row, &wanted) in rows.chunks_exact(width).zip(&e[at..at + n]) {
@@ -145,7 +151,7 @@ pub(super) fn receiver<'a>(
         }
     }
     if terms.both {
-        both::send_bits(ch, &e)?;
+        both::send_bits(cx.ch, &e)?;
     }
     let payload = terms.payload;
     Ok(Sealed::new(move || {
@@ -168,27 +174,25 @@ pub(super) fn check(payloads: &Items, terms: &Terms) -> Result<()> {
     }
 }
 
-/// The sender's part, with the tags of its items and dummies, of `tag_bytes` bytes, and, if agreed, a payload for
-/// each of its `n` items, none longer than a row; `keys` gives the keys of the rows of the items at some positions.
-/// The receiver's set has `n_y` items. Returns what matches if both get it.
-#[allow(clippy::too_many_arguments)] // two sets, what of them is known, the terms
+/// The sender's part, with the tags of its items and dummies and, if agreed, a payload for each of its `n` items, none
+/// longer than a row; `keys` gives the keys of the rows of the items at some positions. The receiver's set has `n_y`
+/// items. Returns what matches if both get it.
 pub(super) fn sender<'a>(
-    ch: &mut Channel,
-    mut tags: Secrets<Placed>,
-    tag_bytes: usize,
-    keys: impl Fn(&[u32]) -> Secrets<Pad>,
-    payloads: &Items,
-    n: usize,
+    cx: &mut Context,
+    own: Tags,
+    keys: impl Fn(&[u32]) -> Secrets<Pad> + Sync,
+    (payloads, n): (&Items, usize),
     n_y: usize,
     terms: &Terms,
 ) -> Result<Option<Sealed<'a, Matching>>> {
+    let Tags { placed: mut tags, bytes: tag_bytes } = own;
     let n_x = tags.len();
     // It sends the tags in sorted order, which hides theirs,
     sort_placed(&mut tags);
-    ch.stage("comparing", Unit::Bytes, n_x * tag_bytes);
+    cx.ch.stage("comparing", Unit::Bytes, n_x * tag_bytes);
     for tags in tags.chunks(FRAME) {
         let bytes = tags.iter().flat_map(|placed| &placed[..tag_bytes]);
-        ch.tx.send_bytes(TAGS, &bytes.copied().collect::<Vec<u8>>())?;
+        cx.ch.tx.send_bytes(TAGS, &bytes.copied().collect::<Vec<u8>>())?;
     }
     let order = Secrets::from(tags.iter().map(position).collect::<Vec<u32>>());
     drop(tags);
@@ -196,7 +200,7 @@ pub(super) fn sender<'a>(
     if terms.payload {
         let layout = Layout::<1>::new(terms.max_row);
         let width = layout.width();
-        ch.stage("sending", Unit::Bytes, n_x * width);
+        cx.ch.stage("sending", Unit::Bytes, n_x * width);
         let mut at = 0;
         for positions in order.chunks(rows_per_frame(width)) {
             let keys = keys(positions);
@@ -206,12 +210,12 @@ pub(super) fn sender<'a>(
                 let i = order[j] as usize;
                 layout.write([if i < payloads.len() { payloads.get(i) } else { &[] }], row);
             });
-            ch.tx.send_bytes(ROWS, &rows)?;
+            cx.ch.tx.send_bytes(ROWS, &rows)?;
             at += positions.len();
         }
     }
     match terms.both {
-        true => Ok(Some(sent_on(order, both::recv_bits(ch, n_x, n_y)?, n))),
+        true => Ok(Some(sent_on(order, both::recv_bits(cx.ch, n_x, n_y)?, n))),
         false => Ok(None),
     }
 }

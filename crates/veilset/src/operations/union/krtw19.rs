@@ -17,9 +17,8 @@
 //! how many of the sender's items are in their bins together.
 
 use super::mqrpmt::{New, check_rows, most, new_rows, offer_rows};
-use crate::channel::Channel;
+use crate::context::Context;
 use crate::error::{Error, Result};
-use crate::hash::SessionId;
 use crate::hashed::Hashed;
 use crate::item::Items;
 use crate::membership::rpmt::{self, Comparison, Plan};
@@ -27,7 +26,6 @@ use crate::operations::row::Layout;
 use crate::operations::{Sealed, Terms, both};
 use crate::ot::Security;
 use crate::ot::extension::{DEFAULT_K, correction_bytes};
-use crate::rng::Prng;
 
 const PURPOSE: &str = "union by KRTW19, OT of rows";
 
@@ -56,16 +54,14 @@ pub(crate) fn row_width(terms: &Terms) -> usize {
 /// The receiver, with set `y`; the sender's has `n_x` items.
 pub(crate) fn receiver<'a>(
     comparison: Comparison,
-    ch: &mut Channel,
-    session: &SessionId,
+    cx: &mut Context,
     y: &Hashed<'a>,
     n_x: usize,
     terms: &Terms,
-    rng: &mut Prng,
 ) -> Result<Sealed<'a, New>> {
     let plan = plan(comparison, y.len(), n_x, terms)?;
     // 1. to 6(a). A bit for each slot.
-    let e = rpmt::receiver(ch, session, &plan, y.own(), rng)?;
+    let e = rpmt::receiver(cx, &plan, y.own())?;
     let verdict = move |e: &[bool]| {
         let new = e.iter().filter(|&&e| !e).count();
         match new <= n_x {
@@ -75,56 +71,52 @@ pub(crate) fn receiver<'a>(
     };
     // 6(b). One-sided OTs of the rows, which R wants where the bit is 0.
     match terms.payload {
-        true => new_rows::<2>(ch, session, PURPOSE, (y, n_x), e, verdict, terms, rng),
-        false => new_rows::<1>(ch, session, PURPOSE, (y, n_x), e, verdict, terms, rng),
+        true => new_rows::<2>(cx, PURPOSE, (y, n_x), e, verdict, terms),
+        false => new_rows::<1>(cx, PURPOSE, (y, n_x), e, verdict, terms),
     }
 }
 
 /// The sender, with set `x` and, if agreed, a payload for each of its items; none of them is together longer
 /// than a row. The receiver's set has `n_y` items. Returns the union in sorted order if both get it.
-#[allow(clippy::too_many_arguments)] // the inputs of the figure
 pub(crate) fn sender<'a>(
     comparison: Comparison,
-    ch: &mut Channel,
-    session: &SessionId,
+    cx: &mut Context,
     x: &Hashed<'a>,
     payloads: &Items,
     n_y: usize,
     terms: &Terms,
-    rng: &mut Prng,
 ) -> Result<Option<Sealed<'a, Items>>> {
     match terms.payload {
-        true => send(comparison, ch, session, [x.items(), payloads], x, n_y, terms, rng)?,
-        false => send(comparison, ch, session, [x.items()], x, n_y, terms, rng)?,
+        true => send(comparison, cx, [x.items(), payloads], x, n_y, terms)?,
+        false => send(comparison, cx, [x.items()], x, n_y, terms)?,
     }
     match terms.both {
-        true => Ok(Some(both::recv_union(ch, x.items(), most(x, n_y), terms.max_row)?)),
+        true => Ok(Some(both::recv_union(cx.ch, x.items(), most(x, n_y), terms.max_row)?)),
         false => Ok(None),
     }
 }
 
-#[allow(clippy::too_many_arguments)] // the inputs of the figure
 fn send<const N: usize>(
     comparison: Comparison,
-    ch: &mut Channel,
-    session: &SessionId,
+    cx: &mut Context,
     parts: [&Items; N],
     x: &Hashed,
     n_y: usize,
     terms: &Terms,
-    rng: &mut Prng,
 ) -> Result<()> {
     check_rows(parts, terms)?;
     let plan = plan(comparison, n_y, x.len(), terms)?;
     // 1. to 6(a). What is in the slots; rows of the bottom item and of dummies, which are the same to R, are empty.
-    let order = rpmt::sender(ch, session, &plan, x.own(), x.items().len(), rng)?;
+    let order = rpmt::sender(cx, &plan, x.own(), x.items().len())?;
     // 6(b). One-sided OTs of (x_j, -).
-    offer_rows(ch, session, PURPOSE, parts, &order, terms, rng)
+    offer_rows(cx, PURPOSE, parts, &order, terms)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::error::Fault;
+    use crate::hash::SessionId;
     use crate::item::ItemSet;
     use crate::operations::Confirmed;
     use crate::testing::run_pair;
@@ -141,19 +133,22 @@ mod tests {
         for (announced, verdict) in [(300, None), (299, Some("300 of its 299 items are new"))] {
             let comparison = Comparison::Plain;
             let ((result, ()), _) = run_pair(
-                |ch, rng| {
-                    let sealed = receiver(comparison, ch, &session, &y, announced, &terms, rng)?;
+                &session,
+                |cx| {
+                    let sealed = receiver(comparison, cx, &y, announced, &terms)?;
                     Ok(sealed.open(Confirmed(())))
                 },
-                |ch, rng| {
+                |cx| {
                     let plan = plan(comparison, 300, announced, &terms)?;
-                    let order = rpmt::sender(ch, &session, &plan, x.own(), 300, rng)?;
-                    offer_rows(ch, &session, PURPOSE, [x.items()], &order, &terms, rng)
+                    let order = rpmt::sender(cx, &plan, x.own(), 300)?;
+                    offer_rows(cx, PURPOSE, [x.items()], &order, &terms)
                 },
             );
             match (result, verdict) {
                 (Ok(new), None) => assert_eq!(new.items.len(), 300),
-                (Err(Error::Peer(text)), Some(words)) => assert!(text.contains(words), "{text}"),
+                (Err(Error::Peer { fault: Fault::Misbehaved, what: text, .. }), Some(words)) => {
+                    assert!(text.contains(words), "{text}")
+                }
                 (result, _) => panic!("{announced}: {:?}", result.err()),
             }
         }

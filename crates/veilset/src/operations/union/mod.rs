@@ -47,12 +47,12 @@ pub static UNION: Operation = Operation {
                 if payload { Layout::<2>::new(max_row).width() } else { Layout::<1>::new(max_row).width() };
             transfer(n_x, width, None)
         }),
-        run: |test, task, ch, session, n, rng| {
+        run: |test, task, cx, n| {
             let Task { set, payloads, ref terms, .. } = *task;
             Ok(match task.role {
-                Role::Receiver => mqrpmt::receiver(test, ch, session, set, n, terms, rng)?.map(Learned::New),
+                Role::Receiver => mqrpmt::receiver(test, cx, set, n, terms)?.map(Learned::New),
                 Role::Sender => {
-                    let union = mqrpmt::sender(test, ch, session, set, payloads, n, terms, rng)?;
+                    let union = mqrpmt::sender(test, cx, set, payloads, n, terms)?;
                     Sealed::sent_on(union.map(|sealed| sealed.map(Learned::Union)))
                 }
             })

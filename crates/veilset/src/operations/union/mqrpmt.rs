@@ -10,16 +10,14 @@
 //! data. If both get the result, the sender also learns the items of Y \ X and so, unless Y is padded, the number
 //! of matches, but not which of its own items are in Y.
 
-use crate::channel::Channel;
+use crate::context::Context;
 use crate::error::{Error, Result};
-use crate::hash::SessionId;
 use crate::hashed::Hashed;
 use crate::item::{ItemSet, Items, intersects};
 use crate::membership::Mqrpmt;
 use crate::operations::row::Layout;
 use crate::operations::{Sealed, Terms, both, matches};
 use crate::ot::{Security, extension, transfer};
-use crate::rng::Prng;
 use crate::secret::Secrets;
 use rayon::prelude::*;
 
@@ -37,56 +35,48 @@ pub struct New {
 /// The receiver, with set `y`; the sender's has `n_x` items.
 pub(crate) fn receiver<'a>(
     protocol: &dyn Mqrpmt,
-    ch: &mut Channel,
-    session: &SessionId,
+    cx: &mut Context,
     y: &Hashed<'a>,
     n_x: usize,
     terms: &Terms,
-    rng: &mut Prng,
 ) -> Result<Sealed<'a, New>> {
     match terms.payload {
-        true => receive::<2>(protocol, ch, session, y, n_x, terms, rng),
-        false => receive::<1>(protocol, ch, session, y, n_x, terms, rng),
+        true => receive::<2>(protocol, cx, y, n_x, terms),
+        false => receive::<1>(protocol, cx, y, n_x, terms),
     }
 }
 
 /// With rows of `N` parts: the item and, if agreed, its payload.
 fn receive<'a, const N: usize>(
     protocol: &dyn Mqrpmt,
-    ch: &mut Channel,
-    session: &SessionId,
+    cx: &mut Context,
     y: &Hashed<'a>,
     n_x: usize,
     terms: &Terms,
-    rng: &mut Prng,
 ) -> Result<Sealed<'a, New>> {
     // 1. P1 obtains the bits e.
-    let e = protocol.server(ch, session, y, n_x, rng)?;
+    let e = protocol.server(cx, y, n_x)?;
     // 2. P1 holding e_i and P2 holding (x_i, -) run one-sided OTs: P1 learns x_i where e_i = 0.
     let n_y = y.len();
     let verdict = move |e: &[bool]| matches(e, n_y).map(|_| ());
-    new_rows::<N>(ch, session, PURPOSE, (y, n_x), e, verdict, terms, rng)
+    new_rows::<N>(cx, PURPOSE, (y, n_x), e, verdict, terms)
 }
 
 /// The OTs of the rows that are not wanted where the bit is 1, and the sealed look at them. `n_x` is the size of the
 /// sender's set; `verdict` says whether so many bits can be.
-#[allow(clippy::too_many_arguments)] // the inputs of the figure
 pub(super) fn new_rows<'a, const N: usize>(
-    ch: &mut Channel,
-    session: &SessionId,
+    cx: &mut Context,
     purpose: &'static str,
     (y, n_x): (&Hashed<'a>, usize),
     e: Secrets<bool>,
     verdict: impl FnOnce(&[bool]) -> Result<()> + Send + 'a,
     terms: &Terms,
-    rng: &mut Prng,
 ) -> Result<Sealed<'a, New>> {
-    let mut ot =
-        extension::Receiver::setup(ch, session, purpose, extension::DEFAULT_K, Security::SemiHonest, rng)?;
+    let mut ot = extension::Receiver::setup(cx, purpose, extension::DEFAULT_K, Security::SemiHonest)?;
     let (mut new, mut intact) = (New::default(), true);
     let layout = Layout::<N>::new(terms.max_row);
     // The sender sees how long we take: rows are checked and copied whether they are wanted or not.
-    transfer::receive(ch, &mut ot, &e, false, layout.width(), |wanted, row| {
+    transfer::receive(cx.ch, &mut ot, &e, false, layout.width(), |wanted, row| {
         let parts = layout.read(row);
         intact &= !wanted | parts.well_formed;
         let lists = [&mut new.items, &mut new.payloads];
@@ -102,7 +92,7 @@ pub(super) fn new_rows<'a, const N: usize>(
         let mut union: Vec<&[u8]> = items.iter().chain(new.items.iter()).collect();
         union.par_sort_unstable();
         union.dedup();
-        both::send_union(ch, &union, announced + n_x, terms.max_row)?;
+        both::send_union(cx.ch, &union, announced + n_x, terms.max_row)?;
     }
     Ok(Sealed::new(move || {
         verdict(&e)?;
@@ -119,43 +109,37 @@ pub(super) fn new_rows<'a, const N: usize>(
 
 /// The sender, with set `x` and, if agreed, a payload for each of its items; none of them is together longer
 /// than a row. The receiver's set has `n_y` items. Returns the union in sorted order if both get it.
-#[allow(clippy::too_many_arguments)] // the inputs of the figure
 pub(crate) fn sender<'a>(
     protocol: &dyn Mqrpmt,
-    ch: &mut Channel,
-    session: &SessionId,
+    cx: &mut Context,
     x: &Hashed<'a>,
     payloads: &Items,
     n_y: usize,
     terms: &Terms,
-    rng: &mut Prng,
 ) -> Result<Option<Sealed<'a, Items>>> {
     match terms.payload {
-        true => send::<2>(protocol, ch, session, [x.items(), payloads], x, n_y, terms, rng)?,
-        false => send::<1>(protocol, ch, session, [x.items()], x, n_y, terms, rng)?,
+        true => send::<2>(protocol, cx, [x.items(), payloads], x, n_y, terms)?,
+        false => send::<1>(protocol, cx, [x.items()], x, n_y, terms)?,
     }
     match terms.both {
-        true => Ok(Some(both::recv_union(ch, x.items(), most(x, n_y), terms.max_row)?)),
+        true => Ok(Some(both::recv_union(cx.ch, x.items(), most(x, n_y), terms.max_row)?)),
         false => Ok(None),
     }
 }
 
-#[allow(clippy::too_many_arguments)] // the inputs of the figure
 fn send<const N: usize>(
     protocol: &dyn Mqrpmt,
-    ch: &mut Channel,
-    session: &SessionId,
+    cx: &mut Context,
     parts: [&Items; N],
     x: &Hashed,
     n_y: usize,
     terms: &Terms,
-    rng: &mut Prng,
 ) -> Result<()> {
     check_rows(parts, terms)?;
     // 0. and 1. X in random order; P2 obtains nothing.
-    let order = protocol.client(ch, session, x, n_y, rng)?;
+    let order = protocol.client(cx, x, n_y)?;
     // 2. One-sided OTs of (x_i, -).
-    offer_rows(ch, session, PURPOSE, parts, &order, terms, rng)
+    offer_rows(cx, PURPOSE, parts, &order, terms)
 }
 
 /// The most items that the union can have. Those that the receiver inserted in its set are among the `n_y` and never
@@ -172,18 +156,15 @@ pub(super) fn check_rows<const N: usize>(parts: [&Items; N], terms: &Terms) -> R
 
 /// The OTs of the rows at these positions, which are not wanted where the receiver's bit is 1.
 pub(super) fn offer_rows<const N: usize>(
-    ch: &mut Channel,
-    session: &SessionId,
+    cx: &mut Context,
     purpose: &'static str,
     parts: [&Items; N],
     order: &[u32],
     terms: &Terms,
-    rng: &mut Prng,
 ) -> Result<()> {
     let layout = Layout::<N>::new(terms.max_row);
-    let mut ot =
-        extension::Sender::setup(ch, session, purpose, extension::DEFAULT_K, Security::SemiHonest, rng)?;
-    transfer::send(ch, &mut ot, order.len(), false, layout.width(), |i, row| {
+    let mut ot = extension::Sender::setup(cx, purpose, extension::DEFAULT_K, Security::SemiHonest)?;
+    transfer::send(cx.ch, &mut ot, order.len(), false, layout.width(), |i, row| {
         // The row of a dummy is empty: a receiver that follows the protocol does not read it.
         let at = order[i] as usize;
         layout.write(parts.map(|part| if at < part.len() { part.get(at) } else { &[] }), row);
@@ -193,6 +174,8 @@ pub(super) fn offer_rows<const N: usize>(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::error::Fault;
+    use crate::hash::SessionId;
     use crate::membership::Ideal;
     use crate::operations::Confirmed;
     use crate::testing::run_pair;
@@ -214,25 +197,22 @@ mod tests {
             ([(0, "c"), (1, "e")], Some(intact)),
         ] {
             let ((result, ()), _) = run_pair(
-                |ch, rng| Ok(receiver(&Ideal, ch, &session, &y, 2, &terms, rng)?.open(Confirmed(()))),
-                |ch, rng| {
-                    Ideal.client(ch, &session, &x, 2, rng)?;
-                    let mut ot = extension::Sender::setup(
-                        ch,
-                        &session,
-                        PURPOSE,
-                        extension::DEFAULT_K,
-                        Security::SemiHonest,
-                        rng,
-                    )?;
-                    transfer::send(ch, &mut ot, 2, false, 10, |i, row| {
+                &session,
+                |cx| Ok(receiver(&Ideal, cx, &y, 2, &terms)?.open(Confirmed(()))),
+                |cx| {
+                    Ideal.client(cx, &x, 2)?;
+                    let mut ot =
+                        extension::Sender::setup(cx, PURPOSE, extension::DEFAULT_K, Security::SemiHonest)?;
+                    transfer::send(cx.ch, &mut ot, 2, false, 10, |i, row| {
                         row[..2].copy_from_slice(&[rows[i].0, rows[i].1.as_bytes()[0]]);
                     })
                 },
             );
             match (result.err(), verdict) {
                 (None, None) => (),
-                (Some(Error::Peer(text)), Some(words)) => assert!(text.contains(words), "{rows:?}: {text}"),
+                (Some(Error::Peer { fault: Fault::Misbehaved, what: text, .. }), Some(words)) => {
+                    assert!(text.contains(words), "{rows:?}: {text}")
+                }
                 (other, _) => panic!("{rows:?}: {other:?}"),
             }
         }

@@ -1,5 +1,6 @@
 use super::*;
 use crate::channel::WireCount;
+use crate::error::Fault;
 use crate::net::tests::{connect, identity, listen, seconds, tls};
 use crate::operations::{COUNT, INTERSECT, UNION};
 use std::thread;
@@ -208,7 +209,10 @@ fn what_is_not_veilset_is_reported_as_such() {
     ];
     for (frame, words) in cases {
         let e = against(vec![frame]);
-        assert!(matches!(e, Error::Peer(_)) && e.to_string().contains(words), "{e}");
+        assert!(
+            matches!(e, Error::Peer { fault: Fault::Misbehaved, .. }) && e.to_string().contains(words),
+            "{e}"
+        );
     }
 }
 
@@ -247,7 +251,7 @@ fn a_hello_that_is_not_one_is_the_peers_fault() {
     ];
     for (name, bytes) in cases {
         let e = against(vec![(PREAMBLE, preamble(1)), (HELLO, bytes)]);
-        assert!(matches!(e, Error::Peer(_)), "{name}: {e:?}");
+        assert!(matches!(e, Error::Peer { fault: Fault::Misbehaved, .. }), "{name}: {e:?}");
         let text = e.to_string();
         assert!(text.contains("hello") && text.contains("misbehaves"), "{name}: {text}");
         assert!(text.len() < 400 && !text.contains('\u{1b}'), "{name}: {text}");
@@ -271,7 +275,7 @@ fn sizes_beyond_the_limit_are_refused_on_either_side() {
     let size = |n: u64| (Message::new(3, "size"), n.to_le_bytes().to_vec());
     for n in [MAX_SET as u64 + 1, u64::MAX] {
         let e = against(vec![(PREAMBLE, preamble(1)), (HELLO, good.clone()), size(n)]);
-        assert!(matches!(e, Error::Peer(_)), "{e:?}");
+        assert!(matches!(e, Error::Peer { fault: Fault::Misbehaved, .. }), "{e:?}");
         assert!(e.to_string().contains(&format!("its set of {n} items is more than this version")), "{e}");
     }
     let [mut us, mut peer] = connections();
@@ -316,12 +320,18 @@ fn an_end_that_the_peer_does_not_confirm_is_an_error() {
 
     let (mut a, mut b) = Channel::pair();
     let there = thread::spawn(move || confirm(&mut b, &SessionId::of([2; 32])));
-    assert!(matches!(confirm(&mut a, &SessionId::of([1; 32])), Err(Error::Peer(_))));
-    assert!(matches!(there.join().unwrap(), Err(Error::Peer(_))));
+    assert!(matches!(
+        confirm(&mut a, &SessionId::of([1; 32])),
+        Err(Error::Peer { fault: Fault::Misbehaved, .. })
+    ));
+    assert!(matches!(there.join().unwrap(), Err(Error::Peer { fault: Fault::Misbehaved, .. })));
 
     let (mut a, mut b) = Channel::pair();
     b.tx.send_bytes(CONFIRMATION, &[1; 31]).unwrap();
-    assert!(matches!(confirm(&mut a, &SessionId::of([1; 32])), Err(Error::Peer(_))));
+    assert!(matches!(
+        confirm(&mut a, &SessionId::of([1; 32])),
+        Err(Error::Peer { fault: Fault::Misbehaved, .. })
+    ));
 }
 
 #[test]

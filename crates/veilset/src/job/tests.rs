@@ -1,0 +1,405 @@
+use super::*;
+use crate::artefact::{self, Ledger};
+use crate::channel::{Channel, Timeouts, WireCount};
+use crate::error::{InputError, Place};
+use crate::governance::gate::Setup;
+use crate::governance::policy::Policy;
+use crate::net::{Endpoint, Identity, Listener, Security, establish};
+use crate::operations::sum::Modulus;
+use crate::operations::{COUNT, INTERSECT, SUM, UNION};
+use crate::protocols::VOLE;
+use crate::testing::Cut;
+use std::cell::RefCell;
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::time::Duration;
+use tempfile::TempDir;
+
+/// Two keys twice, and cells that could be taken for something else.
+const OURS: &str = "key,city\nk1,Rome\nk2,\"Oslo, N\"\nk3,=1+1\nk2,Bern\nk4,\nk5,Riga\n";
+const THEIRS: &str = "mail,cost,note\nk9,1.50,a\nk2,2.25,b\nk4,-0.75,c\nk3,10,\"d,d\"\n";
+
+struct Side {
+    folder: TempDir,
+}
+
+impl Side {
+    fn new() -> Side {
+        Side { folder: tempfile::tempdir().unwrap() }
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.folder.path().join(name)
+    }
+
+    /// A job on a file that is made.
+    fn job(&self, operation: &'static Operation, role: Role, (name, key): (&str, &str), text: &str) -> Job {
+        std::fs::write(self.path(name), text).unwrap();
+        let mut job = Job::new(operation, role, Source::new(self.path(name), [key]));
+        job.output = Some(self.path(&format!("{role}.result.csv")));
+        job
+    }
+
+    /// The jobs of both parties on the tables above.
+    fn jobs(&self, operation: &'static Operation) -> [Job; 2] {
+        let ours = self.job(operation, Role::Receiver, ("ours.csv", "key"), OURS);
+        let mut theirs = self.job(operation, Role::Sender, ("theirs.csv", "mail"), THEIRS);
+        theirs.values = theirs.has_values().then(|| "cost".into());
+        [ours, theirs].map(|mut job| {
+            job.value_scale = 2;
+            job
+        })
+    }
+
+    /// The names of its files.
+    fn files(&self) -> BTreeSet<String> {
+        let names = std::fs::read_dir(self.folder.path()).unwrap();
+        names.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect()
+    }
+}
+
+fn in_memory() -> [Connection; 2] {
+    let (a, b) = Channel::pair();
+    [a, b].map(|channel| Connection::unprotected(channel, WireCount::default()))
+}
+
+fn over_tls([a, b]: &[Arc<Identity>; 2]) -> [Connection; 2] {
+    let timeouts = Timeouts { connect: Duration::from_secs(30), idle: Duration::from_secs(30) };
+    let security = |own: &Arc<Identity>, peer: &Arc<Identity>| Security::Tls {
+        identity: own.clone(),
+        peer: peer.fingerprint(),
+    };
+    let listener = Listener::bind("127.0.0.1:0").unwrap();
+    let endpoint = Endpoint::Connect(listener.local_addr().unwrap().to_string());
+    std::thread::scope(|s| {
+        let there = s.spawn(|| establish(&endpoint, &security(b, a), timeouts, &|| false, &|_| ()));
+        let here = listener.accept(&security(a, b), timeouts, &|| false, &|_| ()).unwrap();
+        [here, there.join().unwrap().unwrap()]
+    })
+}
+
+fn identities() -> [Arc<Identity>; 2] {
+    [(); 2].map(|()| Arc::new(Identity::generate().unwrap()))
+}
+
+/// A party's whole job: its report, and its result if it has one.
+fn carry_out(
+    job: &Job,
+    connection: Connection,
+    identity: Option<&Identity>,
+) -> Result<(Report, Option<String>)> {
+    job.check()?;
+    let data = job.load(&Watch::NONE)?;
+    let mut rng = Prng::from_os()?;
+    let prepared = data.prepare(identity, &Watch::NONE, &mut rng)?;
+    let output = job.create_output()?;
+    let ran = run(connection, prepared, None, &mut rng)?;
+    ran.logged?;
+    let mut report = ran.report;
+    data.complete(&mut report);
+    let Some(mut output) = output else { return Ok((report, None)) };
+    data.write(&ran.outcome, &mut output)?;
+    output.commit()?;
+    Ok((report, Some(std::fs::read_to_string(job.output.as_deref().unwrap()).unwrap())))
+}
+
+type Came = Result<(Report, Option<String>)>;
+
+/// What comes of both parties' jobs.
+fn both([receiver, sender]: [&Job; 2], [here, there]: [Connection; 2]) -> [Came; 2] {
+    std::thread::scope(|s| {
+        let there = s.spawn(move || carry_out(sender, there, None));
+        [carry_out(receiver, here, None), there.join().unwrap()]
+    })
+}
+
+/// Their results. The lines behind the header are sorted, as their order is not of interest here.
+fn results(jobs: [&Job; 2], connections: [Connection; 2]) -> [Option<Vec<String>>; 2] {
+    both(jobs, connections).map(|came| {
+        came.unwrap().1.map(|text| {
+            let mut lines: Vec<String> = text.lines().map(Into::into).collect();
+            lines[1..].sort();
+            lines
+        })
+    })
+}
+
+fn lines(lines: &[&str]) -> Option<Vec<String>> {
+    Some(lines.iter().map(ToString::to_string).collect())
+}
+
+#[test]
+fn each_operation_on_csv_gives_the_rows_of_the_plain_computation() {
+    let identities = identities();
+    // (operation, for both, result of the receiver, of the sender)
+    let matching = lines(&["key,city", "k2,\"Oslo, N\"", "k3,=1+1", "k4,"]);
+    let theirs = lines(&["mail,cost,note", "k2,2.25,b", "k3,10,\"d,d\"", "k4,-0.75,c"]);
+    let union = lines(&["key,city", "k1,Rome", "k2,\"Oslo, N\"", "k3,=1+1", "k4,", "k5,Riga", "k9,"]);
+    let keys = lines(&["mail", "k1", "k2", "k3", "k4", "k5", "k9"]);
+    let count = lines(&["matches,union_size", "3,6"]);
+    let cases = [
+        (&INTERSECT, false, matching.clone(), None),
+        (&INTERSECT, true, matching, theirs),
+        (&UNION, false, union.clone(), None),
+        (&UNION, true, union, keys),
+        (&COUNT, false, count.clone(), None),
+        (&COUNT, true, count.clone(), count),
+        (&SUM, false, lines(&["matches", "3"]), lines(&["matches,sum,below_minimum", "3,11.50,false"])),
+    ];
+    for (operation, for_both, receivers, senders) in cases {
+        let side = Side::new();
+        let jobs = side.jobs(operation).map(|mut job| {
+            job.terms.both = for_both;
+            job
+        });
+        let [here, there] = results(jobs.each_ref(), over_tls(&identities));
+        assert_eq!(here, receivers, "{operation}, for both: {for_both}");
+        assert_eq!(there, senders, "{operation}, for both: {for_both}");
+    }
+}
+
+#[test]
+fn each_operation_on_lists_gives_the_lines_of_the_plain_computation() {
+    for (job_is, operation) in [&INTERSECT, &UNION, &COUNT].into_iter().enumerate() {
+        let side = Side::new();
+        let (ours, theirs) = ("b\na\n\"c\"\nd,e\n", "d,e\nx\na\n");
+        let list = |role, name, text| side.job(operation, role, (name, "item"), text);
+        let mut receiver = list(Role::Receiver, "ours.txt", ours);
+        receiver.output = Some(side.path(if operation == &COUNT { "r.csv" } else { "r.txt" }));
+        let sender = list(Role::Sender, "theirs.txt", theirs);
+        let [here, there] = both([&receiver, &sender], in_memory()).map(|came| came.unwrap().1);
+        let here: BTreeSet<String> = here.unwrap().lines().map(Into::into).collect();
+        let [a, b] = [ours, theirs].map(|text| text.lines().map(Into::into).collect::<BTreeSet<String>>());
+        let (common, all) = (a.intersection(&b).cloned(), a.union(&b).cloned());
+        let plain: BTreeSet<String> = match job_is {
+            0 => common.collect(),
+            1 => all.collect(),
+            _ => ["matches,union_size".into(), format!("{},{}", common.count(), all.count())].into(),
+        };
+        assert_eq!((here, there), (plain, None), "{operation}");
+    }
+}
+
+#[test]
+fn columns_travel_and_the_report_says_what_was_left_out_and_padded() {
+    let side = Side::new();
+    let [mut receiver, mut sender] = side.jobs(&INTERSECT);
+    sender.sent_columns = vec!["note".into(), "cost".into()];
+    sender.source.pad_to = Some(9);
+    receiver.sent_columns = sender.sent_columns.clone();
+    receiver.received_as = vec!["their note".into(), "cost".into()];
+    receiver.for_spreadsheets = true;
+    let [here, there] = both([&receiver, &sender], in_memory()).map(Result::unwrap);
+    let rows = "key,city,their note,cost\nk2,\"Oslo, N\",b,2.25\nk3,'=1+1,\"d,d\",10\nk4,,c,-0.75\n";
+    assert_eq!((here.1.as_deref(), there.1), (Some(rows), None));
+    let (ours, theirs) = (here.0, there.0);
+    assert_eq!((ours.left_out.duplicates, ours.sizes.peer, ours.sizes.peer_padded), (1, 9, true));
+    assert_eq!((theirs.sizes.ours, theirs.sizes.announced), (4, 9));
+    assert_eq!(ours.input, Some(name(&receiver.source.input)));
+    assert_eq!((ours.output, theirs.output), (receiver.output.as_deref().map(name), None));
+}
+
+#[test]
+fn what_is_asked_for_is_what_the_job_says() {
+    let side = Side::new();
+    let [_, mut job] = side.jobs(&SUM);
+    job.source.pad_to = Some(7);
+    job.max_peer_items = 11;
+    job.terms = Terms { min_count: 3, modulus: Modulus::Bits128, ..job.terms };
+    let data = job.load(&Watch::NONE).unwrap();
+    let request = data.request();
+    assert_eq!((request.operation, request.role, request.protocol), (job.operation, job.role, job.protocol));
+    assert_eq!((request.pad_to, request.max_peer_items, request.terms), (Some(7), 11, job.terms));
+    assert_eq!((request.values, request.value_scale), (&[150, 225, -75, 1000][..], 2));
+    assert_eq!((request.set.len(), request.key_columns, request.normalisation), (4, 1, "utf8"));
+    // The peer has more than we want to work for.
+    let [mut receiver, sender] = side.jobs(&COUNT);
+    receiver.max_peer_items = 3;
+    let [here, there] = both([&receiver, &sender], in_memory());
+    assert!(matches!(here, Err(Error::Refused(_))), "{here:?}");
+    assert!(there.is_err());
+}
+
+#[test]
+fn a_defect_of_the_input_has_a_file_a_row_and_a_column_and_leaves_no_result() {
+    let line = |n| Some(Place::Line(n));
+    // (the change, where it is)
+    type Change = fn(&mut Job);
+    let cases: [(Change, Option<Place>, Option<&str>); 5] = [
+        (|job| job.source.key = vec!["nokey".into()], line(1), Some("nokey")),
+        (|job| job.source.duplicates = Some(Duplicates::Error), line(5), Some("key")),
+        (|job| job.source.key = vec!["city".into()], line(6), Some("city")),
+        (|job| job.values = Some("city".into()), line(2), Some("city")),
+        (|job| job.source.input.set_file_name("none.csv"), None, None),
+    ];
+    for (i, (change, row, column)) in cases.into_iter().enumerate() {
+        let side = Side::new();
+        let [mut job, _] = side.jobs(&INTERSECT);
+        if i == 3 {
+            (job.operation, job.role) = (&SUM, Role::Sender);
+            job.source.duplicates = Some(Duplicates::First);
+        }
+        change(&mut job);
+        let [here, _there] = in_memory();
+        let before = side.files();
+        let error = carry_out(&job, here, None).unwrap_err();
+        let Error::Input(InputError { file, row: at, column: of, next, .. }) = &error else {
+            panic!("{i}: {error:?}")
+        };
+        assert_eq!((file, at, of.as_deref()), (&name(&job.source.input), &row, column), "{error}");
+        assert!(!next.is_empty());
+        assert_eq!(side.files(), before, "{error}");
+    }
+}
+
+#[test]
+fn a_run_that_fails_leaves_no_result() {
+    let side = Side::new();
+    let [receiver, _] = side.jobs(&INTERSECT);
+    let before = side.files();
+    let [here, there] = in_memory();
+    drop(there);
+    assert!(matches!(carry_out(&receiver, here, None), Err(Error::Network(_))));
+    assert_eq!(side.files(), before);
+}
+
+#[test]
+fn what_contradicts_itself_is_refused_before_the_table_is_read() {
+    type Change = fn(&mut Job);
+    let receiver: [(&'static Operation, Change, &str); 7] = [
+        (&SUM, |job| job.values = Some("v".into()), "--values is for the sender"),
+        (&COUNT, |job| job.source.duplicates = Some(Duplicates::Add), "--duplicates add"),
+        (&COUNT, |job| job.sent_columns = vec!["a".into()], "not in count"),
+        (&SUM, |job| job.terms.both = true, "--both is not for sum"),
+        (&UNION, |job| job.protocol = &VOLE, "--protocol vole is not for union"),
+        (&COUNT, |job| job.prepared = Some(Default::default()), ""),
+        (&INTERSECT, |job| job.sent_columns = vec!["a".into()], "0 names for 1 columns"),
+    ];
+    let named = |names: [&str; 2]| names.map(String::from).to_vec();
+    for (operation, change, words) in receiver {
+        let mut job = Job::new(operation, Role::Receiver, Source::new("none.csv", ["key"]));
+        job.check().unwrap();
+        change(&mut job);
+        match job.check() {
+            Err(Error::Usage(what)) => assert!(!words.is_empty() && what.contains(words), "{what}"),
+            other => assert!(words.is_empty() && other.is_ok(), "{words}: {other:?}"),
+        }
+    }
+    let sender = Job::new(&SUM, Role::Sender, Source::new("none.csv", ["key"]));
+    assert!(sender.check().unwrap_err().to_string().contains("--values is missing"));
+    let mut job = Job::new(&INTERSECT, Role::Receiver, Source::new("none.csv", ["key"]));
+    (job.sent_columns, job.received_as) = (named(["a", "a"]), named(["b", "c"]));
+    assert!(job.check().unwrap_err().to_string().contains("\"a\" twice"));
+    (job.sent_columns, job.received_as) = (named(["a", "b"]), named(["c", "c"]));
+    assert!(job.check().unwrap_err().to_string().contains("the name \"c\" in our result"));
+    job.received_as = named(["c", "d"]);
+    job.check().unwrap();
+    job.output = Some("out.txt".into());
+    assert!(job.check().unwrap_err().to_string().contains("a list has one"));
+}
+
+#[test]
+fn a_column_of_the_sender_is_not_taken_for_ours() {
+    let side = Side::new();
+    let [mut job, _] = side.jobs(&INTERSECT);
+    (job.sent_columns, job.received_as) = (vec!["a,b".into()], vec!["city".into()]);
+    let error = job.load(&Watch::NONE).err().unwrap().to_string();
+    assert!(
+        error.contains("would be called \"city\"") && error.contains("--receive-columns \"a,b\"=NAME"),
+        "{error}"
+    );
+    let [mut job, _] = side.jobs(&INTERSECT);
+    (job.for_spreadsheets, job.output_format) = (true, Some(Format::Parquet));
+    assert!(matches!(job.load(&Watch::NONE), Err(Error::Usage(_))));
+}
+
+#[test]
+fn a_job_is_watched_and_ended() {
+    let side = Side::new();
+    let [job, _] = side.jobs(&COUNT);
+    let phases = RefCell::new(Vec::new());
+    let begins = |phase| phases.borrow_mut().push(phase);
+    let watch = Watch { begins: &begins, ..Watch::NONE };
+    let data = job.load(&watch).unwrap();
+    data.prepare(None, &watch, &mut Prng::from_os().unwrap()).unwrap();
+    assert_eq!(*phases.borrow(), [Phase::Reading, Phase::Sorting, Phase::Hashing]);
+    let stop = Watch { read: &|_| Err(Error::Cancelled), ..Watch::NONE };
+    assert_eq!(job.load(&stop).err(), Some(Error::Cancelled));
+    assert_eq!(job.source.load(&stop).err(), Some(Error::Cancelled));
+    assert_eq!(job.source.load(&Watch::NONE).unwrap().keyed.set.len(), 5);
+}
+
+#[test]
+fn a_prepared_half_is_used_once_and_needs_its_identity() {
+    let side = Side::new();
+    let identity = Identity::generate().unwrap();
+    let [mut receiver, sender] = side.jobs(&COUNT);
+    let (half, ledger) = (side.path("half"), side.path("ledger"));
+    let data = receiver.load(&Watch::NONE).unwrap();
+    let mut output = Output::create("prepared half", Some(&half), false).unwrap();
+    let (basis, rng) = (data.request().basis(), &mut Prng::from_os().unwrap());
+    artefact::prepare(&basis, &Ledger::at(&ledger), &identity, &mut output, &|_| Ok(()), rng).unwrap();
+    output.commit().unwrap();
+    drop(data);
+    receiver.prepared = Some((half, ledger));
+    let [here, _there] = in_memory();
+    assert!(matches!(carry_out(&receiver, here, None), Err(Error::Usage(_))));
+    let [here, there] = in_memory();
+    let report = std::thread::scope(|s| {
+        let there = s.spawn(|| carry_out(&sender, there, None));
+        let here = carry_out(&receiver, here, Some(&identity)).unwrap().0;
+        there.join().unwrap().unwrap();
+        here
+    });
+    assert_eq!((report.prepared, report.result.matches), (true, Some(3)));
+    let [here, _there] = in_memory();
+    assert!(carry_out(&receiver, here, Some(&identity)).is_err());
+}
+
+#[test]
+fn the_gate_hears_how_a_job_ends() {
+    let side = Side::new();
+    let (policy, log) = (Policy::none(), side.path("audit.jsonl"));
+    let setup = || Setup { audit_log: Some(&log), ..Setup::new(&policy, &|_| ()) };
+    let [receiver, sender] = side.jobs(&COUNT);
+    let run_with = |connection, peer: Option<Connection>| {
+        let data = receiver.load(&Watch::NONE).unwrap();
+        let mut rng = Prng::from_os().unwrap();
+        let prepared = data.prepare(None, &Watch::NONE, &mut rng).unwrap();
+        let mut gate = Gate::new(prepared.request(), setup()).unwrap();
+        std::thread::scope(|s| {
+            if let Some(peer) = peer {
+                s.spawn(|| carry_out(&sender, peer, None).unwrap());
+            }
+            run(connection, prepared, Some(&mut gate), &mut rng)
+        })
+    };
+    let [here, there] = in_memory();
+    let ran = run_with(here, Some(there)).unwrap();
+    assert!(ran.logged.is_ok() && ran.report.result.matches == Some(3));
+    let ends = || {
+        let text = std::fs::read_to_string(&log).unwrap();
+        text.lines().filter(|line| line.contains(r#""event":"end""#)).map(String::from).collect::<Vec<_>>()
+    };
+    assert!(
+        ends().len() == 1 && ends()[0].contains(r#""outcome":"done","result":{"matches":3"#),
+        "{:?}",
+        ends()
+    );
+    // A peer that breaks off behind the agreement: what it sends is cut when it says what it has of the data.
+    let [here, there] = in_memory();
+    let Connection { channel, .. } = there;
+    let (sink, source) = channel.into_halves();
+    let there = Channel::from_halves(Box::new(Cut { sink, after: 4 }), source);
+    let theirs = sender.load(&Watch::NONE).unwrap();
+    let error = std::thread::scope(|s| {
+        let theirs = theirs.request();
+        s.spawn(move || {
+            let there = Connection::unprotected(there, WireCount::default());
+            crate::session::run::run(there, &theirs, &mut Prng::from_os().unwrap()).unwrap_err()
+        });
+        run_with(here, None).unwrap_err()
+    });
+    assert_eq!(ends().len(), 2, "{error}");
+    assert!(ends()[1].contains(&format!(r#""outcome":"{}""#, error.kind())), "{:?}", ends());
+}
