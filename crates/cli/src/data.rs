@@ -12,6 +12,7 @@ use veilset::table::{
     Duplicates, Format, KeyedSet, Layout, Output, Sent, Table, check_max_row, check_output, check_sum_bound,
     keyed_set, payloads, values, write_keys, write_rows, write_union,
 };
+use veilset::threads::Threads;
 
 /// Our side's data, checked.
 pub struct Data {
@@ -29,7 +30,12 @@ pub struct Data {
 impl Data {
     /// Reads and checks all that the plan needs. `step` hears how many bytes were read, and may end the reading;
     /// `begins` hears what comes next that may take long.
-    pub fn load(plan: &Plan, step: &dyn Fn(u64) -> Result<()>, begins: &dyn Fn(String)) -> Result<Data> {
+    pub fn load(
+        plan: &Plan,
+        threads: &Threads,
+        step: &dyn Fn(u64) -> Result<()>,
+        begins: &dyn Fn(String),
+    ) -> Result<Data> {
         // A result of rows has all our columns; everything else needs few.
         let sends = plan.role == Role::Sender;
         let sent: &[String] = if sends { &plan.sent_columns } else { &[] };
@@ -54,7 +60,7 @@ impl Data {
                  --output-format csv"
             )));
         }
-        let (key, keyed) = keys(&table, source)?;
+        let (key, keyed) = threads.run(|| keys(&table, source))?;
         let payloads = match sent {
             [] => Items::new(),
             sent => payloads(&table, &keyed, &table.columns(sent)?)?,

@@ -15,8 +15,9 @@ use veilset::governance::gate::{Gate, Setup};
 use veilset::net::{Identity, Security, establish};
 use veilset::rng::Prng;
 use veilset::session::report::{LeftOut, Report};
-use veilset::session::run::run_if;
+use veilset::session::run::{Request, run_if};
 use veilset::table::Output;
+use veilset::threads::Threads;
 
 /// What a plan is carried out for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -31,7 +32,7 @@ pub enum Purpose {
 pub fn run(plan: &Plan, purpose: Purpose) -> Result<()> {
     // First of all: from here on a signal ends the program in good order.
     let interrupt = Interrupt::install(plan.quiet)?;
-    start_threads(plan.threads)?;
+    let threads = start_threads(plan.threads)?;
     let say = sayer(plan.quiet);
     let identity = match &plan.protection {
         Protection::InsecurePlaintext => None,
@@ -56,8 +57,8 @@ pub fn run(plan: &Plan, purpose: Purpose) -> Result<()> {
         life.read(bytes);
         interrupt.check()
     };
-    let data = Data::load(plan, &step, &|what| life.next(what))?;
-    let request = data.request(plan);
+    let data = Data::load(plan, &threads, &step, &|what| life.next(what))?;
+    let request = Request { threads: &threads, ..data.request(plan) };
     let mut rng = Prng::from_os()?;
     life.next(format!("hashing the keys of {input}"));
     // Before the connection: how long it takes depends on our data.
@@ -166,10 +167,8 @@ fn done(plan: &Plan) -> String {
 }
 
 /// Starts the threads that all computing is done on.
-pub fn start_threads(threads: usize) -> Result<()> {
-    let pool = rayon::ThreadPoolBuilder::new().num_threads(threads);
-    pool.build_global()
-        .map_err(|e| Error::Usage(format!("cannot start {threads} threads: {e}. Use a smaller --threads")))
+pub fn start_threads(threads: usize) -> Result<Threads> {
+    Threads::new(threads).map_err(|e| Error::Usage(format!("{e} (--threads)")))
 }
 
 /// What says a line to the user, unless the program is to be quiet.

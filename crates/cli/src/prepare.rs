@@ -14,7 +14,7 @@ use veilset::table::{Output, Table};
 
 pub fn run(plan: &PreparePlan) -> Result<()> {
     let interrupt = Interrupt::install(plan.quiet)?;
-    start_threads(plan.threads)?;
+    let threads = start_threads(plan.threads)?;
     Output::check(Some(&plan.output), plan.force)?;
     let say = sayer(plan.quiet);
     let source = &plan.source;
@@ -26,7 +26,7 @@ pub fn run(plan: &PreparePlan) -> Result<()> {
     };
     let table = Table::read_watched(&source.input, &source.read, Some(&source.key), &read)?;
     life.next(format!("sorting the keys of {}", table.name()));
-    let (key, keyed) = data::keys(&table, source)?;
+    let (key, keyed) = threads.run(|| data::keys(&table, source))?;
     drop(life);
     data::tell(&table, &keyed, source, &say);
     let stop = interrupt.clone();
@@ -38,6 +38,7 @@ pub fn run(plan: &PreparePlan) -> Result<()> {
         normalisation: &source.normalise.name(source.read.encoding),
         pad_to: source.pad_to,
         dummies: if plan.union_sender { Dummies::Listed } else { Dummies::Random },
+        threads: &threads,
     };
     let progress = (!plan.quiet).then(|| Progress::new(1));
     progress.iter().for_each(|progress| progress.stage("preparing", Unit::Items, basis.announced()));

@@ -9,6 +9,7 @@ use crate::hashed::{Hashed, Offline};
 use crate::item::ItemSet;
 use crate::rng::Prng;
 use crate::secret::Secrets;
+use crate::threads::Threads;
 use std::sync::{Arc, Mutex};
 
 /// The seeds of the two parties.
@@ -191,6 +192,11 @@ impl std::io::Write for Shared {
 }
 
 impl Context<'_> {
+    /// The same on other threads.
+    pub(crate) fn on<'b>(&'b mut self, threads: &'b Threads) -> Context<'b> {
+        Context { ch: self.ch, session: self.session, rng: self.rng, threads }
+    }
+
     /// With this generator instead of its own.
     pub(crate) fn under(&mut self, rng: Prng) -> &mut Self {
         *self.rng = rng;

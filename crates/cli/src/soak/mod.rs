@@ -27,6 +27,7 @@ use veilset::rng::Prng;
 use veilset::session::report::Report;
 use veilset::session::run::run_if;
 use veilset::table::Output;
+use veilset::threads::Threads;
 
 /// One run in so many goes over TLS and a socket; the others, for the sake of time, over memory.
 const OVER_TLS: u64 = 8;
@@ -142,7 +143,7 @@ fn plan(words: &[String]) -> Result<Plan> {
 /// A party's whole run, with a half if there is a folder and an identity for it. Returns where its result is, if it
 /// has one.
 fn party(plan: &Plan, connection: Connection, half: Option<(&Path, &Identity)>) -> Result<Option<PathBuf>> {
-    let data = Data::load(plan, &|_| Ok(()), &|_| ())?;
+    let data = Data::load(plan, Threads::global(), &|_| Ok(()), &|_| ())?;
     let request = data.request(plan);
     let mut rng = Prng::from_os()?;
     let prepared = match half {

@@ -42,6 +42,7 @@ use crate::params::MAX_SET;
 use crate::rng::Prng;
 use crate::secret::{Secret, Secrets};
 use crate::table::Output;
+use crate::threads::Threads;
 use ledger::Ticket;
 use std::fmt;
 use std::path::Path;
@@ -65,6 +66,8 @@ pub struct Basis<'a> {
     pub pad_to: Option<usize>,
     /// The kind of its dummies ([`crate::protocols::Protocol::dummies`]).
     pub dummies: Dummies,
+    /// What it is made on.
+    pub threads: &'a Threads,
 }
 
 impl<'a> Basis<'a> {
@@ -94,11 +97,11 @@ impl<'a> Basis<'a> {
 
     /// The set, hashed and padded.
     pub(super) fn hashed(&self, rng: &mut Prng) -> Hashed<'a> {
-        match (self.pad_to, self.dummies) {
+        self.threads.run(|| match (self.pad_to, self.dummies) {
             (None, _) => Hashed::new(self.set),
             (Some(to), Dummies::Listed) => Hashed::padded_from_list(self.set, to),
             (Some(to), Dummies::Random) => Hashed::padded(self.set, to, rng),
-        }
+        })
     }
 
     /// Whether it is padded, and whether from the list.
@@ -155,7 +158,7 @@ pub fn prepare(
     file.write(key.as_bytes())?;
     file.write(inverse.as_bytes())?;
     for hashes in set.own().chunks(FRAME) {
-        let points = map_and_raise(hashes, &key).map_err(|LowOrder| {
+        let points = basis.threads.run(|| map_and_raise(hashes, &key)).map_err(|LowOrder| {
             Error::Bug("an item hashed to a point of low order, which has probability 2^-250".into())
         })?;
         let points = Zeroizing::new(points);

@@ -54,7 +54,14 @@ fn spend(half: Half) -> Result<Offline> {
 }
 
 fn basis(set: &ItemSet) -> Basis<'_> {
-    Basis { set, key_columns: 1, normalisation: "none", pad_to: None, dummies: Dummies::Random }
+    Basis {
+        set,
+        key_columns: 1,
+        normalisation: "none",
+        pad_to: None,
+        dummies: Dummies::Random,
+        threads: Threads::global(),
+    }
 }
 
 /// `n` items from number `from` on.

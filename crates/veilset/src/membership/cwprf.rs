@@ -34,6 +34,7 @@ use crate::hash::{Domain, SessionId};
 use crate::hashed::{Hashed, Raised};
 use crate::params::{LAMBDA, share};
 use crate::secret::Secrets;
+use crate::threads::Threads;
 use rayon::prelude::*;
 use zeroize::Zeroizing;
 
@@ -84,17 +85,17 @@ impl<S: MakeSet> Mqrpmt for CwPrf<S> {
         let y_k1 = y.raised(cx.rng);
         let order = cx.rng.permutation(y.len());
         let ((), x_k2_k1) = cx.ch.duplex(
-            |tx| send_raised(tx, Y_K1, &y_k1, &order),
+            |tx| send_raised(tx, cx.threads, Y_K1, &y_k1, &order),
             // 3. P1 computes F_k1(F_k2(H(x_i))), which of them are in Omega it finds out below.
-            |rx| raise_digests(rx, X_K2, n_x, y_k1.key(), &cx.session),
+            |rx| raise_digests(rx, cx.threads, X_K2, n_x, y_k1.key(), &cx.session),
         )?;
         // Honest ones meet with probability n_x^2 2^-129. Nothing but the queries decides about this.
-        if repeats(&x_k2_k1) {
+        if cx.threads.run(|| repeats(&x_k2_k1)) {
             return Err(Error::misbehaves("it asked for the same item twice"));
         }
         cx.ch.stage("comparing", Unit::Bytes, omega.bytes());
         // 3. e_i = 1 iff F_k1(F_k2(H(x_i))) is in Omega.
-        omega.test(&mut cx.ch.rx, &x_k2_k1)
+        omega.test(&mut cx.ch.rx, cx.threads, &x_k2_k1)
     }
 
     fn client(&self, cx: &mut Context, x: &Hashed, n_y: usize) -> Result<Secrets<u32>> {
@@ -106,21 +107,27 @@ impl<S: MakeSet> Mqrpmt for CwPrf<S> {
         let x_k2 = x.raised(cx.rng);
         let ((), y_k1_k2) = cx.ch.duplex(
             // 2a. It computes and sends F_k2(H(x_i)).
-            |tx| send_raised(tx, X_K2, &x_k2, &order),
+            |tx| send_raised(tx, cx.threads, X_K2, &x_k2, &order),
             // 2b. It computes F_k2(F_k1(H(y_i))),
-            |rx| raise_digests(rx, Y_K1, n_y, x_k2.key(), &cx.session),
+            |rx| raise_digests(rx, cx.threads, Y_K1, n_y, x_k2.key(), &cx.session),
         )?;
         cx.ch.stage("comparing", Unit::Bytes, omega.bytes());
         // and sends them as Omega, which hides their order.
-        omega.send(&mut cx.ch.tx, y_k1_k2)?;
+        omega.send(&mut cx.ch.tx, cx.threads, y_k1_k2)?;
         Ok(order)
     }
 }
 
 /// Sends `F_k(H(x))` for the items at these positions.
-fn send_raised(tx: &mut Tx, message: Message<Point>, x_k: &Raised, order: &[u32]) -> Result<()> {
+fn send_raised(
+    tx: &mut Tx,
+    threads: &Threads,
+    message: Message<Point>,
+    x_k: &Raised,
+    order: &[u32],
+) -> Result<()> {
     order.chunks(FRAME).try_for_each(|positions| {
-        let points = x_k.points(positions).map_err(|LowOrder| {
+        let points = threads.run(|| x_k.points(positions)).map_err(|LowOrder| {
             Error::Bug("an item hashed to a point of low order, which has probability 2^-250".into())
         })?;
         tx.send(message, &points)
@@ -130,6 +137,7 @@ fn send_raised(tx: &mut Tx, message: Message<Point>, x_k: &Raised, order: &[u32]
 /// Receives `n` points and returns a digest of each raised to `key`.
 fn raise_digests(
     rx: &mut Rx,
+    threads: &Threads,
     message: Message<Point>,
     n: usize,
     key: &Key,
@@ -139,12 +147,13 @@ fn raise_digests(
     // Grows with what has come, not with what was announced.
     let mut digests = Secrets::zeros(0);
     for n in frames(n, FRAME) {
-        let points = Zeroizing::new(
-            raise(&rx.recv(message, n)?, key)
-                .map_err(|LowOrder| Error::misbehaves("it sent a point of low order"))?,
-        );
-        let digest = |p: &Point| u128::from_be_bytes(domain.hash(&[p.as_bytes()]));
-        digests.extend(&Secrets::from(points.par_iter().map(digest).collect::<Vec<_>>()));
+        let received = rx.recv(message, n)?;
+        let raised = threads.run(|| {
+            let points = Zeroizing::new(raise(&received, key)?);
+            let digest = |p: &Point| u128::from_be_bytes(domain.hash(&[p.as_bytes()]));
+            Ok(Secrets::from(points.par_iter().map(digest).collect::<Vec<_>>()))
+        });
+        digests.extend(&raised.map_err(|LowOrder| Error::misbehaves("it sent a point of low order"))?);
     }
     Ok(digests)
 }

@@ -278,16 +278,23 @@ fn digests_are_of_full_width() {
     let y = Hashed::new(&y);
     let (mut a, mut b) = Channel::pair();
     a.tx.send(Y_K1, &map_and_raise(y.own(), &keys(7).0).unwrap()).unwrap();
-    let digests = raise_digests(&mut b.rx, Y_K1, 400, &keys(8).0, &SESSION).unwrap();
+    let digests = raise_digests(&mut b.rx, Threads::global(), Y_K1, 400, &keys(8).0, &SESSION).unwrap();
     every_bit_is_random(&digests.iter().map(|digest| digest.to_le_bytes()).collect::<Vec<_>>(), 128);
 }
 
 #[test]
 fn results_do_not_depend_on_the_number_of_threads() {
     let (y, x) = overlapping(1000, 700, 0.5);
+    let (y, x) = (Hashed::new(&y), Hashed::new(&x));
     let views = |threads| {
-        let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
-        pool.install(|| bits_by_item(&CwPrf(GolombTags), &y, &x).1.0)
+        let threads = Threads::new(threads).unwrap();
+        let protocol = CwPrf(GolombTags);
+        let (_, views) = run_pair(
+            &SESSION,
+            |cx| protocol.server(&mut cx.on(&threads), &y, x.len()),
+            |cx| protocol.client(&mut cx.on(&threads), &x, y.len()),
+        );
+        views.0
     };
     assert_eq!(views(1), views(3));
 }

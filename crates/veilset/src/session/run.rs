@@ -14,6 +14,7 @@ use crate::operations::{Announced, Confirmed, Learned, Operation, Role, Sealed, 
 use crate::params::MAX_SET;
 use crate::protocols::{self, Protocol, Task};
 use crate::rng::Prng;
+use crate::threads::Threads;
 use std::path::Path;
 use std::time::SystemTime;
 
@@ -46,6 +47,8 @@ pub struct Request<'a> {
     pub value_scale: u32,
     /// What else must be the same on both sides. `payload` follows from `sent_columns`.
     pub terms: Terms,
+    /// What our side computes on, before and during the run. The peer does not hear of it.
+    pub threads: &'a Threads,
 }
 
 /// What came of a run.
@@ -69,7 +72,7 @@ pub struct Outcome {
 
 impl<'a> Request<'a> {
     /// A plain request: keys of one column, compared as they are, no payload, values or padding, rows of 64
-    /// bytes, the protocol of choice, and any size of the peer's set.
+    /// bytes, the protocol of choice, any size of the peer's set, and all threads of the program.
     pub fn new(operation: Operation, role: Role, set: &'a ItemSet) -> Self {
         Request {
             operation,
@@ -85,6 +88,7 @@ impl<'a> Request<'a> {
             values: &[],
             value_scale: 0,
             terms: Terms { max_row: 64, ..Terms::default() },
+            threads: Threads::global(),
         }
     }
 
@@ -193,6 +197,7 @@ impl<'a> Request<'a> {
             normalisation: self.normalisation,
             pad_to: self.pad_to,
             dummies: self.protocol.dummies(self.operation, self.role),
+            threads: self.threads,
         }
     }
 
@@ -293,7 +298,9 @@ pub fn run_if(
         payloads: request.payloads,
         terms: request.terms(),
     };
-    let computed = compute(&task, &mut connection, &proposal, theirs, rng);
+    let mut cx =
+        Context { ch: &mut connection.channel, session: proposal.session_id, rng, threads: request.threads };
+    let computed = compute(&task, &mut cx, theirs);
     let (sealed, confirmed) = finish(connection, computed)?;
     let learned = sealed.open(confirmed)?;
     let Proposal { session_id, their_size, they_pad, .. } = proposal;
@@ -303,13 +310,10 @@ pub fn run_if(
 
 fn compute<'a>(
     task: &Task<'a>,
-    connection: &mut Connection,
-    proposal: &Proposal,
+    cx: &mut Context,
     theirs: Announced,
-    rng: &mut Prng,
 ) -> Result<(Sealed<'a, Learned>, Confirmed)> {
-    let mut cx = Context::new(&mut connection.channel, &proposal.session_id, rng);
-    let sealed = protocols::run(task, &mut cx, theirs)?;
+    let sealed = protocols::run(task, cx, theirs)?;
     Ok((sealed, confirm(cx.ch, &cx.session)?))
 }
 

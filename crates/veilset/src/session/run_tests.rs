@@ -24,7 +24,8 @@ fn run_to_the_end(mut connection: Connection, request: &Request, rng: &mut Prng)
         let theirs = proposal.theirs();
         set.insert_listed(if role == Role::Receiver { protocol.inserted(operation, theirs) } else { 0 });
         let task = Task { operation, role, protocol, set: &set, values, payloads, terms: request.terms() };
-        compute(&task, &mut connection, &proposal, theirs, rng).map(|_| ())
+        let mut cx = Context::new(&mut connection.channel, &proposal.session_id, rng);
+        compute(&task, &mut cx, theirs).map(|_| ())
     });
     let last = connection.channel.explain(Error::Network("it left without a word".into()));
     format!("{end:?}, {last}")

@@ -105,12 +105,20 @@ pub(crate) fn receiver<'a>(
     let (y_b, off) = y.raised_with_inverse(cx.rng);
     let mut own = Derived::new(&cx.session, tag_bytes, terms.payload, n_y);
     cx.ch.duplex(
-        |tx| order.chunks(FRAME).try_for_each(|positions| tx.send(Y_B, &y_b.points(positions).map_err(bug)?)),
+        |tx| {
+            order.chunks(FRAME).try_for_each(|positions| {
+                tx.send(Y_B, &cx.threads.run(|| y_b.points(positions)).map_err(bug)?)
+            })
+        },
         // 3. From H(y)^ba it gets H(y)^a.
         |rx| {
             for (frame, n) in frames(n_y, FRAME).enumerate() {
-                let y_a = Zeroizing::new(raise(&rx.recv(Y_BA, n)?, &off).map_err(low_order)?);
-                own.fill(frame * FRAME, &y_a);
+                let y_ba = rx.recv(Y_BA, n)?;
+                cx.threads.run(|| {
+                    let y_a = Zeroizing::new(raise(&y_ba, &off).map_err(low_order)?);
+                    own.fill(frame * FRAME, &y_a);
+                    Ok(())
+                })?;
             }
             Ok(())
         },
@@ -140,7 +148,10 @@ pub(crate) fn sender<'a>(
         |_| {
             let mut own = Derived::new(&cx.session, tag_bytes, terms.payload, n_x);
             for (frame, positions) in all.chunks(FRAME).enumerate() {
-                own.fill(frame * FRAME, &Zeroizing::new(x_a.points(positions).map_err(bug)?));
+                cx.threads.run(|| {
+                    own.fill(frame * FRAME, &Zeroizing::new(x_a.points(positions).map_err(bug)?));
+                    Ok(())
+                })?;
             }
             Ok(own)
         },
@@ -149,7 +160,7 @@ pub(crate) fn sender<'a>(
     )?;
     // For each H(y)^b it answers H(y)^ba, in the same order.
     for y_b in y_b {
-        cx.ch.tx.send(Y_BA, &raise(&y_b, x_a.key()).map_err(low_order)?)?;
+        cx.ch.tx.send(Y_BA, &cx.threads.run(|| raise(&y_b, x_a.key())).map_err(low_order)?)?;
     }
     // 4. It sends the tags in sorted order, which hides theirs, and the payloads in the same order.
     let Derived { tags, keys, .. } = own;
