@@ -9,6 +9,7 @@ use veilset::artefact::{self, Basis, Ledger};
 use veilset::channel::{Observer, Unit};
 use veilset::error::Result;
 use veilset::hashed::Dummies;
+use veilset::protocols::groups;
 use veilset::rng::Prng;
 use veilset::table::{Output, Table};
 
@@ -38,6 +39,7 @@ pub fn run(plan: &PreparePlan) -> Result<()> {
         normalisation: &source.normalise.name(source.read.encoding),
         pad_to: source.pad_to,
         dummies: if plan.union_sender { Dummies::Listed } else { Dummies::Random },
+        group: groups::CURVE25519,
         threads: &threads,
     };
     let progress = (!plan.quiet).then(|| Progress::new(1));

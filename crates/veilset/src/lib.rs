@@ -49,6 +49,7 @@
 //!     operation: Operation::Count,
 //!     role,
 //!     protocol: &protocols::DH,
+//!     group: protocols::DH.group(),
 //!     set,
 //!     values: &[],
 //!     payloads: &none,

@@ -13,6 +13,7 @@ use veilset::context::Context;
 use veilset::error::Result;
 use veilset::governance::gate::{Gate, Setup};
 use veilset::governance::policy::{Policy, Rules};
+use veilset::group::curve25519::Curve25519;
 use veilset::hashed::Hashed;
 use veilset::hazmat;
 use veilset::item::{ItemSet, Items};
@@ -190,7 +191,7 @@ fn halves_logs_and_estimates_keep_to_their_threads() {
         let case = Case { terms: Terms { max_row: 24, ..case.terms }, ..case };
         let half = move |request: &Request<'static>, rng: &mut Prng| {
             let path = folder.path().join(format!("{operation} {}", request.role));
-            let ledger = Ledger::at(&folder.path().join(format!("{operation} {} ledger", request.role)));
+            let ledger = Ledger::at(folder.path().join(format!("{operation} {} ledger", request.role)));
             let mut file = Output::create("prepared half", Some(&path), false)?;
             artefact::prepare(&request.basis(), &ledger, identity, &mut file, &|_| Ok(()), rng)?;
             file.commit()?;
@@ -255,8 +256,8 @@ fn other_building_blocks_keep_to_their_threads() {
     let (y, x) = (hashed(0), hashed(1));
     let (bits, _) = pair(
         "mqRPMT with a Bloom filter",
-        move |cx| CwPrf(BloomFilter).server(cx, &y, MANY),
-        move |cx| CwPrf(BloomFilter).client(cx, &x, MANY),
+        move |cx| CwPrf(Curve25519, BloomFilter).server(cx, &y, MANY),
+        move |cx| CwPrf(Curve25519, BloomFilter).client(cx, &x, MANY),
     );
     assert_eq!(bits.iter().filter(|&&bit| bit).count(), MANY - 1);
 

@@ -26,7 +26,7 @@ fn task<'a>(
     values: &'a [i128],
     payloads: &'a Items,
 ) -> Task<'a> {
-    Task { operation, role, protocol, set, values, payloads, terms }
+    Task { operation, role, protocol, group: protocol.group(), set, values, payloads, terms }
 }
 
 /// What both learn and receive with padded sets, whose dummies are as they should be.

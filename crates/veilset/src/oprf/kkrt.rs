@@ -246,23 +246,25 @@ impl Receiver {
         let pairs =
             corrections.par_chunks_exact_mut(bytes.max(1)).zip(columns.par_chunks_exact_mut(bytes.max(1)));
         let by_column = pairs.zip(&self.streams).enumerate().with_min_len(TASK);
-        let fill = |(i, ((u, t0), streams)): (usize, ((&mut [u8], &mut [u8]), &[Aes128; 2]))| {
-            streams[0].ctr(counter(i, first), t0);
-            streams[1].ctr(counter(i, first), u);
-            xor(u, t0);
-            for (u, codes) in u.chunks_exact_mut(16).zip(code_columns.chunks_exact(GROUPS * GROUP)) {
-                xor(u, &codes[i]);
-            }
-        };
-        self.common.threads.run(|| by_column.for_each(fill));
+        self.common.threads.run(|| {
+            by_column.for_each(|(i, ((u, t0), streams))| {
+                streams[0].ctr(counter(i, first), t0);
+                streams[1].ctr(counter(i, first), u);
+                xor(u, t0);
+                for (u, codes) in u.chunks_exact_mut(16).zip(code_columns.chunks_exact(GROUPS * GROUP)) {
+                    xor(u, &codes[i]);
+                }
+            })
+        });
         tx.send_bytes(CORRECTIONS, &corrections)?;
         let rows = rows(&columns, n);
         let mut out = Secrets::zeros(n);
         let batches = out.par_chunks_mut(BATCH).zip(rows.par_chunks(BATCH)).enumerate();
-        let fill = |(b, (out, rows)): (usize, (&mut [Output], &[Row]))| {
-            hashed(&hash, out, rows.iter().enumerate().map(|(j, row)| block(row, b * BATCH + j)));
-        };
-        self.common.threads.run(|| batches.for_each(fill));
+        self.common.threads.run(|| {
+            batches.for_each(|(b, (out, rows))| {
+                hashed(&hash, out, rows.iter().enumerate().map(|(j, row)| block(row, b * BATCH + j)));
+            })
+        });
         Ok(out)
     }
 }
@@ -302,12 +304,13 @@ impl Sender {
         let pairs =
             columns.par_chunks_exact_mut(bytes.max(1)).zip(corrections.par_chunks_exact(bytes.max(1)));
         let by_column = pairs.zip(&self.streams).enumerate().with_min_len(TASK);
-        let fill = |(i, ((q, u), stream)): (usize, ((&mut [u8], &[u8]), &Aes128))| {
-            stream.ctr(counter(i, first), q);
-            let mask = bit(&self.s, i).wrapping_neg();
-            q.iter_mut().zip(u).for_each(|(q, u)| *q ^= u & mask);
-        };
-        self.common.threads.run(|| by_column.for_each(fill));
+        self.common.threads.run(|| {
+            by_column.for_each(|(i, ((q, u), stream))| {
+                stream.ctr(counter(i, first), q);
+                let mask = bit(&self.s, i).wrapping_neg();
+                q.iter_mut().zip(u).for_each(|(q, u)| *q ^= u & mask);
+            })
+        });
         Ok(Keys { rows: rows(&columns, n), s: Secret::new(*self.s), hash })
     }
 }

@@ -278,17 +278,18 @@ fn take(
             received.push((group, choices, pads, deltas));
         }
         let work = received.into_par_iter().zip(rows.par_chunks_exact_mut(n));
-        let read = |((group, choices, pads, deltas), row): ((usize, &[bool], &[Pad], Vec<u8>), &mut [u8])| {
-            let mut columns = Secrets::<u8>::zeros(deltas.len());
-            stream(group, pads.iter(), &mut columns);
-            let bytes = columns.chunks_exact_mut(height / 8).zip(deltas.chunks_exact(height / 8));
-            for ((column, delta), &choice) in bytes.zip(choices) {
-                let mask = u8::from(choice).wrapping_neg();
-                column.iter_mut().zip(delta).for_each(|(c, delta)| *c ^= delta & mask);
-            }
-            f.visit(group, inputs, &mut columns, row, |c, at| *c >> at & 1);
-        };
-        threads.run(|| work.for_each(read));
+        threads.run(|| {
+            work.for_each(|((group, choices, pads, deltas), row)| {
+                let mut columns = Secrets::<u8>::zeros(deltas.len());
+                stream(group, pads.iter(), &mut columns);
+                let bytes = columns.chunks_exact_mut(height / 8).zip(deltas.chunks_exact(height / 8));
+                for ((column, delta), &choice) in bytes.zip(choices) {
+                    let mask = u8::from(choice).wrapping_neg();
+                    column.iter_mut().zip(delta).for_each(|(c, delta)| *c ^= delta & mask);
+                }
+                f.visit(group, inputs, &mut columns, row, |c, at| *c >> at & 1);
+            })
+        });
         Ok(())
     })
 }
@@ -322,18 +323,19 @@ fn in_groups(
             collect(piece * PIECE + at * threads.count(), rows, n)?;
         }
         let number = (piece as u64).to_le_bytes();
-        let absorb = |(batch, values): (usize, &mut [Output])| {
-            let mut blocks = Secrets::<[[u8; 16]; 4]>::zeros(values.len());
-            for (j, (block, value)) in blocks.iter_mut().zip(values.iter()).enumerate() {
-                let block = block.as_flattened_mut();
-                block[..8].copy_from_slice(&number);
-                block[8..40].copy_from_slice(value);
-                let part = rows.iter().skip(batch * BATCH + j).step_by(n);
-                block[40..60].iter_mut().zip(part).for_each(|(to, from)| *to = *from);
-            }
-            domain.hash_blocks(60, blocks.as_flattened().as_flattened().as_chunks().0, values);
-        };
-        threads.run(|| values.par_chunks_mut(BATCH).enumerate().for_each(absorb));
+        threads.run(|| {
+            values.par_chunks_mut(BATCH).enumerate().for_each(|(batch, values)| {
+                let mut blocks = Secrets::<[[u8; 16]; 4]>::zeros(values.len());
+                for (j, (block, value)) in blocks.iter_mut().zip(values.iter()).enumerate() {
+                    let block = block.as_flattened_mut();
+                    block[..8].copy_from_slice(&number);
+                    block[8..40].copy_from_slice(value);
+                    let part = rows.iter().skip(batch * BATCH + j).step_by(n);
+                    block[40..60].iter_mut().zip(part).for_each(|(to, from)| *to = *from);
+                }
+                domain.hash_blocks(60, blocks.as_flattened().as_flattened().as_chunks().0, values);
+            })
+        });
     }
     Ok(values)
 }

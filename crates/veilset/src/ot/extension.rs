@@ -214,11 +214,13 @@ impl Common {
         if bytes > 0 {
             let tree_columns = columns.par_chunks_mut(self.k * bytes);
             let rows = tree_columns.zip(sums.par_chunks_exact_mut(bytes)).zip(&self.trees);
-            let fill = |(i, ((columns, sum), tree)): (usize, ((&mut [u8], &mut [u8]), &Tree))| {
-                let mut spare = Secrets::zeros(columns.len());
-                fold(&tree.0, first_block(i) + self.block, columns, sum, &mut spare);
-            };
-            self.threads.run(|| rows.enumerate().for_each(fill));
+            let threads = &self.threads;
+            threads.run(|| {
+                rows.enumerate().for_each(|(i, ((columns, sum), tree))| {
+                    let mut spare = Secrets::zeros(columns.len());
+                    fold(&tree.0, first_block(i) + self.block, columns, sum, &mut spare);
+                })
+            });
         }
         self.block += (bytes / 16) as u128;
         (columns, sums)

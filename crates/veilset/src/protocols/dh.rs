@@ -7,6 +7,7 @@ use crate::compact_set::CompactSet;
 use crate::compact_set::golomb::{self, Golomb};
 use crate::context::Context;
 use crate::error::Result;
+use crate::group::curve25519::Curve25519;
 use crate::membership::Mqrpmt;
 use crate::membership::cwprf::{self, CwPrf, GolombTags};
 use crate::operations::row::Layout;
@@ -34,7 +35,10 @@ pub static DH: Protocol = Protocol {
     // Matching and comparing; then rows are transferred or values summed.
     stages: |operation, _| if operation == Operation::Count { 2 } else { 3 },
     cost,
-    run: |task, cx, n| over_mqrpmt(task, &CwPrf(GolombTags), cx, n),
+    run: |task, cx, n| match task.group {
+        groups::CURVE25519 => over_mqrpmt(task, &CwPrf(Curve25519, GolombTags), cx, n),
+        _ => Err(task.in_no_such_group()),
+    },
 };
 
 /// The membership protocol, and the transfer that follows it: a row for each item of the sender.

@@ -14,7 +14,7 @@
 mod cm20;
 pub mod cost;
 pub(crate) mod dh;
-mod dh_psi;
+pub(crate) mod dh_psi;
 mod krtw19;
 mod vole;
 
@@ -39,10 +39,14 @@ pub static ALL: [&Protocol; 6] = [&DH, &DH_PSI, &CM20, &VOLE, &KRTW19, &KRTW19_P
 
 /// The groups that protocols work in, as typed.
 pub mod groups {
+    use crate::group::Group;
+    use crate::group::curve25519::Curve25519;
+    use crate::group::ristretto255::Ristretto255;
+
     /// Curve25519, abscissae only ([`crate::group::curve25519`]).
-    pub const CURVE25519: &str = "curve25519";
+    pub const CURVE25519: &str = Curve25519::NAME;
     /// ristretto255 ([`crate::group::ristretto255`]).
-    pub const RISTRETTO255: &str = "ristretto255";
+    pub const RISTRETTO255: &str = Ristretto255::NAME;
 }
 
 /// A protocol: how operations are computed. Two are equal if they have the same name.
@@ -137,6 +141,11 @@ impl Protocol {
         self.groups[0]
     }
 
+    /// The verdict on a group that it does not work in.
+    pub(crate) fn refuse_group(&self, group: &str) -> Error {
+        Error::Usage(format!("{self} does not work in {group}, but in {}", self.groups.join(", ")))
+    }
+
     /// The kind of dummies that pad a set.
     ///
     /// Over mqRPMT the sender's dummies in a union are those that the receiver inserts, or they would be delivered. All
@@ -188,6 +197,8 @@ pub struct Task<'a> {
     pub role: Role,
     /// How it is computed.
     pub protocol: &'static Protocol,
+    /// The group that it works in, one of the protocol's.
+    pub group: &'static str,
     /// Our set, padded if so wished.
     pub set: &'a Hashed<'a>,
     /// For the sender of sum: a value for each item of the set, without dummies. Otherwise empty.
@@ -201,7 +212,8 @@ pub struct Task<'a> {
 /// Runs one party's part. The peer announced its set as `peer`.
 ///
 /// # Errors
-/// Besides those of the protocols: [`Error::Usage`] for sets larger than [`MAX_SET`], [`Error::Bug`] for a set that is
+/// Besides those of the protocols: [`Error::Usage`] for sets larger than [`MAX_SET`] and for a group that is not one of
+/// the protocol's, [`Error::Bug`] for a set that is
 /// padded with dummies of the wrong kind, or lacks the listed ones that the peer's set asks for
 /// ([`Protocol::inserted`]).
 pub fn run<'a>(task: &Task<'a>, cx: &mut Context, peer: Announced) -> Result<Sealed<'a, Learned>> {
@@ -213,6 +225,9 @@ impl Task<'_> {
     /// Refuses what does not belong together. Returns the size of the peer's set in the protocol.
     fn check(&self, peer: Announced) -> Result<usize> {
         let Some(offer) = self.protocol.offer(self.operation) else { return Err(self.not_offered()) };
+        if !self.protocol.groups.contains(&self.group) {
+            return Err(self.in_no_such_group());
+        }
         self.check_dummies(peer)?;
         let n = peer.size + self.set.inserted_by_peer();
         let largest = n.max(self.set.len());
@@ -233,6 +248,11 @@ impl Task<'_> {
     /// The verdict on a task that the protocol does not offer.
     fn not_offered(&self) -> Error {
         Error::Bug(format!("{} by {}", self.operation, self.protocol))
+    }
+
+    /// The verdict on a group that the protocol does not work in.
+    fn in_no_such_group(&self) -> Error {
+        self.protocol.refuse_group(self.group)
     }
 
     /// Refuses dummies that give wrong results: those of the sender of a union would be among the new items if the

@@ -122,7 +122,7 @@ impl Report {
             session: name_of(&outcome.session_id),
             operation: request.operation.name(),
             protocol: request.protocol.name,
-            group: request.protocol.group(),
+            group: request.group(),
             role: request.role.name(),
             sizes: Sizes {
                 ours: request.set.len(),

@@ -27,6 +27,8 @@ pub struct Request<'a> {
     pub role: Role,
     /// How it is computed.
     pub protocol: &'static Protocol,
+    /// The group that it works in; without one, the protocol's first.
+    pub group: Option<&'static str>,
     /// Our set.
     pub set: &'a ItemSet,
     /// Number of key columns an item is made of.
@@ -78,6 +80,7 @@ impl<'a> Request<'a> {
             operation,
             role,
             protocol: protocols::preferred(operation),
+            group: None,
             set,
             key_columns: 1,
             normalisation: "none",
@@ -90,6 +93,11 @@ impl<'a> Request<'a> {
             terms: Terms { max_row: 64, ..Terms::default() },
             threads: Threads::global(),
         }
+    }
+
+    /// The group that the protocol works in.
+    pub fn group(&self) -> &'static str {
+        self.group.unwrap_or(self.protocol.group())
     }
 
     /// The size that the peer is told.
@@ -111,6 +119,9 @@ impl<'a> Request<'a> {
                 "--protocol {protocol} is not for {operation}. Omit it, or use one of {those}"
             ));
         };
+        if !protocol.groups.contains(&self.group()) {
+            return Err(protocol.refuse_group(self.group()));
+        }
         if terms.malicious_sender && !offer.malicious_sender {
             let those = protocols::names(|p| p.offers.iter().any(|offer| offer.malicious_sender));
             return wrong(format!(
@@ -197,6 +208,7 @@ impl<'a> Request<'a> {
             normalisation: self.normalisation,
             pad_to: self.pad_to,
             dummies: self.protocol.dummies(self.operation, self.role),
+            group: self.group(),
             threads: self.threads,
         }
     }
@@ -225,7 +237,7 @@ impl<'a> Request<'a> {
             role: self.role,
             check,
             protocol: self.protocol.name.into(),
-            group: self.protocol.group().into(),
+            group: self.group().into(),
             output: if terms.both { BOTH } else { "receiver" }.into(),
             key_columns: self.key_columns as u32,
             normalisation: self.normalisation.into(),
@@ -293,6 +305,7 @@ pub fn run_if(
         operation: request.operation,
         role: request.role,
         protocol: request.protocol,
+        group: request.group(),
         set: &set,
         values: request.values,
         payloads: request.payloads,

@@ -111,21 +111,22 @@ pub(super) fn receiver<'a>(
         }
         let mut places = Secrets::<(u32, bool)>::zeros(n);
         let parts = tags.par_chunks(PART).zip(places.par_chunks_mut(PART));
-        let find = |(tags, places): (&[Tag], &mut [(u32, bool)])| {
-            let first = number(&tags[0]);
-            let mut at = own.partition_point(|own| less(number(tag_of(own)), first));
-            for (tag, place) in tags.iter().zip(places) {
-                let tag = number(tag);
-                while at + 1 < n_y && less(number(tag_of(&own[at])), tag) {
-                    at += 1;
+        cx.threads.run(|| {
+            parts.for_each(|(tags, places)| {
+                let first = number(&tags[0]);
+                let mut at = own.partition_point(|own| less(number(tag_of(own)), first));
+                for (tag, place) in tags.iter().zip(places) {
+                    let tag = number(tag);
+                    while at + 1 < n_y && less(number(tag_of(&own[at])), tag) {
+                        at += 1;
+                    }
+                    if let Some(next) = own.get(at.min(n_y.saturating_sub(1))) {
+                        let there = number(tag_of(next));
+                        *place = (position(next), (there.0 == tag.0) & (there.1 == tag.1));
+                    }
                 }
-                if let Some(next) = own.get(at.min(n_y.saturating_sub(1))) {
-                    let there = number(tag_of(next));
-                    *place = (position(next), (there.0 == tag.0) & (there.1 == tag.1));
-                }
-            }
-        };
-        cx.threads.run(|| parts.for_each(find));
+            })
+        });
         found.extend(&Secrets::from(places.iter().map(|p| p.0).collect::<Vec<_>>()));
         e.extend(&Secrets::from(places.iter().map(|p| p.1).collect::<Vec<_>>()));
     }
