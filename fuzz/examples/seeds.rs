@@ -14,6 +14,7 @@ use veilset::hazmat::{seeded, session_id};
 use veilset::operations::Role;
 use veilset::ot::base;
 use veilset::table::{Format, ReadOptions, Table, write_rows};
+use veilset::threads::Threads;
 use veilset_fuzz::{Data, SCENARIOS, peer};
 
 fn write(target: &str, name: &str, bytes: &[u8]) {
@@ -137,11 +138,11 @@ fn main() {
     write("elements", "base-ot-b", &[&[2, 3], &b[..]].concat());
 
     let digests = |n: u32, bits: u32| (0..n).map(|i| u128::from(3 * i) << (128 - bits)).collect::<Vec<_>>();
-    let few = sent(|ch| Golomb::new(4, 1, 5).unwrap().send(&mut ch.tx, digests(5, 7).into()).unwrap());
+    let few = sent(|ch| Golomb::new(4, 1, 5).unwrap().send(&mut ch.tx, Threads::global(), digests(5, 7).into()).unwrap());
     write("compact_set", "few-bits", &[&[0, 5, 0, 0], &few[..]].concat());
-    let tags = sent(|ch| Golomb::new(40, 3, 8).unwrap().send(&mut ch.tx, digests(8, 40).into()).unwrap());
+    let tags = sent(|ch| Golomb::new(40, 3, 8).unwrap().send(&mut ch.tx, Threads::global(), digests(8, 40).into()).unwrap());
     write("compact_set", "tags", &[&[1, 40, 40, 3], &tags[..]].concat());
-    let bloom = sent(|ch| Bloom::new(20, 3, 4).send(&mut ch.tx, digests(4, 90).into()).unwrap());
+    let bloom = sent(|ch| Bloom::new(20, 3, 4).send(&mut ch.tx, Threads::global(), digests(4, 90).into()).unwrap());
     write("compact_set", "bloom", &[&[2, 4, 20, 3], &bloom[..]].concat());
 
     let pem = "-----BEGIN PRIVATE KEY-----\n\

@@ -8,6 +8,7 @@
 
 use crate::args::{BenchArgs, BenchPartyArgs};
 use crate::interrupt::{signals, unwatched};
+use crate::party::start_threads;
 use crate::print;
 use nix::sys::resource::{UsageWho, getrusage};
 use serde::{Deserialize, Serialize};
@@ -197,9 +198,7 @@ fn unusable(e: std::io::Error) -> Error {
 /// One party of a benchmark.
 pub fn party(a: &BenchPartyArgs) -> Result<()> {
     let (role, b) = (a.role, &a.bench);
-    let pool = rayon::ThreadPoolBuilder::new().num_threads(b.threads.map_or(0, usize::from));
-    pool.build_global()
-        .map_err(|e| Error::Usage(format!("cannot start threads: {e}. Use fewer --threads")))?;
+    let threads = start_threads(b.threads.map_or(0, usize::from))?;
     // The other party starts when it knows the port.
     let listener = match (role, a.alone) {
         (Role::Receiver, false) => {
@@ -227,6 +226,7 @@ pub fn party(a: &BenchPartyArgs) -> Result<()> {
     let request = Request {
         protocol: b.protocol(),
         values: &values,
+        threads: &threads,
         terms: Terms { max_row, malicious_sender: b.malicious_sender, ..Terms::default() },
         ..Request::new(b.op, role, &set)
     };
@@ -255,7 +255,7 @@ pub fn party(a: &BenchPartyArgs) -> Result<()> {
     }
     let usage = getrusage(UsageWho::RUSAGE_SELF).map_err(|e| Error::Bug(e.to_string()))?;
     print(json!(Figures {
-        threads: rayon::current_num_threads(),
+        threads: threads.count(),
         seconds,
         cpu_seconds: cpu,
         sent: outcome.bytes.0,

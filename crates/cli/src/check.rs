@@ -17,7 +17,7 @@ const LINKS: [u64; 2] = [10, 1000];
 
 /// Agrees with the peer and prints the agreement.
 pub fn run(plan: &Plan, connection: Connection, request: &Request<'_>, gate: &mut Gate<'_>) -> Result<()> {
-    let speed = Speed::measure()?;
+    let speed = Speed::measure(request.threads)?;
     let prepared = plan.job.prepared.is_some();
     let milliseconds = |proposal: &Proposal| Ok(speed.work(proposal, prepared)?.as_millis() as u64);
     let checked = run::check(connection, request, gate, &milliseconds, &mut Prng::from_os()?)?;

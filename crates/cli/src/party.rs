@@ -13,6 +13,7 @@ use veilset::job::{self, Job, Keys, Phase, Ran, Source, Watch, write_report};
 use veilset::net::{Identity, Security, establish};
 use veilset::rng::Prng;
 use veilset::table::{Duplicates, Output};
+use veilset::threads::Threads;
 
 /// What a plan is carried out for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -24,10 +25,11 @@ pub enum Purpose {
 }
 
 /// Carries out the plan.
-pub fn run(plan: &Plan, purpose: Purpose) -> Result<()> {
+pub fn run(mut plan: Plan, purpose: Purpose) -> Result<()> {
     // First of all: from here on a signal ends the program in good order.
     let interrupt = Interrupt::install(plan.quiet)?;
-    start_threads(plan.threads)?;
+    plan.job.threads = start_threads(plan.threads)?;
+    let plan = &plan;
     let say = sayer(plan.quiet);
     let identity = match &plan.protection {
         Protection::InsecurePlaintext => None,
@@ -170,10 +172,8 @@ pub fn tell(keys: &Keys, made: Duplicates, say: &dyn Fn(&str)) {
 }
 
 /// Starts the threads that all computing is done on.
-pub fn start_threads(threads: usize) -> Result<()> {
-    let pool = rayon::ThreadPoolBuilder::new().num_threads(threads);
-    pool.build_global()
-        .map_err(|e| Error::Usage(format!("cannot start {threads} threads: {e}. Use a smaller --threads")))
+pub fn start_threads(threads: usize) -> Result<Threads> {
+    Threads::new(threads).map_err(|e| Error::Usage(format!("{e} (--threads)")))
 }
 
 /// What says a line to the user, unless the program is to be quiet.

@@ -9,12 +9,13 @@ use veilset::channel::{Observer, Unit};
 use veilset::error::Result;
 use veilset::hashed::Dummies;
 use veilset::job::{Phase, Watch};
+use veilset::protocols::groups;
 use veilset::rng::Prng;
 use veilset::table::Output;
 
 pub fn run(plan: &PreparePlan) -> Result<()> {
     let interrupt = Interrupt::install(plan.quiet)?;
-    start_threads(plan.threads)?;
+    let threads = start_threads(plan.threads)?;
     Output::check(Some(&plan.output), plan.force)?;
     let say = sayer(plan.quiet);
     let source = &plan.source;
@@ -24,7 +25,8 @@ pub fn run(plan: &PreparePlan) -> Result<()> {
         life.read(bytes);
         interrupt.check()
     };
-    let keys = source.load(&Watch { read: &read, begins: &|phase| life.next(words(phase, source)) })?;
+    let keys =
+        source.load(&Watch { read: &read, begins: &|phase| life.next(words(phase, source)) }, &threads)?;
     drop(life);
     tell(&keys, source.duplicates(false), &say);
     let stop = interrupt.clone();
@@ -36,6 +38,8 @@ pub fn run(plan: &PreparePlan) -> Result<()> {
         normalisation: &keys.compared,
         pad_to: source.pad_to,
         dummies: if plan.union_sender { Dummies::Listed } else { Dummies::Random },
+        group: groups::CURVE25519,
+        threads: &threads,
     };
     let progress = (!plan.quiet).then(|| Progress::new(1));
     progress.iter().for_each(|progress| progress.stage("preparing", Unit::Items, basis.announced()));

@@ -3,10 +3,10 @@
 //! It is made before the peer is met. Hashing is the one thing whose time depends on the lengths of the items, and
 //! padding the one whose time depends on the number of dummies: done later, a peer could take the time of both.
 //!
-//! A protocol raises the set to a key of the PRF: [`Raised`]. Key and points may have been computed before, in the
-//! offline half of a session ([`crate::artefact`]); a protocol does not see the difference.
+//! A protocol may raise the set to a key of a PRF: [`crate::group::raised`]. Key and points may have been computed before,
+//! in the offline half of a session ([`crate::artefact`]).
 
-use crate::group::curve25519::{Key, LowOrder, Point, map_and_raise};
+use crate::group::raised::Offline;
 use crate::hash::ItemHash;
 use crate::item::ItemSet;
 use crate::rng::Prng;
@@ -39,24 +39,6 @@ pub enum Dummies {
     /// The first hashes of a public list. The peer inserts in its own set as many as this one can have, and they match:
     /// so it neither gets them nor learns how many there are.
     Listed,
-}
-
-/// A key, its inverse, and F_k(H(x)) of all items and dummies of a set, computed before the peer was met.
-///
-/// For one session only, even one that fails ([`crate::hash`]): whoever makes one of these has seen to that.
-pub(crate) struct Offline {
-    pub(crate) key: Key,
-    pub(crate) inverse: Key,
-    /// In the order of the hashes; permuted when they are sent.
-    pub(crate) points: Secrets<[u8; 32]>,
-}
-
-/// F_k(H(x)) of a set, for its first key in a session.
-pub struct Raised<'s> {
-    set: &'s Hashed<'s>,
-    key: Key,
-    /// Those that were computed before.
-    points: &'s [[u8; 32]],
 }
 
 /// Items that a task hashes.
@@ -153,56 +135,12 @@ impl<'a> Hashed<'a> {
 
     /// Takes over what was computed before, for as many items and dummies as there are.
     pub(crate) fn take_over(&mut self, offline: Offline) {
-        debug_assert_eq!(offline.points.len(), self.hashes.len());
         self.offline = Some(offline);
     }
 
-    /// The set under its first key of a session: the one that was prepared, otherwise a fresh one.
-    pub fn raised(&self, rng: &mut Prng) -> Raised<'_> {
-        match &self.offline {
-            Some(offline) => Raised::before(self, offline),
-            None => Raised { set: self, key: Key::random(rng), points: &[] },
-        }
-    }
-
-    /// The same, and the key that takes the first one off again ([`Key::with_inverse`]).
-    pub fn raised_with_inverse(&self, rng: &mut Prng) -> (Raised<'_>, Key) {
-        match &self.offline {
-            Some(offline) => (Raised::before(self, offline), Key::of_ours(*offline.inverse.as_bytes())),
-            None => {
-                let (key, inverse) = Key::with_inverse(rng);
-                (Raised { set: self, key, points: &[] }, inverse)
-            }
-        }
-    }
-}
-
-impl<'s> Raised<'s> {
-    fn before(set: &'s Hashed<'s>, offline: &'s Offline) -> Self {
-        Raised { set, key: Key::of_ours(*offline.key.as_bytes()), points: &offline.points }
-    }
-
-    /// The key.
-    pub fn key(&self) -> &Key {
-        &self.key
-    }
-
-    /// The points of the items and dummies at these positions, each below the set's `len()`.
-    ///
-    /// # Errors
-    /// If an item hashes to a point of low order, which happens with probability 2^-250.
-    pub fn points(&self, positions: &[u32]) -> Result<Vec<Point>, LowOrder> {
-        // All, or of a set that was prepared the dummies that were inserted since. How many of these are among the
-        // positions shows in time: it follows from a public number and from an order that knows no data.
-        let known = |i: &u32| self.points.get(*i as usize);
-        let new = Secrets::from(positions.iter().filter(|i| known(i).is_none()).copied().collect::<Vec<_>>());
-        let mut computed = map_and_raise(&self.set.hashes(&new), &self.key)?;
-        if new.len() < positions.len() {
-            let mut new = computed.into_iter();
-            let point = |i| known(i).map(|&bytes| Point::of_ours(bytes)).or_else(|| new.next());
-            computed = positions.iter().filter_map(point).collect();
-        }
-        Ok(computed)
+    /// What was computed before, if it was.
+    pub(crate) fn offline(&self) -> Option<&Offline> {
+        self.offline.as_ref()
     }
 }
 

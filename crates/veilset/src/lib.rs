@@ -50,6 +50,7 @@
 //! let task = |role, set| Task {
 //!     operation: &COUNT,
 //!     role,
+//!     group: DH.group(),
 //!     set,
 //!     values: &[],
 //!     payloads: &none,

@@ -3,12 +3,15 @@
 use crate::channel::{Channel, Recording, Sink};
 use crate::context::Context;
 use crate::error::{Error, Result};
-use crate::group::curve25519::{Key, map_and_raise};
+use crate::group::Group;
+use crate::group::curve25519::{Curve25519, Key, map_and_raise};
+use crate::group::raised::Offline;
 use crate::hash::SessionId;
-use crate::hashed::{Hashed, Offline};
+use crate::hashed::Hashed;
 use crate::item::ItemSet;
 use crate::rng::Prng;
 use crate::secret::Secrets;
+use crate::threads::Threads;
 use std::sync::{Arc, Mutex};
 
 /// The seeds of the two parties.
@@ -82,8 +85,9 @@ pub(crate) fn parts(view: &[u8], tag: u16, size: usize) -> Vec<Vec<u8>> {
 /// Puts a set under this key and its inverse: what of the set shows is then known, and the same in several runs.
 pub(crate) fn under(set: &mut Hashed, (key, inverse): (Key, Key)) {
     let points = map_and_raise(set.own(), &key).unwrap();
-    let points = Secrets::from(points.iter().map(|p| *p.as_bytes()).collect::<Vec<_>>());
-    set.take_over(Offline { key, inverse, points });
+    let points = Secrets::from(points.iter().flat_map(|p| *p.as_bytes()).collect::<Vec<_>>());
+    let [key, inverse] = [key, inverse].map(|key| Secrets::from(key.as_bytes().to_vec()));
+    set.take_over(Offline { group: Curve25519::NAME, key, inverse, points });
 }
 
 /// That each of the first `bits` bits is a one in about half of these, of which there are hundreds.
@@ -191,6 +195,11 @@ impl std::io::Write for Shared {
 }
 
 impl Context<'_> {
+    /// The same on other threads.
+    pub(crate) fn on<'b>(&'b mut self, threads: &'b Threads) -> Context<'b> {
+        Context { ch: self.ch, session: self.session, rng: self.rng, threads }
+    }
+
     /// With this generator instead of its own.
     pub(crate) fn under(&mut self, rng: Prng) -> &mut Self {
         *self.rng = rng;

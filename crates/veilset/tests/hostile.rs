@@ -19,6 +19,7 @@ use std::time::{Duration, Instant};
 use veilset::channel::{Channel, Message, Sink, WireCount};
 use veilset::context::Context;
 use veilset::error::{Error, Fault, Result};
+use veilset::group::curve25519::Curve25519;
 use veilset::hash::ItemHash;
 use veilset::hashed::Hashed;
 use veilset::hazmat;
@@ -603,7 +604,7 @@ fn a_peer_that_announces_much_and_sends_little_does_not_cost_its_announcement() 
 #[test]
 fn a_peer_that_announces_a_set_and_leaves_does_not_cost_its_announcement() {
     let (set, session) = (["x"].iter().collect::<ItemSet>(), hazmat::session_id([1; 32]));
-    let (set, protocol) = (Hashed::new(&set), CwPrf(GolombTags));
+    let (set, protocol) = (Hashed::new(&set), CwPrf(Curve25519, GolombTags));
     for server in [true, false] {
         let (mut ours, rng) = (Channel::pair().0, &mut hazmat::seeded(&[2; 32]));
         let mut cx = Context::new(&mut ours, &session, rng);

@@ -5,6 +5,7 @@ use veilset::channel::{Channel, Sink};
 use veilset::compact_set::CompactSet;
 use veilset::compact_set::bloom::Bloom;
 use veilset::compact_set::golomb::Golomb;
+use veilset::threads::Threads;
 use veilset_fuzz::{byte, check, peer};
 
 /// Keeps what is sent.
@@ -27,7 +28,7 @@ fn tags(elements: usize, says: &[u8]) {
     let bits = 4 + elements.max(1).next_power_of_two().trailing_zeros();
     let set = Golomb::new(4, 1, elements).unwrap();
     let digests = all(bits);
-    let found = match set.test(&mut peer(says).rx, &digests) {
+    let found = match set.test(&mut peer(says).rx, Threads::global(), &digests) {
         Err(e) => return check(&e),
         Ok(found) => found,
     };
@@ -40,7 +41,7 @@ fn tags(elements: usize, says: &[u8]) {
             Box::new(Tap(std::sync::Arc::clone(&sent))),
             Channel::pair().0.into_halves().1,
         );
-        set.send(&mut channel.tx, members.into()).unwrap();
+        set.send(&mut channel.tx, Threads::global(), members.into()).unwrap();
         let sent = sent.lock().unwrap();
         // A heartbeat may stand before the one frame.
         let mut said = says;
@@ -62,12 +63,12 @@ libfuzzer_sys::fuzz_target!(|data: &[u8]| {
         0 => tags(usize::from(a) % 65, says),
         1 => {
             let set = Golomb::new(u32::from(b % 60), queries.len(), elements);
-            if let Err(e) = set.and_then(|set| set.test(&mut peer(says).rx, &queries)) {
+            if let Err(e) = set.and_then(|set| set.test(&mut peer(says).rx, Threads::global(), &queries)) {
                 check(&e);
             }
         }
         _ => match Bloom::new(u32::from(b % 44), queries.len(), usize::from(a))
-            .test(&mut peer(says).rx, &queries)
+            .test(&mut peer(says).rx, Threads::global(), &queries)
         {
             Ok(found) => assert_eq!(found.len(), queries.len()),
             Err(e) => check(&e),

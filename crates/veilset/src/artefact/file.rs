@@ -32,7 +32,7 @@ const WHAT: &str = "prepared half";
 
 const MAGIC: &[u8; 8] = b"veilset\x1a";
 /// The version of this format.
-const FORMAT: u16 = 1;
+const FORMAT: u16 = 2;
 /// A fingerprint in letters and hyphens.
 const FINGERPRINT: usize = 47;
 /// Magic, two versions, id, fingerprint.
@@ -238,6 +238,12 @@ impl Reader {
         }
         let mut words = vec![0; length];
         self.read(&mut words)?;
+        let length = u32::from_le_bytes(self.array()?) as usize;
+        if length > LONGEST_WORDS {
+            return Err(damaged(&self.of.name));
+        }
+        let mut group = vec![0; length];
+        self.read(&mut group)?;
         let columns = self.number()?;
         let [padded, listed] = self.array::<2>()?.map(|b| b == 1);
         let (announced, n) = (self.number()?, self.number()?);
@@ -248,6 +254,13 @@ impl Reader {
             return other(format!(
                 "it was prepared with keys as {words}, and this run has them as {} (--normalize, --encoding)",
                 basis.normalisation
+            ));
+        }
+        let group = String::from_utf8_lossy(&group);
+        if group != basis.group {
+            return other(format!(
+                "it was prepared in the group {group}, and this run is in {}",
+                basis.group
             ));
         }
         if columns != basis.key_columns as u64 {

@@ -32,16 +32,22 @@ mod ledger;
 
 pub use ledger::Ledger;
 
+use crate::channel::Wire;
 use crate::error::{Error, Result};
-use crate::group::curve25519::{Key, LowOrder, map_and_raise};
+use crate::group::curve25519::Curve25519;
+use crate::group::raised::{Offline, unlucky};
+use crate::group::ristretto255::Ristretto255;
+use crate::group::{Group, Key};
 use crate::hash::{Domain, ItemHash};
-use crate::hashed::{Dummies, Hashed, Offline};
+use crate::hashed::{Dummies, Hashed};
 use crate::item::ItemSet;
 use crate::net::Identity;
 use crate::params::MAX_SET;
+use crate::protocols::groups;
 use crate::rng::Prng;
 use crate::secret::{Secret, Secrets};
 use crate::table::Output;
+use crate::threads::Threads;
 use ledger::Ticket;
 use std::fmt;
 use std::path::Path;
@@ -65,6 +71,10 @@ pub struct Basis<'a> {
     pub pad_to: Option<usize>,
     /// The kind of its dummies ([`crate::operations::Operation::dummies`]).
     pub dummies: Dummies,
+    /// The group of the points ([`crate::protocols::Protocol::groups`]).
+    pub group: &'static str,
+    /// What it is made on.
+    pub threads: &'a Threads,
 }
 
 impl<'a> Basis<'a> {
@@ -94,11 +104,11 @@ impl<'a> Basis<'a> {
 
     /// The set, hashed and padded.
     pub(super) fn hashed(&self, rng: &mut Prng) -> Hashed<'a> {
-        match (self.pad_to, self.dummies) {
+        self.threads.run(|| match (self.pad_to, self.dummies) {
             (None, _) => Hashed::new(self.set),
             (Some(to), Dummies::Listed) => Hashed::padded_from_list(self.set, to),
             (Some(to), Dummies::Random) => Hashed::padded(self.set, to, rng),
-        }
+        })
     }
 
     /// Whether it is padded, and whether from the list.
@@ -116,6 +126,8 @@ impl<'a> Basis<'a> {
         let mut out = vec![];
         out.extend((words.len() as u32).to_le_bytes());
         out.extend(words);
+        out.extend((self.group.len() as u32).to_le_bytes());
+        out.extend(self.group.as_bytes());
         out.extend((self.key_columns as u64).to_le_bytes());
         out.extend(self.padding().map(u8::from));
         out.extend((self.announced() as u64).to_le_bytes());
@@ -147,22 +159,58 @@ pub fn prepare(
     let ledger = ledger.id_or_new(rng, &|| step(0))?;
     let seed = Secret::new(rng.bytes());
     let set = basis.hashed(&mut Prng::from_seed(&seed));
-    let (key, inverse) = Key::with_inverse(rng);
-    let mut file = file::Writer::new(output.writer(), identity, rng)?;
-    file.write(&ledger)?;
-    file.write(&*seed)?;
-    file.write(&basis.describe(&set.own()[..basis.set.len()])?)?;
-    file.write(key.as_bytes())?;
-    file.write(inverse.as_bytes())?;
-    for hashes in set.own().chunks(FRAME) {
-        let points = map_and_raise(hashes, &key).map_err(|LowOrder| {
-            Error::Bug("an item hashed to a point of low order, which has probability 2^-250".into())
-        })?;
-        let points = Zeroizing::new(points);
-        points.iter().try_for_each(|point| file.write(point.as_bytes()))?;
-        step(points.len())?;
+    let file = file::Writer::new(output.writer(), identity, rng)?;
+    let made = Made { basis, ledger, seed: &seed, set: &set, step };
+    match basis.group {
+        groups::CURVE25519 => made.write::<Curve25519>(file, rng),
+        groups::RISTRETTO255 => made.write::<Ristretto255>(file, rng),
+        other => Err(no_group(other)),
     }
-    file.end()
+}
+
+fn no_group(name: &str) -> Error {
+    Error::Usage(format!("{name} is not a group in which half of a run can be prepared"))
+}
+
+/// What a half is written from.
+struct Made<'m> {
+    basis: &'m Basis<'m>,
+    ledger: file::Id,
+    seed: &'m [u8; 32],
+    set: &'m Hashed<'m>,
+    step: &'m dyn Fn(usize) -> Result<()>,
+}
+
+impl Made<'_> {
+    /// Writes it, with points of a group under a fresh key.
+    fn write<G: Group>(&self, mut file: file::Writer, rng: &mut Prng) -> Result<()> {
+        let Made { basis, set, .. } = *self;
+        let (key, inverse) = G::Key::with_inverse(rng);
+        file.write(&self.ledger)?;
+        file.write(self.seed)?;
+        file.write(&basis.describe(&set.own()[..basis.set.len()])?)?;
+        file.write(key.as_bytes())?;
+        file.write(inverse.as_bytes())?;
+        for hashes in set.own().chunks(FRAME) {
+            let points = basis.threads.run(|| G::map_and_raise(hashes, &key)).map_err(unlucky)?;
+            let points = Zeroizing::new(points);
+            points.iter().try_for_each(|point| file.write(point.as_ref()))?;
+            (self.step)(points.len())?;
+        }
+        file.end()
+    }
+}
+
+/// Bytes of a key and of a point of a group.
+fn lengths(group: &str) -> Result<(usize, usize)> {
+    fn of<G: Group>() -> (usize, usize) {
+        (G::Key::BYTES, G::Point::SIZE)
+    }
+    match group {
+        groups::CURVE25519 => Ok(of::<Curve25519>()),
+        groups::RISTRETTO255 => Ok(of::<Ristretto255>()),
+        other => Err(no_group(other)),
+    }
 }
 
 /// A half that was read and is sound, and is not spent yet.
@@ -193,15 +241,16 @@ pub fn open<'a>(
     let seed = Secret::new(file.array()?);
     let hashed = basis.hashed(&mut Prng::from_seed(&seed));
     file.compare(basis, &hashed.own()[..basis.set.len()])?;
-    let (mut key, mut inverse) = (Zeroizing::new([0; 32]), Zeroizing::new([0; 32]));
-    file.read(&mut *key)?;
-    file.read(&mut *inverse)?;
+    let (key_bytes, point_bytes) = lengths(basis.group)?;
+    let (mut key, mut inverse) = (Secrets::zeros(key_bytes), Secrets::zeros(key_bytes));
+    file.read(&mut key)?;
+    file.read(&mut inverse)?;
     // Our own size: that of the file is the same, or this was refused.
-    let mut points = Secrets::<[u8; 32]>::zeros(basis.announced());
-    file.read(points.as_flattened_mut())?;
+    let mut points = Secrets::zeros(basis.announced() * point_bytes);
+    file.read(&mut points)?;
     let file = file.end()?;
     file.can_be_destroyed()?;
-    let offline = Offline { key: Key::of_ours(*key), inverse: Key::of_ours(*inverse), points };
+    let offline = Offline { group: basis.group, key, inverse, points };
     Ok((hashed, Half { file, ticket, ledger: ledger.clone(), offline }))
 }
 

@@ -3,6 +3,7 @@
 use super::*;
 use crate::channel::{Canceller, Channel, Recording, Sink};
 use crate::error::Fault;
+use crate::group::curve25519::Curve25519;
 use crate::hash::SessionId;
 use crate::item::Items;
 use crate::membership::Mqrpmt;
@@ -146,7 +147,7 @@ fn under_the_same_key_all_bytes_are_the_same() {
         let (y, x) = (items(0, n_y), items(n_y / 2, n_x));
         let (mut y, mut x) = (Hashed::new(&y), Hashed::padded_from_list(&x, n_x + 2));
         y.insert_listed(inserted);
-        let (protocol, n_y, n_x) = (CwPrf(GolombTags), y.len(), x.len());
+        let (protocol, n_y, n_x) = (CwPrf(Curve25519, GolombTags), y.len(), x.len());
         run_pair(
             &SessionId::of([5; 32]),
             |cx| {
@@ -174,13 +175,13 @@ fn under_the_same_key_all_bytes_are_the_same() {
                 if prepared {
                     under(&mut y, Key::with_inverse(&mut later(&SEEDS[0], n_y)));
                 }
-                dh::receiver(cx, &y, n_x, &terms)?.open(Confirmed(())).map(|m| m.positions)
+                dh::receiver::<Curve25519>(cx, &y, n_x, &terms)?.open(Confirmed(())).map(|m| m.positions)
             },
             |cx| {
                 if prepared {
                     under(&mut x, key(cx.rng));
                 }
-                dh::sender(cx, &x, &payloads, n_y, &terms).map(|_| ())
+                dh::sender::<Curve25519>(cx, &x, &payloads, n_y, &terms).map(|_| ())
             },
         )
     };

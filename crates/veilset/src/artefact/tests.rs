@@ -1,5 +1,8 @@
 use super::file::{FRAME as CONTENTS, HEAD, TAG};
 use super::*;
+use crate::group::curve25519::{Key, Point, map_and_raise};
+use crate::group::raised::Raised;
+use crate::group::{Key as _, Point as _};
 use std::path::PathBuf;
 use std::sync::{Barrier, LazyLock};
 
@@ -54,12 +57,57 @@ fn spend(half: Half) -> Result<Offline> {
 }
 
 fn basis(set: &ItemSet) -> Basis<'_> {
-    Basis { set, key_columns: 1, normalisation: "none", pad_to: None, dummies: Dummies::Random }
+    Basis {
+        set,
+        key_columns: 1,
+        normalisation: "none",
+        pad_to: None,
+        dummies: Dummies::Random,
+        group: groups::CURVE25519,
+        threads: Threads::global(),
+    }
 }
 
 /// `n` items from number `from` on.
 fn items(from: usize, n: usize) -> ItemSet {
     (from..from + n).map(|i| format!("\u{3}{i:03}")).collect()
+}
+
+/// A half of one group has points that mean nothing in another.
+#[test]
+fn a_half_is_of_its_group() {
+    let place = Place::new();
+    let set = items(0, 5);
+    let curve = basis(&set);
+    let ristretto = Basis { group: groups::RISTRETTO255, ..curve };
+    for (made, wanted) in [(&curve, &ristretto), (&ristretto, &curve)] {
+        let path = place.prepare(made.group, made);
+        let e = place.open(&path, wanted).err().unwrap().to_string();
+        assert!(e.contains(&format!("prepared in the group {}", made.group)), "{e}");
+        let (mut hashed, half) = place.open(&path, made).unwrap();
+        hashed.take_over(spend(half).unwrap());
+        let rng = &mut Prng::from_seed(&[1; 32]);
+        let (in_curve, in_ristretto) = (
+            Raised::<Curve25519>::new(&hashed, rng).is_ok(),
+            Raised::<Ristretto255>::new(&hashed, rng).is_ok(),
+        );
+        assert_eq!((in_curve, in_ristretto), (made.group == curve.group, made.group == ristretto.group));
+    }
+    // The points are those of the key, as computed in a run.
+    let (mut hashed, half) = {
+        let path = place.prepare("again", &ristretto);
+        place.open(&path, &ristretto).unwrap()
+    };
+    let offline = spend(half).unwrap();
+    let key = crate::group::ristretto255::Key::of_ours(&offline.key).unwrap();
+    hashed.take_over(offline);
+    let raised = Raised::<Ristretto255>::new(&hashed, &mut Prng::from_seed(&[1; 32])).unwrap();
+    assert!(
+        raised.points(&[3, 0]).unwrap()
+            == Ristretto255::map_and_raise(&hashed.hashes(&[3, 0]), &key).unwrap()
+    );
+    let none = Basis { group: "p256", ..curve };
+    assert!(matches!(place.open(&place.prepare("last", &curve), &none), Err(Error::Input(_))));
 }
 
 #[test]
@@ -92,8 +140,10 @@ fn what_was_prepared_is_what_comes_back() {
             (hashed.len(), format!("{half:?}")),
             (pad_to.unwrap_or(n), format!("Half({})", path.display()))
         );
-        let Offline { key, inverse, points } = spend(half).unwrap();
-        let points: Vec<_> = points.iter().map(|&p| crate::group::curve25519::Point::of_ours(p)).collect();
+        let Offline { group, key, inverse, points } = spend(half).unwrap();
+        assert_eq!(group, groups::CURVE25519);
+        let [key, inverse] = [key, inverse].map(|bytes| Key::of_ours(&bytes).unwrap());
+        let points: Vec<_> = points.chunks(32).map(|p| Point::of_ours(p).unwrap()).collect();
         assert_eq!(points, map_and_raise(hashed.own(), &key).unwrap());
         let other = Key::random(&mut Prng::from_seed(&[1; 32]));
         let raise = crate::group::curve25519::raise;
@@ -107,7 +157,7 @@ fn what_was_prepared_is_what_comes_back() {
     let set = items(0, 3);
     let halves = ["a", "b"].map(|name| place.prepare(name, &basis(&set)));
     let [a, b] = halves.map(|path| place.open(&path, &basis(&set)).unwrap().1);
-    assert!(a.ticket.half != b.ticket.half && a.offline.key.as_bytes() != b.offline.key.as_bytes());
+    assert!(a.ticket.half != b.ticket.half && a.offline.key[..] != b.offline.key[..]);
 }
 
 #[test]

@@ -6,6 +6,7 @@ use crate::channel::{Message, Rx, Tx, frames};
 use crate::error::Result;
 use crate::params::{self, share};
 use crate::secret::Secrets;
+use crate::threads::Threads;
 use rayon::prelude::*;
 
 /// Bytes of the filter per frame.
@@ -40,7 +41,7 @@ impl CompactSet for Bloom {
         (self.0.bits / 8) as usize
     }
 
-    fn send(&self, tx: &mut Tx, digests: Secrets<u128>) -> Result<()> {
+    fn send(&self, tx: &mut Tx, _: &Threads, digests: Secrets<u128>) -> Result<()> {
         let mut filter = vec![0u8; (self.0.bits / 8) as usize];
         for &digest in digests.iter() {
             self.positions(digest).for_each(|p| filter[(p / 8) as usize] |= 1 << (p % 8));
@@ -48,12 +49,13 @@ impl CompactSet for Bloom {
         filter.chunks(FRAME).try_for_each(|frame| tx.send_bytes(FILTER, frame))
     }
 
-    fn test(&self, rx: &mut Rx, queries: &[u128]) -> Result<Secrets<bool>> {
+    fn test(&self, rx: &mut Rx, threads: &Threads, queries: &[u128]) -> Result<Secrets<bool>> {
         let mut filter = Vec::new();
         for n in frames((self.0.bits / 8) as usize, FRAME) {
             filter.extend(rx.recv_bytes(FILTER, n)?);
         }
         let is_set = |p: u64| filter[(p / 8) as usize] >> (p % 8) & 1 == 1;
-        Ok(Secrets::from(queries.par_iter().map(|&q| self.positions(q).all(is_set)).collect::<Vec<_>>()))
+        let found = queries.par_iter().map(|&q| self.positions(q).all(is_set));
+        Ok(Secrets::from(threads.run(|| found.collect::<Vec<_>>())))
     }
 }

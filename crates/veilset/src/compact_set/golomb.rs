@@ -11,6 +11,7 @@ use crate::channel::{Message, Rx, Tx, frames};
 use crate::error::{Error, Result};
 use crate::params::{ceil_log2, tag_bits};
 use crate::secret::Secrets;
+use crate::threads::Threads;
 use rayon::prelude::*;
 
 /// Tags per frame: 8192, about 64 KiB.
@@ -53,10 +54,12 @@ impl CompactSet for Golomb {
         (self.elements as f64 * (f64::from(self.rice_bits + 1) + quotient) / 8.0) as usize
     }
 
-    fn send(&self, tx: &mut Tx, mut digests: Secrets<u128>) -> Result<()> {
-        digests.par_iter_mut().for_each(|d| *d = self.tag(*d));
+    fn send(&self, tx: &mut Tx, threads: &Threads, mut digests: Secrets<u128>) -> Result<()> {
         // Sorted over the whole set: the order in which the points came does not show.
-        digests.par_sort_unstable();
+        threads.run(|| {
+            digests.par_iter_mut().for_each(|d| *d = self.tag(*d));
+            digests.par_sort_unstable();
+        });
         let mut previous = 0;
         for tags in digests.chunks(FRAME) {
             let mut bits = BitWriter::default();
@@ -69,11 +72,15 @@ impl CompactSet for Golomb {
         Ok(())
     }
 
-    fn test(&self, rx: &mut Rx, queries: &[u128]) -> Result<Secrets<bool>> {
+    fn test(&self, rx: &mut Rx, threads: &Threads, queries: &[u128]) -> Result<Secrets<bool>> {
         // Tag and position in one word: at most 96 and 32 bits.
         let with_position = |(i, &q): (usize, &u128)| self.tag(q) << 32 | i as u128;
-        let mut sorted = Secrets::from(queries.par_iter().enumerate().map(with_position).collect::<Vec<_>>());
-        sorted.par_sort_unstable();
+        let sorted = threads.run(|| {
+            let words = queries.par_iter().enumerate().map(with_position).collect::<Vec<_>>();
+            let mut sorted = Secrets::from(words);
+            sorted.par_sort_unstable();
+            sorted
+        });
         let mut waiting = sorted.iter().peekable();
         let mut found = Secrets::zeros(queries.len());
         let (mut tag, mut budget) = (0u128, self.unary_budget());
@@ -217,7 +224,7 @@ mod tests {
         let (mut a, mut b) = Channel::pair();
         a.tx.send_bytes(TAGS, frame).unwrap();
         drop(a);
-        set.test(&mut b.rx, &[])
+        set.test(&mut b.rx, Threads::global(), &[])
     }
 
     fn encode(set: Golomb, tags: &[u128]) -> Vec<u8> {
@@ -243,8 +250,8 @@ mod tests {
                 let queries: Vec<u128> = [0, 1, top].iter().map(|t| t << (128 - set.tag_bits)).collect();
                 let (mut a, mut b) = Channel::pair();
                 let digests: Vec<u128> = tags.iter().map(|t| t << (128 - set.tag_bits)).collect();
-                set.send(&mut a.tx, digests.into()).unwrap();
-                let found = set.test(&mut b.rx, &queries).unwrap();
+                set.send(&mut a.tx, Threads::global(), digests.into()).unwrap();
+                let found = set.test(&mut b.rx, Threads::global(), &queries).unwrap();
                 assert_eq!(*found, [tags.contains(&0), false, tags.contains(&top)], "{n}");
             }
         }
@@ -254,8 +261,8 @@ mod tests {
     fn tags_of_no_bits_are_all_equal() {
         let set = Golomb::new(0, 1, 1).unwrap();
         let (mut a, mut b) = Channel::pair();
-        set.send(&mut a.tx, vec![u128::MAX].into()).unwrap();
-        assert_eq!(*set.test(&mut b.rx, &[1]).unwrap(), [true]);
+        set.send(&mut a.tx, Threads::global(), vec![u128::MAX].into()).unwrap();
+        assert_eq!(*set.test(&mut b.rx, Threads::global(), &[1]).unwrap(), [true]);
     }
 
     #[test]
@@ -299,8 +306,8 @@ mod tests {
         let digests: Vec<u128> = (0..n).map(|_| u128::from_le_bytes(rng.bytes())).collect();
         let (mut a, mut b) = Channel::pair();
         std::thread::scope(|s| {
-            s.spawn(|| set.test(&mut b.rx, &[]).unwrap());
-            set.send(&mut a.tx, digests.into()).unwrap();
+            s.spawn(|| set.test(&mut b.rx, Threads::global(), &[]).unwrap());
+            set.send(&mut a.tx, Threads::global(), digests.into()).unwrap();
         });
         let bits = 8.0 * a.bytes_sent() as f64 / n as f64;
         assert!((61.0..62.0).contains(&bits), "{bits}");

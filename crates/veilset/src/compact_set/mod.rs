@@ -9,17 +9,18 @@ pub mod golomb;
 use crate::channel::{Rx, Tx};
 use crate::error::Result;
 use crate::secret::Secrets;
+use crate::threads::Threads;
 
 /// A way to send a set of digests. Its parameters follow from the public sizes and the error.
 pub trait CompactSet {
     /// About how many bytes it takes.
     fn bytes(&self) -> usize;
 
-    /// Sends the set of `digests`, in whatever order they are.
-    fn send(&self, tx: &mut Tx, digests: Secrets<u128>) -> Result<()>;
+    /// Sends the set of `digests`, in whatever order they are. It is made on these threads.
+    fn send(&self, tx: &mut Tx, threads: &Threads, digests: Secrets<u128>) -> Result<()>;
 
     /// Receives a set and tells for each query whether it is in it.
-    fn test(&self, rx: &mut Rx, queries: &[u128]) -> Result<Secrets<bool>>;
+    fn test(&self, rx: &mut Rx, threads: &Threads, queries: &[u128]) -> Result<Secrets<bool>>;
 }
 
 #[cfg(test)]
@@ -52,8 +53,8 @@ mod tests {
             let (set, queries) = (&set, &queries);
             let bits = std::thread::scope(|s| {
                 // It drops its end of the channel even if it fails.
-                s.spawn(move || set.send(&mut a.tx, elements.into()).unwrap());
-                set.test(&mut b.rx, queries).unwrap()
+                s.spawn(move || set.send(&mut a.tx, Threads::global(), elements.into()).unwrap());
+                set.test(&mut b.rx, Threads::global(), queries).unwrap()
             });
             let expected: Vec<bool> = queries.iter().map(|q| plain.contains(q)).collect();
             assert_eq!(*bits, expected, "{n} elements, {q} queries");
@@ -74,7 +75,7 @@ mod tests {
         let elements = digests(n, &mut rng);
         let sent = |set: &dyn CompactSet, elements: Vec<u128>| {
             let (mut a, b) = Channel::pair();
-            set.send(&mut a.tx, elements.into()).unwrap();
+            set.send(&mut a.tx, Threads::global(), elements.into()).unwrap();
             drop(a);
             let (_, mut source) = b.into_halves();
             let (mut bytes, mut byte) = (Vec::new(), [0u8]);

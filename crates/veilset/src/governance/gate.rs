@@ -122,8 +122,11 @@ impl<'a> Gate<'a> {
             policy
                 .refuses("repeats", "without the audit log (--audit-log none) no repeated run is noticed")?;
         }
-        let digest_with =
-            |values| log.as_ref().and(identity).map(|identity| digest(identity, request.set, values));
+        let digest_with = |values| {
+            log.as_ref()
+                .and(identity)
+                .map(|identity| request.threads.run(|| digest(identity, request.set, values)))
+        };
         let values = if request.values.is_empty() { None } else { digest_with(request.values) };
         let set = digest_with(&[]);
         let our = identity.map(Identity::fingerprint);

@@ -8,6 +8,7 @@
 //! of prime order and the second stays there. P and -P share an abscissa, so its 2^252 points are about
 //! 2^251 values of F_k; what that means for equal tags is at [`crate::params::tag_bits`].
 
+use super::{Group, Unfit};
 use crate::channel::Wire;
 use crate::hash::ItemHash;
 use crate::rng::Prng;
@@ -20,6 +21,25 @@ use zeroize::{Zeroize, Zeroizing};
 /// Points per call of the kernel: enough to share an inversion, few enough to spread over threads.
 const BATCH: usize = 256;
 
+/// The group.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Curve25519;
+
+impl Group for Curve25519 {
+    const NAME: &'static str = "curve25519";
+    const UNFIT: &'static str = "a point of low order";
+    type Key = Key;
+    type Point = Point;
+
+    fn map_and_raise(hashes: &[ItemHash], key: &Key) -> Result<Vec<Point>, Unfit> {
+        map_and_raise(hashes, key)
+    }
+
+    fn raise(points: &[Point], key: &Key) -> Result<Vec<Point>, Unfit> {
+        raise(points, key)
+    }
+}
+
 /// The abscissa of a point: canonical and not 0.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Zeroize)]
 pub struct Point([u8; 32]);
@@ -29,10 +49,17 @@ impl Point {
     pub fn as_bytes(&self) -> &[u8; 32] {
         &self.0
     }
+}
 
-    /// A point of ours again, from its bytes.
-    pub(crate) fn of_ours(bytes: [u8; 32]) -> Point {
-        Point(bytes)
+impl AsRef<[u8]> for Point {
+    fn as_ref(&self) -> &[u8] {
+        &self.0
+    }
+}
+
+impl super::Point for Point {
+    fn of_ours(bytes: &[u8]) -> Option<Point> {
+        bytes.try_into().ok().map(Point)
     }
 }
 
@@ -62,11 +89,7 @@ impl Key {
         Key(Secret::new(rng.bytes()))
     }
 
-    /// A key of ours again, from its bytes.
-    pub(crate) fn of_ours(bytes: [u8; 32]) -> Key {
-        Key(Secret::new(bytes))
-    }
-
+    #[cfg(test)]
     pub(crate) fn as_bytes(&self) -> &[u8; 32] {
         &self.0
     }
@@ -99,21 +122,37 @@ impl Key {
     }
 }
 
+impl super::Key for Key {
+    const BYTES: usize = 32;
+
+    fn random(rng: &mut Prng) -> Key {
+        Key::random(rng)
+    }
+
+    fn with_inverse(rng: &mut Prng) -> (Key, Key) {
+        Key::with_inverse(rng)
+    }
+
+    fn as_bytes(&self) -> &[u8] {
+        &self.0[..]
+    }
+
+    fn of_ours(bytes: &[u8]) -> Option<Key> {
+        bytes.try_into().ok().map(|bytes| Key(Secret::new(bytes)))
+    }
+}
+
 /// l = 2^252 + 27742317777372353535851937790883648493, the order of the prime-order subgroup, little-endian.
 const ORDER: [u8; 32] = [
     0xed, 0xd3, 0xf5, 0x5c, 0x1a, 0x63, 0x12, 0x58, 0xd6, 0x9c, 0xf7, 0xa2, 0xde, 0xf9, 0xde, 0x14, 0, 0, 0,
     0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0x10,
 ];
 
-/// A result was the identity, or the point of order 2: the argument was of low order.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct LowOrder;
-
 /// `F_k(H(x))` for the hash of each item or dummy.
 ///
 /// # Errors
 /// If an item hashes to a point of low order, which happens with probability 2^-250.
-pub fn map_and_raise(hashes: &[ItemHash], key: &Key) -> Result<Vec<Point>, LowOrder> {
+pub fn map_and_raise(hashes: &[ItemHash], key: &Key) -> Result<Vec<Point>, Unfit> {
     let mut points: Vec<[u8; 32]> = hashes.iter().map(|hash| *hash.as_bytes()).collect();
     points.par_chunks_mut(BATCH).for_each(|batch| {
         let mut mapped = [[0u8; 32]; BATCH];
@@ -127,19 +166,19 @@ pub fn map_and_raise(hashes: &[ItemHash], key: &Key) -> Result<Vec<Point>, LowOr
 /// `F_k(P)` for each point.
 ///
 /// # Errors
-/// If a point is of low order.
-pub fn raise(points: &[Point], key: &Key) -> Result<Vec<Point>, LowOrder> {
+/// If a point is of low order: the result is the identity, or the point of order 2.
+pub fn raise(points: &[Point], key: &Key) -> Result<Vec<Point>, Unfit> {
     raise_bytes(points.iter().map(|p| p.0).collect(), key)
 }
 
-fn raise_bytes(mut points: Vec<[u8; 32]>, key: &Key) -> Result<Vec<Point>, LowOrder> {
+fn raise_bytes(mut points: Vec<[u8; 32]>, key: &Key) -> Result<Vec<Point>, Unfit> {
     points.par_chunks_mut(BATCH).for_each(|batch| kernel::ladder(&key.0, batch));
     // Whether a point is of low order is public: such values are refused, not used.
     match points.contains(&[0; 32]) {
         false => Ok(points.into_iter().map(Point).collect()),
         true => {
             points.zeroize();
-            Err(LowOrder)
+            Err(Unfit)
         }
     }
 }
@@ -224,7 +263,7 @@ mod tests {
         for at in [0, 1, BATCH - 1, BATCH, BATCH + 1, 2 * BATCH + 2] {
             let mut points = good.clone();
             points[at] = Point(one);
-            assert_eq!(raise(&points, &key), Err(LowOrder), "{at}");
+            assert_eq!(raise(&points, &key), Err(Unfit), "{at}");
         }
     }
 
@@ -275,7 +314,7 @@ mod tests {
         }
         // Low order but not 0: found out by the multiplication.
         let key = Key::random(&mut Prng::from_seed(&[3; 32]));
-        assert_eq!(raise(&[Point(one)], &key), Err(LowOrder));
-        assert_eq!(raise(&[Point(minus)], &key), Err(LowOrder));
+        assert_eq!(raise(&[Point(one)], &key), Err(Unfit));
+        assert_eq!(raise(&[Point(minus)], &key), Err(Unfit));
     }
 }

@@ -2,6 +2,9 @@
 //!
 //! Security: DDH. Elements that a peer sends are canonical encodings of one, and not the identity.
 
+use super::{Group, Unfit};
+use crate::channel::Wire;
+use crate::hash::{Domain, ItemHash};
 use crate::rng::Prng;
 use crate::secret::{Secret, Secrets};
 use curve25519_dalek::Scalar as Reduced;
@@ -9,7 +12,7 @@ use rayon::prelude::*;
 use subtle::{ConditionallySelectable, ConstantTimeEq};
 use veilset_kernels::ristretto255 as kernel;
 pub use veilset_kernels::ristretto255::{Element, add, subtract};
-use zeroize::Zeroizing;
+use zeroize::{Zeroize, Zeroizing};
 
 /// Elements per call of the kernel: few enough to spread over threads.
 const BATCH: usize = 256;
@@ -155,6 +158,92 @@ pub fn map(uniform: &[[u8; 64]]) -> Secrets<Element> {
     let batches = uniform.par_chunks(BATCH).zip(out.par_chunks_mut(BATCH));
     batches.for_each(|(uniform, out)| kernel::map(uniform, out));
     out
+}
+
+/// The group with a PRF: H(x) is the element that 64 bytes of BLAKE3 stand for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Ristretto255;
+
+/// The encoding of an element. Of what a peer sends, [`Group::raise`] refuses what encodes none.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Zeroize)]
+pub struct Point([u8; 32]);
+
+/// A key of the PRF.
+pub struct Key(Scalar);
+
+impl Group for Ristretto255 {
+    const NAME: &'static str = "ristretto255";
+    const UNFIT: &'static str = "a point that is not an element of ristretto255, or is its identity";
+    type Key = Key;
+    type Point = Point;
+
+    fn map_and_raise(hashes: &[ItemHash], key: &Key) -> Result<Vec<Point>, Unfit> {
+        let domain = Domain::without_session("an element of ristretto255, from the hash of an item");
+        let mut uniform = Zeroizing::new(vec![[0; 64]; hashes.len()]);
+        let each = uniform.par_iter_mut().zip(hashes);
+        each.for_each(|(uniform, hash)| *uniform = domain.hash(&[hash.as_bytes()]));
+        raised(map(&uniform), key)
+    }
+
+    fn raise(points: &[Point], key: &Key) -> Result<Vec<Point>, Unfit> {
+        let bytes: Vec<[u8; 32]> = points.iter().map(|point| point.0).collect();
+        raised(decode(&bytes).map_err(|_| Unfit)?, key)
+    }
+}
+
+fn raised(mut elements: Secrets<Element>, key: &Key) -> Result<Vec<Point>, Unfit> {
+    multiply_all(&mut elements, &key.0);
+    let encodings = encode(&elements);
+    // No element but the identity has it as a multiple.
+    match encodings.contains(&[0; 32]) {
+        false => Ok(encodings.iter().map(|bytes| Point(*bytes)).collect()),
+        true => Err(Unfit),
+    }
+}
+
+impl AsRef<[u8]> for Point {
+    fn as_ref(&self) -> &[u8] {
+        &self.0
+    }
+}
+
+impl super::Point for Point {
+    fn of_ours(bytes: &[u8]) -> Option<Point> {
+        bytes.try_into().ok().map(Point)
+    }
+}
+
+impl Wire for Point {
+    const SIZE: usize = 32;
+    fn put(&self, out: &mut Vec<u8>) {
+        out.extend_from_slice(&self.0);
+    }
+    fn get(bytes: &[u8]) -> Result<Self, &'static str> {
+        bytes.try_into().map(Point).map_err(|_| "of the wrong size")
+    }
+}
+
+impl super::Key for Key {
+    const BYTES: usize = 32;
+
+    fn random(rng: &mut Prng) -> Key {
+        Key(Scalar::random(rng))
+    }
+
+    fn with_inverse(rng: &mut Prng) -> (Key, Key) {
+        let key = Scalar::random(rng);
+        let reduced = Zeroizing::new(Reduced::from_bytes_mod_order(*key.0));
+        let inverse = Zeroizing::new(reduced.invert());
+        (Key(key), Key(Scalar(Secret::new(inverse.to_bytes()))))
+    }
+
+    fn as_bytes(&self) -> &[u8] {
+        &self.0.as_bytes()[..]
+    }
+
+    fn of_ours(bytes: &[u8]) -> Option<Key> {
+        bytes.try_into().ok().map(|bytes| Key(Scalar(Secret::new(bytes))))
+    }
 }
 
 #[cfg(test)]

@@ -14,6 +14,7 @@ use crate::table::{
     Format, KeyedSet, Layout, Output, Sent, Table, check_max_row, check_output, check_sum_bound, keyed_set,
     payloads, values, write_keys, write_rows, write_union,
 };
+use crate::threads::Threads;
 
 /// A table, and the set of its keys.
 pub struct Keys {
@@ -32,10 +33,10 @@ impl Source {
     ///
     /// # Errors
     /// [`Error::Input`] for the table, with file, row and column; those of the watch.
-    pub fn load(&self, watch: &Watch<'_>) -> Result<Keys> {
+    pub fn load(&self, watch: &Watch<'_>, threads: &Threads) -> Result<Keys> {
         let table = self.table(Some(&self.key), watch)?;
         (watch.begins)(Phase::Sorting);
-        self.keys(table, false)
+        threads.run(|| self.keys(table, false))
     }
 
     /// Reads these columns, or all.
@@ -85,7 +86,7 @@ impl<'a> Data<'a> {
             table.written_as(path);
         }
         let output_format = output_format(job, &table)?;
-        let keys = job.source.keys(table, job.has_values())?;
+        let keys = job.threads.run(|| job.source.keys(table, job.has_values()))?;
         let Keys { table, keyed, .. } = &keys;
         let payloads = match job.sends() {
             [] => Items::new(),
@@ -122,6 +123,7 @@ impl<'a> Data<'a> {
             values: &self.values,
             value_scale: job.value_scale,
             terms: job.terms,
+            threads: &job.threads,
             ..Request::new(job.operation, job.role, &self.keys.keyed.set)
         }
     }

@@ -72,6 +72,7 @@ use crate::session::Approval;
 use crate::session::report::Report;
 use crate::session::run::{Outcome, Prepared, Request, run_if};
 use crate::table::{Duplicates, EmptyKeys, Format, Normalise, Output, ReadOptions, quoted};
+use crate::threads::Threads;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
@@ -169,6 +170,8 @@ pub struct Job {
     pub for_spreadsheets: bool,
     /// Whether a file is replaced by the result.
     pub force: bool,
+    /// What our side computes on.
+    pub threads: Threads,
 }
 
 impl Job {
@@ -191,6 +194,7 @@ impl Job {
             output_format: None,
             for_spreadsheets: false,
             force: false,
+            threads: Threads::global().clone(),
         }
     }
 

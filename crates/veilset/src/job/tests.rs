@@ -330,8 +330,8 @@ fn a_job_is_watched_and_ended() {
     assert_eq!(*phases.borrow(), [Phase::Reading, Phase::Sorting, Phase::Hashing]);
     let stop = Watch { read: &|_| Err(Error::Cancelled), ..Watch::NONE };
     assert_eq!(job.load(&stop).err(), Some(Error::Cancelled));
-    assert_eq!(job.source.load(&stop).err(), Some(Error::Cancelled));
-    assert_eq!(job.source.load(&Watch::NONE).unwrap().keyed.set.len(), 5);
+    assert_eq!(job.source.load(&stop, &job.threads).err(), Some(Error::Cancelled));
+    assert_eq!(job.source.load(&Watch::NONE, &job.threads).unwrap().keyed.set.len(), 5);
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! mqRPMT from a commutative weak PRF (CZZDL 5.3, Figure 5), F_k(H(x)) over Curve25519.
+//! mqRPMT from a commutative weak PRF (CZZDL 5.3, Figure 5), F_k(H(x)) in a group ([`crate::group`]).
 //!
 //! Security: semi-honest, DDH, `H` a random oracle. Leakage: the sizes; the server's bits are the output.
 //! Cost: n_y + n_x points of 32 bytes, and n_y tags (about 62 bits each at 2^20 items a side); each party
@@ -8,13 +8,13 @@
 //! P1 is the server, in the operations the receiver R; P2 is the client, there the sender S.
 //!
 //! Departures from the figure:
-//! - H maps to the curve and never to its twist, where F_k would show one bit of half of the items
+//! - over Curve25519, H maps to the curve and never to its twist, where F_k would show one bit of half of the items
 //!   ([`crate::group::curve25519`]);
 //! - Omega is a compact set that is wrong with probability 2^-40 in a whole run, where the paper's filter is so
 //!   for each query; its elements are 128-bit digests of the points;
 //! - the client permutes its queries before the first message, or the positions of the bits would say which
 //!   of its items match;
-//! - values of low order are refused, since F_k of them does not depend on k;
+//! - points of low order, or that are none, are refused, since F_k of them does not depend on k;
 //! - queries that meet under the keys are refused, or a client that asked for one item as often as a minimum
 //!   count says would learn by the result whether Y has it. (One that uses several keys still may, if Omega is
 //!   cut up to match: a minimum count holds against semi-honest clients.)
@@ -29,23 +29,32 @@ use crate::compact_set::CompactSet;
 use crate::compact_set::golomb::Golomb;
 use crate::context::Context;
 use crate::error::{Error, Result};
-use crate::group::curve25519::{Key, LowOrder, Point, raise};
+use crate::group::Group;
+use crate::group::raised::{Raised, forged, unlucky};
 use crate::hash::{Domain, SessionId};
-use crate::hashed::{Hashed, Raised};
+use crate::hashed::Hashed;
 use crate::params::{LAMBDA, share};
 use crate::secret::Secrets;
+use crate::threads::Threads;
 use rayon::prelude::*;
+use std::marker::PhantomData;
 use zeroize::Zeroizing;
 
 /// The exponent of the error: a query that is wrongly found in Omega is the only kind of undetected error.
 pub(crate) const EXPONENT: u32 = share(LAMBDA, 1);
 /// Points per frame: 8192, 256 KiB. Each direction holds at most a pipe and two frames.
 pub(crate) const FRAME: usize = 1 << 13;
-const Y_K1: Message<Point> = Message::new(0x11, "R->S  F_k1(H(y))");
-const X_K2: Message<Point> = Message::new(0x12, "S->R  F_k2(H(x)), permuted");
 
-/// The protocol, by the compact set it sends.
-pub struct CwPrf<S = GolombTags>(pub S);
+/// The messages, of points of a group.
+struct Messages<G>(PhantomData<G>);
+
+impl<G: Group> Messages<G> {
+    const Y_K1: Message<G::Point> = Message::new(0x11, "R->S  F_k1(H(y))");
+    const X_K2: Message<G::Point> = Message::new(0x12, "S->R  F_k2(H(x)), permuted");
+}
+
+/// The protocol, by its group and the compact set it sends.
+pub struct CwPrf<G, S = GolombTags>(pub G, pub S);
 
 /// Chooses the compact set once the sizes are known.
 pub trait MakeSet {
@@ -76,75 +85,81 @@ impl MakeSet for BloomFilter {
     }
 }
 
-impl<S: MakeSet> Mqrpmt for CwPrf<S> {
+impl<G: Group, S: MakeSet> Mqrpmt for CwPrf<G, S> {
     fn server(&self, cx: &mut Context, y: &Hashed, n_x: usize) -> Result<Secrets<bool>> {
         cx.ch.stage("matching", Unit::Items, y.len() + n_x);
-        let omega = self.0.make(EXPONENT, n_x, y.len())?;
+        let omega = self.1.make(EXPONENT, n_x, y.len())?;
         // 1. P1 picks k1, then computes and sends F_k1(H(y_i)).
-        let y_k1 = y.raised(cx.rng);
+        let y_k1 = Raised::<G>::new(y, cx.rng)?;
         let order = cx.rng.permutation(y.len());
         let ((), x_k2_k1) = cx.ch.duplex(
-            |tx| send_raised(tx, Y_K1, &y_k1, &order),
+            |tx| send_raised(tx, cx.threads, Messages::<G>::Y_K1, &y_k1, &order),
             // 3. P1 computes F_k1(F_k2(H(x_i))), which of them are in Omega it finds out below.
-            |rx| raise_digests(rx, X_K2, n_x, y_k1.key(), &cx.session),
+            |rx| raise_digests::<G>(rx, cx.threads, Messages::<G>::X_K2, n_x, y_k1.key(), &cx.session),
         )?;
         // Honest ones meet with probability n_x^2 2^-129. Nothing but the queries decides about this.
-        if repeats(&x_k2_k1) {
+        if cx.threads.run(|| repeats(&x_k2_k1)) {
             return Err(Error::misbehaves("it asked for the same item twice"));
         }
         cx.ch.stage("comparing", Unit::Bytes, omega.bytes());
         // 3. e_i = 1 iff F_k1(F_k2(H(x_i))) is in Omega.
-        omega.test(&mut cx.ch.rx, &x_k2_k1)
+        omega.test(&mut cx.ch.rx, cx.threads, &x_k2_k1)
     }
 
     fn client(&self, cx: &mut Context, x: &Hashed, n_y: usize) -> Result<Secrets<u32>> {
         cx.ch.stage("matching", Unit::Items, n_y + x.len());
-        let omega = self.0.make(EXPONENT, x.len(), n_y)?;
+        let omega = self.1.make(EXPONENT, x.len(), n_y)?;
         // 0. The queries go out in random order, so that the positions of the bits tell P1 nothing.
         let order = cx.rng.permutation(x.len());
         // 2. P2 picks k2.
-        let x_k2 = x.raised(cx.rng);
+        let x_k2 = Raised::<G>::new(x, cx.rng)?;
         let ((), y_k1_k2) = cx.ch.duplex(
             // 2a. It computes and sends F_k2(H(x_i)).
-            |tx| send_raised(tx, X_K2, &x_k2, &order),
+            |tx| send_raised(tx, cx.threads, Messages::<G>::X_K2, &x_k2, &order),
             // 2b. It computes F_k2(F_k1(H(y_i))),
-            |rx| raise_digests(rx, Y_K1, n_y, x_k2.key(), &cx.session),
+            |rx| raise_digests::<G>(rx, cx.threads, Messages::<G>::Y_K1, n_y, x_k2.key(), &cx.session),
         )?;
         cx.ch.stage("comparing", Unit::Bytes, omega.bytes());
         // and sends them as Omega, which hides their order.
-        omega.send(&mut cx.ch.tx, y_k1_k2)?;
+        omega.send(&mut cx.ch.tx, cx.threads, y_k1_k2)?;
         Ok(order)
     }
 }
 
 /// Sends `F_k(H(x))` for the items at these positions.
-fn send_raised(tx: &mut Tx, message: Message<Point>, x_k: &Raised, order: &[u32]) -> Result<()> {
+fn send_raised<G: Group>(
+    tx: &mut Tx,
+    threads: &Threads,
+    message: Message<G::Point>,
+    x_k: &Raised<G>,
+    order: &[u32],
+) -> Result<()> {
     order.chunks(FRAME).try_for_each(|positions| {
-        let points = x_k.points(positions).map_err(|LowOrder| {
-            Error::Bug("an item hashed to a point of low order, which has probability 2^-250".into())
-        })?;
+        let points = threads.run(|| x_k.points(positions)).map_err(unlucky)?;
         tx.send(message, &points)
     })
 }
 
 /// Receives `n` points and returns a digest of each raised to `key`.
-fn raise_digests(
+fn raise_digests<G: Group>(
     rx: &mut Rx,
-    message: Message<Point>,
+    threads: &Threads,
+    message: Message<G::Point>,
     n: usize,
-    key: &Key,
+    key: &G::Key,
     session: &SessionId,
 ) -> Result<Secrets<u128>> {
     let domain = Domain::new(session, "cwPRF-mqRPMT digest of F_k1k2(H(x))");
     // Grows with what has come, not with what was announced.
     let mut digests = Secrets::zeros(0);
     for n in frames(n, FRAME) {
-        let points = Zeroizing::new(
-            raise(&rx.recv(message, n)?, key)
-                .map_err(|LowOrder| Error::misbehaves("it sent a point of low order"))?,
-        );
-        let digest = |p: &Point| u128::from_be_bytes(domain.hash(&[p.as_bytes()]));
-        digests.extend(&Secrets::from(points.par_iter().map(digest).collect::<Vec<_>>()));
+        let received = rx.recv(message, n)?;
+        let raised = threads.run(|| {
+            let points = Zeroizing::new(G::raise(&received, key)?);
+            let digest = |p: &G::Point| u128::from_be_bytes(domain.hash(&[p.as_ref()]));
+            Ok(Secrets::from(points.par_iter().map(digest).collect::<Vec<_>>()))
+        });
+        digests.extend(&raised.map_err(forged::<G>)?);
     }
     Ok(digests)
 }

@@ -2,7 +2,8 @@ use super::*;
 use crate::channel::Channel;
 use crate::channel::{Recording, Sink, Source};
 use crate::error::Fault;
-use crate::group::curve25519::{Key, map_and_raise};
+use crate::group::curve25519::{Curve25519, Key, map_and_raise};
+use crate::group::ristretto255::Ristretto255;
 use crate::item::ItemSet;
 use crate::membership::Ideal;
 use crate::rng::Prng;
@@ -30,9 +31,17 @@ fn the_bits_are_those_of_the_plain_computation() {
             let (y, x) = overlapping(n_y, n_x, overlap);
             let plain: std::collections::HashSet<&[u8]> = y.iter().collect();
             let expected: Vec<bool> = x.iter().map(|i| plain.contains(i)).collect();
-            assert_eq!(bits_by_item(&CwPrf(GolombTags), &y, &x).0, expected, "{n_y} {n_x} {overlap}");
+            assert_eq!(
+                bits_by_item(&CwPrf(Curve25519, GolombTags), &y, &x).0,
+                expected,
+                "{n_y} {n_x} {overlap}"
+            );
             if n_y < 100 {
-                assert_eq!(bits_by_item(&CwPrf(BloomFilter), &y, &x).0, expected, "{n_y} {n_x} {overlap}");
+                assert_eq!(
+                    bits_by_item(&CwPrf(Curve25519, BloomFilter), &y, &x).0,
+                    expected,
+                    "{n_y} {n_x} {overlap}"
+                );
                 assert_eq!(bits_by_item(&Ideal, &y, &x).0, expected);
             }
         }
@@ -58,7 +67,7 @@ fn message_sizes_depend_on_the_sizes_of_the_sets_only() {
             let stretch = |s: &ItemSet| s.iter().map(|i| [i, &[7; 1000][..]].concat()).collect::<ItemSet>();
             (y, x) = (stretch(&y), stretch(&x));
         }
-        let views = bits_by_item(&CwPrf(GolombTags), &y, &x).1;
+        let views = bits_by_item(&CwPrf(Curve25519, GolombTags), &y, &x).1;
         let mut client = views.frames(1);
         let mut server = views.frames(0);
         // The last frames are the tags, whose length varies with their pseudorandom values alone.
@@ -87,7 +96,7 @@ fn points(view: &[u8], tag: u16) -> Vec<[u8; 32]> {
 #[test]
 fn what_a_party_receives_carries_no_twist_bit() {
     let (y, x) = overlapping(300, 300, 0.5);
-    let views = bits_by_item(&CwPrf(GolombTags), &y, &x).1;
+    let views = bits_by_item(&CwPrf(Curve25519, GolombTags), &y, &x).1;
     for (view, tag) in [(&views.0[1], 0x11), (&views.0[0], 0x12)] {
         let points = points(view, tag);
         assert_eq!(points.len(), 300);
@@ -118,12 +127,12 @@ fn a_client_cannot_ask_for_the_same_item_twice() {
     let twice = |second: fn([u8; 32]) -> [u8; 32]| {
         let ((result, ()), _) = run_pair(
             &SESSION,
-            |cx| Ok(CwPrf(GolombTags).server(cx, &Hashed::new(&y), 3)),
+            |cx| Ok(CwPrf(Curve25519, GolombTags).server(cx, &Hashed::new(&y), 3)),
             |cx| {
                 let (sink, source) = std::mem::replace(cx.ch, Channel::pair().0).into_halves();
                 *cx.ch = Channel::from_halves(Box::new(Instead { sink, second }), source);
                 // Whatever becomes of the cheat.
-                let _ = CwPrf(GolombTags).client(cx, &Hashed::new(&x), 5);
+                let _ = CwPrf(Curve25519, GolombTags).client(cx, &Hashed::new(&x), 5);
                 Ok(())
             },
         );
@@ -154,7 +163,7 @@ fn queries_that_meet_are_found_wherever_they_stand() {
 struct Unpermuted;
 impl Mqrpmt for Unpermuted {
     fn server(&self, cx: &mut Context, y: &Hashed, n: usize) -> Result<Secrets<bool>> {
-        CwPrf(GolombTags).server(cx, y, n)
+        CwPrf(Curve25519, GolombTags).server(cx, y, n)
     }
     fn client(&self, cx: &mut Context, x: &Hashed, n_y: usize) -> Result<Secrets<u32>> {
         // The flawed form: what a client does whose permutation is the identity.
@@ -163,7 +172,7 @@ impl Mqrpmt for Unpermuted {
         order.iter().enumerate().for_each(|(j, &i)| inverse[i as usize] = j);
         let undone: ItemSet = inverse.iter().map(|&j| x.items().get(j)).collect();
         let again = Prng::from_seed(&crate::testing::SEEDS[1]);
-        CwPrf(GolombTags).client(cx.under(again), &Hashed::new(&undone), n_y)?;
+        CwPrf(Curve25519, GolombTags).client(cx.under(again), &Hashed::new(&undone), n_y)?;
         Ok(Secrets::from((0..x.len() as u32).collect::<Vec<_>>()))
     }
 }
@@ -177,10 +186,10 @@ fn the_positions_of_the_bits_carry_no_order() {
     let (y, x) = (Hashed::new(&y), Hashed::new(&x));
     let in_first_half = |m: &(dyn Fn(&mut Context) -> Result<Secrets<u32>> + Sync)| {
         let ((bits, _), _) =
-            run_pair(&SESSION, |cx| CwPrf(GolombTags).server(cx, &y, n as usize), |cx| m(cx));
+            run_pair(&SESSION, |cx| CwPrf(Curve25519, GolombTags).server(cx, &y, n as usize), |cx| m(cx));
         bits[..n as usize / 2].iter().filter(|&&b| b).count()
     };
-    let ours = in_first_half(&|cx| CwPrf(GolombTags).client(cx, &x, y.len()));
+    let ours = in_first_half(&|cx| CwPrf(Curve25519, GolombTags).client(cx, &x, y.len()));
     // 1000 matches over 2000 places: mean 500, standard deviation 11.2.
     assert!((440..560).contains(&ours), "{ours}");
     let flawed = in_first_half(&|cx| Unpermuted.client(cx, &x, y.len()));
@@ -193,7 +202,7 @@ fn the_tags_carry_no_order_of_the_servers_set() {
     let (y, x) = overlapping(500, 20, 0.5);
     let reversed: ItemSet = (0..500).rev().map(|i| y.get(i)).collect();
     let tags = |y: &ItemSet| {
-        let views = bits_by_item(&CwPrf(GolombTags), y, &x).1;
+        let views = bits_by_item(&CwPrf(Curve25519, GolombTags), y, &x).1;
         crate::testing::split_frames(&views.0[0]).into_iter().filter(|(t, _)| *t == 0x21).collect::<Vec<_>>()
     };
     assert_eq!(tags(&y), tags(&reversed));
@@ -203,7 +212,7 @@ fn the_tags_carry_no_order_of_the_servers_set() {
 fn the_servers_points_do_not_come_in_the_order_of_its_set() {
     let (y, _) = overlapping(400, 0, 0.0);
     let all: Vec<u32> = (0..400).collect();
-    let view = bits_by_item(&CwPrf(GolombTags), &y, &ItemSet::default()).1.0[1].clone();
+    let view = bits_by_item(&CwPrf(Curve25519, GolombTags), &y, &ItemSet::default()).1.0[1].clone();
     let sent = points(&view, 0x11);
     // The server's generator draws the key first.
     let k1 = Key::random(&mut Prng::from_seed(&crate::testing::SEEDS[0]));
@@ -219,8 +228,8 @@ fn run_with(session: &SessionId, y: &Hashed, x: &Hashed, seed: u8) -> (Views, Ve
     let rng = |role: u8| Prng::from_seed(&[2 * seed + role; 32]);
     let ((_, order), views) = run_pair(
         session,
-        |cx| CwPrf(GolombTags).server(cx.under(rng(0)), y, x.len()),
-        |cx| CwPrf(GolombTags).client(cx.under(rng(1)), x, y.len()),
+        |cx| CwPrf(Curve25519, GolombTags).server(cx.under(rng(0)), y, x.len()),
+        |cx| CwPrf(Curve25519, GolombTags).client(cx.under(rng(1)), x, y.len()),
     );
     (views, order.iter().map(|&i| i as usize).collect())
 }
@@ -281,17 +290,32 @@ fn digests_are_of_full_width() {
     let (y, _) = overlapping(400, 0, 0.0);
     let y = Hashed::new(&y);
     let (mut a, mut b) = Channel::pair();
-    a.tx.send(Y_K1, &map_and_raise(y.own(), &keys(7).0).unwrap()).unwrap();
-    let digests = raise_digests(&mut b.rx, Y_K1, 400, &keys(8).0, &SESSION).unwrap();
+    a.tx.send(Messages::<Curve25519>::Y_K1, &map_and_raise(y.own(), &keys(7).0).unwrap()).unwrap();
+    let digests = raise_digests::<Curve25519>(
+        &mut b.rx,
+        Threads::global(),
+        Messages::<Curve25519>::Y_K1,
+        400,
+        &keys(8).0,
+        &SESSION,
+    )
+    .unwrap();
     every_bit_is_random(&digests.iter().map(|digest| digest.to_le_bytes()).collect::<Vec<_>>(), 128);
 }
 
 #[test]
 fn results_do_not_depend_on_the_number_of_threads() {
     let (y, x) = overlapping(1000, 700, 0.5);
+    let (y, x) = (Hashed::new(&y), Hashed::new(&x));
     let views = |threads| {
-        let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
-        pool.install(|| bits_by_item(&CwPrf(GolombTags), &y, &x).1.0)
+        let threads = Threads::new(threads).unwrap();
+        let protocol = CwPrf(Curve25519, GolombTags);
+        let (_, views) = run_pair(
+            &SESSION,
+            |cx| protocol.server(&mut cx.on(&threads), &y, x.len()),
+            |cx| protocol.client(&mut cx.on(&threads), &x, y.len()),
+        );
+        views.0
     };
     assert_eq!(views(1), views(3));
 }
@@ -305,11 +329,34 @@ fn points_of_low_order_are_refused_by_both_sides() {
     for (tag, server) in [(0x12u16, true), (0x11, false)] {
         for forged in [one, [0; 32], [0xff; 32]] {
             let e = told(&[(tag, &forged)], |cx| match server {
-                true => CwPrf(GolombTags).server(cx, &set, 1).map(|_| ()),
-                false => CwPrf(GolombTags).client(cx, &set, 1).map(|_| ()),
+                true => CwPrf(Curve25519, GolombTags).server(cx, &set, 1).map(|_| ()),
+                false => CwPrf(Curve25519, GolombTags).client(cx, &set, 1).map(|_| ()),
             });
             let e = e.unwrap_err();
             assert!(matches!(e, Error::Peer { fault: Fault::Misbehaved, .. }), "{e}");
+        }
+    }
+}
+
+#[test]
+fn what_is_no_element_of_ristretto255_or_its_identity_is_refused_by_both_sides() {
+    let set: ItemSet = ["a"].iter().collect();
+    let set = Hashed::new(&set);
+    let protocol = CwPrf(Ristretto255, GolombTags);
+    let mut negative = [0; 32];
+    negative[0] = 1;
+    for (tag, server) in [(0x12u16, true), (0x11, false)] {
+        for forged in [[0; 32], negative, [0xff; 32]] {
+            let e = told(&[(tag, &forged)], |cx| match server {
+                true => protocol.server(cx, &set, 1).map(|_| ()),
+                false => protocol.client(cx, &set, 1).map(|_| ()),
+            });
+            let e = e.unwrap_err();
+            assert!(
+                matches!(e, Error::Peer { fault: Fault::Misbehaved, .. })
+                    && e.to_string().contains("of ristretto255"),
+                "{e}"
+            );
         }
     }
 }
@@ -332,11 +379,11 @@ fn a_transport_of_its_own_can_carry_a_run() {
     let (y, x) = (Hashed::new(&y), Hashed::new(&x));
     std::thread::scope(|s| {
         s.spawn(|| {
-            CwPrf(GolombTags)
+            CwPrf(Curve25519, GolombTags)
                 .client(&mut Context::new(&mut a, &SESSION, &mut Prng::from_seed(&[1; 32])), &x, 10)
                 .unwrap()
         });
-        let bits = CwPrf(GolombTags)
+        let bits = CwPrf(Curve25519, GolombTags)
             .server(&mut Context::new(&mut b, &SESSION, &mut Prng::from_seed(&[2; 32])), &y, 10)
             .unwrap();
         assert_eq!(bits.iter().filter(|&&b| b).count(), 5);

@@ -21,13 +21,13 @@ fn padded<'a>(set: &'a ItemSet, size: usize, dummies: Dummies) -> Hashed<'a> {
 }
 
 fn task<'a>(
-    (operation, _, terms): (&'static Operation, &'static Protocol, Terms),
+    (operation, protocol, terms): (&'static Operation, &'static Protocol, Terms),
     role: Role,
     set: &'a Hashed<'a>,
     values: &'a [i128],
     payloads: &'a Items,
 ) -> Task<'a> {
-    Task { operation, role, set, values, payloads, terms }
+    Task { operation, role, group: protocol.group(), set, values, payloads, terms }
 }
 
 /// What both learn and receive with padded sets, whose dummies are as they should be.

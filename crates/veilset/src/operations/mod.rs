@@ -236,6 +236,8 @@ pub struct Task<'a> {
     pub operation: &'static Operation,
     /// Which part is ours.
     pub role: Role,
+    /// The group that the protocol works in, one of its own.
+    pub group: &'static str,
     /// Our set, padded if so wished.
     pub set: &'a Hashed<'a>,
     /// For the sender of sum: a value for each item of the set, without dummies. Otherwise empty.

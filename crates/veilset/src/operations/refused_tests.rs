@@ -47,7 +47,8 @@ fn payloads_and_values_that_are_not_those_of_the_items_are_refused() {
             let (values, payloads) =
                 if kind.2.payload { (&[][..], &payloads) } else { (&values[..], NO_PAYLOADS) };
             let (operation, protocol, terms) = kind;
-            let task = Task { operation, role: Role::Sender, set: &hashed, values, payloads, terms };
+            let (role, group) = (Role::Sender, protocol.group());
+            let task = Task { operation, role, group, set: &hashed, values, payloads, terms };
             let (mut ch, gone) = Channel::pair();
             drop(gone);
             let end = run(

@@ -3,12 +3,15 @@ use super::union::mqrpmt::New;
 use super::*;
 use crate::channel::Channel;
 use crate::error::{Error, Fault};
+use crate::group::curve25519::Curve25519;
+use crate::group::ristretto255::Ristretto255;
 use crate::hash::SessionId;
 use crate::hashed::Hashed;
 use crate::item::ItemSet;
-use crate::membership::cwprf::{BloomFilter, CwPrf};
+use crate::membership::cwprf::{BloomFilter, CwPrf, GolombTags};
 use crate::membership::{ASK, Ideal, Mqrpmt};
 use crate::operations::{COUNT, INTERSECT, SUM, UNION};
+use crate::protocols::dh_psi;
 use crate::protocols::{self, CM20, DH, DH_PSI, KRTW19, KRTW19_PLAIN, Protocol, VOLE, run};
 use crate::rng::Prng;
 use crate::testing::{Garble, Views, overlapping, run_pair, sizes, split_frames};
@@ -68,8 +71,9 @@ struct Part<'a> {
 
 impl Part<'_> {
     fn run<T>(&self, run: impl FnOnce(&Task) -> Result<T>) -> Result<T> {
-        let &Part { operation, role, set, values, payloads, terms, .. } = self;
-        run(&Task { operation, role, set: &Hashed::new(set), values, payloads, terms })
+        let &Part { operation, role, protocol, set, values, payloads, terms } = self;
+        let (group, set) = (protocol.group(), Hashed::new(set));
+        run(&Task { operation, role, group, set: &set, values, payloads, terms })
     }
 }
 
@@ -192,7 +196,7 @@ fn results_are_those_of_the_plain_computation() {
             check(|tasks| run_over(&Ideal, tasks), ideal, &y, &x, &format!("ideal, {what}"));
             if small {
                 check(run_tasks, &all, &y, &x, &what);
-                let bloom = CwPrf(BloomFilter);
+                let bloom = CwPrf(Curve25519, BloomFilter);
                 check(|tasks| run_over(&bloom, tasks), &plain, &y, &x, &format!("bloom, {what}"));
             }
         }
@@ -204,6 +208,34 @@ fn results_are_those_of_the_plain_computation() {
     let by_tags: Vec<_> = all.into_iter().filter(|k| k.1 != &DH && k.2.payload && k.2.both).collect();
     check(run_tasks, &by_tags, &y, &x, "frames");
     check(run_tasks, &by_tags, &x, &y, "frames, the other way round");
+}
+
+/// What the entries of the protocols do not offer yet.
+#[test]
+fn results_in_another_group_are_those_of_the_plain_computation() {
+    let mut all = kinds();
+    all.retain(|k| [&DH, &DH_PSI].contains(&k.1));
+    let (over_dh, classic): (Vec<_>, Vec<_>) = all.into_iter().partition(|k| k.1 == &DH);
+    let protocol = CwPrf(Ristretto255, GolombTags);
+    let by_dh_psi = |[r, s]: [Part; 2]| {
+        run_pair(
+            &SESSION,
+            |cx| r.run(|t| dh_psi::run::<Ristretto255>(t, cx, s.set.len())?.open(Confirmed(()))),
+            |cx| s.run(|t| dh_psi::run::<Ristretto255>(t, cx, r.set.len())?.open(Confirmed(()))),
+        )
+    };
+    for (n_y, n_x) in [(0, 0), (0, 3), (3, 0), (1, 1), (1, 40), (57, 33), (300, 700)] {
+        for overlap in [0.0, 0.5, 1.0] {
+            let (y, x) = overlapping(n_y, n_x, overlap);
+            let what = format!("{n_y}, {n_x}, {overlap}");
+            check(|tasks| run_over(&protocol, tasks), &over_dh, &y, &x, &what);
+            check(by_dh_psi, &classic, &y, &x, &what);
+        }
+    }
+    // More than a frame.
+    let (y, x) = overlapping(crate::membership::cwprf::FRAME + 1, 300, 0.5);
+    check(|tasks| run_over(&protocol, tasks), &over_dh[..1], &y, &x, "frames");
+    check(by_dh_psi, &classic[..1], &y, &x, "frames");
 }
 
 #[test]

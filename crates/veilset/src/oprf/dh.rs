@@ -218,7 +218,7 @@ impl Oprf for Dh {
             |tx, queue| {
                 for inputs in inputs.chunks(FRAME) {
                     // 1. R sends r_i H(y_i).
-                    let (blinds, blinded) = blind(inputs, cx.rng)?;
+                    let (blinds, blinded) = cx.threads.run(|| blind(inputs, cx.rng))?;
                     tx.send(BLINDED, &blinded)?;
                     queue.put(blinds)?;
                 }
@@ -229,7 +229,9 @@ impl Oprf for Dh {
                 for inputs in inputs.chunks(FRAME) {
                     // 3. R takes r_i off.
                     let evaluated = rx.recv(EVALUATED, inputs.len())?;
-                    outputs.extend(&Dh::outputs(&cx.session, &finalize(inputs, &queue.take()?, &evaluated)?));
+                    let blinds = queue.take()?;
+                    let hashes = cx.threads.run(|| finalize(inputs, &blinds, &evaluated))?;
+                    outputs.extend(&Dh::outputs(&cx.session, &hashes));
                 }
                 Ok(outputs)
             },
@@ -243,11 +245,11 @@ impl Oprf for Dh {
         // 2. S answers k r_i H(y_i).
         for n in frames(n_y, FRAME) {
             let blinded = cx.ch.rx.recv(BLINDED, n)?;
-            cx.ch.tx.send(EVALUATED, &blind_evaluate(&key, &blinded)?)?;
+            cx.ch.tx.send(EVALUATED, &cx.threads.run(|| blind_evaluate(&key, &blinded))?)?;
         }
         let mut outputs = Secrets::zeros(0);
         for inputs in inputs.chunks(FRAME) {
-            outputs.extend(&Dh::outputs(&cx.session, &evaluate(&key, inputs)?));
+            outputs.extend(&Dh::outputs(&cx.session, &cx.threads.run(|| evaluate(&key, inputs))?));
         }
         Ok(outputs)
     }

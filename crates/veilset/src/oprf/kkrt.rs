@@ -26,6 +26,7 @@ use crate::error::{Error, Result};
 use crate::hash::{Domain, SessionId, part};
 use crate::ot::{base, xor};
 use crate::secret::{Secret, Secrets};
+use crate::threads::Threads;
 use rayon::prelude::*;
 use veilset_kernels::aes::Aes128;
 use veilset_kernels::transpose::transpose_128;
@@ -177,11 +178,14 @@ struct Common {
     block: u128,
     frame: u64,
     hash: Domain,
+    /// Those of the context that it was set up in.
+    threads: Threads,
 }
 
 impl Common {
-    fn new(session: &SessionId, purpose: &'static str) -> Common {
-        Common { block: 0, frame: 0, hash: Domain::new(&part(session, purpose), "KKRT output") }
+    fn new(session: &SessionId, purpose: &'static str, threads: &Threads) -> Common {
+        let hash = Domain::new(&part(session, purpose), "KKRT output");
+        Common { block: 0, frame: 0, hash, threads: threads.clone() }
     }
 
     /// The first block of the streams for a frame of `n` instances, and its hash function.
@@ -222,7 +226,7 @@ impl Receiver {
         check(width)?;
         let pads = base::sender(cx, purpose, width)?;
         let streams = pads.iter().map(|pair| [Aes128::new(&pair[0]), Aes128::new(&pair[1])]).collect();
-        Ok(Receiver { streams, common: Common::new(&cx.session, purpose) })
+        Ok(Receiver { streams, common: Common::new(&cx.session, purpose, cx.threads) })
     }
 
     /// Bytes of the corrections of `n` instances, frame header apart.
@@ -242,19 +246,24 @@ impl Receiver {
         let pairs =
             corrections.par_chunks_exact_mut(bytes.max(1)).zip(columns.par_chunks_exact_mut(bytes.max(1)));
         let by_column = pairs.zip(&self.streams).enumerate().with_min_len(TASK);
-        by_column.for_each(|(i, ((u, t0), streams))| {
-            streams[0].ctr(counter(i, first), t0);
-            streams[1].ctr(counter(i, first), u);
-            xor(u, t0);
-            for (u, codes) in u.chunks_exact_mut(16).zip(code_columns.chunks_exact(GROUPS * GROUP)) {
-                xor(u, &codes[i]);
-            }
+        self.common.threads.run(|| {
+            by_column.for_each(|(i, ((u, t0), streams))| {
+                streams[0].ctr(counter(i, first), t0);
+                streams[1].ctr(counter(i, first), u);
+                xor(u, t0);
+                for (u, codes) in u.chunks_exact_mut(16).zip(code_columns.chunks_exact(GROUPS * GROUP)) {
+                    xor(u, &codes[i]);
+                }
+            })
         });
         tx.send_bytes(CORRECTIONS, &corrections)?;
         let rows = rows(&columns, n);
         let mut out = Secrets::zeros(n);
-        out.par_chunks_mut(BATCH).zip(rows.par_chunks(BATCH)).enumerate().for_each(|(b, (out, rows))| {
-            hashed(&hash, out, rows.iter().enumerate().map(|(j, row)| block(row, b * BATCH + j)));
+        let batches = out.par_chunks_mut(BATCH).zip(rows.par_chunks(BATCH)).enumerate();
+        self.common.threads.run(|| {
+            batches.for_each(|(b, (out, rows))| {
+                hashed(&hash, out, rows.iter().enumerate().map(|(j, row)| block(row, b * BATCH + j)));
+            })
         });
         Ok(out)
     }
@@ -277,7 +286,7 @@ impl Sender {
         let bits: Secrets<bool> = (0..width).map(|i| bit(&s, i) == 1).collect::<Vec<_>>().into();
         let pads = base::receiver(cx, purpose, &bits)?;
         let streams = pads.iter().map(Aes128::new).collect();
-        Ok(Sender { streams, s: Secret::new(*s), common: Common::new(&cx.session, purpose) })
+        Ok(Sender { streams, s: Secret::new(*s), common: Common::new(&cx.session, purpose, cx.threads) })
     }
 
     /// Bytes of the corrections of `n` instances, frame header apart.
@@ -295,10 +304,12 @@ impl Sender {
         let pairs =
             columns.par_chunks_exact_mut(bytes.max(1)).zip(corrections.par_chunks_exact(bytes.max(1)));
         let by_column = pairs.zip(&self.streams).enumerate().with_min_len(TASK);
-        by_column.for_each(|(i, ((q, u), stream))| {
-            stream.ctr(counter(i, first), q);
-            let mask = bit(&self.s, i).wrapping_neg();
-            q.iter_mut().zip(u).for_each(|(q, u)| *q ^= u & mask);
+        self.common.threads.run(|| {
+            by_column.for_each(|(i, ((q, u), stream))| {
+                stream.ctr(counter(i, first), q);
+                let mask = bit(&self.s, i).wrapping_neg();
+                q.iter_mut().zip(u).for_each(|(q, u)| *q ^= u & mask);
+            })
         });
         Ok(Keys { rows: rows(&columns, n), s: Secret::new(*self.s), hash })
     }

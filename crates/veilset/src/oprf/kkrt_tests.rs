@@ -155,7 +155,7 @@ fn every_setup_has_a_random_s() {
 /// Columns and frames have counters of their own: no block of one stream is one of another, whatever the keys.
 #[test]
 fn no_two_columns_and_no_two_frames_share_a_counter() {
-    let mut common = Common::new(&SESSION, "a");
+    let mut common = Common::new(&SESSION, "a", Threads::global());
     let mut seen = HashSet::new();
     for n in [1, 129, FRAME, 300] {
         let first = common.next(n).0;
@@ -239,8 +239,9 @@ fn another_purpose_or_session_gives_other_outputs() {
     };
     let [one, other, same] = [run("a"), run("b"), run("a")];
     assert!(one.iter().zip(other.iter()).all(|(p, q)| p != q) && *one == *same);
-    let hash =
-        |session: u8, purpose| Common::new(&SessionId::of([session; 32]), purpose).next(0).1.hash::<32>(&[]);
+    let hash = |session: u8, purpose| {
+        Common::new(&SessionId::of([session; 32]), purpose, Threads::global()).next(0).1.hash::<32>(&[])
+    };
     assert!(hash(1, "a") != hash(2, "a") && hash(1, "a") != hash(1, "b"));
 }
 

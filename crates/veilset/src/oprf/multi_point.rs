@@ -48,6 +48,7 @@ use crate::params::LAMBDA;
 use crate::params::matrix::Matrix;
 use crate::rng::Prng;
 use crate::secret::Secrets;
+use crate::threads::Threads;
 use rayon::prelude::*;
 use veilset_kernels::aes::Aes128;
 
@@ -222,9 +223,9 @@ fn offer(
     f: &Code,
     inputs: &[Input],
 ) -> Result<Secrets<Output>> {
-    let (height, tx) = (matrix.height, &mut cx.ch.tx);
+    let (height, tx, threads) = (matrix.height, &mut cx.ch.tx, cx.threads);
     let mut ready = Vec::new();
-    in_groups(&cx.session, matrix, inputs.len(), |first, rows, n| {
+    in_groups(threads, &cx.session, matrix, inputs.len(), |first, rows, n| {
         let is_last = first + rows.len() / n == matrix.width.div_ceil(GROUP);
         let deltas = rows.par_chunks_exact_mut(n).enumerate().map(|(g, row)| {
             let group = first + g;
@@ -241,7 +242,7 @@ fn offer(
             delta.iter_mut().zip(columns.iter()).for_each(|(delta, [a, d])| *delta ^= a ^ d);
             delta
         });
-        for delta in deltas.collect::<Vec<_>>() {
+        for delta in threads.run(|| deltas.collect::<Vec<_>>()) {
             ready.extend(delta);
             let whole = ready.len() - ready.len() % FRAME;
             ready[..whole].chunks(FRAME).try_for_each(|part| tx.send_bytes(DELTAS, part))?;
@@ -260,10 +261,10 @@ fn take(
     f: &Code,
     inputs: &[Input],
 ) -> Result<Secrets<Output>> {
-    let (height, rx) = (matrix.height, &mut cx.ch.rx);
+    let (height, rx, threads) = (matrix.height, &mut cx.ch.rx, cx.threads);
     let mut come = Vec::new();
     let mut coming = column_frames(matrix).peekable();
-    in_groups(&cx.session, matrix, inputs.len(), |first, rows, n| {
+    in_groups(threads, &cx.session, matrix, inputs.len(), |first, rows, n| {
         let groups = choices.chunks(GROUP).zip(pads.chunks(GROUP)).enumerate();
         let mut received = Vec::new();
         for (group, (choices, pads)) in groups.skip(first).take(rows.len() / n) {
@@ -277,15 +278,17 @@ fn take(
             received.push((group, choices, pads, deltas));
         }
         let work = received.into_par_iter().zip(rows.par_chunks_exact_mut(n));
-        work.for_each(|((group, choices, pads, deltas), row)| {
-            let mut columns = Secrets::<u8>::zeros(deltas.len());
-            stream(group, pads.iter(), &mut columns);
-            let bytes = columns.chunks_exact_mut(height / 8).zip(deltas.chunks_exact(height / 8));
-            for ((column, delta), &choice) in bytes.zip(choices) {
-                let mask = u8::from(choice).wrapping_neg();
-                column.iter_mut().zip(delta).for_each(|(c, delta)| *c ^= delta & mask);
-            }
-            f.visit(group, inputs, &mut columns, row, |c, at| *c >> at & 1);
+        threads.run(|| {
+            work.for_each(|((group, choices, pads, deltas), row)| {
+                let mut columns = Secrets::<u8>::zeros(deltas.len());
+                stream(group, pads.iter(), &mut columns);
+                let bytes = columns.chunks_exact_mut(height / 8).zip(deltas.chunks_exact(height / 8));
+                for ((column, delta), &choice) in bytes.zip(choices) {
+                    let mask = u8::from(choice).wrapping_neg();
+                    column.iter_mut().zip(delta).for_each(|(c, delta)| *c ^= delta & mask);
+                }
+                f.visit(group, inputs, &mut columns, row, |c, at| *c >> at & 1);
+            })
         });
         Ok(())
     })
@@ -304,6 +307,7 @@ fn stream<'a>(group: usize, seeds: impl ExactSizeIterator<Item = &'a Pad>, colum
 /// The values of `n` inputs, at least one: `collect(g, rows, n)` writes the bytes of their rows that come from as many
 /// groups as fit into `rows`, from group g on, `n` bytes for each; then H_2 takes them, a piece of the rows at a time.
 fn in_groups(
+    threads: &Threads,
     session: &SessionId,
     matrix: &Matrix,
     n: usize,
@@ -315,20 +319,22 @@ fn in_groups(
     for (piece, groups) in frames(matrix.width.div_ceil(GROUP), PIECE).enumerate() {
         rows.fill(0);
         // One group for each thread, or one thread would hold as many as many threads do.
-        for (at, rows) in rows[..groups * n].chunks_mut(rayon::current_num_threads() * n).enumerate() {
-            collect(piece * PIECE + at * rayon::current_num_threads(), rows, n)?;
+        for (at, rows) in rows[..groups * n].chunks_mut(threads.count() * n).enumerate() {
+            collect(piece * PIECE + at * threads.count(), rows, n)?;
         }
         let number = (piece as u64).to_le_bytes();
-        values.par_chunks_mut(BATCH).enumerate().for_each(|(batch, values)| {
-            let mut blocks = Secrets::<[[u8; 16]; 4]>::zeros(values.len());
-            for (j, (block, value)) in blocks.iter_mut().zip(values.iter()).enumerate() {
-                let block = block.as_flattened_mut();
-                block[..8].copy_from_slice(&number);
-                block[8..40].copy_from_slice(value);
-                let part = rows.iter().skip(batch * BATCH + j).step_by(n);
-                block[40..60].iter_mut().zip(part).for_each(|(to, from)| *to = *from);
-            }
-            domain.hash_blocks(60, blocks.as_flattened().as_flattened().as_chunks().0, values);
+        threads.run(|| {
+            values.par_chunks_mut(BATCH).enumerate().for_each(|(batch, values)| {
+                let mut blocks = Secrets::<[[u8; 16]; 4]>::zeros(values.len());
+                for (j, (block, value)) in blocks.iter_mut().zip(values.iter()).enumerate() {
+                    let block = block.as_flattened_mut();
+                    block[..8].copy_from_slice(&number);
+                    block[8..40].copy_from_slice(value);
+                    let part = rows.iter().skip(batch * BATCH + j).step_by(n);
+                    block[40..60].iter_mut().zip(part).for_each(|(to, from)| *to = *from);
+                }
+                domain.hash_blocks(60, blocks.as_flattened().as_flattened().as_chunks().0, values);
+            })
         });
     }
     Ok(values)

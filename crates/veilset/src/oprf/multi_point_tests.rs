@@ -426,13 +426,12 @@ fn wrong_columns_or_another_key_give_other_values_and_no_error() {
 fn values_and_bytes_do_not_depend_on_the_number_of_threads() {
     let (y, x) = (inputs(0, 700), inputs(350, 500));
     let run = |threads| {
-        // A pool for each party: one that waits for the other holds a thread.
-        let pool = || rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
+        let threads = Threads::new(threads).unwrap();
         let protocol = MultiPoint::default();
         let ((f_y, f_x), views) = run_pair(
             &SESSION,
-            |cx| pool().install(|| protocol.receiver(cx, &y, x.len())),
-            |cx| pool().install(|| protocol.sender(cx, &x, y.len())),
+            |cx| protocol.receiver(&mut cx.on(&threads), &y, x.len()),
+            |cx| protocol.sender(&mut cx.on(&threads), &x, y.len()),
         );
         (f_y.to_vec(), f_x.to_vec(), views.0)
     };

@@ -98,7 +98,7 @@ impl<V: Vole> Oprf for Rr22<V> {
     fn receiver(&self, cx: &mut Context, inputs: &[Input], _: usize) -> Result<Secrets<Output>> {
         // 1. P.
         let targets = Secrets::from(inputs.iter().map(target).collect::<Vec<_>>());
-        let p = okvs::encode(inputs, &targets, cx.rng)?;
+        let p = cx.threads.run(|| okvs::encode(inputs, &targets, cx.rng))?;
         let mut vole = self.vole.receiver(cx, PURPOSE)?;
         cx.ch.tx.send(SEED, &[p.seed])?;
         // One part is taken over as it is; several are put together in place.
@@ -115,7 +115,7 @@ impl<V: Vole> Oprf for Rr22<V> {
             c.append(part);
         }
         // 3. F(y) = H(Decode(C, y), y).
-        Ok(hashed(&cx.session, p.rows.decode(&c)?, inputs, |_, _| ()))
+        cx.threads.run(|| Ok(hashed(&cx.session, p.rows.decode(&c)?, inputs, |_, _| ())))
     }
 
     fn sender(&self, cx: &mut Context, inputs: &[Input], n_y: usize) -> Result<Secrets<Output>> {
@@ -130,7 +130,7 @@ impl<V: Vole> Oprf for Rr22<V> {
             let mut b = vole.next(cx, part)?;
             // Here, since R takes longer for its part of the VOLE.
             if rows.is_none() {
-                rows = Some(Rows::new(&seed, inputs, m)?);
+                rows = Some(cx.threads.run(|| Rows::new(&seed, inputs, m))?);
             }
             for (n, b) in frames(part, FRAME).zip(b.chunks_mut(FRAME)) {
                 add_multiple(&delta, &cx.ch.rx.recv(A_P, n)?, b);
@@ -139,10 +139,11 @@ impl<V: Vole> Oprf for Rr22<V> {
         }
         let rows = rows.ok_or_else(|| Error::Bug("a key-value store without elements".into()))?;
         // 3. F(x) = H(Decode(K, x) + Delta H_B(x), x).
-        Ok(hashed(&cx.session, rows.decode(&k)?, inputs, |values, inputs| {
+        let add_targets = |values: &mut [Value], inputs: &[Input]| {
             let targets = Secrets::from(inputs.iter().map(target).collect::<Vec<_>>());
             add_multiple(&delta, &targets, values);
-        }))
+        };
+        cx.threads.run(|| Ok(hashed(&cx.session, rows.decode(&k)?, inputs, add_targets)))
     }
 }
 

@@ -59,16 +59,17 @@ pub fn receiver(cx: &mut Context, purpose: &'static str, choices: &[bool]) -> Re
     // 1. r_(1-c) is uniform, r_c = a G - H_c(r_(1-c)): both, so that the choice does not show in time.
     let n = choices.len();
     let a = Scalars::random(n, cx.rng);
-    let other = encode(&map(&unpicked(n, cx.rng)));
+    let other = cx.threads.run(|| encode(&map(&unpicked(n, cx.rng))));
     let a_g = Table::generator().multiply(&a);
-    let chosen = [0, 1].map(|branch| {
+    let choose = |branch| {
         // It would tell which of r_0, r_1 is the other.
         let uniform = other.iter().enumerate().map(|(i, r)| oracles.uniform(i, branch, r));
         let uniform = Zeroizing::new(uniform.collect::<Vec<_>>());
         let mut chosen = a_g.clone();
         subtract(&mut chosen, &map(&uniform));
         encode(&chosen)
-    });
+    };
+    let chosen = cx.threads.run(|| [0, 1].map(choose));
     let pair = |i: usize| {
         let c = Choice::from(u8::from(choices[i]));
         [
@@ -80,9 +81,11 @@ pub fn receiver(cx: &mut Context, purpose: &'static str, choices: &[bool]) -> Re
     cx.ch.tx.send(R, &sent.iter().map(joined).collect::<Vec<_>>())?;
     // 3. The chosen pad comes from a (b G).
     let answers = cx.ch.rx.recv(B, n)?;
-    let mut shared = group_elements(&answers)?;
-    multiply(&mut shared, &a);
-    let shared = encode(&shared);
+    let shared = cx.threads.run(|| {
+        let mut shared = group_elements(&answers)?;
+        multiply(&mut shared, &a);
+        Ok(encode(&shared))
+    })?;
     let pad = |i: usize| oracles.pad(i, u8::from(choices[i]), &shared[i], &sent[i], &answers[i]);
     Ok(Secrets::from((0..n).map(pad).collect::<Vec<_>>()))
 }
@@ -96,18 +99,20 @@ fn unpicked(n: usize, rng: &mut Prng) -> Zeroizing<Vec<[u8; 64]>> {
 pub fn sender(cx: &mut Context, purpose: &'static str, n: usize) -> Result<Secrets<[Pad; 2]>> {
     let oracles = Oracles::new(&cx.session, purpose);
     let received: Vec<Pair> = cx.ch.rx.recv(R, n)?.iter().map(split).collect();
-    let r = group_elements(received.as_flattened())?;
+    let r = cx.threads.run(|| group_elements(received.as_flattened()))?;
     // 2. The pads come from b (r_0 + H_0(r_1)) and b (r_1 + H_1(r_0)).
     let b = Scalars::random(n, cx.rng);
-    let answers = encode(&Table::generator().multiply(&b));
+    let answers = cx.threads.run(|| encode(&Table::generator().multiply(&b)));
     let branches = || (0..n).flat_map(|i| [(i, 0), (i, 1)]);
     let uniform: Vec<_> = branches()
         .map(|(i, branch)| oracles.uniform(i, branch, &received[i][usize::from(1 - branch)]))
         .collect();
     let mut shared = r;
-    add(&mut shared, &map(&uniform));
-    multiply(&mut shared, &b.twice_each());
-    let shared = encode(&shared);
+    let shared = cx.threads.run(|| {
+        add(&mut shared, &map(&uniform));
+        multiply(&mut shared, &b.twice_each());
+        encode(&shared)
+    });
     let mut pads = Secrets::<[Pad; 2]>::zeros(n);
     for ((i, branch), shared) in branches().zip(shared.iter()) {
         pads[i][usize::from(branch)] = oracles.pad(i, branch, shared, &received[i], &answers[i]);

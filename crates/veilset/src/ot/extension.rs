@@ -34,6 +34,7 @@ use crate::error::{Error, Result};
 use crate::hash::{Domain, SessionId, part};
 use crate::rng::Prng;
 use crate::secret::{Secret, Secrets};
+use crate::threads::Threads;
 use rayon::prelude::*;
 use subtle::{ConditionallySelectable, ConstantTimeEq};
 use veilset_kernels::aes::Aes128;
@@ -170,12 +171,20 @@ struct Common {
     index: u128,
     hash: Aes128,
     transcript: Option<Transcript>,
+    /// Those of the context that it was set up in.
+    threads: Threads,
 }
 
 impl Common {
-    fn new(part: &SessionId, k: usize, trees: Vec<Tree>, transcript: Option<Transcript>) -> Self {
+    fn new(
+        part: &SessionId,
+        k: usize,
+        trees: Vec<Tree>,
+        transcript: Option<Transcript>,
+        threads: &Threads,
+    ) -> Self {
         let key = Domain::new(part, "OT extension hash key").hash(&[]);
-        Common { k, trees, block: 0, index: 0, hash: Aes128::new(&key), transcript }
+        Common { k, trees, block: 0, index: 0, hash: Aes128::new(&key), transcript, threads: threads.clone() }
     }
 
     fn security(&self) -> Security {
@@ -205,9 +214,12 @@ impl Common {
         if bytes > 0 {
             let tree_columns = columns.par_chunks_mut(self.k * bytes);
             let rows = tree_columns.zip(sums.par_chunks_exact_mut(bytes)).zip(&self.trees);
-            rows.enumerate().for_each(|(i, ((columns, sum), tree))| {
-                let mut spare = Secrets::zeros(columns.len());
-                fold(&tree.0, first_block(i) + self.block, columns, sum, &mut spare);
+            let threads = &self.threads;
+            threads.run(|| {
+                rows.enumerate().for_each(|(i, ((columns, sum), tree))| {
+                    let mut spare = Secrets::zeros(columns.len());
+                    fold(&tree.0, first_block(i) + self.block, columns, sum, &mut spare);
+                })
             });
         }
         self.block += (bytes / 16) as u128;
@@ -242,12 +254,17 @@ impl Receiver {
             }
         };
         let trees = seeds.iter().map(|seeds| Tree::new(seeds)).collect();
-        Ok(Receiver(Common::new(&part, k, trees, transcript)))
+        Ok(Receiver(Common::new(&part, k, trees, transcript, cx.threads)))
     }
 
     /// Bytes it sends for `n` OTs in frames of [`FRAME`], frame headers apart.
     pub fn correction_bytes(&self, n: usize) -> usize {
         self.0.correction_bytes(n)
+    }
+
+    /// The threads that it computes on.
+    pub(crate) fn threads(&self) -> &Threads {
+        &self.0.threads
     }
 
     /// Random OTs with random choices: the choices and the chosen pads.
@@ -346,12 +363,17 @@ impl Sender {
             }
         };
         let trees = seeds.iter().map(|seeds| Tree::punctured(seeds)).collect();
-        Ok(Sender { common: Common::new(&part, k, trees, transcript), delta })
+        Ok(Sender { common: Common::new(&part, k, trees, transcript, cx.threads), delta })
     }
 
     /// Bytes it receives for `n` OTs in frames of [`FRAME`], frame headers apart.
     pub fn correction_bytes(&self, n: usize) -> usize {
         self.common.correction_bytes(n)
+    }
+
+    /// The threads that it computes on.
+    pub(crate) fn threads(&self) -> &Threads {
+        &self.common.threads
     }
 
     /// `n` random OTs, at most a [`FRAME`] of them: receives the corrections.

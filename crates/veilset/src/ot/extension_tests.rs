@@ -328,7 +328,7 @@ fn trees_share_no_block_even_under_equal_keys() {
     }
     // Streams: of each tree r_1 and r_0 + r_1, in three frames.
     let trees = (0..WIDTH).map(|_| Tree::new(&[[7; 16], [8; 16]])).collect();
-    let mut common = Common::new(&SESSION, 1, trees, None);
+    let mut common = Common::new(&SESSION, 1, trees, None, Threads::global());
     for blocks in [1, 3, 2] {
         let (columns, sums) = common.columns(16 * blocks);
         assert!(fresh(&columns) && fresh(&sums), "{blocks}");

@@ -75,7 +75,7 @@ pub fn send(
         let mut at = first;
         for pads in pads.chunks(rows_per_frame(width)) {
             let mut bytes = vec![0u8; pads.len() * width];
-            crypt(&mut bytes, width, at, pads, &fill);
+            ot.threads().run(|| crypt(&mut bytes, width, at, pads, &fill));
             ch.tx.send_bytes(ROWS, &bytes)?;
             at += pads.len();
         }
@@ -95,9 +95,10 @@ pub fn receive(
     mut take: impl FnMut(bool, &[u8]),
 ) -> Result<()> {
     check(width)?;
+    let threads = ot.threads().clone();
     receive_frames(ch, ot, choices, ROWS, width, |first, choices, pads, rows| {
         // All rows are decrypted, the others to garbage: the sender sees how long we take.
-        crypt(rows, width, first, pads, |_, _| ());
+        threads.run(|| crypt(rows, width, first, pads, |_, _| ()));
         for (row, &choice) in rows.chunks_exact(width).zip(choices) {
             take(choice == wanted, row);
         }
@@ -123,8 +124,10 @@ pub fn send_pairs(
         for (zeros, ones) in zeros.chunks(per_frame).zip(ones.chunks(per_frame)) {
             let mut bytes = vec![0u8; 2 * zeros.len() * width];
             let (row_0, row_1) = bytes.split_at_mut(zeros.len() * width);
-            crypt(row_0, width, first, zeros, |i, row| fill(i, false, row));
-            crypt(row_1, width, first, ones, |i, row| fill(i, true, row));
+            ot.threads().run(|| {
+                crypt(row_0, width, first, zeros, |i, row| fill(i, false, row));
+                crypt(row_1, width, first, ones, |i, row| fill(i, true, row));
+            });
             ch.tx.send_bytes(PAIRS, &bytes)?;
             first += zeros.len();
         }
@@ -141,6 +144,7 @@ pub fn receive_chosen(
     mut take: impl FnMut(&[u8]),
 ) -> Result<()> {
     check(width)?;
+    let threads = ot.threads().clone();
     receive_frames(ch, ot, choices, PAIRS, 2 * width, |first, choices, pads, bytes| {
         let (rows, ones) = bytes.split_at_mut(choices.len() * width);
         // Both are read, and no address depends on the choice.
@@ -148,7 +152,7 @@ pub fn receive_chosen(
             let choice = Choice::from(u8::from(choice));
             row.iter_mut().zip(one).for_each(|(row, one)| row.conditional_assign(one, choice));
         }
-        crypt(rows, width, first, pads, |_, _| ());
+        threads.run(|| crypt(rows, width, first, pads, |_, _| ()));
         rows.chunks_exact(width).for_each(&mut take);
     })
 }

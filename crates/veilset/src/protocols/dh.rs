@@ -5,6 +5,7 @@ use crate::channel::HEADER;
 use crate::compact_set::CompactSet;
 use crate::compact_set::golomb::{self, Golomb};
 use crate::error::{Error, Result};
+use crate::group::curve25519::Curve25519;
 use crate::membership::cwprf::{self, CwPrf, GolombTags};
 use crate::operations::cost::{Cost, Deal, Work, framed};
 use crate::operations::{COUNT, INTERSECT, Operation, OverMqrpmt, SUM, UNION};
@@ -34,7 +35,10 @@ pub static DH: Protocol = Protocol {
         2 + usize::from(transfers)
     },
     cost,
-    run: |task, cx, n| (over_mqrpmt(task.operation)?.run)(&CwPrf(GolombTags), task, cx, n),
+    run: |task, cx, n| match task.group {
+        groups::CURVE25519 => (over_mqrpmt(task.operation)?.run)(&CwPrf(Curve25519, GolombTags), task, cx, n),
+        _ => Err(DH.refuse_group(task.group)),
+    },
 };
 
 /// The membership protocol, and the transfer that follows it: a row for each item of the sender.

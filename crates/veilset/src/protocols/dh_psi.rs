@@ -1,10 +1,13 @@
 //! `dh-psi`: classic Diffie-Hellman PSI.
 
 use super::{Offer, Protocol, SEMI_HONEST, groups};
+use crate::context::Context;
 use crate::error::Result;
+use crate::group::Group;
+use crate::group::curve25519::Curve25519;
 use crate::operations::cost::{Cost, Deal, Traffic, Work, framed, tags_and_rows};
 use crate::operations::intersect::dh;
-use crate::operations::{INTERSECT, Learned, Role, Sealed};
+use crate::operations::{INTERSECT, Learned, Role, Sealed, Task};
 
 /// Classic Diffie-Hellman PSI ([`crate::operations::intersect::dh`]).
 pub static DH_PSI: Protocol = Protocol {
@@ -18,17 +21,25 @@ pub static DH_PSI: Protocol = Protocol {
     // Matching and comparing, then the columns that travel.
     stages: |_, terms| 2 + usize::from(terms.payload),
     cost,
-    run: |task, cx, n| match task.role {
+    run: |task, cx, n| match task.group {
+        groups::CURVE25519 => run::<Curve25519>(task, cx, n),
+        _ => Err(DH_PSI.refuse_group(task.group)),
+    },
+};
+
+/// Runs one party's part in a group. The peer's set has `n` items in the protocol.
+pub(crate) fn run<'a, G: Group>(task: &Task<'a>, cx: &mut Context, n: usize) -> Result<Sealed<'a, Learned>> {
+    match task.role {
         Role::Receiver => {
-            let sealed = dh::receiver(cx, task.set, n, &task.terms)?;
+            let sealed = dh::receiver::<G>(cx, task.set, n, &task.terms)?;
             Ok(sealed.map(Learned::Matching))
         }
         Role::Sender => {
-            let found = dh::sender(cx, task.set, task.payloads, n, &task.terms)?;
+            let found = dh::sender::<G>(cx, task.set, task.payloads, n, &task.terms)?;
             Ok(Sealed::sent_on(found.map(|sealed| sealed.map(Learned::Matching))))
         }
-    },
-};
+    }
+}
 
 fn cost(deal: &Deal) -> Result<Cost> {
     let (n_y, n_x) = DH_PSI.sizes(deal);

@@ -13,7 +13,7 @@
 
 mod cm20;
 pub(crate) mod dh;
-mod dh_psi;
+pub(crate) mod dh_psi;
 mod krtw19;
 mod vole;
 
@@ -37,10 +37,14 @@ pub static ALL: [&Protocol; 6] = [&DH, &DH_PSI, &CM20, &VOLE, &KRTW19, &KRTW19_P
 
 /// The groups that protocols work in, as typed.
 pub mod groups {
+    use crate::group::Group;
+    use crate::group::curve25519::Curve25519;
+    use crate::group::ristretto255::Ristretto255;
+
     /// Curve25519, abscissae only ([`crate::group::curve25519`]).
-    pub const CURVE25519: &str = "curve25519";
+    pub const CURVE25519: &str = Curve25519::NAME;
     /// ristretto255 ([`crate::group::ristretto255`]).
-    pub const RISTRETTO255: &str = "ristretto255";
+    pub const RISTRETTO255: &str = Ristretto255::NAME;
 }
 
 /// A protocol: how operations are computed. Two are equal if they have the same name.
@@ -168,6 +172,11 @@ impl Protocol {
         self.groups[0]
     }
 
+    /// The verdict on a group that it does not work in.
+    pub(crate) fn refuse_group(&self, group: &str) -> Error {
+        Error::Usage(format!("{self} does not work in {group}, but in {}", self.groups.join(", ")))
+    }
+
     /// The sizes of the receiver's and the sender's set in the protocol: those that were announced, and the dummies that
     /// the receiver inserts.
     pub fn sizes(&self, deal: &Deal) -> (usize, usize) {
@@ -205,7 +214,8 @@ impl fmt::Display for Protocol {
 /// Runs one party's part. The peer announced its set as `peer`.
 ///
 /// # Errors
-/// Besides those of the protocols: [`Error::Usage`] for sets larger than [`MAX_SET`], [`Error::Bug`] for a set that is
+/// Besides those of the protocols: [`Error::Usage`] for sets larger than [`MAX_SET`] and for a group that is not one of
+/// the protocol's, [`Error::Bug`] for a set that is
 /// padded with dummies of the wrong kind, or lacks the listed ones that the peer's set asks for
 /// ([`Protocol::inserted`]).
 pub fn run<'a>(
@@ -224,6 +234,9 @@ impl Protocol {
         let Some(offer) = self.offer(task.operation) else {
             return Err(Error::Bug(format!("{} by {self}", task.operation)));
         };
+        if !self.groups.contains(&task.group) {
+            return Err(self.refuse_group(task.group));
+        }
         self.check_dummies(task, peer)?;
         let ours = Announced { size: task.set.announced(), padded: task.set.dummies().is_some() };
         let inserted = if task.role == Role::Sender { self.inserted(task.operation, ours) } else { 0 };

@@ -9,6 +9,7 @@ pub use crate::operations::cost::Traffic;
 use crate::operations::cost::Work;
 use crate::operations::{Role, View};
 use crate::rng::Prng;
+use crate::threads::Threads;
 use std::time::{Duration, Instant};
 
 /// TLS adds 22 bytes to each 16 KiB it encrypts at once.
@@ -51,21 +52,25 @@ fn frames_of(proposal: &Proposal) -> Result<Traffic> {
 pub struct Speed {
     /// Multiplications of the ladder a second, all threads together.
     pub points: f64,
+    /// How many threads there are.
+    pub threads: usize,
 }
 
 impl Speed {
-    /// Tries it for a few milliseconds, on the threads of the current pool.
-    pub fn measure() -> Result<Speed> {
+    /// Tries it for a few milliseconds, on these threads.
+    pub fn measure(threads: &Threads) -> Result<Speed> {
         let mut rng = Prng::from_os()?;
         let key = Key::random(&mut rng);
-        let hashes = (0..POINTS * rayon::current_num_threads()).map(|_| ItemHash::random(&mut rng));
+        let hashes = (0..POINTS * threads.count()).map(|_| ItemHash::random(&mut rng));
         // No point is of low order, but with probability 2^-250. The first call wakes the threads.
-        let points: Vec<Point> = map_and_raise(&hashes.collect::<Vec<_>>(), &key).unwrap_or_default();
+        let hashes: Vec<ItemHash> = hashes.collect();
+        let points: Vec<Point> = threads.run(|| map_and_raise(&hashes, &key)).unwrap_or_default();
         let (start, mut done) = (Instant::now(), 0);
         while start.elapsed() < TRY {
-            done += raise(&points, &key).map_or(1, |raised| raised.len().max(1));
+            done += threads.run(|| raise(&points, &key)).map_or(1, |raised| raised.len().max(1));
         }
-        Ok(Speed { points: done as f64 / start.elapsed().as_secs_f64() })
+        let points = done as f64 / start.elapsed().as_secs_f64();
+        Ok(Speed { points, threads: threads.count() })
     }
 
     /// How long our side is at work, whose offline half may be `prepared`.
@@ -92,7 +97,7 @@ impl Speed {
             + times(vole_items, VOLE_ITEM)
             + times(binned_items, BINNED_ITEM);
         let seconds = multiplications as f64 / self.points.max(1.0)
-            + threaded / rayon::current_num_threads() as f64
+            + threaded / self.threads as f64
             + times(base_ots, BASE_OT);
         Duration::from_secs_f64(seconds)
     }

@@ -16,6 +16,7 @@ use crate::operations::{
 use crate::params::MAX_SET;
 use crate::protocols::{self, Choice, Protocol};
 use crate::rng::Prng;
+use crate::threads::Threads;
 use std::path::Path;
 use std::time::SystemTime;
 
@@ -28,6 +29,8 @@ pub struct Request<'a> {
     pub role: Role,
     /// How it is computed, as we prefer.
     pub protocol: &'static Protocol,
+    /// The group that it works in; without one, the protocol's first.
+    pub group: Option<&'static str>,
     /// What we allow in addition, in the order of preference. The receiver's order counts.
     pub alternatives: &'a [Choice],
     /// Our set.
@@ -50,6 +53,8 @@ pub struct Request<'a> {
     pub value_scale: u32,
     /// What else must be the same on both sides. `payload` follows from `sent_columns`.
     pub terms: Terms,
+    /// What our side computes on, before and during the run. The peer does not hear of it.
+    pub threads: &'a Threads,
 }
 
 /// What came of a run.
@@ -75,12 +80,13 @@ pub struct Outcome {
 
 impl<'a> Request<'a> {
     /// A plain request: keys of one column, compared as they are, no payload, values or padding, rows of 64
-    /// bytes, the protocol of choice, and any size of the peer's set.
+    /// bytes, the protocol of choice, any size of the peer's set, and all threads of the program.
     pub fn new(operation: &'static Operation, role: Role, set: &'a ItemSet) -> Self {
         Request {
             operation,
             role,
             protocol: protocols::preferred(operation),
+            group: None,
             alternatives: &[],
             set,
             key_columns: 1,
@@ -92,7 +98,13 @@ impl<'a> Request<'a> {
             values: &[],
             value_scale: 0,
             terms: Terms { max_row: 64, ..Terms::default() },
+            threads: Threads::global(),
         }
+    }
+
+    /// The group that the protocol works in.
+    pub fn group(&self) -> &'static str {
+        self.group.unwrap_or(self.protocol.group())
     }
 
     /// The size that the peer is told.
@@ -108,7 +120,10 @@ impl<'a> Request<'a> {
         let wrong = |what: String| Err(Error::Usage(what));
         let Request { operation, ref terms, .. } = *self;
         let payload = !self.sent_columns.is_empty();
-        for Choice { protocol, .. } in self.candidates() {
+        for Choice { protocol, group } in self.candidates() {
+            if !protocol.groups.contains(&group) {
+                return Err(protocol.refuse_group(group));
+            }
             let Some(offer) = protocol.offer(operation) else {
                 let those = protocols::names(|p| p.computes(operation));
                 return wrong(format!(
@@ -191,14 +206,21 @@ impl<'a> Request<'a> {
     /// # Errors
     /// [`Error::Usage`].
     pub fn check_prepared(&self) -> Result<()> {
-        let prepares = |choice: &Choice| choice.protocol.offer(self.operation).is_some_and(|o| o.prepares);
-        match self.candidates().into_iter().find(|choice| !prepares(choice)) {
-            None => Ok(()),
-            Some(choice) => Err(Error::Usage(format!(
-                "--protocol {} has no use for a prepared half. Omit --prepared or --protocol",
-                choice.protocol
-            ))),
+        for Choice { protocol, group } in self.candidates() {
+            if !protocol.offer(self.operation).is_some_and(|offer| offer.prepares) {
+                return Err(Error::Usage(format!(
+                    "--protocol {protocol} has no use for a prepared half. Omit --prepared or --protocol"
+                )));
+            }
+            // The half is points of one group.
+            if group != self.group() {
+                return Err(Error::Usage(format!(
+                    "a half is prepared in one group, and the protocols allowed work in {} and {group}. Allow one",
+                    self.group()
+                )));
+            }
         }
+        Ok(())
     }
 
     /// What our set is made from.
@@ -209,6 +231,8 @@ impl<'a> Request<'a> {
             normalisation: self.normalisation,
             pad_to: self.pad_to,
             dummies: self.operation.dummies(self.role),
+            group: self.group(),
+            threads: self.threads,
         }
     }
 
@@ -230,7 +254,7 @@ impl<'a> Request<'a> {
 
     /// All that we allow, the one we prefer first, none twice.
     pub fn candidates(&self) -> Vec<Choice> {
-        let mut all = vec![Choice::of(self.protocol)];
+        let mut all = vec![Choice { protocol: self.protocol, group: self.group() }];
         self.alternatives.iter().for_each(|choice| {
             if !all.contains(choice) {
                 all.push(*choice);
@@ -315,12 +339,15 @@ pub fn run_if(
     let task = Task {
         operation: request.operation,
         role: request.role,
+        group: proposal.choice.group,
         set: &set,
         values: request.values,
         payloads: request.payloads,
         terms: request.terms(),
     };
-    let computed = compute(&task, &mut connection, &proposal, theirs, rng);
+    let mut cx =
+        Context { ch: &mut connection.channel, session: proposal.session_id, rng, threads: request.threads };
+    let computed = compute(proposal.choice.protocol, &task, &mut cx, theirs);
     let (sealed, confirmed) = finish(connection, computed)?;
     let learned = sealed.open(confirmed)?;
     let Proposal { session_id, choice, their_size, they_pad, .. } = proposal;
@@ -329,14 +356,12 @@ pub fn run_if(
 }
 
 fn compute<'a>(
+    protocol: &'static Protocol,
     task: &Task<'a>,
-    connection: &mut Connection,
-    proposal: &Proposal,
+    cx: &mut Context,
     theirs: Announced,
-    rng: &mut Prng,
 ) -> Result<(Sealed<'a, Learned>, Confirmed)> {
-    let mut cx = Context::new(&mut connection.channel, &proposal.session_id, rng);
-    let sealed = protocols::run(proposal.choice.protocol, task, &mut cx, theirs)?;
+    let sealed = protocols::run(protocol, task, cx, theirs)?;
     Ok((sealed, confirm(cx.ch, &cx.session)?))
 }
 

@@ -30,11 +30,45 @@ fn run_to_the_end(mut connection: Connection, request: &Request, rng: &mut Prng)
         let Request { operation, role, protocol, values, payloads, .. } = request;
         let theirs = proposal.theirs();
         set.insert_listed(if role == Role::Receiver { protocol.inserted(operation, theirs) } else { 0 });
-        let task = Task { operation, role, set: &set, values, payloads, terms: request.terms() };
-        compute(&task, &mut connection, &proposal, theirs, rng).map(|_| ())
+        let group = request.group();
+        let task = Task { operation, role, group, set: &set, values, payloads, terms: request.terms() };
+        let mut cx = Context::new(&mut connection.channel, &proposal.session_id, rng);
+        compute(protocol, &task, &mut cx, theirs).map(|_| ())
     });
     let last = connection.channel.explain(Error::Network("it left without a word".into()));
     format!("{end:?}, {last}")
+}
+
+#[test]
+fn a_group_that_the_protocol_does_not_work_in_is_refused() {
+    let set = overlapping(3, 0, 0.0).0;
+    for protocol in protocols::ALL {
+        let operation = protocol.offers[0].operation;
+        let request = Request { protocol, ..Request::new(operation, Role::Receiver, &set) };
+        assert_eq!((request.group(), request.check()), (protocol.groups[0], Ok(())), "{protocol}");
+        for group in [protocols::groups::CURVE25519, protocols::groups::RISTRETTO255, "p256"] {
+            let request = Request { group: Some(group), ..request };
+            let works = protocol.groups.contains(&group);
+            assert_eq!(request.check().is_ok(), works, "{protocol} {group}");
+            assert_eq!(request.hello(false).candidates, [Choice { protocol, group }]);
+            let set = Hashed::new(&set);
+            let task = Task {
+                operation,
+                role: Role::Receiver,
+                group,
+                set: &set,
+                values: &[],
+                payloads: const { &Items::new() },
+                terms: request.terms(),
+            };
+            let (mut ch, _) = Channel::pair();
+            let rng = &mut Prng::from_seed(&[1; 32]);
+            let mut cx = Context::new(&mut ch, &crate::testing::ANY_SESSION, rng);
+            let run = protocols::run(protocol, &task, &mut cx, Announced { size: 0, padded: false });
+            let refused = run.err().is_some_and(|e| matches!(e, Error::Usage(_)));
+            assert_eq!(refused, !works, "{protocol} {group}");
+        }
+    }
 }
 
 /// Runs both sides; the cheat flips a bit of one frame. Returns how the run ends for the honest side, and all

@@ -213,14 +213,15 @@ impl super::Receiver for Receiver {
         }
         // 4. The leaf at the place is the sum of all ends and b, plus the sum of the other ends, plus c.
         let ends = cx.ch.rx.recv(ENDS, shape.trees)?;
-        let (_, mut all) = shape.fill(|i, block: &mut [Elements<2>]| {
+        let open = |i: usize, block: &mut [Elements<2>]| {
             let (known, others) = shape.tree(i).regrow(places[i], &taken[i * shape.depth..][..shape.depth]);
             block.iter_mut().zip(known.iter()).for_each(|(e, leaf)| e[1] = u128::from_le_bytes(*leaf));
             let missing = u128::from_le_bytes(ends[i]) ^ others ^ u128::from_le_bytes(c[i]);
             block[places[i] as usize] = [u128::from_le_bytes(a[i]), missing];
-        });
+        };
+        let (_, mut all) = cx.threads.run(|| shape.fill(open));
         // 5. The code.
-        shape.compress(&mut all);
+        cx.threads.run(|| shape.compress(&mut all));
         Ok(Received { a: component(&all, n, 0), c: component(&all, n, 1) })
     }
 }
@@ -239,12 +240,13 @@ impl super::Sender for Sender {
         let b = gilboa::sender(&mut cx.ch.rx, &mut self.0.ot, shape.trees)?;
         // 3. All trees, and the sums of the levels.
         let roots = random(shape.trees, cx.rng);
-        let (trees, mut all) = shape.fill(|i, block: &mut [Elements<1>]| {
+        let grow = |i: usize, block: &mut [Elements<1>]| {
             let mut offered = Secrets::zeros(shape.depth);
             let (whole, ends) = shape.tree(i).grow(roots[i], &mut offered);
             block.iter_mut().zip(whole.iter()).for_each(|(e, leaf)| e[0] = u128::from_le_bytes(*leaf));
             (offered, (ends ^ u128::from_le_bytes(b[i])).to_le_bytes())
-        });
+        };
+        let (trees, mut all) = cx.threads.run(|| shape.fill(grow));
         let mut offered = Secrets::zeros(0);
         trees.iter().for_each(|(sums, _)| offered.extend(sums));
         let mut at = 0;
@@ -262,7 +264,7 @@ impl super::Sender for Sender {
         // 4. Of each tree, the sum of all ends and b.
         cx.ch.tx.send(ENDS, &trees.iter().map(|(_, ends)| *ends).collect::<Vec<_>>())?;
         // 5. The code.
-        shape.compress(&mut all);
+        cx.threads.run(|| shape.compress(&mut all));
         Ok(component(&all, n, 0))
     }
 }

@@ -4,6 +4,7 @@ use super::*;
 use crate::channel::Channel;
 use crate::error::{Error, Fault};
 use crate::testing::{Garble, Views, parts, run_pair, split_frames};
+use crate::threads::Threads;
 use crate::vole::tests::{Sent, is_a_vole, run_vole};
 use crate::vole::{Receiver as _, Sender as _};
 use std::collections::HashSet;
@@ -81,8 +82,19 @@ fn sessions_and_purposes_separate() {
     let first: HashSet<Element> = [run(1, "a"), run(2, "a"), run(1, "b")].iter().map(|r| r.0.a[7]).collect();
     assert_eq!(first.len(), 3);
     // The same randomness gives the same, however many threads there are.
-    let one = rayon::ThreadPoolBuilder::new().num_threads(1).build().unwrap().install(|| run(1, "a"));
-    assert_eq!((&*one.0.c, &*one.1.b), (&*run(1, "a").0.c, &*run(1, "a").1.b));
+    let (n, threads) = (DIRECT + 1, Threads::new(1).unwrap());
+    let (one, _) = run_pair(
+        &SessionId::of([1; 32]),
+        |cx| {
+            let cx = &mut cx.on(&threads);
+            SILENT.receiver(cx, "a")?.next(cx, n)
+        },
+        |cx| {
+            let cx = &mut cx.on(&threads);
+            SILENT.sender(cx, "a")?.next(cx, n)
+        },
+    );
+    assert_eq!((&*one.0.c, &*one.1), (&*run(1, "a").0.c, &*run(1, "a").1.b));
 }
 
 /// A vector of parties with these seeds, in one session.

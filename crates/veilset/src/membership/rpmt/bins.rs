@@ -31,7 +31,7 @@ pub(super) fn hash_into_bins(
             true => toss_first(cx, attempt)?,
             false => toss_second(cx, attempt)?,
         };
-        let table = Table::new(&function, items, plan.bins.number);
+        let table = cx.threads.run(|| Table::new(&function, items, plan.bins.number));
         let fits = match is_receiver {
             true => table.fullest(1) <= plan.bins.receiver && table.fullest(plan.per_frame) <= plan.in_frame,
             false => table.fullest(1) <= plan.bins.sender,

@@ -92,7 +92,8 @@ pub fn receiver(cx: &mut Context, plan: &Plan, y: &[Input]) -> Result<Secrets<bo
     plan.announce(cx.ch);
     let table = hash_into_bins(cx, plan, true, y)?;
     let coder = Coder::new(&cx.session, OPRF);
-    let (codes, bottom) = (coder.codes(y), coder.codes(&[bottom()]));
+    let threads = cx.threads;
+    let (codes, bottom) = threads.run(|| (coder.codes(y), coder.codes(&[bottom()])));
     // A generator of its own: forks of the caller's would be the same in another run.
     let programmer = Programmer { plan, table, codes, bottom, rng: cx.rng.split() };
     let mut oprf = kkrt::Sender::setup(cx, OPRF, plan.width)?;
@@ -111,11 +112,14 @@ pub fn receiver(cx: &mut Context, plan: &Plan, y: &[Input]) -> Result<Secrets<bo
             for (first, n_bins) in plan.frames() {
                 let keys = keys_out.recv().map_err(|_| consequence())?;
                 // 2. and 3. R picks s and P, and sends the coefficients of P.
-                let (polynomials, s) = programmer.polynomials(&keys, first, n_bins);
+                let (polynomials, s) = threads.run(|| programmer.polynomials(&keys, first, n_bins));
                 tx.send_bytes(POLYNOMIALS, &polynomials)?;
                 // 5. PEQT: R has the input s.
                 let expected = match &mut peqt {
-                    Some(peqt) => tags(&peqt.evaluate(tx, &codes_of(&peqt_coder, &s))?, plan.tag),
+                    Some(peqt) => {
+                        let codes = threads.run(|| codes_of(&peqt_coder, &s));
+                        tags(&peqt.evaluate(tx, &codes)?, plan.tag)
+                    }
                     None => values(&s, plan.tag),
                 };
                 // If the other half has failed, its error is the one that counts.
@@ -156,13 +160,17 @@ pub fn receiver(cx: &mut Context, plan: &Plan, y: &[Input]) -> Result<Secrets<bo
 pub fn sender(cx: &mut Context, plan: &Plan, x: &[Input], real: usize) -> Result<Secrets<u32>> {
     plan.announce(cx.ch);
     let table = hash_into_bins(cx, plan, false, x)?;
-    let order = fill_and_permute(plan, &table, cx.rng);
+    let threads = cx.threads;
+    let order = threads.run(|| fill_and_permute(plan, &table, cx.rng));
     let coder = Coder::new(&cx.session, OPRF);
-    let (mut codes, bottom) = (coder.codes(x), coder.codes(&[bottom()]));
+    let (mut codes, bottom) = threads.run(|| (coder.codes(x), coder.codes(&[bottom()])));
     // Dummies count as the bottom item. All codes are passed over alike, so that the time does not show how many
     // dummies there are.
-    codes.par_iter_mut().enumerate().for_each(|(i, code)| {
-        code.conditional_assign(&bottom[0], Choice::from(u8::from(i >= real)));
+    let by_position = codes.par_iter_mut().enumerate();
+    threads.run(|| {
+        by_position.for_each(|(i, code)| {
+            code.conditional_assign(&bottom[0], Choice::from(u8::from(i >= real)));
+        });
     });
     let mut oprf = kkrt::Receiver::setup(cx, OPRF, plan.width)?;
     let mut peqt = match plan.peqt {
@@ -202,10 +210,13 @@ pub fn sender(cx: &mut Context, plan: &Plan, x: &[Input], real: usize) -> Result
                 };
                 let outputs = outputs_out.recv().map_err(|_| consequence())?;
                 // 4. s* = P(q*) - t*
-                let s = evaluate(plan, &polynomials, &outputs);
+                let s = threads.run(|| evaluate(plan, &polynomials, &outputs));
                 // 5. PEQT: S has the keys.
                 let answers = match keys {
-                    Some(keys) => tags(&values_at(&keys, &codes_of(&peqt_coder, &s)), plan.tag),
+                    Some(keys) => {
+                        let codes = threads.run(|| codes_of(&peqt_coder, &s));
+                        tags(&threads.run(|| values_at(&keys, &codes)), plan.tag)
+                    }
                     None => values(&s, plan.tag),
                 };
                 let _ = answers_in.send(answers);

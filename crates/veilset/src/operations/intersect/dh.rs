@@ -11,7 +11,7 @@
 //! - R permutes Y, or a sender that uses several keys, and then gets the result too, would learn by it where in
 //!   R's file its matches are;
 //! - R takes its key off instead of raising H(x)^a by it: S then sends short tags instead of points;
-//! - H maps to the curve and never to its twist ([`crate::group::curve25519`]);
+//! - over Curve25519, H maps to the curve and never to its twist ([`crate::group::curve25519`]);
 //! - the row of x is encrypted under a key that comes from H(x)^a, as the tag of x does, by another hash.
 //!
 //! **Why the key stays hidden.** R has H(x)^a for the items that it raised itself, and sees the tag of every x: 16
@@ -22,8 +22,9 @@ use super::Matching;
 use super::tags::{self, Placed, Tag, Tags, placed};
 use crate::channel::{Message, Unit, frames};
 use crate::context::Context;
-use crate::error::{Error, Result};
-use crate::group::curve25519::{LowOrder, Point, raise};
+use crate::error::Result;
+use crate::group::raised::{Raised, forged, unlucky};
+use crate::group::{Group, Point};
 use crate::hash::{Domain, SessionId};
 use crate::hashed::Hashed;
 use crate::item::Items;
@@ -32,14 +33,21 @@ use crate::ot::Pad;
 use crate::params::{LAMBDA, share, tag_bits};
 use crate::secret::Secrets;
 use rayon::prelude::*;
+use std::marker::PhantomData;
 use zeroize::Zeroizing;
 
 /// The exponent of the error: a tag that is wrongly equal is the only kind of undetected error.
 const EXPONENT: u32 = share(LAMBDA, 1);
 /// Points per frame: 8192, 256 KiB. Each direction holds at most a pipe and two frames.
 pub(crate) const FRAME: usize = 1 << 13;
-const Y_B: Message<Point> = Message::new(0x61, "R->S  H(y)^b");
-const Y_BA: Message<Point> = Message::new(0x62, "S->R  H(y)^ba, same order");
+
+/// The messages, of points of a group.
+struct Messages<G>(PhantomData<G>);
+
+impl<G: Group> Messages<G> {
+    const Y_B: Message<G::Point> = Message::new(0x61, "R->S  H(y)^b");
+    const Y_BA: Message<G::Point> = Message::new(0x62, "S->R  H(y)^ba, same order");
+}
 
 /// Bytes of a tag. Where payload hangs on it, two tags of X must not be equal.
 pub(crate) fn tag_bytes(payload: bool, n_x: usize, n_y: usize) -> Result<usize> {
@@ -68,29 +76,21 @@ impl Derived {
     }
 
     /// Fills in what follows from these values, the first of which has position `first`.
-    fn fill(&mut self, first: usize, values: &[Point]) {
+    fn fill(&mut self, first: usize, values: &[impl Point]) {
         let [of_tags, of_keys] = &self.domains;
         let tags = self.tags[first..][..values.len()].par_iter_mut().zip(values).enumerate();
         tags.for_each(|(i, (place, p))| {
-            let mut tag: Tag = of_tags.hash(&[p.as_bytes()]);
+            let mut tag: Tag = of_tags.hash(&[p.as_ref()]);
             tag[self.tag_bytes..].fill(0);
             *place = placed(tag, (first + i) as u32);
         });
         let keys = self.keys.par_iter_mut().skip(first).zip(values);
-        keys.for_each(|(key, p)| *key = of_keys.hash(&[p.as_bytes()]));
+        keys.for_each(|(key, p)| *key = of_keys.hash(&[p.as_ref()]));
     }
 }
 
-fn bug(_: LowOrder) -> Error {
-    Error::Bug("an item hashed to a point of low order, which has probability 2^-250".into())
-}
-
-fn low_order(_: LowOrder) -> Error {
-    Error::misbehaves("it sent a point of low order")
-}
-
 /// The receiver R, with set `y`; the sender's has `n_x` items.
-pub(crate) fn receiver<'a>(
+pub(crate) fn receiver<'a, G: Group>(
     cx: &mut Context,
     y: &Hashed,
     n_x: usize,
@@ -102,15 +102,23 @@ pub(crate) fn receiver<'a>(
     // 0. Y in random order: if S gets the result too, it must not say where in Y the matches are.
     let order = cx.rng.permutation(n_y);
     // 1. R picks b and sends H(y)^b.
-    let (y_b, off) = y.raised_with_inverse(cx.rng);
+    let (y_b, off) = Raised::<G>::with_inverse(y, cx.rng)?;
     let mut own = Derived::new(&cx.session, tag_bytes, terms.payload, n_y);
     cx.ch.duplex(
-        |tx| order.chunks(FRAME).try_for_each(|positions| tx.send(Y_B, &y_b.points(positions).map_err(bug)?)),
+        |tx| {
+            order.chunks(FRAME).try_for_each(|positions| {
+                tx.send(Messages::<G>::Y_B, &cx.threads.run(|| y_b.points(positions)).map_err(unlucky)?)
+            })
+        },
         // 3. From H(y)^ba it gets H(y)^a.
         |rx| {
             for (frame, n) in frames(n_y, FRAME).enumerate() {
-                let y_a = Zeroizing::new(raise(&rx.recv(Y_BA, n)?, &off).map_err(low_order)?);
-                own.fill(frame * FRAME, &y_a);
+                let y_ba = rx.recv(Messages::<G>::Y_BA, n)?;
+                cx.threads.run(|| {
+                    let y_a = Zeroizing::new(G::raise(&y_ba, &off).map_err(forged::<G>)?);
+                    own.fill(frame * FRAME, &y_a);
+                    Ok(())
+                })?;
             }
             Ok(())
         },
@@ -122,7 +130,7 @@ pub(crate) fn receiver<'a>(
 
 /// The sender S, with set `x` and, if agreed, a payload for each of its items, none longer than a row; the
 /// receiver's set has `n_y` items. Returns what matches if both get it.
-pub(crate) fn sender<'a>(
+pub(crate) fn sender<'a, G: Group>(
     cx: &mut Context,
     x: &Hashed,
     payloads: &Items,
@@ -134,22 +142,29 @@ pub(crate) fn sender<'a>(
     tags::check(payloads, terms)?;
     cx.ch.stage("matching", Unit::Items, 2 * n_y);
     // 2. S picks a, and makes the tags of H(x)^a while R makes H(y)^b.
-    let x_a = x.raised(cx.rng);
+    let x_a = Raised::<G>::new(x, cx.rng)?;
     let all: Vec<u32> = (0..n_x as u32).collect();
     let (own, y_b) = cx.ch.duplex(
         |_| {
             let mut own = Derived::new(&cx.session, tag_bytes, terms.payload, n_x);
             for (frame, positions) in all.chunks(FRAME).enumerate() {
-                own.fill(frame * FRAME, &Zeroizing::new(x_a.points(positions).map_err(bug)?));
+                cx.threads.run(|| {
+                    own.fill(frame * FRAME, &Zeroizing::new(x_a.points(positions).map_err(unlucky)?));
+                    Ok(())
+                })?;
             }
             Ok(own)
         },
         // Grows with what has come, not with what was announced.
-        |rx| frames(n_y, FRAME).map(|n| rx.recv(Y_B, n)).collect::<Result<Vec<Vec<Point>>>>(),
+        |rx| {
+            frames(n_y, FRAME).map(|n| rx.recv(Messages::<G>::Y_B, n)).collect::<Result<Vec<Vec<G::Point>>>>()
+        },
     )?;
     // For each H(y)^b it answers H(y)^ba, in the same order.
     for y_b in y_b {
-        cx.ch.tx.send(Y_BA, &raise(&y_b, x_a.key()).map_err(low_order)?)?;
+        cx.ch
+            .tx
+            .send(Messages::<G>::Y_BA, &cx.threads.run(|| G::raise(&y_b, x_a.key())).map_err(forged::<G>)?)?;
     }
     // 4. It sends the tags in sorted order, which hides theirs, and the payloads in the same order.
     let Derived { tags, keys, .. } = own;

@@ -1,6 +1,7 @@
 use super::*;
-use crate::error::Fault;
-use crate::group::curve25519::{Key, map_and_raise};
+use crate::error::{Error, Fault};
+use crate::group::curve25519::{Curve25519, Key, map_and_raise};
+use crate::group::ristretto255::Ristretto255;
 use crate::item::ItemSet;
 use crate::operations::Confirmed;
 use crate::operations::row::Layout;
@@ -20,8 +21,8 @@ fn run_with(session: &SessionId, y: &Hashed, x: &Hashed, payloads: &Items, seed:
     let rng = |role: u8| Prng::from_seed(&[2 * seed + role; 32]);
     let ((matching, _), views) = run_pair(
         session,
-        |cx| receiver(cx.under(rng(0)), y, x.len(), &terms)?.open(Confirmed(())),
-        |cx| sender(cx.under(rng(1)), x, payloads, y.len(), &terms).map(|_| ()),
+        |cx| receiver::<Curve25519>(cx.under(rng(0)), y, x.len(), &terms)?.open(Confirmed(())),
+        |cx| sender::<Curve25519>(cx.under(rng(1)), x, payloads, y.len(), &terms).map(|_| ()),
     );
     (matching, views)
 }
@@ -120,9 +121,16 @@ fn points_of_low_order_are_refused_by_both_sides() {
     let set: ItemSet = ["a"].iter().collect();
     let (set, none, terms) = (Hashed::new(&set), Items::new(), Terms::default());
     for forged in [one, [0; 32], [0xff; 32]] {
-        let by_receiver = told(&[(0x62, &forged)], |cx| receiver(cx, &set, 1, &terms).map(|_| ()));
-        let by_sender = told(&[(0x61, &forged)], |cx| sender(cx, &set, &none, 1, &terms).map(|_| ()));
-        for e in [by_receiver, by_sender] {
+        let by_receiver =
+            told(&[(0x62, &forged)], |cx| receiver::<Curve25519>(cx, &set, 1, &terms).map(|_| ()));
+        let by_sender =
+            told(&[(0x61, &forged)], |cx| sender::<Curve25519>(cx, &set, &none, 1, &terms).map(|_| ()));
+        // The first is a negative element of ristretto255, the second its identity, the third not reduced.
+        let in_ristretto255 = [
+            told(&[(0x62, &forged)], |cx| receiver::<Ristretto255>(cx, &set, 1, &terms).map(|_| ())),
+            told(&[(0x61, &forged)], |cx| sender::<Ristretto255>(cx, &set, &none, 1, &terms).map(|_| ())),
+        ];
+        for e in [by_receiver, by_sender].into_iter().chain(in_ristretto255) {
             assert!(matches!(e, Err(Error::Peer { fault: Fault::Misbehaved, .. })), "{e:?}");
         }
     }

@@ -67,11 +67,15 @@ pub(crate) fn receiver<'a>(
         both::send_bits(cx.ch, &e)?;
     }
     let digest = digests(&cx.session, y);
+    let threads = cx.threads.clone();
     Ok(Sealed::new(move || {
         let n = y.items().len();
-        let mut own: Vec<([u8; DIGEST], u32)> =
-            (0..n as u32).into_par_iter().map(|i| (digest(i as usize), i)).collect();
-        own.par_sort_unstable();
+        let own = threads.run(|| {
+            let mut own: Vec<([u8; DIGEST], u32)> =
+                (0..n as u32).into_par_iter().map(|i| (digest(i as usize), i)).collect();
+            own.par_sort_unstable();
+            own
+        });
         let position = |d| own.binary_search_by_key(d, |o| o.0).ok().map(|at| own[at].1);
         let positions = matched.iter().map(position).collect::<Option<Vec<u32>>>().filter(|_| intact);
         sort(positions, &payloads, n)

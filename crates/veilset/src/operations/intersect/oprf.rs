@@ -78,9 +78,12 @@ pub(crate) fn receiver<'a>(
 ) -> Result<Sealed<'a, Matching>> {
     let tag_bytes = tag_bytes(terms, n_x, y.len())?;
     let values = protocol.receiver(cx, y.own(), n_x)?;
-    let own = places(&cx.session, &values, tag_bytes, terms.payload);
+    let own = cx.threads.run(|| places(&cx.session, &values, tag_bytes, terms.payload));
     let pads = match terms.payload {
-        true => Secrets::from(values.par_iter().map(padder(&cx.session)).collect::<Vec<_>>()),
+        true => {
+            let pads = values.par_iter().map(padder(&cx.session));
+            Secrets::from(cx.threads.run(|| pads.collect::<Vec<_>>()))
+        }
         false => Secrets::zeros(0),
     };
     drop(values);
@@ -101,7 +104,7 @@ pub(crate) fn sender<'a>(
     let tag_bytes = tag_bytes(terms, x.len(), n_y)?;
     tags::check(payloads, terms)?;
     let mut values = protocol.sender(cx, x.own(), n_y)?;
-    let own = places(&cx.session, &values, tag_bytes, terms.payload);
+    let own = cx.threads.run(|| places(&cx.session, &values, tag_bytes, terms.payload));
     if !terms.payload {
         values = Secrets::zeros(0);
     }

@@ -87,7 +87,7 @@ pub(super) fn receiver<'a>(
 ) -> Result<Sealed<'a, Matching>> {
     let Tags { placed: mut own, bytes: tag_bytes } = own;
     let n_y = own.len();
-    sort_placed(&mut own);
+    cx.threads.run(|| sort_placed(&mut own));
     // R finds which tags of X are its own. Where there is none it finds the next one, so that it has as much to
     // do: the sender sees how long we take.
     cx.ch.stage("comparing", Unit::Bytes, n_x * tag_bytes);
@@ -111,19 +111,21 @@ pub(super) fn receiver<'a>(
         }
         let mut places = Secrets::<(u32, bool)>::zeros(n);
         let parts = tags.par_chunks(PART).zip(places.par_chunks_mut(PART));
-        parts.for_each(|(tags, places)| {
-            let first = number(&tags[0]);
-            let mut at = own.partition_point(|own| less(number(tag_of(own)), first));
-            for (tag, place) in tags.iter().zip(places) {
-                let tag = number(tag);
-                while at + 1 < n_y && less(number(tag_of(&own[at])), tag) {
-                    at += 1;
+        cx.threads.run(|| {
+            parts.for_each(|(tags, places)| {
+                let first = number(&tags[0]);
+                let mut at = own.partition_point(|own| less(number(tag_of(own)), first));
+                for (tag, place) in tags.iter().zip(places) {
+                    let tag = number(tag);
+                    while at + 1 < n_y && less(number(tag_of(&own[at])), tag) {
+                        at += 1;
+                    }
+                    if let Some(next) = own.get(at.min(n_y.saturating_sub(1))) {
+                        let there = number(tag_of(next));
+                        *place = (position(next), (there.0 == tag.0) & (there.1 == tag.1));
+                    }
                 }
-                if let Some(next) = own.get(at.min(n_y.saturating_sub(1))) {
-                    let there = number(tag_of(next));
-                    *place = (position(next), (there.0 == tag.0) & (there.1 == tag.1));
-                }
-            }
+            })
         });
         found.extend(&Secrets::from(places.iter().map(|p| p.0).collect::<Vec<_>>()));
         e.extend(&Secrets::from(places.iter().map(|p| p.1).collect::<Vec<_>>()));
@@ -140,7 +142,7 @@ pub(super) fn receiver<'a>(
         for n in frames(n_x, rows_per_frame(width)) {
             let mut rows = Secrets::from(cx.ch.rx.recv_bytes(ROWS, n * width)?);
             let keys = Secrets::from(found[at..at + n].iter().map(pad).collect::<Vec<_>>());
-            crypt(&mut rows, width, at, &keys, |_, _| ());
+            cx.threads.run(|| crypt(&mut rows, width, at, &keys, |_, _| ()));
             for (row, &wanted) in rows.chunks_exact(width).zip(&e[at..at + n]) {
                 let parts = layout.read(row);
                 let (from, length) = parts.get(0);
@@ -188,7 +190,7 @@ pub(super) fn sender<'a>(
     let Tags { placed: mut tags, bytes: tag_bytes } = own;
     let n_x = tags.len();
     // It sends the tags in sorted order, which hides theirs,
-    sort_placed(&mut tags);
+    cx.threads.run(|| sort_placed(&mut tags));
     cx.ch.stage("comparing", Unit::Bytes, n_x * tag_bytes);
     for tags in tags.chunks(FRAME) {
         let bytes = tags.iter().flat_map(|placed| &placed[..tag_bytes]);
@@ -203,13 +205,14 @@ pub(super) fn sender<'a>(
         cx.ch.stage("sending", Unit::Bytes, n_x * width);
         let mut at = 0;
         for positions in order.chunks(rows_per_frame(width)) {
-            let keys = keys(positions);
+            let keys = cx.threads.run(|| keys(positions));
             let mut rows = vec![0; positions.len() * width];
-            crypt(&mut rows, width, at, &keys, |j, row| {
+            let write = |j: usize, row: &mut [u8]| {
                 // The row of a dummy is empty: nobody else has its key.
                 let i = order[j] as usize;
                 layout.write([if i < payloads.len() { payloads.get(i) } else { &[] }], row);
-            });
+            };
+            cx.threads.run(|| crypt(&mut rows, width, at, &keys, write));
             cx.ch.tx.send_bytes(ROWS, &rows)?;
             at += positions.len();
         }

@@ -90,17 +90,18 @@ pub(super) fn new_rows<'a, const N: usize>(
         // Without a verdict: the time until here must say no more than the union does. With its size, and that of
         // X, the number of new items and of ours is one.
         let mut union: Vec<&[u8]> = items.iter().chain(new.items.iter()).collect();
-        union.par_sort_unstable();
+        cx.threads.run(|| union.par_sort_unstable());
         union.dedup();
         both::send_union(cx.ch, &union, announced + n_x, terms.max_row)?;
     }
+    let threads = cx.threads.clone();
     Ok(Sealed::new(move || {
         verdict(&e)?;
-        let distinct = ItemSet::keep_first(new.items);
+        let distinct = threads.run(|| ItemSet::keep_first(new.items));
         if !intact {
             return Err(Error::misbehaves_unseen("a row it sent does not decrypt"));
         }
-        if !distinct.duplicates.is_empty() || intersects(&distinct.set, items) {
+        if !distinct.duplicates.is_empty() || threads.run(|| intersects(&distinct.set, items)) {
             return Err(Error::misbehaves_unseen("an item it sent as new is not"));
         }
         Ok(New { items: distinct.set.into_items(), payloads: new.payloads })

@@ -1,0 +1,279 @@
+//! A run computes on the threads that it was given, and nowhere else.
+//!
+//! The program's own pool is a trap here: its threads never run. Whatever is computed in parallel without
+//! `Threads::run` waits for them, and the watchdog says in which case.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+use std::sync::{Once, mpsc};
+use std::thread;
+use std::time::Duration;
+use veilset::artefact::{self, Ledger};
+use veilset::channel::{Channel, WireCount};
+use veilset::context::Context;
+use veilset::error::Result;
+use veilset::governance::gate::{Gate, Setup};
+use veilset::governance::policy::{Policy, Rules};
+use veilset::group::curve25519::Curve25519;
+use veilset::hashed::Hashed;
+use veilset::hazmat;
+use veilset::item::{ItemSet, Items};
+use veilset::membership::Mqrpmt;
+use veilset::membership::cwprf::{BloomFilter, CwPrf};
+use veilset::net::{Connection, Identity};
+use veilset::operations::{INTERSECT, Learned, Operation, Role, Rows, SUM, Terms, UNION};
+use veilset::oprf::{Input, Oprf, dh::Dh};
+use veilset::ot::extension::{DEFAULT_K, Receiver, Sender};
+use veilset::ot::{Security, transfer};
+use veilset::protocols::{self, Protocol};
+use veilset::rng::Prng;
+use veilset::session::estimate::Speed;
+use veilset::session::run::{Prepared, Request, run_if};
+use veilset::table::Output;
+use veilset::threads::Threads;
+
+/// Items a side: more than a frame of points, tags, rows or OTs, and more than are sorted on one thread.
+const MANY: usize = 9000;
+/// The same where a run of so many takes long: several frames of bins.
+const FEWER: usize = 3000;
+/// Much, for the sake of a busy machine, and less than the minute after which a mutant counts as one that hangs.
+const IN_TIME: Duration = Duration::from_secs(40);
+/// Threads of the pool that nobody runs.
+const TRAP: usize = 3;
+
+/// Builds the program's pool of threads that never run.
+fn set_the_trap() {
+    static ONCE: Once = Once::new();
+    ONCE.call_once(|| {
+        let (began, begins) = mpsc::channel();
+        // It waits for the threads to start, for ever.
+        thread::spawn(move || {
+            rayon::ThreadPoolBuilder::new()
+                .num_threads(TRAP)
+                .spawn_handler(|thread| {
+                    let _ = began.send(());
+                    std::mem::forget(thread);
+                    Ok(())
+                })
+                .build_global()
+        });
+        begins.recv().unwrap();
+    });
+    // Waits until that is the program's pool.
+    assert_eq!(rayon::current_num_threads(), TRAP);
+}
+
+/// Runs a case that ends soon, unless something waits for the program's pool.
+fn in_time<T: Send + 'static>(what: &str, case: impl FnOnce() -> T + Send + 'static) -> T {
+    set_the_trap();
+    let (done, ends) = mpsc::channel();
+    thread::spawn(move || done.send(case()));
+    ends.recv_timeout(IN_TIME)
+        .unwrap_or_else(|e| panic!("{what}: {e:?}: something is computed on threads that were not given"))
+}
+
+#[test]
+fn what_is_computed_on_the_programs_threads_waits_for_ever() {
+    set_the_trap();
+    let (done, ends) = mpsc::channel();
+    thread::spawn(move || done.send(rayon::join(|| 1, || 2)));
+    assert!(ends.recv_timeout(Duration::from_millis(300)).is_err());
+    let threads = Threads::new(1).unwrap();
+    assert_eq!(in_time("given threads", move || threads.run(|| rayon::join(|| 1, || 2))), (1, 2));
+}
+
+#[test]
+fn there_are_as_many_as_asked_for() {
+    set_the_trap();
+    assert_eq!([1, 3].map(|n| Threads::new(n).unwrap().count()), [1, 3]);
+    assert!(Threads::new(0).unwrap().count() >= 1 && Threads::global().count() == TRAP);
+}
+
+/// Finding out that all are different takes threads too.
+fn set(range: std::ops::Range<usize>, threads: &Threads) -> ItemSet {
+    threads.run(|| range.map(|i| format!("item {i}").into_bytes()).collect())
+}
+
+/// What the two parties of a run are asked for. Half of the items of each are in both.
+#[derive(Debug, Clone, Copy)]
+struct Case {
+    operation: &'static Operation,
+    protocol: &'static Protocol,
+    n: usize,
+    terms: Terms,
+    pads: bool,
+}
+
+fn leaked<T>(value: T) -> &'static T {
+    Box::leak(Box::new(value))
+}
+
+impl Case {
+    /// What a party is asked for, on threads of its own: one for the receiver, two for the sender.
+    fn request(self, role: Role) -> Request<'static> {
+        let Case { operation, protocol, n, terms, pads } = self;
+        let sends = role == Role::Sender;
+        let from = if sends { n / 2 } else { 0 };
+        let threads = leaked(Threads::new(1 + role as usize).unwrap());
+        let columns = if terms.payload { vec!["note".to_string()] } else { vec![] };
+        let payloads: Items = (0..if sends && terms.payload { n } else { 0 }).map(|_| "note").collect();
+        Request {
+            protocol,
+            terms,
+            sent_columns: leaked(columns),
+            payloads: leaked(payloads),
+            values: leaked(vec![1; if sends && operation.uses.values { n } else { 0 }]),
+            pad_to: pads.then_some(n + 1000),
+            threads,
+            ..Request::new(operation, role, leaked(set(from..from + n, threads)))
+        }
+    }
+}
+
+/// Runs one party, from its items to its result.
+fn party(
+    request: Request<'static>,
+    channel: Channel,
+    prepare: impl Fn(&Request<'static>, &mut Prng) -> Result<Prepared<'static>>,
+) -> Learned {
+    let rng = &mut hazmat::seeded(&[request.role as u8; 32]);
+    let prepared = prepare(&request, rng).unwrap();
+    run_if(Connection::unprotected(channel, WireCount::default()), prepared, &mut (), rng).unwrap().learned
+}
+
+/// Runs both parties. The number of matches that the receiver learned, or of new items.
+fn run(
+    case: Case,
+    prepare: impl Fn(&Request<'static>, &mut Prng) -> Result<Prepared<'static>> + Sync,
+) -> usize {
+    let (here, there) = Channel::pair();
+    let learned = thread::scope(|s| {
+        s.spawn(|| party(case.request(Role::Sender), there, &prepare));
+        party(case.request(Role::Receiver), here, &prepare)
+    });
+    match learned {
+        Learned::Matching(matching) => matching.positions.len(),
+        Learned::New(new) => new.items.len(),
+        Learned::Matches(matches) => matches as usize,
+        other => panic!("{other:?}"),
+    }
+}
+
+/// Each protocol, in each operation that it offers, with all that can be asked for and without.
+#[test]
+fn whole_runs_keep_to_their_threads() {
+    for protocol in protocols::ALL {
+        for offer in protocol.offers {
+            let operation = offer.operation;
+            let n = if protocol.name.starts_with("krtw19") { FEWER } else { MANY };
+            let rows = operation.uses.rows != Rows::None;
+            let least = Terms { max_row: 24, malicious_sender: offer.malicious_sender, ..Terms::default() };
+            let most = Terms { max_row: 24, payload: rows, both: operation.uses.both, ..Terms::default() };
+            for (terms, pads) in [(least, false), (most, true)] {
+                let case = Case { operation, protocol, n, terms, pads };
+                // Of the terms, a request says by its columns whether there is payload.
+                let found =
+                    in_time(&format!("{case:?}"), move || run(case, |request, rng| request.prepare(rng)));
+                assert_eq!(found, n / 2, "{case:?}");
+            }
+        }
+    }
+}
+
+#[test]
+fn halves_logs_and_estimates_keep_to_their_threads() {
+    let folder = leaked(tempfile::tempdir().unwrap());
+    let identity = leaked(Identity::generate().unwrap());
+    for (operation, protocol, pads) in
+        [(&INTERSECT, &protocols::DH_PSI, false), (&UNION, &protocols::DH, true)]
+    {
+        let case = Case { operation, protocol, n: MANY, terms: Terms::default(), pads };
+        let case = Case { terms: Terms { max_row: 24, ..case.terms }, ..case };
+        let half = move |request: &Request<'static>, rng: &mut Prng| {
+            let path = folder.path().join(format!("{operation} {}", request.role));
+            let ledger = Ledger::at(folder.path().join(format!("{operation} {} ledger", request.role)));
+            let mut file = Output::create("prepared half", Some(&path), false)?;
+            artefact::prepare(&request.basis(), &ledger, identity, &mut file, &|_| Ok(()), rng)?;
+            file.commit()?;
+            request.prepare_with(&path, &ledger, identity)
+        };
+        let found = in_time(&format!("half for {operation}"), move || run(case, half));
+        assert_eq!(found, MANY / 2);
+    }
+    in_time("log and estimate", move || {
+        let log = folder.path().join("audit.jsonl");
+        let policy = Policy::new(Rules::default(), "no rules", None, &|_| None).unwrap();
+        let warn = |_: &str| ();
+        let setup = Setup { audit_log: Some(&log), identity: Some(identity), ..Setup::new(&policy, &warn) };
+        let terms = Terms::default();
+        let case = Case { operation: &SUM, protocol: &protocols::DH, n: MANY, terms, pads: false };
+        let request = case.request(Role::Sender);
+        Gate::new(&request, setup).unwrap();
+        let speed = Speed::measure(request.threads).unwrap();
+        assert!(speed.points > 0.0 && speed.threads == 2);
+    });
+}
+
+/// Runs both parts of what no protocol of the program uses.
+fn pair<A: Send + 'static, B: Send + 'static>(
+    what: &str,
+    first: impl FnOnce(&mut Context) -> Result<A> + Send + 'static,
+    second: impl FnOnce(&mut Context) -> Result<B> + Send + 'static,
+) -> (A, B) {
+    in_time(what, move || {
+        let (mut a, mut b) = Channel::pair();
+        let session = hazmat::session_id([1; 32]);
+        let threads = [1, 2].map(|n| Threads::new(n).unwrap());
+        thread::scope(|s| {
+            let [here, there] = &threads;
+            let first = s.spawn(move || {
+                let rng = &mut hazmat::seeded(&[1; 32]);
+                first(&mut Context { ch: &mut a, session, rng, threads: here }).unwrap()
+            });
+            let rng = &mut hazmat::seeded(&[2; 32]);
+            let second = second(&mut Context { ch: &mut b, session, rng, threads: there }).unwrap();
+            (first.join().unwrap(), second)
+        })
+    })
+}
+
+#[test]
+fn other_building_blocks_keep_to_their_threads() {
+    let inputs =
+        |from: usize| (from..from + MANY).map(|i| Input::of_item(&i.to_le_bytes())).collect::<Vec<_>>();
+    let (f_y, f_x) = pair(
+        "OPRF from Diffie-Hellman",
+        move |cx| Dh.receiver(cx, &inputs(0), MANY),
+        move |cx| Dh.sender(cx, &inputs(1), MANY),
+    );
+    assert!(f_y[1..] == f_x[..MANY - 1]);
+
+    let one = Threads::new(1).unwrap();
+    let hashed = move |from| {
+        let set = leaked(set(from..from + MANY, &one));
+        one.run(|| Hashed::new(set))
+    };
+    let (y, x) = (hashed(0), hashed(1));
+    let (bits, _) = pair(
+        "mqRPMT with a Bloom filter",
+        move |cx| CwPrf(Curve25519, BloomFilter).server(cx, &y, MANY),
+        move |cx| CwPrf(Curve25519, BloomFilter).client(cx, &x, MANY),
+    );
+    assert_eq!(bits.iter().filter(|&&bit| bit).count(), MANY - 1);
+
+    const PURPOSE: &str = "a test of threads";
+    let (rows, ()) = pair(
+        "transfer of pairs",
+        |cx| {
+            let mut ot = Receiver::setup(cx, PURPOSE, DEFAULT_K, Security::Malicious)?;
+            let mut sum = 0;
+            let choices: Vec<bool> = (0..MANY).map(|i| i % 2 == 1).collect();
+            transfer::receive_chosen(cx.ch, &mut ot, &choices, 4, |row| sum += usize::from(row[0]))?;
+            Ok(sum)
+        },
+        |cx| {
+            let mut ot = Sender::setup(cx, PURPOSE, DEFAULT_K, Security::Malicious)?;
+            transfer::send_pairs(cx.ch, &mut ot, MANY, 4, |_, choice, row| row[0] = u8::from(choice))
+        },
+    );
+    assert_eq!(rows, MANY / 2);
+}
