@@ -220,7 +220,7 @@ pub enum Learned {
     /// Intersect: the items of this party's set that match.
     Matching(intersect::Matching),
     /// Receiver of union: the items that only the sender has.
-    New(union::mqrpmt::New),
+    New(union::rows::New),
     /// Sender of union, if both get the result: all items of both, sorted.
     Union(Items),
     /// Count, and the receiver of sum: the number of matches.

@@ -1,5 +1,5 @@
 use super::sum::{Modulus, Sum};
-use super::union::mqrpmt::New;
+use super::union::rows::New;
 use super::*;
 use crate::channel::Channel;
 use crate::error::{Error, Fault};

@@ -1,7 +1,7 @@
 use super::*;
 use crate::item::ItemSet;
 use crate::operations::intersect::Matching;
-use crate::operations::union::mqrpmt::New;
+use crate::operations::union::rows::New;
 use crate::operations::{COUNT, INTERSECT, SUM, Terms, UNION, sum};
 use crate::protocols::{Choice, DH};
 

@@ -9,14 +9,14 @@
 //! more. Memory: beside its hashed set, 64 bytes for each item of its own, 5 for each test, and what is said there.
 //!
 //! Departures from the paper: those of the tests; all tests come first, then one batch of OTs; items travel in rows as
-//! in [`super::mqrpmt`]. A set is padded with the bottom item that fills the bins (2.5): dummies of the sender are
+//! in [`super::rows`]. A set is padded with the bottom item that fills the bins (2.5): dummies of the sender are
 //! thrown into bins like items, or their number would show in time, and then count as the bottom item; those of the
 //! receiver are items that match nothing.
 //!
 //! Time: a row of an item touches a little more memory than one of the bottom item, so frames of rows show a little of
 //! how many of the sender's items are in their bins together.
 
-use super::mqrpmt::{New, check_rows, new_rows, offer_rows};
+use super::rows::{New, check_rows, new_rows, offer_rows};
 use crate::context::Context;
 use crate::error::{Error, Result};
 use crate::hashed::Hashed;

@@ -3,13 +3,14 @@
 
 pub mod krtw19;
 pub mod mqrpmt;
+pub mod rows;
 
 use super::both::rows_per_frame;
 use super::cost::{framed, transfer};
 use super::row::Layout;
 use super::{Fact, Learned, Operation, OverMqrpmt, Role, Rows, Sealed, Shape, Task, Terms, Uses};
 use crate::hashed::Dummies;
-use mqrpmt::New;
+use rows::New;
 use std::collections::BTreeSet;
 
 /// The receiver learns all items of both.

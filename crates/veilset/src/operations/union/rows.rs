@@ -1,0 +1,93 @@
+//! The rows in which the items of a union travel, whichever protocol finds out which of them are new: one-sided OTs
+//! (CZZDL 8.1, Figure 12; KRTW19 5.1, Figure 7).
+//!
+//! Each item travels in a row of the agreed width, with its payload and the true lengths inside. The width follows from
+//! the agreement, never from the data.
+
+use crate::context::Context;
+use crate::error::{Error, Result};
+use crate::hashed::Hashed;
+use crate::item::{ItemSet, Items, intersects};
+use crate::operations::row::Layout;
+use crate::operations::{Sealed, Terms, both};
+use crate::ot::{Security, extension, transfer};
+use crate::secret::Secrets;
+use rayon::prelude::*;
+
+/// What the receiver of a union learns.
+#[derive(Clone, PartialEq, Eq, Default)]
+pub struct New {
+    /// The items that only the sender has, in the order of its queries, which is random but for the bins of krtw19.
+    pub items: Items,
+    /// The payload of each of them; none if none was agreed.
+    pub payloads: Items,
+}
+
+/// The OTs of the rows that are not wanted where the bit is 1, and the sealed look at them. `n_x` is the size of the
+/// sender's set; `verdict` says whether so many bits can be.
+pub(super) fn new_rows<'a, const N: usize>(
+    cx: &mut Context,
+    purpose: &'static str,
+    (y, n_x): (&Hashed<'a>, usize),
+    e: Secrets<bool>,
+    verdict: impl FnOnce(&[bool]) -> Result<()> + Send + 'a,
+    terms: &Terms,
+) -> Result<Sealed<'a, New>> {
+    let mut ot = extension::Receiver::setup(cx, purpose, extension::DEFAULT_K, Security::SemiHonest)?;
+    let (mut new, mut intact) = (New::default(), true);
+    let layout = Layout::<N>::new(terms.max_row);
+    // The sender sees how long we take: rows are checked and copied whether they are wanted or not.
+    transfer::receive(cx.ch, &mut ot, &e, false, layout.width(), |wanted, row| {
+        let parts = layout.read(row);
+        intact &= !wanted | parts.well_formed;
+        let lists = [&mut new.items, &mut new.payloads];
+        for (i, list) in lists.into_iter().enumerate().take(N) {
+            let (from, length) = parts.get(i);
+            list.push_if(wanted, from, length);
+        }
+    })?;
+    let (items, announced) = (y.items(), y.announced());
+    if terms.both {
+        // Without a verdict: the time until here must say no more than the union does. With its size, and that of
+        // X, the number of new items and of ours is one.
+        let mut union: Vec<&[u8]> = items.iter().chain(new.items.iter()).collect();
+        cx.threads.run(|| union.par_sort_unstable());
+        union.dedup();
+        both::send_union(cx.ch, &union, announced + n_x, terms.max_row)?;
+    }
+    let threads = cx.threads.clone();
+    Ok(Sealed::new(move || {
+        verdict(&e)?;
+        let distinct = threads.run(|| ItemSet::keep_first(new.items));
+        if !intact {
+            return Err(Error::misbehaves_unseen("a row it sent does not decrypt"));
+        }
+        if !distinct.duplicates.is_empty() || threads.run(|| intersects(&distinct.set, items)) {
+            return Err(Error::misbehaves_unseen("an item it sent as new is not"));
+        }
+        Ok(New { items: distinct.set.into_items(), payloads: new.payloads })
+    }))
+}
+
+/// Refuses rows that are too long.
+pub(super) fn check_rows<const N: usize>(parts: [&Items; N], terms: &Terms) -> Result<()> {
+    let layout = Layout::<N>::new(terms.max_row);
+    layout.check((0..parts[0].len()).map(|i| parts.map(|part| part.get(i).len())))
+}
+
+/// The OTs of the rows at these positions, which are not wanted where the receiver's bit is 1.
+pub(super) fn offer_rows<const N: usize>(
+    cx: &mut Context,
+    purpose: &'static str,
+    parts: [&Items; N],
+    order: &[u32],
+    terms: &Terms,
+) -> Result<()> {
+    let layout = Layout::<N>::new(terms.max_row);
+    let mut ot = extension::Sender::setup(cx, purpose, extension::DEFAULT_K, Security::SemiHonest)?;
+    transfer::send(cx.ch, &mut ot, order.len(), false, layout.width(), |i, row| {
+        // The row of a dummy is empty: a receiver that follows the protocol does not read it.
+        let at = order[i] as usize;
+        layout.write(parts.map(|part| if at < part.len() { part.get(at) } else { &[] }), row);
+    })
+}
