@@ -6,7 +6,7 @@
 
 use veilset::channel::WireCount;
 use veilset::net::Connection;
-use veilset::operations::{Operation, Role, UNION};
+use veilset::operations::{Role, UNION};
 use veilset::session::{Hello, agree};
 use veilset_fuzz::{byte, check, peer};
 
