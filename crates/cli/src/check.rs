@@ -51,7 +51,7 @@ fn text(plan: &Plan, checked: &Checked, our_milliseconds: u64) -> Result<String>
     }
     let _ = writeln!(text, "  agreed:");
     // The first two are printed above. A value of 0 does not matter or was not asked for.
-    for Term { words, value, .. } in hello.terms().skip(2).filter(|term| term.value != "0") {
+    for Term { words, value, .. } in proposal.terms().into_iter().skip(2).filter(|term| term.value != "0") {
         let _ = writeln!(text, "    {words}: {value}");
     }
     let _ = writeln!(text, "  about {sent} bytes to the peer, {received} from it");

@@ -16,7 +16,7 @@ use rayon::prelude::*;
 /// A set, hashed, and padded if so wished (KRTW19 2.5).
 ///
 /// Dummies have hashes and are no items, so they are in a domain of their own. Which kind an operation takes is said by
-/// [`crate::protocols::Protocol::dummies`]; [`crate::protocols::run`], the only way into an operation, refuses a set
+/// [`crate::operations::Operation::dummies`]; [`crate::protocols::run`], the only way into an operation, refuses a set
 /// that is padded with the other kind.
 pub struct Hashed<'a> {
     items: &'a ItemSet,
@@ -101,14 +101,6 @@ impl<'a> Hashed<'a> {
     /// How many listed dummies were inserted for those of the peer's set.
     pub fn inserted(&self) -> usize {
         self.inserted
-    }
-
-    /// How many listed dummies the peer inserts for those of this set.
-    pub fn inserted_by_peer(&self) -> usize {
-        match self.dummies {
-            Some(Dummies::Listed) => self.announced(),
-            Some(Dummies::Random) | None => 0,
-        }
     }
 
     /// The kind of dummies that pad it; none if it is not padded.

@@ -6,7 +6,8 @@
 
 use veilset::channel::WireCount;
 use veilset::net::Connection;
-use veilset::operations::{Role, UNION};
+use veilset::operations::{Role, Terms, UNION};
+use veilset::protocols::{Choice, DH, KRTW19};
 use veilset::session::{Hello, agree};
 use veilset_fuzz::{byte, check, peer};
 
@@ -15,17 +16,12 @@ fn hello(role: Role) -> Hello {
         operation: &UNION,
         role,
         check: false,
-        protocol: "dh".into(),
-        group: "curve25519".into(),
-        output: "receiver".into(),
+        candidates: vec![Choice::of(&DH), Choice::of(&KRTW19)],
         key_columns: 1,
         normalisation: "none".into(),
-        max_row: 64,
         sent_columns: vec!["note".into()],
-        min_count: 0,
         value_scale: 0,
-        modulus_bits: 0,
-        malicious_sender: false,
+        terms: Terms { payload: true, max_row: 64, ..Terms::default() },
         padded: false,
     }
 }
@@ -36,7 +32,12 @@ libfuzzer_sys::fuzz_target!(|data: &[u8]| {
     let frame = |tag: u8, body: &[u8]| [&[tag, 0], &(body.len() as u32).to_le_bytes()[..], body].concat();
     let stream = match whole {
         true => data.to_vec(),
-        false => [frame(1, b"veilset\0\x01\0"), frame(2, data), frame(3, &5u64.to_le_bytes())].concat(),
+        false => [
+            frame(1, b"veilset\0\x01\0"),
+            frame(2, data),
+            frame(3, &[&5u64.to_le_bytes()[..], &[0; 24]].concat()),
+        ]
+        .concat(),
     };
     let mut connection = Connection::unprotected(peer(&stream), WireCount::default());
     let mut rng = veilset::hazmat::seeded(&[1; 32]);

@@ -63,7 +63,7 @@ pub struct Basis<'a> {
     pub normalisation: &'a str,
     /// The size that the set is filled up to with dummies.
     pub pad_to: Option<usize>,
-    /// The kind of its dummies ([`crate::protocols::Protocol::dummies`]).
+    /// The kind of its dummies ([`crate::operations::Operation::dummies`]).
     pub dummies: Dummies,
 }
 

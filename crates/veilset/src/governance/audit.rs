@@ -125,14 +125,14 @@ impl Run {
         let hello = &proposal.hello;
         Run {
             operation: hello.operation.name.into(),
-            protocol: hello.protocol.clone(),
+            protocol: proposal.choice.protocol.name.into(),
             role: hello.role.name().into(),
             peer: proposal.peer.map(|f| f.to_string()),
             peer_name: peer_name.map(Into::into),
             our: our.map(|f| f.to_string()),
             items: proposal.our_size,
             peer_items: proposal.their_size,
-            terms: hello.terms().map(|term| (term.key.to_string(), term.value)).collect(),
+            terms: proposal.terms().into_iter().map(|term| (term.key.to_string(), term.value)).collect(),
             set: set.map(Into::into),
             values: values.map(Into::into),
             prepared,

@@ -1,5 +1,6 @@
 use super::*;
-use crate::operations::{Role, SUM};
+use crate::operations::{Role, SUM, Terms};
+use crate::protocols::{Choice, DH};
 use crate::session::Hello;
 use std::os::unix::fs::PermissionsExt;
 use std::time::{Duration, UNIX_EPOCH};
@@ -178,21 +179,24 @@ fn the_terms_of_a_run_have_keys_and_logs_of_old_are_read() {
         operation: &SUM,
         role: Role::Sender,
         check: false,
-        protocol: "dh".into(),
-        group: "curve25519".into(),
-        output: "receiver".into(),
+        candidates: vec![Choice::of(&DH)],
         key_columns: 2,
         normalisation: "none".into(),
-        max_row: 0,
         sent_columns: vec!["city".into()],
-        min_count: 20,
         value_scale: 1,
-        modulus_bits: 64,
-        malicious_sender: false,
+        terms: Terms { min_count: 20, ..Terms::default() },
         padded: false,
     };
     let session_id = SessionId::of([0; 32]);
-    let proposal = Proposal { hello, session_id, peer: None, our_size: 1, their_size: 2, they_pad: false };
+    let proposal = Proposal {
+        hello,
+        choice: Choice::of(&DH),
+        session_id,
+        peer: None,
+        our_size: 1,
+        their_size: 2,
+        they_pad: false,
+    };
     let terms = Run::new(&proposal, None, None, None, None, false).terms;
     let expected = [
         ("group", "curve25519"),

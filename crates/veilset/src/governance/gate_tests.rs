@@ -2,7 +2,8 @@ use super::super::audit;
 use super::super::policy::Rules;
 use super::*;
 use crate::item::ItemSet;
-use crate::operations::{COUNT, INTERSECT, Role, SUM, UNION};
+use crate::operations::{COUNT, INTERSECT, Role, SUM, Terms, UNION};
+use crate::protocols::{Choice, DH};
 use crate::session::Hello;
 use std::cell::RefCell;
 use std::path::PathBuf;
@@ -23,21 +24,24 @@ fn proposal(session: u8, our_size: usize) -> Proposal {
         operation: &COUNT,
         role: Role::Receiver,
         check: false,
-        protocol: "dh".into(),
-        group: "curve25519".into(),
-        output: "receiver".into(),
+        candidates: vec![Choice::of(&DH)],
         key_columns: 1,
         normalisation: "none".into(),
-        max_row: 0,
         sent_columns: Vec::new(),
-        min_count: 0,
         value_scale: 0,
-        modulus_bits: 0,
-        malicious_sender: false,
+        terms: Terms { min_count: 0, ..Terms::default() },
         padded: false,
     };
     let session_id = SessionId::of([session; 32]);
-    Proposal { hello, session_id, peer: Some(peer()), our_size, their_size: 5, they_pad: false }
+    Proposal {
+        hello,
+        choice: Choice::of(&DH),
+        session_id,
+        peer: Some(peer()),
+        our_size,
+        their_size: 5,
+        they_pad: false,
+    }
 }
 
 /// Our side: an identity, a log, and what it was warned of.
@@ -318,7 +322,7 @@ fn what_was_agreed_is_held_against_the_policy() {
     approve(|hello| hello.sent_columns = vec!["city".into()]).unwrap();
     let columns = approve(|hello| hello.sent_columns = vec!["name".into()]);
     assert!(matches!(columns, Err(Error::Refused(text)) if text.contains("allowed-send-columns")));
-    let both = approve(|hello| hello.output = "both".into());
+    let both = approve(|hello| hello.terms.both = true);
     assert!(matches!(both, Err(Error::Refused(text)) if text.contains("\"both\"")));
     assert!(matches!(approve(|hello| hello.operation = &UNION), Err(Error::Bug(_))));
     assert!(matches!(approve(|hello| hello.role = Role::Receiver), Err(Error::Bug(_))));

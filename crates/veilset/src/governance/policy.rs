@@ -88,9 +88,9 @@ impl<'a> Intent<'a> {
         Intent {
             operation: hello.operation,
             role: hello.role,
-            min_count: hello.min_count,
+            min_count: hello.terms.min_count,
             send_columns: if hello.role == Role::Sender { &hello.sent_columns } else { &[] },
-            both: hello.output != "receiver",
+            both: hello.terms.both,
         }
     }
 }

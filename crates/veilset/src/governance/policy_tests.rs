@@ -1,6 +1,7 @@
 use super::*;
 use crate::hash::SessionId;
-use crate::operations::{COUNT, SUM};
+use crate::operations::{COUNT, SUM, Terms};
+use crate::protocols::{Choice, DH};
 use crate::session::Hello;
 
 fn fingerprint(name: &str) -> Fingerprint {
@@ -88,20 +89,16 @@ fn sizes_are_limited_on_both_sides() {
             operation: &COUNT,
             role: Role::Receiver,
             check: false,
-            protocol: String::new(),
-            group: String::new(),
-            output: String::new(),
+            candidates: vec![Choice::of(&DH)],
             key_columns: 1,
             normalisation: String::new(),
-            max_row: 0,
             sent_columns: Vec::new(),
-            padded: false,
-            min_count: 0,
             value_scale: 0,
-            modulus_bits: 0,
-            malicious_sender: false,
+            terms: Terms { min_count: 0, ..Terms::default() },
+            padded: false,
         };
         let proposal = Proposal {
+            choice: Choice::of(&DH),
             hello,
             session_id: SessionId::of([0; 32]),
             peer: None,

@@ -8,7 +8,7 @@ use super::cost::framed;
 use super::{Fact, Learned, Operation, OverMqrpmt, Role, Rows, Sealed, Shape, Task, Uses, both, matches};
 use crate::context::Context;
 use crate::error::Result;
-use crate::hashed::Hashed;
+use crate::hashed::{Dummies, Hashed};
 use crate::membership::Mqrpmt;
 
 /// The receiver learns how many items match.
@@ -17,6 +17,7 @@ pub static COUNT: Operation = Operation {
     summary: "The receiver learns how many keys both have",
     about: "The receiver learns the number of matches, and so the size of the union.",
     uses: Uses { rows: Rows::None, both: true, values: false },
+    sender_dummies: Dummies::Random,
     learns: |role, terms| match (role, terms.both) {
         (Role::Receiver, _) | (Role::Sender, true) => vec![Fact::HowManyMatch],
         (Role::Sender, false) => vec![],

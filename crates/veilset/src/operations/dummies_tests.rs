@@ -37,7 +37,7 @@ fn run_padded(
     (x, to_x): (&ItemSet, usize),
 ) -> ((Learned, Learned), Views) {
     let (operation, protocol, _) = kind;
-    let dummies = |role| protocol.dummies(operation, role);
+    let dummies = |role| operation.dummies(role);
     let mut y = padded(y, to_y, dummies(Role::Receiver));
     let hashed = padded(x, to_x, dummies(Role::Sender));
     let [here, there] = [to_y, to_x].map(|size| Announced { size, padded: true });
@@ -96,10 +96,10 @@ fn dummies_of_the_wrong_kind_are_refused() {
     let set = numbers(0, 5);
     let peer = Announced { size: 7, padded: false };
     for kind in kinds() {
-        let (operation, protocol, _) = kind;
+        let operation = kind.0;
         for role in Role::ALL {
             for dummies in [Dummies::Random, Dummies::Listed] {
-                let listed = (&UNION, &DH, Role::Sender) == (operation, protocol, role);
+                let listed = (&UNION, Role::Sender) == (operation, role);
                 let right = listed == (dummies == Dummies::Listed);
                 // Even if there are none of them: how many there are must not show.
                 for size in [5, 9] {

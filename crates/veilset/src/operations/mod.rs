@@ -23,7 +23,7 @@ pub use union::UNION;
 
 use crate::context::Context;
 use crate::error::{Error, Result};
-use crate::hashed::Hashed;
+use crate::hashed::{Dummies, Hashed};
 use crate::item::{ItemSet, Items};
 use crate::membership::Mqrpmt;
 use cost::{Deal, Traffic};
@@ -46,6 +46,9 @@ pub struct Operation {
     pub about: &'static str,
     /// The terms that matter to it.
     pub uses: Uses,
+    /// The kind of dummies that pad the sender's set: listed ones where others would be delivered as if they were
+    /// items. They are hashed before it is known by which protocol.
+    pub sender_dummies: Dummies,
     /// What a party learns, in addition to the size of the peer's set. Nothing else in the repository states it.
     pub learns: fn(Role, &Terms) -> Vec<Fact>,
     /// The form of a party's result.
@@ -289,6 +292,16 @@ fn matches(e: &[bool], n_y: usize) -> Result<usize> {
     match matches <= n_y {
         true => Ok(matches),
         false => Err(Error::misbehaves_unseen(format!("{matches} of its items match our {n_y}"))),
+    }
+}
+
+impl Operation {
+    /// The kind of dummies that pad a party's set. The receiver's are random and match nothing.
+    pub fn dummies(&self, role: Role) -> Dummies {
+        match role {
+            Role::Receiver => Dummies::Random,
+            Role::Sender => self.sender_dummies,
+        }
     }
 }
 

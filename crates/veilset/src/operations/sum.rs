@@ -18,7 +18,7 @@ use super::{Fact, Learned, Operation, OverMqrpmt, Role, Rows, Sealed, Shape, Tas
 use crate::channel::{Message, Unit, frames};
 use crate::context::Context;
 use crate::error::{Error, Result};
-use crate::hashed::Hashed;
+use crate::hashed::{Dummies, Hashed};
 use crate::membership::Mqrpmt;
 use crate::ot::Security;
 use crate::ot::extension::{self, FRAME};
@@ -91,6 +91,7 @@ pub static SUM: Operation = Operation {
     about: "Both learn the number of matches. The sender, who owns the values, learns their sum over the matches; the \
             receiver does not.",
     uses: Uses { rows: Rows::None, both: false, values: true },
+    sender_dummies: Dummies::Random,
     learns: |role, terms| match (role, terms.min_count) {
         (Role::Receiver, _) => vec![Fact::HowManyMatch],
         (Role::Sender, 0) => vec![Fact::HowManyMatch, Fact::Sum],

@@ -78,7 +78,8 @@ pub struct Offer {
     /// Whether the receiver can be protected from a sender that deviates ([`Terms::malicious_sender`]). Otherwise both
     /// parties are semi-honest.
     pub malicious_sender: bool,
-    /// Whether the sender pads with dummies of the public list, which the receiver inserts in its own set.
+    /// Whether the receiver inserts the listed dummies that the sender's set may have ([`Operation::dummies`]), so that
+    /// they match. Otherwise the protocol itself sees to it that they are not delivered.
     pub inserts_list: bool,
     /// Whether half of a party's work can be done before it meets the peer ([`crate::artefact`]).
     pub prepares: bool,
@@ -88,6 +89,38 @@ impl Offer {
     /// An operation against semi-honest parties, with random dummies, not preferred, and nothing to prepare.
     pub const fn of(operation: &'static Operation) -> Offer {
         Offer { operation, preferred: false, malicious_sender: false, inserts_list: false, prepares: false }
+    }
+}
+
+/// A way to compute an operation: a protocol, and the group it works in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Choice {
+    /// The protocol.
+    pub protocol: &'static Protocol,
+    /// One of its groups.
+    pub group: &'static str,
+}
+
+impl Choice {
+    /// The protocol in its default group.
+    pub const fn of(protocol: &'static Protocol) -> Choice {
+        Choice { protocol, group: protocol.group() }
+    }
+
+    /// The protocol and the group of these names; none if there is no such protocol, or it has no such group.
+    pub fn named(protocol: &str, group: &str) -> Option<Choice> {
+        let protocol = named(protocol).ok()?;
+        let group = protocol.groups.iter().find(|name| **name == group)?;
+        Some(Choice { protocol, group })
+    }
+}
+
+impl fmt::Display for Choice {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.group == self.protocol.group() {
+            true => f.write_str(self.protocol.name),
+            false => write!(f, "{} over {}", self.protocol, self.group),
+        }
     }
 }
 
@@ -135,31 +168,17 @@ impl Protocol {
         self.groups[0]
     }
 
-    /// The kind of dummies that pad a set.
-    ///
-    /// Over mqRPMT the sender's dummies in a union are those that the receiver inserts, or they would be delivered. All
-    /// others match nothing; by krtw19 the sender's count as the bottom item once they are in their bins.
-    pub fn dummies(&self, operation: &Operation, role: Role) -> Dummies {
-        let listed = self.offer(operation).is_some_and(|offer| offer.inserts_list);
-        match (listed, role) {
-            (true, Role::Sender) => Dummies::Listed,
-            (true, Role::Receiver) => Dummies::Random,
-            (false, Role::Receiver | Role::Sender) => Dummies::Random,
-        }
-    }
-
     /// The sizes of the receiver's and the sender's set in the protocol: those that were announced, and the dummies that
     /// the receiver inserts.
     pub fn sizes(&self, deal: &Deal) -> (usize, usize) {
         (deal.receiver.size + self.inserted(deal.operation, deal.sender), deal.sender.size)
     }
 
-    /// How many listed dummies the receiver inserts in its set: as many as that of the sender can have.
+    /// How many listed dummies the receiver inserts in its set: as many as the sender's can have, where this protocol
+    /// asks for them.
     pub fn inserted(&self, operation: &Operation, sender: Announced) -> usize {
-        match (self.dummies(operation, Role::Sender), sender.padded) {
-            (Dummies::Listed, true) => sender.size,
-            (Dummies::Listed, false) | (Dummies::Random, _) => 0,
-        }
+        let inserts = self.offer(operation).is_some_and(|offer| offer.inserts_list);
+        if inserts && sender.padded { sender.size } else { 0 }
     }
 }
 
@@ -206,7 +225,9 @@ impl Protocol {
             return Err(Error::Bug(format!("{} by {self}", task.operation)));
         };
         self.check_dummies(task, peer)?;
-        let n = peer.size + task.set.inserted_by_peer();
+        let ours = Announced { size: task.set.announced(), padded: task.set.dummies().is_some() };
+        let inserted = if task.role == Role::Sender { self.inserted(task.operation, ours) } else { 0 };
+        let n = peer.size + inserted;
         let largest = n.max(task.set.len());
         if largest > MAX_SET {
             return Err(Error::Usage(format!("a set of {largest} items: {MAX_SET} is the most")));
@@ -226,7 +247,7 @@ impl Protocol {
     /// receiver did not have them, and others would match if it did.
     fn check_dummies(&self, task: &Task, peer: Announced) -> Result<()> {
         let Task { operation, role, set, .. } = *task;
-        let (kind, due) = (self.dummies(operation, role), self.inserted(operation, peer));
+        let (kind, due) = (operation.dummies(role), self.inserted(operation, peer));
         let due = if role == Role::Receiver { due } else { 0 };
         if set.dummies().is_some_and(|dummies| dummies != kind) {
             return Err(Error::Bug(format!(

@@ -2,22 +2,24 @@
 //!
 //! ```text
 //! both  preamble        "veilset" 0, version of the protocol
-//! both  hello           what each was asked to do, and a nonce
+//! both  hello           what each was asked to do, the protocols it allows, and a nonce
 //! both  size            number of items
+//! R->S  choice          which of the protocols that both allow; not sent if there is only one
 //! both  go              our side allows the run at these sizes
 //!       ...             the protocol
 //! both  confirmation    a value that only this session has
 //! ```
 //!
-//! Each side sends its message before it reads the peer's, so that both see every difference.
+//! Each side sends its message before it reads the peer's, so that both see every difference. Both know after the
+//! hellos what the choice is among: the receiver's candidates that the sender has too, in the receiver's order.
 
 use crate::channel::{Channel, Message, PROTOCOL_VERSION};
 use crate::error::{Difference, Error, Fault, Result, shown};
 use crate::hash::SessionId;
 use crate::net::{Connection, Fingerprint};
-use crate::operations::sum::Modulus;
 use crate::operations::{Confirmed, Operation, Role, Terms};
 use crate::params::MAX_SET;
+use crate::protocols::Choice;
 use crate::rng::Prng;
 use serde::{Deserialize, Serialize};
 use subtle::ConstantTimeEq;
@@ -25,19 +27,22 @@ use subtle::ConstantTimeEq;
 /// This frame is the same in all versions: they recognise each other by it.
 const PREAMBLE: Message<[u8]> = Message::new(1, "preamble: magic, version");
 const HELLO: Message<[u8]> = Message::new(2, "hello: JSON");
+/// The number of items; then, for a choice by speed, multiplications a second, bits a second and the microseconds of a
+/// round trip as this side measured them, 0 for what it did not.
 const SIZE: Message<u64> = Message::new(3, "size of the set");
+const SIZE_NUMBERS: usize = 4;
+const CHOICE: Message<u64> = Message::new(5, "R->S  which of the common candidates");
 const CONFIRMATION: Message<[u8]> = Message::new(4, "confirmation of the end");
 const GO: Message<[u8]> = Message::new(8, "go: the run is allowed");
 const NONCE: Message<[u8; 32]> = Message::new(10, "nonce for the session id");
 const PREDICTION: Message<u64> = Message::new(9, "milliseconds of work, as one side expects");
 
 /// The terms that are others, or 0, where the operation is another one.
-const OF_OPERATION: [&str; 6] =
-    ["protocol", MAX_ROW, "min_count", "value_scale", "modulus_bits", "malicious_sender"];
+const OF_OPERATION: [&str; 5] = [MAX_ROW, "min_count", "value_scale", "modulus_bits", "malicious_sender"];
 const MAX_ROW: &str = "max_row";
-
-/// Who gets the result, if not the receiver alone.
-pub(super) const BOTH: &str = "both";
+const SENT_COLUMNS: &str = "sent_columns";
+/// The most candidates of a hello. There are fewer protocols in fewer groups.
+const MAX_CANDIDATES: usize = 64;
 
 const MAGIC: &[u8; 8] = b"veilset\0";
 /// What to look at if a connection without TLS yields nothing.
@@ -56,8 +61,8 @@ pub struct Term {
     pub value: String,
 }
 
-/// What we were asked to do. All of it but the role must be the same on both sides; what does not
-/// matter to an operation is 0 or "none" on both.
+/// What we were asked to do. All of it must be the same on both sides, except the role, which is the other one, the
+/// padding, and the candidates, of which one must be common. What does not matter to an operation is 0 or "none" on both.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Hello {
     /// What is computed.
@@ -66,48 +71,43 @@ pub struct Hello {
     pub role: Role,
     /// Whether this is a check only: the agreement and nothing more.
     pub check: bool,
-    /// How it is computed, as typed: "dh".
-    pub protocol: String,
-    /// The group, as typed: "curve25519".
-    pub group: String,
-    /// Who gets the result: "receiver" or "both".
-    pub output: String,
+    /// The protocols that we allow, the one we prefer first.
+    pub candidates: Vec<Choice>,
     /// Number of key columns.
     pub key_columns: u32,
     /// What is done to keys before they are compared: "none".
     pub normalisation: String,
-    /// Bytes of the longest row that is transferred.
-    pub max_row: u32,
     /// The columns that travel with the sender's items, as the sender calls them.
     pub sent_columns: Vec<String>,
-    /// Number of matches below which nothing is disclosed.
-    pub min_count: u64,
     /// Decimal places of the values to be added.
     pub value_scale: u32,
-    /// Bits of the modulus of the sum.
-    pub modulus_bits: u32,
-    /// Whether the protocol is to withstand a sender that deviates.
-    pub malicious_sender: bool,
+    /// The terms of the operation.
+    pub terms: Terms,
     /// Whether our set is padded, so that its size is only a bound. Each side decides for itself.
     pub padded: bool,
 }
 
 impl Hello {
-    /// All that both sides must have been asked for alike.
-    pub fn terms(&self) -> impl Iterator<Item = Term> {
-        Letter::new(self, [0; 32]).terms().into_iter()
-    }
-
-    /// What it says of the operation.
-    pub(super) fn operation_terms(&self) -> Terms {
-        Terms {
-            payload: !self.sent_columns.is_empty(),
-            max_row: self.max_row as usize,
-            both: self.output == BOTH,
-            modulus: if self.modulus_bits == 128 { Modulus::Bits128 } else { Modulus::Bits64 },
-            min_count: self.min_count,
-            malicious_sender: self.malicious_sender,
-        }
+    /// All that both sides must have been asked for alike. A new term of the operation does not compile until it is
+    /// here, and this is the only place.
+    pub fn terms(&self) -> Vec<Term> {
+        let Terms { payload: _, max_row, both, modulus, min_count, malicious_sender } = self.terms;
+        let modulus_bits = if self.operation.uses.values { modulus.bits() } else { 0 };
+        let yes = |yes: bool| if yes { "yes" } else { "no" }.to_string();
+        let terms = [
+            ("operation", "operation", self.operation.name.into()),
+            ("purpose", "check or run (`veilset check`)", if self.check { "check" } else { "run" }.into()),
+            ("output", "who gets the result (--both)", if both { "both" } else { "receiver" }.into()),
+            ("key_columns", "number of key columns (--key)", self.key_columns.to_string()),
+            ("normalisation", "normalisation of keys", self.normalisation.clone()),
+            (MAX_ROW, "--max-row", max_row.to_string()),
+            (SENT_COLUMNS, "columns sent (--send-columns, --receive-columns)", listed(&self.sent_columns)),
+            ("min_count", "--min-count", min_count.to_string()),
+            ("value_scale", "decimal places of the values (--scale)", self.value_scale.to_string()),
+            ("modulus_bits", "bits of the sum's modulus (--modulus)", modulus_bits.to_string()),
+            ("malicious_sender", "--malicious-sender", yes(malicious_sender)),
+        ];
+        terms.into_iter().map(|(key, words, value)| Term { key, words, value }).collect()
     }
 }
 
@@ -116,35 +116,57 @@ impl Hello {
 pub struct Agreement {
     /// Names this session in every hash: no two sessions share it, and both sides have the same.
     pub session_id: SessionId,
+    /// How the operation is computed.
+    pub choice: Choice,
     /// Number of items in the peer's set, at most [`MAX_SET`].
     pub their_size: usize,
     /// Whether some of them are dummies.
     pub they_pad: bool,
 }
 
-/// Agrees with the peer on everything in `hello`, then exchanges the sizes of the sets.
+/// Agrees with the peer on everything in `hello`, exchanges the sizes of the sets, and chooses among the candidates.
 ///
-/// Fails with [`Error::Disagreement`] on both sides if they were asked to do different things; then
-/// nothing about the data was sent.
+/// Fails with [`Error::Disagreement`] on both sides if they were asked to do different things, or allow no protocol in
+/// common; then nothing about the data was sent.
 pub fn agree(
     connection: &mut Connection,
     hello: &Hello,
     our_size: usize,
     rng: &mut Prng,
 ) -> Result<Agreement> {
-    let (session_id, they_pad) = meet(connection, hello, our_size, rng)?;
+    let met = meet(connection, hello, our_size, rng)?;
     let their_size = tell_size(&mut connection.channel, our_size)?;
-    Ok(Agreement { session_id, their_size, they_pad })
+    let choice = choose(&mut connection.channel, hello.role, &met.common)?;
+    Ok(Agreement { session_id: met.session_id(choice), choice, their_size, they_pad: met.they_pad })
 }
 
-/// Agrees on everything in `hello`: the session's name, and whether the peer pads its set. Of `our_size` the peer
-/// hears nothing.
+/// What is known after the hellos.
+pub(super) struct Met {
+    /// The candidates of both, the receiver's favourite first; at least one.
+    pub common: Vec<Choice>,
+    /// Whether the peer pads its set.
+    pub they_pad: bool,
+    /// What the session id binds, except the choice.
+    transcript: blake3::Hasher,
+}
+
+impl Met {
+    /// Names the session, in which the operation is computed in this way.
+    pub(super) fn session_id(&self, choice: Choice) -> SessionId {
+        let mut hasher = self.transcript.clone();
+        part(&mut hasher, choice.protocol.name.as_bytes());
+        part(&mut hasher, choice.group.as_bytes());
+        SessionId::of(*hasher.finalize().as_bytes())
+    }
+}
+
+/// Agrees on everything in `hello`. Of `our_size` the peer hears nothing.
 pub(super) fn meet(
     connection: &mut Connection,
     hello: &Hello,
     our_size: usize,
     rng: &mut Prng,
-) -> Result<(SessionId, bool)> {
+) -> Result<Met> {
     if our_size > MAX_SET {
         return Err(Error::Usage(format!(
             "our set of {our_size} items is more than this version supports ({MAX_SET}). Split it"
@@ -171,7 +193,13 @@ pub(super) fn meet(
     channel.tx.send_bytes(HELLO, &our_bytes)?;
     let their_bytes = channel.rx.recv_bounded(HELLO, MAX_HELLO)?;
     let theirs = Letter::from_bytes(&their_bytes)?;
-    let differences = ours.differences(&theirs);
+    let their_candidates = theirs.candidates()?;
+    let (receiver, sender) = match hello.role {
+        Role::Receiver => (&hello.candidates, &their_candidates),
+        Role::Sender => (&their_candidates, &hello.candidates),
+    };
+    let common: Vec<Choice> = receiver.iter().filter(|choice| sender.contains(choice)).copied().collect();
+    let differences = differences(hello, &theirs, &their_candidates, common.is_empty())?;
     if !differences.is_empty() {
         return Err(Error::Disagreement(differences));
     }
@@ -179,17 +207,32 @@ pub(super) fn meet(
     // 3. The session's name. The roles are opposite, so both sides put the receiver first.
     let us = Party { hello: &our_bytes, fingerprint: connection.our };
     let peer = Party { hello: &their_bytes, fingerprint: connection.peer };
-    let session_id = match hello.role {
-        Role::Receiver => session_id(&us, &peer, &connection.exporter),
-        Role::Sender => session_id(&peer, &us, &connection.exporter),
+    let transcript = match hello.role {
+        Role::Receiver => transcript(&us, &peer, &connection.exporter),
+        Role::Sender => transcript(&peer, &us, &connection.exporter),
     };
-    Ok((session_id, theirs.padded))
+    Ok(Met { common, they_pad: theirs.padded, transcript })
+}
+
+/// Settles on one of the common candidates: the receiver chooses, and the sender holds it to the list.
+pub(super) fn choose(channel: &mut Channel, role: Role, common: &[Choice]) -> Result<Choice> {
+    let index = match (common.len(), role) {
+        (0 | 1, _) => 0,
+        (_, Role::Receiver) => {
+            channel.tx.send(CHOICE, &[0])?;
+            0
+        }
+        (_, Role::Sender) => channel.rx.recv(CHOICE, 1)?[0],
+    };
+    let chosen = usize::try_from(index).ok().and_then(|index| common.get(index));
+    let none = || Error::misbehaves(format!("it chose candidate {index} of {}", common.len()));
+    chosen.copied().ok_or_else(none)
 }
 
 /// Says something about the data for the first time: our size. Gives the peer's.
 pub(super) fn tell_size(channel: &mut Channel, our_size: usize) -> Result<usize> {
-    channel.tx.send(SIZE, &[our_size as u64])?;
-    let their_size = channel.rx.recv(SIZE, 1)?.first().copied().unwrap_or(0);
+    channel.tx.send(SIZE, &[our_size as u64, 0, 0, 0])?;
+    let their_size = channel.rx.recv(SIZE, SIZE_NUMBERS)?[0];
     match usize::try_from(their_size) {
         Ok(their_size) if their_size <= MAX_SET => Ok(their_size),
         _ => {
@@ -275,50 +318,54 @@ fn same_version(theirs: &[u8]) -> Result<()> {
     }
 }
 
-/// A hello as it is sent.
+/// A hello as it is sent. Terms travel as they are shown: they must be equal, and nothing else is done with them.
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Letter {
-    operation: String,
     role: String,
-    /// "run" or "check".
-    purpose: String,
-    protocol: String,
-    group: String,
-    output: String,
-    key_columns: u32,
-    normalisation: String,
-    max_row: u32,
-    sent_columns: Vec<String>,
-    min_count: u64,
-    value_scale: u32,
-    modulus_bits: u32,
-    malicious_sender: bool,
     padded: bool,
+    /// Names of protocols and groups.
+    candidates: Vec<(String, String)>,
+    /// Keys and values.
+    terms: Vec<(String, String)>,
     /// 64 hexadecimal digits.
     nonce: String,
 }
 
 impl Letter {
     fn new(hello: &Hello, nonce: [u8; 32]) -> Letter {
+        let name = |choice: &Choice| (choice.protocol.name.into(), choice.group.into());
         Letter {
-            operation: hello.operation.name.into(),
             role: hello.role.name().into(),
-            purpose: if hello.check { "check" } else { "run" }.into(),
-            protocol: hello.protocol.clone(),
-            group: hello.group.clone(),
-            output: hello.output.clone(),
-            key_columns: hello.key_columns,
-            normalisation: hello.normalisation.clone(),
-            max_row: hello.max_row,
-            sent_columns: hello.sent_columns.clone(),
-            min_count: hello.min_count,
-            value_scale: hello.value_scale,
-            modulus_bits: hello.modulus_bits,
-            malicious_sender: hello.malicious_sender,
             padded: hello.padded,
+            candidates: hello.candidates.iter().map(name).collect(),
+            terms: hello.terms().into_iter().map(|term| (term.key.into(), term.value)).collect(),
             nonce: blake3::Hash::from_bytes(nonce).to_hex().to_string(),
         }
+    }
+
+    /// Its candidates: at least one, each a protocol in one of its groups, none twice.
+    fn candidates(&self) -> Result<Vec<Choice>> {
+        let n = self.candidates.len();
+        if n == 0 || n > MAX_CANDIDATES {
+            return Err(Error::misbehaves(format!(
+                "its hello has {n} candidates, not between 1 and {MAX_CANDIDATES}"
+            )));
+        }
+        let mut all = Vec::new();
+        for (protocol, group) in &self.candidates {
+            let choice = Choice::named(protocol, group).ok_or_else(|| {
+                let (protocol, group) = (shown(protocol), shown(group));
+                Error::misbehaves(format!(
+                    "its hello has the candidate \"{protocol}\" over \"{group}\", which this version does not know"
+                ))
+            })?;
+            if all.contains(&choice) {
+                return Err(Error::misbehaves(format!("its hello has the candidate {choice} twice")));
+            }
+            all.push(choice);
+        }
+        Ok(all)
     }
 
     fn to_bytes(&self) -> Result<Vec<u8>> {
@@ -342,75 +389,50 @@ impl Letter {
             false => Err(wrong("the nonce is not 64 hexadecimal digits")),
         }
     }
+}
 
-    /// All that must be the same on both sides. A new field does not compile until it is here.
-    fn terms(&self) -> [Term; 13] {
-        let Letter {
-            operation,
-            role: _,
-            purpose,
-            protocol,
-            group,
-            output,
-            key_columns,
-            normalisation,
-            max_row,
-            sent_columns,
-            min_count,
-            value_scale,
-            modulus_bits,
-            malicious_sender,
-            padded: _,
-            nonce: _,
-        } = self;
-        [
-            ("operation", "operation", operation.clone()),
-            ("purpose", "check or run (`veilset check`)", purpose.clone()),
-            ("protocol", "--protocol", protocol.clone()),
-            ("group", "group of the protocol", group.clone()),
-            ("output", "who gets the result (--both)", output.clone()),
-            ("key_columns", "number of key columns (--key)", key_columns.to_string()),
-            ("normalisation", "normalisation of keys", normalisation.clone()),
-            (MAX_ROW, "--max-row", max_row.to_string()),
-            ("sent_columns", "columns sent (--send-columns, --receive-columns)", listed(sent_columns)),
-            ("min_count", "--min-count", min_count.to_string()),
-            ("value_scale", "decimal places of the values (--scale)", value_scale.to_string()),
-            ("modulus_bits", "bits of the sum's modulus (--modulus)", modulus_bits.to_string()),
-            ("malicious_sender", "--malicious-sender", if *malicious_sender { "yes" } else { "no" }.into()),
-        ]
-        .map(|(key, words, value)| Term { key, words, value })
+/// In what the two hellos differ, although they must not.
+fn differences(
+    ours: &Hello,
+    theirs: &Letter,
+    their_candidates: &[Choice],
+    nothing_common: bool,
+) -> Result<Vec<Difference>> {
+    let mut differences = Vec::new();
+    if theirs.role != ours.role.other().name() {
+        differences.push(Difference {
+            term: "role",
+            what: "--role",
+            ours: ours.role.name().into(),
+            theirs: format!("{} (one side must be the receiver, the other the sender)", shown(&theirs.role)),
+        });
     }
-
-    fn differences(&self, theirs: &Letter) -> Vec<Difference> {
-        let mut differences = Vec::new();
-        let expected = match self.role == Role::Receiver.name() {
-            true => Role::Sender,
-            false => Role::Receiver,
-        };
-        if theirs.role != expected.name() {
-            differences.push(Difference {
-                term: "role",
-                what: "--role",
-                ours: self.role.clone(),
-                theirs: format!(
-                    "{} (one side must be the receiver, the other the sender)",
-                    shown(&theirs.role)
-                ),
-            });
-        }
-        // What only follows from another difference would name options that nobody typed.
-        let operation = self.operation != theirs.operation;
-        let width = self.sent_columns != theirs.sent_columns && (self.max_row == 0 || theirs.max_row == 0);
-        for (ours, theirs) in self.terms().into_iter().zip(theirs.terms()) {
-            let Term { key, words, value } = ours;
-            let follows = operation && OF_OPERATION.contains(&key) || width && key == MAX_ROW;
-            if value != theirs.value && !follows {
-                let theirs = shown(&theirs.value);
-                differences.push(Difference { term: key, what: words, ours: value, theirs });
-            }
-        }
-        differences
+    let terms = ours.terms();
+    let same_keys = terms.iter().map(|term| term.key).eq(theirs.terms.iter().map(|(key, _)| key.as_str()));
+    if !same_keys {
+        return Err(Error::misbehaves("its hello has other terms than this version"));
     }
+    let differ = |key: &str| {
+        let found = terms.iter().zip(&theirs.terms).find(|(term, _)| term.key == key);
+        found.is_some_and(|(term, (_, value))| term.value != *value)
+    };
+    // What only follows from another difference would name options that nobody typed.
+    let operation = differ("operation");
+    let no_rows = |value: &str| value == "0";
+    for (term, (_, theirs)) in terms.iter().zip(&theirs.terms) {
+        let width = term.key == MAX_ROW && differ(SENT_COLUMNS) && (no_rows(&term.value) || no_rows(theirs));
+        let follows = operation && OF_OPERATION.contains(&term.key) || width;
+        if term.value != *theirs && !follows {
+            let Term { key, words, value } = term.clone();
+            differences.push(Difference { term: key, what: words, ours: value, theirs: shown(theirs) });
+        }
+    }
+    if nothing_common && !operation {
+        let list = |all: &[Choice]| all.iter().map(Choice::to_string).collect::<Vec<_>>().join(", ");
+        let (ours, theirs) = (list(&ours.candidates), list(their_candidates));
+        differences.push(Difference { term: "protocol", what: "--protocol", ours, theirs });
+    }
+    Ok(differences)
 }
 
 fn listed(names: &[String]) -> String {
@@ -426,21 +448,22 @@ struct Party<'a> {
     fingerprint: Option<Fingerprint>,
 }
 
-/// BLAKE3 over everything that makes this session this one. Each part stands behind its length, so
+/// BLAKE3 over everything that makes this session this one, before the choice. Each part stands behind its length, so
 /// that no two different sessions are hashed alike.
-fn session_id(receiver: &Party<'_>, sender: &Party<'_>, exporter: &[u8; 32]) -> SessionId {
+fn transcript(receiver: &Party<'_>, sender: &Party<'_>, exporter: &[u8; 32]) -> blake3::Hasher {
     let mut hasher = blake3::Hasher::new_derive_key("veilset 2026-11 session id");
-    let mut part = |bytes: &[u8]| {
-        hasher.update(&(bytes.len() as u64).to_le_bytes());
-        hasher.update(bytes);
-    };
-    part(&PROTOCOL_VERSION.to_le_bytes());
+    part(&mut hasher, &PROTOCOL_VERSION.to_le_bytes());
     for party in [receiver, sender] {
-        part(party.hello);
-        part(party.fingerprint.as_ref().map_or(&[], |f| &f.as_bytes()[..]));
+        part(&mut hasher, party.hello);
+        part(&mut hasher, party.fingerprint.as_ref().map_or(&[], |f| &f.as_bytes()[..]));
     }
-    part(exporter);
-    SessionId::of(*hasher.finalize().as_bytes())
+    part(&mut hasher, exporter);
+    hasher
+}
+
+fn part(hasher: &mut blake3::Hasher, bytes: &[u8]) {
+    hasher.update(&(bytes.len() as u64).to_le_bytes());
+    hasher.update(bytes);
 }
 
 #[cfg(test)]

@@ -1,19 +1,21 @@
 //! Where our side is asked whether a run may take place: after both agreed on the terms and know the sizes,
 //! before anything else about the data is said.
 
-use super::Hello;
+use super::{Hello, Term};
 use crate::error::{Error, Result};
 use crate::hash::SessionId;
 use crate::net::Fingerprint;
 use crate::operations::cost::Deal;
 use crate::operations::{Announced, Role};
-use crate::protocols::{self, Protocol};
+use crate::protocols::{Choice, Protocol};
 
 /// What both sides agreed on, to be allowed or refused.
 #[derive(Debug, Clone)]
 pub struct Proposal {
     /// All terms, as our side asked for them; the peer asked for the same.
     pub hello: Hello,
+    /// How the operation is computed: chosen among what both allow.
+    pub choice: Choice,
     /// Names this session.
     pub session_id: SessionId,
     /// The peer's fingerprint, proven; none without TLS.
@@ -38,19 +40,23 @@ impl Proposal {
     }
 
     /// What the cost depends on, and the protocol.
-    ///
-    /// # Errors
-    /// [`Error::Bug`] if the hello names no protocol: it is ours, so it does.
-    pub fn deal(&self) -> Result<(&'static Protocol, Deal)> {
+    pub fn deal(&self) -> (&'static Protocol, Deal) {
         let (receiver, sender) = match self.hello.role {
             Role::Receiver => (self.ours(), self.theirs()),
             Role::Sender => (self.theirs(), self.ours()),
         };
-        let protocol = protocols::named(&self.hello.protocol).map_err(Error::Bug)?;
-        Ok((
-            protocol,
-            Deal { operation: self.hello.operation, terms: self.hello.operation_terms(), receiver, sender },
-        ))
+        let Hello { operation, terms, .. } = self.hello;
+        (self.choice.protocol, Deal { operation, terms, receiver, sender })
+    }
+
+    /// All that both sides agreed on, the choice behind the operation and the purpose.
+    pub fn terms(&self) -> Vec<Term> {
+        let mut terms = self.hello.terms();
+        let Choice { protocol, group } = self.choice;
+        let chosen = [("protocol", "--protocol", protocol.name), ("group", "group of the protocol", group)];
+        let chosen = chosen.map(|(key, words, value)| Term { key, words, value: value.into() });
+        terms.splice(2..2, chosen);
+        terms
     }
 }
 

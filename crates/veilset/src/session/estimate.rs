@@ -42,7 +42,7 @@ pub fn traffic(proposal: &Proposal) -> Result<Traffic> {
 
 /// The frames of the protocol alone.
 fn frames_of(proposal: &Proposal) -> Result<Traffic> {
-    let (protocol, deal) = proposal.deal()?;
+    let (protocol, deal) = proposal.deal();
     Ok((protocol.cost)(&deal)?.traffic)
 }
 
@@ -73,7 +73,7 @@ impl Speed {
     /// # Errors
     /// As those of the protocol, for sets that are too large for it.
     pub fn work(&self, proposal: &Proposal, prepared: bool) -> Result<Duration> {
-        let (protocol, deal) = proposal.deal()?;
+        let (protocol, deal) = proposal.deal();
         let cost = (protocol.cost)(&deal)?;
         let work = match proposal.hello.role {
             Role::Receiver => cost.receiver,
@@ -101,7 +101,7 @@ impl Speed {
 /// What this party and what the peer would learn by the run, in sentences.
 pub fn would_learn(proposal: &Proposal) -> Vec<String> {
     let hello = &proposal.hello;
-    let (terms, columns) = (hello.operation_terms(), hello.sent_columns.join(", "));
+    let (terms, columns) = (hello.terms, hello.sent_columns.join(", "));
     let learns = |role, other, other_pads| {
         let columns = if role == Role::Receiver { columns.as_str() } else { "" };
         let view = View { other, other_pads: Some(other_pads), columns, numbers: None };
@@ -130,6 +130,7 @@ mod tests {
     use crate::net::Connection;
     use crate::operations::tests::{is_krtw19, kinds};
     use crate::operations::{COUNT, INTERSECT, SUM, UNION};
+    use crate::protocols::Choice;
     use crate::session::Hello;
     use crate::session::run::{Request, run};
     use crate::testing::{SEEDS, Shared, split_frames};
@@ -147,6 +148,7 @@ mod tests {
                 request.terms.both = both;
                 let proposal = |padded| Proposal {
                     hello: Hello { padded, ..request.hello(true) },
+                    choice: Choice::of(request.protocol),
                     session_id: crate::hash::SessionId::of([0; 32]),
                     peer: None,
                     our_size: 3,
@@ -209,6 +211,7 @@ mod tests {
                 let [to_receiver, to_sender] = seen.map(|seen| of_protocol(&seen.bytes()));
                 let proposal = |request: &Request<'_>, theirs| Proposal {
                     hello: request.hello(false),
+                    choice: Choice::of(request.protocol),
                     session_id: crate::hash::SessionId::of([0; 32]),
                     peer: None,
                     our_size: request.announced(),

@@ -3,6 +3,7 @@ use crate::item::ItemSet;
 use crate::operations::intersect::Matching;
 use crate::operations::union::mqrpmt::New;
 use crate::operations::{COUNT, INTERSECT, SUM, Terms, UNION, sum};
+use crate::protocols::{Choice, DH};
 
 #[test]
 fn decimals_are_exact() {
@@ -26,8 +27,16 @@ fn who_gets_a_union_learns_how_many_match_unless_the_other_pads() {
         let mut request = Request { pad_to: our_pad, ..Request::new(&UNION, role, &set) };
         request.terms.both = true;
         let (session_id, began) = (SessionId::of([7; 32]), UNIX_EPOCH);
-        let outcome =
-            Outcome { learned, session_id, began, their_size: 5, they_pad, prepared: false, bytes: (0, 0) };
+        let outcome = Outcome {
+            learned,
+            session_id,
+            choice: Choice::of(&DH),
+            began,
+            their_size: 5,
+            they_pad,
+            prepared: false,
+            bytes: (0, 0),
+        };
         let numbers = numbers(&request, &outcome).unwrap();
         sentences(&request, &outcome, &numbers)
     };
@@ -55,6 +64,7 @@ fn that_the_sender_learned_something_too_is_said_on_both_sides() {
             let outcome = Outcome {
                 learned: Learned::Nothing,
                 session_id: SessionId::of([7; 32]),
+                choice: Choice::of(&DH),
                 began: UNIX_EPOCH,
                 their_size: 5,
                 they_pad: false,
@@ -76,6 +86,7 @@ fn a_report_holds_only_what_this_party_learned() {
         let outcome = Outcome {
             learned,
             session_id: SessionId::of([7; 32]),
+            choice: Choice::of(&DH),
             began: UNIX_EPOCH,
             their_size: 5,
             they_pad,
@@ -137,8 +148,16 @@ fn a_hint_is_given_where_nothing_matches_and_nothing_was_normalised() {
     let (none, set) = (ItemSet::default(), ["a", "b"].iter().collect::<ItemSet>());
     let hints = |set: &ItemSet, normalisation, learned, (their_size, they_pad)| {
         let (session_id, began) = (SessionId::of([7; 32]), UNIX_EPOCH);
-        let outcome =
-            Outcome { learned, session_id, began, their_size, they_pad, prepared: false, bytes: (10, 20) };
+        let outcome = Outcome {
+            learned,
+            session_id,
+            choice: Choice::of(&DH),
+            began,
+            their_size,
+            they_pad,
+            prepared: false,
+            bytes: (10, 20),
+        };
         let request = Request { normalisation, ..Request::new(&COUNT, Role::Receiver, set) };
         let report = Report::new(&request, &outcome, 0.5, None).unwrap();
         let json = report.to_json().unwrap();

@@ -1,6 +1,6 @@
 //! One party's side of a run: agree, compute, confirm, open the result.
 
-use super::agreement::{BOTH, go, meet, predict, tell_size};
+use super::agreement::{choose, go, meet, predict, tell_size};
 use super::{Approval, Hello, Proposal, confirm};
 use crate::artefact::{self, Basis, Half, Ledger};
 use crate::context::Context;
@@ -14,7 +14,7 @@ use crate::operations::{
     self, Announced, Confirmed, Learned, Operation, Role, Rows, Sealed, Task, Terms, Uses,
 };
 use crate::params::MAX_SET;
-use crate::protocols::{self, Protocol};
+use crate::protocols::{self, Choice, Protocol};
 use crate::rng::Prng;
 use std::path::Path;
 use std::time::SystemTime;
@@ -26,8 +26,10 @@ pub struct Request<'a> {
     pub operation: &'static Operation,
     /// Our part in it.
     pub role: Role,
-    /// How it is computed.
+    /// How it is computed, as we prefer.
     pub protocol: &'static Protocol,
+    /// What we allow in addition, in the order of preference. The receiver's order counts.
+    pub alternatives: &'a [Choice],
     /// Our set.
     pub set: &'a ItemSet,
     /// Number of key columns an item is made of.
@@ -57,6 +59,8 @@ pub struct Outcome {
     pub learned: Learned,
     /// Names the session.
     pub session_id: SessionId,
+    /// How it was computed.
+    pub choice: Choice,
     /// When the run began, by this machine's clock.
     pub began: SystemTime,
     /// The size of the peer's set, or the bound it is padded to.
@@ -77,6 +81,7 @@ impl<'a> Request<'a> {
             operation,
             role,
             protocol: protocols::preferred(operation),
+            alternatives: &[],
             set,
             key_columns: 1,
             normalisation: "none",
@@ -101,19 +106,21 @@ impl<'a> Request<'a> {
     /// [`Error::Usage`] for terms that do not go together, or that the data does not fit.
     pub fn check(&self) -> Result<()> {
         let wrong = |what: String| Err(Error::Usage(what));
-        let Request { operation, protocol, ref terms, .. } = *self;
+        let Request { operation, ref terms, .. } = *self;
         let payload = !self.sent_columns.is_empty();
-        let Some(offer) = protocol.offer(operation) else {
-            let those = protocols::names(|p| p.computes(operation));
-            return wrong(format!(
-                "--protocol {protocol} is not for {operation}. Omit it, or use one of {those}"
-            ));
-        };
-        if terms.malicious_sender && !offer.malicious_sender {
-            let those = protocols::names(|p| p.offers.iter().any(|offer| offer.malicious_sender));
-            return wrong(format!(
-                "--malicious-sender is for --protocol {those}, and not for {protocol}. Omit --protocol"
-            ));
+        for Choice { protocol, .. } in self.candidates() {
+            let Some(offer) = protocol.offer(operation) else {
+                let those = protocols::names(|p| p.computes(operation));
+                return wrong(format!(
+                    "--protocol {protocol} is not for {operation}. Omit it, or use one of {those}"
+                ));
+            };
+            if terms.malicious_sender && !offer.malicious_sender {
+                let those = protocols::names(|p| p.offers.iter().any(|offer| offer.malicious_sender));
+                return wrong(format!(
+                    "--malicious-sender is for --protocol {those}, and not for {protocol}. Omit --protocol"
+                ));
+            }
         }
         if terms.both && !operation.uses.both {
             return wrong(format!(
@@ -184,11 +191,12 @@ impl<'a> Request<'a> {
     /// # Errors
     /// [`Error::Usage`].
     pub fn check_prepared(&self) -> Result<()> {
-        match self.protocol.offer(self.operation).is_some_and(|offer| offer.prepares) {
-            true => Ok(()),
-            false => Err(Error::Usage(format!(
+        let prepares = |choice: &Choice| choice.protocol.offer(self.operation).is_some_and(|o| o.prepares);
+        match self.candidates().into_iter().find(|choice| !prepares(choice)) {
+            None => Ok(()),
+            Some(choice) => Err(Error::Usage(format!(
                 "--protocol {} has no use for a prepared half. Omit --prepared or --protocol",
-                self.protocol
+                choice.protocol
             ))),
         }
     }
@@ -200,7 +208,7 @@ impl<'a> Request<'a> {
             key_columns: self.key_columns,
             normalisation: self.normalisation,
             pad_to: self.pad_to,
-            dummies: self.protocol.dummies(self.operation, self.role),
+            dummies: self.operation.dummies(self.role),
         }
     }
 
@@ -220,24 +228,29 @@ impl<'a> Request<'a> {
         }
     }
 
+    /// All that we allow, the one we prefer first, none twice.
+    pub fn candidates(&self) -> Vec<Choice> {
+        let mut all = vec![Choice::of(self.protocol)];
+        self.alternatives.iter().for_each(|choice| {
+            if !all.contains(choice) {
+                all.push(*choice);
+            }
+        });
+        all
+    }
+
     /// What the other side must have been asked for too. What does not matter to the operation is 0.
     pub(super) fn hello(&self, check: bool) -> Hello {
-        let (terms, values) = (self.terms(), self.operation.uses.values);
         Hello {
             operation: self.operation,
             role: self.role,
             check,
-            protocol: self.protocol.name.into(),
-            group: self.protocol.group().into(),
-            output: if terms.both { BOTH } else { "receiver" }.into(),
+            candidates: self.candidates(),
             key_columns: self.key_columns as u32,
             normalisation: self.normalisation.into(),
-            max_row: terms.max_row as u32,
             sent_columns: self.sent_columns.to_vec(),
-            min_count: terms.min_count,
-            value_scale: if values { self.value_scale } else { 0 },
-            modulus_bits: if values { terms.modulus.bits() } else { 0 },
-            malicious_sender: terms.malicious_sender,
+            value_scale: if self.operation.uses.values { self.value_scale } else { 0 },
+            terms: self.terms(),
             padded: self.pad_to.is_some(),
         }
     }
@@ -297,7 +310,7 @@ pub fn run_if(
     };
     let theirs = proposal.theirs();
     if request.role == Role::Receiver {
-        set.insert_listed(request.protocol.inserted(request.operation, theirs));
+        set.insert_listed(proposal.choice.protocol.inserted(request.operation, theirs));
     }
     let task = Task {
         operation: request.operation,
@@ -307,16 +320,15 @@ pub fn run_if(
         payloads: request.payloads,
         terms: request.terms(),
     };
-    let computed = compute(request.protocol, &task, &mut connection, &proposal, theirs, rng);
+    let computed = compute(&task, &mut connection, &proposal, theirs, rng);
     let (sealed, confirmed) = finish(connection, computed)?;
     let learned = sealed.open(confirmed)?;
-    let Proposal { session_id, their_size, they_pad, .. } = proposal;
+    let Proposal { session_id, choice, their_size, they_pad, .. } = proposal;
     let bytes = (wire.sent(), wire.received());
-    Ok(Outcome { learned, session_id, began, their_size, they_pad, prepared, bytes })
+    Ok(Outcome { learned, session_id, choice, began, their_size, they_pad, prepared, bytes })
 }
 
 fn compute<'a>(
-    protocol: &'static Protocol,
     task: &Task<'a>,
     connection: &mut Connection,
     proposal: &Proposal,
@@ -324,7 +336,7 @@ fn compute<'a>(
     rng: &mut Prng,
 ) -> Result<(Sealed<'a, Learned>, Confirmed)> {
     let mut cx = Context::new(&mut connection.channel, &proposal.session_id, rng);
-    let sealed = protocols::run(protocol, task, &mut cx, theirs)?;
+    let sealed = protocols::run(proposal.choice.protocol, task, &mut cx, theirs)?;
     Ok((sealed, confirm(cx.ch, &cx.session)?))
 }
 
@@ -378,12 +390,27 @@ fn approved(
     request.check()?;
     let hello = request.hello(check);
     let our_size = request.announced();
-    let (session_id, they_pad) = meet(connection, &hello, our_size, rng)?;
-    let mut proposal =
-        Proposal { hello, session_id, peer: connection.peer, our_size, their_size: 0, they_pad };
-    let sized = tell_size(&mut connection.channel, our_size).and_then(|their_size| {
+    let met = meet(connection, &hello, our_size, rng)?;
+    // What it is before the receiver has chosen: there is at least one.
+    let choice = met.common[0];
+    let mut proposal = Proposal {
+        session_id: met.session_id(choice),
+        hello,
+        choice,
+        peer: connection.peer,
+        our_size,
+        their_size: 0,
+        they_pad: met.they_pad,
+    };
+    let channel = &mut connection.channel;
+    let sized = tell_size(channel, our_size).and_then(|their_size| {
         proposal.their_size = their_size;
-        within_limits(&proposal, request)
+        if their_size > request.max_peer_items {
+            return Err(too_large(&proposal, request));
+        }
+        proposal.choice = choose(channel, request.role, &met.common)?;
+        proposal.session_id = met.session_id(proposal.choice);
+        within_limits(&proposal)
     });
     // Whoever keeps a log hears of every peer that may know our size.
     if let Err(error) = sized {
@@ -395,16 +422,18 @@ fn approved(
     Ok(proposal)
 }
 
-/// Refuses sets that are larger than we want, or than this version supports.
-fn within_limits(proposal: &Proposal, request: &Request) -> Result<()> {
-    if proposal.their_size > request.max_peer_items {
-        return Err(Error::Refused(format!(
-            "the peer's set has {} items, and --max-peer-items is {}. Give it a larger number if you want to spend \
-             the time and memory",
-            proposal.their_size, request.max_peer_items
-        )));
-    }
-    let (protocol, deal) = proposal.deal()?;
+/// The peer's set is larger than we want.
+fn too_large(proposal: &Proposal, request: &Request) -> Error {
+    Error::Refused(format!(
+        "the peer's set has {} items, and --max-peer-items is {}. Give it a larger number if you want to spend \
+         the time and memory",
+        proposal.their_size, request.max_peer_items
+    ))
+}
+
+/// Refuses sets that, with the dummies that are inserted, are larger than this version supports.
+fn within_limits(proposal: &Proposal) -> Result<()> {
+    let (protocol, deal) = proposal.deal();
     let (n_receiver, n_sender) = protocol.sizes(&deal);
     if n_receiver.max(n_sender) > MAX_SET {
         return Err(Error::Refused(format!(

@@ -31,7 +31,7 @@ fn run_to_the_end(mut connection: Connection, request: &Request, rng: &mut Prng)
         let theirs = proposal.theirs();
         set.insert_listed(if role == Role::Receiver { protocol.inserted(operation, theirs) } else { 0 });
         let task = Task { operation, role, set: &set, values, payloads, terms: request.terms() };
-        compute(protocol, &task, &mut connection, &proposal, theirs, rng).map(|_| ())
+        compute(&task, &mut connection, &proposal, theirs, rng).map(|_| ())
     });
     let last = connection.channel.explain(Error::Network("it left without a word".into()));
     format!("{end:?}, {last}")
@@ -401,7 +401,7 @@ fn what_was_asked_for_is_what_is_run() {
             ..Request::new(&INTERSECT, Role::Receiver, &y)
         };
         assert_eq!(request.terms().malicious_sender, malicious_sender);
-        assert_eq!(request.hello(false).malicious_sender, malicious_sender);
+        assert_eq!(request.hello(false).terms.malicious_sender, malicious_sender);
     }
 }
 
@@ -487,4 +487,54 @@ fn a_check_tells_both_sides_the_sizes_and_how_long_the_other_takes() {
             assert!(matches!(&e, Error::Disagreement(d) if d[0].what.contains("veilset check")), "{e}");
         }
     });
+}
+
+/// With more than one protocol in common the receiver's order decides, and both sides say what was chosen.
+#[test]
+fn the_receiver_chooses_among_several_protocols() {
+    let (y, x) = keys(40, 30, 11);
+    let [dh, vole, cm20] = [&DH, &VOLE, &CM20].map(Choice::of);
+    fn by<'a>(
+        protocol: &'static Protocol,
+        alternatives: &'a [Choice],
+        role: Role,
+        set: &'a ItemSet,
+    ) -> Request<'a> {
+        Request { protocol, alternatives, ..request(&INTERSECT, role, set, &[]) }
+    }
+    for (pads, alternatives, chosen) in [(None, [vole, dh], vole), (Some(60), [cm20, dh], dh)] {
+        let theirs = [vole];
+        let receiver = Request { pad_to: pads, ..by(&DH_PSI, &alternatives, Role::Receiver, &y) };
+        let sender = Request { pad_to: pads, ..by(&DH, &theirs, Role::Sender, &x) };
+        let (a, b) = Channel::pair();
+        let [ours, there] = std::thread::scope(|s| {
+            let there = s.spawn(|| run(connection(b), &sender, &mut Prng::from_seed(&SEEDS[1])).unwrap());
+            [run(connection(a), &receiver, &mut Prng::from_seed(&SEEDS[0])).unwrap(), there.join().unwrap()]
+        });
+        let Learned::Matching(matching) = &ours.learned else { panic!("{:?}", ours.learned) };
+        assert_eq!(matching.positions, (29..40).collect::<Vec<u32>>());
+        for (request, outcome) in [(&receiver, &ours), (&sender, &there)] {
+            assert_eq!(outcome.choice, chosen);
+            let report = crate::session::report::Report::new(request, outcome, 0.1, None).unwrap();
+            assert_eq!((report.protocol, report.group), (chosen.protocol.name, chosen.group));
+        }
+        assert_eq!(ours.session_id, there.session_id);
+    }
+}
+
+/// Each of them must be able to run the request.
+#[test]
+fn every_candidate_is_checked() {
+    let (y, _) = keys(4, 4, 0);
+    let krtw19 = [Choice::of(&crate::protocols::KRTW19)];
+    let request = Request { alternatives: &krtw19, ..Request::new(&INTERSECT, Role::Receiver, &y) };
+    assert!(
+        matches!(request.check(), Err(Error::Usage(m)) if m.contains("--protocol krtw19 is not for intersect"))
+    );
+    let dh = [Choice::of(&DH)];
+    let mut request =
+        Request { protocol: &CM20, alternatives: &dh, ..Request::new(&INTERSECT, Role::Sender, &y) };
+    assert!(request.check().is_ok() && request.check_prepared().is_err());
+    request.terms.malicious_sender = true;
+    assert!(matches!(request.check(), Err(Error::Usage(m)) if m.contains("not for dh")));
 }

@@ -11,6 +11,7 @@ use super::cost::{framed, transfer};
 use super::row::Layout;
 use super::{Fact, Learned, Operation, OverMqrpmt, Role, Rows, Sealed, Shape, Task, Terms, Uses};
 use crate::error::{Error, Result};
+use crate::hashed::Dummies;
 use crate::item::{ItemSet, Items};
 use crate::secret::Secrets;
 
@@ -21,6 +22,7 @@ pub static INTERSECT: Operation = Operation {
     about: "The receiver learns which of its keys the sender has too. The result is the receiver's rows with these keys; \
             of several rows with the same key, the first.",
     uses: Uses { rows: Rows::Payloads, both: true, values: false },
+    sender_dummies: Dummies::Random,
     learns: |role, terms| match (role, terms.both) {
         (Role::Receiver, _) | (Role::Sender, true) => vec![Fact::WhichMatch],
         (Role::Sender, false) => vec![],

@@ -16,7 +16,7 @@
 //! Time: a row of an item touches a little more memory than one of the bottom item, so frames of rows show a little of
 //! how many of the sender's items are in their bins together.
 
-use super::mqrpmt::{New, check_rows, most, new_rows, offer_rows};
+use super::mqrpmt::{New, check_rows, new_rows, offer_rows};
 use crate::context::Context;
 use crate::error::{Error, Result};
 use crate::hashed::Hashed;
@@ -91,7 +91,7 @@ pub(crate) fn sender<'a>(
         false => send(comparison, cx, [x.items()], x, n_y, terms)?,
     }
     match terms.both {
-        true => Ok(Some(both::recv_union(cx.ch, x.items(), most(x, n_y), terms.max_row)?)),
+        true => Ok(Some(both::recv_union(cx.ch, x.items(), n_y + x.len(), terms.max_row)?)),
         false => Ok(None),
     }
 }

@@ -8,6 +8,7 @@ use super::both::rows_per_frame;
 use super::cost::{framed, transfer};
 use super::row::Layout;
 use super::{Fact, Learned, Operation, OverMqrpmt, Role, Rows, Sealed, Shape, Task, Terms, Uses};
+use crate::hashed::Dummies;
 use mqrpmt::New;
 use std::collections::BTreeSet;
 
@@ -19,6 +20,7 @@ pub static UNION: Operation = Operation {
             learn which of its own keys the sender has too. The result is the receiver's rows (of several rows with \
             the same key, the first), then a row for each new key with the other cells empty.",
     uses: Uses { rows: Rows::Items, both: true, values: false },
+    sender_dummies: Dummies::Listed,
     learns: |role, terms| match (role, terms.both) {
         (Role::Receiver, _) | (Role::Sender, true) => vec![Fact::NewItems],
         (Role::Sender, false) => vec![],

@@ -144,8 +144,9 @@ fn send<const N: usize>(
 
 /// The most items that the union can have. Those that the receiver inserted in its set are among the `n_y` and never
 /// in the union.
-pub(super) fn most(x: &Hashed, n_y: usize) -> usize {
-    n_y.saturating_sub(x.inserted_by_peer()) + x.len()
+fn most(x: &Hashed, n_y: usize) -> usize {
+    let inserted = if x.dummies().is_some() { x.announced() } else { 0 };
+    n_y.saturating_sub(inserted) + x.len()
 }
 
 /// Refuses rows that are too long.

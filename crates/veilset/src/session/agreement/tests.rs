@@ -1,8 +1,11 @@
 use super::*;
-use crate::channel::WireCount;
+use crate::channel::{Recording, WireCount};
 use crate::error::Fault;
 use crate::net::tests::{connect, identity, listen, seconds, tls};
-use crate::operations::{COUNT, INTERSECT, UNION};
+use crate::operations::sum::Modulus;
+use crate::operations::{COUNT, INTERSECT, SUM, UNION};
+use crate::protocols::{CM20, DH, DH_PSI, Protocol, VOLE};
+use crate::testing::{Shared, split_frames, told};
 use std::thread;
 
 fn hello(role: Role) -> Hello {
@@ -10,17 +13,12 @@ fn hello(role: Role) -> Hello {
         operation: &UNION,
         role,
         check: false,
-        protocol: "dh".into(),
-        group: "curve25519".into(),
-        output: "receiver".into(),
+        candidates: vec![Choice::of(&DH)],
         key_columns: 1,
         normalisation: "none".into(),
-        max_row: 64,
         sent_columns: Vec::new(),
-        min_count: 0,
         value_scale: 0,
-        modulus_bits: 64,
-        malicious_sender: false,
+        terms: Terms { max_row: 64, ..Terms::default() },
         padded: false,
     }
 }
@@ -100,7 +98,7 @@ fn the_id_depends_on_everything() {
     }
     // What was agreed.
     let mut terms = [hello(Role::Receiver), hello(Role::Sender)];
-    terms.iter_mut().for_each(|h| h.max_row = 65);
+    terms.iter_mut().for_each(|h| h.terms.max_row = 65);
     let [receiver, _] = both(&terms[0], &terms[1], [1, 2], connections()).map(Result::unwrap);
     seen.push(receiver.session_id);
     let different: std::collections::HashSet<_> = seen.iter().collect();
@@ -119,15 +117,13 @@ fn two_ends_of_different_connections_do_not_share_an_id() {
 #[test]
 fn every_term_that_differs_is_reported_on_both_sides_with_both_values() {
     type Change = (&'static str, &'static str, fn(&mut Hello), &'static str, &'static str);
-    let changes: [Change; 13] = [
-        ("operation", "operation", |h| h.operation = &COUNT, "union", "count"),
+    let changes: [Change; 11] = [
+        ("operation", "operation", |h| h.operation = &COUNT, "sum", "count"),
         ("purpose", "check or run (`veilset check`)", |h| h.check = true, "run", "check"),
-        ("protocol", "--protocol", |h| h.protocol = "poprf".into(), "dh", "poprf"),
-        ("group", "group of the protocol", |h| h.group = "p256".into(), "curve25519", "p256"),
-        ("output", "who gets the result (--both)", |h| h.output = "both".into(), "receiver", "both"),
+        ("output", "who gets the result (--both)", |h| h.terms.both = true, "receiver", "both"),
         ("key_columns", "number of key columns (--key)", |h| h.key_columns = 2, "1", "2"),
         ("normalisation", "normalisation of keys", |h| h.normalisation = "trim".into(), "none", "trim"),
-        ("max_row", "--max-row", |h| h.max_row = 128, "64", "128"),
+        ("max_row", "--max-row", |h| h.terms.max_row = 128, "64", "128"),
         (
             "sent_columns",
             "columns sent (--send-columns, --receive-columns)",
@@ -135,15 +131,22 @@ fn every_term_that_differs_is_reported_on_both_sides_with_both_values() {
             "none",
             r#""a", "b""#,
         ),
-        ("min_count", "--min-count", |h| h.min_count = u64::MAX, "0", "18446744073709551615"),
+        ("min_count", "--min-count", |h| h.terms.min_count = u64::MAX, "0", "18446744073709551615"),
         ("value_scale", "decimal places of the values (--scale)", |h| h.value_scale = 2, "0", "2"),
-        ("modulus_bits", "bits of the sum's modulus (--modulus)", |h| h.modulus_bits = 128, "64", "128"),
-        ("malicious_sender", "--malicious-sender", |h| h.malicious_sender = true, "no", "yes"),
+        (
+            "modulus_bits",
+            "bits of the sum's modulus (--modulus)",
+            |h| h.terms.modulus = Modulus::Bits128,
+            "64",
+            "128",
+        ),
+        ("malicious_sender", "--malicious-sender", |h| h.terms.malicious_sender = true, "no", "yes"),
     ];
-    let receiver = hello(Role::Receiver);
-    let mut all = hello(Role::Sender);
+    let base = |role| Hello { operation: &SUM, ..hello(role) };
+    let receiver = base(Role::Receiver);
+    let mut all = base(Role::Sender);
     for (term, what, change, ours, theirs) in changes {
-        let mut sender = hello(Role::Sender);
+        let mut sender = base(Role::Sender);
         change(&mut sender);
         change(&mut all);
         let difference = |ours: &str, theirs: &str| {
@@ -167,8 +170,8 @@ fn every_term_that_differs_is_reported_on_both_sides_with_both_values() {
     all.operation = receiver.operation;
     assert_eq!(reported(&all), [(); 2].map(|()| names.clone().skip(1).collect::<Vec<_>>()));
     // The width of rows follows from what is sent, if there were none without it.
-    let (mut none, mut some) = (hello(Role::Receiver), hello(Role::Sender));
-    (none.max_row, some.sent_columns) = (0, vec!["a".into()]);
+    let (mut none, mut some) = (base(Role::Receiver), base(Role::Sender));
+    (none.terms.max_row, some.sent_columns) = (0, vec!["a".into()]);
     for e in both(&none, &some, [1, 2], connections()).map(Result::unwrap_err) {
         assert!(matches!(&e, Error::Disagreement(d) if d.len() == 1 && d[0].term == "sent_columns"), "{e}");
     }
@@ -232,22 +235,46 @@ fn a_hello_that_is_not_one_is_the_peers_fault() {
         ("fields missing", b"{}".to_vec()),
         ("half of it", good.as_bytes()[..good.len() / 2].to_vec()),
         ("something behind it", [good.as_bytes(), b"{}"].concat()),
-        ("not UTF-8", with("\"dh\"", "\"dX\"").iter().map(|&b| if b == b'X' { 0xff } else { b }).collect()),
-        ("half a surrogate pair", with("\"dh\"", r#""\ud800""#)),
+        (
+            "not UTF-8",
+            with("\"none\"", "\"nonX\"").iter().map(|&b| if b == b'X' { 0xff } else { b }).collect(),
+        ),
+        ("half a surrogate pair", with("\"none\"", r#""\ud800""#)),
         ("an unknown field", with("{", r#"{"colour":"red","#)),
         ("an unknown field with escapes", with("{", r#"{"\u001b[2J":1,"#)),
         ("a field twice", with("{", r#"{"role":"sender","#)),
-        ("another type", with("\"dh\"", "7")),
-        ("a number as text", with("\"max_row\":64", "\"max_row\":\"64\"")),
-        ("a negative number", with("\"max_row\":64", "\"max_row\":-64")),
-        ("a number too large", with("\"max_row\":64", "\"max_row\":4294967296")),
-        ("a fraction", with("\"max_row\":64", "\"max_row\":64.0")),
+        ("another type", with("\"none\"", "7")),
+        ("padding that is neither yes nor no", with("\"padded\":false", "\"padded\":0")),
+        ("a term missing", with("[\"operation\",\"union\"],", "")),
+        ("a term twice", with("[\"operation\",", "[\"operation\",\"union\"],[\"operation\",")),
+        ("an unknown term", with("\"operation\"", "\"colour\"")),
+        (
+            "terms in another order",
+            with(
+                "[\"operation\",\"union\"],[\"purpose\",\"run\"]",
+                "[\"purpose\",\"run\"],[\"operation\",\"union\"]",
+            ),
+        ),
+        ("a term of three words", with("\"operation\",", "\"operation\",\"x\",")),
+        ("no candidates", with(DH_ALONE, "[]")),
+        ("a candidate twice", with(DH_ALONE, "[[\"dh\",\"curve25519\"],[\"dh\",\"curve25519\"]]")),
+        ("an unknown protocol", with("\"dh\"", "\"poprf\"")),
+        ("an unknown group", with("\"curve25519\"", "\"p257\"")),
+        ("a group of another protocol", with("\"curve25519\"", "\"ristretto255\"")),
+        (
+            "too many candidates",
+            with(DH_ALONE, &format!("[{}[\"dh\",\"x\"]]", "[\"dh\",\"x\"],".repeat(MAX_CANDIDATES))),
+        ),
+        (
+            "thousands of candidates",
+            with(DH_ALONE, &format!("[{}[\"dh\",\"x\"]]", "[\"dh\",\"x\"],".repeat(5000))),
+        ),
         ("a short nonce", with(&nonce, &nonce[2..])),
         ("a long nonce", with(&nonce, &format!("{nonce}00"))),
         ("a nonce of other letters", with(&nonce, &nonce.replace('9', "g"))),
         ("a nonce in capitals", with(&nonce, &nonce.replace('9', "A"))),
-        ("deep nesting", with("\"dh\"", &"[".repeat(3000))),
-        ("too long", with("\"dh\"", &format!("\"{}\"", "x".repeat(MAX_HELLO)))),
+        ("deep nesting", with("\"none\"", &"[".repeat(3000))),
+        ("too long", with("\"none\"", &format!("\"{}\"", "x".repeat(MAX_HELLO)))),
     ];
     for (name, bytes) in cases {
         let e = against(vec![(PREAMBLE, preamble(1)), (HELLO, bytes)]);
@@ -258,10 +285,119 @@ fn a_hello_that_is_not_one_is_the_peers_fault() {
     }
 }
 
+/// The candidates of a hello as they are sent.
+const DH_ALONE: &str = r#"[["dh","curve25519"]]"#;
+
+/// What is sent after the hellos, by tags.
+fn tags_after_hello(connections: &mut [Connection; 2]) -> [Shared; 2] {
+    let seen = [Shared::default(), Shared::default()];
+    for (connection, seen) in connections.iter_mut().zip(&seen) {
+        connection.channel.record(Recording::to_writer(seen.clone()));
+    }
+    seen
+}
+
+fn tags(seen: &Shared) -> Vec<u16> {
+    split_frames(&seen.bytes()).into_iter().map(|(tag, _)| tag).collect()
+}
+
+fn among(role: Role, protocols: &[&'static Protocol]) -> Hello {
+    let candidates = protocols.iter().map(|protocol| Choice::of(protocol)).collect();
+    Hello { candidates, operation: &INTERSECT, ..hello(role) }
+}
+
+#[test]
+fn the_receivers_favourite_among_what_both_allow_is_chosen() {
+    // What the receiver and the sender allow, what is chosen, and whether a message says so.
+    let cases: [(&[&'static Protocol], &[&'static Protocol], &'static Protocol, bool); 5] = [
+        (&[&DH], &[&DH], &DH, false),
+        (&[&CM20, &DH, &VOLE], &[&VOLE, &DH], &DH, true),
+        (&[&VOLE, &DH], &[&DH, &VOLE], &VOLE, true),
+        (&[&CM20, &DH], &[&DH, &VOLE], &DH, false),
+        (&[&DH_PSI], &[&VOLE, &DH_PSI, &DH], &DH_PSI, false),
+    ];
+    for (receiver, sender, chosen, said) in cases {
+        let mut ends = connections();
+        let seen = tags_after_hello(&mut ends);
+        let hellos = (among(Role::Receiver, receiver), among(Role::Sender, sender));
+        let [a, b] = both(&hellos.0, &hellos.1, [1, 2], ends).map(Result::unwrap);
+        assert_eq!(
+            (a.choice, b.choice, a.session_id),
+            (Choice::of(chosen), Choice::of(chosen), b.session_id)
+        );
+        assert_eq!(tags(&seen[1]).contains(&5), said, "{chosen}");
+        assert!(!tags(&seen[0]).contains(&5), "the sender chooses nothing");
+    }
+}
+
+#[test]
+fn nothing_in_common_ends_the_run_before_any_size() {
+    let mut ends = connections();
+    let seen = tags_after_hello(&mut ends);
+    let (receiver, sender) = (among(Role::Receiver, &[&CM20, &VOLE]), among(Role::Sender, &[&DH, &DH_PSI]));
+    let differences = both(&receiver, &sender, [1, 2], ends).map(Result::unwrap_err);
+    let (ours, theirs) = ("cm20, vole", "dh, dh-psi");
+    for (e, (ours, theirs)) in differences.into_iter().zip([(ours, theirs), (theirs, ours)]) {
+        let expected =
+            Difference { term: "protocol", what: "--protocol", ours: ours.into(), theirs: theirs.into() };
+        assert_eq!(e, Error::Disagreement(vec![expected]));
+    }
+    assert_eq!(seen.each_ref().map(tags), [[1, 2], [1, 2]]);
+}
+
+#[test]
+fn the_id_binds_the_choice() {
+    let met = |choice| {
+        let [a, b] = connections();
+        let protocols: [&'static Protocol; 2] = [&DH, &VOLE];
+        let hellos = [among(Role::Receiver, &protocols), among(Role::Sender, &protocols)];
+        thread::scope(|scope| {
+            let ends = [a, b].into_iter().zip(&hellos).map(|(mut end, hello)| {
+                let rng = &mut Prng::from_seed(&[1; 32]);
+                let rng = std::mem::replace(rng, Prng::from_seed(&[2; 32]));
+                scope.spawn(move || meet(&mut end, hello, 3, &mut { rng }).unwrap().session_id(choice))
+            });
+            let ends: Vec<_> = ends.collect();
+            ends.into_iter().map(|end| end.join().unwrap()).collect::<Vec<_>>()
+        })
+    };
+    let (dh, vole) = (met(Choice::of(&DH)), met(Choice::of(&VOLE)));
+    assert!(dh[0] == dh[1] && vole[0] == vole[1] && dh[0] != vole[0]);
+    let other_group = met(Choice { protocol: &DH, group: "another" });
+    assert!(other_group[0] != dh[0]);
+}
+
+#[test]
+fn a_choice_that_was_not_offered_is_refused() {
+    let common = [Choice::of(&DH), Choice::of(&VOLE)];
+    for (index, good) in [(0, true), (1, true), (2, false), (u64::MAX, false)] {
+        let got = told(&[(5, &index.to_le_bytes())], |cx| choose(cx.ch, Role::Sender, &common));
+        match got {
+            Ok(choice) => assert!(good && choice == common[index as usize]),
+            Err(e) => assert!(!good && matches!(e, Error::Peer { fault: Fault::Misbehaved, .. }), "{e:?}"),
+        }
+    }
+}
+
+#[test]
+fn sizes_before_an_agreement_are_refused() {
+    let size = (Message::new(3, "size"), vec![0; 32]);
+    let hello = Letter::new(&hello(Role::Sender), [9; 32]).to_bytes().unwrap();
+    for script in [
+        vec![size.clone()],
+        vec![(PREAMBLE, preamble(1)), size.clone()],
+        // A choice where there is none to make, in place of the size.
+        vec![(PREAMBLE, preamble(1)), (HELLO, hello), (Message::new(5, "choice"), vec![0; 8])],
+    ] {
+        let e = against(script);
+        assert!(matches!(e, Error::Peer { fault: Fault::Misbehaved, .. }), "{e:?}");
+    }
+}
+
 #[test]
 fn the_peers_words_do_no_harm_to_a_terminal() {
     let mut letter = Letter::new(&hello(Role::Sender), [9; 32]);
-    letter.protocol = format!("\u{1b}[2J\n\u{202e}{}", "x".repeat(2000));
+    letter.terms[0].1 = format!("\u{1b}[2J\n\u{202e}{}", "x".repeat(2000));
     letter.role = "\u{7}king".into();
     let e = against(vec![(PREAMBLE, preamble(1)), (HELLO, letter.to_bytes().unwrap())]);
     let Error::Disagreement(differences) = &e else { panic!("{e:?}") };
@@ -272,7 +408,7 @@ fn the_peers_words_do_no_harm_to_a_terminal() {
 #[test]
 fn sizes_beyond_the_limit_are_refused_on_either_side() {
     let good = Letter::new(&hello(Role::Sender), [9; 32]).to_bytes().unwrap();
-    let size = |n: u64| (Message::new(3, "size"), n.to_le_bytes().to_vec());
+    let size = |n: u64| (Message::new(3, "size"), [&n.to_le_bytes()[..], &[0; 24]].concat());
     for n in [MAX_SET as u64 + 1, u64::MAX] {
         let e = against(vec![(PREAMBLE, preamble(1)), (HELLO, good.clone()), size(n)]);
         assert!(matches!(e, Error::Peer { fault: Fault::Misbehaved, .. }), "{e:?}");
@@ -376,17 +512,12 @@ fn a_session_over_tls_from_hello_to_confirmation_or_disagreement() {
         operation: &INTERSECT,
         role,
         check: false,
-        protocol: "dh".into(),
-        group: "curve25519".into(),
-        output: "receiver".into(),
+        candidates: vec![Choice::of(&DH)],
         key_columns: 1,
         normalisation: "none".into(),
-        max_row,
         sent_columns: Vec::new(),
-        min_count: 0,
         value_scale: 0,
-        modulus_bits: 0,
-        malicious_sender: false,
+        terms: Terms { max_row, ..Terms::default() },
         padded: false,
     };
     let (a, b) = (identity(), identity());
