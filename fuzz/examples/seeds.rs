@@ -7,6 +7,7 @@ use veilset::channel::{Channel, Sink, Wire};
 use veilset::compact_set::CompactSet;
 use veilset::compact_set::bloom::Bloom;
 use veilset::compact_set::golomb::Golomb;
+use veilset::context::Context;
 use veilset::error::Result;
 use veilset::group::curve25519::{Key, map_and_raise};
 use veilset::hash::ItemHash;
@@ -88,7 +89,7 @@ fn main() {
             write("hello", &format!("{name}-{role}.{RECORDING}"), &[&[1], &hello[..]].concat());
         }
     }
-    let union = SCENARIOS.iter().find(|scenario| scenario.name() == "union-dh-plain").unwrap();
+    let union = SCENARIOS.iter().find(|scenario| scenario.name() == "union-dh-bare").unwrap();
     let hello = frames(&data.recorded(*union, Role::Receiver)[2..]);
     let stream: Vec<u8> = hello[..3].iter().flat_map(|(tag, body)| frame(*tag, body)).collect();
     write("hello", "stream", &[&[0], &stream[..]].concat());
@@ -106,7 +107,8 @@ fn main() {
     write("frames", "last-words", &[&expected[..], &frame(0x33, &[4; 50]), &frame(0xff01, &[2])].concat());
 
     write("elements", "points", &[&[0, 0], &points(5)[..]].concat());
-    let choices = [true, false, true];
+    let (choices, session) = ([true, false, true], session_id([7; 32]));
+    let session = &session;
     let (mut a, mut b) = Channel::pair();
     let mut r = Vec::new();
     std::thread::scope(|s| {
@@ -122,18 +124,19 @@ fn main() {
                 }
             }
             b = Channel::from_halves(Box::new(Both(sink, tap)), source);
-            base::receiver(&mut b, &session_id([7; 32]), "fuzz", &choices, &mut seeded(&[3; 32])).unwrap();
+            base::receiver(&mut Context::new(&mut b, session, &mut seeded(&[3; 32])), "fuzz", &choices)
+                .unwrap();
             drop(b);
             *r = frames.iter().flatten().collect();
         });
-        base::sender(&mut a, &session_id([7; 32]), "fuzz", 3, &mut seeded(&[4; 32])).unwrap();
+        base::sender(&mut Context::new(&mut a, session, &mut seeded(&[4; 32])), "fuzz", 3).unwrap();
     });
     write("elements", "base-ot-r", &[&[1, 3], &r[..]].concat());
     let b = sent(|ch| {
         let (_, source) = peer(&r).into_halves();
         let (sink, _) = std::mem::replace(ch, peer(&[])).into_halves();
         *ch = Channel::from_halves(sink, source);
-        base::sender(ch, &session_id([7; 32]), "fuzz", 3, &mut seeded(&[4; 32])).unwrap();
+        base::sender(&mut Context::new(ch, session, &mut seeded(&[4; 32])), "fuzz", 3).unwrap();
     });
     write("elements", "base-ot-b", &[&[2, 3], &b[..]].concat());
 

@@ -109,7 +109,7 @@ pub static SCENARIOS: LazyLock<Vec<Scenario>> = LazyLock::new(|| {
 impl Scenario {
     /// Its name: the operation, the protocol, and what is asked for.
     pub fn name(&self) -> String {
-        format!("{}-{}-{}", self.operation, self.protocol, if self.all { "all" } else { "plain" })
+        format!("{}-{}-{}", self.operation, self.protocol, if self.all { "all" } else { "bare" })
     }
 
     /// What an input begins with. It follows from the name, so that an input stays what it is when protocols are added.

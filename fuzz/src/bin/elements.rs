@@ -4,6 +4,7 @@
 
 use std::sync::LazyLock;
 use veilset::channel::Wire;
+use veilset::context::Context;
 use veilset::group::curve25519::{Key, Point, raise};
 use veilset::hazmat::{seeded, session_id};
 use veilset::ot::base;
@@ -34,18 +35,22 @@ libfuzzer_sys::fuzz_target!(|data: &[u8]| {
             assert_eq!(raise(&to_a, b), raise(&to_b, a));
             assert!(to_a.iter().all(|p| canonical::<Point>(p.as_bytes()).is_some()));
         }
-        1 => match base::sender(&mut peer(data), &session_id([7; 32]), "fuzz", n, &mut seeded(&[3; 32])) {
-            Ok(pads) => assert!(pads.len() == n && pads.iter().all(|[zero, one]| zero != one)),
-            Err(e) => check(&e),
-        },
+        1 => {
+            match base::sender(
+                &mut Context::new(&mut peer(data), &session_id([7; 32]), &mut seeded(&[3; 32])),
+                "fuzz",
+                n,
+            ) {
+                Ok(pads) => assert!(pads.len() == n && pads.iter().all(|[zero, one]| zero != one)),
+                Err(e) => check(&e),
+            }
+        }
         _ => {
             let choices: Vec<bool> = (0..n).map(|i| i % 2 == 0).collect();
             match base::receiver(
-                &mut peer(data),
-                &session_id([7; 32]),
+                &mut Context::new(&mut peer(data), &session_id([7; 32]), &mut seeded(&[3; 32])),
                 "fuzz",
                 &choices,
-                &mut seeded(&[3; 32]),
             ) {
                 Ok(pads) => assert_eq!(pads.len(), n),
                 Err(e) => check(&e),
