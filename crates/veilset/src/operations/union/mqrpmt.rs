@@ -94,12 +94,12 @@ fn most(x: &Hashed, n_y: usize) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::item::ItemSet;
-    use crate::ot::{Security, extension, transfer};
-    use crate::error::Fault;
+    use crate::error::{Error, Fault};
     use crate::hash::SessionId;
+    use crate::item::ItemSet;
     use crate::membership::Ideal;
     use crate::operations::Confirmed;
+    use crate::ot::{Security, extension, transfer};
     use crate::testing::run_pair;
 
     #[test]
