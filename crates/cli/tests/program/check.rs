@@ -16,12 +16,12 @@ fn both_sides_are_told_sizes_cost_and_what_each_would_learn() {
             "which of its own items this party has too",
         ),
         ("union", &[], "every item that only the peer has", "every item that only this party has"),
-        ("count", &[], "has 50 items, and how many items the two share", "how many items the two share"),
+        ("count", &[], "has 50 items, and how many items match, but not which", "how many items match"),
         (
             "sum",
             &["--values", "cost", "--scale", "1"],
-            "no value and no sum",
-            "the sum of its values over them",
+            "how many items match, but not which.",
+            "the sum of its own values over them",
         ),
     ];
     for (operation, more, r_says, s_says) in cases {

@@ -189,7 +189,7 @@ fn a_file_that_took_the_name_of_a_half_stays() {
             }
         }
         let (spent, heard) = spend_and_hear(half);
-        assert_eq!(spent.unwrap().points.len(), 3);
+        assert_eq!(spent.unwrap().points.len(), 3 * 32);
         assert!(heard.contains("moved, deleted or replaced") && heard.contains("It is spent"), "{heard}");
         let _ = fs::remove_file(place.path("next"));
         if way < 2 {

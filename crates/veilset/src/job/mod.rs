@@ -25,7 +25,7 @@
 //! # let [ours, theirs, result] = ["ours.csv", "theirs.csv", "result.csv"].map(|name| folder.path().join(name));
 //! # std::fs::write(&ours, "email,city\nann@a.org,Rome\nbob@b.org,Oslo\n")?;
 //! # std::fs::write(&theirs, "mail\nbob@b.org\ncleo@c.org\n")?;
-//! let run = |job: &Job, connection| {
+//! let run = |job: &Job, connection| -> veilset::error::Result<_> {
 //!     job.check()?;
 //!     let data = job.load(&Watch::NONE)?;
 //!     let mut rng = Prng::from_os()?;
@@ -37,7 +37,7 @@
 //!         data.write(&ran.outcome, &mut output)?;
 //!         output.commit()?;
 //!     }
-//!     veilset::error::Result::Ok(ran.report)
+//!     Ok(ran.report)
 //! };
 //! let mut receives = Job::new(&INTERSECT, Role::Receiver, Source::new(&ours, ["email"]));
 //! receives.output = Some(result.clone());

@@ -27,8 +27,8 @@ use subtle::ConstantTimeEq;
 /// This frame is the same in all versions: they recognise each other by it.
 const PREAMBLE: Message<[u8]> = Message::new(1, "preamble: magic, version");
 const HELLO: Message<[u8]> = Message::new(2, "hello: JSON");
-/// The number of items; then, for a choice by speed, multiplications a second, bits a second and the microseconds of a
-/// round trip as this side measured them, 0 for what it did not.
+/// The number of items; then room for what a choice by speed will need: multiplications a second, bits a second, the
+/// microseconds of a round trip. This version measures none of them and sends 0.
 const SIZE: Message<u64> = Message::new(3, "size of the set");
 const SIZE_NUMBERS: usize = 4;
 const CHOICE: Message<u64> = Message::new(5, "R->S  which of the common candidates");
@@ -232,7 +232,11 @@ pub(super) fn choose(channel: &mut Channel, role: Role, common: &[Choice]) -> Re
 /// Says something about the data for the first time: our size. Gives the peer's.
 pub(super) fn tell_size(channel: &mut Channel, our_size: usize) -> Result<usize> {
     channel.tx.send(SIZE, &[our_size as u64, 0, 0, 0])?;
-    let their_size = channel.rx.recv(SIZE, SIZE_NUMBERS)?[0];
+    let theirs = channel.rx.recv(SIZE, SIZE_NUMBERS)?;
+    let their_size = theirs[0];
+    if theirs[1..].iter().any(|number| *number != 0) {
+        return Err(Error::misbehaves("it measured speeds, which this version does not"));
+    }
     match usize::try_from(their_size) {
         Ok(their_size) if their_size <= MAX_SET => Ok(their_size),
         _ => {

@@ -414,6 +414,15 @@ fn sizes_beyond_the_limit_are_refused_on_either_side() {
         assert!(matches!(e, Error::Peer { fault: Fault::Misbehaved, .. }), "{e:?}");
         assert!(e.to_string().contains(&format!("its set of {n} items is more than this version")), "{e}");
     }
+    // Room for later is empty.
+    for at in 1..SIZE_NUMBERS {
+        let mut numbers = [5u64, 0, 0, 0];
+        numbers[at] = 1;
+        let numbers = numbers.iter().flat_map(|n| n.to_le_bytes()).collect();
+        let e =
+            against(vec![(PREAMBLE, preamble(1)), (HELLO, good.clone()), (Message::new(3, "size"), numbers)]);
+        assert!(matches!(e, Error::Peer { fault: Fault::Misbehaved, .. }), "{at}: {e:?}");
+    }
     let [mut us, mut peer] = connections();
     let e = agree(&mut us, &hello(Role::Receiver), MAX_SET + 1, &mut Prng::from_seed(&[1; 32])).unwrap_err();
     assert!(matches!(e, Error::Usage(_)), "{e:?}");
