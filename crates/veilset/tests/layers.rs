@@ -175,31 +175,34 @@ fn roles_of_operations_are_called_by_run_only() {
     }
 }
 
-/// What a protocol is stands in its entry, and nobody else asks which one it is: not the library, not the program.
+/// What a protocol or an operation is stands in its entry. Nobody else asks which one it is: not the library, not the
+/// program.
 #[test]
-fn only_their_entries_know_the_protocols() {
+fn only_their_entries_know_the_protocols_and_operations() {
     let mut all = code();
     let mut program = Vec::new();
     sources(&Path::new(env!("CARGO_MANIFEST_DIR")).join("../cli/src"), &mut program);
     let read = |file: PathBuf| (file.clone(), std::fs::read_to_string(&file).unwrap());
     all.extend(program.into_iter().map(read));
+    let protocols = veilset::protocols::ALL.map(|p| ("protocols", "Protocol", p.name));
+    let operations = veilset::operations::ALL.map(|o| ("operations", "Operation", o.name));
     let mut entries = 0;
-    for protocol in veilset::protocols::ALL {
-        let constant = protocol.name.replace('-', "_").to_uppercase();
+    for (module, kind, name) in protocols.into_iter().chain(operations) {
+        let constant = name.replace('-', "_").to_uppercase();
         for (file, text) in &all {
             let mut words = text.split(|c: char| !(c.is_alphanumeric() || c == '_' || c == ':' || c == '&'));
             let named = |word: &str| {
-                word == format!("&{constant}") || word.ends_with(&format!("protocols::{constant}"))
+                word == format!("&{constant}") || word.ends_with(&format!("{module}::{constant}"))
             };
-            match file.starts_with("protocols") {
-                true => entries += usize::from(text.contains(&format!("pub static {constant}: Protocol"))),
-                false => assert!(!words.any(named), "{} names {constant}", file.display()),
-            }
-            let asks = [format!("== \"{}\"", protocol.name), format!("\"{}\" =>", protocol.name)];
-            assert!(asks.iter().all(|asks| !text.contains(asks)), "{} asks for {protocol}", file.display());
+            entries += usize::from(text.contains(&format!("pub static {constant}: {kind}")));
+            // What a protocol offers are operations.
+            let knows = file.starts_with(module) || file.starts_with("protocols");
+            assert!(knows || !words.any(named), "{} names {constant}", file.display());
+            let asks = [format!("== \"{name}\""), format!("\"{name}\" =>")];
+            assert!(asks.iter().all(|asks| !text.contains(asks)), "{} asks for {name}", file.display());
         }
     }
-    assert_eq!(entries, veilset::protocols::ALL.len());
+    assert_eq!(entries, protocols.len() + operations.len());
 }
 
 /// The README's table has a line for each protocol, and says of each what it is for.

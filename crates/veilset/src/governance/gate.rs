@@ -1,7 +1,7 @@
 //! Whether a run may take place, by policy and history, and what the audit log is told: what the program does, for
 //! whoever uses the library.
 //!
-//! A [`Gate`] is an [`Approval`] for [`run_if`](super::run::run_if) and [`check`](super::run::check). Before the peer
+//! A [`Gate`] is an [`Approval`] for [`run_if`](crate::session::run::run_if) and [`check`](crate::session::run::check). Before the peer
 //! is met, [`Gate::new`] refuses what the policy does not allow whoever comes, and what could not be logged. Once the
 //! sizes are known it is asked again, compares the run with earlier ones with the same peer, and writes the line that
 //! a run starts with. [`Gate::end`] writes the last one.

@@ -8,7 +8,7 @@
 //! 3. [`Data::prepare`] hashes the keys, or opens a half that was prepared before.
 //! 4. [`Job::create_output`] opens the destination. So far the peer has not heard of us.
 //! 5. [`run()`] runs over a connection that the front end brings, by leave of a
-//!    [`Gate`](crate::governance::gate::Gate), and gives what came of it, with a report.
+//!    [`Gate`], and gives what came of it, with a report.
 //! 6. [`Data::write`] writes the result, after which [`Output::commit`] gives the file its name.
 //!
 //! What takes long can be watched and ended ([`Watch`]); showing it, and hearing signals, is the front end's affair.
