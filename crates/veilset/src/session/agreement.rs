@@ -41,8 +41,6 @@ const PREDICTION: Message<u64> = Message::new(9, "milliseconds of work, as one s
 const OF_OPERATION: [&str; 5] = [MAX_ROW, "min_count", "value_scale", "modulus_bits", "malicious_sender"];
 const MAX_ROW: &str = "max_row";
 const SENT_COLUMNS: &str = "sent_columns";
-/// The most candidates of a hello. There are fewer protocols in fewer groups.
-const MAX_CANDIDATES: usize = 64;
 
 const MAGIC: &[u8; 8] = b"veilset\0";
 /// What to look at if a connection without TLS yields nothing.
@@ -348,13 +346,10 @@ impl Letter {
         }
     }
 
-    /// Its candidates: at least one, each a protocol in one of its groups, none twice.
+    /// Its candidates: at least one, each a protocol in one of its groups, none twice. So there are no more than we know.
     fn candidates(&self) -> Result<Vec<Choice>> {
-        let n = self.candidates.len();
-        if n == 0 || n > MAX_CANDIDATES {
-            return Err(Error::misbehaves(format!(
-                "its hello has {n} candidates, not between 1 and {MAX_CANDIDATES}"
-            )));
+        if self.candidates.is_empty() {
+            return Err(Error::misbehaves("its hello has no candidates"));
         }
         let mut all = Vec::new();
         for (protocol, group) in &self.candidates {
