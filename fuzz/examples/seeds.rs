@@ -141,11 +141,16 @@ fn main() {
     write("elements", "base-ot-b", &[&[2, 3], &b[..]].concat());
 
     let digests = |n: u32, bits: u32| (0..n).map(|i| u128::from(3 * i) << (128 - bits)).collect::<Vec<_>>();
-    let few = sent(|ch| Golomb::new(4, 1, 5).unwrap().send(&mut ch.tx, Threads::global(), digests(5, 7).into()).unwrap());
+    let few = sent(|ch| {
+        Golomb::new(4, 1, 5).unwrap().send(&mut ch.tx, Threads::global(), digests(5, 7).into()).unwrap()
+    });
     write("compact_set", "few-bits", &[&[0, 5, 0, 0], &few[..]].concat());
-    let tags = sent(|ch| Golomb::new(40, 3, 8).unwrap().send(&mut ch.tx, Threads::global(), digests(8, 40).into()).unwrap());
+    let tags = sent(|ch| {
+        Golomb::new(40, 3, 8).unwrap().send(&mut ch.tx, Threads::global(), digests(8, 40).into()).unwrap()
+    });
     write("compact_set", "tags", &[&[1, 40, 40, 3], &tags[..]].concat());
-    let bloom = sent(|ch| Bloom::new(20, 3, 4).send(&mut ch.tx, Threads::global(), digests(4, 90).into()).unwrap());
+    let bloom =
+        sent(|ch| Bloom::new(20, 3, 4).send(&mut ch.tx, Threads::global(), digests(4, 90).into()).unwrap());
     write("compact_set", "bloom", &[&[2, 4, 20, 3], &bloom[..]].concat());
 
     let pem = "-----BEGIN PRIVATE KEY-----\n\

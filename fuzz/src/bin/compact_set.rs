@@ -67,9 +67,11 @@ libfuzzer_sys::fuzz_target!(|data: &[u8]| {
                 check(&e);
             }
         }
-        _ => match Bloom::new(u32::from(b % 44), queries.len(), usize::from(a))
-            .test(&mut peer(says).rx, Threads::global(), &queries)
-        {
+        _ => match Bloom::new(u32::from(b % 44), queries.len(), usize::from(a)).test(
+            &mut peer(says).rx,
+            Threads::global(),
+            &queries,
+        ) {
             Ok(found) => assert_eq!(found.len(), queries.len()),
             Err(e) => check(&e),
         },
