@@ -218,3 +218,17 @@ fn run_help() -> String {
     let example = help.split("veilset.toml:\n").nth(1).unwrap();
     example.split("\n\n").next().unwrap().to_string()
 }
+
+#[test]
+fn the_help_of_an_operation_says_what_it_is_and_how_it_is_called() {
+    let mut all = Arguments::command();
+    all.build();
+    for operation in operations::ALL {
+        let help = all.find_subcommand_mut(operation.name).unwrap().render_long_help().to_string();
+        let flat = help.split_whitespace().collect::<Vec<_>>().join(" ");
+        assert!(help.starts_with(operation.summary) && flat.contains(operation.about), "{help}");
+        assert!(
+            help.contains(&format!("veilset {} ours.csv", operation.name)) && help.contains("Exit codes")
+        );
+    }
+}

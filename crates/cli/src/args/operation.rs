@@ -70,13 +70,7 @@ pub struct MaliciousArgs {
 
 impl OperationArgs {
     fn command(operation: &'static Operation) -> clap::Command {
-        let command = clap::Command::new(operation.name)
-            .about(operation.summary)
-            .long_about(format!(
-                "{}\n\n{} In addition, each side learns how many keys the other has.",
-                operation.summary, operation.about
-            ))
-            .after_help(help(operation));
+        let command = clap::Command::new(operation.name);
         let command = OutputArgs::augment_args(CommonArgs::augment_args(command));
         let with = |command, wanted, augment: fn(clap::Command) -> clap::Command| {
             if wanted { augment(command) } else { command }
@@ -84,7 +78,15 @@ impl OperationArgs {
         let command = with(command, has_rows(operation), RowArgs::augment_args);
         let command = with(command, operation.uses.both, BothArgs::augment_args);
         let command = with(command, operation.uses.values, ValueArgs::augment_args);
-        with(command, withstands(operation), MaliciousArgs::augment_args)
+        let command = with(command, withstands(operation), MaliciousArgs::augment_args);
+        // Last: the groups of arguments have descriptions of their own, which would take its place.
+        command
+            .about(operation.summary)
+            .long_about(format!(
+                "{}\n\n{} In addition, each side learns how many keys the other has.",
+                operation.summary, operation.about
+            ))
+            .after_help(help(operation))
     }
 }
 
