@@ -214,10 +214,9 @@ impl fmt::Display for Protocol {
 /// Runs one party's part. The peer announced its set as `peer`.
 ///
 /// # Errors
-/// Besides those of the protocols: [`Error::Usage`] for sets larger than [`MAX_SET`] and for a group that is not one of
-/// the protocol's, [`Error::Bug`] for a set that is
-/// padded with dummies of the wrong kind, or lacks the listed ones that the peer's set asks for
-/// ([`Protocol::inserted`]).
+/// In addition to those of the protocols, [`Error::Usage`] for sets larger than [`MAX_SET`] and for a group that is not one
+/// of the protocol's. [`Error::Bug`] for a set that is padded with dummies of the wrong kind, or lacks the listed ones
+/// that the peer's set asks for ([`Protocol::inserted`]).
 pub fn run<'a>(
     protocol: &'static Protocol,
     task: &Task<'a>,

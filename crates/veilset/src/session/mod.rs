@@ -1,7 +1,7 @@
 //! The session: what two connected parties agree on, and one party's side of a run.
 //!
-//! [`agree`] makes sure that both were asked to do the same thing, [`run`] computes it, [`confirm`] makes sure that both
-//! came to the end, [`report`] says what was learned, and [`estimate`] what a run would cost and show.
+//! [`agree`] makes sure that both were asked to do the same thing, [`run`] computes it, and [`confirm`] makes sure that
+//! both came to the end. [`report`] says what was learned, and [`estimate`] what a run would cost and show.
 
 mod agreement;
 mod approval;
