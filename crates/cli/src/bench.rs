@@ -24,7 +24,7 @@ use veilset::channel::{Recording, Timeouts, WireCount, replay};
 use veilset::error::{Error, Result};
 use veilset::hazmat::seeded;
 use veilset::item::{ItemSet, encode_key};
-use veilset::net::{Connection, Endpoint, Identity, Listener, Security, establish};
+use veilset::net::{Connection, Endpoint, Identity, Listener, Protection, establish};
 use veilset::operations::{Learned, Role, Terms};
 use veilset::protocols;
 use veilset::rng::Prng;
@@ -267,7 +267,7 @@ pub fn party(a: &BenchPartyArgs) -> Result<()> {
 fn connect(a: &BenchPartyArgs, listener: Option<Listener>) -> Result<Connection> {
     let identity = |role: Role| Identity::load(&a.folder.join(role.name()));
     let (own, peer) = (identity(a.role)?, identity(a.role.other())?.fingerprint());
-    let (ours, security) = (own.fingerprint(), Security::Tls { identity: Arc::new(own), peer });
+    let (ours, security) = (own.fingerprint(), Protection::Tls { identity: Arc::new(own), peer });
     match (listener, a.port) {
         (Some(listener), _) => listener.accept(&security, TIMEOUTS, &|| false, &|_| ()),
         (None, Some(port)) => {

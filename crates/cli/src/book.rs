@@ -13,7 +13,7 @@ use std::io::{ErrorKind, Write};
 use std::path::{Path, PathBuf};
 use veilset::error::{Error, Result};
 use veilset::net::{Endpoint, Fingerprint, Identity};
-use veilset::places::{Place, private_parent};
+use veilset::places::{Folder, private_parent};
 
 /// Its name in the configuration folder.
 const FILE: &str = "peers.toml";
@@ -58,7 +58,7 @@ fn sentence(text: String) -> String {
 impl Book {
     /// Reads the book; a missing one is empty.
     pub fn load(named: Option<&Path>) -> Result<Book> {
-        let path = named.map(Path::to_path_buf).or_else(|| Place::Configuration.file(FILE));
+        let path = named.map(Path::to_path_buf).or_else(|| Folder::Configuration.file(FILE));
         let text = match path.as_deref().map(std::fs::read_to_string) {
             None => String::new(),
             Some(Ok(text)) => text,
@@ -122,7 +122,7 @@ impl Book {
 
     fn save(&self) -> Result<()> {
         let path = self.path.as_deref().map_or_else(
-            || Place::Configuration.file_or(FILE, "the address book", "--book"),
+            || Folder::Configuration.file_or(FILE, "the address book", "--book"),
             |p| Ok(p.to_path_buf()),
         )?;
         let mut text = HEAD.to_string();

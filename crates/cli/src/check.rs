@@ -1,6 +1,6 @@
 //! `veilset check`: what would run, what it costs, what each side would learn.
 
-use crate::plan::Plan;
+use crate::plan::PartyPlan;
 use crate::print;
 use std::fmt::Write as _;
 use veilset::error::Result;
@@ -16,7 +16,12 @@ use veilset::session::{Proposal, Term};
 const LINKS: [u64; 2] = [10, 1000];
 
 /// Agrees with the peer and prints the agreement.
-pub fn run(plan: &Plan, connection: Connection, request: &Request<'_>, gate: &mut Gate<'_>) -> Result<()> {
+pub fn run(
+    plan: &PartyPlan,
+    connection: Connection,
+    request: &Request<'_>,
+    gate: &mut Gate<'_>,
+) -> Result<()> {
     let speed = Speed::measure(request.threads)?;
     let prepared = plan.job.prepared.is_some();
     let milliseconds = |proposal: &Proposal| Ok(speed.work(proposal, prepared)?.as_millis() as u64);
@@ -25,7 +30,7 @@ pub fn run(plan: &Plan, connection: Connection, request: &Request<'_>, gate: &mu
     print(text(plan, &checked, ours)?)
 }
 
-fn text(plan: &Plan, checked: &Checked, our_milliseconds: u64) -> Result<String> {
+fn text(plan: &PartyPlan, checked: &Checked, our_milliseconds: u64) -> Result<String> {
     let Checked { proposal, their_milliseconds } = checked;
     let (n, m) = (proposal.our_size, proposal.their_size);
     let hello = &proposal.hello;

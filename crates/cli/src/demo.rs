@@ -6,8 +6,8 @@ use std::time::Duration;
 use veilset::channel::Timeouts;
 use veilset::error::{Error, Result};
 use veilset::item::{ItemSet, decode_key};
-use veilset::job::{self, Data, Job, Source, Watch};
-use veilset::net::{Connection, Endpoint, Identity, Listener, Security, establish};
+use veilset::job::{self, Data, InputTable, Job, Watch};
+use veilset::net::{Connection, Endpoint, Identity, Listener, Protection, establish};
 use veilset::operations::{self, Learned, Operation, Role};
 use veilset::rng::Prng;
 use veilset::session::report::Report;
@@ -37,7 +37,7 @@ impl Party {
         role: Role,
         connection: Connection,
     ) -> Result<(Report, Vec<String>)> {
-        let mut job = Job::new(operation, role, Source::new(self.name, [self.key]));
+        let mut job = Job::new(operation, role, InputTable::new(self.name, [self.key]));
         if job.has_values() {
             job.values = self.values.map(Into::into);
         }
@@ -102,7 +102,7 @@ pub fn run() -> Result<()> {
 fn both(north: &Party, south: &Party, operation: &'static Operation) -> Result<[(Report, Vec<String>); 2]> {
     let ten = Duration::from_secs(10);
     let timeouts = Timeouts { connect: ten, idle: ten };
-    let security = |own: &Party, peer: &Party| Security::Tls {
+    let security = |own: &Party, peer: &Party| Protection::Tls {
         identity: own.identity.clone(),
         peer: peer.identity.fingerprint(),
     };

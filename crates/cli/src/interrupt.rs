@@ -6,7 +6,7 @@
 //! A system call that does not return has no next step: a write to a pipe that nobody reads, anything on a file
 //! system that hangs. Polling would help only with pipes. So a thread watches: if the program has not ended some time
 //! after the first signal, the thread ends it. Nothing is lost by that: a result gets its name when it is complete
-//! ([`veilset::table::Output`]), and a prepared half is spent before it is used.
+//! ([`veilset::table::Destination`]), and a prepared half is spent before it is used.
 //!
 //! Handlers run on their own thread and may lock, remove files and exit. That thread never writes and never waits, so
 //! it always notices a second signal.

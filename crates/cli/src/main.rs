@@ -24,7 +24,7 @@ mod soak;
 use args::{Arguments, Command};
 use clap::Parser;
 use party::Purpose;
-use plan::{Plan, PreparePlan};
+use plan::{PartyPlan, PreparePlan};
 use std::any::Any;
 use std::fmt::Display;
 use std::io::Write;
@@ -70,12 +70,12 @@ fn run(command: Command) -> Result<()> {
         Command::Man { folder } => manual::pages(&folder),
         Command::Soak(a) => soak::run(&a),
         Command::Prepare(a) => prepare::run(&PreparePlan::of(a)?),
-        Command::Run { words } => party::run(Plan::of(config::read(words)?)?, Purpose::Run),
+        Command::Run { words } => party::run(PartyPlan::of(config::read(words)?)?, Purpose::Run),
         Command::Check { words } => match config::parse(words) {
-            Command::Run { words } => party::run(Plan::of(config::read(words)?)?, Purpose::Check),
-            operation => party::run(Plan::of(operation)?, Purpose::Check),
+            Command::Run { words } => party::run(PartyPlan::of(config::read(words)?)?, Purpose::Check),
+            operation => party::run(PartyPlan::of(operation)?, Purpose::Check),
         },
-        operation => party::run(Plan::of(operation)?, Purpose::Run),
+        operation => party::run(PartyPlan::of(operation)?, Purpose::Run),
     }
 }
 

@@ -2,17 +2,17 @@
 
 use crate::check;
 use crate::interrupt::Interrupt;
-use crate::plan::{Plan, Protection};
+use crate::plan::{NamedProtection, PartyPlan};
 use crate::progress::{Life, Progress};
 use std::io::Write;
 use std::path::Path;
 use std::sync::Arc;
 use veilset::error::{Error, Result};
 use veilset::governance::gate::{Gate, Setup};
-use veilset::job::{self, Job, Keys, Phase, Ran, Source, Watch, write_report};
-use veilset::net::{Identity, Security, establish};
+use veilset::job::{self, InputTable, Job, Keys, Phase, Ran, Watch, write_report};
+use veilset::net::{Identity, Protection, establish};
 use veilset::rng::Prng;
-use veilset::table::{Duplicates, Output};
+use veilset::table::{Destination, Duplicates};
 use veilset::threads::Threads;
 
 /// What a plan is carried out for.
@@ -25,28 +25,28 @@ pub enum Purpose {
 }
 
 /// Carries out the plan.
-pub fn run(mut plan: Plan, purpose: Purpose) -> Result<()> {
+pub fn run(mut plan: PartyPlan, purpose: Purpose) -> Result<()> {
     // First of all: from here on a signal ends the program in good order.
     let interrupt = Interrupt::install(plan.quiet)?;
     plan.job.threads = start_threads(plan.threads)?;
     let plan = &plan;
     let say = sayer(plan.quiet);
     let identity = match &plan.protection {
-        Protection::InsecurePlaintext => None,
-        Protection::Tls { identity, .. } => Some(Arc::new(load_identity(identity.as_deref())?)),
+        NamedProtection::InsecurePlaintext => None,
+        NamedProtection::Tls { identity, .. } => Some(Arc::new(load_identity(identity.as_deref())?)),
     };
     let security = match (&plan.protection, &identity) {
-        (Protection::Tls { peer, .. }, Some(identity)) => {
-            Security::Tls { identity: identity.clone(), peer: *peer }
+        (NamedProtection::Tls { peer, .. }, Some(identity)) => {
+            Protection::Tls { identity: identity.clone(), peer: *peer }
         }
-        _ => Security::InsecurePlaintext,
+        _ => Protection::InsecurePlaintext,
     };
 
     // Everything that can be wrong with our side is found before the peer hears of us.
     plan.endpoint.check()?;
     let job = &plan.job;
     job.check_output()?;
-    Output::check(plan.report.as_deref(), job.force)?;
+    Destination::check(plan.report.as_deref(), job.force)?;
     let life = Life::begin(plan.quiet, words(Phase::Reading, &job.source));
     let read = |bytes| {
         life.read(bytes);
@@ -74,7 +74,7 @@ pub fn run(mut plan: Plan, purpose: Purpose) -> Result<()> {
     let stop = interrupt.clone();
     let output = job.create_output()?.map(|output| output.watched(move || stop.check()));
     // Not watched: once the result is there, a signal does not make the run one that was stopped.
-    let open = |path| Output::create("report", Some(path), job.force);
+    let open = |path| Destination::create("report", Some(path), job.force);
     let report_file = plan.report.as_deref().map(open).transpose()?;
 
     let mut connection = establish(&plan.endpoint, &security, plan.timeouts, &|| interrupt.happened(), &say)?;
@@ -134,7 +134,7 @@ fn done(job: &Job) -> String {
 }
 
 /// What is being done, in words.
-pub fn words(phase: Phase, source: &Source) -> String {
+pub fn words(phase: Phase, source: &InputTable) -> String {
     let input = source.input.display();
     match phase {
         Phase::Sorting => format!("sorting the keys of {input}"),

@@ -13,11 +13,11 @@ use veilset::artefact::Ledger;
 use veilset::channel::Timeouts;
 use veilset::error::{Error, Result};
 use veilset::governance::policy::{Intent, Policy};
-use veilset::job::{Job, Source};
+use veilset::job::{InputTable, Job};
 use veilset::net::{Endpoint, Fingerprint};
 use veilset::operations::sum::Modulus;
 use veilset::operations::{self, Operation, Role};
-use veilset::places::{self, Place};
+use veilset::places::{self, Folder};
 use veilset::protocols;
 use veilset::table::{
     Duplicates, EmptyKeys, Encoding, Format, LIST_COLUMN, Normalise, ReadOptions, check_input_name,
@@ -27,7 +27,7 @@ use veilset::table::{
 /// A half that is to be prepared.
 #[derive(Debug)]
 pub struct PreparePlan {
-    pub source: Source,
+    pub source: InputTable,
     pub ledger: PathBuf,
     pub output: PathBuf,
     pub union_sender: bool,
@@ -39,13 +39,13 @@ pub struct PreparePlan {
 
 /// What one party is to do.
 #[derive(Debug)]
-pub struct Plan {
+pub struct PartyPlan {
     pub job: Job,
     pub report: Option<PathBuf>,
     pub quiet: bool,
     pub threads: usize,
     pub endpoint: Endpoint,
-    pub protection: Protection,
+    pub protection: NamedProtection,
     pub timeouts: Timeouts,
     /// The peer's name in the address book.
     pub peer_name: Option<String>,
@@ -54,9 +54,9 @@ pub struct Plan {
     pub audit_log: Option<PathBuf>,
 }
 
-impl Plan {
+impl PartyPlan {
     /// The plan of a command that is an operation, if the policy allows it.
-    pub fn of(command: Command) -> Result<Plan> {
+    pub fn of(command: Command) -> Result<PartyPlan> {
         let Command::Operation(a) = command else {
             let names = operations::ALL.map(|o| o.name).join(", ");
             return Err(Error::Usage(format!(
@@ -79,12 +79,12 @@ impl Plan {
 
 /// How the connection is to be protected.
 #[derive(Debug)]
-pub enum Protection {
+pub enum NamedProtection {
     Tls { identity: Option<PathBuf>, peer: Fingerprint },
     InsecurePlaintext,
 }
 
-fn operation(mut a: OperationArgs) -> Result<Plan> {
+fn operation(mut a: OperationArgs) -> Result<PartyPlan> {
     let malicious_sender = a.malicious.is_some_and(|a| a.malicious_sender);
     if malicious_sender {
         a.common.protocol = a.common.protocol.or_else(|| protocols::against_malicious_senders(a.operation));
@@ -101,7 +101,7 @@ fn operation(mut a: OperationArgs) -> Result<Plan> {
     Ok(plan)
 }
 
-fn rows(plan: &mut Plan, a: RowArgs) -> Result<()> {
+fn rows(plan: &mut PartyPlan, a: RowArgs) -> Result<()> {
     let wrong = |what: &str| Err(Error::Usage(what.into()));
     let job = &mut plan.job;
     match job.role {
@@ -126,7 +126,7 @@ fn rows(plan: &mut Plan, a: RowArgs) -> Result<()> {
     Ok(())
 }
 
-fn values(plan: &mut Plan, a: ValueArgs) {
+fn values(plan: &mut PartyPlan, a: ValueArgs) {
     let job = &mut plan.job;
     job.values = a.values;
     job.value_scale = a.scale;
@@ -134,7 +134,7 @@ fn values(plan: &mut Plan, a: ValueArgs) {
     job.terms.min_count = a.min_count;
 }
 
-fn common(operation: &'static Operation, a: CommonArgs, output: OutputArgs, both: bool) -> Result<Plan> {
+fn common(operation: &'static Operation, a: CommonArgs, output: OutputArgs, both: bool) -> Result<PartyPlan> {
     let role = a.role;
     let protocol = a.protocol.unwrap_or_else(|| protocols::preferred(operation));
     let has_values = operation.uses.values && role == Role::Sender;
@@ -170,8 +170,8 @@ fn common(operation: &'static Operation, a: CommonArgs, output: OutputArgs, both
     let (peer_name, address) = peer.as_ref().map_or((None, None), |p| (p.name.clone(), p.address.clone()));
     let policy = policy::load(a.own.policy.as_deref(), peer.as_ref().map(|p| p.fingerprint), &book)?;
     let protection = match peer {
-        Some(peer) => Protection::Tls { identity: a.identity, peer: peer.fingerprint },
-        None => Protection::InsecurePlaintext,
+        Some(peer) => NamedProtection::Tls { identity: a.identity, peer: peer.fingerprint },
+        None => NamedProtection::InsecurePlaintext,
     };
     let endpoint = match (a.listen, a.connect.or(address)) {
         (Some(address), _) => Endpoint::Listen(address),
@@ -185,14 +185,14 @@ fn common(operation: &'static Operation, a: CommonArgs, output: OutputArgs, both
             ));
         }
     };
-    if matches!(protection, Protection::InsecurePlaintext) {
+    if matches!(protection, NamedProtection::InsecurePlaintext) {
         on_this_machine(&endpoint)?;
     }
     let audit_log = match a.own.audit_log {
         Some(path) if path == Path::new("none") => None,
         Some(path) => Some(path),
         None => {
-            Some(Place::State.file_or("audit.jsonl", "the audit log", "--audit-log (none for no log)")?)
+            Some(Folder::State.file_or("audit.jsonl", "the audit log", "--audit-log (none for no log)")?)
         }
     };
     let ledger = match (&a.prepared, a.own.prepared_ledger) {
@@ -214,7 +214,7 @@ fn common(operation: &'static Operation, a: CommonArgs, output: OutputArgs, both
     job.output_format = output.output_format;
     job.for_spreadsheets = output.for_spreadsheets;
     job.force = a.force;
-    Ok(Plan {
+    Ok(PartyPlan {
         job,
         report: a.report,
         quiet: a.quiet,
@@ -286,7 +286,7 @@ fn key(a: &InputArgs, format: Format) -> Result<Vec<String>> {
 }
 
 /// `has_values`: whether the keys have values, as those of the sender of sum do.
-fn source(a: InputArgs, has_values: bool) -> Result<Source> {
+fn source(a: InputArgs, has_values: bool) -> Result<InputTable> {
     if a.format.is_none() {
         check_input_name(&a.input)?;
     }
@@ -305,7 +305,7 @@ fn source(a: InputArgs, has_values: bool) -> Result<Source> {
         steps => steps.join(",").parse()?,
     };
     normalise.check(read.encoding)?;
-    let mut source = Source::new(a.input, key);
+    let mut source = InputTable::new(a.input, key);
     source.read = read;
     source.normalise = normalise;
     source.empty_keys = match a.empty_keys {

@@ -6,14 +6,14 @@ use std::path::Path;
 use veilset::error::{Error, Result};
 use veilset::governance::policy::{Policy, Rules};
 use veilset::net::Fingerprint;
-use veilset::places::Place;
+use veilset::places::Folder;
 
 /// Its name in the configuration folder.
 const FILE: &str = "policy.toml";
 
 /// The policy for this peer. Without a file everything is allowed.
 pub fn load(named: Option<&Path>, peer: Option<Fingerprint>, book: &Book) -> Result<Policy> {
-    let Some(path) = named.map(Path::to_path_buf).or_else(|| Place::Configuration.file(FILE)) else {
+    let Some(path) = named.map(Path::to_path_buf).or_else(|| Folder::Configuration.file(FILE)) else {
         return Ok(Policy::none());
     };
     let unusable = |e: &dyn std::fmt::Display| {

@@ -11,12 +11,12 @@ use veilset::hashed::Dummies;
 use veilset::job::{Phase, Watch};
 use veilset::protocols::groups;
 use veilset::rng::Prng;
-use veilset::table::Output;
+use veilset::table::Destination;
 
 pub fn run(plan: &PreparePlan) -> Result<()> {
     let interrupt = Interrupt::install(plan.quiet)?;
     let threads = start_threads(plan.threads)?;
-    Output::check(Some(&plan.output), plan.force)?;
+    Destination::check(Some(&plan.output), plan.force)?;
     let say = sayer(plan.quiet);
     let source = &plan.source;
     let identity = load_identity(plan.identity.as_deref())?;
@@ -31,7 +31,7 @@ pub fn run(plan: &PreparePlan) -> Result<()> {
     tell(&keys, source.duplicates(false), &say);
     let stop = interrupt.clone();
     let mut output =
-        Output::create("prepared half", Some(&plan.output), plan.force)?.watched(move || stop.check());
+        Destination::create("prepared half", Some(&plan.output), plan.force)?.watched(move || stop.check());
     let basis = Basis {
         set: &keys.keyed.set,
         key_columns: keys.columns.len(),

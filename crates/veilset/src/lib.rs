@@ -36,7 +36,7 @@
 //! use veilset::hashed::Hashed;
 //! use veilset::item::{ItemSet, Items};
 //! use veilset::operations::{Announced, COUNT, Learned, Role, Task, Terms};
-//! use veilset::protocols::{DH, run};
+//! use veilset::protocols::{CWPRF, run};
 //! use veilset::rng::Prng;
 //! use veilset::session::{confirm, introduce};
 //!
@@ -50,7 +50,7 @@
 //! let task = |role, set| Task {
 //!     operation: &COUNT,
 //!     role,
-//!     group: DH.group(),
+//!     group: CWPRF.group(),
 //!     set,
 //!     values: &[],
 //!     payloads: &none,
@@ -62,14 +62,14 @@
 //!         let session = introduce(&mut there, Role::Sender, &mut rng)?;
 //!         let peer = Announced { size: 3, padded: false };
 //!         let mut cx = Context::new(&mut there, &session, &mut rng);
-//!         run(&DH, &task(Role::Sender, &theirs), &mut cx, peer)?;
+//!         run(&CWPRF, &task(Role::Sender, &theirs), &mut cx, peer)?;
 //!         confirm(&mut there, &session)
 //!     });
 //!     let mut rng = Prng::from_os()?;
 //!     let session = introduce(&mut here, Role::Receiver, &mut rng)?;
 //!     let peer = Announced { size: 4, padded: false };
 //!     let mut cx = Context::new(&mut here, &session, &mut rng);
-//!     let sealed = run(&DH, &task(Role::Receiver, &ours), &mut cx, peer)?;
+//!     let sealed = run(&CWPRF, &task(Role::Receiver, &ours), &mut cx, peer)?;
 //!     sealed.open(confirm(&mut here, &session)?)
 //! })?;
 //! assert!(learned == Learned::Matches(2));

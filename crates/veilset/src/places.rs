@@ -10,14 +10,14 @@ use tempfile::NamedTempFile;
 
 /// A folder of each user.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Place {
+pub enum Folder {
     /// `veilset` in `$XDG_CONFIG_HOME`, by default `$HOME/.config`.
     Configuration,
     /// `veilset` in `$XDG_STATE_HOME`, by default `$HOME/.local/state`.
     State,
 }
 
-impl Place {
+impl Folder {
     /// The file of this name in it; `None` where neither variable is set.
     pub fn file(self, name: &str) -> Option<PathBuf> {
         self.file_from(name, |name| std::env::var_os(name))
@@ -48,15 +48,15 @@ impl Place {
 
     const fn variable(self) -> &'static str {
         match self {
-            Place::Configuration => "XDG_CONFIG_HOME",
-            Place::State => "XDG_STATE_HOME",
+            Folder::Configuration => "XDG_CONFIG_HOME",
+            Folder::State => "XDG_STATE_HOME",
         }
     }
 
     const fn at_home(self) -> &'static str {
         match self {
-            Place::Configuration => ".config",
-            Place::State => ".local/state",
+            Folder::Configuration => ".config",
+            Folder::State => ".local/state",
         }
     }
 }
@@ -116,10 +116,10 @@ mod tests {
 
     #[test]
     fn the_default_places_follow_the_environment() {
-        use Place::*;
-        let place = |place: Place, own: Option<&'static str>, home: Option<&'static str>| {
+        use Folder::*;
+        let place = |folder: Folder, own: Option<&'static str>, home: Option<&'static str>| {
             let variable = |name: &str| if name == "HOME" { home } else { own };
-            place.file_from("f", |name| variable(name).map(OsString::from))
+            folder.file_from("f", |name| variable(name).map(OsString::from))
         };
         assert_eq!(place(Configuration, Some("/c"), Some("/h")), Some("/c/veilset/f".into()));
         assert_eq!(place(Configuration, None, Some("/h")), Some("/h/.config/veilset/f".into()));

@@ -32,7 +32,7 @@ use veilset::operations::{COUNT, INTERSECT, Learned, Operation, Role, Rows, Term
 use veilset::oprf::{Oprf, multi_point::MultiPoint, vole::Rr22};
 use veilset::ot::base;
 use veilset::params::{LAMBDA, matrix::Matrix};
-use veilset::protocols::{self, DH, VOLE};
+use veilset::protocols::{self, CWPRF, VOLE};
 use veilset::session::run::{Outcome, Request, run};
 use veilset::vole::{Receiver, Vole, silent::Silent};
 
@@ -135,12 +135,12 @@ fn scenarios(data: &Data) -> Vec<Scenario<'_>> {
     let many = many.map(|r| Request { pad_to: Some(4000), max_peer_items: 4000, ..r });
     let many = Scenario { name: "intersect of many items".into(), requests: many, only: &[0x91, 0x92] };
     // Three rows fit in a frame, so the rows take several.
-    let wide = with(pair(&UNION, &DH, y, x), Terms { max_row: 65_000, ..terms });
+    let wide = with(pair(&UNION, &CWPRF, y, x), Terms { max_row: 65_000, ..terms });
     // First, as they take longest.
     all.insert(0, many);
     all.push(scenario("union of wide rows".into(), wide));
-    all.push(scenario("intersect, no items here".into(), pair(&INTERSECT, &DH, none, x)));
-    all.push(scenario("count, no items there".into(), pair(&COUNT, &DH, y, none)));
+    all.push(scenario("intersect, no items here".into(), pair(&INTERSECT, &CWPRF, none, x)));
+    all.push(scenario("count, no items there".into(), pair(&COUNT, &CWPRF, y, none)));
     all
 }
 

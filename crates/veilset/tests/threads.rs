@@ -21,14 +21,14 @@ use veilset::membership::Mqrpmt;
 use veilset::membership::cwprf::{BloomFilter, CwPrf};
 use veilset::net::{Connection, Identity};
 use veilset::operations::{INTERSECT, Learned, Operation, Role, Rows, SUM, Terms, UNION};
-use veilset::oprf::{Input, Oprf, dh::Dh};
+use veilset::oprf::{Input, Oprf, two_hash_dh::TwoHashDh};
 use veilset::ot::extension::{DEFAULT_K, Receiver, Sender};
 use veilset::ot::{Security, transfer};
 use veilset::protocols::{self, Protocol};
 use veilset::rng::Prng;
 use veilset::session::estimate::Speed;
 use veilset::session::run::{Prepared, Request, run_if};
-use veilset::table::Output;
+use veilset::table::Destination;
 use veilset::threads::Threads;
 
 /// Items a side: more than a frame of points, tags, rows or OTs, and more than are sorted on one thread.
@@ -184,14 +184,14 @@ fn halves_logs_and_estimates_keep_to_their_threads() {
     let folder = leaked(tempfile::tempdir().unwrap());
     let identity = leaked(Identity::generate().unwrap());
     for (operation, protocol, pads) in
-        [(&INTERSECT, &protocols::DH_PSI, false), (&UNION, &protocols::DH, true)]
+        [(&INTERSECT, &protocols::DH_PSI, false), (&UNION, &protocols::CWPRF, true)]
     {
         let case = Case { operation, protocol, n: MANY, terms: Terms::default(), pads };
         let case = Case { terms: Terms { max_row: 24, ..case.terms }, ..case };
         let half = move |request: &Request<'static>, rng: &mut Prng| {
             let path = folder.path().join(format!("{operation} {}", request.role));
             let ledger = Ledger::at(folder.path().join(format!("{operation} {} ledger", request.role)));
-            let mut file = Output::create("prepared half", Some(&path), false)?;
+            let mut file = Destination::create("prepared half", Some(&path), false)?;
             artefact::prepare(&request.basis(), &ledger, identity, &mut file, &|_| Ok(()), rng)?;
             file.commit()?;
             request.prepare_with(&path, &ledger, identity)
@@ -205,7 +205,7 @@ fn halves_logs_and_estimates_keep_to_their_threads() {
         let warn = |_: &str| ();
         let setup = Setup { audit_log: Some(&log), identity: Some(identity), ..Setup::new(&policy, &warn) };
         let terms = Terms::default();
-        let case = Case { operation: &SUM, protocol: &protocols::DH, n: MANY, terms, pads: false };
+        let case = Case { operation: &SUM, protocol: &protocols::CWPRF, n: MANY, terms, pads: false };
         let request = case.request(Role::Sender);
         Gate::new(&request, setup).unwrap();
         let speed = Speed::measure(request.threads).unwrap();
@@ -242,8 +242,8 @@ fn other_building_blocks_keep_to_their_threads() {
         |from: usize| (from..from + MANY).map(|i| Input::of_item(&i.to_le_bytes())).collect::<Vec<_>>();
     let (f_y, f_x) = pair(
         "OPRF from Diffie-Hellman",
-        move |cx| Dh.receiver(cx, &inputs(0), MANY),
-        move |cx| Dh.sender(cx, &inputs(1), MANY),
+        move |cx| TwoHashDh.receiver(cx, &inputs(0), MANY),
+        move |cx| TwoHashDh.sender(cx, &inputs(1), MANY),
     );
     assert!(f_y[1..] == f_x[..MANY - 1]);
 

@@ -4,8 +4,8 @@
 
 use veilset::item::{Items, decode_key, encode_key};
 use veilset::table::{
-    Duplicates, EmptyKeys, Encoding, Format, Normalise, ReadOptions, Sent, Table, check_max_row, keyed_set,
-    payloads, values, write_keys, write_rows, write_union,
+    Duplicates, EmptyKeys, Encoding, Format, Normalise, ReadOptions, SentColumns, Table, check_max_row,
+    keyed_set, payloads, values, write_keys, write_rows, write_union,
 };
 use veilset_fuzz::byte;
 
@@ -86,7 +86,7 @@ libfuzzer_sys::fuzz_target!(|data: &[u8]| {
     let (new, sent) = (theirs(&keyed.set), theirs(&payloads(&table, &keyed, &[width - 1]).unwrap()));
     let names = ["sent".to_owned()];
     let mut out = Vec::new();
-    let columns = Sent { names: &names, payloads: &sent };
+    let columns = SentColumns { names: &names, payloads: &sent };
     write_union(&table, &key, &keyed, &new, Some(columns), Format::Csv, &mut out).unwrap();
     let union = Table::from_reader("union.csv", &out[..], &options, None).unwrap();
     assert_eq!(union.rows(), keyed.set.len() + new.len());
@@ -115,7 +115,7 @@ libfuzzer_sys::fuzz_target!(|data: &[u8]| {
     assert_eq!(write_keys(&table, &key, &strange, csv, &mut Vec::new()).is_ok(), good(key.len()));
     let rows: Vec<usize> = (0..strange.len()).map(|i| i % table.rows().max(1)).collect();
     if table.rows() > 0 {
-        let sent = Some(Sent { names: &names, payloads: &strange });
+        let sent = Some(SentColumns { names: &names, payloads: &strange });
         assert_eq!(write_rows(&table, &rows, sent, csv, &mut Vec::new()).is_ok(), good(1));
     }
 });

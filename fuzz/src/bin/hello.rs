@@ -7,7 +7,7 @@
 use veilset::channel::WireCount;
 use veilset::net::Connection;
 use veilset::operations::{Role, Terms, UNION};
-use veilset::protocols::{Choice, DH, KRTW19};
+use veilset::protocols::{CWPRF, Choice, KRTW19};
 use veilset::session::{Hello, agree};
 use veilset_fuzz::{byte, check, peer};
 
@@ -16,7 +16,7 @@ fn hello(role: Role) -> Hello {
         operation: &UNION,
         role,
         check: false,
-        candidates: vec![Choice::of(&DH), Choice::of(&KRTW19)],
+        candidates: vec![Choice::of(&CWPRF), Choice::of(&KRTW19)],
         key_columns: 1,
         normalisation: "none".into(),
         sent_columns: vec!["note".into()],

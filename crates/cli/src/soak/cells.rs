@@ -3,7 +3,7 @@
 use std::path::Path;
 use veilset::error::Result;
 use veilset::rng::Prng;
-use veilset::table::{Encoding, Format, Output, ReadOptions, Table, write_rows};
+use veilset::table::{Destination, Encoding, Format, ReadOptions, Table, write_rows};
 
 /// The header and the rows.
 pub type Rows = Vec<Vec<Vec<u8>>>;
@@ -15,7 +15,7 @@ pub fn write(rng: &mut Prng, path: &Path, format: Format, encoding: Encoding, ro
         Format::List => lines(rng, rows),
         Format::Csv | Format::Parquet => csv(rng, delimiter, rows, encoding),
     };
-    let mut output = Output::create("input of a soak", Some(path), true)?;
+    let mut output = Destination::create("input of a soak", Some(path), true)?;
     if format == Format::Parquet {
         let options = ReadOptions { format: Some(Format::Csv), delimiter: Some(delimiter), encoding };
         let table = Table::from_reader("soak", text.as_slice(), &options, None)?;

@@ -8,7 +8,7 @@ mod case;
 mod cells;
 
 use crate::args::{Arguments, SoakArgs};
-use crate::plan::Plan;
+use crate::plan::PartyPlan;
 use crate::print;
 use case::{Case, Expected};
 use clap::Parser;
@@ -22,9 +22,9 @@ use veilset::channel::{Channel, Timeouts, WireCount};
 use veilset::error::{Error, Result};
 use veilset::hazmat::seeded;
 use veilset::job::{self, Job, Watch};
-use veilset::net::{Connection, Endpoint, Identity, Listener, Security, establish};
+use veilset::net::{Connection, Endpoint, Identity, Listener, Protection, establish};
 use veilset::rng::Prng;
-use veilset::table::Output;
+use veilset::table::Destination;
 
 /// One run in so many goes over TLS and a socket; the others, for the sake of time, over memory.
 const OVER_TLS: u64 = 8;
@@ -133,7 +133,7 @@ fn one(
 fn job(words: &[String]) -> Result<Job> {
     let words = std::iter::once("veilset").chain(words.iter().map(String::as_str));
     let arguments = Arguments::try_parse_from(words).map_err(|e| Error::Bug(e.to_string()))?;
-    Plan::of(arguments.command).map(|plan| plan.job)
+    PartyPlan::of(arguments.command).map(|plan| plan.job)
 }
 
 /// A party's whole run, with a half if there is a folder and an identity for it. Returns where its result is, if it
@@ -143,7 +143,7 @@ fn party(mut job: Job, connection: Connection, half: Option<(&Path, &Identity)>)
     if let Some((folder, identity)) = half {
         let (path, ledger) = (folder.join(format!("{}.half", job.role)), folder.join("ledger"));
         let data = job.load(&Watch::NONE)?;
-        let mut output = Output::create("prepared half", Some(&path), false)?;
+        let mut output = Destination::create("prepared half", Some(&path), false)?;
         let (basis, at) = (data.request().basis(), Ledger::at(&ledger));
         artefact::prepare(&basis, &at, identity, &mut output, &|_| Ok(()), &mut rng)?;
         output.commit()?;
@@ -162,7 +162,7 @@ fn party(mut job: Job, connection: Connection, half: Option<(&Path, &Identity)>)
 
 fn connections_over_tls([a, b]: &[Arc<Identity>; 2]) -> Result<[Connection; 2]> {
     let timeouts = Timeouts { connect: Duration::from_secs(30), idle: Duration::from_secs(60) };
-    let security = |own: &Arc<Identity>, peer: &Arc<Identity>| Security::Tls {
+    let security = |own: &Arc<Identity>, peer: &Arc<Identity>| Protection::Tls {
         identity: own.clone(),
         peer: peer.fingerprint(),
     };

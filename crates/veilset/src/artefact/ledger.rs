@@ -6,7 +6,7 @@
 
 use super::file::Id;
 use crate::error::{Error, Result};
-use crate::places::{Place, beside, private_parent, same_file, sync_parent};
+use crate::places::{Folder, beside, private_parent, same_file, sync_parent};
 use crate::rng::Prng;
 use std::fs::{File, OpenOptions, TryLockError, metadata, symlink_metadata};
 use std::io::{self, BufReader, Read, Write};
@@ -46,7 +46,7 @@ impl Ledger {
     /// Where the ledger is unless told otherwise: `veilset/prepared.ledger` in `$XDG_STATE_HOME`, which is
     /// `$HOME/.local/state` where it is not set.
     pub fn default_path() -> Result<PathBuf> {
-        Place::State.file_or(FILE, "the ledger of prepared halves", "--prepared-ledger")
+        Folder::State.file_or(FILE, "the ledger of prepared halves", "--prepared-ledger")
     }
 
     /// The ledger's id, for a half that is prepared. A ledger that is not there is made, and is on the disk when this

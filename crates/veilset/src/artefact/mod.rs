@@ -46,7 +46,7 @@ use crate::params::MAX_SET;
 use crate::protocols::groups;
 use crate::rng::Prng;
 use crate::secret::{Secret, Secrets};
-use crate::table::Output;
+use crate::table::Destination;
 use crate::threads::Threads;
 use ledger::Ticket;
 use std::fmt;
@@ -151,7 +151,7 @@ pub fn prepare(
     basis: &Basis,
     ledger: &Ledger,
     identity: &Identity,
-    output: &mut Output,
+    output: &mut Destination,
     step: &dyn Fn(usize) -> Result<()>,
     rng: &mut Prng,
 ) -> Result<()> {

@@ -9,7 +9,7 @@ use crate::item::Items;
 use crate::membership::Mqrpmt;
 use crate::membership::cwprf::{CwPrf, GolombTags};
 use crate::net::Connection;
-use crate::operations::intersect::dh;
+use crate::operations::intersect::dh_psi;
 use crate::operations::{COUNT, Confirmed, INTERSECT, Learned, Operation, Role, Rows, SUM, Terms};
 use crate::protocols::{self, CM20, Protocol, VOLE};
 use crate::session::run::{Outcome, Request, check, run, run_if};
@@ -175,17 +175,17 @@ fn under_the_same_key_all_bytes_are_the_same() {
                 if prepared {
                     under(&mut y, Key::with_inverse(&mut later(&SEEDS[0], n_y)));
                 }
-                dh::receiver::<Curve25519>(cx, &y, n_x, &terms)?.open(Confirmed(())).map(|m| m.positions)
+                dh_psi::receiver::<Curve25519>(cx, &y, n_x, &terms)?.open(Confirmed(())).map(|m| m.positions)
             },
             |cx| {
                 if prepared {
                     under(&mut x, key(cx.rng));
                 }
-                dh::sender::<Curve25519>(cx, &x, &payloads, n_y, &terms).map(|_| ())
+                dh_psi::sender::<Curve25519>(cx, &x, &payloads, n_y, &terms).map(|_| ())
             },
         )
     };
-    for (n_y, n_x) in [(0, 0), (0, 3), (3, 0), (1, 1), (dh::FRAME + 1, 5)] {
+    for (n_y, n_x) in [(0, 0), (0, 3), (3, 0), (1, 1), (dh_psi::FRAME + 1, 5)] {
         for inserted in [0, 4] {
             let [with, without] = [true, false].map(|prepared| bytes(n_y, n_x, inserted, prepared));
             assert_eq!(with.0.0, without.0.0);

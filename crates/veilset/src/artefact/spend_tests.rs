@@ -102,7 +102,7 @@ fn without_a_sound_ledger_no_half_is_used() {
     for other in ["", "alice\nbob\n", line, &first[..20], &first[..49], &first.replace('1', "2"), &first[1..]]
     {
         fs::write(&ledger, other).unwrap();
-        let mut output = Output::create("prepared half", Some(&place.path("new")), false).unwrap();
+        let mut output = Destination::create("prepared half", Some(&place.path("new")), false).unwrap();
         let rng = &mut Prng::from_os().unwrap();
         let made = prepare(&basis, &place.ledger(), &IDENTITY, &mut output, &|_| Ok(()), rng);
         for e in [refused(open()), made.unwrap_err().to_string()] {

@@ -32,7 +32,7 @@ impl Place {
     /// A half of this name.
     fn prepare(&self, name: &str, basis: &Basis) -> PathBuf {
         let path = self.path(name);
-        let mut output = Output::create("prepared half", Some(&path), false).unwrap();
+        let mut output = Destination::create("prepared half", Some(&path), false).unwrap();
         let rng = &mut Prng::from_os().unwrap();
         prepare(basis, &self.ledger(), &IDENTITY, &mut output, &|_| Ok(()), rng).unwrap();
         output.commit().unwrap();
@@ -115,7 +115,7 @@ fn nothing_is_prepared_for_fewer_items_than_there_are() {
     let place = Place::new();
     let set = items(0, 3);
     let basis = Basis { pad_to: Some(2), ..basis(&set) };
-    let mut output = Output::create("prepared half", Some(&place.path("half")), false).unwrap();
+    let mut output = Destination::create("prepared half", Some(&place.path("half")), false).unwrap();
     let result =
         prepare(&basis, &place.ledger(), &IDENTITY, &mut output, &|_| Ok(()), &mut Prng::from_seed(&[1; 32]));
     assert!(matches!(&result, Err(Error::Usage(what)) if what.contains("--pad-to 2")), "{result:?}");
@@ -194,10 +194,10 @@ fn a_half_is_private_and_no_other_file_is_overwritten() {
     let (place, set) = (Place::new(), items(0, 3));
     let path = place.prepare("half", &basis(&set));
     assert_eq!(std::fs::metadata(&path).unwrap().permissions().mode() & 0o7777, 0o600);
-    let e = Output::create("prepared half", Some(&path), false).unwrap_err().to_string();
+    let e = Destination::create("prepared half", Some(&path), false).unwrap_err().to_string();
     assert!(e.contains("exists") && e.contains("--force"), "{e}");
     // Whoever gives up leaves nothing.
-    let mut output = Output::create("prepared half", Some(&place.path("other")), false).unwrap();
+    let mut output = Destination::create("prepared half", Some(&place.path("other")), false).unwrap();
     let (rng, stop) = (&mut Prng::from_os().unwrap(), |_| Err(Error::Cancelled));
     let stopped = prepare(&basis(&set), &place.ledger(), &IDENTITY, &mut output, &stop, rng);
     assert_eq!(stopped.unwrap_err(), Error::Cancelled);
@@ -229,7 +229,7 @@ fn the_length_of_the_file_follows_from_the_size_that_the_peer_is_told() {
 #[test]
 fn how_far_it_is_is_told() {
     let (place, set) = (Place::new(), items(0, FRAME + 5));
-    let mut output = Output::create("prepared half", Some(&place.path("half")), false).unwrap();
+    let mut output = Destination::create("prepared half", Some(&place.path("half")), false).unwrap();
     let told = std::cell::RefCell::new(vec![]);
     let step = |n| {
         told.borrow_mut().push(n);

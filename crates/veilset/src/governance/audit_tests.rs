@@ -1,6 +1,6 @@
 use super::*;
 use crate::operations::{Role, SUM, Terms};
-use crate::protocols::{Choice, DH};
+use crate::protocols::{CWPRF, Choice};
 use crate::session::Hello;
 use std::os::unix::fs::PermissionsExt;
 use std::time::{Duration, UNIX_EPOCH};
@@ -179,7 +179,7 @@ fn the_terms_of_a_run_have_keys_and_logs_of_old_are_read() {
         operation: &SUM,
         role: Role::Sender,
         check: false,
-        candidates: vec![Choice::of(&DH)],
+        candidates: vec![Choice::of(&CWPRF)],
         key_columns: 2,
         normalisation: "none".into(),
         sent_columns: vec!["city".into()],
@@ -190,7 +190,7 @@ fn the_terms_of_a_run_have_keys_and_logs_of_old_are_read() {
     let session_id = SessionId::of([0; 32]);
     let proposal = Proposal {
         hello,
-        choice: Choice::of(&DH),
+        choice: Choice::of(&CWPRF),
         session_id,
         peer: None,
         our_size: 1,

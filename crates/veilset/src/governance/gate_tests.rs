@@ -3,7 +3,7 @@ use super::super::policy::Rules;
 use super::*;
 use crate::item::ItemSet;
 use crate::operations::{COUNT, INTERSECT, Role, SUM, Terms, UNION};
-use crate::protocols::{Choice, DH};
+use crate::protocols::{CWPRF, Choice};
 use crate::session::Hello;
 use std::cell::RefCell;
 use std::path::PathBuf;
@@ -24,7 +24,7 @@ fn proposal(session: u8, our_size: usize) -> Proposal {
         operation: &COUNT,
         role: Role::Receiver,
         check: false,
-        candidates: vec![Choice::of(&DH)],
+        candidates: vec![Choice::of(&CWPRF)],
         key_columns: 1,
         normalisation: "none".into(),
         sent_columns: Vec::new(),
@@ -35,7 +35,7 @@ fn proposal(session: u8, our_size: usize) -> Proposal {
     let session_id = SessionId::of([session; 32]);
     Proposal {
         hello,
-        choice: Choice::of(&DH),
+        choice: Choice::of(&CWPRF),
         session_id,
         peer: Some(peer()),
         our_size,

@@ -1,7 +1,7 @@
 use super::*;
 use crate::hash::SessionId;
 use crate::operations::{COUNT, SUM, Terms};
-use crate::protocols::{Choice, DH};
+use crate::protocols::{CWPRF, Choice};
 use crate::session::Hello;
 
 fn fingerprint(name: &str) -> Fingerprint {
@@ -89,7 +89,7 @@ fn sizes_are_limited_on_both_sides() {
             operation: &COUNT,
             role: Role::Receiver,
             check: false,
-            candidates: vec![Choice::of(&DH)],
+            candidates: vec![Choice::of(&CWPRF)],
             key_columns: 1,
             normalisation: String::new(),
             sent_columns: Vec::new(),
@@ -98,7 +98,7 @@ fn sizes_are_limited_on_both_sides() {
             padded: false,
         };
         let proposal = Proposal {
-            choice: Choice::of(&DH),
+            choice: Choice::of(&CWPRF),
             hello,
             session_id: SessionId::of([0; 32]),
             peer: None,

@@ -1,6 +1,6 @@
 //! Our side's data: from the file to the request, and from what came of it to the result.
 
-use super::{Job, Phase, Source, Watch, name};
+use super::{InputTable, Job, Phase, Watch, name};
 use crate::artefact::Ledger;
 use crate::error::{Error, Result};
 use crate::item::Items;
@@ -11,8 +11,8 @@ use crate::rng::Prng;
 use crate::session::report::{LeftOut, Report, decimal};
 use crate::session::run::{Outcome, Prepared, Request};
 use crate::table::{
-    Format, KeyedSet, Layout, Output, Sent, Table, check_max_row, check_output, check_sum_bound, keyed_set,
-    payloads, values, write_keys, write_rows, write_union,
+    Destination, Format, KeyedSet, Layout, SentColumns, Table, check_max_row, check_output, check_sum_bound,
+    keyed_set, payloads, values, write_keys, write_rows, write_union,
 };
 use crate::threads::Threads;
 
@@ -28,7 +28,7 @@ pub struct Keys {
     pub compared: String,
 }
 
-impl Source {
+impl InputTable {
     /// Reads the keys and nothing else, for a half that is prepared.
     ///
     /// # Errors
@@ -166,15 +166,15 @@ impl<'a> Data<'a> {
     ///
     /// # Errors
     /// [`Error::Output`], and [`Error::Peer`] for rows of the peer that are none.
-    pub fn write(&self, outcome: &Outcome, output: &mut Output) -> Result<()> {
+    pub fn write(&self, outcome: &Outcome, output: &mut Destination) -> Result<()> {
         let (job, Keys { table, columns, keyed, .. }) = (self.job, &self.keys);
         let format = Layout { format: self.output_format, for_spreadsheets: job.for_spreadsheets };
-        let numbers = |output: &mut Output, header: &str, row: String| {
+        let numbers = |output: &mut Destination, header: &str, row: String| {
             writeln!(output.writer(), "{header}\n{row}").map_err(|e| output.unwritable(&e))
         };
         let sent = |payloads| {
             let names = job.received_as.as_slice();
-            (!names.is_empty()).then_some(Sent { names, payloads })
+            (!names.is_empty()).then_some(SentColumns { names, payloads })
         };
         match &outcome.learned {
             Learned::Nothing => Ok(()),

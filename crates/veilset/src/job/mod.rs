@@ -9,13 +9,13 @@
 //! 4. [`Job::create_output`] opens the destination. So far the peer has not heard of us.
 //! 5. [`run()`] runs over a connection that the front end brings, by leave of a
 //!    [`Gate`], and gives what came of it, with a report.
-//! 6. [`Data::write`] writes the result, after which [`Output::commit`] gives the file its name.
+//! 6. [`Data::write`] writes the result, after which [`Destination::commit`] gives the file its name.
 //!
 //! What takes long can be watched and ended ([`Watch`]); showing it, and hearing signals, is the front end's affair.
 //!
 //! ```
 //! use veilset::channel::{Channel, WireCount};
-//! use veilset::job::{self, Job, Source, Watch};
+//! use veilset::job::{self, Job, InputTable, Watch};
 //! use veilset::net::Connection;
 //! use veilset::operations::{INTERSECT, Role};
 //! use veilset::rng::Prng;
@@ -39,9 +39,9 @@
 //!     }
 //!     Ok(ran.report)
 //! };
-//! let mut receives = Job::new(&INTERSECT, Role::Receiver, Source::new(&ours, ["email"]));
+//! let mut receives = Job::new(&INTERSECT, Role::Receiver, InputTable::new(&ours, ["email"]));
 //! receives.output = Some(result.clone());
-//! let sends = Job::new(&INTERSECT, Role::Sender, Source::new(&theirs, ["mail"]));
+//! let sends = Job::new(&INTERSECT, Role::Sender, InputTable::new(&theirs, ["mail"]));
 //! // Over a network the connections are made by net::establish.
 //! let (here, there) = Channel::pair();
 //! let [here, there] = [here, there].map(|channel| Connection::unprotected(channel, WireCount::default()));
@@ -71,7 +71,7 @@ use crate::rng::Prng;
 use crate::session::Approval;
 use crate::session::report::Report;
 use crate::session::run::{Outcome, Prepared, Request, run_if};
-use crate::table::{Duplicates, EmptyKeys, Format, Normalise, Output, ReadOptions, quoted};
+use crate::table::{Destination, Duplicates, EmptyKeys, Format, Normalise, ReadOptions, quoted};
 use crate::threads::Threads;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
@@ -79,7 +79,7 @@ use std::time::Instant;
 /// Where our items are, how they are read, and how many the peer is told.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
-pub struct Source {
+pub struct InputTable {
     /// The file; `-` is standard input.
     pub input: PathBuf,
     /// How it is read.
@@ -97,10 +97,10 @@ pub struct Source {
     pub pad_to: Option<usize>,
 }
 
-impl Source {
+impl InputTable {
     /// A file read as its name says, keys compared as they are, empty keys an error.
-    pub fn new<S: Into<String>>(input: impl Into<PathBuf>, key: impl IntoIterator<Item = S>) -> Source {
-        Source {
+    pub fn new<S: Into<String>>(input: impl Into<PathBuf>, key: impl IntoIterator<Item = S>) -> InputTable {
+        InputTable {
             input: input.into(),
             read: ReadOptions::default(),
             key: key.into_iter().map(Into::into).collect(),
@@ -147,7 +147,7 @@ pub struct Job {
     /// How it is computed.
     pub protocol: &'static Protocol,
     /// Our items.
-    pub source: Source,
+    pub source: InputTable,
     /// For the sender of sum: the column of values.
     pub values: Option<String>,
     /// For sum: the decimal places of the values.
@@ -177,7 +177,7 @@ pub struct Job {
 impl Job {
     /// A plain job: the protocol of choice, no columns, values or prepared half, the result for the receiver only and to
     /// standard output, rows of 64 bytes, any size of the peer's set.
-    pub fn new(operation: &'static Operation, role: Role, source: Source) -> Job {
+    pub fn new(operation: &'static Operation, role: Role, source: InputTable) -> Job {
         Job {
             operation,
             role,
@@ -296,17 +296,17 @@ impl Job {
     /// Refuses what [`Job::create_output`] would refuse for the name alone, and makes no file.
     ///
     /// # Errors
-    /// [`Error::Output`] and [`Error::Usage`], as those of [`Output::check`].
+    /// [`Error::Output`] and [`Error::Usage`], as those of [`Destination::check`].
     pub fn check_output(&self) -> Result<()> {
-        Output::check(self.output.as_deref().filter(|_| self.has_result()), self.force)
+        Destination::check(self.output.as_deref().filter(|_| self.has_result()), self.force)
     }
 
     /// Opens the destination of the result, if our side has one.
     ///
     /// # Errors
-    /// Those of [`Output::create`].
-    pub fn create_output(&self) -> Result<Option<Output>> {
-        let create = || Output::create("result", self.output.as_deref(), self.force);
+    /// Those of [`Destination::create`].
+    pub fn create_output(&self) -> Result<Option<Destination>> {
+        let create = || Destination::create("result", self.output.as_deref(), self.force);
         self.has_result().then(create).transpose()
     }
 
@@ -411,7 +411,7 @@ pub fn run(
 ///
 /// # Errors
 /// [`Error::Output`].
-pub fn write_report(report: &Report, mut file: Output) -> Result<()> {
+pub fn write_report(report: &Report, mut file: Destination) -> Result<()> {
     let json = report.to_json()?;
     writeln!(file.writer(), "{json}").map_err(|e| file.unwritable(&e))?;
     file.commit()

@@ -4,7 +4,7 @@ use crate::channel::{Channel, Timeouts, WireCount};
 use crate::error::{InputError, Place};
 use crate::governance::gate::Setup;
 use crate::governance::policy::Policy;
-use crate::net::{Endpoint, Identity, Listener, Security, establish};
+use crate::net::{Endpoint, Identity, Listener, Protection, establish};
 use crate::operations::sum::Modulus;
 use crate::operations::{COUNT, INTERSECT, SUM, UNION};
 use crate::protocols::VOLE;
@@ -35,7 +35,7 @@ impl Side {
     /// A job on a file that is made.
     fn job(&self, operation: &'static Operation, role: Role, (name, key): (&str, &str), text: &str) -> Job {
         std::fs::write(self.path(name), text).unwrap();
-        let mut job = Job::new(operation, role, Source::new(self.path(name), [key]));
+        let mut job = Job::new(operation, role, InputTable::new(self.path(name), [key]));
         job.output = Some(self.path(&format!("{role}.result.csv")));
         job
     }
@@ -65,7 +65,7 @@ fn in_memory() -> [Connection; 2] {
 
 fn over_tls([a, b]: &[Arc<Identity>; 2]) -> [Connection; 2] {
     let timeouts = Timeouts { connect: Duration::from_secs(30), idle: Duration::from_secs(30) };
-    let security = |own: &Arc<Identity>, peer: &Arc<Identity>| Security::Tls {
+    let security = |own: &Arc<Identity>, peer: &Arc<Identity>| Protection::Tls {
         identity: own.clone(),
         peer: peer.fingerprint(),
     };
@@ -189,7 +189,7 @@ fn columns_travel_and_the_report_says_what_was_left_out_and_padded() {
     receiver.sent_columns = sender.sent_columns.clone();
     receiver.received_as = vec!["their note".into(), "cost".into()];
     // Rows travel in a stage of their own.
-    let plain = Job::new(&INTERSECT, Role::Sender, Source::new("none.csv", ["key"])).stages();
+    let plain = Job::new(&INTERSECT, Role::Sender, InputTable::new("none.csv", ["key"])).stages();
     assert_eq!([receiver.stages(), sender.stages()], [plain + 1; 2]);
     receiver.for_spreadsheets = true;
     let [here, there] = both([&receiver, &sender], in_memory()).map(Result::unwrap);
@@ -282,7 +282,7 @@ fn what_contradicts_itself_is_refused_before_the_table_is_read() {
     ];
     let named = |names: [&str; 2]| names.map(String::from).to_vec();
     for (operation, change, words) in receiver {
-        let mut job = Job::new(operation, Role::Receiver, Source::new("none.csv", ["key"]));
+        let mut job = Job::new(operation, Role::Receiver, InputTable::new("none.csv", ["key"]));
         job.check().unwrap();
         change(&mut job);
         match job.check() {
@@ -290,9 +290,9 @@ fn what_contradicts_itself_is_refused_before_the_table_is_read() {
             other => assert!(words.is_empty() && other.is_ok(), "{words}: {other:?}"),
         }
     }
-    let sender = Job::new(&SUM, Role::Sender, Source::new("none.csv", ["key"]));
+    let sender = Job::new(&SUM, Role::Sender, InputTable::new("none.csv", ["key"]));
     assert!(sender.check().unwrap_err().to_string().contains("--values is missing"));
-    let mut job = Job::new(&INTERSECT, Role::Receiver, Source::new("none.csv", ["key"]));
+    let mut job = Job::new(&INTERSECT, Role::Receiver, InputTable::new("none.csv", ["key"]));
     (job.sent_columns, job.received_as) = (named(["a", "a"]), named(["b", "c"]));
     assert!(job.check().unwrap_err().to_string().contains("\"a\" twice"));
     (job.sent_columns, job.received_as) = (named(["a", "b"]), named(["c", "c"]));
@@ -341,7 +341,7 @@ fn a_prepared_half_is_used_once_and_needs_its_identity() {
     let [mut receiver, sender] = side.jobs(&COUNT);
     let (half, ledger) = (side.path("half"), side.path("ledger"));
     let data = receiver.load(&Watch::NONE).unwrap();
-    let mut output = Output::create("prepared half", Some(&half), false).unwrap();
+    let mut output = Destination::create("prepared half", Some(&half), false).unwrap();
     let (basis, rng) = (data.request().basis(), &mut Prng::from_os().unwrap());
     artefact::prepare(&basis, &Ledger::at(&ledger), &identity, &mut output, &|_| Ok(()), rng).unwrap();
     output.commit().unwrap();

@@ -43,7 +43,7 @@ impl Endpoint {
 
 /// How the connection is protected.
 #[derive(Debug, Clone)]
-pub enum Security {
+pub enum Protection {
     /// TLS 1.3; each side proves its identity.
     Tls {
         /// Our identity.
@@ -98,7 +98,7 @@ impl Connection {
 /// user: where we listen, which strangers were turned away, why connecting does not work yet.
 pub fn establish(
     endpoint: &Endpoint,
-    security: &Security,
+    security: &Protection,
     timeouts: Timeouts,
     cancelled: &dyn Fn() -> bool,
     notice: &dyn Fn(&str),
@@ -221,12 +221,12 @@ impl<'a> Address<'a> {
     }
 }
 
-impl Security {
+impl Protection {
     /// Without encryption nothing may leave this machine.
     pub(super) fn allows(&self, text: &str, addresses: &[SocketAddr]) -> Result<()> {
         let outside = addresses.iter().find(|a| !a.ip().to_canonical().is_loopback());
         match (self, outside) {
-            (Security::InsecurePlaintext, Some(outside)) => Err(Error::Usage(format!(
+            (Protection::InsecurePlaintext, Some(outside)) => Err(Error::Usage(format!(
                 "--insecure-plaintext is for this machine only, and {text} ({}) is not a loopback address. Use \
                  127.0.0.1, or omit the option and give the peer's fingerprint with --peer",
                 outside.ip()
@@ -237,13 +237,13 @@ impl Security {
 
     pub(super) fn keys(&self) -> Result<Option<Keys>> {
         match self {
-            Security::InsecurePlaintext => Ok(None),
-            Security::Tls { identity, peer } if identity.fingerprint() == *peer => Err(Error::Usage(
+            Protection::InsecurePlaintext => Ok(None),
+            Protection::Tls { identity, peer } if identity.fingerprint() == *peer => Err(Error::Usage(
                 "--peer is our own fingerprint. Give the one that `veilset identity show` prints on the other \
                  party's side; two parties on one machine need an identity each (--identity)"
                     .into(),
             )),
-            Security::Tls { identity, peer } => Ok(Some(Keys::new(identity, *peer))),
+            Protection::Tls { identity, peer } => Ok(Some(Keys::new(identity, *peer))),
         }
     }
 }
@@ -257,7 +257,7 @@ pub(super) const COMPARE: &str = "Ask the other party, by a way that you trust, 
                        side: if it is the first, give that one with --peer; if not, somebody else is in between";
 
 /// Tries all addresses in turn until one is the peer or the time is over.
-pub(super) fn connect(text: &str, security: &Security, watch: &Watch<'_>) -> Result<Connection> {
+pub(super) fn connect(text: &str, security: &Protection, watch: &Watch<'_>) -> Result<Connection> {
     let address = Address::parse_peer(text)?;
     let keys = security.keys()?;
     let mut last = String::new();
@@ -266,7 +266,7 @@ pub(super) fn connect(text: &str, security: &Security, watch: &Watch<'_>) -> Res
     loop {
         // A name may come into being only when the peer starts.
         let causes = match address.resolve() {
-            Err(cause) if matches!(security, Security::InsecurePlaintext) => {
+            Err(cause) if matches!(security, Protection::InsecurePlaintext) => {
                 return Err(Error::Usage(format!(
                     "{cause}. --insecure-plaintext is for this machine only: use 127.0.0.1"
                 )));

@@ -2,7 +2,7 @@
 
 use super::Fingerprint;
 use crate::error::{Error, Result};
-use crate::places::{Place, private_parent};
+use crate::places::{Folder, private_parent};
 use crate::rng::Prng;
 use crate::secret::Secret;
 use rustls::crypto::aws_lc_rs::sign::any_eddsa_type;
@@ -121,7 +121,7 @@ impl Identity {
     /// Where the identity is unless told otherwise: `veilset/identity.pem` in `$XDG_CONFIG_HOME`, which
     /// is `$HOME/.config` where it is not set.
     pub fn default_path() -> Result<PathBuf> {
-        Place::Configuration.file_or(FILE, "the identity", "--identity")
+        Folder::Configuration.file_or(FILE, "the identity", "--identity")
     }
 
     /// A secret of this identity for one purpose. It changes with the identity, and tells nothing of it.

@@ -1,6 +1,6 @@
 //! The listening side: anybody may come, only the peer is let in.
 
-use super::connect::{ABSENT, Address, COMPARE, Connection, HANDSHAKE, Security, Watch, after};
+use super::connect::{ABSENT, Address, COMPARE, Connection, HANDSHAKE, Protection, Watch, after};
 use super::room::{HANDSHAKES, Room};
 use super::tls::{Failure, Keys, Limits, Secured};
 use crate::channel::Timeouts;
@@ -69,7 +69,7 @@ impl Listener {
     /// with a deadline. The first to prove that it is the expected peer is taken and nobody after it.
     pub fn accept(
         self,
-        security: &Security,
+        security: &Protection,
         timeouts: Timeouts,
         cancelled: &dyn Fn() -> bool,
         notice: &dyn Fn(&str),
@@ -77,7 +77,7 @@ impl Listener {
         self.run(security, &Watch::new(timeouts, cancelled, notice))
     }
 
-    pub(super) fn run(self, security: &Security, watch: &Watch<'_>) -> Result<Connection> {
+    pub(super) fn run(self, security: &Protection, watch: &Watch<'_>) -> Result<Connection> {
         let local: Vec<_> = self.sockets.iter().filter_map(|s| s.local_addr().ok()).collect();
         security.allows("the address listened at", &local)?;
         match security.keys()? {

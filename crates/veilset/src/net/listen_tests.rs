@@ -18,7 +18,7 @@ fn a_flood_from_another_address_does_not_cut_off_a_peer_that_is_slow() {
     // The peer connects by a way on which its answer to our side's first messages is late.
     let (ours, way) = (TcpListener::bind("127.0.0.1:0").unwrap(), TcpListener::bind("127.0.0.1:0").unwrap());
     let [at, by] = [&ours, &way].map(|listener| listener.local_addr().unwrap());
-    let security = Security::Tls { identity: b.clone(), peer: a.fingerprint() };
+    let security = Protection::Tls { identity: b.clone(), peer: a.fingerprint() };
     let connecting = thread::spawn(move || {
         establish(&Endpoint::Connect(by.to_string()), &security, timeouts, &|| false, &|_| ()).is_ok()
     });

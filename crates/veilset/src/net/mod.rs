@@ -15,7 +15,7 @@
 //! is authenticated, not trusted: what it may learn is the protocols' affair. The key file is only as
 //! safe as the account it lies in.
 //!
-//! With [`Security::InsecurePlaintext`] none of this holds, so it is refused off this machine, where
+//! With [`Protection::InsecurePlaintext`] none of this holds, so it is refused off this machine, where
 //! every program on the machine can still be the peer.
 
 mod connect;
@@ -25,7 +25,7 @@ mod listen;
 mod room;
 mod tls;
 
-pub use connect::{Connection, Endpoint, Security, establish};
+pub use connect::{Connection, Endpoint, Protection, establish};
 pub use fingerprint::Fingerprint;
 pub use identity::Identity;
 pub use listen::Listener;

@@ -19,8 +19,8 @@ pub(crate) fn identity() -> Arc<Identity> {
     Arc::new(Identity::generate().unwrap())
 }
 
-pub(crate) fn tls(identity: &Arc<Identity>, peer: &Identity) -> Security {
-    Security::Tls { identity: identity.clone(), peer: peer.fingerprint() }
+pub(crate) fn tls(identity: &Arc<Identity>, peer: &Identity) -> Protection {
+    Protection::Tls { identity: identity.clone(), peer: peer.fingerprint() }
 }
 
 /// What the user was told.
@@ -44,7 +44,7 @@ impl Notices {
 
 fn start(
     endpoint: Endpoint,
-    security: Security,
+    security: Protection,
     timeouts: Timeouts,
 ) -> (JoinHandle<Result<Connection>>, Notices) {
     let notices = Notices::default();
@@ -62,7 +62,7 @@ pub(crate) struct Listening {
     notices: Notices,
 }
 
-pub(crate) fn listen(security: Security, timeouts: Timeouts) -> Listening {
+pub(crate) fn listen(security: Protection, timeouts: Timeouts) -> Listening {
     let listener = Listener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap().to_string();
     let notices = Notices::default();
@@ -74,7 +74,7 @@ pub(crate) fn listen(security: Security, timeouts: Timeouts) -> Listening {
     Listening { address, run, notices }
 }
 
-pub(crate) fn connect(address: &str, security: &Security, timeouts: Timeouts) -> Result<Connection> {
+pub(crate) fn connect(address: &str, security: &Protection, timeouts: Timeouts) -> Result<Connection> {
     establish(&Endpoint::Connect(address.into()), security, timeouts, &|| false, &|_| ())
 }
 
@@ -117,8 +117,8 @@ fn the_right_peers_talk() {
 
 #[test]
 fn plaintext_talks_on_loopback_and_proves_nothing() {
-    let listening = listen(Security::InsecurePlaintext, seconds(20));
-    let there = connect(&listening.address, &Security::InsecurePlaintext, seconds(20)).unwrap();
+    let listening = listen(Protection::InsecurePlaintext, seconds(20));
+    let there = connect(&listening.address, &Protection::InsecurePlaintext, seconds(20)).unwrap();
     let here = listening.run.join().unwrap().unwrap();
     for c in [&here, &there] {
         assert_eq!((c.our, c.peer, c.exporter), (None, None, [0; 32]));
@@ -132,13 +132,13 @@ fn plaintext_is_refused_off_this_machine() {
     {
         for endpoint in [Endpoint::Listen(address.into()), Endpoint::Connect(address.replace(":0", ":7000"))]
         {
-            let e = failed(start(endpoint, Security::InsecurePlaintext, seconds(1)).0.join().unwrap());
+            let e = failed(start(endpoint, Protection::InsecurePlaintext, seconds(1)).0.join().unwrap());
             assert!(matches!(e, Error::Usage(_)), "{e:?}");
             assert!(e.to_string().contains("--insecure-plaintext is for this machine only"), "{e}");
         }
     }
     let everywhere = Listener::bind("0.0.0.0:0").unwrap();
-    let refused = everywhere.accept(&Security::InsecurePlaintext, seconds(1), &|| false, &|_| ());
+    let refused = everywhere.accept(&Protection::InsecurePlaintext, seconds(1), &|| false, &|_| ());
     assert!(matches!(failed(refused), Error::Usage(_)));
 }
 
@@ -228,7 +228,7 @@ fn strangers_neither_end_nor_delay_the_run() {
     assert_eq!(answer.first(), Some(&21), "an alert");
     failed(connect(address, &tls(&other, &a), seconds(20)));
     notices.wait_for(&other.fingerprint().to_string(), 1);
-    let mut plain = connect(address, &Security::InsecurePlaintext, seconds(20)).unwrap();
+    let mut plain = connect(address, &Protection::InsecurePlaintext, seconds(20)).unwrap();
     plain.channel.tx.send(NUMBERS, &[1]).unwrap();
     assert!(plain.channel.rx.recv(NUMBERS, 1).is_err());
     notices.wait_for("does not speak veilset's TLS", 4);
@@ -283,7 +283,7 @@ fn a_listener_that_goes_away_in_the_handshake_is_tried_again() {
 }
 
 /// What a party of these keys says first: its half of the first flight of a handshake.
-fn client_hello(security: &Security) -> Vec<u8> {
+fn client_hello(security: &Protection) -> Vec<u8> {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap().to_string();
     let (run, _) = start(Endpoint::Connect(address), security.clone(), seconds(1));
@@ -408,7 +408,7 @@ fn who_waits_long_is_told_once_what_may_be_the_matter() {
     let (a, b) = (identity(), identity());
     let short = Timeouts { connect: Duration::from_millis(700), ..seconds(0) };
     for (security, stranger) in
-        [(tls(&a, &b), false), (tls(&a, &b), true), (Security::InsecurePlaintext, false)]
+        [(tls(&a, &b), false), (tls(&a, &b), true), (Protection::InsecurePlaintext, false)]
     {
         let listener = Listener::bind("127.0.0.1:0").unwrap();
         let address = listener.local_addr().unwrap().to_string();
@@ -440,7 +440,7 @@ fn nobody_there_is_an_error_after_the_time_out() {
     let (a, b) = (identity(), identity());
     let short = Timeouts { connect: Duration::from_millis(300), ..seconds(0) };
     let address = port_that_is_free();
-    for security in [tls(&a, &b), Security::InsecurePlaintext] {
+    for security in [tls(&a, &b), Protection::InsecurePlaintext] {
         let listening = failed(listen(security.clone(), short).run.join().unwrap());
         let connecting = failed(connect(&address, &security, short));
         for e in [listening, connecting] {
@@ -466,7 +466,7 @@ fn nobody_there_is_an_error_after_the_time_out() {
 #[test]
 fn waiting_can_be_cancelled() {
     let (a, b) = (identity(), identity());
-    for security in [tls(&a, &b), Security::InsecurePlaintext] {
+    for security in [tls(&a, &b), Protection::InsecurePlaintext] {
         for endpoint in [Endpoint::Listen("127.0.0.1:0".into()), Endpoint::Connect(port_that_is_free())] {
             let looked = std::cell::Cell::new(0);
             let cancelled = || {
@@ -512,12 +512,12 @@ fn what_is_not_an_address_is_explained() {
     ];
     for (address, words) in cases {
         for endpoint in [Endpoint::Listen(address.into()), Endpoint::Connect(address.into())] {
-            let e = failed(start(endpoint, Security::InsecurePlaintext, seconds(1)).0.join().unwrap());
+            let e = failed(start(endpoint, Protection::InsecurePlaintext, seconds(1)).0.join().unwrap());
             assert!(matches!(e, Error::Usage(_)), "{e:?}");
             assert!(e.to_string().contains(words) && e.to_string().contains("HOST:PORT"), "{e}");
         }
     }
-    let e = failed(connect("127.0.0.1:0", &Security::InsecurePlaintext, seconds(1)));
+    let e = failed(connect("127.0.0.1:0", &Protection::InsecurePlaintext, seconds(1)));
     assert!(e.to_string().contains("port 0"), "{e}");
 }
 

@@ -61,7 +61,7 @@ fn run_padded(
 #[test]
 fn both_get_a_padded_union_in_as_many_rows_as_it_can_have() {
     let (y, x) = (numbers(0, 30), numbers(20, 25));
-    for protocol in [&DH, &KRTW19_PLAIN] {
+    for protocol in [&CWPRF, &KRTW19_PLAIN] {
         let kind = (&UNION, protocol, Terms { both: true, ..SMALL });
         for (to_y, to_x) in [(200, 150), (30, 150), (200, 25)] {
             let ((_, union), views) = run_padded(kind, (&y, to_y), (&x, to_x));
@@ -122,7 +122,7 @@ fn a_receiver_that_did_not_insert_what_it_should_is_refused() {
         let (operation, protocol, _) = kind;
         for role in Role::ALL {
             for padded in [false, true] {
-                let union = (operation, protocol) == (&UNION, &DH);
+                let union = (operation, protocol) == (&UNION, &CWPRF);
                 let due = if union && padded && role == Role::Receiver { 7 } else { 0 };
                 for inserted in [0, 5, 7, 8] {
                     let mut hashed = Hashed::new(&set);
@@ -156,7 +156,7 @@ fn dummies_are_neither_delivered_nor_counted() {
 fn a_peer_with_more_items_than_a_run_takes_is_refused_before_a_byte_is_sent() {
     let set = numbers(0, 3);
     let hashed = Hashed::new(&set);
-    for (operation, protocol) in [(&COUNT, &DH), (&INTERSECT, &VOLE)] {
+    for (operation, protocol) in [(&COUNT, &CWPRF), (&INTERSECT, &VOLE)] {
         for role in Role::ALL {
             let peer = Announced { size: MAX_SET + 1, padded: false };
             let (end, sent) = ends((operation, protocol, SMALL), role, &hashed, peer);

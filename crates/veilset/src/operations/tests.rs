@@ -12,7 +12,7 @@ use crate::membership::cwprf::{BloomFilter, CwPrf, GolombTags};
 use crate::membership::{ASK, Ideal, Mqrpmt};
 use crate::operations::{COUNT, INTERSECT, SUM, UNION};
 use crate::protocols::dh_psi;
-use crate::protocols::{self, CM20, DH, DH_PSI, KRTW19, KRTW19_PLAIN, Protocol, VOLE, run};
+use crate::protocols::{self, CM20, CWPRF, DH_PSI, KRTW19, KRTW19_PLAIN, Protocol, VOLE, run};
 use crate::rng::Prng;
 use crate::testing::{Garble, Views, overlapping, run_pair, sizes, split_frames};
 use std::collections::HashSet;
@@ -48,7 +48,7 @@ fn tasks<'a>(
     let task = |role, set, values| Part {
         operation,
         role,
-        protocol: &DH,
+        protocol: &CWPRF,
         set,
         values,
         payloads: NO_PAYLOADS,
@@ -184,7 +184,7 @@ fn check(
 fn results_are_those_of_the_plain_computation() {
     let mut all = kinds();
     all.retain(|k| !is_krtw19(k.1));
-    let over_dh: Vec<_> = all.iter().filter(|k| k.1 == &DH).copied().collect();
+    let over_dh: Vec<_> = all.iter().filter(|k| k.1 == &CWPRF).copied().collect();
     let plain: Vec<_> = over_dh.iter().filter(|k| !k.2.both && !k.2.payload).copied().collect();
     for (n_y, n_x) in sizes(crate::ot::extension::FRAME) {
         for overlap in [0.0, 0.5, 1.0] {
@@ -205,7 +205,7 @@ fn results_are_those_of_the_plain_computation() {
     check(run_tasks, &plain, &y, &x, "more than a frame");
     // By tags, with payload: several frames of rows, tags and points.
     let (y, x) = overlapping(9000, 700, 0.5);
-    let by_tags: Vec<_> = all.into_iter().filter(|k| k.1 != &DH && k.2.payload && k.2.both).collect();
+    let by_tags: Vec<_> = all.into_iter().filter(|k| k.1 != &CWPRF && k.2.payload && k.2.both).collect();
     check(run_tasks, &by_tags, &y, &x, "frames");
     check(run_tasks, &by_tags, &x, &y, "frames, the other way round");
 }
@@ -214,8 +214,8 @@ fn results_are_those_of_the_plain_computation() {
 #[test]
 fn results_in_another_group_are_those_of_the_plain_computation() {
     let mut all = kinds();
-    all.retain(|k| [&DH, &DH_PSI].contains(&k.1));
-    let (over_dh, classic): (Vec<_>, Vec<_>) = all.into_iter().partition(|k| k.1 == &DH);
+    all.retain(|k| [&CWPRF, &DH_PSI].contains(&k.1));
+    let (over_dh, classic): (Vec<_>, Vec<_>) = all.into_iter().partition(|k| k.1 == &CWPRF);
     let protocol = CwPrf(Ristretto255, GolombTags);
     let by_dh_psi = |[r, s]: [Part; 2]| {
         run_pair(

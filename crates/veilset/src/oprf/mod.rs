@@ -3,9 +3,9 @@
 //! In an *OPRF* the sender holds a key of a pseudorandom function F and the receiver learns F at inputs of its
 //! own; the sender does not learn the inputs, the receiver nothing of F anywhere else.
 
-pub mod dh;
 pub mod kkrt;
 pub mod multi_point;
+pub mod two_hash_dh;
 pub mod vole;
 
 use crate::context::Context;

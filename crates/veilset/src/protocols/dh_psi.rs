@@ -6,10 +6,10 @@ use crate::error::Result;
 use crate::group::Group;
 use crate::group::curve25519::Curve25519;
 use crate::operations::cost::{Cost, Deal, Traffic, Work, framed, tags_and_rows};
-use crate::operations::intersect::dh;
+use crate::operations::intersect::dh_psi;
 use crate::operations::{INTERSECT, Learned, Role, Sealed, Task};
 
-/// Classic Diffie-Hellman PSI ([`crate::operations::intersect::dh`]).
+/// Classic Diffie-Hellman PSI ([`crate::operations::intersect::dh_psi`]).
 pub static DH_PSI: Protocol = Protocol {
     name: "dh-psi",
     summary: "classic Diffie-Hellman private set intersection",
@@ -31,11 +31,11 @@ pub static DH_PSI: Protocol = Protocol {
 pub(crate) fn run<'a, G: Group>(task: &Task<'a>, cx: &mut Context, n: usize) -> Result<Sealed<'a, Learned>> {
     match task.role {
         Role::Receiver => {
-            let sealed = dh::receiver::<G>(cx, task.set, n, &task.terms)?;
+            let sealed = dh_psi::receiver::<G>(cx, task.set, n, &task.terms)?;
             Ok(sealed.map(Learned::Matching))
         }
         Role::Sender => {
-            let found = dh::sender::<G>(cx, task.set, task.payloads, n, &task.terms)?;
+            let found = dh_psi::sender::<G>(cx, task.set, task.payloads, n, &task.terms)?;
             Ok(Sealed::sent_on(found.map(|sealed| sealed.map(Learned::Matching))))
         }
     }
@@ -43,8 +43,8 @@ pub(crate) fn run<'a, G: Group>(task: &Task<'a>, cx: &mut Context, n: usize) -> 
 
 fn cost(deal: &Deal) -> Result<Cost> {
     let (n_y, n_x) = DH_PSI.sizes(deal);
-    let points = framed(n_y, dh::FRAME, 32);
-    let tags = tags_and_rows(deal, n_x, dh::tag_bytes(deal.terms.payload, n_x, n_y)?);
+    let points = framed(n_y, dh_psi::FRAME, 32);
+    let tags = tags_and_rows(deal, n_x, dh_psi::tag_bytes(deal.terms.payload, n_x, n_y)?);
     // The receiver puts its key on its own points, and takes it off again.
     let receiver = Work { multiplications: 2 * n_y, ..Work::default() };
     let sender = Work { multiplications: n_y + n_x, ..Work::default() };

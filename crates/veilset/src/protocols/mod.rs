@@ -12,13 +12,13 @@
 //! [`Error::Bug`] for arguments that do not belong together. What only a result shows is in [`Sealed`].
 
 mod cm20;
-pub(crate) mod dh;
+pub(crate) mod cwprf;
 pub(crate) mod dh_psi;
 mod krtw19;
 mod vole;
 
 pub use cm20::CM20;
-pub use dh::DH;
+pub use cwprf::CWPRF;
 pub use dh_psi::DH_PSI;
 pub use krtw19::{KRTW19, KRTW19_PLAIN};
 pub use vole::VOLE;
@@ -33,7 +33,7 @@ use crate::params::MAX_SET;
 use std::fmt;
 
 /// All protocols, in the order in which users see them.
-pub static ALL: [&Protocol; 6] = [&DH, &DH_PSI, &CM20, &VOLE, &KRTW19, &KRTW19_PLAIN];
+pub static ALL: [&Protocol; 6] = [&CWPRF, &DH_PSI, &CM20, &VOLE, &KRTW19, &KRTW19_PLAIN];
 
 /// The groups that protocols work in, as typed.
 pub mod groups {
@@ -142,7 +142,7 @@ pub fn named(name: &str) -> Result<&'static Protocol, String> {
 pub fn preferred(operation: &Operation) -> &'static Protocol {
     let preferred = |p: &&Protocol| p.offer(operation).is_some_and(|offer| offer.preferred);
     // A test says that there is one.
-    ALL.into_iter().find(preferred).unwrap_or(&DH)
+    ALL.into_iter().find(preferred).unwrap_or(&CWPRF)
 }
 
 /// The one to take where the user wants to withstand a sender that deviates; none if there is none.

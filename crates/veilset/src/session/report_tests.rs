@@ -3,7 +3,7 @@ use crate::item::ItemSet;
 use crate::operations::intersect::Matching;
 use crate::operations::union::rows::New;
 use crate::operations::{COUNT, INTERSECT, SUM, Terms, UNION, sum};
-use crate::protocols::{Choice, DH};
+use crate::protocols::{CWPRF, Choice};
 
 #[test]
 fn decimals_are_exact() {
@@ -30,7 +30,7 @@ fn who_gets_a_union_learns_how_many_match_unless_the_other_pads() {
         let outcome = Outcome {
             learned,
             session_id,
-            choice: Choice::of(&DH),
+            choice: Choice::of(&CWPRF),
             began,
             their_size: 5,
             they_pad,
@@ -64,7 +64,7 @@ fn that_the_sender_learned_something_too_is_said_on_both_sides() {
             let outcome = Outcome {
                 learned: Learned::Nothing,
                 session_id: SessionId::of([7; 32]),
-                choice: Choice::of(&DH),
+                choice: Choice::of(&CWPRF),
                 began: UNIX_EPOCH,
                 their_size: 5,
                 they_pad: false,
@@ -86,7 +86,7 @@ fn a_report_holds_only_what_this_party_learned() {
         let outcome = Outcome {
             learned,
             session_id: SessionId::of([7; 32]),
-            choice: Choice::of(&DH),
+            choice: Choice::of(&CWPRF),
             began: UNIX_EPOCH,
             their_size: 5,
             they_pad,
@@ -151,7 +151,7 @@ fn a_hint_is_given_where_nothing_matches_and_nothing_was_normalised() {
         let outcome = Outcome {
             learned,
             session_id,
-            choice: Choice::of(&DH),
+            choice: Choice::of(&CWPRF),
             began,
             their_size,
             they_pad,

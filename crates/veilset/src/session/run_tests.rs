@@ -4,7 +4,7 @@ use crate::error::Fault;
 use crate::item::encode_key;
 use crate::operations::tests::is_krtw19;
 use crate::operations::{COUNT, INTERSECT, SUM, UNION};
-use crate::protocols::{self, CM20, DH, DH_PSI, VOLE};
+use crate::protocols::{self, CM20, CWPRF, DH_PSI, VOLE};
 use crate::testing::{Garble, SEEDS, Shared, overlapping, split_frames};
 
 const MAX_ROW: usize = 3000;
@@ -16,7 +16,7 @@ fn request<'a>(
     values: &'a [i128],
 ) -> Request<'a> {
     let terms = Terms { max_row: MAX_ROW, ..Terms::default() };
-    Request { max_peer_items: 100, values, terms, protocol: &DH, ..Request::new(operation, role, set) }
+    Request { max_peer_items: 100, values, terms, protocol: &CWPRF, ..Request::new(operation, role, set) }
 }
 
 fn connection(channel: Channel) -> Connection {
@@ -130,16 +130,16 @@ fn a_cheat_does_not_see_whether_its_lie_came_to_light() {
     let columns = ["note".to_string()];
     let payloads: Items = (0..n_x).map(|i| [i as u8; 5]).collect();
     let by = |protocol, role, set| Request { protocol, ..request(&INTERSECT, role, set, &[]) };
-    for protocol in [&DH, &DH_PSI, &CM20, &VOLE] {
+    for protocol in [&CWPRF, &DH_PSI, &CM20, &VOLE] {
         // Rows with a digest by OT, or under keys that the receiver has for its own items: the length of a payload.
-        let (tag, digest) = if protocol == &DH { (0x41, 16) } else { (0x65, 0) };
+        let (tag, digest) = if protocol == &CWPRF { (0x41, 16) } else { (0x65, 0) };
         let lengths = (0..n_x).map(|row| Some(row * (digest + MAX_ROW + 2) + digest + 1));
         let sent = |role, set| Request { sent_columns: &columns, ..by(protocol, role, set) };
         let (receiver, sender) = (sent(Role::Receiver, &y), sent(Role::Sender, &x));
         let sender = Request { payloads: &payloads, ..sender };
         assert_eq!(unseen(&receiver, &sender, tag, lengths), 4, "{protocol}");
     }
-    for protocol in [&DH, &DH_PSI] {
+    for protocol in [&CWPRF, &DH_PSI] {
         // A match of a query or tag of the sender's, of which most are dummies.
         let both = |role, set, pad_to| {
             let request = by(protocol, role, set);
@@ -527,7 +527,7 @@ fn a_check_tells_both_sides_the_sizes_and_how_long_the_other_takes() {
 #[test]
 fn the_receiver_chooses_among_several_protocols() {
     let (y, x) = keys(40, 30, 11);
-    let [dh, vole, cm20] = [&DH, &VOLE, &CM20].map(Choice::of);
+    let [dh, vole, cm20] = [&CWPRF, &VOLE, &CM20].map(Choice::of);
     fn by<'a>(
         protocol: &'static Protocol,
         alternatives: &'a [Choice],
@@ -539,7 +539,7 @@ fn the_receiver_chooses_among_several_protocols() {
     for (pads, alternatives, chosen) in [(None, [vole, dh], vole), (Some(60), [cm20, dh], dh)] {
         let theirs = [vole];
         let receiver = Request { pad_to: pads, ..by(&DH_PSI, &alternatives, Role::Receiver, &y) };
-        let sender = Request { pad_to: pads, ..by(&DH, &theirs, Role::Sender, &x) };
+        let sender = Request { pad_to: pads, ..by(&CWPRF, &theirs, Role::Sender, &x) };
         let (a, b) = Channel::pair();
         let [ours, there] = std::thread::scope(|s| {
             let there = s.spawn(|| run(connection(b), &sender, &mut Prng::from_seed(&SEEDS[1])).unwrap());
@@ -565,7 +565,7 @@ fn every_candidate_is_checked() {
     assert!(
         matches!(request.check(), Err(Error::Usage(m)) if m.contains("--protocol krtw19 is not for intersect"))
     );
-    let dh = [Choice::of(&DH)];
+    let dh = [Choice::of(&CWPRF)];
     let mut request =
         Request { protocol: &CM20, alternatives: &dh, ..Request::new(&INTERSECT, Role::Sender, &y) };
     assert!(request.check().is_ok() && request.check_prepared().is_err());

@@ -115,14 +115,14 @@ fn sent_columns_stand_behind_ours() {
     let sent_names = names(&["a", "b"]);
     let some: Items = [payloads.get(0), payloads.get(1)].iter().collect();
     let mut out = Vec::new();
-    let sent = Sent { names: &sent_names, payloads: &some };
+    let sent = SentColumns { names: &sent_names, payloads: &some };
     write_rows(&table, &[1, 0], Some(sent), Format::Csv, &mut out).unwrap();
     assert_eq!(String::from_utf8(out).unwrap(), "id,n,a,b\ny,2,\"p,q\",\nx,1,,r\n");
 
     let new: Items = [key(&["w"]), key(&["u"])].iter().collect();
     let some: Items = [payloads.get(2), payloads.get(0)].iter().collect();
     let mut out = Vec::new();
-    let sent = Sent { names: &sent_names, payloads: &some };
+    let sent = SentColumns { names: &sent_names, payloads: &some };
     write_union(&table, &[0], &keyed, &new, Some(sent), Format::Csv, &mut out).unwrap();
     let expected = "id,n,a,b\nx,1,,\ny,2,,\nz,3,,\nu,,\"p,q\",\nw,,s,t\n";
     assert_eq!(String::from_utf8(out).unwrap(), expected);
@@ -134,7 +134,7 @@ fn sent_columns_stand_behind_ours() {
 
     for bad in [&b""[..], b"\x01a", b"\x01a\x01\xff", &key(&["a", "b", "c"])] {
         let some: Items = [payloads.get(0), bad].iter().collect();
-        let sent = Some(Sent { names: &sent_names, payloads: &some });
+        let sent = Some(SentColumns { names: &sent_names, payloads: &some });
         for format in Format::ALL {
             let mut out = Vec::new();
             let rows = write_rows(&table, &[0, 1], sent, format, &mut out).unwrap_err();
@@ -149,7 +149,7 @@ fn sent_columns_stand_behind_ours() {
         }
     }
     let none = Items::new();
-    let sent = Some(Sent { names: &sent_names, payloads: &none });
+    let sent = Some(SentColumns { names: &sent_names, payloads: &none });
     let error = write_rows(&table, &[0], sent, Format::Csv, &mut Vec::new()).unwrap_err();
     assert!(matches!(error, Error::Bug(_)), "{error}");
 

@@ -4,7 +4,7 @@
 //! [`keyed_set`] makes the set that takes part in an operation out of its key columns, normalised as agreed
 //! ([`Normalise`]), and remembers which row each item came from; [`values()`] reads the column to be summed and
 //! [`payloads()`] the columns that travel with the items. After the run, [`write_rows`], [`write_union`] and
-//! [`write_keys`] write the result into an [`Output`], which was opened before anything was sent to the peer.
+//! [`write_keys`] write the result into an [`Destination`], which was opened before anything was sent to the peer.
 //!
 //! Cells are bytes. What is a number, a date and so on in Parquet becomes the one text that it also has in CSV:
 //!
@@ -28,12 +28,12 @@
 //! Messages name the file, the line or row, the column and the next step. They never show a cell below the header:
 //! messages end up in logs, and the data is confidential.
 
+mod destination;
 mod format;
 mod guard;
 mod keys;
 mod normalise;
 mod other;
-mod output;
 mod parquet_read;
 mod parquet_write;
 mod read;
@@ -47,13 +47,13 @@ mod values;
 mod watched;
 mod write;
 
+pub use destination::Destination;
+pub(crate) use destination::unwritable;
 pub use format::{Encoding, Format, LIST_COLUMN, ReadOptions, check_names, check_output, quoted};
 pub use keys::{Duplicates, EmptyKeys, KeyedSet, check_max_row, keyed_set, payloads};
 pub use normalise::Normalise;
 pub use other::{check_input_name, check_output_name};
-pub use output::Output;
-pub(crate) use output::unwritable;
-pub use sent::Sent;
+pub use sent::SentColumns;
 pub use temporary::remove_unfinished;
 pub use values::{check_sum_bound, values};
 pub use write::{Layout, write_keys, write_rows, write_union};

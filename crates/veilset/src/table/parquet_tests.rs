@@ -382,7 +382,7 @@ fn a_union_keeps_types_where_the_new_keys_have_them() {
     for (new, types) in cases {
         let items: Items = new.iter().map(|cells| item(cells)).collect();
         let payloads: Items = new.iter().map(|cells| item(&[&format!("of {}", cells[0])])).collect();
-        let sent = Sent { names: &sent_names, payloads: &payloads };
+        let sent = SentColumns { names: &sent_names, payloads: &payloads };
         let mut out = Vec::new();
         write_union(&table, &[0, 1], &keyed, &items, Some(sent), Format::Parquet, &mut out).unwrap();
         let schema =

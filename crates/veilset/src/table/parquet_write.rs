@@ -1,7 +1,7 @@
 //! Writing results as Parquet.
 
 use super::Encoding;
-use super::output::unwritable;
+use super::destination::unwritable;
 use super::typed::{Buffer, field};
 use super::write::OutColumn;
 use crate::error::{Error, Result};

@@ -6,7 +6,7 @@ use crate::item::{Items, decode_key};
 
 /// Columns that the other party sent, as they appear in a result.
 #[derive(Debug, Clone, Copy)]
-pub struct Sent<'a> {
+pub struct SentColumns<'a> {
     /// Their names in the result. There may be none.
     pub names: &'a [String],
     /// Their cells: one payload for each row that has any, in the order of the rows or items passed with it.
@@ -14,7 +14,7 @@ pub struct Sent<'a> {
     pub payloads: &'a Items,
 }
 
-impl<'a> Sent<'a> {
+impl<'a> SentColumns<'a> {
     /// Refuses a wrong number of payloads, which is a bug. Refuses payloads that do not encode this many columns, or
     /// text where ours is text, which is the peer's fault.
     pub(super) fn check(&self, rows: usize, encoding: Encoding) -> Result<()> {

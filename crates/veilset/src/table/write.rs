@@ -1,9 +1,9 @@
 //! Writing results as CSV (RFC 4180 quoting where needed, LF line ends), as a list, or as Parquet.
 
 use super::parquet_write::ParquetSink;
-use super::sent::{Sent, check_items};
+use super::sent::{SentColumns, check_items};
 use super::types::Kind;
-use super::{Format, KeyedSet, Table, other, output, typed};
+use super::{Format, KeyedSet, Table, destination, other, typed};
 use crate::error::{Error, Result};
 use crate::item::{Items, decode_key};
 use std::borrow::Cow;
@@ -32,7 +32,7 @@ impl From<Format> for Layout {
 pub fn write_rows(
     table: &Table,
     rows: &[usize],
-    sent: Option<Sent>,
+    sent: Option<SentColumns>,
     layout: impl Into<Layout>,
     out: &mut (dyn Write + Send),
 ) -> Result<()> {
@@ -67,7 +67,7 @@ pub fn write_union(
     key: &[usize],
     keyed: &KeyedSet,
     new_items: &Items,
-    sent: Option<Sent>,
+    sent: Option<SentColumns>,
     layout: impl Into<Layout>,
     out: &mut (dyn Write + Send),
 ) -> Result<()> {
@@ -154,7 +154,7 @@ fn sorted(items: &Items) -> impl Iterator<Item = usize> {
 }
 
 /// Our columns and those that were sent.
-fn columns<'a>(table: &'a Table, sent: Option<Sent<'a>>) -> Vec<OutColumn<'a>> {
+fn columns<'a>(table: &'a Table, sent: Option<SentColumns<'a>>) -> Vec<OutColumn<'a>> {
     let theirs = sent.map_or(&[][..], |sent| sent.names);
     let theirs = theirs.iter().map(|name| OutColumn { raw: name.as_bytes(), name, kind: Kind::Plain });
     (0..table.header().len()).map(|at| OutColumn::of(table, at)).chain(theirs).collect()
@@ -232,7 +232,7 @@ impl<'a> Sink<'a> {
             }
             Sink::Parquet(sink) => return sink.row(cells),
         };
-        written.map_err(|e| output::unwritable("result", &e))
+        written.map_err(|e| destination::unwritable("result", &e))
     }
 
     fn end(self) -> Result<()> {

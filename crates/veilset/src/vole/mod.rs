@@ -118,7 +118,7 @@ pub(crate) mod tests {
     use veilset_kernels::gf128::add_multiple;
 
     /// The sender's output.
-    pub(crate) struct Sent {
+    pub(crate) struct SenderOutput {
         pub(crate) delta: Element,
         pub(crate) b: Secrets<Element>,
     }
@@ -129,7 +129,7 @@ pub(crate) mod tests {
         session: &SessionId,
         purpose: &'static str,
         lengths: &[usize],
-    ) -> (Vec<(Received, Sent)>, Views) {
+    ) -> (Vec<(Received, SenderOutput)>, Views) {
         let ((received, sent), views) = run_pair(
             session,
             |cx| {
@@ -138,7 +138,7 @@ pub(crate) mod tests {
             },
             |cx| {
                 let mut sender = protocol.sender(cx, purpose)?;
-                let sent = |&n: &usize| Ok(Sent { b: sender.next(cx, n)?, delta: *sender.delta() });
+                let sent = |&n: &usize| Ok(SenderOutput { b: sender.next(cx, n)?, delta: *sender.delta() });
                 lengths.iter().map(sent).collect::<Result<Vec<_>>>()
             },
         );

@@ -5,7 +5,7 @@ use crate::channel::Channel;
 use crate::error::{Error, Fault};
 use crate::testing::{Garble, Views, parts, run_pair, split_frames};
 use crate::threads::Threads;
-use crate::vole::tests::{Sent, is_a_vole, run_vole};
+use crate::vole::tests::{SenderOutput, is_a_vole, run_vole};
 use crate::vole::{Receiver as _, Sender as _};
 use std::collections::HashSet;
 
@@ -72,7 +72,7 @@ fn traffic_is_as_measured() {
 }
 
 /// One vector, of parties with the seeds of [`run_vole`].
-fn run_one(session: u8, purpose: &'static str, n: usize) -> (Received, Sent) {
+fn run_one(session: u8, purpose: &'static str, n: usize) -> (Received, SenderOutput) {
     run_vole(&SILENT, &SessionId::of([session; 32]), purpose, &[n]).0.remove(0)
 }
 
@@ -98,14 +98,14 @@ fn sessions_and_purposes_separate() {
 }
 
 /// A vector of parties with these seeds, in one session.
-fn run_seeded(receiver: u8, sender: u8, n: usize) -> (Received, Sent, Views) {
+fn run_seeded(receiver: u8, sender: u8, n: usize) -> (Received, SenderOutput, Views) {
     let rng = |seed| Prng::from_seed(&[seed; 32]);
     let ((received, sent), views) = run_pair(
         &SESSION,
         |cx| SILENT.receiver(cx.under(rng(receiver)), "a")?.next(cx.under(rng(receiver + 100)), n),
         |cx| {
             let mut party = SILENT.sender(cx.under(rng(sender + 50)), "a")?;
-            Ok(Sent { b: party.next(cx.under(rng(sender + 150)), n)?, delta: *party.delta() })
+            Ok(SenderOutput { b: party.next(cx.under(rng(sender + 150)), n)?, delta: *party.delta() })
         },
     );
     (received, sent, views)

@@ -1,6 +1,6 @@
 //! The bins: the coin toss for their hash function, the items in them, and the sender's bins filled up and permuted.
 
-use super::{BOTTOM, Plan};
+use super::{BOTTOM, Binning};
 use crate::channel::Message;
 use crate::context::Context;
 use crate::error::{Error, Result};
@@ -22,7 +22,7 @@ const FIT: Message<[u8; 1]> = Message::new(0xa4, "both  whether the items fit in
 /// Our items in bins by a function from a coin toss; by another one if the items of either party do not fit.
 pub(super) fn hash_into_bins(
     cx: &mut Context,
-    plan: &Plan,
+    plan: &Binning,
     is_receiver: bool,
     items: &[Input],
 ) -> Result<Table> {
@@ -96,7 +96,7 @@ fn tossed(session: &SessionId, attempt: usize, first: &[u8; 32], second: &[u8; 3
 
 /// What is in the slots of all bins: each bin of S filled up with the bottom item and permuted, so that the places of
 /// the bits say nothing.
-pub(super) fn fill_and_permute(plan: &Plan, table: &Table, rng: &mut Prng) -> Secrets<u32> {
+pub(super) fn fill_and_permute(plan: &Binning, table: &Table, rng: &mut Prng) -> Secrets<u32> {
     let mut order = Secrets::from(vec![BOTTOM; plan.slots()]);
     let rng = rng.split();
     order.par_chunks_mut(plan.slots_of_bin()).enumerate().for_each(|(bin, slots)| {

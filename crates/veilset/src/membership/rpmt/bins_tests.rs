@@ -1,5 +1,5 @@
 use super::super::tests::{SESSION, items};
-use super::super::{Comparison, Plan};
+use super::super::{Binning, Comparison};
 use super::*;
 use crate::channel::Channel;
 use crate::error::Fault;
@@ -11,7 +11,7 @@ use std::collections::HashSet;
 #[test]
 fn items_are_at_random_places_of_their_bins() {
     let bins = Bins { number: 400, receiver: 15, sender: 15 };
-    let plan = Plan::of(Comparison::Plain, (1, 1600), bins).unwrap();
+    let plan = Binning::of(Comparison::Plain, (1, 1600), bins).unwrap();
     let table = Table::new(&Domain::new(&SESSION, "bins"), &items(0, 1600), 400);
     let mut rng = Prng::from_seed(&[6; 32]);
     let [order, other] = [(); 2].map(|()| fill_and_permute(&plan, &table, &mut rng));
@@ -63,7 +63,7 @@ fn bodies(views: &Views, party: usize, tag: u16) -> Vec<Vec<u8>> {
 fn shares_are_fresh_in_every_attempt_and_every_run() {
     // R's items never fit.
     let bins = Bins { number: 6, receiver: 0, sender: 6 };
-    let plan = Plan { in_frame: 6, ..Plan::of(Comparison::Plain, (6, 6), bins).unwrap() };
+    let plan = Binning { in_frame: 6, ..Binning::of(Comparison::Plain, (6, 6), bins).unwrap() };
     let (y, x) = (items(0, 6), items(3, 6));
     let twice = |cx: &mut Context, is_receiver: bool| {
         let items = if is_receiver { &y } else { &x };
@@ -104,7 +104,7 @@ fn no_share_is_sent_before_the_other_one_is_fixed() {
 #[test]
 fn tables_that_are_accepted_keep_all_bounds() {
     let bins = Bins { number: 6, receiver: 2, sender: 2 };
-    let plan = Plan { per_frame: 2, in_frame: 3, ..Plan::of(Comparison::Plain, (6, 6), bins).unwrap() };
+    let plan = Binning { per_frame: 2, in_frame: 3, ..Binning::of(Comparison::Plain, (6, 6), bins).unwrap() };
     let (y, x) = (items(0, 6), items(3, 6));
     let fullest = |seed: u8| {
         let (mut a, mut b) = Channel::pair();
@@ -132,7 +132,7 @@ fn tables_that_are_accepted_keep_all_bounds() {
 fn items_that_do_not_fit_are_thrown_again() {
     // Bins so small that the first throws fail with some seeds.
     let bins = Bins { number: 6, receiver: 2, sender: 2 };
-    let plan = Plan { in_frame: 6, ..Plan::of(Comparison::Plain, (6, 6), bins).unwrap() };
+    let plan = Binning { in_frame: 6, ..Binning::of(Comparison::Plain, (6, 6), bins).unwrap() };
     let (y, x) = (items(0, 6), items(3, 6));
     let tries = |seed: u8| {
         let (mut a, mut b) = Channel::pair();

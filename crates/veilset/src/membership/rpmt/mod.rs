@@ -17,7 +17,7 @@
 //! comparison: an OPRF the other way and a tag, or an element of the field. R evaluates the OPRF for each slot and
 //! each item of the bin.
 //!
-//! The files: [`plan`](Plan) has the sizes, `bins` the coin toss for the hash function and the bins of S, `opprf` the
+//! The files: [`plan`](Binning) has the sizes, `bins` the coin toss for the hash function and the bins of S, `opprf` the
 //! polynomials and why they say nothing, this one the protocol.
 //!
 //! Departures from the paper:
@@ -40,11 +40,11 @@
 //!
 //! None of these is hidden. They are functions of loads under a hash function that S knows.
 
+mod binning;
 mod bins;
 mod opprf;
-mod plan;
 
-pub use plan::Plan;
+pub use binning::Binning;
 
 use crate::channel::Message;
 use crate::channel::queue::consequence;
@@ -88,7 +88,7 @@ pub enum Comparison {
 ///
 /// # Errors
 /// As those of [`crate::operations`].
-pub fn receiver(cx: &mut Context, plan: &Plan, y: &[Input]) -> Result<Secrets<bool>> {
+pub fn receiver(cx: &mut Context, plan: &Binning, y: &[Input]) -> Result<Secrets<bool>> {
     plan.announce(cx.ch);
     let table = hash_into_bins(cx, plan, true, y)?;
     let coder = Coder::new(&cx.session, OPRF);
@@ -157,7 +157,7 @@ pub fn receiver(cx: &mut Context, plan: &Plan, y: &[Input]) -> Result<Secrets<bo
 ///
 /// # Errors
 /// As those of [`crate::operations`].
-pub fn sender(cx: &mut Context, plan: &Plan, x: &[Input], real: usize) -> Result<Secrets<u32>> {
+pub fn sender(cx: &mut Context, plan: &Binning, x: &[Input], real: usize) -> Result<Secrets<u32>> {
     plan.announce(cx.ch);
     let table = hash_into_bins(cx, plan, false, x)?;
     let threads = cx.threads;

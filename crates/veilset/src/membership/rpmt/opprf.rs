@@ -20,7 +20,7 @@
 //! factors exactly if x* is in the bin; otherwise it has about two roots. With the random factor of 5.3 it has the roots
 //! of the real items. A test breaks both (docs/corrections.md).
 
-use super::{BATCH, Plan};
+use super::{BATCH, Binning};
 use crate::hashing::Table;
 use crate::oprf::Output;
 use crate::oprf::kkrt::{Code, Keys};
@@ -32,7 +32,7 @@ use veilset_kernels::polynomial::{self, Field, Shape};
 
 /// R: its items in bins, and what it takes to make polynomials of them.
 pub(super) struct Programmer<'a> {
-    pub(super) plan: &'a Plan,
+    pub(super) plan: &'a Binning,
     pub(super) table: Table,
     pub(super) codes: Secrets<Code>,
     pub(super) bottom: Secrets<Code>,
@@ -137,7 +137,7 @@ fn halves(output: &Output) -> (u128, u128) {
 }
 
 /// s* = P(q*) - t* of each slot.
-pub(super) fn evaluate(plan: &Plan, polynomials: &[u8], outputs: &[Output]) -> Secrets<u128> {
+pub(super) fn evaluate(plan: &Binning, polynomials: &[u8], outputs: &[Output]) -> Secrets<u128> {
     let mut s = Secrets::zeros(outputs.len());
     let chunks = s.par_chunks_mut(BATCH).zip(outputs.par_chunks(BATCH));
     chunks.zip(polynomials.par_chunks(BATCH * plan.polynomial_bytes())).for_each(

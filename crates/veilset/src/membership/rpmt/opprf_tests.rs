@@ -1,5 +1,5 @@
 use super::super::tests::{SESSION, items};
-use super::super::{Comparison, Plan};
+use super::super::{Binning, Comparison};
 use super::*;
 use crate::hash::Domain;
 use crate::hashing::Bins;
@@ -216,7 +216,8 @@ fn the_halves_of_an_output_have_no_bit_in_common() {
 #[test]
 fn frames_of_all_sets_have_the_same_number_of_points() {
     let bins = Bins { number: 20, receiver: 9, sender: 7 };
-    let plan = Plan { per_frame: 3, in_frame: 20, ..Plan::of(Comparison::Plain, (30, 40), bins).unwrap() };
+    let plan =
+        Binning { per_frame: 3, in_frame: 20, ..Binning::of(Comparison::Plain, (30, 40), bins).unwrap() };
     let of_set = |from: usize| {
         let table = Table::new(&Domain::new(&SESSION, "bins"), &items(from, 30), 20);
         let loads: Vec<usize> =

@@ -16,7 +16,7 @@ pub(super) fn items(from: usize, n: usize) -> Vec<Input> {
 }
 
 /// A bit for each item of X, in order, by the tests; also checks what is in the slots.
-fn bits_by_item(plan: &Plan, y: &[Input], x: &[Input]) -> (Vec<bool>, Views) {
+fn bits_by_item(plan: &Binning, y: &[Input], x: &[Input]) -> (Vec<bool>, Views) {
     let ((bits, order), views) =
         run_pair(&SESSION, |cx| receiver(cx, plan, y), |cx| sender(cx, plan, x, x.len()));
     assert_eq!([bits.len(), order.len()], [plan.slots(); 2]);
@@ -37,7 +37,7 @@ fn the_bits_are_those_of_the_plain_computation() {
         // All of it or a part is in common, one or the other comparison.
         let common = n_y.min(n_x) / (1 + i / 2 % 2);
         let (y, x) = (items(0, n_y), items(n_y - common, n_x));
-        let plan = Plan::new(COMPARISONS[i % 2], n_y, n_x, 20).unwrap();
+        let plan = Binning::new(COMPARISONS[i % 2], n_y, n_x, 20).unwrap();
         let (bits, _) = bits_by_item(&plan, &y, &x);
         assert!(bits.iter().enumerate().all(|(i, bit)| *bit == (i < common)), "{n_y} {n_x} {common}");
     }
@@ -48,7 +48,7 @@ fn the_bits_are_those_of_the_plain_computation() {
 fn dummies_count_as_the_bottom_item() {
     let (y, x) = (items(0, 40), items(30, 20));
     for real in [0, 5, 20] {
-        let plan = Plan::new(Comparison::Private, 40, 20, 20).unwrap();
+        let plan = Binning::new(Comparison::Private, 40, 20, 20).unwrap();
         let ((bits, order), _) =
             run_pair(&SESSION, |cx| receiver(cx, &plan, &y), |cx| sender(cx, &plan, &x, real));
         for (&item, &bit) in order.iter().zip(bits.iter()) {
@@ -62,7 +62,7 @@ fn dummies_count_as_the_bottom_item() {
 #[test]
 fn a_second_run_under_the_same_generator_has_other_values() {
     let (y, x) = (items(0, 40), items(30, 20));
-    let plan = Plan::new(Comparison::Plain, 40, 20, 20).unwrap();
+    let plan = Binning::new(Comparison::Plain, 40, 20, 20).unwrap();
     let (_, views) = run_pair(
         &SESSION,
         |cx| [(); 2].map(|()| receiver(cx, &plan, &y)).into_iter().collect::<Result<Vec<_>>>(),
@@ -76,7 +76,7 @@ fn a_second_run_under_the_same_generator_has_other_values() {
 }
 
 /// What S answered, slot by slot.
-fn answers(plan: &Plan, views: &Views) -> Vec<Vec<u8>> {
+fn answers(plan: &Binning, views: &Views) -> Vec<Vec<u8>> {
     let tag = if plan.peqt.is_some() { 0xa6 } else { 0xa7 };
     let frames = split_frames(&views.0[0]).into_iter().filter(|frame| frame.0 == tag);
     frames.flat_map(|frame| frame.1.chunks(plan.tag).map(<[u8]>::to_vec).collect::<Vec<_>>()).collect()
@@ -87,7 +87,7 @@ fn answers(plan: &Plan, views: &Views) -> Vec<Vec<u8>> {
 fn no_value_comes_twice_in_all_frames_of_a_run() {
     for comparison in COMPARISONS {
         let bins = Bins { number: 21, receiver: 9, sender: 7 };
-        let plan = Plan { per_frame: 3, in_frame: 20, ..Plan::of(comparison, (30, 40), bins).unwrap() };
+        let plan = Binning { per_frame: 3, in_frame: 20, ..Binning::of(comparison, (30, 40), bins).unwrap() };
         let (_, views) = bits_by_item(&plan, &items(0, 30), &items(20, 40));
         let answers = answers(&plan, &views);
         assert_eq!(answers.iter().collect::<HashSet<_>>().len(), plan.slots());
@@ -101,7 +101,7 @@ fn answers_to_the_private_comparison_depend_on_the_key_of_s() {
     // All slots match.
     let (y, x) = (items(0, 40), items(10, 20));
     for comparison in COMPARISONS {
-        let plan = Plan::new(comparison, 40, 20, 20).unwrap();
+        let plan = Binning::new(comparison, 40, 20, 20).unwrap();
         let [one, other] = [1, 2].map(|seed| {
             let ((bits, _), views) = run_pair(
                 &SESSION,
@@ -123,7 +123,7 @@ fn answers_to_the_private_comparison_depend_on_the_key_of_s() {
 fn answers_are_those_of_the_definition() {
     let (y, x) = (items(0, 40), items(30, 20));
     for comparison in COMPARISONS {
-        let plan = Plan::new(comparison, 40, 20, 20).unwrap();
+        let plan = Binning::new(comparison, 40, 20, 20).unwrap();
         assert_eq!(plan.frames().len(), 1);
         let (_, views) = bits_by_item(&plan, &y, &x);
         let frames = split_frames(&views.0[1]);
@@ -180,7 +180,7 @@ fn every_byte_of_an_answer_counts() {
     for (comparison, tag, size, change) in
         [(Comparison::Private, 0xa6, TAG, tags), (Comparison::Plain, 0xa7, BYTES, elements)]
     {
-        let plan = Plan::new(comparison, 40, 20, 20).unwrap();
+        let plan = Binning::new(comparison, 40, 20, 20).unwrap();
         assert!(plan.tag == size && plan.slots() > 2 * size, "{plan:?}");
         let ((bits, _), _) = run_pair(
             &SESSION,
@@ -208,7 +208,7 @@ fn every_bit_of_s_is_in_its_code() {
 fn several_frames() {
     for comparison in COMPARISONS {
         let bins = Bins { number: 21, receiver: 9, sender: 7 };
-        let plan = Plan { per_frame: 3, in_frame: 20, ..Plan::of(comparison, (30, 40), bins).unwrap() };
+        let plan = Binning { per_frame: 3, in_frame: 20, ..Binning::of(comparison, (30, 40), bins).unwrap() };
         assert_eq!(plan.frames().len(), AHEAD + 3);
         let (bits, _) = bits_by_item(&plan, &items(0, 30), &items(20, 40));
         assert!(bits.iter().enumerate().all(|(i, bit)| *bit == (i < 10)));
@@ -219,7 +219,7 @@ fn several_frames() {
 fn lengths_and_bytes_follow_from_the_sizes() {
     for comparison in COMPARISONS {
         for (n_y, n_x) in [(0, 0), (700, 90)] {
-            let plan = Plan::new(comparison, n_y, n_x, 20).unwrap();
+            let plan = Binning::new(comparison, n_y, n_x, 20).unwrap();
             let mut seen = HashSet::new();
             for (common, seed) in [(0, 0), (n_y.min(n_x), 9000)] {
                 let (y, x) = (items(seed, n_y), items(seed + n_y - common, n_x));
@@ -283,7 +283,7 @@ fn forged_messages_are_errors_that_name_them() {
     ];
     for (by_receiver, tag, change, words) in table {
         let comparison = if tag == 0xa7 { Comparison::Plain } else { Comparison::Private };
-        let plan = Plan::new(comparison, 30, 20, 20).unwrap();
+        let plan = Binning::new(comparison, 30, 20, 20).unwrap();
         let (y, x) = (items(0, 30), items(20, 20));
         let ((r, s), _) = run_pair(
             &SESSION,

@@ -1,7 +1,7 @@
 //! Intersect: the receiver learns which of its items the sender has, and the payload of these if the sender
 //! agreed to send one; the sender learns nothing, unless both get the result.
 
-pub mod dh;
+pub mod dh_psi;
 pub mod mqrpmt;
 pub mod oprf;
 pub(crate) mod tags;

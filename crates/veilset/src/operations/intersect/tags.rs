@@ -1,7 +1,7 @@
 //! The end of an intersection by tags: S sends a tag of each of its items, and R finds out which are its own; with
 //! payload, S sends the row of each item under a key that R has for its own items only.
 //!
-//! What the tags and keys are, and what is assumed of them, is said by the protocol that makes them ([`super::dh`],
+//! What the tags and keys are, and what is assumed of them, is said by the protocol that makes them ([`super::dh_psi`],
 //! [`super::oprf`]). The tags are sorted over the whole set, which hides the order of X, and there is one of each
 //! item and dummy. Memory: 21 bytes an item of one's own, with payload 16 or 32 more; 5 bytes an item of S for R.
 

@@ -21,7 +21,7 @@ use crate::context::Context;
 use crate::error::{Error, Result};
 use crate::hashed::Hashed;
 use crate::item::Items;
-use crate::membership::rpmt::{self, Comparison, Plan};
+use crate::membership::rpmt::{self, Binning, Comparison};
 use crate::operations::row::Layout;
 use crate::operations::{Sealed, Terms, both};
 use crate::ot::Security;
@@ -33,8 +33,8 @@ const PURPOSE: &str = "union by KRTW19, OT of rows";
 ///
 /// # Errors
 /// [`Error::Usage`] for sets that are too large.
-pub fn plan(comparison: Comparison, n_y: usize, n_x: usize, terms: &Terms) -> Result<Plan> {
-    Plan::new(
+pub fn plan(comparison: Comparison, n_y: usize, n_x: usize, terms: &Terms) -> Result<Binning> {
+    Binning::new(
         comparison,
         n_y,
         n_x,

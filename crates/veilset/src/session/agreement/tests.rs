@@ -4,7 +4,7 @@ use crate::error::Fault;
 use crate::net::tests::{connect, identity, listen, seconds, tls};
 use crate::operations::sum::Modulus;
 use crate::operations::{COUNT, INTERSECT, SUM, UNION};
-use crate::protocols::{CM20, DH, DH_PSI, Protocol, VOLE};
+use crate::protocols::{CM20, CWPRF, DH_PSI, Protocol, VOLE};
 use crate::testing::{Shared, split_frames, told};
 use std::thread;
 
@@ -13,7 +13,7 @@ fn hello(role: Role) -> Hello {
         operation: &UNION,
         role,
         check: false,
-        candidates: vec![Choice::of(&DH)],
+        candidates: vec![Choice::of(&CWPRF)],
         key_columns: 1,
         normalisation: "none".into(),
         sent_columns: Vec::new(),
@@ -305,11 +305,11 @@ fn among(role: Role, protocols: &[&'static Protocol]) -> Hello {
 fn the_receivers_favourite_among_what_both_allow_is_chosen() {
     // What the receiver and the sender allow, what is chosen, and whether a message says so.
     let cases: [(&[&'static Protocol], &[&'static Protocol], &'static Protocol, bool); 5] = [
-        (&[&DH], &[&DH], &DH, false),
-        (&[&CM20, &DH, &VOLE], &[&VOLE, &DH], &DH, true),
-        (&[&VOLE, &DH], &[&DH, &VOLE], &VOLE, true),
-        (&[&CM20, &DH], &[&DH, &VOLE], &DH, false),
-        (&[&DH_PSI], &[&VOLE, &DH_PSI, &DH], &DH_PSI, false),
+        (&[&CWPRF], &[&CWPRF], &CWPRF, false),
+        (&[&CM20, &CWPRF, &VOLE], &[&VOLE, &CWPRF], &CWPRF, true),
+        (&[&VOLE, &CWPRF], &[&CWPRF, &VOLE], &VOLE, true),
+        (&[&CM20, &CWPRF], &[&CWPRF, &VOLE], &CWPRF, false),
+        (&[&DH_PSI], &[&VOLE, &DH_PSI, &CWPRF], &DH_PSI, false),
     ];
     for (receiver, sender, chosen, said) in cases {
         let mut ends = connections();
@@ -329,7 +329,8 @@ fn the_receivers_favourite_among_what_both_allow_is_chosen() {
 fn nothing_in_common_ends_the_run_before_any_size() {
     let mut ends = connections();
     let seen = tags_after_hello(&mut ends);
-    let (receiver, sender) = (among(Role::Receiver, &[&CM20, &VOLE]), among(Role::Sender, &[&DH, &DH_PSI]));
+    let (receiver, sender) =
+        (among(Role::Receiver, &[&CM20, &VOLE]), among(Role::Sender, &[&CWPRF, &DH_PSI]));
     let differences = both(&receiver, &sender, [1, 2], ends).map(Result::unwrap_err);
     let (ours, theirs) = ("cm20, vole", "dh, dh-psi");
     for (e, (ours, theirs)) in differences.into_iter().zip([(ours, theirs), (theirs, ours)]) {
@@ -344,7 +345,7 @@ fn nothing_in_common_ends_the_run_before_any_size() {
 fn the_id_binds_the_choice() {
     let met = |choice| {
         let [a, b] = connections();
-        let protocols: [&'static Protocol; 2] = [&DH, &DH_PSI];
+        let protocols: [&'static Protocol; 2] = [&CWPRF, &DH_PSI];
         let hellos = [among(Role::Receiver, &protocols), among(Role::Sender, &protocols)];
         thread::scope(|scope| {
             let ends = [a, b].into_iter().zip(&hellos).map(|(mut end, hello)| {
@@ -357,15 +358,15 @@ fn the_id_binds_the_choice() {
         })
     };
     // Both in one group.
-    let (dh, psi) = (met(Choice::of(&DH)), met(Choice::of(&DH_PSI)));
+    let (dh, psi) = (met(Choice::of(&CWPRF)), met(Choice::of(&DH_PSI)));
     assert!(dh[0] == dh[1] && psi[0] == psi[1] && dh[0] != psi[0]);
-    let other_group = met(Choice { protocol: &DH, group: "another" });
+    let other_group = met(Choice { protocol: &CWPRF, group: "another" });
     assert!(other_group[0] != dh[0]);
 }
 
 #[test]
 fn a_choice_that_was_not_offered_is_refused() {
-    let common = [Choice::of(&DH), Choice::of(&VOLE)];
+    let common = [Choice::of(&CWPRF), Choice::of(&VOLE)];
     for (index, good) in [(0, true), (1, true), (2, false), (u64::MAX, false)] {
         let got = told(&[(5, &index.to_le_bytes())], |cx| choose(cx.ch, Role::Sender, &common));
         match got {
@@ -517,7 +518,7 @@ fn a_session_over_tls_from_hello_to_confirmation_or_disagreement() {
         operation: &INTERSECT,
         role,
         check: false,
-        candidates: vec![Choice::of(&DH)],
+        candidates: vec![Choice::of(&CWPRF)],
         key_columns: 1,
         normalisation: "none".into(),
         sent_columns: Vec::new(),

@@ -13,7 +13,7 @@ const LARGEST: (usize, usize) = (255, kkrt::FRAME - 1);
 
 /// All sizes, from public ones.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Plan {
+pub struct Binning {
     pub(super) bins: Bins,
     pub(super) field: Field,
     /// Of the OPRF's codes.
@@ -28,14 +28,14 @@ pub struct Plan {
     pub(super) in_frame: usize,
 }
 
-impl Plan {
+impl Binning {
     /// The plan of least traffic for sets of these sizes, if each slot is worth `beside` more bytes to whoever uses
     /// its bit.
     ///
     /// # Errors
     /// [`Error::Usage`] for sets that are too large.
-    pub fn new(comparison: Comparison, n_r: usize, n_s: usize, beside: usize) -> Result<Plan> {
-        let cost = |bins: &Bins| match Plan::of(comparison, (n_r, n_s), *bins) {
+    pub fn new(comparison: Comparison, n_r: usize, n_s: usize, beside: usize) -> Result<Binning> {
+        let cost = |bins: &Bins| match Binning::of(comparison, (n_r, n_s), *bins) {
             Ok(plan) => {
                 let slot = plan.slot_bytes();
                 plan.slots() as u64 * (slot.0 + slot.1 + beside) as u64
@@ -44,14 +44,14 @@ impl Plan {
         };
         // A bin of R is too full with 2^-42, a bin of S with 2^-42, a frame of R with 2^-41: together 2^-40.
         let bins = Bins::best(share(LAMBDA, 2), (n_r, n_s), LARGEST, cost);
-        let mut plan = Plan::of(comparison, (n_r, n_s), bins)?;
+        let mut plan = Binning::of(comparison, (n_r, n_s), bins)?;
         let sets = bins.number.div_ceil(plan.per_frame);
         plan.in_frame = bound_of(share(LAMBDA, 2), n_r, sets, plan.per_frame, bins.number);
         Ok(plan)
     }
 
     /// The plan for these bins, except for the bound of frames, which is slow to find.
-    pub(super) fn of(comparison: Comparison, (n_r, n_s): (usize, usize), bins: Bins) -> Result<Plan> {
+    pub(super) fn of(comparison: Comparison, (n_r, n_s): (usize, usize), bins: Bins) -> Result<Binning> {
         let (slots, coefficients) = (bins.number * (bins.sender + 1), bins.receiver + 1);
         let private = comparison == Comparison::Private;
         // Undetected: a slot is compared wrongly by its polynomial, or by its tag.
@@ -71,7 +71,7 @@ impl Plan {
             false => field.bytes(),
         };
         let per_frame = (kkrt::FRAME / (bins.sender + 1)).clamp(1, bins.number);
-        Ok(Plan { bins, field, width, peqt, tag, per_frame, in_frame: 0 })
+        Ok(Binning { bins, field, width, peqt, tag, per_frame, in_frame: 0 })
     }
 
     /// The bins.
@@ -150,5 +150,5 @@ impl Plan {
 }
 
 #[cfg(test)]
-#[path = "plan_tests.rs"]
+#[path = "binning_tests.rs"]
 mod tests;

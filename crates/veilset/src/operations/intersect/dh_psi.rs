@@ -4,7 +4,7 @@
 //! Security: semi-honest, DDH, `H` a random oracle. Leakage: |X| to R, |Y| to S, the matches to R. Cost: 64 |Y|
 //! bytes and tags of (40 + log2 |X| |Y|) bits for X; R raises 2 |Y| points, S raises |X| + |Y|. With payload the tags
 //! have 128 bits, and there is a row for each x. A receiver that deviates learns at most |Y| values of F_a, so it can
-//! test |Y| guesses; that takes one-more gap Diffie-Hellman, as in [`crate::oprf::dh`], and does not follow from DDH. Over
+//! test |Y| guesses; that takes one-more gap Diffie-Hellman, as in [`crate::oprf::two_hash_dh`], and does not follow from DDH. Over
 //! mqRPMT it could test any number.
 //!
 //! Departures from the classic form:
@@ -175,5 +175,5 @@ pub(crate) fn sender<'a, G: Group>(
 }
 
 #[cfg(test)]
-#[path = "dh_tests.rs"]
+#[path = "dh_psi_tests.rs"]
 mod tests;

@@ -21,7 +21,7 @@ fn above(n: usize, p: f64, bound: usize) -> f64 {
 fn plans_keep_the_budget() {
     for (n_r, n_s) in [(0, 0), (1, 1), (1 << 8, 1 << 8), (1 << 20, 1 << 20), (1 << 20, 50), (50, 1 << 20)] {
         for comparison in COMPARISONS {
-            let plan = Plan::new(comparison, n_r, n_s, 20).unwrap();
+            let plan = Binning::new(comparison, n_r, n_s, 20).unwrap();
             let events = if comparison == Comparison::Private { 2.0 } else { 1.0 };
             let (slots, length) = (plan.slots() as f64, (plan.bins.receiver + 1) as f64);
             let budget = (-40f64).exp2();
@@ -53,7 +53,7 @@ fn plans_keep_the_budget() {
     }
     // Both sides of 2^20 items with rows of 19 bytes: within what a run may send (2.9 and 2.6 GB).
     let bytes = |comparison| {
-        let plan = Plan::new(comparison, 1 << 20, 1 << 20, 22).unwrap();
+        let plan = Binning::new(comparison, 1 << 20, 1 << 20, 22).unwrap();
         let (to_sender, to_receiver) = plan.traffic();
         to_sender + to_receiver + plan.slots() as u64 * 22
     };

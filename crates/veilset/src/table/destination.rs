@@ -13,14 +13,14 @@ const BUFFER: usize = 1 << 16;
 
 /// The destination of a result.
 ///
-/// [`Output::commit`] gives a file its name when it is complete, so a partial file never appears. Until then it has
+/// [`Destination::commit`] gives a file its name when it is complete, so a partial file never appears. Until then it has
 /// no name, or a temporary one where the system offers nothing better; see [`super::remove_unfinished`]. Only its
 /// owner can read it, because the result is confidential. An output that is dropped before the commit removes its
 /// file.
 ///
 /// What goes to standard output is written as it comes; rows are written only after the protocol has ended. On a
 /// terminal, control characters are escaped: the peer's cells must not be able to command it.
-pub struct Output {
+pub struct Destination {
     sink: BufWriter<Sink>,
     /// What is written, for messages.
     what: &'static str,
@@ -28,20 +28,20 @@ pub struct Output {
     force: bool,
 }
 
-impl Output {
+impl Destination {
     /// Opens the destination before anything is sent to a peer: a result that cannot be written is an error now.
     /// Messages call it `what`, for example "result". `None` and `-` are standard output. An existing file is
     /// replaced only with `force`, and only if it is a regular file.
-    pub fn create(what: &'static str, path: Option<&Path>, force: bool) -> Result<Output> {
+    pub fn create(what: &'static str, path: Option<&Path>, force: bool) -> Result<Destination> {
         let (to, path) = match path {
             Some(path) if path != Path::new("-") => (To::File(temporary(path, force)?), path),
             _ => (To::Stream(standard_output().map_err(|e| unwritable(what, &e))?), Path::new("-")),
         };
         let sink = Sink { to, step: None };
-        Ok(Output { sink: BufWriter::with_capacity(BUFFER, sink), what, path: path.into(), force })
+        Ok(Destination { sink: BufWriter::with_capacity(BUFFER, sink), what, path: path.into(), force })
     }
 
-    /// Refuses a name that [`Output::create`] would refuse, and makes no file: for a caller that has much to do
+    /// Refuses a name that [`Destination::create`] would refuse, and makes no file: for a caller that has much to do
     /// before it opens the destination.
     pub fn check(path: Option<&Path>, force: bool) -> Result<()> {
         path.filter(|path| *path != Path::new("-")).map_or(Ok(()), |path| check_name(path, force))
@@ -72,7 +72,7 @@ impl Output {
         self.commit_telling(|| {})
     }
 
-    /// Like [`Output::commit`], but calls `there` as soon as the file has its name or the stream all bytes. It may
+    /// Like [`Destination::commit`], but calls `there` as soon as the file has its name or the stream all bytes. It may
     /// then still wait for the disk.
     pub fn commit_telling(mut self, there: impl FnOnce()) -> Result<()> {
         self.sink.flush().map_err(|e| unwritable(self.what, &e))?;
@@ -103,16 +103,19 @@ impl Output {
     }
 }
 
-impl Drop for Output {
+impl Drop for Destination {
     fn drop(&mut self) {
         // What is still buffered is dropped, and an incomplete file is removed.
         self.sink.get_mut().to = To::Nowhere;
     }
 }
 
-impl fmt::Debug for Output {
+impl fmt::Debug for Destination {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Output").field("what", &self.what).field("path", &self.path).finish_non_exhaustive()
+        f.debug_struct("Destination")
+            .field("what", &self.what)
+            .field("path", &self.path)
+            .finish_non_exhaustive()
     }
 }
 
@@ -244,7 +247,7 @@ mod tests {
     fn a_file_appears_on_commit_only() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("out.csv");
-        let mut output = Output::create("result", Some(&path), false).unwrap();
+        let mut output = Destination::create("result", Some(&path), false).unwrap();
         output.writer().write_all(b"id\n1\n").unwrap();
         assert!(!path.exists());
         output.commit().unwrap();
@@ -255,7 +258,7 @@ mod tests {
     #[test]
     fn an_output_that_is_dropped_leaves_nothing_behind() {
         let dir = tempfile::tempdir().unwrap();
-        let mut output = Output::create("result", Some(&dir.path().join("out.csv")), false).unwrap();
+        let mut output = Destination::create("result", Some(&dir.path().join("out.csv")), false).unwrap();
         output.writer().write_all(&[b'x'; 3 * BUFFER + 1]).unwrap();
         assert!(names(dir.path()).iter().all(|name| name.starts_with(".veilset-")));
         drop(output);
@@ -268,7 +271,7 @@ mod tests {
             let written = crate::testing::Shared::default();
             let sink = Sink { to: To::Stream(Box::new(written.clone())), step: None };
             let sink = BufWriter::with_capacity(BUFFER, sink);
-            let mut output = Output { sink, what: "result", path: "-".into(), force: false };
+            let mut output = Destination { sink, what: "result", path: "-".into(), force: false };
             output.writer().write_all(b"a row").unwrap();
             if complete {
                 output.commit().unwrap();
@@ -284,9 +287,9 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("out.csv");
         fs::write(&path, "old").unwrap();
-        let message = Output::create("result", Some(&path), false).unwrap_err().to_string();
+        let message = Destination::create("result", Some(&path), false).unwrap_err().to_string();
         assert!(message.contains("out.csv exists") && message.contains("--force"), "{message}");
-        let mut output = Output::create("result", Some(&path), true).unwrap();
+        let mut output = Destination::create("result", Some(&path), true).unwrap();
         output.writer().write_all(b"new").unwrap();
         assert_eq!(fs::read(&path).unwrap(), b"old");
         output.commit().unwrap();
@@ -298,7 +301,7 @@ mod tests {
     fn a_file_that_appears_meanwhile_is_not_overwritten_and_the_result_is_kept() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("out.csv");
-        let mut output = Output::create("result", Some(&path), false).unwrap();
+        let mut output = Destination::create("result", Some(&path), false).unwrap();
         output.writer().write_all(b"result").unwrap();
         fs::write(&path, "theirs").unwrap();
         let message = output.commit().unwrap_err().to_string();
@@ -329,11 +332,11 @@ mod tests {
         }
         let before = names(dir.path());
         for (path, force, expected) in cases {
-            let error = Output::create("result", Some(&path), force).unwrap_err();
+            let error = Destination::create("result", Some(&path), force).unwrap_err();
             let message = error.to_string();
             assert!(matches!(error, Error::Output(_)), "{message}");
             // For the name alone, or only when a file is made.
-            let checked = Output::check(Some(&path), force);
+            let checked = Destination::check(Some(&path), force);
             assert!(
                 checked.as_ref().is_err_and(|e| *e == error) != message.contains("check that"),
                 "{message}"
@@ -347,12 +350,12 @@ mod tests {
     #[test]
     fn without_a_path_the_result_goes_to_standard_output() {
         for path in [None, Some(Path::new("-"))] {
-            let mut output = Output::create("result", path, false).unwrap();
+            let mut output = Destination::create("result", path, false).unwrap();
             output.writer().write_all(b"").unwrap();
             output.commit().unwrap();
         }
         // Nothing of this is printed.
-        Output::create("result", None, false).unwrap().writer().write_all(b"discarded").unwrap();
+        Destination::create("result", None, false).unwrap().writer().write_all(b"discarded").unwrap();
     }
 
     #[cfg(unix)]
@@ -361,7 +364,7 @@ mod tests {
         use std::os::unix::fs::PermissionsExt;
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("out.csv");
-        Output::create("result", Some(&path), false).unwrap().commit().unwrap();
+        Destination::create("result", Some(&path), false).unwrap().commit().unwrap();
         assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
     }
 
@@ -370,7 +373,7 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let make = |steps: usize| {
             let left = std::sync::atomic::AtomicUsize::new(steps);
-            let output = Output::create("result", Some(&dir.path().join("out.csv")), false).unwrap();
+            let output = Destination::create("result", Some(&dir.path().join("out.csv")), false).unwrap();
             output.watched(move || {
                 let before = left.fetch_sub(1, std::sync::atomic::Ordering::SeqCst);
                 if before > 0 { Ok(()) } else { Err(Error::Cancelled) }

@@ -12,7 +12,7 @@ use crate::operations::{COUNT, INTERSECT, Operation, OverMqrpmt, SUM, UNION};
 use crate::ot::extension;
 
 /// mqRPMT from a commutative weak PRF, and OT extension ([`crate::membership::cwprf`]).
-pub static DH: Protocol = Protocol {
+pub static CWPRF: Protocol = Protocol {
     name: "dh",
     summary: "membership tests from Diffie-Hellman, and oblivious transfer of rows",
     groups: &[groups::CURVE25519],
@@ -37,13 +37,13 @@ pub static DH: Protocol = Protocol {
     cost,
     run: |task, cx, n| match task.group {
         groups::CURVE25519 => (over_mqrpmt(task.operation)?.run)(&CwPrf(Curve25519, GolombTags), task, cx, n),
-        _ => Err(DH.refuse_group(task.group)),
+        _ => Err(CWPRF.refuse_group(task.group)),
     },
 };
 
 /// The membership protocol, and the transfer that follows it: a row for each item of the sender.
 fn cost(deal: &Deal) -> Result<Cost> {
-    let (n_y, n_x) = DH.sizes(deal);
+    let (n_y, n_x) = CWPRF.sizes(deal);
     let omega = Golomb::new(cwprf::EXPONENT, n_x, n_y)?;
     let mut traffic = deal.sent_on();
     traffic.to_sender += framed(n_y, cwprf::FRAME, 32);

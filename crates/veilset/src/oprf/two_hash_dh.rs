@@ -8,7 +8,7 @@
 //! them its own; for each input of the sender one.
 //!
 //! The functions of the RFC ([`blind`], [`blind_evaluate`], [`finalize`], [`evaluate`], [`Key::derive`]) are here
-//! for batches, with one key. In [`Dh`] the key is a fresh one, and an output is a hash of the RFC's in a
+//! for batches, with one key. In [`TwoHashDh`] the key is a fresh one, and an output is a hash of the RFC's in a
 //! domain of the session.
 
 use super::{Input, Oprf, Output};
@@ -200,16 +200,16 @@ fn hashes(inputs: &[impl AsRef<[u8]> + Sync], elements: &[Encoding]) -> Result<Z
 }
 
 /// The multi-point OPRF: the sender answers whatever the receiver asks, under one fresh key.
-pub struct Dh;
+pub struct TwoHashDh;
 
-impl Dh {
+impl TwoHashDh {
     fn outputs(session: &SessionId, hashes: &[Hash]) -> Secrets<Output> {
         let domain = Domain::new(session, "DH OPRF output");
         Secrets::from(hashes.iter().map(|hash| domain.hash(&[hash])).collect::<Vec<_>>())
     }
 }
 
-impl Oprf for Dh {
+impl Oprf for TwoHashDh {
     fn receiver(&self, cx: &mut Context, inputs: &[Input], _: usize) -> Result<Secrets<Output>> {
         cx.ch.stage("evaluating", Unit::Items, 2 * inputs.len());
         // The sender answers each frame, so both directions flow at once. Blinds wait in a queue.
@@ -231,7 +231,7 @@ impl Oprf for Dh {
                     let evaluated = rx.recv(EVALUATED, inputs.len())?;
                     let blinds = queue.take()?;
                     let hashes = cx.threads.run(|| finalize(inputs, &blinds, &evaluated))?;
-                    outputs.extend(&Dh::outputs(&cx.session, &hashes));
+                    outputs.extend(&TwoHashDh::outputs(&cx.session, &hashes));
                 }
                 Ok(outputs)
             },
@@ -249,7 +249,7 @@ impl Oprf for Dh {
         }
         let mut outputs = Secrets::zeros(0);
         for inputs in inputs.chunks(FRAME) {
-            outputs.extend(&Dh::outputs(&cx.session, &cx.threads.run(|| evaluate(&key, inputs))?));
+            outputs.extend(&TwoHashDh::outputs(&cx.session, &cx.threads.run(|| evaluate(&key, inputs))?));
         }
         Ok(outputs)
     }
@@ -313,21 +313,22 @@ mod tests {
 
     #[test]
     fn dh_is_an_oprf() {
-        crate::oprf::tests::is_an_oprf(&Dh, FRAME);
+        crate::oprf::tests::is_an_oprf(&TwoHashDh, FRAME);
     }
 
     #[test]
     fn outputs_are_the_rfcs_hashed_for_the_session_and_keys_are_fresh() {
         let inputs: Vec<Input> = (0..3).map(|i| Input::from_bytes([i; 32])).collect();
         let ((f_y, _), views) =
-            run_pair(&SESSION, |cx| Dh.receiver(cx, &inputs, 0), |cx| Dh.sender(cx, &[], 3));
+            run_pair(&SESSION, |cx| TwoHashDh.receiver(cx, &inputs, 0), |cx| TwoHashDh.sender(cx, &[], 3));
         // The first thing that is drawn from the sender's generator.
         let rng = || Prng::from_seed(&crate::testing::SEEDS[1]);
         let (key, next) = {
             let mut rng = rng();
             (Key::random(&mut rng), Key::random(&mut rng))
         };
-        let expected = |session: &SessionId, key| Dh::outputs(session, &evaluate(key, &inputs).unwrap());
+        let expected =
+            |session: &SessionId, key| TwoHashDh::outputs(session, &evaluate(key, &inputs).unwrap());
         assert_eq!(*f_y, *expected(&SESSION, &key));
         assert!(*f_y != *expected(&SessionId::of([6; 32]), &key) && *f_y != *expected(&SESSION, &next));
         // 32 bytes each way for an input.
@@ -358,12 +359,13 @@ mod tests {
             s.spawn(move || {
                 let rng = &mut Prng::from_seed(&[seed; 32]);
                 assert!(
-                    Dh.receiver(
-                        &mut Context::new(&mut b, &SESSION, rng),
-                        &vec![Input::from_bytes([7; 32]); n],
-                        0
-                    )
-                    .is_err()
+                    TwoHashDh
+                        .receiver(
+                            &mut Context::new(&mut b, &SESSION, rng),
+                            &vec![Input::from_bytes([7; 32]); n],
+                            0
+                        )
+                        .is_err()
                 );
             });
             let all = frames(n, FRAME).flat_map(|n| a.rx.recv(BLINDED, n).unwrap()).collect();
@@ -385,7 +387,8 @@ mod tests {
         std::thread::spawn(move || {
             let inputs = vec![Input::from_bytes([7; 32]); (AHEAD + 4) * FRAME];
             done.send(
-                Dh.receiver(&mut Context::new(&mut b, &SESSION, &mut Prng::from_seed(&[1; 32])), &inputs, 0)
+                TwoHashDh
+                    .receiver(&mut Context::new(&mut b, &SESSION, &mut Prng::from_seed(&[1; 32])), &inputs, 0)
                     .map(drop),
             )
         });
@@ -405,8 +408,8 @@ mod tests {
             (0..=(AHEAD + 2) * FRAME).map(|i| Input::of_item(&i.to_le_bytes())).collect();
         let ((f_y, f_x), _) = run_pair(
             &SESSION,
-            |cx| Dh.receiver(cx, &inputs, inputs.len()),
-            |cx| Dh.sender(cx, &inputs, inputs.len()),
+            |cx| TwoHashDh.receiver(cx, &inputs, inputs.len()),
+            |cx| TwoHashDh.sender(cx, &inputs, inputs.len()),
         );
         assert!(*f_y == *f_x);
     }
@@ -417,8 +420,8 @@ mod tests {
         let run = |seed| {
             let ((f_y, _), _) = run_pair(
                 &SESSION,
-                |cx| Dh.receiver(cx, &inputs, 0),
-                |cx| Dh.sender(cx.under(Prng::from_seed(&[seed; 32])), &[], 3),
+                |cx| TwoHashDh.receiver(cx, &inputs, 0),
+                |cx| TwoHashDh.sender(cx.under(Prng::from_seed(&[seed; 32])), &[], 3),
             );
             f_y
         };
@@ -432,7 +435,7 @@ mod tests {
         a.tx.send(EVALUATED, &[[1; 32]; 3]).unwrap();
         let (sink, source) = b.into_halves();
         let mut b = Channel::from_halves(Box::new(Cut { sink, after: 0 }), source);
-        let result = Dh.receiver(
+        let result = TwoHashDh.receiver(
             &mut Context::new(&mut b, &SESSION, &mut Prng::from_seed(&[1; 32])),
             &[Input::from_bytes([7; 32]); 3],
             0,
@@ -481,8 +484,8 @@ mod tests {
                 a.tx.send(Message::new(tag, "forged"), elements).unwrap();
                 let rng = &mut Prng::from_seed(&[1; 32]);
                 let e = match receives {
-                    true => Dh.receiver(&mut Context::new(&mut b, &SESSION, rng), &inputs, 1),
-                    false => Dh.sender(&mut Context::new(&mut b, &SESSION, rng), &inputs, 2),
+                    true => TwoHashDh.receiver(&mut Context::new(&mut b, &SESSION, rng), &inputs, 1),
+                    false => TwoHashDh.sender(&mut Context::new(&mut b, &SESSION, rng), &inputs, 2),
                 };
                 let e = e.unwrap_err();
                 assert!(
