@@ -1,7 +1,7 @@
 //! `veilset check`: what would run, what it costs, what each side would learn.
 
 use crate::plan::PartyPlan;
-use crate::print;
+use crate::{as_options, print};
 use std::fmt::Write as _;
 use veilset::error::Result;
 use veilset::governance::gate::Gate;
@@ -27,7 +27,7 @@ pub fn run(
     let milliseconds = |proposal: &Proposal| Ok(speed.work(proposal, prepared)?.as_millis() as u64);
     let checked = run::check(connection, request, gate, &milliseconds, &mut Prng::from_os()?)?;
     let ours = milliseconds(&checked.proposal)?;
-    print(text(plan, &checked, ours)?)
+    print(as_options(&text(plan, &checked, ours)?))
 }
 
 fn text(plan: &PartyPlan, checked: &Checked, our_milliseconds: u64) -> Result<String> {

@@ -31,6 +31,7 @@ use std::io::Write;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::process::ExitCode;
 use veilset::error::{Error, Result};
+use veilset::spelling::spell;
 use veilset_kernels::memory::{self, SystemOrExit};
 
 /// Memory that runs out ends the program with a message and an exit code of its own.
@@ -52,7 +53,7 @@ fn main() -> ExitCode {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             // Nobody may be left to read it.
-            let _ = writeln!(std::io::stderr(), "veilset: {error}");
+            let _ = writeln!(std::io::stderr(), "veilset: {}", as_options(&error.to_string()));
             ExitCode::from(exit_code(&error))
         }
     }
@@ -84,6 +85,14 @@ fn is_for_want_of_a_thread(panic: &(dyn Any + Send)) -> bool {
     panic.downcast_ref::<String>().is_some_and(|message| message.starts_with("failed to spawn thread"))
 }
 
+/// A text of the library with its settings as options: `--max-row`, `--modulus 128`.
+fn as_options(text: &str) -> String {
+    spell(text, |setting, value| {
+        let option = format!("--{}", setting.replace('_', "-"));
+        value.map_or(option.clone(), |value| format!("{option} {value}"))
+    })
+}
+
 /// Writes a line to standard output.
 fn print(line: impl Display) -> Result<()> {
     writeln!(std::io::stdout(), "{line}").map_err(|e| {
@@ -106,5 +115,29 @@ fn exit_code(error: &Error) -> u8 {
         Error::Refused(_) => 8,
         Error::Cancelled => interrupt::STOPPED,
         _ => BUG,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::CommandFactory;
+    use veilset::spelling::SETTINGS;
+
+    #[test]
+    fn every_setting_that_a_message_names_is_an_option() {
+        let mut all = Arguments::command();
+        all.build();
+        let is_option = |setting: &str| {
+            let long = as_options(&format!("`{setting}`"));
+            let mut commands: Vec<_> = all.get_subcommands().collect();
+            commands.extend(all.get_subcommands().flat_map(clap::Command::get_subcommands));
+            let mut options = commands.iter().flat_map(|command| command.get_arguments());
+            options.any(|arg| arg.get_long().is_some_and(|name| long == format!("--{name}")))
+        };
+        assert!(!is_option("max_rows"));
+        let missing: Vec<&str> = SETTINGS.into_iter().filter(|setting| !is_option(setting)).collect();
+        assert!(missing.is_empty(), "{missing:?}");
+        assert_eq!(as_options("`modulus=128` on both sides"), "--modulus 128 on both sides");
     }
 }

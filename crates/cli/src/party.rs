@@ -1,5 +1,6 @@
 //! One party's run, from its file to its result.
 
+use crate::as_options;
 use crate::check;
 use crate::interrupt::Interrupt;
 use crate::plan::{NamedProtection, PartyPlan};
@@ -60,7 +61,7 @@ pub fn run(mut plan: PartyPlan, purpose: Purpose) -> Result<()> {
     tell(data.keys(), job.source.duplicates(job.has_values()), &say);
     // Printed with --quiet too: whoever runs this every night must hear of it.
     let warn = |text: &str| {
-        let _ = writeln!(std::io::stderr(), "warning: {text}");
+        let _ = writeln!(std::io::stderr(), "warning: {}", as_options(text));
     };
     let setup = Setup {
         policy: &plan.policy,
@@ -181,7 +182,7 @@ pub fn sayer(quiet: bool) -> impl Fn(&str) {
     move |line| {
         if !quiet {
             // A run goes on if nobody reads this.
-            let _ = writeln!(std::io::stderr(), "{line}");
+            let _ = writeln!(std::io::stderr(), "{}", as_options(line));
         }
     }
 }

@@ -117,7 +117,7 @@ impl fmt::Display for Place {
 pub struct Difference {
     /// The key of the term that they differ in, which stays the same from version to version: "max_row".
     pub term: &'static str,
-    /// The same for the users of the command line: "--max-row".
+    /// The same in messages: a setting of ours ([`crate::spelling`]), or words.
     pub what: &'static str,
     /// Our value.
     pub ours: String,

@@ -103,6 +103,7 @@ pub mod protocols;
 pub mod rng;
 pub mod secret;
 pub mod session;
+pub mod spelling;
 pub mod table;
 #[cfg(test)]
 mod testing;

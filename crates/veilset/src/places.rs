@@ -127,8 +127,8 @@ mod tests {
         for nowhere in [(None, None), (Some("c"), Some(""))] {
             assert_eq!(place(State, nowhere.0, nowhere.1), None);
         }
-        let e = State.none("the log", "--log").to_string();
-        assert!(e.contains("XDG_STATE_HOME") && e.contains("--log"), "{e}");
+        let e = State.none("the log", "`log`").to_string();
+        assert!(e.contains("XDG_STATE_HOME") && e.contains("`log`"), "{e}");
     }
 
     #[test]

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 /// From the ground floor up. Modules on one line may use each other.
 const FLOORS: [&[&str]; 15] = [
-    &["error", "item", "params", "rng", "hash", "secret", "places", "hazmat", "threads"],
+    &["error", "item", "params", "rng", "hash", "secret", "places", "hazmat", "threads", "spelling"],
     &["channel", "context"],
     &["group", "hashed"],
     &["ot"],
@@ -188,13 +188,17 @@ fn only_their_entries_know_the_protocols_and_operations() {
     let operations = veilset::operations::ALL.map(|o| ("operations", "Operation", o.name));
     let mut entries = 0;
     for (module, kind, name) in protocols.into_iter().chain(operations) {
-        let constant = name.replace('-', "_").to_uppercase();
+        // The entry: `pub static CONSTANT: Kind = Kind {`, then its name.
+        let entry = format!(": {kind} = {kind} {{\n    name: \"{name}\"");
+        let constants = all.iter().filter_map(|(_, text)| text.split_once(&entry)).map(|(before, _)| before);
+        let constants: Vec<String> = constants.map(|before| last_word(before).to_string()).collect();
+        let [constant] = &constants[..] else { panic!("{name}: {constants:?}") };
+        entries += 1;
         for (file, text) in &all {
             let mut words = text.split(|c: char| !(c.is_alphanumeric() || c == '_' || c == ':' || c == '&'));
             let named = |word: &str| {
                 word == format!("&{constant}") || word.ends_with(&format!("{module}::{constant}"))
             };
-            entries += usize::from(text.contains(&format!("pub static {constant}: {kind}")));
             // What a protocol offers are operations.
             let knows = file.starts_with(module) || file.starts_with("protocols");
             assert!(knows || !words.any(named), "{} names {constant}", file.display());
@@ -203,6 +207,36 @@ fn only_their_entries_know_the_protocols_and_operations() {
         }
     }
     assert_eq!(entries, protocols.len() + operations.len());
+}
+
+fn last_word(text: &str) -> &str {
+    text.rsplit(' ').next().unwrap()
+}
+
+/// A message of the library names a setting in a way that every front end can spell ([`veilset::spelling`]).
+#[test]
+fn messages_name_settings_and_no_options() {
+    let mut used = std::collections::HashSet::new();
+    for (file, text) in code() {
+        if file.ends_with("spelling.rs") {
+            continue;
+        }
+        let text: Vec<&str> = text.lines().map(|line| line.split(" // ").next().unwrap()).collect();
+        let text = text.join("\n");
+        let option = |at: usize| text[at + 2..].starts_with(|c: char| c.is_ascii_lowercase());
+        for (at, _) in text.match_indices("--").filter(|(at, _)| option(*at)) {
+            let version = text[..at].ends_with("`veilset ") && text[at..].starts_with("--version`");
+            assert!(version, "{}: {}", file.display(), text[at..].lines().next().unwrap());
+        }
+        // Commands, which have several words, stand between backquotes too.
+        let quoted = text.split('`').skip(1).step_by(2);
+        for inside in quoted.filter(|inside| !inside.split('=').next().unwrap().contains(' ')) {
+            let name = inside.split('=').next().unwrap().to_string();
+            assert!(veilset::spelling::SETTINGS.contains(&&name[..]), "{}: {inside}", file.display());
+            used.insert(name);
+        }
+    }
+    assert_eq!(used.len(), veilset::spelling::SETTINGS.len(), "{used:?}");
 }
 
 /// The README's table has a line for each protocol, and says of each what it is for.

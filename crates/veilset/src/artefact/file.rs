@@ -190,7 +190,7 @@ impl Reader {
             Some(theirs) => {
                 return Err(wrong(
                     format!("it was prepared under another identity, {theirs}; ours is {ours}"),
-                    "Name that identity with --identity, or run `veilset prepare` again with ours",
+                    "Name that identity with `identity`, or run `veilset prepare` again with ours",
                 ));
             }
             None => return Err(damaged(path)),
@@ -252,7 +252,7 @@ impl Reader {
         let other = |what: String| Err(Error::input(&self.of.name, what, AGAIN));
         if words != basis.normalisation {
             return other(format!(
-                "it was prepared with keys as {words}, and this run has them as {} (--normalize, --encoding)",
+                "it was prepared with keys as {words}, and this run has them as {} (`normalize`, `encoding`)",
                 basis.normalisation
             ));
         }
@@ -265,11 +265,11 @@ impl Reader {
         }
         if columns != basis.key_columns as u64 {
             return other(format!(
-                "it was prepared with {columns} key columns, and this run has {} (--key)",
+                "it was prepared with {columns} key columns, and this run has {} (`key`)",
                 basis.key_columns
             ));
         }
-        let pad_to = |to: Option<u64>| to.map_or("no --pad-to".into(), |to| format!("--pad-to {to}"));
+        let pad_to = |to: Option<u64>| to.map_or("no `pad_to`".into(), |to| format!("`pad_to={to}`"));
         let (theirs, ours) = (padded.then_some(announced), basis.pad_to.map(|to| to as u64));
         if theirs != ours {
             return other(format!(
@@ -281,10 +281,10 @@ impl Reader {
         if [padded, listed] != basis.padding() {
             return other(match listed {
                 true => "its dummies are those for the sender of a union, and this run's have to be others (it was \
-                         prepared with --union-sender)"
+                         prepared with `union_sender`)"
                     .into(),
                 false => "its dummies are not those for the sender of a union (it was prepared without \
-                          --union-sender)"
+                          `union_sender`)"
                     .into(),
             });
         }

@@ -46,7 +46,7 @@ impl Ledger {
     /// Where the ledger is unless told otherwise: `veilset/prepared.ledger` in `$XDG_STATE_HOME`, which is
     /// `$HOME/.local/state` where it is not set.
     pub fn default_path() -> Result<PathBuf> {
-        Folder::State.file_or(FILE, "the ledger of prepared halves", "--prepared-ledger")
+        Folder::State.file_or(FILE, "the ledger of prepared halves", "`prepared_ledger`")
     }
 
     /// The ledger's id, for a half that is prepared. A ledger that is not there is made, and is on the disk when this
@@ -105,7 +105,7 @@ impl Ledger {
                     "it belongs to another ledger than {}, which does not know whether it was used",
                     self.0.display()
                 ),
-                "Name the ledger that it was prepared with, with --prepared-ledger, or delete it and prepare another \
+                "Name the ledger that it was prepared with, with `prepared_ledger`, or delete it and prepare another \
                  with `veilset prepare`",
             ));
         }
@@ -140,7 +140,7 @@ impl Ledger {
         }
         if header != *HEADER || !is_line(&read) {
             return Err(Error::Output(format!(
-                "{} is not a ledger of prepared halves, and stays as it is. Check --prepared-ledger: name a ledger that \
+                "{} is not a ledger of prepared halves, and stays as it is. Check `prepared_ledger`: name a ledger that \
                  `veilset prepare` made",
                 self.0.display()
             )));
@@ -190,7 +190,7 @@ impl Ledger {
     fn missing(&self) -> Error {
         Error::Output(format!(
             "there is no ledger of prepared halves {}. A half is used only with the ledger that it was prepared with: \
-             name that one with --prepared-ledger FILE, or run without --prepared. If it is lost, delete the half: \
+             name that one with `prepared_ledger=FILE`, or run without `prepared`. If it is lost, delete the half: \
              `veilset prepare` makes another, and a ledger for it",
             self.0.display()
         ))
@@ -199,7 +199,7 @@ impl Ledger {
     fn unusable(&self, e: &io::Error) -> Error {
         Error::Output(format!(
             "the ledger of prepared halves {} cannot be used: {e}. Without it no half is made or used: make room, see \
-             that you can write to it, or run without --prepared",
+             that you can write to it, or run without `prepared`",
             self.0.display()
         ))
     }

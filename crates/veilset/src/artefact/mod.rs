@@ -91,7 +91,7 @@ impl<'a> Basis<'a> {
         let (n, announced) = (self.set.len(), self.announced());
         if announced < n {
             return Err(Error::Usage(format!(
-                "--pad-to {announced} is less than our {n} items. Use a number that no set of yours exceeds"
+                "`pad_to={announced}` is less than our {n} items. Use a number that no set of yours exceeds"
             )));
         }
         if announced > MAX_SET {

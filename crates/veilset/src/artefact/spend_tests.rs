@@ -106,7 +106,7 @@ fn without_a_sound_ledger_no_half_is_used() {
         let rng = &mut Prng::from_os().unwrap();
         let made = prepare(&basis, &place.ledger(), &IDENTITY, &mut output, &|_| Ok(()), rng);
         for e in [refused(open()), made.unwrap_err().to_string()] {
-            assert!(e.contains("is not a ledger") && e.contains("Check --prepared-ledger"), "{e}");
+            assert!(e.contains("is not a ledger") && e.contains("Check `prepared_ledger`"), "{e}");
             assert!(!e.to_lowercase().contains("delete"), "{e}");
         }
         assert_eq!(fs::read_to_string(&ledger).unwrap(), other);
@@ -114,7 +114,7 @@ fn without_a_sound_ledger_no_half_is_used() {
     fs::remove_file(&ledger).unwrap();
     fs::create_dir(&ledger).unwrap();
     for e in [refused(open()), refused(Ok(half))] {
-        assert!(e.contains("cannot be used") && e.contains("without --prepared"), "{e}");
+        assert!(e.contains("cannot be used") && e.contains("without `prepared`"), "{e}");
     }
     fs::remove_dir(&ledger).unwrap();
     fs::write(&ledger, format!("{first}{line}")).unwrap();
@@ -135,7 +135,7 @@ fn a_half_is_used_with_its_own_ledger_only() {
     fs::rename(&ledger, place.path("away")).unwrap();
     for refused in [place.open(&path, &basis).err(), spend(first).err()] {
         let Some(Error::Output(e)) = refused else { panic!() };
-        assert!(e.contains("there is no ledger") && e.contains("--prepared-ledger"), "{e}");
+        assert!(e.contains("there is no ledger") && e.contains("`prepared_ledger=FILE`"), "{e}");
     }
     assert!(!ledger.exists());
     // Another one, which is sound.
@@ -143,7 +143,7 @@ fn a_half_is_used_with_its_own_ledger_only() {
     for refused in [place.open(&path, &basis).err(), spend(second).err()] {
         let Some(Error::Input(e)) = refused else { panic!() };
         assert!(
-            e.what.contains("belongs to another ledger") && e.next.contains("--prepared-ledger"),
+            e.what.contains("belongs to another ledger") && e.next.contains("`prepared_ledger`"),
             "{e:?}"
         );
     }

@@ -118,7 +118,7 @@ fn nothing_is_prepared_for_fewer_items_than_there_are() {
     let mut output = Destination::create("prepared half", Some(&place.path("half")), false).unwrap();
     let result =
         prepare(&basis, &place.ledger(), &IDENTITY, &mut output, &|_| Ok(()), &mut Prng::from_seed(&[1; 32]));
-    assert!(matches!(&result, Err(Error::Usage(what)) if what.contains("--pad-to 2")), "{result:?}");
+    assert!(matches!(&result, Err(Error::Usage(what)) if what.contains("`pad_to=2`")), "{result:?}");
 }
 
 #[test]
@@ -195,7 +195,7 @@ fn a_half_is_private_and_no_other_file_is_overwritten() {
     let path = place.prepare("half", &basis(&set));
     assert_eq!(std::fs::metadata(&path).unwrap().permissions().mode() & 0o7777, 0o600);
     let e = Destination::create("prepared half", Some(&path), false).unwrap_err().to_string();
-    assert!(e.contains("exists") && e.contains("--force"), "{e}");
+    assert!(e.contains("exists") && e.contains("`force`"), "{e}");
     // Whoever gives up leaves nothing.
     let mut output = Destination::create("prepared half", Some(&place.path("other")), false).unwrap();
     let (rng, stop) = (&mut Prng::from_os().unwrap(), |_| Err(Error::Cancelled));
@@ -366,12 +366,12 @@ fn a_half_of_something_else_is_refused_and_says_of_what() {
     let cases = [
         (plain, Basis { normalisation: "trim", ..plain }, "keys as none, and this run has them as trim"),
         (plain, Basis { key_columns: 2, ..plain }, "with 1 key columns, and this run has 2"),
-        (plain, padded, "with no --pad-to, and this run has --pad-to 6"),
-        (plain, Basis { pad_to: Some(4), ..plain }, "with no --pad-to, and this run has --pad-to 4"),
-        (padded, plain, "with --pad-to 6, and this run has no --pad-to"),
-        (padded, Basis { pad_to: Some(7), ..plain }, "with --pad-to 6, and this run has --pad-to 7"),
-        (padded, Basis { dummies: Dummies::Listed, ..padded }, "prepared without --union-sender"),
-        (Basis { dummies: Dummies::Listed, ..padded }, padded, "prepared with --union-sender"),
+        (plain, padded, "with no `pad_to`, and this run has `pad_to=6`"),
+        (plain, Basis { pad_to: Some(4), ..plain }, "with no `pad_to`, and this run has `pad_to=4`"),
+        (padded, plain, "with `pad_to=6`, and this run has no `pad_to`"),
+        (padded, Basis { pad_to: Some(7), ..plain }, "with `pad_to=6`, and this run has `pad_to=7`"),
+        (padded, Basis { dummies: Dummies::Listed, ..padded }, "prepared without `union_sender`"),
+        (Basis { dummies: Dummies::Listed, ..padded }, padded, "prepared with `union_sender`"),
         (plain, Basis { set: &more, ..plain }, "for 4 keys, and the input now has 5"),
         (plain, Basis { set: &other, ..plain }, "for other keys"),
         (plain, Basis { set: &reversed, ..plain }, "for other keys"),
@@ -389,6 +389,6 @@ fn a_half_of_something_else_is_refused_and_says_of_what() {
     let another = Identity::generate().unwrap();
     let e = open(&path, &place.ledger(), &another, &plain).err().unwrap().to_string();
     for words in [IDENTITY.fingerprint(), another.fingerprint()].map(|f| f.to_string()) {
-        assert!(e.contains(&words) && e.contains("--identity"), "{e}");
+        assert!(e.contains(&words) && e.contains("`identity`"), "{e}");
     }
 }

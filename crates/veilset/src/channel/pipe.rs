@@ -39,12 +39,12 @@ impl End {
                     .into(),
             ),
             End::Idle(time) => Error::Network(format!(
-                "nothing came from the peer for {} seconds (--idle-timeout). Ask the other party whether its \
+                "nothing came from the peer for {} seconds (`idle_timeout`). Ask the other party whether its \
                  program still runs and check the network, then run again",
                 time.as_secs_f64()
             )),
             End::Stalled(time) => Error::Network(format!(
-                "the peer is alive but did nothing for the run for {} seconds (ten times --idle-timeout). Ask the \
+                "the peer is alive but did nothing for the run for {} seconds (ten times `idle_timeout`). Ask the \
                  other party what its program does, then run again",
                 time.as_secs_f64()
             )),

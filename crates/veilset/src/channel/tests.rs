@@ -159,7 +159,7 @@ fn a_silent_peer_is_given_up_but_a_living_one_is_not() {
     let socket = listener.accept().unwrap().0;
     let mut c = over(ByteStream::plain(socket, &WireCount::default()).unwrap(), timeouts).unwrap();
     let e = c.rx.recv(NUMBERS, 1).unwrap_err();
-    assert!(e.to_string().contains("--idle-timeout"), "{e}");
+    assert!(e.to_string().contains("`idle_timeout`"), "{e}");
     // Writing to it ends as well, although it never reads.
     let e = loop {
         if let Err(e) = c.tx.send(NUMBERS, &[0; 10_000]) {
@@ -178,7 +178,7 @@ fn a_peer_that_does_not_get_on_is_given_up_after_the_patience_that_the_message_s
         let (mut sink, _source) = a.into_halves();
         sink.send(sent.to_vec()).unwrap();
         let e = b.rx.recv(NUMBERS, 1).unwrap_err();
-        assert!(e.to_string().contains("for 1.5 seconds (ten times --idle-timeout)"), "{e}");
+        assert!(e.to_string().contains("for 1.5 seconds (ten times `idle_timeout`)"), "{e}");
     }
     let (mut a, _b) = Channel::pair();
     a.set_patience(Duration::from_millis(1500));
@@ -187,7 +187,7 @@ fn a_peer_that_does_not_get_on_is_given_up_after_the_patience_that_the_message_s
             break e;
         }
     };
-    assert!(e.to_string().contains("for 1.5 seconds (ten times --idle-timeout)"), "{e}");
+    assert!(e.to_string().contains("for 1.5 seconds (ten times `idle_timeout`)"), "{e}");
 }
 
 #[test]

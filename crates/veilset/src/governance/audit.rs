@@ -393,8 +393,8 @@ impl AuditLog {
 
 fn unusable(path: &Path, e: &io::Error) -> Error {
     Error::Output(format!(
-        "the audit log {} cannot be used: {e}. No run starts without it: make room, name another file with --audit-log \
-         FILE, or have none with --audit-log none",
+        "the audit log {} cannot be used: {e}. No run starts without it: make room, name another file with \
+         `audit_log=FILE`, or have none with `audit_log=none`",
         path.display()
     ))
 }

@@ -331,7 +331,7 @@ fn what_cannot_be_a_log_is_refused_with_the_way_out() {
     for path in [folder.path().to_path_buf(), file.join("log"), "/dev/full".into()] {
         let e = AuditLog::open(&path).unwrap_err();
         assert!(matches!(e, Error::Output(_)), "{e}");
-        assert!(e.to_string().contains("--audit-log none"), "{e}");
+        assert!(e.to_string().contains("`audit_log=none`"), "{e}");
     }
 }
 

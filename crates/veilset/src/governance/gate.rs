@@ -120,7 +120,7 @@ impl<'a> Gate<'a> {
         let log = audit_log.map(AuditLog::open).transpose()?;
         if log.is_none() && policy.repeats() == Repeats::Refuse {
             policy
-                .refuses("repeats", "without the audit log (--audit-log none) no repeated run is noticed")?;
+                .refuses("repeats", "without the audit log (`audit_log=none`) no repeated run is noticed")?;
         }
         let digest_with = |values| {
             log.as_ref()

@@ -29,7 +29,7 @@ pub struct Rules {
     pub min_peer_size: Option<usize>,
     /// The largest set of the peer.
     pub max_peer_items: Option<usize>,
-    /// The least `--min-count` of sum where we are the receiver: below it the sender learns nothing.
+    /// The least `min_count` of sum where we are the receiver: below it the sender learns nothing.
     pub min_count: Option<u64>,
     /// Whether a connection without protection may be used.
     pub insecure_plaintext: Option<bool>,
@@ -220,7 +220,7 @@ impl Policy {
             return self.refuses(
                 "min-count",
                 format!(
-                    "--min-count is {given}, it must be at least {least} for {} where we are the receiver",
+                    "`min_count` is {given}, it must be at least {least} for {} where we are the receiver",
                     intent.operation
                 ),
             );

@@ -146,7 +146,7 @@ impl<'a> Data<'a> {
                 self.request().prepare_with(half, &Ledger::at(ledger), identity)
             }
             (Some(_), None) => Err(Error::Usage(
-                "a half that was prepared is encrypted for an identity, and this run has none. Omit --prepared, or run \
+                "a half that was prepared is encrypted for an identity, and this run has none. Omit `prepared`, or run \
                  over TLS"
                     .into(),
             )),
@@ -224,7 +224,7 @@ fn output_format(job: &Job, table: &Table) -> Result<Format> {
     }
     match job.for_spreadsheets && format != Format::Csv {
         true => Err(Error::Usage(format!(
-            "--for-spreadsheets is for CSV, and the result is written as {format}. Omit it, or add --output-format csv"
+            "`for_spreadsheets` is for CSV, and the result is written as {format}. Omit it, or add `output_format=csv`"
         ))),
         false => Ok(format),
     }

@@ -128,7 +128,7 @@ impl InputTable {
     pub fn check(&self, valued: bool) -> Result<()> {
         match self.duplicates {
             Some(Duplicates::Add) if !valued => wrong(
-                "--duplicates add is for the sender of sum, which has values to add. Use first or error"
+                "`duplicates=add` is for the sender of sum, which has values to add. Use first or error"
                     .into(),
             ),
             _ => Ok(()),
@@ -208,12 +208,12 @@ impl Job {
         match (self.has_values(), &self.values) {
             (true, None) => {
                 return wrong(format!(
-                    "--values is missing: the sender of {operation} names the column of its values with --values COL"
+                    "`values` is missing: the sender of {operation} names the column of its values with `values=COL`"
                 ));
             }
             (false, Some(_)) => {
                 return wrong(format!(
-                    "--values is for the sender: the {} of {operation} has no values. Omit it, or use --role sender",
+                    "`values` is for the sender: the {} of {operation} has no values. Omit it, or use `role=sender`",
                     self.role
                 ));
             }
@@ -237,7 +237,7 @@ impl Job {
     /// Refuses columns that cannot travel together, or not be told apart in the result.
     fn check_columns(&self) -> Result<()> {
         let receives = self.role == Role::Receiver;
-        let option = if receives { "--receive-columns" } else { "--send-columns" };
+        let option = if receives { "`receive_columns`" } else { "`send_columns`" };
         if let Some(name) = repeated(&self.sent_columns) {
             return wrong(format!("{option} names the column \"{name}\" twice. Name it once"));
         }
@@ -251,7 +251,7 @@ impl Job {
         if let Some(name) = repeated(&self.received_as) {
             return wrong(format!(
                 "two columns of the sender would have the name \"{name}\" in our result. Give one of them another \
-                 name with --receive-columns COL=NAME"
+                 name with `receive_columns=COL=NAME`"
             ));
         }
         let columns = self.source.key.len() + self.received_as.len();
@@ -260,8 +260,8 @@ impl Job {
             && self.written_as(self.source.format(), columns) == Format::List
         {
             return wrong(format!(
-                "the result has {columns} columns or more, and a list has one. Use --output-format csv or parquet, or \
-                 give --output another name"
+                "the result has {columns} columns or more, and a list has one. Use `output_format=csv` or `output_format=parquet`, or \
+                 give `output` another name"
             ));
         }
         Ok(())
@@ -325,7 +325,7 @@ impl Job {
         match names.find(|(_, ours)| header.contains(ours)) {
             Some((theirs, ours)) => wrong(format!(
                 "the sender's column \"{theirs}\" would be called \"{ours}\" in the result, like a column of ours. Give \
-                 it another name with --receive-columns {}=NAME",
+                 it another name with `receive_columns={}=NAME`",
                 quoted(theirs)
             )),
             None => Ok(()),

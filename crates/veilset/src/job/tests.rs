@@ -272,11 +272,11 @@ fn a_run_that_fails_leaves_no_result() {
 fn what_contradicts_itself_is_refused_before_the_table_is_read() {
     type Change = fn(&mut Job);
     let receiver: [(&'static Operation, Change, &str); 7] = [
-        (&SUM, |job| job.values = Some("v".into()), "--values is for the sender"),
-        (&COUNT, |job| job.source.duplicates = Some(Duplicates::Add), "--duplicates add"),
+        (&SUM, |job| job.values = Some("v".into()), "`values` is for the sender"),
+        (&COUNT, |job| job.source.duplicates = Some(Duplicates::Add), "`duplicates=add`"),
         (&COUNT, |job| job.sent_columns = vec!["a".into()], "not in count"),
-        (&SUM, |job| job.terms.both = true, "--both is not for sum"),
-        (&UNION, |job| job.protocol = &VOLE, "--protocol vole is not for union"),
+        (&SUM, |job| job.terms.both = true, "`both` is not for sum"),
+        (&UNION, |job| job.protocol = &VOLE, "`protocol=vole` is not for union"),
         (&COUNT, |job| job.prepared = Some(Default::default()), ""),
         (&INTERSECT, |job| job.sent_columns = vec!["a".into()], "0 names for 1 columns"),
     ];
@@ -291,7 +291,7 @@ fn what_contradicts_itself_is_refused_before_the_table_is_read() {
         }
     }
     let sender = Job::new(&SUM, Role::Sender, InputTable::new("none.csv", ["key"]));
-    assert!(sender.check().unwrap_err().to_string().contains("--values is missing"));
+    assert!(sender.check().unwrap_err().to_string().contains("`values` is missing"));
     let mut job = Job::new(&INTERSECT, Role::Receiver, InputTable::new("none.csv", ["key"]));
     (job.sent_columns, job.received_as) = (named(["a", "a"]), named(["b", "c"]));
     assert!(job.check().unwrap_err().to_string().contains("\"a\" twice"));
@@ -310,7 +310,7 @@ fn a_column_of_the_sender_is_not_taken_for_ours() {
     (job.sent_columns, job.received_as) = (vec!["a,b".into()], vec!["city".into()]);
     let error = job.load(&Watch::NONE).err().unwrap().to_string();
     assert!(
-        error.contains("would be called \"city\"") && error.contains("--receive-columns \"a,b\"=NAME"),
+        error.contains("would be called \"city\"") && error.contains("`receive_columns=\"a,b\"=NAME"),
         "{error}"
     );
     let [mut job, _] = side.jobs(&INTERSECT);

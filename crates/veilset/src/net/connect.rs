@@ -150,7 +150,7 @@ impl<'a> Watch<'a> {
 
     pub(super) fn within(&self) -> String {
         let seconds = self.timeouts.connect.as_secs_f64();
-        format!("within {seconds} second{} (--connect-timeout)", if seconds == 1.0 { "" } else { "s" })
+        format!("within {seconds} second{} (`connect_timeout`)", if seconds == 1.0 { "" } else { "s" })
     }
 }
 
@@ -227,8 +227,8 @@ impl Protection {
         let outside = addresses.iter().find(|a| !a.ip().to_canonical().is_loopback());
         match (self, outside) {
             (Protection::InsecurePlaintext, Some(outside)) => Err(Error::Usage(format!(
-                "--insecure-plaintext is for this machine only, and {text} ({}) is not a loopback address. Use \
-                 127.0.0.1, or omit the option and give the peer's fingerprint with --peer",
+                "`insecure_plaintext` is for this machine only, and {text} ({}) is not a loopback address. Use \
+                 127.0.0.1, or omit the option and give the peer's fingerprint with `peer`",
                 outside.ip()
             ))),
             _ => Ok(()),
@@ -239,8 +239,8 @@ impl Protection {
         match self {
             Protection::InsecurePlaintext => Ok(None),
             Protection::Tls { identity, peer } if identity.fingerprint() == *peer => Err(Error::Usage(
-                "--peer is our own fingerprint. Give the one that `veilset identity show` prints on the other \
-                 party's side; two parties on one machine need an identity each (--identity)"
+                "`peer` is our own fingerprint. Give the one that `veilset identity show` prints on the other \
+                 party's side; two parties on one machine need an identity each (`identity`)"
                     .into(),
             )),
             Protection::Tls { identity, peer } => Ok(Some(Keys::new(identity, *peer))),
@@ -254,7 +254,7 @@ pub(super) const ABSENT: &str = "Its program may have stopped before it was read
 
 /// What to do about an unexpected key.
 pub(super) const COMPARE: &str = "Ask the other party, by a way that you trust, what `veilset identity show` prints on its \
-                       side: if it is the first, give that one with --peer; if not, somebody else is in between";
+                       side: if it is the first, give that one with `peer`; if not, somebody else is in between";
 
 /// Tries all addresses in turn until one is the peer or the time is over.
 pub(super) fn connect(text: &str, security: &Protection, watch: &Watch<'_>) -> Result<Connection> {
@@ -268,7 +268,7 @@ pub(super) fn connect(text: &str, security: &Protection, watch: &Watch<'_>) -> R
         let causes = match address.resolve() {
             Err(cause) if matches!(security, Protection::InsecurePlaintext) => {
                 return Err(Error::Usage(format!(
-                    "{cause}. --insecure-plaintext is for this machine only: use 127.0.0.1"
+                    "{cause}. `insecure_plaintext` is for this machine only: use 127.0.0.1"
                 )));
             }
             Err(cause) => vec![cause],
@@ -338,7 +338,7 @@ fn attempt(at: SocketAddr, keys: Option<&Keys>, watch: &Watch<'_>) -> Result<Res
         ))),
         Err(Failure::Refused) => Err(Error::stranger(format_args!(
             "it is at {at} and has the expected fingerprint, {}, but it expects another one than ours, {ours}. Ask \
-             the other party to run with --peer {ours}",
+             the other party to run with `peer={ours}`",
             keys.peer,
             ours = keys.ours
         ))),

@@ -55,22 +55,22 @@ impl Identity {
         let shown = path.display();
         private_parent(path).map_err(|e| {
             Error::Usage(format!(
-                "cannot make the directory of {shown}: {e}. Choose another place with --output"
+                "cannot make the directory of {shown}: {e}. Choose another place with `output`"
             ))
         })?;
         let mut file = private_file(path).map_err(|e| match e.kind() {
             ErrorKind::AlreadyExists => Error::Usage(format!(
                 "{shown} exists already and is not overwritten, because peers know its fingerprint. Use it \
-                 (`veilset identity show`), or choose another place with --output"
+                 (`veilset identity show`), or choose another place with `output`"
             )),
-            _ => Error::Usage(format!("cannot make {shown}: {e}. Choose another place with --output")),
+            _ => Error::Usage(format!("cannot make {shown}: {e}. Choose another place with `output`")),
         })?;
         let pem = to_pem(&self.pkcs8);
         file.write_all(pem.as_bytes()).and_then(|()| file.sync_all()).map_err(|e| {
             // Half an identity is of no use to anybody.
             let _ = std::fs::remove_file(path);
             Error::Output(format!(
-                "cannot write {shown}: {e}. Make room or choose another place with --output"
+                "cannot write {shown}: {e}. Make room or choose another place with `output`"
             ))
         })
     }
@@ -81,9 +81,9 @@ impl Identity {
         let unreadable = |e: std::io::Error| match e.kind() {
             ErrorKind::NotFound => Error::Usage(format!(
                 "there is no identity at {shown}. Make one with `veilset identity new` and give its \
-                 fingerprint to the other party, or name another file with --identity"
+                 fingerprint to the other party, or name another file with `identity`"
             )),
-            _ => Error::Usage(format!("cannot read the identity {shown}: {e}. Name another with --identity")),
+            _ => Error::Usage(format!("cannot read the identity {shown}: {e}. Name another with `identity`")),
         };
         let file = File::open(path).map_err(unreadable)?;
         let metadata = file.metadata().map_err(unreadable)?;
@@ -98,7 +98,7 @@ impl Identity {
         let not_a_key = |e: String| {
             Error::Usage(format!(
                 "{shown} is not an identity ({e}): an Ed25519 private key, PKCS#8 in PEM, was expected. Make \
-                 one with `veilset identity new`, or name another file with --identity"
+                 one with `veilset identity new`, or name another file with `identity`"
             ))
         };
         Self::from_pem_bytes(&pem).map_err(not_a_key)
@@ -121,7 +121,7 @@ impl Identity {
     /// Where the identity is unless told otherwise: `veilset/identity.pem` in `$XDG_CONFIG_HOME`, which
     /// is `$HOME/.config` where it is not set.
     pub fn default_path() -> Result<PathBuf> {
-        Folder::Configuration.file_or(FILE, "the identity", "--identity")
+        Folder::Configuration.file_or(FILE, "the identity", "`identity`")
     }
 
     /// A secret of this identity for one purpose. It changes with the identity, and tells nothing of it.
@@ -251,7 +251,7 @@ mod tests {
         let path = scratch.0.join("identity.pem");
         std::fs::write(&path, "precious").unwrap();
         let e = words(Identity::generate().unwrap().save(&path).unwrap_err());
-        assert!(e.contains("is not overwritten") && e.contains("--output"), "{e}");
+        assert!(e.contains("is not overwritten") && e.contains("`output`"), "{e}");
         assert_eq!(std::fs::read(&path).unwrap(), b"precious");
     }
 
@@ -295,7 +295,7 @@ mod tests {
             let path = scratch.0.join(i.to_string());
             private_file(&path).unwrap().write_all(bytes).unwrap();
             let e = words(Identity::load(&path).unwrap_err());
-            assert!(e.contains("is not an identity") && e.contains("--identity"), "{i}: {e}");
+            assert!(e.contains("is not an identity") && e.contains("`identity`"), "{i}: {e}");
         }
         words(Identity::load(&scratch.0).unwrap_err());
     }

@@ -312,7 +312,7 @@ impl<'a> Reception<'a> {
             )),
             Some((from, Failure::Unwanted)) => Error::stranger(format_args!(
                 "it did not come to {} {}. A connection from {from} says that it expects another fingerprint than ours, \
-                 {ours} (we expect {peer}). If that was the other party, ask it to run with --peer {ours}",
+                 {ours} (we expect {peer}). If that was the other party, ask it to run with `peer={ours}`",
                 self.at,
                 self.watch.within()
             )),

@@ -134,7 +134,7 @@ fn plaintext_is_refused_off_this_machine() {
         {
             let e = failed(start(endpoint, Protection::InsecurePlaintext, seconds(1)).0.join().unwrap());
             assert!(matches!(e, Error::Usage(_)), "{e:?}");
-            assert!(e.to_string().contains("--insecure-plaintext is for this machine only"), "{e}");
+            assert!(e.to_string().contains("`insecure_plaintext` is for this machine only"), "{e}");
         }
     }
     let everywhere = Listener::bind("0.0.0.0:0").unwrap();
@@ -187,10 +187,10 @@ fn mismatch(a: &Arc<Identity>, b: &Arc<Identity>, other: &Identity, by_a: &Ident
         );
         assert!(here.contains(&format!("expected is {}", other.fingerprint())), "{here}");
         assert!(there.contains(&format!("expected fingerprint, {}", a.fingerprint())), "{there}");
-        assert!(there.contains(&format!("--peer {}", b.fingerprint())), "{there}");
+        assert!(there.contains(&format!("`peer={}`", b.fingerprint())), "{there}");
         assert_eq!(listening.notices.count(&b.fingerprint().to_string()), 1);
     }
-    assert!(here.contains("--peer") && there.contains("--peer"), "{here}\n{there}");
+    assert!(here.contains("`peer") && there.contains("`peer"), "{here}\n{there}");
 }
 
 #[test]
@@ -198,7 +198,7 @@ fn our_own_fingerprint_is_not_the_peers() {
     let a = identity();
     for endpoint in [Endpoint::Listen("127.0.0.1:0".into()), Endpoint::Connect("127.0.0.1:7".into())] {
         let e = failed(start(endpoint, tls(&a, &a), seconds(20)).0.join().unwrap());
-        assert!(e.to_string().contains("--peer is our own fingerprint"), "{e}");
+        assert!(e.to_string().contains("`peer` is our own fingerprint"), "{e}");
     }
 }
 
@@ -445,7 +445,7 @@ fn nobody_there_is_an_error_after_the_time_out() {
         let connecting = failed(connect(&address, &security, short));
         for e in [listening, connecting] {
             assert!(matches!(e, Error::Network(_)), "{e:?}");
-            assert!(e.to_string().contains("within 0.3 seconds (--connect-timeout)"), "{e}");
+            assert!(e.to_string().contains("within 0.3 seconds (`connect_timeout`)"), "{e}");
             assert!(e.to_string().contains("then run again"), "{e}");
             assert!(e.to_string().contains("Its program may have stopped before it was ready"), "{e}");
         }

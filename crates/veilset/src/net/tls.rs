@@ -181,7 +181,7 @@ impl fmt::Display for Failure {
             Failure::Stopped => f.write_str("we stopped"),
             Failure::Tls(why) => write!(
                 f,
-                "it does not speak veilset's TLS ({}): is it another program, or run with --insecure-plaintext?",
+                "it does not speak veilset's TLS ({}): is it another program, or run with `insecure_plaintext`?",
                 shown(why)
             ),
             Failure::Unreachable(why) => f.write_str(why),

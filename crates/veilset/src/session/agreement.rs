@@ -44,7 +44,7 @@ const SENT_COLUMNS: &str = "sent_columns";
 
 const MAGIC: &[u8; 8] = b"veilset\0";
 /// What to look at if a connection without TLS yields nothing.
-const BOTH_PLAIN: &str = "Were both sides run with --insecure-plaintext?";
+const BOTH_PLAIN: &str = "Were both sides run with `insecure_plaintext`?";
 /// Bytes of the longest hello; ours has about 400 and the names of the columns that are sent.
 const MAX_HELLO: usize = 1 << 14;
 
@@ -53,7 +53,7 @@ const MAX_HELLO: usize = 1 << 14;
 pub struct Term {
     /// Its name for programs, which stays the same from version to version: "max_row".
     pub key: &'static str,
-    /// Its name for the users of the command line: "--max-row".
+    /// Its name in messages: a setting of ours ([`crate::spelling`]), or words.
     pub words: &'static str,
     /// What we were asked for.
     pub value: String,
@@ -95,15 +95,15 @@ impl Hello {
         let terms = [
             ("operation", "operation", self.operation.name.into()),
             ("purpose", "check or run (`veilset check`)", if self.check { "check" } else { "run" }.into()),
-            ("output", "who gets the result (--both)", if both { "both" } else { "receiver" }.into()),
-            ("key_columns", "number of key columns (--key)", self.key_columns.to_string()),
+            ("output", "who gets the result (`both`)", if both { "both" } else { "receiver" }.into()),
+            ("key_columns", "number of key columns (`key`)", self.key_columns.to_string()),
             ("normalisation", "normalisation of keys", self.normalisation.clone()),
-            (MAX_ROW, "--max-row", max_row.to_string()),
-            (SENT_COLUMNS, "columns sent (--send-columns, --receive-columns)", listed(&self.sent_columns)),
-            ("min_count", "--min-count", min_count.to_string()),
-            ("value_scale", "decimal places of the values (--scale)", self.value_scale.to_string()),
-            ("modulus_bits", "bits of the sum's modulus (--modulus)", modulus_bits.to_string()),
-            ("malicious_sender", "--malicious-sender", yes(malicious_sender)),
+            (MAX_ROW, "`max_row`", max_row.to_string()),
+            (SENT_COLUMNS, "columns sent (`send_columns`, `receive_columns`)", listed(&self.sent_columns)),
+            ("min_count", "`min_count`", min_count.to_string()),
+            ("value_scale", "decimal places of the values (`scale`)", self.value_scale.to_string()),
+            ("modulus_bits", "bits of the sum's modulus (`modulus`)", modulus_bits.to_string()),
+            ("malicious_sender", "`malicious_sender`", yes(malicious_sender)),
         ];
         terms.into_iter().map(|(key, words, value)| Term { key, words, value }).collect()
     }
@@ -401,7 +401,7 @@ fn differences(
     if theirs.role != ours.role.other().name() {
         differences.push(Difference {
             term: "role",
-            what: "--role",
+            what: "`role`",
             ours: ours.role.name().into(),
             theirs: format!("{} (one side must be the receiver, the other the sender)", shown(&theirs.role)),
         });
@@ -429,7 +429,7 @@ fn differences(
     if nothing_common && !operation {
         let list = |all: &[Choice]| all.iter().map(Choice::to_string).collect::<Vec<_>>().join(", ");
         let (ours, theirs) = (list(&ours.candidates), list(their_candidates));
-        differences.push(Difference { term: "protocol", what: "--protocol", ours, theirs });
+        differences.push(Difference { term: "protocol", what: "`protocol`", ours, theirs });
     }
     Ok(differences)
 }

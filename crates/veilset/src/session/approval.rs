@@ -53,7 +53,7 @@ impl Proposal {
     pub fn terms(&self) -> Vec<Term> {
         let mut terms = self.hello.terms();
         let Choice { protocol, group } = self.choice;
-        let chosen = [("protocol", "--protocol", protocol.name), ("group", "group of the protocol", group)];
+        let chosen = [("protocol", "`protocol`", protocol.name), ("group", "group of the protocol", group)];
         let chosen = chosen.map(|(key, words, value)| Term { key, words, value: value.into() });
         terms.splice(2..2, chosen);
         terms

@@ -253,7 +253,7 @@ fn hint(request: &Request, outcome: &Outcome, result: &Numbers) -> Option<&'stat
     let as_it_is = ["none", "utf8"].contains(&request.normalisation);
     (possible && as_it_is && result.matches == Some(0)).then_some(
         "Hint: nothing matches. Keys are compared byte by byte: if they differ in upper and lower case or in white space, \
-         use --normalize trim,casefold on both sides. Check too that both sides name the same key columns in the same order",
+         use `normalize=trim,casefold` on both sides. Check too that both sides name the same key columns in the same order",
     )
 }
 

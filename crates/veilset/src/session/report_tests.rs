@@ -162,7 +162,7 @@ fn a_hint_is_given_where_nothing_matches_and_nothing_was_normalised() {
         let report = Report::new(&request, &outcome, 0.5, None).unwrap();
         let json = report.to_json().unwrap();
         assert!(!json.contains("Hint") && !json.contains("summary"));
-        report.to_text().contains("--normalize trim,casefold")
+        report.to_text().contains("`normalize=trim,casefold`")
     };
     let new =
         |n: usize| Learned::New(New { items: (0..n).map(|i| i.to_string()).collect(), ..New::default() });

@@ -127,19 +127,19 @@ impl<'a> Request<'a> {
             let Some(offer) = protocol.offer(operation) else {
                 let those = protocols::names(|p| p.computes(operation));
                 return wrong(format!(
-                    "--protocol {protocol} is not for {operation}. Omit it, or use one of {those}"
+                    "`protocol={protocol}` is not for {operation}. Omit it, or use one of {those}"
                 ));
             };
             if terms.malicious_sender && !offer.malicious_sender {
                 let those = protocols::names(|p| p.offers.iter().any(|offer| offer.malicious_sender));
                 return wrong(format!(
-                    "--malicious-sender is for --protocol {those}, and not for {protocol}. Omit --protocol"
+                    "`malicious_sender` is for `protocol={those}`, and not for {protocol}. Omit `protocol`"
                 ));
             }
         }
         if terms.both && !operation.uses.both {
             return wrong(format!(
-                "--both is not for {operation}, in which each side has its own result. Omit it"
+                "`both` is not for {operation}, in which each side has its own result. Omit it"
             ));
         }
         if payload && operation.uses.rows == Rows::None {
@@ -154,8 +154,8 @@ impl<'a> Request<'a> {
         match fits(terms.modulus, self.announced(), self.values) {
             true => Ok(()),
             false => wrong(format!(
-                "with {} values, the dummies of --pad-to among them, the sum could overflow. Use --modulus 128 on \
-                 both sides, or a smaller --scale",
+                "with {} values, the dummies of `pad_to` among them, the sum could overflow. Use `modulus=128` on \
+                 both sides, or a smaller `scale`",
                 self.announced()
             )),
         }
@@ -172,7 +172,7 @@ impl<'a> Request<'a> {
         let sent = |i| if self.payloads.is_empty() { 0 } else { self.payloads.get(i).len() };
         match (0..self.set.len()).map(|i| key(i) + sent(i)).max() {
             Some(longest) if longest > max_row && (keys_travel || payload) => Err(Error::Usage(format!(
-                "a row of ours takes {longest} bytes, and --max-row is {max_row}. Use a larger one on both sides"
+                "a row of ours takes {longest} bytes, and `max_row` is {max_row}. Use a larger one on both sides"
             ))),
             _ => Ok(()),
         }
@@ -209,7 +209,7 @@ impl<'a> Request<'a> {
         for Choice { protocol, group } in self.candidates() {
             if !protocol.offer(self.operation).is_some_and(|offer| offer.prepares) {
                 return Err(Error::Usage(format!(
-                    "--protocol {protocol} has no use for a prepared half. Omit --prepared or --protocol"
+                    "`protocol={protocol}` has no use for a prepared half. Omit `prepared` or `protocol`"
                 )));
             }
             // The half is points of one group.
@@ -450,7 +450,7 @@ fn approved(
 /// The peer's set is larger than we want.
 fn too_large(proposal: &Proposal, request: &Request) -> Error {
     Error::Refused(format!(
-        "the peer's set has {} items, and --max-peer-items is {}. Give it a larger number if you want to spend \
+        "the peer's set has {} items, and `max_peer_items` is {}. Give it a larger number if you want to spend \
          the time and memory",
         proposal.their_size, request.max_peer_items
     ))
@@ -463,7 +463,7 @@ fn within_limits(proposal: &Proposal) -> Result<()> {
     if n_receiver.max(n_sender) > MAX_SET {
         return Err(Error::Refused(format!(
             "with the dummies the sets have {n_receiver} and {n_sender} items, more than this version supports \
-             ({MAX_SET}). Agree on smaller numbers for --pad-to"
+             ({MAX_SET}). Agree on smaller numbers for `pad_to`"
         )));
     }
     Ok(())

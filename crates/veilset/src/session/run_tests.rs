@@ -382,15 +382,15 @@ fn requests_that_make_no_sense_are_refused_before_the_peer_hears_of_us() {
     let (large, terms) = ([1i128 << 61; 5], good.terms);
     let both = Terms { both: true, max_row: 3, ..terms };
     let cases = [
-        (Request { pad_to: Some(4), ..good }, "--pad-to 4"),
+        (Request { pad_to: Some(4), ..good }, "`pad_to=4`"),
         (Request { pad_to: Some(1 << 29), ..good }, "supports"),
-        (Request { pad_to: Some(9), terms: Terms { max_row: 3, ..terms }, ..good }, "--max-row"),
+        (Request { pad_to: Some(9), terms: Terms { max_row: 3, ..terms }, ..good }, "`max_row`"),
         // The receiver sends its own items on.
-        (Request { role: Role::Receiver, terms: both, ..good }, "--max-row"),
-        (Request { terms: Terms { malicious_sender: true, ..terms }, ..good }, "--malicious-sender"),
-        (Request { protocol: &DH_PSI, ..good }, "--protocol"),
+        (Request { role: Role::Receiver, terms: both, ..good }, "`max_row`"),
+        (Request { terms: Terms { malicious_sender: true, ..terms }, ..good }, "`malicious_sender`"),
+        (Request { protocol: &DH_PSI, ..good }, "`protocol=dh-psi`"),
         (Request { sent_columns: &columns, ..Request::new(&COUNT, Role::Sender, &y) }, "columns"),
-        (Request { terms: Terms { both: true, ..terms }, ..Request::new(&SUM, Role::Sender, &y) }, "--both"),
+        (Request { terms: Terms { both: true, ..terms }, ..Request::new(&SUM, Role::Sender, &y) }, "`both`"),
         (Request { values: &large, pad_to: Some(9), ..Request::new(&SUM, Role::Sender, &y) }, "overflow"),
     ];
     good.check().unwrap();
@@ -563,7 +563,7 @@ fn every_candidate_is_checked() {
     let krtw19 = [Choice::of(&crate::protocols::KRTW19)];
     let request = Request { alternatives: &krtw19, ..Request::new(&INTERSECT, Role::Receiver, &y) };
     assert!(
-        matches!(request.check(), Err(Error::Usage(m)) if m.contains("--protocol krtw19 is not for intersect"))
+        matches!(request.check(), Err(Error::Usage(m)) if m.contains("`protocol=krtw19` is not for intersect"))
     );
     let dh = [Choice::of(&CWPRF)];
     let mut request =

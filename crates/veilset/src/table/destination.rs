@@ -189,7 +189,7 @@ fn check_name(path: &Path, force: bool) -> Result<()> {
     match fs::symlink_metadata(path) {
         Ok(found) if found.is_dir() => refuse("is a directory", "give the name of a file in it"),
         Ok(found) if !found.is_file() => refuse("exists and is not a regular file", "choose another name"),
-        Ok(_) if !force => refuse("exists", "choose another name, or overwrite it with --force"),
+        Ok(_) if !force => refuse("exists", "choose another name, or overwrite it with `force`"),
         // If its metadata cannot be read, opening the file in its directory says why.
         Ok(_) | Err(_) => Ok(()),
     }
@@ -222,7 +222,7 @@ pub(crate) fn unwritable(what: &str, e: &io::Error) -> Error {
         return ours;
     }
     let next = match e.kind() {
-        io::ErrorKind::BrokenPipe => "the program that reads it stopped early; run again, with --output FILE",
+        io::ErrorKind::BrokenPipe => "the program that reads it stopped early; run again, with `output=FILE`",
         io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => "make room and run again",
         io::ErrorKind::FileTooLarge => "raise the limit on the size of files (ulimit -f) and run again",
         _ => "check the destination and run again",
@@ -288,7 +288,7 @@ mod tests {
         let path = dir.path().join("out.csv");
         fs::write(&path, "old").unwrap();
         let message = Destination::create("result", Some(&path), false).unwrap_err().to_string();
-        assert!(message.contains("out.csv exists") && message.contains("--force"), "{message}");
+        assert!(message.contains("out.csv exists") && message.contains("`force`"), "{message}");
         let mut output = Destination::create("result", Some(&path), true).unwrap();
         output.writer().write_all(b"new").unwrap();
         assert_eq!(fs::read(&path).unwrap(), b"old");

@@ -123,14 +123,14 @@ pub fn check_output(table: &Table, sent: &[String], format: Format) -> Result<()
     let columns = table.header().len() + sent.len();
     if format == Format::List && columns != 1 {
         return Err(Error::Usage(format!(
-            "the result has {columns} columns, a list has one; use --output-format csv or parquet"
+            "the result has {columns} columns, a list has one; use `output_format=csv` or `output_format=parquet`"
         )));
     }
     let again = |name: &&String| table.header().iter().filter(|other| other == name).count() > 1;
     if format == Format::Parquet
         && let Some(name) = table.header().iter().find(again)
     {
-        let next = "Rename one of them, or use --output-format csv";
+        let next = "Rename one of them, or use `output_format=csv`";
         return Err(table
             .error("the header has this name twice, which Parquet does not allow", next)
             .at_column(name));
@@ -146,7 +146,7 @@ pub fn check_names(table: &Table, names: &[String]) -> Result<()> {
             let with = if ours { "a column of ours" } else { "another column that is sent" };
             return Err(Error::Usage(format!(
                 "the column \"{name}\" that is sent has the same name as {with}; give it another name with \
-                 --receive-columns {}=OTHER",
+                 `receive_columns={}=OTHER`",
                 quoted(name)
             )));
         }

@@ -36,7 +36,7 @@ fn lists_are_lines_as_they_stand() {
     write_rows(&table, &[1, 0], None, Format::List, &mut out).unwrap();
     assert_eq!(out, format!("y\n{long}\n").as_bytes());
     let error = Table::from_reader("a.csv", &b"a\n\n\xff\n"[..], &options, None).unwrap_err();
-    assert_input(&error, Some(3), Some("item"), "not valid UTF-8", "--encoding bytes", "list");
+    assert_input(&error, Some(3), Some("item"), "not valid UTF-8", "`encoding=bytes`", "list");
 
     // What the peer sends cannot make two items of one.
     let keyed = keyed_set(&table, &[0], EmptyKeys::Error, Duplicates::First).unwrap();
@@ -47,7 +47,7 @@ fn lists_are_lines_as_they_stand() {
     let mut refused = |written: &dyn Fn(&mut Vec<u8>) -> Result<()>, whose: &str| {
         let error = written(&mut out).unwrap_err();
         let Error::Output(message) = &error else { panic!("{error}") };
-        for words in [whose, "line break", "--output-format csv"] {
+        for words in [whose, "line break", "`output_format=csv`"] {
             assert!(message.contains(words), "{message}");
         }
         // Standard output cannot be taken back.
@@ -86,9 +86,9 @@ fn keys_are_normalised_before_they_are_judged() {
     assert!(keyed.set.iter().eq([key(&["strasse"]), key(&["x"])].iter().map(Vec::as_slice)));
     assert_eq!((keyed.rows, keyed.duplicates, keyed.skipped), (vec![0, 2], 1, 1));
     let error = super::keyed_set(&table, &[0], all, EmptyKeys::Error, Duplicates::First).unwrap_err();
-    assert_input(&error, Some(5), Some("id"), "the key is empty", "--empty-keys", "empty");
+    assert_input(&error, Some(5), Some("id"), "the key is empty", "`empty_keys=skip`", "empty");
     let error = super::keyed_set(&table, &[0], all, EmptyKeys::Keep, Duplicates::Error).unwrap_err();
-    assert_input(&error, Some(3), Some("id"), "same as on line 2", "--duplicates", "same");
+    assert_input(&error, Some(3), Some("id"), "same as on line 2", "`duplicates=first`", "same");
 
     // Folding can make a key longer than is allowed, and trimming shorter.
     let sharp = "\u{390}".repeat(crate::item::MAX_ITEM / 4);

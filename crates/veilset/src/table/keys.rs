@@ -75,7 +75,7 @@ pub fn keyed_set(
         }
         if let (EmptyKeys::Error | EmptyKeys::Skip, Some(column)) = (empty, blank) {
             if empty == EmptyKeys::Error {
-                let next = "Fill it in, or use --empty-keys skip (or keep)";
+                let next = "Fill it in, or use `empty_keys=skip` (or keep)";
                 return Err(table.error_at(row, column, "the key is empty", next));
             }
             skipped += 1;
@@ -95,7 +95,7 @@ pub fn keyed_set(
     {
         let place = table.place(rows[first as usize] as usize);
         let what = format!("the key is the same as on {place}");
-        let next = "Remove one of the rows, or use --duplicates first (for sum also add)";
+        let next = "Remove one of the rows, or use `duplicates=first` (for sum also add)";
         return Err(key_error(table, key, rows[again as usize] as usize, what, next));
     }
     let added = match duplicates {
@@ -161,7 +161,7 @@ pub fn check_max_row(
             };
             let what =
                 format!("{what} {} bytes encoded, the agreed maximum is {max_row}", key(i) + payload(i));
-            let next = "Raise --max-row on both sides, or shorten the row";
+            let next = "Raise `max_row` on both sides, or shorten the row";
             Err(table.error(what, next).at(table.place(keyed.rows[i] as usize)))
         }
     }

@@ -335,7 +335,7 @@ impl Head<'_> {
             && let Some(other) = [';', '\t', ',', '|'].into_iter().find(|&d| only.contains(d))
         {
             return format!(
-                "The header is one column, {:?}. If {} separates the columns, say so with --delimiter",
+                "The header is one column, {:?}. If {} separates the columns, say so with `delimiter`",
                 shorten(only),
                 delimiter_name(other as u8)
             );

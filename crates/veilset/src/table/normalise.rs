@@ -50,7 +50,7 @@ impl Normalise {
     pub fn check(&self, encoding: Encoding) -> Result<()> {
         if encoding == Encoding::Bytes && *self != Normalise::default() {
             return Err(Error::Usage(
-                "--normalize is for text and cannot be used with --encoding bytes. Omit one of them, on both sides"
+                "`normalize` is for text and cannot be used with `encoding=bytes`. Omit one of them, on both sides"
                     .into(),
             ));
         }
@@ -94,7 +94,7 @@ impl FromStr for Normalise {
                 "nfc" => normalise.nfc = true,
                 _ => {
                     return Err(Error::Usage(format!(
-                        "--normalize does not know \"{step}\". Give it one or more of trim, casefold and nfc, \
+                        "`normalize` does not know \"{step}\". Give it one or more of trim, casefold and nfc, \
                          separated by commas"
                     )));
                 }
@@ -208,7 +208,7 @@ mod tests {
         }
         let trim: Normalise = "trim".parse().unwrap();
         assert!(
-            matches!(trim.check(Encoding::Bytes), Err(Error::Usage(m)) if m.contains("--encoding bytes"))
+            matches!(trim.check(Encoding::Bytes), Err(Error::Usage(m)) if m.contains("`encoding=bytes`"))
         );
         trim.check(Encoding::Utf8).unwrap();
         Normalise::default().check(Encoding::Bytes).unwrap();

@@ -87,7 +87,7 @@ pub fn check_input_name(path: &Path) -> Result<()> {
     match by_extension(path) {
         Some((what, next)) => Err(Error::Usage(format!(
             "{} is {what}, going by its name. {next}; or, if it is CSV, Parquet or a list all the same, say which with \
-             --format",
+             `format`",
             path.display()
         ))),
         None => Ok(()),
@@ -101,8 +101,8 @@ pub fn check_input_name(path: &Path) -> Result<()> {
 pub fn check_output_name(path: &Path) -> Result<()> {
     match by_extension(path) {
         Some((what, _)) => Err(Error::Usage(format!(
-            "--output {} asks for {what}, going by the name, and veilset writes CSV, Parquet and lists. Give --output \
-             another name, or say with --output-format what to write",
+            "`output` {} asks for {what}, going by the name, and veilset writes CSV, Parquet and lists. Give `output` \
+             another name, or say with `output_format` what to write",
             path.display()
         ))),
         None => Ok(()),

@@ -72,11 +72,11 @@ fn names_that_promise_another_format_are_refused() {
     {
         let (input, output) = (check_input_name(Path::new(name)), check_output_name(Path::new(name)));
         assert!(
-            matches!(&input, Err(Error::Usage(m)) if m.contains(name) && m.contains("--format")),
+            matches!(&input, Err(Error::Usage(m)) if m.contains(name) && m.contains("`format`")),
             "{input:?}"
         );
         assert!(
-            matches!(&output, Err(Error::Usage(m)) if m.contains(name) && m.contains("--output-format")),
+            matches!(&output, Err(Error::Usage(m)) if m.contains(name) && m.contains("`output_format`")),
             "{output:?}"
         );
     }

@@ -155,7 +155,7 @@ struct File<'a, S> {
 impl<S: ChunkReader + 'static> File<'_, S> {
     /// The footer. Columns have their Parquet types; the types that Arrow stores in addition are ignored.
     fn metadata(&self) -> Result<ArrowReaderMetadata> {
-        let next = "Check its name, or say what it is with --format";
+        let next = "Check its name, or say what it is with `format`";
         let no_parquet = || Error::input(self.name, "the file is not a Parquet file", next);
         let len = self.source.len();
         let Some(tail_at) = len.checked_sub(TAIL).filter(|&at| at > 0) else { return Err(no_parquet()) };

@@ -82,13 +82,12 @@ fn delimiter(name: &str, options: &ReadOptions) -> Result<u8> {
     };
     if matches!(delimiter, b'"' | b'\r' | b'\n') {
         return Err(Error::Usage(
-            "a quote or a line end cannot separate columns; give --delimiter another character".into(),
+            "a quote or a line end cannot separate columns; give `delimiter` another character".into(),
         ));
     }
     if delimiter >= 0x80 && options.encoding == Encoding::Utf8 {
         return Err(Error::Usage(
-            "in UTF-8 the delimiter is an ASCII character; give --delimiter another one, or add --encoding \
-             bytes"
+            "in UTF-8 the delimiter is an ASCII character; give `delimiter` another one, or add `encoding=bytes`"
                 .into(),
         ));
     }
@@ -115,7 +114,7 @@ impl<'a, R: Read> Records<'a, Chain<Cursor<Vec<u8>>, R>> {
         let mut head = Vec::with_capacity(other::HEAD);
         reader.by_ref().take(other::HEAD as u64).read_to_end(&mut head).map_err(|e| unreadable(name, &e))?;
         if other::is_parquet(&head) {
-            return Err(Error::input(name, "this is a Parquet file", "Read it with --format parquet"));
+            return Err(Error::input(name, "this is a Parquet file", "Read it with `format=parquet`"));
         }
         other::check_head(name, &head)?;
         if head.starts_with(b"\xff\xfe") || head.starts_with(b"\xfe\xff") {
@@ -239,7 +238,7 @@ impl<R: Read> Records<'_, R> {
         let mut start = 0;
         for (i, &end) in self.fields.iter().enumerate() {
             if std::str::from_utf8(&record[start..end]).is_err() {
-                let next = "Convert the file to UTF-8, or use --encoding bytes on both sides";
+                let next = "Convert the file to UTF-8, or use `encoding=bytes` on both sides";
                 return Err(Error::input(self.name, "the cell is not valid UTF-8", next)
                     .at(Place::Line(line))
                     .at_column(label(header, i)));

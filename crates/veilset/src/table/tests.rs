@@ -123,7 +123,7 @@ fn the_delimiter_is_given_or_follows_from_the_name() {
     }
     for bad in [b'"', b'\n', b'\r', 0xa7] {
         let error = Table::from_reader("a.csv", &b"x"[..], &given(bad), None).unwrap_err();
-        assert!(matches!(&error, Error::Usage(m) if m.contains("--delimiter")), "{error}");
+        assert!(matches!(&error, Error::Usage(m) if m.contains("`delimiter`")), "{error}");
     }
     let options = ReadOptions { delimiter: Some(0xa7), ..RAW };
     assert_eq!(Table::from_reader("a.csv", &b"x\xa7y"[..], &options, None).unwrap().header().len(), 2);
@@ -165,8 +165,8 @@ fn a_bad_file_is_refused_with_file_line_column_and_next_step() {
         (b"a,b\n1,\"", Some(2), None, "quote opened here is never closed", "closing quote"),
         (b"a,b\n1,\"x\"\"", Some(2), None, "quote opened here is never closed", "closing quote"),
         (b"\"a,b\n1,2\n", Some(1), None, "quote opened here is never closed", "closing quote"),
-        (b"a,b\n1,2\nx,\xff\n", Some(3), Some("b"), "not valid UTF-8", "--encoding bytes"),
-        (half, Some(3), Some("a"), "not valid UTF-8", "--encoding bytes"),
+        (b"a,b\n1,2\nx,\xff\n", Some(3), Some("b"), "not valid UTF-8", "`encoding=bytes`"),
+        (half, Some(3), Some("a"), "not valid UTF-8", "`encoding=bytes`"),
         (b"a,\n1,\xff\n", Some(2), Some("#2"), "not valid UTF-8", "Convert the file"),
         (b"a,\xff\n1,2\n", Some(1), Some("#2"), "not valid UTF-8", "Convert the file"),
         (b"\xff\xfea\0\n\0", Some(1), None, "UTF-16", "Save it as UTF-8"),
@@ -295,9 +295,9 @@ fn keys_that_cannot_be_used_are_refused() {
     // (file, key, line, column, what, next)
     type Case<'a> = (&'a str, &'a [usize], u64, Option<&'a str>, &'a str, &'a str);
     let cases: &[Case] = &[
-        ("id,n\nx,1\n,2\n", &[0], 3, Some("id"), "the key is empty", "--empty-keys skip"),
-        ("id,n\nx,1\ny,\n", &[0, 1], 3, Some("n"), "the key is empty", "--empty-keys skip"),
-        ("id,n\n\nx,1\n\"y\n\",2\nx,3\n", &[0], 6, Some("id"), "same as on line 3", "--duplicates first"),
+        ("id,n\nx,1\n,2\n", &[0], 3, Some("id"), "the key is empty", "`empty_keys=skip`"),
+        ("id,n\nx,1\ny,\n", &[0, 1], 3, Some("n"), "the key is empty", "`empty_keys=skip`"),
+        ("id,n\n\nx,1\n\"y\n\",2\nx,3\n", &[0], 6, Some("id"), "same as on line 3", "`duplicates=first`"),
         ("id,n\nx,1\nx,1\n", &[0, 1], 3, None, "same as on line 2", "Remove one of the rows"),
         (&fits, &[0, 1], 4, None, "65538 bytes encoded, the maximum is 65536", "Shorten it"),
     ];
@@ -318,7 +318,7 @@ fn keys_that_cannot_be_used_are_refused() {
     check_max_row(&table, &keyed, false, &payloads, 59).unwrap_err();
     let error = check_max_row(&table, &keyed, true, &Items::new(), 100).unwrap_err();
     let what = "65536 bytes encoded, the agreed maximum is 100";
-    assert_input(&error, Some(4), None, what, "--max-row on both sides", "max-row");
+    assert_input(&error, Some(4), None, what, "`max_row` on both sides", "max-row");
 }
 
 #[test]
@@ -330,7 +330,7 @@ fn values_follow_the_set() {
     assert_eq!(values(&table, &added, 1, 1).unwrap(), [145, -20, 0]);
     assert_eq!(values(&table, &set(Duplicates::First), 1, 2).unwrap(), [150, -200, 0]);
     let error = values(&table, &added, 1, 39).unwrap_err();
-    assert!(matches!(&error, Error::Usage(m) if m.contains("--scale")), "{error}");
+    assert!(matches!(&error, Error::Usage(m) if m.contains("`scale`")), "{error}");
 }
 
 #[test]
@@ -346,7 +346,7 @@ fn values_that_cannot_be_summed_are_refused() {
             "id,v\n\"x\n\",1\ny,1.5\n",
             4,
             "1 fractional digit, the agreed scale is 0",
-            "--scale 1 on both sides",
+            "`scale=1` on both sides",
         ),
         (&overflow, 4, "add up to more than 128 bits", "larger units"),
     ];
@@ -383,7 +383,7 @@ fn a_sum_that_could_overflow_is_refused() {
             Err(error) => {
                 assert!(!fits, "{values:?} {modulus:?}");
                 let next =
-                    if *modulus == Bits64 { "--modulus 128 on both sides" } else { "Use a smaller --scale" };
+                    if *modulus == Bits64 { "`modulus=128` on both sides" } else { "Use a smaller `scale`" };
                 assert_input(&error, None, Some("v"), "the sum could overflow", next, "sum");
             }
         }
@@ -437,7 +437,7 @@ fn a_failing_destination_is_an_output_error() {
     let rows = write_rows(&table, &[0], None, Format::Csv, &mut Closed);
     let union = write_union(&table, &[0], &keyed, &Items::new(), None, Format::Csv, &mut Closed);
     for result in [rows, union] {
-        assert!(matches!(&result, Err(Error::Output(m)) if m.contains("--output")), "{result:?}");
+        assert!(matches!(&result, Err(Error::Output(m)) if m.contains("`output=FILE`")), "{result:?}");
     }
 }
 

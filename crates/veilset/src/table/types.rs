@@ -49,7 +49,7 @@ impl Kind {
     pub(super) fn of(field: &FieldRef, encoding: Encoding) -> Result<Kind, Unfit> {
         const FLATTEN: &str = "Flatten it into plain columns, or remove it from the file";
         const BINARY: &str =
-            "Convert it to text, remove it from the file, or use --encoding bytes on both sides";
+            "Convert it to text, remove it from the file, or use `encoding=bytes` on both sides";
         match field.data_type() {
             DataType::Struct(_) | DataType::List(_) | DataType::LargeList(_) | DataType::Map(..) => {
                 unfit("the column is nested (its cells are lists, structs or maps)", FLATTEN)

@@ -15,7 +15,7 @@ const MAX_SCALE: u32 = 38;
 pub fn values(table: &Table, keyed: &KeyedSet, column: usize, scale: u32) -> Result<Vec<i128>> {
     if scale > MAX_SCALE {
         return Err(Error::Usage(format!(
-            "a scale of {scale} is too large; give --scale a number up to {MAX_SCALE}, on both sides"
+            "a scale of {scale} is too large; give `scale` a number up to {MAX_SCALE}, on both sides"
         )));
     }
     table.columns[column]
@@ -44,13 +44,13 @@ pub fn check_sum_bound(table: &Table, column: usize, values: &[i128], modulus: M
     }
     let what = format!("the sum could overflow: {} values, modulo 2^{}", values.len(), modulus.bits());
     let next = match modulus {
-        Modulus::Bits64 => format!("Use --modulus 128 on both sides. {RESCALE}"),
+        Modulus::Bits64 => format!("Use `modulus=128` on both sides. {RESCALE}"),
         Modulus::Bits128 => RESCALE.into(),
     };
     Err(table.error(what, next).at_column(table.label(column)))
 }
 
-const RESCALE: &str = "Use a smaller --scale on both sides, or larger units in the column";
+const RESCALE: &str = "Use a smaller `scale` on both sides, or larger units in the column";
 const PLAIN: &str = "Write it with digits and a decimal point only, like -1234.50";
 
 /// What is wrong with a value, and the next step.
@@ -87,7 +87,7 @@ fn decimal(cell: &[u8], scale: u32) -> Result<i128, Bad> {
     if precise > scale as usize {
         let digits = if precise == 1 { "digit" } else { "digits" };
         let what = format!("the value has {precise} fractional {digits}, the agreed scale is {scale}");
-        return Err(Bad::new(what, format!("Use --scale {precise} on both sides, or round the value")));
+        return Err(Bad::new(what, format!("Use `scale={precise}` on both sides, or round the value")));
     }
     let zeros = std::iter::repeat_n(&b'0', scale as usize - precise);
     whole
@@ -161,9 +161,9 @@ mod tests {
             ("--1", 0, "not a plain decimal", "digits"),
             ("1 000", 0, "not a plain decimal", "digits"),
             ("\u{2212}5", 0, "not a plain decimal", "digits"),
-            ("1.25", 1, "2 fractional digits, the agreed scale is 1", "--scale 2 on both sides"),
-            ("170141183460469231731687303715884105728", 0, "128 bits", "smaller --scale"),
-            ("2", 38, "128 bits", "smaller --scale"),
+            ("1.25", 1, "2 fractional digits, the agreed scale is 1", "`scale=2` on both sides"),
+            ("170141183460469231731687303715884105728", 0, "128 bits", "smaller `scale`"),
+            ("2", 38, "128 bits", "smaller `scale`"),
         ];
         for (text, scale, what, next) in cases {
             let bad = decimal(text.as_bytes(), scale).unwrap_err();

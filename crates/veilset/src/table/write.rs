@@ -135,7 +135,7 @@ fn check_lines<'a>(mut cells: impl Iterator<Item = Option<&'a [u8]>>, whose: &st
     if cells.any(|cell| cell.is_some_and(|cell| cell.iter().any(|b| matches!(b, b'\r' | b'\n')))) {
         return Err(Error::Output(format!(
             "{whose} contains a line break, so it cannot be an item of a list. Nothing was written; run again with \
-             --output-format csv"
+             `output_format=csv`"
         )));
     }
     Ok(())
@@ -207,7 +207,7 @@ impl<'a> Sink<'a> {
             }
             Format::List if columns.len() == 1 => Ok(Sink::List { out }),
             Format::List => Err(Error::Usage(format!(
-                "the result has {} columns, a list has one; use --output-format csv or parquet",
+                "the result has {} columns, a list has one; use `output_format=csv` or `output_format=parquet`",
                 columns.len()
             ))),
             Format::Parquet => {

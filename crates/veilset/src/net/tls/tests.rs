@@ -218,7 +218,7 @@ fn a_peer_that_stalls_inside_a_frame_or_drips_a_record_is_given_up() {
             }
         });
         let e = b.rx.recv_bytes(FRAME, 100).unwrap_err();
-        assert!(e.to_string().contains("--idle-timeout"), "{e}");
+        assert!(e.to_string().contains("`idle_timeout`"), "{e}");
         drop(b);
         dripping.join().unwrap();
     }

@@ -120,27 +120,27 @@ fn every_term_that_differs_is_reported_on_both_sides_with_both_values() {
     let changes: [Change; 11] = [
         ("operation", "operation", |h| h.operation = &COUNT, "sum", "count"),
         ("purpose", "check or run (`veilset check`)", |h| h.check = true, "run", "check"),
-        ("output", "who gets the result (--both)", |h| h.terms.both = true, "receiver", "both"),
-        ("key_columns", "number of key columns (--key)", |h| h.key_columns = 2, "1", "2"),
+        ("output", "who gets the result (`both`)", |h| h.terms.both = true, "receiver", "both"),
+        ("key_columns", "number of key columns (`key`)", |h| h.key_columns = 2, "1", "2"),
         ("normalisation", "normalisation of keys", |h| h.normalisation = "trim".into(), "none", "trim"),
-        ("max_row", "--max-row", |h| h.terms.max_row = 128, "64", "128"),
+        ("max_row", "`max_row`", |h| h.terms.max_row = 128, "64", "128"),
         (
             "sent_columns",
-            "columns sent (--send-columns, --receive-columns)",
+            "columns sent (`send_columns`, `receive_columns`)",
             |h| h.sent_columns = vec!["a".into(), "b".into()],
             "none",
             r#""a", "b""#,
         ),
-        ("min_count", "--min-count", |h| h.terms.min_count = u64::MAX, "0", "18446744073709551615"),
-        ("value_scale", "decimal places of the values (--scale)", |h| h.value_scale = 2, "0", "2"),
+        ("min_count", "`min_count`", |h| h.terms.min_count = u64::MAX, "0", "18446744073709551615"),
+        ("value_scale", "decimal places of the values (`scale`)", |h| h.value_scale = 2, "0", "2"),
         (
             "modulus_bits",
-            "bits of the sum's modulus (--modulus)",
+            "bits of the sum's modulus (`modulus`)",
             |h| h.terms.modulus = Modulus::Bits128,
             "64",
             "128",
         ),
-        ("malicious_sender", "--malicious-sender", |h| h.terms.malicious_sender = true, "no", "yes"),
+        ("malicious_sender", "`malicious_sender`", |h| h.terms.malicious_sender = true, "no", "yes"),
     ];
     let base = |role| Hello { operation: &SUM, ..hello(role) };
     let receiver = base(Role::Receiver);
@@ -183,7 +183,7 @@ fn the_same_role_twice_is_reported_on_both_sides() {
         for e in both(&hello(role), &hello(role), [1, 2], connections()).map(Result::unwrap_err) {
             let Error::Disagreement(differences) = e else { panic!("{e:?}") };
             assert_eq!(differences.len(), 1);
-            assert_eq!((differences[0].term, differences[0].what), ("role", "--role"));
+            assert_eq!((differences[0].term, differences[0].what), ("role", "`role`"));
             assert_eq!(differences[0].ours, role.name());
             assert!(differences[0].theirs.starts_with(role.name()));
             assert!(differences[0].theirs.contains("one side must be the receiver"));
@@ -335,7 +335,7 @@ fn nothing_in_common_ends_the_run_before_any_size() {
     let (ours, theirs) = ("cm20, vole", "dh, dh-psi");
     for (e, (ours, theirs)) in differences.into_iter().zip([(ours, theirs), (theirs, ours)]) {
         let expected =
-            Difference { term: "protocol", what: "--protocol", ours: ours.into(), theirs: theirs.into() };
+            Difference { term: "protocol", what: "`protocol`", ours: ours.into(), theirs: theirs.into() };
         assert_eq!(e, Error::Disagreement(vec![expected]));
     }
     assert_eq!(seen.each_ref().map(tags), [[1, 2], [1, 2]]);
