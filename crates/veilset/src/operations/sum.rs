@@ -3,14 +3,14 @@
 //!
 //! Security: semi-honest, of the mqRPMT and the OT; nothing binds the receiver's choices to its bits. Leakage:
 //! |X| and |X n Y| to the receiver; |Y|, |X n Y| and the sum to the sender. A sender that chooses its values
-//! (powers of two) can encode the intersection in the sum. Cost in addition to the mqRPMT, per item: ceil(128 /
-//! k) / 8 bytes and one number modulo q.
+//! (powers of two) can encode the intersection in the sum. Cost in addition to the mqRPMT, per item:
+//! ceil(128 / k) / 8 bytes and one number modulo q.
 //!
-//! q is 2^64 or 2^128 by agreement, so it does not depend on the data. The caller ensures that n_x * max|v| < q
-//! / 2 ([`fits`]).
+//! q is 2^64 or 2^128 by agreement, so it does not depend on the data. The caller ensures that
+//! n_x * max|v| < q / 2 ([`fits`]).
 //!
-//! The figure sends r_i and r_i + v_i under two pads m_0, m_1. Here r_i = m_0, and S sends only d_i = r_i + v_i
-//! - m_1: half the traffic, the same distribution.
+//! The figure sends r_i and r_i + v_i under two pads m_0, m_1. Here r_i = m_0, and S sends only
+//! d_i = r_i + v_i - m_1: half the traffic, the same distribution.
 //!
 //! Below the agreed minimum count the receiver sends only "below minimum". The sender then learns neither count
 //! nor sum; the receiver still learns the count.
@@ -136,7 +136,7 @@ pub(crate) fn receiver<'a>(
     // 1. P1 obtains the bits e.
     let e = protocol.server(cx, y, n_x)?;
     let count = e.iter().filter(|&&e| e).count().min(y.len()) as u64;
-    // 2. 2. P1 uses the bits as choices and adds up what it obtains: S' = sum of r_i + e_i v_i mod q.
+    // 2. P1 uses the bits as choices and adds up what it obtains: S' = sum of r_i + e_i v_i mod q.
     cx.ch.stage("summing", Unit::Items, n_x);
     let mut ot = extension::Receiver::setup(cx, PURPOSE, extension::DEFAULT_K, Security::SemiHonest)?;
     // As in a transfer, the pads are queued until the sender answers.
@@ -192,7 +192,7 @@ pub(crate) fn sender<'a>(
     let order = protocol.client(cx, x, n_y)?;
     cx.ch.stage("summing", Unit::Items, x.len());
     let mut ot = extension::Sender::setup(cx, PURPOSE, extension::DEFAULT_K, Security::SemiHonest)?;
-    // 2. 2. P2 takes the mask of the first pad as r_i, uniform modulo q; r' = sum of r_i.
+    // 2. P2 takes the mask of the first pad as r_i, uniform modulo q; r' = sum of r_i.
     let mut total = Zeroizing::new(0u128);
     let mut at = 0;
     for n in frames(x.len(), FRAME) {

@@ -104,7 +104,7 @@ pub(crate) fn receiver<'a, G: Group>(
     let (n_y, n) = (y.len(), y.items().len());
     let tag_bytes = tag_bytes(terms.payload, n_x, n_y)?;
     cx.ch.stage("matching", Unit::Items, 2 * n_y);
-    // 0. 0. R permutes Y: if S gets the result too, it must not learn where in Y the matches are.
+    // 0. R permutes Y: if S gets the result too, it must not learn where in Y the matches are.
     let order = cx.rng.permutation(n_y);
     // 1. R picks b and sends H(y)^b.
     let (y_b, off) = Raised::<G>::with_inverse(y, cx.rng)?;
@@ -115,7 +115,7 @@ pub(crate) fn receiver<'a, G: Group>(
                 tx.send(Messages::<G>::Y_B, &cx.threads.run(|| y_b.points(positions)).map_err(unlucky)?)
             })
         },
-        // 3. 3. From H(y)^ba R obtains H(y)^a.
+        // 3. From H(y)^ba R obtains H(y)^a.
         |rx| {
             for (frame, n) in frames(n_y, FRAME).enumerate() {
                 let y_ba = rx.recv(Messages::<G>::Y_BA, n)?;
@@ -128,7 +128,7 @@ pub(crate) fn receiver<'a, G: Group>(
             Ok(())
         },
     )?;
-    // 5. 5. R finds its own tags among those of X, and 6. decrypts their payload.
+    // 5. R finds its own tags among those of X, and 6. decrypts their payload.
     let tags = Tags { placed: own.tags, bytes: tag_bytes };
     tags::receiver(cx, tags, own.keys, (move |i| order[i as usize], n), n_x, terms)
 }
@@ -146,7 +146,7 @@ pub(crate) fn sender<'a, G: Group>(
     let tag_bytes = tag_bytes(terms.payload, n_x, n_y)?;
     tags::check(payloads, terms)?;
     cx.ch.stage("matching", Unit::Items, 2 * n_y);
-    // 2. 2. S picks a, and computes the tags of H(x)^a while R computes H(y)^b.
+    // 2. S picks a, and computes the tags of H(x)^a while R computes H(y)^b.
     let x_a = Raised::<G>::new(x, cx.rng)?;
     let all: Vec<u32> = (0..n_x as u32).collect();
     let (own, y_b) = cx.ch.duplex(
@@ -171,7 +171,7 @@ pub(crate) fn sender<'a, G: Group>(
             .tx
             .send(Messages::<G>::Y_BA, &cx.threads.run(|| G::raise(&y_b, x_a.key())).map_err(forged::<G>)?)?;
     }
-    // 4. 4. S sends the tags in sorted order, which hides the order of X, and the payloads in the same order.
+    // 4. S sends the tags in sorted order, which hides the order of X, and the payloads in the same order.
     let Derived { tags, keys, .. } = own;
     let keys =
         |positions: &[u32]| Secrets::from(positions.iter().map(|&i| keys[i as usize]).collect::<Vec<_>>());

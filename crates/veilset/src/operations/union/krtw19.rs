@@ -63,7 +63,7 @@ pub(crate) fn receiver<'a>(
     terms: &Terms,
 ) -> Result<Sealed<'a, New>> {
     let plan = plan(comparison, y.len(), n_x, terms)?;
-    // 1. 1. to 6(a). One bit per slot.
+    // 1. to 6(a). One bit per slot.
     let e = rpmt::receiver(cx, &plan, y.own())?;
     let verdict = move |e: &[bool]| {
         let new = e.iter().filter(|&&e| !e).count();
@@ -109,7 +109,7 @@ fn send<const N: usize>(
 ) -> Result<()> {
     check_rows(parts, terms)?;
     let plan = plan(comparison, n_y, x.len(), terms)?;
-    // 1. 1. to 6(a). The contents of the slots. Rows of the bottom item and of dummies are empty; R cannot tell
+    // 1. to 6(a). The contents of the slots. Rows of the bottom item and of dummies are empty; R cannot tell
     //    them apart.
     let order = rpmt::sender(cx, &plan, x.own(), x.items().len())?;
     // 6(b). One-sided OTs of (x_j, -).
