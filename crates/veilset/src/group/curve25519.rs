@@ -1,12 +1,15 @@
-//! Curve25519 by abscissae only: the commutative weak PRF `F_k(H(x))` of CZZDL 5.2.
+//! Curve25519 by x-coordinates only: the commutative weak PRF `F_k(H(x))` of CZZDL 5.2.
 //!
 //! Security: DDH on Curve25519, `H` a random oracle into the points of the curve. An item is hashed to 32
-//! uniform bytes, taken modulo p (bias 2^-250) and mapped by x-only Elligator2, whose outputs are half of
-//! the abscissae on the curve and none of the twist. CZZDL 9.5 calls X25519 on the hash itself instead; half
-//! of all hashes are then on the twist, where they stay, so that `F_k` shows one bit of x to everybody who
-//! can hash. Scalars are clamped multiples of 8: the first multiplication lands in the subgroup
-//! of prime order and the second stays there. P and -P share an abscissa, so its 2^252 points are about
-//! 2^251 values of F_k; what that means for equal tags is at [`crate::params::tag_bits`].
+//! uniform bytes, reduced modulo p (bias 2^-250), and mapped by x-only Elligator2. Its outputs are half of the
+//! abscissae on the curve and none on the twist.
+//!
+//! CZZDL 9.5 calls X25519 on the hash itself instead. Half of all hashes are then on the twist, and stay there,
+//! so `F_k` reveals one bit of x to everybody who can hash.
+//!
+//! Scalars are clamped multiples of 8: the first multiplication lands in the prime-order subgroup, and the
+//! second stays there. P and -P share an abscissa, so its 2^252 points give about 2^251 values of F_k. For the
+//! consequence for equal tags see [`crate::params::tag_bits`].
 
 use super::{Group, Unfit};
 use crate::channel::Wire;
@@ -18,7 +21,7 @@ use rayon::prelude::*;
 use veilset_kernels::curve25519 as kernel;
 use zeroize::{Zeroize, Zeroizing};
 
-/// Points per call of the kernel: enough to share an inversion, few enough to spread over threads.
+/// Points per kernel call: enough to share an inversion, few enough to distribute over threads.
 const BATCH: usize = 256;
 
 /// The group.
@@ -84,7 +87,7 @@ impl Wire for Point {
 pub struct Key(Secret<[u8; 32]>);
 
 impl Key {
-    /// A fresh key.
+    /// Draws a fresh key.
     pub fn random(rng: &mut Prng) -> Key {
         Key(Secret::new(rng.bytes()))
     }
@@ -94,18 +97,18 @@ impl Key {
         &self.0
     }
 
-    /// A fresh key and the one that takes it off again: raised by both, a point of the subgroup of prime order
-    /// is what it was, and F_k(H(x)) is in it for any k.
+    /// Draws a fresh key and its inverse. Applying both leaves a point of the prime-order subgroup unchanged;
+    /// F_k(H(x)) is in that subgroup for every k.
     ///
-    /// Of the keys, those are drawn from whose inverse modulo the order can be clamped too: a good half. So the key is
-    /// uniform on a set of about half of all keys, which has the inverse of each of its keys. That is as good: by the
-    /// generic argument for weak PRFs, an advantage of at most eps against all keys is one of at most sqrt(2 eps) against
-    /// half of them, and no attack is known that gains from it.
+    /// Only keys whose inverse modulo the order can be clamped too are drawn: slightly more than half of them.
+    /// So the key is uniform on a set of about half of all keys, which is closed under inversion. This is
+    /// sufficient. By the generic argument for weak PRFs, an advantage of at most eps against all keys is one of
+    /// at most sqrt(2 eps) against half of them. No attack is known that gains from it.
     pub fn with_inverse(rng: &mut Prng) -> (Key, Key) {
         loop {
             let key = Secret::new(kernel::clamp(rng.bytes()));
             let inverse = Zeroizing::new(Zeroizing::new(Scalar::from_bytes_mod_order(*key)).invert());
-            // The one s = inverse + k l, 0 <= k < 8, that is a multiple of 8; l = 5 modulo 8, and 5 * 5 = 1.
+            // The only s = inverse + k l with 0 <= k < 8 that is a multiple of 8; l = 5 modulo 8, and 5 * 5 = 1.
             let k = ((8 - (inverse.as_bytes()[0] & 7)) * 5) & 7;
             let mut s = Zeroizing::new(*inverse.as_bytes());
             let mut carry = 0u16;
@@ -114,7 +117,7 @@ impl Key {
                 *s = carry as u8;
                 carry >>= 8;
             }
-            // That a draw is rejected says nothing about the next.
+            // The rejection of a draw reveals nothing about the next one.
             if carry == 0 && kernel::clamp(*s) == *s {
                 return (Key(key), Key(Secret::new(*s)));
             }
@@ -166,14 +169,14 @@ pub fn map_and_raise(hashes: &[ItemHash], key: &Key) -> Result<Vec<Point>, Unfit
 /// `F_k(P)` for each point.
 ///
 /// # Errors
-/// If a point is of low order: the result is the identity, or the point of order 2.
+/// If a point has low order: the result is the identity, or the point of order 2.
 pub fn raise(points: &[Point], key: &Key) -> Result<Vec<Point>, Unfit> {
     raise_bytes(points.iter().map(|p| p.0).collect(), key)
 }
 
 fn raise_bytes(mut points: Vec<[u8; 32]>, key: &Key) -> Result<Vec<Point>, Unfit> {
     points.par_chunks_mut(BATCH).for_each(|batch| kernel::ladder(&key.0, batch));
-    // Whether a point is of low order is public: such values are refused, not used.
+    // Whether a point has low order is public: such values are rejected, not used.
     match points.contains(&[0; 32]) {
         false => Ok(points.into_iter().map(Point).collect()),
         true => {
@@ -235,13 +238,13 @@ mod tests {
         }
     }
 
-    /// A key of 128 bits can be found in 2^64 steps.
+    /// A 128-bit key can be found in 2^64 steps.
     #[test]
     fn keys_are_of_full_width() {
         let mut rng = Prng::from_seed(&[5; 32]);
         let keys: Vec<[u8; 32]> = (0..400).map(|_| *Key::random(&mut rng).as_bytes()).collect();
         every_bit_is_random(&keys, 256);
-        // Without the bits that are fixed: the lowest three, and the highest two.
+        // Without the fixed bits: the lowest three and the highest two.
         let free = |key: &Key| {
             let mut bytes = *key.as_bytes();
             (0..31).for_each(|i| bytes[i] = bytes[i] >> 3 | bytes[i + 1] << 5);
@@ -312,7 +315,7 @@ mod tests {
         {
             assert_eq!(Point::get(&bytes).is_ok(), accepted, "{bytes:?}");
         }
-        // Low order but not 0: found out by the multiplication.
+        // Low order but not 0: detected by the multiplication.
         let key = Key::random(&mut Prng::from_seed(&[3; 32]));
         assert_eq!(raise(&[Point(one)], &key), Err(Unfit));
         assert_eq!(raise(&[Point(minus)], &key), Err(Unfit));

@@ -1,4 +1,4 @@
-//! Groups in which the protocols work: what they are. The files beside this one say how.
+//! The groups in which the protocols work: this file defines what they provide, the others how.
 
 pub mod curve25519;
 pub mod raised;
@@ -9,14 +9,14 @@ use crate::hash::ItemHash;
 use crate::rng::Prng;
 use zeroize::Zeroize;
 
-/// A group with a hash of items into it, and the commutative weak PRF F_k(H(x)) = H(x)^k (CZZDL 5.2). By batches: the
-/// kernels work on many points at once, and threads share them.
+/// A group with a hash of items into it, and the commutative weak PRF F_k(H(x)) = H(x)^k (CZZDL 5.2). Functions
+/// take batches: the kernels work on many points at once, and threads share them.
 ///
 /// Security: decisional Diffie-Hellman in the group, H a random oracle into it.
 pub trait Group: Copy + Send + Sync + 'static {
     /// The name as typed.
     const NAME: &'static str;
-    /// What a point is that [`Group::raise`] refuses.
+    /// A description of the points that [`Group::raise`] rejects.
     const UNFIT: &'static str;
     /// A key of the PRF.
     type Key: Key;
@@ -26,42 +26,42 @@ pub trait Group: Copy + Send + Sync + 'static {
     /// F_k(H(x)) for the hash of each item or dummy.
     ///
     /// # Errors
-    /// If an item hashes to an unfit point, which happens with a negligible probability.
+    /// If an item hashes to an unfit point, which happens with negligible probability.
     fn map_and_raise(hashes: &[ItemHash], key: &Self::Key) -> Result<Vec<Self::Point>, Unfit>;
 
     /// F_k(P) for each point.
     ///
     /// # Errors
-    /// If a point is unfit: its multiples would say nothing of the key, or it is no element of the group. Whether one is,
-    /// is public.
+    /// If a point is unfit: its multiples would reveal nothing about the key, or it is not an element of the
+    /// group. Whether a point is unfit is public.
     fn raise(points: &[Self::Point], key: &Self::Key) -> Result<Vec<Self::Point>, Unfit>;
 }
 
-/// A key of a PRF: secret, and zeroed when it is dropped.
+/// A key of a PRF: secret, and zeroed on drop.
 pub trait Key: Sized + Send + Sync {
     /// Its length in bytes.
     const BYTES: usize;
 
-    /// A fresh key.
+    /// Draws a fresh key.
     fn random(rng: &mut Prng) -> Self;
 
-    /// A fresh key and the one that takes it off again: a value of the PRF that is raised by both is what it was.
+    /// Draws a fresh key and its inverse. Applying both leaves a value of the PRF unchanged.
     fn with_inverse(rng: &mut Prng) -> (Self, Self);
 
-    /// Its bytes, to be kept where nobody else reads them.
+    /// The key's bytes. Keep them where nobody else can read them.
     fn as_bytes(&self) -> &[u8];
 
-    /// A key of ours again, from its bytes; none if they are not as many.
+    /// Restores one of our keys from its bytes; `None` if the length is wrong.
     fn of_ours(bytes: &[u8]) -> Option<Self>;
 }
 
-/// A point as it is sent: of as many bytes as [`Wire`] says, the same for equal points.
+/// A point as it is sent. Its length is given by [`Wire`], and equal points have equal encodings.
 pub trait Point: Wire + AsRef<[u8]> + Copy + Eq + Zeroize + Send + Sync {
-    /// A point of ours again, from its bytes; none if they are not as many.
+    /// Restores one of our points from its bytes; `None` if the length is wrong.
     fn of_ours(bytes: &[u8]) -> Option<Self>;
 }
 
-/// A point is not one that an honest party sends ([`Group::UNFIT`]).
+/// A point that no honest party sends ([`Group::UNFIT`]).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Unfit;
 
@@ -84,15 +84,15 @@ pub(crate) mod tests {
             let (a, inverse) = G::Key::with_inverse(&mut rng);
             let b = G::Key::random(&mut rng);
             let [under_a, under_b] = [&a, &b].map(|key| G::map_and_raise(hashes, key).unwrap());
-            // It commutes, and a key can be taken off.
+            // The PRF commutes, and a key can be removed.
             let under_ab = G::raise(&under_a, &b).unwrap();
             assert!(under_ab == G::raise(&under_b, &a).unwrap(), "{n}");
             assert!(under_b == G::raise(&under_ab, &inverse).unwrap(), "{n}");
-            // Values are those of this item under this key.
+            // Values depend on the item and on the key.
             let values: HashSet<&[u8]> =
                 [&under_a, &under_b, &under_ab].into_iter().flatten().map(|p| p.as_ref()).collect();
             assert_eq!(values.len(), 3 * n);
-            // What is kept or sent comes back.
+            // What is stored or sent can be restored.
             let again = G::Key::of_ours(b.as_bytes()).unwrap();
             assert!(G::raise(&under_a, &again).unwrap() == under_ab && b.as_bytes().len() == G::Key::BYTES);
             for point in &under_a {
@@ -123,7 +123,7 @@ pub(crate) mod tests {
             for bytes in forged {
                 for at in [0, 255, 256, MANY - 1] {
                     let mut points = good.clone();
-                    // Some do not get through the decoding.
+                    // Some are already rejected when they are decoded.
                     let Ok(point) = G::Point::get(bytes) else { continue };
                     points[at] = point;
                     assert!(G::raise(&points, &key) == Err(Unfit), "{} {bytes:?} {at}", G::NAME);
@@ -133,7 +133,7 @@ pub(crate) mod tests {
         let (mut one, mut two) = ([0; 32], [0; 32]);
         (one[0], two[0]) = (1, 2);
         refuses::<Curve25519>(&[one]);
-        // The identity, a negative element, one that is no square, one that is not reduced.
+        // The identity, a negative element, a non-square, and one that is not reduced.
         refuses::<Ristretto255>(&[[0; 32], one, two, [0xff; 32]]);
         assert!(super::ristretto255::Point::get(&[0; 32]).is_ok());
     }

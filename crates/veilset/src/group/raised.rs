@@ -1,5 +1,5 @@
-//! A set under a key of a PRF: F_k(H(x)) of its items and dummies, computed when they are asked for, or before the peer
-//! was met ([`crate::artefact`]). A protocol does not see the difference.
+//! A set under a key of a PRF: F_k(H(x)) of its items and dummies. The values are computed on demand, or offline
+//! before the peer is met ([`crate::artefact`]). A protocol does not see the difference.
 
 use super::{Group, Key, Point, Unfit};
 use crate::channel::Wire;
@@ -8,36 +8,37 @@ use crate::hashed::Hashed;
 use crate::rng::Prng;
 use crate::secret::Secrets;
 
-/// A key, its inverse, and F_k(H(x)) of all items and dummies of a set, computed before the peer was met. It is kept as
-/// bytes, with the name of the group that they mean something in.
+/// A key, its inverse, and F_k(H(x)) of all items and dummies of a set, from preprocessing. Stored as bytes,
+/// with the name of the group to which they belong.
 ///
-/// For one session only, even one that fails ([`crate::hash`]): whoever makes one of these has seen to that.
+/// For a single session, even if that fails ([`crate::hash`]). Whoever creates a value of this type has ensured
+/// that.
 pub(crate) struct Offline {
     pub(crate) group: &'static str,
     pub(crate) key: Secrets<u8>,
     pub(crate) inverse: Secrets<u8>,
-    /// One after the other, in the order of the hashes; permuted when they are sent.
+    /// The encoded points, concatenated in the order of the hashes. They are permuted when they are sent.
     pub(crate) points: Secrets<u8>,
 }
 
-/// F_k(H(x)) of a set, for its first key in a session.
+/// F_k(H(x)) of a set, under its first key in a session.
 pub struct Raised<'s, G: Group> {
     set: &'s Hashed<'s>,
     key: G::Key,
-    /// Those that were computed before.
+    /// The points from preprocessing.
     points: &'s [u8],
 }
 
-/// A key of a half that was prepared.
+/// A key of a prepared half.
 fn prepared<K: Key>(bytes: &[u8]) -> Result<K> {
     K::of_ours(bytes).ok_or_else(|| Error::Bug("a key of another length was prepared".into()))
 }
 
 impl<'s, G: Group> Raised<'s, G> {
-    /// The set under its first key of a session: the one that was prepared, otherwise a fresh one.
+    /// The set under its first key in a session: the prepared key if there is one, otherwise a fresh one.
     ///
     /// # Errors
-    /// [`Error::Bug`] if what was prepared is in another group, or is not of this set.
+    /// [`Error::Bug`] if the prepared half is for another group or another set.
     pub fn new(set: &'s Hashed<'s>, rng: &mut Prng) -> Result<Self> {
         match set.offline() {
             Some(offline) => Raised::before(set, offline),
@@ -45,10 +46,10 @@ impl<'s, G: Group> Raised<'s, G> {
         }
     }
 
-    /// The same, and the key that takes the first one off again ([`Key::with_inverse`]).
+    /// The same, together with the inverse key ([`Key::with_inverse`]).
     ///
     /// # Errors
-    /// As those of [`Raised::new`].
+    /// The errors of [`Raised::new`].
     pub fn with_inverse(set: &'s Hashed<'s>, rng: &mut Prng) -> Result<(Self, G::Key)> {
         match set.offline() {
             Some(offline) => Ok((Raised::before(set, offline)?, prepared(&offline.inverse)?)),
@@ -74,10 +75,11 @@ impl<'s, G: Group> Raised<'s, G> {
     /// The points of the items and dummies at these positions, each below the set's `len()`.
     ///
     /// # Errors
-    /// If an item hashes to an unfit point, which happens with a negligible probability.
+    /// If an item hashes to an unfit point, which happens with negligible probability.
     pub fn points(&self, positions: &[u32]) -> Result<Vec<G::Point>, Unfit> {
-        // All, or of a set that was prepared the dummies that were inserted since. How many of these are among the
-        // positions shows in time: it follows from a public number and from an order that knows no data.
+        // All positions; or, for a prepared set, the dummies inserted since. The time reveals how many of these
+        // are among the positions. That number depends only on a public number and on an order that is
+        // independent of the data.
         let known = |i: &u32| self.points.get(*i as usize * G::Point::SIZE..).filter(|rest| !rest.is_empty());
         let new = Secrets::from(positions.iter().filter(|i| known(i).is_none()).copied().collect::<Vec<_>>());
         let mut computed = G::map_and_raise(&self.set.hashes(&new), &self.key)?;
@@ -91,12 +93,12 @@ impl<'s, G: Group> Raised<'s, G> {
     }
 }
 
-/// The verdict on an item of ours that hashes to an unfit point.
+/// The error for an item of ours that hashes to an unfit point.
 pub(crate) fn unlucky(_: Unfit) -> Error {
     Error::Bug("an item hashed to a point of low order, which has probability 2^-250".into())
 }
 
-/// The verdict on a peer that sent an unfit point of this group.
+/// The error for a peer that sent an unfit point of this group.
 pub(crate) fn forged<G: Group>(_: Unfit) -> Error {
     Error::misbehaves(format_args!("it sent {}", G::UNFIT))
 }

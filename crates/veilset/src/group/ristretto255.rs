@@ -1,6 +1,6 @@
-//! ristretto255 (RFC 9496), a group of prime order, in batches: where inverses or sums are needed.
+//! ristretto255 (RFC 9496), a group of prime order, in batches. Used where inverses or sums are needed.
 //!
-//! Security: DDH. Elements that a peer sends are canonical encodings of one, and not the identity.
+//! Security: DDH. Elements from a peer must be canonical encodings, and not of the identity.
 
 use super::{Group, Unfit};
 use crate::channel::Wire;
@@ -14,19 +14,19 @@ use veilset_kernels::ristretto255 as kernel;
 pub use veilset_kernels::ristretto255::{Element, add, subtract};
 use zeroize::{Zeroize, Zeroizing};
 
-/// Elements per call of the kernel: few enough to spread over threads.
+/// Elements per kernel call: few enough to distribute over threads.
 const BATCH: usize = 256;
 
 /// A secret scalar.
 pub struct Scalar(Secret<[u8; 32]>);
 
 impl Scalar {
-    /// A random one; 0 and any other have a probability of 2^-252.
+    /// Draws a random scalar; each value, including 0, has probability about 2^-252.
     pub fn random(rng: &mut Prng) -> Scalar {
         Scalar::reduced(&Zeroizing::new(rng.bytes()))
     }
 
-    /// This little-endian number modulo the order of the group.
+    /// Reduces this little-endian number modulo the order of the group.
     pub fn reduced(number: &[u8; 64]) -> Scalar {
         let reduced = Zeroizing::new(Reduced::from_bytes_mod_order_wide(number));
         Scalar(Secret::new(reduced.to_bytes()))
@@ -47,15 +47,15 @@ impl Scalar {
 pub struct Scalars(Secrets<[u8; 32]>);
 
 impl Scalars {
-    /// `n` random ones: 255 random bits, of which all residues modulo the order have eight but for a part below
-    /// 2^-124, which have seven.
+    /// Draws `n` random scalars of 255 bits. All residues modulo the order have eight representations, except
+    /// for a fraction below 2^-124 that has seven.
     pub fn random(n: usize, rng: &mut Prng) -> Scalars {
         let mut scalars = Secrets::zeros(n);
         rng.fill(scalars.as_flattened_mut());
         Scalars(scalars)
     }
 
-    /// The inverses modulo the order; where there is none, 1.
+    /// The inverses modulo the order; 1 for scalars that have none.
     pub fn inverses(&self) -> Scalars {
         let mut inverses = Secrets::zeros(self.0.len());
         inverses.par_chunks_mut(BATCH).zip(self.0.par_chunks(BATCH)).for_each(|(inverses, scalars)| {
@@ -64,7 +64,7 @@ impl Scalars {
                 let mut bytes = Zeroizing::new(*scalar);
                 bytes[31] &= 0x7f;
                 let reduced = Zeroizing::new(Reduced::from_bytes_mod_order(*bytes));
-                // One 0 would make all of them 0.
+                // A single 0 would make all of them 0.
                 to.conditional_assign(&reduced, !reduced.ct_eq(&Reduced::ZERO));
             }
             Zeroizing::new(Reduced::invert_batch(&mut batch));
@@ -73,7 +73,7 @@ impl Scalars {
         Scalars(inverses)
     }
 
-    /// How many there are.
+    /// The number of scalars.
     pub fn len(&self) -> usize {
         self.0.len()
     }
@@ -83,22 +83,22 @@ impl Scalars {
         self.0.is_empty()
     }
 
-    /// Each of them twice, one after the other.
+    /// Each scalar twice in a row.
     pub fn twice_each(&self) -> Scalars {
         Scalars(Secrets::from(self.0.iter().flat_map(|s| [*s; 2]).collect::<Vec<_>>()))
     }
 }
 
-/// Multiples of one element, prepared for many scalars.
+/// Multiples of one element, precomputed for many scalars.
 pub struct Table(&'static kernel::Table);
 
 impl Table {
-    /// Those of the generator.
+    /// The multiples of the generator.
     pub fn generator() -> Table {
         Table(kernel::Table::generator())
     }
 
-    /// The multiples by these scalars.
+    /// Multiplies the element by each of these scalars.
     pub fn multiply(&self, scalars: &Scalars) -> Secrets<Element> {
         let mut out = Secrets::zeros(scalars.0.len());
         self.0.multiply(&scalars.0, &mut out);
@@ -106,7 +106,7 @@ impl Table {
     }
 }
 
-/// These little-endian numbers, of which bit 255 is ignored.
+/// Little-endian numbers; bit 255 is ignored.
 impl From<Secrets<[u8; 32]>> for Scalars {
     fn from(numbers: Secrets<[u8; 32]>) -> Scalars {
         Scalars(numbers)
@@ -116,7 +116,7 @@ impl From<Secrets<[u8; 32]>> for Scalars {
 /// Multiplies each element by its scalar.
 ///
 /// # Panics
-/// If there are not as many of both.
+/// If the numbers of elements and scalars differ.
 pub fn multiply(elements: &mut [Element], scalars: &Scalars) {
     assert_eq!(elements.len(), scalars.0.len(), "multiply: as many scalars as elements");
     let batches = elements.par_chunks_mut(BATCH).zip(scalars.0.par_chunks(BATCH));
@@ -128,7 +128,7 @@ pub fn multiply_all(elements: &mut [Element], scalar: &Scalar) {
     elements.par_chunks_mut(BATCH).for_each(|elements| kernel::multiply_all(elements, &scalar.0));
 }
 
-/// The encodings of the elements.
+/// Encodes the elements.
 pub fn encode(elements: &[Element]) -> Secrets<[u8; 32]> {
     let mut out = Secrets::zeros(elements.len());
     let batches = elements.par_chunks(BATCH).zip(out.par_chunks_mut(BATCH));
@@ -136,23 +136,24 @@ pub fn encode(elements: &[Element]) -> Secrets<[u8; 32]> {
     out
 }
 
-/// The elements of these encodings.
+/// Decodes the elements.
 ///
 /// # Errors
-/// With the position of the first that is not a canonical encoding, or if all are, of the first that is the identity's.
+/// The position of the first encoding that is not canonical. If all are canonical, that of the first encoding of
+/// the identity.
 pub fn decode(bytes: &[[u8; 32]]) -> Result<Secrets<Element>, usize> {
     let mut out = Secrets::zeros(bytes.len());
     let batches = bytes.par_chunks(BATCH).zip(out.par_chunks_mut(BATCH)).enumerate();
     let wrong =
         batches.filter_map(|(b, (bytes, out))| Some(b * BATCH + kernel::decode(bytes, out).err()?)).min();
-    // The identity has one canonical encoding.
+    // The identity has a single canonical encoding.
     match wrong.or_else(|| bytes.iter().position(|b| *b == [0; 32])) {
         None => Ok(out),
         Some(position) => Err(position),
     }
 }
 
-/// Hashes to the group: the elements that these uniform bytes stand for.
+/// Maps uniform bytes to elements: the last step of hashing to the group.
 pub fn map(uniform: &[[u8; 64]]) -> Secrets<Element> {
     let mut out = Secrets::zeros(uniform.len());
     let batches = uniform.par_chunks(BATCH).zip(out.par_chunks_mut(BATCH));
@@ -160,11 +161,11 @@ pub fn map(uniform: &[[u8; 64]]) -> Secrets<Element> {
     out
 }
 
-/// The group with a PRF: H(x) is the element that 64 bytes of BLAKE3 stand for.
+/// The group with a PRF: H(x) is the element that 64 bytes of BLAKE3 map to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Ristretto255;
 
-/// The encoding of an element. Of what a peer sends, [`Group::raise`] refuses what encodes none.
+/// The encoding of an element. [`Group::raise`] rejects encodings from a peer that are not of an element.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Zeroize)]
 pub struct Point([u8; 32]);
 
@@ -194,7 +195,7 @@ impl Group for Ristretto255 {
 fn raised(mut elements: Secrets<Element>, key: &Key) -> Result<Vec<Point>, Unfit> {
     multiply_all(&mut elements, &key.0);
     let encodings = encode(&elements);
-    // No element but the identity has it as a multiple.
+    // Only the identity has the identity as a multiple.
     match encodings.contains(&[0; 32]) {
         false => Ok(encodings.iter().map(|bytes| Point(*bytes)).collect()),
         true => Err(Unfit),
@@ -285,7 +286,7 @@ mod tests {
         assert!(elements[0].equals(&elements[3]) && elements[1].equals(&Element::IDENTITY));
     }
 
-    /// A scalar of 128 bits has a logarithm of 64.
+    /// The discrete logarithm of a 128-bit scalar takes 2^64 steps.
     #[test]
     fn random_scalars_are_of_full_width() {
         let rng = &mut Prng::from_seed(&[3; 32]);

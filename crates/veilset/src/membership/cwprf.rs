@@ -1,27 +1,27 @@
-//! mqRPMT from a commutative weak PRF (CZZDL 5.3, Figure 5), F_k(H(x)) in a group ([`crate::group`]).
+//! mqRPMT from a commutative weak PRF (CZZDL 5.3, Figure 5): F_k(H(x)) in a group ([`crate::group`]).
 //!
-//! Security: semi-honest, DDH, `H` a random oracle. Leakage: the sizes; the server's bits are the output.
-//! Cost: n_y + n_x points of 32 bytes, and n_y tags (about 62 bits each at 2^20 items a side); each party
-//! raises n_y + n_x points, its own perhaps before the session. Memory: beside its hashed set, 4 bytes for each
-//! item of its own and up to 48 for each of the peer's.
+//! Security: semi-honest, DDH, `H` a random oracle. Leakage: the sizes; the server's bits are the output. Cost:
+//! n_y + n_x points of 32 bytes, and n_y tags (about 62 bits each at 2^20 items per side). Each party does
+//! n_y + n_x scalar multiplications; those for its own set can precede the session. Memory: in addition to the
+//! hashed set, 4 bytes per own item and up to 48 per item of the peer.
 //!
-//! P1 is the server, in the operations the receiver R; P2 is the client, there the sender S.
+//! P1 is the server, which is the receiver R in the operations. P2 is the client, there the sender S.
 //!
 //! Departures from the figure:
-//! - over Curve25519, H maps to the curve and never to its twist, where F_k would show one bit of half of the items
-//!   ([`crate::group::curve25519`]);
-//! - Omega is a compact set that is wrong with probability 2^-40 in a whole run, where the paper's filter is so
-//!   for each query; its elements are 128-bit digests of the points;
-//! - the client permutes its queries before the first message, or the positions of the bits would say which
-//!   of its items match;
-//! - points of low order, or that are none, are refused, since F_k of them does not depend on k;
-//! - queries that meet under the keys are refused, or a client that asked for one item as often as a minimum
-//!   count says would learn by the result whether Y has it. (One that uses several keys still may, if Omega is
-//!   cut up to match: a minimum count holds against semi-honest clients.)
+//! - over Curve25519, H maps to the curve and never to its twist, where F_k would reveal one bit of half of the
+//!   items ([`crate::group::curve25519`]);
+//! - Omega is a compact set of 128-bit digests of the points. It errs with probability 2^-40 per run, whereas
+//!   the paper's filter errs with that probability per query;
+//! - the client permutes its queries before the first message. Otherwise the positions of the bits would reveal
+//!   which of its items match;
+//! - invalid points and points of low order are rejected, since F_k of the latter does not depend on k;
+//! - queries that collide under the keys are rejected. Otherwise a client could repeat one item as often as the
+//!   minimum count and learn from the result whether Y has it. (A client that uses several keys still can, if it
+//!   partitions Omega to match: a minimum count protects against semi-honest clients only.)
 //!
-//! Y is permuted too. To a client that follows the protocol F_k1(H(y)) is random one by one, and what it answers
-//! comes back sorted. But one that uses several keys, and then gets a result, would learn by it where in the
-//! server's file its matches are.
+//! Y is permuted too. To a client that follows the protocol, each F_k1(H(y)) looks random, and its answers come
+//! back sorted. But a client that uses several keys, and then gets a result, would learn where in the server's
+//! file its matches are.
 
 use super::Mqrpmt;
 use crate::channel::{Message, Rx, Tx, Unit, frames};
@@ -40,12 +40,12 @@ use rayon::prelude::*;
 use std::marker::PhantomData;
 use zeroize::Zeroizing;
 
-/// The exponent of the error: a query that is wrongly found in Omega is the only kind of undetected error.
+/// The exponent of the error probability. A query wrongly found in Omega is the only kind of undetected error.
 pub(crate) const EXPONENT: u32 = share(LAMBDA, 1);
-/// Points per frame: 8192, 256 KiB. Each direction holds at most a pipe and two frames.
+/// Points per frame: 8192, or 256 KiB. Each direction buffers at most one pipe and two frames.
 pub(crate) const FRAME: usize = 1 << 13;
 
-/// The messages, of points of a group.
+/// The messages; their elements are points of a group.
 struct Messages<G>(PhantomData<G>);
 
 impl<G: Group> Messages<G> {
@@ -53,19 +53,19 @@ impl<G: Group> Messages<G> {
     const X_K2: Message<G::Point> = Message::new(0x12, "S->R  F_k2(H(x)), permuted");
 }
 
-/// The protocol, by its group and the compact set it sends.
+/// The protocol, for a group and a kind of compact set.
 pub struct CwPrf<G, S = GolombTags>(pub G, pub S);
 
-/// Chooses the compact set once the sizes are known.
+/// Chooses the parameters of the compact set once the sizes are known.
 pub trait MakeSet {
-    /// The compact set it makes.
+    /// The kind of compact set.
     type Set: CompactSet;
-    /// A compact set of `elements` in which all of `queries` together find one wrongly with probability at
-    /// most 2^-`exponent`.
+    /// Returns a compact set for `elements` elements. The probability that any of `queries` queries is found
+    /// wrongly is at most 2^-`exponent`.
     fn make(&self, exponent: u32, queries: usize, elements: usize) -> Result<Self::Set>;
 }
 
-/// Sorted, Golomb-Rice coded tags: what is used.
+/// Sorted, Golomb-Rice coded tags. This is what the program uses.
 pub struct GolombTags;
 
 impl MakeSet for GolombTags {
@@ -75,7 +75,7 @@ impl MakeSet for GolombTags {
     }
 }
 
-/// A Bloom filter, as in the paper: larger.
+/// A Bloom filter, as in the paper. It is larger.
 pub struct BloomFilter;
 
 impl MakeSet for BloomFilter {
@@ -94,10 +94,10 @@ impl<G: Group, S: MakeSet> Mqrpmt for CwPrf<G, S> {
         let order = cx.rng.permutation(y.len());
         let ((), x_k2_k1) = cx.ch.duplex(
             |tx| send_raised(tx, cx.threads, Messages::<G>::Y_K1, &y_k1, &order),
-            // 3. P1 computes F_k1(F_k2(H(x_i))), which of them are in Omega it finds out below.
+            // 3. P1 computes F_k1(F_k2(H(x_i))). Which of them are in Omega is determined below.
             |rx| raise_digests::<G>(rx, cx.threads, Messages::<G>::X_K2, n_x, y_k1.key(), &cx.session),
         )?;
-        // Honest ones meet with probability n_x^2 2^-129. Nothing but the queries decides about this.
+        // Honest queries collide with probability n_x^2 2^-129. The outcome depends on the queries only.
         if cx.threads.run(|| repeats(&x_k2_k1)) {
             return Err(Error::misbehaves("it asked for the same item twice"));
         }
@@ -109,14 +109,14 @@ impl<G: Group, S: MakeSet> Mqrpmt for CwPrf<G, S> {
     fn client(&self, cx: &mut Context, x: &Hashed, n_y: usize) -> Result<Secrets<u32>> {
         cx.ch.stage("matching", Unit::Items, n_y + x.len());
         let omega = self.1.make(EXPONENT, x.len(), n_y)?;
-        // 0. The queries go out in random order, so that the positions of the bits tell P1 nothing.
+        // 0. P2 sends its queries in random order, so that the positions of the bits tell P1 nothing.
         let order = cx.rng.permutation(x.len());
         // 2. P2 picks k2.
         let x_k2 = Raised::<G>::new(x, cx.rng)?;
         let ((), y_k1_k2) = cx.ch.duplex(
-            // 2a. It computes and sends F_k2(H(x_i)).
+            // 2a. P2 computes and sends F_k2(H(x_i)).
             |tx| send_raised(tx, cx.threads, Messages::<G>::X_K2, &x_k2, &order),
-            // 2b. It computes F_k2(F_k1(H(y_i))),
+            // 2b. P2 computes F_k2(F_k1(H(y_i))),
             |rx| raise_digests::<G>(rx, cx.threads, Messages::<G>::Y_K1, n_y, x_k2.key(), &cx.session),
         )?;
         cx.ch.stage("comparing", Unit::Bytes, omega.bytes());
@@ -140,7 +140,7 @@ fn send_raised<G: Group>(
     })
 }
 
-/// Receives `n` points and returns a digest of each raised to `key`.
+/// Receives `n` points, raises each to `key`, and returns the digests.
 fn raise_digests<G: Group>(
     rx: &mut Rx,
     threads: &Threads,
@@ -150,7 +150,7 @@ fn raise_digests<G: Group>(
     session: &SessionId,
 ) -> Result<Secrets<u128>> {
     let domain = Domain::new(session, "cwPRF-mqRPMT digest of F_k1k2(H(x))");
-    // Grows with what has come, not with what was announced.
+    // Memory grows with what was received, not with what was announced.
     let mut digests = Secrets::zeros(0);
     for n in frames(n, FRAME) {
         let received = rx.recv(message, n)?;

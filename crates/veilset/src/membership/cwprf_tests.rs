@@ -51,7 +51,7 @@ fn the_bits_are_those_of_the_plain_computation() {
 #[test]
 fn the_error_is_that_of_the_whole_run_and_an_argument_of_the_set() {
     assert_eq!(EXPONENT, share(LAMBDA, 1));
-    // A bit of a tag, and a little more than a bit of filter, for each bit of the exponent.
+    // Each bit of the exponent costs one bit of tag, and slightly more than one bit of filter.
     let golomb = |exponent| GolombTags.make(exponent, 1000, 800).unwrap().bytes();
     let bloom = |exponent| BloomFilter.make(exponent, 1000, 800).unwrap().bytes();
     assert_eq!(golomb(48) - golomb(40), 800);
@@ -70,14 +70,14 @@ fn message_sizes_depend_on_the_sizes_of_the_sets_only() {
         let views = bits_by_item(&CwPrf(Curve25519, GolombTags), &y, &x).1;
         let mut client = views.frames(1);
         let mut server = views.frames(0);
-        // The last frames are the tags, whose length varies with their pseudorandom values alone.
+        // The last frames are the tags. Their length varies only with their pseudorandom values.
         let tags = server.split_off(server.len() - 2);
         assert!(tags.iter().all(|(tag, _)| *tag == 0x21));
         client.append(&mut server);
         client
     };
     let one = lengths(0.0, false);
-    // Header apart, 32 bytes a point.
+    // 32 bytes per point, excluding the headers.
     assert_eq!(one, [(0x11, FRAME * 32), (0x11, 32), (0x12, 30 * 32)]);
     assert_eq!(one, lengths(1.0, false));
     assert_eq!(one, lengths(0.5, true));
@@ -100,12 +100,12 @@ fn what_a_party_receives_carries_no_twist_bit() {
     for (view, tag) in [(&views.0[1], 0x11), (&views.0[0], 0x12)] {
         let points = points(view, tag);
         assert_eq!(points.len(), 300);
-        // With the printed hash half of them would be on the twist (see group::curve25519).
+        // With the paper's hash half of them would be on the twist (see group::curve25519).
         assert!(points.iter().all(|p| MontgomeryPoint(*p).to_edwards(0).is_some()));
     }
 }
 
-/// Replaces the second query by what a client may send in its place.
+/// Replaces the second query by one that a malicious client may send.
 struct Instead<F> {
     sink: Box<dyn Sink>,
     second: F,
@@ -131,7 +131,7 @@ fn a_client_cannot_ask_for_the_same_item_twice() {
             |cx| {
                 let (sink, source) = std::mem::replace(cx.ch, Channel::pair().0).into_halves();
                 *cx.ch = Channel::from_halves(Box::new(Instead { sink, second }), source);
-                // Whatever becomes of the cheat.
+                // The outcome for the cheating client does not matter.
                 let _ = CwPrf(Curve25519, GolombTags).client(cx, &Hashed::new(&x), 5);
                 Ok(())
             },
@@ -141,7 +141,7 @@ fn a_client_cannot_ask_for_the_same_item_twice() {
     let other =
         |p: [u8; 32]| (MontgomeryPoint(p).to_edwards(0).unwrap() + ED25519_BASEPOINT_POINT).to_montgomery().0;
     assert_eq!(twice(other), Ok(vec![false; 3]));
-    // Another abscissa on the wire, but the same under every key: the points differ by one of small order.
+    // A different abscissa on the wire, but equal under every key: the points differ by a point of small order.
     let disguised =
         |p: [u8; 32]| (MontgomeryPoint(p).to_edwards(0).unwrap() + EIGHT_TORSION[1]).to_montgomery().0;
     for second in [(|p| p) as fn([u8; 32]) -> [u8; 32], disguised] {
@@ -159,14 +159,14 @@ fn queries_that_meet_are_found_wherever_they_stand() {
     assert!(!repeats(&[]) && !repeats(&[5]) && !repeats(&[5, 9, 7]));
 }
 
-/// The client's queries as the server sees them, in the client's original order, if it does not permute.
+/// The client's queries as the server sees them, in the client's original order, if the client does not permute.
 struct Unpermuted;
 impl Mqrpmt for Unpermuted {
     fn server(&self, cx: &mut Context, y: &Hashed, n: usize) -> Result<Secrets<bool>> {
         CwPrf(Curve25519, GolombTags).server(cx, y, n)
     }
     fn client(&self, cx: &mut Context, x: &Hashed, n_y: usize) -> Result<Secrets<u32>> {
-        // The flawed form: what a client does whose permutation is the identity.
+        // The flawed variant: a client whose permutation is the identity.
         let order = cx.rng.permutation(x.len());
         let mut inverse = vec![0; order.len()];
         order.iter().enumerate().for_each(|(j, &i)| inverse[i as usize] = j);
@@ -179,7 +179,7 @@ impl Mqrpmt for Unpermuted {
 
 #[test]
 fn the_positions_of_the_bits_carry_no_order() {
-    // The first half of X matches. Permuted queries spread the matches over all positions.
+    // The first half of X matches. Permuting the queries spreads the matches over all positions.
     let n = 2000;
     let y: ItemSet = (0..n / 2).map(|i: u32| i.to_le_bytes()).collect();
     let x: ItemSet = (0..n).map(|i: u32| i.to_le_bytes()).collect();
@@ -190,7 +190,7 @@ fn the_positions_of_the_bits_carry_no_order() {
         bits[..n as usize / 2].iter().filter(|&&b| b).count()
     };
     let ours = in_first_half(&|cx| CwPrf(Curve25519, GolombTags).client(cx, &x, y.len()));
-    // 1000 matches over 2000 places: mean 500, standard deviation 11.2.
+    // 1000 matches over 2000 positions: mean 500, standard deviation 11.2.
     assert!((440..560).contains(&ours), "{ours}");
     let flawed = in_first_half(&|cx| Unpermuted.client(cx, &x, y.len()));
     assert_eq!(flawed, 1000, "the test tells the flawed form apart");
@@ -198,7 +198,7 @@ fn the_positions_of_the_bits_carry_no_order() {
 
 #[test]
 fn the_tags_carry_no_order_of_the_servers_set() {
-    // The client's key and queries are fixed; the server's set comes in two orders, under the same key.
+    // The client's key and queries are fixed. The server's set comes in two orders, under the same key.
     let (y, x) = overlapping(500, 20, 0.5);
     let reversed: ItemSet = (0..500).rev().map(|i| y.get(i)).collect();
     let tags = |y: &ItemSet| {
@@ -223,7 +223,7 @@ fn the_servers_points_do_not_come_in_the_order_of_its_set() {
     assert!(both[0] == both[1] && stay < 10, "{stay}");
 }
 
-/// What both received in a run with these generators, and the order of the client's queries.
+/// What both parties received in a run with these generators, and the order of the client's queries.
 fn run_with(session: &SessionId, y: &Hashed, x: &Hashed, seed: u8) -> (Views, Vec<usize>) {
     let rng = |role: u8| Prng::from_seed(&[2 * seed + role; 32]);
     let ((_, order), views) = run_pair(
@@ -270,7 +270,7 @@ fn the_keys_of_both_are_fresh_in_each_run() {
     }
 }
 
-/// Under the same keys, which never happens, so that nothing but the session differs.
+/// Same keys, which never happens in practice, so that only the session differs.
 #[test]
 fn omega_of_one_session_means_nothing_in_another() {
     let (y, x) = overlapping(50, 40, 0.5);
@@ -284,7 +284,7 @@ fn omega_of_one_session_means_nothing_in_another() {
     assert!(omega(&here[0]) != omega(&there[0]));
 }
 
-/// Tags take up to 96 bits of a digest. Digests of fewer would let queries of large sets be found wrongly.
+/// Tags take up to 96 bits of a digest. With shorter digests, queries of large sets could be found wrongly.
 #[test]
 fn digests_are_of_full_width() {
     let (y, _) = overlapping(400, 0, 0.0);
@@ -363,7 +363,7 @@ fn what_is_no_element_of_ristretto255_or_its_identity_is_refused_by_both_sides()
 
 #[test]
 fn a_transport_of_its_own_can_carry_a_run() {
-    // The parts a hostile-peer test needs: a sink that forwards and a recording in memory.
+    // What a hostile-peer test needs: a sink that forwards and an in-memory recording.
     struct Forward(Box<dyn Sink>);
     impl Sink for Forward {
         fn send(&mut self, frame: Vec<u8>) -> Result<()> {

@@ -1,4 +1,4 @@
-//! Membership tests between two parties: what they are. The files beside this one say how.
+//! Membership tests between two parties: this file defines what they compute, the others how.
 
 pub mod cwprf;
 pub mod rpmt;
@@ -10,22 +10,23 @@ use crate::secret::Secrets;
 
 /// Multi-query reverse private membership test (mqRPMT; CZZDL 3.2, Figure 4).
 ///
-/// The server holds a set Y, the client a set X, dummies included. The server learns a bit per query of the client, which
-/// says whether that query is in Y, and the client learns nothing. The queries are X in a secret random
-/// order that the client chose before its first message, so the position of a bit says nothing to the
-/// server (CZZDL Figure 12, step 0). Both know the sizes.
+/// The server holds a set Y, the client a set X, both including dummies. For each query of the client the server
+/// learns one bit: whether the query is in Y. The client learns nothing. Both know the sizes.
 ///
-/// In the operations the receiver is the server and the sender the client.
+/// The queries are X in a secret random order that the client chooses before its first message. So the position
+/// of a bit reveals nothing to the server (CZZDL Figure 12, step 0).
+///
+/// In the operations, the receiver is the server and the sender is the client.
 pub trait Mqrpmt {
-    /// The server's part. `n_x` is the number of queries. Returns a bit per query.
+    /// Runs the server, for `n_x` queries. Returns one bit per query.
     fn server(&self, cx: &mut Context, y: &Hashed, n_x: usize) -> Result<Secrets<bool>>;
 
-    /// The client's part. `n_y` is the size of the server's set. Returns the order of its queries: query j
-    /// was the item at position `order[j]` of X.
+    /// Runs the client; the server's set has `n_y` items. Returns the order of the queries: query j was the item
+    /// at position `order[j]` of X.
     fn client(&self, cx: &mut Context, x: &Hashed, n_y: usize) -> Result<Secrets<u32>>;
 }
 
-/// The ideal functionality, for tests of what is built on it: the client sends its queries in the clear.
+/// The ideal functionality, for tests of its users: the client sends its queries in the clear.
 #[cfg(test)]
 pub(crate) struct Ideal;
 

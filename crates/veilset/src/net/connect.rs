@@ -1,4 +1,4 @@
-//! Reaching the peer: one side listens, the other connects, in whichever order they start.
+//! Connecting the parties: one side listens, the other connects, in whichever order they start.
 
 use super::tls::{Failure, Keys, Limits, Secured};
 use super::{Fingerprint, Identity, Listener};
@@ -11,28 +11,28 @@ use std::time::{Duration, Instant};
 
 /// How long one handshake may take.
 pub(super) const HANDSHAKE: Duration = Duration::from_secs(10);
-/// How long the connecting side rests between two tries.
+/// How long the connecting side pauses between two attempts.
 const RETRY: Duration = Duration::from_millis(200);
-/// How long we wait before we say what may be the matter.
+/// How long we wait before we suggest a possible cause.
 const LONG: Duration = Duration::from_secs(30);
-/// How long it waits for one address to answer, and how long at least.
+/// How long the connecting side waits for an address to answer, and the minimum wait.
 const ANSWER: Duration = Duration::from_secs(3);
 const BRIEFLY: Duration = Duration::from_millis(20);
 
-/// Which side of the connection we are. Addresses are HOST:PORT, an IPv6 address in brackets.
+/// Which side of the connection we are. Addresses are HOST:PORT, with IPv6 addresses in brackets.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Endpoint {
-    /// Wait for the peer at this address of ours.
+    /// Listen for the peer at this address of ours.
     Listen(String),
-    /// Go to the peer's address.
+    /// Connect to the peer at this address.
     Connect(String),
 }
 
 impl Endpoint {
-    /// Whether its address can be one, as far as that is to be seen without asking for the host.
+    /// Checks that the address is well formed, without resolving the host.
     ///
     /// # Errors
-    /// [`Error::Usage`] if not.
+    /// [`Error::Usage`] if it is not.
     pub fn check(&self) -> Result<()> {
         match self {
             Endpoint::Listen(address) => Address::parse(address).map(drop),
@@ -48,29 +48,29 @@ pub enum Protection {
     Tls {
         /// Our identity.
         identity: Arc<Identity>,
-        /// The fingerprint of the one peer that is let in.
+        /// The fingerprint of the one peer that is accepted.
         peer: Fingerprint,
     },
-    /// Nothing is encrypted and nobody is authenticated; loopback addresses only.
+    /// No encryption and no authentication; loopback addresses only.
     InsecurePlaintext,
 }
 
 /// A connection to the peer, before anything is agreed.
 pub struct Connection {
-    /// For frames.
+    /// The channel, for frames.
     pub channel: Channel,
-    /// The peer's fingerprint, proven; none without TLS.
+    /// The peer's fingerprint, proven; `None` without TLS.
     pub peer: Option<Fingerprint>,
-    /// Our fingerprint; none without TLS.
+    /// Our fingerprint; `None` without TLS.
     pub our: Option<Fingerprint>,
-    /// A secret that only the two ends of this TLS connection know; zeros without TLS.
+    /// A secret that only the two ends of this TLS connection know; all zeros without TLS.
     pub exporter: [u8; 32],
-    /// Bytes on the socket, TLS and its handshake included.
+    /// Bytes on the socket, including TLS and its handshake.
     pub wire: WireCount,
 }
 
 impl Connection {
-    /// A connection that nothing protects, over a channel that is there already.
+    /// An unprotected connection over an existing channel.
     pub fn unprotected(channel: Channel, wire: WireCount) -> Connection {
         Connection { channel, peer: None, our: None, exporter: [0; 32], wire }
     }
@@ -91,11 +91,11 @@ impl Connection {
     }
 }
 
-/// Connects to the peer, or lets it connect, within the connect time-out.
+/// Connects to the peer, or accepts its connection, within the connect time-out.
 ///
-/// `cancelled` is asked whether to give up, several times a second unless the system is at work on a
-/// name or on an address that does not answer. `notice` gets single lines for the
-/// user: where we listen, which strangers were turned away, why connecting does not work yet.
+/// `cancelled` is called several times a second and tells whether to give up. It is not called while the system
+/// resolves a name or waits for an address that does not answer. `notice` receives single lines for the user:
+/// where we listen, which strangers were turned away, and why the peer cannot be reached yet.
 pub fn establish(
     endpoint: &Endpoint,
     security: &Protection,
@@ -116,13 +116,13 @@ pub fn establish(
     }
 }
 
-/// When to give up, whom to tell.
+/// When to give up, and whom to tell.
 pub(super) struct Watch<'a> {
     pub(super) deadline: Instant,
     pub(super) timeouts: Timeouts,
     pub(super) cancelled: &'a dyn Fn() -> bool,
     pub(super) notice: &'a dyn Fn(&str),
-    /// When to say what may be the matter, unless it was said.
+    /// When to suggest a possible cause; `None` once that was done.
     pub(super) hint: Cell<Option<Instant>>,
 }
 
@@ -132,7 +132,7 @@ impl<'a> Watch<'a> {
         Watch { deadline: after(timeouts.connect), timeouts, cancelled, notice, hint }
     }
 
-    /// Gives the user a hint, once, if we have waited long.
+    /// Gives the user a hint, once, after a long wait.
     pub(super) fn hint(&self, words: impl FnOnce() -> String) {
         if self.hint.get().is_some_and(|at| Instant::now() >= at) {
             self.hint.set(None);
@@ -154,13 +154,13 @@ impl<'a> Watch<'a> {
     }
 }
 
-/// Now and so much; an absurd time-out is as good as none.
+/// The current time plus `time`. An absurdly long time-out counts as none.
 pub(super) fn after(time: Duration) -> Instant {
     const FOREVER: Duration = Duration::from_secs(10 * 365 * 86_400);
     Instant::now() + time.min(FOREVER)
 }
 
-/// HOST:PORT, taken apart.
+/// A parsed HOST:PORT.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Address<'a> {
     host: &'a str,
@@ -222,7 +222,7 @@ impl<'a> Address<'a> {
 }
 
 impl Protection {
-    /// Without encryption nothing may leave this machine.
+    /// Unencrypted data must not leave this machine.
     pub(super) fn allows(&self, text: &str, addresses: &[SocketAddr]) -> Result<()> {
         let outside = addresses.iter().find(|a| !a.ip().to_canonical().is_loopback());
         match (self, outside) {
@@ -248,7 +248,7 @@ impl Protection {
     }
 }
 
-/// What may be the matter if the peer is not there. What else to ask may follow.
+/// A possible cause if the peer is absent. More questions to ask may follow.
 pub(super) const ABSENT: &str = "Its program may have stopped before it was ready (a defect in its input or options): \
                       ask the other party what it printed";
 
@@ -256,15 +256,15 @@ pub(super) const ABSENT: &str = "Its program may have stopped before it was read
 pub(super) const COMPARE: &str = "Ask the other party, by a way that you trust, what `veilset identity show` prints on its \
                        side: if it is the first, give that one with `peer`; if not, somebody else is in between";
 
-/// Tries all addresses in turn until one is the peer or the time is over.
+/// Tries all addresses in turn until one of them is the peer or the time is up.
 pub(super) fn connect(text: &str, security: &Protection, watch: &Watch<'_>) -> Result<Connection> {
     let address = Address::parse_peer(text)?;
     let keys = security.keys()?;
     let mut last = String::new();
-    // Who was there that is not the peer: worth more than that nobody is there any more.
+    // Who was there instead of the peer. That says more than that nobody is there any more.
     let mut stranger = None;
     loop {
-        // A name may come into being only when the peer starts.
+        // The name may only become resolvable when the peer starts.
         let causes = match address.resolve() {
             Err(cause) if matches!(security, Protection::InsecurePlaintext) => {
                 return Err(Error::Usage(format!(
@@ -293,13 +293,13 @@ pub(super) fn connect(text: &str, security: &Protection, watch: &Watch<'_>) -> R
         };
         let cause = causes.join("; ");
         if cause != last {
-            (watch.notice)(&format!("the peer cannot be reached yet ({cause}); trying on"));
+            (watch.notice)(&format!("the peer cannot be reached yet ({cause}); still trying"));
         }
         last = cause;
         watch.check()?;
         watch.hint(|| {
             format!(
-                "the peer has not been reached at {text} yet; trying on. {ABSENT}, and whether it listens there. Check the \
+                "the peer has not been reached at {text} yet; still trying. {ABSENT}, and whether it listens there. Check the \
                  address and firewalls"
             )
         });
@@ -316,13 +316,13 @@ pub(super) fn connect(text: &str, security: &Protection, watch: &Watch<'_>) -> R
     }
 }
 
-/// One try at one address. The inner error may pass; the outer one is final.
+/// One attempt at one address. The inner error may be temporary; the outer one is final.
 fn attempt(at: SocketAddr, keys: Option<&Keys>, watch: &Watch<'_>) -> Result<Result<Connection, Failure>> {
     let socket = match TcpStream::connect_timeout(&at, ANSWER.min(watch.left()).max(BRIEFLY)) {
         Ok(socket) => socket,
         Err(e) => return Ok(Err(Failure::Unreachable(e.to_string()))),
     };
-    // Where nobody listens, the system may connect a socket to itself.
+    // If nobody listens there, the system may connect the socket to itself.
     if socket.local_addr().is_ok_and(|local| local == at) {
         return Ok(Err(Failure::Unreachable("nobody listens there".into())));
     }

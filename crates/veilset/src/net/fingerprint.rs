@@ -4,36 +4,37 @@ use std::fmt;
 use std::str::FromStr;
 use subtle::ConstantTimeEq;
 
-/// A party's public key in 40 letters, as it is told over the telephone or in a mail.
+/// A party's public key in 40 letters, fit to be read out over the telephone or sent by mail.
 ///
-/// The first 38 letters are 190 bits of BLAKE3 over the key's SubjectPublicKeyInfo (RFC 7250). The last
-/// two are chosen so that all 40, read as a number to base 32, are a multiple of the prime 1021. A wrong
-/// letter changes that number by d 32^k with 0 < |d| < 32, two swapped letters by (a - b)(32^j - 1) 32^k
-/// with 0 < j < 40, and 1021 divides neither: every single typo and every swap is caught, anything else
-/// with odds of 1020 in 1021.
+/// The first 38 letters are 190 bits of BLAKE3 over the key's SubjectPublicKeyInfo (RFC 7250). The last two are
+/// check letters: all 40, read as a number in base 32, are a multiple of the prime 1021.
 ///
-/// A key with somebody else's fingerprint costs about 2^190 work to find.
+/// A wrong letter changes that number by d 32^k with 0 < |d| < 32. Two swapped letters change it by
+/// (a - b)(32^j - 1) 32^k with 0 < j < 40. 1021 divides neither, so every single typo and every swap is
+/// detected; any other error is detected with probability 1020/1021.
+///
+/// Finding another key with a given fingerprint takes about 2^190 work.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Fingerprint([u8; HASHED]);
 
-/// Letters that carry the hash, five bits each.
+/// Letters that encode the hash, five bits each.
 const HASHED: usize = 38;
-/// Letters in all: the hash and the check.
+/// All letters: the hash and the check letters.
 const LETTERS: usize = HASHED + 2;
 const GROUP: usize = 5;
 const CHECK_PRIME: u32 = 1021;
-/// Crockford's alphabet: no i, l, o, u. The first two look like 1 and the third like 0, and are read so.
+/// Crockford's alphabet, which omits i, l, o and u. On input, i and l are read as 1, and o as 0.
 const ALPHABET: &[u8; 32] = b"0123456789abcdefghjkmnpqrstvwxyz";
 
 impl Fingerprint {
-    /// The fingerprint of a public key in its SubjectPublicKeyInfo encoding.
+    /// The fingerprint of a public key, given its SubjectPublicKeyInfo encoding.
     pub(crate) fn of_public_key(spki: &[u8]) -> Self {
         let hash = blake3::derive_key("veilset 2026-11 public key fingerprint", spki);
         let bit = |i: usize| (hash[i / 8] >> (7 - i % 8)) & 1;
         Fingerprint(std::array::from_fn(|letter| (0..5).fold(0, |value, i| value << 1 | bit(5 * letter + i))))
     }
 
-    /// Bytes that stand for it in hashes.
+    /// The bytes that represent it in hashes.
     pub(crate) fn as_bytes(&self) -> &[u8; HASHED] {
         &self.0
     }
@@ -44,7 +45,7 @@ impl Fingerprint {
     }
 }
 
-/// The two letters that make `letters` and them a multiple of the prime.
+/// The two letters that complete `letters` to a multiple of the prime.
 fn check(letters: &[u8]) -> [u8; 2] {
     let shift = |sum: u32, value: u32| (sum * 32 + value) % CHECK_PRIME;
     let sum = letters.iter().fold(0, |sum, &value| shift(sum, value.into()));
@@ -74,7 +75,7 @@ impl fmt::Debug for Fingerprint {
 impl FromStr for Fingerprint {
     type Err = String;
 
-    /// Takes it with or without hyphens, in either case.
+    /// Accepts it with or without hyphens, in either case.
     fn from_str(s: &str) -> Result<Self, String> {
         const EXPECTED: &str = "A fingerprint is 40 letters and digits, with or without hyphens, as \
                                 `veilset identity show` prints it on the other party's side";

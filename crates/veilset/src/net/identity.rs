@@ -18,14 +18,14 @@ use zeroize::{Zeroize, Zeroizing};
 
 /// The fixed bytes before the 32 secret ones in the PKCS#8 encoding of an Ed25519 key (RFC 8410, 7).
 const PKCS8_PREFIX: [u8; 16] = [0x30, 0x2e, 2, 1, 0, 0x30, 5, 6, 3, 0x2b, 0x65, 0x70, 4, 0x22, 4, 0x20];
-/// Its name in the configuration folder.
+/// The name of the file in the configuration folder.
 const FILE: &str = "identity.pem";
-/// More than any identity file holds.
+/// Larger than any identity file.
 const LARGEST_FILE: u64 = 1 << 16;
 
-/// An Ed25519 key pair. Its file is PKCS#8 in PEM, as OpenSSL writes it too, with mode 0600.
+/// An Ed25519 key pair. Its file is PKCS#8 in PEM, as OpenSSL writes it, with mode 0600.
 ///
-/// Our copies of the private key are zeroed on drop; the TLS library's are its own affair.
+/// Our copies of the private key are zeroed on drop. We do not control those of the TLS library.
 pub struct Identity {
     pkcs8: Secret<Vec<u8>>,
     key: Arc<CertifiedKey>,
@@ -33,7 +33,7 @@ pub struct Identity {
 }
 
 impl Identity {
-    /// A fresh key pair, from the operating system's randomness.
+    /// Generates a key pair with the operating system's randomness.
     pub fn generate() -> Result<Identity> {
         let seed = Zeroizing::new(Prng::from_os()?.bytes::<32>());
         let pkcs8 = Secret::new([&PKCS8_PREFIX[..], &seed[..]].concat());
@@ -44,13 +44,13 @@ impl Identity {
         let signer = any_eddsa_type(&PrivatePkcs8KeyDer::from(&pkcs8[..])).map_err(|e| e.to_string())?;
         let spki = signer.public_key().ok_or("it has no public key")?.to_vec();
         let fingerprint = Fingerprint::of_public_key(&spki);
-        // RFC 7250: where a certificate would be, there is only the public key.
+        // RFC 7250: the public key takes the place of a certificate.
         let key = Arc::new(CertifiedKey::new(vec![CertificateDer::from(spki)], signer));
         Ok(Identity { pkcs8, key, fingerprint })
     }
 
-    /// Writes a new file that only its owner can read, and the directories above it. An existing file
-    /// is never overwritten.
+    /// Writes a new file that only its owner can read, and creates missing directories. Never overwrites an
+    /// existing file.
     pub fn save(&self, path: &Path) -> Result<()> {
         let shown = path.display();
         private_parent(path).map_err(|e| {
@@ -67,7 +67,7 @@ impl Identity {
         })?;
         let pem = to_pem(&self.pkcs8);
         file.write_all(pem.as_bytes()).and_then(|()| file.sync_all()).map_err(|e| {
-            // Half an identity is of no use to anybody.
+            // A partly written identity is useless.
             let _ = std::fs::remove_file(path);
             Error::Output(format!(
                 "cannot write {shown}: {e}. Make room or choose another place with `output`"
@@ -75,7 +75,7 @@ impl Identity {
         })
     }
 
-    /// Reads the file. One that others can read is refused.
+    /// Reads the file. A file that others can read is rejected.
     pub fn load(path: &Path) -> Result<Identity> {
         let shown = path.display();
         let unreadable = |e: std::io::Error| match e.kind() {
@@ -111,30 +111,31 @@ impl Identity {
         Self::from_pkcs8(pkcs8)
     }
 
-    /// What [`Identity::load`] makes of a file's content.
+    /// Parses the content of an identity file, as [`Identity::load`] does.
     #[cfg(fuzzing)]
     #[doc(hidden)]
     pub fn from_pem(pem: &[u8]) -> Result<Identity, String> {
         Self::from_pem_bytes(pem)
     }
 
-    /// Where the identity is unless told otherwise: `veilset/identity.pem` in `$XDG_CONFIG_HOME`, which
-    /// is `$HOME/.config` where it is not set.
+    /// The default location: `veilset/identity.pem` in `$XDG_CONFIG_HOME`, or in `$HOME/.config` if that is not
+    /// set.
     pub fn default_path() -> Result<PathBuf> {
         Folder::Configuration.file_or(FILE, "the identity", "`identity`")
     }
 
-    /// A secret of this identity for one purpose. It changes with the identity, and tells nothing of it.
+    /// A secret derived from this identity for one purpose. It changes with the identity, and reveals nothing
+    /// about it.
     pub(crate) fn secret_for(&self, purpose: &'static str) -> Secret<[u8; 32]> {
         Secret::new(blake3::derive_key(purpose, &self.pkcs8))
     }
 
-    /// How the other party names this identity.
+    /// The name of this identity for the other party.
     pub fn fingerprint(&self) -> Fingerprint {
         self.fingerprint
     }
 
-    /// The key as the TLS library wants it.
+    /// The key in the form that the TLS library needs.
     pub(super) fn key(&self) -> Arc<CertifiedKey> {
         self.key.clone()
     }
@@ -148,7 +149,7 @@ impl fmt::Debug for Identity {
 
 fn to_pem(der: &[u8]) -> Zeroizing<String> {
     const LINE: usize = 48; // bytes, 64 letters
-    // No table is looked up by the key's bits, and the string never moves while it grows.
+    // No table lookup depends on the key's bits, and the string is never reallocated as it grows.
     let letter = |v: u8| {
         char::from(match v {
             0..26 => b'A' + v,
@@ -175,7 +176,7 @@ fn to_pem(der: &[u8]) -> Zeroizing<String> {
     pem
 }
 
-/// Makes the file with its final mode, so that it is never open to others, not even for an instant.
+/// Creates the file with its final mode, so that others can never read it, not even for an instant.
 fn private_file(path: &Path) -> std::io::Result<File> {
     let mut options = OpenOptions::new();
     options.write(true).create_new(true);
@@ -184,7 +185,7 @@ fn private_file(path: &Path) -> std::io::Result<File> {
     options.open(path)
 }
 
-/// The file's mode, if group or others may do anything with it.
+/// The file's mode, if group or others have any access to it.
 #[cfg(unix)]
 fn open_to_others(metadata: &std::fs::Metadata) -> Option<u32> {
     let mode = std::os::unix::fs::MetadataExt::mode(metadata) & 0o7777;
@@ -201,7 +202,7 @@ mod tests {
     use super::*;
     use std::os::unix::fs::{MetadataExt, PermissionsExt};
 
-    /// A directory of this test's own, removed afterwards.
+    /// A directory for this test, removed afterwards.
     struct Scratch(PathBuf);
     impl Scratch {
         fn new(name: &str) -> Self {
@@ -230,7 +231,7 @@ mod tests {
         identity.save(&path).unwrap();
         assert_eq!(Identity::load(&path).unwrap().fingerprint(), identity.fingerprint());
         assert_ne!(Identity::generate().unwrap().fingerprint(), identity.fingerprint());
-        // One written again is the same file.
+        // Writing a loaded identity again gives the same file.
         let copy = scratch.0.join("copy.pem");
         Identity::load(&path).unwrap().save(&copy).unwrap();
         assert_eq!(std::fs::read(copy).unwrap(), std::fs::read(path).unwrap());
@@ -302,7 +303,7 @@ mod tests {
 
     #[test]
     fn a_key_made_by_openssl_is_an_identity() {
-        // openssl genpkey -algorithm ed25519 writes RFC 8410's example (section 10.3) like this.
+        // The example of RFC 8410 (section 10.3), in the format of openssl genpkey -algorithm ed25519.
         let pem = "-----BEGIN PRIVATE KEY-----\n\
                    MC4CAQAwBQYDK2VwBCIEINTuctv5E1hK1bbY8fdp+K06/nwoy/HU++CXqI9EdVhC\n\
                    -----END PRIVATE KEY-----\n";
@@ -318,7 +319,7 @@ mod tests {
         assert_eq!(spki, public);
     }
 
-    /// Who knows the public key, or a secret for something else, has nothing of it.
+    /// Knowing the public key, or a secret for another purpose, is of no help.
     #[test]
     fn a_secret_is_of_the_private_key_and_of_its_purpose() {
         let [one, two, three] = [(); 3].map(|()| Identity::generate().unwrap());
@@ -326,7 +327,7 @@ mod tests {
         let different: std::collections::HashSet<_> = all.as_flattened().iter().collect();
         assert_eq!(different.len(), 4);
         assert!(different.iter().all(|secret| secret[..] != two.pkcs8[16..]));
-        // One private key and the public key of another.
+        // The private key of one identity with the public key of another.
         let mixed = Identity { pkcs8: Secret::new(two.pkcs8.to_vec()), ..three };
         assert_eq!(*mixed.secret_for("a"), all[1][0]);
     }

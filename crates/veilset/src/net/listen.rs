@@ -1,4 +1,4 @@
-//! The listening side: anybody may come, only the peer is let in.
+//! The listening side: anybody may connect, only the peer is accepted.
 
 use super::connect::{ABSENT, Address, COMPARE, Connection, HANDSHAKE, Protection, Watch, after};
 use super::room::{HANDSHAKES, Room};
@@ -14,36 +14,37 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
 use std::time::Duration;
 
-/// Strangers that are reported; a scan is not to flood the terminal.
+/// Reported strangers. A port scan must not flood the terminal.
 const REPORTS: usize = 20;
-/// How often the listener looks up.
+/// How often the listener polls.
 const LOOK: Duration = Duration::from_millis(20);
-/// Files that are kept open for those of the peer's connection: clones of its socket, the log, and some more.
+/// Files reserved for the peer's connection: clones of its socket, the log, and a few more.
 const SPARE: usize = 8;
 
-/// The listening side in two steps, for callers who need to know the port before the peer comes.
+/// The listening side in two steps, for callers that need to know the port before the peer connects.
 pub struct Listener {
     sockets: Vec<TcpListener>,
-    /// Whether the user knows that the system refuses connections (too many files open, say).
+    /// Whether the user was told that the system refuses connections (for instance, because too many files are
+    /// open).
     complained: Cell<bool>,
 }
 
 impl Listener {
-    /// Listens at HOST:PORT; port 0 takes a free one.
+    /// Listens at HOST:PORT; port 0 means any free port.
     pub fn bind(address: &str) -> Result<Listener> {
         let addresses = Address::parse(address)?.resolve_own()?;
         Self::bind_all(address, &addresses)
     }
 
-    /// A name may stand for several addresses (localhost is both 127.0.0.1 and ::1), and the peer may
-    /// try any of them.
+    /// A name may have several addresses (localhost is both 127.0.0.1 and ::1), and the peer may try any of
+    /// them.
     pub(super) fn bind_all(text: &str, addresses: &[SocketAddr]) -> Result<Listener> {
         let mut sockets = Vec::new();
         let mut failed = None;
         for &address in addresses {
             match TcpListener::bind(address).and_then(|s| s.set_nonblocking(true).map(|()| s)) {
                 Ok(socket) => sockets.push(socket),
-                // Names are resolved to IPv6 addresses on machines without IPv6 as well.
+                // Names can resolve to IPv6 addresses on machines without IPv6, too.
                 Err(e) if e.kind() == ErrorKind::AddrNotAvailable => failed = Some(e),
                 Err(e) => return Err(cannot_listen(text, &e)),
             }
@@ -57,7 +58,7 @@ impl Listener {
         }
     }
 
-    /// The address we listen at, the first if there are several.
+    /// The address we listen at; the first if there are several.
     pub fn local_addr(&self) -> Result<SocketAddr> {
         let first = self.sockets.first().map(TcpListener::local_addr);
         first
@@ -65,8 +66,8 @@ impl Listener {
             .map_err(|e| Error::Bug(format!("a listening socket has no address: {e}")))
     }
 
-    /// Waits for the peer. Strangers neither end nor delay that: their handshakes run beside it, each
-    /// with a deadline. The first to prove that it is the expected peer is taken and nobody after it.
+    /// Waits for the peer. Strangers neither end nor delay that: their handshakes run concurrently, each with a
+    /// deadline. The first connection to prove that it is the expected peer is accepted, and none after it.
     pub fn accept(
         self,
         security: &Protection,
@@ -86,11 +87,11 @@ impl Listener {
         }
     }
 
-    /// Calls `each` with every connection that is waiting; with none if one cannot be taken, because as many files are
-    /// open as may be. It stays in line.
+    /// Calls `each` with every waiting connection. If a connection cannot be accepted because too many files are
+    /// open, calls it with `None`, and that connection stays in the queue.
     fn waiting(&self, notice: &dyn Fn(&str), mut each: impl FnMut(Option<(TcpStream, SocketAddr)>)) {
         for socket in &self.sockets {
-            // A bound, so that a flood does not keep us from looking at the clock.
+            // A bound, so that a flood does not keep us from checking the time.
             for _ in 0..HANDSHAKES {
                 match socket.accept() {
                     Ok((connection, from)) if connection.set_nonblocking(false).is_ok() => {
@@ -136,7 +137,7 @@ impl Listener {
     }
 }
 
-/// Whether the process, or the system, has as many files open as it may.
+/// Whether the process or the system has reached its limit of open files.
 fn too_many_files(e: &std::io::Error) -> bool {
     // ENFILE and EMFILE.
     cfg!(unix) && matches!(e.raw_os_error(), Some(23 | 24))
@@ -164,25 +165,25 @@ fn nobody_came(watch: &Watch<'_>, at: SocketAddr, last: &str) -> Error {
 
 fn still_waiting(at: SocketAddr) -> String {
     format!(
-        "the peer has not come to {at} yet; waiting on. {ABSENT}, and whether it connects to this machine's \
+        "the peer has not connected to {at} yet; still waiting. {ABSENT}, and whether it connects to this machine's \
          address and port. Check firewalls"
     )
 }
 
-/// The listener at work: handshakes with all comers, until one of them is the peer.
+/// The listener at work: runs handshakes with everybody who connects until one of them is the peer.
 struct Reception<'a> {
     keys: &'a Keys,
     watch: &'a Watch<'a>,
     at: SocketAddr,
-    /// The sockets of handshakes under way.
+    /// The sockets of the handshakes in progress.
     room: Room<Arc<TcpStream>>,
     reported: usize,
-    /// Who was turned away and why, the most telling so far.
+    /// Who was turned away and why; the most informative case so far.
     last: Option<(SocketAddr, Failure)>,
-    /// Where handshakes report, each with its comer's id.
+    /// Where handshakes report their outcome, with the id of the connection.
     report: Sender<(u64, Outcome)>,
     outcomes: Receiver<(u64, Outcome)>,
-    /// Tells the handshakes that they are no longer wanted.
+    /// Tells the handshakes that they are no longer needed.
     over: Arc<AtomicBool>,
 }
 
@@ -206,7 +207,7 @@ impl<'a> Reception<'a> {
     }
 
     fn run(mut self, listener: &Listener) -> Result<Connection> {
-        // Where few files may be open, strangers are not to have those that the peer's connection needs.
+        // If few files may be open, strangers must not use up those that the peer's connection needs.
         let spare: Vec<_> =
             listener.sockets.iter().cycle().take(SPARE).map_while(|s| s.try_clone().ok()).collect();
         loop {
@@ -226,7 +227,8 @@ impl<'a> Reception<'a> {
         }
     }
 
-    /// Waits a moment for handshakes to end, and looks at all that have: the peer's, if it is one of them.
+    /// Waits a moment for handshakes to end, and checks all that have. Returns the peer's connection if it is
+    /// among them.
     fn peer(&mut self) -> Option<Secured> {
         let mut wait = LOOK.min(self.watch.left());
         loop {
@@ -242,7 +244,7 @@ impl<'a> Reception<'a> {
         }
     }
 
-    /// Begins a handshake, on a thread of its own.
+    /// Starts a handshake on a thread of its own.
     fn receive(&mut self, socket: TcpStream, from: SocketAddr) {
         let socket = Arc::new(socket);
         let (id, displaced) = self.room.enter(from, socket.clone());
@@ -261,7 +263,7 @@ impl<'a> Reception<'a> {
         }
     }
 
-    /// Lets one leave, so that another can be let in. Its thread closes the socket in a moment.
+    /// Evicts one connection so that another can be accepted. Its thread closes the socket in a moment.
     fn make_room(&mut self) {
         let displaced = self.room.displace();
         self.cut_off(displaced);
@@ -274,9 +276,9 @@ impl<'a> Reception<'a> {
         }
     }
 
-    /// The connection, if it is the peer's and still there.
+    /// Returns the connection if it is the peer's and still open.
     fn judge(&mut self, id: u64, outcome: Outcome) -> Option<Secured> {
-        // One that is no longer in the room was cut off.
+        // A connection that is no longer in the room was cut off.
         let (from, _) = self.room.leave(id)?;
         let taken = outcome.and_then(|mut secured| secured.welcome().map(|()| secured));
         taken.map_err(|failure| self.turned_away(from, failure)).ok()

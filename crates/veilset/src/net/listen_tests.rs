@@ -3,7 +3,7 @@ use crate::net::{Endpoint, Identity, establish};
 use std::io::{Read, Write};
 use std::thread;
 
-/// Hands on what comes from one socket to the other, until one of them ends.
+/// Forwards what one socket receives to the other, until one of them ends.
 fn hand_on(mut from: &TcpStream, mut to: &TcpStream) {
     let mut bytes = [0u8; 4096];
     while let Ok(n @ 1..) = from.read(&mut bytes)
@@ -15,7 +15,7 @@ fn hand_on(mut from: &TcpStream, mut to: &TcpStream) {
 fn a_flood_from_another_address_does_not_cut_off_a_peer_that_is_slow() {
     let (a, b) = (Arc::new(Identity::generate().unwrap()), Arc::new(Identity::generate().unwrap()));
     let timeouts = Timeouts { connect: Duration::from_secs(20), idle: Duration::from_secs(20) };
-    // The peer connects by a way on which its answer to our side's first messages is late.
+    // The peer connects through a relay that delays its answer to our first messages.
     let (ours, way) = (TcpListener::bind("127.0.0.1:0").unwrap(), TcpListener::bind("127.0.0.1:0").unwrap());
     let [at, by] = [&ours, &way].map(|listener| listener.local_addr().unwrap());
     let security = Protection::Tls { identity: b.clone(), peer: a.fingerprint() };
@@ -35,7 +35,7 @@ fn a_flood_from_another_address_does_not_cut_off_a_peer_that_is_slow() {
     const MOST: usize = 4;
     let mut reception = Reception::new(&keys, &watch, at, MOST).unwrap();
     reception.receive(ours.accept().unwrap().0, "192.0.2.1:1".parse().unwrap());
-    // Before it is heard of again, many come from elsewhere and say nothing.
+    // Before its answer arrives, many strangers connect from elsewhere and say nothing.
     let strangers: Vec<TcpStream> = (0..50)
         .map(|_| {
             let stranger = TcpStream::connect(at).unwrap();
@@ -48,7 +48,8 @@ fn a_flood_from_another_address_does_not_cut_off_a_peer_that_is_slow() {
         scope.spawn(|| hand_on(&onward, &peer));
         let secured = (0..1000).find_map(|_| reception.peer());
         let connected = secured.is_some() && connecting.join().unwrap();
-        // Whoever was cut off sees the end; no more than the others are still in their handshake.
+        // Those that were cut off see the end of the stream. Only as many as fit besides the peer are still in
+        // their handshake.
         let open = |stranger: &&TcpStream| {
             stranger.set_nonblocking(true).unwrap();
             let read = (&mut &**stranger).read(&mut [0]);
@@ -82,7 +83,7 @@ fn where_no_more_files_may_be_open_one_of_those_here_leaves() {
     for _ in 0..3 {
         reception.make_room();
     }
-    // Both see the end long before their handshake would have ended.
+    // Both see the end of the stream long before their handshake would time out.
     for stranger in &mut strangers {
         stranger.set_read_timeout(Some(Duration::from_secs(5))).unwrap();
         assert_eq!(stranger.read(&mut [0]).unwrap(), 0);

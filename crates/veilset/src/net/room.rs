@@ -1,23 +1,25 @@
-//! Connections whose handshakes are under way, and who leaves when there are too many.
+//! Connections whose handshakes are in progress, and which of them is evicted when there are too many.
 
 use crate::rng::Prng;
 use std::collections::HashMap;
 use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 
-/// Handshakes at once. Each has a thread, a file descriptor and at most about 200 KB, most of it for a message that
-/// its other side began: 25 MB in all.
+/// Concurrent handshakes. Each needs a thread, a file descriptor and at most about 200 KB, most of it for a
+/// message that the other side began: 25 MB in total.
 ///
-/// A flood of silent connections fills the room, so one of them leaves for each that comes. It is one from the host
-/// that has most of them here, so a flood from elsewhere does not cut the peer off. If the peer's address is the
-/// flood's (or the flood has more addresses than there is room), chance decides: with 66 new connections during the
-/// peer's handshake (330 a second, 200 ms), it goes through with probability (1 - 1/128)^66 = 60%, and it tries again.
+/// A flood of silent connections fills the room, so each new connection evicts another. The victim comes from
+/// the host with the most connections here, so a flood from elsewhere does not cut the peer off.
+///
+/// Chance decides if the flood comes from the peer's address, or has more addresses than there is room. With 66
+/// new connections during the peer's handshake (330 a second, 200 ms), the handshake completes with probability
+/// (1 - 1/128)^66 = 60%, and the peer tries again if it does not.
 pub(super) const HANDSHAKES: usize = 128;
 
-/// Those who are here, each with what belongs to it.
+/// The connections in the room, each with its associated data.
 pub(super) struct Room<T> {
     comers: Vec<Comer<T>>,
     most: usize,
-    /// How many there were so far.
+    /// The number of connections so far.
     count: u64,
     rng: Prng,
 }
@@ -29,12 +31,12 @@ struct Comer<T> {
 }
 
 impl<T> Room<T> {
-    /// With place for so many.
+    /// Creates a room for `most` connections.
     pub(super) fn new(most: usize, rng: Prng) -> Room<T> {
         Room { comers: Vec::new(), most, count: 0, rng }
     }
 
-    /// Lets one more in, under an id that is new; who left for it.
+    /// Adds a connection under a new id. Returns the id and the connection that was evicted for it.
     pub(super) fn enter(&mut self, from: SocketAddr, what: T) -> (u64, Option<(SocketAddr, T)>) {
         let displaced = if self.comers.len() >= self.most { self.displace() } else { None };
         self.count += 1;
@@ -42,15 +44,15 @@ impl<T> Room<T> {
         (self.count, displaced)
     }
 
-    /// Takes one out, if it is still here.
+    /// Removes a connection if it is still here.
     pub(super) fn leave(&mut self, id: u64) -> Option<(SocketAddr, T)> {
         let at = self.comers.iter().position(|comer| comer.id == id)?;
         let Comer { from, what, .. } = self.comers.swap_remove(at);
         Some((from, what))
     }
 
-    /// Takes out one of those from the host that has most of them here. Any of them is as likely: who knew which,
-    /// could see to it that it is the peer.
+    /// Evicts a random connection of the host with the most connections here. If an attacker could predict
+    /// which, it could see to it that the peer is evicted.
     pub(super) fn displace(&mut self) -> Option<(SocketAddr, T)> {
         let mut hosts: HashMap<IpAddr, usize> = HashMap::new();
         for comer in &self.comers {
@@ -65,7 +67,7 @@ impl<T> Room<T> {
     }
 }
 
-/// What stands for the host at an address: of IPv6 a /64, of which one host has all addresses.
+/// What identifies the host at an address. For IPv6 it is the /64, since one host can use all its addresses.
 fn host(from: SocketAddr) -> IpAddr {
     match from.ip().to_canonical() {
         IpAddr::V4(ip) => IpAddr::V4(ip),

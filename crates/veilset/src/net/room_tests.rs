@@ -29,7 +29,7 @@ fn a_flood_from_one_host_displaces_nobody_from_another_one() {
     type Address = fn(u32) -> String;
     let cases: [(Address, &str); 4] = [
         (|_| "192.0.2.1".into(), "192.0.2.2"),
-        // A listener on an IPv6 socket sees IPv4 addresses like this.
+        // How a listener on an IPv6 socket sees IPv4 addresses.
         (|_| "[::ffff:192.0.2.1]".into(), "[::ffff:192.0.2.2]"),
         // One host has all addresses of a /64.
         (|i| format!("[2001:db8::{i:x}]"), "[2001:db8:0:1::1]"),
@@ -47,7 +47,7 @@ fn a_flood_from_one_host_displaces_nobody_from_another_one() {
 
 #[test]
 fn a_flood_from_the_peers_own_host_leaves_it_a_chance() {
-    // The room is full; the peer comes, and 200 more before its handshake ends.
+    // The room is full. The peer connects, and so do 200 more before its handshake ends.
     let mut through = 0;
     for trial in 0..100 {
         let mut room = room(HANDSHAKES, trial);

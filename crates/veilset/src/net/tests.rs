@@ -92,7 +92,7 @@ fn talk(a: Connection, b: Connection) {
         })
     });
     let [a, mut b] = ends.map(|end| end.join().unwrap());
-    // Every byte that one side counts as sent, its goodbye included, the other counts as received.
+    // Every byte that one side counts as sent, including its close_notify, the other side counts as received.
     a.channel.close();
     let e = b.channel.rx.recv(NUMBERS, 1).unwrap_err();
     assert!(e.to_string().contains("closed the connection"), "{e}");
@@ -145,7 +145,7 @@ fn plaintext_is_refused_off_this_machine() {
 #[test]
 fn another_key_is_refused_and_both_sides_name_both_fingerprints() {
     let (a, b, other) = (identity(), identity(), identity());
-    // What each side expects: the listener is wrong, the connecting side is, both are.
+    // Which expectation is wrong: the listener's, the connecting side's, or both.
     thread::scope(|scope| {
         for (by_a, by_b) in [(&other, &a), (&b, &other), (&other, &other)] {
             let (a, b, other) = (&a, &b, &other);
@@ -164,7 +164,7 @@ fn mismatch(a: &Arc<Identity>, b: &Arc<Identity>, other: &Identity, by_a: &Ident
     let here = e.to_string();
     assert!(matches!(e, Error::Peer { fault: Fault::Stranger, .. }), "{e:?}");
 
-    // The connecting side looks at the listener's key first.
+    // The connecting side checks the listener's key first.
     if by_b.fingerprint() == other.fingerprint() {
         assert!(
             there.contains(&format!("shows the fingerprint {}, which proves nothing", a.fingerprint())),
@@ -174,7 +174,7 @@ fn mismatch(a: &Arc<Identity>, b: &Arc<Identity>, other: &Identity, by_a: &Ident
         assert!(here.contains(&format!("another fingerprint than ours, {}", a.fingerprint())), "{here}");
         assert!(here.contains(&by_a.fingerprint().to_string()), "{here}");
         assert_eq!(listening.notices.count("expects another fingerprint than ours"), 1);
-        // It shows its own key to the expected peer only.
+        // It shows its own key only to the expected peer.
         assert!(
             !here.contains(&b.fingerprint().to_string()) || by_a.fingerprint() == b.fingerprint(),
             "{here}"
@@ -205,7 +205,7 @@ fn our_own_fingerprint_is_not_the_peers() {
 #[test]
 fn strangers_neither_end_nor_delay_the_run() {
     let (a, b, other) = (identity(), identity(), identity());
-    // Slow strangers may hold a handshake for 10 seconds; all of this takes less if they hold nobody up.
+    // Slow strangers may occupy a handshake for 10 seconds. All of this takes less time if they delay nobody.
     let listening = listen(tls(&a, &b), seconds(60));
     let Listening { address, notices, .. } = &listening;
     let visit = |say: &[u8]| {
@@ -213,7 +213,7 @@ fn strangers_neither_end_nor_delay_the_run() {
         socket.write_all(say).unwrap();
         socket
     };
-    // A port scan; a browser; garbage; a length that never comes; another TLS; another key; no TLS.
+    // A port scan, a browser, garbage, a length that never arrives, another TLS, another key, no TLS.
     drop(TcpStream::connect(address).unwrap());
     notices.wait_for("it closed the connection", 1);
     let _browser = visit(b"GET / HTTP/1.1\r\nHost: example.org\r\n\r\n");
@@ -232,7 +232,7 @@ fn strangers_neither_end_nor_delay_the_run() {
     plain.channel.tx.send(NUMBERS, &[1]).unwrap();
     assert!(plain.channel.rx.recv(NUMBERS, 1).is_err());
     notices.wait_for("does not speak veilset's TLS", 4);
-    // More silent ones than there are handshakes at once.
+    // More silent connections than there are concurrent handshakes.
     let _silent: Vec<_> = (0..room::HANDSHAKES + 4).map(|_| visit(&[])).collect();
     notices.wait_for("it had to make room", 4);
 
@@ -282,7 +282,7 @@ fn a_listener_that_goes_away_in_the_handshake_is_tried_again() {
     talk(here.join().unwrap().unwrap(), there.join().unwrap().unwrap());
 }
 
-/// What a party of these keys says first: its half of the first flight of a handshake.
+/// The first message of a party with these keys: its half of the first flight of a handshake.
 fn client_hello(security: &Protection) -> Vec<u8> {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap().to_string();
@@ -297,13 +297,13 @@ fn client_hello(security: &Protection) -> Vec<u8> {
     record
 }
 
-/// It can be read by everybody.
+/// Anybody can read it.
 #[test]
 fn what_is_said_first_names_nobody() {
     let (a, b) = (identity(), identity());
     let hello = client_hello(&tls(&b, &a));
     let [ours, theirs] = [&b, &a].map(|identity| identity.key().cert[0].to_vec());
-    // Keys without what all of them begin with.
+    // The keys without their common prefix.
     for name in [b"veilset", &ours[12..], &theirs[12..]] as [&[u8]; 3] {
         assert!(!hello.windows(name.len()).any(|part| part == name), "{name:?}");
     }
@@ -313,7 +313,8 @@ fn what_is_said_first_names_nobody() {
 fn strangers_that_hang_inside_a_handshake_do_not_keep_the_peer_out() {
     let (a, b) = (identity(), identity());
     let listening = listen(tls(&a, &b), seconds(60));
-    // What the peer itself says, as somebody who watched it can repeat it; then nothing, the end, no TLS.
+    // A replay of the peer's own first message, followed by nothing, by the end of the stream, or by something
+    // that is not TLS.
     let hello = client_hello(&tls(&b, &a));
     let visit = |then: &[u8]| {
         let mut socket = TcpStream::connect(&listening.address).unwrap();
@@ -326,7 +327,7 @@ fn strangers_that_hang_inside_a_handshake_do_not_keep_the_peer_out() {
     drop(visit(&[]));
     listening.notices.wait_for("it closed the connection", 1);
     let _plain = visit(b"veilset\0");
-    // A record of the handshake's end that is not encrypted with its keys.
+    // A record for the end of the handshake that is not encrypted under its keys.
     let _forged = visit(&[&[23, 3, 3, 0, 40][..], &[7; 40]].concat());
     listening.notices.wait_for("does not speak veilset's TLS", 2);
     let there = connect(&listening.address, &tls(&b, &a), seconds(60)).unwrap();
@@ -348,7 +349,7 @@ fn a_listener_that_is_not_the_peer_is_tried_again_until_it_is() {
         let mut socket = listener.accept().unwrap().0;
         socket.read_exact(&mut [0; 5]).unwrap();
         socket.write_all(answer).unwrap();
-        // What was not read would reset the connection and take the answer with it.
+        // Unread data would reset the connection, and the answer would be lost.
         socket.set_read_timeout(Some(Duration::from_millis(100))).unwrap();
         while socket.read(&mut [0; 1000]).is_ok_and(|n| n > 0) {}
         assert!(!there.is_finished(), "{i}");
@@ -362,7 +363,7 @@ fn a_listener_that_is_not_the_peer_is_tried_again_until_it_is() {
 #[test]
 fn an_alert_that_proves_nothing_does_not_end_the_run() {
     let (a, b) = (identity(), identity());
-    // Not even the alert by which the peer would say that it does not want our key.
+    // Not even the alert with which the peer would reject our key.
     let alerts = [[21, 3, 3, 0, 2, 2, 49], [21, 3, 3, 0, 2, 2, 40], [21, 3, 1, 0, 2, 1, 0]];
     let answer = |listener: &TcpListener, there: &JoinHandle<_>, alert: &[u8]| {
         listener.set_nonblocking(true).unwrap();
@@ -376,7 +377,7 @@ fn an_alert_that_proves_nothing_does_not_end_the_run() {
         socket.set_nonblocking(false).unwrap();
         socket.read_exact(&mut [0; 5]).unwrap();
         socket.write_all(alert).unwrap();
-        // What was not read would reset the connection and take the alert with it.
+        // Unread data would reset the connection, and the alert would be lost.
         socket.set_read_timeout(Some(Duration::from_millis(100))).unwrap();
         while socket.read(&mut [0; 1000]).is_ok_and(|n| n > 0) {}
     };
@@ -391,7 +392,7 @@ fn an_alert_that_proves_nothing_does_not_end_the_run() {
     let (here, _) = start(Endpoint::Listen(address), tls(&a, &b), seconds(60));
     talk(here.join().unwrap().unwrap(), there.join().unwrap().unwrap());
 
-    // Nobody else comes.
+    // Nobody else connects.
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap().to_string();
     let (there, _) = start(Endpoint::Connect(address), tls(&b, &a), seconds(1));
@@ -418,7 +419,7 @@ fn who_waits_long_is_told_once_what_may_be_the_matter() {
         let watch = connect::Watch::new(short, &|| false, &notice);
         watch.hint.set(Some(std::time::Instant::now()));
         failed(listener.run(&security, &watch));
-        assert_eq!(told.count("has not come to 127.0.0.1:"), 1);
+        assert_eq!(told.count("has not connected to 127.0.0.1:"), 1);
         assert_eq!(told.count("ask the other party what it printed"), 1);
     }
     let told = Notices::default();
@@ -429,7 +430,7 @@ fn who_waits_long_is_told_once_what_may_be_the_matter() {
     failed(connect::connect(&nobody, &tls(&a, &b), &watch));
     assert_eq!(told.count("has not been reached at 127.0.0.1:"), 1);
     assert_eq!(told.count("ask the other party what it printed"), 1);
-    // Whoever waits a shorter time is not.
+    // A party that waits a shorter time gets no hint.
     let (run, notices) = start(Endpoint::Connect(nobody), tls(&a, &b), short);
     failed(run.join().unwrap());
     assert_eq!(notices.count("ask the other party"), 0);
@@ -452,11 +453,11 @@ fn nobody_there_is_an_error_after_the_time_out() {
     }
     let e = failed(connect("no-such-host.invalid:7000", &tls(&a, &b), short));
     assert!(e.to_string().contains("cannot find the address of no-such-host.invalid"), "{e}");
-    // Somebody is there, but says nothing.
+    // Somebody accepts the connection, but says nothing.
     let mute = TcpListener::bind("127.0.0.1:0").unwrap();
     let e = failed(connect(&mute.local_addr().unwrap().to_string(), &tls(&a, &b), short));
     assert!(e.to_string().contains("did not complete the TLS handshake in time"), "{e}");
-    // Only a stranger came.
+    // Only a stranger connected.
     let listening = listen(tls(&a, &b), short);
     let _silent = TcpStream::connect(&listening.address).unwrap();
     let e = failed(listening.run.join().unwrap());

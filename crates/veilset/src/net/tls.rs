@@ -1,25 +1,25 @@
-//! TLS 1.3 in which both sides show a raw public key (RFC 7250) and each is pinned to one fingerprint.
+//! TLS 1.3 in which both sides present a raw public key (RFC 7250), and each accepts a single fingerprint.
 //!
-//! Signatures are Ed25519. The key exchange is X25519 with ML-KEM-768 and no other, so that traffic recorded today
-//! stays closed to a quantum computer of tomorrow; identities are not safe from one that is there today. No
-//! resumption, no tickets, no early data, no TLS 1.2, no certificates.
+//! Signatures are Ed25519. The only key exchange is X25519 with ML-KEM-768, so that traffic recorded today stays
+//! confidential against a future quantum computer. Identities are not safe from a quantum computer that exists
+//! at the time of the run. No resumption, no tickets, no early data, no TLS 1.2, no certificates.
 //!
-//! **What is proven when.**
+//! **What is proven, and when.**
 //!
-//! 1. Up to the end of our side's handshake nothing is. The key exchange alone gives keys shared with whoever
-//!    answered. An alert may even be plaintext. So each failure here may be anybody's, and the connecting side tries on.
-//!    There is one exception: a key that is shown and is not the expected one ends the connecting side's run. It
-//!    proves nothing, as a public key can be shown by anybody, but a wrong `--peer` is what it mostly means. Whoever
-//!    answers in the listener's place can keep the run from taking place in any case.
-//! 2. The connecting side's handshake ends when it has checked the listener's key against the fingerprint, the
-//!    listener's signature over all messages so far, and its Finished. What comes after that is the listener's. Our
-//!    own key is on its way, and nobody has looked at it.
-//! 3. The listening side's handshake ends when it has checked the same of the connecting side. If it does not want
-//!    that key, it says so by the alert `access_denied`. To the connecting side this is proven, as it comes after 2. The
-//!    other way round it is not: a connecting side that does not want the listener's key leaves before it has proven
-//!    its own.
-//! 4. The listener says [`WELCOME`] to the one connection it takes. The connecting side knows from that, and from
-//!    nothing before, that its key was accepted.
+//! 1. Until our side's handshake ends, nothing is proven. The key exchange alone gives keys shared with whoever
+//!    answered, and an alert may even be plaintext. So anybody can cause a failure here, and the connecting side
+//!    keeps trying. There is one exception: an unexpected key ends the connecting side's run. It proves nothing,
+//!    as anybody can present a public key, but it usually means a wrong `--peer`. Whoever answers in the
+//!    listener's place can prevent the run in any case.
+//! 2. The connecting side's handshake ends when it has checked three things: the listener's key against the
+//!    fingerprint, the listener's signature over all messages so far, and its Finished. All later data is the
+//!    listener's. Our own key is on its way, and nobody has checked it yet.
+//! 3. The listening side's handshake ends when it has checked the same of the connecting side. If it rejects
+//!    that key, it says so by the alert `access_denied`. To the connecting side this is proven, as it comes
+//!    after 2. The reverse does not hold: a connecting side that rejects the listener's key leaves before it has
+//!    proven its own.
+//! 4. The listener sends [`WELCOME`] on the one connection it accepts. Only this tells the connecting side that
+//!    its key was accepted.
 
 use super::{Fingerprint, Identity};
 use crate::channel::{ByteStream, Counted, TICK, WireCount};
@@ -44,22 +44,22 @@ use std::net::{Shutdown, TcpStream};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
-/// What the listener says, under TLS, to the connection it takes.
+/// What the listener sends, under TLS, on the connection it accepts.
 const WELCOME: u8 = 1;
 const EXPORTER: &[u8] = b"EXPORTER-veilset-1";
-/// How long a connection that failed is kept, for the other side to read why.
+/// How long a failed connection is kept open, so that the other side can read why.
 const LINGER: Duration = Duration::from_millis(500);
-/// Plaintext that is encrypted at once, under the lock that reading needs too: four records.
+/// Plaintext that is encrypted at a time, under the lock that reading needs too: four records.
 const CHUNK: usize = 1 << 16;
 
-/// Both parties' keys, as far as we know them.
+/// The keys of both parties, as far as we know them.
 #[derive(Clone)]
 pub(super) struct Keys {
     provider: Arc<CryptoProvider>,
     key: Arc<CertifiedKey>,
     /// Our fingerprint.
     pub(super) ours: Fingerprint,
-    /// The expected peer's.
+    /// The fingerprint of the expected peer.
     pub(super) peer: Fingerprint,
 }
 
@@ -86,7 +86,7 @@ impl Keys {
             .with_client_cert_resolver(Arc::new(AlwaysResolvesClientRawPublicKeys::new(self.key.clone())));
         config.resumption = Resumption::disabled();
         config.enable_sni = false;
-        // The library wants a name; it is neither sent nor checked.
+        // The library requires a name; it is neither sent nor checked.
         let name = ServerName::try_from("veilset").map_err(|e| rustls::Error::General(e.to_string()))?;
         Ok(ClientConnection::new(Arc::new(config), name)?.into())
     }
@@ -101,7 +101,7 @@ impl Keys {
         Ok(ServerConnection::new(Arc::new(config))?.into())
     }
 
-    /// The connecting side's handshake, up to the listener's welcome.
+    /// The connecting side's handshake, including the listener's welcome.
     pub(super) fn connect(
         &self,
         socket: impl Into<Arc<TcpStream>>,
@@ -124,7 +124,7 @@ impl Keys {
         })
     }
 
-    /// The listening side's handshake. The connection is taken by [`Secured::welcome`].
+    /// The listening side's handshake. [`Secured::welcome`] accepts the connection.
     pub(super) fn accept(
         &self,
         socket: impl Into<Arc<TcpStream>>,
@@ -136,7 +136,7 @@ impl Keys {
     }
 }
 
-/// When a handshake is given up.
+/// When to give up a handshake.
 pub(super) struct Limits<'a> {
     pub(super) deadline: Instant,
     pub(super) stop: &'a dyn Fn() -> bool,
@@ -145,23 +145,23 @@ pub(super) struct Limits<'a> {
 /// Why a handshake failed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Failure {
-    /// The other side showed this key instead of the expected one, and proved nothing.
+    /// The other side presented this key instead of the expected one, and proved nothing.
     WrongKey(Fingerprint),
-    /// The expected peer, which has proven its key, does not want ours.
+    /// The expected peer, which has proven its key, rejects ours.
     Refused,
-    /// Somebody who connects to us, and has proven nothing, does not want our key.
+    /// Somebody who connected to us, and has proven nothing, rejects our key.
     Unwanted,
-    /// We cut the connection off: there were too many.
+    /// We cut the connection off because there were too many.
     Displaced,
     /// The other side closed the connection.
     Closed,
     /// The handshake took too long.
     Slow,
-    /// Nobody wants the result any more.
+    /// The result is no longer needed.
     Stopped,
     /// The other side does not speak our TLS.
     Tls(String),
-    /// No connection came about.
+    /// No connection was made.
     Unreachable(String),
     /// The connection broke.
     Io(String),
@@ -175,7 +175,7 @@ impl fmt::Display for Failure {
             }
             Failure::Refused => f.write_str("it expects another fingerprint than ours"),
             Failure::Unwanted => f.write_str("it says that it expects another fingerprint than ours"),
-            Failure::Displaced => f.write_str("it had to make room, as too many were in their handshake"),
+            Failure::Displaced => f.write_str("it had to make room: too many handshakes were in progress"),
             Failure::Closed => f.write_str("it closed the connection"),
             Failure::Slow => f.write_str("it did not complete the TLS handshake in time"),
             Failure::Stopped => f.write_str("we stopped"),
@@ -201,7 +201,7 @@ fn io_failure(e: &io::Error) -> Failure {
     }
 }
 
-/// Accepts exactly one key. A key that is another one is remembered, to be reported.
+/// Accepts exactly one key. Remembers any other key that is presented, for the report.
 #[derive(Debug)]
 struct Pinned {
     expected: Fingerprint,
@@ -231,7 +231,7 @@ impl Pinned {
 }
 
 fn no_tls12() -> Result<HandshakeSignatureValid, rustls::Error> {
-    Err(rustls::Error::General("TLS 1.2 is not spoken here".into()))
+    Err(rustls::Error::General("TLS 1.2 is not supported".into()))
 }
 
 impl ServerCertVerifier for Pinned {
@@ -308,13 +308,13 @@ impl ClientCertVerifier for Pinned {
     }
 }
 
-/// A connection whose handshake is under way or complete.
+/// A connection whose handshake is in progress or complete.
 pub(super) struct Secured {
     tls: rustls::Connection,
     socket: Counted<Socket>,
 }
 
-/// A socket of which all owners share one file descriptor.
+/// A socket whose owners share one file descriptor.
 #[derive(Clone)]
 struct Socket(Arc<TcpStream>);
 
@@ -347,7 +347,7 @@ impl Secured {
         socket: impl Into<Arc<TcpStream>>,
     ) -> Result<Self, Failure> {
         let mut tls = tls.map_err(|e| Failure::Io(format!("TLS cannot be set up: {e}")))?;
-        tls.set_buffer_limit(None); // what is written is taken out at once
+        tls.set_buffer_limit(None); // plaintext is taken out as soon as it is written
         Ok(Secured { tls, socket: Counted(Socket(socket.into()), WireCount::default()) })
     }
 
@@ -400,7 +400,7 @@ impl Secured {
             (None, rustls::Connection::Client(tls)) if *e == DENIED && !tls.is_handshaking() => {
                 Failure::Refused
             }
-            // Before the end of the handshake anybody can send an alert.
+            // Before the end of the handshake, anybody can send an alert.
             _ if matches!(e, rustls::Error::AlertReceived(_)) => {
                 Failure::Tls(format!("{e}, and nothing was proven"))
             }
@@ -408,8 +408,8 @@ impl Secured {
         }
     }
 
-    /// Says why we leave, and waits a little for the other side to have read it: closing a socket at
-    /// once would reset the connection and could take the alert with it.
+    /// Sends the reason why we leave, and gives the other side a moment to read it. Closing the socket at once
+    /// would reset the connection, and the alert could be lost.
     fn part(&mut self, limits: &Limits<'_>) {
         let until = (Instant::now() + LINGER).min(limits.deadline);
         let mut waste = [0u8; 4096];
@@ -431,7 +431,7 @@ impl Secured {
         Ok(())
     }
 
-    /// Tells the connecting side that its connection is the one we take.
+    /// Tells the connecting side that we accept its connection.
     pub(super) fn welcome(&mut self) -> Result<(), Failure> {
         self.tls.writer().write_all(&[WELCOME]).and_then(|()| self.flush()).map_err(|e| io_failure(&e))
     }
@@ -442,12 +442,12 @@ impl Secured {
         exported.map_err(|e| Error::Bug(format!("TLS exports no key: {e}")))
     }
 
-    /// The count of all bytes on the socket, the handshake's included.
+    /// The count of all bytes on the socket, including the handshake's.
     pub(super) fn wire(&self) -> WireCount {
         self.socket.1.clone()
     }
 
-    /// The connection as a stream of bytes that two threads use at once.
+    /// Turns the connection into a stream of bytes that two threads use at once.
     pub(super) fn into_stream(self) -> Result<ByteStream> {
         let Secured { tls, socket: Counted(socket, count) } = self;
         let to_shut_down = socket.try_clone().map_err(|e| {
@@ -484,18 +484,18 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// The reading half. It waits on the socket without holding the lock, and never writes: what TLS wants
-/// to answer goes out with the next frame or heartbeat. So neither half ever waits for the other.
+/// The reading half. It waits on the socket without holding the lock, and never writes: TLS's replies go out
+/// with the next frame or heartbeat. So neither half ever waits for the other.
 struct Reader {
     tls: Arc<Mutex<rustls::Connection>>,
     socket: Counted<Socket>,
-    /// Bytes from the socket, of which `unread` are still to be decrypted.
+    /// Bytes from the socket; those in `unread` are yet to be decrypted.
     sealed: Vec<u8>,
     unread: std::ops::Range<usize>,
 }
 
 impl Reader {
-    /// Decrypts what is there, up to the end of `out`.
+    /// Decrypts available data into `out` until it is full.
     fn open(&mut self, out: &mut [u8]) -> io::Result<usize> {
         let mut tls = lock(&self.tls);
         let mut n = 0;
@@ -518,8 +518,8 @@ impl Reader {
 }
 
 impl Read for Reader {
-    /// Fails with `WouldBlock` after every look at the socket that gave no plaintext, so that a peer
-    /// that drips bytes of a record it never completes counts as silent.
+    /// Fails with `WouldBlock` after each read from the socket that gave no plaintext. So a peer that sends a
+    /// record byte by byte without completing it counts as silent.
     fn read(&mut self, out: &mut [u8]) -> io::Result<usize> {
         if out.is_empty() {
             return Ok(0);
@@ -531,15 +531,15 @@ impl Read for Reader {
         let n = self.socket.read(&mut self.sealed)?;
         self.unread = 0..n;
         if n == 0 {
-            // From now on TLS tells a goodbye (0 bytes) from a connection that was cut (an error).
+            // From now on TLS distinguishes a close_notify (0 bytes) from a truncated connection (an error).
             lock(&self.tls).read_tls(&mut io::empty())?;
         }
         self.open(out)
     }
 }
 
-/// The writing half. Its socket's lock keeps records in the order in which they were encrypted; the
-/// lock on the connection is not held while the socket makes us wait.
+/// The writing half. The socket's lock keeps records in the order in which they were encrypted. The lock on the
+/// connection is not held while the socket blocks.
 #[derive(Clone)]
 struct Writer {
     tls: Arc<Mutex<rustls::Connection>>,

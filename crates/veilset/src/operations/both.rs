@@ -1,8 +1,8 @@
-//! Results that the receiver sends on, where the parties agreed that both get them.
+//! Results that the receiver sends on to the sender, where the parties agreed that both get them.
 //!
-//! The sender learns exactly what the operation says, in a form that shows nothing else: a bit for each of its
-//! queries, a number, or the items of the whole union in sorted order, without payload, spelling or origin.
-//! Sizes on the wire follow from the sizes of the sets. Nothing binds the receiver to the truth.
+//! The sender learns exactly what the operation states: one bit per query, a number, or the sorted items of the
+//! union without payload, spelling or origin. Message sizes follow from the sizes of the sets. Nothing forces
+//! the receiver to tell the truth.
 
 use super::Sealed;
 use super::row::Layout;
@@ -16,7 +16,7 @@ const BITS: Message<[u8]> = Message::new(0x72, "R->S  which queries match, a bit
 const ROWS: Message<[u8]> = Message::new(0x73, "R->S  the union, sorted");
 /// Bits per frame: 128 KiB.
 pub(crate) const BITS_FRAME: usize = 1 << 20;
-/// Bytes of rows per frame, at most (or one row, if it is longer).
+/// Maximum bytes of rows per frame. A longer row gets a frame of its own.
 const ROW_BYTES: usize = 1 << 18;
 
 /// Sends the number of matches.
@@ -32,7 +32,7 @@ pub(super) fn recv_count(ch: &mut Channel, most: usize) -> Result<u64> {
     }
 }
 
-/// Sends a bit for each query.
+/// Sends one bit per query.
 pub(super) fn send_bits(ch: &mut Channel, bits: &[bool]) -> Result<()> {
     bits.chunks(BITS_FRAME).try_for_each(|bits| {
         let byte = |bits: &[bool]| bits.iter().rev().fold(0u8, |byte, &bit| byte << 1 | u8::from(bit));
@@ -40,14 +40,14 @@ pub(super) fn send_bits(ch: &mut Channel, bits: &[bool]) -> Result<()> {
     })
 }
 
-/// Receives a bit for each of `n` queries, of which at most `most` are set.
+/// Receives one bit for each of `n` queries. At most `most` of them may be set.
 pub(super) fn recv_bits(ch: &mut Channel, n: usize, most: usize) -> Result<Secrets<bool>> {
     let mut bits = Secrets::zeros(0);
     for n in frames(n, BITS_FRAME) {
         let bytes = ch.rx.recv_bytes(BITS, n.div_ceil(8))?;
         let all = bytes.iter().flat_map(|byte| (0..8).map(move |i| byte >> i & 1 == 1));
         if all.clone().skip(n).any(|bit| bit) {
-            return Err(Error::misbehaves("it set bits behind the last query"));
+            return Err(Error::misbehaves("it set bits past the last query"));
         }
         bits.extend(&all.take(n).collect::<Vec<_>>());
     }
@@ -61,7 +61,7 @@ pub(crate) fn rows_per_frame(width: usize) -> usize {
     (ROW_BYTES / width).max(1)
 }
 
-/// Sends the sorted union in `n` rows, of which those behind the last item are empty.
+/// Sends the sorted union in `n` rows. The rows after the last item are empty.
 pub(super) fn send_union(ch: &mut Channel, union: &[&[u8]], n: usize, max_row: usize) -> Result<()> {
     let layout = Layout::<1>::new(max_row);
     layout.check(union.iter().map(|item| [item.len()]))?;
@@ -78,8 +78,10 @@ pub(super) fn send_union(ch: &mut Channel, union: &[&[u8]], n: usize, max_row: u
     Ok(())
 }
 
-/// Receives the sorted union in `n` rows: distinct items, among them all of `own`. Whether it is that, depends on
-/// our set, and is not for the receiver to see: it could leave out an item to learn whether we have it.
+/// Receives the sorted union in `n` rows: distinct items, including all of `own`.
+///
+/// Whether `own` is included depends on our set, so the verdict is sealed. Otherwise the receiver could omit an
+/// item to learn whether we have it.
 pub(super) fn recv_union<'a>(
     ch: &mut Channel,
     own: &'a ItemSet,
@@ -174,7 +176,7 @@ mod tests {
                 assert!(items.iter().eq(rows));
             }
         }
-        // Rows on the wire depend on the bound only.
+        // The rows on the wire depend only on the bound.
         let sizes = |rows: &[&[u8]]| {
             let take = |ch: &mut Channel| Ok(recv_union(ch, &own, 5, 9).is_ok());
             run_pair(&ANY_SESSION, |cx| send_union(cx.ch, rows, 5, 9), |cx| take(cx.ch)).1.frames(1)

@@ -1,5 +1,5 @@
-//! Count: the receiver learns how many items the two sets share, and so the size of the union
-//! (CZZDL 8.1, Figure 12, "cardinality").
+//! Count: the receiver learns how many items the two sets share, and hence the size of the union (CZZDL 8.1,
+//! Figure 12, "cardinality").
 //!
 //! Security: that of the mqRPMT. Leakage: |X| and |X n Y| to the receiver, |Y| to the sender; |X n Y| to both if
 //! both get the result. Cost: that of the mqRPMT.
@@ -46,8 +46,8 @@ pub static COUNT: Operation = Operation {
     }),
 };
 
-/// The receiver, with set `y`; the sender's has `n_x` items. Returns the number of matches, and sends it on if
-/// `both` get it.
+/// Runs the receiver with set `y`; the sender's set has `n_x` items. Returns the number of matches, and sends it
+/// on if `both` is set.
 pub(crate) fn receiver<'a>(
     protocol: &dyn Mqrpmt,
     cx: &mut Context,
@@ -58,14 +58,15 @@ pub(crate) fn receiver<'a>(
     // 1. P1 learns the bits; their Hamming weight is the cardinality.
     let bits = protocol.server(cx, y, n_x)?;
     if both {
-        // S is not to see how often a query that it repeats matches.
+        // Capped at |Y|: S must not see how often a repeated query matches.
         both::send_count(cx.ch, bits.iter().filter(|&&bit| bit).count().min(y.len()))?;
     }
     let n_y = y.len();
     Ok(Sealed::new(move || Ok(matches(&bits, n_y)? as u64)))
 }
 
-/// The sender, with set `x`; the receiver's has `n_y` items. Returns the number of matches if `both` get it.
+/// Runs the sender with set `x`; the receiver's set has `n_y` items. Returns the number of matches if `both` is
+/// set.
 pub(crate) fn sender(
     protocol: &dyn Mqrpmt,
     cx: &mut Context,

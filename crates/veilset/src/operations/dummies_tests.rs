@@ -1,4 +1,4 @@
-//! Padded sets: which dummies they have, and what travels because of them.
+//! Padded sets: which dummies they contain, and what is sent because of them.
 
 use super::*;
 use crate::context::Context;
@@ -30,7 +30,7 @@ fn task<'a>(
     Task { operation, role, group: protocol.group(), set, values, payloads, terms }
 }
 
-/// What both learn and receive with padded sets, whose dummies are as they should be.
+/// What both parties learn and receive when their padded sets contain the right dummies.
 fn run_padded(
     kind: (&'static Operation, &'static Protocol, Terms),
     (y, to_y): (&ItemSet, usize),
@@ -57,7 +57,7 @@ fn run_padded(
     )
 }
 
-/// Rows of all that the receiver and the sender may have, and none for what the receiver inserts.
+/// One row for each item that either party may have, and none for the dummies that the receiver inserts.
 #[test]
 fn both_get_a_padded_union_in_as_many_rows_as_it_can_have() {
     let (y, x) = (numbers(0, 30), numbers(20, 25));
@@ -72,7 +72,7 @@ fn both_get_a_padded_union_in_as_many_rows_as_it_can_have() {
     }
 }
 
-/// How our side ends if it has these dummies, and its peer said this of its set. It has nobody to talk to.
+/// How our side ends with these dummies, given what the peer announced about its set. The peer is absent.
 pub(super) fn ends(
     kind: (&'static Operation, &'static Protocol, Terms),
     role: Role,
@@ -101,7 +101,7 @@ fn dummies_of_the_wrong_kind_are_refused() {
             for dummies in [Dummies::Random, Dummies::Listed] {
                 let listed = (&UNION, Role::Sender) == (operation, role);
                 let right = listed == (dummies == Dummies::Listed);
-                // Even if there are none of them: how many there are must not show.
+                // Also if there are no dummies: their number must not show.
                 for size in [5, 9] {
                     let hashed = padded(&set, size, dummies);
                     let (result, sent) = ends(kind, role, &hashed, peer);
@@ -137,7 +137,7 @@ fn a_receiver_that_did_not_insert_what_it_should_is_refused() {
     }
 }
 
-/// What went wrong without a word: an empty item among the new ones, and dummies that were counted.
+/// A regression test for silent failures: an empty item among the new ones, and dummies that were counted.
 #[test]
 fn dummies_are_neither_delivered_nor_counted() {
     let (y, x) = (numbers(0, 5), numbers(4, 3));

@@ -1,50 +1,50 @@
-//! What a party learns, as facts, and how each is said: before a run, in its report, and in SECURITY.md.
+//! What a party learns, as facts, and how each fact is worded: before a run, in its report, and in SECURITY.md.
 
-/// Something that a party learns by a run, in addition to the size of the peer's set. What no fact says, no party
-/// learns.
+/// Something that a party learns from a run, in addition to the size of the peer's set. A party learns nothing
+/// that no fact states.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Fact {
-    /// Which of its own items the other has too, and their payload if one travels to it.
+    /// Which of its own items the other party has too, and their payload if it receives one.
     WhichMatch,
-    /// The items that only the other has, and their payload if one travels to it. With the sizes of both sets they show
-    /// how many match.
+    /// The items that only the other party has, and their payload if it receives one. With the sizes of both
+    /// sets they reveal how many match.
     NewItems,
     /// How many items match.
     HowManyMatch,
     /// The sum of its own values over the matches.
     Sum,
-    /// Instead of all that, only that fewer items match than this, if they do.
+    /// Instead of all other facts, only that fewer items match than this, if that is so.
     OnlyThatFewer(u64),
 }
 
-/// Through whose eyes facts are said.
+/// The point of view from which facts are worded.
 #[derive(Debug, Clone, Copy)]
 pub struct View<'a> {
-    /// What the other party is called: "the peer".
+    /// The name for the other party: "the peer".
     pub other: &'a str,
-    /// Whether the other's set is padded; `None` to say what follows in either case.
+    /// Whether the other party's set is padded; `None` to say what follows in either case.
     pub other_pads: Option<bool>,
-    /// The names of the columns that travel to the party, in words; empty if none do.
+    /// The names of the columns that the party receives, in words; empty if there are none.
     pub columns: &'a str,
-    /// What came of the run, as far as the one who says it knows.
+    /// The outcome of the run, as far as the speaker knows it.
     pub numbers: Option<Numbers<'a>>,
 }
 
-/// What came of a run.
+/// The outcome of a run.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Numbers<'a> {
     /// The number of matches.
     pub matches: Option<usize>,
-    /// The number of items that only the other has.
+    /// The number of items that only the other party has.
     pub new: Option<usize>,
     /// The sum, written out.
     pub sum: Option<&'a str>,
-    /// Whether fewer items matched than agreed.
+    /// Whether fewer items matched than the agreed minimum.
     pub below_minimum: Option<bool>,
 }
 
 impl View<'_> {
-    /// What the party learns, as the rest of a sentence that ends in "and ".
+    /// What the party learns, as the remainder of a sentence that ends in "and ".
     pub fn say(&self, facts: &[Fact]) -> String {
         let fewer = facts.iter().find_map(|fact| match fact {
             Fact::OnlyThatFewer(n) => Some(*n),

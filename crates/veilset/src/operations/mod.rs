@@ -1,10 +1,10 @@
 //! The operations: what two parties compute. One file per operation and protocol family.
 //!
-//! They run by a protocol of [`crate::protocols`]. The roles themselves are not public.
+//! They run over a protocol of [`crate::protocols`]. The roles themselves are not public.
 //!
-//! Errors are the same in all of them: [`Error::Peer`] if a message is not the expected one or the peer gave
-//! up, [`Error::Network`] if the connection ended or stood still, [`Error::Cancelled`] if we were stopped,
-//! [`Error::Bug`] for arguments that do not belong together. What only a result shows is in [`Sealed`].
+//! All operations return the same errors. [`Error::Peer`]: a message was not the expected one, or the peer gave
+//! up. [`Error::Network`]: the connection ended or stalled. [`Error::Cancelled`]: this side was cancelled.
+//! [`Error::Bug`]: the arguments are inconsistent. [`Sealed`] holds verdicts that depend on the result.
 
 pub(crate) mod both;
 pub mod cost;
@@ -33,57 +33,57 @@ use std::str::FromStr;
 /// All operations, in the order in which users see them.
 pub static ALL: [&Operation; 4] = [&INTERSECT, &UNION, &COUNT, &SUM];
 
-/// What is computed: one static entry. Two are equal if they have the same name.
+/// An operation: one static entry. Two operations are equal if their names are equal.
 ///
-/// Everything else asks the entry and never which operation it is: to add one is to add a file here and a line to
-/// [`ALL`].
+/// All other code asks the entry, and never which operation it is. To add an operation, add a file here and a
+/// line to [`ALL`].
 pub struct Operation {
     /// The name as typed.
     pub name: &'static str,
-    /// What it gives, in a line.
+    /// What it computes, in one line.
     pub summary: &'static str,
-    /// The same at more length: what the receiver's and the sender's result are.
+    /// A longer description: the receiver's and the sender's result.
     pub about: &'static str,
-    /// The terms that matter to it.
+    /// The terms that apply to it.
     pub uses: Uses,
-    /// The kind of dummies that pad the sender's set: listed ones where others would be delivered as if they were
-    /// items. They are hashed before it is known by which protocol.
+    /// The kind of dummies that pad the sender's set. They are listed dummies where random ones would be
+    /// delivered as if they were items. Dummies are hashed before the protocol is known.
     pub sender_dummies: Dummies,
-    /// What a party learns, in addition to the size of the peer's set. Nothing else in the repository states it.
+    /// What a party learns, in addition to the size of the peer's set. This is the only place that states it.
     pub learns: fn(Role, &Terms) -> Vec<Fact>,
     /// The form of a party's result.
     pub result: fn(Role, &Terms) -> Shape,
-    /// The plain computation: what the receiver and what the sender are to learn. The oracle of tests.
+    /// The plain computation: what the receiver and the sender should learn. Tests use it as the oracle.
     pub plain: fn(&Inputs) -> [Learned; 2],
-    /// The bytes with which the receiver sends the result on, if both get it.
+    /// The bytes that the receiver sends to pass on the result, if both get it.
     pub sends_on: fn(&Deal) -> u64,
-    /// How it is computed from a membership test; none if it is not.
+    /// How the operation is computed from a membership test, if it can be.
     pub over_mqrpmt: Option<OverMqrpmt>,
 }
 
-/// How an operation is computed from an mqRPMT (CZZDL 8.1, Figure 12), whichever that is.
+/// How an operation is computed from any mqRPMT (CZZDL 8.1, Figure 12).
 pub struct OverMqrpmt {
-    /// What goes over the wire after the test for a sender's set of so many items; none if nothing does.
+    /// The traffic after the test, for the given number of items in the sender's set; `None` if there is none.
     pub(crate) transfer: Option<fn(&Deal, usize) -> Traffic>,
-    /// Runs one party's part. The peer's set has so many items in the protocol.
+    /// Runs one party. The last argument is the size of the peer's set in the protocol.
     pub(crate) run: RunOverMqrpmt,
 }
 
 type RunOverMqrpmt = for<'a> fn(&dyn Mqrpmt, &Task<'a>, &mut Context, usize) -> Result<Sealed<'a, Learned>>;
 
-/// The terms that matter to an operation. Those that do not are 0 or false in the agreement.
+/// The terms that apply to an operation. In the agreement, all others are 0 or false.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Uses {
-    /// What travels from the sender to the receiver in rows of [`Terms::max_row`] bytes.
+    /// What the sender sends to the receiver in rows of [`Terms::max_row`] bytes.
     pub rows: Rows,
-    /// Whether both may get the result ([`Terms::both`]): the receiver sends it on.
+    /// Whether both may get the result ([`Terms::both`]). If so, the receiver sends it on.
     pub both: bool,
     /// Whether the sender's items have values ([`Terms::modulus`], [`Terms::min_count`], and their decimal places).
     pub values: bool,
 }
 
 impl Uses {
-    /// Whether a party's items travel to the other: the sender's, and the receiver's where it sends them on.
+    /// Whether a party's items are sent to the peer: the sender's, and the receiver's if it sends them on.
     pub fn items_travel(&self, role: Role, both: bool) -> bool {
         match self.rows {
             Rows::None | Rows::Payloads => false,
@@ -92,14 +92,14 @@ impl Uses {
     }
 }
 
-/// What travels in rows.
+/// What is sent in rows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Rows {
     /// Nothing.
     None,
-    /// A payload for each item, if one was agreed.
+    /// A payload per item, if agreed.
     Payloads,
-    /// The items, and a payload for each if one was agreed.
+    /// The items, and a payload per item if agreed.
     Items,
 }
 
@@ -108,22 +108,22 @@ pub enum Rows {
 pub enum Shape {
     /// No result.
     Nothing,
-    /// Some of its own rows: [`Learned::Matching`].
+    /// Some of the party's own rows: [`Learned::Matching`].
     OwnRows,
-    /// All of its own rows and new ones: [`Learned::New`].
+    /// All of the party's own rows and new ones: [`Learned::New`].
     AllRows,
     /// Items: [`Learned::Union`].
     Items,
     /// The number of matches: [`Learned::Matches`].
     Matches,
-    /// The number of matches, and so the size of the union if the peer's size is known: [`Learned::Matches`].
+    /// The number of matches, and hence the size of the union if the peer's size is known: [`Learned::Matches`].
     MatchesAndUnion,
     /// A sum over the matches: [`Learned::Sum`].
     Sum,
 }
 
 impl Shape {
-    /// Whether it is rows of the party's table or items, and not numbers.
+    /// Whether the result consists of rows of the party's table or of items, as opposed to numbers.
     pub const fn has_items(self) -> bool {
         match self {
             Shape::OwnRows | Shape::AllRows | Shape::Items => true,
@@ -131,7 +131,7 @@ impl Shape {
         }
     }
 
-    /// Whether it has all columns of the party's table.
+    /// Whether the result has all columns of the party's table.
     pub const fn has_rows(self) -> bool {
         match self {
             Shape::OwnRows | Shape::AllRows => true,
@@ -140,38 +140,38 @@ impl Shape {
     }
 }
 
-/// What the plain computation gets: all data of both parties.
+/// The input of the plain computation: all data of both parties.
 #[derive(Clone, Copy)]
 pub struct Inputs<'a> {
     /// The receiver's set.
     pub y: &'a ItemSet,
     /// The sender's set.
     pub x: &'a ItemSet,
-    /// A value for each item of the sender, if the operation uses values.
+    /// A value per item of the sender, if the operation uses values.
     pub values: &'a [i128],
-    /// A payload for each item of the sender, if one was agreed.
+    /// A payload per item of the sender, if agreed.
     pub payloads: &'a Items,
-    /// What was agreed.
+    /// The agreed terms.
     pub terms: Terms,
 }
 
 impl Inputs<'_> {
-    /// Whether the receiver has the item.
+    /// Whether the receiver has `item`.
     fn in_y(&self, item: &[u8]) -> bool {
         self.y.iter().any(|other| other == item)
     }
 
-    /// The number of items that both have.
+    /// The number of items in both sets.
     fn matches(&self) -> u64 {
         self.x.iter().filter(|item| self.in_y(item)).count() as u64
     }
 
-    /// The payload of item `i` of the sender, if one was agreed.
+    /// The payload of the sender's item `i`, if agreed.
     fn payload(&self, i: usize) -> Option<&[u8]> {
         self.terms.payload.then(|| self.payloads.get(i))
     }
 
-    /// What the sender gets of a result that is for both.
+    /// What the sender gets, given the receiver's result.
     fn sent_on(&self, learned: Learned) -> Learned {
         if self.terms.both { learned } else { Learned::Nothing }
     }
@@ -182,50 +182,50 @@ impl Inputs<'_> {
 pub enum Role {
     /// Learns the result (in `sum`, the number of matches).
     Receiver,
-    /// Contributes its set (in `sum`, its values too, and learns their sum).
+    /// Contributes its set (in `sum`, also its values; it learns their sum).
     Sender,
 }
 
-/// What a party says of its set before it sends anything else about it.
+/// What a party announces about its set before it sends anything else about it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Announced {
-    /// The number of items, or the bound that the set is padded to.
+    /// The number of items, or the bound to which the set is padded.
     pub size: usize,
     /// Whether it is padded.
     pub padded: bool,
 }
 
-/// What both sides agreed on beside the operation. What does not matter to it is 0 or false.
+/// What both sides agreed on in addition to the operation. Terms that do not apply to it are 0 or false.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Terms {
-    /// Whether a payload travels with the sender's items (intersect, union).
+    /// Whether a payload is sent with the sender's items (intersect, union).
     pub payload: bool,
-    /// Bytes of a row: the longest item and its payload together in union, the longest payload in intersect.
+    /// Bytes of a row. In union, the longest item together with its payload; in intersect, the longest payload.
     pub max_row: usize,
-    /// Whether both get the result (intersect, union, count); otherwise the receiver.
+    /// Whether both get the result (intersect, union, count), as opposed to the receiver only.
     pub both: bool,
     /// The modulus of a sum.
     pub modulus: sum::Modulus,
-    /// The least number of matches for which the sender of sum learns anything; 0 for no limit.
+    /// The least number of matches for which the sender of sum learns the count and the sum; 0 for no limit.
     pub min_count: u64,
-    /// Whether the receiver is protected from a sender that deviates (cm20).
+    /// Whether the receiver is protected against a malicious sender (cm20).
     pub malicious_sender: bool,
 }
 
-/// What a party learned beside the size of the peer's set. `Debug` shows the kind only.
+/// What a party learned, in addition to the size of the peer's set. `Debug` shows only the kind.
 #[derive(Clone, PartialEq, Eq)]
 pub enum Learned {
     /// The sender of intersect, union and count, unless both get the result.
     Nothing,
     /// Intersect: the items of this party's set that match.
     Matching(intersect::Matching),
-    /// Receiver of union: the items that only the sender has.
+    /// The receiver of union: the items that only the sender has.
     New(union::rows::New),
-    /// Sender of union, if both get the result: all items of both, sorted.
+    /// The sender of union, if both get the result: the items of both sets, sorted.
     Union(Items),
     /// Count, and the receiver of sum: the number of matches.
     Matches(u64),
-    /// Sender of sum; `None` if there were fewer matches than agreed.
+    /// The sender of sum; `None` if there were fewer matches than the agreed minimum.
     Sum(Option<sum::Sum>),
 }
 
@@ -234,41 +234,41 @@ pub enum Learned {
 pub struct Task<'a> {
     /// What is computed.
     pub operation: &'static Operation,
-    /// Which part is ours.
+    /// Our role.
     pub role: Role,
-    /// The group that the protocol works in, one of its own.
+    /// The group that the protocol works in; it must be one that the protocol supports.
     pub group: &'static str,
-    /// Our set, padded if so wished.
+    /// Our set, padded if requested.
     pub set: &'a Hashed<'a>,
-    /// For the sender of sum: a value for each item of the set, without dummies. Otherwise empty.
+    /// For the sender of sum, a value per item of the set, excluding dummies. Otherwise empty.
     pub values: &'a [i128],
-    /// For a sender with payload: that of each item of the set, without dummies. Otherwise empty.
+    /// For a sender with payload, a payload per item of the set, excluding dummies. Otherwise empty.
     pub payloads: &'a Items,
-    /// What was agreed.
+    /// The agreed terms.
     pub terms: Terms,
 }
 
-/// A result that the peer is not to hear of before the run is confirmed.
+/// A result that stays hidden from the peer until the run is confirmed.
 ///
-/// Whether the rows we chose to read make sense, and how long it takes to look them up, depends on bits that
-/// the peer must not learn. So that verdict and that work wait in here until both sides have confirmed the
-/// end: an error from [`Sealed::open`] is ours alone and is not for the peer.
+/// Whether the rows we chose to read are well formed, and how long it takes to look them up, depend on bits that
+/// the peer must not learn. So this verdict and this work are deferred until both sides have confirmed the end.
+/// An error from [`Sealed::open`] is for us only and must not be sent to the peer.
 pub struct Sealed<'a, T>(Box<dyn FnOnce() -> Result<T> + Send + 'a>);
 
-/// Says that both sides have confirmed the end: [`crate::session::confirm`] gives it.
+/// Proof that both sides have confirmed the end; [`crate::session::confirm`] returns it.
 #[derive(Debug)]
 pub struct Confirmed(pub(crate) ());
 
 impl<'a, T> Sealed<'a, T> {
-    /// Seals what `work` will find.
+    /// Seals the result of `work`, which runs later.
     pub fn new(work: impl FnOnce() -> Result<T> + Send + 'a) -> Self {
         Sealed(Box::new(work))
     }
 
-    /// Does the work.
+    /// Runs the deferred work.
     ///
     /// # Errors
-    /// [`Error::Peer`] if the peer cannot have followed the protocol. It is not to hear of that.
+    /// [`Error::Peer`] if the peer cannot have followed the protocol. The peer must not learn of this error.
     pub fn open(self, _: Confirmed) -> Result<T> {
         (self.0)()
     }
@@ -307,10 +307,10 @@ impl Operation {
     }
 }
 
-/// The operation of this name.
+/// Returns the operation with this name.
 ///
 /// # Errors
-/// The name is none, and which there are.
+/// If there is no such operation; the message lists those there are.
 pub fn named(name: &str) -> Result<&'static Operation, String> {
     let found = ALL.into_iter().find(|o| o.name == name);
     found.ok_or_else(|| format!("\"{name}\" is not an operation: {}", ALL.map(|o| o.name).join(", ")))
@@ -331,7 +331,7 @@ impl fmt::Debug for Operation {
 }
 
 impl Role {
-    /// Both of them.
+    /// Both roles.
     pub const ALL: [Role; 2] = [Role::Receiver, Role::Sender];
 
     /// The name as typed.

@@ -1,4 +1,4 @@
-//! What is refused before a byte is sent, and what is refused unseen.
+//! What is rejected before a byte is sent, and what is rejected without telling the peer.
 
 use super::dummies::ends;
 use super::*;
@@ -64,7 +64,7 @@ fn payloads_and_values_that_are_not_those_of_the_items_are_refused() {
     }
 }
 
-/// Asks for this item in the place of every other one.
+/// Replaces every query by this item.
 struct Again {
     sink: Box<dyn Sink>,
     item: [u8; 32],
@@ -79,7 +79,8 @@ impl Sink for Again {
     }
 }
 
-/// Nor is it told of more matches than there are items: with powers of two of them it would learn which match.
+/// It is not told of more matches than there are items, either: by repeating items in powers of two it would
+/// learn which ones match.
 #[test]
 fn a_sender_that_asks_for_one_item_again_and_again_sees_no_verdict() {
     let (y, x) = overlapping(3, 5, 0.0);

@@ -2,23 +2,23 @@
 
 use crate::error::{Error, Result};
 
-/// A row that holds `N` byte strings of together at most `max` bytes: their lengths, they themselves, zeros.
-/// Its width depends on `N` and `max` only.
+/// A row of `N` byte strings with at most `max` bytes in total: their lengths, the strings, then zeros. Its
+/// width depends only on `N` and `max`.
 #[derive(Clone, Copy)]
 pub(crate) struct Layout<const N: usize> {
     max: usize,
 }
 
-/// What was found in a row. It may be noise: then the parts are of any length and content.
+/// The parts of a row. If the row is noise, they have any length and content.
 pub(crate) struct Parts<'a, const N: usize> {
-    /// For each part, what stands from its beginning to the end of the row, and how many bytes of that it is.
+    /// For each part, the bytes from its start to the end of the row, and the part's length.
     parts: [(&'a [u8], usize); N],
-    /// Whether the lengths fit and nothing stands behind the last part.
+    /// Whether the lengths fit and only zeros follow the last part.
     pub(crate) well_formed: bool,
 }
 
 impl<'a, const N: usize> Parts<'a, N> {
-    /// The row from the beginning of part `i` on, and the length of the part.
+    /// Returns the row from the start of part `i` on, and the length of that part.
     pub(crate) fn get(&self, i: usize) -> (&'a [u8], usize) {
         self.parts[i]
     }
@@ -29,7 +29,7 @@ impl<const N: usize> Layout<N> {
         Layout { max }
     }
 
-    /// Bytes of one length.
+    /// Bytes of one length prefix.
     const fn prefix(self) -> usize {
         match self.max {
             0..=0xff => 1,
@@ -43,7 +43,7 @@ impl<const N: usize> Layout<N> {
         N * self.prefix() + self.max
     }
 
-    /// Refuses parts that do not fit; `lengths` are those of the parts of one row.
+    /// Rejects parts that do not fit. Each element of `lengths` is for one row.
     pub(crate) fn check(self, mut lengths: impl Iterator<Item = [usize; N]>) -> Result<()> {
         match self.max < 1 << 24 && lengths.all(|l| l.iter().sum::<usize>() <= self.max) {
             true => Ok(()),
@@ -51,7 +51,7 @@ impl<const N: usize> Layout<N> {
         }
     }
 
-    /// Writes the parts, which fit, into a row of zeros.
+    /// Writes the parts, which must fit, into a row of zeros.
     pub(crate) fn write(self, parts: [&[u8]; N], row: &mut [u8]) {
         let (lengths, mut rest) = row.split_at_mut(N * self.prefix());
         for (part, length) in parts.into_iter().zip(lengths.chunks_exact_mut(self.prefix())) {
@@ -62,7 +62,7 @@ impl<const N: usize> Layout<N> {
         }
     }
 
-    /// Reads a row of the right width, in a time that does not depend on whether it is noise.
+    /// Reads a row of the right width. The time does not depend on whether the row is noise.
     pub(crate) fn read(self, row: &[u8]) -> Parts<'_, N> {
         let (lengths, body) = row.split_at(N * self.prefix());
         let mut start = 0usize;
@@ -98,7 +98,7 @@ mod tests {
                     let (from, length) = parts.get(i);
                     assert_eq!(&from[..length], &part[..]);
                 }
-                // Bytes behind the last part.
+                // Bytes after the last part.
                 if a.len() + b.len() < max {
                     *row.last_mut().unwrap() = 1;
                     assert!(!layout.read(&row).well_formed);

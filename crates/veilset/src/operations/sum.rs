@@ -1,17 +1,19 @@
-//! Sum: both learn how many items match, the sender the sum of its values over them
-//! (CZZDL 8.1, Figure 12, "card-sum").
+//! Sum: both learn how many items match, and the sender learns the sum of its values over the matches (CZZDL
+//! 8.1, Figure 12, "card-sum").
 //!
-//! Security: semi-honest, of the mqRPMT and the OT; nothing binds the receiver's choices to its bits.
-//! Leakage: |X| and |X n Y| to the receiver; |Y|, |X n Y| and the sum to the sender. A sender that chooses
-//! its values (powers of two) can encode the intersection in the sum. Cost beside the mqRPMT:
-//! ceil(128 / k) / 8 bytes and one number modulo q an item.
+//! Security: semi-honest, of the mqRPMT and the OT; nothing binds the receiver's choices to its bits. Leakage:
+//! |X| and |X n Y| to the receiver; |Y|, |X n Y| and the sum to the sender. A sender that chooses its values
+//! (powers of two) can encode the intersection in the sum. Cost in addition to the mqRPMT, per item:
+//! ceil(128 / k) / 8 bytes and one number modulo q.
 //!
-//! q is 2^64 or 2^128 by agreement, so it does not depend on the data; the caller has made sure that
-//! n_x * max|v| < q / 2 ([`fits`]). Instead of sending r_i and r_i + v_i under two pads, the mask of the first pad
-//! *is* r_i, and one correction takes that of the second to r_i + v_i: half the traffic, the same distribution.
+//! q is 2^64 or 2^128 by agreement, so it does not depend on the data. The caller ensures that
+//! n_x * max|v| < q / 2 ([`fits`]).
 //!
-//! Below the agreed minimum count the receiver sends only that it is below: the sender learns neither count
-//! nor sum, the receiver still knows the count.
+//! The figure sends r_i and r_i + v_i under two pads m_0, m_1. Here r_i = m_0, and S sends only
+//! d_i = r_i + v_i - m_1: half the traffic, the same distribution.
+//!
+//! Below the agreed minimum count the receiver sends only "below minimum". The sender then learns neither count
+//! nor sum; the receiver still learns the count.
 
 use super::cost::{Traffic, framed, transfer};
 use super::{Fact, Learned, Operation, OverMqrpmt, Role, Rows, Sealed, Shape, Task, Terms, Uses, matches};
@@ -58,23 +60,23 @@ impl Modulus {
         x & (u128::MAX >> (128 - self.bits()))
     }
 
-    /// The signed number of least absolute value that is x modulo q.
+    /// The signed number of least absolute value that is congruent to x modulo q.
     fn signed(self, x: u128) -> i128 {
         let shift = 128 - self.bits();
         ((x << shift) as i128) >> shift
     }
 }
 
-/// What the sender of sum learns; nothing if there were fewer matches than agreed.
+/// What the sender of sum learns, unless there were fewer matches than the agreed minimum.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Sum {
-    /// Items in both sets.
+    /// The number of items in both sets.
     pub matches: u64,
-    /// The sum of the sender's values over them.
+    /// The sum of the sender's values over the matches.
     pub sum: i128,
 }
 
-/// Whether no sum over up to `n` of the values can leave the range of the modulus: n * max|v| < q / 2.
+/// Whether no sum of up to `n` values can leave the range of the modulus: n * max|v| < q / 2.
 pub fn fits(modulus: Modulus, n: usize, values: &[i128]) -> bool {
     most(values).checked_mul(n as u128).is_some_and(|total| total < 1 << (modulus.bits() - 1))
 }
@@ -84,7 +86,7 @@ fn most(values: &[i128]) -> u128 {
     values.iter().map(|v| v.unsigned_abs()).max().unwrap_or(0)
 }
 
-/// Both learn how many items match, the sender the sum of its values over them.
+/// Both learn how many items match, and the sender learns the sum of its values over the matches.
 pub static SUM: Operation = Operation {
     name: "sum",
     summary: "Both learn how many keys match, the sender the sum of its values over them",
@@ -123,7 +125,7 @@ pub static SUM: Operation = Operation {
     }),
 };
 
-/// The receiver, with set `y`; the sender's has `n_x` items. Returns the number of matches.
+/// Runs the receiver with set `y`; the sender's set has `n_x` items. Returns the number of matches.
 pub(crate) fn receiver<'a>(
     protocol: &dyn Mqrpmt,
     cx: &mut Context,
@@ -134,10 +136,10 @@ pub(crate) fn receiver<'a>(
     // 1. P1 obtains the bits e.
     let e = protocol.server(cx, y, n_x)?;
     let count = e.iter().filter(|&&e| e).count().min(y.len()) as u64;
-    // 2. It uses them as choices and adds up what it gets: S' = sum of r_i + e_i v_i mod q.
+    // 2. P1 uses the bits as choices and adds up what it obtains: S' = sum of r_i + e_i v_i mod q.
     cx.ch.stage("summing", Unit::Items, n_x);
     let mut ot = extension::Receiver::setup(cx, PURPOSE, extension::DEFAULT_K, Security::SemiHonest)?;
-    // As in a transfer, pads wait for what the sender answers.
+    // As in a transfer, the pads are queued until the sender answers.
     let ((), sum) = cx.ch.duplex_with_queue(
         AHEAD,
         |tx, pads| e.chunks(FRAME).try_for_each(|choices| pads.put(ot.pads(tx, choices)?)),
@@ -149,7 +151,7 @@ pub(crate) fn receiver<'a>(
                     Modulus::Bits128 => rx.recv(D_128, choices.len())?.iter().map(|d| number(d)).collect(),
                 };
                 for ((mask, d), &e) in masks(at, &queue.take()?).iter().zip(d).zip(choices) {
-                    // No branch on e: a bit is between two parties, not for whoever measures time.
+                    // No branch on e: the time must not reveal the bits.
                     sum = sum.wrapping_add(*mask).wrapping_add(d & u128::from(e).wrapping_neg());
                 }
                 at += choices.len();
@@ -157,7 +159,7 @@ pub(crate) fn receiver<'a>(
             Ok(sum)
         },
     )?;
-    // It sends S' and the number of matches to P2.
+    // P1 sends S' and the number of matches to P2.
     let mut result = [0u8; RESULT_BYTES];
     if count >= terms.min_count {
         result[0] = 1;
@@ -169,11 +171,12 @@ pub(crate) fn receiver<'a>(
     Ok(Sealed::new(move || Ok(matches(&e, n_y)? as u64)))
 }
 
-/// The sender, with set `x` and a value for each of its items (dummies have 0); the receiver's set has `n_y` items.
-/// Returns `None` if there were fewer matches than agreed.
+/// Runs the sender with set `x` and a value per item (0 for dummies); the receiver's set has `n_y` items.
+/// Returns `None` if there were fewer matches than the agreed minimum.
 ///
 /// # Errors
-/// Besides those of the protocol: if there is not a value for each item, or they do not fit the modulus.
+/// In addition to those of the protocol: if there is not exactly one value per item, or the values do not fit
+/// the modulus.
 pub(crate) fn sender<'a>(
     protocol: &dyn Mqrpmt,
     cx: &mut Context,
@@ -189,7 +192,7 @@ pub(crate) fn sender<'a>(
     let order = protocol.client(cx, x, n_y)?;
     cx.ch.stage("summing", Unit::Items, x.len());
     let mut ot = extension::Sender::setup(cx, PURPOSE, extension::DEFAULT_K, Security::SemiHonest)?;
-    // 2. r_i is uniform modulo q: the mask of the first pad. r' = sum of r_i.
+    // 2. P2 takes the mask of the first pad as r_i, uniform modulo q; r' = sum of r_i.
     let mut total = Zeroizing::new(0u128);
     let mut at = 0;
     for n in frames(x.len(), FRAME) {
@@ -201,7 +204,7 @@ pub(crate) fn sender<'a>(
             .zip(&order[at..at + n])
             .map(|((r, other), &i)| {
                 *total = total.wrapping_add(*r);
-                // Where e_i = 1 the receiver has the other mask, and gets to r_i + v_i by adding this.
+                // Where e_i = 1 the receiver has the other mask, and adds this to obtain r_i + v_i.
                 r.wrapping_add(values.get(i as usize).copied().unwrap_or(0) as u128).wrapping_sub(*other)
             })
             .collect();
@@ -225,8 +228,8 @@ pub(crate) fn sender<'a>(
         && terms.modulus.reduce(masked) == masked;
     match result[0] {
         0 if result[1..] == [0; 24] && terms.min_count > 0 => Ok(Sealed::new(|| Ok(None))),
-        // Whether the values can have this sum is not for the receiver to learn: it could shift the sum until
-        // they cannot.
+        // Whether these values can have this sum is not for the receiver to learn. Otherwise it could shift the
+        // sum until they cannot.
         1 if possible => {
             Ok(Sealed::new(move || match sum.unsigned_abs() <= u128::from(matches) * most(values) {
                 true => Ok(Some(Sum { matches, sum })),
@@ -241,7 +244,7 @@ pub(crate) fn sender<'a>(
     }
 }
 
-/// Little-endian.
+/// Decodes a little-endian number.
 fn number(bytes: &[u8]) -> u128 {
     bytes.iter().rev().fold(0, |n, &b| n << 8 | u128::from(b))
 }

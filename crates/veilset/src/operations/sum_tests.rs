@@ -25,7 +25,7 @@ fn run_with(modulus: Modulus, y: &ItemSet, x: &ItemSet, values: &[i128], seed: u
     (sum, views)
 }
 
-/// Were a mask short, constant or reused, differences of values would show; all of these are equal.
+/// If a mask were short, constant or reused, differences of values would show. Here all values are equal.
 #[test]
 fn what_travels_for_each_row_is_uniform_modulo_q() {
     let (y, x) = overlapping(200, 200, 0.5);
@@ -33,7 +33,7 @@ fn what_travels_for_each_row_is_uniform_modulo_q() {
         let size = modulus.bits() as usize / 8;
         let [first, second] = [1, 2].map(|seed| run_with(modulus, &y, &x, &[5; 200], seed).1);
         let all = [parts(&first.0[0], tag, size), parts(&second.0[0], tag, size)].concat();
-        // In each part of four bytes: two of 400 are equal with probability 2e-5.
+        // For each four-byte part, two of 400 are equal with probability 2e-5.
         for at in (0..size).step_by(4) {
             let words: HashSet<&[u8]> = all.iter().map(|d| &d[at..at + 4]).collect();
             assert_eq!(words.len(), 400, "{modulus:?}, byte {at}");
@@ -50,7 +50,7 @@ fn the_receiver_sends_on_a_sum_that_it_cannot_read() {
             assert_eq!(sum, Some(Sum { matches: 10, sum: 50 }));
             let [result] = parts(&views.0[1], 0x53, 25).try_into().unwrap();
             assert!(result[9..17] != 50u64.to_le_bytes());
-            // Beyond the modulus S could tell which masks R has added up.
+            // Bits above the modulus could tell S which masks R has added up.
             assert!(modulus == Modulus::Bits128 || result[17..] == [0; 8]);
             result
         });
@@ -60,7 +60,7 @@ fn the_receiver_sends_on_a_sum_that_it_cannot_read() {
     }
 }
 
-/// Sends this result in the place of the receiver's.
+/// Sends this result instead of the receiver's.
 struct Instead {
     sink: Box<dyn Sink>,
     result: Vec<u8>,
@@ -98,7 +98,7 @@ fn results_that_are_not_possible_are_refused() {
         .0
         .1
     };
-    // Whether a sum can be is found out later.
+    // Whether the sum is possible is checked later.
     for (min_count, result, good) in [
         (0, result(1, 0, 1), true),
         (2, result(1, 2, 1), true),

@@ -57,7 +57,7 @@ fn tasks<'a>(
     [task(Role::Receiver, y, &[]), task(Role::Sender, x, values)]
 }
 
-/// A task whose set is not hashed yet.
+/// A task whose set is not yet hashed.
 #[derive(Clone, Copy)]
 struct Part<'a> {
     operation: &'static Operation,
@@ -77,12 +77,12 @@ impl Part<'_> {
     }
 }
 
-/// Without dummies.
+/// The announcement of an unpadded set.
 fn announced(set: &ItemSet) -> Announced {
     Announced { size: set.len(), padded: false }
 }
 
-/// One party's part over a membership test.
+/// Runs one party over a membership test.
 fn over<'a>(task: &Task<'a>, test: &dyn Mqrpmt, cx: &mut Context, n: usize) -> Result<Sealed<'a, Learned>> {
     (task.operation.over_mqrpmt.as_ref().unwrap().run)(test, task, cx, n)
 }
@@ -103,8 +103,8 @@ fn run_tasks([r, s]: [Part; 2]) -> ((Learned, Learned), Views) {
     )
 }
 
-/// All that can be asked for: each operation by each protocol, for the receiver or both, with and without
-/// payload; cm20 in both its forms.
+/// Every combination: each operation with each protocol, for the receiver or both, with and without payload;
+/// cm20 in both variants.
 pub(crate) fn kinds() -> Vec<(&'static Operation, &'static Protocol, Terms)> {
     let mut kinds = Vec::new();
     for operation in ALL {
@@ -124,18 +124,18 @@ pub(crate) fn kinds() -> Vec<(&'static Operation, &'static Protocol, Terms)> {
     kinds
 }
 
-/// Whether it is a union by KRTW19, which takes about a thousand base OTs a run.
+/// Whether the protocol is KRTW19, whose union takes about a thousand base OTs per run.
 pub(crate) fn is_krtw19(protocol: &'static Protocol) -> bool {
     [&KRTW19, &KRTW19_PLAIN].contains(&protocol)
 }
 
-/// A payload for each item, of lengths from 0 on, if there is one.
+/// A payload per item, with lengths from 0 up, if there is one.
 fn payloads_of(x: &ItemSet, terms: &Terms) -> Items {
     let payload = |i: usize| vec![i as u8; (i * 7) % 50];
     (0..if terms.payload { x.len() } else { 0 }).map(payload).collect()
 }
 
-/// The order of new items is the sender's secret: compare them sorted.
+/// The order of new items is the sender's secret, so compare them sorted.
 fn sorted(learned: Learned) -> Learned {
     match learned {
         Learned::New(new) => {
@@ -191,7 +191,7 @@ fn results_are_those_of_the_plain_computation() {
             let (y, x) = overlapping(n_y, n_x, overlap);
             let what = format!("{n_y}, {n_x}, {overlap}");
             let small = n_y < 100 && n_x < 100;
-            // Long rows of many items: each operation once, but for one overlap.
+            // Long rows of many items: each operation once, except for one overlap.
             let ideal = if small || overlap == 0.5 { &over_dh } else { &plain };
             check(|tasks| run_over(&Ideal, tasks), ideal, &y, &x, &format!("ideal, {what}"));
             if small {
@@ -210,7 +210,7 @@ fn results_are_those_of_the_plain_computation() {
     check(run_tasks, &by_tags, &x, &y, "frames, the other way round");
 }
 
-/// What the entries of the protocols do not offer yet.
+/// Groups that the entries of the protocols do not offer yet.
 #[test]
 fn results_in_another_group_are_those_of_the_plain_computation() {
     let mut all = kinds();
@@ -232,7 +232,7 @@ fn results_in_another_group_are_those_of_the_plain_computation() {
             check(by_dh_psi, &classic, &y, &x, &what);
         }
     }
-    // More than a frame.
+    // More than one frame.
     let (y, x) = overlapping(crate::membership::cwprf::FRAME + 1, 300, 0.5);
     check(|tasks| run_over(&protocol, tasks), &over_dh[..1], &y, &x, "frames");
     check(by_dh_psi, &classic[..1], &y, &x, "frames");
@@ -254,7 +254,7 @@ fn unions_by_krtw19_are_those_of_the_plain_computation() {
     }
 }
 
-/// Values in the clear let the receiver of a run that breaks off test guesses of the sender's items.
+/// Values in the clear let the receiver of an aborted run test guesses of the sender's items.
 #[test]
 fn unions_by_krtw19_compare_in_the_clear_only_if_so_asked() {
     const VALUES_IN_THE_CLEAR: u16 = 0xa7;
@@ -306,7 +306,7 @@ fn message_sizes_depend_on_public_sizes_only() {
     let (n_y, n_x) = (40, 70);
     for kind in kinds().into_iter().filter(|k| !is_krtw19(k.1) || (k.2.both && k.2.payload)) {
         let mut seen = HashSet::new();
-        // Overlap, lengths and values differ; the tags are looked at in membership::cwprf.
+        // Overlap, lengths and values differ. The tags are checked in membership::cwprf.
         for (overlap, stretch) in [(0.0, 0), (0.5, 0), (1.0, 0), (0.5, 2000)] {
             let (y, x) = overlapping(n_y, n_x, overlap);
             let longer = |s: &ItemSet| -> ItemSet {
@@ -331,9 +331,9 @@ fn byte_counts_are_those_of_the_formula() {
     let ot_setup = [128 * 64 + 6, 128 * 32 + 6 + 128 * 32 + 6];
     // Corrections: 22 trees, 256 rows.
     let corrections = 22 * 256 / 8 + 6;
-    // At most 256 KiB of rows a frame.
+    // At most 256 KiB of rows per frame.
     let rows = |width: usize| n_x * width + 6 * n_x.div_ceil((1 << 18) / width);
-    // Those of krtw19: session::estimate.
+    // session::estimate checks those of krtw19.
     for kind in kinds().into_iter().filter(|k| !is_krtw19(k.1)) {
         let (operation, protocol, terms) = kind;
         let payloads = payloads_of(&x, &terms);
@@ -350,7 +350,7 @@ fn byte_counts_are_those_of_the_formula() {
             continue;
         }
         if protocol == &CM20 {
-            // m = 1024 for 300 items: all columns in a frame. Tags of 57 or 113 bits.
+            // m = 1024 for 300 items, so all columns fit in one frame. Tags of 57 or 113 bits.
             let w = 247;
             let tags = if terms.malicious_sender { 15 } else { 8 };
             let to_receiver = match terms.payload {
@@ -364,7 +364,8 @@ fn byte_counts_are_those_of_the_formula() {
             continue;
         }
         if protocol == &VOLE {
-            // 22 trees; 128 OTs an element, 64 elements a frame; the checks; the seed; A + P. Tags of 57 bits.
+            // 22 trees; 128 OTs per element, 64 elements per frame; the checks; the seed; A + P. Tags of 57
+            // bits.
             let m = crate::okvs::size(n_y);
             assert!((n_y..1000).contains(&m), "{m}");
             let checked = 23 * 32 + 6 + m.div_ceil(64) * (22 * 16 + 129 * 16 + 6);
@@ -396,20 +397,21 @@ fn byte_counts_are_those_of_the_formula() {
                 ot_setup[1] + corrections + both(8 + 6 + union_rows),
             ),
             "sum" => (ot_setup[0] + n_x * 8 + 6, ot_setup[1] + corrections + 25 + 6),
-            // The bytes of every operation are compared with its cost (`session::estimate`); here with the papers'.
+            // `session::estimate` compares the bytes of every operation with its cost. This test compares them
+            // with the papers' formulas.
             _ => continue,
         };
         assert_eq!(views.0[0].len(), to_receiver + more_to_receiver, "{operation} to receiver");
         assert_eq!(views.0[1].len(), to_sender + more_to_sender, "{operation} to sender");
-        // t = 40 + 9 + 8 bits, 48 of them remainder.
+        // t = 40 + 9 + 8 bits, of which 48 are the remainder.
         assert!((n_y * 49 / 8..n_y * 52 / 8).contains(&tags), "{tags}");
     }
 }
 
 #[test]
 fn a_row_that_is_not_transferred_cannot_be_read() {
-    // Union, everything in common: the receiver gets no row. What it sees of the rows has no run of zeros
-    // where the padding is, and another run of the same sets shows other bytes.
+    // Union of equal sets: the receiver gets no row. What it sees of the rows has no run of zeros in place of
+    // the padding, and another run on the same sets shows other bytes.
     let (y, x) = overlapping(50, 50, 1.0);
     let rows = |seed: u8| {
         let [r, s] = tasks(&UNION, &y, &x, &[]);
@@ -443,7 +445,7 @@ fn wire_bytes_are_those_of_the_snapshot() {
          wire_bytes; a change is a new protocol version.\n",
     );
     let small = kinds().into_iter().map(|kind| (kind, (130, 70)));
-    // So many items that the VOLE takes its code.
+    // Enough items for the VOLE to use its code.
     let large = [((&INTERSECT, &VOLE, TERMS), (4000, 70))];
     for (kind, (n_y, n_x)) in small.chain(large) {
         let (y, x) = overlapping(n_y, n_x, 0.5);
@@ -472,7 +474,7 @@ fn wire_bytes_are_those_of_the_snapshot() {
 fn more_matches_than_items_are_refused() {
     assert_eq!(matches(&[true, false, true], 2), Ok(2));
     assert!(matches!(matches(&[true, false, true], 1), Err(Error::Peer { fault: Fault::Misbehaved, .. })));
-    // A client that asks for the same item again and again.
+    // A client that sends the same item again and again.
     let (y, _) = overlapping(3, 0, 0.0);
     let again = [*Hashed::new(&y).hash(0).as_bytes()];
     let [task, _] = tasks(&COUNT, &y, &y, &[]);
@@ -488,7 +490,7 @@ fn more_matches_than_items_are_refused() {
 fn a_sum_that_no_matches_can_have_is_refused() {
     let (y, x) = overlapping(9, 5, 0.6);
     let [r, s] = tasks(&SUM, &y, &x, &[1000; 5]);
-    // 3 matches of 1000 make 3000; from byte 10 on the masked sum changes by 2^15 and more.
+    // 3 matches of 1000 make 3000. From byte 10 on, the change to the masked sum is at least 2^15.
     for at in [10, 16, 17, 24] {
         let ((_, result), _) = run_pair(
             &SESSION,

@@ -1,23 +1,26 @@
-//! A single-point OPRF in many instances with related keys: KKRT16 ("Efficient Batched Oblivious PRF with
+//! A batch of single-point OPRF instances with related keys: KKRT16 ("Efficient Batched Oblivious PRF with
 //! Applications to Private Set Intersection", Kolesnikov, Kumaresan, Rosulek, Trieu, CCS 2016; KRTW19 3.2).
 //!
-//! Security: semi-honest, AES a pseudorandom function, H Hamming-correlation robust, the base OTs secure. In
-//! instance j the receiver has one input x_j and learns F_j(x_j); the sender learns the key of F_j, with which it
-//! evaluates F_j wherever it likes. The keys of all instances share the secret s: to the receiver F_j(x) is random
-//! at an x whose code differs from that of x_j in at least 128 places, and [`width`] makes the codes so long that it
-//! does for all pairs of inputs that come up. The code is public and the inputs must not be chosen to fit it: nobody
-//! who is semi-honest does.
-//! Leakage: the number of instances. Cost: `width` bits an instance from receiver to sender, `width` base OTs, and
-//! on both sides one hash an evaluation.
+//! In instance j the receiver has one input x_j and learns F_j(x_j). The sender learns the key of F_j, with
+//! which it can evaluate F_j anywhere.
 //!
-//! The sender has a secret s of `width` bits; for each bit i the receiver knows two seeds, with the streams t0_i and
-//! t1_i, and the sender the one that s_i chooses. C(x) is the pseudorandom code of x. The receiver sends the
-//! columns u_i = t0_i + t1_i + C(.)_i, with which the sender has row q_j = t0_j + (C(x_j) & s). F_j(x) is
-//! H(j, q_j + (C(x) & s)), so that F_j(x_j) is H(j, t0_j).
+//! Security: semi-honest, AES a pseudorandom function, H Hamming-correlation robust, the base OTs secure. The
+//! keys of all instances share the secret s. To the receiver, F_j(x) is random if the code of x differs from
+//! that of x_j in at least 128 places. [`width`] makes the codes long enough for that to hold for all pairs of
+//! inputs that occur. The code is public, so the inputs must not be chosen to fit it; semi-honest parties do not
+//! do so.
 //!
-//! Departures: H is BLAKE3, not AES under a fixed key (docs/corrections.md), keyed for each frame, and the number of an
-//! instance counts within its frame: row and number are the one block that BLAKE3 compresses at once. C is
-//! the function F of CM20 4.2, as an input is 32 bytes long.
+//! Leakage: the number of instances. Cost: `width` bits per instance from receiver to sender, `width` base OTs,
+//! and one hash per evaluation on both sides.
+//!
+//! The sender has a secret s of `width` bits. For each bit i the receiver knows two seeds, with the streams t0_i
+//! and t1_i; the sender knows the one that s_i selects. C(x) is the pseudorandom code of x. The receiver sends
+//! the columns u_i = t0_i + t1_i + C(.)_i. From them the sender computes the rows q_j = t0_j + (C(x_j) & s).
+//! With F_j(x) = H(j, q_j + (C(x) & s)), the receiver's value is F_j(x_j) = H(j, t0_j).
+//!
+//! Departures: H is BLAKE3 with a key per frame, instead of AES under a fixed key (docs/corrections.md).
+//! Instances are numbered within their frame, so that row and number fit into the one block that BLAKE3
+//! compresses. C is the function F of CM20 4.2, as an input has 32 bytes.
 
 use super::{Input, Output};
 use crate::channel::{Message, Rx, Tx};
@@ -32,41 +35,41 @@ use veilset_kernels::aes::Aes128;
 use veilset_kernels::transpose::transpose_128;
 use zeroize::Zeroizing;
 
-/// Instances per frame: 4096. The receiver sends 224 KiB for them at a width of 448 and holds 1.1 MiB while it
-/// does; the sender holds 0.7 MiB, of which 256 KiB are the [`Keys`].
+/// Instances per frame: 4096. At a width of 448 the receiver sends 224 KiB for them and holds 1.1 MiB meanwhile.
+/// The sender holds 0.7 MiB, of which the [`Keys`] are 256 KiB.
 pub const FRAME: usize = 1 << 12;
-/// The longest code: 4 bytes of the block that is hashed are the number of the instance.
+/// The maximum width of a code. The last 4 bytes of the hashed block hold the number of the instance.
 pub const MAX_WIDTH: usize = 480;
-/// Places in which the codes of two inputs differ: as many bits of s have to be guessed.
+/// Places in which the codes of two inputs differ, and so the number of bits of s to guess.
 const DISTANCE: usize = 128;
-/// Columns of a group that is transposed at once.
+/// Columns per group; a group is transposed at once.
 const GROUP: usize = 128;
-/// Groups of columns, of which those from the width on are zeros.
+/// Groups of columns. Columns from the width on are zeros.
 const GROUPS: usize = 4;
-/// Columns that are worth a task of their own.
+/// Columns per parallel task.
 const TASK: usize = 32;
-/// Inputs, or rows, that are hashed at once.
+/// Inputs, or rows, hashed at once.
 const BATCH: usize = 256;
 
 const CORRECTIONS: Message<[u8]> = Message::new(0x75, "R->S  KKRT t0_i + t1_i + codes");
 
-/// The pseudorandom code of an input: 512 bits, of which an OPRF uses as many as it is wide.
+/// The pseudorandom code of an input: 512 bits, of which an OPRF uses the first `width`.
 pub type Code = [[u8; 16]; GROUPS];
 
-/// A row of the matrix, zero from the width on.
+/// A row of the matrix, with zeros from the width on.
 type Row = [[u8; 16]; GROUPS];
 
-/// The smallest width, a multiple of 8, at which `pairs` pairs of different inputs, the receiver's of an instance
-/// and one at which the sender evaluates it, all have codes that differ in 128 places or more, except with a
-/// probability of 2^-`exponent`.
+/// The smallest sufficient width, a multiple of 8, for `pairs` pairs of different inputs. A pair is the
+/// receiver's input of an instance and an input at which the sender evaluates it. Except with probability
+/// 2^-`exponent`, the codes of every pair differ in at least 128 places.
 ///
-/// The codes of two inputs are random, so they differ in a binomially distributed number of places:
+/// The codes of two inputs are random, so the number of places in which they differ is binomially distributed:
 /// pairs * Pr[Binomial(width, 1/2) < 128] <= 2^-exponent.
 ///
 /// # Errors
-/// If the width were above [`MAX_WIDTH`], which 2^43 pairs do not need at 40.
+/// If the width would exceed [`MAX_WIDTH`], which does not happen for up to 2^43 pairs at exponent 40.
 pub fn width(exponent: u32, pairs: usize) -> Result<usize> {
-    // A margin of 1e-9 covers the rounding.
+    // The margin of 1e-9 covers rounding errors.
     let most = (-f64::from(exponent)).exp2() / pairs.max(1) as f64 * (1.0 - 1e-9);
     let widths = (DISTANCE..=MAX_WIDTH).step_by(8);
     widths.into_iter().find(|&width| close(width) <= most).ok_or_else(|| {
@@ -94,14 +97,14 @@ fn check(width: usize) -> Result<()> {
     }
 }
 
-/// Makes codes: once for each input, in however many instances it is used.
+/// Computes codes: once per input, however many instances use it.
 pub struct Coder {
     first: Aes128,
     others: [Aes128; GROUPS],
 }
 
 impl Coder {
-    /// The code of a session; both parties have the same. `purpose`: see [`crate::ot`].
+    /// The code of a session; both parties have the same. For `purpose` see [`crate::ot`].
     pub fn new(session: &SessionId, purpose: &'static str) -> Coder {
         let keys: [u8; 80] = Domain::new(&part(session, purpose), "KKRT keys of the code").hash(&[]);
         let key = |i: usize| {
@@ -112,7 +115,7 @@ impl Coder {
         Coder { first: key(0), others: [key(1), key(2), key(3), key(4)] }
     }
 
-    /// The codes of these inputs.
+    /// Returns the codes of these inputs.
     pub fn codes(&self, inputs: &[Input]) -> Secrets<Code> {
         let mut codes = Secrets::<Code>::zeros(inputs.len());
         let batches = codes.par_chunks_mut(BATCH).zip(inputs.par_chunks(BATCH));
@@ -124,7 +127,7 @@ impl Coder {
                 macs.iter_mut().zip(inputs).for_each(|(mac, x)| mac.copy_from_slice(&x[..16]));
                 self.first.encrypt(macs);
                 macs.iter_mut().zip(inputs).for_each(|(mac, x)| xor(mac, &x[16..]));
-                // G_k1, ..., G_k4 of it, one after the other.
+                // Then G_k1, ..., G_k4 of the result, concatenated.
                 for (g, cipher) in self.others.iter().enumerate() {
                     blocks.copy_from_slice(macs);
                     cipher.encrypt(blocks);
@@ -141,7 +144,8 @@ fn column_bytes(n: usize) -> usize {
     n.next_multiple_of(GROUP) / 8
 }
 
-/// Where block `first` of column `i` begins: no two columns share one, even if an attacker tries one key on all of them.
+/// The counter of block `first` of column `i`. No two columns share a counter, even if an attacker tries one key
+/// on all of them.
 fn counter(i: usize, first: u128) -> u128 {
     ((i as u128) << 64) + first
 }
@@ -158,8 +162,8 @@ fn rows(columns: &[u8], n: usize) -> Secrets<Row> {
     rows
 }
 
-/// The bits of the codes by columns, of 128 codes at a time: element 512 b + i is column i of codes 128 b to
-/// 128 b + 127. What is missing at the end counts as zeros.
+/// The bits of the codes by columns, 128 codes at a time: element 512 b + i is column i of codes 128 b to 128
+/// b + 127. Missing codes at the end count as zeros.
 fn code_columns(codes: &[Code]) -> Secrets<[u8; 16]> {
     let blocks = codes.len().div_ceil(GROUP);
     let mut columns = Secrets::zeros(blocks * GROUPS * GROUP);
@@ -172,13 +176,13 @@ fn code_columns(codes: &[Code]) -> Secrets<[u8; 16]> {
     columns
 }
 
-/// What is counted in step on both sides, and H.
+/// The counters that both sides advance in step, and H.
 struct Common {
-    /// How far the streams are used.
+    /// The first unused block of the streams.
     block: u128,
     frame: u64,
     hash: Domain,
-    /// Those of the context that it was set up in.
+    /// The threads of the context in which this was set up.
     threads: Threads,
 }
 
@@ -197,14 +201,14 @@ impl Common {
     }
 }
 
-/// What H is taken of: a row, and at its end the number of the instance.
+/// The input of H: a row, with the number of the instance at its end.
 fn block(row: &Row, instance: usize) -> Row {
     let mut block = *row;
     block[GROUPS - 1][12..].copy_from_slice(&(instance as u32).to_le_bytes());
     block
 }
 
-/// H of what `block` gives, in order.
+/// Hashes the blocks in order.
 fn hashed(hash: &Domain, out: &mut [Output], mut blocks: impl Iterator<Item = Row>) {
     let mut batch = Secrets::<Row>::zeros(out.len().min(BATCH));
     for out in out.chunks_mut(BATCH) {
@@ -214,14 +218,14 @@ fn hashed(hash: &Domain, out: &mut [Output], mut blocks: impl Iterator<Item = Ro
     }
 }
 
-/// The receiver: one input in each instance.
+/// The receiver: one input per instance.
 pub struct Receiver {
     streams: Vec<[Aes128; 2]>,
     common: Common,
 }
 
 impl Receiver {
-    /// Runs the base OTs, as their sender. `purpose`: see [`crate::ot`].
+    /// Runs the base OTs, as their sender. For `purpose` see [`crate::ot`].
     pub fn setup(cx: &mut Context, purpose: &'static str, width: usize) -> Result<Receiver> {
         check(width)?;
         let pads = base::sender(cx, purpose, width)?;
@@ -229,13 +233,13 @@ impl Receiver {
         Ok(Receiver { streams, common: Common::new(&cx.session, purpose, cx.threads) })
     }
 
-    /// Bytes of the corrections of `n` instances, frame header apart.
+    /// Bytes of the corrections for `n` instances, excluding the frame header.
     pub fn correction_bytes(&self, n: usize) -> usize {
         self.streams.len() * column_bytes(n)
     }
 
-    /// The next instances, as many as a [`FRAME`] at most, with inputs of these codes: sends the corrections and
-    /// returns F_j(x_j).
+    /// Evaluates the next instances, at most a [`FRAME`] of them, on inputs with these codes. Sends the
+    /// corrections and returns F_j(x_j).
     pub fn evaluate(&mut self, tx: &mut Tx, codes: &[Code]) -> Result<Secrets<Output>> {
         let (n, bytes) = (codes.len(), column_bytes(codes.len()));
         let (first, hash) = self.common.next(n);
@@ -272,13 +276,13 @@ impl Receiver {
 /// The sender: the keys of all instances.
 pub struct Sender {
     streams: Vec<Aes128>,
-    /// Zero from the width on.
+    /// Zeros from the width on.
     s: Secret<Row>,
     common: Common,
 }
 
 impl Sender {
-    /// Picks s and runs the base OTs, as their receiver. `purpose`: see [`crate::ot`].
+    /// Picks s and runs the base OTs, as their receiver. For `purpose` see [`crate::ot`].
     pub fn setup(cx: &mut Context, purpose: &'static str, width: usize) -> Result<Sender> {
         check(width)?;
         let mut s = Zeroizing::new(Row::default());
@@ -289,17 +293,17 @@ impl Sender {
         Ok(Sender { streams, s: Secret::new(*s), common: Common::new(&cx.session, purpose, cx.threads) })
     }
 
-    /// Bytes of the corrections of `n` instances, frame header apart.
+    /// Bytes of the corrections for `n` instances, excluding the frame header.
     pub fn correction_bytes(&self, n: usize) -> usize {
         self.streams.len() * column_bytes(n)
     }
 
-    /// The keys of the next `n` instances, at most a [`FRAME`] of them: receives the corrections.
+    /// Receives the corrections of the next `n` instances, at most a [`FRAME`] of them, and returns their keys.
     pub fn keys(&mut self, rx: &mut Rx, n: usize) -> Result<Keys> {
         let bytes = column_bytes(n);
         let corrections = rx.recv_bytes(CORRECTIONS, self.correction_bytes(n))?;
         let (first, hash) = self.common.next(n);
-        // Column i of q is the stream that the sender has, plus u_i where s_i is 1.
+        // Column i of q is the stream that the sender knows, plus u_i where s_i = 1.
         let mut columns = Secrets::zeros(GROUPS * GROUP * bytes);
         let pairs =
             columns.par_chunks_exact_mut(bytes.max(1)).zip(corrections.par_chunks_exact(bytes.max(1)));
@@ -327,7 +331,7 @@ pub struct Keys {
 }
 
 impl Keys {
-    /// F_j of the input with this code, where j is the number of the instance within the frame.
+    /// F_j of the input with this code; j is the number of the instance within the frame.
     ///
     /// # Panics
     /// If there is no such instance.
@@ -337,8 +341,8 @@ impl Keys {
         out[0]
     }
 
-    /// F_j(x) for all of these: the number of an instance within the frame and a code. Which instances and codes
-    /// are asked for may show in time.
+    /// F_j(x) for each pair of an instance number within the frame and a code. Timing may reveal which instances
+    /// and codes are evaluated.
     ///
     /// # Panics
     /// If there is no such instance.

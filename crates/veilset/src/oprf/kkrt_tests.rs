@@ -7,7 +7,7 @@ use std::collections::HashSet;
 
 const SESSION: SessionId = SessionId::of([9; 32]);
 
-/// Both roles set up over a channel each, which still holds nothing.
+/// Sets up both roles over a channel each; nothing is left in the channels.
 fn setup(purpose: &'static str, width: usize) -> ((Sender, Channel), (Receiver, Channel)) {
     setup_in(&SESSION, purpose, width)
 }
@@ -50,7 +50,7 @@ fn both_have_the_same_function_and_it_is_another_one_elsewhere() {
     for width in [128, 424, MAX_WIDTH] {
         let ((mut sender, mut a), (mut receiver, mut b)) = setup("a", width);
         let (before, mut all) = (b.bytes_sent(), HashSet::new());
-        // Nothing, sizes around a block of 128 rows, a whole frame and one more, in several frames in a row.
+        // Nothing, sizes around a block of 128 rows, a whole frame, and several frames in a row.
         let sizes = [1, 127, 0, 128, 129, FRAME, 2];
         for n in sizes {
             let outputs = receiver.evaluate(&mut b.tx, &codes[..n]).unwrap();
@@ -59,7 +59,7 @@ fn both_have_the_same_function_and_it_is_another_one_elsewhere() {
             assert!(*outputs == *same, "{width} {n}");
             let other = keys.evaluate_all(codes[1..=n].iter().enumerate());
             assert_eq!([outputs.len(), other.len()], [n; 2]);
-            // The same input in another frame has another output too.
+            // The same input in another frame has another output.
             assert!(outputs.iter().chain(other.iter()).all(|output| all.insert(*output)), "{width} {n}");
             for j in [0, n / 2, n.saturating_sub(1)].into_iter().filter(|_| n > 0) {
                 assert_eq!(keys.evaluate(j, &codes[j]), outputs[j]);
@@ -73,7 +73,7 @@ fn both_have_the_same_function_and_it_is_another_one_elsewhere() {
     }
 }
 
-/// The protocol bit by bit, from its definition.
+/// The protocol, bit by bit, from its definition.
 #[test]
 fn corrections_rows_and_outputs_are_those_of_the_definition() {
     let (n, width) = (200, 136);
@@ -81,7 +81,7 @@ fn corrections_rows_and_outputs_are_those_of_the_definition() {
     let ((mut sender, mut a), (mut receiver, mut b)) = setup("a", width);
     let hash = Domain::new(&part(&SESSION, "a"), "KKRT output");
     for frame in 0..2 {
-        // The bits of the streams of this frame, of 256 instances: 2 blocks.
+        // The bits of the streams for this frame of 256 instances: 2 blocks.
         let stream = |i: usize, cipher: &Aes128| {
             let mut bytes = [0; 32];
             cipher.ctr(((i as u128) << 64) + 2 * frame, &mut bytes);
@@ -120,7 +120,8 @@ fn corrections_rows_and_outputs_are_those_of_the_definition() {
     assert!((30..106).contains(&(0..width).filter(|&i| bit(&sender.s, i) == 1).count()));
 }
 
-/// With s the receiver has F everywhere. It is not the one of another sender, nor of another run of this one.
+/// With s the receiver could evaluate F everywhere. s must differ between senders, and between runs of one
+/// sender.
 #[test]
 fn every_setup_has_a_random_s() {
     let of_seed = |seed: u8| {
@@ -152,7 +153,7 @@ fn every_setup_has_a_random_s() {
     }
 }
 
-/// Columns and frames have counters of their own: no block of one stream is one of another, whatever the keys.
+/// Columns and frames have separate counters, so that no two streams share a block, whatever the keys.
 #[test]
 fn no_two_columns_and_no_two_frames_share_a_counter() {
     let mut common = Common::new(&SESSION, "a", Threads::global());
@@ -166,7 +167,7 @@ fn no_two_columns_and_no_two_frames_share_a_counter() {
     }
 }
 
-/// Any instance: what the streams of a column are compared at.
+/// An arbitrary instance, at which the streams of a column are compared.
 fn j_of(column: usize) -> usize {
     column * 7 % 256
 }
@@ -200,7 +201,7 @@ fn codes_of_different_inputs_are_far_apart() {
         for b in &codes[i + 1..] {
             let (a, b) = (a.as_flattened(), b.as_flattened());
             let distance: u32 = a[..53].iter().zip(b).map(|(a, b)| (a ^ b).count_ones()).sum();
-            // Less than 128 has a probability of 2^-54 for a pair.
+            // A distance below 128 has probability 2^-54 per pair.
             assert!(distance >= 128, "{distance}");
         }
     }
@@ -208,7 +209,8 @@ fn codes_of_different_inputs_are_far_apart() {
 
 #[test]
 fn what_the_receiver_knows_gives_no_other_output() {
-    // With t0_j and the codes, but without s: neither adding the codes' difference nor nothing gives F_j(x).
+    // The receiver has t0_j and the codes, but not s. Neither adding nothing nor adding the difference of the
+    // codes gives F_j(x).
     let ((mut sender, mut a), (mut receiver, mut b)) = setup("a", 424);
     let codes = codes(301);
     receiver.evaluate(&mut b.tx, &codes[..300]).unwrap();
@@ -216,12 +218,12 @@ fn what_the_receiver_knows_gives_no_other_output() {
     for j in 0..300 {
         let t0 = keys.block(j, &codes[j]);
         let elsewhere = keys.block(j, &codes[300]);
-        // In the 53 bytes of the width.
+        // Within the 53 bytes of the width.
         let distance = |a: &Row, b: &Row| {
             let (a, b) = (a.as_flattened(), b.as_flattened());
             a[..53].iter().zip(b).map(|(a, b)| (a ^ b).count_ones()).sum::<u32>()
         };
-        // About a quarter of 424 bits: those in which the codes differ and s is 1, or 0. 9 standard deviations.
+        // About a quarter of 424 bits: those in which the codes differ and s is 1 (or 0). 9 standard deviations.
         assert!(distance(&t0, &elsewhere).abs_diff(106) < 80, "{j}");
         let mut guess = t0;
         xor(guess.as_flattened_mut(), codes[j].as_flattened());
@@ -245,7 +247,7 @@ fn another_purpose_or_session_gives_other_outputs() {
     assert!(hash(1, "a") != hash(2, "a") && hash(1, "a") != hash(1, "b"));
 }
 
-/// Everything else alike, another session or purpose has other seeds.
+/// All else being equal, another session or purpose gives other seeds.
 #[test]
 fn base_ots_belong_to_one_purpose_and_session() {
     let streams = |session: u8, purpose| {
@@ -270,7 +272,7 @@ fn frames_share_neither_streams_nor_hash() {
     let codes = codes(1000);
     let ((mut sender, mut a), (mut receiver, mut b)) = setup("a", 424);
     let bytes = receiver.correction_bytes(1000);
-    // The same inputs twice: a stream used again would send equal corrections.
+    // The same inputs twice: if a stream were reused, the corrections would be equal.
     let [one, other] = [(); 2].map(|()| receiver.evaluate(&mut b.tx, &codes).unwrap());
     let [first, second] = [(); 2].map(|()| a.rx.recv_bytes(CORRECTIONS, bytes).unwrap());
     assert!(one.iter().zip(other.iter()).all(|(p, q)| p != q));
@@ -278,7 +280,7 @@ fn frames_share_neither_streams_nor_hash() {
     // 434,176 bits: five standard deviations are 1,648.
     assert!(differ.abs_diff(217_088) < 1_648, "{differ}");
     assert_eq!((receiver.common.block, receiver.common.frame), (16, 2));
-    // Equal rows of different frames and of different instances have different outputs.
+    // Equal rows of different frames or instances have different outputs.
     b.tx.send_bytes(CORRECTIONS, &first).unwrap();
     let keys = sender.keys(&mut a.rx, 1000).unwrap();
     b.tx.send_bytes(CORRECTIONS, &second).unwrap();
@@ -313,10 +315,10 @@ fn corrections_that_are_too_short_or_something_else_are_refused() {
             matches!(&e, Error::Peer { fault: Fault::Misbehaved, what, .. } if what.contains("KKRT")),
             "{e}"
         );
-        // What is left of the forged message has to go.
+        // Discard what is left of the forged message.
         (a, b) = Channel::pair();
     }
-    // Corrections that are wrong give wrong outputs, to the one who sent them.
+    // Wrong corrections give wrong outputs, to the party that sent them.
     b.tx.send_bytes(CORRECTIONS, &vec![0x5a; right]).unwrap();
     assert_eq!(sender.keys(&mut a.rx, 200).unwrap().rows.len(), 200);
     b.tx.send_bytes(CORRECTIONS, &[]).unwrap();
@@ -326,7 +328,7 @@ fn corrections_that_are_too_short_or_something_else_are_refused() {
 #[test]
 fn a_width_out_of_range_is_an_error_before_anything_is_sent() {
     for width in [0, 120, 129, 488, usize::MAX] {
-        // Nobody listens, so that a setup that goes on ends in another error.
+        // The peer is gone, so a setup that gets further fails with a different error.
         let mut ch = Channel::pair().0;
         let rng = &mut Prng::from_seed(&[1; 32]);
         assert!(matches!(
@@ -343,7 +345,7 @@ fn a_width_out_of_range_is_an_error_before_anything_is_sent() {
 
 #[test]
 fn frames_go_both_ways_at_once_while_either_party_is_sender() {
-    // Both parties are sender of one OPRF and receiver of another, over a channel that holds 1 MiB.
+    // Each party is the sender of one OPRF and the receiver of another, over a channel that buffers 1 MiB.
     let (codes, n, width) = (codes(3 * FRAME), 11 * FRAME / 4, 440);
     let (mut a, mut b) = Channel::pair();
     let party = |ch: &mut Channel, first: bool| {
@@ -383,7 +385,7 @@ fn frames_go_both_ways_at_once_while_either_party_is_sender() {
     assert_eq!(ours.0.concat().len(), n);
 }
 
-/// Numbers of 512 bits, little-endian.
+/// 512-bit numbers, little-endian.
 type Wide = [u64; 8];
 
 fn plus(a: &Wide, b: &Wide) -> Wide {
@@ -395,7 +397,7 @@ fn plus(a: &Wide, b: &Wide) -> Wide {
     })
 }
 
-/// The number of bit strings of each width up to the largest with less than 128 ones: by Pascal's triangle.
+/// The number of bit strings with fewer than 128 ones, for each width up to the largest, by Pascal's triangle.
 fn exact() -> Vec<Wide> {
     let mut line = vec![Wide::default(); 128];
     line[0][0] = 1;
@@ -417,7 +419,7 @@ fn the_width_is_the_smallest_by_the_exact_computation() {
         if all { (zeros + limb.leading_zeros(), *limb == 0) } else { (zeros, false) }
     }
     assert_eq!((bits(&sums[0]), bits(&sums[127]), bits(&sums[128])), (1, 128, 128));
-    // With 2^p pairs: sum / 2^width <= 2^-(exponent + p), where the sum is no power of two.
+    // With 2^p pairs: sum / 2^width <= 2^-(exponent + p), where the sum is not a power of two.
     for (exponent, p) in [(40, 0), (40, 8), (40, 30), (40, 43), (42, 27), (1, 0), (80, 3)] {
         let enough = |w: &usize| bits(&sums[*w]) + exponent + p <= *w as u32;
         let expected = (128..=MAX_WIDTH).step_by(8).find(enough).unwrap();
@@ -429,14 +431,14 @@ fn the_width_is_the_smallest_by_the_exact_computation() {
 
 #[test]
 fn the_widths_of_krtw19_table_2() {
-    // The table takes KKRT16's widths for intersection. Their rule is not printed there; 21 or 22 pairs for each of
-    // n items give the whole row, no other number does.
+    // The table uses KKRT16's widths for intersection without stating their rule. 21 or 22 pairs for each of n
+    // items give the whole row; the other numbers tested do not.
     let row = [424, 432, 432, 440, 440, 448, 448, 448];
     let widths = |pairs: usize| (4..=11).map(|i| width(40, pairs << (2 * i)).unwrap()).collect::<Vec<_>>();
     assert_eq!((widths(21), widths(22)), (row.to_vec(), row.to_vec()));
     assert!([1, 3, 20, 23, 64].iter().all(|&pairs| widths(pairs) != row));
-    // The union evaluates each of its beta (m + 1) instances at the m + 1 items of the bin. That is 176 to 247 pairs
-    // an item with the table's beta and m, and 8 bits more except at n = 2^10, 2^14 and 2^18.
+    // The union evaluates each of its beta (m + 1) instances at the m + 1 items of the bin. With the table's
+    // beta and m that is 176 to 247 pairs per item, and 8 more bits except at n = 2^10, 2^14 and 2^18.
     let beta = [0.043, 0.055, 0.05, 0.053, 0.058, 0.052, 0.06, 0.051];
     let m = [63, 58, 63, 62, 60, 65, 61, 68];
     let union = (0..8).map(|i| {

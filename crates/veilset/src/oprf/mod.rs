@@ -1,7 +1,7 @@
-//! Oblivious pseudorandom functions: what they are. The files beside this one say how.
+//! Oblivious pseudorandom functions: this file defines what they compute, the others how.
 //!
-//! In an *OPRF* the sender holds a key of a pseudorandom function F and the receiver learns F at inputs of its
-//! own; the sender does not learn the inputs, the receiver nothing of F anywhere else.
+//! In an *OPRF* the sender holds the key of a pseudorandom function F, and the receiver learns F at its own
+//! inputs. The sender does not learn these inputs. The receiver learns nothing about F at any other input.
 
 pub mod kkrt;
 pub mod multi_point;
@@ -15,24 +15,28 @@ use crate::secret::Secrets;
 /// An input: the hash of an item or of a dummy, 32 uniform bytes ([`crate::hashed`]).
 pub type Input = crate::hash::ItemHash;
 
-/// A value of F. Any part of it is as good as random to who may not know it.
+/// A value of F. Any part of it looks random to a party that must not know it.
 pub type Output = [u8; 32];
 
-/// A multi-point OPRF: one key, evaluated by the receiver at all of its inputs and by the sender at all of its own.
+/// A multi-point OPRF: one key, which the receiver evaluates at all of its inputs and the sender at all of its
+/// own.
 ///
-/// Both know how many inputs the other has. The key is the sender's for this one evaluation: what a session needs
-/// is F on both sets. To the receiver F is random at every input of the sender that is not one of its own.
+/// Both know how many inputs the other has. The sender uses the key for this evaluation only: a session needs F
+/// on both sets, once. To the receiver F is random at every input of the sender that it does not have itself.
 ///
-/// A session runs it once; otherwise pass `part(session, ..)` ([`crate::hash::part`]), with another name each time.
+/// A session runs it once. To run it again, pass `part(session, ..)` ([`crate::hash::part`]) with a different
+/// name each time.
 pub trait Oprf {
-    /// The receiver's part: F at its inputs, which are distinct, in their order. The sender has `n_x` inputs.
+    /// Runs the receiver. Returns F at its inputs, which must be distinct, in their order. The sender has `n_x`
+    /// inputs.
     fn receiver(&self, cx: &mut Context, inputs: &[Input], n_x: usize) -> Result<Secrets<Output>>;
 
-    /// The sender's part: F at its inputs, which are distinct, in their order. The receiver has `n_y` inputs.
+    /// Runs the sender. Returns F at its inputs, which must be distinct, in their order. The receiver has `n_y`
+    /// inputs.
     fn sender(&self, cx: &mut Context, inputs: &[Input], n_y: usize) -> Result<Secrets<Output>>;
 }
 
-/// The ideal functionality, for tests of what is built on it: the sender sends its key in the clear.
+/// The ideal functionality, for tests of its users: the sender sends its key in the clear.
 #[cfg(test)]
 pub(crate) struct Ideal;
 
@@ -61,8 +65,8 @@ pub(crate) mod tests {
     use crate::testing::{every_bit_is_random, run_pair, sizes};
     use std::collections::HashSet;
 
-    /// That both parties have the same function, that it is random elsewhere, and that what each receives is of
-    /// a length that depends on the sizes only. Every multi-point OPRF goes through this.
+    /// Checks that both parties evaluate the same function, that it is random elsewhere, and that message
+    /// lengths depend on the sizes only. Every multi-point OPRF must pass it.
     pub(crate) fn is_an_oprf(protocol: &(impl Oprf + Sync), frame: usize) {
         let session = SessionId::of([5; 32]);
         let mut lengths = Vec::new();

@@ -1,42 +1,47 @@
-//! The multi-point OPRF of CM20 (Chase and Miao, "Private Set Intersection in the Internet Setting From Lightweight
-//! Oblivious PRF", CRYPTO 2020, Figures 3 and 4, without the comparison at the end). The paper's P_1 is the sender S
-//! with set X, its P_2 the receiver R with set Y.
+//! The multi-point OPRF of CM20 (Chase and Miao, "Private Set Intersection in the Internet Setting From
+//! Lightweight Oblivious PRF", CRYPTO 2020, Figures 3 and 4, without the final comparison). The paper's P_1 is
+//! the sender S with set X, its P_2 the receiver R with set Y.
 //!
-//! R has a matrix D of ones, in which the code F_k(y) of each of its inputs y clears one bit in every column. A is
-//! random, B = A + D. By OTs S gets from each pair of columns A_i, B_i one of its choice: C. Where the code of an
-//! input leads to zeros of D, A and C agree; anywhere else the choices s decide. The value at x is
+//! R has a matrix D of ones, in which the code F_k(y) of each input y clears one bit per column. A is random,
+//! and B = A + D. By OT, S obtains its choice of A_i or B_i for each column i; these are the columns of C. Where
+//! the code of an input selects zeros of D, A and C agree. Elsewhere the choices s decide. The value at x is
 //! `H_2(C_1[v_1] .. C_w[v_w])` with v = F_k(x).
 //!
-//! Security: semi-honest, with base OTs secure against malicious parties ([`crate::ot::base`]), AES a pseudorandom
-//! permutation, H_2 128-Hamming correlation robust; with [`MultiPoint::malicious_sender`] also against a sender that
-//! deviates, if BLAKE3 is a random oracle (it is H_1, which makes inputs of items, and H_2). An input of S that
-//! R does not have hits fewer than 128 ones of D with probability at most 2^-40 over all of them. Leakage: the sizes.
-//! Cost: w (m / 8 + 96) bytes with m and w from [`Matrix::new`], about 78 bytes an input of R at a million each;
-//! for each input R computes 3w / 8 blocks of AES, reads w bits and clears as many, and S the same without clearing.
+//! Security: semi-honest. The base OTs are secure against malicious parties ([`crate::ot::base`]), AES is a
+//! pseudorandom permutation, H_2 is 128-Hamming correlation robust. With [`MultiPoint::malicious_sender`] also
+//! against a malicious sender, if BLAKE3 (which is H_1, computing inputs from items, and H_2) is a random
+//! oracle. The inputs of S that R does not have all hit at least 128 ones of D, except with probability at most
+//! 2^-40 in total.
 //!
-//! The places that are read and written follow from F_k of secret inputs. A program on the same machine that watches
-//! the caches could learn something of them, k being known to both parties. The peer cannot: the number of places and
-//! the order of all messages follow from the sizes, and of time it sees that of whole groups of columns.
+//! Leakage: the sizes. Cost: w (m / 8 + 96) bytes with m and w from [`Matrix::new`], about 78 bytes per input of
+//! R at a million each. For each input, R computes 3w / 8 AES blocks, reads w bits and clears as many; S does
+//! the same without clearing.
 //!
-//! What a receiver that deviates can do: with D all zeros it has F everywhere, whatever the sender chooses, and can
-//! test any number of guesses against what the sender then sends. The sender cannot notice.
+//! The positions that are read and written depend on F_k of secret inputs. A program on the same machine that
+//! observes the caches could learn something about them, since both parties know k. The peer cannot: the number
+//! of positions and the order of all messages follow from the sizes. The only time it sees is that of whole
+//! groups of columns.
 //!
-//! What a malicious sender is kept from:
-//! - it learns k only after its choices: k comes from `Seeds`, which exist when the OTs do. With k it could look for
-//!   items that have the same row;
-//! - its columns are not of its choosing. A receiver of base OTs may be able to influence its pads, but here R's
+//! What a malicious receiver can do: if its D is all zeros, it knows F everywhere, whatever the sender chooses.
+//! It can then test any number of guesses against what the sender sends later. The sender cannot detect this.
+//!
+//! What a malicious sender cannot do:
+//! - It cannot choose s after learning k, because k is sent from `Seeds`, which exist only after the OTs. With k
+//!   it could search for items that have the same row.
+//! - It cannot choose its columns. A receiver of base OTs may be able to influence its pads, but here R's
 //!   message comes second and is hashed into them.
 //!
 //! Departures from the paper:
-//! - 3(c) reads v = F_k(H_1(y)), not F_k(y);
-//! - m is a power of two, so that a number below m is log2 m bits of F, and never a remainder; the columns' width
-//!   follows for sets of any sizes;
-//! - the base OTs give the columns of A themselves, by AES in counter mode, instead of an extension of the OTs;
-//! - k goes out after the base OTs and before the columns (as in the paper's implementation, 4.2);
-//! - H_2 is BLAKE3 over pieces of 160 bits of a row, each with the value of those before. It is as good as over the
-//!   whole row, since all rows have the same number of pieces, and nobody need keep 78 bytes an input.
+//! - 3(c) is read as v = F_k(H_1(y)), not F_k(y);
+//! - m is a power of two, so that a number below m is log2 m bits of F, and never a remainder. The width is
+//!   computed for sets of any sizes;
+//! - the base OTs give the columns of A directly, by AES in counter mode, instead of by OT extension;
+//! - k is sent after the base OTs and before the columns (as in the paper's implementation, 4.2);
+//! - H_2 is BLAKE3 over 160-bit pieces of a row, chained by including the previous value. This is as good as
+//!   hashing the whole row, since all rows have the same number of pieces, and it saves storing 78 bytes per
+//!   input.
 //!
-//! With an empty set on either side nothing is sent: values that the other party never evaluates are random.
+//! If either set is empty, nothing is sent: values that the other party never evaluates are random.
 
 use super::{Input, Oprf, Output};
 use crate::channel::{Message, Tx, Unit, frames};
@@ -54,27 +59,28 @@ use veilset_kernels::aes::Aes128;
 
 const KEY: Message<[u8; 16]> = Message::new(0x81, "R->S  key k of F");
 const DELTAS: Message<[u8]> = Message::new(0x82, "R->S  columns Delta_i");
-/// Bytes of columns per frame, at most.
+/// Maximum bytes of columns per frame.
 const FRAME: usize = 1 << 18;
 const PURPOSE: &str = "multi-point OPRF, columns of A and B";
 
-/// Columns that are made, sent and read together: a byte of a row. R holds 3 m bytes for them, S 2 m, for each thread.
+/// Columns that are computed, sent and read together: one byte of a row. Per thread, R holds 3 m bytes for them
+/// and S 2 m.
 const GROUP: usize = 8;
-/// Columns that a block of F serves: 32 bits each.
+/// Columns covered by one block of F, with 32 bits each.
 const LANES: usize = 4;
-/// Groups that H_2 takes at a time, so that with what was before it hashes one block of BLAKE3. Both hold 20 bytes of
-/// rows for each input beside its value of 32 bytes: 55 MB for a million inputs.
+/// Groups that H_2 takes at a time, so that together with the previous value they fill one block of BLAKE3. Both
+/// parties hold 20 bytes of rows per input in addition to its value of 32 bytes: 55 MB for a million inputs.
 const PIECE: usize = 20;
-/// Inputs whose rows are hashed at a time.
+/// Inputs whose rows are hashed at once.
 const BATCH: usize = 1 << 8;
-/// Inputs at a time, whose blocks of F are 256 KiB: few enough for the second-level cache, and so many that a column
-/// is worth fetching.
+/// Inputs processed at a time. Their blocks of F take 256 KiB: few enough for the second-level cache, and enough
+/// to amortise fetching a column.
 const CHUNK: usize = 1 << 14;
 
 /// The protocol.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct MultiPoint {
-    /// Whether the matrix is one that withstands a malicious sender. Both parties have to agree on it.
+    /// Whether the matrix is sized to withstand a malicious sender. Both parties must agree on this.
     pub malicious_sender: bool,
 }
 
@@ -85,7 +91,7 @@ impl MultiPoint {
     }
 }
 
-/// Bytes of the frames of columns, which do not heed where a column ends.
+/// The sizes of the frames of columns. Frame boundaries need not match column boundaries.
 pub(crate) fn column_frames(matrix: &Matrix) -> impl Iterator<Item = usize> + use<> {
     frames(matrix.width * (matrix.height / 8), FRAME)
 }
@@ -97,7 +103,7 @@ impl Oprf for MultiPoint {
         }
         let matrix = self.matrix(n_x, inputs.len());
         cx.ch.stage("matching", Unit::Bytes, matrix.width * (matrix.height / 8));
-        // 2. Random OTs, of which R is the sender, and
+        // 2. Random OTs with R as the sender, and
         let seeds = Seeds::agree(cx, &matrix)?;
         // 1(b), 3(a). then the key of F.
         let f = seeds.send_key(&mut cx.ch.tx, &matrix, cx.rng)?;
@@ -110,7 +116,7 @@ impl Oprf for MultiPoint {
         }
         let matrix = self.matrix(inputs.len(), n_y);
         cx.ch.stage("matching", Unit::Bytes, matrix.width * (matrix.height / 8));
-        // 1. S picks s and 2. chooses by it.
+        // 1. S picks s and 2. uses it as its choices.
         let choices = random_choices(matrix.width, cx.rng);
         let pads = base::receiver(cx, PURPOSE, &choices)?;
         let f = Code::new(&cx.ch.rx.recv(KEY, 1)?[0], &matrix);
@@ -125,14 +131,14 @@ fn random_values(n: usize, rng: &mut Prng) -> Secrets<Output> {
     values
 }
 
-/// S's choices s, one for each column.
+/// S's choices s, one per column.
 fn random_choices(width: usize, rng: &mut Prng) -> Secrets<bool> {
     let mut random = Secrets::<u8>::zeros(width);
     rng.fill(&mut random);
     Secrets::from(random.iter().map(|byte| byte & 1 == 1).collect::<Vec<_>>())
 }
 
-/// R's seeds of the columns r^(0), r^(1). That they exist says that S has made its choices.
+/// R's seeds of the columns r^(0), r^(1). Their existence proves that S has made its choices.
 struct Seeds(Secrets<[Pad; 2]>);
 
 impl Seeds {
@@ -149,12 +155,13 @@ impl Seeds {
     }
 }
 
-/// F_k (4.2): G_(k_1)(z) G_(k_2)(z) .. with z = G_(k_0)(x_0) + x_1, where G is AES and the keys are a stream from k.
+/// F_k (4.2): G_(k_1)(z) G_(k_2)(z) .. with z = G_(k_0)(x_0) + x_1, where G is AES and the keys are a stream
+/// generated from k.
 struct Code {
     first: Aes128,
-    /// One for every [`LANES`] columns.
+    /// One per [`LANES`] columns.
     others: Vec<Aes128>,
-    /// Places of a column.
+    /// Positions per column.
     height: usize,
 }
 
@@ -166,7 +173,7 @@ impl Code {
         Code { first: Aes128::new(&keys[0]), others, height: matrix.height }
     }
 
-    /// Sets each of `z` to z = G_(k_0)(x_0) + x_1 of its input.
+    /// Sets each element of `z` to z = G_(k_0)(x_0) + x_1 of its input.
     fn absorb(&self, inputs: &[Input], z: &mut [[u8; 16]]) {
         let halves = |input: &Input| -> [[u8; 16]; 2] {
             let (halves, _) = input.as_chunks();
@@ -179,9 +186,9 @@ impl Code {
         }
     }
 
-    /// Goes to the place of each input in each column of a group. `columns` holds them one after the other, by bytes
-    /// of 8 places or something else of which there is one for each byte; `visit` gets that, and which place of
-    /// the 8 it is, and says the bit to be set in the input's byte of its row.
+    /// Visits the position of each input in each column of a group. `columns` holds the columns one after the
+    /// other, with one element per 8 positions. `visit` gets that element and the position within it (0 to 7).
+    /// It returns the bit to be set in the input's byte of its row.
     fn visit<T>(
         &self,
         group: usize,
@@ -201,7 +208,8 @@ impl Code {
                 blocks.copy_from_slice(z);
                 key.encrypt(blocks);
                 for (lane, column) in columns.chunks_exact_mut(bytes).enumerate() {
-                    // The length is a power of two: the remainder is the last bits, and no index is out of range.
+                    // The length is a power of two, so masking with `last` reduces modulo the length, and no
+                    // index is out of range.
                     let last = column.len() - 1;
                     for (byte, block) in row.iter_mut().zip(blocks.iter()) {
                         let v = u32::from_le_bytes(block.as_chunks().0[lane]);
@@ -214,7 +222,7 @@ impl Code {
     }
 }
 
-/// 2(a) and Figure 4, step 2: for each column A_i = r^(0), B_i = A_i + D_i, and Delta_i = B_i + r^(1) is sent.
+/// 2(a) and Figure 4, step 2: for each column, A_i = r^(0), B_i = A_i + D_i, and R sends Delta_i = B_i + r^(1).
 /// Returns the values of the inputs in A.
 fn offer(
     cx: &mut Context,
@@ -232,7 +240,7 @@ fn offer(
             let seeds = seeds.0.chunks(GROUP).nth(group).unwrap_or_default();
             let mut delta = vec![0u8; seeds.len() * (height / 8)];
             stream(group, seeds.iter().map(|pair| &pair[0]), &mut delta);
-            // A byte of A and one of D side by side, since they are read together.
+            // A byte of A and one of D are adjacent, since they are read together.
             let mut columns = Secrets::from(delta.iter().map(|&a| [a, 0xff]).collect::<Vec<[u8; 2]>>());
             f.visit(group, inputs, &mut columns, row, |[a, d], at| {
                 *d &= !(1 << at);
@@ -252,7 +260,7 @@ fn offer(
     })
 }
 
-/// Figure 4, step 3: C_i is r_i, or r_i + Delta_i where s_i is set. Returns the values of the inputs in C.
+/// Figure 4, step 3: C_i = r_i + s_i Delta_i. Returns the values of the inputs in C.
 fn take(
     cx: &mut Context,
     matrix: &Matrix,
@@ -268,7 +276,7 @@ fn take(
         let groups = choices.chunks(GROUP).zip(pads.chunks(GROUP)).enumerate();
         let mut received = Vec::new();
         for (group, (choices, pads)) in groups.skip(first).take(rows.len() / n) {
-            // Grows with what has come, not with what was announced.
+            // Memory grows with what was received, not with what was announced.
             let bytes = choices.len() * (height / 8);
             while let Some(frame) = coming.next_if(|_| come.len() < bytes) {
                 come.extend(rx.recv_bytes(DELTAS, frame)?);
@@ -294,8 +302,8 @@ fn take(
     })
 }
 
-/// Fills equal parts of `columns`, those of a group, with the streams of the seeds. No two columns share a counter,
-/// even if an attacker tries one key on all of them.
+/// Splits `columns`, those of one group, into equal parts and fills them with the streams of the seeds. No two
+/// columns share a counter, even if an attacker tries one key on all of them.
 fn stream<'a>(group: usize, seeds: impl ExactSizeIterator<Item = &'a Pad>, columns: &mut [u8]) {
     let bytes = columns.len() / seeds.len().max(1);
     let columns = columns.chunks_exact_mut(bytes.max(1)).zip(seeds).enumerate();
@@ -304,8 +312,8 @@ fn stream<'a>(group: usize, seeds: impl ExactSizeIterator<Item = &'a Pad>, colum
     });
 }
 
-/// The values of `n` inputs, at least one: `collect(g, rows, n)` writes the bytes of their rows that come from as many
-/// groups as fit into `rows`, from group g on, `n` bytes for each; then H_2 takes them, a piece of the rows at a time.
+/// The values of `n` inputs, at least one. `collect(g, rows, n)` fills `rows` with the row bytes of the groups
+/// from g on, as many groups as fit, `n` bytes each. Then H_2 hashes one piece of the rows at a time.
 fn in_groups(
     threads: &Threads,
     session: &SessionId,
@@ -318,7 +326,7 @@ fn in_groups(
     let mut rows = Secrets::<u8>::zeros(PIECE.min(matrix.width.div_ceil(GROUP)) * n);
     for (piece, groups) in frames(matrix.width.div_ceil(GROUP), PIECE).enumerate() {
         rows.fill(0);
-        // One group for each thread, or one thread would hold as many as many threads do.
+        // One group per thread: otherwise a single thread would hold as much memory as many threads do.
         for (at, rows) in rows[..groups * n].chunks_mut(threads.count() * n).enumerate() {
             collect(piece * PIECE + at * threads.count(), rows, n)?;
         }

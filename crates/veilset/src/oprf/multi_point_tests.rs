@@ -26,11 +26,11 @@ fn it_is_an_oprf() {
     is_an_oprf(&BOTH_FORMS[1], 100);
 }
 
-/// The protocol by its definition, a bit at a time.
+/// The protocol by its definition, one bit at a time.
 struct Reference {
     matrix: Matrix,
     k: [u8; 16],
-    /// By columns.
+    /// The columns.
     a: Vec<Vec<bool>>,
     d: Vec<Vec<bool>>,
     r_1: Vec<Vec<bool>>,
@@ -66,7 +66,7 @@ impl Reference {
         this
     }
 
-    /// F_k(x): a number below m for each column.
+    /// F_k(x): a number below m per column.
     fn code(&self, x: &Input) -> Vec<usize> {
         let key = |i: usize| aes(self.k, (i as u128).to_le_bytes());
         let (x_0, x_1) = (x[..16].try_into().unwrap(), &x[16..]);
@@ -96,7 +96,8 @@ impl Reference {
 #[test]
 fn values_and_columns_are_those_of_the_definition() {
     let rng = &mut Prng::from_seed(&[3; 32]);
-    // Rows of one byte and of a few bits beside, of a piece and one more; the last columns in four frames.
+    // Rows of one byte, and of one byte and a few bits; of one piece, and of one more bit; the last columns in
+    // four frames.
     let cases = [(8, 1, 3, 2), (8, 9, 1, 1), (64, 160, 30, 50), (256, 161, 90, 7), (1 << 19, 13, 40, 40)];
     for (height, width, n_y, n_x) in cases {
         let matrix = Matrix { height, width };
@@ -143,7 +144,7 @@ fn items_of_the_sender_alone_hit_128_ones_and_others_none() {
             |x: &Input| reference.code(x).into_iter().enumerate().filter(|&(i, v)| reference.d[i][v]).count();
         assert!(x.iter().all(|x| ones(x) >= 128), "{n_y} {n_x}");
         assert!(y.iter().all(|y| ones(y) == 0));
-        // Not because all places are ones.
+        // And not because all positions are ones.
         assert!(x.iter().any(|x| ones(x) < matrix.width), "{n_y} {n_x}");
     }
 }
@@ -179,7 +180,7 @@ fn the_receiver_says_nothing_before_the_choices_are_made() {
                 .map(|_| ());
             (result, ours.bytes_sent())
         });
-        // Something that is not the choices.
+        // Something other than the choices.
         theirs.tx.send(KEY, &[[0; 16]]).unwrap();
         receiver.join().unwrap()
     });
@@ -191,7 +192,8 @@ fn the_receiver_says_nothing_before_the_choices_are_made() {
     assert_eq!(result.1, 0);
 }
 
-/// R knows A and B. At an item of S alone the function is that of neither, or R could test guesses of it.
+/// R knows A and B. At an item that only S has, the value must not be that of A or of B; otherwise R could test
+/// guesses of the item.
 #[test]
 fn what_the_receiver_has_is_not_the_function_at_items_of_the_sender_alone() {
     let (y, x) = (inputs(0, 60), inputs(50, 40));
@@ -223,7 +225,7 @@ fn what_the_receiver_has_is_not_the_function_at_items_of_the_sender_alone() {
 fn choices_and_values_nobody_evaluates_are_random() {
     let rng = |seed| Prng::from_seed(&[seed; 32]);
     let [one, other] = [1, 2].map(|seed| random_choices(4000, &mut rng(seed)));
-    // 2000, of a standard deviation of 32.
+    // Mean 2000, standard deviation 32.
     let count = |choices: &mut dyn Iterator<Item = bool>| choices.filter(|&c| c).count();
     assert!(count(&mut one.iter().copied()).abs_diff(2000) < 220);
     assert!(count(&mut one.iter().zip(other.iter()).map(|(a, b)| a != b)).abs_diff(2000) < 220);
@@ -233,7 +235,7 @@ fn choices_and_values_nobody_evaluates_are_random() {
     assert_eq!(halves.len(), 200);
 }
 
-/// In one session, of the same sets.
+/// Two runs in one session, on the same sets.
 #[test]
 fn the_key_and_the_columns_are_fresh_in_every_run() {
     let (y, x) = (inputs(0, 30), inputs(0, 30));
@@ -260,14 +262,14 @@ fn the_key_and_the_columns_are_fresh_in_every_run() {
         let frames = split_frames(&views.0[1]).into_iter().filter(|f| f.0 == 0x82);
         frames.flat_map(|f| f.1).collect::<Vec<u8>>()
     };
-    // The bits of Delta are those of two streams: half of them differ.
+    // The bits of Delta come from two streams: half of them differ.
     let (a, b) = (columns(&views), columns(&other_views));
     let differ: u32 = a.iter().zip(&b).map(|(a, b)| (a ^ b).count_ones()).sum();
     let bits = 8.0 * a.len() as f64;
     assert!((f64::from(differ) - bits / 2.0).abs() < 6.0 * bits.sqrt() / 2.0, "{differ} of {bits}");
 }
 
-/// A sender that can try all keys before its choices are fixed finds items that have one row.
+/// A sender that can try all keys before its choices are fixed can find items that have the same row.
 #[test]
 fn keys_are_of_full_width() {
     let (matrix, rng) = (Matrix { height: 8, width: 8 }, &mut Prng::from_seed(&[3; 32]));
@@ -282,10 +284,11 @@ fn keys_are_of_full_width() {
     every_bit_is_random(&keys, 128);
 }
 
-/// D is ones but for the codes of Y, so a column in which S could see D would be told from one of another set.
+/// D is all ones except for the codes of Y. If a column showed D to S, S could distinguish it from that of
+/// another set.
 #[test]
 fn columns_do_not_show_the_codes() {
-    // All columns of a run without S's choices: half of the bits are ones, in each column.
+    // All columns of a run, without S's choices: in each column half of the bits are ones.
     let matrix = Matrix { height: 1 << 12, width: 40 };
     let rng = &mut Prng::from_seed(&[3; 32]);
     let seeds = Seeds(Secrets::from((0..40).map(|_| [rng.bytes(), rng.bytes()]).collect::<Vec<_>>()));
@@ -298,7 +301,7 @@ fn columns_do_not_show_the_codes() {
     let deltas: Vec<u8> = split_frames(&views.0[1]).into_iter().flat_map(|f| f.1).collect();
     let columns: Vec<&[u8]> = deltas.chunks(matrix.height / 8).collect();
     for (i, column) in columns.iter().enumerate() {
-        // 2048, of a standard deviation of 32, also of the sum of two columns.
+        // Mean 2048, standard deviation 32, also for the sum of two columns.
         let near = |ones: u32| ones.abs_diff(2048) < 220;
         assert!(near(column.iter().map(|byte| byte.count_ones()).sum()), "column {i}");
         for other in &columns[..i] {
@@ -316,7 +319,7 @@ fn the_matrix_is_that_of_the_sizes_and_of_the_form() {
     }
 }
 
-/// What a party does that receives these frames, and then nothing more.
+/// The result of a party that receives these frames and nothing after them.
 fn fed(
     party: impl FnOnce(&mut Context) -> Result<Secrets<Output>> + Send,
     frames: &[(u16, Vec<u8>)],
@@ -329,10 +332,10 @@ fn fed(
             party(&mut Context::new(&mut ch, &SESSION, rng)).map(|_| ())
         });
         for (tag, body) in frames {
-            // It may have given up already.
+            // The party may have given up already.
             let _ = peer.tx.send_bytes(Message::new(*tag, "forged"), body);
         }
-        // It may still send.
+        // The party may still send.
         let (sink, _source) = peer.into_halves();
         drop(sink);
         party.join().unwrap()
@@ -378,7 +381,7 @@ fn forged_messages_are_errors_that_name_what_was_expected() {
             }
             let cut = with(&|f| f.truncate(at));
             assert!(matches!(cut, Err(Error::Network(_))), "{name} cut off: {cut:?}");
-            // A key before the OTs are done, or columns before the key.
+            // A key before the OTs are complete, or columns before the key.
             if at + 1 < honest.len() && honest[at].0 != honest[at + 1].0 {
                 let swapped = with(&|f| f.swap(at, at + 1));
                 assert!(
@@ -387,7 +390,7 @@ fn forged_messages_are_errors_that_name_what_was_expected() {
                 );
             }
         }
-        // Points that are none.
+        // Invalid points.
         for bytes in [[0; 32], [0xff; 32]] {
             let mut frames = honest.clone();
             frames[0].1[32..64].copy_from_slice(&bytes);
@@ -408,7 +411,7 @@ fn wrong_columns_or_another_key_give_other_values_and_no_error() {
     let honest = split_frames(&views.0[1]);
     for (at, byte) in [(1, 3), (2, 0)] {
         let mut frames = honest.clone();
-        // All columns, since only those count that were chosen by a one.
+        // In all columns, since only those whose choice bit is 1 have an effect.
         frames[at].1.iter_mut().skip(byte).for_each(|b| *b ^= 0xff);
         let values = std::sync::Mutex::new(None);
         let keep = |cx: &mut Context| {
@@ -440,7 +443,7 @@ fn values_and_bytes_do_not_depend_on_the_number_of_threads() {
 
 #[test]
 fn sessions_have_functions_of_their_own() {
-    // The same randomness, so that only the session's part in every oracle is left.
+    // The same randomness, so that only the session in each oracle differs.
     let y = inputs(0, 3);
     let run = |session: SessionId| {
         let ((f_y, _), views) = run_pair(
@@ -453,7 +456,7 @@ fn sessions_have_functions_of_their_own() {
     let [one, other] = [run(SessionId::of([1; 32])), run(SessionId::of([2; 32]))];
     assert!(one.0.iter().all(|value| !other.0.contains(value)));
     assert!(one == run(SessionId::of([1; 32])));
-    // k is the same, but the seeds of the columns come from oracles of the session.
+    // k is the same, but the seeds of the columns come from oracles that depend on the session.
     assert_eq!(one.1, other.1);
     let differ: u32 = one.2.iter().zip(&other.2).map(|(a, b)| (a ^ b).count_ones()).sum();
     let bits = 8.0 * one.2.len() as f64;

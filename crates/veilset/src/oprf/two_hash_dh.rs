@@ -1,14 +1,13 @@
 //! The Diffie-Hellman OPRF over ristretto255: RFC 9497 ("Oblivious Pseudorandom Functions (OPRFs) Using
-//! Prime-Order Groups"), base mode, ciphersuite ristretto255-SHA512; and the multi-point OPRF made of it.
+//! Prime-Order Groups"), base mode, ciphersuite ristretto255-SHA512; and the multi-point OPRF built from it.
 //!
-//! Security: semi-honest; the one-more gap Diffie-Hellman assumption, SHA-512 a random oracle. In base mode a sender
-//! can use another key for every element without being found out. A receiver that does not keep to the protocol
-//! gets values of F at as many inputs as it sends elements, and no more.
-//! Leakage: the number of inputs. Cost: for each input of the receiver 64 bytes and three multiplications, two of
-//! them its own; for each input of the sender one.
+//! Security: semi-honest; the one-more gap Diffie-Hellman assumption, SHA-512 a random oracle. In base mode a
+//! sender can use a different key for every element without being detected. A malicious receiver gets values of
+//! F at as many inputs as it sends elements, and no more. Leakage: the number of inputs. Cost: per input of the
+//! receiver, 64 bytes and three scalar multiplications, two of them its own; per input of the sender, one.
 //!
-//! The functions of the RFC ([`blind`], [`blind_evaluate`], [`finalize`], [`evaluate`], [`Key::derive`]) are here
-//! for batches, with one key. In [`TwoHashDh`] the key is a fresh one, and an output is a hash of the RFC's in a
+//! The functions of the RFC ([`blind`], [`blind_evaluate`], [`finalize`], [`evaluate`], [`Key::derive`]) process
+//! batches under one key. [`TwoHashDh`] draws a fresh key, and its outputs are hashes of the RFC's outputs, in a
 //! domain of the session.
 
 use super::{Input, Oprf, Output};
@@ -23,21 +22,21 @@ use rayon::prelude::*;
 use sha2::{Digest, Sha512};
 use zeroize::Zeroizing;
 
-/// Inputs per frame: 4096, of which elements are 128 KiB. Each party holds 1.5 MiB while it works on a frame, and
-/// the receiver up to 8 MiB of blinds.
+/// Inputs per frame: 4096, whose elements take 128 KiB. Each party holds 1.5 MiB while it works on a frame. The
+/// receiver also holds up to 8 MiB of blinds.
 pub const FRAME: usize = 1 << 12;
-/// Frames whose blinds may wait for answers, besides the one in hand: 2^18 inputs, 8 MiB of blinds. So many are under
-/// way at once only where bandwidth times round-trip time is 8 MiB: 840 Mbit/s at 80 ms. Fewer in tests.
+/// Frames whose blinds may wait for answers, in addition to the current one: 2^18 inputs, 8 MiB of blinds. The
+/// limit is reached only where bandwidth times round-trip time is 8 MiB: 840 Mbit/s at 80 ms. Smaller in tests.
 const AHEAD: usize = if cfg!(test) { 2 } else { 1 << 6 };
 
 const BLINDED: Message<Encoding> = Message::new(0xb1, "R->S  DH OPRF, blinded elements");
 const EVALUATED: Message<Encoding> = Message::new(0xb2, "S->R  DH OPRF, evaluated elements");
 
-/// contextString of base mode, after the name of what is hashed.
+/// contextString of base mode, preceded by the name of the function.
 const HASH_TO_GROUP: &[u8] = b"HashToGroup-OPRFV1-\x00-ristretto255-SHA512";
 const DERIVE_KEY_PAIR: &[u8] = b"DeriveKeyPairOPRFV1-\x00-ristretto255-SHA512";
 
-/// Bytes that SHA-512 compresses at once.
+/// The block size of SHA-512.
 const BLOCK: usize = 128;
 
 /// An encoding of a group element.
@@ -46,25 +45,25 @@ pub type Encoding = [u8; 32];
 /// An output of the RFC's function.
 pub type Hash = [u8; 64];
 
-/// A key of the function: skS. In base mode nobody uses the public key that belongs to it.
+/// A key of the function: skS. In base mode its public key is not used.
 pub struct Key(Scalar);
 
 impl Key {
-    /// A fresh key.
+    /// Draws a fresh key.
     pub fn random(rng: &mut Prng) -> Key {
         Key(Scalar::random(rng))
     }
 
-    /// The RFC's DeriveKeyPair: the key of a secret seed, for a purpose that `info` names.
+    /// The RFC's DeriveKeyPair: derives the key from a secret seed, for the purpose that `info` names.
     ///
     /// # Errors
-    /// If `info` is of more than 65,535 bytes.
+    /// If `info` is longer than 65,535 bytes.
     pub fn derive(seed: &[u8; 32], info: &[u8]) -> Result<Key> {
         let length = length(info)?;
         for counter in 0..=u8::MAX {
             let uniform = expand(&[seed, &length, info, &[counter]], DERIVE_KEY_PAIR);
             let scalar = Scalar::reduced(&uniform);
-            // A 0 has a probability of 2^-252.
+            // The scalar is 0 with probability 2^-252.
             if !scalar.is_zero() {
                 return Ok(Key(scalar));
             }
@@ -73,13 +72,13 @@ impl Key {
     }
 }
 
-/// What a batch of inputs is blinded with.
+/// The blinds of a batch of inputs.
 pub struct Blinds(Scalars);
 
-/// The RFC's Blind: fresh blinds, and what the receiver sends.
+/// The RFC's Blind. Returns fresh blinds, and the elements that the receiver sends.
 ///
 /// # Errors
-/// If an input is of more than 65,535 bytes.
+/// If an input is longer than 65,535 bytes.
 pub fn blind(inputs: &[impl AsRef<[u8]> + Sync], rng: &mut Prng) -> Result<(Blinds, Vec<Encoding>)> {
     blind_with(inputs, Scalars::random(inputs.len(), rng))
 }
@@ -92,21 +91,21 @@ fn blind_with(inputs: &[impl AsRef<[u8]> + Sync], blinds: Scalars) -> Result<(Bl
     Ok((Blinds(blinds), blinded.to_vec()))
 }
 
-/// The RFC's BlindEvaluate: what the sender answers.
+/// The RFC's BlindEvaluate. Returns the elements with which the sender answers.
 ///
 /// # Errors
-/// If one of them is not the canonical encoding of an element, or is the identity.
+/// If an element is not canonically encoded, or is the identity.
 pub fn blind_evaluate(key: &Key, blinded: &[Encoding]) -> Result<Vec<Encoding>> {
     let mut elements = received(blinded, "blinded")?;
     multiply_all(&mut elements, &key.0);
     Ok(encode(&elements).to_vec())
 }
 
-/// The RFC's Finalize: the outputs at the inputs.
+/// The RFC's Finalize. Returns the outputs at the inputs.
 ///
 /// # Errors
-/// If one of the answers is not the canonical encoding of an element, or is the identity; or if there are not as
-/// many of everything.
+/// If an answer is not the canonical encoding of an element, or is the identity; or if the numbers of inputs,
+/// blinds and answers differ.
 pub fn finalize(
     inputs: &[impl AsRef<[u8]> + Sync],
     blinds: &Blinds,
@@ -121,17 +120,17 @@ pub fn finalize(
     hashes(inputs, &encode(&elements))
 }
 
-/// The RFC's Evaluate: the outputs at the inputs, for who has the key.
+/// The RFC's Evaluate. Returns the outputs at the inputs, given the key.
 ///
 /// # Errors
-/// If an input is of more than 65,535 bytes.
+/// If an input is longer than 65,535 bytes.
 pub fn evaluate(key: &Key, inputs: &[impl AsRef<[u8]> + Sync]) -> Result<Zeroizing<Vec<Hash>>> {
     let mut elements = hash_to_group(inputs);
     multiply_all(&mut elements, &key.0);
     hashes(inputs, &not_the_identity(encode(&elements))?)
 }
 
-/// What the peer sent, decoded.
+/// Decodes what the peer sent.
 fn received(bytes: &[Encoding], what: &str) -> Result<Secrets<Element>> {
     decode(bytes).map_err(|i| {
         Error::misbehaves(format_args!(
@@ -140,7 +139,7 @@ fn received(bytes: &[Encoding], what: &str) -> Result<Secrets<Element>> {
     })
 }
 
-/// An input that hashes to the identity, and a blind or a key of 0, have a probability of 2^-252 each.
+/// An input that hashes to the identity, and a blind or a key of 0, each have probability 2^-252.
 fn not_the_identity(encodings: Secrets<Encoding>) -> Result<Secrets<Encoding>> {
     match encodings.contains(&[0; 32]) {
         false => Ok(encodings),
@@ -156,7 +155,7 @@ fn length(bytes: &[u8]) -> Result<[u8; 2]> {
     })
 }
 
-/// expand_message_xmd of RFC 9380 5.3.1 with SHA-512, to 64 bytes: those of one hash.
+/// expand_message_xmd of RFC 9380 5.3.1 with SHA-512, to 64 bytes: the output of one hash.
 fn expand(message: &[&[u8]], dst: &[u8]) -> Zeroizing<Hash> {
     let dst_length = [dst.len() as u8];
     // b_0 = H(Z_pad || msg || I2OSP(64, 2) || 0 || DST_prime)
@@ -184,7 +183,7 @@ fn hash_to_group(inputs: &[impl AsRef<[u8]> + Sync]) -> Secrets<Element> {
     map(&uniform)
 }
 
-/// The last step of Finalize and Evaluate: the hashes of the inputs and their elements.
+/// The last step of Finalize and Evaluate: hashes the inputs with their elements.
 fn hashes(inputs: &[impl AsRef<[u8]> + Sync], elements: &[Encoding]) -> Result<Zeroizing<Vec<Hash>>> {
     let mut out = Zeroizing::new(vec![[0; 64]; inputs.len()]);
     out.par_iter_mut().zip(inputs).zip(elements).try_for_each(|((out, input), element)| {
@@ -199,7 +198,7 @@ fn hashes(inputs: &[impl AsRef<[u8]> + Sync], elements: &[Encoding]) -> Result<Z
     Ok(out)
 }
 
-/// The multi-point OPRF: the sender answers whatever the receiver asks, under one fresh key.
+/// The multi-point OPRF: the sender answers every element of the receiver under one fresh key.
 pub struct TwoHashDh;
 
 impl TwoHashDh {
@@ -212,7 +211,7 @@ impl TwoHashDh {
 impl Oprf for TwoHashDh {
     fn receiver(&self, cx: &mut Context, inputs: &[Input], _: usize) -> Result<Secrets<Output>> {
         cx.ch.stage("evaluating", Unit::Items, 2 * inputs.len());
-        // The sender answers each frame, so both directions flow at once. Blinds wait in a queue.
+        // The sender answers each frame, so both directions flow at once. The blinds are queued.
         let ((), outputs) = cx.ch.duplex_with_queue(
             AHEAD,
             |tx, queue| {
@@ -227,7 +226,7 @@ impl Oprf for TwoHashDh {
             |rx, queue| {
                 let mut outputs = Secrets::zeros(0);
                 for inputs in inputs.chunks(FRAME) {
-                    // 3. R takes r_i off.
+                    // 3. R removes r_i.
                     let evaluated = rx.recv(EVALUATED, inputs.len())?;
                     let blinds = queue.take()?;
                     let hashes = cx.threads.run(|| finalize(inputs, &blinds, &evaluated))?;
@@ -321,7 +320,7 @@ mod tests {
         let inputs: Vec<Input> = (0..3).map(|i| Input::from_bytes([i; 32])).collect();
         let ((f_y, _), views) =
             run_pair(&SESSION, |cx| TwoHashDh.receiver(cx, &inputs, 0), |cx| TwoHashDh.sender(cx, &[], 3));
-        // The first thing that is drawn from the sender's generator.
+        // The sender draws the key first.
         let rng = || Prng::from_seed(&crate::testing::SEEDS[1]);
         let (key, next) = {
             let mut rng = rng();
@@ -331,7 +330,7 @@ mod tests {
             |session: &SessionId, key| TwoHashDh::outputs(session, &evaluate(key, &inputs).unwrap());
         assert_eq!(*f_y, *expected(&SESSION, &key));
         assert!(*f_y != *expected(&SessionId::of([6; 32]), &key) && *f_y != *expected(&SESSION, &next));
-        // 32 bytes each way for an input.
+        // 32 bytes each way per input.
         assert_eq!([views.frames(0), views.frames(1)], [vec![(0xb2, 96)], vec![(0xb1, 96)]]);
     }
 
@@ -345,7 +344,7 @@ mod tests {
         let evaluated = blind_evaluate(&key, &blinded).unwrap();
         let outputs = finalize(&inputs, &blinds, &evaluated).unwrap();
         assert!(outputs[0] == outputs[1] && **outputs == **evaluate(&key, &inputs).unwrap());
-        // Answers to inputs in another order are of no use.
+        // Answers in the wrong order give wrong outputs.
         let swapped = finalize(&inputs, &blinds, &[evaluated[1], evaluated[0]]).unwrap();
         assert!(swapped.iter().all(|output| *output != outputs[0]));
         assert!(matches!(finalize(&inputs, &blinds, &evaluated[..1]), Err(Error::Bug(_))));
@@ -392,9 +391,9 @@ mod tests {
                     .map(drop),
             )
         });
-        // Those that wait, and the one in hand.
+        // The frames that wait, and the current one.
         (0..=AHEAD).for_each(|_| drop(a.rx.recv(BLINDED, FRAME).unwrap()));
-        // No more come, however long it waits.
+        // No more arrive, however long it waits.
         a.set_patience(Duration::from_millis(500));
         assert!(a.rx.recv(BLINDED, FRAME).is_err());
         drop(a);
@@ -430,7 +429,7 @@ mod tests {
 
     #[test]
     fn what_cut_the_connection_is_what_is_reported() {
-        // The answer is there before the question, so that one half waits for the blinds of the other.
+        // The answer arrives before the question, so that one half waits for the blinds of the other.
         let (mut a, b) = Channel::pair();
         a.tx.send(EVALUATED, &[[1; 32]; 3]).unwrap();
         let (sink, source) = b.into_halves();

@@ -1,25 +1,32 @@
-//! The OPRF of RR22 (Raghuraman and Rindal, "Blazing Fast PSI from Improved OKVS and Subfield VOLE", CCS 2022): a VOLE
-//! and a key-value store ([`crate::okvs`]).
+//! The OPRF of RR22 (Raghuraman and Rindal, "Blazing Fast PSI from Improved OKVS and Subfield VOLE", CCS 2022),
+//! from a VOLE and an OKVS ([`crate::okvs`]).
 //!
-//! With C = Delta A + B and a vector P with Decode(P, y) = H_B(y) at all inputs of the receiver, who sends A + P, the
-//! sender has K = B + Delta (A + P) = C + Delta P. Decoding is linear, so F(x) = H(Decode(K, x) + Delta H_B(x), x) is
-//! H(Decode(C, y), y) at the inputs of the receiver, and at others under Delta times a difference that is not 0.
+//! The VOLE gives C = Delta A + B. The receiver encodes a vector P with Decode(P, y) = H_B(y) at all of its
+//! inputs, and sends A + P. The sender computes K = B + Delta (A + P) = C + Delta P.
 //!
-//! Departures: H_B(x) is the first half of the input, which is a hash ([`super::Input`]); the key-value store is
-//! another, with rows from a seed that the receiver picks after its inputs are fixed, as there; the VOLE is made in
-//! parts, under one Delta, and A + P of a part is sent before the next part is made.
+//! F(x) = H(Decode(K, x) + Delta H_B(x), x). Decoding is linear, so at the receiver's inputs F(y) = H(Decode(C,
+//! y), y). At other inputs, Decode(C, x) is offset by Delta times a difference that is not 0.
 //!
-//! Security: semi-honest, that of the VOLE, H correlation robust (BLAKE3). A malicious receiver can encode more inputs
-//! in P than it says ("OKVS overfitting", Asiacrypt 2024), how many more is not worked out: no malicious mode. Should
-//! the code's assumption fall, A is not random, and S could test guesses of Y against A + P; X would still be hidden.
-//! Leakage: |Y| to S, |X| to R. How long R takes to solve for P depends a little on Y and on the seed, which S knows
-//! later. S can time it: R solves between S's first message of the OTs and its own answer.
-//! Cost: that of a VOLE of m = `okvs::size(|Y|)` elements, and 16 m bytes from receiver to sender: 20.4 MB at 2^20. One
-//! thread of a Zen 4 processor takes 0.6 to 0.7 s for 2^20 inputs a side as the receiver and 0.4 s as the sender, of
-//! which the VOLE 0.24 and 0.11, the rows 0.07, solving for P 0.12, decoding 0.04. Memory: that of the VOLE for a part;
-//! then at most 3 m elements (R: P, C, and A of a part; S: K, which doubles when it grows), the store's rows and the
-//! frames. A receiver that announces any number of inputs and sends little makes the sender hold 100 MB, for the VOLE of
-//! a part of 2^21 elements, and at most 3 bytes for each byte of A + P that has come.
+//! Departures: H_B(x) is the first half of the input, which is already a hash ([`super::Input`]). The OKVS is a
+//! different one; as in the paper, the receiver picks the seed of its rows after its inputs are fixed. The VOLE
+//! is generated in parts under one Delta, and A + P of a part is sent before the next part is generated.
+//!
+//! Security: semi-honest, that of the VOLE, H correlation robust (BLAKE3). There is no malicious mode: a
+//! malicious receiver can encode more inputs in P than it announces ("OKVS overfitting", Asiacrypt 2024), and we
+//! have no bound on how many. If the code's assumption fails, A is not random, and S could test guesses of Y
+//! against A + P; X would still be hidden.
+//!
+//! Leakage: |Y| to S, |X| to R. The time that R takes to solve for P depends slightly on Y and on the seed,
+//! which S learns later. S can measure it: R solves between S's first message of the OTs and its own answer.
+//!
+//! Cost: that of a VOLE of m = `okvs::size(|Y|)` elements, and 16 m bytes from receiver to sender: 20.4 MB at
+//! 2^20. With 2^20 inputs per side, one thread of a Zen 4 processor takes 0.6 to 0.7 s as the receiver and 0.4 s
+//! as the sender. Of that, the VOLE takes 0.24 and 0.11, the rows 0.07, solving for P 0.12, and decoding 0.04.
+//!
+//! Memory: that of the VOLE for a part. After that, at most 3 m elements (R: P, C, and A of a part; S: K, which
+//! doubles as it grows), the rows of the OKVS and the frames. A receiver that announces any number of inputs and
+//! sends little makes the sender hold 100 MB for the VOLE of a part of 2^21 elements. In addition, the sender
+//! holds at most 3 bytes per byte of A + P received.
 
 use super::{Input, Oprf, Output};
 use crate::channel::{Message, frames};
@@ -34,7 +41,7 @@ use veilset_kernels::gf128::add_multiple;
 
 /// Elements per frame: 128 KiB.
 pub(crate) const FRAME: usize = 1 << 13;
-/// Inputs that are hashed at once: 8 KiB of values.
+/// Inputs hashed at once: 8 KiB of values.
 const BATCH: usize = 1 << 9;
 
 const SEED: Message<Seed> = Message::new(0x98, "R->S  seed of the key-value store");
@@ -43,14 +50,14 @@ const A_P: Message<Value> = Message::new(0x99, "R->S  A + P");
 /// The purpose of the VOLE.
 const PURPOSE: &str = "RR22";
 
-/// Elements of a part of the VOLE: a multiple of [`FRAME`], and more than 2^20 inputs need, which so take one part. A
-/// further one is half a megabyte and a round trip.
+/// Elements of a part of the VOLE: a multiple of [`FRAME`], and more than 2^20 inputs need, which thus take a
+/// single part. Each further part costs half a megabyte and a round trip.
 const PART: usize = 1 << 21;
 
 /// The protocol over any VOLE.
 pub struct Rr22<V> {
     vole: V,
-    /// [`PART`], and less in tests.
+    /// [`PART`]; smaller in tests.
     part: usize,
 }
 
@@ -61,7 +68,7 @@ impl<V> Rr22<V> {
     }
 }
 
-/// The lengths of the parts of the VOLE, of `m` elements.
+/// The lengths of the parts of a VOLE of `m` elements.
 pub(crate) fn parts(m: usize) -> impl Iterator<Item = usize> {
     frames(m, PART)
 }
@@ -71,7 +78,7 @@ fn target(input: &Input) -> Value {
     input.as_chunks().0[0]
 }
 
-/// H(value, input) for all inputs; `prepare` is called on the values of a batch before.
+/// H(value, input) for all inputs. `prepare` is called on the values of a batch first.
 fn hashed(
     session: &SessionId,
     mut values: Secrets<Value>,
@@ -101,7 +108,7 @@ impl<V: Vole> Oprf for Rr22<V> {
         let p = cx.threads.run(|| okvs::encode(inputs, &targets, cx.rng))?;
         let mut vole = self.vole.receiver(cx, PURPOSE)?;
         cx.ch.tx.send(SEED, &[p.seed])?;
-        // One part is taken over as it is; several are put together in place.
+        // A single part is used as it is; several are concatenated in place.
         let m = p.vector.len();
         let mut c = Secrets::with_capacity(if m > self.part { m } else { 0 });
         for p in p.vector.chunks(self.part) {
@@ -126,9 +133,10 @@ impl<V: Vole> Oprf for Rr22<V> {
         let seed = cx.ch.rx.recv(SEED, 1)?[0];
         let (mut k, mut rows) = (Secrets::<Value>::zeros(0), None);
         for part in frames(m, self.part) {
-            // 2. The VOLE, and K = B + Delta (A + P). K grows with what has come, not with what was announced.
+            // 2. The VOLE, and K = B + Delta (A + P). K grows with what was received, not with what was
+            //    announced.
             let mut b = vole.next(cx, part)?;
-            // Here, since R takes longer for its part of the VOLE.
+            // Computed here because R takes longer for its part of the VOLE.
             if rows.is_none() {
                 rows = Some(cx.threads.run(|| Rows::new(&seed, inputs, m))?);
             }

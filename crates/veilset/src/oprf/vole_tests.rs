@@ -1,4 +1,5 @@
-//! The protocol against the definition, over the ideal VOLE and the silent one; what it sends; what a peer may not send.
+//! Compares the protocol with its definition, over the ideal and the silent VOLE; checks what it sends, and what
+//! it rejects.
 
 use super::*;
 use crate::channel::Channel;
@@ -19,13 +20,13 @@ fn it_is_an_oprf() {
     is_an_oprf(&Rr22::new(Ideal), FRAME);
 }
 
-/// Frames of a few inputs, as each run has its base OTs.
+/// Frames of a few inputs, as each run has its own base OTs.
 #[test]
 fn it_is_an_oprf_over_silent_vole() {
     is_an_oprf(&Rr22::new(Silent { k: 2 }), 100);
 }
 
-/// So many that the VOLE needs its code.
+/// Enough inputs for the VOLE to need its code.
 #[test]
 fn both_have_the_same_function_over_the_code() {
     let (protocol, all) = (Rr22::new(Silent::default()), inputs(6000));
@@ -38,7 +39,7 @@ fn both_have_the_same_function_over_the_code() {
     assert_eq!(f_y[2000..], f_x[..3000]);
 }
 
-/// A function of several parts of the VOLE, without the code and with it.
+/// A function over several parts of the VOLE, without the code and with it.
 #[test]
 fn it_is_an_oprf_over_parts_of_a_vole() {
     is_an_oprf(&Rr22 { vole: Ideal, part: 100 }, 300);
@@ -50,7 +51,7 @@ fn it_is_an_oprf_over_parts_of_a_vole() {
         |cx| protocol.sender(cx, x, y.len()),
     );
     assert_eq!(f_y[8990..], f_x[..]);
-    // A + P of one part before the corrections of the next. The last is short and needs no code.
+    // A + P of one part precedes the corrections of the next. The last part is short and needs no code.
     assert_eq!(views.frames(0).iter().map(|f| f.0).collect::<Vec<_>>()[1..], [0x91, 0x92].repeat(2));
     let mut tags: Vec<u16> = views.frames(1).iter().map(|f| f.0).filter(|tag| *tag != 0x36).collect();
     tags.dedup();
@@ -58,7 +59,7 @@ fn it_is_an_oprf_over_parts_of_a_vole() {
     assert_eq!(tags, [&[0x32, 0x33, 0x35, 0x98][..], &part, &part, &part].concat());
 }
 
-/// A VOLE that counts what its sender is asked for, and does nothing.
+/// A VOLE that counts the elements requested of its sender, and does nothing else.
 #[derive(Clone, Default)]
 struct Counting(Arc<AtomicUsize>);
 
@@ -88,7 +89,7 @@ impl Sender for Counting {
 
 #[test]
 fn the_sender_expands_a_part_for_what_has_come_and_no_more() {
-    // 100 million inputs are announced; these many frames of A + P come.
+    // 100 million inputs are announced; `come` frames of A + P arrive.
     let asked = |protocol: Rr22<Counting>, come: usize| {
         let (mut peer, mut ch) = Channel::pair();
         std::thread::scope(|s| {
@@ -111,7 +112,7 @@ fn the_sender_expands_a_part_for_what_has_come_and_no_more() {
     }
 }
 
-/// What S sees is under a mask that is fresh in every run, and does not say what it was made for.
+/// What S sees is masked afresh in every run, and does not reveal the inputs it was computed from.
 #[test]
 fn what_is_sent_is_masked_by_a() {
     let (all, session) = (inputs(60), SessionId::of([2; 32]));
@@ -138,7 +139,7 @@ fn what_is_sent_is_masked_by_a() {
     }
 }
 
-/// The same value of the VOLE at two inputs, the same input with two values, all of it in two sessions.
+/// The same VOLE value at two inputs, the same input with two values, and both in two sessions.
 #[test]
 fn outputs_follow_from_session_value_and_input() {
     let all = inputs(2);
@@ -147,7 +148,7 @@ fn outputs_follow_from_session_value_and_input() {
     };
     let outputs = [f(1, 1, &all), f(2, 1, &all), f(1, 2, &all)].concat();
     assert_eq!(outputs.iter().collect::<std::collections::HashSet<_>>().len(), 6);
-    // Either half of an input matters, and so does either half of a value.
+    // Both halves of an input matter, and both halves of a value.
     let changed = [0, 31].map(|place| {
         let mut bytes = *all[0].as_bytes();
         bytes[place] ^= 1;
@@ -163,13 +164,13 @@ fn outputs_follow_from_session_value_and_input() {
     assert_eq!(all.iter().map(target).collect::<std::collections::HashSet<_>>().len(), 2);
 }
 
-/// Two inputs with one target would have one value of the VOLE.
+/// Two inputs with the same target would have the same value of the VOLE.
 #[test]
 fn targets_are_of_full_width() {
     every_bit_is_random(&inputs(400).iter().map(target).collect::<Vec<_>>(), 128);
 }
 
-/// All randomness alike, another session has another VOLE.
+/// All randomness being equal, another session has another VOLE.
 #[test]
 fn the_vole_belongs_to_the_session() {
     let (all, protocol) = (inputs(60), Rr22::new(Silent { k: 2 }));
@@ -182,7 +183,7 @@ fn the_vole_belongs_to_the_session() {
     assert!(sums(1).iter().zip(sums(2)).all(|(a, b)| *a != b));
 }
 
-/// By the definition, from what the sender of the ideal VOLE makes and from the messages.
+/// Recomputed by definition, from the output of the ideal VOLE's sender and the messages.
 #[test]
 fn outputs_and_messages_are_those_of_the_definition() {
     let (all, session) = (inputs(60), SessionId::of([2; 32]));

@@ -1,13 +1,13 @@
 //! Base OTs over ristretto255: endemic OT (MR19: "Endemic Oblivious Transfer", Masny and Rindal, CCS 2019),
 //! with the Diffie-Hellman key agreement.
 //!
-//! Security: malicious receivers and senders, DDH, random oracles into the group and into keys. Each party
-//! may influence its own output ("endemic"), which OT extension allows. Leakage: none. Cost: 96 bytes and 5 multiplications
-//! an OT in all, of all OTs at once. A fresh key pair of the sender per OT costs 128 multiplications and spares an
-//! assumption.
+//! Security: malicious receivers and senders, DDH, random oracles into the group and into keys. Each party may
+//! influence its own output ("endemic"), which OT extension allows. Leakage: none. Cost: 96 bytes and 5 scalar
+//! multiplications per OT in total, batched over all OTs. One of the five is the sender's fresh key pair per OT
+//! (128 in total for OT extension), which avoids an assumption.
 //!
-//! The receiver picks one of its two group elements uniformly, the other is then fixed by the hash of the
-//! first; so it can know the discrete logarithm behind at most one of the two keys.
+//! The receiver picks one of its two group elements uniformly; the hash of that one then fixes the other. So it
+//! can know the discrete logarithm behind at most one of the two keys.
 
 use super::Pad;
 use crate::channel::Message;
@@ -41,7 +41,7 @@ impl Oracles {
         Oracles { point: Domain::new(&part, "base OT point"), key: Domain::new(&part, "base OT key") }
     }
 
-    /// What H_b(r) for OT `i` is the map of.
+    /// The uniform bytes that are mapped to the element H_b(r) of OT `i`.
     fn uniform(&self, i: usize, branch: u8, r: &Bytes) -> [u8; 64] {
         self.point.hash(&[&(i as u64).to_le_bytes(), &[branch], r])
     }
@@ -53,16 +53,17 @@ impl Oracles {
     }
 }
 
-/// The receiver's part: one OT per choice; returns the chosen pads. `purpose`: see [`super`].
+/// Runs the receiver: one OT per choice. Returns the chosen pads. For `purpose` see [`super`].
 pub fn receiver(cx: &mut Context, purpose: &'static str, choices: &[bool]) -> Result<Secrets<Pad>> {
     let oracles = Oracles::new(&cx.session, purpose);
-    // 1. r_(1-c) is uniform, r_c = a G - H_c(r_(1-c)): both, so that the choice does not show in time.
+    // 1. r_(1-c) is uniform, r_c = a G - H_c(r_(1-c)). Computed for both values of c, so that the time does not
+    //    reveal the choice.
     let n = choices.len();
     let a = Scalars::random(n, cx.rng);
     let other = cx.threads.run(|| encode(&map(&unpicked(n, cx.rng))));
     let a_g = Table::generator().multiply(&a);
     let choose = |branch| {
-        // It would tell which of r_0, r_1 is the other.
+        // Zeroized: it would reveal which of r_0, r_1 was picked uniformly.
         let uniform = other.iter().enumerate().map(|(i, r)| oracles.uniform(i, branch, r));
         let uniform = Zeroizing::new(uniform.collect::<Vec<_>>());
         let mut chosen = a_g.clone();
@@ -90,12 +91,12 @@ pub fn receiver(cx: &mut Context, purpose: &'static str, choices: &[bool]) -> Re
     Ok(Secrets::from((0..n).map(pad).collect::<Vec<_>>()))
 }
 
-/// What the elements that are not picked are the map of.
+/// The uniform bytes that are mapped to the elements r_(1-c).
 fn unpicked(n: usize, rng: &mut Prng) -> Zeroizing<Vec<[u8; 64]>> {
     Zeroizing::new((0..n).map(|_| rng.bytes()).collect::<Vec<_>>())
 }
 
-/// The sender's part of `n` OTs; returns both pads of each. `purpose`: see [`super`].
+/// Runs the sender for `n` OTs. Returns both pads of each. For `purpose` see [`super`].
 pub fn sender(cx: &mut Context, purpose: &'static str, n: usize) -> Result<Secrets<[Pad; 2]>> {
     let oracles = Oracles::new(&cx.session, purpose);
     let received: Vec<Pair> = cx.ch.rx.recv(R, n)?.iter().map(split).collect();
@@ -121,7 +122,7 @@ pub fn sender(cx: &mut Context, purpose: &'static str, n: usize) -> Result<Secre
     Ok(pads)
 }
 
-/// What the peer sent, decoded; none may be the identity.
+/// Decodes what the peer sent. No element may be the identity.
 fn group_elements(bytes: &[Bytes]) -> Result<Secrets<Element>> {
     decode(bytes)
         .map_err(|i| Error::misbehaves(format_args!("element {i} of its base OTs is not one of the group")))
@@ -188,7 +189,7 @@ mod tests {
     fn the_oracles_depend_on_everything_they_are_given() {
         let element = |n: u8| [n; 32];
         let (r, b, shared) = ([element(1), element(2)], element(3), element(4));
-        // The first of each list is the one from which each of the others differs in one input.
+        // In each list, every entry differs from the first in one input.
         let oracles = |session: u8, purpose| Oracles::new(&SessionId::of([session; 32]), purpose);
         let pads = [
             oracles(1, "a").pad(0, 0, &shared, &r, &b),
@@ -215,7 +216,7 @@ mod tests {
         assert_ne!(point.hash::<16>(&[&[1]]), key.hash::<16>(&[&[1]]));
     }
 
-    /// What the two send under these seeds of sender and receiver.
+    /// The messages of both parties under these seeds of sender and receiver.
     fn messages(choices: &[bool], seeds: [u8; 2]) -> (Vec<Pair>, Vec<Bytes>) {
         let session = SessionId::of([7; 32]);
         let rng = |role: usize| Prng::from_seed(&[seeds[role]; 32]);
@@ -228,7 +229,7 @@ mod tests {
         (r.as_chunks().0.iter().map(split).collect(), b.as_chunks().0.to_vec())
     }
 
-    /// What a sender can compute of each OT: r_0, r_1, r_0 + H_0(r_1) and r_1 + H_1(r_0). One of them is a G.
+    /// What a sender can compute for each OT: r_0, r_1, r_0 + H_0(r_1) and r_1 + H_1(r_0). One of them is a G.
     fn computed(r: &[Pair]) -> Vec<Bytes> {
         let oracles = Oracles::new(&SessionId::of([7; 32]), "a");
         let branches = (0..r.len()).flat_map(|i| [(i, 0), (i, 1)]);
@@ -238,7 +239,8 @@ mod tests {
         r.as_flattened().iter().chain(encode(&sums).iter()).copied().collect()
     }
 
-    /// An element that comes twice, or that can be foretold, tells which of r_0 and r_1 was picked: the choice.
+    /// An element that repeats, or that can be predicted, reveals which of r_0 and r_1 was picked uniformly, and
+    /// so the choice.
     #[test]
     fn all_elements_are_fresh_in_every_ot_and_every_run() {
         let n = 20;
@@ -250,7 +252,7 @@ mod tests {
         assert_eq!(answers.len(), 2 * n);
     }
 
-    /// Who can try all of them finds which one it was, and the choice, or the pad.
+    /// A party that could try all values would find the picked element, and so the choice, or the pad.
     #[test]
     fn elements_that_are_not_picked_hashes_and_pads_are_of_full_width() {
         every_bit_is_random(&unpicked(400, &mut Prng::from_seed(&[1; 32])), 512);
@@ -259,7 +261,7 @@ mod tests {
         every_bit_is_random(run(7, "a", &[true; 200]).0.as_flattened(), 128);
     }
 
-    /// With the same randomness.
+    /// Both runs use the same randomness.
     #[test]
     fn the_choice_decides_only_where_the_element_stands_that_is_picked() {
         let [(zeros, _), (ones, _)] = [false, true].map(|choice| messages(&[choice; 20], [1, 2]));

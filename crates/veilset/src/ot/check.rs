@@ -1,36 +1,42 @@
-//! What makes OT extension secure against malicious parties: the check of the punctured trees and the check
-//! of the corrections (Roy22: "SoftSpokenOT", the consistency checks of its GGM trees and of its subspace
-//! VOLE, here for the repetition code). Only the receiver of the extension can cheat: the sender sends
-//! nothing after the base OTs.
+//! What makes OT extension secure against malicious parties: the check of the punctured trees and the check of
+//! the corrections. (Roy22: "SoftSpokenOT", the consistency checks of its GGM trees and of its subspace VOLE,
+//! here for the repetition code.) Only the receiver of the extension can cheat: the sender sends nothing after
+//! the base OTs.
 //!
-//! Security: malicious receivers, AES an ideal cipher, BLAKE3 a random oracle. What the checks leave to a cheater is
-//! selective failure: it may make its messages right for some values of a tree's alpha_i only and is found out
-//! if alpha_i is another. It so learns b bits of Delta with probability 2^-b, over all frames together, and is
-//! found out otherwise; one failure ends the use of this Delta, for the sender makes no pads after it. That the
-//! run ends tells the cheater that its guess was wrong, which concerns a Delta that is thrown away. The hash of the
-//! pads allows for this: TMMO is tweakable circular correlation robust for any Delta of high min-entropy and
-//! for rows that the attacker picks (GKWY20, section 7.4). The malicious form needs no less: the tweak, the number
-//! of the OT, keeps apart two rows that a cheater makes equal.
+//! Security: malicious receivers, AES an ideal cipher, BLAKE3 a random oracle.
 //!
-//! **Trees.** Each leaf is expanded once more, into the seed of its stream and a tag of 32 bytes. The
-//! receiver sends of each tree the sum of the tags, and one hash of all tags of all trees. The sender
-//! computes the tag that it lacks and compares: one verdict over all trees, sent nowhere. With it the
-//! receiver is bound to one seed for each leaf.
+//! The checks leave a cheater selective failure. It can make its messages right for only some values of a tree's
+//! alpha_i, and is detected if alpha_i is another one. So it learns b bits of Delta with probability 2^-b, over
+//! all frames together, and is detected otherwise. One failure ends the use of this Delta, because the sender
+//! makes no pads after it. The end of the run tells the cheater that its guess was wrong, but that Delta is
+//! discarded.
 //!
-//! **Corrections.** c_i fixes the choices x_i = c_i + u_i that tree i is used with; they must be the same
-//! in all trees, or else rows and pads give away alpha_i. Each frame has a group of 128 OTs more, with random
-//! choices, which are thrown away. With x_1, x_2, ... the groups of 128 choices as elements of GF(2^128), the receiver
-//! sends x~ = x_extra + sum chi_j x_j, and v~_b the same of the column v_b, for each of the 128 columns; the
-//! sender checks q~_b = v~_b + Delta_b x~ in each. The extra group hides everything else: x~ is uniform, and
-//! v~ follows from x~ and what the sender has. The coefficients are independent, so that unequal x_i have
-//! equal x~_i with probability 2^-128. (The check of KOS15, in which all columns are compressed into one
-//! element, has a gap in its proof.)
+//! The hash of the pads allows for this: TMMO is tweakable circular correlation robust for any Delta of high
+//! min-entropy, and for rows that the attacker picks (GKWY20, section 7.4). The malicious form needs all of
+//! this: the tweak, which is the number of the OT, separates two rows that a cheater makes equal.
 //!
-//! The coefficients come from a hash of the trees' check and of all corrections of this and earlier frames, so that
-//! they are known only after these are fixed (Fiat-Shamir). That spares a round a frame, and frames stay
-//! one-directional. It costs that a cheater may try again by itself: each evaluation of the hash is a chance of 2^-128.
+//! **Trees.** Each leaf is expanded once more, into the seed of its stream and a tag of 32 bytes. The receiver
+//! sends the sum of the tags of each tree, and one hash of all tags of all trees. The sender computes the tag
+//! that it lacks and compares. There is one verdict over all trees, which is not sent. The check binds the
+//! receiver to one seed per leaf.
 //!
-//! Cost: 32 bytes a tree and 32 more, once; a frame has 128 OTs more and 2,064 bytes of proof.
+//! **Corrections.** c_i fixes the choices x_i = c_i + u_i with which tree i is used. They must be the same in
+//! all trees; otherwise rows and pads reveal alpha_i. Each frame has an extra group of 128 OTs with random
+//! choices, which are discarded.
+//!
+//! Let x_1, x_2, ... be the groups of 128 choices as elements of GF(2^128). The receiver sends
+//! x~ = x_extra + sum chi_j x_j, and the same combination v~_b of the column v_b, for each of the 128 columns.
+//! The sender checks q~_b = v~_b + Delta_b x~ for each. The extra group hides everything else: x~ is uniform,
+//! and v~ follows from x~ and what the sender has. The coefficients are independent, so unequal x_i have equal
+//! x~_i with probability 2^-128. (The check of KOS15, which compresses all columns into one element, has a gap
+//! in its proof.)
+//!
+//! The coefficients are a hash of the trees' check and of all corrections of this and earlier frames, so they
+//! are known only once these are fixed (Fiat-Shamir). That saves a round per frame and keeps frames
+//! one-directional. The price is that a cheater can retry offline: each evaluation of the hash succeeds with
+//! probability 2^-128.
+//!
+//! Cost: 32 bytes per tree and another 32, once; 128 more OTs and 2,064 bytes of proof per frame.
 
 use super::extension::{FRAME, WIDTH, first_block};
 use super::{Pad, xor};
@@ -45,21 +51,21 @@ use veilset_kernels::gf128::sum_of_products;
 use veilset_kernels::transpose::transpose_128;
 use zeroize::Zeroizing;
 
-/// Of a leaf: what binds to it without showing its seed.
+/// The tag of a leaf, which binds to it without revealing its seed.
 pub(super) type Tag = [u8; 32];
 
 pub(super) const TREES: Message<Tag> = Message::new(0x35, "R->S  check of the seed trees");
 pub(super) const PROOF: Message<Pad> = Message::new(0x36, "R->S  check of the corrections: x~, v~_b");
 /// Elements of a proof.
 pub(super) const PROOF_LEN: usize = 1 + WIDTH;
-/// Bytes of the extra group in a column. It stands last.
+/// Bytes of the extra group in a column. It comes last.
 pub(super) const EXTRA: usize = WIDTH / 8;
 
-/// The leaves of the sender's trees, of which nobody has checked that the receiver has the same: seeds come
-/// out of them by [`trusted`](Self::trusted) and [`checked`](Self::checked) only.
+/// The leaves of the sender's trees before it is checked that the receiver has the same ones. Only
+/// [`trusted`](Self::trusted) and [`checked`](Self::checked) return seeds.
 pub(super) struct Leaves(Vec<Punctured>);
 
-/// The leaves of one tree, in their order. That at `alpha`, which is unknown, is 0.
+/// The leaves of one tree, in order. The unknown leaf at `alpha` is 0.
 pub(super) struct Punctured {
     pub(super) leaves: Secrets<Pad>,
     pub(super) alpha: Secret<u32>,
@@ -74,13 +80,13 @@ impl Leaves {
         self.0.len()
     }
 
-    /// The semi-honest form: the leaves are the seeds. At position y that of leaf alpha + y, at 0 nothing
-    /// that counts.
+    /// The semi-honest form: the leaves are the seeds. Position y holds that of leaf alpha + y; position 0 holds
+    /// an unused value.
     pub(super) fn trusted(self) -> Vec<Secrets<Pad>> {
         self.0.iter().map(|tree| shifted(&tree.leaves, *tree.alpha)).collect()
     }
 
-    /// The malicious form: the seeds, in the same order, if the receiver's message is right.
+    /// The malicious form: the seeds, in the same order, if the receiver's message is correct.
     pub(super) fn checked(
         self,
         session: &SessionId,
@@ -108,7 +114,7 @@ impl Leaves {
     }
 }
 
-/// The receiver's side of [`Leaves::checked`]: the seeds of the trees with these leaves, and the message.
+/// The receiver's counterpart of [`Leaves::checked`]: the seeds of the trees with these leaves, and the message.
 pub(super) fn prove_trees(
     session: &SessionId,
     trees: &[Secrets<Pad>],
@@ -129,7 +135,7 @@ pub(super) fn prove_trees(
     (seeds, message, transcript)
 }
 
-/// The seed and the tag of each leaf of tree `i`. The tags are sent, as a sum: they share no block with the seeds.
+/// The seed and the tag of each leaf of tree `i`. Sums of tags are sent, so tags share no block with the seeds.
 pub(super) fn expand(i: usize, leaves: &[Pad]) -> (Secrets<Pad>, Secrets<Tag>) {
     let mut seeds = Secrets::<Pad>::zeros(leaves.len());
     let mut tags = Secrets::<Tag>::zeros(leaves.len());
@@ -141,7 +147,7 @@ pub(super) fn expand(i: usize, leaves: &[Pad]) -> (Secrets<Pad>, Secrets<Tag>) {
     (seeds, tags)
 }
 
-/// At position y what was at alpha + y, without an address that depends on alpha.
+/// Position y gets the element at alpha + y. No address depends on alpha.
 fn shifted(from: &[Pad], alpha: u32) -> Secrets<Pad> {
     let mut to = Secrets::<Pad>::zeros(from.len());
     for (y, to) in to.iter_mut().enumerate() {
@@ -156,7 +162,7 @@ fn digest(session: &SessionId, tags: &[Tag]) -> Tag {
     Domain::new(session, "OT extension tags").hash(&[tags.as_flattened()])
 }
 
-/// All that the coefficients of the next frame depend on, and whether a check has failed.
+/// Everything that the coefficients of the next frame depend on, and whether a check has failed.
 #[cfg_attr(test, derive(Clone))]
 pub(super) struct Transcript {
     oracle: Domain,
@@ -171,8 +177,8 @@ impl Transcript {
         Transcript { oracle, state, failed: false }
     }
 
-    /// The coefficients of the groups of a frame with these corrections; the last group, the extra one,
-    /// has 1.
+    /// The coefficients of the groups of a frame with these corrections. That of the last group, the extra one,
+    /// is 1.
     pub(super) fn coefficients(&mut self, corrections: &[u8], groups: usize) -> Vec<Pad> {
         let hash: [u8; 32 + FRAME / WIDTH * 16] = self.oracle.hash(&[&self.state, corrections]);
         let (state, chi) = hash.split_at(32);
@@ -182,7 +188,7 @@ impl Transcript {
         coefficients
     }
 
-    /// x~ and all v~_b of a frame: of its choices and its columns, extra group included.
+    /// x~ and all v~_b of a frame, from its choices and its columns, both including the extra group.
     pub(super) fn prove(&mut self, corrections: &[u8], choices: &[u8], columns: &[u8]) -> Vec<Pad> {
         let chi = self.coefficients(corrections, choices.len() / 16);
         let all = [choices].into_iter().chain(columns.chunks_exact(choices.len()));
@@ -190,11 +196,11 @@ impl Transcript {
     }
 }
 
-/// The sender's columns q_b of a frame, of which nobody has checked that the corrections are right: rows come
-/// out of them by [`trusted`](Self::trusted) and [`checked`](Self::checked) only.
+/// The sender's columns q_b of a frame before the corrections are checked. Only [`trusted`](Self::trusted) and
+/// [`checked`](Self::checked) return rows.
 pub(super) struct Columns(Secrets<u8>);
 
-/// Rows q_j of a frame that was checked, where there is a check.
+/// Rows q_j of a frame, which has passed the check if there is one.
 pub(super) struct Rows(Secrets<Pad>);
 
 impl Columns {
@@ -207,7 +213,7 @@ impl Columns {
         Rows(rows(&self.0, n))
     }
 
-    /// The malicious form: the first `n` rows, if `proof` is right: q~_b = v~_b + Delta_b x~ for every b.
+    /// The malicious form: the first `n` rows, if `proof` is correct: q~_b = v~_b + Delta_b x~ for every b.
     pub(super) fn checked(
         self,
         n: usize,

@@ -1,4 +1,4 @@
-//! The malicious form: honest runs, forgeries, and what the same cheats do to the semi-honest form.
+//! The malicious form: honest runs, forgeries, and what the same attacks achieve against the semi-honest form.
 
 use super::super::check::expand;
 use super::tests::{Both, SESSION, random_choices, setup_at};
@@ -17,7 +17,7 @@ fn malicious(k: usize) -> Both {
     setup_at(Security::Malicious, "a", k)
 }
 
-/// The two are the same but for Delta where the choice is one.
+/// The two are equal, and differ by Delta where the choice is 1.
 fn assert_correlated(sender: &Sender, q: &[Pad], v: &[Pad], choices: &[bool]) {
     assert_eq!([q.len(), v.len()], [choices.len(); 2]);
     for ((q, v), &c) in q.iter().zip(v).zip(choices) {
@@ -65,7 +65,7 @@ fn random_choices_are_those_of_the_pads_and_random() {
         // Five standard deviations are 158.
         let ones = choices.iter().filter(|&&c| c).count();
         assert!(ones.abs_diff(2000) < 158, "{ones}");
-        // And others each time, under another seed too.
+        // The choices differ every time, also under another seed.
         for rng in [rng, &mut Prng::from_seed(&[7; 32])] {
             let (others, _) = receiver.random(&mut b.tx, 4000, rng).unwrap();
             let differ = choices.iter().zip(others.iter()).filter(|(a, b)| a != b).count();
@@ -85,7 +85,7 @@ fn more_than_a_frame_is_an_error_before_anything_is_sent() {
     }
 }
 
-/// Hands every frame that the receiver sends to `forge`, with its number, and sends what that returns.
+/// Passes every frame of the receiver, with its number, to `forge`, and sends what that returns.
 struct Forger<F> {
     sink: Box<dyn Sink>,
     sent: usize,
@@ -99,7 +99,7 @@ impl<F: FnMut(usize, Vec<u8>) -> Vec<Vec<u8>> + Send> Sink for Forger<F> {
     }
 }
 
-/// What the receiver sends, in this order, for the setup and two frames of OTs.
+/// What the receiver sends for the setup and two frames of OTs, in this order.
 const SENT: [(u16, &str); 7] = [
     (0x32, "base OT b G"),
     (0x33, "sums of the levels"),
@@ -110,8 +110,8 @@ const SENT: [(u16, &str); 7] = [
     (0x36, "check of the corrections"),
 ];
 
-/// What the sender says to a receiver whose frames are forged on the way; the receiver goes on for longer
-/// than the sender. The error, if any, and the sender's way down the trees.
+/// The sender's reaction to a receiver whose frames are forged in transit; the receiver sends more frames than
+/// the sender receives. Returns the error, if any, and the sender's path down the trees.
 fn forged(
     security: Security,
     k: usize,
@@ -160,7 +160,7 @@ fn a_frame_that_is_shortened_lengthened_omitted_or_repeated_is_named() {
     assert!(forged(Security::Malicious, 6, |_, frame| vec![frame]).0.is_ok());
     for (at, (tag, name)) in SENT.into_iter().enumerate() {
         type Forge = fn(Vec<u8>) -> Vec<Vec<u8>>;
-        // How, and how many frames later it shows.
+        // The change, and how many frames later it is detected.
         let ways: [(&str, Forge, usize); 6] = [
             ("shortened", |f| vec![frame(&f, &f[6..f.len() - 1])], 0),
             ("an element short", |f| vec![frame(&f, &f[6..f.len() - 32])], 0),
@@ -186,7 +186,7 @@ fn a_frame_that_is_shortened_lengthened_omitted_or_repeated_is_named() {
 
 #[test]
 fn a_flip_of_any_field_is_found_by_the_check_that_is_there_for_it() {
-    // At k = 6 and 300 OTs: 22 trees, columns of 64 bytes of which the last 16 are the extra group.
+    // At k = 6 and 300 OTs: 22 trees, and columns of 64 bytes whose last 16 are the extra group.
     let all_trees = |at: usize| (0..22).map(|tree| tree * 64 + at).collect::<Vec<_>>();
     let table: [(&str, usize, Vec<usize>, &str); 18] = [
         ("a point of the base OTs, which then is none", 0, vec![31], "base OTs"),
@@ -215,7 +215,7 @@ fn a_flip_of_any_field_is_found_by_the_check_that_is_there_for_it() {
         };
         assert_peer(forged(Security::Malicious, 6, forge).0, names, what);
     }
-    // The proof of one frame for another, and the corrections with it.
+    // The proof of one frame in place of another's; then with its corrections, too.
     let mut first = Vec::new();
     let swap = move |i, frame: Vec<u8>| match i {
         4 => {
@@ -260,8 +260,8 @@ fn every_bit_of_delta_is_checked_and_x_too() {
     }
 }
 
-/// As [`Receiver::correlated`], but choice j is flipped in tree i where `flip(i, j)`. The proof is made as if it
-/// were not so, and right if `guess` has the bits of Delta that belong to those trees.
+/// Like [`Receiver::correlated`], but flips choice j in tree i where `flip(i, j)`. The proof claims that nothing
+/// was flipped. It is correct if `guess` has the right bits of Delta for those trees.
 fn cheat(
     receiver: &mut Receiver,
     tx: &mut Tx,
@@ -295,9 +295,9 @@ fn cheat(
 #[test]
 fn without_the_check_a_cheating_receiver_learns_delta_from_one_pad_of_each_ot() {
     let ((mut sender, mut a), (mut receiver, mut b)) = setup_at(Security::SemiHonest, "a", 2);
-    // In OT i, tree i has another choice than the other trees.
+    // In OT i, the choice of tree i differs from that of the other trees.
     let v = cheat(&mut receiver, &mut b.tx, &[false; 64], &[0; 16], |tree, j| tree == j);
-    // The sender uses the pads of choice 0, say to encrypt what the receiver knows.
+    // The sender uses the pads of choice 0, for instance to encrypt something that the receiver knows.
     let used = sender.pads(&mut a.rx, 64).unwrap().of(false);
     let mut delta = 0u128;
     for (j, (v, used)) in v.iter().zip(used.iter()).enumerate() {
@@ -309,7 +309,7 @@ fn without_the_check_a_cheating_receiver_learns_delta_from_one_pad_of_each_ot() 
         delta |= tried.sum::<u128>();
     }
     assert_eq!(delta, u128::from_le_bytes(*sender.delta));
-    // From now on it has all pads of all frames, whatever it chooses.
+    // From now on the receiver has all pads of all frames, whatever it chooses.
     receiver.0.index += 64;
     let tweak = receiver.0.index;
     let mut other = receiver.correlated(&mut b.tx, &[false; 100]).unwrap();
@@ -327,21 +327,21 @@ fn different_choices_in_different_trees_are_found_unless_alpha_was_guessed() {
         cheat(&mut receiver, &mut b.tx, &[false; 130], &guess.to_le_bytes(), flip);
         let result = sender.pads(&mut a.rx, 130).map(drop);
         if result.is_err() {
-            // There is no second try at the same Delta.
+            // There is no second attempt at the same Delta.
             receiver.pads(&mut b.tx, &[true; 5]).unwrap();
             assert!(matches!(sender.pads(&mut a.rx, 5), Err(Error::Bug(_))));
         }
         result
     };
     let alpha = |tree: usize| delta >> (2 * tree) & 3;
-    // With seeds fixed this is a fact: none of these trees is one in which a correction does nothing.
+    // A fact for these fixed seeds: in none of these trees is alpha 0, where a correction has no effect.
     assert!([0, 5, 63].iter().all(|&tree| alpha(tree) != 0));
     assert_peer(run(0, |tree, j| tree == j), CHECK, "each tree in an OT of its own");
     assert_peer(run(0, |tree, j| tree == 0 && j == 0), CHECK, "the first tree");
     assert_peer(run(0, |tree, j| tree == 63 && j == 129), CHECK, "the last tree");
     assert_peer(run(0, |tree, _| tree == 5), CHECK, "all OTs of one tree");
     assert_peer(run(0, |tree, j| tree != 5 && j == 7), CHECK, "all trees but one");
-    // What is left: who guesses alpha is not found, and then knows it.
+    // What remains: a cheater that guesses alpha is not detected, and then knows it.
     let one: fn(usize, usize) -> bool = |tree, j| tree == 5 && j == 3;
     assert!(run(delta, one).is_ok());
     assert!(run(alpha(5) << 10, one).is_ok());
@@ -357,7 +357,7 @@ fn a_proof_without_the_extra_group_is_found() {
     receiver.pads(&mut b.tx, &random_choices(128)).unwrap();
     let corrections = a.rx.recv_bytes(CORRECTIONS, 22 * 32).unwrap();
     a.rx.recv(PROOF, PROOF_LEN).unwrap();
-    // The same frame from a receiver that leaves the group out of its sums.
+    // The same frame from a receiver that omits the extra group from its sums.
     let ((_, _), (mut receiver, _)) = malicious(6);
     let (columns, _) = receiver.0.columns(32);
     let mut packed = vec![0; 32];
@@ -405,7 +405,7 @@ fn a_wrong_sum_is_found_if_the_sender_uses_it_which_is_what_the_check_leaves() {
                 true => assert_peer(result, TREE_CHECK, "a sum that is used"),
                 false => assert!(result.is_ok(), "{at}"),
             }
-            // Without the check nothing shows.
+            // Without the check, nothing is detected.
             assert!(forged(Security::SemiHonest, 6, forge).0.is_ok());
         }
     }
@@ -445,7 +445,7 @@ fn the_sums_of_a_proof_are_those_of_their_definition() {
     let corrections = a.rx.recv_bytes(CORRECTIONS, 22 * groups * 16).unwrap();
     let proof = a.rx.recv(PROOF, PROOF_LEN).unwrap();
     let (columns, u) = again.0.columns(column_bytes(n, Security::Malicious));
-    // All choices are 0 but those of the extra group, which are u_0.
+    // All choices are 0 except those of the extra group, which are u_0.
     assert_eq!(proof[0], u[48..64]);
     let chi = transcript.clone().coefficients(&corrections, groups);
     let distinct: HashSet<_> = chi.iter().collect();
@@ -459,7 +459,7 @@ fn the_sums_of_a_proof_are_those_of_their_definition() {
     }
 }
 
-/// The sums of the tags are sent: a block that a tag and a seed have in common would give away the missing seed.
+/// Sums of tags are sent: if a tag and a seed had a block in common, the sum would reveal the missing seed.
 #[test]
 fn seeds_and_tags_have_no_block_in_common_even_under_equal_keys() {
     let mut seen = HashSet::new();
@@ -472,7 +472,7 @@ fn seeds_and_tags_have_no_block_in_common_even_under_equal_keys() {
     }
 }
 
-/// Who knows the coefficients before its messages are fixed makes wrong ones that pass.
+/// A cheater that knows the coefficients before its messages are fixed could make wrong messages that pass.
 #[test]
 fn the_coefficients_depend_on_session_trees_all_corrections_and_all_frames_before() {
     let groups = 4;
@@ -482,7 +482,7 @@ fn the_coefficients_depend_on_session_trees_all_corrections_and_all_frames_befor
         let mut last = Vec::new();
         frames.iter().for_each(|frame| last = transcript.coefficients(frame, groups));
         assert_eq!((last.len(), last[3]), (groups, 1u128.to_le_bytes()));
-        // The hash of the tags is the session's too.
+        // The hash of the tags depends on the session, too.
         (last[..3].to_vec(), *message.last().unwrap())
     };
     let frames = [vec![7; 500], vec![8; 500], vec![9; 500]];
@@ -510,13 +510,13 @@ fn the_coefficients_depend_on_session_trees_all_corrections_and_all_frames_befor
     let all: HashSet<Pad> = others.iter().flat_map(|(chi, _)| chi).chain(&fixed).copied().collect();
     assert_eq!(all.len(), 3 * 12);
     assert!(others[0].1 != digest && others[1].1 != digest && others[2].1 == digest);
-    // Those of 64 bits would let wrong corrections pass with a probability of 2^-64.
+    // 64-bit coefficients would let wrong corrections pass with probability 2^-64.
     let (_, _, mut transcript) = prove_trees(&SESSION, &[]);
     let chi: Vec<Pad> = (0..4u8).flat_map(|i| transcript.coefficients(&[i], 65)[..64].to_vec()).collect();
     every_bit_is_random(&chi, 128);
 }
 
-/// The check binds the receiver by the tags of all leaves of all trees.
+/// The check binds the receiver through the tags of all leaves of all trees.
 #[test]
 fn the_hash_of_the_tags_depends_on_every_leaf() {
     let leaves: Vec<Secrets<Pad>> =

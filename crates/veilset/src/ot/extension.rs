@@ -1,27 +1,32 @@
-//! OT extension: SoftSpoken OT (Roy22: "SoftSpokenOT: Quieter OT Extension from Small-Field Silent VOLE in
-//! the Minicrypt Model", CRYPTO 2022), in its semi-honest and in its malicious form.
+//! OT extension: SoftSpoken OT (Roy22: "SoftSpokenOT: Quieter OT Extension from Small-Field Silent VOLE in the
+//! Minicrypt Model", CRYPTO 2022), in its semi-honest and its malicious form.
 //!
-//! A pad is to be a key, used with counters of its own (`transfer.rs`, `masks.rs`). As a mask it is weaker than its 128 bits:
-//! who knows q pads it did not choose finds Delta by 2^128 / q evaluations of the fixed-key hash.
+//! Use a pad as a key, with separate counters (`transfer.rs`, `masks.rs`). As a mask it is weaker than its 128
+//! bits: with q pads that it did not choose, a receiver finds Delta by 2^128 / q evaluations of the fixed-key
+//! hash.
 //!
-//! Security: AES a pseudorandom permutation, its fixed-key hash tweakable correlation robust (GKWY20); the
-//! base OTs are secure against malicious parties. The semi-honest form has no checks: a receiver that makes
-//! different choices in different trees learns Delta from what the sender does with its pads. The
-//! malicious form has the checks of `check.rs`, which says what they rest on and what they leave. In both
-//! forms a receiver that cheats may pick its own rows v_j, and with them the pads that it gets.
-//! Leakage: the number of OTs. Cost: ceil(128 / k) bits an OT from receiver to sender, and 2^k / k times as
-//! many bits of AES on both sides as IKNP. In the malicious form a frame has 128 OTs and 2,064 bytes more
-//! (5 % of the bytes of a full frame at k = 2, 11 % at k = 6), and an OT takes a multiplication in GF(2^128) more.
+//! Security: AES a pseudorandom permutation, its fixed-key hash tweakable correlation robust (GKWY20); the base
+//! OTs are secure against malicious parties. The semi-honest form has no checks: a receiver that makes different
+//! choices in different trees learns Delta from what the sender does with its pads. The malicious form has the
+//! checks of `check.rs`, which states their assumptions and what they do not prevent. In both forms a malicious
+//! receiver may pick its own rows v_j, and with them the pads that it gets.
 //!
-//! The sender's secret Delta has 128 bits, cut into trees of k bits: alpha_i in GF(2)^k. For each tree the
-//! receiver knows all 2^k leaf seeds s_x, the sender all but s_alpha_i. With r_x the stream of seed x,
-//! u_i = sum of r_x and v_i = sum of x r_x are the receiver's, and
-//! w_i = sum of (alpha_i + x) r_x = v_i + alpha_i u_i is the sender's. With the correction
-//! c_i = u_i + choices it becomes q_i = v_i + alpha_i * choices: row j of all trees together is
-//! q_j = v_j + choice_j * Delta. The pads are H(j, q_j) and H(j, q_j + Delta), of which the receiver knows
-//! the one that is H(j, v_j).
+//! Leakage: the number of OTs. Cost: ceil(128 / k) bits per OT from receiver to sender; the AES output on both
+//! sides is 2^k / k times that of IKNP. In the malicious form, an OT takes one more multiplication in GF(2^128),
+//! and a frame has 128 more OTs and 2,064 more bytes. That is 5 % of the bytes of a full frame at k = 2, and 11
+//! % at k = 6.
 //!
-//! Departures: Roy22 takes u_0 for the choices and sends no correction for tree 0; here the caller has
+//! The sender's secret Delta has 128 bits, split into one alpha_i in GF(2)^k per tree. For each tree the
+//! receiver knows all 2^k leaf seeds s_x, the sender all but s_alpha_i. Let r_x be the stream of seed s_x:
+//!
+//! - the receiver has u_i = sum of r_x and v_i = sum of x r_x;
+//! - the sender has w_i = sum of (alpha_i + x) r_x = v_i + alpha_i u_i;
+//! - with the correction c_i = u_i + choices, it gets q_i = w_i + alpha_i c_i = v_i + alpha_i * choices.
+//!
+//! Row j of all trees together is q_j = v_j + choice_j * Delta. The pads are H(j, q_j) and H(j, q_j + Delta).
+//! The receiver knows one of them, which is H(j, v_j).
+//!
+//! Departures: Roy22 takes u_0 as the choices and sends no correction for tree 0. Here the caller supplies the
 //! choices, and only the extra group of a frame takes u_0.
 
 use super::check::{
@@ -40,16 +45,16 @@ use subtle::{ConditionallySelectable, ConstantTimeEq};
 use veilset_kernels::aes::Aes128;
 use zeroize::Zeroizing;
 
-/// Bits of Delta, and number of base OTs.
+/// Bits of Delta, and the number of base OTs.
 pub(crate) const WIDTH: usize = 128;
-/// OTs per frame: 8192; the receiver sends 22 KiB for them at k = 6. Both parties hold 256 KiB of rows.
+/// OTs per frame: 8192, for which the receiver sends 22 KiB at k = 6. Both parties hold 256 KiB of rows.
 pub const FRAME: usize = 1 << 13;
-/// The largest k: the work grows as 2^k / k, the traffic shrinks as 1 / k only.
+/// The maximum k: the work grows as 2^k / k, while the traffic only shrinks as 1 / k.
 const MAX_K: usize = 8;
-/// The default k: 22 bits an OT from the receiver. One thread of a Zen 4 processor takes, on either side, 10,
-/// 13, 17, 26, 37 and 60 ns an OT for k = 2, 4, 5, 6, 7 and 8, and 4 to 8 ns more in the malicious form; a
-/// sender that makes both pads takes 6 ns more. A larger k pays on links slower than about 270 Mbit/s, a smaller one
-/// on those faster than about 440.
+/// The default k: 22 bits per OT from the receiver. On either side, one thread of a Zen 4 processor takes 10,
+/// 13, 17, 26, 37 and 60 ns per OT for k = 2, 4, 5, 6, 7 and 8. The malicious form takes 4 to 8 ns more, and a
+/// sender that computes both pads 6 ns more. A larger k pays on links slower than about 270 Mbit/s, a smaller
+/// one on links faster than about 440.
 pub const DEFAULT_K: usize = 6;
 
 const SUMS: Message<[Pad; 2]> = Message::new(0x33, "R->S  sums of the levels of the seed trees, encrypted");
@@ -66,7 +71,7 @@ impl crate::channel::Wire for [Pad; 2] {
     }
 }
 
-/// Bytes of the setup, frame headers included: from the receiver to the sender and back.
+/// Bytes of the setup, including frame headers: from receiver to sender, and back.
 pub(crate) fn setup_bytes(k: usize, security: Security) -> (usize, usize) {
     let check = match security {
         Security::SemiHonest => 0,
@@ -75,7 +80,7 @@ pub(crate) fn setup_bytes(k: usize, security: Security) -> (usize, usize) {
     (2 * (WIDTH * 32 + HEADER) + check, WIDTH * 64 + HEADER)
 }
 
-/// Bytes that the receiver sends for `n` OTs in frames of [`FRAME`], frame headers apart.
+/// Bytes that the receiver sends for `n` OTs in frames of [`FRAME`], excluding frame headers.
 pub(crate) fn correction_bytes(n: usize, k: usize, security: Security) -> usize {
     frames(n, FRAME).map(|n| frame_bytes(n, k, security)).sum()
 }
@@ -98,7 +103,7 @@ fn column_bytes(n: usize, security: Security) -> usize {
     n.next_multiple_of(WIDTH) / 8 + extra
 }
 
-/// The depths of the trees: k, and what is left of 128 for the last one.
+/// The depths of the trees: k, and for the last one the remainder of 128.
 fn depths(k: usize) -> impl Iterator<Item = usize> {
     (0..WIDTH).step_by(k).map(move |at| k.min(WIDTH - at))
 }
@@ -110,13 +115,12 @@ fn check(k: usize) -> Result<()> {
     }
 }
 
-/// Where the counters of tree `i` begin: no two trees share a block, even if an attacker tries one key on all of
-/// them.
+/// The first counter of tree `i`. No two trees share a block, even if an attacker tries one key on all of them.
 pub(super) fn first_block(i: usize) -> u128 {
     (i as u128) << 64
 }
 
-/// The children of all nodes of a level of tree `i`, each by a PRG from 16 to 32 bytes.
+/// The children of all nodes on one level of tree `i`, each pair by a PRG from 16 to 32 bytes.
 fn children(i: usize, level: &[Pad]) -> Secrets<Pad> {
     let mut below = Secrets::zeros(2 * level.len());
     for (node, pair) in level.iter().zip(below.chunks_exact_mut(2)) {
@@ -125,8 +129,8 @@ fn children(i: usize, level: &[Pad]) -> Secrets<Pad> {
     below
 }
 
-/// The streams of one tree's leaves, in an order in which position y has the coefficient y. The sender does
-/// not know the one at position 0, which has none.
+/// The streams of one tree's leaves, ordered so that position y has coefficient y. The sender does not know the
+/// stream at position 0, whose coefficient is 0.
 struct Tree(Vec<Option<Aes128>>);
 
 impl Tree {
@@ -141,16 +145,16 @@ impl Tree {
     }
 }
 
-/// The sums over blocks `first..` of the streams r_y of some leaves: adds the sum of all r_y with bit l of y
-/// set to column l of `columns`, writes that of all r_y to `all`. `spare` is as large as `columns`.
+/// Sums the streams r_y of some leaves over blocks `first..`. Column l of `columns` gains the sum of all r_y
+/// with bit l of y set; `all` is set to the sum of all r_y. `spare` is as large as `columns`.
 ///
-/// Depth first, so that what is worked on stays in the first-level cache.
+/// Depth first, so that the working set stays in the first-level cache.
 fn fold(leaves: &[Option<Aes128>], first: u128, columns: &mut [u8], all: &mut [u8], spare: &mut [u8]) {
     match leaves {
         [Some(leaf)] => leaf.ctr(first, all),
         [None] => all.fill(0),
         _ => {
-            // The upper half of the leaves is that with the highest bit set.
+            // The upper half of the leaves has the highest bit set.
             let (lower, upper) = leaves.split_at(leaves.len() / 2);
             let (columns, highest) = columns.split_at_mut(columns.len() - all.len());
             let (spare, sum) = spare.split_at_mut(columns.len());
@@ -162,8 +166,8 @@ fn fold(leaves: &[Option<Aes128>], first: u128, columns: &mut [u8], all: &mut [u
     }
 }
 
-/// The state that both sides share: trees, how far their streams and the tweaks are used, the hash, and
-/// that of the checks in the malicious form.
+/// The state common to both sides: the trees, the positions in their streams and tweaks, the hash, and in the
+/// malicious form the state of the checks.
 struct Common {
     k: usize,
     trees: Vec<Tree>,
@@ -171,7 +175,7 @@ struct Common {
     index: u128,
     hash: Aes128,
     transcript: Option<Transcript>,
-    /// Those of the context that it was set up in.
+    /// The threads of the context in which this was set up.
     threads: Threads,
 }
 
@@ -206,11 +210,11 @@ impl Common {
         }
     }
 
-    /// The columns v or w of the next `bytes * 8` OTs, and of each tree the sum of its streams.
+    /// The columns v or w of the next `bytes * 8` OTs, and the sum of the streams of each tree.
     fn columns(&mut self, bytes: usize) -> (Secrets<u8>, Secrets<u8>) {
         let mut columns = Secrets::zeros(WIDTH * bytes);
         let mut sums = Secrets::zeros(self.trees.len() * bytes);
-        // No chunk may be of 0 bytes.
+        // Chunks must not be empty.
         if bytes > 0 {
             let tree_columns = columns.par_chunks_mut(self.k * bytes);
             let rows = tree_columns.zip(sums.par_chunks_exact_mut(bytes)).zip(&self.trees);
@@ -233,12 +237,12 @@ impl Common {
     }
 }
 
-/// The receiver of the extension: it chooses.
+/// The receiver of the extension, which makes the choices.
 pub struct Receiver(Common);
 
 impl Receiver {
-    /// Runs the base OTs, as their sender, and plants the trees. `k` is from 1 to 8; `purpose`: see
-    /// [`super`]; `security` is the sender's too.
+    /// Runs the base OTs, as their sender, and generates the trees. `k` is from 1 to 8. For `purpose` see
+    /// [`super`]. `security` must match the sender's.
     pub fn setup(cx: &mut Context, purpose: &'static str, k: usize, security: Security) -> Result<Receiver> {
         check(k)?;
         let pads = base::sender(cx, purpose, WIDTH)?;
@@ -257,17 +261,17 @@ impl Receiver {
         Ok(Receiver(Common::new(&part, k, trees, transcript, cx.threads)))
     }
 
-    /// Bytes it sends for `n` OTs in frames of [`FRAME`], frame headers apart.
+    /// Bytes it sends for `n` OTs in frames of [`FRAME`], excluding frame headers.
     pub fn correction_bytes(&self, n: usize) -> usize {
         self.0.correction_bytes(n)
     }
 
-    /// The threads that it computes on.
+    /// The threads on which it computes.
     pub(crate) fn threads(&self) -> &Threads {
         &self.0.threads
     }
 
-    /// Random OTs with random choices: the choices and the chosen pads.
+    /// Random OTs with random choices. Returns the choices and the chosen pads.
     pub fn random(&mut self, tx: &mut Tx, n: usize, rng: &mut Prng) -> Result<(Secrets<bool>, Secrets<Pad>)> {
         let mut bytes = Secrets::zeros(n);
         rng.fill(&mut bytes);
@@ -276,8 +280,8 @@ impl Receiver {
         Ok((choices, pads))
     }
 
-    /// Random OTs with these choices, at most a [`FRAME`] of them: sends the corrections and returns the
-    /// chosen pads.
+    /// Random OTs with these choices, at most a [`FRAME`] of them. Sends the corrections and returns the chosen
+    /// pads.
     pub fn pads(&mut self, tx: &mut Tx, choices: &[bool]) -> Result<Secrets<Pad>> {
         let mut pads = self.correlated(tx, choices)?;
         let tweak = self.0.next_tweak(choices.len());
@@ -285,14 +289,14 @@ impl Receiver {
         Ok(pads)
     }
 
-    /// Correlated OTs with these choices, at most a [`FRAME`] of them: sends the corrections
-    /// c_i = u_i + choices and returns the rows v_j = q_j + choice_j Delta.
+    /// Correlated OTs with these choices, at most a [`FRAME`] of them. Sends the corrections c_i = u_i + choices
+    /// and returns the rows v_j = q_j + choice_j Delta.
     pub fn correlated(&mut self, tx: &mut Tx, choices: &[bool]) -> Result<Secrets<Pad>> {
         let bytes = self.0.column_bytes(choices.len())?;
         let mut packed = Secrets::zeros(bytes);
         choices.iter().enumerate().for_each(|(j, &c)| packed[j / 8] |= u8::from(c) << (j % 8));
         let (columns, mut corrections) = self.0.columns(bytes);
-        // The choices of the extra group are u_0, of which the sender lacks a summand.
+        // The choices of the extra group are u_0, in which one summand is unknown to the sender.
         let chosen = column_bytes(choices.len(), Security::SemiHonest);
         packed[chosen..].copy_from_slice(&corrections[chosen..bytes]);
         corrections.chunks_mut(bytes.max(1)).for_each(|u| xor(u, &packed));
@@ -304,14 +308,14 @@ impl Receiver {
     }
 }
 
-/// A root for each tree.
+/// One root per tree.
 fn roots(k: usize, rng: &mut Prng) -> Secrets<Pad> {
     let mut roots = Secrets::<Pad>::zeros(depths(k).count());
     rng.fill(roots.as_flattened_mut());
     roots
 }
 
-/// The leaves of the receiver's trees, and the sums of the left and right nodes of each level, encrypted by
+/// The leaves of the receiver's trees, and the sums of the left and of the right nodes per level, encrypted by
 /// adding them to the pads.
 fn plant(k: usize, mut pads: Secrets<[Pad; 2]>, roots: &[Pad]) -> (Vec<Secrets<Pad>>, Secrets<[Pad; 2]>) {
     let mut levels = pads.iter_mut();
@@ -328,14 +332,14 @@ fn plant(k: usize, mut pads: Secrets<[Pad; 2]>, roots: &[Pad]) -> (Vec<Secrets<P
     (trees.collect(), pads)
 }
 
-/// The sender of the extension: it gets both pads.
+/// The sender of the extension, which gets both pads.
 pub struct Sender {
     common: Common,
     delta: Secret<[u8; 16]>,
 }
 
-/// Both pads of a frame of OTs, to be made when asked for. In the malicious form there are none before the
-/// check of the frame has passed.
+/// Both pads of a frame of OTs, computed on request. In the malicious form this exists only if the frame has
+/// passed its check.
 pub struct PadPairs<'a> {
     rows: Rows,
     tweak: u128,
@@ -343,8 +347,8 @@ pub struct PadPairs<'a> {
 }
 
 impl Sender {
-    /// Picks Delta, runs the base OTs, as their receiver, and gets the trees but for one leaf each. `k` is
-    /// from 1 to 8; `purpose`: see [`super`]; `security` is the receiver's too.
+    /// Picks Delta, runs the base OTs, as their receiver, and obtains the trees except for one leaf each. `k` is
+    /// from 1 to 8. For `purpose` see [`super`]. `security` must match the receiver's.
     pub fn setup(cx: &mut Context, purpose: &'static str, k: usize, security: Security) -> Result<Sender> {
         check(k)?;
         let delta = Secret::new(cx.rng.bytes::<16>());
@@ -366,24 +370,24 @@ impl Sender {
         Ok(Sender { common: Common::new(&part, k, trees, transcript, cx.threads), delta })
     }
 
-    /// Bytes it receives for `n` OTs in frames of [`FRAME`], frame headers apart.
+    /// Bytes it receives for `n` OTs in frames of [`FRAME`], excluding frame headers.
     pub fn correction_bytes(&self, n: usize) -> usize {
         self.common.correction_bytes(n)
     }
 
-    /// The threads that it computes on.
+    /// The threads on which it computes.
     pub(crate) fn threads(&self) -> &Threads {
         &self.common.threads
     }
 
-    /// `n` random OTs, at most a [`FRAME`] of them: receives the corrections.
+    /// `n` random OTs, at most a [`FRAME`] of them. Receives the corrections.
     pub fn pads(&mut self, rx: &mut Rx, n: usize) -> Result<PadPairs<'_>> {
         let rows = self.rows(rx, n)?;
         let tweak = self.common.next_tweak(n);
         Ok(PadPairs { rows, tweak, sender: self })
     }
 
-    /// `n` correlated OTs, at most a [`FRAME`] of them: receives the corrections and returns the rows q_j.
+    /// `n` correlated OTs, at most a [`FRAME`] of them. Receives the corrections and returns the rows q_j.
     pub fn correlated(&mut self, rx: &mut Rx, n: usize) -> Result<Secrets<Pad>> {
         Ok(self.rows(rx, n)?.into())
     }
@@ -413,8 +417,7 @@ impl Sender {
         columns
     }
 
-    /// Delta, by which the rows of correlated OTs differ. Whoever learns it has all pads too, those of the other frames
-    /// included.
+    /// Delta, the difference between the rows of correlated OTs. Knowing it gives all pads of all frames.
     pub fn delta(&self) -> &Pad {
         &self.delta
     }
@@ -432,8 +435,8 @@ impl PadPairs<'_> {
     }
 }
 
-/// The way down all trees, level by level: 0 for left, 1 for right. Bit l of alpha_i is bit i k + l of
-/// Delta, and a tree is descended from the highest bit of its alpha_i.
+/// The path down all trees, level by level: 0 for left, 1 for right. Bit l of alpha_i is bit i k + l of Delta.
+/// The descent starts with the highest bit of alpha_i.
 fn path(k: usize, delta: &[u8; 16]) -> Secrets<u8> {
     let mut path = Secrets::zeros(WIDTH);
     for (i, sides) in path.chunks_mut(k).enumerate() {
@@ -445,8 +448,8 @@ fn path(k: usize, delta: &[u8; 16]) -> Secrets<u8> {
     path
 }
 
-/// The sender's trees: of each all leaves but the one that `path` leads to, by the sum of the nodes of the
-/// other side of each level. Which one it is (alpha) is secret: no branch and no address depends on it.
+/// The sender's trees: all leaves of each tree except the one that `path` leads to, computed from the sum of the
+/// nodes on the other side of each level. That leaf (alpha) is secret: no branch and no address depends on it.
 fn punctured(k: usize, path: &[u8], pads: Secrets<Pad>, encrypted: &[[Pad; 2]]) -> Leaves {
     let mut sums = pads;
     for ((sum, &side), pair) in sums.iter_mut().zip(path).zip(encrypted) {
@@ -461,7 +464,7 @@ fn punctured_tree(i: usize, path: &[u8], sums: &[Pad]) -> Punctured {
     let mut alpha = 0u32;
     for (&side, sum) in path.iter().zip(sums) {
         let mut below = children(i, &nodes);
-        // Of the two children of the unknown node (now garbage) one follows from the sum of its side.
+        // Of the two children of the unknown node, which are garbage now, one follows from the sum of its side.
         let mut missing = Zeroizing::new(*sum);
         for (j, pair) in below.chunks_exact(2).enumerate() {
             let known = !(j as u32).ct_eq(&alpha);

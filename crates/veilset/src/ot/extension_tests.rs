@@ -5,7 +5,7 @@ use std::collections::HashSet;
 
 pub(super) const SESSION: SessionId = SessionId::of([9; 32]);
 
-/// Both roles set up over a channel each, which still holds nothing.
+/// Sets up both roles over a channel each; nothing is left in the channels.
 fn setup(purpose: &'static str, k: usize) -> Both {
     setup_at(Security::SemiHonest, purpose, k)
 }
@@ -16,7 +16,7 @@ pub(super) fn setup_at(security: Security, purpose: &'static str, k: usize) -> B
     seeded(security, purpose, k, [1, 2])
 }
 
-/// With these seeds of sender and receiver.
+/// Sets up both roles with these seeds of sender and receiver.
 fn seeded(security: Security, purpose: &'static str, k: usize, seeds: [u8; 2]) -> Both {
     let (mut a, mut b) = Channel::pair();
     let rng = move |role: usize| Prng::from_seed(&[seeds[role]; 32]);
@@ -84,7 +84,7 @@ fn what_the_receiver_knows_gives_no_unwanted_pad() {
     let pads = sender.pads(&mut a.rx, 1000).unwrap();
     let pads = [pads.of(false), pads.of(true)];
     let unwanted: HashSet<Pad> = (0..1000).map(|j| pads[usize::from(!choices[j])][j]).collect();
-    // The rows, and their hashes under tweaks of the whole frame.
+    // Neither the rows, nor their hashes under any tweak of the frame.
     let hash = &receiver.0.hash;
     for shift in 0..1000u128 {
         let mut tried = v.clone();
@@ -92,7 +92,7 @@ fn what_the_receiver_knows_gives_no_unwanted_pad() {
         assert!(tried.iter().all(|pad| !unwanted.contains(pad)), "{shift}");
     }
     assert!(v.iter().all(|row| !unwanted.contains(row)));
-    // With Delta it would be the unwanted pads that come out: the test looks for the right thing.
+    // With Delta, the unwanted pads do come out, so the test looks for the right thing.
     let mut other = v.clone();
     other.iter_mut().for_each(|row| xor(row, &*sender.delta));
     hash.tcr_hash(0, &mut other);
@@ -105,7 +105,7 @@ fn pads_of_another_purpose_differ() {
         let ((mut sender, mut a), (mut receiver, mut b)) = setup(purpose, 6);
         receiver.pads(&mut b.tx, &[true; 100]).unwrap();
         let pads = sender.pads(&mut a.rx, 100).unwrap();
-        // The oracle of the extension apart from that of the base OTs.
+        // Tests the oracle of the extension separately from that of the base OTs.
         let mut fixed = [[5; 16]];
         pads.sender.common.hash.tcr_hash(0, &mut fixed);
         (fixed, pads.of(false))
@@ -115,7 +115,7 @@ fn pads_of_another_purpose_differ() {
     assert!(hash == same_hash && *one == *same);
 }
 
-/// All randomness alike, another session or purpose encrypts the sums otherwise, and checks the trees otherwise.
+/// All randomness being equal, another session or purpose encrypts the sums and checks the trees differently.
 #[test]
 fn what_is_sent_in_a_setup_belongs_to_one_session_and_purpose() {
     let sent = |session: u8, purpose| {
@@ -137,7 +137,7 @@ fn what_is_sent_in_a_setup_belongs_to_one_session_and_purpose() {
     }
 }
 
-/// What each leaf's stream starts with, in the order of the leaves.
+/// The first block of each leaf's stream, in the order of the leaves.
 fn starts(trees: &[Tree]) -> Vec<Option<Pad>> {
     let start = |leaf: &Aes128| {
         let mut out = Pad::default();
@@ -158,7 +158,7 @@ fn the_sender_gets_every_leaf_but_one_and_only_with_the_right_base_pads() {
         let pads: Vec<Pad> = pairs.iter().zip(path.iter()).map(|(p, &b)| p[usize::from(b ^ 1)]).collect();
         let (leaves, encrypted) = plant(k, pairs, &roots(k, rng));
         let theirs = starts(&leaves.iter().map(|leaves| Tree::new(leaves)).collect::<Vec<_>>());
-        // What the sender has to get: at position y of a tree leaf alpha + y, and nothing at 0.
+        // What the sender must obtain: leaf alpha + y at position y of a tree, and nothing at 0.
         let mut expected = Vec::new();
         for (i, depth) in depths(k).enumerate() {
             let alpha: usize =
@@ -171,7 +171,7 @@ fn the_sender_gets_every_leaf_but_one_and_only_with_the_right_base_pads() {
             starts(&seeds.iter().map(|seeds| Tree::punctured(seeds)).collect::<Vec<_>>())
         };
         assert_eq!(ours(&pads), expected);
-        // Without the pads no leaf comes out; with one pad wrong only that tree's do not.
+        // Without the pads no leaf comes out. With one wrong pad, only leaves of its tree are wrong.
         let known: HashSet<Pad> = theirs.iter().flatten().copied().collect();
         assert_eq!(known.len(), theirs.len());
         assert!(ours(&[[0; 16]; WIDTH]).iter().flatten().all(|leaf| !known.contains(leaf)));
@@ -216,7 +216,7 @@ fn folding_is_the_sum_by_its_definition() {
 #[test]
 fn a_k_out_of_range_is_an_error_before_anything_is_sent() {
     for k in [0, MAX_K + 1, usize::MAX] {
-        // Nobody listens, so that a setup that goes on ends in another error.
+        // The peer is gone, so a setup that gets further fails with a different error.
         let mut ch = Channel::pair().0;
         let rng = &mut Prng::from_seed(&[1; 32]);
         assert!(matches!(
@@ -236,7 +236,7 @@ fn frames_share_neither_streams_nor_tweaks() {
     let choices = [true; 1000];
     let bytes = correction_bytes(1000, 6, Security::SemiHonest);
     let ((mut sender, mut a), (mut receiver, mut b)) = setup("a", 6);
-    // Equal choices twice: a stream used again would send equal corrections.
+    // Equal choices twice: if a stream were reused, the corrections would be equal.
     receiver.pads(&mut b.tx, &choices).unwrap();
     let first = a.rx.recv_bytes(CORRECTIONS, bytes).unwrap();
     receiver.pads(&mut b.tx, &choices).unwrap();
@@ -254,7 +254,7 @@ fn frames_share_neither_streams_nor_tweaks() {
 
 #[test]
 fn the_bytes_the_receiver_sends_look_alike_for_all_choices() {
-    // Half of the bits of the corrections are set, whatever the choices are.
+    // Half of the bits of the corrections are set, whatever the choices.
     for choice in [false, true] {
         let ((_, mut a), (mut receiver, mut b)) = setup("a", 6);
         receiver.pads(&mut b.tx, &[choice; FRAME]).unwrap();
@@ -266,7 +266,7 @@ fn the_bytes_the_receiver_sends_look_alike_for_all_choices() {
     }
 }
 
-/// Bits in which the two differ.
+/// The number of bits in which the two differ.
 fn distance(a: &[u8], b: &[u8]) -> u32 {
     assert_eq!(a.len(), b.len());
     a.iter().zip(b).map(|(a, b)| (a ^ b).count_ones()).sum()
@@ -292,7 +292,7 @@ fn delta_and_the_streams_are_others_in_every_run() {
     }
 }
 
-/// Who knows a root has the receiver's choices.
+/// Knowing a root means knowing the receiver's choices.
 #[test]
 fn every_tree_has_a_root_of_its_own_that_is_another_in_every_run() {
     for k in [1, 6, 8] {
@@ -304,7 +304,7 @@ fn every_tree_has_a_root_of_its_own_that_is_another_in_every_run() {
         if k == 1 {
             every_bit_is_random(&runs.iter().flat_map(|roots| roots.to_vec()).collect::<Vec<Pad>>(), 128);
         }
-        // A tree is that of its root.
+        // A tree is derived from its root.
         let (trees, _) = plant(k, Secrets::zeros(WIDTH), &runs[0]);
         every_bit_is_random(&trees.iter().flat_map(|leaves| leaves.to_vec()).collect::<Vec<Pad>>(), 128);
         for (i, (leaves, depth)) in trees.iter().zip(depths(k)).enumerate() {
@@ -320,13 +320,13 @@ fn every_tree_has_a_root_of_its_own_that_is_another_in_every_run() {
 fn trees_share_no_block_even_under_equal_keys() {
     let mut seen = HashSet::new();
     let mut fresh = |blocks: &[u8]| blocks.as_chunks::<16>().0.iter().all(|block| seen.insert(*block));
-    // Of each tree two nodes of each of two levels.
+    // Two nodes on each of two levels of each tree.
     for i in 0..WIDTH {
         assert!(
             fresh(children(i, &[[5; 16]]).as_flattened()) && fresh(children(i, &[[6; 16]]).as_flattened())
         );
     }
-    // Streams: of each tree r_1 and r_0 + r_1, in three frames.
+    // Streams: r_1 and r_0 + r_1 of each tree, in three frames.
     let trees = (0..WIDTH).map(|_| Tree::new(&[[7; 16], [8; 16]])).collect();
     let mut common = Common::new(&SESSION, 1, trees, None, Threads::global());
     for blocks in [1, 3, 2] {

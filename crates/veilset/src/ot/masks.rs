@@ -1,9 +1,10 @@
-//! Masks from pads, for what is added to them and not encrypted row by row ([`super::transfer`]).
+//! Masks derived from pads, for values that are masked by addition instead of encrypted row by row
+//! ([`super::transfer`]).
 //!
-//! A mask is a block of AES under its pad, at a counter that no other mask of the setup has: the number j of the OT,
-//! times 2^64. It is never the pad itself. Whoever knows q pads that it did not choose tests each guess of Delta
-//! against all of them at once, and finds it by 2^128 / q evaluations of the fixed-key hash ([`super::extension`]).
-//! Masks at counters of their own have to be tested one by one.
+//! A mask is an AES block under its pad, at a counter used by no other mask of the setup: the number j of the
+//! OT, times 2^64. It is never the pad itself. With q pads that it did not choose, a receiver tests each guess
+//! of Delta against all of them at once. It finds Delta by 2^128 / q evaluations of the fixed-key hash
+//! ([`super::extension`]). Masks at separate counters must be tested one by one.
 
 use super::Pad;
 use crate::secret::Secrets;
@@ -24,7 +25,7 @@ mod tests {
     use super::*;
     use std::collections::HashSet;
 
-    /// The pad of one OT and the number of another make another mask.
+    /// Changing the pad, or the number of the OT, changes the mask.
     #[test]
     fn a_mask_is_of_its_pad_and_its_place() {
         let pads: [Pad; 3] = [[1; 16], [1; 16], [2; 16]];

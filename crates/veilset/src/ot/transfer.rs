@@ -1,12 +1,11 @@
-//! Transfer of rows by OT. *One-sided*: for each row the receiver has a choice bit, and it gets the row
-//! exactly where the bit is the agreed one (CZZDL 3.1). *1-of-2*: for each pair of rows it gets the one of
-//! its choice.
+//! Transfer of rows by OT. *One-sided*: the receiver has one choice bit per row, and gets the row exactly if the
+//! bit is the agreed one (CZZDL 3.1). *1-of-2*: it gets the row of its choice from each pair of rows.
 //!
-//! Security and leakage: as the OT underneath, in the semi-honest and in the malicious form. Cost: that of the
-//! OTs and one row each, or two. Each row is encrypted under its own single-use pad (AES-128 in counter mode, the
-//! counter starting at the row's number, so that no two rows share a block even if an attacker tries one key on all
-//! of them). Rows have one public width, so lengths do not show. There is no MAC: TLS authenticates, and a
-//! sender that cheats could offer other rows just as well.
+//! Security and leakage: those of the OT underneath, in the semi-honest and in the malicious form. Cost: that of
+//! the OTs, and one or two rows per OT. Each row is encrypted under its own single-use pad, by AES-128 in
+//! counter mode. The counter depends on the row's number, so that no two rows share a block even if an attacker
+//! tries one key on all of them. All rows have the same public width, so lengths do not show. There is no MAC:
+//! TLS authenticates, and a malicious sender could offer other rows anyway.
 
 use super::Pad;
 use super::extension::{FRAME, Receiver, Sender};
@@ -17,11 +16,11 @@ use rayon::prelude::*;
 use subtle::{Choice, ConditionallySelectable};
 use veilset_kernels::aes::Aes128;
 
-/// Bytes of rows per frame, at most (or one row, if it is longer).
+/// Maximum bytes of rows per frame. A longer row gets a frame of its own.
 const ROW_BYTES: usize = 1 << 18;
-/// Frames of OTs whose pads may wait for rows, besides the one in hand: 2^20 OTs, 16 MiB of pads. So many are under way
-/// at once only where bandwidth times round-trip time is 2.9 MB of corrections (k = 6): 290 Mbit/s at 80 ms. With rows
-/// of 66 bytes it is 69 MB, or 6.9 Gbit/s at 80 ms. Below that the bound costs no time.
+/// Frames of OTs whose pads may wait for rows, in addition to the current one: 2^20 OTs, 16 MiB of pads. The
+/// limit is reached only where bandwidth times round-trip time is 2.9 MB of corrections (k = 6): 290 Mbit/s at
+/// 80 ms. With rows of 66 bytes it is 69 MB, or 6.9 Gbit/s at 80 ms. Below that the bound costs no time.
 pub(crate) const AHEAD: usize = 1 << 7;
 const ROWS: Message<[u8]> = Message::new(0x41, "S->R  rows, encrypted");
 const PAIRS: Message<[u8]> =
@@ -38,8 +37,8 @@ fn check(width: usize) -> Result<()> {
     }
 }
 
-/// Encrypts or decrypts the rows from row `first` on, each under its pad, which is used for nothing else; before
-/// that, `prepare(i, row)` is called for row i.
+/// Encrypts or decrypts rows, the first of which has number `first`, each under its single-use pad. First calls
+/// `prepare(i, row)` for each row i.
 pub(crate) fn crypt(
     bytes: &mut [u8],
     width: usize,
@@ -84,8 +83,8 @@ pub fn send(
     Ok(())
 }
 
-/// Receives the rows whose choice is `wanted`: `take(is_wanted, row)` is called for every row, in order; rows
-/// that are not wanted are noise. It cannot fail: an error in a row would tell the sender that it was read.
+/// Receives the rows whose choice is `wanted`. Calls `take(is_wanted, row)` for every row, in order; unwanted
+/// rows are noise. `take` cannot fail, since an error would tell the sender that the row was read.
 pub fn receive(
     ch: &mut Channel,
     ot: &mut Receiver,
@@ -97,7 +96,7 @@ pub fn receive(
     check(width)?;
     let threads = ot.threads().clone();
     receive_frames(ch, ot, choices, ROWS, width, |first, choices, pads, rows| {
-        // All rows are decrypted, the others to garbage: the sender sees how long we take.
+        // All rows are decrypted, the unwanted ones to noise, because the sender can time us.
         threads.run(|| crypt(rows, width, first, pads, |_, _| ()));
         for (row, &choice) in rows.chunks_exact(width).zip(choices) {
             take(choice == wanted, row);
@@ -105,8 +104,8 @@ pub fn receive(
     })
 }
 
-/// Offers `n` pairs of rows of `width` bytes; `fill(i, choice, row)` writes the row of pair i that the receiver gets
-/// for this choice into a zeroed buffer.
+/// Offers `n` pairs of rows of `width` bytes. `fill(i, choice, row)` writes into a zeroed buffer the row of pair
+/// i that the receiver gets for this choice.
 pub fn send_pairs(
     ch: &mut Channel,
     ot: &mut Sender,
@@ -135,7 +134,7 @@ pub fn send_pairs(
     Ok(())
 }
 
-/// Receives of each pair the row of the choice: `take(row)` is called for each, in order.
+/// Receives the chosen row of each pair. Calls `take(row)` for each, in order.
 pub fn receive_chosen(
     ch: &mut Channel,
     ot: &mut Receiver,
@@ -147,7 +146,7 @@ pub fn receive_chosen(
     let threads = ot.threads().clone();
     receive_frames(ch, ot, choices, PAIRS, 2 * width, |first, choices, pads, bytes| {
         let (rows, ones) = bytes.split_at_mut(choices.len() * width);
-        // Both are read, and no address depends on the choice.
+        // Both rows are read, and no address depends on the choice.
         for ((row, one), &choice) in rows.chunks_exact_mut(width).zip(ones.chunks_exact(width)).zip(choices) {
             let choice = Choice::from(u8::from(choice));
             row.iter_mut().zip(one).for_each(|(row, one)| row.conditional_assign(one, choice));
@@ -157,7 +156,7 @@ pub fn receive_chosen(
     })
 }
 
-/// Sends the corrections and receives the frames that answer them, `width` bytes an OT: calls
+/// Sends the corrections and receives the frames that answer them, with `width` bytes per OT. Calls
 /// `open(first, choices, pads, bytes)` for each.
 fn receive_frames(
     ch: &mut Channel,
@@ -169,8 +168,9 @@ fn receive_frames(
 ) -> Result<()> {
     let n = choices.len();
     ch.stage("receiving", Unit::Bytes, n * width + ot.correction_bytes(n));
-    // The sender answers each frame of corrections with rows, so both directions flow at once. Pads wait in a queue. A
-    // sender that withholds rows gets no more corrections: it makes us hold no more than that.
+    // The sender answers each frame of corrections with rows, so both directions flow at once. The pads are
+    // queued. A sender that withholds rows gets no more corrections, so what it can make us hold is bounded by
+    // the queue.
     ch.duplex_with_queue(
         AHEAD,
         |tx, pads| choices.chunks(FRAME).try_for_each(|choices| pads.put(ot.pads(tx, choices)?)),
@@ -212,7 +212,7 @@ mod tests {
 
     type Both = ((Sender, Channel), (Receiver, Channel));
 
-    /// Both roles set up, each with its channel.
+    /// Both roles, set up with a channel each.
     fn setup() -> Both {
         let (mut a, mut b) = Channel::pair();
         let (session, security) = (SessionId::of([4; 32]), Security::SemiHonest);
@@ -236,11 +236,11 @@ mod tests {
             crypt(&mut rows, width, first, pads, |_, _| ());
             rows
         };
-        // Under one pad for all, rows of two frames have no block in common, that cut to fit included.
+        // Even under a single pad, rows of two frames have no block in common, including truncated blocks.
         let rows = [streams(0, &vec![[5; 16]; n]), streams(n, &vec![[5; 16]; n])].concat();
         let blocks: HashSet<&[u8]> = rows.chunks(width).flat_map(|row| row.chunks(16)).collect();
         assert_eq!(blocks.len(), 2 * n * 3);
-        // Another pad for one row changes every block of this row and no other.
+        // Changing the pad of one row changes every block of this row, and no other.
         let pads: Vec<Pad> = (0..n as u8).map(|i| [i; 16]).collect();
         let rows = streams(0, &pads);
         for at in 0..n {
@@ -293,13 +293,13 @@ mod tests {
         });
         let mut corrections =
             || a.rx.recv_bytes(Message::new(0x34, "corrections"), sender.correction_bytes(FRAME));
-        // Those that wait, and the one in hand.
+        // The frames that wait, and the current one.
         (0..=AHEAD).for_each(|_| drop(corrections().unwrap()));
-        // No more come, however long it waits.
+        // No more arrive, however long it waits.
         a.set_patience(Duration::from_millis(300));
         let more = a.rx.recv_bytes(Message::new(0x34, "corrections"), sender.correction_bytes(FRAME));
         assert!(more.is_err());
-        // When it leaves, both halves end.
+        // When the sender leaves, both halves end.
         drop(a);
         let e = result.recv_timeout(Duration::from_secs(30)).unwrap().unwrap_err();
         assert!(e.to_string().contains("the peer closed the connection"), "{e}");
@@ -307,7 +307,7 @@ mod tests {
 
     #[test]
     fn what_cut_the_connection_is_what_is_reported() {
-        // The rows are there before the corrections, so that one half waits for the pads of the other.
+        // The rows arrive before the corrections are sent, so that one half waits for the pads of the other.
         let ((_, mut a), (mut receiver, b)) = setup();
         a.tx.send_bytes(ROWS, &[0; 5]).unwrap();
         let (sink, source) = b.into_halves();
@@ -319,7 +319,7 @@ mod tests {
     #[test]
     fn exactly_the_wanted_rows_arrive_and_the_others_are_noise() {
         let mut rng = Prng::from_seed(&[1; 32]);
-        // Widths of less and more than a block, and one of which a frame holds only a few.
+        // Widths below and above a block, and one of which a frame holds only a few rows.
         for (n, width) in [(0, 5), (1, 1), (FRAME - 1, 3), (FRAME + 1, 17), (2 * FRAME + 5, 2), (9, 65_539)] {
             for wanted in [false, true] {
                 let choices: Vec<bool> = (0..n).map(|_| rng.below(2) == 1).collect();
@@ -371,7 +371,8 @@ mod tests {
         }
     }
 
-    /// Runs `n` pairs of rows; returns what the receiver took and the bytes of each frame that it received.
+    /// Runs `n` pairs of rows. Returns what the receiver took, and the tag and size of each frame that it
+    /// received.
     fn pairs(security: Security, choices: &[bool], width: usize) -> (Vec<Vec<u8>>, Vec<(u16, usize)>) {
         let (n, session) = (choices.len(), SessionId::of([4; 32]));
         let ((_, got), views) = run_pair(
@@ -410,7 +411,7 @@ mod tests {
                 let rows: Vec<usize> = frames.iter().filter(|f| f.0 == 0x37).map(|f| f.1).collect();
                 assert_eq!(rows.iter().sum::<usize>(), 2 * n * width);
                 assert!(rows.iter().all(|&bytes| bytes <= ROW_BYTES), "{rows:?}");
-                // Lengths depend on the number of pairs only.
+                // Lengths depend only on the number of pairs.
                 assert_eq!(pairs(security, &vec![false; n], width).1, frames);
             }
         }
@@ -418,7 +419,7 @@ mod tests {
 
     #[test]
     fn the_row_that_was_not_chosen_is_noise_under_the_pad_of_the_other() {
-        // A receiver that decrypts the wrong half gets a byte right by chance only.
+        // If a receiver decrypts the wrong half, a byte is right only by chance.
         let (n, width, session) = (500, 40, SessionId::of([4; 32]));
         let ((_, alike), _) = run_pair(
             &session,

@@ -1,108 +1,112 @@
 //! The code of the silent VOLE: expand-convolute (RRT23: Raghuraman, Rindal and Tanguy, "Expand-Convolute Codes for
 //! Pseudorandom Correlation Generators from LPN", CRYPTO 2023), systematic, of rate 1/2, over GF(2^128).
 //!
-//! It turns a noise vector e of n + n' elements, few of them not 0, into n elements that look random (dual LPN).
-//! Output i is e_i plus [`WEIGHT`] elements of the convolution y of the second half e':
+//! It maps a noise vector e of n + n' elements, few of which are not 0, to n elements that look random (dual
+//! LPN). Output i is e_i plus [`WEIGHT`] elements of the convolution y of the second half e':
 //!
 //! y_i = e'_i + x y_(i-1) + (random bits times y_(i-2) to y_(i-23)) + y_(i-24).
 //!
-//! Output i takes one random element of each of [`WEIGHT`] equal regions of y (a regular expander). So no output has
-//! all its places near the beginning of y, where few elements have come together, and one pass is enough. Bits and
-//! places are public, from the session.
+//! Output i takes one random element from each of [`WEIGHT`] equal regions of y (a regular expander). So no
+//! output has all its places near the beginning of y, where few elements have accumulated, and a single pass is
+//! enough. Bits and places are public; they are derived from the session.
 //!
 //! # Why not a binary code
 //!
-//! RRT23's matrix has bits only, also when the noise is over GF(2^128). Then the 128 bits of the elements are 128
-//! syndromes of one binary code, of noise vectors *at the same places*. These places are easy to find. If at most 128
-//! elements of the noise differ from 0, the 128 syndromes span the columns of the matrix at their places, and linear
-//! algebra finds these one by one. (Metzner and Kapturowski, "A General Decoding Technique Applicable to Replicated
-//! File Disagreement Location and Concatenated Code Decoding", IEEE Transactions on Information Theory 1990.) With t
-//! above 128 it is enough to guess half of the columns such that at most 127 of the t places lie outside. At t = 400
-//! one guess in about 2^43 does, not one in 2^400. The bias of linear tests (below) does not show it: the test is
-//! chosen by linear algebra after the syndrome is known, among 2^128. So the code must not be one over a subfield.
-//! The factor x, which generates the field, ensures that: after k steps, a noise element contributes a polynomial in
-//! x of degree k. The factor 1 before y_(i-24) makes each state of the convolution a bijective function of the one
-//! before, so it cannot die out by itself.
+//! RRT23's matrix is binary, even if the noise is over GF(2^128). Then the 128 bits of the elements are 128
+//! syndromes of one binary code, for noise vectors *at the same places*. These places are easy to find. If at
+//! most 128 elements of the noise differ from 0, the 128 syndromes span the columns of the matrix at their
+//! places, and linear algebra finds these one by one. (Metzner and Kapturowski, "A General Decoding Technique
+//! Applicable to Replicated File Disagreement Location and Concatenated Code Decoding", IEEE Transactions on
+//! Information Theory 1990.) With t above 128 it is enough to guess half of the columns such that at most 127 of
+//! the t places lie outside. At t = 400, one guess in about 2^43 is right, not one in 2^400. The bias of linear
+//! tests (below) does not reveal this attack: the test is chosen among 2^128, by linear algebra after the
+//! syndrome is known.
+//!
+//! So the code must not be one over a subfield. The factor x, which generates the field, ensures that: after k
+//! steps, a noise element contributes a polynomial in x of degree k. The factor 1 before y_(i-24) makes each
+//! state of the convolution a bijective function of the previous one, so it cannot die out by itself.
 //!
 //! # How much noise
 //!
-//! t noise elements, one at a random place of each of t blocks, with random values: [`noise`]. The estimate follows
-//! the linear test framework (Couteau, Rindal and Raghuraman, CRYPTO 2021). A linear combination of the outputs is
-//! one of the noise; its coefficients are a word of the code that the matrix generates. It is zero, and so not
-//! random, only if all noise misses the places where the word is not 0. Over a large field, with equal blocks, that
-//! has probability at most (1 - delta)^t, if at least a share delta of the places is not 0. [`strength`] treats
-//! unequal blocks. t is chosen to make this at most 2^-128. delta is an **estimate**, [`distance`], the smaller of
-//! two:
+//! The noise has t elements, one at a random place in each of t blocks, with random values: [`noise`]. The
+//! estimate follows the linear test framework (Couteau, Rindal and Raghuraman, CRYPTO 2021). A linear
+//! combination of the outputs is one of the noise; its coefficients are a word of the code that the matrix
+//! generates. It is zero, and so not random, only if all noise misses the places where the word is not 0. If at
+//! least a share delta of the places is not 0, then over a large field, with equal blocks, this has probability
+//! at most (1 - delta)^t. [`strength`] handles unequal blocks. t is chosen to make this at most 2^-128. delta is
+//! an **estimate**, [`distance`], the smaller of two:
 //!
 //! * 0.15, which libOTe assumed until June 2025 for the smaller of its two expanders (see below). No proof.
-//! * A word of small weight that can be found: take an interval of a share f of each region. About n f^WEIGHT outputs
-//!   have all their places inside. Take combinations of them, over the field, whose convolution (transposed, it runs
-//!   backwards) ends at the lower ends of the intervals. An interval at the upper end of a region continues in one at
-//!   the lower end of the next, and the first one ends with the vector: WEIGHT / 2 ends, of 24 linear conditions
-//!   each. So n f^WEIGHT = 24 (WEIGHT / 2) + 1, and the word's weight is about f n'. The attacker chooses the length
-//!   of each interval: f is taken to be [`CHOICE`] of that, as if the attacker could try all ways and find the
-//!   luckiest one. f falls slowly as vectors grow: a fixed WEIGHT does not do for n to infinity (in RRT23 it grows as
-//!   log n).
+//! * A low-weight word that can be found. Take an interval of a share f of each region. About n f^WEIGHT outputs
+//!   have all their places inside. Take combinations of them, over the field, whose convolution (transposed, it
+//!   runs backwards) ends at the lower ends of the intervals. An interval at the upper end of a region continues
+//!   in one at the lower end of the next, and the first one ends with the vector. That makes WEIGHT / 2 ends,
+//!   with 24 linear conditions each. So n f^WEIGHT = 24 (WEIGHT / 2) + 1, and the weight of the word is about f
+//!   n'. The attacker chooses the length of each interval. So we take [`CHOICE`] times this f, as if the
+//!   attacker could try all choices and find the luckiest one. As vectors grow, f falls slowly: a fixed WEIGHT
+//!   is not enough for unbounded n (in RRT23 it grows as log n).
 //!
 //! Other attacks, at rate 1/2:
 //!
-//! * What is left of the attack on binary codes. The matrix begins with the identity, and the expander is binary. So
-//!   there are words with bits in the first half. The attack works if they meet at most 127 noise elements there, and
-//!   none in the second half. By linear algebra such words can be 0 on a share s of the first half and 1 - s of the
-//!   second. With t/2 noise elements in each half, the attack works with probability Pr[Bin(t/2, 1 - s) <= 127] (1 -
-//!   s)^(t/2), which is at most 2^-189 for any s at t = 546. At t = 400, which would do for delta = 0.2, it would be
-//!   2^-88.
-//! * The same attack behind a change of basis. The convolution's inverse is banded, with entries 0, 1 and x. Multiply
-//!   by it and by the expander's inverse (up to a few words, the expander is square). The outputs are then those of
-//!   the identity and a matrix B_0 + x B_1 with binary parts. A noise element of one half adds at most two dimensions
-//!   over GF(2), of the other half one. So 128 syndromes span at most 1.5 t dimensions, and t up to 84 would give no
-//!   security at all. Let words be 0 on shares s_1 and s_2 of the two halves, with 2 s_1 + s_2 <= 1. The guess is
-//!   right with probability Pr[2 Bin(t/2, 1 - s_1) + Bin(t/2, 1 - s_2) <= 127]: at best about 2^-400 at t = 546, less
-//!   than above. Before t is ever lowered, x must become a random element of the field for each step.
-//! * Information-set decoding over the field has to guess n columns that have all the noise: 2^-t.
-//! * On regular noise, the algebraic attacks of Briaud and Øygarden (EUROCRYPT 2023) and the estimates of Liu, Wang,
-//!   Yang and Yu (EUROCRYPT 2024). They are not worked out here; libOTe, at the same rate, takes t = 128.
+//! * What remains of the attack on binary codes. The matrix begins with the identity, and the expander is
+//!   binary. So there are words with bits in the first half. The attack works if they meet at most 127 noise
+//!   elements there, and none in the second half. By linear algebra such words can be 0 on a share s of the
+//!   first half and 1 - s of the second. With t/2 noise elements in each half, the attack works with probability
+//!   Pr[Bin(t/2, 1 - s) <= 127] (1 - s)^(t/2). At t = 546 this is at most 2^-189 for any s. At t = 400, which
+//!   would suffice for delta = 0.2, it would be 2^-88.
+//! * The same attack after a change of basis. The convolution's inverse is banded, with entries 0, 1 and x.
+//!   Multiply by it and by the expander's inverse (up to a few words, the expander is square). The outputs are
+//!   then those of the identity and a matrix B_0 + x B_1 with binary parts. A noise element of one half adds at
+//!   most two dimensions over GF(2), one of the other half adds one. So 128 syndromes span at most 1.5 t
+//!   dimensions, and t up to 84 would give no security at all. Let words be 0 on shares s_1 and s_2 of the two
+//!   halves, with 2 s_1 + s_2 <= 1. The guess is right with probability Pr[2 Bin(t/2, 1 - s_1) + Bin(t/2,
+//!   1 - s_2) <= 127]: at best about 2^-400 at t = 546, less than above. Before t is ever lowered, x must become
+//!   a random element of the field for each step.
+//! * Information-set decoding over the field must guess n columns that contain all the noise: 2^-t.
+//! * For regular noise, the algebraic attacks of Briaud and Øygarden (EUROCRYPT 2023) and the estimates of Liu,
+//!   Wang, Yang and Yu (EUROCRYPT 2024). They are not worked out here; libOTe, at the same rate, takes t = 128.
 //!
 //! # What libOTe does
 //!
-//! As of August 2026 (commit a0871f6). Its two expand-convolute codes are systematic, of rate 1/2, with a memory of
-//! 24 and regular expanders of weight 7 and 21. They convolve twice, and around the end, so that noise near the end
-//! counts too. Over GF(2^128) they multiply by a constant of the field in each step, since 2024, against "a splitting
-//! attack" on binary codes. Since June 2025 they are given a "pseudo minimum distance" of 0.25 (0.15 and 0.2 before),
-//! and the default is another code, BlkAcc3x32 (accumulators, permutations and a block-diagonal matrix), with the
-//! same 0.25. From that comes t = 128, by the bound for noise over GF(2): (1 - 2 * 0.25)^128 = 2^-128. Our test asks
-//! for more: over a large field, at distance 0.25, 128 noise elements are worth 53 bits, and our distance is 0.15.
+//! As of August 2026 (commit a0871f6). Its two expand-convolute codes are systematic, of rate 1/2, with a memory
+//! of 24 and regular expanders of weight 7 and 21. They convolve twice, and wrap around the end, so that noise
+//! near the end counts too. Since 2024, over GF(2^128), they multiply by a constant of the field in each step,
+//! against "a splitting attack" on binary codes. Since June 2025 they are assigned a "pseudo minimum distance"
+//! of 0.25 (0.15 and 0.2 before). The default is now another code, BlkAcc3x32 (accumulators, permutations and a
+//! block-diagonal matrix), with the same 0.25. This gives t = 128, by the bound for noise over GF(2):
+//! (1 - 2 * 0.25)^128 = 2^-128. Our criterion is stricter: over a large field, at distance 0.25, 128 noise
+//! elements are worth 53 bits, and our distance is 0.15.
 
 use rayon::prelude::*;
 use veilset_kernels::aes::Aes128;
 use zeroize::Zeroizing;
 
-/// Places added to an output.
+/// Places added to each output.
 const WEIGHT: usize = 11;
-/// Earlier elements that the convolution adds to an element.
+/// Earlier elements that the convolution adds to each element.
 const MEMORY: usize = 24;
 /// Outputs expanded at once: 16 KiB of places.
 const BATCH: usize = 1 << 12;
-/// The security that the noise is for, as an exponent.
+/// The security level of the noise, as an exponent.
 const KAPPA: f64 = 128.0;
 
-/// The factor by which the best choice of intervals shortens them. Each has one end at a border of regions, so for a
-/// given sum of lengths there are fewer than (n / WEIGHT)^(WEIGHT - 1) choices, 2^245 at 2^28 outputs. If they were
-/// independent, one of them would have 121 outputs inside where the mean is 12: a Poisson variable is that far off
-/// with probability e^-(121 ln(121 / 12) - 121 + 12) = 2^-246. The 11th root of 12 / 121 is 0.81; for fewer outputs
-/// it is larger.
+/// The factor by which the best choice of intervals shortens them. Each has one end at a border of regions. So
+/// for a given sum of lengths there are fewer than (n / WEIGHT)^(WEIGHT - 1) choices, 2^245 at 2^28 outputs. If
+/// they were independent, one of them would have 121 outputs inside where the mean is 12. The probability that a
+/// Poisson variable deviates that far is e^-(121 ln(121 / 12) - 121 + 12) = 2^-246. The 11th root of 12 / 121 is
+/// 0.81; for fewer outputs it is larger.
 const CHOICE: f64 = 0.8;
 
-/// The estimated least share of places at which a word of the code for `n` outputs is not 0. See the module.
+/// The estimated minimum share of places at which a word of the code for `n` outputs is not 0. See the module.
 fn distance(n: usize) -> f64 {
     let conditions = (MEMORY * (WEIGHT / 2) + 1) as f64;
     let interval = CHOICE * (conditions / n.max(1) as f64).powf(1.0 / WEIGHT as f64);
     (interval / 2.0).min(0.15)
 }
 
-/// What `t` noise elements are worth for `n` outputs, in bits: -log2 of the probability that they all miss the worst
-/// word. Block lengths differ by at most one. The worst word leaves (1 - delta) N / t places of each block free, so the
-/// probability is the product of these shares.
+/// The strength of `t` noise elements for `n` outputs, in bits: -log2 of the probability that they all miss the
+/// worst word. Block lengths differ by at most one. The worst word leaves (1 - delta) N / t places of each block
+/// free, so the probability is the product of these shares.
 fn strength(n: usize, t: usize) -> f64 {
     let places = n + parity(n);
     let (short, longer) = ((places / t).max(1), places % t);
@@ -110,13 +114,13 @@ fn strength(n: usize, t: usize) -> f64 {
     lengths - t as f64 * ((1.0 - distance(n)) * places as f64 / t as f64).log2()
 }
 
-/// The noise elements that `n` outputs need: 546 to 548 up to five million. See the module for the estimate.
+/// The noise elements that `n` outputs need: 546 to 548 for up to five million. See the module for the estimate.
 pub(super) fn noise(n: usize) -> usize {
     let least = (KAPPA / -(1.0 - distance(n)).log2()) as usize;
     (least..).find(|&t| strength(n, t) >= KAPPA).unwrap_or(usize::MAX)
 }
 
-/// Elements of a region of the code for `n` outputs.
+/// Elements per region of the code for `n` outputs.
 fn region(n: usize) -> usize {
     n.div_ceil(WEIGHT).max(1)
 }
@@ -140,14 +144,14 @@ fn times_x(a: u128) -> u128 {
 
 /// A code.
 pub(super) struct Code {
-    /// Elements of a region.
+    /// Elements per region.
     region: usize,
     bits: Aes128,
     places: Aes128,
 }
 
 impl Code {
-    /// The code for `n` outputs that these 32 random bytes stand for.
+    /// The code for `n` outputs that is derived from these 32 random bytes.
     pub(super) fn new(n: usize, seed: &[u8; 32]) -> Code {
         let [bits, places] = [0, 1].map(|i| Aes128::new(&seed.as_chunks().0[i]));
         Code { region: region(n), bits, places }
@@ -156,7 +160,7 @@ impl Code {
     /// Replaces e' by y.
     pub(super) fn convolve<const W: usize>(&self, e: &mut [Elements<W>]) {
         let mut bits = vec![[0; 4]; BATCH];
-        // There are zeros before the first elements.
+        // Zeros precede the first elements.
         let mut first = Zeroizing::new([[0; W]; 2 * MEMORY]);
         let head = e.len().min(MEMORY);
         for start in (0..e.len()).step_by(BATCH) {
@@ -171,9 +175,9 @@ impl Code {
         }
     }
 
-    /// Adds to each output its places of y.
+    /// Adds to each output the elements of y at its places.
     pub(super) fn expand<const W: usize>(&self, y: &[Elements<W>], outputs: &mut [Elements<W>]) {
-        // Region by region, so that random reads stay within the cache.
+        // Region by region, so that the random reads stay within the cache.
         for (r, region) in y.chunks_exact(self.region).enumerate() {
             outputs.par_chunks_mut(BATCH).enumerate().for_each(|(batch, outputs)| {
                 let mut places = vec![[0; 4]; BATCH];
@@ -187,7 +191,7 @@ impl Code {
     }
 }
 
-/// A step of the convolution: element `i` from those before.
+/// A step of the convolution: computes element `i` from the previous ones.
 #[inline(always)]
 fn step<const W: usize>(e: &mut [Elements<W>], i: usize, bits: [u8; 4]) {
     let (before, here) = e.split_at_mut(i);
@@ -200,7 +204,7 @@ fn step<const W: usize>(e: &mut [Elements<W>], i: usize, bits: [u8; 4]) {
         (0..W).for_each(|w| sum[w] ^= element[w] & mask);
         bits >>= 1;
     }
-    // Last, for the element that has just been computed.
+    // Done last, because this element has just been computed.
     add(here, &sum);
     add(here, &before[MEMORY - 1].map(times_x));
 }
@@ -220,7 +224,7 @@ mod tests {
         u128::from_le_bytes(gf128::multiply(&a.to_le_bytes(), &b.to_le_bytes()))
     }
 
-    /// The bits of the convolution, one row a step, and the places of all outputs, by the definition.
+    /// The bits of the convolution, one row per step, and the places of all outputs, by definition.
     fn bits(code: &Code) -> Vec<u32> {
         let mut stream = vec![[0; 4]; WEIGHT * code.region];
         code.bits.ctr(0, stream.as_flattened_mut());
@@ -240,7 +244,8 @@ mod tests {
         places
     }
 
-    /// Outputs by the definition. The factor of y_(i-1) is an argument, to test the code without x.
+    /// The outputs by definition. The factor of y_(i-1) is an argument, so that the code can be tested without
+    /// x.
     fn slow(code: &Code, n: usize, e: &[u128], factor: u128) -> Vec<u128> {
         let bits = bits(code);
         let mut y: Vec<u128> = e[n..].to_vec();
@@ -249,7 +254,7 @@ mod tests {
                 let coefficient = match back {
                     1 => factor,
                     MEMORY => 1,
-                    // The oldest has the lowest bit.
+                    // The oldest element has the lowest bit.
                     _ => u128::from(bits[i] >> (MEMORY - 1 - back) & 1),
                 };
                 y[i] ^= product(coefficient, y[i - back]);
@@ -272,7 +277,7 @@ mod tests {
     #[test]
     fn outputs_are_those_of_the_definition() {
         let mut rng = Prng::from_seed(&[1; 32]);
-        // Less than the memory, a batch and its neighbours.
+        // Sizes below the memory; a batch and its neighbours.
         for n in [1, 2, 11, 12, 30, BATCH, BATCH + 1, 3 * BATCH - 5] {
             let code = Code::new(n, &[n as u8; 32]);
             let e: Vec<[u128; 2]> =
@@ -296,7 +301,7 @@ mod tests {
         assert_eq!(HashSet::from(streams).len(), 3);
     }
 
-    /// Places are within their region, all of it is used, and no two regions have the same.
+    /// Places lie within their region, all of the region is used, and no two regions have the same places.
     /// [`outputs_are_those_of_the_definition`] shows that the code uses these places.
     #[test]
     fn places_are_anywhere_in_their_regions() {
@@ -330,8 +335,8 @@ mod tests {
         basis.iter().filter(|b| **b != 0).count()
     }
 
-    /// The attack on binary codes in its simplest form: sums of t noise values span at most t dimensions. It tells
-    /// the outputs of the code without the factor x from random ones, but not the outputs of this code.
+    /// The attack on binary codes in its simplest form: sums of t noise values span at most t dimensions. It
+    /// distinguishes the outputs of the code without the factor x from random ones, but not those of this code.
     #[test]
     fn a_binary_code_is_broken_by_linear_algebra_and_this_one_is_not() {
         let (n, t) = (1000, 100);
@@ -346,13 +351,14 @@ mod tests {
         assert_eq!(rank(&slow(&code, n, &e, 2)), 128);
     }
 
-    /// And it is not a binary code with scaled columns, nor one over another subfield. In systematic form, of a small
-    /// instance, the cross-ratios of entries generate the field; scaling rows or columns does not change them.
+    /// Nor is it a binary code with scaled columns, or one over another subfield. In systematic form, for a
+    /// small instance, the cross-ratios of entries generate the field. Scaling rows or columns does not change
+    /// them.
     #[test]
     fn no_choice_of_rows_and_columns_makes_the_code_one_over_a_subfield() {
         let n = 33;
         let code = Code::new(n, &[4; 32]);
-        // The matrix is systematic: the identity, then the answers to unit vectors of the second half.
+        // The matrix is systematic: the identity, then the images of the unit vectors of the second half.
         let column = |j: usize| {
             let mut e = vec![0; n + parity(n)];
             e[n + j] = 1;
@@ -363,7 +369,7 @@ mod tests {
             (0..squarings).for_each(|_| a = product(a, a));
             a
         };
-        // a^(2^128 - 2), by a^(2^k - 1) for growing k.
+        // a^(2^128 - 2), through a^(2^k - 1) for growing k.
         let inverse = |a: u128| {
             (1..128)
                 .fold((1, a), |(inverse, square), _| {
@@ -379,7 +385,7 @@ mod tests {
                     [columns[j][i], columns[j][i + 1], columns[j + 1][i], columns[j + 1][i + 1]];
                 if [a, b, c, d].iter().all(|&entry| entry != 0) {
                     let ratio = product(product(a, d), inverse(product(b, c)));
-                    // The largest subfield has 2^64 elements and holds all others.
+                    // The largest subfield has 2^64 elements and contains all others.
                     outside += usize::from(power(ratio, 64) != ratio);
                     all += 1;
                 }
@@ -393,7 +399,7 @@ mod tests {
         for n in [(1 << 12) + 1, 5000, 1 << 20, 1 << 28] {
             let (t, delta) = (noise(n), distance(n));
             assert!(delta <= 0.15);
-            // The blocks as they are cut; the worst word leaves the same number of places of each free.
+            // The blocks as they are divided. The worst word leaves the same number of places free in each.
             let places = n + parity(n);
             let blocks: Vec<usize> = (0..t).map(|i| (i + 1) * places / t - i * places / t).collect();
             assert!(blocks.iter().all(|b| [places / t, places / t + 1].contains(b)));
@@ -404,13 +410,13 @@ mod tests {
         assert_eq!([5000, 1 << 20, 10_000_000, 1 << 28].map(noise), [547, 546, 576, 793]);
     }
 
-    /// The attack on words with bits in the first half, with the best share of it on which they are 0.
+    /// The attack using words with bits in the first half, with the optimal share of it on which they are 0.
     #[test]
     fn words_with_bits_in_the_first_half_do_not_help() {
         let exponent = |t: usize| {
             let half = (t / 2) as f64;
             let at = |s: f64| {
-                // The terms of the binomial distribution up to 127, of which each follows from the one before.
+                // The terms of the binomial distribution up to 127, each computed from the previous one.
                 let mut term = half * s.log2();
                 let mut sum = term.exp2();
                 for k in 0..127 {
@@ -426,8 +432,8 @@ mod tests {
         assert!(exponent(noise(1 << 28)) < -189.0);
     }
 
-    /// Single outputs, each a word of the code, have weight enough: none has all its places near the beginning of the
-    /// convolution, and the contribution of an element does not die out.
+    /// Single outputs, each a word of the code, are heavy enough: none has all its places near the beginning of
+    /// the convolution, and the contribution of an element does not die out.
     #[test]
     fn rows_of_the_matrix_are_heavy() {
         let n = 220;
@@ -441,7 +447,7 @@ mod tests {
             }
         }
         let least = weights.iter().min().unwrap();
-        // All but one region, of half of the places; the polynomials in x meet zero rarely.
+        // All but one region, for half of the places; the polynomials in x are rarely zero.
         assert!(*least as f64 > 0.43 * (n + parity(n)) as f64, "{least} of {}", n + parity(n));
     }
 }

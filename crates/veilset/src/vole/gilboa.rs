@@ -1,10 +1,11 @@
-//! VOLE from correlated OTs, 128 for each element (Gilboa, "Two Party RSA Key Generation", CRYPTO 1999, for vectors).
-//! The receiver's bits are the choices, so the OTs need no further message.
+//! VOLE from correlated OTs, 128 per element (Gilboa, "Two Party RSA Key Generation", CRYPTO 1999, for vectors).
+//! The receiver's bits are the choices, so no message is needed beyond those of the OTs.
 //!
-//! Bit b of a is the choice of an OT in which the receiver has v and the sender q = v + bit Delta. The sums of these,
-//! each times x^b, are c and b: c = b + Delta a.
+//! Bit j of a is the choice a_j of an OT that gives the receiver v_j and the sender q_j = v_j + a_j Delta. With
+//! c = sum of x^j v_j and b = sum of x^j q_j, we have c = b + Delta a.
 //!
-//! Security and leakage: as the OTs. Cost: 128 correlated OTs an element, 390 bytes from receiver to sender at k = 6.
+//! Security and leakage: those of the OTs. Cost: 128 correlated OTs per element; 390 bytes from receiver to
+//! sender at k = 6.
 
 use super::Element;
 use crate::channel::{Rx, Tx, frames};
@@ -13,12 +14,12 @@ use crate::ot::extension::{FRAME, Receiver, Sender};
 use crate::secret::Secrets;
 use veilset_kernels::gf128::sum_of_products;
 
-/// Bits of an element.
+/// Bits per element.
 pub(super) const BITS: usize = 128;
 /// Elements per frame of OTs.
 const PER_FRAME: usize = FRAME / BITS;
 
-/// The receiver's part: c for its elements `a`.
+/// Runs the receiver: c for its elements `a`.
 pub(super) fn receiver(tx: &mut Tx, ot: &mut Receiver, a: &[Element]) -> Result<Secrets<Element>> {
     let mut c = Secrets::zeros(0);
     for a in a.chunks(PER_FRAME) {
@@ -29,7 +30,7 @@ pub(super) fn receiver(tx: &mut Tx, ot: &mut Receiver, a: &[Element]) -> Result<
     Ok(c)
 }
 
-/// The sender's part: b for `n` elements of the receiver.
+/// Runs the sender: b for `n` elements of the receiver.
 pub(super) fn sender(rx: &mut Rx, ot: &mut Sender, n: usize) -> Result<Secrets<Element>> {
     let mut b = Secrets::zeros(0);
     for n in frames(n, PER_FRAME) {
@@ -38,7 +39,7 @@ pub(super) fn sender(rx: &mut Rx, ot: &mut Sender, n: usize) -> Result<Secrets<E
     Ok(b)
 }
 
-/// Of 128 rows at a time, the sum of row b times x^b.
+/// For each 128 rows, the sum of x^b times row b.
 fn combined(rows: &[Element]) -> Secrets<Element> {
     let powers: [Element; BITS] = std::array::from_fn(|b| (1u128 << b).to_le_bytes());
     Secrets::from(rows.chunks_exact(BITS).map(|rows| sum_of_products(&powers, rows)).collect::<Vec<_>>())

@@ -1,9 +1,9 @@
-//! Vector oblivious linear evaluation (VOLE): what it is. The files beside this one say how.
+//! Vector oblivious linear evaluation (VOLE): this file defines what it is, the others how.
 //!
-//! Over GF(2^128) ([`veilset_kernels::gf128`]), random: the receiver gets vectors A and C, the sender Delta and a
-//! vector B, with C_i = Delta A_i + B_i. A and Delta are uniform. The sender learns nothing about A, the receiver
-//! nothing about Delta. One setup gives as many vectors as the parties ask for, of any lengths, all under one Delta.
-//! To save memory, take a long one in parts and hold one part at a time.
+//! Random VOLE over GF(2^128) ([`veilset_kernels::gf128`]): the receiver gets vectors A and C, the sender Delta
+//! and a vector B, with C_i = Delta A_i + B_i. A and Delta are uniform. The sender learns nothing about A, the
+//! receiver nothing about Delta. One setup gives as many vectors as the parties ask for, of any lengths, all
+//! under one Delta. To save memory, generate a long vector in parts and hold one part at a time.
 
 mod code;
 mod gilboa;
@@ -24,7 +24,7 @@ pub(crate) fn add(a: &mut Element, b: &Element) {
     *a = (u128::from_le_bytes(*a) ^ u128::from_le_bytes(*b)).to_le_bytes();
 }
 
-/// What the receiver gets.
+/// The receiver's output.
 pub struct Received {
     /// A.
     pub a: Secrets<Element>,
@@ -39,10 +39,10 @@ pub trait Vole {
     /// The sender after the setup.
     type Sender: Sender;
 
-    /// The receiver's setup. A party runs it once with a session and a purpose (see [`crate::ot`]).
+    /// Runs the receiver's setup, at most once per session and purpose (see [`crate::ot`]).
     fn receiver(&self, cx: &mut Context, purpose: &'static str) -> Result<Self::Receiver>;
 
-    /// The sender's setup.
+    /// Runs the sender's setup.
     fn sender(&self, cx: &mut Context, purpose: &'static str) -> Result<Self::Sender>;
 }
 
@@ -54,14 +54,14 @@ pub trait Receiver {
 
 /// The sender of a VOLE.
 pub trait Sender {
-    /// Delta, one for all elements.
+    /// Delta, the same for all elements.
     fn delta(&self) -> &Element;
 
     /// The next `n` elements of B, while the receiver runs [`Receiver::next`] with the same `n`.
     fn next(&mut self, cx: &mut Context, n: usize) -> Result<Secrets<Element>>;
 }
 
-/// The ideal functionality, for tests of what is built on it: the sender sends the receiver's output.
+/// The ideal functionality, for tests of its users: the sender sends the receiver's output.
 #[cfg(test)]
 pub(crate) struct Ideal;
 
@@ -123,7 +123,7 @@ pub(crate) mod tests {
         pub(crate) b: Secrets<Element>,
     }
 
-    /// Vectors of these lengths, one after the other, of parties with the seeds of [`run_pair`].
+    /// Generates vectors of these lengths in sequence, with parties seeded as in [`run_pair`].
     pub(crate) fn run_vole(
         protocol: &(impl Vole + Sync),
         session: &SessionId,
@@ -145,7 +145,7 @@ pub(crate) mod tests {
         (received.into_iter().zip(sent).collect(), views)
     }
 
-    /// Asserts that the parties' vectors are a VOLE by the definition, of random elements, under one Delta.
+    /// Asserts that the parties' vectors are a VOLE by definition, with random elements and a single Delta.
     pub(crate) fn is_a_vole(protocol: &(impl Vole + Sync), lengths: &[usize]) -> Views {
         let (vectors, views) = run_vole(protocol, &SessionId::of([6; 32]), "a", lengths);
         let mut all = HashSet::new();

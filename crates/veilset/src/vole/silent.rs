@@ -1,32 +1,36 @@
-//! Silent VOLE: few correlated OTs and punctured trees become long vectors by a code (BCGI18: Boyle, Couteau, Gilboa
-//! and Ishai, "Compressing Vector OLE", CCS 2018; dual LPN with the code of RRT23, see `code.rs`).
+//! Silent VOLE: a code expands few correlated OTs and punctured trees to long vectors (BCGI18: Boyle, Couteau,
+//! Gilboa and Ishai, "Compressing Vector OLE", CCS 2018; dual LPN with the code of RRT23, see `code.rs`).
 //!
-//! A' has N = 2 n places and is 0 except at one random place in each of t blocks, where it is random. For each block
-//! the sender knows all leaves of a tree: B'. The receiver knows all except the one at its place, which it gets plus
-//! Delta times its A': C' = Delta A' + B'. The linear code turns these into A, B and C of n elements.
+//! A' has N = 2 n places and is 0 except at one random place in each of t blocks, where it is random. For each
+//! block the sender knows all leaves of a tree: B'. The receiver knows all except the one at its place, which it
+//! gets plus Delta times its A': C' = Delta A' + B'. The linear code maps these to A, B and C with n elements.
 //!
-//! Security: semi-honest; the OT extension's assumptions, AES an ideal cipher (the trees), and that the code makes
-//! noise look random (`code.rs` has the estimate and what it is based on; it is an estimate). The VOLE, the
-//! correlated OTs and the pads for the trees, which are hashed, share one Delta. The receiver learns nothing about it
-//! from any of them. By deviating it learns only what `check.rs` leaves: b bits with probability 2^-b. The OTs have
-//! checks; without them, choices that differ between their trees would let it test Delta in parts. Whatever it asks
-//! for, it lacks an end of each tree (`tree.rs`).
+//! Security: semi-honest. It rests on the OT extension's assumptions, AES as an ideal cipher (the trees), and
+//! that the code makes noise look random. `code.rs` has the estimate for the latter and what it is based on; it
+//! is only an estimate.
 //!
-//! It may know masks that it did not choose: a path to an end that is not a leaf gives both sums of all levels below.
-//! So the sums are not under the pads but under masks from them (`ot/masks.rs`), numbered over all vectors of a
-//! setup. Otherwise a guess of Delta could be tested against all of these pads at once. Nothing more is claimed: the
-//! receiver may pick A, and errors in the sender's messages are not noticed.
+//! The VOLE, the correlated OTs and the pads for the trees, which are hashed, share one Delta. The receiver
+//! learns nothing about it from any of them. A malicious receiver learns only what `check.rs` leaves: b bits
+//! with probability 2^-b. The OTs have checks; without them, a receiver could make different choices in their
+//! trees and test Delta in parts. Whatever it asks for, it lacks one end of each tree (`tree.rs`).
 //!
-//! Leakage: n. Cost of a vector: t is 546 to 548 up to five million elements, 793 at 2^28. There are 128 t correlated
-//! OTs and t log2(N/t) random ones: 22 bits each from receiver to sender, and 2 KiB a frame. The sender sends 32
-//! bytes a level and 16 a tree. That is 0.47 MB for a million elements, base OTs included. Memory: the receiver holds
-//! 3 N elements of 16 bytes, the sender 1.5 N, for 0.5 MB of messages. If the peer's n is not trusted, ask for a part
-//! of the elements at a time. Up to `DIRECT` elements come from OTs alone (`gilboa.rs`), without the assumption on
-//! the code: 390 bytes each.
+//! The receiver may know masks that it did not choose: a path to an end that is not a leaf gives both sums of
+//! all lower levels. So the sums are not encrypted under the pads but under masks derived from them
+//! (`ot/masks.rs`), numbered over all vectors of a setup. Otherwise a guess of Delta could be tested against all
+//! of these pads at once. Nothing more is claimed: the receiver may pick A, and errors in the sender's messages
+//! go undetected.
 //!
-//! Vectors of one setup share Delta and the OTs. Each has a code, keys of trees, noise and roots of its own.
+//! Leakage: n. Cost per vector: t is 546 to 548 for up to five million elements, and 793 at 2^28. There are 128
+//! t correlated OTs and t log2(N/t) random ones: 22 bits each from receiver to sender, and 2 KiB per frame. The
+//! sender sends 32 bytes per level and 16 per tree. That is 0.47 MB for a million elements, including base OTs.
 //!
-//! The places are addresses for the receiver: see `tree.rs`.
+//! Memory: the receiver holds 3 N elements of 16 bytes, the sender 1.5 N, for 0.5 MB of messages. If the peer's
+//! n is not trusted, ask for the elements in parts. Up to `DIRECT` elements come from OTs alone (`gilboa.rs`),
+//! without the assumption on the code: 390 bytes each.
+//!
+//! Vectors of one setup share Delta and the OTs. Each has its own code, tree keys, noise and roots.
+//!
+//! The receiver uses the places as addresses: see `tree.rs`.
 
 use super::code::{Code, Elements, noise, parity};
 use super::tree::{Tree, depth, sides};
@@ -48,12 +52,12 @@ use veilset_kernels::aes::Aes128;
 const SUMS: Message<[Element; 2]> = Message::new(0x91, "S->R  sums of the levels of the trees, encrypted");
 const ENDS: Message<Element> = Message::new(0x92, "S->R  sums of the ends of the trees and b");
 
-/// The most elements made without the code. Beyond, a block has 14 places or more.
+/// The maximum length generated without the code. Above it, a block has at least 14 places.
 const DIRECT: usize = 1 << 12;
 
-/// The protocol, with the trees of the OT extension as deep as this (from 1 to 8).
+/// The protocol.
 pub struct Silent {
-    /// As in [`crate::ot::extension`].
+    /// The depth of the OT extension's trees, from 1 to 8; see [`crate::ot::extension`].
     pub k: usize,
 }
 
@@ -69,8 +73,8 @@ pub struct Receiver(Setup<extension::Receiver>);
 /// The sender.
 pub struct Sender(Setup<extension::Sender>);
 
-/// A party's state from one vector to the next: its OTs, the number of vectors so far, and the number of OTs that
-/// masked a level.
+/// A party's state between vectors: its OTs, the number of vectors so far, and the number of OTs that masked a
+/// level.
 struct Setup<Ot> {
     part: SessionId,
     ot: Ot,
@@ -90,7 +94,7 @@ impl<Ot> Setup<Ot> {
         shape
     }
 
-    /// The number of the first of the next `levels` levels, counted over all vectors.
+    /// Reserves `levels` levels and returns the number of the first, counted over all vectors.
     fn number(&mut self, levels: usize) -> usize {
         let first = self.levels;
         self.levels += levels;
@@ -133,14 +137,14 @@ impl Shape {
         Tree { keys: &self.keys, index, depth: self.depth, leaves: self.block(index).len() }
     }
 
-    /// The receiver's noise: a place in each block, and its value, which may be 0.
+    /// The receiver's noise: a place in each block, and the value there, which may be 0.
     fn noise(&self, rng: &mut Prng) -> (Secrets<u32>, Secrets<Element>) {
         let place = |tree| rng.below(self.block(tree).len() as u64) as u32;
         let places = (0..self.trees).map(place).collect::<Vec<_>>();
         (Secrets::from(places), random(self.trees, rng))
     }
 
-    /// The results of `fill(tree, its block)` for all trees, and the vector of the blocks.
+    /// Calls `fill(tree, its block)` for all trees. Returns the results, and the vector of the blocks.
     fn fill<T: Copy + Default + Send, R: Send>(
         &self,
         fill: impl Fn(usize, &mut [T]) -> R + Sync,
@@ -156,7 +160,7 @@ impl Shape {
         (results, all)
     }
 
-    /// The code: replaces the first n by the outputs.
+    /// Applies the code: replaces the first n elements by the outputs.
     fn compress<const W: usize>(&self, all: &mut [Elements<W>]) {
         let (outputs, parity) = all.split_at_mut(self.n);
         self.code.convolve(parity);
@@ -164,7 +168,7 @@ impl Shape {
     }
 }
 
-/// Component `w` of the first n.
+/// Component `w` of the first `n` elements.
 fn component<const W: usize>(all: &[Elements<W>], n: usize, w: usize) -> Secrets<Element> {
     Secrets::from(all[..n].iter().map(|elements| elements[w].to_le_bytes()).collect::<Vec<_>>())
 }
@@ -194,9 +198,9 @@ impl super::Receiver for Receiver {
         let shape = self.0.shape(n);
         // 1. The noise.
         let (places, a) = shape.noise(cx.rng);
-        // 2. c = Delta a + b for the values.
+        // 2. c = Delta a + b for the noise values.
         let c = gilboa::receiver(&mut cx.ch.tx, &mut self.0.ot, &a)?;
-        // 3. Of each level of each tree, the sum of the side that the path to the place does not take.
+        // 3. For each level of each tree, the sum of the side that is off the path to the place.
         let mut right = Secrets::<bool>::zeros(shape.trees * shape.depth);
         for (right, &place) in right.chunks_exact_mut(shape.depth).zip(places.iter()) {
             right.iter_mut().zip(sides(place, shape.depth)).for_each(|(right, side)| *right = side);
@@ -211,7 +215,7 @@ impl super::Receiver for Receiver {
         for ((sum, &right), pair) in taken.iter_mut().zip(right.iter()).zip(&encrypted) {
             add(sum, &Element::conditional_select(&pair[0], &pair[1], u8::from(right).into()));
         }
-        // 4. The leaf at the place is the sum of all ends and b, plus the sum of the other ends, plus c.
+        // 4. The leaf at the place is (sum of all ends + b) + (sum of the other ends) + c.
         let ends = cx.ch.rx.recv(ENDS, shape.trees)?;
         let open = |i: usize, block: &mut [Elements<2>]| {
             let (known, others) = shape.tree(i).regrow(places[i], &taken[i * shape.depth..][..shape.depth]);
@@ -220,7 +224,7 @@ impl super::Receiver for Receiver {
             block[places[i] as usize] = [u128::from_le_bytes(a[i]), missing];
         };
         let (_, mut all) = cx.threads.run(|| shape.fill(open));
-        // 5. The code.
+        // 5. Apply the code.
         cx.threads.run(|| shape.compress(&mut all));
         Ok(Received { a: component(&all, n, 0), c: component(&all, n, 1) })
     }
@@ -236,7 +240,7 @@ impl super::Sender for Sender {
             return gilboa::sender(&mut cx.ch.rx, &mut self.0.ot, n);
         }
         let shape = self.0.shape(n);
-        // 2. b for the values of the noise.
+        // 2. b for the noise values.
         let b = gilboa::sender(&mut cx.ch.rx, &mut self.0.ot, shape.trees)?;
         // 3. All trees, and the sums of the levels.
         let roots = random(shape.trees, cx.rng);
@@ -261,17 +265,16 @@ impl super::Sender for Sender {
             at += n;
         }
         cx.ch.tx.send(SUMS, &offered)?;
-        // 4. Of each tree, the sum of all ends and b.
+        // 4. For each tree, the sum of all ends and b.
         cx.ch.tx.send(ENDS, &trees.iter().map(|(_, ends)| *ends).collect::<Vec<_>>())?;
-        // 5. The code.
+        // 5. Apply the code.
         cx.threads.run(|| shape.compress(&mut all));
         Ok(component(&all, n, 0))
     }
 }
 
 impl Silent {
-    /// Bytes for vectors of these lengths, including setup and frame headers: from their receiver to their sender,
-    /// and back.
+    /// Bytes for vectors of these lengths, including setup and frame headers: from receiver to sender, and back.
     pub(crate) fn traffic(&self, lengths: impl Iterator<Item = usize>) -> (usize, usize) {
         let ots = |n: usize| -> usize {
             frames(n, FRAME).map(|n| correction_bytes(n, self.k, Security::Malicious) + 2 * HEADER).sum()

@@ -1,4 +1,5 @@
-//! The protocol against the definition, at lengths with and without the code; what it sends; what a peer may not send.
+//! Compares the protocol with its definition, at lengths with and without the code; checks what it sends, and
+//! what it rejects.
 
 use super::*;
 use crate::channel::Channel;
@@ -15,12 +16,13 @@ const SESSION: SessionId = SessionId::of([6; 32]);
 
 #[test]
 fn it_is_a_vole() {
-    // None, one, frames of OTs and their neighbours; without the code and with it, also where N is no multiple of t.
+    // None, one, frames of OTs and their neighbours; without the code and with it, also where t does not divide
+    // N.
     for n in [0, 1, 63, 64, 65, 200, DIRECT + 1, 6000, 7003] {
         is_a_vole(&SILENT, &[n]);
     }
     is_a_vole(&Silent::default(), &[DIRECT + 50]);
-    // One after the other.
+    // Several vectors in sequence.
     is_a_vole(&SILENT, &[DIRECT + 1, 65, DIRECT + 1]);
 }
 
@@ -36,14 +38,14 @@ fn blocks_cover_all_places() {
     }
 }
 
-/// The lengths of all frames, from n and k alone.
+/// The lengths of all frames follow from n and k alone.
 #[test]
 fn lengths_depend_on_n_only() {
     for n in [100, 5000] {
         let views = is_a_vole(&SILENT, &[n]);
         let (mut to_sender, mut to_receiver) =
             (vec![(0x32, 32 * 128), (0x33, 32 * 128), (0x35, 32 * 65)], vec![(0x31, 64 * 128)]);
-        // With the check and its 128 OTs more.
+        // With the check and its 128 extra OTs.
         let correction = |n: usize| [(0x34, (n + 128).next_multiple_of(128) / 8 * 64), (0x36, 129 * 16)];
         match n {
             100 => to_sender.extend([correction(64 * 128), correction(36 * 128)].as_flattened()),
@@ -61,7 +63,7 @@ fn lengths_depend_on_n_only() {
     }
 }
 
-/// And at the default depth of the OTs' trees.
+/// The same at the default depth of the OTs' trees.
 #[test]
 fn traffic_is_as_measured() {
     for lengths in [&[300][..], &[DIRECT], &[DIRECT + 1], &[5000], &[5000, 5000, 300]] {
@@ -71,7 +73,7 @@ fn traffic_is_as_measured() {
     }
 }
 
-/// One vector, of parties with the seeds of [`run_vole`].
+/// One vector, with parties seeded as in [`run_vole`].
 fn run_one(session: u8, purpose: &'static str, n: usize) -> (Received, SenderOutput) {
     run_vole(&SILENT, &SessionId::of([session; 32]), purpose, &[n]).0.remove(0)
 }
@@ -81,7 +83,7 @@ fn sessions_and_purposes_separate() {
     let run = |session, purpose| run_one(session, purpose, DIRECT + 1);
     let first: HashSet<Element> = [run(1, "a"), run(2, "a"), run(1, "b")].iter().map(|r| r.0.a[7]).collect();
     assert_eq!(first.len(), 3);
-    // The same randomness gives the same, however many threads there are.
+    // The same randomness gives the same result, whatever the number of threads.
     let (n, threads) = (DIRECT + 1, Threads::new(1).unwrap());
     let (one, _) = run_pair(
         &SessionId::of([1; 32]),
@@ -97,7 +99,7 @@ fn sessions_and_purposes_separate() {
     assert_eq!((&*one.0.c, &*one.1), (&*run(1, "a").0.c, &*run(1, "a").1.b));
 }
 
-/// A vector of parties with these seeds, in one session.
+/// A vector from parties with these seeds, in one session.
 fn run_seeded(receiver: u8, sender: u8, n: usize) -> (Received, SenderOutput, Views) {
     let rng = |seed| Prng::from_seed(&[seed; 32]);
     let ((received, sent), views) = run_pair(
@@ -111,13 +113,13 @@ fn run_seeded(receiver: u8, sender: u8, n: usize) -> (Received, SenderOutput, Vi
     (received, sent, views)
 }
 
-/// Whether no element of one is an element of the other.
+/// Whether the lists have no element in common.
 fn disjoint(a: &[Element], b: &[Element]) -> bool {
     let a: HashSet<&Element> = a.iter().collect();
     b.iter().all(|element| !a.contains(element))
 }
 
-/// A follows from the receiver's randomness, Delta and B from the sender's, and from nothing that the other knows.
+/// A depends on the receiver's randomness, Delta and B on the sender's, and on nothing that the other knows.
 #[test]
 fn each_partys_vectors_are_fresh_in_every_run() {
     for n in [100, DIRECT + 1] {
@@ -127,12 +129,12 @@ fn each_partys_vectors_are_fresh_in_every_run() {
         assert!(disjoint(&one.1.b, &other_sender.1.b), "{n}: B of two runs");
         assert_eq!(one.1.delta, other_receiver.1.delta);
         let differ = u128::from_le_bytes(one.1.delta) ^ u128::from_le_bytes(other_sender.1.delta);
-        // 64 bits, of a standard deviation of 5.7.
+        // Mean 64 bits, standard deviation 5.7.
         assert!((25..104).contains(&differ.count_ones()), "{differ:x}");
     }
 }
 
-/// Two receivers see the sums of the same trees, under pads and b that differ.
+/// Two receivers see the sums of the same trees, under different pads and b.
 #[test]
 fn sums_of_levels_and_of_ends_are_sent_encrypted() {
     let [one, other] = [1, 2].map(|receiver| run_seeded(receiver, 1, DIRECT + 1).2);
@@ -140,7 +142,7 @@ fn sums_of_levels_and_of_ends_are_sent_encrypted() {
         let body = |views: &Views| split_frames(&views.0[0]).into_iter().find(|f| f.0 == tag).unwrap().1;
         let [one, other] = [&one, &other].map(body);
         assert!(disjoint(one.as_chunks().0, other.as_chunks().0), "{tag:#x}");
-        // And no two of a run are equal.
+        // No two of them in one run are equal.
         assert_eq!(one.as_chunks::<16>().0.iter().collect::<HashSet<_>>().len(), one.len() / 16);
     }
 }
@@ -149,7 +151,7 @@ fn sums_of_levels_and_of_ends_are_sent_encrypted() {
 fn masks_of_levels_are_numbered_over_all_vectors() {
     let mut setup = Setup::new(&SESSION, "a", ());
     assert_eq!([5, 7, 1].map(|levels| setup.number(levels)), [0, 5, 12]);
-    // All else alike, a setup that masked others before masks these otherwise.
+    // All else being equal, a setup that has masked other levels before uses different masks.
     let sums = |before: usize| {
         let (_, views) = run_pair(
             &SESSION,
@@ -170,7 +172,7 @@ fn masks_of_levels_are_numbered_over_all_vectors() {
     assert!(first.iter().zip(&later).all(|(a, b)| a != b));
 }
 
-/// All randomness alike, another session or purpose has other base OTs and other pads.
+/// All randomness being equal, another session or purpose has other base OTs and other pads.
 #[test]
 fn what_is_sent_belongs_to_one_session_and_purpose() {
     let sent = |session: u8, purpose| {
@@ -196,9 +198,9 @@ fn places_of_the_noise_are_anywhere_in_their_blocks() {
     }
     let mean = (4 * shape.trees) as f64 / 16.0;
     let chi2: f64 = counts.iter().map(|count| (count - mean).powi(2) / mean).sum();
-    // 15 degrees of freedom: above 60 has a probability of 2e-7.
+    // With 15 degrees of freedom, a value above 60 has probability 2e-7.
     assert!(chi2 < 60.0, "{counts:?}");
-    // Of 546 places of two runs, or of two trees, one in 3841 is the same.
+    // Of 546 places in two runs, or in neighbouring trees, one in 3841 is equal.
     let equal = |a: &[u32], b: &[u32]| a.iter().zip(b).filter(|(a, b)| a == b).count();
     assert!(equal(&runs[0], &runs[1]) < 6);
     assert!(equal(&runs[0], &runs[0][1..]) < 6);
@@ -215,7 +217,7 @@ fn values_of_the_noise_and_roots_are_distinct_and_of_full_width() {
     for list in &lists {
         for bit in 0..128 {
             let ones = list.iter().filter(|e| u128::from_le_bytes(**e) >> bit & 1 == 1).count();
-            // 273, of a standard deviation of 12.
+            // Mean 273, standard deviation 12.
             assert!(ones.abs_diff(shape.trees / 2) < 85, "bit {bit}: {ones} of {}", shape.trees);
         }
     }
@@ -233,7 +235,7 @@ fn each_vector_of_each_session_has_a_code_and_keys_of_its_own() {
         let mut block = [[7; 16]];
         shape.keys.encrypt(&mut block);
         seen.insert(block[0].to_vec());
-        // Random places that are read, and the answer to a one at the start of the convolution.
+        // The random places that are read, and the response to a one at the start of the convolution.
         let mut places = vec![[0u128]; shape.n];
         let numbers: Vec<Elements<1>> = (0..parity(shape.n) as u128).map(|i| [i]).collect();
         shape.code.expand(&numbers, &mut places);
@@ -246,7 +248,7 @@ fn each_vector_of_each_session_has_a_code_and_keys_of_its_own() {
     assert_eq!(seen.len(), 3 * 6);
 }
 
-/// The receiver's part against a sender whose frames of one kind are forged.
+/// Runs the receiver against a sender whose frames with this tag are forged.
 fn receiver_against(tag: u8, forge: impl Fn(&mut Vec<u8>) + Send + 'static) -> Result<Received> {
     struct Forge<F>(Box<dyn crate::channel::Sink>, u8, F);
     impl<F: Fn(&mut Vec<u8>) + Send> crate::channel::Sink for Forge<F> {
@@ -300,7 +302,8 @@ fn messages_of_another_length_or_kind_are_refused() {
     }
 }
 
-/// What is flipped on the way gives no error (nothing checks it: the protocol is semi-honest), nor a panic, but no VOLE.
+/// Bits flipped in transit cause neither an error (nothing checks them: the protocol is semi-honest) nor a
+/// panic, but the result is not a VOLE.
 #[test]
 fn wrong_bits_spoil_the_result_and_nothing_else() {
     let honest = receiver_against(0, |_| ()).unwrap();
@@ -312,7 +315,7 @@ fn wrong_bits_spoil_the_result_and_nothing_else() {
     }
 }
 
-/// The sender's only messages are those of the OTs, which are checked.
+/// The receiver's only messages are those of the OTs, which are checked.
 #[test]
 fn wrong_corrections_are_found_out() {
     let (a, b) = Channel::pair();
@@ -320,7 +323,7 @@ fn wrong_corrections_are_found_out() {
     let mut b = Channel::from_halves(Box::new(Garble { sink, tag: 0x34, at: Some(5) }), source);
     let sent = std::thread::scope(|s| {
         s.spawn(move || {
-            // It is told of nothing: it sees that the other side has left.
+            // It is told nothing: it only sees that the other side has left.
             let rng = &mut Prng::from_seed(&[2; 32]);
             let mut cx = Context::new(&mut b, &SESSION, rng);
             SILENT.receiver(&mut cx, "a")?.next(&mut cx, 5000).map(|_| ())

@@ -1,18 +1,20 @@
-//! Punctured trees (GGM84: Goldreich, Goldwasser and Micali; as in BCGI18, "Compressing Vector OLE"): one party knows
-//! all leaves, the other all except one, whose place the first does not learn.
+//! Punctured trees (GGM84: Goldreich, Goldwasser and Micali; as in BCGI18, "Compressing Vector OLE"). One party
+//! knows all leaves; the other knows all except one, whose place the first does not learn.
 //!
-//! The children of a node s are pi(s) + s under two public keys, different for each tree and level. With AES an ideal
-//! cipher, a search for an unknown node has one target under each key, not the nodes of all trees at once. GKWWY20
-//! ("Better Concrete Security for Half-Gates Garbling", CRYPTO 2020) has the loss from a single key.
+//! The children of a node s are pi(s) + s under two public keys, which differ for each tree and level. With AES
+//! as an ideal cipher, a search for an unknown node has one target under each key, not the nodes of all trees at
+//! once. GKWWY20 ("Better Concrete Security for Half-Gates Garbling", CRYPTO 2020) has the loss for a single
+//! key.
 //!
-//! For each level, the owner of the whole tree offers by OT the sum of the left nodes and the sum of the right nodes.
-//! The other party takes the side that its path does not take. A tree may have any number of leaves: each level has
-//! the nodes that lead to a leaf, and their siblings. A sibling that leads to no leaf is an *end*, and so are the
-//! leaves. What the owner reveals must be the sum of all ends, not of the leaves: a path to an end that is not a leaf
-//! gives all leaves, but never all ends.
+//! For each level, the owner of the whole tree offers by OT the sum of the left nodes and the sum of the right
+//! nodes. The other party takes the side that is off its path.
 //!
-//! Two addresses in each level depend on the path, in memory that has just been written. No branch does, and no time
-//! except that of these accesses, which the peer sees only within the time of all trees together.
+//! A tree may have any number of leaves: each level has the nodes that lead to a leaf, and their siblings. The
+//! *ends* are the leaves and the siblings that lead to no leaf. The owner must reveal the sum of all ends, not
+//! that of the leaves: a path to an end that is not a leaf gives all leaves, but never all ends.
+//!
+//! On each level, two addresses depend on the path, in memory that has just been written. No branch does. Nor
+//! does the time, except that of these accesses, which the peer sees only as part of the time of all trees.
 
 use super::{Element, add};
 use crate::params::ceil_log2;
@@ -22,15 +24,15 @@ use veilset_kernels::aes::Aes128;
 
 /// The shape of a tree, and its keys.
 pub(super) struct Tree<'a> {
-    /// The cipher that makes the keys, and the number of the tree.
+    /// The cipher that generates the keys, and the number of the tree.
     pub(super) keys: &'a Aes128,
     pub(super) index: usize,
-    /// Levels below the root, the same for all trees.
+    /// Levels below the root; the same for all trees.
     pub(super) depth: usize,
     pub(super) leaves: usize,
 }
 
-/// Levels of a tree with this many leaves: at least 1.
+/// Levels of a tree with this many leaves; at least 1.
 pub(super) fn depth(leaves: usize) -> usize {
     ceil_log2(leaves).max(1) as usize
 }
@@ -48,7 +50,7 @@ fn sums(level: &[Element]) -> [Element; 2] {
 }
 
 impl Tree<'_> {
-    /// The children of all nodes of a level, which is `level` below the root.
+    /// The children of all nodes of a level that is `level` below the root.
     fn children(&self, nodes: &[Element], level: usize) -> Secrets<Element> {
         let mut keys = [[0; 16]; 2];
         self.keys.ctr((2 * (self.index * self.depth + level)) as u128, keys.as_flattened_mut());
@@ -67,12 +69,12 @@ impl Tree<'_> {
         below
     }
 
-    /// Nodes of the level below that lead to leaves.
+    /// The number of nodes on the level below that lead to leaves.
     fn needed(&self, level: usize) -> usize {
         self.leaves.div_ceil(1 << (self.depth - 1 - level))
     }
 
-    /// Keeps the nodes of the level below that lead to leaves; returns the sum of the others.
+    /// Keeps the nodes of the level below that lead to leaves. Returns the sum of the others.
     fn cut(&self, nodes: &mut Secrets<Element>, level: usize) -> u128 {
         let needed = self.needed(level);
         let ends = sum(&nodes[needed..]);
@@ -80,7 +82,7 @@ impl Tree<'_> {
         ends
     }
 
-    /// All leaves and the sum of all ends; offers the sums of the sides of each level.
+    /// Returns all leaves and the sum of all ends. Writes the two sums of each level to `offered`.
     pub(super) fn grow(&self, root: Element, offered: &mut [[Element; 2]]) -> (Secrets<Element>, u128) {
         let (mut nodes, mut ends) = (Secrets::from(vec![root]), 0);
         for (level, offered) in offered.iter_mut().enumerate() {
@@ -92,12 +94,13 @@ impl Tree<'_> {
         (nodes, ends)
     }
 
-    /// All leaves except the one at `place`, which is 0, from the sums of the sides that [`sides`] asks for; and the
-    /// sum of all ends except this one.
+    /// Returns all leaves except the one at `place`, which is 0, and the sum of all ends except this one.
+    /// `taken` holds the sums that [`sides`] selects.
     pub(super) fn regrow(&self, place: u32, taken: &[Element]) -> (Secrets<Element>, u128) {
         let (mut nodes, mut ends) = (Secrets::zeros(1), 0);
         for (level, taken) in taken.iter().enumerate() {
-            // The unknown node is 0, and its two children are garbage; one of them follows from the sum of its side.
+            // The unknown node is 0, and its two children are garbage. One of them follows from the sum of its
+            // side.
             let unknown = (place >> (self.depth - level)) as usize;
             let side = (place >> (self.depth - 1 - level) & 1) as u8;
             nodes = self.children(&nodes, level);
@@ -128,7 +131,7 @@ mod tests {
         let keys = Aes128::new(&[7; 16]);
         let mut all = HashSet::new();
         for (index, leaves) in [1, 2, 3, 4, 5, 8, 31, 32, 33].into_iter().enumerate() {
-            // As deep as needed, and deeper.
+            // Exactly as deep as needed, and deeper.
             for depth in [depth(leaves), depth(leaves) + 2] {
                 let tree = Tree { keys: &keys, index, depth, leaves };
                 let mut offered = vec![[[0; 16]; 2]; depth];
@@ -151,7 +154,7 @@ mod tests {
         assert_eq!(all.len(), 2 * (1 + 2 + 3 + 4 + 5 + 8 + 31 + 32 + 33));
     }
 
-    /// Each tree and level has two keys of its own, and a node gives away neither its parent nor its sibling.
+    /// Each tree and level has its own two keys, so that a node reveals neither its parent nor its sibling.
     #[test]
     fn every_level_of_every_tree_and_side_has_a_key_of_its_own() {
         let (keys, node) = (Aes128::new(&[7; 16]), [[3; 16]]);
@@ -163,7 +166,7 @@ mod tests {
         assert_eq!(seen.len(), 50 * 7 * 2);
     }
 
-    /// pi(s) alone could be inverted: the keys are public.
+    /// pi(s) alone could be inverted, since the keys are public.
     #[test]
     fn children_are_those_of_the_definition() {
         let (keys, nodes) = (Aes128::new(&[7; 16]), [[3; 16], [4; 16]]);
@@ -179,7 +182,8 @@ mod tests {
         }
     }
 
-    /// A path to an end that is not a leaf gives all leaves: their sum would hide nothing. The sum of all ends does.
+    /// A path to an end that is not a leaf gives all leaves, so their sum would hide nothing. The sum of all
+    /// ends does.
     #[test]
     fn no_path_gives_all_ends() {
         let keys = Aes128::new(&[7; 16]);
@@ -193,7 +197,7 @@ mod tests {
                 for (level, (right, sums)) in sides(place, depth).zip(&offered).enumerate() {
                     nodes = tree.children(&nodes, level);
                     let unknown = (place >> (depth - level)) as usize;
-                    // Beyond the end of its path it knows all nodes.
+                    // Beyond the end of its path, it knows all nodes.
                     if let Some(pair) = nodes.get_mut(2 * unknown..2 * unknown + 2) {
                         pair.fill([0; 16]);
                         let mut missing = sums[usize::from(right)];

@@ -1,4 +1,4 @@
-//! The plan: all sizes of a run, from public ones.
+//! The plan: all sizes of a run, derived from public sizes.
 
 use super::{Comparison, TAGS, VALUES};
 use crate::channel::{Channel, Message, frames};
@@ -8,32 +8,33 @@ use crate::oprf::kkrt;
 use crate::params::{LAMBDA, ceil_log2, share};
 use veilset_kernels::polynomial::Field;
 
-/// The most items of R and of S in a bin: polynomials of at most 256 coefficients, and a bin fits into a frame.
+/// The maximum number of items of R and of S in a bin. Polynomials have at most 256 coefficients, and a bin fits
+/// into a frame.
 const LARGEST: (usize, usize) = (255, kkrt::FRAME - 1);
 
-/// All sizes, from public ones.
+/// All sizes of a run, derived from public sizes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Binning {
     pub(super) bins: Bins,
     pub(super) field: Field,
-    /// Of the OPRF's codes.
+    /// Width of the OPRF's codes.
     pub(super) width: usize,
-    /// Of the codes of the private comparison.
+    /// Width of the codes of the private comparison.
     pub(super) peqt: Option<usize>,
-    /// Bytes by which a slot is compared.
+    /// Bytes compared per slot.
     pub(super) tag: usize,
-    /// Bins of a frame.
+    /// Bins per frame.
     pub(super) per_frame: usize,
-    /// The most items of R in the bins of a frame.
+    /// The maximum number of items of R in the bins of a frame.
     pub(super) in_frame: usize,
 }
 
 impl Binning {
-    /// The plan of least traffic for sets of these sizes, if each slot is worth `beside` more bytes to whoever uses
-    /// its bit.
+    /// The plan with the least traffic for sets of these sizes. The caller sends `beside` further bytes per
+    /// slot.
     ///
     /// # Errors
-    /// [`Error::Usage`] for sets that are too large.
+    /// [`Error::Usage`] if a set is too large.
     pub fn new(comparison: Comparison, n_r: usize, n_s: usize, beside: usize) -> Result<Binning> {
         let cost = |bins: &Bins| match Binning::of(comparison, (n_r, n_s), *bins) {
             Ok(plan) => {
@@ -42,7 +43,8 @@ impl Binning {
             }
             Err(_) => u64::MAX,
         };
-        // A bin of R is too full with 2^-42, a bin of S with 2^-42, a frame of R with 2^-41: together 2^-40.
+        // Overflow probabilities: 2^-42 for a bin of R, 2^-42 for a bin of S, 2^-41 for a frame of R. Together
+        // 2^-40.
         let bins = Bins::best(share(LAMBDA, 2), (n_r, n_s), LARGEST, cost);
         let mut plan = Binning::of(comparison, (n_r, n_s), bins)?;
         let sets = bins.number.div_ceil(plan.per_frame);
@@ -50,20 +52,20 @@ impl Binning {
         Ok(plan)
     }
 
-    /// The plan for these bins, except for the bound of frames, which is slow to find.
+    /// The plan for these bins, without the bound of frames, which is slow to compute.
     pub(super) fn of(comparison: Comparison, (n_r, n_s): (usize, usize), bins: Bins) -> Result<Binning> {
         let (slots, coefficients) = (bins.number * (bins.sender + 1), bins.receiver + 1);
         let private = comparison == Comparison::Private;
-        // Undetected: a slot is compared wrongly by its polynomial, or by its tag.
+        // Undetected errors: a slot is compared wrongly because of its polynomial, or because of its tag.
         let exponent = share(LAMBDA, if private { 2 } else { 1 });
         let bits = exponent + ceil_log2(slots * coefficients);
         let too_large = || {
             Error::Usage(format!(
-                "sets of {n_r} and {n_s} items are too large for krtw19: it takes a field of {bits} bits"
+                "sets of {n_r} and {n_s} items are too large for krtw19, which would need a field of {bits} bits"
             ))
         };
         let field = Field::ALL.into_iter().find(|field| field.bits() >= bits).ok_or_else(too_large)?;
-        // R evaluates the OPRF at each item of a bin for each of its slots. The codes of both OPRFs share 2^-40.
+        // For each slot, R evaluates the OPRF at each item of the bin. The codes of both OPRFs share 2^-40.
         let width = kkrt::width(exponent, (bins.sender + 1) * (n_r + bins.number))?;
         let peqt = if private { Some(kkrt::width(exponent, slots)?) } else { None };
         let tag = match private {
@@ -79,27 +81,27 @@ impl Binning {
         &self.bins
     }
 
-    /// The number of slots: of tests.
+    /// The number of slots, and so of tests.
     pub fn slots(&self) -> usize {
         self.bins.number * self.slots_of_bin()
     }
 
-    /// Slots of a bin.
+    /// Slots per bin.
     pub(super) fn slots_of_bin(&self) -> usize {
         self.bins.sender + 1
     }
 
-    /// The coefficients of a polynomial.
+    /// Coefficients per polynomial.
     pub(super) fn coefficients(&self) -> usize {
         self.bins.receiver + 1
     }
 
-    /// Bytes of a polynomial.
+    /// Bytes per polynomial.
     pub(super) fn polynomial_bytes(&self) -> usize {
         self.coefficients() * self.field.bytes()
     }
 
-    /// Bytes of a slot, to the sender and to the receiver, without the padding of a frame.
+    /// Bytes per slot, to the sender and to the receiver, excluding the padding of frames.
     pub(super) fn slot_bytes(&self) -> (usize, usize) {
         (self.polynomial_bytes() + self.peqt.unwrap_or(0) / 8, self.width / 8 + self.tag)
     }
@@ -110,10 +112,11 @@ impl Binning {
         frames(self.bins.number, per_frame).enumerate().map(move |(f, n_bins)| (f * per_frame, n_bins))
     }
 
-    /// Bytes of all frames, headers included, if items are thrown once: to the sender and to the receiver.
+    /// Bytes of all frames, including headers, if the items fit at the first attempt: to the sender and to the
+    /// receiver.
     pub fn traffic(&self) -> (u64, u64) {
         const HEADER: usize = crate::channel::HEADER;
-        // The toss, and the base OTs: 64 bytes from who chooses, 32 back.
+        // The coin toss, and the base OTs: 64 bytes from the OT receiver, 32 from the OT sender.
         let mut to_sender = 2 * (32 + HEADER) + 1 + HEADER + self.width * 64 + HEADER;
         let mut to_receiver = 32 + HEADER + 1 + HEADER + self.width * 32 + HEADER;
         let peqt = self.peqt.unwrap_or(0);
@@ -138,7 +141,7 @@ impl Binning {
         self.width + self.peqt.unwrap_or(0)
     }
 
-    /// What S answers with, a slot.
+    /// The message in which S answers each slot.
     pub(super) fn answers(&self) -> Message<[u8]> {
         if self.peqt.is_some() { TAGS } else { VALUES }
     }

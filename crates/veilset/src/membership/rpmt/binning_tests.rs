@@ -1,7 +1,7 @@
 use super::super::tests::COMPARISONS;
 use super::*;
 
-/// Pr[Binomial(n, p) > bound], term by term from the logarithm of the first.
+/// Pr[Binomial(n, p) > bound], summed term by term from the logarithm of the first.
 fn above(n: usize, p: f64, bound: usize) -> f64 {
     if bound >= n {
         return 0.0;
@@ -25,21 +25,21 @@ fn plans_keep_the_budget() {
             let events = if comparison == Comparison::Private { 2.0 } else { 1.0 };
             let (slots, length) = (plan.slots() as f64, (plan.bins.receiver + 1) as f64);
             let budget = (-40f64).exp2();
-            // A slot right by chance, or one of its items lost to another one.
+            // A slot is right by chance, or one of its items is lost to another one.
             let polynomial = slots * length * (-f64::from(plan.field.bits())).exp2();
             assert!(polynomial * events <= budget, "{n_r} {n_s}");
             if comparison == Comparison::Private {
                 assert!(slots * (-8.0 * plan.tag as f64).exp2() * events <= budget);
             }
-            // The codes of two inputs that differ in less than 128 places: an item or the bottom item of a bin of R
-            // against each slot of it, and s against s*.
+            // The codes of two inputs differ in fewer than 128 places: an item or the bottom item in a bin of R
+            // against each slot of the bin, and s against s*.
             let Bins { number, receiver, sender } = plan.bins;
             let close = |width: usize| above(width, 0.5, width - 128);
             let pairs = (sender + 1) * (n_r + number);
             assert!(close(plan.width) * pairs as f64 * events <= budget, "{n_r} {n_s}: {}", plan.width);
             assert_eq!(plan.peqt.is_some(), comparison == Comparison::Private);
             assert!(plan.peqt.is_none_or(|peqt| close(peqt) * slots * events <= budget), "{n_r} {n_s}");
-            // A bin of R, one of S or a frame of R that is too full.
+            // A bin of R, a bin of S or a frame of R overflows.
             let (bins, frames) = (number as f64, plan.frames().len() as f64);
             let fullest = [
                 bins * above(n_r, 1.0 / bins, receiver),
@@ -51,7 +51,7 @@ fn plans_keep_the_budget() {
             assert!(plan.polynomial_bytes() * kkrt::FRAME < 1 << 24);
         }
     }
-    // Both sides of 2^20 items with rows of 19 bytes: within what a run may send (2.9 and 2.6 GB).
+    // 2^20 items on both sides with rows of 19 bytes: within the limit of a run (2.9 and 2.6 GB).
     let bytes = |comparison| {
         let plan = Binning::new(comparison, 1 << 20, 1 << 20, 22).unwrap();
         let (to_sender, to_receiver) = plan.traffic();

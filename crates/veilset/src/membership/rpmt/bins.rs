@@ -1,4 +1,5 @@
-//! The bins: the coin toss for their hash function, the items in them, and the sender's bins filled up and permuted.
+//! The bins: the coin toss for the hash function, simple hashing of the items, and padding and permuting the
+//! sender's bins.
 
 use super::{BOTTOM, Binning};
 use crate::channel::Message;
@@ -11,7 +12,7 @@ use crate::rng::Prng;
 use crate::secret::Secrets;
 use rayon::prelude::*;
 
-/// How often items are thrown into bins, each time in vain with a probability of at most 2^-40.
+/// Attempts to hash the items into bins. Each fails with probability at most 2^-40.
 const TRIES: usize = 3;
 
 const COMMITMENT: Message<[u8; 32]> = Message::new(0xa1, "R->S  commitment to a share of the bin hash");
@@ -19,7 +20,8 @@ const SHARE: Message<[u8; 32]> = Message::new(0xa2, "S->R  share of the bin hash
 const OPENING: Message<[u8; 32]> = Message::new(0xa3, "R->S  the share that was committed to");
 const FIT: Message<[u8; 1]> = Message::new(0xa4, "both  whether the items fit into the bins");
 
-/// Our items in bins by a function from a coin toss; by another one if the items of either party do not fit.
+/// Hashes our items into bins with a function from a coin toss, and with another one if either party's items do
+/// not fit.
 pub(super) fn hash_into_bins(
     cx: &mut Context,
     plan: &Binning,
@@ -42,24 +44,24 @@ pub(super) fn hash_into_bins(
             [[1]] => true,
             _ => {
                 return Err(Error::misbehaves(
-                    "it said neither that its items fit into the bins nor that not",
+                    "it answered neither yes nor no on whether its items fit into the bins",
                 ));
             }
         };
         match (fits, theirs) {
             (true, true) => return Ok(table),
             (false, _) if attempt + 1 == TRIES => {
-                return Err(Error::Bug(format!("our items do not fit into the bins {TRIES} times")));
+                return Err(Error::Bug(format!("our items did not fit into the bins {TRIES} times")));
             }
             _ => (),
         }
     }
     Err(Error::misbehaves(format!(
-        "{TRIES} times its items did not fit into the bins, each time of probability 2^-40"
+        "its items did not fit into the bins {TRIES} times; each time has a probability of at most 2^-40"
     )))
 }
 
-/// R's part of the coin toss for the function of the bins.
+/// R's part of the coin toss for the bin hash.
 fn toss_first(cx: &mut Context, attempt: usize) -> Result<Domain> {
     let ours = cx.rng.bytes();
     cx.ch.tx.send(COMMITMENT, &[commitment(&cx.session, attempt, &ours)])?;
@@ -68,7 +70,7 @@ fn toss_first(cx: &mut Context, attempt: usize) -> Result<Domain> {
     Ok(tossed(&cx.session, attempt, &ours, &theirs[0]))
 }
 
-/// S's part: a share is worth something only once it is known to be the one that was committed to.
+/// S's part. R's share must not be used before it is checked against the commitment.
 fn toss_second(cx: &mut Context, attempt: usize) -> Result<Domain> {
     let committed = cx.ch.rx.recv(COMMITMENT, 1)?;
     let ours = cx.rng.bytes();
@@ -76,13 +78,11 @@ fn toss_second(cx: &mut Context, attempt: usize) -> Result<Domain> {
     let theirs = cx.ch.rx.recv(OPENING, 1)?;
     match commitment(&cx.session, attempt, &theirs[0]) == committed[0] {
         true => Ok(tossed(&cx.session, attempt, &theirs[0], &ours)),
-        false => {
-            Err(Error::misbehaves("its share of the bin hash is not the one that it committed itself to"))
-        }
+        false => Err(Error::misbehaves("its share of the bin hash is not the one that it committed to")),
     }
 }
 
-/// Hides the share, which is as long as a key, and binds to it.
+/// A commitment to the share: hiding, because the share is as long as a key, and binding.
 fn commitment(session: &SessionId, attempt: usize, share: &[u8; 32]) -> [u8; 32] {
     let domain = Domain::new(session, "RPMT commitment to a share of the bin hash");
     domain.hash(&[&(attempt as u64).to_le_bytes(), share])
@@ -94,8 +94,8 @@ fn tossed(session: &SessionId, attempt: usize, first: &[u8; 32], second: &[u8; 3
     Domain::new(&SessionId::of(tossed), "RPMT bin hash")
 }
 
-/// What is in the slots of all bins: each bin of S filled up with the bottom item and permuted, so that the places of
-/// the bits say nothing.
+/// The contents of the slots of all bins. Each bin of S is padded with the bottom item and permuted, so that the
+/// positions of the bits reveal nothing.
 pub(super) fn fill_and_permute(plan: &Binning, table: &Table, rng: &mut Prng) -> Secrets<u32> {
     let mut order = Secrets::from(vec![BOTTOM; plan.slots()]);
     let rng = rng.split();

@@ -7,7 +7,7 @@ use crate::hashing::Bins;
 use crate::testing::{Views, every_byte_differs, run_pair, split_frames};
 use std::collections::HashSet;
 
-/// Bits of items at fixed places, or at the places of another run, would say which item is new.
+/// Bits of items at fixed positions, or at the positions of another run, would reveal which item is new.
 #[test]
 fn items_are_at_random_places_of_their_bins() {
     let bins = Bins { number: 400, receiver: 15, sender: 15 };
@@ -17,13 +17,13 @@ fn items_are_at_random_places_of_their_bins() {
     let [order, other] = [(); 2].map(|()| fill_and_permute(&plan, &table, &mut rng));
     let mut counts = [0f64; 16];
     order.iter().enumerate().filter(|(_, item)| **item != BOTTOM).for_each(|(at, _)| counts[at % 16] += 1.0);
-    // 100 at each place. 15 degrees of freedom: above 55 has a probability of 2e-6.
+    // 100 at each position. With 15 degrees of freedom, a value above 55 has probability 2e-6.
     let chi2: f64 = counts.iter().map(|count| (count - 100.0).powi(2) / 100.0).sum();
     assert!(chi2 < 55.0, "{counts:?}");
-    // One in 16 at the same place: 100, and eight standard deviations.
+    // One in 16 at the same position: 100, and eight standard deviations.
     let same = order.iter().zip(other.iter()).filter(|(a, b)| **a != BOTTOM && a == b).count();
     assert!(same < 180, "{same}");
-    // The first item of a bin is anywhere among its others.
+    // The first item of a bin can be anywhere among the others.
     let ranks = (0..400).filter(|&bin| table.bin(bin).len() > 1).map(|bin| {
         let first = table.bin(bin)[0];
         let items = order[16 * bin..][..16].iter().filter(|&&item| item != BOTTOM);
@@ -48,7 +48,7 @@ fn the_commitment_is_not_the_share_and_belongs_to_session_and_attempt() {
     let commitments = [(1, 0, 1), (2, 0, 1), (1, 1, 1), (1, 0, 2)]
         .map(|(session, attempt, share)| commitment(&SessionId::of([session; 32]), attempt, &[share; 32]));
     assert_eq!(commitments.iter().collect::<HashSet<_>>().len(), 4);
-    // A short one would not bind.
+    // A short commitment would not bind.
     every_byte_differs(&commitments);
     assert!((0..=2).all(|share| !commitments.contains(&[share; 32])));
 }
@@ -58,10 +58,10 @@ fn bodies(views: &Views, party: usize, tag: u16) -> Vec<Vec<u8>> {
     split_frames(&views.0[party]).into_iter().filter(|frame| frame.0 == tag).map(|frame| frame.1).collect()
 }
 
-/// A share that comes again, in another attempt or in a run under the same generator, lets the peer choose the bins.
+/// If a share repeats, in another attempt or in a run under the same generator, the peer can choose the bins.
 #[test]
 fn shares_are_fresh_in_every_attempt_and_every_run() {
-    // R's items never fit.
+    // R's items never fit into the bins.
     let bins = Bins { number: 6, receiver: 0, sender: 6 };
     let plan = Binning { in_frame: 6, ..Binning::of(Comparison::Plain, (6, 6), bins).unwrap() };
     let (y, x) = (items(0, 6), items(3, 6));
@@ -76,17 +76,17 @@ fn shares_are_fresh_in_every_attempt_and_every_run() {
         [(1, 0xa1), (0, 0xa2), (1, 0xa3)].map(|(party, tag)| bodies(&views, party, tag));
     let all: HashSet<&Vec<u8>> = commitments.iter().chain(&shares).chain(&openings).collect();
     assert_eq!(all.len(), 3 * 2 * TRIES);
-    // A commitment does not hide a share that is one of few.
+    // A commitment cannot hide a share drawn from a small space.
     every_byte_differs(&shares);
     every_byte_differs(&openings);
 }
 
-/// Who speaks second chooses the function unless the first one is bound: R by its commitment before the share of S, S
-/// by its share before the opening.
+/// Whoever sends second chooses the function, unless the first is bound. R is bound by its commitment before S
+/// sends its share; S is bound by its share before the opening.
 #[test]
 fn no_share_is_sent_before_the_other_one_is_fixed() {
     let rng = &mut Prng::from_seed(&[7; 32]);
-    // A peer that only listens.
+    // A peer that only receives.
     let deaf = || {
         let (ch, peer) = Channel::pair();
         (ch, peer.into_halves().1)
@@ -94,13 +94,13 @@ fn no_share_is_sent_before_the_other_one_is_fixed() {
     let (mut ch, _listening) = deaf();
     assert!(toss_second(&mut Context::new(&mut ch, &SESSION, rng), 0).is_err());
     assert_eq!(ch.bytes_sent(), 0);
-    // Only the commitment.
+    // The commitment and nothing else.
     let (mut ch, _listening) = deaf();
     assert!(toss_first(&mut Context::new(&mut ch, &SESSION, rng), 0).is_err());
     assert_eq!(ch.bytes_sent(), (32 + crate::channel::HEADER) as u64);
 }
 
-/// A bin that is too full has no polynomial, or shows that it is.
+/// A bin above its bound has no polynomial, or reveals that it is above the bound.
 #[test]
 fn tables_that_are_accepted_keep_all_bounds() {
     let bins = Bins { number: 6, receiver: 2, sender: 2 };
@@ -130,7 +130,7 @@ fn tables_that_are_accepted_keep_all_bounds() {
 
 #[test]
 fn items_that_do_not_fit_are_thrown_again() {
-    // Bins so small that the first throws fail with some seeds.
+    // Bins so small that the first attempts fail for some seeds.
     let bins = Bins { number: 6, receiver: 2, sender: 2 };
     let plan = Binning { in_frame: 6, ..Binning::of(Comparison::Plain, (6, 6), bins).unwrap() };
     let (y, x) = (items(0, 6), items(3, 6));

@@ -1,44 +1,47 @@
-//! Reverse private membership tests of many items, in bins (KRTW19 4, Figures 6 and 7), with the correction of the
+//! Reverse private membership tests of many items, in bins (KRTW19 4, Figures 6 and 7), with a corrected
 //! polynomial.
 //!
-//! The receiver R holds a set Y, the sender S a set X. Both throw their items into bins by one hash function
-//! ([`crate::hashing`]), and each bin of S is filled up to m_s + 1 *slots* with copies of an item that both have, the
-//! bottom item. R learns a bit for each slot, whether what S has in it is in R's bin or is the bottom item; S learns
-//! nothing. The slots of a bin are in a secret random order.
+//! The receiver R holds a set Y, the sender S a set X. Both hash their items into bins by one hash function
+//! (simple hashing, [`crate::hashing`]). S pads each of its bins to m_s + 1 *slots* with copies of the bottom
+//! item, which both parties have. For each slot R learns one bit: whether its content is in R's bin or is the
+//! bottom item. S learns nothing. The slots of a bin are in a secret random order.
 //!
-//! For each slot R picks s and sends a random polynomial. From it S computes s*, which is s if the bit is 1 and random
-//! otherwise. R learns whether they are equal.
+//! For each slot R picks s and sends a random polynomial. From it S computes s*, which equals s if the bit is 1,
+//! and is random otherwise. R learns whether they are equal.
 //!
-//! Security: semi-honest, of the OPRF ([`crate::oprf::kkrt`]); AES-128 a pseudorandom function. Leakage: the sizes;
-//! with a probability of 2^-40, that items had to be thrown again, and by whom. Without the private comparison
-//! ([`Comparison::Plain`]) R also gets s* of each slot, on which it can test guesses of an item that is not in Y. That
-//! is right only where R gets those items anyway, and even then a run that breaks off before leaves R with s*.
-//! Cost: for each slot an OPRF (a code of S, 424 to 480 bits) and a polynomial of m_r + 1 coefficients of R, and the
-//! comparison: an OPRF the other way and a tag, or an element of the field. R evaluates the OPRF for each slot and
-//! each item of the bin.
+//! Security: semi-honest, of the OPRF ([`crate::oprf::kkrt`]); AES-128 a pseudorandom function. Leakage: the
+//! sizes; and, with probability 2^-40, that items had to be hashed again, and whose.
 //!
-//! The files: [`plan`](Binning) has the sizes, `bins` the coin toss for the hash function and the bins of S, `opprf` the
-//! polynomials and why they say nothing, this one the protocol.
+//! Without the private comparison ([`Comparison::Plain`]) R also gets s* of each slot. With it, R can test
+//! guesses of an item that is not in Y. That is acceptable only where R gets those items anyway. Even then, a
+//! run that aborts before that point leaves R with s*.
+//!
+//! Cost, per slot: an OPRF (a code of S, 424 to 480 bits), a polynomial of m_r + 1 coefficients from R, and the
+//! comparison. The comparison is an OPRF in the other direction and a tag, or an element of the field. R
+//! evaluates the OPRF for each slot and each item of the bin.
+//!
+//! The files: [`plan`](Binning) has the sizes, `bins` the coin toss for the hash function and the bins of S, and
+//! `opprf` the polynomials and why they reveal nothing. This file is the protocol.
 //!
 //! Departures from the paper:
-//! - The polynomial: the printed one tells S whether x* is in the bin. See `opprf`.
-//! - Bounds on the items of a bin for each party ([`Bins::best`](crate::hashing::Bins::best)).
-//! - The hash function of the bins comes from a coin toss that begins after the sizes, and so the inputs, are fixed.
-//!   R commits itself, so that neither party can fit the function to the inputs.
-//! - Bits of an element: L + log2 of slots times m_r + 1, L from the budget: with what probability some slot is wrong
-//!   because s* is s by chance, or an item is lost because two of R's meet in q.
+//! - The polynomial: the paper's version tells S whether x* is in the bin. See `opprf`.
+//! - Separate bounds for each party on the items of a bin ([`Bins::best`](crate::hashing::Bins::best)).
+//! - The bin hash comes from a coin toss that starts after the sizes, and so the inputs, are fixed. R commits to
+//!   its share, so that neither party can fit the function to the inputs.
+//! - Bits of a field element: L + log2(slots (m_r + 1)), with L from the error budget. It bounds two undetected
+//!   errors: s* equals s by chance, or two of R's items collide in q, so that one is lost.
 //!
-//! What time shows of R. Its polynomials go through as many points as its bins have items, and the loads of bins
-//! follow from Y. Random points fill each frame of bins up to a number of points that follows from the sizes. So the
-//! frames take the same number of OPRF evaluations and random bytes. What remains to be seen:
-//! - Interpolation takes about 1.5 k^2 + k m_r products for a slot with k points. Their sum over a frame follows from
-//!   how uneven the loads are, and correlates with the number of items in the frame. With 2^20 items on both sides its
-//!   standard deviation is a thousandth of its mean.
-//! - A thread works on a whole bin. On many threads a frame takes as long as the threads with the fullest bins: the
-//!   largest loads show in first order.
-//! - The order of memory accesses follows from the items.
+//! **Timing of R.** The number of points of a polynomial depends on the load of its bin, and the loads depend on
+//! Y. Random points pad each frame of bins to a number of points that follows from the sizes. So all frames take
+//! the same number of OPRF evaluations and random bytes. What still shows:
+//! - Interpolation takes about 1.5 k^2 + k m_r multiplications for a slot with k points. Their sum over a frame
+//!   depends on how uneven the loads are, and correlates with the number of items in the frame. With 2^20 items
+//!   on both sides its standard deviation is a thousandth of its mean.
+//! - A thread works on a whole bin. On many threads, a frame takes as long as the threads with the fullest bins.
+//!   So the largest loads show to first order.
+//! - The order of memory accesses depends on the items.
 //!
-//! None of these is hidden. They are functions of loads under a hash function that S knows.
+//! None of these is hidden. They are functions of the loads under a hash function that S knows.
 
 mod binning;
 mod bins;
@@ -60,9 +63,9 @@ use rayon::prelude::*;
 use std::sync::mpsc;
 use subtle::{Choice, ConditionallySelectable};
 
-/// How many frames the sender's OPRF inputs are ahead of its answers: so many frames of polynomials, about 2.3 MiB
-/// each, may be under way. R holds the keys of as many frames, 256 KiB each, and two frames of polynomials; S the
-/// outputs of as many, 128 KiB each, and two frames of polynomials.
+/// Frames by which the sender's OPRF inputs are ahead of its answers. So this many frames of polynomials, about
+/// 2.3 MiB each, may be in flight. R holds the keys of as many frames, 256 KiB each, and two frames of
+/// polynomials. S holds the outputs of as many, 128 KiB each, and two frames of polynomials.
 const AHEAD: usize = 4;
 
 const OPRF: &str = "RPMT, OPRF of the items";
@@ -72,29 +75,29 @@ const POLYNOMIALS: Message<[u8]> = Message::new(0xa5, "R->S  RPMT polynomials");
 const TAGS: Message<[u8]> = Message::new(0xa6, "S->R  RPMT tags of s*");
 const VALUES: Message<[u8]> = Message::new(0xa7, "S->R  RPMT s*");
 
-/// What stands in a slot for the bottom item, where items are numbers.
+/// The content of a slot that holds the bottom item; other items are numbers below it.
 pub const BOTTOM: u32 = u32::MAX;
 
 /// How s and s* are compared.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Comparison {
-    /// By a private equality test: R has an input s of an OPRF and S sends a part of its value at s*.
+    /// By a private equality test: R inputs s to an OPRF, and S sends a part of the OPRF's value at s*.
     Private,
     /// S sends s*.
     Plain,
 }
 
-/// R's part, with the hashes of the items of Y. Returns a bit for each slot.
+/// Runs R with the hashes of the items of Y. Returns one bit per slot.
 ///
 /// # Errors
-/// As those of [`crate::operations`].
+/// The errors of [`crate::operations`].
 pub fn receiver(cx: &mut Context, plan: &Binning, y: &[Input]) -> Result<Secrets<bool>> {
     plan.announce(cx.ch);
     let table = hash_into_bins(cx, plan, true, y)?;
     let coder = Coder::new(&cx.session, OPRF);
     let threads = cx.threads;
     let (codes, bottom) = threads.run(|| (coder.codes(y), coder.codes(&[bottom()])));
-    // A generator of its own: forks of the caller's would be the same in another run.
+    // A generator of its own: forks of the caller's generator would repeat in another run.
     let programmer = Programmer { plan, table, codes, bottom, rng: cx.rng.split() };
     let mut oprf = kkrt::Sender::setup(cx, OPRF, plan.width)?;
     let mut peqt = match plan.peqt {
@@ -102,7 +105,7 @@ pub fn receiver(cx: &mut Context, plan: &Binning, y: &[Input]) -> Result<Secrets
         None => None,
     };
     let peqt_coder = Coder::new(&cx.session, PEQT);
-    // S is AHEAD frames of its inputs ahead of its answers, so no queue is longer.
+    // S's inputs are AHEAD frames ahead of its answers, so no queue gets longer than that.
     let (keys_in, keys_out) = mpsc::channel::<Keys>();
     let (expected_in, expected_out) = mpsc::channel::<Secrets<u8>>();
     let mut bits = Secrets::zeros(0);
@@ -114,7 +117,7 @@ pub fn receiver(cx: &mut Context, plan: &Binning, y: &[Input]) -> Result<Secrets
                 // 2. and 3. R picks s and P, and sends the coefficients of P.
                 let (polynomials, s) = threads.run(|| programmer.polynomials(&keys, first, n_bins));
                 tx.send_bytes(POLYNOMIALS, &polynomials)?;
-                // 5. PEQT: R has the input s.
+                // 5. PEQT: R inputs s.
                 let expected = match &mut peqt {
                     Some(peqt) => {
                         let codes = threads.run(|| codes_of(&peqt_coder, &s));
@@ -122,7 +125,7 @@ pub fn receiver(cx: &mut Context, plan: &Binning, y: &[Input]) -> Result<Secrets
                     }
                     None => values(&s, plan.tag),
                 };
-                // If the other half has failed, its error is the one that counts.
+                // If the other half has failed, its error is the one to report.
                 let _ = expected_in.send(expected);
             }
             Ok(())
@@ -140,7 +143,7 @@ pub fn receiver(cx: &mut Context, plan: &Binning, y: &[Input]) -> Result<Secrets
                     let differ = |a: &[u8], b: &[u8]| a.iter().zip(b).fold(0, |d, (a, b)| d | (a ^ b));
                     bits.extend(&Secrets::from(pairs.map(|(a, b)| differ(a, b) == 0).collect::<Vec<_>>()));
                 }
-                // 1. S's inputs of the OPRF, of which R gets the keys.
+                // 1. S inputs its items to the OPRF, and R gets the keys.
                 if let Some((_, n_bins)) = asked.next() {
                     let _ = keys_in.send(oprf.keys(rx, n_bins * plan.slots_of_bin())?);
                 }
@@ -151,12 +154,12 @@ pub fn receiver(cx: &mut Context, plan: &Binning, y: &[Input]) -> Result<Secrets
     Ok(bits)
 }
 
-/// S's part, with the hashes of the items and dummies of X, of which the first `real` are items: a dummy takes part like
-/// an item until it counts as the bottom item, so that the number of dummies shows nowhere. Returns what is in the
-/// slots: positions in X, or [`BOTTOM`].
+/// Runs S with the hashes of the items and dummies of X, of which the first `real` are items. Dummies are hashed
+/// into bins like items and only then count as the bottom item, so that their number shows nowhere. Returns the
+/// contents of the slots: positions in X, or [`BOTTOM`].
 ///
 /// # Errors
-/// As those of [`crate::operations`].
+/// The errors of [`crate::operations`].
 pub fn sender(cx: &mut Context, plan: &Binning, x: &[Input], real: usize) -> Result<Secrets<u32>> {
     plan.announce(cx.ch);
     let table = hash_into_bins(cx, plan, false, x)?;
@@ -164,8 +167,8 @@ pub fn sender(cx: &mut Context, plan: &Binning, x: &[Input], real: usize) -> Res
     let order = threads.run(|| fill_and_permute(plan, &table, cx.rng));
     let coder = Coder::new(&cx.session, OPRF);
     let (mut codes, bottom) = threads.run(|| (coder.codes(x), coder.codes(&[bottom()])));
-    // Dummies count as the bottom item. All codes are passed over alike, so that the time does not show how many
-    // dummies there are.
+    // Dummies count as the bottom item. All codes are processed alike, so that the time does not reveal the
+    // number of dummies.
     let by_position = codes.par_iter_mut().enumerate();
     threads.run(|| {
         by_position.for_each(|(i, code)| {
@@ -190,7 +193,7 @@ pub fn sender(cx: &mut Context, plan: &Binning, x: &[Input], real: usize) -> Res
                 if f >= AHEAD {
                     tx.send_bytes(plan.answers(), &answers_out.recv().map_err(|_| consequence())?)?;
                 }
-                // 1. S is the receiver of the OPRF, with the items of its slots.
+                // 1. S is the receiver of the OPRF and inputs the items of its slots.
                 if let Some(slots) = frames.next() {
                     let code = |&item: &u32| *codes.get(item as usize).unwrap_or(&bottom[0]);
                     let codes = Secrets::from(slots.iter().map(code).collect::<Vec<_>>());
@@ -227,10 +230,10 @@ pub fn sender(cx: &mut Context, plan: &Binning, x: &[Input], real: usize) -> Res
     Ok(order)
 }
 
-/// Slots that are worth a task of their own.
+/// Slots per parallel task.
 const BATCH: usize = 256;
 
-/// The item that both have.
+/// The item that both parties have.
 fn bottom() -> Input {
     Input::from_bytes(Domain::without_session("the bottom item of KRTW19").hash(&[]))
 }
@@ -264,7 +267,7 @@ fn tags(outputs: &[Output], bytes: usize) -> Secrets<u8> {
     tags
 }
 
-/// The elements, of `bytes` bytes each.
+/// The elements, with `bytes` bytes each.
 fn values(s: &[u128], bytes: usize) -> Secrets<u8> {
     let mut values = Secrets::zeros(s.len() * bytes);
     values.chunks_exact_mut(bytes).zip(s).for_each(|(to, s)| to.copy_from_slice(&s.to_le_bytes()[..bytes]));

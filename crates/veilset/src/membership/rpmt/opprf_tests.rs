@@ -6,7 +6,7 @@ use crate::hashing::Bins;
 use crate::testing::every_bit_is_random;
 use std::collections::HashSet;
 
-/// What S does with a polynomial: the roots in the field of P - P(q*).
+/// The attack of S on a polynomial: the roots of P - P(q*) in the field.
 fn roots(field: Field, p: &[u128], point: u128) -> usize {
     let mut p = p.to_vec();
     p[0] ^= value(field, &p, point);
@@ -17,8 +17,8 @@ fn value(field: Field, p: &[u128], x: u128) -> u128 {
     p.iter().rev().fold(0, |sum, c| Poly(field).mul(sum, x) ^ c)
 }
 
-/// Polynomials over the field, the lowest coefficient first, without zeros at the end. A product a b comes from the
-/// kernel, as the value of b x at a.
+/// Polynomials over the field: the lowest coefficient first, no trailing zeros. The kernel computes a product a
+/// b as the value of b x at a.
 struct Poly(Field);
 
 impl Poly {
@@ -32,7 +32,7 @@ impl Poly {
     }
 
     fn inverse(&self, a: u128) -> u128 {
-        // The product of a^(2^i), i from 1 on.
+        // The product of a^(2^i) for i >= 1.
         let mut square = a;
         (1..self.0.bits()).fold(1, |product, _| {
             square = self.mul(square, square);
@@ -61,7 +61,7 @@ impl Poly {
         a
     }
 
-    /// The degree of the common divisor with x^(2^bits) - x, the product of all x - root.
+    /// The degree of gcd(p, x^(2^bits) - x); the latter is the product of all x - root.
     fn roots(&self, p: Vec<u128>) -> usize {
         let p = Self::trim(p);
         let mut power = self.remainder(vec![0, 1], &p);
@@ -88,19 +88,19 @@ impl Poly {
     }
 }
 
-/// How R makes its polynomial, for a slot.
+/// How R computes the polynomial of a slot.
 #[derive(Clone, Copy, PartialEq, Debug)]
 enum Variant {
-    /// Figure 6: s + prod (x - q_i), with random roots in place of the items that are missing.
+    /// Figure 6: s + prod (x - q_i), with random roots in place of missing items.
     Printed,
     /// 5.3: s + prod (x - q_i) over the real items, times a random polynomial.
     RandomFactor,
-    /// What is used.
+    /// The variant in use.
     Corrected,
 }
 
-/// The mean number of roots that S finds, over many slots, in polynomials of 7 coefficients through 4 real points and
-/// 2 random ones.
+/// The mean number of roots that S finds, over many slots, in polynomials with 7 coefficients through 4 real and
+/// 2 random points.
 fn mean_roots(variant: Variant, member: bool) -> f64 {
     let (field, slots, length, real) = (Field::Bits64, 60, 7, 4);
     let mut rng = Prng::from_seed(&[9; 32]);
@@ -131,7 +131,7 @@ fn mean_roots(variant: Variant, member: bool) -> f64 {
         };
         assert_eq!(p.len(), length);
         let point = if member { q[1] } else { number() };
-        // s of the printed variants changes nothing in P - P(q*).
+        // The s of the paper's variants cancels in P - P(q*).
         roots(field, &p, point) as f64
     });
     found.sum::<f64>() / slots as f64
@@ -139,12 +139,12 @@ fn mean_roots(variant: Variant, member: bool) -> f64 {
 
 #[test]
 fn the_printed_polynomial_shows_whether_the_item_matches_and_the_corrected_one_does_not() {
-    // All 6 roots, or the 4 real ones and about one more, against q* and about one more.
+    // All 6 roots, or the 4 real ones and about one more, versus q* and about one more.
     for (variant, least) in [(Variant::Printed, 5.9), (Variant::RandomFactor, 4.5)] {
         let (member, other) = (mean_roots(variant, true), mean_roots(variant, false));
         assert!(member > least && other < 2.6, "{variant:?}: {member}, {other}");
     }
-    // q* and about one more, each of variance 1: six standard deviations of the mean of 60.
+    // q* and about one more, with variance 1: six standard deviations of the mean of 60.
     for member in [true, false] {
         let mean = mean_roots(Variant::Corrected, member);
         assert!((mean - 2.0).abs() < 6.0 / 60f64.sqrt(), "{member}: {mean}");
@@ -157,7 +157,7 @@ fn polynomials_have_the_values_and_points_that_meet_are_no_harm() {
         let mut rng = Prng::from_seed(&[3; 32]);
         let (slots, length, points, real) = (5, 9, 6, 4);
         let mut outputs: Vec<Output> = (0..points * slots).map(|_| rng.bytes()).collect();
-        // In slot 3 the second and the fourth point are one: the fourth is lost.
+        // In slot 3 the second and the fourth point coincide: the fourth is lost.
         let (q, t) = (outputs[slots + 3], outputs[3 * slots + 3]);
         outputs[3 * slots + 3][..16].copy_from_slice(&q[..16]);
         outputs[3 * slots + 3][16..].copy_from_slice(&t[16..]);
@@ -177,7 +177,7 @@ fn polynomials_have_the_values_and_points_that_meet_are_no_harm() {
     }
 }
 
-/// P alone and P - s: a root at each point that is only filled up would show how many items the bin has.
+/// P alone and P - s: a root at each padding point would reveal how many items the bin has.
 #[test]
 fn polynomials_have_the_roots_of_random_ones_however_full_the_bin_is() {
     let (field, slots, length) = (Field::Bits64, 60, 7);
@@ -194,13 +194,13 @@ fn polynomials_have_the_roots_of_random_ones_however_full_the_bin_is() {
                 Poly(field).roots(p) as f64
             });
             let mean = roots.sum::<f64>() / slots as f64;
-            // One, of variance 1: six standard deviations.
+            // One root, with variance 1: six standard deviations.
             assert!((mean - 1.0).abs() < 6.0 / 60f64.sqrt(), "{real} {points} {shifted}: {mean}");
         }
     }
 }
 
-/// Without t, or with one that S can tell from q, P - P(q*) shows whether the item matches.
+/// Without t, or if S could derive t from q, P - P(q*) would reveal whether the item matches.
 #[test]
 fn the_halves_of_an_output_have_no_bit_in_common() {
     let zero = halves(&[0; 32]);
@@ -212,7 +212,7 @@ fn the_halves_of_an_output_have_no_bit_in_common() {
     }
 }
 
-/// Two sets of one size: each of their frames has one number of points, whatever the loads.
+/// Two sets of the same size: their frames have the same numbers of points, whatever the loads.
 #[test]
 fn frames_of_all_sets_have_the_same_number_of_points() {
     let bins = Bins { number: 20, receiver: 9, sender: 7 };
@@ -231,16 +231,17 @@ fn frames_of_all_sets_have_the_same_number_of_points() {
     let (one, other): ((_, Vec<usize>), (_, Vec<usize>)) = (of_set(0), of_set(1000));
     assert_ne!(one.0, other.0);
     assert_eq!(one.1, other.1);
-    // 20 items and a bottom item for each bin. In the last frame two bins, of at most 9 items.
+    // 20 items, and a bottom item per bin. The last frame has two bins with at most 9 items each.
     assert_eq!(one.1, [23, 23, 23, 23, 23, 23, 20]);
 }
 
-/// R of the polynomial: without it the high coefficients are zeros, and show how many items the bin has.
+/// Tests R, the random factor: without it the high coefficients would be zero and reveal how many items the bin
+/// has.
 #[test]
 fn polynomials_have_full_length_whatever_the_number_of_points() {
     let (slots, length) = (400, 9);
     for field in Field::ALL {
-        // One item, without random points and with some; many, and as many as there is room for.
+        // One item, without and with random points; then many items, up to as many as there is room for.
         for (real, points) in [(1, 1), (1, 6), (6, 6), (6, 8), (9, 9)] {
             let mut rng = Prng::from_seed(&[4; 32]);
             let outputs: Vec<Output> = (0..points * slots).map(|_| rng.bytes()).collect();
@@ -269,7 +270,7 @@ fn bins_are_filled_up_evenly_to_one_number_of_points() {
         for more in [0, 1, 2, needed.len() - 1, needed.len(), 3 * needed.len() + 1, 500] {
             let points = filled_up(needed.clone().into(), least + more);
             assert_eq!(points.iter().sum::<usize>(), least + more);
-            // As even as it can be: a bin that got points has at most one more than any other.
+            // As even as possible: a bin that got extra points has at most one more than any other bin.
             let lowest = points.iter().min().unwrap();
             for (points, needed) in points.iter().zip(&needed) {
                 assert!(points >= needed && (points == needed || *points <= lowest + 1), "{more} {needed:?}");

@@ -15,7 +15,7 @@ pub(super) fn items(from: usize, n: usize) -> Vec<Input> {
     (from..from + n).map(|i| Input::of_item(&i.to_le_bytes())).collect()
 }
 
-/// A bit for each item of X, in order, by the tests; also checks what is in the slots.
+/// One bit per item of X, in order, as the tests return it. Also checks the contents of the slots.
 fn bits_by_item(plan: &Binning, y: &[Input], x: &[Input]) -> (Vec<bool>, Views) {
     let ((bits, order), views) =
         run_pair(&SESSION, |cx| receiver(cx, plan, y), |cx| sender(cx, plan, x, x.len()));
@@ -34,7 +34,7 @@ fn bits_by_item(plan: &Binning, y: &[Input], x: &[Input]) -> (Vec<bool>, Views) 
 fn the_bits_are_those_of_the_plain_computation() {
     let others = vec![(57, 33), (57, 33), (2, 1), (255, 256), (900, 3), (3, 5000)];
     for (i, (n_y, n_x)) in [sizes(40), others].concat().into_iter().enumerate() {
-        // All of it or a part is in common, one or the other comparison.
+        // All or some items in common, and either comparison.
         let common = n_y.min(n_x) / (1 + i / 2 % 2);
         let (y, x) = (items(0, n_y), items(n_y - common, n_x));
         let plan = Binning::new(COMPARISONS[i % 2], n_y, n_x, 20).unwrap();
@@ -43,7 +43,8 @@ fn the_bits_are_those_of_the_plain_computation() {
     }
 }
 
-/// Dummies of the sender take slots like items, and are the bottom item, even if the receiver has their hashes.
+/// Dummies of the sender take slots like items, but count as the bottom item, even if the receiver has their
+/// hashes.
 #[test]
 fn dummies_count_as_the_bottom_item() {
     let (y, x) = (items(0, 40), items(30, 20));
@@ -58,7 +59,7 @@ fn dummies_count_as_the_bottom_item() {
     }
 }
 
-/// Values that a sender would know again from another run would tell it which of its slots matched.
+/// If values repeated across runs, the sender would learn which of its slots matched.
 #[test]
 fn a_second_run_under_the_same_generator_has_other_values() {
     let (y, x) = (items(0, 40), items(30, 20));
@@ -75,14 +76,14 @@ fn a_second_run_under_the_same_generator_has_other_values() {
     assert_eq!(values.len(), 2 * plan.slots());
 }
 
-/// What S answered, slot by slot.
+/// The answers of S, slot by slot.
 fn answers(plan: &Binning, views: &Views) -> Vec<Vec<u8>> {
     let tag = if plan.peqt.is_some() { 0xa6 } else { 0xa7 };
     let frames = split_frames(&views.0[0]).into_iter().filter(|frame| frame.0 == tag);
     frames.flat_map(|frame| frame.1.chunks(plan.tag).map(<[u8]>::to_vec).collect::<Vec<_>>()).collect()
 }
 
-/// Equal values of s in two slots would show S that both of them match.
+/// Equal values of s in two slots would show S that both match.
 #[test]
 fn no_value_comes_twice_in_all_frames_of_a_run() {
     for comparison in COMPARISONS {
@@ -94,8 +95,9 @@ fn no_value_comes_twice_in_all_frames_of_a_run() {
     }
 }
 
-/// Two worlds that differ in the generator of S: R has the same s in all slots. The private comparison shows R values
-/// of a function under S's key: not s*, nor anything that R can compute from a guess of s*. The plain one shows s*.
+/// Two worlds that differ only in the generator of S; R has the same s in all slots. The private comparison
+/// gives R values of a function under S's key: not s*, nor anything that R can compute from a guess of s*. The
+/// plain comparison gives it s*.
 #[test]
 fn answers_to_the_private_comparison_depend_on_the_key_of_s() {
     // All slots match.
@@ -117,8 +119,8 @@ fn answers_to_the_private_comparison_depend_on_the_key_of_s() {
     }
 }
 
-/// By the definition, from what S received and from its generator: the two OPRFs are of this session, each of a purpose
-/// of its own.
+/// Recomputes the answers by definition, from what S received and from its generator. The two OPRFs belong to
+/// this session and have different purposes.
 #[test]
 fn answers_are_those_of_the_definition() {
     let (y, x) = (items(0, 40), items(30, 20));
@@ -158,19 +160,19 @@ fn answers_are_those_of_the_definition() {
     }
 }
 
-/// Otherwise whoever has this item would not see it in a union.
+/// Otherwise a party that has this item would miss it in a union.
 #[test]
 fn no_item_is_the_bottom_item() {
     let name = b"the bottom item of KRTW19";
     assert!([&b""[..], &name[..]].iter().all(|item| Input::of_item(item).as_bytes() != bottom().as_bytes()));
 }
 
-/// A part of a tag, or of s*, would be equal by chance too often.
+/// A prefix of a tag, or of s*, would be equal by chance too often.
 #[test]
 fn every_byte_of_an_answer_counts() {
     const TAG: usize = 6;
     const BYTES: usize = 8;
-    // In each slot a bit of another byte.
+    // Flips a bit of a different byte in each slot.
     let tags: fn(&mut Vec<u8>) =
         |body| body.chunks_mut(TAG).enumerate().for_each(|(i, tag)| tag[i % TAG] ^= 4);
     let elements: fn(&mut Vec<u8>) =
@@ -194,7 +196,7 @@ fn every_byte_of_an_answer_counts() {
     }
 }
 
-/// R compares all of s. A part would be equal by chance too often.
+/// R compares all of s. A part of it would be equal by chance too often.
 #[test]
 fn every_bit_of_s_is_in_its_code() {
     let coder = Coder::new(&SESSION, PEQT);
@@ -203,7 +205,7 @@ fn every_bit_of_s_is_in_its_code() {
     assert_eq!(codes.iter().collect::<HashSet<_>>().len(), 81);
 }
 
-/// More bins than a frame holds, several frames more than are under way, and a last one that is not full.
+/// More bins than a frame holds, several more frames than are in flight, and a last frame that is not full.
 #[test]
 fn several_frames() {
     for comparison in COMPARISONS {
@@ -233,9 +235,9 @@ fn lengths_and_bytes_follow_from_the_sizes() {
     }
 }
 
-// ---- Peers that lie. ----
+// ---- Malicious peers. ----
 
-/// Replaces the bodies of the frames with a tag.
+/// Replaces the bodies of the frames with this tag.
 struct Forge {
     sink: Box<dyn Sink>,
     tag: u8,
@@ -266,16 +268,16 @@ fn forged_messages_are_errors_that_name_them() {
     let flip = |body: &mut Vec<u8>| body[0] ^= 1;
     let two = |body: &mut Vec<u8>| body[0] = 2;
     let coefficient = |body: &mut Vec<u8>| body.truncate(body.len() - 9);
-    // Who forges, which message, how, and what the other one says.
+    // Who forges, which message, how, and what the other party reports.
     type Row = (bool, u8, fn(&mut Vec<u8>), &'static str);
     let table: [Row; 11] = [
-        (true, 0xa1, flip, "is not the one that it committed itself to"),
+        (true, 0xa1, flip, "is not the one that it committed to"),
         (true, 0xa1, shorter, "commitment to a share"),
-        (true, 0xa3, flip, "is not the one that it committed itself to"),
+        (true, 0xa3, flip, "is not the one that it committed to"),
         (true, 0xa3, longer, "share that was committed"),
         (false, 0xa2, shorter, "share of the bin hash"),
-        (true, 0xa4, two, "neither that its items fit"),
-        (false, 0xa4, two, "neither that its items fit"),
+        (true, 0xa4, two, "neither yes nor no on whether its items fit"),
+        (false, 0xa4, two, "neither yes nor no on whether its items fit"),
         (true, 0xa5, longer, "RPMT polynomials"),
         (true, 0xa5, coefficient, "RPMT polynomials"),
         (false, 0xa6, shorter, "RPMT tags"),

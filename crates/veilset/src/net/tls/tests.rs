@@ -20,7 +20,7 @@ fn limits() -> Limits<'static> {
     Limits { deadline: Instant::now() + Duration::from_secs(20), stop: &|| false }
 }
 
-/// The connecting side and the listening side of one connection.
+/// Both ends of one connection: the connecting side and the listening side.
 fn secured() -> (Secured, Secured) {
     let ((a, b), (near, far)) = (keys(), sockets());
     let listening = thread::spawn(move || {
@@ -47,7 +47,7 @@ fn both_ends_export_the_same_key_and_no_two_connections_do() {
     assert_ne!(a.exporter().unwrap(), secured().0.exporter().unwrap());
     assert_eq!(a.tls.protocol_version(), Some(rustls::ProtocolVersion::TLSv1_3));
     assert_eq!(a.tls.handshake_kind(), Some(rustls::HandshakeKind::Full));
-    // Nor is another connection to go on with this one's keys.
+    // Nor can another connection resume with the keys of this one.
     let rustls::Connection::Client(client) = &a.tls else { panic!("the connecting side is the client") };
     assert_eq!(client.tls13_tickets_received(), 0);
 }
@@ -76,7 +76,7 @@ fn the_key_exchange_is_the_hybrid_one_and_no_peer_gets_another() {
             assert!(failures.iter().all(|f| matches!(f, Some(Failure::Tls(_)))), "{failures:?}");
         }
     }
-    // Whoever offers both does not get the weak one.
+    // A party that offers both groups does not get the weak one.
     let ((a, b), (near, far)) = (keys(), sockets());
     let a = offering(&a, vec![X25519, X25519MLKEM768]);
     let listening = thread::spawn(move || b.accept(far, &limits()).unwrap().welcome().unwrap());
@@ -117,7 +117,7 @@ fn fifty_megabytes_each_way_at_once_arrive_unchanged_and_are_counted() {
     const LEN: usize = 50_000_000;
     let (a, b) = secured();
     let wires = [a.wire(), b.wire()];
-    // A pattern that repeats at no record's length, another one for each direction.
+    // A pattern whose period matches no record length, with a different one for each direction.
     let pattern = |at: usize, seed: u8| (at % 251) as u8 ^ seed;
     let ends: Vec<_> = [(a, 1u8), (b, 2u8)]
         .into_iter()
@@ -202,7 +202,7 @@ fn a_peer_that_stalls_inside_a_frame_or_drips_a_record_is_given_up() {
             a.flush().unwrap();
         }
         let dripping = thread::spawn(move || {
-            // A record that is never complete, a byte at a time: bytes come, but nothing is said.
+            // A record that is never completed, sent a byte at a time: bytes arrive, but no data.
             let mut record = Vec::new();
             a.tls.writer().write_all(&[0; 10_000]).unwrap();
             while a.tls.wants_write() {
@@ -230,7 +230,7 @@ fn the_last_frame_and_the_goodbye_arrive_although_bytes_of_the_peer_were_not_rea
     let (a, b) = secured();
     let mut a = over(a.into_stream().unwrap(), Timeouts::default()).unwrap();
     let ByteStream { read: mut from, write: mut to, socket, .. } = b.into_stream().unwrap();
-    // Heartbeats, as fast as they go.
+    // Heartbeats, as fast as possible.
     let flooding = thread::spawn(move || while to.write_all(&[0, 0xff, 0, 0, 0, 0].repeat(1000)).is_ok() {});
     let closing = thread::spawn(move || {
         thread::sleep(Duration::from_millis(300));
@@ -251,7 +251,7 @@ fn the_last_frame_and_the_goodbye_arrive_although_bytes_of_the_peer_were_not_rea
     flooding.join().unwrap();
 }
 
-/// Where a client has no key to show, or something that is not one.
+/// A client without a key to present, or with something that is not one.
 #[derive(Debug)]
 struct Shows(Option<Arc<CertifiedKey>>, bool);
 
@@ -278,7 +278,7 @@ fn a_client_without_a_key_or_with_a_certificate_or_anothers_key_is_refused() {
             .dangerous()
             .with_custom_certificate_verifier(a.pinned());
         let shows = |key: Option<&Arc<CertifiedKey>>, raw| Arc::new(Shows(key.cloned(), raw));
-        // The peer's public key, signed for with a key of the thief's own.
+        // The peer's public key, with signatures by the thief's own key.
         let stolen = Arc::new(CertifiedKey::new(a.key.cert.clone(), thief.key.clone()));
         let config = match case {
             "no key" => builder.with_no_client_auth(),

@@ -1,22 +1,26 @@
-//! Diffie-Hellman PSI, the classic one (Huberman, Franklin, Hogg, EC 1999), with the receiver's key taken off again:
-//! F_k(y) = H(y)^k is evaluated for the receiver without showing y.
+//! Classic Diffie-Hellman PSI (Huberman, Franklin, Hogg, EC 1999), except that the receiver removes its
+//! blinding. It obtains F_k(y) = H(y)^k without revealing y to the sender.
 //!
 //! Security: semi-honest, DDH, `H` a random oracle. Leakage: |X| to R, |Y| to S, the matches to R. Cost: 64 |Y|
-//! bytes and tags of (40 + log2 |X| |Y|) bits for X; R raises 2 |Y| points, S raises |X| + |Y|. With payload the tags
-//! have 128 bits, and there is a row for each x. A receiver that deviates learns at most |Y| values of F_a, so it can
-//! test |Y| guesses; that takes one-more gap Diffie-Hellman, as in [`crate::oprf::two_hash_dh`], and does not follow from DDH. Over
-//! mqRPMT it could test any number.
+//! bytes, and tags of (40 + log2 |X| |Y|) bits for X; 2 |Y| exponentiations for R, |X| + |Y| for S. With payload
+//! the tags have 128 bits, and S sends one row per x.
+//!
+//! A malicious receiver learns at most |Y| values of F_a, so it can test |Y| guesses. This bound rests on the
+//! one-more gap Diffie-Hellman assumption, as in [`crate::oprf::two_hash_dh`]; it does not follow from DDH. Over
+//! mqRPMT, such a receiver could test any number of guesses.
 //!
 //! Departures from the classic form:
-//! - R permutes Y, or a sender that uses several keys, and then gets the result too, would learn by it where in
-//!   R's file its matches are;
-//! - R takes its key off instead of raising H(x)^a by it: S then sends short tags instead of points;
+//! - R permutes Y. Otherwise a sender that uses several keys, and also gets the result, would learn where the
+//!   matches are in R's file;
+//! - R removes its blinding instead of raising H(x)^a to its own key, so that S sends short tags instead of
+//!   points;
 //! - over Curve25519, H maps to the curve and never to its twist ([`crate::group::curve25519`]);
-//! - the row of x is encrypted under a key that comes from H(x)^a, as the tag of x does, by another hash.
+//! - the row of x is encrypted under a key derived from H(x)^a, as the tag of x is, but by a different hash.
 //!
-//! **Why the key stays hidden.** R has H(x)^a for the items that it raised itself, and sees the tag of every x: 16
-//! bytes of a hash whose domain is not that of the keys. Both hashes are random oracles, so the tag says nothing of
-//! the key to a party that cannot put H(x)^a to them. By DDH, that value is pseudorandom for every x outside Y.
+//! **Why the key stays hidden.** R has H(x)^a for the items that it blinded itself, and sees the tag of every x:
+//! 16 bytes of a hash, domain-separated from the hash that derives the keys. Both hashes are random oracles, so
+//! the tag reveals nothing about the key to a party that cannot query them at H(x)^a. By DDH, that value is
+//! pseudorandom for every x outside Y.
 
 use super::Matching;
 use super::tags::{self, Placed, Tag, Tags, placed};
@@ -36,12 +40,12 @@ use rayon::prelude::*;
 use std::marker::PhantomData;
 use zeroize::Zeroizing;
 
-/// The exponent of the error: a tag that is wrongly equal is the only kind of undetected error.
+/// The exponent of the error probability. False matches of tags are the only kind of undetected error.
 const EXPONENT: u32 = share(LAMBDA, 1);
-/// Points per frame: 8192, 256 KiB. Each direction holds at most a pipe and two frames.
+/// Points per frame: 8192, or 256 KiB. Each direction buffers at most one pipe and two frames.
 pub(crate) const FRAME: usize = 1 << 13;
 
-/// The messages, of points of a group.
+/// The messages; their elements are points of a group.
 struct Messages<G>(PhantomData<G>);
 
 impl<G: Group> Messages<G> {
@@ -49,22 +53,23 @@ impl<G: Group> Messages<G> {
     const Y_BA: Message<G::Point> = Message::new(0x62, "S->R  H(y)^ba, same order");
 }
 
-/// Bytes of a tag. Where payload hangs on it, two tags of X must not be equal.
+/// Bytes of a tag. With payload, no two tags of X may be equal.
 pub(crate) fn tag_bytes(payload: bool, n_x: usize, n_y: usize) -> Result<usize> {
     Ok(if payload { 16 } else { tag_bits(EXPONENT, n_x, n_y)?.div_ceil(8) as usize })
 }
 
-/// What values of F_a are hashed to: the tags of items and dummies, and the keys of their rows if rows travel.
+/// What is derived from the values of F_a: the tags of items and dummies, and the keys of their rows if rows are
+/// sent.
 struct Derived {
     tags: Secrets<Placed>,
     keys: Secrets<Pad>,
     tag_bytes: usize,
-    /// Of tags and of keys.
+    /// The domains of tags and of keys.
     domains: [Domain; 2],
 }
 
 impl Derived {
-    /// Room for those of `n` items and dummies.
+    /// Allocates room for `n` items and dummies.
     fn new(session: &SessionId, tag_bytes: usize, payload: bool, n: usize) -> Self {
         let domains = ["dh-psi tag of H(x)^a", "dh-psi key of a row from H(x)^a"];
         Derived {
@@ -75,7 +80,7 @@ impl Derived {
         }
     }
 
-    /// Fills in what follows from these values, the first of which has position `first`.
+    /// Derives the tags and keys of these values, the first of which has position `first`.
     fn fill(&mut self, first: usize, values: &[impl Point]) {
         let [of_tags, of_keys] = &self.domains;
         let tags = self.tags[first..][..values.len()].par_iter_mut().zip(values).enumerate();
@@ -89,7 +94,7 @@ impl Derived {
     }
 }
 
-/// The receiver R, with set `y`; the sender's has `n_x` items.
+/// Runs the receiver R with set `y`; the sender's set has `n_x` items.
 pub(crate) fn receiver<'a, G: Group>(
     cx: &mut Context,
     y: &Hashed,
@@ -99,7 +104,7 @@ pub(crate) fn receiver<'a, G: Group>(
     let (n_y, n) = (y.len(), y.items().len());
     let tag_bytes = tag_bytes(terms.payload, n_x, n_y)?;
     cx.ch.stage("matching", Unit::Items, 2 * n_y);
-    // 0. Y in random order: if S gets the result too, it must not say where in Y the matches are.
+    // 0. R permutes Y: if S gets the result too, it must not learn where in Y the matches are.
     let order = cx.rng.permutation(n_y);
     // 1. R picks b and sends H(y)^b.
     let (y_b, off) = Raised::<G>::with_inverse(y, cx.rng)?;
@@ -110,7 +115,7 @@ pub(crate) fn receiver<'a, G: Group>(
                 tx.send(Messages::<G>::Y_B, &cx.threads.run(|| y_b.points(positions)).map_err(unlucky)?)
             })
         },
-        // 3. From H(y)^ba it gets H(y)^a.
+        // 3. From H(y)^ba R obtains H(y)^a.
         |rx| {
             for (frame, n) in frames(n_y, FRAME).enumerate() {
                 let y_ba = rx.recv(Messages::<G>::Y_BA, n)?;
@@ -123,13 +128,13 @@ pub(crate) fn receiver<'a, G: Group>(
             Ok(())
         },
     )?;
-    // 5. R finds which tags of X are its own, and 6. decrypts the payload of these.
+    // 5. R finds its own tags among those of X, and 6. decrypts their payload.
     let tags = Tags { placed: own.tags, bytes: tag_bytes };
     tags::receiver(cx, tags, own.keys, (move |i| order[i as usize], n), n_x, terms)
 }
 
-/// The sender S, with set `x` and, if agreed, a payload for each of its items, none longer than a row; the
-/// receiver's set has `n_y` items. Returns what matches if both get it.
+/// Runs the sender S with set `x` and, if agreed, a payload per item, none longer than a row. The receiver's set
+/// has `n_y` items. Returns the matches if both get them.
 pub(crate) fn sender<'a, G: Group>(
     cx: &mut Context,
     x: &Hashed,
@@ -141,7 +146,7 @@ pub(crate) fn sender<'a, G: Group>(
     let tag_bytes = tag_bytes(terms.payload, n_x, n_y)?;
     tags::check(payloads, terms)?;
     cx.ch.stage("matching", Unit::Items, 2 * n_y);
-    // 2. S picks a, and makes the tags of H(x)^a while R makes H(y)^b.
+    // 2. S picks a, and computes the tags of H(x)^a while R computes H(y)^b.
     let x_a = Raised::<G>::new(x, cx.rng)?;
     let all: Vec<u32> = (0..n_x as u32).collect();
     let (own, y_b) = cx.ch.duplex(
@@ -155,18 +160,18 @@ pub(crate) fn sender<'a, G: Group>(
             }
             Ok(own)
         },
-        // Grows with what has come, not with what was announced.
+        // Memory grows with what was received, not with what was announced.
         |rx| {
             frames(n_y, FRAME).map(|n| rx.recv(Messages::<G>::Y_B, n)).collect::<Result<Vec<Vec<G::Point>>>>()
         },
     )?;
-    // For each H(y)^b it answers H(y)^ba, in the same order.
+    // For each H(y)^b S answers H(y)^ba, in the same order.
     for y_b in y_b {
         cx.ch
             .tx
             .send(Messages::<G>::Y_BA, &cx.threads.run(|| G::raise(&y_b, x_a.key())).map_err(forged::<G>)?)?;
     }
-    // 4. It sends the tags in sorted order, which hides theirs, and the payloads in the same order.
+    // 4. S sends the tags in sorted order, which hides the order of X, and the payloads in the same order.
     let Derived { tags, keys, .. } = own;
     let keys =
         |positions: &[u32]| Secrets::from(positions.iter().map(|&i| keys[i as usize]).collect::<Vec<_>>());

@@ -15,7 +15,7 @@ use std::collections::HashSet;
 const SESSIONS: [SessionId; 2] = [SessionId::of([4; 32]), SessionId::of([5; 32])];
 const ROW: usize = 60;
 
-/// With a payload of as many bytes for each item of X; without, if there are none.
+/// Runs with one payload per item of X, or without payload if there are none.
 fn run_with(session: &SessionId, y: &Hashed, x: &Hashed, payloads: &Items, seed: u8) -> (Matching, Views) {
     let terms = Terms { payload: !payloads.is_empty(), max_row: ROW, ..Terms::default() };
     let rng = |role: u8| Prng::from_seed(&[2 * seed + role; 32]);
@@ -55,7 +55,7 @@ fn the_keys_of_both_are_fresh_in_each_run() {
         let both: HashSet<_> = first.iter().chain(&second).collect();
         assert_eq!(both.len(), first.len() + second.len(), "{tag:#x}");
     }
-    // One alone draws a fresh key, too.
+    // With either party's key fixed, the other's fresh key still changes the answers.
     let mut fixed = [Hashed::new(y.items()), Hashed::new(x.items())];
     fixed.iter_mut().for_each(|set| under(set, keys(7)));
     let answers = |y, x, seed| parts(&run_with(&SESSIONS[0], y, x, &Items::new(), seed).1.0[0], 0x62, 32);
@@ -82,7 +82,7 @@ fn the_order_of_the_senders_set_does_not_show() {
     assert!(tags.len() == 300 && tags.is_sorted());
 }
 
-/// R sees the tag of every x: it must not open the row.
+/// R sees the tag of every x. The tag must not decrypt the row.
 #[test]
 fn a_tag_does_not_open_its_row() {
     let (y, x) = overlapping(40, 50, 0.0);
@@ -92,7 +92,7 @@ fn a_tag_does_not_open_its_row() {
     let mut rows = split_frames(&views.0[0]).pop().unwrap().1;
     let width = Layout::<1>::new(ROW).width();
     crypt(&mut rows, width, 0, &tags.collect::<Vec<_>>(), |_, _| ());
-    // Each row is of zeros before it is encrypted.
+    // The plaintext of each row is all zeros.
     assert!(rows.len() == 50 * width && rows.chunks(width).all(|row| row.iter().any(|&byte| byte != 0)));
 }
 
@@ -108,7 +108,7 @@ fn tags_and_keys_differ_for_each_value_and_session() {
         tags.extend(derived.tags.iter().map(|placed| placed[..16].to_vec()));
         keys.extend(derived.keys.iter().map(|key| key.to_vec()));
     }
-    // Of none the other, or the beginning of the value.
+    // No tag is a key, and neither is the prefix of a value.
     let values: HashSet<_> = values.iter().map(|p| p.as_bytes()[..16].to_vec()).collect();
     assert_eq!([tags.len(), keys.len()], [60, 60]);
     assert!(tags.is_disjoint(&keys) && tags.is_disjoint(&values) && keys.is_disjoint(&values));
@@ -125,7 +125,7 @@ fn points_of_low_order_are_refused_by_both_sides() {
             told(&[(0x62, &forged)], |cx| receiver::<Curve25519>(cx, &set, 1, &terms).map(|_| ()));
         let by_sender =
             told(&[(0x61, &forged)], |cx| sender::<Curve25519>(cx, &set, &none, 1, &terms).map(|_| ()));
-        // The first is a negative element of ristretto255, the second its identity, the third not reduced.
+        // In ristretto255, the first is a negative element, the second the identity, the third not reduced.
         let in_ristretto255 = [
             told(&[(0x62, &forged)], |cx| receiver::<Ristretto255>(cx, &set, 1, &terms).map(|_| ())),
             told(&[(0x61, &forged)], |cx| sender::<Ristretto255>(cx, &set, &none, 1, &terms).map(|_| ())),

@@ -1,5 +1,5 @@
-//! Intersect: the receiver learns which of its items the sender has, and the payload of these if the sender
-//! agreed to send one; the sender learns nothing, unless both get the result.
+//! Intersect: the receiver learns which of its items the sender has, and their payload if the sender agreed to
+//! send one. The sender learns nothing, unless both get the result.
 
 pub mod dh_psi;
 pub mod mqrpmt;
@@ -42,7 +42,7 @@ pub static INTERSECT: Operation = Operation {
         let ours = Matching { positions: ours, payloads };
         [Learned::Matching(ours), data.sent_on(Learned::Matching(theirs))]
     },
-    // A bit for each query.
+    // One bit per query.
     sends_on: |deal| framed(deal.sender.size.div_ceil(8), BITS_FRAME / 8, 1),
     over_mqrpmt: Some(OverMqrpmt {
         transfer: Some(|deal, n_x| {
@@ -66,14 +66,14 @@ pub static INTERSECT: Operation = Operation {
 /// What the receiver of an intersection learns.
 #[derive(Clone, PartialEq, Eq, Default)]
 pub struct Matching {
-    /// The positions in its set of the items that match, ascending.
+    /// The positions of the matching items in the receiver's set, ascending.
     pub positions: Vec<u32>,
-    /// The sender's payload of each of them; none if none was agreed.
+    /// The sender's payload of each matching item; empty if none was agreed.
     pub payloads: Items,
 }
 
-/// Puts matches into ascending order. There are none if the sender's rows made no sense, and none of an item
-/// beyond our `n`, which would be a dummy; of payloads there are as many as matches, or none.
+/// Sorts matches by position. `positions` is `None` if the sender's rows were malformed; a position of `n` or
+/// more would be a dummy. There are as many payloads as matches, or none.
 fn sort(positions: Option<Vec<u32>>, payloads: &Items, n: usize) -> Result<Matching> {
     let inconsistent = || {
         Error::misbehaves_unseen(
@@ -95,7 +95,7 @@ fn sort(positions: Option<Vec<u32>>, payloads: &Items, n: usize) -> Result<Match
     Ok(Matching { positions: sorted, payloads })
 }
 
-/// The matches that the receiver sent on, as positions in our set of `n` items; query j was the item or dummy at
+/// The matches that the receiver sent on, as positions in our set of `n` items. Query j was the item or dummy at
 /// `order[j]`.
 fn sent_on<'a>(order: Secrets<u32>, e: Secrets<bool>, n: usize) -> Sealed<'a, Matching> {
     Sealed::new(move || {
@@ -115,7 +115,7 @@ mod tests {
         let sorted = |positions: Option<&[u32]>| sort(positions.map(<[u32]>::to_vec), &payloads, 5);
         let good = sorted(Some(&[4, 0, 2])).ok().unwrap();
         assert!(good.positions == [0, 2, 4] && good.payloads == ["a", "b", "c"].iter().collect());
-        // One twice, a dummy, one that is none of ours.
+        // A repeated position, a dummy, and malformed rows.
         for positions in [Some(&[4, 0, 4][..]), Some(&[4, 0, 5]), None] {
             assert!(
                 matches!(sorted(positions), Err(Error::Peer { fault: Fault::Misbehaved, .. })),

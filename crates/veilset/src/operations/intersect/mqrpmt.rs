@@ -1,13 +1,13 @@
 //! Intersection from mqRPMT and one-sided OT (CZZDL 8.1, Figure 12, "intersection").
 //!
-//! Security: semi-honest, of the mqRPMT and the OT; nothing binds the receiver's choices to its bits.
-//! Leakage: |X| and X n Y to the receiver, |Y| to the sender. Cost beside the mqRPMT: ceil(128 / k) / 8
-//! bytes, 16 bytes and, if agreed, one row of payload an item.
+//! Security: semi-honest, of the mqRPMT and the OT; nothing binds the receiver's choices to its bits. Leakage:
+//! |X| and X n Y to the receiver, |Y| to the sender. Cost in addition to the mqRPMT, per item: ceil(128 / k) / 8
+//! bytes, 16 bytes and, if agreed, one row of payload.
 //!
-//! Departure from the figure: what is transferred is not the item but a 128-bit digest of it, by which the
-//! receiver finds the item in its own set: items may be of any length, none shows, and a tag that matched
-//! by accident is noticed. Digests of different items collide with probability n_x n_y 2^-128, and only
-//! where the tags collide too.
+//! Departure from the figure: S transfers a 128-bit digest of the item instead of the item, and R looks the
+//! digest up in its own set. So items may have any length, no length shows, and an accidental match of tags is
+//! detected. Digests of different items collide with probability n_x n_y 2^-128, and only matter where the tags
+//! collide too.
 
 use super::{Matching, sent_on, sort};
 use crate::context::Context;
@@ -24,19 +24,19 @@ use rayon::prelude::*;
 pub(crate) const DIGEST: usize = 16;
 const PURPOSE: &str = "intersection by mqRPMT, OT of digests";
 
-/// The digest of an item, from its hash. Dummies have one too, or their number would show in time.
+/// The digest of an item, from its hash. Dummies have digests too; otherwise timing would reveal their number.
 fn digests<'a>(session: &SessionId, x: &'a Hashed) -> impl Fn(usize) -> [u8; DIGEST] + Send + Sync + use<'a> {
     let domain = Domain::new(session, "intersection by mqRPMT, digest of an item");
     move |i| domain.hash(&[x.hash(i)])
 }
 
-/// Bytes of a row: the digest and, if agreed, the payload.
+/// The width of a row in bytes: the digest and, if agreed, the payload.
 fn width(terms: &Terms) -> (Option<Layout<1>>, usize) {
     let layout = terms.payload.then(|| Layout::<1>::new(terms.max_row));
     (layout, DIGEST + layout.map_or(0, Layout::width))
 }
 
-/// The receiver, with set `y`; the sender's has `n_x` items.
+/// Runs the receiver with set `y`; the sender's set has `n_x` items.
 pub(crate) fn receiver<'a>(
     protocol: &dyn Mqrpmt,
     cx: &mut Context,
@@ -50,7 +50,7 @@ pub(crate) fn receiver<'a>(
     let mut ot = extension::Receiver::setup(cx, PURPOSE, extension::DEFAULT_K, Security::SemiHonest)?;
     let (layout, width) = width(terms);
     let (mut matched, mut payloads, mut intact) = (Vec::<[u8; DIGEST]>::new(), Items::new(), true);
-    // As much work for a row that is not wanted: the sender sees the time.
+    // Unwanted rows take as much work as wanted ones, because the sender can time us.
     transfer::receive(cx.ch, &mut ot, &e, true, width, |wanted, row| {
         let (digest, rest) = row.split_at(DIGEST);
         let n = matched.len();
@@ -82,8 +82,8 @@ pub(crate) fn receiver<'a>(
     }))
 }
 
-/// The sender, with set `x` and, if agreed, a payload for each of its items, none longer than a row; the
-/// receiver's set has `n_y` items. Returns what matches if both get it.
+/// Runs the sender with set `x` and, if agreed, a payload per item, none longer than a row. The receiver's set
+/// has `n_y` items. Returns the matches if both get them.
 pub(crate) fn sender<'a>(
     protocol: &dyn Mqrpmt,
     cx: &mut Context,
@@ -105,7 +105,7 @@ pub(crate) fn sender<'a>(
         let at = order[i] as usize;
         let (place, rest) = row.split_at_mut(DIGEST);
         place.copy_from_slice(&digest(at));
-        // A dummy has no payload: a receiver that follows the protocol does not read its row.
+        // A dummy has no payload. A receiver that follows the protocol does not read its row.
         if let Some(layout) = layout {
             layout.write([if at < payloads.len() { payloads.get(at) } else { &[] }], rest);
         }

@@ -1,13 +1,15 @@
-//! Intersection from an OPRF: S sends F of its items, and R, which has F of its own, finds which are among them
-//! (CM20, Figure 3, step 3; any multi-point OPRF will do).
+//! Intersection from an OPRF (CM20, Figure 3, step 3; any multi-point OPRF will do). S sends F(x) for each of
+//! its items. R has F(y) for its own items, and finds the values in common.
 //!
-//! Security and assumptions: those of the OPRF. Leakage: |X| to R, |Y| to S, the matches to R. Cost beside the OPRF:
-//! tags of (40 + log2 |X| |Y|) bits for X, of (104 + log2 |Y|) bits against a malicious sender; with payload tags of
-//! at least 128 bits and a row for each x. A malicious sender can choose its set after it has seen what R sent,
-//! which says nothing of Y, and can send less than it announced; payloads are whatever it says.
+//! Security and assumptions: those of the OPRF. Leakage: |X| to R, |Y| to S, the matches to R. Cost in addition
+//! to the OPRF: tags of (40 + log2 |X| |Y|) bits for X, or (104 + log2 |Y|) bits against a malicious sender.
+//! With payload, tags of at least 128 bits and one row per x.
 //!
-//! Departures from CM20: the tags are sorted, exactly |X| of them, or their order would show that of X. With payload,
-//! tags and the keys of rows are hashes of the values in domains of their own: R sees the tag of every x.
+//! A malicious sender can choose its set after it has seen R's message, which reveals nothing about Y. It can
+//! also send fewer items than it announced, and any payloads.
+//!
+//! Departures from CM20: S sends exactly |X| tags and sorts them; otherwise their order would reveal that of X.
+//! With payload, tags and row keys are domain-separated hashes of the values, because R sees the tag of every x.
 
 use super::Matching;
 use super::tags::{self, LONGEST, Placed, Tag, Tags, placed};
@@ -23,10 +25,10 @@ use crate::params::{LAMBDA, matrix, share};
 use crate::secret::Secrets;
 use rayon::prelude::*;
 
-/// The exponent of the error: a tag that is wrongly equal is the only kind of undetected error.
+/// The exponent of the error probability. False matches of tags are the only kind of undetected error.
 const EXPONENT: u32 = share(LAMBDA, 1);
 
-/// Bytes of a tag. Where payload hangs on it, two tags of X must not be equal.
+/// Bytes of a tag. With payload, no two tags of X may be equal.
 pub(crate) fn tag_bytes(terms: &Terms, n_x: usize, n_y: usize) -> Result<usize> {
     let bytes = matrix::tag_bits(EXPONENT, n_x, n_y, terms.malicious_sender).div_ceil(8) as usize;
     match bytes <= LONGEST {
@@ -35,11 +37,11 @@ pub(crate) fn tag_bytes(terms: &Terms, n_x: usize, n_y: usize) -> Result<usize> 
     }
 }
 
-/// Values whose tags are made at once: 8 KiB.
+/// Values whose tags are computed at once: 8 KiB.
 const BATCH: usize = 1 << 8;
 
-/// The tags with their positions. A tag is the beginning of a value, or of its hash where the value is also what the key of
-/// a row comes from, and random to who does not have the item.
+/// The tags with their positions. A tag is a prefix of the value or, with payload, of its hash, since the key of
+/// the row is derived from the value too. It looks random to a party that does not have the item.
 fn places(session: &SessionId, values: &[Output], bytes: usize, payload: bool) -> Secrets<Placed> {
     let domain = payload.then(|| Domain::new(session, "intersection by OPRF, tag"));
     let mut places = Secrets::<Placed>::zeros(values.len());
@@ -62,13 +64,13 @@ fn places(session: &SessionId, values: &[Output], bytes: usize, payload: bool) -
     places
 }
 
-/// Keys of rows.
+/// Derives the keys of rows.
 fn padder(session: &SessionId) -> impl Fn(&Output) -> Pad + Sync + use<> {
     let domain = Domain::new(session, "intersection by OPRF, key of a row");
     move |value| domain.hash(&[value])
 }
 
-/// The receiver R, with set `y`; the sender's has `n_x` items.
+/// Runs the receiver R with set `y`; the sender's set has `n_x` items.
 pub(crate) fn receiver<'a>(
     protocol: &impl Oprf,
     cx: &mut Context,
@@ -91,8 +93,8 @@ pub(crate) fn receiver<'a>(
     tags::receiver(cx, tags, pads, (|i| i, y.items().len()), n_x, terms)
 }
 
-/// The sender S, with set `x` and, if agreed, a payload for each of its items, none longer than a row; the
-/// receiver's set has `n_y` items. Returns what matches if both get it.
+/// Runs the sender S with set `x` and, if agreed, a payload per item, none longer than a row. The receiver's set
+/// has `n_y` items. Returns the matches if both get them.
 pub(crate) fn sender<'a>(
     protocol: &impl Oprf,
     cx: &mut Context,

@@ -55,11 +55,11 @@ fn the_order_of_neither_set_shows() {
         };
         let as_they_are = views(&y, &x);
         assert!(as_they_are.0 == views(&reordered(&y), &reordered(&x)).0);
-        // It is the sets that the bytes follow from: others give others.
+        // The bytes depend on the sets: other sets give other bytes.
         let other = overlapping(301, 201, 0.5).1;
         let other: ItemSet = (0..200).map(|i| other.get(i + 1)).collect();
         assert!(as_they_are.0[0] != views(&y, &other).0[0]);
-        // One tag of each item, sorted over all of them.
+        // One tag per item, sorted over the whole set.
         let bytes = tag_bytes(&terms, 200, 300).unwrap();
         assert_eq!(bytes, if malicious_sender { 15 } else { 8 });
         let (_, tags) = split_frames(&as_they_are.0[0]).pop().unwrap();
@@ -93,7 +93,7 @@ fn dummies_match_nothing_and_have_no_payload() {
             let x = Hashed::padded(&x, 90, rng);
             let payloads = if payload { payloads.clone() } else { Items::new() };
             let (matching, _) = run_over(&MultiPoint { malicious_sender }, &y, &x, &payloads, &terms);
-            // The last 25 of Y are the first of X.
+            // The last 25 items of Y are the first 25 of X.
             assert!(matching.positions.iter().copied().eq(35..60));
             let expected: Items = (0..if payload { 25 } else { 0 }).map(|i| payloads.get(i)).collect();
             assert!(matching.payloads == expected);
@@ -110,13 +110,14 @@ fn payloads_of_what_the_receiver_does_not_have_are_noise() {
     assert!(matching == Matching::default());
     let (_, rows) = split_frames(&views.0[0]).pop().unwrap();
     assert_eq!(rows.len(), 200 * 61);
-    // Rows of zeros, encrypted: half of the bits are ones.
+    // Encrypted rows of zeros: half of the bits are ones.
     let ones: u32 = rows.iter().map(|byte| byte.count_ones()).sum();
     let mean = rows.len() as f64 * 4.0;
     assert!((f64::from(ones) - mean).abs() < 6.0 * (mean / 2.0).sqrt(), "{ones} of {mean}");
 }
 
-/// What R sees of every x, its tag, says nothing of the key of its row, which it may read of its own items only.
+/// R sees the tag of every x. The tag must reveal nothing about the key of its row, since R may read only the
+/// rows of its own items.
 #[test]
 fn keys_of_rows_do_not_follow_from_tags() {
     let mut rng = Prng::from_seed(&[8; 32]);
@@ -128,14 +129,14 @@ fn keys_of_rows_do_not_follow_from_tags() {
     let keys: std::collections::HashSet<Pad> = values.iter().map(key).collect();
     assert_eq!(keys.len(), 300, "keys of different items");
     for ((value, tag), plain) in values.iter().zip(tags(SESSION, true)).zip(tags(SESSION, false)) {
-        // As it stands, and hashed once more.
+        // The tag itself, and the tag hashed once more.
         let mut as_value = Output::default();
         as_value[..16].copy_from_slice(&tag);
         assert!(!keys.contains(&tag[..]) && !keys.contains(&key(&as_value)));
         assert!(!keys.contains(&plain[..]) && !keys.contains(&value[16..]));
-        // With payload a tag is no part of the value, of which the key is a hash.
+        // With payload the tag is no part of the value, from which the key is hashed.
         assert!(tag != value[..16] && tag != value[16..] && plain == value[..16]);
-        // The key comes from all of the value.
+        // The key depends on the whole value.
         for place in [0, 15, 16, 31] {
             let mut other = *value;
             other[place] ^= 1;
@@ -146,7 +147,7 @@ fn keys_of_rows_do_not_follow_from_tags() {
     assert_ne!(tags(SessionId::of([5; 32]), true), tags(SESSION, true));
 }
 
-/// Rows of zeros: their bytes on the wire are the streams of their keys.
+/// The rows are all zeros, so their bytes on the wire are the keystreams.
 #[test]
 fn no_row_can_be_read_by_tags_or_by_the_key_of_another() {
     let (y, x) = overlapping(40, 50, 0.0);
@@ -159,14 +160,14 @@ fn no_row_can_be_read_by_tags_or_by_the_key_of_another() {
     let streams: std::collections::HashSet<&[u8]> = rows.chunks(61).map(|row| &row[..16]).collect();
     assert_eq!(streams.len(), 50);
     for tag in tags {
-        // Under the tag as a key the row of no place is zeros.
+        // No row decrypts to zeros under a tag as the key.
         let mut opened = rows.clone();
         crate::ot::transfer::crypt(&mut opened, 61, 0, &[*tag; 50], |_, _| ());
         assert!(opened.chunks(61).all(|row| row.iter().any(|&byte| byte != 0)));
     }
 }
 
-/// In one session, of the same sets.
+/// Two runs with the same session and the same sets.
 #[test]
 fn tags_and_rows_are_fresh_in_every_run() {
     let (y, x) = overlapping(40, 50, 0.5);
@@ -188,7 +189,7 @@ fn tags_and_rows_are_fresh_in_every_run() {
                 },
             );
             let frames = split_frames(&views.0[0]).into_iter().filter(|f| f.0 == 0x64 || f.0 == 0x65);
-            // Of tags and rows, the beginnings.
+            // The prefixes of tags and rows.
             frames
                 .flat_map(|(tag, body)| {
                     let size = if tag == 0x64 { body.len() / 50 } else { 61 };
@@ -202,7 +203,7 @@ fn tags_and_rows_are_fresh_in_every_run() {
     }
 }
 
-/// Not frame by frame: how many of the first items of X come before others would say which they are.
+/// Not frame by frame: otherwise a frame would reveal which items are among the first of X.
 #[test]
 fn tags_of_several_frames_are_sorted_over_all_of_them() {
     let (n_x, mut rng) = (2 * tags::FRAME + 60, Prng::from_seed(&[8; 32]));
@@ -270,7 +271,7 @@ fn forged_tags_and_rows_are_errors() {
                 ("rows of noise", with(&|f| f[2].1.fill(0x5a)), "does not belong to the match"),
             ]);
         } else if !malicious_sender {
-            // Without payload equal tags are legal: of different items they may be equal by chance.
+            // Without payload, equal tags are legal: tags of different items may collide.
             let mut frames = honest.clone();
             frames[at_tags].1.copy_within(..size, size);
             assert_eq!(fed(&frames), Ok(()));

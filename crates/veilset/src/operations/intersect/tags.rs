@@ -1,9 +1,10 @@
-//! The end of an intersection by tags: S sends a tag of each of its items, and R finds out which are its own; with
-//! payload, S sends the row of each item under a key that R has for its own items only.
+//! The end of an intersection by tags. S sends a tag for each of its items, and R finds its own among them. With
+//! payload, S also sends a row per item, encrypted under a key that R has only for its own items.
 //!
-//! What the tags and keys are, and what is assumed of them, is said by the protocol that makes them ([`super::dh_psi`],
-//! [`super::oprf`]). The tags are sorted over the whole set, which hides the order of X, and there is one of each
-//! item and dummy. Memory: 21 bytes an item of one's own, with payload 16 or 32 more; 5 bytes an item of S for R.
+//! The protocol that derives the tags and keys states what they are and what it assumes of them
+//! ([`super::dh_psi`], [`super::oprf`]). Each item and dummy has one tag. The tags are sorted over the whole
+//! set, which hides the order of X. Memory: 21 bytes per own item, with payload 16 or 32 more; for R, 5 bytes
+//! per item of S.
 
 use super::{Matching, sent_on, sort};
 use crate::channel::{Message, Unit, frames};
@@ -22,15 +23,15 @@ pub(crate) const FRAME: usize = 1 << 13;
 const TAGS: Message<[u8]> = Message::new(0x64, "S->R  tags of x, sorted");
 const ROWS: Message<[u8]> = Message::new(0x65, "S->R  payloads of x, in the order of the tags");
 
-/// Tags that are looked up by one task, one after the other.
+/// Tags that one task looks up in sequence.
 const PART: usize = 1 << 10;
 /// Bytes of the longest tag: 40 + 64 + 28 bits.
 pub(super) const LONGEST: usize = 17;
 
-/// A tag; what is behind its bytes is zero.
+/// A tag; unused bytes at the end are zero.
 pub(super) type Tag = [u8; LONGEST];
 
-/// A tag and a position, in 21 bytes that sort by both.
+/// A tag and a position in 21 bytes, which sort by tag, then by position.
 pub(super) type Placed = [u8; LONGEST + 4];
 
 pub(super) fn placed(tag: Tag, position: u32) -> Placed {
@@ -44,20 +45,21 @@ fn tag_of(placed: &Placed) -> &[u8] {
     &placed[..LONGEST]
 }
 
-/// A tag as a number: its first 16 bytes, and its last.
+/// A tag as a number: its first 16 bytes, and its last byte.
 fn number(tag: &[u8]) -> (u128, u8) {
     let mut first = [0; 16];
     first.copy_from_slice(&tag[..16]);
     (u128::from_be_bytes(first), tag[16])
 }
 
-/// Whether `a` stands before `b`; how many bytes they have in common does not show in time.
+/// Whether `a < b`. The time does not depend on how many bytes they have in common.
 fn less(a: (u128, u8), b: (u128, u8)) -> bool {
     (a.0 < b.0) | ((a.0 == b.0) & (a.1 < b.1))
 }
 
-/// Sorts by tags, and equal ones by positions. The first word nearly always decides, in two thirds of the time that
-/// comparing all of it takes. To throw them into buckets by their first bits before is no faster.
+/// Sorts by tag, then by position. The first word nearly always decides, so comparing it first takes two thirds
+/// of the time of comparing all bytes. Distributing the tags into buckets by their first bits beforehand is no
+/// faster.
 fn sort_placed(list: &mut [Placed]) {
     let first = |placed: &Placed| placed.first_chunk().map(|bytes| u64::from_be_bytes(*bytes));
     list.par_sort_unstable_by(|a, b| first(a).cmp(&first(b)).then_with(|| a.cmp(b)));
@@ -75,8 +77,8 @@ pub(super) struct Tags {
     pub(super) bytes: usize,
 }
 
-/// The receiver's part, with the tags of its items and dummies and, if there is payload, the keys of their rows.
-/// `item(i)` is the place in its set, of `n` items, of what has position i here; the sender's has `n_x` items.
+/// Runs the receiver with the tags of its items and dummies and, with payload, the keys of their rows. `item(i)`
+/// maps position i here to a position in the receiver's set of `n` items. The sender's set has `n_x` items.
 pub(super) fn receiver<'a>(
     cx: &mut Context,
     own: Tags,
@@ -88,8 +90,8 @@ pub(super) fn receiver<'a>(
     let Tags { placed: mut own, bytes: tag_bytes } = own;
     let n_y = own.len();
     cx.threads.run(|| sort_placed(&mut own));
-    // R finds which tags of X are its own. Where there is none it finds the next one, so that it has as much to
-    // do: the sender sees how long we take.
+    // R finds its own tags among those of X. Where there is no match it takes the next tag, so that the work is
+    // the same: the sender can time us.
     cx.ch.stage("comparing", Unit::Bytes, n_x * tag_bytes);
     let (mut found, mut e) = (Secrets::<u32>::zeros(0), Secrets::<bool>::zeros(0));
     let mut last = None;
@@ -102,7 +104,7 @@ pub(super) fn receiver<'a>(
         };
         let tags: Vec<Tag> = bytes.chunks_exact(tag_bytes).map(whole).collect();
         for tag in &tags {
-            // Many equal ones of a sender that deviates would make a match show in our time.
+            // Otherwise a malicious sender could send many equal tags, so that our time reveals a match.
             let distinct = terms.payload || terms.malicious_sender;
             if last.is_some_and(|last| last > *tag || (last == *tag && distinct)) {
                 return Err(Error::misbehaves("its tags are not sorted"));
@@ -130,13 +132,13 @@ pub(super) fn receiver<'a>(
         found.extend(&Secrets::from(places.iter().map(|p| p.0).collect::<Vec<_>>()));
         e.extend(&Secrets::from(places.iter().map(|p| p.1).collect::<Vec<_>>()));
     }
-    // It decrypts the payload of these, and as much for the others.
+    // R decrypts the payload of the matches, and does the same work for the other rows.
     let (mut payloads, mut intact) = (Items::new(), true);
     if terms.payload {
         let layout = Layout::<1>::new(terms.max_row);
         let width = layout.width();
         cx.ch.stage("receiving", Unit::Bytes, n_x * width);
-        // If Y is empty there are rows all the same, and noise.
+        // If Y is empty, rows still arrive, and decrypt to noise.
         let pad = |found: &u32| pads.get(*found as usize).copied().unwrap_or_default();
         let mut at = 0;
         for n in frames(n_x, rows_per_frame(width)) {
@@ -160,7 +162,7 @@ pub(super) fn receiver<'a>(
         let matched = found.iter().zip(e.iter()).filter(|(_, e)| **e);
         let mut positions: Vec<u32> = matched.map(|(&at, _)| item(at)).collect();
         if !payload {
-            // Tags of different items may be equal, of an item of ours and two of the sender's.
+            // Tags may collide: two tags of the sender can equal that of one of our items.
             positions.sort_unstable();
             positions.dedup();
         }
@@ -168,7 +170,7 @@ pub(super) fn receiver<'a>(
     }))
 }
 
-/// Refuses payloads that do not fit into the agreed row.
+/// Rejects payloads that do not fit into the agreed row.
 pub(super) fn check(payloads: &Items, terms: &Terms) -> Result<()> {
     match terms.payload {
         true => Layout::<1>::new(terms.max_row).check(payloads.iter().map(|payload| [payload.len()])),
@@ -176,9 +178,9 @@ pub(super) fn check(payloads: &Items, terms: &Terms) -> Result<()> {
     }
 }
 
-/// The sender's part, with the tags of its items and dummies and, if agreed, a payload for each of its `n` items, none
-/// longer than a row; `keys` gives the keys of the rows of the items at some positions. The receiver's set has `n_y`
-/// items. Returns what matches if both get it.
+/// Runs the sender with the tags of its items and dummies and, if agreed, a payload for each of its `n` items,
+/// none longer than a row. `keys` derives the row keys of the items at the given positions. The receiver's set
+/// has `n_y` items. Returns the matches if both get them.
 pub(super) fn sender<'a>(
     cx: &mut Context,
     own: Tags,
@@ -189,7 +191,7 @@ pub(super) fn sender<'a>(
 ) -> Result<Option<Sealed<'a, Matching>>> {
     let Tags { placed: mut tags, bytes: tag_bytes } = own;
     let n_x = tags.len();
-    // It sends the tags in sorted order, which hides theirs,
+    // S sends the tags in sorted order, which hides the order of X,
     cx.threads.run(|| sort_placed(&mut tags));
     cx.ch.stage("comparing", Unit::Bytes, n_x * tag_bytes);
     for tags in tags.chunks(FRAME) {
@@ -208,7 +210,7 @@ pub(super) fn sender<'a>(
             let keys = cx.threads.run(|| keys(positions));
             let mut rows = vec![0; positions.len() * width];
             let write = |j: usize, row: &mut [u8]| {
-                // The row of a dummy is empty: nobody else has its key.
+                // The row of a dummy is empty: R does not have its key.
                 let i = order[j] as usize;
                 layout.write([if i < payloads.len() { payloads.get(i) } else { &[] }], row);
             };

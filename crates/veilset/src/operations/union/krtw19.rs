@@ -1,20 +1,23 @@
 //! Union from reverse private membership tests in bins and one-sided OT (KRTW19 5.1, Figure 7; A, Figure 10).
 //!
-//! Security: semi-honest, of the tests ([`crate::membership::rpmt`]) and the OT; nothing binds the receiver's choices
-//! to its bits. Leakage: |X| and X \ Y to the receiver, |Y| to the sender; of a padded set the bound. Without the
-//! private comparison the receiver has s* of every item of the sender, which it is about to get where it does not have
-//! it. But a run that breaks off before the rows leaves it with that, and it can test by it which items of a list
-//! the sender has. So this is not the default.
-//! Cost: beta (m_s + 1) tests, and for each ceil(128 / k) / 8 bytes and a row; if both get the result, n_x + n_y rows
-//! more. Memory: beside its hashed set, 64 bytes for each item of its own, 5 for each test, and what is said there.
+//! Security: semi-honest, of the tests ([`crate::membership::rpmt`]) and the OT; nothing binds the receiver's
+//! choices to its bits. Leakage: |X| and X \ Y to the receiver, |Y| to the sender; for a padded set, the bound.
 //!
-//! Departures from the paper: those of the tests; all tests come first, then one batch of OTs; items travel in rows as
-//! in [`super::rows`]. A set is padded with the bottom item that fills the bins (2.5): dummies of the sender are
-//! thrown into bins like items, or their number would show in time, and then count as the bottom item; those of the
-//! receiver are items that match nothing.
+//! Without the private comparison, the receiver holds s* for every item of the sender. It gets the items that it
+//! lacks anyway. But if the run aborts before the rows, the receiver can still use s* to test which items of a
+//! list the sender has. So this variant is not the default.
 //!
-//! Time: a row of an item touches a little more memory than one of the bottom item, so frames of rows show a little of
-//! how many of the sender's items are in their bins together.
+//! Cost: beta (m_s + 1) tests, and for each of them ceil(128 / k) / 8 bytes and a row; if both get the result,
+//! n_x + n_y more rows. Memory: in addition to the hashed set, 64 bytes per own item, 5 per test, and what the
+//! tests need.
+//!
+//! Departures from the paper: those of the tests; all tests run first, then one batch of OTs; items travel in
+//! rows as in [`super::rows`]. A set is padded with the bottom item that fills the bins (2.5). The sender hashes
+//! its dummies into bins like items, since otherwise timing would reveal their number; they then count as the
+//! bottom item. The receiver's dummies are items that match nothing.
+//!
+//! Timing: a row with an item touches slightly more memory than one with the bottom item. So the timing of a
+//! frame reveals a little about how many items of the sender are in its bins.
 
 use super::rows::{New, check_rows, new_rows, offer_rows};
 use crate::context::Context;
@@ -29,10 +32,10 @@ use crate::ot::extension::{DEFAULT_K, correction_bytes};
 
 const PURPOSE: &str = "union by KRTW19, OT of rows";
 
-/// Sizes and numbers for sets of these sizes, padded bounds where padded.
+/// Sizes and counts for sets of these sizes (padded bounds where padded).
 ///
 /// # Errors
-/// [`Error::Usage`] for sets that are too large.
+/// [`Error::Usage`] if a set is too large.
 pub fn plan(comparison: Comparison, n_y: usize, n_x: usize, terms: &Terms) -> Result<Binning> {
     Binning::new(
         comparison,
@@ -51,7 +54,7 @@ pub(crate) fn row_width(terms: &Terms) -> usize {
     }
 }
 
-/// The receiver, with set `y`; the sender's has `n_x` items.
+/// Runs the receiver with set `y`; the sender's set has `n_x` items.
 pub(crate) fn receiver<'a>(
     comparison: Comparison,
     cx: &mut Context,
@@ -60,7 +63,7 @@ pub(crate) fn receiver<'a>(
     terms: &Terms,
 ) -> Result<Sealed<'a, New>> {
     let plan = plan(comparison, y.len(), n_x, terms)?;
-    // 1. to 6(a). A bit for each slot.
+    // 1. to 6(a). One bit per slot.
     let e = rpmt::receiver(cx, &plan, y.own())?;
     let verdict = move |e: &[bool]| {
         let new = e.iter().filter(|&&e| !e).count();
@@ -69,15 +72,15 @@ pub(crate) fn receiver<'a>(
             false => Err(Error::misbehaves_unseen(format!("{new} of its {n_x} items are new"))),
         }
     };
-    // 6(b). One-sided OTs of the rows, which R wants where the bit is 0.
+    // 6(b). One-sided OTs of the rows. R wants those where the bit is 0.
     match terms.payload {
         true => new_rows::<2>(cx, PURPOSE, (y, n_x), e, verdict, terms),
         false => new_rows::<1>(cx, PURPOSE, (y, n_x), e, verdict, terms),
     }
 }
 
-/// The sender, with set `x` and, if agreed, a payload for each of its items; none of them is together longer
-/// than a row. The receiver's set has `n_y` items. Returns the union in sorted order if both get it.
+/// Runs the sender with set `x` and, if agreed, a payload per item; item and payload together fit into a row.
+/// The receiver's set has `n_y` items. Returns the sorted union if both get it.
 pub(crate) fn sender<'a>(
     comparison: Comparison,
     cx: &mut Context,
@@ -106,7 +109,8 @@ fn send<const N: usize>(
 ) -> Result<()> {
     check_rows(parts, terms)?;
     let plan = plan(comparison, n_y, x.len(), terms)?;
-    // 1. to 6(a). What is in the slots; rows of the bottom item and of dummies, which are the same to R, are empty.
+    // 1. to 6(a). The contents of the slots. Rows of the bottom item and of dummies are empty; R cannot tell
+    //    them apart.
     let order = rpmt::sender(cx, &plan, x.own(), x.items().len())?;
     // 6(b). One-sided OTs of (x_j, -).
     offer_rows(cx, PURPOSE, parts, &order, terms)
@@ -121,7 +125,7 @@ mod tests {
     use crate::operations::Confirmed;
     use crate::testing::run_pair;
 
-    /// A sender that puts items into slots that are the bottom item's.
+    /// A sender that puts items into slots that belong to the bottom item.
     #[test]
     fn more_new_rows_than_announced_are_refused() {
         let numbers =

@@ -1,5 +1,5 @@
-//! Union: the receiver learns the items of both sets, and nothing of which of its own items the sender
-//! has; the sender learns nothing, unless both get the result.
+//! Union: the receiver learns the items of both sets, but nothing about which of its own items the sender has.
+//! The sender learns nothing, unless both get the result.
 
 pub mod krtw19;
 pub mod mqrpmt;
@@ -13,7 +13,7 @@ use crate::hashed::Dummies;
 use rows::New;
 use std::collections::BTreeSet;
 
-/// The receiver learns all items of both.
+/// The receiver learns all items of both sets.
 pub static UNION: Operation = Operation {
     name: "union",
     summary: "The receiver learns all keys of both",

@@ -1,13 +1,13 @@
 //! Union from mqRPMT and one-sided OT (CZZDL 8.1, Figure 12, "union").
 //!
-//! Security: semi-honest, of the mqRPMT and the OT; nothing binds the receiver's choices to its bits.
-//! Leakage: |X| and X \ Y to the receiver, |Y| to the sender. Cost beside the mqRPMT: ceil(128 / k) / 8
-//! bytes and one row an item; if both get the result, n_x + n_y rows more, where n_y does not count the dummies that
-//! the receiver inserts.
+//! Security: semi-honest, of the mqRPMT and the OT; nothing binds the receiver's choices to its bits. Leakage:
+//! |X| and X \ Y to the receiver, |Y| to the sender. Cost in addition to the mqRPMT, per item: ceil(128 / k) / 8
+//! bytes and one row. If both get the result, n_x + n_y more rows, where n_y excludes the dummies that the
+//! receiver inserts.
 //!
-//! Departure from the figure: items are as long as users' keys are, so each travels in a row of the agreed
-//! width ([`super::rows`]). If both get the result, the sender also learns the items of Y \ X and so, unless Y is padded, the number
-//! of matches, but not which of its own items are in Y.
+//! Departure from the figure: the length of items is up to the users, so each item travels in a row of the
+//! agreed width ([`super::rows`]). If both get the result, the sender also learns the items of Y \\ X. Hence it
+//! learns the number of matches, unless Y is padded, but not which of its own items are in Y.
 
 use super::rows::{New, check_rows, new_rows, offer_rows};
 use crate::context::Context;
@@ -19,7 +19,7 @@ use crate::operations::{Sealed, Terms, both, matches};
 
 const PURPOSE: &str = "union by mqRPMT, OT of rows";
 
-/// The receiver, with set `y`; the sender's has `n_x` items.
+/// Runs the receiver with set `y`; the sender's set has `n_x` items.
 pub(crate) fn receiver<'a>(
     protocol: &dyn Mqrpmt,
     cx: &mut Context,
@@ -33,7 +33,7 @@ pub(crate) fn receiver<'a>(
     }
 }
 
-/// With rows of `N` parts: the item and, if agreed, its payload.
+/// Runs with rows of `N` parts: the item and, if agreed, its payload.
 fn receive<'a, const N: usize>(
     protocol: &dyn Mqrpmt,
     cx: &mut Context,
@@ -49,8 +49,8 @@ fn receive<'a, const N: usize>(
     new_rows::<N>(cx, PURPOSE, (y, n_x), e, verdict, terms)
 }
 
-/// The sender, with set `x` and, if agreed, a payload for each of its items; none of them is together longer
-/// than a row. The receiver's set has `n_y` items. Returns the union in sorted order if both get it.
+/// Runs the sender with set `x` and, if agreed, a payload per item; item and payload together fit into a row.
+/// The receiver's set has `n_y` items. Returns the sorted union if both get it.
 pub(crate) fn sender<'a>(
     protocol: &dyn Mqrpmt,
     cx: &mut Context,
@@ -84,8 +84,8 @@ fn send<const N: usize>(
     offer_rows(cx, PURPOSE, parts, &order, terms)
 }
 
-/// The most items that the union can have. Those that the receiver inserted in its set are among the `n_y` and never
-/// in the union.
+/// The maximum size of the union. The dummies that the receiver inserted into its set count in `n_y`, but are
+/// never in the union.
 fn most(x: &Hashed, n_y: usize) -> usize {
     let inserted = if x.dummies().is_some() { x.announced() } else { 0 };
     n_y.saturating_sub(inserted) + x.len()
@@ -108,13 +108,14 @@ mod tests {
         let (y, x) = (Hashed::new(&y), Hashed::new(&x));
         let session = SessionId::of([1; 32]);
         let terms = Terms { max_row: 9, ..Terms::default() };
-        // A sender that asks for c and d, of which neither is in Y, and sends these rows: a length and an item.
+        // A sender whose queries are c and d, neither of which is in Y, and that sends these rows: a length and
+        // an item.
         let (new, intact) = ("an item it sent as new is not", "a row it sent does not decrypt");
         for (rows, verdict) in [
             ([(1, "c"), (1, "e")], None),
             ([(1, "c"), (1, "c")], Some(new)),
             ([(1, "c"), (1, "a")], Some(new)),
-            // Longer than a row, and shorter than what stands there.
+            // A length longer than the row, and one shorter than the item.
             ([(1, "c"), (10, "e")], Some(intact)),
             ([(0, "c"), (1, "e")], Some(intact)),
         ] {

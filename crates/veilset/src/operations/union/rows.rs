@@ -1,8 +1,8 @@
-//! The rows in which the items of a union travel, whichever protocol finds out which of them are new: one-sided OTs
-//! (CZZDL 8.1, Figure 12; KRTW19 5.1, Figure 7).
+//! The transfer of a union's items, whichever protocol determines which of them are new: one-sided OTs (CZZDL
+//! 8.1, Figure 12; KRTW19 5.1, Figure 7).
 //!
-//! Each item travels in a row of the agreed width, with its payload and the true lengths inside. The width follows from
-//! the agreement, never from the data.
+//! Each item travels in a row of the agreed width, which holds the payload and the true lengths too. The width
+//! follows from the agreement, never from the data.
 
 use crate::context::Context;
 use crate::error::{Error, Result};
@@ -17,14 +17,16 @@ use rayon::prelude::*;
 /// What the receiver of a union learns.
 #[derive(Clone, PartialEq, Eq, Default)]
 pub struct New {
-    /// The items that only the sender has, in the order of its queries, which is random but for the bins of krtw19.
+    /// The items that only the sender has, in the order of its queries. That order is random, except for the
+    /// bins of krtw19.
     pub items: Items,
-    /// The payload of each of them; none if none was agreed.
+    /// The payload of each of them; empty if none was agreed.
     pub payloads: Items,
 }
 
-/// The OTs of the rows that are not wanted where the bit is 1, and the sealed look at them. `n_x` is the size of the
-/// sender's set; `verdict` says whether so many bits can be.
+/// Runs the OTs of the rows, where those with bit 1 are not wanted, and sends the union on if both get it. The
+/// checks of the rows are sealed. `n_x` is the size of the sender's set; `verdict` says whether this many bits
+/// are possible.
 pub(super) fn new_rows<'a, const N: usize>(
     cx: &mut Context,
     purpose: &'static str,
@@ -36,7 +38,7 @@ pub(super) fn new_rows<'a, const N: usize>(
     let mut ot = extension::Receiver::setup(cx, purpose, extension::DEFAULT_K, Security::SemiHonest)?;
     let (mut new, mut intact) = (New::default(), true);
     let layout = Layout::<N>::new(terms.max_row);
-    // The sender sees how long we take: rows are checked and copied whether they are wanted or not.
+    // The sender can time us, so unwanted rows are checked and copied too.
     transfer::receive(cx.ch, &mut ot, &e, false, layout.width(), |wanted, row| {
         let parts = layout.read(row);
         intact &= !wanted | parts.well_formed;
@@ -48,8 +50,8 @@ pub(super) fn new_rows<'a, const N: usize>(
     })?;
     let (items, announced) = (y.items(), y.announced());
     if terms.both {
-        // Without a verdict: the time until here must say no more than the union does. With its size, and that of
-        // X, the number of new items and of ours is one.
+        // No verdict yet: up to here the time must reveal no more than the union does. For an honest sender, as
+        // many items are sorted as the union has, and the sender gets that number.
         let mut union: Vec<&[u8]> = items.iter().chain(new.items.iter()).collect();
         cx.threads.run(|| union.par_sort_unstable());
         union.dedup();
@@ -69,13 +71,13 @@ pub(super) fn new_rows<'a, const N: usize>(
     }))
 }
 
-/// Refuses rows that are too long.
+/// Rejects rows that are too long.
 pub(super) fn check_rows<const N: usize>(parts: [&Items; N], terms: &Terms) -> Result<()> {
     let layout = Layout::<N>::new(terms.max_row);
     layout.check((0..parts[0].len()).map(|i| parts.map(|part| part.get(i).len())))
 }
 
-/// The OTs of the rows at these positions, which are not wanted where the receiver's bit is 1.
+/// Sends the rows at these positions by OT; the receiver does not want those where its bit is 1.
 pub(super) fn offer_rows<const N: usize>(
     cx: &mut Context,
     purpose: &'static str,
@@ -86,7 +88,7 @@ pub(super) fn offer_rows<const N: usize>(
     let layout = Layout::<N>::new(terms.max_row);
     let mut ot = extension::Sender::setup(cx, purpose, extension::DEFAULT_K, Security::SemiHonest)?;
     transfer::send(cx.ch, &mut ot, order.len(), false, layout.width(), |i, row| {
-        // The row of a dummy is empty: a receiver that follows the protocol does not read it.
+        // The row of a dummy is empty. A receiver that follows the protocol does not read it.
         let at = order[i] as usize;
         layout.write(parts.map(|part| if at < part.len() { part.get(at) } else { &[] }), row);
     })
