@@ -71,6 +71,32 @@ fn modules_use_only_what_stands_above_them() {
     assert!(edges > 50 && seen.len() == FLOORS.iter().map(|f| f.len()).sum::<usize>(), "{edges} {seen:?}");
 }
 
+/// Tests of a file stand at its end, up to 150 lines; longer ones in `FILE_tests.rs` beside it, and those of a folder's
+/// `mod.rs` in `tests.rs`, or in files that end in `_tests.rs`.
+#[test]
+fn tests_stand_where_one_looks_for_them() {
+    let src = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
+    let mut files = Vec::new();
+    sources(&src, &mut files);
+    let (mut inline, mut beside) = (0, 0);
+    for file in &files {
+        let text = std::fs::read_to_string(file).unwrap();
+        let name = file.file_name().unwrap().to_str().unwrap();
+        if let Some(owner) = name.strip_suffix("tests.rs") {
+            let owner = owner.strip_suffix('_').map(|owner| file.with_file_name(format!("{owner}.rs")));
+            let folder = file.with_file_name("mod.rs");
+            assert!(folder.exists() || owner.is_some_and(|o| o.exists()), "{}: of what?", file.display());
+            beside += 1;
+        } else if let Some(at) = text.find("\nmod tests {").or_else(|| text.find("\npub(crate) mod tests {"))
+        {
+            let lines = text[at..].lines().count();
+            assert!(lines <= 150, "{}: {lines} lines of tests", file.display());
+            inline += 1;
+        }
+    }
+    assert!(inline > 20 && beside > 20, "{inline} {beside}");
+}
+
 /// A message is recognised by its number: no two of the program have the same.
 #[test]
 fn numbers_of_messages_differ() {

@@ -572,4 +572,5 @@ impl Write for Writer {
 }
 
 #[cfg(test)]
+#[path = "tls_tests.rs"]
 mod tests;

@@ -466,4 +466,5 @@ fn part(hasher: &mut blake3::Hasher, bytes: &[u8]) {
 }
 
 #[cfg(test)]
+#[path = "agreement_tests.rs"]
 mod tests;
