@@ -5,7 +5,7 @@
 //! - [`session`]: a whole run between two connected parties: [`session::run::run`], [`session::report`], and what it
 //!   would cost: [`session::estimate`];
 //! - [`net`]: the connection to a peer whose fingerprint is known, over TLS: [`net::establish`];
-//! - [`artefact`]: half of a run, computed before the peer is met;
+//! - [`artefact`]: what is computed before the peer is met, in sealed files with a ledger of their uses;
 //! - [`governance`]: whether a run may take place, and a log of it: [`governance::gate`] with [`governance::policy`] and
 //!   [`governance::audit`];
 //! - [`job`]: one side of a run, from its table to its result, in the order in which it is to be done;

@@ -1,10 +1,10 @@
-//! The ledger: the ids of the halves that are spent.
+//! The ledger: the ids of the files that were used, once for each use.
 //!
 //! A ledger that is away, or another one, knows of nothing. So a ledger has an id, drawn when it is made, which stands
-//! sealed in every half that is prepared with it; and only [`prepare`](super::prepare) makes one. A run that does not
-//! find the half's own ledger does not use the half.
+//! sealed in every file that is made with it; and only what makes such files ([`prepare`](super::prepare)) makes one. A
+//! run that does not find the file's own ledger does not use the file.
 
-use super::file::Id;
+use super::sealed::{Id, Kind};
 use crate::error::{Error, Result};
 use crate::places::{Folder, beside, private_parent, same_file, sync_parent};
 use crate::rng::Prng;
@@ -24,16 +24,18 @@ const PATIENCE: Duration = Duration::from_secs(if cfg!(test) { 1 } else { 20 });
 /// How often to try.
 const TICK: Duration = Duration::from_millis(10);
 
-/// A file with a line for each half that is spent. It is never cut; a line takes 33 bytes.
+/// A file with a line for each use of a file. It is never cut; a line takes 33 bytes.
 #[derive(Debug, Clone)]
 pub struct Ledger(PathBuf);
 
-/// What a ledger knows a half by.
+/// What a ledger knows a file by.
 #[derive(Clone, Copy)]
 pub(super) struct Ticket {
-    /// The half.
-    pub(super) half: Id,
-    /// The ledger that it was prepared with.
+    /// What it is, and how many uses it has.
+    pub(super) kind: &'static Kind,
+    /// The file.
+    pub(super) file: Id,
+    /// The ledger that it was made with.
     pub(super) ledger: Id,
 }
 
@@ -49,27 +51,27 @@ impl Ledger {
         Folder::State.file_or(FILE, "the ledger of prepared halves", "`prepared_ledger`")
     }
 
-    /// The ledger's id, for a half that is prepared. A ledger that is not there is made, and is on the disk when this
+    /// The ledger's id, for a file that is made. A ledger that is not there is made, and is on the disk when this
     /// returns. `stop` fails if it is not to go on.
     pub(super) fn id_or_new(&self, rng: &mut Prng, stop: &dyn Fn() -> Result<()>) -> Result<Id> {
         self.make(&rng.bytes()).map_err(|e| self.unusable(&e))?;
         self.id(&mut &self.locked(stop)?)
     }
 
-    /// Refuses a half that is spent. Only [`Ledger::enter`] decides; this is to know it early.
-    pub(super) fn check(&self, ticket: &Ticket, half: &Path) -> Result<()> {
-        self.without(ticket, half, &|| Ok(())).map(|_| ())
+    /// Refuses a file that has no use left, by its name. Only [`Ledger::enter`] decides; this is to know it early.
+    pub(super) fn check(&self, ticket: &Ticket, name: &Path) -> Result<()> {
+        self.with_use_left(ticket, name, &|| Ok(())).map(|_| ())
     }
 
-    /// Enters a half that is not spent yet, unless `stop` fails. It is on the disk when this returns.
-    pub(super) fn enter(&self, ticket: &Ticket, half: &Path, stop: &dyn Fn() -> Result<()>) -> Result<()> {
-        let mut file = self.without(ticket, half, stop)?;
+    /// Enters a use of a file that has one left, unless `stop` fails. It is on the disk when this returns.
+    pub(super) fn enter(&self, ticket: &Ticket, name: &Path, stop: &dyn Fn() -> Result<()>) -> Result<()> {
+        let mut file = self.with_use_left(ticket, name, stop)?;
         stop()?;
         let mut write = || {
             let length = file.metadata()?.len();
-            let written = file.write_all(&line(&ticket.half)).and_then(|()| file.sync_all());
+            let written = file.write_all(&line(&ticket.file)).and_then(|()| file.sync_all());
             if written.is_err() {
-                // Part of a line would spoil the ledger. The half stays as it is.
+                // Part of a line would spoil the ledger. The file stays as it is.
                 let _ = file.set_len(length);
             }
             written
@@ -94,13 +96,14 @@ impl Ledger {
         sync_parent(&self.0)
     }
 
-    /// The file, locked until it is closed, if it is the half's ledger and this half is not in it.
-    fn without(&self, ticket: &Ticket, half: &Path, stop: &dyn Fn() -> Result<()>) -> Result<File> {
+    /// The ledger's file, locked until it is closed, if it is the one that this file was made with and has fewer lines
+    /// for it than the file has uses.
+    fn with_use_left(&self, ticket: &Ticket, name: &Path, stop: &dyn Fn() -> Result<()>) -> Result<File> {
         let file = self.locked(stop)?;
         let mut lines = BufReader::new(&file);
         if self.id(&mut lines)? != ticket.ledger {
             return Err(Error::input(
-                half,
+                name,
                 format!(
                     "it belongs to another ledger than {}, which does not know whether it was used",
                     self.0.display()
@@ -109,27 +112,36 @@ impl Ledger {
                  with `veilset prepare`",
             ));
         }
-        let (mut read, entry) = ([0; LINE], line(&ticket.half));
+        let (mut read, entry, mut used) = ([0; LINE], line(&ticket.file), 0);
         loop {
+            if used >= ticket.kind.uses {
+                return Err(self.used_up(ticket.kind, name));
+            }
             match fill(&mut lines, &mut read).map_err(|e| self.unusable(&e))? {
                 0 => break,
                 LINE if is_line(&read) => {}
                 _ => return Err(self.damaged()),
             }
-            if read == entry {
-                return Err(Error::input(
-                    half,
-                    format!(
-                        "it was used before: a prepared half is for one run, even if that failed, and by the ledger {} \
-                         this is a copy of one that had it",
-                        self.0.display()
-                    ),
-                    "Delete it, and prepare another with `veilset prepare`",
-                ));
-            }
+            used += u32::from(read == entry);
         }
         drop(lines);
         Ok(file)
+    }
+
+    /// The verdict on a file that the ledger has as often as it may be used.
+    fn used_up(&self, kind: &Kind, name: &Path) -> Error {
+        let (what, ledger) = (kind.name, self.0.display());
+        let what = match kind.uses {
+            1 => format!(
+                "it was used before: a {what} is for one run, even if that failed, and by the ledger {ledger} this is a \
+                 copy of one that had it"
+            ),
+            uses => format!(
+                "it was used up before: it is for {uses} runs, even if they failed, and by the ledger {ledger} this {what} \
+                 or a copy of it had them"
+            ),
+        };
+        Error::input(name, what, &format!("Delete it, and prepare another with `{}`", kind.made_by))
     }
 
     /// Reads the first line.
@@ -241,3 +253,7 @@ fn fill(from: &mut impl Read, to: &mut [u8]) -> io::Result<usize> {
     }
     Ok(filled)
 }
+
+#[cfg(test)]
+#[path = "ledger_tests.rs"]
+mod tests;

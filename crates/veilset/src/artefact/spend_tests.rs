@@ -153,24 +153,6 @@ fn a_half_is_used_with_its_own_ledger_only() {
 }
 
 #[test]
-fn a_ledger_is_private_and_made_once_however_many_prepare() {
-    use std::os::unix::fs::PermissionsExt;
-    let (place, start) = (Place::new(), Barrier::new(8));
-    let ledger = Ledger::at(place.path("a/b/ledger"));
-    let id = || {
-        start.wait();
-        ledger.id_or_new(&mut Prng::from_os().unwrap(), &|| Ok(())).unwrap()
-    };
-    let ids: Vec<_> = std::thread::scope(|s| {
-        let threads: Vec<_> = (0..8).map(|_| s.spawn(id)).collect();
-        threads.into_iter().map(|t| t.join().unwrap()).collect()
-    });
-    assert!(ids.iter().all(|id| *id == ids[0] && *id != file::Id::default()));
-    assert_eq!(fs::metadata(place.path("a/b/ledger")).unwrap().permissions().mode() & 0o7777, 0o600);
-    assert_eq!(fs::read_dir(place.path("a/b")).unwrap().count(), 1);
-}
-
-#[test]
 fn a_file_that_took_the_name_of_a_half_stays() {
     let (place, set) = (Place::new(), items(0, 3));
     let basis = basis(&set);

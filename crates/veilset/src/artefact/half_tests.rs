@@ -1,8 +1,9 @@
-use super::file::{FRAME as CONTENTS, HEAD, TAG};
 use super::*;
+use crate::artefact::sealed::{FRAME as CONTENTS, HEAD, TAG};
 use crate::group::curve25519::{Key, Point, map_and_raise};
 use crate::group::raised::Raised;
 use crate::group::{Key as _, Point as _};
+use crate::protocols::groups;
 use std::path::PathBuf;
 use std::sync::{Barrier, LazyLock};
 
@@ -157,7 +158,7 @@ fn what_was_prepared_is_what_comes_back() {
     let set = items(0, 3);
     let halves = ["a", "b"].map(|name| place.prepare(name, &basis(&set)));
     let [a, b] = halves.map(|path| place.open(&path, &basis(&set)).unwrap().1);
-    assert!(a.ticket.half != b.ticket.half && a.offline.key[..] != b.offline.key[..]);
+    assert!(a.ticket.file != b.ticket.file && a.offline.key[..] != b.offline.key[..]);
 }
 
 #[test]
@@ -168,24 +169,6 @@ fn random_dummies_are_others_in_each_half() {
     let dummies: std::collections::HashSet<_> =
         halves.iter().flat_map(|hashed| hashed.own()[3..].to_vec()).collect();
     assert_eq!(dummies.len(), 2 * 27);
-}
-
-/// Numbers of frames are nonces, so a key must not come twice: not in two files, and not with two identities.
-#[test]
-fn a_file_has_a_key_of_its_own() {
-    let sealed = |identity: &Identity, seed| {
-        let mut to = Vec::new();
-        let rng = &mut Prng::from_seed(&[seed; 32]);
-        let mut writer = file::Writer::new(&mut to, identity, rng).unwrap();
-        writer.write(&[b'x'; 64]).unwrap();
-        writer.end().unwrap();
-        to[HEAD..HEAD + 64].to_vec()
-    };
-    let another = Identity::generate().unwrap();
-    let all = [sealed(&IDENTITY, 1), sealed(&IDENTITY, 2), sealed(&another, 1)];
-    // Neither the same, nor sums that say how two plain texts differ.
-    assert!(all[0] != all[1] && all[0] != all[2] && all[1] != all[2]);
-    assert_eq!(sealed(&IDENTITY, 1), all[0], "the test would notice");
 }
 
 #[test]
@@ -238,43 +221,6 @@ fn how_far_it_is_is_told() {
     let rng = &mut Prng::from_os().unwrap();
     prepare(&basis(&set), &place.ledger(), &IDENTITY, &mut output, &step, rng).unwrap();
     assert_eq!(*told.borrow(), [FRAME, 5]);
-}
-
-/// Takes so many bytes and fails once; it keeps what it was given.
-struct Full {
-    room: usize,
-    given: Vec<u8>,
-}
-
-impl std::io::Write for Full {
-    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
-        self.given.extend(bytes);
-        if self.given.len() > self.room {
-            self.room = usize::MAX;
-            return Err(std::io::ErrorKind::StorageFull.into());
-        }
-        Ok(bytes.len())
-    }
-
-    fn flush(&mut self) -> std::io::Result<()> {
-        Ok(())
-    }
-}
-
-#[test]
-fn nothing_is_sealed_twice_where_the_file_cannot_be_written() {
-    let mut full = Full { room: HEAD, given: vec![] };
-    let frame = [b'x'; CONTENTS];
-    let mut writer = file::Writer::new(&mut full, &IDENTITY, &mut Prng::from_os().unwrap()).unwrap();
-    writer.write(&frame).unwrap();
-    assert!(matches!(writer.write(&frame), Err(Error::Output(e)) if e.contains("prepared half")));
-    // Whoever goes on all the same.
-    writer.write(&frame).unwrap();
-    writer.write(&frame).unwrap();
-    writer.end().unwrap();
-    assert_eq!(full.given.len(), HEAD + CONTENTS + 2 * (CONTENTS + TAG));
-    let [first, second] = [0, CONTENTS].map(|at| &full.given[HEAD + at..][..CONTENTS]);
-    assert!(first != second && first != frame && second != frame);
 }
 
 #[test]
@@ -330,30 +276,6 @@ fn frames_that_change_places_are_refused() {
     }
     std::fs::write(&path, &good).unwrap();
     place.open(&path, &basis).unwrap();
-}
-
-/// Whoever reads it and does not know how much there is, too.
-#[test]
-fn a_file_that_was_cut_between_frames_is_refused() {
-    let place = Place::new();
-    let path = place.path("half");
-    let mut to = Vec::new();
-    let mut writer = file::Writer::new(&mut to, &IDENTITY, &mut Prng::from_os().unwrap()).unwrap();
-    writer.write(&[b'x'; 2 * CONTENTS]).unwrap();
-    writer.end().unwrap();
-    for (frames, sound) in [(2, true), (1, false)] {
-        std::fs::write(&path, &to[..HEAD + frames * (CONTENTS + TAG)]).unwrap();
-        let mut reader = file::Reader::open(&path, &IDENTITY).unwrap();
-        let read = reader.read(&mut vec![0; frames * CONTENTS]).and_then(|()| reader.end().map(drop));
-        assert_eq!(read.is_ok(), sound, "{frames}");
-    }
-    // Nor is something left.
-    std::fs::write(&path, &to).unwrap();
-    for (length, sound) in [(2 * CONTENTS, true), (2 * CONTENTS - 1, false), (CONTENTS, false), (0, false)] {
-        let mut reader = file::Reader::open(&path, &IDENTITY).unwrap();
-        let read = reader.read(&mut vec![0; length]).and_then(|()| reader.end().map(drop));
-        assert_eq!(read.is_ok(), sound, "{length}");
-    }
 }
 
 #[test]

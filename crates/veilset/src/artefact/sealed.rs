@@ -1,18 +1,17 @@
-//! The file of a half: encrypted under an identity, in frames.
+//! A sealed file: of a stated kind, encrypted under an identity, in frames.
 //!
-//! A head in the clear: magic, the version of this format and that of the protocol, a random id, the identity's
-//! fingerprint. Then the contents, cut into frames of 256 KiB, the last one not longer, each sealed with
-//! AES-256-GCM: its nonce is its number and whether it is the last, its associated data the head. The key is used
-//! for this file only: it is derived from the identity's private key and the id. So frames that are changed,
+//! A head in the clear: magic, the version of the kind's format and that of the protocol, the kind's name, a random
+//! id, the identity's fingerprint. Then the contents, cut into frames of 256 KiB, the last one not longer, each sealed
+//! with AES-256-GCM: its nonce is its number and whether it is the last, its associated data the head. The key is used
+//! for this file only: it is derived from the identity's private key, the kind and the id. So frames that are changed,
 //! exchanged, left out or put behind the last do not open, and where the file ends is part of what is sealed.
 //!
-//! A half that is spent is written over with zeros as far as its keys are, then deleted, both by what was opened: no
-//! other name of the file leads to them, and a file that took its name meanwhile stays.
+//! A file that is used up is written over with zeros as far as its first frame goes, where its secrets stand, then
+//! deleted, both by what was opened: no other name of the file leads to them, and a file that took its name meanwhile
+//! stays.
 
-use super::{Basis, LONGEST_WORDS};
 use crate::channel::PROTOCOL_VERSION;
 use crate::error::{Error, Result};
-use crate::hash::ItemHash;
 use crate::net::{Fingerprint, Identity};
 use crate::places::{beside, same_file, sync_parent};
 use crate::rng::Prng;
@@ -24,26 +23,77 @@ use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 use tempfile::NamedTempFile;
 
-/// Names a half, or a ledger.
+/// Names a file, or a ledger.
 pub(super) type Id = [u8; 16];
 
-/// What it is, in messages.
-const WHAT: &str = "prepared half";
+/// What a file is and how often it may be used. Two kinds have other names and other domains.
+#[derive(Debug)]
+pub(super) struct Kind {
+    /// What it is, in messages and in the head of its files: at most [`NAME`] bytes of small letters, blanks and
+    /// hyphens.
+    pub(super) name: &'static str,
+    /// The command that makes one.
+    pub(super) made_by: &'static str,
+    /// The version of the format, head included.
+    pub(super) format: u16,
+    /// What the keys of all its files are derived for.
+    pub(super) domain: &'static str,
+    /// How many runs may use a file, those that fail included. With the last one it is destroyed.
+    pub(super) uses: u32,
+}
+
+impl Kind {
+    /// Its name as it stands in a head.
+    fn in_head(&self) -> [u8; NAME] {
+        let mut field = [0; NAME];
+        field.iter_mut().zip(self.name.bytes()).for_each(|(to, byte)| *to = byte);
+        field
+    }
+
+    /// The verdict on a file of this kind that is not what was sealed.
+    pub(super) fn damaged(&self, path: &Path) -> Error {
+        let Kind { name, made_by, .. } = self;
+        let next = format!("Delete it, and run `{made_by}` again");
+        Error::input(path, format!("the {name} is damaged, or was changed"), &next)
+    }
+
+    /// What to do about a file that cannot be used in this run.
+    pub(super) fn again(&self) -> String {
+        format!("Run `{}` again, with the input and options of this run", self.made_by)
+    }
+
+    /// What it is once its uses are over.
+    fn over(&self) -> &'static str {
+        if self.uses == 1 { "used" } else { "used up" }
+    }
+}
+
+/// The name of a kind in the head of a file, if there is one.
+fn kind_in(field: &[u8]) -> Option<&str> {
+    let name = std::str::from_utf8(field).ok()?.trim_end_matches('\0');
+    let is_name = !name.is_empty() && name.bytes().all(|b| matches!(b, b'a'..=b'z' | b' ' | b'-'));
+    is_name.then_some(name)
+}
+
+/// "a" or "an" before these words.
+fn article(words: &str) -> &'static str {
+    if words.starts_with(['a', 'e', 'i', 'o', 'u']) { "an" } else { "a" }
+}
 
 const MAGIC: &[u8; 8] = b"veilset\x1a";
-/// The version of this format.
-const FORMAT: u16 = 2;
+/// Bytes for the name of a kind.
+const NAME: usize = 32;
 /// A fingerprint in letters and hyphens.
 const FINGERPRINT: usize = 47;
-/// Magic, two versions, id, fingerprint.
-pub(super) const HEAD: usize = 8 + 2 + 2 + 16 + FINGERPRINT;
+/// Magic, two versions, the kind's name, id, fingerprint.
+pub(super) const HEAD: usize = 8 + 2 + 2 + NAME + 16 + FINGERPRINT;
 /// Bytes of a frame's contents: 256 KiB. Reader and writer hold one.
 pub(super) const FRAME: usize = 1 << 18;
 pub(super) const TAG: usize = 16;
 
 /// The key of a file.
-fn file_key(identity: &Identity, id: &Id) -> Result<LessSafeKey> {
-    let of_all = identity.secret_for("veilset 2026-11 prepared half, key of all files");
+fn file_key(identity: &Identity, kind: &Kind, id: &Id) -> Result<LessSafeKey> {
+    let of_all = identity.secret_for(kind.domain);
     let key = Secret::new(*blake3::keyed_hash(&of_all, id).as_bytes());
     let key = UnboundKey::new(&AES_256_GCM, &key[..]).map_err(|_| Error::Bug("no key for AES".into()))?;
     Ok(LessSafeKey::new(key))
@@ -59,6 +109,7 @@ fn nonce(frame: u64, last: bool) -> Nonce {
 /// Seals what is written to it.
 pub(super) struct Writer<'o> {
     to: &'o mut dyn Write,
+    kind: &'static Kind,
     key: LessSafeKey,
     head: Vec<u8>,
     frame: u64,
@@ -67,15 +118,22 @@ pub(super) struct Writer<'o> {
 }
 
 impl<'o> Writer<'o> {
-    pub(super) fn new(to: &'o mut dyn Write, identity: &Identity, rng: &mut Prng) -> Result<Self> {
+    pub(super) fn new(
+        to: &'o mut dyn Write,
+        kind: &'static Kind,
+        identity: &Identity,
+        rng: &mut Prng,
+    ) -> Result<Self> {
         let id: Id = rng.bytes();
         let mut head = MAGIC.to_vec();
-        head.extend(FORMAT.to_le_bytes());
+        head.extend(kind.format.to_le_bytes());
         head.extend(PROTOCOL_VERSION.to_le_bytes());
+        head.extend(kind.in_head());
         head.extend(id);
         head.extend(identity.fingerprint().to_string().as_bytes());
-        to.write_all(&head).map_err(|e| unwritable(WHAT, &e))?;
-        Ok(Writer { to, key: file_key(identity, &id)?, head, frame: 0, plain: Secrets::zeros(0) })
+        to.write_all(&head).map_err(|e| unwritable(kind.name, &e))?;
+        let key = file_key(identity, kind, &id)?;
+        Ok(Writer { to, kind, key, head, frame: 0, plain: Secrets::zeros(0) })
     }
 
     pub(super) fn write(&mut self, mut bytes: &[u8]) -> Result<()> {
@@ -105,12 +163,13 @@ impl<'o> Writer<'o> {
             sealed.map(|tag| self.to.write_all(&self.plain).and_then(|()| self.to.write_all(tag.as_ref())));
         self.plain.truncate(0);
         let written = written.map_err(|_| Error::Bug("a frame cannot be sealed".into()))?;
-        written.map_err(|e| unwritable(WHAT, &e))
+        written.map_err(|e| unwritable(self.kind.name, &e))
     }
 }
 
-/// The file of a half, open to be read and, when the half is spent, to be written over.
+/// A file, open to be read and, when it is used up, to be written over.
 pub(super) struct Opened {
+    kind: &'static Kind,
     /// As the user named it.
     pub(super) name: PathBuf,
     /// Where it is, whatever links lead to it.
@@ -133,16 +192,23 @@ pub(super) struct Reader {
 }
 
 impl Reader {
-    pub(super) fn open(path: &Path, identity: &Identity) -> Result<Reader> {
-        let wrong = |what: String, next: &str| Error::input(path, what, next);
+    /// Opens a file of a kind, sealed under this identity.
+    ///
+    /// # Errors
+    /// [`Error::Input`], naming the file: there is none, or it is of another kind, version or identity, or no such file.
+    pub(super) fn open(path: &Path, kind: &'static Kind, identity: &Identity) -> Result<Reader> {
+        let (name, made_by, over) = (kind.name, kind.made_by, kind.over());
+        let wrong = |what: String, next: String| Error::input(path, what, &next);
         let unreadable = |e: io::Error| match e.kind() {
             io::ErrorKind::NotFound => wrong(
-                "there is no such prepared half. One that was used is gone".into(),
-                "Check its name, or prepare one with `veilset prepare`",
+                format!("there is no such {name}. One that was {over} is gone"),
+                format!("Check its name, or prepare one with `{made_by}`"),
             ),
             _ => wrong(
-                format!("the prepared half cannot be read: {e}"),
-                "Check that it is a file that you can read and write: it is deleted when it is used",
+                format!("the {name} cannot be read: {e}"),
+                format!(
+                    "Check that it is a file that you can read and write: it is deleted when it is {over}"
+                ),
             ),
         };
         let place = path.canonicalize().map_err(unreadable)?;
@@ -156,28 +222,37 @@ impl Reader {
         let whole = length > HEAD as u64 && file.read_exact(&mut head).is_ok();
         if whole && head == [0; HEAD] {
             return Err(wrong(
-                "it was used: nothing is left in it".into(),
-                "Delete it, and prepare another with `veilset prepare`",
+                format!("it was {over}: nothing is left in it"),
+                format!("Delete it, and prepare another with `{made_by}`"),
             ));
         }
         let (magic, rest) = head.split_at(MAGIC.len());
         if !whole || magic != MAGIC {
             return Err(wrong(
-                "it is not a prepared half, or only the beginning of one".into(),
-                "Name one that `veilset prepare` made",
+                format!("it is not {} {name}, or only the beginning of one", article(name)),
+                format!("Name one that `{made_by}` made"),
             ));
         }
         let (versions, rest) = rest.split_at(4);
-        if versions != [FORMAT.to_le_bytes(), PROTOCOL_VERSION.to_le_bytes()].concat() {
+        let (field, rest) = rest.split_at(NAME);
+        // Before the version, which is that of the kind. Where there is no name, the version is another one.
+        if let Some(other) = kind_in(field).filter(|_| field != kind.in_head()) {
+            return Err(wrong(
+                format!("it is {} {other}, not {} {name}", article(other), article(name)),
+                format!("Name one that `{made_by}` made"),
+            ));
+        }
+        if versions != [kind.format.to_le_bytes(), PROTOCOL_VERSION.to_le_bytes()].concat() {
             let number = |at: usize| u16::from_le_bytes([versions[at], versions[at + 1]]);
             return Err(wrong(
                 format!(
-                    "it is of another version of veilset (format {}, protocol {}; ours are {FORMAT} and \
+                    "it is of another version of veilset (format {}, protocol {}; ours are {} and \
                      {PROTOCOL_VERSION}), or damaged",
                     number(0),
-                    number(2)
+                    number(2),
+                    kind.format
                 ),
-                AGAIN,
+                kind.again(),
             ));
         }
         let (id_bytes, letters) = rest.split_at(size_of::<Id>());
@@ -190,15 +265,25 @@ impl Reader {
             Some(theirs) => {
                 return Err(wrong(
                     format!("it was prepared under another identity, {theirs}; ours is {ours}"),
-                    "Name that identity with `identity`, or run `veilset prepare` again with ours",
+                    format!("Name that identity with `identity`, or run `{made_by}` again with ours"),
                 ));
             }
-            None => return Err(damaged(path)),
+            None => return Err(kind.damaged(path)),
         }
         let left = length - HEAD as u64;
-        let (key, plain) = (file_key(identity, &id)?, Secrets::zeros(0));
-        let of = Opened { name: path.into(), place, file, head };
+        let (key, plain) = (file_key(identity, kind, &id)?, Secrets::zeros(0));
+        let of = Opened { kind, name: path.into(), place, file, head };
         Ok(Reader { of, id, key, frame: 0, left, plain, at: 0 })
+    }
+
+    /// The verdict on contents that cannot have been sealed.
+    pub(super) fn damaged(&self) -> Error {
+        self.of.damaged()
+    }
+
+    /// The verdict on contents that this run cannot use.
+    pub(super) fn other(&self, what: String) -> Error {
+        Error::input(&self.of.name, what, &self.of.kind.again())
     }
 
     pub(super) fn id(&self) -> Id {
@@ -226,84 +311,27 @@ impl Reader {
         Ok(bytes)
     }
 
-    fn number(&mut self) -> Result<u64> {
+    /// A number of eight bytes that comes next.
+    pub(super) fn number(&mut self) -> Result<u64> {
         self.array().map(u64::from_le_bytes)
     }
 
-    /// Refuses a half of another basis than ours, whose items hash to `items`.
-    pub(super) fn compare(&mut self, basis: &Basis, items: &[ItemHash]) -> Result<()> {
+    /// Words that come next behind their length, which is at most this.
+    pub(super) fn words(&mut self, longest: usize) -> Result<String> {
         let length = u32::from_le_bytes(self.array()?) as usize;
-        if length > LONGEST_WORDS {
-            return Err(damaged(&self.of.name));
+        if length > longest {
+            return Err(self.damaged());
         }
         let mut words = vec![0; length];
         self.read(&mut words)?;
-        let length = u32::from_le_bytes(self.array()?) as usize;
-        if length > LONGEST_WORDS {
-            return Err(damaged(&self.of.name));
-        }
-        let mut group = vec![0; length];
-        self.read(&mut group)?;
-        let columns = self.number()?;
-        let [padded, listed] = self.array::<2>()?.map(|b| b == 1);
-        let (announced, n) = (self.number()?, self.number()?);
-        let digest: [u8; 32] = self.array()?;
-        let words = String::from_utf8_lossy(&words);
-        let other = |what: String| Err(Error::input(&self.of.name, what, AGAIN));
-        if words != basis.normalisation {
-            return other(format!(
-                "it was prepared with keys as {words}, and this run has them as {} (`normalize`, `encoding`)",
-                basis.normalisation
-            ));
-        }
-        let group = String::from_utf8_lossy(&group);
-        if group != basis.group {
-            return other(format!(
-                "it was prepared in the group {group}, and this run is in {}",
-                basis.group
-            ));
-        }
-        if columns != basis.key_columns as u64 {
-            return other(format!(
-                "it was prepared with {columns} key columns, and this run has {} (`key`)",
-                basis.key_columns
-            ));
-        }
-        let pad_to = |to: Option<u64>| to.map_or("no `pad_to`".into(), |to| format!("`pad_to={to}`"));
-        let (theirs, ours) = (padded.then_some(announced), basis.pad_to.map(|to| to as u64));
-        if theirs != ours {
-            return other(format!(
-                "it was prepared with {}, and this run has {}",
-                pad_to(theirs),
-                pad_to(ours)
-            ));
-        }
-        if [padded, listed] != basis.padding() {
-            return other(match listed {
-                true => "its dummies are those for the sender of a union, and this run's have to be others (it was \
-                         prepared with `union_sender`)"
-                    .into(),
-                false => "its dummies are not those for the sender of a union (it was prepared without \
-                          `union_sender`)"
-                    .into(),
-            });
-        }
-        if n != items.len() as u64 {
-            return other(format!("it was prepared for {n} keys, and the input now has {}", items.len()));
-        }
-        match digest == super::digest(items) {
-            true => Ok(()),
-            false => {
-                other("it was prepared for other keys than the input has now, or for another order".into())
-            }
-        }
+        Ok(String::from_utf8_lossy(&words).into_owned())
     }
 
     /// The file, if all was read.
     pub(super) fn end(self) -> Result<Opened> {
         match self.left == 0 && self.at == self.plain.len() {
             true => Ok(self.of),
-            false => Err(damaged(&self.of.name)),
+            false => Err(self.of.damaged()),
         }
     }
 
@@ -311,15 +339,15 @@ impl Reader {
         let sealed = self.left.min((FRAME + TAG) as u64);
         self.left -= sealed;
         let mut frame = Secrets::zeros(sealed as usize);
-        self.of.file.read_exact(&mut frame).map_err(|_| damaged(&self.of.name))?;
+        self.of.file.read_exact(&mut frame).map_err(|_| self.of.damaged())?;
         let opened = self.key.open_in_place(
             nonce(self.frame, self.left == 0),
             Aad::from(&self.of.head[..]),
             &mut frame,
         );
-        let length = opened.map_err(|_| damaged(&self.of.name))?.len();
+        let length = opened.map_err(|_| self.of.damaged())?.len();
         if length == 0 {
-            return Err(damaged(&self.of.name));
+            return Err(self.of.damaged());
         }
         frame.truncate(length);
         (self.plain, self.at, self.frame) = (frame, 0, self.frame + 1);
@@ -328,19 +356,25 @@ impl Reader {
 }
 
 impl Opened {
+    fn damaged(&self) -> Error {
+        self.kind.damaged(&self.name)
+    }
+
     /// Tries what [`Opened::destroy`] needs, as far as it can be tried.
     pub(super) fn can_be_destroyed(&self) -> Result<()> {
         let tried = beside(&self.place).and_then(NamedTempFile::close);
         tried.and_then(|()| sync_parent(&self.place)).map_err(|e| {
             Error::Output(format!(
-                "the prepared half {} could not be deleted, which it is when it is used: no file can be made and deleted \
-                 in its folder: {e}. Move it to a folder that you can write to",
-                self.name.display()
+                "the {} {} could not be deleted, which it is when it is {}: no file can be made and deleted in its \
+                 folder: {e}. Move it to a folder that you can write to",
+                self.kind.name,
+                self.name.display(),
+                self.kind.over()
             ))
         })
     }
 
-    /// Writes over the part that has the keys, and deletes the file. If another one has its name or its place, `warn`
+    /// Writes over the part that has the secrets, and deletes the file. If another one has its name or its place, `warn`
     /// hears of it, and that one stays.
     pub(super) fn destroy(mut self, warn: &mut dyn FnMut(&str)) -> Result<()> {
         let overwritten = self.overwrite();
@@ -351,16 +385,19 @@ impl Opened {
         };
         if let Ok(false) = deleted {
             warn(&format!(
-                "the prepared half {} was moved, deleted or replaced after it was read. It is spent, and its file is \
-                 empty of keys wherever it is; what has its name now was left alone",
+                "the {} {} was moved, deleted or replaced after it was read. It is spent, and its file is empty of keys \
+                 wherever it is; what has its name now was left alone",
+                self.kind.name,
                 self.name.display()
             ));
         }
         overwritten.and(deleted).map(|_| ()).map_err(|e| {
             Error::Output(format!(
-                "the prepared half {} cannot be deleted: {e}. It is spent: delete it by hand, and prepare another with \
-                 `veilset prepare` in a folder that you can write to",
-                self.name.display()
+                "the {} {} cannot be deleted: {e}. It is spent: delete it by hand, and prepare another with `{}` in a \
+                 folder that you can write to",
+                self.kind.name,
+                self.name.display(),
+                self.kind.made_by
             ))
         })
     }
@@ -393,12 +430,6 @@ impl Opened {
     }
 }
 
-const AGAIN: &str = "Run `veilset prepare` again, with the input and options of this run";
-
-fn damaged(path: &Path) -> Error {
-    Error::input(
-        path,
-        "the prepared half is damaged, or was changed",
-        "Delete it, and run `veilset prepare` again",
-    )
-}
+#[cfg(test)]
+#[path = "sealed_tests.rs"]
+mod tests;

@@ -1,0 +1,156 @@
+use super::*;
+use crate::artefact::ANY_KIND;
+use std::sync::LazyLock;
+
+static IDENTITY: LazyLock<Identity> = LazyLock::new(|| Identity::generate().unwrap());
+
+/// A kind of another name and domain.
+static OTHER: Kind =
+    Kind { name: "encrypted thing", made_by: "veilset other", domain: "test of another kind", ..ANY_KIND };
+
+/// A file of a kind that says `contents`.
+fn sealed(kind: &'static Kind, identity: &Identity, seed: u8, contents: &[u8]) -> Vec<u8> {
+    let mut to = Vec::new();
+    let mut writer = Writer::new(&mut to, kind, identity, &mut Prng::from_seed(&[seed; 32])).unwrap();
+    writer.write(contents).unwrap();
+    writer.end().unwrap();
+    to
+}
+
+/// What comes of opening a file of these bytes as one of a kind and reading all of `length` bytes.
+fn read(bytes: &[u8], kind: &'static Kind, length: usize) -> Result<Vec<u8>> {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("file");
+    std::fs::write(&path, bytes).unwrap();
+    let mut reader = Reader::open(&path, kind, &IDENTITY)?;
+    let mut contents = vec![0; length];
+    reader.read(&mut contents)?;
+    reader.end().map(|_| contents)
+}
+
+/// A file is what its head says it is, and under no other key.
+#[test]
+fn a_file_of_another_kind_is_refused_and_both_are_named() {
+    for (made, wanted, words) in [
+        (
+            &ANY_KIND,
+            &OTHER,
+            "it is a thing of a test, not an encrypted thing. Name one that `veilset other` made",
+        ),
+        (
+            &OTHER,
+            &ANY_KIND,
+            "it is an encrypted thing, not a thing of a test. Name one that `veilset test` made",
+        ),
+    ] {
+        let bytes = sealed(made, &IDENTITY, 1, b"contents");
+        assert_eq!(read(&bytes, made, 8).unwrap(), b"contents");
+        let e = read(&bytes, wanted, 8).unwrap_err().to_string();
+        assert!(e.contains(words), "{e}");
+        // Nor as what its head does not say it is.
+        let mut renamed = bytes.clone();
+        renamed[12..12 + NAME].copy_from_slice(&wanted.in_head());
+        for kind in [made, wanted] {
+            assert!(read(&renamed, kind, 8).is_err());
+        }
+    }
+}
+
+#[test]
+fn another_version_is_said_and_nothing_that_is_no_name_is_repeated() {
+    static LATER: Kind = Kind { format: ANY_KIND.format + 1, ..ANY_KIND };
+    let good = sealed(&ANY_KIND, &IDENTITY, 1, b"contents");
+    let e = read(&good, &LATER, 8).unwrap_err().to_string();
+    assert!(e.contains("another version of veilset (format 7, protocol 1; ours are 8 and 1)"), "{e}");
+    assert!(e.contains("Run `veilset test` again"), "{e}");
+    // The file of another kind is of another kind, whatever its version.
+    let e = read(&good, &OTHER, 8).unwrap_err().to_string();
+    assert!(e.contains("it is a thing of a test"), "{e}");
+    for name in [&b"\x1b[31m"[..], b"", b"A", b"a\0b", b"\xff"] {
+        let mut bytes = good.clone();
+        bytes[12..12 + NAME].fill(0);
+        bytes[12..12 + name.len()].copy_from_slice(name);
+        let e = read(&bytes, &ANY_KIND, 8).unwrap_err().to_string();
+        assert!(e.contains("damaged") && !e.contains("it is a ") && !e.contains('\x1b'), "{e}");
+    }
+}
+
+/// A name that were cut would be that of another kind.
+#[test]
+fn the_name_of_each_kind_fits_its_place() {
+    for kind in [&ANY_KIND, &OTHER, &crate::artefact::half::HALF] {
+        assert_eq!(kind_in(&kind.in_head()), Some(kind.name));
+    }
+}
+
+/// Numbers of frames are nonces, so a key must not come twice: not in two files, not with two
+/// identities, and not for two kinds.
+#[test]
+fn a_file_has_a_key_of_its_own() {
+    static OF_ANOTHER_DOMAIN: Kind = Kind { domain: "test of another domain", ..ANY_KIND };
+    let sealed =
+        |kind, identity: &Identity, seed| sealed(kind, identity, seed, &[b'x'; 64])[HEAD..HEAD + 64].to_vec();
+    let another = Identity::generate().unwrap();
+    let all = [
+        sealed(&ANY_KIND, &IDENTITY, 1),
+        sealed(&ANY_KIND, &IDENTITY, 2),
+        sealed(&ANY_KIND, &another, 1),
+        sealed(&OF_ANOTHER_DOMAIN, &IDENTITY, 1),
+    ];
+    // Neither the same, nor sums that say how two plain texts differ.
+    for i in 0..all.len() {
+        assert!(!all[..i].contains(&all[i]), "{i}");
+    }
+    assert_eq!(sealed(&ANY_KIND, &IDENTITY, 1), all[0], "the test would notice");
+}
+
+/// Takes so many bytes and fails once; it keeps what it was given.
+struct Full {
+    room: usize,
+    given: Vec<u8>,
+}
+
+impl std::io::Write for Full {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        self.given.extend(bytes);
+        if self.given.len() > self.room {
+            self.room = usize::MAX;
+            return Err(std::io::ErrorKind::StorageFull.into());
+        }
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        Ok(())
+    }
+}
+
+#[test]
+fn nothing_is_sealed_twice_where_the_file_cannot_be_written() {
+    let mut full = Full { room: HEAD, given: vec![] };
+    let frame = [b'x'; FRAME];
+    let mut writer = Writer::new(&mut full, &ANY_KIND, &IDENTITY, &mut Prng::from_os().unwrap()).unwrap();
+    writer.write(&frame).unwrap();
+    assert!(matches!(writer.write(&frame), Err(Error::Output(e)) if e.contains(ANY_KIND.name)));
+    // Whoever goes on all the same.
+    writer.write(&frame).unwrap();
+    writer.write(&frame).unwrap();
+    writer.end().unwrap();
+    assert_eq!(full.given.len(), HEAD + FRAME + 2 * (FRAME + TAG));
+    let [first, second] = [0, FRAME].map(|at| &full.given[HEAD + at..][..FRAME]);
+    assert!(first != second && first != frame && second != frame);
+}
+
+/// Whoever reads it and does not know how much there is, too.
+#[test]
+fn a_file_that_was_cut_between_frames_is_refused() {
+    let whole = sealed(&ANY_KIND, &IDENTITY, 1, &[b'x'; 2 * FRAME]);
+    for (frames, sound) in [(2, true), (1, false)] {
+        let cut = &whole[..HEAD + frames * (FRAME + TAG)];
+        assert_eq!(read(cut, &ANY_KIND, frames * FRAME).is_ok(), sound, "{frames}");
+    }
+    // Nor is something left.
+    for (length, sound) in [(2 * FRAME, true), (2 * FRAME - 1, false), (FRAME, false), (0, false)] {
+        assert_eq!(read(&whole, &ANY_KIND, length).is_ok(), sound, "{length}");
+    }
+}
