@@ -223,10 +223,11 @@ fn protocol() -> impl TypedValueParser<Value = &'static Protocol> {
 /// Which protocol is for what, and which is the default.
 fn protocol_help() -> String {
     let list = operations::ALL.map(|operation| {
-        let others = protocols::names(|p| p.computes(operation) && p != protocols::preferred(operation));
+        let others =
+            protocols::names(|p| p.computes(operation) && p != protocols::default_for(operation, false));
         format!(
             "{operation} by {} [default]{}{others}",
-            protocols::preferred(operation),
+            protocols::default_for(operation, false),
             if others.is_empty() { "" } else { ", " }
         )
     });

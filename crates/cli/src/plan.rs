@@ -84,14 +84,10 @@ pub enum NamedProtection {
     InsecurePlaintext,
 }
 
-fn operation(mut a: OperationArgs) -> Result<PartyPlan> {
+fn operation(a: OperationArgs) -> Result<PartyPlan> {
     let malicious_sender = a.malicious.is_some_and(|a| a.malicious_sender);
-    if malicious_sender {
-        a.common.protocol = a.common.protocol.or_else(|| protocols::against_malicious_senders(a.operation));
-    }
     let both = a.both.is_some_and(|a| a.both);
-    let mut plan = common(a.operation, a.common, a.output, both)?;
-    plan.job.terms.malicious_sender = malicious_sender;
+    let mut plan = common(a.operation, malicious_sender, a.common, a.output, both)?;
     if let Some(a) = a.rows {
         rows(&mut plan, a)?;
     }
@@ -134,12 +130,19 @@ fn values(plan: &mut PartyPlan, a: ValueArgs) {
     job.terms.min_count = a.min_count;
 }
 
-fn common(operation: &'static Operation, a: CommonArgs, output: OutputArgs, both: bool) -> Result<PartyPlan> {
+fn common(
+    operation: &'static Operation,
+    malicious_sender: bool,
+    a: CommonArgs,
+    output: OutputArgs,
+    both: bool,
+) -> Result<PartyPlan> {
     let role = a.role;
-    let protocol = a.protocol.unwrap_or_else(|| protocols::preferred(operation));
+    let protocol = a.protocol.unwrap_or_else(|| protocols::default_for(operation, malicious_sender));
     let has_values = operation.uses.values && role == Role::Sender;
     let mut job = Job::new(operation, role, source(a.input, has_values)?);
     job.protocol = protocol;
+    job.terms.malicious_sender = malicious_sender;
     job.terms.both = both;
     let result_shape = job.shape();
     let has_result = job.has_result();

@@ -81,6 +81,7 @@ impl Fault {
 
 /// A defect of the input data, and where it is.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct InputError {
     /// The file as the user named it; `-` is standard input.
     pub file: String,
@@ -114,6 +115,7 @@ impl fmt::Display for Place {
 
 /// One point on which the two sides differ.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Difference {
     /// The key of the term that they differ in, which stays the same from version to version: "max_row".
     pub term: &'static str,

@@ -68,8 +68,7 @@ impl BenchArgs {
     }
 
     pub fn protocol(&self) -> &'static Protocol {
-        let withstands = || protocols::against_malicious_senders(self.op).filter(|_| self.malicious_sender);
-        self.protocol.or_else(withstands).unwrap_or_else(|| protocols::preferred(self.op))
+        self.protocol.unwrap_or_else(|| protocols::default_for(self.op, self.malicious_sender))
     }
 }
 

@@ -95,7 +95,7 @@ fn has_rows(operation: &Operation) -> bool {
 }
 
 fn withstands(operation: &'static Operation) -> bool {
-    protocols::against_malicious_senders(operation).is_some()
+    !protocols::names(|p| p.offer(operation).is_some_and(|offer| offer.malicious_sender)).is_empty()
 }
 
 /// The arguments if the operation has them.

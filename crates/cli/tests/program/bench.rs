@@ -129,6 +129,11 @@ fn children(parent: u32) -> Vec<u32> {
 
 #[test]
 fn a_party_that_dies_or_an_interrupt_ends_everything() {
+    // A program leaves an ignored signal ignored, and a shell starts what is in the background so.
+    let status = std::fs::read_to_string("/proc/self/status").unwrap();
+    let ignored = status.lines().find_map(|line| line.strip_prefix("SigIgn:")).unwrap();
+    let ignored = u64::from_str_radix(ignored.trim(), 16).unwrap();
+    assert!(ignored & (1 << (2 - 1)) == 0, "SIGINT is ignored here: start the tests in the foreground");
     // (which process gets which signal, exit code, words)
     for (which, name, code, words) in [
         (Some(0), "KILL", 2, "use a smaller --n"),

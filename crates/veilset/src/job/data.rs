@@ -17,6 +17,7 @@ use crate::table::{
 use crate::threads::Threads;
 
 /// A table, and the set of its keys.
+#[non_exhaustive]
 pub struct Keys {
     /// The table.
     pub table: Table,

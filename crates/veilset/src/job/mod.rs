@@ -181,7 +181,7 @@ impl Job {
         Job {
             operation,
             role,
-            protocol: protocols::preferred(operation),
+            protocol: protocols::default_for(operation, false),
             source,
             values: None,
             value_scale: 0,

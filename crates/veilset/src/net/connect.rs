@@ -43,6 +43,7 @@ impl Endpoint {
 
 /// How the connection is protected.
 #[derive(Debug, Clone)]
+#[non_exhaustive]
 pub enum Protection {
     /// TLS 1.3; each side proves its identity.
     Tls {

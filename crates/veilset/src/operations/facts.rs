@@ -3,6 +3,7 @@
 /// Something that a party learns from a run, in addition to the size of the peer's set. A party learns nothing
 /// that no fact states.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Fact {
     /// Which of its own items the other party has too, and their payload if it receives one.
     WhichMatch,

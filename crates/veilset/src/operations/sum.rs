@@ -38,6 +38,7 @@ const RESULT: Message<[u8; RESULT_BYTES]> = Message::new(0x53, "R->S  number of 
 
 /// The modulus q of the sum.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[non_exhaustive]
 pub enum Modulus {
     /// 2^64.
     #[default]

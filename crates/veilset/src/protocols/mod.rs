@@ -137,17 +137,14 @@ pub fn named(name: &str) -> Result<&'static Protocol, String> {
     found.ok_or_else(|| format!("\"{name}\" is not a protocol: {}", names(|_| true)))
 }
 
-/// The one to take where the user named none. For intersect dh-psi sends less than dh, and a receiver that deviates can
-/// test fewer guesses by it; both compute as much.
-pub fn preferred(operation: &Operation) -> &'static Protocol {
-    let preferred = |p: &&Protocol| p.offer(operation).is_some_and(|offer| offer.preferred);
-    // A test says that there is one.
-    ALL.into_iter().find(preferred).unwrap_or(&CWPRF)
-}
-
-/// The one to take where the user wants to withstand a sender that deviates; none if there is none.
-pub fn against_malicious_senders(operation: &Operation) -> Option<&'static Protocol> {
-    ALL.into_iter().find(|p| p.offer(operation).is_some_and(|offer| offer.malicious_sender))
+/// The protocol to use where the user named none: one that withstands a malicious sender if that is asked for and there
+/// is one, otherwise the preferred one. For intersect that is dh-psi: it sends less than dh, and a receiver that deviates
+/// can test fewer guesses; both compute as much.
+pub fn default_for(operation: &Operation, malicious_sender: bool) -> &'static Protocol {
+    let first = |wanted: fn(&Offer) -> bool| ALL.into_iter().find(|p| p.offer(operation).is_some_and(wanted));
+    let withstands = if malicious_sender { first(|offer| offer.malicious_sender) } else { None };
+    // A test says that each operation has a preferred one.
+    withstands.or_else(|| first(|offer| offer.preferred)).unwrap_or(&CWPRF)
 }
 
 /// The names of those that `wanted` is true of.

@@ -21,9 +21,9 @@ fn each_operation_has_one_preferred_protocol() {
     for operation in operations::ALL {
         let offers = ALL.into_iter().filter_map(|p| p.offer(operation));
         assert_eq!(offers.filter(|offer| offer.preferred).count(), 1, "{operation}");
-        assert!(preferred(operation).offer(operation).is_some_and(|offer| offer.preferred));
+        assert!(default_for(operation, false).offer(operation).is_some_and(|offer| offer.preferred));
     }
-    let names = [&INTERSECT, &UNION].map(|operation| preferred(operation).name);
+    let names = [&INTERSECT, &UNION].map(|operation| default_for(operation, false).name);
     assert_eq!(names, ["dh-psi", "dh"]);
 }
 
@@ -39,8 +39,9 @@ fn who_withstands_a_malicious_sender_says_so() {
         assert_eq!(said(true).contains("malicious"), withstands, "{protocol}");
         assert_eq!(said(true).starts_with(SEMI_HONEST), !withstands, "{protocol}");
     }
-    assert_eq!(against_malicious_senders(&INTERSECT), Some(&CM20));
-    assert_eq!(against_malicious_senders(&UNION), None);
+    assert_eq!([false, true].map(|asked| default_for(&INTERSECT, asked)), [&DH_PSI, &CM20]);
+    // Nothing withstands one there: a request that asks for it is refused.
+    assert_eq!(default_for(&UNION, true), default_for(&UNION, false));
 }
 
 #[test]

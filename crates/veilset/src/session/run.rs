@@ -85,7 +85,7 @@ impl<'a> Request<'a> {
         Request {
             operation,
             role,
-            protocol: protocols::preferred(operation),
+            protocol: protocols::default_for(operation, false),
             group: None,
             alternatives: &[],
             set,

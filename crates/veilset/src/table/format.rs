@@ -99,6 +99,7 @@ pub struct ReadOptions {
 
 /// What a cell may hold.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[non_exhaustive]
 pub enum Encoding {
     /// UTF-8; anything else is an error.
     #[default]

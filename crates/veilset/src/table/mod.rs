@@ -89,6 +89,7 @@ pub struct Table {
 
 /// A column of the file that is not in the table because its cells have no text.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Unread {
     /// Its name.
     pub name: String,
