@@ -1,4 +1,4 @@
-//! The arguments as typed. What they mean is in [`crate::plan`].
+//! The arguments as typed. [`crate::plan`] interprets them.
 
 mod measure;
 mod operation;
@@ -92,16 +92,17 @@ pub struct Arguments {
 pub enum Command {
     /// Run both parties on this machine, over TLS, on data that ships with the program
     Demo,
-    /// Make or show this party's identity
+    /// Create or show this party's identity
     #[command(subcommand)]
     Identity(IdentityCommand),
     #[command(flatten)]
     Operation(Box<OperationArgs>),
     /// Compute our half of a run before connecting to the peer
     ///
-    /// Most of what a run computes for our own keys needs no peer. This command computes it under a key for one run and
-    /// writes it to a file, encrypted under this identity: keep both private. A run with the same input and --prepared
-    /// FILE uses it, and deletes the file before it sends anything. Keep no copy: the ledger of this account refuses it.
+    /// Most of the computation on our own keys needs no peer. This command does it in advance, under a key for a
+    /// single run, and writes it to a file that is encrypted under this identity. Keep both private. A run with
+    /// the same input and --prepared FILE uses the file, and deletes it before it sends anything. Do not keep a
+    /// copy: the ledger of this account rejects a second use.
     #[command(after_help = PREPARE_HELP)]
     Prepare(PrepareArgs),
     /// Run an operation with the options in a file
@@ -111,35 +112,36 @@ pub enum Command {
         #[arg(trailing_var_arg = true, allow_hyphen_values = true, value_name = "FILE, OPTIONS")]
         words: Vec<OsString>,
     },
-    /// Agree with the peer and compute nothing: see what would run, what it costs and what each would learn
+    /// Agree with the peer but compute nothing: see what would run, what it costs and what each party would
+    /// learn
     ///
-    /// Both sides run `check`, with the options of the run to come. Each checks its input in full. Both agree on
-    /// everything and learn the sizes of the sets, and no more than that. No result is written.
+    /// Both sides run `check` with the options of the planned run. Each side checks its input in full. Both
+    /// agree on everything and learn the sizes of the sets, and nothing more. No result is written.
     #[command(after_help = CHECK_HELP, override_usage = "veilset check <OPERATION ...|run [FILE] ...>")]
     Check {
-        /// The operation and its options, or run and its file
+        /// An operation and its options, or `run` and a file
         #[arg(trailing_var_arg = true, allow_hyphen_values = true, required = true, value_name = "WHAT")]
         words: Vec<OsString>,
     },
-    /// Give peers names, so that nobody has to type fingerprints
+    /// Name peers, so that nobody has to type fingerprints
     #[command(subcommand, after_help = PEER_HELP)]
     Peer(PeerCommand),
-    /// Run both parties on this machine over an emulated network and print time, CPU, bytes and memory
+    /// Run both parties on this machine over an emulated network, and print time, CPU, bytes and memory
     #[command(after_help = "Example:
   veilset bench --op union --protocol dh --n 65536 --threads 1 --net lan --one-sided --json")]
     Bench(BenchArgs),
-    /// Make random runs of both parties and compare each result with the plain computation
+    /// Run both parties on random inputs, and compare each result with the plain computation
     #[command(after_help = "Example:
   veilset soak --runs 10000")]
     Soak(SoakArgs),
-    /// Print what a shell needs to complete veilset's commands and options
+    /// Print a shell script that completes veilset's commands and options
     #[command(after_help = "Example:
   veilset completions bash > ~/.local/share/bash-completion/completions/veilset")]
     Completions {
         /// The shell
         shell: clap_complete::Shell,
     },
-    /// Write manual pages, one for each command
+    /// Write manual pages, one per command
     #[command(after_help = "Example:
   veilset man ~/.local/share/man/man1")]
     Man {
@@ -148,7 +150,7 @@ pub enum Command {
     },
     #[command(hide = true)]
     BenchParty(BenchPartyArgs),
-    /// All that `bench` can measure, as JSON, for scripts that measure all of it
+    /// Print everything that `bench` can measure, as JSON, for scripts
     #[command(hide = true)]
     BenchKinds,
 }
@@ -160,15 +162,15 @@ pub enum PeerCommand {
     Add {
         /// Letters, digits, dots, hyphens and underscores
         name: String,
-        /// As its `veilset identity show` prints it
+        /// The fingerprint that the peer's `veilset identity show` prints
         fingerprint: String,
-        /// Where it listens, HOST:PORT; a run connects to it unless told otherwise
+        /// Where the peer listens, HOST:PORT; a run connects to it unless told otherwise
         address: Option<String>,
-        /// Replace an entry of this name
+        /// Replace an existing entry with this name
         #[arg(long)]
         force: bool,
-        /// Our identity file: no entry is made of our own fingerprint [default: veilset/identity.pem in your
-        /// configuration folder, if there is one]
+        /// Our identity file, so that our own fingerprint is refused as a peer's [default: veilset/identity.pem
+        /// in your configuration folder, if there is one]
         #[arg(long, value_name = "FILE")]
         identity: Option<PathBuf>,
         /// The address book [default: veilset/peers.toml in your configuration folder]
@@ -183,7 +185,7 @@ pub enum PeerCommand {
     },
     /// Remove a peer from the address book
     Remove {
-        /// Its name
+        /// The name of the peer
         name: String,
         /// The address book [default: veilset/peers.toml in your configuration folder]
         #[arg(long, value_name = "FILE")]
@@ -193,9 +195,9 @@ pub enum PeerCommand {
 
 #[derive(Debug, Subcommand)]
 pub enum IdentityCommand {
-    /// Make an identity: a key pair in a file that only you can read
+    /// Create an identity: a key pair in a file that only you can read
     New {
-        /// The file to make [default: veilset/identity.pem in your configuration folder]
+        /// The file to create [default: veilset/identity.pem in your configuration folder]
         #[arg(long, value_name = "FILE")]
         output: Option<PathBuf>,
     },
@@ -220,7 +222,7 @@ fn protocol() -> impl TypedValueParser<Value = &'static Protocol> {
         .try_map(|name| protocols::named(&name))
 }
 
-/// Which protocol is for what, and which is the default.
+/// The protocols of each operation, the default first.
 fn protocol_help() -> String {
     let list = operations::ALL.map(|operation| {
         let others =
@@ -231,7 +233,7 @@ fn protocol_help() -> String {
             if others.is_empty() { "" } else { ", " }
         )
     });
-    format!("How it is computed; the same on both sides: {}", list.join("; "))
+    format!("The protocol; the same on both sides: {}", list.join("; "))
 }
 
 fn format() -> impl TypedValueParser<Value = Format> {
@@ -246,26 +248,26 @@ fn items() -> RangedU64ValueParser<usize> {
 pub struct PrepareArgs {
     #[command(flatten)]
     pub input: InputArgs,
-    /// The file to make
+    /// The file to create
     #[arg(long, value_name = "FILE")]
     pub output: PathBuf,
-    /// With --pad-to: prepare for the sender of a union, whose dummies differ from those of other runs
+    /// With --pad-to: prepare for the sender of a union, whose dummies are of a different kind
     #[arg(long, requires = "pad_to")]
     pub union_sender: bool,
     /// Our identity file [default: veilset/identity.pem in your configuration folder]
     #[arg(long, value_name = "FILE")]
     pub identity: Option<PathBuf>,
-    /// The ledger that will list the half once it is used, so that it is not used twice; made if there is none
+    /// The ledger that will list the half once it is used, so that it cannot be used twice; created if missing
     /// [default: veilset/prepared.ledger in $XDG_STATE_HOME or ~/.local/state]
     #[arg(long, value_name = "FILE")]
     pub prepared_ledger: Option<PathBuf>,
-    /// Threads to compute with [default: one per core]
+    /// Number of computing threads [default: one per core]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
     pub threads: Option<u16>,
-    /// Replace a file that exists
+    /// Replace an existing file
     #[arg(long)]
     pub force: bool,
-    /// Say nothing but errors
+    /// Print nothing but errors
     #[arg(long)]
     pub quiet: bool,
 }
@@ -275,17 +277,17 @@ pub struct OutputArgs {
     /// Where to write the result [default: standard output]
     #[arg(long, value_name = "FILE")]
     pub output: Option<PathBuf>,
-    /// The format of the result [default: by the extension of --output, otherwise text, like our file]. A count or sum
-    /// is always CSV
+    /// The format of the result [default: by the extension of --output, otherwise text, like our file]. A count
+    /// or sum is always CSV
     #[arg(long, value_name = "FORMAT", value_parser = format())]
     pub output_format: Option<Format>,
-    /// Write CSV that is safe to open in a spreadsheet: a cell that would be taken for a formula, because it begins with
-    /// = + - @, a tab or a line end and is not a number, gets an apostrophe in front
+    /// Write CSV that is safe to open in a spreadsheet. Cells that would be taken for a formula get a leading
+    /// apostrophe: those that begin with = + - @, a tab or a line end and are not a number
     #[arg(long)]
     pub for_spreadsheets: bool,
 }
 
-/// Our items, and how many the peer is told.
+/// Our items, and the size that the peer is told.
 #[derive(Debug, Args)]
 pub struct InputArgs {
     /// Our file: CSV with a header, Parquet, or a list of one item per line; - is standard input
@@ -293,19 +295,19 @@ pub struct InputArgs {
     /// The format of our file [default: parquet for .parquet and .pq, list for .txt and .list, otherwise csv]
     #[arg(long, value_parser = format())]
     pub format: Option<Format>,
-    /// The columns to compare, byte by byte: without --normalize, Ann@x.org is not ann@x.org. Their names may differ on
-    /// the two sides, their order and number must not. A name with a comma is quoted as in CSV: --key '"last,
-    /// first",city'; --key may also be repeated. A list has no columns, and needs no --key
+    /// The columns to compare, byte by byte: without --normalize, Ann@x.org is not ann@x.org. Their names may
+    /// differ on the two sides; their order and number must not. A name with a comma is quoted as in CSV: --key
+    /// '"last, first",city'; --key may also be repeated. A list has no columns, and needs no --key
     #[arg(long, value_name = "COL,..")]
     pub key: Vec<Columns>,
-    /// What to do to keys before they are compared: trim (ignore white space at both ends), casefold (upper and
-    /// lower case are equal), nfc (composed and decomposed letters are equal); the same on both sides
+    /// How to normalize keys before they are compared: trim (ignore white space at both ends), casefold (ignore
+    /// case), nfc (composed and decomposed letters are equal); the same on both sides
     #[arg(long, value_name = "STEP,..", value_delimiter = ',')]
     pub normalize: Vec<String>,
-    /// What separates the columns, one character or "tab" [default: tab for .tsv and .tab, otherwise comma]
+    /// The column separator, one character or "tab" [default: tab for .tsv and .tab, otherwise comma]
     #[arg(long, value_name = "CHAR")]
     pub delimiter: Option<String>,
-    /// How text is encoded: utf8 is checked, bytes are taken as they are; the same on both sides
+    /// The text encoding: utf8 is checked, bytes are taken as they are; the same on both sides
     #[arg(long, value_enum, default_value = "utf8")]
     pub encoding: EncodingArg,
     /// What to do with a row that has an empty key column
@@ -314,7 +316,8 @@ pub struct InputArgs {
     /// What to do with rows that repeat a key [default: first; for the sender of sum: error]
     #[arg(long, value_enum)]
     pub duplicates: Option<DuplicatesArg>,
-    /// Fill our set up to N with dummies, so that the peer learns N instead of its size; do not derive N from the data
+    /// Pad our set to N items with dummies, so that the peer learns N instead of its size; do not derive N from
+    /// the data
     #[arg(long, value_name = "N", value_parser = items())]
     pub pad_to: Option<usize>,
 }
@@ -326,7 +329,7 @@ pub struct CommonArgs {
     /// Our role: the receiver learns the result, the sender contributes (in sum, the sender learns the sum)
     #[arg(long, value_parser = role())]
     pub role: Role,
-    /// Wait for the peer at this address of our machine
+    /// Listen for the peer at this address of our machine
     #[arg(long, value_name = "HOST:PORT", conflicts_with = "connect")]
     pub listen: Option<String>,
     /// Connect to the peer at its address [default: the one in the address book, unless --listen is given]
@@ -335,62 +338,62 @@ pub struct CommonArgs {
     /// Our identity file [default: veilset/identity.pem in your configuration folder]
     #[arg(long, value_name = "FILE")]
     pub identity: Option<PathBuf>,
-    /// The peer: its name in the address book, or its fingerprint, which its `veilset identity show` prints
+    /// The peer: its name in the address book, or the fingerprint that its `veilset identity show` prints
     #[arg(long, value_name = "NAME|FINGERPRINT", required_unless_present = "insecure_plaintext")]
     pub peer: Option<String>,
-    /// How it is computed; the same on both sides
+    /// The protocol; the same on both sides
     #[arg(long, value_parser = protocol(), long_help = protocol_help())]
     pub protocol: Option<&'static Protocol>,
-    /// Threads to compute with [default: one per core]
+    /// Number of computing threads [default: one per core]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
     pub threads: Option<u16>,
-    /// Replace files that exist
+    /// Replace existing files
     #[arg(long)]
     pub force: bool,
     /// Write a report as JSON
     #[arg(long, value_name = "FILE")]
     pub report: Option<PathBuf>,
-    /// Say nothing but errors
+    /// Print nothing but errors
     #[arg(long)]
     pub quiet: bool,
-    /// How long to wait for the peer, or to try to reach it, in seconds
+    /// How long to wait for the peer, or to keep trying to reach it, in seconds
     #[arg(long, value_name = "SECONDS", default_value_t = 600, value_parser = clap::value_parser!(u64).range(1..=31_536_000))]
     pub connect_timeout: u64,
-    /// How long the connection may be silent, in seconds. A peer that shows it is alive but sends nothing of the
+    /// How long the connection may be silent, in seconds. A peer that shows it is alive but does not advance the
     /// run is given up after ten times as long
     #[arg(long, value_name = "SECONDS", default_value_t = 60, value_parser = clap::value_parser!(u64).range(1..=31_536_000))]
     pub idle_timeout: u64,
-    /// The largest set of the peer to accept: each of its keys costs time and about 100 bytes of memory, and in union up
-    /// to twice --max-row in addition
+    /// The largest peer set to accept: each of its keys costs time and about 100 bytes of memory, and in union
+    /// up to twice --max-row in addition
     #[arg(long, value_name = "N", default_value_t = 100_000_000, value_parser = items())]
     pub max_peer_items: usize,
-    /// What `veilset prepare` made from the same input: the run starts from it, and deletes it once both sides have
-    /// agreed
+    /// The file that `veilset prepare` made from the same input: the run starts from it, and deletes it once
+    /// both sides have agreed
     #[arg(long, value_name = "FILE", conflicts_with = "insecure_plaintext")]
     pub prepared: Option<PathBuf>,
-    /// No encryption, no authentication; refused unless the address is loopback
+    /// No encryption, no authentication; refused unless the address is a loopback address
     #[arg(long, conflicts_with = "peer")]
     pub insecure_plaintext: bool,
     #[command(flatten)]
     pub own: OwnArgs,
 }
 
-/// Files of our side in addition to the data.
+/// Files of our side, apart from the data.
 #[derive(Debug, Args)]
 pub struct OwnArgs {
     /// The address book [default: veilset/peers.toml in your configuration folder]
     #[arg(long, value_name = "FILE")]
     pub book: Option<PathBuf>,
-    /// The policy: what our side takes part in [default: veilset/policy.toml in your configuration folder, if it
+    /// The policy: which runs our side accepts [default: veilset/policy.toml in your configuration folder, if it
     /// exists]
     #[arg(long, value_name = "FILE")]
     pub policy: Option<PathBuf>,
-    /// The log of what was run with whom; none for no log [default: veilset/audit.jsonl in $XDG_STATE_HOME or
+    /// The log of what was run with whom; none disables it [default: veilset/audit.jsonl in $XDG_STATE_HOME or
     /// ~/.local/state]
     #[arg(long, value_name = "FILE|none")]
     pub audit_log: Option<PathBuf>,
-    /// The ledger that the half was prepared with: it lists the halves that were used, so that none is used twice
-    /// [default: veilset/prepared.ledger in $XDG_STATE_HOME or ~/.local/state]
+    /// The ledger that the half was prepared with: it lists used halves, so that none is used twice [default:
+    /// veilset/prepared.ledger in $XDG_STATE_HOME or ~/.local/state]
     #[arg(long, value_name = "FILE")]
     pub prepared_ledger: Option<PathBuf>,
 }
@@ -407,7 +410,7 @@ pub enum EmptyKeysArg {
     Error,
     /// Omit the row
     Skip,
-    /// Treat empty as a value
+    /// Treat the empty cell as a value
     Keep,
 }
 
@@ -417,6 +420,6 @@ pub enum DuplicatesArg {
     First,
     /// Stop
     Error,
-    /// Add the values up (sender of sum)
+    /// Add up the values (sender of sum)
     Add,
 }

@@ -1,10 +1,10 @@
-//! `veilset bench`: both parties as child processes on this machine, over TLS and an emulated network, on
+//! `veilset bench`: runs both parties as child processes on this machine, over TLS and an emulated network, on
 //! random items.
 //!
 //! With `--one-sided` each party runs once more, alone against a recording of what it received, so that two
-//! parties do not share the threads of one core. A replay needs the randomness of the recorded run, which is
-//! why a benchmark's generator has a seed; nothing of it touches real data. Recordings are above TLS, so
-//! one-sided CPU seconds are without it.
+//! parties do not share the threads of one core. A replay needs the randomness of the recorded run, so the
+//! generator of a benchmark is seeded; it never touches real data. Recordings are made above TLS, so one-sided
+//! CPU seconds exclude it.
 
 use crate::args::{BenchArgs, BenchPartyArgs};
 use crate::interrupt::{signals, unwatched};
@@ -30,12 +30,12 @@ use veilset::protocols;
 use veilset::rng::Prng;
 use veilset::session::run::{self, Request};
 
-/// Long: a party that ends early is seen by the parent process.
+/// Long, because the parent process notices a party that ends early.
 const TIMEOUTS: Timeouts = Timeouts { connect: Duration::from_secs(600), idle: Duration::from_secs(600) };
-/// How often the parent looks at its parties.
+/// How often the parent checks its parties.
 const LOOK: Duration = Duration::from_millis(10);
 
-/// What a party prints at its end.
+/// What a party prints when it is done.
 #[derive(Serialize, Deserialize)]
 struct Figures {
     threads: usize,
@@ -62,7 +62,7 @@ pub fn run(a: &BenchArgs) -> Result<()> {
     let mut receiver = start(Role::Receiver, &[])?;
     let port = receiver.line()?;
     let mut parties = vec![receiver];
-    // A receiver without a port has failed, as `wait` will see.
+    // A receiver without a port has failed; `wait` will report it.
     if !port.is_empty() {
         parties.push(start(Role::Sender, &["--port", &port])?);
     }
@@ -102,7 +102,8 @@ pub fn run(a: &BenchArgs) -> Result<()> {
     }
 }
 
-/// Prints the operations of all protocols, and whether against a sender that deviates, by the names of the options.
+/// Prints the operations of all protocols, and whether each can run against a malicious sender, with the names
+/// of the options as keys.
 pub fn kinds() -> Result<()> {
     let kinds = protocols::ALL.into_iter().flat_map(|protocol| {
         protocol.offers.iter().flat_map(move |offer| {
@@ -115,7 +116,7 @@ pub fn kinds() -> Result<()> {
     print(json!(kinds.collect::<Vec<_>>()))
 }
 
-/// A party's process. It ends when it is dropped.
+/// A party's process; killed on drop.
 struct Party {
     process: Child,
     out: BufReader<ChildStdout>,
@@ -126,7 +127,8 @@ impl Party {
         let program = std::env::current_exe().map_err(unable)?;
         let mut command = Command::new(program);
         command.arg("bench-party").arg(folder).args(["--role", role.name(), "--seed", seed]).args(more);
-        // All that `veilset bench` was told. Ctrl-C is the parent's affair, so the party is in a group of its own.
+        // All arguments of `veilset bench`. The parent handles Ctrl-C, so the party has a process group of its
+        // own.
         command.args(std::env::args_os().skip(2)).process_group(0);
         let mut process = command.stdin(Stdio::null()).stdout(Stdio::piped()).spawn().map_err(unable)?;
         match process.stdout.take() {
@@ -135,7 +137,7 @@ impl Party {
         }
     }
 
-    /// The next line it prints; empty if it has ended.
+    /// Reads the next line that it prints; empty if it has ended.
     fn line(&mut self) -> Result<String> {
         let mut line = String::new();
         self.out.read_line(&mut line).map_err(unable)?;
@@ -145,13 +147,13 @@ impl Party {
 
 impl Drop for Party {
     fn drop(&mut self) {
-        // It may have ended already.
+        // The process may have ended already.
         let _ = self.process.kill();
         let _ = self.process.wait();
     }
 }
 
-/// Waits for the parties to print their figures and to end. The first that fails ends the others.
+/// Waits for the parties to print their figures and to end. If one fails, the others are ended.
 fn wait(mut parties: Vec<Party>, interrupted: &AtomicBool) -> Result<Vec<Figures>> {
     loop {
         if interrupted.load(Ordering::SeqCst) {
@@ -174,7 +176,7 @@ fn wait(mut parties: Vec<Party>, interrupted: &AtomicBool) -> Result<Vec<Figures
     parties.iter_mut().map(figures).collect()
 }
 
-/// A party has said what is wrong on standard error, unless it was killed.
+/// A party reports errors on standard error, unless it was killed.
 fn failed(status: ExitStatus) -> Error {
     match status.code() {
         Some(code) if code == i32::from(crate::BUG) => Error::Bug("a party of the benchmark failed".into()),
@@ -195,11 +197,11 @@ fn unusable(e: std::io::Error) -> Error {
     ))
 }
 
-/// One party of a benchmark.
+/// Runs one party of a benchmark.
 pub fn party(a: &BenchPartyArgs) -> Result<()> {
     let (role, b) = (a.role, &a.bench);
     let threads = start_threads(b.threads.map_or(0, usize::from))?;
-    // The other party starts when it knows the port.
+    // The other party starts once it knows the port.
     let listener = match (role, a.alone) {
         (Role::Receiver, false) => {
             let listener = Listener::bind("127.0.0.1:0")?;
@@ -211,7 +213,7 @@ pub fn party(a: &BenchPartyArgs) -> Result<()> {
     let mut seed = [0; 32];
     seed[..16].copy_from_slice(&a.seed.to_le_bytes());
     let common = (b.n.min(b.n_sender()) as f64 * b.overlap).round() as usize;
-    // The common items stand last in the receiver's set and first in the sender's.
+    // The common items come last in the receiver's set and first in the sender's.
     let (first, n) = match role {
         Role::Receiver => (0, b.n),
         Role::Sender => (b.n - common, b.n_sender()),
@@ -274,7 +276,7 @@ fn connect(a: &BenchPartyArgs, listener: Option<Listener>) -> Result<Connection>
             let endpoint = Endpoint::Connect(format!("127.0.0.1:{port}"));
             establish(&endpoint, &security, TIMEOUTS, &|| false, &|_| ())
         }
-        // Alone. The session id of the recorded run comes from its fingerprints and its exporter.
+        // Alone. The session id is derived from the fingerprints and the exporter, as in the recorded run.
         (None, None) => {
             let exporter = std::fs::read(a.file("exporter")).map_err(unusable)?;
             Ok(Connection {

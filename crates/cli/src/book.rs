@@ -1,8 +1,8 @@
 //! The address book: names for peers' fingerprints, and `veilset peer add|list|remove`.
 //!
-//! A TOML file with a table for each peer, sorted by name. It is written as a whole and then renamed, so there is
-//! never half a book. It is private to its owner: nobody else should see the peers, and whoever could write to it
-//! could take a peer's place.
+//! A TOML file with one table per peer, sorted by name. It is written in full and then renamed, so a partial
+//! book never exists. It is private to its owner: nobody else should see the peers, and whoever could write to
+//! it could impersonate a peer.
 
 use crate::args::PeerCommand;
 use crate::near::did_you_mean;
@@ -21,7 +21,7 @@ const LONGEST_NAME: usize = 64;
 const HEAD: &str =
     "# Peers of veilset. `veilset peer add` and `remove` write this file anew: comments are not kept.\n";
 
-/// What is known of a peer.
+/// What the book says about a peer.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Peer {
     pub name: Option<String>,
@@ -29,15 +29,15 @@ pub struct Peer {
     pub address: Option<String>,
 }
 
-/// The peers that have a name.
+/// The named peers.
 #[derive(Debug)]
 pub struct Book {
-    /// Its path; `None` if there is no folder for it.
+    /// The path of the book; `None` if there is no folder for it.
     path: Option<PathBuf>,
     peers: BTreeMap<String, Entry>,
 }
 
-/// A peer as it stands in the file.
+/// A peer as it is written in the file.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Entry {
@@ -50,13 +50,13 @@ fn parsed<'de, D: serde::Deserializer<'de>>(from: D) -> Result<Fingerprint, D::E
     String::deserialize(from)?.parse().map_err(serde::de::Error::custom)
 }
 
-/// With a full stop, unless it is a question.
+/// Adds a full stop, unless the text is a question.
 fn sentence(text: String) -> String {
     if text.ends_with('?') { text } else { text + "." }
 }
 
 impl Book {
-    /// Reads the book; a missing one is empty.
+    /// Reads the book. A missing book is empty.
     pub fn load(named: Option<&Path>) -> Result<Book> {
         let path = named.map(Path::to_path_buf).or_else(|| Folder::Configuration.file(FILE));
         let text = match path.as_deref().map(std::fs::read_to_string) {
@@ -75,7 +75,7 @@ impl Book {
         Ok(Book { path, peers })
     }
 
-    /// The same, for a change: a book named by the user need not exist yet.
+    /// Like `load`, but for a change: a book named by the user need not exist yet.
     fn load_to_change(named: Option<&Path>) -> Result<Book> {
         match named {
             Some(path) if !path.exists() => Ok(Book { path: Some(path.into()), peers: BTreeMap::new() }),
@@ -83,7 +83,7 @@ impl Book {
         }
     }
 
-    /// The peer that was typed: a name or a fingerprint.
+    /// The peer as typed: a name or a fingerprint.
     pub fn peer(&self, typed: &str) -> Result<Peer> {
         if let Some(entry) = self.peers.get(typed) {
             return Ok(entry.peer(typed));
@@ -93,7 +93,7 @@ impl Book {
                 Some((name, entry)) => entry.peer(name),
                 None => Peer { name: None, fingerprint, address: None },
             }),
-            // Anything that cannot be a name was meant as a fingerprint.
+            // Whatever cannot be a name was meant as a fingerprint.
             Err(e) if name_is_good(typed).is_err() => {
                 Err(Error::Usage(format!("--peer is not a fingerprint: {e}")))
             }
@@ -110,7 +110,7 @@ impl Book {
         self.peers.get(name).map(|entry| entry.fingerprint)
     }
 
-    /// The message that a name is not in the book, with similar names that are.
+    /// The error for a name that is not in the book, with similar names that are.
     fn unknown(&self, name: &str) -> String {
         let near = did_you_mean(name, self.peers.keys().map(String::as_str));
         format!("no peer of this name is in the address book{}{near}", self.shown())
@@ -136,7 +136,7 @@ impl Book {
         let write = || {
             private_parent(&path)?;
             let folder = path.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."));
-            // Temporary files are made with mode 0600.
+            // Temporary files are created with mode 0600.
             let mut file = tempfile::Builder::new().prefix(".veilset-").tempfile_in(folder)?;
             file.write_all(text.as_bytes())?;
             file.as_file().sync_all()?;
@@ -184,7 +184,7 @@ fn name_is_good(name: &str) -> Result<()> {
 }
 
 fn address_is_good(address: &str) -> Result<()> {
-    // It is written to the file without escaping.
+    // The address is written to the file without escaping.
     match address.bytes().all(|c| c.is_ascii_graphic() && !matches!(c, b'"' | b'\\')) {
         true => Endpoint::Connect(address.into()).check(),
         false => Err(Error::Usage(format!(
@@ -194,7 +194,7 @@ fn address_is_good(address: &str) -> Result<()> {
     }
 }
 
-/// Refuses our own fingerprint, if it is known: the default identity need not exist.
+/// Rejects our own fingerprint, if it is known: the default identity need not exist.
 fn is_not_ours(fingerprint: Fingerprint, named: Option<&Path>) -> Result<()> {
     let ours = match (named, Identity::default_path()) {
         (Some(path), _) => Some((path.to_path_buf(), Identity::load(path)?)),

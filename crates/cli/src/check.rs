@@ -1,4 +1,4 @@
-//! `veilset check`: what would run, what it costs, what each side would learn.
+//! `veilset check`: what would run, what it costs, and what each side would learn.
 
 use crate::plan::PartyPlan;
 use crate::{as_options, print};
@@ -12,7 +12,7 @@ use veilset::session::estimate::{Speed, traffic, would_learn};
 use veilset::session::run::{self, Checked, Request};
 use veilset::session::{Proposal, Term};
 
-/// Links for which the time of the transfer is given, in megabits a second.
+/// Links for which the transfer time is printed, in megabits per second.
 const LINKS: [u64; 2] = [10, 1000];
 
 /// Agrees with the peer and prints the agreement.
@@ -55,7 +55,7 @@ fn text(plan: &PartyPlan, checked: &Checked, our_milliseconds: u64) -> Result<St
         let _ = writeln!(text, "  {sentence}");
     }
     let _ = writeln!(text, "  agreed:");
-    // The first two are printed above. A value of 0 does not matter or was not asked for.
+    // The first two terms are printed above. A value of 0 does not apply or was not requested.
     for Term { words, value, .. } in proposal.terms().into_iter().skip(2).filter(|term| term.value != "0") {
         let _ = writeln!(text, "    {words}: {value}");
     }
@@ -72,7 +72,7 @@ fn text(plan: &PartyPlan, checked: &Checked, our_milliseconds: u64) -> Result<St
     Ok(text)
 }
 
-/// Never 0.0, which nothing takes.
+/// At least 0.1 seconds, so that it never prints 0.0.
 fn seconds(milliseconds: u64) -> String {
     match milliseconds.max(100) {
         milliseconds @ 0..10_000 => format!("{:.1} seconds", milliseconds as f64 / 1000.0),

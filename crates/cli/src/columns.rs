@@ -1,13 +1,13 @@
-//! Names of columns as typed: separated by commas; one with a comma in it is quoted as in CSV.
+//! Column names as typed, separated by commas. A name that contains a comma is quoted as in CSV.
 
 use std::str::FromStr;
 pub use veilset::table::quoted;
 
-/// Columns of ours: `city`, `last,first` or `"last, first",city`.
+/// Our columns: `city`, `last,first` or `"last, first",city`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Columns(pub Vec<String>);
 
-/// Columns of the sender, each with its name in our result: `city,plan=their_plan`.
+/// The sender's columns, each with its name in our result: `city,plan=their_plan`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Received(pub Vec<(String, String)>);
 
@@ -48,7 +48,7 @@ impl FromStr for Received {
     }
 }
 
-/// The first name of a text, which ends before one of `ends`, and the rest.
+/// The first name of a text, which ends before one of `ends`; and the rest.
 fn first<'a>(text: &'a str, ends: &[char]) -> Result<(String, &'a str), String> {
     let Some(mut rest) = text.strip_prefix('"') else {
         let end = text.find(ends).unwrap_or(text.len());
@@ -76,7 +76,7 @@ fn first<'a>(text: &'a str, ends: &[char]) -> Result<(String, &'a str), String> 
     }
 }
 
-/// A column of the sender as it is typed: with an equals sign and its name in our result, if that differs.
+/// A column of the sender as typed, followed by an equals sign and its name in our result if that differs.
 pub fn quoted_received(element: &str) -> String {
     match element.split_once('=') {
         Some((theirs, ours)) => format!("{}={}", quoted(theirs), quoted(ours)),

@@ -1,7 +1,7 @@
 //! `veilset run FILE`: a run as a file, to be reviewed and kept under version control.
 //!
-//! The file is translated into the words that a user would type, by clap's definition of the operation's options. So
-//! a new option of an operation works in the file at once, without a change here.
+//! The file is translated into the words that a user would type, based on clap's definition of the operation's
+//! options. So a new option of an operation works in the file at once, without a change here.
 
 use crate::args::{Arguments, Command};
 use crate::columns::{self, Columns, Received};
@@ -18,20 +18,21 @@ use toml::de::{DeTable, DeValue};
 use veilset::error::{Error, Result};
 use veilset::operations;
 
-/// The file if none is named.
+/// The default file name.
 const DEFAULT: &str = "veilset.toml";
 /// Keys that are not options.
 const OPERATION: &str = "operation";
 const INPUT: &str = "input";
-/// Words that mean no file, by option, in addition to "-".
+/// Words that stand for no file, by option, in addition to "-".
 const WORDS: [(&str, &str); 1] = [("audit-log", "none")];
 
-/// Parses words as if they were typed after `veilset`. If they are wrong, or ask for help, the program ends here.
+/// Parses words as if they were typed after `veilset`. If they are invalid, or ask for help, the program exits
+/// here.
 pub fn parse(words: Vec<OsString>) -> Command {
     Arguments::parse_from(std::iter::once("veilset".into()).chain(words)).command
 }
 
-/// The command that the words after `veilset run` stand for: a file, and options that override those in it.
+/// The command for the words after `veilset run`: a file, and options that override those in it.
 pub fn read(mut words: Vec<OsString>) -> Result<Command> {
     let is_file = words.first().is_some_and(|word| !word.as_encoded_bytes().starts_with(b"-"));
     let path = PathBuf::from(if is_file { words.remove(0) } else { DEFAULT.into() });
@@ -62,7 +63,7 @@ impl File<'_> {
         }
     }
 
-    /// The words that the file stands for, and the line of each key that takes effect.
+    /// The words for the file, and the line of each key that takes effect.
     fn words(&self, typed: &[OsString]) -> Result<(Vec<OsString>, BTreeMap<String, usize>)> {
         let table = DeTable::parse(self.text).map_err(|e| {
             let at = e.span().map(|span| format!(", line {}", self.line(span.start))).unwrap_or_default();
@@ -96,14 +97,14 @@ impl File<'_> {
                 return Err(self.wrong(at, name, self.unknown(&all, operation, name)));
             };
             let values = self.values(arg, name, value)?;
-            // Typed options take effect; keys of the file that contradict them do not.
+            // Typed options take effect; conflicting keys of the file do not.
             let other = |other: &Arg| is_typed(other) && (excludes(arg, other) || excludes(other, arg));
             if is_typed(arg) || operation.get_arguments().any(other) {
                 continue;
             }
             lines.insert(name.to_string(), at);
             match arg.get_long() {
-                // The input comes first, where no option can swallow it.
+                // The input comes first, so that no option can take it as a value.
                 None => words.splice(1..1, values).for_each(drop),
                 Some(long) if arg.get_action().takes_values() => {
                     words.extend(values.into_iter().map(|value| {
@@ -146,14 +147,14 @@ impl File<'_> {
         }
     }
 
-    /// The words for a value: none for a flag that is not set, one for a flag that is.
+    /// The words for a value. A flag gives one word if it is set, and none otherwise.
     fn values(&self, arg: &Arg, key: &str, value: &Spanned<DeValue<'_>>) -> Result<Vec<OsString>> {
         let wrong = |what: String| self.wrong(self.line(value.span().start), key, what);
         let one = |value: &DeValue<'_>, kind: &str| match scalar(value) {
             Some(text) => Ok(self.placed(arg, text)),
             None => Err(wrong(expected(kind, value))),
         };
-        // In a list, a column's name is written as it is, without CSV quotes.
+        // In a TOML list, a column's name is written verbatim, without CSV quotes.
         let parsed_as = arg.get_value_parser().type_id();
         let quote = match () {
             () if parsed_as == TypeId::of::<Columns>() => Some(columns::quoted as fn(&str) -> String),
@@ -169,7 +170,7 @@ impl File<'_> {
                     let element = element.get_ref();
                     match (scalar(element), quote, delimiter) {
                         (Some(text), Some(quote), _) => Ok(quote(&text).into()),
-                        // It would be split there.
+                        // Clap would split it there.
                         (Some(text), None, Some(delimiter)) if text.contains(delimiter) => Err(wrong(
                             format!("\"{text}\" contains \"{delimiter}\". Make it two elements of the list"),
                         )),
@@ -183,14 +184,14 @@ impl File<'_> {
         }
     }
 
-    /// A path is relative to the file's folder.
+    /// Resolves a path relative to the file's folder.
     fn placed(&self, arg: &Arg, text: String) -> OsString {
         let is_word = WORDS.iter().any(|(option, word)| arg.get_long() == Some(option) && text == *word);
         if arg.get_value_parser().type_id() != TypeId::of::<PathBuf>() || text == "-" || is_word {
             return text.into();
         }
         let folder = self.path.parent().filter(|folder| !folder.as_os_str().is_empty());
-        // An input must not look like an option.
+        // The prefix keeps an input from looking like an option.
         folder.unwrap_or(Path::new(".")).join(text).into()
     }
 
@@ -211,7 +212,7 @@ impl File<'_> {
         format!("{name} has no such option{}. Correct it or remove it; {next}", did_you_mean(key, keys))
     }
 
-    /// What clap refused, with its place in the file.
+    /// An error of clap, with the place in the file.
     fn refused(&self, e: &clap::Error, lines: &BTreeMap<String, usize>) -> Error {
         let text = e.to_string();
         let text = text.trim_start_matches("error: ");
@@ -242,18 +243,18 @@ impl File<'_> {
     }
 }
 
-/// The name of a long option that was typed.
+/// The name of a long option as typed.
 fn long(word: &OsStr) -> Option<&str> {
     word.to_str()?.strip_prefix("--")?.split('=').next()
 }
 
-/// The key of "--role <ROLE>" or "<INPUT>", as clap shows arguments.
+/// The key for "--role <ROLE>" or "<INPUT>", as clap prints arguments.
 fn key_in(shown: &str) -> Option<String> {
     let name = shown.trim_start_matches("--").split([' ', '=']).next()?;
     Some(name.trim_matches(['<', '>']).to_ascii_lowercase())
 }
 
-/// The key of an argument in the file, if it can be there.
+/// The key of an argument in the file, if it may appear there.
 fn key_of(arg: &Arg) -> Option<&str> {
     match arg.get_action() {
         ArgAction::Set | ArgAction::Append | ArgAction::SetTrue if arg.is_positional() => Some(INPUT),

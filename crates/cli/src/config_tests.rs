@@ -14,7 +14,7 @@ fn refusal(text: &str, typed: &[&str]) -> String {
     e.to_string()
 }
 
-/// What every operation needs: key and value.
+/// The keys and values that every operation needs.
 const NEEDED: [(&str, &str); 5] = [
     ("input", "\"a.csv\""),
     ("role", "\"receiver\""),
@@ -51,7 +51,7 @@ fn every_option_of_every_operation_can_be_set_and_typed_instead() {
                     key_of(other).map(|key| pairs.remove(key));
                 }
             }
-            // Whatever the option takes, one of these is it.
+            // One of these is valid for any option.
             let mut candidates: Vec<String> =
                 arg.get_possible_values().iter().map(|v| v.get_name().to_string()).collect();
             candidates.extend(["1", "128", "x"].map(Into::into));
@@ -70,7 +70,7 @@ fn every_option_of_every_operation_can_be_set_and_typed_instead() {
             });
             let value = found.unwrap_or_else(|| panic!("{name}: {key} cannot be set by {candidates:?}"));
             seen += 1;
-            // Typed, it counts instead.
+            // A typed option overrides the file.
             if let Some(long) = arg.get_long() {
                 let typed = if flag { format!("--{long}") } else { format!("--{long}={value}") };
                 let words = words(&text(name, &pairs), &[&typed]).unwrap();
@@ -117,7 +117,7 @@ fn a_file_is_as_good_as_what_it_stands_for() {
              --role=sender --scale=2"
         )
     );
-    // Typed lists take the place of those in the file, and what excludes an option does too.
+    // Typed lists replace those in the file, and so do options that conflict with them.
     assert_eq!(
         shown(&["--key=c", "--connect=h:2", "--insecure-plaintext"]),
         "veilset sum - --audit-log=none --connect=h:2 --force --insecure-plaintext --key=c --policy=folder/none \
@@ -140,7 +140,7 @@ fn names_of_columns_stand_in_a_list_as_they_are() {
     );
     assert_eq!(key, ["last, first", "say \"hi\"", "a=b"]);
     assert_eq!(received, ["a, b|a, b", "c, d|e, f", "g|g"]);
-    // One string is what would be typed.
+    // A single string is parsed like typed text.
     assert_eq!(parsed("key = 'a,\"b,c\"'\n").0, ["a", "b,c"]);
 }
 
@@ -187,7 +187,7 @@ fn what_is_wrong_is_named_with_file_line_and_key() {
             assert!(said.contains(words), "{words:?} is not in: {said}");
         }
     }
-    // What was typed is not the file's fault.
+    // Errors in typed options are not blamed on the file.
     let said = refusal(base, &["--peer", "p", "--threads", "0"]);
     assert!(said.contains("with what was typed after it") && said.contains("--threads"), "{said}");
     let said = refusal(&with("threads = 2"), &["--peer", "p", "--threads", "0"]);
@@ -205,7 +205,7 @@ fn the_examples_of_the_readme_and_the_help_are_right() {
         Arguments::try_parse_from(words(text, &[]).unwrap()).unwrap();
     }
     let rules: veilset::governance::policy::Rules = toml::from_str(policy).unwrap();
-    // It has every key, so that it can be copied from; the peers' own are in the table.
+    // The example contains every key, so that it can be copied; those for a single peer are in the table.
     for missing in format!("{rules:?}").split("peer: {").next().unwrap().split(", ") {
         assert!(!missing.ends_with(": None"), "{missing}");
     }

@@ -30,7 +30,7 @@ impl Party {
         Table::from_reader(self.name, self.csv.as_bytes(), &ReadOptions::default(), None)
     }
 
-    /// Runs, and gives the keys in the result too.
+    /// Runs one party; also returns the keys in its result.
     fn run(
         &self,
         operation: &'static Operation,
@@ -76,7 +76,7 @@ fn keys(learned: &Learned, ours: &ItemSet) -> Vec<String> {
     keys
 }
 
-/// Runs all operations between two parties and shows what each had and learned.
+/// Runs all operations between two parties, and shows what each had and learned.
 pub fn run() -> Result<()> {
     let party = |name, csv, key, values| {
         Result::Ok(Party { name, csv, key, values, identity: Arc::new(Identity::generate()?) })

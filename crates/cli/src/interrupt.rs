@@ -1,15 +1,16 @@
-//! Signals. The first ends the program in an orderly way at its next step; the second ends it at once.
+//! Signals. The first signal ends the program gracefully at its next step; the second ends it at once.
 //!
-//! SIGINT, SIGTERM and SIGHUP set a flag and cancel the run with the peer. The program checks the flag before every
-//! 64 KiB that it reads or writes, before every frame of a half that it prepares, and while it waits for the peer.
+//! SIGINT, SIGTERM and SIGHUP set a flag and cancel the run with the peer. The program checks the flag before
+//! every 64 KiB that it reads or writes, before every frame of a half that it prepares, and while it waits for
+//! the peer.
 //!
-//! A system call that does not return has no next step: a write to a pipe that nobody reads, anything on a file
-//! system that hangs. Polling would help only with pipes. So a thread watches: if the program has not ended some time
-//! after the first signal, the thread ends it. Nothing is lost by that: a result gets its name when it is complete
-//! ([`veilset::table::Destination`]), and a prepared half is spent before it is used.
+//! A system call that does not return has no next step: a write to a pipe that nobody reads, or any access to a
+//! file system that hangs. Polling would help only with pipes. So a watchdog thread ends the program if it is
+//! still running some time after the first signal. Nothing is lost by that: a result gets its name only when it
+//! is complete ([`veilset::table::Destination`]), and a prepared half is spent before it is used.
 //!
-//! Handlers run on their own thread and may lock, remove files and exit. That thread never writes and never waits, so
-//! it always notices a second signal.
+//! Handlers run on their own thread, and may lock, remove files and exit. That thread never writes and never
+//! waits, so it always notices a second signal.
 
 use crate::party::sayer;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGXFSZ};
@@ -23,7 +24,7 @@ use veilset::channel::Canceller;
 use veilset::error::{Error, Result};
 use veilset::table::remove_unfinished;
 
-/// The signals that ask a program to stop, unless it was started to ignore them, as by `nohup`.
+/// The signals that ask a program to stop, except those that it was started to ignore, for instance by `nohup`.
 pub fn signals() -> Vec<i32> {
     let ignored = ignored_from(&std::fs::read_to_string("/proc/self/status").unwrap_or_default());
     [SIGINT, SIGTERM, SIGHUP].into_iter().filter(|signal| ignored >> (signal - 1) & 1 == 0).collect()
@@ -38,14 +39,14 @@ fn ignored_from(status: &str) -> u64 {
 /// The exit code of a program that was stopped.
 pub const STOPPED: u8 = 130;
 
-/// How long a program that was stopped may go on: alone, when a step takes milliseconds, and
+/// How long a stopped program may continue: alone, when a step takes milliseconds; and
 const ALONE: Duration = Duration::from_secs(1);
-/// with the peer, who is told, after which the log is written.
+/// with a peer, which must be told before the log is written.
 const WITH_PEER: Duration = Duration::from_secs(10);
-/// When a program that was stopped and still runs says so.
+/// After this time, a stopped program that still runs says so.
 const SLOW: Duration = Duration::from_millis(300);
 
-/// Makes a write beyond the limit on file sizes (`ulimit -f`) an error, instead of death by SIGXFSZ.
+/// Turns a write beyond the limit on file sizes (`ulimit -f`) into an error, instead of death by SIGXFSZ.
 pub fn survive_file_limits() -> Result<()> {
     signal_hook::flag::register(SIGXFSZ, Arc::default()).map(|_| ()).map_err(unwatched)
 }
@@ -63,7 +64,7 @@ struct State {
     happened: AtomicBool,
     /// The run with the peer, while there is one.
     run: Mutex<Option<Canceller>>,
-    /// Once the result is complete: the exit code and the message for an end from outside.
+    /// Once the result is complete: the exit code and the message in case the watchdog ends the program.
     done: Mutex<Option<(u8, String)>>,
 }
 
@@ -85,17 +86,17 @@ impl Interrupt {
         Ok(interrupt)
     }
 
-    /// Whether it happened.
+    /// Whether the program was asked to stop.
     pub fn happened(&self) -> bool {
         self.0.happened.load(Ordering::SeqCst)
     }
 
-    /// A step: an error if it happened.
+    /// Called at each step: an error if the program was asked to stop.
     pub fn check(&self) -> Result<()> {
         if self.happened() { Err(Error::Cancelled) } else { Ok(()) }
     }
 
-    /// A run with the peer begins; a signal cancels it.
+    /// Marks the start of the run with the peer. A signal cancels the run.
     pub fn run_begins(&self, canceller: Canceller) {
         *self.0.run.lock().unwrap_or_else(PoisonError::into_inner) = Some(canceller.clone());
         if self.happened() {
@@ -103,13 +104,13 @@ impl Interrupt {
         }
     }
 
-    /// It is over.
+    /// Marks the end of the run with the peer.
     pub fn run_ends(&self) {
         *self.0.run.lock().unwrap_or_else(PoisonError::into_inner) = None;
     }
 
-    /// The result is complete, so a signal no longer means that there is none. If the program must still be ended
-    /// from outside, it ends with this code and this message.
+    /// Marks the result as complete, so that a signal no longer means that there is none. If the program must
+    /// still be ended by force, it exits with this code and this message.
     pub fn done(&self, code: u8, what: String) {
         *self.0.done.lock().unwrap_or_else(PoisonError::into_inner) = Some((code, what));
     }
@@ -122,7 +123,7 @@ impl Interrupt {
             let patience = if run.is_some() { WITH_PEER } else { ALONE };
             run.inspect(Canceller::cancel);
             std::thread::sleep(SLOW);
-            // On its own thread: standard error may be what hangs.
+            // On a thread of its own, because standard error may hang.
             let say = move || sayer(quiet)("veilset: stopping; a second signal stops at once");
             let _ = Builder::new().spawn(say);
             std::thread::sleep(patience - SLOW);
@@ -137,7 +138,7 @@ impl Interrupt {
     fn leave(&self, why: &str) -> ! {
         let (code, line) = self.last_words(why);
         let (written, wait) = mpsc::channel();
-        // The file system may be what hangs, and nobody may read standard error.
+        // The file system may hang, and standard error may have no reader.
         let last = Builder::new().spawn(move || {
             remove_unfinished();
             let _ = writeln!(std::io::stderr(), "{line}");
@@ -149,7 +150,7 @@ impl Interrupt {
         std::process::exit(code.into())
     }
 
-    /// The exit code and the message of an end from outside.
+    /// The exit code and the message for an end by force.
     fn last_words(&self, why: &str) -> (u8, String) {
         match &*self.0.done.lock().unwrap_or_else(PoisonError::into_inner) {
             None => (STOPPED, format!("veilset: {why}")),

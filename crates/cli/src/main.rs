@@ -1,6 +1,6 @@
 //! The veilset program.
 #![forbid(unsafe_code)]
-// In a program `pub` says what a module offers to the others.
+// In a binary, `pub` marks what a module offers to the others.
 #![allow(unreachable_pub)]
 
 mod args;
@@ -34,15 +34,15 @@ use veilset::error::{Error, Result};
 use veilset::spelling::spell;
 use veilset_kernels::memory::{self, SystemOrExit};
 
-/// Memory that runs out ends the program with a message and an exit code of its own.
+/// If memory runs out, the program ends with a message and an exit code of its own.
 #[global_allocator]
 static ALLOCATOR: SystemOrExit = SystemOrExit;
 
 fn main() -> ExitCode {
-    // Usage errors end here, with exit code 2.
+    // Usage errors exit here, with code 2.
     let arguments = Arguments::parse();
     let run = || interrupt::survive_file_limits().and_then(|()| run(arguments.command));
-    // A panic has printed its message; what remains is to end with the right code.
+    // A panic has printed its message; what remains is to exit with the right code.
     let result = catch_unwind(AssertUnwindSafe(run)).unwrap_or_else(|panic| {
         if is_for_want_of_a_thread(&*panic) {
             memory::exit("no thread can be started");
@@ -52,7 +52,7 @@ fn main() -> ExitCode {
     match result {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            // Nobody may be left to read it.
+            // Standard error may have no reader.
             let _ = writeln!(std::io::stderr(), "veilset: {}", as_options(&error.to_string()));
             ExitCode::from(exit_code(&error))
         }
@@ -80,7 +80,7 @@ fn run(command: Command) -> Result<()> {
     }
 }
 
-/// Whether this comes from `std::thread::spawn`, which fails where there is no memory for a stack.
+/// Whether the panic comes from `std::thread::spawn`, which fails if there is no memory for a stack.
 fn is_for_want_of_a_thread(panic: &(dyn Any + Send)) -> bool {
     panic.downcast_ref::<String>().is_some_and(|message| message.starts_with("failed to spawn thread"))
 }

@@ -1,4 +1,4 @@
-//! Shell completions and manual pages, both made from the arguments' definition.
+//! Shell completions and manual pages, generated from the definition of the arguments.
 
 use crate::args::Arguments;
 use clap::CommandFactory;
@@ -7,7 +7,7 @@ use std::io::Write;
 use std::path::Path;
 use veilset::error::{Error, Result};
 
-/// Prints what the shell needs.
+/// Prints the completion script of a shell.
 pub fn completions(shell: Shell) -> Result<()> {
     let mut script = Vec::new();
     clap_complete::generate(shell, &mut Arguments::command(), "veilset", &mut script);
@@ -16,7 +16,7 @@ pub fn completions(shell: Shell) -> Result<()> {
     })
 }
 
-/// Writes a page for the program and one for each command.
+/// Writes one page for the program and one per command.
 pub fn pages(folder: &Path) -> Result<()> {
     clap_mangen::generate_to(Arguments::command(), folder).map_err(|e| {
         Error::Output(format!("cannot write to {}: {e}. Name a folder that exists", folder.display()))

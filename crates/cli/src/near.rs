@@ -1,8 +1,8 @@
-//! Names that the user probably meant.
+//! Suggestions for mistyped names.
 
-/// How alike two names must be, from 0 to 1.
+/// The minimum similarity of two names, from 0 to 1.
 const ALIKE: f64 = 0.8;
-/// Names shown at most.
+/// Maximum number of suggestions.
 const SHOWN: usize = 3;
 
 /// "; did you mean x or y?", or nothing if no candidate is similar to `name`.

@@ -16,18 +16,18 @@ use veilset::rng::Prng;
 use veilset::table::{Destination, Duplicates};
 use veilset::threads::Threads;
 
-/// What a plan is carried out for.
+/// Why a plan is carried out.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Purpose {
     /// For its result.
     Run,
-    /// To see whether it can be, and at what cost.
+    /// To see whether it can be carried out, and at what cost.
     Check,
 }
 
 /// Carries out the plan.
 pub fn run(mut plan: PartyPlan, purpose: Purpose) -> Result<()> {
-    // First of all: from here on a signal ends the program in good order.
+    // First of all: from here on a signal ends the program gracefully.
     let interrupt = Interrupt::install(plan.quiet)?;
     plan.job.threads = start_threads(plan.threads)?;
     let plan = &plan;
@@ -43,7 +43,7 @@ pub fn run(mut plan: PartyPlan, purpose: Purpose) -> Result<()> {
         _ => Protection::InsecurePlaintext,
     };
 
-    // Everything that can be wrong with our side is found before the peer hears of us.
+    // Errors on our side are found before the peer hears from us.
     plan.endpoint.check()?;
     let job = &plan.job;
     job.check_output()?;
@@ -59,7 +59,7 @@ pub fn run(mut plan: PartyPlan, purpose: Purpose) -> Result<()> {
     let prepared = data.prepare(identity.as_deref(), &watch, &mut rng)?;
     drop(life);
     tell(data.keys(), job.source.duplicates(job.has_values()), &say);
-    // Printed with --quiet too: whoever runs this every night must hear of it.
+    // Printed even with --quiet, so that unattended runs show it.
     let warn = |text: &str| {
         let _ = writeln!(std::io::stderr(), "warning: {}", as_options(text));
     };
@@ -74,7 +74,7 @@ pub fn run(mut plan: PartyPlan, purpose: Purpose) -> Result<()> {
     let mut gate = Gate::new(prepared.request(), setup)?;
     let stop = interrupt.clone();
     let output = job.create_output()?.map(|output| output.watched(move || stop.check()));
-    // Not watched: once the result is there, a signal does not make the run one that was stopped.
+    // Not watched: once the result exists, a signal must not make the run look stopped.
     let open = |path| Destination::create("report", Some(path), job.force);
     let report_file = plan.report.as_deref().map(open).transpose()?;
 
@@ -97,7 +97,7 @@ pub fn run(mut plan: PartyPlan, purpose: Purpose) -> Result<()> {
             interrupt.done(7, format!("{}, but its report or its line in the log may be missing", done(job)))
         }
     };
-    // How long this takes depends on the result, so it waits until the peer has left.
+    // The time that this takes depends on the result, so it happens after the peer has left.
     match output {
         Some(mut output) => {
             data.write(&outcome, &mut output)?;
@@ -115,7 +115,7 @@ pub fn run(mut plan: PartyPlan, purpose: Purpose) -> Result<()> {
     if let Some(path) = job.output.as_deref().filter(|_| job.has_result()) {
         say(&format!("  The result is in {}.", path.display()));
     }
-    // What fails after the result was written must not look as if there were none.
+    // A failure after the result was written must not look as if there were no result.
     [reported, logged].into_iter().collect::<Result<()>>().map_err(|e| match e {
         Error::Output(what) => Error::Output(format!("{}, but {what}", done(job))),
         e => {
@@ -125,7 +125,7 @@ pub fn run(mut plan: PartyPlan, purpose: Purpose) -> Result<()> {
     })
 }
 
-/// That the run is done, and where its result is.
+/// The message that the run is done, and where its result is.
 fn done(job: &Job) -> String {
     match (job.has_result(), &job.output) {
         (false, _) => "the run is done".into(),
@@ -134,7 +134,7 @@ fn done(job: &Job) -> String {
     }
 }
 
-/// What is being done, in words.
+/// The current phase, in words.
 pub fn words(phase: Phase, source: &InputTable) -> String {
     let input = source.input.display();
     match phase {
@@ -144,7 +144,7 @@ pub fn words(phase: Phase, source: &InputTable) -> String {
     }
 }
 
-/// Says what was read.
+/// Reports what was read.
 pub fn tell(keys: &Keys, made: Duplicates, say: &dyn Fn(&str)) {
     let s = |n: u64| if n == 1 { "" } else { "s" };
     let (table, keyed) = (&keys.table, &keys.keyed);
@@ -172,16 +172,16 @@ pub fn tell(keys: &Keys, made: Duplicates, say: &dyn Fn(&str)) {
     }
 }
 
-/// Starts the threads that all computing is done on.
+/// Starts the threads on which everything is computed.
 pub fn start_threads(threads: usize) -> Result<Threads> {
     Threads::new(threads).map_err(|e| Error::Usage(format!("{e} (--threads)")))
 }
 
-/// What says a line to the user, unless the program is to be quiet.
+/// A function that prints a line for the user, unless the program is quiet.
 pub fn sayer(quiet: bool) -> impl Fn(&str) {
     move |line| {
         if !quiet {
-            // A run goes on if nobody reads this.
+            // A run continues even if nobody reads this.
             let _ = writeln!(std::io::stderr(), "{}", as_options(line));
         }
     }

@@ -1,4 +1,4 @@
-//! The plan that the arguments mean: everything that can be refused without looking at the data.
+//! The plan that the arguments mean: everything that can be rejected without looking at the data.
 
 use crate::args::{
     Command, CommonArgs, DuplicatesArg, EmptyKeysArg, EncodingArg, InputArgs, OperationArgs, OutputArgs,
@@ -24,7 +24,7 @@ use veilset::table::{
     check_output_name,
 };
 
-/// A half that is to be prepared.
+/// A half to be prepared.
 #[derive(Debug)]
 pub struct PreparePlan {
     pub source: InputTable,
@@ -37,7 +37,7 @@ pub struct PreparePlan {
     pub quiet: bool,
 }
 
-/// What one party is to do.
+/// What one party will do.
 #[derive(Debug)]
 pub struct PartyPlan {
     pub job: Job,
@@ -49,13 +49,13 @@ pub struct PartyPlan {
     pub timeouts: Timeouts,
     /// The peer's name in the address book.
     pub peer_name: Option<String>,
-    /// What the policy says about this peer.
+    /// The policy for this peer.
     pub policy: Policy,
     pub audit_log: Option<PathBuf>,
 }
 
 impl PartyPlan {
-    /// The plan of a command that is an operation, if the policy allows it.
+    /// The plan for a command that is an operation, if the policy allows it.
     pub fn of(command: Command) -> Result<PartyPlan> {
         let Command::Operation(a) = command else {
             let names = operations::ALL.map(|o| o.name).join(", ");
@@ -77,7 +77,7 @@ impl PartyPlan {
     }
 }
 
-/// How the connection is to be protected.
+/// How the connection is protected.
 #[derive(Debug)]
 pub enum NamedProtection {
     Tls { identity: Option<PathBuf>, peer: Fingerprint },
@@ -262,13 +262,13 @@ impl PreparePlan {
     }
 }
 
-/// The key columns of a file of this format.
+/// The key columns of a file with this format.
 fn key(a: &InputArgs, format: Format) -> Result<Vec<String>> {
     let wrong = |what: String| Err(Error::Usage(what));
     let key: Vec<String> = a.key.iter().flat_map(|columns| columns.0.iter().cloned()).collect();
     match (format, &key[..]) {
         (Format::List, []) => Ok(vec![LIST_COLUMN.into()]),
-        // Whoever names a column may well mean a CSV file, whose header would be taken for an item.
+        // A user who names a column may well mean a CSV file, whose header would be taken for an item.
         (Format::List, _) if a.format.is_none() => wrong(format!(
             "{} is a list, going by its name, and a list has no columns for --key. If the file is CSV, add --format csv; \
              if it is a list of one item per line, omit --key",
@@ -288,7 +288,7 @@ fn key(a: &InputArgs, format: Format) -> Result<Vec<String>> {
     }
 }
 
-/// `has_values`: whether the keys have values, as those of the sender of sum do.
+/// `has_values`: whether the keys have values, as for the sender of sum.
 fn source(a: InputArgs, has_values: bool) -> Result<InputTable> {
     if a.format.is_none() {
         check_input_name(&a.input)?;
@@ -326,7 +326,7 @@ fn source(a: InputArgs, has_values: bool) -> Result<InputTable> {
     Ok(source)
 }
 
-/// Refuses an address that is in the open. What a name stands for is looked up, and checked, when it is used.
+/// Rejects addresses that are not on this machine. Host names are resolved and checked when they are used.
 fn on_this_machine(endpoint: &Endpoint) -> Result<()> {
     let (Endpoint::Listen(text) | Endpoint::Connect(text)) = endpoint;
     let host = text.rsplit_once(':').map_or("", |(host, _)| host);
@@ -343,8 +343,8 @@ fn threads(typed: Option<u16>) -> usize {
     typed.map_or_else(|| std::thread::available_parallelism().map_or(1, usize::from), usize::from)
 }
 
-/// Refuses two names of one file: what is read would be overwritten, or two things would be written to one file. As the
-/// input `-` is standard input, otherwise standard output, which takes one of them.
+/// Rejects two names for the same file: an input would be overwritten, or two outputs would go to one file. `-`
+/// is standard input for the input and standard output otherwise; only one output may go there.
 fn different(files: &[(&str, Option<&PathBuf>)]) -> Result<()> {
     let named: Vec<_> = files.iter().filter_map(|(what, path)| Some((*what, (*path)?.as_path()))).collect();
     for (i, (other, b)) in named.iter().enumerate() {
@@ -362,7 +362,7 @@ fn different(files: &[(&str, Option<&PathBuf>)]) -> Result<()> {
     Ok(())
 }
 
-/// Whether both are names of one file, or will be when it is made.
+/// Whether both are names of the same file, or will be once it is created.
 fn same_file(a: &Path, b: &Path) -> bool {
     if let (Ok(a), Ok(b)) = (a.metadata(), b.metadata()) {
         return places::same_file(&a, &b);

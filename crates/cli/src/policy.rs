@@ -8,10 +8,10 @@ use veilset::governance::policy::{Policy, Rules};
 use veilset::net::Fingerprint;
 use veilset::places::Folder;
 
-/// Its name in the configuration folder.
+/// The name of the file in the configuration folder.
 const FILE: &str = "policy.toml";
 
-/// The policy for this peer. Without a file everything is allowed.
+/// The policy for this peer. Without a policy file, everything is allowed.
 pub fn load(named: Option<&Path>, peer: Option<Fingerprint>, book: &Book) -> Result<Policy> {
     let Some(path) = named.map(Path::to_path_buf).or_else(|| Folder::Configuration.file(FILE)) else {
         return Ok(Policy::none());
@@ -25,7 +25,7 @@ pub fn load(named: Option<&Path>, peer: Option<Fingerprint>, book: &Book) -> Res
     };
     let text = match std::fs::read_to_string(&path) {
         Ok(text) => text,
-        // Only a missing file allows everything; an unreadable one does not.
+        // Only a missing file allows everything; an unreadable file does not.
         Err(e) if e.kind() == ErrorKind::NotFound && named.is_none() => return Ok(Policy::none()),
         Err(e) => return Err(unusable(&e)),
     };

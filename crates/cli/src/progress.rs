@@ -1,4 +1,4 @@
-//! Progress: a bar on a terminal, a line per stage otherwise.
+//! Progress: a bar on a terminal, otherwise one line per stage.
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use std::io::{IsTerminal, Write};
@@ -8,9 +8,9 @@ use std::thread::{Builder, JoinHandle};
 use std::time::Duration;
 use veilset::channel::{Observer, Unit};
 
-/// Anything shorter than this needs no sign of life.
+/// Shorter work needs no sign of life.
 const NOTICED: Duration = Duration::from_secs(2);
-/// How often a sign of life is renewed on a terminal.
+/// How often a sign of life is updated on a terminal.
 const RENEWED: Duration = Duration::from_millis(200);
 
 /// Shows a run's progress on standard error.
@@ -22,19 +22,19 @@ pub struct Progress {
 
 #[derive(Default)]
 struct Stage {
-    /// Counted from 1.
+    /// The number of the stage, starting at 1.
     number: usize,
     bar: Option<(Unit, ProgressBar)>,
 }
 
 impl Progress {
-    /// For a run of this many stages.
+    /// Creates the display for a run with this many stages.
     pub fn new(stages: usize) -> Self {
         let terminal = std::io::stderr().is_terminal();
         Progress { terminal, stages, stage: Mutex::default() }
     }
 
-    /// The run is over: it is complete, or it broke off here.
+    /// Marks the end of the run: it is complete, or it was aborted here.
     pub fn end(&self, all: bool) {
         match self.now().bar.take() {
             Some((_, bar)) if all => bar.finish(),
@@ -56,12 +56,12 @@ impl Observer for Progress {
             1 => name.to_string(),
             stages => format!("step {} of {}, {name}", stage.number, stages.max(stage.number)),
         };
-        // A later stage shows that this one is done, even if slightly less went over the channel than expected.
+        // A later stage shows that this one is done, even if slightly less was transferred than expected.
         if let Some((_, bar)) = stage.bar.take() {
             bar.finish();
         }
         if !self.terminal {
-            // The run goes on even if nobody reads this.
+            // The run continues even if nobody reads this.
             let _ = writeln!(std::io::stderr(), "{name}");
             return;
         }
@@ -87,7 +87,7 @@ impl Observer for Progress {
 }
 
 /// A sign of life on standard error during long work of unknown length: reading a file, hashing its keys. On a
-/// terminal it is a line that is renewed and disappears; otherwise one line for each piece of long work.
+/// terminal it is a line that is updated and finally cleared; otherwise one line per piece of long work.
 pub struct Life {
     shared: Arc<Shared>,
     thread: Option<JoinHandle<()>>,
@@ -102,14 +102,14 @@ struct Shared {
 
 #[derive(Default)]
 struct Doing {
-    /// None at the end.
+    /// The current work; `None` at the end.
     what: Option<String>,
-    /// The number of earlier pieces of work.
+    /// The number of completed pieces of work.
     number: usize,
 }
 
 impl Life {
-    /// Begins with this.
+    /// Starts with this piece of work.
     pub fn begin(quiet: bool, what: String) -> Life {
         let shared = Arc::new(Shared::default());
         shared.now().what = Some(what);
@@ -119,12 +119,12 @@ impl Life {
         Life { shared, thread }
     }
 
-    /// This many bytes were read.
+    /// Sets the number of bytes read so far.
     pub fn read(&self, bytes: u64) {
         self.shared.bytes.store(bytes, Ordering::Relaxed);
     }
 
-    /// Goes on with this.
+    /// Continues with this piece of work.
     pub fn next(&self, what: String) {
         self.shared.change(Some(what));
     }
@@ -151,7 +151,7 @@ impl Shared {
         self.changed.notify_all();
     }
 
-    /// Waits until this piece of work is over, but no longer than that. Returns whether it is over.
+    /// Waits until this piece of work is over, at most for `at_most`. Returns whether it is over.
     fn over(&self, number: usize, at_most: Duration) -> bool {
         let same = |doing: &mut Doing| doing.number == number;
         let waited = self.changed.wait_timeout_while(self.now(), at_most, same);
@@ -180,7 +180,7 @@ impl Shared {
                 }
                 line.finish_and_clear();
             } else {
-                // The run goes on even if nobody reads this.
+                // The run continues even if nobody reads this.
                 let _ = writeln!(std::io::stderr(), "{}", self.line(&what));
                 while !self.over(number, NOTICED) {}
             }

@@ -11,16 +11,16 @@ use veilset::protocols::{self, Protocol};
 
 #[derive(Debug, Args)]
 pub struct SoakArgs {
-    /// How many
+    /// Number of runs
     #[arg(long, value_name = "N")]
     pub runs: u64,
-    /// What the runs follow from [default: random]
+    /// The seed from which the runs are generated [default: random]
     #[arg(long, value_name = "SEED")]
     pub seed: Option<u64>,
-    /// The number of the first run, to repeat one that went wrong
+    /// The number of the first run, to repeat one that failed
     #[arg(long, value_name = "RUN", default_value_t = 0)]
     pub first: u64,
-    /// The most keys of a party
+    /// Maximum number of keys per party
     #[arg(long, value_name = "N", default_value_t = 200, value_parser = RangedU64ValueParser::<usize>::new().range(1..=100_000))]
     pub max_items: usize,
 }
@@ -33,28 +33,28 @@ pub struct BenchArgs {
     /// The protocol [default: as in a run]
     #[arg(long, value_parser = protocol())]
     pub protocol: Option<&'static Protocol>,
-    /// Against a sender that deviates (cm20)
+    /// Protect the receiver from a malicious sender (cm20)
     #[arg(long)]
     pub malicious_sender: bool,
-    /// Items of the receiver
+    /// Number of items of the receiver
     #[arg(long, value_name = "N", value_parser = items())]
     pub n: usize,
-    /// Items of the sender [default: as many]
+    /// Number of items of the sender [default: as many as the receiver's]
     #[arg(long, value_name = "M", value_parser = items())]
     pub n_sender: Option<usize>,
-    /// Bytes of an item, from 8 to 16000
+    /// Bytes per item, from 8 to 16000
     #[arg(long, value_name = "B", default_value_t = 16, value_parser = item_bytes())]
     pub item_bytes: usize,
-    /// Part of the smaller set that both have
+    /// The fraction of the smaller set that both have
     #[arg(long, value_name = "F", default_value_t = 0.5, value_parser = fraction)]
     pub overlap: f64,
-    /// Threads of each party [default: one per core]
+    /// Threads per party [default: one per core]
     #[arg(long, value_name = "T", value_parser = clap::value_parser!(u16).range(1..=1024))]
     pub threads: Option<u16>,
-    /// none, lan (10 Gbps, 0.1 ms), wan (50 Mbps, 80 ms), or like 400Mbps,40ms
+    /// The emulated network: none, lan (10 Gbps, 0.1 ms), wan (50 Mbps, 80 ms), or like 400Mbps,40ms
     #[arg(long, default_value = "none")]
     pub net: Net,
-    /// Run each party once more, alone against a recording, and give those CPU seconds
+    /// Run each party once more, alone against a recording, and report the CPU seconds of that run
     #[arg(long)]
     pub one_sided: bool,
     /// Print one JSON object
@@ -72,7 +72,7 @@ impl BenchArgs {
     }
 }
 
-/// Fewer than 8 bytes would not make enough different items.
+/// Fewer than 8 bytes would not give enough distinct items.
 fn item_bytes() -> RangedU64ValueParser<usize> {
     RangedU64ValueParser::new().range(8..=16_000)
 }
@@ -97,7 +97,7 @@ impl FromStr for Net {
     }
 }
 
-/// What `veilset bench` tells its children: what it was told, and this.
+/// What `veilset bench` passes to its children: its own arguments, and these.
 #[derive(Debug, Args)]
 pub struct BenchPartyArgs {
     pub folder: PathBuf,
@@ -105,10 +105,10 @@ pub struct BenchPartyArgs {
     pub role: Role,
     #[arg(long)]
     pub seed: u128,
-    /// Where the receiver listens, for the sender
+    /// The port at which the receiver listens, for the sender
     #[arg(long)]
     pub port: Option<u16>,
-    /// Against the recording
+    /// Run alone against the recording
     #[arg(long)]
     pub alone: bool,
     #[command(flatten)]
@@ -116,7 +116,7 @@ pub struct BenchPartyArgs {
 }
 
 impl BenchPartyArgs {
-    /// One of this party's files in the folder.
+    /// The path of one of this party's files in the folder.
     pub fn file(&self, name: &str) -> PathBuf {
         self.folder.join(format!("{}.{name}", self.role))
     }

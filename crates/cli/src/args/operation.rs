@@ -1,4 +1,5 @@
-//! The arguments of the operations: a command for each, whose options follow from the terms that it uses.
+//! The arguments of the operations: one command each, whose options follow from the terms that the operation
+//! uses.
 
 use super::{CommonArgs, EXIT_CODES, OutputArgs};
 use crate::columns::{Columns, Received};
@@ -7,7 +8,7 @@ use clap::{ArgMatches, Args, Error, FromArgMatches, Subcommand};
 use veilset::operations::{self, Operation, Role, Rows, Terms};
 use veilset::protocols;
 
-/// An operation and its options; those that it has no use for are not there.
+/// An operation and its options. Options that it does not use are absent.
 #[derive(Debug)]
 pub struct OperationArgs {
     pub operation: &'static Operation,
@@ -19,20 +20,20 @@ pub struct OperationArgs {
     pub malicious: Option<MaliciousArgs>,
 }
 
-/// What travels in rows.
+/// What is sent in rows.
 #[derive(Debug, Args)]
 pub struct RowArgs {
-    /// Our columns to send with our keys (sender): of matching rows in intersect, of new rows in union. Written like
-    /// --key
+    /// Our columns to send with our keys (sender): of matching rows in intersect, of new rows in union. Same
+    /// syntax as --key
     #[arg(long, value_name = "COL,..")]
     pub send_columns: Vec<Columns>,
-    /// The columns that the sender sends (receiver): its names for them, in its order. COL=NAME gives a column another
-    /// name in our result. Written like --key
+    /// The columns that the sender sends (receiver), by the sender's names and in its order. COL=NAME renames a
+    /// column in our result. Same syntax as --key
     #[arg(long, value_name = "COL[=NAME],..")]
     pub receive_columns: Vec<Received>,
-    /// The bytes of the longest row that is sent, plus 1 to 3 for each column; the same on both sides. In union a row
-    /// is the key and the columns sent, in intersect the columns sent. Every row is sent at this width, so that lengths
-    /// do not show
+    /// The bytes of the longest row that is sent, plus 1 to 3 per column; the same on both sides. In union a row
+    /// is the key and the columns sent, in intersect the columns sent. Every row is sent at this width, so that
+    /// lengths do not show
     #[arg(long, value_name = "BYTES", default_value_t = 64, value_parser = clap::value_parser!(u32).range(1..=65536))]
     pub max_row: u32,
 }
@@ -46,13 +47,13 @@ pub struct BothArgs {
 
 #[derive(Debug, Args)]
 pub struct ValueArgs {
-    /// The column of numbers to add up (sender); its name as it is, without quotes
+    /// The column of numbers to add up (sender); its exact name, without quotes
     #[arg(long, value_name = "COL")]
     pub values: Option<String>,
     /// Decimal places of the values; the same on both sides
     #[arg(long, value_name = "N", default_value_t = 0, value_parser = clap::value_parser!(u32).range(0..=38))]
     pub scale: u32,
-    /// Bits of the modulus the sum is computed in, 64 or 128; the same on both sides
+    /// Bits of the modulus of the sum, 64 or 128; the same on both sides
     #[arg(long, value_name = "BITS", default_value = "64", value_parser = ["64", "128"])]
     pub modulus: String,
     /// Withhold count and sum from the sender if fewer items match; the same on both sides
@@ -62,8 +63,8 @@ pub struct ValueArgs {
 
 #[derive(Debug, Args)]
 pub struct MaliciousArgs {
-    /// Protect the receiver from a sender that does not follow the protocol; uses the protocol cm20, with longer tags;
-    /// the same on both sides
+    /// Protect the receiver from a sender that does not follow the protocol; uses the protocol cm20, with longer
+    /// tags; the same on both sides
     #[arg(long)]
     pub malicious_sender: bool,
 }
@@ -79,7 +80,7 @@ impl OperationArgs {
         let command = with(command, operation.uses.both, BothArgs::augment_args);
         let command = with(command, operation.uses.values, ValueArgs::augment_args);
         let command = with(command, withstands(operation), MaliciousArgs::augment_args);
-        // Last: the groups of arguments have descriptions of their own, which would take its place.
+        // Last, because the groups of arguments have descriptions of their own that would replace these.
         command
             .about(operation.summary)
             .long_about(format!(
@@ -98,7 +99,7 @@ fn withstands(operation: &'static Operation) -> bool {
     !protocols::names(|p| p.offer(operation).is_some_and(|offer| offer.malicious_sender)).is_empty()
 }
 
-/// The arguments if the operation has them.
+/// The arguments, if the operation has them.
 fn given<T: FromArgMatches>(has: bool, matches: &mut ArgMatches) -> Result<Option<T>, Error> {
     has.then(|| T::from_arg_matches_mut(matches)).transpose()
 }
@@ -146,7 +147,7 @@ impl FromArgMatches for OperationArgs {
     }
 }
 
-/// The two parties' command lines of an operation, to be copied, and the exit codes.
+/// An example command line for each party, and the exit codes.
 fn help(operation: &Operation) -> String {
     let name = operation.name;
     let rows = (operation.result)(Role::Receiver, &Terms::default()).has_items();

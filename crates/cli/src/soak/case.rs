@@ -1,4 +1,4 @@
-//! A random run: two files, two command lines, and the results by the plain computation.
+//! A random run: two files, two command lines, and the expected results by the plain computation.
 
 use super::cells::{self, Rows};
 use std::collections::BTreeSet;
@@ -10,7 +10,7 @@ use veilset::protocols::{self, Protocol};
 use veilset::rng::Prng;
 use veilset::table::{Encoding, Format};
 
-/// What a party should have in the end.
+/// The result that a party should have in the end.
 pub enum Expected {
     /// No result.
     Nothing,
@@ -18,16 +18,16 @@ pub enum Expected {
     Rows(Rows),
 }
 
-/// A run to be made. The receiver stands before the sender.
+/// A run to perform. In arrays the receiver precedes the sender.
 pub struct Case {
     /// The words after `veilset`.
     pub words: [Vec<String>; 2],
     pub expected: [Expected; 2],
-    /// What is counted.
+    /// The category under which the run is counted.
     pub kind: String,
 }
 
-/// What both sides have in common.
+/// What both sides agree on.
 struct Terms {
     operation: &'static Operation,
     both: bool,
@@ -37,11 +37,11 @@ struct Terms {
     trim: bool,
     casefold: bool,
     nfc: bool,
-    /// Keys with an empty column: those of rows that are skipped, or keys like any other.
+    /// Whether keys may have an empty column: rows with such keys are skipped, or kept as ordinary keys.
     skip: bool,
     keep: bool,
     scale: u32,
-    /// Key i is that of number i.
+    /// Element i is the key with number i.
     universe: Vec<Vec<Vec<u8>>>,
 }
 
@@ -49,7 +49,7 @@ struct Terms {
 struct Side {
     format: Format,
     header: Vec<String>,
-    /// For each row the number of its key, none if it is to be skipped, and its cells.
+    /// For each row, the number of its key (`None` if the row is to be skipped) and its cells.
     rows: Vec<(Option<usize>, Vec<Vec<u8>>)>,
     values: Vec<i128>,
 }
@@ -62,13 +62,13 @@ fn pick<T: Clone>(rng: &mut Prng, list: &[T]) -> T {
     list[rng.below(list.len() as u64) as usize].clone()
 }
 
-/// A size, often small.
+/// A random size, often small.
 fn size(rng: &mut Prng, most: usize) -> usize {
     let most = pick(rng, &[1, 2, 5, 30, most.max(1)]).min(most.max(1)) as u64;
     rng.below(most + 1) as usize
 }
 
-/// A cell that travels or is kept, of anything that a cell may hold.
+/// A cell that is not a key, with anything that a cell may contain.
 fn any_cell(rng: &mut Prng, encoding: Encoding) -> Vec<u8> {
     let parts: [&[u8]; 11] =
         [b"", b"a", b"B7", b" ", b",", b"\"", b"\n", b"\t", "é".as_bytes(), "日本".as_bytes(), b"\r\n"];
@@ -110,7 +110,7 @@ impl Terms {
         (self.operation.result)(role, &operations::Terms { both: self.both, ..Default::default() })
     }
 
-    /// The key of a number, in the form that normalisation leaves as it is.
+    /// The key with this number, in a form that normalisation leaves unchanged.
     fn key(&self, i: usize) -> Vec<Vec<u8>> {
         let numbers = match self.keys {
             1 => vec![i],
@@ -123,14 +123,14 @@ impl Terms {
         }
     }
 
-    /// The text of a number in a key: the same for the same number.
+    /// The text for a number in a key; the same number always gives the same text.
     fn text(&self, n: usize) -> Vec<u8> {
         let style = ["", "x", "ss", "é", "ж,", "\"q\"", "a\nb", "日本", "1,5"][n % 9];
         let mut text = format!("{n}{style}");
         if n % 13 == 5 {
             text.push_str(&"long".repeat(20));
         }
-        // What a step would change is there only without the step.
+        // What a normalisation step would change is present only without that step.
         if !self.trim && n % 5 == 1 {
             text.insert(0, ' ');
         }
@@ -147,7 +147,7 @@ impl Terms {
         text
     }
 
-    /// Another spelling of a text that the agreed steps bring back to it.
+    /// A different spelling that the agreed steps normalise to the same text.
     fn spell(&self, rng: &mut Prng, text: &[u8]) -> Vec<u8> {
         let Ok(text) = std::str::from_utf8(text) else { return text.to_vec() };
         let mut spelled = String::new();
@@ -168,7 +168,7 @@ impl Terms {
         spelled.into_bytes()
     }
 
-    /// A party's rows, some of them with keys that came before.
+    /// A party's rows, some of them with repeated keys.
     fn side(&self, rng: &mut Prng, receiver: bool, numbers: &[usize]) -> Side {
         let mut columns: Vec<String> =
             (0..self.keys).map(|i| format!("{}{i}", if receiver { "k" } else { "s" })).collect();
@@ -209,7 +209,7 @@ impl Terms {
             (number, cells)
         });
         let mut rows: Vec<_> = rows.collect();
-        // Columns stand in any order.
+        // The columns are in random order.
         let mut order: Vec<usize> = (0..columns.len()).collect();
         shuffle(rng, &mut order);
         for (_, cells) in &mut rows {
@@ -242,7 +242,7 @@ fn decimal(value: i128, scale: u32) -> String {
 }
 
 impl Side {
-    /// The names of its key columns, in the order of the key.
+    /// The names of its key columns, in key order.
     fn key(&self, receiver: bool, keys: usize) -> Vec<String> {
         match self.format {
             Format::List => vec!["item".into()],
@@ -250,7 +250,7 @@ impl Side {
         }
     }
 
-    /// For each key the position of its first row, in the order of the rows.
+    /// For each key its number and the position of its first row, in row order.
     fn firsts(&self) -> Vec<(usize, usize)> {
         let mut seen = BTreeSet::new();
         let keyed = self.rows.iter().enumerate().filter_map(|(row, (number, _))| Some(((*number)?, row)));
@@ -268,7 +268,7 @@ impl Side {
 }
 
 impl Case {
-    /// Writes the files of a random run into the folder.
+    /// Writes the files of a random run to the folder.
     pub fn random(rng: &mut Prng, folder: &Path, most: usize) -> Result<Case> {
         let terms = Terms::random(rng, most);
         let [n_r, n_s] = [size(rng, most), size(rng, most)];
@@ -382,7 +382,8 @@ impl Case {
     }
 }
 
-/// The results by the plain computation. Its items are the numbers of keys, and its payloads those of rows.
+/// The expected results. In the plain computation, items are the numbers of keys, and payloads the numbers of
+/// rows.
 fn expected(
     terms: &Terms,
     [ours, theirs]: &[Side; 2],
@@ -476,7 +477,7 @@ fn expected(
     ]
 }
 
-/// The number that an item or payload stands for.
+/// The number that an item or payload encodes.
 fn number(bytes: &[u8]) -> usize {
     usize::from_le_bytes(bytes.try_into().unwrap_or_default())
 }

@@ -1,4 +1,5 @@
-//! Files as lists of rows of cells: written in many spellings, read back by simple means of their own.
+//! Files as lists of rows of cells: written with random variations of the syntax, and read back by a simple
+//! parser of their own.
 
 use std::path::Path;
 use veilset::error::Result;
@@ -8,7 +9,8 @@ use veilset::table::{Destination, Encoding, Format, ReadOptions, Table, write_ro
 /// The header and the rows.
 pub type Rows = Vec<Vec<Vec<u8>>>;
 
-/// Writes rows as a file of this format, with random line ends, quotes and byte-order mark where it has any.
+/// Writes rows as a file of this format, with random line ends, quotes and byte-order mark where the format
+/// allows.
 pub fn write(rng: &mut Prng, path: &Path, format: Format, encoding: Encoding, rows: &Rows) -> Result<()> {
     let delimiter = if path.extension().is_some_and(|e| e == "tsv") { b'\t' } else { b',' };
     let text = match format {
@@ -30,7 +32,7 @@ fn line_end(rng: &mut Prng) -> &'static [u8] {
     [&b"\n"[..], b"\r\n"][rng.below(2) as usize]
 }
 
-/// Without the header, which lists do not have.
+/// Omits the header, since lists have none.
 fn lines(rng: &mut Prng, rows: &Rows) -> Vec<u8> {
     let end = line_end(rng);
     rows.iter().skip(1).flat_map(|row| row.iter().flatten().chain(end).copied()).collect()
@@ -46,7 +48,8 @@ fn csv(rng: &mut Prng, delimiter: u8, rows: &Rows, encoding: Encoding) -> Vec<u8
                 text.push(delimiter);
             }
             let special = |b: &u8| [delimiter, b'"', b'\r', b'\n'].contains(b);
-            // An empty cell alone would be a blank line; a byte-order mark in a cell is not one of the file.
+            // A single empty cell would be a blank line, and a cell must not begin with an unquoted byte-order
+            // mark.
             let quoted =
                 cell.iter().any(special) || cell.is_empty() || !cell[0].is_ascii() || rng.below(5) == 0;
             match quoted {
@@ -62,7 +65,7 @@ fn csv(rng: &mut Prng, delimiter: u8, rows: &Rows, encoding: Encoding) -> Vec<u8
         }
         text.extend(end);
     }
-    // The last line need not end.
+    // The last line may lack its line end.
     if rng.below(3) == 0 && rows.len() > 1 {
         text.truncate(text.len() - end.len());
     }
@@ -93,7 +96,7 @@ pub fn read(path: &Path) -> Result<Rows, String> {
     }
 }
 
-/// RFC 4180 with LF, as results are written.
+/// Parses RFC 4180 with LF, the format of results.
 fn parse(text: &[u8], delimiter: u8) -> Result<Rows, String> {
     let (mut rows, mut row, mut cell) = (Rows::new(), Vec::new(), Vec::new());
     let mut bytes = text.iter().copied().peekable();

@@ -1,7 +1,7 @@
 //! `veilset soak`: random runs of both parties, each compared with the plain computation.
 //!
-//! What a run is about (operation, options, files of every format, sizes, overlap) follows from the seed and the
-//! run's number, so that one that went wrong can be had again with `--first`. The protocols' own randomness
+//! The parameters of a run (operation, options, files of every format, sizes, overlap) are derived from the seed
+//! and the run's number, so that a failed run can be repeated with `--first`. The protocols' own randomness
 //! comes from the operating system, as always.
 
 mod case;
@@ -26,12 +26,12 @@ use veilset::net::{Connection, Endpoint, Identity, Listener, Protection, establi
 use veilset::rng::Prng;
 use veilset::table::Destination;
 
-/// One run in so many goes over TLS and a socket; the others, for the sake of time, over memory.
+/// One run in this many goes over TLS and a socket. The others use memory channels, to save time.
 const OVER_TLS: u64 = 8;
-/// How often a line tells how far we are.
+/// How often a progress line is printed.
 const TELL: Duration = Duration::from_secs(10);
 
-/// Runs until one is wrong or all were right.
+/// Runs until a result is wrong or all runs are done.
 pub fn run(a: &SoakArgs) -> Result<()> {
     let seed = a.seed.map_or_else(|| Ok(u64::from_le_bytes(Prng::from_os()?.bytes())), Ok)?;
     let folder = tempfile::tempdir()
@@ -74,13 +74,13 @@ pub fn run(a: &SoakArgs) -> Result<()> {
         print(format!("{runs:>8} {kind}"))?;
     }
     print(format!(
-        "{:>8} runs in {:.0} seconds, every result that of the plain computation; seed {seed}",
+        "{:>8} runs in {:.0} seconds, every result equal to the plain computation; seed {seed}",
         a.runs,
         start.elapsed().as_secs_f64()
     ))
 }
 
-/// A random run. Returns what kind it was.
+/// Performs a random run. Returns its category.
 fn one(
     folder: &Path,
     seed: u64,
@@ -91,12 +91,12 @@ fn one(
     let mut whole = [0; 32];
     whole[..8].copy_from_slice(&seed.to_le_bytes());
     let mut rng = seeded(&whole).fork(run);
-    // What an earlier run left.
+    // Left over from an earlier run.
     let _ = std::fs::remove_dir_all(folder);
     let unusable = |e: std::io::Error| Error::Output(format!("cannot write {}: {e}", folder.display()));
     std::fs::create_dir_all(folder).map_err(unusable)?;
     let case = Case::random(&mut rng, folder, max_items)?;
-    // Whether the receiver, and whether the sender, prepares its offline half.
+    // Whether the receiver and the sender prepare their offline halves.
     let prepares = [rng.below(4) == 0, rng.below(4) == 0];
     let wrong = |what: String| {
         let lines = case.words.iter().map(|words| format!("\n  veilset {}", words.join(" ")));
@@ -129,15 +129,15 @@ fn one(
     Ok(case.kind + if prepares == [false; 2] { "" } else { " prepared" })
 }
 
-/// What a party was told to do, as if it had been typed.
+/// A party's job, parsed as if it had been typed.
 fn job(words: &[String]) -> Result<Job> {
     let words = std::iter::once("veilset").chain(words.iter().map(String::as_str));
     let arguments = Arguments::try_parse_from(words).map_err(|e| Error::Bug(e.to_string()))?;
     PartyPlan::of(arguments.command).map(|plan| plan.job)
 }
 
-/// A party's whole run, with a half if there is a folder and an identity for it. Returns where its result is, if it
-/// has one.
+/// Runs one party in full, with a prepared half if a folder and an identity are given. Returns the path of its
+/// result, if it has one.
 fn party(mut job: Job, connection: Connection, half: Option<(&Path, &Identity)>) -> Result<Option<PathBuf>> {
     let mut rng = Prng::from_os()?;
     if let Some((folder, identity)) = half {
@@ -176,25 +176,25 @@ fn connections_over_tls([a, b]: &[Arc<Identity>; 2]) -> Result<[Connection; 2]> 
     })
 }
 
-/// Whether the result at a path is the expected one.
+/// Compares the result at a path with the expected one.
 fn compare(path: Option<&Path>, expected: &Expected) -> Result<(), String> {
     let (path, rows) = match (path, expected) {
         (None, Expected::Nothing) => return Ok(()),
         (Some(path), Expected::Rows(rows)) => (path, rows),
-        _ => return Err("there is one where none should be, or none".into()),
+        _ => return Err("there is a result where none was expected, or none where one was".into()),
     };
     let mut got = cells::read(path)?;
     let mut rows = rows.clone();
     if got.first() != rows.first() {
         return Err(format!("the header is {:?} instead of {:?}", got.first(), rows.first()));
     }
-    // Which rows there are matters; that ours keep their order, the tests of the tables look at.
+    // Only the set of rows matters here. The tests of the tables check that our rows keep their order.
     got.sort();
     rows.sort();
     match got == rows {
         true => Ok(()),
         false => {
-            Err(format!("{} rows, where {} were expected, or other cells", got.len() - 1, rows.len() - 1))
+            Err(format!("{} rows where {} were expected, or other cells", got.len() - 1, rows.len() - 1))
         }
     }
 }

@@ -1,4 +1,4 @@
-//! An emulated network: what is sent arrives as late as over a link of given bandwidth and latency.
+//! An emulated network: frames arrive as late as over a link with the given bandwidth and latency.
 
 use super::pipe::{Pipe, PipeSink, Popped};
 use super::{Channel, Ends};
@@ -53,7 +53,7 @@ impl FromStr for Network {
                 .ok()?,
             })
         };
-        // Within these bounds every time can be reckoned with.
+        // Within these bounds, no time computation overflows.
         let sane = |n: &Network| n.bandwidth >= 1.0 && n.round_trip <= Duration::from_secs(3600);
         parse()
             .filter(sane)
@@ -62,7 +62,7 @@ impl FromStr for Network {
 }
 
 impl Channel {
-    /// The same channel with everything it *sends* delayed as by `network`; the peer does the same.
+    /// Returns the channel with everything it *sends* delayed as by `network`. The peer must do the same.
     pub fn emulate(mut self, network: Network) -> Channel {
         let near = Pipe::new();
         let sink = std::mem::replace(&mut self.tx.sink, Box::new(PipeSink(near.clone())));
@@ -73,8 +73,8 @@ impl Channel {
     }
 }
 
-/// Takes frames from `near` and passes each on when the link would have delivered it. At most a
-/// bandwidth-delay product and a pipe's capacity are held.
+/// Takes frames from `near` and passes each on when the link would have delivered it. Holds at most one
+/// bandwidth-delay product and the capacity of a pipe.
 fn delay(near: &Pipe, mut sink: Box<dyn super::Sink>, network: Network, inner: Option<Arc<Pipe>>) {
     let in_flight = network.time_of(super::pipe::CAPACITY) + network.round_trip / 2;
     let mut free_at = Instant::now();

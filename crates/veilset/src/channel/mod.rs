@@ -1,12 +1,11 @@
 //! The channel between two parties: typed frames over a duplex connection.
 //!
-//! A protocol states its messages as constants ([`Message`]: tag, element type, a name that appears in
-//! errors) and receives them with a length it computes from public parameters. A frame is its tag
-//! (2 bytes), the length of its body (4 bytes), both little-endian, and the body. A frame that is
-//! not the expected one, by tag or by length, is an error before its body is read: nothing the peer
-//! says sizes an allocation or bounds a loop.
+//! A protocol declares its messages as constants ([`Message`]: tag, element type, a name that appears in
+//! errors). It receives them with a length computed from public parameters. A frame is its tag (2 bytes), the
+//! length of its body (4 bytes), both little-endian, and the body. A frame with an unexpected tag or length is
+//! an error before its body is read: nothing the peer sends sizes an allocation or bounds a loop.
 //!
-//! Byte counts, progress and cancellation live here, so that protocols hold only arithmetic.
+//! Byte counts, progress and cancellation live here, so that protocols contain only arithmetic.
 
 mod emulate;
 mod pipe;
@@ -28,10 +27,10 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-/// The version of everything that goes over the wire. Only equal versions talk to each other.
+/// The version of everything sent over the wire. Only equal versions interoperate.
 pub const PROTOCOL_VERSION: u16 = 1;
 
-/// A message of a protocol: its tag on the wire, the type of its elements, and what it is, in words.
+/// A message of a protocol: its tag on the wire, the type of its elements, and its name, in words.
 /// `Message<[u8]>` carries plain bytes.
 #[derive(Debug)]
 pub struct Message<T: ?Sized> {
@@ -48,21 +47,21 @@ impl<T: ?Sized> Clone for Message<T> {
 impl<T: ?Sized> Copy for Message<T> {}
 
 impl<T: ?Sized> Message<T> {
-    /// A message with a tag that is unique within the program, from 1 to 65,279.
+    /// Declares a message. The tag is unique within the program, from 1 to 65,279.
     pub const fn new(tag: u16, name: &'static str) -> Self {
         Message { tag, name, element: PhantomData }
     }
 }
 
-/// Says that the sender is alive. Empty; may stand between any two frames; not counted.
+/// Signals that the sender is alive. Empty; allowed between any two frames; not counted.
 const HEARTBEAT: u16 = 0xff00;
-/// Heartbeats beyond twice those that the time allows. So many are worth nine hours: while this machine
-/// sleeps its clock may stand still, and what the peer sent comes all at once when it wakes.
+/// Heartbeats allowed beyond twice the number that is due; equivalent to nine hours. While this machine sleeps
+/// its clock may stop, and everything the peer sent arrives at once when it wakes.
 const HEARTBEATS_AT_ONCE: u128 = 1 << 16;
-/// Says that the sender gives up. One byte: why.
+/// Signals that the sender gives up. One byte: the reason.
 const ABORT: u16 = 0xff01;
 
-/// Bytes in front of the body of a frame.
+/// Bytes of a frame before its body.
 pub(crate) const HEADER: usize = 6;
 
 fn header(tag: u16, len: usize) -> Result<[u8; HEADER]> {
@@ -71,7 +70,7 @@ fn header(tag: u16, len: usize) -> Result<[u8; HEADER]> {
     Ok([a, b, c, d, e, f])
 }
 
-/// Why a party gives up, as it tells its peer: the kind of reason, never its text.
+/// Why a party gives up, as told to the peer: the kind of reason, never its text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Reason {
     Cancelled = 1,
@@ -98,7 +97,7 @@ impl Reason {
         }
     }
 
-    /// What the peer's report of this reason means to us.
+    /// The error that the peer's report of this reason causes on our side.
     fn told(code: u8) -> Error {
         let what = match code {
             1 => "was stopped on request",
@@ -108,7 +107,7 @@ impl Reason {
             5 => "gave up because of the network",
             6 => "gave up because it could not write its result or log",
             7 => "gave up because of a defect in its program",
-            // Its limits are its own affair: which of them it was is for its people to say.
+            // The peer's limits are confidential: which one applied is for its operators to say.
             8 => "gave up because its policy refuses this run",
             _ => "gave up without a known reason",
         };
@@ -118,25 +117,25 @@ impl Reason {
 
 /// Where frames go: the sending side of a transport.
 pub trait Sink: Send {
-    /// Sends one whole frame; waits while the transport is full.
+    /// Sends one whole frame; blocks while the transport is full.
     fn send(&mut self, frame: Vec<u8>) -> Result<()>;
 }
 
 /// Where bytes come from: the receiving side of a transport.
 pub trait Source: Send {
-    /// Fills `out`, waiting until the deadline if there is one.
+    /// Fills `out`, blocking until the deadline, if there is one.
     fn recv(&mut self, out: &mut [u8], deadline: Option<Instant>) -> Result<()>;
 }
 
-/// Is told how far a run is. Its methods are called from several threads.
+/// Receives the progress of a run. Its methods are called from several threads.
 pub trait Observer: Send + Sync {
-    /// A stage begins in which about so much goes over the channel, both ways together.
+    /// A stage begins that transfers about `total` units over the channel, in both directions together.
     fn stage(&self, name: &'static str, unit: Unit, total: usize);
-    /// So much more of this unit went over the channel. What is not the stage's unit is to be ignored.
+    /// Another `amount` of this unit was transferred. Ignore units other than the stage's.
     fn advance(&self, unit: Unit, amount: usize);
 }
 
-/// What the progress of a stage is counted in.
+/// The unit in which a stage's progress is counted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Unit {
     /// Elements of typed messages.
@@ -148,7 +147,7 @@ pub enum Unit {
 /// The sending half of a channel.
 pub struct Tx {
     sink: Box<dyn Sink>,
-    /// Bytes of all frames so far, headers included.
+    /// Bytes of all frames so far, including headers.
     bytes: Arc<AtomicU64>,
     observer: Option<Arc<dyn Observer>>,
 }
@@ -186,17 +185,17 @@ pub struct Rx {
     recording: Option<Recording>,
     /// How long to wait for a frame from a peer that is alive.
     patience: Option<Duration>,
-    /// When the channel began, and the peer's heartbeats since.
+    /// When the channel was created, and the peer's heartbeats since then.
     began: Instant,
     heartbeats: u64,
-    /// Bytes of all frames so far, headers included.
+    /// Bytes of all frames so far, including headers.
     bytes: Arc<AtomicU64>,
     observer: Option<Arc<dyn Observer>>,
 }
 
 impl Rx {
-    /// Receives a frame of exactly `n` elements, where `n` follows from public parameters. A value
-    /// that is not a canonical encoding is an error.
+    /// Receives a frame of exactly `n` elements, where `n` follows from public parameters. A value that is not
+    /// canonically encoded is an error.
     pub fn recv<T: Wire>(&mut self, message: Message<T>, n: usize) -> Result<Vec<T>> {
         let body = self.recv_frame(message.tag, message.name, n * T::SIZE, n * T::SIZE)?;
         let mut elements = Vec::with_capacity(n);
@@ -229,7 +228,7 @@ impl Rx {
         Ok(body)
     }
 
-    /// Reads on to the end of the stream in search of an abort, for 3 seconds at most.
+    /// Reads to the end of the stream, looking for an abort, for at most 3 seconds.
     fn last_words(&mut self) -> Option<Error> {
         let mut waste = [0u8; 4096];
         let until = Instant::now() + stream::CLOSE_WITHIN;
@@ -242,7 +241,7 @@ impl Rx {
                 self.source.recv(&mut waste[..1], Some(until)).ok()?;
                 return Some(Reason::told(waste[0]));
             }
-            // The length is the peer's word: the time bounds the loop, even if there is always more.
+            // The peer chose this length: the time bounds the loop, even if more data keeps arriving.
             while left > 0 && Instant::now() < until {
                 let n = left.min(waste.len());
                 self.source.recv(&mut waste[..n], Some(until)).ok()?;
@@ -252,8 +251,8 @@ impl Rx {
         None
     }
 
-    /// Counts a heartbeat: a flood of them would keep us busy for as long as our patience lasts. The
-    /// clock is the channel's, since they pile up rightly while we do not look.
+    /// Counts a heartbeat: otherwise a flood of them could keep us busy for as long as our patience lasts. The
+    /// count starts with the channel, because heartbeats legitimately accumulate while we do not read.
     fn heartbeat(&mut self) -> Result<()> {
         self.heartbeats += 1;
         let time = self.began.elapsed();
@@ -270,7 +269,7 @@ impl Rx {
 
     fn recv_frame(&mut self, tag: u16, name: &str, min: usize, max: usize) -> Result<Vec<u8>> {
         let mut head = [0u8; HEADER];
-        // Heartbeats do not move the deadline: a peer must get on, not only live.
+        // Heartbeats do not extend the deadline: a peer must make progress, not only be alive.
         let deadline = self.patience.and_then(|patience| Instant::now().checked_add(patience));
         let (got, len) = loop {
             self.source.recv(&mut head, deadline)?;
@@ -317,11 +316,11 @@ pub struct Channel {
     /// The receiving half.
     pub rx: Rx,
     ends: Ends,
-    /// Threads that must finish before the program may end.
+    /// Threads that must finish before the program may exit.
     pumps: Vec<std::thread::JoinHandle<()>>,
 }
 
-/// The two pipes of a channel, to end them from outside.
+/// The two pipes of a channel, for ending them from outside.
 #[derive(Clone)]
 struct Ends {
     incoming: Option<Arc<Pipe>>,
@@ -345,7 +344,7 @@ impl Ends {
 pub struct Canceller(Ends);
 
 impl Canceller {
-    /// Tells the peer, and makes everything that waits on the channel return [`Error::Cancelled`].
+    /// Tells the peer, and makes every blocked operation on the channel return [`Error::Cancelled`].
     pub fn cancel(&self) {
         self.0.stop(&End::Cancelled, Reason::Cancelled);
     }
@@ -361,8 +360,7 @@ impl Channel {
         channel
     }
 
-    /// A channel over any transport: for tests that tamper with frames and for replays. It cannot be
-    /// cancelled.
+    /// A channel over any transport, for tests that tamper with frames and for replays. It cannot be cancelled.
     pub fn from_halves(sink: Box<dyn Sink>, source: Box<dyn Source>) -> Channel {
         Channel {
             tx: Tx { sink, bytes: Arc::default(), observer: None },
@@ -380,19 +378,19 @@ impl Channel {
         }
     }
 
-    /// Two connected channels in memory, each direction bounded to 1 MiB, so that a
-    /// protocol that deadlocks over a network does so here.
+    /// Two connected in-memory channels. Each direction is bounded to 1 MiB, so that a protocol that deadlocks
+    /// over a network does so here.
     pub fn pair() -> (Channel, Channel) {
         let (a, b) = (Pipe::new(), Pipe::new());
         (Channel::from_pipes(a.clone(), b.clone()), Channel::from_pipes(b, a))
     }
 
-    /// The two halves of a transport, for a test to put its own between.
+    /// The two halves of the transport, so that a test can interpose its own.
     pub fn into_halves(self) -> (Box<dyn Sink>, Box<dyn Source>) {
         (self.tx.sink, self.rx.source)
     }
 
-    /// Gives up on a peer that is alive but sends no frame for this long, or takes none.
+    /// Gives up on a peer that is alive but sends or accepts no frame for this long.
     pub fn set_patience(&mut self, patience: Duration) {
         self.rx.patience = Some(patience);
         for pipe in [&self.ends.incoming, &self.ends.outgoing].into_iter().flatten() {
@@ -406,29 +404,29 @@ impl Channel {
         self.rx.observer = Some(observer);
     }
 
-    /// Announces a stage in which about so much goes over the channel, both ways together.
+    /// Announces a stage that transfers about `total` units over the channel, in both directions together.
     pub fn stage(&self, name: &'static str, unit: Unit, total: usize) {
         if let Some(observer) = &self.tx.observer {
             observer.stage(name, unit, total);
         }
     }
 
-    /// Writes every frame that is received from now on to `recording`.
+    /// Writes every frame received from now on to `recording`.
     pub fn record(&mut self, recording: Recording) {
         self.rx.recording = Some(recording);
     }
 
-    /// Bytes of all frames sent, headers included, without what the transport adds.
+    /// Bytes of all frames sent, including headers, excluding the transport's overhead.
     pub fn bytes_sent(&self) -> u64 {
         self.tx.bytes.load(Ordering::Relaxed)
     }
 
-    /// Bytes of all frames received, headers included, without what the transport adds.
+    /// Bytes of all frames received, including headers, excluding the transport's overhead.
     pub fn bytes_received(&self) -> u64 {
         self.rx.bytes.load(Ordering::Relaxed)
     }
 
-    /// Turns "the connection broke" into what the peer said before it left, if it said something.
+    /// Replaces a network error by the reason that the peer gave before it left, if it gave one.
     pub fn explain(&mut self, error: Error) -> Error {
         match error {
             Error::Network(_) => self.rx.last_words().unwrap_or(error),
@@ -436,39 +434,39 @@ impl Channel {
         }
     }
 
-    /// A handle that stops the run from another thread.
+    /// A handle for stopping the run from another thread.
     pub fn canceller(&self) -> Canceller {
         Canceller(self.ends.clone())
     }
 
-    /// Fails if the channel has ended, so that nothing is given up for a run that cannot go on. One over halves of a
-    /// caller's own cannot tell.
+    /// Fails if the channel has ended, so that nothing is committed to a run that cannot continue. A channel
+    /// from [`Channel::from_halves`] cannot tell.
     pub(crate) fn alive(&self) -> Result<()> {
         let pipes = [&self.ends.outgoing, &self.ends.incoming];
         let ends: Vec<End> = pipes.into_iter().flatten().filter_map(|pipe| pipe.ended()).collect();
-        // That we were stopped counts, whatever else happened.
+        // A cancellation takes precedence over everything else.
         match ends.iter().find(|end| **end == End::Cancelled).or(ends.first()) {
             Some(end) => Err(end.error()),
             None => Ok(()),
         }
     }
 
-    /// Tells the peer that we give up because of `error`; nothing can be sent afterwards.
+    /// Tells the peer that we give up because of `error`. Nothing can be sent afterwards.
     pub fn abort(&self, error: &Error) {
         self.ends.stop(&End::GaveUp, Reason::of(error));
     }
 
-    /// Ends the channel in good order: waits until everything sent has left this program and the peer has
-    /// closed too, for 3 seconds and a little at most. The socket is closed when it returns.
+    /// Closes the channel gracefully: waits until everything sent has left this program and the peer has closed
+    /// too, for little more than 3 seconds at most. The socket is closed when this returns.
     pub fn close(self) {
         let Channel { tx, rx, pumps, .. } = self;
         drop((tx, rx));
-        // The threads give up by themselves after the 3 seconds, up to two ticks late.
+        // The threads give up by themselves after the 3 seconds, at most two ticks late.
         stream::wait(&pumps, Instant::now() + stream::CLOSE_WITHIN + 10 * stream::TICK);
     }
 
-    /// Runs `produce` and `consume` at the same time, where both directions flow at once. The first
-    /// to fail, or to panic, stops the other. Its error is returned, unless it is only a consequence of the other's.
+    /// Runs `produce` and `consume` concurrently, for steps in which both directions flow at once. The first to
+    /// fail, or to panic, stops the other. Returns its error, unless that is only a consequence of the other's.
     pub fn duplex<A: Send, B>(
         &mut self,
         produce: impl FnOnce(&mut Tx) -> Result<A> + Send,
@@ -479,7 +477,7 @@ impl Channel {
         let note = |error: Error, stop: bool| {
             let mut first = first.lock().unwrap_or_else(PoisonError::into_inner);
             let weight = queue::weight(&error);
-            // Behind a consequence there is a half that has ended: its error says why to stop.
+            // A consequence means that the other half has ended. Its error says why to stop.
             if stop && weight > 0 {
                 ends.stop(&End::GaveUp, Reason::of(&error));
             }
@@ -488,7 +486,7 @@ impl Channel {
             }
         };
         let (a, b) = std::thread::scope(|scope| {
-            // If sending fails because the peer has left, the other half reads what it still said.
+            // If sending fails because the peer has left, the other half reads the peer's last messages.
             let producer = scope.spawn(|| {
                 caught(|| produce(tx)).map_err(|e| {
                     let stop = !matches!(e, Error::Network(_));
@@ -510,15 +508,15 @@ impl Channel {
 
 /// Runs half of a duplex step. A panic becomes an error like any other, so that it stops the other half.
 fn caught<T>(half: impl FnOnce() -> Result<T>) -> Result<T> {
-    // What the half leaves behind is a channel that is given up.
+    // Unwind-safe: all that the half leaves behind is a channel that is abandoned.
     catch_unwind(AssertUnwindSafe(half)).unwrap_or_else(|panic| {
         let words = panic.downcast_ref::<String>().map(String::as_str);
-        let words = words.or(panic.downcast_ref::<&str>().copied()).unwrap_or("without a word");
+        let words = words.or(panic.downcast_ref::<&str>().copied()).unwrap_or("no message");
         Err(Error::Bug(format!("half of a duplex step panicked: {words}")))
     })
 }
 
-/// Cuts `n` elements into frames of `frame` elements: the number of elements of each frame in turn.
+/// Splits `n` elements into frames of `frame` elements. Returns the number of elements of each frame.
 pub fn frames(n: usize, frame: usize) -> impl ExactSizeIterator<Item = usize> {
     (0..n.div_ceil(frame)).map(move |i| frame.min(n - i * frame))
 }

@@ -1,4 +1,4 @@
-//! A bounded queue of byte chunks between two threads: every connection is made of these.
+//! A bounded queue of byte chunks between two threads. Every connection is built from these.
 
 use super::{Sink, Source};
 use crate::error::{Error, Result};
@@ -6,27 +6,27 @@ use std::collections::VecDeque;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-/// Bytes a pipe holds before a writer waits: 1 MiB, or one frame if that is larger.
+/// Bytes that a pipe holds before a writer blocks: 1 MiB, or one frame if that is larger.
 pub(crate) const CAPACITY: usize = 1 << 20;
-/// What a chunk takes beside its bytes: a peer that sends single bytes must not multiply our memory.
+/// The overhead charged per chunk: a peer that sends single bytes must not multiply our memory.
 const PER_CHUNK: usize = 64;
-/// The patience where none was set.
+/// The default patience.
 const FOREVER: Duration = Duration::from_secs(1 << 31);
 
-/// Why a pipe ended before its time.
+/// Why a pipe ended early.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum End {
     /// The other side closed the connection.
     Closed,
-    /// Nothing came for this long.
+    /// Nothing was received for this long.
     Idle(Duration),
-    /// The connection broke; the operating system's or TLS's words.
+    /// The connection broke; the message of the operating system or of TLS.
     Broken(String),
-    /// The peer is alive but did not get on for this long.
+    /// The peer is alive but made no progress for this long.
     Stalled(Duration),
-    /// We stopped on request.
+    /// We were stopped on request.
     Cancelled,
-    /// We gave up after an error of our own, which is reported instead of this.
+    /// We gave up because of an error of our own, which is reported instead of this.
     GaveUp,
 }
 
@@ -75,9 +75,9 @@ pub(crate) struct Pipe {
 /// What [`Pipe::pop`] found.
 pub(crate) enum Popped {
     Chunk(Vec<u8>),
-    /// Nothing came in the time allowed.
+    /// Nothing arrived in the time allowed.
     Nothing,
-    /// Everything was taken and the pipe has ended.
+    /// The pipe is empty and has ended.
     End(End),
 }
 
@@ -87,11 +87,11 @@ impl Pipe {
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
-        // A thread that panicked while holding the lock left whole chunks behind: the state is valid.
+        // The state is valid even after a panic under the lock: chunks are never partly queued.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Appends a chunk; waits while the pipe is full.
+    /// Appends a chunk; blocks while the pipe is full.
     pub(crate) fn push(&self, chunk: Vec<u8>) -> Result<(), End> {
         let mut state = self.lock();
         let start = Instant::now();
@@ -115,7 +115,7 @@ impl Pipe {
         Ok(())
     }
 
-    /// The next chunk, waiting at most until `deadline` (for ever without one).
+    /// Returns the next chunk; blocks at most until `deadline` (forever without one).
     pub(crate) fn pop(&self, deadline: Option<Instant>) -> Popped {
         let mut state = self.lock();
         loop {
@@ -141,7 +141,7 @@ impl Pipe {
         }
     }
 
-    /// Gives up pushing after this long; says so too where popping took too long.
+    /// Sets how long a push may block. A pop past its deadline reports this time, too.
     pub(crate) fn set_patience(&self, patience: Duration) {
         self.lock().patience = Some(patience);
     }
@@ -155,12 +155,12 @@ impl Pipe {
         self.lock().end.clone()
     }
 
-    /// Ends the pipe: what it holds can still be taken, nothing more goes in. The first reason stays.
+    /// Ends the pipe: what it holds can still be taken, but nothing can be added. The first reason is kept.
     pub(crate) fn end(&self, why: End) {
         self.end_with(why, None);
     }
 
-    /// Ends the pipe after one last chunk, which goes in even if the pipe is full.
+    /// Ends the pipe after one last chunk, which is added even if the pipe is full.
     pub(crate) fn end_with(&self, why: End, last: Option<Vec<u8>>) {
         let mut state = self.lock();
         if state.end.is_none() {

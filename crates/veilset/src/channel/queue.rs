@@ -1,20 +1,20 @@
-//! A bounded queue between the two halves of a duplex step, and the error of a half that lost the other.
+//! A bounded queue between the two halves of a duplex step, and the error of a half that lost its counterpart.
 
 use super::{Channel, Rx, Tx};
 use crate::error::{Error, Result};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 
-/// What nobody reads, unless a half ends early and says that all is well.
+/// Never reported, unless a half ends early and returns `Ok`.
 const CONSEQUENCE: &str = "half of a duplex step ended before the other had what it needed";
 
-/// The error of a half of a duplex step that can only say that the other half has ended. [`Channel::duplex`] returns
-/// it if there is no other error, and then it is a bug.
+/// The error of a half of a duplex step that only knows that the other half has ended. [`Channel::duplex`]
+/// returns it if there is no other error; in that case it is a bug.
 pub(crate) fn consequence() -> Error {
     Error::Bug(CONSEQUENCE.into())
 }
 
-/// How much an error says about the cause, where both halves of a duplex step have failed. That the connection ended
-/// may follow from the other half's error, or from what the peer said before it left.
+/// How much an error says about the cause, if both halves of a duplex step have failed. A network error may only
+/// be a consequence of the other half's error, or of what the peer reported before it left.
 pub(super) fn weight(error: &Error) -> u8 {
     match error {
         Error::Bug(what) if what == CONSEQUENCE => 0,
@@ -23,35 +23,35 @@ pub(super) fn weight(error: &Error) -> u8 {
     }
 }
 
-/// The end of the producer.
+/// The producer's end.
 pub(crate) struct Put<T>(SyncSender<T>);
 
-/// The end of the consumer.
+/// The consumer's end.
 pub(crate) struct Take<T>(Receiver<T>);
 
 impl<T> Put<T> {
-    /// Appends an element; waits while the queue is full.
+    /// Appends an element; blocks while the queue is full.
     ///
     /// # Errors
-    /// [`consequence`], if the consumer has ended.
+    /// [`consequence`] if the consumer has ended.
     pub(crate) fn put(&self, element: T) -> Result<()> {
         self.0.send(element).map_err(|_| consequence())
     }
 }
 
 impl<T> Take<T> {
-    /// The next element; waits while there is none.
+    /// Returns the next element; blocks while there is none.
     ///
     /// # Errors
-    /// [`consequence`], if the producer has ended and everything was taken.
+    /// [`consequence`] if the producer has ended and the queue is empty.
     pub(crate) fn take(&self) -> Result<T> {
         self.0.recv().map_err(|_| consequence())
     }
 }
 
 impl Channel {
-    /// A duplex step in which the producer hands elements to the consumer, at most `bound` of them ahead. Each half owns
-    /// its end of the queue: if one ends, however it does, the other does not wait for it.
+    /// A duplex step in which the producer passes elements to the consumer, at most `bound` of them ahead. Each
+    /// half owns its end of the queue: however one ends, the other does not wait for it.
     pub(crate) fn duplex_with_queue<A: Send, B, T: Send>(
         &mut self,
         bound: usize,
@@ -78,8 +78,8 @@ mod tests {
         sleep(Duration::from_millis(100));
     }
 
-    /// What a step says whose producer, or else its consumer, fails for this reason, and what the peer is told. The other
-    /// half notes first that its end of the queue is gone, unless the cause is `first`.
+    /// The error of a step whose producer (or else consumer) fails with `cause`, and what the peer is told. The
+    /// other half notices first that its end of the queue is gone, unless the cause is `first`.
     fn failed(cause: &Error, producer: bool, first: bool) -> (Error, Error) {
         let (mut a, mut b) = Channel::pair();
         let fail = || {

@@ -1,4 +1,4 @@
-//! Recordings: what a party received, kept so that the party can be run again alone.
+//! Recordings: what a party received, kept so that the party can be rerun alone.
 
 use super::{Channel, Sink, Source};
 use crate::error::{Error, Result};
@@ -7,7 +7,7 @@ use std::io::{BufReader, BufWriter, Read, Write};
 use std::path::Path;
 use std::time::Instant;
 
-/// A record of every frame a party received, in memory or on disk.
+/// A recording of every frame that a party received, in memory or on disk.
 pub struct Recording(Box<dyn Write + Send>);
 
 impl Recording {
@@ -28,14 +28,14 @@ impl Recording {
     }
 }
 
-/// A channel that receives what was recorded in `path` and drops what is sent.
+/// A channel that receives what was recorded in `path` and discards what is sent.
 pub fn replay(path: &Path) -> Result<Channel> {
     let file = File::open(path)
         .map_err(|e| Error::Output(format!("cannot open the recording {}: {e}", path.display())))?;
     Ok(Channel::from_halves(Box::new(Drain), Box::new(Replay(BufReader::with_capacity(1 << 18, file)))))
 }
 
-/// Drops what is sent.
+/// Discards what is sent.
 struct Drain;
 
 impl Sink for Drain {

@@ -1,11 +1,11 @@
-//! Channels over sockets: one thread reads, one writes, heartbeats show that both are alive.
+//! Channels over sockets: one thread reads, one writes, and heartbeats show that both sides are alive.
 //!
-//! The reading thread notices a dead peer: nothing, not even a heartbeat, for the idle time-out. A slow
-//! but living peer, or one that waits for us, is not cut off, unless it sends or takes no frame for ten
-//! times as long.
+//! The reading thread detects a dead peer: nothing, not even a heartbeat, for the idle time-out. A slow but
+//! living peer, or one that waits for us, is not cut off, unless it sends or accepts no frame for ten times as
+//! long.
 //!
-//! Who closes first sends its last frames and its end of the stream, then discards what comes until the
-//! peer's end, which the peer's reading thread sends back whatever the peer is at.
+//! The side that closes first sends its last frames and its end of the stream. It then discards data until it
+//! sees the peer's end of the stream. The peer's reading thread sends that whatever the peer is doing.
 
 use super::pipe::{End, Pipe, Popped};
 use super::{Channel, HEARTBEAT, header};
@@ -17,9 +17,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-/// How often a party that has nothing to send shows that it is alive.
+/// How often a party that has nothing to send signals that it is alive.
 pub(super) const HEARTBEAT_EVERY: Duration = Duration::from_millis(500);
-/// How often the reading thread looks up from the socket.
+/// The maximum time that the reading thread blocks on the socket.
 pub const TICK: Duration = Duration::from_millis(100);
 /// How long [`Channel::close`] waits for the last frames to leave and for the peer to close too.
 pub(super) const CLOSE_WITHIN: Duration = Duration::from_secs(3);
@@ -30,25 +30,25 @@ const PATIENCE: u32 = 10;
 /// When to give up.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Timeouts {
-    /// How long to try to reach the peer, handshake included.
+    /// How long to try to reach the peer, including the handshake.
     pub connect: Duration,
-    /// How long a peer may be silent; it is at least [`Timeouts::SHORTEST_IDLE`].
+    /// How long a peer may be silent; at least [`Timeouts::SHORTEST_IDLE`].
     pub idle: Duration,
 }
 
 impl Timeouts {
-    /// The shortest idle time-out that two heartbeats fit in.
+    /// The shortest idle time-out that leaves room for two heartbeats.
     pub const SHORTEST_IDLE: Duration = Duration::from_secs(1);
 }
 
 impl Default for Timeouts {
-    /// Ten minutes to connect, for two people who start by telephone; one minute of silence.
+    /// Ten minutes to connect, for two people who coordinate by telephone; one minute of silence.
     fn default() -> Self {
         Timeouts { connect: Duration::from_secs(600), idle: Duration::from_secs(60) }
     }
 }
 
-/// Bytes on the wire, everything below the frames included (TLS records, heartbeats).
+/// Bytes on the wire, including everything below the frames (TLS records, heartbeats).
 #[derive(Debug, Clone, Default)]
 pub struct WireCount {
     sent: Arc<AtomicU64>,
@@ -67,7 +67,7 @@ impl WireCount {
     }
 }
 
-/// A stream that counts what goes through it.
+/// A stream that counts the bytes that pass through it.
 pub struct Counted<S>(pub S, pub WireCount);
 
 impl<S: Read> Read for Counted<S> {
@@ -89,14 +89,14 @@ impl<S: Write> Write for Counted<S> {
     }
 }
 
-/// The two halves of a byte stream over `socket`. Reading must return at least every [`TICK`], with
-/// `WouldBlock` or `TimedOut` if nothing came.
+/// The two halves of a byte stream over `socket`. A read must return at least every [`TICK`], with `WouldBlock`
+/// or `TimedOut` if nothing arrived.
 pub struct ByteStream {
     /// Where bytes come from.
     pub read: Box<dyn Read + Send>,
     /// Where bytes go; flushed after each frame.
     pub write: Box<dyn Write + Send>,
-    /// Says goodbye after the last frame, before the socket is closed.
+    /// Ends the stream after the last frame, before the socket is closed.
     pub finish: Box<dyn FnOnce() + Send>,
     /// The socket underneath, to shut it down.
     pub socket: TcpStream,
@@ -146,27 +146,27 @@ pub fn over(stream: ByteStream, timeouts: Timeouts) -> Result<Channel> {
         if incoming.ended().is_some() {
             discard(read.as_mut(), until);
         }
-        // A peer that has closed takes nothing more: our side closes too, even if it is at work.
+        // A peer that has closed accepts no more data. Our side closes too, even if it is busy.
         outgoing.end(why.clone());
         incoming.end(why);
         let writer = [writer];
         wait(&writer, until);
-        // Lets a write fail that is still blocked.
+        // Unblocks a pending write, which then fails.
         let _ = read_socket.shutdown(Shutdown::Both);
         let _ = writer.map(JoinHandle::join);
     }));
     Ok(channel)
 }
 
-/// Waits until the threads are done or the time is over.
+/// Waits until the threads are done or the time is up.
 pub(super) fn wait(threads: &[JoinHandle<()>], until: Instant) {
     while threads.iter().any(|thread| !thread.is_finished()) && Instant::now() < until {
         std::thread::sleep(Duration::from_millis(1));
     }
 }
 
-/// Reads on until the peer closes: to close a socket with bytes unread resets the connection, and takes
-/// from the peer what we said last.
+/// Reads on until the peer closes. Closing a socket with unread bytes would reset the connection, and the peer
+/// would lose our last messages.
 fn discard(read: &mut dyn Read, until: Instant) {
     let mut waste = vec![0u8; 1 << 16];
     while Instant::now() < until {
@@ -178,7 +178,7 @@ fn discard(read: &mut dyn Read, until: Instant) {
     }
 }
 
-/// Writes frames, and heartbeats where there is nothing to write. Returns why it failed, if it did.
+/// Writes frames, and heartbeats when there is nothing to write. Returns why it failed, if it did.
 fn write_frames(write: &mut dyn Write, outgoing: &Pipe) -> Option<End> {
     loop {
         let frame = match outgoing.pop(Some(Instant::now() + HEARTBEAT_EVERY)) {
@@ -202,7 +202,8 @@ fn read_chunks(read: &mut dyn Read, incoming: &Pipe, idle: Duration) -> End {
                 if let Err(end) = incoming.push(buffer[..n].to_vec()) {
                     return end;
                 }
-                // Waiting for our own side to take the chunk is not the peer's silence.
+                // The time spent waiting for our own side to take the chunk does not count as the peer's
+                // silence.
                 alive = Instant::now();
             }
             Err(e) if passes(&e) => {

@@ -124,7 +124,7 @@ fn who_gives_up_is_not_blamed_whatever_the_reason() {
         assert_eq!(told.fault(), Some(Fault::GaveUp), "{error:?}: {told}");
         assert!(told.to_string().starts_with("the peer: it "), "{told}");
     }
-    // Reasons of later versions are reasons too; an abort of another length is none.
+    // Unknown reasons of later versions count as reasons. An abort of another length does not.
     for (body, fault) in [(&[0][..], Fault::GaveUp), (&[200], Fault::GaveUp), (&[], Fault::Misbehaved)] {
         let (mut a, mut b) = Channel::pair();
         a.tx.send_bytes(Message::new(ABORT, "forged"), body).unwrap();
@@ -146,13 +146,13 @@ fn what_the_peer_said_before_it_left_is_found_behind_unread_frames() {
 #[test]
 fn a_silent_peer_is_given_up_but_a_living_one_is_not() {
     let timeouts = Timeouts { idle: Duration::from_secs(1), ..Timeouts::default() };
-    // Alive: it sends nothing for longer than the time-out, but its heartbeats come.
+    // Alive: it sends nothing for longer than the time-out, but its heartbeats arrive.
     let (mut a, mut b, _) = tcp_pair(timeouts);
     let waiting = std::thread::spawn(move || b.rx.recv(NUMBERS, 1));
     std::thread::sleep(Duration::from_millis(2500));
     a.tx.send(NUMBERS, &[5]).unwrap();
     assert_eq!(waiting.join().unwrap().unwrap(), [5]);
-    // Silent: a socket that is open and says nothing, half a header at most.
+    // Silent: an open socket that sends at most half a header.
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let mut mute = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
     mute.write_all(&[1, 0, 8]).unwrap();
@@ -160,7 +160,7 @@ fn a_silent_peer_is_given_up_but_a_living_one_is_not() {
     let mut c = over(ByteStream::plain(socket, &WireCount::default()).unwrap(), timeouts).unwrap();
     let e = c.rx.recv(NUMBERS, 1).unwrap_err();
     assert!(e.to_string().contains("`idle_timeout`"), "{e}");
-    // Writing to it ends as well, although it never reads.
+    // Writing to it fails as well, although it never reads.
     let e = loop {
         if let Err(e) = c.tx.send(NUMBERS, &[0; 10_000]) {
             break e;
@@ -171,7 +171,7 @@ fn a_silent_peer_is_given_up_but_a_living_one_is_not() {
 
 #[test]
 fn a_peer_that_does_not_get_on_is_given_up_after_the_patience_that_the_message_states() {
-    // It says nothing, half a header, half a frame; it takes nothing.
+    // The peer sends nothing, half a header, or half a frame; or it reads nothing.
     for sent in [&[][..], &[1, 0, 8], &[1, 0, 8, 0, 0, 0, 5]] {
         let (a, mut b) = Channel::pair();
         b.set_patience(Duration::from_millis(1500));
@@ -207,7 +207,7 @@ fn a_peer_that_sends_single_bytes_does_not_multiply_our_memory() {
     assert!(chunks < pipe::CAPACITY / 50, "{chunks}");
 }
 
-/// A peer that says that it is alive, a thousand times a second, and leaves at last.
+/// A peer that sends a thousand heartbeats a second, and leaves in the end.
 struct Alive(usize);
 
 impl Source for Alive {
@@ -228,7 +228,7 @@ fn a_peer_that_says_only_that_it_is_alive_is_given_up() {
     assert!(e.to_string().contains("is alive but did nothing for the run for 0.1 seconds"), "{e}");
 }
 
-/// A socket that sends heartbeats as fast as it can until that fails.
+/// Sends heartbeats over the socket as fast as possible until that fails.
 fn flood(mut socket: TcpStream) -> std::thread::JoinHandle<()> {
     let heartbeats = header(HEARTBEAT, 0).unwrap().repeat(1000);
     std::thread::spawn(move || while socket.write_all(&heartbeats).is_ok() {})
@@ -248,7 +248,7 @@ fn the_last_frame_arrives_although_bytes_of_the_peer_were_not_read() {
     let flooding = flood(socket.try_clone().unwrap());
     let closing = std::thread::spawn(move || {
         std::thread::sleep(Duration::from_millis(300));
-        // More than the peer's system takes while the peer does not read.
+        // More than the peer's system buffers while the peer does not read.
         a.tx.send(NUMBERS, &[7; 125_000]).unwrap();
         let start = Instant::now();
         a.close();
@@ -258,7 +258,7 @@ fn the_last_frame_arrives_although_bytes_of_the_peer_were_not_read() {
     let mut got = Vec::new();
     socket.read_to_end(&mut got).unwrap();
     assert!(got.ends_with(&[7, 0, 0, 0, 0, 0, 0, 0].repeat(125_000)), "{}", got.len());
-    // Here the peer closes: that ends it.
+    // The peer closes here, which ends the wait.
     socket.shutdown(std::net::Shutdown::Both).unwrap();
     assert!(closing.join().unwrap() < stream::CLOSE_WITHIN);
     flooding.join().unwrap();
@@ -266,7 +266,7 @@ fn the_last_frame_arrives_although_bytes_of_the_peer_were_not_read() {
 
 #[test]
 fn closing_ends_in_time_although_the_peer_does_not_close() {
-    // It reads nothing, so that our last frames cannot leave; it is silent, or it floods us.
+    // The peer reads nothing, so our last frames cannot leave. It is silent, or it floods us.
     let close = |floods: bool| {
         let (mut a, socket) = channel_and_socket();
         let flooding = floods.then(|| flood(socket.try_clone().unwrap()));
@@ -275,7 +275,7 @@ fn closing_ends_in_time_although_the_peer_does_not_close() {
         let start = Instant::now();
         a.close();
         assert!(start.elapsed() < stream::CLOSE_WITHIN + Duration::from_secs(1));
-        // Nothing of ours goes on: the flood ends because nobody takes it.
+        // Nothing of ours keeps running: the flood ends because nobody reads it.
         flooding.into_iter().for_each(|f| f.join().unwrap());
         drop(socket);
     };
@@ -289,7 +289,7 @@ fn closing_ends_in_time_although_the_peer_does_not_close() {
 fn a_socket_is_closed_when_close_returns_even_if_the_peer_does_not_close() {
     let (a, mut socket) = channel_and_socket();
     a.close();
-    // Who writes to a socket that is closed, and not only shut down, hears of it.
+    // A write to a socket that is closed, and not only shut down, fails.
     let mut told = || {
         std::thread::sleep(Duration::from_millis(1));
         socket.write_all(&[0]).is_err()
@@ -305,7 +305,7 @@ fn two_that_close_at_about_the_same_time_wait_for_nothing() {
     a.close();
     there.join().unwrap();
     assert!(start.elapsed() < stream::CLOSE_WITHIN / 3);
-    // Nor does who gives up wait for a peer that is at work.
+    // Nor does a party that gives up wait for a peer that is busy.
     let (a, _b, _) = tcp_pair(Timeouts::default());
     let start = Instant::now();
     a.abort(&Error::Cancelled);
@@ -316,7 +316,7 @@ fn two_that_close_at_about_the_same_time_wait_for_nothing() {
 #[test]
 fn heartbeats_that_piled_up_while_we_were_busy_are_taken_and_a_flood_is_not() {
     let at_once = HEARTBEATS_AT_ONCE as usize;
-    // A minute has 120 heartbeats; while this machine slept, many came in no time.
+    // A minute has 120 heartbeats; many can arrive at once after this machine slept.
     let cases = [(0, 100, true), (0, at_once, true), (60, at_once + 239, true), (60, at_once + 500, false)];
     for (busy, heartbeats, ok) in cases {
         let (a, mut b) = Channel::pair();
@@ -335,14 +335,14 @@ fn heartbeats_that_piled_up_while_we_were_busy_are_taken_and_a_flood_is_not() {
             }
         }
     }
-    // A peer at work, as it is: its heartbeats wait while we compute, longer than the idle time-out.
+    // A real, busy peer: its heartbeats wait while we compute for longer than the idle time-out.
     let timeouts = Timeouts { idle: Duration::from_secs(1), ..Timeouts::default() };
     let (mut a, mut b, _) = tcp_pair(timeouts);
     std::thread::sleep(Duration::from_millis(1600));
     a.tx.send(NUMBERS, &[5]).unwrap();
     assert_eq!(b.rx.recv(NUMBERS, 1).unwrap(), [5]);
     assert!(b.rx.heartbeats >= 2, "{}", b.rx.heartbeats);
-    // A flood as fast as the network carries it ends long before the patience does.
+    // A flood at the speed of the network ends long before the patience does.
     let (mut c, socket) = channel_and_socket();
     let flooding = flood(socket);
     let start = Instant::now();
@@ -428,7 +428,7 @@ fn a_panic_in_one_half_of_a_duplex_step_stops_the_other_and_the_peer_is_told() {
 
 #[test]
 fn what_one_half_of_a_duplex_step_causes_in_the_other_does_not_hide_the_cause() {
-    // As in a step whose halves are joined by a queue: the other half sees only that its end is gone.
+    // As in a step whose halves are connected by a queue: the other half only sees that its end is gone.
     let gone = || Error::Network("gone".into());
     let (mut a, _b) = Channel::pair();
     let (lock, seen) = std::sync::mpsc::channel::<()>();
@@ -445,7 +445,7 @@ fn what_one_half_of_a_duplex_step_causes_in_the_other_does_not_hide_the_cause() 
     assert_eq!(e, Error::Output("disk full".into()));
 }
 
-/// A peer whose next bytes are always there: frames of four gigabytes, a thousand reads a second.
+/// A peer that always has more bytes: frames of four gigabytes, a thousand reads a second.
 struct Endless;
 
 impl Source for Endless {
@@ -490,7 +490,7 @@ fn an_emulated_network_is_as_slow_as_it_says() {
     let start = Instant::now();
     a.tx.send(NUMBERS, &[0; 25_000]).unwrap(); // 200 kB at 1 MB/s
     b.rx.recv(NUMBERS, 25_000).unwrap();
-    // Sleeping is never too short, so this bound holds on a busy machine too.
+    // A sleep is never too short, so this bound holds on a busy machine too.
     assert!(start.elapsed() >= Duration::from_millis(249));
     b.tx.send(NUMBERS, &[0]).unwrap();
     a.rx.recv(NUMBERS, 1).unwrap();
