@@ -277,13 +277,11 @@ fn connect(a: &BenchPartyArgs, listener: Option<Listener>) -> Result<Connection>
         // Alone. The session id of the recorded run comes from its fingerprints and its exporter.
         (None, None) => {
             let exporter = std::fs::read(a.file("exporter")).map_err(unusable)?;
-            Ok(Connection {
-                channel: replay(&a.file("recording"))?,
-                peer: Some(peer),
-                our: Some(ours),
-                exporter: exporter.try_into().map_err(|_| Error::Bug("a short exporter".into()))?,
-                wire: WireCount::default(),
-            })
+            let channel = replay(&a.file("recording"))?;
+            let mut connection = Connection::unprotected(channel, WireCount::default());
+            (connection.peer, connection.our) = (Some(peer), Some(ours));
+            connection.exporter = exporter.try_into().map_err(|_| Error::Bug("a short exporter".into()))?;
+            Ok(connection)
         }
     }
 }
