@@ -279,13 +279,11 @@ fn connect(a: &BenchPartyArgs, listener: Option<Listener>) -> Result<Connection>
         // Alone. The session id is derived from the fingerprints and the exporter, as in the recorded run.
         (None, None) => {
             let exporter = std::fs::read(a.file("exporter")).map_err(unusable)?;
-            Ok(Connection {
-                channel: replay(&a.file("recording"))?,
-                peer: Some(peer),
-                our: Some(ours),
-                exporter: exporter.try_into().map_err(|_| Error::Bug("a short exporter".into()))?,
-                wire: WireCount::default(),
-            })
+            let channel = replay(&a.file("recording"))?;
+            let mut connection = Connection::unprotected(channel, WireCount::default());
+            (connection.peer, connection.our) = (Some(peer), Some(ours));
+            connection.exporter = exporter.try_into().map_err(|_| Error::Bug("a short exporter".into()))?;
+            Ok(connection)
         }
     }
 }

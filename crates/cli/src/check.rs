@@ -6,7 +6,7 @@ use std::fmt::Write as _;
 use veilset::error::Result;
 use veilset::governance::gate::Gate;
 use veilset::net::Connection;
-use veilset::operations::Role;
+use veilset::operations::{Announced, Role};
 use veilset::rng::Prng;
 use veilset::session::estimate::{Speed, traffic, would_learn};
 use veilset::session::run::{self, Checked, Request};
@@ -27,19 +27,20 @@ pub fn run(
     let milliseconds = |proposal: &Proposal| Ok(speed.work(proposal, prepared)?.as_millis() as u64);
     let checked = run::check(connection, request, gate, &milliseconds, &mut Prng::from_os()?)?;
     let ours = milliseconds(&checked.proposal)?;
-    print(as_options(&text(plan, &checked, ours)?))
+    print(as_options(&text(&checked, ours)?))
 }
 
-fn text(plan: &PartyPlan, checked: &Checked, our_milliseconds: u64) -> Result<String> {
-    let Checked { proposal, their_milliseconds } = checked;
-    let (n, m) = (proposal.our_size, proposal.their_size);
-    let hello = &proposal.hello;
+fn text(checked: &Checked, our_milliseconds: u64) -> Result<String> {
+    let Checked { proposal, their_milliseconds, .. } = checked;
+    let Proposal { hello, ours, .. } = proposal;
+    let peer = proposal.parties.peer();
+    let theirs = peer.announced;
     let traffic = traffic(proposal)?;
     let (sent, received) = match hello.role {
         Role::Receiver => (traffic.to_sender, traffic.to_receiver),
         Role::Sender => (traffic.to_receiver, traffic.to_sender),
     };
-    let peer = match (&plan.peer_name, proposal.peer) {
+    let who = match (&peer.name, peer.fingerprint) {
         (Some(name), Some(fingerprint)) => format!("{name} ({fingerprint})"),
         (_, Some(fingerprint)) => fingerprint.to_string(),
         _ => "a peer that is not authenticated, without TLS".into(),
@@ -47,10 +48,10 @@ fn text(plan: &PartyPlan, checked: &Checked, our_milliseconds: u64) -> Result<St
     // Writing to a string cannot fail.
     let mut text =
         String::from("check: both sides ask for the same thing and allow it; nothing was computed\n");
-    let _ = writeln!(text, "  {} as {} with {peer}", hello.operation, hello.role);
-    let padded = |padded| if padded { " (padded)" } else { "" };
-    let (ours, theirs) = (padded(hello.padded), padded(proposal.they_pad));
-    let _ = writeln!(text, "  {n} items here{ours}, {m} on the peer's side{theirs}");
+    let _ = writeln!(text, "  {} as {} with {who}", hello.operation, hello.role);
+    let padded = |announced: Announced| if announced.padded { " (padded)" } else { "" };
+    let (n, m) = (ours.size, theirs.size);
+    let _ = writeln!(text, "  {n} items here{}, {m} on the peer's side{}", padded(*ours), padded(theirs));
     for sentence in would_learn(proposal) {
         let _ = writeln!(text, "  {sentence}");
     }

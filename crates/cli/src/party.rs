@@ -67,7 +67,6 @@ pub fn run(mut plan: PartyPlan, purpose: Purpose) -> Result<()> {
         policy: &plan.policy,
         audit_log: plan.audit_log.as_deref(),
         identity: identity.as_deref(),
-        peer_name: plan.peer_name.as_deref(),
         prepared: job.prepared.is_some(),
         warn: &warn,
     };
@@ -79,6 +78,7 @@ pub fn run(mut plan: PartyPlan, purpose: Purpose) -> Result<()> {
     let report_file = plan.report.as_deref().map(open).transpose()?;
 
     let mut connection = establish(&plan.endpoint, &security, plan.timeouts, &|| interrupt.happened(), &say)?;
+    connection.peer_name = plan.peer_name.clone();
     interrupt.run_begins(connection.channel.canceller());
     if purpose == Purpose::Check {
         return check::run(plan, connection, prepared.request(), &mut gate);
@@ -105,7 +105,6 @@ pub fn run(mut plan: PartyPlan, purpose: Purpose) -> Result<()> {
         }
         None => there(),
     }
-    report.peer_name = plan.peer_name.clone();
     data.complete(&mut report);
     let reported = report_file.map_or(Ok(()), |file| write_report(&report, file));
     if reported.is_ok() && logged.is_ok() {

@@ -3,7 +3,7 @@
 use crate::book::Book;
 use std::io::ErrorKind;
 use std::path::Path;
-use veilset::error::{Error, Result};
+use veilset::error::{Error, Result, Seat};
 use veilset::governance::policy::{Policy, Rules};
 use veilset::net::Fingerprint;
 use veilset::places::Folder;
@@ -30,5 +30,5 @@ pub fn load(named: Option<&Path>, peer: Option<Fingerprint>, book: &Book) -> Res
         Err(e) => return Err(unusable(&e)),
     };
     let rules: Rules = toml::from_str(&text).map_err(|e| unusable(&e))?;
-    Policy::new(rules, &path.display().to_string(), peer, &|name| book.fingerprint(name))
+    Policy::new(rules, &path.display().to_string(), &[(Seat::PEER, peer)], &|name| book.fingerprint(name))
 }

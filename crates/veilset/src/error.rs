@@ -1,6 +1,8 @@
 //! Errors, by whose fault they are. Every message names the cause and the next step.
 
+use serde::{Deserialize, Serialize};
 use std::fmt;
+use std::num::NonZeroU8;
 use std::path::Path;
 
 /// The result of everything in this library.
@@ -37,18 +39,32 @@ pub enum Error {
     Bug(String),
 }
 
-/// A party of the run, other than ours.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub struct Seat(());
+/// A party of the run, other than ours. In sentences it is "the peer" in a run of two, otherwise "party 3".
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct Seat(Option<NonZeroU8>);
 
 impl Seat {
     /// The one other party of a run of two.
-    pub const PEER: Seat = Seat(());
+    pub const PEER: Seat = Seat(None);
+
+    /// A party of a run of three or more. All parties number themselves alike, from 1.
+    pub const fn numbered(number: NonZeroU8) -> Seat {
+        Seat(Some(number))
+    }
+
+    /// Its number, if it has one: the parties of a run of two have none.
+    pub const fn number(self) -> Option<NonZeroU8> {
+        self.0
+    }
 }
 
 impl fmt::Display for Seat {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("the peer")
+        match self.0 {
+            None => f.write_str("the peer"),
+            Some(number) => write!(f, "party {number}"),
+        }
     }
 }
 
@@ -155,6 +171,23 @@ impl Error {
     /// The peer's fault, in words that say what to do next.
     pub fn peer(fault: Fault, what: impl fmt::Display) -> Self {
         Error::Peer { who: Seat::PEER, fault, what: what.to_string() }
+    }
+
+    /// The same error, about the party at this seat, if it is about another party.
+    #[must_use]
+    pub fn by(mut self, seat: Seat) -> Self {
+        if let Error::Peer { who, .. } = &mut self {
+            *who = seat;
+        }
+        self
+    }
+
+    /// Which other party the error is about, if it is about one.
+    pub const fn seat(&self) -> Option<Seat> {
+        match self {
+            Error::Peer { who, .. } => Some(*who),
+            _ => None,
+        }
     }
 
     /// What is to be laid to another party's charge, if the error is about one.
@@ -277,6 +310,16 @@ mod tests {
         assert_eq!(e.to_string(), "a.csv, line 7, column \"mail\": the key is empty. Fill it in");
         let e = Error::input("a.parquet", "the key is empty", "Fill it in").at(Place::Row(7));
         assert_eq!(e.to_string(), "a.parquet, row 7: the key is empty. Fill it in");
+    }
+
+    #[test]
+    fn an_error_about_another_party_names_its_seat() {
+        let three = Seat::numbered(NonZeroU8::new(3).unwrap());
+        let error = Error::peer(Fault::GaveUp, "it stopped");
+        assert_eq!((error.to_string(), error.seat()), ("the peer: it stopped".into(), Some(Seat::PEER)));
+        let error = error.by(three);
+        assert_eq!((error.to_string(), error.seat()), ("party 3: it stopped".into(), Some(three)));
+        assert_eq!((Error::Cancelled.by(three).seat(), Seat::PEER.number()), (None, None));
     }
 
     #[test]

@@ -2,16 +2,21 @@
 
 use crate::channel::{Channel, Recording, Sink};
 use crate::context::Context;
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, Seat};
 use crate::group::Group;
 use crate::group::curve25519::{Curve25519, Key, map_and_raise};
 use crate::group::raised::Offline;
 use crate::hash::SessionId;
 use crate::hashed::Hashed;
 use crate::item::ItemSet;
+use crate::net::Fingerprint;
+use crate::operations::{Announced, Operation, Role};
 use crate::rng::Prng;
 use crate::secret::Secrets;
+use crate::session::run::Request;
+use crate::session::{Hello, Parties, Party, Proposal};
 use crate::threads::Threads;
+use std::num::NonZeroU8;
 use std::sync::{Arc, Mutex};
 
 /// The seeds of the two parties.
@@ -53,6 +58,38 @@ pub(crate) fn overlapping(n_y: usize, n_x: usize, overlap: f64) -> (ItemSet, Ite
     let all: Vec<Vec<u8>> = (0..n_y + n_x - common).map(&mut item).collect();
     // The common items stand last in Y and first in X.
     (all[..n_y].iter().collect(), all[n_y - common..].iter().collect())
+}
+
+/// The hello of a plain request.
+pub(crate) fn hello(operation: &'static Operation, role: Role) -> Hello {
+    Request::new(operation, role, &ItemSet::default()).hello(false)
+}
+
+/// The other party of a run of two without TLS, which announced this.
+pub(crate) fn peer(size: usize, padded: bool) -> Party {
+    let announced = Announced { size, padded };
+    Party { seat: Seat::PEER, fingerprint: None, name: None, announced }
+}
+
+/// The party with this number and name in a run of three or more, with a fingerprint made from the name.
+pub(crate) fn party(number: u8, name: &str, size: usize) -> Party {
+    Party {
+        seat: Seat::numbered(NonZeroU8::new(number).unwrap()),
+        fingerprint: Some(Fingerprint::of_public_key(name.as_bytes())),
+        name: Some(name.into()),
+        ..peer(size, false)
+    }
+}
+
+/// What is proposed after this hello, by the first of its candidates, to a set of ours of this size.
+pub(crate) fn proposal(hello: Hello, size: usize, parties: impl Into<Parties>) -> Proposal {
+    Proposal {
+        choice: hello.candidates[0],
+        session_id: ANY_SESSION,
+        ours: Announced { size, padded: hello.padded },
+        parties: parties.into(),
+        hello,
+    }
 }
 
 /// The bytes each party received, frames with their headers: of the first party and of the second.

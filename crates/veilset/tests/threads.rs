@@ -10,7 +10,7 @@ use std::time::Duration;
 use veilset::artefact::{self, Ledger};
 use veilset::channel::{Channel, WireCount};
 use veilset::context::Context;
-use veilset::error::Result;
+use veilset::error::{Result, Seat};
 use veilset::governance::gate::{Gate, Setup};
 use veilset::governance::policy::{Policy, Rules};
 use veilset::group::curve25519::Curve25519;
@@ -201,7 +201,7 @@ fn halves_logs_and_estimates_keep_to_their_threads() {
     }
     in_time("log and estimate", move || {
         let log = folder.path().join("audit.jsonl");
-        let policy = Policy::new(Rules::default(), "no rules", None, &|_| None).unwrap();
+        let policy = Policy::new(Rules::default(), "no rules", &[(Seat::PEER, None)], &|_| None).unwrap();
         let warn = |_: &str| ();
         let setup = Setup { audit_log: Some(&log), identity: Some(identity), ..Setup::new(&policy, &warn) };
         let terms = Terms::default();

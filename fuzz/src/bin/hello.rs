@@ -5,25 +5,23 @@
 #![no_main]
 
 use veilset::channel::WireCount;
+use veilset::item::ItemSet;
 use veilset::net::Connection;
-use veilset::operations::{Role, Terms, UNION};
+use veilset::operations::{Role, UNION};
 use veilset::protocols::{CWPRF, Choice, KRTW19};
+use veilset::session::run::Request;
 use veilset::session::{Hello, agree};
 use veilset_fuzz::{byte, check, peer};
 
 fn hello(role: Role) -> Hello {
-    Hello {
-        operation: &UNION,
-        role,
-        check: false,
-        candidates: vec![Choice::of(&CWPRF), Choice::of(&KRTW19)],
-        key_columns: 1,
-        normalisation: "none".into(),
-        sent_columns: vec!["note".into()],
-        value_scale: 0,
-        terms: Terms { payload: true, max_row: 64, ..Terms::default() },
-        padded: false,
-    }
+    let (set, alternatives) = (ItemSet::default(), [Choice::of(&KRTW19)]);
+    let request = Request {
+        protocol: &CWPRF,
+        alternatives: &alternatives,
+        sent_columns: &["note".into()],
+        ..Request::new(&UNION, role, &set)
+    };
+    request.hello(false)
 }
 
 libfuzzer_sys::fuzz_target!(|data: &[u8]| {

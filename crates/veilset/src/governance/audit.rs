@@ -5,19 +5,20 @@
 //! reads the log without the identity can test no guesses against it. What a run started counts, even if it
 //! failed: a peer that breaks off may have its result.
 
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, Seat};
 use crate::hash::SessionId;
 use crate::item::ItemSet;
 use crate::net::{Fingerprint, Identity};
 use crate::places::private_parent;
 use crate::secret::Secret;
-use crate::session::Proposal;
 use crate::session::report::{name_of, rfc3339};
+use crate::session::{Party, Proposal};
 use rayon::prelude::*;
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 use std::collections::BTreeMap;
 use std::fs::{File, OpenOptions};
 use std::io::{self, BufRead, BufReader, Read, Seek, SeekFrom, Write};
+use std::num::NonZeroU8;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
@@ -28,6 +29,7 @@ const ROTATIONS: usize = 8;
 
 /// A line of the log.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct Entry {
     /// When, by this machine's clock: RFC 3339, UTC.
     pub time: String,
@@ -41,6 +43,7 @@ pub struct Entry {
 /// What a line says.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "event", rename_all = "lowercase")]
+#[non_exhaustive]
 pub enum Event {
     /// A run starts: nothing but the sizes was said about the data so far.
     Start(Run),
@@ -57,6 +60,7 @@ pub enum Event {
 
 /// What is to be run, with whom.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct Run {
     /// intersect, union, count or sum.
     pub operation: String,
@@ -64,16 +68,13 @@ pub struct Run {
     pub protocol: String,
     /// Our part.
     pub role: String,
-    /// The peer's fingerprint; none on a connection without protection.
-    pub peer: Option<String>,
-    /// The peer's name in our address book.
-    pub peer_name: Option<String>,
+    /// The other parties.
+    #[serde(flatten, serialize_with = "write_parties", deserialize_with = "read_parties")]
+    pub parties: Vec<Participant>,
     /// Our own fingerprint.
     pub our: Option<String>,
     /// Items of our set.
     pub items: usize,
-    /// Items of the peer's; 0 as well if the run ended before it said so.
-    pub peer_items: usize,
     /// Everything both agreed on, by the keys of the terms; in old logs by their words.
     pub terms: BTreeMap<String, String>,
     /// Our set's digest; none without an identity, whose key it is under.
@@ -88,14 +89,65 @@ pub struct Run {
     pub version: String,
 }
 
+/// Another party of a run.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct Participant {
+    /// Which one it is.
+    #[serde(rename = "party")]
+    pub seat: Seat,
+    /// Its fingerprint; none on a connection without protection.
+    pub peer: Option<String>,
+    /// Its name in our address book.
+    #[serde(rename = "peer_name")]
+    pub name: Option<String>,
+    /// Items of its set; 0 as well if the run ended before it said so.
+    #[serde(rename = "peer_items")]
+    pub items: usize,
+}
+
+/// The other parties as they stand in a line: in a run of two their fields are fields of the line, in a run of more there
+/// is a list. A line with neither is no entry: a program that does not know the list does not take it for a run with
+/// nobody.
+#[derive(Serialize, Deserialize)]
+#[serde(untagged)]
+enum Others {
+    Peer { peer: Option<String>, peer_name: Option<String>, peer_items: usize },
+    Parties { parties: Vec<Participant> },
+}
+
+fn write_parties<S: Serializer>(parties: &[Participant], to: S) -> Result<S::Ok, S::Error> {
+    let others = match parties {
+        [Participant { seat: Seat::PEER, peer, name, items }] => {
+            Others::Peer { peer: peer.clone(), peer_name: name.clone(), peer_items: *items }
+        }
+        several => Others::Parties { parties: several.to_vec() },
+    };
+    others.serialize(to)
+}
+
+fn read_parties<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<Participant>, D::Error> {
+    match Others::deserialize(from)? {
+        Others::Peer { peer, peer_name, peer_items } => {
+            Ok(vec![Participant { seat: Seat::PEER, peer, name: peer_name, items: peer_items }])
+        }
+        Others::Parties { parties } if parties.is_empty() => Err(de::Error::custom("a run with nobody")),
+        Others::Parties { parties } => Ok(parties),
+    }
+}
+
 /// How a run ended.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct End {
     /// "done", or whose fault it is that it was not: "peer", "network", ...
     pub outcome: String,
     /// What another party did, if it was one: "misbehaved" or "gave-up". Old logs do not say.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub fault: Option<String>,
+    /// Which party that was, in a run of three or more.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub party: Option<NonZeroU8>,
     /// What this party learned, in numbers, as in the report.
     pub result: serde_json::Value,
     /// On the wire, sent and received; none if the run failed.
@@ -117,7 +169,6 @@ impl Run {
     pub fn new(
         proposal: &Proposal,
         our: Option<Fingerprint>,
-        peer_name: Option<&str>,
         set: Option<&str>,
         values: Option<&str>,
         prepared: bool,
@@ -127,17 +178,61 @@ impl Run {
             operation: hello.operation.name.into(),
             protocol: proposal.choice.protocol.name.into(),
             role: hello.role.name().into(),
-            peer: proposal.peer.map(|f| f.to_string()),
-            peer_name: peer_name.map(Into::into),
+            parties: proposal.parties.iter().map(Participant::from).collect(),
             our: our.map(|f| f.to_string()),
-            items: proposal.our_size,
-            peer_items: proposal.their_size,
+            items: proposal.ours.size,
             terms: proposal.terms().into_iter().map(|term| (term.key.to_string(), term.value)).collect(),
             set: set.map(Into::into),
             values: values.map(Into::into),
             prepared,
             version: env!("CARGO_PKG_VERSION").into(),
         }
+    }
+
+    /// The other parties, in words.
+    pub(super) fn others(&self) -> String {
+        let called: Vec<&str> = self.parties.iter().map(Participant::called).collect();
+        if called.len() > 1 { format!("one of {}", called.join(", ")) } else { called.concat() }
+    }
+
+    /// Whether this and the other run have a party in common, ours aside. Names in the address book may change.
+    fn shares_a_party_with(&self, other: &Run) -> bool {
+        self.parties.iter().any(|here| other.parties.iter().any(|there| here.peer == there.peer))
+    }
+
+    /// How what the other parties bring to this run compares with what those of an earlier one brought.
+    fn theirs_since(&self, earlier: &Run) -> Theirs {
+        let sorted = |run: &Run| {
+            let mut parties: Vec<_> = run.parties.iter().map(|p| (p.peer.clone(), p.items, p.seat)).collect();
+            parties.sort_unstable();
+            parties
+        };
+        let (now, then) = (sorted(self), sorted(earlier));
+        if !now.iter().map(|party| &party.0).eq(then.iter().map(|party| &party.0)) {
+            return Theirs::OtherParties;
+        }
+        match now.iter().zip(&then).find(|(now, then)| now.1 != then.1) {
+            Some((party, _)) => Theirs::OtherSize(party.2),
+            None => Theirs::Same,
+        }
+    }
+}
+
+impl From<&Party> for Participant {
+    fn from(party: &Party) -> Participant {
+        Participant {
+            seat: party.seat,
+            peer: party.fingerprint.map(|f| f.to_string()),
+            name: party.name.clone(),
+            items: party.announced.size,
+        }
+    }
+}
+
+impl Participant {
+    /// Its name, or what else tells who it is.
+    fn called(&self) -> &str {
+        self.name.as_deref().or(self.peer.as_deref()).unwrap_or("somebody without TLS")
     }
 }
 
@@ -169,15 +264,17 @@ fn digest_under(key: &Secret<[u8; 32]>, set: &ItemSet, values: &[i128]) -> Strin
     all.finalize().to_hex().to_string()
 }
 
-/// What the log says about earlier runs with the peer of the one proposed.
+/// What the log says about earlier runs with a party of the one proposed: whoever took part in both can compare what it
+/// learned, and so can we.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct History {
     /// How many started.
     pub runs: usize,
     /// The last of them, compared with the one proposed.
     pub last: Option<Earlier>,
-    /// Whether one of them was with our very set and a set of the peer of this size. Once values were sent along, only
-    /// runs with the same values make another one with values known.
+    /// Whether one of them was with our very set and with the same other parties, whose sets had these sizes. Once values
+    /// were sent along, only runs with the same values make another one with values known.
     pub known: bool,
     /// How many of them had no digest of our set, nor has the one proposed, and had its sizes.
     pub undigested: usize,
@@ -187,6 +284,7 @@ pub struct History {
 
 /// An earlier run, compared with the one proposed.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Earlier {
     /// When it started.
     pub time: String,
@@ -194,13 +292,28 @@ pub struct Earlier {
     pub operation: String,
     /// Whether our set was another one; none if that cannot be told, because it has no digest under the same key.
     pub our_set_differs: Option<bool>,
-    /// Whether the number of items of the peer was another one.
-    pub their_size_differs: bool,
+    /// Whether the other parties brought something else.
+    pub theirs: Theirs,
+}
+
+/// What the other parties bring to a run, compared with an earlier one.
+///
+/// If one of them was not there then, or is not any more, that counts like another size, whoever else was there: its whole
+/// set comes to or is gone from what the result is computed on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Theirs {
+    /// The same parties bring sets of the same sizes. Whether they are the same sets nobody tells us.
+    Same,
+    /// The same parties; the set of this one, by its seat in the later run, has another size. So may those of others.
+    OtherSize(Seat),
+    /// The parties are not the same.
+    OtherParties,
 }
 
 impl History {
     /// Whether this run and an earlier one together may say more than either, as far as the log shows: there is an
-    /// earlier one, and none was with our very set and a set of the peer of this size.
+    /// earlier one, and none was with our very set and the same parties, with sets of these sizes.
     pub fn changed(&self) -> bool {
         self.runs > 0 && !self.known
     }
@@ -211,19 +324,23 @@ impl History {
         self.changed() && self.undigested < 2
     }
 
-    /// What the runs together tell, in a sentence, if the sets changed.
-    pub fn warning(&self, peer: &str) -> Option<String> {
+    /// What the runs together tell, in a sentence, if the sets changed. `others` is who the other parties are.
+    pub fn warning(&self, others: &str) -> Option<String> {
         let last = self.last.as_ref().filter(|_| self.changed())?;
-        // The last run is not one of those with this very set and size: it differs in one of them.
-        let what = match (last.our_set_differs, last.their_size_differs) {
-            (Some(true), true) => "both sets have changed",
-            (Some(true), false) => "our set has changed",
-            (Some(false), _) => "the peer's set has changed in size",
-            (None, true) => "the peer's set has changed in size, and perhaps ours,",
-            (None, false) => "our set may have changed",
+        let what: String = match (last.our_set_differs, last.theirs) {
+            (Some(true), Theirs::OtherSize(Seat::PEER)) => "both sets have changed".into(),
+            (Some(true), Theirs::OtherSize(seat)) => format!("our set and {seat}'s have changed"),
+            (Some(true), Theirs::OtherParties) => "our set has changed and so have the parties".into(),
+            (Some(true), Theirs::Same) => "our set has changed".into(),
+            (Some(false), Theirs::OtherSize(seat)) => format!("{seat}'s set has changed in size"),
+            (Some(false), Theirs::OtherParties) => "the parties have changed".into(),
+            (None, Theirs::OtherSize(seat)) => format!("{seat}'s set has changed in size, and perhaps ours,"),
+            (None, Theirs::OtherParties) => "the parties have changed, and perhaps our set,".into(),
+            // If it differs in nothing, that our set is the same is not known: such a run would be a known one.
+            (None | Some(false), Theirs::Same) => "our set may have changed".into(),
         };
         Some(format!(
-            "this is run {} with {peer}, and {what} since the last one ({} of {}): the difference between two results \
+            "this is run {} with {others}, and {what} since the last one ({} of {}): the difference between two results \
              shows what a change did, down to single items (README, \"Audit log\", says what counts)",
             self.runs + 1,
             last.operation,
@@ -332,7 +449,7 @@ impl AuditLog {
         Ok(last == *b"\n")
     }
 
-    /// What the log says about earlier runs with the same peer, of any operation: a union shows the same
+    /// What the log says about earlier runs with a party of this one, of any operation: a union shows the same
     /// difference as an intersection.
     pub fn history(&self, run: &Run) -> Result<History> {
         let unusable = |e| unusable(&self.path, &e);
@@ -355,7 +472,7 @@ impl AuditLog {
             }
             match serde_json::from_slice::<Entry>(&line) {
                 Err(_) => history.foreign.push(number),
-                Ok(Entry { time, event: Event::Start(earlier), .. }) if earlier.peer == run.peer => {
+                Ok(Entry { time, event: Event::Start(earlier), .. }) if run.shares_a_party_with(&earlier) => {
                     history.runs += 1;
                     let digests = (earlier.set.as_ref(), run.set.as_ref());
                     let same_key = earlier.our == run.our && matches!(digests, (Some(_), Some(_)));
@@ -367,13 +484,14 @@ impl AuditLog {
                         // Another number of items is another set.
                         false => other_items.then_some(true),
                     };
-                    let their_size_differs = earlier.peer_items != run.peer_items;
-                    let known = our_set_differs == Some(false) && !their_size_differs;
+                    let theirs = run.theirs_since(&earlier);
+                    let same_theirs = theirs == Theirs::Same;
+                    let known = our_set_differs == Some(false) && same_theirs;
                     history.known |= known;
-                    let undigested = digests == (None, None) && !other_items && !their_size_differs;
+                    let undigested = digests == (None, None) && !other_items && same_theirs;
                     history.undigested += usize::from(undigested);
                     let operation = earlier.operation;
-                    let this = Earlier { time, operation, our_set_differs, their_size_differs };
+                    let this = Earlier { time, operation, our_set_differs, theirs };
                     if same_key && matches!(values, (Some(_), Some(_))) {
                         known_values |= known;
                         valued = Some(this.clone());

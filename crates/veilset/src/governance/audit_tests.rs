@@ -1,7 +1,7 @@
 use super::*;
 use crate::operations::{Role, SUM, Terms};
-use crate::protocols::{CWPRF, Choice};
 use crate::session::Hello;
+use crate::testing::{self, hello, party, proposal};
 use std::os::unix::fs::PermissionsExt;
 use std::time::{Duration, UNIX_EPOCH};
 
@@ -10,17 +10,26 @@ fn run(peer: &str, items: usize, peer_items: usize, set: Option<&str>) -> Run {
         operation: "count".into(),
         protocol: "dh".into(),
         role: "receiver".into(),
-        peer: Some(peer.into()),
-        peer_name: None,
+        parties: vec![participant(Seat::PEER, peer, peer_items)],
         our: Some("us".into()),
         items,
-        peer_items,
         terms: [("--group".to_string(), "curve25519".to_string())].into(),
         set: set.map(Into::into),
         values: None,
         prepared: false,
         version: "0".into(),
     }
+}
+
+fn participant(seat: Seat, peer: &str, items: usize) -> Participant {
+    Participant { seat, peer: Some(peer.into()), name: None, items }
+}
+
+/// A run with these parties, numbered from 2.
+fn with(others: &[(&str, usize)], set: &str) -> Run {
+    let numbered = |(number, &(peer, items))| participant(Seat::numbered(number), peer, items);
+    let parties = (2..).map_while(NonZeroU8::new).zip(others).map(numbered).collect();
+    Run { parties, ..run("", 1, 0, Some(set)) }
 }
 
 fn log(folder: &tempfile::TempDir) -> AuditLog {
@@ -74,6 +83,7 @@ fn earlier_runs_with_the_same_peer_count_if_they_started() {
     let end = End {
         outcome: "done".into(),
         fault: None,
+        party: None,
         result: serde_json::json!({}),
         bytes: Some((1, 2)),
         seconds: 0.5,
@@ -157,7 +167,8 @@ fn a_change_is_told_once_and_since_the_last_run() {
     }
     // Without digests any run may be with another set: always refused, and told once for the same sizes.
     let plain = AuditLog::open(&folder.path().join("plain.jsonl")).unwrap();
-    let here = |items| Run { our: None, peer: None, ..run("", items, 2, None) };
+    let nobody = Participant { peer: None, ..participant(Seat::PEER, "", 2) };
+    let here = |items| Run { our: None, parties: vec![nobody.clone()], ..run("", items, 2, None) };
     for (items, changed, news) in [
         (5, false, false),
         (5, true, true),
@@ -176,28 +187,14 @@ fn a_change_is_told_once_and_since_the_last_run() {
 #[test]
 fn the_terms_of_a_run_have_keys_and_logs_of_old_are_read() {
     let hello = Hello {
-        operation: &SUM,
-        role: Role::Sender,
-        check: false,
-        candidates: vec![Choice::of(&CWPRF)],
         key_columns: 2,
-        normalisation: "none".into(),
         sent_columns: vec!["city".into()],
         value_scale: 1,
         terms: Terms { min_count: 20, ..Terms::default() },
-        padded: false,
+        ..hello(&SUM, Role::Sender)
     };
-    let session_id = SessionId::of([0; 32]);
-    let proposal = Proposal {
-        hello,
-        choice: Choice::of(&CWPRF),
-        session_id,
-        peer: None,
-        our_size: 1,
-        their_size: 2,
-        they_pad: false,
-    };
-    let terms = Run::new(&proposal, None, None, None, None, false).terms;
+    let proposal = proposal(hello, 1, testing::peer(2, false));
+    let terms = Run::new(&proposal, None, None, None, false).terms;
     let expected = [
         ("group", "curve25519"),
         ("key_columns", "2"),
@@ -229,6 +226,111 @@ fn the_terms_of_a_run_have_keys_and_logs_of_old_are_read() {
     std::fs::write(&log.path, old.replace('\n', "") + "\n").unwrap();
     let history = |set| log.history(&run("a", 1, 2, Some(set))).unwrap();
     assert!(history("x").known && history("y").changed() && history("y").foreign.is_empty());
+}
+
+/// Programs read it: what is there stays.
+#[test]
+fn a_line_of_a_run_of_two_has_the_same_fields_in_every_version() {
+    let peer = Party { name: Some("south".into()), seat: Seat::PEER, ..party(2, "south", 5) };
+    let fingerprint = Fingerprint::of_public_key(b"south");
+    let ours = Fingerprint::of_public_key(b"us");
+    let proposal = proposal(hello(&SUM, Role::Receiver), 3, peer);
+    let mut run = Run::new(&proposal, Some(ours), Some("x"), None, true);
+    run.terms.clear();
+    let line = serde_json::to_value(Entry::now(&SessionId::of([7; 32]), Event::Start(run.clone()))).unwrap();
+    let time = line["time"].clone();
+    let mut expected = serde_json::json!({
+        "time": time, "session": "07".repeat(32), "event": "start", "operation": "sum", "protocol": "dh",
+        "role": "receiver", "peer": fingerprint.to_string(), "peer_name": "south", "our": ours.to_string(), "items": 3,
+        "peer_items": 5, "terms": {}, "set": "x", "prepared": true, "version": env!("CARGO_PKG_VERSION"),
+    });
+    assert_eq!(line, expected);
+    let Event::Start(read) = serde_json::from_value::<Entry>(line).unwrap().event else { panic!("no start") };
+    assert_eq!(read, run);
+    // What is not known is null.
+    let unknown = testing::proposal(hello(&SUM, Role::Receiver), 3, testing::peer(5, false));
+    let mut run = Run::new(&unknown, None, None, Some("v"), true);
+    run.terms.clear();
+    for (name, value) in
+        [("peer", None), ("peer_name", None), ("our", None), ("set", None), ("values", Some("v"))]
+    {
+        expected[name] = value.into();
+    }
+    let entry = Entry {
+        time: time.as_str().unwrap().into(),
+        ..Entry::now(&SessionId::of([7; 32]), Event::Start(run))
+    };
+    assert_eq!(serde_json::to_value(entry).unwrap(), expected);
+}
+
+#[test]
+fn a_line_of_a_run_of_several_has_a_list_and_is_read_as_it_was_written() {
+    for others in [&[("a", 2), ("b", 3)][..], &[("a", 2)], &[("a", 2), ("b", 3), ("c", 4)]] {
+        let run = with(others, "x");
+        let entry = Entry::now(&SessionId::of([7; 32]), Event::Start(run));
+        let line = serde_json::to_value(&entry).unwrap();
+        assert_eq!(line["parties"].as_array().unwrap().len(), others.len());
+        assert_eq!(
+            line["parties"][0],
+            serde_json::json!({"party": 2, "peer": "a", "peer_name": null, "peer_items": 2})
+        );
+        // A program that knows runs of two only must not take it for one.
+        assert_eq!(line.get("peer_items"), None);
+        assert_eq!(serde_json::from_value::<Entry>(line.clone()).unwrap(), entry);
+        for parties in [serde_json::json!([]), serde_json::json!(null)] {
+            let mut nobody = line.clone();
+            nobody["parties"] = parties;
+            assert!(serde_json::from_value::<Entry>(nobody).is_err());
+        }
+    }
+    let end = End {
+        outcome: "peer".into(),
+        fault: Some("misbehaved".into()),
+        party: NonZeroU8::new(3),
+        result: serde_json::json!({}),
+        bytes: None,
+        seconds: 0.5,
+    };
+    let line = serde_json::to_value(&end).unwrap();
+    assert_eq!((&line["party"], serde_json::from_value::<End>(line.clone()).unwrap()), (&3.into(), end));
+}
+
+#[test]
+fn an_earlier_run_counts_if_it_was_with_one_of_the_parties() {
+    let folder = tempfile::tempdir().unwrap();
+    let log = log(&folder);
+    start(&log, &with(&[("a", 2), ("b", 3)], "x"));
+    // (the parties now, our set, how many runs count, words of the warning)
+    let cases: [(&[(&str, usize)], &str, usize, Option<&str>); 11] = [
+        (&[("c", 2), ("d", 3)], "x", 0, None),
+        (&[("a", 2), ("b", 3)], "x", 1, None),
+        // Where they sit does not matter.
+        (&[("b", 3), ("a", 2)], "x", 1, None),
+        (&[("a", 2), ("b", 3)], "y", 1, Some("and our set has changed since")),
+        (&[("a", 2), ("b", 4)], "x", 1, Some("and party 3's set has changed in size since")),
+        (&[("b", 4), ("a", 2)], "x", 1, Some("and party 2's set has changed in size since")),
+        (&[("a", 3), ("b", 2)], "y", 1, Some("and our set and party 2's have changed since")),
+        // One of them is enough, with whomever else.
+        (&[("b", 3), ("c", 2)], "x", 1, Some("and the parties have changed since")),
+        (&[("c", 9), ("a", 2)], "y", 1, Some("and our set has changed and so have the parties since")),
+        (&[("a", 2)], "x", 1, Some("and the parties have changed since")),
+        (&[("a", 2), ("b", 3), ("c", 4)], "x", 1, Some("and the parties have changed since")),
+    ];
+    for (others, set, runs, words) in cases {
+        let history = log.history(&with(others, set)).unwrap();
+        assert_eq!((history.runs, history.foreign.len()), (runs, 0), "{others:?}");
+        let warning = history.warning("one of them");
+        assert_eq!(warning.is_some(), words.is_some(), "{others:?} {set}: {warning:?}");
+        assert!(
+            warning.is_none_or(|warning| warning.contains(words.unwrap_or_default())),
+            "{others:?} {set}"
+        );
+    }
+    // A run of two is one with a party of it, and the other way round.
+    assert_eq!(log.history(&run("b", 1, 3, Some("x"))).unwrap().runs, 1);
+    start(&log, &run("c", 1, 2, Some("x")));
+    let history = log.history(&with(&[("c", 2), ("d", 1)], "x")).unwrap();
+    assert_eq!((history.runs, history.last.unwrap().theirs), (1, Theirs::OtherParties));
 }
 
 #[test]

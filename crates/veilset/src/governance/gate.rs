@@ -3,11 +3,12 @@
 //!
 //! A [`Gate`] is an [`Approval`] for [`run_if`](crate::session::run::run_if) and [`check`](crate::session::run::check). Before the peer
 //! is met, [`Gate::new`] refuses what the policy does not allow whoever comes, and what could not be logged. Once the
-//! sizes are known it is asked again, compares the run with earlier ones with the same peer, and writes the line that
+//! sizes are known it is asked again, compares the run with earlier ones with the same parties, and writes the line that
 //! a run starts with. [`Gate::end`] writes the last one.
 //!
 //! ```
 //! use veilset::channel::{Channel, WireCount};
+//! use veilset::error::Seat;
 //! use veilset::item::ItemSet;
 //! use veilset::operations::{COUNT, Role};
 //! use veilset::rng::Prng;
@@ -23,7 +24,7 @@
 //! let ours: ItemSet = ["ann", "bob", "cleo"].iter().collect();
 //! // The peer's fingerprint is that of the connection: none where there is no TLS.
 //! let rules = Rules { min_peer_size: Some(3), ..Rules::default() };
-//! let policy = Policy::new(rules, "our rules", None, &|_name| None)?;
+//! let policy = Policy::new(rules, "our rules", &[(Seat::PEER, None)], &|_name| None)?;
 //!
 //! let request = Request::new(&COUNT, Role::Receiver, &ours);
 //! let warn = |text: &str| eprintln!("warning: {text}");
@@ -44,7 +45,7 @@
 //! let result = run_if(here, prepared, &mut gate, &mut rng);
 //! let seconds = begun.elapsed().as_secs_f64();
 //! match result {
-//!     Ok(outcome) => gate.end(Ok(&Report::new(&request, &outcome, seconds, None)?), seconds)?,
+//!     Ok(outcome) => gate.end(Ok(&Report::new(&request, &outcome, seconds)?), seconds)?,
 //!     Err(error) => gate.end(Err(&error), seconds)?,
 //! }
 //! # peer.join().map_err(|_| "the peer panicked")??;
@@ -56,7 +57,7 @@
 
 use super::audit::{AuditLog, End, Entry, Event, Run, digest};
 use super::policy::{Intent, Policy, Repeats};
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, Seat};
 use crate::hash::SessionId;
 use crate::net::{Fingerprint, Identity};
 use crate::operations::{Operation, Role};
@@ -69,14 +70,12 @@ use std::path::Path;
 /// What a gate decides by, and whom it tells.
 #[derive(Clone, Copy)]
 pub struct Setup<'a> {
-    /// What our side takes part in; made for the peer of the connection.
+    /// What our side takes part in; made for the other parties of the run.
     pub policy: &'a Policy,
     /// The audit log; without one no repeated run is noticed.
     pub audit_log: Option<&'a Path>,
     /// Our identity, which makes the digest of our set; none on a connection without protection.
     pub identity: Option<&'a Identity>,
-    /// What we call the peer.
-    pub peer_name: Option<&'a str>,
     /// Whether our offline half was prepared before.
     pub prepared: bool,
     /// Gets what does not keep the run from going on, and should be heard of by whoever answers for the data.
@@ -84,9 +83,9 @@ pub struct Setup<'a> {
 }
 
 impl<'a> Setup<'a> {
-    /// A policy alone: no log, no identity, no name for the peer, no prepared half.
+    /// A policy alone: no log, no identity, no prepared half.
     pub fn new(policy: &'a Policy, warn: &'a dyn Fn(&str)) -> Setup<'a> {
-        Setup { policy, audit_log: None, identity: None, peer_name: None, prepared: false, warn }
+        Setup { policy, audit_log: None, identity: None, prepared: false, warn }
     }
 }
 
@@ -150,11 +149,14 @@ impl<'a> Gate<'a> {
         let end = match outcome {
             Ok(report) => {
                 let bytes = Some((report.bytes.sent, report.bytes.received));
-                End { outcome: "done".into(), fault: None, result: numbers(report)?, bytes, seconds }
+                let outcome = "done".into();
+                End { outcome, fault: None, party: None, result: numbers(report)?, bytes, seconds }
             }
             Err(e) => {
                 let fault = e.fault().map(|fault| fault.name().into());
-                End { outcome: e.kind().into(), fault, result: serde_json::json!({}), bytes: None, seconds }
+                let party = e.seat().and_then(Seat::number);
+                let (outcome, result) = (e.kind().into(), serde_json::json!({}));
+                End { outcome, fault, party, result, bytes: None, seconds }
             }
         };
         log.append(&Entry::now(session, Event::End(end)))
@@ -162,12 +164,12 @@ impl<'a> Gate<'a> {
 
     fn run(&self, proposal: &Proposal) -> Run {
         let (set, values) = (self.set.as_deref(), self.values.as_deref());
-        Run::new(proposal, self.our, self.setup.peer_name, set, values, self.setup.prepared)
+        Run::new(proposal, self.our, set, values, self.setup.prepared)
     }
 
     fn decide(&self, proposal: &Proposal, run: &Run) -> Result<()> {
         let policy = self.setup.policy;
-        if !policy.is_for(proposal.peer) {
+        if !policy.is_for(&proposal.parties) {
             return Err(Error::Usage(
                 "the policy was made for another peer than that of the connection. Make it for this one"
                     .into(),
@@ -178,7 +180,7 @@ impl<'a> Gate<'a> {
             return Err(Error::Bug("the run is not the one that its gate was made for".into()));
         }
         policy.permits(&Intent::agreed(&proposal.hello))?;
-        policy.permits_their_size(proposal)?;
+        policy.permits_their_sizes(proposal)?;
         match &self.log {
             Some(log) => self.repeats(log, run, self.setup.warn),
             None => Ok(()),
@@ -218,8 +220,7 @@ impl<'a> Gate<'a> {
                 lines.join(", ")
             )
         });
-        let peer = run.peer_name.as_deref().or(run.peer.as_deref()).unwrap_or("somebody without TLS");
-        let repeat = history.warning(peer);
+        let repeat = history.warning(&run.others());
         match (policy.repeats(), foreign, repeat) {
             (Repeats::Refuse, Some(why), _) | (Repeats::Refuse, None, Some(why)) => {
                 policy.refuses("repeats", why)?;

@@ -2,9 +2,9 @@ use super::super::audit;
 use super::super::policy::Rules;
 use super::*;
 use crate::item::ItemSet;
-use crate::operations::{COUNT, INTERSECT, Role, SUM, Terms, UNION};
-use crate::protocols::{CWPRF, Choice};
-use crate::session::Hello;
+use crate::operations::{COUNT, INTERSECT, Role, SUM, UNION};
+use crate::session::{Hello, Parties, Party};
+use crate::testing::{self, hello, party};
 use std::cell::RefCell;
 use std::path::PathBuf;
 use std::sync::Barrier;
@@ -16,32 +16,18 @@ fn peer() -> Fingerprint {
 
 fn policy(repeats: Repeats) -> Policy {
     let rules = Rules { repeats: Some(repeats), ..Rules::default() };
-    Policy::new(rules, "p.toml", Some(peer()), &|_| None).unwrap()
+    Policy::new(rules, "p.toml", &[(Seat::PEER, Some(peer()))], &|_| None).unwrap()
+}
+
+/// The other party of a run of two, with a set of 5 items.
+fn who_is(fingerprint: Option<Fingerprint>) -> Party {
+    Party { fingerprint, ..testing::peer(5, false) }
 }
 
 fn proposal(session: u8, our_size: usize) -> Proposal {
-    let hello = Hello {
-        operation: &COUNT,
-        role: Role::Receiver,
-        check: false,
-        candidates: vec![Choice::of(&CWPRF)],
-        key_columns: 1,
-        normalisation: "none".into(),
-        sent_columns: Vec::new(),
-        value_scale: 0,
-        terms: Terms { min_count: 0, ..Terms::default() },
-        padded: false,
-    };
     let session_id = SessionId::of([session; 32]);
-    Proposal {
-        hello,
-        choice: Choice::of(&CWPRF),
-        session_id,
-        peer: Some(peer()),
-        our_size,
-        their_size: 5,
-        they_pad: false,
-    }
+    let hello = hello(&COUNT, Role::Receiver);
+    Proposal { session_id, ..testing::proposal(hello, our_size, who_is(Some(peer()))) }
 }
 
 /// Our side: an identity, a log, and what it was warned of.
@@ -117,7 +103,7 @@ fn what_needs_no_peer_is_refused_before_the_log_is_touched() {
     ];
     let log = side.log();
     for (rules, request, key) in cases {
-        let policy = Policy::new(rules, "p.toml", Some(peer()), &|_| None).unwrap();
+        let policy = Policy::new(rules, "p.toml", &[(Seat::PEER, Some(peer()))], &|_| None).unwrap();
         let gate = Gate::new(&request, Setup { audit_log: Some(&log), ..Setup::new(&policy, &|_| ()) });
         match gate {
             Ok(_) => assert_eq!(key, ""),
@@ -256,7 +242,9 @@ fn a_policy_for_somebody_else_lets_nobody_in() {
     let log = side.log();
     let approve = |policy: &Policy, peer| {
         let setup = Setup { audit_log: Some(&log), ..Setup::new(policy, &|_| ()) };
-        Gate::new(&request, setup).unwrap().approve(&Proposal { peer, ..proposal(7, 1) })
+        Gate::new(&request, setup)
+            .unwrap()
+            .approve(&Proposal { parties: who_is(peer).into(), ..proposal(7, 1) })
     };
     let rules = policy(Repeats::Warn);
     for other in [None, Some(Fingerprint::of_public_key(b"other"))] {
@@ -304,13 +292,68 @@ fn a_run_that_ends_before_we_are_asked_is_logged() {
 }
 
 #[test]
+fn a_run_of_several_is_judged_logged_and_remembered_with_all_of_them() {
+    let side = Side::new();
+    let set: ItemSet = ["a"].iter().collect();
+    let request = Request::new(&COUNT, Role::Receiver, &set);
+    let (log, warned) = (side.log(), RefCell::<Vec<String>>::default());
+    let warn = |text: &str| warned.borrow_mut().push(text.into());
+    let several = |sizes: &[(u8, usize)]| -> Parties {
+        let names = ["", "", "south", "west"];
+        let mut all = sizes.iter().map(|&(n, size)| party(n, names[usize::from(n)], size));
+        Parties::new(all.next().unwrap(), all.collect())
+    };
+    let run = |parties: Parties, end: &Error| {
+        let who: Vec<_> = parties.iter().map(|party| (party.seat, party.fingerprint)).collect();
+        let policy = Policy::new(Rules::default(), "p.toml", &who, &|_| None).unwrap();
+        let setup =
+            Setup { audit_log: Some(&log), identity: Some(&side.identity), ..Setup::new(&policy, &warn) };
+        let mut gate = Gate::new(&request, setup).unwrap();
+        let proposal = Proposal { parties, ..proposal(7, 1) };
+        gate.approve(&proposal).unwrap();
+        gate.begins(&proposal).unwrap();
+        gate.end(Err(end), 0.5).unwrap();
+    };
+    let three = || several(&[(2, 5), (3, 6)]);
+    run(three(), &Error::gave_up("it stopped").by(three().iter().last().unwrap().seat));
+    let text = std::fs::read_to_string(&log).unwrap();
+    let lines: Vec<serde_json::Value> =
+        text.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let south = Fingerprint::of_public_key(b"south").to_string();
+    assert_eq!(
+        lines[0]["parties"][0],
+        serde_json::json!({"party": 2, "peer": south, "peer_name": "south", "peer_items": 5})
+    );
+    assert_eq!((&lines[1]["fault"], &lines[1]["party"]), (&"gave-up".into(), &3.into()));
+    // The same again is nothing new. Another size is, and another list.
+    run(three(), &Error::Cancelled);
+    assert_eq!(warned.borrow().len(), 0, "{warned:?}");
+    run(several(&[(2, 5), (3, 7)]), &Error::Cancelled);
+    run(several(&[(2, 5)]), &Error::Cancelled);
+    let warned = warned.borrow();
+    assert!(warned[0].contains("run 3 with one of south, west, and party 3's set has changed in size"));
+    assert!(warned[1].contains("run 4 with south, and the parties have changed") && warned.len() == 2);
+    // A policy for all but one is one for another run.
+    let policy = Policy::new(
+        Rules { both: Some(false), ..Rules::default() },
+        "p.toml",
+        &[(three().peer().seat, three().peer().fingerprint)],
+        &|_| None,
+    );
+    let policy = policy.unwrap();
+    let mut gate = Gate::new(&request, Setup::new(&policy, &warn)).unwrap();
+    let refused = gate.approve(&Proposal { parties: three(), ..proposal(7, 1) });
+    assert!(matches!(refused, Err(Error::Usage(_))), "{refused:?}");
+}
+
+#[test]
 fn what_was_agreed_is_held_against_the_policy() {
     let side = Side::new();
     let set: ItemSet = ["a"].iter().collect();
     let request = Request::new(&INTERSECT, Role::Sender, &set);
     let rules =
         Rules { both: Some(false), allowed_send_columns: Some(vec!["city".into()]), ..Rules::default() };
-    let policy = Policy::new(rules, "p.toml", Some(peer()), &|_| None).unwrap();
+    let policy = Policy::new(rules, "p.toml", &[(Seat::PEER, Some(peer()))], &|_| None).unwrap();
     let log = side.log();
     let setup = Setup { audit_log: Some(&log), ..Setup::new(&policy, &|_| ()) };
     let approve = |change: fn(&mut Hello)| {
@@ -342,7 +385,7 @@ fn the_peers_size_is_held_against_the_policy() {
         (Rules { min_peer_size: Some(5), max_peer_items: Some(5), ..Rules::default() }, ""),
     ];
     for (rules, key) in limits {
-        let policy = Policy::new(rules, "p.toml", Some(peer()), &|_| None).unwrap();
+        let policy = Policy::new(rules, "p.toml", &[(Seat::PEER, Some(peer()))], &|_| None).unwrap();
         let setup = Setup { audit_log: Some(&log), ..Setup::new(&policy, &|_| ()) };
         match Gate::new(&request, setup).unwrap().approve(&proposal(7, 1)) {
             Ok(()) => assert_eq!(key, ""),

@@ -1,11 +1,11 @@
 //! What our side takes part in, decided in advance by whoever answers for the data, not by whoever starts the
 //! run. What is not said is allowed.
 
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, Seat};
 use crate::net::Fingerprint;
-use crate::operations::{Operation, Role};
+use crate::operations::{Announced, Operation, Role};
 use crate::session::run::Request;
-use crate::session::{Hello, Proposal};
+use crate::session::{Hello, Parties, Proposal};
 use serde::{Deserialize, Deserializer, de};
 use std::collections::BTreeMap;
 use std::fmt::Display;
@@ -43,9 +43,11 @@ pub struct Rules {
     pub peer: BTreeMap<String, Rules>,
 }
 
-/// What to do about another run of the same operation with the same peer, if the sets changed.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
+/// What to do about another run of the same operation with the same peer, if the sets changed. The stricter is the
+/// greater.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
 #[serde(rename_all = "lowercase")]
+#[non_exhaustive]
 pub enum Repeats {
     /// Nothing.
     Allow,
@@ -95,16 +97,24 @@ impl<'a> Intent<'a> {
     }
 }
 
-/// The rules that hold for one peer.
+/// The rules that hold for the other parties of a run. It is allowed if it is allowed with each of them.
 #[derive(Debug, Clone)]
 pub struct Policy {
-    rules: Rules,
-    /// Whether there are none at all, for nobody.
+    /// In the order of the seats; nobody where there is no policy.
+    parties: Vec<PartyRules>,
+    /// Whether there are no rules at all, for nobody.
     empty: bool,
     /// Where they are from, for messages; empty if there are none.
     source: String,
-    peer: Option<Fingerprint>,
-    /// Whether the peer is one of those allowed.
+}
+
+/// The rules that hold for one party.
+#[derive(Debug, Clone)]
+struct PartyRules {
+    seat: Seat,
+    fingerprint: Option<Fingerprint>,
+    rules: Rules,
+    /// Whether the party is one of those allowed.
     listed: bool,
 }
 
@@ -117,21 +127,117 @@ fn names<'de, D: Deserializer<'de>, T: FromStr<Err: Display>>(from: D) -> Result
 impl Policy {
     /// The policy where there is none: everything is allowed, repeated runs are warned of.
     pub fn none() -> Policy {
-        Policy { rules: Rules::default(), empty: true, source: String::new(), peer: None, listed: true }
+        Policy { parties: Vec::new(), empty: true, source: String::new() }
     }
 
-    /// What `rules`, which come from the file `source`, say about this peer; none on a connection without
-    /// protection. `named` finds the fingerprint of a name of the address book.
+    /// What `rules`, which come from the file `source`, say about these parties, which are all others of the run, in the
+    /// order of their seats. A party has no fingerprint on a connection without protection. `named` finds the
+    /// fingerprint of a name of the address book.
     ///
     /// # Errors
     /// [`Error::Usage`] if the rules name somebody the address book does not have: whoever wrote them meant
-    /// something by it.
+    /// something by it. [`Error::Bug`] if there are no parties, with whom everything would be allowed.
     pub fn new(
-        mut rules: Rules,
+        rules: Rules,
         source: &str,
-        peer: Option<Fingerprint>,
+        parties: &[(Seat, Option<Fingerprint>)],
         named: &dyn Fn(&str) -> Option<Fingerprint>,
     ) -> Result<Policy> {
+        if parties.is_empty() {
+            return Err(Error::Bug("a policy for a run without other parties".into()));
+        }
+        // Before the rules for other peers are put aside: those of them do count.
+        let empty = rules == Rules::default();
+        let of = |&(seat, fingerprint)| PartyRules::new(&rules, source, seat, fingerprint, named);
+        let parties = parties.iter().map(of).collect::<Result<_>>()?;
+        Ok(Policy { parties, empty, source: source.into() })
+    }
+
+    /// Whether these are the rules for the parties of this run: they are, or there are none for anybody.
+    pub fn is_for(&self, parties: &Parties) -> bool {
+        let known = self.parties.iter().map(|party| (party.seat, party.fingerprint));
+        known.eq(parties.iter().map(|party| (party.seat, party.fingerprint))) || self.empty
+    }
+
+    /// What to do about repeated runs: the strictest of what holds for any of the parties.
+    pub fn repeats(&self) -> Repeats {
+        let repeats = self.parties.iter().map(|party| party.rules.repeats.unwrap_or_default());
+        repeats.max().unwrap_or_default()
+    }
+
+    /// Whether the run is allowed, as far as that can be said before the other parties are there.
+    ///
+    /// # Errors
+    /// [`Error::Refused`].
+    pub fn permits(&self, intent: &Intent<'_>) -> Result<()> {
+        self.parties.iter().try_for_each(|party| self.judged(party, party.permits(intent)))
+    }
+
+    /// Whether a set of ours of this size may be used.
+    ///
+    /// # Errors
+    /// [`Error::Refused`].
+    pub fn permits_our_size(&self, items: usize) -> Result<()> {
+        self.parties.iter().try_for_each(|party| self.judged(party, party.permits_our_size(items)))
+    }
+
+    /// Whether the sets of the other parties are allowed to have the proposed sizes.
+    ///
+    /// # Errors
+    /// [`Error::Refused`].
+    pub fn permits_their_sizes(&self, proposal: &Proposal) -> Result<()> {
+        for party in proposal.parties.iter() {
+            match self.parties.iter().find(|rules| rules.seat == party.seat) {
+                Some(rules) => self.judged(rules, rules.permits_size(party.announced))?,
+                None if self.empty => {}
+                None => return Err(Error::Bug(format!("the policy was not made for {}", party.seat))),
+            }
+        }
+        Ok(())
+    }
+
+    /// The error of a run that `key` of the policy does not allow, whoever the other parties are.
+    pub fn refuses(&self, key: &str, what: impl Display) -> Result<()> {
+        self.refuses_with("", key, what)
+    }
+
+    /// What the rules for one party say, as what the policy says.
+    fn judged(&self, party: &PartyRules, said: Judgement) -> Result<()> {
+        let with = match party.seat {
+            Seat::PEER => String::new(),
+            seat => format!(" with {seat}"),
+        };
+        said.or_else(|(key, what)| self.refuses_with(&with, key, what))
+    }
+
+    fn refuses_with(&self, with: &str, key: &str, what: impl Display) -> Result<()> {
+        let source = match self.source.as_str() {
+            "" => String::new(),
+            source => format!(" ({source})"),
+        };
+        Err(Error::Refused(format!(
+            "our policy{source} refuses this run{with} by \"{key}\": {what}. Change what is run, or have the policy \
+             changed by whoever answers for the data"
+        )))
+    }
+}
+
+/// Whether one party's rules allow something, or the key of the one that does not, and what that is.
+type Judgement = Result<(), (&'static str, String)>;
+
+fn no(key: &'static str, what: impl Into<String>) -> Judgement {
+    Err((key, what.into()))
+}
+
+impl PartyRules {
+    /// What `rules` say about this party.
+    fn new(
+        rules: &Rules,
+        source: &str,
+        seat: Seat,
+        fingerprint: Option<Fingerprint>,
+        named: &dyn Fn(&str) -> Option<Fingerprint>,
+    ) -> Result<PartyRules> {
         let wrong = |what: String| Error::Usage(format!("the policy {source}: {what}"));
         let who = |name: &str| {
             let found = named(name).or_else(|| name.parse().ok());
@@ -142,8 +248,7 @@ impl Policy {
                 ))
             })
         };
-        // Before the rules for other peers are put aside: those of them do count.
-        let empty = rules == Rules::default();
+        let mut rules = rules.clone();
         let mut own = Rules::default();
         let mut found: Option<String> = None;
         for (name, special) in std::mem::take(&mut rules.peer) {
@@ -155,7 +260,7 @@ impl Policy {
                     )));
                 }
             }
-            if Some(who(&name)?) == peer {
+            if Some(who(&name)?) == fingerprint {
                 if let Some(other) = &found {
                     return Err(wrong(format!(
                         "[peer.{other}] and [peer.{name}] are the same peer. Put their rules in one table"
@@ -167,57 +272,40 @@ impl Policy {
         }
         let mut listed = rules.peers.is_none();
         for name in rules.peers.iter().flatten() {
-            listed |= Some(who(name)?) == peer;
+            listed |= Some(who(name)?) == fingerprint;
         }
-        Ok(Policy { rules: own.over(rules), empty, source: source.into(), peer, listed })
+        Ok(PartyRules { seat, fingerprint, rules: own.over(rules), listed })
     }
 
-    /// Whether these are the rules for this peer: they are, or there are none for anybody.
-    pub fn is_for(&self, peer: Option<Fingerprint>) -> bool {
-        self.peer == peer || self.empty
-    }
-
-    /// What to do about repeated runs.
-    pub fn repeats(&self) -> Repeats {
-        self.rules.repeats.unwrap_or_default()
-    }
-
-    /// Whether the run is allowed, as far as that can be said before the peer is there.
-    ///
-    /// # Errors
-    /// [`Error::Refused`].
-    pub fn permits(&self, intent: &Intent<'_>) -> Result<()> {
-        let rules = &self.rules;
-        if self.peer.is_none() && rules.insecure_plaintext == Some(false) {
-            return self.refuses("insecure-plaintext", "a connection without protection is not allowed");
+    fn permits(&self, intent: &Intent<'_>) -> Judgement {
+        let PartyRules { seat, fingerprint, rules, listed } = self;
+        if fingerprint.is_none() && rules.insecure_plaintext == Some(false) {
+            return no("insecure-plaintext", "a connection without protection is not allowed");
         }
-        if !self.listed {
-            return self.refuses(
+        if !listed {
+            return no(
                 "peers",
-                match self.peer {
-                    Some(peer) => format!("the peer {peer} is not among those allowed"),
-                    None => "without TLS nobody knows who the peer is".into(),
+                match fingerprint {
+                    Some(fingerprint) => format!("{seat} {fingerprint} is not among those allowed"),
+                    None => format!("without TLS nobody knows who {seat} is"),
                 },
             );
         }
         if let Some(allowed) = rules.operations.as_ref().filter(|all| !all.contains(&intent.operation)) {
-            return self.refuses(
+            return no(
                 "operations",
                 format!("{} is not among those allowed ({})", intent.operation, list(allowed)),
             );
         }
         if let Some(allowed) = rules.roles.as_ref().filter(|all| !all.contains(&intent.role)) {
-            return self.refuses(
-                "roles",
-                format!("to be the {} is not allowed, only {}", intent.role, list(allowed)),
-            );
+            return no("roles", format!("to be the {} is not allowed, only {}", intent.role, list(allowed)));
         }
         if let (true, Role::Receiver, Some(least)) =
             (intent.operation.uses.values, intent.role, rules.min_count)
             && intent.min_count < least
         {
             let given = intent.min_count;
-            return self.refuses(
+            return no(
                 "min-count",
                 format!(
                     "`min_count` is {given}, it must be at least {least} for {} where we are the receiver",
@@ -228,61 +316,38 @@ impl Policy {
         if let Some(allowed) = &rules.allowed_send_columns
             && let Some(column) = intent.send_columns.iter().find(|column| !allowed.contains(column))
         {
-            return self.refuses(
-                "allowed-send-columns",
-                format!("the column \"{column}\" may not be sent to the peer"),
-            );
+            return no("allowed-send-columns", format!("the column \"{column}\" may not be sent to {seat}"));
         }
         if intent.both && rules.both == Some(false) {
-            return self.refuses("both", "the result may not be given to both sides");
+            return no("both", "the result may not be given to both sides");
         }
         Ok(())
     }
 
-    /// Whether a set of ours of this size may be used.
-    ///
-    /// # Errors
-    /// [`Error::Refused`].
-    pub fn permits_our_size(&self, items: usize) -> Result<()> {
+    fn permits_our_size(&self, items: usize) -> Judgement {
         match self.rules.min_our_size {
             Some(least) if items < least => {
-                self.refuses("min-our-size", format!("our set has {items} items, fewer than {least}"))
+                no("min-our-size", format!("our set has {items} items, fewer than {least}"))
             }
             _ => Ok(()),
         }
     }
 
-    /// Whether a peer's set of the proposed size is allowed.
-    ///
-    /// # Errors
-    /// [`Error::Refused`].
-    pub fn permits_their_size(&self, proposal: &Proposal) -> Result<()> {
-        let items = proposal.their_size;
+    fn permits_size(&self, announced: Announced) -> Judgement {
+        let (seat, items) = (self.seat, announced.size);
         match (self.rules.min_peer_size, self.rules.max_peer_items) {
-            (Some(least), _) if proposal.they_pad => self.refuses(
+            (Some(least), _) if announced.padded => no(
                 "min-peer-size",
-                format!("the peer pads its set, so that it may have fewer than {least} items"),
+                format!("{seat} pads its set, so that it may have fewer than {least} items"),
             ),
             (Some(least), _) if items < least => {
-                self.refuses("min-peer-size", format!("the peer's set has {items} items, fewer than {least}"))
+                no("min-peer-size", format!("{seat}'s set has {items} items, fewer than {least}"))
             }
             (_, Some(most)) if items > most => {
-                self.refuses("max-peer-items", format!("the peer's set has {items} items, more than {most}"))
+                no("max-peer-items", format!("{seat}'s set has {items} items, more than {most}"))
             }
             _ => Ok(()),
         }
-    }
-
-    /// The error of a run that `key` of the policy does not allow.
-    pub fn refuses(&self, key: &str, what: impl Display) -> Result<()> {
-        let source = match self.source.as_str() {
-            "" => String::new(),
-            source => format!(" ({source})"),
-        };
-        Err(Error::Refused(format!(
-            "our policy{source} refuses this run by \"{key}\": {what}. Change what is run, or have the policy changed \
-             by whoever answers for the data"
-        )))
     }
 }
 

@@ -1,8 +1,7 @@
 use super::*;
-use crate::hash::SessionId;
-use crate::operations::{COUNT, SUM, Terms};
-use crate::protocols::{CWPRF, Choice};
-use crate::session::Hello;
+use crate::operations::{COUNT, SUM};
+use crate::session::Party;
+use crate::testing::{self, hello, party, proposal};
 
 fn fingerprint(name: &str) -> Fingerprint {
     Fingerprint::of_public_key(name.as_bytes())
@@ -13,7 +12,18 @@ fn book(name: &str) -> Option<Fingerprint> {
 }
 
 fn policy(rules: Rules, peer: &str) -> Policy {
-    Policy::new(rules, "p.toml", book(peer), &book).unwrap()
+    for_peer(rules, book(peer)).unwrap()
+}
+
+/// The policy for a run of two.
+fn for_peer(rules: Rules, peer: Option<Fingerprint>) -> Result<Policy> {
+    Policy::new(rules, "p.toml", &[(Seat::PEER, peer)], &book)
+}
+
+/// The policy for a run with these, of whom the first is party 2.
+fn for_several(rules: Rules, parties: &Parties) -> Policy {
+    let parties: Vec<_> = parties.iter().map(|party| (party.seat, party.fingerprint)).collect();
+    Policy::new(rules, "p.toml", &parties, &book).unwrap()
 }
 
 const INTENT: Intent<'_> =
@@ -85,28 +95,8 @@ fn sizes_are_limited_on_both_sides() {
         (5, true, Some("min-peer-size")),
     ];
     for (items, they_pad, key) in sizes {
-        let hello = Hello {
-            operation: &COUNT,
-            role: Role::Receiver,
-            check: false,
-            candidates: vec![Choice::of(&CWPRF)],
-            key_columns: 1,
-            normalisation: String::new(),
-            sent_columns: Vec::new(),
-            value_scale: 0,
-            terms: Terms { min_count: 0, ..Terms::default() },
-            padded: false,
-        };
-        let proposal = Proposal {
-            choice: Choice::of(&CWPRF),
-            hello,
-            session_id: SessionId::of([0; 32]),
-            peer: None,
-            our_size: 3,
-            their_size: items,
-            they_pad,
-        };
-        assert_eq!(refused(policy.permits_their_size(&proposal)).as_deref(), key, "{items}");
+        let proposal = proposal(hello(&COUNT, Role::Receiver), 3, testing::peer(items, they_pad));
+        assert_eq!(refused(policy.permits_their_sizes(&proposal)).as_deref(), key, "{items}");
     }
 }
 
@@ -117,7 +107,7 @@ fn peers_are_known_by_name_or_fingerprint() {
         let rules = Rules { peers: Some(list.clone()), ..Rules::default() };
         assert_eq!(refused(policy(rules.clone(), "south").permits(&INTENT)), None);
         // A stranger, and nobody knows who.
-        let stranger = Policy::new(rules.clone(), "p.toml", Some(fingerprint("x")), &book).unwrap();
+        let stranger = for_peer(rules.clone(), Some(fingerprint("x"))).unwrap();
         assert_eq!(refused(stranger.permits(&INTENT)).as_deref(), Some("peers"));
         assert_eq!(refused(policy(rules, "nobody").permits(&INTENT)).as_deref(), Some("peers"));
     }
@@ -168,7 +158,7 @@ fn rules_about_somebody_unknown_or_nested_are_an_error() {
         (Rules { peer: twice, ..Rules::default() }, "are the same peer"),
     ];
     for (rules, words) in cases {
-        let e = Policy::new(rules, "p.toml", book("south"), &book).unwrap_err();
+        let e = for_peer(rules, book("south")).unwrap_err();
         assert!(matches!(&e, Error::Usage(said) if said.contains(words) && said.contains("p.toml")), "{e}");
     }
 }
@@ -179,11 +169,71 @@ fn rules_for_one_peer_alone_are_rules() {
         peer: [("south".to_string(), Rules { both: Some(false), ..Rules::default() })].into(),
         ..Rules::default()
     };
-    let policy = Policy::new(rules, "p.toml", Some(fingerprint("x")), &book).unwrap();
-    assert!(policy.is_for(Some(fingerprint("x"))));
-    assert!(!policy.is_for(book("south")) && !policy.is_for(None));
-    let none = Policy::new(Rules::default(), "p.toml", Some(fingerprint("x")), &book).unwrap();
-    assert!(none.is_for(book("south")) && Policy::none().is_for(None));
+    let with = |fingerprint| Parties::from(Party { fingerprint, ..testing::peer(5, false) });
+    let policy = for_peer(rules, Some(fingerprint("x"))).unwrap();
+    assert!(policy.is_for(&with(Some(fingerprint("x")))));
+    assert!(!policy.is_for(&with(book("south"))) && !policy.is_for(&with(None)));
+    let none = for_peer(Rules::default(), Some(fingerprint("x"))).unwrap();
+    assert!(none.is_for(&with(book("south"))) && Policy::none().is_for(&with(None)));
+}
+
+#[test]
+fn a_run_of_several_is_allowed_if_it_is_allowed_with_each() {
+    let of_south = Rules {
+        operations: Some(vec![&COUNT]),
+        min_our_size: Some(3),
+        max_peer_items: Some(6),
+        repeats: Some(Repeats::Refuse),
+        ..Rules::default()
+    };
+    let rules = Rules {
+        min_peer_size: Some(5),
+        repeats: Some(Repeats::Allow),
+        peer: [("south".to_string(), of_south)].into(),
+        ..Rules::default()
+    };
+    let with = |north, south| Parties::new(party(2, "north", north), vec![party(3, "south", south)]);
+    let both = with(9, 6);
+    let policy = for_several(rules.clone(), &both);
+    assert!(policy.is_for(&both) && policy.is_for(&with(5, 5)));
+    let count = Intent { operation: &COUNT, ..INTENT };
+    policy.permits(&count).unwrap();
+    let said = policy.permits(&INTENT).unwrap_err().to_string();
+    assert!(said.contains("refuses this run with party 3 by \"operations\": sum is not among"), "{said}");
+    policy.permits_our_size(3).unwrap();
+    assert_eq!(refused(policy.permits_our_size(2)).as_deref(), Some("min-our-size"));
+    // (the sizes of the sets, the party and what is said of its set)
+    let sizes = [
+        ((9, 6), None),
+        ((4, 6), Some("run with party 2 by \"min-peer-size\": party 2's set has 4 items")),
+        ((9, 4), Some("run with party 3 by \"min-peer-size\": party 3's set has 4 items")),
+        // What is said about one of them counts for it alone.
+        ((7, 7), Some("run with party 3 by \"max-peer-items\": party 3's set has 7 items")),
+    ];
+    for ((north, south), words) in sizes {
+        let proposal = proposal(hello(&COUNT, Role::Receiver), 3, with(north, south));
+        let said = policy.permits_their_sizes(&proposal).map_err(|e| e.to_string());
+        assert_eq!(said.is_ok(), words.is_none(), "{said:?}");
+        assert!(said.is_ok() || said.is_err_and(|said| said.contains(words.unwrap_or_default())));
+    }
+    // The strictest of the rules, wherever it stands in the list.
+    assert_eq!(policy.repeats(), Repeats::Refuse);
+    let turned = Parties::new(party(2, "south", 6), vec![party(3, "north", 9)]);
+    assert_eq!(for_several(rules.clone(), &turned).repeats(), Repeats::Refuse);
+    let others = Parties::new(party(2, "north", 6), vec![party(3, "x", 9), party(4, "y", 9)]);
+    assert_eq!(for_several(rules.clone(), &others).repeats(), Repeats::Allow);
+    // One who is not listed is enough.
+    let listed = Rules { peers: Some(vec!["south".into()]), ..Rules::default() };
+    let said = for_several(listed, &both).permits(&count).unwrap_err().to_string();
+    assert!(said.contains(&format!("party 2 {} is not among those allowed", fingerprint("north"))), "{said}");
+    // Rules for fewer, for more, or for others are rules for another run, and nobody's rules allow nothing.
+    let three = Parties::new(party(2, "north", 9), vec![party(3, "south", 6), party(4, "x", 9)]);
+    for other in [&turned, &others, &three, &Parties::from(party(2, "north", 9))] {
+        assert!(!policy.is_for(other) && !for_several(rules.clone(), other).is_for(&both));
+    }
+    let too_many = proposal(hello(&COUNT, Role::Receiver), 3, three);
+    assert!(matches!(policy.permits_their_sizes(&too_many), Err(Error::Bug(_))));
+    assert!(matches!(Policy::new(rules, "p.toml", &[], &book), Err(Error::Bug(_))));
 }
 
 #[test]

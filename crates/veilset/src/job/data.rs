@@ -177,7 +177,9 @@ impl<'a> Data<'a> {
             let names = job.received_as.as_slice();
             (!names.is_empty()).then_some(SentColumns { names, payloads })
         };
-        match &outcome.learned {
+        let peer = outcome.parties.peer();
+        let theirs = peer.announced;
+        let written = match &outcome.learned {
             Learned::Nothing => Ok(()),
             Learned::Matching(matching) => {
                 // Ascending, as the positions are.
@@ -189,8 +191,8 @@ impl<'a> Data<'a> {
                 write_union(table, columns, keyed, &new.items, sent(&new.payloads), format, output.writer())
             }
             Learned::Union(items) => write_keys(table, columns, items, format, output.writer()),
-            Learned::Matches(n) if job.shape() == Shape::MatchesAndUnion && !outcome.they_pad => {
-                let union = (keyed.set.len() + outcome.their_size).saturating_sub(*n as usize);
+            Learned::Matches(n) if job.shape() == Shape::MatchesAndUnion && !theirs.padded => {
+                let union = (keyed.set.len() + theirs.size).saturating_sub(*n as usize);
                 numbers(output, "matches,union_size", format!("{n},{union}"))
             }
             Learned::Matches(n) => numbers(output, "matches", n.to_string()),
@@ -202,7 +204,9 @@ impl<'a> Data<'a> {
                 };
                 numbers(output, "matches,sum,below_minimum", row)
             }
-        }
+        };
+        // Rows that are none came from the peer.
+        written.map_err(|e| e.by(peer.seat))
     }
 }
 

@@ -384,7 +384,6 @@ pub fn run(
 ) -> Result<Ran> {
     let start = Instant::now();
     let request = *prepared.request();
-    let peer = connection.peer.map(|fingerprint| fingerprint.to_string());
     let result = match &mut gate {
         Some(gate) => run_if(connection, prepared, &mut **gate, rng),
         None => run_if(connection, prepared, &mut (), rng),
@@ -402,7 +401,7 @@ pub fn run(
             return Err(error);
         }
     };
-    let report = Report::new(&request, &outcome, seconds, peer)?;
+    let report = Report::new(&request, &outcome, seconds)?;
     let logged = gate.map_or(Ok(()), |gate| gate.end(Ok(&report), seconds));
     Ok(Ran { outcome, report, logged })
 }

@@ -196,7 +196,8 @@ fn columns_travel_and_the_report_says_what_was_left_out_and_padded() {
     let rows = "key,city,their note,cost\nk2,\"Oslo, N\",b,2.25\nk3,'=1+1,\"d,d\",10\nk4,,c,-0.75\n";
     assert_eq!((here.1.as_deref(), there.1), (Some(rows), None));
     let (ours, theirs) = (here.0, there.0);
-    assert_eq!((ours.left_out.duplicates, ours.sizes.peer, ours.sizes.peer_padded), (1, 9, true));
+    let peer = ours.parties.peer().announced;
+    assert_eq!((ours.left_out.duplicates, peer.size, peer.padded), (1, 9, true));
     assert_eq!((theirs.sizes.ours, theirs.sizes.announced), (4, 9));
     assert_eq!(ours.input, Some(name(&receiver.source.input)));
     assert_eq!((ours.output, theirs.output), (receiver.output.as_deref().map(name), None));

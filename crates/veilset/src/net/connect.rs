@@ -3,7 +3,7 @@
 use super::tls::{Failure, Keys, Limits, Secured};
 use super::{Fingerprint, Identity, Listener};
 use crate::channel::{ByteStream, Channel, Timeouts, WireCount, over};
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, Seat};
 use std::cell::Cell;
 use std::net::{SocketAddr, TcpStream, ToSocketAddrs};
 use std::sync::Arc;
@@ -57,11 +57,17 @@ pub enum Protection {
 }
 
 /// A connection to the peer, before anything is agreed.
+#[non_exhaustive]
 pub struct Connection {
     /// The channel, for frames.
     pub channel: Channel,
+    /// The peer's seat in the run: [`Seat::PEER`], unless the run has more than two parties.
+    pub seat: Seat,
     /// The peer's fingerprint, proven; `None` without TLS.
     pub peer: Option<Fingerprint>,
+    /// What our side calls the peer, for the log and the report; `None` unless the front end fills it in. It is never
+    /// sent.
+    pub peer_name: Option<String>,
     /// Our fingerprint; `None` without TLS.
     pub our: Option<Fingerprint>,
     /// A secret that only the two ends of this TLS connection know; all zeros without TLS.
@@ -73,7 +79,15 @@ pub struct Connection {
 impl Connection {
     /// An unprotected connection over an existing channel.
     pub fn unprotected(channel: Channel, wire: WireCount) -> Connection {
-        Connection { channel, peer: None, our: None, exporter: [0; 32], wire }
+        Connection {
+            channel,
+            seat: Seat::PEER,
+            peer: None,
+            peer_name: None,
+            our: None,
+            exporter: [0; 32],
+            wire,
+        }
     }
 
     pub(super) fn plain(socket: TcpStream, timeouts: Timeouts) -> Result<Connection> {
@@ -82,12 +96,12 @@ impl Connection {
     }
 
     pub(super) fn secured(secured: Secured, keys: &Keys, timeouts: Timeouts) -> Result<Connection> {
+        let (exporter, wire) = (secured.exporter()?, secured.wire());
         Ok(Connection {
             peer: Some(keys.peer),
             our: Some(keys.ours),
-            exporter: secured.exporter()?,
-            wire: secured.wire(),
-            channel: over(secured.into_stream()?, timeouts)?,
+            exporter,
+            ..Self::unprotected(over(secured.into_stream()?, timeouts)?, wire)
         })
     }
 }

@@ -195,6 +195,14 @@ pub struct Announced {
     pub padded: bool,
 }
 
+impl Announced {
+    /// How many items the set has, in words: "5", or "at most 5".
+    pub(crate) fn words(self) -> String {
+        let Announced { size, padded } = self;
+        if padded { format!("at most {size}") } else { size.to_string() }
+    }
+}
+
 /// What both sides agreed on in addition to the operation. Terms that do not apply to it are 0 or false.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Terms {

@@ -50,6 +50,7 @@ const MAX_HELLO: usize = 1 << 14;
 
 /// A point that both sides must have been asked for alike.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Term {
     /// Its name for programs, which stays the same from version to version: "max_row".
     pub key: &'static str,
@@ -61,7 +62,10 @@ pub struct Term {
 
 /// What we were asked to do. All of it must be the same on both sides, except the role, which is the other one, the
 /// padding, and the candidates, of which one must be common. What does not matter to an operation is 0 or "none" on both.
+///
+/// It is made from a request: [`Request::hello`](super::run::Request::hello).
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Hello {
     /// What is computed.
     pub operation: &'static Operation,
@@ -111,6 +115,7 @@ impl Hello {
 
 /// What came of it.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Agreement {
     /// Names this session in every hash: no two sessions share it, and both sides have the same.
     pub session_id: SessionId,
@@ -203,8 +208,8 @@ pub(super) fn meet(
     }
 
     // 3. The session's name. The roles are opposite, so both sides put the receiver first.
-    let us = Party { hello: &our_bytes, fingerprint: connection.our };
-    let peer = Party { hello: &their_bytes, fingerprint: connection.peer };
+    let us = Side { hello: &our_bytes, fingerprint: connection.our };
+    let peer = Side { hello: &their_bytes, fingerprint: connection.peer };
     let transcript = match hello.role {
         Role::Receiver => transcript(&us, &peer, &connection.exporter),
         Role::Sender => transcript(&peer, &us, &connection.exporter),
@@ -441,7 +446,7 @@ fn listed(names: &[String]) -> String {
     }
 }
 
-struct Party<'a> {
+struct Side<'a> {
     /// Exactly as it went over the wire.
     hello: &'a [u8],
     fingerprint: Option<Fingerprint>,
@@ -449,7 +454,7 @@ struct Party<'a> {
 
 /// BLAKE3 over everything that makes this session this one, before the choice. Each part stands behind its length, so
 /// that no two different sessions are hashed alike.
-fn transcript(receiver: &Party<'_>, sender: &Party<'_>, exporter: &[u8; 32]) -> blake3::Hasher {
+fn transcript(receiver: &Side<'_>, sender: &Side<'_>, exporter: &[u8; 32]) -> blake3::Hasher {
     let mut hasher = blake3::Hasher::new_derive_key("veilset 2026-11 session id");
     part(&mut hasher, &PROTOCOL_VERSION.to_le_bytes());
     for party in [receiver, sender] {

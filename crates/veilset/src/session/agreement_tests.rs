@@ -5,22 +5,11 @@ use crate::net::tests::{connect, identity, listen, seconds, tls};
 use crate::operations::sum::Modulus;
 use crate::operations::{COUNT, INTERSECT, SUM, UNION};
 use crate::protocols::{CM20, CWPRF, DH_PSI, Protocol, VOLE};
-use crate::testing::{Shared, split_frames, told};
+use crate::testing::{self, Shared, split_frames, told};
 use std::thread;
 
 fn hello(role: Role) -> Hello {
-    Hello {
-        operation: &UNION,
-        role,
-        check: false,
-        candidates: vec![Choice::of(&CWPRF)],
-        key_columns: 1,
-        normalisation: "none".into(),
-        sent_columns: Vec::new(),
-        value_scale: 0,
-        terms: Terms { max_row: 64, ..Terms::default() },
-        padded: false,
-    }
+    testing::hello(&UNION, role)
 }
 
 fn fingerprint(name: &str) -> Fingerprint {

@@ -1,16 +1,16 @@
 //! Where our side is asked whether a run may take place: after both agreed on the terms and know the sizes,
 //! before anything else about the data is said.
 
-use super::{Hello, Term};
+use super::{Hello, Parties, Term};
 use crate::error::{Error, Result};
 use crate::hash::SessionId;
-use crate::net::Fingerprint;
 use crate::operations::cost::Deal;
 use crate::operations::{Announced, Role};
 use crate::protocols::{Choice, Protocol};
 
 /// What both sides agreed on, to be allowed or refused.
 #[derive(Debug, Clone)]
+#[non_exhaustive]
 pub struct Proposal {
     /// All terms, as our side asked for them; the peer asked for the same.
     pub hello: Hello,
@@ -18,32 +18,19 @@ pub struct Proposal {
     pub choice: Choice,
     /// Names this session.
     pub session_id: SessionId,
-    /// The peer's fingerprint, proven; none without TLS.
-    pub peer: Option<Fingerprint>,
-    /// Number of items in our set, as the peer was told: padding included.
-    pub our_size: usize,
-    /// Number of items in the peer's set, or the bound it is padded to.
-    pub their_size: usize,
-    /// Whether it is padded.
-    pub they_pad: bool,
+    /// What our side announced.
+    pub ours: Announced,
+    /// The other parties, and what they announced.
+    pub parties: Parties,
 }
 
 impl Proposal {
-    /// What our side announced.
-    pub fn ours(&self) -> Announced {
-        Announced { size: self.our_size, padded: self.hello.padded }
-    }
-
-    /// What the peer announced.
-    pub fn theirs(&self) -> Announced {
-        Announced { size: self.their_size, padded: self.they_pad }
-    }
-
-    /// What the cost depends on, and the protocol.
+    /// What the cost depends on, and the protocol, in a run of two.
     pub fn deal(&self) -> (&'static Protocol, Deal) {
+        let (ours, theirs) = (self.ours, self.parties.peer().announced);
         let (receiver, sender) = match self.hello.role {
-            Role::Receiver => (self.ours(), self.theirs()),
-            Role::Sender => (self.theirs(), self.ours()),
+            Role::Receiver => (ours, theirs),
+            Role::Sender => (theirs, ours),
         };
         let Hello { operation, terms, .. } = self.hello;
         (self.choice.protocol, Deal { operation, terms, receiver, sender })
@@ -67,7 +54,7 @@ pub trait Approval {
     fn approve(&mut self, proposal: &Proposal) -> Result<()>;
 
     /// The run ends before our side is asked, and the peer may know our size: our own limits refused it, or the peer
-    /// left, or it sent no size that can be. `their_size` is 0 if it sent none.
+    /// left, or it sent no size that can be. Its size is 0 if it sent none.
     fn refused(&mut self, _: &Proposal, _: &Error) {}
 
     /// Both sides have allowed it; when this returns, messages about the data go out. An error still keeps ours

@@ -85,7 +85,7 @@ impl Speed {
             Role::Sender => cost.sender,
         };
         // The points under the first key; not those of dummies that the receiver of a union inserts.
-        let ready = if prepared { proposal.our_size } else { 0 };
+        let ready = if prepared { proposal.ours.size } else { 0 };
         Ok(self.of(&Work { multiplications: work.multiplications.saturating_sub(ready), ..work }))
     }
 
@@ -103,26 +103,26 @@ impl Speed {
     }
 }
 
-/// What this party and what the peer would learn by the run, in sentences.
+/// What this party and what the peer would learn by a run of two, in sentences.
 pub fn would_learn(proposal: &Proposal) -> Vec<String> {
-    let hello = &proposal.hello;
+    let Proposal { hello, ours, .. } = proposal;
+    let theirs = proposal.parties.peer().announced;
     let (terms, columns) = (hello.terms, hello.sent_columns.join(", "));
     let learns = |role, other, other_pads| {
         let columns = if role == Role::Receiver { columns.as_str() } else { "" };
         let view = View { other, other_pads: Some(other_pads), columns, numbers: None };
         view.say(&(hello.operation.learns)(role, &terms))
     };
-    let bound = |n: usize, padded| if padded { format!("at most {n}") } else { n.to_string() };
     vec![
         format!(
             "This party would learn that the peer's set has {} items, and {}.",
-            bound(proposal.their_size, proposal.they_pad),
-            learns(hello.role, "the peer", proposal.they_pad)
+            theirs.words(),
+            learns(hello.role, "the peer", theirs.padded)
         ),
         format!(
             "The peer would learn that this party's set has {} items, and {}.",
-            bound(proposal.our_size, hello.padded),
-            learns(hello.role.other(), "this party", hello.padded)
+            ours.words(),
+            learns(hello.role.other(), "this party", ours.padded)
         ),
     ]
 }
@@ -135,10 +135,8 @@ mod tests {
     use crate::net::Connection;
     use crate::operations::tests::{is_krtw19, kinds};
     use crate::operations::{COUNT, INTERSECT, SUM, UNION};
-    use crate::protocols::Choice;
-    use crate::session::Hello;
     use crate::session::run::{Request, run};
-    use crate::testing::{SEEDS, Shared, split_frames};
+    use crate::testing::{SEEDS, Shared, peer, proposal, split_frames};
 
     fn set(from: usize, n: usize) -> ItemSet {
         (from..from + n).map(|i| format!("\u{6}{i:06}")).collect()
@@ -151,14 +149,10 @@ mod tests {
             for (role, both) in Role::ALL.into_iter().flat_map(|role| [(role, false), (role, true)]) {
                 let mut request = Request::new(operation, role, &y);
                 request.terms.both = both;
-                let proposal = |padded| Proposal {
-                    hello: Hello { padded, ..request.hello(true) },
-                    choice: Choice::of(request.protocol),
-                    session_id: crate::hash::SessionId::of([0; 32]),
-                    peer: None,
-                    our_size: 3,
-                    their_size: 5,
-                    they_pad: padded,
+                let proposal = |padded: bool| {
+                    let pad_to = padded.then_some(3);
+                    let hello = Request { pad_to, ..request }.hello(true);
+                    proposal(hello, 3, peer(5, padded))
                 };
                 let said = would_learn(&proposal(false));
                 let of_sender = &said[if role == Role::Sender { 0 } else { 1 }];
@@ -214,14 +208,8 @@ mod tests {
                     frames.map(|(_, body)| (HEADER + body.len()) as u64).sum()
                 };
                 let [to_receiver, to_sender] = seen.map(|seen| of_protocol(&seen.bytes()));
-                let proposal = |request: &Request<'_>, theirs| Proposal {
-                    hello: request.hello(false),
-                    choice: Choice::of(request.protocol),
-                    session_id: crate::hash::SessionId::of([0; 32]),
-                    peer: None,
-                    our_size: request.announced(),
-                    their_size: theirs,
-                    they_pad: pads,
+                let proposal = |request: &Request<'_>, theirs| {
+                    proposal(request.hello(false), request.announced(), peer(theirs, pads))
                 };
                 let expected = frames_of(&proposal(&receiver, sender.announced())).unwrap();
                 assert_eq!(expected, frames_of(&proposal(&sender, receiver.announced())).unwrap());

@@ -6,8 +6,10 @@
 mod agreement;
 mod approval;
 pub mod estimate;
+mod party;
 pub mod report;
 pub mod run;
 
 pub use agreement::{Agreement, Hello, Term, agree, confirm, introduce};
 pub use approval::{Approval, Proposal};
+pub use party::{Parties, Party};

@@ -1,17 +1,22 @@
 //! The report of a run, for people and as JSON with stable names.
 
 use super::run::{Outcome, Request};
+use super::{Parties, Party};
 use crate::error::{Error, Result};
 use crate::hash::SessionId;
-use crate::operations::{self, Learned, Role, Shape, View};
+use crate::operations::{self, Announced, Learned, Role, Shape, View};
 use crate::params::LAMBDA;
-use serde::Serialize;
+use serde::ser::SerializeStruct;
+use serde::{Serialize, Serializer};
 use serde_json::value::RawValue;
 use std::fmt::Write as _;
+use std::num::NonZeroU8;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-/// What a run did. The names of the fields are stable.
-#[derive(Debug, Serialize)]
+/// What a run did. The names of the fields in JSON are stable; in a run of two, the peer's are `peer`, `peer_name`, and
+/// `peer` and `peer_padded` among the sizes, and in a run of more there is a list `parties`.
+#[derive(Debug)]
+#[non_exhaustive]
 pub struct Report {
     /// When the run began, by this machine's clock: RFC 3339, UTC.
     pub time: String,
@@ -25,7 +30,7 @@ pub struct Report {
     pub group: &'static str,
     /// Our part.
     pub role: &'static str,
-    /// Items of both sets.
+    /// Items of our set.
     pub sizes: Sizes,
     /// Whether this party's offline half was prepared before.
     pub prepared: bool,
@@ -47,10 +52,8 @@ pub struct Report {
     pub assumptions: Vec<&'static str>,
     /// The probability of a wrong result is at most this.
     pub failure_bound: String,
-    /// The peer's fingerprint; none on a connection without protection.
-    pub peer: Option<String>,
-    /// The peer's name in our address book; for the front end to fill in.
-    pub peer_name: Option<String>,
+    /// The other parties, and what they announced.
+    pub parties: Parties,
     /// Our data, as the front end calls it: the name of a file, or - for standard input.
     pub input: Option<String>,
     /// Where our result is, as the front end calls it: the name of a file, or - for standard output. None if we have
@@ -59,27 +62,23 @@ pub struct Report {
     /// veilset's version.
     pub version: &'static str,
     /// The result in one line, and what may be the matter with it.
-    #[serde(skip)]
     summary: String,
-    #[serde(skip)]
     hint: Option<&'static str>,
 }
 
-/// Items of both sets.
-#[derive(Debug, Serialize)]
+/// How many items our set has.
+#[derive(Debug, Clone, Copy)]
+#[non_exhaustive]
 pub struct Sizes {
-    /// In ours.
+    /// The items.
     pub ours: usize,
-    /// What the peer was told: more, if ours is padded.
+    /// What the other parties were told: more, if our set is padded.
     pub announced: usize,
-    /// In the peer's; a bound, if it is padded.
-    pub peer: usize,
-    /// Whether it is.
-    pub peer_padded: bool,
 }
 
 /// Rows of our table that are not items of their own.
 #[derive(Debug, Default, Serialize)]
+#[non_exhaustive]
 pub struct LeftOut {
     /// Rows that repeat a key: they were omitted, or their values added to those of the first row.
     pub duplicates: u64,
@@ -89,6 +88,7 @@ pub struct LeftOut {
 
 /// Bytes both ways.
 #[derive(Debug, Serialize)]
+#[non_exhaustive]
 pub struct Bytes {
     /// To the peer.
     pub sent: u64,
@@ -98,6 +98,7 @@ pub struct Bytes {
 
 /// What this party learned, in numbers; what it did not learn is absent.
 #[derive(Debug, Default, Serialize)]
+#[non_exhaustive]
 pub struct Numbers {
     /// Items in both sets.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -115,7 +116,7 @@ pub struct Numbers {
 
 impl Report {
     /// The report of `request`, which had this outcome after so many seconds.
-    pub fn new(request: &Request, outcome: &Outcome, seconds: f64, peer: Option<String>) -> Result<Report> {
+    pub fn new(request: &Request, outcome: &Outcome, seconds: f64) -> Result<Report> {
         let result = numbers(request, outcome)?;
         Ok(Report {
             time: rfc3339(outcome.began),
@@ -124,12 +125,7 @@ impl Report {
             protocol: outcome.choice.protocol.name,
             group: outcome.choice.group,
             role: request.role.name(),
-            sizes: Sizes {
-                ours: request.set.len(),
-                announced: request.announced(),
-                peer: outcome.their_size,
-                peer_padded: outcome.they_pad,
-            },
+            sizes: Sizes { ours: request.set.len(), announced: request.announced() },
             prepared: outcome.prepared,
             both: request.terms.both,
             sent_columns: request.sent_columns.to_vec(),
@@ -142,8 +138,7 @@ impl Report {
             bytes: Bytes { sent: outcome.bytes.0, received: outcome.bytes.1 },
             assumptions: (outcome.choice.protocol.assumptions)(&request.terms()),
             failure_bound: format!("2^-{LAMBDA}"),
-            peer,
-            peer_name: None,
+            parties: outcome.parties.clone(),
             input: None,
             output: None,
             version: env!("CARGO_PKG_VERSION"),
@@ -158,15 +153,17 @@ impl Report {
 
     /// The report in a few lines, for people; the first is the result.
     pub fn to_text(&self) -> String {
+        let side = |party: &Party| format!("{} on {}'s side", party.announced.size, party.seat);
+        let theirs: Vec<String> = self.parties.iter().map(side).collect();
         let mut text = format!(
-            "{}\n  {} as {}, protocol {} over {}: {} items here, {} on the peer's side\n",
+            "{}\n  {} as {}, protocol {} over {}: {} items here, {}\n",
             self.summary,
             self.operation,
             self.role,
             self.protocol,
             self.group,
             self.sizes.ours,
-            self.sizes.peer
+            theirs.join(", ")
         );
         for sentence in &self.learned {
             // Writing to a string cannot fail.
@@ -185,11 +182,123 @@ impl Report {
     }
 }
 
+/// As JSON. A new field does not compile until it is here.
+impl Serialize for Report {
+    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        let Report {
+            time,
+            session,
+            operation,
+            protocol,
+            group,
+            role,
+            sizes,
+            prepared,
+            both,
+            sent_columns,
+            left_out,
+            result,
+            seconds,
+            bytes,
+            learned,
+            assumptions,
+            failure_bound,
+            parties,
+            input,
+            output,
+            version,
+            summary: _,
+            hint: _,
+        } = self;
+        let parties: Vec<PartyFields<'_>> = parties.iter().map(PartyFields::of).collect();
+        // The parties of a run of two have no numbers.
+        let peer = parties.iter().find(|party| party.party.is_none());
+        let mut to = to.serialize_struct("Report", 22)?;
+        to.serialize_field("time", time)?;
+        to.serialize_field("session", session)?;
+        to.serialize_field("operation", operation)?;
+        to.serialize_field("protocol", protocol)?;
+        to.serialize_field("group", group)?;
+        to.serialize_field("role", role)?;
+        to.serialize_field("sizes", &SizeFields::of(*sizes, peer))?;
+        to.serialize_field("prepared", prepared)?;
+        to.serialize_field("both", both)?;
+        to.serialize_field("sent_columns", sent_columns)?;
+        to.serialize_field("left_out", left_out)?;
+        to.serialize_field("result", result)?;
+        to.serialize_field("seconds", seconds)?;
+        to.serialize_field("bytes", bytes)?;
+        to.serialize_field("learned", learned)?;
+        to.serialize_field("assumptions", assumptions)?;
+        to.serialize_field("failure_bound", failure_bound)?;
+        match peer {
+            Some(PartyFields { peer, peer_name, .. }) => {
+                to.serialize_field("peer", peer)?;
+                to.serialize_field("peer_name", peer_name)?;
+            }
+            None => to.serialize_field("parties", &parties)?,
+        }
+        to.serialize_field("input", input)?;
+        to.serialize_field("output", output)?;
+        to.serialize_field("version", version)?;
+        to.end()
+    }
+}
+
+/// The sizes in JSON.
+#[derive(Serialize)]
+struct SizeFields {
+    ours: usize,
+    announced: usize,
+    /// In the peer's set, in a run of two; a bound, if it is padded.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    peer: Option<usize>,
+    /// Whether it is.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    peer_padded: Option<bool>,
+}
+
+impl SizeFields {
+    fn of(Sizes { ours, announced }: Sizes, peer: Option<&PartyFields<'_>>) -> SizeFields {
+        let (peer, peer_padded) = (peer.map(|peer| peer.items), peer.map(|peer| peer.padded));
+        SizeFields { ours, announced, peer, peer_padded }
+    }
+}
+
+/// Another party in JSON.
+#[derive(Serialize)]
+struct PartyFields<'a> {
+    /// Its number, in a run of three or more.
+    party: Option<NonZeroU8>,
+    /// Its fingerprint; none on a connection without protection.
+    peer: Option<String>,
+    /// Its name in our address book.
+    peer_name: Option<&'a str>,
+    /// Items of its set; a bound, if it is padded.
+    items: usize,
+    /// Whether it is.
+    padded: bool,
+}
+
+impl PartyFields<'_> {
+    fn of(party: &Party) -> PartyFields<'_> {
+        PartyFields {
+            party: party.seat.number(),
+            peer: party.fingerprint.map(|fingerprint| fingerprint.to_string()),
+            peer_name: party.name.as_deref(),
+            items: party.announced.size,
+            padded: party.announced.padded,
+        }
+    }
+}
+
+/// The result of a run of two, in numbers.
 fn numbers(request: &Request, outcome: &Outcome) -> Result<Numbers> {
     let none = Numbers::default();
-    let (ours, theirs) = (request.set.len(), outcome.their_size);
+    let peer = outcome.parties.peer().announced;
+    let (ours, theirs) = (request.set.len(), peer.size);
     // What follows from the size of the peer's set is not known where it is padded.
-    let known = |n: usize| (!outcome.they_pad).then_some(n);
+    let known = |n: usize| (!peer.padded).then_some(n);
     Ok(match &outcome.learned {
         Learned::Nothing => none,
         Learned::Matching(m) => Numbers { matches: Some(m.positions.len()), ..none },
@@ -248,7 +357,7 @@ fn summary(request: &Request, outcome: &Outcome, result: &Numbers) -> String {
 
 /// What may be the matter if nothing matches, where something could.
 fn hint(request: &Request, outcome: &Outcome, result: &Numbers) -> Option<&'static str> {
-    let possible = !request.set.is_empty() && outcome.their_size > 0;
+    let possible = !request.set.is_empty() && outcome.parties.peer().announced.size > 0;
     // The names of text that is compared as it is.
     let as_it_is = ["none", "utf8"].contains(&request.normalisation);
     (possible && as_it_is && result.matches == Some(0)).then_some(
@@ -257,10 +366,11 @@ fn hint(request: &Request, outcome: &Outcome, result: &Numbers) -> Option<&'stat
     )
 }
 
-/// What each party learned, in sentences.
+/// What each party of a run of two learned, in sentences.
 fn sentences(request: &Request, outcome: &Outcome, result: &Numbers) -> Vec<String> {
     let terms = request.terms();
-    let bound = |n: usize, padded| if padded { format!("at most {n}") } else { n.to_string() };
+    let announced = Announced { size: request.announced(), padded: request.pad_to.is_some() };
+    let peer = outcome.parties.peer().announced;
     let columns = request.sent_columns.join(", ");
     let learned = |role, other, other_pads, numbers| {
         let columns = if role == Role::Receiver { columns.as_str() } else { "" };
@@ -279,13 +389,13 @@ fn sentences(request: &Request, outcome: &Outcome, result: &Numbers) -> Vec<Stri
     vec![
         format!(
             "This party learned that the peer's set has {} items, and {}.",
-            bound(outcome.their_size, outcome.they_pad),
-            learned(request.role, "the peer", outcome.they_pad, ours)
+            peer.words(),
+            learned(request.role, "the peer", peer.padded, ours)
         ),
         format!(
             "The peer learned that this party's set has {} items, and {}.",
-            bound(request.announced(), request.pad_to.is_some()),
-            learned(request.role.other(), "this party", request.pad_to.is_some(), theirs)
+            announced.words(),
+            learned(request.role.other(), "this party", announced.padded, theirs)
         ),
     ]
 }

@@ -1,9 +1,23 @@
 use super::*;
 use crate::item::ItemSet;
+use crate::net::Fingerprint;
 use crate::operations::intersect::Matching;
 use crate::operations::union::rows::New;
 use crate::operations::{COUNT, INTERSECT, SUM, Terms, UNION, sum};
 use crate::protocols::{CWPRF, Choice};
+use crate::testing::{party, peer};
+
+fn outcome(learned: Learned, parties: impl Into<Parties>) -> Outcome {
+    Outcome {
+        learned,
+        session_id: SessionId::of([7; 32]),
+        choice: Choice::of(&CWPRF),
+        began: UNIX_EPOCH,
+        parties: parties.into(),
+        prepared: false,
+        bytes: (10, 20),
+    }
+}
 
 #[test]
 fn decimals_are_exact() {
@@ -26,17 +40,7 @@ fn who_gets_a_union_learns_how_many_match_unless_the_other_pads() {
     let learned = |role, learned, our_pad, they_pad| {
         let mut request = Request { pad_to: our_pad, ..Request::new(&UNION, role, &set) };
         request.terms.both = true;
-        let (session_id, began) = (SessionId::of([7; 32]), UNIX_EPOCH);
-        let outcome = Outcome {
-            learned,
-            session_id,
-            choice: Choice::of(&CWPRF),
-            began,
-            their_size: 5,
-            they_pad,
-            prepared: false,
-            bytes: (0, 0),
-        };
+        let outcome = outcome(learned, peer(5, they_pad));
         let numbers = numbers(&request, &outcome).unwrap();
         sentences(&request, &outcome, &numbers)
     };
@@ -45,8 +49,8 @@ fn who_gets_a_union_learns_how_many_match_unless_the_other_pads() {
     for padded in [false, true] {
         let pad_to = padded.then_some(9);
         // What the peer learned by our sizes, and what this party by the peer's.
-        let peer = &learned(Role::Receiver, new.clone(), pad_to, false)[1];
-        assert_eq!(peer.contains("and so that 2 items match"), !padded, "{peer}");
+        let there = &learned(Role::Receiver, new.clone(), pad_to, false)[1];
+        assert_eq!(there.contains("and so that 2 items match"), !padded, "{there}");
         for (role, result) in [(Role::Receiver, new.clone()), (Role::Sender, all.clone())] {
             let here = &learned(role, result, None, padded)[0];
             assert_eq!(here.contains("and so that 2 items match"), !padded, "{here}");
@@ -61,16 +65,7 @@ fn that_the_sender_learned_something_too_is_said_on_both_sides() {
         for (role, both) in Role::ALL.into_iter().flat_map(|role| [(role, false), (role, true)]) {
             let mut request = Request::new(operation, role, &set);
             request.terms.both = both;
-            let outcome = Outcome {
-                learned: Learned::Nothing,
-                session_id: SessionId::of([7; 32]),
-                choice: Choice::of(&CWPRF),
-                began: UNIX_EPOCH,
-                their_size: 5,
-                they_pad: false,
-                prepared: false,
-                bytes: (0, 0),
-            };
+            let outcome = outcome(Learned::Nothing, peer(5, false));
             let said = sentences(&request, &outcome, &Numbers::default());
             // What is said of the sender.
             let of_sender = &said[if role == Role::Sender { 0 } else { 1 }];
@@ -83,19 +78,10 @@ fn that_the_sender_learned_something_too_is_said_on_both_sides() {
 fn a_report_holds_only_what_this_party_learned() {
     let set: ItemSet = ["a", "b"].iter().collect();
     let json_of = |operation, role, learned, they_pad| {
-        let outcome = Outcome {
-            learned,
-            session_id: SessionId::of([7; 32]),
-            choice: Choice::of(&CWPRF),
-            began: UNIX_EPOCH,
-            their_size: 5,
-            they_pad,
-            prepared: false,
-            bytes: (10, 20),
-        };
+        let outcome = outcome(learned, peer(5, they_pad));
         let terms = Terms { min_count: 7, ..Terms::default() };
         let request = Request { value_scale: 2, terms, ..Request::new(operation, role, &set) };
-        let report = Report::new(&request, &outcome, 0.5, None).unwrap();
+        let report = Report::new(&request, &outcome, 0.5).unwrap();
         let first = report.to_text().lines().next().unwrap().to_string();
         let value: serde_json::Value = serde_json::from_str(&report.to_json().unwrap()).unwrap();
         assert_eq!(value["failure_bound"], "2^-40");
@@ -147,19 +133,9 @@ fn a_report_holds_only_what_this_party_learned() {
 fn a_hint_is_given_where_nothing_matches_and_nothing_was_normalised() {
     let (none, set) = (ItemSet::default(), ["a", "b"].iter().collect::<ItemSet>());
     let hints = |set: &ItemSet, normalisation, learned, (their_size, they_pad)| {
-        let (session_id, began) = (SessionId::of([7; 32]), UNIX_EPOCH);
-        let outcome = Outcome {
-            learned,
-            session_id,
-            choice: Choice::of(&CWPRF),
-            began,
-            their_size,
-            they_pad,
-            prepared: false,
-            bytes: (10, 20),
-        };
+        let outcome = outcome(learned, peer(their_size, they_pad));
         let request = Request { normalisation, ..Request::new(&COUNT, Role::Receiver, set) };
-        let report = Report::new(&request, &outcome, 0.5, None).unwrap();
+        let report = Report::new(&request, &outcome, 0.5).unwrap();
         let json = report.to_json().unwrap();
         assert!(!json.contains("Hint") && !json.contains("summary"));
         report.to_text().contains("`normalize=trim,casefold`")
@@ -186,4 +162,97 @@ fn a_hint_is_given_where_nothing_matches_and_nothing_was_normalised() {
         let what = format!("{normalisation} {learned:?} {theirs:?}");
         assert_eq!(hints(set, normalisation, learned, theirs), expected, "{what}");
     }
+}
+
+/// A report of intersect with these parties, as JSON whose version is VERSION, and the second line of its text.
+fn report_with(parties: impl Into<Parties>) -> (String, String) {
+    let set: ItemSet = ["a", "b"].iter().collect();
+    let columns = ["city".to_string()];
+    let terms = Terms { max_row: 64, ..Terms::default() };
+    let request = Request {
+        pad_to: Some(9),
+        sent_columns: &columns,
+        terms,
+        ..Request::new(&INTERSECT, Role::Receiver, &set)
+    };
+    let learned = Learned::Matching(Matching { positions: vec![1], ..Matching::default() });
+    let report = Report::new(&request, &outcome(learned, parties), 0.5).unwrap();
+    let json = report.to_json().unwrap().replace(env!("CARGO_PKG_VERSION"), "VERSION");
+    (json, report.to_text().lines().nth(1).unwrap().into())
+}
+
+/// Programs read it: fields, their order and their names stay.
+#[test]
+fn the_json_of_a_run_of_two_is_the_same_in_every_version() {
+    let fingerprint = Fingerprint::of_public_key(b"south");
+    let south = Party { fingerprint: Some(fingerprint), name: Some("south".into()), ..peer(5, true) };
+    let (json, text) = report_with(south);
+    let expected = r#"{
+  "time": "1970-01-01T00:00:00Z",
+  "session": "0707070707070707070707070707070707070707070707070707070707070707",
+  "operation": "intersect",
+  "protocol": "dh",
+  "group": "curve25519",
+  "role": "receiver",
+  "sizes": {
+    "ours": 2,
+    "announced": 9,
+    "peer": 5,
+    "peer_padded": true
+  },
+  "prepared": false,
+  "both": false,
+  "sent_columns": [
+    "city"
+  ],
+  "left_out": {
+    "duplicates": 0,
+    "skipped": 0
+  },
+  "result": {
+    "matches": 1
+  },
+  "seconds": 0.5,
+  "bytes": {
+    "sent": 10,
+    "received": 20
+  },
+  "learned": [
+    "This party learned that the peer's set has at most 5 items, and which of its own items the peer has too (1), with the columns city.",
+    "The peer learned that this party's set has at most 9 items, and nothing else."
+  ],
+  "assumptions": [
+    "both parties follow the protocol (semi-honest): nothing binds a party to its true set or choices",
+    "decisional Diffie-Hellman on Curve25519 and ristretto255",
+    "BLAKE3 as a random oracle, AES-128 as an ideal cipher"
+  ],
+  "failure_bound": "2^-40",
+  "peer": "FINGERPRINT",
+  "peer_name": "south",
+  "input": null,
+  "output": null,
+  "version": "VERSION"
+}"#;
+    let expected = expected.replace("FINGERPRINT", &fingerprint.to_string());
+    assert_eq!(json, expected);
+    assert_eq!(
+        text,
+        "  intersect as receiver, protocol dh over curve25519: 2 items here, 5 on the peer's side"
+    );
+}
+
+#[test]
+fn the_report_of_a_run_of_several_has_a_list_of_the_parties() {
+    let (json, text) = report_with(Parties::new(party(2, "south", 5), vec![party(4, "west", 6)]));
+    let json: serde_json::Value = serde_json::from_str(&json).unwrap();
+    let entry = |number: u8, name: &str, items: usize| {
+        let fingerprint = Fingerprint::of_public_key(name.as_bytes()).to_string();
+        serde_json::json!({
+            "party": number, "peer": fingerprint, "peer_name": name, "items": items, "padded": false
+        })
+    };
+    assert_eq!(json["parties"], serde_json::json!([entry(2, "south", 5), entry(4, "west", 6)]));
+    assert_eq!(json["sizes"], serde_json::json!({"ours": 2, "announced": 9}));
+    assert!(json.get("peer").is_none() && json.get("peer_name").is_none());
+    assert!(text.ends_with("2 items here, 5 on party 2's side, 6 on party 4's side"), "{text}");
 }

@@ -1,7 +1,7 @@
 //! One party's side of a run: agree, compute, confirm, open the result.
 
 use super::agreement::{choose, go, meet, predict, tell_size};
-use super::{Approval, Hello, Proposal, confirm};
+use super::{Approval, Hello, Parties, Party, Proposal, confirm};
 use crate::artefact::{self, Basis, Half, Ledger};
 use crate::context::Context;
 use crate::error::{Error, Result};
@@ -59,6 +59,7 @@ pub struct Request<'a> {
 
 /// What came of a run.
 #[derive(Debug)]
+#[non_exhaustive]
 pub struct Outcome {
     /// What we learned.
     pub learned: Learned,
@@ -68,10 +69,8 @@ pub struct Outcome {
     pub choice: Choice,
     /// When the run began, by this machine's clock.
     pub began: SystemTime,
-    /// The size of the peer's set, or the bound it is padded to.
-    pub their_size: usize,
-    /// Whether the peer's set is padded.
-    pub they_pad: bool,
+    /// The other parties, and what they announced.
+    pub parties: Parties,
     /// Whether our offline half was prepared before.
     pub prepared: bool,
     /// Bytes on the wire, sent and received, everything included.
@@ -263,8 +262,9 @@ impl<'a> Request<'a> {
         all
     }
 
-    /// What the other side must have been asked for too. What does not matter to the operation is 0.
-    pub(super) fn hello(&self, check: bool) -> Hello {
+    /// What the other side must have been asked for too; `check` if it is to see whether a run can be, and no more. What
+    /// does not matter to the operation is 0.
+    pub fn hello(&self, check: bool) -> Hello {
         Hello {
             operation: self.operation,
             role: self.role,
@@ -332,7 +332,7 @@ pub fn run_if(
         Ok(proposal) => proposal,
         Err(error) => return finish(connection, Err(error)),
     };
-    let theirs = proposal.theirs();
+    let theirs = proposal.parties.peer().announced;
     if request.role == Role::Receiver {
         set.insert_listed(proposal.choice.protocol.inserted(request.operation, theirs));
     }
@@ -349,10 +349,10 @@ pub fn run_if(
         Context { ch: &mut connection.channel, session: proposal.session_id, rng, threads: request.threads };
     let computed = compute(proposal.choice.protocol, &task, &mut cx, theirs);
     let (sealed, confirmed) = finish(connection, computed)?;
-    let learned = sealed.open(confirmed)?;
-    let Proposal { session_id, choice, their_size, they_pad, .. } = proposal;
+    let learned = sealed.open(confirmed).map_err(|e| e.by(proposal.parties.peer().seat))?;
+    let Proposal { session_id, choice, parties, .. } = proposal;
     let bytes = (wire.sent(), wire.received());
-    Ok(Outcome { learned, session_id, choice, began, their_size, they_pad, prepared, bytes })
+    Ok(Outcome { learned, session_id, choice, began, parties, prepared, bytes })
 }
 
 fn compute<'a>(
@@ -367,6 +367,7 @@ fn compute<'a>(
 
 /// What came of a check.
 #[derive(Debug, Clone)]
+#[non_exhaustive]
 pub struct Checked {
     /// What both sides agreed on and allow.
     pub proposal: Proposal,
@@ -396,7 +397,7 @@ pub fn check(
 /// Closes the connection; if something went wrong, the peer is told first.
 fn finish<T>(mut connection: Connection, result: Result<T>) -> Result<T> {
     let result = result.map_err(|error| {
-        let error = connection.channel.explain(error);
+        let error = connection.channel.explain(error).by(connection.seat);
         connection.channel.abort(&error);
         error
     });
@@ -414,24 +415,24 @@ fn approved(
 ) -> Result<Proposal> {
     request.check()?;
     let hello = request.hello(check);
-    let our_size = request.announced();
-    let met = meet(connection, &hello, our_size, rng)?;
+    let ours = Announced { size: request.announced(), padded: hello.padded };
+    let met = meet(connection, &hello, ours.size, rng)?;
+    let peer = Party {
+        seat: connection.seat,
+        fingerprint: connection.peer,
+        name: connection.peer_name.clone(),
+        announced: Announced { size: 0, padded: met.they_pad },
+    };
     // What it is before the receiver has chosen: there is at least one.
     let choice = met.common[0];
-    let mut proposal = Proposal {
-        session_id: met.session_id(choice),
-        hello,
-        choice,
-        peer: connection.peer,
-        our_size,
-        their_size: 0,
-        they_pad: met.they_pad,
-    };
+    let mut proposal =
+        Proposal { session_id: met.session_id(choice), hello, choice, ours, parties: peer.into() };
     let channel = &mut connection.channel;
-    let sized = tell_size(channel, our_size).and_then(|their_size| {
-        proposal.their_size = their_size;
+    let sized = tell_size(channel, ours.size).and_then(|their_size| {
+        let peer = proposal.parties.peer_mut();
+        peer.announced.size = their_size;
         if their_size > request.max_peer_items {
-            return Err(too_large(&proposal, request));
+            return Err(too_large(peer, request));
         }
         proposal.choice = choose(channel, request.role, &met.common)?;
         proposal.session_id = met.session_id(proposal.choice);
@@ -447,12 +448,12 @@ fn approved(
     Ok(proposal)
 }
 
-/// The peer's set is larger than we want.
-fn too_large(proposal: &Proposal, request: &Request) -> Error {
+/// The set of this party is larger than we want.
+fn too_large(party: &Party, request: &Request) -> Error {
     Error::Refused(format!(
-        "the peer's set has {} items, and `max_peer_items` is {}. Give it a larger number if you want to spend \
+        "{}'s set has {} items, and `max_peer_items` is {}. Give it a larger number if you want to spend \
          the time and memory",
-        proposal.their_size, request.max_peer_items
+        party.seat, party.announced.size, request.max_peer_items
     ))
 }
 

@@ -1,11 +1,12 @@
 use super::*;
 use crate::channel::{Channel, Recording, WireCount};
-use crate::error::Fault;
+use crate::error::{Fault, Seat};
 use crate::item::encode_key;
 use crate::operations::tests::is_krtw19;
 use crate::operations::{COUNT, INTERSECT, SUM, UNION};
 use crate::protocols::{self, CM20, CWPRF, DH_PSI, VOLE};
 use crate::testing::{Garble, SEEDS, Shared, overlapping, split_frames};
+use std::num::NonZeroU8;
 
 const MAX_ROW: usize = 3000;
 
@@ -20,7 +21,7 @@ fn request<'a>(
 }
 
 fn connection(channel: Channel) -> Connection {
-    Connection { channel, peer: None, our: None, exporter: [3; 32], wire: WireCount::default() }
+    Connection { exporter: [3; 32], ..Connection::unprotected(channel, WireCount::default()) }
 }
 
 /// How a run ends, and what the other side says after that.
@@ -28,7 +29,7 @@ fn run_to_the_end(mut connection: Connection, request: &Request, rng: &mut Prng)
     let Prepared { request, mut set, .. } = request.prepare(rng).unwrap();
     let end = approved(&mut connection, &request, false, &mut (), rng).and_then(|proposal| {
         let Request { operation, role, protocol, values, payloads, .. } = request;
-        let theirs = proposal.theirs();
+        let theirs = proposal.parties.peer().announced;
         set.insert_listed(if role == Role::Receiver { protocol.inserted(operation, theirs) } else { 0 });
         let group = request.group();
         let task = Task { operation, role, group, set: &set, values, payloads, terms: request.terms() };
@@ -171,7 +172,7 @@ impl Approval for Hears {
         Err(Error::Refused("asked".into()))
     }
     fn refused(&mut self, proposal: &Proposal, error: &Error) {
-        self.0.push((proposal.their_size, error.kind()));
+        self.0.push((proposal.parties.peer().announced.size, error.kind()));
     }
 }
 
@@ -274,16 +275,10 @@ fn padding_changes_the_sizes_and_not_the_results() {
                         }
                         let [r, s] = padded(operation, protocol, (&y, &x), pad, (payload, both));
                         let what = format!("{operation} {protocol} {n_y} {n_x} {pad:?} {payload}");
-                        assert_eq!(
-                            (r.their_size, r.they_pad),
-                            (pad[1].unwrap_or(n_x), pad[1].is_some()),
-                            "{what}"
-                        );
-                        assert_eq!(
-                            (s.their_size, s.they_pad),
-                            (pad[0].unwrap_or(n_y), pad[0].is_some()),
-                            "{what}"
-                        );
+                        for (outcome, pad, n) in [(&r, pad[1], n_x), (&s, pad[0], n_y)] {
+                            let announced = Announced { size: pad.unwrap_or(n), padded: pad.is_some() };
+                            assert_eq!(outcome.parties.peer().announced, announced, "{what}");
+                        }
                         let first = (n_y - common) as u32;
                         match r.learned {
                             Learned::Matching(m) => {
@@ -439,6 +434,31 @@ fn what_was_asked_for_is_what_is_run() {
     }
 }
 
+/// Who it is comes with the connection, to whoever decides, logs and reports. So does its seat, to errors about it.
+#[test]
+fn the_party_of_a_run_is_that_of_its_connection() {
+    let (y, x) = overlapping(3, 5, 0.5);
+    let receiver = request(&COUNT, Role::Receiver, &y, &[]);
+    let sender = Request { pad_to: Some(9), ..request(&COUNT, Role::Sender, &x, &[]) };
+    let seat = Seat::numbered(NonZeroU8::new(3).unwrap());
+    let run_against = |approval: &mut (dyn Approval + Send)| {
+        let (ours, theirs) = Channel::pair();
+        let ours = Connection { seat, peer_name: Some("south".into()), ..connection(ours) };
+        std::thread::scope(|s| {
+            s.spawn(|| {
+                let rng = &mut Prng::from_seed(&SEEDS[1]);
+                run_if(connection(theirs), sender.prepare(rng).unwrap(), approval, rng).is_ok()
+            });
+            run(ours, &receiver, &mut Prng::from_seed(&SEEDS[0]))
+        })
+    };
+    let announced = Announced { size: 9, padded: true };
+    let expected = Party { seat, fingerprint: None, name: Some("south".into()), announced };
+    assert!(run_against(&mut ()).unwrap().parties.iter().eq([&expected]));
+    let error = run_against(&mut Hears::default()).unwrap_err();
+    assert!(error.seat() == Some(seat) && error.to_string().starts_with("party 3: "), "{error}");
+}
+
 /// Says no before or after both sides have said yes, and counts how often it was asked.
 #[derive(Default)]
 struct No {
@@ -455,7 +475,7 @@ impl No {
 
 impl Approval for No {
     fn approve(&mut self, proposal: &Proposal) -> Result<()> {
-        assert_eq!((proposal.our_size, proposal.their_size), (3, 5));
+        assert_eq!((proposal.ours.size, proposal.parties.peer().announced.size), (3, 5));
         self.answer()
     }
     fn begins(&mut self, _: &Proposal) -> Result<()> {
@@ -508,8 +528,10 @@ fn a_check_tells_both_sides_the_sizes_and_how_long_the_other_takes() {
         let there = s.spawn(|| check_with(theirs, &sender, 7, &SEEDS[1]));
         (check_with(ours, &receiver, 5, &SEEDS[0]).unwrap(), there.join().unwrap().unwrap())
     });
-    assert_eq!((here.proposal.their_size, here.their_milliseconds), (5, 7));
-    assert_eq!((there.proposal.their_size, there.their_milliseconds), (3, 5));
+    for (side, size, milliseconds) in [(&here, 5, 7), (&there, 3, 5)] {
+        let theirs = side.proposal.parties.peer().announced.size;
+        assert_eq!((theirs, side.their_milliseconds), (size, milliseconds));
+    }
     assert!(here.proposal.hello.check);
 
     // Against a side that runs, it is a disagreement.
@@ -549,7 +571,7 @@ fn the_receiver_chooses_among_several_protocols() {
         assert_eq!(matching.positions, (29..40).collect::<Vec<u32>>());
         for (request, outcome) in [(&receiver, &ours), (&sender, &there)] {
             assert_eq!(outcome.choice, chosen);
-            let report = crate::session::report::Report::new(request, outcome, 0.1, None).unwrap();
+            let report = crate::session::report::Report::new(request, outcome, 0.1).unwrap();
             assert_eq!((report.protocol, report.group), (chosen.protocol.name, chosen.group));
         }
         assert_eq!(ours.session_id, there.session_id);
