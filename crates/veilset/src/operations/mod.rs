@@ -26,7 +26,7 @@ use crate::error::{Error, Result};
 use crate::hashed::{Dummies, Hashed};
 use crate::item::{ItemSet, Items};
 use crate::membership::Mqrpmt;
-use cost::{Deal, Traffic};
+use cost::{Deal, Transfer};
 use std::fmt;
 use std::str::FromStr;
 
@@ -63,8 +63,11 @@ pub struct Operation {
 
 /// How an operation is computed from an mqRPMT (CZZDL 8.1, Figure 12), whichever that is.
 pub struct OverMqrpmt {
-    /// What goes over the wire after the test for a sender's set of so many items; none if nothing does.
-    pub(crate) transfer: Option<fn(&Deal, usize) -> Traffic>,
+    /// What is transferred after the test for a sender's set of so many items; none if nothing is.
+    pub(crate) transfer: Option<fn(&Deal, usize) -> Transfer>,
+    /// Bytes that the receiver holds beside the transfer to make a result of it, and the sender after it to make its own;
+    /// the sets' sizes are those in the protocol, the receiver's first.
+    pub(crate) held: fn(&Deal, usize, usize) -> [usize; 2],
     /// Runs one party's part. The peer's set has so many items in the protocol.
     pub(crate) run: RunOverMqrpmt,
 }

@@ -69,7 +69,9 @@ const PIECE: usize = 20;
 const BATCH: usize = 1 << 8;
 /// Inputs at a time, whose blocks of F are 256 KiB: few enough for the second-level cache, and so many that a column
 /// is worth fetching.
-const CHUNK: usize = 1 << 14;
+pub(crate) const CHUNK: usize = 1 << 14;
+/// Bytes that a base OT takes while it is made.
+pub(crate) const SETUP: usize = 1 << 10;
 
 /// The protocol.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
