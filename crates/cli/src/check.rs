@@ -2,13 +2,14 @@
 
 use crate::plan::PartyPlan;
 use crate::{as_options, print};
+use std::cell::OnceCell;
 use std::fmt::Write as _;
-use veilset::error::Result;
+use veilset::error::{Error, Result};
 use veilset::governance::gate::Gate;
 use veilset::net::Connection;
 use veilset::operations::{Announced, Role};
 use veilset::rng::Prng;
-use veilset::session::estimate::{Speed, traffic, would_learn};
+use veilset::session::estimate::{Estimate, would_learn};
 use veilset::session::run::{self, Checked, Request};
 use veilset::session::{Proposal, Term};
 
@@ -22,20 +23,24 @@ pub fn run(
     request: &Request<'_>,
     gate: &mut Gate<'_>,
 ) -> Result<()> {
-    let speed = Speed::measure(request.threads)?;
     let prepared = plan.job.prepared.is_some();
-    let milliseconds = |proposal: &Proposal| Ok(speed.work(proposal, prepared)?.as_millis() as u64);
+    let ours = OnceCell::new();
+    let milliseconds = |proposal: &Proposal| {
+        let estimate = Estimate::of(proposal, prepared, request.threads)?;
+        Ok(ours.get_or_init(|| estimate).work.as_millis() as u64)
+    };
     let checked = run::check(connection, request, gate, &milliseconds, &mut Prng::from_os()?)?;
-    let ours = milliseconds(&checked.proposal)?;
-    print(as_options(&text(&checked, ours)?))
+    let ours = ours.into_inner().ok_or_else(|| Error::Bug("a check without an estimate".into()))?;
+    print(as_options(&text(&checked, &ours)))
 }
 
-fn text(checked: &Checked, our_milliseconds: u64) -> Result<String> {
+fn text(checked: &Checked, estimate: &Estimate) -> String {
     let Checked { proposal, their_milliseconds, .. } = checked;
     let Proposal { hello, ours, .. } = proposal;
     let peer = proposal.parties.peer();
     let theirs = peer.announced;
-    let traffic = traffic(proposal)?;
+    let Estimate { traffic, rounds, memory, work, .. } = *estimate;
+    let our_milliseconds = work.as_millis() as u64;
     let (sent, received) = match hello.role {
         Role::Receiver => (traffic.to_sender, traffic.to_receiver),
         Role::Sender => (traffic.to_receiver, traffic.to_sender),
@@ -63,6 +68,11 @@ fn text(checked: &Checked, our_milliseconds: u64) -> Result<String> {
     let _ = writeln!(text, "  about {sent} bytes to the peer, {received} from it");
     let _ = writeln!(
         text,
+        "  {rounds} rounds of messages, and at most {} of memory here in addition to the set",
+        megabytes(memory)
+    );
+    let _ = writeln!(
+        text,
         "  about {} of computing here and {} on the peer's side, in parallel: expect {}",
         seconds(our_milliseconds),
         seconds(*their_milliseconds),
@@ -70,7 +80,12 @@ fn text(checked: &Checked, our_milliseconds: u64) -> Result<String> {
     );
     let on = LINKS.map(|link| format!("{} at {link} Mbit/s", seconds(traffic.larger() * 8 / (link * 1000))));
     let _ = write!(text, "  the transfer takes {}; the run takes the longer of the two times", on.join(", "));
-    Ok(text)
+    text
+}
+
+/// Rounded up.
+fn megabytes(bytes: u64) -> String {
+    format!("{} MB", bytes.div_ceil(1_000_000))
 }
 
 /// At least 0.1 seconds, so that it never prints 0.0.

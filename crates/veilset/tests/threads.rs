@@ -208,7 +208,7 @@ fn halves_logs_and_estimates_keep_to_their_threads() {
         let case = Case { operation: &SUM, protocol: &protocols::CWPRF, n: MANY, terms, pads: false };
         let request = case.request(Role::Sender);
         Gate::new(&request, setup).unwrap();
-        let speed = Speed::measure(request.threads).unwrap();
+        let speed = Speed::measure(request.group(), request.threads).unwrap();
         assert!(speed.points > 0.0 && speed.threads == 2);
     });
 }

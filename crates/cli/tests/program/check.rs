@@ -42,6 +42,8 @@ fn both_sides_are_told_sizes_cost_and_what_each_would_learn() {
                 "nothing was computed",
                 "group of the protocol: curve25519",
                 "of computing here and",
+                " rounds of messages, and at most ",
+                " MB of memory here",
             ] {
                 assert!(text.contains(words), "{words}: {text}");
             }

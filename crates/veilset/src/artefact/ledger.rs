@@ -141,7 +141,7 @@ impl Ledger {
                  or a copy of it had them"
             ),
         };
-        Error::input(name, what, &format!("Delete it, and prepare another with `{}`", kind.made_by))
+        Error::input(name, what, format!("Delete it, and prepare another with `{}`", kind.made_by))
     }
 
     /// Reads the first line.

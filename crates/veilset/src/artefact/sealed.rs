@@ -54,7 +54,7 @@ impl Kind {
     pub(super) fn damaged(&self, path: &Path) -> Error {
         let Kind { name, made_by, .. } = self;
         let next = format!("Delete it, and run `{made_by}` again");
-        Error::input(path, format!("the {name} is damaged, or was changed"), &next)
+        Error::input(path, format!("the {name} is damaged, or was changed"), next)
     }
 
     /// What to do about a file that cannot be used in this run.
@@ -198,7 +198,7 @@ impl Reader {
     /// [`Error::Input`], naming the file: there is none, or it is of another kind, version or identity, or no such file.
     pub(super) fn open(path: &Path, kind: &'static Kind, identity: &Identity) -> Result<Reader> {
         let (name, made_by, over) = (kind.name, kind.made_by, kind.over());
-        let wrong = |what: String, next: String| Error::input(path, what, &next);
+        let wrong = |what: String, next: String| Error::input(path, what, next);
         let unreadable = |e: io::Error| match e.kind() {
             io::ErrorKind::NotFound => wrong(
                 format!("there is no such {name}. One that was {over} is gone"),
@@ -283,7 +283,7 @@ impl Reader {
 
     /// The verdict on contents that this run cannot use.
     pub(super) fn other(&self, what: String) -> Error {
-        Error::input(&self.of.name, what, &self.of.kind.again())
+        Error::input(&self.of.name, what, self.of.kind.again())
     }
 
     pub(super) fn id(&self) -> Id {

@@ -20,6 +20,7 @@ pub use stream::{ByteStream, Counted, TICK, Timeouts, WireCount, over};
 pub use wire::Wire;
 
 use crate::error::{Error, Result};
+pub(crate) use pipe::CAPACITY;
 use pipe::{End, Pipe, PipeSink, PipeSource};
 use std::marker::PhantomData;
 use std::panic::{AssertUnwindSafe, catch_unwind};

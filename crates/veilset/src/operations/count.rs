@@ -33,6 +33,7 @@ pub static COUNT: Operation = Operation {
     sends_on: |_| framed(1, 1, 8),
     over_mqrpmt: Some(OverMqrpmt {
         transfer: None,
+        held: |_, _, _| [0; 2],
         run: |test, task, cx, n| {
             let Task { set, terms, .. } = *task;
             Ok(match task.role {

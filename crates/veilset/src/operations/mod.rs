@@ -26,7 +26,7 @@ use crate::error::{Error, Result};
 use crate::hashed::{Dummies, Hashed};
 use crate::item::{ItemSet, Items};
 use crate::membership::Mqrpmt;
-use cost::{Deal, Traffic};
+use cost::{Deal, Transfer};
 use std::fmt;
 use std::str::FromStr;
 
@@ -63,8 +63,11 @@ pub struct Operation {
 
 /// How an operation is computed from any mqRPMT (CZZDL 8.1, Figure 12).
 pub struct OverMqrpmt {
-    /// The traffic after the test, for the given number of items in the sender's set; `None` if there is none.
-    pub(crate) transfer: Option<fn(&Deal, usize) -> Traffic>,
+    /// The transfer after the test, for the given number of items in the sender's set; `None` if there is none.
+    pub(crate) transfer: Option<fn(&Deal, usize) -> Transfer>,
+    /// Bytes that the receiver holds in addition to the transfer to compute its result, and the sender after it to
+    /// compute its own. The sizes are those in the protocol, the receiver's first.
+    pub(crate) held: fn(&Deal, usize, usize) -> [usize; 2],
     /// Runs one party. The last argument is the size of the peer's set in the protocol.
     pub(crate) run: RunOverMqrpmt,
 }

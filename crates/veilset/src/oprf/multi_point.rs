@@ -75,7 +75,9 @@ const PIECE: usize = 20;
 const BATCH: usize = 1 << 8;
 /// Inputs processed at a time. Their blocks of F take 256 KiB: few enough for the second-level cache, and enough
 /// to amortise fetching a column.
-const CHUNK: usize = 1 << 14;
+pub(crate) const CHUNK: usize = 1 << 14;
+/// Bytes that a base OT takes while it is computed.
+pub(crate) const SETUP: usize = 1 << 10;
 
 /// The protocol.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]

@@ -52,7 +52,7 @@ const PURPOSE: &str = "RR22";
 
 /// Elements of a part of the VOLE: a multiple of [`FRAME`], and more than 2^20 inputs need, which thus take a
 /// single part. Each further part costs half a megabyte and a round trip.
-const PART: usize = 1 << 21;
+pub(crate) const PART: usize = 1 << 21;
 
 /// The protocol over any VOLE.
 pub struct Rr22<V> {

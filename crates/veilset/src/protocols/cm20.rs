@@ -4,9 +4,11 @@ use super::{BASE_OTS, Offer, Protocol, SEMI_HONEST, groups};
 use crate::channel::HEADER;
 use crate::error::Result;
 use crate::operations::INTERSECT;
-use crate::operations::cost::{Cost, Deal, Traffic, Work, framed, tags_and_rows};
+use crate::operations::cost::{
+    Cost, Deal, Memory, PartyCost, Traffic, Work, framed, held_for_tags, tags_and_rows,
+};
 use crate::operations::intersect::oprf;
-use crate::oprf::multi_point::{MultiPoint, column_frames};
+use crate::oprf::multi_point::{self, MultiPoint, column_frames};
 
 /// A multi-point OPRF from oblivious transfer ([`crate::oprf::multi_point`]).
 pub static CM20: Protocol = Protocol {
@@ -50,5 +52,22 @@ fn cost(deal: &Deal) -> Result<Cost> {
         traffic.to_receiver += framed(1, 1, matrix.width * 64);
     }
     let work = |n: usize| Work { base_ots: matrix.width, matrix_bits: n * matrix.width, ..Work::default() };
-    Ok(Cost { traffic, receiver: work(n_y), sender: work(n_x) })
+    // Base OTs there and back with the columns behind them, the tags, the bits. With an empty set on one side only tags.
+    let columns = if n_y > 0 && n_x > 0 { 2 } else { 0 };
+    let rounds = columns + usize::from(n_x > 0) * (1 + usize::from(deal.terms.both));
+    let [for_tags, to_make_tags] = held_for_tags(deal, n_y, n_x);
+    // Values of 32 bytes with their pieces of rows, then tags with them.
+    let held = |n: usize, tags: usize| multi_point::SETUP * matrix.width + 32 * n + tags.max(20 * n);
+    // For each thread a group of columns in `forms` forms of a byte for each place, and the blocks of a chunk.
+    let each_thread = |n: usize, forms| match columns {
+        0 => 0,
+        _ => (forms * matrix.height + 32 * n.min(multi_point::CHUNK)) as u64,
+    };
+    let memory = |n, tags, forms| Memory { held: held(n, tags) as u64, each_thread: each_thread(n, forms) };
+    Ok(Cost {
+        traffic,
+        rounds,
+        receiver: PartyCost { work: work(n_y), memory: memory(n_y, for_tags, 5) },
+        sender: PartyCost { work: work(n_x), memory: memory(n_x, to_make_tags, 3) },
+    })
 }

@@ -7,7 +7,7 @@ use crate::compact_set::golomb::{self, Golomb};
 use crate::error::{Error, Result};
 use crate::group::curve25519::Curve25519;
 use crate::membership::cwprf::{self, CwPrf, GolombTags};
-use crate::operations::cost::{Cost, Deal, Work, framed};
+use crate::operations::cost::{Cost, Deal, Memory, PartyCost, Work, framed, grown};
 use crate::operations::{COUNT, INTERSECT, Operation, OverMqrpmt, SUM, UNION};
 use crate::ot::extension;
 
@@ -51,12 +51,31 @@ fn cost(deal: &Deal) -> Result<Cost> {
         framed(n_x, cwprf::FRAME, 32) + (omega.bytes() + HEADER * n_y.div_ceil(golomb::FRAME)) as u64;
     // Each side raises each of its own items and each of the peer's once.
     let work = Work { multiplications: n_y + n_x, ..Work::default() };
-    let Some(transfer) = over_mqrpmt(deal.operation)?.transfer else {
-        return Ok(Cost { traffic, receiver: work, sender: work });
+    let over = over_mqrpmt(deal.operation)?;
+    let test = held_for_test(n_y, n_x);
+    let result = (over.held)(deal, n_y, n_x);
+    let Some(transfer) = over.transfer.map(|transfer| transfer(deal, n_x)) else {
+        // Points cross, then come the tags of the receiver's; then the result is sent on.
+        let points = if n_y > 0 { 2 } else { usize::from(n_x > 0) };
+        let party = |i| PartyCost { work, memory: Memory::held(test[i]) };
+        let rounds = points + usize::from(deal.terms.both);
+        return Ok(Cost { traffic, rounds, receiver: party(0), sender: party(1) });
     };
-    traffic += transfer(deal, n_x);
+    traffic += transfer.traffic;
     let work = Work { base_ots: extension::WIDTH, ..work };
-    Ok(Cost { traffic, receiver: work, sender: work })
+    // The sender's first message of the base OTs goes with the set of tags, or with the points if there is none.
+    let rounds = usize::from(n_y > 0) + transfer.rounds;
+    let receiver = test[0].max(transfer.held[0] + result[0]);
+    let sender = test[1].max(transfer.held[1]).max(result[1]);
+    let party = |bytes| PartyCost { work, memory: Memory::held(bytes) };
+    Ok(Cost { traffic, rounds, receiver: party(receiver), sender: party(sender) })
+}
+
+/// Bytes that each party holds during the test: an order of its own items, digests of the peer's, in a list that grows,
+/// which the receiver sorts in a copy; and a frame of points each way, in two forms of 32 bytes.
+fn held_for_test(n_y: usize, n_x: usize) -> [usize; 2] {
+    let frames = 64 * (n_y.min(cwprf::FRAME) + n_x.min(cwprf::FRAME));
+    [frames + 4 * n_y + grown(n_x, 16), frames + 4 * n_x + grown(n_y, 16)]
 }
 
 /// How an operation that is offered is computed from the test.

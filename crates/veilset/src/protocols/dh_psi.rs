@@ -5,7 +5,9 @@ use crate::context::Context;
 use crate::error::Result;
 use crate::group::Group;
 use crate::group::curve25519::Curve25519;
-use crate::operations::cost::{Cost, Deal, Traffic, Work, framed, tags_and_rows};
+use crate::operations::cost::{
+    Cost, Deal, Memory, PartyCost, Traffic, Work, framed, held_for_tags, tags_and_rows,
+};
 use crate::operations::intersect::dh_psi;
 use crate::operations::{INTERSECT, Learned, Role, Sealed, Task};
 
@@ -46,8 +48,21 @@ fn cost(deal: &Deal) -> Result<Cost> {
     let points = framed(n_y, dh_psi::FRAME, 32);
     let tags = tags_and_rows(deal, n_x, dh_psi::tag_bytes(deal.terms.payload, n_x, n_y)?);
     // The receiver puts its key on its own points, and takes it off again.
-    let receiver = Work { multiplications: 2 * n_y, ..Work::default() };
-    let sender = Work { multiplications: n_y + n_x, ..Work::default() };
+    let work = |multiplications| Work { multiplications, ..Work::default() };
     let traffic = deal.sent_on() + Traffic { to_sender: points, to_receiver: points + tags };
-    Ok(Cost { traffic, receiver, sender })
+    // The receiver's points, and the answer with the tags behind it; without points there are only tags. Then the bits.
+    let rounds = if n_y > 0 { 2 } else { usize::from(n_x > 0) } + usize::from(deal.terms.both && n_x > 0);
+    // First tags and keys of their own items are made from frames of points, in three forms of 32 bytes; the receiver has an
+    // order of its items beside, the sender the receiver's points and the positions of its own items. Then tags are compared.
+    let [for_tags, to_make_tags] = held_for_tags(deal, n_y, n_x);
+    let own = |n: usize| n * if deal.terms.payload { 37 } else { 21 };
+    let frame = |n: usize| 96 * n.min(dh_psi::FRAME);
+    let receiver = 4 * n_y + for_tags.max(own(n_y) + frame(n_y));
+    let sender = to_make_tags.max(own(n_x) + 4 * n_x + 32 * n_y + frame(n_x.max(n_y)));
+    Ok(Cost {
+        traffic,
+        rounds,
+        receiver: PartyCost { work: work(2 * n_y), memory: Memory::held(receiver) },
+        sender: PartyCost { work: work(n_y + n_x), memory: Memory::held(sender) },
+    })
 }

@@ -4,8 +4,8 @@ use super::{BASE_OTS, Offer, Protocol, SEMI_HONEST, groups};
 use crate::context::Context;
 use crate::error::Result;
 use crate::membership::rpmt::Comparison;
-use crate::operations::cost::{Cost, Deal, Traffic, Work, transfer};
-use crate::operations::union::krtw19;
+use crate::operations::cost::{Cost, Deal, Memory, PartyCost, Traffic, Work, transfer};
+use crate::operations::union::{self, krtw19};
 use crate::operations::{Learned, Operation, Role, Sealed, Task, Terms, UNION};
 use crate::ot::extension;
 
@@ -55,10 +55,16 @@ fn cost(protocol: &Protocol, comparison: Comparison, deal: &Deal) -> Result<Cost
     let plan = krtw19::plan(comparison, n_y, n_x, &deal.terms)?;
     let (to_sender, to_receiver) = plan.traffic();
     let rows = transfer(plan.slots(), krtw19::row_width(&deal.terms), None);
-    let traffic = deal.sent_on() + Traffic { to_sender, to_receiver } + rows;
+    let traffic = deal.sent_on() + Traffic { to_sender, to_receiver } + rows.traffic;
     let work =
         Work { base_ots: plan.base_ots() + extension::WIDTH, binned_items: n_y + n_x, ..Work::default() };
-    Ok(Cost { traffic, receiver: work, sender: work })
+    // The first message of the rows' base OTs goes with the last answers.
+    let rounds = plan.rounds() + rows.rounds - 1 + usize::from(deal.terms.both);
+    let (test, result) = (plan.held(n_y, n_x), union::held(deal, n_y, n_x));
+    let receiver = test[0].max(rows.held[0] + result[0]);
+    let sender = test[1].max(rows.held[1]).max(result[1]);
+    let party = |bytes| PartyCost { work, memory: Memory::held(bytes) };
+    Ok(Cost { traffic, rounds, receiver: party(receiver), sender: party(sender) })
 }
 
 /// Runs one party's part of a union over membership tests in bins. The peer's set has `n` items in the protocol.

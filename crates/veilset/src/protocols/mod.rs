@@ -111,11 +111,15 @@ impl Choice {
         Choice { protocol, group: protocol.group() }
     }
 
-    /// The protocol and the group of these names; none if there is no such protocol, or it has no such group.
-    pub fn named(protocol: &str, group: &str) -> Option<Choice> {
-        let protocol = named(protocol).ok()?;
-        let group = protocol.groups.iter().find(|name| **name == group)?;
-        Some(Choice { protocol, group })
+    /// The protocol and the group of these names.
+    ///
+    /// # Errors
+    /// There is no such protocol, or it has no such group, and which there are.
+    pub fn named(protocol: &str, group: &str) -> Result<Choice, String> {
+        let protocol = named(protocol)?;
+        let found = protocol.groups.iter().find(|name| **name == group);
+        let none = || format!("\"{group}\" is not a group of {protocol}: {}", protocol.groups.join(", "));
+        Ok(Choice { protocol, group: found.ok_or_else(none)? })
     }
 }
 

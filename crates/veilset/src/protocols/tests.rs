@@ -2,6 +2,9 @@ use super::*;
 use crate::operations::{self, INTERSECT, UNION};
 use std::collections::HashSet;
 
+#[path = "rounds_tests.rs"]
+mod rounds;
+
 #[test]
 fn names_are_distinct_and_found() {
     let names: HashSet<&str> = ALL.into_iter().map(|p| p.name).collect();
@@ -13,6 +16,14 @@ fn names_are_distinct_and_found() {
         named("osn").unwrap_err(),
         "\"osn\" is not a protocol: dh, dh-psi, cm20, vole, krtw19, krtw19-plain"
     );
+    assert_eq!(Choice::named("osn", "curve25519").unwrap_err(), named("osn").unwrap_err());
+    for protocol in ALL {
+        for group in protocol.groups {
+            assert_eq!(Choice::named(protocol.name, group), Ok(Choice { protocol, group }));
+        }
+        let e = Choice::named(protocol.name, "p256").unwrap_err();
+        assert!(e.contains("\"p256\" is not a group of") && e.contains(protocol.group()), "{e}");
+    }
 }
 
 /// Another protocol than the preferred one is never taken without a word.

@@ -4,7 +4,9 @@ use super::{BASE_OTS, Offer, Protocol, SEMI_HONEST, groups};
 use crate::error::Result;
 use crate::okvs;
 use crate::operations::INTERSECT;
-use crate::operations::cost::{Cost, Deal, Traffic, Work, framed, tags_and_rows};
+use crate::operations::cost::{
+    Cost, Deal, Memory, PartyCost, SETUP, Traffic, Work, framed, held_for_tags, tags_and_rows,
+};
 use crate::operations::intersect::oprf;
 use crate::oprf::vole::{self, Rr22};
 use crate::ot::extension;
@@ -40,5 +42,17 @@ fn cost(deal: &Deal) -> Result<Cost> {
     let traffic =
         deal.sent_on() + Traffic { to_sender: there as u64 + store, to_receiver: back as u64 + tags };
     let work = Work { base_ots: extension::WIDTH, vole_items: n_y + n_x, ..Work::default() };
-    Ok(Cost { traffic, receiver: work, sender: work })
+    // Base OTs there and back, and what the VOLE takes more; A + P goes out behind that. Then the tags, and the bits.
+    let rounds = 2
+        + Silent::default().rounds(vole::parts(m))
+        + usize::from(n_x > 0) * (1 + usize::from(deal.terms.both));
+    let [for_tags, to_make_tags] = held_for_tags(deal, n_y, n_x);
+    let [vole_r, vole_s] = Silent::default().held(vole::parts(m));
+    // P and the rows of the receiver's items, while the VOLE is made and C is put together; then values and tags.
+    let (c, k) = if m > vole::PART { (16 * m, 48 * m) } else { (0, 0) };
+    let receiver = (16 * m + 24 * n_y + vole_r + c).max(32 * m + 88 * n_y).max(32 * n_y + for_tags);
+    // K doubles where it grows.
+    let sender = (24 * n_x + vole_s + k).max(16 * m + 88 * n_x).max(32 * n_x + to_make_tags);
+    let party = |bytes| PartyCost { work, memory: Memory::held(SETUP + bytes) };
+    Ok(Cost { traffic, rounds, receiver: party(receiver), sender: party(sender) })
 }

@@ -358,7 +358,7 @@ impl Letter {
         }
         let mut all = Vec::new();
         for (protocol, group) in &self.candidates {
-            let choice = Choice::named(protocol, group).ok_or_else(|| {
+            let choice = Choice::named(protocol, group).map_err(|_| {
                 let (protocol, group) = (shown(protocol), shown(group));
                 Error::misbehaves(format!(
                     "its hello has the candidate \"{protocol}\" over \"{group}\", which this version does not know"

@@ -2,12 +2,15 @@
 //! machine is. And what each side will learn, in sentences.
 
 use super::Proposal;
-use crate::error::Result;
-use crate::group::curve25519::{Key, Point, map_and_raise, raise};
+use crate::error::{Error, Result};
+use crate::group::curve25519::Curve25519;
+use crate::group::ristretto255::Ristretto255;
+use crate::group::{Group, Key};
 use crate::hash::ItemHash;
 pub use crate::operations::cost::Traffic;
 use crate::operations::cost::Work;
 use crate::operations::{Role, View};
+use crate::protocols::groups;
 use crate::rng::Prng;
 use crate::threads::Threads;
 use std::time::{Duration, Instant};
@@ -31,62 +34,83 @@ const BASE_OT: Duration = Duration::from_micros(80);
 /// A bit of the matrix of CM20 takes about this, on one thread.
 const MATRIX_BIT: Duration = Duration::from_nanos(3);
 
-/// What such a run takes on the wire, TLS and agreement included, to about 1 in 100.
-///
-/// # Errors
-/// As those of the protocol, for sets that are too large for it.
-pub fn traffic(proposal: &Proposal) -> Result<Traffic> {
-    let frames = frames_of(proposal)?;
-    let whole = |bytes: u64| bytes + bytes * RECORD.0 / RECORD.1 + AROUND;
-    Ok(Traffic { to_sender: whole(frames.to_sender), to_receiver: whole(frames.to_receiver) })
+/// What such a run will take.
+#[derive(Debug, Clone, Copy)]
+#[non_exhaustive]
+pub struct Estimate {
+    /// Bytes on the wire, TLS and agreement included, to about 1 in 100.
+    pub traffic: Traffic,
+    /// Messages of the protocol that wait for each other, one way ([`crate::operations::cost::Cost::rounds`]).
+    pub rounds: usize,
+    /// Bytes that our side holds at most, in addition to the set.
+    pub memory: u64,
+    /// How long our side is at work.
+    pub work: Duration,
 }
 
-/// The frames of the protocol alone.
-fn frames_of(proposal: &Proposal) -> Result<Traffic> {
-    let (protocol, deal) = proposal.deal();
-    Ok((protocol.cost)(&deal)?.traffic)
+impl Estimate {
+    /// Of this run on these threads, of which our offline half may be `prepared`. Tries for a few milliseconds how fast
+    /// this machine is, if points are multiplied.
+    ///
+    /// # Errors
+    /// As those of the protocol, for sets that are too large for it.
+    pub fn of(proposal: &Proposal, prepared: bool, threads: &Threads) -> Result<Estimate> {
+        let (protocol, deal) = proposal.deal();
+        let cost = (protocol.cost)(&deal)?;
+        let ours = cost.of(proposal.hello.role);
+        // The points under the first key; not those of dummies that the receiver of a union inserts.
+        let ready = if prepared { proposal.ours.size } else { 0 };
+        let work = Work { multiplications: ours.work.multiplications.saturating_sub(ready), ..ours.work };
+        let speed = match work.multiplications {
+            0 => Speed { points: 0.0, threads: threads.count() },
+            _ => Speed::measure(proposal.choice.group, threads)?,
+        };
+        let whole = |bytes: u64| bytes + bytes * RECORD.0 / RECORD.1 + AROUND;
+        let Traffic { to_sender, to_receiver } = cost.traffic;
+        Ok(Estimate {
+            traffic: Traffic { to_sender: whole(to_sender), to_receiver: whole(to_receiver) },
+            rounds: cost.rounds,
+            memory: ours.memory.on(threads.count()) + cost.under_way(),
+            work: speed.of(&work),
+        })
+    }
 }
 
 /// How fast this machine is.
 #[derive(Debug, Clone, Copy)]
 pub struct Speed {
-    /// Multiplications of the ladder a second, all threads together.
+    /// Multiplications of points of a group a second, all threads together.
     pub points: f64,
     /// How many threads there are.
     pub threads: usize,
 }
 
 impl Speed {
-    /// Tries it for a few milliseconds, on these threads.
-    pub fn measure(threads: &Threads) -> Result<Speed> {
+    /// Tries it for a few milliseconds, on these threads, in the group of this name.
+    ///
+    /// # Errors
+    /// [`Error::Bug`] for a group that no protocol works in.
+    pub fn measure(group: &str, threads: &Threads) -> Result<Speed> {
+        match group {
+            groups::CURVE25519 => Speed::measure_in::<Curve25519>(threads),
+            groups::RISTRETTO255 => Speed::measure_in::<Ristretto255>(threads),
+            other => Err(Error::Bug(format!("the speed of {other}"))),
+        }
+    }
+
+    fn measure_in<G: Group>(threads: &Threads) -> Result<Speed> {
         let mut rng = Prng::from_os()?;
-        let key = Key::random(&mut rng);
+        let key = G::Key::random(&mut rng);
         let hashes = (0..POINTS * threads.count()).map(|_| ItemHash::random(&mut rng));
         // No point is of low order, but with probability 2^-250. The first call wakes the threads.
         let hashes: Vec<ItemHash> = hashes.collect();
-        let points: Vec<Point> = threads.run(|| map_and_raise(&hashes, &key)).unwrap_or_default();
+        let points = threads.run(|| G::map_and_raise(&hashes, &key)).unwrap_or_default();
         let (start, mut done) = (Instant::now(), 0);
         while start.elapsed() < TRY {
-            done += threads.run(|| raise(&points, &key)).map_or(1, |raised| raised.len().max(1));
+            done += threads.run(|| G::raise(&points, &key)).map_or(1, |raised| raised.len().max(1));
         }
         let points = done as f64 / start.elapsed().as_secs_f64();
         Ok(Speed { points, threads: threads.count() })
-    }
-
-    /// How long our side is at work, whose offline half may be `prepared`.
-    ///
-    /// # Errors
-    /// As those of the protocol, for sets that are too large for it.
-    pub fn work(&self, proposal: &Proposal, prepared: bool) -> Result<Duration> {
-        let (protocol, deal) = proposal.deal();
-        let cost = (protocol.cost)(&deal)?;
-        let work = match proposal.hello.role {
-            Role::Receiver => cost.receiver,
-            Role::Sender => cost.sender,
-        };
-        // The points under the first key; not those of dummies that the receiver of a union inserts.
-        let ready = if prepared { proposal.ours.size } else { 0 };
-        Ok(self.of(&Work { multiplications: work.multiplications.saturating_sub(ready), ..work }))
     }
 
     fn of(&self, work: &Work) -> Duration {
@@ -211,8 +235,12 @@ mod tests {
                 let proposal = |request: &Request<'_>, theirs| {
                     proposal(request.hello(false), request.announced(), peer(theirs, pads))
                 };
-                let expected = frames_of(&proposal(&receiver, sender.announced())).unwrap();
-                assert_eq!(expected, frames_of(&proposal(&sender, receiver.announced())).unwrap());
+                let traffic = |proposal: Proposal| {
+                    let (protocol, deal) = proposal.deal();
+                    (protocol.cost)(&deal).unwrap().traffic
+                };
+                let expected = traffic(proposal(&receiver, sender.announced()));
+                assert_eq!(expected, traffic(proposal(&sender, receiver.announced())));
                 assert_eq!(expected.to_sender, to_sender, "{operation} {n_r} {n_s}");
                 // In this direction are the coded tags.
                 let off = expected.to_receiver.abs_diff(to_receiver);

@@ -291,6 +291,28 @@ impl Silent {
     }
 }
 
+impl Silent {
+    /// Messages that follow each other for vectors of these lengths, from the receiver's first, not counted, on: for each
+    /// that is made by the code the sums of the trees come back, and the next thing that the receiver says.
+    pub(crate) fn rounds(&self, lengths: impl Iterator<Item = usize>) -> usize {
+        2 * lengths.filter(|n| *n > DIRECT).count()
+    }
+
+    /// Bytes that the receiver and the sender hold at most for a vector of one of these lengths: 3 and 1.5 times as many
+    /// elements of 16 bytes as there are places; without the code a bit for each OT, a byte long, and its frames.
+    pub(crate) fn held(&self, lengths: impl Iterator<Item = usize>) -> [usize; 2] {
+        let frame = OT * FRAME;
+        let of = |n: usize| match n <= DIRECT {
+            true => [n * (gilboa::BITS + 32) + frame, 32 * n + frame],
+            false => [3 * 16 * (n + parity(n)) + frame, 24 * (n + parity(n)) + frame],
+        };
+        lengths.map(of).fold([0; 2], |most, one| [most[0].max(one[0]), most[1].max(one[1])])
+    }
+}
+
+/// Bytes that an OT of a frame takes while it is made.
+const OT: usize = 64;
+
 #[cfg(test)]
 #[path = "silent_tests.rs"]
 mod tests;

@@ -1,6 +1,6 @@
 //! The plan: all sizes of a run, derived from public sizes.
 
-use super::{Comparison, TAGS, VALUES};
+use super::{AHEAD, Comparison, TAGS, VALUES};
 use crate::channel::{Channel, Message, frames};
 use crate::error::{Error, Result};
 use crate::hashing::{Bins, bound_of};
@@ -134,6 +134,28 @@ impl Binning {
             }
         }
         (to_sender as u64, to_receiver as u64)
+    }
+
+    /// Messages that follow each other if items are thrown once: the toss and whether they fit, in turn; base OTs there
+    /// and back, and with the private comparison there again; then S asks for as many frames as it may be ahead, R
+    /// answers with polynomials, and S with the next questions and what it found, to the end.
+    pub fn rounds(&self) -> usize {
+        let (toss, base, again) = (4, 2, if self.peqt.is_some() { 2 } else { 0 });
+        // The first questions go with the base OTs' last message.
+        toss + base + again + 2 * self.frames().len().div_ceil(AHEAD)
+    }
+
+    /// Bytes that R and S hold at most for sets of these sizes: codes, places in bins and bits of all items and slots, and
+    /// the frames that may be under way.
+    pub fn held(&self, n_r: usize, n_s: usize) -> [usize; 2] {
+        let (slots, ahead) = (self.slots(), self.frames().len().min(AHEAD + 1));
+        let in_frame = slots.min(self.per_frame * self.slots_of_bin());
+        // Streams of two ciphers for each base OT, both ways.
+        let setup = 1024 * self.base_ots();
+        // Two frames of polynomials; rows, columns and codes of an OPRF; what waits for the other half.
+        let frame = in_frame * (2 * self.polynomial_bytes() + 4 * 64 + 32);
+        let of = |n: usize, waiting| setup + frame + 72 * n + in_frame * waiting * ahead;
+        [of(n_r, 64) + 3 * slots, of(n_s, 32) + 4 * slots]
     }
 
     /// The number of base OTs, in both directions.

@@ -7,7 +7,7 @@ pub mod oprf;
 pub(crate) mod tags;
 
 use super::both::BITS_FRAME;
-use super::cost::{framed, transfer};
+use super::cost::{Transfer, framed, grown, transfer};
 use super::row::Layout;
 use super::{Fact, Learned, Operation, OverMqrpmt, Role, Rows, Sealed, Shape, Task, Terms, Uses};
 use crate::error::{Error, Result};
@@ -48,8 +48,16 @@ pub static INTERSECT: Operation = Operation {
         transfer: Some(|deal, n_x| {
             let Terms { payload, max_row, .. } = deal.terms;
             let width = if payload { Layout::<1>::new(max_row).width() } else { 0 };
-            transfer(n_x, mqrpmt::DIGEST + width, None)
+            let rows = transfer(n_x, mqrpmt::DIGEST + width, None);
+            // The receiver sends bits on, if there are any.
+            Transfer { rounds: rows.rounds + usize::from(deal.terms.both && n_x > 0), ..rows }
         }),
+        // Digests and payloads of what matches; then digests of all items and the matches' places in order.
+        held: |deal, n_y, n_x| {
+            let matches = n_y.min(n_x);
+            let payload = if deal.terms.payload { deal.terms.max_row + 8 } else { 0 };
+            [20 * n_y + grown(matches, mqrpmt::DIGEST + payload), usize::from(deal.terms.both) * 5 * n_x]
+        },
         run: |test, task, cx, n| {
             let Task { set, payloads, ref terms, .. } = *task;
             Ok(match task.role {

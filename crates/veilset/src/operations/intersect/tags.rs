@@ -26,7 +26,7 @@ const ROWS: Message<[u8]> = Message::new(0x65, "S->R  payloads of x, in the orde
 /// Tags that one task looks up in sequence.
 const PART: usize = 1 << 10;
 /// Bytes of the longest tag: 40 + 64 + 28 bits.
-pub(super) const LONGEST: usize = 17;
+pub(crate) const LONGEST: usize = 17;
 
 /// A tag; unused bytes at the end are zero.
 pub(super) type Tag = [u8; LONGEST];

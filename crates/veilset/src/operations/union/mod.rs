@@ -6,7 +6,7 @@ pub mod mqrpmt;
 pub mod rows;
 
 use super::both::rows_per_frame;
-use super::cost::{framed, transfer};
+use super::cost::{Deal, Transfer, framed, grown, transfer};
 use super::row::Layout;
 use super::{Fact, Learned, Operation, OverMqrpmt, Role, Rows, Sealed, Shape, Task, Terms, Uses};
 use crate::hashed::Dummies;
@@ -48,8 +48,11 @@ pub static UNION: Operation = Operation {
             let Terms { payload, max_row, .. } = deal.terms;
             let width =
                 if payload { Layout::<2>::new(max_row).width() } else { Layout::<1>::new(max_row).width() };
-            transfer(n_x, width, None)
+            let rows = transfer(n_x, width, None);
+            let last = usize::from(deal.terms.both && n_x > 0);
+            Transfer { rounds: rows.rounds + last, ..rows }
         }),
+        held,
         run: |test, task, cx, n| {
             let Task { set, payloads, ref terms, .. } = *task;
             Ok(match task.role {
@@ -62,3 +65,12 @@ pub static UNION: Operation = Operation {
         },
     }),
 };
+
+/// Bytes of the new rows, of a table to find those that come twice, and of the union and its frames if both get it.
+pub(crate) fn held(deal: &Deal, n_y: usize, n_x: usize) -> [usize; 2] {
+    let Terms { max_row, both, .. } = deal.terms;
+    let (both, all) = (usize::from(both), n_y + n_x);
+    let frame = rows_per_frame(max_row + 8).min(all) * (max_row + 8);
+    let new = grown(n_x, max_row + 8) + 8 * n_x;
+    [new + both * (16 * all + frame), both * (grown(all, max_row + 8) + 16 * n_x + frame)]
+}

@@ -1,0 +1,129 @@
+//! The rounds that the entries state are those that protocols take.
+
+use super::*;
+use crate::hash::SessionId;
+use crate::hashed::Hashed;
+use crate::item::{ItemSet, Items};
+use crate::membership::rpmt::Comparison;
+use crate::operations::SUM;
+use crate::operations::tests::{is_krtw19, kinds};
+use crate::operations::union::krtw19;
+use crate::rng::Prng;
+use crate::testing::{Lockstep, SEEDS};
+use std::sync::Mutex;
+use std::time::Duration;
+
+/// How long nothing may happen before it counts as waiting, in milliseconds: longer if there seemed to be too many rounds.
+const WHILES: [u64; 3] = [200, 1000, 4000];
+/// Cases that run at once: most of their time they wait.
+const AT_ONCE: usize = 12;
+/// Items of a sender that take more frames of bins than it may be ahead.
+const MANY_FRAMES: usize = 17_000;
+
+/// A run of sets of these sizes, the receiver's first.
+#[derive(Debug, Clone, Copy)]
+struct Case {
+    operation: &'static Operation,
+    protocol: &'static Protocol,
+    terms: Terms,
+    sizes: [usize; 2],
+}
+
+impl Case {
+    fn stated(&self) -> usize {
+        let [receiver, sender] = self.sizes.map(|size| Announced { size, padded: false });
+        let Case { operation, protocol, terms, .. } = *self;
+        (protocol.cost)(&Deal { operation, terms, receiver, sender }).unwrap().rounds
+    }
+
+    fn taken(&self, quiet: Duration) -> usize {
+        let Case { operation, protocol, terms, sizes: [n_y, n_x] } = *self;
+        let (counted, channels) = Lockstep::pair(quiet);
+        let set = |range: std::ops::Range<usize>| -> ItemSet { range.map(|i| i.to_string()).collect() };
+        let sets = [set(0..n_y), set(n_y / 2..n_y / 2 + n_x)];
+        let payloads: Items = (0..if terms.payload { n_x } else { 0 }).map(|_| "payload").collect();
+        let values = vec![1; if operation == &SUM { n_x } else { 0 }];
+        let party = |(i, mut ch): (usize, crate::channel::Channel)| {
+            let role = Role::ALL[i];
+            let sends = role == Role::Sender;
+            let task = Task {
+                operation,
+                role,
+                group: protocol.group(),
+                set: &Hashed::new(&sets[i]),
+                values: if sends { &values } else { &[] },
+                payloads: if sends { &payloads } else { const { &Items::new() } },
+                terms,
+            };
+            let mut rng = Prng::from_seed(&SEEDS[i]);
+            let mut cx = Context::new(&mut ch, &SessionId::of([1; 32]), &mut rng);
+            run(protocol, &task, &mut cx, Announced { size: self.sizes[1 - i], padded: false }).map(drop)
+        };
+        std::thread::scope(|s| {
+            let party = &party;
+            let parties = channels.into_iter().enumerate().map(|side| s.spawn(move || party(side)));
+            let ends: Vec<_> = parties.collect::<Vec<_>>().into_iter().map(|t| t.join().unwrap()).collect();
+            assert!(ends.iter().all(Result::is_ok), "{self:?}: {ends:?}");
+        });
+        counted.rounds()
+    }
+
+    /// What is wrong with what is stated, if something is.
+    fn wrong(&self) -> Option<String> {
+        let stated = self.stated();
+        let mut least = usize::MAX;
+        // Where there is much to compute it is no use to begin with the shortest.
+        let large = self.sizes.iter().any(|n| *n > 1000);
+        for quiet in &WHILES[usize::from(large)..] {
+            least = least.min(self.taken(Duration::from_millis(*quiet)));
+            if least <= stated {
+                break;
+            }
+        }
+        (least != stated).then(|| format!("{self:?}: {stated} rounds are stated, it takes {least}"))
+    }
+}
+
+/// Runs cases at once; what is wrong.
+fn wrong(cases: Vec<Case>) -> Vec<String> {
+    let (waiting, wrong) = (Mutex::new(cases.into_iter()), Mutex::new(Vec::new()));
+    std::thread::scope(|s| {
+        for _ in 0..AT_ONCE {
+            s.spawn(|| {
+                loop {
+                    let Some(case) = waiting.lock().unwrap().next() else { break };
+                    let found = case.wrong();
+                    wrong.lock().unwrap().extend(found);
+                }
+            });
+        }
+    });
+    wrong.into_inner().unwrap()
+}
+
+#[test]
+fn rounds_are_as_counted() {
+    let (mut small, mut large) = (Vec::new(), Vec::new());
+    for (operation, protocol, terms) in kinds() {
+        let case = |sizes| Case { operation, protocol, terms, sizes };
+        small.push(case([5, 4]));
+        // Those in bins take longest, and have no message that an empty set leaves out.
+        let plain = !terms.payload && !terms.malicious_sender;
+        if plain && (!is_krtw19(protocol) || terms.both && protocol == &KRTW19) {
+            small.extend([[0, 4], [5, 0], [0, 0]].map(case));
+        }
+        // Several frames of points, tags, rows and columns; by vole the code instead of OTs alone; and more frames of
+        // bins than S may be ahead.
+        if plain && !terms.both {
+            match is_krtw19(protocol) {
+                true if protocol == &KRTW19 => large.push(case([100, MANY_FRAMES])),
+                false if operation == &INTERSECT => large.push(case([9000, 8500])),
+                _ => {}
+            }
+        }
+    }
+    let in_bins = |n| krtw19::plan(Comparison::Private, 100, n, &large[0].terms).unwrap().rounds();
+    assert!(in_bins(MANY_FRAMES) > in_bins(4));
+    let wrong = [wrong(small), wrong(large)].concat();
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}

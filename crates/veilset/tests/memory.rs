@@ -1,0 +1,180 @@
+//! A run holds no more memory than its protocol's entry states, and no less than a third of it.
+//!
+//! Alone in its file, because what counts is the program's allocator.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+use std::alloc::{GlobalAlloc, Layout, System};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::thread;
+use veilset::channel::Channel;
+use veilset::context::Context;
+use veilset::hashed::Hashed;
+use veilset::hazmat;
+use veilset::item::{ItemSet, Items};
+use veilset::operations::cost::Deal;
+use veilset::operations::{Announced, Operation, Role, Rows, SUM, Task, Terms};
+use veilset::protocols::{self, Protocol};
+use veilset::session::confirm;
+use veilset::threads::Threads;
+
+/// The system's allocator, and how much of it is in use.
+struct Counting;
+
+static NOW: AtomicUsize = AtomicUsize::new(0);
+static MOST: AtomicUsize = AtomicUsize::new(0);
+
+fn grow(bytes: usize) {
+    let now = NOW.fetch_add(bytes, Ordering::Relaxed) + bytes;
+    MOST.fetch_max(now, Ordering::Relaxed);
+}
+
+// SAFETY: everything is the system's allocator's.
+unsafe impl GlobalAlloc for Counting {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        grow(layout.size());
+        // SAFETY: as the caller's.
+        unsafe { System.alloc(layout) }
+    }
+
+    unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
+        grow(layout.size());
+        // SAFETY: as the caller's.
+        unsafe { System.alloc_zeroed(layout) }
+    }
+
+    unsafe fn dealloc(&self, at: *mut u8, layout: Layout) {
+        NOW.fetch_sub(layout.size(), Ordering::Relaxed);
+        // SAFETY: as the caller's.
+        unsafe { System.dealloc(at, layout) }
+    }
+
+    unsafe fn realloc(&self, at: *mut u8, layout: Layout, size: usize) -> *mut u8 {
+        // Both may be there while it moves.
+        grow(size);
+        // SAFETY: as the caller's.
+        let moved = unsafe { System.realloc(at, layout, size) };
+        NOW.fetch_sub(layout.size(), Ordering::Relaxed);
+        moved
+    }
+}
+
+#[global_allocator]
+static ALLOCATOR: Counting = Counting;
+
+/// Bytes of a key and of a payload: a row is full, or what is stated for the worst case would not be reached.
+const KEY: usize = 16;
+const PAYLOAD: usize = 48;
+
+/// Threads of each party.
+const THREADS: usize = 2;
+
+#[derive(Debug, Clone, Copy)]
+struct Case {
+    operation: &'static Operation,
+    protocol: &'static Protocol,
+    terms: Terms,
+    sizes: [usize; 2],
+    /// How many items both have.
+    common: usize,
+}
+
+impl Case {
+    fn announced(&self) -> [Announced; 2] {
+        self.sizes.map(|size| Announced { size, padded: false })
+    }
+
+    /// What the entry states for both parties, and for the channel that they share.
+    fn stated(&self) -> usize {
+        let Case { operation, protocol, terms, .. } = *self;
+        let [receiver, sender] = self.announced();
+        let cost = (protocol.cost)(&Deal { operation, terms, receiver, sender }).unwrap();
+        let parties = Role::ALL.map(|role| cost.of(role).memory.on(THREADS)).iter().sum::<u64>();
+        (parties + cost.under_way()) as usize
+    }
+
+    /// What both parties hold at most, beside their sets.
+    fn measured(&self, threads: &[Threads; 2]) -> usize {
+        let Case { operation, protocol, terms, sizes: [n_y, n_x], common } = *self;
+        let set = |from: usize, n| -> ItemSet { (from..from + n).map(|i| format!("{i:0KEY$}")).collect() };
+        let sets = [set(0, n_y), set(n_y - common, n_x)];
+        let sets = [0, 1].map(|i| threads[i].run(|| Hashed::new(&sets[i])));
+        let payloads: Items = (0..if terms.payload { n_x } else { 0 }).map(|_| [b'x'; PAYLOAD]).collect();
+        let values = vec![1; if operation == &SUM { n_x } else { 0 }];
+        let none = Items::new();
+        let (a, b) = Channel::pair();
+        let before = NOW.load(Ordering::SeqCst);
+        MOST.store(before, Ordering::SeqCst);
+        let party = |(i, mut ch): (usize, Channel)| {
+            let role = Role::ALL[i];
+            let sends = role == Role::Sender;
+            let task = Task {
+                operation,
+                role,
+                group: protocol.group(),
+                set: &sets[i],
+                values: if sends { &values } else { &[] },
+                payloads: if sends { &payloads } else { &none },
+                terms,
+            };
+            let (rng, session) = (&mut hazmat::seeded(&[i as u8; 32]), hazmat::session_id([1; 32]));
+            let mut cx = Context { ch: &mut ch, session, rng, threads: &threads[i] };
+            let sealed = protocols::run(protocol, &task, &mut cx, self.announced()[1 - i]).unwrap();
+            let confirmed = confirm(&mut ch, &session).unwrap();
+            sealed.open(confirmed).unwrap()
+        };
+        thread::scope(|s| {
+            let party = &party;
+            let parties = [(0, a), (1, b)].map(|side| s.spawn(move || party(side)));
+            parties.into_iter().for_each(|party| drop(party.join().unwrap()));
+        });
+        MOST.load(Ordering::SeqCst) - before
+    }
+}
+
+#[test]
+fn a_run_holds_what_is_stated() {
+    let threads = [(); 2].map(|()| Threads::new(THREADS).unwrap());
+    // Just above powers of two, where lists have just grown: at their most.
+    let (small, large) = ((1 << 12) + 100, (1 << 15) + 100);
+    let mut wrong = Vec::new();
+    for operation in veilset::operations::ALL {
+        for protocol in protocols::ALL.into_iter().filter(|p| p.computes(operation)) {
+            let slow = protocol.name.starts_with("krtw19");
+            let slow_sizes = vec![[small, small], [small, 2 * small]];
+            let sizes = vec![[small, small], [large, large], [small, large], [large, small]];
+            for sizes in if slow { slow_sizes } else { sizes } {
+                for (payload, both) in [(false, false), (true, false), (false, true)] {
+                    let offered =
+                        (!payload || operation.uses.rows != Rows::None) && (!both || operation.uses.both);
+                    if !offered || slow && payload || both && sizes != [small, small] {
+                        continue;
+                    }
+                    let max_row = match operation.uses.rows {
+                        Rows::Items => KEY + if payload { PAYLOAD } else { 0 },
+                        Rows::Payloads | Rows::None => PAYLOAD,
+                    };
+                    let terms = Terms { payload, both, max_row, ..Terms::default() };
+                    // What is most: all match, or none is in both where the new ones are learned.
+                    let common = if operation.uses.rows == Rows::Items { 0 } else { sizes[0].min(sizes[1]) };
+                    let case = Case { operation, protocol, terms, sizes, common };
+                    let (stated, mut measured) = (case.stated(), case.measured(&threads));
+                    // What meets what in time is not the same each time.
+                    for _ in 0..3 {
+                        if stated > 3 * measured {
+                            measured = measured.max(case.measured(&threads));
+                        }
+                    }
+                    let line = format!(
+                        "{operation} by {protocol} {sizes:?} {payload} {both}: stated {stated}, measured {measured}, \
+                         {:.2}",
+                        stated as f64 / measured as f64
+                    );
+                    if measured > stated || stated > 3 * measured {
+                        wrong.push(line);
+                    }
+                }
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
