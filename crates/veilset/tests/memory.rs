@@ -89,7 +89,7 @@ impl Case {
         let [receiver, sender] = self.announced();
         let cost = (protocol.cost)(&Deal { operation, terms, receiver, sender }).unwrap();
         let parties = Role::ALL.map(|role| cost.of(role).memory.on(THREADS)).iter().sum::<u64>();
-        (parties + cost.under_way()) as usize
+        (parties + cost.in_flight()) as usize
     }
 
     /// What both parties hold at most, beside their sets.

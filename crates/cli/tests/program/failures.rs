@@ -12,7 +12,7 @@ const MANY: u32 = 200_000;
 const SLACK: Duration = Duration::from_secs(20);
 
 /// A union under way, with these options of both.
-fn under_way(world: &World, more: Words) -> [Running; 2] {
+fn in_flight(world: &World, more: Words) -> [Running; 2] {
     let file = world.path("many.csv");
     let output = [more, &["--output", "out.csv", "--report", "report.json"]].concat();
     let (mut receiver, address) = listen(world.party(RECEIVER, "union", &file, &output));
@@ -67,7 +67,7 @@ fn a_peer_that_is_stopped_is_noticed_after_the_idle_time_out() {
     let world = World::new();
     world.write("many.csv", csv(0..MANY));
     let before = world.names();
-    let [receiver, sender] = under_way(&world, &["--idle-timeout", "2"]);
+    let [receiver, sender] = in_flight(&world, &["--idle-timeout", "2"]);
     sender.signal("STOP");
     let start = Instant::now();
     receiver.end().bad(6, &["nothing came from the peer for 2 seconds (--idle-timeout)", "then run again"]);
@@ -83,7 +83,7 @@ fn a_peer_that_is_killed_is_noticed_at_once() {
     let world = World::new();
     world.write("many.csv", csv(0..MANY));
     let before = world.names();
-    let [receiver, sender] = under_way(&world, &[]);
+    let [receiver, sender] = in_flight(&world, &[]);
     sender.signal("KILL");
     receiver.end().bad(6, &["the peer closed the connection", "then run again"]);
     assert_eq!(sender.end().code, None);
@@ -96,7 +96,7 @@ fn who_is_interrupted_ends_with_130_and_its_peer_says_so() {
     world.write("many.csv", csv(0..MANY));
     let before = world.names();
     for who in [RECEIVER, SENDER] {
-        let mut parties = under_way(&world, &[]);
+        let mut parties = in_flight(&world, &[]);
         parties[who].signal("TERM");
         parties.swap(0, who);
         let [interrupted, peer] = parties.map(Running::end);

@@ -302,7 +302,7 @@ fn the_log_says_that_a_half_was_used_and_quiet_is_quiet() {
 }
 
 #[test]
-fn a_half_that_is_replaced_under_way_is_left_and_said_so() {
+fn a_half_that_is_replaced_in_flight_is_left_and_said_so() {
     let world = World::new();
     let files = [world.write("r.csv", csv(0..5)), world.write("s.csv", csv(3..9))];
     prepare(&world, RECEIVER, &files[0], "half", &[]).good();

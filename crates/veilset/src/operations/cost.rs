@@ -1,5 +1,4 @@
-//! What a run costs, from public sizes: bytes on the wire by the tables of messages, rounds by what waits for what, work
-//! in primitive operations, and memory by the largest lists that are held at once.
+//! What a run costs, computed from public sizes: bytes on the wire, rounds, work in primitive operations, and memory.
 //!
 //! A test runs every protocol and compares: bytes (`session/estimate.rs`), rounds (`protocols/rounds_tests.rs`), memory
 //! (`tests/memory.rs`).
@@ -11,12 +10,12 @@ use crate::channel::{self, HEADER, frames};
 use crate::ot::{Security, extension, transfer as ot};
 use std::ops::{Add, AddAssign};
 
-/// What is to be computed, as far as the cost depends on it.
+/// What is computed, as far as the cost depends on it.
 #[derive(Debug, Clone, Copy)]
 pub struct Deal {
     /// What is computed.
     pub operation: &'static Operation,
-    /// What was agreed.
+    /// The agreed terms.
     pub terms: Terms,
     /// What the receiver announced.
     pub receiver: Announced,
@@ -25,7 +24,7 @@ pub struct Deal {
 }
 
 impl Deal {
-    /// What the receiver sends on, if both get the result.
+    /// The result that the receiver sends on, if both get it.
     pub(crate) fn sent_on(&self) -> Traffic {
         let to_sender = if self.terms.both { (self.operation.sends_on)(self) } else { 0 };
         Traffic { to_sender, to_receiver: 0 }
@@ -36,19 +35,20 @@ impl Deal {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Cost {
-    /// The frames of the protocol, each exactly except for coded tags, whose length depends a little on the data.
+    /// The frames of the protocol. Exact, except for coded tags, whose length depends slightly on the data.
     pub traffic: Traffic,
-    /// Messages that must follow each other, one way, from the protocol's first to its last: how often the latency of a
-    /// link is waited for. Frames of a message that do not wait for each other count once, and so do messages that cross.
+    /// The number of messages on the longest chain in which each waits for the one before: how often a run pays the
+    /// one-way latency of the link. Frames of one message that do not wait for each other count once, as do messages
+    /// that cross.
     pub rounds: usize,
-    /// What it costs the receiver.
+    /// The receiver's cost.
     pub receiver: PartyCost,
-    /// What it costs the sender.
+    /// The sender's cost.
     pub sender: PartyCost,
 }
 
 impl Cost {
-    /// What it costs a party.
+    /// The cost of a party.
     pub fn of(&self, role: Role) -> &PartyCost {
         match role {
             Role::Receiver => &self.receiver,
@@ -56,42 +56,44 @@ impl Cost {
         }
     }
 
-    /// Bytes under way that the channel holds at most, both ways together: all of them where they are few.
-    pub fn under_way(&self) -> u64 {
+    /// The most bytes in flight that the channel holds, both ways together: all bytes of the run, if they are few.
+    pub fn in_flight(&self) -> u64 {
         let Traffic { to_sender, to_receiver } = self.traffic;
         [to_sender, to_receiver].map(|bytes| bytes.min(channel::CAPACITY as u64)).iter().sum()
     }
 }
 
-/// What a run costs one party.
+/// The cost of a run for one party.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct PartyCost {
-    /// What it computes.
+    /// What the party computes.
     pub work: Work,
-    /// What it holds.
+    /// What the party holds.
     pub memory: Memory,
 }
 
-/// Bytes that a party holds at most, in addition to the set that it is given, hashed, and to what the channel holds
-/// ([`Cost::under_way`]). It is at least what is measured, and at most three times as much where sets have some thousand
-/// items: lists that grow may have twice the room they need, and the largest moments of the two parties may not coincide.
+/// The most bytes that a party holds, in addition to its hashed set and to what the channel holds
+/// ([`Cost::in_flight`]).
+///
+/// For sets of some thousand items or more, this is at least the measured peak and at most three times as much. Growing
+/// lists may have twice the room they need, and the peaks of the two parties may not coincide.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Memory {
-    /// However many threads it computes on.
+    /// Independent of the number of threads.
     pub held: u64,
-    /// For each thread that it computes on.
+    /// In addition, for each thread that the party computes on.
     pub each_thread: u64,
 }
 
 impl Memory {
-    /// So many bytes, however many threads there are.
+    /// This many bytes on any number of threads.
     pub(crate) fn held(bytes: usize) -> Memory {
         Memory { held: bytes as u64, each_thread: 0 }
     }
 
-    /// Bytes on so many threads.
+    /// The bytes on this number of threads.
     pub fn on(&self, threads: usize) -> u64 {
         self.held + self.each_thread * threads as u64
     }
@@ -107,24 +109,24 @@ pub struct Traffic {
     pub to_receiver: u64,
 }
 
-/// What a party computes, in primitive operations of each kind. What goes with them is proportional to one of them.
+/// What a party computes, in primitive operations of each kind. All other work is proportional to one of them.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Work {
-    /// Multiplications of points of Curve25519.
+    /// Multiplications of points of the group.
     pub multiplications: usize,
     /// Base OTs.
     pub base_ots: usize,
-    /// Bits of a matrix of CM20 that are transposed, masked and hashed.
+    /// Bits of CM20's matrix that are transposed, masked and hashed.
     pub matrix_bits: usize,
-    /// Items of either side in an OPRF from VOLE.
+    /// Items of both parties in an OPRF from VOLE.
     pub vole_items: usize,
-    /// Items of either side in the bins of KRTW19.
+    /// Items of both parties in the bins of KRTW19.
     pub binned_items: usize,
 }
 
 impl Traffic {
-    /// The larger direction, by which a link is measured whose directions do not share it.
+    /// The larger direction, which decides the time on a full-duplex link.
     pub fn larger(&self) -> u64 {
         self.to_sender.max(self.to_receiver)
     }
@@ -146,22 +148,22 @@ impl AddAssign for Traffic {
     }
 }
 
-/// OTs of `n` rows, and what goes with them.
+/// What OTs of rows cost.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Transfer {
     pub(crate) traffic: Traffic,
-    /// Rounds, the first of which is that of the message that the sender sent before, if it did.
+    /// Rounds. The first one is shared with the message that the sender sent before, if it did.
     pub(crate) rounds: usize,
-    /// Bytes that the receiver and the sender hold.
+    /// Bytes held by the receiver and by the sender.
     pub(crate) held: [usize; 2],
 }
 
-/// Bytes that the setup of an OT extension takes: base OTs, and 22 trees of 64 ciphers.
+/// Bytes held for the setup of an OT extension: base OTs, and 22 trees of 64 ciphers.
 pub(crate) const SETUP: usize = 5 << 16;
-/// Bytes that an OT of a frame takes while it is made: 16 for its bits of the columns, its row and its pad each.
+/// Bytes held for an OT of the current frame: 16 each for its bits of the columns, its row and its pad.
 pub(crate) const OT: usize = 48;
 
-/// OTs of `n` rows of this width, so many rows in a frame or as many as fit: extension.rs, transfer.rs.
+/// OTs of `n` rows of this width, with `per_frame` rows in a frame, or as many as fit (extension.rs, transfer.rs).
 pub(crate) fn transfer(n: usize, width: usize, per_frame: Option<usize>) -> Transfer {
     let (to_sender, to_receiver) = extension::setup_bytes(extension::DEFAULT_K, Security::SemiHonest);
     let mut traffic = Traffic { to_sender: to_sender as u64, to_receiver: to_receiver as u64 };
@@ -171,23 +173,23 @@ pub(crate) fn transfer(n: usize, width: usize, per_frame: Option<usize>) -> Tran
             (extension::correction_bytes(n, extension::DEFAULT_K, Security::SemiHonest) + HEADER) as u64;
         traffic.to_receiver += framed(n, per_frame, width);
     }
-    // The base OTs there and back, with the corrections, then the rows.
+    // The base OTs there and back, the corrections with the latter, then the rows.
     let rounds = 2 + usize::from(n > 0);
     let in_frame = SETUP + n.min(extension::FRAME) * OT + n.min(per_frame) * width;
-    // A bit for each row, and the pads that wait for theirs; an order of the rows.
+    // A bit for each row, the pads that wait for their rows, and a permutation of the rows.
     let waiting = 16 * n.min(ot::AHEAD * extension::FRAME);
-    // What came is held twice, as it came and as it is read.
+    // A received frame is held twice, as received and as parsed.
     let came = n.min(per_frame) * width;
     Transfer { traffic, rounds, held: [in_frame + came + n + waiting, in_frame + 4 * n] }
 }
 
-/// Bytes of a list of `n` items of this length that grows while it is made.
+/// Bytes of a growing list of `n` items of this length.
 pub(crate) fn grown(n: usize, bytes: usize) -> usize {
-    // The list that it leaves has half the room of the one that it moves to.
+    // While it moves, the old list exists beside the new one, which has twice the room.
     3 * n * bytes
 }
 
-/// Bytes that each party holds for the end of an intersection by tags, keys of rows included if rows travel: tags.rs.
+/// Bytes that each party holds at the end of an intersection by tags, with the keys of rows if rows are sent (tags.rs).
 pub(crate) fn held_for_tags(deal: &Deal, n_y: usize, n_x: usize) -> [usize; 2] {
     let payload = usize::from(deal.terms.payload);
     let width = payload * Layout::<1>::new(deal.terms.max_row).width();
@@ -196,7 +198,7 @@ pub(crate) fn held_for_tags(deal: &Deal, n_y: usize, n_x: usize) -> [usize; 2] {
     [frame + n_y * (21 + 16 * payload) + found, frame + n_x * (25 + 16 * payload)]
 }
 
-/// The end of an intersection by tags, and the rows that travel: tags.rs.
+/// Bytes of the tags of an intersection, and of the rows that are sent with them (tags.rs).
 pub(crate) fn tags_and_rows(deal: &Deal, n_x: usize, tag_bytes: usize) -> u64 {
     let width = Layout::<1>::new(deal.terms.max_row).width();
     let rows = if deal.terms.payload { framed(n_x, ot::rows_per_frame(width), width) } else { 0 };

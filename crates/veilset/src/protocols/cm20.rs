@@ -31,7 +31,7 @@ pub static CM20: Protocol = Protocol {
         }
         all
     },
-    // Matching and comparing, then the columns that travel.
+    // Matching and comparing, then the columns that are sent along.
     stages: |_, terms| 2 + usize::from(terms.payload),
     cost,
     run: |task, cx, n| {
@@ -52,13 +52,14 @@ fn cost(deal: &Deal) -> Result<Cost> {
         traffic.to_receiver += framed(1, 1, matrix.width * 64);
     }
     let work = |n: usize| Work { base_ots: matrix.width, matrix_bits: n * matrix.width, ..Work::default() };
-    // Base OTs there and back with the columns behind them, the tags, the bits. With an empty set on one side only tags.
+    // The base OTs there and back, the columns directly behind them; then the tags and the bits. With an empty set on
+    // either side there are only tags.
     let columns = if n_y > 0 && n_x > 0 { 2 } else { 0 };
     let rounds = columns + usize::from(n_x > 0) * (1 + usize::from(deal.terms.both));
     let [for_tags, to_make_tags] = held_for_tags(deal, n_y, n_x);
-    // Values of 32 bytes with their pieces of rows, then tags with them.
+    // First 32-byte values with pieces of their rows, then the values with their tags.
     let held = |n: usize, tags: usize| multi_point::SETUP * matrix.width + 32 * n + tags.max(20 * n);
-    // For each thread a group of columns in `forms` forms of a byte for each place, and the blocks of a chunk.
+    // Per thread: a group of columns in `forms` forms, one byte per row each, and the blocks of a chunk.
     let each_thread = |n: usize, forms| match columns {
         0 => 0,
         _ => (forms * matrix.height + 32 * n.min(multi_point::CHUNK)) as u64,

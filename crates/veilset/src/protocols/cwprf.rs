@@ -29,7 +29,7 @@ pub static CWPRF: Protocol = Protocol {
             "BLAKE3 as a random oracle, AES-128 as an ideal cipher",
         ]
     },
-    // Matching and comparing; then what is transferred.
+    // Matching and comparing, then the transfer.
     stages: |operation, _| {
         let transfers = operation.over_mqrpmt.as_ref().is_some_and(|over| over.transfer.is_some());
         2 + usize::from(transfers)
@@ -41,7 +41,7 @@ pub static CWPRF: Protocol = Protocol {
     },
 };
 
-/// The membership protocol, and the transfer that follows it: a row for each item of the sender.
+/// The membership protocol, and the transfer that follows it, with a row for each of the sender's items.
 fn cost(deal: &Deal) -> Result<Cost> {
     let (n_y, n_x) = CWPRF.sizes(deal);
     let omega = Golomb::new(cwprf::EXPONENT, n_x, n_y)?;
@@ -55,7 +55,7 @@ fn cost(deal: &Deal) -> Result<Cost> {
     let test = held_for_test(n_y, n_x);
     let result = (over.held)(deal, n_y, n_x);
     let Some(transfer) = over.transfer.map(|transfer| transfer(deal, n_x)) else {
-        // Points cross, then come the tags of the receiver's; then the result is sent on.
+        // The points cross; then come the tags of the receiver's points, then the result for the sender.
         let points = if n_y > 0 { 2 } else { usize::from(n_x > 0) };
         let party = |i| PartyCost { work, memory: Memory::held(test[i]) };
         let rounds = points + usize::from(deal.terms.both);
@@ -63,7 +63,8 @@ fn cost(deal: &Deal) -> Result<Cost> {
     };
     traffic += transfer.traffic;
     let work = Work { base_ots: extension::WIDTH, ..work };
-    // The sender's first message of the base OTs goes with the set of tags, or with the points if there is none.
+    // The sender's first message of the base OTs travels with the set of tags, or with the points if there is no such
+    // set.
     let rounds = usize::from(n_y > 0) + transfer.rounds;
     let receiver = test[0].max(transfer.held[0] + result[0]);
     let sender = test[1].max(transfer.held[1]).max(result[1]);
@@ -71,14 +72,14 @@ fn cost(deal: &Deal) -> Result<Cost> {
     Ok(Cost { traffic, rounds, receiver: party(receiver), sender: party(sender) })
 }
 
-/// Bytes that each party holds during the test: an order of its own items, digests of the peer's, in a list that grows,
-/// which the receiver sorts in a copy; and a frame of points each way, in two forms of 32 bytes.
+/// Bytes that each party holds during the test: a permutation of its own items; digests of the peer's in a growing
+/// list, of which the receiver sorts a copy; and one frame of points each way, in two forms of 32 bytes.
 fn held_for_test(n_y: usize, n_x: usize) -> [usize; 2] {
     let frames = 64 * (n_y.min(cwprf::FRAME) + n_x.min(cwprf::FRAME));
     [frames + 4 * n_y + grown(n_x, 16), frames + 4 * n_x + grown(n_y, 16)]
 }
 
-/// How an operation that is offered is computed from the test.
+/// How an offered operation is computed from the test.
 fn over_mqrpmt(operation: &Operation) -> Result<&OverMqrpmt> {
     let none = || Error::Bug(format!("{operation} over an mqRPMT"));
     operation.over_mqrpmt.as_ref().ok_or_else(none)

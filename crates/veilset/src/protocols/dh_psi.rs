@@ -20,7 +20,7 @@ pub static DH_PSI: Protocol = Protocol {
     assumptions: |_| {
         vec![SEMI_HONEST, "decisional Diffie-Hellman on Curve25519", "BLAKE3 as a random oracle, AES-128"]
     },
-    // Matching and comparing, then the columns that travel.
+    // Matching and comparing, then the columns that are sent along.
     stages: |_, terms| 2 + usize::from(terms.payload),
     cost,
     run: |task, cx, n| match task.group {
@@ -29,7 +29,7 @@ pub static DH_PSI: Protocol = Protocol {
     },
 };
 
-/// Runs one party's part in a group. The peer's set has `n` items in the protocol.
+/// Runs one party in a group. The peer's set has `n` items in the protocol.
 pub(crate) fn run<'a, G: Group>(task: &Task<'a>, cx: &mut Context, n: usize) -> Result<Sealed<'a, Learned>> {
     match task.role {
         Role::Receiver => {
@@ -47,13 +47,15 @@ fn cost(deal: &Deal) -> Result<Cost> {
     let (n_y, n_x) = DH_PSI.sizes(deal);
     let points = framed(n_y, dh_psi::FRAME, 32);
     let tags = tags_and_rows(deal, n_x, dh_psi::tag_bytes(deal.terms.payload, n_x, n_y)?);
-    // The receiver puts its key on its own points, and takes it off again.
+    // The receiver raises its own points to its key, and later to the inverse.
     let work = |multiplications| Work { multiplications, ..Work::default() };
     let traffic = deal.sent_on() + Traffic { to_sender: points, to_receiver: points + tags };
-    // The receiver's points, and the answer with the tags behind it; without points there are only tags. Then the bits.
+    // The receiver's points, then the answer and the tags behind it (only the tags if there are no points), then the
+    // bits.
     let rounds = if n_y > 0 { 2 } else { usize::from(n_x > 0) } + usize::from(deal.terms.both && n_x > 0);
-    // First tags and keys of their own items are made from frames of points, in three forms of 32 bytes; the receiver has an
-    // order of its items beside, the sender the receiver's points and the positions of its own items. Then tags are compared.
+    // First, tags and keys of each party's own items are computed from frames of points, in three forms of 32 bytes.
+    // Meanwhile the receiver holds a permutation of its items, and the sender the receiver's points and the positions
+    // of its own items. Then tags are compared.
     let [for_tags, to_make_tags] = held_for_tags(deal, n_y, n_x);
     let own = |n: usize| n * if deal.terms.payload { 37 } else { 21 };
     let frame = |n: usize| 96 * n.min(dh_psi::FRAME);

@@ -9,7 +9,7 @@ use crate::operations::union::{self, krtw19};
 use crate::operations::{Learned, Operation, Role, Sealed, Task, Terms, UNION};
 use crate::ot::extension;
 
-/// Membership tests in bins, compared in private ([`crate::operations::union::krtw19`]).
+/// Membership tests in bins, with private equality tests ([`crate::operations::union::krtw19`]).
 pub static KRTW19: Protocol = Protocol {
     name: "krtw19",
     summary: "union from membership tests in bins, by oblivious transfer",
@@ -58,7 +58,7 @@ fn cost(protocol: &Protocol, comparison: Comparison, deal: &Deal) -> Result<Cost
     let traffic = deal.sent_on() + Traffic { to_sender, to_receiver } + rows.traffic;
     let work =
         Work { base_ots: plan.base_ots() + extension::WIDTH, binned_items: n_y + n_x, ..Work::default() };
-    // The first message of the rows' base OTs goes with the last answers.
+    // The first message of the base OTs for the rows travels with the last answers.
     let rounds = plan.rounds() + rows.rounds - 1 + usize::from(deal.terms.both);
     let (test, result) = (plan.held(n_y, n_x), union::held(deal, n_y, n_x));
     let receiver = test[0].max(rows.held[0] + result[0]);
@@ -67,7 +67,7 @@ fn cost(protocol: &Protocol, comparison: Comparison, deal: &Deal) -> Result<Cost
     Ok(Cost { traffic, rounds, receiver: party(receiver), sender: party(sender) })
 }
 
-/// Runs one party's part of a union over membership tests in bins. The peer's set has `n` items in the protocol.
+/// Runs one party of a union over membership tests in bins. The peer's set has `n` items in the protocol.
 fn run<'a>(
     comparison: Comparison,
     task: &Task<'a>,

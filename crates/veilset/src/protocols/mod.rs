@@ -1,15 +1,15 @@
-//! The protocols: what each one is, in one static entry. How it works stands in the figures' files
-//! ([`crate::operations`] and below).
+//! The protocols, each described by one static entry. How each one works is in the files named after the papers'
+//! figures ([`crate::operations`] and below).
 //!
-//! An entry says what the protocol offers, what it assumes, what it costs, and how it runs. Everything else asks the
-//! entry and never which protocol it is: to add one is to add a file here and a line to [`ALL`].
+//! An entry says what the protocol offers, assumes and costs, and how to run it. All other code consults the entry and
+//! never asks which protocol it is. To add a protocol, add a file here and a line to [`ALL`].
 //!
-//! All of them run through [`run`], which checks that what a task brings belongs together. The roles themselves are
-//! not public: a set with the wrong dummies would give wrong results without a word.
+//! All of them run through [`run`], which checks that the parts of a task belong together. The roles themselves are not
+//! public: with the wrong dummies in a set, they would silently give wrong results.
 //!
-//! Errors are the same in all of them: [`Error::Peer`] if a message is not the expected one or the peer gave
-//! up, [`Error::Network`] if the connection ended or stood still, [`Error::Cancelled`] if we were stopped,
-//! [`Error::Bug`] for arguments that do not belong together. What only a result shows is in [`Sealed`].
+//! All of them have the same errors: [`Error::Peer`] if a message is not the expected one or the peer gave up,
+//! [`Error::Network`] if the connection ended or stalled, [`Error::Cancelled`] if we were stopped, and [`Error::Bug`]
+//! for arguments that do not belong together. Errors that only the result reveals are in [`Sealed`].
 
 mod cm20;
 pub(crate) mod cwprf;
@@ -32,10 +32,10 @@ use crate::oprf::Oprf;
 use crate::params::MAX_SET;
 use std::fmt;
 
-/// All protocols, in the order in which users see them.
+/// All protocols, in the order shown to users.
 pub static ALL: [&Protocol; 6] = [&CWPRF, &DH_PSI, &CM20, &VOLE, &KRTW19, &KRTW19_PLAIN];
 
-/// The groups that protocols work in, as typed.
+/// The names of the groups that protocols work in.
 pub mod groups {
     use crate::group::Group;
     use crate::group::curve25519::Curve25519;
@@ -51,22 +51,22 @@ pub mod groups {
 pub struct Protocol {
     /// The name as typed.
     pub name: &'static str,
-    /// What it is made of, in a line.
+    /// What it is built from, in one line.
     pub summary: &'static str,
-    /// The groups it can work in, the default first; those from OT extension do so in the base OTs only.
+    /// The groups it can work in, the default first. Protocols from OT extension use theirs for the base OTs only.
     pub groups: &'static [&'static str],
     /// The operations it computes, each once.
     pub offers: &'static [Offer],
-    /// What the secrecy rests on under these terms, in sentences.
+    /// The assumptions behind the secrecy under these terms, in sentences.
     pub assumptions: fn(&Terms) -> Vec<&'static str>,
-    /// How many stages a run announces to an [`crate::channel::Observer`], one after the other, in either role.
+    /// The number of stages that a run announces to a [`crate::channel::Observer`], in either role.
     pub stages: fn(&Operation, &Terms) -> usize,
     /// What a run costs.
     ///
     /// # Errors
     /// [`Error::Usage`] for sets that are too large for it.
     pub cost: fn(&Deal) -> Result<Cost>,
-    /// Runs one party's part of an operation that it offers. The peer's set has so many items in the protocol.
+    /// Runs one party of an offered operation. The last argument is the size of the peer's set in the protocol.
     run: Run,
 }
 
@@ -77,15 +77,15 @@ type Run = for<'a> fn(&Task<'a>, &mut Context, usize) -> Result<Sealed<'a, Learn
 pub struct Offer {
     /// The operation.
     pub operation: &'static Operation,
-    /// Whether it is the one to take where the user named none: exactly one protocol for each operation.
+    /// Whether it is used where the user named none. Exactly one protocol is, for each operation.
     pub preferred: bool,
-    /// Whether the receiver can be protected from a sender that deviates ([`Terms::malicious_sender`]). Otherwise both
-    /// parties are semi-honest.
+    /// Whether it can be made secure against a malicious sender ([`Terms::malicious_sender`]). Otherwise both parties
+    /// are assumed to be semi-honest.
     pub malicious_sender: bool,
     /// Whether the receiver inserts the listed dummies that the sender's set may have ([`Operation::dummies`]), so that
-    /// they match. Otherwise the protocol itself sees to it that they are not delivered.
+    /// they match. Otherwise the protocol itself makes sure that they are not delivered.
     pub inserts_list: bool,
-    /// Whether half of a party's work can be done before it meets the peer ([`crate::artefact`]).
+    /// Whether it has preprocessing: half of a party's work before it meets the peer ([`crate::artefact`]).
     pub prepares: bool,
 }
 
@@ -114,7 +114,7 @@ impl Choice {
     /// The protocol and the group of these names.
     ///
     /// # Errors
-    /// There is no such protocol, or it has no such group, and which there are.
+    /// A sentence that says which name is unknown, and which names there are.
     pub fn named(protocol: &str, group: &str) -> Result<Choice, String> {
         let protocol = named(protocol)?;
         let found = protocol.groups.iter().find(|name| **name == group);
@@ -135,15 +135,15 @@ impl fmt::Display for Choice {
 /// The protocol of this name.
 ///
 /// # Errors
-/// The name is none, and which there are.
+/// A sentence that says that the name is unknown, and which names there are.
 pub fn named(name: &str) -> Result<&'static Protocol, String> {
     let found = ALL.into_iter().find(|p| p.name == name);
     found.ok_or_else(|| format!("\"{name}\" is not a protocol: {}", names(|_| true)))
 }
 
-/// The protocol to use where the user named none: one that withstands a malicious sender if that is asked for and there
-/// is one, otherwise the preferred one. For intersect that is dh-psi: it sends less than dh, and a receiver that deviates
-/// can test fewer guesses; both compute as much.
+/// The protocol to use where the user named none: one that withstands a malicious sender if that is asked for and
+/// there is one, otherwise the preferred one. For intersect that is dh-psi: it sends less than dh, and a receiver that
+/// deviates can test fewer guesses; both compute as much.
 pub fn default_for(operation: &Operation, malicious_sender: bool) -> &'static Protocol {
     let first = |wanted: fn(&Offer) -> bool| ALL.into_iter().find(|p| p.offer(operation).is_some_and(wanted));
     let withstands = if malicious_sender { first(|offer| offer.malicious_sender) } else { None };
@@ -151,14 +151,14 @@ pub fn default_for(operation: &Operation, malicious_sender: bool) -> &'static Pr
     withstands.or_else(|| first(|offer| offer.preferred)).unwrap_or(&CWPRF)
 }
 
-/// The names of those that `wanted` is true of.
+/// The names of the protocols for which `wanted` holds.
 pub fn names(wanted: impl Fn(&Protocol) -> bool) -> String {
     let names: Vec<&str> = ALL.into_iter().filter(|p| wanted(p)).map(|p| p.name).collect();
     names.join(", ")
 }
 
 impl Protocol {
-    /// What it offers for the operation, if it computes it.
+    /// Its offer for the operation, if it computes it.
     pub fn offer(&self, operation: &Operation) -> Option<&'static Offer> {
         self.offers.iter().find(|offer| offer.operation == operation)
     }
@@ -168,24 +168,24 @@ impl Protocol {
         self.offer(operation).is_some()
     }
 
-    /// The group it works in where none is named.
+    /// The group it works in by default.
     pub const fn group(&self) -> &'static str {
         self.groups[0]
     }
 
-    /// The verdict on a group that it does not work in.
+    /// The error for a group that it does not work in.
     pub(crate) fn refuse_group(&self, group: &str) -> Error {
         Error::Usage(format!("{self} does not work in {group}, but in {}", self.groups.join(", ")))
     }
 
-    /// The sizes of the receiver's and the sender's set in the protocol: those that were announced, and the dummies that
-    /// the receiver inserts.
+    /// The sizes of the receiver's and the sender's set in the protocol: the announced sizes, and for the receiver the
+    /// dummies that it inserts.
     pub fn sizes(&self, deal: &Deal) -> (usize, usize) {
         (deal.receiver.size + self.inserted(deal.operation, deal.sender), deal.sender.size)
     }
 
-    /// How many listed dummies the receiver inserts in its set: as many as the sender's can have, where this protocol
-    /// asks for them.
+    /// The number of listed dummies that the receiver inserts into its set: as many as the sender's set can have, if
+    /// this protocol requires them.
     pub fn inserted(&self, operation: &Operation, sender: Announced) -> usize {
         let inserts = self.offer(operation).is_some_and(|offer| offer.inserts_list);
         if inserts && sender.padded { sender.size } else { 0 }
@@ -212,12 +212,12 @@ impl fmt::Display for Protocol {
     }
 }
 
-/// Runs one party's part. The peer announced its set as `peer`.
+/// Runs one party. `peer` is what the peer announced of its set.
 ///
 /// # Errors
-/// In addition to those of the protocols, [`Error::Usage`] for sets larger than [`MAX_SET`] and for a group that is not one
-/// of the protocol's. [`Error::Bug`] for a set that is padded with dummies of the wrong kind, or lacks the listed ones
-/// that the peer's set asks for ([`Protocol::inserted`]).
+/// In addition to those of the protocols, [`Error::Usage`] for sets larger than [`MAX_SET`] and for a group that is
+/// not one of the protocol's. [`Error::Bug`] for a set that is padded with dummies of the wrong kind, or lacks the
+/// listed ones that the peer's set asks for ([`Protocol::inserted`]).
 pub fn run<'a>(
     protocol: &'static Protocol,
     task: &Task<'a>,
@@ -229,7 +229,7 @@ pub fn run<'a>(
 }
 
 impl Protocol {
-    /// Refuses what does not belong together. Returns the size of the peer's set in the protocol.
+    /// Refuses a task whose parts do not belong together. Returns the size of the peer's set in the protocol.
     fn check(&self, task: &Task, peer: Announced) -> Result<usize> {
         let Some(offer) = self.offer(task.operation) else {
             return Err(Error::Bug(format!("{} by {self}", task.operation)));
@@ -256,8 +256,8 @@ impl Protocol {
         }
     }
 
-    /// Refuses dummies that give wrong results: those of the sender of a union would be among the new items if the
-    /// receiver did not have them, and others would match if it did.
+    /// Refuses dummies that would give wrong results. A union's receiver must have the sender's dummies, or they would
+    /// be among the new items; everywhere else dummies must not match.
     fn check_dummies(&self, task: &Task, peer: Announced) -> Result<()> {
         let Task { operation, role, set, .. } = *task;
         let (kind, due) = (operation.dummies(role), self.inserted(operation, peer));
@@ -283,7 +283,7 @@ impl Protocol {
     }
 }
 
-/// Runs one party's part of an intersection over an OPRF. The peer's set has `n` items in the protocol.
+/// Runs one party of an intersection over an OPRF. The peer's set has `n` items in the protocol.
 fn over_oprf<'a>(
     task: &Task<'a>,
     protocol: &impl Oprf,
@@ -300,10 +300,10 @@ fn over_oprf<'a>(
     })
 }
 
-/// An assumption of all protocols except those that withstand a sender that deviates.
+/// An assumption of all protocols, unless run against a malicious sender.
 const SEMI_HONEST: &str =
     "both parties follow the protocol (semi-honest): nothing binds a party to its true set or choices";
-/// An assumption of all protocols from oblivious transfer.
+/// An assumption of all protocols from OT.
 const BASE_OTS: &str = "decisional Diffie-Hellman on ristretto255, for the base OTs";
 
 #[cfg(test)]

@@ -13,7 +13,8 @@ use crate::testing::{Lockstep, SEEDS};
 use std::sync::Mutex;
 use std::time::Duration;
 
-/// How long nothing may happen before it counts as waiting, in milliseconds: longer if there seemed to be too many rounds.
+/// How long nothing may happen before it counts as waiting, in milliseconds: longer if there seemed to be too many
+/// rounds.
 const WHILES: [u64; 3] = [200, 1000, 4000];
 /// Cases that run at once: most of their time they wait.
 const AT_ONCE: usize = 12;

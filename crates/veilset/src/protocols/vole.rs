@@ -26,7 +26,7 @@ pub static VOLE: Protocol = Protocol {
             "learning parity with noise, for an expand-convolute code with regular noise over GF(2^128)",
         ]
     },
-    // Its matching is over at once; then the columns that travel.
+    // Matching is immediate; then the columns that are sent along.
     stages: |_, terms| 1 + usize::from(terms.payload),
     cost,
     run: |task, cx, n| super::over_oprf(task, &Rr22::new(Silent::default()), cx, n),
@@ -42,13 +42,13 @@ fn cost(deal: &Deal) -> Result<Cost> {
     let traffic =
         deal.sent_on() + Traffic { to_sender: there as u64 + store, to_receiver: back as u64 + tags };
     let work = Work { base_ots: extension::WIDTH, vole_items: n_y + n_x, ..Work::default() };
-    // Base OTs there and back, and what the VOLE takes more; A + P goes out behind that. Then the tags, and the bits.
+    // The base OTs there and back, and the further rounds of the VOLE, with A + P directly behind; then tags and bits.
     let rounds = 2
         + Silent::default().rounds(vole::parts(m))
         + usize::from(n_x > 0) * (1 + usize::from(deal.terms.both));
     let [for_tags, to_make_tags] = held_for_tags(deal, n_y, n_x);
     let [vole_r, vole_s] = Silent::default().held(vole::parts(m));
-    // P and the rows of the receiver's items, while the VOLE is made and C is put together; then values and tags.
+    // First P and the rows of the receiver's items, during the VOLE and while C is assembled; then values and tags.
     let (c, k) = if m > vole::PART { (16 * m, 48 * m) } else { (0, 0) };
     let receiver = (16 * m + 24 * n_y + vole_r + c).max(32 * m + 88 * n_y).max(32 * n_y + for_tags);
     // K doubles where it grows.

@@ -1,5 +1,5 @@
-//! What a run will cost, from its terms and sizes: bytes and work by the protocol's entry, time by trying how fast this
-//! machine is. And what each side will learn, in sentences.
+//! What a run will cost, and what each side will learn. Bytes, rounds, memory and work come from the protocol's entry;
+//! time comes from a short measurement of this machine.
 
 use super::Proposal;
 use crate::error::{Error, Result};
@@ -15,42 +15,43 @@ use crate::rng::Prng;
 use crate::threads::Threads;
 use std::time::{Duration, Instant};
 
-/// TLS adds 22 bytes to each 16 KiB it encrypts at once.
+/// TLS adds 22 bytes to each record of 16 KiB.
 const RECORD: (u64, u64) = (22, 1 << 14);
-/// About what the handshake, the agreement and its end take, either way.
+/// Approximate bytes of the handshake, the agreement and the confirmation, either way.
 const AROUND: u64 = 3000;
-/// How long the speed of this machine is tried.
+/// How long the speed of this machine is measured.
 const TRY: Duration = Duration::from_millis(20);
 /// Points per try and thread: enough for the kernel to be at its best.
 const POINTS: usize = 512;
-/// What goes with a multiplication (hashing, sorting, transfers) takes about this, on one thread.
+/// Approximate time of everything else per multiplication (hashing, sorting, transfers), on one thread.
 const BESIDE: Duration = Duration::from_nanos(700);
-/// By VOLE an item of either side takes about this, on one thread.
+/// Approximate time per item of either party in an OPRF from VOLE, on one thread.
 const VOLE_ITEM: Duration = Duration::from_nanos(300);
-/// By KRTW19 an item of either side takes about this, on one thread: nearly all of it the tests of its bin.
+/// Approximate time per item of either party in KRTW19, on one thread: nearly all of it for the tests in its bin.
 const BINNED_ITEM: Duration = Duration::from_micros(8);
-/// A base OT takes about this, on one thread; they are too few for more threads to matter.
+/// Approximate time of a base OT, on one thread; they are too few for more threads to matter.
 const BASE_OT: Duration = Duration::from_micros(80);
-/// A bit of the matrix of CM20 takes about this, on one thread.
+/// Approximate time of a bit of CM20's matrix, on one thread.
 const MATRIX_BIT: Duration = Duration::from_nanos(3);
 
-/// What such a run will take.
+/// The expected cost of a run for our side.
 #[derive(Debug, Clone, Copy)]
 #[non_exhaustive]
 pub struct Estimate {
-    /// Bytes on the wire, TLS and agreement included, to about 1 in 100.
+    /// Bytes on the wire, including TLS and the agreement, to about 1 in 100.
     pub traffic: Traffic,
-    /// Messages of the protocol that wait for each other, one way ([`crate::operations::cost::Cost::rounds`]).
+    /// The longest chain of messages of the protocol in which each waits for the one before
+    /// ([`crate::operations::cost::Cost::rounds`]).
     pub rounds: usize,
-    /// Bytes that our side holds at most, in addition to the set.
+    /// The most bytes that our side holds, in addition to the set.
     pub memory: u64,
-    /// How long our side is at work.
+    /// How long our side computes.
     pub work: Duration,
 }
 
 impl Estimate {
-    /// Of this run on these threads, of which our offline half may be `prepared`. Tries for a few milliseconds how fast
-    /// this machine is, if points are multiplied.
+    /// The estimate for this run on these threads; `prepared` says whether our half was prepared before. If points are
+    /// multiplied, it measures the speed of this machine for a few milliseconds.
     ///
     /// # Errors
     /// As those of the protocol, for sets that are too large for it.
@@ -70,7 +71,7 @@ impl Estimate {
         Ok(Estimate {
             traffic: Traffic { to_sender: whole(to_sender), to_receiver: whole(to_receiver) },
             rounds: cost.rounds,
-            memory: ours.memory.on(threads.count()) + cost.under_way(),
+            memory: ours.memory.on(threads.count()) + cost.in_flight(),
             work: speed.of(&work),
         })
     }
@@ -79,14 +80,14 @@ impl Estimate {
 /// How fast this machine is.
 #[derive(Debug, Clone, Copy)]
 pub struct Speed {
-    /// Multiplications of points of a group a second, all threads together.
+    /// Multiplications of points per second, on all threads together.
     pub points: f64,
-    /// How many threads there are.
+    /// The number of threads.
     pub threads: usize,
 }
 
 impl Speed {
-    /// Tries it for a few milliseconds, on these threads, in the group of this name.
+    /// Measures it for a few milliseconds, on these threads, in the group of this name.
     ///
     /// # Errors
     /// [`Error::Bug`] for a group that no protocol works in.
@@ -102,7 +103,7 @@ impl Speed {
         let mut rng = Prng::from_os()?;
         let key = G::Key::random(&mut rng);
         let hashes = (0..POINTS * threads.count()).map(|_| ItemHash::random(&mut rng));
-        // No point is of low order, but with probability 2^-250. The first call wakes the threads.
+        // A point has low order with probability 2^-250 only. The first call wakes the threads.
         let hashes: Vec<ItemHash> = hashes.collect();
         let points = threads.run(|| G::map_and_raise(&hashes, &key)).unwrap_or_default();
         let (start, mut done) = (Instant::now(), 0);
@@ -127,7 +128,7 @@ impl Speed {
     }
 }
 
-/// What this party and what the peer would learn by a run of two, in sentences.
+/// What this party and the peer would learn from a run of two, in sentences.
 pub fn would_learn(proposal: &Proposal) -> Vec<String> {
     let Proposal { hello, ours, .. } = proposal;
     let theirs = proposal.parties.peer().announced;
