@@ -25,8 +25,11 @@ fn participant(seat: Seat, peer: &str, items: usize) -> Participant {
     Participant { seat, peer: Some(peer.into()), name: None, items }
 }
 
+/// Who they are and how many items they have.
+type With<'a> = &'a [(&'a str, usize)];
+
 /// A run with these parties, numbered from 2.
-fn with(others: &[(&str, usize)], set: &str) -> Run {
+fn with(others: With<'_>, set: &str) -> Run {
     let numbered = |(number, &(peer, items))| participant(Seat::numbered(number), peer, items);
     let parties = (2..).map_while(NonZeroU8::new).zip(others).map(numbered).collect();
     Run { parties, ..run("", 1, 0, Some(set)) }
@@ -301,7 +304,7 @@ fn an_earlier_run_counts_if_it_was_with_one_of_the_parties() {
     let log = log(&folder);
     start(&log, &with(&[("a", 2), ("b", 3)], "x"));
     // (the parties now, our set, how many runs count, words of the warning)
-    let cases: [(&[(&str, usize)], &str, usize, Option<&str>); 11] = [
+    let cases: [(With<'_>, &str, usize, Option<&str>); 11] = [
         (&[("c", 2), ("d", 3)], "x", 0, None),
         (&[("a", 2), ("b", 3)], "x", 1, None),
         // Where they sit does not matter.
@@ -326,6 +329,9 @@ fn an_earlier_run_counts_if_it_was_with_one_of_the_parties() {
             "{others:?} {set}"
         );
     }
+    let undigested = log.history(&Run { set: None, ..with(&[("a", 2)], "") }).unwrap();
+    let warning = undigested.warning("a").unwrap();
+    assert!(warning.contains("and the parties have changed, and perhaps our set, since"), "{warning}");
     // A run of two is one with a party of it, and the other way round.
     assert_eq!(log.history(&run("b", 1, 3, Some("x"))).unwrap().runs, 1);
     start(&log, &run("c", 1, 2, Some("x")));
