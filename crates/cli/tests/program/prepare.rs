@@ -79,7 +79,7 @@ fn a_copy_is_refused_before_the_peer_hears_of_us() {
     std::fs::copy(world.path("half"), world.path("copy")).unwrap();
     let with = ["--prepared", "half", "--report", "report.json"];
     let [here, _] = world.run("count", [&files[0], &files[1]], [&with, &[]]);
-    here.bad(0, &["seconds after an offline half that was prepared"]);
+    here.bad(0, &["seconds with a prepared offline half"]);
     assert!(world.read("report.json").contains("\"prepared\": true"));
     let alone = |half: &str, more: &[&str]| {
         let more = [&["--prepared", half, "--connect", "127.0.0.1:1"][..], more].concat();
