@@ -117,7 +117,7 @@ fn repeated_runs_on_changed_sets_are_warned_of_or_refused() {
         let sender = run(&mut sender);
         (receiver.end(), sender)
     };
-    let warning = "the difference between two results";
+    let warning = "The difference between two results";
     for _ in 0..2 {
         let (here, _) = count();
         assert!(here.code == Some(0) && !here.err.contains(warning), "{}", here.err);

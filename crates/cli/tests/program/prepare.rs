@@ -193,12 +193,12 @@ fn a_half_belongs_to_the_ledger_that_it_was_prepared_with() {
         let more = [&["--prepared", "half", "--connect", "127.0.0.1:1"][..], ledger].concat();
         run(&mut world.party(RECEIVER, "count", &file, &more))
     };
-    alone(&["--prepared-ledger", "state/b"]).bad(3, &["half: it belongs to another ledger than state/b"]);
+    alone(&["--prepared-ledger", "state/b"]).bad(3, &["half: it was made with a ledger other than state/b"]);
     alone(&[]).bad(7, &["there is no ledger of prepared halves", "prepared.ledger"]);
     assert!(!world.home("prepared.ledger").exists());
     alone(&["--prepared-ledger", "ours.txt"]).bad(
         7,
-        &["ours.txt is not a ledger of prepared halves, and stays as it is. Check --prepared-ledger"],
+        &["ours.txt is not a ledger of prepared halves, and is left unchanged. Check --prepared-ledger"],
     );
     prepare(&world, RECEIVER, &file, "new", &["--prepared-ledger", "ours.txt"])
         .bad(7, &["ours.txt is not a ledger"]);

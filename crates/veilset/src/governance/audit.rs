@@ -347,7 +347,7 @@ impl History {
             (None | Some(false), Theirs::Same) => "our set may have changed".into(),
         };
         Some(format!(
-            "this is run {} with {others}, and {what} since the last one ({} of {}): the difference between \
+            "this is run {} with {others}, and {what} since the last one ({} of {}). The difference between \
              two results shows the effect of a change, down to single items (README, \"Audit log\", says \
              what counts)",
             self.runs + 1,
