@@ -112,7 +112,7 @@ fn what_was_prepared_for_something_else_is_refused() {
     // What prepare itself refuses.
     prepare(&world, RECEIVER, &file, "half", &[]).bad(7, &["half exists", "--force"]);
     prepare(&world, RECEIVER, &file, "half", &["--force"]).good();
-    prepare(&world, RECEIVER, &file, "-", &[]).bad(2, &["goes to a file"]);
+    prepare(&world, RECEIVER, &file, "-", &[]).bad(2, &["must be a file"]);
     prepare(&world, RECEIVER, &file, "r.csv", &["--force"])
         .bad(2, &["the input and --output are both r.csv"]);
     prepare(&world, RECEIVER, &file, "new", &["--pad-to", "4"])
