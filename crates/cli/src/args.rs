@@ -26,7 +26,7 @@ Exit codes:
   4    the two sides ask for different things
   5    the peer has another key than expected, broke the protocol or gave up
   6    the network: unreachable, closed, timed out
-  7    our result or report could not be written, or the audit log or ledger not be used;
+  7    our result or report could not be written, or the audit log or ledger not used;
        the message says if the result is there
   8    our own policy or --max-peer-items refuses the run
   70   a defect in veilset

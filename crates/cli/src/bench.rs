@@ -181,8 +181,8 @@ fn failed(status: ExitStatus) -> Error {
     match status.code() {
         Some(code) if code == i32::from(crate::BUG) => Error::Bug("a party of the benchmark failed".into()),
         _ => Error::Usage(format!(
-            "a party of the benchmark ended with {status}. If memory or room in the temporary folder ran out, use a \
-             smaller --n, or set TMPDIR to another folder"
+            "a party of the benchmark ended with {status}. If memory or space in the temporary folder ran \
+             out, use a smaller --n, or set TMPDIR to another folder"
         )),
     }
 }
@@ -193,7 +193,7 @@ fn unable(e: std::io::Error) -> Error {
 
 fn unusable(e: std::io::Error) -> Error {
     Error::Output(format!(
-        "the temporary folder cannot be used: {e}. Make room in it, or set TMPDIR to another"
+        "the temporary folder cannot be used: {e}. Free space in it, or set TMPDIR to another folder"
     ))
 }
 

@@ -19,7 +19,7 @@ use veilset::places::{Folder, private_parent};
 const FILE: &str = "peers.toml";
 const LONGEST_NAME: usize = 64;
 const HEAD: &str =
-    "# Peers of veilset. `veilset peer add` and `remove` write this file anew: comments are not kept.\n";
+    "# Peers of veilset. `veilset peer add` and `remove` rewrite this file, and comments are lost.\n";
 
 /// What the book says about a peer.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -113,7 +113,7 @@ impl Book {
     /// The error for a name that is not in the book, with similar names that are.
     fn unknown(&self, name: &str) -> String {
         let near = did_you_mean(name, self.peers.keys().map(String::as_str));
-        format!("no peer of this name is in the address book{}{near}", self.shown())
+        format!("there is no peer of this name in the address book{}{near}", self.shown())
     }
 
     fn shown(&self) -> String {
@@ -145,7 +145,7 @@ impl Book {
         };
         write().map_err(|e: std::io::Error| {
             Error::Output(format!(
-                "the address book {} cannot be written: {e}. Make room, or name another with --book",
+                "the address book {} cannot be written: {e}. Free disk space, or name another with --book",
                 path.display()
             ))
         })
@@ -203,9 +203,9 @@ fn is_not_ours(fingerprint: Fingerprint, named: Option<&Path>) -> Result<()> {
     };
     match ours {
         Some((path, identity)) if identity.fingerprint() == fingerprint => Err(Error::Usage(format!(
-            "this is our own fingerprint, of the identity {}. A peer's is what `veilset identity show` prints on the \
-             other party's side. If two parties share this account, name the identity that is to run with this peer \
-             (--identity)",
+            "this is our own fingerprint, of the identity {}. A peer's is what `veilset identity show` \
+             prints on the other party's side. If two parties share this account, name \
+             the identity to use with this peer (--identity)",
             path.display()
         ))),
         _ => Ok(()),
@@ -225,8 +225,8 @@ pub fn run(command: &PeerCommand) -> Result<()> {
             let mut book = Book::load_to_change(book.as_deref())?;
             if let (Some(old), false) = (book.peers.get(name), *force) {
                 return Err(Error::Usage(format!(
-                    "the address book{} has \"{name}\" already: {}{}. Give --force if the new entry is to take its \
-                     place, or another name",
+                    "the address book{} already has \"{name}\": {}{}. Use --force to replace the entry, or \
+                     choose another name",
                     book.shown(),
                     old.fingerprint,
                     old.address.as_ref().map(|a| format!(" at {a}")).unwrap_or_default()
@@ -236,8 +236,8 @@ pub fn run(command: &PeerCommand) -> Result<()> {
                 |(other, entry): &(&String, &Entry)| *other != name && entry.fingerprint == fingerprint;
             if let Some((other, _)) = book.peers.iter().find(same) {
                 return Err(Error::Usage(format!(
-                    "the address book{} has this fingerprint already, as \"{other}\". One name a peer: use that one, or \
-                     `veilset peer remove {other}` first",
+                    "the address book{} already has this fingerprint, as \"{other}\". A peer has only one \
+                     name: use that one, or `veilset peer remove {other}` first",
                     book.shown()
                 )));
             }

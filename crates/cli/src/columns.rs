@@ -68,8 +68,8 @@ fn first<'a>(text: &'a str, ends: &[char]) -> Result<(String, &'a str), String> 
             None if after.is_empty() || after.starts_with(ends) => return Ok((name, after)),
             None => {
                 return Err(format!(
-                    "there is more after the closing quote of \"{name}\". Separate names by commas, and write a quote in \
-                     a name twice"
+                    "there is text after the closing quote of \"{name}\". Separate names with commas, and \
+                     double a quote inside a name"
                 ));
             }
         }

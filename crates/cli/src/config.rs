@@ -78,7 +78,7 @@ impl File<'_> {
         all.build();
         let name = self.operation(table)?;
         let Some(operation) = all.find_subcommand(name) else {
-            return Err(Error::Bug(format!("{name} is no command")));
+            return Err(Error::Bug(format!("{name} is not a command")));
         };
         let typed: BTreeSet<&str> = typed.iter().filter_map(|word| long(word)).collect();
         let is_typed = |arg: &Arg| arg.get_long().is_some_and(|long| typed.contains(long));
@@ -285,7 +285,7 @@ fn expected(what: &str, value: &DeValue<'_>) -> String {
         DeValue::Array(_) => "a list",
         DeValue::Table(_) => "a table",
     };
-    format!("this is {came}, and it takes {what}. Correct it")
+    format!("this is {came}, but the option takes {what}. Correct it")
 }
 
 #[cfg(test)]

@@ -88,7 +88,7 @@ pub fn run() -> Result<()> {
     for operation in operations::ALL {
         let [r, s] = both(&north, &south, operation)?;
         let bytes = r.0.bytes.sent + r.0.bytes.received;
-        print(format!("\n{operation}: {:.2} seconds, {bytes} bytes both ways", r.0.seconds))?;
+        print(format!("\n{operation}: {:.2} seconds, {bytes} bytes in both directions", r.0.seconds))?;
         for (name, (report, keys)) in [("North", r), ("South", s)] {
             print(format!("  {name}: {}", report.learned.first().map_or("", String::as_str)))?;
             if !keys.is_empty() {

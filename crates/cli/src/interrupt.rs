@@ -127,7 +127,7 @@ impl Interrupt {
             let say = move || sayer(quiet)("veilset: stopping; a second signal stops at once");
             let _ = Builder::new().spawn(say);
             std::thread::sleep(patience - SLOW);
-            this.leave("stopped on request, during an operation that did not return");
+            this.leave("stopped on request, during a call that did not return");
         };
         if Builder::new().name("stopping".into()).spawn(watch).is_err() {
             self.leave("stopped on request");

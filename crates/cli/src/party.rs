@@ -165,7 +165,7 @@ pub fn tell(keys: &Keys, made: Duplicates, say: &dyn Fn(&str)) {
     for unread in table.unread() {
         let (file, name) = (table.name(), &unread.name);
         say(&format!(
-            "warning: {file}, column \"{name}\": it will be missing in the result, because {}",
+            "warning: {file}, column \"{name}\": it will be missing from the result, because {}",
             unread.what
         ));
     }

@@ -103,8 +103,8 @@ fn rows(plan: &mut PartyPlan, a: RowArgs) -> Result<()> {
     match job.role {
         Role::Receiver if !a.send_columns.is_empty() => {
             return wrong(
-                "--send-columns is for the sender. The receiver names the columns that it gets, as the sender calls \
-                 them, with --receive-columns",
+                "--send-columns is for the sender. The receiver names the columns that it gets, by the \
+                 sender's names, with --receive-columns",
             );
         }
         Role::Sender if !a.receive_columns.is_empty() => {
@@ -164,7 +164,7 @@ fn common(
     let written = output.output_format.unwrap_or_else(|| Format::of_input(&result));
     if has_result && !result_shape.has_items() && written != Format::Csv {
         return Err(Error::Usage(format!(
-            "the result of {operation} is a line of numbers, which is written as CSV and not as {written}. Use \
+            "the result of {operation} is a line of numbers, which is written as CSV, not as {written}. Use \
              --output-format csv, or give --output another name"
         )));
     }
@@ -239,7 +239,7 @@ impl PreparePlan {
         let source = source(a.input, false)?;
         if a.output == Path::new("-") {
             return Err(Error::Usage(
-                "a prepared half is deleted when it is used, so it goes to a file. Give --output a file name"
+                "a prepared half is deleted when it is used, so it must be a file. Give --output a file name"
                     .into(),
             ));
         }
@@ -270,8 +270,8 @@ fn key(a: &InputArgs, format: Format) -> Result<Vec<String>> {
         (Format::List, []) => Ok(vec![LIST_COLUMN.into()]),
         // A user who names a column may well mean a CSV file, whose header would be taken for an item.
         (Format::List, _) if a.format.is_none() => wrong(format!(
-            "{} is a list, going by its name, and a list has no columns for --key. If the file is CSV, add --format csv; \
-             if it is a list of one item per line, omit --key",
+            "{} is a list, judging by its name, and a list has no columns for --key. If the file is CSV, add \
+             --format csv; if it is a list of one item per line, omit --key",
             a.input.display()
         )),
         (Format::List, [one]) if one == LIST_COLUMN => Ok(key),

@@ -1,59 +1,60 @@
-//! Errors, by whose fault they are. Every message names the cause and the next step.
+//! Errors, classified by whose fault they are. Every message names the cause and the next step.
 
 use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::num::NonZeroU8;
 use std::path::Path;
 
-/// The result of everything in this library.
+/// The result type of this library.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
 /// What went wrong, and whose fault it is.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Error {
-    /// Our input data: nothing was sent to the peer.
+    /// A defect of our input data or of a prepared half. Of the data, at most the size was sent.
     Input(InputError),
-    /// How we were called: options, identity file, addresses.
+    /// Wrong use on our side: options, identity file, addresses.
     Usage(String),
     /// Our result could not be written.
     Output(String),
-    /// Our own limits or policy do not allow what the peer agreed to: nothing of the data was sent.
+    /// Our own limits or policy forbid what the peer agreed to. Of the data, at most the size was sent.
     Refused(String),
     /// The two sides asked for different things; nothing but the two requests was exchanged.
     Disagreement(Vec<Difference>),
-    /// Another party of the run broke the protocol, or said that it gave up, or is not the one that we know.
+    /// Another party of the run broke the protocol, gave up, or is not the party that we expect.
     Peer {
         /// Which party.
         who: Seat,
-        /// What is to be laid to its charge.
+        /// The kind of fault.
         fault: Fault,
         /// What it did, and what to do next.
         what: String,
     },
-    /// The connection: refused, closed, cut off, timed out.
+    /// The connection was refused, closed or cut off, or timed out.
     Network(String),
-    /// Somebody on our side asked to stop.
+    /// Our side was asked to stop.
     Cancelled,
     /// A defect in veilset.
     Bug(String),
 }
 
-/// A party of the run, other than ours. In sentences it is "the peer" in a run of two, otherwise "party 3".
+/// A party of the run other than ours. It is displayed as "the peer" in a run of two, and otherwise as "party 3", for
+/// instance.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Seat(Option<NonZeroU8>);
 
 impl Seat {
-    /// The one other party of a run of two.
+    /// The other party in a run of two.
     pub const PEER: Seat = Seat(None);
 
-    /// A party of a run of three or more. All parties number themselves alike, from 1.
+    /// A party in a run of three or more. Numbers start at 1 and are the same for all parties.
     pub const fn numbered(number: NonZeroU8) -> Seat {
         Seat(Some(number))
     }
 
-    /// Its number, if it has one: the parties of a run of two have none.
+    /// Its number; `None` in a run of two.
     pub const fn number(self) -> Option<NonZeroU8> {
         self.0
     }
@@ -72,12 +73,12 @@ impl fmt::Display for Seat {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Fault {
-    /// It sent what no party that follows the protocol sends.
+    /// It sent something that no party following the protocol would send.
     Misbehaved,
-    /// It said that it stops, for a reason of its own. That is no breach of the protocol.
+    /// It announced that it stops, for reasons of its own. That does not break the protocol.
     GaveUp,
-    /// It is not the party that we expect, or we are not the one that it expects. Nothing that it does is to be laid to
-    /// the charge of the party that we expect.
+    /// It is not the party that we expect, or does not expect us. Do not blame the expected party for anything that it
+    /// does.
     Stranger,
 }
 
@@ -85,7 +86,7 @@ impl Fault {
     /// All of them.
     pub const ALL: &[Fault] = &[Fault::Misbehaved, Fault::GaveUp, Fault::Stranger];
 
-    /// In one word that stays the same from version to version: for logs.
+    /// A name for logs: one word, stable across versions.
     pub const fn name(self) -> &'static str {
         match self {
             Fault::Misbehaved => "misbehaved",
@@ -111,10 +112,10 @@ pub struct InputError {
     pub next: String,
 }
 
-/// The place of a row in its file.
+/// The position of a row in its file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Place {
-    /// The line on which it starts, counted from 1 and including the header.
+    /// The line on which it starts, counted from 1, including the header.
     Line(u64),
     /// Its number, counted from 1, in a file that has no lines.
     Row(u64),
@@ -133,9 +134,9 @@ impl fmt::Display for Place {
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Difference {
-    /// The key of the term that they differ in, which stays the same from version to version: "max_row".
+    /// The key of the term in which they differ, stable across versions: "max_row".
     pub term: &'static str,
-    /// The same in messages: a setting of ours ([`crate::spelling`]), or words.
+    /// The term's name in messages: one of our settings ([`crate::spelling`]), or a description.
     pub what: &'static str,
     /// Our value.
     pub ours: String,
@@ -144,36 +145,36 @@ pub struct Difference {
 }
 
 impl Error {
-    /// The peer sent what its program cannot have sent: `what` says what.
+    /// The peer sent something that veilset cannot have sent; `what` describes it.
     pub fn misbehaves(what: impl fmt::Display) -> Self {
         let next =
             "It runs another program or misbehaves: compare what `veilset --version` prints on both sides";
         Error::peer(Fault::Misbehaved, format!("{what}. {next}"))
     }
 
-    /// The same, where the peer is not to know that we noticed, because it depends on secret bits of ours.
+    /// The same, where the peer must not know that we noticed, because that depends on our secrets.
     pub fn misbehaves_unseen(what: impl fmt::Display) -> Self {
-        let next = "It runs another program or misbehaves. That this came to light can tell it something about your \
-                    data: do not tell the other party, and do not run with it again before you know why";
+        let next = "It runs another program or misbehaves. Whether this was noticed can tell it something \
+                    about your data: do not tell the other party, and do not run with it again before you know why";
         Error::peer(Fault::Misbehaved, format!("{what}. {next}"))
     }
 
-    /// The peer said that it stops: `what` says why, as far as it told.
+    /// The peer announced that it stops; `what` says why, as far as it told us.
     pub fn gave_up(what: impl fmt::Display) -> Self {
-        Error::peer(Fault::GaveUp, format!("{what}. Its own program's message says more; then run again"))
+        Error::peer(Fault::GaveUp, format!("{what}. Ask the other party for the cause, then run again"))
     }
 
-    /// The peer is not who we expect, or does not expect us: `what` says what it showed, and what to do next.
+    /// The peer is not the one that we expect, or does not expect us; `what` says what it showed, and what to do next.
     pub fn stranger(what: impl fmt::Display) -> Self {
         Error::peer(Fault::Stranger, what)
     }
 
-    /// The peer's fault, in words that say what to do next.
+    /// An error about the peer; `what` must say what to do next.
     pub fn peer(fault: Fault, what: impl fmt::Display) -> Self {
         Error::Peer { who: Seat::PEER, fault, what: what.to_string() }
     }
 
-    /// The same error, about the party at this seat, if it is about another party.
+    /// The same error, attributed to the party at this seat if it is about another party.
     #[must_use]
     pub fn by(mut self, seat: Seat) -> Self {
         if let Error::Peer { who, .. } = &mut self {
@@ -182,7 +183,7 @@ impl Error {
         self
     }
 
-    /// Which other party the error is about, if it is about one.
+    /// The seat of the other party that the error is about, if any.
     pub const fn seat(&self) -> Option<Seat> {
         match self {
             Error::Peer { who, .. } => Some(*who),
@@ -190,7 +191,7 @@ impl Error {
         }
     }
 
-    /// What is to be laid to another party's charge, if the error is about one.
+    /// The fault of the other party that the error is about, if any.
     pub const fn fault(&self) -> Option<Fault> {
         match self {
             Error::Peer { fault, .. } => Some(*fault),
@@ -198,13 +199,12 @@ impl Error {
         }
     }
 
-    /// The error of ours that an I/O error carries from a reader or writer to its user. Made by
-    /// [`std::io::Error::other`].
+    /// The error of this library that a reader or writer wrapped in an I/O error with [`std::io::Error::other`].
     pub(crate) fn carried_by(e: &std::io::Error) -> Option<Error> {
         e.get_ref().and_then(|e| e.downcast_ref::<Error>()).cloned()
     }
 
-    /// Whose fault it is, in one word that stays the same from version to version: for logs.
+    /// The kind of the error, for logs: one word, stable across versions.
     pub const fn kind(&self) -> &'static str {
         match self {
             Error::Input(_) => "input",
@@ -230,7 +230,7 @@ impl Error {
         })
     }
 
-    /// The same error, placed at a row.
+    /// The same error, located at a row.
     #[must_use]
     pub fn at(mut self, row: Place) -> Self {
         if let Error::Input(e) = &mut self {
@@ -239,7 +239,7 @@ impl Error {
         self
     }
 
-    /// The same error, placed at a column.
+    /// The same error, located at a column.
     #[must_use]
     pub fn at_column(mut self, column: impl Into<String>) -> Self {
         if let Error::Input(e) = &mut self {
@@ -264,11 +264,13 @@ impl fmt::Display for Error {
             }
             Error::Usage(m) | Error::Output(m) | Error::Refused(m) => f.write_str(m),
             Error::Disagreement(differences) => {
-                f.write_str("the two sides do not ask for the same thing:")?;
+                f.write_str("the two sides ask for different things:")?;
                 for d in differences {
                     write!(f, "\n  {}: ours is {}, the peer's is {}", d.what, d.ours, d.theirs)?;
                 }
-                f.write_str("\nSettle with the other party which it should be; nothing of the data was sent.")
+                f.write_str(
+                    "\nSettle with the other party which value it should be; nothing of the data was sent.",
+                )
             }
             Error::Peer { who, what, .. } => write!(f, "{who}: {what}"),
             Error::Network(m) => write!(f, "network: {m}"),
@@ -282,10 +284,10 @@ impl fmt::Display for Error {
 
 impl std::error::Error for Error {}
 
-/// Letters of the peer's words that are shown to our user.
+/// Number of characters of the peer's text that we show to our user.
 const SHOWN: usize = 160;
 
-/// Words of the peer, made harmless for a terminal.
+/// Text from the peer, shortened and escaped for a terminal.
 pub(crate) fn shown(text: &str) -> String {
     let mut escaped = String::new();
     for c in text.chars().take(SHOWN) {

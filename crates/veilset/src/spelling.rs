@@ -1,10 +1,10 @@
 //! How messages name the settings of a run.
 //!
-//! A message of this library names a setting between backquotes, alone (`` `max_row` ``) or with a value
-//! (`` `modulus=128` ``). Each front end spells it as its users type it ([`spell`]): the program writes `--max-row` and
-//! `--modulus 128`.
+//! A message of this library names a setting in backquotes, alone (`` `max_row` ``) or with a value (`` `modulus=128`
+//! ``). Each front end spells it the way its users type it ([`spell`]): the program writes `--max-row` and `--modulus
+//! 128`.
 
-/// The settings that messages name.
+/// The settings that messages may name.
 pub const SETTINGS: [&str; 33] = [
     "audit_log",
     "both",
@@ -41,7 +41,7 @@ pub const SETTINGS: [&str; 33] = [
     "values",
 ];
 
-/// The same text with every setting in it as `spelled` writes it, given its name and its value, if it has one.
+/// Replaces every setting in `text` with what `spelled` returns for its name and its value, if any.
 ///
 /// ```
 /// use veilset::spelling::spell;
@@ -73,7 +73,7 @@ pub fn spell(text: &str, spelled: impl Fn(&str, Option<&str>) -> String) -> Stri
     out
 }
 
-/// The setting that stands here, its value, and what follows the closing backquote.
+/// Parses the setting at the start of `text`: its name, its value, and what follows the closing backquote.
 fn setting(text: &str) -> Option<(&str, Option<&str>, &str)> {
     let (inside, after) = text.split_once('`')?;
     let (name, value) = match inside.split_once('=') {
@@ -94,7 +94,7 @@ mod tests {
             ("", ""),
             ("`key`", "<key|->"),
             ("a `key`, b `receive_columns=COL=NAME`.", "a <key|->, b <receive_columns|COL=NAME>."),
-            // A command, an unknown word, a lone backquote in somebody's data before a setting.
+            // A command; an unknown word; a lone backquote in somebody's data before a setting.
             ("run `veilset prepare` with `key`", "run `veilset prepare` with <key|->"),
             ("`keys` `key=`", "`keys` <key|>"),
             ("the column \"a`b\" is not in `key`", "the column \"a`b\" is not in <key|->"),

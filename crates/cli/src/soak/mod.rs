@@ -34,8 +34,12 @@ const TELL: Duration = Duration::from_secs(10);
 /// Runs until a result is wrong or all runs are done.
 pub fn run(a: &SoakArgs) -> Result<()> {
     let seed = a.seed.map_or_else(|| Ok(u64::from_le_bytes(Prng::from_os()?.bytes())), Ok)?;
-    let folder = tempfile::tempdir()
-        .map_err(|e| Error::Output(format!("cannot make a temporary folder: {e}. Set TMPDIR to another")))?;
+    let folder = tempfile::tempdir().map_err(|e| {
+        Error::Output(format!(
+            "cannot make a temporary folder: {e}. Set TMPDIR to another \
+             folder"
+        ))
+    })?;
     let identities = [Arc::new(Identity::generate()?), Arc::new(Identity::generate()?)];
     let (next, wrong) = (AtomicU64::new(a.first), AtomicBool::new(false));
     let kinds: Mutex<BTreeMap<String, u64>> = Mutex::default();
@@ -181,7 +185,7 @@ fn compare(path: Option<&Path>, expected: &Expected) -> Result<(), String> {
     let (path, rows) = match (path, expected) {
         (None, Expected::Nothing) => return Ok(()),
         (Some(path), Expected::Rows(rows)) => (path, rows),
-        _ => return Err("there is a result where none was expected, or none where one was".into()),
+        _ => return Err("there is an unexpected result, or an expected one is missing".into()),
     };
     let mut got = cells::read(path)?;
     let mut rows = rows.clone();

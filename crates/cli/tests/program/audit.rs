@@ -110,7 +110,7 @@ fn lines_that_are_no_entries_are_named() {
     let more = ["--audit-log", "log"];
     let (receiver, address) = listen(world.party(RECEIVER, "count", &file, &more));
     connect(world.party(SENDER, "count", &file, &["--audit-log", "none"]), &address).end().good();
-    receiver.end().bad(0, &["warning: the audit log has lines that are no entries (line 1, 2)"]);
+    receiver.end().bad(0, &["warning: the audit log has lines that are not entries (line 1, 2)"]);
     assert_eq!(world.read("log").lines().count(), 4);
     world.write("policy.toml", "repeats = \"refuse\"");
     let more = ["--audit-log", "log", "--policy", "policy.toml"];

@@ -23,8 +23,8 @@ fn peers_are_added_listed_and_removed() {
     peer(&world, &["add", "north", r, "--book", "other.toml"]).good();
     assert_eq!(world.read("other.toml"), std::fs::read_to_string(&path).unwrap());
     // Replaced by force only.
-    peer(&world, &["add", "north", s]).bad(2, &["has \"north\" already", r, "--force"]);
-    peer(&world, &["add", "other", s]).bad(2, &["has this fingerprint already, as \"south.b\""]);
+    peer(&world, &["add", "north", s]).bad(2, &["already has \"north\"", r, "--force"]);
+    peer(&world, &["add", "other", s]).bad(2, &["already has this fingerprint, as \"south.b\""]);
     peer(&world, &["add", "north", r, "[::1]:7", "--force"]).good();
     assert!(peer(&world, &["list"]).good().contains(&format!("{r}  [::1]:7\n")));
     peer(&world, &["remove", "noth"]).bad(2, &["no peer of this name", "did you mean \"north\"?"]);

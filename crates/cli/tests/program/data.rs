@@ -264,7 +264,7 @@ fn nested_columns_of_parquet_that_are_not_used_do_not_matter() {
     let ours = world.write("r.parquet", include_bytes!("nested.parquet"));
     let theirs = world.write("s.csv", "id\nb\nc\n");
     let [here, there] = world.run("intersect", [&ours, &theirs], [&[], &[]]);
-    here.bad(0, &["warning: ", "r.parquet, column \"tags\": it will be missing in the result", "nested"]);
+    here.bad(0, &["warning: ", "r.parquet, column \"tags\": it will be missing from the result", "nested"]);
     assert_eq!(here.out, "id,n\nb,2\n");
     there.good();
     // As a sender, whose rows nobody gets, there is nothing to say.

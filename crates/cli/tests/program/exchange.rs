@@ -99,7 +99,7 @@ fn what_does_not_go_together_is_refused_before_the_peer_hears_of_us() {
             &["the input and --output are both r.csv"],
         ),
         (RECEIVER, "count", &["--output", "n.parquet"], 2, &["a line of numbers"]),
-        (RECEIVER, "intersect", &["--output", "n.txt"], 2, &["2 columns, a list has one"]),
+        (RECEIVER, "intersect", &["--output", "n.txt"], 2, &["2 columns, but a list has one"]),
         (SENDER, "count", &["--output", "x.csv"], 2, &["--both"]),
         (RECEIVER, "union", &["--both", "--max-row", "1"], 3, &["--max-row"]),
     ];

@@ -171,7 +171,7 @@ fn standard_output_that_is_full_is_an_error() {
     let out = receiver.stdin(Stdio::null()).stdout(full).output().unwrap();
     let err = String::from_utf8(out.stderr).unwrap();
     assert_eq!(out.status.code(), Some(7), "{err}");
-    assert!(err.contains("make room and run again"), "{err}");
+    assert!(err.contains("free disk space and run again"), "{err}");
     sender.end().good();
 }
 

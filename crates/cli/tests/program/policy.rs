@@ -15,7 +15,12 @@ fn what_is_known_before_is_refused_before_the_peer_hears_of_us() {
         ("peers = []", "count", &[], &["by \"peers\"", s]),
         ("peers = [\"SELF\"]", "count", &[], &["by \"peers\"", s]),
         ("insecure-plaintext = false", "count", &["--insecure-plaintext"], &["by \"insecure-plaintext\""]),
-        ("peers = [\"south\"]", "count", &["--insecure-plaintext"], &["nobody knows who the peer is"]),
+        (
+            "peers = [\"south\"]",
+            "count",
+            &["--insecure-plaintext"],
+            &["without TLS the peer cannot be identified"],
+        ),
         ("min-our-size = 4", "count", &[], &["by \"min-our-size\"", "3 items, fewer than 4"]),
         ("[peer.south]\nmin-count = 5", "sum", &["--min-count", "4"], &["by \"min-count\"", "at least 5"]),
         ("repeats = \"refuse\"", "count", &["--audit-log", "none"], &["by \"repeats\"", "--audit-log none"]),
@@ -24,7 +29,7 @@ fn what_is_known_before_is_refused_before_the_peer_hears_of_us() {
         world.write("policy.toml", policy.replace("SELF", r));
         let more = [&["--policy", "policy.toml", "--connect", "127.0.0.1:1"], more].concat();
         let ended = run(&mut world.party(RECEIVER, operation, &file, &more));
-        ended.bad(8, &[&["our policy (policy.toml) refuses this run", "Change what is run"], words].concat());
+        ended.bad(8, &[&["our policy (policy.toml) refuses this run", "Change the run"], words].concat());
         assert!(!ended.err.contains("cannot be reached"), "{}", ended.err);
         // What the arguments show is known before the input is read.
         if !["min-our-size", "repeats"].iter().any(|key| policy.contains(key)) {
@@ -112,7 +117,7 @@ fn repeated_runs_on_changed_sets_are_warned_of_or_refused() {
         let sender = run(&mut sender);
         (receiver.end(), sender)
     };
-    let warning = "the difference between two results";
+    let warning = "The difference between two results";
     for _ in 0..2 {
         let (here, _) = count();
         assert!(here.code == Some(0) && !here.err.contains(warning), "{}", here.err);

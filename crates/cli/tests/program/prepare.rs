@@ -79,7 +79,7 @@ fn a_copy_is_refused_before_the_peer_hears_of_us() {
     std::fs::copy(world.path("half"), world.path("copy")).unwrap();
     let with = ["--prepared", "half", "--report", "report.json"];
     let [here, _] = world.run("count", [&files[0], &files[1]], [&with, &[]]);
-    here.bad(0, &["seconds after an offline half that was prepared"]);
+    here.bad(0, &["seconds with a prepared offline half"]);
     assert!(world.read("report.json").contains("\"prepared\": true"));
     let alone = |half: &str, more: &[&str]| {
         let more = [&["--prepared", half, "--connect", "127.0.0.1:1"][..], more].concat();
@@ -112,7 +112,7 @@ fn what_was_prepared_for_something_else_is_refused() {
     // What prepare itself refuses.
     prepare(&world, RECEIVER, &file, "half", &[]).bad(7, &["half exists", "--force"]);
     prepare(&world, RECEIVER, &file, "half", &["--force"]).good();
-    prepare(&world, RECEIVER, &file, "-", &[]).bad(2, &["goes to a file"]);
+    prepare(&world, RECEIVER, &file, "-", &[]).bad(2, &["must be a file"]);
     prepare(&world, RECEIVER, &file, "r.csv", &["--force"])
         .bad(2, &["the input and --output are both r.csv"]);
     prepare(&world, RECEIVER, &file, "new", &["--pad-to", "4"])
@@ -193,12 +193,12 @@ fn a_half_belongs_to_the_ledger_that_it_was_prepared_with() {
         let more = [&["--prepared", "half", "--connect", "127.0.0.1:1"][..], ledger].concat();
         run(&mut world.party(RECEIVER, "count", &file, &more))
     };
-    alone(&["--prepared-ledger", "state/b"]).bad(3, &["half: it belongs to another ledger than state/b"]);
+    alone(&["--prepared-ledger", "state/b"]).bad(3, &["half: it was made with a ledger other than state/b"]);
     alone(&[]).bad(7, &["there is no ledger of prepared halves", "prepared.ledger"]);
     assert!(!world.home("prepared.ledger").exists());
     alone(&["--prepared-ledger", "ours.txt"]).bad(
         7,
-        &["ours.txt is not a ledger of prepared halves, and stays as it is. Check --prepared-ledger"],
+        &["ours.txt is not a ledger of prepared halves, and is left unchanged. Check --prepared-ledger"],
     );
     prepare(&world, RECEIVER, &file, "new", &["--prepared-ledger", "ours.txt"])
         .bad(7, &["ours.txt is not a ledger"]);

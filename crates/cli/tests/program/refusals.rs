@@ -136,8 +136,8 @@ fn arguments_that_contradict_are_refused_before_the_input_is_looked_at() {
         ("union", &["--protocol", "dh-psi"], &["--protocol dh-psi", "union"]),
         ("intersect", &["--protocol", "krtw19"], &["--protocol krtw19", "intersect"]),
         ("intersect", &["--malicious-sender", "--protocol", "vole"], &["--malicious-sender", "cm20"]),
-        ("intersect", &["--protocol", "vole", "--prepared", "half"], &["no use for a prepared half", "Omit"]),
-        ("union", &["--protocol", "krtw19", "--prepared", "half"], &["no use for a prepared half", "Omit"]),
+        ("intersect", &["--protocol", "vole", "--prepared", "half"], &["cannot use a prepared half", "Omit"]),
+        ("union", &["--protocol", "krtw19", "--prepared", "half"], &["cannot use a prepared half", "Omit"]),
         ("intersect", &["--key", "id,a,id"], &["--key names the column \"id\" twice", "Name it once"]),
         ("intersect", &["--send-columns", "a,a"], &["--send-columns names the column \"a\" twice"]),
         (

@@ -147,7 +147,7 @@ fn a_read_that_does_not_return_is_ended_from_outside() {
     for name in signals() {
         let (party, _stdin) = reading(&world);
         party.signal(name);
-        party.end().bad(130, &["stopped on request, during an operation that did not return"]);
+        party.end().bad(130, &["stopped on request, during a call that did not return"]);
     }
     assert_eq!(world.names(), before);
 }

@@ -1,31 +1,33 @@
-//! The offline half of a session: F_k(H(x)) of our own set under a fresh key, computed and kept before the peer is
-//! met ([`prepare`], [`open`]).
+//! The offline half of a session: F_k(H(x)) of our own set under a fresh key, computed and stored before connecting to
+//! the peer ([`prepare`], [`open`]).
 //!
-//! **One key, one session.** A key, and everything computed under it, may meet one peer in one session, even in one
-//! that fails: in a second one an item has the same point again, so that what the two sessions show is joined item by
-//! item. A receiver of count or sum has a bit for each of our points; if it takes part with the set of those of its
-//! items whose index has bit j set, for each j, about log2 |Y| numbers of matches become the matches themselves. And a
-//! receiver of dh-psi has |Y| points of its choice raised by our key, so one session in which we are its sender tests as
-//! many guesses against what another one showed.
+//! **One key, one session.** A key, and everything computed under it, may be used in one session with one peer, even if
+//! that session fails. In a second session an item would have the same point again, so the peer could link what the two
+//! sessions reveal item by item. For example, the receiver of count or sum learns one bit for each of our points. It
+//! could run one session for each j, with those of its items whose index has bit j set. About log2 |Y| sessions then
+//! turn numbers of matches into the matches themselves. Or consider dh-psi: we raise |Y| points of the receiver's
+//! choice by our key. So one session in which we are the sender tests |Y| guesses against what another session
+//! revealed.
 //!
-//! So a half is *spent* before the first message of the protocol goes out: its id goes into a [`Ledger`], which is synced
-//! to the disk, then its file is overwritten where the keys are, and deleted. Key and points are to be had from
-//! `Half::spend` alone, so a run cannot forget it. Where the program dies in between, the half is lost; whoever restores
-//! a copy of the file is refused by the ledger, and the half is refused where its ledger is not. Not noticed is a file
-//! that comes back together with its ledger, or an older state of that (SECURITY.md).
+//! So a half is *spent* before the first message of the protocol is sent. Its id is entered in a [`Ledger`], which is
+//! synced to disk; then the part of its file that holds the keys is overwritten, and the file is deleted. Only
+//! `Half::spend` returns the key and the points, so a run cannot skip this. If the program dies in between, the half is
+//! lost. The ledger refuses a restored copy of a spent half, and a half is refused without its own ledger. It is not
+//! noticed if a file is restored together with an older state of its ledger (SECURITY.md).
 //!
-//! **What is in it.** The id of the ledger, the seed of random dummies, a digest of the set with what decides about the
-//! items' encoding, so that a half of another set is refused before the peer is met, the key and the one that takes it
-//! off, and the points. So its length says no more than the size that the peer is told. Hashes are not in it: they are
-//! made again, which takes little time. All of it is encrypted under our identity (see `sealed.rs`).
+//! **Contents.** The file contains the id of the ledger, the seed of the random dummies, a description of the basis,
+//! the key and its inverse, and the points. The description consists of a digest of the set and of what determines the
+//! items' encoding. It lets a half of a different set be refused before connecting to the peer. About the set, the
+//! length of the file reveals no more than the size that the peer is told. Hashes are not stored: recomputing them
+//! takes little time. The contents are encrypted under our identity (see `sealed.rs`).
 //!
-//! **The order.** Points stand in the order of the items, and each run draws its permutation when it sends them, as
-//! it does without a half: that costs nothing, and an order that was never written down cannot be found in a backup.
-//! One that were fixed here would protect nothing more, as key and points meet one session only.
+//! **Order.** Points are stored in the order of the items. The run draws its permutation when it sends them, as it does
+//! without a half. That costs nothing, and an order that was never written down cannot be found in a backup. Fixing the
+//! permutation here would protect nothing more, since key and points are used in one session only.
 //!
-//! **What the peer sees.** The same messages, of the same sizes; that the time before them is shorter, so that there
-//! was a half. The receiver of a union computes the points of the dummies it inserts for the peer when it runs, since
-//! their number is the peer's word.
+//! **What the peer sees.** The same messages, of the same sizes. The shorter time before them shows that there was a
+//! half. The receiver of a union computes the points of the dummies that it inserts for the peer during the run, since
+//! their number depends on what the peer announces.
 
 use super::ledger::{Ledger, Ticket};
 use super::sealed::{Id, Kind, Opened, Reader, Writer};
@@ -48,7 +50,7 @@ use std::fmt;
 use std::path::Path;
 use zeroize::Zeroizing;
 
-/// A file of a half.
+/// The kind of a prepared half.
 pub(super) static HALF: Kind = Kind {
     name: "prepared half",
     made_by: "veilset prepare",
@@ -57,37 +59,37 @@ pub(super) static HALF: Kind = Kind {
     uses: 1,
 };
 
-/// Points computed at a time.
+/// Number of points computed at a time.
 const FRAME: usize = 1 << 13;
-/// More than any words for how keys came to be.
+/// Maximum length of a stored text in bytes, longer than any that occurs.
 const LONGEST_WORDS: usize = 1 << 10;
 
-/// What a half is made from. A run that uses it has to have the same.
+/// What a half is made from. A run that uses the half must have the same basis.
 #[derive(Clone, Copy)]
 pub struct Basis<'a> {
     /// Our set, in the order of its rows.
     pub set: &'a ItemSet,
-    /// Number of key columns an item is made of.
+    /// Number of key columns that make up an item.
     pub key_columns: usize,
-    /// How the bytes of a key came to be, in words.
+    /// A description of how keys were normalised and encoded.
     pub normalisation: &'a str,
-    /// The size that the set is filled up to with dummies.
+    /// The size to which the set is padded with dummies.
     pub pad_to: Option<usize>,
     /// The kind of its dummies ([`crate::operations::Operation::dummies`]).
     pub dummies: Dummies,
     /// The group of the points ([`crate::protocols::Protocol::groups`]).
     pub group: &'static str,
-    /// What it is made on.
+    /// The threads to compute on.
     pub threads: &'a Threads,
 }
 
 impl<'a> Basis<'a> {
-    /// The size of the set with its dummies.
+    /// The size of the set including its dummies.
     pub fn announced(&self) -> usize {
         self.pad_to.unwrap_or(self.set.len())
     }
 
-    /// Refuses sizes that no protocol takes.
+    /// Refuses sizes that no protocol supports.
     ///
     /// # Errors
     /// [`Error::Usage`].
@@ -115,17 +117,17 @@ impl<'a> Basis<'a> {
         })
     }
 
-    /// Whether it is padded, and whether from the list.
+    /// Whether the set is padded, and whether with listed dummies.
     fn padding(&self) -> [bool; 2] {
         let padded = self.pad_to.is_some();
         [padded, padded && self.dummies == Dummies::Listed]
     }
 
-    /// What a half says of its basis: lengths before what they are of, numbers little-endian.
+    /// The description of the basis that a half contains: texts prefixed with their lengths, numbers little-endian.
     fn describe(&self, items: &[ItemHash]) -> Result<Vec<u8>> {
         let words = self.normalisation.as_bytes();
         if words.len() > LONGEST_WORDS {
-            return Err(Error::Bug("the words for how keys came to be are too long".into()));
+            return Err(Error::Bug("the description of the normalisation is too long".into()));
         }
         let mut out = vec![];
         out.extend((words.len() as u32).to_le_bytes());
@@ -140,7 +142,7 @@ impl<'a> Basis<'a> {
         Ok(out)
     }
 
-    /// Refuses a half of another basis than ours, whose items hash to `items`.
+    /// Refuses a half whose basis differs from ours; `items` are the hashes of our items.
     fn compare(&self, file: &mut Reader, items: &[ItemHash]) -> Result<()> {
         let (words, group) = (file.words(LONGEST_WORDS)?, file.words(LONGEST_WORDS)?);
         let columns = file.number()?;
@@ -150,16 +152,17 @@ impl<'a> Basis<'a> {
         let other = |what: String| Err(file.other(what));
         if words != self.normalisation {
             return other(format!(
-                "it was prepared with keys as {words}, and this run has them as {} (`normalize`, `encoding`)",
+                "it was prepared with keys normalised as {words}, but this run has {} (`normalize`, \
+                 `encoding`)",
                 self.normalisation
             ));
         }
         if group != self.group {
-            return other(format!("it was prepared in the group {group}, and this run is in {}", self.group));
+            return other(format!("it was prepared in the group {group}, but this run uses {}", self.group));
         }
         if columns != self.key_columns as u64 {
             return other(format!(
-                "it was prepared with {columns} key columns, and this run has {} (`key`)",
+                "it was prepared with {columns} key columns, but this run has {} (`key`)",
                 self.key_columns
             ));
         }
@@ -167,15 +170,15 @@ impl<'a> Basis<'a> {
         let (theirs, ours) = (padded.then_some(announced), self.pad_to.map(|to| to as u64));
         if theirs != ours {
             return other(format!(
-                "it was prepared with {}, and this run has {}",
+                "it was prepared with {}, but this run has {}",
                 pad_to(theirs),
                 pad_to(ours)
             ));
         }
         if [padded, listed] != self.padding() {
             return other(match listed {
-                true => "its dummies are those for the sender of a union, and this run's have to be others (it was \
-                         prepared with `union_sender`)"
+                true => "its dummies are those for the sender of a union, but this run needs different ones \
+                         (it was prepared with `union_sender`)"
                     .into(),
                 false => "its dummies are not those for the sender of a union (it was prepared without \
                           `union_sender`)"
@@ -183,13 +186,15 @@ impl<'a> Basis<'a> {
             });
         }
         if n != items.len() as u64 {
-            return other(format!("it was prepared for {n} keys, and the input now has {}", items.len()));
+            return other(format!("it was prepared for {n} keys, but the input now has {}", items.len()));
         }
         match made_of == digest(items) {
             true => Ok(()),
-            false => {
-                other("it was prepared for other keys than the input has now, or for another order".into())
-            }
+            false => other(
+                "it was prepared for different keys than the input now has, or for a different \
+                     order"
+                    .into(),
+            ),
         }
     }
 }
@@ -198,12 +203,12 @@ fn digest(items: &[ItemHash]) -> [u8; 32] {
     Domain::without_session("prepared half, digest of a set").hash_items(items)
 }
 
-/// Computes a half for a ledger, which is made if it is not there, and writes it to `output`, which the caller commits.
-/// `step` hears how many points were computed since it was called last, and fails if it is not to go on. Takes 32 bytes
-/// of memory for each item and dummy.
+/// Computes a half and writes it to `output`, which the caller commits. Creates the ledger if it does not exist. `step`
+/// is called with the number of points computed since its last call; an error from it stops the work. Takes 32 bytes of
+/// memory for each item and dummy.
 ///
 /// # Errors
-/// [`Error::Usage`] for sizes that no protocol takes, [`Error::Output`], those of `step`.
+/// [`Error::Usage`] for sizes that no protocol supports; [`Error::Output`]; those of `step`.
 pub fn prepare(
     basis: &Basis,
     ledger: &Ledger,
@@ -221,15 +226,15 @@ pub fn prepare(
     (in_group(basis.group)?.write)(&made, file, rng)
 }
 
-/// What a half is in a group.
+/// The parameters of a half in one group.
 struct InGroup {
     /// The group's name.
     name: &'static str,
-    /// Bytes of a key.
+    /// Length of a key in bytes.
     key: usize,
-    /// Bytes of a point.
+    /// Length of a point in bytes.
     point: usize,
-    /// Writes one.
+    /// Writes such a half.
     write: fn(&Made, Writer, &mut Prng) -> Result<()>,
 }
 
@@ -244,11 +249,11 @@ impl InGroup {
     }
 }
 
-/// The groups in which half of a run can be prepared.
+/// The groups in which a half can be prepared.
 static GROUPS: [InGroup; 2] = [InGroup::of::<Curve25519>(), InGroup::of::<Ristretto255>()];
 
 fn in_group(name: &str) -> Result<&'static InGroup> {
-    let none = || Error::Usage(format!("{name} is not a group in which half of a run can be prepared"));
+    let none = || Error::Usage(format!("{name} is not a group in which a half can be prepared"));
     GROUPS.iter().find(|group| group.name == name).ok_or_else(none)
 }
 
@@ -262,7 +267,7 @@ struct Made<'m> {
 }
 
 impl Made<'_> {
-    /// Writes it, with points of a group under a fresh key.
+    /// Writes the half, with points of the group `G` under a fresh key.
     fn write<G: Group>(&self, mut file: Writer, rng: &mut Prng) -> Result<()> {
         let Made { basis, set, .. } = *self;
         let (key, inverse) = G::Key::with_inverse(rng);
@@ -281,7 +286,7 @@ impl Made<'_> {
     }
 }
 
-/// A half that was read and is sound, and is not spent yet.
+/// A half that was read and found intact, and is not spent yet.
 pub struct Half {
     file: Opened,
     ticket: Ticket,
@@ -289,13 +294,13 @@ pub struct Half {
     offline: Offline,
 }
 
-/// Reads a half for a set: the set with the dummies of the half, and what it holds, to be spent. Takes 64 bytes of
-/// memory for each item and dummy.
+/// Reads a half. Returns the set of `basis`, hashed and padded with the dummies of the half, and the half itself, ready
+/// to be spent. Takes 64 bytes of memory for each item and dummy.
 ///
 /// # Errors
-/// [`Error::Input`], naming the file: there is none, it is no half or damaged, of another identity, version or
-/// basis, of another ledger, or it was spent. [`Error::Output`] if the ledger cannot be used, or the file not be
-/// deleted when it is spent.
+/// [`Error::Input`], naming the file, if it does not exist, is damaged or not a half, or was spent before, or if its
+/// identity, version, basis or ledger is a different one. [`Error::Output`] if the ledger cannot be used, or the file
+/// could not be deleted once spent.
 pub fn open<'a>(
     path: &Path,
     ledger: &Ledger,
@@ -313,7 +318,7 @@ pub fn open<'a>(
     let (mut key, mut inverse) = (Secrets::zeros(group.key), Secrets::zeros(group.key));
     file.read(&mut key)?;
     file.read(&mut inverse)?;
-    // Our own size: that of the file is the same, or this was refused.
+    // Uses our own size; a file of any other size was refused above.
     let mut points = Secrets::zeros(basis.announced() * group.point);
     file.read(&mut points)?;
     let file = file.end()?;
@@ -323,13 +328,13 @@ pub fn open<'a>(
 }
 
 impl Half {
-    /// Spends the half, unless `stop` fails: it is in the ledger and its file is overwritten and gone, all on the disk,
-    /// when this returns what was in it. Of several processes that have copies of one half, one succeeds. `warn` hears
-    /// of another file that has its name and was left.
+    /// Spends the half, unless `stop` fails, and returns its contents. By then the half is entered in the ledger, and
+    /// its file is overwritten and deleted, all synced to disk. If several processes have copies of one half, only one
+    /// succeeds. `warn` is called if another file has its name; that file is left alone.
     ///
     /// # Errors
-    /// [`Error::Input`] if it was spent meanwhile, [`Error::Output`] if the ledger cannot be written or the file not
-    /// deleted, those of `stop`.
+    /// [`Error::Input`] if the half was spent meanwhile; [`Error::Output`] if the ledger cannot be written or the file
+    /// cannot be deleted; those of `stop`.
     pub(crate) fn spend(self, stop: &dyn Fn() -> Result<()>, warn: &mut dyn FnMut(&str)) -> Result<Offline> {
         self.ledger.enter(&self.ticket, &self.file.name, stop)?;
         self.file.destroy(warn)?;

@@ -286,17 +286,17 @@ fn a_half_of_something_else_is_refused_and_says_of_what() {
     let plain = basis(&set);
     let padded = Basis { pad_to: Some(6), ..plain };
     let cases = [
-        (plain, Basis { normalisation: "trim", ..plain }, "keys as none, and this run has them as trim"),
-        (plain, Basis { key_columns: 2, ..plain }, "with 1 key columns, and this run has 2"),
-        (plain, padded, "with no `pad_to`, and this run has `pad_to=6`"),
-        (plain, Basis { pad_to: Some(4), ..plain }, "with no `pad_to`, and this run has `pad_to=4`"),
-        (padded, plain, "with `pad_to=6`, and this run has no `pad_to`"),
-        (padded, Basis { pad_to: Some(7), ..plain }, "with `pad_to=6`, and this run has `pad_to=7`"),
+        (plain, Basis { normalisation: "trim", ..plain }, "keys normalised as none, but this run has trim"),
+        (plain, Basis { key_columns: 2, ..plain }, "with 1 key columns, but this run has 2"),
+        (plain, padded, "with no `pad_to`, but this run has `pad_to=6`"),
+        (plain, Basis { pad_to: Some(4), ..plain }, "with no `pad_to`, but this run has `pad_to=4`"),
+        (padded, plain, "with `pad_to=6`, but this run has no `pad_to`"),
+        (padded, Basis { pad_to: Some(7), ..plain }, "with `pad_to=6`, but this run has `pad_to=7`"),
         (padded, Basis { dummies: Dummies::Listed, ..padded }, "prepared without `union_sender`"),
         (Basis { dummies: Dummies::Listed, ..padded }, padded, "prepared with `union_sender`"),
-        (plain, Basis { set: &more, ..plain }, "for 4 keys, and the input now has 5"),
-        (plain, Basis { set: &other, ..plain }, "for other keys"),
-        (plain, Basis { set: &reversed, ..plain }, "for other keys"),
+        (plain, Basis { set: &more, ..plain }, "for 4 keys, but the input now has 5"),
+        (plain, Basis { set: &other, ..plain }, "for different keys"),
+        (plain, Basis { set: &reversed, ..plain }, "for different keys"),
     ];
     for (i, (made, wanted, words)) in cases.into_iter().enumerate() {
         let path = place.prepare(&i.to_string(), &made);

@@ -1,8 +1,8 @@
-//! The ledger: the ids of the files that were used, once for each use.
+//! The ledger: the ids of used files, one entry for each use.
 //!
-//! A ledger that is away, or another one, knows of nothing. So a ledger has an id, drawn when it is made, which stands
-//! sealed in every file that is made with it; and only what makes such files ([`prepare`](super::prepare)) makes one. A
-//! run that does not find the file's own ledger does not use the file.
+//! A missing or different ledger would not know of earlier uses. So each ledger has a random id, which is sealed in
+//! every file made with it. Only the functions that make such files ([`prepare`](super::prepare)) create a ledger. A
+//! run that does not find a file's own ledger does not use the file.
 
 use super::sealed::{Id, Kind};
 use crate::error::{Error, Result};
@@ -13,29 +13,29 @@ use std::io::{self, BufReader, Read, Write};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-/// Its name in the state folder.
+/// Name of the ledger in the state folder.
 const FILE: &str = "prepared.ledger";
-/// What its first line begins with; then comes its id.
+/// The beginning of the first line; the ledger's id follows.
 const HEADER: &[u8; 17] = b"veilset ledger 1 ";
-/// A line: an id in hexadecimal and a line feed.
+/// Length of a line: an id in hexadecimal and a line feed.
 const LINE: usize = 2 * size_of::<Id>() + 1;
-/// How long to wait for the lock of a ledger. Whoever has it reads the file and writes a line.
+/// How long to wait for the lock of a ledger. Its holder only reads the file and writes a line.
 const PATIENCE: Duration = Duration::from_secs(if cfg!(test) { 1 } else { 20 });
-/// How often to try.
+/// Pause between two attempts.
 const TICK: Duration = Duration::from_millis(10);
 
-/// A file with a line for each use of a file. It is never cut; a line takes 33 bytes.
+/// A file with a line for each use of an artefact. It is never truncated; a line takes 33 bytes.
 #[derive(Debug, Clone)]
 pub struct Ledger(PathBuf);
 
-/// What a ledger knows a file by.
+/// What identifies a file to a ledger.
 #[derive(Clone, Copy)]
 pub(super) struct Ticket {
-    /// What it is, and how many uses it has.
+    /// The file's kind, which says how many uses it has.
     pub(super) kind: &'static Kind,
-    /// The file.
+    /// The file's id.
     pub(super) file: Id,
-    /// The ledger that it was made with.
+    /// The id of the ledger that it was made with.
     pub(super) ledger: Id,
 }
 
@@ -45,25 +45,27 @@ impl Ledger {
         Ledger(path.into())
     }
 
-    /// Where the ledger is unless told otherwise: `veilset/prepared.ledger` in `$XDG_STATE_HOME`, which is
-    /// `$HOME/.local/state` where it is not set.
+    /// The default path of the ledger: `veilset/prepared.ledger` in `$XDG_STATE_HOME`, or in `$HOME/.local/state` if
+    /// that is not set.
     pub fn default_path() -> Result<PathBuf> {
         Folder::State.file_or(FILE, "the ledger of prepared halves", "`prepared_ledger`")
     }
 
-    /// The ledger's id, for a file that is made. A ledger that is not there is made, and is on the disk when this
-    /// returns. `stop` fails if it is not to go on.
+    /// The ledger's id, for making a file. Creates the ledger if it does not exist and syncs it to disk. An error from
+    /// `stop` ends the wait for the lock.
     pub(super) fn id_or_new(&self, rng: &mut Prng, stop: &dyn Fn() -> Result<()>) -> Result<Id> {
         self.make(&rng.bytes()).map_err(|e| self.unusable(&e))?;
         self.id(&mut &self.locked(stop)?)
     }
 
-    /// Refuses a file that has no use left, by its name. Only [`Ledger::enter`] decides; this is to know it early.
+    /// Refuses a file that has no use left; `name` is for the message. Only [`Ledger::enter`] decides; this is an early
+    /// check.
     pub(super) fn check(&self, ticket: &Ticket, name: &Path) -> Result<()> {
         self.with_use_left(ticket, name, &|| Ok(())).map(|_| ())
     }
 
-    /// Enters a use of a file that has one left, unless `stop` fails. It is on the disk when this returns.
+    /// Enters a use of a file, if it has one left and unless `stop` fails. The entry is synced to disk when this
+    /// returns.
     pub(super) fn enter(&self, ticket: &Ticket, name: &Path, stop: &dyn Fn() -> Result<()>) -> Result<()> {
         let mut file = self.with_use_left(ticket, name, stop)?;
         stop()?;
@@ -71,7 +73,7 @@ impl Ledger {
             let length = file.metadata()?.len();
             let written = file.write_all(&line(&ticket.file)).and_then(|()| file.sync_all());
             if written.is_err() {
-                // Part of a line would spoil the ledger. The file stays as it is.
+                // Part of a line would damage the ledger. The artefact itself is unchanged.
                 let _ = file.set_len(length);
             }
             written
@@ -79,7 +81,7 @@ impl Ledger {
         write().map_err(|e| self.unusable(&e))
     }
 
-    /// Makes a ledger if there is none: at once, so that nobody finds a part of one.
+    /// Creates a ledger if there is none. It appears atomically, so that nobody finds a part of one.
     fn make(&self, id: &Id) -> io::Result<()> {
         private_parent(&self.0)?;
         if symlink_metadata(&self.0).is_err_and(|e| e.kind() == io::ErrorKind::NotFound) {
@@ -87,17 +89,17 @@ impl Ledger {
             new.write_all(&[&HEADER[..], &line(id)].concat())?;
             new.as_file().sync_all()?;
             match new.persist_noclobber(&self.0) {
-                // Another process was first.
+                // Another process created it first.
                 Err(e) if e.error.kind() == io::ErrorKind::AlreadyExists => {}
                 done => done.map(|_| ()).map_err(|e| e.error)?,
             }
         }
-        // Also one that is there: whoever made it may not have come to this.
+        // Even if it exists: the process that created it may have stopped before syncing.
         sync_parent(&self.0)
     }
 
-    /// The ledger's file, locked until it is closed, if it is the one that this file was made with and has fewer lines
-    /// for it than the file has uses.
+    /// The ledger's file, locked until it is closed. Fails if the artefact was made with a different ledger or has no
+    /// use left.
     fn with_use_left(&self, ticket: &Ticket, name: &Path, stop: &dyn Fn() -> Result<()>) -> Result<File> {
         let file = self.locked(stop)?;
         let mut lines = BufReader::new(&file);
@@ -105,7 +107,7 @@ impl Ledger {
             return Err(Error::input(
                 name,
                 format!(
-                    "it belongs to another ledger than {}, which does not know whether it was used",
+                    "it was made with a ledger other than {}, which does not know whether it was used",
                     self.0.display()
                 ),
                 "Name the ledger that it was prepared with, with `prepared_ledger`, or delete it and prepare another \
@@ -128,17 +130,17 @@ impl Ledger {
         Ok(file)
     }
 
-    /// The verdict on a file that the ledger has as often as it may be used.
+    /// The error for a file that has no use left.
     fn used_up(&self, kind: &Kind, name: &Path) -> Error {
         let (what, ledger) = (kind.name, self.0.display());
         let what = match kind.uses {
             1 => format!(
-                "it was used before: a {what} is for one run, even if that failed, and by the ledger {ledger} this is a \
-                 copy of one that had it"
+                "it was used before: a {what} is for one run, even if that failed, and according to the \
+                 ledger {ledger} this is a copy of a used one"
             ),
             uses => format!(
-                "it was used up before: it is for {uses} runs, even if they failed, and by the ledger {ledger} this {what} \
-                 or a copy of it had them"
+                "it was used up before: it is for {uses} runs, even if they failed, and according to the \
+                 ledger {ledger} this {what} or a copy of it had them"
             ),
         };
         Error::input(name, what, format!("Delete it, and prepare another with `{}`", kind.made_by))
@@ -152,8 +154,8 @@ impl Ledger {
         }
         if header != *HEADER || !is_line(&read) {
             return Err(Error::Output(format!(
-                "{} is not a ledger of prepared halves, and stays as it is. Check `prepared_ledger`: name a ledger that \
-                 `veilset prepare` made",
+                "{} is not a ledger of prepared halves, and is left unchanged. Check `prepared_ledger`: name \
+                 a ledger that `veilset prepare` made",
                 self.0.display()
             )));
         }
@@ -161,7 +163,7 @@ impl Ledger {
         Ok(std::array::from_fn(|i| digit(read[2 * i]) << 4 | digit(read[2 * i + 1])))
     }
 
-    /// Opens the file and locks it. Fails if `stop` does, or if others have the lock for too long.
+    /// Opens the file and locks it. Fails if `stop` does, or if others hold the lock for too long.
     fn locked(&self, stop: &dyn Fn() -> Result<()>) -> Result<File> {
         let start = Instant::now();
         loop {
@@ -171,8 +173,8 @@ impl Ledger {
             stop()?;
             if start.elapsed() > PATIENCE {
                 return Err(Error::Output(format!(
-                    "the ledger of prepared halves {} has been locked by another process for {} seconds. No half was \
-                     spent: see which process holds it, and run again",
+                    "the ledger of prepared halves {} has been locked by another process for {} seconds. No \
+                     half was spent: find out which process holds it, and run again",
                     self.0.display(),
                     PATIENCE.as_secs()
                 )));
@@ -181,7 +183,7 @@ impl Ledger {
         }
     }
 
-    /// `None` if another process has the lock, or has put another file in the place of this one.
+    /// `None` if another process holds the lock, or has replaced the file.
     fn try_locked(&self) -> Result<Option<File>> {
         let file = match OpenOptions::new().read(true).append(true).open(&self.0) {
             Err(e) if e.kind() == io::ErrorKind::NotFound => return Err(self.missing()),
@@ -210,18 +212,18 @@ impl Ledger {
 
     fn unusable(&self, e: &io::Error) -> Error {
         Error::Output(format!(
-            "the ledger of prepared halves {} cannot be used: {e}. Without it no half is made or used: make room, see \
-             that you can write to it, or run without `prepared`",
+            "the ledger of prepared halves {} cannot be used: {e}. Without it no half is made or used: free \
+             disk space, check that you can write to it, or run without `prepared`",
             self.0.display()
         ))
     }
 
-    /// An entry may be lost, and with it the knowledge that some half is spent.
+    /// An entry may be lost, and with it the record that some half is spent.
     fn damaged(&self) -> Error {
         Error::Output(format!(
-            "the ledger of prepared halves {} has something else than its lines, so it cannot tell any more which \
-             halves are spent. Delete all halves and copies of halves that were prepared so far, then the ledger, and \
-             prepare again",
+            "the ledger of prepared halves {} is damaged: not all of it is lines of a ledger, so it no \
+             longer tells which halves are spent. Delete all halves prepared so far and \
+             all copies of them, then the ledger, and prepare again",
             self.0.display()
         ))
     }
@@ -240,7 +242,7 @@ fn is_line(line: &[u8; LINE]) -> bool {
     line[LINE - 1] == b'\n' && line[..LINE - 1].iter().all(digit)
 }
 
-/// Reads as much as there is.
+/// Reads until `to` is full or the file ends.
 fn fill(from: &mut impl Read, to: &mut [u8]) -> io::Result<usize> {
     let mut filled = 0;
     while filled < to.len() {

@@ -1,9 +1,9 @@
-//! What is computed before the peer is met and kept until then: files sealed under our identity, each of a stated kind,
-//! and a ledger of their uses.
+//! Artefacts: files computed in advance, before connecting to the peer. Each is of a stated kind and sealed under our
+//! identity, and a ledger records their uses.
 //!
-//! `sealed` is the file: encrypted, of one `Kind`, which says how many runs may use it. [`Ledger`] has a line for
-//! each use, and without it a file is not used. [`prepare`] and [`open`] are the one kind there is: the offline half of
-//! a session, which one run may use.
+//! `sealed` is the encrypted file format; a file's `Kind` says how many runs may use it. A [`Ledger`] has a line for
+//! each use, and no file is used without it. So far there is one kind: the offline half of a session ([`prepare`],
+//! [`open`]), which one run may use.
 
 mod half;
 mod ledger;

@@ -374,7 +374,7 @@ fn a_protocol_that_has_no_use_for_a_half_does_not_take_it() {
     for protocol in [&VOLE, &CM20] {
         let request = Request { protocol, ..request };
         let refused = request.prepare_with(&half, &place.ledger(), &IDENTITY).err();
-        assert!(matches!(refused, Some(Error::Usage(text)) if text.contains("no use for a prepared half")));
+        assert!(matches!(refused, Some(Error::Usage(text)) if text.contains("cannot use a prepared half")));
     }
     request.prepare_with(&half, &place.ledger(), &IDENTITY).unwrap();
 }

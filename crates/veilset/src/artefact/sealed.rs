@@ -1,14 +1,15 @@
-//! A sealed file: of a stated kind, encrypted under an identity, in frames.
+//! A sealed file: of a stated kind, and encrypted in frames under an identity.
 //!
-//! A head in the clear: magic, the version of the kind's format and that of the protocol, the kind's name, a random
-//! id, the identity's fingerprint. Then the contents, cut into frames of 256 KiB, the last one not longer, each sealed
-//! with AES-256-GCM: its nonce is its number and whether it is the last, its associated data the head. The key is used
-//! for this file only: it is derived from the identity's private key, the kind and the id. So frames that are changed,
-//! exchanged, left out or put behind the last do not open, and where the file ends is part of what is sealed.
+//! The file starts with a head in the clear: magic, the versions of the kind's format and of the protocol, the kind's
+//! name, a random id, and the identity's fingerprint. The contents follow, in frames of 256 KiB; the last one may be
+//! shorter. Each frame is sealed with AES-256-GCM. Its nonce consists of its number and whether it is the last; its
+//! associated data is the head. The key is used for this file only: it is derived from the identity's private key, the
+//! kind and the id. So frames that are changed, exchanged, left out or appended do not open, and truncation is
+//! detected.
 //!
-//! A file that is used up is written over with zeros as far as its first frame goes, where its secrets stand, then
-//! deleted, both by what was opened: no other name of the file leads to them, and a file that took its name meanwhile
-//! stays.
+//! When a file is used up, its head and its first frame, which holds its secrets, are overwritten with zeros. Then it
+//! is deleted. Both act on the file that was opened: the secrets are gone under any other name of the file too, and a
+//! file that took its name meanwhile is left alone.
 
 use crate::channel::PROTOCOL_VERSION;
 use crate::error::{Error, Result};
@@ -23,34 +24,34 @@ use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 use tempfile::NamedTempFile;
 
-/// Names a file, or a ledger.
+/// The id of a file or of a ledger.
 pub(super) type Id = [u8; 16];
 
-/// What a file is and how often it may be used. Two kinds have other names and other domains.
+/// What a file is and how often it may be used. Different kinds have different names and domains.
 #[derive(Debug)]
 pub(super) struct Kind {
-    /// What it is, in messages and in the head of its files: at most [`NAME`] bytes of small letters, blanks and
+    /// Its name in messages and in the head of its files: at most [`NAME`] bytes of lowercase letters, spaces and
     /// hyphens.
     pub(super) name: &'static str,
-    /// The command that makes one.
+    /// The command that makes such a file.
     pub(super) made_by: &'static str,
     /// The version of the format, head included.
     pub(super) format: u16,
-    /// What the keys of all its files are derived for.
+    /// The domain from which the keys of its files are derived.
     pub(super) domain: &'static str,
-    /// How many runs may use a file, those that fail included. With the last one it is destroyed.
+    /// How many runs may use a file, including those that fail. The last one destroys it.
     pub(super) uses: u32,
 }
 
 impl Kind {
-    /// Its name as it stands in a head.
+    /// Its name as written in a head.
     fn in_head(&self) -> [u8; NAME] {
         let mut field = [0; NAME];
         field.iter_mut().zip(self.name.bytes()).for_each(|(to, byte)| *to = byte);
         field
     }
 
-    /// The verdict on a file of this kind that is not what was sealed.
+    /// The error for a file of this kind that is not as it was sealed.
     pub(super) fn damaged(&self, path: &Path) -> Error {
         let Kind { name, made_by, .. } = self;
         let next = format!("Delete it, and run `{made_by}` again");
@@ -62,13 +63,13 @@ impl Kind {
         format!("Run `{}` again, with the input and options of this run", self.made_by)
     }
 
-    /// What it is once its uses are over.
+    /// A word for a file without uses left.
     fn over(&self) -> &'static str {
         if self.uses == 1 { "used" } else { "used up" }
     }
 }
 
-/// The name of a kind in the head of a file, if there is one.
+/// The kind's name in the head of a file, if there is a valid one.
 fn kind_in(field: &[u8]) -> Option<&str> {
     let name = std::str::from_utf8(field).ok()?.trim_end_matches('\0');
     let is_name = !name.is_empty() && name.bytes().all(|b| matches!(b, b'a'..=b'z' | b' ' | b'-'));
@@ -81,13 +82,13 @@ fn article(words: &str) -> &'static str {
 }
 
 const MAGIC: &[u8; 8] = b"veilset\x1a";
-/// Bytes for the name of a kind.
+/// Length of the field for a kind's name, in bytes.
 const NAME: usize = 32;
-/// A fingerprint in letters and hyphens.
+/// Length of a fingerprint as text.
 const FINGERPRINT: usize = 47;
-/// Magic, two versions, the kind's name, id, fingerprint.
+/// Length of the head: magic, two versions, the kind's name, id, fingerprint.
 pub(super) const HEAD: usize = 8 + 2 + 2 + NAME + 16 + FINGERPRINT;
-/// Bytes of a frame's contents: 256 KiB. Reader and writer hold one.
+/// Length of a frame's contents: 256 KiB. Reader and writer each buffer one frame.
 pub(super) const FRAME: usize = 1 << 18;
 pub(super) const TAG: usize = 16;
 
@@ -113,7 +114,7 @@ pub(super) struct Writer<'o> {
     key: LessSafeKey,
     head: Vec<u8>,
     frame: u64,
-    /// What is not sealed yet.
+    /// Contents that are not sealed yet.
     plain: Secrets<u8>,
 }
 
@@ -138,7 +139,7 @@ impl<'o> Writer<'o> {
 
     pub(super) fn write(&mut self, mut bytes: &[u8]) -> Result<()> {
         while !bytes.is_empty() {
-            // A full frame waits: only if more comes it is not the last.
+            // A full frame is held back until more data shows that it is not the last.
             if self.plain.len() == FRAME {
                 self.seal(false)?;
             }
@@ -156,7 +157,7 @@ impl<'o> Writer<'o> {
 
     fn seal(&mut self, last: bool) -> Result<()> {
         let (nonce, head) = (nonce(self.frame, last), Aad::from(&self.head[..]));
-        // Whatever comes of it, this number and these bytes are not sealed again.
+        // Even on failure, neither this number nor these bytes are sealed again.
         self.frame += 1;
         let sealed = self.key.seal_in_place_separate_tag(nonce, head, &mut self.plain);
         let written =
@@ -167,26 +168,26 @@ impl<'o> Writer<'o> {
     }
 }
 
-/// A file, open to be read and, when it is used up, to be written over.
+/// An open file, to be read and, when it is used up, overwritten.
 pub(super) struct Opened {
     kind: &'static Kind,
-    /// As the user named it.
+    /// The path as given by the user.
     pub(super) name: PathBuf,
-    /// Where it is, whatever links lead to it.
+    /// The path with all links resolved.
     place: PathBuf,
     file: File,
     head: [u8; HEAD],
 }
 
-/// Reads what was sealed; refuses anything else.
+/// Reads sealed contents, and refuses anything else.
 pub(super) struct Reader {
     of: Opened,
     id: Id,
     key: LessSafeKey,
     frame: u64,
-    /// Bytes of the file that were not read yet.
+    /// Bytes of the file that have not been read yet.
     left: u64,
-    /// The contents of a frame, and how much of them was read.
+    /// The contents of a frame, and how much of them has been read.
     plain: Secrets<u8>,
     at: usize,
 }
@@ -195,7 +196,8 @@ impl Reader {
     /// Opens a file of a kind, sealed under this identity.
     ///
     /// # Errors
-    /// [`Error::Input`], naming the file: there is none, or it is of another kind, version or identity, or no such file.
+    /// [`Error::Input`], naming the file, if it does not exist, is not a sealed file, or is of a different kind,
+    /// version or identity.
     pub(super) fn open(path: &Path, kind: &'static Kind, identity: &Identity) -> Result<Reader> {
         let (name, made_by, over) = (kind.name, kind.made_by, kind.over());
         let wrong = |what: String, next: String| Error::input(path, what, next);
@@ -212,7 +214,7 @@ impl Reader {
             ),
         };
         let place = path.canonicalize().map_err(unreadable)?;
-        // Before it is opened, which takes for ever with a pipe.
+        // Checked before opening the file: opening a pipe would block forever.
         if !place.metadata().map_err(unreadable)?.is_file() {
             return Err(unreadable(io::Error::other("it is not a regular file")));
         }
@@ -235,7 +237,7 @@ impl Reader {
         }
         let (versions, rest) = rest.split_at(4);
         let (field, rest) = rest.split_at(NAME);
-        // Before the version, which is that of the kind. Where there is no name, the version is another one.
+        // Checked before the version, which belongs to the kind. A head without a valid name is of another version.
         if let Some(other) = kind_in(field).filter(|_| field != kind.in_head()) {
             return Err(wrong(
                 format!("it is {} {other}, not {} {name}", article(other), article(name)),
@@ -276,12 +278,12 @@ impl Reader {
         Ok(Reader { of, id, key, frame: 0, left, plain, at: 0 })
     }
 
-    /// The verdict on contents that cannot have been sealed.
+    /// The error for contents that cannot have been sealed.
     pub(super) fn damaged(&self) -> Error {
         self.of.damaged()
     }
 
-    /// The verdict on contents that this run cannot use.
+    /// The error for contents that this run cannot use.
     pub(super) fn other(&self, what: String) -> Error {
         Error::input(&self.of.name, what, self.of.kind.again())
     }
@@ -290,7 +292,7 @@ impl Reader {
         self.id
     }
 
-    /// Fills `out` with what comes next.
+    /// Fills `out` with the next bytes.
     pub(super) fn read(&mut self, mut out: &mut [u8]) -> Result<()> {
         while !out.is_empty() {
             if self.at == self.plain.len() {
@@ -304,19 +306,19 @@ impl Reader {
         Ok(())
     }
 
-    /// An array of what comes next.
+    /// Reads the next bytes as an array.
     pub(super) fn array<const N: usize>(&mut self) -> Result<[u8; N]> {
         let mut bytes = [0; N];
         self.read(&mut bytes)?;
         Ok(bytes)
     }
 
-    /// A number of eight bytes that comes next.
+    /// Reads the next eight bytes as a number.
     pub(super) fn number(&mut self) -> Result<u64> {
         self.array().map(u64::from_le_bytes)
     }
 
-    /// Words that come next behind their length, which is at most this.
+    /// Reads a text after its length, which must be at most `longest`.
     pub(super) fn words(&mut self, longest: usize) -> Result<String> {
         let length = u32::from_le_bytes(self.array()?) as usize;
         if length > longest {
@@ -327,7 +329,7 @@ impl Reader {
         Ok(String::from_utf8_lossy(&words).into_owned())
     }
 
-    /// The file, if all was read.
+    /// Returns the file if all of it was read.
     pub(super) fn end(self) -> Result<Opened> {
         match self.left == 0 && self.at == self.plain.len() {
             true => Ok(self.of),
@@ -360,12 +362,12 @@ impl Opened {
         self.kind.damaged(&self.name)
     }
 
-    /// Tries what [`Opened::destroy`] needs, as far as it can be tried.
+    /// Tests in advance, as far as possible, whether [`Opened::destroy`] can succeed.
     pub(super) fn can_be_destroyed(&self) -> Result<()> {
         let tried = beside(&self.place).and_then(NamedTempFile::close);
         tried.and_then(|()| sync_parent(&self.place)).map_err(|e| {
             Error::Output(format!(
-                "the {} {} could not be deleted, which it is when it is {}: no file can be made and deleted in its \
+                "the {} {} could not be deleted once it is {}: no file can be created and deleted in its \
                  folder: {e}. Move it to a folder that you can write to",
                 self.kind.name,
                 self.name.display(),
@@ -374,19 +376,19 @@ impl Opened {
         })
     }
 
-    /// Writes over the part that has the secrets, and deletes the file. If another one has its name or its place, `warn`
-    /// hears of it, and that one stays.
+    /// Overwrites the part that holds the secrets, and deletes the file. If another file has taken its name or its
+    /// place, calls `warn` and leaves that file alone.
     pub(super) fn destroy(mut self, warn: &mut dyn FnMut(&str)) -> Result<()> {
         let overwritten = self.overwrite();
-        // Also one that cannot be written over.
+        // Delete the file even if it could not be overwritten.
         let deleted = match overwritten {
             Ok(false) => Ok(false),
             _ => self.delete(),
         };
         if let Ok(false) = deleted {
             warn(&format!(
-                "the {} {} was moved, deleted or replaced after it was read. It is spent, and its file is empty of keys \
-                 wherever it is; what has its name now was left alone",
+                "the {} {} was moved, deleted or replaced after it was read. It is spent, and its file no \
+                 longer contains keys wherever it is; the file that has its name now was left alone",
                 self.kind.name,
                 self.name.display()
             ));
@@ -402,7 +404,7 @@ impl Opened {
         })
     }
 
-    /// Whether the file still had what was read, which it has no longer.
+    /// Overwrites the file if it still has the contents that were read; returns whether it had.
     fn overwrite(&mut self) -> io::Result<bool> {
         let length = self.file.metadata()?.len().min((HEAD + FRAME + TAG) as u64);
         let mut head = [0; HEAD];
@@ -416,7 +418,7 @@ impl Opened {
         Ok(true)
     }
 
-    /// Whether it still had its name, which it has no longer.
+    /// Deletes the file if it still has its name; returns whether it had.
     fn delete(&self) -> io::Result<bool> {
         match symlink_metadata(&self.place) {
             Ok(found) if same_file(&found, &self.file.metadata()?) => {

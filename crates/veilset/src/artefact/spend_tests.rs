@@ -96,7 +96,7 @@ fn without_a_sound_ledger_no_half_is_used() {
     {
         fs::write(&ledger, format!("{first}{bad}")).unwrap();
         let e = refused(open());
-        assert!(e.contains("something else than its lines") && e.contains("Delete all halves"), "{e}");
+        assert!(e.contains("is damaged") && e.contains("Delete all halves"), "{e}");
     }
     // Whatever it is, it is not ours to touch.
     for other in ["", "alice\nbob\n", line, &first[..20], &first[..49], &first.replace('1', "2"), &first[1..]]
@@ -143,7 +143,7 @@ fn a_half_is_used_with_its_own_ledger_only() {
     for refused in [place.open(&path, &basis).err(), spend(second).err()] {
         let Some(Error::Input(e)) = refused else { panic!() };
         assert!(
-            e.what.contains("belongs to another ledger") && e.next.contains("`prepared_ledger`"),
+            e.what.contains("made with a ledger other than") && e.next.contains("`prepared_ledger`"),
             "{e:?}"
         );
     }

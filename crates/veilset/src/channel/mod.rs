@@ -103,7 +103,7 @@ impl Reason {
         let what = match code {
             1 => "was stopped on request",
             2 => "gave up because of its input or options",
-            3 => "gave up because the two sides do not ask for the same thing",
+            3 => "gave up because the two sides ask for different things",
             4 => "gave up because it found our messages wrong",
             5 => "gave up because of the network",
             6 => "gave up because it could not write its result or log",

@@ -1,9 +1,9 @@
-//! The audit log: one line of JSON when a run starts, one when it ends, so that those who answer for the data
-//! see later with whom it was used, and a repeated run is noticed.
+//! The audit log: one line of JSON when a run starts, and one when it ends. It shows those responsible for the data
+//! with whom it was used, and lets repeated runs be noticed.
 //!
-//! Nothing of the data is in it. Our set stands there as a digest under a key that comes from our identity: who
-//! reads the log without the identity can test no guesses against it. What a run started counts, even if it
-//! failed: a peer that breaks off may have its result.
+//! The log contains none of the data. Our set appears as a digest under a key derived from our identity, so a reader
+//! without the identity cannot test guesses against it. A run counts once it has started, even if it failed: a peer
+//! that breaks off may have its result.
 
 use crate::error::{Error, Result, Seat};
 use crate::hash::SessionId;
@@ -22,7 +22,7 @@ use std::num::NonZeroU8;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
-/// Longer than any line; what is longer is not one of ours.
+/// Longer than any line that we write.
 const LONGEST_LINE: u64 = 1 << 16;
 /// How often a log may be replaced while we wait for its lock.
 const ROTATIONS: usize = 8;
@@ -31,58 +31,58 @@ const ROTATIONS: usize = 8;
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct Entry {
-    /// When, by this machine's clock: RFC 3339, UTC.
+    /// The time by this machine's clock: RFC 3339, UTC.
     pub time: String,
-    /// The session's name, the same on both sides.
+    /// The session's id, the same on both sides.
     pub session: String,
     /// What happened.
     #[serde(flatten)]
     pub event: Event,
 }
 
-/// What a line says.
+/// The event that a line records.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "event", rename_all = "lowercase")]
 #[non_exhaustive]
 pub enum Event {
-    /// A run starts: nothing but the sizes was said about the data so far.
+    /// A run starts. So far only the sizes of the sets have been revealed.
     Start(Run),
-    /// Our side allowed a check: both agreed on the terms, and nothing more was asked for.
+    /// Our side allowed a check: both sides agreed on the terms, and nothing more was asked for.
     Check(Run),
-    /// Our side did not allow it; the peer knows the sizes.
+    /// Our side refused the run. The peer may know our size.
     Refused(Run),
-    /// Our side did not refuse it: the peer did, or it broke the protocol, or the connection ended. The peer may know
-    /// our size.
+    /// The run did not start, but our side did not refuse it: the peer did, or it broke the protocol, or the connection
+    /// ended. The peer may know our size.
     Declined(Run),
     /// A run ended.
     End(End),
 }
 
-/// What is to be run, with whom.
+/// The run, and with whom.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct Run {
-    /// intersect, union, count or sum.
+    /// The operation: intersect, union, count or sum.
     pub operation: String,
-    /// How it is computed.
+    /// The protocol that computes it.
     pub protocol: String,
-    /// Our part.
+    /// Our role.
     pub role: String,
     /// The other parties.
     #[serde(flatten, serialize_with = "write_parties", deserialize_with = "read_parties")]
     pub parties: Vec<Participant>,
     /// Our own fingerprint.
     pub our: Option<String>,
-    /// Items of our set.
+    /// Size of our set, as announced.
     pub items: usize,
-    /// Everything both agreed on, by the keys of the terms; in old logs by their words.
+    /// All agreed terms, by key; in old logs by description.
     pub terms: BTreeMap<String, String>,
-    /// Our set's digest; none without an identity, whose key it is under.
+    /// The digest of our set; `None` without an identity, from which its key is derived.
     pub set: Option<String>,
     /// The digest of our set with its values, for the sender of sum.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub values: Option<String>,
-    /// Whether our offline half was prepared before: it is spent when the run starts.
+    /// Whether our offline half was prepared in advance. It is spent when the run starts.
     #[serde(default)]
     pub prepared: bool,
     /// veilset's version.
@@ -93,22 +93,22 @@ pub struct Run {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct Participant {
-    /// Which one it is.
+    /// Its seat in the run.
     #[serde(rename = "party")]
     pub seat: Seat,
-    /// Its fingerprint; none on a connection without protection.
+    /// Its fingerprint; `None` on an unprotected connection.
     pub peer: Option<String>,
     /// Its name in our address book.
     #[serde(rename = "peer_name")]
     pub name: Option<String>,
-    /// Items of its set; 0 as well if the run ended before it said so.
+    /// Size of its set, as announced; also 0 if the run ended before it announced one.
     #[serde(rename = "peer_items")]
     pub items: usize,
 }
 
-/// The other parties as they stand in a line: in a run of two their fields are fields of the line, in a run of more there
-/// is a list. A line with neither is no entry: a program that does not know the list does not take it for a run with
-/// nobody.
+/// The other parties as written in a line. In a run of two the peer's fields are fields of the line; a larger run has a
+/// list. A line with neither is not an entry. So a program that does not know the list does not read such a line as a
+/// run without other parties.
 #[derive(Serialize, Deserialize)]
 #[serde(untagged)]
 enum Others {
@@ -131,7 +131,10 @@ fn read_parties<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<Participant>, 
         Others::Peer { peer, peer_name, peer_items } => {
             Ok(vec![Participant { seat: Seat::PEER, peer, name: peer_name, items: peer_items }])
         }
-        Others::Parties { parties } if parties.is_empty() => Err(de::Error::custom("a run with nobody")),
+        Others::Parties { parties } if parties.is_empty() => Err(de::Error::custom(
+            "a run without other \
+             parties",
+        )),
         Others::Parties { parties } => Ok(parties),
     }
 }
@@ -140,32 +143,32 @@ fn read_parties<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<Participant>, 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct End {
-    /// "done", or whose fault it is that it was not: "peer", "network", ...
+    /// "done", or the kind of the error: "peer", "network", ...
     pub outcome: String,
-    /// What another party did, if it was one: "misbehaved" or "gave-up". Old logs do not say.
+    /// What another party did, if the error is about one: "misbehaved" or "gave-up". Absent in old logs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub fault: Option<String>,
-    /// Which party that was, in a run of three or more.
+    /// That party's number, in a run of three or more.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub party: Option<NonZeroU8>,
     /// What this party learned, in numbers, as in the report.
     pub result: serde_json::Value,
-    /// On the wire, sent and received; none if the run failed.
+    /// Bytes sent and received on the wire; `None` if the run failed.
     pub bytes: Option<(u64, u64)>,
-    /// From the connection to the end.
+    /// Seconds from the connection to the end.
     pub seconds: f64,
 }
 
 impl Entry {
-    /// Something that happens now.
+    /// An entry for an event that happens now.
     pub fn now(session_id: &SessionId, event: Event) -> Entry {
         Entry { time: rfc3339(SystemTime::now()), session: name_of(session_id), event }
     }
 }
 
 impl Run {
-    /// What is proposed, and whether our offline half is `prepared`. `set` is our set's [`digest`], and `values` that of
-    /// the set with its values.
+    /// A proposed run. `set` is the [`digest`] of our set, `values` that of the set with its values, and `prepared`
+    /// tells whether our offline half was prepared in advance.
     pub fn new(
         proposal: &Proposal,
         our: Option<Fingerprint>,
@@ -189,18 +192,19 @@ impl Run {
         }
     }
 
-    /// The other parties, in words.
+    /// A description of the other parties.
     pub(super) fn others(&self) -> String {
         let called: Vec<&str> = self.parties.iter().map(Participant::called).collect();
         if called.len() > 1 { format!("one of {}", called.join(", ")) } else { called.concat() }
     }
 
-    /// Whether this and the other run have a party in common, ours aside. Names in the address book may change.
+    /// Whether the two runs have a party other than us in common. Names are ignored, since those in the address book
+    /// may change.
     fn shares_a_party_with(&self, other: &Run) -> bool {
         self.parties.iter().any(|here| other.parties.iter().any(|there| here.peer == there.peer))
     }
 
-    /// How what the other parties bring to this run compares with what those of an earlier one brought.
+    /// Compares the other parties and the sizes of their sets with those of an earlier run.
     fn theirs_since(&self, earlier: &Run) -> Theirs {
         let sorted = |run: &Run| {
             let mut parties: Vec<_> = run.parties.iter().map(|p| (p.peer.clone(), p.items, p.seat)).collect();
@@ -230,20 +234,20 @@ impl From<&Party> for Participant {
 }
 
 impl Participant {
-    /// Its name, or what else tells who it is.
+    /// Its name, or else its fingerprint if it has one.
     fn called(&self) -> &str {
         self.name.as_deref().or(self.peer.as_deref()).unwrap_or("somebody without TLS")
     }
 }
 
-/// A digest of a set and the values that go with it, whatever their order, under a key that only `identity` has.
+/// A digest of a set and its values, independent of the order of the items, under a key derived from `identity`.
 pub fn digest(identity: &Identity, set: &ItemSet, values: &[i128]) -> String {
     digest_under(&identity.secret_for("veilset 2026-11 audit log, digest of a set"), set, values)
 }
 
 fn digest_under(key: &Secret<[u8; 32]>, set: &ItemSet, values: &[i128]) -> String {
-    // The sum of a pseudorandom number for each item: no order, and no sorting. Two sets with the same sum are
-    // found by chance only, with 2^64 sets at the least.
+    // The sum of one pseudorandom number per item: independent of the order, without sorting. Two sets with the same
+    // sum are found only by chance, after 2^64 sets at least.
     let number = |i: usize| {
         let mut hasher = blake3::Hasher::new_keyed(key);
         hasher.update(&(set.get(i).len() as u64).to_le_bytes());
@@ -264,67 +268,70 @@ fn digest_under(key: &Secret<[u8; 32]>, set: &ItemSet, values: &[i128]) -> Strin
     all.finalize().to_hex().to_string()
 }
 
-/// What the log says about earlier runs with a party of the one proposed: whoever took part in both can compare what it
-/// learned, and so can we.
+/// What the log says about earlier runs that have a party in common with the proposed one. That party can compare what
+/// it learned in both, and so can we.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct History {
-    /// How many started.
+    /// The number of such runs that started.
     pub runs: usize,
-    /// The last of them, compared with the one proposed.
+    /// The last of them, compared with the proposed run.
     pub last: Option<Earlier>,
-    /// Whether one of them was with our very set and with the same other parties, whose sets had these sizes. Once values
-    /// were sent along, only runs with the same values make another one with values known.
+    /// Whether one of them had the same set of ours, and the same other parties with sets of the same sizes. If the
+    /// proposed run has values and earlier ones had some too, one of those must also have had the same values.
     pub known: bool,
-    /// How many of them had no digest of our set, nor has the one proposed, and had its sizes.
+    /// The number of runs with the same parties and sizes without a digest of our set, if the proposed run has none
+    /// either.
     pub undigested: usize,
-    /// Lines that are not entries, by number, from 1.
+    /// Numbers of the lines that are not entries, counted from 1.
     pub foreign: Vec<usize>,
 }
 
-/// An earlier run, compared with the one proposed.
+/// An earlier run, compared with the proposed one.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Earlier {
     /// When it started.
     pub time: String,
-    /// What was computed.
+    /// The operation that was run.
     pub operation: String,
-    /// Whether our set was another one; none if that cannot be told, because it has no digest under the same key.
+    /// Whether our set was a different one. `None` if unknown: the number of items is the same, but the digests are
+    /// missing or under different keys.
     pub our_set_differs: Option<bool>,
-    /// Whether the other parties brought something else.
+    /// Whether the other parties, or the sizes of their sets, were different.
     pub theirs: Theirs,
 }
 
-/// What the other parties bring to a run, compared with an earlier one.
+/// The other parties of a run and the sizes of their sets, compared with an earlier run.
 ///
-/// If one of them was not there then, or is not any more, that counts like another size, whoever else was there: its whole
-/// set comes to or is gone from what the result is computed on.
+/// A party that joined or left counts as a change, whoever else took part: its whole set was added to the computation
+/// or removed from it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Theirs {
-    /// The same parties bring sets of the same sizes. Whether they are the same sets nobody tells us.
+    /// The same parties with sets of the same sizes. We cannot know whether they are the same sets.
     Same,
-    /// The same parties; the set of this one, by its seat in the later run, has another size. So may those of others.
+    /// The same parties, but the set of this one has a different size. The seat is that in the later run. Other sets
+    /// may have changed in size too.
     OtherSize(Seat),
-    /// The parties are not the same.
+    /// The parties are different.
     OtherParties,
 }
 
 impl History {
-    /// Whether this run and an earlier one together may say more than either, as far as the log shows: there is an
-    /// earlier one, and none was with our very set and the same parties, with sets of these sizes.
+    /// Whether, as far as the log shows, this run and an earlier one together may reveal more than either alone. That
+    /// is so if there are earlier runs, and none of them makes this one [`History::known`].
     pub fn changed(&self) -> bool {
         self.runs > 0 && !self.known
     }
 
-    /// Whether nobody was told yet. Where there are no digests every run may be with another set; that is said of the
-    /// second run with the same sizes and not again.
+    /// Whether the change is worth a new warning. Without digests, any run may have had a different set of ours; the
+    /// warning is given for the second run with the same sizes and not repeated after that.
     pub fn is_news(&self) -> bool {
         self.changed() && self.undigested < 2
     }
 
-    /// What the runs together tell, in a sentence, if the sets changed. `others` is who the other parties are.
+    /// A sentence about what the runs together reveal, if the sets have changed. `others` describes the other parties.
     pub fn warning(&self, others: &str) -> Option<String> {
         let last = self.last.as_ref().filter(|_| self.changed())?;
         let what: String = match (last.our_set_differs, last.theirs) {
@@ -336,12 +343,13 @@ impl History {
             (Some(false), Theirs::OtherParties) => "the parties have changed".into(),
             (None, Theirs::OtherSize(seat)) => format!("{seat}'s set has changed in size, and perhaps ours,"),
             (None, Theirs::OtherParties) => "the parties have changed, and perhaps our set,".into(),
-            // If it differs in nothing, that our set is the same is not known: such a run would be a known one.
+            // No known difference, so our set is not known to be the same: otherwise the run would be a known one.
             (None | Some(false), Theirs::Same) => "our set may have changed".into(),
         };
         Some(format!(
-            "this is run {} with {others}, and {what} since the last one ({} of {}): the difference between two results \
-             shows what a change did, down to single items (README, \"Audit log\", says what counts)",
+            "this is run {} with {others}, and {what} since the last one ({} of {}). The difference between \
+             two results shows the effect of a change, down to single items (README, \"Audit log\", says \
+             what counts)",
             self.runs + 1,
             last.operation,
             last.time
@@ -349,7 +357,7 @@ impl History {
     }
 }
 
-/// A log file, open to append to.
+/// A log file, open for appending.
 #[derive(Debug)]
 pub struct AuditLog {
     path: PathBuf,
@@ -357,10 +365,10 @@ pub struct AuditLog {
 }
 
 impl AuditLog {
-    /// Opens the log, or makes it, readable by its owner only.
+    /// Opens the log, or creates it, readable only by its owner.
     ///
     /// # Errors
-    /// [`Error::Output`]: without a log no run is to start.
+    /// [`Error::Output`] if that fails: no run may start without the log.
     pub fn open(path: &Path) -> Result<AuditLog> {
         let unusable = |e| unusable(path, &e);
         private_parent(path).map_err(unusable)?;
@@ -375,14 +383,14 @@ impl AuditLog {
         }
     }
 
-    /// Appends a line; it is on the disk when this returns.
+    /// Appends a line and syncs it to disk.
     pub fn append(&self, entry: &Entry) -> Result<()> {
         let mut line = serde_json::to_string(entry)
             .map_err(|e| Error::Bug(format!("an audit entry is not JSON: {e}")))?;
         line.push('\n');
         let mut write = || {
             if !self.ends_a_line()? {
-                // A process was cut off: what it wrote stays a line of its own.
+                // Another process stopped in the middle of a line: start a new one.
                 line.insert(0, '\n');
             }
             (&self.file).write_all(line.as_bytes())?;
@@ -391,12 +399,12 @@ impl AuditLog {
         write().map_err(|e| unusable(&self.path, &e))
     }
 
-    /// Looks at the history and, if `allowed` by it, appends a line; no other process does so meanwhile.
+    /// Calls `allowed`, which may look at the history, and appends a line if it succeeds. The log is locked meanwhile.
     ///
-    /// Where a file system has no locks, `allowed` is told why.
+    /// If the log could not be locked, `allowed` receives the error.
     ///
-    /// If another file has taken the log's name since it was opened (it was rotated, say), that one is the log from now
-    /// on: other processes look there.
+    /// If another file has taken the log's name since the log was opened (by rotation, say), this switches to that
+    /// file, where other processes look.
     pub fn append_if(
         &mut self,
         entry: &Entry,
@@ -405,23 +413,24 @@ impl AuditLog {
         let locked = self.lock()?;
         let done = allowed(self, locked.as_ref().err()).and_then(|()| self.append(entry));
         if locked.is_ok() {
-            // Closing the file would end it too.
+            // Closing the file would release the lock too.
             let _ = self.file.unlock();
         }
         done
     }
 
-    /// Locks the file that has the log's name. The inner error is that of a file system without locks.
+    /// Locks the file that has the log's name. The inner error is that of the lock, on a file system without locks for
+    /// instance.
     fn lock(&mut self) -> Result<io::Result<()>> {
         for _ in 0..ROTATIONS {
             let locked = self.file.lock();
-            // It may have been renamed while we waited.
+            // The file may have been renamed while we waited.
             if self.has_its_name() {
                 return Ok(locked);
             }
             *self = AuditLog::open(&self.path)?;
         }
-        Err(unusable(&self.path, &io::Error::other("it is replaced again and again")))
+        Err(unusable(&self.path, &io::Error::other("it keeps being replaced")))
     }
 
     #[cfg(unix)]
@@ -432,7 +441,7 @@ impl AuditLog {
         named.is_some() && named == self.file.metadata().map(file).ok()
     }
 
-    /// A file that is open cannot be renamed.
+    /// An open file cannot be renamed.
     #[cfg(not(unix))]
     fn has_its_name(&self) -> bool {
         true
@@ -449,14 +458,14 @@ impl AuditLog {
         Ok(last == *b"\n")
     }
 
-    /// What the log says about earlier runs with a party of this one, of any operation: a union shows the same
+    /// The earlier runs that have a party in common with this one, whatever the operation: a union shows the same
     /// difference as an intersection.
     pub fn history(&self, run: &Run) -> Result<History> {
         let unusable = |e| unusable(&self.path, &e);
         (&self.file).seek(SeekFrom::Start(0)).map_err(unusable)?;
         let mut lines = BufReader::new(&self.file);
         let mut history = History::default();
-        // The last run with values, and whether one had ours: a count with our set shows nothing of values.
+        // The last run with values, and whether one had ours: a count with our set reveals nothing about values.
         let (mut valued, mut known_values) = (None, false);
         for number in 1.. {
             let mut line = Vec::new();
@@ -481,7 +490,7 @@ impl AuditLog {
                     let other_items = earlier.items != run.items;
                     let our_set_differs = match same_key {
                         true => Some(earlier.set != run.set || other_values),
-                        // Another number of items is another set.
+                        // A different number of items means a different set.
                         false => other_items.then_some(true),
                     };
                     let theirs = run.theirs_since(&earlier);
@@ -502,7 +511,7 @@ impl AuditLog {
             }
         }
         if history.known && !known_values && valued.is_some() {
-            // The set is known and its values are not: they differ from those of the last run that had any.
+            // The set is known but its values are not: they differ from those of the last run that had any.
             (history.known, history.last) = (false, valued);
         }
         Ok(history)
@@ -511,8 +520,8 @@ impl AuditLog {
 
 fn unusable(path: &Path, e: &io::Error) -> Error {
     Error::Output(format!(
-        "the audit log {} cannot be used: {e}. No run starts without it: make room, name another file with \
-         `audit_log=FILE`, or have none with `audit_log=none`",
+        "the audit log {} cannot be used: {e}. No run starts without it: free disk space, name another file \
+         with `audit_log=FILE`, or disable the log with `audit_log=none`",
         path.display()
     ))
 }

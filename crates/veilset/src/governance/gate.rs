@@ -1,10 +1,10 @@
-//! Whether a run may take place, by policy and history, and what the audit log is told: what the program does, for
-//! whoever uses the library.
+//! Allows or refuses a run, by policy and history, and writes the audit log. The program uses it, and so can any user
+//! of the library.
 //!
-//! A [`Gate`] is an [`Approval`] for [`run_if`](crate::session::run::run_if) and [`check`](crate::session::run::check). Before the peer
-//! is met, [`Gate::new`] refuses what the policy does not allow whoever comes, and what could not be logged. Once the
-//! sizes are known it is asked again, compares the run with earlier ones with the same parties, and writes the line that
-//! a run starts with. [`Gate::end`] writes the last one.
+//! A [`Gate`] is an [`Approval`] for [`run_if`](crate::session::run::run_if) and [`check`](crate::session::run::check).
+//! Before connecting to the peer, [`Gate::new`] refuses a run that the policy forbids in any case, or that could not be
+//! logged. Once the sizes are known, the gate decides again: it compares the run with earlier ones with the same
+//! parties, and logs the start of the run. [`Gate::end`] logs its end.
 //!
 //! ```
 //! use veilset::channel::{Channel, WireCount};
@@ -67,18 +67,18 @@ use crate::session::{Approval, Proposal};
 use std::io;
 use std::path::Path;
 
-/// What a gate decides by, and whom it tells.
+/// What a gate decides by, and where its warnings go.
 #[derive(Clone, Copy)]
 pub struct Setup<'a> {
-    /// What our side takes part in; made for the other parties of the run.
+    /// The policy, made for the other parties of the run.
     pub policy: &'a Policy,
-    /// The audit log; without one no repeated run is noticed.
+    /// The audit log; without one, repeated runs go unnoticed.
     pub audit_log: Option<&'a Path>,
-    /// Our identity, which makes the digest of our set; none on a connection without protection.
+    /// Our identity, which keys the digest of our set; `None` on an unprotected connection.
     pub identity: Option<&'a Identity>,
-    /// Whether our offline half was prepared before.
+    /// Whether our offline half was prepared in advance.
     pub prepared: bool,
-    /// Gets what does not keep the run from going on, and should be heard of by whoever answers for the data.
+    /// Receives warnings: problems that do not stop the run, but that the person responsible for the data should see.
     pub warn: &'a dyn Fn(&str),
 }
 
@@ -89,29 +89,29 @@ impl<'a> Setup<'a> {
     }
 }
 
-/// What stands between the agreement and the protocol.
+/// The gate between the agreement and the protocol.
 pub struct Gate<'a> {
     setup: Setup<'a>,
     log: Option<AuditLog>,
-    /// What our side was asked for.
+    /// What our side was asked to do.
     asked: (&'static Operation, Role),
     our: Option<Fingerprint>,
-    /// Our set's digest.
+    /// The digest of our set.
     set: Option<String>,
-    /// That of the set with its values, if it has any.
+    /// The digest of our set with its values, if it has any.
     values: Option<String>,
-    /// What our side has allowed.
+    /// The run that our side has allowed.
     allowed: Option<(SessionId, Run)>,
-    /// The session that started.
+    /// The session, once it has started.
     begun: Option<SessionId>,
 }
 
 impl<'a> Gate<'a> {
-    /// Refuses what needs no peer to be refused, and opens the log: if it cannot be written, that is best known before
-    /// the peer hears of us. How long this takes depends on our data.
+    /// Makes the checks that need no peer, and opens the log: if it cannot be written, that is best found out before
+    /// contacting the peer. How long this takes depends on our data.
     ///
     /// # Errors
-    /// [`Error::Refused`] by the policy, [`Error::Output`] for a log that cannot be used.
+    /// [`Error::Refused`] by the policy, and [`Error::Output`] for a log that cannot be used.
     pub fn new(request: &Request<'_>, setup: Setup<'a>) -> Result<Gate<'a>> {
         let Setup { policy, audit_log, identity, .. } = setup;
         policy.permits(&Intent::of(request))?;
@@ -119,7 +119,7 @@ impl<'a> Gate<'a> {
         let log = audit_log.map(AuditLog::open).transpose()?;
         if log.is_none() && policy.repeats() == Repeats::Refuse {
             policy
-                .refuses("repeats", "without the audit log (`audit_log=none`) no repeated run is noticed")?;
+                .refuses("repeats", "without the audit log (`audit_log=none`) repeated runs go unnoticed")?;
         }
         let digest_with = |values| {
             log.as_ref()
@@ -133,11 +133,11 @@ impl<'a> Gate<'a> {
         Ok(Gate { setup, log, asked, our, set, values, allowed: None, begun: None })
     }
 
-    /// Notes how a run ended, after so many seconds since the connection was there. A run that did not start has
-    /// nothing to end, but the peer may know our size.
+    /// Logs how a run ended, `seconds` after the connection was made. If our side had allowed a run that never started,
+    /// this logs [`Event::Declined`] instead, since the peer may know our size.
     ///
     /// # Errors
-    /// [`Error::Output`]: the log could not be written. The run is what it was.
+    /// [`Error::Output`] if the log could not be written. That does not change the outcome of the run.
     pub fn end(&self, outcome: Result<&Report, &Error>, seconds: f64) -> Result<()> {
         let Some(log) = &self.log else { return Ok(()) };
         let Some(session) = &self.begun else {
@@ -171,11 +171,11 @@ impl<'a> Gate<'a> {
         let policy = self.setup.policy;
         if !policy.is_for(&proposal.parties) {
             return Err(Error::Usage(
-                "the policy was made for another peer than that of the connection. Make it for this one"
+                "the policy was made for a peer other than the connected one. Make it for the connected peer"
                     .into(),
             ));
         }
-        // What was agreed is what the peer holds us to, whatever request the gate was made for.
+        // The peer holds us to what was agreed, whatever request the gate was made for.
         if (proposal.hello.operation, proposal.hello.role) != self.asked {
             return Err(Error::Bug("the run is not the one that its gate was made for".into()));
         }
@@ -187,8 +187,8 @@ impl<'a> Gate<'a> {
         }
     }
 
-    /// Looks again, before the run starts: another one may have started since we were asked, and of it we have not been
-    /// warned. `unlocked` says why the log could not be locked.
+    /// Looks at the log again before the run starts: another run, of which nobody was warned, may have started since
+    /// our side was asked. `unlocked` says why the log could not be locked.
     fn second_look(&self, log: &AuditLog, run: &Run, unlocked: Option<&io::Error>) -> Result<()> {
         let policy = self.setup.policy;
         match (policy.repeats(), unlocked) {
@@ -196,15 +196,15 @@ impl<'a> Gate<'a> {
             (Repeats::Refuse, Some(e)) => policy.refuses(
                 "repeats",
                 format!(
-                    "the audit log cannot be locked ({e}), so that a run that starts at the same time may not be \
-                     noticed. Have the log on a file system with locks"
+                    "the audit log cannot be locked ({e}), so a run that starts at the same time may go \
+                     unnoticed. Put the log on a file system that supports locks"
                 ),
             ),
             (Repeats::Refuse, None) => self.repeats(log, run, &|_| ()),
         }
     }
 
-    /// Compares the run with earlier ones. Of changed sets it warns, or it refuses them.
+    /// Compares the run with earlier ones. If sets have changed, warns or refuses, as the policy says.
     fn repeats(&self, log: &AuditLog, run: &Run, say: &dyn Fn(&str)) -> Result<()> {
         let policy = self.setup.policy;
         if policy.repeats() == Repeats::Allow {
@@ -215,8 +215,8 @@ impl<'a> Gate<'a> {
             let lines: Vec<_> = history.foreign.iter().take(10).map(ToString::to_string).collect();
             let more = if history.foreign.len() > 10 { ", ..." } else { "" };
             format!(
-                "the audit log has lines that are no entries (line {}{more}), which may hide an earlier run: look what \
-                 became of it",
+                "the audit log has lines that are not entries (line {}{more}), which may hide an earlier \
+                 run: find out what happened to them",
                 lines.join(", ")
             )
         });
@@ -235,7 +235,7 @@ impl<'a> Gate<'a> {
     }
 }
 
-/// The numbers of a report. The sum is text: as a number it would lose digits.
+/// The numbers of a report. The sum is written as text: as a number it would lose digits.
 fn numbers(report: &Report) -> Result<serde_json::Value> {
     let mut numbers =
         serde_json::to_value(&report.result).map_err(|e| Error::Bug(format!("a result is not JSON: {e}")))?;
@@ -252,7 +252,7 @@ impl Approval for Gate<'_> {
         let Some(log) = &self.log else { return decided };
         let entry = |event| Entry::now(&proposal.session_id, event);
         match decided {
-            // What is refused stays refused if the log cannot say so.
+            // A refusal stands even if it cannot be logged.
             Err(e) => {
                 let _ = log.append(&entry(Event::Refused(run)));
                 Err(e)
@@ -269,7 +269,7 @@ impl Approval for Gate<'_> {
         let event: fn(Run) -> Event =
             if matches!(error, Error::Refused(_)) { Event::Refused } else { Event::Declined };
         if let Some(log) = &self.log {
-            // The run is over, whether or not the log can say so.
+            // The run is over, whether or not that can be logged.
             let _ = log.append(&Entry::now(&proposal.session_id, event(self.run(proposal))));
         }
     }
@@ -282,7 +282,7 @@ impl Approval for Gate<'_> {
                 self.second_look(log, &run, unlocked)
             });
             if started.is_err() {
-                // It was us after all, not the peer.
+                // Our side ended it after all, not the peer.
                 self.allowed = None;
                 let _ = log.append(&entry(Event::Refused(run)));
             }

@@ -422,11 +422,11 @@ fn a_log_with_lines_that_are_none_may_hide_a_run() {
     std::fs::write(side.log(), "garbage\n").unwrap();
     side.with(&["a"], Repeats::Refuse, |gate, proposal| {
         let refused = gate.approve(&proposal);
-        assert!(matches!(refused, Err(Error::Refused(text)) if text.contains("no entries (line 1)")));
+        assert!(matches!(refused, Err(Error::Refused(text)) if text.contains("not entries (line 1)")));
     });
     side.with(&["a"], Repeats::Warn, |gate, proposal| gate.approve(&proposal).unwrap());
     assert!(
-        side.warned.borrow().iter().any(|text| text.contains("no entries (line 1)")),
+        side.warned.borrow().iter().any(|text| text.contains("not entries (line 1)")),
         "{:?}",
         side.warned
     );

@@ -1,7 +1,7 @@
-//! Whether a run may take place, and what is written down about it.
+//! Control over runs: which ones are allowed, and what is logged about them.
 //!
-//! A [`policy`] says what each peer may be told. [`audit`] keeps a log of what was run. [`gate`] holds a run to the policy
-//! and writes the log: it is the [`crate::session::Approval`] of the program.
+//! A [`policy`] states which runs are allowed with which peers. [`audit`] keeps a log of runs. [`gate`] enforces the
+//! policy and writes the log; the program uses it as its [`crate::session::Approval`].
 
 pub mod audit;
 pub mod gate;

@@ -1,5 +1,5 @@
-//! What our side takes part in, decided in advance by whoever answers for the data, not by whoever starts the
-//! run. What is not said is allowed.
+//! Which runs our side allows. The person responsible for the data decides this in advance, not the user who starts a
+//! run. Anything that no rule mentions is allowed.
 
 use crate::error::{Error, Result, Seat};
 use crate::net::Fingerprint;
@@ -11,70 +11,70 @@ use std::collections::BTreeMap;
 use std::fmt::Display;
 use std::str::FromStr;
 
-/// Rules, for all peers or for one. The names of the fields, with hyphens, are the keys of the file.
+/// Rules for all peers, or for one. The keys in the policy file are the names of the fields, with hyphens.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case", default)]
 pub struct Rules {
-    /// The operations that may be run.
+    /// The operations that are allowed.
     #[serde(deserialize_with = "names")]
     pub operations: Option<Vec<&'static Operation>>,
-    /// The parts that we may have in them.
+    /// The roles that we may have in them.
     #[serde(deserialize_with = "names")]
     pub roles: Option<Vec<Role>>,
-    /// The peers that we run with, by name or by fingerprint. Not in the rules for one peer.
+    /// The peers that are allowed, by name or fingerprint. Not permitted in the rules for one peer.
     pub peers: Option<Vec<String>>,
-    /// The least number of items of our set: each of a few is easily told.
+    /// The minimum size of our set: a result on few items says much about each of them.
     pub min_our_size: Option<usize>,
-    /// The least number of items of the peer's set: a small one may be made to ask about a few people.
+    /// The minimum size of the peer's set: a small set may be chosen to ask about a few people.
     pub min_peer_size: Option<usize>,
-    /// The largest set of the peer.
+    /// The maximum size of the peer's set.
     pub max_peer_items: Option<usize>,
-    /// The least `min_count` of sum where we are the receiver: below it the sender learns nothing.
+    /// The minimum `min_count` for sum if we are the receiver. With fewer matches than `min_count`, the sender learns
+    /// neither count nor sum.
     pub min_count: Option<u64>,
-    /// Whether a connection without protection may be used.
+    /// Whether an unprotected connection is allowed.
     pub insecure_plaintext: Option<bool>,
-    /// The columns of ours that may be sent along with matching rows; an empty list allows none.
+    /// Our columns that may be sent with our items; an empty list allows none.
     pub allowed_send_columns: Option<Vec<String>>,
     /// Whether the result may be given to both sides.
     pub both: Option<bool>,
-    /// What to do when the sets changed since an earlier run with the same peer.
+    /// What to do if the sets have changed since an earlier run with the same peer.
     pub repeats: Option<Repeats>,
-    /// Rules for single peers, by name or by fingerprint; what they say counts instead.
+    /// Rules for single peers, by name or fingerprint. They override the general rules, field by field.
     pub peer: BTreeMap<String, Rules>,
 }
 
-/// What to do about another run of the same operation with the same peer, if the sets changed. The stricter is the
-/// greater.
+/// What to do about another run with the same peer if the sets have changed. Stricter values are greater.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
 #[serde(rename_all = "lowercase")]
 #[non_exhaustive]
 pub enum Repeats {
-    /// Nothing.
+    /// Allow the run without a warning.
     Allow,
-    /// Say what it reveals.
+    /// Warn about what it reveals.
     #[default]
     Warn,
     /// Refuse the run.
     Refuse,
 }
 
-/// What our side was asked to do, as far as it is known before the peer is.
+/// What our side was asked to do, as far as that is known before meeting the peer.
 #[derive(Debug, Clone, Copy)]
 pub struct Intent<'a> {
     /// The operation.
     pub operation: &'static Operation,
-    /// Our part.
+    /// Our role.
     pub role: Role,
     /// For sum, the agreed minimum count.
     pub min_count: u64,
-    /// Our columns that are sent along.
+    /// Our columns that are sent.
     pub send_columns: &'a [String],
     /// Whether both sides get the result.
     pub both: bool,
 }
 
 impl<'a> Intent<'a> {
-    /// What a request asks our side to do.
+    /// The intent of a request.
     pub fn of(request: &Request<'a>) -> Intent<'a> {
         Intent {
             operation: request.operation,
@@ -85,7 +85,7 @@ impl<'a> Intent<'a> {
         }
     }
 
-    /// What was agreed with the peer.
+    /// The intent that was agreed with the peer.
     pub(super) fn agreed(hello: &'a Hello) -> Intent<'a> {
         Intent {
             operation: hello.operation,
@@ -97,46 +97,47 @@ impl<'a> Intent<'a> {
     }
 }
 
-/// The rules that hold for the other parties of a run. It is allowed if it is allowed with each of them.
+/// The rules for the other parties of a run. The run is allowed if it is allowed with each of them.
 #[derive(Debug, Clone)]
 pub struct Policy {
-    /// In the order of the seats; nobody where there is no policy.
+    /// The parties, ordered by seat; empty if there is no policy.
     parties: Vec<PartyRules>,
-    /// Whether there are no rules at all, for nobody.
+    /// Whether the policy has no rules for anybody.
     empty: bool,
-    /// Where they are from, for messages; empty if there are none.
+    /// Where the rules come from, for messages; empty if there are none.
     source: String,
 }
 
-/// The rules that hold for one party.
+/// The rules for one party.
 #[derive(Debug, Clone)]
 struct PartyRules {
     seat: Seat,
     fingerprint: Option<Fingerprint>,
     rules: Rules,
-    /// Whether the party is one of those allowed.
+    /// Whether the party is among the allowed peers.
     listed: bool,
 }
 
-/// A list of names of things that are read from their names.
+/// Deserializes a list of values that are parsed from their names.
 fn names<'de, D: Deserializer<'de>, T: FromStr<Err: Display>>(from: D) -> Result<Option<Vec<T>>, D::Error> {
     let names = Vec::<String>::deserialize(from)?;
     names.iter().map(|name| name.parse().map_err(de::Error::custom)).collect::<Result<_, _>>().map(Some)
 }
 
 impl Policy {
-    /// The policy where there is none: everything is allowed, repeated runs are warned of.
+    /// The policy without rules: everything is allowed, with a warning about repeated runs.
     pub fn none() -> Policy {
         Policy { parties: Vec::new(), empty: true, source: String::new() }
     }
 
-    /// What `rules`, which come from the file `source`, say about these parties, which are all others of the run, in the
-    /// order of their seats. A party has no fingerprint on a connection without protection. `named` finds the
-    /// fingerprint of a name of the address book.
+    /// Applies `rules`, read from the file `source`, to `parties`: all other parties of the run, ordered by seat. A
+    /// party on an unprotected connection has no fingerprint. `named` looks up a fingerprint by name in the address
+    /// book.
     ///
     /// # Errors
-    /// [`Error::Usage`] if the rules name somebody the address book does not have: whoever wrote them meant
-    /// something by it. [`Error::Bug`] if there are no parties, with whom everything would be allowed.
+    /// [`Error::Usage`] if the rules name a peer that is not in the address book: ignoring such a rule could allow what
+    /// its author meant to forbid. [`Error::Usage`] also if the rules contradict each other. [`Error::Bug`] if
+    /// `parties` is empty: such a policy would allow everything.
     pub fn new(
         rules: Rules,
         source: &str,
@@ -146,26 +147,26 @@ impl Policy {
         if parties.is_empty() {
             return Err(Error::Bug("a policy for a run without other parties".into()));
         }
-        // Before the rules for other peers are put aside: those of them do count.
+        // Rules for other peers count here too, so look before they are set aside.
         let empty = rules == Rules::default();
         let of = |&(seat, fingerprint)| PartyRules::new(&rules, source, seat, fingerprint, named);
         let parties = parties.iter().map(of).collect::<Result<_>>()?;
         Ok(Policy { parties, empty, source: source.into() })
     }
 
-    /// Whether these are the rules for the parties of this run: they are, or there are none for anybody.
+    /// Whether the policy was made for the parties of this run, or has no rules at all.
     pub fn is_for(&self, parties: &Parties) -> bool {
         let known = self.parties.iter().map(|party| (party.seat, party.fingerprint));
         known.eq(parties.iter().map(|party| (party.seat, party.fingerprint))) || self.empty
     }
 
-    /// What to do about repeated runs: the strictest of what holds for any of the parties.
+    /// What to do about repeated runs: the strictest rule of any party.
     pub fn repeats(&self) -> Repeats {
         let repeats = self.parties.iter().map(|party| party.rules.repeats.unwrap_or_default());
         repeats.max().unwrap_or_default()
     }
 
-    /// Whether the run is allowed, as far as that can be said before the other parties are there.
+    /// Checks what can be checked before connecting to the other parties.
     ///
     /// # Errors
     /// [`Error::Refused`].
@@ -173,7 +174,7 @@ impl Policy {
         self.parties.iter().try_for_each(|party| self.judged(party, party.permits(intent)))
     }
 
-    /// Whether a set of ours of this size may be used.
+    /// Checks whether our set may have this size.
     ///
     /// # Errors
     /// [`Error::Refused`].
@@ -181,7 +182,7 @@ impl Policy {
         self.parties.iter().try_for_each(|party| self.judged(party, party.permits_our_size(items)))
     }
 
-    /// Whether the sets of the other parties are allowed to have the proposed sizes.
+    /// Checks whether the other parties' sets may have the proposed sizes.
     ///
     /// # Errors
     /// [`Error::Refused`].
@@ -196,12 +197,12 @@ impl Policy {
         Ok(())
     }
 
-    /// The error of a run that `key` of the policy does not allow, whoever the other parties are.
+    /// Returns the error of a run that the rule `key` forbids, whoever the other parties are.
     pub fn refuses(&self, key: &str, what: impl Display) -> Result<()> {
         self.refuses_with("", key, what)
     }
 
-    /// What the rules for one party say, as what the policy says.
+    /// Turns the judgement of one party's rules into the policy's result.
     fn judged(&self, party: &PartyRules, said: Judgement) -> Result<()> {
         let with = match party.seat {
             Seat::PEER => String::new(),
@@ -216,13 +217,13 @@ impl Policy {
             source => format!(" ({source})"),
         };
         Err(Error::Refused(format!(
-            "our policy{source} refuses this run{with} by \"{key}\": {what}. Change what is run, or have the policy \
-             changed by whoever answers for the data"
+            "our policy{source} refuses this run{with} by \"{key}\": {what}. Change the run, or ask the \
+             person responsible for the data to change the policy"
         )))
     }
 }
 
-/// Whether one party's rules allow something, or the key of the one that does not, and what that is.
+/// Whether one party's rules allow something. If not: the key of the rule that forbids it, and the reason.
 type Judgement = Result<(), (&'static str, String)>;
 
 fn no(key: &'static str, what: impl Into<String>) -> Judgement {
@@ -230,7 +231,7 @@ fn no(key: &'static str, what: impl Into<String>) -> Judgement {
 }
 
 impl PartyRules {
-    /// What `rules` say about this party.
+    /// Applies `rules` to this party.
     fn new(
         rules: &Rules,
         source: &str,
@@ -243,8 +244,8 @@ impl PartyRules {
             let found = named(name).or_else(|| name.parse().ok());
             found.ok_or_else(|| {
                 wrong(format!(
-                    "\"{name}\" is neither a peer of the address book nor a fingerprint. Add it with `veilset peer \
-                     add`, or correct the policy"
+                    "\"{name}\" is neither a peer in the address book nor a fingerprint. Add it with \
+                     `veilset peer add`, or correct the policy"
                 ))
             })
         };
@@ -255,8 +256,8 @@ impl PartyRules {
             for (key, nested) in [("peers", special.peers.is_some()), ("peer", !special.peer.is_empty())] {
                 if nested {
                     return Err(wrong(format!(
-                        "\"{key}\" cannot be in [peer.{name}], whose rules are for one peer. Move it above the \
-                         first [peer...] table"
+                        "\"{key}\" cannot be in [peer.{name}], whose rules are for a single peer. Move it \
+                         above the first [peer...] table"
                     )));
                 }
             }
@@ -280,25 +281,28 @@ impl PartyRules {
     fn permits(&self, intent: &Intent<'_>) -> Judgement {
         let PartyRules { seat, fingerprint, rules, listed } = self;
         if fingerprint.is_none() && rules.insecure_plaintext == Some(false) {
-            return no("insecure-plaintext", "a connection without protection is not allowed");
+            return no("insecure-plaintext", "an unprotected connection is not allowed");
         }
         if !listed {
             return no(
                 "peers",
                 match fingerprint {
-                    Some(fingerprint) => format!("{seat} {fingerprint} is not among those allowed"),
-                    None => format!("without TLS nobody knows who {seat} is"),
+                    Some(fingerprint) => format!("{seat} {fingerprint} is not among the allowed peers"),
+                    None => format!("without TLS {seat} cannot be identified"),
                 },
             );
         }
         if let Some(allowed) = rules.operations.as_ref().filter(|all| !all.contains(&intent.operation)) {
             return no(
                 "operations",
-                format!("{} is not among those allowed ({})", intent.operation, list(allowed)),
+                format!("{} is not among the allowed operations ({})", intent.operation, list(allowed)),
             );
         }
         if let Some(allowed) = rules.roles.as_ref().filter(|all| !all.contains(&intent.role)) {
-            return no("roles", format!("to be the {} is not allowed, only {}", intent.role, list(allowed)));
+            return no(
+                "roles",
+                format!("the role of {} is not allowed, only {}", intent.role, list(allowed)),
+            );
         }
         if let (true, Role::Receiver, Some(least)) =
             (intent.operation.uses.values, intent.role, rules.min_count)
@@ -308,7 +312,7 @@ impl PartyRules {
             return no(
                 "min-count",
                 format!(
-                    "`min_count` is {given}, it must be at least {least} for {} where we are the receiver",
+                    "`min_count` is {given}, but must be at least {least} for {} if we are the receiver",
                     intent.operation
                 ),
             );
@@ -338,7 +342,7 @@ impl PartyRules {
         match (self.rules.min_peer_size, self.rules.max_peer_items) {
             (Some(least), _) if announced.padded => no(
                 "min-peer-size",
-                format!("{seat} pads its set, so that it may have fewer than {least} items"),
+                format!("{seat} pads its set, which may therefore have fewer than {least} items"),
             ),
             (Some(least), _) if items < least => {
                 no("min-peer-size", format!("{seat}'s set has {items} items, fewer than {least}"))
@@ -356,7 +360,7 @@ fn list(names: &[impl Display]) -> String {
 }
 
 impl Rules {
-    /// These, and where they say nothing, `base`. A new field does not compile until it is here.
+    /// These rules, falling back to `base` where they are silent. A new field does not compile until it is here.
     fn over(self, base: Rules) -> Rules {
         let Rules {
             operations,

@@ -32,7 +32,7 @@ const INTENT: Intent<'_> =
 /// The key by which it refuses, if it does.
 fn refused(result: Result<()>) -> Option<String> {
     let Err(Error::Refused(said)) = result else { return result.map(|()| None).unwrap() };
-    assert!(said.contains("p.toml") && said.contains("Change what is run"), "{said}");
+    assert!(said.contains("p.toml") && said.contains("Change the run"), "{said}");
     Some(said.split('"').nth(1).unwrap().into())
 }
 
@@ -225,7 +225,10 @@ fn a_run_of_several_is_allowed_if_it_is_allowed_with_each() {
     // One who is not listed is enough.
     let listed = Rules { peers: Some(vec!["south".into()]), ..Rules::default() };
     let said = for_several(listed, &both).permits(&count).unwrap_err().to_string();
-    assert!(said.contains(&format!("party 2 {} is not among those allowed", fingerprint("north"))), "{said}");
+    assert!(
+        said.contains(&format!("party 2 {} is not among the allowed peers", fingerprint("north"))),
+        "{said}"
+    );
     // Rules for fewer, for more, or for others are rules for another run, and nobody's rules allow nothing.
     let three = Parties::new(party(2, "north", 9), vec![party(3, "south", 6), party(4, "x", 9)]);
     for other in [&turned, &others, &three, &Parties::from(party(2, "north", 9))] {

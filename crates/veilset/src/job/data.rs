@@ -1,4 +1,4 @@
-//! Our side's data: from the file to the request, and from what came of it to the result.
+//! Our side's data: from the file to the request, and from the outcome to the written result.
 
 use super::{InputTable, Job, Phase, Watch, name};
 use crate::artefact::Ledger;
@@ -23,14 +23,14 @@ pub struct Keys {
     pub table: Table,
     /// The positions of its key columns.
     pub columns: Vec<usize>,
-    /// The set, and the rows it came from.
+    /// The set, and the rows that its items came from.
     pub keyed: KeyedSet,
-    /// How the bytes of the keys came to be, in words that both sides must share.
+    /// How the keys were normalised and encoded, as a description that must be the same on both sides.
     pub compared: String,
 }
 
 impl InputTable {
-    /// Reads the keys and nothing else, for a half that is prepared.
+    /// Reads only the keys, for preparing a half.
     ///
     /// # Errors
     /// [`Error::Input`] for the table, with file, row and column; those of the watch.
@@ -40,13 +40,13 @@ impl InputTable {
         threads.run(|| self.keys(table, false))
     }
 
-    /// Reads these columns, or all.
+    /// Reads these columns, or all if `None`.
     fn table(&self, columns: Option<&[String]>, watch: &Watch<'_>) -> Result<Table> {
         (watch.begins)(Phase::Reading);
         Table::read_watched(&self.input, &self.read, columns, watch.read)
     }
 
-    /// The set of the table's keys, which have values or not.
+    /// The set of the table's keys; `valued` tells whether they have values.
     fn keys(&self, table: Table, valued: bool) -> Result<Keys> {
         let columns = table.columns(&self.key)?;
         let keyed = keyed_set(&table, &columns, self.normalise, self.empty_keys, self.duplicates(valued))?;
@@ -64,20 +64,20 @@ pub struct Data<'a> {
     keys: Keys,
     values: Vec<i128>,
     payloads: Items,
-    /// What rows of a result are written as.
+    /// The format in which rows of a result are written.
     output_format: Format,
 }
 
 impl<'a> Data<'a> {
     pub(super) fn load(job: &'a Job, watch: &Watch<'_>) -> Result<Data<'a>> {
-        // A result of rows has all our columns; everything else needs few.
+        // A result of rows has all our columns; otherwise only a few are needed.
         let needed: Vec<String> =
             job.source.key.iter().chain(&job.values).chain(job.sends()).cloned().collect();
         let needed = if job.shape().has_rows() { None } else { Some(needed.as_slice()) };
         Data::of(job, job.source.table(needed, watch)?, watch)
     }
 
-    /// The data in a table that was read otherwise. The job's file is not looked at.
+    /// The data of a table that the caller has read. The job's file is not used.
     ///
     /// # Errors
     /// Those of [`Job::load`].
@@ -110,7 +110,7 @@ impl<'a> Data<'a> {
         &self.keys
     }
 
-    /// What we ask for.
+    /// The request of the job.
     pub fn request(&self) -> Request<'_> {
         let job = self.job;
         Request {
@@ -129,11 +129,12 @@ impl<'a> Data<'a> {
         }
     }
 
-    /// Does what takes a time that depends on our data, before the connection is made: hashes the keys, or opens the half
-    /// that was prepared, for which `identity` has the key.
+    /// Does the work whose duration depends on our data, before connecting: hashes the keys, or opens the prepared
+    /// half, which `identity` decrypts.
     ///
     /// # Errors
-    /// Those of [`Request::prepare`] and [`Request::prepare_with`]; [`Error::Usage`] for a half without an identity.
+    /// Those of [`Request::prepare`] and [`Request::prepare_with`]; [`Error::Usage`] if there is a half but no
+    /// identity.
     pub fn prepare(
         &self,
         identity: Option<&Identity>,
@@ -147,14 +148,14 @@ impl<'a> Data<'a> {
                 self.request().prepare_with(half, &Ledger::at(ledger), identity)
             }
             (Some(_), None) => Err(Error::Usage(
-                "a half that was prepared is encrypted for an identity, and this run has none. Omit `prepared`, or run \
-                 over TLS"
+                "a prepared half is encrypted under an identity, but this run has none. Omit `prepared`, or \
+                 run over TLS"
                     .into(),
             )),
         }
     }
 
-    /// Adds to the report what is known of our table, and where the result is.
+    /// Adds to the report what is known about our table, and where the result is.
     pub fn complete(&self, report: &mut Report) {
         let job = self.job;
         report.input = Some(name(&job.source.input));
@@ -163,10 +164,10 @@ impl<'a> Data<'a> {
         report.left_out = LeftOut { duplicates, skipped };
     }
 
-    /// Writes the result. How long it takes depends on it: best after the peer has left.
+    /// Writes the result. How long this takes depends on the result, so do it after the connection is closed.
     ///
     /// # Errors
-    /// [`Error::Output`], and [`Error::Peer`] for rows of the peer that are none.
+    /// [`Error::Output`], and [`Error::Peer`] for malformed rows of the peer.
     pub fn write(&self, outcome: &Outcome, output: &mut Destination) -> Result<()> {
         let (job, Keys { table, columns, keyed, .. }) = (self.job, &self.keys);
         let format = Layout { format: self.output_format, for_spreadsheets: job.for_spreadsheets };
@@ -182,7 +183,7 @@ impl<'a> Data<'a> {
         let written = match &outcome.learned {
             Learned::Nothing => Ok(()),
             Learned::Matching(matching) => {
-                // Ascending, as the positions are.
+                // Ascending, like the positions.
                 let rows: Vec<usize> =
                     matching.positions.iter().map(|&i| keyed.rows[i as usize] as usize).collect();
                 write_rows(table, &rows, sent(&matching.payloads), format, output.writer())
@@ -196,7 +197,7 @@ impl<'a> Data<'a> {
                 numbers(output, "matches,union_size", format!("{n},{union}"))
             }
             Learned::Matches(n) => numbers(output, "matches", n.to_string()),
-            // What is withheld is an empty cell, so that the columns of numbers have nothing but numbers.
+            // Withheld numbers are empty cells, so that these columns contain nothing but numbers.
             Learned::Sum(sum) => {
                 let row = match sum {
                     Some(s) => format!("{},{},false", s.matches, decimal(s.sum, job.value_scale)),
@@ -205,19 +206,19 @@ impl<'a> Data<'a> {
                 numbers(output, "matches,sum,below_minimum", row)
             }
         };
-        // Rows that are none came from the peer.
+        // Malformed rows came from the peer.
         written.map_err(|e| e.by(peer.seat))
     }
 }
 
 impl Job {
-    /// The columns of ours that travel.
+    /// Our columns that are sent.
     fn sends(&self) -> &[String] {
         if self.role == Role::Sender { &self.sent_columns } else { &[] }
     }
 }
 
-/// What the result is written as, if it can be.
+/// The format of the result, if it can be written in it.
 fn output_format(job: &Job, table: &Table) -> Result<Format> {
     let received = &job.received_as;
     let columns =
@@ -229,7 +230,8 @@ fn output_format(job: &Job, table: &Table) -> Result<Format> {
     }
     match job.for_spreadsheets && format != Format::Csv {
         true => Err(Error::Usage(format!(
-            "`for_spreadsheets` is for CSV, and the result is written as {format}. Omit it, or add `output_format=csv`"
+            "`for_spreadsheets` is for CSV, but the result is written as {format}. Omit it, or add \
+             `output_format=csv`"
         ))),
         false => Ok(format),
     }

@@ -1,17 +1,17 @@
-//! A job: one side of a run, from its table to its result.
+//! A job: one side of a run, from the input table to the result.
 //!
-//! A [`Job`] says what is to be computed on which table, and where the result goes. A front end fills it in (the program
-//! from its arguments) and takes the steps in their order, each of which needs what the one before it gave:
+//! A [`Job`] says what to compute on which table, and where the result goes. A front end fills it in (the program does
+//! so from its arguments) and takes the following steps in order:
 //!
-//! 1. [`Job::check`] refuses what contradicts itself, whatever the data.
-//! 2. [`Job::load`] reads the table, makes the keyed set, payloads and values, and checks them.
-//! 3. [`Data::prepare`] hashes the keys, or opens a half that was prepared before.
-//! 4. [`Job::create_output`] opens the destination. So far the peer has not heard of us.
-//! 5. [`run()`] runs over a connection that the front end brings, by leave of a
-//!    [`Gate`], and gives what came of it, with a report.
-//! 6. [`Data::write`] writes the result, after which [`Destination::commit`] gives the file its name.
+//! 1. [`Job::check`] refuses contradictory settings, without looking at the data.
+//! 2. [`Job::load`] reads the table, and makes and checks the keyed set, payloads and values.
+//! 3. [`Data::prepare`] hashes the keys, or opens a prepared half.
+//! 4. [`Job::create_output`] opens the destination. Up to here, the peer is not contacted.
+//! 5. [`run()`] runs over the front end's connection, if the [`Gate`] allows it, and returns the outcome and a report.
+//! 6. [`Data::write`] writes the result, and [`Destination::commit`] then gives the file its name.
 //!
-//! What takes long can be watched and ended ([`Watch`]); showing it, and hearing signals, is the front end's affair.
+//! Long steps report their progress and can be stopped ([`Watch`]). Displaying progress and handling signals is up to
+//! the front end.
 //!
 //! ```
 //! use veilset::channel::{Channel, WireCount};
@@ -31,7 +31,7 @@
 //!     let mut rng = Prng::from_os()?;
 //!     let prepared = data.prepare(None, &Watch::NONE, &mut rng)?;
 //!     let output = job.create_output()?;
-//!     // Whoever answers for the data gives a gate, which asks a policy and keeps a log.
+//!     // A real program passes a gate, which enforces a policy and keeps a log.
 //!     let ran = job::run(connection, prepared, None, &mut rng)?;
 //!     if let Some(mut output) = output {
 //!         data.write(&ran.outcome, &mut output)?;
@@ -76,7 +76,7 @@ use crate::threads::Threads;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
-/// Where our items are, how they are read, and how many the peer is told.
+/// Where our items are, how they are read, and to what size they are padded.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct InputTable {
@@ -84,21 +84,21 @@ pub struct InputTable {
     pub input: PathBuf,
     /// How it is read.
     pub read: ReadOptions,
-    /// The columns whose values are compared.
+    /// The columns whose cells are compared.
     pub key: Vec<String>,
-    /// What is done to them first, as agreed with the peer.
+    /// How they are normalised first, as agreed with the peer.
     pub normalise: Normalise,
-    /// What becomes of rows with an empty key.
+    /// How to treat rows with an empty key.
     pub empty_keys: EmptyKeys,
-    /// What becomes of rows whose key occurred before. If `None`, they are an error where the keys have values, of which
-    /// some would be missing in the sum, and are counted and take no part otherwise.
+    /// How to treat rows whose key occurred before. If `None`, they are an error if the keys have values, since some
+    /// would be missing from the sum. Otherwise they are counted and left out.
     pub duplicates: Option<Duplicates>,
-    /// The size that the set is filled up to with dummies.
+    /// The size to which the set is padded with dummies.
     pub pad_to: Option<usize>,
 }
 
 impl InputTable {
-    /// A file read as its name says, keys compared as they are, empty keys an error.
+    /// A file read in the format that its name suggests, with keys compared as they are, and empty keys an error.
     pub fn new<S: Into<String>>(input: impl Into<PathBuf>, key: impl IntoIterator<Item = S>) -> InputTable {
         InputTable {
             input: input.into(),
@@ -111,17 +111,17 @@ impl InputTable {
         }
     }
 
-    /// What the file is.
+    /// The format of the file.
     pub fn format(&self) -> Format {
         self.read.format.unwrap_or_else(|| Format::of_input(&self.input))
     }
 
-    /// What becomes of rows whose key occurred before; `valued` if the keys have values.
+    /// How to treat rows whose key occurred before; `valued` tells whether the keys have values.
     pub fn duplicates(&self, valued: bool) -> Duplicates {
         self.duplicates.unwrap_or(if valued { Duplicates::Error } else { Duplicates::First })
     }
 
-    /// Refuses what contradicts itself, whatever the data; `valued` if the keys have values.
+    /// Refuses contradictory settings, without looking at the data; `valued` tells whether the keys have values.
     ///
     /// # Errors
     /// [`Error::Usage`].
@@ -136,15 +136,15 @@ impl InputTable {
     }
 }
 
-/// What one side is to do.
+/// What one side computes, on which data.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct Job {
-    /// What is computed.
+    /// The operation to compute.
     pub operation: &'static Operation,
-    /// Our part in it.
+    /// Our role in it.
     pub role: Role,
-    /// How it is computed.
+    /// The protocol that computes it.
     pub protocol: &'static Protocol,
     /// Our items.
     pub source: InputTable,
@@ -152,31 +152,31 @@ pub struct Job {
     pub values: Option<String>,
     /// For sum: the decimal places of the values.
     pub value_scale: u32,
-    /// What else must be the same on both sides. `payload` follows from `sent_columns`.
+    /// The other terms that must be the same on both sides. `payload` follows from `sent_columns`.
     pub terms: Terms,
     /// For intersect and union: the columns that the sender sends with its keys, by the sender's names.
     pub sent_columns: Vec<String>,
-    /// For the receiver of such columns: the same, by their names in our result.
+    /// For the receiver of such columns: their names in our result.
     pub received_as: Vec<String>,
-    /// A half that was prepared, and the ledger for it.
+    /// A prepared half, and its ledger.
     pub prepared: Option<(PathBuf, PathBuf)>,
-    /// The largest set of the peer that we take part with.
+    /// The largest size of the peer's set that we accept.
     pub max_peer_items: usize,
     /// Where the result goes; `None` is standard output.
     pub output: Option<PathBuf>,
-    /// What it is written as. If `None`, what the name of the output says, and otherwise text like the input.
+    /// The format of the result. If `None`, the output's name decides, and otherwise it is text like the input.
     pub output_format: Option<Format>,
-    /// Whether cells that a spreadsheet would compute are written so that it does not; for CSV.
+    /// Whether to escape cells that a spreadsheet would take for formulas; for CSV.
     pub for_spreadsheets: bool,
-    /// Whether a file is replaced by the result.
+    /// Whether the result may replace an existing file.
     pub force: bool,
-    /// What our side computes on.
+    /// The threads that our side computes on.
     pub threads: Threads,
 }
 
 impl Job {
-    /// A plain job: the protocol of choice, no columns, values or prepared half, the result for the receiver only and to
-    /// standard output, rows of 64 bytes, any size of the peer's set.
+    /// A plain job: the default protocol, without sent columns, values or a prepared half. Only the receiver gets the
+    /// result, on standard output. Rows have at most 64 bytes, and any size of the peer's set is accepted.
     pub fn new(operation: &'static Operation, role: Role, source: InputTable) -> Job {
         Job {
             operation,
@@ -198,7 +198,7 @@ impl Job {
         }
     }
 
-    /// Refuses what contradicts itself, whatever the data.
+    /// Refuses contradictory settings, without looking at the data.
     ///
     /// # Errors
     /// [`Error::Usage`].
@@ -234,7 +234,7 @@ impl Job {
         self.check_columns()
     }
 
-    /// Refuses columns that cannot travel together, or not be told apart in the result.
+    /// Refuses columns that cannot be sent together, or that the result could not tell apart.
     fn check_columns(&self) -> Result<()> {
         let receives = self.role == Role::Receiver;
         let option = if receives { "`receive_columns`" } else { "`send_columns`" };
@@ -244,7 +244,8 @@ impl Job {
         let expected = if receives { self.sent_columns.len() } else { 0 };
         if self.received_as.len() != expected {
             return wrong(format!(
-                "{} names for {expected} columns of the sender. Give a name to each that the receiver gets",
+                "there are {} names for {expected} columns of the sender. Give one name to each column that \
+                 the receiver gets",
                 self.received_as.len()
             ));
         }
@@ -260,8 +261,8 @@ impl Job {
             && self.written_as(self.source.format(), columns) == Format::List
         {
             return wrong(format!(
-                "the result has {columns} columns or more, and a list has one. Use `output_format=csv` or `output_format=parquet`, or \
-                 give `output` another name"
+                "the result has {columns} columns or more, but a list has one. Use `output_format=csv` or \
+                 `output_format=parquet`, or give `output` another name"
             ));
         }
         Ok(())
@@ -272,7 +273,7 @@ impl Job {
         self.operation.uses.values && self.role == Role::Sender
     }
 
-    /// How many stages the run has, for whoever shows how far it is ([`Observer`](crate::channel::Observer)).
+    /// The number of stages of the run, for displaying progress ([`Observer`](crate::channel::Observer)).
     pub fn stages(&self) -> usize {
         let terms = Terms { payload: !self.sent_columns.is_empty(), ..self.terms };
         (self.protocol.stages)(self.operation, &terms)
@@ -288,15 +289,15 @@ impl Job {
         self.shape() != Shape::Nothing
     }
 
-    /// The format of a result of as many columns, if it is not one of numbers.
+    /// The format of a result with this many columns, unless it consists of numbers.
     fn written_as(&self, input: Format, columns: usize) -> Format {
         self.output_format.unwrap_or_else(|| Format::of_output(self.output.as_deref(), input, columns))
     }
 
-    /// Refuses what [`Job::create_output`] would refuse for the name alone, and makes no file.
+    /// Refuses what [`Job::create_output`] would refuse because of the name alone, without creating a file.
     ///
     /// # Errors
-    /// [`Error::Output`] and [`Error::Usage`], as those of [`Destination::check`].
+    /// Those of [`Destination::check`].
     pub fn check_output(&self) -> Result<()> {
         Destination::check(self.output.as_deref().filter(|_| self.has_result()), self.force)
     }
@@ -310,22 +311,22 @@ impl Job {
         self.has_result().then(create).transpose()
     }
 
-    /// Reads and checks all that the job needs.
+    /// Reads and checks all data that the job needs.
     ///
     /// # Errors
-    /// [`Error::Input`] for the table, with file, row and column; [`Error::Usage`] for terms that it does not fit; those of
-    /// the watch.
+    /// [`Error::Input`] for the table, with file, row and column; [`Error::Usage`] for terms that the table does not
+    /// fit; those of the watch.
     pub fn load(&self, watch: &Watch<'_>) -> Result<Data<'_>> {
         Data::load(self, watch)
     }
 
-    /// Refuses columns of the sender that would have the name of a column of ours.
+    /// Refuses columns of the sender that would have the name of one of our columns.
     fn check_names(&self, header: &[String]) -> Result<()> {
         let mut names = self.sent_columns.iter().zip(&self.received_as);
         match names.find(|(_, ours)| header.contains(ours)) {
             Some((theirs, ours)) => wrong(format!(
-                "the sender's column \"{theirs}\" would be called \"{ours}\" in the result, like a column of ours. Give \
-                 it another name with `receive_columns={}=NAME`",
+                "the sender's column \"{theirs}\" would be called \"{ours}\" in the result, like one of our \
+                 columns. Give it another name with `receive_columns={}=NAME`",
                 quoted(theirs)
             )),
             None => Ok(()),
@@ -333,49 +334,49 @@ impl Job {
     }
 }
 
-/// What may take long before the peer is met.
+/// The steps before connecting to the peer that may take long.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Phase {
-    /// The table is read.
+    /// Reading the table.
     Reading,
-    /// Its keys are normalised and made a set.
+    /// Normalising the keys and making them a set.
     Sorting,
-    /// They are hashed, or a prepared half is read.
+    /// Hashing the keys, or reading a prepared half.
     Hashing,
 }
 
-/// Who watches a job, and may end it.
+/// Callbacks that follow a job and may stop it.
 #[derive(Clone, Copy)]
 pub struct Watch<'a> {
-    /// Hears again and again how many bytes of the table were read. An error of it ends the job.
+    /// Called regularly with the number of bytes of the table read so far. An error from it stops the job.
     pub read: &'a dyn Fn(u64) -> Result<()>,
-    /// Hears what begins.
+    /// Called when a phase begins.
     pub begins: &'a dyn Fn(Phase),
 }
 
 impl Watch<'static> {
-    /// Nobody.
+    /// No callbacks.
     pub const NONE: Watch<'static> = Watch { read: &|_| Ok(()), begins: &|_| () };
 }
 
-/// What came of a run.
+/// A completed run.
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct Ran {
-    /// What we learned.
+    /// The outcome, with what we learned.
     pub outcome: Outcome,
-    /// The same for people and programs; [`Data::complete`] adds what is known of our table.
+    /// The report of the run; [`Data::complete`] adds what is known about our table.
     pub report: Report,
-    /// Whether the log says how the run ended. If it does not, that is no reason to give up the result.
+    /// Whether the end of the run was logged. A failure to log it is no reason to discard the result.
     pub logged: Result<()>,
 }
 
-/// Runs our side, if the gate allows it, and has it log how the run ends. Without a gate all is allowed and nothing is
-/// logged.
+/// Runs our side, if the gate allows it, and has the gate log how the run ends. Without a gate everything is allowed
+/// and nothing is logged.
 ///
 /// # Errors
-/// Those of [`run_if`]. The gate was told; what cannot be logged then is a warning of it.
+/// Those of [`run_if`]. The gate logs the error; if it cannot, it gives a warning.
 pub fn run(
     connection: Connection,
     prepared: Prepared<'_>,
@@ -392,7 +393,7 @@ pub fn run(
     let outcome = match (result, &mut gate) {
         (Ok(outcome), _) => outcome,
         (Err(error), gate) => {
-            // The error of the run matters more.
+            // The error of the run matters more than that of the log.
             if let Some(gate) = gate
                 && let Err(unlogged) = gate.end(Err(&error), seconds)
             {
@@ -406,7 +407,7 @@ pub fn run(
     Ok(Ran { outcome, report, logged })
 }
 
-/// Writes a report as JSON to a file that appears complete or not at all.
+/// Writes a report as JSON. The file appears complete or not at all.
 ///
 /// # Errors
 /// [`Error::Output`].
@@ -420,12 +421,12 @@ fn wrong<T>(what: String) -> Result<T> {
     Err(Error::Usage(what))
 }
 
-/// The first name that is there twice.
+/// The first name that occurs twice.
 fn repeated(names: &[String]) -> Option<&String> {
     names.iter().enumerate().find(|(i, name)| names[..*i].contains(name)).map(|(_, name)| name)
 }
 
-/// The name of a file, for reports.
+/// A file's name, for reports.
 fn name(path: &Path) -> String {
     path.display().to_string()
 }

@@ -277,7 +277,7 @@ fn what_contradicts_itself_is_refused_before_the_table_is_read() {
         (&COUNT, |job| job.source.duplicates = Some(Duplicates::Add), "`duplicates=add`"),
         (&COUNT, |job| job.sent_columns = vec!["a".into()], "not in count"),
         (&SUM, |job| job.terms.both = true, "`both` is not for sum"),
-        (&UNION, |job| job.protocol = &VOLE, "`protocol=vole` is not for union"),
+        (&UNION, |job| job.protocol = &VOLE, "`protocol=vole` cannot compute union"),
         (&COUNT, |job| job.prepared = Some(Default::default()), ""),
         (&INTERSECT, |job| job.sent_columns = vec!["a".into()], "0 names for 1 columns"),
     ];

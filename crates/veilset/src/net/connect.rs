@@ -254,8 +254,8 @@ impl Protection {
         match self {
             Protection::InsecurePlaintext => Ok(None),
             Protection::Tls { identity, peer } if identity.fingerprint() == *peer => Err(Error::Usage(
-                "`peer` is our own fingerprint. Give the one that `veilset identity show` prints on the other \
-                 party's side; two parties on one machine need an identity each (`identity`)"
+                "`peer` is our own fingerprint. Give the one that `veilset identity show` prints on the \
+                 other party's side; two parties on one machine need separate identities (`identity`)"
                     .into(),
             )),
             Protection::Tls { identity, peer } => Ok(Some(Keys::new(identity, *peer))),
@@ -264,12 +264,13 @@ impl Protection {
 }
 
 /// A possible cause if the peer is absent. More questions to ask may follow.
-pub(super) const ABSENT: &str = "Its program may have stopped before it was ready (a defect in its input or options): \
-                      ask the other party what it printed";
+pub(super) const ABSENT: &str = "Its program may have stopped before it was ready (because of its input or \
+                      options, say): ask the other party what it printed";
 
 /// What to do about an unexpected key.
-pub(super) const COMPARE: &str = "Ask the other party, by a way that you trust, what `veilset identity show` prints on its \
-                       side: if it is the first, give that one with `peer`; if not, somebody else is in between";
+pub(super) const COMPARE: &str = "Ask the other party, over a channel that you trust, what `veilset identity \
+                       show` prints on its side. If it is the first fingerprint, give that one with `peer`; if not, \
+                       somebody else is in between";
 
 /// Tries all addresses in turn until one of them is the peer or the time is up.
 pub(super) fn connect(text: &str, security: &Protection, watch: &Watch<'_>) -> Result<Connection> {
@@ -352,8 +353,8 @@ fn attempt(at: SocketAddr, keys: Option<&Keys>, watch: &Watch<'_>) -> Result<Res
             keys.peer
         ))),
         Err(Failure::Refused) => Err(Error::stranger(format_args!(
-            "it is at {at} and has the expected fingerprint, {}, but it expects another one than ours, {ours}. Ask \
-             the other party to run with `peer={ours}`",
+            "it is at {at} and has the expected fingerprint, {}, but it expects a fingerprint other than \
+             ours, {ours}. Ask the other party to run with `peer={ours}`",
             keys.peer,
             ours = keys.ours
         ))),

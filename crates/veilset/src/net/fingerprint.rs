@@ -89,17 +89,18 @@ impl FromStr for Fingerprint {
             };
             match ALPHABET.iter().position(|&a| char::from(a) == plain) {
                 Some(value) => values.push(value as u8),
-                None => return Err(format!("'{}' cannot be in it. {EXPECTED}", letter.escape_debug())),
+                None => return Err(format!("it cannot contain '{}'. {EXPECTED}", letter.escape_debug())),
             }
             len += 1;
             values.truncate(LETTERS);
         }
         let (Some((hashed, checked)), true) = (values.split_first_chunk::<HASHED>(), len == LETTERS) else {
-            return Err(format!("this has {len} letters and digits. {EXPECTED}"));
+            return Err(format!("it has {len} letters and digits. {EXPECTED}"));
         };
         if check(hashed) != checked {
             return Err(format!(
-                "a letter of it is wrong: the last two, which are a check, do not match the others. {EXPECTED}"
+                "it has a typing error: the last two characters, a checksum, do not match the others. \
+                 {EXPECTED}"
             ));
         }
         Ok(Fingerprint(*hashed))
@@ -175,13 +176,13 @@ mod tests {
     fn what_is_wrong_is_said() {
         let text = example().to_string();
         let cases = [
-            (String::new(), "this has 0 letters and digits"),
-            ("abc".into(), "this has 3 letters and digits"),
-            (format!("{text}0"), "this has 41 letters and digits"),
-            ("0".repeat(100_000), "this has 100000 letters and digits"),
-            (text.replacen('-', "u", 1), "'u' cannot be in it"),
-            (text.replacen('-', "\u{1b}", 1), "'\\u{1b}' cannot be in it"),
-            (text.replacen('-', "é", 1), "'é' cannot be in it"),
+            (String::new(), "it has 0 letters and digits"),
+            ("abc".into(), "it has 3 letters and digits"),
+            (format!("{text}0"), "it has 41 letters and digits"),
+            ("0".repeat(100_000), "it has 100000 letters and digits"),
+            (text.replacen('-', "u", 1), "it cannot contain 'u'"),
+            (text.replacen('-', "\u{1b}", 1), "it cannot contain '\\u{1b}'"),
+            (text.replacen('-', "é", 1), "it cannot contain 'é'"),
         ];
         for (bad, words) in cases {
             let e = bad.parse::<Fingerprint>().unwrap_err();

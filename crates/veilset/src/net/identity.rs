@@ -60,7 +60,7 @@ impl Identity {
         })?;
         let mut file = private_file(path).map_err(|e| match e.kind() {
             ErrorKind::AlreadyExists => Error::Usage(format!(
-                "{shown} exists already and is not overwritten, because peers know its fingerprint. Use it \
+                "{shown} already exists and is not overwritten, because peers know its fingerprint. Use it \
                  (`veilset identity show`), or choose another place with `output`"
             )),
             _ => Error::Usage(format!("cannot make {shown}: {e}. Choose another place with `output`")),
@@ -70,7 +70,7 @@ impl Identity {
             // A partly written identity is useless.
             let _ = std::fs::remove_file(path);
             Error::Output(format!(
-                "cannot write {shown}: {e}. Make room or choose another place with `output`"
+                "cannot write {shown}: {e}. Free disk space, or choose another place with `output`"
             ))
         })
     }
@@ -89,8 +89,8 @@ impl Identity {
         let metadata = file.metadata().map_err(unreadable)?;
         if let Some(mode) = open_to_others(&metadata) {
             return Err(Error::Usage(format!(
-                "the identity {shown} can be read by others (mode {mode:04o}), who may then pose as you. \
-                 Run `chmod 600 {shown}`, or, if somebody may have copied it, make a new one"
+                "the identity {shown} can be read by others (mode {mode:04o}), who may then pose as you. Run \
+                 `chmod 600 {shown}`, or make a new one if somebody may have copied it"
             )));
         }
         let mut pem = Zeroizing::new(Vec::with_capacity(metadata.len().min(LARGEST_FILE) as usize));

@@ -157,8 +157,8 @@ fn cannot_listen(text: &str, e: &std::io::Error) -> Error {
 
 fn nobody_came(watch: &Watch<'_>, at: SocketAddr, last: &str) -> Error {
     Error::Network(format!(
-        "the peer did not come to {at} {}{last}. {ABSENT}, and whether it connects to this machine's address and port. \
-         Check firewalls, then run again",
+        "the peer did not connect to {at} {}{last}. {ABSENT}, and whether it connects to this machine's \
+         address and port. Check firewalls, then run again",
         watch.within()
     ))
 }
@@ -307,14 +307,15 @@ impl<'a> Reception<'a> {
         let Keys { ours, peer, .. } = self.keys;
         match &self.last {
             Some((from, Failure::WrongKey(presented))) => Error::stranger(format_args!(
-                "it did not come to {} {}. A connection from {from} shows the fingerprint {presented}, which proves \
-                 nothing; expected is {peer}. {COMPARE}",
+                "it did not connect to {} {}. A connection from {from} shows the fingerprint {presented}, \
+                 which proves nothing; expected is {peer}. {COMPARE}",
                 self.at,
                 self.watch.within()
             )),
             Some((from, Failure::Unwanted)) => Error::stranger(format_args!(
-                "it did not come to {} {}. A connection from {from} says that it expects another fingerprint than ours, \
-                 {ours} (we expect {peer}). If that was the other party, ask it to run with `peer={ours}`",
+                "it did not connect to {} {}. A connection from {from} says that it expects a fingerprint \
+                 other than ours, {ours} (we expect {peer}). If that was the other party, ask it to \
+                 run with `peer={ours}`",
                 self.at,
                 self.watch.within()
             )),

@@ -171,9 +171,9 @@ fn mismatch(a: &Arc<Identity>, b: &Arc<Identity>, other: &Identity, by_a: &Ident
             "{there}"
         );
         assert!(there.contains(&format!("expected is {}", other.fingerprint())), "{there}");
-        assert!(here.contains(&format!("another fingerprint than ours, {}", a.fingerprint())), "{here}");
+        assert!(here.contains(&format!("a fingerprint other than ours, {}", a.fingerprint())), "{here}");
         assert!(here.contains(&by_a.fingerprint().to_string()), "{here}");
-        assert_eq!(listening.notices.count("expects another fingerprint than ours"), 1);
+        assert_eq!(listening.notices.count("expects a fingerprint other than ours"), 1);
         // It shows its own key only to the expected peer.
         assert!(
             !here.contains(&b.fingerprint().to_string()) || by_a.fingerprint() == b.fingerprint(),
@@ -234,7 +234,7 @@ fn strangers_neither_end_nor_delay_the_run() {
     notices.wait_for("does not speak veilset's TLS", 4);
     // More silent connections than there are concurrent handshakes.
     let _silent: Vec<_> = (0..room::HANDSHAKES + 4).map(|_| visit(&[])).collect();
-    notices.wait_for("it had to make room", 4);
+    notices.wait_for("dropped to make room", 4);
 
     let there = connect(address, &tls(&b, &a), seconds(60)).unwrap();
     let here = listening.run.join().unwrap().unwrap();

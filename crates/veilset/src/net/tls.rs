@@ -173,9 +173,12 @@ impl fmt::Display for Failure {
             Failure::WrongKey(presented) => {
                 write!(f, "it shows the fingerprint {presented}, which proves nothing")
             }
-            Failure::Refused => f.write_str("it expects another fingerprint than ours"),
-            Failure::Unwanted => f.write_str("it says that it expects another fingerprint than ours"),
-            Failure::Displaced => f.write_str("it had to make room: too many handshakes were in progress"),
+            Failure::Refused => f.write_str("it expects a fingerprint other than ours"),
+            Failure::Unwanted => f.write_str("it says that it expects a fingerprint other than ours"),
+            Failure::Displaced => f.write_str(
+                "it was dropped to make room: too many handshakes were in \
+                 progress",
+            ),
             Failure::Closed => f.write_str("it closed the connection"),
             Failure::Slow => f.write_str("it did not complete the TLS handshake in time"),
             Failure::Stopped => f.write_str("we stopped"),

@@ -53,7 +53,7 @@ pub(super) fn recv_bits(ch: &mut Channel, n: usize, most: usize) -> Result<Secre
     }
     match bits.iter().filter(|&&bit| bit).count() <= most {
         true => Ok(bits),
-        false => Err(Error::misbehaves("more of our items match than it has")),
+        false => Err(Error::misbehaves("more of our items match than it has items")),
     }
 }
 
@@ -116,7 +116,7 @@ pub(super) fn recv_union<'a>(
         match sound && complete {
             true => Ok(union),
             false => Err(Error::misbehaves_unseen(
-                "what it sent is not the union: not sorted, or an item of ours is missing",
+                "what it sent is not the union: it is not sorted, or one of our items is missing",
             )),
         }
     }))

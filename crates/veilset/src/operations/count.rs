@@ -14,7 +14,7 @@ use crate::membership::Mqrpmt;
 /// The receiver learns how many items match.
 pub static COUNT: Operation = Operation {
     name: "count",
-    summary: "The receiver learns how many keys both have",
+    summary: "The receiver learns how many keys both sides have",
     about: "The receiver learns the number of matches, and so the size of the union.",
     uses: Uses { rows: Rows::None, both: true, values: false },
     sender_dummies: Dummies::Random,

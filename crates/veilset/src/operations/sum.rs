@@ -90,7 +90,7 @@ fn most(values: &[i128]) -> u128 {
 /// Both learn how many items match, and the sender learns the sum of its values over the matches.
 pub static SUM: Operation = Operation {
     name: "sum",
-    summary: "Both learn how many keys match, the sender the sum of its values over them",
+    summary: "Both learn how many keys match; the sender also learns the sum of its values over them",
     about: "Both learn the number of matches. The sender, who owns the values, learns their sum over the matches; the \
             receiver does not.",
     uses: Uses { rows: Rows::None, both: false, values: true },
@@ -192,7 +192,7 @@ pub(crate) fn sender<'a>(
     terms: &Terms,
 ) -> Result<Sealed<'a, Option<Sum>>> {
     if values.len() != x.items().len() || !fits(terms.modulus, x.len(), values) {
-        return Err(Error::Bug("values that do not belong to the items or do not fit the modulus".into()));
+        return Err(Error::Bug("the values do not belong to the items, or do not fit the modulus".into()));
     }
     // 0. and 1. X and V in the same random order; P2 obtains nothing.
     let order = protocol.client(cx, x, n_y)?;

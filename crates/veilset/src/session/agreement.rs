@@ -1,4 +1,4 @@
-//! What both sides must agree on before anything about the data is said, and what each says at the end.
+//! The agreement of both sides before anything about the data is sent, and the confirmation at the end.
 //!
 //! ```text
 //! both  preamble        "veilset" 0, version of the protocol
@@ -10,8 +10,8 @@
 //! both  confirmation    a value that only this session has
 //! ```
 //!
-//! Each side sends its message before it reads the peer's, so that both see every difference. Both know after the
-//! hellos what the choice is among: the receiver's candidates that the sender has too, in the receiver's order.
+//! Each side sends its message before it reads the peer's, so that both see every difference. After the hellos both
+//! sides know the common candidates: the receiver's candidates that the sender has too, in the receiver's order.
 
 use crate::channel::{Channel, Message, PROTOCOL_VERSION};
 use crate::error::{Difference, Error, Fault, Result, shown};
@@ -24,11 +24,11 @@ use crate::rng::Prng;
 use serde::{Deserialize, Serialize};
 use subtle::ConstantTimeEq;
 
-/// This frame is the same in all versions: they recognise each other by it.
+/// This frame is the same in all versions, so that any two can recognise each other.
 const PREAMBLE: Message<[u8]> = Message::new(1, "preamble: magic, version");
 const HELLO: Message<[u8]> = Message::new(2, "hello: JSON");
-/// The number of items; then room for what a choice by speed will need: multiplications a second, bits a second, the
-/// microseconds of a round trip. This version measures none of them and sends 0.
+/// The number of items, then three numbers reserved for choosing a protocol by speed: multiplications per second, bits
+/// per second, and the round-trip time in microseconds. This version measures none of them and sends 0.
 const SIZE: Message<u64> = Message::new(3, "size of the set");
 const SIZE_NUMBERS: usize = 4;
 const CHOICE: Message<u64> = Message::new(5, "R->S  which of the common candidates");
@@ -37,61 +37,62 @@ const GO: Message<[u8]> = Message::new(8, "go: the run is allowed");
 const NONCE: Message<[u8; 32]> = Message::new(10, "nonce for the session id");
 const PREDICTION: Message<u64> = Message::new(9, "milliseconds of work, as one side expects");
 
-/// The terms that are others, or 0, where the operation is another one.
+/// The terms that may differ merely because the operations differ; they are not reported then.
 const OF_OPERATION: [&str; 5] = [MAX_ROW, "min_count", "value_scale", "modulus_bits", "malicious_sender"];
 const MAX_ROW: &str = "max_row";
 const SENT_COLUMNS: &str = "sent_columns";
 
 const MAGIC: &[u8; 8] = b"veilset\0";
-/// What to look at if a connection without TLS yields nothing.
+/// A hint for failures on a connection without TLS.
 const BOTH_PLAIN: &str = "Were both sides run with `insecure_plaintext`?";
-/// Bytes of the longest hello; ours has about 400 and the names of the columns that are sent.
+/// Maximum length of a hello in bytes. Ours has about 400, plus the names of the columns that are sent.
 const MAX_HELLO: usize = 1 << 14;
 
-/// A point that both sides must have been asked for alike.
+/// A term of the run, which must be the same on both sides.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Term {
-    /// Its name for programs, which stays the same from version to version: "max_row".
+    /// Its key for programs, stable across versions: "max_row".
     pub key: &'static str,
-    /// Its name in messages: a setting of ours ([`crate::spelling`]), or words.
+    /// Its name in messages: one of our settings ([`crate::spelling`]), or a description.
     pub words: &'static str,
-    /// What we were asked for.
+    /// The value requested on our side.
     pub value: String,
 }
 
-/// What we were asked to do. All of it must be the same on both sides, except the role, which is the other one, the
-/// padding, and the candidates, of which one must be common. What does not matter to an operation is 0 or "none" on both.
+/// What our side was asked to do. Both sides must have the same, with three exceptions. The roles must be opposite,
+/// each side decides on padding for itself, and at least one candidate must be common. Terms that an operation does not
+/// use are 0 or "none" on both sides.
 ///
-/// It is made from a request: [`Request::hello`](super::run::Request::hello).
+/// [`Request::hello`](super::run::Request::hello) makes it from a request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Hello {
-    /// What is computed.
+    /// The operation to compute.
     pub operation: &'static Operation,
-    /// Our part in it; the peer has the other one.
+    /// Our role in it; the peer has the other one.
     pub role: Role,
-    /// Whether this is a check only: the agreement and nothing more.
+    /// Whether this is only a check: the agreement and nothing more.
     pub check: bool,
-    /// The protocols that we allow, the one we prefer first.
+    /// The protocols that we allow, in order of preference.
     pub candidates: Vec<Choice>,
     /// Number of key columns.
     pub key_columns: u32,
-    /// What is done to keys before they are compared: "none".
+    /// How keys are normalised before they are compared, for instance "none".
     pub normalisation: String,
-    /// The columns that travel with the sender's items, as the sender calls them.
+    /// The columns sent with the sender's items, by the sender's names.
     pub sent_columns: Vec<String>,
-    /// Decimal places of the values to be added.
+    /// Decimal places of the values to be summed.
     pub value_scale: u32,
     /// The terms of the operation.
     pub terms: Terms,
-    /// Whether our set is padded, so that its size is only a bound. Each side decides for itself.
+    /// Whether our set is padded, so that its announced size is only an upper bound. Each side decides for itself.
     pub padded: bool,
 }
 
 impl Hello {
-    /// All that both sides must have been asked for alike. A new term of the operation does not compile until it is
-    /// here, and this is the only place.
+    /// All terms that must be the same on both sides. This is the only list: a new field of [`Terms`] does not compile
+    /// until it is here.
     pub fn terms(&self) -> Vec<Term> {
         let Terms { payload: _, max_row, both, modulus, min_count, malicious_sender } = self.terms;
         let modulus_bits = if self.operation.uses.values { modulus.bits() } else { 0 };
@@ -113,24 +114,24 @@ impl Hello {
     }
 }
 
-/// What came of it.
+/// The result of an agreement.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Agreement {
-    /// Names this session in every hash: no two sessions share it, and both sides have the same.
+    /// The session's id, which enters every hash. Both sides have the same, and no two sessions share one.
     pub session_id: SessionId,
     /// How the operation is computed.
     pub choice: Choice,
     /// Number of items in the peer's set, at most [`MAX_SET`].
     pub their_size: usize,
-    /// Whether some of them are dummies.
+    /// Whether the peer's set is padded, so that some items may be dummies.
     pub they_pad: bool,
 }
 
-/// Agrees with the peer on everything in `hello`, exchanges the sizes of the sets, and chooses among the candidates.
+/// Agrees with the peer on everything in `hello`, exchanges the sizes of the sets, and chooses one of the candidates.
 ///
-/// Fails with [`Error::Disagreement`] on both sides if they were asked to do different things, or allow no protocol in
-/// common; then nothing about the data was sent.
+/// Fails with [`Error::Disagreement`] on both sides if they were asked to do different things or allow no common
+/// protocol. Nothing about the data has been sent then.
 pub fn agree(
     connection: &mut Connection,
     hello: &Hello,
@@ -145,16 +146,16 @@ pub fn agree(
 
 /// What is known after the hellos.
 pub(super) struct Met {
-    /// The candidates of both, the receiver's favourite first; at least one.
+    /// The common candidates, in the receiver's order of preference; at least one.
     pub common: Vec<Choice>,
     /// Whether the peer pads its set.
     pub they_pad: bool,
-    /// What the session id binds, except the choice.
+    /// Everything that the session id binds, except the choice.
     transcript: blake3::Hasher,
 }
 
 impl Met {
-    /// Names the session, in which the operation is computed in this way.
+    /// The session's id if this choice is made.
     pub(super) fn session_id(&self, choice: Choice) -> SessionId {
         let mut hasher = self.transcript.clone();
         part(&mut hasher, choice.protocol.name.as_bytes());
@@ -163,7 +164,7 @@ impl Met {
     }
 }
 
-/// Agrees on everything in `hello`. Of `our_size` the peer hears nothing.
+/// Agrees on everything in `hello`. `our_size` is only checked, not sent.
 pub(super) fn meet(
     connection: &mut Connection,
     hello: &Hello,
@@ -179,10 +180,10 @@ pub(super) fn meet(
     let our_bytes = ours.to_bytes()?;
     let channel = &mut connection.channel;
 
-    // 1. Versions: nothing else is understood between two of them.
+    // 1. Versions: two different ones understand nothing else of each other.
     channel.tx.send_bytes(PREAMBLE, &preamble(PROTOCOL_VERSION))?;
     let theirs = channel.rx.recv_bytes(PREAMBLE, MAGIC.len() + 2);
-    // Without TLS these are the first bytes that show what the peer speaks.
+    // Without TLS these are the first bytes that show which protocol the peer speaks.
     let theirs = theirs.map_err(|e| match (e, connection.peer) {
         (Error::Peer { who, fault, what }, None) => {
             Error::Peer { who, fault, what: format!("{what}. {BOTH_PLAIN}") }
@@ -207,7 +208,7 @@ pub(super) fn meet(
         return Err(Error::Disagreement(differences));
     }
 
-    // 3. The session's name. The roles are opposite, so both sides put the receiver first.
+    // 3. The session id. The roles are opposite, so both sides put the receiver first.
     let us = Side { hello: &our_bytes, fingerprint: connection.our };
     let peer = Side { hello: &their_bytes, fingerprint: connection.peer };
     let transcript = match hello.role {
@@ -217,7 +218,7 @@ pub(super) fn meet(
     Ok(Met { common, they_pad: theirs.padded, transcript })
 }
 
-/// Settles on one of the common candidates: the receiver chooses, and the sender holds it to the list.
+/// Settles on one of the common candidates: the receiver chooses, and the sender checks that the choice is on the list.
 pub(super) fn choose(channel: &mut Channel, role: Role, common: &[Choice]) -> Result<Choice> {
     let index = match (common.len(), role) {
         (0 | 1, _) => 0,
@@ -232,13 +233,13 @@ pub(super) fn choose(channel: &mut Channel, role: Role, common: &[Choice]) -> Re
     chosen.copied().ok_or_else(none)
 }
 
-/// Says something about the data for the first time: our size. Gives the peer's.
+/// Sends our size, the first fact about our data, and returns the peer's.
 pub(super) fn tell_size(channel: &mut Channel, our_size: usize) -> Result<usize> {
     channel.tx.send(SIZE, &[our_size as u64, 0, 0, 0])?;
     let theirs = channel.rx.recv(SIZE, SIZE_NUMBERS)?;
     let their_size = theirs[0];
     if theirs[1..].iter().any(|number| *number != 0) {
-        return Err(Error::misbehaves("it measured speeds, which this version does not"));
+        return Err(Error::misbehaves("it sent measured speeds, which this version does not support"));
     }
     match usize::try_from(their_size) {
         Ok(their_size) if their_size <= MAX_SET => Ok(their_size),
@@ -252,13 +253,13 @@ pub(super) fn tell_size(channel: &mut Channel, our_size: usize) -> Result<usize>
     }
 }
 
-/// Names a session on a channel that the caller brings, for whoever runs a protocol of this library without [`agree`]:
-/// each side sends 32 random bytes, and the id is a hash of both, the receiver's first. It says nothing about who the
-/// peer is or what it was asked to do; that is the caller's affair.
+/// Makes a session id on the caller's channel, for running a protocol of this library without [`agree`]. Each side
+/// sends 32 random bytes, and the id is a hash of both, the receiver's first. The id does not bind the peer's identity
+/// or its request; that is up to the caller.
 ///
-/// A peer with which we run two sessions at once, in opposite roles, can send our nonces back and so give both one id.
-/// Keys are fresh in every run, so only the separation by domain is lost. [`agree`] hashes the TLS connection too and
-/// is not affected.
+/// If we run two sessions with one peer at once, in opposite roles, the peer can reflect our nonces and give both
+/// sessions the same id. Keys are fresh in every run, so only domain separation is lost. [`agree`] is not affected: it
+/// also hashes a secret of the TLS connection.
 ///
 /// # Errors
 /// Those of the channel.
@@ -275,21 +276,21 @@ pub fn introduce(channel: &mut Channel, role: Role, rng: &mut Prng) -> Result<Se
     Ok(SessionId::of(*hasher.finalize().as_bytes()))
 }
 
-/// Tells the peer that our side allows the run, and waits for it to allow it too: no message about the data
-/// goes out before both have.
+/// Tells the peer that our side allows the run, and waits until the peer allows it too. No further message about the
+/// data is sent before that.
 pub(super) fn go(channel: &mut Channel) -> Result<()> {
     channel.tx.send_bytes(GO, &[])?;
     channel.rx.recv_bytes(GO, 0)?;
     Ok(())
 }
 
-/// Tells the peer how many milliseconds of work our side expects, and is told its number.
+/// Tells the peer how many milliseconds of work our side expects, and returns the peer's number.
 pub(super) fn predict(channel: &mut Channel, ours: u64) -> Result<u64> {
     channel.tx.send(PREDICTION, &[ours])?;
     Ok(channel.rx.recv(PREDICTION, 1)?.first().copied().unwrap_or(0))
 }
 
-/// Tells the peer that we are done, and waits for it to be done too: a result may be opened only after this.
+/// Tells the peer that we are done, and waits until the peer is done too. A result may be opened only after this.
 pub fn confirm(channel: &mut Channel, session_id: &SessionId) -> Result<Confirmed> {
     let ours = blake3::derive_key("veilset 2026-11 confirmation of the end", session_id.as_bytes());
     channel.tx.send_bytes(CONFIRMATION, &ours)?;
@@ -297,7 +298,7 @@ pub fn confirm(channel: &mut Channel, session_id: &SessionId) -> Result<Confirme
     match bool::from(ours[..].ct_eq(&theirs)) {
         true => Ok(Confirmed(())),
         false => Err(Error::misbehaves(
-            "it confirmed the end of another session than ours; do not use this run's output",
+            "it confirmed the end of a different session; do not use this run's output",
         )),
     }
 }
@@ -325,13 +326,13 @@ fn same_version(theirs: &[u8]) -> Result<()> {
     }
 }
 
-/// A hello as it is sent. Terms travel as they are shown: they must be equal, and nothing else is done with them.
+/// A hello as it is sent. Terms are sent as text, as they are displayed: they are only compared for equality.
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Letter {
     role: String,
     padded: bool,
-    /// Names of protocols and groups.
+    /// Pairs of a protocol's and a group's name.
     candidates: Vec<(String, String)>,
     /// Keys and values.
     terms: Vec<(String, String)>,
@@ -351,7 +352,8 @@ impl Letter {
         }
     }
 
-    /// Its candidates: at least one, each a protocol in one of its groups, none twice. So there are no more than we know.
+    /// Its candidates: at least one, each a known protocol over one of its groups, without repetition. So their number
+    /// is bounded.
     fn candidates(&self) -> Result<Vec<Choice>> {
         if self.candidates.is_empty() {
             return Err(Error::misbehaves("its hello has no candidates"));
@@ -377,7 +379,8 @@ impl Letter {
         match bytes.len() <= MAX_HELLO {
             true => Ok(bytes),
             false => Err(Error::Usage(
-                "the names of the columns to be sent are too long to agree on. Send fewer, or rename them in the file"
+                "the names of the columns to be sent are too long for the agreement. Send fewer columns, or \
+                 rename them in the file"
                     .into(),
             )),
         }
@@ -385,7 +388,7 @@ impl Letter {
 
     fn from_bytes(bytes: &[u8]) -> Result<Letter> {
         let wrong =
-            |what: &str| Error::misbehaves(format!("its hello is not one of this version ({})", shown(what)));
+            |what: &str| Error::misbehaves(format!("its hello does not fit this version ({})", shown(what)));
         let letter: Letter = serde_json::from_slice(bytes).map_err(|e| wrong(&e.to_string()))?;
         let digits = |c: u8| matches!(c, b'0'..=b'9' | b'a'..=b'f');
         match letter.nonce.len() == 64 && letter.nonce.bytes().all(digits) {
@@ -395,7 +398,7 @@ impl Letter {
     }
 }
 
-/// In what the two hellos differ, although they must not.
+/// The terms in which the two hellos differ but must not.
 fn differences(
     ours: &Hello,
     theirs: &Letter,
@@ -414,13 +417,13 @@ fn differences(
     let terms = ours.terms();
     let same_keys = terms.iter().map(|term| term.key).eq(theirs.terms.iter().map(|(key, _)| key.as_str()));
     if !same_keys {
-        return Err(Error::misbehaves("its hello has other terms than this version"));
+        return Err(Error::misbehaves("its hello does not have the terms of this version"));
     }
     let differ = |key: &str| {
         let found = terms.iter().zip(&theirs.terms).find(|(term, _)| term.key == key);
         found.is_some_and(|(term, (_, value))| term.value != *value)
     };
-    // What only follows from another difference would name options that nobody typed.
+    // A difference that only follows from another would name options that nobody typed.
     let operation = differ("operation");
     let no_rows = |value: &str| value == "0";
     for (term, (_, theirs)) in terms.iter().zip(&theirs.terms) {
@@ -447,13 +450,13 @@ fn listed(names: &[String]) -> String {
 }
 
 struct Side<'a> {
-    /// Exactly as it went over the wire.
+    /// The bytes exactly as sent.
     hello: &'a [u8],
     fingerprint: Option<Fingerprint>,
 }
 
-/// BLAKE3 over everything that makes this session this one, before the choice. Each part stands behind its length, so
-/// that no two different sessions are hashed alike.
+/// BLAKE3 over everything that identifies this session, before the choice. Each part is prefixed with its length, so
+/// that no two different sessions give the same input.
 fn transcript(receiver: &Side<'_>, sender: &Side<'_>, exporter: &[u8; 32]) -> blake3::Hasher {
     let mut hasher = blake3::Hasher::new_derive_key("veilset 2026-11 session id");
     part(&mut hasher, &PROTOCOL_VERSION.to_le_bytes());

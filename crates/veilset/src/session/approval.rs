@@ -1,5 +1,5 @@
-//! Where our side is asked whether a run may take place: after both agreed on the terms and know the sizes,
-//! before anything else about the data is said.
+//! The point where our side decides whether to allow a run. By then both sides have agreed on the terms and know the
+//! sizes; nothing else about the data has been sent.
 
 use super::{Hello, Parties, Term};
 use crate::error::{Error, Result};
@@ -8,15 +8,15 @@ use crate::operations::cost::Deal;
 use crate::operations::{Announced, Role};
 use crate::protocols::{Choice, Protocol};
 
-/// What both sides agreed on, to be allowed or refused.
+/// What both sides agreed on, for our side to allow or refuse.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct Proposal {
-    /// All terms, as our side asked for them; the peer asked for the same.
+    /// All terms, as requested on our side; the peer requested the same.
     pub hello: Hello,
-    /// How the operation is computed: chosen among what both allow.
+    /// How the operation is computed: one of the choices that both sides allow.
     pub choice: Choice,
-    /// Names this session.
+    /// The session's id.
     pub session_id: SessionId,
     /// What our side announced.
     pub ours: Announced,
@@ -25,7 +25,7 @@ pub struct Proposal {
 }
 
 impl Proposal {
-    /// What the cost depends on, and the protocol, in a run of two.
+    /// The protocol, and what its cost depends on, in a run of two.
     pub fn deal(&self) -> (&'static Protocol, Deal) {
         let (ours, theirs) = (self.ours, self.parties.peer().announced);
         let (receiver, sender) = match self.hello.role {
@@ -36,7 +36,8 @@ impl Proposal {
         (self.choice.protocol, Deal { operation, terms, receiver, sender })
     }
 
-    /// All that both sides agreed on, the choice behind the operation and the purpose.
+    /// All terms that both sides agreed on, with the chosen protocol and group inserted after the operation and the
+    /// purpose.
     pub fn terms(&self) -> Vec<Term> {
         let mut terms = self.hello.terms();
         let Choice { protocol, group } = self.choice;
@@ -47,23 +48,23 @@ impl Proposal {
     }
 }
 
-/// Decides about a run. `()` allows everything.
+/// Decides whether a run is allowed. `()` allows every run.
 pub trait Approval {
-    /// Whether our side allows it. The peer waits for the answer. Best refused with
-    /// [`Error::Refused`](crate::error::Error::Refused): of any error the peer is told the kind only.
+    /// Decides whether our side allows the run; the peer waits for the answer. Refuse with
+    /// [`Error::Refused`](crate::error::Error::Refused). Whatever the error, the peer is told only its kind.
     fn approve(&mut self, proposal: &Proposal) -> Result<()>;
 
-    /// The run ends before our side is asked, and the peer may know our size: our own limits refused it, or the peer
-    /// left, or it sent no size that can be. Its size is 0 if it sent none.
+    /// The run ended before our side was asked, and the peer may know our size. Either our own limits refused the run,
+    /// or the peer left or sent an impossible size. The peer's size is 0 if it sent none.
     fn refused(&mut self, _: &Proposal, _: &Error) {}
 
-    /// Both sides have allowed it; when this returns, messages about the data go out. An error still keeps ours
-    /// from being sent. It is not called for a check.
+    /// Both sides have allowed the run. Messages about the data are sent once this returns; on an error, none of ours
+    /// is sent. Not called for a check.
     fn begins(&mut self, _: &Proposal) -> Result<()> {
         Ok(())
     }
 
-    /// Something that does not keep the run from going on, and that somebody should hear of.
+    /// Reports a problem that does not stop the run.
     fn warn(&mut self, _: &str) {}
 }
 

@@ -1,7 +1,8 @@
-//! The session: what two connected parties agree on, and one party's side of a run.
+//! The session: agreement between two connected parties, and one party's side of a run.
 //!
-//! [`agree`] makes sure that both were asked to do the same thing, [`run`] computes it, and [`confirm`] makes sure that
-//! both came to the end. [`report`] says what was learned, and [`estimate`] what a run would cost and show.
+//! [`agree`] makes sure that both parties were asked for the same computation, [`run`] computes it, and [`confirm`]
+//! makes sure that both completed it. [`report`] states what each party learned, and [`estimate`] what a run would cost
+//! and reveal.
 
 mod agreement;
 mod approval;

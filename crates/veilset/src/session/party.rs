@@ -1,4 +1,4 @@
-//! The other parties of a run, as our side sees them.
+//! The other parties of a run, from our point of view.
 
 use crate::error::Seat;
 use crate::net::Fingerprint;
@@ -8,17 +8,17 @@ use crate::operations::Announced;
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Party {
-    /// Which one it is.
+    /// Its seat in the run.
     pub seat: Seat,
-    /// Its fingerprint, proven; none without TLS.
+    /// Its fingerprint, proven in the TLS handshake; `None` without TLS.
     pub fingerprint: Option<Fingerprint>,
-    /// What our side calls it, if it has a name for it. Nobody else hears of the name.
+    /// Our own name for it, if there is one. It is never sent.
     pub name: Option<String>,
-    /// What it announced of its set. The size is 0 if it has not said any yet.
+    /// What it announced about its set. The size is 0 until it has sent one.
     pub announced: Announced,
 }
 
-/// The other parties of a run, in the order of their seats; at least one.
+/// The other parties of a run, ordered by seat; at least one.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Parties {
     first: Party,
@@ -26,18 +26,18 @@ pub struct Parties {
 }
 
 impl Parties {
-    /// In this order.
+    /// These parties, in this order.
     #[cfg_attr(not(test), expect(dead_code, reason = "runs of three and more are to come"))]
     pub(crate) fn new(first: Party, rest: Vec<Party>) -> Parties {
         Parties { first, rest }
     }
 
-    /// The other party of a run of two; of a run of more, the one of the lowest seat.
+    /// The other party in a run of two; in a larger run, the one with the lowest seat.
     pub fn peer(&self) -> &Party {
         &self.first
     }
 
-    /// The same, to note what it says.
+    /// The same, mutable, to record what it announces.
     pub(super) fn peer_mut(&mut self) -> &mut Party {
         &mut self.first
     }
@@ -48,7 +48,7 @@ impl Parties {
     }
 }
 
-/// The other party of a run of two.
+/// The only other party, in a run of two.
 impl From<Party> for Parties {
     fn from(peer: Party) -> Parties {
         Parties { first: peer, rest: Vec::new() }

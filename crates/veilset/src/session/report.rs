@@ -13,80 +13,80 @@ use std::fmt::Write as _;
 use std::num::NonZeroU8;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-/// What a run did. The names of the fields in JSON are stable; in a run of two, the peer's are `peer`, `peer_name`, and
-/// `peer` and `peer_padded` among the sizes, and in a run of more there is a list `parties`.
+/// The report of a run. The names of the fields in JSON are stable. In a run of two, the peer's fields are `peer` and
+/// `peer_name`, and `peer` and `peer_padded` within `sizes`. In a larger run there is a list `parties` instead.
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct Report {
     /// When the run began, by this machine's clock: RFC 3339, UTC.
     pub time: String,
-    /// The session's name, the same on both sides and in the audit logs.
+    /// The session's id, the same on both sides and in the audit logs.
     pub session: String,
-    /// intersect, union, count or sum.
+    /// The operation: intersect, union, count or sum.
     pub operation: &'static str,
-    /// How it was computed.
+    /// The protocol that computed it.
     pub protocol: &'static str,
     /// The group the protocol worked in.
     pub group: &'static str,
-    /// Our part.
+    /// Our role.
     pub role: &'static str,
-    /// Items of our set.
+    /// The size of our set.
     pub sizes: Sizes,
-    /// Whether this party's offline half was prepared before.
+    /// Whether our offline half was prepared in advance.
     pub prepared: bool,
     /// Whether both parties get the result.
     pub both: bool,
-    /// The columns that travelled with the sender's items, as the sender calls them.
+    /// The columns sent with the sender's items, by the sender's names.
     pub sent_columns: Vec<String>,
-    /// Rows of ours that took no part.
+    /// Rows of our table that were left out.
     pub left_out: LeftOut,
     /// What this party learned, in numbers.
     pub result: Numbers,
-    /// From the connection to the confirmed end.
+    /// Seconds from the connection to the confirmed end.
     pub seconds: f64,
-    /// On the wire, TLS and its handshake included.
+    /// Bytes on the wire, including TLS and its handshake.
     pub bytes: Bytes,
     /// What each party learned, in sentences.
     pub learned: Vec<String>,
-    /// What the secrecy rests on.
+    /// The assumptions that security rests on.
     pub assumptions: Vec<&'static str>,
-    /// The probability of a wrong result is at most this.
+    /// An upper bound on the probability of a wrong result.
     pub failure_bound: String,
     /// The other parties, and what they announced.
     pub parties: Parties,
-    /// Our data, as the front end calls it: the name of a file, or - for standard input.
+    /// The source of our data, as named by the front end: a file name, or `-` for standard input.
     pub input: Option<String>,
-    /// Where our result is, as the front end calls it: the name of a file, or - for standard output. None if we have
-    /// no result.
+    /// The destination of our result, as named by the front end: a file name, or `-` for standard output. `None` if we
+    /// have no result.
     pub output: Option<String>,
     /// veilset's version.
     pub version: &'static str,
-    /// The result in one line, and what may be the matter with it.
+    /// The result in one line, and a hint if it may not be what was wanted.
     summary: String,
     hint: Option<&'static str>,
 }
 
-/// How many items our set has.
+/// The size of our set, actual and announced.
 #[derive(Debug, Clone, Copy)]
 #[non_exhaustive]
 pub struct Sizes {
-    /// The items.
+    /// The number of items.
     pub ours: usize,
-    /// What the other parties were told: more, if our set is padded.
+    /// The size that the other parties were told: larger, if our set is padded.
     pub announced: usize,
 }
 
-/// Rows of our table that are not items of their own.
+/// Rows of our table that did not become items of their own.
 #[derive(Debug, Default, Serialize)]
 #[non_exhaustive]
 pub struct LeftOut {
-    /// Rows that repeat a key: they were omitted, or their values added to those of the first row.
+    /// Rows that repeat a key. They were left out, or their values were added to those of the first row.
     pub duplicates: u64,
-    /// Their key is empty.
+    /// Rows with an empty key.
     pub skipped: u64,
 }
 
-/// Bytes both ways.
+/// Bytes in both directions.
 #[derive(Debug, Serialize)]
 #[non_exhaustive]
 pub struct Bytes {
@@ -96,26 +96,27 @@ pub struct Bytes {
     pub received: u64,
 }
 
-/// What this party learned, in numbers; what it did not learn is absent.
+/// What this party learned, in numbers. A number that it did not learn is absent.
 #[derive(Debug, Default, Serialize)]
 #[non_exhaustive]
 pub struct Numbers {
     /// Items in both sets.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub matches: Option<usize>,
-    /// Items in at least one of them.
+    /// Items in at least one of the sets.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub union_size: Option<usize>,
-    /// The sum, a number with exactly the agreed decimal places.
+    /// The sum, with exactly the agreed number of decimal places.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub sum: Option<Box<RawValue>>,
-    /// For the sender of sum: whether there were fewer matches than agreed, so that count and sum were withheld.
+    /// For the sender of sum: whether there were fewer matches than the agreed minimum, so that count and sum were
+    /// withheld.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub below_minimum: Option<bool>,
 }
 
 impl Report {
-    /// The report of `request`, which had this outcome after so many seconds.
+    /// The report of a run of `request`, given its outcome and how many seconds it took.
     pub fn new(request: &Request, outcome: &Outcome, seconds: f64) -> Result<Report> {
         let result = numbers(request, outcome)?;
         Ok(Report {
@@ -145,13 +146,13 @@ impl Report {
         })
     }
 
-    /// The report as JSON, one object over several lines.
+    /// The report as pretty-printed JSON, one object.
     pub fn to_json(&self) -> Result<String> {
         let json = serde_json::to_string_pretty(self);
         json.map_err(|e| Error::Bug(format!("a report is not JSON: {e}")))
     }
 
-    /// The report in a few lines, for people; the first is the result.
+    /// The report in a few lines for people; the first one states the result.
     pub fn to_text(&self) -> String {
         let side = |party: &Party| format!("{} on {}'s side", party.announced.size, party.seat);
         let theirs: Vec<String> = self.parties.iter().map(side).collect();
@@ -169,7 +170,7 @@ impl Report {
             // Writing to a string cannot fail.
             let _ = writeln!(text, "  {sentence}");
         }
-        let prepared = if self.prepared { " after an offline half that was prepared" } else { "" };
+        let prepared = if self.prepared { " with a prepared offline half" } else { "" };
         let _ = writeln!(
             text,
             "  {:.1} seconds{prepared}, {} bytes sent, {} received; a wrong result has probability at most {}",
@@ -182,7 +183,7 @@ impl Report {
     }
 }
 
-/// As JSON. A new field does not compile until it is here.
+/// A new field of the report does not compile until it is handled here.
 impl Serialize for Report {
     fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
         let Report {
@@ -211,7 +212,7 @@ impl Serialize for Report {
             hint: _,
         } = self;
         let parties: Vec<PartyFields<'_>> = parties.iter().map(PartyFields::of).collect();
-        // The parties of a run of two have no numbers.
+        // In a run of two the peer has no number.
         let peer = parties.iter().find(|party| party.party.is_none());
         let mut to = to.serialize_struct("Report", 22)?;
         to.serialize_field("time", time)?;
@@ -250,10 +251,10 @@ impl Serialize for Report {
 struct SizeFields {
     ours: usize,
     announced: usize,
-    /// In the peer's set, in a run of two; a bound, if it is padded.
+    /// Size of the peer's set, in a run of two; an upper bound if that set is padded.
     #[serde(skip_serializing_if = "Option::is_none")]
     peer: Option<usize>,
-    /// Whether it is.
+    /// Whether that set is padded.
     #[serde(skip_serializing_if = "Option::is_none")]
     peer_padded: Option<bool>,
 }
@@ -270,13 +271,13 @@ impl SizeFields {
 struct PartyFields<'a> {
     /// Its number, in a run of three or more.
     party: Option<NonZeroU8>,
-    /// Its fingerprint; none on a connection without protection.
+    /// Its fingerprint; `None` on an unprotected connection.
     peer: Option<String>,
     /// Its name in our address book.
     peer_name: Option<&'a str>,
-    /// Items of its set; a bound, if it is padded.
+    /// Size of its set; an upper bound if the set is padded.
     items: usize,
-    /// Whether it is.
+    /// Whether that set is padded.
     padded: bool,
 }
 
@@ -297,7 +298,7 @@ fn numbers(request: &Request, outcome: &Outcome) -> Result<Numbers> {
     let none = Numbers::default();
     let peer = outcome.parties.peer().announced;
     let (ours, theirs) = (request.set.len(), peer.size);
-    // What follows from the size of the peer's set is not known where it is padded.
+    // Numbers derived from the size of the peer's set are unknown if it is padded.
     let known = |n: usize| (!peer.padded).then_some(n);
     Ok(match &outcome.learned {
         Learned::Nothing => none,
@@ -319,12 +320,12 @@ fn numbers(request: &Request, outcome: &Outcome) -> Result<Numbers> {
             let union_size = union_size.filter(|_| shape == Shape::MatchesAndUnion);
             Numbers { matches: Some(matches), union_size, ..none }
         }
-        // Stated either way, so that nobody takes a sum that is absent for one that was not asked for.
+        // Stated in both cases, so that nobody takes a withheld sum for one that was not requested.
         Learned::Sum(None) => Numbers { below_minimum: Some(true), ..none },
         Learned::Sum(Some(s)) => {
             let text = decimal(s.sum, request.value_scale);
             let raw =
-                RawValue::from_string(text).map_err(|e| Error::Bug(format!("a sum is no number: {e}")))?;
+                RawValue::from_string(text).map_err(|e| Error::Bug(format!("a sum is not a number: {e}")))?;
             Numbers { matches: Some(s.matches as usize), sum: Some(raw), below_minimum: Some(false), ..none }
         }
     })
@@ -355,18 +356,18 @@ fn summary(request: &Request, outcome: &Outcome, result: &Numbers) -> String {
     }
 }
 
-/// What may be the matter if nothing matches, where something could.
+/// A hint for a result without matches, where matches were possible.
 fn hint(request: &Request, outcome: &Outcome, result: &Numbers) -> Option<&'static str> {
     let possible = !request.set.is_empty() && outcome.parties.peer().announced.size > 0;
-    // The names of text that is compared as it is.
+    // The normalisations that leave text as it is.
     let as_it_is = ["none", "utf8"].contains(&request.normalisation);
     (possible && as_it_is && result.matches == Some(0)).then_some(
-        "Hint: nothing matches. Keys are compared byte by byte: if they differ in upper and lower case or in white space, \
-         use `normalize=trim,casefold` on both sides. Check too that both sides name the same key columns in the same order",
+        "Hint: nothing matches. Keys are compared byte by byte: if they differ in case or white space, use \
+         `normalize=trim,casefold` on both sides. Also check that both sides name the same key columns in the same order",
     )
 }
 
-/// What each party of a run of two learned, in sentences.
+/// What each party learned in a run of two, in sentences.
 fn sentences(request: &Request, outcome: &Outcome, result: &Numbers) -> Vec<String> {
     let terms = request.terms();
     let announced = Announced { size: request.announced(), padded: request.pad_to.is_some() };
@@ -383,7 +384,7 @@ fn sentences(request: &Request, outcome: &Outcome, result: &Numbers) -> Vec<Stri
         sum: result.sum.as_ref().map(|sum| sum.get()),
         below_minimum: result.below_minimum,
     };
-    // What matches is the same number for both.
+    // The number of matches is the same for both.
     let below_minimum = result.matches.map(|matches| (matches as u64) < terms.min_count);
     let theirs = operations::Numbers { matches: result.matches, below_minimum, ..Default::default() };
     vec![
@@ -400,17 +401,17 @@ fn sentences(request: &Request, outcome: &Outcome, result: &Numbers) -> Vec<Stri
     ]
 }
 
-/// The name of a session in logs and reports: 64 hexadecimal digits, the same on both sides.
+/// A session's id as written in logs and reports: 64 hexadecimal digits, the same on both sides.
 pub(crate) fn name_of(session_id: &SessionId) -> String {
     blake3::Hash::from_bytes(*session_id.as_bytes()).to_hex().to_string()
 }
 
 /// The time in UTC, to the second.
 pub(crate) fn rfc3339(time: SystemTime) -> String {
-    // A clock that stands before 1970 is wrong anyway.
+    // A clock set before 1970 is wrong anyway.
     let seconds = time.duration_since(UNIX_EPOCH).map_or(0, |d| d.as_secs());
     let (day, second) = (seconds / 86_400, seconds % 86_400);
-    // Years that begin in March have their leap day last; 400 of them have 146,097 days, 5 months 153.
+    // In years that begin in March the leap day comes last. 400 such years have 146,097 days; 5 months have 153.
     let shifted = day + 719_468;
     let (era, of_era) = (shifted / 146_097, shifted % 146_097);
     let year_of_era = (of_era - of_era / 1_460 + of_era / 36_524 - of_era / 146_096) / 365;
@@ -424,7 +425,7 @@ pub(crate) fn rfc3339(time: SystemTime) -> String {
     format!("{year:04}-{month:02}-{date:02}T{:02}:{:02}:{:02}Z", second / 3600, second / 60 % 60, second % 60)
 }
 
-/// `units` of 10^-`scale`, exactly.
+/// `units` times 10^-`scale` as an exact decimal number.
 pub fn decimal(units: i128, scale: u32) -> String {
     let digits = units.unsigned_abs().to_string();
     let sign = if units < 0 { "-" } else { "" };

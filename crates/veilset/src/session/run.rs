@@ -1,4 +1,4 @@
-//! One party's side of a run: agree, compute, confirm, open the result.
+//! One party's side of a run: agree, compute, confirm, and open the result.
 
 use super::agreement::{choose, go, meet, predict, tell_size};
 use super::{Approval, Hello, Parties, Party, Proposal, confirm};
@@ -20,50 +20,50 @@ use crate::threads::Threads;
 use std::path::Path;
 use std::time::SystemTime;
 
-/// What we want to compute, with our data.
+/// A request: what to compute, and our data.
 #[derive(Clone, Copy)]
 pub struct Request<'a> {
-    /// What is computed.
+    /// The operation to compute.
     pub operation: &'static Operation,
-    /// Our part in it.
+    /// Our role in it.
     pub role: Role,
-    /// How it is computed, as we prefer.
+    /// The protocol that we prefer.
     pub protocol: &'static Protocol,
-    /// The group that it works in; without one, the protocol's first.
+    /// The group that the protocol works in; `None` stands for the protocol's first.
     pub group: Option<&'static str>,
-    /// What we allow in addition, in the order of preference. The receiver's order counts.
+    /// Further choices that we allow, in order of preference. The receiver's order decides.
     pub alternatives: &'a [Choice],
     /// Our set.
     pub set: &'a ItemSet,
-    /// Number of key columns an item is made of.
+    /// Number of key columns that make up an item.
     pub key_columns: usize,
-    /// How the bytes of a key came to be, in words that both sides must share.
+    /// How keys were normalised and encoded, as a description that must be the same on both sides.
     pub normalisation: &'a str,
-    /// The largest set of the peer that we take part with: its size decides about our time and memory.
+    /// The largest size of the peer's set that we accept: it determines our time and memory.
     pub max_peer_items: usize,
-    /// The size that our set is filled up to with dummies, so that the peer learns this instead of ours.
+    /// The size to which our set is padded with dummies, so that the peer learns this size instead of the real one.
     pub pad_to: Option<usize>,
-    /// For intersect and union: the columns that travel with the sender's items, as the sender calls them.
+    /// For intersect and union: the columns sent with the sender's items, by the sender's names.
     pub sent_columns: &'a [String],
-    /// For the sender of such columns: those of each item, encoded like a key. Otherwise empty.
+    /// For the sender of such columns: their cells for each item, encoded like a key. Otherwise empty.
     pub payloads: &'a Items,
     /// For the sender of sum: a value for each item, in units of 10^-`value_scale`. Otherwise empty.
     pub values: &'a [i128],
     /// For sum: the decimal places of the values.
     pub value_scale: u32,
-    /// What else must be the same on both sides. `payload` follows from `sent_columns`.
+    /// The other terms that must be the same on both sides. `payload` follows from `sent_columns`.
     pub terms: Terms,
-    /// What our side computes on, before and during the run. The peer does not hear of it.
+    /// The threads that our side computes on, before and during the run. The peer is not told.
     pub threads: &'a Threads,
 }
 
-/// What came of a run.
+/// The outcome of a run.
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct Outcome {
     /// What we learned.
     pub learned: Learned,
-    /// Names the session.
+    /// The session's id.
     pub session_id: SessionId,
     /// How it was computed.
     pub choice: Choice,
@@ -71,15 +71,15 @@ pub struct Outcome {
     pub began: SystemTime,
     /// The other parties, and what they announced.
     pub parties: Parties,
-    /// Whether our offline half was prepared before.
+    /// Whether our offline half was prepared in advance.
     pub prepared: bool,
-    /// Bytes on the wire, sent and received, everything included.
+    /// Bytes sent and received on the wire, everything included.
     pub bytes: (u64, u64),
 }
 
 impl<'a> Request<'a> {
-    /// A plain request: keys of one column, compared as they are, no payload, values or padding, rows of 64
-    /// bytes, the protocol of choice, any size of the peer's set, and all threads of the program.
+    /// A plain request: keys of one column, compared as they are, without payload, values or padding. Rows have at most
+    /// 64 bytes. It uses the default protocol and all threads of the program, and accepts any size of the peer's set.
     pub fn new(operation: &'static Operation, role: Role, set: &'a ItemSet) -> Self {
         Request {
             operation,
@@ -106,15 +106,15 @@ impl<'a> Request<'a> {
         self.group.unwrap_or(self.protocol.group())
     }
 
-    /// The size that the peer is told.
+    /// The size that we announce to the peer.
     pub fn announced(&self) -> usize {
         self.pad_to.unwrap_or(self.set.len())
     }
 
-    /// What can be refused before the peer hears of us.
+    /// Makes all checks that need no contact with the peer.
     ///
     /// # Errors
-    /// [`Error::Usage`] for terms that do not go together, or that the data does not fit.
+    /// [`Error::Usage`] if the terms contradict each other, or the data does not fit them.
     pub fn check(&self) -> Result<()> {
         let wrong = |what: String| Err(Error::Usage(what));
         let Request { operation, ref terms, .. } = *self;
@@ -126,13 +126,14 @@ impl<'a> Request<'a> {
             let Some(offer) = protocol.offer(operation) else {
                 let those = protocols::names(|p| p.computes(operation));
                 return wrong(format!(
-                    "`protocol={protocol}` is not for {operation}. Omit it, or use one of {those}"
+                    "`protocol={protocol}` cannot compute {operation}. Omit it, or use one of {those}"
                 ));
             };
             if terms.malicious_sender && !offer.malicious_sender {
                 let those = protocols::names(|p| p.offers.iter().any(|offer| offer.malicious_sender));
                 return wrong(format!(
-                    "`malicious_sender` is for `protocol={those}`, and not for {protocol}. Omit `protocol`"
+                    "`malicious_sender` requires `protocol={those}` and does not work with {protocol}. Omit \
+                     `protocol`"
                 ));
             }
         }
@@ -144,7 +145,7 @@ impl<'a> Request<'a> {
         if payload && operation.uses.rows == Rows::None {
             let those = operations::ALL.into_iter().filter(|o| o.uses.rows != Rows::None).map(|o| o.name);
             return wrong(format!(
-                "columns travel in {} only, not in {operation}",
+                "columns can be sent in {} only, not in {operation}",
                 those.collect::<Vec<_>>().join(" and ")
             ));
         }
@@ -153,33 +154,34 @@ impl<'a> Request<'a> {
         match fits(terms.modulus, self.announced(), self.values) {
             true => Ok(()),
             false => wrong(format!(
-                "with {} values, the dummies of `pad_to` among them, the sum could overflow. Use `modulus=128` on \
-                 both sides, or a smaller `scale`",
+                "with {} values, including the dummies of `pad_to`, the sum could overflow. Use \
+                 `modulus=128` on both sides, or a smaller `scale`",
                 self.announced()
             )),
         }
     }
 
-    /// Refuses rows that are longer than the agreed width.
+    /// Refuses rows longer than the agreed maximum.
     fn check_rows(&self) -> Result<()> {
         let Terms { payload, max_row, both, .. } = self.terms();
         let keys_travel = self.operation.uses.items_travel(self.role, both);
         if payload && self.role == Role::Sender && self.payloads.len() != self.set.len() {
-            return Err(Error::Bug("payloads that do not belong to the items".into()));
+            return Err(Error::Bug("the payloads do not belong to the items".into()));
         }
         let key = |i| if keys_travel { self.set.get(i).len() } else { 0 };
         let sent = |i| if self.payloads.is_empty() { 0 } else { self.payloads.get(i).len() };
         match (0..self.set.len()).map(|i| key(i) + sent(i)).max() {
             Some(longest) if longest > max_row && (keys_travel || payload) => Err(Error::Usage(format!(
-                "a row of ours takes {longest} bytes, and `max_row` is {max_row}. Use a larger one on both sides"
+                "one of our rows takes {longest} bytes, but `max_row` is {max_row}. Use a larger value on \
+                 both sides"
             ))),
             _ => Ok(()),
         }
     }
 
-    /// Does what takes a time that depends on our data, or on how much of it is dummies: best before the peer is
-    /// met. Takes 32 bytes for each item and dummy. By `vole`, solving for the key-value store is not among it: the
-    /// receiver solves within the session, and the sender can time it ([`crate::oprf::vole`]).
+    /// Does the work whose duration depends on our data, or on how much of it is dummies. Best called before connecting
+    /// to the peer. Takes 32 bytes of memory for each item and dummy. With `vole`, one such step is left: the receiver
+    /// solves for the key-value store within the session, and the sender can time it ([`crate::oprf::vole`]).
     ///
     /// # Errors
     /// Those of [`Request::check`].
@@ -188,8 +190,8 @@ impl<'a> Request<'a> {
         Ok(Prepared { request: *self, set: self.basis().hashed(rng), half: None })
     }
 
-    /// The same with a half that was prepared before ([`artefact::prepare`]). It is spent when both sides have allowed
-    /// the run.
+    /// Like [`Request::prepare`], with a half prepared in advance ([`artefact::prepare`]). It is spent once both sides
+    /// have allowed the run.
     ///
     /// # Errors
     /// Those of [`Request::check`] and [`artefact::open`].
@@ -200,7 +202,7 @@ impl<'a> Request<'a> {
         Ok(Prepared { request: *self, set, half: Some(half) })
     }
 
-    /// Refuses a protocol that has no use for a half that was prepared.
+    /// Refuses protocols that cannot use a prepared half.
     ///
     /// # Errors
     /// [`Error::Usage`].
@@ -208,13 +210,14 @@ impl<'a> Request<'a> {
         for Choice { protocol, group } in self.candidates() {
             if !protocol.offer(self.operation).is_some_and(|offer| offer.prepares) {
                 return Err(Error::Usage(format!(
-                    "`protocol={protocol}` has no use for a prepared half. Omit `prepared` or `protocol`"
+                    "`protocol={protocol}` cannot use a prepared half. Omit `prepared` or `protocol`"
                 )));
             }
-            // The half is points of one group.
+            // A half consists of points of one group.
             if group != self.group() {
                 return Err(Error::Usage(format!(
-                    "a half is prepared in one group, and the protocols allowed work in {} and {group}. Allow one",
+                    "a half is prepared in one group, but the allowed protocols work in {} and {group}. \
+                     Allow only one",
                     self.group()
                 )));
             }
@@ -222,7 +225,7 @@ impl<'a> Request<'a> {
         Ok(())
     }
 
-    /// What our set is made from.
+    /// What determines our set and its padding.
     pub fn basis(&self) -> Basis<'a> {
         Basis {
             set: self.set,
@@ -235,7 +238,7 @@ impl<'a> Request<'a> {
         }
     }
 
-    /// What was agreed, without what does not matter to the operation.
+    /// The terms, with those that the operation does not use set to 0 or their default.
     pub(super) fn terms(&self) -> Terms {
         let Terms { max_row, both, modulus, min_count, malicious_sender, .. } = self.terms;
         let payload = !self.sent_columns.is_empty();
@@ -251,7 +254,7 @@ impl<'a> Request<'a> {
         }
     }
 
-    /// All that we allow, the one we prefer first, none twice.
+    /// All choices that we allow, in order of preference, without repetition.
     pub fn candidates(&self) -> Vec<Choice> {
         let mut all = vec![Choice { protocol: self.protocol, group: self.group() }];
         self.alternatives.iter().for_each(|choice| {
@@ -262,8 +265,8 @@ impl<'a> Request<'a> {
         all
     }
 
-    /// What the other side must have been asked for too; `check` if it is to see whether a run can be, and no more. What
-    /// does not matter to the operation is 0.
+    /// What the other side must have been asked for too. With `check`, both only find out whether a run is possible.
+    /// Terms that the operation does not use are 0.
     pub fn hello(&self, check: bool) -> Hello {
         Hello {
             operation: self.operation,
@@ -280,7 +283,7 @@ impl<'a> Request<'a> {
     }
 }
 
-/// A request that was checked, with its set hashed and padded.
+/// A checked request with its set hashed and padded.
 pub struct Prepared<'a> {
     request: Request<'a>,
     set: Hashed<'a>,
@@ -288,14 +291,14 @@ pub struct Prepared<'a> {
 }
 
 impl<'a> Prepared<'a> {
-    /// What it was made from.
+    /// The request that it was made from.
     pub fn request(&self) -> &Request<'a> {
         &self.request
     }
 }
 
-/// Prepares and runs our side ([`run_if`]); everything is allowed. Where the time before the first message must
-/// say nothing, prepare before the connection is made.
+/// Prepares and runs our side ([`run_if`]); everything is allowed. If the time before the first message must reveal
+/// nothing, prepare before connecting instead.
 ///
 /// # Errors
 /// Those of [`Request::prepare`] and [`run_if`].
@@ -304,12 +307,12 @@ pub fn run(connection: Connection, request: &Request, rng: &mut Prng) -> Result<
     run_if(connection, prepared, &mut (), rng)
 }
 
-/// Runs our side, if `approval` allows it once the sizes are known. The result is looked at after the connection is
-/// closed, so neither an error in it nor the time it takes shows to the peer.
+/// Runs our side, if `approval` allows it once the sizes are known. The result is opened after the connection is
+/// closed, so the peer sees neither an error in it nor the time that takes.
 ///
 /// # Errors
-/// Whatever goes wrong before both sides have confirmed the end, the peer is told, except for details of ours; of
-/// an error of `approval` it is told the kind only.
+/// Any failure before both sides have confirmed the end is reported to the peer, without details of our side. Of an
+/// error of `approval` the peer is told only the kind.
 pub fn run_if(
     mut connection: Connection,
     prepared: Prepared,
@@ -322,7 +325,7 @@ pub fn run_if(
     let prepared = half.is_some();
     let proposed = approved(&mut connection, &request, false, approval, rng).and_then(|proposal| {
         approval.begins(&proposal)?;
-        // Nothing of the protocol was sent, and nothing is unless this succeeds.
+        // No message of the protocol has been sent yet, and none is sent unless this succeeds.
         if let Some(half) = half {
             set.take_over(half.spend(&|| connection.channel.alive(), &mut |text| approval.warn(text))?);
         }
@@ -365,21 +368,21 @@ fn compute<'a>(
     Ok((sealed, confirm(cx.ch, &cx.session)?))
 }
 
-/// What came of a check.
+/// The outcome of a check.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct Checked {
     /// What both sides agreed on and allow.
     pub proposal: Proposal,
-    /// How long the peer expects to be at work, in milliseconds, by its own speed.
+    /// How long the peer expects to compute, in milliseconds, at its own speed.
     pub their_milliseconds: u64,
 }
 
-/// Agrees with a peer that checks too, asks for `approval`, and ends. `milliseconds` is asked how long our side
-/// expects to be at work.
+/// Agrees with a peer that also runs a check, asks `approval`, and ends. `milliseconds` returns how long our side
+/// expects to compute.
 ///
 /// # Errors
-/// As those of [`run_if`]; nothing about the data but the sizes was sent.
+/// Those of [`run_if`]. Nothing about the data but the sizes was sent.
 pub fn check(
     mut connection: Connection,
     request: &Request,
@@ -394,7 +397,7 @@ pub fn check(
     finish(connection, checked)
 }
 
-/// Closes the connection; if something went wrong, the peer is told first.
+/// Closes the connection, after telling the peer if something went wrong.
 fn finish<T>(mut connection: Connection, result: Result<T>) -> Result<T> {
     let result = result.map_err(|error| {
         let error = connection.channel.explain(error).by(connection.seat);
@@ -423,7 +426,7 @@ fn approved(
         name: connection.peer_name.clone(),
         announced: Announced { size: 0, padded: met.they_pad },
     };
-    // What it is before the receiver has chosen: there is at least one.
+    // A placeholder until the receiver has chosen; there is at least one.
     let choice = met.common[0];
     let mut proposal =
         Proposal { session_id: met.session_id(choice), hello, choice, ours, parties: peer.into() };
@@ -438,7 +441,7 @@ fn approved(
         proposal.session_id = met.session_id(proposal.choice);
         within_limits(&proposal)
     });
-    // Whoever keeps a log hears of every peer that may know our size.
+    // A log must list every peer that may know our size.
     if let Err(error) = sized {
         approval.refused(&proposal, &error);
         return Err(error);
@@ -448,23 +451,23 @@ fn approved(
     Ok(proposal)
 }
 
-/// The set of this party is larger than we want.
+/// This party's set is larger than we accept.
 fn too_large(party: &Party, request: &Request) -> Error {
     Error::Refused(format!(
-        "{}'s set has {} items, and `max_peer_items` is {}. Give it a larger number if you want to spend \
-         the time and memory",
+        "{}'s set has {} items, but `max_peer_items` is {}. Raise it if you want to spend the time and \
+         memory",
         party.seat, party.announced.size, request.max_peer_items
     ))
 }
 
-/// Refuses sets that, with the dummies that are inserted, are larger than this version supports.
+/// Refuses sets that are larger than this version supports, counting the dummies that the protocol inserts.
 fn within_limits(proposal: &Proposal) -> Result<()> {
     let (protocol, deal) = proposal.deal();
     let (n_receiver, n_sender) = protocol.sizes(&deal);
     if n_receiver.max(n_sender) > MAX_SET {
         return Err(Error::Refused(format!(
-            "with the dummies the sets have {n_receiver} and {n_sender} items, more than this version supports \
-             ({MAX_SET}). Agree on smaller numbers for `pad_to`"
+            "with dummies the sets have {n_receiver} and {n_sender} items, more than this version supports \
+             ({MAX_SET}). Agree on smaller values for `pad_to`"
         )));
     }
     Ok(())

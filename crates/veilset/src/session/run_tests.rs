@@ -585,7 +585,7 @@ fn every_candidate_is_checked() {
     let krtw19 = [Choice::of(&crate::protocols::KRTW19)];
     let request = Request { alternatives: &krtw19, ..Request::new(&INTERSECT, Role::Receiver, &y) };
     assert!(
-        matches!(request.check(), Err(Error::Usage(m)) if m.contains("`protocol=krtw19` is not for intersect"))
+        matches!(request.check(), Err(Error::Usage(m)) if m.contains("`protocol=krtw19` cannot compute intersect"))
     );
     let dh = [Choice::of(&CWPRF)];
     let mut request =

@@ -223,8 +223,8 @@ pub(crate) fn unwritable(what: &str, e: &io::Error) -> Error {
     }
     let next = match e.kind() {
         io::ErrorKind::BrokenPipe => "the program that reads it stopped early; run again, with `output=FILE`",
-        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => "make room and run again",
-        io::ErrorKind::FileTooLarge => "raise the limit on the size of files (ulimit -f) and run again",
+        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => "free disk space and run again",
+        io::ErrorKind::FileTooLarge => "raise the file size limit (ulimit -f) and run again",
         _ => "check the destination and run again",
     };
     Error::Output(format!("the {what} could not be written: {e}; {next}"))

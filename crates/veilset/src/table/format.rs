@@ -124,7 +124,8 @@ pub fn check_output(table: &Table, sent: &[String], format: Format) -> Result<()
     let columns = table.header().len() + sent.len();
     if format == Format::List && columns != 1 {
         return Err(Error::Usage(format!(
-            "the result has {columns} columns, a list has one; use `output_format=csv` or `output_format=parquet`"
+            "the result has {columns} columns, but a list has one; use `output_format=csv` or \
+             `output_format=parquet`"
         )));
     }
     let again = |name: &&String| table.header().iter().filter(|other| other == name).count() > 1;
@@ -144,9 +145,9 @@ pub fn check_names(table: &Table, names: &[String]) -> Result<()> {
     for (i, name) in names.iter().enumerate() {
         let ours = table.header().contains(name);
         if ours || names[..i].contains(name) {
-            let with = if ours { "a column of ours" } else { "another column that is sent" };
+            let with = if ours { "one of our columns" } else { "another sent column" };
             return Err(Error::Usage(format!(
-                "the column \"{name}\" that is sent has the same name as {with}; give it another name with \
+                "the sent column \"{name}\" has the same name as {with}; give it another name with \
                  `receive_columns={}=OTHER`",
                 quoted(name)
             )));

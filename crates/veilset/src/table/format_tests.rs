@@ -53,9 +53,12 @@ fn lists_are_lines_as_they_stand() {
         // Standard output cannot be taken back.
         assert!(out.is_empty());
     };
-    refused(&|out| write_union(&table, &[0], &keyed, &new, None, Format::List, out), "a key of the peer");
-    refused(&|out| write_union(&ours, &[0], &our_keys, &none, None, Format::List, out), "a key of ours");
-    refused(&|out| write_rows(&ours, &[0, 1], None, Format::List, out), "a key of ours");
+    refused(
+        &|out| write_union(&table, &[0], &keyed, &new, None, Format::List, out),
+        "one of the peer's keys",
+    );
+    refused(&|out| write_union(&ours, &[0], &our_keys, &none, None, Format::List, out), "one of our keys");
+    refused(&|out| write_rows(&ours, &[0, 1], None, Format::List, out), "one of our keys");
     refused(&|out| write_keys(&table, &[0], &new, Format::List, out), "ours or the peer's");
     write_rows(&ours, &[0], None, Format::List, &mut out).unwrap();
     assert_eq!(out, b"x\n");
@@ -154,7 +157,7 @@ fn sent_columns_stand_behind_ours() {
     assert!(matches!(error, Error::Bug(_)), "{error}");
 
     check_names(&table, &sent_names).unwrap();
-    for (sent, words) in [(["a", "n"], "a column of ours"), (["a", "a"], "another column that is sent")] {
+    for (sent, words) in [(["a", "n"], "one of our columns"), (["a", "a"], "another sent column")] {
         let error = check_names(&table, &names(&sent)).unwrap_err();
         assert!(matches!(&error, Error::Usage(m) if m.contains(words) && m.contains("=OTHER")), "{error}");
     }

@@ -82,7 +82,8 @@ pub fn keyed_set(
             continue;
         }
         if item.len() > MAX_ITEM {
-            let what = format!("the key is {} bytes encoded, the maximum is {MAX_ITEM}", item.len());
+            let what =
+                format!("the key has {} bytes when encoded, but the maximum is {MAX_ITEM}", item.len());
             return Err(key_error(table, key, row, what, "Shorten it, or choose other key columns"));
         }
         items.push(&item);
@@ -127,7 +128,7 @@ pub fn payloads(table: &Table, keyed: &KeyedSet, columns: &[usize]) -> Result<It
         encode_key(columns.iter().map(|&column| table.cell(row as usize, column)), &mut payload);
         if payload.len() > MAX_ITEM {
             let what = format!(
-                "the columns to be sent are {} bytes encoded, the maximum is {MAX_ITEM}",
+                "the columns to be sent have {} bytes when encoded, but the maximum is {MAX_ITEM}",
                 payload.len()
             );
             return Err(table
@@ -155,12 +156,14 @@ pub fn check_max_row(
         None => Ok(()),
         Some(i) => {
             let what = match (key_travels, payloads.is_empty()) {
-                (true, true) => "the key is",
-                (false, _) => "the columns to be sent are",
-                (true, false) => "the key and the columns to be sent are",
+                (true, true) => "the key has",
+                (false, _) => "the columns to be sent have",
+                (true, false) => "the key and the columns to be sent have",
             };
-            let what =
-                format!("{what} {} bytes encoded, the agreed maximum is {max_row}", key(i) + payload(i));
+            let what = format!(
+                "{what} {} bytes when encoded, but the agreed maximum is {max_row}",
+                key(i) + payload(i)
+            );
             let next = "Raise `max_row` on both sides, or shorten the row";
             Err(table.error(what, next).at(table.place(keyed.rows[i] as usize)))
         }

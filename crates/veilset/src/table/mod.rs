@@ -1,10 +1,10 @@
 //! Tables: files in, the keyed set, the values and the payloads of their rows, files out.
 //!
-//! A [`Table`] is read from CSV, Parquet or a plain list, whole or only the columns that are needed.
-//! [`keyed_set`] makes the set that takes part in an operation out of its key columns, normalised as agreed
-//! ([`Normalise`]), and remembers which row each item came from; [`values()`] reads the column to be summed and
-//! [`payloads()`] the columns that travel with the items. After the run, [`write_rows`], [`write_union`] and
-//! [`write_keys`] write the result into an [`Destination`], which was opened before anything was sent to the peer.
+//! A [`Table`] is read from CSV, Parquet or a plain list, whole or only the columns that are needed. [`keyed_set`]
+//! makes the set for an operation from the key columns, normalised as agreed ([`Normalise`]), and remembers which row
+//! each item came from. [`values()`] reads the column to be summed, and [`payloads()`] the columns that are sent with
+//! the items. After the run, [`write_rows`], [`write_union`] and [`write_keys`] write the result into an
+//! [`Destination`], which was opened before anything was sent to the peer.
 //!
 //! Cells are bytes. What is a number, a date and so on in Parquet becomes the one text that it also has in CSV:
 //!
@@ -336,7 +336,7 @@ impl Head<'_> {
             && let Some(other) = [';', '\t', ',', '|'].into_iter().find(|&d| only.contains(d))
         {
             return format!(
-                "The header is one column, {:?}. If {} separates the columns, say so with `delimiter`",
+                "The header is one column, {:?}. If {} separates the columns, give it with `delimiter`",
                 shorten(only),
                 delimiter_name(other as u8)
             );

@@ -86,8 +86,8 @@ pub(super) fn may_look_other(cell: &[u8], delimiter: u8) -> bool {
 pub fn check_input_name(path: &Path) -> Result<()> {
     match by_extension(path) {
         Some((what, next)) => Err(Error::Usage(format!(
-            "{} is {what}, going by its name. {next}; or, if it is CSV, Parquet or a list all the same, say which with \
-             `format`",
+            "{} is {what}, judging by its name. {next}; or, if it is CSV, Parquet or a list nevertheless, \
+             name the format with `format`",
             path.display()
         ))),
         None => Ok(()),
@@ -101,8 +101,8 @@ pub fn check_input_name(path: &Path) -> Result<()> {
 pub fn check_output_name(path: &Path) -> Result<()> {
     match by_extension(path) {
         Some((what, _)) => Err(Error::Usage(format!(
-            "`output` {} asks for {what}, going by the name, and veilset writes CSV, Parquet and lists. Give `output` \
-             another name, or say with `output_format` what to write",
+            "judging by its name, `output` {} asks for {what}, but veilset writes CSV, Parquet and lists. \
+             Give `output` another name, or choose the format with `output_format`",
             path.display()
         ))),
         None => Ok(()),

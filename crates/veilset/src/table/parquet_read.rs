@@ -93,7 +93,7 @@ pub(super) fn read<S: ChunkReader + 'static>(
             Err(Error::input(
                 name,
                 what,
-                "Check where the file comes from; if it is right, convert it to CSV",
+                "Check where the file comes from; if it is genuine, convert it to CSV",
             ))
         }
     };
@@ -164,7 +164,12 @@ impl<S: ChunkReader + 'static> File<'_, S> {
         match magic {
             b"PAR1" => {}
             b"PARE" => {
-                return Err(Error::input(self.name, "the file is encrypted", "Write it without encryption"));
+                return Err(Error::input(
+                    self.name,
+                    "the file is encrypted",
+                    "Write the file without \
+                     encryption",
+                ));
             }
             // A truncated file still has the magic number at its start.
             _ if self.bytes(0, 4)?.as_ref() == b"PAR1" => return Err(self.damaged(None)),
@@ -317,7 +322,7 @@ impl<S: ChunkReader + 'static> File<'_, S> {
             _ => Error::input(
                 self.name,
                 "the Parquet file is damaged or incomplete",
-                "Copy it again from where it was made, or write it again",
+                "Copy it again from its source, or write it again",
             ),
         }
     }

@@ -434,8 +434,8 @@ fn damaged_files_are_input_errors() {
     refused(&[&b"PAR1\0\0\0\0"[..], b"\0\0\0\0PARE"].concat(), "encrypted");
     refused(&[&b"PAR1\0\0\0\0"[..], b"\xff\xff\xff\xffPAR1"].concat(), "damaged");
     refused(&[&b"PAR1\0\0\0\0"[..], b"\0\0\0\0PAR1"].concat(), "damaged");
-    // Schemas: of 5000 groups, one in the other; of a group with more children than there is memory for; of a group
-    // with a long name and many columns, each of which would take a copy of it.
+    // Schemas of 5000 nested groups, and of a group with more children than there is memory for. Then a group with a
+    // long name and many columns, each of which would take a copy of the name.
     let varint = |mut n: u64| {
         let mut out = Vec::new();
         while n >= 0x80 {

@@ -36,9 +36,7 @@ pub(super) fn check_items(items: &Items, columns: usize, encoding: Encoding, wha
     let text = |cell: &&[u8]| encoding == Encoding::Bytes || std::str::from_utf8(cell).is_ok();
     let good = |item: &[u8]| decode_key(item, columns).is_some_and(|cells| cells.iter().all(text));
     if !items.iter().all(good) {
-        return Err(Error::misbehaves_unseen(format!(
-            "{what} not made of {columns} columns of what was agreed"
-        )));
+        return Err(Error::misbehaves_unseen(format!("{what} not made of {columns} columns as agreed")));
     }
     Ok(())
 }

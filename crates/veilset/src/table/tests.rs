@@ -299,7 +299,7 @@ fn keys_that_cannot_be_used_are_refused() {
         ("id,n\nx,1\ny,\n", &[0, 1], 3, Some("n"), "the key is empty", "`empty_keys=skip`"),
         ("id,n\n\nx,1\n\"y\n\",2\nx,3\n", &[0], 6, Some("id"), "same as on line 3", "`duplicates=first`"),
         ("id,n\nx,1\nx,1\n", &[0, 1], 3, None, "same as on line 2", "Remove one of the rows"),
-        (&fits, &[0, 1], 4, None, "65538 bytes encoded, the maximum is 65536", "Shorten it"),
+        (&fits, &[0, 1], 4, None, "65538 bytes when encoded, but the maximum is 65536", "Shorten it"),
     ];
     for (csv, key, line, column, what, next) in cases {
         let error = keyed_set(&read(csv), key, EmptyKeys::Error, Duplicates::Error).unwrap_err();
@@ -317,7 +317,7 @@ fn keys_that_cannot_be_used_are_refused() {
     check_max_row(&table, &keyed, false, &payloads, 60).unwrap();
     check_max_row(&table, &keyed, false, &payloads, 59).unwrap_err();
     let error = check_max_row(&table, &keyed, true, &Items::new(), 100).unwrap_err();
-    let what = "65536 bytes encoded, the agreed maximum is 100";
+    let what = "65536 bytes when encoded, but the agreed maximum is 100";
     assert_input(&error, Some(4), None, what, "`max_row` on both sides", "max-row");
 }
 

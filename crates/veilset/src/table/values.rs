@@ -86,7 +86,7 @@ fn decimal(cell: &[u8], scale: u32) -> Result<i128, Bad> {
     let precise = fraction.iter().rposition(|&b| b != b'0').map_or(0, |last| last + 1);
     if precise > scale as usize {
         let digits = if precise == 1 { "digit" } else { "digits" };
-        let what = format!("the value has {precise} fractional {digits}, the agreed scale is {scale}");
+        let what = format!("the value has {precise} fractional {digits}, but the agreed scale is {scale}");
         return Err(Bad::new(what, format!("Use `scale={precise}` on both sides, or round the value")));
     }
     let zeros = std::iter::repeat_n(&b'0', scale as usize - precise);

@@ -42,7 +42,7 @@ pub fn write_rows(
     }
     let columns = columns(table, sent);
     if let (Format::List, [_]) = (layout.format, &columns[..]) {
-        check_lines(rows.iter().flat_map(|&row| table.cells(row)), "a key of ours")?;
+        check_lines(rows.iter().flat_map(|&row| table.cells(row)), "one of our keys")?;
     }
     let mut sink = Sink::start(columns, table, layout, out)?;
     for (i, &row) in rows.iter().enumerate() {
@@ -86,8 +86,8 @@ pub fn write_union(
         }
     }
     if let (Format::List, [_]) = (layout.format, &columns[..]) {
-        check_lines(keyed.rows.iter().flat_map(|&row| table.cells(row as usize)), "a key of ours")?;
-        check_lines(first_cells(new_items, key.len()), "a key of the peer")?;
+        check_lines(keyed.rows.iter().flat_map(|&row| table.cells(row as usize)), "one of our keys")?;
+        check_lines(first_cells(new_items, key.len()), "one of the peer's keys")?;
     }
     let mut sink = Sink::start(columns, table, layout, out)?;
     let none = vec![None; sent.map_or(0, |sent| sent.names.len())];
@@ -207,7 +207,8 @@ impl<'a> Sink<'a> {
             }
             Format::List if columns.len() == 1 => Ok(Sink::List { out }),
             Format::List => Err(Error::Usage(format!(
-                "the result has {} columns, a list has one; use `output_format=csv` or `output_format=parquet`",
+                "the result has {} columns, but a list has one; use `output_format=csv` or \
+                 `output_format=parquet`",
                 columns.len()
             ))),
             Format::Parquet => {

@@ -16,7 +16,7 @@ use std::collections::BTreeSet;
 /// The receiver learns all items of both sets.
 pub static UNION: Operation = Operation {
     name: "union",
-    summary: "The receiver learns all keys of both",
+    summary: "The receiver learns all keys of both sides",
     about: "The receiver learns every key that only the sender has, in the clear, and so how many match. It does not \
             learn which of its own keys the sender has too. The result is the receiver's rows (of several rows with \
             the same key, the first), then a row for each new key with the other cells empty.",

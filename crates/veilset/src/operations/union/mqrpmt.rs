@@ -110,7 +110,7 @@ mod tests {
         let terms = Terms { max_row: 9, ..Terms::default() };
         // A sender whose queries are c and d, neither of which is in Y, and that sends these rows: a length and
         // an item.
-        let (new, intact) = ("an item it sent as new is not", "a row it sent does not decrypt");
+        let (new, intact) = ("an item that it sent as new is not new", "a row it sent does not decrypt");
         for (rows, verdict) in [
             ([(1, "c"), (1, "e")], None),
             ([(1, "c"), (1, "c")], Some(new)),

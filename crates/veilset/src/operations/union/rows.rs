@@ -65,7 +65,7 @@ pub(super) fn new_rows<'a, const N: usize>(
             return Err(Error::misbehaves_unseen("a row it sent does not decrypt"));
         }
         if !distinct.duplicates.is_empty() || threads.run(|| intersects(&distinct.set, items)) {
-            return Err(Error::misbehaves_unseen("an item it sent as new is not"));
+            return Err(Error::misbehaves_unseen("an item that it sent as new is not new"));
         }
         Ok(New { items: distinct.set.into_items(), payloads: new.payloads })
     }))
