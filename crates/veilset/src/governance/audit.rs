@@ -131,10 +131,7 @@ fn read_parties<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<Participant>, 
         Others::Peer { peer, peer_name, peer_items } => {
             Ok(vec![Participant { seat: Seat::PEER, peer, name: peer_name, items: peer_items }])
         }
-        Others::Parties { parties } if parties.is_empty() => Err(de::Error::custom(
-            "a run without other \
-             parties",
-        )),
+        Others::Parties { parties } if parties.is_empty() => Err(de::Error::custom("no other parties")),
         Others::Parties { parties } => Ok(parties),
     }
 }
