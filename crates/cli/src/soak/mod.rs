@@ -34,12 +34,8 @@ const TELL: Duration = Duration::from_secs(10);
 /// Runs until a result is wrong or all runs are done.
 pub fn run(a: &SoakArgs) -> Result<()> {
     let seed = a.seed.map_or_else(|| Ok(u64::from_le_bytes(Prng::from_os()?.bytes())), Ok)?;
-    let folder = tempfile::tempdir().map_err(|e| {
-        Error::Output(format!(
-            "cannot make a temporary folder: {e}. Set TMPDIR to another \
-             folder"
-        ))
-    })?;
+    let folder = tempfile::tempdir()
+        .map_err(|e| Error::Output(format!("cannot make a temporary folder: {e}. Set TMPDIR to another")))?;
     let identities = [Arc::new(Identity::generate()?), Arc::new(Identity::generate()?)];
     let (next, wrong) = (AtomicU64::new(a.first), AtomicBool::new(false));
     let kinds: Mutex<BTreeMap<String, u64>> = Mutex::default();

@@ -44,7 +44,7 @@ impl Place {
         open(path, &self.ledger(), &IDENTITY, basis)
     }
 
-    /// That it is refused, as an error of the file, and what is said.
+    /// Asserts that the file is refused by an error that names it, and returns the message.
     fn refused(&self, path: &Path, basis: &Basis) -> String {
         let Err(Error::Input(e)) = self.open(path, basis) else { panic!("not refused for what it is") };
         assert_eq!(e.file, path.display().to_string());
@@ -74,7 +74,7 @@ fn items(from: usize, n: usize) -> ItemSet {
     (from..from + n).map(|i| format!("\u{3}{i:03}")).collect()
 }
 
-/// A half of one group has points that mean nothing in another.
+/// The points of a half are meaningless in another group.
 #[test]
 fn a_half_is_of_its_group() {
     let place = Place::new();
@@ -94,7 +94,7 @@ fn a_half_is_of_its_group() {
         );
         assert_eq!((in_curve, in_ristretto), (made.group == curve.group, made.group == ristretto.group));
     }
-    // The points are those of the key, as computed in a run.
+    // The points equal those computed in a run under the same key.
     let (mut hashed, half) = {
         let path = place.prepare("again", &ristretto);
         place.open(&path, &ristretto).unwrap()
@@ -179,7 +179,7 @@ fn a_half_is_private_and_no_other_file_is_overwritten() {
     assert_eq!(std::fs::metadata(&path).unwrap().permissions().mode() & 0o7777, 0o600);
     let e = Destination::create("prepared half", Some(&path), false).unwrap_err().to_string();
     assert!(e.contains("exists") && e.contains("`force`"), "{e}");
-    // Whoever gives up leaves nothing.
+    // A stopped preparation leaves nothing behind.
     let mut output = Destination::create("prepared half", Some(&place.path("other")), false).unwrap();
     let (rng, stop) = (&mut Prng::from_os().unwrap(), |_| Err(Error::Cancelled));
     let stopped = prepare(&basis(&set), &place.ledger(), &IDENTITY, &mut output, &stop, rng);
@@ -249,7 +249,7 @@ fn a_file_that_was_changed_is_refused() {
         refused(&[&good[..], &good[..more]].concat());
     }
     let another = std::fs::read(place.prepare("another", &basis)).unwrap();
-    // The head of one and the contents of another.
+    // The head of one half with the contents of another.
     refused(&[&good[..HEAD], &another[HEAD..]].concat());
     refused(&[0; 1000]);
     for name in ["none", "", "."] {
@@ -302,10 +302,10 @@ fn a_half_of_something_else_is_refused_and_says_of_what() {
         let path = place.prepare(&i.to_string(), &made);
         let e = place.refused(&path, &wanted);
         assert!(e.contains(words) && e.contains("Run `veilset prepare` again"), "{e}");
-        // It is not spent.
+        // The refused half is not spent.
         place.open(&path, &made).unwrap();
     }
-    // Without dummies it makes no difference which they would be.
+    // Without dummies, their kind makes no difference.
     let path = place.prepare("plain", &plain);
     place.open(&path, &Basis { dummies: Dummies::Listed, ..plain }).unwrap();
     let another = Identity::generate().unwrap();

@@ -56,7 +56,7 @@ fn each_use_is_entered_and_the_one_too_many_refused() {
     }
 }
 
-/// Each locks a file that it opened itself, as each of several processes does.
+/// Each thread locks a file that it opened itself, as separate processes do.
 #[test]
 fn of_many_that_use_a_file_at_once_as_many_succeed_as_it_has_uses() {
     let (_folder, ledger, id) = ledger();
@@ -91,7 +91,7 @@ fn a_use_is_refused_where_the_ledger_is_lost_foreign_or_damaged() {
     assert!(matches!(enter(&ledger, &ticket), Err(Error::Output(e)) if e.contains("is damaged")));
     fs::remove_file(&ledger.0).unwrap();
     assert!(matches!(enter(&ledger, &ticket), Err(Error::Output(e)) if e.contains("there is no ledger")));
-    // The one that comes back knows of the first use.
+    // The restored ledger knows of the first use.
     fs::write(&ledger.0, &good).unwrap();
     let used = [(); 3].map(|()| enter(&ledger, &ticket).is_ok());
     assert_eq!((used, entries(&ledger).len()), ([true, true, false], 3));

@@ -22,10 +22,10 @@ fn connection(channel: Channel) -> Connection {
     Connection::unprotected(channel, Default::default())
 }
 
-/// How a run ends for both, and the frames that each received: their tags and lengths.
+/// How a run ends for both sides, and the tags and lengths of the frames that each received.
 type Ends = ([Result<Outcome>; 2], [Vec<(u16, usize)>; 2]);
 
-/// Runs both sides, the receiver first; those that have a half with it.
+/// Runs both sides, receiver first, with their halves if they have one.
 fn run_with(place: &Place, requests: [&Request; 2], halves: [Option<&Path>; 2]) -> Ends {
     run_approved(place, requests, halves, &mut ())
 }
@@ -57,7 +57,7 @@ fn run_approved(
     (ends, seen.map(frames))
 }
 
-/// What was learned, comparable: new items come in the order of the queries.
+/// What was learned, in comparable form: new items arrive in the order of the queries.
 fn words(outcome: &Outcome) -> String {
     match &outcome.learned {
         Learned::Nothing => String::new(),
@@ -128,7 +128,7 @@ fn results_and_messages_are_those_of_a_run_without() {
     }
 }
 
-/// By the protocols that have an offline half.
+/// The operations and protocols that can use a prepared half.
 fn kinds() -> Vec<(&'static Operation, &'static Protocol)> {
     let offers = protocols::ALL.into_iter().flat_map(|p| p.offers.iter().map(move |offer| (offer, p)));
     offers.filter(|(offer, _)| offer.prepares).map(|(offer, p)| (offer.operation, p)).collect()
@@ -217,7 +217,7 @@ fn a_run_that_is_refused_or_only_checked_leaves_the_half() {
     let halves = [place.prepare("r", &receiver.basis()), place.prepare("s", &sender.basis())];
     let halves = [Some(halves[0].as_path()), Some(halves[1].as_path())];
     let refused = |(ends, _): Ends| assert!(ends.iter().all(Result::is_err));
-    // Refused by the receiver; the sender hears of it before the run begins for it.
+    // Refused by the receiver; the sender is told before the run begins on its side.
     refused(run_approved(&place, [&receiver, &sender], halves, &mut No(true)));
     // Too many items for the sender.
     let few = Request { max_peer_items: 2, ..sender };
@@ -225,9 +225,9 @@ fn a_run_that_is_refused_or_only_checked_leaves_the_half() {
     // A disagreement.
     let other = Request { key_columns: 2, ..sender };
     refused(run_with(&place, [&receiver, &other], [halves[0], None]));
-    // The receiver does not let it begin; for the sender it has begun.
+    // The receiver stops it at the beginning; on the sender's side it has begun.
     refused(run_approved(&place, [&receiver, &sender], [halves[0], None], &mut No(false)));
-    // A check takes the request, not what was prepared.
+    // A check uses the request, not what was prepared.
     let (ours, theirs) = Channel::pair();
     let check_with = |channel, request: &Request| {
         let rng = &mut Prng::from_os().unwrap();
@@ -241,7 +241,7 @@ fn a_run_that_is_refused_or_only_checked_leaves_the_half() {
     assert!(run_with(&place, [&receiver, &sender], halves).0.iter().all(Result::is_ok));
 }
 
-/// Looks at the half and the ledger whenever a message of the protocol goes out.
+/// Looks at the half and the ledger whenever a message of the protocol is sent.
 struct Looks {
     sink: Box<dyn Sink>,
     place: PathBuf,
@@ -250,7 +250,7 @@ struct Looks {
 
 impl Sink for Looks {
     fn send(&mut self, frame: Vec<u8>) -> Result<()> {
-        // The session's own have lower tags, the channel's higher ones.
+        // The session's own messages have lower tags, the channel's higher ones.
         if (0x11..0xff00).contains(&u16::from_le_bytes([frame[0], frame[1]])) {
             self.messages.fetch_add(1, Ordering::Relaxed);
             assert!(!self.place.join("half").exists());
@@ -362,7 +362,7 @@ fn nothing_of_the_protocol_is_sent_with_a_half_that_is_spent_meanwhile() {
     let [ours, theirs] = ends.map(Result::unwrap_err);
     assert!(ours.to_string().contains("it was used before"), "{ours}");
     assert!(matches!(theirs, Error::Peer { fault: Fault::GaveUp, .. }), "{theirs}");
-    // All that the peer got: preamble, hello, size and a go.
+    // Everything that the peer received: preamble, hello, size and a go.
     assert!(seen[1].iter().map(|frame| frame.0).eq([1, 2, 3, 8]), "{:?}", seen[1]);
 }
 

@@ -4,11 +4,11 @@ use std::sync::LazyLock;
 
 static IDENTITY: LazyLock<Identity> = LazyLock::new(|| Identity::generate().unwrap());
 
-/// A kind of another name and domain.
+/// A kind with a different name and domain.
 static OTHER: Kind =
     Kind { name: "encrypted thing", made_by: "veilset other", domain: "test of another kind", ..ANY_KIND };
 
-/// A file of a kind that says `contents`.
+/// A file of a kind, with these contents.
 fn sealed(kind: &'static Kind, identity: &Identity, seed: u8, contents: &[u8]) -> Vec<u8> {
     let mut to = Vec::new();
     let mut writer = Writer::new(&mut to, kind, identity, &mut Prng::from_seed(&[seed; 32])).unwrap();
@@ -17,7 +17,7 @@ fn sealed(kind: &'static Kind, identity: &Identity, seed: u8, contents: &[u8]) -
     to
 }
 
-/// What comes of opening a file of these bytes as one of a kind and reading all of `length` bytes.
+/// Opens a file of these bytes as one of a kind, and reads all of its `length` bytes.
 fn read(bytes: &[u8], kind: &'static Kind, length: usize) -> Result<Vec<u8>> {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("file");
@@ -28,7 +28,7 @@ fn read(bytes: &[u8], kind: &'static Kind, length: usize) -> Result<Vec<u8>> {
     reader.end().map(|_| contents)
 }
 
-/// A file is what its head says it is, and under no other key.
+/// A file opens only as the kind that its head states, and only under its own key.
 #[test]
 fn a_file_of_another_kind_is_refused_and_both_are_named() {
     for (made, wanted, words) in [
@@ -47,7 +47,7 @@ fn a_file_of_another_kind_is_refused_and_both_are_named() {
         assert_eq!(read(&bytes, made, 8).unwrap(), b"contents");
         let e = read(&bytes, wanted, 8).unwrap_err().to_string();
         assert!(e.contains(words), "{e}");
-        // Nor as what its head does not say it is.
+        // Nor with another kind's name in its head.
         let mut renamed = bytes.clone();
         renamed[12..12 + NAME].copy_from_slice(&wanted.in_head());
         for kind in [made, wanted] {
@@ -63,7 +63,7 @@ fn another_version_is_said_and_nothing_that_is_no_name_is_repeated() {
     let e = read(&good, &LATER, 8).unwrap_err().to_string();
     assert!(e.contains("another version of veilset (format 7, protocol 1; ours are 8 and 1)"), "{e}");
     assert!(e.contains("Run `veilset test` again"), "{e}");
-    // The file of another kind is of another kind, whatever its version.
+    // A file of a different kind is reported as such, whatever its version.
     let e = read(&good, &OTHER, 8).unwrap_err().to_string();
     assert!(e.contains("it is a thing of a test"), "{e}");
     for name in [&b"\x1b[31m"[..], b"", b"A", b"a\0b", b"\xff"] {
@@ -75,7 +75,7 @@ fn another_version_is_said_and_nothing_that_is_no_name_is_repeated() {
     }
 }
 
-/// A name that were cut would be that of another kind.
+/// A truncated name could be that of another kind.
 #[test]
 fn the_name_of_each_kind_fits_its_place() {
     for kind in [&ANY_KIND, &OTHER, &crate::artefact::half::HALF] {
@@ -83,8 +83,7 @@ fn the_name_of_each_kind_fits_its_place() {
     }
 }
 
-/// Numbers of frames are nonces, so a key must not come twice: not in two files, not with two
-/// identities, and not for two kinds.
+/// Nonces are frame numbers, so a key must not be used twice: not in two files, under two identities, or for two kinds.
 #[test]
 fn a_file_has_a_key_of_its_own() {
     static OF_ANOTHER_DOMAIN: Kind = Kind { domain: "test of another domain", ..ANY_KIND };
@@ -97,14 +96,14 @@ fn a_file_has_a_key_of_its_own() {
         sealed(&ANY_KIND, &another, 1),
         sealed(&OF_ANOTHER_DOMAIN, &IDENTITY, 1),
     ];
-    // Neither the same, nor sums that say how two plain texts differ.
+    // Neither equal ciphertexts, nor equal sums that reveal how two plaintexts differ.
     for i in 0..all.len() {
         assert!(!all[..i].contains(&all[i]), "{i}");
     }
     assert_eq!(sealed(&ANY_KIND, &IDENTITY, 1), all[0], "the test would notice");
 }
 
-/// Takes so many bytes and fails once; it keeps what it was given.
+/// Accepts `room` bytes, then fails once; keeps what it was given.
 struct Full {
     room: usize,
     given: Vec<u8>,
@@ -132,7 +131,7 @@ fn nothing_is_sealed_twice_where_the_file_cannot_be_written() {
     let mut writer = Writer::new(&mut full, &ANY_KIND, &IDENTITY, &mut Prng::from_os().unwrap()).unwrap();
     writer.write(&frame).unwrap();
     assert!(matches!(writer.write(&frame), Err(Error::Output(e)) if e.contains(ANY_KIND.name)));
-    // Whoever goes on all the same.
+    // A caller that continues despite the error.
     writer.write(&frame).unwrap();
     writer.write(&frame).unwrap();
     writer.end().unwrap();
@@ -141,7 +140,7 @@ fn nothing_is_sealed_twice_where_the_file_cannot_be_written() {
     assert!(first != second && first != frame && second != frame);
 }
 
-/// Whoever reads it and does not know how much there is, too.
+/// Also by a reader that does not know the length in advance.
 #[test]
 fn a_file_that_was_cut_between_frames_is_refused() {
     let whole = sealed(&ANY_KIND, &IDENTITY, 1, &[b'x'; 2 * FRAME]);
@@ -149,7 +148,7 @@ fn a_file_that_was_cut_between_frames_is_refused() {
         let cut = &whole[..HEAD + frames * (FRAME + TAG)];
         assert_eq!(read(cut, &ANY_KIND, frames * FRAME).is_ok(), sound, "{frames}");
     }
-    // Nor is something left.
+    // Nor may anything be left over.
     for (length, sound) in [(2 * FRAME, true), (2 * FRAME - 1, false), (FRAME, false), (0, false)] {
         assert_eq!(read(&whole, &ANY_KIND, length).is_ok(), sound, "{length}");
     }

@@ -1,10 +1,10 @@
-//! How a half is spent.
+//! Tests of spending a half.
 
 use super::*;
 use std::fs;
 use std::sync::Mutex;
 
-/// Spends a half; what was said besides.
+/// Spends a half; also returns the warnings.
 fn spend_and_hear(half: Half) -> (Result<Offline>, String) {
     let mut heard = String::new();
     let spent = half.spend(&|| Ok(()), &mut |text| heard += text);
@@ -28,14 +28,14 @@ fn a_half_is_spent_once_whatever_copies_there_are() {
     spend(place.open(&link, &basis).unwrap().1).unwrap();
     assert!(!path.exists());
     assert!(place.refused(&path, &basis).contains("One that was used is gone"));
-    // One that was read before, one that is restored.
+    // A half that was read earlier, and restored copies.
     assert!(spend(early).is_err_and(|e| e.to_string().contains("it was used before")));
     fs::copy(&copy, &path).unwrap();
     for name in [&path, &copy] {
         let e = place.refused(name, &basis);
         assert!(e.contains("it was used before") && e.contains("veilset prepare"), "{e}");
     }
-    // Another one is another one.
+    // A different half is not affected.
     spend(place.open(&place.prepare("next", &basis), &basis).unwrap().1).unwrap();
     assert_eq!(entries(&place), 2);
 }
@@ -98,7 +98,7 @@ fn without_a_sound_ledger_no_half_is_used() {
         let e = refused(open());
         assert!(e.contains("is damaged") && e.contains("Delete all halves"), "{e}");
     }
-    // Whatever it is, it is not ours to touch.
+    // Whatever this file is, it must stay untouched.
     for other in ["", "alice\nbob\n", line, &first[..20], &first[..49], &first.replace('1', "2"), &first[1..]]
     {
         fs::write(&ledger, other).unwrap();
@@ -131,14 +131,14 @@ fn a_half_is_used_with_its_own_ledger_only() {
     let ledger = place.path("state/ledger");
     let early = || place.open(&path, &basis).unwrap().1;
     let (first, second) = (early(), early());
-    // Away: a run makes none.
+    // The ledger is missing, and a run does not create one.
     fs::rename(&ledger, place.path("away")).unwrap();
     for refused in [place.open(&path, &basis).err(), spend(first).err()] {
         let Some(Error::Output(e)) = refused else { panic!() };
         assert!(e.contains("there is no ledger") && e.contains("`prepared_ledger=FILE`"), "{e}");
     }
     assert!(!ledger.exists());
-    // Another one, which is sound.
+    // A different ledger, which is intact.
     fs::copy(other.path("state/ledger"), &ledger).unwrap();
     for refused in [place.open(&path, &basis).err(), spend(second).err()] {
         let Some(Error::Input(e)) = refused else { panic!() };
@@ -156,7 +156,7 @@ fn a_half_is_used_with_its_own_ledger_only() {
 fn a_file_that_took_the_name_of_a_half_stays() {
     let (place, set) = (Place::new(), items(0, 3));
     let basis = basis(&set);
-    // Replaced, as by `prepare --force`; written over, as by `cp`; moved away; moved and a link to it left.
+    // Replaced, as by `prepare --force`; overwritten, as by `cp`; moved away; moved with a link left behind.
     for way in 0..4 {
         let path = place.prepare("half", &basis);
         let (_, half) = place.open(&path, &basis).unwrap();
@@ -214,7 +214,7 @@ fn a_half_that_could_not_be_deleted_is_refused_before_the_peer_is_met() {
         let Err(Error::Output(e)) = place.open(path, &basis) else { panic!() };
         assert!(e.contains("could not be deleted") && e.contains("Move it to a folder"), "{e}");
     };
-    // A folder in which nothing can be made whoever we are: no name in it is short enough but the half's.
+    // A folder in which not even root can create a file: its path is so long that no name but the half's fits.
     if cfg!(target_os = "linux") {
         let mut deep = place.0.path().canonicalize().unwrap();
         while deep.as_os_str().len() < 4080 {
@@ -225,7 +225,7 @@ fn a_half_that_could_not_be_deleted_is_refused_before_the_peer_is_met() {
         fs::copy(&made, &path).unwrap();
         refused(&path);
     }
-    // One that is not ours to change, unless nothing keeps us from it.
+    // A folder that we may not write to, unless we are root.
     let closed = place.path("closed");
     fs::create_dir(&closed).unwrap();
     let path = closed.join("half");
@@ -263,13 +263,13 @@ fn who_waits_for_the_ledger_can_be_stopped_and_has_spent_nothing() {
     let [a, b, c] = halves;
     assert_eq!(a.spend(&|| stop(3), &mut |_| ()).err(), Some(Error::Cancelled));
     assert_eq!(*asked.lock().unwrap(), 4);
-    // For ever waits nobody, before the peer is met or after.
+    // Neither opening nor spending waits forever.
     for e in [spend(b).err(), place.open(&path, &basis).err()] {
         let Some(Error::Output(e)) = e else { panic!() };
         assert!(e.contains("locked by another process") && e.contains("No half was spent"), "{e}");
     }
     drop(locked);
-    // One look more before it is entered.
+    // `stop` is asked once more before the entry is made.
     assert_eq!(c.spend(&|| Err(Error::Cancelled), &mut |_| ()).err(), Some(Error::Cancelled));
     assert_eq!(entries(&place), 0);
     spend(open()).unwrap();
@@ -283,7 +283,7 @@ fn a_ledger_that_is_moved_while_somebody_waits_for_it_is_not_the_ledger_any_more
     let (_, half) = place.open(&path, &basis).unwrap();
     let ledger = place.path("state/ledger");
     let locked = Mutex::new(Some(lock(&place)));
-    // Moved by whoever has the lock, when the one that waits has asked for it.
+    // The holder of the lock moves the ledger while another process waits for it.
     let moved = || {
         if let Some(lock) = locked.lock().unwrap().take() {
             fs::rename(&ledger, place.path("moved")).unwrap();

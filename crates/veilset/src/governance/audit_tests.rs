@@ -82,7 +82,7 @@ fn earlier_runs_with_the_same_peer_count_if_they_started() {
     let log = log(&folder);
     let here = run("a", 1, 2, Some("x"));
     assert_eq!(log.history(&here).unwrap(), History::default());
-    // Others, checks, refusals and ends do not count.
+    // Runs with others, checks, refusals and ends do not count.
     let end = End {
         outcome: "done".into(),
         fault: None,
@@ -106,14 +106,14 @@ fn earlier_runs_with_the_same_peer_count_if_they_started() {
         "{history:?}"
     );
     assert_eq!(history.warning("a"), None);
-    // Another operation, or other padding, is no other set; other values are.
+    // A different operation or padding does not make a different set; different values do.
     let sum = |values: &str| Run { operation: "sum".into(), values: Some(values.into()), ..here.clone() };
     assert!(!log.history(&sum("v")).unwrap().changed());
     assert!(!log.history(&Run { items: 9, ..here.clone() }).unwrap().changed());
     let other = AuditLog::open(&folder.path().join("other.jsonl")).unwrap();
     start(&other, &sum("v"));
     assert!(!other.history(&sum("v")).unwrap().changed() && other.history(&sum("w")).unwrap().changed());
-    // What ran before tells nothing new, whatever ran in between.
+    // Repeating an earlier run reveals nothing new, whatever ran in between.
     let between = AuditLog::open(&folder.path().join("between.jsonl")).unwrap();
     start(&between, &here);
     start(&between, &run("a", 7, 2, Some("y")));
@@ -168,7 +168,8 @@ fn a_change_is_told_once_and_since_the_last_run() {
         assert!(warning.is_none_or(|warning| warning.contains(words.unwrap_or_default())));
         start(&log, &now);
     }
-    // Without digests any run may be with another set: always refused, and told once for the same sizes.
+    // Without digests any run may have a different set: it is always refused, and the warning is given once for the
+    // same sizes.
     let plain = AuditLog::open(&folder.path().join("plain.jsonl")).unwrap();
     let nobody = Participant { peer: None, ..participant(Seat::PEER, "", 2) };
     let here = |items| Run { our: None, parties: vec![nobody.clone()], ..run("", items, 2, None) };
@@ -231,7 +232,7 @@ fn the_terms_of_a_run_have_keys_and_logs_of_old_are_read() {
     assert!(history("x").known && history("y").changed() && history("y").foreign.is_empty());
 }
 
-/// Programs read it: what is there stays.
+/// Programs read the log: existing fields stay.
 #[test]
 fn a_line_of_a_run_of_two_has_the_same_fields_in_every_version() {
     let peer = Party { name: Some("south".into()), seat: Seat::PEER, ..party(2, "south", 5) };
@@ -307,13 +308,13 @@ fn an_earlier_run_counts_if_it_was_with_one_of_the_parties() {
     let cases: [(With<'_>, &str, usize, Option<&str>); 11] = [
         (&[("c", 2), ("d", 3)], "x", 0, None),
         (&[("a", 2), ("b", 3)], "x", 1, None),
-        // Where they sit does not matter.
+        // The seats do not matter.
         (&[("b", 3), ("a", 2)], "x", 1, None),
         (&[("a", 2), ("b", 3)], "y", 1, Some("and our set has changed since")),
         (&[("a", 2), ("b", 4)], "x", 1, Some("and party 3's set has changed in size since")),
         (&[("b", 4), ("a", 2)], "x", 1, Some("and party 2's set has changed in size since")),
         (&[("a", 3), ("b", 2)], "y", 1, Some("and our set and party 2's have changed since")),
-        // One of them is enough, with whomever else.
+        // One common party is enough, whoever the others are.
         (&[("b", 3), ("c", 2)], "x", 1, Some("and the parties have changed since")),
         (&[("c", 9), ("a", 2)], "y", 1, Some("and our set has changed and so have the parties since")),
         (&[("a", 2)], "x", 1, Some("and the parties have changed since")),
@@ -414,7 +415,7 @@ fn lines_that_are_none_are_named_and_do_not_hide_the_others() {
     std::fs::write(&log.path, text).unwrap();
     let history = log.history(&here).unwrap();
     assert_eq!((history.runs, &history.foreign), (2, &vec![1, 4, 5, 7, 8]));
-    // What is appended to a torn line is a line of its own.
+    // An entry appended after a torn line starts a new line.
     start(&log, &here);
     let history = log.history(&here).unwrap();
     assert_eq!((history.runs, history.foreign.last()), (3, Some(&8)));
@@ -461,7 +462,7 @@ fn a_digest_tells_sets_and_values_apart_but_not_orders() {
         digest_under(&Secret::new([2; 32]), &set(&["a", "b"]), &[]),
     ];
     assert_eq!(all.iter().collect::<std::collections::HashSet<_>>().len(), all.len());
-    // Of an identity it is the same every time, and another one of another identity.
+    // The digest is stable for one identity, and differs between identities.
     let (one, two) = (Identity::generate().unwrap(), Identity::generate().unwrap());
     assert_eq!(digest(&one, &set(&["a"]), &[]), digest(&one, &set(&["a"]), &[]));
     assert_ne!(digest(&one, &set(&["a"]), &[]), digest(&two, &set(&["a"]), &[]));

@@ -111,7 +111,7 @@ fn what_needs_no_peer_is_refused_before_the_log_is_touched() {
         }
         assert_eq!(log.exists(), key.is_empty());
     }
-    // Without a log no repeated run would be refused.
+    // Without a log, repeated runs would go unnoticed.
     let policy = policy(Repeats::Refuse);
     assert!(is_refused(Gate::new(&count, Setup::new(&policy, &|_| ())).map(drop)));
 }
@@ -119,7 +119,7 @@ fn what_needs_no_peer_is_refused_before_the_log_is_touched() {
 #[test]
 fn the_log_says_what_became_of_a_run() {
     let side = Side::new();
-    // Allowed by us and not by the peer.
+    // Allowed by us but not by the peer.
     side.with(&["a"], Repeats::Warn, |gate, proposal| {
         gate.approve(&proposal).unwrap();
         gate.end(Err(&Error::Cancelled), 0.5).unwrap();
@@ -187,7 +187,7 @@ fn of_two_runs_that_start_together_one_is_refused() {
         });
     });
     assert_eq!(side.events(), ["start", "refused"]);
-    // Of the same set there may be any number.
+    // Any number of runs with the same set is allowed.
     let side = Side::new();
     side.with(&["a"], Repeats::Refuse, |one, proposal| {
         one.approve(&proposal).unwrap();
@@ -227,7 +227,7 @@ fn of_runs_that_start_at_the_same_time_one_starts() {
             runs.into_iter().map(|run| usize::from(run.join().unwrap())).sum::<usize>()
         });
         assert_eq!(started, 1);
-        // And the others were refused by us.
+        // The others were refused on our side.
         let log = std::fs::read_to_string(&log).unwrap();
         assert_eq!(log.matches(r#""event":"refused""#).count(), RUNS - 1, "{log}");
         assert_eq!(log.lines().count(), RUNS);
@@ -325,7 +325,7 @@ fn a_run_of_several_is_judged_logged_and_remembered_with_all_of_them() {
         serde_json::json!({"party": 2, "peer": south, "peer_name": "south", "peer_items": 5})
     );
     assert_eq!((&lines[1]["fault"], &lines[1]["party"]), (&"gave-up".into(), &3.into()));
-    // The same again is nothing new. Another size is, and another list.
+    // A repetition is nothing new. A different size is, and so is a different list.
     run(three(), &Error::Cancelled);
     assert_eq!(warned.borrow().len(), 0, "{warned:?}");
     run(several(&[(2, 5), (3, 7)]), &Error::Cancelled);
@@ -333,7 +333,7 @@ fn a_run_of_several_is_judged_logged_and_remembered_with_all_of_them() {
     let warned = warned.borrow();
     assert!(warned[0].contains("run 3 with one of south, west, and party 3's set has changed in size"));
     assert!(warned[1].contains("run 4 with south, and the parties have changed") && warned.len() == 2);
-    // A policy for all but one is one for another run.
+    // A policy that lacks one party is for a different run.
     let policy = Policy::new(
         Rules { both: Some(false), ..Rules::default() },
         "p.toml",

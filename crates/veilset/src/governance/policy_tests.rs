@@ -20,7 +20,7 @@ fn for_peer(rules: Rules, peer: Option<Fingerprint>) -> Result<Policy> {
     Policy::new(rules, "p.toml", &[(Seat::PEER, peer)], &book)
 }
 
-/// The policy for a run with these, of whom the first is party 2.
+/// The policy for a run with these parties; the first is party 2.
 fn for_several(rules: Rules, parties: &Parties) -> Policy {
     let parties: Vec<_> = parties.iter().map(|party| (party.seat, party.fingerprint)).collect();
     Policy::new(rules, "p.toml", &parties, &book).unwrap()
@@ -106,7 +106,7 @@ fn peers_are_known_by_name_or_fingerprint() {
     for list in [vec!["south".to_string()], vec![south.clone()], vec!["north".into(), south.to_uppercase()]] {
         let rules = Rules { peers: Some(list.clone()), ..Rules::default() };
         assert_eq!(refused(policy(rules.clone(), "south").permits(&INTENT)), None);
-        // A stranger, and nobody knows who.
+        // A stranger, and a peer without a fingerprint.
         let stranger = for_peer(rules.clone(), Some(fingerprint("x"))).unwrap();
         assert_eq!(refused(stranger.permits(&INTENT)).as_deref(), Some("peers"));
         assert_eq!(refused(policy(rules, "nobody").permits(&INTENT)).as_deref(), Some("peers"));
@@ -207,7 +207,7 @@ fn a_run_of_several_is_allowed_if_it_is_allowed_with_each() {
         ((9, 6), None),
         ((4, 6), Some("run with party 2 by \"min-peer-size\": party 2's set has 4 items")),
         ((9, 4), Some("run with party 3 by \"min-peer-size\": party 3's set has 4 items")),
-        // What is said about one of them counts for it alone.
+        // A rule about one party applies to it alone.
         ((7, 7), Some("run with party 3 by \"max-peer-items\": party 3's set has 7 items")),
     ];
     for ((north, south), words) in sizes {
@@ -216,20 +216,20 @@ fn a_run_of_several_is_allowed_if_it_is_allowed_with_each() {
         assert_eq!(said.is_ok(), words.is_none(), "{said:?}");
         assert!(said.is_ok() || said.is_err_and(|said| said.contains(words.unwrap_or_default())));
     }
-    // The strictest of the rules, wherever it stands in the list.
+    // The strictest rule counts, wherever the party is in the list.
     assert_eq!(policy.repeats(), Repeats::Refuse);
     let turned = Parties::new(party(2, "south", 6), vec![party(3, "north", 9)]);
     assert_eq!(for_several(rules.clone(), &turned).repeats(), Repeats::Refuse);
     let others = Parties::new(party(2, "north", 6), vec![party(3, "x", 9), party(4, "y", 9)]);
     assert_eq!(for_several(rules.clone(), &others).repeats(), Repeats::Allow);
-    // One who is not listed is enough.
+    // One party that is not listed is enough for a refusal.
     let listed = Rules { peers: Some(vec!["south".into()]), ..Rules::default() };
     let said = for_several(listed, &both).permits(&count).unwrap_err().to_string();
     assert!(
         said.contains(&format!("party 2 {} is not among the allowed peers", fingerprint("north"))),
         "{said}"
     );
-    // Rules for fewer, for more, or for others are rules for another run, and nobody's rules allow nothing.
+    // Rules for fewer, more or other parties are rules for a different run, and rules for nobody allow nothing.
     let three = Parties::new(party(2, "north", 9), vec![party(3, "south", 6), party(4, "x", 9)]);
     for other in [&turned, &others, &three, &Parties::from(party(2, "north", 9))] {
         assert!(!policy.is_for(other) && !for_several(rules.clone(), other).is_for(&both));

@@ -15,7 +15,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use tempfile::TempDir;
 
-/// Two keys twice, and cells that could be taken for something else.
+/// Tables with a repeated key, and with cells that need quoting or look like formulas.
 const OURS: &str = "key,city\nk1,Rome\nk2,\"Oslo, N\"\nk3,=1+1\nk2,Bern\nk4,\nk5,Riga\n";
 const THEIRS: &str = "mail,cost,note\nk9,1.50,a\nk2,2.25,b\nk4,-0.75,c\nk3,10,\"d,d\"\n";
 
@@ -32,7 +32,7 @@ impl Side {
         self.folder.path().join(name)
     }
 
-    /// A job on a file that is made.
+    /// A job on a file that this creates.
     fn job(&self, operation: &'static Operation, role: Role, (name, key): (&str, &str), text: &str) -> Job {
         std::fs::write(self.path(name), text).unwrap();
         let mut job = Job::new(operation, role, InputTable::new(self.path(name), [key]));
@@ -105,7 +105,7 @@ fn carry_out(
 
 type Came = Result<(Report, Option<String>)>;
 
-/// What comes of both parties' jobs.
+/// Carries out both parties' jobs.
 fn both([receiver, sender]: [&Job; 2], [here, there]: [Connection; 2]) -> [Came; 2] {
     std::thread::scope(|s| {
         let there = s.spawn(move || carry_out(sender, there, None));
@@ -113,7 +113,7 @@ fn both([receiver, sender]: [&Job; 2], [here, there]: [Connection; 2]) -> [Came;
     })
 }
 
-/// Their results. The lines behind the header are sorted, as their order is not of interest here.
+/// Their results. The lines after the header are sorted, since their order does not matter here.
 fn results(jobs: [&Job; 2], connections: [Connection; 2]) -> [Option<Vec<String>>; 2] {
     both(jobs, connections).map(|came| {
         came.unwrap().1.map(|text| {
@@ -188,7 +188,7 @@ fn columns_travel_and_the_report_says_what_was_left_out_and_padded() {
     sender.source.pad_to = Some(9);
     receiver.sent_columns = sender.sent_columns.clone();
     receiver.received_as = vec!["their note".into(), "cost".into()];
-    // Rows travel in a stage of their own.
+    // Rows are sent in a stage of their own.
     let plain = Job::new(&INTERSECT, Role::Sender, InputTable::new("none.csv", ["key"])).stages();
     assert_eq!([receiver.stages(), sender.stages()], [plain + 1; 2]);
     receiver.for_spreadsheets = true;
@@ -216,7 +216,7 @@ fn what_is_asked_for_is_what_the_job_says() {
     assert_eq!((request.pad_to, request.max_peer_items, request.terms), (Some(7), 11, job.terms));
     assert_eq!((request.values, request.value_scale), (&[150, 225, -75, 1000][..], 2));
     assert_eq!((request.set.len(), request.key_columns, request.normalisation), (4, 1, "utf8"));
-    // The peer has more than we want to work for.
+    // The peer's set is larger than we accept.
     let [mut receiver, sender] = side.jobs(&COUNT);
     receiver.max_peer_items = 3;
     let [here, there] = both([&receiver, &sender], in_memory());
@@ -392,7 +392,7 @@ fn the_gate_hears_how_a_job_ends() {
         "{:?}",
         ends()
     );
-    // A peer that breaks off behind the agreement: what it sends is cut when it says what it has of the data.
+    // A peer that breaks off after the agreement: its messages are cut off once it would send any about its data.
     let [here, there] = in_memory();
     let Connection { channel, .. } = there;
     let (sink, source) = channel.into_halves();

@@ -50,7 +50,7 @@ fn agreed(seeds: [u8; 2], connections: [Connection; 2]) -> SessionId {
     a.session_id
 }
 
-/// What `agree` makes of a peer that sends these frames and then closes its sending half.
+/// The error of `agree` against a peer that sends these frames and then closes its sending half.
 fn against(script: Vec<(Message<[u8]>, Vec<u8>)>) -> Error {
     let [mut us, forger] = connections();
     let Channel { mut tx, rx, .. } = forger.channel;
@@ -85,7 +85,7 @@ fn the_id_depends_on_everything() {
         (y.our, y.peer) = (x.peer, x.our);
         seen.push(agreed([1, 2], [x, y]));
     }
-    // What was agreed.
+    // The agreed terms.
     let mut terms = [hello(Role::Receiver), hello(Role::Sender)];
     terms.iter_mut().for_each(|h| h.terms.max_row = 65);
     let [receiver, _] = both(&terms[0], &terms[1], [1, 2], connections()).map(Result::unwrap);
@@ -144,7 +144,7 @@ fn every_term_that_differs_is_reported_on_both_sides_with_both_values() {
         let [a, b] = both(&receiver, &sender, [1, 2], connections()).map(Result::unwrap_err);
         assert_eq!((a, b), (difference(ours, theirs), difference(theirs, ours)));
     }
-    // Several at once are all reported, in the order of the table; but not what follows from another operation.
+    // Several differences are all reported, in the order of the table, except those that follow from the operation.
     let reported = |all: &Hello| {
         both(&receiver, all, [1, 2], connections()).map(|e| match e.unwrap_err() {
             Error::Disagreement(differences) => differences.iter().map(|d| d.term).collect::<Vec<_>>(),
@@ -158,7 +158,7 @@ fn every_term_that_differs_is_reported_on_both_sides_with_both_values() {
     );
     all.operation = receiver.operation;
     assert_eq!(reported(&all), [(); 2].map(|()| names.clone().skip(1).collect::<Vec<_>>()));
-    // The width of rows follows from what is sent, if there were none without it.
+    // The row width is not reported if it differs only because one side sends columns.
     let (mut none, mut some) = (base(Role::Receiver), base(Role::Sender));
     (none.terms.max_row, some.sent_columns) = (0, vec!["a".into()]);
     for e in both(&none, &some, [1, 2], connections()).map(Result::unwrap_err) {
@@ -346,7 +346,7 @@ fn the_id_binds_the_choice() {
             ends.into_iter().map(|end| end.join().unwrap()).collect::<Vec<_>>()
         })
     };
-    // Both in one group.
+    // Both protocols in the same group.
     let (dh, psi) = (met(Choice::of(&CWPRF)), met(Choice::of(&DH_PSI)));
     assert!(dh[0] == dh[1] && psi[0] == psi[1] && dh[0] != psi[0]);
     let other_group = met(Choice { protocol: &CWPRF, group: "another" });
@@ -372,7 +372,7 @@ fn sizes_before_an_agreement_are_refused() {
     for script in [
         vec![size.clone()],
         vec![(PREAMBLE, preamble(1)), size.clone()],
-        // A choice where there is none to make, in place of the size.
+        // A choice instead of the size, although there is nothing to choose.
         vec![(PREAMBLE, preamble(1)), (HELLO, hello), (Message::new(5, "choice"), vec![0; 8])],
     ] {
         let e = against(script);
@@ -400,7 +400,7 @@ fn sizes_beyond_the_limit_are_refused_on_either_side() {
         assert!(matches!(e, Error::Peer { fault: Fault::Misbehaved, .. }), "{e:?}");
         assert!(e.to_string().contains(&format!("its set of {n} items is more than this version")), "{e}");
     }
-    // Room for later is empty.
+    // The reserved numbers must be 0.
     for at in 1..SIZE_NUMBERS {
         let mut numbers = [5u64, 0, 0, 0];
         numbers[at] = 1;
@@ -439,7 +439,7 @@ fn both_confirm_the_end() {
 
 #[test]
 fn an_end_that_the_peer_does_not_confirm_is_an_error() {
-    // It leaves before, it stops, it confirms another session, it sends something else.
+    // The peer leaves early, stops, confirms a different session, or sends something else.
     let (mut a, b) = Channel::pair();
     drop(b);
     assert!(matches!(confirm(&mut a, &SessionId::of([1; 32])), Err(Error::Network(_))));
@@ -480,7 +480,7 @@ fn an_introduction_gives_both_sides_one_id_and_every_pair_of_nonces_another() {
     assert!(all.iter().enumerate().all(|(i, a)| all[i + 1..].iter().all(|b| a != b)));
 }
 
-/// Both sides of a session that has come to its hellos.
+/// Runs the agreement on both sides.
 fn agree_both(connections: [Connection; 2], hellos: [Hello; 2]) -> [Result<(SessionId, usize)>; 2] {
     let mut parties = connections.into_iter().zip(hellos).enumerate().map(|(i, (mut connection, hello))| {
         thread::spawn(move || {
@@ -489,7 +489,7 @@ fn agree_both(connections: [Connection; 2], hellos: [Hello; 2]) -> [Result<(Sess
                 confirm(&mut connection.channel, &agreement.session_id)?;
                 Ok((agreement.session_id, agreement.their_size))
             });
-            // Whoever is first to know leaves at once.
+            // The first side to notice leaves immediately.
             if let Err(e) = &result {
                 connection.channel.abort(e);
             }

@@ -95,8 +95,8 @@ fn run_with(
     })
 }
 
-/// Runs in which the cheat flips a bit at each of these places. Of some of them the honest side gets no result, and
-/// the cheat sees no difference. Returns how many came to light.
+/// Runs in which the cheat flips a bit at each of these places. Some of them give the honest side no result, but the
+/// cheat sees no difference. Returns how many were detected.
 fn unseen(honest: &Request, cheat: &Request, tag: u8, places: impl Iterator<Item = Option<usize>>) -> usize {
     let runs: Vec<_> = places.map(|at| run_with(honest, cheat, tag, at)).collect();
     let what = format!("{} {} {}", honest.operation, honest.protocol, honest.role);
@@ -111,14 +111,14 @@ fn a_cheat_does_not_see_whether_its_lie_came_to_light() {
     let (n_y, n_x) = (7, 8);
     let (y, x) = overlapping(n_y, n_x, 0.6);
     let values = [1000; 8];
-    // Four of the eight items match. A row comes to light if it is read, a sum if the values cannot have it: in
-    // union it is the second byte of a row's length that becomes too large, in sum a byte of the masked sum.
+    // Four of the eight items match. A changed row is detected if it is read, and a changed sum if the values cannot
+    // have it. In union the second byte of a row's length becomes too large; in sum a byte of the masked sum changes.
     let rows = |width: usize| (0..n_x).map(|row| Some(row * width + 1)).collect::<Vec<_>>();
     for (operation, honest, tag, places, lies) in [
         (&INTERSECT, Role::Receiver, 0x41, rows(16), 4),
         (&UNION, Role::Receiver, 0x41, rows(MAX_ROW + 2), 4),
         (&SUM, Role::Sender, 0x53, vec![None, Some(11), Some(16)], 2),
-        // The receiver's union in the sender's hands: bytes of rows that are the sender's own, and of others.
+        // The union that the receiver sends on: bytes of rows that are the sender's own, and of others.
         (&UNION, Role::Sender, 0x73, (0..9).map(|row| Some(row * (MAX_ROW + 2) + 3)).collect(), 6),
     ] {
         let mut receiver = request(operation, Role::Receiver, &y, &[]);
@@ -141,7 +141,7 @@ fn a_cheat_does_not_see_whether_its_lie_came_to_light() {
         assert_eq!(unseen(&receiver, &sender, tag, lengths), 4, "{protocol}");
     }
     for protocol in [&CWPRF, &DH_PSI] {
-        // A match of a query or tag of the sender's, of which most are dummies.
+        // The match bit of one of the sender's queries or tags, most of which are dummies.
         let both = |role, set, pad_to| {
             let request = by(protocol, role, set);
             Request { pad_to, terms: Terms { both: true, ..request.terms }, ..request }
@@ -163,7 +163,7 @@ fn a_peer_with_more_items_than_we_want_is_refused() {
     }
 }
 
-/// Notes what it hears of runs that end before it is asked.
+/// Records the runs that it is told ended before it was asked.
 #[derive(Default)]
 struct Hears(Vec<(usize, &'static str)>);
 
@@ -185,7 +185,7 @@ fn of_every_run_that_ends_after_our_size_was_sent_somebody_hears() {
     // (the size that the peer sends, if it sends one; our limit; what is heard)
     let cases = [
         (Some(101), 100, Some((101, "refused"))),
-        // With the dummies that union inserts there are too many.
+        // Too many with the dummies that union inserts.
         (Some(MAX_SET), MAX_SET, Some((MAX_SET, "refused"))),
         (Some(MAX_SET + 1), MAX_SET, Some((0, "peer"))),
         (None, MAX_SET, Some((0, "network"))),
@@ -399,7 +399,7 @@ fn requests_that_make_no_sense_are_refused_before_the_peer_hears_of_us() {
         let ours = connection(Channel::pair().0);
         assert_eq!(check(ours, &request, &mut (), &|_| Ok(1), rng).err(), Some(usage));
     }
-    // Payloads of other items are a defect of ours.
+    // Payloads that do not belong to the items are a defect on our side.
     let payloads: Items = ["a"].iter().collect();
     let wrong = Request { sent_columns: &columns, payloads: &payloads, ..good };
     assert!(matches!(wrong.check(), Err(Error::Bug(_))));
@@ -434,7 +434,8 @@ fn what_was_asked_for_is_what_is_run() {
     }
 }
 
-/// Who it is comes with the connection, to whoever decides, logs and reports. So does its seat, to errors about it.
+/// The party's identity comes from the connection, and reaches the approval, the log and the report. Its seat reaches
+/// errors about it.
 #[test]
 fn the_party_of_a_run_is_that_of_its_connection() {
     let (y, x) = overlapping(3, 5, 0.5);
@@ -507,7 +508,7 @@ fn a_refusal_ends_both_sides_and_nothing_of_our_data_goes_out() {
                 panic!("not the peer")
             };
             assert!(said.contains("its policy refuses this run"), "{said}");
-            // All that the peer got: preamble, hello, size, and a go if we said yes at first.
+            // Everything that the peer received: preamble, hello, size, and a go if we said yes at first.
             let tags: Vec<u16> = split_frames(&sees.bytes()).into_iter().map(|(tag, _)| tag).collect();
             assert_eq!(tags, [1, 2, 3, 8][..2 + at], "{at}");
         });
