@@ -107,7 +107,7 @@ fn wrong_options_are_refused_with_the_next_step() {
             &["--output and --report are both -", "its own file"],
         ),
         ("union", &["--peer", ""], &["--peer", "0 letters", "veilset identity show"]),
-        ("union", &["--peer", "unlucky"], &["--peer", "'u' cannot be in it", "veilset identity show"]),
+        ("union", &["--peer", "unlucky"], &["--peer", "it cannot contain 'u'", "veilset identity show"]),
         ("union", &["--peer", &typo], &["--peer", "41 letters", "veilset identity show"]),
         ("union", &["--peer", &own], &["our own fingerprint", "veilset identity show"]),
         ("union", &["--peer", &own, "--insecure-plaintext"], &["--insecure-plaintext", "--peer"]),

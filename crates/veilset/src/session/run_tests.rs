@@ -593,5 +593,5 @@ fn every_candidate_is_checked() {
         Request { protocol: &CM20, alternatives: &dh, ..Request::new(&INTERSECT, Role::Sender, &y) };
     assert!(request.check().is_ok() && request.check_prepared().is_err());
     request.terms.malicious_sender = true;
-    assert!(matches!(request.check(), Err(Error::Usage(m)) if m.contains("not for dh")));
+    assert!(matches!(request.check(), Err(Error::Usage(m)) if m.contains("does not work with dh")));
 }

@@ -345,7 +345,7 @@ fn values_that_cannot_be_summed_are_refused() {
         (
             "id,v\n\"x\n\",1\ny,1.5\n",
             4,
-            "1 fractional digit, the agreed scale is 0",
+            "1 fractional digit, but the agreed scale is 0",
             "`scale=1` on both sides",
         ),
         (&overflow, 4, "add up to more than 128 bits", "larger units"),

@@ -161,7 +161,7 @@ mod tests {
             ("--1", 0, "not a plain decimal", "digits"),
             ("1 000", 0, "not a plain decimal", "digits"),
             ("\u{2212}5", 0, "not a plain decimal", "digits"),
-            ("1.25", 1, "2 fractional digits, the agreed scale is 1", "`scale=2` on both sides"),
+            ("1.25", 1, "2 fractional digits, but the agreed scale is 1", "`scale=2` on both sides"),
             ("170141183460469231731687303715884105728", 0, "128 bits", "smaller `scale`"),
             ("2", 38, "128 bits", "smaller `scale`"),
         ];
