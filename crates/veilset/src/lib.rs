@@ -3,20 +3,20 @@
 //! The public interface is:
 //!
 //! - [`session`]: a whole run between two connected parties: [`session::run::run`], [`session::report`], and what it
-//!   would cost: [`session::estimate`];
+//!   will cost: [`session::estimate`];
 //! - [`net`]: the connection to a peer whose fingerprint is known, over TLS: [`net::establish`];
 //! - [`artefact`]: what is computed before the peer is met, in sealed files with a ledger of their uses;
-//! - [`governance`]: whether a run may take place, and a log of it: [`governance::gate`] with [`governance::policy`] and
+//! - [`governance`]: whether a run is allowed, and a log of it: [`governance::gate`] with [`governance::policy`] and
 //!   [`governance::audit`];
-//! - [`job`]: one side of a run, from its table to its result, in the order in which it is to be done;
+//! - [`job`]: one side of a run, from its table to its result;
 //! - [`table`]: CSV, Parquet and lists in, item sets, values and payloads out of them, results back;
-//! - [`protocols`]: how it is computed, one entry each, over a channel that the caller brings; [`operations`]: what is
-//!   computed;
+//! - [`operations`]: what can be computed, one entry each; [`protocols`]: how, one entry each, over a channel that the
+//!   caller provides;
 //! - [`membership`], [`oprf`], [`vole`], [`okvs`], [`hashing`], [`ot`], [`compact_set`], [`group`]: the building
 //!   blocks, each usable by itself;
 //! - [`channel`]: typed frames between two parties, in memory, over sockets, recorded, slowed down;
 //! - [`context`]: what the functions of a run share: channel, session, generator, and the [`threads`] it computes on;
-//! - [`item`], [`hashed`], [`params`], [`rng`], [`hash`], [`secret`], [`places`], [`error`]: the ground floor;
+//! - [`item`], [`hashed`], [`params`], [`rng`], [`hash`], [`secret`], [`places`], [`error`], [`spelling`]: the ground floor;
 //! - [`hazmat`]: what the benchmark needs and real runs must not use.
 //!
 //! Every operation is secure against semi-honest parties, one also against a malicious sender; the files say what each
