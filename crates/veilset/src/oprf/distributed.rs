@@ -1,0 +1,158 @@
+//! The distributed OPRF of private-ID (CZZDL 8.2): F(z) = F_1(z) XOR F_2(z), where S holds the key of F_1 and R the key
+//! of F_2.
+//!
+//! ```text
+//! OPRF 1   R learns F_1 at its inputs, S at its own
+//! OPRF 2   S learns F_2 at its inputs, R at its own
+//! both     F(z) = F_1(z) XOR F_2(z) at their own inputs
+//! ```
+//!
+//! Security: that of the OPRF. To a party, F is random at every input that it does not have: it lacks the key of one of
+//! the two functions. A party that knows only an input's value of F learns nothing about the input. Leakage: the number
+//! of inputs of both.
+//!
+//! The two OPRFs are separated by direction: each runs in a part of the session of its own, so that no message and no hash
+//! of one can stand for one of the other.
+
+use super::{Input, Oprf, Output};
+use crate::context::Context;
+use crate::error::Result;
+use crate::hash::part;
+use crate::secret::Secrets;
+
+const TO_RECEIVER: &str = "distributed OPRF, the receiver evaluates";
+const TO_SENDER: &str = "distributed OPRF, the sender evaluates";
+
+/// Runs the receiver. Returns F at its inputs, which must be distinct, in their order. The sender has `n_x` inputs.
+///
+/// # Errors
+/// Those of the OPRF.
+pub fn receiver(oprf: &impl Oprf, cx: &mut Context, inputs: &[Input], n_x: usize) -> Result<Secrets<Output>> {
+    let mut f = oprf.receiver(&mut within(cx, TO_RECEIVER), inputs, n_x)?;
+    add(&mut f, &oprf.sender(&mut within(cx, TO_SENDER), inputs, n_x)?);
+    Ok(f)
+}
+
+/// Runs the sender. Returns F at its inputs, which must be distinct, in their order. The receiver has `n_y` inputs.
+///
+/// # Errors
+/// Those of the OPRF.
+pub fn sender(oprf: &impl Oprf, cx: &mut Context, inputs: &[Input], n_y: usize) -> Result<Secrets<Output>> {
+    let mut f = oprf.sender(&mut within(cx, TO_RECEIVER), inputs, n_y)?;
+    add(&mut f, &oprf.receiver(&mut within(cx, TO_SENDER), inputs, n_y)?);
+    Ok(f)
+}
+
+/// The same context in a part of the session.
+fn within<'c>(cx: &'c mut Context, name: &'static str) -> Context<'c> {
+    Context { ch: cx.ch, session: part(&cx.session, name), rng: cx.rng, threads: cx.threads }
+}
+
+/// Adds the values of the other function.
+fn add(f: &mut [Output], other: &[Output]) {
+    for (f, other) in f.iter_mut().zip(other) {
+        f.iter_mut().zip(other).for_each(|(f, other)| *f ^= other);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::hash::SessionId;
+    use crate::oprf::Ideal;
+    use crate::oprf::multi_point::MultiPoint;
+    use crate::oprf::vole::{FRAME, Rr22};
+    use crate::testing::run_pair;
+    use crate::vole::silent::Silent;
+    use std::collections::HashSet;
+    use std::sync::Mutex;
+
+    /// Both parties as an OPRF, so that what every OPRF must do is checked of it.
+    struct Distributed<O>(O);
+
+    impl<O: Oprf> Oprf for Distributed<O> {
+        fn receiver(&self, cx: &mut Context, inputs: &[Input], n_x: usize) -> Result<Secrets<Output>> {
+            receiver(&self.0, cx, inputs, n_x)
+        }
+
+        fn sender(&self, cx: &mut Context, inputs: &[Input], n_y: usize) -> Result<Secrets<Output>> {
+            sender(&self.0, cx, inputs, n_y)
+        }
+    }
+
+    /// An OPRF that notes what each of its runs was: the session, and F at all inputs of a party.
+    #[derive(Default)]
+    struct Noting(Mutex<Vec<(SessionId, bool, Vec<Output>)>>);
+
+    impl Noting {
+        fn note(&self, cx: &Context, receives: bool, f: &Secrets<Output>) {
+            self.0.lock().unwrap().push((cx.session, receives, f.to_vec()));
+        }
+    }
+
+    impl Oprf for Noting {
+        fn receiver(&self, cx: &mut Context, inputs: &[Input], n_x: usize) -> Result<Secrets<Output>> {
+            let f = Ideal.receiver(cx, inputs, n_x)?;
+            self.note(cx, true, &f);
+            Ok(f)
+        }
+
+        fn sender(&self, cx: &mut Context, inputs: &[Input], n_y: usize) -> Result<Secrets<Output>> {
+            let f = Ideal.sender(cx, inputs, n_y)?;
+            self.note(cx, false, &f);
+            Ok(f)
+        }
+    }
+
+    #[test]
+    fn it_is_an_oprf_over_each_oprf() {
+        crate::oprf::tests::is_an_oprf(&Distributed(Ideal), 100);
+        crate::oprf::tests::is_an_oprf(&Distributed(Rr22::new(Silent::default())), FRAME / 16);
+        crate::oprf::tests::is_an_oprf(&Distributed(MultiPoint::default()), 100);
+    }
+
+    #[test]
+    fn both_keys_go_into_every_value_and_each_direction_has_a_session_of_its_own() {
+        let session = SessionId::of([5; 32]);
+        let inputs: Vec<Input> = (0..50u32).map(|i| Input::of_item(&i.to_le_bytes())).collect();
+        let (r, s) = (Noting::default(), Noting::default());
+        let ((f_y, f_x), _) = run_pair(
+            &session,
+            |cx| receiver(&r, cx, &inputs, inputs.len()),
+            |cx| sender(&s, cx, &inputs, inputs.len()),
+        );
+        let (r, s) = (r.0.into_inner().unwrap(), s.0.into_inner().unwrap());
+        // R evaluates first, then S; both in the same parts of the session, and neither in the session itself.
+        assert_eq!(
+            [&r, &s].map(|notes| notes.iter().map(|n| n.1).collect::<Vec<_>>()),
+            [[true, false], [false, true]]
+        );
+        let sessions: HashSet<_> = r.iter().chain(&s).map(|note| *note.0.as_bytes()).collect();
+        assert!((r[0].0, r[1].0) == (s[0].0, s[1].0) && sessions.len() == 2);
+        assert!(!sessions.contains(session.as_bytes()));
+        // The two functions differ, and F is their sum.
+        for (i, (y, x)) in f_y.iter().zip(&*f_x).enumerate() {
+            let [one, two] = [0, 1].map(|direction: usize| r[direction].2[i]);
+            let sum: Output = std::array::from_fn(|at| one[at] ^ two[at]);
+            assert!(one != two && (*y, *x) == (sum, sum), "{i}");
+        }
+    }
+
+    #[test]
+    fn the_function_is_another_one_in_every_run() {
+        let inputs: Vec<Input> = (0..20u32).map(|i| Input::of_item(&i.to_le_bytes())).collect();
+        let run = |seed: u8| {
+            let oprf = Rr22::new(Silent::default());
+            let ours = |cx: &mut Context| receiver(&oprf, cx, &inputs, inputs.len());
+            let ((f, _), _) = run_pair(
+                &SessionId::of([5; 32]),
+                |cx| ours(cx.under(crate::rng::Prng::from_seed(&[seed; 32]))),
+                |cx| sender(&oprf, cx, &inputs, inputs.len()),
+            );
+            f.to_vec()
+        };
+        // R alone has other randomness: its key is in every value.
+        let (one, other) = (run(1), run(2));
+        assert!(one.iter().zip(&other).all(|(a, b)| a != b));
+    }
+}
