@@ -44,7 +44,7 @@
 //! If either set is empty, nothing is sent: values that the other party never evaluates are random.
 
 use super::{Input, Oprf, Output};
-use crate::channel::{Message, Tx, Unit, frames};
+use crate::channel::{HEADER, Message, Tx, Unit, frames};
 use crate::context::Context;
 use crate::error::Result;
 use crate::hash::{Domain, SessionId};
@@ -91,10 +91,21 @@ impl MultiPoint {
     pub(crate) fn matrix(self, n_x: usize, n_y: usize) -> Matrix {
         Matrix::new(LAMBDA, n_x, n_y, self.malicious_sender)
     }
+
+    /// Bytes for `n_y` inputs of the receiver and `n_x` of the sender, including frame headers: from receiver to sender,
+    /// and back. The base OTs both ways, the key of F and the columns.
+    pub(crate) fn traffic(self, n_y: usize, n_x: usize) -> (usize, usize) {
+        if n_y == 0 || n_x == 0 {
+            return (0, 0);
+        }
+        let matrix = self.matrix(n_x, n_y);
+        let columns: usize = column_frames(&matrix).map(|bytes| bytes + HEADER).sum();
+        (32 * matrix.width + HEADER + 16 + HEADER + columns, 64 * matrix.width + HEADER)
+    }
 }
 
 /// The sizes of the frames of columns. Frame boundaries need not match column boundaries.
-pub(crate) fn column_frames(matrix: &Matrix) -> impl Iterator<Item = usize> + use<> {
+fn column_frames(matrix: &Matrix) -> impl Iterator<Item = usize> + use<> {
     frames(matrix.width * (matrix.height / 8), FRAME)
 }
 

@@ -29,12 +29,13 @@
 //! holds at most 3 bytes per byte of A + P received.
 
 use super::{Input, Oprf, Output};
-use crate::channel::{Message, frames};
+use crate::channel::{HEADER, Message, frames};
 use crate::context::Context;
 use crate::error::{Error, Result};
 use crate::hash::{Domain, SessionId};
 use crate::okvs::{self, Rows, Seed, Value};
 use crate::secret::{Secret, Secrets};
+use crate::vole::silent::Silent;
 use crate::vole::{Received, Receiver, Sender, Vole, add};
 use rayon::prelude::*;
 use veilset_kernels::gf128::add_multiple;
@@ -65,6 +66,20 @@ impl<V> Rr22<V> {
     /// The protocol over this VOLE.
     pub fn new(vole: V) -> Rr22<V> {
         Rr22 { vole, part: PART }
+    }
+}
+
+impl Rr22<Silent> {
+    /// Bytes for `n_y` inputs of the receiver, including frame headers: from receiver to sender, and back. The VOLE, the
+    /// seed and A + P.
+    pub(crate) fn traffic(&self, n_y: usize) -> (usize, usize) {
+        let elements = okvs::size(n_y);
+        let (there, back) = self.vole.traffic(frames(elements, self.part));
+        let store = size_of::<okvs::Seed>()
+            + HEADER
+            + size_of::<Value>() * elements
+            + HEADER * elements.div_ceil(FRAME);
+        (there + store, back)
     }
 }
 

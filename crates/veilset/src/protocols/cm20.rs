@@ -1,14 +1,11 @@
 //! `cm20`: a multi-point OPRF from oblivious transfer (CM20).
 
 use super::{BASE_OTS, Offer, Protocol, SEMI_HONEST, groups};
-use crate::channel::HEADER;
 use crate::error::Result;
 use crate::operations::INTERSECT;
-use crate::operations::cost::{
-    Cost, Deal, Memory, PartyCost, Traffic, Work, framed, held_for_tags, tags_and_rows,
-};
+use crate::operations::cost::{Cost, Deal, Memory, PartyCost, Traffic, Work, held_for_tags, tags_and_rows};
 use crate::operations::intersect::oprf;
-use crate::oprf::multi_point::{self, MultiPoint, column_frames};
+use crate::oprf::multi_point::{self, MultiPoint};
 
 /// A multi-point OPRF from oblivious transfer ([`crate::oprf::multi_point`]).
 pub static CM20: Protocol = Protocol {
@@ -44,13 +41,10 @@ pub static CM20: Protocol = Protocol {
 fn cost(deal: &Deal) -> Result<Cost> {
     let (n_y, n_x) = CM20.sizes(deal);
     let tags = tags_and_rows(deal, n_x, oprf::tag_bytes(&deal.terms, n_x, n_y)?);
-    let matrix = MultiPoint { malicious_sender: deal.terms.malicious_sender }.matrix(n_x, n_y);
-    let mut traffic = deal.sent_on() + Traffic { to_sender: 0, to_receiver: tags };
-    if n_y > 0 && n_x > 0 {
-        let columns = column_frames(&matrix).map(|bytes| (bytes + HEADER) as u64).sum::<u64>();
-        traffic.to_sender += framed(1, 1, matrix.width * 32) + framed(1, 1, 16) + columns;
-        traffic.to_receiver += framed(1, 1, matrix.width * 64);
-    }
+    let protocol = MultiPoint { malicious_sender: deal.terms.malicious_sender };
+    let matrix = protocol.matrix(n_x, n_y);
+    let (there, back) = protocol.traffic(n_y, n_x);
+    let traffic = deal.sent_on() + Traffic { to_sender: there as u64, to_receiver: back as u64 + tags };
     let work = |n: usize| Work { base_ots: matrix.width, matrix_bits: n * matrix.width, ..Work::default() };
     // The base OTs there and back, the columns directly behind them; then the tags and the bits. With an empty set on
     // either side there are only tags.

@@ -5,7 +5,7 @@ use crate::error::Result;
 use crate::okvs;
 use crate::operations::INTERSECT;
 use crate::operations::cost::{
-    Cost, Deal, Memory, PartyCost, SETUP, Traffic, Work, framed, held_for_tags, tags_and_rows,
+    Cost, Deal, Memory, PartyCost, SETUP, Traffic, Work, held_for_tags, tags_and_rows,
 };
 use crate::operations::intersect::oprf;
 use crate::oprf::vole::{self, Rr22};
@@ -37,10 +37,8 @@ fn cost(deal: &Deal) -> Result<Cost> {
     let (n_y, n_x) = VOLE.sizes(deal);
     let tags = tags_and_rows(deal, n_x, oprf::tag_bytes(&deal.terms, n_x, n_y)?);
     let m = okvs::size(n_y);
-    let (there, back) = Silent::default().traffic(vole::parts(m));
-    let store = framed(1, 1, size_of::<okvs::Seed>()) + framed(m, vole::FRAME, 16);
-    let traffic =
-        deal.sent_on() + Traffic { to_sender: there as u64 + store, to_receiver: back as u64 + tags };
+    let (there, back) = Rr22::new(Silent::default()).traffic(n_y);
+    let traffic = deal.sent_on() + Traffic { to_sender: there as u64, to_receiver: back as u64 + tags };
     let work = Work { base_ots: extension::WIDTH, vole_items: n_y + n_x, ..Work::default() };
     // The base OTs there and back, and the further rounds of the VOLE, with A + P directly behind; then tags and bits.
     let rounds = 2
