@@ -98,6 +98,7 @@ pub fn load(root: &Path, names: &[String]) -> Result<Vec<Mutant>> {
     let mut mutants = load_all(root)?;
     let is = |mutant: &Mutant, name: &String| match name.strip_suffix('*') {
         Some(start) => mutant.name.starts_with(start),
+        None if name.ends_with('-') => mutant.name.starts_with(name),
         None => mutant.name == *name,
     };
     if let Some(name) = names.iter().find(|name| !mutants.iter().any(|mutant| is(mutant, name))) {

@@ -78,6 +78,7 @@ mod tests {
     use crate::hash::SessionId;
     use crate::oprf::Ideal;
     use crate::oprf::vole::FRAME;
+    use crate::rng::Prng;
     use crate::testing::run_pair;
     use std::collections::HashSet;
     use std::sync::Mutex;
@@ -176,20 +177,22 @@ mod tests {
     }
 
     #[test]
-    fn the_function_is_another_one_in_every_run() {
+    fn the_key_of_either_party_makes_it_another_function() {
         let inputs: Vec<Input> = (0..20u32).map(|i| Input::of_item(&i.to_le_bytes())).collect();
-        let run = |seed: u8| {
-            let oprf = Rr22::new(Silent::default());
-            let ours = |cx: &mut Context| receiver(&oprf, cx, &inputs, inputs.len());
+        // Over the ideal OPRF: its values depend on the sender's randomness and on nobody else's.
+        let run = |seeds: [u8; 2]| {
+            let [of_r, of_s] = seeds.map(|seed| Prng::from_seed(&[seed; 32]));
             let ((f, _), _) = run_pair(
                 &SessionId::of([5; 32]),
-                |cx| ours(cx.under(crate::rng::Prng::from_seed(&[seed; 32]))),
-                |cx| sender(&oprf, cx, &inputs, inputs.len()),
+                |cx| receiver(&Ideal, cx.under(of_r), &inputs, inputs.len()),
+                |cx| sender(&Ideal, cx.under(of_s), &inputs, inputs.len()),
             );
             f.to_vec()
         };
-        // R alone has other randomness: its key is in every value.
-        let (one, other) = (run(1), run(2));
-        assert!(one.iter().zip(&other).all(|(a, b)| a != b));
+        let same = run([1, 2]);
+        assert_eq!(same, run([1, 2]));
+        for other in [run([1, 3]), run([3, 2])] {
+            assert!(same.iter().zip(&other).all(|(a, b)| a != b));
+        }
     }
 }
