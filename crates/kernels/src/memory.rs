@@ -1,4 +1,4 @@
-//! How a program ends when memory runs out.
+//! How a program ends when memory runs out, and how much of it a test takes.
 //!
 //! Rust aborts. SIGABRT tells the user nothing and may leave a core dump with the data in it, and stable Rust has no
 //! hook for it. So this is the system's allocator, with a message and an exit code where it fails. It is in this
@@ -10,6 +10,7 @@
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::fmt::Arguments;
 use std::io::Write;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// The exit code of a process that runs out of memory: `EX_OSERR` of `sysexits.h`.
 pub const EXIT_CODE: u8 = 71;
@@ -38,6 +39,67 @@ unsafe impl GlobalAlloc for SystemOrExit {
     }
 
     unsafe fn dealloc(&self, block: *mut u8, layout: Layout) {
+        // SAFETY: as in `realloc`.
+        unsafe { System.dealloc(block, layout) }
+    }
+}
+
+/// The system's allocator, which counts the bytes that it has given out. For the `#[global_allocator]` of a test.
+#[derive(Debug, Default)]
+pub struct Counting {
+    now: AtomicUsize,
+    most: AtomicUsize,
+}
+
+impl Counting {
+    /// Nothing is given out yet.
+    pub const fn new() -> Counting {
+        Counting { now: AtomicUsize::new(0), most: AtomicUsize::new(0) }
+    }
+
+    /// Bytes that are given out now, from which [`Counting::most`] starts anew.
+    pub fn restart(&self) -> usize {
+        let now = self.now.load(Ordering::SeqCst);
+        self.most.store(now, Ordering::SeqCst);
+        now
+    }
+
+    /// The most bytes given out at any time since the last [`Counting::restart`].
+    pub fn most(&self) -> usize {
+        self.most.load(Ordering::SeqCst)
+    }
+
+    fn grow(&self, bytes: usize) {
+        let now = self.now.fetch_add(bytes, Ordering::Relaxed) + bytes;
+        self.most.fetch_max(now, Ordering::Relaxed);
+    }
+}
+
+// SAFETY: as for `SystemOrExit`; a block that is null ends the test all the same.
+unsafe impl GlobalAlloc for Counting {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        self.grow(layout.size());
+        // SAFETY: what the caller promises is what `System` asks for.
+        unsafe { System.alloc(layout) }
+    }
+
+    unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
+        self.grow(layout.size());
+        // SAFETY: as in `alloc`.
+        unsafe { System.alloc_zeroed(layout) }
+    }
+
+    unsafe fn realloc(&self, block: *mut u8, layout: Layout, size: usize) -> *mut u8 {
+        // The old and the new block may both exist while it moves.
+        self.grow(size);
+        // SAFETY: as in `alloc`; `block` came from `System`.
+        let moved = unsafe { System.realloc(block, layout, size) };
+        self.now.fetch_sub(layout.size(), Ordering::Relaxed);
+        moved
+    }
+
+    unsafe fn dealloc(&self, block: *mut u8, layout: Layout) {
+        self.now.fetch_sub(layout.size(), Ordering::Relaxed);
         // SAFETY: as in `realloc`.
         unsafe { System.dealloc(block, layout) }
     }

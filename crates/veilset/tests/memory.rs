@@ -3,8 +3,6 @@
 //! Alone in its file, because what counts is the program's allocator.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
-use std::alloc::{GlobalAlloc, Layout, System};
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 use veilset::channel::Channel;
 use veilset::context::Context;
@@ -16,50 +14,10 @@ use veilset::operations::{Announced, Operation, Role, Rows, SUM, Task, Terms};
 use veilset::protocols::{self, Protocol};
 use veilset::session::confirm;
 use veilset::threads::Threads;
-
-/// The system's allocator, and how much of it is in use.
-struct Counting;
-
-static NOW: AtomicUsize = AtomicUsize::new(0);
-static MOST: AtomicUsize = AtomicUsize::new(0);
-
-fn grow(bytes: usize) {
-    let now = NOW.fetch_add(bytes, Ordering::Relaxed) + bytes;
-    MOST.fetch_max(now, Ordering::Relaxed);
-}
-
-// SAFETY: everything is the system's allocator's.
-unsafe impl GlobalAlloc for Counting {
-    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        grow(layout.size());
-        // SAFETY: as the caller's.
-        unsafe { System.alloc(layout) }
-    }
-
-    unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
-        grow(layout.size());
-        // SAFETY: as the caller's.
-        unsafe { System.alloc_zeroed(layout) }
-    }
-
-    unsafe fn dealloc(&self, at: *mut u8, layout: Layout) {
-        NOW.fetch_sub(layout.size(), Ordering::Relaxed);
-        // SAFETY: as the caller's.
-        unsafe { System.dealloc(at, layout) }
-    }
-
-    unsafe fn realloc(&self, at: *mut u8, layout: Layout, size: usize) -> *mut u8 {
-        // Both may be there while it moves.
-        grow(size);
-        // SAFETY: as the caller's.
-        let moved = unsafe { System.realloc(at, layout, size) };
-        NOW.fetch_sub(layout.size(), Ordering::Relaxed);
-        moved
-    }
-}
+use veilset_kernels::memory::Counting;
 
 #[global_allocator]
-static ALLOCATOR: Counting = Counting;
+static ALLOCATOR: Counting = Counting::new();
 
 /// Bytes of a key and of a payload: a row is full, or what is stated for the worst case would not be reached.
 const KEY: usize = 16;
@@ -102,8 +60,7 @@ impl Case {
         let values = vec![1; if operation == &SUM { n_x } else { 0 }];
         let none = Items::new();
         let (a, b) = Channel::pair();
-        let before = NOW.load(Ordering::SeqCst);
-        MOST.store(before, Ordering::SeqCst);
+        let before = ALLOCATOR.restart();
         let party = |(i, mut ch): (usize, Channel)| {
             let role = Role::ALL[i];
             let sends = role == Role::Sender;
@@ -127,7 +84,7 @@ impl Case {
             let parties = [(0, a), (1, b)].map(|side| s.spawn(move || party(side)));
             parties.into_iter().for_each(|party| drop(party.join().unwrap()));
         });
-        MOST.load(Ordering::SeqCst) - before
+        ALLOCATOR.most() - before
     }
 }
 

@@ -72,8 +72,9 @@ fn cost(deal: &Deal) -> Result<Cost> {
     Ok(Cost { traffic, rounds, receiver: party(receiver), sender: party(sender) })
 }
 
-/// Bytes that each party holds during the test: a permutation of its own items; digests of the peer's in a growing
-/// list, of which the receiver sorts a copy; and one frame of points each way, in two forms of 32 bytes.
+/// Bytes that each party holds during the test: a permutation of its own items, and digests of the peer's in a
+/// growing list, of which the receiver sorts a copy. Each also holds one frame of points each way, in two forms of 32
+/// bytes.
 fn held_for_test(n_y: usize, n_x: usize) -> [usize; 2] {
     let frames = 64 * (n_y.min(cwprf::FRAME) + n_x.min(cwprf::FRAME));
     [frames + 4 * n_y + grown(n_x, 16), frames + 4 * n_x + grown(n_y, 16)]

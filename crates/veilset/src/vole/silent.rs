@@ -292,14 +292,14 @@ impl Silent {
 }
 
 impl Silent {
-    /// Messages that follow each other for vectors of these lengths, from the receiver's first, not counted, on: for each
-    /// that is made by the code the sums of the trees come back, and the next thing that the receiver says.
+    /// Rounds for vectors of these lengths, after the receiver's first message. A vector made by the code takes two: the
+    /// sums of the trees come back, and the receiver's next message follows them.
     pub(crate) fn rounds(&self, lengths: impl Iterator<Item = usize>) -> usize {
         2 * lengths.filter(|n| *n > DIRECT).count()
     }
 
-    /// Bytes that the receiver and the sender hold at most for a vector of one of these lengths: 3 and 1.5 times as many
-    /// elements of 16 bytes as there are places; without the code a bit for each OT, a byte long, and its frames.
+    /// The most bytes that the receiver and the sender hold for a vector of one of these lengths. By the code these are 3
+    /// and 1.5 elements of 16 bytes per place. Without it they are a byte per OT, for its bit, and the frames of the OTs.
     pub(crate) fn held(&self, lengths: impl Iterator<Item = usize>) -> [usize; 2] {
         let frame = OT * FRAME;
         let of = |n: usize| match n <= DIRECT {

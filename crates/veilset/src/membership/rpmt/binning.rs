@@ -136,9 +136,9 @@ impl Binning {
         (to_sender as u64, to_receiver as u64)
     }
 
-    /// Messages that follow each other if items are thrown once: the toss and whether they fit, in turn; base OTs there
-    /// and back, and with the private comparison there again; then S asks for as many frames as it may be ahead, R
-    /// answers with polynomials, and S with the next questions and what it found, to the end.
+    /// Rounds, if items are thrown once. The coin toss and whether the items fit are exchanged in turn. The base OTs go
+    /// there and back, and with the private comparison there again. Then S asks for as many frames as it may be ahead,
+    /// and R answers with polynomials. S follows with its results and the next questions, to the end.
     pub fn rounds(&self) -> usize {
         let (toss, base, again) = (4, 2, if self.peqt.is_some() { 2 } else { 0 });
         // The first questions go with the base OTs' last message.

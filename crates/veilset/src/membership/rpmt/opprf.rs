@@ -85,7 +85,7 @@ fn filled_up(mut points: Secrets<usize>, most: usize) -> Secrets<usize> {
     points
 }
 
-/// For each slot of a bin (`s` has one entry per slot): a uniform s, and a polynomial that is uniform among
+/// A uniform s and a polynomial for each slot of a bin (`s` has one entry per slot). The polynomial is uniform among
 /// those with P(q_i) = s + t_i for the slot's first `real` points. (q_i, t_i) is output i of the slot. Outputs
 /// are ordered by i, then by slot; those from `real` on only count as random points.
 fn random_polynomials(

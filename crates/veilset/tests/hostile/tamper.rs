@@ -1,0 +1,218 @@
+//! What a hostile peer does to a frame.
+
+use super::{ABORT, HEADER, HEARTBEAT, Kind};
+use std::collections::BTreeSet;
+use veilset::hazmat;
+
+/// What the script does next. When it has come to its end, the peer closes its sending half.
+#[derive(Clone)]
+pub(crate) enum Act {
+    Send(Vec<u8>),
+    /// Says nothing more, but stays.
+    Stall,
+    /// Says only that it is alive.
+    Live,
+    /// Closes both halves.
+    Leave,
+}
+
+/// Abscissae on Curve25519 and encodings of ristretto255 that must not be taken.
+const ELEMENTS: [(&str, [u8; 32]); 8] = {
+    /// p + low, or low itself; little-endian.
+    const fn number(low: u8, and_p: bool) -> [u8; 32] {
+        let mut n = if and_p { [0xff; 32] } else { [0; 32] };
+        if and_p {
+            (n[0], n[31]) = (0xed + low, 0x7f);
+        } else {
+            n[0] = low;
+        }
+        n
+    }
+    const fn minus_one() -> [u8; 32] {
+        let mut n = number(0, true);
+        n[0] -= 1;
+        n
+    }
+    const fn high_bit(mut n: [u8; 32]) -> [u8; 32] {
+        n[31] |= 0x80;
+        n
+    }
+    [
+        ("0: of order 2, or the identity", number(0, false)),
+        ("1: of order 4, or negative", number(1, false)),
+        ("-1: of order 4 on the twist, or no element", minus_one()),
+        ("p", number(0, true)),
+        ("p + 1", number(1, true)),
+        ("p + 9, the base point but not canonical", number(9, true)),
+        ("9 with its highest bit set", high_bit(number(9, false))),
+        ("all ones", [0xff; 32]),
+    ]
+};
+
+/// Abscissae of order 8 on Curve25519.
+const ORDER_8: [&str; 2] = [
+    "e0eb7a7c3b41b8ae1656e3faf19fc46ada098deb9c32b1fd866205165f49b800",
+    "5f9c95bca3508c24b1d0b1559c83ef5b04445cc4581c8e86d8224eddd09f1157",
+];
+
+fn order_8(hex: &str) -> [u8; 32] {
+    std::array::from_fn(|i| u8::from_str_radix(&hex[2 * i..2 * i + 2], 16).unwrap())
+}
+
+pub(crate) fn tag(frame: &[u8]) -> u16 {
+    u16::from_le_bytes([frame[0], frame[1]])
+}
+
+fn frame(tag: u16, body: &[u8]) -> Vec<u8> {
+    [&tag.to_le_bytes()[..], &(body.len() as u32).to_le_bytes(), body].concat()
+}
+
+/// A run against a script that tampers with one frame.
+pub(crate) struct Case {
+    pub(crate) name: String,
+    pub(crate) kind: Kind,
+    pub(crate) acts: Vec<Act>,
+}
+
+/// Everything that a hostile peer does to the frame at a position of what it sends.
+pub(crate) fn tamper(frames: &[Vec<u8>], at: usize) -> Vec<Case> {
+    let (before, now, after) = (&frames[..at], &frames[at], &frames[at + 1..]);
+    let (tag, body) = (tag(now), &now[HEADER..]);
+    let n = body.len();
+    let acts = |frames: &[Vec<u8>]| frames.iter().cloned().map(Act::Send).collect::<Vec<_>>();
+    let mut cases = Vec::new();
+    // The acts take the place of the frame; the rest follows.
+    let mut go_on = |name: &str, kind, now: Vec<Act>| {
+        cases.push(Case { name: name.into(), kind, acts: [acts(before), now, acts(after)].concat() });
+    };
+
+    let harmless = Kind::Harmless;
+    go_on("a heartbeat before it", harmless, acts(&[HEARTBEAT.to_vec(), now.clone()]));
+    if n < 300 {
+        go_on("byte by byte", harmless, now.iter().map(|&b| Act::Send(vec![b])).collect());
+    }
+
+    let mut structure = |name: &str, sent: &[Vec<u8>]| go_on(name, Kind::Structure, acts(sent));
+    if n > 0 {
+        structure("cut by a byte", &[frame(tag, &body[..n - 1])]);
+        structure("emptied", &[frame(tag, &[])]);
+    }
+    if n > 1 {
+        structure("cut in half", &[frame(tag, &body[..n / 2])]);
+    }
+    structure("longer by a byte", &[frame(tag, &[body, &[0]].concat())]);
+    structure("longer by 100 000 bytes", &[frame(tag, &[body, &[0; 100_000]].concat())]);
+    structure("repeated", &[now.clone(), now.clone()]);
+    structure("of another tag", &[frame(tag ^ 1, body)]);
+    structure("of tag 0", &[frame(0, body)]);
+    for length in [u32::MAX, 1 << 31, n as u32 + 1] {
+        let header = [&now[..2], &length.to_le_bytes(), body].concat();
+        structure(&format!("of length {length}, says its header"), &[header]);
+    }
+    structure("a heartbeat with a body before it", &[frame(0xff00, &[1]), now.clone()]);
+    structure("a flood of heartbeats before it", &[HEARTBEAT.repeat(70_000), now.clone()]);
+    for body in [&[][..], &[4, 0]] {
+        structure(&format!("an abort {body:?} before it"), &[frame(ABORT, body), now.clone()]);
+    }
+    structure("1000 frames of nothing before it", &[frame(tag ^ 1, &[]).repeat(1000), now.clone()]);
+
+    // Reasons that this version knows, and one that it does not.
+    for reason in [1, 4, 99] {
+        let stops = acts(&[frame(ABORT, &[reason]), now.clone()]);
+        go_on(&format!("it says that it stops, for reason {reason}, before it"), Kind::Abort, stops);
+    }
+
+    let mut replace = |name: &str, kind, body: &[u8]| {
+        if body != &now[HEADER..] {
+            go_on(name, kind, vec![Act::Send(frame(tag, body))]);
+        }
+    };
+    let mut places: BTreeSet<usize> = [0, n / 3, n / 2, 2 * n / 3].into_iter().filter(|&i| i < n).collect();
+    places.extend(n.checked_sub(1));
+    for byte in places {
+        for bit in [0, 7] {
+            let mut flipped = body.to_vec();
+            flipped[byte] ^= 1 << bit;
+            replace(&format!("bit {bit} of byte {byte} flipped"), Kind::Value, &flipped);
+        }
+    }
+    let mut noise = body.to_vec();
+    hazmat::seeded(&[tag as u8; 32]).fill(&mut noise);
+    replace("noise", Kind::Value, &noise);
+    replace("zeros", if n.is_multiple_of(32) { Kind::Illegal } else { Kind::Value }, &vec![0; n]);
+    if n > 0 && n.is_multiple_of(32) {
+        let elements = ELEMENTS.map(|(name, element)| (name, element, Kind::Illegal));
+        let order_8 = ORDER_8.map(|hex| ("of order 8", order_8(hex), Kind::LowOrder));
+        for (name, element, kind) in elements.into_iter().chain(order_8) {
+            for at in [0, n - 32] {
+                let one = [&body[..at], &element, &body[at + 32..]].concat();
+                replace(&format!("{name}, at {at}"), kind, &one);
+            }
+        }
+    }
+    if let Ok(serde_json::Value::Object(fields)) = serde_json::from_slice(body) {
+        for (name, body) in json(&fields) {
+            replace(&name, Kind::Illegal, &body);
+        }
+    }
+
+    let mut end = |name: &str, kind, last: Vec<Act>| {
+        cases.push(Case { name: name.into(), kind, acts: [acts(before), last].concat() });
+    };
+    let half = || Act::Send(now[..HEADER + n / 2].to_vec());
+    let cut = [acts(&[now[..now.len() - 1].to_vec()]), acts(after)].concat();
+    // The next frame's first byte takes the place of the one that is missing.
+    end("shorter than its header says", if after.is_empty() { Kind::Silence } else { Kind::Structure }, cut);
+    end("left before it", Kind::Silence, vec![Act::Leave]);
+    end("closed before it", Kind::Silence, vec![]);
+    end("closed in its header", Kind::Silence, vec![Act::Send(now[..3].to_vec())]);
+    end("stalled before it", Kind::Silence, vec![Act::Stall]);
+    end("only heartbeats instead of it", Kind::Silence, vec![Act::Live]);
+    if n > 0 {
+        end("closed in its body", Kind::Silence, vec![half()]);
+        end("stalled in its body", Kind::Silence, vec![half(), Act::Stall]);
+    }
+    match after {
+        [] => end("left out", Kind::Silence, vec![]),
+        [next, rest @ ..] => {
+            end("left out", Kind::Structure, acts(after));
+            // Frames of the same message may be legal in either order.
+            let kind = if self::tag(next) == tag { Kind::Value } else { Kind::Structure };
+            let swapped = [acts(&[next.clone(), now.clone()]), acts(rest)].concat();
+            end("after the next one", kind, swapped);
+        }
+    }
+    cases
+}
+
+/// Objects that are not the one that was sent.
+fn json(fields: &serde_json::Map<String, serde_json::Value>) -> Vec<(String, Vec<u8>)> {
+    let text = serde_json::to_string(fields).unwrap();
+    let mut objects = vec![
+        ("not UTF-8".to_owned(), text.replacen(':', ":\u{0}", 1).replace('\0', "X").into_bytes()),
+        ("an unknown field".into(), text.replacen('{', r#"{"colour":"red","#, 1).into_bytes()),
+        ("something behind it".into(), (text.clone() + "{}").into_bytes()),
+        ("an array".into(), format!("[{text}]").into_bytes()),
+        ("nested deeply".into(), "[".repeat(4000).into_bytes()),
+    ];
+    if let Some(x) = objects[0].1.iter_mut().find(|b| **b == b'X') {
+        *x = 0xff;
+    }
+    for (name, value) in fields {
+        let mut object = |what: &str, value: Option<&str>| {
+            let others = fields.iter().filter(|f| f.0 != name).map(|(k, v)| format!("{k:?}:{v}"));
+            let all = others.chain(value.map(|v| format!("{name:?}:{v}")));
+            let text = format!("{{{}}}", all.collect::<Vec<_>>().join(","));
+            objects.push((format!("{name} {what}"), text.into_bytes()));
+        };
+        object("missing", None);
+        object("twice", Some(&format!("{value},{name:?}:{value}")));
+        for other in ["null", "1e999", "-1", "1.5", "18446744073709551616", r#""\ud800""#, r#""\u001b[2J""#] {
+            object(&format!("= {other}"), Some(other));
+        }
+        object("nested deeply", Some(&"[".repeat(2000)));
+        object("a long number", Some(&"9".repeat(2000)));
+        object("a long text", Some(&format!("{:?}", "x".repeat(3000))));
+    }
+    objects
+}
