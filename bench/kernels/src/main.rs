@@ -11,11 +11,14 @@ use std::hint::black_box;
 use aws_lc_rs::agreement::{self, UnparsedPublicKey};
 use curve25519_dalek::MontgomeryPoint;
 use curve25519_dalek::{RistrettoPoint, Scalar, ristretto::CompressedRistretto};
+use openssl::bn::{BigNum, BigNumContext};
 use openssl::derive::Deriver;
+use openssl::ec::{EcGroup, EcPoint, PointConversionForm};
+use openssl::nid::Nid;
 use openssl::pkey::{Id, PKey, Private, Public};
 use timing::{Candidate, Measured, Random, measure};
 use veilset_kernels::ristretto255::{self, Element, Table};
-use veilset_kernels::{Backend, curve25519};
+use veilset_kernels::{Backend, curve25519, p256};
 
 type Bytes = [u8; 32];
 
@@ -29,6 +32,7 @@ fn main() {
     x25519();
     elligator2();
     ristretto();
+    p256();
 }
 
 /// The paths that run here.
@@ -255,5 +259,59 @@ fn ristretto() {
     let (ours, dalek) = measured.split_at(measured.len() - 2);
     for (our, dalek) in ours.iter().zip(dalek.iter().cycle()) {
         println!("{} is {:.2} times dalek's in speed", our.name, dalek.ns / our.ns);
+    }
+}
+
+// ---- P-256: many points by one scalar. ----
+
+fn p256() {
+    println!("\n== P-256 in batches of 1024: points by one scalar, the map and square roots ==");
+    const N: usize = 1024;
+    let mut random = Random(5);
+    let uniform: Vec<[u8; 48]> =
+        (0..N).map(|_| [random.bytes(), random.bytes()].as_flattened()[..48].try_into().unwrap()).collect();
+    let mut points = vec![[0; 64]; N];
+    p256::map(&uniform, &mut points);
+    let mut scalar: Bytes = random.bytes();
+    scalar[0] = 0x7f;
+    let mut expected = points.clone();
+    p256::multiply(&scalar, &mut expected).unwrap();
+
+    // OpenSSL's multiplication alone: points are decoded before, and left in the form in which it returns them.
+    let group = EcGroup::from_curve_name(Nid::X9_62_PRIME256V1).unwrap();
+    let mut context = BigNumContext::new().unwrap();
+    let decoded: Vec<EcPoint> = points
+        .iter()
+        .map(|point| EcPoint::from_bytes(&group, &[&[4], &point[..]].concat(), &mut context).unwrap())
+        .collect();
+    let number = BigNum::from_slice(&scalar).unwrap();
+    let mut product = EcPoint::new(&group).unwrap();
+    for (point, expected) in decoded.iter().zip(&expected) {
+        product.mul2(&group, point, &number, &mut context).unwrap();
+        let bytes = product.to_bytes(&group, PointConversionForm::UNCOMPRESSED, &mut context).unwrap();
+        assert_eq!(bytes[1..], expected[..], "OpenSSL and aws-lc");
+    }
+
+    let abscissae: Vec<Bytes> = points.iter().map(|point| *point.first_chunk().unwrap()).collect();
+    let (mut mapped, mut lifted, mut multiplied) = (points.clone(), points.clone(), points.clone());
+    let mut candidates = vec![
+        Candidate::new("OpenSSL: multiplication alone".into(), N, || {
+            for point in &decoded {
+                product.mul2(&group, black_box(point), &number, &mut context).unwrap();
+            }
+        }),
+        Candidate::new("veilset: map".into(), N, || p256::map(black_box(&uniform), &mut mapped)),
+        Candidate::new("veilset: lift".into(), N, || p256::lift(black_box(&abscissae), &mut lifted).unwrap()),
+        Candidate::new("veilset: multiply".into(), N, || {
+            p256::multiply(&scalar, black_box(&mut multiplied)).unwrap()
+        }),
+    ];
+    let measured = measure(&mut candidates, 4.0);
+    timing::print_table(&["1024"], std::slice::from_ref(&measured));
+    if let [openssl, map, lift, multiply] = &measured[..] {
+        // A party maps each of its items, and multiplies as many points of the peer.
+        let both = |lift: f64| (map.ns + lift + 2.0 * multiply.ns) / (2.0 * openssl.ns);
+        println!("an item here and one there take {:.2} times two multiplications by OpenSSL;", both(0.0));
+        println!("by abscissae {:.2} times", both(lift.ns));
     }
 }

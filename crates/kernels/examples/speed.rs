@@ -5,7 +5,7 @@ use std::hint::black_box;
 use std::time::Instant;
 
 use veilset_kernels::ristretto255::{self, Element, Table};
-use veilset_kernels::{Backend, aes, band, curve25519, gf128, hash, polynomial, transpose};
+use veilset_kernels::{Backend, aes, band, curve25519, gf128, hash, p256, polynomial, transpose};
 
 /// Least nanoseconds of one call, of at least five calls and 0.2 seconds.
 fn time(mut f: impl FnMut()) -> f64 {
@@ -72,6 +72,21 @@ fn main() {
             Table::generator().multiply_with(b, black_box(&scalars), &mut elements);
         });
         show("ristretto255 fixed base ", ns);
+    }
+
+    {
+        let n = 256;
+        let uniform: Vec<[u8; 48]> = (0..n).map(|i| [i as u8; 48]).collect();
+        let mut points = vec![[0; 64]; n];
+        let show = |what: &str, ns: f64| println!("{what} batch {n}: {:8.0} ns/point", ns / n as f64);
+        show("P-256 map     ", time(|| p256::map(black_box(&uniform), &mut points)));
+        let x: Vec<[u8; 32]> = points.iter().filter_map(|point| point.first_chunk().copied()).collect();
+        let mut lifted = points.clone();
+        show("P-256 lift    ", time(|| assert_eq!(p256::lift(black_box(&x), &mut lifted), Ok(()))));
+        show(
+            "P-256 multiply",
+            time(|| assert_eq!(p256::multiply(black_box(&[0x5a; 32]), &mut points), Ok(()))),
+        );
     }
 
     for b in paths(aes::BACKENDS) {

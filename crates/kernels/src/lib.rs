@@ -4,6 +4,7 @@
 //!
 //! * [`curve25519`]: x-only Elligator2 and the Montgomery ladder, in batches.
 //! * [`ristretto255`]: the group of RFC 9496, in batches.
+//! * [`p256`]: the map of RFC 9380 to P-256, and multiplication by aws-lc, in batches.
 //! * [`aes`]: AES-128 under one key: blocks, counter mode, and a tweakable correlation-robust hash.
 //! * [`gf128`]: products in GF(2^128).
 //! * [`band`]: sums over rows of a band matrix, for oblivious key-value stores.
@@ -22,7 +23,7 @@
 //! No branch and no memory address depends on a scalar, a point, a field element, an AES key or the data under it;
 //! only lengths show. Multiplication of words, and of doubles that are 0 or at least 1 in size, is assumed to be
 //! constant-time, as it is on the processors in use. The tests in `tests/constant_time` look for secret-dependent
-//! branches and addresses in the compiled code.
+//! branches and addresses in the compiled code, also in aws-lc's multiplication in P-256.
 //!
 //! # What is not protected
 //!
@@ -42,6 +43,7 @@ pub mod hash;
 pub mod memory;
 #[cfg(test)]
 mod oracle;
+pub mod p256;
 pub mod polynomial;
 pub mod ristretto255;
 pub mod transpose;

@@ -7,6 +7,8 @@
 //!   compares every instruction and every address, and [`disassembly`] looks for instructions that lead from vectors
 //!   to flags or addresses. It also checks that no kernel divides, because the time of a division depends on the
 //!   values.
+//! * The same steps are taken of the multiplication in P-256, which is aws-lc's ([`FOREIGN`]). memcheck would report
+//!   that it branches on facts that do not depend on the scalar, such as that the result is on the curve.
 //!
 //! Each check is given a function that leaks, and fails if it does not notice. None measures time;
 //! `examples/timing.rs` does.
@@ -25,7 +27,7 @@ use std::hint::black_box;
 
 use veilset_kernels::polynomial::{self, Field};
 use veilset_kernels::ristretto255::{self, Element, Table};
-use veilset_kernels::{Backend, aes, band, curve25519, gf128, hash, transpose};
+use veilset_kernels::{Backend, aes, band, curve25519, gf128, hash, p256, transpose};
 
 /// Whether a path has instructions that valgrind does not know.
 fn needs_avx512(backend: Backend) -> bool {
@@ -48,9 +50,10 @@ struct Subject {
 /// AVX-512, and a vector that is not full.
 const MOST: usize = 64 * 4 + 3;
 
-const SUBJECTS: [Subject; 12] = [
+const SUBJECTS: [Subject; 13] = [
     Subject { name: "ladder", backends: curve25519::BACKENDS, keyed: true, run: ladder },
     Subject { name: "elligator2", backends: curve25519::BACKENDS, keyed: false, run: elligator2 },
+    Subject { name: "P-256 map", backends: &[Backend::Portable], keyed: true, run: p256_map },
     Subject { name: "is_canonical", backends: &[Backend::Portable], keyed: false, run: is_canonical },
     Subject { name: "ristretto255", backends: ristretto255::BACKENDS, keyed: true, run: ristretto255 },
     Subject { name: "aes", backends: aes::BACKENDS, keyed: true, run: aes },
@@ -78,6 +81,10 @@ const SUBJECTS: [Subject; 12] = [
     Subject { name: "transpose", backends: transpose::BACKENDS, keyed: false, run: transpose },
 ];
 
+/// Traced on any processor.
+const FOREIGN: [Subject; 1] =
+    [Subject { name: "P-256 multiply", backends: &[Backend::Portable], keyed: true, run: p256_multiply }];
+
 fn ladder(backend: Backend, key: &[u8; 32], data: &[[u8; 32]], out: &mut [[u8; 32]]) -> Backend {
     out.copy_from_slice(data);
     curve25519::ladder_with(backend, key, out)
@@ -85,6 +92,37 @@ fn ladder(backend: Backend, key: &[u8; 32], data: &[[u8; 32]], out: &mut [[u8; 3
 
 fn elligator2(backend: Backend, _: &[u8; 32], data: &[[u8; 32]], out: &mut [[u8; 32]]) -> Backend {
     curve25519::elligator2_with(backend, data, out)
+}
+
+/// The points that numbers made of the data and the key map to.
+fn p256_points(key: &[u8; 32], data: &[[u8; 32]]) -> Vec<p256::Point> {
+    let number =
+        |data: &[u8; 32]| std::array::from_fn(|i| if i < 32 { data[i] ^ key[31 - i] } else { key[i - 32] });
+    let (uniform, mut points): (Vec<[u8; 48]>, _) =
+        (data.iter().map(number).collect(), vec![[0; 64]; data.len()]);
+    p256::map(&uniform, &mut points);
+    points
+}
+
+/// The map, and the inverse of a scalar.
+fn p256_map(_: Backend, key: &[u8; 32], data: &[[u8; 32]], out: &mut [[u8; 32]]) -> Backend {
+    let inverse = p256::inverse(key);
+    for (out, point) in out.iter_mut().zip(p256_points(key, data)) {
+        *out = std::array::from_fn(|i| point[i] ^ point[63 - i] ^ inverse[i]);
+    }
+    Backend::Portable
+}
+
+/// Multiples of what the data map to, by the key; few enough to step through.
+fn p256_multiply(_: Backend, key: &[u8; 32], data: &[[u8; 32]], out: &mut [[u8; 32]]) -> Backend {
+    let mut points = p256_points(key, &data[..2.min(data.len())]);
+    // Odd and below 2^255: always a scalar, and 1 or 2^255 - 1 for the keys that are special.
+    let mut scalar = *key;
+    scalar[0] &= 0x7f;
+    scalar[31] |= 1;
+    assert_eq!(p256::multiply(&scalar, &mut points), Ok(()));
+    out.iter_mut().zip(&points).for_each(|(out, point)| out.copy_from_slice(&point[..32]));
+    Backend::Portable
 }
 
 fn is_canonical(_: Backend, _: &[u8; 32], data: &[[u8; 32]], out: &mut [[u8; 32]]) -> Backend {
