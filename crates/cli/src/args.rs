@@ -4,16 +4,16 @@ mod measure;
 mod operation;
 
 pub use measure::{BenchArgs, BenchPartyArgs, SoakArgs};
-pub use operation::{OperationArgs, RowArgs, ValueArgs};
+pub use operation::{OperationArgs, RowArgs, ShareArgs, ValueArgs};
 
 use crate::columns::Columns;
 use clap::builder::{PossibleValue, PossibleValuesParser, RangedU64ValueParser, TypedValueParser};
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use std::ffi::OsString;
 use std::path::PathBuf;
-use veilset::operations::{self, Operation, Role};
+use veilset::operations::{self, Operation, Role, Terms};
 use veilset::params::MAX_SET;
-use veilset::protocols::{self, Protocol};
+use veilset::protocols::{self, Protocol, groups};
 use veilset::table::Format;
 
 const EXIT_CODES: &str = "\
@@ -222,16 +222,27 @@ fn protocol() -> impl TypedValueParser<Value = &'static Protocol> {
         .try_map(|name| protocols::named(&name))
 }
 
+fn group(names: impl IntoIterator<Item = &'static str>) -> impl TypedValueParser<Value = &'static str> {
+    PossibleValuesParser::new(names).try_map(|name| groups::named(&name))
+}
+
+/// The groups of each protocol, the default first.
+fn group_help() -> String {
+    let list = protocols::ALL.map(|p| match p.groups {
+        [default, others @ ..] if !others.is_empty() => {
+            format!("{p} in {default} [default], {}", others.join(", "))
+        }
+        _ => format!("{p} in {}", p.group()),
+    });
+    format!("The group that the protocol works in; the same on both sides: {}", list.join("; "))
+}
+
 /// The protocols of each operation, the default first.
 fn protocol_help() -> String {
     let list = operations::ALL.map(|operation| {
-        let others =
-            protocols::names(|p| p.computes(operation) && p != protocols::default_for(operation, false));
-        format!(
-            "{operation} by {} [default]{}{others}",
-            protocols::default_for(operation, false),
-            if others.is_empty() { "" } else { ", " }
-        )
+        let default = protocols::default_for(operation, &Terms::default());
+        let others = protocols::names(|p| p.computes(operation) && p != default);
+        format!("{operation} by {default} [default]{}{others}", if others.is_empty() { "" } else { ", " })
     });
     format!("The protocol; the same on both sides: {}", list.join("; "))
 }
@@ -254,6 +265,9 @@ pub struct PrepareArgs {
     /// With --pad-to: prepare for the sender of a union, whose dummies are of a different kind
     #[arg(long, requires = "pad_to")]
     pub union_sender: bool,
+    /// The group of the run
+    #[arg(long, value_parser = group(groups::prepared()), default_value = groups::CURVE25519)]
+    pub group: &'static str,
     /// Our identity file [default: veilset/identity.pem in your configuration folder]
     #[arg(long, value_name = "FILE")]
     pub identity: Option<PathBuf>,
@@ -344,6 +358,9 @@ pub struct CommonArgs {
     /// The protocol; the same on both sides
     #[arg(long, value_parser = protocol(), long_help = protocol_help())]
     pub protocol: Option<&'static Protocol>,
+    /// The group that the protocol works in; the same on both sides [default: the protocol's first]
+    #[arg(long, value_parser = group(groups::ALL), long_help = group_help())]
+    pub group: Option<&'static str>,
     /// Number of computing threads [default: one per core]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
     pub threads: Option<u16>,

@@ -25,6 +25,7 @@ use veilset::error::{Error, Result};
 use veilset::hazmat::seeded;
 use veilset::item::{ItemSet, encode_key};
 use veilset::net::{Connection, Endpoint, Identity, Listener, Protection, establish};
+use veilset::operations::share::Beside;
 use veilset::operations::{Learned, Role, Terms};
 use veilset::protocols;
 use veilset::rng::Prng;
@@ -71,6 +72,7 @@ pub fn run(a: &BenchArgs) -> Result<()> {
     let mut result = json!({
         "op": a.op.name,
         "protocol": a.protocol().name,
+        "group": a.group(),
         "malicious_sender": a.malicious_sender,
         "n_receiver": a.n,
         "n_sender": a.n_sender(),
@@ -102,14 +104,17 @@ pub fn run(a: &BenchArgs) -> Result<()> {
     }
 }
 
-/// Prints the operations of all protocols, and whether each can run against a malicious sender, with the names
-/// of the options as keys.
+/// Prints the operations of all protocols in all their groups, and whether each can run against a malicious sender,
+/// with the names of the options as keys.
 pub fn kinds() -> Result<()> {
     let kinds = protocols::ALL.into_iter().flat_map(|protocol| {
         protocol.offers.iter().flat_map(move |offer| {
             let against: &[bool] = if offer.malicious_sender { &[false, true] } else { &[false] };
-            against.iter().map(move |against| {
-                json!({"op": offer.operation.name, "protocol": protocol.name, "malicious_sender": against})
+            protocol.groups.iter().flat_map(move |group| {
+                against.iter().map(move |against| {
+                    let (op, protocol) = (offer.operation.name, protocol.name);
+                    json!({"op": op, "protocol": protocol, "group": group, "malicious_sender": against})
+                })
             })
         })
     });
@@ -227,9 +232,10 @@ pub fn party(a: &BenchPartyArgs) -> Result<()> {
     let max_row = item(&stream, 0, b.item_bytes).len();
     let request = Request {
         protocol: b.protocol(),
+        group: b.group,
         values: &values,
         threads: &threads,
-        terms: Terms { max_row, malicious_sender: b.malicious_sender, ..Terms::default() },
+        terms: Terms { max_row, ..b.terms() },
         ..Request::new(b.op, role, &set)
     };
     let mut connection = connect(a, listener)?;
@@ -251,6 +257,11 @@ pub fn party(a: &BenchPartyArgs) -> Result<()> {
         Learned::Union(_) => false,
         Learned::Matches(n) => *n == common as u64,
         Learned::Sum(s) => s.is_some_and(|s| s.matches == common as u64),
+        Learned::Shares(shares) => match shares.beside {
+            Beside::Matches(n) => n == common as u64,
+            Beside::Order(_) => shares.shares.len() == shares.width * b.n_sender(),
+        },
+        Learned::Identifiers(ids) => ids.all.len() == b.n + b.n_sender() - common,
     };
     if !right {
         return Err(Error::Bug("the benchmark's result is wrong".into()));

@@ -12,6 +12,7 @@ use veilset::error::{Error, Result};
 use veilset::governance::gate::{Gate, Setup};
 use veilset::job::{self, InputTable, Job, Keys, Phase, Ran, Watch, write_report};
 use veilset::net::{Identity, Protection, establish};
+use veilset::operations::Shape;
 use veilset::rng::Prng;
 use veilset::table::{Destination, Duplicates};
 use veilset::threads::Threads;
@@ -58,7 +59,12 @@ pub fn run(mut plan: PartyPlan, purpose: Purpose) -> Result<()> {
     let mut rng = Prng::from_os()?;
     let prepared = data.prepare(identity.as_deref(), &watch, &mut rng)?;
     drop(life);
-    tell(data.keys(), job.source.duplicates(job.has_values()), &say);
+    let repeated = match (job.shape(), job.source.duplicates(job.has_values())) {
+        (Shape::Identifiers, _) => "with the identifier of the first",
+        (_, Duplicates::Add) => "added to the first",
+        _ => "omitted",
+    };
+    tell(data.keys(), repeated, &say);
     // Printed even with --quiet, so that unattended runs show it.
     let warn = |text: &str| {
         let _ = writeln!(std::io::stderr(), "warning: {}", as_options(text));
@@ -72,7 +78,12 @@ pub fn run(mut plan: PartyPlan, purpose: Purpose) -> Result<()> {
     };
     let mut gate = Gate::new(prepared.request(), setup)?;
     let stop = interrupt.clone();
-    let output = job.create_output()?.map(|output| output.watched(move || stop.check()));
+    let watched = |output: Destination| {
+        let stop = stop.clone();
+        output.watched(move || stop.check())
+    };
+    let output = job.create_output()?.map(watched);
+    let (ids, map) = (job.create_ids()?.map(watched), job.create_map()?.map(watched));
     // Not watched: once the result exists, a signal must not make the run look stopped.
     let open = |path| Destination::create("report", Some(path), job.force);
     let report_file = plan.report.as_deref().map(open).transpose()?;
@@ -101,6 +112,14 @@ pub fn run(mut plan: PartyPlan, purpose: Purpose) -> Result<()> {
     match output {
         Some(mut output) => {
             data.write(&outcome, &mut output)?;
+            if let Some(mut ids) = ids {
+                data.write_ids(&outcome, &mut ids)?;
+                ids.commit()?;
+            }
+            if let Some(mut map) = map {
+                data.write_map(&outcome, &mut map)?;
+                map.commit()?;
+            }
             output.commit_telling(there)?;
         }
         None => there(),
@@ -113,6 +132,12 @@ pub fn run(mut plan: PartyPlan, purpose: Purpose) -> Result<()> {
     say(report.to_text().trim_end());
     if let Some(path) = job.output.as_deref().filter(|_| job.has_result()) {
         say(&format!("  The result is in {}.", path.display()));
+    }
+    if let Some(path) = &job.map {
+        say(&format!("  Which share belongs to which of our rows is in {}.", path.display()));
+    }
+    if let Some(path) = &job.ids {
+        say(&format!("  The list of all identifiers is in {}.", path.display()));
     }
     // A failure after the result was written must not look as if there were no result.
     [reported, logged].into_iter().collect::<Result<()>>().map_err(|e| match e {
@@ -143,20 +168,15 @@ pub fn words(phase: Phase, source: &InputTable) -> String {
     }
 }
 
-/// Reports what was read.
-pub fn tell(keys: &Keys, made: Duplicates, say: &dyn Fn(&str)) {
+/// Reports what was read; `repeated` says what becomes of rows with a repeated key.
+pub fn tell(keys: &Keys, repeated: &str, say: &dyn Fn(&str)) {
     let s = |n: u64| if n == 1 { "" } else { "s" };
     let (table, keyed) = (&keys.table, &keys.keyed);
     let (rows, items) = (table.rows() as u64, keyed.set.len() as u64);
     let (duplicates, skipped) = (keyed.duplicates, keyed.skipped);
     let mut line = format!("{}: {rows} row{}, {items} item{}", table.name(), s(rows), s(items));
     if duplicates > 0 {
-        line += &match made {
-            Duplicates::Add => {
-                format!(", {duplicates} row{} with a repeated key added to the first", s(duplicates))
-            }
-            _ => format!(", {duplicates} row{} with a repeated key omitted", s(duplicates)),
-        };
+        line += &format!(", {duplicates} row{} with a repeated key {repeated}", s(duplicates));
     }
     if skipped > 0 {
         line += &format!(", {skipped} row{} with an empty key omitted", s(skipped));

@@ -2,7 +2,7 @@
 
 use crate::args::{
     Command, CommonArgs, DuplicatesArg, EmptyKeysArg, EncodingArg, InputArgs, OperationArgs, OutputArgs,
-    PrepareArgs, RowArgs, ValueArgs,
+    PrepareArgs, RowArgs, ShareArgs, ValueArgs,
 };
 use crate::book::Book;
 use crate::policy;
@@ -16,7 +16,7 @@ use veilset::governance::policy::{Intent, Policy};
 use veilset::job::{InputTable, Job};
 use veilset::net::{Endpoint, Fingerprint};
 use veilset::operations::sum::Modulus;
-use veilset::operations::{self, Operation, Role};
+use veilset::operations::{self, Operation, Role, Terms};
 use veilset::places::{self, Folder};
 use veilset::protocols;
 use veilset::table::{
@@ -31,6 +31,7 @@ pub struct PreparePlan {
     pub ledger: PathBuf,
     pub output: PathBuf,
     pub union_sender: bool,
+    pub group: &'static str,
     pub identity: Option<PathBuf>,
     pub threads: usize,
     pub force: bool,
@@ -72,6 +73,7 @@ impl PartyPlan {
             min_count: job.terms.min_count,
             send_columns: if job.role == Role::Sender { &job.sent_columns } else { &[] },
             both: job.terms.both,
+            reveal_count: job.terms.reveal_count,
         })?;
         Ok(plan)
     }
@@ -85,9 +87,22 @@ pub enum NamedProtection {
 }
 
 fn operation(a: OperationArgs) -> Result<PartyPlan> {
-    let malicious_sender = a.malicious.is_some_and(|a| a.malicious_sender);
-    let both = a.both.is_some_and(|a| a.both);
-    let mut plan = common(a.operation, malicious_sender, a.common, a.output, both)?;
+    let terms = Terms {
+        malicious_sender: a.malicious.is_some_and(|a| a.malicious_sender),
+        reveal_count: a.reveal.is_some_and(|a| a.reveal_count_to_sender),
+        both: a.both.is_some_and(|a| a.both),
+        shared_values: a.shares.as_ref().is_some_and(|a| a.values.is_some()),
+        ..Terms::default()
+    };
+    let mut plan = common(a.operation, terms, a.common, a.output)?;
+    if let Some(a) = a.ids {
+        beside(&plan, ("--ids", a.ids.as_ref()))?;
+        (plan.job.ids, plan.job.id_column) = (a.ids, a.id_column);
+    }
+    if let Some(a) = a.shares {
+        beside(&plan, ("--map", a.map.as_ref()))?;
+        shares(&mut plan.job, a);
+    }
     if let Some(a) = a.rows {
         rows(&mut plan, a)?;
     }
@@ -122,6 +137,28 @@ fn rows(plan: &mut PartyPlan, a: RowArgs) -> Result<()> {
     Ok(())
 }
 
+/// Refuses a further output that is another file of the run.
+fn beside(plan: &PartyPlan, further: (&str, Option<&PathBuf>)) -> Result<()> {
+    let PartyPlan { job, report, audit_log, .. } = plan;
+    if let Some(path) = further.1 {
+        check_output_name(path)?;
+    }
+    let standard = PathBuf::from("-");
+    different(&[
+        ("the input", Some(&job.source.input)),
+        ("--output", Some(job.output.as_ref().unwrap_or(&standard))),
+        ("--report", report.as_ref()),
+        ("--audit-log", audit_log.as_ref()),
+        further,
+    ])
+}
+
+fn shares(job: &mut Job, a: ShareArgs) {
+    let ShareArgs { values, scale, map, max_row } = a;
+    (job.values, job.value_scale, job.map) = (values, scale, map);
+    job.terms.max_row = max_row as usize;
+}
+
 fn values(plan: &mut PartyPlan, a: ValueArgs) {
     let job = &mut plan.job;
     job.values = a.values;
@@ -132,18 +169,19 @@ fn values(plan: &mut PartyPlan, a: ValueArgs) {
 
 fn common(
     operation: &'static Operation,
-    malicious_sender: bool,
+    terms: Terms,
     a: CommonArgs,
     output: OutputArgs,
-    both: bool,
 ) -> Result<PartyPlan> {
     let role = a.role;
-    let protocol = a.protocol.unwrap_or_else(|| protocols::default_for(operation, malicious_sender));
-    let has_values = operation.uses.values && role == Role::Sender;
+    let protocol = a.protocol.unwrap_or_else(|| protocols::default_for(operation, &terms));
+    let has_values = operation.uses.has_values(role, &terms);
     let mut job = Job::new(operation, role, source(a.input, has_values)?);
     job.protocol = protocol;
-    job.terms.malicious_sender = malicious_sender;
-    job.terms.both = both;
+    job.group = a.group;
+    job.terms.malicious_sender = terms.malicious_sender;
+    job.terms.reveal_count = terms.reveal_count;
+    job.terms.both = terms.both;
     let result_shape = job.shape();
     let has_result = job.has_result();
     let given = [
@@ -254,6 +292,7 @@ impl PreparePlan {
             ledger,
             output: a.output,
             union_sender: a.union_sender,
+            group: a.group,
             identity: a.identity,
             threads: threads(a.threads),
             force: a.force,

@@ -9,7 +9,6 @@ use veilset::channel::{Observer, Unit};
 use veilset::error::Result;
 use veilset::hashed::Dummies;
 use veilset::job::{Phase, Watch};
-use veilset::protocols::groups;
 use veilset::rng::Prng;
 use veilset::table::Destination;
 
@@ -28,7 +27,7 @@ pub fn run(plan: &PreparePlan) -> Result<()> {
     let keys =
         source.load(&Watch { read: &read, begins: &|phase| life.next(words(phase, source)) }, &threads)?;
     drop(life);
-    tell(&keys, source.duplicates(false), &say);
+    tell(&keys, "omitted", &say);
     let stop = interrupt.clone();
     let mut output =
         Destination::create("prepared half", Some(&plan.output), plan.force)?.watched(move || stop.check());
@@ -38,7 +37,7 @@ pub fn run(plan: &PreparePlan) -> Result<()> {
         normalisation: &keys.compared,
         pad_to: source.pad_to,
         dummies: if plan.union_sender { Dummies::Listed } else { Dummies::Random },
-        group: groups::CURVE25519,
+        group: plan.group,
         threads: &threads,
     };
     let progress = (!plan.quiet).then(|| Progress::new(1));

@@ -6,12 +6,15 @@
 //! A protocol may raise the set to a key of a PRF: [`crate::group::raised`]. Key and points may have been computed before,
 //! in the offline half of a session ([`crate::artefact`]).
 
+use crate::error::{Error, Result};
 use crate::group::raised::Offline;
 use crate::hash::ItemHash;
 use crate::item::ItemSet;
 use crate::rng::Prng;
 use crate::secret::Secrets;
 use rayon::prelude::*;
+use std::borrow::Cow;
+use std::sync::OnceLock;
 
 /// A set, hashed, and padded if so wished (KRTW19 2.5).
 ///
@@ -19,7 +22,7 @@ use rayon::prelude::*;
 /// [`crate::operations::Operation::dummies`]; [`crate::protocols::run`], the only way into an operation, refuses a set
 /// that is padded with the other kind.
 pub struct Hashed<'a> {
-    items: &'a ItemSet,
+    items: Cow<'a, ItemSet>,
     /// Of the items, then of the dummies.
     hashes: Secrets<ItemHash>,
     /// The kind of dummies that pad it, of which there may be 0.
@@ -29,6 +32,8 @@ pub struct Hashed<'a> {
     inserted: usize,
     /// What was computed before, if it was.
     offline: Option<Offline>,
+    /// The identifiers of its items and dummies, if a run of `id` made any.
+    identifiers: OnceLock<Box<Hashed<'static>>>,
 }
 
 /// What a set is padded with.
@@ -47,11 +52,15 @@ const BATCH: usize = 1 << 9;
 impl<'a> Hashed<'a> {
     /// The set without dummies.
     pub fn new(items: &'a ItemSet) -> Self {
+        Self::of(Cow::Borrowed(items))
+    }
+
+    fn of(items: Cow<'a, ItemSet>) -> Self {
         let mut hashes = Secrets::zeros(items.len());
         hashes.par_chunks_mut(BATCH).enumerate().for_each(|(batch, hashes)| {
             ItemHash::of_items((batch * BATCH..).map(|i| items.get(i)).take(hashes.len()), hashes);
         });
-        Hashed { items, hashes, dummies: None, inserted: 0, offline: None }
+        Hashed { items, hashes, dummies: None, inserted: 0, offline: None, identifiers: OnceLock::new() }
     }
 
     /// The set filled up to `size`, no less than it has, with random dummies.
@@ -91,8 +100,8 @@ impl<'a> Hashed<'a> {
     }
 
     /// The items, without dummies.
-    pub fn items(&self) -> &'a ItemSet {
-        self.items
+    pub fn items(&self) -> &ItemSet {
+        &self.items
     }
 
     /// The size of the set in the protocol: items, dummies, and those that were inserted.
@@ -133,6 +142,19 @@ impl<'a> Hashed<'a> {
         &self.hashes
     }
 
+    /// Keeps the set of the identifiers of its items and dummies for as long as the set itself, because a sealed result
+    /// refers to it.
+    ///
+    /// # Errors
+    /// [`Error::Bug`] if it has identifiers already: they are of one run.
+    pub(crate) fn identify(&self, identifiers: ItemSet) -> Result<&Hashed<'static>> {
+        let again = || Error::Bug("a set that has identifiers from another run".into());
+        let mut new = Some(identifiers);
+        let kept =
+            self.identifiers.get_or_init(|| Box::new(Hashed::of(Cow::Owned(new.take().unwrap_or_default()))));
+        if new.is_none() { Ok(kept) } else { Err(again()) }
+    }
+
     /// Takes over what was computed before, for as many items and dummies as there are.
     pub(crate) fn take_over(&mut self, offline: Offline) {
         self.offline = Some(offline);
@@ -148,6 +170,15 @@ impl<'a> Hashed<'a> {
 mod tests {
     use super::*;
     use std::collections::HashSet;
+
+    #[test]
+    fn identifiers_are_of_one_run() {
+        let set: ItemSet = ["a"].iter().collect();
+        let hashed = Hashed::new(&set);
+        let some = |id: &str| [id].iter().collect::<ItemSet>();
+        assert!(hashed.identify(some("1")).unwrap().items() == &some("1"));
+        assert!(matches!(hashed.identify(some("2")), Err(Error::Bug(_))));
+    }
 
     #[test]
     fn items_and_dummies_have_hashes_of_their_own() {

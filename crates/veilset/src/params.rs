@@ -30,8 +30,9 @@ pub const fn ceil_log2(n: usize) -> u32 {
 /// probability at most 2^-`exponent`. Different items may also have the same point, and no tag tells them apart.
 /// Curve25519 has about 2^251 points: the abscissae of the subgroup of prime order. At most 8 abscissae of the curve
 /// lead to one of them, each the hash of at most 4 numbers modulo p. So a pair meets with probability at most 32 /
-/// 2^255. In all, a result is wrong with probability at most 2^-`exponent` + `queries * elements` * 2^-250, and the
-/// second term is at most 2^-194.
+/// 2^255. In P-256 at most 8 numbers modulo p lead to an abscissa, and a pair meets with a smaller probability. In all, a
+/// result is wrong with probability at most 2^-`exponent` + `queries * elements` * 2^-250, and the second term is at
+/// most 2^-194.
 ///
 /// # Errors
 /// If the tags would be longer than 96 bits, which sets of up to [`MAX_SET`] do not need at 40.

@@ -5,7 +5,7 @@
 //! 128`.
 
 /// The settings that messages may name.
-pub const SETTINGS: [&str; 33] = [
+pub const SETTINGS: [&str; 38] = [
     "audit_log",
     "both",
     "connect_timeout",
@@ -16,11 +16,15 @@ pub const SETTINGS: [&str; 33] = [
     "for_spreadsheets",
     "force",
     "format",
+    "group",
+    "id_column",
     "identity",
     "idle_timeout",
+    "ids",
     "insecure_plaintext",
     "key",
     "malicious_sender",
+    "map",
     "max_peer_items",
     "max_row",
     "min_count",
@@ -34,6 +38,7 @@ pub const SETTINGS: [&str; 33] = [
     "prepared_ledger",
     "protocol",
     "receive_columns",
+    "reveal_count_to_sender",
     "role",
     "scale",
     "send_columns",

@@ -10,8 +10,8 @@ use veilset::hashed::Hashed;
 use veilset::hazmat;
 use veilset::item::{ItemSet, Items};
 use veilset::operations::cost::Deal;
-use veilset::operations::{Announced, Operation, Role, Rows, SUM, Task, Terms};
-use veilset::protocols::{self, Protocol};
+use veilset::operations::{Announced, Operation, Role, Rows, Task, Terms};
+use veilset::protocols::{self, Choice, Protocol};
 use veilset::session::confirm;
 use veilset::threads::Threads;
 use veilset_kernels::memory::Counting;
@@ -29,7 +29,7 @@ const THREADS: usize = 2;
 #[derive(Debug, Clone, Copy)]
 struct Case {
     operation: &'static Operation,
-    protocol: &'static Protocol,
+    choice: Choice,
     terms: Terms,
     sizes: [usize; 2],
     /// How many items both have.
@@ -43,21 +43,21 @@ impl Case {
 
     /// What the entry states for both parties, and for the channel that they share.
     fn stated(&self) -> usize {
-        let Case { operation, protocol, terms, .. } = *self;
+        let Case { operation, choice: Choice { protocol, group }, terms, .. } = *self;
         let [receiver, sender] = self.announced();
-        let cost = (protocol.cost)(&Deal { operation, terms, receiver, sender }).unwrap();
+        let cost = protocol.cost(&Deal { operation, terms, group, receiver, sender }).unwrap();
         let parties = Role::ALL.map(|role| cost.of(role).memory.on(THREADS)).iter().sum::<u64>();
         (parties + cost.in_flight()) as usize
     }
 
     /// What both parties hold at most, beside their sets.
     fn measured(&self, threads: &[Threads; 2]) -> usize {
-        let Case { operation, protocol, terms, sizes: [n_y, n_x], common } = *self;
+        let Case { operation, choice: Choice { protocol, group }, terms, sizes: [n_y, n_x], common } = *self;
         let set = |from: usize, n| -> ItemSet { (from..from + n).map(|i| format!("{i:0KEY$}")).collect() };
         let sets = [set(0, n_y), set(n_y - common, n_x)];
         let sets = [0, 1].map(|i| threads[i].run(|| Hashed::new(&sets[i])));
         let payloads: Items = (0..if terms.payload { n_x } else { 0 }).map(|_| [b'x'; PAYLOAD]).collect();
-        let values = vec![1; if operation == &SUM { n_x } else { 0 }];
+        let values = vec![1; if operation.uses.has_values(Role::Sender, &terms) { n_x } else { 0 }];
         let none = Items::new();
         let (a, b) = Channel::pair();
         let before = ALLOCATOR.restart();
@@ -67,7 +67,7 @@ impl Case {
             let task = Task {
                 operation,
                 role,
-                group: protocol.group(),
+                group,
                 set: &sets[i],
                 values: if sends { &values } else { &[] },
                 payloads: if sends { &payloads } else { &none },
@@ -95,14 +95,16 @@ fn a_run_holds_what_is_stated() {
     let (small, large) = ((1 << 12) + 100, (1 << 15) + 100);
     let mut wrong = Vec::new();
     for operation in veilset::operations::ALL {
-        for protocol in protocols::ALL.into_iter().filter(|p| p.computes(operation)) {
-            let slow = protocol.name.starts_with("krtw19");
+        let protocols = protocols::ALL.into_iter().filter(|p| p.computes(operation));
+        for choice in protocols.flat_map(Protocol::choices) {
+            let slow = choice.protocol.name.starts_with("krtw19") || choice.group != choice.protocol.group();
             let slow_sizes = vec![[small, small], [small, 2 * small]];
             let sizes = vec![[small, small], [large, large], [small, large], [large, small]];
             for sizes in if slow { slow_sizes } else { sizes } {
+                let reveal_count = choice.protocol.offer(operation).is_some_and(|offer| offer.reveals_count);
                 for (payload, both) in [(false, false), (true, false), (false, true)] {
-                    let offered =
-                        (!payload || operation.uses.rows != Rows::None) && (!both || operation.uses.both);
+                    let offered = (!payload || operation.uses.rows != Rows::None)
+                        && (!both || operation.uses.both && !reveal_count);
                     if !offered || slow && payload || both && sizes != [small, small] {
                         continue;
                     }
@@ -110,10 +112,10 @@ fn a_run_holds_what_is_stated() {
                         Rows::Items => KEY + if payload { PAYLOAD } else { 0 },
                         Rows::Payloads | Rows::None => PAYLOAD,
                     };
-                    let terms = Terms { payload, both, max_row, ..Terms::default() };
+                    let terms = Terms { payload, both, reveal_count, max_row, ..Terms::default() };
                     // What is most: all match, or none is in both where the new ones are learned.
                     let common = if operation.uses.rows == Rows::Items { 0 } else { sizes[0].min(sizes[1]) };
-                    let case = Case { operation, protocol, terms, sizes, common };
+                    let case = Case { operation, choice, terms, sizes, common };
                     let (stated, mut measured) = (case.stated(), case.measured(&threads));
                     // What meets what in time is not the same each time.
                     for _ in 0..3 {
@@ -122,7 +124,7 @@ fn a_run_holds_what_is_stated() {
                         }
                     }
                     let line = format!(
-                        "{operation} by {protocol} {sizes:?} {payload} {both}: stated {stated}, measured {measured}, \
+                        "{operation} by {choice} {sizes:?} {payload} {both}: stated {stated}, measured {measured}, \
                          {:.2}",
                         stated as f64 / measured as f64
                     );

@@ -20,11 +20,12 @@ use veilset::item::{ItemSet, Items};
 use veilset::membership::Mqrpmt;
 use veilset::membership::cwprf::{BloomFilter, CwPrf};
 use veilset::net::{Connection, Identity};
+use veilset::operations::share::{Beside, Shares};
 use veilset::operations::{INTERSECT, Learned, Operation, Role, Rows, SUM, Terms, UNION};
 use veilset::oprf::{Input, Oprf, two_hash_dh::TwoHashDh};
 use veilset::ot::extension::{DEFAULT_K, Receiver, Sender};
 use veilset::ot::{Security, transfer};
-use veilset::protocols::{self, Protocol};
+use veilset::protocols::{self, Choice};
 use veilset::rng::Prng;
 use veilset::session::estimate::Speed;
 use veilset::session::run::{Prepared, Request, run_if};
@@ -97,7 +98,7 @@ fn set(range: std::ops::Range<usize>, threads: &Threads) -> ItemSet {
 #[derive(Debug, Clone, Copy)]
 struct Case {
     operation: &'static Operation,
-    protocol: &'static Protocol,
+    choice: Choice,
     n: usize,
     terms: Terms,
     pads: bool,
@@ -110,7 +111,7 @@ fn leaked<T>(value: T) -> &'static T {
 impl Case {
     /// What a party is asked for, on threads of its own: one for the receiver, two for the sender.
     fn request(self, role: Role) -> Request<'static> {
-        let Case { operation, protocol, n, terms, pads } = self;
+        let Case { operation, choice: Choice { protocol, group }, n, terms, pads } = self;
         let sends = role == Role::Sender;
         let from = if sends { n / 2 } else { 0 };
         let threads = leaked(Threads::new(1 + role as usize).unwrap());
@@ -118,6 +119,7 @@ impl Case {
         let payloads: Items = (0..if sends && terms.payload { n } else { 0 }).map(|_| "note").collect();
         Request {
             protocol,
+            group: Some(group),
             terms,
             sent_columns: leaked(columns),
             payloads: leaked(payloads),
@@ -154,6 +156,8 @@ fn run(
         Learned::Matching(matching) => matching.positions.len(),
         Learned::New(new) => new.items.len(),
         Learned::Matches(matches) => matches as usize,
+        Learned::Shares(Shares { beside: Beside::Matches(matches), .. }) => matches as usize,
+        Learned::Identifiers(ids) => 2 * (case.n + if case.pads { 1000 } else { 0 }) - ids.all.len(),
         other => panic!("{other:?}"),
     }
 }
@@ -164,12 +168,21 @@ fn whole_runs_keep_to_their_threads() {
     for protocol in protocols::ALL {
         for offer in protocol.offers {
             let operation = offer.operation;
-            let n = if protocol.name.starts_with("krtw19") { FEWER } else { MANY };
+            let n = |choice: Choice| {
+                let slow = protocol.name.starts_with("krtw19") || choice.group != protocol.group();
+                if slow { FEWER } else { MANY }
+            };
             let rows = operation.uses.rows != Rows::None;
-            let least = Terms { max_row: 24, malicious_sender: offer.malicious_sender, ..Terms::default() };
-            let most = Terms { max_row: 24, payload: rows, both: operation.uses.both, ..Terms::default() };
-            for (terms, pads) in [(least, false), (most, true)] {
-                let case = Case { operation, protocol, n, terms, pads };
+            let reveal_count = offer.reveals_count;
+            let terms = Terms { max_row: 24, reveal_count, ..Terms::default() };
+            let least = Terms { malicious_sender: offer.malicious_sender, ..terms };
+            let most = Terms { payload: rows, both: operation.uses.both && !reveal_count, ..terms };
+            let each = [(least, false), (most, true)];
+            for ((terms, pads), choice) in
+                each.into_iter().flat_map(|kind| protocol.choices().map(move |c| (kind, c)))
+            {
+                let n = n(choice);
+                let case = Case { operation, choice, n, terms, pads };
                 // Of the terms, a request says by its columns whether there is payload.
                 let found =
                     in_time(&format!("{case:?}"), move || run(case, |request, rng| request.prepare(rng)));
@@ -186,7 +199,8 @@ fn halves_logs_and_estimates_keep_to_their_threads() {
     for (operation, protocol, pads) in
         [(&INTERSECT, &protocols::DH_PSI, false), (&UNION, &protocols::CWPRF, true)]
     {
-        let case = Case { operation, protocol, n: MANY, terms: Terms::default(), pads };
+        let choice = Choice::of(protocol);
+        let case = Case { operation, choice, n: MANY, terms: Terms::default(), pads };
         let case = Case { terms: Terms { max_row: 24, ..case.terms }, ..case };
         let half = move |request: &Request<'static>, rng: &mut Prng| {
             let path = folder.path().join(format!("{operation} {}", request.role));
@@ -205,7 +219,8 @@ fn halves_logs_and_estimates_keep_to_their_threads() {
         let warn = |_: &str| ();
         let setup = Setup { audit_log: Some(&log), identity: Some(identity), ..Setup::new(&policy, &warn) };
         let terms = Terms::default();
-        let case = Case { operation: &SUM, protocol: &protocols::CWPRF, n: MANY, terms, pads: false };
+        let choice = Choice::of(&protocols::CWPRF);
+        let case = Case { operation: &SUM, choice, n: MANY, terms, pads: false };
         let request = case.request(Role::Sender);
         Gate::new(&request, setup).unwrap();
         let speed = Speed::measure(request.group(), request.threads).unwrap();

@@ -1,13 +1,13 @@
 //! The arguments of `bench` and `soak`.
 
-use super::{items, one_operation, protocol};
+use super::{group, items, one_operation, protocol};
 use clap::Args;
 use clap::builder::RangedU64ValueParser;
 use std::path::PathBuf;
 use std::str::FromStr;
 use veilset::channel::Network;
-use veilset::operations::{Operation, Role};
-use veilset::protocols::{self, Protocol};
+use veilset::operations::{Operation, Role, Terms};
+use veilset::protocols::{self, Protocol, groups};
 
 #[derive(Debug, Args)]
 pub struct SoakArgs {
@@ -33,6 +33,9 @@ pub struct BenchArgs {
     /// The protocol [default: as in a run]
     #[arg(long, value_parser = protocol())]
     pub protocol: Option<&'static Protocol>,
+    /// The group that the protocol works in [default: the protocol's first]
+    #[arg(long, value_parser = group(groups::ALL))]
+    pub group: Option<&'static str>,
     /// Protect the receiver from a malicious sender (cm20)
     #[arg(long)]
     pub malicious_sender: bool,
@@ -68,7 +71,22 @@ impl BenchArgs {
     }
 
     pub fn protocol(&self) -> &'static Protocol {
-        self.protocol.unwrap_or_else(|| protocols::default_for(self.op, self.malicious_sender))
+        self.protocol.unwrap_or_else(|| protocols::default_for(self.op, &self.asked()))
+    }
+
+    /// The terms that choose the protocol.
+    fn asked(&self) -> Terms {
+        Terms { malicious_sender: self.malicious_sender, ..Terms::default() }
+    }
+
+    /// Those terms, and what the protocol reveals to the sender: a run of random items needs no agreement on that.
+    pub fn terms(&self) -> Terms {
+        let reveal_count = self.protocol().offer(self.op).is_some_and(|offer| offer.reveals_count);
+        Terms { reveal_count, ..self.asked() }
+    }
+
+    pub fn group(&self) -> &'static str {
+        self.group.unwrap_or(self.protocol().group())
     }
 }
 

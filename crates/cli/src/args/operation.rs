@@ -5,7 +5,9 @@ use super::{CommonArgs, EXIT_CODES, OutputArgs};
 use crate::columns::{Columns, Received};
 use clap::error::ErrorKind;
 use clap::{ArgMatches, Args, Error, FromArgMatches, Subcommand};
-use veilset::operations::{self, Operation, Role, Rows, Terms};
+use std::path::PathBuf;
+use veilset::job::ID_COLUMN;
+use veilset::operations::{self, Operation, Role, Rows, Shape, Terms};
 use veilset::protocols;
 
 /// An operation and its options. Options that it does not use are absent.
@@ -18,6 +20,9 @@ pub struct OperationArgs {
     pub both: Option<BothArgs>,
     pub values: Option<ValueArgs>,
     pub malicious: Option<MaliciousArgs>,
+    pub reveal: Option<RevealArgs>,
+    pub ids: Option<IdArgs>,
+    pub shares: Option<ShareArgs>,
 }
 
 /// What is sent in rows.
@@ -69,6 +74,43 @@ pub struct MaliciousArgs {
     pub malicious_sender: bool,
 }
 
+#[derive(Debug, Args)]
+pub struct RevealArgs {
+    /// Tell the sender how many keys match, but not which; uses the protocol sigma-dh; the same on both sides
+    #[arg(long)]
+    pub reveal_count_to_sender: bool,
+}
+
+#[derive(Debug, Args)]
+pub struct IdArgs {
+    /// Where to write the sorted list of all identifiers, of both sides, in the format of its extension; the same list on
+    /// both sides [default: nowhere]
+    #[arg(long, value_name = "FILE")]
+    pub ids: Option<PathBuf>,
+    /// The name of the column of identifiers in our result
+    #[arg(long, value_name = "NAME", default_value = ID_COLUMN)]
+    pub id_column: String,
+}
+
+#[derive(Debug, Args)]
+pub struct ShareArgs {
+    /// The column of numbers to share instead of the keys, modulo 2^64 (sender); its exact name, without quotes. A value
+    /// of 0 that matches looks like no match
+    #[arg(long, value_name = "COL")]
+    pub values: Option<String>,
+    /// Decimal places of the values; the same on both sides
+    #[arg(long, value_name = "N", default_value_t = 0, value_parser = clap::value_parser!(u32).range(0..=38))]
+    pub scale: u32,
+    /// Where to write which row of shares belongs to which of our rows (sender): our keys and values, and a column `row`
+    /// [default: nowhere]
+    #[arg(long, value_name = "FILE")]
+    pub map: Option<PathBuf>,
+    /// The bytes of the longest key when encoded, plus 1 per key column; the same on both sides. A share of a key has this
+    /// many bytes and its length, so that lengths do not show
+    #[arg(long, value_name = "BYTES", default_value_t = 64, value_parser = clap::value_parser!(u32).range(1..=65536))]
+    pub max_row: u32,
+}
+
 impl OperationArgs {
     fn command(operation: &'static Operation) -> clap::Command {
         let command = clap::Command::new(operation.name);
@@ -80,6 +122,9 @@ impl OperationArgs {
         let command = with(command, operation.uses.both, BothArgs::augment_args);
         let command = with(command, operation.uses.values, ValueArgs::augment_args);
         let command = with(command, withstands(operation), MaliciousArgs::augment_args);
+        let command = with(command, reveals(operation), RevealArgs::augment_args);
+        let command = with(command, identifies(operation), IdArgs::augment_args);
+        let command = with(command, operation.uses.shares, ShareArgs::augment_args);
         // Last, because the groups of arguments have descriptions of their own that would replace these.
         command
             .about(operation.summary)
@@ -97,6 +142,14 @@ fn has_rows(operation: &Operation) -> bool {
 
 fn withstands(operation: &'static Operation) -> bool {
     !protocols::names(|p| p.offer(operation).is_some_and(|offer| offer.malicious_sender)).is_empty()
+}
+
+fn reveals(operation: &'static Operation) -> bool {
+    !protocols::names(|p| p.offer(operation).is_some_and(|offer| offer.reveals_count)).is_empty()
+}
+
+fn identifies(operation: &Operation) -> bool {
+    (operation.result)(Role::Receiver, &Terms::default()) == Shape::Identifiers
 }
 
 /// The arguments, if the operation has them.
@@ -138,6 +191,9 @@ impl FromArgMatches for OperationArgs {
             both: given(operation.uses.both, matches)?,
             values: given(operation.uses.values, matches)?,
             malicious: given(withstands(operation), matches)?,
+            reveal: given(reveals(operation), matches)?,
+            ids: given(identifies(operation), matches)?,
+            shares: given(operation.uses.shares, matches)?,
         })
     }
 
@@ -150,17 +206,20 @@ impl FromArgMatches for OperationArgs {
 /// An example command line for each party, and the exit codes.
 fn help(operation: &Operation) -> String {
     let name = operation.name;
-    let rows = (operation.result)(Role::Receiver, &Terms::default()).has_items();
-    let output = if rows { " --output result.csv" } else { "" };
+    let result = |role| {
+        let rows = (operation.result)(role, &Terms::default()).has_items();
+        if rows { " --output result.csv" } else { "" }
+    };
+    let (received, sent) = (result(Role::Receiver), result(Role::Sender));
     let (scale, values) =
         if operation.uses.values { (" --scale 2", " --values amount --scale 2") } else { ("", "") };
     format!(
         "\
 Example (each party runs its own):
   veilset {name} ours.csv --key email --role receiver --listen 0.0.0.0:7000 \\
-      --peer FINGERPRINT{output}{scale}
+      --peer FINGERPRINT{received}{scale}
   veilset {name} theirs.csv --key mail --role sender --connect host.example.org:7000 \\
-      --peer FINGERPRINT{values}
+      --peer FINGERPRINT{sent}{values}
 
 {EXIT_CODES}"
     )

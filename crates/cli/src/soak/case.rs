@@ -4,7 +4,8 @@ use super::cells::{self, Rows};
 use std::collections::BTreeSet;
 use std::path::Path;
 use veilset::error::Result;
-use veilset::item::{ItemSet, Items};
+use veilset::item::{ItemSet, Items, encode_key};
+use veilset::job::ID_COLUMN;
 use veilset::operations::{self, Inputs, Learned, Operation, Role, Shape};
 use veilset::protocols::{self, Protocol};
 use veilset::rng::Prng;
@@ -16,6 +17,12 @@ pub enum Expected {
     Nothing,
     /// A header and rows.
     Rows(Rows),
+    /// A header and rows in this order, with other identifiers in the last column, and the number of identifiers in the
+    /// list.
+    Identified { rows: Rows, all: usize },
+    /// Shares: for each of the sender's rows with a key, in their order, what the shares add up to, in hexadecimal; and the
+    /// number of shares.
+    Shared { rows: Vec<String>, all: usize },
 }
 
 /// A run to perform. In arrays the receiver precedes the sender.
@@ -31,6 +38,8 @@ pub struct Case {
 struct Terms {
     operation: &'static Operation,
     both: bool,
+    /// Whether the sender learns how many match.
+    reveals: bool,
     sent: usize,
     keys: usize,
     encoding: Encoding,
@@ -40,6 +49,8 @@ struct Terms {
     /// Whether keys may have an empty column: rows with such keys are skipped, or kept as ordinary keys.
     skip: bool,
     keep: bool,
+    /// Whether the sender's items have values.
+    valued: bool,
     scale: u32,
     /// Element i is the key with number i.
     universe: Vec<Vec<Vec<u8>>>,
@@ -84,11 +95,14 @@ impl Terms {
     fn random(rng: &mut Prng, most: usize) -> Terms {
         let operation = pick(rng, &operations::ALL);
         let rows = operation.uses.rows != operations::Rows::None;
+        let revealing = |p: &Protocol| p.offer(operation).is_some_and(|offer| offer.reveals_count);
+        let reveals = protocols::ALL.into_iter().any(revealing) && chance(rng, 3);
         let encoding = if chance(rng, 6) { Encoding::Bytes } else { Encoding::Utf8 };
         let text = encoding == Encoding::Utf8;
         let mut terms = Terms {
             operation,
-            both: operation.uses.both && chance(rng, 3),
+            both: !reveals && operation.uses.both && chance(rng, 3),
+            reveals,
             sent: if rows && chance(rng, 2) { 1 + rng.below(2) as usize } else { 0 },
             keys: if chance(rng, 3) { 1 + rng.below(3) as usize } else { 1 },
             encoding,
@@ -97,6 +111,7 @@ impl Terms {
             nfc: text && chance(rng, 3),
             skip: chance(rng, 5),
             keep: chance(rng, 5),
+            valued: operation.uses.values || operation.uses.shares && chance(rng, 2),
             scale: rng.below(4) as u32,
             universe: Vec::new(),
         };
@@ -107,7 +122,8 @@ impl Terms {
 
     /// The form of a party's result.
     fn shape(&self, role: Role) -> Shape {
-        (self.operation.result)(role, &operations::Terms { both: self.both, ..Default::default() })
+        let Terms { both, reveals: reveal_count, .. } = *self;
+        (self.operation.result)(role, &operations::Terms { both, reveal_count, ..Default::default() })
     }
 
     /// The key with this number, in a form that normalisation leaves unchanged.
@@ -176,7 +192,7 @@ impl Terms {
             true => columns.extend((0..rng.below(3)).map(|i| format!("r{i}"))),
             false => columns.extend((0..self.sent).map(|i| format!("p{i}"))),
         }
-        if !receiver && self.operation.uses.values {
+        if !receiver && self.valued {
             columns.push("v".into());
         }
         if !receiver && chance(rng, 3) {
@@ -280,12 +296,17 @@ impl Case {
             terms.side(rng, false, &all[n_r - common..n_r - common + n_s]),
         ];
         let pads = [n_r, n_s].map(|n| chance(rng, 3).then(|| n + rng.below(20) as usize));
-        let add = terms.operation.uses.values && chance(rng, 2);
+        let add = terms.valued && chance(rng, 2);
         let min_count = if chance(rng, 3) { rng.below(common as u64 + 3) as usize } else { 0 };
         let (max_row, rename) = (700 + rng.below(200), chance(rng, 2));
         let mut protocols = vec![None];
-        protocols.extend(protocols::ALL.into_iter().filter(|p| p.computes(terms.operation)).map(Some));
+        let fits = |p: &&Protocol| {
+            p.offer(terms.operation).is_some_and(|offer| offer.reveals_count == terms.reveals)
+        };
+        protocols.extend(protocols::ALL.into_iter().filter(fits).map(Some));
         let protocol = pick(rng, &protocols);
+        // Half of the time the default.
+        let group = protocol.filter(|_| chance(rng, 2)).map(|p| pick(rng, p.groups));
         let withstands = |p: &Protocol| p.offer(terms.operation).is_some_and(|offer| offer.malicious_sender);
         let malicious = protocol.is_some_and(withstands) && chance(rng, 2);
 
@@ -315,8 +336,14 @@ impl Case {
             if let Some(protocol) = protocol {
                 say(format!("--protocol={protocol}"));
             }
+            if let Some(group) = group {
+                say(format!("--group={group}"));
+            }
             if malicious {
                 say("--malicious-sender".into());
+            }
+            if terms.reveals {
+                say("--reveal-count-to-sender".into());
             }
             if terms.encoding == Encoding::Bytes {
                 say("--encoding=bytes".into());
@@ -348,8 +375,13 @@ impl Case {
                 say(format!("--max-row={max_row}"));
             }
             if terms.operation.uses.values {
-                say(format!("--scale={}", terms.scale));
                 say(format!("--min-count={min_count}"));
+            }
+            if terms.operation.uses.shares {
+                say(format!("--max-row={max_row}"));
+            }
+            if terms.valued {
+                say(format!("--scale={}", terms.scale));
                 if !receiver {
                     say("--values=v".into());
                     say(format!("--duplicates={}", if add { "add" } else { "first" }));
@@ -365,17 +397,31 @@ impl Case {
                 let extension = if rows { pick(rng, &[extension, "csv", "tsv", "parquet"]) } else { "csv" };
                 let name = format!("result of {}.{extension}", if receiver { "ours" } else { "theirs" });
                 say(format!("--output={}", folder.join(name).display()));
+                if shape == Shape::Shares && !receiver {
+                    say(format!("--map={}", folder.join("map.csv").display()));
+                }
+                if shape == Shape::Identifiers {
+                    let column = if rename { "number" } else { ID_COLUMN };
+                    say(format!("--id-column={column}"));
+                    let name = format!("ids of {}", if receiver { "ours" } else { "theirs" });
+                    let extension = pick(rng, &["txt", "csv", "parquet"]);
+                    say(format!("--ids={}", folder.join(format!("{name}.{extension}")).display()));
+                }
             }
         }
         for file in ["none.toml", "policy.toml"] {
             let unusable = |e: std::io::Error| veilset::error::Error::Output(e.to_string());
             std::fs::write(folder.join(file), "").map_err(unusable)?;
         }
-        let expected = expected(&terms, &sides, pads.map(|p| p.is_some()), (add, min_count, rename));
+        let expected = expected(&terms, &sides, pads, (add, min_count, rename, max_row as usize));
         let mut kind = format!("{} {}", terms.operation, protocol.map_or("by default", |p| p.name));
-        for (is, what) in
-            [(terms.both, " both"), (terms.sent > 0, " columns"), (pads != [None, None], " padded")]
-        {
+        kind += &group.map_or_else(String::new, |group| format!(" over {group}"));
+        for (is, what) in [
+            (terms.both, " both"),
+            (terms.reveals, " revealed"),
+            (terms.sent > 0, " columns"),
+            (pads != [None, None], " padded"),
+        ] {
             kind += if is { what } else { "" };
         }
         Ok(Case { words, expected, kind })
@@ -387,8 +433,8 @@ impl Case {
 fn expected(
     terms: &Terms,
     [ours, theirs]: &[Side; 2],
-    [we_pad, they_pad]: [bool; 2],
-    (add, min_count, rename): (bool, usize, bool),
+    pads: [Option<usize>; 2],
+    (add, min_count, rename, max_row): (bool, usize, bool, usize),
 ) -> [Expected; 2] {
     let (y, x) = (ours.firsts(), theirs.firsts());
     let set = |firsts: &[(usize, usize)]| firsts.iter().map(|(n, _)| n.to_le_bytes()).collect::<ItemSet>();
@@ -398,14 +444,36 @@ fn expected(
         let counts = rows.filter(|(row, ((n, _), _))| *row == first || add && *n == Some(number));
         counts.map(|(_, (_, value))| value).sum()
     };
-    let values: Vec<i128> = x.iter().filter(|_| terms.operation.uses.values).map(value).collect();
+    let values: Vec<i128> = x.iter().filter(|_| terms.valued).map(value).collect();
+    // What the shares add up to.
+    let shared = |i: usize, number: usize, matches: bool| match (terms.valued, matches) {
+        (true, matches) => format!("{:016x}", if matches { values[i] as u64 } else { 0 }),
+        (false, matches) => {
+            let mut row = vec![0; 2];
+            if matches {
+                encode_key(terms.universe[number].iter().map(Vec::as_slice), &mut row);
+                let length = row.len() as u16 - 2;
+                row[..2].copy_from_slice(&length.to_le_bytes());
+            }
+            row.resize(2 + max_row, 0);
+            row.iter().map(|byte| format!("{byte:02x}")).collect()
+        }
+    };
+    let in_y: BTreeSet<usize> = y.iter().map(|(number, _)| *number).collect();
+    let shares = x.iter().enumerate().map(|(i, (number, _))| shared(i, *number, in_y.contains(number)));
+    let shares: Vec<String> = shares.collect();
     let agreed = operations::Terms {
         payload: terms.sent > 0,
         both: terms.both,
+        reveal_count: terms.reveals,
         min_count: min_count as u64,
+        shared_values: terms.operation.uses.shares && terms.valued,
+        max_row: 8,
         ..Default::default()
     };
     let (y, x) = (set(&y), set(&x));
+    let [we_pad, they_pad] = pads;
+    let dummies = we_pad.map_or(0, |n| n - y.len()) + they_pad.map_or(0, |n| n - x.len());
     let data = Inputs { y: &y, x: &x, values: &values, payloads: &payloads, terms: agreed };
     let [here, there] = (terms.operation.plain)(&data);
     let sent_names: Vec<String> =
@@ -461,6 +529,20 @@ fn expected(
                 }
                 _ => numbers(&[("matches", n.to_string())]),
             },
+            Learned::Shares(_) => {
+                let all = theirs.firsts().len() + they_pad.map_or(0, |n| n - theirs.firsts().len());
+                Expected::Shared { rows: shares.clone(), all }
+            }
+            Learned::Identifiers(identifiers) => {
+                let column = if rename { "number" } else { ID_COLUMN };
+                let numbers: Vec<usize> = rows.iter().map(|(number, _)| *number).collect();
+                let identified = own.rows.iter().filter_map(|(number, cells)| {
+                    let position = numbers.iter().position(|n| Some(n) == number.as_ref())?;
+                    Some([&cells[..], &[identifiers.own[position].to_vec()]].concat())
+                });
+                let rows = std::iter::once(header(&[column.to_string()])).chain(identified).collect();
+                Expected::Identified { rows, all: identifiers.all.len() + dummies }
+            }
             Learned::Sum(sum) => {
                 let row = match sum {
                     None => [String::new(), String::new(), "true".into()],
@@ -472,8 +554,8 @@ fn expected(
         }
     };
     [
-        result(here, ours, true, &y, (!they_pad).then_some(x.len())),
-        result(there, theirs, false, &x, (!we_pad).then_some(y.len())),
+        result(here, ours, true, &y, they_pad.is_none().then_some(x.len())),
+        result(there, theirs, false, &x, we_pad.is_none().then_some(y.len())),
     ]
 }
 

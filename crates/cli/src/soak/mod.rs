@@ -120,11 +120,18 @@ fn one(
         let receiver = party(receiver, ours, half(0));
         [receiver, sender.join().unwrap_or_else(|_| Err(Error::Bug("the sender panicked".into())))]
     });
-    for (role, (result, expected)) in
-        ["receiver", "sender"].into_iter().zip(results.into_iter().zip(&case.expected))
-    {
-        let result = result.map_err(|e| wrong(format!("the {role} ended with: {e}")))?;
-        compare(result.as_deref(), expected).map_err(|e| wrong(format!("the {role}'s result: {e}")))?;
+    let mut names = Names::default();
+    let mut all = [Files::default(), Files::default()];
+    for (i, (result, expected)) in results.into_iter().zip(&case.expected).enumerate() {
+        let role = ["receiver", "sender"][i];
+        let files = result.map_err(|e| wrong(format!("the {role} ended with: {e}")))?;
+        compare(&files, expected, &mut names).map_err(|e| wrong(format!("the {role}'s result: {e}")))?;
+        all[i] = files;
+    }
+    let lists = all.each_ref().map(|files| files.ids.as_deref());
+    compare_lists(lists, &case.expected[0], &names).map_err(wrong)?;
+    if let Expected::Shared { rows, all: n } = &case.expected[0] {
+        compare_shares(&all, rows, *n).map_err(wrong)?;
     }
     Ok(case.kind + if prepares == [false; 2] { "" } else { " prepared" })
 }
@@ -136,9 +143,9 @@ fn job(words: &[String]) -> Result<Job> {
     PartyPlan::of(arguments.command).map(|plan| plan.job)
 }
 
-/// Runs one party in full, with a prepared half if a folder and an identity are given. Returns the path of its
-/// result, if it has one.
-fn party(mut job: Job, connection: Connection, half: Option<(&Path, &Identity)>) -> Result<Option<PathBuf>> {
+/// Runs one party in full, with a prepared half if a folder and an identity are given. Returns the paths of what it
+/// wrote.
+fn party(mut job: Job, connection: Connection, half: Option<(&Path, &Identity)>) -> Result<Files> {
     let mut rng = Prng::from_os()?;
     if let Some((folder, identity)) = half {
         let (path, ledger) = (folder.join(format!("{}.half", job.role)), folder.join("ledger"));
@@ -151,13 +158,26 @@ fn party(mut job: Job, connection: Connection, half: Option<(&Path, &Identity)>)
     }
     let data = job.load(&Watch::NONE)?;
     let prepared = data.prepare(half.map(|half| half.1), &Watch::NONE, &mut rng)?;
-    let output = job.create_output()?;
+    let (output, ids, map) = (job.create_output()?, job.create_ids()?, job.create_map()?);
     let ran = job::run(connection, prepared, None, &mut rng)?;
     ran.report.to_json()?;
-    let Some(mut output) = output else { return Ok(None) };
-    data.write(&ran.outcome, &mut output)?;
-    output.commit()?;
-    Ok(job.output.clone())
+    let mut files = Files::default();
+    if let Some(mut output) = output {
+        data.write(&ran.outcome, &mut output)?;
+        output.commit()?;
+        files.result.clone_from(&job.output);
+    }
+    if let Some(mut ids) = ids {
+        data.write_ids(&ran.outcome, &mut ids)?;
+        ids.commit()?;
+        files.ids.clone_from(&job.ids);
+    }
+    if let Some(mut map) = map {
+        data.write_map(&ran.outcome, &mut map)?;
+        map.commit()?;
+        files.map.clone_from(&job.map);
+    }
+    Ok(files)
 }
 
 fn connections_over_tls([a, b]: &[Arc<Identity>; 2]) -> Result<[Connection; 2]> {
@@ -176,17 +196,48 @@ fn connections_over_tls([a, b]: &[Arc<Identity>; 2]) -> Result<[Connection; 2]> 
     })
 }
 
-/// Compares the result at a path with the expected one.
-fn compare(path: Option<&Path>, expected: &Expected) -> Result<(), String> {
-    let (path, rows) = match (path, expected) {
-        (None, Expected::Nothing) => return Ok(()),
-        (Some(path), Expected::Rows(rows)) => (path, rows),
+/// The files that a party has in the end: its result, its list of identifiers, and its map of shares.
+#[derive(Default)]
+struct Files {
+    result: Option<PathBuf>,
+    ids: Option<PathBuf>,
+    map: Option<PathBuf>,
+}
+
+/// The identifiers of both parties, and those of the plain computation in their place.
+#[derive(Default)]
+struct Names(BTreeMap<Vec<u8>, Vec<u8>>);
+
+impl Names {
+    /// Whether this identifier stands for that one and no other.
+    fn stands_for(&mut self, identifier: &[u8], plain: &[u8]) -> bool {
+        let known = self.0.iter().find(|(_, other)| *other == plain).map(|(known, _)| known);
+        known.is_none_or(|known| known == identifier)
+            && *self.0.entry(identifier.to_vec()).or_insert_with(|| plain.to_vec()) == plain
+    }
+}
+
+/// Compares a party's files with what was expected. The same names are passed for both parties.
+fn compare(files: &Files, expected: &Expected, names: &mut Names) -> Result<(), String> {
+    let (path, rows) = match (&files.result, expected) {
+        (None, Expected::Nothing) | (Some(_), Expected::Shared { .. }) => return Ok(()),
+        (Some(path), Expected::Rows(rows) | Expected::Identified { rows, .. }) => (path, rows),
         _ => return Err("there is an unexpected result, or an expected one is missing".into()),
     };
     let mut got = cells::read(path)?;
     let mut rows = rows.clone();
     if got.first() != rows.first() {
         return Err(format!("the header is {:?} instead of {:?}", got.first(), rows.first()));
+    }
+    if let Expected::Identified { .. } = expected {
+        for (got, row) in got.iter_mut().zip(&rows).skip(1) {
+            if let (Some(identifier), Some(plain)) = (got.last_mut(), row.last()) {
+                if identifier.len() != 32 || !names.stands_for(identifier, plain) {
+                    return Err("an identifier is not that of its key, or not one".into());
+                }
+                identifier.clone_from(plain);
+            }
+        }
     }
     // Only the set of rows matters here. The tests of the tables check that our rows keep their order.
     got.sort();
@@ -196,5 +247,68 @@ fn compare(path: Option<&Path>, expected: &Expected) -> Result<(), String> {
         false => {
             Err(format!("{} rows where {} were expected, or other cells", got.len() - 1, rows.len() - 1))
         }
+    }
+}
+
+/// Compares both parties' lists of identifiers with each other and with the identifiers of their rows.
+fn compare_lists(lists: [Option<&Path>; 2], expected: &Expected, names: &Names) -> Result<(), String> {
+    let (lists, all) = match (lists, expected) {
+        ([None, None], Expected::Nothing | Expected::Rows(_) | Expected::Shared { .. }) => return Ok(()),
+        ([Some(a), Some(b)], Expected::Identified { all, .. }) => ([a, b], *all),
+        _ => return Err("there is an unexpected list of identifiers, or an expected one is missing".into()),
+    };
+    let [ours, theirs] = lists.map(|path| cells::read(path).map(|rows| rows[1..].concat()));
+    let (ours, theirs) = (ours?, theirs?);
+    let sorted = ours.windows(2).all(|pair| pair[0] < pair[1]);
+    match ours == theirs && sorted && ours.len() == all && names.0.keys().all(|name| ours.contains(name)) {
+        true => Ok(()),
+        false => Err(format!(
+            "the lists of {} and {} identifiers, where {all} were expected",
+            ours.len(),
+            theirs.len()
+        )),
+    }
+}
+
+/// Compares what both parties' shares add up to with what they should, in the order of the sender's map.
+fn compare_shares([ours, theirs]: &[Files; 2], rows: &[String], all: usize) -> Result<(), String> {
+    let read = |path: &Option<PathBuf>| cells::read(path.as_deref().ok_or("a file is missing")?);
+    let (ours, theirs, map) = (read(&ours.result)?, read(&theirs.result)?, read(&theirs.map)?);
+    let numbered = |file: &cells::Rows| {
+        let mut rows = file.iter().skip(1).enumerate();
+        file.len() == all + 1 && rows.all(|(i, row)| row[0] == i.to_string().as_bytes())
+    };
+    if !numbered(&ours) || !numbered(&theirs) || map.len() != rows.len() + 1 {
+        return Err(format!("{} and {} shares, where {all} were expected", ours.len() - 1, theirs.len() - 1));
+    }
+    let text = |cell: &[u8]| String::from_utf8_lossy(cell).into_owned();
+    let mut sums: Vec<String> = Vec::new();
+    for (ours, theirs) in ours.iter().zip(&theirs).skip(1) {
+        sums.push(sum_of_shares(&text(&ours[1]), &text(&theirs[1])).ok_or("a share is not hexadecimal")?);
+    }
+    for (row, expected) in map.iter().skip(1).zip(rows) {
+        let at = row.last().and_then(|cell| text(cell).parse::<usize>().ok());
+        let sum = at.and_then(|at| sums.get_mut(at)).ok_or("the map names a row that there is not")?;
+        if std::mem::take(sum) != *expected {
+            return Err("shares do not add up to what they should".into());
+        }
+    }
+    // Those of dummies.
+    match sums.iter().all(|sum| sum.bytes().all(|digit| digit == b'0')) {
+        true => Ok(()),
+        false => Err("the shares of a dummy do not add up to zero".into()),
+    }
+}
+
+/// The sum modulo 2^64 of shares of 16 digits, otherwise modulo 2 bit by bit.
+fn sum_of_shares(a: &str, b: &str) -> Option<String> {
+    let byte = |text: &str, i: usize| u8::from_str_radix(text.get(2 * i..2 * i + 2)?, 16).ok();
+    match (a.len(), b.len()) {
+        (16, 16) => {
+            let number = |text| u64::from_str_radix(text, 16).ok();
+            Some(format!("{:016x}", number(a)?.wrapping_add(number(b)?)))
+        }
+        (n, m) if n == m => (0..n / 2).map(|i| Some(format!("{:02x}", byte(a, i)? ^ byte(b, i)?))).collect(),
+        _ => None,
     }
 }

@@ -24,18 +24,19 @@ fn all_that_the_protocols_offer_can_be_measured() {
     let kinds = run(veilset().arg("bench-kinds")).good();
     let kinds: Vec<Value> = serde_json::from_str(&kinds).unwrap();
     let mut offered = 0;
-    for offer in veilset::protocols::ALL.iter().flat_map(|protocol| protocol.offers) {
-        offered += 1 + usize::from(offer.malicious_sender);
+    for protocol in veilset::protocols::ALL {
+        let each = protocol.offers.iter().map(|offer| 1 + usize::from(offer.malicious_sender));
+        offered += protocol.groups.len() * each.sum::<usize>();
     }
     assert_eq!(kinds.len(), offered);
     for kind in kinds {
-        let (op, protocol) = (kind["op"].as_str().unwrap(), kind["protocol"].as_str().unwrap());
+        let [op, protocol, group] = ["op", "protocol", "group"].map(|key| kind[key].as_str().unwrap());
         let against = kind["malicious_sender"].as_bool().unwrap();
         let more = if against { " --malicious-sender" } else { "" };
-        let f = figures(&format!("--op {op} --protocol {protocol} --n 30 --threads 1{more}"));
+        let f = figures(&format!("--op {op} --protocol {protocol} --group {group} --n 30 --threads 1{more}"));
         assert_eq!(
-            (&f["op"], &f["protocol"], &f["malicious_sender"]),
-            (&op.into(), &protocol.into(), &against.into())
+            (&f["op"], &f["protocol"], &f["group"], &f["malicious_sender"]),
+            (&op.into(), &protocol.into(), &group.into(), &against.into())
         );
     }
 }

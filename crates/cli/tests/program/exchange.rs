@@ -70,6 +70,49 @@ fn padding_hides_the_size_and_what_would_give_it_away() {
 }
 
 #[test]
+fn the_sender_of_a_union_learns_how_many_keys_match_if_both_sides_ask_for_it() {
+    let world = World::new();
+    let flag = "--reveal-count-to-sender";
+    // Dummies are not counted, whoever pads.
+    let pads: [[Words; 2]; 4] = [
+        [&[], &[]],
+        [&["--pad-to", "10"], &[]],
+        [&[], &["--pad-to", "20"]],
+        [&["--pad-to", "10"], &["--pad-to", "20"]],
+    ];
+    for pads in pads {
+        let [ours, theirs] = pads.map(|pad| [&[flag, "--force", "--report"], pad].concat());
+        let insert = |mut words: Vec<&'static str>, name| {
+            words.insert(3, name);
+            words
+        };
+        let more = [insert(ours, "r.json"), insert(theirs, "s.json")];
+        let [ours, theirs] = good(&world, "union", [&more[0], &more[1]]);
+        assert_eq!(ours, "id,name\n1,ann\n2,bob\n3,cleo\n9,\n");
+        assert_eq!(theirs, "matches\n2\n");
+        let report: serde_json::Value = serde_json::from_str(&world.read("s.json")).unwrap();
+        assert_eq!((&report["protocol"], &report["result"]["matches"]), (&"sigma-dh".into(), &2.into()));
+        let learned = report["learned"][0].as_str().unwrap();
+        assert!(learned.contains("that 2 items match, but not which"), "{learned}");
+        let report: serde_json::Value = serde_json::from_str(&world.read("r.json")).unwrap();
+        assert!(report["learned"][1].as_str().unwrap().contains("items match, but not which"), "{report}");
+    }
+    // A count by the same protocol; there the receiver asks.
+    let by: Words = &["--protocol", "sigma-dh"];
+    let [ours, theirs] = good(&world, "count", [by, by]);
+    assert_eq!([&ours[..], &theirs[..]], ["matches,union_size\n2,4\n", ""]);
+    let both: Words = &["--protocol", "sigma-dh", "--both"];
+    assert_eq!(good(&world, "count", [both, both]), ["matches,union_size\n2,4\n"; 2]);
+    // One side alone does not reveal it.
+    let files = files(&world);
+    for sides in [[&[flag][..], &[]], [&[], &[flag]]] {
+        for ended in world.run("union", [&files[0], &files[1]], sides) {
+            ended.bad(4, &[flag, "yes", "no"]);
+        }
+    }
+}
+
+#[test]
 fn what_does_not_go_together_is_refused_before_the_peer_hears_of_us() {
     let world = World::new();
     let files = files(&world);
@@ -118,7 +161,7 @@ fn two_sides_must_agree_on_what_travels_and_who_gets_the_result() {
     let files = files(&world);
     let files: [&Path; 2] = [&files[0], &files[1]];
     // (the receiver's options, the sender's, words on both sides)
-    let cases: [(Words, Words, Words); 4] = [
+    let cases: [(Words, Words, Words); 5] = [
         (&[], &["--send-columns", "plan"], &["columns sent", "none", "\"plan\""]),
         (
             &["--receive-columns", "city,plan"],
@@ -127,6 +170,7 @@ fn two_sides_must_agree_on_what_travels_and_who_gets_the_result() {
         ),
         (&["--both"], &[], &["who gets the result", "both", "receiver"]),
         (&["--protocol", "dh"], &[], &["--protocol", "dh-psi"]),
+        (&["--group", "p256"], &[], &["--protocol and --group", "dh-psi over p256"]),
     ];
     for (ours, theirs, words) in cases {
         for ended in world.run("intersect", files, [ours, theirs]) {

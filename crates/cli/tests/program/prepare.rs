@@ -21,6 +21,8 @@ fn a_prepared_run_gives_what_another_gives_and_takes_the_half() {
         ("intersect", [&["--protocol", "dh"], &["--protocol", "dh"]]),
         ("union", [&[], &["--pad-to", "50"]]),
         ("count", [&["--pad-to", "50"], &[]]),
+        ("count", [&["--group", "p256"], &["--group", "p256"]]),
+        ("intersect", [&["--group", "p256-compressed"], &["--group", "p256-compressed"]]),
         ("sum", [&["--scale", "1"], &["--scale", "1", "--values", "cost"]]),
     ] {
         let plain = world.good(operation, [&files[0], &files[1]], more);
@@ -34,13 +36,14 @@ fn a_prepared_run_gives_what_another_gives_and_takes_the_half() {
                 let mut words = more[who].to_vec();
                 if halves[who] {
                     let half = ["r.half", "s.half"][who];
-                    let pad = more[who]
-                        .iter()
-                        .position(|w| *w == "--pad-to")
-                        .map_or(&[][..], |i| &more[who][i..i + 2]);
+                    let same = |option: &str| {
+                        let at = more[who].iter().position(|w| *w == option);
+                        at.map_or(&[][..], |i| &more[who][i..i + 2])
+                    };
+                    let (pad, group) = (same("--pad-to"), same("--group"));
                     let listed =
                         if operation == "union" && who == SENDER { &["--union-sender"][..] } else { &[] };
-                    let made = prepare(&world, who, &files[who], half, &[pad, listed].concat());
+                    let made = prepare(&world, who, &files[who], half, &[pad, group, listed].concat());
                     made.bad(0, &["preparing", "made", half]);
                     words.extend(["--prepared", half]);
                 }
@@ -55,8 +58,8 @@ fn a_prepared_run_gives_what_another_gives_and_takes_the_half() {
             assert!(!world.path("r.half").exists() && !world.path("s.half").exists());
         }
     }
-    // One line for each half: 5 runs with one of the receiver, 5 of the sender, 5 of both. Before them the ledger's.
-    assert_eq!(std::fs::read_to_string(world.home("prepared.ledger")).unwrap().lines().count(), 21);
+    // One line for each half: 7 runs with one of the receiver, 7 of the sender, 7 of both. Before them the ledger's.
+    assert_eq!(std::fs::read_to_string(world.home("prepared.ledger")).unwrap().lines().count(), 29);
 }
 
 #[test]

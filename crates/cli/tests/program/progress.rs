@@ -8,7 +8,7 @@ fn every_run_counts_its_steps_and_shows_no_other_number() {
     let files = [world.write("r.csv", csv(0..6)), world.write("s.csv", csv(3..9))];
     let columns = [&["--receive-columns", "cost=theirs"][..], &["--send-columns", "cost"]];
     // (operation, options of both, whether with columns too)
-    let cases: [(&str, Words, bool); 10] = [
+    let cases: [(&str, Words, bool); 12] = [
         ("count", &[], false),
         ("sum", &["--scale", "1"], false),
         ("intersect", &["--protocol", "dh"], true),
@@ -17,6 +17,8 @@ fn every_run_counts_its_steps_and_shows_no_other_number() {
         ("intersect", &["--protocol", "cm20"], true),
         ("intersect", &["--malicious-sender"], true),
         ("union", &["--both"], false),
+        ("union", &["--reveal-count-to-sender"], true),
+        ("count", &["--protocol", "sigma-dh"], false),
         ("union", &[], true),
         ("union", &["--protocol", "krtw19"], true),
     ];

@@ -79,7 +79,7 @@ fn wrong_options_are_refused_with_the_next_step() {
     let own = world.fingerprints[SENDER].clone();
     let typo = world.fingerprints[RECEIVER].replacen('-', "0", 1);
     // (operation of a sender, options, words)
-    let cases: [(&str, Words, Words); 19] = [
+    let cases: [(&str, Words, Words); 20] = [
         ("union", &["--output", "x"], &["nothing for --output", "--role receiver"]),
         ("union", &["--delimiter", "ab"], &["--delimiter", "for instance ;"]),
         ("union", &["--delimiter", "\""], &["--delimiter", "for instance ;"]),
@@ -88,6 +88,7 @@ fn wrong_options_are_refused_with_the_next_step() {
         ("union", &["--max-row", "0"], &["--max-row", "1..=65536"]),
         ("union", &["--scale", "1"], &["--scale", "--help"]),
         ("union", &["--protocol", "rot13"], &["possible values: dh"]),
+        ("union", &["--group", "p384"], &["possible values: curve25519, p256, p256-compressed"]),
         ("union", &["--idle-timeout", "0"], &["--idle-timeout"]),
         ("union", &["--listen", "127.0.0.1:0"], &["--listen", "--connect"]),
         ("sum", &[], &["--values COL"]),
@@ -132,10 +133,36 @@ fn arguments_that_contradict_are_refused_before_the_input_is_looked_at() {
     let world = World::new();
     let receiver = ["--role", "receiver"];
     // (operation of a sender, options, words)
-    let cases: [(&str, Words, Words); 23] = [
+    let cases: [(&str, Words, Words); 28] = [
         ("union", &["--protocol", "dh-psi"], &["--protocol dh-psi", "union"]),
+        (
+            "union",
+            &["--group", "ristretto255"],
+            &["dh does not work in ristretto255", "--group", "p256-compressed"],
+        ),
+        (
+            "intersect",
+            &["--protocol", "vole", "--group", "p256"],
+            &["vole does not work in p256", "ristretto255"],
+        ),
         ("intersect", &["--protocol", "krtw19"], &["--protocol krtw19", "intersect"]),
         ("intersect", &["--malicious-sender", "--protocol", "vole"], &["--malicious-sender", "cm20"]),
+        (
+            "union",
+            &["--reveal-count-to-sender", "--protocol", "dh"],
+            &["--reveal-count-to-sender", "--protocol sigma-dh", "Omit --protocol"],
+        ),
+        (
+            "union",
+            &["--protocol", "sigma-dh"],
+            &["how many items match", "--reveal-count-to-sender", "both sides"],
+        ),
+        (
+            "union",
+            &["--reveal-count-to-sender", "--both"],
+            &["--reveal-count-to-sender is pointless with --both"],
+        ),
+        ("count", &["--reveal-count-to-sender"], &["--reveal-count-to-sender"]),
         ("intersect", &["--protocol", "vole", "--prepared", "half"], &["cannot use a prepared half", "Omit"]),
         ("union", &["--protocol", "krtw19", "--prepared", "half"], &["cannot use a prepared half", "Omit"]),
         ("intersect", &["--key", "id,a,id"], &["--key names the column \"id\" twice", "Name it once"]),
@@ -195,7 +222,6 @@ fn arguments_that_contradict_are_refused_before_the_input_is_looked_at() {
         ),
         ("union", &["--role", "receiver", "--output", "x.csv.gz"], &["x.csv.gz asks for a compressed file"]),
         ("union", &["--role", "receiver", "--output", "x.db"], &["x.db asks for a database", "another name"]),
-        ("union", &["--group", "curve25519"], &["unexpected argument '--group'"]),
     ];
     for (operation, more, words) in cases {
         refused(world.party(SENDER, operation, &world.path("none.csv"), more)).bad(2, words);

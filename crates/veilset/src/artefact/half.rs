@@ -31,12 +31,9 @@
 
 use super::ledger::{Ledger, Ticket};
 use super::sealed::{Id, Kind, Opened, Reader, Writer};
-use crate::channel::Wire;
 use crate::error::{Error, Result};
-use crate::group::curve25519::Curve25519;
 use crate::group::raised::{Offline, unlucky};
-use crate::group::ristretto255::Ristretto255;
-use crate::group::{Group, Key};
+use crate::group::{self, Group, InGroup, Key};
 use crate::hash::{Domain, ItemHash};
 use crate::hashed::{Dummies, Hashed};
 use crate::item::ItemSet;
@@ -205,7 +202,7 @@ fn digest(items: &[ItemHash]) -> [u8; 32] {
 
 /// Computes a half and writes it to `output`, which the caller commits. Creates the ledger if it does not exist. `step`
 /// is called with the number of points computed since its last call; an error from it stops the work. Takes 32 bytes of
-/// memory for each item and dummy.
+/// memory for each item and dummy, in every group.
 ///
 /// # Errors
 /// [`Error::Usage`] for sizes that no protocol supports; [`Error::Output`]; those of `step`.
@@ -223,38 +220,25 @@ pub fn prepare(
     let set = basis.hashed(&mut Prng::from_seed(&seed));
     let file = Writer::new(output.writer(), &HALF, identity, rng)?;
     let made = Made { basis, ledger, seed: &seed, set: &set, step };
-    (in_group(basis.group)?.write)(&made, file, rng)
+    group::with(basis.group, Write { made: &made, file, rng }).unwrap_or_else(|| Err(unknown(basis.group)))
 }
 
-/// The parameters of a half in one group.
-struct InGroup {
-    /// The group's name.
-    name: &'static str,
-    /// Length of a key in bytes.
-    key: usize,
-    /// Length of a point in bytes.
-    point: usize,
-    /// Writes such a half.
-    write: fn(&Made, Writer, &mut Prng) -> Result<()>,
+/// Writes a half in a group.
+struct Write<'m, 'w> {
+    made: &'m Made<'m>,
+    file: Writer<'w>,
+    rng: &'m mut Prng,
 }
 
-impl InGroup {
-    const fn of<G: Group>() -> InGroup {
-        InGroup {
-            name: G::NAME,
-            key: G::Key::BYTES,
-            point: G::Point::SIZE,
-            write: |made, file, rng| made.write::<G>(file, rng),
-        }
+impl InGroup for Write<'_, '_> {
+    type Output = Result<()>;
+    fn run<G: Group>(self) -> Result<()> {
+        self.made.write::<G>(self.file, self.rng)
     }
 }
 
-/// The groups in which a half can be prepared.
-static GROUPS: [InGroup; 2] = [InGroup::of::<Curve25519>(), InGroup::of::<Ristretto255>()];
-
-fn in_group(name: &str) -> Result<&'static InGroup> {
-    let none = || Error::Usage(format!("{name} is not a group in which a half can be prepared"));
-    GROUPS.iter().find(|group| group.name == name).ok_or_else(none)
+fn unknown(group: &str) -> Error {
+    Error::Usage(format!("{group} is not a group in which a half can be prepared"))
 }
 
 /// What a half is written from.
@@ -295,7 +279,7 @@ pub struct Half {
 }
 
 /// Reads a half. Returns the set of `basis`, hashed and padded with the dummies of the half, and the half itself, ready
-/// to be spent. Takes 64 bytes of memory for each item and dummy.
+/// to be spent. Takes 32 bytes of memory and the length of a point for each item and dummy.
 ///
 /// # Errors
 /// [`Error::Input`], naming the file, if it does not exist, is damaged or not a half, or was spent before, or if its
@@ -314,7 +298,7 @@ pub fn open<'a>(
     let seed = Secret::new(file.array()?);
     let hashed = basis.hashed(&mut Prng::from_seed(&seed));
     basis.compare(&mut file, &hashed.own()[..basis.set.len()])?;
-    let group = in_group(basis.group)?;
+    let group = group::facts(basis.group).ok_or_else(|| unknown(basis.group))?;
     let (mut key, mut inverse) = (Secrets::zeros(group.key), Secrets::zeros(group.key));
     file.read(&mut key)?;
     file.read(&mut inverse)?;

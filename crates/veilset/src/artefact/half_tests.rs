@@ -1,7 +1,9 @@
 use super::*;
 use crate::artefact::sealed::{FRAME as CONTENTS, HEAD, TAG};
-use crate::group::curve25519::{Key, Point, map_and_raise};
+use crate::group::curve25519::{Curve25519, Key, Point, map_and_raise};
+use crate::group::p256::{P256, P256Compressed};
 use crate::group::raised::Raised;
+use crate::group::ristretto255::Ristretto255;
 use crate::group::{Key as _, Point as _};
 use crate::protocols::groups;
 use std::path::PathBuf;
@@ -74,41 +76,50 @@ fn items(from: usize, n: usize) -> ItemSet {
     (from..from + n).map(|i| format!("\u{3}{i:03}")).collect()
 }
 
+/// A group's name, and a check of what a half brought to a set.
+type InGroup = (&'static str, fn(&Hashed, &[u8]) -> bool);
+
+/// Whether these are points of the group `G`, those computed in a run under the same key.
+fn of_group<G: Group>(hashed: &Hashed, key: &[u8]) -> bool {
+    let Ok(raised) = Raised::<G>::new(hashed, &mut Prng::from_seed(&[1; 32])) else { return false };
+    let computed = G::map_and_raise(&hashed.hashes(&[3, 0]), &G::Key::of_ours(key).unwrap());
+    assert!(raised.points(&[3, 0]).unwrap() == computed.unwrap());
+    true
+}
+
 /// The points of a half are meaningless in another group.
 #[test]
 fn a_half_is_of_its_group() {
+    const GROUPS: [InGroup; 4] = [
+        (groups::CURVE25519, of_group::<Curve25519>),
+        (groups::P256, of_group::<P256>),
+        (groups::P256_COMPRESSED, of_group::<P256Compressed>),
+        (groups::RISTRETTO255, of_group::<Ristretto255>),
+    ];
     let place = Place::new();
     let set = items(0, 5);
-    let curve = basis(&set);
-    let ristretto = Basis { group: groups::RISTRETTO255, ..curve };
-    for (made, wanted) in [(&curve, &ristretto), (&ristretto, &curve)] {
-        let path = place.prepare(made.group, made);
-        let e = place.open(&path, wanted).err().unwrap().to_string();
-        assert!(e.contains(&format!("prepared in the group {}", made.group)), "{e}");
-        let (mut hashed, half) = place.open(&path, made).unwrap();
-        hashed.take_over(spend(half).unwrap());
-        let rng = &mut Prng::from_seed(&[1; 32]);
-        let (in_curve, in_ristretto) = (
-            Raised::<Curve25519>::new(&hashed, rng).is_ok(),
-            Raised::<Ristretto255>::new(&hashed, rng).is_ok(),
-        );
-        assert_eq!((in_curve, in_ristretto), (made.group == curve.group, made.group == ristretto.group));
+    let in_group = |group| Basis { group, ..basis(&set) };
+    for (made, _) in GROUPS {
+        let path = place.prepare(made, &in_group(made));
+        for (wanted, _) in GROUPS.into_iter().filter(|(wanted, _)| *wanted != made) {
+            let e = place.open(&path, &in_group(wanted)).err().unwrap().to_string();
+            assert!(e.contains(&format!("prepared in the group {made},")), "{e}");
+        }
+        let (mut hashed, half) = place.open(&path, &in_group(made)).unwrap();
+        let offline = spend(half).unwrap();
+        let key = offline.key.to_vec();
+        hashed.take_over(offline);
+        let of: Vec<&str> =
+            GROUPS.into_iter().filter(|(_, is)| is(&hashed, &key)).map(|group| group.0).collect();
+        assert_eq!(of, [made]);
     }
-    // The points equal those computed in a run under the same key.
-    let (mut hashed, half) = {
-        let path = place.prepare("again", &ristretto);
-        place.open(&path, &ristretto).unwrap()
-    };
-    let offline = spend(half).unwrap();
-    let key = crate::group::ristretto255::Key::of_ours(&offline.key).unwrap();
-    hashed.take_over(offline);
-    let raised = Raised::<Ristretto255>::new(&hashed, &mut Prng::from_seed(&[1; 32])).unwrap();
-    assert!(
-        raised.points(&[3, 0]).unwrap()
-            == Ristretto255::map_and_raise(&hashed.hashes(&[3, 0]), &key).unwrap()
-    );
-    let none = Basis { group: "p256", ..curve };
-    assert!(matches!(place.open(&place.prepare("last", &curve), &none), Err(Error::Input(_))));
+    let none = in_group("p384");
+    let e = place.open(&place.prepare("last", &in_group(groups::P256)), &none);
+    assert!(matches!(e, Err(Error::Input(_))));
+    let mut output = Destination::create("prepared half", Some(&place.path("none")), false).unwrap();
+    let e =
+        prepare(&none, &place.ledger(), &IDENTITY, &mut output, &|_| Ok(()), &mut Prng::from_seed(&[1; 32]));
+    assert!(matches!(&e, Err(Error::Usage(what)) if what.contains("p384")), "{e:?}");
 }
 
 #[test]
@@ -194,12 +205,13 @@ fn a_half_is_private_and_no_other_file_is_overwritten() {
 #[test]
 fn the_length_of_the_file_follows_from_the_size_that_the_peer_is_told() {
     let place = Place::new();
-    let length = |n, pad_to, dummies| {
+    let length_in = |group, n, pad_to, dummies| {
         let set = items(0, n);
-        let basis = Basis { pad_to, dummies, ..basis(&set) };
-        let path = place.prepare(&format!("{n} {pad_to:?} {dummies:?}"), &basis);
+        let basis = Basis { pad_to, dummies, group, ..basis(&set) };
+        let path = place.prepare(&format!("{group} {n} {pad_to:?} {dummies:?}"), &basis);
         std::fs::metadata(path).unwrap().len()
     };
+    let length = |n, pad_to, dummies| length_in(groups::CURVE25519, n, pad_to, dummies);
     let all = length(9, None, Dummies::Random);
     for n in 0..=9 {
         for dummies in [Dummies::Listed, Dummies::Random] {
@@ -207,6 +219,10 @@ fn the_length_of_the_file_follows_from_the_size_that_the_peer_is_told() {
         }
     }
     assert_eq!(length(0, None, Dummies::Random) + 9 * 32, all);
+    for (group, point) in [(groups::P256, 64), (groups::P256_COMPRESSED, 32)] {
+        let [none, nine] = [0, 9].map(|n| length_in(group, n, None, Dummies::Random));
+        assert_eq!(none + 9 * point, nine, "{group}");
+    }
 }
 
 #[test]

@@ -11,7 +11,7 @@ use crate::membership::cwprf::{CwPrf, GolombTags};
 use crate::net::Connection;
 use crate::operations::intersect::dh_psi;
 use crate::operations::{COUNT, Confirmed, INTERSECT, Learned, Operation, Role, Rows, SUM, Terms};
-use crate::protocols::{self, CM20, Protocol, VOLE};
+use crate::protocols::{self, CM20, Choice, VOLE};
 use crate::session::run::{Outcome, Request, check, run, run_if};
 use crate::session::{Approval, Proposal};
 use crate::testing::{SEEDS, Shared, run_pair, split_frames, under};
@@ -70,6 +70,9 @@ fn words(outcome: &Outcome) -> String {
         }
         Learned::Union(items) => format!("{:?}", items.iter().collect::<Vec<_>>()),
         Learned::Matches(n) => n.to_string(),
+        // Random, as are identifiers.
+        Learned::Shares(shares) => format!("{}", shares.shares.len()),
+        Learned::Identifiers(_) => panic!("there is no half to prepare for id"),
         Learned::Sum(sum) => format!("{:?}", sum.as_ref().map(|s| (s.matches, s.sum))),
     }
 }
@@ -84,11 +87,12 @@ fn results_and_messages_are_those_of_a_run_without() {
         let payloads: Items = (0..n_x).map(|i| format!("\u{6}note{i:02}")).collect();
         let values = vec![5; n_x];
         for pads in [[None, None], [Some(n_y + 4), None], [Some(n_y), Some(n_x + 3)]] {
-            for (operation, protocol) in kinds() {
+            for (operation, Choice { protocol, group }) in kinds() {
                 let rows = operation.uses.rows != Rows::None;
                 let both = operation.uses.both && n_y == 9;
                 let request = |role, set, pad_to| Request {
                     protocol,
+                    group: Some(group),
                     pad_to,
                     sent_columns: if rows { &columns } else { &[] },
                     terms: Terms { max_row: 100, both, ..Terms::default() },
@@ -109,7 +113,7 @@ fn results_and_messages_are_those_of_a_run_without() {
                     let halves = [(0, &receiver), (1, &sender)]
                         .map(|(i, request)| prepared[i].then(|| place.prepare(&name(i), &request.basis())));
                     let halves = [halves[0].as_deref(), halves[1].as_deref()];
-                    let what = format!("{operation} {protocol} {n_y} {n_x} {pads:?} {prepared:?}");
+                    let what = format!("{operation} {protocol} {group} {n_y} {n_x} {pads:?} {prepared:?}");
                     let (ends, seen) = run_with(&place, [&receiver, &sender], halves);
                     for i in 0..2 {
                         let (with, without) = (ends[i].as_ref().unwrap(), plain[i].as_ref().unwrap());
@@ -128,10 +132,11 @@ fn results_and_messages_are_those_of_a_run_without() {
     }
 }
 
-/// The operations and protocols that can use a prepared half.
-fn kinds() -> Vec<(&'static Operation, &'static Protocol)> {
+/// The operations, and the protocols in their groups, that can use a prepared half.
+fn kinds() -> Vec<(&'static Operation, Choice)> {
     let offers = protocols::ALL.into_iter().flat_map(|p| p.offers.iter().map(move |offer| (offer, p)));
-    offers.filter(|(offer, _)| offer.prepares).map(|(offer, p)| (offer.operation, p)).collect()
+    let prepares = offers.filter(|(offer, _)| offer.prepares);
+    prepares.flat_map(|(offer, p)| p.choices().map(|choice| (offer.operation, choice))).collect()
 }
 
 #[test]
@@ -262,12 +267,13 @@ impl Sink for Looks {
 
 #[test]
 fn the_half_is_gone_before_the_first_message_of_the_protocol() {
-    for (operation, protocol) in kinds() {
+    for (operation, Choice { protocol, group }) in kinds() {
         for role in Role::ALL {
             let (place, set) = (Place::new(), items(0, 3));
             let values = [1; 3];
             let request = |role| Request {
                 protocol,
+                group: Some(group),
                 values: if operation == &SUM && role == Role::Sender { &values } else { &[] },
                 ..Request::new(operation, role, &set)
             };

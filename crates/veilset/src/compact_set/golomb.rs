@@ -16,7 +16,7 @@ use rayon::prelude::*;
 
 /// Tags per frame: 8192, about 64 KiB.
 pub(crate) const FRAME: usize = 1 << 13;
-const TAGS: Message<[u8]> = Message::new(0x21, "S->R  tags of H(y)^k1k2, sorted, Golomb-Rice coded");
+const TAGS: Message<[u8]> = Message::new(0x21, "tags of a set, sorted, Golomb-Rice coded");
 
 /// Parameters of a set of tags; they follow from public sizes.
 #[derive(Debug, Clone, Copy)]
@@ -38,6 +38,59 @@ impl Golomb {
     fn tag(&self, digest: u128) -> u128 {
         // A tag may be of no bits at all: one element, one query and an exponent of 0.
         digest.checked_shr(128 - self.tag_bits).unwrap_or(0)
+    }
+
+    /// Tells for each query whether it is among the tags that `tags` hands over in ascending order.
+    fn find(
+        &self,
+        threads: &Threads,
+        queries: &[u128],
+        tags: impl FnOnce(&mut dyn FnMut(u128)) -> Result<()>,
+    ) -> Result<Secrets<bool>> {
+        // Tag and position in one word: at most 96 and 32 bits.
+        let with_position = |(i, &q): (usize, &u128)| self.tag(q) << 32 | i as u128;
+        let sorted = threads.run(|| {
+            let words = queries.par_iter().enumerate().map(with_position).collect::<Vec<_>>();
+            let mut sorted = Secrets::from(words);
+            sorted.par_sort_unstable();
+            sorted
+        });
+        let mut waiting = sorted.iter().peekable();
+        let mut found = Secrets::zeros(queries.len());
+        tags(&mut |tag| {
+            // The same work whether a query is found or not, because the peer sees the time.
+            while let Some(w) = waiting.next_if(|&&w| w >> 32 <= tag) {
+                found[(w & 0xffff_ffff) as usize] = w >> 32 == tag;
+            }
+        })?;
+        Ok(found)
+    }
+
+    /// Receives the tags of a set, one after the other, in ascending order.
+    fn each(&self, rx: &mut Rx, take: &mut dyn FnMut(u128)) -> Result<()> {
+        let (mut tag, mut budget) = (0u128, self.unary_budget());
+        for n in frames(self.elements, FRAME) {
+            let most_bits = n as u64 * u64::from(self.rice_bits + 1) + budget;
+            let frame = rx.recv_bounded(TAGS, most_bits.div_ceil(8) as usize)?;
+            let mut bits = BitReader::new(&frame);
+            for _ in 0..n {
+                tag += bits.gap(self.rice_bits, &mut budget)?;
+                if tag >> self.tag_bits != 0 {
+                    return Err(bad("a tag is longer than agreed"));
+                }
+                take(tag);
+            }
+            bits.finish()?;
+        }
+        Ok(())
+    }
+
+    /// Receives the tags of a set that was sent before the queries are known, in ascending order.
+    pub(crate) fn receive(&self, rx: &mut Rx) -> Result<Tags> {
+        // Memory grows with what was received.
+        let mut tags = Secrets::zeros(0);
+        self.each(rx, &mut |tag| tags.extend(&[tag]))?;
+        Ok(Tags { of: *self, tags })
     }
 
     /// floor(2^t / 2^b): the largest sum of the quotients of all gaps.
@@ -73,34 +126,23 @@ impl CompactSet for Golomb {
     }
 
     fn test(&self, rx: &mut Rx, threads: &Threads, queries: &[u128]) -> Result<Secrets<bool>> {
-        // Tag and position in one word: at most 96 and 32 bits.
-        let with_position = |(i, &q): (usize, &u128)| self.tag(q) << 32 | i as u128;
-        let sorted = threads.run(|| {
-            let words = queries.par_iter().enumerate().map(with_position).collect::<Vec<_>>();
-            let mut sorted = Secrets::from(words);
-            sorted.par_sort_unstable();
-            sorted
-        });
-        let mut waiting = sorted.iter().peekable();
-        let mut found = Secrets::zeros(queries.len());
-        let (mut tag, mut budget) = (0u128, self.unary_budget());
-        for n in frames(self.elements, FRAME) {
-            let most_bits = n as u64 * u64::from(self.rice_bits + 1) + budget;
-            let frame = rx.recv_bounded(TAGS, most_bits.div_ceil(8) as usize)?;
-            let mut bits = BitReader::new(&frame);
-            for _ in 0..n {
-                tag += bits.gap(self.rice_bits, &mut budget)?;
-                if tag >> self.tag_bits != 0 {
-                    return Err(bad("a tag is longer than agreed"));
-                }
-                // The same work whether a query is found or not, because the peer sees the time.
-                while let Some(w) = waiting.next_if(|&&w| w >> 32 <= tag) {
-                    found[(w & 0xffff_ffff) as usize] = w >> 32 == tag;
-                }
-            }
-            bits.finish()?;
-        }
-        Ok(found)
+        self.find(threads, queries, |take| self.each(rx, take))
+    }
+}
+
+/// The tags of a set that was received.
+pub(crate) struct Tags {
+    of: Golomb,
+    tags: Secrets<u128>,
+}
+
+impl Tags {
+    /// Tells for each query whether it is in the set.
+    pub(crate) fn test(&self, threads: &Threads, queries: &[u128]) -> Result<Secrets<bool>> {
+        self.of.find(threads, queries, |take| {
+            self.tags.iter().for_each(|tag| take(*tag));
+            Ok(())
+        })
     }
 }
 

@@ -211,6 +211,7 @@ fn the_terms_of_a_run_have_keys_and_logs_of_old_are_read() {
         ("output", "receiver"),
         ("protocol", "dh"),
         ("purpose", "run"),
+        ("reveal_count_to_sender", "no"),
         ("sent_columns", "\"city\""),
         ("value_scale", "1"),
     ];

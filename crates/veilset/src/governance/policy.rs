@@ -36,7 +36,7 @@ pub struct Rules {
     pub insecure_plaintext: Option<bool>,
     /// Our columns that may be sent with our items; an empty list allows none.
     pub allowed_send_columns: Option<Vec<String>>,
-    /// Whether the result may be given to both sides.
+    /// Whether the result may be given to both sides. If not, a union may not tell its sender the number of matches, either.
     pub both: Option<bool>,
     /// What to do if the sets have changed since an earlier run with the same peer.
     pub repeats: Option<Repeats>,
@@ -71,6 +71,8 @@ pub struct Intent<'a> {
     pub send_columns: &'a [String],
     /// Whether both sides get the result.
     pub both: bool,
+    /// Whether the sender learns how many items match, as the parties agreed.
+    pub reveal_count: bool,
 }
 
 impl<'a> Intent<'a> {
@@ -82,6 +84,7 @@ impl<'a> Intent<'a> {
             min_count: request.terms.min_count,
             send_columns: if request.role == Role::Sender { request.sent_columns } else { &[] },
             both: request.terms.both,
+            reveal_count: request.terms.reveal_count,
         }
     }
 
@@ -93,6 +96,7 @@ impl<'a> Intent<'a> {
             min_count: hello.terms.min_count,
             send_columns: if hello.role == Role::Sender { &hello.sent_columns } else { &[] },
             both: hello.terms.both,
+            reveal_count: hello.terms.reveal_count,
         }
     }
 }
@@ -324,6 +328,9 @@ impl PartyRules {
         }
         if intent.both && rules.both == Some(false) {
             return no("both", "the result may not be given to both sides");
+        }
+        if intent.reveal_count && rules.both == Some(false) {
+            return no("both", "the sender may not be told how many items match (`reveal_count_to_sender`)");
         }
         Ok(())
     }

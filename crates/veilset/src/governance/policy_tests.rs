@@ -26,8 +26,14 @@ fn for_several(rules: Rules, parties: &Parties) -> Policy {
     Policy::new(rules, "p.toml", &parties, &book).unwrap()
 }
 
-const INTENT: Intent<'_> =
-    Intent { operation: &SUM, role: Role::Receiver, min_count: 5, send_columns: &[], both: false };
+const INTENT: Intent<'_> = Intent {
+    operation: &SUM,
+    role: Role::Receiver,
+    min_count: 5,
+    send_columns: &[],
+    both: false,
+    reveal_count: false,
+};
 
 /// The key by which it refuses, if it does.
 fn refused(result: Result<()>) -> Option<String> {
@@ -41,6 +47,7 @@ fn each_rule_refuses_what_it_says_and_nothing_else() {
     let columns = ["a".to_string(), "b".to_string()];
     let sends = Intent { send_columns: &columns, ..INTENT };
     let both = Intent { both: true, ..INTENT };
+    let revealed = Intent { reveal_count: true, ..INTENT };
     let sender = Intent { role: Role::Sender, ..INTENT };
     let count = Intent { operation: &COUNT, ..INTENT };
     let rules = Rules::default();
@@ -57,6 +64,7 @@ fn each_rule_refuses_what_it_says_and_nothing_else() {
         (&rules, &INTENT, None),
         (&rules, &sends, None),
         (&rules, &both, None),
+        (&rules, &revealed, None),
         (&only_count, &count, None),
         (&only_count, &INTENT, Some("operations")),
         (&only_sender, &sender, None),
@@ -71,6 +79,7 @@ fn each_rule_refuses_what_it_says_and_nothing_else() {
         (&may_send(&[]), &sends, Some("allowed-send-columns")),
         (&may_send(&[]), &INTENT, None),
         (&not_both, &both, Some("both")),
+        (&not_both, &revealed, Some("both")),
         (&not_both, &INTENT, None),
     ];
     for (rules, intent, key) in cases {

@@ -25,11 +25,13 @@ use zeroize::{Zeroize, Zeroizing};
 const BATCH: usize = 256;
 
 /// The group.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Curve25519;
 
 impl Group for Curve25519 {
     const NAME: &'static str = "curve25519";
+    const ASSUMPTION: &'static str = "decisional Diffie-Hellman on Curve25519";
+    const ROOM: usize = 0;
     const UNFIT: &'static str = "a point of low order";
     type Key = Key;
     type Point = Point;

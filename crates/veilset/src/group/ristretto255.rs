@@ -162,7 +162,7 @@ pub fn map(uniform: &[[u8; 64]]) -> Secrets<Element> {
 }
 
 /// The group with a PRF: H(x) is the element that 64 bytes of BLAKE3 map to.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Ristretto255;
 
 /// The encoding of an element. [`Group::raise`] rejects encodings from a peer that are not of an element.
@@ -174,6 +174,8 @@ pub struct Key(Scalar);
 
 impl Group for Ristretto255 {
     const NAME: &'static str = "ristretto255";
+    const ASSUMPTION: &'static str = "decisional Diffie-Hellman on ristretto255";
+    const ROOM: usize = 224;
     const UNFIT: &'static str = "a point that is not an element of ristretto255, or is its identity";
     type Key = Key;
     type Point = Point;

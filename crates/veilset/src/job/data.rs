@@ -3,18 +3,23 @@
 use super::{InputTable, Job, Phase, Watch, name};
 use crate::artefact::Ledger;
 use crate::error::{Error, Result};
-use crate::item::Items;
+use crate::item::{Items, encode_key};
 use crate::net::Identity;
+use crate::operations::id::Identifier;
+use crate::operations::share::{Beside, Shares};
 use crate::operations::{Learned, Role, Shape};
+use crate::ot::shares::Sharing;
 use crate::params::MAX_SET;
 use crate::rng::Prng;
 use crate::session::report::{LeftOut, Report, decimal};
 use crate::session::run::{Outcome, Prepared, Request};
 use crate::table::{
-    Destination, Format, KeyedSet, Layout, SentColumns, Table, check_max_row, check_output, check_sum_bound,
-    keyed_set, payloads, values, write_keys, write_rows, write_union,
+    Destination, Format, KeyedSet, Layout, SHARE_COLUMNS, SentColumns, Table, check_max_row, check_names,
+    check_output, check_share_bound, check_sum_bound, keyed_set, payloads, values, write_cells, write_keys,
+    write_rows, write_union,
 };
 use crate::threads::Threads;
+use std::path::Path;
 
 /// A table, and the set of its keys.
 #[non_exhaustive]
@@ -93,13 +98,16 @@ impl<'a> Data<'a> {
             [] => Items::new(),
             sent => payloads(table, keyed, &table.columns(sent)?)?,
         };
-        let keys_travel = job.operation.uses.items_travel(job.role, job.terms.both);
+        let keys_travel = job.operation.uses.items_in_rows(job.role, &job.all_terms());
         check_max_row(table, keyed, keys_travel, &payloads, job.terms.max_row)?;
         let mut all = Vec::new();
         if let Some(name) = &job.values {
             for column in table.columns(std::slice::from_ref(name))? {
                 all = values(table, keyed, column, job.value_scale)?;
-                check_sum_bound(table, column, &all, job.terms.modulus)?;
+                match job.operation.uses.shares {
+                    true => check_share_bound(table, column, keyed, &all)?,
+                    false => check_sum_bound(table, column, &all, job.terms.modulus)?,
+                }
             }
         }
         Ok(Data { job, values: all, payloads, output_format, keys })
@@ -115,6 +123,7 @@ impl<'a> Data<'a> {
         let job = self.job;
         Request {
             protocol: job.protocol,
+            group: job.group,
             key_columns: self.keys.columns.len(),
             normalisation: &self.keys.compared,
             max_peer_items: job.max_peer_items,
@@ -123,7 +132,7 @@ impl<'a> Data<'a> {
             payloads: &self.payloads,
             values: &self.values,
             value_scale: job.value_scale,
-            terms: job.terms,
+            terms: job.all_terms(),
             threads: &job.threads,
             ..Request::new(job.operation, job.role, &self.keys.keyed.set)
         }
@@ -161,6 +170,8 @@ impl<'a> Data<'a> {
         report.input = Some(name(&job.source.input));
         report.output = job.has_result().then(|| job.output.as_deref().map_or_else(|| "-".into(), name));
         let KeyedSet { duplicates, skipped, .. } = self.keys.keyed;
+        // All rows with a key have an identifier.
+        let duplicates = if job.shape() == Shape::Identifiers { 0 } else { duplicates };
         report.left_out = LeftOut { duplicates, skipped };
     }
 
@@ -170,7 +181,7 @@ impl<'a> Data<'a> {
     /// [`Error::Output`], and [`Error::Peer`] for malformed rows of the peer.
     pub fn write(&self, outcome: &Outcome, output: &mut Destination) -> Result<()> {
         let (job, Keys { table, columns, keyed, .. }) = (self.job, &self.keys);
-        let format = Layout { format: self.output_format, for_spreadsheets: job.for_spreadsheets };
+        let format = Layout { for_spreadsheets: job.for_spreadsheets, ..self.output_format.into() };
         let numbers = |output: &mut Destination, header: &str, row: String| {
             writeln!(output.writer(), "{header}\n{row}").map_err(|e| output.unwritable(&e))
         };
@@ -197,6 +208,23 @@ impl<'a> Data<'a> {
                 numbers(output, "matches,union_size", format!("{n},{union}"))
             }
             Learned::Matches(n) => numbers(output, "matches", n.to_string()),
+            Learned::Shares(shares) => {
+                let rows = shares.shares.chunks(shares.width).enumerate();
+                let rows = rows.map(|(row, share)| [row.to_string(), written(shares.sharing, share)]);
+                write_cells(table, &SHARE_COLUMNS, rows, self.output_format, output.writer())
+            }
+            Learned::Identifiers(identifiers) => {
+                let all_rows = keyed.all_rows();
+                let mut cells = Items::new();
+                for &(_, position) in &all_rows {
+                    cells.push_with(|cell| {
+                        encode_key([hexadecimal(&identifiers.own[position as usize]).as_bytes()], cell)
+                    });
+                }
+                let rows: Vec<usize> = all_rows.iter().map(|&(row, _)| row as usize).collect();
+                let column = SentColumns { names: job.added(), payloads: &cells };
+                write_rows(table, &rows, Some(column), format, output.writer())
+            }
             // Withheld numbers are empty cells, so that these columns contain nothing but numbers.
             Learned::Sum(sum) => {
                 let row = match sum {
@@ -209,6 +237,56 @@ impl<'a> Data<'a> {
         // Malformed rows came from the peer.
         written.map_err(|e| e.by(peer.seat))
     }
+
+    /// Writes the list of all identifiers, if there is one: the same on both sides.
+    ///
+    /// # Errors
+    /// [`Error::Output`].
+    pub fn write_ids(&self, outcome: &Outcome, output: &mut Destination) -> Result<()> {
+        let Learned::Identifiers(identifiers) = &outcome.learned else {
+            return Err(Error::Bug("a list of identifiers without any".into()));
+        };
+        let table = &self.keys.table;
+        let layout = self.beside(self.job.ids.as_deref(), 1);
+        let all = identifiers.all.iter().map(|id| [hexadecimal(id)]);
+        write_cells(table, &[&self.job.id_column], all, layout, output.writer())
+    }
+
+    /// How a file of this many columns beside the result is written: by its own name.
+    fn beside(&self, path: Option<&Path>, columns: usize) -> Layout {
+        let format = Format::of_output(path, self.keys.table.format(), columns);
+        let delimiter = path.and_then(Format::delimiter_of);
+        Layout { format, for_spreadsheets: self.job.for_spreadsheets, delimiter }
+    }
+
+    /// Writes the map from share rows to our rows: our keys and values, and the row of their share, in our order.
+    ///
+    /// # Errors
+    /// [`Error::Output`].
+    pub fn write_map(&self, outcome: &Outcome, output: &mut Destination) -> Result<()> {
+        let Learned::Shares(Shares { beside: Beside::Order(order), .. }) = &outcome.learned else {
+            return Err(Error::Bug("a map without the order of the shares".into()));
+        };
+        let Keys { table, keyed, .. } = &self.keys;
+        let mut rows = vec![0; keyed.set.len()];
+        for (row, &at) in order.iter().enumerate() {
+            if let Some(place) = rows.get_mut(at as usize) {
+                *place = row;
+            }
+        }
+        let mut cells = Items::new();
+        rows.iter().for_each(|row| cells.push_with(|cell| encode_key([row.to_string().as_bytes()], cell)));
+        let names = [SHARE_COLUMNS[0].to_string()];
+        let layout = self.beside(self.job.map.as_deref(), table.header().len() + 1);
+        let ours: Vec<usize> = keyed.rows.iter().map(|&row| row as usize).collect();
+        write_rows(
+            table,
+            &ours,
+            Some(SentColumns { names: &names, payloads: &cells }),
+            layout,
+            output.writer(),
+        )
+    }
 }
 
 impl Job {
@@ -218,15 +296,35 @@ impl Job {
     }
 }
 
+/// An identifier as it is written.
+fn hexadecimal(id: &Identifier) -> String {
+    format!("{:032x}", u128::from_be_bytes(*id))
+}
+
+/// A share in hexadecimal: a number of 16 digits, or the bytes of a row.
+fn written(sharing: Sharing, share: &[u8]) -> String {
+    let digits = |bytes: &mut dyn Iterator<Item = &u8>| bytes.map(|byte| format!("{byte:02x}")).collect();
+    match sharing {
+        Sharing::Additive => digits(&mut share.iter().rev()),
+        Sharing::Xor => digits(&mut share.iter()),
+    }
+}
+
 /// The format of the result, if it can be written in it.
 fn output_format(job: &Job, table: &Table) -> Result<Format> {
-    let received = &job.received_as;
-    let columns =
-        if job.shape().has_rows() { table.header().len() + received.len() } else { job.source.key.len() };
+    let added = job.added();
+    let columns = match job.shape() {
+        Shape::Shares => SHARE_COLUMNS.len(),
+        shape if shape.has_rows() => table.header().len() + added.len(),
+        _ => job.source.key.len(),
+    };
+    if job.map.is_some() {
+        check_names(table, &[SHARE_COLUMNS[0].to_string()])?;
+    }
     let format = job.written_as(table.format(), columns);
     if job.shape().has_rows() {
         job.check_names(table.header())?;
-        check_output(table, received, format)?;
+        check_output(table, added, format)?;
     }
     match job.for_spreadsheets && format != Format::Csv {
         true => Err(Error::Usage(format!(

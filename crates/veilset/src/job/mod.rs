@@ -71,7 +71,9 @@ use crate::rng::Prng;
 use crate::session::Approval;
 use crate::session::report::Report;
 use crate::session::run::{Outcome, Prepared, Request, run_if};
-use crate::table::{Destination, Duplicates, EmptyKeys, Format, Normalise, ReadOptions, quoted};
+use crate::table::{
+    Destination, Duplicates, EmptyKeys, Format, Normalise, ReadOptions, SHARE_COLUMNS, quoted,
+};
 use crate::threads::Threads;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
@@ -136,6 +138,9 @@ impl InputTable {
     }
 }
 
+/// The name of the column of identifiers, unless another one is given.
+pub const ID_COLUMN: &str = "veilset_id";
+
 /// What one side computes, on which data.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
@@ -146,11 +151,14 @@ pub struct Job {
     pub role: Role,
     /// The protocol that computes it.
     pub protocol: &'static Protocol,
+    /// The group that the protocol works in; `None` stands for the protocol's first.
+    pub group: Option<&'static str>,
     /// Our items.
     pub source: InputTable,
-    /// For the sender of sum: the column of values.
+    /// For the sender of sum: the column of values. For the sender of share: the column of values to be shared instead of
+    /// the keys, if any.
     pub values: Option<String>,
-    /// For sum: the decimal places of the values.
+    /// For sum and share: the decimal places of the values.
     pub value_scale: u32,
     /// The other terms that must be the same on both sides. `payload` follows from `sent_columns`.
     pub terms: Terms,
@@ -158,6 +166,13 @@ pub struct Job {
     pub sent_columns: Vec<String>,
     /// For the receiver of such columns: their names in our result.
     pub received_as: Vec<String>,
+    /// For id: the name of the column of identifiers in our result.
+    pub id_column: String,
+    /// For id: where the list of all identifiers goes, if it is wanted; `-` is standard output.
+    pub ids: Option<PathBuf>,
+    /// For the sender of share: where the map from share rows to its own rows goes, if it is wanted; `-` is standard
+    /// output.
+    pub map: Option<PathBuf>,
     /// A prepared half, and its ledger.
     pub prepared: Option<(PathBuf, PathBuf)>,
     /// The largest size of the peer's set that we accept.
@@ -181,13 +196,17 @@ impl Job {
         Job {
             operation,
             role,
-            protocol: protocols::default_for(operation, false),
+            protocol: protocols::default_for(operation, &Terms::default()),
+            group: None,
             source,
             values: None,
             value_scale: 0,
             terms: Terms { max_row: 64, ..Terms::default() },
             sent_columns: Vec::new(),
             received_as: Vec::new(),
+            id_column: ID_COLUMN.into(),
+            ids: None,
+            map: None,
             prepared: None,
             max_peer_items: MAX_SET,
             output: None,
@@ -222,9 +241,10 @@ impl Job {
         let nothing = ItemSet::default();
         let request = Request {
             protocol: self.protocol,
+            group: self.group,
             pad_to: self.source.pad_to,
             sent_columns: &self.sent_columns,
-            terms: self.terms,
+            terms: self.all_terms(),
             ..Request::new(self.operation, self.role, &nothing)
         };
         request.check()?;
@@ -255,7 +275,27 @@ impl Job {
                  name with `receive_columns=COL=NAME`"
             ));
         }
-        let columns = self.source.key.len() + self.received_as.len();
+        let shares_as_sender = self.shape() == Shape::Shares && self.role == Role::Sender;
+        if self.map.is_some() && !shares_as_sender {
+            return wrong("`map` is for the sender of share, whose rows are shared. Omit it".into());
+        }
+        let output = self.output.as_deref().unwrap_or(Path::new("-"));
+        if self.map.as_deref() == Some(output) {
+            return wrong("`map` and `output` are the same file. Give each its own file".into());
+        }
+        if self.ids.is_some() && self.shape() != Shape::Identifiers {
+            return wrong(format!(
+                "`ids` is for id: the result of {} has no identifiers. Omit it",
+                self.operation
+            ));
+        }
+        if self.ids.is_some() && self.ids.as_deref() == Some(output) {
+            return wrong("`ids` and `output` are the same file. Give each its own file".into());
+        }
+        let columns = match self.shape() {
+            Shape::Shares => SHARE_COLUMNS.len(),
+            _ => self.source.key.len() + self.added().len(),
+        };
         if self.shape().has_items()
             && columns > 1
             && self.written_as(self.source.format(), columns) == Format::List
@@ -270,13 +310,18 @@ impl Job {
 
     /// Whether our keys have values.
     pub fn has_values(&self) -> bool {
-        self.operation.uses.values && self.role == Role::Sender
+        self.operation.uses.has_values(self.role, &self.all_terms())
+    }
+
+    /// The terms, with what follows from the columns of values.
+    fn all_terms(&self) -> Terms {
+        Terms { shared_values: self.operation.uses.shares && self.values.is_some(), ..self.terms }
     }
 
     /// The number of stages of the run, for displaying progress ([`Observer`](crate::channel::Observer)).
     pub fn stages(&self) -> usize {
         let terms = Terms { payload: !self.sent_columns.is_empty(), ..self.terms };
-        (self.protocol.stages)(self.operation, &terms)
+        self.protocol.stages(self.operation, &terms)
     }
 
     /// The form of our side's result.
@@ -289,6 +334,14 @@ impl Job {
         self.shape() != Shape::Nothing
     }
 
+    /// The columns that the result has in addition to ours.
+    fn added(&self) -> &[String] {
+        match self.shape() {
+            Shape::Identifiers => std::slice::from_ref(&self.id_column),
+            _ => &self.received_as,
+        }
+    }
+
     /// The format of a result with this many columns, unless it consists of numbers.
     fn written_as(&self, input: Format, columns: usize) -> Format {
         self.output_format.unwrap_or_else(|| Format::of_output(self.output.as_deref(), input, columns))
@@ -299,7 +352,9 @@ impl Job {
     /// # Errors
     /// Those of [`Destination::check`].
     pub fn check_output(&self) -> Result<()> {
-        Destination::check(self.output.as_deref().filter(|_| self.has_result()), self.force)
+        Destination::check(self.output.as_deref().filter(|_| self.has_result()), self.force)?;
+        Destination::check(self.ids.as_deref(), self.force)?;
+        Destination::check(self.map.as_deref(), self.force)
     }
 
     /// Opens the destination of the result, if our side has one.
@@ -311,6 +366,24 @@ impl Job {
         self.has_result().then(create).transpose()
     }
 
+    /// Opens the destination of the list of identifiers, if it is wanted.
+    ///
+    /// # Errors
+    /// Those of [`Destination::create`].
+    pub fn create_ids(&self) -> Result<Option<Destination>> {
+        let create = |path| Destination::create("list of identifiers", Some(path), self.force);
+        self.ids.as_deref().map(create).transpose()
+    }
+
+    /// Opens the destination of the map from share rows to our rows, if it is wanted.
+    ///
+    /// # Errors
+    /// Those of [`Destination::create`].
+    pub fn create_map(&self) -> Result<Option<Destination>> {
+        let create = |path| Destination::create("map", Some(path), self.force);
+        self.map.as_deref().map(create).transpose()
+    }
+
     /// Reads and checks all data that the job needs.
     ///
     /// # Errors
@@ -320,8 +393,15 @@ impl Job {
         Data::load(self, watch)
     }
 
-    /// Refuses columns of the sender that would have the name of one of our columns.
+    /// Refuses additional columns that would have the name of one of our columns.
     fn check_names(&self, header: &[String]) -> Result<()> {
+        if self.shape() == Shape::Identifiers && header.contains(&self.id_column) {
+            return wrong(format!(
+                "our table has a column \"{0}\" already, and the identifiers would be in another one of that name. \
+                 Give theirs another name with `id_column=NAME`",
+                self.id_column
+            ));
+        }
         let mut names = self.sent_columns.iter().zip(&self.received_as);
         match names.find(|(_, ours)| header.contains(ours)) {
             Some((theirs, ours)) => wrong(format!(

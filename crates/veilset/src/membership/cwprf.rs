@@ -1,15 +1,15 @@
 //! mqRPMT from a commutative weak PRF (CZZDL 5.3, Figure 5): F_k(H(x)) in a group ([`crate::group`]).
 //!
 //! Security: semi-honest, DDH, `H` a random oracle. Leakage: the sizes; the server's bits are the output. Cost:
-//! n_y + n_x points of 32 bytes, and n_y tags (about 62 bits each at 2^20 items per side). Each party does
+//! n_y + n_x points, and n_y tags (about 62 bits each at 2^20 items per side). Each party does
 //! n_y + n_x scalar multiplications; those for its own set can precede the session. Memory: in addition to the
 //! hashed set, 4 bytes per own item and up to 48 per item of the peer.
 //!
 //! P1 is the server, which is the receiver R in the operations. P2 is the client, there the sender S.
 //!
 //! Departures from the figure:
-//! - over Curve25519, H maps to the curve and never to its twist, where F_k would reveal one bit of half of the
-//!   items ([`crate::group::curve25519`]);
+//! - H maps to the curve and never to its twist, where F_k would reveal one bit of half of the items
+//!   ([`crate::group::curve25519`], [`crate::group::p256`]);
 //! - Omega is a compact set of 128-bit digests of the points. It errs with probability 2^-40 per run, whereas
 //!   the paper's filter errs with that probability per query;
 //! - the client permutes its queries before the first message. Otherwise the positions of the bits would reveal
@@ -42,7 +42,7 @@ use zeroize::Zeroizing;
 
 /// The exponent of the error probability. A query wrongly found in Omega is the only kind of undetected error.
 pub(crate) const EXPONENT: u32 = share(LAMBDA, 1);
-/// Points per frame: 8192, or 256 KiB. Each direction buffers at most one pipe and two frames.
+/// Points per frame: 8192, or 256 KiB of 32 bytes each. Each direction buffers at most one pipe and two frames.
 pub(crate) const FRAME: usize = 1 << 13;
 
 /// The messages; their elements are points of a group.

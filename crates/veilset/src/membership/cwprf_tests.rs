@@ -3,6 +3,7 @@ use crate::channel::Channel;
 use crate::channel::{Recording, Sink, Source};
 use crate::error::Fault;
 use crate::group::curve25519::{Curve25519, Key, map_and_raise};
+use crate::group::p256::{P256, P256Compressed};
 use crate::group::ristretto255::Ristretto255;
 use crate::item::ItemSet;
 use crate::membership::Ideal;
@@ -359,6 +360,29 @@ fn what_is_no_element_of_ristretto255_or_its_identity_is_refused_by_both_sides()
             );
         }
     }
+}
+
+#[test]
+fn what_is_no_point_of_p256_is_refused_by_both_sides() {
+    fn refuses<G: Group>(forged: &[&[u8]]) {
+        let set: ItemSet = ["a"].iter().collect();
+        let (set, protocol) = (Hashed::new(&set), CwPrf(G::default(), GolombTags));
+        for (tag, server) in [(0x12u16, true), (0x11, false)] {
+            for forged in forged {
+                let e = told(&[(tag, forged)], |cx| match server {
+                    true => protocol.server(cx, &set, 1).map(|_| ()),
+                    false => protocol.client(cx, &set, 1).map(|_| ()),
+                });
+                let e = e.unwrap_err();
+                assert!(matches!(e, Error::Peer { fault: Fault::Misbehaved, .. }), "{} {e}", G::NAME);
+            }
+        }
+    }
+    // Not canonical, and not on the curve, as which the identity may come.
+    refuses::<P256>(&[&[0xff; 64], &[0; 64], &[5; 64]]);
+    let (mut one, mut four) = ([0; 32], [0; 32]);
+    (one[31], four[31]) = (1, 4);
+    refuses::<P256Compressed>(&[&[0xff; 32], &one, &four]);
 }
 
 #[test]

@@ -1,7 +1,12 @@
 //! Membership tests between two parties: this file defines what they compute, the others how.
 
 pub mod cwprf;
+pub(crate) mod lookup;
+pub mod permuted;
+pub mod poprf;
 pub mod rpmt;
+pub mod sigma;
+pub mod sigma_dh;
 
 use crate::context::Context;
 use crate::error::Result;

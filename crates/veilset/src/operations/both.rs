@@ -4,8 +4,8 @@
 //! union without payload, spelling or origin. Message sizes follow from the sizes of the sets. Nothing forces
 //! the receiver to tell the truth.
 
-use super::Sealed;
 use super::row::Layout;
+use super::{Sealed, Terms};
 use crate::channel::{Channel, Message, frames};
 use crate::error::{Error, Result};
 use crate::item::{ItemSet, Items};
@@ -62,8 +62,8 @@ pub(crate) fn rows_per_frame(width: usize) -> usize {
 }
 
 /// Sends the sorted union in `n` rows. The rows after the last item are empty.
-pub(super) fn send_union(ch: &mut Channel, union: &[&[u8]], n: usize, max_row: usize) -> Result<()> {
-    let layout = Layout::<1>::new(max_row);
+pub(super) fn send_union(ch: &mut Channel, union: &[&[u8]], n: usize, terms: &Terms) -> Result<()> {
+    let layout = Layout::<1>::of(terms);
     layout.check(union.iter().map(|item| [item.len()]))?;
     send_count(ch, union.len())?;
     let mut at = 0;
@@ -86,9 +86,9 @@ pub(super) fn recv_union<'a>(
     ch: &mut Channel,
     own: &'a ItemSet,
     n: usize,
-    max_row: usize,
+    terms: &Terms,
 ) -> Result<Sealed<'a, Items>> {
-    let layout = Layout::<1>::new(max_row);
+    let layout = Layout::<1>::of(terms);
     let len = recv_count(ch, n)? as usize;
     let (mut union, mut sound) = (Items::new(), true);
     let mut at = 0;
@@ -102,7 +102,7 @@ pub(super) fn recv_union<'a>(
                 sound &= at == 0 || union.get(at - 1) < item;
                 union.push(item);
             } else {
-                sound &= item.is_empty();
+                sound &= row.iter().all(|&byte| byte == 0);
             }
             at += 1;
         }
@@ -128,6 +128,8 @@ mod tests {
     use crate::operations::Confirmed;
     use crate::testing::ANY_SESSION;
     use crate::testing::run_pair;
+
+    const TERMS: Terms = Terms { max_row: 9, ..super::super::tests::TERMS };
 
     #[test]
     fn a_number_arrives_unless_it_is_larger_than_a_set() {
@@ -168,18 +170,30 @@ mod tests {
             let rows: Vec<&[u8]> = union.iter().map(|s| s.as_bytes()).collect();
             let got = run_pair(
                 &ANY_SESSION,
-                |cx| send_union(cx.ch, &rows, 5, 9),
-                |cx| Ok(recv_union(cx.ch, &own, 5, 9)?.open(Confirmed(()))),
+                |cx| send_union(cx.ch, &rows, 5, &TERMS),
+                |cx| Ok(recv_union(cx.ch, &own, 5, &TERMS)?.open(Confirmed(()))),
             );
             assert_eq!(got.0.1.is_ok(), good, "{union:?}");
             if let Ok(items) = got.0.1 {
                 assert!(items.iter().eq(rows));
             }
         }
+        // Bare rows: the same, and those after the last are zeros.
+        let terms = Terms { max_row: 1, bare: true, ..TERMS };
+        for (rest, good) in [([0, 0], true), ([0, 1], false)] {
+            let rows = [b'b', b'd', b'x', rest[0], rest[1]];
+            let send = |ch: &mut Channel| send_count(ch, 3).and_then(|()| ch.tx.send_bytes(ROWS, &rows));
+            let got = run_pair(
+                &ANY_SESSION,
+                |cx| send(cx.ch),
+                |cx| Ok(recv_union(cx.ch, &own, 5, &terms)?.open(Confirmed(()))),
+            );
+            assert_eq!(got.0.1.is_ok(), good, "{rest:?}");
+        }
         // The rows on the wire depend only on the bound.
         let sizes = |rows: &[&[u8]]| {
-            let take = |ch: &mut Channel| Ok(recv_union(ch, &own, 5, 9).is_ok());
-            run_pair(&ANY_SESSION, |cx| send_union(cx.ch, rows, 5, 9), |cx| take(cx.ch)).1.frames(1)
+            let take = |ch: &mut Channel| Ok(recv_union(ch, &own, 5, &TERMS).is_ok());
+            run_pair(&ANY_SESSION, |cx| send_union(cx.ch, rows, 5, &TERMS), |cx| take(cx.ch)).1.frames(1)
         };
         assert_eq!(sizes(&[b"b"]), sizes(&[b"a", b"b", b"c", b"d", b"123456789"]));
     }

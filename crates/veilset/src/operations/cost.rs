@@ -17,6 +17,8 @@ pub struct Deal {
     pub operation: &'static Operation,
     /// The agreed terms.
     pub terms: Terms,
+    /// The group that the protocol works in.
+    pub group: &'static str,
     /// What the receiver announced.
     pub receiver: Announced,
     /// What the sender announced.
@@ -158,8 +160,6 @@ pub(crate) struct Transfer {
     pub(crate) held: [usize; 2],
 }
 
-/// Bytes held for the setup of an OT extension: base OTs, and 22 trees of 64 ciphers.
-pub(crate) const SETUP: usize = 5 << 16;
 /// Bytes held for an OT of the current frame: 16 each for its bits of the columns, its row and its pad.
 pub(crate) const OT: usize = 48;
 
@@ -175,7 +175,7 @@ pub(crate) fn transfer(n: usize, width: usize, per_frame: Option<usize>) -> Tran
     }
     // The base OTs there and back, the corrections with the latter, then the rows.
     let rounds = 2 + usize::from(n > 0);
-    let in_frame = SETUP + n.min(extension::FRAME) * OT + n.min(per_frame) * width;
+    let in_frame = extension::SETUP_HELD + n.min(extension::FRAME) * OT + n.min(per_frame) * width;
     // A bit for each row, the pads that wait for their rows, and a permutation of the rows.
     let waiting = 16 * n.min(ot::AHEAD * extension::FRAME);
     // A received frame is held twice, as received and as parsed.

@@ -3,20 +3,25 @@
 //!
 //! Security: that of the mqRPMT. Leakage: |X| and |X n Y| to the receiver, |Y| to the sender; |X n Y| to both if
 //! both get the result. Cost: that of the mqRPMT.
+//!
+//! Over permuted mqPMT it is the client that learns the number (CZZDL Remark 7.1), so the receiver is the client.
 
 use super::cost::framed;
-use super::{Fact, Learned, Operation, OverMqrpmt, Role, Rows, Sealed, Shape, Task, Uses, both, matches};
+use super::{
+    Fact, Learned, Operation, OverMqrpmt, OverSigma, Role, Rows, Sealed, Shape, Task, Uses, both, matches,
+};
 use crate::context::Context;
 use crate::error::Result;
 use crate::hashed::{Dummies, Hashed};
 use crate::membership::Mqrpmt;
+use crate::membership::permuted::{PermutedMqpmt, cardinality};
 
 /// The receiver learns how many items match.
 pub static COUNT: Operation = Operation {
     name: "count",
     summary: "The receiver learns how many keys both sides have",
     about: "The receiver learns the number of matches, and so the size of the union.",
-    uses: Uses { rows: Rows::None, both: true, values: false },
+    uses: Uses { rows: Rows::None, both: true, values: false, shares: false },
     sender_dummies: Dummies::Random,
     learns: |role, terms| match (role, terms.both) {
         (Role::Receiver, _) | (Role::Sender, true) => vec![Fact::HowManyMatch],
@@ -45,6 +50,18 @@ pub static COUNT: Operation = Operation {
             })
         },
     }),
+    over_sigma: Some(OverSigma::Permuted(|test, task, cx, n| {
+        let Task { set, terms, .. } = *task;
+        match task.role {
+            Role::Receiver => Ok(asking_receiver(test, cx, set, n, terms.both)?.map(Learned::Matches)),
+            Role::Sender => {
+                test.server(cx, set, n)?;
+                let matches = sent_on(cx, set, n, terms.both)?;
+                Ok(Sealed::new(move || Ok(matches.map_or(Learned::Nothing, Learned::Matches))))
+            }
+        }
+    })),
+    over_union: None,
 };
 
 /// Runs the receiver with set `y`; the sender's set has `n_x` items. Returns the number of matches, and sends it
@@ -76,6 +93,27 @@ pub(crate) fn sender(
     both: bool,
 ) -> Result<Option<u64>> {
     protocol.client(cx, x, n_y)?;
+    sent_on(cx, x, n_y, both)
+}
+
+/// Runs the receiver as the client with set `y`; the sender's set has `n_x` items. As [`receiver`] otherwise.
+pub(crate) fn asking_receiver<'a>(
+    protocol: &dyn PermutedMqpmt,
+    cx: &mut Context,
+    y: &Hashed,
+    n_x: usize,
+    both: bool,
+) -> Result<Sealed<'a, u64>> {
+    let bits = protocol.client(cx, y, n_x)?;
+    if both {
+        // Capped at |X|: S must not see how often a repeated response matches.
+        both::send_count(cx.ch, bits.iter().filter(|&&bit| bit).count().min(n_x))?;
+    }
+    Ok(Sealed::new(move || Ok(cardinality(&bits, n_x)? as u64)))
+}
+
+/// The number of matches that the receiver sends on to the sender with set `x`, if `both` is set.
+fn sent_on(cx: &mut Context, x: &Hashed, n_y: usize, both: bool) -> Result<Option<u64>> {
     match both {
         true => Ok(Some(both::recv_count(cx.ch, x.len().min(n_y))?)),
         false => Ok(None),

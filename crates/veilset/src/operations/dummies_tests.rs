@@ -3,7 +3,7 @@
 use super::*;
 use crate::context::Context;
 use crate::hashed::Dummies;
-use crate::operations::{COUNT, INTERSECT, SUM, UNION};
+use crate::operations::{COUNT, INTERSECT, UNION};
 use crate::params::MAX_SET;
 
 const SMALL: Terms = Terms { max_row: 12, ..TERMS };
@@ -21,29 +21,29 @@ fn padded<'a>(set: &'a ItemSet, size: usize, dummies: Dummies) -> Hashed<'a> {
 }
 
 fn task<'a>(
-    (operation, protocol, terms): (&'static Operation, &'static Protocol, Terms),
+    (operation, Choice { group, .. }, terms): Kind,
     role: Role,
     set: &'a Hashed<'a>,
     values: &'a [i128],
     payloads: &'a Items,
 ) -> Task<'a> {
-    Task { operation, role, group: protocol.group(), set, values, payloads, terms }
+    Task { operation, role, group, set, values, payloads, terms }
 }
 
 /// What both parties learn and receive when their padded sets contain the right dummies.
 fn run_padded(
-    kind: (&'static Operation, &'static Protocol, Terms),
+    kind: Kind,
     (y, to_y): (&ItemSet, usize),
     (x, to_x): (&ItemSet, usize),
 ) -> ((Learned, Learned), Views) {
-    let (operation, protocol, _) = kind;
+    let (operation, Choice { protocol, .. }, _) = kind;
     let dummies = |role| operation.dummies(role);
     let mut y = padded(y, to_y, dummies(Role::Receiver));
     let hashed = padded(x, to_x, dummies(Role::Sender));
     let [here, there] = [to_y, to_x].map(|size| Announced { size, padded: true });
     y.insert_listed(protocol.inserted(operation, there));
     let (values, payloads) = (values_of(x), payloads_of(x, &kind.2));
-    let values = if operation == &SUM { &values[..] } else { &[] };
+    let values = if operation.uses.has_values(Role::Sender, &kind.2) { &values[..] } else { &[] };
     run_pair(
         &SESSION,
         |cx| {
@@ -62,7 +62,7 @@ fn run_padded(
 fn both_get_a_padded_union_in_as_many_rows_as_it_can_have() {
     let (y, x) = (numbers(0, 30), numbers(20, 25));
     for protocol in [&CWPRF, &KRTW19_PLAIN] {
-        let kind = (&UNION, protocol, Terms { both: true, ..SMALL });
+        let kind = (&UNION, Choice::of(protocol), Terms { both: true, ..SMALL });
         for (to_y, to_x) in [(200, 150), (30, 150), (200, 25)] {
             let ((_, union), views) = run_padded(kind, (&y, to_y), (&x, to_x));
             assert!(union == Learned::Union(numbers(0, 45).iter().collect()));
@@ -73,18 +73,13 @@ fn both_get_a_padded_union_in_as_many_rows_as_it_can_have() {
 }
 
 /// How our side ends with these dummies, given what the peer announced about its set. The peer is absent.
-pub(super) fn ends(
-    kind: (&'static Operation, &'static Protocol, Terms),
-    role: Role,
-    set: &Hashed,
-    peer: Announced,
-) -> (Result<()>, u64) {
+pub(super) fn ends(kind: Kind, role: Role, set: &Hashed, peer: Announced) -> (Result<()>, u64) {
     let (mut ch, gone) = Channel::pair();
     drop(gone);
-    let (operation, protocol, _) = kind;
+    let (operation, Choice { protocol, .. }, _) = kind;
     let payloads = payloads_of(set.items(), &kind.2);
     let payloads = if role == Role::Sender { &payloads } else { NO_PAYLOADS };
-    let values = vec![1; if operation == &SUM && role == Role::Sender { set.items().len() } else { 0 }];
+    let values = vec![1; if operation.uses.has_values(role, &kind.2) { set.items().len() } else { 0 }];
     let task = task(kind, role, set, &values, payloads);
     let rng = &mut Prng::from_seed(&[3; 32]);
     let result = run(protocol, &task, &mut Context::new(&mut ch, &SESSION, rng), peer).map(|_| ());
@@ -119,10 +114,10 @@ fn dummies_of_the_wrong_kind_are_refused() {
 fn a_receiver_that_did_not_insert_what_it_should_is_refused() {
     let set = numbers(0, 5);
     for kind in kinds() {
-        let (operation, protocol, _) = kind;
+        let (operation, Choice { protocol, .. }, _) = kind;
         for role in Role::ALL {
             for padded in [false, true] {
-                let union = (operation, protocol) == (&UNION, &CWPRF);
+                let union = operation == &UNION && [&CWPRF, &POPRF, &SIGMA_DH].contains(&protocol);
                 let due = if union && padded && role == Role::Receiver { 7 } else { 0 };
                 for inserted in [0, 5, 7, 8] {
                     let mut hashed = Hashed::new(&set);
@@ -141,13 +136,14 @@ fn a_receiver_that_did_not_insert_what_it_should_is_refused() {
 #[test]
 fn dummies_are_neither_delivered_nor_counted() {
     let (y, x) = (numbers(0, 5), numbers(4, 3));
-    for kind in kinds().into_iter().filter(|k| !is_krtw19(k.1) || !k.2.payload) {
+    for kind in kinds().into_iter().filter(|k| !is_krtw19(k.1.protocol) || !k.2.payload) {
         let kind = (kind.0, kind.1, Terms { max_row: 100, ..kind.2 });
         let (values, payloads) = (values_of(&x), payloads_of(&x, &kind.2));
         let [r, _] = tasks_of(&kind, &y, &x, &values, &payloads);
         let (ours, theirs) = run_padded(kind, (&y, 9), (&x, 11)).0;
         let data = Inputs { y: &y, x: &x, values: &values, payloads: &payloads, terms: r.terms };
         let [our_part, their_part] = (r.operation.plain)(&data);
+        let [ours, theirs] = named([ours, theirs], [&our_part, &their_part], 9 - y.len() + 11 - x.len());
         assert!((sorted(ours), theirs) == (sorted(our_part), their_part), "{kind:?}");
     }
 }
@@ -159,7 +155,7 @@ fn a_peer_with_more_items_than_a_run_takes_is_refused_before_a_byte_is_sent() {
     for (operation, protocol) in [(&COUNT, &CWPRF), (&INTERSECT, &VOLE)] {
         for role in Role::ALL {
             let peer = Announced { size: MAX_SET + 1, padded: false };
-            let (end, sent) = ends((operation, protocol, SMALL), role, &hashed, peer);
+            let (end, sent) = ends((operation, Choice::of(protocol), SMALL), role, &hashed, peer);
             assert!(matches!(&end, Err(Error::Usage(what)) if what.contains("is the most")), "{end:?}");
             assert_eq!(sent, 0);
         }

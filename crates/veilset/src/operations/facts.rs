@@ -14,6 +14,14 @@ pub enum Fact {
     HowManyMatch,
     /// The sum of its own values over the matches.
     Sum,
+    /// A share of each of its own items, or of each of the other party's.
+    Shares {
+        /// Whether they are its own.
+        own: bool,
+    },
+    /// An identifier for each of its own items, and the identifiers of both sets. With the sizes that were announced they
+    /// reveal how many match.
+    Identifiers,
     /// Instead of all other facts, only that fewer items match than this, if that is so.
     OnlyThatFewer(u64),
 }
@@ -49,7 +57,12 @@ impl View<'_> {
     pub fn say(&self, facts: &[Fact]) -> String {
         let fewer = facts.iter().find_map(|fact| match fact {
             Fact::OnlyThatFewer(n) => Some(*n),
-            Fact::WhichMatch | Fact::NewItems | Fact::HowManyMatch | Fact::Sum => None,
+            Fact::WhichMatch
+            | Fact::NewItems
+            | Fact::HowManyMatch
+            | Fact::Sum
+            | Fact::Shares { .. }
+            | Fact::Identifiers => None,
         });
         let below = self.numbers.and_then(|numbers| numbers.below_minimum);
         if let (Some(fewer), Some(true)) = (fewer, below) {
@@ -95,6 +108,14 @@ impl View<'_> {
                 Some(sum) => format!("that its own values over them add up to {sum}"),
                 None => "the sum of its own values over them".into(),
             },
+            Fact::Shares { own: true } => "a share of each of its own items, random by itself".into(),
+            Fact::Shares { own: false } => format!("a share of each item of {other}, random by itself"),
+            Fact::Identifiers => {
+                format!(
+                    "the random identifiers of its own items and of all items of both, and so {}",
+                    how_many()
+                )
+            }
             Fact::OnlyThatFewer(_) => return None,
         })
     }
@@ -103,7 +124,8 @@ impl View<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::operations::{self, Role, SUM, Terms, UNION};
+    use crate::operations::{self, Operation, Role, SUM, Terms, UNION};
+    use crate::protocols;
 
     const VIEW: View<'_> = View { other: "the peer", other_pads: Some(false), columns: "", numbers: None };
 
@@ -111,17 +133,23 @@ mod tests {
     fn security_md_says_what_each_party_learns() {
         let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../SECURITY.md");
         let text = std::fs::read_to_string(path).unwrap();
-        for operation in operations::ALL {
+        let reveals = |operation: &Operation| {
+            !protocols::names(|p| p.offer(operation).is_some_and(|offer| offer.reveals_count)).is_empty()
+        };
+        let revealed = operations::ALL.into_iter().filter(|o| reveals(o)).map(|o| (o, true));
+        for (operation, reveal_count) in operations::ALL.map(|o| (o, false)).into_iter().chain(revealed) {
             let learns = |role: Role, both| {
                 let other = format!("the {}", role.other());
                 let columns = if role == Role::Receiver { "that the sender sends" } else { "" };
                 let columns = if operation.uses.rows == operations::Rows::None { "" } else { columns };
                 let view = View { other: &other, other_pads: None, columns, numbers: None };
-                view.say(&(operation.learns)(role, &Terms { both, ..Terms::default() }))
+                view.say(&(operation.learns)(role, &Terms { both, reveal_count, ..Terms::default() }))
             };
-            let both = if operation.uses.both { learns(Role::Sender, true) + " " } else { String::new() };
+            let both = operation.uses.both && !reveal_count;
+            let both = if both { learns(Role::Sender, true) + " " } else { String::new() };
+            let how = if reveal_count { " with `--reveal-count-to-sender`" } else { "" };
             let row = format!(
-                "| {operation} | {} | {} | {both}|",
+                "| {operation}{how} | {} | {} | {both}|",
                 learns(Role::Receiver, false),
                 learns(Role::Sender, false)
             );
@@ -133,8 +161,8 @@ mod tests {
     fn a_party_learns_something_exactly_if_it_has_a_result() {
         for operation in operations::ALL {
             for role in Role::ALL {
-                for both in [false, true] {
-                    let terms = Terms { both, ..Terms::default() };
+                for (both, reveal_count) in [(false, false), (true, false), (false, true)] {
+                    let terms = Terms { both, reveal_count, ..Terms::default() };
                     let learns = (operation.learns)(role, &terms);
                     let result = (operation.result)(role, &terms);
                     assert_eq!(learns.is_empty(), result == operations::Shape::Nothing, "{operation} {role}");

@@ -10,14 +10,18 @@ pub(crate) mod both;
 pub mod cost;
 pub mod count;
 mod facts;
+pub mod id;
 pub mod intersect;
 pub(crate) mod row;
+pub mod share;
 pub mod sum;
 pub mod union;
 
 pub use count::COUNT;
 pub use facts::{Fact, Numbers, View};
+pub use id::ID;
 pub use intersect::INTERSECT;
+pub use share::SHARE;
 pub use sum::SUM;
 pub use union::UNION;
 
@@ -26,12 +30,13 @@ use crate::error::{Error, Result};
 use crate::hashed::{Dummies, Hashed};
 use crate::item::{ItemSet, Items};
 use crate::membership::Mqrpmt;
-use cost::{Deal, Transfer};
+use crate::membership::permuted::{MqrpmtStar, PermutedMqpmt};
+use cost::{Cost, Deal, Transfer};
 use std::fmt;
 use std::str::FromStr;
 
 /// All operations, in the order in which users see them.
-pub static ALL: [&Operation; 4] = [&INTERSECT, &UNION, &COUNT, &SUM];
+pub static ALL: [&Operation; 6] = [&INTERSECT, &UNION, &COUNT, &SUM, &SHARE, &ID];
 
 /// An operation: one static entry. Two operations are equal if their names are equal.
 ///
@@ -59,6 +64,10 @@ pub struct Operation {
     pub sends_on: fn(&Deal) -> u64,
     /// How the operation is computed from a membership test, if it can be.
     pub over_mqrpmt: Option<OverMqrpmt>,
+    /// How the operation is computed by permuting, then testing, if it can be.
+    pub over_sigma: Option<OverSigma>,
+    /// How the operation is computed from a union, if it is.
+    pub over_union: Option<OverUnion>,
 }
 
 /// How an operation is computed from any mqRPMT (CZZDL 8.1, Figure 12).
@@ -74,6 +83,37 @@ pub struct OverMqrpmt {
 
 type RunOverMqrpmt = for<'a> fn(&dyn Mqrpmt, &Task<'a>, &mut Context, usize) -> Result<Sealed<'a, Learned>>;
 
+/// How an operation is computed from a Sigma-mqPMT by permuting, then testing (CZZDL 7.2, Remark 7.1). The last argument
+/// is the size of the peer's set in the protocol.
+pub enum OverSigma {
+    /// From permuted mqPMT. The receiver is the client, and learns how many items match.
+    Permuted(RunOverPermuted),
+    /// From mqRPMT*. The receiver is the server and gets the bits; then comes the transfer, as after any mqRPMT
+    /// ([`OverMqrpmt`]). The sender learns how many items match.
+    Star(RunOverStar),
+}
+
+type RunOverPermuted =
+    for<'a> fn(&dyn PermutedMqpmt, &Task<'a>, &mut Context, usize) -> Result<Sealed<'a, Learned>>;
+type RunOverStar = for<'a> fn(&dyn MqrpmtStar, &Task<'a>, &mut Context, usize) -> Result<Sealed<'a, Learned>>;
+
+/// How an operation is computed from any union.
+pub struct OverUnion {
+    /// The union that it runs.
+    pub(crate) union: fn(&Deal) -> Deal,
+    /// The stages that a run announces in addition to those of the union.
+    pub(crate) stages: usize,
+    /// The cost, given that of the union.
+    pub(crate) cost: fn(&Deal, Cost) -> Cost,
+    /// Runs one party, given how to run its part of the union. The last argument is the size of the peer's set.
+    pub(crate) run: RunOverUnion,
+}
+
+type RunOverUnion =
+    for<'a> fn(&RunUnion<'a, '_>, &Task<'a>, &mut Context, usize) -> Result<Sealed<'a, Learned>>;
+/// Runs one party of a union; the last argument is the size of the peer's set in the protocol.
+type RunUnion<'a, 'u> = dyn Fn(&Task<'a>, &mut Context, usize) -> Result<Sealed<'a, Learned>> + 'u;
+
 /// The terms that apply to an operation. In the agreement, all others are 0 or false.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Uses {
@@ -83,15 +123,24 @@ pub struct Uses {
     pub both: bool,
     /// Whether the sender's items have values ([`Terms::modulus`], [`Terms::min_count`], and their decimal places).
     pub values: bool,
+    /// Whether the sender's items are shared in rows of [`Terms::max_row`] bytes, or its values if it has any
+    /// ([`Terms::shared_values`]).
+    pub shares: bool,
 }
 
 impl Uses {
-    /// Whether a party's items are sent to the peer: the sender's, and the receiver's if it sends them on.
-    pub fn items_travel(&self, role: Role, both: bool) -> bool {
-        match self.rows {
-            Rows::None | Rows::Payloads => false,
-            Rows::Items => both || role == Role::Sender,
+    /// Whether a party's items go into rows: the sender's, and the receiver's if it sends them on.
+    pub fn items_in_rows(&self, role: Role, terms: &Terms) -> bool {
+        match (self.rows, role) {
+            (Rows::None, Role::Sender) => self.shares && !terms.shared_values,
+            (Rows::None | Rows::Payloads, _) => false,
+            (Rows::Items, _) => terms.both || role == Role::Sender,
         }
+    }
+
+    /// Whether a party's items have values: always, or if it has any.
+    pub fn has_values(&self, role: Role, terms: &Terms) -> bool {
+        role == Role::Sender && (self.values || self.shares && terms.shared_values)
     }
 }
 
@@ -123,13 +172,17 @@ pub enum Shape {
     MatchesAndUnion,
     /// A sum over the matches: [`Learned::Sum`].
     Sum,
+    /// Shares: [`Learned::Shares`].
+    Shares,
+    /// An identifier for each of the party's own rows, and a list of all: [`Learned::Identifiers`].
+    Identifiers,
 }
 
 impl Shape {
-    /// Whether the result consists of rows of the party's table or of items, as opposed to numbers.
+    /// Whether the result consists of rows or items, as opposed to a line of numbers.
     pub const fn has_items(self) -> bool {
         match self {
-            Shape::OwnRows | Shape::AllRows | Shape::Items => true,
+            Shape::OwnRows | Shape::AllRows | Shape::Items | Shape::Shares | Shape::Identifiers => true,
             Shape::Nothing | Shape::Matches | Shape::MatchesAndUnion | Shape::Sum => false,
         }
     }
@@ -137,8 +190,13 @@ impl Shape {
     /// Whether the result has all columns of the party's table.
     pub const fn has_rows(self) -> bool {
         match self {
-            Shape::OwnRows | Shape::AllRows => true,
-            Shape::Nothing | Shape::Items | Shape::Matches | Shape::MatchesAndUnion | Shape::Sum => false,
+            Shape::OwnRows | Shape::AllRows | Shape::Identifiers => true,
+            Shape::Nothing
+            | Shape::Items
+            | Shape::Matches
+            | Shape::MatchesAndUnion
+            | Shape::Sum
+            | Shape::Shares => false,
         }
     }
 }
@@ -221,12 +279,19 @@ pub struct Terms {
     pub min_count: u64,
     /// Whether the receiver is protected against a malicious sender (cm20).
     pub malicious_sender: bool,
+    /// Whether the sender learns how many items match (union by sigma-dh).
+    pub reveal_count: bool,
+    /// In share: whether values are shared, and not items. The sender says so.
+    pub shared_values: bool,
+    /// Whether all items have exactly `max_row` bytes, so that rows hold no lengths: in a union of identifiers, and
+    /// in no agreement.
+    pub bare: bool,
 }
 
 /// What a party learned, in addition to the size of the peer's set. `Debug` shows only the kind.
 #[derive(Clone, PartialEq, Eq)]
 pub enum Learned {
-    /// The sender of intersect, union and count, unless both get the result.
+    /// The sender of intersect, union and count, unless both get the result, or it learns the number of matches.
     Nothing,
     /// Intersect: the items of this party's set that match.
     Matching(intersect::Matching),
@@ -234,10 +299,14 @@ pub enum Learned {
     New(union::rows::New),
     /// The sender of union, if both get the result: the items of both sets, sorted.
     Union(Items),
-    /// Count, and the receiver of sum: the number of matches.
+    /// Count, the receiver of sum, and the sender of a union that reveals it: the number of matches.
     Matches(u64),
     /// The sender of sum; `None` if there were fewer matches than the agreed minimum.
     Sum(Option<sum::Sum>),
+    /// Share: this party's shares.
+    Shares(share::Shares),
+    /// Id: the identifiers of this party's items, and those of both sets.
+    Identifiers(id::Identifiers),
 }
 
 /// One party's part of an operation.
@@ -251,7 +320,7 @@ pub struct Task<'a> {
     pub group: &'static str,
     /// Our set, padded if requested.
     pub set: &'a Hashed<'a>,
-    /// For the sender of sum, a value per item of the set, excluding dummies. Otherwise empty.
+    /// For a sender with values, a value per item of the set, excluding dummies. Otherwise empty.
     pub values: &'a [i128],
     /// For a sender with payload, a payload per item of the set, excluding dummies. Otherwise empty.
     pub payloads: &'a Items,
@@ -282,6 +351,13 @@ impl<'a, T> Sealed<'a, T> {
     /// [`Error::Peer`] if the peer cannot have followed the protocol. The peer must not learn of this error.
     pub fn open(self, _: Confirmed) -> Result<T> {
         (self.0)()
+    }
+
+    pub(crate) fn and_then<U>(self, f: impl FnOnce(T) -> Result<U> + Send + 'a) -> Sealed<'a, U>
+    where
+        T: 'a,
+    {
+        Sealed::new(move || (self.0)().and_then(f))
     }
 
     pub(crate) fn map<U>(self, f: impl FnOnce(T) -> U + Send + 'a) -> Sealed<'a, U>
@@ -372,6 +448,8 @@ impl fmt::Debug for Learned {
             Learned::Union(_) => "Union(..)",
             Learned::Matches(_) => "Matches(..)",
             Learned::Sum(_) => "Sum(..)",
+            Learned::Shares(_) => "Shares(..)",
+            Learned::Identifiers(_) => "Identifiers(..)",
         })
     }
 }

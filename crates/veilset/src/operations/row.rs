@@ -1,12 +1,16 @@
 //! Rows of a public width that hold byte strings of secret lengths.
 
+use super::Terms;
 use crate::error::{Error, Result};
 
 /// A row of `N` byte strings with at most `max` bytes in total: their lengths, the strings, then zeros. Its
 /// width depends only on `N` and `max`.
+///
+/// A bare row is a single byte string of `max` bytes without its length.
 #[derive(Clone, Copy)]
 pub(crate) struct Layout<const N: usize> {
     max: usize,
+    bare: bool,
 }
 
 /// The parts of a row. If the row is noise, they have any length and content.
@@ -26,12 +30,18 @@ impl<'a, const N: usize> Parts<'a, N> {
 
 impl<const N: usize> Layout<N> {
     pub(crate) const fn new(max: usize) -> Self {
-        Layout { max }
+        Layout { max, bare: false }
+    }
+
+    /// The rows of a union under these terms.
+    pub(crate) const fn of(terms: &Terms) -> Self {
+        Layout { max: terms.max_row, bare: terms.bare && N == 1 }
     }
 
     /// Bytes of one length prefix.
     const fn prefix(self) -> usize {
         match self.max {
+            _ if self.bare => 0,
             0..=0xff => 1,
             0x100..=0xffff => 2,
             _ => 3,
@@ -45,7 +55,8 @@ impl<const N: usize> Layout<N> {
 
     /// Rejects parts that do not fit. Each element of `lengths` is for one row.
     pub(crate) fn check(self, mut lengths: impl Iterator<Item = [usize; N]>) -> Result<()> {
-        match self.max < 1 << 24 && lengths.all(|l| l.iter().sum::<usize>() <= self.max) {
+        let fits = |length| if self.bare { length == self.max } else { length <= self.max };
+        match self.max < 1 << 24 && lengths.all(|l| fits(l.iter().sum::<usize>())) {
             true => Ok(()),
             false => Err(Error::Bug("an item or its payload is longer than the agreed row".into())),
         }
@@ -53,18 +64,22 @@ impl<const N: usize> Layout<N> {
 
     /// Writes the parts, which must fit, into a row of zeros.
     pub(crate) fn write(self, parts: [&[u8]; N], row: &mut [u8]) {
-        let (lengths, mut rest) = row.split_at_mut(N * self.prefix());
-        for (part, length) in parts.into_iter().zip(lengths.chunks_exact_mut(self.prefix())) {
+        let (mut lengths, mut rest) = row.split_at_mut(N * self.prefix());
+        for part in parts {
+            let (length, next) = lengths.split_at_mut(self.prefix());
             length.copy_from_slice(&part.len().to_le_bytes()[..length.len()]);
             let (here, behind) = rest.split_at_mut(part.len());
             here.copy_from_slice(part);
-            rest = behind;
+            (lengths, rest) = (next, behind);
         }
     }
 
     /// Reads a row of the right width. The time does not depend on whether the row is noise.
     pub(crate) fn read(self, row: &[u8]) -> Parts<'_, N> {
         let (lengths, body) = row.split_at(N * self.prefix());
+        if self.bare {
+            return Parts { parts: [(body, body.len()); N], well_formed: true };
+        }
         let mut start = 0usize;
         let mut parts = [(body, 0); N];
         for (part, length) in parts.iter_mut().zip(lengths.chunks_exact(self.prefix())) {
@@ -81,6 +96,20 @@ impl<const N: usize> Layout<N> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_bare_row_is_the_item_alone() {
+        let layout = Layout::<1>::of(&Terms { max_row: 5, bare: true, ..Terms::default() });
+        assert_eq!(layout.width(), 5);
+        let mut row = [0; 5];
+        layout.write([b"abcde"], &mut row);
+        assert_eq!(row, *b"abcde");
+        let parts = layout.read(&row);
+        assert!(parts.well_formed && parts.get(0) == (b"abcde", 5));
+        for (length, fits) in [(4, false), (5, true), (6, false)] {
+            assert_eq!(layout.check([[length]].into_iter()).is_ok(), fits, "{length}");
+        }
+    }
 
     #[test]
     fn parts_come_back_and_what_is_no_row_is_noticed() {

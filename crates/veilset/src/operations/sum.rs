@@ -93,7 +93,7 @@ pub static SUM: Operation = Operation {
     summary: "Both learn how many keys match; the sender also learns the sum of its values over them",
     about: "Both learn the number of matches. The sender, who owns the values, learns their sum over the matches; the \
             receiver does not.",
-    uses: Uses { rows: Rows::None, both: false, values: true },
+    uses: Uses { rows: Rows::None, both: false, values: true, shares: false },
     sender_dummies: Dummies::Random,
     learns: |role, terms| match (role, terms.min_count) {
         (Role::Receiver, _) => vec![Fact::HowManyMatch],
@@ -129,6 +129,8 @@ pub static SUM: Operation = Operation {
             })
         },
     }),
+    over_sigma: None,
+    over_union: None,
 };
 
 /// Runs the receiver with set `y`; the sender's set has `n_x` items. Returns the number of matches.

@@ -1,3 +1,4 @@
+use super::id::{Identifier, Identifiers};
 use super::sum::{Modulus, Sum};
 use super::union::rows::New;
 use super::*;
@@ -12,10 +13,12 @@ use crate::membership::cwprf::{BloomFilter, CwPrf, GolombTags};
 use crate::membership::{ASK, Ideal, Mqrpmt};
 use crate::operations::{COUNT, INTERSECT, SUM, UNION};
 use crate::protocols::dh_psi;
-use crate::protocols::{self, CM20, CWPRF, DH_PSI, KRTW19, KRTW19_PLAIN, Protocol, VOLE, run};
+use crate::protocols::{
+    self, CM20, CWPRF, Choice, DH_PSI, KRTW19, KRTW19_PLAIN, POPRF, Protocol, SIGMA_DH, VOLE, run,
+};
 use crate::rng::Prng;
 use crate::testing::{Garble, Views, overlapping, run_pair, sizes, split_frames};
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 
 #[path = "dummies_tests.rs"]
 mod dummies;
@@ -24,13 +27,16 @@ mod refused;
 
 const SESSION: SessionId = SessionId::of([6; 32]);
 /// Rows are large enough for the items of `overlapping`.
-const TERMS: Terms = Terms {
+pub(super) const TERMS: Terms = Terms {
     payload: false,
     max_row: MAX_ROW,
     both: false,
     modulus: Modulus::Bits64,
     min_count: 0,
     malicious_sender: false,
+    reveal_count: false,
+    shared_values: false,
+    bare: false,
 };
 const MAX_ROW: usize = 3050;
 const NO_PAYLOADS: &Items = &Items::new();
@@ -48,7 +54,7 @@ fn tasks<'a>(
     let task = |role, set, values| Part {
         operation,
         role,
-        protocol: &CWPRF,
+        choice: Choice::of(&CWPRF),
         set,
         values,
         payloads: NO_PAYLOADS,
@@ -62,7 +68,7 @@ fn tasks<'a>(
 struct Part<'a> {
     operation: &'static Operation,
     role: Role,
-    protocol: &'static Protocol,
+    choice: Choice,
     set: &'a ItemSet,
     values: &'a [i128],
     payloads: &'a Items,
@@ -71,8 +77,8 @@ struct Part<'a> {
 
 impl Part<'_> {
     fn run<T>(&self, run: impl FnOnce(&Task) -> Result<T>) -> Result<T> {
-        let &Part { operation, role, protocol, set, values, payloads, terms } = self;
-        let (group, set) = (protocol.group(), Hashed::new(set));
+        let &Part { operation, role, choice: Choice { group, .. }, set, values, payloads, terms } = self;
+        let set = Hashed::new(set);
         run(&Task { operation, role, group, set: &set, values, payloads, terms })
     }
 }
@@ -84,7 +90,13 @@ fn announced(set: &ItemSet) -> Announced {
 
 /// Runs one party over a membership test.
 fn over<'a>(task: &Task<'a>, test: &dyn Mqrpmt, cx: &mut Context, n: usize) -> Result<Sealed<'a, Learned>> {
-    (task.operation.over_mqrpmt.as_ref().unwrap().run)(test, task, cx, n)
+    match &task.operation.over_union {
+        Some(by_union) => {
+            let union = |task: &Task<'a>, cx: &mut Context, n| over(task, test, cx, n);
+            (by_union.run)(&union, task, cx, n)
+        }
+        None => (task.operation.over_mqrpmt.as_ref().unwrap().run)(test, task, cx, n),
+    }
 }
 
 fn run_over(protocol: &(impl Mqrpmt + Sync), [r, s]: [Part; 2]) -> ((Learned, Learned), Views) {
@@ -98,24 +110,32 @@ fn run_over(protocol: &(impl Mqrpmt + Sync), [r, s]: [Part; 2]) -> ((Learned, Le
 fn run_tasks([r, s]: [Part; 2]) -> ((Learned, Learned), Views) {
     run_pair(
         &SESSION,
-        |cx| r.run(|t| run(r.protocol, t, cx, announced(s.set))?.open(Confirmed(()))),
-        |cx| s.run(|t| run(s.protocol, t, cx, announced(r.set))?.open(Confirmed(()))),
+        |cx| r.run(|t| run(r.choice.protocol, t, cx, announced(s.set))?.open(Confirmed(()))),
+        |cx| s.run(|t| run(s.choice.protocol, t, cx, announced(r.set))?.open(Confirmed(()))),
     )
 }
 
-/// Every combination: each operation with each protocol, for the receiver or both, with and without payload;
-/// cm20 in both variants.
-pub(crate) fn kinds() -> Vec<(&'static Operation, &'static Protocol, Terms)> {
+/// An operation, how it is computed, and under which terms.
+pub(crate) type Kind = (&'static Operation, Choice, Terms);
+
+/// Every combination: each operation with each protocol in each of its groups, for the receiver or both, with and
+/// without payload; cm20 in both variants. A union by sigma-dh reveals the count, and so is not for both.
+pub(crate) fn kinds() -> Vec<Kind> {
     let mut kinds = Vec::new();
     for operation in ALL {
-        for protocol in protocols::ALL.into_iter().filter(|p| p.computes(operation)) {
+        let protocols = protocols::ALL.into_iter().filter(|p| p.computes(operation));
+        for choice in protocols.flat_map(Protocol::choices) {
             for (both, payload) in [(false, false), (false, true), (true, false), (true, true)] {
                 let rows = operation.uses.rows != Rows::None;
-                if (!payload || rows) && (!both || operation.uses.both) {
-                    let terms = Terms { both, payload, ..TERMS };
-                    kinds.push((operation, protocol, terms));
-                    if protocol == &CM20 {
-                        kinds.push((operation, protocol, Terms { malicious_sender: true, ..terms }));
+                let reveal_count = choice.protocol.offer(operation).is_some_and(|offer| offer.reveals_count);
+                if (!payload || rows) && (!both || operation.uses.both && !reveal_count) {
+                    let terms = Terms { both, payload, reveal_count, ..TERMS };
+                    kinds.push((operation, choice, terms));
+                    if choice.protocol == &CM20 {
+                        kinds.push((operation, choice, Terms { malicious_sender: true, ..terms }));
+                    }
+                    if operation.uses.shares {
+                        kinds.push((operation, choice, Terms { shared_values: true, ..terms }));
                     }
                 }
             }
@@ -149,22 +169,81 @@ fn sorted(learned: Learned) -> Learned {
     }
 }
 
+/// Shares are random, so they are added up, in the order of the sender's items. Those of dummies must add up to zero.
+fn opened(got: [Learned; 2], plain: &Learned) -> [Learned; 2] {
+    let [Learned::Shares(r), Learned::Shares(s)] = &got else { return got };
+    let Learned::Shares(plain) = plain else { panic!("{plain:?}") };
+    let share::Beside::Order(order) = &s.beside else { panic!("the sender does not know the order") };
+    assert!(r.shares.len() == s.shares.len() && r.width == s.width && r.sharing == s.sharing);
+    let mut rows = vec![0; plain.shares.len()];
+    for ((r, s), &at) in r.shares.chunks(r.width).zip(s.shares.chunks(s.width)).zip(order) {
+        let sum: Vec<u8> = match r.len() {
+            share::VALUE => {
+                let number = |share: &[u8]| u64::from_le_bytes(share.try_into().unwrap());
+                number(r).wrapping_add(number(s)).to_le_bytes().to_vec()
+            }
+            _ => r.iter().zip(s).map(|(r, s)| r ^ s).collect(),
+        };
+        match rows.chunks_mut(r.len()).nth(at as usize) {
+            Some(row) => row.copy_from_slice(&sum),
+            None => assert!(sum.iter().all(|&byte| byte == 0)),
+        }
+    }
+    let zeros = vec![0; rows.len()];
+    let items = (rows.len() / r.width) as u32;
+    let mut sorted = order.clone();
+    sorted.sort_unstable();
+    assert!(sorted.into_iter().eq(0..order.len() as u32));
+    [
+        Learned::Shares(share::Shares { shares: rows, ..r.clone() }),
+        Learned::Shares(share::Shares {
+            shares: zeros,
+            beside: share::Beside::Order((0..items).collect()),
+            ..s.clone()
+        }),
+    ]
+}
+
+/// Identifiers are random, so each is replaced by the plain computation's for the same item. They must be distinct, and
+/// those of both parties the same; those of this many dummies are in the list too.
+fn named(got: [Learned; 2], plain: [&Learned; 2], dummies: usize) -> [Learned; 2] {
+    let got = opened(got, plain[0]);
+    let [Learned::Identifiers(r), Learned::Identifiers(s)] = &got else { return got };
+    let mut names: HashMap<Identifier, Identifier> = HashMap::new();
+    for (got, plain) in [r, s].into_iter().zip(plain) {
+        let Learned::Identifiers(plain) = plain else { panic!("{plain:?}") };
+        assert_eq!(got.own.len(), plain.own.len());
+        for (got, plain) in got.own.iter().zip(&plain.own) {
+            assert_eq!(names.insert(*got, *plain).unwrap_or(*plain), *plain);
+        }
+    }
+    assert_eq!(names.values().collect::<HashSet<_>>().len(), names.len());
+    assert!(r.all == s.all && r.all.is_sorted());
+    assert_eq!(r.all.iter().filter(|id| !names.contains_key(*id)).count(), dummies);
+    [r, s].map(|got| {
+        let own = got.own.iter().map(|id| names[id]).collect();
+        let mut all: Vec<Identifier> = got.all.iter().filter_map(|id| names.get(id)).copied().collect();
+        all.sort_unstable();
+        Learned::Identifiers(Identifiers { own, all })
+    })
+}
+
 fn tasks_of<'a>(
-    (operation, protocol, terms): &(&'static Operation, &'static Protocol, Terms),
+    (operation, choice, terms): &Kind,
     y: &'a ItemSet,
     x: &'a ItemSet,
     values: &'a [i128],
     payloads: &'a Items,
 ) -> [Part<'a>; 2] {
     let [mut r, mut s] = tasks(operation, y, x, values);
-    (r.protocol, s.protocol, r.terms, s.terms) = (*protocol, *protocol, *terms, *terms);
+    (r.choice, s.choice, r.terms, s.terms) = (*choice, *choice, *terms, *terms);
     s.payloads = payloads;
     [r, s]
 }
 
 fn check(
     run: impl Fn([Part; 2]) -> ((Learned, Learned), Views),
-    kinds: &[(&'static Operation, &'static Protocol, Terms)],
+    kinds: &[Kind],
     y: &ItemSet,
     x: &ItemSet,
     what: &str,
@@ -176,6 +255,7 @@ fn check(
         let (got_r, got_s) = run([r, s]).0;
         let [expected_r, expected_s] =
             (r.operation.plain)(&Inputs { y, x, values: &values, payloads: &payloads, terms: r.terms });
+        let [got_r, got_s] = named([got_r, got_s], [&expected_r, &expected_s], 0);
         assert!((sorted(got_r), got_s) == (sorted(expected_r), expected_s), "{kind:?}, {what}");
     }
 }
@@ -183,8 +263,8 @@ fn check(
 #[test]
 fn results_are_those_of_the_plain_computation() {
     let mut all = kinds();
-    all.retain(|k| !is_krtw19(k.1));
-    let over_dh: Vec<_> = all.iter().filter(|k| k.1 == &CWPRF).copied().collect();
+    all.retain(|k| !is_krtw19(k.1.protocol));
+    let over_dh: Vec<_> = all.iter().filter(|k| k.1 == Choice::of(&CWPRF)).copied().collect();
     let plain: Vec<_> = over_dh.iter().filter(|k| !k.2.both && !k.2.payload).copied().collect();
     for (n_y, n_x) in sizes(crate::ot::extension::FRAME) {
         for overlap in [0.0, 0.5, 1.0] {
@@ -203,9 +283,19 @@ fn results_are_those_of_the_plain_computation() {
     }
     let (y, x) = overlapping(crate::ot::extension::FRAME + 1, 300, 0.5);
     check(run_tasks, &plain, &y, &x, "more than a frame");
+    let in_groups: Vec<_> =
+        all.iter().filter(|k| k.0 == &COUNT && k.1.protocol == &CWPRF && !k.2.both).collect();
+    assert_eq!(in_groups.len(), CWPRF.groups.len());
+    let in_groups: Vec<_> = in_groups.into_iter().copied().collect();
+    check(run_tasks, &in_groups, &y, &x, "more than a frame");
+    let sigma: Vec<_> = all.iter().filter(|k| k.1.protocol == &SIGMA_DH && !k.2.payload).copied().collect();
+    let (y, x) = overlapping(crate::membership::sigma::FRAME + 1, 300, 0.5);
+    check(run_tasks, &sigma, &y, &x, "frames of queries in count");
+    check(run_tasks, &sigma, &x, &y, "frames of queries in union");
     // By tags, with payload: several frames of rows, tags and points.
     let (y, x) = overlapping(9000, 700, 0.5);
-    let by_tags: Vec<_> = all.into_iter().filter(|k| k.1 != &CWPRF && k.2.payload && k.2.both).collect();
+    let by_tags = |k: &Kind| ![&CWPRF, &POPRF, &SIGMA_DH].contains(&k.1.protocol) && k.2.payload && k.2.both;
+    let by_tags: Vec<_> = all.into_iter().filter(by_tags).collect();
     check(run_tasks, &by_tags, &y, &x, "frames");
     check(run_tasks, &by_tags, &x, &y, "frames, the other way round");
 }
@@ -214,8 +304,8 @@ fn results_are_those_of_the_plain_computation() {
 #[test]
 fn results_in_another_group_are_those_of_the_plain_computation() {
     let mut all = kinds();
-    all.retain(|k| [&CWPRF, &DH_PSI].contains(&k.1));
-    let (over_dh, classic): (Vec<_>, Vec<_>) = all.into_iter().partition(|k| k.1 == &CWPRF);
+    all.retain(|k| [&CWPRF, &DH_PSI].map(Choice::of).contains(&k.1));
+    let (over_dh, classic): (Vec<_>, Vec<_>) = all.into_iter().partition(|k| k.1.protocol == &CWPRF);
     let protocol = CwPrf(Ristretto255, GolombTags);
     let by_dh_psi = |[r, s]: [Part; 2]| {
         run_pair(
@@ -241,8 +331,8 @@ fn results_in_another_group_are_those_of_the_plain_computation() {
 #[test]
 fn unions_by_krtw19_are_those_of_the_plain_computation() {
     let mut all = kinds();
-    all.retain(|k| is_krtw19(k.1));
-    assert_eq!(all.len(), 8);
+    all.retain(|k| is_krtw19(k.1.protocol));
+    assert_eq!(all.len(), 10);
     let (y, x) = overlapping(57, 33, 0.5);
     check(run_tasks, &all, &y, &x, "all kinds");
     all.retain(|k| k.2.payload && k.2.both);
@@ -260,7 +350,7 @@ fn unions_by_krtw19_compare_in_the_clear_only_if_so_asked() {
     const VALUES_IN_THE_CLEAR: u16 = 0xa7;
     let (y, x) = overlapping(5, 4, 0.5);
     for (protocol, clear) in [(&KRTW19, false), (&KRTW19_PLAIN, true)] {
-        let kind = (&UNION, protocol, TERMS);
+        let kind = (&UNION, Choice::of(protocol), TERMS);
         let (_, views) = run_tasks(tasks_of(&kind, &y, &x, &[], NO_PAYLOADS));
         assert_eq!(views.frames(0).iter().any(|frame| frame.0 == VALUES_IN_THE_CLEAR), clear, "{protocol}");
     }
@@ -304,7 +394,7 @@ fn below_the_minimum_count_the_sender_learns_nothing() {
 #[test]
 fn message_sizes_depend_on_public_sizes_only() {
     let (n_y, n_x) = (40, 70);
-    for kind in kinds().into_iter().filter(|k| !is_krtw19(k.1) || (k.2.both && k.2.payload)) {
+    for kind in kinds().into_iter().filter(|k| !is_krtw19(k.1.protocol) || (k.2.both && k.2.payload)) {
         let mut seen = HashSet::new();
         // Overlap, lengths and values differ. The tags are checked in membership::cwprf.
         for (overlap, stretch) in [(0.0, 0), (0.5, 0), (1.0, 0), (0.5, 2000)] {
@@ -334,13 +424,14 @@ fn byte_counts_are_those_of_the_formula() {
     // At most 256 KiB of rows per frame.
     let rows = |width: usize| n_x * width + 6 * n_x.div_ceil((1 << 18) / width);
     // session::estimate checks those of krtw19.
-    for kind in kinds().into_iter().filter(|k| !is_krtw19(k.1)) {
-        let (operation, protocol, terms) = kind;
+    for kind in kinds().into_iter().filter(|k| !is_krtw19(k.1.protocol)) {
+        let (operation, Choice { protocol, group }, terms) = kind;
+        let point = crate::group::facts(group).unwrap().point;
         let payloads = payloads_of(&x, &terms);
         let (_, views) = run_tasks(tasks_of(&kind, &y, &x, &values_of(&x), &payloads));
         if protocol == &DH_PSI {
             // Tags of 40 + 8 + 9 bits.
-            let (points, rows) = (n_y * 32 + 6, rows(MAX_ROW + 2));
+            let (points, rows) = (n_y * point + 6, rows(MAX_ROW + 2));
             let to_receiver = match terms.payload {
                 true => points + n_x * 16 + 6 + rows,
                 false => points + n_x * 8 + 6,
@@ -379,9 +470,31 @@ fn byte_counts_are_those_of_the_formula() {
             assert_eq!(lengths, [ot_setup[0] + to_receiver, to_sender], "{kind:?}");
             continue;
         }
+        if protocol == &SIGMA_DH {
+            // Points there and back and the tags, and for a union the bits; the server is the one who is asked.
+            let server = usize::from(operation == &COUNT);
+            let n = [n_x, n_y][server];
+            let tags: usize = views.frames(1 - server).iter().filter(|f| f.0 == 0x21).map(|f| f.1 + 6).sum();
+            let mut bytes = [0; 2];
+            bytes[server] += n * 32 + 6;
+            bytes[1 - server] += n * 32 + 6 + tags;
+            if operation == &UNION {
+                let parts = MAX_ROW + 2 + if terms.payload { 2 } else { 0 };
+                bytes[0] += n_x / 8 + 6 + ot_setup[0] + rows(parts);
+                bytes[1] += ot_setup[1] + corrections;
+            } else if terms.both {
+                bytes[1] += 8 + 6;
+            }
+            assert_eq!([views.0[0].len(), views.0[1].len()], bytes, "{kind:?}");
+            continue;
+        }
         let tags: usize = views.frames(0).iter().filter(|f| f.0 == 0x21).map(|f| f.1 + 6).sum();
-        let to_sender = n_y * 32 + 6;
-        let to_receiver = n_x * 32 + 6 + tags;
+        let to_sender = n_y * point + 6;
+        let to_receiver = match protocol == &POPRF {
+            // Points come back, and the queries are tags of 40 + 8 + 9 bits.
+            true => n_y * point + 6 + n_x * 8 + 6,
+            false => n_x * point + 6 + tags,
+        };
         // Lengths of two bytes each.
         let parts = |n: usize| MAX_ROW + 2 * n;
         let union_rows = (n_y + n_x) * parts(1) + 6 * (n_y + n_x).div_ceil((1 << 18) / parts(1));
@@ -404,7 +517,7 @@ fn byte_counts_are_those_of_the_formula() {
         assert_eq!(views.0[0].len(), to_receiver + more_to_receiver, "{operation} to receiver");
         assert_eq!(views.0[1].len(), to_sender + more_to_sender, "{operation} to sender");
         // t = 40 + 9 + 8 bits, of which 48 are the remainder.
-        assert!((n_y * 49 / 8..n_y * 52 / 8).contains(&tags), "{tags}");
+        assert!(protocol == &POPRF || (n_y * 49 / 8..n_y * 52 / 8).contains(&tags), "{tags}");
     }
 }
 
@@ -446,10 +559,10 @@ fn wire_bytes_are_those_of_the_snapshot() {
     );
     let small = kinds().into_iter().map(|kind| (kind, (130, 70)));
     // Enough items for the VOLE to use its code.
-    let large = [((&INTERSECT, &VOLE, TERMS), (4000, 70))];
+    let large = [((&INTERSECT, Choice::of(&VOLE), TERMS), (4000, 70))];
     for (kind, (n_y, n_x)) in small.chain(large) {
         let (y, x) = overlapping(n_y, n_x, 0.5);
-        let (operation, protocol, terms) = kind;
+        let (operation, choice, terms) = kind;
         let payloads = payloads_of(&x, &terms);
         let (_, views) = run_tasks(tasks_of(&kind, &y, &x, &values_of(&x), &payloads));
         for (party, role) in [Role::Receiver, Role::Sender].into_iter().enumerate() {
@@ -459,7 +572,10 @@ fn wire_bytes_are_those_of_the_snapshot() {
             let both = if terms.both { " both" } else { "" };
             let payload = if terms.payload { " payload" } else { "" };
             let malicious = if terms.malicious_sender { " malicious-sender" } else { "" };
-            let name = format!("{operation} {protocol}{malicious}{both}{payload} {n_y} {n_x} {role}");
+            let revealed = if terms.reveal_count { " reveal-count-to-sender" } else { "" };
+            let values = if terms.shared_values { " values" } else { "" };
+            let malicious = [malicious, revealed, values].concat();
+            let name = format!("{operation} {choice}{malicious}{both}{payload} {n_y} {n_x} {role}");
             text += &format!("{name}: {} {hash}\n", frames.join(" "));
         }
     }

@@ -16,7 +16,7 @@
 
 use super::multi_point::MultiPoint;
 use super::vole::Rr22;
-use super::{Input, Oprf, Output};
+use super::{Cost, Input, Oprf, Output};
 use crate::context::Context;
 use crate::error::Result;
 use crate::hash::part;
@@ -49,14 +49,49 @@ pub fn sender(oprf: &dyn Oprf, cx: &mut Context, inputs: &[Input], n_y: usize) -
 /// The OPRF by which the distributed one takes the fewest bytes for these numbers of inputs of the receiver and the
 /// sender: CM20 up to about 4,000 inputs of both, then RR22, whose VOLE has a fixed cost.
 pub fn cheapest(n_y: usize, n_x: usize) -> Box<dyn Oprf + Send + Sync> {
+    let [vole, cm20] = costs(n_y, n_x);
+    match bytes(&vole) <= bytes(&cm20) {
+        true => Box::new(Rr22::new(Silent::default())),
+        false => Box::new(MultiPoint::default()),
+    }
+}
+
+/// The cost by the cheapest OPRF.
+pub(crate) fn cost(n_y: usize, n_x: usize) -> Cost {
+    let [vole, cm20] = costs(n_y, n_x);
+    if bytes(&vole) <= bytes(&cm20) { vole } else { cm20 }
+}
+
+/// The costs by RR22 and by CM20.
+fn costs(n_y: usize, n_x: usize) -> [Cost; 2] {
     let (vole, cm20) = (Rr22::new(Silent::default()), MultiPoint::default());
-    // Once with R as the receiver, once with S.
-    let both_ways = |traffic: &dyn Fn(usize, usize) -> (usize, usize)| {
-        [traffic(n_y, n_x), traffic(n_x, n_y)].iter().map(|(there, back)| there + back).sum::<usize>()
-    };
-    match both_ways(&|n, _| vole.traffic(n)) <= both_ways(&|n, m| cm20.traffic(n, m)) {
-        true => Box::new(vole),
-        false => Box::new(cm20),
+    [
+        both_ways(vole.cost(n_y, n_x), vole.cost(n_x, n_y), [n_y, n_x]),
+        both_ways(cm20.cost(n_y, n_x), cm20.cost(n_x, n_y), [n_y, n_x]),
+    ]
+}
+
+fn bytes(cost: &Cost) -> usize {
+    cost.sends.iter().sum()
+}
+
+/// The cost of two evaluations, first R's and then S's, at these numbers of inputs.
+fn both_ways(first: Cost, second: Cost, inputs: [usize; 2]) -> Cost {
+    // Of the second, S is the receiver.
+    let swapped = |[a, b]: [usize; 2]| [b, a];
+    let sum = |a: [usize; 2], b: [usize; 2]| [a[0] + b[0], a[1] + b[1]];
+    let (held, each_thread) = (swapped(second.held), swapped(second.each_thread));
+    Cost {
+        sends: sum(first.sends, swapped(second.sends)),
+        // The first message of the second travels with the last one of the first.
+        rounds: (first.rounds + second.rounds).saturating_sub(1),
+        base_ots: first.base_ots + second.base_ots,
+        matrix_bits: sum(first.matrix_bits, swapped(second.matrix_bits)),
+        vole_items: first.vole_items + second.vole_items,
+        // During the second, the values of the first are held too.
+        held: [0, 1].map(|i| first.held[i].max(32 * inputs[i] + held[i])),
+        each_thread: [0, 1].map(|i| first.each_thread[i].max(each_thread[i])),
+        progress: (first.progress.0, first.progress.1 + second.progress.1),
     }
 }
 

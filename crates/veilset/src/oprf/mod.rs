@@ -6,9 +6,11 @@
 pub mod distributed;
 pub mod kkrt;
 pub mod multi_point;
+pub mod permuted;
 pub mod two_hash_dh;
 pub mod vole;
 
+use crate::channel::Unit;
 use crate::context::Context;
 use crate::error::Result;
 use crate::secret::Secrets;
@@ -35,6 +37,27 @@ pub trait Oprf {
     /// Runs the sender. Returns F at its inputs, which must be distinct, in their order. The receiver has `n_y`
     /// inputs.
     fn sender(&self, cx: &mut Context, inputs: &[Input], n_y: usize) -> Result<Secrets<Output>>;
+}
+
+/// What an evaluation costs, computed from the numbers of inputs. Pairs are for the receiver and the sender.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Cost {
+    /// Bytes that each party sends, including frame headers.
+    pub(crate) sends: [usize; 2],
+    /// Rounds: the sender begins, and the receiver has the last word.
+    pub(crate) rounds: usize,
+    /// Base OTs.
+    pub(crate) base_ots: usize,
+    /// Bits of CM20's matrix.
+    pub(crate) matrix_bits: [usize; 2],
+    /// Inputs of both in an OPRF from VOLE.
+    pub(crate) vole_items: usize,
+    /// The most bytes that each party holds, its values included.
+    pub(crate) held: [usize; 2],
+    /// In addition, for each thread.
+    pub(crate) each_thread: [usize; 2],
+    /// By what a user sees progress: most of what the receiver sends.
+    pub(crate) progress: (Unit, usize),
 }
 
 /// The ideal functionality, for tests of its users: the sender sends its key in the clear.

@@ -43,7 +43,7 @@
 //!
 //! If either set is empty, nothing is sent: values that the other party never evaluates are random.
 
-use super::{Input, Oprf, Output};
+use super::{Cost, Input, Oprf, Output};
 use crate::channel::{HEADER, Message, Tx, Unit, frames};
 use crate::context::Context;
 use crate::error::Result;
@@ -75,9 +75,9 @@ const PIECE: usize = 20;
 const BATCH: usize = 1 << 8;
 /// Inputs processed at a time. Their blocks of F take 256 KiB: few enough for the second-level cache, and enough
 /// to amortise fetching a column.
-pub(crate) const CHUNK: usize = 1 << 14;
+const CHUNK: usize = 1 << 14;
 /// Bytes that a base OT takes while it is computed.
-pub(crate) const SETUP: usize = 1 << 10;
+const SETUP: usize = 1 << 10;
 
 /// The protocol.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -92,15 +92,29 @@ impl MultiPoint {
         Matrix::new(LAMBDA, n_x, n_y, self.malicious_sender)
     }
 
-    /// Bytes for `n_y` inputs of the receiver and `n_x` of the sender, including frame headers: from receiver to sender,
-    /// and back. The base OTs both ways, the key of F and the columns.
-    pub(crate) fn traffic(self, n_y: usize, n_x: usize) -> (usize, usize) {
-        if n_y == 0 || n_x == 0 {
-            return (0, 0);
-        }
+    /// The cost for `n_y` inputs of the receiver and `n_x` of the sender: base OTs both ways, the key of F and the
+    /// columns.
+    pub(crate) fn cost(self, n_y: usize, n_x: usize) -> Cost {
         let matrix = self.matrix(n_x, n_y);
+        let runs = usize::from(n_y > 0 && n_x > 0);
         let columns: usize = column_frames(&matrix).map(|bytes| bytes + HEADER).sum();
-        (32 * matrix.width + HEADER + 16 + HEADER + columns, 64 * matrix.width + HEADER)
+        let to_sender = 32 * matrix.width + HEADER + 16 + HEADER + columns;
+        let to_receiver = 64 * matrix.width + HEADER;
+        let both = [n_y, n_x];
+        // For each thread a group of columns, in five forms or three of one byte per row, and the blocks of a chunk.
+        let group = |forms, n: usize| forms * matrix.height + 32 * n.min(CHUNK);
+        Cost {
+            sends: [to_sender, to_receiver].map(|bytes| runs * bytes),
+            // The columns travel with the answer to the base OTs.
+            rounds: 2 * runs,
+            base_ots: matrix.width,
+            matrix_bits: both.map(|n| n * matrix.width),
+            vole_items: 0,
+            // Values of 32 bytes, and the pieces of their rows.
+            held: both.map(|n| SETUP * matrix.width + (32 + PIECE) * n),
+            each_thread: [group(5, n_y), group(3, n_x)].map(|bytes| runs * bytes),
+            progress: (Unit::Bytes, runs * matrix.width * (matrix.height / 8)),
+        }
     }
 }
 
@@ -115,7 +129,6 @@ impl Oprf for MultiPoint {
             return Ok(random_values(inputs.len(), cx.rng));
         }
         let matrix = self.matrix(n_x, inputs.len());
-        cx.ch.stage("matching", Unit::Bytes, matrix.width * (matrix.height / 8));
         // 2. Random OTs with R as the sender, and
         let seeds = Seeds::agree(cx, &matrix)?;
         // 1(b), 3(a). then the key of F.
@@ -128,7 +141,6 @@ impl Oprf for MultiPoint {
             return Ok(random_values(inputs.len(), cx.rng));
         }
         let matrix = self.matrix(inputs.len(), n_y);
-        cx.ch.stage("matching", Unit::Bytes, matrix.width * (matrix.height / 8));
         // 1. S picks s and 2. uses it as its choices.
         let choices = random_choices(matrix.width, cx.rng);
         let pads = base::receiver(cx, PURPOSE, &choices)?;

@@ -28,12 +28,13 @@
 //! sends little makes the sender hold 100 MB for the VOLE of a part of 2^21 elements. In addition, the sender
 //! holds at most 3 bytes per byte of A + P received.
 
-use super::{Input, Oprf, Output};
-use crate::channel::{HEADER, Message, frames};
+use super::{Cost, Input, Oprf, Output};
+use crate::channel::{HEADER, Message, Unit, frames};
 use crate::context::Context;
 use crate::error::{Error, Result};
 use crate::hash::{Domain, SessionId};
 use crate::okvs::{self, Rows, Seed, Value};
+use crate::ot::extension;
 use crate::secret::{Secret, Secrets};
 use crate::vole::silent::Silent;
 use crate::vole::{Received, Receiver, Sender, Vole, add};
@@ -53,7 +54,7 @@ const PURPOSE: &str = "RR22";
 
 /// Elements of a part of the VOLE: a multiple of [`FRAME`], and more than 2^20 inputs need, which thus take a
 /// single part. Each further part costs half a megabyte and a round trip.
-pub(crate) const PART: usize = 1 << 21;
+const PART: usize = 1 << 21;
 
 /// The protocol over any VOLE.
 pub struct Rr22<V> {
@@ -70,22 +71,30 @@ impl<V> Rr22<V> {
 }
 
 impl Rr22<Silent> {
-    /// Bytes for `n_y` inputs of the receiver, including frame headers: from receiver to sender, and back. The VOLE, the
-    /// seed and A + P.
-    pub(crate) fn traffic(&self, n_y: usize) -> (usize, usize) {
-        let elements = okvs::size(n_y);
-        let (there, back) = self.vole.traffic(frames(elements, self.part));
-        let store = size_of::<okvs::Seed>()
-            + HEADER
-            + size_of::<Value>() * elements
-            + HEADER * elements.div_ceil(FRAME);
-        (there + store, back)
+    /// The cost for `n_y` inputs of the receiver and `n_x` of the sender: the VOLE, the seed and A + P.
+    pub(crate) fn cost(&self, n_y: usize, n_x: usize) -> Cost {
+        let m = okvs::size(n_y);
+        let parts = || frames(m, self.part);
+        let (there, back) = self.vole.traffic(parts());
+        let store = size_of::<Seed>() + HEADER + size_of::<Value>() * m + HEADER * m.div_ceil(FRAME);
+        let [vole_r, vole_s] = self.vole.held(parts());
+        // The receiver's P and the rows of its inputs, during the VOLE and while C is assembled; then the values.
+        let (c, k) = if m > self.part { (16 * m, 48 * m) } else { (0, 0) };
+        let receiver = (16 * m + 24 * n_y + vole_r + c).max(32 * m + 88 * n_y);
+        // K doubles where it grows.
+        let sender = (24 * n_x + vole_s + k).max(16 * m + 88 * n_x);
+        Cost {
+            sends: [there + store, back],
+            // The base OTs there and back, and the further rounds of the VOLE, with A + P directly behind.
+            rounds: 2 + self.vole.rounds(parts()),
+            base_ots: extension::WIDTH,
+            matrix_bits: [0; 2],
+            vole_items: n_y + n_x,
+            held: [receiver, sender].map(|bytes| extension::SETUP_HELD + bytes),
+            each_thread: [0; 2],
+            progress: (Unit::Items, m),
+        }
     }
-}
-
-/// The lengths of the parts of a VOLE of `m` elements.
-pub(crate) fn parts(m: usize) -> impl Iterator<Item = usize> {
-    frames(m, PART)
 }
 
 /// H_B.

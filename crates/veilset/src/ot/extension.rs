@@ -56,6 +56,8 @@ const MAX_K: usize = 8;
 /// sender that computes both pads 6 ns more. A larger k pays on links slower than about 270 Mbit/s, a smaller
 /// one on links faster than about 440.
 pub const DEFAULT_K: usize = 6;
+/// Bytes held for the setup by default: base OTs, and 22 trees of 64 ciphers.
+pub(crate) const SETUP_HELD: usize = 5 << 16;
 
 const SUMS: Message<[Pad; 2]> = Message::new(0x33, "R->S  sums of the levels of the seed trees, encrypted");
 const CORRECTIONS: Message<[u8]> = Message::new(0x34, "R->S  u_i + choices");

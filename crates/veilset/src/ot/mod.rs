@@ -10,6 +10,8 @@
 //!   [`transfer`] encrypts them under the pads of a random OT.
 //! - *One-sided* OT: the sender has one row, the receiver gets it exactly if its choice bit is the agreed one.
 //!   See [`transfer`], too.
+//! - *Shares* of rows: the sender has one row, and both get shares that add up to it exactly if the receiver's choice
+//!   bit is 1. See [`shares`].
 //!
 //! All of them are as secure as the extension was set up to be: [`Security`]. A malicious receiver may pick the
 //! pads that it gets; the others are uniform to it.
@@ -21,6 +23,7 @@ pub mod base;
 mod check;
 pub mod extension;
 pub(crate) mod masks;
+pub mod shares;
 pub mod transfer;
 
 /// A pad: a key of one random OT.

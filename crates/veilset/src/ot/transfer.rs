@@ -30,7 +30,7 @@ pub(crate) fn rows_per_frame(width: usize) -> usize {
     (ROW_BYTES / width.max(1)).clamp(1, FRAME)
 }
 
-fn check(width: usize) -> Result<()> {
+pub(super) fn check(width: usize) -> Result<()> {
     match width {
         0 => Err(Error::Bug("a transfer of rows of no bytes".into())),
         _ => Ok(()),
@@ -95,6 +95,7 @@ pub fn receive(
 ) -> Result<()> {
     check(width)?;
     let threads = ot.threads().clone();
+    begin(ch, ot, choices, width);
     receive_frames(ch, ot, choices, ROWS, width, |first, choices, pads, rows| {
         // All rows are decrypted, the unwanted ones to noise, because the sender can time us.
         threads.run(|| crypt(rows, width, first, pads, |_, _| ()));
@@ -144,6 +145,7 @@ pub fn receive_chosen(
 ) -> Result<()> {
     check(width)?;
     let threads = ot.threads().clone();
+    begin(ch, ot, choices, 2 * width);
     receive_frames(ch, ot, choices, PAIRS, 2 * width, |first, choices, pads, bytes| {
         let (rows, ones) = bytes.split_at_mut(choices.len() * width);
         // Both rows are read, and no address depends on the choice.
@@ -156,9 +158,14 @@ pub fn receive_chosen(
     })
 }
 
+/// Announces the stage of a transfer with `width` bytes per OT.
+fn begin(ch: &Channel, ot: &Receiver, choices: &[bool], width: usize) {
+    ch.stage("receiving", Unit::Bytes, choices.len() * width + ot.correction_bytes(choices.len()));
+}
+
 /// Sends the corrections and receives the frames that answer them, with `width` bytes per OT. Calls
 /// `open(first, choices, pads, bytes)` for each.
-fn receive_frames(
+pub(super) fn receive_frames(
     ch: &mut Channel,
     ot: &mut Receiver,
     choices: &[bool],
@@ -166,8 +173,6 @@ fn receive_frames(
     width: usize,
     mut open: impl FnMut(usize, &[bool], &[Pad], &mut [u8]),
 ) -> Result<()> {
-    let n = choices.len();
-    ch.stage("receiving", Unit::Bytes, n * width + ot.correction_bytes(n));
     // The sender answers each frame of corrections with rows, so both directions flow at once. The pads are
     // queued. A sender that withholds rows gets no more corrections, so what it can make us hold is bounded by
     // the queue.

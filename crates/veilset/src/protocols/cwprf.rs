@@ -1,33 +1,34 @@
 //! `dh`: mqRPMT from a commutative weak PRF, and OT extension (CZZDL 5.3).
 
-use super::{Offer, Protocol, SEMI_HONEST, groups};
+use super::{BASE_OTS, Offer, Protocol, SEMI_HONEST, groups, in_group};
 use crate::channel::HEADER;
 use crate::compact_set::CompactSet;
 use crate::compact_set::golomb::{self, Golomb};
+use crate::context::Context;
 use crate::error::{Error, Result};
-use crate::group::curve25519::Curve25519;
+use crate::group::{Facts, Group, InGroup};
 use crate::membership::cwprf::{self, CwPrf, GolombTags};
-use crate::operations::cost::{Cost, Deal, Memory, PartyCost, Work, framed, grown};
-use crate::operations::{COUNT, INTERSECT, Operation, OverMqrpmt, SUM, UNION};
+use crate::operations::cost::{Cost, Deal, Memory, PartyCost, Traffic, Work, framed, grown};
+use crate::operations::{
+    COUNT, ID, INTERSECT, Learned, Operation, OverMqrpmt, SHARE, SUM, Sealed, Task, UNION,
+};
 use crate::ot::extension;
 
 /// mqRPMT from a commutative weak PRF, and OT extension ([`crate::membership::cwprf`]).
 pub static CWPRF: Protocol = Protocol {
     name: "dh",
     summary: "membership tests from Diffie-Hellman, and oblivious transfer of rows",
-    groups: &[groups::CURVE25519],
+    groups: &[groups::CURVE25519, groups::P256, groups::P256_COMPRESSED],
     offers: &[
         Offer { prepares: true, ..Offer::of(&INTERSECT) },
         Offer { prepares: true, preferred: true, inserts_list: true, ..Offer::of(&UNION) },
         Offer { prepares: true, preferred: true, ..Offer::of(&COUNT) },
         Offer { prepares: true, preferred: true, ..Offer::of(&SUM) },
+        Offer { prepares: true, preferred: true, ..Offer::of(&SHARE) },
+        Offer { preferred: true, ..Offer::of(&ID) },
     ],
-    assumptions: |_| {
-        vec![
-            SEMI_HONEST,
-            "decisional Diffie-Hellman on Curve25519 and ristretto255",
-            "BLAKE3 as a random oracle, AES-128 as an ideal cipher",
-        ]
+    assumptions: |_, group| {
+        vec![SEMI_HONEST, in_group(group), BASE_OTS, "BLAKE3 as a random oracle, AES-128 as an ideal cipher"]
     },
     // Matching and comparing, then the transfer.
     stages: |operation, _| {
@@ -35,53 +36,101 @@ pub static CWPRF: Protocol = Protocol {
         2 + usize::from(transfers)
     },
     cost,
-    run: |task, cx, n| match task.group {
-        groups::CURVE25519 => (over_mqrpmt(task.operation)?.run)(&CwPrf(Curve25519, GolombTags), task, cx, n),
-        _ => Err(CWPRF.refuse_group(task.group)),
-    },
+    run: |task, cx, n| CWPRF.within(task.group, Run { task, cx, n }),
 };
+
+/// One party of a run. The peer's set has `n` items in the protocol.
+struct Run<'r, 'a, 'c> {
+    task: &'r Task<'a>,
+    cx: &'r mut Context<'c>,
+    n: usize,
+}
+
+impl<'a> InGroup for Run<'_, 'a, '_> {
+    type Output = Result<Sealed<'a, Learned>>;
+    fn run<G: Group>(self) -> Self::Output {
+        let Run { task, cx, n } = self;
+        (over_mqrpmt(task.operation)?.run)(&CwPrf(G::default(), GolombTags), task, cx, n)
+    }
+}
 
 /// The membership protocol, and the transfer that follows it, with a row for each of the sender's items.
 fn cost(deal: &Deal) -> Result<Cost> {
     let (n_y, n_x) = CWPRF.sizes(deal);
+    let Facts { point, room, .. } = CWPRF.facts(deal.group)?;
     let omega = Golomb::new(cwprf::EXPONENT, n_x, n_y)?;
     let mut traffic = deal.sent_on();
-    traffic.to_sender += framed(n_y, cwprf::FRAME, 32);
+    traffic.to_sender += framed(n_y, cwprf::FRAME, point);
     traffic.to_receiver +=
-        framed(n_x, cwprf::FRAME, 32) + (omega.bytes() + HEADER * n_y.div_ceil(golomb::FRAME)) as u64;
+        framed(n_x, cwprf::FRAME, point) + (omega.bytes() + HEADER * n_y.div_ceil(golomb::FRAME)) as u64;
     // Each side raises each of its own items and each of the peer's once.
     let work = Work { multiplications: n_y + n_x, ..Work::default() };
+    with_transfer(
+        deal,
+        (n_y, n_x),
+        Test { traffic, work: [work; 2], held: held_for_test(2 * point + room, n_y, n_x) },
+    )
+}
+
+/// What an mqRPMT costs: one message from the receiver, if it has items, then the sender's.
+pub(super) struct Test {
+    /// The messages, and the result that the receiver sends on.
+    pub(super) traffic: Traffic,
+    /// What the receiver and the sender compute.
+    pub(super) work: [Work; 2],
+    /// Bytes that the receiver and the sender hold.
+    pub(super) held: [usize; 2],
+}
+
+/// An mqRPMT, and the transfer that follows it if the operation has one. The sizes are those in the protocol.
+pub(super) fn with_transfer(deal: &Deal, (n_y, n_x): (usize, usize), test: Test) -> Result<Cost> {
     let over = over_mqrpmt(deal.operation)?;
-    let test = held_for_test(n_y, n_x);
+    if over.transfer.is_some() {
+        // The sender's first message of the base OTs travels with its answer.
+        return transferred(deal, (n_y, n_x), over, usize::from(n_y > 0), test);
+    }
+    let Test { traffic, work, held: test } = test;
+    // The receiver's points and the sender's answer; then the result for the sender.
+    let messages = if n_y > 0 { 2 } else { usize::from(n_x > 0) };
+    let party = |i| PartyCost { work: work[i], memory: Memory::held(test[i]) };
+    let rounds = messages + usize::from(deal.terms.both);
+    Ok(Cost { traffic, rounds, receiver: party(0), sender: party(1) })
+}
+
+/// A test, and the transfer that follows it. `before` is the number of rounds until the sender's last message of the
+/// test, or until it may begin the transfer.
+pub(super) fn transferred(
+    deal: &Deal,
+    (n_y, n_x): (usize, usize),
+    over: &OverMqrpmt,
+    before: usize,
+    test: Test,
+) -> Result<Cost> {
+    let Test { mut traffic, work, held: test } = test;
+    let none = || Error::Bug(format!("{} without a transfer", deal.operation));
+    let transfer = over.transfer.ok_or_else(none)?(deal, n_x);
     let result = (over.held)(deal, n_y, n_x);
-    let Some(transfer) = over.transfer.map(|transfer| transfer(deal, n_x)) else {
-        // The points cross; then come the tags of the receiver's points, then the result for the sender.
-        let points = if n_y > 0 { 2 } else { usize::from(n_x > 0) };
-        let party = |i| PartyCost { work, memory: Memory::held(test[i]) };
-        let rounds = points + usize::from(deal.terms.both);
-        return Ok(Cost { traffic, rounds, receiver: party(0), sender: party(1) });
-    };
     traffic += transfer.traffic;
-    let work = Work { base_ots: extension::WIDTH, ..work };
-    // The sender's first message of the base OTs travels with the set of tags, or with the points if there is no such
-    // set.
-    let rounds = usize::from(n_y > 0) + transfer.rounds;
+    let rounds = before + transfer.rounds;
     let receiver = test[0].max(transfer.held[0] + result[0]);
     let sender = test[1].max(transfer.held[1]).max(result[1]);
-    let party = |bytes| PartyCost { work, memory: Memory::held(bytes) };
-    Ok(Cost { traffic, rounds, receiver: party(receiver), sender: party(sender) })
+    let party = |i: usize, bytes| PartyCost {
+        work: Work { base_ots: extension::WIDTH, ..work[i] },
+        memory: Memory::held(bytes),
+    };
+    Ok(Cost { traffic, rounds, receiver: party(0, receiver), sender: party(1, sender) })
 }
 
 /// Bytes that each party holds during the test: a permutation of its own items, and digests of the peer's in a
-/// growing list, of which the receiver sorts a copy. Each also holds one frame of points each way, in two forms of 32
-/// bytes.
-fn held_for_test(n_y: usize, n_x: usize) -> [usize; 2] {
-    let frames = 64 * (n_y.min(cwprf::FRAME) + n_x.min(cwprf::FRAME));
+/// growing list, of which the receiver sorts a copy. Each also holds one frame of points each way, of so many bytes
+/// each in all their forms.
+fn held_for_test(forms: usize, n_y: usize, n_x: usize) -> [usize; 2] {
+    let frames = forms * (n_y.min(cwprf::FRAME) + n_x.min(cwprf::FRAME));
     [frames + 4 * n_y + grown(n_x, 16), frames + 4 * n_x + grown(n_y, 16)]
 }
 
 /// How an offered operation is computed from the test.
-fn over_mqrpmt(operation: &Operation) -> Result<&OverMqrpmt> {
+pub(super) fn over_mqrpmt(operation: &Operation) -> Result<&OverMqrpmt> {
     let none = || Error::Bug(format!("{operation} over an mqRPMT"));
     operation.over_mqrpmt.as_ref().ok_or_else(none)
 }

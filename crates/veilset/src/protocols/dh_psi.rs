@@ -1,10 +1,9 @@
 //! `dh-psi`: classic Diffie-Hellman PSI.
 
-use super::{Offer, Protocol, SEMI_HONEST, groups};
+use super::{Offer, Protocol, SEMI_HONEST, groups, in_group};
 use crate::context::Context;
 use crate::error::Result;
-use crate::group::Group;
-use crate::group::curve25519::Curve25519;
+use crate::group::{Facts, Group, InGroup};
 use crate::operations::cost::{
     Cost, Deal, Memory, PartyCost, Traffic, Work, framed, held_for_tags, tags_and_rows,
 };
@@ -15,19 +14,28 @@ use crate::operations::{INTERSECT, Learned, Role, Sealed, Task};
 pub static DH_PSI: Protocol = Protocol {
     name: "dh-psi",
     summary: "classic Diffie-Hellman private set intersection",
-    groups: &[groups::CURVE25519],
+    groups: &[groups::CURVE25519, groups::P256, groups::P256_COMPRESSED],
     offers: &[Offer { preferred: true, prepares: true, ..Offer::of(&INTERSECT) }],
-    assumptions: |_| {
-        vec![SEMI_HONEST, "decisional Diffie-Hellman on Curve25519", "BLAKE3 as a random oracle, AES-128"]
-    },
+    assumptions: |_, group| vec![SEMI_HONEST, in_group(group), "BLAKE3 as a random oracle, AES-128"],
     // Matching and comparing, then the columns that are sent along.
     stages: |_, terms| 2 + usize::from(terms.payload),
     cost,
-    run: |task, cx, n| match task.group {
-        groups::CURVE25519 => run::<Curve25519>(task, cx, n),
-        _ => Err(DH_PSI.refuse_group(task.group)),
-    },
+    run: |task, cx, n| DH_PSI.within(task.group, Run { task, cx, n }),
 };
+
+/// One party of a run. The peer's set has `n` items in the protocol.
+struct Run<'r, 'a, 'c> {
+    task: &'r Task<'a>,
+    cx: &'r mut Context<'c>,
+    n: usize,
+}
+
+impl<'a> InGroup for Run<'_, 'a, '_> {
+    type Output = Result<Sealed<'a, Learned>>;
+    fn run<G: Group>(self) -> Self::Output {
+        run::<G>(self.task, self.cx, self.n)
+    }
+}
 
 /// Runs one party in a group. The peer's set has `n` items in the protocol.
 pub(crate) fn run<'a, G: Group>(task: &Task<'a>, cx: &mut Context, n: usize) -> Result<Sealed<'a, Learned>> {
@@ -45,7 +53,8 @@ pub(crate) fn run<'a, G: Group>(task: &Task<'a>, cx: &mut Context, n: usize) -> 
 
 fn cost(deal: &Deal) -> Result<Cost> {
     let (n_y, n_x) = DH_PSI.sizes(deal);
-    let points = framed(n_y, dh_psi::FRAME, 32);
+    let Facts { point, room, .. } = DH_PSI.facts(deal.group)?;
+    let points = framed(n_y, dh_psi::FRAME, point);
     let tags = tags_and_rows(deal, n_x, dh_psi::tag_bytes(deal.terms.payload, n_x, n_y)?);
     // The receiver raises its own points to its key, and later to the inverse.
     let work = |multiplications| Work { multiplications, ..Work::default() };
@@ -53,14 +62,14 @@ fn cost(deal: &Deal) -> Result<Cost> {
     // The receiver's points, then the answer and the tags behind it (only the tags if there are no points), then the
     // bits.
     let rounds = if n_y > 0 { 2 } else { usize::from(n_x > 0) } + usize::from(deal.terms.both && n_x > 0);
-    // First, tags and keys of each party's own items are computed from frames of points, in three forms of 32 bytes.
+    // First, tags and keys of each party's own items are computed from frames of points, in three forms and more.
     // Meanwhile the receiver holds a permutation of its items, and the sender the receiver's points and the positions
     // of its own items. Then tags are compared.
     let [for_tags, to_make_tags] = held_for_tags(deal, n_y, n_x);
     let own = |n: usize| n * if deal.terms.payload { 37 } else { 21 };
-    let frame = |n: usize| 96 * n.min(dh_psi::FRAME);
+    let frame = |n: usize| (3 * point + room) * n.min(dh_psi::FRAME);
     let receiver = 4 * n_y + for_tags.max(own(n_y) + frame(n_y));
-    let sender = to_make_tags.max(own(n_x) + 4 * n_x + 32 * n_y + frame(n_x.max(n_y)));
+    let sender = to_make_tags.max(own(n_x) + 4 * n_x + point * n_y + frame(n_x.max(n_y)));
     Ok(Cost {
         traffic,
         rounds,

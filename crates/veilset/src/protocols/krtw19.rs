@@ -6,7 +6,7 @@ use crate::error::Result;
 use crate::membership::rpmt::Comparison;
 use crate::operations::cost::{Cost, Deal, Memory, PartyCost, Traffic, Work, transfer};
 use crate::operations::union::{self, krtw19};
-use crate::operations::{Learned, Operation, Role, Sealed, Task, Terms, UNION};
+use crate::operations::{ID, Learned, Operation, Role, Sealed, Task, Terms, UNION};
 use crate::ot::extension;
 
 /// Membership tests in bins, with private equality tests ([`crate::operations::union::krtw19`]).
@@ -14,8 +14,8 @@ pub static KRTW19: Protocol = Protocol {
     name: "krtw19",
     summary: "union from membership tests in bins, by oblivious transfer",
     groups: &[groups::RISTRETTO255],
-    offers: &[Offer::of(&UNION)],
-    assumptions: |_| ASSUMPTIONS.into(),
+    offers: &[Offer::of(&UNION), Offer::of(&ID)],
+    assumptions: |_, _| ASSUMPTIONS.into(),
     stages,
     cost: |deal| cost(&KRTW19, Comparison::Private, deal),
     run: |task, cx, n| run(Comparison::Private, task, cx, n),
@@ -26,8 +26,8 @@ pub static KRTW19_PLAIN: Protocol = Protocol {
     name: "krtw19-plain",
     summary: "the same without private equality tests: not for runs that may break off",
     groups: &[groups::RISTRETTO255],
-    offers: &[Offer::of(&UNION)],
-    assumptions: |_| {
+    offers: &[Offer::of(&UNION), Offer::of(&ID)],
+    assumptions: |_, _| {
         let broken_off = "the run is not broken off before the rows: the receiver would be left with values on which \
                           it can test guesses of the sender's items";
         [&ASSUMPTIONS[..], &[broken_off]].concat()
@@ -54,7 +54,7 @@ fn cost(protocol: &Protocol, comparison: Comparison, deal: &Deal) -> Result<Cost
     let (n_y, n_x) = protocol.sizes(deal);
     let plan = krtw19::plan(comparison, n_y, n_x, &deal.terms)?;
     let (to_sender, to_receiver) = plan.traffic();
-    let rows = transfer(plan.slots(), krtw19::row_width(&deal.terms), None);
+    let rows = transfer(plan.slots(), union::rows::width(&deal.terms), None);
     let traffic = deal.sent_on() + Traffic { to_sender, to_receiver } + rows.traffic;
     let work =
         Work { base_ots: plan.base_ots() + extension::WIDTH, binned_items: n_y + n_x, ..Work::default() };

@@ -15,36 +15,68 @@ mod cm20;
 pub(crate) mod cwprf;
 pub(crate) mod dh_psi;
 mod krtw19;
+mod poprf;
+mod sigma_dh;
 mod vole;
 
 pub use cm20::CM20;
 pub use cwprf::CWPRF;
 pub use dh_psi::DH_PSI;
 pub use krtw19::{KRTW19, KRTW19_PLAIN};
+pub use poprf::POPRF;
+pub use sigma_dh::SIGMA_DH;
 pub use vole::VOLE;
 
 use crate::context::Context;
 use crate::error::{Error, Result};
+use crate::group::{self, InGroup};
 use crate::hashed::Dummies;
-use crate::operations::cost::{Cost, Deal};
-use crate::operations::{Announced, Learned, Operation, Role, Sealed, Task, Terms, intersect};
+use crate::operations::cost::{Cost, Deal, Memory, PartyCost, Traffic, Work, held_for_tags, tags_and_rows};
+use crate::operations::{Announced, Learned, Operation, Role, Sealed, Task, Terms, UNION, intersect};
 use crate::oprf::Oprf;
 use crate::params::MAX_SET;
 use std::fmt;
 
 /// All protocols, in the order shown to users.
-pub static ALL: [&Protocol; 6] = [&CWPRF, &DH_PSI, &CM20, &VOLE, &KRTW19, &KRTW19_PLAIN];
+pub static ALL: [&Protocol; 8] = [&CWPRF, &DH_PSI, &CM20, &VOLE, &KRTW19, &KRTW19_PLAIN, &POPRF, &SIGMA_DH];
 
 /// The names of the groups that protocols work in.
 pub mod groups {
     use crate::group::Group;
     use crate::group::curve25519::Curve25519;
+    use crate::group::p256;
     use crate::group::ristretto255::Ristretto255;
 
     /// Curve25519, abscissae only ([`crate::group::curve25519`]).
     pub const CURVE25519: &str = Curve25519::NAME;
+    /// P-256, points of 64 bytes ([`crate::group::p256`]).
+    pub const P256: &str = p256::P256::NAME;
+    /// P-256, abscissae of 32 bytes ([`crate::group::p256`]).
+    pub const P256_COMPRESSED: &str = p256::P256Compressed::NAME;
     /// ristretto255 ([`crate::group::ristretto255`]).
     pub const RISTRETTO255: &str = Ristretto255::NAME;
+
+    /// All of them, in the order shown to users.
+    pub const ALL: [&str; 4] = [CURVE25519, P256, P256_COMPRESSED, RISTRETTO255];
+
+    /// The group of this name, by its own constant.
+    ///
+    /// # Errors
+    /// A sentence that says that the name is unknown, and which names there are.
+    pub fn named(name: &str) -> Result<&'static str, String> {
+        let none = || format!("\"{name}\" is not a group: {}", ALL.join(", "));
+        ALL.into_iter().find(|group| *group == name).ok_or_else(none)
+    }
+
+    /// The groups in which halves of runs can be prepared.
+    pub fn prepared() -> Vec<&'static str> {
+        let prepares = |group: &str| {
+            super::ALL
+                .iter()
+                .any(|p| p.groups.contains(&group) && p.offers.iter().any(|offer| offer.prepares))
+        };
+        ALL.into_iter().filter(|group| prepares(group)).collect()
+    }
 }
 
 /// A protocol: how operations are computed. Two are equal if they have the same name.
@@ -57,16 +89,14 @@ pub struct Protocol {
     pub groups: &'static [&'static str],
     /// The operations it computes, each once.
     pub offers: &'static [Offer],
-    /// The assumptions behind the secrecy under these terms, in sentences.
-    pub assumptions: fn(&Terms) -> Vec<&'static str>,
-    /// The number of stages that a run announces to a [`crate::channel::Observer`], in either role.
-    pub stages: fn(&Operation, &Terms) -> usize,
-    /// What a run costs.
-    ///
-    /// # Errors
-    /// [`Error::Usage`] for sets that are too large for it.
-    pub cost: fn(&Deal) -> Result<Cost>,
-    /// Runs one party of an offered operation. The last argument is the size of the peer's set in the protocol.
+    /// The assumptions behind the secrecy under these terms, in the group of this name, in sentences.
+    pub assumptions: fn(&Terms, &str) -> Vec<&'static str>,
+    /// [`Protocol::stages`], except for an operation over a union.
+    stages: fn(&Operation, &Terms) -> usize,
+    /// [`Protocol::cost`], except for an operation over a union.
+    cost: fn(&Deal) -> Result<Cost>,
+    /// Runs one party of an offered operation, except for one over a union. The last argument is the size of the peer's
+    /// set in the protocol.
     run: Run,
 }
 
@@ -82,6 +112,9 @@ pub struct Offer {
     /// Whether it can be made secure against a malicious sender ([`Terms::malicious_sender`]). Otherwise both parties
     /// are assumed to be semi-honest.
     pub malicious_sender: bool,
+    /// Whether it shows the sender how many items match, which the parties must have agreed on
+    /// ([`Terms::reveal_count`]). If so, it is used only where they have.
+    pub reveals_count: bool,
     /// Whether the receiver inserts the listed dummies that the sender's set may have ([`Operation::dummies`]), so that
     /// they match. Otherwise the protocol itself makes sure that they are not delivered.
     pub inserts_list: bool,
@@ -92,7 +125,14 @@ pub struct Offer {
 impl Offer {
     /// An operation against semi-honest parties, with random dummies, not preferred, and nothing to prepare.
     pub const fn of(operation: &'static Operation) -> Offer {
-        Offer { operation, preferred: false, malicious_sender: false, inserts_list: false, prepares: false }
+        Offer {
+            operation,
+            preferred: false,
+            malicious_sender: false,
+            reveals_count: false,
+            inserts_list: false,
+            prepares: false,
+        }
     }
 }
 
@@ -141,14 +181,15 @@ pub fn named(name: &str) -> Result<&'static Protocol, String> {
     found.ok_or_else(|| format!("\"{name}\" is not a protocol: {}", names(|_| true)))
 }
 
-/// The protocol to use where the user named none: one that withstands a malicious sender if that is asked for and
-/// there is one, otherwise the preferred one. For intersect that is dh-psi: it sends less than dh, and a receiver that
-/// deviates can test fewer guesses; both compute as much.
-pub fn default_for(operation: &Operation, malicious_sender: bool) -> &'static Protocol {
+/// The protocol to use where the user named none. If that is asked for, it is one that withstands a malicious sender, or
+/// that reveals the count to the sender; otherwise the preferred one. For intersect that is dh-psi: it sends less than dh,
+/// and a receiver that deviates can test fewer guesses; both compute as much.
+pub fn default_for(operation: &Operation, terms: &Terms) -> &'static Protocol {
     let first = |wanted: fn(&Offer) -> bool| ALL.into_iter().find(|p| p.offer(operation).is_some_and(wanted));
-    let withstands = if malicious_sender { first(|offer| offer.malicious_sender) } else { None };
+    let withstands = if terms.malicious_sender { first(|offer| offer.malicious_sender) } else { None };
+    let reveals = if terms.reveal_count { first(|offer| offer.reveals_count) } else { None };
     // A test says that each operation has a preferred one.
-    withstands.or_else(|| first(|offer| offer.preferred)).unwrap_or(&CWPRF)
+    withstands.or(reveals).or_else(|| first(|offer| offer.preferred)).unwrap_or(&CWPRF)
 }
 
 /// The names of the protocols for which `wanted` holds.
@@ -163,6 +204,25 @@ impl Protocol {
         self.offers.iter().find(|offer| offer.operation == operation)
     }
 
+    /// The number of stages that a run announces to a [`crate::channel::Observer`], in either role.
+    pub fn stages(&self, operation: &Operation, terms: &Terms) -> usize {
+        match &operation.over_union {
+            Some(over) => over.stages + (self.stages)(&UNION, terms),
+            None => (self.stages)(operation, terms),
+        }
+    }
+
+    /// What a run costs.
+    ///
+    /// # Errors
+    /// [`Error::Usage`] for sets that are too large for it.
+    pub fn cost(&self, deal: &Deal) -> Result<Cost> {
+        match &deal.operation.over_union {
+            Some(over) => Ok((over.cost)(deal, (self.cost)(&(over.union)(deal))?)),
+            None => (self.cost)(deal),
+        }
+    }
+
     /// Whether it computes the operation.
     pub fn computes(&self, operation: &Operation) -> bool {
         self.offer(operation).is_some()
@@ -173,9 +233,35 @@ impl Protocol {
         self.groups[0]
     }
 
+    /// Each way to run it, in its default group first.
+    pub fn choices(&'static self) -> impl Iterator<Item = Choice> {
+        self.groups.iter().map(move |group| Choice { protocol: self, group })
+    }
+
+    /// What is public about one of its groups.
+    ///
+    /// # Errors
+    /// [`Error::Usage`] for a group that it does not work in.
+    fn facts(&self, group: &str) -> Result<group::Facts> {
+        let found = self.groups.iter().find(|name| **name == group).and_then(|name| group::facts(name));
+        found.ok_or_else(|| self.refuse_group(group))
+    }
+
+    /// Does `work` in one of its groups.
+    ///
+    /// # Errors
+    /// Those of the work, and [`Error::Usage`] for a group that it does not work in.
+    fn within<T, W: InGroup<Output = Result<T>>>(&self, group: &str, work: W) -> Result<T> {
+        self.facts(group)?;
+        group::with(group, work).unwrap_or_else(|| Err(self.refuse_group(group)))
+    }
+
     /// The error for a group that it does not work in.
     pub(crate) fn refuse_group(&self, group: &str) -> Error {
-        Error::Usage(format!("{self} does not work in {group}, but in {}", self.groups.join(", ")))
+        Error::Usage(format!(
+            "{self} does not work in {group}. Omit `group`, or use one of its own: {}",
+            self.groups.join(", ")
+        ))
     }
 
     /// The sizes of the receiver's and the sender's set in the protocol: the announced sizes, and for the receiver the
@@ -225,7 +311,10 @@ pub fn run<'a>(
     peer: Announced,
 ) -> Result<Sealed<'a, Learned>> {
     let n = protocol.check(task, peer)?;
-    (protocol.run)(task, cx, n)
+    match &task.operation.over_union {
+        Some(over) => (over.run)(&protocol.run, task, cx, n),
+        None => (protocol.run)(task, cx, n),
+    }
 }
 
 impl Protocol {
@@ -249,6 +338,13 @@ impl Protocol {
             if task.terms.payload && task.role == Role::Sender { task.set.items().len() } else { 0 };
         if task.terms.malicious_sender && !offer.malicious_sender {
             return Err(Error::Bug(format!("{self} against a malicious sender")));
+        }
+        if task.terms.reveal_count != offer.reveals_count {
+            return Err(Error::Bug(format!(
+                "{} by {self}, in which the sender {} how many items match",
+                task.operation,
+                if offer.reveals_count { "would learn unasked" } else { "cannot learn" }
+            )));
         }
         match task.payloads.len() == payloads {
             true => Ok(n),
@@ -300,11 +396,39 @@ fn over_oprf<'a>(
     })
 }
 
+/// The cost of an intersection over an OPRF of this cost: then come the tags, and the bits if both get the result.
+fn cost_over_oprf(deal: &Deal, (n_y, n_x): (usize, usize), oprf: crate::oprf::Cost) -> Result<Cost> {
+    let tags = tags_and_rows(deal, n_x, intersect::oprf::tag_bytes(&deal.terms, n_x, n_y)?);
+    let rounds = oprf.rounds + usize::from(n_x > 0) * (1 + usize::from(deal.terms.both));
+    let for_tags = held_for_tags(deal, n_y, n_x);
+    let values = [n_y, n_x].map(|n| 32 * n);
+    let party = |i: usize| PartyCost {
+        work: Work {
+            base_ots: oprf.base_ots,
+            matrix_bits: oprf.matrix_bits[i],
+            vole_items: oprf.vole_items,
+            ..Work::default()
+        },
+        memory: Memory {
+            held: oprf.held[i].max(values[i] + for_tags[i]) as u64,
+            each_thread: oprf.each_thread[i] as u64,
+        },
+    };
+    let [to_sender, to_receiver] = oprf.sends.map(|bytes| bytes as u64);
+    let traffic = deal.sent_on() + Traffic { to_sender, to_receiver: to_receiver + tags };
+    Ok(Cost { traffic, rounds, receiver: party(0), sender: party(1) })
+}
+
 /// An assumption of all protocols, unless run against a malicious sender.
 const SEMI_HONEST: &str =
     "both parties follow the protocol (semi-honest): nothing binds a party to its true set or choices";
 /// An assumption of all protocols from OT.
 const BASE_OTS: &str = "decisional Diffie-Hellman on ristretto255, for the base OTs";
+
+/// The assumption that a PRF in the group of this name rests on.
+fn in_group(group: &str) -> &'static str {
+    group::facts(group).map_or("decisional Diffie-Hellman in the group", |facts| facts.assumption)
+}
 
 #[cfg(test)]
 mod tests;

@@ -5,7 +5,6 @@ use crate::hash::SessionId;
 use crate::hashed::Hashed;
 use crate::item::{ItemSet, Items};
 use crate::membership::rpmt::Comparison;
-use crate::operations::SUM;
 use crate::operations::tests::{is_krtw19, kinds};
 use crate::operations::union::krtw19;
 use crate::rng::Prng;
@@ -25,7 +24,7 @@ const MANY_FRAMES: usize = 17_000;
 #[derive(Debug, Clone, Copy)]
 struct Case {
     operation: &'static Operation,
-    protocol: &'static Protocol,
+    choice: Choice,
     terms: Terms,
     sizes: [usize; 2],
 }
@@ -33,24 +32,24 @@ struct Case {
 impl Case {
     fn stated(&self) -> usize {
         let [receiver, sender] = self.sizes.map(|size| Announced { size, padded: false });
-        let Case { operation, protocol, terms, .. } = *self;
-        (protocol.cost)(&Deal { operation, terms, receiver, sender }).unwrap().rounds
+        let Case { operation, choice: Choice { protocol, group }, terms, .. } = *self;
+        protocol.cost(&Deal { operation, terms, group, receiver, sender }).unwrap().rounds
     }
 
     fn taken(&self, quiet: Duration) -> usize {
-        let Case { operation, protocol, terms, sizes: [n_y, n_x] } = *self;
+        let Case { operation, choice: Choice { protocol, group }, terms, sizes: [n_y, n_x] } = *self;
         let (counted, channels) = Lockstep::pair(quiet);
         let set = |range: std::ops::Range<usize>| -> ItemSet { range.map(|i| i.to_string()).collect() };
         let sets = [set(0..n_y), set(n_y / 2..n_y / 2 + n_x)];
         let payloads: Items = (0..if terms.payload { n_x } else { 0 }).map(|_| "payload").collect();
-        let values = vec![1; if operation == &SUM { n_x } else { 0 }];
+        let values = vec![1; if operation.uses.has_values(Role::Sender, &terms) { n_x } else { 0 }];
         let party = |(i, mut ch): (usize, crate::channel::Channel)| {
             let role = Role::ALL[i];
             let sends = role == Role::Sender;
             let task = Task {
                 operation,
                 role,
-                group: protocol.group(),
+                group,
                 set: &Hashed::new(&sets[i]),
                 values: if sends { &values } else { &[] },
                 payloads: if sends { &payloads } else { const { &Items::new() } },
@@ -105,8 +104,8 @@ fn wrong(cases: Vec<Case>) -> Vec<String> {
 #[test]
 fn rounds_are_as_counted() {
     let (mut small, mut large) = (Vec::new(), Vec::new());
-    for (operation, protocol, terms) in kinds() {
-        let case = |sizes| Case { operation, protocol, terms, sizes };
+    for (operation, choice, terms) in kinds() {
+        let (protocol, case) = (choice.protocol, |sizes| Case { operation, choice, terms, sizes });
         small.push(case([5, 4]));
         // Those in bins take longest, and have no message that an empty set leaves out.
         let plain = !terms.payload && !terms.malicious_sender;

@@ -14,15 +14,15 @@ fn names_are_distinct_and_found() {
     }
     assert_eq!(
         named("osn").unwrap_err(),
-        "\"osn\" is not a protocol: dh, dh-psi, cm20, vole, krtw19, krtw19-plain"
+        "\"osn\" is not a protocol: dh, dh-psi, cm20, vole, krtw19, krtw19-plain, poprf, sigma-dh"
     );
     assert_eq!(Choice::named("osn", "curve25519").unwrap_err(), named("osn").unwrap_err());
     for protocol in ALL {
         for group in protocol.groups {
             assert_eq!(Choice::named(protocol.name, group), Ok(Choice { protocol, group }));
         }
-        let e = Choice::named(protocol.name, "p256").unwrap_err();
-        assert!(e.contains("\"p256\" is not a group of") && e.contains(protocol.group()), "{e}");
+        let e = Choice::named(protocol.name, "p384").unwrap_err();
+        assert!(e.contains("\"p384\" is not a group of") && e.contains(protocol.group()), "{e}");
     }
 }
 
@@ -32,9 +32,11 @@ fn each_operation_has_one_preferred_protocol() {
     for operation in operations::ALL {
         let offers = ALL.into_iter().filter_map(|p| p.offer(operation));
         assert_eq!(offers.filter(|offer| offer.preferred).count(), 1, "{operation}");
-        assert!(default_for(operation, false).offer(operation).is_some_and(|offer| offer.preferred));
+        assert!(
+            default_for(operation, &Terms::default()).offer(operation).is_some_and(|offer| offer.preferred)
+        );
     }
-    let names = [&INTERSECT, &UNION].map(|operation| default_for(operation, false).name);
+    let names = [&INTERSECT, &UNION].map(|operation| default_for(operation, &Terms::default()).name);
     assert_eq!(names, ["dh-psi", "dh"]);
 }
 
@@ -42,7 +44,8 @@ fn each_operation_has_one_preferred_protocol() {
 fn who_withstands_a_malicious_sender_says_so() {
     for protocol in ALL {
         let said = |malicious_sender| {
-            (protocol.assumptions)(&Terms { malicious_sender, ..Terms::default() }).join(". ")
+            let terms = Terms { malicious_sender, ..Terms::default() };
+            (protocol.assumptions)(&terms, protocol.group()).join(". ")
         };
         // Without the request everybody is semi-honest.
         assert!(said(false).starts_with(SEMI_HONEST), "{protocol}");
@@ -50,9 +53,25 @@ fn who_withstands_a_malicious_sender_says_so() {
         assert_eq!(said(true).contains("malicious"), withstands, "{protocol}");
         assert_eq!(said(true).starts_with(SEMI_HONEST), !withstands, "{protocol}");
     }
-    assert_eq!([false, true].map(|asked| default_for(&INTERSECT, asked)), [&DH_PSI, &CM20]);
+    let by_default =
+        |operation, malicious_sender| default_for(operation, &Terms { malicious_sender, ..Terms::default() });
+    assert_eq!([false, true].map(|asked| by_default(&INTERSECT, asked)), [&DH_PSI, &CM20]);
     // Nothing withstands one there: a request that asks for it is refused.
-    assert_eq!(default_for(&UNION, true), default_for(&UNION, false));
+    assert_eq!(by_default(&UNION, true), by_default(&UNION, false));
+}
+
+/// A protocol that shows the sender how many match is taken only if both agreed, and no union reveals it otherwise.
+#[test]
+fn the_count_is_revealed_to_the_sender_if_so_asked_and_only_then() {
+    for operation in operations::ALL {
+        let by_default = |reveal_count| default_for(operation, &Terms { reveal_count, ..Terms::default() });
+        let reveals =
+            |protocol: &Protocol| protocol.offer(operation).is_some_and(|offer| offer.reveals_count);
+        assert!(!reveals(by_default(false)), "{operation}");
+        assert_eq!(reveals(by_default(true)), operation == &UNION, "{operation}");
+        let those: Vec<&Protocol> = ALL.into_iter().filter(|p| reveals(p)).collect();
+        assert_eq!(those, if operation == &UNION { vec![&SIGMA_DH] } else { vec![] });
+    }
 }
 
 #[test]

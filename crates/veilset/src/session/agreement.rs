@@ -38,7 +38,8 @@ const NONCE: Message<[u8; 32]> = Message::new(10, "nonce for the session id");
 const PREDICTION: Message<u64> = Message::new(9, "milliseconds of work, as one side expects");
 
 /// The terms that may differ merely because the operations differ; they are not reported then.
-const OF_OPERATION: [&str; 5] = [MAX_ROW, "min_count", "value_scale", "modulus_bits", "malicious_sender"];
+const OF_OPERATION: [&str; 6] =
+    [MAX_ROW, "min_count", "value_scale", "modulus_bits", "malicious_sender", "reveal_count_to_sender"];
 const MAX_ROW: &str = "max_row";
 const SENT_COLUMNS: &str = "sent_columns";
 
@@ -60,8 +61,8 @@ pub struct Term {
     pub value: String,
 }
 
-/// What our side was asked to do. Both sides must have the same, with three exceptions. The roles must be opposite,
-/// each side decides on padding for itself, and at least one candidate must be common. Terms that an operation does not
+/// What our side was asked to do. Both sides must have the same, with four exceptions. The roles must be opposite, each
+/// side decides on padding for itself, the sender of share says what is shared, and at least one candidate must be common. Terms that an operation does not
 /// use are 0 or "none" on both sides.
 ///
 /// [`Request::hello`](super::run::Request::hello) makes it from a request.
@@ -94,7 +95,17 @@ impl Hello {
     /// All terms that must be the same on both sides. This is the only list: a new field of [`Terms`] does not compile
     /// until it is here.
     pub fn terms(&self) -> Vec<Term> {
-        let Terms { payload: _, max_row, both, modulus, min_count, malicious_sender } = self.terms;
+        let Terms {
+            payload: _,
+            max_row,
+            both,
+            modulus,
+            min_count,
+            malicious_sender,
+            reveal_count,
+            shared_values: _,
+            bare: _,
+        } = self.terms;
         let modulus_bits = if self.operation.uses.values { modulus.bits() } else { 0 };
         let yes = |yes: bool| if yes { "yes" } else { "no" }.to_string();
         let terms = [
@@ -109,6 +120,7 @@ impl Hello {
             ("value_scale", "decimal places of the values (`scale`)", self.value_scale.to_string()),
             ("modulus_bits", "bits of the sum's modulus (`modulus`)", modulus_bits.to_string()),
             ("malicious_sender", "`malicious_sender`", yes(malicious_sender)),
+            ("reveal_count_to_sender", "`reveal_count_to_sender`", yes(reveal_count)),
         ];
         terms.into_iter().map(|(key, words, value)| Term { key, words, value }).collect()
     }
@@ -126,6 +138,8 @@ pub struct Agreement {
     pub their_size: usize,
     /// Whether the peer's set is padded, so that some items may be dummies.
     pub they_pad: bool,
+    /// In share: whether values are shared and not items, as the sender said.
+    pub shared_values: bool,
 }
 
 /// Agrees with the peer on everything in `hello`, exchanges the sizes of the sets, and chooses one of the candidates.
@@ -141,7 +155,8 @@ pub fn agree(
     let met = meet(connection, hello, our_size, rng)?;
     let their_size = tell_size(&mut connection.channel, our_size)?;
     let choice = choose(&mut connection.channel, hello.role, &met.common)?;
-    Ok(Agreement { session_id: met.session_id(choice), choice, their_size, they_pad: met.they_pad })
+    let (session_id, they_pad) = (met.session_id(choice), met.they_pad);
+    Ok(Agreement { session_id, choice, their_size, they_pad, shared_values: met.shared_values })
 }
 
 /// What is known after the hellos.
@@ -150,6 +165,8 @@ pub(super) struct Met {
     pub common: Vec<Choice>,
     /// Whether the peer pads its set.
     pub they_pad: bool,
+    /// In share: whether values are shared, as the sender decided.
+    pub shared_values: bool,
     /// Everything that the session id binds, except the choice.
     transcript: blake3::Hasher,
 }
@@ -215,7 +232,13 @@ pub(super) fn meet(
         Role::Receiver => transcript(&us, &peer, &connection.exporter),
         Role::Sender => transcript(&peer, &us, &connection.exporter),
     };
-    Ok(Met { common, they_pad: theirs.padded, transcript })
+    if theirs.shared_values && !(hello.operation.uses.shares && hello.role == Role::Receiver) {
+        return Err(Error::misbehaves(
+            "its hello has values to be shared, which only the sender of share has",
+        ));
+    }
+    let shared_values = hello.terms.shared_values || theirs.shared_values;
+    Ok(Met { common, they_pad: theirs.padded, shared_values, transcript })
 }
 
 /// Settles on one of the common candidates: the receiver chooses, and the sender checks that the choice is on the list.
@@ -332,6 +355,8 @@ fn same_version(theirs: &[u8]) -> Result<()> {
 struct Letter {
     role: String,
     padded: bool,
+    /// In share, of the sender: whether it shares values and not items.
+    shared_values: bool,
     /// Pairs of a protocol's and a group's name.
     candidates: Vec<(String, String)>,
     /// Keys and values.
@@ -346,6 +371,7 @@ impl Letter {
         Letter {
             role: hello.role.name().into(),
             padded: hello.padded,
+            shared_values: hello.terms.shared_values,
             candidates: hello.candidates.iter().map(name).collect(),
             terms: hello.terms().into_iter().map(|term| (term.key.into(), term.value)).collect(),
             nonce: blake3::Hash::from_bytes(nonce).to_hex().to_string(),
@@ -436,8 +462,13 @@ fn differences(
     }
     if nothing_common && !operation {
         let list = |all: &[Choice]| all.iter().map(Choice::to_string).collect::<Vec<_>>().join(", ");
+        let grouped = |choice: &Choice| choice.group != choice.protocol.group();
+        let what = match ours.candidates.iter().chain(their_candidates).any(grouped) {
+            true => "`protocol` and `group`",
+            false => "`protocol`",
+        };
         let (ours, theirs) = (list(&ours.candidates), list(their_candidates));
-        differences.push(Difference { term: "protocol", what: "`protocol`", ours, theirs });
+        differences.push(Difference { term: "protocol", what, ours, theirs });
     }
     Ok(differences)
 }

@@ -3,7 +3,7 @@ use crate::channel::{Recording, WireCount};
 use crate::error::Fault;
 use crate::net::tests::{connect, identity, listen, seconds, tls};
 use crate::operations::sum::Modulus;
-use crate::operations::{COUNT, INTERSECT, SUM, UNION};
+use crate::operations::{COUNT, INTERSECT, SHARE, SUM, UNION};
 use crate::protocols::{CM20, CWPRF, DH_PSI, Protocol, VOLE};
 use crate::testing::{self, Shared, split_frames, told};
 use std::thread;
@@ -104,9 +104,30 @@ fn two_ends_of_different_connections_do_not_share_an_id() {
 }
 
 #[test]
+fn only_the_sender_of_share_says_what_is_shared() {
+    let hello = |operation, role, shared_values| {
+        let mut hello = Hello { operation, ..hello(role) };
+        hello.terms.shared_values = shared_values;
+        hello
+    };
+    let hellos = |operation, said: [bool; 2]| [0, 1].map(|i| hello(operation, Role::ALL[i], said[i]));
+    for said in [false, true] {
+        let [ours, theirs] = hellos(&SHARE, [false, said]);
+        for agreement in both(&ours, &theirs, [1, 2], connections()) {
+            assert_eq!(agreement.unwrap().shared_values, said);
+        }
+    }
+    // The receiver, and the sender of another operation.
+    for (operation, said, who) in [(&SHARE, [true, false], 1), (&COUNT, [false, true], 0)] {
+        let refused = &agree_both(connections(), hellos(operation, said))[who];
+        assert!(matches!(refused, Err(Error::Peer { fault: Fault::Misbehaved, .. })), "{refused:?}");
+    }
+}
+
+#[test]
 fn every_term_that_differs_is_reported_on_both_sides_with_both_values() {
     type Change = (&'static str, &'static str, fn(&mut Hello), &'static str, &'static str);
-    let changes: [Change; 11] = [
+    let changes: [Change; 12] = [
         ("operation", "operation", |h| h.operation = &COUNT, "sum", "count"),
         ("purpose", "check or run (`veilset check`)", |h| h.check = true, "run", "check"),
         ("output", "who gets the result (`both`)", |h| h.terms.both = true, "receiver", "both"),
@@ -130,6 +151,7 @@ fn every_term_that_differs_is_reported_on_both_sides_with_both_values() {
             "128",
         ),
         ("malicious_sender", "`malicious_sender`", |h| h.terms.malicious_sender = true, "no", "yes"),
+        ("reveal_count_to_sender", "`reveal_count_to_sender`", |h| h.terms.reveal_count = true, "no", "yes"),
     ];
     let base = |role| Hello { operation: &SUM, ..hello(role) };
     let receiver = base(Role::Receiver);

@@ -33,7 +33,8 @@ impl Proposal {
             Role::Sender => (theirs, ours),
         };
         let Hello { operation, terms, .. } = self.hello;
-        (self.choice.protocol, Deal { operation, terms, receiver, sender })
+        let Choice { protocol, group } = self.choice;
+        (protocol, Deal { operation, terms, group, receiver, sender })
     }
 
     /// All terms that both sides agreed on, with the chosen protocol and group inserted after the operation and the
@@ -44,6 +45,14 @@ impl Proposal {
         let chosen = [("protocol", "`protocol`", protocol.name), ("group", "group of the protocol", group)];
         let chosen = chosen.map(|(key, words, value)| Term { key, words, value: value.into() });
         terms.splice(2..2, chosen);
+        if self.hello.operation.uses.shares {
+            let value = if self.hello.terms.shared_values { "values" } else { "keys" };
+            terms.push(Term {
+                key: "shared",
+                words: "what is shared (`values` of the sender)",
+                value: value.into(),
+            });
+        }
         terms
     }
 }

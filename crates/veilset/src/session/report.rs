@@ -4,6 +4,7 @@ use super::run::{Outcome, Request};
 use super::{Parties, Party};
 use crate::error::{Error, Result};
 use crate::hash::SessionId;
+use crate::operations::share::Beside;
 use crate::operations::{self, Announced, Learned, Role, Shape, View};
 use crate::params::LAMBDA;
 use serde::ser::SerializeStruct;
@@ -137,7 +138,7 @@ impl Report {
             result,
             seconds,
             bytes: Bytes { sent: outcome.bytes.0, received: outcome.bytes.1 },
-            assumptions: (outcome.choice.protocol.assumptions)(&request.terms()),
+            assumptions: (outcome.choice.protocol.assumptions)(&request.terms(), outcome.choice.group),
             failure_bound: format!("2^-{LAMBDA}"),
             parties: outcome.parties.clone(),
             input: None,
@@ -320,6 +321,19 @@ fn numbers(request: &Request, outcome: &Outcome) -> Result<Numbers> {
             let union_size = union_size.filter(|_| shape == Shape::MatchesAndUnion);
             Numbers { matches: Some(matches), union_size, ..none }
         }
+        Learned::Shares(shares) => match shares.beside {
+            Beside::Matches(n) => Numbers { matches: Some(n as usize), ..none },
+            Beside::Order(_) => none,
+        },
+        Learned::Identifiers(identifiers) => {
+            // Those of dummies are in the list, ours too.
+            let all = identifiers.all.len();
+            Numbers {
+                matches: Some((request.announced() + theirs).saturating_sub(all)),
+                union_size: known((all + ours).saturating_sub(request.announced())),
+                ..none
+            }
+        }
         // Stated in both cases, so that nobody takes a withheld sum for one that was not requested.
         Learned::Sum(None) => Numbers { below_minimum: Some(true), ..none },
         Learned::Sum(Some(s)) => {
@@ -342,6 +356,17 @@ fn summary(request: &Request, outcome: &Outcome, result: &Numbers) -> String {
             let size = size.unwrap_or(ours);
             let new = size.saturating_sub(ours);
             format!("New: {new} item{} that only the peer has; the union has {size}", s(new))
+        }
+        (Learned::Shares(shares), ..) => {
+            let n = shares.shares.len() / shares.width;
+            match &shares.beside {
+                Beside::Matches(_) => format!("Shares: {n} rows, of which {matches} are of matches"),
+                Beside::Order(_) => format!("Shares: {n} rows; the peer has the other shares"),
+            }
+        }
+        (Learned::Identifiers(identifiers), ..) => {
+            let all = identifiers.all.len();
+            format!("Identifiers: one for each of our {ours} items; the list has {all}, and {matches} match")
         }
         (Learned::Sum(_), _, Some(sum)) => {
             format!("Sum: {sum}, over {matches} match{}", if matches == 1 { "" } else { "es" })

@@ -223,7 +223,8 @@ fn the_json_of_a_run_of_two_is_the_same_in_every_version() {
   ],
   "assumptions": [
     "both parties follow the protocol (semi-honest): nothing binds a party to its true set or choices",
-    "decisional Diffie-Hellman on Curve25519 and ristretto255",
+    "decisional Diffie-Hellman on Curve25519",
+    "decisional Diffie-Hellman on ristretto255, for the base OTs",
     "BLAKE3 as a random oracle, AES-128 as an ideal cipher"
   ],
   "failure_bound": "2^-40",

@@ -14,7 +14,7 @@ use crate::operations::{
     self, Announced, Confirmed, Learned, Operation, Role, Rows, Sealed, Task, Terms, Uses,
 };
 use crate::params::MAX_SET;
-use crate::protocols::{self, Choice, Protocol};
+use crate::protocols::{self, Choice, Offer, Protocol};
 use crate::rng::Prng;
 use crate::threads::Threads;
 use std::path::Path;
@@ -47,9 +47,10 @@ pub struct Request<'a> {
     pub sent_columns: &'a [String],
     /// For the sender of such columns: their cells for each item, encoded like a key. Otherwise empty.
     pub payloads: &'a Items,
-    /// For the sender of sum: a value for each item, in units of 10^-`value_scale`. Otherwise empty.
+    /// For a sender with values (sum, and share if it shares them): a value for each item, in units of 10^-`value_scale`.
+    /// Otherwise empty.
     pub values: &'a [i128],
-    /// For sum: the decimal places of the values.
+    /// For sum and share: the decimal places of the values.
     pub value_scale: u32,
     /// The other terms that must be the same on both sides. `payload` follows from `sent_columns`.
     pub terms: Terms,
@@ -84,7 +85,7 @@ impl<'a> Request<'a> {
         Request {
             operation,
             role,
-            protocol: protocols::default_for(operation, false),
+            protocol: protocols::default_for(operation, &Terms::default()),
             group: None,
             alternatives: &[],
             set,
@@ -136,6 +137,14 @@ impl<'a> Request<'a> {
                      `protocol`"
                 ));
             }
+            self.check_revealed(protocol, offer)?;
+        }
+        if terms.both && terms.reveal_count {
+            return wrong(
+                "`reveal_count_to_sender` is pointless with `both`: the result, which the sender then gets, shows how \
+                 many items match. Omit one of them on both sides"
+                    .into(),
+            );
         }
         if terms.both && !operation.uses.both {
             return wrong(format!(
@@ -151,8 +160,13 @@ impl<'a> Request<'a> {
         }
         self.basis().check()?;
         self.check_rows()?;
-        match fits(terms.modulus, self.announced(), self.values) {
+        // A share is of one value; a sum, of all.
+        let together = if operation.uses.shares { 1 } else { self.announced() };
+        match fits(terms.modulus, together, self.values) {
             true => Ok(()),
+            false if operation.uses.shares => {
+                wrong("a value does not fit 64 bits. Use a smaller `scale`".into())
+            }
             false => wrong(format!(
                 "with {} values, including the dummies of `pad_to`, the sum could overflow. Use \
                  `modulus=128` on both sides, or a smaller `scale`",
@@ -161,10 +175,31 @@ impl<'a> Request<'a> {
         }
     }
 
+    /// Refuses an offer that does not reveal the count to the sender though it is asked to, or does so unasked.
+    fn check_revealed(&self, protocol: &Protocol, offer: &Offer) -> Result<()> {
+        let operation = self.operation;
+        let those = protocols::names(|p| p.offer(operation).is_some_and(|offer| offer.reveals_count));
+        let wrong = match (self.terms.reveal_count, offer.reveals_count) {
+            (true, true) | (false, false) => return Ok(()),
+            (true, false) if those.is_empty() => {
+                format!("`reveal_count_to_sender` is not for {operation}. Omit it")
+            }
+            (true, false) => format!(
+                "`reveal_count_to_sender` requires `protocol={those}` and does not work with {protocol}. Omit `protocol`"
+            ),
+            (false, true) => format!(
+                "by `protocol={protocol}` the sender of {operation} learns how many items match. Agree to that with \
+                 `reveal_count_to_sender` on both sides, or use another protocol"
+            ),
+        };
+        Err(Error::Usage(wrong))
+    }
+
     /// Refuses rows longer than the agreed maximum.
     fn check_rows(&self) -> Result<()> {
-        let Terms { payload, max_row, both, .. } = self.terms();
-        let keys_travel = self.operation.uses.items_travel(self.role, both);
+        let terms = self.terms();
+        let Terms { payload, max_row, .. } = terms;
+        let keys_travel = self.operation.uses.items_in_rows(self.role, &terms);
         if payload && self.role == Role::Sender && self.payloads.len() != self.set.len() {
             return Err(Error::Bug("the payloads do not belong to the items".into()));
         }
@@ -240,10 +275,12 @@ impl<'a> Request<'a> {
 
     /// The terms, with those that the operation does not use set to 0 or their default.
     pub(super) fn terms(&self) -> Terms {
-        let Terms { max_row, both, modulus, min_count, malicious_sender, .. } = self.terms;
+        let Terms {
+            max_row, both, modulus, min_count, malicious_sender, reveal_count, shared_values, ..
+        } = self.terms;
         let payload = !self.sent_columns.is_empty();
-        let Uses { rows, values, .. } = self.operation.uses;
-        let rows = rows == Rows::Items || payload;
+        let Uses { rows, values, shares, .. } = self.operation.uses;
+        let rows = rows == Rows::Items || payload || shares;
         Terms {
             payload,
             max_row: if rows { max_row } else { 0 },
@@ -251,6 +288,9 @@ impl<'a> Request<'a> {
             modulus: if values { modulus } else { Default::default() },
             min_count: if values { min_count } else { 0 },
             malicious_sender,
+            reveal_count,
+            shared_values: shares && shared_values && self.role == Role::Sender,
+            bare: false,
         }
     }
 
@@ -276,7 +316,11 @@ impl<'a> Request<'a> {
             key_columns: self.key_columns as u32,
             normalisation: self.normalisation.into(),
             sent_columns: self.sent_columns.to_vec(),
-            value_scale: if self.operation.uses.values { self.value_scale } else { 0 },
+            value_scale: if self.operation.uses.values || self.operation.uses.shares {
+                self.value_scale
+            } else {
+                0
+            },
             terms: self.terms(),
             padded: self.pad_to.is_some(),
         }
@@ -346,7 +390,7 @@ pub fn run_if(
         set: &set,
         values: request.values,
         payloads: request.payloads,
-        terms: request.terms(),
+        terms: proposal.hello.terms,
     };
     let mut cx =
         Context { ch: &mut connection.channel, session: proposal.session_id, rng, threads: request.threads };
@@ -428,6 +472,8 @@ fn approved(
     };
     // A placeholder until the receiver has chosen; there is at least one.
     let choice = met.common[0];
+    let terms = Terms { shared_values: met.shared_values, ..hello.terms };
+    let hello = Hello { terms, ..hello };
     let mut proposal =
         Proposal { session_id: met.session_id(choice), hello, choice, ours, parties: peer.into() };
     let channel = &mut connection.channel;

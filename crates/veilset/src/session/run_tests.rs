@@ -2,9 +2,10 @@ use super::*;
 use crate::channel::{Channel, Recording, WireCount};
 use crate::error::{Fault, Seat};
 use crate::item::encode_key;
+use crate::operations::share::Beside;
 use crate::operations::tests::is_krtw19;
 use crate::operations::{COUNT, INTERSECT, SUM, UNION};
-use crate::protocols::{self, CM20, CWPRF, DH_PSI, VOLE};
+use crate::protocols::{self, CM20, CWPRF, DH_PSI, SIGMA_DH, VOLE};
 use crate::testing::{Garble, SEEDS, Shared, overlapping, split_frames};
 use std::num::NonZeroU8;
 
@@ -45,9 +46,14 @@ fn a_group_that_the_protocol_does_not_work_in_is_refused() {
     let set = overlapping(3, 0, 0.0).0;
     for protocol in protocols::ALL {
         let operation = protocol.offers[0].operation;
-        let request = Request { protocol, ..Request::new(operation, Role::Receiver, &set) };
+        let request = Request {
+            protocol,
+            terms: Terms { reveal_count: protocol.offers[0].reveals_count, ..Terms::default() },
+            ..Request::new(operation, Role::Receiver, &set)
+        };
+        let request = Request { terms: Terms { max_row: MAX_ROW, ..request.terms }, ..request };
         assert_eq!((request.group(), request.check()), (protocol.groups[0], Ok(())), "{protocol}");
-        for group in [protocols::groups::CURVE25519, protocols::groups::RISTRETTO255, "p256"] {
+        for group in [protocols::groups::CURVE25519, protocols::groups::RISTRETTO255, "p384"] {
             let request = Request { group: Some(group), ..request };
             let works = protocol.groups.contains(&group);
             assert_eq!(request.check().is_ok(), works, "{protocol} {group}");
@@ -128,6 +134,13 @@ fn a_cheat_does_not_see_whether_its_lie_came_to_light() {
             if honest == Role::Receiver { (&receiver, &sender) } else { (&sender, &receiver) };
         assert_eq!(unseen(honest, cheat, tag, places.into_iter()), lies, "{operation}");
     }
+    // Nor if it was told the number of matches.
+    let revealed = |role, set| {
+        let request = request(&UNION, role, set, &[]);
+        Request { protocol: &SIGMA_DH, terms: Terms { reveal_count: true, ..request.terms }, ..request }
+    };
+    let (receiver, sender) = (revealed(Role::Receiver, &y), revealed(Role::Sender, &x));
+    assert_eq!(unseen(&receiver, &sender, 0x41, rows(MAX_ROW + 2).into_iter()), 4);
     let columns = ["note".to_string()];
     let payloads: Items = (0..n_x).map(|i| [i as u8; 5]).collect();
     let by = |protocol, role, set| Request { protocol, ..request(&INTERSECT, role, set, &[]) };
@@ -222,11 +235,12 @@ fn padded(
     let columns = ["note".to_string()];
     let values = vec![5; x.len()];
     let payloads: Items = (0..x.len()).map(|i| encoded(&format!("note {i}"))).collect();
+    let reveal_count = protocol.offer(operation).is_some_and(|offer| offer.reveals_count);
     let request = |role, set, pad_to| Request {
         protocol,
         pad_to,
         sent_columns: if payload { &columns } else { &[] },
-        terms: Terms { max_row: MAX_ROW, both, ..Terms::default() },
+        terms: Terms { max_row: MAX_ROW, both: both && !reveal_count, reveal_count, ..Terms::default() },
         ..Request::new(operation, role, set)
     };
     let mut sender = request(Role::Sender, x, pad[1]);
@@ -298,6 +312,15 @@ fn padding_changes_the_sizes_and_not_the_results() {
                                 assert!(sent.eq(expected.iter()), "{what}");
                             }
                             Learned::Matches(m) => assert_eq!(m, common as u64, "{what}"),
+                            Learned::Shares(shares) => {
+                                let n = shares.shares.len() / shares.width;
+                                assert!(shares.beside == Beside::Matches(common as u64), "{what}");
+                                assert_eq!(n, pad[1].unwrap_or(n_x), "{what}");
+                            }
+                            Learned::Identifiers(ids) => {
+                                let all = pad[0].unwrap_or(n_y) + pad[1].unwrap_or(n_x) - common;
+                                assert_eq!((ids.own.len(), ids.all.len()), (n_y, all), "{what}");
+                            }
                             other => panic!("{what}: {other:?}"),
                         }
                         match s.learned {
@@ -311,8 +334,17 @@ fn padding_changes_the_sizes_and_not_the_results() {
                                     "{what}"
                                 );
                             }
-                            Learned::Matches(m) => assert!(both && m == common as u64, "{what}"),
+                            // Dummies are not counted.
+                            Learned::Matches(m) => {
+                                let learns = both || protocol == &SIGMA_DH && operation == &UNION;
+                                assert!(learns && m == common as u64, "{what}");
+                            }
                             Learned::Sum(sum) => assert_eq!(sum.unwrap().sum, 5 * common as i128, "{what}"),
+                            Learned::Identifiers(ids) => assert_eq!(ids.own.len(), n_x, "{what}"),
+                            Learned::Shares(shares) => {
+                                let n = shares.shares.len() / shares.width;
+                                assert_eq!(n, pad[1].unwrap_or(n_x), "{what}");
+                            }
                             other => panic!("{what}: {other:?}"),
                         }
                     }
@@ -338,10 +370,13 @@ fn random_dummies_are_others_in_each_run() {
 
 #[test]
 fn what_a_party_receives_does_not_depend_on_the_size_behind_the_padding() {
-    let frames = |n_y, n_x, operation, protocol, seed: usize| {
+    let frames = |n_y, n_x, operation, protocol: &'static Protocol, seed: usize| {
         let (y, x) = keys(n_y, n_x, 0);
-        let request =
-            |role, set| Request { protocol, pad_to: Some(20), ..Request::new(operation, role, set) };
+        let reveal_count = protocol.offer(operation).is_some_and(|offer| offer.reveals_count);
+        let request = |role, set| {
+            let request = Request { protocol, pad_to: Some(20), ..Request::new(operation, role, set) };
+            Request { terms: Terms { reveal_count, ..request.terms }, ..request }
+        };
         let (receiver, mut sender) = (request(Role::Receiver, &y), request(Role::Sender, &x));
         let values = vec![1; x.len()];
         sender.values = &values;
@@ -376,6 +411,8 @@ fn requests_that_make_no_sense_are_refused_before_the_peer_hears_of_us() {
     let columns = ["a".to_string()];
     let (large, terms) = ([1i128 << 61; 5], good.terms);
     let both = Terms { both: true, max_row: 3, ..terms };
+    let revealed = Terms { reveal_count: true, ..terms };
+    let intersect = Request::new(&INTERSECT, Role::Receiver, &y);
     let cases = [
         (Request { pad_to: Some(4), ..good }, "`pad_to=4`"),
         (Request { pad_to: Some(1 << 29), ..good }, "supports"),
@@ -383,6 +420,16 @@ fn requests_that_make_no_sense_are_refused_before_the_peer_hears_of_us() {
         // The receiver sends its own items on.
         (Request { role: Role::Receiver, terms: both, ..good }, "`max_row`"),
         (Request { terms: Terms { malicious_sender: true, ..terms }, ..good }, "`malicious_sender`"),
+        (Request { terms: revealed, ..good }, "`reveal_count_to_sender` requires `protocol=sigma-dh`"),
+        (
+            Request { terms: revealed, protocol: &CM20, ..intersect },
+            "`reveal_count_to_sender` is not for intersect",
+        ),
+        (Request { protocol: &SIGMA_DH, ..good }, "the sender of union learns how many items match"),
+        (
+            Request { terms: Terms { both: true, ..revealed }, protocol: &SIGMA_DH, ..good },
+            "is pointless with `both`",
+        ),
         (Request { protocol: &DH_PSI, ..good }, "`protocol=dh-psi`"),
         (Request { sent_columns: &columns, ..Request::new(&COUNT, Role::Sender, &y) }, "columns"),
         (Request { terms: Terms { both: true, ..terms }, ..Request::new(&SUM, Role::Sender, &y) }, "`both`"),
@@ -431,6 +478,12 @@ fn what_was_asked_for_is_what_is_run() {
         };
         assert_eq!(request.terms().malicious_sender, malicious_sender);
         assert_eq!(request.hello(false).terms.malicious_sender, malicious_sender);
+    }
+    for reveal_count in [false, true] {
+        let request = Request::new(&UNION, Role::Receiver, &y);
+        let request = Request { terms: Terms { reveal_count, ..request.terms }, ..request };
+        assert_eq!(request.terms().reveal_count, reveal_count);
+        assert_eq!(request.hello(false).terms.reveal_count, reveal_count);
     }
 }
 

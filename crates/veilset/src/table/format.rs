@@ -51,7 +51,7 @@ impl Format {
     }
 
     /// What separates cells in a file of this name.
-    pub(super) fn delimiter_of(path: &Path) -> Option<u8> {
+    pub(crate) fn delimiter_of(path: &Path) -> Option<u8> {
         match path.extension()?.to_str()?.to_ascii_lowercase().as_str() {
             "tsv" | "tab" => Some(b'\t'),
             "csv" => Some(b','),

@@ -35,12 +35,30 @@ pub struct KeyedSet {
     pub set: ItemSet,
     /// For each item of the set, its row in the table.
     pub rows: Vec<u32>,
-    /// The number of rows whose key occurred before; they were dropped or added.
+    /// The number of rows whose key occurred before; the first row with the key stands for them.
     pub duplicates: u64,
     /// The number of rows skipped because their key is empty.
     pub skipped: u64,
-    /// With [`Duplicates::Add`]: each row with a repeated key, and the position of that key in the set.
-    pub(super) added: Vec<(u32, u32)>,
+    /// Each row whose key occurred before, in their order, and the position of that key in the set.
+    repeated: Vec<(u32, u32)>,
+    /// Whether the values of such rows count ([`Duplicates::Add`]).
+    add: bool,
+}
+
+impl KeyedSet {
+    /// The rows whose values are added to those of an earlier row, and the positions of their keys in the set.
+    pub(super) fn added(&self) -> &[(u32, u32)] {
+        if self.add { &self.repeated } else { &[] }
+    }
+
+    /// All rows with a key that takes part, in their order, and the positions of their keys in the set.
+    pub fn all_rows(&self) -> Vec<(u32, u32)> {
+        let mut all: Vec<(u32, u32)> =
+            self.rows.iter().zip(0..).map(|(&row, position)| (row, position)).collect();
+        all.extend(&self.repeated);
+        all.sort_unstable();
+        all
+    }
 }
 
 /// Makes the set of a table from its key columns, at least one. Keys are normalised before they are compared or found
@@ -99,23 +117,18 @@ pub fn keyed_set(
         let next = "Remove one of the rows, or use `duplicates=first` (for sum also add)";
         return Err(key_error(table, key, rows[again as usize] as usize, what, next));
     }
-    let added = match duplicates {
-        Duplicates::Add => distinct
-            .duplicates
-            .iter()
-            .map(|&(again, first)| {
-                let position = distinct.positions.partition_point(|&p| p < first);
-                (rows[again as usize], position as u32)
-            })
-            .collect(),
-        Duplicates::First | Duplicates::Error => Vec::new(),
-    };
+    let repeated = distinct.duplicates.iter().map(|&(again, first)| {
+        let position = distinct.positions.partition_point(|&p| p < first);
+        (rows[again as usize], position as u32)
+    });
+    let repeated: Vec<(u32, u32)> = repeated.collect();
     for (to, &from) in distinct.positions.iter().enumerate() {
         rows[to] = rows[from as usize];
     }
     rows.truncate(distinct.positions.len());
     rows.shrink_to_fit();
-    Ok(KeyedSet { rows, duplicates: distinct.duplicates.len() as u64, set: distinct.set, skipped, added })
+    let (duplicates, add) = (repeated.len() as u64, duplicates == Duplicates::Add);
+    Ok(KeyedSet { rows, duplicates, set: distinct.set, skipped, repeated, add })
 }
 
 /// For each item of the set, the cells of these columns of its row, encoded like a key but not normalised. A missing

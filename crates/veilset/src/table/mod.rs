@@ -3,7 +3,7 @@
 //! A [`Table`] is read from CSV, Parquet or a plain list, whole or only the columns that are needed. [`keyed_set`]
 //! makes the set for an operation from the key columns, normalised as agreed ([`Normalise`]), and remembers which row
 //! each item came from. [`values()`] reads the column to be summed, and [`payloads()`] the columns that are sent with
-//! the items. After the run, [`write_rows`], [`write_union`] and [`write_keys`] write the result into an
+//! the items. After the run, [`write_rows`], [`write_union`], [`write_keys`] and [`write_cells`] write the result into a
 //! [`Destination`], which was opened before anything was sent to the peer.
 //!
 //! Cells are bytes. What is a number, a date and so on in Parquet becomes the one text that it also has in CSV:
@@ -38,6 +38,7 @@ mod parquet_read;
 mod parquet_write;
 mod read;
 mod sent;
+mod shares;
 mod store;
 mod temporary;
 mod terminal;
@@ -54,9 +55,10 @@ pub use keys::{Duplicates, EmptyKeys, KeyedSet, check_max_row, keyed_set, payloa
 pub use normalise::Normalise;
 pub use other::{check_input_name, check_output_name};
 pub use sent::SentColumns;
+pub use shares::{SHARE_COLUMNS, open_keys, open_values, read_shares};
 pub use temporary::remove_unfinished;
-pub use values::{check_sum_bound, values};
-pub use write::{Layout, write_keys, write_rows, write_union};
+pub use values::{check_share_bound, check_sum_bound, values};
+pub use write::{Layout, write_cells, write_keys, write_rows, write_union};
 
 use crate::error::{Error, Place, Result};
 use std::fmt;

@@ -27,7 +27,7 @@ pub fn values(table: &Table, keyed: &KeyedSet, column: usize, scale: u32) -> Res
         decimal(table.cell(row, column), scale).map_err(|bad| table.error_at(row, column, bad.what, bad.next))
     };
     let mut values = keyed.rows.iter().map(|&row| value(row)).collect::<Result<Vec<_>>>()?;
-    for &(row, position) in &keyed.added {
+    for &(row, position) in keyed.added() {
         let sum = &mut values[position as usize];
         *sum = sum.checked_add(value(row)?).ok_or_else(|| {
             let what = "the values of this key add up to more than 128 bits";
@@ -48,6 +48,17 @@ pub fn check_sum_bound(table: &Table, column: usize, values: &[i128], modulus: M
         Modulus::Bits128 => RESCALE.into(),
     };
     Err(table.error(what, next).at_column(table.label(column)))
+}
+
+/// Refuses a value that does not fit 64 bits, to be shared by itself.
+pub fn check_share_bound(table: &Table, column: usize, keyed: &KeyedSet, values: &[i128]) -> Result<()> {
+    match values.iter().position(|value| !fits(Modulus::Bits64, 1, std::slice::from_ref(value))) {
+        None => Ok(()),
+        Some(i) => {
+            let what = "the value does not fit 64 bits";
+            Err(table.error_at(keyed.rows[i] as usize, column, what, RESCALE))
+        }
+    }
 }
 
 const RESCALE: &str = "Use a smaller `scale` on both sides, or larger units in the column";

@@ -18,12 +18,14 @@ pub struct Layout {
     /// a tab or a line end. Such a cell gets an apostrophe in front, unless it is a number. Other formats mark text
     /// themselves.
     pub for_spreadsheets: bool,
+    /// The column separator of CSV; `None` for that of the table.
+    pub delimiter: Option<u8>,
 }
 
 impl From<Format> for Layout {
     /// With the cells exactly as they are.
     fn from(format: Format) -> Layout {
-        Layout { format, for_spreadsheets: false }
+        Layout { format, for_spreadsheets: false, delimiter: None }
     }
 }
 
@@ -129,6 +131,22 @@ pub fn write_keys(
     sink.end()
 }
 
+/// Writes rows of our own making under columns of these names.
+pub fn write_cells<const N: usize>(
+    table: &Table,
+    names: &[&str; N],
+    rows: impl Iterator<Item = [String; N]>,
+    layout: impl Into<Layout>,
+    out: &mut (dyn Write + Send),
+) -> Result<()> {
+    let columns = names.iter().map(|name| OutColumn { raw: name.as_bytes(), name, kind: Kind::Plain });
+    let mut sink = Sink::start(columns.collect(), table, layout.into(), out)?;
+    for row in rows {
+        sink.row(row.iter().map(|cell| Some(cell.as_bytes())))?;
+    }
+    sink.end()
+}
+
 /// Refuses a cell that would become several items of a list. Nothing is written yet, so the user can choose another
 /// format.
 fn check_lines<'a>(mut cells: impl Iterator<Item = Option<&'a [u8]>>, whose: &str) -> Result<()> {
@@ -200,7 +218,8 @@ impl<'a> Sink<'a> {
     ) -> Result<Self> {
         match layout.format {
             Format::Csv => {
-                let (delimiter, for_spreadsheets) = (table.delimiter(), layout.for_spreadsheets);
+                let delimiter = layout.delimiter.unwrap_or(table.delimiter());
+                let for_spreadsheets = layout.for_spreadsheets;
                 let mut sink = Sink::Csv { delimiter, for_spreadsheets, out };
                 sink.row(columns.iter().map(|column| Some(column.raw)))?;
                 Ok(sink)
@@ -348,7 +367,7 @@ mod tests {
         let table = Table::from_reader("t.csv", csv.as_bytes(), &Default::default(), None).unwrap();
         let written = |for_spreadsheets| {
             let mut out = Vec::new();
-            write_rows(&table, &[0, 1], None, Layout { format: Format::Csv, for_spreadsheets }, &mut out)
+            write_rows(&table, &[0, 1], None, Layout { for_spreadsheets, ..Format::Csv.into() }, &mut out)
                 .unwrap();
             String::from_utf8(out).unwrap()
         };

@@ -22,25 +22,29 @@ use veilset::channel::{Channel, Message, Sink, WireCount};
 use veilset::context::Context;
 use veilset::error::{Error, Fault, Result};
 use veilset::group::curve25519::Curve25519;
+use veilset::group::ristretto255::Ristretto255;
 use veilset::hash::ItemHash;
 use veilset::hashed::Hashed;
 use veilset::hazmat;
 use veilset::item::{ItemSet, Items};
 use veilset::membership::Mqrpmt;
 use veilset::membership::cwprf::{CwPrf, GolombTags};
+use veilset::membership::permuted::{MqrpmtStar, PermuteThenTest};
+use veilset::membership::poprf::FromPermutedOprf;
+use veilset::membership::sigma_dh::SigmaDh;
 use veilset::net::Connection;
 use veilset::operations::sum::Modulus;
 use veilset::operations::{COUNT, INTERSECT, Learned, Operation, Role, Rows, Terms, UNION};
 use veilset::oprf::{Oprf, multi_point::MultiPoint, vole::Rr22};
 use veilset::ot::base;
 use veilset::params::{LAMBDA, matrix::Matrix};
-use veilset::protocols::{self, CWPRF, VOLE};
+use veilset::protocols::{self, CWPRF, Choice, VOLE};
 use veilset::session::run::{Outcome, Request, run};
 use veilset::vole::{Receiver, Vole, silent::Silent};
 
 /// All cases at a time together may allocate so much: less than a frame of the length that a header can claim.
 #[global_allocator]
-static MEMORY: Cap<System> = Cap::new(System, 1 << 30);
+static MEMORY: Cap<System> = Cap::new(System, 3 << 30);
 
 /// How long our side waits for a frame of a peer that stalls. After that it looks for the peer's last words
 /// for 3 seconds.
@@ -95,12 +99,14 @@ fn everything<'a>(data: &'a Data, requests: [Request<'a>; 2]) -> [Request<'a>; 2
     let terms = match uses.values {
         // Without a minimum, which would hide what becomes of the sum.
         true => Terms { modulus: Modulus::Bits128, min_count: 0, ..terms },
-        false => Terms { both: uses.both, ..terms },
+        false => Terms { both: uses.both && !terms.reveal_count, ..terms },
     };
     let [receiver, sender] = with(requests, terms).map(|r| Request { pad_to: Some(12), ..r });
     let sent_columns: &[String] = if uses.rows == Rows::None { &[] } else { &data.columns };
     let payloads = if uses.rows == Rows::None { sender.payloads } else { &data.payloads };
-    [Request { sent_columns, ..receiver }, Request { sent_columns, payloads, ..sender }]
+    let terms = Terms { shared_values: uses.shares, ..sender.terms };
+    let values = if uses.shares { &data.values } else { sender.values };
+    [Request { sent_columns, ..receiver }, Request { sent_columns, payloads, terms, values, ..sender }]
 }
 
 /// Each operation of each protocol, plain and with everything that can be asked for, and what few of them have.
@@ -122,7 +128,9 @@ fn scenarios(data: &Data) -> Vec<Scenario<'_>> {
     let mut all = Vec::new();
     for protocol in protocols::ALL {
         for offer in protocol.offers {
-            let (operation, requests) = (offer.operation, pair(offer.operation, protocol, y, x));
+            let operation = offer.operation;
+            let terms = Terms { reveal_count: offer.reveals_count, ..terms };
+            let requests = with(pair(operation, protocol, y, x), terms);
             let name = |what: &str| format!("{operation} by {protocol}{what}");
             all.push(scenario(name(""), requests));
             all.push(scenario(name(" with everything"), everything(data, requests)));
@@ -131,6 +139,15 @@ fn scenarios(data: &Data) -> Vec<Scenario<'_>> {
                 all.push(scenario(name(", malicious sender"), with(requests, terms)));
             }
         }
+    }
+    // In other groups only the points differ.
+    for Choice { protocol, group } in protocols::ALL.into_iter().flat_map(|p| p.choices().skip(1)) {
+        let offer = &protocol.offers[0];
+        let (operation, terms) = (offer.operation, Terms { reveal_count: offer.reveals_count, ..terms });
+        let requests = with(pair(operation, protocol, y, x), terms);
+        let requests = requests.map(|r| Request { group: Some(group), ..r });
+        let name = format!("{operation} by {protocol} over {group}");
+        all.push(Scenario { name, requests, only: &[0x11, 0x12, 0x61, 0x62] });
     }
     // So many items that the VOLE takes its code. What else is sent is as in the small scenarios.
     let many = pair(&INTERSECT, &VOLE, y, x);
@@ -216,11 +233,18 @@ const EXCEPTIONS: &[(u16, &[Kind], &[End], &str)] = {
         (0x04, &[Structure], &[Done], "nothing is read behind the confirmation"),
         (0x11, &[Value], &[Done], POINT),
         (0x12, &[Value], &[Done], POINT),
+        (0x13, &[Value, LowOrder], &[Done], POINT),
+        (0x14, &[Value, LowOrder], &[Done], POINT),
+        (0x15, &[Value, Illegal, LowOrder], &[Done], "a tag is as random as any other, if all differ"),
+        (0x16, &[Value], &[Done], POINT),
+        (0x17, &[Value], &[Done], POINT),
+        (0x18, &[Value], &[Done], "other bits are possible: nothing binds the sender to the truth"),
         (0x21, &[Value, Illegal, LowOrder], &[Done], "a tag is as random as any other"),
         (0x31, &[Value, LowOrder], &[Done], POINT),
         (0x32, &[Value, LowOrder], &[Done], POINT),
         (0x33, &[Value, Illegal, LowOrder], &[Done], NOISE),
         (0x34, &[Value, Illegal, LowOrder], &[Done], NOISE),
+        (0x38, &[Value, Illegal, LowOrder], &[Done], NOISE),
         (0x41, &[Value, Illegal, LowOrder], &[Done], NOISE),
         (0x51, &[Value, Illegal, LowOrder], &[Done], NOISE),
         (0x52, &[Value, Illegal, LowOrder], &[Done], NOISE),
@@ -392,14 +416,29 @@ fn a_peer_that_announces_much_and_sends_little_does_not_cost_its_announcement() 
 /// The largest set is announced, for which digests would take 4 GB, and none of it comes.
 #[test]
 fn a_peer_that_announces_a_set_and_leaves_does_not_cost_its_announcement() {
-    let (set, session) = (["x"].iter().collect::<ItemSet>(), hazmat::session_id([1; 32]));
-    let (set, protocol) = (Hashed::new(&set), CwPrf(Curve25519, GolombTags));
+    let session = hazmat::session_id([1; 32]);
+    // A server without items has no other message to wait for than the queries.
+    let sets = [["x"].iter().collect(), ItemSet::default()];
+    let protocols: [&dyn Mqrpmt; 2] = [&CwPrf(Curve25519, GolombTags), &FromPermutedOprf(Ristretto255)];
+    for (set, protocol) in sets.iter().flat_map(|set| protocols.map(|protocol| (set, protocol))) {
+        for server in [true, false] {
+            let (mut ours, rng) = (Channel::pair().0, &mut hazmat::seeded(&[2; 32]));
+            let (set, mut cx) = (Hashed::new(set), Context::new(&mut ours, &session, rng));
+            let result = match server {
+                true => protocol.server(&mut cx, &set, 1 << 28).map(drop),
+                false => protocol.client(&mut cx, &set, 1 << 28).map(drop),
+            };
+            assert!(matches!(result, Err(Error::Network(_))), "{result:?}");
+        }
+    }
+    // The same of a first message, queries and responses.
+    let sigma = PermuteThenTest(SigmaDh(Curve25519));
     for server in [true, false] {
         let (mut ours, rng) = (Channel::pair().0, &mut hazmat::seeded(&[2; 32]));
-        let mut cx = Context::new(&mut ours, &session, rng);
+        let (set, mut cx) = (Hashed::new(&sets[0]), Context::new(&mut ours, &session, rng));
         let result = match server {
-            true => protocol.server(&mut cx, &set, 1 << 28).map(drop),
-            false => protocol.client(&mut cx, &set, 1 << 28).map(drop),
+            true => MqrpmtStar::server(&sigma, &mut cx, &set, 1 << 28).map(drop),
+            false => MqrpmtStar::client(&sigma, &mut cx, &set, 1 << 28).map(drop),
         };
         assert!(matches!(result, Err(Error::Network(_))), "{result:?}");
     }
@@ -441,10 +480,11 @@ fn whatever_the_peer_does_to_a_frame_we_end_as_the_table_says() {
                     continue;
                 }
                 // What a scenario has in common with one of the same operation is looked at once.
-                if !seen.insert((scenario.requests[0].operation.name, cheat, at, tag(now), now.len())) {
+                let Request { operation, group, .. } = scenario.requests[0];
+                if !seen.insert((operation.name, group, cheat, at, tag(now), now.len())) {
                     continue;
                 }
-                for case in tamper(&sent[cheat], at) {
+                for case in tamper(&sent[cheat], at, group) {
                     cases.push((scenario, 1 - cheat, &learned[1 - cheat], tag(now), at, case));
                 }
             }

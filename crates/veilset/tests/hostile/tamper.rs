@@ -3,6 +3,7 @@
 use super::{ABORT, HEADER, HEARTBEAT, Kind};
 use std::collections::BTreeSet;
 use veilset::hazmat;
+use veilset::protocols::groups;
 
 /// What the script does next. When it has come to its end, the peer closes its sending half.
 #[derive(Clone)]
@@ -55,8 +56,31 @@ const ORDER_8: [&str; 2] = [
     "5f9c95bca3508c24b1d0b1559c83ef5b04445cc4581c8e86d8224eddd09f1157",
 ];
 
-fn order_8(hex: &str) -> [u8; 32] {
+/// Coordinates that points of P-256 must not have, big-endian. Abscissa 0 and 5 are of points.
+const P256: [(&str, &str); 5] = [
+    ("1, of the twist", "0000000000000000000000000000000000000000000000000000000000000001"),
+    ("4, of the twist", "0000000000000000000000000000000000000000000000000000000000000004"),
+    ("p", "ffffffff00000001000000000000000000000000ffffffffffffffffffffffff"),
+    ("p + 5", "ffffffff00000001000000000000000000000001000000000000000000000004"),
+    ("all ones", "ffffffffffffffffffffffffffffffffffffffffffffffffffffffffffffffff"),
+];
+
+fn hex(hex: &str) -> [u8; 32] {
     std::array::from_fn(|i| u8::from_str_radix(&hex[2 * i..2 * i + 2], 16).unwrap())
+}
+
+/// The elements that must not be taken, in a group that is not the protocol's first one, or else in that.
+fn elements(group: Option<&str>) -> Vec<(&'static str, [u8; 32], Kind)> {
+    match group {
+        Some(groups::P256 | groups::P256_COMPRESSED) => {
+            P256.map(|(name, number)| (name, hex(number), Kind::Illegal)).to_vec()
+        }
+        _ => {
+            let elements = ELEMENTS.map(|(name, element)| (name, element, Kind::Illegal));
+            let order_8 = ORDER_8.map(|number| ("of order 8", hex(number), Kind::LowOrder));
+            elements.into_iter().chain(order_8).collect()
+        }
+    }
 }
 
 pub(crate) fn tag(frame: &[u8]) -> u16 {
@@ -74,8 +98,9 @@ pub(crate) struct Case {
     pub(crate) acts: Vec<Act>,
 }
 
-/// Everything that a hostile peer does to the frame at a position of what it sends.
-pub(crate) fn tamper(frames: &[Vec<u8>], at: usize) -> Vec<Case> {
+/// Everything that a hostile peer does to the frame at a position of what it sends, in this group, if it is not the
+/// protocol's first.
+pub(crate) fn tamper(frames: &[Vec<u8>], at: usize, group: Option<&str>) -> Vec<Case> {
     let (before, now, after) = (&frames[..at], &frames[at], &frames[at + 1..]);
     let (tag, body) = (tag(now), &now[HEADER..]);
     let n = body.len();
@@ -139,11 +164,11 @@ pub(crate) fn tamper(frames: &[Vec<u8>], at: usize) -> Vec<Case> {
     let mut noise = body.to_vec();
     hazmat::seeded(&[tag as u8; 32]).fill(&mut noise);
     replace("noise", Kind::Value, &noise);
-    replace("zeros", if n.is_multiple_of(32) { Kind::Illegal } else { Kind::Value }, &vec![0; n]);
+    // 0 is the abscissa of a point of P-256.
+    let illegal = n.is_multiple_of(32) && group != Some(groups::P256_COMPRESSED);
+    replace("zeros", if illegal { Kind::Illegal } else { Kind::Value }, &vec![0; n]);
     if n > 0 && n.is_multiple_of(32) {
-        let elements = ELEMENTS.map(|(name, element)| (name, element, Kind::Illegal));
-        let order_8 = ORDER_8.map(|hex| ("of order 8", order_8(hex), Kind::LowOrder));
-        for (name, element, kind) in elements.into_iter().chain(order_8) {
+        for (name, element, kind) in elements(group) {
             for at in [0, n - 32] {
                 let one = [&body[..at], &element, &body[at + 32..]].concat();
                 replace(&format!("{name}, at {at}"), kind, &one);

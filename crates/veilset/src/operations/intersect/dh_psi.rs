@@ -42,7 +42,7 @@ use zeroize::Zeroizing;
 
 /// The exponent of the error probability. False matches of tags are the only kind of undetected error.
 const EXPONENT: u32 = share(LAMBDA, 1);
-/// Points per frame: 8192, or 256 KiB. Each direction buffers at most one pipe and two frames.
+/// Points per frame: 8192, or 256 KiB of 32 bytes each. Each direction buffers at most one pipe and two frames.
 pub(crate) const FRAME: usize = 1 << 13;
 
 /// The messages; their elements are points of a group.

@@ -1,6 +1,7 @@
 use super::*;
 use crate::error::{Error, Fault};
 use crate::group::curve25519::{Curve25519, Key, map_and_raise};
+use crate::group::p256::{P256, P256Compressed};
 use crate::group::ristretto255::Ristretto255;
 use crate::item::ItemSet;
 use crate::operations::Confirmed;
@@ -134,4 +135,26 @@ fn points_of_low_order_are_refused_by_both_sides() {
             assert!(matches!(e, Err(Error::Peer { fault: Fault::Misbehaved, .. })), "{e:?}");
         }
     }
+}
+
+#[test]
+fn what_is_no_point_of_p256_is_refused_by_both_sides() {
+    fn refuses<G: Group>(forged: &[&[u8]]) {
+        let set: ItemSet = ["a"].iter().collect();
+        let (set, none, terms) = (Hashed::new(&set), Items::new(), Terms::default());
+        for forged in forged {
+            let ends = [
+                told(&[(0x62, forged)], |cx| receiver::<G>(cx, &set, 1, &terms).map(|_| ())),
+                told(&[(0x61, forged)], |cx| sender::<G>(cx, &set, &none, 1, &terms).map(|_| ())),
+            ];
+            for e in ends {
+                assert!(matches!(e, Err(Error::Peer { fault: Fault::Misbehaved, .. })), "{} {e:?}", G::NAME);
+            }
+        }
+    }
+    // Not canonical, and not on the curve, as which the identity may come.
+    refuses::<P256>(&[&[0xff; 64], &[0; 64], &[5; 64]]);
+    let (mut one, mut four) = ([0; 32], [0; 32]);
+    (one[31], four[31]) = (1, 4);
+    refuses::<P256Compressed>(&[&[0xff; 32], &one, &four]);
 }

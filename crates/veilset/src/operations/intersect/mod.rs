@@ -21,7 +21,7 @@ pub static INTERSECT: Operation = Operation {
     summary: "The receiver learns which of its rows the sender has",
     about: "The receiver learns which of its keys the sender has too. The result is the receiver's rows with these keys; \
             of several rows with the same key, the first.",
-    uses: Uses { rows: Rows::Payloads, both: true, values: false },
+    uses: Uses { rows: Rows::Payloads, both: true, values: false, shares: false },
     sender_dummies: Dummies::Random,
     learns: |role, terms| match (role, terms.both) {
         (Role::Receiver, _) | (Role::Sender, true) => vec![Fact::WhichMatch],
@@ -69,6 +69,8 @@ pub static INTERSECT: Operation = Operation {
             })
         },
     }),
+    over_sigma: None,
+    over_union: None,
 };
 
 /// What the receiver of an intersection learns.

@@ -22,6 +22,9 @@ const TERMS: Terms = Terms {
     modulus: crate::operations::sum::Modulus::Bits64,
     min_count: 0,
     malicious_sender: false,
+    reveal_count: false,
+    shared_values: false,
+    bare: false,
 };
 
 fn reordered(set: &ItemSet) -> ItemSet {

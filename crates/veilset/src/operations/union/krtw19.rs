@@ -19,13 +19,12 @@
 //! Timing: a row with an item touches slightly more memory than one with the bottom item. So the timing of a
 //! frame reveals a little about how many items of the sender are in its bins.
 
-use super::rows::{New, check_rows, new_rows, offer_rows};
+use super::rows::{New, check_rows, new_rows, offer_rows, width};
 use crate::context::Context;
 use crate::error::{Error, Result};
 use crate::hashed::Hashed;
 use crate::item::Items;
 use crate::membership::rpmt::{self, Binning, Comparison};
-use crate::operations::row::Layout;
 use crate::operations::{Sealed, Terms, both};
 use crate::ot::Security;
 use crate::ot::extension::{DEFAULT_K, correction_bytes};
@@ -41,24 +40,15 @@ pub fn plan(comparison: Comparison, n_y: usize, n_x: usize, terms: &Terms) -> Re
         comparison,
         n_y,
         n_x,
-        row_width(terms) + correction_bytes(1 << 10, DEFAULT_K, Security::SemiHonest) / (1 << 10),
+        width(terms) + correction_bytes(1 << 10, DEFAULT_K, Security::SemiHonest) / (1 << 10),
     )
-}
-
-/// Bytes of a row.
-pub(crate) fn row_width(terms: &Terms) -> usize {
-    if terms.payload {
-        Layout::<2>::new(terms.max_row).width()
-    } else {
-        Layout::<1>::new(terms.max_row).width()
-    }
 }
 
 /// Runs the receiver with set `y`; the sender's set has `n_x` items.
 pub(crate) fn receiver<'a>(
     comparison: Comparison,
     cx: &mut Context,
-    y: &Hashed<'a>,
+    y: &'a Hashed<'a>,
     n_x: usize,
     terms: &Terms,
 ) -> Result<Sealed<'a, New>> {
@@ -84,7 +74,7 @@ pub(crate) fn receiver<'a>(
 pub(crate) fn sender<'a>(
     comparison: Comparison,
     cx: &mut Context,
-    x: &Hashed<'a>,
+    x: &'a Hashed<'a>,
     payloads: &Items,
     n_y: usize,
     terms: &Terms,
@@ -94,7 +84,7 @@ pub(crate) fn sender<'a>(
         false => send(comparison, cx, [x.items()], x, n_y, terms)?,
     }
     match terms.both {
-        true => Ok(Some(both::recv_union(cx.ch, x.items(), n_y + x.len(), terms.max_row)?)),
+        true => Ok(Some(both::recv_union(cx.ch, x.items(), n_y + x.len(), terms)?)),
         false => Ok(None),
     }
 }

@@ -16,6 +16,7 @@ use crate::hashed::Hashed;
 use crate::item::Items;
 use crate::membership::Mqrpmt;
 use crate::operations::{Sealed, Terms, both, matches};
+use crate::secret::Secrets;
 
 const PURPOSE: &str = "union by mqRPMT, OT of rows";
 
@@ -23,30 +24,31 @@ const PURPOSE: &str = "union by mqRPMT, OT of rows";
 pub(crate) fn receiver<'a>(
     protocol: &dyn Mqrpmt,
     cx: &mut Context,
-    y: &Hashed<'a>,
-    n_x: usize,
-    terms: &Terms,
-) -> Result<Sealed<'a, New>> {
-    match terms.payload {
-        true => receive::<2>(protocol, cx, y, n_x, terms),
-        false => receive::<1>(protocol, cx, y, n_x, terms),
-    }
-}
-
-/// Runs with rows of `N` parts: the item and, if agreed, its payload.
-fn receive<'a, const N: usize>(
-    protocol: &dyn Mqrpmt,
-    cx: &mut Context,
-    y: &Hashed<'a>,
+    y: &'a Hashed<'a>,
     n_x: usize,
     terms: &Terms,
 ) -> Result<Sealed<'a, New>> {
     // 1. P1 obtains the bits e.
     let e = protocol.server(cx, y, n_x)?;
+    receive(cx, PURPOSE, y, e, terms)
+}
+
+/// The receiver once it has the bits `e` of the sender's queries.
+pub(super) fn receive<'a>(
+    cx: &mut Context,
+    purpose: &'static str,
+    y: &'a Hashed<'a>,
+    e: Secrets<bool>,
+    terms: &Terms,
+) -> Result<Sealed<'a, New>> {
     // 2. P1 holding e_i and P2 holding (x_i, -) run one-sided OTs: P1 learns x_i where e_i = 0.
-    let n_y = y.len();
+    let (n_y, n_x) = (y.len(), e.len());
     let verdict = move |e: &[bool]| matches(e, n_y).map(|_| ());
-    new_rows::<N>(cx, PURPOSE, (y, n_x), e, verdict, terms)
+    // Rows have one or two parts: the item and, if agreed, its payload.
+    match terms.payload {
+        true => new_rows::<2>(cx, purpose, (y, n_x), e, verdict, terms),
+        false => new_rows::<1>(cx, purpose, (y, n_x), e, verdict, terms),
+    }
 }
 
 /// Runs the sender with set `x` and, if agreed, a payload per item; item and payload together fit into a row.
@@ -54,41 +56,54 @@ fn receive<'a, const N: usize>(
 pub(crate) fn sender<'a>(
     protocol: &dyn Mqrpmt,
     cx: &mut Context,
-    x: &Hashed<'a>,
+    x: &'a Hashed<'a>,
     payloads: &Items,
     n_y: usize,
     terms: &Terms,
 ) -> Result<Option<Sealed<'a, Items>>> {
-    match terms.payload {
-        true => send::<2>(protocol, cx, [x.items(), payloads], x, n_y, terms)?,
-        false => send::<1>(protocol, cx, [x.items()], x, n_y, terms)?,
-    }
+    check(x, payloads, terms)?;
+    // 0. and 1. X in random order; P2 obtains nothing.
+    let order = protocol.client(cx, x, n_y)?;
+    send(cx, PURPOSE, (x, payloads), &order, terms)?;
     match terms.both {
-        true => Ok(Some(both::recv_union(cx.ch, x.items(), most(x, n_y), terms.max_row)?)),
+        true => Ok(Some(both::recv_union(cx.ch, x.items(), most(x, n_y), terms)?)),
         false => Ok(None),
     }
 }
 
-fn send<const N: usize>(
-    protocol: &dyn Mqrpmt,
+/// Rejects rows that are too long.
+pub(super) fn check(x: &Hashed, payloads: &Items, terms: &Terms) -> Result<()> {
+    match terms.payload {
+        true => check_rows([x.items(), payloads], terms),
+        false => check_rows([x.items()], terms),
+    }
+}
+
+/// The sender once it has made its queries in this order.
+pub(super) fn send(
     cx: &mut Context,
-    parts: [&Items; N],
-    x: &Hashed,
-    n_y: usize,
+    purpose: &'static str,
+    (x, payloads): (&Hashed, &Items),
+    order: &[u32],
     terms: &Terms,
 ) -> Result<()> {
-    check_rows(parts, terms)?;
-    // 0. and 1. X in random order; P2 obtains nothing.
-    let order = protocol.client(cx, x, n_y)?;
     // 2. One-sided OTs of (x_i, -).
-    offer_rows(cx, PURPOSE, parts, &order, terms)
+    match terms.payload {
+        true => offer_rows(cx, purpose, [x.items(), payloads], order, terms),
+        false => offer_rows(cx, purpose, [x.items()], order, terms),
+    }
 }
 
 /// The maximum size of the union. The dummies that the receiver inserted into its set count in `n_y`, but are
 /// never in the union.
 fn most(x: &Hashed, n_y: usize) -> usize {
+    without_inserted(x, n_y) + x.len()
+}
+
+/// What the receiver announced, given the size of its set in the protocol.
+pub(super) fn without_inserted(x: &Hashed, n_y: usize) -> usize {
     let inserted = if x.dummies().is_some() { x.announced() } else { 0 };
-    n_y.saturating_sub(inserted) + x.len()
+    n_y.saturating_sub(inserted)
 }
 
 #[cfg(test)]

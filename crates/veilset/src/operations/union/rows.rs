@@ -30,14 +30,14 @@ pub struct New {
 pub(super) fn new_rows<'a, const N: usize>(
     cx: &mut Context,
     purpose: &'static str,
-    (y, n_x): (&Hashed<'a>, usize),
+    (y, n_x): (&'a Hashed<'a>, usize),
     e: Secrets<bool>,
     verdict: impl FnOnce(&[bool]) -> Result<()> + Send + 'a,
     terms: &Terms,
 ) -> Result<Sealed<'a, New>> {
     let mut ot = extension::Receiver::setup(cx, purpose, extension::DEFAULT_K, Security::SemiHonest)?;
     let (mut new, mut intact) = (New::default(), true);
-    let layout = Layout::<N>::new(terms.max_row);
+    let layout = Layout::<N>::of(terms);
     // The sender can time us, so unwanted rows are checked and copied too.
     transfer::receive(cx.ch, &mut ot, &e, false, layout.width(), |wanted, row| {
         let parts = layout.read(row);
@@ -55,7 +55,7 @@ pub(super) fn new_rows<'a, const N: usize>(
         let mut union: Vec<&[u8]> = items.iter().chain(new.items.iter()).collect();
         cx.threads.run(|| union.par_sort_unstable());
         union.dedup();
-        both::send_union(cx.ch, &union, announced + n_x, terms.max_row)?;
+        both::send_union(cx.ch, &union, announced + n_x, terms)?;
     }
     let threads = cx.threads.clone();
     Ok(Sealed::new(move || {
@@ -71,9 +71,14 @@ pub(super) fn new_rows<'a, const N: usize>(
     }))
 }
 
+/// Bytes of a row.
+pub(crate) fn width(terms: &Terms) -> usize {
+    if terms.payload { Layout::<2>::of(terms).width() } else { Layout::<1>::of(terms).width() }
+}
+
 /// Rejects rows that are too long.
 pub(super) fn check_rows<const N: usize>(parts: [&Items; N], terms: &Terms) -> Result<()> {
-    let layout = Layout::<N>::new(terms.max_row);
+    let layout = Layout::<N>::of(terms);
     layout.check((0..parts[0].len()).map(|i| parts.map(|part| part.get(i).len())))
 }
 
@@ -85,7 +90,7 @@ pub(super) fn offer_rows<const N: usize>(
     order: &[u32],
     terms: &Terms,
 ) -> Result<()> {
-    let layout = Layout::<N>::new(terms.max_row);
+    let layout = Layout::<N>::of(terms);
     let mut ot = extension::Sender::setup(cx, purpose, extension::DEFAULT_K, Security::SemiHonest)?;
     transfer::send(cx.ch, &mut ot, order.len(), false, layout.width(), |i, row| {
         // The row of a dummy is empty. A receiver that follows the protocol does not read it.

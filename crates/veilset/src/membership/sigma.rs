@@ -1,0 +1,209 @@
+//! Sigma-mqPMT: multi-query membership tests in three moves (CZZDL 7.1, Figure 10).
+//!
+//! P1, the server, holds Y and sends a first message a, an encoding of Y. P2, the client, holds X and sends a query
+//! q_i for each of its items; P1 responds with z_i. From a and z_i, P2 learns whether x_i is in Y. P1 learns nothing.
+//!
+//! Run as it is, a Sigma-mqPMT is a PSI whose client gets the result. If P1 permutes the responses, it gives the
+//! client the number of matches, or the server the bits: [`super::permuted`]. The following properties allow that:
+//!
+//! - **Reusable**: P1 sends the first message once, and it serves all queries of the run. (Not of several runs: one key,
+//!   one run);
+//! - **Context-independent**: a query depends on its item, a and P2's randomness, but on no other query or response. So
+//!   all queries can be sent at once;
+//! - **Stateless**: the test of a response uses neither its item nor its query. So it works on responses in an order
+//!   that P2 does not know.
+//!
+//! The proof of mqRPMT* asks for two more. A simulated response depends only on its bit and on coins of its own
+//! (*locality*). And a can be simulated from bits and coins in any order (*order invariance*), so it must not show the
+//! order of Y.
+//!
+//! Security: semi-honest. All secrets are of one run.
+
+use crate::channel::{Message, Rx, Tx, Unit, Wire, frames};
+use crate::context::Context;
+use crate::error::Result;
+use crate::hashed::Hashed;
+use crate::params::{LAMBDA, share};
+use crate::secret::Secrets;
+use crate::threads::Threads;
+use zeroize::{Zeroize, Zeroizing};
+
+/// The exponent of the error probability. A query wrongly found in Y is the only kind of undetected error.
+pub(crate) const EXPONENT: u32 = share(LAMBDA, 1);
+/// Queries and responses per frame. The DDH instance has 256 KiB in a frame.
+pub(crate) const FRAME: usize = 1 << 13;
+
+/// The public sizes of a run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Sizes {
+    /// The number of items and dummies of the server.
+    pub n_y: usize,
+    /// The number of queries.
+    pub n_x: usize,
+}
+
+/// A Sigma-mqPMT: the three moves, and the test.
+///
+/// The signatures enforce two of the properties. [`SigmaMqpmt::respond`] only reads what P1 holds, so the first message
+/// serves any number of queries. [`SigmaMqpmt::open`] and [`SigmaMqpmt::test`] get responses and nothing about the
+/// queries they answer.
+pub trait SigmaMqpmt: Sync {
+    /// What P1 holds: its set, and the randomness of its first message.
+    type Server<'s>: Sync;
+    /// What P2 holds: its set, and one secret for all queries.
+    type Client<'s>: Sync;
+    /// The first message, as P2 holds it.
+    type Encoding;
+    /// A query.
+    type Query: Wire + Send + Sync;
+    /// A response.
+    type Response: Wire + Copy + Zeroize + Send + Sync;
+    /// A response without P2's mask.
+    type Opened: Copy + Default + Send;
+
+    /// The message of the second move.
+    const QUERIES: Message<Self::Query>;
+    /// The message of the third move.
+    const RESPONSES: Message<Self::Response>;
+
+    /// P1 draws its randomness.
+    ///
+    /// # Errors
+    /// [`crate::error::Error::Bug`] if what was prepared for this set does not belong to it.
+    fn server<'s>(&self, cx: &mut Context, y: &'s Hashed<'s>) -> Result<Self::Server<'s>>;
+
+    /// P2 draws its randomness.
+    ///
+    /// # Errors
+    /// [`crate::error::Error::Bug`] if what was prepared for this set does not belong to it.
+    fn client<'s>(&self, cx: &mut Context, x: &'s Hashed<'s>) -> Result<Self::Client<'s>>;
+
+    /// Move 1: P1 sends a.
+    ///
+    /// # Errors
+    /// [`crate::error::Error::Usage`] for sets that are too large.
+    fn send_encoding(
+        &self,
+        server: &Self::Server<'_>,
+        tx: &mut Tx,
+        threads: &Threads,
+        of: Sizes,
+    ) -> Result<()>;
+
+    /// P2 receives a.
+    ///
+    /// # Errors
+    /// [`crate::error::Error::Peer`] if it is malformed.
+    fn receive_encoding(&self, rx: &mut Rx, of: Sizes) -> Result<Self::Encoding>;
+
+    /// Move 2: the queries for P2's items and dummies at these positions.
+    ///
+    /// # Errors
+    /// [`crate::error::Error::Bug`], with negligible probability.
+    fn queries(&self, client: &Self::Client<'_>, positions: &[u32]) -> Result<Vec<Self::Query>>;
+
+    /// Move 3: P1's responses to these queries, in their order.
+    ///
+    /// # Errors
+    /// [`crate::error::Error::Peer`] for queries that no honest client sends.
+    fn respond(&self, server: &Self::Server<'_>, queries: &[Self::Query]) -> Result<Vec<Self::Response>>;
+
+    /// Whether two of these responses answer the same item, as far as P1 can see it.
+    fn repeats(&self, responses: &[Zeroizing<Vec<Self::Response>>]) -> bool;
+
+    /// First half of Test(a, z_i): P2 removes its mask from responses.
+    ///
+    /// # Errors
+    /// [`crate::error::Error::Peer`] for responses that no honest server sends.
+    fn open(&self, client: &Self::Client<'_>, responses: &[Self::Response]) -> Result<Secrets<Self::Opened>>;
+
+    /// Second half: for each response, whether its item is in Y.
+    ///
+    /// # Errors
+    /// [`crate::error::Error::Bug`] if there are more responses than the encoding is for.
+    fn test(&self, a: &Self::Encoding, opened: &[Self::Opened], threads: &Threads) -> Result<Secrets<bool>>;
+}
+
+/// Responses to all queries of a client, in frames.
+pub(super) type Responses<S> = Vec<Zeroizing<Vec<<S as SigmaMqpmt>::Response>>>;
+
+/// P1 up to its responses, which the caller sends: a goes out while the queries come in.
+pub(super) fn answer<S: SigmaMqpmt>(
+    sigma: &S,
+    cx: &mut Context,
+    y: &Hashed,
+    n_x: usize,
+) -> Result<Responses<S>> {
+    let of = Sizes { n_y: y.len(), n_x };
+    cx.ch.stage("matching", Unit::Items, 2 * n_x);
+    let server = sigma.server(cx, y)?;
+    let ((), z) = cx.ch.duplex(
+        // 1. P1 sends a, once for all queries.
+        |tx| sigma.send_encoding(&server, tx, cx.threads, of),
+        // 3. For each query P1 computes z_i. It sends none before it has all queries.
+        |rx| {
+            let respond = |n| {
+                let queries = rx.recv(S::QUERIES, n)?;
+                cx.threads.run(|| sigma.respond(&server, &queries)).map(Zeroizing::new)
+            };
+            frames(n_x, FRAME).map(respond).collect::<Result<Responses<S>>>()
+        },
+    )?;
+    Ok(z)
+}
+
+/// P2 with its items at these positions as queries, in this order. Returns one bit for each response.
+pub(super) fn ask<S: SigmaMqpmt>(
+    sigma: &S,
+    cx: &mut Context,
+    x: &Hashed,
+    n_y: usize,
+    positions: &[u32],
+) -> Result<Secrets<bool>> {
+    let of = Sizes { n_y, n_x: positions.len() };
+    cx.ch.stage("matching", Unit::Items, 2 * positions.len());
+    let client = sigma.client(cx, x)?;
+    let ((), a) = cx.ch.duplex(
+        // 2. P2 sends q_i for each of its items.
+        |tx| {
+            positions.chunks(FRAME).try_for_each(|positions| {
+                let queries = cx.threads.run(|| sigma.queries(&client, positions))?;
+                tx.send(S::QUERIES, &queries)
+            })
+        },
+        |rx| sigma.receive_encoding(rx, of),
+    )?;
+    // e_i = Test(a, z_i)
+    let mut opened = Secrets::zeros(0);
+    for n in frames(positions.len(), FRAME) {
+        let z = Zeroizing::new(cx.ch.rx.recv(S::RESPONSES, n)?);
+        opened.extend(&cx.threads.run(|| sigma.open(&client, &z))?);
+    }
+    sigma.test(&a, &opened, cx.threads)
+}
+
+/// Runs the server of the mqPMT. It learns nothing.
+///
+/// # Errors
+/// Those of the moves, and [`crate::error::Error::Network`].
+pub fn server<S: SigmaMqpmt>(sigma: &S, cx: &mut Context, y: &Hashed, n_x: usize) -> Result<()> {
+    for z in answer(sigma, cx, y, n_x)? {
+        // The responses are in the order of the queries.
+        cx.ch.tx.send(S::RESPONSES, &z)?;
+    }
+    Ok(())
+}
+
+/// Runs the client of the mqPMT. It learns for each of its items and dummies whether the server, which has `n_y`, has
+/// it.
+///
+/// # Errors
+/// Those of the moves, and [`crate::error::Error::Network`].
+pub fn client<S: SigmaMqpmt>(sigma: &S, cx: &mut Context, x: &Hashed, n_y: usize) -> Result<Secrets<bool>> {
+    let in_order: Vec<u32> = (0..x.len() as u32).collect();
+    ask(sigma, cx, x, n_y, &in_order)
+}
+
+#[cfg(test)]
+#[path = "sigma_tests.rs"]
+pub(crate) mod tests;

@@ -1,0 +1,66 @@
+//! `poprf`: mqRPMT from a permuted OPRF, and OT extension (CZZDL 6).
+
+use super::cwprf::{Test, over_mqrpmt, with_transfer};
+use super::{Offer, Protocol, SEMI_HONEST, groups};
+use crate::error::Result;
+use crate::group::ristretto255::Ristretto255;
+use crate::membership::lookup::{self, Tags};
+use crate::membership::poprf::{EXPONENT, FromPermutedOprf};
+use crate::operations::cost::{Cost, Deal, Work, framed, grown};
+use crate::operations::{COUNT, ID, INTERSECT, SHARE, SUM, UNION};
+use crate::oprf::permuted;
+
+/// mqRPMT from a permuted OPRF, and OT extension ([`crate::membership::poprf`]).
+pub static POPRF: Protocol = Protocol {
+    name: "poprf",
+    summary: "membership tests from a permuted OPRF, and oblivious transfer of rows",
+    groups: &[groups::RISTRETTO255],
+    offers: &[
+        Offer { prepares: true, ..Offer::of(&INTERSECT) },
+        Offer { prepares: true, inserts_list: true, ..Offer::of(&UNION) },
+        Offer { prepares: true, ..Offer::of(&COUNT) },
+        Offer { prepares: true, ..Offer::of(&SUM) },
+        Offer { prepares: true, ..Offer::of(&SHARE) },
+        Offer::of(&ID),
+    ],
+    assumptions: |_, _| {
+        vec![
+            SEMI_HONEST,
+            "decisional Diffie-Hellman on ristretto255",
+            "BLAKE3 as a random oracle, AES-128 as an ideal cipher",
+        ]
+    },
+    // Matching and comparing, then the transfer.
+    stages: |operation, _| {
+        let transfers = operation.over_mqrpmt.as_ref().is_some_and(|over| over.transfer.is_some());
+        2 + usize::from(transfers)
+    },
+    cost,
+    run: |task, cx, n| match task.group {
+        groups::RISTRETTO255 => {
+            (over_mqrpmt(task.operation)?.run)(&FromPermutedOprf(Ristretto255), task, cx, n)
+        }
+        _ => Err(POPRF.refuse_group(task.group)),
+    },
+};
+
+/// The membership protocol, and the transfer that follows it, with a row for each of the sender's items.
+fn cost(deal: &Deal) -> Result<Cost> {
+    let (n_y, n_x) = POPRF.sizes(deal);
+    let tags = Tags::new(EXPONENT, n_x, n_y)?;
+    let mut traffic = deal.sent_on();
+    let points = framed(n_y, permuted::FRAME, 32);
+    traffic.to_sender += points;
+    traffic.to_receiver += points + framed(n_x, lookup::FRAME, tags.bytes);
+    // Each side raises each of the receiver's items once, the receiver once more to unmask it; and the sender its own.
+    let work = [2 * n_y, n_y + n_x].map(|multiplications| Work { multiplications, ..Work::default() });
+    with_transfer(deal, (n_y, n_x), Test { traffic, work, held: held_for_test(n_y, n_x) })
+}
+
+/// Bytes that each party holds during the test. The receiver: a permutation of its own items, their values in a growing
+/// list, and the queries in another. The sender: two permutations, and all points of the receiver. Each also holds one
+/// frame: 160 bytes for an element, and up to five forms of 32 bytes before and after it.
+fn held_for_test(n_y: usize, n_x: usize) -> [usize; 2] {
+    let frame = |n: usize| 320 * n.min(permuted::FRAME);
+    [frame(n_y) + 4 * n_y + grown(n_y, 16) + grown(n_x, 16), frame(n_y.max(n_x)) + 36 * n_y + 4 * n_x]
+}
