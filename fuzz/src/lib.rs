@@ -136,16 +136,19 @@ impl Data {
         let sender = role == Role::Sender;
         let sum = operation.uses.values;
         let columns = all && operation.uses.rows != Rows::None;
+        let reveal_count = protocol.offer(operation).is_some_and(|offer| offer.reveals_count);
         let terms = match all {
             false => Terms {
                 max_row: 16,
                 min_count: 2,
+                reveal_count,
                 malicious_sender: protocol.offer(operation).is_some_and(|offer| offer.malicious_sender),
                 ..Terms::default()
             },
             true => Terms {
                 max_row: 300,
-                both: operation.uses.both,
+                both: operation.uses.both && !reveal_count,
+                reveal_count,
                 modulus: Modulus::Bits128,
                 ..Terms::default()
             },
@@ -163,7 +166,8 @@ impl Data {
         if columns && sender {
             request.payloads = &self.payloads;
         }
-        if sum && sender {
+        request.terms.shared_values = all && operation.uses.shares && sender;
+        if (sum || request.terms.shared_values) && sender {
             request.values = &self.values;
         }
         request
@@ -202,6 +206,11 @@ impl Data {
             }
             Learned::Union(items) => assert!(items.iter().zip(items.iter().skip(1)).all(|(a, b)| a < b)),
             Learned::Matches(matches) => assert!(matches <= ours.set.len() as u64),
+            Learned::Shares(shares) => assert!(shares.shares.len() % shares.width == 0),
+            Learned::Identifiers(ids) => {
+                assert!(ids.own.len() == ours.set.len() && ids.all.is_sorted());
+                assert!(ids.own.iter().all(|id| ids.all.binary_search(id).is_ok()));
+            }
             Learned::Sum(sum) => {
                 let sum = sum.map(|s| (s.matches, s.sum.unsigned_abs()));
                 assert!(sum.is_none_or(|(n, sum)| n <= 4 && sum <= u128::from(n) << 40));

@@ -6,6 +6,8 @@ use std::sync::LazyLock;
 use veilset::channel::Wire;
 use veilset::context::Context;
 use veilset::group::curve25519::{Key, Point, raise};
+use veilset::group::p256::{P256, P256Compressed};
+use veilset::group::{Group, Key as _};
 use veilset::hazmat::{seeded, session_id};
 use veilset::ot::base;
 use veilset_fuzz::{byte, check, peer};
@@ -21,6 +23,16 @@ fn canonical<T: Wire>(bytes: &[u8]) -> Option<T> {
     Some(element)
 }
 
+/// What is a point of the group commutes, and is multiplied to points.
+fn commutes<G: Group>(data: &[u8]) {
+    let [a, b] = [1, 2].map(|seed| G::Key::random(&mut seeded(&[seed; 32])));
+    let each = data.chunks(G::Point::SIZE).filter_map(canonical::<G::Point>);
+    let points: Vec<G::Point> = each.filter(|point| G::raise(&[*point], &a).is_ok()).collect();
+    let [Ok(to_a), Ok(to_b)] = [&a, &b].map(|key| G::raise(&points, key)) else { panic!("each is a point") };
+    assert!(G::raise(&to_a, &b) == G::raise(&to_b, &a));
+    assert!(to_a.iter().all(|point| canonical::<G::Point>(point.as_ref()).is_some()));
+}
+
 libfuzzer_sys::fuzz_target!(|data: &[u8]| {
     let mut data = data;
     let (kind, n) = (byte(&mut data) % 3, usize::from(byte(&mut data) % 9));
@@ -28,6 +40,8 @@ libfuzzer_sys::fuzz_target!(|data: &[u8]| {
         0 => {
             canonical::<u64>(data);
             canonical::<[u8; 25]>(data);
+            commutes::<P256>(data);
+            commutes::<P256Compressed>(data);
             let points: Vec<Point> = data.chunks(32).filter_map(canonical::<Point>).collect();
             let [a, b] = &*KEYS;
             let (Ok(to_a), Ok(to_b)) = (raise(&points, a), raise(&points, b)) else { return };
