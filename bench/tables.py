@@ -62,7 +62,7 @@ class Bench:
 
 
     def kinds(self):
-        """All that can be measured, from the program's own list: operation, protocol, against a malicious sender."""
+        """All that can be measured, from the program's own list: operation, protocol, group, against a malicious sender."""
         return json.loads(subprocess.run([self.args.veilset, "bench-kinds"], check=True, stdout=subprocess.PIPE).stdout)
 
 
@@ -133,8 +133,8 @@ def one_sided(bench, args):
         op, protocol, malicious = kind["op"], kind["protocol"], kind["malicious_sender"]
         if args.op and op not in args.op.split(","):
             continue
-        more = ["--malicious-sender"] if malicious else []
-        name = f"{op} by {protocol}" + (" against a malicious sender" if malicious else "")
+        more = ["--group", kind["group"]] + (["--malicious-sender"] if malicious else [])
+        name = f"{op} by {protocol} over {kind['group']}" + (" against a malicious sender" if malicious else "")
         for log_n in args.sizes or (16, 20):
             r = bench(op, protocol, log_n, "none", "--one-sided", *more)
             cpu = ["{:.2f}, {:.2f}".format(*(r[f"{kind}{role}_cpu_seconds"] for role in ("receiver", "sender")))
