@@ -44,7 +44,7 @@ use veilset::vole::{Receiver, Vole, silent::Silent};
 
 /// All cases at a time together may allocate so much: less than a frame of the length that a header can claim.
 #[global_allocator]
-static MEMORY: Cap<System> = Cap::new(System, 3 << 30);
+static MEMORY: Cap<System> = Cap::new(System, 1 << 30);
 
 /// How long our side waits for a frame of a peer that stalls. After that it looks for the peer's last words
 /// for 3 seconds.
@@ -147,7 +147,7 @@ fn scenarios(data: &Data) -> Vec<Scenario<'_>> {
         let requests = with(pair(operation, protocol, y, x), terms);
         let requests = requests.map(|r| Request { group: Some(group), ..r });
         let name = format!("{operation} by {protocol} over {group}");
-        all.push(Scenario { name, requests, only: &[0x11, 0x12, 0x61, 0x62] });
+        all.push(Scenario { name, requests, only: &[0x11, 0x12, 0x16, 0x17, 0x61, 0x62] });
     }
     // So many items that the VOLE takes its code. What else is sent is as in the small scenarios.
     let many = pair(&INTERSECT, &VOLE, y, x);
@@ -306,7 +306,8 @@ fn against(request: &Request, seed: u8, case: &Case) -> (Result<Outcome>, Durati
         s.spawn(move || {
             for act in acts {
                 let went = match act {
-                    Act::Send(frame) => sink.send(frame),
+                    Act::Send(frame) => sink.send(frame.into_owned()),
+                    Act::Repeat(start, unit, times) => sink.send([start, unit.repeat(times)].concat()),
                     Act::Leave => leave.send(()).map_err(|_| Error::Cancelled),
                     Act::Live | Act::Stall => {
                         while over.load(Ordering::Relaxed) == 0 {
@@ -368,7 +369,7 @@ fn record([r, s]: &[Request; 2]) -> ([Vec<Vec<u8>>; 2], [Learned; 2]) {
     (sent.clone().map(|s| s.lock().unwrap().clone()), learned)
 }
 
-impl fmt::Display for Case {
+impl fmt::Display for Case<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.name)
     }

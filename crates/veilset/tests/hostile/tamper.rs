@@ -1,14 +1,18 @@
 //! What a hostile peer does to a frame.
 
 use super::{ABORT, HEADER, HEARTBEAT, Kind};
+use std::borrow::Cow;
 use std::collections::BTreeSet;
 use veilset::hazmat;
 use veilset::protocols::groups;
 
 /// What the script does next. When it has come to its end, the peer closes its sending half.
 #[derive(Clone)]
-pub(crate) enum Act {
-    Send(Vec<u8>),
+pub(crate) enum Act<'a> {
+    /// Sends this: of all cases together, only what was tampered with is held.
+    Send(Cow<'a, [u8]>),
+    /// Sends this, and then so often the other.
+    Repeat(Vec<u8>, &'static [u8], usize),
     /// Says nothing more, but stays.
     Stall,
     /// Says only that it is alive.
@@ -75,9 +79,11 @@ fn elements(group: Option<&str>) -> Vec<(&'static str, [u8; 32], Kind)> {
         Some(groups::P256 | groups::P256_COMPRESSED) => {
             P256.map(|(name, number)| (name, hex(number), Kind::Illegal)).to_vec()
         }
-        _ => {
+        other => {
             let elements = ELEMENTS.map(|(name, element)| (name, element, Kind::Illegal));
-            let order_8 = ORDER_8.map(|number| ("of order 8", hex(number), Kind::LowOrder));
+            // Encodings of ristretto255 like any other.
+            let kind = if other == Some(groups::RISTRETTO255) { Kind::Value } else { Kind::LowOrder };
+            let order_8 = ORDER_8.map(|number| ("of order 8", hex(number), kind));
             elements.into_iter().chain(order_8).collect()
         }
     }
@@ -92,32 +98,40 @@ fn frame(tag: u16, body: &[u8]) -> Vec<u8> {
 }
 
 /// A run against a script that tampers with one frame.
-pub(crate) struct Case {
+pub(crate) struct Case<'a> {
     pub(crate) name: String,
     pub(crate) kind: Kind,
-    pub(crate) acts: Vec<Act>,
+    pub(crate) acts: Vec<Act<'a>>,
 }
 
 /// Everything that a hostile peer does to the frame at a position of what it sends, in this group, if it is not the
 /// protocol's first.
-pub(crate) fn tamper(frames: &[Vec<u8>], at: usize, group: Option<&str>) -> Vec<Case> {
+pub(crate) fn tamper<'a>(frames: &'a [Vec<u8>], at: usize, group: Option<&str>) -> Vec<Case<'a>> {
     let (before, now, after) = (&frames[..at], &frames[at], &frames[at + 1..]);
     let (tag, body) = (tag(now), &now[HEADER..]);
     let n = body.len();
-    let acts = |frames: &[Vec<u8>]| frames.iter().cloned().map(Act::Send).collect::<Vec<_>>();
+    let acts =
+        |frames: &'a [Vec<u8>]| frames.iter().map(|frame| Act::Send(frame[..].into())).collect::<Vec<_>>();
+    let made =
+        |frames: &[Vec<u8>]| frames.iter().map(|frame| Act::Send(frame.clone().into())).collect::<Vec<_>>();
+    let itself = || Act::Send(now[..].into());
     let mut cases = Vec::new();
     // The acts take the place of the frame; the rest follows.
-    let mut go_on = |name: &str, kind, now: Vec<Act>| {
+    let mut go_on = |name: &str, kind, now: Vec<Act<'a>>| {
         cases.push(Case { name: name.into(), kind, acts: [acts(before), now, acts(after)].concat() });
     };
 
     let harmless = Kind::Harmless;
-    go_on("a heartbeat before it", harmless, acts(&[HEARTBEAT.to_vec(), now.clone()]));
+    go_on("a heartbeat before it", harmless, vec![Act::Send(HEARTBEAT[..].into()), itself()]);
     if n < 300 {
-        go_on("byte by byte", harmless, now.iter().map(|&b| Act::Send(vec![b])).collect());
+        go_on("byte by byte", harmless, now.chunks(1).map(|b| Act::Send(b.into())).collect());
     }
 
-    let mut structure = |name: &str, sent: &[Vec<u8>]| go_on(name, Kind::Structure, acts(sent));
+    let longer = [&tag.to_le_bytes()[..], &(n as u32 + 100_000).to_le_bytes(), body].concat();
+    go_on("longer by 100 000 bytes", Kind::Structure, vec![Act::Repeat(longer, &[0], 100_000)]);
+    let flood = Act::Repeat(Vec::new(), &HEARTBEAT, 70_000);
+    go_on("a flood of heartbeats before it", Kind::Structure, vec![flood, itself()]);
+    let mut structure = |name: &str, sent: &[Vec<u8>]| go_on(name, Kind::Structure, made(sent));
     if n > 0 {
         structure("cut by a byte", &[frame(tag, &body[..n - 1])]);
         structure("emptied", &[frame(tag, &[])]);
@@ -126,7 +140,6 @@ pub(crate) fn tamper(frames: &[Vec<u8>], at: usize, group: Option<&str>) -> Vec<
         structure("cut in half", &[frame(tag, &body[..n / 2])]);
     }
     structure("longer by a byte", &[frame(tag, &[body, &[0]].concat())]);
-    structure("longer by 100 000 bytes", &[frame(tag, &[body, &[0; 100_000]].concat())]);
     structure("repeated", &[now.clone(), now.clone()]);
     structure("of another tag", &[frame(tag ^ 1, body)]);
     structure("of tag 0", &[frame(0, body)]);
@@ -135,7 +148,6 @@ pub(crate) fn tamper(frames: &[Vec<u8>], at: usize, group: Option<&str>) -> Vec<
         structure(&format!("of length {length}, says its header"), &[header]);
     }
     structure("a heartbeat with a body before it", &[frame(0xff00, &[1]), now.clone()]);
-    structure("a flood of heartbeats before it", &[HEARTBEAT.repeat(70_000), now.clone()]);
     for body in [&[][..], &[4, 0]] {
         structure(&format!("an abort {body:?} before it"), &[frame(ABORT, body), now.clone()]);
     }
@@ -143,13 +155,13 @@ pub(crate) fn tamper(frames: &[Vec<u8>], at: usize, group: Option<&str>) -> Vec<
 
     // Reasons that this version knows, and one that it does not.
     for reason in [1, 4, 99] {
-        let stops = acts(&[frame(ABORT, &[reason]), now.clone()]);
+        let stops = vec![Act::Send(frame(ABORT, &[reason]).into()), itself()];
         go_on(&format!("it says that it stops, for reason {reason}, before it"), Kind::Abort, stops);
     }
 
     let mut replace = |name: &str, kind, body: &[u8]| {
         if body != &now[HEADER..] {
-            go_on(name, kind, vec![Act::Send(frame(tag, body))]);
+            go_on(name, kind, vec![Act::Send(frame(tag, body).into())]);
         }
     };
     let mut places: BTreeSet<usize> = [0, n / 3, n / 2, 2 * n / 3].into_iter().filter(|&i| i < n).collect();
@@ -181,16 +193,16 @@ pub(crate) fn tamper(frames: &[Vec<u8>], at: usize, group: Option<&str>) -> Vec<
         }
     }
 
-    let mut end = |name: &str, kind, last: Vec<Act>| {
+    let mut end = |name: &str, kind, last: Vec<Act<'a>>| {
         cases.push(Case { name: name.into(), kind, acts: [acts(before), last].concat() });
     };
-    let half = || Act::Send(now[..HEADER + n / 2].to_vec());
-    let cut = [acts(&[now[..now.len() - 1].to_vec()]), acts(after)].concat();
+    let half = || Act::Send(now[..HEADER + n / 2].into());
+    let cut = [vec![Act::Send(now[..now.len() - 1].into())], acts(after)].concat();
     // The next frame's first byte takes the place of the one that is missing.
     end("shorter than its header says", if after.is_empty() { Kind::Silence } else { Kind::Structure }, cut);
     end("left before it", Kind::Silence, vec![Act::Leave]);
     end("closed before it", Kind::Silence, vec![]);
-    end("closed in its header", Kind::Silence, vec![Act::Send(now[..3].to_vec())]);
+    end("closed in its header", Kind::Silence, vec![Act::Send(now[..3].into())]);
     end("stalled before it", Kind::Silence, vec![Act::Stall]);
     end("only heartbeats instead of it", Kind::Silence, vec![Act::Live]);
     if n > 0 {
@@ -203,7 +215,7 @@ pub(crate) fn tamper(frames: &[Vec<u8>], at: usize, group: Option<&str>) -> Vec<
             end("left out", Kind::Structure, acts(after));
             // Frames of the same message may be legal in either order.
             let kind = if self::tag(next) == tag { Kind::Value } else { Kind::Structure };
-            let swapped = [acts(&[next.clone(), now.clone()]), acts(rest)].concat();
+            let swapped = [vec![Act::Send(next[..].into()), itself()], acts(rest)].concat();
             end("after the next one", kind, swapped);
         }
     }
