@@ -39,6 +39,7 @@ use veilset_kernels::memory::{self, SystemOrExit};
 static ALLOCATOR: SystemOrExit = SystemOrExit;
 
 fn main() -> ExitCode {
+    memory::return_large_blocks();
     // Usage errors exit here, with code 2.
     let arguments = Arguments::parse();
     let run = || interrupt::survive_file_limits().and_then(|()| run(arguments.command));
