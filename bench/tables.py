@@ -2,24 +2,69 @@
 """Measures tables of the papers again and prints them (Markdown) with the paper's figures beside ours.
 
     cargo build --release -p veilset-cli
-    bench/tables.py czzdl [--op count,...] [--log-n 12,16,20]    Tables 3, 5, 6 and 7 of CZZDL
+    bench/tables.py czzdl [--table 2,...] [--log-n 12,16,20]     Tables 2 to 8 of CZZDL
     bench/tables.py cm20 [--log-n 16,18,20] [--net LAN,...]      Table 2 of CM20
     bench/tables.py krtw19 [--log-n 8,10,...,18]                 Tables 3, 4 and 5 of KRTW19
     bench/tables.py one-sided [--op union] [--log-n 16,20]       each protocol: CPU seconds, traffic, memory
 
-Progress goes to standard error. (Table 2 of CZZDL, mqRPMT, is count without the last addition.)
+Progress goes to standard error.
 """
 import argparse
 import json
 import subprocess
 import sys
 
-# CZZDL, one thread, Curve25519 (marked with a star in the paper), per log2 of the sizes: seconds LAN, seconds WAN, MB.
+# CZZDL: the paper's figures for 2^12, 2^16 and 2^20 items (Table 4: 2^8, 2^9 and 2^10): seconds LAN, seconds WAN, MB. A
+# row has our operation, protocol, group and number of threads. The paper marks P-256 with a diamond, compressed with a
+# triangle, and Curve25519 with a star.
+CZZDL_SIZES = {"4": (8, 9, 10)}
 CZZDL = {
-    "count": ("Table 5, PSI-card", {12: (0.27, 0.82, 0.27), 16: (3.51, 5.42, 4.46), 20: (54.89, 68.31, 71.30)}),
-    "sum": ("Table 6, PSI-card-sum", {12: (0.31, 1.36, 0.37), 16: (3.73, 6.53, 5.75), 20: (57.44, 76.16, 95.30)}),
-    "union": ("Table 7, PSU", {12: (0.30, 1.19, 0.41), 16: (3.55, 6.38, 6.48), 20: (55.48, 74.96, 103.31)}),
-    "intersect": ("Table 3, PSI", {12: (0.29, 1.19, 0.41), 16: (3.56, 6.38, 6.48), 20: (55.11, 75.56, 103.31)}),
+    "2": ("mqRPMT; ours is `count`, which adds up the bits", [
+        ("count", "dh", "p256", 1, (0.50, 7.20, 114.16), (1.39, 9.68, 136.27), (0.52, 8.35, 133.6)),
+        ("count", "dh", "p256", 2, (0.31, 3.89, 62.09), (1.14, 6.54, 86.60), (0.52, 8.35, 133.6)),
+        ("count", "dh", "p256-compressed", 1, (0.50, 8.00, 128.00), (1.35, 10.15, 141.52), (0.27, 4.35, 69.6)),
+        ("count", "dh", "p256-compressed", 2, (0.32, 5.05, 80.69), (1.18, 7.11, 94.19), (0.27, 4.35, 69.6)),
+        ("count", "dh", "curve25519", 1, (0.26, 3.51, 54.85), (0.81, 5.41, 68.68), (0.26, 4.23, 67.66)),
+        ("count", "dh", "curve25519", 2, (0.15, 1.79, 28.24), (0.75, 3.83, 41.38), (0.26, 4.23, 67.66)),
+    ]),
+    "3": ("PSI", [
+        ("intersect", "dh", "p256", 1, (0.50, 7.24, 114.66), (1.71, 10.50, 142.45), (0.68, 10.61, 169.37)),
+        ("intersect", "dh", "p256-compressed", 1, (0.55, 8.04, 128.18), (1.73, 11.02, 148.18), (0.42, 6.61, 105.23)),
+        ("intersect", "dh", "curve25519", 1, (0.29, 3.56, 55.11), (1.19, 6.38, 75.56), (0.41, 6.48, 103.31)),
+        ("intersect", "dh-psi", "curve25519", 1, (0.22, 3.39, 54.79), (0.92, 5.57, 69.31), (0.28, 4.57, 74.1)),
+    ]),
+    "4": ("PSI of small sets", [
+        ("intersect", "dh", "curve25519", 1, (0.0419, 0.0695, 0.0993), (0.577, 0.5829, 0.6461), (0.0386, 0.0635, 0.1133)),
+        ("intersect", "dh-psi", "curve25519", 1,
+         (0.01649, 0.0318, 0.05691), (0.21042, 0.22733, 0.25232), (0.01848, 0.03668, 0.0728)),
+    ]),
+    "5": ("PSI-card", [
+        ("count", "dh", "p256", 1, (0.49, 7.20, 114.31), (1.30, 9.68, 136.06), (0.53, 8.59, 137.31)),
+        ("count", "dh", "p256-compressed", 1, (0.53, 8.00, 128.00), (1.35, 10.16, 141.31), (0.28, 4.58, 73.20)),
+        ("count", "dh", "curve25519", 1, (0.27, 3.51, 54.89), (0.82, 5.42, 68.31), (0.27, 4.46, 71.30)),
+    ]),
+    "6": ("PSI-card-sum", [
+        ("sum", "dh", "p256", 1, (0.51, 7.22, 113.66), (1.46, 9.68, 136.27), (0.65, 10.12, 161.40)),
+        ("sum", "dh", "p256-compressed", 1, (0.57, 8.12, 129.66), (1.94, 11.83, 157.66), (0.39, 6.10, 97.34)),
+        ("sum", "dh", "curve25519", 1, (0.31, 3.73, 57.44), (1.36, 6.53, 76.16), (0.37, 5.75, 95.30)),
+    ]),
+    "7": ("PSU", [
+        ("union", "dh", "p256", 1, (0.52, 7.27, 114.44), (1.70, 10.56, 143.29), (0.69, 10.61, 169.37)),
+        ("union", "dh", "p256-compressed", 1, (0.57, 8.04, 128.20), (1.76, 10.92, 148.15), (0.42, 6.61, 105.23)),
+        ("union", "dh", "curve25519", 1, (0.30, 3.55, 55.48), (1.19, 6.38, 74.96), (0.41, 6.48, 103.31)),
+    ]),
+    "8": ("private-ID", [
+        ("id", "dh", "p256", 1, (0.55, 7.28, 115.63), (5.34, 14.83, 163.43), (3.12, 16.91, 237.55)),
+        ("id", "dh", "p256-compressed", 1, (0.65, 8.43, 134.16), (5.69, 15.68, 169.05), (2.85, 12.91, 173.50)),
+        ("id", "dh", "curve25519", 1, (0.34, 3.78, 59.76), (5.04, 10.87, 94.89), (2.82, 12.74, 171.54)),
+    ]),
+    "-": ("not in the paper's tables", [
+        (op, protocol, group, 1, (), (), ())
+        for op, protocol, group in [
+            ("share", "dh", "curve25519"), ("union", "sigma-dh", "curve25519"), ("count", "sigma-dh", "curve25519"),
+            ("union", "poprf", "ristretto255"), ("union", "dh", "ristretto255"), ("intersect", "dh-psi", "p256"),
+        ]
+    ]),
 }
 
 # CM20, Table 2, "Ours": the networks as typed, and per log2 of the sizes MB and seconds over each.
@@ -81,17 +126,22 @@ def header(*cells):
 
 
 def czzdl(bench, args):
-    for op in (args.op or ",".join(CZZDL)).split(","):
-        title, paper = CZZDL[op]
-        print(f"\n`{op}` ({title})\n")
-        header("n", "LAN s", "paper", "WAN s", "paper", "MB", "paper", "CPU s receiver", "CPU s sender", "RSS MB")
-        for log_n in args.sizes or (12, 16, 20):
-            lan = bench(op, "dh", log_n, "lan", "--one-sided")
-            wan = bench(op, "dh", log_n, "wan")
-            p_lan, p_wan, p_mb = paper.get(log_n, ("", "", ""))
-            rss = round(max(lan["peak_rss_mb"], wan["peak_rss_mb"]))
-            cpu = [lan[r + "_cpu_seconds"] for r in ("receiver", "sender")]
-            row(f"2^{log_n}", lan["seconds"], p_lan, wan["seconds"], p_wan, mb(lan), p_mb, *cpu, rss)
+    def with_paper(ours, paper, at):
+        return f"{ours:.3g} ({paper[at]:g})" if at < len(paper) else f"{ours:.3g}"
+
+    for number in (args.table or ",".join(CZZDL)).split(","):
+        title, rows = CZZDL[number]
+        usual = CZZDL_SIZES.get(number, (12, 16, 20))
+        sizes = [n for n in args.sizes or usual if n in usual]
+        print(f"\n**Table {number}**, {title}\n")
+        header("", "threads", "n", "LAN s", "WAN s", "MB", "RSS MB")
+        for op, protocol, group, threads, *paper in rows:
+            for log_n in sizes:
+                lan, wan = (bench(op, protocol, log_n, net, "--group", group, threads=threads) for net in ("lan", "wan"))
+                ours = (lan["seconds"], wan["seconds"], mb(lan))
+                cells = [with_paper(o, p, usual.index(log_n)) for o, p in zip(ours, paper)]
+                rss = round(max(lan["peak_rss_mb"], wan["peak_rss_mb"]))
+                row(f"{op} by {protocol} over {group}", threads, f"2^{log_n}", *cells, rss)
 
 
 def cm20(bench, args):
@@ -148,6 +198,7 @@ def main():
     tables = {"czzdl": czzdl, "cm20": cm20, "krtw19": krtw19, "one-sided": one_sided}
     parser.add_argument("tables", choices=tables)
     parser.add_argument("--log-n", dest="sizes", type=lambda text: [int(n) for n in text.split(",")])
+    parser.add_argument("--table")
     parser.add_argument("--op")
     parser.add_argument("--net")
     parser.add_argument("--threads", type=int, default=2)
