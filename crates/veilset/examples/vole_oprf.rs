@@ -63,7 +63,7 @@ fn main() -> Result<()> {
     for _ in 0..3 {
         let (_, seconds) = alone(|| okvs::Rows::new(&[1; 16], &inputs, m))?;
         println!("rows: {seconds:.3} s");
-        let (store, seconds) = alone(|| okvs::encode(&inputs, &values, &mut Prng::from_os()?))?;
+        let (store, seconds) = alone(|| okvs::encode(&inputs, |i| values[i], &mut Prng::from_os()?))?;
         println!("rows and encode: {seconds:.3} s");
         let (_, seconds) = alone(|| store.rows.decode(&store.vector))?;
         println!("decode: {seconds:.3} s");

@@ -23,8 +23,9 @@ use std::sync::OnceLock;
 /// that is padded with the other kind.
 pub struct Hashed<'a> {
     items: Cow<'a, ItemSet>,
-    /// Of the items, then of the dummies.
-    hashes: Secrets<ItemHash>,
+    /// Of the items, then of the dummies. Identifiers are hashed when they are needed: they are of one length, and there
+    /// are no dummies behind them.
+    hashes: OnceLock<Secrets<ItemHash>>,
     /// The kind of dummies that pad it, of which there may be 0.
     dummies: Option<Dummies>,
     /// How many listed dummies were inserted behind these. They are public and hashed when they are needed: their
@@ -52,15 +53,14 @@ const BATCH: usize = 1 << 9;
 impl<'a> Hashed<'a> {
     /// The set without dummies.
     pub fn new(items: &'a ItemSet) -> Self {
-        Self::of(Cow::Borrowed(items))
+        let set = Self::of(Cow::Borrowed(items));
+        set.own();
+        set
     }
 
     fn of(items: Cow<'a, ItemSet>) -> Self {
-        let mut hashes = Secrets::zeros(items.len());
-        hashes.par_chunks_mut(BATCH).enumerate().for_each(|(batch, hashes)| {
-            ItemHash::of_items((batch * BATCH..).map(|i| items.get(i)).take(hashes.len()), hashes);
-        });
-        Hashed { items, hashes, dummies: None, inserted: 0, offline: None, identifiers: OnceLock::new() }
+        let (hashes, identifiers) = (OnceLock::new(), OnceLock::new());
+        Hashed { items, hashes, dummies: None, inserted: 0, offline: None, identifiers }
     }
 
     /// The set filled up to `size`, no less than it has, with random dummies.
@@ -70,10 +70,10 @@ impl<'a> Hashed<'a> {
         Self::new(items).with_dummies(Dummies::Random, &Secrets::from(dummies))
     }
 
-    fn with_dummies(mut self, kind: Dummies, dummies: &[ItemHash]) -> Self {
-        self.hashes.extend(dummies);
-        self.dummies = Some(kind);
-        self
+    fn with_dummies(self, kind: Dummies, dummies: &[ItemHash]) -> Self {
+        let mut hashes = self.hashes.into_inner().unwrap_or_else(|| Secrets::zeros(0));
+        hashes.extend(dummies);
+        Hashed { hashes: OnceLock::from(hashes), dummies: Some(kind), ..self }
     }
 
     /// The set filled up to `size`, no less than it has, with listed dummies.
@@ -106,12 +106,12 @@ impl<'a> Hashed<'a> {
 
     /// The size of the set in the protocol: items, dummies, and those that were inserted.
     pub fn len(&self) -> usize {
-        self.hashes.len() + self.inserted
+        self.announced() + self.inserted
     }
 
     /// The size that the peer is told: items, and the dummies that pad them.
     pub fn announced(&self) -> usize {
-        self.hashes.len()
+        self.hashes.get().map_or(self.items.len(), |hashes| hashes.len())
     }
 
     /// Whether it has neither.
@@ -121,25 +121,36 @@ impl<'a> Hashed<'a> {
 
     /// The hashes of the items and dummies at these positions, each below `len()`.
     pub fn hashes(&self, positions: &[u32]) -> Secrets<ItemHash> {
-        let dummy = ItemHash::listed();
+        let (dummy, announced) = (ItemHash::listed(), self.announced());
         let mut hashes = Secrets::zeros(positions.len());
-        hashes.par_iter_mut().zip(positions).for_each(|(hash, &i)| {
-            *hash = match self.hashes.get(i as usize) {
-                Some(hash) => *hash,
-                None => dummy(i as usize - self.hashes.len()),
-            };
+        let batches = hashes.par_chunks_mut(BATCH).zip(positions.par_chunks(BATCH));
+        batches.for_each(|(hashes, positions)| match self.hashes.get() {
+            Some(own) => hashes.iter_mut().zip(positions).for_each(|(hash, &i)| {
+                *hash = match own.get(i as usize) {
+                    Some(hash) => *hash,
+                    None => dummy(i as usize - announced),
+                };
+            }),
+            None => ItemHash::of_items(positions.iter().map(|&i| self.items.get(i as usize)), hashes),
         });
         hashes
     }
 
     /// The hash of an item, or of a dummy that was not inserted.
     pub fn hash(&self, i: usize) -> &ItemHash {
-        &self.hashes[i]
+        &self.own()[i]
     }
 
-    /// The hashes of the items, then of the dummies that were not inserted.
+    /// The hashes of the items, then of the dummies that were not inserted. Those of identifiers are computed by the first
+    /// call, and kept.
     pub(crate) fn own(&self) -> &[ItemHash] {
-        &self.hashes
+        self.hashes.get_or_init(|| {
+            let mut hashes = Secrets::zeros(self.items.len());
+            hashes.par_chunks_mut(BATCH).enumerate().for_each(|(batch, hashes)| {
+                ItemHash::of_items((batch * BATCH..).map(|i| self.items.get(i)).take(hashes.len()), hashes);
+            });
+            hashes
+        })
     }
 
     /// Keeps the set of the identifiers of its items and dummies for as long as the set itself, because a sealed result

@@ -30,6 +30,11 @@ impl Items {
         Items { bytes: Vec::new(), ends: Vec::new() }
     }
 
+    /// An empty list with room for `n` items of `bytes` bytes in all.
+    pub fn with_capacity(n: usize, bytes: usize) -> Self {
+        Items { bytes: Vec::with_capacity(bytes), ends: Vec::with_capacity(n) }
+    }
+
     /// The number of items.
     pub fn len(&self) -> usize {
         self.ends.len()

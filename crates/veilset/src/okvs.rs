@@ -157,28 +157,39 @@ impl Rows {
     /// # Errors
     /// If the vector does not have the size that the rows were made for, which is a bug of the caller.
     pub fn decode(&self, vector: &[Value]) -> Result<Secrets<Value>> {
+        Ok(in_order(&self.keys, &self.sums(vector)?))
+    }
+
+    /// The same, for the last time: the vector and the rows are freed before the values are put in order.
+    ///
+    /// # Errors
+    /// As [`Rows::decode`].
+    pub fn decode_last(self, vector: Secrets<Value>) -> Result<Secrets<Value>> {
+        let sums = self.sums(&vector)?;
+        drop((vector, self.starts, self.bits));
+        Ok(in_order(&self.keys, &sums))
+    }
+
+    /// The values in the order of the rows.
+    fn sums(&self, vector: &[Value]) -> Result<Secrets<Value>> {
         if self.starts.last().is_some_and(|&last| last as usize + WIDTH > vector.len()) {
             return Err(Error::Bug("a vector that is shorter than the rows were made for".into()));
         }
-        let mut sorted = Secrets::zeros(self.keys.len());
+        let mut sums = Secrets::zeros(self.keys.len());
         let rows = self.starts.par_chunks(BATCH).zip(self.bits.par_chunks(BATCH));
-        rows.zip(sorted.par_chunks_mut(BATCH))
+        rows.zip(sums.par_chunks_mut(BATCH))
             .for_each(|((starts, bits), sums)| band::select(starts, bits, vector, sums));
-        let mut values = Secrets::zeros(sorted.len());
-        for (&key, value) in self.keys.iter().zip(sorted.iter()) {
-            values[key as usize] = *value;
-        }
-        Ok(values)
+        Ok(sums)
     }
 
     /// A random vector of `size` elements with these values, in the order of the keys. `None` if the rows are
     /// linearly dependent.
-    fn encode(&self, values: &[Value], size: usize, rng: &mut Prng) -> Option<Secrets<Value>> {
+    fn encode(&self, value: impl Fn(usize) -> Value, size: usize, rng: &mut Prng) -> Option<Secrets<Value>> {
         let rows = self.starts.iter().zip(self.bits.iter()).zip(self.keys.iter());
-        let rows = rows.map(|((&start, &bits), &key)| (start, bits, values[key as usize]));
+        let rows = rows.map(|((&start, &bits), &key)| (start, bits, value(key as usize)));
         let (leading, mut vector) = eliminate(rows, size)?;
         // Elements without a row are free: random.
-        let mut free = Secrets::<Value>::zeros(size - values.len());
+        let mut free = Secrets::<Value>::zeros(size - self.keys.len());
         rng.fill(free.as_flattened_mut());
         let free_places = vector.iter_mut().zip(leading.iter()).filter(|(_, bits)| **bits == 0);
         free_places.zip(free.iter()).for_each(|((element, _), free)| *element = *free);
@@ -186,6 +197,15 @@ impl Rows {
         vector.truncate(size);
         Some(vector)
     }
+}
+
+/// The values of rows in the order of their keys.
+fn in_order(keys: &[u32], sums: &[Value]) -> Secrets<Value> {
+    let mut values = Secrets::zeros(sums.len());
+    for (&key, value) in keys.iter().zip(sums) {
+        values[key as usize] = *value;
+    }
+    values
 }
 
 /// Two blocks for each key: AES in counter mode from the CBC-MAC of the key, under another key (CM20 4.2 has the
@@ -264,19 +284,19 @@ pub struct Encoded {
     pub rows: Rows,
 }
 
-/// Encodes `values` for `keys`, which are distinct, in a vector of [`size`] elements.
-pub fn encode(keys: &[Key], values: &[Value], rng: &mut Prng) -> Result<Encoded> {
-    encode_in(size(keys.len()), keys, values, rng)
+/// Encodes `value(i)` for key number i, for all `keys`, which are distinct, in a vector of [`size`] elements.
+///
+/// # Errors
+/// [`Error::Bug`] if it cannot be done, with negligible probability or because keys are equal.
+pub fn encode(keys: &[Key], value: impl Fn(usize) -> Value, rng: &mut Prng) -> Result<Encoded> {
+    encode_in(size(keys.len()), keys, value, rng)
 }
 
-fn encode_in(size: usize, keys: &[Key], values: &[Value], rng: &mut Prng) -> Result<Encoded> {
-    if keys.len() != values.len() {
-        return Err(Error::Bug(format!("{} keys and {} values", keys.len(), values.len())));
-    }
+fn encode_in(size: usize, keys: &[Key], value: impl Fn(usize) -> Value, rng: &mut Prng) -> Result<Encoded> {
     for _ in 0..TRIES {
         let seed = rng.bytes();
         let rows = Rows::new(&seed, keys, size)?;
-        if let Some(vector) = rows.encode(values, size, rng) {
+        if let Some(vector) = rows.encode(&value, size, rng) {
             return Ok(Encoded { seed, vector, rows });
         }
     }

@@ -63,14 +63,6 @@ impl<T: Copy + Default> Secrets<T> {
         self.0.extend_from_slice(more);
     }
 
-    /// Appends a whole list; an empty list without capacity takes it over.
-    pub fn append(&mut self, more: Secrets<T>) {
-        match self.0.capacity() == 0 {
-            true => *self = more,
-            false => self.extend(&more),
-        }
-    }
-
     /// Keeps the first `n`. The others are zeroed with the list.
     pub fn truncate(&mut self, n: usize) {
         self.0.truncate(n);
@@ -203,20 +195,19 @@ mod tests {
     #[test]
     fn a_list_with_room_stays_where_it_is() {
         let mut list = Secrets::with_capacity(10);
-        list.append(Secrets::from(vec![1u8; 4]));
+        list.extend(&[1u8; 4]);
         let place = list.as_ptr();
-        list.append(Secrets::from(vec![2u8; 6]));
+        list.extend(&[2; 6]);
         assert_eq!((list.as_ptr(), &*list), (place, &[1, 1, 1, 1, 2, 2, 2, 2, 2, 2][..]));
     }
 
     #[test]
     fn a_list_grows_like_a_vector() {
-        let (mut list, mut appended, mut plain) = (Secrets::zeros(0), Secrets::zeros(0), Vec::new());
+        let (mut list, mut plain) = (Secrets::zeros(0), Vec::new());
         for n in [0u8, 1, 2, 3, 50, 4] {
             list.extend(&vec![n; usize::from(n)]);
-            appended.append(vec![n; usize::from(n)].into());
             plain.extend(vec![n; usize::from(n)]);
-            assert_eq!((&*list, &*appended), (&*plain, &*plain));
+            assert_eq!(&*list, &*plain);
         }
     }
 }

@@ -2,7 +2,7 @@
 //! same item of both, and the identifiers of both sets.
 //!
 //! ```text
-//! 1.  both     F at their own items, by the distributed OPRF; an identifier is 16 bytes of F
+//! 1.  both     F at their own items, by the distributed OPRF: the identifiers
 //! 2.  R and S  the union of their identifiers, by any protocol that computes a union
 //! 3.  R->S     the union, sorted, as bare identifiers
 //! ```
@@ -19,7 +19,7 @@
 //!
 //! Cost: that of two evaluations of the OPRF and of the union of rows of 16 bytes, and 16 bytes for each item of both.
 
-use super::cost::{Cost, Deal, Memory, PartyCost, Traffic, Work};
+use super::cost::{Cost, Deal, Memory, PartyCost, Traffic, Work, grown};
 use super::{
     Announced, Fact, Learned, Operation, OverUnion, Role, Rows, RunUnion, Sealed, Shape, Task, Terms, UNION,
     Uses,
@@ -28,7 +28,7 @@ use crate::context::Context;
 use crate::error::{Error, Result};
 use crate::hashed::Dummies;
 use crate::item::{ItemSet, Items};
-use crate::oprf::{Output, distributed};
+use crate::oprf::distributed;
 
 /// An identifier of an item: pseudorandom, and written in hexadecimal.
 pub type Identifier = [u8; IDENTIFIER];
@@ -109,10 +109,11 @@ fn cost(deal: &Deal, union: Cost) -> Cost {
             ..union.work
         };
         let own = [n_y, n_x][i];
-        // The identifiers, while they are made and beside the union; then their hashes, then the list.
-        let made = (32 + 56) * own;
+        // The identifiers, with F or an order while they are made, and then beside the union, which may want all of their
+        // hashes; then the list, beside what the union gave.
+        let (made, list) = ((24 + 28) * own, 24 * own + grown(n_y + n_x, 24) + 16 * (n_y + n_x) + 16 * own);
         let memory = Memory {
-            held: (oprf.held[i] as u64).max(made as u64).max(union.memory.held + 56 * own as u64),
+            held: (oprf.held[i].max(made).max(list) as u64).max(union.memory.held + 56 * own as u64),
             each_thread: (oprf.each_thread[i] as u64).max(union.memory.each_thread),
         };
         PartyCost { work, memory }
@@ -158,26 +159,31 @@ fn run<'a>(
     let learned = union(&inner, cx, n)?;
     let (identifiers, items) = (identified.items(), set.items().len());
     Ok(learned.and_then(move |learned| {
-        let of =
-            |items: &Items| items.iter().filter_map(|item| item.try_into().ok()).collect::<Vec<Identifier>>();
-        let mut all = match learned {
-            Learned::New(new) => {
-                let mut all = of(identifiers);
-                all.extend(of(&new.items));
-                all
-            }
-            Learned::Union(all) => of(&all),
-            other => return Err(Error::Bug(format!("a union gave {other:?}"))),
+        let of = |items: &Items, all: &mut Vec<Identifier>| {
+            all.reserve_exact(items.len());
+            all.extend(items.iter().filter_map(|item| Identifier::try_from(item).ok()));
         };
+        let mut all = Vec::new();
+        match learned {
+            Learned::New(new) => {
+                all.reserve_exact(identifiers.len() + new.items.len());
+                of(identifiers, &mut all);
+                of(&new.items, &mut all);
+            }
+            Learned::Union(union) => of(&union, &mut all),
+            other => return Err(Error::Bug(format!("a union gave {other:?}"))),
+        }
         all.sort_unstable();
         let own = identifiers.iter().take(items).filter_map(|item| item.try_into().ok()).collect();
         Ok(Learned::Identifiers(Identifiers { own, all }))
     }))
 }
 
-/// The identifiers for these values of F.
-fn identifiers(f: &[Output], cx: &Context) -> Result<ItemSet> {
-    let distinct = cx.threads.run(|| ItemSet::keep_first(f.iter().map(|f| &f[..IDENTIFIER]).collect()));
+/// The identifiers, which are values of F, as a set.
+fn identifiers(f: &[Identifier], cx: &Context) -> Result<ItemSet> {
+    let mut items = Items::with_capacity(f.len(), f.len() * IDENTIFIER);
+    f.iter().for_each(|f| items.push(f));
+    let distinct = cx.threads.run(|| ItemSet::keep_first(items));
     match distinct.duplicates.is_empty() {
         true => Ok(distinct.set),
         false => {
@@ -263,10 +269,10 @@ mod tests {
         let (mut channel, _other) = crate::channel::Channel::pair();
         let mut rng = Prng::from_seed(&[1; 32]);
         let cx = Context::new(&mut channel, &SessionId::of([5; 32]), &mut rng);
-        let (mut a, mut b) = ([1; 32], [1; 32]);
-        (a[IDENTIFIER], b[IDENTIFIER - 1]) = (2, 2);
-        assert!(identifiers(&[[1; 32], b], &cx).is_ok());
-        let refused = identifiers(&[[1; 32], b, a], &cx).err().unwrap().to_string();
+        let (one, mut other) = ([1; IDENTIFIER], [1; IDENTIFIER]);
+        other[IDENTIFIER - 1] = 2;
+        assert!(identifiers(&[one, other], &cx).is_ok());
+        let refused = identifiers(&[one, other, one], &cx).err().unwrap().to_string();
         assert!(refused.contains("the same identifier"), "{refused}");
     }
 }

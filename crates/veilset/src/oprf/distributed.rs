@@ -7,6 +7,9 @@
 //! both     F(z) = F_1(z) XOR F_2(z) at their own inputs
 //! ```
 //!
+//! A value has the first 16 bytes of F_1 and F_2: an identifier. RR22 runs in small parts here, because both parties hold
+//! the values of one function while they evaluate the other.
+//!
 //! Security: that of the OPRF. To a party, F is random at every input that it does not have: it lacks the key of one of
 //! the two functions. A party that knows only an input's value of F learns nothing about the input. Leakage: the number
 //! of inputs of both.
@@ -26,12 +29,15 @@ use crate::vole::silent::Silent;
 const TO_RECEIVER: &str = "distributed OPRF, the receiver evaluates";
 const TO_SENDER: &str = "distributed OPRF, the sender evaluates";
 
+/// A value of F.
+pub type Value = [u8; 16];
+
 /// Runs the receiver. Returns F at its inputs, which must be distinct, in their order. The sender has `n_x` inputs.
 ///
 /// # Errors
 /// Those of the OPRF.
-pub fn receiver(oprf: &dyn Oprf, cx: &mut Context, inputs: &[Input], n_x: usize) -> Result<Secrets<Output>> {
-    let mut f = oprf.receiver(&mut within(cx, TO_RECEIVER), inputs, n_x)?;
+pub fn receiver(oprf: &dyn Oprf, cx: &mut Context, inputs: &[Input], n_x: usize) -> Result<Secrets<Value>> {
+    let mut f = halves(&oprf.receiver(&mut within(cx, TO_RECEIVER), inputs, n_x)?);
     add(&mut f, &oprf.sender(&mut within(cx, TO_SENDER), inputs, n_x)?);
     Ok(f)
 }
@@ -40,8 +46,8 @@ pub fn receiver(oprf: &dyn Oprf, cx: &mut Context, inputs: &[Input], n_x: usize)
 ///
 /// # Errors
 /// Those of the OPRF.
-pub fn sender(oprf: &dyn Oprf, cx: &mut Context, inputs: &[Input], n_y: usize) -> Result<Secrets<Output>> {
-    let mut f = oprf.sender(&mut within(cx, TO_RECEIVER), inputs, n_y)?;
+pub fn sender(oprf: &dyn Oprf, cx: &mut Context, inputs: &[Input], n_y: usize) -> Result<Secrets<Value>> {
+    let mut f = halves(&oprf.sender(&mut within(cx, TO_RECEIVER), inputs, n_y)?);
     add(&mut f, &oprf.receiver(&mut within(cx, TO_SENDER), inputs, n_y)?);
     Ok(f)
 }
@@ -51,9 +57,13 @@ pub fn sender(oprf: &dyn Oprf, cx: &mut Context, inputs: &[Input], n_y: usize) -
 pub fn cheapest(n_y: usize, n_x: usize) -> Box<dyn Oprf + Send + Sync> {
     let [vole, cm20] = costs(n_y, n_x);
     match bytes(&vole) <= bytes(&cm20) {
-        true => Box::new(Rr22::new(Silent::default())),
+        true => Box::new(rr22()),
         false => Box::new(MultiPoint::default()),
     }
+}
+
+fn rr22() -> Rr22<Silent> {
+    Rr22::in_small_parts(Silent::default())
 }
 
 /// The cost by the cheapest OPRF.
@@ -64,7 +74,7 @@ pub(crate) fn cost(n_y: usize, n_x: usize) -> Cost {
 
 /// The costs by RR22 and by CM20.
 fn costs(n_y: usize, n_x: usize) -> [Cost; 2] {
-    let (vole, cm20) = (Rr22::new(Silent::default()), MultiPoint::default());
+    let (vole, cm20) = (rr22(), MultiPoint::default());
     [
         both_ways(vole.cost(n_y, n_x), vole.cost(n_x, n_y), [n_y, n_x]),
         both_ways(cm20.cost(n_y, n_x), cm20.cost(n_x, n_y), [n_y, n_x]),
@@ -89,7 +99,7 @@ fn both_ways(first: Cost, second: Cost, inputs: [usize; 2]) -> Cost {
         matrix_bits: sum(first.matrix_bits, swapped(second.matrix_bits)),
         vole_items: first.vole_items + second.vole_items,
         // During the second, the values of the first are held too.
-        held: [0, 1].map(|i| first.held[i].max(32 * inputs[i] + held[i])),
+        held: [0, 1].map(|i| (first.held[i] + 16 * inputs[i]).max(16 * inputs[i] + held[i])),
         each_thread: [0, 1].map(|i| first.each_thread[i].max(each_thread[i])),
         progress: (first.progress.0, first.progress.1 + second.progress.1),
     }
@@ -100,8 +110,13 @@ fn within<'c>(cx: &'c mut Context, name: &'static str) -> Context<'c> {
     Context { ch: cx.ch, session: part(&cx.session, name), rng: cx.rng, threads: cx.threads }
 }
 
+/// The halves that go into the values.
+fn halves(f: &[Output]) -> Secrets<Value> {
+    Secrets::from(f.iter().map(|f| f.as_chunks().0[0]).collect::<Vec<_>>())
+}
+
 /// Adds the values of the other function.
-fn add(f: &mut [Output], other: &[Output]) {
+fn add(f: &mut [Value], other: &[Output]) {
     for (f, other) in f.iter_mut().zip(other) {
         f.iter_mut().zip(other).for_each(|(f, other)| *f ^= other);
     }
@@ -123,12 +138,16 @@ mod tests {
 
     impl<O: Oprf> Oprf for Distributed<O> {
         fn receiver(&self, cx: &mut Context, inputs: &[Input], n_x: usize) -> Result<Secrets<Output>> {
-            receiver(&self.0, cx, inputs, n_x)
+            Ok(stretched(&receiver(&self.0, cx, inputs, n_x)?))
         }
 
         fn sender(&self, cx: &mut Context, inputs: &[Input], n_y: usize) -> Result<Secrets<Output>> {
-            sender(&self.0, cx, inputs, n_y)
+            Ok(stretched(&sender(&self.0, cx, inputs, n_y)?))
         }
+    }
+
+    fn stretched(f: &[Value]) -> Secrets<Output> {
+        Secrets::from(f.iter().map(|f| std::array::from_fn(|i| f[i % 16])).collect::<Vec<Output>>())
     }
 
     /// An OPRF that notes what each of its runs was: the session, and F at all inputs of a party.
@@ -158,7 +177,7 @@ mod tests {
     #[test]
     fn it_is_an_oprf_over_each_oprf() {
         crate::oprf::tests::is_an_oprf(&Distributed(Ideal), 100);
-        crate::oprf::tests::is_an_oprf(&Distributed(Rr22::new(Silent::default())), FRAME / 16);
+        crate::oprf::tests::is_an_oprf(&Distributed(rr22()), FRAME / 16);
         crate::oprf::tests::is_an_oprf(&Distributed(MultiPoint::default()), 100);
     }
 
@@ -184,7 +203,7 @@ mod tests {
         // The two functions differ, and F is their sum.
         for (i, (y, x)) in f_y.iter().zip(&*f_x).enumerate() {
             let [one, two] = [0, 1].map(|direction: usize| r[direction].2[i]);
-            let sum: Output = std::array::from_fn(|at| one[at] ^ two[at]);
+            let sum: Value = std::array::from_fn(|at| one[at] ^ two[at]);
             assert!(one != two && (*y, *x) == (sum, sum), "{i}");
         }
     }
@@ -203,7 +222,7 @@ mod tests {
                 );
                 views.0.iter().map(Vec::len).sum::<usize>()
             };
-            let (vole, cm20) = (Rr22::new(Silent::default()), MultiPoint::default());
+            let (vole, cm20) = (rr22(), MultiPoint::default());
             let (vole, cm20, least) = (bytes(&vole), bytes(&cm20), bytes(&*cheapest(n_y, n_x)));
             assert_eq!(least, vole.min(cm20), "{n_y} {n_x}: {vole} {cm20}");
             chosen.push(least == vole);

@@ -23,17 +23,17 @@
 //! 2^20. With 2^20 inputs per side, one thread of a Zen 4 processor takes 0.6 to 0.7 s as the receiver and 0.4 s
 //! as the sender. Of that, the VOLE takes 0.24 and 0.11, the rows 0.07, solving for P 0.12, and decoding 0.04.
 //!
-//! Memory: that of the VOLE for a part. After that, at most 3 m elements (R: P, C, and A of a part; S: K, which
-//! doubles as it grows), the rows of the OKVS and the frames. A receiver that announces any number of inputs and
-//! sends little makes the sender hold 100 MB for the VOLE of a part of 2^21 elements. In addition, the sender
-//! holds at most 3 bytes per byte of A + P received.
+//! Memory: that of the VOLE for a part, m elements (R: P, which C replaces part by part; S: K, twice where there are
+//! several parts), the rows of the OKVS (24 bytes an input) and the frames; then 32 bytes for each value. A receiver that
+//! announces any number of inputs and sends little makes the sender hold 100 MB for the VOLE of a part of 2^21 elements.
+//! In addition, the sender holds at most 2 bytes per byte of A + P received.
 
 use super::{Cost, Input, Oprf, Output};
 use crate::channel::{HEADER, Message, Unit, frames};
 use crate::context::Context;
 use crate::error::{Error, Result};
 use crate::hash::{Domain, SessionId};
-use crate::okvs::{self, Rows, Seed, Value};
+use crate::okvs::{self, Encoded, Rows, Seed, Value};
 use crate::ot::extension;
 use crate::secret::{Secret, Secrets};
 use crate::vole::silent::Silent;
@@ -68,6 +68,12 @@ impl<V> Rr22<V> {
     pub fn new(vole: V) -> Rr22<V> {
         Rr22 { vole, part: PART }
     }
+
+    /// The protocol with parts of an eighth of the length. The VOLE of a part then takes 13 MB instead of 100. Each part
+    /// costs half a megabyte and a round trip.
+    pub fn in_small_parts(vole: V) -> Rr22<V> {
+        Rr22 { vole, part: PART / 8 }
+    }
 }
 
 impl Rr22<Silent> {
@@ -78,11 +84,13 @@ impl Rr22<Silent> {
         let (there, back) = self.vole.traffic(parts());
         let store = size_of::<Seed>() + HEADER + size_of::<Value>() * m + HEADER * m.div_ceil(FRAME);
         let [vole_r, vole_s] = self.vole.held(parts());
-        // The receiver's P and the rows of its inputs, during the VOLE and while C is assembled; then the values.
-        let (c, k) = if m > self.part { (16 * m, 48 * m) } else { (0, 0) };
-        let receiver = (16 * m + 24 * n_y + vole_r + c).max(32 * m + 88 * n_y);
-        // K doubles where it grows.
-        let sender = (24 * n_x + vole_s + k).max(16 * m + 88 * n_x);
+        // The receiver's P and the rows of its inputs during the VOLE, or the equations before; then C, the rows and the
+        // values, or the values and their hashes.
+        let receiver =
+            (16 * m + 24 * n_y + vole_r).max(32 * m + 24 * n_y).max(16 * m + 40 * n_y).max(48 * n_y);
+        // K of all parts, twice while they are put together.
+        let k = if m > self.part { 16 * m } else { 0 };
+        let sender = (24 * n_x + k + vole_s).max(24 * n_x + 2 * k).max(16 * m + 40 * n_x).max(48 * n_x);
         Cost {
             sends: [there + store, back],
             // The base OTs there and back, and the further rounds of the VOLE, with A + P directly behind.
@@ -125,28 +133,36 @@ fn hashed(
     outputs
 }
 
+/// The parts as one list. A single part is not copied.
+fn whole(mut parts: Vec<Secrets<Value>>) -> Secrets<Value> {
+    if parts.len() == 1 {
+        return parts.remove(0);
+    }
+    let mut all = Secrets::with_capacity(parts.iter().map(|part| part.len()).sum());
+    parts.iter().for_each(|part| all.extend(part));
+    all
+}
+
 impl<V: Vole> Oprf for Rr22<V> {
     fn receiver(&self, cx: &mut Context, inputs: &[Input], _: usize) -> Result<Secrets<Output>> {
         // 1. P.
-        let targets = Secrets::from(inputs.iter().map(target).collect::<Vec<_>>());
-        let p = cx.threads.run(|| okvs::encode(inputs, &targets, cx.rng))?;
+        let encode = || okvs::encode(inputs, |i| target(&inputs[i]), cx.rng);
+        let Encoded { seed, mut vector, rows } = cx.threads.run(encode)?;
         let mut vole = self.vole.receiver(cx, PURPOSE)?;
-        cx.ch.tx.send(SEED, &[p.seed])?;
-        // A single part is used as it is; several are concatenated in place.
-        let m = p.vector.len();
-        let mut c = Secrets::with_capacity(if m > self.part { m } else { 0 });
-        for p in p.vector.chunks(self.part) {
+        cx.ch.tx.send(SEED, &[seed])?;
+        // C of a part takes the place of P of this part.
+        for p in vector.chunks_mut(self.part) {
             // 2. The VOLE, and A + P to S.
-            let Received { mut a, c: part } = vole.next(cx, p.len())?;
-            a.iter_mut().zip(p).for_each(|(a, p)| add(a, p));
+            let Received { mut a, c } = vole.next(cx, p.len())?;
+            a.iter_mut().zip(p.iter()).for_each(|(a, p)| add(a, p));
             for a_p in a.chunks(FRAME) {
                 cx.ch.tx.send(A_P, a_p)?;
             }
-            drop(a);
-            c.append(part);
+            p.copy_from_slice(&c);
         }
+        drop(vole);
         // 3. F(y) = H(Decode(C, y), y).
-        cx.threads.run(|| Ok(hashed(&cx.session, p.rows.decode(&c)?, inputs, |_, _| ())))
+        cx.threads.run(|| Ok(hashed(&cx.session, rows.decode_last(vector)?, inputs, |_, _| ())))
     }
 
     fn sender(&self, cx: &mut Context, inputs: &[Input], n_y: usize) -> Result<Secrets<Output>> {
@@ -155,7 +171,7 @@ impl<V: Vole> Oprf for Rr22<V> {
         let delta = Secret::new(*vole.delta());
         // 1. The rows of P.
         let seed = cx.ch.rx.recv(SEED, 1)?[0];
-        let (mut k, mut rows) = (Secrets::<Value>::zeros(0), None);
+        let (mut parts, mut rows) = (Vec::new(), None);
         for part in frames(m, self.part) {
             // 2. The VOLE, and K = B + Delta (A + P). K grows with what was received, not with what was
             //    announced.
@@ -167,15 +183,17 @@ impl<V: Vole> Oprf for Rr22<V> {
             for (n, b) in frames(part, FRAME).zip(b.chunks_mut(FRAME)) {
                 add_multiple(&delta, &cx.ch.rx.recv(A_P, n)?, b);
             }
-            k.append(b);
+            parts.push(b);
         }
+        drop(vole);
         let rows = rows.ok_or_else(|| Error::Bug("a key-value store without elements".into()))?;
+        let k = whole(parts);
         // 3. F(x) = H(Decode(K, x) + Delta H_B(x), x).
         let add_targets = |values: &mut [Value], inputs: &[Input]| {
             let targets = Secrets::from(inputs.iter().map(target).collect::<Vec<_>>());
             add_multiple(&delta, &targets, values);
         };
-        cx.threads.run(|| Ok(hashed(&cx.session, rows.decode(&k)?, inputs, add_targets)))
+        cx.threads.run(|| Ok(hashed(&cx.session, rows.decode_last(k)?, inputs, add_targets)))
     }
 }
 

@@ -54,7 +54,8 @@ pub(crate) fn receiver<'a>(
 ) -> Result<Sealed<'a, New>> {
     let plan = plan(comparison, y.len(), n_x, terms)?;
     // 1. to 6(a). One bit per slot.
-    let e = rpmt::receiver(cx, &plan, y.own())?;
+    let hashes = cx.threads.run(|| y.own());
+    let e = rpmt::receiver(cx, &plan, hashes)?;
     let verdict = move |e: &[bool]| {
         let new = e.iter().filter(|&&e| !e).count();
         match new <= n_x {
@@ -101,7 +102,8 @@ fn send<const N: usize>(
     let plan = plan(comparison, n_y, x.len(), terms)?;
     // 1. to 6(a). The contents of the slots. Rows of the bottom item and of dummies are empty; R cannot tell
     //    them apart.
-    let order = rpmt::sender(cx, &plan, x.own(), x.items().len())?;
+    let hashes = cx.threads.run(|| x.own());
+    let order = rpmt::sender(cx, &plan, hashes, x.items().len())?;
     // 6(b). One-sided OTs of (x_j, -).
     offer_rows(cx, PURPOSE, parts, &order, terms)
 }
