@@ -177,8 +177,8 @@ impl Wire for Ciphertext {
         out.extend_from_slice(self.0.as_flattened());
     }
     fn get(bytes: &[u8]) -> Result<Self, &'static str> {
-        let parts = bytes.as_chunks::<32>().0.try_into();
-        parts.map(Ciphertext).map_err(|_| "of the wrong size")
+        let whole: &[u8; 64] = bytes.try_into().map_err(|_| "of the wrong size")?;
+        whole.as_chunks::<32>().0.try_into().map(Ciphertext).map_err(|_| "of the wrong size")
     }
 }
 
