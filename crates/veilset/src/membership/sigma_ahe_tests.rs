@@ -182,6 +182,18 @@ fn each_response_is_masked_by_a_factor_and_randomness_of_its_own() {
     assert!(!distinct.contains(&[0; 32]) && !distinct.contains(&G.compress().0));
 }
 
+/// Of the frame of queries before, too.
+#[test]
+fn factors_of_different_frames_are_different() {
+    let (y, x) = overlapping(MOST_Y, 20, 0.0);
+    let (y, x) = (Hashed::new(&y), Hashed::new(&x));
+    let (guess, views) = (Guess::new(&y, &x, 2), run_with(&SESSION, &y, &x, [1, 2]).1);
+    assert_eq!(views.frames(0).iter().filter(|frame| frame.0 == 0x1a).count(), 2);
+    let responses = points(&views, 1, 0x1b);
+    let factors = (0..20).map(|i| guess.says(i, responses[i])[0].compress().0);
+    assert_eq!(factors.collect::<HashSet<_>>().len(), 20);
+}
+
 #[test]
 fn keys_and_queries_are_fresh_in_each_run_and_each_ciphertext_is() {
     let (y, x) = sets();

@@ -278,22 +278,21 @@ impl Protocol {
     /// # Errors
     /// A sentence that says what is allowed, and which protocols take these sizes.
     pub(crate) fn check_sizes(&self, operation: &Operation, sizes: [usize; 2]) -> Result<(), String> {
-        let Some(offer) = self.offer(operation) else { return Ok(()) };
-        let fits = |offer: &Offer| sizes.iter().zip(offer.largest).all(|(size, largest)| *size <= largest);
-        if fits(offer) {
+        let Some(Offer { largest, reveals_count, .. }) = self.offer(operation) else { return Ok(()) };
+        let fits = |largest: &[usize; 2]| sizes.iter().zip(largest).all(|(size, largest)| size <= largest);
+        // What is more than any protocol takes is refused elsewhere.
+        if fits(largest) || *largest == [MAX_SET; 2] {
             return Ok(());
         }
-        let instead = |p: &Protocol| {
-            p.offer(operation).is_some_and(|o| o.reveals_count == offer.reveals_count && fits(o))
-        };
-        let ([receiver, sender], [most_of_receiver, most_of_sender]) = (sizes, offer.largest);
-        let inserted =
-            if offer.inserts_list { ", with those that the receiver inserts for the sender's" } else { "" };
+        let instead = names(|protocol| {
+            let offer = protocol.offer(operation);
+            offer.is_some_and(|offer| offer.reveals_count == *reveals_count && fits(&offer.largest))
+        });
+        let ([receiver, sender], [of_receiver, of_sender]) = (sizes, largest);
         Err(format!(
-            "{operation} by {self} is for at most {most_of_receiver} items of the receiver and {most_of_sender} of the \
-             sender, not {receiver} and {sender}; dummies count{inserted}. Use another `protocol` ({}) or smaller \
-             values for `pad_to`",
-            names(instead)
+            "{operation} by {self} is for at most {of_receiver} items of the receiver and {of_sender} of the sender, \
+             not {receiver} and {sender}; dummies count, and those that the receiver inserts. Use another `protocol` \
+             ({instead}) or smaller values for `pad_to`"
         ))
     }
 

@@ -138,6 +138,9 @@ impl<'a> Request<'a> {
                 ));
             }
             self.check_revealed(protocol, offer)?;
+            let ours = self.announced();
+            let sizes = if self.role == Role::Receiver { [ours, 0] } else { [0, ours] };
+            protocol.check_sizes(operation, sizes).map_err(Error::Usage)?;
         }
         if terms.both && terms.reveal_count {
             return wrong(
