@@ -168,7 +168,8 @@ impl<S: SigmaMqpmt> Responses<S> {
     pub(super) fn send(&self, tx: &mut Tx, order: &[u32]) -> Result<()> {
         order.chunks(responses_per_frame::<S>()).try_for_each(|queries| {
             let response = |&i: &u32| self.parts[i as usize / self.part][i as usize % self.part];
-            tx.send(S::RESPONSES, &Zeroizing::new(queries.iter().map(response).collect::<Vec<_>>()))
+            let responses: Vec<S::Response> = queries.iter().map(response).collect();
+            tx.send(S::RESPONSES, &responses)
         })
     }
 }

@@ -8,8 +8,8 @@
 //! Security: semi-honest, DDH on ristretto255 (IND-CPA of ElGamal), the hash of the items a random oracle. Leakage: the
 //! sizes; the client's bits are the output. Cost: n_x n_y ciphertexts of 64 bytes to the server and n_x back. The client
 //! does 2 n_x n_y + n_x + 1 scalar multiplications, the server n_x (2 n_y + 3). So the sets are bounded: n_y by
-//! [`MOST_Y`], n_x by [`MOST_X`]. Memory: up to two frames of 256 KiB, and the responses; and for each thread, what a query takes
-//! while it is computed, about 1 KiB for each of its ciphertexts.
+//! [`MOST_Y`], n_x by [`MOST_X`]. Memory: two frames of 256 KiB, and the responses;
+//! and for each thread what a query takes while it is computed, half a KiB for each of its ciphertexts.
 //!
 //! Nothing shows that a query holds powers of one item, or that two queries are of different items. So nothing is
 //! refused for that ([`SigmaMqpmt::repeats`]): a client that deviates can ask about one item in all queries, or

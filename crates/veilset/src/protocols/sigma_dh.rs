@@ -43,12 +43,12 @@ fn moves(group: &str, Sizes { n_y, n_x }: Sizes) -> Result<Moves> {
     // The server raises its own items and each query once; the client each query, and the response to unmask it.
     let work = [n_y + n_x, 2 * n_x].map(|multiplications| Work { multiplications, ..Work::default() });
     let order = 4 * n_x;
-    // A frame of points each way in two forms. The server: positions and digests of its own items, and all
+    // A frame of points in two forms: the server, of its own items and of queries; the client, each way. The server: positions and digests of its own items, and all
     // responses, with a sorted copy of their digests. The client: tags, its order, and opened responses with a
     // sorted copy.
     let frame = |n: usize| (2 * point + room) * n.min(FRAME);
     let held = [
-        frame(n_y.max(n_x)) + frame(n_x) + 20 * n_y + 32 * n_x + grown(n_x, 16) + order,
+        frame(n_y) + frame(n_x) + 20 * n_y + 32 * n_x + grown(n_x, 16) + order,
         2 * frame(n_x) + grown(n_y, 16) + grown(n_x, 16) + order,
     ];
     let to_client = points + (a.bytes() + HEADER * n_y.div_ceil(golomb::FRAME)) as u64;

@@ -112,6 +112,27 @@ fn sets_that_are_too_large_are_refused_by_name_of_the_limit() {
     }
 }
 
+/// The server of a union is the receiver, that of a count the sender.
+#[test]
+fn sigma_ahe_multiplies_twice_for_each_pair_of_items() {
+    for (operation, sizes, expected) in [
+        (&UNION, [10, 20], [20 * (2 * 10 + 3), 20 * (2 * 10 + 1) + 1]),
+        (&COUNT, [20, 10], [20 * (2 * 10 + 1) + 1, 20 * (2 * 10 + 3)]),
+        (&COUNT, [20, 0], [20 * 3 + 1, 20 * 5]),
+        (&COUNT, [0, 10], [0, 0]),
+    ] {
+        let [receiver, sender] = sizes.map(|size| Announced { size, padded: false });
+        let terms = Terms { reveal_count: operation == &UNION, max_row: 9, ..Terms::default() };
+        let deal = Deal { operation, terms, group: SIGMA_AHE.group(), receiver, sender };
+        let cost = SIGMA_AHE.cost(&deal).unwrap();
+        assert_eq!(
+            Role::ALL.map(|role| cost.of(role).work.multiplications),
+            expected,
+            "{operation} {sizes:?}"
+        );
+    }
+}
+
 /// A protocol that shows the sender how many match is taken only if both agreed, and no union reveals it otherwise.
 #[test]
 fn the_count_is_revealed_to_the_sender_if_so_asked_and_only_then() {
