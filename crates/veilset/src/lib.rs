@@ -12,8 +12,8 @@
 //! - [`table`]: CSV, Parquet and lists in, item sets, values and payloads out of them, results back;
 //! - [`operations`]: what can be computed, one entry each; [`protocols`]: how, one entry each, over a channel that the
 //!   caller provides;
-//! - [`membership`], [`oprf`], [`vole`], [`okvs`], [`hashing`], [`ot`], [`compact_set`], [`group`]: the building
-//!   blocks, each usable by itself;
+//! - [`membership`], [`oprf`], [`vole`], [`okvs`], [`hashing`], [`ot`], [`compact_set`], [`ahe`], [`group`]: the
+//!   building blocks, each usable by itself;
 //! - [`channel`]: typed frames between two parties, in memory, over sockets, recorded, slowed down;
 //! - [`context`]: what the functions of a run share: channel, session, generator, and the [`threads`] it computes on;
 //! - [`item`], [`hashed`], [`params`], [`rng`], [`hash`], [`secret`], [`places`], [`error`], [`spelling`]: the ground floor;
@@ -78,6 +78,7 @@
 //! ```
 #![forbid(unsafe_code)]
 
+pub mod ahe;
 pub mod artefact;
 pub mod channel;
 pub mod compact_set;

@@ -99,10 +99,15 @@ fn a_run_holds_what_is_stated() {
         let protocols = protocols::ALL.into_iter().filter(|p| p.computes(operation));
         for choice in protocols.flat_map(Protocol::choices) {
             let slow = choice.protocol.name.starts_with("krtw19") || choice.group != choice.protocol.group();
-            let slow_sizes = vec![[small, small], [small, 2 * small]];
-            let sizes = vec![[small, small], [large, large], [small, large], [large, small]];
-            for sizes in if slow { slow_sizes } else { sizes } {
-                let reveal_count = choice.protocol.offer(operation).is_some_and(|offer| offer.reveals_count);
+            let offer = choice.protocol.offer(operation).unwrap();
+            let sizes = match offer.largest.iter().min() {
+                // For small sets only.
+                Some(most) if *most < large => vec![offer.largest.map(|most| most / 2)],
+                _ if slow => vec![[small, small], [small, 2 * small]],
+                _ => vec![[small, small], [large, large], [small, large], [large, small]],
+            };
+            for sizes in sizes {
+                let reveal_count = offer.reveals_count;
                 for (payload, both) in [(false, false), (true, false), (false, true)] {
                     let offered = (!payload || operation.uses.rows != Rows::None)
                         && (!both || operation.uses.both && !reveal_count);

@@ -38,6 +38,10 @@ const MANY: usize = 9000;
 const FEWER: usize = 3000;
 /// Much, for the sake of a busy machine, and less than the minute after which a mutant counts as one that hangs.
 const IN_TIME: Duration = Duration::from_secs(40);
+/// Dummies of a side that pads, of so many items.
+fn padding(n: usize) -> usize {
+    n.min(1000)
+}
 /// Threads of the pool that nobody runs.
 const TRAP: usize = 3;
 
@@ -124,7 +128,7 @@ impl Case {
             sent_columns: leaked(columns),
             payloads: leaked(payloads),
             values: leaked(vec![1; if sends && operation.uses.values { n } else { 0 }]),
-            pad_to: pads.then_some(n + 1000),
+            pad_to: pads.then_some(n + padding(n)),
             threads,
             ..Request::new(operation, role, leaked(set(from..from + n, threads)))
         }
@@ -157,7 +161,9 @@ fn run(
         Learned::New(new) => new.items.len(),
         Learned::Matches(matches) => matches as usize,
         Learned::Shares(Shares { beside: Beside::Matches(matches), .. }) => matches as usize,
-        Learned::Identifiers(ids) => 2 * (case.n + if case.pads { 1000 } else { 0 }) - ids.all.len(),
+        Learned::Identifiers(ids) => {
+            2 * (case.n + if case.pads { padding(case.n) } else { 0 }) - ids.all.len()
+        }
         other => panic!("{other:?}"),
     }
 }
@@ -170,7 +176,9 @@ fn whole_runs_keep_to_their_threads() {
             let operation = offer.operation;
             let n = |choice: Choice| {
                 let slow = protocol.name.starts_with("krtw19") || choice.group != protocol.group();
-                if slow { FEWER } else { MANY }
+                // What is for small sets only has frames of few queries.
+                let most = offer.largest.iter().min().unwrap() / 4;
+                most.min(if slow { FEWER } else { MANY })
             };
             let rows = operation.uses.rows != Rows::None;
             let reveal_count = offer.reveals_count;

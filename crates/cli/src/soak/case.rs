@@ -6,7 +6,7 @@ use std::path::Path;
 use veilset::error::Result;
 use veilset::item::{ItemSet, Items, encode_key};
 use veilset::job::ID_COLUMN;
-use veilset::operations::{self, Inputs, Learned, Operation, Role, Shape};
+use veilset::operations::{self, Announced, Inputs, Learned, Operation, Role, Shape};
 use veilset::protocols::{self, Protocol};
 use veilset::rng::Prng;
 use veilset::table::{Encoding, Format};
@@ -300,8 +300,14 @@ impl Case {
         let min_count = if chance(rng, 3) { rng.below(common as u64 + 3) as usize } else { 0 };
         let (max_row, rename) = (700 + rng.below(200), chance(rng, 2));
         let mut protocols = vec![None];
+        let [receiver, sender] =
+            [0, 1].map(|i| Announced { size: pads[i].unwrap_or([n_r, n_s][i]), padded: pads[i].is_some() });
         let fits = |p: &&Protocol| {
-            p.offer(terms.operation).is_some_and(|offer| offer.reveals_count == terms.reveals)
+            let sizes = [receiver.size + p.inserted(terms.operation, sender), sender.size];
+            p.offer(terms.operation).is_some_and(|offer| {
+                let all = sizes.iter().zip(offer.largest).all(|(size, largest)| *size <= largest);
+                all && offer.reveals_count == terms.reveals
+            })
         };
         protocols.extend(protocols::ALL.into_iter().filter(fits).map(Some));
         let protocol = pick(rng, &protocols);

@@ -6,6 +6,7 @@ pub mod permuted;
 pub mod poprf;
 pub mod rpmt;
 pub mod sigma;
+pub mod sigma_ahe;
 pub mod sigma_dh;
 
 use crate::context::Context;

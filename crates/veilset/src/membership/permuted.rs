@@ -30,7 +30,7 @@
 //! - queries that repeat an item are refused, as far as P1 can see it: the number of matches would be a verdict on one
 //!   item.
 
-use super::sigma::{self, FRAME, SigmaMqpmt};
+use super::sigma::{self, SigmaMqpmt};
 use crate::channel::{Message, Unit, frames};
 use crate::context::Context;
 use crate::error::{Error, Result};
@@ -95,16 +95,12 @@ impl<S: SigmaMqpmt> PermuteThenTest<S> {
     fn respond(&self, cx: &mut Context, y: &Hashed, n_x: usize) -> Result<Secrets<u32>> {
         // 1. to 3. P1 and P2 run the Sigma-mqPMT up to z_i.
         let z = sigma::answer(&self.0, cx, y, n_x)?;
-        if cx.threads.run(|| self.0.repeats(&z)) {
+        if cx.threads.run(|| self.0.repeats(&z.parts)) {
             return Err(Error::misbehaves("it asked for the same item twice"));
         }
         // 4. P1 picks π over all queries, and sends z*_i = z_π(i).
         let order = cx.rng.permutation(n_x);
-        for positions in order.chunks(FRAME) {
-            let permuted: Vec<S::Response> =
-                positions.iter().map(|&i| z[i as usize / FRAME][i as usize % FRAME]).collect();
-            cx.ch.tx.send(S::RESPONSES, &permuted)?;
-        }
+        z.send(&mut cx.ch.tx, &order)?;
         Ok(order)
     }
 

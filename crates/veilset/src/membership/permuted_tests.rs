@@ -5,6 +5,7 @@ use crate::group::ristretto255::Ristretto255;
 use crate::group::{Group, Key};
 use crate::hash::SessionId;
 use crate::item::ItemSet;
+use crate::membership::sigma::FRAME;
 use crate::membership::sigma::tests::{Ideal as IdealSigma, plain};
 use crate::membership::sigma_dh::SigmaDh;
 use crate::rng::Prng;

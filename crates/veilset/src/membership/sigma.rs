@@ -17,6 +17,9 @@
 //! (*locality*). And a can be simulated from bits and coins in any order (*order invariance*), so it must not show the
 //! order of Y.
 //!
+//! P2 may send a public key before its queries. A query may consist of several ciphertexts, the units in which frames are
+//! counted.
+//!
 //! Security: semi-honest. All secrets are of one run.
 
 use crate::channel::{Message, Rx, Tx, Unit, Wire, frames};
@@ -24,14 +27,21 @@ use crate::context::Context;
 use crate::error::Result;
 use crate::hashed::Hashed;
 use crate::params::{LAMBDA, share};
+use crate::rng::Prng;
 use crate::secret::Secrets;
 use crate::threads::Threads;
 use zeroize::{Zeroize, Zeroizing};
 
 /// The exponent of the error probability. A query wrongly found in Y is the only kind of undetected error.
 pub(crate) const EXPONENT: u32 = share(LAMBDA, 1);
-/// Queries and responses per frame. The DDH instance has 256 KiB in a frame.
-pub(crate) const FRAME: usize = 1 << 13;
+/// Points of 32 bytes in a frame: queries or responses of the DDH instance.
+pub(crate) const FRAME: usize = per_frame(32);
+
+/// What of so many bytes goes into a frame of queries or responses: 256 KiB, unless one alone takes more.
+pub(crate) const fn per_frame(bytes: usize) -> usize {
+    let n = (1 << 18) / bytes;
+    if n > 0 { n } else { 1 }
+}
 
 /// The public sizes of a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -54,7 +64,7 @@ pub trait SigmaMqpmt: Sync {
     type Client<'s>: Sync;
     /// The first message, as P2 holds it.
     type Encoding;
-    /// A query.
+    /// A query, or one of the units that it consists of ([`SigmaMqpmt::units`]).
     type Query: Wire + Send + Sync;
     /// A response.
     type Response: Wire + Copy + Zeroize + Send + Sync;
@@ -66,17 +76,24 @@ pub trait SigmaMqpmt: Sync {
     /// The message of the third move.
     const RESPONSES: Message<Self::Response>;
 
-    /// P1 draws its randomness.
-    ///
-    /// # Errors
-    /// [`crate::error::Error::Bug`] if what was prepared for this set does not belong to it.
-    fn server<'s>(&self, cx: &mut Context, y: &'s Hashed<'s>) -> Result<Self::Server<'s>>;
+    /// The number of [`SigmaMqpmt::Query`] that one query consists of, at least 1.
+    fn units(_: Sizes) -> usize {
+        1
+    }
 
-    /// P2 draws its randomness.
+    /// P1 draws its randomness, and receives P2's public key, if there is one.
     ///
     /// # Errors
-    /// [`crate::error::Error::Bug`] if what was prepared for this set does not belong to it.
-    fn client<'s>(&self, cx: &mut Context, x: &'s Hashed<'s>) -> Result<Self::Client<'s>>;
+    /// [`crate::error::Error::Bug`] if what was prepared for this set does not belong to it;
+    /// [`crate::error::Error::Usage`] for sets that are too large; and those of receiving a key.
+    fn server<'s>(&self, cx: &mut Context, y: &'s Hashed<'s>, of: Sizes) -> Result<Self::Server<'s>>;
+
+    /// P2 draws its randomness, and sends its public key, if there is one.
+    ///
+    /// # Errors
+    /// [`crate::error::Error::Bug`] if what was prepared for this set does not belong to it;
+    /// [`crate::error::Error::Usage`] for sets that are too large; and those of sending a key.
+    fn client<'s>(&self, cx: &mut Context, x: &'s Hashed<'s>, of: Sizes) -> Result<Self::Client<'s>>;
 
     /// Move 1: P1 sends a.
     ///
@@ -96,7 +113,7 @@ pub trait SigmaMqpmt: Sync {
     /// [`crate::error::Error::Peer`] if it is malformed.
     fn receive_encoding(&self, rx: &mut Rx, of: Sizes) -> Result<Self::Encoding>;
 
-    /// Move 2: the queries for P2's items and dummies at these positions.
+    /// Move 2: the queries for P2's items and dummies at these positions, one behind the other.
     ///
     /// # Errors
     /// [`crate::error::Error::Bug`], with negligible probability.
@@ -106,7 +123,12 @@ pub trait SigmaMqpmt: Sync {
     ///
     /// # Errors
     /// [`crate::error::Error::Peer`] for queries that no honest client sends.
-    fn respond(&self, server: &Self::Server<'_>, queries: &[Self::Query]) -> Result<Vec<Self::Response>>;
+    fn respond(
+        &self,
+        server: &Self::Server<'_>,
+        rng: &mut Prng,
+        queries: &[Self::Query],
+    ) -> Result<Vec<Self::Response>>;
 
     /// Whether two of these responses answer the same item, as far as P1 can see it.
     fn repeats(&self, responses: &[Zeroizing<Vec<Self::Response>>]) -> bool;
@@ -124,8 +146,33 @@ pub trait SigmaMqpmt: Sync {
     fn test(&self, a: &Self::Encoding, opened: &[Self::Opened], threads: &Threads) -> Result<Secrets<bool>>;
 }
 
-/// Responses to all queries of a client, in frames.
-pub(super) type Responses<S> = Vec<Zeroizing<Vec<<S as SigmaMqpmt>::Response>>>;
+/// Queries per frame.
+fn queries_per_frame<S: SigmaMqpmt>(of: Sizes) -> usize {
+    per_frame(S::units(of) * S::Query::SIZE)
+}
+
+/// Responses per frame.
+fn responses_per_frame<S: SigmaMqpmt>() -> usize {
+    per_frame(S::Response::SIZE)
+}
+
+/// Responses to all queries of a client, in parts as the queries came.
+pub(super) struct Responses<S: SigmaMqpmt> {
+    pub(super) parts: Vec<Zeroizing<Vec<S::Response>>>,
+    /// The length of a part, the last one apart.
+    part: usize,
+}
+
+impl<S: SigmaMqpmt> Responses<S> {
+    /// Sends the responses to these queries, in this order.
+    pub(super) fn send(&self, tx: &mut Tx, order: &[u32]) -> Result<()> {
+        order.chunks(responses_per_frame::<S>()).try_for_each(|queries| {
+            let response = |&i: &u32| self.parts[i as usize / self.part][i as usize % self.part];
+            let responses: Vec<S::Response> = queries.iter().map(response).collect();
+            tx.send(S::RESPONSES, &responses)
+        })
+    }
+}
 
 /// P1 up to its responses, which the caller sends: a goes out while the queries come in.
 pub(super) fn answer<S: SigmaMqpmt>(
@@ -135,21 +182,22 @@ pub(super) fn answer<S: SigmaMqpmt>(
     n_x: usize,
 ) -> Result<Responses<S>> {
     let of = Sizes { n_y: y.len(), n_x };
-    cx.ch.stage("matching", Unit::Items, 2 * n_x);
-    let server = sigma.server(cx, y)?;
-    let ((), z) = cx.ch.duplex(
+    let (units, part) = (S::units(of), queries_per_frame::<S>(of));
+    cx.ch.stage("matching", Unit::Items, (units + 1) * n_x);
+    let server = sigma.server(cx, y, of)?;
+    let ((), parts) = cx.ch.duplex(
         // 1. P1 sends a, once for all queries.
         |tx| sigma.send_encoding(&server, tx, cx.threads, of),
         // 3. For each query P1 computes z_i. It sends none before it has all queries.
         |rx| {
             let respond = |n| {
-                let queries = rx.recv(S::QUERIES, n)?;
-                cx.threads.run(|| sigma.respond(&server, &queries)).map(Zeroizing::new)
+                let queries = rx.recv(S::QUERIES, n * units)?;
+                cx.threads.run(|| sigma.respond(&server, cx.rng, &queries)).map(Zeroizing::new)
             };
-            frames(n_x, FRAME).map(respond).collect::<Result<Responses<S>>>()
+            frames(n_x, part).map(respond).collect()
         },
     )?;
-    Ok(z)
+    Ok(Responses { parts, part })
 }
 
 /// P2 with its items at these positions as queries, in this order. Returns one bit for each response.
@@ -161,12 +209,12 @@ pub(super) fn ask<S: SigmaMqpmt>(
     positions: &[u32],
 ) -> Result<Secrets<bool>> {
     let of = Sizes { n_y, n_x: positions.len() };
-    cx.ch.stage("matching", Unit::Items, 2 * positions.len());
-    let client = sigma.client(cx, x)?;
+    cx.ch.stage("matching", Unit::Items, (S::units(of) + 1) * positions.len());
+    let client = sigma.client(cx, x, of)?;
     let ((), a) = cx.ch.duplex(
         // 2. P2 sends q_i for each of its items.
         |tx| {
-            positions.chunks(FRAME).try_for_each(|positions| {
+            positions.chunks(queries_per_frame::<S>(of)).try_for_each(|positions| {
                 let queries = cx.threads.run(|| sigma.queries(&client, positions))?;
                 tx.send(S::QUERIES, &queries)
             })
@@ -175,7 +223,7 @@ pub(super) fn ask<S: SigmaMqpmt>(
     )?;
     // e_i = Test(a, z_i)
     let mut opened = Secrets::zeros(0);
-    for n in frames(positions.len(), FRAME) {
+    for n in frames(positions.len(), responses_per_frame::<S>()) {
         let z = Zeroizing::new(cx.ch.rx.recv(S::RESPONSES, n)?);
         opened.extend(&cx.threads.run(|| sigma.open(&client, &z))?);
     }
@@ -187,11 +235,8 @@ pub(super) fn ask<S: SigmaMqpmt>(
 /// # Errors
 /// Those of the moves, and [`crate::error::Error::Network`].
 pub fn server<S: SigmaMqpmt>(sigma: &S, cx: &mut Context, y: &Hashed, n_x: usize) -> Result<()> {
-    for z in answer(sigma, cx, y, n_x)? {
-        // The responses are in the order of the queries.
-        cx.ch.tx.send(S::RESPONSES, &z)?;
-    }
-    Ok(())
+    // The responses are in the order of the queries.
+    answer(sigma, cx, y, n_x)?.send(&mut cx.ch.tx, &(0..n_x as u32).collect::<Vec<_>>())
 }
 
 /// Runs the client of the mqPMT. It learns for each of its items and dummies whether the server, which has `n_y`, has

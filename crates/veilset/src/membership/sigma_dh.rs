@@ -27,6 +27,7 @@ use crate::group::raised::{Raised, forged, unlucky};
 use crate::group::{Group, Point};
 use crate::hash::Domain;
 use crate::hashed::Hashed;
+use crate::rng::Prng;
 use crate::secret::Secrets;
 use crate::threads::Threads;
 use rayon::prelude::*;
@@ -75,12 +76,12 @@ impl<G: Group> SigmaMqpmt for SigmaDh<G> {
     const QUERIES: Message<G::Point> = Message::new(0x16, "client to server  H(x)^s");
     const RESPONSES: Message<G::Point> = Message::new(0x17, "server to client  H(x)^sk");
 
-    fn server<'s>(&self, cx: &mut Context, y: &'s Hashed<'s>) -> Result<Server<'s, G>> {
+    fn server<'s>(&self, cx: &mut Context, y: &'s Hashed<'s>, _: Sizes) -> Result<Server<'s, G>> {
         // 1. P1 picks k,
         Ok(Server { own: Raised::new(y, cx.rng)?, n: y.len(), domain: domain(cx) })
     }
 
-    fn client<'s>(&self, cx: &mut Context, x: &'s Hashed<'s>) -> Result<Client<'s, G>> {
+    fn client<'s>(&self, cx: &mut Context, x: &'s Hashed<'s>, _: Sizes) -> Result<Client<'s, G>> {
         // 2. P2 picks s,
         let (own, unmask) = Raised::with_inverse(x, cx.rng)?;
         Ok(Client { own, unmask, domain: domain(cx) })
@@ -108,7 +109,7 @@ impl<G: Group> SigmaMqpmt for SigmaDh<G> {
         client.own.points(positions).map_err(unlucky)
     }
 
-    fn respond(&self, server: &Server<'_, G>, queries: &[G::Point]) -> Result<Vec<G::Point>> {
+    fn respond(&self, server: &Server<'_, G>, _: &mut Prng, queries: &[G::Point]) -> Result<Vec<G::Point>> {
         // 3. P1 sends z_i = F_k(q_i).
         G::raise(queries, server.own.key()).map_err(forged::<G>)
     }

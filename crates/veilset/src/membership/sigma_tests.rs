@@ -23,11 +23,11 @@ impl SigmaMqpmt for Ideal {
     const QUERIES: Message<[u8; 32]> = Message::new(0x7007, "ideal query");
     const RESPONSES: Message<[u8; 32]> = Message::new(0x7008, "ideal response");
 
-    fn server<'s>(&self, _: &mut Context, y: &'s Hashed<'s>) -> Result<&'s Hashed<'s>> {
+    fn server<'s>(&self, _: &mut Context, y: &'s Hashed<'s>, _: Sizes) -> Result<&'s Hashed<'s>> {
         Ok(y)
     }
 
-    fn client<'s>(&self, _: &mut Context, x: &'s Hashed<'s>) -> Result<&'s Hashed<'s>> {
+    fn client<'s>(&self, _: &mut Context, x: &'s Hashed<'s>, _: Sizes) -> Result<&'s Hashed<'s>> {
         Ok(x)
     }
 
@@ -45,7 +45,7 @@ impl SigmaMqpmt for Ideal {
         Ok(x.hashes(positions).iter().map(|hash| *hash.as_bytes()).collect())
     }
 
-    fn respond(&self, _: &&Hashed<'_>, queries: &[[u8; 32]]) -> Result<Vec<[u8; 32]>> {
+    fn respond(&self, _: &&Hashed<'_>, _: &mut Prng, queries: &[[u8; 32]]) -> Result<Vec<[u8; 32]>> {
         Ok(queries.to_vec())
     }
 
@@ -93,8 +93,10 @@ fn has_the_three_properties<S: SigmaMqpmt>(sigma: &S) {
     let (y, hashed_x) = (Hashed::new(&y), Hashed::new(&x));
     let (mut ours, mut theirs) = crate::channel::Channel::pair();
     let [rng_of_server, rng_of_client] = &mut [Prng::from_seed(&[1; 32]), Prng::from_seed(&[2; 32])];
-    let server = sigma.server(&mut Context::new(&mut ours, &SESSION, rng_of_server), &y).unwrap();
-    let client = sigma.client(&mut Context::new(&mut theirs, &SESSION, rng_of_client), &hashed_x).unwrap();
+    // The client first: it may send a key.
+    let client =
+        sigma.client(&mut Context::new(&mut theirs, &SESSION, rng_of_client), &hashed_x, of).unwrap();
+    let server = sigma.server(&mut Context::new(&mut ours, &SESSION, rng_of_server), &y, of).unwrap();
     let threads = Threads::global();
     let bytes = |queries: &[S::Query]| {
         let mut out = Vec::new();
@@ -108,7 +110,8 @@ fn has_the_three_properties<S: SigmaMqpmt>(sigma: &S) {
     let all: Vec<u32> = (0..60).collect();
     let mut responses = Vec::new();
     for part in all.chunks(17) {
-        responses.extend(sigma.respond(&server, &sigma.queries(&client, part).unwrap()).unwrap());
+        let queries = sigma.queries(&client, part).unwrap();
+        responses.extend(sigma.respond(&server, rng_of_server, &queries).unwrap());
     }
     let bits = |responses: &[S::Response]| {
         let opened = sigma.open(&client, responses).unwrap();
@@ -120,11 +123,13 @@ fn has_the_three_properties<S: SigmaMqpmt>(sigma: &S) {
     let together = bytes(&sigma.queries(&client, &all).unwrap());
     let each: Vec<u8> = all.iter().flat_map(|&i| bytes(&sigma.queries(&client, &[i]).unwrap())).collect();
     assert!(together == each, "context-independent");
-    let others: ItemSet = ["one", "two"].into_iter().map(str::as_bytes).chain([x.get(7)]).collect();
+    // At the same position, from which its randomness may follow.
+    let others = ["one", "two", "three", "four", "five", "six", "seven"].into_iter().map(str::as_bytes);
+    let others: ItemSet = others.chain([x.get(7)]).collect();
     let others = Hashed::new(&others);
     let again = &mut Prng::from_seed(&[2; 32]);
-    let other = sigma.client(&mut Context::new(&mut theirs, &SESSION, again), &others).unwrap();
-    let there = bytes(&sigma.queries(&other, &[2]).unwrap());
+    let other = sigma.client(&mut Context::new(&mut theirs, &SESSION, again), &others, of).unwrap();
+    let there = bytes(&sigma.queries(&other, &[7]).unwrap());
     assert!(there == bytes(&sigma.queries(&client, &[7]).unwrap()), "context-independent");
 
     // Stateless: any responses can be tested, in any order.

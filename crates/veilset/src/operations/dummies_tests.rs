@@ -117,7 +117,8 @@ fn a_receiver_that_did_not_insert_what_it_should_is_refused() {
         let (operation, Choice { protocol, .. }, _) = kind;
         for role in Role::ALL {
             for padded in [false, true] {
-                let union = operation == &UNION && [&CWPRF, &POPRF, &SIGMA_DH].contains(&protocol);
+                let inserts = [&CWPRF, &POPRF, &SIGMA_DH, &SIGMA_AHE].contains(&protocol);
+                let union = operation == &UNION && inserts;
                 let due = if union && padded && role == Role::Receiver { 7 } else { 0 };
                 for inserted in [0, 5, 7, 8] {
                     let mut hashed = Hashed::new(&set);
@@ -159,5 +160,19 @@ fn a_peer_with_more_items_than_a_run_takes_is_refused_before_a_byte_is_sent() {
             assert!(matches!(&end, Err(Error::Usage(what)) if what.contains("is the most")), "{end:?}");
             assert_eq!(sent, 0);
         }
+    }
+    // What is for small sets says so. Dummies count, and so do those that are inserted.
+    let terms = Terms { reveal_count: true, ..SMALL };
+    let kind = (&UNION, Choice::of(&SIGMA_AHE), terms);
+    for (size, refused) in [(253, false), (254, true)] {
+        let mut hashed = Hashed::new(&set);
+        hashed.insert_listed(size);
+        let (end, sent) = ends(kind, Role::Receiver, &hashed, Announced { size, padded: true });
+        let found = matches!(&end, Err(Error::Usage(what)) if what.contains("sigma-dh"));
+        assert!(found == refused && sent == 0, "{size}: {end:?}");
+        let hashed = padded(&set, size, Dummies::Listed);
+        let (end, sent) = ends(kind, Role::Sender, &hashed, Announced { size: 3, padded: false });
+        let found = matches!(&end, Err(Error::Usage(what)) if what.contains("sigma-dh"));
+        assert!(found == refused && (sent == 0 || !refused), "{size}: {end:?}");
     }
 }

@@ -14,7 +14,7 @@ use crate::membership::{ASK, Ideal, Mqrpmt};
 use crate::operations::{COUNT, INTERSECT, SUM, UNION};
 use crate::protocols::dh_psi;
 use crate::protocols::{
-    self, CM20, CWPRF, Choice, DH_PSI, KRTW19, KRTW19_PLAIN, POPRF, Protocol, SIGMA_DH, VOLE, run,
+    self, CM20, CWPRF, Choice, DH_PSI, KRTW19, KRTW19_PLAIN, POPRF, Protocol, SIGMA_AHE, SIGMA_DH, VOLE, run,
 };
 use crate::rng::Prng;
 use crate::testing::{Garble, Views, overlapping, run_pair, sizes, split_frames};
@@ -119,7 +119,7 @@ fn run_tasks([r, s]: [Part; 2]) -> ((Learned, Learned), Views) {
 pub(crate) type Kind = (&'static Operation, Choice, Terms);
 
 /// Every combination: each operation with each protocol in each of its groups, for the receiver or both, with and
-/// without payload; cm20 in both variants. A union by sigma-dh reveals the count, and so is not for both.
+/// without payload; cm20 in both variants. Where the count is revealed, as in a union by sigma-dh, it is not for both.
 pub(crate) fn kinds() -> Vec<Kind> {
     let mut kinds = Vec::new();
     for operation in ALL {
@@ -142,6 +142,12 @@ pub(crate) fn kinds() -> Vec<Kind> {
         }
     }
     kinds
+}
+
+/// These sizes, or less where the protocol is for small sets only: so few that a run takes no longer than others.
+pub(crate) fn fitting((operation, choice, _): &Kind, sizes: [usize; 2]) -> [usize; 2] {
+    let largest = choice.protocol.offer(operation).unwrap().largest;
+    [0, 1].map(|i| sizes[i].min(largest[i] / 8))
 }
 
 /// Whether the protocol is KRTW19, whose union takes about a thousand base OTs per run.
@@ -423,8 +429,9 @@ fn byte_counts_are_those_of_the_formula() {
     let corrections = 22 * 256 / 8 + 6;
     // At most 256 KiB of rows per frame.
     let rows = |width: usize| n_x * width + 6 * n_x.div_ceil((1 << 18) / width);
-    // session::estimate checks those of krtw19.
-    for kind in kinds().into_iter().filter(|k| !is_krtw19(k.1.protocol)) {
+    // session::estimate checks those of krtw19, and the next test those of sigma-ahe.
+    let elsewhere = |k: &Kind| is_krtw19(k.1.protocol) || k.1.protocol == &SIGMA_AHE;
+    for kind in kinds().into_iter().filter(|k| !elsewhere(k)) {
         let (operation, Choice { protocol, group }, terms) = kind;
         let point = crate::group::facts(group).unwrap().point;
         let payloads = payloads_of(&x, &terms);
@@ -518,6 +525,30 @@ fn byte_counts_are_those_of_the_formula() {
         assert_eq!(views.0[1].len(), to_sender + more_to_sender, "{operation} to sender");
         // t = 40 + 9 + 8 bits, of which 48 are the remainder.
         assert!(protocol == &POPRF || (n_y * 49 / 8..n_y * 52 / 8).contains(&tags), "{tags}");
+    }
+}
+
+/// A ciphertext for each pair of items, and one back for each query.
+#[test]
+fn byte_counts_of_sigma_ahe_are_those_of_the_formula() {
+    for kind in kinds().into_iter().filter(|k| k.1.protocol == &SIGMA_AHE) {
+        for [n_y, n_x] in [[100, 70], [0, 3], [3, 0], [70, 100]] {
+            let (operation, _, terms) = kind;
+            let (y, x) = overlapping(n_y, n_x, 0.5);
+            let payloads = payloads_of(&x, &terms);
+            let (_, views) = run_tasks(tasks_of(&kind, &y, &x, &[], &payloads));
+            let of_moves = |party: usize| -> usize {
+                let moves = views.frames(party).into_iter().filter(|f| (0x19..=0x1b).contains(&f.0));
+                moves.map(|f| f.1 + 6).sum()
+            };
+            // The server of a union is the receiver, that of a count the sender.
+            let server = usize::from(operation == &COUNT);
+            let (served, queries) = if server == 0 { (n_y.max(1), n_x) } else { (n_x.max(1), n_y) };
+            let frames = queries.div_ceil((1 << 18) / (64 * served));
+            let key = if queries > 0 { 32 + 6 } else { 0 };
+            let expected = [key + 64 * served * queries + 6 * frames, 64 * queries + 6 * queries.min(1)];
+            assert_eq!([of_moves(server), of_moves(1 - server)], expected, "{kind:?} {n_y} {n_x}");
+        }
     }
 }
 

@@ -16,6 +16,8 @@ pub(crate) mod cwprf;
 pub(crate) mod dh_psi;
 mod krtw19;
 mod poprf;
+mod sigma;
+mod sigma_ahe;
 mod sigma_dh;
 mod vole;
 
@@ -24,6 +26,7 @@ pub use cwprf::CWPRF;
 pub use dh_psi::DH_PSI;
 pub use krtw19::{KRTW19, KRTW19_PLAIN};
 pub use poprf::POPRF;
+pub use sigma_ahe::SIGMA_AHE;
 pub use sigma_dh::SIGMA_DH;
 pub use vole::VOLE;
 
@@ -38,7 +41,8 @@ use crate::params::MAX_SET;
 use std::fmt;
 
 /// All protocols, in the order shown to users.
-pub static ALL: [&Protocol; 8] = [&CWPRF, &DH_PSI, &CM20, &VOLE, &KRTW19, &KRTW19_PLAIN, &POPRF, &SIGMA_DH];
+pub static ALL: [&Protocol; 9] =
+    [&CWPRF, &DH_PSI, &CM20, &VOLE, &KRTW19, &KRTW19_PLAIN, &POPRF, &SIGMA_DH, &SIGMA_AHE];
 
 /// The names of the groups that protocols work in.
 pub mod groups {
@@ -120,6 +124,8 @@ pub struct Offer {
     pub inserts_list: bool,
     /// Whether it has preprocessing: half of a party's work before it meets the peer ([`crate::artefact`]).
     pub prepares: bool,
+    /// The most items that the receiver's and the sender's set can have in the protocol ([`Protocol::sizes`]).
+    pub largest: [usize; 2],
 }
 
 impl Offer {
@@ -132,6 +138,7 @@ impl Offer {
             reveals_count: false,
             inserts_list: false,
             prepares: false,
+            largest: [MAX_SET; 2],
         }
     }
 }
@@ -217,6 +224,8 @@ impl Protocol {
     /// # Errors
     /// [`Error::Usage`] for sets that are too large for it.
     pub fn cost(&self, deal: &Deal) -> Result<Cost> {
+        let (receiver, sender) = self.sizes(deal);
+        self.check_sizes(deal.operation, [receiver, sender]).map_err(Error::Usage)?;
         match &deal.operation.over_union {
             Some(over) => Ok((over.cost)(deal, (self.cost)(&(over.union)(deal))?)),
             None => (self.cost)(deal),
@@ -261,6 +270,29 @@ impl Protocol {
         Error::Usage(format!(
             "{self} does not work in {group}. Omit `group`, or use one of its own: {}",
             self.groups.join(", ")
+        ))
+    }
+
+    /// Checks that the receiver's and the sender's set are not larger than its offer for the operation allows.
+    ///
+    /// # Errors
+    /// A sentence that says what is allowed, and which protocols take these sizes.
+    pub(crate) fn check_sizes(&self, operation: &Operation, sizes: [usize; 2]) -> Result<(), String> {
+        let Some(Offer { largest, reveals_count, .. }) = self.offer(operation) else { return Ok(()) };
+        let fits = |largest: &[usize; 2]| sizes.iter().zip(largest).all(|(size, largest)| size <= largest);
+        // What is more than any protocol takes is refused elsewhere.
+        if fits(largest) || *largest == [MAX_SET; 2] {
+            return Ok(());
+        }
+        let instead = names(|protocol| {
+            let offer = protocol.offer(operation);
+            offer.is_some_and(|offer| offer.reveals_count == *reveals_count && fits(&offer.largest))
+        });
+        let ([receiver, sender], [of_receiver, of_sender]) = (sizes, largest);
+        Err(format!(
+            "{operation} by {self} is for at most {of_receiver} items of the receiver and {of_sender} of the sender, \
+             not {receiver} and {sender}; dummies count, and those that the receiver inserts. Use another `protocol` \
+             ({instead}) or smaller values for `pad_to`"
         ))
     }
 
@@ -334,6 +366,8 @@ impl Protocol {
         if largest > MAX_SET {
             return Err(Error::Usage(format!("a set of {largest} items: {MAX_SET} is the most")));
         }
+        let sizes = if task.role == Role::Receiver { [task.set.len(), n] } else { [n, task.set.len()] };
+        self.check_sizes(task.operation, sizes).map_err(Error::Usage)?;
         let payloads =
             if task.terms.payload && task.role == Role::Sender { task.set.items().len() } else { 0 };
         if task.terms.malicious_sender && !offer.malicious_sender {

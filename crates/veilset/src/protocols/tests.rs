@@ -1,5 +1,5 @@
 use super::*;
-use crate::operations::{self, INTERSECT, UNION};
+use crate::operations::{self, COUNT, INTERSECT, UNION};
 use std::collections::HashSet;
 
 #[path = "rounds_tests.rs"]
@@ -14,7 +14,7 @@ fn names_are_distinct_and_found() {
     }
     assert_eq!(
         named("osn").unwrap_err(),
-        "\"osn\" is not a protocol: dh, dh-psi, cm20, vole, krtw19, krtw19-plain, poprf, sigma-dh"
+        "\"osn\" is not a protocol: dh, dh-psi, cm20, vole, krtw19, krtw19-plain, poprf, sigma-dh, sigma-ahe"
     );
     assert_eq!(Choice::named("osn", "curve25519").unwrap_err(), named("osn").unwrap_err());
     for protocol in ALL {
@@ -60,6 +60,79 @@ fn who_withstands_a_malicious_sender_says_so() {
     assert_eq!(by_default(&UNION, true), by_default(&UNION, false));
 }
 
+/// What is for small sets only is never taken where the user named nothing.
+#[test]
+fn the_default_takes_sets_of_any_size() {
+    for operation in operations::ALL {
+        for (malicious_sender, reveal_count) in [(false, false), (true, false), (false, true)] {
+            let terms = Terms { malicious_sender, reveal_count, ..Terms::default() };
+            let offer = default_for(operation, &terms).offer(operation).unwrap();
+            assert_eq!(offer.largest, [MAX_SET; 2], "{operation}");
+        }
+    }
+}
+
+/// The limits are those of the two sets in the protocol, with dummies and with those that the receiver inserts.
+#[test]
+fn sets_that_are_too_large_are_refused_by_name_of_the_limit() {
+    let announced = |size, padded| Announced { size, padded };
+    let cost = |operation, receiver, sender| {
+        let terms = Terms { reveal_count: operation == &UNION, max_row: 9, ..Terms::default() };
+        SIGMA_AHE.cost(&Deal { operation, terms, group: SIGMA_AHE.group(), receiver, sender })
+    };
+    for (operation, receiver, sender, said) in [
+        (&UNION, (256, false), (4096, false), None),
+        (&UNION, (257, false), (1, false), Some("not 257 and 1;")),
+        (&UNION, (1, false), (4097, false), Some("not 1 and 4097;")),
+        (&UNION, (156, true), (100, true), None),
+        (
+            &UNION,
+            (157, true),
+            (100, true),
+            Some("at most 256 items of the receiver and 4096 of the sender, not 257 and"),
+        ),
+        (&COUNT, (4096, true), (256, true), None),
+        (
+            &COUNT,
+            (1, false),
+            (257, false),
+            Some("at most 4096 items of the receiver and 256 of the sender, not 1 and 257"),
+        ),
+        (&COUNT, (4097, false), (1, true), Some("not 4097 and 1;")),
+    ] {
+        let end = cost(operation, announced(receiver.0, receiver.1), announced(sender.0, sender.1));
+        let instead = if operation == &UNION { "(sigma-dh)" } else { "(dh, poprf, sigma-dh)" };
+        match (end, said) {
+            (Ok(_), None) => {}
+            (Err(Error::Usage(what)), Some(said)) => {
+                assert!(what.contains(said) && what.contains(instead), "{what}");
+            }
+            (end, _) => panic!("{operation} {receiver:?} {sender:?}: {end:?}"),
+        }
+    }
+}
+
+/// The server of a union is the receiver, that of a count the sender.
+#[test]
+fn sigma_ahe_multiplies_twice_for_each_pair_of_items() {
+    for (operation, sizes, expected) in [
+        (&UNION, [10, 20], [20 * (2 * 10 + 3), 20 * (2 * 10 + 1) + 1]),
+        (&COUNT, [20, 10], [20 * (2 * 10 + 1) + 1, 20 * (2 * 10 + 3)]),
+        (&COUNT, [20, 0], [20 * 3 + 1, 20 * 5]),
+        (&COUNT, [0, 10], [0, 0]),
+    ] {
+        let [receiver, sender] = sizes.map(|size| Announced { size, padded: false });
+        let terms = Terms { reveal_count: operation == &UNION, max_row: 9, ..Terms::default() };
+        let deal = Deal { operation, terms, group: SIGMA_AHE.group(), receiver, sender };
+        let cost = SIGMA_AHE.cost(&deal).unwrap();
+        assert_eq!(
+            Role::ALL.map(|role| cost.of(role).work.multiplications),
+            expected,
+            "{operation} {sizes:?}"
+        );
+    }
+}
+
 /// A protocol that shows the sender how many match is taken only if both agreed, and no union reveals it otherwise.
 #[test]
 fn the_count_is_revealed_to_the_sender_if_so_asked_and_only_then() {
@@ -70,7 +143,7 @@ fn the_count_is_revealed_to_the_sender_if_so_asked_and_only_then() {
         assert!(!reveals(by_default(false)), "{operation}");
         assert_eq!(reveals(by_default(true)), operation == &UNION, "{operation}");
         let those: Vec<&Protocol> = ALL.into_iter().filter(|p| reveals(p)).collect();
-        assert_eq!(those, if operation == &UNION { vec![&SIGMA_DH] } else { vec![] });
+        assert_eq!(those, if operation == &UNION { vec![&SIGMA_DH, &SIGMA_AHE] } else { vec![] });
     }
 }
 

@@ -138,6 +138,9 @@ impl<'a> Request<'a> {
                 ));
             }
             self.check_revealed(protocol, offer)?;
+            let ours = self.announced();
+            let sizes = if self.role == Role::Receiver { [ours, 0] } else { [0, ours] };
+            protocol.check_sizes(operation, sizes).map_err(Error::Usage)?;
         }
         if terms.both && terms.reveal_count {
             return wrong(
@@ -506,7 +509,7 @@ fn too_large(party: &Party, request: &Request) -> Error {
     ))
 }
 
-/// Refuses sets that are larger than this version supports, counting the dummies that the protocol inserts.
+/// Refuses sets that are larger than this version or the protocol supports, counting the dummies that the protocol inserts.
 fn within_limits(proposal: &Proposal) -> Result<()> {
     let (protocol, deal) = proposal.deal();
     let (n_receiver, n_sender) = protocol.sizes(&deal);
@@ -516,7 +519,7 @@ fn within_limits(proposal: &Proposal) -> Result<()> {
              ({MAX_SET}). Agree on smaller values for `pad_to`"
         )));
     }
-    Ok(())
+    protocol.check_sizes(deal.operation, [n_receiver, n_sender]).map_err(Error::Refused)
 }
 
 #[cfg(test)]

@@ -5,7 +5,7 @@ use crate::item::encode_key;
 use crate::operations::share::Beside;
 use crate::operations::tests::is_krtw19;
 use crate::operations::{COUNT, INTERSECT, SUM, UNION};
-use crate::protocols::{self, CM20, CWPRF, DH_PSI, SIGMA_DH, VOLE};
+use crate::protocols::{self, CM20, CWPRF, DH_PSI, SIGMA_AHE, SIGMA_DH, VOLE};
 use crate::testing::{Garble, SEEDS, Shared, overlapping, split_frames};
 use std::num::NonZeroU8;
 
@@ -336,7 +336,8 @@ fn padding_changes_the_sizes_and_not_the_results() {
                             }
                             // Dummies are not counted.
                             Learned::Matches(m) => {
-                                let learns = both || protocol == &SIGMA_DH && operation == &UNION;
+                                let offer = protocol.offer(operation).unwrap();
+                                let learns = both || offer.reveals_count;
                                 assert!(learns && m == common as u64, "{what}");
                             }
                             Learned::Sum(sum) => assert_eq!(sum.unwrap().sum, 5 * common as i128, "{what}"),
@@ -404,6 +405,33 @@ fn what_a_party_receives_does_not_depend_on_the_size_behind_the_padding() {
     }
 }
 
+/// Both sides know the sizes before either sends anything else about its set.
+#[test]
+fn sets_that_are_too_large_together_are_refused_by_both_sides() {
+    let (y, x) = keys(5, 4, 2);
+    let request = |role, set, pad| {
+        let request = Request { protocol: &SIGMA_AHE, pad_to: Some(pad), ..Request::new(&UNION, role, set) };
+        Request { terms: Terms { reveal_count: true, ..request.terms }, ..request }
+    };
+    for (pads, refused) in [([200, 56], false), ([200, 57], true)] {
+        let receiver = request(Role::Receiver, &y, pads[0]);
+        let sender = request(Role::Sender, &x, pads[1]);
+        let (ours, theirs) = Channel::pair();
+        let ends = std::thread::scope(|s| {
+            let theirs = s.spawn(|| run(connection(theirs), &sender, &mut Prng::from_seed(&SEEDS[1])));
+            [run(connection(ours), &receiver, &mut Prng::from_seed(&SEEDS[0])), theirs.join().unwrap()]
+        });
+        for end in ends {
+            match end {
+                Ok(outcome) => assert!(!refused && outcome.parties.peer().announced.padded),
+                Err(Error::Refused(what)) => assert!(refused && what.contains("not 257 and 57"), "{what}"),
+                Err(Error::Peer { .. }) => assert!(refused),
+                Err(other) => panic!("{other:?}"),
+            }
+        }
+    }
+}
+
 #[test]
 fn requests_that_make_no_sense_are_refused_before_the_peer_hears_of_us() {
     let (y, _) = keys(5, 0, 0);
@@ -420,12 +448,19 @@ fn requests_that_make_no_sense_are_refused_before_the_peer_hears_of_us() {
         // The receiver sends its own items on.
         (Request { role: Role::Receiver, terms: both, ..good }, "`max_row`"),
         (Request { terms: Terms { malicious_sender: true, ..terms }, ..good }, "`malicious_sender`"),
-        (Request { terms: revealed, ..good }, "`reveal_count_to_sender` requires `protocol=sigma-dh`"),
+        (
+            Request { terms: revealed, ..good },
+            "`reveal_count_to_sender` requires `protocol=sigma-dh, sigma-ahe`",
+        ),
         (
             Request { terms: revealed, protocol: &CM20, ..intersect },
             "`reveal_count_to_sender` is not for intersect",
         ),
         (Request { protocol: &SIGMA_DH, ..good }, "the sender of union learns how many items match"),
+        (
+            Request { terms: revealed, protocol: &SIGMA_AHE, pad_to: Some(4097), ..good },
+            "at most 256 items of the receiver and 4096 of the sender",
+        ),
         (
             Request { terms: Terms { both: true, ..revealed }, protocol: &SIGMA_DH, ..good },
             "is pointless with `both`",

@@ -1,0 +1,187 @@
+//! Exponential ElGamal over ristretto255: additively homomorphic, with a test for zero instead of decryption.
+//!
+//! A message m of Z_l is encrypted as (r G, r PK + m G) with r uniform in Z_l. It is 0 if the second part is sk times the
+//! first. Finding other messages takes discrete logarithms, and nobody needs them here.
+//!
+//! Security: IND-CPA under DDH on ristretto255. A ciphertext that [`PublicKey::combine`] makes is distributed as a fresh
+//! one of its message, also to the owner of the secret key who knows the randomness of all that it is made from.
+//! Leakage: none. Cost: 64 bytes a ciphertext. The owner encrypts by two multiplications of the generator, because
+//! r PK + m G = (r sk + m) G; the test takes one multiplication. A combination of n ciphertexts takes 2 n + 3.
+//!
+//! From a peer, encodings that are not canonical are rejected, and so is the identity, in keys and both parts of
+//! ciphertexts. An honest party sends it with probability 2^-252.
+
+use crate::channel::Wire;
+use crate::group::ristretto255::{
+    Element, Scalar as SecretScalar, Scalars, add, decode, encode, multiply, multiply_all,
+};
+use crate::rng::Prng;
+use crate::secret::Secrets;
+pub use curve25519_dalek::Scalar;
+use veilset_kernels::ristretto255::Table;
+use zeroize::{Zeroize, Zeroizing};
+
+/// An encoding of a group element.
+pub type Encoding = [u8; 32];
+
+/// Multiplications of points for a combination, in addition to two for each ciphertext in it.
+pub const FRESH: usize = 3;
+
+/// The position of what is not an element of the group, or its identity.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Malformed(pub usize);
+
+/// A ciphertext as it is sent. Whether it is one shows when it is used.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Zeroize)]
+pub struct Ciphertext([Encoding; 2]);
+
+/// The secret key: not 0, and zeroed on drop.
+pub struct SecretKey(SecretScalar);
+
+/// The public key.
+pub struct PublicKey {
+    /// The multiples of PK.
+    table: Table,
+}
+
+/// A uniform element of Z_l.
+pub fn uniform(rng: &mut Prng) -> Zeroizing<Scalar> {
+    reduced(&Zeroizing::new(rng.bytes()))
+}
+
+/// A uniform element of Z_l other than 0.
+pub fn unit(rng: &mut Prng) -> Zeroizing<Scalar> {
+    first_unit(|| Zeroizing::new(rng.bytes()))
+}
+
+fn first_unit(mut draw: impl FnMut() -> Zeroizing<[u8; 64]>) -> Zeroizing<Scalar> {
+    loop {
+        let scalar = reduced(&draw());
+        // Drawn again with probability 2^-252.
+        if *scalar != Scalar::ZERO {
+            return scalar;
+        }
+    }
+}
+
+/// This number modulo l; uniform, if its bytes are.
+pub fn reduced(number: &[u8; 64]) -> Zeroizing<Scalar> {
+    Zeroizing::new(Scalar::from_bytes_mod_order_wide(number))
+}
+
+impl SecretKey {
+    /// Draws a fresh key.
+    pub fn random(rng: &mut Prng) -> SecretKey {
+        let mut wide = Zeroizing::new([0; 64]);
+        wide[..32].copy_from_slice(unit(rng).as_bytes());
+        SecretKey(SecretScalar::reduced(&wide))
+    }
+
+    fn scalar(&self) -> Zeroizing<Scalar> {
+        Zeroizing::new(Scalar::from_bytes_mod_order(*self.0.as_bytes()))
+    }
+
+    /// PK = sk G, encoded.
+    pub fn public(&self) -> Encoding {
+        encode(&by_generator(&[*self.0.as_bytes()]))[0]
+    }
+
+    /// Encrypts messages, each with fresh randomness. They are distributed as those made with the public key.
+    pub fn encrypt(&self, messages: &[Scalar], rng: &mut Prng) -> Vec<Ciphertext> {
+        let key = self.scalar();
+        let mut exponents = Secrets::zeros(2 * messages.len());
+        for (pair, message) in exponents.as_chunks_mut::<2>().0.iter_mut().zip(messages) {
+            let r = uniform(rng);
+            // r G, and r PK + m G.
+            *pair = [r.to_bytes(), (*r * *key + message).to_bytes()];
+        }
+        let parts = encode(&by_generator(&exponents));
+        parts.as_chunks::<2>().0.iter().map(|parts| Ciphertext(*parts)).collect()
+    }
+
+    /// Whether each message is 0.
+    ///
+    /// # Errors
+    /// The position of a malformed ciphertext.
+    pub fn are_zero(&self, ciphertexts: &[Ciphertext]) -> Result<Secrets<bool>, Malformed> {
+        let part =
+            |i: usize| decode(&ciphertexts.iter().map(|c| c.0[i]).collect::<Vec<_>>()).map_err(Malformed);
+        let (mut first, second) = (part(0)?, part(1)?);
+        multiply_all(&mut first, &self.0);
+        Ok(Secrets::from(first.iter().zip(second.iter()).map(|(a, b)| a.equals(b)).collect::<Vec<_>>()))
+    }
+}
+
+impl PublicKey {
+    /// The peer's key.
+    ///
+    /// # Errors
+    /// If it is malformed.
+    pub fn of(encoding: &Encoding) -> Result<PublicKey, Malformed> {
+        let elements = decode(&[*encoding]).map_err(Malformed)?;
+        Ok(PublicKey { table: Table::new(&elements[0]) })
+    }
+
+    /// A fresh encryption of this constant and the weighted sum of what these ciphertexts hold, of which there are as
+    /// many as weights. Constant-time in constant and weights.
+    ///
+    /// # Errors
+    /// The position of a malformed ciphertext.
+    pub fn combine(
+        &self,
+        constant: &Scalar,
+        weights: &[Scalar],
+        ciphertexts: &[Ciphertext],
+        rng: &mut Prng,
+    ) -> Result<Ciphertext, Malformed> {
+        let parts: Vec<Encoding> = ciphertexts.iter().flat_map(|c| c.0).collect();
+        let mut products = decode(&parts).map_err(|at| Malformed(at / 2))?;
+        let twice = weights.iter().flat_map(|weight| [weight.to_bytes(); 2]).collect::<Vec<_>>();
+        multiply(&mut products, &Scalars::from(Secrets::from(twice)));
+        // The fresh encryption: (t G, t PK + constant G), with t of full range.
+        let exponents = Zeroizing::new([uniform(rng).to_bytes(), constant.to_bytes()]);
+        let mut sum = by_generator(&*exponents);
+        let mut mask = Secrets::zeros(1);
+        self.table.multiply(&exponents[..1], &mut mask);
+        add(&mut sum[1..], &mask);
+        if let Some(products) = total(&mut products) {
+            add(&mut sum, products);
+        }
+        let parts = encode(&sum);
+        Ok(Ciphertext([parts[0], parts[1]]))
+    }
+}
+
+/// The generator's multiples by these scalars, which are secret.
+fn by_generator(scalars: &[Encoding]) -> Secrets<Element> {
+    let mut out = Secrets::zeros(scalars.len());
+    Table::generator().multiply(scalars, &mut out);
+    out
+}
+
+/// Adds up the pairs of elements, in place, if there are any.
+fn total(mut pairs: &mut [Element]) -> Option<&[Element]> {
+    while pairs.len() > 2 {
+        // The last half is added to the first; of an odd number, the pair in the middle stays.
+        let half = pairs.len() / 4 * 2;
+        let (first, last) = pairs.split_at_mut(pairs.len() - half);
+        add(&mut first[..half], last);
+        pairs = first;
+    }
+    if pairs.is_empty() { None } else { Some(pairs) }
+}
+
+impl Wire for Ciphertext {
+    const SIZE: usize = 64;
+    fn put(&self, out: &mut Vec<u8>) {
+        out.extend_from_slice(self.0.as_flattened());
+    }
+    fn get(bytes: &[u8]) -> Result<Self, &'static str> {
+        let whole: &[u8; 64] = bytes.try_into().map_err(|_| "of the wrong size")?;
+        whole.as_chunks::<32>().0.try_into().map(Ciphertext).map_err(|_| "of the wrong size")
+    }
+}
+
+#[cfg(test)]
+#[path = "elgamal_tests.rs"]
+mod tests;

@@ -1,0 +1,88 @@
+//! What all protocols over a Sigma-mqPMT have in common: permute, then test (CZZDL 7.2), and OT extension.
+
+use super::Protocol;
+use super::cwprf::{Test, over_mqrpmt, transferred};
+use crate::channel::HEADER;
+use crate::context::Context;
+use crate::error::{Error, Result};
+use crate::membership::permuted::{self, PermuteThenTest};
+use crate::membership::sigma::{SigmaMqpmt, Sizes};
+use crate::operations::cost::{Cost, Deal, Memory, PartyCost, Traffic, Work};
+use crate::operations::{Learned, Operation, OverSigma, Sealed, Task, Terms};
+
+/// How an offered operation is computed.
+fn over_sigma(operation: &Operation) -> Result<&OverSigma> {
+    operation.over_sigma.as_ref().ok_or_else(|| Error::Bug(format!("{operation} over a Sigma-mqPMT")))
+}
+
+/// Runs one party of an offered operation. The peer's set has `n` items in the protocol.
+pub(super) fn run<'a, S: SigmaMqpmt>(
+    sigma: S,
+    task: &Task<'a>,
+    cx: &mut Context,
+    n: usize,
+) -> Result<Sealed<'a, Learned>> {
+    let test = PermuteThenTest(sigma);
+    match over_sigma(task.operation)? {
+        OverSigma::Permuted(run) => run(&test, task, cx, n),
+        OverSigma::Star(run) => run(&test, task, cx, n),
+    }
+}
+
+/// Matching; in a union the bits, then the transfer.
+pub(super) fn stages(operation: &Operation, _: &Terms) -> usize {
+    match operation.over_sigma {
+        Some(OverSigma::Star(_)) => 3,
+        Some(OverSigma::Permuted(_)) | None => 1,
+    }
+}
+
+/// What the three moves cost. Of two numbers, the first is the server's.
+pub(super) struct Moves {
+    pub(super) to_server: u64,
+    pub(super) to_client: u64,
+    /// Messages that wait for each other.
+    pub(super) rounds: usize,
+    pub(super) work: [Work; 2],
+    pub(super) held: [usize; 2],
+    /// What each thread holds.
+    pub(super) each_thread: [usize; 2],
+    /// Bytes of the permutation that each keeps.
+    pub(super) order: usize,
+}
+
+/// The three moves, and what follows them.
+pub(super) fn cost(
+    protocol: &Protocol,
+    deal: &Deal,
+    moves: fn(&'static str, Sizes) -> Result<Moves>,
+) -> Result<Cost> {
+    let (receiver, sender) = protocol.sizes(deal);
+    match over_sigma(deal.operation)? {
+        OverSigma::Permuted(_) => {
+            // The sender is the server. Its first message does not wait for the queries, but its responses do.
+            let moves = moves(deal.group, Sizes { n_y: sender, n_x: receiver })?;
+            let traffic =
+                deal.sent_on() + Traffic { to_sender: moves.to_server, to_receiver: moves.to_client };
+            let rounds = moves.rounds + usize::from(deal.terms.both);
+            let party = |i: usize| PartyCost {
+                work: moves.work[i],
+                memory: Memory { held: moves.held[i] as u64, each_thread: moves.each_thread[i] as u64 },
+            };
+            Ok(Cost { traffic, rounds, receiver: party(1), sender: party(0) })
+        }
+        OverSigma::Star(_) => {
+            let moves = moves(deal.group, Sizes { n_y: receiver, n_x: sender })?;
+            let bits = sender.div_ceil(8) + HEADER * sender.div_ceil(permuted::BITS);
+            let traffic = Traffic { to_sender: moves.to_client, to_receiver: moves.to_server + bits as u64 };
+            // The bits, which the receiver restores the order of.
+            let held = [moves.held[0].max(moves.order + 2 * sender), moves.held[1]];
+            let test = Test { traffic, work: moves.work, held };
+            let over = over_mqrpmt(deal.operation)?;
+            let mut cost = transferred(deal, (receiver, sender), over, moves.rounds, test)?;
+            cost.receiver.memory.each_thread += moves.each_thread[0] as u64;
+            cost.sender.memory.each_thread += moves.each_thread[1] as u64;
+            Ok(cost)
+        }
+    }
+}
