@@ -1,5 +1,7 @@
 //! Membership tests between two parties: this file defines what they compute, the others how.
 
+#[cfg(feature = "fhe")]
+pub(crate) mod bfv;
 pub mod cwprf;
 pub(crate) mod lookup;
 pub mod permuted;
@@ -7,6 +9,8 @@ pub mod poprf;
 pub mod rpmt;
 pub mod sigma;
 pub mod sigma_dh;
+#[cfg(feature = "fhe")]
+pub mod sigma_fhe;
 
 use crate::context::Context;
 use crate::error::Result;

@@ -27,6 +27,7 @@ pub static CM20: Protocol = Protocol {
     },
     // Matching and comparing, then the columns that are sent along.
     stages: |_, terms| 2 + usize::from(terms.payload),
+    largest: None,
     cost: |deal| {
         let (n_y, n_x) = CM20.sizes(deal);
         super::cost_over_oprf(deal, (n_y, n_x), protocol(&deal.terms).cost(n_y, n_x))

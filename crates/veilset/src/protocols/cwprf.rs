@@ -35,6 +35,7 @@ pub static CWPRF: Protocol = Protocol {
         let transfers = operation.over_mqrpmt.as_ref().is_some_and(|over| over.transfer.is_some());
         2 + usize::from(transfers)
     },
+    largest: None,
     cost,
     run: |task, cx, n| CWPRF.within(task.group, Run { task, cx, n }),
 };

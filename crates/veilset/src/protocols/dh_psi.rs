@@ -19,6 +19,7 @@ pub static DH_PSI: Protocol = Protocol {
     assumptions: |_, group| vec![SEMI_HONEST, in_group(group), "BLAKE3 as a random oracle, AES-128"],
     // Matching and comparing, then the columns that are sent along.
     stages: |_, terms| 2 + usize::from(terms.payload),
+    largest: None,
     cost,
     run: |task, cx, n| DH_PSI.within(task.group, Run { task, cx, n }),
 };

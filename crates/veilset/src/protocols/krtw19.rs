@@ -17,6 +17,7 @@ pub static KRTW19: Protocol = Protocol {
     offers: &[Offer::of(&UNION), Offer::of(&ID)],
     assumptions: |_, _| ASSUMPTIONS.into(),
     stages,
+    largest: None,
     cost: |deal| cost(&KRTW19, Comparison::Private, deal),
     run: |task, cx, n| run(Comparison::Private, task, cx, n),
 };
@@ -33,6 +34,7 @@ pub static KRTW19_PLAIN: Protocol = Protocol {
         [&ASSUMPTIONS[..], &[broken_off]].concat()
     },
     stages,
+    largest: None,
     cost: |deal| cost(&KRTW19_PLAIN, Comparison::Plain, deal),
     run: |task, cx, n| run(Comparison::Plain, task, cx, n),
 };

@@ -17,6 +17,8 @@ pub(crate) mod dh_psi;
 mod krtw19;
 mod poprf;
 mod sigma_dh;
+#[cfg(feature = "fhe")]
+mod sigma_fhe;
 mod vole;
 
 pub use cm20::CM20;
@@ -25,6 +27,8 @@ pub use dh_psi::DH_PSI;
 pub use krtw19::{KRTW19, KRTW19_PLAIN};
 pub use poprf::POPRF;
 pub use sigma_dh::SIGMA_DH;
+#[cfg(feature = "fhe")]
+pub use sigma_fhe::SIGMA_FHE;
 pub use vole::VOLE;
 
 use crate::context::Context;
@@ -37,8 +41,27 @@ use crate::oprf::Oprf;
 use crate::params::MAX_SET;
 use std::fmt;
 
-/// All protocols, in the order shown to users.
-pub static ALL: [&Protocol; 8] = [&CWPRF, &DH_PSI, &CM20, &VOLE, &KRTW19, &KRTW19_PLAIN, &POPRF, &SIGMA_DH];
+/// All protocols that this program is built with, in the order shown to users.
+pub static ALL: [&Protocol; BUILT] = [
+    &CWPRF,
+    &DH_PSI,
+    &CM20,
+    &VOLE,
+    &KRTW19,
+    &KRTW19_PLAIN,
+    &POPRF,
+    &SIGMA_DH,
+    #[cfg(feature = "fhe")]
+    &SIGMA_FHE,
+];
+
+const BUILT: usize = 8 + cfg!(feature = "fhe") as usize;
+
+/// Protocols that this program is not built with, and the feature that each takes.
+const NOT_BUILT: &[(&str, &str)] = &[
+    #[cfg(not(feature = "fhe"))]
+    ("sigma-fhe", "fhe"),
+];
 
 /// The names of the groups that protocols work in.
 pub mod groups {
@@ -93,6 +116,9 @@ pub struct Protocol {
     pub assumptions: fn(&Terms, &str) -> Vec<&'static str>,
     /// [`Protocol::stages`], except for an operation over a union.
     stages: fn(&Operation, &Terms) -> usize,
+    /// The sizes of the largest sets that it takes, the receiver's and the sender's, as [`Protocol::sizes`] counts them;
+    /// `None` if only [`MAX_SET`] limits them.
+    pub largest: Option<[usize; 2]>,
     /// [`Protocol::cost`], except for an operation over a union.
     cost: fn(&Deal) -> Result<Cost>,
     /// Runs one party of an offered operation, except for one over a union. The last argument is the size of the peer's
@@ -178,7 +204,17 @@ impl fmt::Display for Choice {
 /// A sentence that says that the name is unknown, and which names there are.
 pub fn named(name: &str) -> Result<&'static Protocol, String> {
     let found = ALL.into_iter().find(|p| p.name == name);
-    found.ok_or_else(|| format!("\"{name}\" is not a protocol: {}", names(|_| true)))
+    found.ok_or_else(|| match NOT_BUILT.iter().find(|(other, _)| *other == name) {
+        Some((_, feature)) => {
+            format!("this program is built without {name}: build it with `--features {feature}`, or use another protocol")
+        }
+        None => format!("\"{name}\" is not a protocol: {}", names(|_| true)),
+    })
+}
+
+/// A sentence for the name of a protocol that this program is not built with.
+pub fn not_built(name: &str) -> Option<String> {
+    NOT_BUILT.iter().any(|(other, _)| *other == name).then(|| named(name).err()).flatten()
 }
 
 /// The protocol to use where the user named none. If that is asked for, it is one that withstands a malicious sender, or
@@ -217,6 +253,8 @@ impl Protocol {
     /// # Errors
     /// [`Error::Usage`] for sets that are too large for it.
     pub fn cost(&self, deal: &Deal) -> Result<Cost> {
+        let (receiver, sender) = self.sizes(deal);
+        self.check_sizes([receiver, sender])?;
         match &deal.operation.over_union {
             Some(over) => Ok((over.cost)(deal, (self.cost)(&(over.union)(deal))?)),
             None => (self.cost)(deal),
@@ -262,6 +300,21 @@ impl Protocol {
             "{self} does not work in {group}. Omit `group`, or use one of its own: {}",
             self.groups.join(", ")
         ))
+    }
+
+    /// Whether sets of these sizes, the receiver's and the sender's, are not too large for it.
+    pub fn takes(&self, sizes: [usize; 2]) -> bool {
+        self.largest.is_none_or(|largest| sizes[0] <= largest[0] && sizes[1] <= largest[1])
+    }
+
+    /// Refuses sets that are too large for it, the receiver's and the sender's.
+    fn check_sizes(&self, sizes: [usize; 2]) -> Result<()> {
+        let Some([receiver, sender]) = self.largest.filter(|_| !self.takes(sizes)) else { return Ok(()) };
+        Err(Error::Usage(format!(
+            "{self} takes at most {receiver} items of the receiver and {sender} of the sender, dummies included, not \
+             {} and {}. Use another protocol, such as {CWPRF}",
+            sizes[0], sizes[1]
+        )))
     }
 
     /// The sizes of the receiver's and the sender's set in the protocol: the announced sizes, and for the receiver the
@@ -334,6 +387,10 @@ impl Protocol {
         if largest > MAX_SET {
             return Err(Error::Usage(format!("a set of {largest} items: {MAX_SET} is the most")));
         }
+        self.check_sizes(match task.role {
+            Role::Receiver => [task.set.len(), n],
+            Role::Sender => [n, task.set.len()],
+        })?;
         let payloads =
             if task.terms.payload && task.role == Role::Sender { task.set.items().len() } else { 0 };
         if task.terms.malicious_sender && !offer.malicious_sender {

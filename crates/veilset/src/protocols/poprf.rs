@@ -35,6 +35,7 @@ pub static POPRF: Protocol = Protocol {
         let transfers = operation.over_mqrpmt.as_ref().is_some_and(|over| over.transfer.is_some());
         2 + usize::from(transfers)
     },
+    largest: None,
     cost,
     run: |task, cx, n| match task.group {
         groups::RISTRETTO255 => {

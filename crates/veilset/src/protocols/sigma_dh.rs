@@ -34,6 +34,7 @@ pub static SIGMA_DH: Protocol = Protocol {
         Some(OverSigma::Star(_)) => 3,
         Some(OverSigma::Permuted(_)) | None => 1,
     },
+    largest: None,
     cost,
     run: |task, cx, n| match task.group {
         groups::CURVE25519 => run(Curve25519, task, cx, n),

@@ -21,6 +21,7 @@ pub static VOLE: Protocol = Protocol {
     },
     // Matching is immediate; then the columns that are sent along.
     stages: |_, terms| 1 + usize::from(terms.payload),
+    largest: None,
     cost: |deal| {
         let (n_y, n_x) = VOLE.sizes(deal);
         super::cost_over_oprf(deal, (n_y, n_x), Rr22::new(Silent::default()).cost(n_y, n_x))
