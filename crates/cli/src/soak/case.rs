@@ -300,8 +300,11 @@ impl Case {
         let min_count = if chance(rng, 3) { rng.below(common as u64 + 3) as usize } else { 0 };
         let (max_row, rename) = (700 + rng.below(200), chance(rng, 2));
         let mut protocols = vec![None];
+        // As a receiver of a union inserts the dummies of a padded sender.
+        let [most_r, most_s] = [0, 1].map(|i| pads[i].unwrap_or([n_r, n_s][i]));
         let fits = |p: &&Protocol| {
-            p.offer(terms.operation).is_some_and(|offer| offer.reveals_count == terms.reveals)
+            p.takes([most_r + most_s, most_s])
+                && p.offer(terms.operation).is_some_and(|offer| offer.reveals_count == terms.reveals)
         };
         protocols.extend(protocols::ALL.into_iter().filter(fits).map(Some));
         let protocol = pick(rng, &protocols);

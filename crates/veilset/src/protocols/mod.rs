@@ -212,9 +212,9 @@ pub fn named(name: &str) -> Result<&'static Protocol, String> {
     })
 }
 
-/// A sentence for the name of a protocol that this program is not built with.
-pub fn not_built(name: &str) -> Option<String> {
-    NOT_BUILT.iter().any(|(other, _)| *other == name).then(|| named(name).err()).flatten()
+/// The names of protocols that this program is not built with. [`named`] says of them which feature they take.
+pub fn not_built() -> impl Iterator<Item = &'static str> {
+    NOT_BUILT.iter().map(|(name, _)| *name)
 }
 
 /// The protocol to use where the user named none. If that is asked for, it is one that withstands a malicious sender, or

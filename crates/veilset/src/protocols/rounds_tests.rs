@@ -117,7 +117,10 @@ fn rounds_are_as_counted() {
         if plain && !terms.both {
             match is_krtw19(protocol) {
                 true if protocol == &KRTW19 => large.push(case([100, MANY_FRAMES])),
-                false if operation == &INTERSECT => large.push(case([9000, 8500])),
+                false if operation == &INTERSECT => {
+                    let sizes = [9000, 8500];
+                    large.push(case(if protocol.takes(sizes) { sizes } else { [20, 8500] }));
+                }
                 _ => {}
             }
         }

@@ -12,10 +12,9 @@ fn names_are_distinct_and_found() {
     for protocol in ALL {
         assert!(std::ptr::eq(named(protocol.name).unwrap(), protocol));
     }
-    assert_eq!(
-        named("osn").unwrap_err(),
-        "\"osn\" is not a protocol: dh, dh-psi, cm20, vole, krtw19, krtw19-plain, poprf, sigma-dh"
-    );
+    let always = "\"osn\" is not a protocol: dh, dh-psi, cm20, vole, krtw19, krtw19-plain, poprf, sigma-dh";
+    let more = if cfg!(feature = "fhe") { ", sigma-fhe" } else { "" };
+    assert_eq!(named("osn").unwrap_err(), format!("{always}{more}"));
     assert_eq!(Choice::named("osn", "curve25519").unwrap_err(), named("osn").unwrap_err());
     for protocol in ALL {
         for group in protocol.groups {
@@ -23,6 +22,65 @@ fn names_are_distinct_and_found() {
         }
         let e = Choice::named(protocol.name, "p384").unwrap_err();
         assert!(e.contains("\"p384\" is not a group of") && e.contains(protocol.group()), "{e}");
+    }
+}
+
+/// A protocol that is not built is not unknown: the message says how to get it.
+#[test]
+fn what_is_not_built_is_refused_with_its_feature() {
+    let known: Vec<&str> = not_built().collect();
+    assert_eq!(known, if cfg!(feature = "fhe") { vec![] } else { vec!["sigma-fhe"] });
+    for name in known {
+        let said = named(name).unwrap_err();
+        assert_eq!(
+            said,
+            "this program is built without sigma-fhe: build it with `--features fhe`, or use another protocol"
+        );
+    }
+}
+
+/// Where a protocol has largest sizes, larger sets are refused before anything is sent, by the cost and by the run.
+#[test]
+fn sets_larger_than_a_protocol_takes_are_refused() {
+    for protocol in ALL {
+        let Some([receiver, sender]) = protocol.largest else {
+            assert!(protocol.takes([MAX_SET; 2]));
+            continue;
+        };
+        let announced = |size| Announced { size, padded: false };
+        for (sizes, fits) in
+            [([receiver, sender], true), ([receiver + 1, 0], false), ([0, sender + 1], false)]
+        {
+            let [of_receiver, of_sender] = sizes.map(announced);
+            for offer in protocol.offers {
+                let terms = Terms { reveal_count: offer.reveals_count, max_row: 9, ..Terms::default() };
+                let (operation, group) = (offer.operation, protocol.group());
+                let deal = Deal { operation, terms, group, receiver: of_receiver, sender: of_sender };
+                let cost = protocol.cost(&deal);
+                assert_eq!((protocol.takes(sizes), cost.is_ok()), (fits, fits), "{protocol} {sizes:?}");
+                if let Err(e) = cost {
+                    let said = e.to_string();
+                    let most =
+                        format!("{protocol} takes at most {receiver} items of the receiver and {sender} of");
+                    assert!(matches!(e, Error::Usage(_)) && said.contains(&most), "{said}");
+                    assert!(said.contains("Use another protocol"), "{said}");
+                }
+            }
+        }
+        let set: crate::item::ItemSet = (0..3).map(|i| i.to_string()).collect();
+        let set = &crate::hashed::Hashed::new(&set);
+        let task = Task {
+            operation: protocol.offers[0].operation,
+            role: Role::Sender,
+            group: protocol.group(),
+            set,
+            values: &[],
+            payloads: const { &crate::item::Items::new() },
+            terms: Terms::default(),
+        };
+        let run = |cx: &mut Context| run(protocol, &task, cx, announced(receiver + 1)).map(|_| ());
+        let e = crate::testing::told(&[], run).unwrap_err();
+        assert!(matches!(e, Error::Usage(_)), "{e}");
     }
 }
 
