@@ -2,11 +2,19 @@ use super::*;
 use crate::error::Fault;
 use crate::params::bfv::{Budget, LARGEST_SMALL, SPARSE};
 
+impl Bfv {
+    /// What rounding a multiple of it gives the plaintext.
+    pub(crate) fn phase(&self, key: &SecretKey, [c0, c1]: &Pair) -> Element {
+        let mut phase = self.product(c1, &key.0);
+        *phase += &**c0;
+        phase
+    }
+}
+
 /// What a ciphertext, in coefficients, has beyond the exact multiple of the plaintext with these slots: the largest
 /// absolute value of a coefficient.
-pub(crate) fn noise(bfv: &Bfv, key: &SecretKey, [c0, c1]: &Pair, slots: &[u64]) -> u128 {
-    let mut rest = bfv.product(c1, &key.0);
-    *rest += &**c0;
+pub(crate) fn noise(bfv: &Bfv, key: &SecretKey, c: &Pair, slots: &[u64]) -> u128 {
+    let mut rest = bfv.phase(key, c);
     *rest -= &*bfv.scaled(slots).unwrap();
     largest(bfv, &rest)
 }

@@ -245,3 +245,52 @@ fn larger_sets_are_refused_before_anything_is_sent() {
     let e = told(&[], |cx| FromFhe.client(cx, &Hashed::new(&y), 257)).unwrap_err();
     assert!(matches!(e, Error::Usage(_)), "{e}");
 }
+
+/// Two ciphertexts with the same second half or the same error would show the difference of what they encrypt.
+#[test]
+fn errors_and_second_halves_are_fresh_in_each_ciphertext() {
+    let numbers: HashSet<u64> =
+        (0..256).flat_map(|batch| (1..=256).map(move |k| numbered(batch, k))).collect();
+    assert!(numbers.len() == 1 << 16 && !numbers.contains(&0), "0 is that of the public key");
+    let bfv = Bfv::new().unwrap();
+    let key = bfv.secret_key(&mut Prng::from_seed(&[1; 32])).unwrap();
+    let sends = |cx: &mut Context| {
+        (0..2).try_for_each(|batch| send_powers(cx, &bfv, &key, &[6; 32], &slots(&[]), 3, batch))
+    };
+    let receives = |cx: &mut Context| (0..6).map(|_| cx.ch.rx.recv_bytes(POWER, POLYNOMIAL)).collect();
+    let ((_, sent), _): ((_, Vec<Vec<u8>>), _) = run_pair(&SESSION, sends, receives);
+    // Of encryptions of 0, all that is left is the error.
+    let errors = sent.iter().enumerate().map(|(i, c0)| {
+        let a = bfv.uniform(&[6; 32], numbered(i / 3, 1 + i % 3)).unwrap();
+        bfv.phase(&key, &[bfv.read("query", c0).unwrap(), a])
+    });
+    let errors: Vec<Element> = errors.collect();
+    assert!(errors.iter().all(|e| (1..=20).contains(&largest(&bfv, e))));
+    for (i, one) in errors.iter().enumerate() {
+        for other in &errors[..i] {
+            assert_ne!(**one, **other, "the errors of two ciphertexts are the same");
+        }
+    }
+}
+
+/// Otherwise equal pairs would be one input of the OPRF, which takes distinct ones.
+#[test]
+fn equal_pairs_at_other_positions_are_other_inputs_and_so_are_those_of_other_sessions() {
+    let of = |session| {
+        let (mut ch, _) = Channel::pair();
+        let rng = &mut Prng::from_seed(&[1; 32]);
+        inputs(&Context::new(&mut ch, session, rng), &[[3, 4]; 100]).to_vec()
+    };
+    let all: HashSet<[u8; 32]> =
+        [of(&SESSION), of(&SessionId::of([6; 32]))].concat().iter().map(|input| *input.as_bytes()).collect();
+    assert_eq!(all.len(), 200);
+}
+
+/// What both receive under fixed seeds: a change is a new version of the protocol.
+#[test]
+fn wire_bytes_are_pinned() {
+    let (y, x) = overlapping(5, 7, 0.5);
+    let (_, views) = bits_by_item(&y, &x);
+    let hashes = views.0.map(|view| blake3::hash(&view).to_hex()[..16].to_string());
+    assert_eq!(hashes, ["PIN0", "PIN1"]);
+}
