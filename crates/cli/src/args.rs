@@ -218,8 +218,10 @@ fn role() -> impl TypedValueParser<Value = Role> {
 }
 
 fn protocol() -> impl TypedValueParser<Value = &'static Protocol> {
-    PossibleValuesParser::new(protocols::ALL.map(|p| PossibleValue::new(p.name).help(p.summary)))
-        .try_map(|name| protocols::named(&name))
+    let built = protocols::ALL.map(|p| PossibleValue::new(p.name).help(p.summary));
+    // They are refused with the feature that they take.
+    let not_built = protocols::not_built().map(|name| PossibleValue::new(name).hide(true));
+    PossibleValuesParser::new(built.into_iter().chain(not_built)).try_map(|name| protocols::named(&name))
 }
 
 fn group(names: impl IntoIterator<Item = &'static str>) -> impl TypedValueParser<Value = &'static str> {

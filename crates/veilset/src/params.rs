@@ -4,6 +4,8 @@
 //! whole run. If a protocol has E kinds of such events, each gets `LAMBDA + ceil(log2 E)` bits. The calculators take
 //! the exponent; no length is a constant from a paper.
 
+#[cfg(feature = "fhe")]
+pub mod bfv;
 pub mod matrix;
 
 use crate::error::{Error, Result};

@@ -304,10 +304,8 @@ impl Case {
             [0, 1].map(|i| Announced { size: pads[i].unwrap_or([n_r, n_s][i]), padded: pads[i].is_some() });
         let fits = |p: &&Protocol| {
             let sizes = [receiver.size + p.inserted(terms.operation, sender), sender.size];
-            p.offer(terms.operation).is_some_and(|offer| {
-                let all = sizes.iter().zip(offer.largest).all(|(size, largest)| *size <= largest);
-                all && offer.reveals_count == terms.reveals
-            })
+            let offer = p.offer(terms.operation);
+            offer.is_some_and(|offer| offer.takes(sizes) && offer.reveals_count == terms.reveals)
         };
         protocols.extend(protocols::ALL.into_iter().filter(fits).map(Some));
         let protocol = pick(rng, &protocols);

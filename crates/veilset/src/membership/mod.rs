@@ -1,5 +1,7 @@
 //! Membership tests between two parties: this file defines what they compute, the others how.
 
+#[cfg(feature = "fhe")]
+pub(crate) mod bfv;
 pub mod cwprf;
 pub(crate) mod lookup;
 pub mod permuted;
@@ -8,6 +10,8 @@ pub mod rpmt;
 pub mod sigma;
 pub mod sigma_ahe;
 pub mod sigma_dh;
+#[cfg(feature = "fhe")]
+pub mod sigma_fhe;
 
 use crate::context::Context;
 use crate::error::Result;

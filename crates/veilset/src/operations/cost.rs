@@ -125,6 +125,8 @@ pub struct Work {
     pub vole_items: usize,
     /// Items of both parties in the bins of KRTW19.
     pub binned_items: usize,
+    /// Ciphertexts of BFV that are encrypted or multiplied.
+    pub ciphertexts: usize,
 }
 
 impl Traffic {

@@ -117,7 +117,8 @@ fn a_receiver_that_did_not_insert_what_it_should_is_refused() {
         let (operation, Choice { protocol, .. }, _) = kind;
         for role in Role::ALL {
             for padded in [false, true] {
-                let inserts = [&CWPRF, &POPRF, &SIGMA_DH, &SIGMA_AHE].contains(&protocol);
+                let inserts =
+                    [&CWPRF, &POPRF, &SIGMA_DH, &SIGMA_AHE].contains(&protocol) || is_optional(protocol);
                 let union = operation == &UNION && inserts;
                 let due = if union && padded && role == Role::Receiver { 7 } else { 0 };
                 for inserted in [0, 5, 7, 8] {

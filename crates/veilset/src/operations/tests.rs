@@ -155,6 +155,11 @@ pub(crate) fn is_krtw19(protocol: &'static Protocol) -> bool {
     [&KRTW19, &KRTW19_PLAIN].contains(&protocol)
 }
 
+/// Whether only programs that are built with a feature have the protocol.
+pub(crate) fn is_optional(protocol: &'static Protocol) -> bool {
+    protocol.name == "sigma-fhe"
+}
+
 /// A payload per item, with lengths from 0 up, if there is one.
 fn payloads_of(x: &ItemSet, terms: &Terms) -> Items {
     let payload = |i: usize| vec![i as u8; (i * 7) % 50];
@@ -429,8 +434,9 @@ fn byte_counts_are_those_of_the_formula() {
     let corrections = 22 * 256 / 8 + 6;
     // At most 256 KiB of rows per frame.
     let rows = |width: usize| n_x * width + 6 * n_x.div_ceil((1 << 18) / width);
-    // session::estimate checks those of krtw19, and the next test those of sigma-ahe.
-    let elsewhere = |k: &Kind| is_krtw19(k.1.protocol) || k.1.protocol == &SIGMA_AHE;
+    // session::estimate checks those of krtw19 and of what is optional, and the next test those of sigma-ahe.
+    let elsewhere =
+        |k: &Kind| is_krtw19(k.1.protocol) || k.1.protocol == &SIGMA_AHE || is_optional(k.1.protocol);
     for kind in kinds().into_iter().filter(|k| !elsewhere(k)) {
         let (operation, Choice { protocol, group }, terms) = kind;
         let point = crate::group::facts(group).unwrap().point;
@@ -588,7 +594,9 @@ fn wire_bytes_are_those_of_the_snapshot() {
          sender, frames as tag:length, BLAKE3 of all bytes.\n# Written by VEILSET_BLESS=1 cargo test -p veilset \
          wire_bytes; a change is a new protocol version.\n",
     );
-    let small = kinds().into_iter().map(|kind| (kind, (130, 70)));
+    // Optional protocols have a test of their own.
+    let small =
+        kinds().into_iter().filter(|kind| !is_optional(kind.1.protocol)).map(|kind| (kind, (130, 70)));
     // Enough items for the VOLE to use its code.
     let large = [((&INTERSECT, Choice::of(&VOLE), TERMS), (4000, 70))];
     for (kind, (n_y, n_x)) in small.chain(large) {

@@ -19,6 +19,8 @@ mod poprf;
 mod sigma;
 mod sigma_ahe;
 mod sigma_dh;
+#[cfg(feature = "fhe")]
+mod sigma_fhe;
 mod vole;
 
 pub use cm20::CM20;
@@ -28,6 +30,8 @@ pub use krtw19::{KRTW19, KRTW19_PLAIN};
 pub use poprf::POPRF;
 pub use sigma_ahe::SIGMA_AHE;
 pub use sigma_dh::SIGMA_DH;
+#[cfg(feature = "fhe")]
+pub use sigma_fhe::SIGMA_FHE;
 pub use vole::VOLE;
 
 use crate::context::Context;
@@ -40,9 +44,28 @@ use crate::oprf::Oprf;
 use crate::params::MAX_SET;
 use std::fmt;
 
-/// All protocols, in the order shown to users.
-pub static ALL: [&Protocol; 9] =
-    [&CWPRF, &DH_PSI, &CM20, &VOLE, &KRTW19, &KRTW19_PLAIN, &POPRF, &SIGMA_DH, &SIGMA_AHE];
+/// All protocols that this program is built with, in the order shown to users.
+pub static ALL: [&Protocol; BUILT] = [
+    &CWPRF,
+    &DH_PSI,
+    &CM20,
+    &VOLE,
+    &KRTW19,
+    &KRTW19_PLAIN,
+    &POPRF,
+    &SIGMA_DH,
+    &SIGMA_AHE,
+    #[cfg(feature = "fhe")]
+    &SIGMA_FHE,
+];
+
+const BUILT: usize = 9 + cfg!(feature = "fhe") as usize;
+
+/// Protocols that this program is not built with, and the feature that each takes.
+const NOT_BUILT: &[(&str, &str)] = &[
+    #[cfg(not(feature = "fhe"))]
+    ("sigma-fhe", "fhe"),
+];
 
 /// The names of the groups that protocols work in.
 pub mod groups {
@@ -129,6 +152,11 @@ pub struct Offer {
 }
 
 impl Offer {
+    /// Whether sets of these sizes in the protocol, the receiver's and the sender's, are not too large.
+    pub fn takes(&self, sizes: [usize; 2]) -> bool {
+        sizes.iter().zip(self.largest).all(|(size, largest)| *size <= largest)
+    }
+
     /// An operation against semi-honest parties, with random dummies, not preferred, and nothing to prepare.
     pub const fn of(operation: &'static Operation) -> Offer {
         Offer {
@@ -185,7 +213,17 @@ impl fmt::Display for Choice {
 /// A sentence that says that the name is unknown, and which names there are.
 pub fn named(name: &str) -> Result<&'static Protocol, String> {
     let found = ALL.into_iter().find(|p| p.name == name);
-    found.ok_or_else(|| format!("\"{name}\" is not a protocol: {}", names(|_| true)))
+    found.ok_or_else(|| match NOT_BUILT.iter().find(|(other, _)| *other == name) {
+        Some((_, feature)) => {
+            format!("this program is built without {name}: build it with `--features {feature}`, or use another protocol")
+        }
+        None => format!("\"{name}\" is not a protocol: {}", names(|_| true)),
+    })
+}
+
+/// The names of protocols that this program is not built with. [`named`] says of them which feature they take.
+pub fn not_built() -> impl Iterator<Item = &'static str> {
+    NOT_BUILT.iter().map(|(name, _)| *name)
 }
 
 /// The protocol to use where the user named none. If that is asked for, it is one that withstands a malicious sender, or
@@ -278,17 +316,16 @@ impl Protocol {
     /// # Errors
     /// A sentence that says what is allowed, and which protocols take these sizes.
     pub(crate) fn check_sizes(&self, operation: &Operation, sizes: [usize; 2]) -> Result<(), String> {
-        let Some(Offer { largest, reveals_count, .. }) = self.offer(operation) else { return Ok(()) };
-        let fits = |largest: &[usize; 2]| sizes.iter().zip(largest).all(|(size, largest)| size <= largest);
+        let Some(offer) = self.offer(operation) else { return Ok(()) };
         // What is more than any protocol takes is refused elsewhere.
-        if fits(largest) || *largest == [MAX_SET; 2] {
+        if offer.takes(sizes) || offer.largest == [MAX_SET; 2] {
             return Ok(());
         }
         let instead = names(|protocol| {
-            let offer = protocol.offer(operation);
-            offer.is_some_and(|offer| offer.reveals_count == *reveals_count && fits(&offer.largest))
+            let other = protocol.offer(operation);
+            other.is_some_and(|other| other.reveals_count == offer.reveals_count && other.takes(sizes))
         });
-        let ([receiver, sender], [of_receiver, of_sender]) = (sizes, largest);
+        let ([receiver, sender], [of_receiver, of_sender]) = (sizes, offer.largest);
         Err(format!(
             "{operation} by {self} is for at most {of_receiver} items of the receiver and {of_sender} of the sender, \
              not {receiver} and {sender}; dummies count, and those that the receiver inserts. Use another `protocol` \

@@ -117,7 +117,11 @@ fn rounds_are_as_counted() {
         if plain && !terms.both {
             match is_krtw19(protocol) {
                 true if protocol == &KRTW19 => large.push(case([100, MANY_FRAMES])),
-                false if operation == &INTERSECT => large.push(case([9000, 8500])),
+                false if operation == &INTERSECT => {
+                    let sizes = [9000, 8500];
+                    let takes = protocol.offer(operation).unwrap().takes(sizes);
+                    large.push(case(if takes { sizes } else { [20, 8500] }));
+                }
                 _ => {}
             }
         }

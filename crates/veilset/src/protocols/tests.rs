@@ -12,10 +12,10 @@ fn names_are_distinct_and_found() {
     for protocol in ALL {
         assert!(std::ptr::eq(named(protocol.name).unwrap(), protocol));
     }
-    assert_eq!(
-        named("osn").unwrap_err(),
-        "\"osn\" is not a protocol: dh, dh-psi, cm20, vole, krtw19, krtw19-plain, poprf, sigma-dh, sigma-ahe"
-    );
+    let always =
+        "\"osn\" is not a protocol: dh, dh-psi, cm20, vole, krtw19, krtw19-plain, poprf, sigma-dh, sigma-ahe";
+    let more = if cfg!(feature = "fhe") { ", sigma-fhe" } else { "" };
+    assert_eq!(named("osn").unwrap_err(), format!("{always}{more}"));
     assert_eq!(Choice::named("osn", "curve25519").unwrap_err(), named("osn").unwrap_err());
     for protocol in ALL {
         for group in protocol.groups {
@@ -23,6 +23,56 @@ fn names_are_distinct_and_found() {
         }
         let e = Choice::named(protocol.name, "p384").unwrap_err();
         assert!(e.contains("\"p384\" is not a group of") && e.contains(protocol.group()), "{e}");
+    }
+}
+
+/// A protocol that is not built is not unknown: the message says how to get it.
+#[test]
+fn what_is_not_built_is_refused_with_its_feature() {
+    let known: Vec<&str> = not_built().collect();
+    assert_eq!(known, if cfg!(feature = "fhe") { vec![] } else { vec!["sigma-fhe"] });
+    for name in known {
+        let said = named(name).unwrap_err();
+        assert_eq!(
+            said,
+            "this program is built without sigma-fhe: build it with `--features fhe`, or use another protocol"
+        );
+    }
+}
+
+/// Where a protocol has largest sizes, larger sets are refused before anything is sent, by the cost and by the run.
+#[test]
+fn sets_larger_than_a_protocol_takes_are_refused() {
+    let limited = |protocol: &&'static Protocol| protocol.offers[0].largest != [MAX_SET; 2];
+    for protocol in ALL.into_iter().filter(limited) {
+        let announced = |size| Announced { size, padded: false };
+        for offer in protocol.offers {
+            let [receiver, sender] = offer.largest;
+            let (operation, group) = (offer.operation, protocol.group());
+            let terms = Terms { reveal_count: offer.reveals_count, max_row: 9, ..Terms::default() };
+            for (sizes, fits) in
+                [([receiver, sender], true), ([receiver + 1, 0], false), ([0, sender + 1], false)]
+            {
+                let [receiver, sender] = sizes.map(announced);
+                let cost = protocol.cost(&Deal { operation, terms, group, receiver, sender });
+                assert_eq!((offer.takes(sizes), cost.is_ok()), (fits, fits), "{protocol} {sizes:?}");
+                if let Err(e) = cost {
+                    let (said, [receiver, sender]) = (e.to_string(), offer.largest);
+                    let most =
+                        format!("at most {receiver} items of the receiver and {sender} of the sender, not");
+                    assert!(matches!(e, Error::Usage(_)) && said.contains(&most), "{said}");
+                    assert!(said.contains("Use another `protocol`"), "{said}");
+                }
+            }
+            let set: crate::item::ItemSet = (0..3).map(|i| i.to_string()).collect();
+            let set = &crate::hashed::Hashed::new(&set);
+            let payloads = const { &crate::item::Items::new() };
+            let role = Role::Sender;
+            let task = Task { operation, role, group, set, values: &[1; 3], payloads, terms };
+            let run = |cx: &mut Context| run(protocol, &task, cx, announced(receiver + 1)).map(|_| ());
+            let e = crate::testing::told(&[], run).unwrap_err();
+            assert!(matches!(&e, Error::Usage(said) if said.contains("at most")), "{e}");
+        }
     }
 }
 
@@ -101,7 +151,7 @@ fn sets_that_are_too_large_are_refused_by_name_of_the_limit() {
         (&COUNT, (4097, false), (1, true), Some("not 4097 and 1;")),
     ] {
         let end = cost(operation, announced(receiver.0, receiver.1), announced(sender.0, sender.1));
-        let instead = if operation == &UNION { "(sigma-dh)" } else { "(dh, poprf, sigma-dh)" };
+        let instead = if operation == &UNION { "(sigma-dh)" } else { "(dh, poprf, sigma-dh" };
         match (end, said) {
             (Ok(_), None) => {}
             (Err(Error::Usage(what)), Some(said)) => {

@@ -28,6 +28,8 @@ const VOLE_ITEM: Duration = Duration::from_nanos(300);
 const BINNED_ITEM: Duration = Duration::from_micros(8);
 /// Approximate time of a base OT, on one thread; they are too few for more threads to matter.
 const BASE_OT: Duration = Duration::from_micros(80);
+/// Approximate time of a ciphertext of BFV, on one thread.
+const CIPHERTEXT: Duration = Duration::from_millis(4);
 /// Approximate time of a bit of CM20's matrix, on one thread.
 const MATRIX_BIT: Duration = Duration::from_nanos(3);
 
@@ -116,12 +118,13 @@ impl Speed {
     }
 
     fn of(&self, work: &Work) -> Duration {
-        let Work { multiplications, base_ots, matrix_bits, vole_items, binned_items } = *work;
+        let Work { multiplications, base_ots, matrix_bits, vole_items, binned_items, ciphertexts } = *work;
         let times = |n: usize, each: Duration| n as f64 * each.as_secs_f64();
         let threaded = times(multiplications, BESIDE)
             + times(matrix_bits, MATRIX_BIT)
             + times(vole_items, VOLE_ITEM)
-            + times(binned_items, BINNED_ITEM);
+            + times(binned_items, BINNED_ITEM)
+            + times(ciphertexts, CIPHERTEXT);
         let seconds = multiplications as f64 / self.points.max(1.0)
             + threaded / self.threads as f64
             + times(base_ots, BASE_OT);

@@ -1,0 +1,177 @@
+//! The parameters of BFV for [`crate::membership::sigma_fhe`], and a calculator of its noise and of its errors.
+//!
+//! All bounds are for the worst case: what any secret, any error and any coefficient can add up to, never what was
+//! measured. So a response always decrypts to the right values.
+//!
+//! With N = 8192 and secrets and errors of standard deviation 3.2, the tables of homomorphicencryption.org allow 218
+//! bits of modulus for 128-bit security. Ours has 168, which the calculator says is enough. So the ring is harder than
+//! the tables ask for, and ciphertexts are a quarter shorter.
+
+use super::{LAMBDA, ceil_log2, share};
+use crate::error::{Error, Result};
+use std::fmt;
+
+/// Coefficients of a polynomial.
+pub const DEGREE: usize = 1 << 13;
+/// Components of a query: independent hashes of its item, modulo t.
+pub const COMPONENTS: usize = 2;
+/// Queries in a ciphertext.
+pub const QUERIES: usize = DEGREE / COMPONENTS;
+/// The plaintext modulus t: the largest prime below 2^40 that is 1 modulo 2N.
+pub const PLAIN: u64 = 0xff_fffd_c001;
+/// The ciphertext modulus q is the product of these: the three largest primes below 2^56 that are 1 modulo 2N.
+pub const MODULI: [u64; 3] = [0xff_ffff_fffb_4001, 0xff_ffff_fff7_8001, 0xff_ffff_fff7_0001];
+/// Bytes of a residue modulo one of them.
+pub const RESIDUE: usize = 7;
+/// The largest absolute value of a coefficient of a secret or an error: they are differences of two sums of so many
+/// bits. Their variance is half of that.
+pub const LARGEST_SMALL: u64 = 20;
+/// Coefficients other than zero of a plaintext by which a ciphertext is multiplied.
+pub const SPARSE: u64 = 2;
+/// The largest sets, the server's and the client's, including dummies.
+pub const LARGEST: [usize; 2] = [1 << 8, 1 << 20];
+/// The exponent of the probability that the responses of a run tell the client anything about the noise of the
+/// computation.
+pub const FLOOD: u32 = 40;
+
+/// The noise and the errors of a run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Budget {
+    /// Ciphertexts that the client's queries take for each power.
+    pub batches: usize,
+    /// A bound on the noise of a response before it is flooded.
+    pub computed: u128,
+    /// Each coefficient of the flooding noise is uniform from -2^`flood` up to 2^`flood`.
+    pub flood: u32,
+    /// A response decrypts to the right values if its noise is below 2^`room`.
+    pub room: u32,
+    /// Some query has both components in common with items of the server that it differs from with probability at most
+    /// 2^-`alike`.
+    pub alike: u32,
+    /// Bytes of the tags that the last step compares.
+    pub tag: usize,
+}
+
+impl Budget {
+    /// The budget for `n_y` items of the server and `n_x` queries.
+    ///
+    /// # Errors
+    /// [`Error::Usage`] for sets larger than [`LARGEST`].
+    pub fn new(n_y: usize, n_x: usize) -> Result<Budget> {
+        if n_y > LARGEST[0] || n_x > LARGEST[1] {
+            return Err(Error::Usage(format!(
+                "sigma-fhe takes at most {} items of the receiver and {} of the sender, dummies included, not {n_y} \
+                 and {n_x}. Use `dh` or `poprf`",
+                LARGEST[0], LARGEST[1]
+            )));
+        }
+        let batches = n_x.div_ceil(QUERIES);
+        let computed = computed(n_y);
+        let coefficients = DEGREE * batches.max(1);
+        // One kind of error is that different items are alike, the other that different values have equal tags. That a
+        // response is decrypted wrongly is none: it cannot happen.
+        let each = share(LAMBDA, 2);
+        let budget = Budget {
+            batches,
+            computed,
+            flood: (u128::BITS - computed.leading_zeros()) + FLOOD + ceil_log2(coefficients),
+            room: room(),
+            // t is above 2^39.
+            alike: COMPONENTS as u32 * (39 - ceil_log2(n_y)) - ceil_log2(n_x),
+            tag: (each + ceil_log2(n_x)).div_ceil(8) as usize,
+        };
+        match budget.flood + 1 < budget.room && budget.alike >= each {
+            true => Ok(budget),
+            false => Err(Error::Bug(format!("parameters of sigma-fhe that are too small: {budget}"))),
+        }
+    }
+}
+
+/// The noise of a response to `n_y` ciphertexts before it is flooded.
+///
+/// A fresh ciphertext has the noise of its error, and less than 1 from rounding q m / t. A product with a plaintext has at
+/// most as much for each of its coefficients, which are at most t / 2. Added are the rounding of the masks, and the noise
+/// of an encryption of 0: u e + e_1 + e_2 s, in which the products have N terms per coefficient.
+const fn computed(n_y: usize) -> u128 {
+    let small = LARGEST_SMALL as u128;
+    let product = SPARSE as u128 * (PLAIN as u128 / 2) * (small + 1);
+    let zero = 2 * DEGREE as u128 * small * small + small;
+    n_y as u128 * product + 1 + zero
+}
+
+/// The largest b with 2^b <= q / 4t: half of what would be rounded wrongly, so that the arithmetic of the rounding
+/// need not be exact.
+const fn room() -> u32 {
+    let two = MODULI[0] as u128 * MODULI[1] as u128;
+    // Of the product of all three, all but the last 64 bits, rounded down.
+    let high = (two >> 64) * MODULI[2] as u128;
+    high.ilog2() + 64 - 2 - (PLAIN.ilog2() + 1)
+}
+
+impl fmt::Display for Budget {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let bits = u128::BITS - self.computed.leading_zeros();
+        write!(
+            f,
+            "noise below 2^{bits}, flooded by 2^{}, of 2^{} that decrypt; different items are alike with probability \
+             2^-{}, tags have {} bytes",
+            self.flood, self.room, self.alike, self.tag
+        )
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_largest_sets_fit_with_room() {
+        let [n_y, n_x] = LARGEST;
+        let budget = Budget::new(n_y, n_x).unwrap();
+        assert_eq!(
+            budget.to_string(),
+            "noise below 2^53, flooded by 2^114, of 2^125 that decrypt; different items are alike with probability \
+             2^-42, tags have 8 bytes"
+        );
+        for (n_y, n_x) in [(n_y + 1, 1), (1, n_x + 1), (usize::MAX, usize::MAX)] {
+            let said = Budget::new(n_y, n_x).unwrap_err().to_string();
+            assert!(said.contains("at most 256 items of the receiver and 1048576 of the sender"), "{said}");
+            assert!(said.contains("Use `dh`"), "{said}");
+        }
+    }
+
+    /// The flood hides the noise of all coefficients of a run, and what floods it does not make it fail.
+    #[test]
+    fn the_flood_is_large_enough_and_not_too_large_at_all_sizes() {
+        for n_y in [0, 1, 2, 3, 100, 255, 256] {
+            for n_x in [0, 1, QUERIES, QUERIES + 1, 3 * QUERIES, 1 << 16, 1 << 20] {
+                let budget = Budget::new(n_y, n_x).unwrap();
+                let shift = (budget.computed as f64).log2();
+                let coefficients = ((DEGREE * budget.batches.max(1)) as f64).log2();
+                // Uniform noise of width 2^(flood + 1), moved by this shift, in so many coefficients.
+                let distance = shift + coefficients - f64::from(budget.flood + 1);
+                assert!(distance <= -f64::from(FLOOD), "{n_y} {n_x}: 2^{distance}");
+                assert!(budget.flood + 1 < budget.room, "{n_y} {n_x}");
+                let alike =
+                    (n_x.max(1) as f64).log2() + 2.0 * ((n_y.max(1) as f64).log2() - (PLAIN as f64).log2());
+                let equal = (n_x.max(1) as f64).log2() - 8.0 * budget.tag as f64;
+                assert!(alike <= -f64::from(budget.alike) && alike <= -41.0, "{n_y} {n_x}: 2^{alike}");
+                assert!(equal <= -41.0, "{n_y} {n_x}: 2^{equal}");
+            }
+        }
+    }
+
+    #[test]
+    fn the_moduli_are_distinct_and_have_roots_of_unity() {
+        for p in MODULI.into_iter().chain([PLAIN]) {
+            assert_eq!((p - 1) % (2 * DEGREE as u64), 0, "{p}");
+        }
+        assert!(MODULI.windows(2).all(|w| w[0] > w[1]) && MODULI.iter().all(|q| *q < 1 << (8 * RESIDUE)));
+        let bits: f64 = MODULI.iter().map(|q| (*q as f64).log2()).sum();
+        assert!(bits <= 218.0, "{bits} bits are not 128-bit secure");
+        // 2^room is below q / 4t, and not much.
+        let exact = bits - 2.0 - (PLAIN as f64).log2();
+        assert!((0.0..1.5).contains(&(exact - f64::from(room()))), "{exact} {}", room());
+        assert!(PLAIN > 1 << 39);
+    }
+}
