@@ -119,7 +119,7 @@ impl Mqrpmt for FromFhe {
         // 2. and sends the powers of its queries, encrypted.
         for (batch, positions) in order.chunks(QUERIES).enumerate() {
             let queries: Vec<Components> = positions.iter().map(|&i| all[i as usize]).collect();
-            send_powers(cx, &bfv, &key, &seed, &slots(&Secrets::from(queries)), n_y, batch)?;
+            send_powers(cx, &bfv, (&key, &seed), &slots(&Secrets::from(queries)), n_y, batch)?;
         }
         // 4. It decrypts f(x_i) plus a mask, and lets P1 compare that to the mask.
         let mut values = Secrets::with_capacity(x.len());
@@ -200,8 +200,7 @@ fn numbered(batch: usize, k: usize) -> u64 {
 fn send_powers(
     cx: &mut Context,
     bfv: &Bfv,
-    key: &SecretKey,
-    seed: &[u8; SEED],
+    (key, seed): (&SecretKey, &[u8; SEED]),
     queries: &Secrets<u64>,
     n_y: usize,
     batch: usize,

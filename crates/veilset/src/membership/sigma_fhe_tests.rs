@@ -75,7 +75,7 @@ fn curious(y: &Hashed, n_x: usize, seed: u8) -> (Vec<Vec<u64>>, Vec<u128>, Vec<E
         cx.ch.tx.send_bytes(PUBLIC_KEY, &[&[6; 32][..], &bfv.write(&public_key)].concat()).unwrap();
         let batches = n_x.div_ceil(QUERIES);
         for batch in 0..batches {
-            send_powers(&mut cx, &bfv, &key, &[6; 32], &slots(&[]), y.len(), batch).unwrap();
+            send_powers(&mut cx, &bfv, (&key, &[6; 32]), &slots(&[]), y.len(), batch).unwrap();
         }
         let (mut values, mut noises, mut halves) = (Vec::new(), Vec::new(), Vec::new());
         for _ in 0..batches {
@@ -255,7 +255,7 @@ fn errors_and_second_halves_are_fresh_in_each_ciphertext() {
     let bfv = Bfv::new().unwrap();
     let key = bfv.secret_key(&mut Prng::from_seed(&[1; 32])).unwrap();
     let sends = |cx: &mut Context| {
-        (0..2).try_for_each(|batch| send_powers(cx, &bfv, &key, &[6; 32], &slots(&[]), 3, batch))
+        (0..2).try_for_each(|batch| send_powers(cx, &bfv, (&key, &[6; 32]), &slots(&[]), 3, batch))
     };
     let receives = |cx: &mut Context| (0..6).map(|_| cx.ch.rx.recv_bytes(POWER, POLYNOMIAL)).collect();
     let ((_, sent), _): ((_, Vec<Vec<u8>>), _) = run_pair(&SESSION, sends, receives);
@@ -292,5 +292,5 @@ fn wire_bytes_are_pinned() {
     let (y, x) = overlapping(5, 7, 0.5);
     let (_, views) = bits_by_item(&y, &x);
     let hashes = views.0.map(|view| blake3::hash(&view).to_hex()[..16].to_string());
-    assert_eq!(hashes, ["PIN0", "PIN1"]);
+    assert_eq!(hashes, ["9f18f57f89aa9a19", "077a80d7469171b2"]);
 }

@@ -215,7 +215,7 @@ pub fn named(name: &str) -> Result<&'static Protocol, String> {
     let found = ALL.into_iter().find(|p| p.name == name);
     found.ok_or_else(|| match NOT_BUILT.iter().find(|(other, _)| *other == name) {
         Some((_, feature)) => {
-            format!("this program is built without {name}: build it with `--features {feature}`, or use another protocol")
+            format!("this program is built without {name}: build it with the feature {feature}, or use another protocol")
         }
         None => format!("\"{name}\" is not a protocol: {}", names(|_| true)),
     })

@@ -35,7 +35,7 @@ fn what_is_not_built_is_refused_with_its_feature() {
         let said = named(name).unwrap_err();
         assert_eq!(
             said,
-            "this program is built without sigma-fhe: build it with `--features fhe`, or use another protocol"
+            "this program is built without sigma-fhe: build it with the feature fhe, or use another protocol"
         );
     }
 }
