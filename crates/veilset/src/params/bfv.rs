@@ -92,7 +92,7 @@ impl Budget {
 /// A fresh ciphertext has the noise of its error, and less than 1 from rounding q m / t. A product with a plaintext has at
 /// most as much for each of its coefficients, which are at most t / 2. Added are the rounding of the masks, and the noise
 /// of an encryption of 0: u e + e_1 + e_2 s, in which the products have N terms per coefficient.
-const fn computed(n_y: usize) -> u128 {
+fn computed(n_y: usize) -> u128 {
     let small = LARGEST_SMALL as u128;
     let product = SPARSE as u128 * (PLAIN as u128 / 2) * (small + 1);
     let zero = 2 * DEGREE as u128 * small * small + small;
