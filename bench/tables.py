@@ -62,7 +62,7 @@ CZZDL = {
         (op, protocol, group, 1, (), (), ())
         for op, protocol, group in [
             ("share", "dh", "curve25519"), ("union", "sigma-dh", "curve25519"), ("count", "sigma-dh", "curve25519"),
-            ("union", "poprf", "ristretto255"), ("union", "dh", "ristretto255"), ("intersect", "dh-psi", "p256"),
+            ("union", "poprf", "ristretto255"), ("intersect", "dh-psi", "p256"),
         ]
     ]),
 }
@@ -133,7 +133,9 @@ def czzdl(bench, args):
         title, rows = CZZDL[number]
         usual = CZZDL_SIZES.get(number, (12, 16, 20))
         sizes = [n for n in args.sizes or usual if n in usual]
-        print(f"\n**Table {number}**, {title}\n")
+        if not sizes:
+            continue
+        print(f"\n**{'Others' if number == '-' else 'Table ' + number}**, {title}\n")
         header("", "threads", "n", "LAN s", "WAN s", "MB", "RSS MB")
         for op, protocol, group, threads, *paper in rows:
             for log_n in sizes:

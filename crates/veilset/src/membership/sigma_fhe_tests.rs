@@ -98,17 +98,21 @@ fn all_slots_have_masks_of_their_own() {
     let y: ItemSet = (0..3).map(|i: u32| i.to_le_bytes()).collect();
     let y = &Hashed::new(&y);
     // The second response has one query.
-    let (mut seen, mut n) = (HashSet::new(), 0);
+    let (mut seen, mut differences, mut n) = (HashSet::new(), HashSet::new(), 0);
     for seed in [1, 2] {
         for values in curious(y, QUERIES + 1, seed).0 {
             n += values.len();
             let low = values.iter().filter(|v| **v < PLAIN / 2).count();
             assert!(low.abs_diff(QUERIES) < 320, "{low}: masks that are not uniform");
+            // Under one mask for both components it would be the same for all queries.
+            let pairs = values[..QUERIES].iter().zip(&values[QUERIES..]);
+            differences.extend(pairs.map(|(first, second)| (first + PLAIN - second) % PLAIN));
             seen.extend(values);
         }
     }
     // Two of 2^15 are equal with probability 2^-11; the seeds are fixed.
     assert_eq!((seen.len(), n), (n, 8 * QUERIES), "masks are used twice");
+    assert_eq!(differences.len(), n / 2, "a query has one mask");
 }
 
 #[test]
