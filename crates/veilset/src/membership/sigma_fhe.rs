@@ -82,7 +82,8 @@ impl Mqrpmt for FromFhe {
         let f = polynomial(&bfv, &components(cx, &bfv, y));
         // 2. P2's public key and its queries,
         let (seed, public_key) = receive_key(&bfv, &mut cx.ch.rx)?;
-        let (mut masks, mut responses) = (Secrets::with_capacity(n_x), Vec::new());
+        // They grow with the queries that came, not with their number that was announced.
+        let (mut masks, mut responses) = (Secrets::zeros(0), Vec::new());
         for (batch, n) in frames(n_x, QUERIES).enumerate() {
             // at which P1 evaluates f,
             let sum = evaluate(&bfv, &mut cx.ch.rx, cx.threads, &seed, &f, batch)?;
