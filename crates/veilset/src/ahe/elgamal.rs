@@ -127,6 +127,9 @@ impl PublicKey {
     ///
     /// # Errors
     /// The position of a malformed ciphertext.
+    ///
+    /// # Panics
+    /// If there are more or fewer weights than ciphertexts.
     pub fn combine(
         &self,
         constant: &Scalar,

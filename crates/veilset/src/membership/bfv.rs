@@ -1,7 +1,8 @@
 //! BFV without products of ciphertexts: what [`super::sigma_fhe`] takes of it (Fan and Vercauteren, "Somewhat Practical
 //! Fully Homomorphic Encryption").
 //!
-//! The ring arithmetic is that of the crate `fhe-math`, in constant time. Sampling, encryption and what goes over the wire
+//! The ring arithmetic is that of the crate `fhe-math`, in constant time except for the rounding of a decryption, which
+//! branches on signs. Of honest responses it rounds what the masks make uniform. Sampling, encryption and what goes over the wire
 //! are here, so that all randomness is that of the run, and no byte on the wire depends on the crate.
 //!
 //! A ciphertext (c0, c1) of the polynomial m has c0 + c1 s = (q m - r) / t + e modulo q, with r = q m modulo t. The secret s
@@ -151,7 +152,7 @@ impl Bfv {
         let rests = Secrets::from(rests);
         let per_prime = self.q.moduli_operators().iter().zip(&self.inverse);
         // q is 0 modulo each prime. r is below t, and so below each prime.
-        self.element(per_prime.flat_map(|(q, inverse)| rests.iter().map(|r| q.mul(*r, *inverse))).collect())
+        self.element(in_place(per_prime.flat_map(|(q, inverse)| rests.iter().map(|r| q.mul(*r, *inverse)))))
     }
 
     /// Draws a secret key.
@@ -236,7 +237,7 @@ impl Bfv {
         random.iter_mut().for_each(|word| *word = u128::from_le_bytes(rng.bytes()) & ((2 << bits) - 1));
         let shifted = |q: &Modulus, word: u128| q.sub(q.reduce_u128(word), q.reduce_u128(1 << bits));
         let per_prime = self.q.moduli_operators().iter();
-        self.element(per_prime.flat_map(|q| random.iter().map(|word| shifted(q, *word))).collect())
+        self.element(in_place(per_prime.flat_map(|q| random.iter().map(|word| shifted(q, *word)))))
     }
 
     /// The slots of a ciphertext.
@@ -293,6 +294,13 @@ pub(crate) fn slots(components: &[[u64; 2]]) -> Secrets<u64> {
         (slots[i], slots[QUERIES + i]) = (*first, *second);
     }
     slots
+}
+
+/// The residues of a polynomial in a list that does not move while it grows, and so leaves no copies behind.
+fn in_place(residues: impl Iterator<Item = u64>) -> Vec<u64> {
+    let mut all = Vec::with_capacity(MODULI.len() * DEGREE);
+    all.extend(residues);
+    all
 }
 
 #[cfg(test)]

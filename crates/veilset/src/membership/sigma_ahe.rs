@@ -12,8 +12,10 @@
 //! and for each thread what a query takes while it is computed, half a KiB for each of its ciphertexts.
 //!
 //! Nothing shows that a query holds powers of one item, or that two queries are of different items. So nothing is
-//! refused for that ([`SigmaMqpmt::repeats`]): a client that deviates can ask about one item in all queries, or
-//! about sums of several.
+//! refused for that ([`SigmaMqpmt::repeats`]). Whatever a client asks, it learns how many responses hold 0, and no more.
+//! But it chooses what is counted: if it asks about its items 1, 2, 4, ... times, the number shows for 12 of them which
+//! match; and a query can hold sums of several items. Nothing ties a response to its query either: a server that deviates
+//! can evaluate any polynomials of its degree, and several of them on one query.
 //!
 //! Departures from the paper, and what must not be changed:
 //! - each response adds a fresh encryption of 0 under the public key, with randomness of full range. The client knows the
@@ -26,7 +28,7 @@
 //!   depend on. So no query is empty. Without queries no key is sent.
 
 use super::sigma::{SigmaMqpmt, Sizes};
-use crate::ahe::elgamal::{Ciphertext, Encoding, PublicKey, Scalar, SecretKey, reduced, unit};
+use crate::ahe::elgamal::{Ciphertext, Encoding, Malformed, PublicKey, Scalar, SecretKey, reduced, unit};
 use crate::channel::{Message, Rx, Tx};
 use crate::context::Context;
 use crate::error::{Error, Result};
@@ -154,8 +156,12 @@ impl SigmaMqpmt for SigmaAhe {
         let each = out.par_chunks_mut(client.powers).zip(items.par_iter()).zip(positions);
         each.for_each(|((out, x), &i)| {
             // q_i = (Enc(x_i), Enc(x_i^2), ...)
-            let powers = std::iter::successors(Some(*x), |power| Some(power * x)).take(client.powers);
-            let powers = Secrets::from(powers.collect::<Vec<_>>());
+            let mut powers = Secrets::<Scalar>::zeros(client.powers);
+            let mut power = Zeroizing::new(Scalar::ONE);
+            for to in powers.iter_mut() {
+                *power *= x;
+                *to = *power;
+            }
             // The randomness of a query depends on its position only: it is the same whatever else is asked.
             out.copy_from_slice(&client.key.encrypt(&powers, &mut client.rng.fork(i.into())));
         });
@@ -166,16 +172,24 @@ impl SigmaMqpmt for SigmaAhe {
         let none = || Error::Bug("queries before a public key".into());
         let key = server.key.as_ref().ok_or_else(none)?;
         let rng = rng.split();
-        let respond = |(i, query): (usize, &[Ciphertext])| {
+        let powers = server.f.len() - 1;
+        if !queries.len().is_multiple_of(powers) {
+            return Err(Error::Bug("a part of a query".into()));
+        }
+        // In place: what is collected grows, and leaves copies behind whose order is that of the queries.
+        let mut responses = Zeroizing::new(vec![Ciphertext::default(); queries.len() / powers]);
+        let respond = |(i, (response, query)): (usize, (&mut Ciphertext, &[Ciphertext]))| {
             let rng = &mut rng.fork(i as u64);
             // z_i = Enc(r_i f(x_i)), r_i uniform and not 0,
             let r = unit(rng);
             let weights = Secrets::from(server.f.iter().map(|c| *c * *r).collect::<Vec<_>>());
             // with fresh randomness of its own.
-            key.combine(&weights[0], &weights[1..], query, rng)
+            *response = key.combine(&weights[0], &weights[1..], query, rng)?;
+            Ok(())
         };
-        let responses = queries.par_chunks(server.f.len() - 1).enumerate().map(respond);
-        responses.collect::<Result<Vec<_>, _>>().map_err(|_| malformed("query"))
+        let each = responses.par_iter_mut().zip(queries.par_chunks_exact(powers)).enumerate();
+        each.try_for_each(respond).map_err(|_: Malformed| malformed("query"))?;
+        Ok(std::mem::take(&mut *responses))
     }
 
     fn repeats(&self, _: &[Zeroizing<Vec<Ciphertext>>]) -> bool {

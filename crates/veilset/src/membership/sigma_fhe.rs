@@ -31,8 +31,16 @@
 //! - the bound on the noise is one for the worst case, and the flood is 2^40 times that and the number of all coefficients
 //!   sent. No response is decrypted wrongly;
 //! - the client sends powers instead of multiplying ciphertexts, so there are no keys for relinearization;
-//! - a client that sends a public key that is none, or that deviates otherwise, can learn more: f at values that it
-//!   chooses, through the comparison and what follows. Nothing here detects it, nor a client that repeats a query.
+//! - all responses are read before the comparison begins, and a key serves one run. A server that deviates can answer
+//!   with any ciphertexts, with one query in several of them too. Each then gives it a bit for each query, and the
+//!   comparison decrypts for it; it cannot choose the next by the last.
+//!
+//! Who deviates learns more, and nothing here detects it:
+//! - a client that adds 2^120 to the first half of its public key still decrypts rightly. But a response then shows it
+//!   the u of the encryption of 0, and with that, from c1, the coefficients of f. So it can test any number of guesses of
+//!   Y. It can also ask for f at values that are of no item, or twice;
+//! - a server that evaluates the OPRF at inputs of its choice, as `cm20` and `vole` allow ([`crate::oprf`]), tests any number
+//!   of guesses of a query against its tag: it knows f and the masks.
 
 use super::Mqrpmt;
 use super::bfv::{Bfv, Element, POLYNOMIAL, Pair, SecretKey, slots};

@@ -3,9 +3,9 @@
 //! All bounds are for the worst case: what any secret, any error and any coefficient can add up to, never what was
 //! measured. So a response always decrypts to the right values.
 //!
-//! With N = 8192 and secrets and errors of standard deviation 3.2, the tables of homomorphicencryption.org allow 218
-//! bits of modulus for 128-bit security. Ours has 168, which the calculator says is enough. So the ring is harder than
-//! the tables ask for, and ciphertexts are a quarter shorter.
+//! With N = 8192 the tables of homomorphicencryption.org allow 218 bits of modulus for 128-bit security, even if secrets
+//! are ternary; ours have the distribution of the errors, of standard deviation 3.2. Our modulus has 168 bits, which the
+//! calculator says is enough. So the ring is harder than the tables ask for, and ciphertexts are a quarter shorter.
 
 use super::{LAMBDA, ceil_log2, share};
 use crate::error::{Error, Result};

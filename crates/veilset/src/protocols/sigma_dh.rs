@@ -24,7 +24,7 @@ pub static SIGMA_DH: Protocol = Protocol {
         vec![
             SEMI_HONEST,
             "decisional Diffie-Hellman in the group (and, for a union, on ristretto255)",
-            "BLAKE3 as a random oracle, AES-128 as an ideal cipher",
+            "BLAKE3 as a random oracle (and, for a union, AES-128 as an ideal cipher)",
         ]
     },
     stages: sigma::stages,
