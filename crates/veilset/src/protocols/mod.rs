@@ -325,11 +325,14 @@ impl Protocol {
             let other = protocol.offer(operation);
             other.is_some_and(|other| other.reveals_count == offer.reveals_count && other.takes(sizes))
         });
-        let ([receiver, sender], [of_receiver, of_sender]) = (sizes, offer.largest);
+        let [of_receiver, of_sender] = offer.largest;
+        let all = ["receiver", "sender"].into_iter().zip(sizes).zip(offer.largest);
+        let over = all.filter(|((_, size), most)| size > most).map(|((who, size), _)| format!("the {who} has {size}"));
         Err(format!(
-            "{operation} by {self} is for at most {of_receiver} items of the receiver and {of_sender} of the sender, \
-             not {receiver} and {sender}; dummies count, and those that the receiver inserts. Use another `protocol` \
-             ({instead}) or smaller values for `pad_to`"
+            "{operation} by {self} is for at most {of_receiver} items of the receiver and {of_sender} of the sender, and \
+             {}; dummies count, and those that the receiver inserts. Use another `protocol` ({instead}) or smaller values \
+             for `pad_to`",
+            over.collect::<Vec<_>>().join(" and ")
         ))
     }
 

@@ -132,23 +132,23 @@ fn sets_that_are_too_large_are_refused_by_name_of_the_limit() {
     };
     for (operation, receiver, sender, said) in [
         (&UNION, (256, false), (4096, false), None),
-        (&UNION, (257, false), (1, false), Some("not 257 and 1;")),
-        (&UNION, (1, false), (4097, false), Some("not 1 and 4097;")),
+        (&UNION, (257, false), (1, false), Some("the receiver has 257;")),
+        (&UNION, (1, false), (4097, false), Some("the sender has 4097;")),
         (&UNION, (156, true), (100, true), None),
         (
             &UNION,
             (157, true),
             (100, true),
-            Some("at most 256 items of the receiver and 4096 of the sender, not 257 and"),
+            Some("at most 256 items of the receiver and 4096 of the sender, and the receiver has 257;"),
         ),
         (&COUNT, (4096, true), (256, true), None),
         (
             &COUNT,
             (1, false),
             (257, false),
-            Some("at most 4096 items of the receiver and 256 of the sender, not 1 and 257"),
+            Some("at most 4096 items of the receiver and 256 of the sender, and the sender has 257;"),
         ),
-        (&COUNT, (4097, false), (1, true), Some("not 4097 and 1;")),
+        (&COUNT, (4097, false), (1, true), Some("the receiver has 4097;")),
     ] {
         let end = cost(operation, announced(receiver.0, receiver.1), announced(sender.0, sender.1));
         let instead = if operation == &UNION { "(sigma-dh)" } else { "(dh, poprf, sigma-dh" };
