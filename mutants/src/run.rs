@@ -12,9 +12,9 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 /// A test, or the tests of a module, that take longer hang. In the table that does not count as noticing.
-const PATIENCE: Duration = Duration::from_secs(60);
+const PATIENCE: Duration = Duration::from_secs(180);
 /// The same for all unit tests of a crate, which take about a minute.
-const LONG_PATIENCE: Duration = Duration::from_secs(300);
+const LONG_PATIENCE: Duration = Duration::from_secs(600);
 /// Address space of a test program, in KiB: several times what any test takes.
 const MEMORY: u64 = 8 << 20;
 /// What tests other than these notice, is noticed.
