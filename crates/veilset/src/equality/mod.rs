@@ -46,10 +46,9 @@ impl Equality for Ideal {
     fn sender(&self, cx: &mut Context, strings: &[u64], bits: u32) -> Result<Secrets<bool>> {
         let theirs = cx.ch.rx.recv(ALL, strings.len())?;
         let share = |(all, string): (&[u8; 9], &u64)| {
-            let (their_string, their_share) = all.split_at(8);
-            let their_string = u64::from_le_bytes(their_string.try_into().unwrap());
-            let equal = (their_string ^ string) << (MAX_BITS - bits) == 0;
-            equal ^ (their_share[0] == 1)
+            let theirs = u64::from_le_bytes(std::array::from_fn(|i| all[i]));
+            let equal = (theirs ^ string) << (MAX_BITS - bits) == 0;
+            equal ^ (all[8] == 1)
         };
         Ok(Secrets::from(theirs.iter().zip(strings).map(share).collect::<Vec<_>>()))
     }
