@@ -32,14 +32,16 @@ const EMPTY: u32 = u32::MAX;
 /// - e n bins, with e = (`exponent` + 256 + log2 n) / 240. This is a fit to simulations, published with the library
 ///   cryptoTools for 512 items and more. At exponents at which failures can be counted it is on the safe side. It does
 ///   not see the obstructions of few items.
-/// - The sum over k of the expected number of obstructions ([`obstructed`]), for k from 3 to 10. Of larger k the sum is far
-///   too pessimistic for many items, where the fit covers them. Up to 512 items it is taken over all k, and a table
-///   for more items keeps the bound for 512 of them too, so that the number of bins never falls when `n` grows.
+/// - The expected number of obstructions: the sum over k >= 3 of C(n, k + 1) C(bins, k) (C(k, 3) / C(bins, 3))^(k + 1). Up
+///   to 512 items all k count. Of more items k counts up to 10: for larger k the sum is far too pessimistic, and the fit
+///   covers them. A table for more than 512 items keeps the bound for 512 of them too, so that the number of bins never
+///   falls when `n` grows.
 ///
-/// Every machine computes the same number: only with integers, and with products of floating-point numbers, which
-/// round in one way everywhere.
+/// Every machine computes the same number, from integers and products of floating-point numbers. These round in one way
+/// everywhere; logarithms do not.
 pub fn number(exponent: u32, n: usize) -> usize {
-    let limit = (0..exponent.min(256)).fold(1.0 - MARGIN, |limit, _| limit / 2.0);
+    let exponent = exponent.min(256);
+    let limit = (0..exponent).fold(1.0 - MARGIN, |limit, _| limit / 2.0);
     let few = n.min(EXACT);
     let good = |bins| obstructed(few, bins, few) <= limit && obstructed(n, bins, SMALL) <= limit;
     // With at least as many bins as the fit has, the sums fall when the number of bins grows.
@@ -92,8 +94,7 @@ fn log2_up(n: usize) -> u64 {
     log + u64::from(rest > ONE)
 }
 
-/// The expected number of obstructions of at most `most` bins, and so a bound on the probability that there is one:
-/// the sum over k >= 3 of C(n, k + 1) C(bins, k) (C(k, 3) / C(bins, 3))^(k + 1).
+/// The expected number of obstructions of at most `most` bins, and so a bound on the probability that there is one.
 ///
 /// Each term is a product of k + 1 factors, which first rise and then fall. So no intermediate product is smaller than the
 /// term or 1. With at most [`EXACT`] items, none exceeds 2^1000 where there are more bins than items.

@@ -238,15 +238,15 @@ fn each_share_is_random_whatever_matches() {
 /// Messages of both, in worlds with and without items, with and without matches, and in another run of the first.
 #[test]
 fn messages_look_alike_and_are_fresh_in_every_run() {
-    let (batch, all) = (batch(300, 300), inputs(600));
+    let (batch, all) = (batch(150, 150), inputs(300));
     let opprf = || Programmed(FromVole::new(Silent { k: 2 }));
-    let (y, none) = (&all[..300], &all[..0]);
+    let (y, none) = (&all[..150], &all[..0]);
     let mut seen = HashSet::new();
-    for (number, sets) in [(y, y), (y, &all[300..]), (y, none), (none, y), (y, y)].into_iter().enumerate() {
+    for (number, sets) in [(y, y), (y, &all[150..]), (y, none), (none, y), (y, y)].into_iter().enumerate() {
         let (_, views) = compared(opprf(), &batch, sets, [2 * number as u8, 2 * number as u8 + 1]);
         let hint = parts(&views.0[0], 0xc2, 16);
         let d = parts(&views.0[1], 0xc0, 16);
-        assert_eq!((d.len(), hint.len()), (batch.functions.bins(), okvs::size(900)));
+        assert_eq!((d.len(), hint.len()), (batch.functions.bins(), okvs::size(450)));
         for message in [parts(&views.0[0], 0xc1, 16), hint, d] {
             assert!(message.into_iter().all(|element| seen.insert(element)), "{number}");
         }
@@ -270,11 +270,8 @@ fn queries_of_empty_bins_are_random() {
     let (batch, items) = (batch(300, 1), inputs(40));
     let table = Table::new(&batch.functions, &items).unwrap();
     let of = |seed: u8| {
-        let run = |cx: &mut Context| {
-            let cx = cx.under(Prng::from_seed(&[seed; 32]));
-            queries(cx, &batch, &table, &items)
-        };
-        told(&[], run).unwrap().to_vec()
+        let random = |cx: &mut Context| queries(cx.under(Prng::from_seed(&[seed; 32])), &batch, &table, &items);
+        told(&[], random).unwrap().to_vec()
     };
     let (one, other) = (of(1), of(2));
     let mut random = Vec::new();

@@ -238,4 +238,4 @@ impl Keys for IdealKeys {
 
 #[cfg(test)]
 #[path = "bins_tests.rs"]
-pub(crate) mod tests;
+mod tests;

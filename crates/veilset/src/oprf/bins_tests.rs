@@ -34,7 +34,7 @@ where
 
 /// Checks that both evaluate the same functions, that these are random elsewhere, and that lengths of messages depend
 /// on the number of bins only.
-pub(crate) fn is_a_bin_oprf<O: BinOprf + Sync>(protocol: &O, frame: usize)
+fn is_a_bin_oprf<O: BinOprf + Sync>(protocol: &O, frame: usize)
 where
     O::Keys: Send,
 {

@@ -189,6 +189,33 @@ fn hints_of_different_keys_look_alike() {
     assert!(!seen.contains(&zero));
 }
 
+/// Whoever knows a key and did not query it learns nothing from the hint: neither the value, nor that it has one.
+#[test]
+fn values_at_keys_that_are_not_queried_are_masked() {
+    let (y, x) = (inputs(1), inputs(301));
+    let bounds = Bounds { receiver: 1, sender: 300 };
+    let (_, views) = run_pair(
+        &ANY_SESSION,
+        |cx| Programmed(Rr22::new(vole::Ideal)).receiver(cx, &y, bounds),
+        |cx| Programmed(Rr22::new(vole::Ideal)).sender(cx, &x[1..], |_| [0; 16], bounds),
+    );
+    let points: Vec<Point> = (0..300).map(|i| Point { bin: i, query: [1; 16] }).collect();
+    let bounds = Bounds { receiver: 300, sender: 300 };
+    let (_, in_bins) = run_pair(
+        &ANY_SESSION,
+        |cx| Programmed(FromVole::new(vole::Ideal)).receiver(cx, "points", &[[2; 16]; 300], 300),
+        |cx| Programmed(FromVole::new(vole::Ideal)).sender(cx, "points", &points, |_| [0; 16], bounds),
+    );
+    for (views, keys) in [(views, x[1..].to_vec()), (in_bins, points.iter().map(key).collect())] {
+        let (seed, hint) = hint(&views);
+        let hint: Vec<Value> = hint.iter().map(|element| element[..].try_into().unwrap()).collect();
+        let rows = Rows::new(&seed[..].try_into().unwrap(), &keys, hint.len()).unwrap();
+        let decoded = rows.decode(&hint).unwrap();
+        every_bit_is_random(&decoded, 128);
+        assert_eq!(decoded.iter().collect::<HashSet<_>>().len(), 300);
+    }
+}
+
 /// Keys and values that fill up come from the sender's generator, each its own.
 #[test]
 fn hints_are_filled_up_with_random_keys_and_values() {
