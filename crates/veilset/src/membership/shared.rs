@@ -1,19 +1,19 @@
 //! Private membership tests with shared output, in bins (batched SS-PMT; GNT23, Figure 11, for all bins of a table at
-//! once; the construction is that of circuit PSI: Pinkas, Schneider, Tkachenko and Yanai, "Efficient Circuit-Based PSI with
-//! Linear Communication", EUROCRYPT 2019).
+//! once; the construction is that of circuit PSI: Pinkas, Schneider, Tkachenko and Yanai, "Efficient Circuit-Based
+//! PSI with Linear Communication", EUROCRYPT 2019).
 //!
 //! The querier has its items in a cuckoo table ([`crate::hashing::cuckoo`]), the holder a set. For each bin they get
 //! shares of one bit: whether the bin's item is in the holder's set. For an empty bin it is 0.
 //!
 //! 1. The holder draws a random target s_b for each bin b.
-//! 2. By a programmable OPRF in bins ([`crate::oprf::programmable`]), it programs s_b at each of its items in each of the
-//!    item's three bins. The querier gets w_b at the item of each bin, or at a random query if the bin is empty. w_b is
-//!    s_b if the holder has the item. If not, it is random.
+//! 2. By a programmable OPRF in bins ([`crate::oprf::programmable`]), it programs s_b at each of its items in each of
+//!    the item's three bins. The querier gets w_b at the item of each bin, or at a random query if the bin is empty.
+//!    w_b is s_b if the holder has the item. If not, it is random.
 //! 3. Equality with shared output ([`crate::equality`]) of the first l bits of w_b and s_b.
 //!
-//! Security: semi-honest; that of the programmable OPRF and of equality. The querier sees w_b, which is random either way:
-//! s_b is fresh, it serves one bin, and the querier has one query there. The holder sees nothing but the messages of both
-//! parts. The share of each bit is random by itself.
+//! Security: semi-honest; that of the programmable OPRF and of equality. The querier sees w_b, which is random either
+//! way: s_b is fresh, it serves one bin, and the querier has one query there. The holder sees nothing but the
+//! messages of both parts. The share of each bit is random by itself.
 //!
 //! A test goes wrong if w_b is equal to s_b by chance, 2^-l, or if two items have the same query, 2^-128. So l is the
 //! exponent of the error and the logarithm of all tests of the run, rounded up to a multiple of 4 ([`Batch::bits`]).
@@ -22,8 +22,9 @@
 //! programs exactly three points for each; where it has fewer items than the bound, random points are added. Not
 //! protected: the holder's memory addresses, which follow from its items.
 //!
-//! Cost for beta bins and m items: a VOLE of beta elements, 16 beta bytes to the holder; a store for 3 m keys, 58 m bytes
-//! to the querier; and equality of beta strings. Memory: that of these parts, and 20 bytes for each of the 3 m points.
+//! Cost for beta bins and m items: a VOLE of beta elements, 16 beta bytes to the holder; a store for 3 m keys, 58 m
+//! bytes to the querier; and equality of beta strings. Memory: that of these parts, and 20 bytes for each of the 3 m
+//! points.
 
 use crate::context::Context;
 use crate::equality::{Equality, MAX_BITS};

@@ -150,8 +150,8 @@ fn different<T: Eq + std::hash::Hash>(list: &[T]) -> bool {
     list.iter().collect::<HashSet<_>>().len() == list.len()
 }
 
-/// In worlds in which all items match, none, some, or there are none, in several runs: the querier's values are the targets
-/// at matches and random elsewhere, no two are equal in any bin or run, and the same holds for the targets.
+/// In worlds in which all items match, none, some, or there are none, in several runs: the querier's values are the
+/// targets at matches and random elsewhere, no two are equal in any bin or run, and the same holds for the targets.
 #[test]
 fn targets_and_values_are_fresh_in_every_bin_and_every_run() {
     let (batch, all) = (batch(400, 400), inputs(800));

@@ -3,7 +3,8 @@
 //! element for each bin instead of a key-value store.
 //!
 //! The VOLE gives C = Delta A + B. The receiver sends d_j = x_j + a_j. With F_j(y) = H(j, b_j + Delta (d_j + y)), the
-//! receiver's value is F_j(x_j) = H(j, c_j). At any other y of the bin, c_j is offset by Delta (x_j + y), which is not 0.
+//! receiver's value is F_j(x_j) = H(j, c_j). At any other y of the bin, c_j is offset by Delta (x_j + y), which is
+//! not 0.
 //!
 //! A query is the first half of the hash of an item, so two items have the same query with probability 2^-128. Where a
 //! bin has no item, its query is random. A value of F has 16 bytes.

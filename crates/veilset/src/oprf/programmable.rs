@@ -4,14 +4,14 @@
 //! random value. It does not learn which is the case, unless the values tell.
 //!
 //! The parties run an OPRF F. The sender encodes key -> F(key) + value in a key-value store ([`crate::okvs`]), the
-//! *hint*, and sends it. The receiver's value at x is F(x) + Decode(hint, x). F is a multi-point OPRF ([`Opprf`]) or has
-//! one query in each bin ([`BinOpprf`]).
+//! *hint*, and sends it. The receiver's value at x is F(x) + Decode(hint, x). F is a multi-point OPRF ([`Opprf`]) or
+//! has one query in each bin ([`BinOpprf`]).
 //!
-//! **The hint reveals nothing else.** To the receiver F(key) is random at every key that it does not query. If the value
-//! is random too at each key that it does query, all encoded values are random, and so is the hint: its free elements are
-//! random. Where a value is not random to the receiver, its query shows that the sender has the key: this is then what
-//! the OPPRF is for. A value serves one run only. Where several keys have the same value, the receiver can query only one
-//! of them.
+//! **The hint reveals nothing else.** To the receiver F(key) is random at every key that it does not query. If the
+//! value is random too at each key that it does query, all encoded values are random, and so is the hint: its free
+//! elements are random. Where a value is not random to the receiver, its query shows that the sender has the key:
+//! this is then what the OPPRF is for. A value serves one run only. Where several keys have the same value, the
+//! receiver can query only one of them.
 //!
 //! The number of encoded keys is the bound that both know. A sender with fewer fills up with random keys and values.
 //!
