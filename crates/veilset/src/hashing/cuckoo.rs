@@ -32,10 +32,10 @@ const EMPTY: u32 = u32::MAX;
 /// - e n bins, with e = (`exponent` + 256 + log2 n) / 240. This is a fit to simulations, published with the library
 ///   cryptoTools for 512 items and more. At exponents at which failures can be counted it is on the safe side. It does
 ///   not see the obstructions of few items.
-/// - The expected number of obstructions: for k >= 3, p_k = C(k, 3) / C(bins, 3), the sum of C(n, k + 1)
-///   C(bins, k) p_k^(k + 1). Up to 512 items all k count, of more items those up to 10: for larger k the sum is far too
-///   pessimistic, and the fit covers them. A table for more than 512 items keeps the bound for 512 of them too, so that the number
-///   of bins never falls when `n` grows.
+/// - The expected number of obstructions: for k >= 3, p_k = C(k, 3) / C(bins, 3), the sum of C(n, k + 1) C(bins, k)
+///   p_k^(k + 1). Up to 512 items all k count, of more items those up to 10: for larger k the sum is far too
+///   pessimistic, and the fit covers them. A table for more than 512 items keeps the bound for 512 of them too, so
+///   that the number of bins never falls when `n` grows.
 ///
 /// Every machine computes the same number, from integers and products of floating-point numbers. These round in one way
 /// everywhere; logarithms do not.

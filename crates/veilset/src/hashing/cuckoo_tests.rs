@@ -239,7 +239,11 @@ fn the_three_bins_are_different_and_all_triples_equally_likely() {
     assert!(chi2 < 130.0, "chi-squared {chi2}");
     // Of very many bins each is as likely, too: 187.5 on average, five standard deviations.
     let mut ends = [0; 16];
-    functions(1, 1 << 20).bins_of(&hashes(1000)).as_flattened().iter().for_each(|bin| ends[*bin as usize % 16] += 1);
+    functions(1, 1 << 20)
+        .bins_of(&hashes(1000))
+        .as_flattened()
+        .iter()
+        .for_each(|bin| ends[*bin as usize % 16] += 1);
     assert!(ends.iter().all(|n| (120..256).contains(n)), "{ends:?}");
 }
 

@@ -84,8 +84,13 @@ impl Batch {
 /// time.
 pub trait Sspmt {
     /// Runs the querier. `table` has `items` in bins, by the functions of the batch. Returns one share for each bin.
-    fn querier(&self, cx: &mut Context, batch: &Batch, table: &Table, items: &[Input])
-    -> Result<Secrets<bool>>;
+    fn querier(
+        &self,
+        cx: &mut Context,
+        batch: &Batch,
+        table: &Table,
+        items: &[Input],
+    ) -> Result<Secrets<bool>>;
 
     /// Runs the holder of `set`, whose items are distinct. Returns one share for each bin.
     fn holder(&self, cx: &mut Context, batch: &Batch, set: &[Input]) -> Result<Secrets<bool>>;
@@ -118,7 +123,11 @@ impl<P: BinOpprf, E: Equality> Sspmt for Compared<P, E> {
     fn holder(&self, cx: &mut Context, batch: &Batch, set: &[Input]) -> Result<Secrets<bool>> {
         let bits = batch.bits()?;
         if set.len() > batch.most {
-            return Err(Error::Bug(format!("a set of {} items where {} were announced", set.len(), batch.most)));
+            return Err(Error::Bug(format!(
+                "a set of {} items where {} were announced",
+                set.len(),
+                batch.most
+            )));
         }
         let bins = batch.functions.bins();
         // 1. s_b.
@@ -187,8 +196,7 @@ impl Sspmt for Ideal {
         table: &Table,
         items: &[Input],
     ) -> Result<Secrets<bool>> {
-        let set: std::collections::HashSet<[u8; 32]> =
-            cx.ch.rx.recv(SET, batch.most)?.into_iter().collect();
+        let set: std::collections::HashSet<[u8; 32]> = cx.ch.rx.recv(SET, batch.most)?.into_iter().collect();
         let shares = cx.ch.rx.recv(SHARES, batch.functions.bins())?;
         let is = |bin: usize| table.item(bin).is_some_and(|item| set.contains(items[item].as_bytes()));
         let own = shares.iter().enumerate().map(|(bin, theirs)| is(bin) ^ (theirs[0] == 1));

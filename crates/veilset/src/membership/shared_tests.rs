@@ -207,7 +207,8 @@ impl<P: BinOpprf> BinOpprf for OneTarget<P> {
 fn one_target_for_all_bins_would_show_the_matches() {
     let (batch, all) = (batch(100, 100), inputs(150));
     let sets = (&all[..100], &all[50..]);
-    let equal = |w: Vec<u64>| (0..w.len()).map(|i| w.iter().filter(|other| **other == w[i]).count() > 1).collect();
+    let equal =
+        |w: Vec<u64>| (0..w.len()).map(|i| w.iter().filter(|other| **other == w[i]).count() > 1).collect();
     let ([w, _], _) = compared(OneTarget(Programmed(bins::Ideal)), &batch, sets, [1, 2]);
     let seen: Vec<bool> = equal(w);
     assert_eq!(seen, plain(&batch, sets.0, sets.1));
@@ -260,7 +261,10 @@ fn messages_have_the_stated_lengths() {
     let protocol = Compared { opprf: Programmed(bins::Ideal), equality: equality::Ideal };
     let (_, views) = run(&protocol, &batch, (&inputs(3), &inputs(5)), [1, 2]);
     let hint = okvs::size(3 * 2700);
-    assert_eq!(views.frames(0), [(0x7012, 32), (0xc1, 16), (0xc2, 16 << 13), (0xc2, 16 * (hint - (1 << 13)))]);
+    assert_eq!(
+        views.frames(0),
+        [(0x7012, 32), (0xc1, 16), (0xc2, 16 << 13), (0xc2, 16 * (hint - (1 << 13)))]
+    );
     assert_eq!(views.frames(1), [(0x7011, 9 * batch.functions.bins())]);
 }
 
@@ -270,7 +274,8 @@ fn queries_of_empty_bins_are_random() {
     let (batch, items) = (batch(300, 1), inputs(40));
     let table = Table::new(&batch.functions, &items).unwrap();
     let of = |seed: u8| {
-        let random = |cx: &mut Context| queries(cx.under(Prng::from_seed(&[seed; 32])), &batch, &table, &items);
+        let random =
+            |cx: &mut Context| queries(cx.under(Prng::from_seed(&[seed; 32])), &batch, &table, &items);
         told(&[], random).unwrap().to_vec()
     };
     let (one, other) = (of(1), of(2));
@@ -291,7 +296,8 @@ fn each_item_has_a_point_in_each_of_its_bins() {
     let (batch, items) = (batch(100, 700), inputs(700));
     let points = points(&batch.functions, &items);
     assert_eq!(points.len(), 2100);
-    let expected = items.iter().zip(batch.functions.bins_of(&items).iter()).flat_map(|(item, bins)| {
+    let bins = batch.functions.bins_of(&items);
+    let expected = items.iter().zip(bins.iter()).flat_map(|(item, bins)| {
         let query = query(item);
         bins.map(|bin| (bin, query))
     });

@@ -68,8 +68,7 @@ pub trait BinOprf {
     type Keys: Keys;
 
     /// Runs the receiver, with the query of each bin. Returns F_j at the query of bin j, for all bins.
-    fn receiver(&self, cx: &mut Context, purpose: &'static str, queries: &[Query])
-    -> Result<Secrets<Value>>;
+    fn receiver(&self, cx: &mut Context, purpose: &'static str, queries: &[Query]) -> Result<Secrets<Value>>;
 
     /// Runs the sender for so many bins. Returns the keys of all F_j.
     fn sender(&self, cx: &mut Context, purpose: &'static str, bins: usize) -> Result<Self::Keys>;
@@ -125,12 +124,7 @@ fn hash(h: &Domain, values: impl Iterator<Item = (usize, Element)>, outputs: &mu
 impl<V: Vole> BinOprf for FromVole<V> {
     type Keys = VoleKeys;
 
-    fn receiver(
-        &self,
-        cx: &mut Context,
-        purpose: &'static str,
-        queries: &[Query],
-    ) -> Result<Secrets<Value>> {
+    fn receiver(&self, cx: &mut Context, purpose: &'static str, queries: &[Query]) -> Result<Secrets<Value>> {
         let mut vole = self.vole.receiver(cx, purpose)?;
         let h = oracle(&cx.session, purpose);
         let mut values = Secrets::<Value>::zeros(queries.len());
