@@ -96,7 +96,7 @@ fn is_an_opprf_in_bins(protocol: &(impl BinOpprf + Sync), sizes: &[usize]) {
         let queries: Vec<Query> = inputs(2 * bins).iter().map(query).collect();
         let (queries, others) = queries.split_at(bins);
         let mut lengths = Vec::new();
-        for has in [|_: usize| false, |_: usize| true, |i: usize| i % 3 == 0] {
+        for has in [|_: usize| false, |_: usize| true, |i: usize| i.is_multiple_of(3)] {
             let mut points: Vec<Point> = Vec::new();
             for i in 0..bins {
                 let (bin, next) = (i as u32, ((i + 1) % bins) as u32);
