@@ -42,9 +42,9 @@ pub fn part(session: &SessionId, name: &'static str) -> SessionId {
 /// The hash of an item or of a dummy, 32 uniform bytes: what a protocol takes instead of the item.
 ///
 /// Outside this crate it can be made only in these ways, so nothing that an item's owner chose is taken for a hash.
-/// Two kinds are not uniform: `Default`, the zeros of a list until it is filled, and the inputs of the private
-/// comparison of `krtw19`, an element and zeros. `Debug` shows nothing, because whoever has the hash can test guesses
-/// of the item.
+/// Three kinds are not uniform: `Default`, the zeros of a list until it is filled; the inputs of the private comparison
+/// of `krtw19`, an element and zeros; and the keys of a programmable OPRF in bins, half a hash and the number of a bin.
+/// `Debug` shows nothing, because whoever has the hash can test guesses of the item.
 #[derive(Clone, Copy, Default)]
 #[cfg_attr(test, derive(PartialEq, Eq, Hash))]
 pub struct ItemHash([u8; 32]);
@@ -81,7 +81,7 @@ impl ItemHash {
         move |i| ItemHash(domain.hash(&[&(i as u64).to_le_bytes()]))
     }
 
-    /// The hash with these bytes: uniform, or an input of the private comparison of `krtw19`.
+    /// The hash with these bytes: uniform, or one of those that need not be.
     pub(crate) const fn from_bytes(bytes: [u8; 32]) -> ItemHash {
         ItemHash(bytes)
     }

@@ -7,6 +7,7 @@ pub(crate) mod lookup;
 pub mod permuted;
 pub mod poprf;
 pub mod rpmt;
+pub mod shared;
 pub mod sigma;
 pub mod sigma_ahe;
 pub mod sigma_dh;

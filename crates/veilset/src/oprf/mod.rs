@@ -3,10 +3,12 @@
 //! In an *OPRF* the sender holds the key of a pseudorandom function F, and the receiver learns F at its own
 //! inputs. The sender does not learn these inputs. The receiver learns nothing about F at any other input.
 
+pub mod bins;
 pub mod distributed;
 pub mod kkrt;
 pub mod multi_point;
 pub mod permuted;
+pub mod programmable;
 pub mod two_hash_dh;
 pub mod vole;
 

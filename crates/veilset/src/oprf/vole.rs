@@ -134,7 +134,7 @@ fn hashed(
 }
 
 /// The parts as one list. A single part is not copied.
-fn whole(mut parts: Vec<Secrets<Value>>) -> Secrets<Value> {
+pub(super) fn whole(mut parts: Vec<Secrets<Value>>) -> Secrets<Value> {
     if parts.len() == 1 {
         return parts.remove(0);
     }

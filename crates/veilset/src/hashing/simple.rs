@@ -192,5 +192,5 @@ impl Table {
 }
 
 #[cfg(test)]
-#[path = "hashing_tests.rs"]
+#[path = "simple_tests.rs"]
 mod tests;

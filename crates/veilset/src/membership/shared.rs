@@ -1,0 +1,218 @@
+//! Private membership tests with shared output, in bins (batched SS-PMT; GNT23, Figure 11, for all bins of a table at
+//! once; the construction is that of circuit PSI: Pinkas, Schneider, Tkachenko and Yanai, "Efficient Circuit-Based
+//! PSI with Linear Communication", EUROCRYPT 2019).
+//!
+//! The querier has its items in a cuckoo table ([`crate::hashing::cuckoo`]), the holder a set. For each bin they get
+//! shares of one bit: whether the bin's item is in the holder's set. For an empty bin it is 0.
+//!
+//! 1. The holder draws a random target s_b for each bin b.
+//! 2. By a programmable OPRF in bins ([`crate::oprf::programmable`]), it programs s_b at each of its items in each of
+//!    the item's three bins. The querier gets w_b at the item of each bin, or at a random query if the bin is empty.
+//!    w_b is s_b if the holder has the item. If not, it is random.
+//! 3. Equality with shared output ([`crate::equality`]) of the first l bits of w_b and s_b.
+//!
+//! Security: semi-honest; that of the programmable OPRF and of equality. The querier sees w_b, which is random either
+//! way: s_b is fresh, it serves one bin, and the querier has one query there. The holder sees nothing but the
+//! messages of both parts. The share of each bit is random by itself.
+//!
+//! A test goes wrong if w_b is equal to s_b by chance, 2^-l, or if two items have the same query, 2^-128. So l is the
+//! exponent of the error and the logarithm of all tests of the run, rounded up to a multiple of 4 ([`Batch::bits`]).
+//!
+//! Leakage: the number of bins, and the bound on the holder's set. The bins are different for each item, so the holder
+//! programs exactly three points for each; where it has fewer items than the bound, random points are added. Not
+//! protected: the holder's memory addresses, which follow from its items.
+//!
+//! Cost for beta bins and m items: a VOLE of beta elements, 16 beta bytes to the holder; a store for 3 m keys, 58 m
+//! bytes to the querier; and equality of beta strings. Memory: that of these parts, and 20 bytes for each of the 3 m
+//! points.
+
+use crate::context::Context;
+use crate::equality::{Equality, MAX_BITS};
+use crate::error::{Error, Result};
+use crate::hashing::cuckoo::{CHOICES, Functions, Table};
+use crate::okvs::Value;
+use crate::oprf::Input;
+use crate::oprf::bins::{Point, Query, query};
+use crate::oprf::programmable::{BinOpprf, Bounds};
+use crate::params::ceil_log2;
+use crate::secret::Secrets;
+use rayon::prelude::*;
+
+/// The purpose of the programmable OPRF.
+const PURPOSE: &str = "SS-PMT in bins";
+
+/// What both parties know about a batch of tests.
+#[derive(Clone)]
+pub struct Batch {
+    /// The hash functions of the querier's table, and so the number of its bins. To be chosen after both sets.
+    pub functions: Functions,
+    /// The most items of the holder.
+    pub most: usize,
+    /// The probability that any test of the run goes wrong is at most 2^-`exponent`.
+    pub exponent: u32,
+    /// All tests of the run, in this batch and in others.
+    pub comparisons: usize,
+}
+
+impl Batch {
+    /// The length of the strings that are compared, a multiple of 4.
+    ///
+    /// # Errors
+    /// [`Error::Usage`] if there are too many tests for strings of 64 bits.
+    pub fn bits(&self) -> Result<u32> {
+        let comparisons = self.comparisons.max(self.functions.bins());
+        let bits = self.exponent.saturating_add(ceil_log2(comparisons));
+        match bits <= MAX_BITS {
+            true => Ok(bits.next_multiple_of(4)),
+            false => Err(Error::Usage(format!(
+                "{comparisons} comparisons at an error of 2^-{} need strings of {bits} bits, more than the maximum of \
+                 {MAX_BITS}. Use smaller sets, or fewer parties",
+                self.exponent
+            ))),
+        }
+    }
+
+    /// The most points that the holder programs.
+    fn points(&self) -> usize {
+        CHOICES * self.most
+    }
+}
+
+/// A protocol for batches of membership tests with shared output.
+///
+/// A session runs it once. To run it again, pass `part(session, ..)` ([`crate::hash::part`]) with a different name each
+/// time.
+pub trait Sspmt {
+    /// Runs the querier. `table` has `items` in bins, by the functions of the batch. Returns one share for each bin.
+    fn querier(
+        &self,
+        cx: &mut Context,
+        batch: &Batch,
+        table: &Table,
+        items: &[Input],
+    ) -> Result<Secrets<bool>>;
+
+    /// Runs the holder of `set`, whose items are distinct. Returns one share for each bin.
+    fn holder(&self, cx: &mut Context, batch: &Batch, set: &[Input]) -> Result<Secrets<bool>>;
+}
+
+/// The protocol over a programmable OPRF in bins and a protocol for equality.
+pub struct Compared<P, E> {
+    /// The programmable OPRF.
+    pub opprf: P,
+    /// Equality; the querier is its receiver.
+    pub equality: E,
+}
+
+impl<P: BinOpprf, E: Equality> Sspmt for Compared<P, E> {
+    fn querier(
+        &self,
+        cx: &mut Context,
+        batch: &Batch,
+        table: &Table,
+        items: &[Input],
+    ) -> Result<Secrets<bool>> {
+        let bits = batch.bits()?;
+        let queries = queries(cx, batch, table, items)?;
+        // 2. w_b.
+        let w = self.opprf.receiver(cx, PURPOSE, &queries, batch.points())?;
+        // 3. Shares of whether it is s_b.
+        self.equality.receiver(cx, &strings(&w), bits)
+    }
+
+    fn holder(&self, cx: &mut Context, batch: &Batch, set: &[Input]) -> Result<Secrets<bool>> {
+        let bits = batch.bits()?;
+        if set.len() > batch.most {
+            return Err(Error::Bug(format!(
+                "a set of {} items where {} were announced",
+                set.len(),
+                batch.most
+            )));
+        }
+        let bins = batch.functions.bins();
+        // 1. s_b.
+        let mut s = Secrets::<Value>::zeros(bins);
+        cx.rng.fill(s.as_flattened_mut());
+        // 2. The hint, with s_b at all points of bin b.
+        let points = cx.threads.run(|| points(&batch.functions, set));
+        let bounds = Bounds { receiver: bins, sender: batch.points() };
+        self.opprf.sender(cx, PURPOSE, &points, |i| s[points[i].bin as usize], bounds)?;
+        drop(points);
+        // 3. Shares of whether w_b is s_b.
+        self.equality.sender(cx, &strings(&s), bits)
+    }
+}
+
+/// The query of each bin: that of its item, or a random one.
+fn queries(cx: &mut Context, batch: &Batch, table: &Table, items: &[Input]) -> Result<Secrets<Query>> {
+    let bins = batch.functions.bins();
+    if table.bins() != bins {
+        return Err(Error::Bug(format!("a table of {} bins where {bins} were announced", table.bins())));
+    }
+    let mut queries = Secrets::<Query>::zeros(bins);
+    cx.rng.fill(queries.as_flattened_mut());
+    for (bin, own) in queries.iter_mut().enumerate() {
+        if let Some(item) = table.item(bin) {
+            *own = query(items.get(item).ok_or_else(|| Error::Bug(format!("a table without item {item}")))?);
+        }
+    }
+    Ok(queries)
+}
+
+/// The points of each item of a set, in its three bins.
+fn points(functions: &Functions, set: &[Input]) -> Secrets<Point> {
+    let bins = functions.bins_of(set);
+    let mut points = Secrets::<Point>::zeros(CHOICES * set.len());
+    let own = points.par_chunks_exact_mut(CHOICES).zip(bins.par_iter().zip(set));
+    own.for_each(|(points, (bins, item))| {
+        points.iter_mut().zip(bins).for_each(|(point, &bin)| *point = Point { bin, query: query(item) });
+    });
+    points
+}
+
+/// The strings to compare: the first 8 bytes of each value.
+fn strings(values: &[Value]) -> Secrets<u64> {
+    let first = |value: &Value| u64::from_le_bytes(value.as_chunks().0[0]);
+    Secrets::from(values.iter().map(first).collect::<Vec<_>>())
+}
+
+/// The ideal functionality, for tests of its users: the holder sends its set and its shares in the clear.
+#[cfg(test)]
+pub(crate) struct Ideal;
+
+#[cfg(test)]
+const SET: crate::channel::Message<[u8; 32]> =
+    crate::channel::Message::new(0x7014, "H->Q  ideal SS-PMT, the set");
+#[cfg(test)]
+const SHARES: crate::channel::Message<[u8; 1]> =
+    crate::channel::Message::new(0x7015, "H->Q  ideal SS-PMT, the holder's shares");
+
+#[cfg(test)]
+impl Sspmt for Ideal {
+    fn querier(
+        &self,
+        cx: &mut Context,
+        batch: &Batch,
+        table: &Table,
+        items: &[Input],
+    ) -> Result<Secrets<bool>> {
+        let set: std::collections::HashSet<[u8; 32]> = cx.ch.rx.recv(SET, batch.most)?.into_iter().collect();
+        let shares = cx.ch.rx.recv(SHARES, batch.functions.bins())?;
+        let is = |bin: usize| table.item(bin).is_some_and(|item| set.contains(items[item].as_bytes()));
+        let own = shares.iter().enumerate().map(|(bin, theirs)| is(bin) ^ (theirs[0] == 1));
+        Ok(Secrets::from(own.collect::<Vec<_>>()))
+    }
+
+    fn holder(&self, cx: &mut Context, batch: &Batch, set: &[Input]) -> Result<Secrets<bool>> {
+        let mut all: Vec<[u8; 32]> = set.iter().map(|item| *item.as_bytes()).collect();
+        all.resize_with(batch.most, || cx.rng.bytes());
+        cx.ch.tx.send(SET, &all)?;
+        let shares: Vec<bool> = (0..batch.functions.bins()).map(|_| cx.rng.below(2) == 1).collect();
+        cx.ch.tx.send(SHARES, &shares.iter().map(|share| [u8::from(*share)]).collect::<Vec<_>>())?;
+        Ok(Secrets::from(shares))
+    }
+}
+
+#[cfg(test)]
+#[path = "shared_tests.rs"]
+mod tests;
