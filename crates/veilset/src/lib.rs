@@ -12,8 +12,8 @@
 //! - [`table`]: CSV, Parquet and lists in, item sets, values and payloads out of them, results back;
 //! - [`operations`]: what can be computed, one entry each; [`protocols`]: how, one entry each, over a channel that the
 //!   caller provides;
-//! - [`membership`], [`oprf`], [`vole`], [`okvs`], [`hashing`], [`ot`], [`compact_set`], [`ahe`], [`group`]: the
-//!   building blocks, each usable by itself;
+//! - [`membership`], [`oprf`], [`vole`], [`equality`], [`okvs`], [`hashing`], [`ot`], [`compact_set`], [`ahe`], [`group`]:
+//!   the building blocks, each usable by itself;
 //! - [`channel`]: typed frames between two parties, in memory, over sockets, recorded, slowed down;
 //! - [`context`]: what the functions of a run share: channel, session, generator, and the [`threads`] it computes on;
 //! - [`item`], [`hashed`], [`params`], [`rng`], [`hash`], [`secret`], [`places`], [`error`], [`spelling`]: the ground floor;
@@ -83,6 +83,7 @@ pub mod artefact;
 pub mod channel;
 pub mod compact_set;
 pub mod context;
+pub mod equality;
 pub mod error;
 pub mod governance;
 pub mod group;

@@ -9,7 +9,7 @@ const FLOORS: [&[&str]; 15] = [
     &["channel", "context"],
     &["group", "hashed"],
     &["ot"],
-    &["vole", "okvs", "hashing", "compact_set", "ahe"],
+    &["vole", "equality", "okvs", "hashing", "compact_set", "ahe"],
     &["oprf"],
     &["membership"],
     &["operations"],
