@@ -20,8 +20,8 @@
 //!
 //! **Why no operation uses it.** GNT23 builds its union of many sets from cOPRFs. There the clients query the cOPRF of
 //! one party, under one key. If two clients collude and both hold x, they compare what they got for x: it is the same
-//! exactly if x is not in X. The union must not tell them that. A test shows the attack. The union uses mOT on the
-//! items themselves. (One client that asks for x twice sees it too, so queries must be distinct.)
+//! exactly if x is not in X. A union must not tell them that. A test shows the attack. What a union needs is mOT on
+//! the items themselves. (One client that asks for x twice sees it too, so queries must be distinct.)
 //!
 //! Departures from Figure 5: alpha and k are scalars of full range, where the paper takes 128 bits, whose logarithms
 //! take 2^64 steps. v_0 is an element, where the paper takes bytes: raised to k, bytes that are no element would be
