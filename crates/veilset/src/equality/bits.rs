@@ -111,14 +111,14 @@ impl Bits {
 
 impl BitXor for &Bits {
     type Output = Bits;
-    fn bitxor(self, other: &Bits) -> Bits {
+    fn bitxor(self, other: Self) -> Bits {
         self.with(other, |a, b| a ^ b)
     }
 }
 
 impl BitAnd for &Bits {
     type Output = Bits;
-    fn bitand(self, other: &Bits) -> Bits {
+    fn bitand(self, other: Self) -> Bits {
         self.with(other, |a, b| a & b)
     }
 }

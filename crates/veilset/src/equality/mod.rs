@@ -88,8 +88,11 @@ pub(crate) mod tests {
             let pair = lists(n, bits);
             let [ours, theirs] = &pair;
             let run = |theirs: &[u64]| {
-                let receiver = |cx: &mut Context| protocol.receiver(cx, ours, bits);
-                run_pair(&ANY_SESSION, receiver, |cx| protocol.sender(cx, theirs, bits))
+                run_pair(
+                    &ANY_SESSION,
+                    |cx| protocol.receiver(cx, ours, bits),
+                    |cx| protocol.sender(cx, theirs, bits),
+                )
             };
             let ((r, s), views) = run(theirs);
             assert_eq!((r.len(), s.len()), (n, n));
