@@ -163,7 +163,8 @@ mod tests {
         for len in LENGTHS {
             let (a, b) = (some(len, 1), some(len, 2));
             assert_eq!(a.len(), len);
-            let each = |f: fn(bool, bool) -> bool| (0..len).map(|i| f(a.bit(i), b.bit(i))).collect::<Vec<_>>();
+            let each =
+                |f: fn(bool, bool) -> bool| (0..len).map(|i| f(a.bit(i), b.bit(i))).collect::<Vec<_>>();
             assert_eq!(plain(&(&a ^ &b)), each(|a, b| a ^ b));
             assert_eq!(plain(&(&a & &b)), each(|a, b| a & b));
             assert_eq!(plain(&Bits::from_fn(len, |i| a.bit(i) ^ (i % 3 == 0))), {

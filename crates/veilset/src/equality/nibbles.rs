@@ -202,7 +202,8 @@ impl<'a> Strings<'a> {
     /// The first nibbles of all strings, the second ones, and so on.
     fn nibbles(self) -> impl Iterator<Item = u8> + use<'a> {
         let inside = u64::MAX >> (MAX_BITS - self.bits);
-        let of_all = move |i: usize| self.words.iter().map(move |w| ((w & inside) >> (NIBBLE * i)) as u8 & 15);
+        let of_all =
+            move |i: usize| self.words.iter().map(move |w| ((w & inside) >> (NIBBLE * i)) as u8 & 15);
         (0..self.shape().nibbles).flat_map(of_all)
     }
 }

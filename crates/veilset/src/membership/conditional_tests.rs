@@ -69,9 +69,8 @@ fn it_is_a_conditional_oprf() {
 fn two_clients_with_one_query_learn_whether_it_is_in_the_set() {
     let (party, queries) = (key(1), [query(7)]);
     for is_member in [true, false] {
-        let clients = [1, 2].map(|client| {
-            asked(&FromMot(FromOt::default()), &queries, &[is_member], &party, client)
-        });
+        let clients =
+            [1, 2].map(|client| asked(&FromMot(FromOt::default()), &queries, &[is_member], &party, client));
         assert_eq!(clients[0] != clients[1], is_member);
     }
     // One client that asks twice sees it too.

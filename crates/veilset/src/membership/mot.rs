@@ -122,9 +122,11 @@ impl MembershipOt for FromOt {
 pub(crate) struct Ideal;
 
 #[cfg(test)]
-const SHARES: crate::channel::Message<[u8; 1]> = crate::channel::Message::new(0x70e0, "S->R  ideal mOT, shares");
+const SHARES: crate::channel::Message<[u8; 1]> =
+    crate::channel::Message::new(0x70e0, "S->R  ideal mOT, shares");
 #[cfg(test)]
-const ROWS: crate::channel::Message<[u8]> = crate::channel::Message::new(0x70e1, "S->R  ideal mOT, v_0 and v_1");
+const ROWS: crate::channel::Message<[u8]> =
+    crate::channel::Message::new(0x70e1, "S->R  ideal mOT, v_0 and v_1");
 
 #[cfg(test)]
 impl MembershipOt for Ideal {

@@ -1,7 +1,7 @@
 use super::*;
 use crate::error::Error;
 use crate::rng::Prng;
-use crate::testing::{ANY        );SESSION, Views, every_bit_is_random, parts, run_pair};
+use crate::testing::{ANY_SESSION, Views, every_bit_is_random, parts, run_pair};
 use std::collections::HashSet;
 
 /// Random shares of S and of R of these bits.
@@ -137,8 +137,7 @@ fn what_the_sender_sees_does_not_depend_on_the_receivers_shares() {
             &ANY_SESSION,
             |cx| FromOt::default().receiver(cx, Secrets::from(vec![share; 2000]), 4, |_| ()),
             |cx| FromOt::default().sender(cx, Secrets::zeros(2000), 4, rows),
-        )
-        .map_first(|_| ());
+        );
         views
     };
     let views = [view(false), view(true)];
