@@ -69,7 +69,7 @@ fn bytes_are_as_counted() {
 
 #[test]
 fn rounds_are_as_counted() {
-    for (n, bits) in [(0, 64), (3, 4), (3, 64), (61, 4), (61, 8), (61, 16)] {
+    let counted = |n: usize, bits: u32| {
         let stated = SMALL.rounds(n, bits);
         // A machine that is slower than the while makes more rounds of it.
         let taken = |quiet| {
@@ -87,9 +87,15 @@ fn rounds_are_as_counted() {
             });
             counted.rounds()
         };
-        let least = [30, 300, 2000].into_iter().map(taken).find(|taken| *taken <= stated);
+        let least = [60, 400, 2000].into_iter().map(taken).find(|taken| *taken <= stated);
         assert_eq!(least, Some(stated), "{n} {bits}");
-    }
+    };
+    // At once: most of their time they wait.
+    std::thread::scope(|scope| {
+        for (n, bits) in [(0, 64), (3, 4), (3, 64), (61, 4), (61, 8), (61, 16)] {
+            scope.spawn(move || counted(n, bits));
+        }
+    });
 }
 
 #[test]

@@ -117,7 +117,8 @@ fn of_each_pair_one_row_arrives_and_not_the_other() {
     let is_member: Vec<bool> = (0..300).map(|i| i % 3 == 0).collect();
     let distinct = |i: usize, which: usize, _: usize| {
         let mut row = vec![0xa5; 20];
-        row[..8].copy_from_slice(&((2 * i + which) as u64 * 0x9e37_79b9_7f4a_7c15).to_le_bytes());
+        row[..8]
+            .copy_from_slice(&((2 * i + which + 1) as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15).to_le_bytes());
         row
     };
     let (got, views) = run(&FromOt::default(), &is_member, 20, distinct);
