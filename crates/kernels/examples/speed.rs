@@ -106,6 +106,11 @@ fn main() {
                 cipher.tcr_hash_with(b, 0, black_box(&mut x));
             });
             println!("aes tcr    {b:?} batch {n:4}: {:8.3} ns/block", per_block(ns));
+            let keys = vec![[3; 16]; n];
+            let ns = time(|| {
+                aes::encrypt_each_with(b, black_box(&keys), &mut x);
+            });
+            println!("aes each   {b:?} batch {n:4}: {:8.3} ns/block", per_block(ns));
         }
     }
 

@@ -116,6 +116,7 @@ mod tests {
             assert_eq!(cipher.encrypt_with(b, &mut block), ran(aes::BACKENDS));
             assert_eq!(cipher.tcr_hash_with(b, 0, &mut block), ran(aes::BACKENDS));
             assert_eq!(cipher.ctr_with(b, 0, &mut block[0]), ran(aes::BACKENDS));
+            assert_eq!(aes::encrypt_each_with(b, &[[1; 16]], &mut block), ran(aes::BACKENDS));
             let mut points = [[9; 32]];
             assert_eq!(curve25519::ladder_with(b, &[1; 32], &mut points), ran(curve25519::BACKENDS));
             assert_eq!(curve25519::elligator2_with(b, &[[1; 32]], &mut points), ran(curve25519::BACKENDS));

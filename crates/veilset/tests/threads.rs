@@ -10,15 +10,19 @@ use std::time::Duration;
 use veilset::artefact::{self, Ledger};
 use veilset::channel::{Channel, WireCount};
 use veilset::context::Context;
+use veilset::equality::{Equality, nibbles::Nibbles};
 use veilset::error::{Result, Seat};
 use veilset::governance::gate::{Gate, Setup};
 use veilset::governance::policy::{Policy, Rules};
 use veilset::group::curve25519::Curve25519;
+use veilset::group::{Key as _, ristretto255};
 use veilset::hashed::Hashed;
 use veilset::hazmat;
 use veilset::item::{ItemSet, Items};
 use veilset::membership::Mqrpmt;
+use veilset::membership::conditional::{ConditionalOprf, FromMot};
 use veilset::membership::cwprf::{BloomFilter, CwPrf};
+use veilset::membership::mot::FromOt;
 use veilset::net::{Connection, Identity};
 use veilset::operations::share::{Beside, Shares};
 use veilset::operations::{INTERSECT, Learned, Operation, Role, Rows, SUM, Terms, UNION};
@@ -27,6 +31,7 @@ use veilset::ot::extension::{DEFAULT_K, Receiver, Sender};
 use veilset::ot::{Security, transfer};
 use veilset::protocols::{self, Choice};
 use veilset::rng::Prng;
+use veilset::secret::Secrets;
 use veilset::session::estimate::Speed;
 use veilset::session::run::{Prepared, Request, run_if};
 use veilset::table::Destination;
@@ -299,4 +304,22 @@ fn other_building_blocks_keep_to_their_threads() {
         },
     );
     assert_eq!(rows, MANY / 2);
+
+    let strings = |step: u64| (0..MANY as u64).map(|i| i * step).collect::<Vec<_>>();
+    let (r, s) = pair(
+        "equality",
+        move |cx| Nibbles::default().receiver(cx, &strings(1), 16),
+        move |cx| Nibbles::default().sender(cx, &strings(2), 16),
+    );
+    assert_eq!(r.iter().zip(s.iter()).filter(|(r, s)| r != s).count(), 1);
+
+    let (values, ()) = pair(
+        "conditional OPRF",
+        move |cx| FromMot(FromOt::default()).receiver(cx, &inputs(0), Secrets::zeros(MANY)),
+        |cx| {
+            let key = ristretto255::Key::random(cx.rng);
+            FromMot(FromOt::default()).sender(cx, &key, Secrets::zeros(MANY))
+        },
+    );
+    assert_eq!(values.len(), MANY);
 }

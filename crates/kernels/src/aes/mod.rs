@@ -1,4 +1,5 @@
-//! AES-128 under one expanded key: blocks, counter mode, and a tweakable correlation-robust hash.
+//! AES-128 under one expanded key: blocks, counter mode, and a tweakable correlation-robust hash; and blocks under a
+//! key each.
 //!
 //! Blocks are 16 bytes; counters and tweaks are little-endian 128-bit numbers that wrap around. Every path is
 //! constant-time in all of them.
@@ -105,5 +106,36 @@ impl Aes128 {
             return Backend::Vaes512;
         }
         self.portable(|cipher| cipher.tcr_hash(first_tweak, x))
+    }
+}
+
+/// Encrypts each block under the key of its own. Many key schedules are made at once, as they are used, and stored
+/// nowhere.
+///
+/// # Panics
+///
+/// If there are not as many blocks as keys. This is an error of the caller.
+pub fn encrypt_each(keys: &[[u8; 16]], blocks: &mut [[u8; 16]]) {
+    encrypt_each_with(Backend::best(BACKENDS), keys, blocks);
+}
+
+/// [`encrypt_each`] on the path asked for; returns the path that ran.
+///
+/// # Panics
+///
+/// As [`encrypt_each`].
+pub fn encrypt_each_with(backend: Backend, keys: &[[u8; 16]], blocks: &mut [[u8; 16]]) -> Backend {
+    assert_eq!(keys.len(), blocks.len(), "encrypt_each: as many blocks as keys");
+    match backend {
+        #[cfg(target_arch = "x86_64")]
+        Backend::Vaes512 if backend.is_available() => {
+            // SAFETY: is_available has just said that the processor has all that `encrypt_each` uses.
+            unsafe { x86::encrypt_each(keys, blocks) };
+            Backend::Vaes512
+        }
+        _ => {
+            portable::encrypt_each(keys, blocks);
+            Backend::Portable
+        }
     }
 }

@@ -56,3 +56,10 @@ impl Cipher {
         }
     }
 }
+
+/// Encrypts each block under the key of its own.
+pub(super) fn encrypt_each(keys: &[[u8; 16]], blocks: &mut [[u8; 16]]) {
+    for (key, block) in keys.iter().zip(blocks) {
+        Cipher::new(key).encrypt(std::slice::from_mut(block));
+    }
+}

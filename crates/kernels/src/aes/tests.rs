@@ -114,6 +114,29 @@ fn hash_agrees_with_the_formula() {
     }
 }
 
+/// Keys and blocks that all differ, and the vector of appendix B, which takes all round constants.
+#[test]
+fn blocks_under_keys_of_their_own_agree() {
+    for b in paths() {
+        for n in LENGTHS {
+            let (keys, x) = (blocks(&samples(2 * n)[n..]), samples(n));
+            let mut out = blocks(&x);
+            assert_eq!(encrypt_each_with(b, &keys, &mut out), b);
+            let expected: Vec<u128> = keys.iter().zip(&x).map(|(key, x)| pi(key, *x)).collect();
+            assert_eq!(out, blocks(&expected));
+        }
+    }
+    let mut x = [hex("3243f6a8885a308d313198a2e0370734")];
+    encrypt_each(&[hex("2b7e151628aed2a6abf7158809cf4f3c")], &mut x);
+    assert_eq!(x, [hex("3925841d02dc09fbdc118597196a0b32")]);
+}
+
+#[test]
+#[should_panic(expected = "as many blocks as keys")]
+fn fewer_keys_than_blocks_are_refused() {
+    encrypt_each(&[[1; 16]; 2], &mut [[2; 16]; 3]);
+}
+
 #[test]
 fn default_path_gives_the_same() {
     let aes = Aes128::new(&[5; 16]);

@@ -109,6 +109,60 @@ pub(super) fn tcr_hash(keys: &RoundKeys, first_tweak: u128, x: &mut [[u8; 16]]) 
     });
 }
 
+/// Encrypts each block under the key of its own.
+#[target_feature(enable = "avx512f,vaes")]
+pub(super) fn encrypt_each(keys: &[[u8; 16]], blocks: &mut [[u8; 16]]) {
+    let (key_groups, keys) = keys.as_flattened().as_chunks();
+    let (groups, rest) = blocks.as_flattened_mut().as_chunks_mut();
+    for (keys, group) in key_groups.iter().zip(groups) {
+        each(keys, group);
+    }
+    if !rest.is_empty() {
+        let mut last = [[0; 16 * GROUP]; 2];
+        let [last_keys, last_blocks] = &mut last;
+        last_keys[..keys.len()].copy_from_slice(keys);
+        last_blocks[..rest.len()].copy_from_slice(rest);
+        each(last_keys, last_blocks);
+        rest.copy_from_slice(&last_blocks[..rest.len()]);
+        last = [[0; 16 * GROUP]; 2];
+        optimization_barrier(&last);
+    }
+}
+
+/// AES-128 on a group of blocks under a key each. Each round key takes the place of the one before it.
+#[inline]
+#[target_feature(enable = "avx512f,vaes")]
+fn each(keys: &[u8; 16 * GROUP], group: &mut [u8; 16 * GROUP]) {
+    const CONSTANTS: [i32; 10] = [0x01, 0x02, 0x04, 0x08, 0x10, 0x20, 0x40, 0x80, 0x1b, 0x36];
+    let mut keys = load(keys);
+    let mut b = load(group);
+    for (b, key) in b.iter_mut().zip(&keys) {
+        *b = _mm512_xor_si512(*b, *key);
+    }
+    for (i, constant) in CONSTANTS.into_iter().enumerate() {
+        let constant = _mm512_set1_epi32(constant);
+        for (b, key) in b.iter_mut().zip(&mut keys) {
+            *key = next_round_key(*key, constant);
+            *b = if i < 9 { _mm512_aesenc_epi128(*b, *key) } else { _mm512_aesenclast_epi128(*b, *key) };
+        }
+    }
+    store(group, &b);
+}
+
+/// One step of the key schedule of FIPS 197, section 5.2, on four keys.
+#[inline]
+#[target_feature(enable = "avx512f,vaes")]
+fn next_round_key(key: __m512i, constant: __m512i) -> __m512i {
+    // The last word, rotated, in all words. The last round then substitutes its bytes and adds the constant: it also
+    // rotates the rows, in which all bytes are equal.
+    let word = _mm512_ror_epi32::<8>(_mm512_shuffle_epi32::<0xff>(key));
+    let word = _mm512_aesenclast_epi128(word, constant);
+    // Each word becomes the exclusive-or of itself and all words before it.
+    let key = _mm512_xor_si512(key, _mm512_maskz_shuffle_epi32::<0b10_01_00_00>(0xeeee, key));
+    let key = _mm512_xor_si512(key, _mm512_maskz_shuffle_epi32::<0b01_00_00_00>(0xcccc, key));
+    _mm512_xor_si512(key, word)
+}
+
 /// Calls `work` on each group of `bytes`, and on a copy of the rest padded with zeros.
 #[inline]
 #[target_feature(enable = "avx512f,vaes")]

@@ -153,7 +153,7 @@ fn ristretto255(backend: Backend, key: &[u8; 32], data: &[[u8; 32]], out: &mut [
     ran
 }
 
-/// The key schedule, blocks, counter mode and the hash.
+/// The key schedule, blocks, counter mode, the hash, and blocks under keys that are data.
 fn aes(backend: Backend, key: &[u8; 32], data: &[[u8; 32]], out: &mut [[u8; 32]]) -> Backend {
     let cipher = aes::Aes128::new(key.first_chunk().unwrap());
     out.copy_from_slice(data);
@@ -162,6 +162,8 @@ fn aes(backend: Backend, key: &[u8; 32], data: &[[u8; 32]], out: &mut [[u8; 32]]
     // Not a whole number of blocks.
     let mut stream = vec![0; 32 * data.len() - 3];
     let ran = cipher.ctr_with(backend, 3, &mut stream);
+    let keys = data.as_flattened().as_chunks().0;
+    assert_eq!(aes::encrypt_each_with(backend, keys, out.as_flattened_mut().as_chunks_mut().0), ran);
     out.as_flattened_mut().iter_mut().zip(&stream).for_each(|(out, stream)| *out ^= *stream);
     ran
 }

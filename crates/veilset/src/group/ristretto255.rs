@@ -169,6 +169,13 @@ pub struct Ristretto255;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Zeroize)]
 pub struct Point([u8; 32]);
 
+impl Point {
+    /// The bytes of the encoding.
+    pub const fn as_bytes(&self) -> &[u8; 32] {
+        &self.0
+    }
+}
+
 /// A key of the PRF.
 pub struct Key(Scalar);
 
@@ -181,17 +188,22 @@ impl Group for Ristretto255 {
     type Point = Point;
 
     fn map_and_raise(hashes: &[ItemHash], key: &Key) -> Result<Vec<Point>, Unfit> {
-        let domain = Domain::without_session("an element of ristretto255, from the hash of an item");
-        let mut uniform = Zeroizing::new(vec![[0; 64]; hashes.len()]);
-        let each = uniform.par_iter_mut().zip(hashes);
-        each.for_each(|(uniform, hash)| *uniform = domain.hash(&[hash.as_bytes()]));
-        raised(map(&uniform), key)
+        raised(hash_to_group(hashes), key)
     }
 
     fn raise(points: &[Point], key: &Key) -> Result<Vec<Point>, Unfit> {
         let bytes: Vec<[u8; 32]> = points.iter().map(|point| point.0).collect();
         raised(decode(&bytes).map_err(|_| Unfit)?, key)
     }
+}
+
+/// H(x) for the hash of each item or dummy.
+pub fn hash_to_group(hashes: &[ItemHash]) -> Secrets<Element> {
+    let domain = Domain::without_session("an element of ristretto255, from the hash of an item");
+    let mut uniform = Zeroizing::new(vec![[0; 64]; hashes.len()]);
+    let each = uniform.par_iter_mut().zip(hashes);
+    each.for_each(|(uniform, hash)| *uniform = domain.hash(&[hash.as_bytes()]));
+    map(&uniform)
 }
 
 fn raised(mut elements: Secrets<Element>, key: &Key) -> Result<Vec<Point>, Unfit> {

@@ -2,8 +2,10 @@
 
 #[cfg(feature = "fhe")]
 pub(crate) mod bfv;
+pub mod conditional;
 pub mod cwprf;
 pub(crate) mod lookup;
+pub mod mot;
 pub mod permuted;
 pub mod poprf;
 pub mod rpmt;

@@ -265,7 +265,7 @@ fn messages_have_the_stated_lengths() {
         views.frames(0),
         [(0x7012, 32), (0xc1, 16), (0xc2, 16 << 13), (0xc2, 16 * (hint - (1 << 13)))]
     );
-    assert_eq!(views.frames(1), [(0x7011, 9 * batch.functions.bins())]);
+    assert_eq!(views.frames(1), [(0x7011, 8 * batch.functions.bins())]);
 }
 
 /// The query of a bin without an item is random, and the others' are those of the items.

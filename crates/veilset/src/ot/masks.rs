@@ -8,16 +8,14 @@
 
 use super::Pad;
 use crate::secret::Secrets;
-use veilset_kernels::aes::Aes128;
+use veilset_kernels::aes::encrypt_each;
 
 /// The masks of the OTs from number `first` on, each under its pad.
 pub(crate) fn masks(first: usize, pads: &[Pad]) -> Secrets<u128> {
-    let mask = |(i, pad): (usize, &Pad)| {
-        let mut mask = Pad::default();
-        Aes128::new(pad).ctr(((first + i) as u128) << 64, &mut mask);
-        u128::from_le_bytes(mask)
-    };
-    Secrets::from(pads.iter().enumerate().map(mask).collect::<Vec<_>>())
+    let counter = |i: usize| (((first + i) as u128) << 64).to_le_bytes();
+    let mut masks = Secrets::from((0..pads.len()).map(counter).collect::<Vec<Pad>>());
+    encrypt_each(pads, &mut masks);
+    Secrets::from(masks.iter().map(|mask| u128::from_le_bytes(*mask)).collect::<Vec<_>>())
 }
 
 #[cfg(test)]

@@ -30,7 +30,7 @@ pub(crate) fn rows_per_frame(width: usize) -> usize {
     (ROW_BYTES / width.max(1)).clamp(1, FRAME)
 }
 
-pub(super) fn check(width: usize) -> Result<()> {
+pub(crate) fn check(width: usize) -> Result<()> {
     match width {
         0 => Err(Error::Bug("a transfer of rows of no bytes".into())),
         _ => Ok(()),
