@@ -56,7 +56,12 @@ const SUBJECTS: [Subject; 14] = [
     Subject { name: "P-256 map", backends: &[Backend::Portable], keyed: true, run: p256_map },
     Subject { name: "is_canonical", backends: &[Backend::Portable], keyed: false, run: is_canonical },
     Subject { name: "ristretto255", backends: ristretto255::BACKENDS, keyed: true, run: ristretto255 },
-    Subject { name: "ristretto255 map", backends: ristretto255::BACKENDS, keyed: false, run: ristretto255_map },
+    Subject {
+        name: "ristretto255 map",
+        backends: ristretto255::BACKENDS,
+        keyed: false,
+        run: ristretto255_map,
+    },
     Subject { name: "aes", backends: aes::BACKENDS, keyed: true, run: aes },
     Subject { name: "gf128", backends: gf128::BACKENDS, keyed: true, run: gf128 },
     Subject { name: "band", backends: band::BACKENDS, keyed: false, run: band },

@@ -215,7 +215,8 @@ fn what_is_no_ciphertext_is_refused_wherever_it_stands() {
 fn keys_that_cancel_out_are_no_joint_key() {
     let rng = &mut rng(8);
     let (_, public) = keys(2, rng);
-    let sum = public.iter().map(|key| CompressedRistretto(*key).decompress().unwrap()).sum::<RistrettoPoint>();
+    let sum =
+        public.iter().map(|key| CompressedRistretto(*key).decompress().unwrap()).sum::<RistrettoPoint>();
     let rogue = (-sum).compress().0;
     assert_eq!(PublicKey::joint(&[public[0], public[1], rogue]).err(), Some(Malformed(3)));
     assert_eq!(PublicKey::joint(&[]).err(), Some(Malformed(0)));
@@ -228,7 +229,8 @@ fn a_party_that_chooses_its_key_last_decrypts_alone_unless_all_commit_first() {
     let rng = &mut rng(9);
     let (_, honest) = keys(2, rng);
     let own = SecretKey::random(rng);
-    let sum = honest.iter().map(|key| CompressedRistretto(*key).decompress().unwrap()).sum::<RistrettoPoint>();
+    let sum =
+        honest.iter().map(|key| CompressedRistretto(*key).decompress().unwrap()).sum::<RistrettoPoint>();
     let rogue = (CompressedRistretto(own.public()).decompress().unwrap() - sum).compress().0;
     let keys = [honest[0], honest[1], rogue];
     let secret = messages(4, rng);
@@ -237,7 +239,8 @@ fn a_party_that_chooses_its_key_last_decrypts_alone_unless_all_commit_first() {
 
     // It commits to its own key, before it knows the others.
     let commitments = [honest[0], honest[1], own.public()];
-    let commitments = [0, 1, 2].map(|party| commitment(&ANY_SESSION, party, &commitments[usize::from(party)]));
+    let commitments =
+        [0, 1, 2].map(|party| commitment(&ANY_SESSION, party, &commitments[usize::from(party)]));
     assert!(!are_opened(&ANY_SESSION, &commitments, &keys));
     assert!(are_opened(&ANY_SESSION, &commitments, &[honest[0], honest[1], own.public()]));
     // Nor with keys of others, too few or too many keys, or commitments of another session or party.

@@ -26,7 +26,8 @@ fn secret(party: usize) -> SecretKey {
 impl Start {
     fn new(n: usize, shape: Shape, messages: &[Element]) -> Start {
         let public: Vec<Encoding> = (0..n).map(|party| secret(party).public()).collect();
-        let keys: Vec<PublicKey> = (0..n).map(|party| PublicKey::remaining(&public, party).unwrap()).collect();
+        let keys: Vec<PublicKey> =
+            (0..n).map(|party| PublicKey::remaining(&public, party).unwrap()).collect();
         let list = keys[0].encrypt(messages, &mut Prng::from_seed(&[77; 32]));
         Start { n, shape, keys, list, plain: encode(messages) }
     }
