@@ -52,6 +52,15 @@ fn main() {
         });
         show("ristretto255 map        ", ns);
         let ns = time(|| {
+            ristretto255::map_one_with(b, black_box(&scalars), &mut elements);
+        });
+        show("ristretto255 map one    ", ns);
+        let mut preimages = vec![[[0; 32]; 8]; n];
+        let ns = time(|| {
+            ristretto255::unmap_with(b, black_box(&elements), &mut preimages);
+        });
+        show("ristretto255 unmap      ", ns);
+        let ns = time(|| {
             ristretto255::encode_with(b, black_box(&elements), &mut bytes);
         });
         show("ristretto255 encode     ", ns);

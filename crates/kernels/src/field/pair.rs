@@ -7,6 +7,14 @@ use super::{Fe, Field};
 #[derive(Clone, Copy)]
 pub(crate) struct Pair<F>(F, F);
 
+impl<F> Pair<F> {
+    /// These two, whose lanes come one behind the other.
+    #[inline(always)]
+    pub(crate) fn of(first: F, second: F) -> Self {
+        Pair(first, second)
+    }
+}
+
 impl<F: Field> Field for Pair<F> {
     const LANES: usize = 2 * F::LANES;
     type Raw = (F::Raw, F::Raw);

@@ -1,6 +1,39 @@
-//! Encoding, decoding and the map of RFC 9496, over any implementation of the field. Names are the RFC's.
+//! Encoding, decoding and the map of RFC 9496, and the inverse of the map, over any implementation of the field. Names
+//! are the RFC's.
+//!
+//! # The inverse of the map
+//!
+//! Let q = SQRT_AD_MINUS_ONE, so q^2 = -1 - d, and r = i t^2. With T = N / v, the map gives the point
+//!
+//! * x = 2 s / (q T), y = (1 - s^2) / (1 + s^2), where T^2 = s^4 + 2 (1 - d) / (1 + d) s^2 + 1.
+//!
+//! So (s, T) is a point of a Jacobi quartic; it is called a pair here. Four points of the curve represent an element:
+//! (x, y), (-x, -y), (i y, i x) and (-i y, -i x). Two pairs lead to each of them: (s, T) and its twin (-s, -T). So an
+//! element has eight pairs. Unless it is the identity, no x, y or s of these is 0.
+//!
+//! *From an element to its pairs.* s^2 = (1 - y) / (1 + y) and T = 2 s / (q x). For the four points in turn, with Z,
+//!
+//! * s = (Z - Y) / a, (Z + Y) / a, (Z - i X) / b, (Z + i X) / b, where a^2 = Z^2 - Y^2 and b^2 = Z^2 + X^2.
+//!
+//! By the equation of the curve (a b)^2 = (q X Y)^2. So one inverse square root is enough, of (a X Y^2)^2. Its sign
+//! does not matter, because -s comes with -T.
+//!
+//! *From a pair to t.* If u / v is a square, then s^2 = u / v, T + 1 = (1 - r) (d - 1)^2 / v, and s is not negative.
+//! Otherwise s^2 = r u / v, T + 1 = r (r - 1) (d - 1)^2 / v, and s is negative or 0. Let c = 1 + d, S = (1 - d) s^2 and
+//! K = -c T. The quotients of s^2 and T + 1 are
+//!
+//! * S (r - 1) = (K - c) (r + 1) if s is not negative, and S (1 - r) = (K - c) (r + 1) if it is.
+//!
+//! They give r, and t^2 = -i r. For (s, T) with s not negative, and for its twin, that is
+//!
+//! * t^2 = i (c - K - S) / (c - K + S), and t^2 = i (c + K + S) / (c + K - S).
+//!
+//! i is not a square, so there is a t exactly if the fraction is not a square. It is mapped to the pair: given r, a
+//! quotient is a line in S and T through (0, -1), which meets the quartic in one other point. A numerator or a
+//! denominator of 0 would be r = 0 or no r at all, and such an s is 0.
 
 use super::edwards::{D, Extended, negated};
+use crate::field::pair::Pair;
 use crate::field::portable::mask;
 use crate::field::{Fe, Field, MAX_LANES, pow_p58, product, squared};
 
@@ -142,4 +175,50 @@ pub(super) fn map<F: Field>(t: F) -> Extended<F> {
     let w2 = F::carry(F::sub(one.widen(), ss));
     let w3 = F::carry(F::add(one.widen(), ss));
     Extended { x: product(w0, w3), y: product(w2, w1), z: product(w1, w3), t: product(w0, w2) }
+}
+
+/// S and K of a pair of each of the four points that represent an element, the twin with the s that is not negative.
+/// For the identity all are 0.
+#[inline(always)]
+pub(super) fn pairs<F: Field>(p: Extended<F>) -> [[F; 2]; 4] {
+    let Extended { x, y, z, .. } = p;
+    let (one, i, q) = (F::splat(&Fe::ONE), F::splat(&SQRT_M1), F::splat(&SQRT_AD_MINUS_ONE));
+    let one_minus_d = difference(one, F::splat(&D));
+    let ix = product(x, i);
+    let numerators = [difference(z, y), sum(z, y), difference(z, ix), sum(z, ix)];
+    let aa = product(numerators[0], numerators[1]);
+    let yy = squared(y);
+    // 1 / (a X Y^2), and 0 for the identity.
+    let (_, root) = sqrt_ratio_m1(one, product(aa, squared(product(x, yy))));
+    // 1 / (a X), and 1 / (b Y), for b = q X Y / a.
+    let by_a = product(root, yy);
+    let by_b = product(product(root, aa), F::splat(&INVSQRT_A_MINUS_D));
+    // K = q^2 T = 2 q s / x; the x of the third point is i Y / Z.
+    let factor = product(sum(q, q), z);
+    let (for_a, for_b) = (product(factor, by_a), negated(product(product(factor, i), by_b)));
+    let (x_by_a, y_by_b) = (product(x, by_a), product(y, by_b));
+    let parts = [(x_by_a, for_a), (x_by_a, negated(for_a)), (y_by_b, for_b), (y_by_b, negated(for_b))];
+    let mut pairs = [[one; 2]; 4];
+    for ((pair, numerator), (for_s, for_k)) in pairs.iter_mut().zip(&numerators).zip(&parts) {
+        let (s, k) = (product(*numerator, *for_s), product(*numerator, *for_k));
+        let k = k.select(negated(k), F::mask(&negatives(s)));
+        *pair = [product(squared(s), one_minus_d), k];
+    }
+    pairs
+}
+
+/// The t of a pair and of its twin, from their S and K, and which of them exist.
+#[inline(always)]
+pub(super) fn preimages<F: Field>([s, k]: [F; 2]) -> (Words, Pair<F>) {
+    let c = sum(F::splat(&D), F::splat(&Fe::ONE)).widen();
+    let (s, k) = (s.widen(), k.widen());
+    let c_minus_k_minus_s = F::carry(F::sub(c, F::add(k, s)));
+    let c_minus_k_plus_s = F::carry(F::sub(F::add(c, s), k));
+    let c_plus_k_plus_s = F::carry(F::add(F::add(c, k), s));
+    let c_plus_k_minus_s = F::carry(F::sub(F::add(c, k), s));
+    let u = Pair::of(c_minus_k_minus_s, c_plus_k_plus_s);
+    let v = Pair::of(c_minus_k_plus_s, c_plus_k_minus_s);
+    // Of what is no square this is the root of i times it.
+    let (was_square, t) = sqrt_ratio_m1(u, v);
+    (was_square.map(|was_square| !was_square), t)
 }

@@ -1,8 +1,8 @@
 //! ristretto255 (RFC 9496), the group of prime order over edwards25519, in batches.
 //!
 //! Each operation is done to all elements of a slice: [`decode`], [`encode`], [`map`] (hashing to the group),
-//! [`add`], [`subtract`], [`multiply`] (a scalar for each element), [`multiply_all`] (one scalar for all), and
-//! [`Table::multiply`] (many scalars, one base).
+//! [`map_one`] and its inverse [`unmap`] (numbers as elements), [`add`], [`subtract`], [`multiply`] (a scalar for each
+//! element), [`multiply_all`] (one scalar for all), and [`Table::multiply`] (many scalars, one base).
 //!
 //! A scalar is a little-endian number below 2^255, reduced modulo the order of the group or not; bit 255 is ignored.
 //! There is no arithmetic of scalars.
@@ -14,6 +14,8 @@ mod encoding;
 mod table;
 
 #[cfg(test)]
+mod map_tests;
+#[cfg(test)]
 mod tests;
 
 use core::fmt;
@@ -21,6 +23,8 @@ use core::hint::black_box;
 use zeroize::Zeroizing;
 
 use crate::Backend;
+use crate::field::pair::Pair;
+use crate::field::portable::mask;
 use crate::field::{Fe, Field, Kernel, MAX_LANES, run_on};
 use edwards::Extended;
 pub use table::Table;
@@ -50,6 +54,13 @@ impl Element {
         let ([x, y, ..], [x2, y2, ..]) = (self.0, other.0);
         let zero = |a: Fe, b: Fe| <Fe as Field>::sub(a, b).zero_mask();
         (zero(x.mul(y2), y.mul(x2)) | zero(y.mul(y2), x.mul(x2))) != 0
+    }
+
+    /// The element, or the identity in its place if `keep` is false. Constant-time.
+    #[must_use]
+    pub fn or_identity(&self, keep: bool) -> Element {
+        let (keep, none) = (mask(u64::from(keep)), Element::IDENTITY.0);
+        Element(std::array::from_fn(|i| none[i].select(self.0[i], keep)))
     }
 }
 
@@ -217,6 +228,95 @@ pub fn map_with(backend: Backend, uniform: &[[u8; 64]], out: &mut [Element]) -> 
     }
     assert_eq!(uniform.len(), out.len(), "map: as many outputs as inputs");
     run_on(backend, Map(uniform, out))
+}
+
+/// Maps each number to an element: the map of RFC 9496, section 4.3.4, of which [`map`] adds up two.
+///
+/// Numbers are little-endian and taken modulo p; bit 255 is ignored. The elements are not uniform: up to eight numbers
+/// and their negatives lead to one.
+///
+/// # Panics
+///
+/// If the slices differ in length.
+pub fn map_one(numbers: &[[u8; 32]], out: &mut [Element]) {
+    map_one_with(Backend::best(BACKENDS), numbers, out);
+}
+
+/// [`map_one`] on the path asked for; returns the path that ran.
+///
+/// # Panics
+///
+/// As [`map_one`].
+pub fn map_one_with(backend: Backend, numbers: &[[u8; 32]], out: &mut [Element]) -> Backend {
+    struct MapOne<'a>(&'a [[u8; 32]], &'a mut [Element]);
+    impl Kernel for MapOne<'_> {
+        #[inline(always)]
+        fn run<F: Field>(self) {
+            let lanes = Pair::<F>::LANES;
+            for (numbers, out) in self.0.chunks(lanes).zip(self.1.chunks_mut(lanes)) {
+                let mut t = [Fe::ZERO; MAX_LANES];
+                for (t, number) in t.iter_mut().zip(numbers) {
+                    let mut number = *number;
+                    number[31] &= 0x7f;
+                    *t = Fe::from_bytes(&number);
+                }
+                store(encoding::map(Pair::<F>::load(&t)), out);
+            }
+        }
+    }
+    assert_eq!(numbers.len(), out.len(), "map_one: as many outputs as inputs");
+    run_on(backend, MapOne(numbers, out))
+}
+
+/// What [`unmap`] gives for an element: numbers, or [`NONE`].
+pub type Preimages = [[u8; 32]; 8];
+
+/// In place of a number that does not exist.
+pub const NONE: [u8; 32] = [0xff; 32];
+
+/// The numbers that [`map_one`] maps to each element: all that are canonical and not negative, that is below p and
+/// even, in any place of the eight. The others are [`NONE`]. Unless a number is 0, p minus it is mapped to the same
+/// element.
+///
+/// For the identity all are [`NONE`], although 0 and a few more are mapped to it.
+///
+/// # Panics
+///
+/// If the slices differ in length.
+pub fn unmap(elements: &[Element], out: &mut [Preimages]) {
+    unmap_with(Backend::best(BACKENDS), elements, out);
+}
+
+/// [`unmap`] on the path asked for; returns the path that ran.
+///
+/// # Panics
+///
+/// As [`unmap`].
+pub fn unmap_with(backend: Backend, elements: &[Element], out: &mut [Preimages]) -> Backend {
+    struct Unmap<'a>(&'a [Element], &'a mut [Preimages]);
+    impl Kernel for Unmap<'_> {
+        #[inline(always)]
+        fn run<F: Field>(self) {
+            for (elements, out) in self.0.chunks(F::LANES).zip(self.1.chunks_mut(F::LANES)) {
+                let pairs = encoding::pairs(load::<F>(elements));
+                // One after the other, in one loop, so that the compiler has one copy.
+                for (j, pair) in black_box(&pairs[..]).iter().enumerate() {
+                    let (exists, t) = encoding::preimages(*pair);
+                    let mut numbers = [Fe::ZERO; MAX_LANES];
+                    t.store(&mut numbers);
+                    for (lane, out) in out.iter_mut().enumerate() {
+                        for twin in 0..2 {
+                            let at = twin * F::LANES + lane;
+                            let missing = !exists[at].to_le_bytes()[0];
+                            out[2 * j + twin] = numbers[at].to_bytes().map(|byte| byte | missing);
+                        }
+                    }
+                }
+            }
+        }
+    }
+    assert_eq!(elements.len(), out.len(), "unmap: as many outputs as inputs");
+    run_on(backend, Unmap(elements, out))
 }
 
 /// Adds to each element the other one.

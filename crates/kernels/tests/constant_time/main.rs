@@ -50,12 +50,18 @@ struct Subject {
 /// AVX-512, and a vector that is not full.
 const MOST: usize = 64 * 4 + 3;
 
-const SUBJECTS: [Subject; 13] = [
+const SUBJECTS: [Subject; 14] = [
     Subject { name: "ladder", backends: curve25519::BACKENDS, keyed: true, run: ladder },
     Subject { name: "elligator2", backends: curve25519::BACKENDS, keyed: false, run: elligator2 },
     Subject { name: "P-256 map", backends: &[Backend::Portable], keyed: true, run: p256_map },
     Subject { name: "is_canonical", backends: &[Backend::Portable], keyed: false, run: is_canonical },
     Subject { name: "ristretto255", backends: ristretto255::BACKENDS, keyed: true, run: ristretto255 },
+    Subject {
+        name: "ristretto255 map",
+        backends: ristretto255::BACKENDS,
+        keyed: false,
+        run: ristretto255_map,
+    },
     Subject { name: "aes", backends: aes::BACKENDS, keyed: true, run: aes },
     Subject { name: "gf128", backends: gf128::BACKENDS, keyed: true, run: gf128 },
     Subject { name: "band", backends: band::BACKENDS, keyed: false, run: band },
@@ -149,6 +155,19 @@ fn ristretto255(backend: Backend, key: &[u8; 32], data: &[[u8; 32]], out: &mut [
     assert_eq!(ristretto255::encode_with(backend, &elements, out), ran);
     for ((out, element), other) in out.iter_mut().zip(&elements).zip(&fixed) {
         out[0] ^= u8::from(element.equals(other));
+    }
+    ran
+}
+
+/// The single map, and all numbers that are mapped to its elements, whether they exist or not.
+fn ristretto255_map(backend: Backend, _: &[u8; 32], data: &[[u8; 32]], out: &mut [[u8; 32]]) -> Backend {
+    let n = data.len();
+    let (mut elements, mut preimages) = (vec![Element::IDENTITY; n], vec![[[0; 32]; 8]; n]);
+    let ran = ristretto255::map_one_with(backend, data, &mut elements);
+    assert_eq!(ristretto255::unmap_with(backend, &elements, &mut preimages), ran);
+    for ((out, preimages), data) in out.iter_mut().zip(&preimages).zip(data) {
+        *out = *data;
+        preimages.iter().for_each(|number| out.iter_mut().zip(number).for_each(|(out, byte)| *out ^= byte));
     }
     ran
 }

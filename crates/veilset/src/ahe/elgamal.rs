@@ -33,15 +33,15 @@ pub struct Malformed(pub usize);
 
 /// A ciphertext as it is sent. Whether it is one shows when it is used.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Zeroize)]
-pub struct Ciphertext([Encoding; 2]);
+pub struct Ciphertext(pub(super) [Encoding; 2]);
 
 /// The secret key: not 0, and zeroed on drop.
-pub struct SecretKey(SecretScalar);
+pub struct SecretKey(pub(super) SecretScalar);
 
 /// The public key.
 pub struct PublicKey {
     /// The multiples of PK.
-    table: Table,
+    pub(super) table: Table,
 }
 
 /// A uniform element of Z_l.
@@ -77,13 +77,13 @@ impl SecretKey {
         SecretKey(SecretScalar::reduced(&wide))
     }
 
-    fn scalar(&self) -> Zeroizing<Scalar> {
+    pub(super) fn scalar(&self) -> Zeroizing<Scalar> {
         Zeroizing::new(Scalar::from_bytes_mod_order(*self.0.as_bytes()))
     }
 
     /// PK = sk G, encoded.
     pub fn public(&self) -> Encoding {
-        encode(&by_generator(&[*self.0.as_bytes()]))[0]
+        encode(&multiples(Table::generator(), &[*self.0.as_bytes()]))[0]
     }
 
     /// Encrypts messages, each with fresh randomness. They are distributed as those made with the public key.
@@ -95,7 +95,7 @@ impl SecretKey {
             // r G, and r PK + m G.
             *pair = [r.to_bytes(), (*r * *key + message).to_bytes()];
         }
-        let parts = encode(&by_generator(&exponents));
+        let parts = encode(&multiples(Table::generator(), &exponents));
         parts.as_chunks::<2>().0.iter().map(|parts| Ciphertext(*parts)).collect()
     }
 
@@ -104,9 +104,7 @@ impl SecretKey {
     /// # Errors
     /// The position of a malformed ciphertext.
     pub fn are_zero(&self, ciphertexts: &[Ciphertext]) -> Result<Secrets<bool>, Malformed> {
-        let part =
-            |i: usize| decode(&ciphertexts.iter().map(|c| c.0[i]).collect::<Vec<_>>()).map_err(Malformed);
-        let (mut first, second) = (part(0)?, part(1)?);
+        let [mut first, second] = decoded(ciphertexts)?;
         multiply_all(&mut first, &self.0);
         Ok(Secrets::from(first.iter().zip(second.iter()).map(|(a, b)| a.equals(b)).collect::<Vec<_>>()))
     }
@@ -143,10 +141,8 @@ impl PublicKey {
         multiply(&mut products, &Scalars::from(Secrets::from(twice)));
         // The fresh encryption: (t G, t PK + constant G), with t of full range.
         let exponents = Zeroizing::new([uniform(rng).to_bytes(), constant.to_bytes()]);
-        let mut sum = by_generator(&*exponents);
-        let mut mask = Secrets::zeros(1);
-        self.table.multiply(&exponents[..1], &mut mask);
-        add(&mut sum[1..], &mask);
+        let mut sum = multiples(Table::generator(), &*exponents);
+        add(&mut sum[1..], &multiples(&self.table, &exponents[..1]));
         if let Some(products) = total(&mut products) {
             add(&mut sum, products);
         }
@@ -155,10 +151,16 @@ impl PublicKey {
     }
 }
 
-/// The generator's multiples by these scalars, which are secret.
-fn by_generator(scalars: &[Encoding]) -> Secrets<Element> {
+/// The first parts of ciphertexts, and the second ones.
+pub(super) fn decoded(ciphertexts: &[Ciphertext]) -> Result<[Secrets<Element>; 2], Malformed> {
+    let part = |i: usize| decode(&ciphertexts.iter().map(|c| c.0[i]).collect::<Vec<_>>()).map_err(Malformed);
+    Ok([part(0)?, part(1)?])
+}
+
+/// The multiples of an element by these scalars, which are secret.
+pub(super) fn multiples(table: &Table, scalars: &[Encoding]) -> Secrets<Element> {
     let mut out = Secrets::zeros(scalars.len());
-    Table::generator().multiply(scalars, &mut out);
+    table.multiply(scalars, &mut out);
     out
 }
 
@@ -174,10 +176,16 @@ fn total(mut pairs: &mut [Element]) -> Option<&[Element]> {
     if pairs.is_empty() { None } else { Some(pairs) }
 }
 
+impl AsRef<[u8]> for Ciphertext {
+    fn as_ref(&self) -> &[u8] {
+        self.0.as_flattened()
+    }
+}
+
 impl Wire for Ciphertext {
     const SIZE: usize = 64;
     fn put(&self, out: &mut Vec<u8>) {
-        out.extend_from_slice(self.0.as_flattened());
+        out.extend_from_slice(self.as_ref());
     }
     fn get(bytes: &[u8]) -> Result<Self, &'static str> {
         let whole: &[u8; 64] = bytes.try_into().map_err(|_| "of the wrong size")?;

@@ -7,5 +7,10 @@
 //!   that, and could otherwise test guesses of the weights. So encrypting, adding, multiplying and re-randomising are
 //!   one function here, and none of them without fresh randomness;
 //! - the owner of the secret key decrypts, or, where an instance cannot, finds out whether a message is 0.
+//!
+//! Where several parties have a key each ([`joint`]), a message is an element of a group, and nothing is combined:
+//! ciphertexts are re-randomised, decrypted by one party after the other, and shuffled on the way ([`shuffle`]).
 
 pub mod elgamal;
+pub mod joint;
+pub mod shuffle;

@@ -1,6 +1,7 @@
 //! The groups in which the protocols work: this file defines what they provide, the others how.
 
 pub mod curve25519;
+pub mod encoding;
 pub mod p256;
 pub mod raised;
 pub mod ristretto255;

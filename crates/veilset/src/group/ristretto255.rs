@@ -15,7 +15,7 @@ pub use veilset_kernels::ristretto255::{Element, add, subtract};
 use zeroize::{Zeroize, Zeroizing};
 
 /// Elements per kernel call: few enough to distribute over threads.
-const BATCH: usize = 256;
+pub(crate) const BATCH: usize = 256;
 
 /// A secret scalar.
 pub struct Scalar(Secret<[u8; 32]>);
@@ -81,6 +81,11 @@ impl Scalars {
     /// Whether there are none.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
+    }
+
+    /// The scalars.
+    pub fn as_bytes(&self) -> &[[u8; 32]] {
+        &self.0
     }
 
     /// Each scalar twice in a row.
@@ -158,6 +163,14 @@ pub fn map(uniform: &[[u8; 64]]) -> Secrets<Element> {
     let mut out = Secrets::zeros(uniform.len());
     let batches = uniform.par_chunks(BATCH).zip(out.par_chunks_mut(BATCH));
     batches.for_each(|(uniform, out)| kernel::map(uniform, out));
+    out
+}
+
+/// Maps each number to an element, by the single map ([`kernel::map_one`]).
+pub fn map_one(numbers: &[[u8; 32]]) -> Secrets<Element> {
+    let mut out = Secrets::zeros(numbers.len());
+    let batches = numbers.par_chunks(BATCH).zip(out.par_chunks_mut(BATCH));
+    batches.for_each(|(numbers, out)| kernel::map_one(numbers, out));
     out
 }
 

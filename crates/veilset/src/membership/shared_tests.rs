@@ -260,12 +260,12 @@ fn messages_have_the_stated_lengths() {
     let batch = batch(10, 2700);
     let protocol = Compared { opprf: Programmed(bins::Ideal), equality: equality::Ideal };
     let (_, views) = run(&protocol, &batch, (&inputs(3), &inputs(5)), [1, 2]);
-    let hint = okvs::size(3 * 2700);
+    let (hint, strings) = (okvs::size(3 * 2700), (0x7011, 8 * batch.functions.bins()));
     assert_eq!(
         views.frames(0),
-        [(0x7012, 32), (0xc1, 16), (0xc2, 16 << 13), (0xc2, 16 * (hint - (1 << 13)))]
+        [(0x7012, 32), (0xc1, 16), (0xc2, 16 << 13), (0xc2, 16 * (hint - (1 << 13))), strings]
     );
-    assert_eq!(views.frames(1), [(0x7011, 8 * batch.functions.bins())]);
+    assert_eq!(views.frames(1), [strings]);
 }
 
 /// The query of a bin without an item is random, and the others' are those of the items.

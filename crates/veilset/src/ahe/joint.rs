@@ -1,0 +1,227 @@
+//! Multi-key ElGamal over ristretto255: what all parties encrypt, all have to decrypt (GNT23 2.6).
+//!
+//! Each party has a key pair of [`super::elgamal`]. A joint key of some parties is the sum of their public keys, and a
+//! message M, an element of the group, is encrypted under it as (r G, r PK + M). A party takes its own key off, with
+//! fresh randomness under the joint key of the rest: (c1 + r G, c2 - sk c1 + r PK_rest). The last one decrypts:
+//! c2 - sk c1.
+//!
+//! What is learned: all owners of a joint key together learn the messages, and fewer learn nothing. The ciphertexts of
+//! [`PublicKey::rerandomise`] and [`SecretKey::partially_decrypt`] are distributed as fresh ones of the messages, also
+//! to those who made what they come from. All have randomness of their own, so those of one row have too.
+//!
+//! Security: semi-honest, against all owners of a joint key but one; IND-CPA under DDH on ristretto255. Nothing shows
+//! that a party knows the secret key behind its public one. A malicious party that chooses its key last can choose X -
+//! (the sum of the others), and then decrypts alone, with the secret key of X. So keys must be fixed before any is
+//! shown: each party first sends a [`commitment`], and compares all of them with the keys ([`are_opened`]). That is
+//! the callers' duty, as it is to tell all parties the same keys. A key that was chosen in view of others is then
+//! refused. There are no proofs of possession.
+//!
+//! Cost: 64 bytes a ciphertext. To encrypt takes two multiplications by tables, of the generator and of the joint key,
+//! and two encodings; to re-randomise, two decodings more; to decrypt partially, a multiplication of c1 more, and
+//! three if it is blinded. Memory: a table of 60 KiB for a joint key, 96 bytes for each ciphertext that is made, and
+//! 250 KiB for each thread.
+//!
+//! Departures from the paper:
+//! - scalars are of the group's full range. Of 128 bits, as in the paper, they would be found in 2^64 steps;
+//! - messages are elements, the identity among them. Strings become elements in [`crate::group::encoding`];
+//! - encodings that are not canonical are rejected, and so is the identity: as a key, as the sum of keys, and as a part
+//!   of a ciphertext. Both parts of an honest ciphertext are uniform at every stage, so that has probability 2^-252.
+
+use super::elgamal::{Ciphertext, Encoding, Malformed, PublicKey, SecretKey, decoded, multiples, unit};
+use crate::group::ristretto255::{BATCH, Element, Scalars, add, decode, encode, subtract};
+use crate::hash::{Domain, SessionId};
+use crate::rng::Prng;
+use crate::secret::Secrets;
+use rayon::prelude::*;
+use std::ops::Range;
+use veilset_kernels::ristretto255::{Table, multiply, multiply_all};
+
+/// Bytes of a commitment to a key.
+pub type Commitment = [u8; 32];
+
+/// The commitment of the party with this number to its public key. It shows nothing of the key, because a key is
+/// uniform in the group.
+pub fn commitment(session: &SessionId, party: u8, key: &Encoding) -> Commitment {
+    Domain::new(session, "multi-key ElGamal, commitment to a public key").hash(&[&[party], key])
+}
+
+/// Whether each party has shown the key that it committed to. Parties are numbered from 0.
+pub fn are_opened(session: &SessionId, commitments: &[Commitment], keys: &[Encoding]) -> bool {
+    let opens = |(party, (of, key)): (usize, (&Commitment, &Encoding))| {
+        u8::try_from(party).is_ok_and(|party| commitment(session, party, key) == *of)
+    };
+    commitments.len() == keys.len() && commitments.iter().zip(keys).enumerate().all(opens)
+}
+
+impl PublicKey {
+    /// The joint key of the owners of these keys.
+    ///
+    /// # Errors
+    /// The position of a malformed key. The number of keys, if they add up to the identity.
+    pub fn joint(keys: &[Encoding]) -> Result<PublicKey, Malformed> {
+        let elements = decode(keys).map_err(Malformed)?;
+        let mut sum = [Element::IDENTITY];
+        elements.chunks(1).for_each(|key| add(&mut sum, key));
+        match sum[0].equals(&Element::IDENTITY) {
+            false => Ok(PublicKey { table: Table::new(&sum[0]) }),
+            true => Err(Malformed(keys.len())),
+        }
+    }
+
+    /// The joint key of those who remain when this party and those before it have decrypted. The first party, number 0,
+    /// decrypts last, so its own "rest" is all parties.
+    ///
+    /// # Errors
+    /// Those of [`PublicKey::joint`], of the keys in another order.
+    ///
+    /// # Panics
+    /// If there is no such party. This is an error of the caller.
+    pub fn remaining(keys: &[Encoding], party: usize) -> Result<PublicKey, Malformed> {
+        PublicKey::joint(&[&keys[..1], &keys[party + 1..]].concat())
+    }
+
+    /// r G and r PK.
+    fn masks(&self, r: &[Encoding]) -> [Secrets<Element>; 2] {
+        [Table::generator(), &self.table].map(|table| multiples(table, r))
+    }
+
+    /// Encrypts elements, each with fresh randomness.
+    pub fn encrypt(&self, messages: &[Element], rng: &mut Prng) -> Vec<Ciphertext> {
+        let r = Scalars::random(messages.len(), rng);
+        let mut out = vec![Ciphertext::default(); messages.len()];
+        let batches = out.par_chunks_mut(BATCH).zip(messages.par_chunks(BATCH));
+        batches.zip(r.as_bytes().par_chunks(BATCH)).for_each(|((out, messages), r)| {
+            let [first, mut second] = self.masks(r);
+            add(&mut second, messages);
+            put([first, second], out);
+        });
+        out
+    }
+
+    /// So many encryptions of the identity, each with fresh randomness.
+    pub fn encrypt_zero(&self, n: usize, rng: &mut Prng) -> Vec<Ciphertext> {
+        let r = Scalars::random(n, rng);
+        let mut out = vec![Ciphertext::default(); n];
+        let batches = out.par_chunks_mut(BATCH).zip(r.as_bytes().par_chunks(BATCH));
+        batches.for_each(|(out, r)| put(self.masks(r), out));
+        out
+    }
+
+    /// Fresh encryptions of what these ciphertexts under this key hold.
+    ///
+    /// # Errors
+    /// The position of a malformed ciphertext.
+    pub fn rerandomise(
+        &self,
+        ciphertexts: &[Ciphertext],
+        rng: &mut Prng,
+    ) -> Result<Vec<Ciphertext>, Malformed> {
+        let r = Scalars::random(ciphertexts.len(), rng);
+        let mut out = vec![Ciphertext::default(); ciphertexts.len()];
+        in_batches(&mut out, |at, out| {
+            let parts = decoded(&ciphertexts[at.clone()])?;
+            put(masked(parts, self.masks(&r.as_bytes()[at])), out);
+            Ok(())
+        })?;
+        Ok(out)
+    }
+}
+
+impl SecretKey {
+    /// Takes this key off: fresh encryptions, under the joint key of the rest, of what these ciphertexts hold.
+    ///
+    /// # Errors
+    /// The position of a malformed ciphertext.
+    pub fn partially_decrypt(
+        &self,
+        ciphertexts: &[Ciphertext],
+        rest: &PublicKey,
+        rng: &mut Prng,
+    ) -> Result<Vec<Ciphertext>, Malformed> {
+        let r = Scalars::random(ciphertexts.len(), rng);
+        let mut out = vec![Ciphertext::default(); ciphertexts.len()];
+        in_batches(&mut out, |at, out| {
+            let parts = self.taken_off(&ciphertexts[at.clone()])?;
+            put(masked(parts, rest.masks(&r.as_bytes()[at])), out);
+            Ok(())
+        })?;
+        Ok(out)
+    }
+
+    /// The same of fresh random multiples of what the ciphertexts hold: of the identity, that is the identity, and of
+    /// any other element a uniform one other than the identity.
+    ///
+    /// # Errors
+    /// The position of a malformed ciphertext.
+    pub fn partially_decrypt_blinded(
+        &self,
+        ciphertexts: &[Ciphertext],
+        rest: &PublicKey,
+        rng: &mut Prng,
+    ) -> Result<Vec<Ciphertext>, Malformed> {
+        let r = Scalars::random(ciphertexts.len(), rng);
+        // Not 0: it would make every message the identity.
+        let factors = ciphertexts.iter().map(|_| unit(rng).to_bytes());
+        let factors = Secrets::from(factors.collect::<Vec<Encoding>>());
+        let mut out = vec![Ciphertext::default(); ciphertexts.len()];
+        in_batches(&mut out, |at, out| {
+            let mut parts = self.taken_off(&ciphertexts[at.clone()])?;
+            parts.iter_mut().for_each(|part| multiply(part, &factors[at.clone()]));
+            put(masked(parts, rest.masks(&r.as_bytes()[at])), out);
+            Ok(())
+        })?;
+        Ok(out)
+    }
+
+    /// Decrypts ciphertexts under this key alone.
+    ///
+    /// # Errors
+    /// The position of a malformed ciphertext.
+    pub fn decrypt(&self, ciphertexts: &[Ciphertext]) -> Result<Secrets<Element>, Malformed> {
+        let mut out = Secrets::zeros(ciphertexts.len());
+        in_batches(&mut out, |at, out| {
+            let [_, messages] = self.taken_off(&ciphertexts[at])?;
+            out.copy_from_slice(&messages);
+            Ok(())
+        })?;
+        Ok(out)
+    }
+
+    /// c1, and c2 - sk c1.
+    fn taken_off(&self, ciphertexts: &[Ciphertext]) -> Result<[Secrets<Element>; 2], Malformed> {
+        let [first, mut second] = decoded(ciphertexts)?;
+        let mut shared = first.clone();
+        multiply_all(&mut shared, self.0.as_bytes());
+        subtract(&mut second, &shared);
+        Ok([first, second])
+    }
+}
+
+/// Adds a fresh encryption of the identity to each ciphertext.
+fn masked(mut parts: [Secrets<Element>; 2], masks: [Secrets<Element>; 2]) -> [Secrets<Element>; 2] {
+    parts.iter_mut().zip(&masks).for_each(|(part, mask)| add(part, mask));
+    parts
+}
+
+/// The ciphertexts with these parts.
+fn put([first, second]: [Secrets<Element>; 2], out: &mut [Ciphertext]) {
+    let (first, second) = (encode(&first), encode(&second));
+    let parts = first.iter().zip(second.iter());
+    out.iter_mut().zip(parts).for_each(|(out, (first, second))| *out = Ciphertext([*first, *second]));
+}
+
+/// Computes all of `out`, in batches: `work` is told where in it a batch is. The first malformed ciphertext counts.
+fn in_batches<T: Send>(
+    out: &mut [T],
+    work: impl Fn(Range<usize>, &mut [T]) -> Result<(), Malformed> + Sync,
+) -> Result<(), Malformed> {
+    let wrong = out.par_chunks_mut(BATCH).enumerate().filter_map(|(batch, out)| {
+        let first = batch * BATCH;
+        Some(first + work(first..first + out.len(), out).err()?.0)
+    });
+    wrong.min().map_or(Ok(()), |at| Err(Malformed(at)))
+}
+
+#[cfg(test)]
+#[path = "joint_tests.rs"]
+mod tests;

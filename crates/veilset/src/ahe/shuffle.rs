@@ -1,0 +1,172 @@
+//! Shuffle&Decrypt: P_1 learns what a list of ciphertexts holds, but not in which order (GNT23 3.3, Figures 6 and 7).
+//!
+//! All n parties have a key of a joint key ([`super::joint`]), and P_1, the leader, has a list of rows of k ciphertexts
+//! under it. The leader re-randomises and permutes the list ([`Shuffle::lead`]). Then P_2 to P_n, one after the other,
+//! take their key off and permute the list again ([`Shuffle::pass`]). The last one returns it to the leader, whose key
+//! is the only one left ([`Shuffle::open`]). Each party permutes the whole list, and rows as a whole.
+//!
+//! What is learned: P_1 learns the rows in an order that is random to any n - 1 parties, and the others nothing.
+//! What passed an honest party is a fresh list that shows the multiset of the rows and nothing else. So neither shows
+//! whose a row was, nor how often it was re-randomised before. Which rows are equal shows, to P_1.
+//! [`Shape::blinded`] shows P_1 of each row only whether it is the identity: P_2 to P_n also multiply each message by
+//! a fresh scalar other than 0. In a count that hides nothing more from an honest P_1; it defeats one that offers
+//! distinct messages to see which of them come back.
+//!
+//! Security: semi-honest, against any n - 1 parties; that of the joint key. Nothing shows that a party passes on what
+//! it received. Leakage: the number of rows, which follows from bounds.
+//!
+//! Cost: n hops of 64 k bytes a row. For each ciphertext the leader re-randomises and decrypts, and each other party
+//! decrypts partially. The parties work one after the other. Memory: the list, 64 k bytes a row, and 4 bytes a row for
+//! its order; two frames; and that of [`super::joint`] for a frame.
+//!
+//! Departures from the figures, and what must not be changed:
+//! - a row has k ciphertexts, each of them with fresh randomness of its own;
+//! - what P_i sends is fresh under the joint key of {1, i + 1, ..., n}, those that remain. Partial decryption without
+//!   that would leave c1 as it was, which shows the order;
+//! - a party sends nothing before it has all rows. Within a frame, an order would tell in which part of the list a row
+//!   was;
+//! - ciphertexts with a part that is no canonical encoding, or is that of the identity, are refused.
+
+use super::elgamal::{Ciphertext, Malformed, PublicKey, SecretKey};
+use crate::channel::{HEADER, Message, Rx, Tx, Wire, frames};
+use crate::error::{Error, Result};
+use crate::group::ristretto255::Element;
+use crate::rng::Prng;
+use crate::threads::Threads;
+
+/// The most ciphertexts of a frame, unless a single row has more: 256 KiB.
+pub const FRAME: usize = 1 << 12;
+
+const LIST: Message<Ciphertext> = Message::new(0xd0, "to the next party  the list, permuted");
+
+/// What is public about a list.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Shape {
+    rows: usize,
+    k: usize,
+    blinded: bool,
+}
+
+impl Shape {
+    /// A list of so many rows of `k` ciphertexts, at least one.
+    pub const fn new(rows: usize, k: usize) -> Shape {
+        Shape { rows, k: if k > 0 { k } else { 1 }, blinded: false }
+    }
+
+    /// A list of so many ciphertexts, of which P_1 learns which ones hold the identity.
+    pub const fn blinded(rows: usize) -> Shape {
+        Shape { rows, k: 1, blinded: true }
+    }
+
+    /// Rows of a frame.
+    const fn per_frame(self) -> usize {
+        if self.k < FRAME { FRAME / self.k } else { 1 }
+    }
+
+    /// The bytes of a hop.
+    pub fn traffic(self) -> usize {
+        self.rows * self.k * Ciphertext::SIZE + HEADER * self.rows.div_ceil(self.per_frame())
+    }
+
+    /// The error for a party that sent a malformed ciphertext in the frame that begins with this row.
+    fn forged(self, first: usize, Malformed(at): Malformed) -> Error {
+        let (row, at) = (first + at / self.k, at % self.k);
+        Error::misbehaves(format_args!(
+            "part of ciphertext {at} of row {row} of its list is not an element of ristretto255, or its identity"
+        ))
+    }
+}
+
+/// A party's part in one run.
+pub struct Shuffle<'a> {
+    /// The list.
+    pub shape: Shape,
+    /// The source of its randomness and of its order.
+    pub rng: &'a mut Prng,
+    /// Where it computes.
+    pub threads: &'a Threads,
+}
+
+/// The rows that a party holds, in frames.
+type List = Vec<Vec<Ciphertext>>;
+
+impl Shuffle<'_> {
+    /// P_1 begins, with the list under this joint key of all parties.
+    ///
+    /// # Errors
+    /// [`Error::Bug`] if the list is not as announced; [`Error::Peer`] for a malformed ciphertext in it, whose place is
+    /// named; [`Error::Network`].
+    pub fn lead(&mut self, all: &PublicKey, list: &[Ciphertext], tx: &mut Tx) -> Result<()> {
+        let Shape { rows, k, .. } = self.shape;
+        if list.len() != rows * k {
+            return Err(Error::Bug(format!("a list of {} ciphertexts for {rows} rows of {k}", list.len())));
+        }
+        // 1. P_1 re-randomises ct_j for all j,
+        let (shape, rng, threads) = (self.shape, &mut *self.rng, self.threads);
+        let per_frame = shape.per_frame();
+        let fresh = list.chunks(per_frame * k).enumerate().map(|(i, rows)| {
+            let fresh = threads.run(|| all.rerandomise(rows, rng));
+            fresh.map_err(|wrong| shape.forged(i * per_frame, wrong))
+        });
+        let fresh = fresh.collect::<Result<List>>()?;
+        // and sends C_1, where ct_j^1 = ct_π1(j).
+        self.send(&fresh, tx)
+    }
+
+    /// P_i takes its key off: from P_(i-1) to P_(i+1), the last one to P_1. `rest` is the joint key of those who
+    /// remain ([`PublicKey::remaining`]).
+    ///
+    /// # Errors
+    /// [`Error::Peer`] for a list that no honest party sends; [`Error::Network`].
+    pub fn pass(&mut self, key: SecretKey, rest: &PublicKey, rx: &mut Rx, tx: &mut Tx) -> Result<()> {
+        // 2. P_i decrypts ct_j^(i-1) partially, for all j. The list grows with what was received.
+        let (shape, rng, threads) = (self.shape, &mut *self.rng, self.threads);
+        let per_frame = shape.per_frame();
+        let fresh = frames(shape.rows, per_frame).enumerate().map(|(i, rows)| {
+            let list = rx.recv(LIST, rows * shape.k)?;
+            let fresh = threads.run(|| match shape.blinded {
+                false => key.partially_decrypt(&list, rest, rng),
+                true => key.partially_decrypt_blinded(&list, rest, rng),
+            });
+            fresh.map_err(|wrong| shape.forged(i * per_frame, wrong))
+        });
+        let fresh = fresh.collect::<Result<List>>()?;
+        // P_i permutes them as ct_j^i = ct_πi(j), and sends C_i.
+        self.send(&fresh, tx)
+    }
+
+    /// P_1 ends: `take` gets the elements of the rows, some rows at a time, in random order.
+    ///
+    /// # Errors
+    /// [`Error::Peer`] for a list that no honest party sends; [`Error::Network`]; those of `take`.
+    pub fn open(
+        &mut self,
+        key: SecretKey,
+        rx: &mut Rx,
+        mut take: impl FnMut(&[Element]) -> Result<()>,
+    ) -> Result<()> {
+        // 3. P_1 decrypts ct_j^n for all j.
+        let Shape { rows, k, .. } = self.shape;
+        let per_frame = self.shape.per_frame();
+        for (i, n) in frames(rows, per_frame).enumerate() {
+            let list = rx.recv(LIST, n * k)?;
+            let elements = self.threads.run(|| key.decrypt(&list));
+            take(&elements.map_err(|wrong| self.shape.forged(i * per_frame, wrong))?)?;
+        }
+        Ok(())
+    }
+
+    /// Sends the rows in random order, over the whole list.
+    fn send(&mut self, list: &[Vec<Ciphertext>], tx: &mut Tx) -> Result<()> {
+        let (k, per_frame) = (self.shape.k, self.shape.per_frame());
+        let order = self.rng.permutation(self.shape.rows);
+        order.chunks(per_frame).try_for_each(|rows| {
+            let row = |&row: &u32| &list[row as usize / per_frame][row as usize % per_frame * k..][..k];
+            tx.send(LIST, &rows.iter().flat_map(row).copied().collect::<Vec<_>>())
+        })
+    }
+}
+
+#[cfg(test)]
+#[path = "shuffle_tests.rs"]
+mod tests;

@@ -1,0 +1,347 @@
+use super::*;
+use crate::ahe::elgamal::{Encoding, Scalar};
+use crate::channel::{Channel, Recording};
+use crate::error::Fault;
+use crate::group::ristretto255::{self, encode, map};
+use crate::secret::Secrets;
+use crate::testing::{Shared, are_random_orders, split_frames};
+use std::collections::{HashMap, HashSet};
+
+/// The keys of n parties, and the list before the run.
+struct Start {
+    n: usize,
+    shape: Shape,
+    /// The joint keys of those who remain after each party.
+    keys: Vec<PublicKey>,
+    list: Vec<Ciphertext>,
+    /// The messages, encoded.
+    plain: Secrets<Encoding>,
+}
+
+/// A key for each party, the same whenever it is asked for.
+fn secret(party: usize) -> SecretKey {
+    SecretKey::random(&mut Prng::from_seed(&[party as u8 + 1; 32]))
+}
+
+impl Start {
+    fn new(n: usize, shape: Shape, messages: &[Element]) -> Start {
+        let public: Vec<Encoding> = (0..n).map(|party| secret(party).public()).collect();
+        let keys: Vec<PublicKey> =
+            (0..n).map(|party| PublicKey::remaining(&public, party).unwrap()).collect();
+        let list = keys[0].encrypt(messages, &mut Prng::from_seed(&[77; 32]));
+        Start { n, shape, keys, list, plain: encode(messages) }
+    }
+
+    /// Runs all parties, each in a thread, over a ring of channels. Their randomness follows from the seed.
+    fn run(&self, seed: u64) -> Ran {
+        let mut ends: Vec<(Option<Channel>, Option<Channel>)> = (0..self.n).map(|_| (None, None)).collect();
+        let seen: Vec<Shared> = (0..self.n).map(|_| Shared::default()).collect();
+        for (party, seen) in seen.iter().enumerate() {
+            let (here, mut there) = Channel::pair();
+            there.record(Recording::to_writer(seen.clone()));
+            ends[party].1 = Some(here);
+            ends[(party + 1) % self.n].0 = Some(there);
+        }
+        let ends = ends.into_iter().map(|(from, to)| (from.unwrap(), to.unwrap()));
+        let opened = std::thread::scope(|s| {
+            let parties = ends.enumerate().map(|(party, (mut from, mut to))| {
+                s.spawn(move || {
+                    let mut own = [party as u8; 32];
+                    own[..8].copy_from_slice(&seed.to_le_bytes());
+                    let rng = &mut Prng::from_seed(&own);
+                    let mut run = Shuffle { shape: self.shape, rng, threads: Threads::global() };
+                    let key = &self.keys[party];
+                    if party > 0 {
+                        run.pass(secret(party), key, &mut from.rx, &mut to.tx).unwrap();
+                        return Vec::new();
+                    }
+                    run.lead(key, &self.list, &mut to.tx).unwrap();
+                    let (mut opened, k) = (Vec::new(), self.shape.k);
+                    let take = |elements: &[Element]| {
+                        assert_eq!(elements.len() % k, 0, "whole rows");
+                        opened.extend_from_slice(&encode(elements));
+                        Ok(())
+                    };
+                    run.open(secret(0), &mut from.rx, take).unwrap();
+                    opened
+                })
+            });
+            let parties: Vec<_> = parties.collect();
+            parties.into_iter().map(|party| party.join().unwrap()).collect::<Vec<_>>().swap_remove(0)
+        });
+        let frames = seen.iter().map(|seen| split_frames(&seen.bytes())).collect();
+        Ran { opened, frames }
+    }
+
+    /// What a list holds, to those who have the keys that remain when `party` has sent it.
+    fn plain(&self, party: usize, list: &[Ciphertext]) -> Vec<Encoding> {
+        let key: Scalar = (party + 1..self.n).chain([0]).map(|party| *secret(party).scalar()).sum();
+        opened(list, key)
+    }
+}
+
+fn opened(list: &[Ciphertext], key: Scalar) -> Vec<Encoding> {
+    let mut wide = [0; 64];
+    wide[..32].copy_from_slice(key.as_bytes());
+    encode(&SecretKey(ristretto255::Scalar::reduced(&wide)).decrypt(list).unwrap()).to_vec()
+}
+
+/// What P_1 got, and the frames that each party sent.
+struct Ran {
+    opened: Vec<Encoding>,
+    frames: Vec<Vec<(u16, Vec<u8>)>>,
+}
+
+impl Ran {
+    /// The list that a party sent.
+    fn list(&self, party: usize) -> Vec<Ciphertext> {
+        let bytes: Vec<u8> = self.frames[party].iter().flat_map(|(_, body)| body).copied().collect();
+        bytes.chunks(64).map(|bytes| Ciphertext::get(bytes).unwrap()).collect()
+    }
+
+    /// The places in the list that a party received of what it sent, from distinct messages.
+    fn order(&self, start: &Start, party: usize) -> Vec<usize> {
+        let before = match party {
+            0 => start.plain.to_vec(),
+            _ => start.plain(party - 1, &self.list(party - 1)),
+        };
+        let places: HashMap<Encoding, usize> = before.into_iter().enumerate().map(|(i, m)| (m, i)).collect();
+        start.plain(party, &self.list(party)).iter().map(|message| places[message]).collect()
+    }
+}
+
+/// Uniform elements.
+fn uniform(n: usize) -> Vec<Element> {
+    let mut rng = Prng::from_seed(&[5; 32]);
+    map(&(0..n).map(|_| rng.bytes()).collect::<Vec<_>>()).to_vec()
+}
+
+fn sorted(rows: &[Encoding], k: usize) -> Vec<&[Encoding]> {
+    let mut rows: Vec<&[Encoding]> = rows.chunks(k).collect();
+    rows.sort_unstable();
+    rows
+}
+
+#[test]
+fn the_leader_gets_all_rows_and_they_stay_whole() {
+    for n in 2..=5 {
+        for (k, sizes) in [(1, &[0, 1, 2, 40][..]), (3, &[0, 1, 40])] {
+            for &rows in sizes {
+                // A third of the rows is empty, and a row comes twice.
+                let mut messages = uniform(rows * k);
+                for row in messages.chunks_mut(k).step_by(3) {
+                    row.fill(Element::IDENTITY);
+                }
+                if rows > 4 {
+                    messages.copy_within(k..2 * k, 2 * k);
+                }
+                let start = Start::new(n, Shape::new(rows, k), &messages);
+                let ran = start.run(1);
+                assert_eq!(sorted(&ran.opened, k), sorted(&start.plain, k), "{n} {rows} {k}");
+            }
+        }
+    }
+}
+
+#[test]
+fn lists_of_a_frame_and_about_that_come_through_and_frames_are_full() {
+    for (k, rows) in [(1, FRAME - 1), (1, FRAME + 1), (3, FRAME / 3), (3, FRAME / 3 + 1), (FRAME + 1, 2)] {
+        let shape = Shape::new(rows, k);
+        // All rows are the same ten elements, which takes no time to make.
+        let few = uniform(10);
+        let messages: Vec<Element> = (0..rows * k).map(|i| few[i % 10]).collect();
+        let start = Start::new(2, shape, &messages);
+        let ran = start.run(1);
+        assert_eq!(sorted(&ran.opened, k), sorted(&start.plain, k), "{rows} {k}");
+        let per_frame = (FRAME / k).max(1);
+        for frames in &ran.frames {
+            let lengths = frames.iter().map(|(tag, body)| (*tag, body.len()));
+            let expected = crate::channel::frames(rows, per_frame).map(|rows| (0xd0, 64 * k * rows));
+            assert!(lengths.eq(expected));
+            let bytes: usize = frames.iter().map(|(_, body)| 6 + body.len()).sum();
+            assert_eq!(bytes, shape.traffic());
+        }
+    }
+    assert_eq!((Shape::new(7, 0), Shape::new(0, 2).traffic()), (Shape::new(7, 1), 0));
+}
+
+/// Whoever compares what went into a party with what came out, or two runs, finds nothing in common.
+#[test]
+fn every_list_is_fresh() {
+    let start = Start::new(4, Shape::new(60, 3), &uniform(180));
+    let [first, second] = [1, 2].map(|seed| start.run(seed));
+    let lists = [&first, &second].into_iter().flat_map(|ran| (0..4).map(|party| ran.list(party)));
+    let parts: Vec<Encoding> = lists.chain([start.list.clone()]).flatten().flat_map(|c| c.0).collect();
+    assert_eq!(parts.len(), 9 * 180 * 2);
+    assert_eq!(parts.iter().collect::<HashSet<_>>().len(), parts.len());
+}
+
+#[test]
+fn every_party_permutes_the_list_in_an_order_of_its_own_and_another_one_in_each_run() {
+    let start = Start::new(4, Shape::new(400, 1), &uniform(400));
+    let orders = [1, 2].map(|seed| {
+        let ran = start.run(seed);
+        [0, 1, 2, 3].map(|party| ran.order(&start, party))
+    });
+    for party in 0..4 {
+        are_random_orders([&orders[0][party], &orders[1][party]]);
+        are_random_orders([&orders[0][party], &orders[0][(party + 1) % 4]]);
+    }
+}
+
+/// An order within frames would tell in which frame a row was.
+#[test]
+fn orders_are_over_the_whole_list() {
+    let start = Start::new(2, Shape::new(FRAME + 1500, 1), &uniform(FRAME + 1500));
+    let ran = start.run(1);
+    for party in 0..2 {
+        // Of the 1500 rows behind the first frame, 402 are expected in the last 1500 places, with a deviation of 15.
+        let stayed = ran.order(&start, party)[FRAME..].iter().filter(|i| **i >= FRAME).count();
+        assert!((300..500).contains(&stayed), "{stayed}");
+    }
+}
+
+/// Where each of four rows comes out, over many runs.
+#[test]
+fn all_orders_of_few_rows_come_up() {
+    let start = Start::new(2, Shape::new(4, 1), &uniform(4));
+    let mut seen: [HashMap<Vec<usize>, u32>; 2] = Default::default();
+    for seed in 0..240 {
+        let ran = start.run(seed);
+        for (party, seen) in seen.iter_mut().enumerate() {
+            *seen.entry(ran.order(&start, party)).or_default() += 1;
+        }
+    }
+    for seen in seen {
+        // 23 degrees of freedom: above 70 has probability 1e-6; runs without an order are counted too.
+        let unseen = 10.0 * (24 - seen.len()) as f64;
+        let chi2: f64 = unseen + seen.values().map(|&c| (f64::from(c) - 10.0).powi(2) / 10.0).sum::<f64>();
+        assert!(chi2 < 70.0, "chi-squared {chi2}");
+    }
+}
+
+/// Those whose keys remain can decrypt what a party sent, all together and in no smaller number.
+#[test]
+fn a_list_is_under_the_keys_that_remain() {
+    let start = Start::new(4, Shape::new(12, 1), &uniform(12));
+    let ran = start.run(1);
+    let known = sorted(&start.plain, 1);
+    for party in 0..4 {
+        let list = ran.list(party);
+        assert_eq!(sorted(&start.plain(party, &list), 1), known, "{party}");
+        let remaining: Vec<usize> = (party + 1..4).chain([0]).collect();
+        for missing in &remaining {
+            // All other keys, also those that were taken off.
+            for without in [&[0, 1, 2, 3][..], &remaining[..]] {
+                let keys = without.iter().filter(|key| *key != missing);
+                let key: Scalar = keys.map(|party| *secret(*party).scalar()).sum();
+                assert!(opened(&list, key).iter().all(|plain| !start.plain.contains(plain)));
+            }
+        }
+    }
+    assert_eq!(sorted(&ran.opened, 1), known);
+}
+
+#[test]
+fn a_blinded_list_shows_which_rows_are_the_identity_and_nothing_else() {
+    let mut messages = uniform(50);
+    messages.iter_mut().step_by(5).for_each(|message| *message = Element::IDENTITY);
+    // Equal messages, which must not be equal afterwards.
+    messages.copy_within(11..15, 1);
+    let start = Start::new(3, Shape::blinded(50), &messages);
+    let zeros = |list: &[Encoding]| list.iter().filter(|message| **message == [0; 32]).count();
+    let (mut seen, mut runs) = (HashSet::new(), 0);
+    for seed in [1, 2] {
+        let ran = start.run(seed);
+        // P_1 does not blind, the others do, each of them.
+        assert_eq!(sorted(&start.plain(0, &ran.list(0)), 1), sorted(&start.plain, 1));
+        for party in [1, 2] {
+            let plain = start.plain(party, &ran.list(party));
+            assert_eq!(zeros(&plain), 10);
+            seen.extend(plain.into_iter().filter(|message| *message != [0; 32]));
+            runs += 1;
+        }
+        assert_eq!(zeros(&ran.opened), 10);
+        assert!(ran.opened.iter().all(|message| *message == [0; 32] || !start.plain.contains(message)));
+    }
+    assert_eq!(seen.len(), 40 * runs);
+    assert!(start.plain.iter().all(|message| !seen.contains(message)));
+}
+
+/// What a party, the leader at the end or another one, says to these frames from the one before it.
+fn told(shape: Shape, frames: &[(u16, &[u8])], leader: bool) -> Error {
+    let (mut before, mut from) = Channel::pair();
+    for (tag, body) in frames {
+        before.tx.send_bytes(Message::new(*tag, "forged"), body).unwrap();
+    }
+    let (sink, _listening) = before.into_halves();
+    drop(sink);
+    let (mut to, _after) = Channel::pair();
+    let rng = &mut Prng::from_seed(&[1; 32]);
+    let rest = PublicKey::joint(&[secret(1).public()]).unwrap();
+    let mut run = Shuffle { shape, rng, threads: Threads::global() };
+    let said = match leader {
+        true => run.open(secret(0), &mut from.rx, |_| Ok(())),
+        false => run.pass(secret(0), &rest, &mut from.rx, &mut to.tx),
+    };
+    assert_eq!(to.bytes_sent(), 0, "nothing is passed on");
+    said.unwrap_err()
+}
+
+#[test]
+fn what_no_honest_party_sends_is_refused() {
+    let start = Start::new(2, Shape::new(5, 3), &uniform(15));
+    let good: Vec<u8> = start.list.iter().flat_map(|c| c.as_ref().to_vec()).collect();
+    let (mut odd, mut high) = ([0; 32], [0xff; 32]);
+    (odd[0], high[31]) = (1, 0x7f);
+    for leader in [false, true] {
+        for forged in [[0; 32], [0xff; 32], odd, high] {
+            for at in [0, 1, 7, 28, 29] {
+                let mut bad = good.clone();
+                bad[32 * at..][..32].copy_from_slice(&forged);
+                let said = told(start.shape, &[(0xd0, &bad)], leader);
+                assert_eq!(said.fault(), Some(Fault::Misbehaved));
+                let place = format!("ciphertext {} of row {} of", at / 2 % 3, at / 6);
+                assert!(said.to_string().contains(&place), "{said}");
+            }
+        }
+        // Frames of another length or with another tag, and a party that has left.
+        let more = [&good[..], &good[..64]].concat();
+        for (tag, body) in
+            [(0xd0, &good[64..]), (0xd0, &good[1..]), (0xd0, &more[..]), (0xd0, &[][..]), (0xd1, &good[..])]
+        {
+            let said = told(start.shape, &[(tag, body)], leader);
+            assert_eq!(said.fault(), Some(Fault::Misbehaved), "{said}");
+        }
+        assert!(matches!(told(start.shape, &[], leader), Error::Network(_)));
+        // The place in a later frame.
+        let row = start.list[..1].repeat(FRAME).iter().flat_map(|c| c.as_ref().to_vec()).collect::<Vec<u8>>();
+        let mut bad = row.clone();
+        bad[64 * 9..][..32].fill(0);
+        let said = told(Shape::new(3, FRAME), &[(0xd0, &row), (0xd0, &row), (0xd0, &bad)], leader);
+        assert!(said.to_string().contains("ciphertext 9 of row 2 of"), "{said}");
+    }
+}
+
+#[test]
+fn the_leader_does_not_begin_with_another_list_than_was_announced() {
+    let start = Start::new(2, Shape::new(5, 3), &uniform(15));
+
+    let begin = |list: &[Ciphertext]| {
+        let (mut to, after) = Channel::pair();
+        let rng = &mut Prng::from_seed(&[1; 32]);
+        let mut run = Shuffle { shape: start.shape, rng, threads: Threads::global() };
+        let said = run.lead(&start.keys[0], list, &mut to.tx);
+        (said, to.bytes_sent(), after)
+    };
+    for list in [&start.list[1..], &start.list[..0], &start.list.repeat(2)[..]] {
+        let (said, sent, _) = begin(list);
+        assert!(matches!(said, Err(Error::Bug(_))) && sent == 0);
+    }
+    let mut bad = start.list.clone();
+    bad[10] = Ciphertext::default();
+    let (said, sent, _) = begin(&bad);
+    let said = said.unwrap_err();
+    assert!(said.to_string().contains("ciphertext 1 of row 3 of") && sent == 0, "{said}");
+    assert_eq!(said.fault(), Some(Fault::Misbehaved));
+}
