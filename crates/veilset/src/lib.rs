@@ -4,7 +4,8 @@
 //!
 //! - [`session`]: a whole run between two connected parties: [`session::run::run`], [`session::report`], and what it
 //!   will cost: [`session::estimate`];
-//! - [`net`]: the connection to a peer whose fingerprint is known, over TLS: [`net::establish`];
+//! - [`net`]: the connection to a peer whose fingerprint is known, over TLS: [`net::establish`]; or those to all parties
+//!   of a list: [`net::assemble`];
 //! - [`artefact`]: what is computed before the peer is met, in sealed files with a ledger of their uses;
 //! - [`governance`]: whether a run is allowed, and a log of it: [`governance::gate`] with [`governance::policy`] and
 //!   [`governance::audit`];

@@ -5,7 +5,7 @@
 //! 128`.
 
 /// The settings that messages may name.
-pub const SETTINGS: [&str; 38] = [
+pub const SETTINGS: [&str; 39] = [
     "audit_log",
     "both",
     "connect_timeout",
@@ -23,6 +23,7 @@ pub const SETTINGS: [&str; 38] = [
     "ids",
     "insecure_plaintext",
     "key",
+    "listen",
     "malicious_sender",
     "map",
     "max_peer_items",

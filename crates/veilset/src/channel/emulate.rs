@@ -65,8 +65,11 @@ impl Channel {
     /// Returns the channel with everything it *sends* delayed as by `network`. The peer must do the same.
     pub fn emulate(mut self, network: Network) -> Channel {
         let near = Pipe::new();
-        let sink = std::mem::replace(&mut self.tx.sink, Box::new(PipeSink(near.clone())));
-        let ends = Ends { incoming: self.ends.incoming.clone(), outgoing: Some(near.clone()) };
+        let sink = std::mem::replace(
+            &mut self.tx.sink,
+            Box::new(PipeSink { pipe: near.clone(), who: self.rx.who.clone() }),
+        );
+        let ends = Ends { outgoing: Some(near.clone()), ..self.ends.clone() };
         let inner = std::mem::replace(&mut self.ends, ends).outgoing;
         self.pumps.insert(0, std::thread::spawn(move || delay(&near, sink, network, inner)));
         self

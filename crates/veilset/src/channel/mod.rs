@@ -7,6 +7,7 @@
 //!
 //! Byte counts, progress and cancellation live here, so that protocols contain only arithmetic.
 
+mod abort;
 mod emulate;
 mod pipe;
 pub(crate) mod queue;
@@ -19,10 +20,13 @@ pub use record::{Recording, replay};
 pub use stream::{ByteStream, Counted, TICK, Timeouts, WireCount, over};
 pub use wire::Wire;
 
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, Seat};
+use abort::Reason;
+pub(crate) use abort::{Link, Names};
 pub(crate) use pipe::CAPACITY;
-use pipe::{End, Pipe, PipeSink, PipeSource};
+use pipe::{End, Pipe, PipeSink, PipeSource, Who};
 use std::marker::PhantomData;
+use std::num::NonZeroU8;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -59,7 +63,7 @@ const HEARTBEAT: u16 = 0xff00;
 /// Heartbeats allowed beyond twice the number that is due; equivalent to nine hours. While this machine sleeps
 /// its clock may stop, and everything the peer sent arrives at once when it wakes.
 const HEARTBEATS_AT_ONCE: u128 = 1 << 16;
-/// Signals that the sender gives up. One byte: the reason.
+/// Signals that the sender gives up. One byte: the reason. In a mesh a second one: because of which party.
 const ABORT: u16 = 0xff01;
 
 /// Bytes of a frame before its body.
@@ -69,51 +73,6 @@ fn header(tag: u16, len: usize) -> Result<[u8; HEADER]> {
     let len = u32::try_from(len).map_err(|_| Error::Bug(format!("a frame of {len} bytes")))?;
     let ([a, b], [c, d, e, f]) = (tag.to_le_bytes(), len.to_le_bytes());
     Ok([a, b, c, d, e, f])
-}
-
-/// Why a party gives up, as told to the peer: the kind of reason, never its text.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Reason {
-    Cancelled = 1,
-    Input = 2,
-    Disagreement = 3,
-    Peer = 4,
-    Network = 5,
-    Output = 6,
-    Bug = 7,
-    Refused = 8,
-}
-
-impl Reason {
-    fn of(error: &Error) -> Reason {
-        match error {
-            Error::Cancelled => Reason::Cancelled,
-            Error::Input(_) | Error::Usage(_) => Reason::Input,
-            Error::Disagreement(_) => Reason::Disagreement,
-            Error::Peer { .. } => Reason::Peer,
-            Error::Network(_) => Reason::Network,
-            Error::Output(_) => Reason::Output,
-            Error::Bug(_) => Reason::Bug,
-            Error::Refused(_) => Reason::Refused,
-        }
-    }
-
-    /// The error that the peer's report of this reason causes on our side.
-    fn told(code: u8) -> Error {
-        let what = match code {
-            1 => "was stopped on request",
-            2 => "gave up because of its input or options",
-            3 => "gave up because the two sides ask for different things",
-            4 => "gave up because it found our messages wrong",
-            5 => "gave up because of the network",
-            6 => "gave up because it could not write its result or log",
-            7 => "gave up because of a defect in its program",
-            // The peer's limits are confidential: which one applied is for its operators to say.
-            8 => "gave up because its policy refuses this run",
-            _ => "gave up without a known reason",
-        };
-        Error::gave_up(format_args!("it {what}"))
-    }
 }
 
 /// Where frames go: the sending side of a transport.
@@ -192,6 +151,11 @@ pub struct Rx {
     /// Bytes of all frames so far, including headers.
     bytes: Arc<AtomicU64>,
     observer: Option<Arc<dyn Observer>>,
+    who: Who,
+    /// Where we are in a mesh, if we are in one.
+    link: Option<Link>,
+    /// The number of the party that the peer accused when it gave up.
+    accuses: Option<NonZeroU8>,
 }
 
 impl Rx {
@@ -202,7 +166,7 @@ impl Rx {
         let mut elements = Vec::with_capacity(n);
         for (i, bytes) in body.chunks_exact(T::SIZE).enumerate() {
             elements.push(T::get(bytes).map_err(|what| {
-                Error::misbehaves(format!("element {i} of its message \"{}\" is {what}", message.name))
+                self.misbehaves(format!("element {i} of its message \"{}\" is {what}", message.name))
             })?);
         }
         if let Some(observer) = &self.observer {
@@ -229,18 +193,37 @@ impl Rx {
         Ok(body)
     }
 
-    /// Reads to the end of the stream, looking for an abort, for at most 3 seconds.
-    fn last_words(&mut self) -> Option<Error> {
+    /// The peer's fault.
+    fn misbehaves(&self, what: String) -> Error {
+        let seat = self.link.as_ref().map_or(Seat::PEER, |link| Seat::numbered(link.peer));
+        Error::misbehaves(what).by(seat)
+    }
+
+    /// The number of bytes with which the peer gives up.
+    fn words(&self) -> usize {
+        if self.link.is_some() { 2 } else { 1 }
+    }
+
+    /// The error that these words of a peer that gives up cause on our side.
+    fn told(&mut self, words: [u8; 2]) -> Error {
+        let Some(link) = &self.link else { return Reason::told(words[0]) };
+        let (error, accuses) = link.told(words);
+        self.accuses = accuses;
+        error
+    }
+
+    /// Reads to the end of the stream, looking for an abort, until then at most.
+    fn last_words(&mut self, until: Instant) -> Option<Error> {
         let mut waste = [0u8; 4096];
-        let until = Instant::now() + stream::CLOSE_WITHIN;
         while Instant::now() < until {
             let mut head = [0u8; HEADER];
             self.source.recv(&mut head, Some(until)).ok()?;
             let [a, b, c, d, e, f] = head;
             let mut left = u32::from_le_bytes([c, d, e, f]) as usize;
-            if u16::from_le_bytes([a, b]) == ABORT && left == 1 {
-                self.source.recv(&mut waste[..1], Some(until)).ok()?;
-                return Some(Reason::told(waste[0]));
+            if u16::from_le_bytes([a, b]) == ABORT && left == self.words() {
+                let mut words = [0u8; 2];
+                self.source.recv(&mut words[..left], Some(until)).ok()?;
+                return Some(self.told(words));
             }
             // The peer chose this length: the time bounds the loop, even if more data keeps arriving.
             while left > 0 && Instant::now() < until {
@@ -260,7 +243,7 @@ impl Rx {
         let due = time.as_millis() / stream::HEARTBEAT_EVERY.as_millis();
         match u128::from(self.heartbeats) <= HEARTBEATS_AT_ONCE + 2 * due {
             true => Ok(()),
-            false => Err(Error::misbehaves(format!(
+            false => Err(self.misbehaves(format!(
                 "it sent {} heartbeats in {} seconds, at most {due} were due",
                 self.heartbeats,
                 time.as_secs()
@@ -280,15 +263,15 @@ impl Rx {
                 self.heartbeat()?;
                 match (self.patience, deadline) {
                     (Some(patience), Some(deadline)) if Instant::now() > deadline => {
-                        return Err(End::Stalled(patience).error());
+                        return Err(End::Stalled(patience).error(&self.who));
                     }
                     _ => continue,
                 }
             }
-            if got == ABORT && len == 1 {
-                let mut code = [0u8];
-                self.source.recv(&mut code, deadline)?;
-                return Err(Reason::told(code[0]));
+            if got == ABORT && len == self.words() {
+                let mut words = [0u8; 2];
+                self.source.recv(&mut words[..len], deadline)?;
+                return Err(self.told(words));
             }
             break (got, len);
         };
@@ -297,7 +280,7 @@ impl Rx {
             false => format!("message {tag:#x} \"{name}\" of {min} to {max} bytes was expected"),
         };
         if got != tag || len < min || len > max {
-            return Err(Error::misbehaves(format!("{}, message {got:#x} of {len} bytes came", expected())));
+            return Err(self.misbehaves(format!("{}, message {got:#x} of {len} bytes came", expected())));
         }
         let mut body = vec![0u8; len];
         self.source.recv(&mut body, deadline)?;
@@ -322,42 +305,82 @@ pub struct Channel {
 }
 
 /// The two pipes of a channel, for ending them from outside.
-#[derive(Clone)]
+#[derive(Clone, Default)]
 struct Ends {
     incoming: Option<Arc<Pipe>>,
     outgoing: Option<Arc<Pipe>>,
+    /// In a mesh, the number of the party at the other end.
+    peer: Option<NonZeroU8>,
 }
 
 impl Ends {
-    fn stop(&self, why: &End, reason: Reason) {
+    /// Ends both, after telling the peer the reason and, in a mesh, the party whose failure it is.
+    fn stop(&self, why: &End, reason: Reason, culprit: Option<NonZeroU8>) {
         if let Some(pipe) = &self.outgoing {
-            let frame = header(ABORT, 1).map(|h| [&h[..], &[reason as u8]].concat()).ok();
+            let words = [reason as u8, culprit.map_or(0, NonZeroU8::get)];
+            let words = if self.peer.is_some() { &words[..] } else { &words[..1] };
+            let frame = header(ABORT, words.len()).map(|h| [&h[..], words].concat()).ok();
             pipe.end_with(why.clone(), frame);
         }
         if let Some(pipe) = &self.incoming {
             pipe.end(why.clone());
         }
     }
+
+    /// Gives up because of this error.
+    fn give_up(&self, error: &Error) {
+        match self.peer {
+            None => self.stop(&End::GaveUp, Reason::of(error), None),
+            // An error about another party is about the one at the other end, if it names no other.
+            Some(peer) => self.give_up_for(error, error.seat().map(|seat| seat.number().unwrap_or(peer))),
+        }
+    }
+
+    /// Gives up because of this error, which is the failure of that party of a mesh.
+    fn give_up_for(&self, error: &Error, culprit: Option<NonZeroU8>) {
+        self.stop(&End::GaveUp, Reason::in_mesh(error), culprit);
+    }
 }
 
 /// Stops a run from outside, for instance on Ctrl-C.
 #[derive(Clone)]
-pub struct Canceller(Ends);
+pub struct Canceller(Vec<Ends>);
 
 impl Canceller {
     /// Tells the peer, and makes every blocked operation on the channel return [`Error::Cancelled`].
     pub fn cancel(&self) {
-        self.0.stop(&End::Cancelled, Reason::Cancelled);
+        self.0.iter().for_each(|ends| ends.stop(&End::Cancelled, Reason::Cancelled, None));
+    }
+}
+
+/// Stops all of these.
+impl FromIterator<Canceller> for Canceller {
+    fn from_iter<I: IntoIterator<Item = Canceller>>(all: I) -> Canceller {
+        Canceller(all.into_iter().flat_map(|canceller| canceller.0).collect())
+    }
+}
+
+/// Gives up on a channel of a mesh while another thread uses it.
+#[derive(Clone)]
+pub(crate) struct Stopper(Ends);
+
+impl Stopper {
+    /// Tells the peer that we give up because of `error`, the failure of the party with the number `culprit`, if it is
+    /// that of another party. Nothing can be sent or received afterwards, except what came before.
+    pub(crate) fn give_up(&self, error: &Error, culprit: Option<NonZeroU8>) {
+        self.0.give_up_for(error, culprit);
     }
 }
 
 impl Channel {
     fn from_pipes(incoming: Arc<Pipe>, outgoing: Arc<Pipe>) -> Channel {
+        let who = Who::default();
         let mut channel = Channel::from_halves(
-            Box::new(PipeSink(outgoing.clone())),
-            Box::new(PipeSource::new(incoming.clone())),
+            Box::new(PipeSink { pipe: outgoing.clone(), who: who.clone() }),
+            Box::new(PipeSource::new(incoming.clone(), who.clone())),
         );
-        channel.ends = Ends { incoming: Some(incoming), outgoing: Some(outgoing) };
+        channel.rx.who = who;
+        channel.ends = Ends { incoming: Some(incoming), outgoing: Some(outgoing), peer: None };
         channel
     }
 
@@ -373,8 +396,11 @@ impl Channel {
                 heartbeats: 0,
                 bytes: Arc::default(),
                 observer: None,
+                who: Who::default(),
+                link: None,
+                accuses: None,
             },
-            ends: Ends { incoming: None, outgoing: None },
+            ends: Ends::default(),
             pumps: Vec::new(),
         }
     }
@@ -389,6 +415,14 @@ impl Channel {
     /// The two halves of the transport, so that a test can interpose its own.
     pub fn into_halves(self) -> (Box<dyn Sink>, Box<dyn Source>) {
         (self.tx.sink, self.rx.source)
+    }
+
+    /// Makes this a channel of a mesh: messages name the party at its other end, and whoever gives up says because of
+    /// whom. Both ends must do this, before anything is sent.
+    pub(crate) fn join(&mut self, link: Link) {
+        self.rx.who.set(link.names.full(link.peer));
+        self.ends.peer = Some(link.peer);
+        self.rx.link = Some(link);
     }
 
     /// Gives up on a peer that is alive but sends or accepts no frame for this long.
@@ -430,14 +464,35 @@ impl Channel {
     /// Replaces a network error by the reason that the peer gave before it left, if it gave one.
     pub fn explain(&mut self, error: Error) -> Error {
         match error {
-            Error::Network(_) => self.rx.last_words().unwrap_or(error),
+            Error::Network(_) => self.rx.last_words(Instant::now() + stream::CLOSE_WITHIN).unwrap_or(error),
             _ => error,
         }
     }
 
+    /// The number of the party of a mesh that the peer accused when it gave up, unless that is ours.
+    pub(crate) fn accuses(&self) -> Option<NonZeroU8> {
+        self.rx.accuses
+    }
+
+    /// Why the peer has left, if it has: what it said, or else how the connection ended. Waits for that until then at
+    /// most, and discards everything else that comes.
+    pub(crate) fn departed(&mut self, until: Instant) -> Option<Error> {
+        let words = self.rx.last_words(until);
+        words.or_else(|| match self.ends.incoming.as_ref()?.ended()? {
+            end @ (End::Closed | End::Idle(_) | End::Broken(_)) => Some(end.error(&self.rx.who)),
+            // Our side ended it.
+            End::Stalled(_) | End::Cancelled | End::GaveUp => None,
+        })
+    }
+
     /// A handle for stopping the run from another thread.
     pub fn canceller(&self) -> Canceller {
-        Canceller(self.ends.clone())
+        Canceller(vec![self.ends.clone()])
+    }
+
+    /// A handle for giving up a run of a mesh from another thread.
+    pub(crate) fn stopper(&self) -> Stopper {
+        Stopper(self.ends.clone())
     }
 
     /// Fails if the channel has ended, so that nothing is committed to a run that cannot continue. A channel
@@ -447,14 +502,14 @@ impl Channel {
         let ends: Vec<End> = pipes.into_iter().flatten().filter_map(|pipe| pipe.ended()).collect();
         // A cancellation takes precedence over everything else.
         match ends.iter().find(|end| **end == End::Cancelled).or(ends.first()) {
-            Some(end) => Err(end.error()),
+            Some(end) => Err(end.error(&self.rx.who)),
             None => Ok(()),
         }
     }
 
     /// Tells the peer that we give up because of `error`. Nothing can be sent afterwards.
     pub fn abort(&self, error: &Error) {
-        self.ends.stop(&End::GaveUp, Reason::of(error));
+        self.ends.give_up(error);
     }
 
     /// Closes the channel gracefully: waits until everything sent has left this program and the peer has closed
@@ -480,7 +535,7 @@ impl Channel {
             let weight = queue::weight(&error);
             // A consequence means that the other half has ended. Its error says why to stop.
             if stop && weight > 0 {
-                ends.stop(&End::GaveUp, Reason::of(&error));
+                ends.give_up(&error);
             }
             if first.as_ref().is_none_or(|first| queue::weight(first) < weight) {
                 *first = Some(error);
@@ -489,12 +544,12 @@ impl Channel {
         let (a, b) = std::thread::scope(|scope| {
             // If sending fails because the peer has left, the other half reads the peer's last messages.
             let producer = scope.spawn(|| {
-                caught(|| produce(tx)).map_err(|e| {
+                caught("half of a duplex step", || produce(tx)).map_err(|e| {
                     let stop = !matches!(e, Error::Network(_));
                     note(e, stop)
                 })
             });
-            let b = caught(|| consume(rx)).map_err(|e| note(e, true));
+            let b = caught("half of a duplex step", || consume(rx)).map_err(|e| note(e, true));
             (producer.join(), b)
         });
         match (a, b) {
@@ -507,13 +562,14 @@ impl Channel {
     }
 }
 
-/// Runs half of a duplex step. A panic becomes an error like any other, so that it stops the other half.
-fn caught<T>(half: impl FnOnce() -> Result<T>) -> Result<T> {
-    // Unwind-safe: all that the half leaves behind is a channel that is abandoned.
-    catch_unwind(AssertUnwindSafe(half)).unwrap_or_else(|panic| {
+/// Runs a step on a thread of its own, called `what` in messages. A panic becomes an error like any other, so that it
+/// stops those that wait for the step.
+pub(crate) fn caught<T>(what: &str, step: impl FnOnce() -> Result<T>) -> Result<T> {
+    // Unwind-safe: all that the step leaves behind are channels that are abandoned.
+    catch_unwind(AssertUnwindSafe(step)).unwrap_or_else(|panic| {
         let words = panic.downcast_ref::<String>().map(String::as_str);
         let words = words.or(panic.downcast_ref::<&str>().copied()).unwrap_or("no message");
-        Err(Error::Bug(format!("half of a duplex step panicked: {words}")))
+        Err(Error::Bug(format!("{what} panicked: {words}")))
     })
 }
 

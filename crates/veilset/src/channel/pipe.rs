@@ -3,7 +3,8 @@
 use super::{Sink, Source};
 use crate::error::{Error, Result};
 use std::collections::VecDeque;
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::fmt;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
 /// Bytes that a pipe holds before a writer blocks: 1 MiB, or one frame if that is larger.
@@ -31,29 +32,49 @@ pub(crate) enum End {
 }
 
 impl End {
-    pub(crate) fn error(&self) -> Error {
+    /// The error of a connection to `who` that ended like this.
+    pub(crate) fn error(&self, who: &Who) -> Error {
         match self {
-            End::Closed => Error::Network(
-                "the peer closed the connection before the run was complete. Ask the other party what its \
+            End::Closed => Error::Network(format!(
+                "{who} closed the connection before the run was complete. Ask the other party what its \
                  program reported, then run again"
-                    .into(),
-            ),
+            )),
             End::Idle(time) => Error::Network(format!(
-                "nothing came from the peer for {} seconds (`idle_timeout`). Ask the other party whether its \
+                "nothing came from {who} for {} seconds (`idle_timeout`). Ask the other party whether its \
                  program still runs and check the network, then run again",
                 time.as_secs_f64()
             )),
             End::Stalled(time) => Error::Network(format!(
-                "the peer is alive but did nothing for the run for {} seconds (ten times `idle_timeout`). Ask the \
+                "{who} is alive but did nothing for the run for {} seconds (ten times `idle_timeout`). Ask the \
                  other party what its program does, then run again",
                 time.as_secs_f64()
             )),
             End::Broken(why) => {
-                Error::Network(format!("the connection broke ({why}). Check the network, then run again"))
+                let with = who.0.get().map(|name| format!(" with {name}")).unwrap_or_default();
+                Error::Network(format!(
+                    "the connection{with} broke ({why}). Check the network, then run again"
+                ))
             }
             End::Cancelled => Error::Cancelled,
             End::GaveUp => Error::Network("the connection was given up".into()),
         }
+    }
+}
+
+/// What messages call the party at the other end: "the peer", unless another name was set. Clones share the name.
+#[derive(Clone, Default)]
+pub(crate) struct Who(Arc<OnceLock<String>>);
+
+impl Who {
+    /// Sets the name. The first one is kept.
+    pub(crate) fn set(&self, name: String) {
+        let _ = self.0.set(name);
+    }
+}
+
+impl fmt::Display for Who {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.0.get().map_or("the peer", String::as_str))
     }
 }
 
@@ -179,30 +200,34 @@ fn cost(chunk: &[u8]) -> usize {
 }
 
 /// The writing half of a pipe; dropping it closes the pipe.
-pub(crate) struct PipeSink(pub(crate) Arc<Pipe>);
+pub(crate) struct PipeSink {
+    pub(crate) pipe: Arc<Pipe>,
+    pub(crate) who: Who,
+}
 
 impl Sink for PipeSink {
     fn send(&mut self, frame: Vec<u8>) -> Result<()> {
-        self.0.push(frame).map_err(|end| end.error())
+        self.pipe.push(frame).map_err(|end| end.error(&self.who))
     }
 }
 
 impl Drop for PipeSink {
     fn drop(&mut self) {
-        self.0.end(End::Closed);
+        self.pipe.end(End::Closed);
     }
 }
 
 /// The reading half of a pipe; dropping it closes the pipe.
 pub(crate) struct PipeSource {
     pipe: Arc<Pipe>,
+    who: Who,
     chunk: Vec<u8>,
     at: usize,
 }
 
 impl PipeSource {
-    pub(crate) fn new(pipe: Arc<Pipe>) -> Self {
-        PipeSource { pipe, chunk: Vec::new(), at: 0 }
+    pub(crate) fn new(pipe: Arc<Pipe>, who: Who) -> Self {
+        PipeSource { pipe, who, chunk: Vec::new(), at: 0 }
     }
 }
 
@@ -212,8 +237,8 @@ impl Source for PipeSource {
             if self.at == self.chunk.len() {
                 match self.pipe.pop(deadline) {
                     Popped::Chunk(chunk) => (self.chunk, self.at) = (chunk, 0),
-                    Popped::End(end) => return Err(end.error()),
-                    Popped::Nothing => return Err(End::Stalled(self.pipe.patience()).error()),
+                    Popped::End(end) => return Err(end.error(&self.who)),
+                    Popped::Nothing => return Err(End::Stalled(self.pipe.patience()).error(&self.who)),
                 }
             }
             let n = out.len().min(self.chunk.len() - self.at);

@@ -1,10 +1,12 @@
 //! Connecting the parties: one side listens, the other connects, in whichever order they start.
 
+use super::roster::Member;
 use super::tls::{Failure, Keys, Limits, Secured};
 use super::{Fingerprint, Identity, Listener};
 use crate::channel::{ByteStream, Channel, Timeouts, WireCount, over};
 use crate::error::{Error, Result, Seat};
 use std::cell::Cell;
+use std::fmt;
 use std::net::{SocketAddr, TcpStream, ToSocketAddrs};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -96,9 +98,9 @@ impl Connection {
     }
 
     pub(super) fn secured(secured: Secured, keys: &Keys, timeouts: Timeouts) -> Result<Connection> {
-        let (exporter, wire) = (secured.exporter()?, secured.wire());
+        let (exporter, wire, peer) = (secured.exporter()?, secured.wire(), secured.peer()?);
         Ok(Connection {
-            peer: Some(keys.peer),
+            peer: Some(peer),
             our: Some(keys.ours),
             exporter,
             ..Self::unprotected(over(secured.into_stream()?, timeouts)?, wire)
@@ -139,12 +141,14 @@ pub(super) struct Watch<'a> {
     pub(super) notice: &'a dyn Fn(&str),
     /// When to suggest a possible cause; `None` once that was done.
     pub(super) hint: Cell<Option<Instant>>,
+    /// Whom we connect to.
+    pub(super) whom: Whom<'a>,
 }
 
 impl<'a> Watch<'a> {
     pub(super) fn new(timeouts: Timeouts, cancelled: &'a dyn Fn() -> bool, notice: &'a dyn Fn(&str)) -> Self {
         let hint = Cell::new(Some(after(LONG)));
-        Watch { deadline: after(timeouts.connect), timeouts, cancelled, notice, hint }
+        Watch { deadline: after(timeouts.connect), timeouts, cancelled, notice, hint, whom: Whom::Peer }
     }
 
     /// Gives the user a hint, once, after a long wait.
@@ -166,6 +170,65 @@ impl<'a> Watch<'a> {
     pub(super) fn within(&self) -> String {
         let seconds = self.timeouts.connect.as_secs_f64();
         format!("within {seconds} second{} (`connect_timeout`)", if seconds == 1.0 { "" } else { "s" })
+    }
+}
+
+/// Whom we connect to, as messages put it.
+#[derive(Clone, Copy)]
+pub(super) enum Whom<'a> {
+    /// The other party of a run of two.
+    Peer,
+    /// A party of a mesh, and the file that lists the parties.
+    Member(&'a Member, &'a str),
+}
+
+impl fmt::Display for Whom<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Whom::Peer => f.write_str("the peer"),
+            Whom::Member(member, _) => member.fmt(f),
+        }
+    }
+}
+
+impl Whom<'_> {
+    /// An error about it: it is not who we expect, or does not expect us.
+    fn stranger(&self, what: String) -> Error {
+        let seat = match self {
+            Whom::Peer => Seat::PEER,
+            Whom::Member(member, _) => member.seat(),
+        };
+        Error::stranger(what).by(seat)
+    }
+
+    /// The address that we tried, and whose it is.
+    fn at(&self, at: SocketAddr) -> String {
+        match self {
+            Whom::Peer => at.to_string(),
+            Whom::Member(member, _) => format!("{at}, the address of {},", member.name()),
+        }
+    }
+
+    /// What to do about an unexpected key.
+    fn compare(&self) -> String {
+        match self {
+            Whom::Peer => COMPARE.into(),
+            Whom::Member(_, source) => format!(
+                "Ask the other party, over a channel that you trust, what `veilset identity show` prints on its side. \
+                 If it is the first fingerprint, correct its \"fingerprint\" in {source}, for all parties; if not, \
+                 somebody else is in between"
+            ),
+        }
+    }
+
+    /// What to do if it does not expect our key.
+    fn expect(&self, ours: Fingerprint) -> String {
+        match self {
+            Whom::Peer => format!("Ask the other party to run with `peer={ours}`"),
+            Whom::Member(_, source) => format!(
+                "Ask the other party to compare its list of parties with ours, {source}: they must be the same"
+            ),
+        }
     }
 }
 
@@ -212,9 +275,14 @@ impl<'a> Address<'a> {
 
     /// An address to connect to.
     fn parse_peer(text: &'a str) -> Result<Self> {
+        Self::parse_of(text, "the peer's")
+    }
+
+    /// An address to connect to: `whose` in messages.
+    pub(super) fn parse_of(text: &'a str, whose: &str) -> Result<Self> {
         match Self::parse(text)? {
             Address { port: 0, .. } => Err(Error::Usage(format!(
-                "\"{text}\" is not the peer's address: nobody listens at port 0. Ask the other party for the port"
+                "\"{text}\" is not {whose} address: nobody listens at port 0. Ask the other party for the port"
             ))),
             address => Ok(address),
         }
@@ -272,8 +340,24 @@ pub(super) const COMPARE: &str = "Ask the other party, over a channel that you t
                        show` prints on its side. If it is the first fingerprint, give that one with `peer`; if not, \
                        somebody else is in between";
 
-/// Tries all addresses in turn until one of them is the peer or the time is up.
+/// Connects to the peer, which is expected at this address.
 pub(super) fn connect(text: &str, security: &Protection, watch: &Watch<'_>) -> Result<Connection> {
+    reach(text, security, watch)?.map_err(|cause| {
+        Error::Network(format!(
+            "cannot reach the peer at {text} {}: {cause}. {ABSENT}, and whether it listens there. Check the \
+             address and firewalls, then run again",
+            watch.within()
+        ))
+    })
+}
+
+/// Tries all addresses in turn until one of them is the peer or the time is up. The inner error is the cause then.
+pub(super) fn reach(
+    text: &str,
+    security: &Protection,
+    watch: &Watch<'_>,
+) -> Result<Result<Connection, String>> {
+    let whom = watch.whom;
     let address = Address::parse_peer(text)?;
     let keys = security.keys()?;
     let mut last = String::new();
@@ -294,7 +378,7 @@ pub(super) fn connect(text: &str, security: &Protection, watch: &Watch<'_>) -> R
                 for at in addresses {
                     watch.check()?;
                     match attempt(at, keys.as_ref(), watch)? {
-                        Ok(connection) => return Ok(connection),
+                        Ok(connection) => return Ok(Ok(connection)),
                         Err(failure) => {
                             let cause = format!("{at}: {failure}");
                             if let Failure::Tls(_) = failure {
@@ -309,25 +393,20 @@ pub(super) fn connect(text: &str, security: &Protection, watch: &Watch<'_>) -> R
         };
         let cause = causes.join("; ");
         if cause != last {
-            (watch.notice)(&format!("the peer cannot be reached yet ({cause}); still trying"));
+            (watch.notice)(&format!("{whom} cannot be reached yet ({cause}); still trying"));
         }
         last = cause;
         watch.check()?;
         watch.hint(|| {
             format!(
-                "the peer has not been reached at {text} yet; still trying. {ABSENT}, and whether it listens there. Check the \
+                "{whom} has not been reached at {text} yet; still trying. {ABSENT}, and whether it listens there. Check the \
                  address and firewalls"
             )
         });
         std::thread::sleep(RETRY.min(watch.left()));
         if watch.left().is_zero() {
             let before = stranger.filter(|s| !last.contains(s)).map(|s| format!("; before that, {s}"));
-            return Err(Error::Network(format!(
-                "cannot reach the peer at {text} {}: {last}{}. {ABSENT}, and whether it listens there. Check the \
-                 address and firewalls, then run again",
-                watch.within(),
-                before.unwrap_or_default()
-            )));
+            return Ok(Err(last + &before.unwrap_or_default()));
         }
     }
 }
@@ -345,20 +424,30 @@ fn attempt(at: SocketAddr, keys: Option<&Keys>, watch: &Watch<'_>) -> Result<Res
     let Some(keys) = keys else {
         return Connection::plain(socket, watch.timeouts).map(Ok);
     };
+    let whom = watch.whom;
     let limits = Limits { deadline: after(HANDSHAKE).min(watch.deadline), stop: watch.cancelled };
     match keys.connect(socket, &limits) {
         Ok(secured) => Connection::secured(secured, keys, watch.timeouts).map(Ok),
-        Err(Failure::WrongKey(presented)) => Err(Error::stranger(format_args!(
-            "the program at {at} shows the fingerprint {presented}, which proves nothing; expected is {}. {COMPARE}",
-            keys.peer
+        Err(Failure::WrongKey(presented)) => Err(whom.stranger(format!(
+            "the program at {} shows the fingerprint {presented}, which proves nothing; expected is {}. {}",
+            whom.at(at),
+            listed(keys.expected()),
+            whom.compare()
         ))),
-        Err(Failure::Refused) => Err(Error::stranger(format_args!(
-            "it is at {at} and has the expected fingerprint, {}, but it expects a fingerprint other than \
-             ours, {ours}. Ask the other party to run with `peer={ours}`",
-            keys.peer,
-            ours = keys.ours
+        Err(Failure::Refused) => Err(whom.stranger(format!(
+            "it is at {} and has the expected fingerprint, {}, but it expects a fingerprint other than \
+             ours, {}. {}",
+            whom.at(at),
+            listed(keys.expected()),
+            keys.ours,
+            whom.expect(keys.ours)
         ))),
         Err(Failure::Stopped) => Err(Error::Cancelled),
         Err(failure) => Ok(Err(failure)),
     }
+}
+
+/// Fingerprints in a message.
+pub(super) fn listed(fingerprints: &[Fingerprint]) -> String {
+    fingerprints.iter().map(Fingerprint::to_string).collect::<Vec<_>>().join(", ")
 }

@@ -1,6 +1,7 @@
 //! The listening side: anybody may connect, only the peer is accepted.
 
-use super::connect::{ABSENT, Address, COMPARE, Connection, HANDSHAKE, Protection, Watch, after};
+use super::connect::{ABSENT, Address, COMPARE, Connection, HANDSHAKE, Protection, Watch, after, listed};
+use super::fingerprint::Fingerprint;
 use super::room::{HANDSHAKES, Room};
 use super::tls::{Failure, Keys, Limits, Secured};
 use crate::channel::Timeouts;
@@ -17,9 +18,9 @@ use std::time::Duration;
 /// Reported strangers. A port scan must not flood the terminal.
 const REPORTS: usize = 20;
 /// How often the listener polls.
-const LOOK: Duration = Duration::from_millis(20);
-/// Files reserved for the peer's connection: clones of its socket, the log, and a few more.
-const SPARE: usize = 8;
+pub(super) const LOOK: Duration = Duration::from_millis(20);
+/// Files reserved for each connection that we wait for: clones of its socket, the log, and a few more.
+pub(super) const SPARE: usize = 8;
 
 /// The listening side in two steps, for callers that need to know the port before the peer connects.
 pub struct Listener {
@@ -113,6 +114,13 @@ impl Listener {
         }
     }
 
+    /// Files that are kept open so that strangers cannot use up those that the connections of this many parties need, if
+    /// few may be open.
+    pub(super) fn spare(&self, parties: usize) -> Vec<TcpListener> {
+        let sockets = self.sockets.iter().cycle().take(parties * SPARE);
+        sockets.map_while(|socket| socket.try_clone().ok()).collect()
+    }
+
     fn first_comer(&self, watch: &Watch<'_>) -> Result<Connection> {
         loop {
             watch.check()?;
@@ -170,16 +178,18 @@ fn still_waiting(at: SocketAddr) -> String {
     )
 }
 
-/// The listener at work: runs handshakes with everybody who connects until one of them is the peer.
-struct Reception<'a> {
+/// The listener at work: runs handshakes with everybody who connects until those that we wait for are here.
+pub(super) struct Reception<'a> {
     keys: &'a Keys,
     watch: &'a Watch<'a>,
-    at: SocketAddr,
+    pub(super) at: SocketAddr,
+    /// The fingerprints of those that have not been accepted yet.
+    awaited: Vec<Fingerprint>,
     /// The sockets of the handshakes in progress.
     room: Room<Arc<TcpStream>>,
     reported: usize,
     /// Who was turned away and why; the most informative case so far.
-    last: Option<(SocketAddr, Failure)>,
+    pub(super) last: Option<(SocketAddr, Failure)>,
     /// Where handshakes report their outcome, with the id of the connection.
     report: Sender<(u64, Outcome)>,
     outcomes: Receiver<(u64, Outcome)>,
@@ -190,13 +200,19 @@ struct Reception<'a> {
 type Outcome = Result<Secured, Failure>;
 
 impl<'a> Reception<'a> {
-    fn new(keys: &'a Keys, watch: &'a Watch<'a>, at: SocketAddr, handshakes: usize) -> Result<Self> {
+    pub(super) fn new(
+        keys: &'a Keys,
+        watch: &'a Watch<'a>,
+        at: SocketAddr,
+        handshakes: usize,
+    ) -> Result<Self> {
         let (report, outcomes) = mpsc::channel();
         let room = Room::new(handshakes, Prng::from_os()?);
         Ok(Reception {
             keys,
             watch,
             at,
+            awaited: keys.expected().to_vec(),
             room,
             reported: 0,
             last: None,
@@ -207,16 +223,10 @@ impl<'a> Reception<'a> {
     }
 
     fn run(mut self, listener: &Listener) -> Result<Connection> {
-        // If few files may be open, strangers must not use up those that the peer's connection needs.
-        let spare: Vec<_> =
-            listener.sockets.iter().cycle().take(SPARE).map_while(|s| s.try_clone().ok()).collect();
+        let spare = listener.spare(1);
         loop {
             self.watch.check()?;
-            listener.waiting(self.watch.notice, |comer| match comer {
-                Some((socket, from)) => self.receive(socket, from),
-                None => self.make_room(),
-            });
-            if let Some(secured) = self.peer() {
+            if let Some(secured) = self.round(listener) {
                 drop(spare);
                 return Connection::secured(secured, self.keys, self.watch.timeouts);
             }
@@ -225,6 +235,15 @@ impl<'a> Reception<'a> {
                 return Err(self.nobody());
             }
         }
+    }
+
+    /// Starts handshakes with all who wait, and returns the connection of one that we wait for, if one has ended.
+    pub(super) fn round(&mut self, listener: &Listener) -> Option<Secured> {
+        listener.waiting(self.watch.notice, |comer| match comer {
+            Some((socket, from)) => self.receive(socket, from),
+            None => self.make_room(),
+        });
+        self.peer()
     }
 
     /// Waits a moment for handshakes to end, and checks all that have. Returns the peer's connection if it is
@@ -280,15 +299,27 @@ impl<'a> Reception<'a> {
     fn judge(&mut self, id: u64, outcome: Outcome) -> Option<Secured> {
         // A connection that is no longer in the room was cut off.
         let (from, _) = self.room.leave(id)?;
-        let taken = outcome.and_then(|mut secured| secured.welcome().map(|()| secured));
+        let taken = outcome.and_then(|secured| self.admit(secured));
         taken.map_err(|failure| self.turned_away(from, failure)).ok()
+    }
+
+    /// Accepts the first connection of each that we wait for, and none after it.
+    fn admit(&mut self, mut secured: Secured) -> Result<Secured, Failure> {
+        let proven = secured.peer().map_err(|e| Failure::Io(e.to_string()))?;
+        let at = self.awaited.iter().position(|awaited| proven.is(awaited)).ok_or(Failure::Again(proven))?;
+        secured.welcome()?;
+        self.awaited.remove(at);
+        Ok(secured)
     }
 
     fn turned_away(&mut self, from: SocketAddr, failure: Failure) {
         self.reported += 1;
         if self.reported <= REPORTS {
             let expected = match failure {
-                Failure::WrongKey(_) => format!(" (expected is {})", self.keys.peer),
+                Failure::WrongKey(_) => match self.keys.expected() {
+                    [peer] => format!(" (expected is {peer})"),
+                    several => format!(" (it is none of the {} that are expected)", several.len()),
+                },
                 Failure::Unwanted => format!(" ({})", self.keys.ours),
                 _ => String::new(),
             };
@@ -304,7 +335,7 @@ impl<'a> Reception<'a> {
     }
 
     fn nobody(&self) -> Error {
-        let Keys { ours, peer, .. } = self.keys;
+        let (ours, peer) = (self.keys.ours, listed(self.keys.expected()));
         match &self.last {
             Some((from, Failure::WrongKey(presented))) => Error::stranger(format_args!(
                 "it did not connect to {} {}. A connection from {from} shows the fingerprint {presented}, \

@@ -1,4 +1,5 @@
-//! TLS 1.3 in which both sides present a raw public key (RFC 7250), and each accepts a single fingerprint.
+//! TLS 1.3 in which both sides present a raw public key (RFC 7250), and each accepts only the fingerprints it expects:
+//! one, or on the listening side of a mesh those of all parties that connect.
 //!
 //! Signatures are Ed25519. The only key exchange is X25519 with ML-KEM-768, so that traffic recorded today stays
 //! confidential against a future quantum computer. Identities are not safe from a quantum computer that exists
@@ -59,20 +60,31 @@ pub(super) struct Keys {
     key: Arc<CertifiedKey>,
     /// Our fingerprint.
     pub(super) ours: Fingerprint,
-    /// The fingerprint of the expected peer.
-    pub(super) peer: Fingerprint,
+    /// The fingerprints that we accept: that of the expected peer, or those of several parties.
+    expected: Arc<[Fingerprint]>,
 }
 
 impl Keys {
+    /// Our keys, for a connection to this peer.
     pub(super) fn new(identity: &Identity, peer: Fingerprint) -> Keys {
+        Self::accepting(identity, [peer].into())
+    }
+
+    /// Our keys, for connections of all of these.
+    pub(super) fn accepting(identity: &Identity, expected: Arc<[Fingerprint]>) -> Keys {
         let mut provider = aws_lc_rs::default_provider();
         provider.kx_groups = vec![aws_lc_rs::kx_group::X25519MLKEM768];
-        Keys { provider: Arc::new(provider), key: identity.key(), ours: identity.fingerprint(), peer }
+        Keys { provider: Arc::new(provider), key: identity.key(), ours: identity.fingerprint(), expected }
+    }
+
+    /// The fingerprints that we accept.
+    pub(super) fn expected(&self) -> &[Fingerprint] {
+        &self.expected
     }
 
     fn pinned(&self) -> Arc<Pinned> {
         Arc::new(Pinned {
-            expected: self.peer,
+            expected: self.expected.clone(),
             presented: OnceLock::new(),
             algorithms: self.provider.signature_verification_algorithms,
         })
@@ -147,6 +159,8 @@ pub(super) struct Limits<'a> {
 pub(super) enum Failure {
     /// The other side presented this key instead of the expected one, and proved nothing.
     WrongKey(Fingerprint),
+    /// It has proven the key of a party that is connected already.
+    Again(Fingerprint),
     /// The expected peer, which has proven its key, rejects ours.
     Refused,
     /// Somebody who connected to us, and has proven nothing, rejects our key.
@@ -172,6 +186,9 @@ impl fmt::Display for Failure {
         match self {
             Failure::WrongKey(presented) => {
                 write!(f, "it shows the fingerprint {presented}, which proves nothing")
+            }
+            Failure::Again(proven) => {
+                write!(f, "it has the fingerprint {proven}, whose party is connected already")
             }
             Failure::Refused => f.write_str("it expects a fingerprint other than ours"),
             Failure::Unwanted => f.write_str("it says that it expects a fingerprint other than ours"),
@@ -204,10 +221,10 @@ fn io_failure(e: &io::Error) -> Failure {
     }
 }
 
-/// Accepts exactly one key. Remembers any other key that is presented, for the report.
+/// Accepts the expected keys. Remembers any other key that is presented, for the report.
 #[derive(Debug)]
 struct Pinned {
-    expected: Fingerprint,
+    expected: Arc<[Fingerprint]>,
     presented: OnceLock<Fingerprint>,
     algorithms: WebPkiSupportedAlgorithms,
 }
@@ -215,7 +232,7 @@ struct Pinned {
 impl Pinned {
     fn compare(&self, spki: &CertificateDer<'_>) -> Result<(), rustls::Error> {
         let presented = Fingerprint::of_public_key(spki);
-        if presented.is(&self.expected) {
+        if self.expected.iter().any(|expected| presented.is(expected)) {
             return Ok(());
         }
         let _ = self.presented.set(presented);
@@ -437,6 +454,13 @@ impl Secured {
     /// Tells the connecting side that we accept its connection.
     pub(super) fn welcome(&mut self) -> Result<(), Failure> {
         self.tls.writer().write_all(&[WELCOME]).and_then(|()| self.flush()).map_err(|e| io_failure(&e))
+    }
+
+    /// The fingerprint of the key that the other side has proven.
+    pub(super) fn peer(&self) -> Result<Fingerprint> {
+        let key = self.tls.peer_certificates().and_then(<[_]>::first);
+        let key = key.ok_or_else(|| Error::Bug("a TLS handshake ended without a key".into()))?;
+        Ok(Fingerprint::of_public_key(key))
     }
 
     /// 32 bytes that only the two ends of this connection know (RFC 8446, 7.5).

@@ -1,0 +1,463 @@
+use super::*;
+use crate::channel::Message;
+use crate::error::{Fault, Seat};
+use crate::net::tests::{identity, seconds};
+use crate::net::tls::Limits;
+use crate::net::{Listed, ListedParty, Mesh, Roster};
+use crate::rng::Prng;
+use std::io::Write;
+use std::net::TcpStream;
+use std::sync::Mutex;
+
+const NUMBERS: Message<u64> = Message::new(100, "numbers");
+const NAMES: [&str; 8] = ["north", "east", "south", "west", "up", "down", "left", "right"];
+
+/// Parties, and the list that they all have.
+struct Cast {
+    identities: Vec<Arc<Identity>>,
+    listed: Listed,
+}
+
+/// So many parties with free ports, except one that only connects.
+fn cast(n: usize, silent: Option<usize>) -> Cast {
+    let identities: Vec<_> = (0..n).map(|_| identity()).collect();
+    // All are open at once, so that they differ.
+    let ports: Vec<_> = (0..n).map(|_| TcpListener::bind("127.0.0.1:0").unwrap()).collect();
+    let party = |(i, identity): (usize, &Arc<Identity>)| ListedParty {
+        name: NAMES[i].into(),
+        fingerprint: identity.fingerprint(),
+        address: (silent != Some(i)).then(|| ports[i].local_addr().unwrap().to_string()),
+    };
+    let party = identities.iter().enumerate().map(party).collect();
+    Cast { identities, listed: Listed { leader: NAMES[0].into(), party } }
+}
+
+/// What a user was told.
+#[derive(Default)]
+struct Notices(Mutex<Vec<String>>);
+
+impl Notices {
+    fn has(&self, words: &str) -> bool {
+        self.0.lock().unwrap().iter().any(|notice| notice.contains(words))
+    }
+
+    fn wait_for(&self, words: &str) {
+        for _ in 0..10_000 {
+            if self.has(words) {
+                return;
+            }
+            thread::sleep(Duration::from_millis(5));
+        }
+        panic!("no {words:?}: {:?}", self.0.lock().unwrap());
+    }
+}
+
+impl Cast {
+    fn roster(&self) -> Roster {
+        Roster::new(self.listed.clone(), "parties.toml").unwrap()
+    }
+
+    /// The part of one party.
+    fn play(&self, i: usize, timeouts: Timeouts) -> Result<Mesh> {
+        self.play_with(i, timeouts, None, &|| false, &Notices::default())
+    }
+
+    fn play_with(
+        &self,
+        i: usize,
+        timeouts: Timeouts,
+        listen: Option<&str>,
+        cancelled: &dyn Fn() -> bool,
+        notices: &Notices,
+    ) -> Result<Mesh> {
+        let (roster, identity) = (self.roster(), &self.identities[i]);
+        let me = roster.me(NAMES[i], &identity.fingerprint())?;
+        let notice = |text: &str| notices.0.lock().unwrap().push(text.to_owned());
+        let links = assemble(&me, identity, listen, timeouts, cancelled, &notice)?;
+        Mesh::new(me.own().seat(), links)
+    }
+
+    /// The keys with which party `i` connects to party `to`, where that one listens.
+    fn call(&self, i: usize, to: usize) -> Result<Connection, Failure> {
+        let keys = Keys::new(&self.identities[i], self.identities[to].fingerprint());
+        let limits = Limits { deadline: Instant::now() + Duration::from_secs(20), stop: &|| false };
+        let address = self.listed.party[to].address.as_deref().unwrap();
+        let socket = (0..1000).find_map(|_| TcpStream::connect(address).ok().or_else(pause));
+        let secured = keys.connect(socket.unwrap(), &limits)?;
+        Ok(Connection::secured(secured, &keys, seconds(20)).unwrap())
+    }
+}
+
+/// Each tells all others its number, and hears theirs on the connections of their seats.
+fn talk(mesh: &mut Mesh, roster: &Roster) {
+    let ours: u64 = mesh.ours().number().unwrap().get().into();
+    let heard = mesh.each(|link| {
+        link.channel.tx.send(NUMBERS, &[ours])?;
+        Ok((link.seat, link.channel.rx.recv(NUMBERS, 1)?[0]))
+    });
+    let others = roster.members().iter().filter(|member| member.seat() != mesh.ours());
+    for ((seat, number), member) in heard.unwrap().into_iter().zip(others) {
+        assert_eq!((seat, number), (member.seat(), member.number().get().into()));
+    }
+    let others = roster.members().iter().filter(|member| member.seat() != mesh.ours());
+    for (link, member) in mesh.links().iter().zip(others) {
+        assert_eq!((link.seat, link.peer), (member.seat(), Some(member.fingerprint())));
+        assert_eq!(link.peer_name.as_deref(), Some(member.name()));
+    }
+    assert_eq!(mesh.links().len(), roster.members().len() - 1);
+}
+
+fn pause<T>() -> Option<T> {
+    thread::sleep(Duration::from_millis(5));
+    None
+}
+
+fn seat(number: u8) -> Seat {
+    Seat::numbered(NonZeroU8::new(number).unwrap())
+}
+
+fn error<T>(result: Result<T>) -> Error {
+    result.err().unwrap()
+}
+
+#[test]
+fn all_find_each_other_in_whatever_order_they_start() {
+    let mut rng = Prng::from_seed(&[7; 32]);
+    for (n, silent) in [(2, None), (2, Some(1)), (3, Some(0)), (4, Some(2)), (8, Some(5))] {
+        let cast = cast(n, silent);
+        let waits: Vec<u64> = (0..n).map(|_| rng.below(100)).collect();
+        let meshes: Vec<Mesh> = thread::scope(|scope| {
+            let play = |(i, wait): (usize, u64)| {
+                let cast = &cast;
+                scope.spawn(move || {
+                    thread::sleep(Duration::from_millis(wait));
+                    let mut mesh = cast.play(i, seconds(60)).unwrap();
+                    talk(&mut mesh, &cast.roster());
+                    mesh
+                })
+            };
+            let parties: Vec<_> = waits.into_iter().enumerate().map(play).collect();
+            parties.into_iter().map(|party| party.join().unwrap()).collect()
+        });
+        // Both ends of a connection have the same secret, and no two connections.
+        let mut secrets = std::collections::HashMap::new();
+        for link in meshes.iter().flat_map(Mesh::links) {
+            *secrets.entry(link.exporter).or_insert(0) += 1;
+        }
+        assert_eq!(secrets.len(), n * (n - 1) / 2);
+        assert!(secrets.values().all(|ends| *ends == 2));
+        thread::scope(|scope| {
+            meshes.into_iter().for_each(|mesh| drop(scope.spawn(move || mesh.finish(Ok(())).unwrap())));
+        });
+    }
+}
+
+#[test]
+fn who_does_not_come_is_named_by_all_others() {
+    // Party 3 connects to the others, party 1 is one that they connect to.
+    thread::scope(|scope| {
+        for (absent, words) in [(2, "did not connect to 127.0.0.1:"), (0, "cannot be reached at 127.0.0.1:")]
+        {
+            scope.spawn(move || {
+                let cast = cast(3, None);
+                let who = format!("party {} ({})", absent + 1, NAMES[absent]);
+                let errors: Vec<String> = thread::scope(|scope| {
+                    let play = |i| {
+                        let cast = &cast;
+                        scope.spawn(move || error(cast.play(i, seconds(1))).to_string())
+                    };
+                    let parties: Vec<_> = (0..3).filter(|i| *i != absent).map(play).collect();
+                    parties.into_iter().map(|party| party.join().unwrap()).collect()
+                });
+                assert!(errors.iter().all(|e| e.contains(&who)), "{errors:?}");
+                // The first to say so; the other may have heard it from there.
+                let first = format!("{who} {words}");
+                let timed_out =
+                    |e: &&String| e.contains(&first) && e.contains("within 1 second (`connect_timeout`)");
+                let first = errors.iter().find(timed_out).unwrap_or_else(|| panic!("{errors:?}"));
+                assert_eq!(first.matches("(north)").count() + first.matches("(south)").count(), 1, "{first}");
+                assert!(!first.contains("(east)"), "{first}");
+                assert!(first.contains("then run again") && first.contains("parties.toml"), "{first}");
+            });
+        }
+    });
+}
+
+#[test]
+fn everybody_who_is_missing_is_named() {
+    let cast = cast(5, Some(3));
+    // Party 2 is alone.
+    let e = error(cast.play(1, seconds(1))).to_string();
+    for words in [
+        "party 3 (south), party 4 (west) and party 5 (up) did not connect to 127.0.0.1:",
+        "party 1 (north) cannot be reached at 127.0.0.1:",
+    ] {
+        assert!(e.contains(words), "{e}");
+    }
+    let members = cast.roster().members().to_vec();
+    assert_eq!(together(&[&members[0]]), "party 1 (north)");
+    assert_eq!(together(&[&members[0], &members[2]]), "party 1 (north) and party 3 (south)");
+}
+
+#[test]
+fn the_shortest_time_out_ends_it_for_all() {
+    let cast = cast(4, None);
+    let start = Instant::now();
+    let errors = thread::scope(|scope| {
+        let play = |(i, connect): (usize, u64)| {
+            let (cast, timeouts) =
+                (&cast, Timeouts { connect: Duration::from_millis(connect), ..seconds(1) });
+            scope.spawn(move || error(cast.play(i, timeouts)).to_string())
+        };
+        let parties = [(0, 300_000), (1, 1_500), (2, 200_000)].map(play);
+        parties.map(|party| party.join().unwrap())
+    });
+    assert!(start.elapsed() < Duration::from_secs(60));
+    assert!(errors.iter().all(|e| e.contains("party 4 (west)")), "{errors:?}");
+    assert!(errors[1].contains("party 4 (west) did not connect to"), "{errors:?}");
+    for told in [&errors[0], &errors[2]] {
+        assert!(told.contains(" gave up because ") && told.contains("it says"), "{told}");
+    }
+}
+
+/// The same parties, one of which has another identity than the others expect, in its own list too.
+fn with_an_impostor(cast: &Cast, which: usize) -> Cast {
+    let Cast { mut identities, mut listed } =
+        Cast { identities: cast.identities.clone(), listed: cast.listed.clone() };
+    identities[which] = identity();
+    listed.party[which].fingerprint = identities[which].fingerprint();
+    Cast { identities, listed }
+}
+
+#[test]
+fn who_has_another_key_is_not_let_in_and_is_named() {
+    // The last party connects to all others.
+    thread::scope(|scope| {
+        for n in [2, 3] {
+            scope.spawn(move || {
+                let cast = cast(n, None);
+                let other = with_an_impostor(&cast, n - 1);
+                let (theirs, ours) = thread::scope(|scope| {
+                    let last = scope.spawn(|| error(other.play(n - 1, seconds(20))));
+                    let play = |i| {
+                        let cast = &cast;
+                        scope.spawn(move || error(cast.play(i, seconds(1))).to_string())
+                    };
+                    let others: Vec<_> = (0..n - 1).map(play).collect();
+                    let others: Vec<_> = others.into_iter().map(|party| party.join().unwrap()).collect();
+                    (last.join().unwrap(), others)
+                });
+                assert_eq!(theirs.fault(), Some(Fault::Stranger), "{theirs:?}");
+                assert!([Some(seat(1)), Some(seat(2))].contains(&theirs.seat()), "{theirs}");
+                let words = "compare its list of parties with ours, parties.toml";
+                assert!(theirs.to_string().contains(words), "{theirs}");
+                let who = format!("party {n} ({})", NAMES[n - 1]);
+                assert!(ours.iter().all(|e| e.contains(&who)), "{ours:?}");
+                let presented = other.identities[n - 1].fingerprint();
+                let words =
+                    format!("was turned away: it shows the fingerprint {presented}, which proves nothing");
+                // Of several, it may have come to one.
+                assert!(n > 2 || ours[0].contains(&words), "{ours:?}");
+            });
+        }
+    });
+}
+
+#[test]
+fn a_listener_with_another_key_ends_it() {
+    let cast = cast(3, None);
+    let other = with_an_impostor(&cast, 0);
+    let done = AtomicBool::new(false);
+    let until = || done.load(Ordering::Relaxed);
+    let errors = thread::scope(|scope| {
+        scope.spawn(|| error(other.play_with(0, seconds(60), None, &until, &Notices::default())));
+        let play = |i| {
+            let cast = &cast;
+            scope.spawn(move || error(cast.play(i, seconds(60))))
+        };
+        let errors = [1, 2].map(play).map(|party| party.join().unwrap());
+        done.store(true, Ordering::Relaxed);
+        errors
+    });
+    // Both find it out, unless the other one was faster and told.
+    let found = errors.iter().find(|error| error.fault() == Some(Fault::Stranger));
+    let found = found.unwrap_or_else(|| panic!("{errors:?}"));
+    assert_eq!(found.seat(), Some(seat(1)));
+    for words in
+        ["the address of north, shows the fingerprint", "correct its \"fingerprint\" in parties.toml"]
+    {
+        assert!(found.to_string().contains(words), "{found}");
+    }
+    assert!(errors.iter().all(|error| error.to_string().contains("party 1")), "{errors:?}");
+}
+
+/// What becomes of parties 1 and 2, whom party 3 leaves in this way when all three are connected. Party 4 never comes.
+fn left_by(leave: impl FnOnce(&Cast, [&Notices; 2])) -> [String; 2] {
+    let cast = cast(4, None);
+    let notices = [Notices::default(), Notices::default()];
+    thread::scope(|scope| {
+        let play = |i: usize| {
+            let (cast, notices) = (&cast, &notices[i]);
+            scope.spawn(move || error(cast.play_with(i, seconds(20), None, &|| false, notices)).to_string())
+        };
+        let parties = [0, 1].map(play);
+        notices[0].wait_for("party 2 (east) is connected");
+        leave(&cast, notices.each_ref());
+        parties.map(|party| party.join().unwrap())
+    })
+}
+
+#[test]
+fn who_leaves_before_all_are_here_is_named_by_all_others() {
+    let politely = left_by(|cast, notices| {
+        let cancelled = || notices.iter().all(|notices| notices.has("party 3 (south) is connected"));
+        let stopped = cast.play_with(2, seconds(60), None, &cancelled, &Notices::default());
+        assert_eq!(error(stopped), Error::Cancelled);
+    });
+    for error in politely {
+        assert!(error.starts_with("party 3: south was stopped on request"), "{error}");
+    }
+    // Only party 1 sees that.
+    let [one, two] = left_by(|cast, _| drop(cast.call(2, 0).unwrap()));
+    assert!(one.contains("party 3 (south) closed the connection"), "{one}");
+    assert!(
+        two.starts_with("party 1: north gave up because it has no connection with party 3 (south)"),
+        "{two}"
+    );
+}
+
+#[test]
+fn who_dies_right_after_the_handshake_is_named_by_all_others() {
+    let cast = cast(3, None);
+    let errors = thread::scope(|scope| {
+        let parties = [(0, 2), (1, 3)].map(|(i, from)| {
+            let cast = &cast;
+            scope.spawn(move || {
+                let mut mesh = match cast.play(i, seconds(60)) {
+                    Ok(mesh) => mesh,
+                    Err(error) => return error,
+                };
+                let heard = mesh.with(seat(from), |link| link.channel.rx.recv(NUMBERS, 1));
+                mesh.finish(heard).unwrap_err()
+            })
+        });
+        drop(cast.play(2, seconds(60)).unwrap());
+        parties.map(|party| party.join().unwrap().to_string())
+    });
+    assert!(errors.iter().all(|e| e.contains("party 3 (south) closed the connection")), "{errors:?}");
+}
+
+#[test]
+fn of_each_party_the_first_connection_is_taken_and_strangers_are_turned_away() {
+    let cast = cast(3, None);
+    let notices = Notices::default();
+    let mut mesh = thread::scope(|scope| {
+        let one = scope.spawn(|| cast.play_with(0, seconds(60), None, &|| false, &notices).unwrap());
+        notices.wait_for("listening on 127.0.0.1:");
+        let address = cast.listed.party[0].address.as_deref().unwrap();
+        // A stranger without a key that is expected, and one without TLS.
+        let keys = Keys::new(&identity(), cast.identities[0].fingerprint());
+        let limits = Limits { deadline: Instant::now() + Duration::from_secs(20), stop: &|| false };
+        let stranger = keys.connect(TcpStream::connect(address).unwrap(), &limits);
+        assert_eq!(stranger.err(), Some(Failure::Refused));
+        TcpStream::connect(address).unwrap().write_all(b"GET / HTTP/1.1\r\n\r\n").unwrap();
+        notices.wait_for("which proves nothing (it is none of the 2 that are expected)");
+        notices.wait_for("does not speak veilset's TLS");
+        // Party 3 comes before party 2, and again.
+        let mut three = cast.call(2, 0).unwrap();
+        for _ in 0..2 {
+            assert_eq!(cast.call(2, 0).err(), Some(Failure::Closed));
+        }
+        notices.wait_for(&format!("{}, whose party is connected already", cast.identities[2].fingerprint()));
+        let mut two = cast.call(1, 0).unwrap();
+        three.channel.tx.send(NUMBERS, &[3]).unwrap();
+        two.channel.tx.send(NUMBERS, &[2]).unwrap();
+        let mut mesh = one.join().unwrap();
+        let heard = mesh.each(|link| Ok((link.seat, link.channel.rx.recv(NUMBERS, 1)?[0])));
+        assert_eq!(heard.unwrap(), [(seat(2), 2), (seat(3), 3)]);
+        mesh
+    });
+    talk_no_more(&mut mesh);
+    // Nobody listens there any more.
+    assert!(TcpStream::connect(cast.listed.party[0].address.as_deref().unwrap()).is_err());
+}
+
+/// All others have left.
+fn talk_no_more(mesh: &mut Mesh) {
+    let error = mesh.each(|link| link.channel.rx.recv(NUMBERS, 1)).unwrap_err().to_string();
+    assert!(error.contains("closed the connection"), "{error}");
+}
+
+#[test]
+fn where_we_listen_can_differ_from_the_address_in_the_list() {
+    let cast = cast(2, None);
+    let here = cast.listed.party[0].address.clone().unwrap();
+    // In its own list party 1 is behind a router, whose address is none of this machine's.
+    let mut listed = cast.listed.clone();
+    listed.party[0].address = Some("192.0.2.1:7000".into());
+    let inside = Cast { identities: cast.identities.clone(), listed };
+    let e = error(inside.play(0, seconds(1)));
+    assert!(matches!(e, Error::Usage(_)), "{e:?}");
+    for words in ["cannot listen on 192.0.2.1:7000", "our \"address\" in parties.toml", "`listen`"] {
+        assert!(e.to_string().contains(words), "{e}");
+    }
+    let notices = [Notices::default(), Notices::default()];
+    thread::scope(|scope| {
+        let one = scope.spawn(|| {
+            let mut mesh = inside.play_with(0, seconds(60), Some(&here), &|| false, &notices[0]).unwrap();
+            talk(&mut mesh, &inside.roster());
+        });
+        // Party 2 listens for nobody.
+        let mut mesh = cast.play_with(1, seconds(60), Some("127.0.0.1:0"), &|| false, &notices[1]).unwrap();
+        talk(&mut mesh, &cast.roster());
+        one.join().unwrap();
+    });
+    assert!(notices[0].has(&format!("listening on {here}")));
+    assert!(notices[1].has("`listen` is not used") && !notices[1].has("listening on"));
+}
+
+#[test]
+fn waiting_can_be_cancelled() {
+    let cast = cast(3, None);
+    // Party 1 listens only, party 3 connects only, and party 2 does both.
+    for i in 0..3 {
+        let looked = std::cell::Cell::new(0);
+        let cancelled = || {
+            looked.set(looked.get() + 1);
+            looked.get() > 3
+        };
+        assert_eq!(
+            error(cast.play_with(i, seconds(60), None, &cancelled, &Notices::default())),
+            Error::Cancelled
+        );
+    }
+}
+
+#[test]
+fn who_waits_long_is_told_once_who_is_missing() {
+    let cast = cast(3, None);
+    let roster = cast.roster();
+    let identity = &cast.identities[0];
+    let me = roster.me(NAMES[0], &identity.fingerprint()).unwrap();
+    let notices = Notices::default();
+    let notice = |text: &str| notices.0.lock().unwrap().push(text.to_owned());
+    let watch = Watch::new(seconds(1), &|| false, &notice);
+    watch.hint.set(Some(Instant::now()));
+    let keys = Keys::accepting(identity, me.listens_for().map(Member::fingerprint).collect());
+    let entrance = Entrance::open(&me, None, &keys, &watch).unwrap();
+    let (_tell, events) = mpsc::channel();
+    let (here, unreached) = (Vec::new(), BTreeMap::new());
+    let mut assembly = Assembly { me: &me, keys: &keys, watch: &watch, entrance, events, here, unreached };
+    assert!(assembly.meet().is_ok());
+    let words = "party 2 (east) and party 3 (south) did not connect to 127.0.0.1:";
+    assert_eq!(notices.0.lock().unwrap().iter().filter(|notice| notice.contains(words)).count(), 1);
+}
+
+#[test]
+fn the_identity_is_the_one_of_our_entry() {
+    let cast = cast(2, None);
+    let roster = cast.roster();
+    let me = roster.me(NAMES[0], &cast.identities[0].fingerprint()).unwrap();
+    let e = error(assemble(&me, &cast.identities[1], None, seconds(1), &|| false, &|_| ()));
+    assert!(matches!(e, Error::Bug(_)), "{e:?}");
+}

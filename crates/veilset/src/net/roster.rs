@@ -1,0 +1,327 @@
+//! The parties of a mesh: a list that is the same for everybody.
+//!
+//! ```toml
+//! leader = "north"
+//!
+//! [[party]]
+//! name = "north"
+//! fingerprint = "a5dwh-2s9e4-w3tmf-xa39z-z8ttd-ch6ws-jjk7s-2y6j3"
+//! address = "north.example.org:7001" # where it listens; omitted by a party that only connects
+//! ```
+//!
+//! The leader is party 1; the others follow in the order of the file. Of two parties with an address the one with the
+//! lower number listens and the other connects; otherwise the one without an address connects. So each party needs one
+//! port at most, and a party behind a firewall needs none.
+//!
+//! A front end reads the file into [`Listed`]; [`Roster::new`] checks it, and [`Roster::me`] finds our own entry.
+
+use super::Fingerprint;
+use super::connect::Address;
+use crate::channel::Names;
+use crate::error::{Error, Result, Seat, shown};
+use crate::hash::Domain;
+use serde::{Deserialize, Deserializer, de};
+use std::fmt;
+use std::num::NonZeroU8;
+
+/// The number of letters of the longest name.
+const LONGEST_NAME: usize = 64;
+
+/// The list as it stands in its file. The keys there are the names of the fields, with hyphens.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub struct Listed {
+    /// The name of the leader, which is party 1.
+    pub leader: String,
+    /// The parties.
+    #[serde(default)]
+    pub party: Vec<ListedParty>,
+}
+
+/// A party as it stands in the file.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub struct ListedParty {
+    /// What all parties call it.
+    pub name: String,
+    /// The fingerprint of its identity.
+    #[serde(deserialize_with = "parsed")]
+    pub fingerprint: Fingerprint,
+    /// Where it listens, as HOST:PORT; `None` if it only connects.
+    pub address: Option<String>,
+}
+
+fn parsed<'de, D: Deserializer<'de>>(from: D) -> Result<Fingerprint, D::Error> {
+    String::deserialize(from)?.parse().map_err(de::Error::custom)
+}
+
+/// A checked list of parties, in the order of their numbers.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Roster {
+    members: Vec<Member>,
+    source: String,
+}
+
+/// A party of a list. It is displayed as "party 3 (south)", for instance.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Member {
+    number: NonZeroU8,
+    name: String,
+    fingerprint: Fingerprint,
+    address: Option<String>,
+}
+
+/// Our own entry in a list of parties. It has our name and our fingerprint.
+#[derive(Debug, Clone, Copy)]
+pub struct Me<'a> {
+    roster: &'a Roster,
+    own: &'a Member,
+}
+
+impl Roster {
+    /// The largest number of parties.
+    pub const MOST: usize = 32;
+
+    /// Checks the list that was read from the file `source`.
+    ///
+    /// # Errors
+    /// [`Error::Usage`] if there are fewer than two parties or more than [`Roster::MOST`], if two have the same name,
+    /// fingerprint or address, if a name or an address is malformed, if the leader is not listed, or if two parties have
+    /// no address, so that neither can connect to the other.
+    pub fn new(listed: Listed, source: &str) -> Result<Roster> {
+        let members = numbered(listed).map_err(|what| wrong(source, &what))?;
+        Ok(Roster { members, source: source.into() })
+    }
+
+    /// All parties, in the order of their numbers.
+    pub fn members(&self) -> &[Member] {
+        &self.members
+    }
+
+    /// The file that the list was read from, for messages.
+    pub fn source(&self) -> &str {
+        &self.source
+    }
+
+    /// A hash of everything that must be the same for all parties: their order, names, fingerprints and addresses.
+    pub fn digest(&self) -> [u8; 32] {
+        let mut bytes = vec![self.members.len() as u8];
+        for Member { name, fingerprint, address, .. } in &self.members {
+            // No address is empty.
+            let address = address.as_deref().unwrap_or_default();
+            for part in [name.as_bytes(), fingerprint.as_bytes().as_slice(), address.as_bytes()] {
+                bytes.extend((part.len() as u64).to_le_bytes());
+                bytes.extend(part);
+            }
+        }
+        Domain::without_session("the list of the parties of a mesh").hash(&[&bytes])
+    }
+
+    /// Our own entry: the one of this name, if it has our fingerprint.
+    ///
+    /// # Errors
+    /// [`Error::Usage`] if there is no such entry, or if it is that of another identity.
+    pub fn me(&self, name: &str, ours: &Fingerprint) -> Result<Me<'_>> {
+        let Some(own) = self.members.iter().find(|member| member.name == name) else {
+            let names = self.members.iter().map(|member| format!("\"{}\"", member.name));
+            return Err(wrong(
+                &self.source,
+                &format!(
+                    "there is no party \"{}\" among {}. Give the name that we have there, or correct the file, for all \
+                     parties",
+                    shown(name),
+                    names.collect::<Vec<_>>().join(", ")
+                ),
+            ));
+        };
+        if own.fingerprint.is(ours) {
+            return Ok(Me { roster: self, own });
+        }
+        let other = self.members.iter().find(|member| member.fingerprint.is(ours));
+        let other =
+            other.map_or("that of no party there".into(), |other| format!("that of \"{}\"", other.name));
+        Err(wrong(
+            &self.source,
+            &format!(
+                "\"{name}\" has the fingerprint {}, but our identity has {ours}, which is {other}. Give our own name, or \
+                 the identity of \"{name}\" (`identity`), or correct the file, for all parties",
+                own.fingerprint
+            ),
+        ))
+    }
+
+    /// The names, for messages of the channels.
+    pub(super) fn names(&self) -> Names {
+        self.members.iter().map(|member| member.name.clone()).collect()
+    }
+}
+
+fn wrong(source: &str, what: &str) -> Error {
+    Error::Usage(format!("the list of parties {source}: {what}"))
+}
+
+/// Checks the parties and numbers them. The error says what is wrong and what to do.
+fn numbered(listed: Listed) -> Result<Vec<Member>, String> {
+    let Listed { leader, party } = listed;
+    match party.len() {
+        n @ (0 | 1) => {
+            return Err(format!(
+                "it has {n} of the tables [[party]], but there are at least 2 parties. Add the others"
+            ));
+        }
+        n if n > Roster::MOST => {
+            return Err(format!("it has {n} parties, more than the maximum of {}. Omit some", Roster::MOST));
+        }
+        _ => {}
+    }
+    party.iter().try_for_each(well_formed)?;
+    for (i, one) in party.iter().enumerate() {
+        party[..i].iter().try_for_each(|other| distinct(other, one))?;
+    }
+    if !party.iter().any(|party| party.name == leader) {
+        return Err(format!(
+            "the leader, \"{}\", is not among the parties. Correct \"leader\", or add the party",
+            shown(&leader)
+        ));
+    }
+    let (first, others): (Vec<_>, Vec<_>) = party.into_iter().partition(|party| party.name == leader);
+    let numbers = (1..=u8::MAX).filter_map(NonZeroU8::new);
+    let members = first.into_iter().chain(others).zip(numbers);
+    let members = members.map(|(ListedParty { name, fingerprint, address }, number)| Member {
+        number,
+        name,
+        fingerprint,
+        address,
+    });
+    Ok(members.collect())
+}
+
+/// Checks an entry by itself.
+fn well_formed(party: &ListedParty) -> Result<(), String> {
+    let ListedParty { name, address, .. } = party;
+    let named = name.trim() == name && !name.is_empty() && name.chars().count() <= LONGEST_NAME;
+    if !named || !printable(name) {
+        return Err(format!(
+            "\"{}\" cannot be a party's name: use 1 to {LONGEST_NAME} letters, digits and other characters that can be \
+             printed, no quotation marks, and no space at the ends",
+            shown(name)
+        ));
+    }
+    let Some(address) = address else { return Ok(()) };
+    if !printable(address) {
+        return Err(format!(
+            "\"{}\" is not an address of \"{name}\": it has a character that no address has. Write HOST:PORT",
+            shown(address)
+        ));
+    }
+    let parsed = Address::parse_of(address, &format!("\"{name}\"'s"));
+    parsed.map(drop).map_err(|e| format!("the \"address\" of \"{name}\": {e}"))
+}
+
+/// Whether a terminal shows the text as it is, and our messages can put it between quotation marks.
+fn printable(text: &str) -> bool {
+    text.chars().all(|c| c == '\'' || c.escape_debug().eq([c]))
+}
+
+/// Checks what must differ between two entries, and that one of them can connect to the other.
+fn distinct(one: &ListedParty, other: &ListedParty) -> Result<(), String> {
+    let (a, b) = (&one.name, &other.name);
+    if a == b {
+        return Err(format!("two parties are called \"{a}\". Give each a name of its own"));
+    }
+    if one.fingerprint.is(&other.fingerprint) {
+        return Err(format!(
+            "\"{a}\" and \"{b}\" have the same \"fingerprint\". Ask both what `veilset identity show` prints: each needs \
+             an identity of its own"
+        ));
+    }
+    if one.address.is_none() && other.address.is_none() {
+        return Err(format!(
+            "neither \"{a}\" nor \"{b}\" has an \"address\", so they cannot connect to each other. Add the address of \
+             one of them"
+        ));
+    }
+    match &one.address {
+        Some(address) if one.address == other.address => Err(format!(
+            "\"{a}\" and \"{b}\" have the same \"address\", {address}. Give each an address of its own"
+        )),
+        Some(_) | None => Ok(()),
+    }
+}
+
+impl Member {
+    /// Its seat in the run.
+    pub fn seat(&self) -> Seat {
+        Seat::numbered(self.number)
+    }
+
+    /// Its number: 1 for the leader.
+    pub fn number(&self) -> NonZeroU8 {
+        self.number
+    }
+
+    /// Its name.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// The fingerprint that it has to prove.
+    pub fn fingerprint(&self) -> Fingerprint {
+        self.fingerprint
+    }
+
+    /// Where it listens; `None` if it only connects.
+    pub fn address(&self) -> Option<&str> {
+        self.address.as_deref()
+    }
+
+    /// Whether it connects to the other party, which listens.
+    fn connects_to(&self, other: &Member) -> bool {
+        match (&self.address, &other.address) {
+            (Some(_), Some(_)) => other.number < self.number,
+            (None, Some(_)) => true,
+            // A roster has no two parties without an address.
+            (Some(_), None) | (None, None) => false,
+        }
+    }
+}
+
+impl fmt::Display for Member {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "party {} ({})", self.number, self.name)
+    }
+}
+
+impl<'a> Me<'a> {
+    /// The list.
+    pub fn roster(&self) -> &'a Roster {
+        self.roster
+    }
+
+    /// Our entry.
+    pub fn own(&self) -> &'a Member {
+        self.own
+    }
+
+    /// All other parties, in the order of their numbers.
+    pub fn others(&self) -> impl Iterator<Item = &'a Member> + use<'a> {
+        let own = self.own.number;
+        self.roster.members.iter().filter(move |member| member.number != own)
+    }
+
+    /// The parties that we connect to.
+    pub fn connects_to(&self) -> impl Iterator<Item = &'a Member> + use<'a> {
+        let own = self.own;
+        self.others().filter(move |other| own.connects_to(other))
+    }
+
+    /// The parties that connect to us.
+    pub fn listens_for(&self) -> impl Iterator<Item = &'a Member> + use<'a> {
+        let own = self.own;
+        self.others().filter(move |other| other.connects_to(own))
+    }
+}
+
+#[cfg(test)]
+#[path = "roster_tests.rs"]
+mod tests;

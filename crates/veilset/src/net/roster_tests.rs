@@ -1,0 +1,196 @@
+use super::*;
+
+fn fingerprint(name: &str) -> Fingerprint {
+    Fingerprint::of_public_key(name.as_bytes())
+}
+
+fn party(name: &str, address: Option<&str>) -> ListedParty {
+    ListedParty { name: name.into(), fingerprint: fingerprint(name), address: address.map(Into::into) }
+}
+
+/// Parties that all listen, except the last.
+fn listed(names: &[&str]) -> Listed {
+    let address = |i| (i + 1 < names.len()).then(|| format!("host{i}.example.org:7000"));
+    let party = names.iter().enumerate().map(|(i, name)| party(name, address(i).as_deref())).collect();
+    Listed { leader: names.first().unwrap_or(&"nobody").to_string(), party }
+}
+
+fn roster(names: &[&str]) -> Roster {
+    Roster::new(listed(names), "parties.toml").unwrap()
+}
+
+/// The error about this list, which speaks of its file.
+fn refused(listed: Listed) -> String {
+    let e = Roster::new(listed, "parties.toml").unwrap_err();
+    assert!(matches!(e, Error::Usage(_)), "{e:?}");
+    assert!(e.to_string().starts_with("the list of parties parties.toml: "), "{e}");
+    e.to_string()
+}
+
+fn names<'a>(members: impl Iterator<Item = &'a Member>) -> Vec<&'a str> {
+    members.map(Member::name).collect()
+}
+
+#[test]
+fn the_leader_is_party_one_and_the_others_follow_in_order() {
+    let list = Listed { leader: "south".into(), ..listed(&["north", "east", "south", "west"]) };
+    let roster = Roster::new(list, "parties.toml").unwrap();
+    assert_eq!(names(roster.members().iter()), ["south", "north", "east", "west"]);
+    for (member, number) in roster.members().iter().zip(1..) {
+        assert_eq!(member.number().get(), number);
+        assert_eq!(member.seat().number(), Some(member.number()));
+        assert_eq!(member.to_string(), format!("party {number} ({})", member.name()));
+        assert_eq!(member.fingerprint(), fingerprint(member.name()));
+    }
+    let addresses: Vec<_> = roster.members().iter().map(|member| member.address().is_some()).collect();
+    assert_eq!(addresses, [true, true, true, false]);
+}
+
+/// The list as another format than TOML gives it.
+#[test]
+fn the_keys_of_the_file_are_known_ones() {
+    let key = fingerprint("north");
+    let file = |more: &str| {
+        format!(r#"{{"leader": "north", "party": [{{"name": "north", "fingerprint": "{key}"{more}}}]}}"#)
+    };
+    let read = |text: &str| serde_json::from_str::<Listed>(text).map_err(|e| e.to_string());
+    assert_eq!(read(&file("")).unwrap().party, [party("north", None)]);
+    let with = read(&file(r#", "address": "example.org:7000""#)).unwrap();
+    assert_eq!(with.party, [party("north", Some("example.org:7000"))]);
+    assert!(read(&file(r#", "port": 7000"#)).unwrap_err().contains("unknown field `port`"));
+    assert!(read(r#"{"leader": "north", "partys": []}"#).unwrap_err().contains("unknown field `partys`"));
+    assert!(read(r#"{"party": []}"#).unwrap_err().contains("missing field `leader`"));
+    let typo = file("").replace(&key.to_string(), "abc");
+    assert!(read(&typo).unwrap_err().contains("40 letters"), "{typo}");
+}
+
+#[test]
+fn a_list_that_cannot_be_used_says_why_and_what_to_do() {
+    let three = || listed(&["north", "east", "south"]);
+    let with = |change: &dyn Fn(&mut Listed)| {
+        let mut listed = three();
+        change(&mut listed);
+        refused(listed)
+    };
+    let named = |name: &str| with(&|listed| listed.party[1].name = name.into());
+    let at = |address: &str| with(&|listed| listed.party[1].address = Some(address.into()));
+    let many: Vec<String> = (0..33).map(|i| format!("p{i}")).collect();
+    let many: Vec<&str> = many.iter().map(String::as_str).collect();
+    let cases = [
+        (refused(listed(&[])), "it has 0 of the tables [[party]], but there are at least 2 parties"),
+        (refused(listed(&["north"])), "it has 1 of the tables [[party]]"),
+        (refused(listed(&many)), "it has 33 parties, more than the maximum of 32"),
+        (named(""), "\"\" cannot be a party's name: use 1 to 64 letters"),
+        (named(&"x".repeat(65)), "cannot be a party's name"),
+        (named(" east"), "\" east\" cannot be a party's name"),
+        (named("east\u{1b}[2J"), "\"east\\u{1b}[2J\" cannot be a party's name"),
+        (named("e\u{202e}ast"), "\"e\\u{202e}ast\" cannot be a party's name"),
+        (named("e\"ast"), "\"e\"ast\" cannot be a party's name"),
+        (named("north"), "two parties are called \"north\""),
+        (
+            with(&|listed| listed.party[1].fingerprint = fingerprint("north")),
+            "\"north\" and \"east\" have the same \"fingerprint\"",
+        ),
+        (at("host0.example.org:7000"), "\"north\" and \"east\" have the same \"address\""),
+        (
+            at("example.org"),
+            "the \"address\" of \"east\": \"example.org\" is not an address: the port is missing",
+        ),
+        (at("example.org:0"), "\"example.org:0\" is not \"east\"'s address: nobody listens at port 0"),
+        (at("exa\nmple.org:7"), "\"exa\\nmple.org:7\" is not an address of \"east\""),
+        (with(&|listed| listed.leader = "west".into()), "the leader, \"west\", is not among the parties"),
+        (
+            with(&|listed| listed.party[0].address = None),
+            "neither \"north\" nor \"south\" has an \"address\", so they cannot connect to each other",
+        ),
+    ];
+    for (error, words) in cases {
+        assert!(error.contains(words), "{error}\n{words}");
+        assert!(error.chars().all(|c| !c.is_control() && c != '\u{202e}'), "{error:?}");
+    }
+    // What just passes.
+    roster(&["north", "east"]);
+    roster(&many[..32]);
+    roster(&[&"x".repeat(64), "Østfold-3 (St. Mary's)"]);
+}
+
+#[test]
+fn our_entry_has_our_name_and_our_fingerprint() {
+    let roster = roster(&["north", "east", "south"]);
+    let me = roster.me("east", &fingerprint("east")).unwrap();
+    assert_eq!((me.own().name(), me.own().number().get()), ("east", 2));
+    assert_eq!(names(me.others()), ["north", "south"]);
+    assert!(std::ptr::eq(me.roster(), &roster));
+    let refused = |name: &str, identity: &str| {
+        let e = roster.me(name, &fingerprint(identity)).unwrap_err();
+        assert!(matches!(e, Error::Usage(_)), "{e:?}");
+        assert!(e.to_string().starts_with("the list of parties parties.toml: "), "{e}");
+        e.to_string()
+    };
+    let e = refused("west\u{1b}", "east");
+    assert!(e.contains("no party \"west\\u{1b}\" among \"north\", \"east\", \"south\""), "{e}");
+    let e = refused("east", "south");
+    assert!(e.contains("which is that of \"south\""), "{e}");
+    let e = refused("east", "nobody");
+    assert!(e.contains("which is that of no party there"), "{e}");
+    for name in ["east", "nobody"] {
+        assert!(e.contains(&fingerprint(name).to_string()), "{e}");
+    }
+    assert!(e.contains("(`identity`), or correct the file"), "{e}");
+}
+
+#[test]
+fn of_two_parties_one_connects_to_the_other() {
+    let all = ["one", "two", "three", "four", "five"];
+    // The party without an address, if there is one, and the leader.
+    for (silent, leader) in [(None, 0), (Some(0), 0), (Some(2), 0), (Some(4), 3)] {
+        let mut list = listed(&all);
+        for (i, party) in list.party.iter_mut().enumerate() {
+            party.address = (silent != Some(i)).then(|| format!("host{i}:7000"));
+        }
+        list.leader = all[leader].into();
+        let roster = Roster::new(list, "parties.toml").unwrap();
+        let me = |member: &Member| roster.me(member.name(), &member.fingerprint()).unwrap();
+        for a in roster.members() {
+            for b in roster.members().iter().filter(|b| *b != a) {
+                let listens = me(b).listens_for().any(|other| other == a);
+                assert_eq!(me(a).connects_to().any(|other| other == b), listens);
+                let back = me(b).connects_to().any(|other| other == a);
+                assert!(listens != back, "{a} {b}");
+                // Who listens has an address, and is the lower one if both have.
+                assert!(!listens || b.address().is_some());
+                assert!(!listens || a.address().is_none() || b.number() < a.number());
+            }
+            assert_eq!(me(a).connects_to().count() + me(a).listens_for().count(), 4);
+        }
+    }
+}
+
+#[test]
+fn the_digest_tells_lists_apart() {
+    let same = roster(&["north", "east", "south"]);
+    assert_eq!(
+        same.digest(),
+        Roster::new(listed(&["north", "east", "south"]), "another file").unwrap().digest()
+    );
+    let changes: [&dyn Fn(&mut Listed); 8] = [
+        &|listed| listed.leader = "east".into(),
+        &|listed| listed.party.swap(1, 2),
+        &|listed| listed.party.truncate(2),
+        &|listed| listed.party[2].name = "west".into(),
+        &|listed| listed.party[2].fingerprint = fingerprint("x"),
+        &|listed| listed.party[1].address = Some("elsewhere:7000".into()),
+        &|listed| listed.party[2].address = Some("elsewhere:7000".into()),
+        // No part runs into the next.
+        &|listed| {
+            listed.party[1].name = "eas".into();
+            listed.party[0].address = Some("host0.example.org:700".into());
+        },
+    ];
+    let mut seen = std::collections::HashSet::from([same.digest()]);
+    for change in changes {
+        let mut list = listed(&["north", "east", "south"]);
+        change(&mut list);
+        assert!(seen.insert(Roster::new(list, "parties.toml").unwrap().digest()));
+    }
+}
