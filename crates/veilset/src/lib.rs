@@ -17,6 +17,7 @@
 //!   [`group`]: the building blocks, each usable by itself;
 //! - [`channel`]: typed frames between two parties, in memory, over sockets, recorded, slowed down;
 //! - [`context`]: what the functions of a run share: channel, session, generator, and the [`threads`] it computes on;
+//!   [`many`]: the same for a run of several parties;
 //! - [`item`], [`hashed`], [`params`], [`rng`], [`hash`], [`secret`], [`places`], [`error`], [`spelling`]: the ground floor;
 //! - [`hazmat`]: what the benchmark needs and real runs must not use.
 //!
@@ -94,6 +95,7 @@ pub mod hashing;
 pub mod hazmat;
 pub mod item;
 pub mod job;
+pub mod many;
 pub mod membership;
 pub mod net;
 pub mod okvs;

@@ -9,6 +9,7 @@ use crate::group::raised::Offline;
 use crate::hash::SessionId;
 use crate::hashed::Hashed;
 use crate::item::ItemSet;
+use crate::many::{Link, Many};
 use crate::net::Fingerprint;
 use crate::operations::{Announced, Operation, Role};
 use crate::rng::Prng;
@@ -268,6 +269,46 @@ pub(crate) fn run_pair<A: Send, B: Send>(
         (Ok(a), Ok(b)) => ((a, b), views),
         (a, b) => panic!("{:?} / {:?}", a.err(), b.err()),
     }
+}
+
+/// Runs all parties of a run, each on a thread of its own, over bounded in-memory channels with fixed seeds. Returns what
+/// each computes, and for each what it received from each.
+pub(crate) fn run_many<T: Send>(
+    n: usize,
+    run: u8,
+    step: impl Fn(&mut Many) -> Result<T> + Sync,
+) -> (Vec<T>, Vec<Vec<Vec<u8>>>) {
+    let mut channels: Vec<Vec<Option<Channel>>> = (0..n).map(|_| (0..n).map(|_| None).collect()).collect();
+    let seen = vec![vec![(); n]; n].into_iter().map(|row| row.iter().map(|()| Shared::default()).collect());
+    let seen: Vec<Vec<Shared>> = seen.collect();
+    for (i, j) in (0..n).flat_map(|j| (0..j).map(move |i| (i, j))) {
+        let (mut a, mut b) = Channel::pair();
+        a.record(Recording::to_writer(seen[i][j].clone()));
+        b.record(Recording::to_writer(seen[j][i].clone()));
+        (channels[i][j], channels[j][i]) = (Some(a), Some(b));
+    }
+    let party = |me: usize, mut channels: Vec<Option<Channel>>| {
+        let links = channels.iter_mut().enumerate().map(|(other, ch)| {
+            let session = SessionId::of([run, 1, me.min(other) as u8, me.max(other) as u8].repeat(8).try_into().unwrap());
+            ch.as_mut().map(|ch| Link { ch, session })
+        });
+        let rng = &mut Prng::from_seed(&[run, me as u8].repeat(16).try_into().unwrap());
+        let session = SessionId::of([run; 32]);
+        step(&mut Many { me, links: links.collect(), session, rng, threads: Threads::global() })
+    };
+    let results = std::thread::scope(|s| {
+        let parties = channels.into_iter().enumerate().map(|(me, channels)| s.spawn({
+            let party = &party;
+            move || party(me, channels)
+        }));
+        let parties: Vec<_> = parties.collect();
+        parties.into_iter().map(|party| party.join().unwrap()).collect::<Vec<_>>()
+    });
+    let results = results.into_iter().enumerate().map(|(me, result)| match result {
+        Ok(result) => result,
+        Err(error) => panic!("party {me}: {error}"),
+    });
+    (results.collect(), seen.iter().map(|row| row.iter().map(Shared::bytes).collect()).collect())
 }
 
 /// A transport that counts rounds. What is sent is held back until both parties wait for a frame and nothing was sent for

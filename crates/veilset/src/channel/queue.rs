@@ -15,7 +15,7 @@ pub(crate) fn consequence() -> Error {
 
 /// How much an error says about the cause, if both halves of a duplex step have failed. A network error may only
 /// be a consequence of the other half's error, or of what the peer reported before it left.
-pub(super) fn weight(error: &Error) -> u8 {
+pub(crate) fn weight(error: &Error) -> u8 {
     match error {
         Error::Bug(what) if what == CONSEQUENCE => 0,
         Error::Network(_) => 1,
@@ -28,6 +28,12 @@ pub(crate) struct Put<T>(SyncSender<T>);
 
 /// The consumer's end.
 pub(crate) struct Take<T>(Receiver<T>);
+
+/// A queue of at most `bound` elements.
+pub(crate) fn queue<T>(bound: usize) -> (Put<T>, Take<T>) {
+    let (put, take) = sync_channel(bound);
+    (Put(put), Take(take))
+}
 
 impl<T> Put<T> {
     /// Appends an element; blocks while the queue is full.
@@ -58,8 +64,7 @@ impl Channel {
         produce: impl FnOnce(&mut Tx, Put<T>) -> Result<A> + Send,
         consume: impl FnOnce(&mut Rx, Take<T>) -> Result<B>,
     ) -> Result<(A, B)> {
-        let (put, take) = sync_channel(bound);
-        let (put, take) = (Put(put), Take(take));
+        let (put, take) = queue(bound);
         self.duplex(|tx| produce(tx, put), |rx| consume(rx, take))
     }
 }

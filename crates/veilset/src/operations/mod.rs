@@ -12,6 +12,7 @@ pub mod count;
 mod facts;
 pub mod id;
 pub mod intersect;
+pub mod multiparty;
 pub(crate) mod row;
 pub mod share;
 pub mod sum;

@@ -1,0 +1,160 @@
+//! Count of several parties: the leader learns how many items all have, and nothing else.
+//!
+//! 1. All parties agree on hash functions and a joint key ([`super::setup`]).
+//! 2. P_1 places its items in a cuckoo table. With each other party it runs a membership test with shared output for each
+//!    bin ([`crate::membership::shared`]).
+//! 3. P_1 encrypts 0 for each bin with an item, and the generator G for an empty one. For j = 2, ..., n: a membership OT
+//!    ([`crate::membership::mot`]) hands P_j the ciphertext if it has the item, and a fresh encryption of G if not. P_j
+//!    re-randomises what it got and returns it; P_1 does too.
+//! 4. Shuffle&Decrypt ([`crate::ahe::shuffle`]), in which each of P_2 to P_n also multiplies both parts by a fresh scalar.
+//!    P_1 counts the rows that hold 0.
+//!
+//! Security: semi-honest, against any n - 1 parties together; that of the parts. The scalars are for a P_1 that deviates:
+//! one that offers different elements instead of G would else see which party was the last to lack an item.
+//!
+//! Leakage: the bounds on all sets. P_1 learns the number of items that all have. Cost for beta bins of P_1: with each
+//! other party a membership test of beta bins, and a membership OT; then beta ciphertexts to each party in turn.
+//!
+//! Source: not in GNT23, which has the union only.
+
+use super::rows::{accept, give_back, offer, take_back};
+use super::setup::Setup;
+use super::{Hop, between, relay};
+use crate::ahe::elgamal::{Ciphertext, PublicKey};
+use crate::ahe::shuffle::{Shape, Shuffle};
+use crate::context::Context;
+use crate::error::{Error, Result};
+use crate::group::ristretto255::Element;
+use crate::hashed::Hashed;
+use crate::hashing::cuckoo::Functions;
+use crate::many::{Many, seat};
+use crate::membership::mot::MembershipOt;
+use crate::membership::shared::{Batch, Sspmt};
+use crate::operations::Sealed;
+use crate::oprf::Input;
+use crate::params::LAMBDA;
+use crate::secret::Secrets;
+
+/// The protocol over a membership test with shared output and a membership OT.
+pub struct Count<T, M> {
+    /// The test.
+    pub tests: T,
+    /// The transfer.
+    pub transfer: M,
+}
+
+/// What all steps of a party share.
+struct Party<'r> {
+    me: usize,
+    setup: &'r Setup,
+    joint: &'r PublicKey,
+    hashes: &'r [Input],
+    bounds: &'r [usize],
+}
+
+impl Party<'_> {
+    /// What P_1 and this holder know about their tests. In all, the bins of P_1 are tested with each other party.
+    fn batch(&self, functions: Functions, holder: usize) -> Batch {
+        let comparisons = (self.bounds.len() - 1) * functions.bins();
+        Batch { functions, most: self.bounds[holder], exponent: LAMBDA, comparisons }
+    }
+}
+
+impl<T: Sspmt + Sync, M: MembershipOt + Sync> Count<T, M> {
+    /// Runs one party with its set, at most as large as its bound of the `bounds` on all sets. Returns the number to the
+    /// leader, and nothing to the others.
+    ///
+    /// # Errors
+    /// [`Error::Usage`] for sets that are too large for so many parties; those of all operations.
+    pub fn run<'a>(
+        &self,
+        many: &mut Many,
+        set: &Hashed,
+        bounds: &[usize],
+    ) -> Result<Option<Sealed<'a, u64>>> {
+        let me = many.me;
+        let hashes = set.hashes(&(0..set.items().len() as u32).collect::<Vec<_>>());
+        // 1. Functions and keys.
+        let setup = Setup::agree(many)?;
+        let joint = setup.joint()?;
+        let party = &Party { me, setup: &setup, joint: &joint, hashes: &hashes, bounds };
+        let list = match me {
+            0 => self.own(many, party)?,
+            _ => {
+                many.each_with(vec![(0, ())], |_, (), cx| self.visited(cx, party))?;
+                Vec::new()
+            }
+        };
+        // 4. Shuffle&Decrypt.
+        opened(many, setup, &joint, &list, bounds[0])
+    }
+
+    /// P_1's steps with all others.
+    fn own(&self, many: &mut Many, party: &Party) -> Result<Vec<Ciphertext>> {
+        let joint = party.joint;
+        // 2. P_1 places its items in a table, and 3. encrypts what tells full bins from empty ones.
+        let (table, number) = party.setup.table(0, party.bounds[0], party.hashes)?;
+        let full = (0..table.bins()).map(|bin| table.item(bin).is_some());
+        let full = Secrets::from(full.collect::<Vec<_>>());
+        let marks = full.iter().map(|full| Element::GENERATOR.or_identity(!full));
+        let marks = Secrets::from(marks.collect::<Vec<_>>());
+        let rng = &mut many.rng.split();
+        let rows = many.threads.run(|| joint.encrypt(&marks, rng));
+        let (mut hops, end) = relay(rows, 1..many.parties())?;
+        let steps = many.others().map(|party| (party, hops.remove(&party))).collect();
+        many.each_with(steps, |other, hop, cx| {
+            let hop: Hop<Vec<Ciphertext>> = hop.ok_or_else(|| Error::Bug("a party without a step".into()))?;
+            // 2. Shares of whether P_j has the item of each bin.
+            cx.ch.tx.send(super::TRY, &[number])?;
+            let functions = party.setup.functions(0, party.bounds[0], number)?;
+            let batch = party.batch(functions, other);
+            let shares = self.tests.querier(cx, &batch, &table, party.hashes)?;
+            // 3. The rows, or the generator, freshly encrypted for each row and each offer.
+            let rows = hop.from.take()?;
+            let lacking = Secrets::from(vec![Element::GENERATOR; rows.len()]);
+            let lacking = cx.threads.run(|| joint.encrypt(&lacking, cx.rng));
+            offer(cx, &self.transfer, shares, [&rows, &lacking])?;
+            hop.to.put(take_back(cx, joint, rows.len())?)
+        })?;
+        end.take()
+    }
+
+    /// P_j's step with P_1.
+    fn visited(&self, cx: &mut Context, party: &Party) -> Result<()> {
+        let number = cx.ch.rx.recv(super::TRY, 1)?[0];
+        let functions = party.setup.told(0, party.bounds[0], number)?;
+        let shares = self.tests.holder(cx, &party.batch(functions, party.me), party.hashes)?;
+        let rows = accept(cx, &self.transfer, shares, 1)?;
+        give_back(cx, party.joint, &rows)
+    }
+}
+
+/// Shuffle&Decrypt, for which P_1 has this list. Returns how many of its ciphertexts hold 0.
+fn opened<'a>(
+    many: &mut Many,
+    setup: Setup,
+    joint: &PublicKey,
+    list: &[Ciphertext],
+    bound: usize,
+) -> Result<Option<Sealed<'a, u64>>> {
+    let (me, last, rng) = (many.me, many.parties() - 1, &mut many.rng.split());
+    let shape = Shape::blinded(super::bins(bound));
+    let mut shuffle = Shuffle { shape, rng, threads: many.threads };
+    if me > 0 {
+        let rest = setup.remaining(me)?;
+        let next = if me < last { me + 1 } else { 0 };
+        between(many, me - 1, next, |rx, tx| shuffle.pass(setup.key, &rest, rx, tx))?;
+        return Ok(None);
+    }
+    shuffle.lead(joint, list, &mut many.link(1)?.ch.tx).map_err(|error| error.by(seat(1)))?;
+    let mut all = 0;
+    let opened = shuffle.open(setup.key, &mut many.link(last)?.ch.rx, |elements| {
+        all += elements.iter().filter(|element| element.equals(&Element::IDENTITY)).count() as u64;
+        Ok(())
+    });
+    opened.map_err(|error| error.by(seat(last)))?;
+    Ok(Some(Sealed::new(move || match all <= bound as u64 {
+        true => Ok(all),
+        false => Err(Error::misbehaves_unseen("the others sent more matches than we have items")),
+    })))
+}

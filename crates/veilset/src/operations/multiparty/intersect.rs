@@ -1,0 +1,110 @@
+//! Intersection of several parties: the leader learns which of its items all others have, and nothing else.
+//!
+//! 1. Each client P_i, i >= 2, draws for each of its items x shares s_i,2(x), ..., s_i,n(x) that add up to 0. By a
+//!    programmable OPRF ([`crate::oprf::programmable`]), P_j, j >= 2 other than i, gets s_i,j(x) at each of its items x that
+//!    P_i has too, and a random value at the others.
+//! 2. P_j adds up its own share and all it got: T_j(x).
+//! 3. By a programmable OPRF P_1 gets T_j(x) from each P_j at its items. It has an item of all if they add up to 0.
+//!
+//! If some client lacks an item of P_1, its T_j is random there, or another client's value was.
+//!
+//! Security: semi-honest, against any n - 1 parties together; that of the programmable OPRF. Shares are drawn for each item
+//! and depend on who has it (conditional zero-sharing): with shares of zero from keys of pairs of clients, P_1 and a client
+//! together could see whether all others have an item that the client lacks.
+//!
+//! Leakage: the bounds on all sets. P_1 learns the intersection, which is wrong with a probability of its bound times
+//! 2^-128. Cost: (n - 1)^2 programmable OPRFs, each on a VOLE of its own. Source: not in GNT23, which has the union only.
+
+use crate::context::Context;
+use crate::error::Result;
+use crate::hash::{SessionId, part};
+use crate::hashed::Hashed;
+use crate::many::Many;
+use crate::okvs::Value;
+use crate::operations::Sealed;
+use crate::oprf::programmable::{Bounds, Opprf};
+use crate::rng::Prng;
+use crate::secret::Secrets;
+use crate::vole::add;
+
+/// The protocol over a programmable OPRF.
+pub struct Intersect<F> {
+    /// The programmable OPRF on items.
+    pub opprf: F,
+}
+
+impl<F: Opprf + Sync> Intersect<F> {
+    /// Runs one party with its set, at most as large as its bound of the `bounds` on all sets. Returns to the leader which
+    /// of its items all others have, and nothing to the others.
+    ///
+    /// # Errors
+    /// Those of all operations.
+    pub fn run<'a>(
+        &self,
+        many: &mut Many,
+        set: &Hashed,
+        bounds: &[usize],
+    ) -> Result<Option<Sealed<'a, Vec<bool>>>> {
+        let me = many.me;
+        let items = set.hashes(&(0..set.items().len() as u32).collect::<Vec<_>>());
+        let at = |receiver: usize, sender: usize| Bounds { receiver: bounds[receiver], sender: bounds[sender] };
+        if me == 0 {
+            // 3. P_1 adds up what it gets from all others.
+            let values = many.each(|other, cx| self.opprf.receiver(cx, &items, at(0, other)))?;
+            let total = sum(items.len(), &values);
+            return Ok(Some(Sealed::new(move || Ok(total.iter().map(|value| *value == [0; 16]).collect()))));
+        }
+        // 1. Shares for each other client, and our own, which makes the sum 0.
+        let clients: Vec<usize> = many.others().filter(|&party| party > 0).collect();
+        let shares = clients.iter().map(|_| random(items.len(), many.rng)).collect::<Vec<_>>();
+        let own = sum(items.len(), &shares);
+        let steps = clients.iter().copied().zip(&shares).collect();
+        let mut got = many.each_with(steps, |other, share, cx| {
+            // The client with the lower number sends first.
+            let session = cx.session;
+            let send = |cx: &mut Context| {
+                cx.session = directed(&session, me, other);
+                self.opprf.sender(cx, &items, |i| share[i], at(other, me))
+            };
+            if me < other {
+                send(cx)?;
+            }
+            cx.session = directed(&session, other, me);
+            let got = self.opprf.receiver(cx, &items, at(me, other))?;
+            if me > other {
+                send(cx)?;
+            }
+            Ok(got)
+        })?;
+        // 2. T_j(x).
+        got.push(own);
+        let t = sum(items.len(), &got);
+        // 3. P_1 gets it at the items that it has too.
+        many.each_with(vec![(0, ())], |_, (), cx| self.opprf.sender(cx, &items, |i| t[i], at(0, me)))?;
+        Ok(None)
+    }
+}
+
+/// The session of the programmable OPRF from one client to another.
+fn directed(session: &SessionId, from: usize, to: usize) -> SessionId {
+    match from < to {
+        true => part(session, "intersection of several parties, shares of the client with the lower number"),
+        false => part(session, "intersection of several parties, shares of the client with the higher number"),
+    }
+}
+
+/// `n` random values.
+fn random(n: usize, rng: &mut Prng) -> Secrets<Value> {
+    let mut values = Secrets::<Value>::zeros(n);
+    rng.fill(values.as_flattened_mut());
+    values
+}
+
+/// The sums of the values of these lists of `n`.
+fn sum(n: usize, lists: &[Secrets<Value>]) -> Secrets<Value> {
+    let mut sums = Secrets::<Value>::zeros(n);
+    for list in lists {
+        sums.iter_mut().zip(list.iter()).for_each(|(sum, value)| add(sum, value));
+    }
+    sums
+}

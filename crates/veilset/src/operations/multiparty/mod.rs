@@ -1,0 +1,67 @@
+//! Operations of several parties, secure against any coalition of all but one. One file per operation.
+//!
+//! The leader learns the result; the others learn nothing. What a party is told about the others is the bounds on their
+//! sets. A set needs no dummies for that: all messages follow from the bounds.
+
+pub mod count;
+pub mod intersect;
+mod rows;
+mod setup;
+pub mod union;
+
+use crate::channel::queue::{Put, Take, queue};
+use crate::channel::{Message, Rx, Tx};
+use crate::error::Result;
+use crate::hashing::cuckoo;
+use crate::many::{Many, seat};
+use crate::params::LAMBDA;
+use std::collections::BTreeMap;
+
+const TRY: Message<u64> = Message::new(0xda, "owner to holder  try at which the table was made");
+
+/// Bins of a table for sets of up to `bound` items.
+fn bins(bound: usize) -> usize {
+    cuckoo::number(LAMBDA, bound)
+}
+
+/// Where the rows of an owner come from and go to in the step with one party.
+struct Hop<T> {
+    from: Take<T>,
+    to: Put<T>,
+}
+
+/// A way for `first` past these parties, and what comes out at its end.
+fn relay<T>(first: T, parties: impl Iterator<Item = usize>) -> Result<(BTreeMap<usize, Hop<T>>, Take<T>)> {
+    let (put, mut from) = queue(1);
+    put.put(first)?;
+    let hops = parties.map(|party| {
+        let (to, next) = queue(1);
+        (party, Hop { from: std::mem::replace(&mut from, next), to })
+    });
+    let hops = hops.collect();
+    Ok((hops, from))
+}
+
+/// Runs a step that receives from one party and sends to another, or to the same.
+fn between<T>(
+    many: &mut Many,
+    from: usize,
+    to: usize,
+    step: impl FnOnce(&mut Rx, &mut Tx) -> Result<T>,
+) -> Result<T> {
+    let done = match from == to {
+        true => {
+            let ch = &mut many.link(from)?.ch;
+            step(&mut ch.rx, &mut ch.tx)
+        }
+        false => {
+            let [from, to] = many.two(from, to)?;
+            step(&mut from.ch.rx, &mut to.ch.tx)
+        }
+    };
+    // What is wrong with a message is its sender's fault.
+    done.map_err(|error| error.by(seat(from)))
+}
+
+#[cfg(test)]
+mod tests;

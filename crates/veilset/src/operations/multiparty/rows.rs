@@ -1,0 +1,74 @@
+//! What becomes of the rows of an owner in the step with one other party: a membership OT hands them over, and the other
+//! party returns them with fresh randomness.
+
+use crate::ahe::elgamal::{Ciphertext, Malformed, PublicKey};
+use crate::channel::{Message, Wire, frames};
+use crate::context::Context;
+use crate::error::{Error, Result};
+use crate::membership::mot::MembershipOt;
+use crate::secret::Secrets;
+
+const RETURNED: Message<Ciphertext> = Message::new(0xdb, "to the owner  rows, re-randomised");
+
+/// Ciphertexts of a frame: 256 KiB.
+const FRAME: usize = 1 << 12;
+
+/// Hands over v_0 of each row whose item the other party has, and v_1 of the others. Both have randomness that nobody has
+/// seen.
+pub(super) fn offer(
+    cx: &mut Context,
+    transfer: &impl MembershipOt,
+    shares: Secrets<bool>,
+    v: [&[Ciphertext]; 2],
+) -> Result<()> {
+    let k = v[0].len() / shares.len().max(1);
+    transfer.sender(cx, shares, k * Ciphertext::SIZE, |i, v_0, v_1| {
+        for (to, v) in [v_0, v_1].into_iter().zip(v) {
+            let ciphertexts = to.chunks_exact_mut(Ciphertext::SIZE).zip(&v[k * i..][..k]);
+            ciphertexts.for_each(|(to, ciphertext)| to.copy_from_slice(ciphertext.as_ref()));
+        }
+    })
+}
+
+/// What the owner handed over, rows of `k` ciphertexts.
+pub(super) fn accept(
+    cx: &mut Context,
+    transfer: &impl MembershipOt,
+    shares: Secrets<bool>,
+    k: usize,
+) -> Result<Vec<Ciphertext>> {
+    let n = shares.len();
+    let mut rows = Vec::new();
+    transfer.receiver(cx, shares, k * Ciphertext::SIZE, |row| {
+        rows.extend(row.chunks_exact(Ciphertext::SIZE).filter_map(|bytes| Ciphertext::get(bytes).ok()));
+    })?;
+    match rows.len() == k * n {
+        true => Ok(rows),
+        false => Err(Error::Bug(format!("{} ciphertexts for {n} rows of {k}", rows.len()))),
+    }
+}
+
+/// Returns the rows to their owner, with randomness of our own.
+pub(super) fn give_back(cx: &mut Context, joint: &PublicKey, rows: &[Ciphertext]) -> Result<()> {
+    for rows in rows.chunks(FRAME) {
+        let fresh = cx.threads.run(|| joint.rerandomise(rows, cx.rng)).map_err(malformed)?;
+        cx.ch.tx.send(RETURNED, &fresh)?;
+    }
+    Ok(())
+}
+
+/// The `n` ciphertexts of our rows as the other party returned them, with fresh randomness.
+pub(super) fn take_back(cx: &mut Context, joint: &PublicKey, n: usize) -> Result<Vec<Ciphertext>> {
+    let mut rows = Vec::new();
+    for n in frames(n, FRAME) {
+        let returned = cx.ch.rx.recv(RETURNED, n)?;
+        rows.extend(cx.threads.run(|| joint.rerandomise(&returned, cx.rng)).map_err(malformed)?);
+    }
+    Ok(rows)
+}
+
+fn malformed(Malformed(at): Malformed) -> Error {
+    Error::misbehaves(format_args!(
+        "part of ciphertext {at} of a frame of rows is not an element of ristretto255, or its identity"
+    ))
+}

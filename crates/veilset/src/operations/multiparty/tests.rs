@@ -1,0 +1,110 @@
+use super::count::Count;
+use super::intersect::Intersect;
+use super::union::{Public, Union};
+use crate::equality::nibbles::Nibbles;
+use crate::hashed::Hashed;
+use crate::item::{ItemSet, Items};
+use crate::membership::mot::FromOt;
+use crate::membership::shared::Compared;
+use crate::operations::Confirmed;
+use crate::oprf::bins::FromVole;
+use crate::oprf::programmable::Programmed;
+use crate::oprf::vole::Rr22;
+use crate::testing::run_many;
+use crate::vole::silent::Silent;
+use std::collections::BTreeSet;
+
+type Tests = Compared<Programmed<FromVole<Silent>>, Nibbles>;
+
+fn tests() -> Tests {
+    Compared { opprf: Programmed(FromVole::new(Silent::default())), equality: Nibbles::default() }
+}
+
+fn union() -> Union<Tests, FromOt> {
+    Union { tests: tests(), transfer: FromOt::default() }
+}
+
+fn count() -> Count<Tests, FromOt> {
+    Count { tests: tests(), transfer: FromOt::default() }
+}
+
+fn intersect() -> Intersect<Programmed<Rr22<Silent>>> {
+    Intersect { opprf: Programmed(Rr22::new(Silent::default())) }
+}
+
+/// Sets of these sizes. Items are from a small range, so that some are in several; one in three sets has long ones.
+fn sets(sizes: &[usize]) -> Vec<ItemSet> {
+    let item = |party: usize, i: usize| match i % 3 {
+        // In all sets that are large enough, in those of two neighbours, and in one.
+        0 => format!("all {i}").into_bytes(),
+        1 => format!("some {i} {}", party / 2).into_bytes(),
+        _ => [format!("{party} {i}").as_bytes(), &[0xff, 0, 9][..]].concat(),
+    };
+    let set = |(party, &n): (usize, &usize)| (0..n).map(|i| item(party, i)).collect();
+    sizes.iter().enumerate().map(set).collect()
+}
+
+/// Sizes of the sets of a run, the leader's first.
+const SIZES: [&[usize]; 8] =
+    [&[0, 0], &[3, 5], &[4, 0, 7], &[0, 1, 1], &[1, 1, 1], &[6, 6, 6], &[9, 3, 0, 30], &[5, 8, 2, 1, 12]];
+
+/// Bounds on these sets, some of which are padded.
+fn bounds(sizes: &[usize]) -> Vec<usize> {
+    sizes.iter().enumerate().map(|(party, n)| n + 4 * (party % 2)).collect()
+}
+
+fn of_all(sets: &[ItemSet]) -> BTreeSet<Vec<u8>> {
+    sets.iter().flat_map(|set| set.iter().map(<[u8]>::to_vec)).collect()
+}
+
+fn in_all(sets: &[ItemSet]) -> Vec<bool> {
+    sets[0].iter().map(|item| sets.iter().all(|set| set.iter().any(|other| other == item))).collect()
+}
+
+#[test]
+fn the_leader_of_a_union_learns_the_items_of_all() {
+    for sizes in SIZES {
+        let sets = sets(sizes);
+        let public = Public { bounds: bounds(sizes), max_row: 20 };
+        let (results, _) = run_many(sizes.len(), 1, |many| {
+            let hashed = Hashed::new(&sets[many.me]);
+            let new = union().run(many, &hashed, &public)?;
+            new.map(|sealed| sealed.open(Confirmed(()))).transpose()
+        });
+        let mut results = results.into_iter();
+        let new: Items = results.next().unwrap().unwrap();
+        assert!(results.all(|others| others.is_none()));
+        let mut all: Vec<Vec<u8>> = sets[0].iter().chain(new.iter()).map(<[u8]>::to_vec).collect();
+        all.sort();
+        assert_eq!(all, of_all(&sets).into_iter().collect::<Vec<_>>(), "{sizes:?}");
+    }
+}
+
+#[test]
+fn the_leader_of_a_count_learns_how_many_items_all_have() {
+    for sizes in SIZES {
+        let (sets, bounds) = (sets(sizes), bounds(sizes));
+        let (results, _) = run_many(sizes.len(), 1, |many| {
+            let hashed = Hashed::new(&sets[many.me]);
+            let matches = count().run(many, &hashed, &bounds)?;
+            matches.map(|sealed| sealed.open(Confirmed(()))).transpose()
+        });
+        let expected = in_all(&sets).into_iter().filter(|all| *all).count() as u64;
+        assert_eq!(results[0], Some(expected), "{sizes:?}");
+        assert!(results[1..].iter().all(Option::is_none));
+    }
+}
+
+#[test]
+fn the_leader_of_an_intersection_learns_which_of_its_items_all_have() {
+    for sizes in SIZES {
+        let (sets, bounds) = (sets(sizes), bounds(sizes));
+        let (results, _) = run_many(sizes.len(), 1, |many| {
+            let hashed = Hashed::new(&sets[many.me]);
+            let all = intersect().run(many, &hashed, &bounds)?;
+            all.map(|sealed| sealed.open(Confirmed(()))).transpose()
+        });
+        assert_eq!(results[0], Some(in_all(&sets)), "{sizes:?}");
+        assert!(results[1..].iter().all(Option::is_none));
+    }
+}

@@ -1,0 +1,262 @@
+//! Union of several parties: the leader learns the items of all, but not who has them, nor how many do (GNT23 4, Figure 8,
+//! corrected). GNT23: Jiahui Gao, Son Nguyen, Ni Trieu, "Toward A Practical Multi-party Private Set Union", PoPETs 2024.
+//!
+//! Each row of a party P_i other than the leader travels from party to party as ciphertexts under a joint key. Each
+//! party before P_i replaces it by an encryption of nothing if it has the item, without learning whether it does. So of
+//! the parties that have an item only the first keeps its row. In the end all take their keys off and permute.
+//!
+//! 1. All parties agree on hash functions and a joint key ([`super::setup`]).
+//! 2. P_i places its items in a cuckoo table. With each P_j before it, it runs a membership test with shared output for
+//!    each bin ([`crate::membership::shared`]): P_i has the item of the bin, P_j its set.
+//! 3. P_i encrypts the row of each bin, nothing for an empty one. For j = 2, ..., i - 1, and then 1: P_i re-randomises its
+//!    rows, and a membership OT ([`crate::membership::mot`]) hands P_j either this row or, if P_j has the item, a fresh
+//!    encryption of nothing. P_j, unless it is P_1, re-randomises what it got and returns it.
+//! 4. P_1 has the rows of all owners. All parties run Shuffle&Decrypt ([`crate::ahe::shuffle`]). P_1 adds the rows that
+//!    are not empty to its own.
+//!
+//! Security: semi-honest, against any n - 1 parties together; that of the parts. Each ciphertext that leaves a party has
+//! fresh randomness of that party, so none is equal to another that the receiver knows. A coalition without P_1 lacks a
+//! key. For one with P_1, the list that an honest party passes on is a fresh one of rows that follow from the result.
+//!
+//! Leakage: the bounds on all sets. P_1 learns the union. Cost, for beta bins of P_i: of each pair a membership test of
+//! beta bins, and membership OT of rows of 64 k bytes, k the elements of a row; then beta rows to each party in turn.
+//!
+//! Departures from the paper, and what must not be changed (docs/corrections.md):
+//! - tests are on the items themselves. The values of the paper's conditional OPRF show two clients with the same item
+//!   whether a third has it;
+//! - the paper offers the row under a keyword that is random exactly if the item is there, so it never replaces a row;
+//! - nothing is encrypted afresh for each row and each offer, also for the bins without an item. With one encryption for
+//!   all, P_j would see equal ciphertexts exactly where it has the item;
+//! - all ciphertexts of a row are replaced together, and the rows of all owners are shuffled as one list;
+//! - equal items have equal rows: a row holds the item and its length, and nothing else.
+
+use super::setup::Setup;
+use super::rows::{accept, give_back, offer, take_back};
+use super::{Hop, between, relay};
+use crate::ahe::elgamal::{Ciphertext, PublicKey};
+use crate::ahe::shuffle::{Shape, Shuffle};
+use crate::context::Context;
+use crate::error::{Error, Result};
+use crate::group::encoding::{self, Row};
+use crate::hashed::Hashed;
+use crate::hashing::cuckoo::{Functions, Table};
+use crate::item::{ItemSet, Items, intersects};
+use crate::many::{Many, seat};
+use crate::membership::mot::MembershipOt;
+use crate::membership::shared::{Batch, Sspmt};
+use crate::operations::Sealed;
+use crate::operations::row::Layout;
+use crate::oprf::Input;
+use crate::params::{LAMBDA, share};
+use crate::rng::Prng;
+use crate::secret::Secrets;
+
+/// Tests that go wrong, and rows that are decoded wrongly, share the error of the run.
+const EXPONENT: u32 = share(LAMBDA, 2);
+
+/// What is public about a run.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Public {
+    /// The bound on each party's set.
+    pub bounds: Vec<usize>,
+    /// The most bytes of an item.
+    pub max_row: usize,
+}
+
+impl Public {
+    fn layout(&self) -> Layout<1> {
+        Layout::new(self.max_row)
+    }
+
+    /// Ciphertexts of a row.
+    fn k(&self) -> usize {
+        encoding::points(self.layout().width())
+    }
+
+    /// Rows of the parties other than P_1.
+    fn rows(&self) -> usize {
+        self.bounds.iter().skip(1).map(|bound| super::bins(*bound)).sum()
+    }
+
+    /// What the holder and the owner of these functions know about their tests. In all, each party's bins are tested
+    /// with each party before it.
+    fn batch(&self, functions: Functions, holder: usize) -> Batch {
+        let tests = self.bounds.iter().enumerate().map(|(party, bound)| party * super::bins(*bound));
+        Batch { functions, most: self.bounds[holder], exponent: EXPONENT, comparisons: tests.sum() }
+    }
+}
+
+/// The protocol over a membership test with shared output and a membership OT.
+pub struct Union<T, M> {
+    /// The test.
+    pub tests: T,
+    /// The transfer.
+    pub transfer: M,
+}
+
+/// What a party other than P_1 has at the beginning: its table, and at which try it was made.
+struct Owner {
+    table: Table,
+    number: u64,
+}
+
+/// What all steps of a party share.
+struct Party<'r> {
+    me: usize,
+    setup: &'r Setup,
+    joint: &'r PublicKey,
+    hashes: &'r [Input],
+    public: &'r Public,
+}
+
+impl<T: Sspmt + Sync, M: MembershipOt + Sync> Union<T, M> {
+    /// Runs one party with its set, at most as large as its bound. Returns what only others have to the leader, and
+    /// nothing to them.
+    ///
+    /// # Errors
+    /// [`Error::Usage`] for sets that are too large for so many parties; those of all operations.
+    pub fn run<'a>(&self, many: &mut Many, set: &'a Hashed<'a>, public: &'a Public) -> Result<Option<Sealed<'a, Items>>> {
+        let (me, items) = (many.me, set.items());
+        public.layout().check(items.iter().map(|item| [item.len()]))?;
+        let hashes = set.hashes(&(0..items.len() as u32).collect::<Vec<_>>());
+        // 1. Functions and keys.
+        let setup = Setup::agree(many)?;
+        let joint = setup.joint()?;
+        let party = &Party { me, setup: &setup, joint: &joint, hashes: &hashes, public };
+        // 2. P_i places its items in a table, and 3. encrypts the row of each bin.
+        let owner = match me {
+            0 => None,
+            _ => Some(Owner::new(party)?),
+        };
+        let rows = owner.as_ref().map_or_else(Vec::new, |owner| {
+            let rng = &mut many.rng.split();
+            many.threads.run(|| party.encrypted(&owner.table, items, rng))
+        });
+        // The rows visit P_2 to P_(i-1), and then P_1.
+        let (mut hops, _) = relay(rows, (1..me).chain((me > 0).then_some(0)))?;
+        let steps = many.others().map(|party| (party, hops.remove(&party))).collect();
+        let received = many.each_with(steps, |other, hop, cx| match (&owner, hop) {
+            (Some(owner), Some(hop)) => self.offer(cx, party, owner, (other, hop)).map(|()| Vec::new()),
+            _ => self.visited(cx, party, other),
+        })?;
+        // 4. Shuffle&Decrypt of all rows that P_1 has.
+        opened(many, setup, &joint, &received.concat(), (set, public))
+    }
+
+    /// P_i's step with a party before it.
+    fn offer(
+        &self,
+        cx: &mut Context,
+        party: &Party,
+        owner: &Owner,
+        (other, hop): (usize, Hop<Vec<Ciphertext>>),
+    ) -> Result<()> {
+        let joint = party.joint;
+        // 2. Shares of whether P_j has the item of each bin.
+        cx.ch.tx.send(super::TRY, &[owner.number])?;
+        let functions = party.setup.functions(party.me, party.public.bounds[party.me], owner.number)?;
+        let batch = party.public.batch(functions, other);
+        let shares = self.tests.querier(cx, &batch, &owner.table, party.hashes)?;
+        // 3. The rows, with randomness that no party has seen, or nothing, freshly encrypted for each row and each offer.
+        let rows = hop.from.take()?;
+        let rng = &mut cx.rng.split();
+        let nothing = cx.threads.run(|| joint.encrypt_zero(rows.len(), rng));
+        offer(cx, &self.transfer, shares, [&nothing, &rows])?;
+        // P_j returns them re-randomised, and so does P_i before it passes them on.
+        if other > 0 {
+            hop.to.put(take_back(cx, joint, rows.len())?)?;
+        }
+        Ok(())
+    }
+
+    /// P_j's step with an owner after it. Returns the rows that P_1 keeps.
+    fn visited(&self, cx: &mut Context, party: &Party, owner: usize) -> Result<Vec<Ciphertext>> {
+        let Party { me, joint, public, .. } = *party;
+        // 2. Shares of whether we have the item of each bin.
+        let number = cx.ch.rx.recv(super::TRY, 1)?[0];
+        let functions = party.setup.told(owner, public.bounds[owner], number)?;
+        let shares = self.tests.holder(cx, &public.batch(functions, me), party.hashes)?;
+        // 3. The row, or nothing if we have the item.
+        let rows = accept(cx, &self.transfer, shares, public.k())?;
+        if me > 0 {
+            give_back(cx, joint, &rows)?;
+            return Ok(Vec::new());
+        }
+        Ok(rows)
+    }
+}
+
+impl Owner {
+    fn new(party: &Party) -> Result<Owner> {
+        let Party { me, public, hashes, .. } = *party;
+        let (table, number) = party.setup.table(me, public.bounds[me], hashes)?;
+        Ok(Owner { table, number })
+    }
+}
+
+impl Party<'_> {
+    /// The row of each bin, encrypted; nothing for an empty one.
+    fn encrypted(&self, table: &Table, items: &ItemSet, rng: &mut Prng) -> Vec<Ciphertext> {
+        let layout = self.public.layout();
+        let width = layout.width();
+        let mut rows = Secrets::<u8>::zeros(table.bins() * width);
+        let mut full = Secrets::<bool>::zeros(table.bins());
+        for (bin, row) in rows.chunks_exact_mut(width).enumerate() {
+            if let Some(item) = table.item(bin) {
+                layout.write([items.get(item)], row);
+                full[bin] = true;
+            }
+        }
+        self.joint.encrypt(&encoding::encode(&rows, width, &full), rng)
+    }
+}
+
+/// Shuffle&Decrypt, for which P_1 has this list. Returns the items that P_1 has not.
+fn opened<'a>(
+    many: &mut Many,
+    setup: Setup,
+    joint: &PublicKey,
+    list: &[Ciphertext],
+    (set, public): (&'a Hashed<'a>, &Public),
+) -> Result<Option<Sealed<'a, Items>>> {
+    let (me, last, rng) = (many.me, many.parties() - 1, &mut many.rng.split());
+    let threads = many.threads;
+    let mut shuffle = Shuffle { shape: Shape::new(public.rows(), public.k()), rng, threads };
+    if me > 0 {
+        let rest = setup.remaining(me)?;
+        let next = if me < last { me + 1 } else { 0 };
+        between(many, me - 1, next, |rx, tx| shuffle.pass(setup.key, &rest, rx, tx))?;
+        return Ok(None);
+    }
+    shuffle.lead(joint, list, &mut many.link(1)?.ch.tx).map_err(|error| error.by(seat(1)))?;
+    let layout = public.layout();
+    let (mut new, mut intact) = (Items::new(), true);
+    let opened = shuffle.open(setup.key, &mut many.link(last)?.ch.rx, |elements| {
+        let rows = threads.run(|| encoding::decode(elements, layout.width()));
+        for row in (0..rows.len()).map(|i| rows.get(i)) {
+            match row {
+                Some(Row::Empty) => {}
+                Some(Row::Bytes(row)) => {
+                    let parts = layout.read(row);
+                    let (from, length) = parts.get(0);
+                    new.push_if(parts.well_formed, from, length);
+                    intact &= parts.well_formed;
+                }
+                None => intact = false,
+            }
+        }
+        Ok(())
+    });
+    opened.map_err(|error| error.by(seat(last)))?;
+    let (items, threads) = (set.items(), threads.clone());
+    // Who sent a wrong row nobody can say.
+    Ok(Some(Sealed::new(move || {
+        let distinct = threads.run(|| ItemSet::keep_first(new));
+        let new = distinct.duplicates.is_empty() && !threads.run(|| intersects(&distinct.set, items));
+        match (intact, new) {
+            (true, true) => Ok(distinct.set.into_items()),
+            (false, _) => Err(Error::misbehaves_unseen("one of the other parties sent a row that does not decrypt")),
+            _ => Err(Error::misbehaves_unseen("one of the other parties sent a row that should not be left")),
+        }
+    })))
+}
