@@ -2,8 +2,8 @@
 //!
 //! One listener accepts all parties that connect to us, while one thread each connects to the others. The seat of a
 //! connection is that of the party whose fingerprint its other end has proven in the TLS handshake, never what the
-//! other end says. Of each party the first connection that proves its key is accepted, and none after it. When a party is
-//! missing at the end of `connect_timeout`, or one leaves before all are here, everybody who is here is told, and the
+//! other end says. Of each party the first connection that proves its key is accepted, and none after it. When a party
+//! is missing at the end of `connect_timeout`, or one leaves before all are here, everybody who is here is told, and the
 //! error names it. Strangers can no more end or delay this than for a single [`Listener`].
 
 use super::Identity;

@@ -6,8 +6,8 @@
 //! **Whom we name.** A party that gives up can accuse anybody. So the error says who accuses whom, and what we see
 //! ourselves takes precedence: if the party accused has left too, its own last words are the error, or else the end of
 //! its connection. We wait for them for half a second, because the accusation may be faster than the news. If nothing
-//! comes, the error is the accusation: "party 2: east gave up because it has no connection with party 3 (south), it says". In
-//! either case the accused is the party that we name to the others. They are told whether we saw or only heard it.
+//! comes, the error is the accusation: "party 2: east gave up because it has no connection with party 3 (south), it says".
+//! In either case the accused is the party that we name to the others. They are told whether we saw or only heard it.
 
 use super::Connection;
 use super::roster::Roster;
@@ -264,8 +264,8 @@ impl Cause {
     }
 
     /// The cause behind these failures, of which that of the link `first` came first: from the party that accuses to
-    /// the one that it accuses, as long as that one has failed us or has left as well. Who only accuses back says nothing
-    /// new: a party that we were told of has often heard that from the same party.
+    /// the one that it accuses, as long as that one has failed us or has left as well. Who only accuses back says
+    /// nothing new: a party that we were told of has often heard that from the same party.
     pub(super) fn find(links: &mut [Connection], mut causes: BTreeMap<usize, Cause>, first: usize) -> Cause {
         let until = Instant::now() + GRACE;
         let mut found = Cause::from(Error::Bug("a step failed without an error".into()));
