@@ -1,9 +1,9 @@
 //! Making a mesh: one connection to each of the other parties of a list, in whichever order they start.
 //!
 //! One listener accepts all parties that connect to us, while one thread each connects to the others. The seat of a
-//! connection is that of the party whose fingerprint its other end has proven in the TLS handshake, never what the other
-//! end says. Of each party the first connection that proves its key is accepted, and none after it. When a party is
-//! missing at the end of `connect_timeout`, or one leaves before all are here, everybody who is here is told, and the
+//! connection is that of the party whose fingerprint its other end has proven in the TLS handshake, never what the
+//! other end says. Of each party the first connection that proves its key is accepted, and none after it. When a party
+//! is missing at the end of `connect_timeout`, or one leaves before all are here, everybody who is here is told, and the
 //! error names it. Strangers can no more end or delay this than for a single [`Listener`].
 
 use super::Identity;
@@ -33,7 +33,8 @@ use std::time::{Duration, Instant};
 ///
 /// # Errors
 /// [`Error::Network`] names all parties that are missing when the time is up. Another party that is not who it should
-/// be, or leaves before all are here, ends this at once, and is named. No thread of ours is left, and no connection.
+/// be, or leaves before all are here, ends this at once, and is named. No connection is left then, nor a thread
+/// that connects.
 pub fn assemble(
     me: &Me<'_>,
     identity: &Arc<Identity>,

@@ -114,8 +114,8 @@ impl Listener {
         }
     }
 
-    /// Files that are kept open so that strangers cannot use up those that the connections of this many parties need, if
-    /// few may be open.
+    /// Files that are kept open so that strangers cannot use up those that the connections of this many parties need,
+    /// if few may be open.
     pub(super) fn spare(&self, parties: usize) -> Vec<TcpListener> {
         let sockets = self.sockets.iter().cycle().take(parties * SPARE);
         sockets.map_while(|socket| socket.try_clone().ok()).collect()

@@ -1,13 +1,13 @@
 //! The connections of one party of a mesh to all others, which end together.
 //!
-//! When a step with one party fails, [`Mesh`] gives up on all others: it tells each the kind of the reason and the number
-//! of the party whose failure it is. So everybody stops soon, and names the same party.
+//! When a step with one party fails, [`Mesh`] gives up on all others: it tells each the kind of the reason, and the
+//! number of the party whose failure it is. So everybody stops soon, and names the same party.
 //!
 //! **Whom we name.** A party that gives up can accuse anybody. So the error says who accuses whom, and what we see
 //! ourselves takes precedence: if the party accused has left too, its own last words are the error, or else the end of
-//! its connection. We wait for them for half a second, because the accusation may be faster than the news. If nothing comes,
-//! the error is the accusation: "party 2: east gave up because it has no connection with party 3 (south), it says". In
-//! either case the accused is the party that we name to the others, and they are told what we saw and what we only heard.
+//! its connection. We wait for them for half a second, because the accusation may be faster than the news. If nothing
+//! comes, the error is the accusation: "party 2: east gave up because it has no connection with party 3 (south), it says".
+//! In either case the accused is the party that we name to the others. They are told whether we saw or only heard it.
 
 use super::Connection;
 use super::roster::Roster;
@@ -96,8 +96,8 @@ impl Mesh {
         result.map_err(|cause| self.fail(BTreeMap::from([(at, cause)]), at))
     }
 
-    /// Steps with all other parties at once, each on a thread of its own. Returns their results, ordered by seat. If one
-    /// fails, the run has failed: all others are told, and their steps end.
+    /// Steps with all other parties at once, each on a thread of its own. Returns their results, ordered by seat. If
+    /// one fails, the run has failed: all others are told, and their steps end.
     ///
     /// # Errors
     /// That of the step which failed first, like [`Mesh::with`].
@@ -263,13 +263,14 @@ impl Cause {
         Cause { error, culprit: accused.or(own), heard: accused.is_some() }
     }
 
-    /// The cause behind these failures, of which that of the link `first` came first: from the party that accuses to the
-    /// one that it accuses, as long as that one has failed us or has left as well.
+    /// The cause behind these failures, of which that of the link `first` came first: from the party that accuses to
+    /// the one that it accuses, as long as that one has failed us or has left as well. Who only accuses back says
+    /// nothing new: a party that we were told of has often heard that from the same party.
     pub(super) fn find(links: &mut [Connection], mut causes: BTreeMap<usize, Cause>, first: usize) -> Cause {
         let until = Instant::now() + GRACE;
         let mut found = Cause::from(Error::Bug("a step failed without an error".into()));
         let (mut next, mut asked) = (Some(first), Vec::new());
-        while let Some(at) = next.filter(|at| !asked.contains(at)) {
+        while let Some(at) = next {
             asked.push(at);
             let link = &mut links[at];
             let seen = causes.remove(&at);
@@ -278,6 +279,9 @@ impl Cause {
             let accused = cause.accused();
             next =
                 accused.and_then(|number| links.iter().position(|link| link.seat.number() == Some(number)));
+            if next.is_some_and(|next| asked.contains(&next)) {
+                break;
+            }
             found = cause;
         }
         found

@@ -148,7 +148,7 @@ fn two_that_accuse_each_other_are_both_named() {
     accuse(&two, 1, &network(), 3);
     accuse(&three, 1, &network(), 2);
     let error = hear(&mut one, 2).unwrap_err().to_string();
-    assert!(error.starts_with("party 3: ") && error.contains("no connection with party 2"), "{error}");
+    assert!(error.starts_with("party 2: ") && error.contains("no connection with party 3"), "{error}");
     // Nor does who accuses itself, us or nobody lead us astray.
     for whom in [0, 1, 2, 9] {
         let [mut one, two, ..] = four();
