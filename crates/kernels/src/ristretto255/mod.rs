@@ -133,18 +133,20 @@ pub fn decode_with(
     impl Kernel for Decode<'_> {
         #[inline(always)]
         fn run<F: Field>(self) {
-            let chunks = self.0.chunks(F::LANES).zip(self.1.chunks_mut(F::LANES));
+            // Two vectors side by side here and wherever a root is taken: it is a long chain of squarings.
+            let lanes = Pair::<F>::LANES;
+            let chunks = self.0.chunks(lanes).zip(self.1.chunks_mut(lanes));
             for (chunk, (bytes, out)) in chunks.enumerate() {
                 let mut s = [Fe::ZERO; MAX_LANES];
                 for (s, bytes) in s.iter_mut().zip(bytes) {
                     *s = Fe::from_bytes(bytes);
                 }
-                let (valid, p) = encoding::decode(F::load(&s));
+                let (valid, p) = encoding::decode(Pair::<F>::load(&s));
                 store(p, out);
                 for (lane, (bytes, valid)) in bytes.iter().zip(valid).enumerate() {
                     let form = crate::curve25519::is_canonical(bytes) && bytes[0] & 1 == 0;
                     if self.2.is_ok() && (valid == 0 || !form) {
-                        *self.2 = Err(chunk * F::LANES + lane);
+                        *self.2 = Err(chunk * lanes + lane);
                     }
                 }
             }
@@ -175,9 +177,10 @@ pub fn encode_with(backend: Backend, elements: &[Element], out: &mut [[u8; 32]])
     impl Kernel for Encode<'_> {
         #[inline(always)]
         fn run<F: Field>(self) {
-            for (elements, out) in self.0.chunks(F::LANES).zip(self.1.chunks_mut(F::LANES)) {
+            let lanes = Pair::<F>::LANES;
+            for (elements, out) in self.0.chunks(lanes).zip(self.1.chunks_mut(lanes)) {
                 let mut s = [Fe::ZERO; MAX_LANES];
-                encoding::encode(load::<F>(elements)).store(&mut s);
+                encoding::encode(load::<Pair<F>>(elements)).store(&mut s);
                 for (out, s) in out.iter_mut().zip(s) {
                     *out = s.to_bytes();
                 }
