@@ -2,9 +2,10 @@
 //!
 //! Parties have numbers from 0, the same for all. Number 0 is the leader, P_1 of the papers; number i is P_(i+1).
 //!
-//! What a party does with all others at once, it does on a thread for each of them ([`Many::each`]). Such a thread waits
-//! for its channel, and computes on the threads of the run. Each has a generator of its own, so what it sends does not
-//! depend on which of them is faster. The first step that fails ends all channels, so that no other waits for ever.
+//! What a party does with all others at once, it does on a thread for each of them ([`Many::each`]). Such a thread
+//! waits for its channel, and computes on the threads of the run. Each has a generator of its own, so what it sends
+//! does not depend on which of them is faster. The first step that fails ends all channels, so that no other waits
+//! for ever.
 
 use crate::channel::queue::weight;
 use crate::channel::{Channel, Stopper, caught};
@@ -92,8 +93,8 @@ impl<'a> Many<'a> {
     /// of the inputs.
     ///
     /// # Errors
-    /// That of the step that failed first, attributed to the party it was with. [`Error::Bug`] for a party that is ours,
-    /// unknown, or there twice.
+    /// That of the step that failed first, attributed to the party it was with. [`Error::Bug`] for a party that is
+    /// ours, unknown, or there twice.
     pub fn each_with<I: Send, T: Send>(
         &mut self,
         inputs: Vec<(usize, I)>,
@@ -117,7 +118,8 @@ impl<'a> Many<'a> {
                 })
             });
             let steps: Vec<_> = steps.collect();
-            let results = steps.into_iter().map(|step| step.join().ok().flatten()).collect::<Option<Vec<_>>>();
+            let results =
+                steps.into_iter().map(|step| step.join().ok().flatten()).collect::<Option<Vec<_>>>();
             results.ok_or_else(|| fence.error())
         })
     }

@@ -289,7 +289,9 @@ pub(crate) fn run_many<T: Send>(
     }
     let party = |me: usize, mut channels: Vec<Option<Channel>>| {
         let links = channels.iter_mut().enumerate().map(|(other, ch)| {
-            let session = SessionId::of([run, 1, me.min(other) as u8, me.max(other) as u8].repeat(8).try_into().unwrap());
+            let session = SessionId::of(
+                [run, 1, me.min(other) as u8, me.max(other) as u8].repeat(8).try_into().unwrap(),
+            );
             ch.as_mut().map(|ch| Link { ch, session })
         });
         let rng = &mut Prng::from_seed(&[run, me as u8].repeat(16).try_into().unwrap());
@@ -297,10 +299,12 @@ pub(crate) fn run_many<T: Send>(
         step(&mut Many { me, links: links.collect(), session, rng, threads: Threads::global() })
     };
     let results = std::thread::scope(|s| {
-        let parties = channels.into_iter().enumerate().map(|(me, channels)| s.spawn({
-            let party = &party;
-            move || party(me, channels)
-        }));
+        let parties = channels.into_iter().enumerate().map(|(me, channels)| {
+            s.spawn({
+                let party = &party;
+                move || party(me, channels)
+            })
+        });
         let parties: Vec<_> = parties.collect();
         parties.into_iter().map(|party| party.join().unwrap()).collect::<Vec<_>>()
     });

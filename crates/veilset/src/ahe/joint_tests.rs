@@ -55,9 +55,9 @@ fn what_all_encrypt_all_decrypt_in_any_order() {
             list = joint.rerandomise(&list, rng).unwrap();
             assert!(list.iter().zip(expected.iter()).all(|(c, m)| opened(c, &secret) == *m));
             // The first party is the last one.
-            for party in 1..n {
+            for (party, secret) in secret.iter().enumerate().skip(1) {
                 let rest = PublicKey::remaining(&public, party).unwrap();
-                list = secret[party].partially_decrypt(&list, &rest, rng).unwrap();
+                list = secret.partially_decrypt(&list, &rest, rng).unwrap();
             }
             assert_eq!(*encode(&secret[0].decrypt(&list).unwrap()), *expected, "{n} {size}");
             let zeros = joint.encrypt_zero(size, rng);

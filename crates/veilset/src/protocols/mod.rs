@@ -327,7 +327,9 @@ impl Protocol {
         });
         let [of_receiver, of_sender] = offer.largest;
         let all = ["receiver", "sender"].into_iter().zip(sizes).zip(offer.largest);
-        let over = all.filter(|((_, size), most)| size > most).map(|((who, size), _)| format!("the {who} has {size}"));
+        let over = all
+            .filter(|((_, size), most)| size > most)
+            .map(|((who, size), _)| format!("the {who} has {size}"));
         Err(format!(
             "{operation} by {self} is for at most {of_receiver} items of the receiver and {of_sender} of the sender, and \
              {}; dummies count, and those that the receiver inserts. Use another `protocol` ({instead}) or smaller values \

@@ -58,8 +58,9 @@ fn sets_larger_than_a_protocol_takes_are_refused() {
                 assert_eq!((offer.takes(sizes), cost.is_ok()), (fits, fits), "{protocol} {sizes:?}");
                 if let Err(e) = cost {
                     let (said, [receiver, sender]) = (e.to_string(), offer.largest);
-                    let most =
-                        format!("at most {receiver} items of the receiver and {sender} of the sender, not");
+                    let most = format!(
+                        "at most {receiver} items of the receiver and {sender} of the sender, and the"
+                    );
                     assert!(matches!(e, Error::Usage(_)) && said.contains(&most), "{said}");
                     assert!(said.contains("Use another `protocol`"), "{said}");
                 }

@@ -424,7 +424,9 @@ fn sets_that_are_too_large_together_are_refused_by_both_sides() {
         for end in ends {
             match end {
                 Ok(outcome) => assert!(!refused && outcome.parties.peer().announced.padded),
-                Err(Error::Refused(what)) => assert!(refused && what.contains("the receiver has 257;"), "{what}"),
+                Err(Error::Refused(what)) => {
+                    assert!(refused && what.contains("the receiver has 257;"), "{what}")
+                }
                 Err(Error::Peer { .. }) => assert!(refused),
                 Err(other) => panic!("{other:?}"),
             }

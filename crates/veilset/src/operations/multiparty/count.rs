@@ -1,19 +1,19 @@
 //! Count of several parties: the leader learns how many items all have, and nothing else.
 //!
 //! 1. All parties agree on hash functions and a joint key ([`super::setup`]).
-//! 2. P_1 places its items in a cuckoo table. With each other party it runs a membership test with shared output for each
-//!    bin ([`crate::membership::shared`]).
-//! 3. P_1 encrypts 0 for each bin with an item, and the generator G for an empty one. For j = 2, ..., n: a membership OT
-//!    ([`crate::membership::mot`]) hands P_j the ciphertext if it has the item, and a fresh encryption of G if not. P_j
-//!    re-randomises what it got and returns it; P_1 does too.
-//! 4. Shuffle&Decrypt ([`crate::ahe::shuffle`]), in which each of P_2 to P_n also multiplies both parts by a fresh scalar.
-//!    P_1 counts the rows that hold 0.
+//! 2. P_1 places its items in a cuckoo table. With each other party it runs a membership test with shared output for
+//!    each bin ([`crate::membership::shared`]).
+//! 3. P_1 encrypts 0 for each bin with an item, and the generator G for an empty one. For j = 2, ..., n: a
+//!    membership OT ([`crate::membership::mot`]) hands P_j the ciphertext if it has the item, and a fresh encryption
+//!    of G if not. P_j re-randomises what it got and returns it; P_1 does too.
+//! 4. Shuffle&Decrypt ([`crate::ahe::shuffle`]), in which each of P_2 to P_n also multiplies both parts by a fresh
+//!    scalar. P_1 counts the rows that hold 0.
 //!
-//! Security: semi-honest, against any n - 1 parties together; that of the parts. The scalars are for a P_1 that deviates:
-//! one that offers different elements instead of G would else see which party was the last to lack an item.
+//! Security: semi-honest, against any n - 1 parties together; that of the parts. The scalars are for a P_1 that
+//! deviates: one that offers different elements instead of G would else see which party was the last to lack an item.
 //!
-//! Leakage: the bounds on all sets. P_1 learns the number of items that all have. Cost for beta bins of P_1: with each
-//! other party a membership test of beta bins, and a membership OT; then beta ciphertexts to each party in turn.
+//! Leakage: the bounds on all sets. P_1 learns the number of items that all have. Cost for beta bins of P_1: with
+//! each other party a membership test of beta bins, and a membership OT; then beta ciphertexts to each party in turn.
 //!
 //! Source: not in GNT23, which has the union only.
 
@@ -61,8 +61,8 @@ impl Party<'_> {
 }
 
 impl<T: Sspmt + Sync, M: MembershipOt + Sync> Count<T, M> {
-    /// Runs one party with its set, at most as large as its bound of the `bounds` on all sets. Returns the number to the
-    /// leader, and nothing to the others.
+    /// Runs one party with its set, at most as large as its bound of the `bounds` on all sets. Returns the number to
+    /// the leader, and nothing to the others.
     ///
     /// # Errors
     /// [`Error::Usage`] for sets that are too large for so many parties; those of all operations.

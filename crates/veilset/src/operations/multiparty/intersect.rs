@@ -1,19 +1,20 @@
 //! Intersection of several parties: the leader learns which of its items all others have, and nothing else.
 //!
 //! 1. Each client P_i, i >= 2, draws for each of its items x shares s_i,2(x), ..., s_i,n(x) that add up to 0. By a
-//!    programmable OPRF ([`crate::oprf::programmable`]), P_j, j >= 2 other than i, gets s_i,j(x) at each of its items x that
-//!    P_i has too, and a random value at the others.
+//!    programmable OPRF ([`crate::oprf::programmable`]), P_j, j >= 2 other than i, gets s_i,j(x) at each of its
+//!    items x that P_i has too, and a random value at the others.
 //! 2. P_j adds up its own share and all it got: T_j(x).
 //! 3. By a programmable OPRF P_1 gets T_j(x) from each P_j at its items. It has an item of all if they add up to 0.
 //!
 //! If some client lacks an item of P_1, its T_j is random there, or another client's value was.
 //!
-//! Security: semi-honest, against any n - 1 parties together; that of the programmable OPRF. Shares are drawn for each item
-//! and depend on who has it (conditional zero-sharing): with shares of zero from keys of pairs of clients, P_1 and a client
-//! together could see whether all others have an item that the client lacks.
+//! Security: semi-honest, against any n - 1 parties together; that of the programmable OPRF. Shares are drawn for
+//! each item and depend on who has it (conditional zero-sharing): with shares of zero from keys of pairs of clients,
+//! P_1 and a client together could see whether all others have an item that the client lacks.
 //!
 //! Leakage: the bounds on all sets. P_1 learns the intersection, which is wrong with a probability of its bound times
-//! 2^-128. Cost: (n - 1)^2 programmable OPRFs, each on a VOLE of its own. Source: not in GNT23, which has the union only.
+//! 2^-128. Cost: (n - 1)^2 programmable OPRFs, each on a VOLE of its own. Source: not in GNT23, which has the union
+//! only.
 
 use crate::context::Context;
 use crate::error::Result;
@@ -34,8 +35,8 @@ pub struct Intersect<F> {
 }
 
 impl<F: Opprf + Sync> Intersect<F> {
-    /// Runs one party with its set, at most as large as its bound of the `bounds` on all sets. Returns to the leader which
-    /// of its items all others have, and nothing to the others.
+    /// Runs one party with its set, at most as large as its bound of the `bounds` on all sets. Returns to the leader
+    /// which of its items all others have, and nothing to the others.
     ///
     /// # Errors
     /// Those of all operations.
@@ -47,7 +48,8 @@ impl<F: Opprf + Sync> Intersect<F> {
     ) -> Result<Option<Sealed<'a, Vec<bool>>>> {
         let me = many.me;
         let items = set.hashes(&(0..set.items().len() as u32).collect::<Vec<_>>());
-        let at = |receiver: usize, sender: usize| Bounds { receiver: bounds[receiver], sender: bounds[sender] };
+        let at =
+            |receiver: usize, sender: usize| Bounds { receiver: bounds[receiver], sender: bounds[sender] };
         if me == 0 {
             // 3. P_1 adds up what it gets from all others.
             let values = many.each(|other, cx| self.opprf.receiver(cx, &items, at(0, other)))?;
@@ -89,7 +91,9 @@ impl<F: Opprf + Sync> Intersect<F> {
 fn directed(session: &SessionId, from: usize, to: usize) -> SessionId {
     match from < to {
         true => part(session, "intersection of several parties, shares of the client with the lower number"),
-        false => part(session, "intersection of several parties, shares of the client with the higher number"),
+        false => {
+            part(session, "intersection of several parties, shares of the client with the higher number")
+        }
     }
 }
 

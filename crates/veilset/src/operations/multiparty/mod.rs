@@ -1,7 +1,9 @@
 //! Operations of several parties, secure against any coalition of all but one. One file per operation.
 //!
-//! The leader learns the result; the others learn nothing. What a party is told about the others is the bounds on their
-//! sets. A set needs no dummies for that: all messages follow from the bounds.
+//! The leader learns the result; the others learn nothing. What a party is told about the others is the bounds on
+//! their sets. A set needs no dummies for that: all messages follow from the bounds.
+//!
+//! No protocol of [`crate::protocols`] offers them yet: they run on the channels of [`crate::many`].
 
 pub mod count;
 pub mod intersect;
@@ -30,8 +32,11 @@ struct Hop<T> {
     to: Put<T>,
 }
 
+/// The hops by party.
+type Hops<T> = BTreeMap<usize, Hop<T>>;
+
 /// A way for `first` past these parties, and what comes out at its end.
-fn relay<T>(first: T, parties: impl Iterator<Item = usize>) -> Result<(BTreeMap<usize, Hop<T>>, Take<T>)> {
+fn relay<T>(first: T, parties: impl Iterator<Item = usize>) -> Result<(Hops<T>, Take<T>)> {
     let (put, mut from) = queue(1);
     put.put(first)?;
     let hops = parties.map(|party| {

@@ -1,5 +1,5 @@
-//! What becomes of the rows of an owner in the step with one other party: a membership OT hands them over, and the other
-//! party returns them with fresh randomness.
+//! What becomes of the rows of an owner in the step with one other party: a membership OT hands them over, and the
+//! other party returns them with fresh randomness.
 
 use crate::ahe::elgamal::{Ciphertext, Malformed, PublicKey};
 use crate::channel::{Message, Wire, frames};
@@ -13,8 +13,8 @@ const RETURNED: Message<Ciphertext> = Message::new(0xdb, "to the owner  rows, re
 /// Ciphertexts of a frame: 256 KiB.
 const FRAME: usize = 1 << 12;
 
-/// Hands over v_0 of each row whose item the other party has, and v_1 of the others. Both have randomness that nobody has
-/// seen.
+/// Hands over v_0 of each row whose item the other party has, and v_1 of the others. Both have randomness that
+/// nobody has seen.
 pub(super) fn offer(
     cx: &mut Context,
     transfer: &impl MembershipOt,

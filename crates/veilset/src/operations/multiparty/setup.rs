@@ -1,11 +1,11 @@
 //! What all parties agree on before a run of several: the hash functions of the cuckoo tables, and a joint key.
 //!
-//! Each party commits to a random seed and a public key, and shows both when it has all commitments. So nobody chooses
-//! its key in view of the others, and the seed of all is random if one party is honest. The seeds are drawn after the sets
-//! are fixed: whoever knows the functions before can choose items that have no placement.
+//! Each party commits to a random seed and a public key, and shows both when it has all commitments. So nobody
+//! chooses its key in view of the others, and the seed of all is random if one party is honest. The seeds are drawn
+//! after the sets are fixed: whoever knows the functions before can choose items that have no placement.
 //!
-//! Nothing makes sure that a party tells all others the same. One that does not is malicious, and the others then have
-//! different functions or keys: the run gives a wrong result or none, and shows nothing more.
+//! Nothing makes sure that a party tells all others the same. One that does not is malicious, and the others then
+//! have different functions or keys: the run gives a wrong result or none, and shows nothing more.
 
 use crate::ahe::elgamal::{Encoding, Malformed, PublicKey, SecretKey};
 use crate::channel::Message;
@@ -41,7 +41,7 @@ fn commitment(session: &SessionId, party: usize, opening: &[[u8; 32]; 2]) -> [u8
 impl Setup {
     /// Runs one party. Its set must be fixed.
     pub(super) fn agree(many: &mut Many) -> Result<Setup> {
-        let (me, n, session) = (many.me, many.parties(), many.session);
+        let (me, session) = (many.me, many.session);
         let key = SecretKey::random(many.rng);
         let opening = [many.rng.bytes(), key.public()];
         let ours = commitment(&session, me, &opening);
@@ -55,16 +55,19 @@ impl Setup {
             cx.ch.rx.recv(OPENING, 2)
         })?;
         for ((party, committed), shown) in many.others().zip(&committed).zip(&openings) {
-            let opens = matches!(shown[..], [seed, key] if commitment(&session, party, &[seed, key]) == *committed);
+            let opens =
+                matches!(shown[..], [seed, key] if commitment(&session, party, &[seed, key]) == *committed);
             if !opens {
-                return Err(Error::misbehaves("it shows another seed or key than it committed to").by(seat(party)));
+                return Err(
+                    Error::misbehaves("it shows another seed or key than it committed to").by(seat(party))
+                );
             }
         }
         openings.insert(me, opening.to_vec());
         let seeds: Vec<u8> = openings.iter().flat_map(|opening| opening[0]).collect();
         let keys = openings.iter().map(|opening| opening[1]).collect();
-        let seed = SessionId::of(Domain::new(&session, "run of several parties, the seed of all").hash(&[&seeds]));
-        debug_assert_eq!(openings.len(), n);
+        let seed =
+            SessionId::of(Domain::new(&session, "run of several parties, the seed of all").hash(&[&seeds]));
         Ok(Setup { key, keys, functions: Domain::new(&seed, "run of several parties, cuckoo hashing") })
     }
 
@@ -102,7 +105,9 @@ impl Setup {
     pub(super) fn told(&self, party: usize, bound: usize, number: u64) -> Result<Functions> {
         match number < TRIES {
             true => self.functions(party, bound, number),
-            false => Err(Error::misbehaves(format!("it says that it made its table at try {number} of {TRIES}"))),
+            false => {
+                Err(Error::misbehaves(format!("it says that it made its table at try {number} of {TRIES}")))
+            }
         }
     }
 }

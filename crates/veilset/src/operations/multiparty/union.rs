@@ -1,37 +1,41 @@
-//! Union of several parties: the leader learns the items of all, but not who has them, nor how many do (GNT23 4, Figure 8,
-//! corrected). GNT23: Jiahui Gao, Son Nguyen, Ni Trieu, "Toward A Practical Multi-party Private Set Union", PoPETs 2024.
+//! Union of several parties: the leader learns the items of all, but not who has them, nor how many do (GNT23 4,
+//! Figure 8, corrected). GNT23: Jiahui Gao, Son Nguyen, Ni Trieu, "Toward A Practical Multi-party Private Set
+//! Union", PoPETs 2024.
 //!
 //! Each row of a party P_i other than the leader travels from party to party as ciphertexts under a joint key. Each
-//! party before P_i replaces it by an encryption of nothing if it has the item, without learning whether it does. So of
-//! the parties that have an item only the first keeps its row. In the end all take their keys off and permute.
+//! party before P_i replaces it by an encryption of nothing if it has the item, without learning whether it does. So
+//! of the parties that have an item only the first keeps its row. In the end all take their keys off and permute.
 //!
 //! 1. All parties agree on hash functions and a joint key ([`super::setup`]).
-//! 2. P_i places its items in a cuckoo table. With each P_j before it, it runs a membership test with shared output for
-//!    each bin ([`crate::membership::shared`]): P_i has the item of the bin, P_j its set.
-//! 3. P_i encrypts the row of each bin, nothing for an empty one. For j = 2, ..., i - 1, and then 1: P_i re-randomises its
-//!    rows, and a membership OT ([`crate::membership::mot`]) hands P_j either this row or, if P_j has the item, a fresh
-//!    encryption of nothing. P_j, unless it is P_1, re-randomises what it got and returns it.
-//! 4. P_1 has the rows of all owners. All parties run Shuffle&Decrypt ([`crate::ahe::shuffle`]). P_1 adds the rows that
-//!    are not empty to its own.
+//! 2. P_i places its items in a cuckoo table. With each P_j before it, it runs a membership test with shared output
+//!    for each bin ([`crate::membership::shared`]): P_i has the item of the bin, P_j its set.
+//! 3. P_i encrypts the row of each bin, nothing for an empty one. For j = 2, ..., i - 1, and then 1: P_i
+//!    re-randomises its rows, and a membership OT ([`crate::membership::mot`]) hands P_j either this row or, if P_j
+//!    has the item, a fresh encryption of nothing. P_j, unless it is P_1, re-randomises what it got and returns it.
+//! 4. P_1 has the rows of all owners. All parties run Shuffle&Decrypt ([`crate::ahe::shuffle`]). P_1 adds the rows
+//!    that are not empty to its own.
 //!
-//! Security: semi-honest, against any n - 1 parties together; that of the parts. Each ciphertext that leaves a party has
-//! fresh randomness of that party, so none is equal to another that the receiver knows. A coalition without P_1 lacks a
-//! key. For one with P_1, the list that an honest party passes on is a fresh one of rows that follow from the result.
+//! Security: semi-honest, against any n - 1 parties together; that of the parts. Each ciphertext that leaves a party
+//! has fresh randomness of that party, so none is equal to another that the receiver knows. A coalition without P_1
+//! lacks a key. For one with P_1, the list that an honest party passes on is a fresh one of rows that follow from
+//! the result.
 //!
-//! Leakage: the bounds on all sets. P_1 learns the union. Cost, for beta bins of P_i: of each pair a membership test of
-//! beta bins, and membership OT of rows of 64 k bytes, k the elements of a row; then beta rows to each party in turn.
+//! Leakage: the bounds on all sets. P_1 learns the union. Cost, for beta bins of P_i: of each pair a membership test
+//! of beta bins, and membership OT of rows of 64 k bytes, k the elements of a row; then beta rows to each party in
+//! turn.
 //!
 //! Departures from the paper, and what must not be changed (docs/corrections.md):
-//! - tests are on the items themselves. The values of the paper's conditional OPRF show two clients with the same item
-//!   whether a third has it;
-//! - the paper offers the row under a keyword that is random exactly if the item is there, so it never replaces a row;
-//! - nothing is encrypted afresh for each row and each offer, also for the bins without an item. With one encryption for
-//!   all, P_j would see equal ciphertexts exactly where it has the item;
+//! - tests are on the items themselves. The values of the paper's conditional OPRF show two clients with the same
+//!   item whether a third has it;
+//! - the paper offers the row under a keyword that is random exactly if the item is there, so it never replaces a
+//!   row;
+//! - nothing is encrypted afresh for each row and each offer, also for the bins without an item. With one encryption
+//!   for all, P_j would see equal ciphertexts exactly where it has the item;
 //! - all ciphertexts of a row are replaced together, and the rows of all owners are shuffled as one list;
 //! - equal items have equal rows: a row holds the item and its length, and nothing else.
 
-use super::setup::Setup;
 use super::rows::{accept, give_back, offer, take_back};
+use super::setup::Setup;
 use super::{Hop, between, relay};
 use crate::ahe::elgamal::{Ciphertext, PublicKey};
 use crate::ahe::shuffle::{Shape, Shuffle};
@@ -115,7 +119,12 @@ impl<T: Sspmt + Sync, M: MembershipOt + Sync> Union<T, M> {
     ///
     /// # Errors
     /// [`Error::Usage`] for sets that are too large for so many parties; those of all operations.
-    pub fn run<'a>(&self, many: &mut Many, set: &'a Hashed<'a>, public: &'a Public) -> Result<Option<Sealed<'a, Items>>> {
+    pub fn run<'a>(
+        &self,
+        many: &mut Many,
+        set: &'a Hashed<'a>,
+        public: &'a Public,
+    ) -> Result<Option<Sealed<'a, Items>>> {
         let (me, items) = (many.me, set.items());
         public.layout().check(items.iter().map(|item| [item.len()]))?;
         let hashes = set.hashes(&(0..items.len() as u32).collect::<Vec<_>>());
@@ -157,7 +166,8 @@ impl<T: Sspmt + Sync, M: MembershipOt + Sync> Union<T, M> {
         let functions = party.setup.functions(party.me, party.public.bounds[party.me], owner.number)?;
         let batch = party.public.batch(functions, other);
         let shares = self.tests.querier(cx, &batch, &owner.table, party.hashes)?;
-        // 3. The rows, with randomness that no party has seen, or nothing, freshly encrypted for each row and each offer.
+        // 3. The rows, with randomness that no party has seen, or nothing, freshly encrypted for each row and each
+        //    offer.
         let rows = hop.from.take()?;
         let rng = &mut cx.rng.split();
         let nothing = cx.threads.run(|| joint.encrypt_zero(rows.len(), rng));
@@ -255,7 +265,9 @@ fn opened<'a>(
         let new = distinct.duplicates.is_empty() && !threads.run(|| intersects(&distinct.set, items));
         match (intact, new) {
             (true, true) => Ok(distinct.set.into_items()),
-            (false, _) => Err(Error::misbehaves_unseen("one of the other parties sent a row that does not decrypt")),
+            (false, _) => {
+                Err(Error::misbehaves_unseen("one of the other parties sent a row that does not decrypt"))
+            }
             _ => Err(Error::misbehaves_unseen("one of the other parties sent a row that should not be left")),
         }
     })))
