@@ -1,6 +1,6 @@
 //! Count of several parties: the leader learns how many items all have, and nothing else.
 //!
-//! 1. All parties agree on hash functions and a joint key ([`super::setup`]).
+//! 1. All parties agree on hash functions and a joint key (`setup.rs`).
 //! 2. P_1 places its items in a cuckoo table. With each other party it runs a membership test with shared output for
 //!    each bin ([`crate::membership::shared`]).
 //! 3. P_1 encrypts 0 for each bin with an item, and the generator G for an empty one. For j = 2, ..., n: a

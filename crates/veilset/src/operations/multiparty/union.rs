@@ -6,7 +6,7 @@
 //! party before P_i replaces it by an encryption of nothing if it has the item, without learning whether it does. So
 //! of the parties that have an item only the first keeps its row. In the end all take their keys off and permute.
 //!
-//! 1. All parties agree on hash functions and a joint key ([`super::setup`]).
+//! 1. All parties agree on hash functions and a joint key (`setup.rs`).
 //! 2. P_i places its items in a cuckoo table. With each P_j before it, it runs a membership test with shared output
 //!    for each bin ([`crate::membership::shared`]): P_i has the item of the bin, P_j its set.
 //! 3. P_i encrypts the row of each bin, nothing for an empty one. For j = 2, ..., i - 1, and then 1: P_i
