@@ -23,7 +23,8 @@
 //!
 //! Cost: a string of m nibbles takes 4 m + 2 (m - 1) OTs of ceil(128 / k) bits each from R to S, 16 m bits from S to R,
 //! and 2 (m - 1) bits each way. 64 bits take 94 OTs, and 345 bytes at k = 5 or 228 at k = 8: [`Nibbles::traffic`]. A
-//! batch of these takes six messages, one after the other ([`Nibbles::rounds`]).
+//! batch of these takes six messages, one after the other ([`Nibbles::rounds`]). 2^20 strings of 64 bits take 5.3 s of
+//! CPU of both parties together at k = 4 and 5, and 12 s at k = 8, on an Intel Xeon with VAES that was busy otherwise.
 //!
 //! Memory: strings are processed in batches of 2^20. The pads of a frame of OTs are used before the next frame is made.
 //! Of a batch a party holds one bit for each nibble and three for each AND, and about as many while it joins them: 22
