@@ -140,7 +140,7 @@ impl Fence {
     /// The step with this party has failed.
     fn note(&self, party: usize, error: Error) {
         let error = match error {
-            // What another thread did wrong is not the party's fault.
+            // The peer of this step is this party.
             Error::Peer { who: Seat::PEER, .. } => error.by(seat(party)),
             error => error,
         };

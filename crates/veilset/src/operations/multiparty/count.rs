@@ -72,6 +72,7 @@ impl<T: Sspmt + Sync, M: MembershipOt + Sync> Count<T, M> {
         set: &Hashed,
         bounds: &[usize],
     ) -> Result<Option<Sealed<'a, u64>>> {
+        super::check(many, bounds)?;
         let me = many.me;
         let hashes = set.hashes(&(0..set.items().len() as u32).collect::<Vec<_>>());
         // 1. Functions and keys.

@@ -9,7 +9,7 @@
 //! If some client lacks an item of P_1, its T_j is random there, or another client's value was.
 //!
 //! Security: semi-honest, against any n - 1 parties together; that of the programmable OPRF. Shares are drawn for
-//! each item and depend on who has it (conditional zero-sharing): with shares of zero from keys of pairs of clients,
+//! each item and reach only those who have it (conditional zero-sharing). If they came from keys of pairs of clients,
 //! P_1 and a client together could see whether all others have an item that the client lacks.
 //!
 //! Leakage: the bounds on all sets. P_1 learns the intersection, which is wrong with a probability of its bound times
@@ -46,6 +46,7 @@ impl<F: Opprf + Sync> Intersect<F> {
         set: &Hashed,
         bounds: &[usize],
     ) -> Result<Option<Sealed<'a, Vec<bool>>>> {
+        super::check(many, bounds)?;
         let me = many.me;
         let items = set.hashes(&(0..set.items().len() as u32).collect::<Vec<_>>());
         let at =

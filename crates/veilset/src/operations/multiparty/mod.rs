@@ -13,7 +13,7 @@ pub mod union;
 
 use crate::channel::queue::{Put, Take, queue};
 use crate::channel::{Message, Rx, Tx};
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::hashing::cuckoo;
 use crate::many::{Many, seat};
 use crate::params::LAMBDA;
@@ -24,6 +24,14 @@ const TRY: Message<u64> = Message::new(0xda, "owner to holder  try at which the 
 /// Bins of a table for sets of up to `bound` items.
 fn bins(bound: usize) -> usize {
     cuckoo::number(LAMBDA, bound)
+}
+
+/// Refuses a run of one party, or one without a bound for each.
+fn check(many: &Many, bounds: &[usize]) -> Result<()> {
+    match many.parties() > 1 && bounds.len() == many.parties() {
+        true => Ok(()),
+        false => Err(Error::Bug(format!("{} bounds for a run of {} parties", bounds.len(), many.parties()))),
+    }
 }
 
 /// Where the rows of an owner come from and go to in the step with one party.

@@ -125,6 +125,7 @@ impl<T: Sspmt + Sync, M: MembershipOt + Sync> Union<T, M> {
         set: &'a Hashed<'a>,
         public: &'a Public,
     ) -> Result<Option<Sealed<'a, Items>>> {
+        super::check(many, &public.bounds)?;
         let (me, items) = (many.me, set.items());
         public.layout().check(items.iter().map(|item| [item.len()]))?;
         let hashes = set.hashes(&(0..items.len() as u32).collect::<Vec<_>>());
