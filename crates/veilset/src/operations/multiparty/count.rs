@@ -72,6 +72,18 @@ impl<T: Sspmt + Sync, M: MembershipOt + Sync> Count<T, M> {
         set: &Hashed,
         bounds: &[usize],
     ) -> Result<Option<Sealed<'a, u64>>> {
+        let (setup, joint, list) = self.list(many, set, bounds)?;
+        // 4. Shuffle&Decrypt.
+        opened(many, setup, &joint, &list, bounds[0])
+    }
+
+    /// Steps 1 to 3: what all agree on, and the leader's list.
+    pub(super) fn list(
+        &self,
+        many: &mut Many,
+        set: &Hashed,
+        bounds: &[usize],
+    ) -> Result<(Setup, PublicKey, Vec<Ciphertext>)> {
         super::check(many, bounds)?;
         let me = many.me;
         let hashes = set.hashes(&(0..set.items().len() as u32).collect::<Vec<_>>());
@@ -86,8 +98,7 @@ impl<T: Sspmt + Sync, M: MembershipOt + Sync> Count<T, M> {
                 Vec::new()
             }
         };
-        // 4. Shuffle&Decrypt.
-        opened(many, setup, &joint, &list, bounds[0])
+        Ok((setup, joint, list))
     }
 
     /// P_1's steps with all others.

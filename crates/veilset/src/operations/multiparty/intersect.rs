@@ -89,7 +89,7 @@ impl<F: Opprf + Sync> Intersect<F> {
 }
 
 /// The session of the programmable OPRF from one client to another.
-fn directed(session: &SessionId, from: usize, to: usize) -> SessionId {
+pub(super) fn directed(session: &SessionId, from: usize, to: usize) -> SessionId {
     match from < to {
         true => part(session, "intersection of several parties, shares of the client with the lower number"),
         false => {

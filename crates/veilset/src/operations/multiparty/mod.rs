@@ -77,4 +77,10 @@ fn between<T>(
 }
 
 #[cfg(test)]
+mod coalition_tests;
+#[cfg(test)]
+mod flawed_tests;
+#[cfg(test)]
+mod observed_tests;
+#[cfg(test)]
 mod tests;

@@ -33,7 +33,7 @@ pub(super) struct Setup {
 }
 
 /// What commits the party with this number to its seed and key.
-fn commitment(session: &SessionId, party: usize, opening: &[[u8; 32]; 2]) -> [u8; 32] {
+pub(super) fn commitment(session: &SessionId, party: usize, opening: &[[u8; 32]; 2]) -> [u8; 32] {
     let domain = Domain::new(session, "run of several parties, commitment to seed and key");
     domain.numbered(party as u64).hash(&[opening.as_flattened()])
 }
