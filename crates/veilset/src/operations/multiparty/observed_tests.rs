@@ -712,8 +712,8 @@ pub(super) fn of_pair(key: &[u8; 32], item: &ItemHash) -> Value {
     crate::hash::Domain::without_session("coalition tests, zero share").hash(&[key, item.as_bytes()])
 }
 
-/// All that is checked of an intersection. At each item, of what the coalition has there no sums are 0 but those that it
-/// has made itself, and one for each item of the result.
+/// All that is checked of an intersection. At each item, of what the coalition has there, no sums are 0 but those that
+/// it has made itself, and one for each item of the result.
 pub(super) fn intersection_is_private<T>(runs: &[Run<T>], honest: usize) -> Check {
     let sums = runs.iter().flat_map(|run| {
         let items: BTreeSet<&[u8]> = run.coalition(honest).flat_map(|party| run.sets[party].iter()).collect();
