@@ -212,7 +212,7 @@ pub enum IdentityCommand {
         #[arg(long, value_name = "FILE")]
         output: Option<PathBuf>,
     },
-    /// Print the fingerprint, for the other party's --peer
+    /// Print the fingerprint, for the other party's --peer, or for the list of --parties
     Show {
         /// The identity file [default: veilset/identity.pem in your configuration folder]
         #[arg(long, value_name = "FILE")]

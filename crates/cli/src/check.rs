@@ -17,12 +17,7 @@ use veilset::session::{Proposal, Term};
 const LINKS: [u64; 2] = [10, 1000];
 
 /// Agrees with all other parties and prints the agreement.
-pub fn run(
-    plan: &PartyPlan,
-    connected: Connected,
-    request: &Request<'_>,
-    gate: &mut Gate<'_>,
-) -> Result<()> {
+pub fn run(plan: &PartyPlan, connected: Connected, request: &Request<'_>, gate: &mut Gate<'_>) -> Result<()> {
     let prepared = plan.job.prepared.is_some();
     let ours = OnceCell::new();
     let milliseconds = |proposal: &Proposal| {
@@ -87,8 +82,8 @@ fn with_peer(proposal: &Proposal) -> String {
     };
     let theirs = peer.announced;
     format!(
-        "check: both sides ask for the same thing and allow it; nothing was computed\n  {} as {} with {who}\n  {} items \
-         here{}, {} on the peer's side{}\n",
+        "check: both sides ask for the same thing and allow it; nothing was computed\n  {} as {} with {who}\n  \
+         {} items here{}, {} on the peer's side{}\n",
         hello.operation,
         hello.role,
         ours.size,
@@ -103,7 +98,8 @@ fn with_parties(proposal: &Proposal, me: &Me) -> String {
     let Proposal { hello, ours, parties, .. } = proposal;
     let members = me.roster().members();
     let mut text = format!(
-        "check: all {} parties ask for the same thing and allow it; nothing was computed\n  {}, with {} as the leader\n",
+        "check: all {} parties ask for the same thing and allow it; nothing was computed\n  {}, with {} as the \
+         leader\n",
         members.len(),
         hello.operation,
         members.first().map(Member::to_string).unwrap_or_default()

@@ -6,7 +6,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use veilset::channel::Timeouts;
 use veilset::error::{Error, Result};
-use veilset::net::{Connection, Fingerprint, Identity, Listed, ListedParty, Listener, Me, Roster, assemble};
+use veilset::net::{
+    Connection, Fingerprint, Identity, Listed, ListedParty, Listener, Me, Member, Roster, assemble,
+};
 use veilset::operations::{self, Operation};
 use veilset::protocols::{self, Protocol};
 
@@ -22,7 +24,9 @@ pub fn of(a: &OperationArgs) -> Result<Option<Me>> {
         (Some(path), me) => {
             refuse(a)?;
             let Some(me) = me else {
-                return wrong("--me is missing: give our name in the list of --parties, for instance --me north");
+                return wrong(
+                    "--me is missing: give our name in the list of --parties, for instance --me north",
+                );
             };
             load(path, me).map(Some)
         }
@@ -34,7 +38,8 @@ pub fn load(path: &Path, me: &str) -> Result<Me> {
     let shown = path.display().to_string();
     let unusable = |e: &dyn std::fmt::Display| {
         Error::Usage(format!(
-            "the list of parties {shown} cannot be used: {}. Correct it, for all parties, or name another with --parties",
+            "the list of parties {shown} cannot be used: {}. Correct it, for all parties, or name another with \
+             --parties",
             e.to_string().trim_end()
         ))
     };
@@ -129,7 +134,7 @@ fn wrong<T>(what: impl Into<String>) -> Result<T> {
 }
 
 /// A list of parties on this machine, at free ports. The first one leads, and the last one only connects.
-pub fn here(parties: &[(String, Fingerprint)]) -> Result<Listed> {
+pub fn on_this_machine(parties: &[(String, Fingerprint)]) -> Result<Listed> {
     // All are open at once, so that no two have the same port.
     let open = |_| Listener::bind("127.0.0.1:0");
     let listeners = (1..parties.len()).map(open).collect::<Result<Vec<_>>>()?;
@@ -144,30 +149,40 @@ pub fn here(parties: &[(String, Fingerprint)]) -> Result<Listed> {
     Ok(Listed { leader: party.first().map(|first| first.name.clone()).unwrap_or_default(), party })
 }
 
-/// Runs parties on this machine over TLS, the leader first, each on a thread of its own. Returns what each returned.
+/// Such a list as a file. The names must not need escapes.
+pub fn written(listed: &Listed) -> String {
+    let mut text = format!("leader = \"{}\"\n", listed.leader);
+    for ListedParty { name, fingerprint, address } in &listed.party {
+        text += &format!("\n[[party]]\nname = \"{name}\"\nfingerprint = \"{fingerprint}\"\n");
+        if let Some(address) = address {
+            text += &format!("address = \"{address}\"\n");
+        }
+    }
+    text
+}
+
+/// Connects the parties of a list on this machine over TLS, and runs each on a thread of its own. The identities are in
+/// the order of the list. Returns what each returned.
 pub fn together<T: Send>(
-    parties: &[(String, Arc<Identity>)],
+    roster: &Roster,
+    identities: &[Arc<Identity>],
     timeouts: Timeouts,
     run: impl Fn(Me, Vec<Connection>) -> Result<T> + Sync,
-) -> Result<Vec<Result<T>>> {
-    let listed: Vec<_> =
-        parties.iter().map(|(name, identity)| (name.clone(), identity.fingerprint())).collect();
-    let roster = Roster::new(here(&listed)?, "on this machine")?;
+) -> Vec<Result<T>> {
     let failed = AtomicBool::new(false);
-    let one = |name: &str, identity: &Arc<Identity>| {
-        let me = roster.clone().me(name)?;
+    let one = |member: &Member, identity: &Arc<Identity>| {
+        let me = roster.clone().me(member.name())?;
         let stop = || failed.load(Ordering::Relaxed);
         let connections = assemble(&me, identity, None, timeouts, &stop, &|_| ())?;
         run(me, connections)
     };
     let (one, failed) = (&one, &failed);
-    Ok(std::thread::scope(|scope| {
-        let begin = |(name, identity): &'_ (String, Arc<Identity>)| {
-            let (name, identity) = (name.clone(), identity.clone());
-            scope.spawn(move || one(&name, &identity).inspect_err(|_| failed.store(true, Ordering::Relaxed)))
+    std::thread::scope(|scope| {
+        let begin = |(member, identity)| {
+            scope.spawn(move || one(member, identity).inspect_err(|_| failed.store(true, Ordering::Relaxed)))
         };
-        let threads: Vec<_> = parties.iter().map(begin).collect();
+        let threads: Vec<_> = roster.members().iter().zip(identities).map(begin).collect();
         let panicked = || Err(Error::Bug("a party on this machine panicked".into()));
         threads.into_iter().map(|thread| thread.join().unwrap_or_else(|_| panicked())).collect()
-    }))
+    })
 }

@@ -167,7 +167,9 @@ fn connect(
                     Protection::Tls { identity: identity.clone(), peer: *peer }
                 }
                 (NamedProtection::InsecurePlaintext, _) => Protection::InsecurePlaintext,
-                (NamedProtection::Tls { .. }, None) => return Err(Error::Bug("TLS without an identity".into())),
+                (NamedProtection::Tls { .. }, None) => {
+                    return Err(Error::Bug("TLS without an identity".into()));
+                }
             };
             let mut connection = establish(endpoint, &security, plan.timeouts, cancelled, say)?;
             connection.peer_name.clone_from(name);
@@ -177,7 +179,9 @@ fn connect(
             let others = assemble(me, identity, listen.as_deref(), plan.timeouts, cancelled, say)?;
             Ok(others.into())
         }
-        (Others::Parties { .. }, None) => Err(Error::Bug("a run of several parties without an identity".into())),
+        (Others::Parties { .. }, None) => {
+            Err(Error::Bug("a run of several parties without an identity".into()))
+        }
     }
 }
 

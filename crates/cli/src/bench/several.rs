@@ -2,17 +2,16 @@
 
 use super::{Party, Running, TIMEOUTS, conclude, item, show, unusable, wait, whole};
 use crate::args::{BenchArgs, BenchPartyArgs};
-use crate::parties::{self, here};
+use crate::parties::{self, on_this_machine, written};
 use crate::party::start_threads;
 use serde_json::json;
-use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use veilset::error::{Error, Result};
 use veilset::hazmat::seeded;
 use veilset::item::ItemSet;
-use veilset::net::{Identity, Listed, assemble};
+use veilset::net::{Identity, assemble};
 use veilset::operations::{Learned, Role, Terms};
 use veilset::rng::Prng;
 use veilset::session::run::{self, Request};
@@ -31,7 +30,7 @@ pub fn run(a: &BenchArgs, parties: u8, folder: &Path, interrupted: &AtomicBool) 
         Ok((number.clone(), identity.fingerprint()))
     };
     let identified = numbers.iter().map(identify).collect::<Result<Vec<_>>>()?;
-    std::fs::write(folder.join(LIST), toml(&here(&identified)?)).map_err(unusable)?;
+    std::fs::write(folder.join(LIST), written(&on_this_machine(&identified)?)).map_err(unusable)?;
     let seed = u128::from_le_bytes(Prng::from_os()?.bytes()).to_string();
     // If one cannot be started, those before it are ended.
     let children = numbers.iter().map(|number| Party::start(folder, number, &seed, &[]));
@@ -79,23 +78,6 @@ fn refuse(a: &BenchArgs) -> Result<()> {
         }
         None => Ok(()),
     }
-}
-
-/// The list as a file. Names, fingerprints and addresses of this machine need no escapes.
-fn toml(listed: &Listed) -> String {
-    let mut text = format!("leader = \"{}\"\n", listed.leader);
-    for party in &listed.party {
-        // Writing to a string cannot fail.
-        let _ = write!(
-            text,
-            "\n[[party]]\nname = \"{}\"\nfingerprint = \"{}\"\n",
-            party.name, party.fingerprint
-        );
-        if let Some(address) = &party.address {
-            let _ = writeln!(text, "address = \"{address}\"");
-        }
-    }
-    text
 }
 
 fn identity_of(folder: &Path, number: &str) -> PathBuf {

@@ -1,12 +1,12 @@
 //! `veilset demo --parties N`.
 
 use super::{TIMEOUTS, keys};
-use crate::parties::together;
+use crate::parties::{on_this_machine, together};
 use crate::print;
 use std::sync::Arc;
 use veilset::error::Result;
 use veilset::job::{self, Data, InputTable, Job, Watch};
-use veilset::net::{Connection, Identity, Me};
+use veilset::net::{Connection, Identity, Me, Roster};
 use veilset::operations::{self, Operation, Role};
 use veilset::protocols::{self, Protocol};
 use veilset::rng::Prng;
@@ -42,13 +42,16 @@ pub fn run(parties: usize) -> Result<()> {
         let leader = if i == 0 { " (leader)" } else { "" };
         print(format!("{name}{leader}: {}", list.lines().skip(1).collect::<Vec<_>>().join(", ")))?;
     }
-    let identified = |(name, _): &Hospital| Ok((name.to_string(), Arc::new(Identity::generate()?)));
-    let identified = hospitals.iter().map(identified).collect::<Result<Vec<_>>>()?;
+    let identify = |_: &Hospital| Ok(Arc::new(Identity::generate()?));
+    let identities = hospitals.iter().map(identify).collect::<Result<Vec<_>>>()?;
+    let fingerprints = identities.iter().map(|identity| identity.fingerprint());
+    let listed: Vec<_> = hospitals.iter().map(|(name, _)| name.to_string()).zip(fingerprints).collect();
+    let roster = Roster::new(on_this_machine(&listed)?, "the demo")?;
     for operation in operations::ALL {
         let Some(protocol) = protocols::default_for_several(operation) else { continue };
         let one = |me: Me, connections| party(operation, protocol, &hospitals, me, connections);
-        let results = together(&identified, TIMEOUTS, one)?;
-        let results = results.into_iter().collect::<Result<Vec<_>>>()?;
+        let results =
+            together(&roster, &identities, TIMEOUTS, one).into_iter().collect::<Result<Vec<_>>>()?;
         let seconds = results.iter().map(|(report, _)| report.seconds).fold(0.0, f64::max);
         let bytes: u64 = results.iter().map(|(report, _)| report.bytes.sent).sum();
         print(format!("\n{operation}: {seconds:.2} seconds, {bytes} bytes between all parties"))?;
