@@ -233,10 +233,7 @@ fn protocol() -> impl TypedValueParser<Value = &'static Protocol> {
     let built = all.map(|p| PossibleValue::new(p.name).help(p.summary));
     // They are refused with the feature that they take.
     let not_built = protocols::not_built().map(|name| PossibleValue::new(name).hide(true));
-    PossibleValuesParser::new(built.chain(not_built)).try_map(|name| {
-        let several = protocols::SEVERAL.into_iter().find(|p| p.name == name);
-        several.map_or_else(|| protocols::named(&name), Ok)
-    })
+    PossibleValuesParser::new(built.chain(not_built)).try_map(|name| protocols::named(&name))
 }
 
 fn group(names: impl IntoIterator<Item = &'static str>) -> impl TypedValueParser<Value = &'static str> {
@@ -262,7 +259,7 @@ fn protocol_help() -> String {
         format!("{operation} by {default} [default]{}{others}", if others.is_empty() { "" } else { ", " })
     });
     let several = operations::ALL.into_iter().filter_map(|operation| {
-        protocols::default_for_several(operation).map(|protocol| format!("{operation} by {protocol}"))
+        protocols::of_several(operation).map(|protocol| format!("{operation} by {protocol}"))
     });
     format!(
         "The protocol; the same on all sides: {}; with --parties: {}",

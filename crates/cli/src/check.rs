@@ -65,8 +65,7 @@ fn text(checked: &Checked, estimate: &Estimate, me: Option<&Me>) -> String {
         seconds(theirs),
         seconds(our_milliseconds.max(theirs))
     );
-    let larger = sent.max(received);
-    let on = LINKS.map(|link| format!("{} at {link} Mbit/s", seconds(larger * 8 / (link * 1000))));
+    let on = LINKS.map(|link| format!("{} at {link} Mbit/s", seconds(estimate.larger() * 8 / (link * 1000))));
     let _ = write!(text, "  the transfer takes {}; the run takes the longer of the two times", on.join(", "));
     text
 }

@@ -50,7 +50,7 @@ pub fn load(path: &Path, me: &str) -> Result<Me> {
 
 /// Refuses a protocol for several parties in a run of two.
 pub fn only_for_two(protocol: Option<&Protocol>) -> Result<()> {
-    match protocol.filter(|protocol| protocol.is_for_several()) {
+    match protocol.filter(|protocol| protocol.is_of_several()) {
         Some(protocol) => wrong(format!(
             "--protocol {protocol} is for the parties of a list, and --parties is missing. Add it, or omit --protocol"
         )),
@@ -63,15 +63,15 @@ pub fn protocol(
     operation: &'static Operation,
     named: Option<&'static Protocol>,
 ) -> Result<&'static Protocol> {
-    let Some(default) = protocols::default_for_several(operation) else {
-        let others = operations::ALL.into_iter().filter(|o| protocols::default_for_several(o).is_some());
+    let Some(default) = protocols::of_several(operation) else {
+        let others = operations::ALL.into_iter().filter(|o| protocols::of_several(o).is_some());
         let others = others.map(|o| o.name).collect::<Vec<_>>().join(", ");
         return wrong(format!(
             "{operation} is for two parties, and --parties only for {others}. Omit --parties, or use one of those"
         ));
     };
     match named {
-        Some(named) if !named.is_for_several() => wrong(format!(
+        Some(named) if !named.is_of_several() => wrong(format!(
             "--protocol {named} is for two parties. Omit it: with --parties, {operation} is computed by {default}"
         )),
         named => Ok(named.unwrap_or(default)),

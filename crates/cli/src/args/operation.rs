@@ -140,7 +140,7 @@ impl OperationArgs {
 
 /// What is different in a run of several parties, if the operation is for them too.
 fn of_several(operation: &Operation) -> &'static str {
-    match protocols::default_for_several(operation) {
+    match protocols::of_several(operation) {
         None => "",
         Some(_) => {
             "\n\nWith --parties it is computed on the sets of all parties of a list. Only their leader learns the result. \
@@ -226,7 +226,7 @@ fn help(operation: &Operation) -> String {
     let (received, sent) = (result(Role::Receiver), result(Role::Sender));
     let (scale, values) =
         if operation.uses.values { (" --scale 2", " --values amount --scale 2") } else { ("", "") };
-    let several = match protocols::default_for_several(operation) {
+    let several = match protocols::of_several(operation) {
         None => String::new(),
         Some(_) => format!(
             "\

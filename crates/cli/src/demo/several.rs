@@ -48,7 +48,7 @@ pub fn run(parties: usize) -> Result<()> {
     let listed: Vec<_> = hospitals.iter().map(|(name, _)| name.to_string()).zip(fingerprints).collect();
     let roster = Roster::new(on_this_machine(&listed)?, "the demo")?;
     for operation in operations::ALL {
-        let Some(protocol) = protocols::default_for_several(operation) else { continue };
+        let Some(protocol) = protocols::of_several(operation) else { continue };
         let one = |me: Me, connections| party(operation, protocol, &hospitals, me, connections);
         let results =
             together(&roster, &identities, TIMEOUTS, one).into_iter().collect::<Result<Vec<_>>>()?;

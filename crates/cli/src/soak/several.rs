@@ -51,7 +51,7 @@ impl Case {
     pub fn random(rng: &mut Prng, folder: &Path, most: usize, identities: &[Arc<Identity>]) -> Result<Case> {
         let parties = 3 + rng.below(MOST_PARTIES as u64 - 2) as usize;
         let offered: Vec<_> =
-            operations::ALL.into_iter().filter(|o| protocols::default_for_several(o).is_some()).collect();
+            operations::ALL.into_iter().filter(|o| protocols::of_several(o).is_some()).collect();
         let operation = offered[rng.below(offered.len() as u64) as usize];
         let named = identities.iter().take(parties).enumerate();
         let named: Vec<_> =
