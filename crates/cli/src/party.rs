@@ -11,7 +11,7 @@ use std::sync::Arc;
 use veilset::error::{Error, Result};
 use veilset::governance::gate::{Gate, Setup};
 use veilset::job::{self, InputTable, Job, Keys, Phase, Ran, Watch, write_report};
-use veilset::net::{Connected, Identity, Protection, assemble, establish};
+use veilset::net::{Connected, Identity, Me, Protection, assemble, establish};
 use veilset::operations::Shape;
 use veilset::rng::Prng;
 use veilset::table::{Destination, Duplicates};
@@ -92,15 +92,12 @@ pub fn run(mut plan: PartyPlan, purpose: Purpose) -> Result<()> {
         return check::run(plan, connected, prepared.request(), &mut gate);
     }
     let progress = Arc::new(Progress::new(job.stages()));
+    if let (Connected::Peer(connection), false) = (&mut connected, plan.quiet) {
+        connection.channel.observe(progress.clone());
+    }
     // With several parties, the steps with one go on during those with another.
-    let life = match &mut connected {
-        Connected::Parties(others) => Some(Life::begin(plan.quiet, computing_with(others.len()))),
-        Connected::Peer(connection) if !plan.quiet => {
-            connection.channel.observe(progress.clone());
-            None
-        }
-        Connected::Peer(_) => None,
-    };
+    let computing = |me: &Me| Life::begin(plan.quiet, computing_with(me.others().count()));
+    let life = job.parties.as_ref().map(computing);
     let ran = job::run(connected, prepared, Some(&mut gate), &mut rng);
     drop(life);
     progress.end(ran.is_ok());

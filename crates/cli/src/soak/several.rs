@@ -43,7 +43,7 @@ fn numbers(rng: &mut Prng, most: usize) -> Vec<usize> {
     let size = rng.below(most as u64 + 1) as usize;
     // From few keys, so that parties have some in common.
     let all = rng.permutation(2 * most + 3);
-    all.into_iter().take(size).map(|number| number as usize).collect()
+    all.iter().take(size).map(|&number| number as usize).collect()
 }
 
 impl Case {
