@@ -134,7 +134,7 @@ fn three_processes_give_the_plain_results_at_unequal_sizes() {
             let report = several.json("report.json");
             assert_eq!((&report["operation"], &report["role"]), (&operation.into(), &"receiver".into()));
             let parties = report["parties"].as_array().unwrap();
-            let told: Vec<_> = parties.iter().map(|party| party["fingerprint"].as_str().unwrap()).collect();
+            let told: Vec<_> = parties.iter().map(|party| party["peer"].as_str().unwrap()).collect();
             assert_eq!(told, several.fingerprints[1..], "{report}");
         }
     }
@@ -169,8 +169,8 @@ fn a_list_can_be_given_in_a_run_file_and_a_padded_set_is_announced_as_such() {
     assert_eq!(world.read("conf/all.csv"), "id,cost\n5,5.5\n6,6.5\n");
     let report = several.json("conf/report.json");
     let announced = |i: usize| &report["parties"][i];
-    assert_eq!((&announced(0)["size"], &announced(0)["padded"]), (&12.into(), &true.into()), "{report}");
-    assert_eq!((&announced(1)["size"], &announced(1)["padded"]), (&15.into(), &false.into()), "{report}");
+    assert_eq!((&announced(0)["items"], &announced(0)["padded"]), (&12.into(), &true.into()), "{report}");
+    assert_eq!((&announced(1)["items"], &announced(1)["padded"]), (&15.into(), &false.into()), "{report}");
     let log = world.read("conf/log");
     assert_eq!(log.lines().count(), 2);
     for fingerprint in &several.fingerprints[1..] {
