@@ -32,7 +32,7 @@ mod roster;
 mod tls;
 
 pub use assembly::assemble;
-pub use connect::{Connection, Endpoint, Protection, establish};
+pub use connect::{Connected, Connection, Endpoint, Protection, establish};
 pub use fingerprint::Fingerprint;
 pub use identity::Identity;
 pub use listen::Listener;
