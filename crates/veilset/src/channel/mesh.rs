@@ -224,7 +224,7 @@ fn numbers() -> impl Iterator<Item = NonZeroU8> {
 /// Channels within this process among the parties of these names, at most [`Mesh::MOST`]: of each party those to all
 /// others, ordered by seat.
 pub(crate) fn channels_among(names: Names) -> Vec<Vec<(Seat, Channel)>> {
-    let mut all: Vec<Vec<(Seat, Channel)>> = names.iter().map(|_| Vec::new()).collect();
+    let mut all: Vec<Vec<(Seat, Channel)>> = (0..names.count()).map(|_| Vec::new()).collect();
     for (at, number) in (0..all.len()).zip(numbers()) {
         let (earlier, rest) = all.split_at_mut(at);
         let Some(own) = rest.first_mut() else { break };

@@ -330,10 +330,8 @@ fn together(members: &[&Member]) -> String {
 /// Connections among all parties of a list within this process, without protection: for tests and benchmarks. Of each
 /// party those to all others, in their order. The channels are those of [`Channel::pair`].
 pub fn in_memory(roster: &Roster) -> Vec<Vec<Connection>> {
-    let connection = |(seat, channel)| Connection {
-        seat,
-        ..Connection::unprotected(channel, WireCount::default())
-    };
+    let connection =
+        |(seat, channel)| Connection { seat, ..Connection::unprotected(channel, WireCount::default()) };
     let all = channels_among(roster.names()).into_iter();
     all.map(|links| links.into_iter().map(connection).collect()).collect()
 }

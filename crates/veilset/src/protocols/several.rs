@@ -3,7 +3,6 @@
 
 use super::{BASE_OTS, Offer, Protocol, Runs, groups};
 use crate::equality::nibbles::Nibbles;
-use crate::error::Result;
 use crate::item::Items;
 use crate::membership::mot::FromOt;
 use crate::membership::shared::Compared;

@@ -544,6 +544,7 @@ fn a_session_over_tls_from_hello_to_confirmation_or_disagreement() {
         sent_columns: Vec::new(),
         value_scale: 0,
         terms: Terms { max_row, ..Terms::default() },
+        list: None,
         padded: false,
     };
     let (a, b) = (identity(), identity());

@@ -108,7 +108,7 @@ impl Gathering {
         };
         let expected = me.others().map(|member| (member.seat(), member.fingerprint()));
         let fits = |(c, (seat, fingerprint)): (&Connection, (Seat, Fingerprint))| {
-            c.seat == seat && c.peer.is_none_or(|peer| peer.is(&fingerprint))
+            c.seat == seat && c.peer.is_none_or(|peer| peer == fingerprint)
         };
         if connections.len() != me.others().count() || !connections.iter().zip(expected).all(fits) {
             return Err(Error::Bug("connections that are not those to the parties of the run".into()));

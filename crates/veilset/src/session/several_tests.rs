@@ -60,7 +60,7 @@ fn the_leader_learns_the_result_and_all_others_learn_nothing() {
         match &outcomes[0].learned {
             Learned::New(new) => {
                 let ours: BTreeSet<_> = sets[0].iter().collect();
-                let all: BTreeSet<_> = sets.iter().flat_map(ItemSet::iter).collect();
+                let all: BTreeSet<_> = sets.iter().flat_map(|set| set.iter()).collect();
                 let expected: Vec<_> = all.difference(&ours).copied().collect();
                 assert_eq!(
                     new.items.iter().collect::<BTreeSet<_>>().into_iter().collect::<Vec<_>>(),
