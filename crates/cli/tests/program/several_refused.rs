@@ -56,7 +56,7 @@ fn options_that_do_not_go_with_a_list_are_refused_with_the_reason() {
             &["--reveal-count-to-sender", "nobody but the leader", "Omit"],
         ),
         ("union", &["--protocol", "dh"], &["--protocol dh is for two parties", "union is computed by mpsu"]),
-        ("union", &["--protocol", "mpsi"], &["--protocol mpsi", "union", "mpsu"]),
+        ("union", &["--protocol", "mpsi"], &["computed by mpsu only", "Omit --protocol"]),
         ("union", &["--group", "p256"], &["mpsu does not work in p256", "--group"]),
         (
             "union",
