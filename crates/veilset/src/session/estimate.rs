@@ -32,6 +32,8 @@ const BASE_OT: Duration = Duration::from_micros(80);
 const CIPHERTEXT: Duration = Duration::from_millis(4);
 /// Approximate time of a bit of CM20's matrix, on one thread.
 const MATRIX_BIT: Duration = Duration::from_nanos(3);
+/// Approximate time of a string that is compared with shared output, on one thread.
+const COMPARED: Duration = Duration::from_nanos(2500);
 
 /// The expected cost of a run for our side.
 #[derive(Debug, Clone, Copy)]
@@ -118,13 +120,15 @@ impl Speed {
     }
 
     fn of(&self, work: &Work) -> Duration {
-        let Work { multiplications, base_ots, matrix_bits, vole_items, binned_items, ciphertexts } = *work;
+        let Work { multiplications, base_ots, matrix_bits, vole_items, .. } = *work;
+        let Work { binned_items, ciphertexts, compared, .. } = *work;
         let times = |n: usize, each: Duration| n as f64 * each.as_secs_f64();
         let threaded = times(multiplications, BESIDE)
             + times(matrix_bits, MATRIX_BIT)
             + times(vole_items, VOLE_ITEM)
             + times(binned_items, BINNED_ITEM)
-            + times(ciphertexts, CIPHERTEXT);
+            + times(ciphertexts, CIPHERTEXT)
+            + times(compared, COMPARED);
         let seconds = multiplications as f64 / self.points.max(1.0)
             + threaded / self.threads as f64
             + times(base_ots, BASE_OT);

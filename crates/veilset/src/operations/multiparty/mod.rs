@@ -5,11 +5,14 @@
 //!
 //! No protocol of [`crate::protocols`] offers them yet: they run on the channels of [`crate::many`].
 
+pub mod cost;
 pub mod count;
 pub mod intersect;
 mod rows;
 mod setup;
 pub mod union;
+
+pub use cost::Cost;
 
 use crate::channel::queue::{Put, Take, queue};
 use crate::channel::{Message, Rx, Tx};
