@@ -1,6 +1,6 @@
 //! What the tests of all protocols share: sets, runs of two parties, and what each of them saw.
 
-use crate::channel::{Channel, Recording, Sink, Source};
+use crate::channel::{Channel, Mesh, Recording, Sink, Source};
 use crate::context::Context;
 use crate::error::{Error, Result, Seat};
 use crate::group::Group;
@@ -9,7 +9,7 @@ use crate::group::raised::Offline;
 use crate::hash::SessionId;
 use crate::hashed::Hashed;
 use crate::item::ItemSet;
-use crate::many::{Link, Many};
+use crate::many::{Many, seat};
 use crate::net::Fingerprint;
 use crate::operations::{Announced, Operation, Role};
 use crate::rng::Prng;
@@ -278,31 +278,35 @@ pub(crate) fn run_many<T: Send>(
     run: u8,
     step: impl Fn(&mut Many) -> Result<T> + Sync,
 ) -> (Vec<T>, Vec<Vec<Vec<u8>>>) {
-    let mut channels: Vec<Vec<Option<Channel>>> = (0..n).map(|_| (0..n).map(|_| None).collect()).collect();
+    let mut meshes = Mesh::in_memory(n);
     let seen = vec![vec![(); n]; n].into_iter().map(|row| row.iter().map(|()| Shared::default()).collect());
     let seen: Vec<Vec<Shared>> = seen.collect();
-    for (i, j) in (0..n).flat_map(|j| (0..j).map(move |i| (i, j))) {
-        let (mut a, mut b) = Channel::pair();
-        a.record(Recording::to_writer(seen[i][j].clone()));
-        b.record(Recording::to_writer(seen[j][i].clone()));
-        (channels[i][j], channels[j][i]) = (Some(a), Some(b));
+    for (mesh, seen) in meshes.iter_mut().zip(&seen) {
+        for (other, seen) in seen.iter().enumerate() {
+            // There is none to oneself.
+            if let Some(channel) = mesh.channel(seat(other)) {
+                channel.record(Recording::to_writer(seen.clone()));
+            }
+        }
     }
-    let party = |me: usize, mut channels: Vec<Option<Channel>>| {
-        let links = channels.iter_mut().enumerate().map(|(other, ch)| {
-            let session = SessionId::of(
-                [run, 1, me.min(other) as u8, me.max(other) as u8].repeat(8).try_into().unwrap(),
-            );
-            ch.as_mut().map(|ch| Link { ch, session })
-        });
-        let rng = &mut Prng::from_seed(&[run, me as u8].repeat(16).try_into().unwrap());
+    let party = |me: usize, mut mesh: Mesh| {
         let session = SessionId::of([run; 32]);
-        step(&mut Many { me, links: links.collect(), session, rng, threads: Threads::global() })
+        let pairs = (0..n).map(|other| match other == me {
+            true => session,
+            false => SessionId::of(
+                [run, 1, me.min(other) as u8, me.max(other) as u8].repeat(8).try_into().unwrap(),
+            ),
+        });
+        let (pairs, threads) = (pairs.collect(), Threads::global());
+        let rng = &mut Prng::from_seed(&[run, me as u8].repeat(16).try_into().unwrap());
+        let result = step(&mut Many { me, mesh: &mut mesh, pairs, session, rng, threads });
+        mesh.finish(result)
     };
     let results = std::thread::scope(|s| {
-        let parties = channels.into_iter().enumerate().map(|(me, channels)| {
+        let parties = meshes.into_iter().enumerate().map(|(me, mesh)| {
             s.spawn({
                 let party = &party;
-                move || party(me, channels)
+                move || party(me, mesh)
             })
         });
         let parties: Vec<_> = parties.collect();

@@ -2,7 +2,7 @@
 //!
 //! In a run of two it is one byte, the reason. In a mesh, the connections of all parties with all others, a second byte
 //! is the number of the party whose failure is the cause, or 0. That is what the sender says, and a party that lies can
-//! accuse anybody. So our message says who says it, and what we saw ourselves takes precedence ([`crate::net::Mesh`]).
+//! accuse anybody. So our message says who says it, and what we saw ourselves takes precedence ([`super::Mesh`]).
 
 use crate::error::{Error, Fault, Seat};
 use std::num::NonZeroU8;

@@ -5,10 +5,13 @@
 //! length of its body (4 bytes), both little-endian, and the body. A frame with an unexpected tag or length is
 //! an error before its body is read: nothing the peer sends sizes an allocation or bounds a loop.
 //!
+//! In a run of several parties each has a channel to each other one. They end together ([`Mesh`]).
+//!
 //! Byte counts, progress and cancellation live here, so that protocols contain only arithmetic.
 
 mod abort;
 mod emulate;
+pub(crate) mod mesh;
 mod pipe;
 pub(crate) mod queue;
 mod record;
@@ -16,6 +19,7 @@ mod stream;
 mod wire;
 
 pub use emulate::Network;
+pub use mesh::Mesh;
 pub use record::{Recording, replay};
 pub use stream::{ByteStream, Counted, TICK, Timeouts, WireCount, over};
 pub use wire::Wire;
@@ -110,6 +114,8 @@ pub struct Tx {
     /// Bytes of all frames so far, including headers.
     bytes: Arc<AtomicU64>,
     observer: Option<Arc<dyn Observer>>,
+    /// Whether a frame could not be sent.
+    failed: bool,
 }
 
 impl Tx {
@@ -131,7 +137,7 @@ impl Tx {
 
     fn send_frame(&mut self, frame: Vec<u8>, unit: Unit, amount: usize) -> Result<()> {
         self.bytes.fetch_add(frame.len() as u64, Ordering::Relaxed);
-        self.sink.send(frame)?;
+        self.sink.send(frame).inspect_err(|_| self.failed = true)?;
         if let Some(observer) = &self.observer {
             observer.advance(unit, amount);
         }
@@ -387,7 +393,7 @@ impl Channel {
     /// A channel over any transport, for tests that tamper with frames and for replays. It cannot be cancelled.
     pub fn from_halves(sink: Box<dyn Sink>, source: Box<dyn Source>) -> Channel {
         Channel {
-            tx: Tx { sink, bytes: Arc::default(), observer: None },
+            tx: Tx { sink, bytes: Arc::default(), observer: None, failed: false },
             rx: Rx {
                 source,
                 recording: None,

@@ -19,7 +19,7 @@
 
 use super::rows::{accept, give_back, offer, take_back};
 use super::setup::Setup;
-use super::{Hop, between, relay};
+use super::{Hop, relay};
 use crate::ahe::elgamal::{Ciphertext, PublicKey};
 use crate::ahe::shuffle::{Shape, Shuffle};
 use crate::context::Context;
@@ -27,7 +27,7 @@ use crate::error::{Error, Result};
 use crate::group::ristretto255::Element;
 use crate::hashed::Hashed;
 use crate::hashing::cuckoo::Functions;
-use crate::many::{Many, seat};
+use crate::many::Many;
 use crate::membership::mot::MembershipOt;
 use crate::membership::shared::{Batch, Sizes, Sspmt};
 use crate::operations::Sealed;
@@ -150,16 +150,17 @@ fn opened<'a>(
     if me > 0 {
         let rest = setup.remaining(me)?;
         let next = if me < last { me + 1 } else { 0 };
-        between(many, me - 1, next, |rx, tx| shuffle.pass(setup.key, &rest, rx, tx))?;
+        many.between(me - 1, next, |rx, tx| shuffle.pass(setup.key, &rest, rx, tx))?;
         return Ok(None);
     }
-    shuffle.lead(joint, list, &mut many.link(1)?.ch.tx).map_err(|error| error.by(seat(1)))?;
+    many.with(1, |ch| shuffle.lead(joint, list, &mut ch.tx))?;
     let mut all = 0;
-    let opened = shuffle.open(setup.key, &mut many.link(last)?.ch.rx, |elements| {
-        all += elements.iter().filter(|element| element.equals(&Element::IDENTITY)).count() as u64;
-        Ok(())
-    });
-    opened.map_err(|error| error.by(seat(last)))?;
+    many.with(last, |ch| {
+        shuffle.open(setup.key, &mut ch.rx, |elements| {
+            all += elements.iter().filter(|element| element.equals(&Element::IDENTITY)).count() as u64;
+            Ok(())
+        })
+    })?;
     Ok(Some(Sealed::new(move || match all <= bound as u64 {
         true => Ok(all),
         false => Err(Error::misbehaves_unseen("the others sent more matches than we have items")),

@@ -36,7 +36,7 @@
 
 use super::rows::{accept, give_back, offer, take_back};
 use super::setup::Setup;
-use super::{Hop, between, relay};
+use super::{Hop, relay};
 use crate::ahe::elgamal::{Ciphertext, PublicKey};
 use crate::ahe::shuffle::{Shape, Shuffle};
 use crate::context::Context;
@@ -45,7 +45,7 @@ use crate::group::encoding::{self, Row};
 use crate::hashed::Hashed;
 use crate::hashing::cuckoo::{Functions, Table};
 use crate::item::{ItemSet, Items, intersects};
-use crate::many::{Many, seat};
+use crate::many::Many;
 use crate::membership::mot::MembershipOt;
 use crate::membership::shared::{Batch, Sizes, Sspmt};
 use crate::operations::Sealed;
@@ -247,29 +247,30 @@ fn opened<'a>(
     if me > 0 {
         let rest = setup.remaining(me)?;
         let next = if me < last { me + 1 } else { 0 };
-        between(many, me - 1, next, |rx, tx| shuffle.pass(setup.key, &rest, rx, tx))?;
+        many.between(me - 1, next, |rx, tx| shuffle.pass(setup.key, &rest, rx, tx))?;
         return Ok(None);
     }
-    shuffle.lead(joint, list, &mut many.link(1)?.ch.tx).map_err(|error| error.by(seat(1)))?;
+    many.with(1, |ch| shuffle.lead(joint, list, &mut ch.tx))?;
     let layout = public.layout();
     let (mut new, mut intact) = (Items::new(), true);
-    let opened = shuffle.open(setup.key, &mut many.link(last)?.ch.rx, |elements| {
-        let rows = threads.run(|| encoding::decode(elements, layout.width()));
-        for row in (0..rows.len()).map(|i| rows.get(i)) {
-            match row {
-                Some(Row::Empty) => {}
-                Some(Row::Bytes(row)) => {
-                    let parts = layout.read(row);
-                    let (from, length) = parts.get(0);
-                    new.push_if(parts.well_formed, from, length);
-                    intact &= parts.well_formed;
+    many.with(last, |ch| {
+        shuffle.open(setup.key, &mut ch.rx, |elements| {
+            let rows = threads.run(|| encoding::decode(elements, layout.width()));
+            for row in (0..rows.len()).map(|i| rows.get(i)) {
+                match row {
+                    Some(Row::Empty) => {}
+                    Some(Row::Bytes(row)) => {
+                        let parts = layout.read(row);
+                        let (from, length) = parts.get(0);
+                        new.push_if(parts.well_formed, from, length);
+                        intact &= parts.well_formed;
+                    }
+                    None => intact = false,
                 }
-                None => intact = false,
             }
-        }
-        Ok(())
-    });
-    opened.map_err(|error| error.by(seat(last)))?;
+            Ok(())
+        })
+    })?;
     let (items, threads) = (set.items(), threads.clone());
     // Who sent a wrong row nobody can say.
     Ok(Some(Sealed::new(move || {
