@@ -258,10 +258,16 @@ fn steps_with_some_have_their_inputs_and_their_order() {
     let inputs = vec![(seat(4), 40), (seat(2), 20)];
     let heard = one.each_with(inputs, |peer, input, ch| Ok((peer, input, ch.rx.recv(NUMBERS, 1)?[0])));
     assert_eq!(heard.unwrap(), [(seat(4), 40, 4), (seat(2), 20, 2)]);
-    for wrong in [&[seat(1)][..], &[seat(5)], &[Seat::PEER], &[seat(2), seat(3), seat(2)]] {
-        let inputs = wrong.iter().map(|&seat| (seat, ())).collect();
-        let refused = one.each_with(inputs, |_, (), _| Ok(()));
-        assert!(matches!(refused, Err(Error::Bug(_))), "{refused:?}");
+    let wrong = [
+        (&[seat(1)][..], "to which there is no connection"),
+        (&[seat(5)], "to which there is no connection"),
+        (&[Seat::PEER], "to which there is no connection"),
+        (&[seat(2), seat(3), seat(2)], "two steps with party 2 at once"),
+    ];
+    for (seats, words) in wrong {
+        let inputs = seats.iter().map(|&seat| (seat, ())).collect();
+        let refused = one.each_with(inputs, |_, (), _| Ok(())).unwrap_err();
+        assert!(matches!(&refused, Error::Bug(what) if what.contains(words)), "{refused}");
     }
 }
 

@@ -329,8 +329,8 @@ impl Me {
         Err(wrong(
             &self.roster.source,
             &format!(
-                "\"{name}\" has the fingerprint {fingerprint}, but our identity has {ours}, which is {other}. Give our \
-                 own name, or the identity of \"{name}\" (`identity`), or correct the file, for all parties"
+                "\"{name}\" has the fingerprint {fingerprint}, but our identity has {ours}, which is {other}. Give \
+                 our own name, or the identity of \"{name}\" (`identity`), or correct the file, for all parties"
             ),
         ))
     }

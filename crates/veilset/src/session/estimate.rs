@@ -3,7 +3,6 @@
 
 use super::Proposal;
 use super::words::{When, of_several};
-use crate::channel::CAPACITY;
 use crate::error::{Error, Result};
 use crate::group::{self, Group, InGroup, Key};
 use crate::hash::ItemHash;
@@ -33,6 +32,8 @@ const BASE_OT: Duration = Duration::from_micros(80);
 const CIPHERTEXT: Duration = Duration::from_millis(4);
 /// Approximate time of a bit of CM20's matrix, on one thread.
 const MATRIX_BIT: Duration = Duration::from_nanos(3);
+/// Approximate time of a string that is compared with shared output, on one thread.
+const COMPARED: Duration = Duration::from_nanos(2500);
 
 /// The expected cost of a run for our side.
 #[derive(Debug, Clone, Copy)]
@@ -89,15 +90,12 @@ impl Estimate {
         let cost = protocol.cost_of_several(&proposal.hello.terms, &proposal.bounds())?;
         let none = || Error::Bug(format!("no cost for party {} by {protocol}", me + 1));
         let ours = cost.parties.get(me).ok_or_else(none)?;
-        let others = || (0..cost.traffic.len()).filter(|other| *other != me);
-        let sent: Vec<u64> = others().map(|other| cost.traffic[me][other]).collect();
-        let received: Vec<u64> = others().map(|other| cost.traffic[other][me]).collect();
-        let in_flight: u64 = sent.iter().chain(&received).map(|bytes| *bytes.min(&(CAPACITY as u64))).sum();
+        let around = AROUND * (proposal.parties.count() as u64 - 1);
         Ok(Estimate {
-            sent: sent.into_iter().map(whole).sum(),
-            received: received.into_iter().map(whole).sum(),
+            sent: whole(cost.sent(me)) + around,
+            received: whole(cost.received(me)) + around,
             rounds: cost.rounds,
-            memory: ours.memory.on(threads.count()) + in_flight,
+            memory: ours.memory.on(threads.count()) + cost.in_flight(me),
             work: time(&ours.work, proposal, threads)?,
         })
     }
@@ -164,13 +162,15 @@ impl Speed {
     }
 
     fn of(&self, work: &Work) -> Duration {
-        let Work { multiplications, base_ots, matrix_bits, vole_items, binned_items, ciphertexts } = *work;
+        let Work { multiplications, base_ots, matrix_bits, vole_items, .. } = *work;
+        let Work { binned_items, ciphertexts, compared, .. } = *work;
         let times = |n: usize, each: Duration| n as f64 * each.as_secs_f64();
         let threaded = times(multiplications, BESIDE)
             + times(matrix_bits, MATRIX_BIT)
             + times(vole_items, VOLE_ITEM)
             + times(binned_items, BINNED_ITEM)
-            + times(ciphertexts, CIPHERTEXT);
+            + times(ciphertexts, CIPHERTEXT)
+            + times(compared, COMPARED);
         let seconds = multiplications as f64 / self.points.max(1.0)
             + threaded / self.threads as f64
             + times(base_ots, BASE_OT);

@@ -29,7 +29,7 @@ use crate::hashed::Hashed;
 use crate::hashing::cuckoo::Functions;
 use crate::many::Many;
 use crate::membership::mot::MembershipOt;
-use crate::membership::shared::{Batch, Sspmt};
+use crate::membership::shared::{Batch, Sizes, Sspmt};
 use crate::operations::Sealed;
 use crate::oprf::Input;
 use crate::params::LAMBDA;
@@ -53,11 +53,17 @@ struct Party<'r> {
 }
 
 impl Party<'_> {
-    /// What P_1 and this holder know about their tests. In all, the bins of P_1 are tested with each other party.
+    /// What P_1 and this holder know about their tests.
     fn batch(&self, functions: Functions, holder: usize) -> Batch {
-        let comparisons = (self.bounds.len() - 1) * functions.bins();
-        Batch { functions, most: self.bounds[holder], exponent: LAMBDA, comparisons }
+        let Sizes { most, exponent, comparisons, .. } = sizes(self.bounds, holder);
+        Batch { functions, most, exponent, comparisons }
     }
+}
+
+/// The sizes of the tests of P_1 with this holder. In all, the bins of P_1 are tested with each other party.
+pub(super) fn sizes(bounds: &[usize], holder: usize) -> Sizes {
+    let bins = super::bins(bounds[0]);
+    Sizes { bins, most: bounds[holder], exponent: LAMBDA, comparisons: (bounds.len() - 1) * bins }
 }
 
 impl<T: Sspmt + Sync, M: MembershipOt + Sync> Count<T, M> {

@@ -11,7 +11,7 @@ use crate::secret::Secrets;
 const RETURNED: Message<Ciphertext> = Message::new(0xdb, "to the owner  rows, re-randomised");
 
 /// Ciphertexts of a frame: 256 KiB.
-const FRAME: usize = 1 << 12;
+pub(super) const FRAME: usize = 1 << 12;
 
 /// Hands over v_0 of each row whose item the other party has, and v_1 of the others. Both have randomness that
 /// nobody has seen.

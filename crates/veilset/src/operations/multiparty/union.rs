@@ -47,7 +47,7 @@ use crate::hashing::cuckoo::{Functions, Table};
 use crate::item::{ItemSet, Items, intersects};
 use crate::many::Many;
 use crate::membership::mot::MembershipOt;
-use crate::membership::shared::{Batch, Sspmt};
+use crate::membership::shared::{Batch, Sizes, Sspmt};
 use crate::operations::Sealed;
 use crate::operations::row::Layout;
 use crate::oprf::Input;
@@ -68,25 +68,36 @@ pub struct Public {
 }
 
 impl Public {
-    fn layout(&self) -> Layout<1> {
+    pub(super) fn layout(&self) -> Layout<1> {
         Layout::new(self.max_row)
     }
 
     /// Ciphertexts of a row.
-    fn k(&self) -> usize {
+    pub(super) fn k(&self) -> usize {
         encoding::points(self.layout().width())
     }
 
     /// Rows of the parties other than P_1.
-    fn rows(&self) -> usize {
+    pub(super) fn rows(&self) -> usize {
         self.bounds.iter().skip(1).map(|bound| super::bins(*bound)).sum()
     }
 
-    /// What the holder and the owner of these functions know about their tests. In all, each party's bins are tested
-    /// with each party before it.
+    /// What the holder and the owner of these functions know about their tests.
     fn batch(&self, functions: Functions, holder: usize) -> Batch {
+        let comparisons = self.comparisons();
+        Batch { functions, most: self.bounds[holder], exponent: EXPONENT, comparisons }
+    }
+
+    /// All tests of the run: each party's bins are tested with each party before it.
+    fn comparisons(&self) -> usize {
         let tests = self.bounds.iter().enumerate().map(|(party, bound)| party * super::bins(*bound));
-        Batch { functions, most: self.bounds[holder], exponent: EXPONENT, comparisons: tests.sum() }
+        tests.sum()
+    }
+
+    /// The sizes of the tests of these two.
+    pub(super) fn sizes(&self, owner: usize, holder: usize) -> Sizes {
+        let (bins, most) = (super::bins(self.bounds[owner]), self.bounds[holder]);
+        Sizes { bins, most, exponent: EXPONENT, comparisons: self.comparisons() }
     }
 }
 
