@@ -16,6 +16,11 @@ use veilset::session::{Proposal, Term};
 /// Links for which the transfer time is printed, in megabits per second.
 const LINKS: [u64; 2] = [10, 1000];
 
+/// Terms that have the same value in every run of two.
+const FIXED_FOR_TWO: [&str; 1] = ["parties"];
+/// Terms that have the same value in every run of several.
+const FIXED_FOR_SEVERAL: [&str; 4] = ["output", "sent_columns", "malicious_sender", "reveal_count_to_sender"];
+
 /// Agrees with all other parties and prints the agreement.
 pub fn run(plan: &PartyPlan, connected: Connected, request: &Request<'_>, gate: &mut Gate<'_>) -> Result<()> {
     let prepared = plan.job.prepared.is_some();
@@ -44,8 +49,10 @@ fn text(checked: &Checked, estimate: &Estimate, me: Option<&Me>) -> String {
         let _ = writeln!(text, "  {sentence}");
     }
     let _ = writeln!(text, "  agreed:");
+    let fixed: &[&str] = if me.is_some() { &FIXED_FOR_SEVERAL } else { &FIXED_FOR_TWO };
     // The first two terms are printed above. A value of 0 does not apply or was not requested.
-    for Term { words, value, .. } in proposal.terms().into_iter().skip(2).filter(|term| term.value != "0") {
+    let shown = |term: &Term| term.value != "0" && !fixed.contains(&term.key);
+    for Term { words, value, .. } in proposal.terms().into_iter().skip(2).filter(shown) {
         let _ = writeln!(text, "    {words}: {value}");
     }
     let (to, from, side) = match me {
