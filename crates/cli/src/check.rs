@@ -7,7 +7,7 @@ use std::fmt::Write as _;
 use veilset::error::{Error, Result};
 use veilset::governance::gate::Gate;
 use veilset::net::Connection;
-use veilset::operations::{Announced, Role};
+use veilset::operations::Announced;
 use veilset::rng::Prng;
 use veilset::session::estimate::{Estimate, would_learn};
 use veilset::session::run::{self, Checked, Request};
@@ -36,15 +36,12 @@ pub fn run(
 
 fn text(checked: &Checked, estimate: &Estimate) -> String {
     let Checked { proposal, their_milliseconds, .. } = checked;
+    let their_milliseconds = their_milliseconds.iter().copied().max().unwrap_or(0);
     let Proposal { hello, ours, .. } = proposal;
     let peer = proposal.parties.peer();
     let theirs = peer.announced;
-    let Estimate { traffic, rounds, memory, work, .. } = *estimate;
+    let Estimate { sent, received, rounds, memory, work, .. } = *estimate;
     let our_milliseconds = work.as_millis() as u64;
-    let (sent, received) = match hello.role {
-        Role::Receiver => (traffic.to_sender, traffic.to_receiver),
-        Role::Sender => (traffic.to_receiver, traffic.to_sender),
-    };
     let who = match (&peer.name, peer.fingerprint) {
         (Some(name), Some(fingerprint)) => format!("{name} ({fingerprint})"),
         (_, Some(fingerprint)) => fingerprint.to_string(),
@@ -75,10 +72,10 @@ fn text(checked: &Checked, estimate: &Estimate) -> String {
         text,
         "  about {} of computing here and {} on the peer's side, in parallel: expect {}",
         seconds(our_milliseconds),
-        seconds(*their_milliseconds),
-        seconds(our_milliseconds.max(*their_milliseconds))
+        seconds(their_milliseconds),
+        seconds(our_milliseconds.max(their_milliseconds))
     );
-    let on = LINKS.map(|link| format!("{} at {link} Mbit/s", seconds(traffic.larger() * 8 / (link * 1000))));
+    let on = LINKS.map(|link| format!("{} at {link} Mbit/s", seconds(estimate.larger() * 8 / (link * 1000))));
     let _ = write!(text, "  the transfer takes {}; the run takes the longer of the two times", on.join(", "));
     text
 }

@@ -10,7 +10,7 @@ use crate::hash::SessionId;
 use crate::hashed::Hashed;
 use crate::item::ItemSet;
 use crate::many::{Many, seat};
-use crate::net::Fingerprint;
+use crate::net::{Fingerprint, Listed, ListedParty, Me, Roster};
 use crate::operations::{Announced, Operation, Role};
 use crate::rng::Prng;
 use crate::secret::Secrets;
@@ -84,11 +84,30 @@ pub(crate) fn party(number: u8, name: &str, size: usize) -> Party {
     }
 }
 
+/// What each of so many parties of a list has: the list, and its own entry. They are called a, b, c and so on.
+pub(crate) fn parties(n: usize) -> Vec<Me> {
+    parties_called(n, "")
+}
+
+/// The same, with this before their names.
+pub(crate) fn parties_called(n: usize, prefix: &str) -> Vec<Me> {
+    let names: Vec<_> = (b'a'..).take(n).map(|letter| format!("{prefix}{}", char::from(letter))).collect();
+    let party = |(i, name): (usize, &String)| ListedParty {
+        name: name.clone(),
+        fingerprint: Fingerprint::of_public_key(&[i as u8]),
+        address: Some(format!("{name}.example.org:7000")),
+    };
+    let listed = Listed { leader: names[0].clone(), party: names.iter().enumerate().map(party).collect() };
+    let roster = Roster::new(listed, "parties.toml").unwrap();
+    names.iter().map(|name| roster.clone().me(name).unwrap()).collect()
+}
+
 /// What is proposed after this hello, by the first of its candidates, to a set of ours of this size.
 pub(crate) fn proposal(hello: Hello, size: usize, parties: impl Into<Parties>) -> Proposal {
     Proposal {
         choice: hello.candidates[0],
         session_id: ANY_SESSION,
+        seat: None,
         ours: Announced { size, padded: hello.padded },
         parties: parties.into(),
         hello,

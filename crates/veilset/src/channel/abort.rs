@@ -84,6 +84,11 @@ impl Names {
         self.0.get(usize::from(number.get()) - 1).map(String::as_str)
     }
 
+    /// How many there are.
+    pub(super) fn count(&self) -> usize {
+        self.0.len()
+    }
+
     /// What messages call the party with this number: "party 3 (south)".
     pub(crate) fn full(&self, number: NonZeroU8) -> String {
         match self.get(number) {

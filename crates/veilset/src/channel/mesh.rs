@@ -47,25 +47,14 @@ impl Mesh {
     /// Meshes of all parties within this process, without protection: for tests and benchmarks. The channels are those
     /// of [`Channel::pair`]. There are at most [`Mesh::MOST`] parties.
     pub fn in_memory(parties: usize) -> Vec<Mesh> {
-        let numbers: Vec<_> =
-            (1..=u8::MAX).filter_map(NonZeroU8::new).take(parties.min(Mesh::MOST)).collect();
-        let names: Names = numbers.iter().map(|_| String::new()).collect();
-        let empty = |&number: &NonZeroU8| Mesh { ours: Seat::numbered(number), links: Vec::new() };
-        let mut meshes: Vec<_> = numbers.iter().map(empty).collect();
-        for (at, &number) in numbers.iter().enumerate() {
-            let (earlier, rest) = meshes.split_at_mut(at);
-            let Some(own) = rest.first_mut() else { break };
-            for (other, &peer) in earlier.iter_mut().zip(&numbers) {
-                let (here, there) = Channel::pair();
-                let end = |mesh: &mut Mesh, mut channel: Channel, peer: NonZeroU8, ours: NonZeroU8| {
-                    channel.join(Link { peer, ours, names: names.clone() });
-                    mesh.links.push((Seat::numbered(peer), channel));
-                };
-                end(own, here, peer, number);
-                end(other, there, number, peer);
-            }
-        }
-        meshes
+        let names: Names = (0..parties.min(Mesh::MOST)).map(|_| String::new()).collect();
+        let parties = numbers().map(Seat::numbered).zip(channels_among(names));
+        parties.map(|(ours, links)| Mesh { ours, links }).collect()
+    }
+
+    /// Waits at least so long for a party that is alive but does not get on.
+    pub fn be_patient(&mut self, at_least: Duration) {
+        self.links.iter_mut().for_each(|(_, channel)| channel.be_patient(at_least));
     }
 
     /// Our own seat.
@@ -225,6 +214,31 @@ impl Mesh {
         cause.tell(self.links.iter().map(|(_, channel)| channel));
         cause.error
     }
+}
+
+/// The numbers of parties, in their order.
+fn numbers() -> impl Iterator<Item = NonZeroU8> {
+    (1..=u8::MAX).filter_map(NonZeroU8::new)
+}
+
+/// Channels within this process among the parties of these names, at most [`Mesh::MOST`]: of each party those to all
+/// others, ordered by seat.
+pub(crate) fn channels_among(names: Names) -> Vec<Vec<(Seat, Channel)>> {
+    let mut all: Vec<Vec<(Seat, Channel)>> = (0..names.count()).map(|_| Vec::new()).collect();
+    for (at, number) in (0..all.len()).zip(numbers()) {
+        let (earlier, rest) = all.split_at_mut(at);
+        let Some(own) = rest.first_mut() else { break };
+        for (other, peer) in earlier.iter_mut().zip(numbers()) {
+            let (here, there) = Channel::pair();
+            let end = |links: &mut Vec<_>, mut channel: Channel, peer, ours| {
+                channel.join(Link { peer, ours, names: names.clone() });
+                links.push((Seat::numbered(peer), channel));
+            };
+            end(own, here, peer, number);
+            end(other, there, number, peer);
+        }
+    }
+    all
 }
 
 /// The error if the system gives us no thread.

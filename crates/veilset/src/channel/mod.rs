@@ -439,6 +439,13 @@ impl Channel {
         }
     }
 
+    /// Waits for such a peer at least so long, if not for ever.
+    pub(crate) fn be_patient(&mut self, at_least: Duration) {
+        if let Some(patience) = self.rx.patience {
+            self.set_patience(patience.max(at_least));
+        }
+    }
+
     /// Reports progress to `observer` from now on.
     pub fn observe(&mut self, observer: Arc<dyn Observer>) {
         self.tx.observer = Some(observer.clone());

@@ -10,10 +10,10 @@ use super::Identity;
 use super::connect::{Connection, Protection, Watch, Whom, reach};
 use super::listen::{LOOK, Listener, Reception, SPARE};
 use super::room::HANDSHAKES;
-use super::roster::{Me, Member};
+use super::roster::{Me, Member, Roster};
 use super::tls::{Failure, Keys};
-use crate::channel::mesh::{Cause, leave, no_thread};
-use crate::channel::{Link, Timeouts};
+use crate::channel::mesh::{Cause, channels_among, leave, no_thread};
+use crate::channel::{Link, Timeouts, WireCount};
 use crate::error::{Error, Result};
 use std::collections::BTreeMap;
 use std::net::TcpListener;
@@ -325,6 +325,15 @@ fn together(members: &[&Member]) -> String {
         Some((only, _)) => only.clone(),
         None => String::new(),
     }
+}
+
+/// Connections among all parties of a list within this process, without protection: for tests and benchmarks. Of each
+/// party those to all others, in their order. The channels are those of [`Channel::pair`].
+pub fn in_memory(roster: &Roster) -> Vec<Vec<Connection>> {
+    let connection =
+        |(seat, channel)| Connection { seat, ..Connection::unprotected(channel, WireCount::default()) };
+    let all = channels_among(roster.names()).into_iter();
+    all.map(|links| links.into_iter().map(connection).collect()).collect()
 }
 
 #[cfg(test)]

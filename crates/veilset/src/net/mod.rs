@@ -31,8 +31,8 @@ mod room;
 mod roster;
 mod tls;
 
-pub use assembly::assemble;
-pub use connect::{Connection, Endpoint, Protection, establish};
+pub use assembly::{assemble, in_memory};
+pub use connect::{Connected, Connection, Endpoint, Protection, establish};
 pub use fingerprint::Fingerprint;
 pub use identity::Identity;
 pub use listen::Listener;

@@ -14,7 +14,7 @@
 //! sides know the common candidates: the receiver's candidates that the sender has too, in the receiver's order.
 
 use crate::channel::{Channel, Message, PROTOCOL_VERSION};
-use crate::error::{Difference, Error, Fault, Result, shown};
+use crate::error::{Difference, Error, Fault, Result, Seat, shown};
 use crate::hash::SessionId;
 use crate::net::{Connection, Fingerprint};
 use crate::operations::{Confirmed, Operation, Role, Terms};
@@ -22,6 +22,7 @@ use crate::params::MAX_SET;
 use crate::protocols::Choice;
 use crate::rng::Prng;
 use serde::{Deserialize, Serialize};
+use std::num::NonZeroU8;
 use subtle::ConstantTimeEq;
 
 /// This frame is the same in all versions, so that any two can recognise each other.
@@ -35,6 +36,7 @@ const CHOICE: Message<u64> = Message::new(5, "R->S  which of the common candidat
 const CONFIRMATION: Message<[u8]> = Message::new(4, "confirmation of the end");
 const GO: Message<[u8]> = Message::new(8, "go: the run is allowed");
 const NONCE: Message<[u8; 32]> = Message::new(10, "nonce for the session id");
+const TRANSCRIPT: Message<[u8; 32]> = Message::new(11, "to all  hash of what all parties have said");
 const PREDICTION: Message<u64> = Message::new(9, "milliseconds of work, as one side expects");
 
 /// The terms that may differ merely because the operations differ; they are not reported then.
@@ -62,8 +64,9 @@ pub struct Term {
 }
 
 /// What our side was asked to do. Both sides must have the same, with four exceptions. The roles must be opposite, each
-/// side decides on padding for itself, the sender of share says what is shared, and at least one candidate must be common. Terms that an operation does not
-/// use are 0 or "none" on both sides.
+/// side decides on padding for itself, the sender of share says what is shared, and at least one candidate must be common.
+/// Terms that an operation does not use are 0 or "none" on both sides. In a run of several parties all must have the
+/// same, and their roles follow from the list: the leader is the receiver.
 ///
 /// [`Request::hello`](super::run::Request::hello) makes it from a request.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -89,6 +92,8 @@ pub struct Hello {
     pub terms: Terms,
     /// Whether our set is padded, so that its announced size is only an upper bound. Each side decides for itself.
     pub padded: bool,
+    /// In a run of several parties, the hash of their list ([`crate::net::Roster::digest`]).
+    pub list: Option<[u8; 32]>,
 }
 
 impl Hello {
@@ -104,13 +109,16 @@ impl Hello {
             malicious_sender,
             reveal_count,
             shared_values: _,
+            several: _,
             bare: _,
         } = self.terms;
+        let list = self.list.map_or_else(|| "none".into(), |hash| hexadecimal(&hash));
         let modulus_bits = if self.operation.uses.values { modulus.bits() } else { 0 };
         let yes = |yes: bool| if yes { "yes" } else { "no" }.to_string();
         let terms = [
             ("operation", "operation", self.operation.name.into()),
             ("purpose", "check or run (`veilset check`)", if self.check { "check" } else { "run" }.into()),
+            ("parties", "hash of the list of parties (`parties`)", list),
             ("output", "who gets the result (`both`)", if both { "both" } else { "receiver" }.into()),
             ("key_columns", "number of key columns (`key`)", self.key_columns.to_string()),
             ("normalisation", "normalisation of keys", self.normalisation.clone()),
@@ -198,29 +206,24 @@ pub(super) fn meet(
     let channel = &mut connection.channel;
 
     // 1. Versions: two different ones understand nothing else of each other.
-    channel.tx.send_bytes(PREAMBLE, &preamble(PROTOCOL_VERSION))?;
-    let theirs = channel.rx.recv_bytes(PREAMBLE, MAGIC.len() + 2);
     // Without TLS these are the first bytes that show which protocol the peer speaks.
-    let theirs = theirs.map_err(|e| match (e, connection.peer) {
+    versions(channel).map_err(|e| match (e, connection.peer) {
         (Error::Peer { who, fault, what }, None) => {
             Error::Peer { who, fault, what: format!("{what}. {BOTH_PLAIN}") }
         }
         (Error::Network(what), None) => Error::Network(format!("{what}. {BOTH_PLAIN}")),
         (e, _) => e,
     })?;
-    same_version(&theirs)?;
 
     // 2. Hellos.
-    channel.tx.send_bytes(HELLO, &our_bytes)?;
-    let their_bytes = channel.rx.recv_bounded(HELLO, MAX_HELLO)?;
-    let theirs = Letter::from_bytes(&their_bytes)?;
+    let (their_bytes, theirs) = hellos(channel, &our_bytes)?;
     let their_candidates = theirs.candidates()?;
     let (receiver, sender) = match hello.role {
         Role::Receiver => (&hello.candidates, &their_candidates),
         Role::Sender => (&their_candidates, &hello.candidates),
     };
     let common: Vec<Choice> = receiver.iter().filter(|choice| sender.contains(choice)).copied().collect();
-    let differences = differences(hello, &theirs, &their_candidates, common.is_empty())?;
+    let differences = differences(hello, &theirs, &their_candidates, common.is_empty(), hello.role.other())?;
     if !differences.is_empty() {
         return Err(Error::Disagreement(differences));
     }
@@ -239,6 +242,90 @@ pub(super) fn meet(
     }
     let shared_values = hello.terms.shared_values || theirs.shared_values;
     Ok(Met { common, they_pad: theirs.padded, shared_values, transcript })
+}
+
+/// Exchanges the versions of the protocol, which must be the same.
+fn versions(channel: &mut Channel) -> Result<()> {
+    channel.tx.send_bytes(PREAMBLE, &preamble(PROTOCOL_VERSION))?;
+    let theirs = channel.rx.recv_bytes(PREAMBLE, MAGIC.len() + 2)?;
+    same_version(&theirs)
+}
+
+/// Exchanges the hellos. Returns the other one as it came, and as it reads.
+fn hellos(channel: &mut Channel, ours: &[u8]) -> Result<(Vec<u8>, Letter)> {
+    channel.tx.send_bytes(HELLO, ours)?;
+    let bytes = channel.rx.recv_bounded(HELLO, MAX_HELLO)?;
+    let theirs = Letter::from_bytes(&bytes)?;
+    Ok((bytes, theirs))
+}
+
+/// What another party of a run of several has said of itself.
+pub(super) struct Said {
+    /// Its hello as it came.
+    hello: Vec<u8>,
+    /// Whether it pads its set.
+    pub padded: bool,
+}
+
+/// Our own words in a run of several: the hello, with a nonce, as it is sent to all others.
+pub(super) fn words(hello: &Hello, rng: &mut Prng) -> Result<Said> {
+    Ok(Said { hello: Letter::new(hello, rng.bytes()).to_bytes()?, padded: hello.padded })
+}
+
+/// Agrees with another party of a run of several on everything in `hello`, of which `ours` is what we say to all. There
+/// is one candidate. `leads` tells whether the other party is the leader, by the list.
+pub(super) fn meet_one(channel: &mut Channel, hello: &Hello, ours: &Said, leads: bool) -> Result<Said> {
+    versions(channel)?;
+    let (bytes, theirs) = hellos(channel, &ours.hello)?;
+    let candidates = theirs.candidates()?;
+    let common = hello.candidates.iter().any(|choice| candidates.contains(choice));
+    let role = if leads { Role::Receiver } else { Role::Sender };
+    let differences = differences(hello, &theirs, &candidates, !common, role)?;
+    if !differences.is_empty() {
+        return Err(Error::Disagreement(differences));
+    }
+    Ok(Said { hello: bytes, padded: theirs.padded })
+}
+
+/// The session's id of a run of several: a hash of what each party has said, who it is, and the size that it announced,
+/// in the order of the parties, and of the choice.
+pub(super) fn session_of_several<'s>(
+    parties: impl ExactSizeIterator<Item = (&'s Said, Option<Fingerprint>, usize)>,
+    choice: Choice,
+) -> SessionId {
+    let mut hasher = blake3::Hasher::new_derive_key("veilset 2026-11 session id, several parties");
+    part(&mut hasher, &PROTOCOL_VERSION.to_le_bytes());
+    part(&mut hasher, &(parties.len() as u64).to_le_bytes());
+    for (said, fingerprint, size) in parties {
+        part(&mut hasher, &said.hello);
+        part(&mut hasher, fingerprint.as_ref().map_or(&[], |f| &f.as_bytes()[..]));
+        part(&mut hasher, &(size as u64).to_le_bytes());
+    }
+    part(&mut hasher, choice.protocol.name.as_bytes());
+    part(&mut hasher, choice.group.as_bytes());
+    SessionId::of(*hasher.finalize().as_bytes())
+}
+
+/// The session of two parties within a run of several, from the secret of their connection.
+pub(super) fn session_of_pair(session: &SessionId, exporter: &[u8; 32], mut seats: [Seat; 2]) -> SessionId {
+    seats.sort_unstable();
+    let mut hasher = blake3::Hasher::new_derive_key("veilset 2026-11 session id, two of several parties");
+    part(&mut hasher, session.as_bytes());
+    part(&mut hasher, exporter);
+    part(&mut hasher, &seats.map(|seat| seat.number().map_or(0, NonZeroU8::get)));
+    SessionId::of(*hasher.finalize().as_bytes())
+}
+
+/// Makes sure that another party of a run of several was told the same as we by everybody.
+pub(super) fn same_session(channel: &mut Channel, session: &SessionId) -> Result<()> {
+    let ours = blake3::derive_key("veilset 2026-11 what all parties have said", session.as_bytes());
+    channel.tx.send(TRANSCRIPT, &[ours])?;
+    match channel.rx.recv(TRANSCRIPT, 1)?.first() {
+        Some(theirs) if bool::from(ours.ct_eq(theirs)) => Ok(()),
+        _ => Err(Error::misbehaves(
+            "it was told other requests or sizes than we were: one of the parties tells the others different things",
+        )),
+    }
 }
 
 /// Settles on one of the common candidates: the receiver chooses, and the sender checks that the choice is on the list.
@@ -341,6 +428,7 @@ fn same_version(theirs: &[u8]) -> Result<()> {
     match version == PROTOCOL_VERSION {
         true => Ok(()),
         false => Err(Error::Disagreement(vec![Difference {
+            who: Seat::PEER,
             term: "protocol_version",
             what: "version of the protocol (the older side needs a newer veilset)",
             ours: PROTOCOL_VERSION.to_string(),
@@ -374,7 +462,7 @@ impl Letter {
             shared_values: hello.terms.shared_values,
             candidates: hello.candidates.iter().map(name).collect(),
             terms: hello.terms().into_iter().map(|term| (term.key.into(), term.value)).collect(),
-            nonce: blake3::Hash::from_bytes(nonce).to_hex().to_string(),
+            nonce: hexadecimal(&nonce),
         }
     }
 
@@ -424,16 +512,20 @@ impl Letter {
     }
 }
 
-/// The terms in which the two hellos differ but must not.
+/// The terms in which the two hellos differ but must not. `role` is the one that the other party must have.
 fn differences(
     ours: &Hello,
     theirs: &Letter,
     their_candidates: &[Choice],
     nothing_common: bool,
+    role: Role,
 ) -> Result<Vec<Difference>> {
+    let who = Seat::PEER;
     let mut differences = Vec::new();
-    if theirs.role != ours.role.other().name() {
+    // In a run of several the role follows from the list.
+    if theirs.role != role.name() && ours.list.is_none() {
         differences.push(Difference {
+            who,
             term: "role",
             what: "`role`",
             ours: ours.role.name().into(),
@@ -457,7 +549,7 @@ fn differences(
         let follows = operation && OF_OPERATION.contains(&term.key) || width;
         if term.value != *theirs && !follows {
             let Term { key, words, value } = term.clone();
-            differences.push(Difference { term: key, what: words, ours: value, theirs: shown(theirs) });
+            differences.push(Difference { who, term: key, what: words, ours: value, theirs: shown(theirs) });
         }
     }
     if nothing_common && !operation {
@@ -468,9 +560,16 @@ fn differences(
             false => "`protocol`",
         };
         let (ours, theirs) = (list(&ours.candidates), list(their_candidates));
-        differences.push(Difference { term: "protocol", what, ours, theirs });
+        differences.push(Difference { who, term: "protocol", what, ours, theirs });
+    }
+    if differences.is_empty() && theirs.role != role.name() {
+        return Err(Error::misbehaves("its role is not that of its place in the list of parties"));
     }
     Ok(differences)
+}
+
+fn hexadecimal(bytes: &[u8; 32]) -> String {
+    blake3::Hash::from_bytes(*bytes).to_hex().to_string()
 }
 
 fn listed(names: &[String]) -> String {

@@ -23,7 +23,7 @@ use super::{Hop, relay};
 use crate::ahe::elgamal::{Ciphertext, PublicKey};
 use crate::ahe::shuffle::{Shape, Shuffle};
 use crate::context::Context;
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, Seat};
 use crate::group::ristretto255::Element;
 use crate::hashed::Hashed;
 use crate::hashing::cuckoo::Functions;
@@ -163,6 +163,6 @@ fn opened<'a>(
     })?;
     Ok(Some(Sealed::new(move || match all <= bound as u64 {
         true => Ok(all),
-        false => Err(Error::misbehaves_unseen("the others sent more matches than we have items")),
+        false => Err(Error::misbehaves_unseen("it made more matches than we have items").by(Seat::SOMEBODY)),
     })))
 }

@@ -3,7 +3,7 @@
 //! The leader learns the result; the others learn nothing. What a party is told about the others is the bounds on
 //! their sets. A set needs no dummies for that: all messages follow from the bounds.
 //!
-//! No protocol of [`crate::protocols`] offers them yet: they run on the channels of [`crate::many`].
+//! They run on the mesh of [`crate::many`]; [`crate::protocols::SEVERAL`] offers them.
 
 pub mod cost;
 pub mod count;

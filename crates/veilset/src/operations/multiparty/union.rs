@@ -40,7 +40,7 @@ use super::{Hop, relay};
 use crate::ahe::elgamal::{Ciphertext, PublicKey};
 use crate::ahe::shuffle::{Shape, Shuffle};
 use crate::context::Context;
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, Seat};
 use crate::group::encoding::{self, Row};
 use crate::hashed::Hashed;
 use crate::hashing::cuckoo::{Functions, Table};
@@ -134,7 +134,7 @@ impl<T: Sspmt + Sync, M: MembershipOt + Sync> Union<T, M> {
         &self,
         many: &mut Many,
         set: &'a Hashed<'a>,
-        public: &'a Public,
+        public: &Public,
     ) -> Result<Option<Sealed<'a, Items>>> {
         super::check(many, &public.bounds)?;
         let (me, items) = (many.me, set.items());
@@ -273,15 +273,14 @@ fn opened<'a>(
     })?;
     let (items, threads) = (set.items(), threads.clone());
     // Who sent a wrong row nobody can say.
+    let wrong = |what| Error::misbehaves_unseen(what).by(Seat::SOMEBODY);
     Ok(Some(Sealed::new(move || {
         let distinct = threads.run(|| ItemSet::keep_first(new));
         let new = distinct.duplicates.is_empty() && !threads.run(|| intersects(&distinct.set, items));
         match (intact, new) {
             (true, true) => Ok(distinct.set.into_items()),
-            (false, _) => {
-                Err(Error::misbehaves_unseen("one of the other parties sent a row that does not decrypt"))
-            }
-            _ => Err(Error::misbehaves_unseen("one of the other parties sent a row that should not be left")),
+            (false, _) => Err(wrong("it sent a row that does not decrypt")),
+            _ => Err(wrong("it sent a row that should not be left")),
         }
     })))
 }
