@@ -22,7 +22,6 @@ use crate::params::MAX_SET;
 use crate::protocols::Choice;
 use crate::rng::Prng;
 use serde::{Deserialize, Serialize};
-use std::num::NonZeroU8;
 use subtle::ConstantTimeEq;
 
 /// This frame is the same in all versions, so that any two can recognise each other.
@@ -36,7 +35,6 @@ const CHOICE: Message<u64> = Message::new(5, "R->S  which of the common candidat
 const CONFIRMATION: Message<[u8]> = Message::new(4, "confirmation of the end");
 const GO: Message<[u8]> = Message::new(8, "go: the run is allowed");
 const NONCE: Message<[u8; 32]> = Message::new(10, "nonce for the session id");
-const TRANSCRIPT: Message<[u8; 32]> = Message::new(11, "to all  hash of what all parties have said");
 const PREDICTION: Message<u64> = Message::new(9, "milliseconds of work, as one side expects");
 
 /// The terms that may differ merely because the operations differ; they are not reported then.
@@ -245,87 +243,18 @@ pub(super) fn meet(
 }
 
 /// Exchanges the versions of the protocol, which must be the same.
-fn versions(channel: &mut Channel) -> Result<()> {
+pub(super) fn versions(channel: &mut Channel) -> Result<()> {
     channel.tx.send_bytes(PREAMBLE, &preamble(PROTOCOL_VERSION))?;
     let theirs = channel.rx.recv_bytes(PREAMBLE, MAGIC.len() + 2)?;
     same_version(&theirs)
 }
 
 /// Exchanges the hellos. Returns the other one as it came, and as it reads.
-fn hellos(channel: &mut Channel, ours: &[u8]) -> Result<(Vec<u8>, Letter)> {
+pub(super) fn hellos(channel: &mut Channel, ours: &[u8]) -> Result<(Vec<u8>, Letter)> {
     channel.tx.send_bytes(HELLO, ours)?;
     let bytes = channel.rx.recv_bounded(HELLO, MAX_HELLO)?;
     let theirs = Letter::from_bytes(&bytes)?;
     Ok((bytes, theirs))
-}
-
-/// What another party of a run of several has said of itself.
-pub(super) struct Said {
-    /// Its hello as it came.
-    pub(super) hello: Vec<u8>,
-    /// Whether it pads its set.
-    pub padded: bool,
-}
-
-/// Our own words in a run of several: the hello, with a nonce, as it is sent to all others.
-pub(super) fn words(hello: &Hello, rng: &mut Prng) -> Result<Said> {
-    Ok(Said { hello: Letter::new(hello, rng.bytes()).to_bytes()?, padded: hello.padded })
-}
-
-/// Agrees with another party of a run of several on everything in `hello`, of which `ours` is what we say to all. There
-/// is one candidate. `leads` tells whether the other party is the leader, by the list.
-pub(super) fn meet_one(channel: &mut Channel, hello: &Hello, ours: &Said, leads: bool) -> Result<Said> {
-    versions(channel)?;
-    let (bytes, theirs) = hellos(channel, &ours.hello)?;
-    let candidates = theirs.candidates()?;
-    let common = hello.candidates.iter().any(|choice| candidates.contains(choice));
-    let role = if leads { Role::Receiver } else { Role::Sender };
-    let differences = differences(hello, &theirs, &candidates, !common, role)?;
-    if !differences.is_empty() {
-        return Err(Error::Disagreement(differences));
-    }
-    Ok(Said { hello: bytes, padded: theirs.padded })
-}
-
-/// The session's id of a run of several: a hash of what each party has said, who it is, and the size that it announced,
-/// in the order of the parties, and of the choice.
-pub(super) fn session_of_several<'s>(
-    parties: impl ExactSizeIterator<Item = (&'s Said, Option<Fingerprint>, usize)>,
-    choice: Choice,
-) -> SessionId {
-    let mut hasher = blake3::Hasher::new_derive_key("veilset 2026-11 session id, several parties");
-    part(&mut hasher, &PROTOCOL_VERSION.to_le_bytes());
-    part(&mut hasher, &(parties.len() as u64).to_le_bytes());
-    for (said, fingerprint, size) in parties {
-        part(&mut hasher, &said.hello);
-        part(&mut hasher, fingerprint.as_ref().map_or(&[], |f| &f.as_bytes()[..]));
-        part(&mut hasher, &(size as u64).to_le_bytes());
-    }
-    part(&mut hasher, choice.protocol.name.as_bytes());
-    part(&mut hasher, choice.group.as_bytes());
-    SessionId::of(*hasher.finalize().as_bytes())
-}
-
-/// The session of two parties within a run of several, from the secret of their connection.
-pub(super) fn session_of_pair(session: &SessionId, exporter: &[u8; 32], mut seats: [Seat; 2]) -> SessionId {
-    seats.sort_unstable();
-    let mut hasher = blake3::Hasher::new_derive_key("veilset 2026-11 session id, two of several parties");
-    part(&mut hasher, session.as_bytes());
-    part(&mut hasher, exporter);
-    part(&mut hasher, &seats.map(|seat| seat.number().map_or(0, NonZeroU8::get)));
-    SessionId::of(*hasher.finalize().as_bytes())
-}
-
-/// Makes sure that another party of a run of several was told the same as we by everybody.
-pub(super) fn same_session(channel: &mut Channel, session: &SessionId) -> Result<()> {
-    let ours = blake3::derive_key("veilset 2026-11 what all parties have said", session.as_bytes());
-    channel.tx.send(TRANSCRIPT, &[ours])?;
-    match channel.rx.recv(TRANSCRIPT, 1)?.first() {
-        Some(theirs) if bool::from(ours.ct_eq(theirs)) => Ok(()),
-        _ => Err(Error::misbehaves(
-            "it was told other requests or sizes than we were: one of the parties tells the others different things",
-        )),
-    }
 }
 
 /// Settles on one of the common candidates: the receiver chooses, and the sender checks that the choice is on the list.
@@ -440,9 +369,9 @@ fn same_version(theirs: &[u8]) -> Result<()> {
 /// A hello as it is sent. Terms are sent as text, as they are displayed: they are only compared for equality.
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Letter {
+pub(super) struct Letter {
     role: String,
-    padded: bool,
+    pub(super) padded: bool,
     /// In share, of the sender: whether it shares values and not items.
     shared_values: bool,
     /// Pairs of a protocol's and a group's name.
@@ -454,7 +383,7 @@ struct Letter {
 }
 
 impl Letter {
-    fn new(hello: &Hello, nonce: [u8; 32]) -> Letter {
+    pub(super) fn new(hello: &Hello, nonce: [u8; 32]) -> Letter {
         let name = |choice: &Choice| (choice.protocol.name.into(), choice.group.into());
         Letter {
             role: hello.role.name().into(),
@@ -468,7 +397,7 @@ impl Letter {
 
     /// Its candidates: at least one, each a known protocol over one of its groups, without repetition. So their number
     /// is bounded.
-    fn candidates(&self) -> Result<Vec<Choice>> {
+    pub(super) fn candidates(&self) -> Result<Vec<Choice>> {
         if self.candidates.is_empty() {
             return Err(Error::misbehaves("its hello has no candidates"));
         }
@@ -488,7 +417,7 @@ impl Letter {
         Ok(all)
     }
 
-    fn to_bytes(&self) -> Result<Vec<u8>> {
+    pub(super) fn to_bytes(&self) -> Result<Vec<u8>> {
         let bytes = serde_json::to_vec(self).map_err(|e| Error::Bug(format!("a hello is not JSON: {e}")))?;
         match bytes.len() <= MAX_HELLO {
             true => Ok(bytes),
@@ -513,7 +442,7 @@ impl Letter {
 }
 
 /// The terms in which the two hellos differ but must not. `role` is the one that the other party must have.
-fn differences(
+pub(super) fn differences(
     ours: &Hello,
     theirs: &Letter,
     their_candidates: &[Choice],
@@ -598,7 +527,7 @@ fn transcript(receiver: &Side<'_>, sender: &Side<'_>, exporter: &[u8; 32]) -> bl
     hasher
 }
 
-fn part(hasher: &mut blake3::Hasher, bytes: &[u8]) {
+pub(super) fn part(hasher: &mut blake3::Hasher, bytes: &[u8]) {
     hasher.update(&(bytes.len() as u64).to_le_bytes());
     hasher.update(bytes);
 }

@@ -12,23 +12,25 @@
 //! A party does each step with all others at once ([`Mesh`]). The session of all is a hash of what each has said. The
 //! session of two of them follows from it and from the secret of their connection.
 
-use super::agreement::{
-    Said, go, meet_one, predict, same_session, session_of_pair, session_of_several, tell_size, words,
-};
+use super::agreement::{Letter, differences, go, hellos, part, predict, tell_size, versions};
 use super::estimate::Estimate;
 use super::party::number;
 use super::run::{Checked, Outcome, Prepared, Request, too_large};
-use super::{Approval, Parties, Party, Proposal, confirm};
-use crate::channel::{Mesh, WireCount};
+use super::{Approval, Hello, Parties, Party, Proposal, confirm};
+use crate::channel::{Channel, Mesh, Message, PROTOCOL_VERSION, WireCount};
 use crate::error::{Error, Result, Seat};
 use crate::hash::SessionId;
 use crate::many::{Many, seat};
 use crate::net::{Connection, Fingerprint, Me};
-use crate::operations::{Announced, Confirmed, Learned, Sealed, Task};
+use crate::operations::{Announced, Confirmed, Learned, Role, Sealed, Task};
 use crate::params::MAX_SET;
-use crate::protocols;
+use crate::protocols::{self, Choice};
 use crate::rng::Prng;
+use std::num::NonZeroU8;
 use std::time::{Duration, SystemTime};
+use subtle::ConstantTimeEq;
+
+const TRANSCRIPT: Message<[u8; 32]> = Message::new(11, "to all  hash of what all parties have said");
 
 /// How many times as long as the whole run is predicted to compute we wait for a party that is alive: it may itself wait
 /// for others, which may be slower than we.
@@ -237,6 +239,75 @@ impl Gathering {
         })?;
         let confirmed = confirmed.into_iter().next();
         Ok((sealed, confirmed.ok_or_else(|| Error::Bug("a run without other parties".into()))?))
+    }
+}
+
+/// What another party of a run of several has said of itself.
+struct Said {
+    /// Its hello as it came.
+    hello: Vec<u8>,
+    /// Whether it pads its set.
+    padded: bool,
+}
+
+/// Our own words in a run of several: the hello, with a nonce, as it is sent to all others.
+fn words(hello: &Hello, rng: &mut Prng) -> Result<Said> {
+    Ok(Said { hello: Letter::new(hello, rng.bytes()).to_bytes()?, padded: hello.padded })
+}
+
+/// Agrees with another party of a run of several on everything in `hello`, of which `ours` is what we say to all. There
+/// is one candidate. `leads` tells whether the other party is the leader, by the list.
+fn meet_one(channel: &mut Channel, hello: &Hello, ours: &Said, leads: bool) -> Result<Said> {
+    versions(channel)?;
+    let (bytes, theirs) = hellos(channel, &ours.hello)?;
+    let candidates = theirs.candidates()?;
+    let common = hello.candidates.iter().any(|choice| candidates.contains(choice));
+    let role = if leads { Role::Receiver } else { Role::Sender };
+    let differences = differences(hello, &theirs, &candidates, !common, role)?;
+    if !differences.is_empty() {
+        return Err(Error::Disagreement(differences));
+    }
+    Ok(Said { hello: bytes, padded: theirs.padded })
+}
+
+/// The session's id of a run of several: a hash of what each party has said, who it is, and the size that it announced,
+/// in the order of the parties, and of the choice.
+fn session_of_several<'s>(
+    parties: impl ExactSizeIterator<Item = (&'s Said, Option<Fingerprint>, usize)>,
+    choice: Choice,
+) -> SessionId {
+    let mut hasher = blake3::Hasher::new_derive_key("veilset 2026-11 session id, several parties");
+    part(&mut hasher, &PROTOCOL_VERSION.to_le_bytes());
+    part(&mut hasher, &(parties.len() as u64).to_le_bytes());
+    for (said, fingerprint, size) in parties {
+        part(&mut hasher, &said.hello);
+        part(&mut hasher, fingerprint.as_ref().map_or(&[], |f| &f.as_bytes()[..]));
+        part(&mut hasher, &(size as u64).to_le_bytes());
+    }
+    part(&mut hasher, choice.protocol.name.as_bytes());
+    part(&mut hasher, choice.group.as_bytes());
+    SessionId::of(*hasher.finalize().as_bytes())
+}
+
+/// The session of two parties within a run of several, from the secret of their connection.
+fn session_of_pair(session: &SessionId, exporter: &[u8; 32], mut seats: [Seat; 2]) -> SessionId {
+    seats.sort_unstable();
+    let mut hasher = blake3::Hasher::new_derive_key("veilset 2026-11 session id, two of several parties");
+    part(&mut hasher, session.as_bytes());
+    part(&mut hasher, exporter);
+    part(&mut hasher, &seats.map(|seat| seat.number().map_or(0, NonZeroU8::get)));
+    SessionId::of(*hasher.finalize().as_bytes())
+}
+
+/// Makes sure that another party of a run of several was told the same as we by everybody.
+fn same_session(channel: &mut Channel, session: &SessionId) -> Result<()> {
+    let ours = blake3::derive_key("veilset 2026-11 what all parties have said", session.as_bytes());
+    channel.tx.send(TRANSCRIPT, &[ours])?;
+    match channel.rx.recv(TRANSCRIPT, 1)?.first() {
+        Some(theirs) if bool::from(ours.ct_eq(theirs)) => Ok(()),
+        _ => Err(Error::misbehaves(
+            "it was told other requests or sizes than we were: one of the parties tells the others different things",
+        )),
     }
 }
 

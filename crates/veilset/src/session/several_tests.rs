@@ -2,8 +2,8 @@ use super::*;
 use crate::error::Fault;
 use crate::item::ItemSet;
 use crate::net::{Connected, in_memory};
-use crate::operations::{self, COUNT, INTERSECT, Operation, Role, SUM, UNION};
-use crate::protocols::{self, MPSI};
+use crate::operations::{self, COUNT, INTERSECT, Operation, SUM, UNION};
+use crate::protocols::MPSI;
 use crate::session::run::{Prepared, Request, check, run, run_if};
 use crate::testing::parties;
 use std::collections::BTreeSet;
@@ -101,7 +101,7 @@ fn items_of_the_leader_may_be_longer_than_a_row() {
 #[test]
 fn sessions_follow_from_what_all_have_said_and_from_the_secrets_of_the_connections() {
     let said = |hello: &[u8]| Said { hello: hello.to_vec(), padded: false };
-    let choice = crate::protocols::Choice::of(&MPSI);
+    let choice = Choice::of(&MPSI);
     let of = |hellos: [&[u8]; 2], sizes: [usize; 2]| {
         let said = hellos.map(said);
         let all: Vec<_> = said.iter().zip(sizes).map(|(said, size)| (said, None, size)).collect();
@@ -164,7 +164,7 @@ fn a_party_that_tells_the_others_different_things_ends_the_run() {
         let mut gathering = Gathering::new(connections, &request).unwrap();
         let hello = request.hello(false);
         let said = words(&hello, &mut rng(me)).unwrap();
-        let step = |who, channel: &mut crate::channel::Channel| {
+        let step = |who, channel: &mut Channel| {
             meet_one(channel, &hello, &said, who == seat(0))?;
             tell_size(channel, if who == seat(0) { 2 } else { 3 })
         };
