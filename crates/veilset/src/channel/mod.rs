@@ -355,6 +355,11 @@ pub struct Canceller(Vec<Ends>);
 impl Canceller {
     /// Tells the peer, and makes every blocked operation on the channel return [`Error::Cancelled`].
     pub fn cancel(&self) {
+        // In a mesh, a party that is told can tell the others, and they can leave, before we tell them: see `explain`.
+        if self.0.len() > 1 {
+            let incoming = self.0.iter().filter_map(|ends| ends.incoming.as_ref());
+            incoming.for_each(|pipe| pipe.end(End::Cancelled));
+        }
         self.0.iter().for_each(|ends| ends.stop(&End::Cancelled, Reason::Cancelled, None));
     }
 }
@@ -474,9 +479,12 @@ impl Channel {
         self.rx.bytes.load(Ordering::Relaxed)
     }
 
-    /// Replaces a network error by the reason that the peer gave before it left, if it gave one.
+    /// Replaces a network error by the reason that the peer gave before it left, if it gave one; or by ours, if we were
+    /// stopped before.
     pub fn explain(&mut self, error: Error) -> Error {
+        let incoming = self.ends.incoming.as_ref().and_then(|pipe| pipe.ended());
         match error {
+            Error::Network(_) if matches!(incoming, Some(End::Cancelled)) => Error::Cancelled,
             Error::Network(_) => self.rx.last_words(Instant::now() + stream::CLOSE_WITHIN).unwrap_or(error),
             _ => error,
         }
