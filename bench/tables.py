@@ -5,6 +5,7 @@
     bench/tables.py czzdl [--table 2,...] [--log-n 12,16,20]     Tables 2 to 8 of CZZDL
     bench/tables.py cm20 [--log-n 16,18,20] [--net LAN,...]      Table 2 of CM20
     bench/tables.py krtw19 [--log-n 8,10,...,18]                 Tables 3, 4 and 5 of KRTW19
+    bench/tables.py gnt23 [--parties 3,4,6,8] [--log-n 8,12,16]  Tables 3 and 4 of GNT23, and the other operations
     bench/tables.py one-sided [--op union] [--log-n 16,20]       each protocol: CPU seconds, traffic, memory
 
 Progress goes to standard error.
@@ -95,6 +96,18 @@ KRTW19_5 = {
 }
 
 
+# GNT23, Table 3, with one thread (Table 4 repeats n = 4): by the number of parties, and for 2^8, 2^12, 2^16 and 2^20 items
+# of each, seconds LAN, seconds WAN, and MB of a party on average.
+GNT23_LAN, GNT23_WAN = "10Gbps,0.02ms", "400Mbps,80ms"
+GNT23_SIZES = (8, 12, 16, 20)
+GNT23 = {
+    3: ((2.34, 36.19, 601.18, 5175.56), (12.03, 52.38, 655.97, 9920.07), (1.52, 21.11, 344.83, 5517.28)),
+    4: ((4.41, 69.64, 1147.32, 11468.34), (13.28, 94.21, 1214.65, 18937.01), (2.29, 31.88, 505.67, 8090.72)),
+    6: ((10.62, 167.80, 2786.67, 30266.82), (36.72, 210.05, 2909.79, 45732.48), (3.83, 53.47, 848.28, 13572.48)),
+    8: ((19.68, 312.52, 5176.67, 57776.16), (56.70, 371.11, 5356.24, 84535.25), (5.38, 75.12, 1191.67, 19066.72)),
+}
+
+
 class Bench:
     def __init__(self, args):
         self.args = args
@@ -178,6 +191,25 @@ def krtw19(bench, args):
             cpu, round(lan[n]["peak_rss_mb"]))
 
 
+def gnt23(bench, args):
+    header("", "parties", "n", "LAN s (paper)", "WAN s (paper)", "MB of a party (paper)", "CPU s, leader, most of the others", "RSS MB")
+    for op, protocol in (("union", "mpsu"), ("intersect", "mpsi"), ("count", "mpsi-ca")):
+        if args.op and op not in args.op.split(","):
+            continue
+        for parties in [int(n) for n in (args.parties or "3,4,6,8").split(",")]:
+            for log_n in args.sizes or (8, 12, 16):
+                lan, wan = (bench(op, protocol, log_n, net, "--parties", str(parties)) for net in (GNT23_LAN, GNT23_WAN))
+                paper = GNT23.get(parties) if op == "union" and log_n in GNT23_SIZES else None
+                each = lan["parties"]
+                moved = sum(party["sent"] + party["received"] for party in each) / 1e6 / parties
+                ours = (lan["seconds"], wan["seconds"], moved)
+                at = GNT23_SIZES.index(log_n) if paper else 0
+                cells = [f"{o:.3g} ({paper[i][at]:g})" if paper else f"{o:.3g}" for i, o in enumerate(ours)]
+                cpu = [party["cpu_seconds"] for party in each]
+                rss = round(max(party["peak_rss_mb"] for party in each + wan["parties"]))
+                row(f"{op} by {protocol}", parties, f"2^{log_n}", *cells, f"{cpu[0]:.2f}, {max(cpu[1:]):.2f}", rss)
+
+
 def one_sided(bench, args):
     header("", "n", "s, two-sided", "CPU s two-sided, receiver, sender", "CPU s alone, receiver, sender",
            "MB to sender, to receiver", "RSS MB")
@@ -197,12 +229,13 @@ def one_sided(bench, args):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    tables = {"czzdl": czzdl, "cm20": cm20, "krtw19": krtw19, "one-sided": one_sided}
+    tables = {"czzdl": czzdl, "cm20": cm20, "krtw19": krtw19, "gnt23": gnt23, "one-sided": one_sided}
     parser.add_argument("tables", choices=tables)
     parser.add_argument("--log-n", dest="sizes", type=lambda text: [int(n) for n in text.split(",")])
     parser.add_argument("--table")
     parser.add_argument("--op")
     parser.add_argument("--net")
+    parser.add_argument("--parties")
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--veilset", default="target/release/veilset")
     args = parser.parse_args()

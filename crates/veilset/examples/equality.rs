@@ -20,9 +20,9 @@ fn cpu() -> f64 {
 fn main() -> Result<()> {
     let n: usize = std::env::args().nth(1).and_then(|n| n.parse().ok()).unwrap_or(1 << 20);
     let mut rng = Prng::from_os()?;
-    let theirs: Vec<u64> = (0..n).map(|_| u64::from_le_bytes(rng.bytes())).collect();
+    let theirs: Vec<u128> = (0..n).map(|_| u128::from_le_bytes(rng.bytes())).collect();
     // A third of them agree.
-    let ours: Vec<u64> = theirs.iter().enumerate().map(|(i, s)| s ^ u64::from(i % 3 > 0)).collect();
+    let ours: Vec<u128> = theirs.iter().enumerate().map(|(i, s)| s ^ u128::from(i % 3 > 0)).collect();
     let session = hazmat::session_id([1; 32]);
     for k in [2, 4, 5, 6, 8] {
         let protocol = Nibbles::new(k);

@@ -20,7 +20,7 @@ pub enum Error {
     Output(String),
     /// Our own limits or policy forbid what the peer agreed to. Of the data, at most the size was sent.
     Refused(String),
-    /// The two sides asked for different things; nothing but the two requests was exchanged.
+    /// We and another party were asked for different things; nothing but the requests was exchanged.
     Disagreement(Vec<Difference>),
     /// Another party of the run broke the protocol, gave up, or is not the party that we expect.
     Peer {
@@ -42,29 +42,54 @@ pub enum Error {
 /// A party of the run other than ours. It is displayed as "the peer" in a run of two, and otherwise as "party 3", for
 /// instance.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[serde(transparent)]
-pub struct Seat(Option<NonZeroU8>);
+#[serde(from = "Option<NonZeroU8>", into = "Option<NonZeroU8>")]
+pub struct Seat(Which);
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+enum Which {
+    Peer,
+    Numbered(NonZeroU8),
+    Somebody,
+}
 
 impl Seat {
     /// The other party in a run of two.
-    pub const PEER: Seat = Seat(None);
+    pub const PEER: Seat = Seat(Which::Peer);
+    /// One of the others in a run of several; nobody can say which.
+    pub const SOMEBODY: Seat = Seat(Which::Somebody);
 
-    /// A party in a run of three or more. Numbers start at 1 and are the same for all parties.
+    /// A party in a run of several. Numbers start at 1 and are the same for all parties.
     pub const fn numbered(number: NonZeroU8) -> Seat {
-        Seat(Some(number))
+        Seat(Which::Numbered(number))
     }
 
-    /// Its number; `None` in a run of two.
+    /// Its number; `None` in a run of two, and of somebody.
     pub const fn number(self) -> Option<NonZeroU8> {
-        self.0
+        match self.0 {
+            Which::Numbered(number) => Some(number),
+            Which::Peer | Which::Somebody => None,
+        }
+    }
+}
+
+impl From<Option<NonZeroU8>> for Seat {
+    fn from(number: Option<NonZeroU8>) -> Seat {
+        number.map_or(Seat::PEER, Seat::numbered)
+    }
+}
+
+impl From<Seat> for Option<NonZeroU8> {
+    fn from(seat: Seat) -> Self {
+        seat.number()
     }
 }
 
 impl fmt::Display for Seat {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.0 {
-            None => f.write_str("the peer"),
-            Some(number) => write!(f, "party {number}"),
+            Which::Peer => f.write_str("the peer"),
+            Which::Numbered(number) => write!(f, "party {number}"),
+            Which::Somebody => f.write_str("one of the other parties"),
         }
     }
 }
@@ -130,17 +155,19 @@ impl fmt::Display for Place {
     }
 }
 
-/// One point on which the two sides differ.
+/// One point on which we differ from another party.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Difference {
+    /// The other party.
+    pub who: Seat,
     /// The key of the term in which they differ, stable across versions: "max_row".
     pub term: &'static str,
     /// The term's name in messages: one of our settings ([`crate::spelling`]), or a description.
     pub what: &'static str,
     /// Our value.
     pub ours: String,
-    /// The peer's value.
+    /// Its value.
     pub theirs: String,
 }
 
@@ -177,16 +204,19 @@ impl Error {
     /// The same error, attributed to the party at this seat if it is about another party.
     #[must_use]
     pub fn by(mut self, seat: Seat) -> Self {
-        if let Error::Peer { who, .. } = &mut self {
-            *who = seat;
+        match &mut self {
+            Error::Peer { who, .. } => *who = seat,
+            Error::Disagreement(differences) => differences.iter_mut().for_each(|d| d.who = seat),
+            _ => {}
         }
         self
     }
 
     /// The seat of the other party that the error is about, if any.
-    pub const fn seat(&self) -> Option<Seat> {
+    pub fn seat(&self) -> Option<Seat> {
         match self {
             Error::Peer { who, .. } => Some(*who),
+            Error::Disagreement(differences) => differences.first().map(|d| d.who),
             _ => None,
         }
     }
@@ -266,7 +296,7 @@ impl fmt::Display for Error {
             Error::Disagreement(differences) => {
                 f.write_str("the two sides ask for different things:")?;
                 for d in differences {
-                    write!(f, "\n  {}: ours is {}, the peer's is {}", d.what, d.ours, d.theirs)?;
+                    write!(f, "\n  {}: ours is {}, {}'s is {}", d.what, d.ours, d.who, d.theirs)?;
                 }
                 f.write_str(
                     "\nSettle with the other party which value it should be; nothing of the data was sent.",
@@ -327,11 +357,16 @@ mod tests {
     #[test]
     fn a_disagreement_shows_both_values() {
         let e = Error::Disagreement(vec![Difference {
+            who: Seat::PEER,
             term: "operation",
             what: "operation",
             ours: "union".into(),
             theirs: "count".into(),
         }]);
         assert!(e.to_string().contains("operation: ours is union, the peer's is count"));
+        let three = Seat::numbered(NonZeroU8::new(3).unwrap());
+        let e = e.by(three);
+        assert!(e.to_string().contains("ours is union, party 3's is count"));
+        assert_eq!(e.seat(), Some(three));
     }
 }

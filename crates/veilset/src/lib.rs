@@ -15,7 +15,8 @@
 //!   caller provides;
 //! - [`membership`], [`oprf`], [`equality`], [`vole`], [`okvs`], [`hashing`], [`ot`], [`compact_set`], [`ahe`],
 //!   [`group`]: the building blocks, each usable by itself;
-//! - [`channel`]: typed frames between two parties, in memory, over sockets, recorded, slowed down;
+//! - [`channel`]: typed frames between two parties, in memory, over sockets, recorded, slowed down; the channels of one
+//!   party to several others, which end together;
 //! - [`context`]: what the functions of a run share: channel, session, generator, and the [`threads`] it computes on;
 //!   [`many`]: the same for a run of several parties;
 //! - [`item`], [`hashed`], [`params`], [`rng`], [`hash`], [`secret`], [`places`], [`error`], [`spelling`]: the ground floor;

@@ -4,33 +4,26 @@
 //!
 //! What a party does with all others at once, it does on a thread for each of them ([`Many::each`]). Such a thread
 //! waits for its channel, and computes on the threads of the run. Each has a generator of its own, so what it sends
-//! does not depend on which of them is faster. The first step that fails ends all channels, so that no other waits
-//! for ever.
+//! does not depend on which of them is faster. All steps go through the [`Mesh`]: the first that fails ends all
+//! channels, so that no other waits for ever, and all parties learn whose failure it was.
 
-use crate::channel::queue::weight;
-use crate::channel::{Channel, Stopper, caught};
+use crate::channel::{Channel, Mesh, Rx, Tx};
 use crate::context::Context;
 use crate::error::{Error, Result, Seat};
 use crate::hash::SessionId;
 use crate::rng::Prng;
 use crate::threads::Threads;
 use std::num::NonZeroU8;
-use std::sync::{Mutex, PoisonError};
-
-/// The connection to one other party.
-pub struct Link<'a> {
-    /// The channel.
-    pub ch: &'a mut Channel,
-    /// Names what these two parties do in the run: it is in the domain of every hash of the two.
-    pub session: SessionId,
-}
 
 /// One party's view of a run of several.
 pub struct Many<'a> {
     /// Our number.
     pub me: usize,
-    /// The connections by number; `None` at our own.
-    pub links: Vec<Option<Link<'a>>>,
+    /// The channels to the others, each at its [`seat`].
+    pub mesh: &'a mut Mesh,
+    /// Names by number what we do with each other party: it is in the domain of every hash of the two. At our own
+    /// number it is the session of the run.
+    pub pairs: Vec<SessionId>,
     /// Names the run: it is in the domain of every hash of all parties together.
     pub session: SessionId,
     /// The source of all secrets.
@@ -45,10 +38,10 @@ pub fn seat(party: usize) -> Seat {
     number.map_or(Seat::PEER, Seat::numbered)
 }
 
-impl<'a> Many<'a> {
+impl Many<'_> {
     /// The number of parties.
     pub fn parties(&self) -> usize {
-        self.links.len()
+        self.pairs.len()
     }
 
     /// The numbers of all others.
@@ -57,24 +50,25 @@ impl<'a> Many<'a> {
         (0..self.parties()).filter(move |&party| party != me)
     }
 
-    /// The connection to this party.
+    /// A step with this party.
     ///
     /// # Errors
-    /// [`Error::Bug`] if there is none.
-    pub fn link(&mut self, party: usize) -> Result<&mut Link<'a>> {
-        let link = self.links.get_mut(party).and_then(Option::as_mut);
-        link.ok_or_else(|| Error::Bug(format!("no connection to party {}", party + 1)))
+    /// Those of [`Mesh::with`].
+    pub fn with<T>(&mut self, party: usize, step: impl FnOnce(&mut Channel) -> Result<T>) -> Result<T> {
+        self.mesh.with(seat(party), step)
     }
 
-    /// The connections to two different parties.
+    /// A step that receives from one party and sends to another, or to the same.
     ///
     /// # Errors
-    /// [`Error::Bug`] if there are none.
-    pub fn two(&mut self, one: usize, other: usize) -> Result<[&mut Link<'a>; 2]> {
-        match self.links.get_disjoint_mut([one, other]) {
-            Ok([Some(one), Some(other)]) => Ok([one, other]),
-            _ => Err(Error::Bug(format!("no connections to parties {} and {}", one + 1, other + 1))),
-        }
+    /// Those of [`Mesh::between`].
+    pub fn between<T>(
+        &mut self,
+        from: usize,
+        to: usize,
+        step: impl FnOnce(&mut Rx, &mut Tx) -> Result<T>,
+    ) -> Result<T> {
+        self.mesh.between(seat(from), seat(to), step)
     }
 
     /// Runs `step` with each other party, all at once. Returns the results in the order of the parties.
@@ -93,72 +87,63 @@ impl<'a> Many<'a> {
     /// of the inputs.
     ///
     /// # Errors
-    /// That of the step that failed first, attributed to the party it was with. [`Error::Bug`] for a party that is
-    /// ours, unknown, or there twice.
+    /// Those of [`Mesh::each_with`].
     pub fn each_with<I: Send, T: Send>(
         &mut self,
         inputs: Vec<(usize, I)>,
         step: impl Fn(usize, I, &mut Context) -> Result<T> + Sync,
     ) -> Result<Vec<T>> {
-        let (rng, threads, step) = (self.rng.split(), self.threads, &step);
-        let fence = &Fence::around(&self.links);
-        let mut links: Vec<Option<&mut Link>> = self.links.iter_mut().map(Option::as_mut).collect();
-        let steps = inputs.into_iter().map(|(party, input)| {
-            let link = links.get_mut(party).and_then(Option::take);
-            Ok((party, input, link.ok_or_else(|| Error::Bug(format!("a step with party {}", party + 1)))?))
+        let (rng, threads, pairs) = (self.rng.split(), self.threads, &self.pairs);
+        let inputs = inputs.into_iter().map(|(party, input)| {
+            let session = pairs.get(party).copied();
+            let session = session.ok_or_else(|| Error::Bug(format!("a step with {}", seat(party))))?;
+            Ok((seat(party), (party, input, session, rng.fork(party as u64))))
         });
-        let steps = steps.collect::<Result<Vec<_>>>()?;
-        std::thread::scope(|scope| {
-            let steps = steps.into_iter().map(|(party, input, link)| {
-                let mut rng = rng.fork(party as u64);
-                scope.spawn(move || {
-                    let mut cx = Context { ch: link.ch, session: link.session, rng: &mut rng, threads };
-                    let done = caught("a step with one of several parties", || step(party, input, &mut cx));
-                    done.map_err(|error| fence.note(party, cx.ch.explain(error))).ok()
-                })
-            });
-            let steps: Vec<_> = steps.collect();
-            let results =
-                steps.into_iter().map(|step| step.join().ok().flatten()).collect::<Option<Vec<_>>>();
-            results.ok_or_else(|| fence.error())
+        let inputs = inputs.collect::<Result<Vec<_>>>()?;
+        self.mesh.each_with(inputs, |_, (party, input, session, mut rng), ch| {
+            step(party, input, &mut Context { ch, session, rng: &mut rng, threads })
         })
     }
 }
 
-/// What ends all channels when a step fails.
-struct Fence {
-    stoppers: Vec<Stopper>,
-    first: Mutex<Option<Error>>,
-}
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::run_many;
 
-impl Fence {
-    fn around(links: &[Option<Link>]) -> Fence {
-        let stoppers = links.iter().flatten().map(|link| link.ch.stopper()).collect();
-        Fence { stoppers, first: Mutex::new(None) }
-    }
-
-    /// The step with this party has failed.
-    fn note(&self, party: usize, error: Error) {
-        let error = match error {
-            // The peer of this step is this party.
-            Error::Peer { who: Seat::PEER, .. } => error.by(seat(party)),
-            error => error,
-        };
-        let culprit = match &error {
-            Error::Network(_) => seat(party).number(),
-            error => error.seat().and_then(Seat::number),
-        };
-        let mut first = self.first.lock().unwrap_or_else(PoisonError::into_inner);
-        if weight(&error) > 0 {
-            self.stoppers.iter().for_each(|stopper| stopper.give_up(&error, culprit));
-        }
-        if first.as_ref().is_none_or(|first| weight(first) < weight(&error)) {
-            *first = Some(error);
+    #[test]
+    fn a_step_has_the_session_and_the_generator_of_its_pair() {
+        let (drawn, _) = run_many(3, 1, |many| {
+            let inputs =
+                (0..3).rev().filter(|party| *party != many.me).map(|party| (party, 10 * party)).collect();
+            many.each_with(inputs, |party, input, cx| {
+                assert_eq!(input, 10 * party);
+                Ok((party, cx.session, cx.rng.bytes::<16>()))
+            })
+        });
+        let mut seen = std::collections::HashSet::new();
+        for (me, steps) in drawn.iter().enumerate() {
+            // In the order of the inputs.
+            let parties: Vec<usize> = steps.iter().map(|(party, ..)| *party).collect();
+            assert_eq!(parties, (0..3).rev().filter(|party| *party != me).collect::<Vec<_>>());
+            for (party, session, random) in steps {
+                let theirs = drawn[*party].iter().find(|(other, ..)| *other == me).unwrap();
+                assert!(*session == theirs.1);
+                assert!(seen.insert(*random));
+            }
         }
     }
 
-    fn error(&self) -> Error {
-        let first = self.first.lock().unwrap_or_else(PoisonError::into_inner).take();
-        first.unwrap_or_else(|| Error::Bug("a step failed silently".into()))
+    #[test]
+    fn nobody_has_a_step_with_itself_or_a_stranger() {
+        run_many(2, 1, |many| {
+            for party in [many.me, 2, 300] {
+                let refused = many.each_with(vec![(party, ())], |_, (), _| Ok(())).unwrap_err();
+                assert!(matches!(refused, Error::Bug(_)), "{refused:?}");
+                assert!(matches!(many.with(party, |_| Ok(())), Err(Error::Bug(_))));
+                assert!(matches!(many.between(party, 0, |_, _| Ok(())), Err(Error::Bug(_))));
+            }
+            Ok(())
+        });
     }
 }

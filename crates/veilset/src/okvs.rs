@@ -9,6 +9,10 @@
 //! equations leave free are random, so the vector is uniform among the solutions. If the values are uniform too, the
 //! vector is uniform.
 //!
+//! Rows are bits, so a store is linear over GF(2), and each bit of the values is encoded by itself under the same rows.
+//! The first bytes of all elements are a store of the first bytes of all values, uniform among its solutions if the
+//! whole is. So whoever needs values of w bytes sends w bytes an element. The bound on failure is about rows alone.
+//!
 //! It replaces the clusters of sparse rows of RR22. It is as good for the cache and needs less memory, and the bound
 //! on failure ([`failure`]) is proved, not extrapolated from simulations.
 //!

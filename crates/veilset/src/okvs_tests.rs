@@ -60,6 +60,18 @@ fn decoding_is_linear() {
     assert_eq!(add(&decoded[0], &decoded[1]), *decoded[2]);
 }
 
+/// The first bytes of a vector are a vector of the first bytes of the values, whatever stands behind them.
+#[test]
+fn a_vector_holds_each_byte_of_its_values_by_itself() {
+    let (keys, values) = (keys(300, 1), values(300));
+    let encoded = encode(&keys, |i| values[i], &mut Prng::from_seed(&[1; 32])).unwrap();
+    for bytes in [1, 8, 15] {
+        let cut = |value: &Value| std::array::from_fn(|i| if i < bytes { value[i] } else { 0 });
+        let vector: Vec<Value> = encoded.vector.iter().map(cut).collect();
+        assert_eq!(*encoded.rows.decode(&vector).unwrap(), *values.iter().map(cut).collect::<Vec<_>>());
+    }
+}
+
 /// The vector of values that are random is random, whatever the keys: no element has a bias, free or not.
 #[test]
 fn vectors_of_different_keys_look_alike() {

@@ -26,6 +26,12 @@ pub const fn ceil_log2(n: usize) -> u32 {
     if n <= 1 { 0 } else { usize::BITS - (n - 1).leading_zeros() }
 }
 
+/// The length in bits of random values of which `comparisons` are compared in all, each with another one that it is equal
+/// to with probability 2^-l: some pair that should differ is equal with probability at most 2^-`exponent`.
+pub const fn value_bits(exponent: u32, comparisons: usize) -> u32 {
+    exponent.saturating_add(ceil_log2(comparisons))
+}
+
 /// The length in bits of tags that tell `queries` from `elements` apart (Golomb-Rice coded tags, see [`crate::compact_set::golomb`]).
 ///
 /// Each of `queries * elements` pairs of different points has equal tags with probability 2^-t, and some pair with
@@ -94,6 +100,17 @@ mod tests {
             assert_eq!(ceil_log2(n), b, "{n}");
         }
         assert_eq!((share(40, 1), share(40, 2), share(40, 3)), (40, 41, 42));
+    }
+
+    #[test]
+    fn values_keep_the_sum_over_all_comparisons_below_the_error() {
+        for n in [0, 1, 2, 3, 1000, 1 << 20, (1 << 20) + 1, MAX_SET] {
+            // log2 of n * 2^-l.
+            let total = (n.max(1) as f64).log2() - f64::from(value_bits(LAMBDA, n));
+            assert!(total <= -40.0, "{n}: 2^{total}");
+            assert!(total > -41.0, "{n}: wasteful");
+        }
+        assert_eq!((value_bits(41, 1 << 20), value_bits(u32::MAX, 5)), (61, u32::MAX));
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! What the tests of all protocols share: sets, runs of two parties, and what each of them saw.
 
-use crate::channel::{Channel, Recording, Sink, Source};
+use crate::channel::{Channel, Mesh, Recording, Sink, Source};
 use crate::context::Context;
 use crate::error::{Error, Result, Seat};
 use crate::group::Group;
@@ -9,8 +9,8 @@ use crate::group::raised::Offline;
 use crate::hash::SessionId;
 use crate::hashed::Hashed;
 use crate::item::ItemSet;
-use crate::many::{Link, Many};
-use crate::net::Fingerprint;
+use crate::many::{Many, seat};
+use crate::net::{Fingerprint, Listed, ListedParty, Me, Roster};
 use crate::operations::{Announced, Operation, Role};
 use crate::rng::Prng;
 use crate::secret::Secrets;
@@ -84,11 +84,30 @@ pub(crate) fn party(number: u8, name: &str, size: usize) -> Party {
     }
 }
 
+/// What each of so many parties of a list has: the list, and its own entry. They are called a, b, c and so on.
+pub(crate) fn parties(n: usize) -> Vec<Me> {
+    parties_called(n, "")
+}
+
+/// The same, with this before their names.
+pub(crate) fn parties_called(n: usize, prefix: &str) -> Vec<Me> {
+    let names: Vec<_> = (b'a'..).take(n).map(|letter| format!("{prefix}{}", char::from(letter))).collect();
+    let party = |(i, name): (usize, &String)| ListedParty {
+        name: name.clone(),
+        fingerprint: Fingerprint::of_public_key(&[i as u8]),
+        address: Some(format!("{name}.example.org:7000")),
+    };
+    let listed = Listed { leader: names[0].clone(), party: names.iter().enumerate().map(party).collect() };
+    let roster = Roster::new(listed, "parties.toml").unwrap();
+    names.iter().map(|name| roster.clone().me(name).unwrap()).collect()
+}
+
 /// What is proposed after this hello, by the first of its candidates, to a set of ours of this size.
 pub(crate) fn proposal(hello: Hello, size: usize, parties: impl Into<Parties>) -> Proposal {
     Proposal {
         choice: hello.candidates[0],
         session_id: ANY_SESSION,
+        seat: None,
         ours: Announced { size, padded: hello.padded },
         parties: parties.into(),
         hello,
@@ -278,31 +297,46 @@ pub(crate) fn run_many<T: Send>(
     run: u8,
     step: impl Fn(&mut Many) -> Result<T> + Sync,
 ) -> (Vec<T>, Vec<Vec<Vec<u8>>>) {
-    let mut channels: Vec<Vec<Option<Channel>>> = (0..n).map(|_| (0..n).map(|_| None).collect()).collect();
+    let mut meshes = Mesh::in_memory(n);
     let seen = vec![vec![(); n]; n].into_iter().map(|row| row.iter().map(|()| Shared::default()).collect());
     let seen: Vec<Vec<Shared>> = seen.collect();
-    for (i, j) in (0..n).flat_map(|j| (0..j).map(move |i| (i, j))) {
-        let (mut a, mut b) = Channel::pair();
-        a.record(Recording::to_writer(seen[i][j].clone()));
-        b.record(Recording::to_writer(seen[j][i].clone()));
-        (channels[i][j], channels[j][i]) = (Some(a), Some(b));
+    for (mesh, seen) in meshes.iter_mut().zip(&seen) {
+        for (other, seen) in seen.iter().enumerate() {
+            // There is none to oneself.
+            if let Some(channel) = mesh.channel(seat(other)) {
+                channel.record(Recording::to_writer(seen.clone()));
+            }
+        }
     }
-    let party = |me: usize, mut channels: Vec<Option<Channel>>| {
-        let links = channels.iter_mut().enumerate().map(|(other, ch)| {
-            let session = SessionId::of(
-                [run, 1, me.min(other) as u8, me.max(other) as u8].repeat(8).try_into().unwrap(),
-            );
-            ch.as_mut().map(|ch| Link { ch, session })
-        });
-        let rng = &mut Prng::from_seed(&[run, me as u8].repeat(16).try_into().unwrap());
+    let results = run_meshes(meshes, run, step);
+    (results, seen.iter().map(|row| row.iter().map(Shared::bytes).collect()).collect())
+}
+
+/// Runs all parties of a run over these meshes, as [`run_many`] does. Returns what each computes.
+pub(crate) fn run_meshes<T: Send>(
+    meshes: Vec<Mesh>,
+    run: u8,
+    step: impl Fn(&mut Many) -> Result<T> + Sync,
+) -> Vec<T> {
+    let n = meshes.len();
+    let party = |me: usize, mut mesh: Mesh| {
         let session = SessionId::of([run; 32]);
-        step(&mut Many { me, links: links.collect(), session, rng, threads: Threads::global() })
+        let pairs = (0..n).map(|other| match other == me {
+            true => session,
+            false => SessionId::of(
+                [run, 1, me.min(other) as u8, me.max(other) as u8].repeat(8).try_into().unwrap(),
+            ),
+        });
+        let (pairs, threads) = (pairs.collect(), Threads::global());
+        let rng = &mut Prng::from_seed(&[run, me as u8].repeat(16).try_into().unwrap());
+        let result = step(&mut Many { me, mesh: &mut mesh, pairs, session, rng, threads });
+        mesh.finish(result)
     };
     let results = std::thread::scope(|s| {
-        let parties = channels.into_iter().enumerate().map(|(me, channels)| {
+        let parties = meshes.into_iter().enumerate().map(|(me, mesh)| {
             s.spawn({
                 let party = &party;
-                move || party(me, channels)
+                move || party(me, mesh)
             })
         });
         let parties: Vec<_> = parties.collect();
@@ -312,7 +346,7 @@ pub(crate) fn run_many<T: Send>(
         Ok(result) => result,
         Err(error) => panic!("party {me}: {error}"),
     });
-    (results.collect(), seen.iter().map(|row| row.iter().map(Shared::bytes).collect()).collect())
+    results.collect()
 }
 
 /// A transport that counts rounds. What is sent is held back until both parties wait for a frame and nothing was sent for

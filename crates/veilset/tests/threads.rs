@@ -305,7 +305,7 @@ fn other_building_blocks_keep_to_their_threads() {
     );
     assert_eq!(rows, MANY / 2);
 
-    let strings = |step: u64| (0..MANY as u64).map(|i| i * step).collect::<Vec<_>>();
+    let strings = |step: u128| (0..MANY as u128).map(|i| i * step).collect::<Vec<_>>();
     let (r, s) = pair(
         "equality",
         move |cx| Nibbles::default().receiver(cx, &strings(1), 16),

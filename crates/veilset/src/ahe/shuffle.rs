@@ -58,6 +58,11 @@ impl Shape {
         Shape { rows, k: 1, blinded: true }
     }
 
+    /// Whether P_1 learns only which ciphertexts hold the identity.
+    pub(crate) const fn is_blinded(self) -> bool {
+        self.blinded
+    }
+
     /// Rows of a frame.
     const fn per_frame(self) -> usize {
         if self.k < FRAME { FRAME / self.k } else { 1 }

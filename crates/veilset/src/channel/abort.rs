@@ -2,7 +2,7 @@
 //!
 //! In a run of two it is one byte, the reason. In a mesh, the connections of all parties with all others, a second byte
 //! is the number of the party whose failure is the cause, or 0. That is what the sender says, and a party that lies can
-//! accuse anybody. So our message says who says it, and what we saw ourselves takes precedence ([`crate::net::Mesh`]).
+//! accuse anybody. So our message says who says it, and what we saw ourselves takes precedence ([`super::Mesh`]).
 
 use crate::error::{Error, Fault, Seat};
 use std::num::NonZeroU8;
@@ -82,6 +82,11 @@ impl Names {
     /// The name of the party with this number; `None` if there is no such party.
     fn get(&self, number: NonZeroU8) -> Option<&str> {
         self.0.get(usize::from(number.get()) - 1).map(String::as_str)
+    }
+
+    /// How many there are.
+    pub(super) fn count(&self) -> usize {
+        self.0.len()
     }
 
     /// What messages call the party with this number: "party 3 (south)".

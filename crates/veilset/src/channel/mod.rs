@@ -5,10 +5,13 @@
 //! length of its body (4 bytes), both little-endian, and the body. A frame with an unexpected tag or length is
 //! an error before its body is read: nothing the peer sends sizes an allocation or bounds a loop.
 //!
+//! In a run of several parties each has a channel to each other one. They end together ([`Mesh`]).
+//!
 //! Byte counts, progress and cancellation live here, so that protocols contain only arithmetic.
 
 mod abort;
 mod emulate;
+pub(crate) mod mesh;
 mod pipe;
 pub(crate) mod queue;
 mod record;
@@ -16,6 +19,7 @@ mod stream;
 mod wire;
 
 pub use emulate::Network;
+pub use mesh::Mesh;
 pub use record::{Recording, replay};
 pub use stream::{ByteStream, Counted, TICK, Timeouts, WireCount, over};
 pub use wire::Wire;
@@ -110,6 +114,8 @@ pub struct Tx {
     /// Bytes of all frames so far, including headers.
     bytes: Arc<AtomicU64>,
     observer: Option<Arc<dyn Observer>>,
+    /// Whether a frame could not be sent.
+    failed: bool,
 }
 
 impl Tx {
@@ -131,7 +137,7 @@ impl Tx {
 
     fn send_frame(&mut self, frame: Vec<u8>, unit: Unit, amount: usize) -> Result<()> {
         self.bytes.fetch_add(frame.len() as u64, Ordering::Relaxed);
-        self.sink.send(frame)?;
+        self.sink.send(frame).inspect_err(|_| self.failed = true)?;
         if let Some(observer) = &self.observer {
             observer.advance(unit, amount);
         }
@@ -349,6 +355,11 @@ pub struct Canceller(Vec<Ends>);
 impl Canceller {
     /// Tells the peer, and makes every blocked operation on the channel return [`Error::Cancelled`].
     pub fn cancel(&self) {
+        // In a mesh, a party that is told can tell the others, and they can leave, before we tell them: see `explain`.
+        if self.0.len() > 1 {
+            let incoming = self.0.iter().filter_map(|ends| ends.incoming.as_ref());
+            incoming.for_each(|pipe| pipe.end(End::Cancelled));
+        }
         self.0.iter().for_each(|ends| ends.stop(&End::Cancelled, Reason::Cancelled, None));
     }
 }
@@ -387,7 +398,7 @@ impl Channel {
     /// A channel over any transport, for tests that tamper with frames and for replays. It cannot be cancelled.
     pub fn from_halves(sink: Box<dyn Sink>, source: Box<dyn Source>) -> Channel {
         Channel {
-            tx: Tx { sink, bytes: Arc::default(), observer: None },
+            tx: Tx { sink, bytes: Arc::default(), observer: None, failed: false },
             rx: Rx {
                 source,
                 recording: None,
@@ -433,6 +444,13 @@ impl Channel {
         }
     }
 
+    /// Waits for such a peer at least so long, if not for ever.
+    pub(crate) fn be_patient(&mut self, at_least: Duration) {
+        if let Some(patience) = self.rx.patience {
+            self.set_patience(patience.max(at_least));
+        }
+    }
+
     /// Reports progress to `observer` from now on.
     pub fn observe(&mut self, observer: Arc<dyn Observer>) {
         self.tx.observer = Some(observer.clone());
@@ -461,9 +479,12 @@ impl Channel {
         self.rx.bytes.load(Ordering::Relaxed)
     }
 
-    /// Replaces a network error by the reason that the peer gave before it left, if it gave one.
+    /// Replaces a network error by the reason that the peer gave before it left, if it gave one; or by ours, if we were
+    /// stopped before.
     pub fn explain(&mut self, error: Error) -> Error {
+        let incoming = self.ends.incoming.as_ref().and_then(|pipe| pipe.ended());
         match error {
+            Error::Network(_) if matches!(incoming, Some(End::Cancelled)) => Error::Cancelled,
             Error::Network(_) => self.rx.last_words(Instant::now() + stream::CLOSE_WITHIN).unwrap_or(error),
             _ => error,
         }

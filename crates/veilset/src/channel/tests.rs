@@ -377,6 +377,8 @@ fn cancelling_wakes_both_halves_and_tells_the_peer() {
         }
     };
     assert!(e.to_string().contains("stopped on request"), "{e}");
+    // The end of the connection is what follows.
+    assert_eq!(a.explain(Error::Network("it left".into())), Error::Cancelled);
 }
 
 #[test]

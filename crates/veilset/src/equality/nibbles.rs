@@ -65,6 +65,14 @@ const BATCH: usize = 1 << 20;
 /// Pads of which masks are derived in one piece.
 const CHUNK: usize = 1 << 9;
 
+/// Bytes held for an OT of the current frame: its bits of the columns, its row, its choice, two pads and two masks.
+const HELD_FOR_OT: usize = 112;
+/// Bytes held for a nibble whose table has not come.
+const HELD_FOR_TABLE: usize = 3;
+/// Bits held for each nibble of a batch, with those of the ANDs and while they are joined: the 22 bytes of the header
+/// for 16 nibbles.
+const HELD_BITS: usize = 11;
+
 /// For each bit t of a nibble, the places v of a table with v_t = 1.
 const ONES: [u16; NIBBLE] = [0xaaaa, 0xcccc, 0xf0f0, 0xff00];
 
@@ -113,6 +121,13 @@ impl Nibbles {
         }
     }
 
+    /// The most bytes that a party holds for `n` strings of `bits` bits, its shares included, by the default depth.
+    pub(crate) fn held(&self, n: usize, bits: u32) -> usize {
+        let (batch, nibbles) = (n.min(self.batch), bits.div_ceil(4) as usize);
+        let waiting = (batch * nibbles).min((AHEAD + 1) * TABLES_PER_FRAME) * HELD_FOR_TABLE;
+        extension::SETUP_HELD + FRAME * HELD_FOR_OT + waiting + batch * nibbles * HELD_BITS / 8 + n + batch
+    }
+
     /// The batches of `n` strings.
     fn batches(&self, n: usize, bits: u32) -> impl Iterator<Item = Shape> {
         frames(n, self.batch).map(move |strings| Shape { strings, nibbles: bits.div_ceil(4) as usize })
@@ -137,7 +152,7 @@ impl Default for Nibbles {
 }
 
 impl Equality for Nibbles {
-    fn receiver(&self, cx: &mut Context, strings: &[u64], bits: u32) -> Result<Secrets<bool>> {
+    fn receiver(&self, cx: &mut Context, strings: &[u128], bits: u32) -> Result<Secrets<bool>> {
         self.begin(cx.ch, strings.len(), bits)?;
         let ot = extension::Receiver::setup(cx, PURPOSE, self.k, Security::SemiHonest)?;
         let mut ot = Numbered { ot, used: 0 };
@@ -149,7 +164,7 @@ impl Equality for Nibbles {
         Ok(shares)
     }
 
-    fn sender(&self, cx: &mut Context, strings: &[u64], bits: u32) -> Result<Secrets<bool>> {
+    fn sender(&self, cx: &mut Context, strings: &[u128], bits: u32) -> Result<Secrets<bool>> {
         self.begin(cx.ch, strings.len(), bits)?;
         let ot = extension::Sender::setup(cx, PURPOSE, self.k, Security::SemiHonest)?;
         let mut ot = Numbered { ot, used: 0 };
@@ -191,7 +206,7 @@ impl Shape {
 /// The strings of a batch.
 #[derive(Clone, Copy)]
 struct Strings<'a> {
-    words: &'a [u64],
+    words: &'a [u128],
     bits: u32,
 }
 
@@ -202,7 +217,7 @@ impl<'a> Strings<'a> {
 
     /// The first nibbles of all strings, the second ones, and so on.
     fn nibbles(self) -> impl Iterator<Item = u8> + use<'a> {
-        let inside = u64::MAX >> (MAX_BITS - self.bits);
+        let inside = u128::MAX >> (MAX_BITS - self.bits);
         let of_all =
             move |i: usize| self.words.iter().map(move |w| ((w & inside) >> (NIBBLE * i)) as u8 & 15);
         (0..self.shape().nibbles).flat_map(of_all)

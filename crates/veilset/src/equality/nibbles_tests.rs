@@ -13,7 +13,7 @@ use std::time::Duration;
 const SMALL: Nibbles = Nibbles { k: 5, batch: 60 };
 
 /// The shares of R and of S of these lists, under generators of this seed, and what they saw.
-fn run(protocol: &Nibbles, [w, s]: &[Vec<u64>; 2], bits: u32, seed: u8) -> ([Vec<bool>; 2], Views) {
+fn run(protocol: &Nibbles, [w, s]: &[Vec<u128>; 2], bits: u32, seed: u8) -> ([Vec<bool>; 2], Views) {
     let rng = |role: u8| Prng::from_seed(&[2 * seed + role; 32]);
     let ((r, s), views) = run_pair(
         &ANY_SESSION,
@@ -41,7 +41,7 @@ fn several_frames_are_compared() {
 
 #[test]
 fn strings_that_are_no_strings_are_refused_before_anything_is_sent() {
-    for bits in [0, 65] {
+    for bits in [0, 129] {
         let (mut ch, _peer) = Channel::pair();
         let mut rng = Prng::from_seed(&SEEDS[0]);
         let mut cx = Context::new(&mut ch, &ANY_SESSION, &mut rng);
@@ -53,7 +53,9 @@ fn strings_that_are_no_strings_are_refused_before_anything_is_sent() {
 
 #[test]
 fn bytes_are_as_counted() {
-    for (n, bits, k) in [(0, 64, 5), (1, 64, 5), (1, 4, 8), (60, 12, 5), (61, 13, 5), (700, 64, 6)] {
+    for (n, bits, k) in
+        [(0, 64, 5), (1, 64, 5), (1, 4, 8), (60, 12, 5), (61, 13, 5), (700, 64, 6), (70, 68, 5)]
+    {
         let protocol = Nibbles { k, batch: 60 };
         let (_, views) = run(&protocol, &lists(n, bits), bits, 1);
         let there = views.0[1].len();
@@ -100,7 +102,7 @@ fn rounds_are_as_counted() {
 
 #[test]
 fn a_level_joins_all_that_the_one_before_left() {
-    for nibbles in 1..=16 {
+    for nibbles in 1..=32 {
         let shape = Shape { strings: 7, nibbles };
         assert_eq!(shape.levels().sum::<usize>(), shape.ands());
         assert_eq!(shape.levels().count(), nibbles.next_power_of_two().ilog2() as usize);
@@ -116,7 +118,7 @@ fn frames_of(views: &Views, party: usize, tag: u16) -> Vec<Vec<u8>> {
 #[test]
 fn messages_are_random_whether_strings_agree_or_not() {
     let [ours, _] = lists(640, 64);
-    let others: Vec<u64> = ours.iter().map(|string| !string).collect();
+    let others: Vec<u128> = ours.iter().map(|string| !string).collect();
     let mut seen = Vec::new();
     for theirs in [ours.clone(), others] {
         let pair = [ours.clone(), theirs];
@@ -144,7 +146,7 @@ fn messages_are_random_whether_strings_agree_or_not() {
 }
 
 /// Both parties up to the tree, and then what they open.
-fn leaves_and_views(pair: &[Vec<u64>; 2], bits: u32, seed: u8) -> ([Leaves; 2], Views) {
+fn leaves_and_views(pair: &[Vec<u128>; 2], bits: u32, seed: u8) -> ([Leaves; 2], Views) {
     let rng = |role: u8| Prng::from_seed(&[2 * seed + role; 32]);
     let copy = |leaves: &Leaves| Leaves {
         shape: leaves.shape,

@@ -133,6 +133,7 @@ impl<'a> Data<'a> {
             values: &self.values,
             value_scale: job.value_scale,
             terms: job.all_terms(),
+            parties: job.parties.as_ref(),
             threads: &job.threads,
             ..Request::new(job.operation, job.role, &self.keys.keyed.set)
         }
@@ -234,8 +235,11 @@ impl<'a> Data<'a> {
                 numbers(output, "matches,sum,below_minimum", row)
             }
         };
-        // Malformed rows came from the peer.
-        written.map_err(|e| e.by(peer.seat))
+        // Malformed rows came from the peer; among several parties nobody can say from whom.
+        match job.parties {
+            None => written.map_err(|e| e.by(peer.seat)),
+            Some(_) => written,
+        }
     }
 
     /// Writes the list of all identifiers, if there is one: the same on both sides.

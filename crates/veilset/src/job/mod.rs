@@ -63,7 +63,7 @@ pub use data::{Data, Keys};
 use crate::error::{Error, Result};
 use crate::governance::gate::Gate;
 use crate::item::ItemSet;
-use crate::net::Connection;
+use crate::net::{Connected, Me};
 use crate::operations::{Operation, Role, Shape, Terms};
 use crate::params::MAX_SET;
 use crate::protocols::{self, Protocol};
@@ -147,8 +147,10 @@ pub const ID_COLUMN: &str = "veilset_id";
 pub struct Job {
     /// The operation to compute.
     pub operation: &'static Operation,
-    /// Our role in it.
+    /// Our role in it. Of several parties, the leader is the receiver, and all others are senders.
     pub role: Role,
+    /// The parties of a run of several, and which we are; `None` in a run of two.
+    pub parties: Option<Me>,
     /// The protocol that computes it.
     pub protocol: &'static Protocol,
     /// The group that the protocol works in; `None` stands for the protocol's first.
@@ -190,12 +192,13 @@ pub struct Job {
 }
 
 impl Job {
-    /// A plain job: the default protocol, without sent columns, values or a prepared half. Only the receiver gets the
-    /// result, on standard output. Rows have at most 64 bytes, and any size of the peer's set is accepted.
+    /// A plain job of two parties: the default protocol, without sent columns, values or a prepared half. Only the receiver
+    /// gets the result, on standard output. Rows have at most 64 bytes, and any size of the peer's set is accepted.
     pub fn new(operation: &'static Operation, role: Role, source: InputTable) -> Job {
         Job {
             operation,
             role,
+            parties: None,
             protocol: protocols::default_for(operation, &Terms::default()),
             group: None,
             source,
@@ -215,6 +218,14 @@ impl Job {
             force: false,
             threads: Threads::global().clone(),
         }
+    }
+
+    /// The same as a job of several parties, by the protocol that is for them. The role follows from the list.
+    #[must_use]
+    pub fn among(self, parties: Me) -> Job {
+        let role = if parties.leads() { Role::Receiver } else { Role::Sender };
+        let protocol = protocols::of_several(self.operation).unwrap_or(self.protocol);
+        Job { role, protocol, parties: Some(parties), ..self }
     }
 
     /// Refuses contradictory settings, without looking at the data.
@@ -245,6 +256,7 @@ impl Job {
             pad_to: self.source.pad_to,
             sent_columns: &self.sent_columns,
             terms: self.all_terms(),
+            parties: self.parties.as_ref(),
             ..Request::new(self.operation, self.role, &nothing)
         };
         request.check()?;
@@ -313,9 +325,10 @@ impl Job {
         self.operation.uses.has_values(self.role, &self.all_terms())
     }
 
-    /// The terms, with what follows from the columns of values.
+    /// The terms, with what follows from the columns of values and from the parties.
     fn all_terms(&self) -> Terms {
-        Terms { shared_values: self.operation.uses.shares && self.values.is_some(), ..self.terms }
+        let shared_values = self.operation.uses.shares && self.values.is_some();
+        Terms { shared_values, several: self.parties.is_some(), ..self.terms }
     }
 
     /// The number of stages of the run, for displaying progress ([`Observer`](crate::channel::Observer)).
@@ -326,7 +339,7 @@ impl Job {
 
     /// The form of our side's result.
     pub fn shape(&self) -> Shape {
-        (self.operation.result)(self.role, &self.terms)
+        (self.operation.result)(self.role, &self.all_terms())
     }
 
     /// Whether our side has a result to write.
@@ -458,7 +471,7 @@ pub struct Ran {
 /// # Errors
 /// Those of [`run_if`]. The gate logs the error; if it cannot, it gives a warning.
 pub fn run(
-    connection: Connection,
+    connected: impl Into<Connected>,
     prepared: Prepared<'_>,
     mut gate: Option<&mut Gate<'_>>,
     rng: &mut Prng,
@@ -466,8 +479,8 @@ pub fn run(
     let start = Instant::now();
     let request = *prepared.request();
     let result = match &mut gate {
-        Some(gate) => run_if(connection, prepared, &mut **gate, rng),
-        None => run_if(connection, prepared, &mut (), rng),
+        Some(gate) => run_if(connected, prepared, &mut **gate, rng),
+        None => run_if(connected, prepared, &mut (), rng),
     };
     let seconds = start.elapsed().as_secs_f64();
     let outcome = match (result, &mut gate) {

@@ -4,7 +4,7 @@ use crate::channel::{Channel, Timeouts, WireCount};
 use crate::error::{InputError, Place};
 use crate::governance::gate::Setup;
 use crate::governance::policy::Policy;
-use crate::net::{Endpoint, Identity, Listener, Protection, establish};
+use crate::net::{Connection, Endpoint, Identity, Listener, Protection, establish};
 use crate::operations::sum::Modulus;
 use crate::operations::{COUNT, INTERSECT, SUM, UNION};
 use crate::protocols::VOLE;

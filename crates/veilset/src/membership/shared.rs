@@ -17,25 +17,29 @@
 //!
 //! A test goes wrong if w_b is equal to s_b by chance, 2^-l, or if two items have the same query, 2^-128. So l is the
 //! exponent of the error and the logarithm of all tests of the run, rounded up to a multiple of 4 ([`Batch::bits`]).
+//! Targets and what hides them have no more than these bits, rounded up to bytes.
 //!
 //! Leakage: the number of bins, and the bound on the holder's set. The bins are different for each item, so the holder
 //! programs exactly three points for each; where it has fewer items than the bound, random points are added. Not
 //! protected: the holder's memory addresses, which follow from its items.
 //!
-//! Cost for beta bins and m items: a VOLE of beta elements, 16 beta bytes to the holder; a store for 3 m keys, 58 m
-//! bytes to the querier; and equality of beta strings. Memory: that of these parts, and 20 bytes for each of the 3 m
-//! points.
+//! Cost for beta bins and m items: a VOLE of beta elements, 16 beta bytes to the holder; a store for 3 m keys, 3.6 m
+//! bytes for each byte of a target to the querier; and equality of beta strings ([`Compared::cost`]). Memory: that of
+//! these parts, and 20 bytes for each of the 3 m points.
 
 use crate::context::Context;
+use crate::equality::nibbles::Nibbles;
 use crate::equality::{Equality, MAX_BITS};
 use crate::error::{Error, Result};
 use crate::hashing::cuckoo::{CHOICES, Functions, Table};
 use crate::okvs::Value;
 use crate::oprf::Input;
-use crate::oprf::bins::{Point, Query, query};
-use crate::oprf::programmable::{BinOpprf, Bounds};
-use crate::params::ceil_log2;
+use crate::oprf::bins::{FromVole, Point, Query, query};
+use crate::oprf::programmable::{BinOpprf, Bounds, Programmed};
+use crate::ot::extension::WIDTH as BASE_OTS;
+use crate::params::value_bits;
 use crate::secret::Secrets;
+use crate::vole::silent::Silent;
 use rayon::prelude::*;
 
 /// The purpose of the programmable OPRF.
@@ -58,10 +62,33 @@ impl Batch {
     /// The length of the strings that are compared, a multiple of 4.
     ///
     /// # Errors
-    /// [`Error::Usage`] if there are too many tests for strings of 64 bits.
+    /// [`Error::Usage`] if there are too many tests for the longest strings.
     pub fn bits(&self) -> Result<u32> {
-        let comparisons = self.comparisons.max(self.functions.bins());
-        let bits = self.exponent.saturating_add(ceil_log2(comparisons));
+        self.sizes().bits()
+    }
+
+    fn sizes(&self) -> Sizes {
+        let Batch { ref functions, most, exponent, comparisons } = *self;
+        Sizes { bins: functions.bins(), most, exponent, comparisons }
+    }
+}
+
+/// The sizes of a batch. What it costs follows from them.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Sizes {
+    /// The number of bins.
+    pub(crate) bins: usize,
+    /// As in [`Batch`].
+    pub(crate) most: usize,
+    pub(crate) exponent: u32,
+    pub(crate) comparisons: usize,
+}
+
+impl Sizes {
+    /// As [`Batch::bits`].
+    fn bits(self) -> Result<u32> {
+        let comparisons = self.comparisons.max(self.bins);
+        let bits = value_bits(self.exponent, comparisons);
         match bits <= MAX_BITS {
             true => Ok(bits.next_multiple_of(4)),
             false => Err(Error::Usage(format!(
@@ -72,10 +99,26 @@ impl Batch {
         }
     }
 
-    /// The most points that the holder programs.
-    fn points(&self) -> usize {
-        CHOICES * self.most
+    /// What the programmable OPRF has to do: a query for each bin, and three points for each item of the holder.
+    fn bounds(self) -> Result<Bounds> {
+        let bytes = self.bits()?.div_ceil(8) as usize;
+        Ok(Bounds { receiver: self.bins, sender: CHOICES * self.most, bytes })
     }
+}
+
+/// What a batch costs. Pairs are for the querier and the holder.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Cost {
+    /// Bytes that each party sends, including frame headers.
+    pub(crate) sends: [usize; 2],
+    /// Rounds: the holder begins.
+    pub(crate) rounds: usize,
+    /// Base OTs.
+    pub(crate) base_ots: usize,
+    /// Queries and points in an OPRF from VOLE.
+    pub(crate) vole_items: usize,
+    /// The most bytes that each party holds, its shares included.
+    pub(crate) held: [usize; 2],
 }
 
 /// A protocol for batches of membership tests with shared output.
@@ -115,7 +158,7 @@ impl<P: BinOpprf, E: Equality> Sspmt for Compared<P, E> {
         let bits = batch.bits()?;
         let queries = queries(cx, batch, table, items)?;
         // 2. w_b.
-        let w = self.opprf.receiver(cx, PURPOSE, &queries, batch.points())?;
+        let w = self.opprf.receiver(cx, PURPOSE, &queries, batch.sizes().bounds()?)?;
         // 3. Shares of whether it is s_b.
         self.equality.receiver(cx, &strings(&w), bits)
     }
@@ -135,11 +178,37 @@ impl<P: BinOpprf, E: Equality> Sspmt for Compared<P, E> {
         cx.rng.fill(s.as_flattened_mut());
         // 2. The hint, with s_b at all points of bin b.
         let points = cx.threads.run(|| points(&batch.functions, set));
-        let bounds = Bounds { receiver: bins, sender: batch.points() };
+        let bounds = batch.sizes().bounds()?;
         self.opprf.sender(cx, PURPOSE, &points, |i| s[points[i].bin as usize], bounds)?;
         drop(points);
         // 3. Shares of whether w_b is s_b.
         self.equality.sender(cx, &strings(&s), bits)
+    }
+}
+
+impl Compared<Programmed<FromVole<Silent>>, Nibbles> {
+    /// What a batch of these sizes costs.
+    pub(crate) fn cost(&self, sizes: Sizes) -> Result<Cost> {
+        let (bits, bounds) = (sizes.bits()?, sizes.bounds()?);
+        let Sizes { bins, most, .. } = sizes;
+        let oprf = self.opprf.0.cost(bins, bounds.sender);
+        let (there, back) = self.equality.traffic(bins, bits);
+        let [w, hint] = bounds.held(true);
+        let equality = self.equality.held(bins, bits);
+        // The queries; then the VOLE, or their keys and the hint, or w twice while it is compared.
+        let querier = 16 * bins + oprf.held[0].max(32 * bins + w).max(32 * bins + equality);
+        // s; then the points, while they are made, with the VOLE or with the hint; or s once more while it is compared.
+        let points = (72 * most).max(60 * most + oprf.held[1].max(hint));
+        let holder = 16 * bins + points.max(16 * bins + equality);
+        Ok(Cost {
+            sends: [oprf.sends[0] + there, oprf.sends[1] + bounds.traffic() + back],
+            // The holder's first message of the comparison follows the hint.
+            rounds: oprf.rounds + self.equality.rounds(bins, bits),
+            base_ots: oprf.base_ots + BASE_OTS,
+            // To encode or decode the hint takes half as long as the rest.
+            vole_items: oprf.vole_items + bounds.sender.max(bins) / 2,
+            held: [querier, holder],
+        })
     }
 }
 
@@ -170,10 +239,9 @@ fn points(functions: &Functions, set: &[Input]) -> Secrets<Point> {
     points
 }
 
-/// The strings to compare: the first 8 bytes of each value.
-fn strings(values: &[Value]) -> Secrets<u64> {
-    let first = |value: &Value| u64::from_le_bytes(value.as_chunks().0[0]);
-    Secrets::from(values.iter().map(first).collect::<Vec<_>>())
+/// The strings to compare, in the low bits of numbers.
+fn strings(values: &[Value]) -> Secrets<u128> {
+    Secrets::from(values.iter().map(|value| u128::from_le_bytes(*value)).collect::<Vec<_>>())
 }
 
 /// The ideal functionality, for tests of its users: the holder sends its set and its shares in the clear.

@@ -114,36 +114,38 @@ fn many_bins_are_tested_at_once() {
 
 /// Equality that notes what is compared: the strings of the querier and of the holder, and their length.
 #[derive(Default)]
-struct Noting(Mutex<[(Vec<u64>, u32); 2]>);
+struct Noting(Mutex<[(Vec<u128>, u32); 2]>);
 
 impl Equality for Noting {
-    fn receiver(&self, cx: &mut Context, strings: &[u64], bits: u32) -> Result<Secrets<bool>> {
+    fn receiver(&self, cx: &mut Context, strings: &[u128], bits: u32) -> Result<Secrets<bool>> {
         self.0.lock().unwrap()[0] = (strings.to_vec(), bits);
         equality::Ideal.receiver(cx, strings, bits)
     }
 
-    fn sender(&self, cx: &mut Context, strings: &[u64], bits: u32) -> Result<Secrets<bool>> {
+    fn sender(&self, cx: &mut Context, strings: &[u128], bits: u32) -> Result<Secrets<bool>> {
         self.0.lock().unwrap()[1] = (strings.to_vec(), bits);
         equality::Ideal.sender(cx, strings, bits)
     }
 }
 
-/// The values of the querier, the targets of the holder, and the views of a run over this programmable OPRF.
+/// The values of the querier, the targets of the holder, both as far as they are compared, and the views of a run over
+/// this programmable OPRF.
 fn compared<P: BinOpprf + Sync>(
     opprf: P,
     batch: &Batch,
     sets: (&[Input], &[Input]),
     seeds: [u8; 2],
-) -> ([Vec<u64>; 2], Views) {
+) -> ([Vec<u128>; 2], Views) {
     let protocol = Compared { opprf, equality: Noting::default() };
     let (_, views) = run(&protocol, batch, sets, seeds);
     let noted = protocol.equality.0.into_inner().unwrap();
     assert!(noted.iter().all(|(_, bits)| *bits == batch.bits().unwrap()));
-    (noted.map(|(strings, _)| strings), views)
+    let compared = |s: u128| s & (u128::MAX >> (128 - batch.bits().unwrap()));
+    (noted.map(|(strings, _)| strings.into_iter().map(compared).collect()), views)
 }
 
-fn random(strings: &[u64]) {
-    every_bit_is_random(&strings.iter().map(|s| s.to_le_bytes()).collect::<Vec<_>>(), 64);
+fn random(strings: &[u128], bits: u32) {
+    every_bit_is_random(&strings.iter().map(|s| s.to_le_bytes()).collect::<Vec<_>>(), bits as usize);
 }
 
 fn different<T: Eq + std::hash::Hash>(list: &[T]) -> bool {
@@ -155,6 +157,7 @@ fn different<T: Eq + std::hash::Hash>(list: &[T]) -> bool {
 #[test]
 fn targets_and_values_are_fresh_in_every_bin_and_every_run() {
     let (batch, all) = (batch(400, 400), inputs(800));
+    let random = |strings: &[u128]| random(strings, batch.bits().unwrap());
     let worlds = [(0, 0), (0, 400), (400, 800), (200, 600)].map(|(from, to)| &all[from..to]);
     let (mut targets, mut others) = (Vec::new(), Vec::new());
     for (number, x) in worlds.into_iter().chain([worlds[1]]).enumerate() {
@@ -185,9 +188,9 @@ impl<P: BinOpprf> BinOpprf for OneTarget<P> {
         cx: &mut Context,
         purpose: &'static str,
         queries: &[Query],
-        points: usize,
+        bounds: Bounds,
     ) -> Result<Secrets<Value>> {
-        self.0.receiver(cx, purpose, queries, points)
+        self.0.receiver(cx, purpose, queries, bounds)
     }
 
     fn sender(
@@ -208,7 +211,7 @@ fn one_target_for_all_bins_would_show_the_matches() {
     let (batch, all) = (batch(100, 100), inputs(150));
     let sets = (&all[..100], &all[50..]);
     let equal =
-        |w: Vec<u64>| (0..w.len()).map(|i| w.iter().filter(|other| **other == w[i]).count() > 1).collect();
+        |w: Vec<u128>| (0..w.len()).map(|i| w.iter().filter(|other| **other == w[i]).count() > 1).collect();
     let ([w, _], _) = compared(OneTarget(Programmed(bins::Ideal)), &batch, sets, [1, 2]);
     let seen: Vec<bool> = equal(w);
     assert_eq!(seen, plain(&batch, sets.0, sets.1));
@@ -242,16 +245,19 @@ fn messages_look_alike_and_are_fresh_in_every_run() {
     let (batch, all) = (batch(150, 150), inputs(300));
     let opprf = || Programmed(FromVole::new(Silent { k: 2 }));
     let (y, none) = (&all[..150], &all[..0]);
-    let mut seen = HashSet::new();
+    let bytes = batch.bits().unwrap().div_ceil(8) as usize;
+    let (mut seen, mut hints) = (HashSet::new(), HashSet::new());
     for (number, sets) in [(y, y), (y, &all[150..]), (y, none), (none, y), (y, y)].into_iter().enumerate() {
         let (_, views) = compared(opprf(), &batch, sets, [2 * number as u8, 2 * number as u8 + 1]);
-        let hint = parts(&views.0[0], 0xc2, 16);
+        let hint = parts(&views.0[0], 0xc2, bytes);
         let d = parts(&views.0[1], 0xc0, 16);
         assert_eq!((d.len(), hint.len()), (batch.functions.bins(), okvs::size(450)));
-        for message in [parts(&views.0[0], 0xc1, 16), hint, d] {
+        assert!(hint.into_iter().all(|element| hints.insert(element)), "{number}");
+        for message in [parts(&views.0[0], 0xc1, 16), d] {
             assert!(message.into_iter().all(|element| seen.insert(element)), "{number}");
         }
     }
+    every_bit_is_random(&hints.into_iter().collect::<Vec<_>>(), 8 * bytes);
     every_bit_is_random(&seen.into_iter().collect::<Vec<_>>(), 128);
 }
 
@@ -260,10 +266,12 @@ fn messages_have_the_stated_lengths() {
     let batch = batch(10, 2700);
     let protocol = Compared { opprf: Programmed(bins::Ideal), equality: equality::Ideal };
     let (_, views) = run(&protocol, &batch, (&inputs(3), &inputs(5)), [1, 2]);
-    let (hint, strings) = (okvs::size(3 * 2700), (0x7011, 8 * batch.functions.bins()));
+    let (hint, strings) = (okvs::size(3 * 2700), (0x7011, 16 * batch.functions.bins()));
+    // 40 bits and those of the number of bins, in whole nibbles.
+    assert_eq!(batch.bits(), Ok(48));
     assert_eq!(
         views.frames(0),
-        [(0x7012, 32), (0xc1, 16), (0xc2, 16 << 13), (0xc2, 16 * (hint - (1 << 13))), strings]
+        [(0x7012, 32), (0xc1, 16), (0xc2, 6 << 13), (0xc2, 6 * (hint - (1 << 13))), strings]
     );
     assert_eq!(views.frames(1), [strings]);
 }
@@ -318,12 +326,14 @@ fn strings_are_as_long_as_the_errors_of_all_tests_need() {
         (41, 1 << 20, 1 << 20, 64),
         (40, (1 << 20) + 1, 1 << 20, 64),
         (40, 1 << 24, 3, 64),
+        (40, (1 << 24) + 1, 3, 68),
+        (126, 3, 3, 128),
         // No fewer than those of the batch itself.
         (40, 0, 1 << 20, 60),
     ] {
         assert_eq!(of(exponent, comparisons, bins).bits().unwrap(), bits, "{exponent} {comparisons} {bins}");
     }
-    for (exponent, comparisons) in [(40, (1 << 24) + 1), (65, 3), (u32::MAX, 3)] {
+    for (exponent, comparisons) in [(127, 3), (u32::MAX, 3)] {
         let batch = of(exponent, comparisons, 3);
         let e = batch.bits().unwrap_err();
         let named = e.to_string().contains(&format!("{comparisons} comparisons"));

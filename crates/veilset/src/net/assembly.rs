@@ -9,11 +9,11 @@
 use super::Identity;
 use super::connect::{Connection, Protection, Watch, Whom, reach};
 use super::listen::{LOOK, Listener, Reception, SPARE};
-use super::mesh::{Cause, leave, no_thread};
 use super::room::HANDSHAKES;
-use super::roster::{Me, Member};
+use super::roster::{Me, Member, Roster};
 use super::tls::{Failure, Keys};
-use crate::channel::{Link, Timeouts};
+use crate::channel::mesh::{Cause, channels_among, leave, no_thread};
+use crate::channel::{Link, Timeouts, WireCount};
 use crate::error::{Error, Result};
 use std::collections::BTreeMap;
 use std::net::TcpListener;
@@ -25,29 +25,25 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 /// Connects to all other parties of the list, or accepts their connections, within the connect time-out. Returns the
-/// connections ordered by seat; [`super::Mesh::new`] takes them.
+/// connections ordered by seat; [`crate::channel::Mesh::new`] takes their channels.
 ///
 /// We listen at `listen`, HOST:PORT, or else at our address in the list, unless nobody connects to us. `cancelled` is
 /// called several times a second and tells whether to give up. `notice` receives single lines for the user: where we
 /// listen, who is connected, which strangers were turned away, and why a party cannot be reached yet.
 ///
 /// # Errors
-/// [`Error::Network`] names all parties that are missing when the time is up. Another party that is not who it should
-/// be, or leaves before all are here, ends this at once, and is named. No connection is left then, nor a thread
-/// that connects.
+/// [`Error::Usage`] if the identity is not that of our entry. [`Error::Network`] names all parties that are missing
+/// when the time is up. Another party that is not who it should be, or leaves before all are here, ends this at once,
+/// and is named. No connection is left then, nor a thread that connects.
 pub fn assemble(
-    me: &Me<'_>,
+    me: &Me,
     identity: &Arc<Identity>,
     listen: Option<&str>,
     timeouts: Timeouts,
     cancelled: &dyn Fn() -> bool,
     notice: &dyn Fn(&str),
 ) -> Result<Vec<Connection>> {
-    if identity.fingerprint() != me.own().fingerprint() {
-        return Err(Error::Bug(
-            "a mesh for another identity than the one that its list was asked about".into(),
-        ));
-    }
+    me.check_identity(&identity.fingerprint())?;
     let watch = Watch::new(timeouts, cancelled, notice);
     let callers: Vec<_> = me.listens_for().map(Member::fingerprint).collect();
     let keys = Keys::accepting(identity, callers.into());
@@ -117,7 +113,7 @@ struct Entrance<'a> {
 
 impl<'a> Entrance<'a> {
     /// Starts to listen, if anybody connects to us.
-    fn open(me: &Me<'_>, listen: Option<&str>, keys: &'a Keys, watch: &'a Watch<'a>) -> Result<Option<Self>> {
+    fn open(me: &Me, listen: Option<&str>, keys: &'a Keys, watch: &'a Watch<'a>) -> Result<Option<Self>> {
         if keys.expected().is_empty() {
             if listen.is_some() {
                 (watch.notice)("no party of the list connects to us, so `listen` is not used");
@@ -145,7 +141,7 @@ impl<'a> Entrance<'a> {
 
 /// A mesh in the making.
 struct Assembly<'a> {
-    me: &'a Me<'a>,
+    me: &'a Me,
     keys: &'a Keys,
     watch: &'a Watch<'a>,
     /// Until all who connect to us are here.
@@ -238,8 +234,10 @@ impl<'a> Assembly<'a> {
     fn all_stay(&mut self) -> Result<(), Cause> {
         let left = |(at, link): (usize, &Connection)| link.channel.alive().err().map(|error| (at, error));
         let Some((at, error)) = self.here.iter().enumerate().find_map(left) else { return Ok(()) };
-        let cause = Cause::of(&mut self.here[at], error);
-        Err(Cause::find(&mut self.here, BTreeMap::from([(at, cause)]), at))
+        let mut links: Vec<_> = self.here.iter_mut().map(|link| (link.seat, &mut link.channel)).collect();
+        let (seat, channel) = &mut links[at];
+        let cause = Cause::of(*seat, channel, error);
+        Err(Cause::find(&mut links, BTreeMap::from([(at, cause)]), at))
     }
 
     fn hint(&self) {
@@ -277,7 +275,7 @@ impl<'a> Assembly<'a> {
             (Ok(()), Some(first)) => Cause::failure_of(first.number(), Error::Network(self.who_is_missing())),
             (Err(cause), _) => cause,
         };
-        leave(self.here, Some(&cause));
+        leave(self.here.into_iter().map(|link| link.channel).collect(), Some(&cause));
         Err(cause.error)
     }
 
@@ -327,6 +325,15 @@ fn together(members: &[&Member]) -> String {
         Some((only, _)) => only.clone(),
         None => String::new(),
     }
+}
+
+/// Connections among all parties of a list within this process, without protection: for tests and benchmarks. Of each
+/// party those to all others, in their order. The channels are those of [`Channel::pair`].
+pub fn in_memory(roster: &Roster) -> Vec<Vec<Connection>> {
+    let connection =
+        |(seat, channel)| Connection { seat, ..Connection::unprotected(channel, WireCount::default()) };
+    let all = channels_among(roster.names()).into_iter();
+    all.map(|links| links.into_iter().map(connection).collect()).collect()
 }
 
 #[cfg(test)]

@@ -1,9 +1,9 @@
 use super::*;
-use crate::channel::Message;
+use crate::channel::{Mesh, Message};
 use crate::error::{Fault, Seat};
 use crate::net::tests::{identity, seconds};
 use crate::net::tls::Limits;
-use crate::net::{Listed, ListedParty, Mesh, Roster};
+use crate::net::{Listed, ListedParty, Roster};
 use crate::rng::Prng;
 use std::io::Write;
 use std::net::TcpStream;
@@ -58,7 +58,7 @@ impl Cast {
     }
 
     /// The part of one party.
-    fn play(&self, i: usize, timeouts: Timeouts) -> Result<Mesh> {
+    fn play(&self, i: usize, timeouts: Timeouts) -> Result<Vec<Connection>> {
         self.play_with(i, timeouts, None, &|| false, &Notices::default())
     }
 
@@ -69,12 +69,19 @@ impl Cast {
         listen: Option<&str>,
         cancelled: &dyn Fn() -> bool,
         notices: &Notices,
-    ) -> Result<Mesh> {
-        let (roster, identity) = (self.roster(), &self.identities[i]);
-        let me = roster.me(NAMES[i], &identity.fingerprint())?;
+    ) -> Result<Vec<Connection>> {
         let notice = |text: &str| notices.0.lock().unwrap().push(text.to_owned());
-        let links = assemble(&me, identity, listen, timeouts, cancelled, &notice)?;
-        Mesh::new(me.own().seat(), links)
+        assemble(&self.me(i), &self.identities[i], listen, timeouts, cancelled, &notice)
+    }
+
+    fn me(&self, i: usize) -> Me {
+        self.roster().me(NAMES[i]).unwrap()
+    }
+
+    /// The mesh of one party, from the connections that it has.
+    fn mesh(&self, i: usize, links: Vec<Connection>) -> Mesh {
+        let links = links.into_iter().map(|link| (link.seat, link.channel));
+        Mesh::new(self.me(i).own().seat(), links.collect()).unwrap()
     }
 
     /// The keys with which party `i` connects to party `to`, where that one listens.
@@ -88,23 +95,23 @@ impl Cast {
     }
 }
 
-/// Each tells all others its number, and hears theirs on the connections of their seats.
-fn talk(mesh: &mut Mesh, roster: &Roster) {
-    let ours: u64 = mesh.ours().number().unwrap().get().into();
-    let heard = mesh.each(|link| {
-        link.channel.tx.send(NUMBERS, &[ours])?;
-        Ok((link.seat, link.channel.rx.recv(NUMBERS, 1)?[0]))
-    });
-    let others = roster.members().iter().filter(|member| member.seat() != mesh.ours());
-    for ((seat, number), member) in heard.unwrap().into_iter().zip(others) {
-        assert_eq!((seat, number), (member.seat(), member.number().get().into()));
-    }
-    let others = roster.members().iter().filter(|member| member.seat() != mesh.ours());
-    for (link, member) in mesh.links().iter().zip(others) {
+/// Party `i` has connections with all others. Each tells all others its number, and hears theirs from their seats.
+fn talk(cast: &Cast, i: usize, links: Vec<Connection>) -> Mesh {
+    let me = cast.me(i);
+    assert_eq!(links.len(), me.others().count());
+    for (link, member) in links.iter().zip(me.others()) {
         assert_eq!((link.seat, link.peer), (member.seat(), Some(member.fingerprint())));
         assert_eq!(link.peer_name.as_deref(), Some(member.name()));
     }
-    assert_eq!(mesh.links().len(), roster.members().len() - 1);
+    let mut mesh = cast.mesh(i, links);
+    let ours: u64 = me.own().number().get().into();
+    let heard = mesh.each(|seat, ch| {
+        ch.tx.send(NUMBERS, &[ours])?;
+        Ok((seat, ch.rx.recv(NUMBERS, 1)?[0]))
+    });
+    let others: Vec<_> = me.others().map(|other| (other.seat(), other.number().get().into())).collect();
+    assert_eq!(heard.unwrap(), others);
+    mesh
 }
 
 fn pause<T>() -> Option<T> {
@@ -126,14 +133,13 @@ fn all_find_each_other_in_whatever_order_they_start() {
     for (n, silent) in [(2, None), (2, Some(1)), (3, Some(0)), (4, Some(2)), (8, Some(5))] {
         let cast = cast(n, silent);
         let waits: Vec<u64> = (0..n).map(|_| rng.below(100)).collect();
-        let meshes: Vec<Mesh> = thread::scope(|scope| {
+        let parties: Vec<(Vec<[u8; 32]>, Mesh)> = thread::scope(|scope| {
             let play = |(i, wait): (usize, u64)| {
                 let cast = &cast;
                 scope.spawn(move || {
                     thread::sleep(Duration::from_millis(wait));
-                    let mut mesh = cast.play(i, seconds(60)).unwrap();
-                    talk(&mut mesh, &cast.roster());
-                    mesh
+                    let links = cast.play(i, seconds(60)).unwrap();
+                    (links.iter().map(|link| link.exporter).collect(), talk(cast, i, links))
                 })
             };
             let parties: Vec<_> = waits.into_iter().enumerate().map(play).collect();
@@ -141,13 +147,13 @@ fn all_find_each_other_in_whatever_order_they_start() {
         });
         // Both ends of a connection have the same secret, and no two connections.
         let mut secrets = std::collections::HashMap::new();
-        for link in meshes.iter().flat_map(Mesh::links) {
-            *secrets.entry(link.exporter).or_insert(0) += 1;
+        for exporter in parties.iter().flat_map(|(exporters, _)| exporters) {
+            *secrets.entry(*exporter).or_insert(0) += 1;
         }
         assert_eq!(secrets.len(), n * (n - 1) / 2);
         assert!(secrets.values().all(|ends| *ends == 2));
         thread::scope(|scope| {
-            meshes.into_iter().for_each(|mesh| drop(scope.spawn(move || mesh.finish(Ok(())).unwrap())));
+            parties.into_iter().for_each(|(_, mesh)| drop(scope.spawn(move || mesh.finish(Ok(())).unwrap())));
         });
     }
 }
@@ -334,10 +340,10 @@ fn who_dies_right_after_the_handshake_is_named_by_all_others() {
             let cast = &cast;
             scope.spawn(move || {
                 let mut mesh = match cast.play(i, seconds(60)) {
-                    Ok(mesh) => mesh,
+                    Ok(links) => cast.mesh(i, links),
                     Err(error) => return error,
                 };
-                let heard = mesh.with(seat(from), |link| link.channel.rx.recv(NUMBERS, 1));
+                let heard = mesh.with(seat(from), |ch| ch.rx.recv(NUMBERS, 1));
                 mesh.finish(heard).unwrap_err()
             })
         });
@@ -372,8 +378,8 @@ fn of_each_party_the_first_connection_is_taken_and_strangers_are_turned_away() {
         let mut two = cast.call(1, 0).unwrap();
         three.channel.tx.send(NUMBERS, &[3]).unwrap();
         two.channel.tx.send(NUMBERS, &[2]).unwrap();
-        let mut mesh = one.join().unwrap();
-        let heard = mesh.each(|link| Ok((link.seat, link.channel.rx.recv(NUMBERS, 1)?[0])));
+        let mut mesh = cast.mesh(0, one.join().unwrap());
+        let heard = mesh.each(|seat, ch| Ok((seat, ch.rx.recv(NUMBERS, 1)?[0])));
         assert_eq!(heard.unwrap(), [(seat(2), 2), (seat(3), 3)]);
         mesh
     });
@@ -384,7 +390,7 @@ fn of_each_party_the_first_connection_is_taken_and_strangers_are_turned_away() {
 
 /// All others have left.
 fn talk_no_more(mesh: &mut Mesh) {
-    let error = mesh.each(|link| link.channel.rx.recv(NUMBERS, 1)).unwrap_err().to_string();
+    let error = mesh.each(|_, ch| ch.rx.recv(NUMBERS, 1)).unwrap_err().to_string();
     assert!(error.contains("closed the connection"), "{error}");
 }
 
@@ -404,12 +410,12 @@ fn where_we_listen_can_differ_from_the_address_in_the_list() {
     let notices = [Notices::default(), Notices::default()];
     thread::scope(|scope| {
         let one = scope.spawn(|| {
-            let mut mesh = inside.play_with(0, seconds(60), Some(&here), &|| false, &notices[0]).unwrap();
-            talk(&mut mesh, &inside.roster());
+            let links = inside.play_with(0, seconds(60), Some(&here), &|| false, &notices[0]).unwrap();
+            talk(&inside, 0, links)
         });
         // Party 2 listens for nobody.
-        let mut mesh = cast.play_with(1, seconds(60), Some("127.0.0.1:0"), &|| false, &notices[1]).unwrap();
-        talk(&mut mesh, &cast.roster());
+        let links = cast.play_with(1, seconds(60), Some("127.0.0.1:0"), &|| false, &notices[1]).unwrap();
+        talk(&cast, 1, links);
         one.join().unwrap();
     });
     assert!(notices[0].has(&format!("listening on {here}")));
@@ -436,9 +442,7 @@ fn waiting_can_be_cancelled() {
 #[test]
 fn who_waits_long_is_told_once_who_is_missing() {
     let cast = cast(3, None);
-    let roster = cast.roster();
-    let identity = &cast.identities[0];
-    let me = roster.me(NAMES[0], &identity.fingerprint()).unwrap();
+    let (me, identity) = (cast.me(0), &cast.identities[0]);
     let notices = Notices::default();
     let notice = |text: &str| notices.0.lock().unwrap().push(text.to_owned());
     let watch = Watch::new(seconds(1), &|| false, &notice);
@@ -456,8 +460,6 @@ fn who_waits_long_is_told_once_who_is_missing() {
 #[test]
 fn the_identity_is_the_one_of_our_entry() {
     let cast = cast(2, None);
-    let roster = cast.roster();
-    let me = roster.me(NAMES[0], &cast.identities[0].fingerprint()).unwrap();
-    let e = error(assemble(&me, &cast.identities[1], None, seconds(1), &|| false, &|_| ()));
-    assert!(matches!(e, Error::Bug(_)), "{e:?}");
+    let e = error(assemble(&cast.me(0), &cast.identities[1], None, seconds(1), &|| false, &|_| ()));
+    assert!(matches!(e, Error::Usage(_)) && e.to_string().contains("which is that of \"east\""), "{e}");
 }

@@ -3,7 +3,7 @@
 use super::roster::Member;
 use super::tls::{Failure, Keys, Limits, Secured};
 use super::{Fingerprint, Identity, Listener};
-use crate::channel::{ByteStream, Channel, Timeouts, WireCount, over};
+use crate::channel::{ByteStream, Canceller, Channel, Timeouts, WireCount, over};
 use crate::error::{Error, Result, Seat};
 use std::cell::Cell;
 use std::fmt;
@@ -105,6 +105,37 @@ impl Connection {
             exporter,
             ..Self::unprotected(over(secured.into_stream()?, timeouts)?, wire)
         })
+    }
+}
+
+/// All connections of one party of a run.
+#[non_exhaustive]
+pub enum Connected {
+    /// To the other party of a run of two.
+    Peer(Connection),
+    /// To all others in a run of several, ordered by seat, as [`super::assemble`] returns them.
+    Parties(Vec<Connection>),
+}
+
+impl Connected {
+    /// Stops the run from outside.
+    pub fn canceller(&self) -> Canceller {
+        match self {
+            Connected::Peer(connection) => connection.channel.canceller(),
+            Connected::Parties(connections) => connections.iter().map(|c| c.channel.canceller()).collect(),
+        }
+    }
+}
+
+impl From<Connection> for Connected {
+    fn from(connection: Connection) -> Connected {
+        Connected::Peer(connection)
+    }
+}
+
+impl From<Vec<Connection>> for Connected {
+    fn from(connections: Vec<Connection>) -> Connected {
+        Connected::Parties(connections)
     }
 }
 

@@ -3,8 +3,9 @@
 //! Each party has an [`Identity`] and knows the [`Fingerprint`] of its one peer, as with SSH. [`establish`]
 //! returns a [`Connection`] to that peer and to nobody else.
 //!
-//! A run of several parties has a list of them, a [`Roster`], and a [`Mesh`] of connections, one for each two parties.
-//! [`assemble`] makes the connections of one party. Of each pair of parties all of this holds.
+//! A run of several parties has a list of them, a [`Roster`], and a mesh of connections, one for each two parties.
+//! [`assemble`] makes the connections of one party; their channels end together ([`crate::channel::Mesh`]). Of each
+//! pair of parties all of this holds.
 //!
 //! **What is protected.** Anyone who observes or alters the traffic learns the two addresses, the times and the
 //! amounts of data, and can cut the connection; nothing else. Anyone who connects without the expected key is
@@ -26,17 +27,15 @@ mod connect;
 mod fingerprint;
 mod identity;
 mod listen;
-mod mesh;
 mod room;
 mod roster;
 mod tls;
 
-pub use assembly::assemble;
-pub use connect::{Connection, Endpoint, Protection, establish};
+pub use assembly::{assemble, in_memory};
+pub use connect::{Connected, Connection, Endpoint, Protection, establish};
 pub use fingerprint::Fingerprint;
 pub use identity::Identity;
 pub use listen::Listener;
-pub use mesh::Mesh;
 pub use roster::{Listed, ListedParty, Me, Member, Roster};
 
 #[cfg(test)]

@@ -17,7 +17,7 @@
 
 use super::Fingerprint;
 use super::connect::Address;
-use crate::channel::Names;
+use crate::channel::{Mesh, Names};
 use crate::error::{Error, Result, Seat, shown};
 use crate::hash::Domain;
 use serde::{Deserialize, Deserializer, de};
@@ -71,16 +71,17 @@ pub struct Member {
     address: Option<String>,
 }
 
-/// Our own entry in a list of parties. It has our name and our fingerprint.
-#[derive(Debug, Clone, Copy)]
-pub struct Me<'a> {
-    roster: &'a Roster,
-    own: &'a Member,
+/// A list of parties, and which of them we are.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Me {
+    roster: Roster,
+    /// Where our entry is among the members.
+    own: usize,
 }
 
 impl Roster {
     /// The largest number of parties.
-    pub const MOST: usize = 32;
+    pub const MOST: usize = Mesh::MOST;
 
     /// Checks the list that was read from the file `source`.
     ///
@@ -117,37 +118,24 @@ impl Roster {
         Domain::without_session("the list of the parties of a mesh").hash(&[&bytes])
     }
 
-    /// Our own entry: the one of this name, if it has our fingerprint.
+    /// The list, and the party of this name as ours.
     ///
     /// # Errors
-    /// [`Error::Usage`] if there is no such entry, or if it is that of another identity.
-    pub fn me(&self, name: &str, ours: &Fingerprint) -> Result<Me<'_>> {
-        let Some(own) = self.members.iter().find(|member| member.name == name) else {
-            let names = self.members.iter().map(|member| format!("\"{}\"", member.name));
-            return Err(wrong(
-                &self.source,
-                &format!(
+    /// [`Error::Usage`] if there is no such party.
+    pub fn me(self, name: &str) -> Result<Me> {
+        match self.members.iter().position(|member| member.name == name) {
+            Some(own) => Ok(Me { roster: self, own }),
+            None => {
+                let names = self.members.iter().map(|member| format!("\"{}\"", member.name));
+                let what = format!(
                     "there is no party \"{}\" among {}. Give the name that we have there, or correct the file, for all \
                      parties",
                     shown(name),
                     names.collect::<Vec<_>>().join(", ")
-                ),
-            ));
-        };
-        if own.fingerprint.is(ours) {
-            return Ok(Me { roster: self, own });
+                );
+                Err(wrong(&self.source, &what))
+            }
         }
-        let other = self.members.iter().find(|member| member.fingerprint.is(ours));
-        let other =
-            other.map_or("that of no party there".into(), |other| format!("that of \"{}\"", other.name));
-        Err(wrong(
-            &self.source,
-            &format!(
-                "\"{name}\" has the fingerprint {}, but our identity has {ours}, which is {other}. Give our own name, or \
-                 the identity of \"{name}\" (`identity`), or correct the file, for all parties",
-                own.fingerprint
-            ),
-        ))
     }
 
     /// The names, for messages of the channels.
@@ -292,33 +280,59 @@ impl fmt::Display for Member {
     }
 }
 
-impl<'a> Me<'a> {
+impl Me {
     /// The list.
-    pub fn roster(&self) -> &'a Roster {
-        self.roster
+    pub fn roster(&self) -> &Roster {
+        &self.roster
     }
 
     /// Our entry.
-    pub fn own(&self) -> &'a Member {
-        self.own
+    pub fn own(&self) -> &Member {
+        &self.roster.members[self.own]
+    }
+
+    /// Whether we are the leader.
+    pub fn leads(&self) -> bool {
+        self.own == 0
     }
 
     /// All other parties, in the order of their numbers.
-    pub fn others(&self) -> impl Iterator<Item = &'a Member> + use<'a> {
-        let own = self.own.number;
+    pub fn others(&self) -> impl Iterator<Item = &Member> {
+        let own = self.own().number;
         self.roster.members.iter().filter(move |member| member.number != own)
     }
 
     /// The parties that we connect to.
-    pub fn connects_to(&self) -> impl Iterator<Item = &'a Member> + use<'a> {
-        let own = self.own;
+    pub fn connects_to(&self) -> impl Iterator<Item = &Member> {
+        let own = self.own();
         self.others().filter(move |other| own.connects_to(other))
     }
 
     /// The parties that connect to us.
-    pub fn listens_for(&self) -> impl Iterator<Item = &'a Member> + use<'a> {
-        let own = self.own;
+    pub fn listens_for(&self) -> impl Iterator<Item = &Member> {
+        let own = self.own();
         self.others().filter(move |other| other.connects_to(own))
+    }
+
+    /// Refuses an identity that is not that of our entry.
+    ///
+    /// # Errors
+    /// [`Error::Usage`] if our entry has another fingerprint than `ours`.
+    pub fn check_identity(&self, ours: &Fingerprint) -> Result<()> {
+        let Member { name, fingerprint, .. } = self.own();
+        if fingerprint.is(ours) {
+            return Ok(());
+        }
+        let other = self.others().find(|member| member.fingerprint.is(ours));
+        let other =
+            other.map_or("that of no party there".into(), |other| format!("that of \"{}\"", other.name));
+        Err(wrong(
+            &self.roster.source,
+            &format!(
+                "\"{name}\" has the fingerprint {fingerprint}, but our identity has {ours}, which is {other}. Give \
+                 our own name, or the identity of \"{name}\" (`identity`), or correct the file, for all parties"
+            ),
+        ))
     }
 }
 

@@ -117,26 +117,29 @@ fn a_list_that_cannot_be_used_says_why_and_what_to_do() {
 #[test]
 fn our_entry_has_our_name_and_our_fingerprint() {
     let roster = roster(&["north", "east", "south"]);
-    let me = roster.me("east", &fingerprint("east")).unwrap();
+    let me = roster.clone().me("east").unwrap();
     assert_eq!((me.own().name(), me.own().number().get()), ("east", 2));
     assert_eq!(names(me.others()), ["north", "south"]);
-    assert!(std::ptr::eq(me.roster(), &roster));
-    let refused = |name: &str, identity: &str| {
-        let e = roster.me(name, &fingerprint(identity)).unwrap_err();
+    assert_eq!(*me.roster(), roster);
+    assert_eq!(me.check_identity(&fingerprint("east")), Ok(()));
+    let of_list = |e: Error| {
         assert!(matches!(e, Error::Usage(_)), "{e:?}");
         assert!(e.to_string().starts_with("the list of parties parties.toml: "), "{e}");
         e.to_string()
     };
-    let e = refused("west\u{1b}", "east");
+    let e = of_list(roster.clone().me("west\u{1b}").unwrap_err());
     assert!(e.contains("no party \"west\\u{1b}\" among \"north\", \"east\", \"south\""), "{e}");
-    let e = refused("east", "south");
+    let refused = |identity: &str| of_list(me.check_identity(&fingerprint(identity)).unwrap_err());
+    let e = refused("south");
     assert!(e.contains("which is that of \"south\""), "{e}");
-    let e = refused("east", "nobody");
+    let e = refused("nobody");
     assert!(e.contains("which is that of no party there"), "{e}");
     for name in ["east", "nobody"] {
         assert!(e.contains(&fingerprint(name).to_string()), "{e}");
     }
     assert!(e.contains("(`identity`), or correct the file"), "{e}");
+    let leads = |name: &str| roster.clone().me(name).unwrap().leads();
+    assert_eq!(["north", "east", "south"].map(leads), [true, false, false]);
 }
 
 #[test]
@@ -150,7 +153,7 @@ fn of_two_parties_one_connects_to_the_other() {
         }
         list.leader = all[leader].into();
         let roster = Roster::new(list, "parties.toml").unwrap();
-        let me = |member: &Member| roster.me(member.name(), &member.fingerprint()).unwrap();
+        let me = |member: &Member| roster.clone().me(member.name()).unwrap();
         for a in roster.members() {
             for b in roster.members().iter().filter(|b| *b != a) {
                 let listens = me(b).listens_for().any(|other| other == a);

@@ -127,6 +127,8 @@ pub struct Work {
     pub binned_items: usize,
     /// Ciphertexts of BFV that are encrypted or multiplied.
     pub ciphertexts: usize,
+    /// Strings that are compared with shared output.
+    pub compared: usize,
 }
 
 impl Traffic {

@@ -28,6 +28,8 @@ pub static COUNT: Operation = Operation {
         (Role::Sender, false) => vec![],
     },
     result: |role, terms| match (role, terms.both) {
+        // In a run of several, the size of the union is another function.
+        (Role::Receiver, _) if terms.several => Shape::Matches,
         (Role::Receiver, _) | (Role::Sender, true) => Shape::MatchesAndUnion,
         (Role::Sender, false) => Shape::Nothing,
     },

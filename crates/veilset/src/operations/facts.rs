@@ -29,8 +29,10 @@ pub enum Fact {
 /// The point of view from which facts are worded.
 #[derive(Debug, Clone, Copy)]
 pub struct View<'a> {
-    /// The name for the other party: "the peer".
+    /// The name for the other party: "the peer". In a run of several, for all others together: "the others".
     pub other: &'a str,
+    /// Whether this is a run of several parties.
+    pub several: bool,
     /// Whether the other party's set is padded; `None` to say what follows in either case.
     pub other_pads: Option<bool>,
     /// The names of the columns that the party receives, in words; empty if there are none.
@@ -80,6 +82,9 @@ impl View<'_> {
     }
 
     fn one(&self, fact: Fact) -> Option<String> {
+        if self.several {
+            return self.of_several(fact);
+        }
         let View { other, columns, .. } = self;
         let columns =
             if columns.is_empty() { String::new() } else { format!(", with the columns {columns}") };
@@ -119,6 +124,30 @@ impl View<'_> {
             Fact::OnlyThatFewer(_) => return None,
         })
     }
+
+    /// A fact in a run of several. Only some operations are for several parties.
+    fn of_several(&self, fact: Fact) -> Option<String> {
+        let View { other, .. } = self;
+        let numbers = self.numbers.unwrap_or_default();
+        let found = |n: Option<usize>| n.map(|n| format!(" ({n})")).unwrap_or_default();
+        match fact {
+            Fact::WhichMatch => {
+                Some(format!("which of its own items all of {other} have{}", found(numbers.matches)))
+            }
+            Fact::NewItems => Some(format!(
+                "every item that only {other} have{}, in the clear, but not who of them has it, nor how many do",
+                found(numbers.new)
+            )),
+            Fact::HowManyMatch => Some(match numbers.matches {
+                Some(n) => format!(
+                    "that all have {n} item{} in common, but not which",
+                    if n == 1 { "" } else { "s" }
+                ),
+                None => "how many items all have in common, but not which".into(),
+            }),
+            Fact::Sum | Fact::Shares { .. } | Fact::Identifiers | Fact::OnlyThatFewer(_) => None,
+        }
+    }
 }
 
 #[cfg(test)]
@@ -127,7 +156,8 @@ mod tests {
     use crate::operations::{self, Operation, Role, SUM, Terms, UNION};
     use crate::protocols;
 
-    const VIEW: View<'_> = View { other: "the peer", other_pads: Some(false), columns: "", numbers: None };
+    const VIEW: View<'_> =
+        View { other: "the peer", several: false, other_pads: Some(false), columns: "", numbers: None };
 
     #[test]
     fn security_md_says_what_each_party_learns() {
@@ -142,7 +172,7 @@ mod tests {
                 let other = format!("the {}", role.other());
                 let columns = if role == Role::Receiver { "that the sender sends" } else { "" };
                 let columns = if operation.uses.rows == operations::Rows::None { "" } else { columns };
-                let view = View { other: &other, other_pads: None, columns, numbers: None };
+                let view = View { other: &other, several: false, other_pads: None, columns, numbers: None };
                 view.say(&(operation.learns)(role, &Terms { both, reveal_count, ..Terms::default() }))
             };
             let both = operation.uses.both && !reveal_count;
@@ -152,6 +182,19 @@ mod tests {
                 "| {operation}{how} | {} | {} | {both}|",
                 learns(Role::Receiver, false),
                 learns(Role::Sender, false)
+            );
+            assert!(text.lines().any(|line| line == row), "SECURITY.md lacks: {row}");
+        }
+        for operation in operations::ALL.into_iter().filter(|o| protocols::of_several(o).is_some()) {
+            let terms = Terms { several: true, ..Terms::default() };
+            let learns = |role, other| {
+                let view = View { other, several: true, other_pads: None, columns: "", numbers: None };
+                view.say(&(operation.learns)(role, &terms))
+            };
+            let row = format!(
+                "| {operation} of several parties | {} | {} | |",
+                learns(Role::Receiver, "the others"),
+                learns(Role::Sender, "the others")
             );
             assert!(text.lines().any(|line| line == row), "SECURITY.md lacks: {row}");
         }

@@ -284,6 +284,8 @@ pub struct Terms {
     pub reveal_count: bool,
     /// In share: whether values are shared, and not items. The sender says so.
     pub shared_values: bool,
+    /// Whether this is a run of several parties: the receiver is their leader, and all others are senders.
+    pub several: bool,
     /// Whether all items have exactly `max_row` bytes, so that rows hold no lengths: in a union of identifiers, and
     /// in no agreement.
     pub bare: bool,

@@ -36,6 +36,7 @@ pub(super) const TERMS: Terms = Terms {
     malicious_sender: false,
     reveal_count: false,
     shared_values: false,
+    several: false,
     bare: false,
 };
 const MAX_ROW: usize = 3050;

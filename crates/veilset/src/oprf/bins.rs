@@ -20,14 +20,16 @@
 //! Memory: that of the VOLE for a part, one element (R: its values, S: its keys, twice where there are several parts)
 //! for each bin, and the frames. The keys grow with the d_j received, not with the number of bins announced.
 
-use super::Input;
 use super::vole::whole;
-use crate::channel::{Message, frames};
+use super::{Cost, Input};
+use crate::channel::{HEADER, Message, Unit, frames};
 use crate::context::Context;
 use crate::error::{Error, Result};
 use crate::hash::{Domain, SessionId, part};
 use crate::okvs::Value;
+use crate::ot::extension;
 use crate::secret::{Secret, Secrets};
+use crate::vole::silent::Silent;
 use crate::vole::{Element, Received, Receiver, Sender, Vole, add};
 use rayon::prelude::*;
 use veilset_kernels::gf128::add_multiple;
@@ -94,6 +96,30 @@ impl<V> FromVole<V> {
     /// The protocol over this VOLE.
     pub fn new(vole: V) -> FromVole<V> {
         FromVole { vole, part: PART }
+    }
+}
+
+impl FromVole<Silent> {
+    /// The cost for so many bins, and values at so many points of the sender.
+    pub(crate) fn cost(&self, bins: usize, points: usize) -> Cost {
+        let parts = || frames(bins, self.part);
+        let (there, back) = self.vole.traffic(parts());
+        let [vole_r, vole_s] = self.vole.held(parts());
+        // K of all parts, twice while they are put together.
+        let k = if bins > self.part { 16 * bins } else { 0 };
+        let receiver = 16 * bins + vole_r;
+        let sender = (k + vole_s).max(2 * k).max(16 * bins + 16 * points);
+        Cost {
+            sends: [there + size_of::<Element>() * bins + HEADER * bins.div_ceil(FRAME), back],
+            // The base OTs there and back, and the further rounds of the VOLE, with the queries directly behind.
+            rounds: 2 + self.vole.rounds(parts()),
+            base_ots: extension::WIDTH,
+            matrix_bits: [0; 2],
+            vole_items: bins + points,
+            held: [receiver, sender].map(|bytes| extension::SETUP_HELD + bytes),
+            each_thread: [0; 2],
+            progress: (Unit::Items, bins),
+        }
     }
 }
 

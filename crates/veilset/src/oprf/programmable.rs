@@ -15,34 +15,94 @@
 //!
 //! The number of encoded keys is the bound that both know. A sender with fewer fills up with random keys and values.
 //!
-//! Security: semi-honest; that of F, and of the store. Leakage: the bounds. Cost: that of F, 16 bytes, and a store for
-//! the bound on the sender's keys: 16 bytes times 1.22 for each of a million keys, from sender to receiver.
+//! **Values of w bytes.** The users know how long a value must be for their error: one that is not programmed is
+//! equal to another with probability 2^-8w. The store is linear over GF(2), so the first w bytes of the elements are a
+//! store of the first w bytes of F(key) + value, and the rest is not sent. To the receiver that shows less than the
+//! whole hint. Values come as 16 bytes, of which those behind the first w are 0, or do not count.
 //!
-//! Memory: sender, 110 bytes for each key up to the bound while it encodes; receiver, 90 bytes for each input, and the
-//! hint, which grows with what was received. In addition, what F takes.
+//! Security: semi-honest; that of F, and of the store. Leakage: the bounds. Cost: that of F, 16 bytes, and a store for
+//! the bound on the sender's keys: w bytes times 1.22 for each of a million keys, from sender to receiver
+//! ([`Bounds::traffic`]).
+//!
+//! Memory: sender, 120 bytes for each key up to the bound while it encodes; receiver, 90 bytes for each input, and 16
+//! for each element of the hint, which grows with what was received ([`Bounds::held`]). In addition, what F takes.
 
 use super::bins::{BinOprf, Keys, Point, Query};
-use super::{Input, Oprf};
-use crate::channel::{Message, frames};
+use super::vole::Rr22;
+use super::{Cost, Input, Oprf};
+use crate::channel::{HEADER, Message, frames};
 use crate::context::Context;
 use crate::error::{Error, Result};
 use crate::okvs::{self, Encoded, Key, Rows, Seed, Value};
 use crate::secret::Secrets;
 use crate::vole::add;
+use crate::vole::silent::Silent;
 
-/// Elements per frame: 128 KiB.
+/// Elements per frame: at most 128 KiB.
 pub(crate) const FRAME: usize = 1 << 13;
 
 const SEED: Message<Seed> = Message::new(0xc1, "S->R  seed of the hint");
-const HINT: Message<Value> = Message::new(0xc2, "S->R  hint of the programmable OPRF");
+const HINT: Message<[u8]> = Message::new(0xc2, "S->R  hint of the programmable OPRF");
 
-/// Bounds on the numbers of inputs, known to both parties. All messages have the lengths that they need.
+/// Bounds on the numbers of inputs, and the length of values, known to both parties. All messages have the lengths that
+/// they need.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Bounds {
     /// The most inputs of the receiver; in bins, the number of bins.
     pub receiver: usize,
     /// The most inputs of the sender; in bins, the most points.
     pub sender: usize,
+    /// Bytes of a value, from 1 to 16.
+    pub bytes: usize,
+}
+
+impl Bounds {
+    /// Bytes of the hint, including frame headers.
+    pub(crate) fn traffic(self) -> usize {
+        let size = okvs::size(self.sender);
+        size_of::<Seed>() + self.bytes * size + HEADER * (1 + size.div_ceil(FRAME))
+    }
+
+    /// The most bytes that the receiver and the sender hold for the hint, their values included. `growing` says whether
+    /// the sender's list of keys grows up to the bound.
+    pub(crate) fn held(self, growing: bool) -> [usize; 2] {
+        let Bounds { receiver, sender, .. } = self;
+        let (size, frame) = (okvs::size(sender), FRAME * (self.bytes + size_of::<Value>()));
+        // F and the rows, while these are made; with the hint, which may have twice the room it needs, or while it moves;
+        // then the sums and the values.
+        let (f, rows, value) = (16 * receiver, 24 * receiver, 16 * receiver);
+        let of_receiver =
+            (f + 2 * rows).max(f + rows + 48 * size + frame).max(f + rows + 32 * size + 2 * value);
+        // Keys and values, the rows, and in elimination what leads, the elements and the free ones.
+        let keys = if growing { 96 * sender } else { 48 * sender };
+        let of_sender = keys + (48 * sender).max(24 * sender + 32 * size + 16 * (size - sender)) + frame;
+        [of_receiver, of_sender]
+    }
+
+    /// Refuses values of no length.
+    fn check(self) -> Result<()> {
+        match (1..=size_of::<Value>()).contains(&self.bytes) {
+            true => Ok(()),
+            false => Err(Error::Bug(format!("a programmable OPRF with values of {} bytes", self.bytes))),
+        }
+    }
+
+    /// The bytes of a value that count.
+    fn first(self, value: &Value) -> &[u8] {
+        value.get(..self.bytes).unwrap_or(value)
+    }
+
+    /// A value with zeros in place of what stands behind its length.
+    fn cut(self, value: &Value) -> Value {
+        widened(self.first(value))
+    }
+}
+
+/// A value of these bytes, and zeros behind them.
+fn widened(first: &[u8]) -> Value {
+    let mut value = [0; 16];
+    value.iter_mut().zip(first).for_each(|(to, from)| *to = *from);
+    value
 }
 
 /// A programmable OPRF on items.
@@ -50,10 +110,12 @@ pub struct Bounds {
 /// A session runs it once. To run it again, pass `part(session, ..)` ([`crate::hash::part`]) with a different name each
 /// time.
 pub trait Opprf {
-    /// Runs the receiver. Returns the values at its inputs, which must be distinct, in their order.
+    /// Runs the receiver. Returns the values at its inputs, which must be distinct, in their order. Behind their length
+    /// they are 0.
     fn receiver(&self, cx: &mut Context, inputs: &[Input], bounds: Bounds) -> Result<Secrets<Value>>;
 
-    /// Runs the sender, which programs `value(i)` at number i of its inputs. They must be distinct.
+    /// Runs the sender, which programs `value(i)` at number i of its inputs, as far as values are long. The inputs must
+    /// be distinct.
     fn sender(
         &self,
         cx: &mut Context,
@@ -67,17 +129,18 @@ pub trait Opprf {
 ///
 /// For `purpose` see [`BinOprf`].
 pub trait BinOpprf {
-    /// Runs the receiver, with the query of each bin. Returns the value of each bin. The sender has at most `points`
-    /// points.
+    /// Runs the receiver, with the query of each bin, as many as the bound says. Returns the value of each bin. Behind
+    /// their length they are 0.
     fn receiver(
         &self,
         cx: &mut Context,
         purpose: &'static str,
         queries: &[Query],
-        points: usize,
+        bounds: Bounds,
     ) -> Result<Secrets<Value>>;
 
-    /// Runs the sender, which programs `value(i)` at number i of its points. They must be distinct.
+    /// Runs the sender, which programs `value(i)` at number i of its points, as far as values are long. The points must
+    /// be distinct.
     fn sender(
         &self,
         cx: &mut Context,
@@ -98,7 +161,7 @@ impl<F: Oprf> Opprf for Programmed<F> {
         let mut f = halves(&self.0.receiver(cx, &all, bounds.sender)?);
         // 2. The hint.
         f.truncate(inputs.len());
-        receive_hint(cx, inputs, f, bounds.sender)
+        receive_hint(cx, inputs, f, bounds)
     }
 
     fn sender(
@@ -113,7 +176,7 @@ impl<F: Oprf> Opprf for Programmed<F> {
         let mut values = halves(&self.0.sender(cx, &all, bounds.receiver)?);
         // 2. The hint.
         values.iter_mut().take(inputs.len()).enumerate().for_each(|(i, f)| add(f, &value(i)));
-        send_hint(cx, all, values, bounds.sender)
+        send_hint(cx, all, values, bounds)
     }
 }
 
@@ -123,12 +186,15 @@ impl<F: BinOprf> BinOpprf for Programmed<F> {
         cx: &mut Context,
         purpose: &'static str,
         queries: &[Query],
-        points: usize,
+        bounds: Bounds,
     ) -> Result<Secrets<Value>> {
+        if queries.len() != bounds.receiver {
+            return Err(Error::Bug(format!("{} queries for {} bins", queries.len(), bounds.receiver)));
+        }
         // 1. F_j at the query of each bin.
         let f = self.0.receiver(cx, purpose, queries)?;
         // 2. The hint.
-        receive_hint(cx, &keys_of(queries), f, points)
+        receive_hint(cx, &keys_of(queries), f, bounds)
     }
 
     fn sender(
@@ -146,7 +212,27 @@ impl<F: BinOprf> BinOpprf for Programmed<F> {
         // 2. The hint.
         values.iter_mut().enumerate().for_each(|(i, f)| add(f, &value(i)));
         let keys = Secrets::from(points.iter().map(key).collect::<Vec<_>>());
-        send_hint(cx, keys, values, bounds.sender)
+        send_hint(cx, keys, values, bounds)
+    }
+}
+
+impl Programmed<Rr22<Silent>> {
+    /// The cost for these bounds.
+    pub(crate) fn cost(&self, bounds: Bounds) -> Cost {
+        let Bounds { receiver, sender, .. } = bounds;
+        let oprf = self.0.cost(receiver, sender);
+        let hint = bounds.held(false);
+        // All inputs; then F, or two copies of its values while they are halved, or the hint.
+        let held = [(0, receiver), (1, sender)].map(|(i, n)| 32 * n + oprf.held[i].max(48 * n).max(hint[i]));
+        Cost {
+            sends: [oprf.sends[0], oprf.sends[1] + bounds.traffic()],
+            // The hint follows F.
+            rounds: oprf.rounds + 1,
+            // To encode or decode the hint takes half as long as F.
+            vole_items: oprf.vole_items + receiver.max(sender) / 2,
+            held,
+            ..oprf
+        }
     }
 }
 
@@ -189,8 +275,8 @@ fn keys_of(queries: &[Query]) -> Secrets<Key> {
     Secrets::from(queries.iter().enumerate().map(key).collect::<Vec<_>>())
 }
 
-/// Sends the hint for values that are random to the receiver. The keys must be distinct, at most `most`; random ones
-/// are added up to this number.
+/// Sends the hint for values that are random to the receiver. The keys must be distinct, at most as many as the bound on
+/// the sender's; random ones are added up to this number.
 ///
 /// # Errors
 /// Those of the channel, and [`Error::Bug`] for more keys, for keys that are equal, or if there are not as many values.
@@ -198,8 +284,10 @@ pub fn send_hint(
     cx: &mut Context,
     mut keys: Secrets<Key>,
     mut values: Secrets<Value>,
-    most: usize,
+    bounds: Bounds,
 ) -> Result<()> {
+    bounds.check()?;
+    let most = bounds.sender;
     if keys.len() != values.len() {
         return Err(Error::Bug(format!("{} values for {} keys", values.len(), keys.len())));
     }
@@ -210,10 +298,14 @@ pub fn send_hint(
     let encode = || okvs::encode(&keys, |i| values[i], cx.rng);
     let Encoded { seed, vector, .. } = cx.threads.run(encode)?;
     cx.ch.tx.send(SEED, &[seed])?;
-    vector.chunks(FRAME).try_for_each(|hint| cx.ch.tx.send(HINT, hint))
+    vector.chunks(FRAME).try_for_each(|hint| {
+        let mut frame = Vec::with_capacity(bounds.bytes * hint.len());
+        hint.iter().for_each(|element| frame.extend_from_slice(bounds.first(element)));
+        cx.ch.tx.send_bytes(HINT, &frame)
+    })
 }
 
-/// Receives the hint of a sender of at most `most` keys. Returns f + Decode(hint, key) for all keys.
+/// Receives the hint of a sender. Returns f + Decode(hint, key) for all keys, 0 behind the length of values.
 ///
 /// # Errors
 /// Those of the channel, and [`Error::Bug`] if there are not as many values `f` as keys.
@@ -221,20 +313,25 @@ pub fn receive_hint(
     cx: &mut Context,
     keys: &[Key],
     mut f: Secrets<Value>,
-    most: usize,
+    bounds: Bounds,
 ) -> Result<Secrets<Value>> {
+    bounds.check()?;
     if keys.len() != f.len() {
         return Err(Error::Bug(format!("{} values for {} keys", f.len(), keys.len())));
     }
-    let size = okvs::size(most);
+    let size = okvs::size(bounds.sender);
     let seed = cx.ch.rx.recv(SEED, 1)?[0];
     let rows = cx.threads.run(|| Rows::new(&seed, keys, size))?;
     let mut hint = Secrets::zeros(0);
     for n in frames(size, FRAME) {
-        hint.extend(&cx.ch.rx.recv(HINT, n)?);
+        let frame = cx.ch.rx.recv_bytes(HINT, bounds.bytes * n)?;
+        hint.extend(&frame.chunks_exact(bounds.bytes).map(widened).collect::<Vec<_>>());
     }
     let decoded = cx.threads.run(|| rows.decode_last(hint))?;
-    f.iter_mut().zip(decoded.iter()).for_each(|(f, decoded)| add(f, decoded));
+    for (f, decoded) in f.iter_mut().zip(decoded.iter()) {
+        add(f, decoded);
+        *f = bounds.cut(f);
+    }
     Ok(f)
 }
 
@@ -247,23 +344,24 @@ const ALL: Message<[u8; 48]> = Message::new(0x7013, "S->R  ideal programmable OP
 
 #[cfg(test)]
 impl Ideal {
-    fn send(cx: &mut Context, keys: &[Key], value: impl Fn(usize) -> Value, most: usize) -> Result<()> {
-        let mut all = vec![[0; 48]; most];
+    fn send(cx: &mut Context, keys: &[Key], value: impl Fn(usize) -> Value, bounds: Bounds) -> Result<()> {
+        let mut all = vec![[0; 48]; bounds.sender];
         cx.rng.fill(all.as_flattened_mut());
         for (i, (all, key)) in all.iter_mut().zip(keys).enumerate() {
             all[..32].copy_from_slice(key);
-            all[32..].copy_from_slice(&value(i));
+            all[32..].copy_from_slice(&bounds.cut(&value(i)));
         }
         all.chunks(FRAME).try_for_each(|all| cx.ch.tx.send(ALL, all))
     }
 
-    fn receive(cx: &mut Context, keys: &[Key], most: usize) -> Result<Secrets<Value>> {
+    fn receive(cx: &mut Context, keys: &[Key], bounds: Bounds) -> Result<Secrets<Value>> {
         let mut all = std::collections::HashMap::new();
-        for n in frames(most, FRAME) {
+        for n in frames(bounds.sender, FRAME) {
             let halves = |all: &[u8; 48]| (all[..32].to_vec(), Value::try_from(&all[32..]).unwrap());
             all.extend(cx.ch.rx.recv(ALL, n)?.iter().map(halves));
         }
-        let values = keys.iter().map(|key| all.get(&key[..]).copied().unwrap_or_else(|| cx.rng.bytes()));
+        let value = |key: &Key| all.get(&key[..]).copied().unwrap_or_else(|| bounds.cut(&cx.rng.bytes()));
+        let values = keys.iter().map(value);
         Ok(Secrets::from(values.collect::<Vec<Value>>()))
     }
 }
@@ -271,7 +369,7 @@ impl Ideal {
 #[cfg(test)]
 impl Opprf for Ideal {
     fn receiver(&self, cx: &mut Context, inputs: &[Input], bounds: Bounds) -> Result<Secrets<Value>> {
-        Ideal::receive(cx, inputs, bounds.sender)
+        Ideal::receive(cx, inputs, bounds)
     }
 
     fn sender(
@@ -281,7 +379,7 @@ impl Opprf for Ideal {
         value: impl Fn(usize) -> Value + Sync,
         bounds: Bounds,
     ) -> Result<()> {
-        Ideal::send(cx, inputs, value, bounds.sender)
+        Ideal::send(cx, inputs, value, bounds)
     }
 }
 
@@ -292,9 +390,9 @@ impl BinOpprf for Ideal {
         cx: &mut Context,
         _: &'static str,
         queries: &[Query],
-        points: usize,
+        bounds: Bounds,
     ) -> Result<Secrets<Value>> {
-        Ideal::receive(cx, &keys_of(queries), points)
+        Ideal::receive(cx, &keys_of(queries), bounds)
     }
 
     fn sender(
@@ -305,7 +403,7 @@ impl BinOpprf for Ideal {
         value: impl Fn(usize) -> Value + Sync,
         bounds: Bounds,
     ) -> Result<()> {
-        Ideal::send(cx, &points.iter().map(key).collect::<Vec<_>>(), value, bounds.sender)
+        Ideal::send(cx, &points.iter().map(key).collect::<Vec<_>>(), value, bounds)
     }
 }
 

@@ -9,6 +9,11 @@ use crate::testing::{ANY_SESSION, SEEDS, Views, every_bit_is_random, parts, run_
 use crate::vole::{self, silent::Silent};
 use std::collections::HashSet;
 
+/// Bounds on values of full length.
+fn whole(receiver: usize, sender: usize) -> Bounds {
+    Bounds { receiver, sender, bytes: 16 }
+}
+
 fn inputs(n: usize) -> Vec<Input> {
     (0..n as u64).map(|i| Input::of_item(&i.to_le_bytes())).collect()
 }
@@ -38,7 +43,7 @@ fn run(protocol: &(impl Opprf + Sync), y: &[Input], x: &[Input], bounds: Bounds)
 fn is_an_opprf(protocol: &(impl Opprf + Sync), frame: usize) {
     for (n_y, n_x) in sizes(frame) {
         let mut lengths = Vec::new();
-        let bounds = Bounds { receiver: n_y, sender: n_x };
+        let bounds = whole(n_y, n_x);
         let (some_y, some_x) = (n_y - n_y / 3, n_x - n_x / 2);
         for (n_y, n_x, common) in
             [(n_y, n_x, 0), (n_y, n_x, n_y.min(n_x)), (some_y, some_x, some_y.min(some_x) / 2)]
@@ -81,10 +86,10 @@ fn run_in_bins(
     points: &[Point],
     most: usize,
 ) -> (Secrets<Value>, Views) {
-    let bounds = Bounds { receiver: queries.len(), sender: most };
+    let bounds = whole(queries.len(), most);
     let ((values, ()), views) = run_pair(
         &ANY_SESSION,
-        |cx| protocol.receiver(cx, "points", queries, most),
+        |cx| protocol.receiver(cx, "points", queries, bounds),
         |cx| protocol.sender(cx, "points", points, programmed, bounds),
     );
     (values, views)
@@ -159,7 +164,7 @@ fn hint(views: &Views) -> (Vec<u8>, Vec<Vec<u8>>) {
 #[test]
 fn hints_of_different_keys_look_alike() {
     let all = inputs(400);
-    let bounds = Bounds { receiver: 200, sender: 200 };
+    let bounds = whole(200, 200);
     let protocol = Programmed(Rr22::new(vole::Ideal));
     let run = |x: &[Input], seed: u8, value: fn(usize) -> Value| {
         let (_, views) = run_pair(
@@ -193,17 +198,17 @@ fn hints_of_different_keys_look_alike() {
 #[test]
 fn values_at_keys_that_are_not_queried_are_masked() {
     let (y, x) = (inputs(1), inputs(301));
-    let bounds = Bounds { receiver: 1, sender: 300 };
+    let bounds = whole(1, 300);
     let (_, views) = run_pair(
         &ANY_SESSION,
         |cx| Programmed(Rr22::new(vole::Ideal)).receiver(cx, &y, bounds),
         |cx| Programmed(Rr22::new(vole::Ideal)).sender(cx, &x[1..], |_| [0; 16], bounds),
     );
     let points: Vec<Point> = (0..300).map(|i| Point { bin: i, query: [1; 16] }).collect();
-    let bounds = Bounds { receiver: 300, sender: 300 };
+    let bounds = whole(300, 300);
     let (_, in_bins) = run_pair(
         &ANY_SESSION,
-        |cx| Programmed(FromVole::new(vole::Ideal)).receiver(cx, "points", &[[2; 16]; 300], 300),
+        |cx| Programmed(FromVole::new(vole::Ideal)).receiver(cx, "points", &[[2; 16]; 300], bounds),
         |cx| Programmed(FromVole::new(vole::Ideal)).sender(cx, "points", &points, |_| [0; 16], bounds),
     );
     for (views, keys) in [(views, x[1..].to_vec()), (in_bins, points.iter().map(key).collect())] {
@@ -225,8 +230,8 @@ fn hints_are_filled_up_with_random_keys_and_values() {
     let (first_keys, first_values) = (keys.clone(), values.clone());
     let ((decoded, ()), views) = run_pair(
         &ANY_SESSION,
-        |cx| receive_hint(cx, &inputs(few), Secrets::zeros(few), most),
-        |cx| send_hint(cx, first_keys.into(), first_values.into(), most),
+        |cx| receive_hint(cx, &inputs(few), Secrets::zeros(few), whole(few, most)),
+        |cx| send_hint(cx, first_keys.into(), first_values.into(), whole(few, most)),
     );
     assert_eq!(*decoded, *values);
     // What was drawn for it.
@@ -247,7 +252,7 @@ fn hints_are_filled_up_with_random_keys_and_values() {
 #[test]
 fn values_that_are_not_programmed_are_fresh_in_every_run() {
     let (y, x) = (inputs(300), inputs(310));
-    let bounds = Bounds { receiver: 300, sender: 10 };
+    let bounds = whole(300, 10);
     let values = |seed: u8| {
         let protocol = Programmed(Rr22::new(Silent { k: 2 }));
         let ((values, ()), _) = run_pair(
@@ -264,13 +269,69 @@ fn values_that_are_not_programmed_are_fresh_in_every_run() {
 
 #[test]
 fn messages_have_the_stated_lengths() {
-    for (bins, most) in [(3, 0), (40, 7), (3, 10_000)] {
+    for (bins, most, bytes) in [(3, 0, 16), (40, 7, 1), (3, 10_000, 8), (5, 10, 9)] {
         let queries = vec![[1; 16]; bins];
-        let (_, views) = run_in_bins(&Programmed(bins::Ideal), &queries, &[], most);
-        let hint: Vec<(u16, usize)> = frames(okvs::size(most), FRAME).map(|n| (0xc2, 16 * n)).collect();
+        let bounds = Bounds { bytes, ..whole(bins, most) };
+        let (_, views) = run_pair(
+            &ANY_SESSION,
+            |cx| Programmed(bins::Ideal).receiver(cx, "points", &queries, bounds),
+            |cx| Programmed(bins::Ideal).sender(cx, "points", &[], programmed, bounds),
+        );
+        let hint: Vec<(u16, usize)> = frames(okvs::size(most), FRAME).map(|n| (0xc2, bytes * n)).collect();
         assert_eq!(views.frames(0), [&[(0x7012, 32), (0xc1, 16)][..], &hint].concat());
+        assert_eq!(views.0[0].len() - HEADER - 32, bounds.traffic());
         assert!(views.frames(1).is_empty());
     }
+}
+
+/// What is not programmed is random in all bytes of a value, and nothing comes behind them. So it is equal to a value
+/// by chance as often as its length says.
+#[test]
+fn values_are_as_long_as_is_asked_for() {
+    let (n, n_x) = (3000, 250);
+    let all = inputs(n);
+    for bytes in [1, 5, 8, 9, 16] {
+        let bounds = Bounds { bytes, ..whole(n, n_x) };
+        let on_items = Programmed(Rr22::new(vole::Ideal));
+        let ((values, ()), views) = run_pair(
+            &ANY_SESSION,
+            |cx| on_items.receiver(cx, &all, bounds),
+            |cx| on_items.sender(cx, &all[..n_x], programmed, bounds),
+        );
+        let points: Vec<Point> = (0..n_x).map(|i| Point { bin: i as u32, query: query(&all[i]) }).collect();
+        let queries: Vec<Query> = all.iter().map(query).collect();
+        let in_bins = Programmed(FromVole::new(vole::Ideal));
+        let ((others, ()), _) = run_pair(
+            &ANY_SESSION,
+            |cx| in_bins.receiver(cx, "points", &queries, bounds),
+            |cx| in_bins.sender(cx, "points", &points, programmed, bounds),
+        );
+        for values in [values, others] {
+            assert!(values.iter().all(|value| value[bytes..].iter().all(|byte| *byte == 0)), "{bytes}");
+            let right = |i: usize| values[i][..bytes] == programmed(i)[..bytes];
+            assert!((0..n_x).all(right), "{bytes}");
+            every_bit_is_random(&values[n_x..], 8 * bytes);
+            // 2750 values of one byte: 11 are right by chance, of a standard deviation of 3.3.
+            let chance = (n_x..n).filter(|&i| values[i][0] == programmed(0)[0]).count();
+            assert!((1..40).contains(&chance), "{chance}");
+            let zeros = (n_x..n).filter(|&i| values[i] == [0; 16]).count();
+            assert!(zeros == 0 || bytes == 1 && zeros < 40, "{bytes}: {zeros} zeros");
+        }
+        every_bit_is_random(&parts(&views.0[0], 0xc2, bytes), 8 * bytes);
+    }
+}
+
+#[test]
+fn the_ideal_functionality_has_values_of_all_lengths() {
+    let (all, bounds) = (inputs(500), Bounds { bytes: 3, ..whole(500, 200) });
+    let ((values, ()), _) = run_pair(
+        &ANY_SESSION,
+        |cx| Opprf::receiver(&Ideal, cx, &all, bounds),
+        |cx| Opprf::sender(&Ideal, cx, &all[..200], programmed, bounds),
+    );
+    assert!(values.iter().all(|value| value[3..] == [0; 13]));
+    assert!((0..200).all(|i| values[i][..3] == programmed(i)[..3]));
+    every_bit_is_random(&values[200..], 24);
 }
 
 /// Nothing is sent after what F sends, or nothing at all.
@@ -278,32 +339,44 @@ fn messages_have_the_stated_lengths() {
 fn more_keys_than_announced_are_a_bug() {
     let bug = |e: Option<Error>| assert!(matches!(e, Some(Error::Bug(_))), "{e:?}");
     let protocol = Programmed(crate::oprf::Ideal);
-    let bounds = Bounds { receiver: 2, sender: 2 };
+    let bounds = whole(2, 2);
     bug(told(&[], |cx| Opprf::sender(&protocol, cx, &inputs(3), programmed, bounds)).err());
     bug(told(&[], |cx| Opprf::receiver(&protocol, cx, &inputs(3), bounds)).err());
     let keys = |n| Secrets::from(inputs(n));
-    bug(told(&[], |cx| send_hint(cx, keys(3), Secrets::zeros(3), 2)).err());
-    bug(told(&[], |cx| send_hint(cx, keys(3), Secrets::zeros(2), 3)).err());
-    bug(told(&[], |cx| receive_hint(cx, &inputs(3), Secrets::zeros(2), 3)).err());
+    bug(told(&[], |cx| send_hint(cx, keys(3), Secrets::zeros(3), bounds)).err());
+    bug(told(&[], |cx| send_hint(cx, keys(3), Secrets::zeros(2), whole(3, 3))).err());
+    bug(told(&[], |cx| receive_hint(cx, &inputs(3), Secrets::zeros(2), whole(3, 3))).err());
+    // More queries than bins.
+    let in_bins = Programmed(bins::Ideal);
+    bug(told(&[], |cx| BinOpprf::receiver(&in_bins, cx, "points", &[[0; 16]; 3], bounds)).err());
+    // Values of no length, and longer ones than there are.
+    for bytes in [0, 17] {
+        let bounds = Bounds { bytes, ..whole(3, 3) };
+        bug(told(&[], |cx| send_hint(cx, keys(3), Secrets::zeros(3), bounds)).err());
+        bug(told(&[], |cx| receive_hint(cx, &inputs(3), Secrets::zeros(3), bounds)).err());
+    }
     // Keys that are equal.
     let equal = Secrets::from([inputs(1), inputs(1)].concat());
-    bug(told(&[], |cx| send_hint(cx, equal, Secrets::from(vec![[1; 16], [2; 16]]), 2)).err());
+    bug(told(&[], |cx| send_hint(cx, equal, Secrets::from(vec![[1; 16], [2; 16]]), bounds)).err());
 }
 
 #[test]
 fn messages_of_another_length_or_kind_are_refused() {
-    let bytes = 16 * okvs::size(200);
+    let bounds = Bounds { bytes: 7, ..whole(3, 200) };
+    let bytes = 7 * okvs::size(200);
     let good = [(0xc1, vec![7; 16]), (0xc2, vec![7; bytes])];
     for (i, name) in [(0, "seed of the hint"), (1, "hint of the programmable OPRF")] {
         let length = good[i].1.len();
-        let mut forgeries: Vec<(u16, usize)> =
-            [0, length - 1, length + 1, length + 16].map(|length| (good[i].0, length)).to_vec();
+        let mut forgeries: Vec<(u16, usize)> = [0, length - 1, length + 1, length + 7, length / 7 * 16]
+            .map(|length| (good[i].0, length))
+            .to_vec();
         forgeries.push((0x80, length));
         for (tag, length) in forgeries {
             let mut forged = good.clone();
             forged[i] = (tag, vec![7; length]);
             let forged: Vec<(u16, &[u8])> = forged.iter().map(|(tag, body)| (*tag, &body[..])).collect();
-            let e = told(&forged, |cx| receive_hint(cx, &inputs(3), Secrets::zeros(3), 200)).err().unwrap();
+            let e =
+                told(&forged, |cx| receive_hint(cx, &inputs(3), Secrets::zeros(3), bounds)).err().unwrap();
             let named = e.to_string().contains(name);
             assert!(matches!(e, Error::Peer { fault: Fault::Misbehaved, .. }) && named, "{name}: {e}");
         }

@@ -1,6 +1,6 @@
 //! `cm20`: a multi-point OPRF from oblivious transfer (CM20).
 
-use super::{BASE_OTS, Offer, Protocol, SEMI_HONEST, groups};
+use super::{BASE_OTS, Offer, Protocol, Runs, SEMI_HONEST, groups};
 use crate::operations::{INTERSECT, Role, Terms};
 use crate::oprf::multi_point::MultiPoint;
 
@@ -25,20 +25,22 @@ pub static CM20: Protocol = Protocol {
         }
         all
     },
-    // Matching and comparing, then the columns that are sent along.
-    stages: |_, terms| 2 + usize::from(terms.payload),
-    cost: |deal| {
-        let (n_y, n_x) = CM20.sizes(deal);
-        super::cost_over_oprf(deal, (n_y, n_x), protocol(&deal.terms).cost(n_y, n_x))
-    },
-    run: |task, cx, n| {
-        let (oprf, ours) = (protocol(&task.terms), task.set.len());
-        let (unit, total) = match task.role {
-            Role::Receiver => oprf.cost(ours, n).progress,
-            Role::Sender => oprf.cost(n, ours).progress,
-        };
-        cx.ch.stage("matching", unit, total);
-        super::over_oprf(task, &oprf, cx, n)
+    runs: Runs::Two {
+        // Matching and comparing, then the columns that are sent along.
+        stages: |_, terms| 2 + usize::from(terms.payload),
+        cost: |deal| {
+            let (n_y, n_x) = CM20.sizes(deal);
+            super::cost_over_oprf(deal, (n_y, n_x), protocol(&deal.terms).cost(n_y, n_x))
+        },
+        run: |task, cx, n| {
+            let (oprf, ours) = (protocol(&task.terms), task.set.len());
+            let (unit, total) = match task.role {
+                Role::Receiver => oprf.cost(ours, n).progress,
+                Role::Sender => oprf.cost(n, ours).progress,
+            };
+            cx.ch.stage("matching", unit, total);
+            super::over_oprf(task, &oprf, cx, n)
+        },
     },
 };
 

@@ -1,6 +1,6 @@
 //! `dh`: mqRPMT from a commutative weak PRF, and OT extension (CZZDL 5.3).
 
-use super::{BASE_OTS, Offer, Protocol, SEMI_HONEST, groups, in_group};
+use super::{BASE_OTS, Offer, Protocol, Runs, SEMI_HONEST, groups, in_group};
 use crate::channel::HEADER;
 use crate::compact_set::CompactSet;
 use crate::compact_set::golomb::{self, Golomb};
@@ -30,13 +30,15 @@ pub static CWPRF: Protocol = Protocol {
     assumptions: |_, group| {
         vec![SEMI_HONEST, in_group(group), BASE_OTS, "BLAKE3 as a random oracle, AES-128 as an ideal cipher"]
     },
-    // Matching and comparing, then the transfer.
-    stages: |operation, _| {
-        let transfers = operation.over_mqrpmt.as_ref().is_some_and(|over| over.transfer.is_some());
-        2 + usize::from(transfers)
+    runs: Runs::Two {
+        // Matching and comparing, then the transfer.
+        stages: |operation, _| {
+            let transfers = operation.over_mqrpmt.as_ref().is_some_and(|over| over.transfer.is_some());
+            2 + usize::from(transfers)
+        },
+        cost,
+        run: |task, cx, n| CWPRF.within(task.group, Run { task, cx, n }),
     },
-    cost,
-    run: |task, cx, n| CWPRF.within(task.group, Run { task, cx, n }),
 };
 
 /// One party of a run. The peer's set has `n` items in the protocol.

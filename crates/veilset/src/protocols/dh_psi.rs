@@ -1,6 +1,6 @@
 //! `dh-psi`: classic Diffie-Hellman PSI.
 
-use super::{Offer, Protocol, SEMI_HONEST, groups, in_group};
+use super::{Offer, Protocol, Runs, SEMI_HONEST, groups, in_group};
 use crate::context::Context;
 use crate::error::Result;
 use crate::group::{Facts, Group, InGroup};
@@ -17,10 +17,12 @@ pub static DH_PSI: Protocol = Protocol {
     groups: &[groups::CURVE25519, groups::P256, groups::P256_COMPRESSED],
     offers: &[Offer { preferred: true, prepares: true, ..Offer::of(&INTERSECT) }],
     assumptions: |_, group| vec![SEMI_HONEST, in_group(group), "BLAKE3 as a random oracle, AES-128"],
-    // Matching and comparing, then the columns that are sent along.
-    stages: |_, terms| 2 + usize::from(terms.payload),
-    cost,
-    run: |task, cx, n| DH_PSI.within(task.group, Run { task, cx, n }),
+    runs: Runs::Two {
+        // Matching and comparing, then the columns that are sent along.
+        stages: |_, terms| 2 + usize::from(terms.payload),
+        cost,
+        run: |task, cx, n| DH_PSI.within(task.group, Run { task, cx, n }),
+    },
 };
 
 /// One party of a run. The peer's set has `n` items in the protocol.

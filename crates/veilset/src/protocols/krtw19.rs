@@ -1,6 +1,6 @@
 //! `krtw19` and `krtw19-plain`: membership tests in bins, from OT extension (KRTW19).
 
-use super::{BASE_OTS, Offer, Protocol, SEMI_HONEST, groups};
+use super::{BASE_OTS, Offer, Protocol, Runs, SEMI_HONEST, groups};
 use crate::context::Context;
 use crate::error::Result;
 use crate::membership::rpmt::Comparison;
@@ -16,9 +16,11 @@ pub static KRTW19: Protocol = Protocol {
     groups: &[groups::RISTRETTO255],
     offers: &[Offer::of(&UNION), Offer::of(&ID)],
     assumptions: |_, _| ASSUMPTIONS.into(),
-    stages,
-    cost: |deal| cost(&KRTW19, Comparison::Private, deal),
-    run: |task, cx, n| run(Comparison::Private, task, cx, n),
+    runs: Runs::Two {
+        stages,
+        cost: |deal| cost(&KRTW19, Comparison::Private, deal),
+        run: |task, cx, n| run(Comparison::Private, task, cx, n),
+    },
 };
 
 /// The same, compared in the clear.
@@ -32,9 +34,11 @@ pub static KRTW19_PLAIN: Protocol = Protocol {
                           it can test guesses of the sender's items";
         [&ASSUMPTIONS[..], &[broken_off]].concat()
     },
-    stages,
-    cost: |deal| cost(&KRTW19_PLAIN, Comparison::Plain, deal),
-    run: |task, cx, n| run(Comparison::Plain, task, cx, n),
+    runs: Runs::Two {
+        stages,
+        cost: |deal| cost(&KRTW19_PLAIN, Comparison::Plain, deal),
+        run: |task, cx, n| run(Comparison::Plain, task, cx, n),
+    },
 };
 
 const ASSUMPTIONS: [&str; 4] = [

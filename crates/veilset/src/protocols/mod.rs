@@ -16,6 +16,7 @@ pub(crate) mod cwprf;
 pub(crate) mod dh_psi;
 mod krtw19;
 mod poprf;
+mod several;
 mod sigma;
 mod sigma_ahe;
 mod sigma_dh;
@@ -28,6 +29,7 @@ pub use cwprf::CWPRF;
 pub use dh_psi::DH_PSI;
 pub use krtw19::{KRTW19, KRTW19_PLAIN};
 pub use poprf::POPRF;
+pub use several::{MPSI, MPSI_CA, MPSU};
 pub use sigma_ahe::SIGMA_AHE;
 pub use sigma_dh::SIGMA_DH;
 #[cfg(feature = "fhe")]
@@ -38,13 +40,16 @@ use crate::context::Context;
 use crate::error::{Error, Result};
 use crate::group::{self, InGroup};
 use crate::hashed::Dummies;
+use crate::many::Many;
 use crate::operations::cost::{Cost, Deal, Memory, PartyCost, Traffic, Work, held_for_tags, tags_and_rows};
-use crate::operations::{Announced, Learned, Operation, Role, Sealed, Task, Terms, UNION, intersect};
+use crate::operations::{
+    Announced, Learned, Operation, Role, Sealed, Task, Terms, UNION, intersect, multiparty,
+};
 use crate::oprf::Oprf;
 use crate::params::MAX_SET;
 use std::fmt;
 
-/// All protocols that this program is built with, in the order shown to users.
+/// All protocols of two parties that this program is built with, in the order shown to users.
 pub static ALL: [&Protocol; BUILT] = [
     &CWPRF,
     &DH_PSI,
@@ -60,6 +65,9 @@ pub static ALL: [&Protocol; BUILT] = [
 ];
 
 const BUILT: usize = 9 + cfg!(feature = "fhe") as usize;
+
+/// All protocols of several parties, one for each operation that they compute.
+pub static SEVERAL: [&Protocol; 3] = [&MPSU, &MPSI, &MPSI_CA];
 
 /// Protocols that this program is not built with, and the feature that each takes.
 const NOT_BUILT: &[(&str, &str)] = &[
@@ -118,16 +126,34 @@ pub struct Protocol {
     pub offers: &'static [Offer],
     /// The assumptions behind the secrecy under these terms, in the group of this name, in sentences.
     pub assumptions: fn(&Terms, &str) -> Vec<&'static str>,
-    /// [`Protocol::stages`], except for an operation over a union.
-    stages: fn(&Operation, &Terms) -> usize,
-    /// [`Protocol::cost`], except for an operation over a union.
-    cost: fn(&Deal) -> Result<Cost>,
-    /// Runs one party of an offered operation, except for one over a union. The last argument is the size of the peer's
-    /// set in the protocol.
-    run: Run,
+    /// How it runs, and what that costs.
+    runs: Runs,
+}
+
+/// How a protocol runs.
+enum Runs {
+    /// Between two parties.
+    Two {
+        /// [`Protocol::stages`], except for an operation over a union.
+        stages: fn(&Operation, &Terms) -> usize,
+        /// [`Protocol::cost`], except for an operation over a union.
+        cost: fn(&Deal) -> Result<Cost>,
+        /// Runs one party of an offered operation, except for one over a union. The last argument is the size of the
+        /// peer's set in the protocol.
+        run: Run,
+    },
+    /// Among several parties. The leader is the receiver, and all others are senders. The last arguments are the bounds
+    /// on all sets, in the order of the parties.
+    Several {
+        /// [`Protocol::cost_of_several`].
+        cost: fn(&Terms, &[usize]) -> Result<multiparty::Cost>,
+        /// Runs one party.
+        run: RunOfSeveral,
+    },
 }
 
 type Run = for<'a> fn(&Task<'a>, &mut Context, usize) -> Result<Sealed<'a, Learned>>;
+type RunOfSeveral = for<'a> fn(&Task<'a>, &mut Many, &[usize]) -> Result<Sealed<'a, Learned>>;
 
 /// An operation that a protocol computes, and how.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -212,12 +238,15 @@ impl fmt::Display for Choice {
 /// # Errors
 /// A sentence that says that the name is unknown, and which names there are.
 pub fn named(name: &str) -> Result<&'static Protocol, String> {
-    let found = ALL.into_iter().find(|p| p.name == name);
+    let found = ALL.into_iter().chain(SEVERAL).find(|p| p.name == name);
     found.ok_or_else(|| match NOT_BUILT.iter().find(|(other, _)| *other == name) {
         Some((_, feature)) => {
             format!("this program is built without {name}: build it with the feature {feature}, or use another protocol")
         }
-        None => format!("\"{name}\" is not a protocol: {}", names(|_| true)),
+        None => {
+            let several = SEVERAL.map(|p| p.name).join(", ");
+            format!("\"{name}\" is not a protocol: {}; of several parties: {several}", names(|_| true))
+        }
     })
 }
 
@@ -237,7 +266,12 @@ pub fn default_for(operation: &Operation, terms: &Terms) -> &'static Protocol {
     withstands.or(reveals).or_else(|| first(|offer| offer.preferred)).unwrap_or(&CWPRF)
 }
 
-/// The names of the protocols for which `wanted` holds.
+/// The protocol of several parties that computes the operation, if there is one.
+pub fn of_several(operation: &Operation) -> Option<&'static Protocol> {
+    SEVERAL.into_iter().find(|p| p.computes(operation))
+}
+
+/// The names of the protocols of two parties for which `wanted` holds.
 pub fn names(wanted: impl Fn(&Protocol) -> bool) -> String {
     let names: Vec<&str> = ALL.into_iter().filter(|p| wanted(p)).map(|p| p.name).collect();
     names.join(", ")
@@ -249,25 +283,47 @@ impl Protocol {
         self.offers.iter().find(|offer| offer.operation == operation)
     }
 
-    /// The number of stages that a run announces to a [`crate::channel::Observer`], in either role.
+    /// Whether it is for several parties; otherwise it is for two.
+    pub const fn is_of_several(&self) -> bool {
+        matches!(self.runs, Runs::Several { .. })
+    }
+
+    /// The number of stages that a run of two announces to a [`crate::channel::Observer`], in either role.
     pub fn stages(&self, operation: &Operation, terms: &Terms) -> usize {
-        match &operation.over_union {
-            Some(over) => over.stages + (self.stages)(&UNION, terms),
-            None => (self.stages)(operation, terms),
+        match (&self.runs, &operation.over_union) {
+            (Runs::Two { stages, .. }, Some(over)) => over.stages + stages(&UNION, terms),
+            (Runs::Two { stages, .. }, None) => stages(operation, terms),
+            (Runs::Several { .. }, _) => 0,
         }
     }
 
-    /// What a run costs.
+    /// What a run of two costs.
     ///
     /// # Errors
     /// [`Error::Usage`] for sets that are too large for it.
     pub fn cost(&self, deal: &Deal) -> Result<Cost> {
+        let Runs::Two { cost, .. } = self.runs else { return Err(self.not_of(2)) };
         let (receiver, sender) = self.sizes(deal);
         self.check_sizes(deal.operation, [receiver, sender]).map_err(Error::Usage)?;
         match &deal.operation.over_union {
-            Some(over) => Ok((over.cost)(deal, (self.cost)(&(over.union)(deal))?)),
-            None => (self.cost)(deal),
+            Some(over) => Ok((over.cost)(deal, cost(&(over.union)(deal))?)),
+            None => cost(deal),
         }
+    }
+
+    /// What a run of several costs, with these bounds on their sets.
+    ///
+    /// # Errors
+    /// [`Error::Usage`] for sets that are too large for it.
+    pub fn cost_of_several(&self, terms: &Terms, bounds: &[usize]) -> Result<multiparty::Cost> {
+        match self.runs {
+            Runs::Several { cost, .. } => cost(terms, bounds),
+            Runs::Two { .. } => Err(self.not_of(bounds.len())),
+        }
+    }
+
+    fn not_of(&self, parties: usize) -> Error {
+        Error::Bug(format!("{self} in a run of {parties} parties"))
     }
 
     /// Whether it computes the operation.
@@ -384,10 +440,43 @@ pub fn run<'a>(
     cx: &mut Context,
     peer: Announced,
 ) -> Result<Sealed<'a, Learned>> {
+    let Runs::Two { run, .. } = &protocol.runs else { return Err(protocol.not_of(2)) };
     let n = protocol.check(task, peer)?;
     match &task.operation.over_union {
-        Some(over) => (over.run)(&protocol.run, task, cx, n),
-        None => (protocol.run)(task, cx, n),
+        Some(over) => (over.run)(run, task, cx, n),
+        None => run(task, cx, n),
+    }
+}
+
+/// Runs one party of several. `bounds` are those on the sets of all parties, in their order. The set of the task has no
+/// dummies, and may have fewer items than its bound.
+///
+/// # Errors
+/// In addition to those of the protocols, [`Error::Usage`] for bounds larger than [`MAX_SET`], and for a group that is
+/// not the protocol's. [`Error::Bug`] for a task whose parts do not belong together.
+pub fn run_of_several<'a>(
+    protocol: &'static Protocol,
+    task: &Task<'a>,
+    many: &mut Many,
+    bounds: &[usize],
+) -> Result<Sealed<'a, Learned>> {
+    let Runs::Several { run, .. } = &protocol.runs else { return Err(protocol.not_of(bounds.len())) };
+    let Task { operation, role, group, set, terms, .. } = *task;
+    if let Some(largest) = bounds.iter().find(|bound| **bound > MAX_SET) {
+        return Err(Error::Usage(format!("a set of {largest} items: {MAX_SET} is the most")));
+    }
+    if !protocol.groups.contains(&group) {
+        return Err(protocol.refuse_group(group));
+    }
+    let fits = bounds.get(many.me).is_some_and(|bound| set.len() <= *bound)
+        && bounds.len() == many.parties()
+        && set.dummies().is_none()
+        && (role == Role::Receiver) == (many.me == 0)
+        && terms.several
+        && protocol.computes(operation);
+    match fits {
+        true => run(task, many, bounds),
+        false => Err(Error::Bug(format!("{operation} by {protocol} as the {role}, party {}", many.me + 1))),
     }
 }
 

@@ -1,7 +1,7 @@
 //! `poprf`: mqRPMT from a permuted OPRF, and OT extension (CZZDL 6).
 
 use super::cwprf::{Test, over_mqrpmt, with_transfer};
-use super::{Offer, Protocol, SEMI_HONEST, groups};
+use super::{Offer, Protocol, Runs, SEMI_HONEST, groups};
 use crate::error::Result;
 use crate::group::ristretto255::Ristretto255;
 use crate::membership::lookup::{self, Tags};
@@ -30,17 +30,19 @@ pub static POPRF: Protocol = Protocol {
             "BLAKE3 as a random oracle, AES-128 as an ideal cipher",
         ]
     },
-    // Matching and comparing, then the transfer.
-    stages: |operation, _| {
-        let transfers = operation.over_mqrpmt.as_ref().is_some_and(|over| over.transfer.is_some());
-        2 + usize::from(transfers)
-    },
-    cost,
-    run: |task, cx, n| match task.group {
-        groups::RISTRETTO255 => {
-            (over_mqrpmt(task.operation)?.run)(&FromPermutedOprf(Ristretto255), task, cx, n)
-        }
-        _ => Err(POPRF.refuse_group(task.group)),
+    runs: Runs::Two {
+        // Matching and comparing, then the transfer.
+        stages: |operation, _| {
+            let transfers = operation.over_mqrpmt.as_ref().is_some_and(|over| over.transfer.is_some());
+            2 + usize::from(transfers)
+        },
+        cost,
+        run: |task, cx, n| match task.group {
+            groups::RISTRETTO255 => {
+                (over_mqrpmt(task.operation)?.run)(&FromPermutedOprf(Ristretto255), task, cx, n)
+            }
+            _ => Err(POPRF.refuse_group(task.group)),
+        },
     },
 };
 

@@ -2,7 +2,7 @@
 //! extension.
 
 use super::sigma::{self, Moves};
-use super::{Offer, Protocol, SEMI_HONEST, groups};
+use super::{Offer, Protocol, Runs, SEMI_HONEST, groups};
 use crate::ahe::elgamal::{Ciphertext, FRESH};
 use crate::channel::{HEADER, Wire};
 use crate::error::Result;
@@ -28,11 +28,13 @@ pub static SIGMA_AHE: Protocol = Protocol {
             "BLAKE3 as a random oracle (and, for a union, AES-128 as an ideal cipher)",
         ]
     },
-    stages: sigma::stages,
-    cost: |deal| sigma::cost(&SIGMA_AHE, deal, moves),
-    run: |task, cx, n| match task.group {
-        groups::RISTRETTO255 => sigma::run(SigmaAhe, task, cx, n),
-        _ => Err(SIGMA_AHE.refuse_group(task.group)),
+    runs: Runs::Two {
+        stages: sigma::stages,
+        cost: |deal| sigma::cost(&SIGMA_AHE, deal, moves),
+        run: |task, cx, n| match task.group {
+            groups::RISTRETTO255 => sigma::run(SigmaAhe, task, cx, n),
+            _ => Err(SIGMA_AHE.refuse_group(task.group)),
+        },
     },
 };
 

@@ -1,7 +1,7 @@
 //! `sigma-dh`: permute, then test, over a Sigma-mqPMT from DDH (CZZDL 7, B.1), and OT extension.
 
 use super::sigma::{self, Moves};
-use super::{Offer, Protocol, SEMI_HONEST, groups};
+use super::{Offer, Protocol, Runs, SEMI_HONEST, groups};
 use crate::channel::HEADER;
 use crate::compact_set::CompactSet;
 use crate::compact_set::golomb::{self, Golomb};
@@ -27,12 +27,14 @@ pub static SIGMA_DH: Protocol = Protocol {
             "BLAKE3 as a random oracle (and, for a union, AES-128 as an ideal cipher)",
         ]
     },
-    stages: sigma::stages,
-    cost: |deal| sigma::cost(&SIGMA_DH, deal, moves),
-    run: |task, cx, n| match task.group {
-        groups::CURVE25519 => sigma::run(SigmaDh(Curve25519), task, cx, n),
-        groups::RISTRETTO255 => sigma::run(SigmaDh(Ristretto255), task, cx, n),
-        _ => Err(SIGMA_DH.refuse_group(task.group)),
+    runs: Runs::Two {
+        stages: sigma::stages,
+        cost: |deal| sigma::cost(&SIGMA_DH, deal, moves),
+        run: |task, cx, n| match task.group {
+            groups::CURVE25519 => sigma::run(SigmaDh(Curve25519), task, cx, n),
+            groups::RISTRETTO255 => sigma::run(SigmaDh(Ristretto255), task, cx, n),
+            _ => Err(SIGMA_DH.refuse_group(task.group)),
+        },
     },
 };
 

@@ -1,7 +1,7 @@
 //! `sigma-fhe`: mqRPMT from fully homomorphic encryption, and OT extension (CZZDL B.2). With the feature `fhe` only.
 
 use super::cwprf::{Test, over_mqrpmt, transferred};
-use super::{BASE_OTS, Offer, Protocol, SEMI_HONEST, groups};
+use super::{BASE_OTS, Offer, Protocol, Runs, SEMI_HONEST, groups};
 use crate::error::Result;
 use crate::membership::sigma_fhe::{self, FRAME, FromFhe};
 use crate::operations::cost::{Cost, Deal, Memory, PartyCost, Traffic, Work, framed};
@@ -29,15 +29,17 @@ pub static SIGMA_FHE: Protocol = Protocol {
              parity with noise, for an expand-convolute code with regular noise over GF(2^128)",
         ]
     },
-    // Matching and comparing, then the transfer.
-    stages: |operation, _| {
-        let transfers = operation.over_mqrpmt.as_ref().is_some_and(|over| over.transfer.is_some());
-        2 + usize::from(transfers)
-    },
-    cost,
-    run: |task, cx, n| match task.group {
-        groups::RISTRETTO255 => (over_mqrpmt(task.operation)?.run)(&FromFhe, task, cx, n),
-        _ => Err(SIGMA_FHE.refuse_group(task.group)),
+    runs: Runs::Two {
+        // Matching and comparing, then the transfer.
+        stages: |operation, _| {
+            let transfers = operation.over_mqrpmt.as_ref().is_some_and(|over| over.transfer.is_some());
+            2 + usize::from(transfers)
+        },
+        cost,
+        run: |task, cx, n| match task.group {
+            groups::RISTRETTO255 => (over_mqrpmt(task.operation)?.run)(&FromFhe, task, cx, n),
+            _ => Err(SIGMA_FHE.refuse_group(task.group)),
+        },
     },
 };
 

@@ -7,15 +7,17 @@ mod rounds;
 
 #[test]
 fn names_are_distinct_and_found() {
-    let names: HashSet<&str> = ALL.into_iter().map(|p| p.name).collect();
-    assert_eq!(names.len(), ALL.len());
-    for protocol in ALL {
+    let all = || ALL.into_iter().chain(SEVERAL);
+    let names: HashSet<&str> = all().map(|p| p.name).collect();
+    assert_eq!(names.len(), ALL.len() + SEVERAL.len());
+    for protocol in all() {
         assert!(std::ptr::eq(named(protocol.name).unwrap(), protocol));
     }
     let always =
         "\"osn\" is not a protocol: dh, dh-psi, cm20, vole, krtw19, krtw19-plain, poprf, sigma-dh, sigma-ahe";
     let more = if cfg!(feature = "fhe") { ", sigma-fhe" } else { "" };
-    assert_eq!(named("osn").unwrap_err(), format!("{always}{more}"));
+    let several = "; of several parties: mpsu, mpsi, mpsi-ca";
+    assert_eq!(named("osn").unwrap_err(), format!("{always}{more}{several}"));
     assert_eq!(Choice::named("osn", "curve25519").unwrap_err(), named("osn").unwrap_err());
     for protocol in ALL {
         for group in protocol.groups {
@@ -24,6 +26,18 @@ fn names_are_distinct_and_found() {
         let e = Choice::named(protocol.name, "p384").unwrap_err();
         assert!(e.contains("\"p384\" is not a group of") && e.contains(protocol.group()), "{e}");
     }
+}
+
+#[test]
+fn one_protocol_of_several_parties_computes_each_operation_that_has_one() {
+    let named = |operation| of_several(operation).map(|p| p.name);
+    assert_eq!(operations::ALL.map(named), [Some("mpsi"), Some("mpsu"), Some("mpsi-ca"), None, None, None]);
+    assert!(SEVERAL.iter().all(|p| p.is_of_several()) && !ALL.iter().any(|p| p.is_of_several()));
+    let (operation, group) = (&UNION, MPSU.group());
+    let none = Announced { size: 0, padded: false };
+    let deal = Deal { operation, terms: Terms::default(), group, receiver: none, sender: none };
+    assert!(matches!(MPSU.cost(&deal), Err(Error::Bug(_))));
+    assert!(matches!(CWPRF.cost_of_several(&Terms::default(), &[1, 2]), Err(Error::Bug(_))));
 }
 
 /// A protocol that is not built is not unknown: the message says how to get it.

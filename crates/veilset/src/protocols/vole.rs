@@ -1,6 +1,6 @@
 //! `vole`: a multi-point OPRF from vector OLE (RR22).
 
-use super::{BASE_OTS, Offer, Protocol, SEMI_HONEST, groups};
+use super::{BASE_OTS, Offer, Protocol, Runs, SEMI_HONEST, groups};
 use crate::operations::INTERSECT;
 use crate::oprf::vole::Rr22;
 use crate::vole::silent::Silent;
@@ -19,11 +19,13 @@ pub static VOLE: Protocol = Protocol {
             "learning parity with noise, for an expand-convolute code with regular noise over GF(2^128)",
         ]
     },
-    // Matching is immediate; then the columns that are sent along.
-    stages: |_, terms| 1 + usize::from(terms.payload),
-    cost: |deal| {
-        let (n_y, n_x) = VOLE.sizes(deal);
-        super::cost_over_oprf(deal, (n_y, n_x), Rr22::new(Silent::default()).cost(n_y, n_x))
+    runs: Runs::Two {
+        // Matching is immediate; then the columns that are sent along.
+        stages: |_, terms| 1 + usize::from(terms.payload),
+        cost: |deal| {
+            let (n_y, n_x) = VOLE.sizes(deal);
+            super::cost_over_oprf(deal, (n_y, n_x), Rr22::new(Silent::default()).cost(n_y, n_x))
+        },
+        run: |task, cx, n| super::over_oprf(task, &Rr22::new(Silent::default()), cx, n),
     },
-    run: |task, cx, n| super::over_oprf(task, &Rr22::new(Silent::default()), cx, n),
 };

@@ -14,7 +14,7 @@
 //! sides know the common candidates: the receiver's candidates that the sender has too, in the receiver's order.
 
 use crate::channel::{Channel, Message, PROTOCOL_VERSION};
-use crate::error::{Difference, Error, Fault, Result, shown};
+use crate::error::{Difference, Error, Fault, Result, Seat, shown};
 use crate::hash::SessionId;
 use crate::net::{Connection, Fingerprint};
 use crate::operations::{Confirmed, Operation, Role, Terms};
@@ -62,8 +62,9 @@ pub struct Term {
 }
 
 /// What our side was asked to do. Both sides must have the same, with four exceptions. The roles must be opposite, each
-/// side decides on padding for itself, the sender of share says what is shared, and at least one candidate must be common. Terms that an operation does not
-/// use are 0 or "none" on both sides.
+/// side decides on padding for itself, the sender of share says what is shared, and at least one candidate must be common.
+/// Terms that an operation does not use are 0 or "none" on both sides. In a run of several parties all must have the
+/// same, and their roles follow from the list: the leader is the receiver.
 ///
 /// [`Request::hello`](super::run::Request::hello) makes it from a request.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -89,6 +90,8 @@ pub struct Hello {
     pub terms: Terms,
     /// Whether our set is padded, so that its announced size is only an upper bound. Each side decides for itself.
     pub padded: bool,
+    /// In a run of several parties, the hash of their list ([`crate::net::Roster::digest`]).
+    pub list: Option<[u8; 32]>,
 }
 
 impl Hello {
@@ -104,13 +107,16 @@ impl Hello {
             malicious_sender,
             reveal_count,
             shared_values: _,
+            several: _,
             bare: _,
         } = self.terms;
+        let list = self.list.map_or_else(|| "none".into(), |hash| hexadecimal(&hash));
         let modulus_bits = if self.operation.uses.values { modulus.bits() } else { 0 };
         let yes = |yes: bool| if yes { "yes" } else { "no" }.to_string();
         let terms = [
             ("operation", "operation", self.operation.name.into()),
             ("purpose", "check or run (`veilset check`)", if self.check { "check" } else { "run" }.into()),
+            ("parties", "hash of the list of parties (`parties`)", list),
             ("output", "who gets the result (`both`)", if both { "both" } else { "receiver" }.into()),
             ("key_columns", "number of key columns (`key`)", self.key_columns.to_string()),
             ("normalisation", "normalisation of keys", self.normalisation.clone()),
@@ -198,29 +204,24 @@ pub(super) fn meet(
     let channel = &mut connection.channel;
 
     // 1. Versions: two different ones understand nothing else of each other.
-    channel.tx.send_bytes(PREAMBLE, &preamble(PROTOCOL_VERSION))?;
-    let theirs = channel.rx.recv_bytes(PREAMBLE, MAGIC.len() + 2);
     // Without TLS these are the first bytes that show which protocol the peer speaks.
-    let theirs = theirs.map_err(|e| match (e, connection.peer) {
+    versions(channel).map_err(|e| match (e, connection.peer) {
         (Error::Peer { who, fault, what }, None) => {
             Error::Peer { who, fault, what: format!("{what}. {BOTH_PLAIN}") }
         }
         (Error::Network(what), None) => Error::Network(format!("{what}. {BOTH_PLAIN}")),
         (e, _) => e,
     })?;
-    same_version(&theirs)?;
 
     // 2. Hellos.
-    channel.tx.send_bytes(HELLO, &our_bytes)?;
-    let their_bytes = channel.rx.recv_bounded(HELLO, MAX_HELLO)?;
-    let theirs = Letter::from_bytes(&their_bytes)?;
+    let (their_bytes, theirs) = hellos(channel, &our_bytes)?;
     let their_candidates = theirs.candidates()?;
     let (receiver, sender) = match hello.role {
         Role::Receiver => (&hello.candidates, &their_candidates),
         Role::Sender => (&their_candidates, &hello.candidates),
     };
     let common: Vec<Choice> = receiver.iter().filter(|choice| sender.contains(choice)).copied().collect();
-    let differences = differences(hello, &theirs, &their_candidates, common.is_empty())?;
+    let differences = differences(hello, &theirs, &their_candidates, common.is_empty(), hello.role.other())?;
     if !differences.is_empty() {
         return Err(Error::Disagreement(differences));
     }
@@ -239,6 +240,21 @@ pub(super) fn meet(
     }
     let shared_values = hello.terms.shared_values || theirs.shared_values;
     Ok(Met { common, they_pad: theirs.padded, shared_values, transcript })
+}
+
+/// Exchanges the versions of the protocol, which must be the same.
+pub(super) fn versions(channel: &mut Channel) -> Result<()> {
+    channel.tx.send_bytes(PREAMBLE, &preamble(PROTOCOL_VERSION))?;
+    let theirs = channel.rx.recv_bytes(PREAMBLE, MAGIC.len() + 2)?;
+    same_version(&theirs)
+}
+
+/// Exchanges the hellos. Returns the other one as it came, and as it reads.
+pub(super) fn hellos(channel: &mut Channel, ours: &[u8]) -> Result<(Vec<u8>, Letter)> {
+    channel.tx.send_bytes(HELLO, ours)?;
+    let bytes = channel.rx.recv_bounded(HELLO, MAX_HELLO)?;
+    let theirs = Letter::from_bytes(&bytes)?;
+    Ok((bytes, theirs))
 }
 
 /// Settles on one of the common candidates: the receiver chooses, and the sender checks that the choice is on the list.
@@ -341,6 +357,7 @@ fn same_version(theirs: &[u8]) -> Result<()> {
     match version == PROTOCOL_VERSION {
         true => Ok(()),
         false => Err(Error::Disagreement(vec![Difference {
+            who: Seat::PEER,
             term: "protocol_version",
             what: "version of the protocol (the older side needs a newer veilset)",
             ours: PROTOCOL_VERSION.to_string(),
@@ -352,9 +369,9 @@ fn same_version(theirs: &[u8]) -> Result<()> {
 /// A hello as it is sent. Terms are sent as text, as they are displayed: they are only compared for equality.
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Letter {
+pub(super) struct Letter {
     role: String,
-    padded: bool,
+    pub(super) padded: bool,
     /// In share, of the sender: whether it shares values and not items.
     shared_values: bool,
     /// Pairs of a protocol's and a group's name.
@@ -366,7 +383,7 @@ struct Letter {
 }
 
 impl Letter {
-    fn new(hello: &Hello, nonce: [u8; 32]) -> Letter {
+    pub(super) fn new(hello: &Hello, nonce: [u8; 32]) -> Letter {
         let name = |choice: &Choice| (choice.protocol.name.into(), choice.group.into());
         Letter {
             role: hello.role.name().into(),
@@ -374,13 +391,13 @@ impl Letter {
             shared_values: hello.terms.shared_values,
             candidates: hello.candidates.iter().map(name).collect(),
             terms: hello.terms().into_iter().map(|term| (term.key.into(), term.value)).collect(),
-            nonce: blake3::Hash::from_bytes(nonce).to_hex().to_string(),
+            nonce: hexadecimal(&nonce),
         }
     }
 
     /// Its candidates: at least one, each a known protocol over one of its groups, without repetition. So their number
     /// is bounded.
-    fn candidates(&self) -> Result<Vec<Choice>> {
+    pub(super) fn candidates(&self) -> Result<Vec<Choice>> {
         if self.candidates.is_empty() {
             return Err(Error::misbehaves("its hello has no candidates"));
         }
@@ -400,7 +417,7 @@ impl Letter {
         Ok(all)
     }
 
-    fn to_bytes(&self) -> Result<Vec<u8>> {
+    pub(super) fn to_bytes(&self) -> Result<Vec<u8>> {
         let bytes = serde_json::to_vec(self).map_err(|e| Error::Bug(format!("a hello is not JSON: {e}")))?;
         match bytes.len() <= MAX_HELLO {
             true => Ok(bytes),
@@ -424,16 +441,20 @@ impl Letter {
     }
 }
 
-/// The terms in which the two hellos differ but must not.
-fn differences(
+/// The terms in which the two hellos differ but must not. `role` is the one that the other party must have.
+pub(super) fn differences(
     ours: &Hello,
     theirs: &Letter,
     their_candidates: &[Choice],
     nothing_common: bool,
+    role: Role,
 ) -> Result<Vec<Difference>> {
+    let who = Seat::PEER;
     let mut differences = Vec::new();
-    if theirs.role != ours.role.other().name() {
+    // In a run of several the role follows from the list.
+    if theirs.role != role.name() && ours.list.is_none() {
         differences.push(Difference {
+            who,
             term: "role",
             what: "`role`",
             ours: ours.role.name().into(),
@@ -457,7 +478,7 @@ fn differences(
         let follows = operation && OF_OPERATION.contains(&term.key) || width;
         if term.value != *theirs && !follows {
             let Term { key, words, value } = term.clone();
-            differences.push(Difference { term: key, what: words, ours: value, theirs: shown(theirs) });
+            differences.push(Difference { who, term: key, what: words, ours: value, theirs: shown(theirs) });
         }
     }
     if nothing_common && !operation {
@@ -468,9 +489,16 @@ fn differences(
             false => "`protocol`",
         };
         let (ours, theirs) = (list(&ours.candidates), list(their_candidates));
-        differences.push(Difference { term: "protocol", what, ours, theirs });
+        differences.push(Difference { who, term: "protocol", what, ours, theirs });
+    }
+    if differences.is_empty() && theirs.role != role.name() {
+        return Err(Error::misbehaves("its role is not that of its place in the list of parties"));
     }
     Ok(differences)
+}
+
+fn hexadecimal(bytes: &[u8; 32]) -> String {
+    blake3::Hash::from_bytes(*bytes).to_hex().to_string()
 }
 
 fn listed(names: &[String]) -> String {
@@ -499,7 +527,7 @@ fn transcript(receiver: &Side<'_>, sender: &Side<'_>, exporter: &[u8; 32]) -> bl
     hasher
 }
 
-fn part(hasher: &mut blake3::Hasher, bytes: &[u8]) {
+pub(super) fn part(hasher: &mut blake3::Hasher, bytes: &[u8]) {
     hasher.update(&(bytes.len() as u64).to_le_bytes());
     hasher.update(bytes);
 }

@@ -127,9 +127,17 @@ fn only_the_sender_of_share_says_what_is_shared() {
 #[test]
 fn every_term_that_differs_is_reported_on_both_sides_with_both_values() {
     type Change = (&'static str, &'static str, fn(&mut Hello), &'static str, &'static str);
-    let changes: [Change; 12] = [
+    let other_list = "abababababababababababababababababababababababababababababababab";
+    let changes: [Change; 13] = [
         ("operation", "operation", |h| h.operation = &COUNT, "sum", "count"),
         ("purpose", "check or run (`veilset check`)", |h| h.check = true, "run", "check"),
+        (
+            "parties",
+            "hash of the list of parties (`parties`)",
+            |h| h.list = Some([0xab; 32]),
+            "none",
+            other_list,
+        ),
         ("output", "who gets the result (`both`)", |h| h.terms.both = true, "receiver", "both"),
         ("key_columns", "number of key columns (`key`)", |h| h.key_columns = 2, "1", "2"),
         ("normalisation", "normalisation of keys", |h| h.normalisation = "trim".into(), "none", "trim"),
@@ -161,7 +169,8 @@ fn every_term_that_differs_is_reported_on_both_sides_with_both_values() {
         change(&mut sender);
         change(&mut all);
         let difference = |ours: &str, theirs: &str| {
-            Error::Disagreement(vec![Difference { term, what, ours: ours.into(), theirs: theirs.into() }])
+            let (ours, theirs) = (ours.into(), theirs.into());
+            Error::Disagreement(vec![Difference { who: Seat::PEER, term, what, ours, theirs }])
         };
         let [a, b] = both(&receiver, &sender, [1, 2], connections()).map(Result::unwrap_err);
         assert_eq!((a, b), (difference(ours, theirs), difference(theirs, ours)));
@@ -345,8 +354,8 @@ fn nothing_in_common_ends_the_run_before_any_size() {
     let differences = both(&receiver, &sender, [1, 2], ends).map(Result::unwrap_err);
     let (ours, theirs) = ("cm20, vole", "dh, dh-psi");
     for (e, (ours, theirs)) in differences.into_iter().zip([(ours, theirs), (theirs, ours)]) {
-        let expected =
-            Difference { term: "protocol", what: "`protocol`", ours: ours.into(), theirs: theirs.into() };
+        let (ours, theirs) = (ours.into(), theirs.into());
+        let expected = Difference { who: Seat::PEER, term: "protocol", what: "`protocol`", ours, theirs };
         assert_eq!(e, Error::Disagreement(vec![expected]));
     }
     assert_eq!(seen.each_ref().map(tags), [[1, 2], [1, 2]]);
@@ -535,6 +544,7 @@ fn a_session_over_tls_from_hello_to_confirmation_or_disagreement() {
         sent_columns: Vec::new(),
         value_scale: 0,
         terms: Terms { max_row, ..Terms::default() },
+        list: None,
         padded: false,
     };
     let (a, b) = (identity(), identity());

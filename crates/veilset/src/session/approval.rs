@@ -1,8 +1,9 @@
 //! The point where our side decides whether to allow a run. By then both sides have agreed on the terms and know the
 //! sizes; nothing else about the data has been sent.
 
+use super::party::number;
 use super::{Hello, Parties, Term};
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, Seat};
 use crate::hash::SessionId;
 use crate::operations::cost::Deal;
 use crate::operations::{Announced, Role};
@@ -18,6 +19,8 @@ pub struct Proposal {
     pub choice: Choice,
     /// The session's id.
     pub session_id: SessionId,
+    /// Our own seat in a run of several; `None` in a run of two.
+    pub seat: Option<Seat>,
     /// What our side announced.
     pub ours: Announced,
     /// The other parties, and what they announced.
@@ -35,6 +38,18 @@ impl Proposal {
         let Hello { operation, terms, .. } = self.hello;
         let Choice { protocol, group } = self.choice;
         (protocol, Deal { operation, terms, group, receiver, sender })
+    }
+
+    /// Our number in a run of several, from 0.
+    pub(super) fn me(&self) -> usize {
+        self.seat.map_or(0, number)
+    }
+
+    /// The bounds on the sets of all parties of a run of several, in their order.
+    pub(super) fn bounds(&self) -> Vec<usize> {
+        let mut all: Vec<_> = self.parties.iter().map(|party| party.announced.size).collect();
+        all.insert(self.me().min(all.len()), self.ours.size);
+        all
     }
 
     /// All terms that both sides agreed on, with the chosen protocol and group inserted after the operation and the

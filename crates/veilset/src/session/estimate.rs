@@ -2,11 +2,11 @@
 //! time comes from a short measurement of this machine.
 
 use super::Proposal;
+use super::words::{When, of_several};
 use crate::error::{Error, Result};
 use crate::group::{self, Group, InGroup, Key};
 use crate::hash::ItemHash;
-pub use crate::operations::cost::Traffic;
-use crate::operations::cost::Work;
+use crate::operations::cost::{Traffic, Work};
 use crate::operations::{Role, View};
 use crate::rng::Prng;
 use crate::threads::Threads;
@@ -32,13 +32,18 @@ const BASE_OT: Duration = Duration::from_micros(80);
 const CIPHERTEXT: Duration = Duration::from_millis(4);
 /// Approximate time of a bit of CM20's matrix, on one thread.
 const MATRIX_BIT: Duration = Duration::from_nanos(3);
+/// Approximate time of a string that is compared with shared output, on one thread.
+const COMPARED: Duration = Duration::from_nanos(2500);
 
 /// The expected cost of a run for our side.
 #[derive(Debug, Clone, Copy)]
 #[non_exhaustive]
 pub struct Estimate {
-    /// Bytes on the wire, including TLS and the agreement, to about 1 in 100.
-    pub traffic: Traffic,
+    /// Bytes that we send and receive, to and from all other parties together, including TLS and the agreement, to about
+    /// 1 in 100.
+    pub sent: u64,
+    /// See `sent`.
+    pub received: u64,
     /// The longest chain of messages of the protocol in which each waits for the one before
     /// ([`crate::operations::cost::Cost::rounds`]).
     pub rounds: usize,
@@ -55,25 +60,64 @@ impl Estimate {
     /// # Errors
     /// As those of the protocol, for sets that are too large for it.
     pub fn of(proposal: &Proposal, prepared: bool, threads: &Threads) -> Result<Estimate> {
+        let role = proposal.hello.role;
+        if proposal.hello.terms.several {
+            return Estimate::of_several(proposal, threads);
+        }
         let (protocol, deal) = proposal.deal();
         let cost = protocol.cost(&deal)?;
-        let ours = cost.of(proposal.hello.role);
+        let ours = cost.of(role);
         // The points under the first key; not those of dummies that the receiver of a union inserts.
         let ready = if prepared { proposal.ours.size } else { 0 };
         let work = Work { multiplications: ours.work.multiplications.saturating_sub(ready), ..ours.work };
-        let speed = match work.multiplications {
-            0 => Speed { points: 0.0, threads: threads.count() },
-            _ => Speed::measure(proposal.choice.group, threads)?,
-        };
-        let whole = |bytes: u64| bytes + bytes * RECORD.0 / RECORD.1 + AROUND;
         let Traffic { to_sender, to_receiver } = cost.traffic;
+        let [sent, received] = match role {
+            Role::Receiver => [to_sender, to_receiver],
+            Role::Sender => [to_receiver, to_sender],
+        };
         Ok(Estimate {
-            traffic: Traffic { to_sender: whole(to_sender), to_receiver: whole(to_receiver) },
+            sent: whole(sent),
+            received: whole(received),
             rounds: cost.rounds,
             memory: ours.memory.on(threads.count()) + cost.in_flight(),
-            work: speed.of(&work),
+            work: time(&work, proposal, threads)?,
         })
     }
+
+    fn of_several(proposal: &Proposal, threads: &Threads) -> Result<Estimate> {
+        let me = proposal.me();
+        let protocol = proposal.choice.protocol;
+        let cost = protocol.cost_of_several(&proposal.hello.terms, &proposal.bounds())?;
+        let none = || Error::Bug(format!("no cost for party {} by {protocol}", me + 1));
+        let ours = cost.parties.get(me).ok_or_else(none)?;
+        let around = AROUND * (proposal.parties.count() as u64 - 1);
+        Ok(Estimate {
+            sent: whole(cost.sent(me)) + around,
+            received: whole(cost.received(me)) + around,
+            rounds: cost.rounds,
+            memory: ours.memory.on(threads.count()) + cost.in_flight(me),
+            work: time(&ours.work, proposal, threads)?,
+        })
+    }
+
+    /// The larger direction, which decides the time on a full-duplex link.
+    pub fn larger(&self) -> u64 {
+        self.sent.max(self.received)
+    }
+}
+
+/// Bytes of a link with TLS and all around.
+fn whole(bytes: u64) -> u64 {
+    bytes + bytes * RECORD.0 / RECORD.1 + AROUND
+}
+
+/// How long our side computes. If points are multiplied, it measures the speed of this machine.
+fn time(work: &Work, proposal: &Proposal, threads: &Threads) -> Result<Duration> {
+    let speed = match work.multiplications {
+        0 => Speed { points: 0.0, threads: threads.count() },
+        _ => Speed::measure(proposal.choice.group, threads)?,
+    };
+    Ok(speed.of(work))
 }
 
 /// How fast this machine is.
@@ -118,13 +162,15 @@ impl Speed {
     }
 
     fn of(&self, work: &Work) -> Duration {
-        let Work { multiplications, base_ots, matrix_bits, vole_items, binned_items, ciphertexts } = *work;
+        let Work { multiplications, base_ots, matrix_bits, vole_items, .. } = *work;
+        let Work { binned_items, ciphertexts, compared, .. } = *work;
         let times = |n: usize, each: Duration| n as f64 * each.as_secs_f64();
         let threaded = times(multiplications, BESIDE)
             + times(matrix_bits, MATRIX_BIT)
             + times(vole_items, VOLE_ITEM)
             + times(binned_items, BINNED_ITEM)
-            + times(ciphertexts, CIPHERTEXT);
+            + times(ciphertexts, CIPHERTEXT)
+            + times(compared, COMPARED);
         let seconds = multiplications as f64 / self.points.max(1.0)
             + threaded / self.threads as f64
             + times(base_ots, BASE_OT);
@@ -132,14 +178,18 @@ impl Speed {
     }
 }
 
-/// What this party and the peer would learn from a run of two, in sentences.
+/// What this party and the others would learn, in sentences.
 pub fn would_learn(proposal: &Proposal) -> Vec<String> {
     let Proposal { hello, ours, .. } = proposal;
+    if hello.terms.several {
+        let computed = (hello.operation, &hello.terms);
+        return of_several(When::Before, computed, (hello.role, *ours), &proposal.parties, None);
+    }
     let theirs = proposal.parties.peer().announced;
     let (terms, columns) = (hello.terms, hello.sent_columns.join(", "));
     let learns = |role, other, other_pads| {
         let columns = if role == Role::Receiver { columns.as_str() } else { "" };
-        let view = View { other, other_pads: Some(other_pads), columns, numbers: None };
+        let view = View { other, several: false, other_pads: Some(other_pads), columns, numbers: None };
         view.say(&(hello.operation.learns)(role, &terms))
     };
     vec![

@@ -10,6 +10,8 @@ pub mod estimate;
 mod party;
 pub mod report;
 pub mod run;
+mod several;
+mod words;
 
 pub use agreement::{Agreement, Hello, Term, agree, confirm, introduce};
 pub use approval::{Approval, Proposal};

@@ -18,6 +18,11 @@ pub struct Party {
     pub announced: Announced,
 }
 
+/// The number of a party of several, from 0.
+pub(super) fn number(seat: Seat) -> usize {
+    seat.number().map_or(0, |number| usize::from(number.get()) - 1)
+}
+
 /// The other parties of a run, ordered by seat; at least one.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Parties {
@@ -27,7 +32,6 @@ pub struct Parties {
 
 impl Parties {
     /// These parties, in this order.
-    #[cfg_attr(not(test), expect(dead_code, reason = "runs of three and more are to come"))]
     pub(crate) fn new(first: Party, rest: Vec<Party>) -> Parties {
         Parties { first, rest }
     }
@@ -43,8 +47,18 @@ impl Parties {
     }
 
     /// All of them.
-    pub fn iter(&self) -> impl Iterator<Item = &Party> {
+    pub fn iter(&self) -> impl Iterator<Item = &Party> + Clone {
         std::iter::once(&self.first).chain(&self.rest)
+    }
+
+    /// The same, mutable, to record what they announce.
+    pub(super) fn iter_mut(&mut self) -> impl Iterator<Item = &mut Party> {
+        std::iter::once(&mut self.first).chain(&mut self.rest)
+    }
+
+    /// How many there are.
+    pub fn count(&self) -> usize {
+        1 + self.rest.len()
     }
 }
 

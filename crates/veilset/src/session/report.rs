@@ -1,6 +1,7 @@
 //! The report of a run, for people and as JSON with stable names.
 
 use super::run::{Outcome, Request};
+use super::words::{When, of_several};
 use super::{Parties, Party};
 use crate::error::{Error, Result};
 use crate::hash::SessionId;
@@ -155,7 +156,7 @@ impl Report {
 
     /// The report in a few lines for people; the first one states the result.
     pub fn to_text(&self) -> String {
-        let side = |party: &Party| format!("{} on {}'s side", party.announced.size, party.seat);
+        let side = |party: &Party| format!("{} on {party}'s side", party.announced.size);
         let theirs: Vec<String> = self.parties.iter().map(side).collect();
         let mut text = format!(
             "{}\n  {} as {}, protocol {} over {}: {} items here, {}\n",
@@ -294,9 +295,17 @@ impl PartyFields<'_> {
     }
 }
 
-/// The result of a run of two, in numbers.
+/// The result, in numbers.
 fn numbers(request: &Request, outcome: &Outcome) -> Result<Numbers> {
     let none = Numbers::default();
+    if request.parties.is_some() {
+        return Ok(match &outcome.learned {
+            Learned::Matching(m) => Numbers { matches: Some(m.positions.len()), ..none },
+            Learned::Matches(n) => Numbers { matches: Some(*n as usize), ..none },
+            Learned::New(new) => Numbers { union_size: Some(request.set.len() + new.items.len()), ..none },
+            _ => none,
+        });
+    }
     let peer = outcome.parties.peer().announced;
     let (ours, theirs) = (request.set.len(), peer.size);
     // Numbers derived from the size of the peer's set are unknown if it is padded.
@@ -350,12 +359,15 @@ fn summary(request: &Request, outcome: &Outcome, result: &Numbers) -> String {
     let s = |n: usize| if n == 1 { "" } else { "s" };
     let ours = request.set.len();
     let matches = result.matches.unwrap_or(0);
+    let several = request.parties.is_some();
     match (&outcome.learned, result.union_size, &result.sum) {
+        (Learned::Nothing, ..) if several => "Done: the leader has the result".into(),
         (Learned::Nothing, ..) => "Done: the receiver has the result".into(),
         (Learned::New(_) | Learned::Union(_), size, _) => {
             let size = size.unwrap_or(ours);
             let new = size.saturating_sub(ours);
-            format!("New: {new} item{} that only the peer has; the union has {size}", s(new))
+            let others = if several { "only others have" } else { "only the peer has" };
+            format!("New: {new} item{} that {others}; the union has {size}", s(new))
         }
         (Learned::Shares(shares), ..) => {
             let n = shares.shares.len() / shares.width;
@@ -383,7 +395,7 @@ fn summary(request: &Request, outcome: &Outcome, result: &Numbers) -> String {
 
 /// A hint for a result without matches, where matches were possible.
 fn hint(request: &Request, outcome: &Outcome, result: &Numbers) -> Option<&'static str> {
-    let possible = !request.set.is_empty() && outcome.parties.peer().announced.size > 0;
+    let possible = !request.set.is_empty() && outcome.parties.iter().all(|party| party.announced.size > 0);
     // The normalisations that leave text as it is.
     let as_it_is = ["none", "utf8"].contains(&request.normalisation);
     (possible && as_it_is && result.matches == Some(0)).then_some(
@@ -392,15 +404,22 @@ fn hint(request: &Request, outcome: &Outcome, result: &Numbers) -> Option<&'stat
     )
 }
 
-/// What each party learned in a run of two, in sentences.
+/// What each party learned, in sentences.
 fn sentences(request: &Request, outcome: &Outcome, result: &Numbers) -> Vec<String> {
     let terms = request.terms();
     let announced = Announced { size: request.announced(), padded: request.pad_to.is_some() };
     let peer = outcome.parties.peer().announced;
     let columns = request.sent_columns.join(", ");
+    if request.parties.is_some() {
+        let new = result.union_size.map(|size| size.saturating_sub(request.set.len()));
+        let numbers = operations::Numbers { matches: result.matches, new, ..Default::default() };
+        let (computed, us) = ((request.operation, &terms), (request.role, announced));
+        return of_several(When::Done, computed, us, &outcome.parties, Some(numbers));
+    }
     let learned = |role, other, other_pads, numbers| {
         let columns = if role == Role::Receiver { columns.as_str() } else { "" };
-        let view = View { other, other_pads: Some(other_pads), columns, numbers: Some(numbers) };
+        let view =
+            View { other, several: false, other_pads: Some(other_pads), columns, numbers: Some(numbers) };
         view.say(&(request.operation.learns)(role, &terms))
     };
     let ours = operations::Numbers {

@@ -255,5 +255,8 @@ fn the_report_of_a_run_of_several_has_a_list_of_the_parties() {
     assert_eq!(json["parties"], serde_json::json!([entry(2, "south", 5), entry(4, "west", 6)]));
     assert_eq!(json["sizes"], serde_json::json!({"ours": 2, "announced": 9}));
     assert!(json.get("peer").is_none() && json.get("peer_name").is_none());
-    assert!(text.ends_with("2 items here, 5 on party 2's side, 6 on party 4's side"), "{text}");
+    assert!(
+        text.ends_with("2 items here, 5 on party 2 (south)'s side, 6 on party 4 (west)'s side"),
+        "{text}"
+    );
 }

@@ -1,14 +1,14 @@
 //! One party's side of a run: agree, compute, confirm, and open the result.
 
 use super::agreement::{choose, go, meet, predict, tell_size};
-use super::{Approval, Hello, Parties, Party, Proposal, confirm};
+use super::{Approval, Hello, Parties, Party, Proposal, confirm, several};
 use crate::artefact::{self, Basis, Half, Ledger};
 use crate::context::Context;
 use crate::error::{Error, Result};
 use crate::hash::SessionId;
 use crate::hashed::Hashed;
 use crate::item::{ItemSet, Items};
-use crate::net::{Connection, Identity};
+use crate::net::{Connected, Connection, Identity, Me};
 use crate::operations::sum::fits;
 use crate::operations::{
     self, Announced, Confirmed, Learned, Operation, Role, Rows, Sealed, Task, Terms, Uses,
@@ -54,6 +54,9 @@ pub struct Request<'a> {
     pub value_scale: u32,
     /// The other terms that must be the same on both sides. `payload` follows from `sent_columns`.
     pub terms: Terms,
+    /// The parties of a run of several, and which we are; `None` in a run of two. The leader has the role of receiver, and
+    /// all others that of sender.
+    pub parties: Option<&'a Me>,
     /// The threads that our side computes on, before and during the run. The peer is not told.
     pub threads: &'a Threads,
 }
@@ -98,6 +101,7 @@ impl<'a> Request<'a> {
             values: &[],
             value_scale: 0,
             terms: Terms { max_row: 64, ..Terms::default() },
+            parties: None,
             threads: Threads::global(),
         }
     }
@@ -120,6 +124,7 @@ impl<'a> Request<'a> {
         let wrong = |what: String| Err(Error::Usage(what));
         let Request { operation, ref terms, .. } = *self;
         let payload = !self.sent_columns.is_empty();
+        self.check_parties()?;
         for Choice { protocol, group } in self.candidates() {
             if !protocol.groups.contains(&group) {
                 return Err(protocol.refuse_group(group));
@@ -178,6 +183,59 @@ impl<'a> Request<'a> {
         }
     }
 
+    /// Refuses what is not for as many parties as take part.
+    fn check_parties(&self) -> Result<()> {
+        let wrong = |what: String| Err(Error::Usage(what));
+        let operation = self.operation;
+        let Some(me) = self.parties else {
+            return match self.candidates().iter().find(|choice| choice.protocol.is_of_several()) {
+                Some(Choice { protocol, .. }) => wrong(format!(
+                    "`protocol={protocol}` is for several parties. Name them with `parties`, or omit `protocol`"
+                )),
+                None => Ok(()),
+            };
+        };
+        let Some(protocol) = protocols::of_several(operation) else {
+            let those = operations::ALL.into_iter().filter(|o| protocols::of_several(o).is_some());
+            let those: Vec<_> = those.map(|o| o.name).collect();
+            return wrong(format!(
+                "{operation} is for two parties only. Omit `parties`, or use {}",
+                those.join(", ")
+            ));
+        };
+        match self.candidates()[..] {
+            [choice] if choice.protocol == protocol => {}
+            _ => {
+                return wrong(format!(
+                    "{operation} of several parties is computed by {protocol} only. Omit `protocol`"
+                ));
+            }
+        }
+        if (self.role == Role::Receiver) != me.leads() {
+            return Err(Error::Bug(format!("the role of {} in {}", self.role, me.own())));
+        }
+        let Terms { both, malicious_sender, reveal_count, .. } = self.terms;
+        let not_offered = [
+            (both, "`both` is for two parties: of several, the leader alone learns the result"),
+            (
+                malicious_sender,
+                "`malicious_sender` is for two parties: several are assumed to follow the protocol",
+            ),
+            (
+                reveal_count,
+                "`reveal_count_to_sender` is for two parties: of several, only the leader learns anything",
+            ),
+            (
+                !self.sent_columns.is_empty(),
+                "columns are sent between two parties only: they would show whose they are",
+            ),
+        ];
+        match not_offered.into_iter().find(|(asked, _)| *asked) {
+            Some((_, why)) => wrong(format!("{why}. Omit it, or `parties`")),
+            None => Ok(()),
+        }
+    }
+
     /// Refuses an offer that does not reveal the count to the sender though it is asked to, or does so unasked.
     fn check_revealed(&self, protocol: &Protocol, offer: &Offer) -> Result<()> {
         let operation = self.operation;
@@ -225,7 +283,10 @@ impl<'a> Request<'a> {
     /// Those of [`Request::check`].
     pub fn prepare(&self, rng: &mut Prng) -> Result<Prepared<'a>> {
         self.check()?;
-        Ok(Prepared { request: *self, set: self.basis().hashed(rng), half: None })
+        // Among several parties all messages follow from the bounds, so there are no dummies.
+        let pad_to = self.pad_to.filter(|_| self.parties.is_none());
+        let set = Basis { pad_to, ..self.basis() }.hashed(rng);
+        Ok(Prepared { request: *self, set, half: None })
     }
 
     /// Like [`Request::prepare`], with a half prepared in advance ([`artefact::prepare`]). It is spent once both sides
@@ -293,6 +354,7 @@ impl<'a> Request<'a> {
             malicious_sender,
             reveal_count,
             shared_values: shares && shared_values && self.role == Role::Sender,
+            several: self.parties.is_some(),
             bare: false,
         }
     }
@@ -326,14 +388,15 @@ impl<'a> Request<'a> {
             },
             terms: self.terms(),
             padded: self.pad_to.is_some(),
+            list: self.parties.map(|me| me.roster().digest()),
         }
     }
 }
 
 /// A checked request with its set hashed and padded.
 pub struct Prepared<'a> {
-    request: Request<'a>,
-    set: Hashed<'a>,
+    pub(super) request: Request<'a>,
+    pub(super) set: Hashed<'a>,
     half: Option<Half>,
 }
 
@@ -349,9 +412,9 @@ impl<'a> Prepared<'a> {
 ///
 /// # Errors
 /// Those of [`Request::prepare`] and [`run_if`].
-pub fn run(connection: Connection, request: &Request, rng: &mut Prng) -> Result<Outcome> {
+pub fn run(connected: impl Into<Connected>, request: &Request, rng: &mut Prng) -> Result<Outcome> {
     let prepared = request.prepare(rng)?;
-    run_if(connection, prepared, &mut (), rng)
+    run_if(connected, prepared, &mut (), rng)
 }
 
 /// Runs our side, if `approval` allows it once the sizes are known. The result is opened after the connection is
@@ -361,6 +424,18 @@ pub fn run(connection: Connection, request: &Request, rng: &mut Prng) -> Result<
 /// Any failure before both sides have confirmed the end is reported to the peer, without details of our side. Of an
 /// error of `approval` the peer is told only the kind.
 pub fn run_if(
+    connected: impl Into<Connected>,
+    prepared: Prepared,
+    approval: &mut dyn Approval,
+    rng: &mut Prng,
+) -> Result<Outcome> {
+    match connected.into() {
+        Connected::Peer(connection) => run_of_two(connection, prepared, approval, rng),
+        Connected::Parties(connections) => several::run_if(connections, prepared, approval, rng),
+    }
+}
+
+fn run_of_two(
     mut connection: Connection,
     prepared: Prepared,
     approval: &mut dyn Approval,
@@ -419,10 +494,10 @@ fn compute<'a>(
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct Checked {
-    /// What both sides agreed on and allow.
+    /// What all parties agreed on and allow.
     pub proposal: Proposal,
-    /// How long the peer expects to compute, in milliseconds, at its own speed.
-    pub their_milliseconds: u64,
+    /// How long each of the other parties expects to compute, in milliseconds, at its own speed, in their order.
+    pub their_milliseconds: Vec<u64>,
 }
 
 /// Agrees with a peer that also runs a check, asks `approval`, and ends. `milliseconds` returns how long our side
@@ -431,15 +506,21 @@ pub struct Checked {
 /// # Errors
 /// Those of [`run_if`]. Nothing about the data but the sizes was sent.
 pub fn check(
-    mut connection: Connection,
+    connected: impl Into<Connected>,
     request: &Request,
     approval: &mut dyn Approval,
     milliseconds: &dyn Fn(&Proposal) -> Result<u64>,
     rng: &mut Prng,
 ) -> Result<Checked> {
+    let mut connection = match connected.into() {
+        Connected::Peer(connection) => connection,
+        Connected::Parties(connections) => {
+            return several::check(connections, request, approval, milliseconds, rng);
+        }
+    };
     let checked = approved(&mut connection, request, true, approval, rng).and_then(|proposal| {
-        let their_milliseconds = predict(&mut connection.channel, milliseconds(&proposal)?)?;
-        Ok(Checked { proposal, their_milliseconds })
+        let theirs = predict(&mut connection.channel, milliseconds(&proposal)?)?;
+        Ok(Checked { proposal, their_milliseconds: vec![theirs] })
     });
     finish(connection, checked)
 }
@@ -464,6 +545,9 @@ fn approved(
     rng: &mut Prng,
 ) -> Result<Proposal> {
     request.check()?;
+    if request.parties.is_some() {
+        return Err(Error::Bug("a run of several parties over one connection".into()));
+    }
     let hello = request.hello(check);
     let ours = Announced { size: request.announced(), padded: hello.padded };
     let met = meet(connection, &hello, ours.size, rng)?;
@@ -477,8 +561,8 @@ fn approved(
     let choice = met.common[0];
     let terms = Terms { shared_values: met.shared_values, ..hello.terms };
     let hello = Hello { terms, ..hello };
-    let mut proposal =
-        Proposal { session_id: met.session_id(choice), hello, choice, ours, parties: peer.into() };
+    let session_id = met.session_id(choice);
+    let mut proposal = Proposal { session_id, hello, choice, seat: None, ours, parties: peer.into() };
     let channel = &mut connection.channel;
     let sized = tell_size(channel, ours.size).and_then(|their_size| {
         let peer = proposal.parties.peer_mut();
@@ -501,7 +585,7 @@ fn approved(
 }
 
 /// This party's set is larger than we accept.
-fn too_large(party: &Party, request: &Request) -> Error {
+pub(super) fn too_large(party: &Party, request: &Request) -> Error {
     Error::Refused(format!(
         "{}'s set has {} items, but `max_peer_items` is {}. Raise it if you want to spend the time and \
          memory",

@@ -621,7 +621,7 @@ fn a_check_tells_both_sides_the_sizes_and_how_long_the_other_takes() {
     });
     for (side, size, milliseconds) in [(&here, 5, 7), (&there, 3, 5)] {
         let theirs = side.proposal.parties.peer().announced.size;
-        assert_eq!((theirs, side.their_milliseconds), (size, milliseconds));
+        assert_eq!((theirs, &side.their_milliseconds[..]), (size, &[milliseconds][..]));
     }
     assert!(here.proposal.hello.check);
 

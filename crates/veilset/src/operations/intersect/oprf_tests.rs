@@ -24,6 +24,7 @@ const TERMS: Terms = Terms {
     malicious_sender: false,
     reveal_count: false,
     shared_values: false,
+    several: false,
     bare: false,
 };
 

@@ -17,19 +17,19 @@
 //!
 //! Source: not in GNT23, which has the union only.
 
-use super::rows::{accept, give_back, offer, take_back};
+use super::rows::{accept, give_back, offer, opened, take_back};
 use super::setup::Setup;
-use super::{Hop, between, relay};
+use super::{Hop, relay};
 use crate::ahe::elgamal::{Ciphertext, PublicKey};
-use crate::ahe::shuffle::{Shape, Shuffle};
+use crate::ahe::shuffle::Shape;
 use crate::context::Context;
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, Seat};
 use crate::group::ristretto255::Element;
 use crate::hashed::Hashed;
 use crate::hashing::cuckoo::Functions;
-use crate::many::{Many, seat};
+use crate::many::Many;
 use crate::membership::mot::MembershipOt;
-use crate::membership::shared::{Batch, Sspmt};
+use crate::membership::shared::{Batch, Sizes, Sspmt};
 use crate::operations::Sealed;
 use crate::oprf::Input;
 use crate::params::LAMBDA;
@@ -53,11 +53,17 @@ struct Party<'r> {
 }
 
 impl Party<'_> {
-    /// What P_1 and this holder know about their tests. In all, the bins of P_1 are tested with each other party.
+    /// What P_1 and this holder know about their tests.
     fn batch(&self, functions: Functions, holder: usize) -> Batch {
-        let comparisons = (self.bounds.len() - 1) * functions.bins();
-        Batch { functions, most: self.bounds[holder], exponent: LAMBDA, comparisons }
+        let Sizes { most, exponent, comparisons, .. } = sizes(self.bounds, holder);
+        Batch { functions, most, exponent, comparisons }
     }
+}
+
+/// The sizes of the tests of P_1 with this holder. In all, the bins of P_1 are tested with each other party.
+pub(super) fn sizes(bounds: &[usize], holder: usize) -> Sizes {
+    let bins = super::bins(bounds[0]);
+    Sizes { bins, most: bounds[holder], exponent: LAMBDA, comparisons: (bounds.len() - 1) * bins }
 }
 
 impl<T: Sspmt + Sync, M: MembershipOt + Sync> Count<T, M> {
@@ -74,7 +80,15 @@ impl<T: Sspmt + Sync, M: MembershipOt + Sync> Count<T, M> {
     ) -> Result<Option<Sealed<'a, u64>>> {
         let (setup, joint, list) = self.list(many, set, bounds)?;
         // 4. Shuffle&Decrypt.
-        opened(many, setup, &joint, &list, bounds[0])
+        let (bound, mut all) = (bounds[0] as u64, 0);
+        let list = (Shape::blinded(super::bins(bounds[0])), &list[..]);
+        opened(many, setup, &joint, list, |elements| {
+            all += elements.iter().filter(|element| element.equals(&Element::IDENTITY)).count() as u64;
+            Ok(())
+        })?;
+        let wrong = || Error::misbehaves_unseen("it made more matches than we have items").by(Seat::SOMEBODY);
+        let sealed = || Sealed::new(move || if all <= bound { Ok(all) } else { Err(wrong()) });
+        Ok((many.me == 0).then(sealed))
     }
 
     /// Steps 1 to 3: what all agree on, and the leader's list.
@@ -139,34 +153,4 @@ impl<T: Sspmt + Sync, M: MembershipOt + Sync> Count<T, M> {
         let rows = accept(cx, &self.transfer, shares, 1)?;
         give_back(cx, party.joint, &rows)
     }
-}
-
-/// Shuffle&Decrypt, for which P_1 has this list. Returns how many of its ciphertexts hold 0.
-fn opened<'a>(
-    many: &mut Many,
-    setup: Setup,
-    joint: &PublicKey,
-    list: &[Ciphertext],
-    bound: usize,
-) -> Result<Option<Sealed<'a, u64>>> {
-    let (me, last, rng) = (many.me, many.parties() - 1, &mut many.rng.split());
-    let shape = Shape::blinded(super::bins(bound));
-    let mut shuffle = Shuffle { shape, rng, threads: many.threads };
-    if me > 0 {
-        let rest = setup.remaining(me)?;
-        let next = if me < last { me + 1 } else { 0 };
-        between(many, me - 1, next, |rx, tx| shuffle.pass(setup.key, &rest, rx, tx))?;
-        return Ok(None);
-    }
-    shuffle.lead(joint, list, &mut many.link(1)?.ch.tx).map_err(|error| error.by(seat(1)))?;
-    let mut all = 0;
-    let opened = shuffle.open(setup.key, &mut many.link(last)?.ch.rx, |elements| {
-        all += elements.iter().filter(|element| element.equals(&Element::IDENTITY)).count() as u64;
-        Ok(())
-    });
-    opened.map_err(|error| error.by(seat(last)))?;
-    Ok(Some(Sealed::new(move || match all <= bound as u64 {
-        true => Ok(all),
-        false => Err(Error::misbehaves_unseen("the others sent more matches than we have items")),
-    })))
 }

@@ -1,14 +1,15 @@
 //! Flawed variants of the protocols, each of which the checks of `coalition_tests.rs` tell from the real one: what
 //! GNT23 prints, and what would be cheaper.
 
+use super::bins;
 use super::coalition_tests::{in_all_worlds, worlds};
 use super::count::Count;
 use super::observed_tests::{
     AGAIN, BOUND, Check, Log, New, Observed, Parts, Run, Tests, count_is_private, filled, generator,
     intersect, intersection_is_private, of_pair, run, union_is_private, union_of,
 };
-use super::{between, bins};
-use crate::ahe::shuffle::{Shape, Shuffle};
+use super::rows::opened;
+use crate::ahe::shuffle::Shape;
 use crate::channel::Message;
 use crate::context::Context;
 use crate::error::Result;
@@ -276,7 +277,7 @@ fn star(many: &mut Many, set: &Hashed, parts: Parts) -> Result<Option<Vec<bool>>
     })?;
     let keys: Vec<(usize, [u8; 32])> = keys.into_iter().flatten().collect();
     parts.log.note(|notes| notes.keys.clone_from(&keys));
-    let bounds = Bounds { receiver: BOUND, sender: BOUND };
+    let bounds = Bounds { receiver: BOUND, sender: BOUND, bytes: size_of::<Value>() };
     let sum = |values: &mut dyn Iterator<Item = Value>| {
         values.fold(Value::default(), |sum, value| std::array::from_fn(|i| sum[i] ^ value[i]))
     };
@@ -331,21 +332,12 @@ fn count_with_marks(number: u8, sets: &[ItemSet], shape: Shape) -> Run<Option<u6
             _ => Count { tests, transfer: Changed(transfer, plain) }.list(many, set, &bounds)?,
         };
         // Step 4, of this shape.
-        let (me, last, rng) = (many.me, many.parties() - 1, &mut many.rng.split());
-        let mut shuffle = Shuffle { shape, rng, threads: many.threads };
-        if me > 0 {
-            let rest = setup.remaining(me)?;
-            let next = if me < last { me + 1 } else { 0 };
-            between(many, me - 1, next, |rx, tx| shuffle.pass(setup.key, &rest, rx, tx))?;
-            return Ok(None);
-        }
-        shuffle.lead(&joint, &list, &mut many.link(1)?.ch.tx)?;
         let mut all = 0;
-        shuffle.open(setup.key, &mut many.link(last)?.ch.rx, |elements| {
+        opened(many, setup, &joint, (shape, &list), |elements| {
             all += elements.iter().filter(|element| element.equals(&Element::IDENTITY)).count() as u64;
             Ok(())
         })?;
-        Ok(Some(all))
+        Ok((many.me == 0).then_some(all))
     })
 }
 

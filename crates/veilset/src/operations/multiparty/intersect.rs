@@ -12,9 +12,10 @@
 //! each item and reach only those who have it (conditional zero-sharing). If they came from keys of pairs of clients,
 //! P_1 and a client together could see whether all others have an item that the client lacks.
 //!
-//! Leakage: the bounds on all sets. P_1 learns the intersection, which is wrong with a probability of its bound times
-//! 2^-128. Cost: (n - 1)^2 programmable OPRFs, each on a VOLE of its own. Source: not in GNT23, which has the union
-//! only.
+//! Leakage: the bounds on all sets. P_1 learns the intersection. It takes an item for one of all if values that are not
+//! add up to 0, by chance, with probability 2^-l for values of l bits; so l is [`LAMBDA`] and the logarithm of P_1's
+//! bound, rounded up to bytes. Cost: (n - 1)^2 programmable OPRFs, each on a VOLE of its own ([`super::cost`]). Source:
+//! not in GNT23, which has the union only.
 
 use crate::context::Context;
 use crate::error::Result;
@@ -24,6 +25,7 @@ use crate::many::Many;
 use crate::okvs::Value;
 use crate::operations::Sealed;
 use crate::oprf::programmable::{Bounds, Opprf};
+use crate::params::{LAMBDA, value_bits};
 use crate::rng::Prng;
 use crate::secret::Secrets;
 use crate::vole::add;
@@ -49,8 +51,7 @@ impl<F: Opprf + Sync> Intersect<F> {
         super::check(many, bounds)?;
         let me = many.me;
         let items = set.hashes(&(0..set.items().len() as u32).collect::<Vec<_>>());
-        let at =
-            |receiver: usize, sender: usize| Bounds { receiver: bounds[receiver], sender: bounds[sender] };
+        let at = |receiver, sender| of_pair(bounds, receiver, sender);
         if me == 0 {
             // 3. P_1 adds up what it gets from all others.
             let values = many.each(|other, cx| self.opprf.receiver(cx, &items, at(0, other)))?;
@@ -88,6 +89,12 @@ impl<F: Opprf + Sync> Intersect<F> {
     }
 }
 
+/// What is public about the programmable OPRF of these two parties.
+pub(super) fn of_pair(bounds: &[usize], receiver: usize, sender: usize) -> Bounds {
+    let bytes = value_bits(LAMBDA, bounds[0]).div_ceil(8) as usize;
+    Bounds { receiver: bounds[receiver], sender: bounds[sender], bytes }
+}
+
 /// The session of the programmable OPRF from one client to another.
 pub(super) fn directed(session: &SessionId, from: usize, to: usize) -> SessionId {
     match from < to {
@@ -98,7 +105,7 @@ pub(super) fn directed(session: &SessionId, from: usize, to: usize) -> SessionId
     }
 }
 
-/// `n` random values.
+/// `n` random values, of which the first bytes count.
 fn random(n: usize, rng: &mut Prng) -> Secrets<Value> {
     let mut values = Secrets::<Value>::zeros(n);
     rng.fill(values.as_flattened_mut());

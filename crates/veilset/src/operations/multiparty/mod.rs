@@ -3,19 +3,22 @@
 //! The leader learns the result; the others learn nothing. What a party is told about the others is the bounds on
 //! their sets. A set needs no dummies for that: all messages follow from the bounds.
 //!
-//! No protocol of [`crate::protocols`] offers them yet: they run on the channels of [`crate::many`].
+//! They run on the mesh of [`crate::many`]; [`crate::protocols::SEVERAL`] offers them.
 
+pub mod cost;
 pub mod count;
 pub mod intersect;
 mod rows;
 mod setup;
 pub mod union;
 
+pub use cost::Cost;
+
+use crate::channel::Message;
 use crate::channel::queue::{Put, Take, queue};
-use crate::channel::{Message, Rx, Tx};
 use crate::error::{Error, Result};
 use crate::hashing::cuckoo;
-use crate::many::{Many, seat};
+use crate::many::Many;
 use crate::params::LAMBDA;
 use std::collections::BTreeMap;
 
@@ -53,27 +56,6 @@ fn relay<T>(first: T, parties: impl Iterator<Item = usize>) -> Result<(Hops<T>, 
     });
     let hops = hops.collect();
     Ok((hops, from))
-}
-
-/// Runs a step that receives from one party and sends to another, or to the same.
-fn between<T>(
-    many: &mut Many,
-    from: usize,
-    to: usize,
-    step: impl FnOnce(&mut Rx, &mut Tx) -> Result<T>,
-) -> Result<T> {
-    let done = match from == to {
-        true => {
-            let ch = &mut many.link(from)?.ch;
-            step(&mut ch.rx, &mut ch.tx)
-        }
-        false => {
-            let [from, to] = many.two(from, to)?;
-            step(&mut from.ch.rx, &mut to.ch.tx)
-        }
-    };
-    // What is wrong with a message is its sender's fault.
-    done.map_err(|error| error.by(seat(from)))
 }
 
 #[cfg(test)]

@@ -14,26 +14,26 @@ use crate::testing::run_many;
 use crate::vole::silent::Silent;
 use std::collections::BTreeSet;
 
-type Tests = Compared<Programmed<FromVole<Silent>>, Nibbles>;
+pub(super) type Tests = Compared<Programmed<FromVole<Silent>>, Nibbles>;
 
-fn tests() -> Tests {
+pub(super) fn tests() -> Tests {
     Compared { opprf: Programmed(FromVole::new(Silent::default())), equality: Nibbles::default() }
 }
 
-fn union() -> Union<Tests, FromOt> {
+pub(super) fn union() -> Union<Tests, FromOt> {
     Union { tests: tests(), transfer: FromOt::default() }
 }
 
-fn count() -> Count<Tests, FromOt> {
+pub(super) fn count() -> Count<Tests, FromOt> {
     Count { tests: tests(), transfer: FromOt::default() }
 }
 
-fn intersect() -> Intersect<Programmed<Rr22<Silent>>> {
+pub(super) fn intersect() -> Intersect<Programmed<Rr22<Silent>>> {
     Intersect { opprf: Programmed(Rr22::new(Silent::default())) }
 }
 
 /// Sets of these sizes. Items are from a small range, so that some are in several; one in three sets has long ones.
-fn sets(sizes: &[usize]) -> Vec<ItemSet> {
+pub(super) fn sets(sizes: &[usize]) -> Vec<ItemSet> {
     let item = |party: usize, i: usize| match i % 3 {
         // In all sets that are large enough, in those of two neighbours, and in one.
         0 => format!("all {i}").into_bytes(),

@@ -34,26 +34,27 @@
 //! - all ciphertexts of a row are replaced together, and the rows of all owners are shuffled as one list;
 //! - equal items have equal rows: a row holds the item and its length, and nothing else.
 
-use super::rows::{accept, give_back, offer, take_back};
+use super::rows::{accept, give_back, offer, opened, take_back};
 use super::setup::Setup;
-use super::{Hop, between, relay};
+use super::{Hop, relay};
 use crate::ahe::elgamal::{Ciphertext, PublicKey};
-use crate::ahe::shuffle::{Shape, Shuffle};
+use crate::ahe::shuffle::Shape;
 use crate::context::Context;
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, Seat};
 use crate::group::encoding::{self, Row};
 use crate::hashed::Hashed;
 use crate::hashing::cuckoo::{Functions, Table};
 use crate::item::{ItemSet, Items, intersects};
-use crate::many::{Many, seat};
+use crate::many::Many;
 use crate::membership::mot::MembershipOt;
-use crate::membership::shared::{Batch, Sspmt};
+use crate::membership::shared::{Batch, Sizes, Sspmt};
 use crate::operations::Sealed;
 use crate::operations::row::Layout;
 use crate::oprf::Input;
 use crate::params::{LAMBDA, share};
 use crate::rng::Prng;
 use crate::secret::Secrets;
+use crate::threads::Threads;
 
 /// Tests that go wrong, and rows that are decoded wrongly, share the error of the run.
 const EXPONENT: u32 = share(LAMBDA, 2);
@@ -68,25 +69,36 @@ pub struct Public {
 }
 
 impl Public {
-    fn layout(&self) -> Layout<1> {
+    pub(super) fn layout(&self) -> Layout<1> {
         Layout::new(self.max_row)
     }
 
     /// Ciphertexts of a row.
-    fn k(&self) -> usize {
+    pub(super) fn k(&self) -> usize {
         encoding::points(self.layout().width())
     }
 
     /// Rows of the parties other than P_1.
-    fn rows(&self) -> usize {
+    pub(super) fn rows(&self) -> usize {
         self.bounds.iter().skip(1).map(|bound| super::bins(*bound)).sum()
     }
 
-    /// What the holder and the owner of these functions know about their tests. In all, each party's bins are tested
-    /// with each party before it.
+    /// What the holder and the owner of these functions know about their tests.
     fn batch(&self, functions: Functions, holder: usize) -> Batch {
+        let comparisons = self.comparisons();
+        Batch { functions, most: self.bounds[holder], exponent: EXPONENT, comparisons }
+    }
+
+    /// All tests of the run: each party's bins are tested with each party before it.
+    fn comparisons(&self) -> usize {
         let tests = self.bounds.iter().enumerate().map(|(party, bound)| party * super::bins(*bound));
-        Batch { functions, most: self.bounds[holder], exponent: EXPONENT, comparisons: tests.sum() }
+        tests.sum()
+    }
+
+    /// The sizes of the tests of these two.
+    pub(super) fn sizes(&self, owner: usize, holder: usize) -> Sizes {
+        let (bins, most) = (super::bins(self.bounds[owner]), self.bounds[holder]);
+        Sizes { bins, most, exponent: EXPONENT, comparisons: self.comparisons() }
     }
 }
 
@@ -123,11 +135,14 @@ impl<T: Sspmt + Sync, M: MembershipOt + Sync> Union<T, M> {
         &self,
         many: &mut Many,
         set: &'a Hashed<'a>,
-        public: &'a Public,
+        public: &Public,
     ) -> Result<Option<Sealed<'a, Items>>> {
         super::check(many, &public.bounds)?;
         let (me, items) = (many.me, set.items());
-        public.layout().check(items.iter().map(|item| [item.len()]))?;
+        // The leader's items are in no row.
+        if me > 0 {
+            public.layout().check(items.iter().map(|item| [item.len()]))?;
+        }
         let hashes = set.hashes(&(0..items.len() as u32).collect::<Vec<_>>());
         // 1. Functions and keys.
         let setup = Setup::agree(many)?;
@@ -150,7 +165,27 @@ impl<T: Sspmt + Sync, M: MembershipOt + Sync> Union<T, M> {
             _ => self.visited(cx, party, other),
         })?;
         // 4. Shuffle&Decrypt of all rows that P_1 has.
-        opened(many, setup, &joint, &received.concat(), (set, public))
+        let (threads, layout) = (many.threads, public.layout());
+        let list = (Shape::new(public.rows(), public.k()), &received.concat()[..]);
+        let (mut new, mut intact) = (Items::new(), true);
+        opened(many, setup, &joint, list, |elements| {
+            let rows = threads.run(|| encoding::decode(elements, layout.width()));
+            for row in (0..rows.len()).map(|i| rows.get(i)) {
+                match row {
+                    Some(Row::Empty) => {}
+                    Some(Row::Bytes(row)) => {
+                        let parts = layout.read(row);
+                        let (from, length) = parts.get(0);
+                        new.push_if(parts.well_formed, from, length);
+                        intact &= parts.well_formed;
+                    }
+                    None => intact = false,
+                }
+            }
+            Ok(())
+        })?;
+        let threads = threads.clone();
+        Ok((me == 0).then(|| Sealed::new(move || checked(&threads, (new, intact), items))))
     }
 
     /// P_i's step with a party before it.
@@ -222,54 +257,15 @@ impl Party<'_> {
     }
 }
 
-/// Shuffle&Decrypt, for which P_1 has this list. Returns the items that P_1 has not.
-fn opened<'a>(
-    many: &mut Many,
-    setup: Setup,
-    joint: &PublicKey,
-    list: &[Ciphertext],
-    (set, public): (&'a Hashed<'a>, &Public),
-) -> Result<Option<Sealed<'a, Items>>> {
-    let (me, last, rng) = (many.me, many.parties() - 1, &mut many.rng.split());
-    let threads = many.threads;
-    let mut shuffle = Shuffle { shape: Shape::new(public.rows(), public.k()), rng, threads };
-    if me > 0 {
-        let rest = setup.remaining(me)?;
-        let next = if me < last { me + 1 } else { 0 };
-        between(many, me - 1, next, |rx, tx| shuffle.pass(setup.key, &rest, rx, tx))?;
-        return Ok(None);
-    }
-    shuffle.lead(joint, list, &mut many.link(1)?.ch.tx).map_err(|error| error.by(seat(1)))?;
-    let layout = public.layout();
-    let (mut new, mut intact) = (Items::new(), true);
-    let opened = shuffle.open(setup.key, &mut many.link(last)?.ch.rx, |elements| {
-        let rows = threads.run(|| encoding::decode(elements, layout.width()));
-        for row in (0..rows.len()).map(|i| rows.get(i)) {
-            match row {
-                Some(Row::Empty) => {}
-                Some(Row::Bytes(row)) => {
-                    let parts = layout.read(row);
-                    let (from, length) = parts.get(0);
-                    new.push_if(parts.well_formed, from, length);
-                    intact &= parts.well_formed;
-                }
-                None => intact = false,
-            }
-        }
-        Ok(())
-    });
-    opened.map_err(|error| error.by(seat(last)))?;
-    let (items, threads) = (set.items(), threads.clone());
+/// The items that P_1 has not: those that were decrypted, if all rows were intact.
+fn checked(threads: &Threads, (new, intact): (Items, bool), items: &ItemSet) -> Result<Items> {
     // Who sent a wrong row nobody can say.
-    Ok(Some(Sealed::new(move || {
-        let distinct = threads.run(|| ItemSet::keep_first(new));
-        let new = distinct.duplicates.is_empty() && !threads.run(|| intersects(&distinct.set, items));
-        match (intact, new) {
-            (true, true) => Ok(distinct.set.into_items()),
-            (false, _) => {
-                Err(Error::misbehaves_unseen("one of the other parties sent a row that does not decrypt"))
-            }
-            _ => Err(Error::misbehaves_unseen("one of the other parties sent a row that should not be left")),
-        }
-    })))
+    let wrong = |what| Error::misbehaves_unseen(what).by(Seat::SOMEBODY);
+    let distinct = threads.run(|| ItemSet::keep_first(new));
+    let new = distinct.duplicates.is_empty() && !threads.run(|| intersects(&distinct.set, items));
+    match (intact, new) {
+        (true, true) => Ok(distinct.set.into_items()),
+        (false, _) => Err(wrong("it sent a row that does not decrypt")),
+        _ => Err(wrong("it sent a row that should not be left")),
+    }
 }

@@ -1,0 +1,154 @@
+//! Bytes against those of runs, and figures for large sets.
+
+use super::*;
+use crate::channel::Mesh;
+use crate::hashed::Hashed;
+use crate::item::ItemSet;
+use crate::many::{Many, seat};
+use crate::operations::multiparty::tests;
+use crate::testing::{Lockstep, run_many, run_meshes};
+use std::time::Duration;
+
+/// That what each party received from each other is as stated.
+fn is_as_run(stated: &Cost, views: &[Vec<Vec<u8>>], what: &str) {
+    let n = views.len();
+    assert_eq!((stated.traffic.len(), stated.parties.len()), (n, n));
+    for (to, from) in (0..n).flat_map(|to| (0..n).map(move |from| (to, from))) {
+        assert_eq!(stated.traffic[from][to], views[to][from].len() as u64, "{what}: from {from} to {to}");
+    }
+    for (party, own) in views.iter().enumerate() {
+        assert_eq!(stated.received(party), own.iter().map(|view| view.len() as u64).sum::<u64>());
+        let sent = views.iter().map(|views| views[party].len() as u64).sum::<u64>();
+        assert_eq!(stated.sent(party), sent);
+    }
+}
+
+const OPERATIONS: [&str; 3] = ["union", "count", "intersect"];
+
+fn public(bounds: &[usize]) -> Public {
+    Public { bounds: bounds.to_vec(), max_row: 20 }
+}
+
+fn stated(operation: &str, bounds: &[usize]) -> Cost {
+    let stated = match operation {
+        "union" => union(&public(bounds)),
+        "count" => count(bounds),
+        _ => intersect(bounds),
+    };
+    stated.unwrap()
+}
+
+/// What a party does in a run of this operation.
+fn step(operation: &str, many: &mut Many, sets: &[ItemSet], bounds: &[usize]) -> Result<()> {
+    let (hashed, public) = (Hashed::new(&sets[many.me]), public(bounds));
+    match operation {
+        "union" => tests::union().run(many, &hashed, &public).map(drop),
+        "count" => tests::count().run(many, &hashed, bounds).map(drop),
+        _ => tests::intersect().run(many, &hashed, bounds).map(drop),
+    }
+}
+
+/// Sets of these sizes and bounds on them.
+fn run(sizes: &[usize], bounds: &[usize], operation: &str) {
+    let sets: Vec<ItemSet> = tests::sets(sizes);
+    let (_, views) = run_many(sizes.len(), 1, |many| step(operation, many, &sets, bounds));
+    is_as_run(&stated(operation, bounds), &views, &format!("{operation} {sizes:?} {bounds:?}"));
+}
+
+/// Two parties over a transport that counts.
+#[test]
+fn rounds_of_two_are_no_more_than_stated_and_not_many_less() {
+    let counted = |operation: &str, sizes: &[usize]| {
+        let (sets, stated) = (tests::sets(sizes), stated(operation, sizes).rounds);
+        // A machine that is slower than the while makes more rounds of it.
+        let taken = |quiet| {
+            let (counted, channels) = Lockstep::pair(Duration::from_millis(quiet));
+            let mesh = |(me, channel)| Mesh::new(seat(me), vec![(seat(1 - me), channel)]).unwrap();
+            let meshes = channels.into_iter().enumerate().map(mesh).collect();
+            run_meshes(meshes, 1, |many| step(operation, many, &sets, sizes));
+            counted.rounds()
+        };
+        let mut least = usize::MAX;
+        for quiet in [100, 500, 2000] {
+            least = least.min(if least > stated { taken(quiet) } else { least });
+        }
+        assert!((stated - 2..=stated).contains(&least), "{operation} {sizes:?}: {least} of {stated}");
+    };
+    std::thread::scope(|scope| {
+        for operation in OPERATIONS {
+            for sizes in [[3, 5], [4500, 4500]] {
+                scope.spawn(move || counted(operation, &sizes));
+            }
+        }
+    });
+}
+
+#[test]
+fn bytes_are_as_run() {
+    let cases: [(&[usize], &[usize]); 5] = [
+        (&[3, 5], &[3, 5]),
+        (&[0, 0], &[0, 9]),
+        (&[4, 0, 7], &[6, 0, 7]),
+        (&[9, 3, 0, 30], &[9, 100, 1, 30]),
+        (&[2, 3, 1, 4, 2], &[2, 3, 1, 4, 300]),
+    ];
+    for (sizes, bounds) in cases {
+        for operation in OPERATIONS {
+            run(sizes, bounds, operation);
+        }
+    }
+}
+
+/// Enough bins for the VOLE to need its code, and for several frames of ciphertexts and of OTs.
+#[test]
+fn bytes_of_several_frames_are_as_run() {
+    run(&[40, 10, 30], &[7000, 60, 6000], "count");
+    run(&[10, 40], &[200, 4500], "union");
+    run(&[30, 40, 20], &[9000, 5000, 300], "intersect");
+}
+
+#[test]
+fn large_sets_cost_what_is_planned() {
+    let megabytes = |cost: &Cost| cost.traffic.iter().flatten().sum::<u64>() / 1_000_000;
+    let several = |n, most| vec![most; n];
+    let four = intersect(&several(4, 1 << 20)).unwrap();
+    assert!((270..=300).contains(&megabytes(&four)), "{}", megabytes(&four));
+    let four = stated("union", &several(4, 1 << 16));
+    assert!((250..=345).contains(&megabytes(&four)), "{}", megabytes(&four));
+    // Strings longer than 64 bits.
+    let eight = stated("union", &several(8, 1 << 20));
+    assert_eq!(eight.parties.len(), 8);
+    assert!(count(&several(8, 1 << 20)).is_ok() && intersect(&several(8, 1 << 20)).is_ok());
+    // It is the same for all parties of a count and an intersection other than P_1.
+    for cost in [count(&several(5, 1000)).unwrap(), intersect(&several(5, 1000)).unwrap()] {
+        assert!(cost.parties[2..].iter().all(|party| *party == cost.parties[1]));
+    }
+}
+
+#[test]
+fn work_and_memory_grow_with_bounds_and_parties() {
+    let most = |cost: &Cost| cost.parties.iter().map(|party| party.memory.on(2)).max().unwrap();
+    let work =
+        |cost: &Cost| cost.parties.iter().map(|p| p.work.multiplications + p.work.vole_items).sum::<usize>();
+    let costs = |bounds: &[usize]| OPERATIONS.map(|operation| stated(operation, bounds));
+    for [small, large] in [[&[5000; 3][..], &[9000; 3]], [&[5000; 3], &[5000; 4]]] {
+        for (small, large) in costs(small).iter().zip(&costs(large)) {
+            assert!(most(small) < most(large) && work(small) < work(large));
+            assert!(small.rounds <= large.rounds && small.in_flight(0) <= large.in_flight(0));
+        }
+    }
+}
+
+#[test]
+fn values_of_an_intersection_are_as_long_as_its_error_needs() {
+    for (most, bytes) in [(0, 5), (1, 5), (2, 6), (256, 6), (257, 7), (1 << 20, 8), ((1 << 24) + 1, 9)] {
+        assert_eq!(intersect::of_pair(&[most, 3, 4], 1, 2).bytes, bytes, "{most}");
+    }
+}
+
+#[test]
+fn a_run_of_one_party_is_a_bug() {
+    for cost in [union(&public(&[5])), count(&[5]), intersect(&[]), count(&[])] {
+        assert!(matches!(cost, Err(Error::Bug(_))), "{cost:?}");
+    }
+}

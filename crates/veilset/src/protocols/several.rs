@@ -1,0 +1,97 @@
+//! `mpsu`, `mpsi` and `mpsi-ca`: union, intersection and its size among several parties, secure against any coalition of
+//! all but one (GNT23 4, corrected, for the union; the others on the same parts).
+
+use super::{BASE_OTS, Offer, Protocol, Runs, groups};
+use crate::equality::nibbles::Nibbles;
+use crate::item::Items;
+use crate::membership::mot::FromOt;
+use crate::membership::shared::Compared;
+use crate::operations::intersect::Matching;
+use crate::operations::multiparty::{cost, count, intersect, union};
+use crate::operations::union::rows::New;
+use crate::operations::{COUNT, INTERSECT, Learned, Sealed, Terms, UNION};
+use crate::oprf::bins::FromVole;
+use crate::oprf::programmable::Programmed;
+use crate::oprf::vole::Rr22;
+use crate::vole::silent::Silent;
+
+const ALL_BUT_ONE: &str = "all parties follow the protocol (semi-honest), and any of them but one may put together what \
+                           they see: nothing binds a party to its true set or choices";
+const LPN: &str =
+    "learning parity with noise, for an expand-convolute code with regular noise over GF(2^128)";
+const HASHES: &str = "AES-128 as an ideal cipher, BLAKE3 as a random oracle";
+const DDH: &str = "decisional Diffie-Hellman on ristretto255";
+
+/// Union ([`crate::operations::multiparty::union`]).
+pub static MPSU: Protocol = Protocol {
+    name: "mpsu",
+    summary: "union of several parties, from membership tests with shared output and ElGamal under a joint key",
+    groups: &[groups::RISTRETTO255],
+    offers: &[Offer::of(&UNION)],
+    assumptions: |_, _| vec![ALL_BUT_ONE, DDH, LPN, HASHES],
+    runs: Runs::Several {
+        cost: |terms, bounds| cost::union(&public(terms, bounds)),
+        run: |task, many, bounds| {
+            let union = union::Union { tests: tests(), transfer: FromOt::default() };
+            let new = union.run(many, task.set, &public(&task.terms, bounds))?;
+            Ok(told(new, |items| Learned::New(New { items, payloads: Items::new() })))
+        },
+    },
+};
+
+/// Intersection ([`crate::operations::multiparty::intersect`]).
+pub static MPSI: Protocol = Protocol {
+    name: "mpsi",
+    summary: "intersection of several parties, from shares of zero by programmable OPRFs from VOLE",
+    groups: &[groups::RISTRETTO255],
+    offers: &[Offer::of(&INTERSECT)],
+    assumptions: |_, _| vec![ALL_BUT_ONE, BASE_OTS, LPN, HASHES],
+    runs: Runs::Several {
+        cost: |_, bounds| cost::intersect(bounds),
+        run: |task, many, bounds| {
+            let intersect = intersect::Intersect { opprf: Programmed(Rr22::new(Silent::default())) };
+            let of_all = intersect.run(many, task.set, bounds)?;
+            Ok(told(of_all, |of_all| {
+                let positions = (0..).zip(of_all).filter_map(|(i, of_all)| of_all.then_some(i));
+                Learned::Matching(Matching { positions: positions.collect(), payloads: Items::new() })
+            }))
+        },
+    },
+};
+
+/// Size of the intersection ([`crate::operations::multiparty::count`]).
+pub static MPSI_CA: Protocol = Protocol {
+    name: "mpsi-ca",
+    summary: "size of the intersection of several parties, from the parts of mpsu",
+    groups: &[groups::RISTRETTO255],
+    offers: &[Offer::of(&COUNT)],
+    assumptions: |_, _| vec![ALL_BUT_ONE, DDH, LPN, HASHES],
+    runs: Runs::Several {
+        cost: |_, bounds| cost::count(bounds),
+        run: |task, many, bounds| {
+            let count = count::Count { tests: tests(), transfer: FromOt::default() };
+            Ok(told(count.run(many, task.set, bounds)?, Learned::Matches))
+        },
+    },
+};
+
+/// The membership test with shared output.
+fn tests() -> Compared<Programmed<FromVole<Silent>>, Nibbles> {
+    Compared { opprf: Programmed(FromVole::new(Silent::default())), equality: Nibbles::default() }
+}
+
+/// What is public about a union.
+fn public(terms: &Terms, bounds: &[usize]) -> union::Public {
+    union::Public { bounds: bounds.to_vec(), max_row: terms.max_row }
+}
+
+/// What the leader learns; all others learn nothing.
+fn told<'a, T: 'a>(
+    result: Option<Sealed<'a, T>>,
+    learned: impl FnOnce(T) -> Learned + Send + 'a,
+) -> Sealed<'a, Learned> {
+    match result {
+        Some(result) => result.map(learned),
+        None => Sealed::new(|| Ok(Learned::Nothing)),
+    }
+}

@@ -1,0 +1,316 @@
+//! One party's side of a run of several: agree, compute, confirm, and open the result.
+//!
+//! ```text
+//! to all  preamble, hello    as between two parties; a term is the hash of the list of parties
+//! to all  size               number of items, or the bound on it
+//! to all  transcript         hash of the hellos and sizes of all: everybody was told the same
+//! to all  go                 our side allows the run at these sizes
+//!         ...                the protocol
+//! to all  confirmation       a value that only this session of the two parties has
+//! ```
+//!
+//! A party does each step with all others at once ([`Mesh`]). The session of all is a hash of what each has said. The
+//! session of two of them follows from it and from the secret of their connection.
+
+use super::agreement::{Letter, differences, go, hellos, part, predict, tell_size, versions};
+use super::estimate::Estimate;
+use super::party::number;
+use super::run::{Checked, Outcome, Prepared, Request, too_large};
+use super::{Approval, Hello, Parties, Party, Proposal, confirm};
+use crate::channel::{Channel, Mesh, Message, PROTOCOL_VERSION, WireCount};
+use crate::error::{Error, Result, Seat};
+use crate::hash::SessionId;
+use crate::many::{Many, seat};
+use crate::net::{Connection, Fingerprint, Me};
+use crate::operations::{Announced, Confirmed, Learned, Role, Sealed, Task};
+use crate::params::MAX_SET;
+use crate::protocols::{self, Choice};
+use crate::rng::Prng;
+use std::num::NonZeroU8;
+use std::time::{Duration, SystemTime};
+use subtle::ConstantTimeEq;
+
+const TRANSCRIPT: Message<[u8; 32]> = Message::new(11, "to all  hash of what all parties have said");
+
+/// How many times as long as the whole run is predicted to compute we wait for a party that is alive: it may itself wait
+/// for others, which may be slower than we.
+const PATIENCE: u32 = 20;
+
+/// Our connections, and what is known of their other ends, ordered by seat.
+struct Gathering {
+    mesh: Mesh,
+    others: Vec<Other>,
+    our: Option<Fingerprint>,
+    seat: Seat,
+    /// The sessions with all parties, by number; at our own that of all. Empty until they are agreed on.
+    pairs: Vec<SessionId>,
+}
+
+struct Other {
+    fingerprint: Option<Fingerprint>,
+    exporter: [u8; 32],
+    wire: WireCount,
+}
+
+/// Runs our side ([`super::run::run_if`]).
+pub(super) fn run_if(
+    connections: Vec<Connection>,
+    prepared: Prepared,
+    approval: &mut dyn Approval,
+    rng: &mut Prng,
+) -> Result<Outcome> {
+    let began = SystemTime::now();
+    let Prepared { request, set, .. } = prepared;
+    let mut gathering = Gathering::new(connections, &request)?;
+    let wires: Vec<_> = gathering.others.iter().map(|other| other.wire.clone()).collect();
+    let done = gathering.approved(&request, false, approval, rng).and_then(|proposal| {
+        approval.begins(&proposal)?;
+        gathering.be_patient(&proposal, &request)?;
+        let task = Task {
+            operation: request.operation,
+            role: request.role,
+            group: proposal.choice.group,
+            set: &set,
+            values: request.values,
+            payloads: request.payloads,
+            terms: proposal.hello.terms,
+        };
+        let (sealed, confirmed) = gathering.compute(&proposal, &task, &request, rng)?;
+        Ok((proposal, sealed, confirmed))
+    });
+    let (proposal, sealed, confirmed) = gathering.mesh.finish(done)?;
+    let learned = sealed.open(confirmed)?;
+    let Proposal { session_id, choice, parties, .. } = proposal;
+    let bytes = (wires.iter().map(WireCount::sent).sum(), wires.iter().map(WireCount::received).sum());
+    Ok(Outcome { learned, session_id, choice, began, parties, prepared: false, bytes })
+}
+
+/// Agrees with parties that also run a check ([`super::run::check`]).
+pub(super) fn check(
+    connections: Vec<Connection>,
+    request: &Request,
+    approval: &mut dyn Approval,
+    milliseconds: &dyn Fn(&Proposal) -> Result<u64>,
+    rng: &mut Prng,
+) -> Result<Checked> {
+    let mut gathering = Gathering::new(connections, request)?;
+    let checked = gathering.approved(request, true, approval, rng).and_then(|proposal| {
+        let ours = milliseconds(&proposal)?;
+        let their_milliseconds = gathering.mesh.each(|_, channel| predict(channel, ours))?;
+        Ok(Checked { proposal, their_milliseconds })
+    });
+    gathering.mesh.finish(checked)
+}
+
+impl Gathering {
+    /// Refuses connections that are not those to the parties of the request.
+    fn new(connections: Vec<Connection>, request: &Request) -> Result<Gathering> {
+        let Some(me) = request.parties else {
+            return Err(Error::Bug("a run of two parties over several connections".into()));
+        };
+        let expected = me.others().map(|member| (member.seat(), member.fingerprint()));
+        let fits = |(c, (seat, fingerprint)): (&Connection, (Seat, Fingerprint))| {
+            c.seat == seat && c.peer.is_none_or(|peer| peer == fingerprint)
+        };
+        if connections.len() != me.others().count() || !connections.iter().zip(expected).all(fits) {
+            return Err(Error::Bug("connections that are not those to the parties of the run".into()));
+        }
+        let our = connections.first().and_then(|connection| connection.our);
+        let parts = connections.into_iter().map(|connection| {
+            let Connection { channel, seat, peer, exporter, wire, .. } = connection;
+            ((seat, channel), Other { fingerprint: peer, exporter, wire })
+        });
+        let (links, others) = parts.unzip();
+        let mesh = Mesh::new(me.own().seat(), links)?;
+        Ok(Gathering { mesh, others, our, seat: me.own().seat(), pairs: Vec::new() })
+    }
+
+    /// Agrees on the run, and returns when all parties allow it.
+    fn approved(
+        &mut self,
+        request: &Request,
+        check: bool,
+        approval: &mut dyn Approval,
+        rng: &mut Prng,
+    ) -> Result<Proposal> {
+        request.check()?;
+        let hello = request.hello(check);
+        let ours = Announced { size: request.announced(), padded: hello.padded };
+        if ours.size > MAX_SET {
+            return Err(Error::Usage(format!(
+                "our set of {} items is more than this version supports ({MAX_SET}). Split it",
+                ours.size
+            )));
+        }
+        // Hellos.
+        let said = words(&hello, rng)?;
+        let leader = seat(0);
+        let theirs = self.mesh.each(|who, channel| meet_one(channel, &hello, &said, who == leader))?;
+        let choice = hello.candidates.first().copied();
+        let choice = choice.ok_or_else(|| Error::Bug("a request without a protocol".into()))?;
+        let parties = self.parties(request, &theirs)?;
+        // A placeholder until the sizes are known.
+        let session_id = SessionId::of([0; 32]);
+        let mut proposal = Proposal { session_id, hello, choice, seat: Some(self.seat), ours, parties };
+        // Sizes, and whether everybody was told the same.
+        let sized = self.sized(request, &mut proposal, (&said, &theirs));
+        // A log must list every party that may know our size.
+        if let Err(error) = sized {
+            approval.refused(&proposal, &error);
+            return Err(error);
+        }
+        approval.approve(&proposal)?;
+        self.mesh.each(|_, channel| go(channel))?;
+        Ok(proposal)
+    }
+
+    /// The other parties, of which the sizes are not known yet.
+    fn parties(&self, request: &Request, theirs: &[Said]) -> Result<Parties> {
+        let members = request.parties.into_iter().flat_map(Me::others);
+        let mut all = members.zip(&self.others).zip(theirs).map(|((member, other), said)| Party {
+            seat: member.seat(),
+            fingerprint: other.fingerprint,
+            name: Some(member.name().into()),
+            announced: Announced { size: 0, padded: said.padded },
+        });
+        let first = all.next().ok_or_else(|| Error::Bug("a run without other parties".into()))?;
+        Ok(Parties::new(first, all.collect()))
+    }
+
+    /// Exchanges the sizes, and compares what all parties were told. The sessions follow from it.
+    fn sized(
+        &mut self,
+        request: &Request,
+        proposal: &mut Proposal,
+        (said, theirs): (&Said, &[Said]),
+    ) -> Result<()> {
+        let ours = proposal.ours.size;
+        let sizes = self.mesh.each(|_, channel| tell_size(channel, ours))?;
+        for (party, size) in proposal.parties.iter_mut().zip(&sizes) {
+            party.announced.size = *size;
+        }
+        if let Some(party) = proposal.parties.iter().find(|p| p.announced.size > request.max_peer_items) {
+            return Err(too_large(party, request));
+        }
+        let others = self.others.iter().zip(theirs).zip(&sizes);
+        let mut all: Vec<_> = others.map(|((other, said), size)| (said, other.fingerprint, *size)).collect();
+        let me = proposal.me();
+        all.insert(me, (said, self.our, ours));
+        let session = session_of_several(all.into_iter(), proposal.choice);
+        proposal.session_id = session;
+        let pairs = proposal.parties.iter().zip(&self.others);
+        let pairs =
+            pairs.map(|(party, other)| session_of_pair(&session, &other.exporter, [self.seat, party.seat]));
+        self.pairs = pairs.collect();
+        self.pairs.insert(me, session);
+        self.mesh.each(|_, channel| same_session(channel, &session))?;
+        Ok(())
+    }
+
+    /// Has every channel wait as long as the run may take.
+    fn be_patient(&mut self, proposal: &Proposal, request: &Request) -> Result<()> {
+        let work = Estimate::of(proposal, false, request.threads)?.work;
+        self.mesh.be_patient(work.saturating_mul(PATIENCE).min(Duration::from_secs(7 * 24 * 3600)));
+        Ok(())
+    }
+
+    /// Computes the result, and confirms the end with everybody.
+    fn compute<'a>(
+        &mut self,
+        proposal: &Proposal,
+        task: &Task<'a>,
+        request: &Request,
+        rng: &mut Prng,
+    ) -> Result<(Sealed<'a, Learned>, Confirmed)> {
+        let bounds = proposal.bounds();
+        let mut many = Many {
+            me: proposal.me(),
+            mesh: &mut self.mesh,
+            pairs: self.pairs.clone(),
+            session: proposal.session_id,
+            rng,
+            threads: request.threads,
+        };
+        let sealed = protocols::run_of_several(proposal.choice.protocol, task, &mut many, &bounds)?;
+        let pairs = &self.pairs;
+        let confirmed = self.mesh.each(|seat, channel| match pairs.get(number(seat)) {
+            Some(session) => confirm(channel, session),
+            None => Err(Error::Bug(format!("no session with {seat}"))),
+        })?;
+        let confirmed = confirmed.into_iter().next();
+        Ok((sealed, confirmed.ok_or_else(|| Error::Bug("a run without other parties".into()))?))
+    }
+}
+
+/// What another party of a run of several has said of itself.
+struct Said {
+    /// Its hello as it came.
+    hello: Vec<u8>,
+    /// Whether it pads its set.
+    padded: bool,
+}
+
+/// Our own words in a run of several: the hello, with a nonce, as it is sent to all others.
+fn words(hello: &Hello, rng: &mut Prng) -> Result<Said> {
+    Ok(Said { hello: Letter::new(hello, rng.bytes()).to_bytes()?, padded: hello.padded })
+}
+
+/// Agrees with another party of a run of several on everything in `hello`, of which `ours` is what we say to all. There
+/// is one candidate. `leads` tells whether the other party is the leader, by the list.
+fn meet_one(channel: &mut Channel, hello: &Hello, ours: &Said, leads: bool) -> Result<Said> {
+    versions(channel)?;
+    let (bytes, theirs) = hellos(channel, &ours.hello)?;
+    let candidates = theirs.candidates()?;
+    let common = hello.candidates.iter().any(|choice| candidates.contains(choice));
+    let role = if leads { Role::Receiver } else { Role::Sender };
+    let differences = differences(hello, &theirs, &candidates, !common, role)?;
+    if !differences.is_empty() {
+        return Err(Error::Disagreement(differences));
+    }
+    Ok(Said { hello: bytes, padded: theirs.padded })
+}
+
+/// The session's id of a run of several: a hash of what each party has said, who it is, and the size that it announced,
+/// in the order of the parties, and of the choice.
+fn session_of_several<'s>(
+    parties: impl ExactSizeIterator<Item = (&'s Said, Option<Fingerprint>, usize)>,
+    choice: Choice,
+) -> SessionId {
+    let mut hasher = blake3::Hasher::new_derive_key("veilset 2026-11 session id, several parties");
+    part(&mut hasher, &PROTOCOL_VERSION.to_le_bytes());
+    part(&mut hasher, &(parties.len() as u64).to_le_bytes());
+    for (said, fingerprint, size) in parties {
+        part(&mut hasher, &said.hello);
+        part(&mut hasher, fingerprint.as_ref().map_or(&[], |f| &f.as_bytes()[..]));
+        part(&mut hasher, &(size as u64).to_le_bytes());
+    }
+    part(&mut hasher, choice.protocol.name.as_bytes());
+    part(&mut hasher, choice.group.as_bytes());
+    SessionId::of(*hasher.finalize().as_bytes())
+}
+
+/// The session of two parties within a run of several, from the secret of their connection.
+fn session_of_pair(session: &SessionId, exporter: &[u8; 32], mut seats: [Seat; 2]) -> SessionId {
+    seats.sort_unstable();
+    let mut hasher = blake3::Hasher::new_derive_key("veilset 2026-11 session id, two of several parties");
+    part(&mut hasher, session.as_bytes());
+    part(&mut hasher, exporter);
+    part(&mut hasher, &seats.map(|seat| seat.number().map_or(0, NonZeroU8::get)));
+    SessionId::of(*hasher.finalize().as_bytes())
+}
+
+/// Makes sure that another party of a run of several was told the same as we by everybody.
+fn same_session(channel: &mut Channel, session: &SessionId) -> Result<()> {
+    let ours = blake3::derive_key("veilset 2026-11 what all parties have said", session.as_bytes());
+    channel.tx.send(TRANSCRIPT, &[ours])?;
+    match channel.rx.recv(TRANSCRIPT, 1)?.first() {
+        Some(theirs) if bool::from(ours.ct_eq(theirs)) => Ok(()),
+        _ => Err(Error::misbehaves(
+            "it was told other requests or sizes than we were: one of the parties tells the others different things",
+        )),
+    }
+}
+
+#[cfg(test)]
+#[path = "several_tests.rs"]
+mod tests;

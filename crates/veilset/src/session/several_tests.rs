@@ -1,0 +1,286 @@
+use super::*;
+use crate::error::Fault;
+use crate::item::ItemSet;
+use crate::net::{Connected, in_memory};
+use crate::operations::{self, COUNT, INTERSECT, Operation, SUM, UNION};
+use crate::protocols::MPSI;
+use crate::session::run::{Prepared, Request, check, run, run_if};
+use crate::testing::parties;
+use std::collections::BTreeSet;
+use std::sync::Mutex;
+
+/// Runs all parties; the n-th gets its number.
+fn all<T: Send>(n: usize, party: impl Fn(usize, Connected) -> T + Sync) -> Vec<T> {
+    let connections = in_memory(parties(n)[0].roster());
+    std::thread::scope(|scope| {
+        let runs = connections.into_iter().enumerate().map(|(me, connections)| {
+            let party = &party;
+            scope.spawn(move || party(me, connections.into()))
+        });
+        let runs: Vec<_> = runs.collect();
+        runs.into_iter().map(|run| run.join().unwrap()).collect()
+    })
+}
+
+fn request<'a>(operation: &'static Operation, me: &'a Me, set: &'a ItemSet) -> Request<'a> {
+    let role = if me.leads() { Role::Receiver } else { Role::Sender };
+    let protocol = protocols::of_several(operation).unwrap();
+    Request { protocol, parties: Some(me), ..Request::new(operation, role, set) }
+}
+
+fn rng(me: usize) -> Prng {
+    Prng::from_seed(&[me as u8 + 1; 32])
+}
+
+/// Sets of these sizes, of which all have the items below 2, and neighbours some more.
+fn sets(sizes: &[usize]) -> Vec<ItemSet> {
+    let item = |party: usize, i: usize| match i {
+        0 | 1 => format!("all {i}"),
+        i if i % 2 == 0 => format!("some {i}"),
+        i => format!("{party} {i}"),
+    };
+    sizes.iter().enumerate().map(|(party, n)| (0..*n).map(|i| item(party, i)).collect()).collect()
+}
+
+#[test]
+fn the_leader_learns_the_result_and_all_others_learn_nothing() {
+    for (operation, sizes) in [(&UNION, vec![3, 4, 0]), (&INTERSECT, vec![5, 3, 2, 6]), (&COUNT, vec![4, 7])]
+    {
+        let (sets, mes) = (sets(&sizes), parties(sizes.len()));
+        let outcomes = all(sizes.len(), |me, connected| {
+            // One in two pads.
+            let pad_to = (me % 2 == 1).then_some(9);
+            let request = Request { pad_to, ..request(operation, &mes[me], &sets[me]) };
+            run(connected, &request, &mut rng(me)).unwrap()
+        });
+        let sessions: BTreeSet<_> = outcomes.iter().map(|o| *o.session_id.as_bytes()).collect();
+        assert_eq!(sessions.len(), 1);
+        let in_all = |item: &[u8]| sets.iter().all(|set| set.iter().any(|other| other == item));
+        let of_all = sets[0].iter().filter(|item| in_all(item)).count();
+        match &outcomes[0].learned {
+            Learned::New(new) => {
+                let ours: BTreeSet<_> = sets[0].iter().collect();
+                let all: BTreeSet<_> = sets.iter().flat_map(|set| set.iter()).collect();
+                let expected: Vec<_> = all.difference(&ours).copied().collect();
+                assert_eq!(
+                    new.items.iter().collect::<BTreeSet<_>>().into_iter().collect::<Vec<_>>(),
+                    expected
+                );
+            }
+            Learned::Matching(m) => {
+                assert!(m.positions.iter().all(|&i| in_all(sets[0].get(i as usize))));
+                assert_eq!(m.positions.len(), of_all);
+            }
+            Learned::Matches(n) => assert_eq!(*n as usize, of_all),
+            other => panic!("{other:?}"),
+        }
+        for (me, outcome) in outcomes.iter().enumerate() {
+            assert_eq!(me > 0, outcome.learned == Learned::Nothing);
+            let told: Vec<_> =
+                outcome.parties.iter().map(|p| (p.announced.size, p.announced.padded)).collect();
+            let others = (0..sizes.len()).filter(|other| *other != me);
+            let expected = others.map(|i| if i % 2 == 1 { (9, true) } else { (sizes[i], false) });
+            assert_eq!(told, expected.collect::<Vec<_>>());
+        }
+    }
+}
+
+#[test]
+fn items_of_the_leader_may_be_longer_than_a_row() {
+    let sets: [ItemSet; 2] = [["x".repeat(90)].iter().collect(), ["y"].iter().collect()];
+    let mes = parties(2);
+    let outcomes = all(2, |me, connected| {
+        let mut request = request(&UNION, &mes[me], &sets[me]);
+        request.terms.max_row = 4;
+        run(connected, &request, &mut rng(me)).unwrap()
+    });
+    assert!(matches!(&outcomes[0].learned, Learned::New(new) if new.items.get(0) == b"y"));
+}
+
+/// Nobody gets a session of its own, and two runs share none.
+#[test]
+fn sessions_follow_from_what_all_have_said_and_from_the_secrets_of_the_connections() {
+    let said = |hello: &[u8]| Said { hello: hello.to_vec(), padded: false };
+    let choice = Choice::of(&MPSI);
+    let of = |hellos: [&[u8]; 2], sizes: [usize; 2]| {
+        let said = hellos.map(said);
+        let all: Vec<_> = said.iter().zip(sizes).map(|(said, size)| (said, None, size)).collect();
+        session_of_several(all.into_iter(), choice)
+    };
+    let base = of([b"a", b"b"], [1, 2]);
+    let others = [of([b"b", b"a"], [1, 2]), of([b"ab", b""], [1, 2]), of([b"a", b"b"], [2, 1])];
+    assert!(others.iter().all(|other| other.as_bytes() != base.as_bytes()));
+    let seats = [0, 1, 2].map(seat);
+    let pair = |exporter, a: usize, b: usize| {
+        *session_of_pair(&base, &[exporter; 32], [seats[a], seats[b]]).as_bytes()
+    };
+    assert_eq!(pair(1, 0, 1), pair(1, 1, 0));
+    let all = [pair(1, 0, 1), pair(2, 0, 1), pair(1, 0, 2), pair(1, 1, 2), *base.as_bytes()];
+    assert_eq!(all.iter().collect::<BTreeSet<_>>().len(), all.len());
+}
+
+/// The list of parties is a term like all others: who has another one is named, and nothing else is said.
+#[test]
+fn another_list_or_another_term_is_a_difference_with_the_party_that_has_it() {
+    let set: ItemSet = ["a"].iter().collect();
+    let (mes, others) = (parties(3), crate::testing::parties_called(3, "other"));
+    type Change = fn(&mut Request<'_>);
+    let cases: [(Option<Change>, &str); 3] = [
+        (None, "hash of the list of parties (`parties`)"),
+        (Some(|request| request.key_columns = 2), "number of key columns"),
+        (Some(|request| request.terms.max_row = 99), "`max_row`"),
+    ];
+    for (change, words) in cases {
+        let errors = all(3, |me, connected| {
+            let who = if me == 2 && change.is_none() { &others[2] } else { &mes[me] };
+            let mut request = request(&UNION, who, &set);
+            if let (2, Some(change)) = (me, change) {
+                change(&mut request);
+            }
+            run(connected, &request, &mut rng(me)).unwrap_err()
+        });
+        for error in &errors[..2] {
+            let said = error.to_string();
+            let named =
+                error.seat() == Some(seat(2)) && said.contains(words) && said.contains("party 3's is");
+            // Whoever is told first that the others give up says so.
+            assert!(named || error.fault() == Some(Fault::GaveUp), "{said}");
+        }
+        assert!(errors[..2].iter().any(|e| matches!(e, Error::Disagreement(_))), "{errors:?}");
+    }
+}
+
+/// One party tells two others different things: its size, for instance.
+#[test]
+fn a_party_that_tells_the_others_different_things_ends_the_run() {
+    let set: ItemSet = ["a", "b"].iter().collect();
+    let mes = parties(3);
+    let errors = all(3, |me, connected| {
+        let request = request(&COUNT, &mes[me], &set);
+        if me < 2 {
+            return run(connected, &request, &mut rng(me)).unwrap_err();
+        }
+        let Connected::Parties(connections) = connected else { panic!() };
+        let mut gathering = Gathering::new(connections, &request).unwrap();
+        let hello = request.hello(false);
+        let said = words(&hello, &mut rng(me)).unwrap();
+        let step = |who, channel: &mut Channel| {
+            meet_one(channel, &hello, &said, who == seat(0))?;
+            tell_size(channel, if who == seat(0) { 2 } else { 3 })
+        };
+        gathering.mesh.each(step).unwrap();
+        let error = gathering.mesh.each(|_, channel| same_session(channel, &SessionId::of([0; 32])));
+        gathering.mesh.finish(error).unwrap_err()
+    });
+    for error in &errors[..2] {
+        assert!(error.fault().is_some(), "{error}");
+    }
+    assert!(
+        errors[..2].iter().any(|e| e.to_string().contains("tells the others different things")),
+        "{errors:?}"
+    );
+}
+
+/// Hears of runs, and refuses them if it is told to.
+struct Hears<'h> {
+    refuses: bool,
+    heard: &'h Mutex<Vec<(usize, String)>>,
+    me: usize,
+}
+
+impl Approval for Hears<'_> {
+    fn approve(&mut self, proposal: &Proposal) -> Result<()> {
+        let sizes: Vec<_> = proposal.parties.iter().map(|p| p.announced.size.to_string()).collect();
+        self.heard.lock().unwrap().push((self.me, format!("asked {}", sizes.join(" "))));
+        if self.refuses { Err(Error::Refused("no".into())) } else { Ok(()) }
+    }
+    fn refused(&mut self, _: &Proposal, error: &Error) {
+        self.heard.lock().unwrap().push((self.me, error.kind().into()));
+    }
+    fn begins(&mut self, _: &Proposal) -> Result<()> {
+        self.heard.lock().unwrap().push((self.me, "begins".into()));
+        Ok(())
+    }
+}
+
+#[test]
+fn all_parties_have_to_allow_a_run_and_nobody_begins_before() {
+    let (mes, sets) = (parties(3), sets(&[2, 3, 4]));
+    for refusing in [None, Some(1)] {
+        let heard = Mutex::new(Vec::new());
+        let results = all(3, |me, connected| {
+            let mut approval = Hears { refuses: refusing == Some(me), heard: &heard, me };
+            let request = request(&INTERSECT, &mes[me], &sets[me]);
+            let rng = &mut rng(me);
+            let prepared: Prepared<'_> = request.prepare(rng).unwrap();
+            run_if(connected, prepared, &mut approval, rng)
+        });
+        let mut heard = heard.into_inner().unwrap();
+        heard.sort();
+        let said = |begins: bool| {
+            let asked = ["3 4", "2 4", "2 3"].map(|sizes| format!("asked {sizes}"));
+            let all = asked.into_iter().enumerate();
+            all.flat_map(|(me, asked)| {
+                [(me, asked)].into_iter().chain(begins.then(|| (me, "begins".to_string())))
+            })
+            .collect::<Vec<_>>()
+        };
+        assert_eq!(heard, said(refusing.is_none()));
+        assert_eq!(results.iter().filter(|r| r.is_ok()).count(), if refusing.is_none() { 3 } else { 0 });
+        if refusing.is_some() {
+            assert!(matches!(results[1], Err(Error::Refused(_))));
+            for error in [&results[0], &results[2]].map(|r| r.as_ref().unwrap_err()) {
+                assert_eq!((error.seat(), error.fault()), (Some(seat(1)), Some(Fault::GaveUp)), "{error}");
+            }
+        }
+    }
+}
+
+#[test]
+fn a_set_that_is_too_large_is_refused_by_who_limits_it_with_the_party_that_has_it() {
+    let (mes, sets) = (parties(3), sets(&[2, 3, 4]));
+    let results = all(3, |me, connected| {
+        let max_peer_items = if me == 0 { 3 } else { MAX_SET };
+        let request = Request { max_peer_items, ..request(&COUNT, &mes[me], &sets[me]) };
+        run(connected, &request, &mut rng(me)).unwrap_err()
+    });
+    assert!(matches!(&results[0], Error::Refused(why) if why.starts_with("party 3's set has 4 items")));
+}
+
+#[test]
+fn a_check_agrees_and_exchanges_predictions_and_nothing_else() {
+    let (mes, sets) = (parties(3), sets(&[2, 3, 4]));
+    let checked = all(3, |me, connected| {
+        let request = request(&UNION, &mes[me], &sets[me]);
+        check(connected, &request, &mut (), &|_| Ok(10 * me as u64), &mut rng(me)).unwrap()
+    });
+    let predicted: Vec<_> = checked.iter().map(|c| c.their_milliseconds.clone()).collect();
+    assert_eq!(predicted, [vec![10, 20], vec![0, 20], vec![0, 10]]);
+    let said = super::super::estimate::would_learn(&checked[0].proposal).join(" ");
+    assert!(said.contains("every item that only the others have"), "{said}");
+    let said = super::super::estimate::would_learn(&checked[1].proposal).join(" ");
+    assert!(said.contains("except the leader, party 1 (a), which would learn every item"), "{said}");
+}
+
+#[test]
+fn what_is_not_for_several_parties_is_refused_with_the_reason() {
+    let set: ItemSet = ["a"].iter().collect();
+    let mes = parties(2);
+    let base = |me: usize| request(&UNION, &mes[me], &set);
+    let columns = ["c".to_string()];
+    let both = operations::Terms { both: true, ..base(0).terms };
+    let refused = [
+        (Request { operation: &SUM, ..base(0) }, "sum is for two parties only"),
+        (Request { terms: both, ..base(0) }, "`both` is for two parties"),
+        (Request { sent_columns: &columns, ..base(0) }, "columns are sent between two parties only"),
+        (Request { protocol: &protocols::CWPRF, ..base(0) }, "computed by mpsu only"),
+        (Request { parties: None, ..base(0) }, "`protocol=mpsu` is for several parties"),
+    ];
+    for (request, words) in refused {
+        let said = request.check().unwrap_err();
+        assert!(matches!(&said, Error::Usage(what) if what.contains(words)), "{said}");
+    }
+    assert!(matches!(Request { role: Role::Sender, ..base(0) }.check(), Err(Error::Bug(_))));
+    base(0).check().unwrap();
+    base(1).check().unwrap();
+}
