@@ -153,7 +153,8 @@ fn opened<'a>(
         many.between(me - 1, next, |rx, tx| shuffle.pass(setup.key, &rest, rx, tx))?;
         return Ok(None);
     }
-    many.with(1, |ch| shuffle.lead(joint, list, &mut ch.tx))?;
+    // P_1 has re-randomised them all, so none is malformed.
+    many.with(1, |ch| shuffle.lead(joint, list, |_| Seat::SOMEBODY, &mut ch.tx))?;
     let mut all = 0;
     many.with(last, |ch| {
         shuffle.open(setup.key, &mut ch.rx, |elements| {

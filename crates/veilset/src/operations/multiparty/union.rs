@@ -45,7 +45,7 @@ use crate::group::encoding::{self, Row};
 use crate::hashed::Hashed;
 use crate::hashing::cuckoo::{Functions, Table};
 use crate::item::{ItemSet, Items, intersects};
-use crate::many::Many;
+use crate::many::{Many, seat};
 use crate::membership::mot::MembershipOt;
 use crate::membership::shared::{Batch, Sizes, Sspmt};
 use crate::operations::Sealed;
@@ -80,6 +80,15 @@ impl Public {
     /// Rows of the parties other than P_1.
     pub(super) fn rows(&self) -> usize {
         self.bounds.iter().skip(1).map(|bound| super::bins(*bound)).sum()
+    }
+
+    /// The party that P_1 has the row at this place of its list from.
+    fn owner(&self, row: usize) -> usize {
+        let ends = self.bounds.iter().skip(1).scan(0, |end, bound| {
+            *end += super::bins(*bound);
+            Some(*end)
+        });
+        1 + ends.take_while(|end| *end <= row).count()
     }
 
     /// What the holder and the owner of these functions know about their tests.
@@ -250,7 +259,7 @@ fn opened<'a>(
         many.between(me - 1, next, |rx, tx| shuffle.pass(setup.key, &rest, rx, tx))?;
         return Ok(None);
     }
-    many.with(1, |ch| shuffle.lead(joint, list, &mut ch.tx))?;
+    many.with(1, |ch| shuffle.lead(joint, list, |row| seat(public.owner(row)), &mut ch.tx))?;
     let layout = public.layout();
     let (mut new, mut intact) = (Items::new(), true);
     many.with(last, |ch| {
