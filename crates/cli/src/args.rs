@@ -3,7 +3,7 @@
 mod measure;
 mod operation;
 
-pub use measure::{BenchArgs, BenchPartyArgs, SoakArgs};
+pub use measure::{BenchArgs, BenchPartyArgs, SoakArgs, Who};
 pub use operation::{OperationArgs, RowArgs, ShareArgs, ValueArgs};
 
 use crate::columns::Columns;
@@ -18,13 +18,13 @@ use veilset::table::Format;
 
 const EXIT_CODES: &str = "\
 Exit codes:
-  0    done: both sides confirmed the run, and our result is complete. The other side may
+  0    done: all sides confirmed the run, and our result is complete. The other side may
        still fail to write its own (7), or miss our last message (6)
-  2    wrong arguments or settings (identity, address book, policy, veilset.toml), or an
-       address that cannot be used
+  2    wrong arguments or settings (identity, address book, policy, veilset.toml, list of
+       parties), or an address that cannot be used
   3    our input data, or the prepared half
-  4    the two sides ask for different things
-  5    the peer has another key than expected, broke the protocol or gave up
+  4    we and another party ask for different things
+  5    another party has another key than expected, broke the protocol or gave up
   6    the network: unreachable, closed, timed out
   7    our result or report could not be written, or the audit log or ledger not used;
        the message says if the result is there
@@ -80,7 +80,7 @@ Examples (both sides):
   veilset check intersect ours.csv --key email --role receiver --peer hospital-b --listen 0.0.0.0:7000
   veilset check run veilset.toml";
 
-/// Private set operations: combine lists with another organisation without showing them to each other.
+/// Private set operations: combine lists with other organisations without showing them to each other.
 #[derive(Debug, Parser)]
 #[command(name = "veilset", version, after_help = overview(), disable_help_subcommand = true)]
 pub struct Arguments {
@@ -90,8 +90,11 @@ pub struct Arguments {
 
 #[derive(Debug, Subcommand)]
 pub enum Command {
-    /// Run both parties on this machine, over TLS, on data that ships with the program
-    Demo,
+    /// Run all parties on this machine, over TLS, on data that ships with the program
+    #[command(after_help = "Examples:
+  veilset demo
+  veilset demo --parties 4")]
+    Demo(DemoArgs),
     /// Create or show this party's identity
     #[command(subcommand)]
     Identity(IdentityCommand),
@@ -126,11 +129,12 @@ pub enum Command {
     /// Name peers, so that nobody has to type fingerprints
     #[command(subcommand, after_help = PEER_HELP)]
     Peer(PeerCommand),
-    /// Run both parties on this machine over an emulated network, and print time, CPU, bytes and memory
-    #[command(after_help = "Example:
-  veilset bench --op union --protocol dh --n 65536 --threads 1 --net lan --one-sided --json")]
+    /// Run all parties on this machine over an emulated network, and print time, CPU, bytes and memory
+    #[command(after_help = "Examples:
+  veilset bench --op union --protocol dh --n 65536 --threads 1 --net lan --one-sided --json
+  veilset bench --op union --parties 4 --n 65536 --threads 1 --net lan --json")]
     Bench(BenchArgs),
-    /// Run both parties on random inputs, and compare each result with the plain computation
+    /// Run all parties on random inputs, and compare each result with the plain computation
     #[command(after_help = "Example:
   veilset soak --runs 10000")]
     Soak(SoakArgs),
@@ -153,6 +157,13 @@ pub enum Command {
     /// Print everything that `bench` can measure, as JSON, for scripts
     #[command(hide = true)]
     BenchKinds,
+}
+
+#[derive(Debug, Args)]
+pub struct DemoArgs {
+    /// Run this many parties, from 2 to 8 [default: two parties, and the operations for two]
+    #[arg(long, value_name = "N", value_parser = RangedU64ValueParser::<usize>::new().range(2..=8))]
+    pub parties: Option<usize>,
 }
 
 #[derive(Debug, Subcommand)]
@@ -201,7 +212,7 @@ pub enum IdentityCommand {
         #[arg(long, value_name = "FILE")]
         output: Option<PathBuf>,
     },
-    /// Print the fingerprint, for the other party's --peer
+    /// Print the fingerprint, for the other party's --peer, or for the list of --parties
     Show {
         /// The identity file [default: veilset/identity.pem in your configuration folder]
         #[arg(long, value_name = "FILE")]
@@ -218,10 +229,11 @@ fn role() -> impl TypedValueParser<Value = Role> {
 }
 
 fn protocol() -> impl TypedValueParser<Value = &'static Protocol> {
-    let built = protocols::ALL.map(|p| PossibleValue::new(p.name).help(p.summary));
+    let all = protocols::ALL.into_iter().chain(protocols::SEVERAL);
+    let built = all.map(|p| PossibleValue::new(p.name).help(p.summary));
     // They are refused with the feature that they take.
     let not_built = protocols::not_built().map(|name| PossibleValue::new(name).hide(true));
-    PossibleValuesParser::new(built.into_iter().chain(not_built)).try_map(|name| protocols::named(&name))
+    PossibleValuesParser::new(built.chain(not_built)).try_map(|name| protocols::named(&name))
 }
 
 fn group(names: impl IntoIterator<Item = &'static str>) -> impl TypedValueParser<Value = &'static str> {
@@ -246,7 +258,14 @@ fn protocol_help() -> String {
         let others = protocols::names(|p| p.computes(operation) && p != default);
         format!("{operation} by {default} [default]{}{others}", if others.is_empty() { "" } else { ", " })
     });
-    format!("The protocol; the same on both sides: {}", list.join("; "))
+    let several = operations::ALL.into_iter().filter_map(|operation| {
+        protocols::of_several(operation).map(|protocol| format!("{operation} by {protocol}"))
+    });
+    format!(
+        "The protocol; the same on all sides: {}; with --parties: {}",
+        list.join("; "),
+        several.collect::<Vec<_>>().join("; ")
+    )
 }
 
 fn format() -> impl TypedValueParser<Value = Format> {
@@ -342,10 +361,18 @@ pub struct InputArgs {
 pub struct CommonArgs {
     #[command(flatten)]
     pub input: InputArgs,
-    /// Our role: the receiver learns the result, the sender contributes (in sum, the sender learns the sum)
-    #[arg(long, value_parser = role())]
-    pub role: Role,
-    /// Listen for the peer at this address of our machine
+    /// Our role: the receiver learns the result, the sender contributes (in sum, the sender learns the sum). Not with
+    /// --parties, whose leader learns the result
+    #[arg(long, value_parser = role(), required_unless_present = "parties")]
+    pub role: Option<Role>,
+    /// The list of parties, for a run of several: the same TOML file for all of them, with who leads and everybody's
+    /// name, fingerprint and address (union, intersect, count)
+    #[arg(long, value_name = "FILE")]
+    pub parties: Option<PathBuf>,
+    /// Our name in the list of parties
+    #[arg(long, value_name = "NAME")]
+    pub me: Option<String>,
+    /// Listen for the peer at this address of our machine [with --parties, default: our address in the list]
     #[arg(long, value_name = "HOST:PORT", conflicts_with = "connect")]
     pub listen: Option<String>,
     /// Connect to the peer at its address [default: the one in the address book, unless --listen is given]
@@ -355,9 +382,9 @@ pub struct CommonArgs {
     #[arg(long, value_name = "FILE")]
     pub identity: Option<PathBuf>,
     /// The peer: its name in the address book, or the fingerprint that its `veilset identity show` prints
-    #[arg(long, value_name = "NAME|FINGERPRINT", required_unless_present = "insecure_plaintext")]
+    #[arg(long, value_name = "NAME|FINGERPRINT", required_unless_present_any = ["insecure_plaintext", "parties"])]
     pub peer: Option<String>,
-    /// The protocol; the same on both sides
+    /// The protocol; the same on all sides
     #[arg(long, value_parser = protocol(), long_help = protocol_help())]
     pub protocol: Option<&'static Protocol>,
     /// The group that the protocol works in; the same on both sides [default: the protocol's first]
@@ -382,8 +409,8 @@ pub struct CommonArgs {
     /// run is given up after ten times as long
     #[arg(long, value_name = "SECONDS", default_value_t = 60, value_parser = clap::value_parser!(u64).range(1..=31_536_000))]
     pub idle_timeout: u64,
-    /// The largest peer set to accept: each of its keys costs time and about 100 bytes of memory, and in union
-    /// up to twice --max-row in addition
+    /// The largest set of another party to accept: each of its keys costs time and about 100 bytes of memory, and in
+    /// union up to twice --max-row in addition
     #[arg(long, value_name = "N", default_value_t = 100_000_000, value_parser = items())]
     pub max_peer_items: usize,
     /// The file that `veilset prepare` made from the same input: the run starts from it, and deletes it once

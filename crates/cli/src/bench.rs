@@ -1,4 +1,4 @@
-//! `veilset bench`: runs both parties as child processes on this machine, over TLS and an emulated network, on
+//! `veilset bench`: runs all parties as child processes on this machine, over TLS and an emulated network, on
 //! random items.
 //!
 //! With `--one-sided` each party runs once more, alone against a recording of what it received, so that two
@@ -6,16 +6,19 @@
 //! generator of a benchmark is seeded; it never touches real data. Recordings are made above TLS, so one-sided
 //! CPU seconds exclude it.
 
-use crate::args::{BenchArgs, BenchPartyArgs};
+mod several;
+
+use crate::args::{BenchArgs, BenchPartyArgs, Who};
 use crate::interrupt::{signals, unwatched};
+use crate::parties::only_for_two;
 use crate::party::start_threads;
 use crate::print;
 use nix::sys::resource::{UsageWho, getrusage};
 use serde::{Deserialize, Serialize};
-use serde_json::json;
+use serde_json::{Value, json};
 use std::io::{BufRead, BufReader};
 use std::os::unix::process::CommandExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdout, Command, ExitStatus, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -54,11 +57,15 @@ pub fn run(a: &BenchArgs) -> Result<()> {
         signal_hook::flag::register(signal, interrupted.clone()).map_err(unwatched)?;
     }
     let folder = tempfile::tempdir().map_err(unusable)?;
+    if let Some(parties) = a.parties {
+        return several::run(a, parties, folder.path(), &interrupted);
+    }
+    only_for_two(a.protocol)?;
     for role in [Role::Receiver, Role::Sender] {
         Identity::generate()?.save(&folder.path().join(role.name()))?;
     }
     let seed = u128::from_le_bytes(Prng::from_os()?.bytes()).to_string();
-    let start = |role, more: &[&str]| Party::start(folder.path(), role, &seed, more);
+    let start = |role: Role, more: &[&str]| Party::start(folder.path(), role.name(), &seed, more);
 
     let mut receiver = start(Role::Receiver, &[])?;
     let port = receiver.line()?;
@@ -96,10 +103,16 @@ pub fn run(a: &BenchArgs) -> Result<()> {
             result[format!("one_sided_{role}_seconds")] = alone.seconds.into();
         }
     }
-    match (a.json, result.as_object()) {
-        (false, Some(object)) => {
-            object.iter().try_for_each(|(name, value)| print(format!("{name:32} {value}")))
-        }
+    show(a.json, &result)
+}
+
+/// Prints the figures: one JSON object, or a line for each of them.
+fn show(json: bool, result: &Value) -> Result<()> {
+    match (json, result.as_object()) {
+        (false, Some(object)) => object.iter().try_for_each(|(name, value)| match value.as_array() {
+            Some(list) => list.iter().try_for_each(|value| print(format!("{name:32} {value}"))),
+            None => print(format!("{name:32} {value}")),
+        }),
         _ => print(result),
     }
 }
@@ -128,10 +141,10 @@ struct Party {
 }
 
 impl Party {
-    fn start(folder: &Path, role: Role, seed: &str, more: &[&str]) -> Result<Party> {
+    fn start(folder: &Path, who: &str, seed: &str, more: &[&str]) -> Result<Party> {
         let program = std::env::current_exe().map_err(unable)?;
         let mut command = Command::new(program);
-        command.arg("bench-party").arg(folder).args(["--role", role.name(), "--seed", seed]).args(more);
+        command.arg("bench-party").arg(folder).args(["--who", who, "--seed", seed]).args(more);
         // All arguments of `veilset bench`. The parent handles Ctrl-C, so the party has a process group of its
         // own.
         command.args(std::env::args_os().skip(2)).process_group(0);
@@ -204,7 +217,14 @@ fn unusable(e: std::io::Error) -> Error {
 
 /// Runs one party of a benchmark.
 pub fn party(a: &BenchPartyArgs) -> Result<()> {
-    let (role, b) = (a.role, &a.bench);
+    match a.who {
+        Who::Role(role) => party_of_two(a, role),
+        Who::Number(number) => several::party(a, number),
+    }
+}
+
+fn party_of_two(a: &BenchPartyArgs, role: Role) -> Result<()> {
+    let b = &a.bench;
     let threads = start_threads(b.threads.map_or(0, usize::from))?;
     // The other party starts once it knows the port.
     let listener = match (role, a.alone) {
@@ -215,8 +235,7 @@ pub fn party(a: &BenchPartyArgs) -> Result<()> {
         }
         _ => None,
     };
-    let mut seed = [0; 32];
-    seed[..16].copy_from_slice(&a.seed.to_le_bytes());
+    let seed = whole(a.seed);
     let common = (b.n.min(b.n_sender()) as f64 * b.overlap).round() as usize;
     // The common items come last in the receiver's set and first in the sender's.
     let (first, n) = match role {
@@ -238,18 +257,18 @@ pub fn party(a: &BenchPartyArgs) -> Result<()> {
         terms: Terms { max_row, ..b.terms() },
         ..Request::new(b.op, role, &set)
     };
-    let mut connection = connect(a, listener)?;
+    let mut connection = connect(a, role, listener)?;
     if b.one_sided && !a.alone {
-        std::fs::write(a.file("exporter"), connection.exporter).map_err(unusable)?;
-        connection.channel.record(Recording::to_file(&a.file("recording"))?);
+        std::fs::write(file(a, role, "exporter"), connection.exporter).map_err(unusable)?;
+        connection.channel.record(Recording::to_file(&file(a, role, "recording"))?);
     }
     if let (Some(link), false) = (b.net.link, a.alone) {
         connection.channel = connection.channel.emulate(link);
     }
     let mut rng = seeded(&seed).fork(1 + role as u64);
-    let (start, cpu) = (Instant::now(), cpu_seconds()?);
+    let running = Running::begin()?;
     let outcome = run::run(connection, &request, &mut rng)?;
-    let (seconds, cpu) = (start.elapsed().as_secs_f64(), cpu_seconds()? - cpu);
+    let figures = running.end(threads.count(), outcome.bytes)?;
     let right = match &outcome.learned {
         Learned::Nothing => true,
         Learned::Matching(m) => m.positions.len() == common,
@@ -263,23 +282,49 @@ pub fn party(a: &BenchPartyArgs) -> Result<()> {
         },
         Learned::Identifiers(ids) => ids.all.len() == b.n + b.n_sender() - common,
     };
-    if !right {
-        return Err(Error::Bug("the benchmark's result is wrong".into()));
-    }
-    let usage = getrusage(UsageWho::RUSAGE_SELF).map_err(|e| Error::Bug(e.to_string()))?;
-    print(json!(Figures {
-        threads: threads.count(),
-        seconds,
-        cpu_seconds: cpu,
-        sent: outcome.bytes.0,
-        received: outcome.bytes.1,
-        peak_rss_mb: usage.max_rss() as f64 * 1024.0 / 1e6,
-    }))
+    conclude(right, figures)
 }
 
-fn connect(a: &BenchPartyArgs, listener: Option<Listener>) -> Result<Connection> {
+/// Prints the figures of a party whose result is right.
+fn conclude(right: bool, figures: Figures) -> Result<()> {
+    match right {
+        true => print(json!(figures)),
+        false => Err(Error::Bug("the benchmark's result is wrong".into())),
+    }
+}
+
+/// A run under way: when it began, and the CPU seconds before it.
+struct Running(Instant, f64);
+
+impl Running {
+    fn begin() -> Result<Running> {
+        Ok(Running(Instant::now(), cpu_seconds()?))
+    }
+
+    fn end(&self, threads: usize, bytes: (u64, u64)) -> Result<Figures> {
+        let seconds = self.0.elapsed().as_secs_f64();
+        let cpu_seconds = cpu_seconds()? - self.1;
+        let usage = getrusage(UsageWho::RUSAGE_SELF).map_err(|e| Error::Bug(e.to_string()))?;
+        let peak_rss_mb = usage.max_rss() as f64 * 1024.0 / 1e6;
+        Ok(Figures { threads, seconds, cpu_seconds, sent: bytes.0, received: bytes.1, peak_rss_mb })
+    }
+}
+
+/// The path of a party's file in the folder.
+fn file(a: &BenchPartyArgs, role: Role, name: &str) -> PathBuf {
+    a.folder.join(format!("{role}.{name}"))
+}
+
+/// The seed of the generator of a benchmark.
+fn whole(seed: u128) -> [u8; 32] {
+    let mut whole = [0; 32];
+    whole[..16].copy_from_slice(&seed.to_le_bytes());
+    whole
+}
+
+fn connect(a: &BenchPartyArgs, role: Role, listener: Option<Listener>) -> Result<Connection> {
     let identity = |role: Role| Identity::load(&a.folder.join(role.name()));
-    let (own, peer) = (identity(a.role)?, identity(a.role.other())?.fingerprint());
+    let (own, peer) = (identity(role)?, identity(role.other())?.fingerprint());
     let (ours, security) = (own.fingerprint(), Protection::Tls { identity: Arc::new(own), peer });
     match (listener, a.port) {
         (Some(listener), _) => listener.accept(&security, TIMEOUTS, &|| false, &|_| ()),
@@ -289,8 +334,8 @@ fn connect(a: &BenchPartyArgs, listener: Option<Listener>) -> Result<Connection>
         }
         // Alone. The session id is derived from the fingerprints and the exporter, as in the recorded run.
         (None, None) => {
-            let exporter = std::fs::read(a.file("exporter")).map_err(unusable)?;
-            let channel = replay(&a.file("recording"))?;
+            let exporter = std::fs::read(file(a, role, "exporter")).map_err(unusable)?;
+            let channel = replay(&file(a, role, "recording"))?;
             let mut connection = Connection::unprotected(channel, WireCount::default());
             (connection.peer, connection.our) = (Some(peer), Some(ours));
             connection.exporter = exporter.try_into().map_err(|_| Error::Bug("a short exporter".into()))?;

@@ -6,7 +6,7 @@ use std::cell::OnceCell;
 use std::fmt::Write as _;
 use veilset::error::{Error, Result};
 use veilset::governance::gate::Gate;
-use veilset::net::Connection;
+use veilset::net::{Connected, Me, Member};
 use veilset::operations::Announced;
 use veilset::rng::Prng;
 use veilset::session::estimate::{Estimate, would_learn};
@@ -16,44 +16,30 @@ use veilset::session::{Proposal, Term};
 /// Links for which the transfer time is printed, in megabits per second.
 const LINKS: [u64; 2] = [10, 1000];
 
-/// Agrees with the peer and prints the agreement.
-pub fn run(
-    plan: &PartyPlan,
-    connection: Connection,
-    request: &Request<'_>,
-    gate: &mut Gate<'_>,
-) -> Result<()> {
+/// Agrees with all other parties and prints the agreement.
+pub fn run(plan: &PartyPlan, connected: Connected, request: &Request<'_>, gate: &mut Gate<'_>) -> Result<()> {
     let prepared = plan.job.prepared.is_some();
     let ours = OnceCell::new();
     let milliseconds = |proposal: &Proposal| {
         let estimate = Estimate::of(proposal, prepared, request.threads)?;
         Ok(ours.get_or_init(|| estimate).work.as_millis() as u64)
     };
-    let checked = run::check(connection, request, gate, &milliseconds, &mut Prng::from_os()?)?;
+    let checked = run::check(connected, request, gate, &milliseconds, &mut Prng::from_os()?)?;
     let ours = ours.into_inner().ok_or_else(|| Error::Bug("a check without an estimate".into()))?;
-    print(as_options(&text(&checked, &ours)))
+    print(as_options(&text(&checked, &ours, plan.job.parties.as_ref())))
 }
 
-fn text(checked: &Checked, estimate: &Estimate) -> String {
+fn text(checked: &Checked, estimate: &Estimate, me: Option<&Me>) -> String {
     let Checked { proposal, their_milliseconds, .. } = checked;
-    let their_milliseconds = their_milliseconds.iter().copied().max().unwrap_or(0);
-    let Proposal { hello, ours, .. } = proposal;
-    let peer = proposal.parties.peer();
-    let theirs = peer.announced;
     let Estimate { sent, received, rounds, memory, work, .. } = *estimate;
     let our_milliseconds = work.as_millis() as u64;
-    let who = match (&peer.name, peer.fingerprint) {
-        (Some(name), Some(fingerprint)) => format!("{name} ({fingerprint})"),
-        (_, Some(fingerprint)) => fingerprint.to_string(),
-        _ => "a peer that is not authenticated, without TLS".into(),
+    // In a run of several, the slowest of the others.
+    let theirs = their_milliseconds.iter().copied().max().unwrap_or_default();
+    let mut text = match me {
+        None => with_peer(proposal),
+        Some(me) => with_parties(proposal, me),
     };
     // Writing to a string cannot fail.
-    let mut text =
-        String::from("check: both sides ask for the same thing and allow it; nothing was computed\n");
-    let _ = writeln!(text, "  {} as {} with {who}", hello.operation, hello.role);
-    let padded = |announced: Announced| if announced.padded { " (padded)" } else { "" };
-    let (n, m) = (ours.size, theirs.size);
-    let _ = writeln!(text, "  {n} items here{}, {m} on the peer's side{}", padded(*ours), padded(theirs));
     for sentence in would_learn(proposal) {
         let _ = writeln!(text, "  {sentence}");
     }
@@ -62,7 +48,11 @@ fn text(checked: &Checked, estimate: &Estimate) -> String {
     for Term { words, value, .. } in proposal.terms().into_iter().skip(2).filter(|term| term.value != "0") {
         let _ = writeln!(text, "    {words}: {value}");
     }
-    let _ = writeln!(text, "  about {sent} bytes to the peer, {received} from it");
+    let (to, from, side) = match me {
+        None => ("the peer", "it", "on the peer's side"),
+        Some(_) => ("the other parties", "them", "for the slowest of them"),
+    };
+    let _ = writeln!(text, "  about {sent} bytes to {to}, {received} from {from}");
     let _ = writeln!(
         text,
         "  {rounds} rounds of messages, and at most {} of memory here in addition to the set",
@@ -70,14 +60,66 @@ fn text(checked: &Checked, estimate: &Estimate) -> String {
     );
     let _ = writeln!(
         text,
-        "  about {} of computing here and {} on the peer's side, in parallel: expect {}",
+        "  about {} of computing here and {} {side}, in parallel: expect {}",
         seconds(our_milliseconds),
-        seconds(their_milliseconds),
-        seconds(our_milliseconds.max(their_milliseconds))
+        seconds(theirs),
+        seconds(our_milliseconds.max(theirs))
     );
     let on = LINKS.map(|link| format!("{} at {link} Mbit/s", seconds(estimate.larger() * 8 / (link * 1000))));
     let _ = write!(text, "  the transfer takes {}; the run takes the longer of the two times", on.join(", "));
     text
+}
+
+/// Who takes part in a run of two, and with how many items.
+fn with_peer(proposal: &Proposal) -> String {
+    let Proposal { hello, ours, .. } = proposal;
+    let peer = proposal.parties.peer();
+    let who = match (&peer.name, peer.fingerprint) {
+        (Some(name), Some(fingerprint)) => format!("{name} ({fingerprint})"),
+        (_, Some(fingerprint)) => fingerprint.to_string(),
+        _ => "a peer that is not authenticated, without TLS".into(),
+    };
+    let theirs = peer.announced;
+    format!(
+        "check: both sides ask for the same thing and allow it; nothing was computed\n  {} as {} with {who}\n  \
+         {} items here{}, {} on the peer's side{}\n",
+        hello.operation,
+        hello.role,
+        ours.size,
+        padded(*ours),
+        theirs.size,
+        padded(theirs)
+    )
+}
+
+/// Who takes part in a run of several, and with how many items.
+fn with_parties(proposal: &Proposal, me: &Me) -> String {
+    let Proposal { hello, ours, parties, .. } = proposal;
+    let members = me.roster().members();
+    let mut text = format!(
+        "check: all {} parties ask for the same thing and allow it; nothing was computed\n  {}, with {} as the \
+         leader\n",
+        members.len(),
+        hello.operation,
+        members.first().map(Member::to_string).unwrap_or_default()
+    );
+    for member in members {
+        let other = parties.iter().find(|party| party.seat == member.seat());
+        let (announced, here) = other.map_or((*ours, " here"), |party| (party.announced, ""));
+        // Writing to a string cannot fail.
+        let _ = writeln!(
+            text,
+            "  {member}, {}: {} items{here}{}",
+            member.fingerprint(),
+            announced.size,
+            padded(announced)
+        );
+    }
+    text
+}
+
+fn padded(announced: Announced) -> &'static str {
+    if announced.padded { " (padded)" } else { "" }
 }
 
 /// Rounded up.

@@ -1,5 +1,6 @@
 use super::*;
 use clap::parser::ValueSource;
+use veilset::net::{Identity, Roster};
 
 fn words(text: &str, typed: &[&str]) -> Result<Vec<OsString>> {
     let typed: Vec<OsString> = typed.iter().map(Into::into).collect();
@@ -199,7 +200,13 @@ fn the_examples_of_the_readme_and_the_help_are_right() {
     let readme = include_str!("../../../README.md");
     let blocks: Vec<&str> =
         readme.split("```toml\n").skip(1).map(|b| b.split("```").next().unwrap()).collect();
-    let [run, policy] = blocks[..] else { panic!("{} examples", blocks.len()) };
+    let [parties, run, policy] = blocks[..] else { panic!("{} examples", blocks.len()) };
+    let mut list = parties.to_string();
+    for name in ["NORTH", "SOUTH", "EAST"] {
+        let fingerprint = Identity::generate().unwrap().fingerprint().to_string();
+        list = list.replace(&format!("FINGERPRINT-OF-{name}"), &fingerprint);
+    }
+    Roster::new(toml::from_str(&list).unwrap(), "README.md").unwrap();
     let help = run_help();
     for text in [run, help.as_str()] {
         Arguments::try_parse_from(words(text, &[]).unwrap()).unwrap();

@@ -1,5 +1,8 @@
-//! `veilset demo`: both parties on this machine, over TLS, on data that ships with the program.
+//! `veilset demo`: all parties on this machine, over TLS, on data that ships with the program.
 
+mod several;
+
+use crate::args::DemoArgs;
 use crate::print;
 use std::sync::Arc;
 use std::time::Duration;
@@ -16,6 +19,7 @@ use veilset::table::{ReadOptions, Table};
 const NORTH: &str = include_str!("../data/north.csv");
 const SOUTH: &str = include_str!("../data/south.csv");
 const SCALE: u32 = 2;
+const TIMEOUTS: Timeouts = Timeouts { connect: Duration::from_secs(10), idle: Duration::from_secs(10) };
 
 struct Party {
     name: &'static str,
@@ -76,8 +80,16 @@ fn keys(learned: &Learned, ours: &ItemSet) -> Vec<String> {
     keys
 }
 
-/// Runs all operations between two parties, and shows what each had and learned.
-pub fn run() -> Result<()> {
+/// Shows what each party has and what it learns.
+pub fn run(a: &DemoArgs) -> Result<()> {
+    match a.parties {
+        Some(parties) => several::run(parties),
+        None => of_two(),
+    }
+}
+
+/// Runs all operations between two parties.
+fn of_two() -> Result<()> {
     let party = |name, csv, key, values| {
         Result::Ok(Party { name, csv, key, values, identity: Arc::new(Identity::generate()?) })
     };
@@ -100,8 +112,6 @@ pub fn run() -> Result<()> {
 }
 
 fn both(north: &Party, south: &Party, operation: &'static Operation) -> Result<[(Report, Vec<String>); 2]> {
-    let ten = Duration::from_secs(10);
-    let timeouts = Timeouts { connect: ten, idle: ten };
     let security = |own: &Party, peer: &Party| Protection::Tls {
         identity: own.identity.clone(),
         peer: peer.identity.fingerprint(),
@@ -111,10 +121,10 @@ fn both(north: &Party, south: &Party, operation: &'static Operation) -> Result<[
     std::thread::scope(|scope| {
         let sender = scope.spawn(|| {
             let endpoint = Endpoint::Connect(address);
-            let connection = establish(&endpoint, &security(south, north), timeouts, &|| false, &|_| ())?;
+            let connection = establish(&endpoint, &security(south, north), TIMEOUTS, &|| false, &|_| ())?;
             south.run(operation, Role::Sender, connection)
         });
-        let connection = listener.accept(&security(north, south), timeouts, &|| false, &|_| ())?;
+        let connection = listener.accept(&security(north, south), TIMEOUTS, &|| false, &|_| ())?;
         let receiver = north.run(operation, Role::Receiver, connection);
         let sender = sender.join().map_err(|_| Error::Bug("the sender of the demo panicked".into()))?;
         Ok([receiver?, sender?])

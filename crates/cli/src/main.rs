@@ -14,6 +14,7 @@ mod identity;
 mod interrupt;
 mod manual;
 mod near;
+mod parties;
 mod party;
 mod plan;
 mod policy;
@@ -65,7 +66,7 @@ fn run(command: Command) -> Result<()> {
         Command::Bench(a) => bench::run(&a),
         Command::BenchParty(a) => bench::party(&a),
         Command::BenchKinds => bench::kinds(),
-        Command::Demo => demo::run(),
+        Command::Demo(a) => demo::run(&a),
         Command::Identity(command) => identity::run(&command),
         Command::Peer(command) => book::run(&command),
         Command::Completions { shell } => manual::completions(shell),

@@ -3,7 +3,7 @@
 use crate::as_options;
 use crate::check;
 use crate::interrupt::Interrupt;
-use crate::plan::{NamedProtection, PartyPlan};
+use crate::plan::{NamedProtection, Others, PartyPlan};
 use crate::progress::{Life, Progress};
 use std::io::Write;
 use std::path::Path;
@@ -11,7 +11,7 @@ use std::sync::Arc;
 use veilset::error::{Error, Result};
 use veilset::governance::gate::{Gate, Setup};
 use veilset::job::{self, InputTable, Job, Keys, Phase, Ran, Watch, write_report};
-use veilset::net::{Identity, Protection, establish};
+use veilset::net::{Connected, Identity, Me, Protection, assemble, establish};
 use veilset::operations::Shape;
 use veilset::rng::Prng;
 use veilset::table::{Destination, Duplicates};
@@ -33,19 +33,17 @@ pub fn run(mut plan: PartyPlan, purpose: Purpose) -> Result<()> {
     plan.job.threads = start_threads(plan.threads)?;
     let plan = &plan;
     let say = sayer(plan.quiet);
-    let identity = match &plan.protection {
-        NamedProtection::InsecurePlaintext => None,
-        NamedProtection::Tls { identity, .. } => Some(Arc::new(load_identity(identity.as_deref())?)),
+    let identity = match &plan.others {
+        Others::Peer { protection: NamedProtection::InsecurePlaintext, .. } => None,
+        Others::Peer { protection: NamedProtection::Tls { identity, .. }, .. }
+        | Others::Parties { identity, .. } => Some(Arc::new(load_identity(identity.as_deref())?)),
     };
-    let security = match (&plan.protection, &identity) {
-        (NamedProtection::Tls { peer, .. }, Some(identity)) => {
-            Protection::Tls { identity: identity.clone(), peer: *peer }
-        }
-        _ => Protection::InsecurePlaintext,
-    };
+    if let (Others::Parties { me, .. }, Some(identity)) = (&plan.others, &identity) {
+        me.check_identity(&identity.fingerprint())?;
+    }
 
-    // Errors on our side are found before the peer hears from us.
-    plan.endpoint.check()?;
+    // Errors on our side are found before anybody else hears from us.
+    plan.others.check()?;
     let job = &plan.job;
     job.check_output()?;
     Destination::check(plan.report.as_deref(), job.force)?;
@@ -88,17 +86,20 @@ pub fn run(mut plan: PartyPlan, purpose: Purpose) -> Result<()> {
     let open = |path| Destination::create("report", Some(path), job.force);
     let report_file = plan.report.as_deref().map(open).transpose()?;
 
-    let mut connection = establish(&plan.endpoint, &security, plan.timeouts, &|| interrupt.happened(), &say)?;
-    connection.peer_name = plan.peer_name.clone();
-    interrupt.run_begins(connection.channel.canceller());
+    let mut connected = connect(plan, identity.as_ref(), &|| interrupt.happened(), &say)?;
+    interrupt.run_begins(connected.canceller());
     if purpose == Purpose::Check {
-        return check::run(plan, connection, prepared.request(), &mut gate);
+        return check::run(plan, connected, prepared.request(), &mut gate);
     }
     let progress = Arc::new(Progress::new(job.stages()));
-    if !plan.quiet {
+    if let (Connected::Peer(connection), false) = (&mut connected, plan.quiet) {
         connection.channel.observe(progress.clone());
     }
-    let ran = job::run(connection, prepared, Some(&mut gate), &mut rng);
+    // With several parties, the steps with one go on during those with another.
+    let computing = |me: &Me| Life::begin(plan.quiet, computing_with(me.others().count()));
+    let life = job.parties.as_ref().map(computing);
+    let ran = job::run(connected, prepared, Some(&mut gate), &mut rng);
+    drop(life);
     progress.end(ran.is_ok());
     let Ran { outcome, mut report, logged, .. } = ran?;
     interrupt.run_ends();
@@ -147,6 +148,43 @@ pub fn run(mut plan: PartyPlan, purpose: Purpose) -> Result<()> {
             e
         }
     })
+}
+
+/// Connects to all other parties.
+fn connect(
+    plan: &PartyPlan,
+    identity: Option<&Arc<Identity>>,
+    cancelled: &dyn Fn() -> bool,
+    say: &dyn Fn(&str),
+) -> Result<Connected> {
+    match (&plan.others, identity) {
+        (Others::Peer { endpoint, protection, name }, identity) => {
+            let security = match (protection, identity) {
+                (NamedProtection::Tls { peer, .. }, Some(identity)) => {
+                    Protection::Tls { identity: identity.clone(), peer: *peer }
+                }
+                (NamedProtection::InsecurePlaintext, _) => Protection::InsecurePlaintext,
+                (NamedProtection::Tls { .. }, None) => {
+                    return Err(Error::Bug("TLS without an identity".into()));
+                }
+            };
+            let mut connection = establish(endpoint, &security, plan.timeouts, cancelled, say)?;
+            connection.peer_name.clone_from(name);
+            Ok(connection.into())
+        }
+        (Others::Parties { me, listen, .. }, Some(identity)) => {
+            let others = assemble(me, identity, listen.as_deref(), plan.timeouts, cancelled, say)?;
+            Ok(others.into())
+        }
+        (Others::Parties { .. }, None) => {
+            Err(Error::Bug("a run of several parties without an identity".into()))
+        }
+    }
+}
+
+/// What a run of several parties does, in words.
+fn computing_with(others: usize) -> String {
+    format!("computing with {others} other part{}", if others == 1 { "y" } else { "ies" })
 }
 
 /// The message that the run is done, and where its result is.

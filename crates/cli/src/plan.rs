@@ -5,16 +5,16 @@ use crate::args::{
     PrepareArgs, RowArgs, ShareArgs, ValueArgs,
 };
 use crate::book::Book;
-use crate::policy;
+use crate::{parties, policy};
 use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 use veilset::artefact::Ledger;
 use veilset::channel::Timeouts;
-use veilset::error::{Error, Result};
+use veilset::error::{Error, Result, Seat};
 use veilset::governance::policy::{Intent, Policy};
 use veilset::job::{InputTable, Job};
-use veilset::net::{Endpoint, Fingerprint};
+use veilset::net::{Endpoint, Fingerprint, Me};
 use veilset::operations::sum::Modulus;
 use veilset::operations::{self, Operation, Role, Terms};
 use veilset::places::{self, Folder};
@@ -45,12 +45,9 @@ pub struct PartyPlan {
     pub report: Option<PathBuf>,
     pub quiet: bool,
     pub threads: usize,
-    pub endpoint: Endpoint,
-    pub protection: NamedProtection,
+    pub others: Others,
     pub timeouts: Timeouts,
-    /// The peer's name in the address book.
-    pub peer_name: Option<String>,
-    /// The policy for this peer.
+    /// The policy for the other parties.
     pub policy: Policy,
     pub audit_log: Option<PathBuf>,
 }
@@ -79,6 +76,36 @@ impl PartyPlan {
     }
 }
 
+/// How the other parties are met.
+#[derive(Debug)]
+pub enum Others {
+    /// In a run of two.
+    Peer {
+        endpoint: Endpoint,
+        protection: NamedProtection,
+        /// The peer's name in the address book.
+        name: Option<String>,
+    },
+    /// In a run of several.
+    Parties {
+        me: Me,
+        /// Where we listen, if not at our address in the list.
+        listen: Option<String>,
+        identity: Option<PathBuf>,
+    },
+}
+
+impl Others {
+    /// Refuses addresses that are malformed.
+    pub fn check(&self) -> Result<()> {
+        match self {
+            Others::Peer { endpoint, .. } => endpoint.check(),
+            Others::Parties { listen: Some(address), .. } => Endpoint::Listen(address.clone()).check(),
+            Others::Parties { listen: None, .. } => Ok(()),
+        }
+    }
+}
+
 /// How the connection is protected.
 #[derive(Debug)]
 pub enum NamedProtection {
@@ -87,6 +114,7 @@ pub enum NamedProtection {
 }
 
 fn operation(a: OperationArgs) -> Result<PartyPlan> {
+    let me = parties::of(&a)?;
     let terms = Terms {
         malicious_sender: a.malicious.is_some_and(|a| a.malicious_sender),
         reveal_count: a.reveal.is_some_and(|a| a.reveal_count_to_sender),
@@ -94,7 +122,7 @@ fn operation(a: OperationArgs) -> Result<PartyPlan> {
         shared_values: a.shares.as_ref().is_some_and(|a| a.values.is_some()),
         ..Terms::default()
     };
-    let mut plan = common(a.operation, terms, a.common, a.output)?;
+    let mut plan = common(a.operation, terms, a.common, a.output, me)?;
     if let Some(a) = a.ids {
         beside(&plan, ("--ids", a.ids.as_ref()))?;
         (plan.job.ids, plan.job.id_column) = (a.ids, a.id_column);
@@ -172,11 +200,22 @@ fn common(
     terms: Terms,
     a: CommonArgs,
     output: OutputArgs,
+    me: Option<Me>,
 ) -> Result<PartyPlan> {
-    let role = a.role;
-    let protocol = a.protocol.unwrap_or_else(|| protocols::default_for(operation, &terms));
+    let (role, protocol) = match &me {
+        Some(me) => {
+            let role = if me.leads() { Role::Receiver } else { Role::Sender };
+            (role, parties::protocol(operation, a.protocol)?)
+        }
+        None => {
+            // Clap makes sure that there is a role.
+            let role = a.role.ok_or_else(|| Error::Bug("a run of two without a role".into()))?;
+            (role, a.protocol.unwrap_or_else(|| protocols::default_for(operation, &terms)))
+        }
+    };
     let has_values = operation.uses.has_values(role, &terms);
     let mut job = Job::new(operation, role, source(a.input, has_values)?);
+    job.parties = me.clone();
     job.protocol = protocol;
     job.group = a.group;
     job.terms.malicious_sender = terms.malicious_sender;
@@ -190,10 +229,15 @@ fn common(
         ("--for-spreadsheets", output.for_spreadsheets),
     ];
     if let Some((option, _)) = given.into_iter().find(|(_, given)| *given && !has_result) {
-        return Err(Error::Usage(format!(
-            "the sender of {operation} learns nothing, so there is nothing for {option}. Omit it, or use --role \
-             receiver, or --both on both sides"
-        )));
+        return Err(Error::Usage(match me.as_ref().and_then(|me| me.roster().members().first()) {
+            Some(leader) => format!(
+                "only the leader, {leader}, learns the result of {operation}, so there is nothing for {option}. Omit it"
+            ),
+            None => format!(
+                "the sender of {operation} learns nothing, so there is nothing for {option}. Omit it, or use --role \
+                 receiver, or --both on both sides"
+            ),
+        }));
     }
     let result = output.output.unwrap_or("-".into());
     if output.output_format.is_none() {
@@ -207,28 +251,11 @@ fn common(
         )));
     }
     let book = Book::load(a.own.book.as_deref())?;
-    let peer = a.peer.map(|typed| book.peer(&typed)).transpose()?;
-    let (peer_name, address) = peer.as_ref().map_or((None, None), |p| (p.name.clone(), p.address.clone()));
-    let policy = policy::load(a.own.policy.as_deref(), peer.as_ref().map(|p| p.fingerprint), &book)?;
-    let protection = match peer {
-        Some(peer) => NamedProtection::Tls { identity: a.identity, peer: peer.fingerprint },
-        None => NamedProtection::InsecurePlaintext,
+    let others = match me {
+        Some(me) => Others::Parties { me, listen: a.listen, identity: a.identity },
+        None => one_peer(a.peer.as_deref(), a.identity, [a.listen, a.connect], &book)?,
     };
-    let endpoint = match (a.listen, a.connect.or(address)) {
-        (Some(address), _) => Endpoint::Listen(address),
-        (None, Some(address)) => Endpoint::Connect(address),
-        (None, None) => {
-            return Err(Error::Usage(
-                "the peer's address is missing. Give --connect HOST:PORT, the peer's address, or --listen HOST:PORT, an \
-                 address of this machine for the peer to connect to. Neither is needed if the address book has the \
-                 peer's address (`veilset peer add`)"
-                    .into(),
-            ));
-        }
-    };
-    if matches!(protection, NamedProtection::InsecurePlaintext) {
-        on_this_machine(&endpoint)?;
-    }
+    let policy = policy::load(a.own.policy.as_deref(), &seats(&others), &book)?;
     let audit_log = match a.own.audit_log {
         Some(path) if path == Path::new("none") => None,
         Some(path) => Some(path),
@@ -243,6 +270,7 @@ fn common(
     };
     different(&[
         ("the input", Some(&job.source.input)),
+        ("--parties", a.parties.as_ref()),
         ("--output", has_result.then_some(&result)),
         ("--report", a.report.as_ref()),
         ("--audit-log", audit_log.as_ref()),
@@ -260,16 +288,57 @@ fn common(
         report: a.report,
         quiet: a.quiet,
         threads: threads(a.threads),
-        endpoint,
-        protection,
+        others,
         timeouts: Timeouts {
             connect: Duration::from_secs(a.connect_timeout),
             idle: Duration::from_secs(a.idle_timeout),
         },
-        peer_name,
         policy,
         audit_log,
     })
+}
+
+/// How the peer is met that was typed as a name or a fingerprint; none without TLS. The addresses are those of
+/// `--listen` and `--connect`.
+fn one_peer(
+    typed: Option<&str>,
+    identity: Option<PathBuf>,
+    [listen, connect]: [Option<String>; 2],
+    book: &Book,
+) -> Result<Others> {
+    let peer = typed.map(|typed| book.peer(typed)).transpose()?;
+    let (name, address) = peer.as_ref().map_or((None, None), |p| (p.name.clone(), p.address.clone()));
+    let protection = match peer {
+        Some(peer) => NamedProtection::Tls { identity, peer: peer.fingerprint },
+        None => NamedProtection::InsecurePlaintext,
+    };
+    let endpoint = match (listen, connect.or(address)) {
+        (Some(address), _) => Endpoint::Listen(address),
+        (None, Some(address)) => Endpoint::Connect(address),
+        (None, None) => {
+            return Err(Error::Usage(
+                "the peer's address is missing. Give --connect HOST:PORT, the peer's address, or --listen HOST:PORT, an \
+                 address of this machine for the peer to connect to. Neither is needed if the address book has the \
+                 peer's address (`veilset peer add`)"
+                    .into(),
+            ));
+        }
+    };
+    if matches!(protection, NamedProtection::InsecurePlaintext) {
+        on_this_machine(&endpoint)?;
+    }
+    Ok(Others::Peer { endpoint, protection, name })
+}
+
+/// The seats and fingerprints of the other parties.
+fn seats(others: &Others) -> Vec<(Seat, Option<Fingerprint>)> {
+    match others {
+        Others::Peer { protection: NamedProtection::Tls { peer, .. }, .. } => vec![(Seat::PEER, Some(*peer))],
+        Others::Peer { protection: NamedProtection::InsecurePlaintext, .. } => vec![(Seat::PEER, None)],
+        Others::Parties { me, .. } => {
+            me.others().map(|member| (member.seat(), Some(member.fingerprint()))).collect()
+        }
+    }
 }
 
 impl PreparePlan {

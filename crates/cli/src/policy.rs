@@ -11,8 +11,9 @@ use veilset::places::Folder;
 /// The name of the file in the configuration folder.
 const FILE: &str = "policy.toml";
 
-/// The policy for this peer. Without a policy file, everything is allowed.
-pub fn load(named: Option<&Path>, peer: Option<Fingerprint>, book: &Book) -> Result<Policy> {
+/// The policy for the other parties, which stand in the order of their seats. Without a policy file, everything is
+/// allowed.
+pub fn load(named: Option<&Path>, others: &[(Seat, Option<Fingerprint>)], book: &Book) -> Result<Policy> {
     let Some(path) = named.map(Path::to_path_buf).or_else(|| Folder::Configuration.file(FILE)) else {
         return Ok(Policy::none());
     };
@@ -30,5 +31,5 @@ pub fn load(named: Option<&Path>, peer: Option<Fingerprint>, book: &Book) -> Res
         Err(e) => return Err(unusable(&e)),
     };
     let rules: Rules = toml::from_str(&text).map_err(|e| unusable(&e))?;
-    Policy::new(rules, &path.display().to_string(), &[(Seat::PEER, peer)], &|name| book.fingerprint(name))
+    Policy::new(rules, &path.display().to_string(), others, &|name| book.fingerprint(name))
 }

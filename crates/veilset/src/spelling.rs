@@ -5,7 +5,7 @@
 //! 128`.
 
 /// The settings that messages may name.
-pub const SETTINGS: [&str; 39] = [
+pub const SETTINGS: [&str; 41] = [
     "audit_log",
     "both",
     "connect_timeout",
@@ -28,12 +28,14 @@ pub const SETTINGS: [&str; 39] = [
     "map",
     "max_peer_items",
     "max_row",
+    "me",
     "min_count",
     "modulus",
     "normalize",
     "output",
     "output_format",
     "pad_to",
+    "parties",
     "peer",
     "prepared",
     "prepared_ledger",

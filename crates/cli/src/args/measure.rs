@@ -6,6 +6,7 @@ use clap::builder::RangedU64ValueParser;
 use std::path::PathBuf;
 use std::str::FromStr;
 use veilset::channel::Network;
+use veilset::net::Roster;
 use veilset::operations::{Operation, Role, Terms};
 use veilset::protocols::{self, Protocol, groups};
 
@@ -39,7 +40,10 @@ pub struct BenchArgs {
     /// Protect the receiver from a malicious sender (cm20)
     #[arg(long)]
     pub malicious_sender: bool,
-    /// Number of items of the receiver
+    /// Run this many parties by a protocol for several (union, intersect, count)
+    #[arg(long, value_name = "N", value_parser = several())]
+    pub parties: Option<u8>,
+    /// Number of items of the receiver; with --parties, of each party
     #[arg(long, value_name = "N", value_parser = items())]
     pub n: usize,
     /// Number of items of the sender [default: as many as the receiver's]
@@ -48,7 +52,7 @@ pub struct BenchArgs {
     /// Bytes per item, from 8 to 16000
     #[arg(long, value_name = "B", default_value_t = 16, value_parser = item_bytes())]
     pub item_bytes: usize,
-    /// The fraction of the smaller set that both have
+    /// The fraction of the smaller set that both have; with --parties, of each set that all have
     #[arg(long, value_name = "F", default_value_t = 0.5, value_parser = fraction)]
     pub overlap: f64,
     /// Threads per party [default: one per core]
@@ -63,6 +67,11 @@ pub struct BenchArgs {
     /// Print one JSON object
     #[arg(long)]
     pub json: bool,
+}
+
+/// The number of parties of a run of several.
+fn several() -> RangedU64ValueParser<u8> {
+    RangedU64ValueParser::new().range(2..=Roster::MOST as u64)
 }
 
 impl BenchArgs {
@@ -115,12 +124,26 @@ impl FromStr for Net {
     }
 }
 
+/// Which party of a benchmark a child is: a role in a run of two, otherwise a number.
+#[derive(Debug, Clone, Copy)]
+pub enum Who {
+    Role(Role),
+    Number(u8),
+}
+
+impl FromStr for Who {
+    type Err = String;
+    fn from_str(text: &str) -> Result<Self, String> {
+        text.parse().map(Who::Number).or_else(|_| text.parse().map(Who::Role))
+    }
+}
+
 /// What `veilset bench` passes to its children: its own arguments, and these.
 #[derive(Debug, Args)]
 pub struct BenchPartyArgs {
     pub folder: PathBuf,
     #[arg(long)]
-    pub role: Role,
+    pub who: Who,
     #[arg(long)]
     pub seed: u128,
     /// The port at which the receiver listens, for the sender
@@ -131,11 +154,4 @@ pub struct BenchPartyArgs {
     pub alone: bool,
     #[command(flatten)]
     pub bench: BenchArgs,
-}
-
-impl BenchPartyArgs {
-    /// The path of one of this party's files in the folder.
-    pub fn file(&self, name: &str) -> PathBuf {
-        self.folder.join(format!("{}.{name}", self.role))
-    }
 }

@@ -129,10 +129,23 @@ impl OperationArgs {
         command
             .about(operation.summary)
             .long_about(format!(
-                "{}\n\n{} In addition, each side learns how many keys the other has.",
-                operation.summary, operation.about
+                "{}\n\n{} In addition, each side learns how many keys the other has.{}",
+                operation.summary,
+                operation.about,
+                of_several(operation)
             ))
             .after_help(help(operation))
+    }
+}
+
+/// What is different in a run of several parties, if the operation is for them too.
+fn of_several(operation: &Operation) -> &'static str {
+    match protocols::of_several(operation) {
+        None => "",
+        Some(_) => {
+            "\n\nWith --parties it is computed on the sets of all parties of a list. Only their leader learns the result. \
+             Each party learns how many keys each of the others has."
+        }
     }
 }
 
@@ -203,7 +216,7 @@ impl FromArgMatches for OperationArgs {
     }
 }
 
-/// An example command line for each party, and the exit codes.
+/// An example command line for each party, one of several parties, and the exit codes.
 fn help(operation: &Operation) -> String {
     let name = operation.name;
     let result = |role| {
@@ -213,6 +226,28 @@ fn help(operation: &Operation) -> String {
     let (received, sent) = (result(Role::Receiver), result(Role::Sender));
     let (scale, values) =
         if operation.uses.values { (" --scale 2", " --values amount --scale 2") } else { ("", "") };
+    let several = match protocols::of_several(operation) {
+        None => String::new(),
+        Some(_) => format!(
+            "\
+Example of several parties (each runs its own, with a copy of the same file):
+  veilset {name} ours.csv --key email --parties parties.toml --me north{received}
+
+  # parties.toml
+  leader = \"north\"
+
+  [[party]]
+  name = \"north\"
+  fingerprint = \"FINGERPRINT\"
+  address = \"north.example.org:7000\"   # where it listens; one party may have none
+
+  [[party]]
+  name = \"south\"
+  ...
+
+"
+        ),
+    };
     format!(
         "\
 Example (each party runs its own):
@@ -221,6 +256,6 @@ Example (each party runs its own):
   veilset {name} theirs.csv --key mail --role sender --connect host.example.org:7000 \\
       --peer FINGERPRINT{sent}{values}
 
-{EXIT_CODES}"
+{several}{EXIT_CODES}"
     )
 }

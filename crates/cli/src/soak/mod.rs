@@ -1,4 +1,4 @@
-//! `veilset soak`: random runs of both parties, each compared with the plain computation.
+//! `veilset soak`: random runs of all parties, each compared with the plain computation.
 //!
 //! The parameters of a run (operation, options, files of every format, sizes, overlap) are derived from the seed
 //! and the run's number, so that a failed run can be repeated with `--first`. The protocols' own randomness
@@ -6,6 +6,7 @@
 
 mod case;
 mod cells;
+mod several;
 
 use crate::args::{Arguments, SoakArgs};
 use crate::plan::PartyPlan;
@@ -22,12 +23,17 @@ use veilset::channel::{Channel, Timeouts, WireCount};
 use veilset::error::{Error, Result};
 use veilset::hazmat::seeded;
 use veilset::job::{self, Job, Watch};
-use veilset::net::{Connection, Endpoint, Identity, Listener, Protection, establish};
+use veilset::net::{Connected, Connection, Endpoint, Identity, Listener, Protection, establish};
 use veilset::rng::Prng;
 use veilset::table::Destination;
 
 /// One run in this many goes over TLS and a socket. The others use memory channels, to save time.
 const OVER_TLS: u64 = 8;
+/// One run in this many is of several parties.
+const SEVERAL: u64 = 8;
+/// Their largest number.
+const MOST_PARTIES: usize = 5;
+const TIMEOUTS: Timeouts = Timeouts { connect: Duration::from_secs(30), idle: Duration::from_secs(60) };
 /// How often a progress line is printed.
 const TELL: Duration = Duration::from_secs(10);
 
@@ -36,7 +42,8 @@ pub fn run(a: &SoakArgs) -> Result<()> {
     let seed = a.seed.map_or_else(|| Ok(u64::from_le_bytes(Prng::from_os()?.bytes())), Ok)?;
     let folder = tempfile::tempdir()
         .map_err(|e| Error::Output(format!("cannot make a temporary folder: {e}. Set TMPDIR to another")))?;
-    let identities = [Arc::new(Identity::generate()?), Arc::new(Identity::generate()?)];
+    let identities = (0..MOST_PARTIES).map(|_| Ok(Arc::new(Identity::generate()?)));
+    let identities = identities.collect::<Result<Vec<_>>>()?;
     let (next, wrong) = (AtomicU64::new(a.first), AtomicBool::new(false));
     let kinds: Mutex<BTreeMap<String, u64>> = Mutex::default();
     let (start, told) = (Instant::now(), Mutex::new(Instant::now()));
@@ -81,13 +88,7 @@ pub fn run(a: &SoakArgs) -> Result<()> {
 }
 
 /// Performs a random run. Returns its category.
-fn one(
-    folder: &Path,
-    seed: u64,
-    run: u64,
-    max_items: usize,
-    identities: &[Arc<Identity>; 2],
-) -> Result<String> {
+fn one(folder: &Path, seed: u64, run: u64, max_items: usize, identities: &[Arc<Identity>]) -> Result<String> {
     let mut whole = [0; 32];
     whole[..8].copy_from_slice(&seed.to_le_bytes());
     let mut rng = seeded(&whole).fork(run);
@@ -95,18 +96,23 @@ fn one(
     let _ = std::fs::remove_dir_all(folder);
     let unusable = |e: std::io::Error| Error::Output(format!("cannot write {}: {e}", folder.display()));
     std::fs::create_dir_all(folder).map_err(unusable)?;
+    let said_wrong = |what: String, lines: &[Vec<String>]| {
+        let lines = lines.iter().map(|words| format!("\n  veilset {}", words.join(" ")));
+        Error::Bug(format!("run {run} of seed {seed} is wrong: {what}{}", lines.collect::<String>()))
+    };
+    if rng.below(SEVERAL) == 0 {
+        let case = several::Case::random(&mut rng, folder, max_items, identities)?;
+        return case.run(identities).map_err(|what| said_wrong(what, &case.words)).map(|()| case.kind);
+    }
     let case = Case::random(&mut rng, folder, max_items)?;
     // Whether the receiver and the sender prepare their offline halves.
     let prepares = [rng.below(4) == 0, rng.below(4) == 0];
-    let wrong = |what: String| {
-        let lines = case.words.iter().map(|words| format!("\n  veilset {}", words.join(" ")));
-        Error::Bug(format!("run {run} of seed {seed} is wrong: {what}{}", lines.collect::<String>()))
-    };
+    let wrong = |what: String| said_wrong(what, &case.words);
     let [receiver, sender] = case.words.each_ref().map(|words| job(words));
     let (receiver, sender) =
         (receiver.map_err(|e| wrong(e.to_string()))?, sender.map_err(|e| wrong(e.to_string()))?);
     let [ours, theirs] = match run % OVER_TLS {
-        0 => connections_over_tls(identities)?,
+        0 => connections_over_tls([&identities[0], &identities[1]])?,
         _ => {
             let (a, b) = Channel::pair();
             [a, b].map(|channel| Connection::unprotected(channel, WireCount::default()))
@@ -145,7 +151,7 @@ fn job(words: &[String]) -> Result<Job> {
 
 /// Runs one party in full, with a prepared half if a folder and an identity are given. Returns the paths of what it
 /// wrote.
-fn party(mut job: Job, connection: Connection, half: Option<(&Path, &Identity)>) -> Result<Files> {
+fn party(mut job: Job, connected: impl Into<Connected>, half: Option<(&Path, &Identity)>) -> Result<Files> {
     let mut rng = Prng::from_os()?;
     if let Some((folder, identity)) = half {
         let (path, ledger) = (folder.join(format!("{}.half", job.role)), folder.join("ledger"));
@@ -159,7 +165,7 @@ fn party(mut job: Job, connection: Connection, half: Option<(&Path, &Identity)>)
     let data = job.load(&Watch::NONE)?;
     let prepared = data.prepare(half.map(|half| half.1), &Watch::NONE, &mut rng)?;
     let (output, ids, map) = (job.create_output()?, job.create_ids()?, job.create_map()?);
-    let ran = job::run(connection, prepared, None, &mut rng)?;
+    let ran = job::run(connected, prepared, None, &mut rng)?;
     ran.report.to_json()?;
     let mut files = Files::default();
     if let Some(mut output) = output {
@@ -180,8 +186,7 @@ fn party(mut job: Job, connection: Connection, half: Option<(&Path, &Identity)>)
     Ok(files)
 }
 
-fn connections_over_tls([a, b]: &[Arc<Identity>; 2]) -> Result<[Connection; 2]> {
-    let timeouts = Timeouts { connect: Duration::from_secs(30), idle: Duration::from_secs(60) };
+fn connections_over_tls([a, b]: [&Arc<Identity>; 2]) -> Result<[Connection; 2]> {
     let security = |own: &Arc<Identity>, peer: &Arc<Identity>| Protection::Tls {
         identity: own.clone(),
         peer: peer.fingerprint(),
@@ -189,8 +194,8 @@ fn connections_over_tls([a, b]: &[Arc<Identity>; 2]) -> Result<[Connection; 2]> 
     let listener = Listener::bind("127.0.0.1:0")?;
     let endpoint = Endpoint::Connect(listener.local_addr()?.to_string());
     std::thread::scope(|s| {
-        let there = s.spawn(|| establish(&endpoint, &security(b, a), timeouts, &|| false, &|_| ()));
-        let here = listener.accept(&security(a, b), timeouts, &|| false, &|_| ())?;
+        let there = s.spawn(|| establish(&endpoint, &security(b, a), TIMEOUTS, &|| false, &|_| ()));
+        let here = listener.accept(&security(a, b), TIMEOUTS, &|| false, &|_| ())?;
         let there = there.join().map_err(|_| Error::Bug("a connection panicked".into()))?;
         Ok([here, there?])
     })

@@ -19,6 +19,8 @@ mod policy;
 mod prepare;
 mod progress;
 mod refusals;
+mod several;
+mod several_refused;
 mod share;
 mod signals;
 mod terminal;

@@ -209,6 +209,7 @@ fn the_terms_of_a_run_have_keys_and_logs_of_old_are_read() {
         ("normalisation", "none"),
         ("operation", "sum"),
         ("output", "receiver"),
+        ("parties", "none"),
         ("protocol", "dh"),
         ("purpose", "run"),
         ("reveal_count_to_sender", "no"),

@@ -262,7 +262,7 @@ fn hellos(channel: &mut Channel, ours: &[u8]) -> Result<(Vec<u8>, Letter)> {
 /// What another party of a run of several has said of itself.
 pub(super) struct Said {
     /// Its hello as it came.
-    hello: Vec<u8>,
+    pub(super) hello: Vec<u8>,
     /// Whether it pads its set.
     pub padded: bool,
 }

@@ -3,7 +3,6 @@
 
 use super::Proposal;
 use super::words::{When, of_several};
-use crate::channel::CAPACITY;
 use crate::error::{Error, Result};
 use crate::group::{self, Group, InGroup, Key};
 use crate::hash::ItemHash;
@@ -91,15 +90,12 @@ impl Estimate {
         let cost = protocol.cost_of_several(&proposal.hello.terms, &proposal.bounds())?;
         let none = || Error::Bug(format!("no cost for party {} by {protocol}", me + 1));
         let ours = cost.parties.get(me).ok_or_else(none)?;
-        let others = || (0..cost.traffic.len()).filter(|other| *other != me);
-        let sent: Vec<u64> = others().map(|other| cost.traffic[me][other]).collect();
-        let received: Vec<u64> = others().map(|other| cost.traffic[other][me]).collect();
-        let in_flight: u64 = sent.iter().chain(&received).map(|bytes| *bytes.min(&(CAPACITY as u64))).sum();
+        let around = AROUND * (proposal.parties.count() as u64 - 1);
         Ok(Estimate {
-            sent: sent.into_iter().map(whole).sum(),
-            received: received.into_iter().map(whole).sum(),
+            sent: whole(cost.sent(me)) + around,
+            received: whole(cost.received(me)) + around,
             rounds: cost.rounds,
-            memory: ours.memory.on(threads.count()) + in_flight,
+            memory: ours.memory.on(threads.count()) + cost.in_flight(me),
             work: time(&ours.work, proposal, threads)?,
         })
     }

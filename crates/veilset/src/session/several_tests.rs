@@ -85,6 +85,18 @@ fn the_leader_learns_the_result_and_all_others_learn_nothing() {
     }
 }
 
+#[test]
+fn items_of_the_leader_may_be_longer_than_a_row() {
+    let sets: [ItemSet; 2] = [["x".repeat(90)].iter().collect(), ["y"].iter().collect()];
+    let mes = parties(2);
+    let outcomes = all(2, |me, connected| {
+        let mut request = request(&UNION, &mes[me], &sets[me]);
+        request.terms.max_row = 4;
+        run(connected, &request, &mut rng(me)).unwrap()
+    });
+    assert!(matches!(&outcomes[0].learned, Learned::New(new) if new.items.get(0) == b"y"));
+}
+
 /// Nobody gets a session of its own, and two runs share none.
 #[test]
 fn sessions_follow_from_what_all_have_said_and_from_the_secrets_of_the_connections() {

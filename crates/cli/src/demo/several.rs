@@ -1,0 +1,88 @@
+//! `veilset demo --parties N`.
+
+use super::{TIMEOUTS, keys};
+use crate::parties::{on_this_machine, together};
+use crate::print;
+use std::sync::Arc;
+use veilset::error::Result;
+use veilset::job::{self, Data, InputTable, Job, Watch};
+use veilset::net::{Connection, Identity, Me, Roster};
+use veilset::operations::{self, Operation, Role};
+use veilset::protocols::{self, Protocol};
+use veilset::rng::Prng;
+use veilset::session::report::Report;
+use veilset::table::{ReadOptions, Table};
+
+/// The patients of 8 hospitals, one row for each patient of each.
+const HOSPITALS: &str = include_str!("../../data/hospitals.csv");
+const KEY: &str = "email";
+
+/// A hospital and its list, which is a CSV file.
+type Hospital = (&'static str, String);
+
+/// The first hospitals of the data.
+fn hospitals(parties: usize) -> Vec<Hospital> {
+    let mut all: Vec<Hospital> = Vec::new();
+    for (name, patient) in HOSPITALS.lines().skip(1).filter_map(|line| line.split_once(',')) {
+        if all.last().is_none_or(|(last, _)| *last != name) {
+            all.push((name, format!("{KEY}\n")));
+        }
+        if let Some((_, list)) = all.last_mut() {
+            *list += &format!("{patient}\n");
+        }
+    }
+    all.truncate(parties);
+    all
+}
+
+/// Runs all operations for several parties, with the first as the leader.
+pub fn run(parties: usize) -> Result<()> {
+    let hospitals = hospitals(parties);
+    for (i, (name, list)) in hospitals.iter().enumerate() {
+        let leader = if i == 0 { " (leader)" } else { "" };
+        print(format!("{name}{leader}: {}", list.lines().skip(1).collect::<Vec<_>>().join(", ")))?;
+    }
+    let identify = |_: &Hospital| Ok(Arc::new(Identity::generate()?));
+    let identities = hospitals.iter().map(identify).collect::<Result<Vec<_>>>()?;
+    let fingerprints = identities.iter().map(|identity| identity.fingerprint());
+    let listed: Vec<_> = hospitals.iter().map(|(name, _)| name.to_string()).zip(fingerprints).collect();
+    let roster = Roster::new(on_this_machine(&listed)?, "the demo")?;
+    for operation in operations::ALL {
+        let Some(protocol) = protocols::of_several(operation) else { continue };
+        let one = |me: Me, connections| party(operation, protocol, &hospitals, me, connections);
+        let results =
+            together(&roster, &identities, TIMEOUTS, one).into_iter().collect::<Result<Vec<_>>>()?;
+        let seconds = results.iter().map(|(report, _)| report.seconds).fold(0.0, f64::max);
+        let bytes: u64 = results.iter().map(|(report, _)| report.bytes.sent).sum();
+        print(format!("\n{operation}: {seconds:.2} seconds, {bytes} bytes between all parties"))?;
+        for ((name, _), (report, keys)) in hospitals.iter().zip(results) {
+            print(format!("  {name}: {}", report.learned.first().map_or("", String::as_str)))?;
+            if !keys.is_empty() {
+                print(format!("    {}", keys.join(", ")))?;
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Runs one party; also returns the keys in its result.
+fn party(
+    operation: &'static Operation,
+    protocol: &'static Protocol,
+    hospitals: &[Hospital],
+    me: Me,
+    connections: Vec<Connection>,
+) -> Result<(Report, Vec<String>)> {
+    let name = me.own().name().to_string();
+    let list = hospitals.iter().find(|(other, _)| *other == name).map_or("", |(_, list)| list);
+    let role = if me.leads() { Role::Receiver } else { Role::Sender };
+    let mut job = Job::new(operation, role, InputTable::new(&name, [KEY]));
+    (job.protocol, job.parties) = (protocol, Some(me));
+    job.check()?;
+    let table = Table::from_reader(&name, list.as_bytes(), &ReadOptions::default(), None)?;
+    let data = Data::of(&job, table, &Watch::NONE)?;
+    let mut rng = Prng::from_os()?;
+    let prepared = data.prepare(None, &Watch::NONE, &mut rng)?;
+    let ran = job::run(connections, prepared, None, &mut rng)?;
+    Ok((ran.report, keys(&ran.outcome.learned, &data.keys().keyed.set)))
+}

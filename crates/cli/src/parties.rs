@@ -1,0 +1,188 @@
+//! Runs of several parties: the list of `--parties`, what does not go with it, and parties on this machine.
+
+use crate::args::{CommonArgs, OperationArgs};
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use veilset::channel::Timeouts;
+use veilset::error::{Error, Result};
+use veilset::net::{
+    Connection, Fingerprint, Identity, Listed, ListedParty, Listener, Me, Member, Roster, assemble,
+};
+use veilset::operations::{self, Operation};
+use veilset::protocols::{self, Protocol};
+
+/// Our place in the list of parties; `None` in a run of two.
+pub fn of(a: &OperationArgs) -> Result<Option<Me>> {
+    let CommonArgs { parties, me, protocol, .. } = &a.common;
+    match (parties, me) {
+        (None, None) => only_for_two(*protocol).map(|()| None),
+        (None, Some(_)) => wrong(
+            "--me is our name in a list of parties. Give the list with --parties FILE, or omit --me in a run with one \
+             peer",
+        ),
+        (Some(path), me) => {
+            refuse(a)?;
+            let Some(me) = me else {
+                return wrong(
+                    "--me is missing: give our name in the list of --parties, for instance --me north",
+                );
+            };
+            load(path, me).map(Some)
+        }
+    }
+}
+
+/// Reads a list of parties, in which we have this name.
+pub fn load(path: &Path, me: &str) -> Result<Me> {
+    let shown = path.display().to_string();
+    let unusable = |e: &dyn std::fmt::Display| {
+        Error::Usage(format!(
+            "the list of parties {shown} cannot be used: {}. Correct it, for all parties, or name another with \
+             --parties",
+            e.to_string().trim_end()
+        ))
+    };
+    let text = std::fs::read_to_string(path).map_err(|e| unusable(&e))?;
+    let listed: Listed = toml::from_str(&text).map_err(|e| unusable(&e))?;
+    Roster::new(listed, &shown)?.me(me)
+}
+
+/// Refuses a protocol for several parties in a run of two.
+pub fn only_for_two(protocol: Option<&Protocol>) -> Result<()> {
+    match protocol.filter(|protocol| protocol.is_of_several()) {
+        Some(protocol) => wrong(format!(
+            "--protocol {protocol} is for the parties of a list, and --parties is missing. Add it, or omit --protocol"
+        )),
+        None => Ok(()),
+    }
+}
+
+/// The protocol for several parties by which the operation is computed, unless another one was named.
+pub fn protocol(
+    operation: &'static Operation,
+    named: Option<&'static Protocol>,
+) -> Result<&'static Protocol> {
+    let Some(default) = protocols::of_several(operation) else {
+        let others = operations::ALL.into_iter().filter(|o| protocols::of_several(o).is_some());
+        let others = others.map(|o| o.name).collect::<Vec<_>>().join(", ");
+        return wrong(format!(
+            "{operation} is for two parties, and --parties only for {others}. Omit --parties, or use one of those"
+        ));
+    };
+    match named {
+        Some(named) if !named.is_of_several() => wrong(format!(
+            "--protocol {named} is for two parties. Omit it: with --parties, {operation} is computed by {default}"
+        )),
+        named => Ok(named.unwrap_or(default)),
+    }
+}
+
+/// Refuses what does not go with a list of parties.
+fn refuse(a: &OperationArgs) -> Result<()> {
+    protocol(a.operation, a.common.protocol)?;
+    let CommonArgs { role, peer, connect, prepared, insecure_plaintext, .. } = &a.common;
+    let columns =
+        a.rows.as_ref().map_or([false; 2], |a| [!a.send_columns.is_empty(), !a.receive_columns.is_empty()]);
+    let given = [
+        ("--role", role.is_some(), "the leader of the list gets the result, and all others contribute", ""),
+        ("--peer", peer.is_some(), "the list has the fingerprints of all parties", ""),
+        (
+            "--connect",
+            connect.is_some(),
+            "the list has the addresses of all parties",
+            ", or correct the address in the list, for all parties",
+        ),
+        (
+            "--both",
+            a.both.as_ref().is_some_and(|a| a.both),
+            "only the leader of the list gets the result",
+            "; the leader can pass the result on",
+        ),
+        ("--send-columns", columns[0], "columns are sent between two parties only", ""),
+        ("--receive-columns", columns[1], "columns are sent between two parties only", ""),
+        ("--prepared", prepared.is_some(), "a prepared half is for a run of two", ""),
+        (
+            "--insecure-plaintext",
+            *insecure_plaintext,
+            "without TLS a party could not prove that it is the one in the list",
+            "",
+        ),
+        (
+            "--malicious-sender",
+            a.malicious.as_ref().is_some_and(|a| a.malicious_sender),
+            "no protocol for several parties withstands a party that does not follow it",
+            ", or run with each peer alone",
+        ),
+        (
+            "--reveal-count-to-sender",
+            a.reveal.as_ref().is_some_and(|a| a.reveal_count_to_sender),
+            "nobody but the leader of the list learns anything about the result",
+            "",
+        ),
+    ];
+    match given.into_iter().find(|(_, given, ..)| *given) {
+        Some((option, _, reason, further)) => {
+            wrong(format!("{option} does not go with --parties: {reason}. Omit {option}{further}"))
+        }
+        None => Ok(()),
+    }
+}
+
+fn wrong<T>(what: impl Into<String>) -> Result<T> {
+    Err(Error::Usage(what.into()))
+}
+
+/// A list of parties on this machine, at free ports. The first one leads, and the last one only connects.
+pub fn on_this_machine(parties: &[(String, Fingerprint)]) -> Result<Listed> {
+    // All are open at once, so that no two have the same port.
+    let open = |_| Listener::bind("127.0.0.1:0");
+    let listeners = (1..parties.len()).map(open).collect::<Result<Vec<_>>>()?;
+    let addresses = listeners.iter().map(|listener| Ok(listener.local_addr()?.to_string()));
+    let mut addresses = addresses.collect::<Result<Vec<_>>>()?.into_iter();
+    let party = parties.iter().map(|(name, fingerprint)| ListedParty {
+        name: name.clone(),
+        fingerprint: *fingerprint,
+        address: addresses.next(),
+    });
+    let party: Vec<_> = party.collect();
+    Ok(Listed { leader: party.first().map(|first| first.name.clone()).unwrap_or_default(), party })
+}
+
+/// Such a list as a file. The names must not need escapes.
+pub fn written(listed: &Listed) -> String {
+    let mut text = format!("leader = \"{}\"\n", listed.leader);
+    for ListedParty { name, fingerprint, address } in &listed.party {
+        text += &format!("\n[[party]]\nname = \"{name}\"\nfingerprint = \"{fingerprint}\"\n");
+        if let Some(address) = address {
+            text += &format!("address = \"{address}\"\n");
+        }
+    }
+    text
+}
+
+/// Connects the parties of a list on this machine over TLS, and runs each on a thread of its own. The identities are in
+/// the order of the list. Returns what each returned.
+pub fn together<T: Send>(
+    roster: &Roster,
+    identities: &[Arc<Identity>],
+    timeouts: Timeouts,
+    run: impl Fn(Me, Vec<Connection>) -> Result<T> + Sync,
+) -> Vec<Result<T>> {
+    let failed = AtomicBool::new(false);
+    let one = |member: &Member, identity: &Arc<Identity>| {
+        let me = roster.clone().me(member.name())?;
+        let stop = || failed.load(Ordering::Relaxed);
+        let connections = assemble(&me, identity, None, timeouts, &stop, &|_| ())?;
+        run(me, connections)
+    };
+    let (one, failed) = (&one, &failed);
+    std::thread::scope(|scope| {
+        let begin = |(member, identity)| {
+            scope.spawn(move || one(member, identity).inspect_err(|_| failed.store(true, Ordering::Relaxed)))
+        };
+        let threads: Vec<_> = roster.members().iter().zip(identities).map(begin).collect();
+        let panicked = || Err(Error::Bug("a party on this machine panicked".into()));
+        threads.into_iter().map(|thread| thread.join().unwrap_or_else(|_| panicked())).collect()
+    })
+}
