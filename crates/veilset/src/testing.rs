@@ -308,6 +308,17 @@ pub(crate) fn run_many<T: Send>(
             }
         }
     }
+    let results = run_meshes(meshes, run, step);
+    (results, seen.iter().map(|row| row.iter().map(Shared::bytes).collect()).collect())
+}
+
+/// Runs all parties of a run over these meshes, as [`run_many`] does. Returns what each computes.
+pub(crate) fn run_meshes<T: Send>(
+    meshes: Vec<Mesh>,
+    run: u8,
+    step: impl Fn(&mut Many) -> Result<T> + Sync,
+) -> Vec<T> {
+    let n = meshes.len();
     let party = |me: usize, mut mesh: Mesh| {
         let session = SessionId::of([run; 32]);
         let pairs = (0..n).map(|other| match other == me {
@@ -335,7 +346,7 @@ pub(crate) fn run_many<T: Send>(
         Ok(result) => result,
         Err(error) => panic!("party {me}: {error}"),
     });
-    (results.collect(), seen.iter().map(|row| row.iter().map(Shared::bytes).collect()).collect())
+    results.collect()
 }
 
 /// A transport that counts rounds. What is sent is held back until both parties wait for a frame and nothing was sent for

@@ -12,9 +12,9 @@
 //! Security: semi-honest, against all owners of a joint key but one; IND-CPA under DDH on ristretto255. Nothing shows
 //! that a party knows the secret key behind its public one. A malicious party that chooses its key last can choose X -
 //! (the sum of the others), and then decrypts alone, with the secret key of X. So keys must be fixed before any is
-//! shown: each party first sends a [`commitment`], and compares all of them with the keys ([`are_opened`]). That is
-//! the callers' duty, as it is to tell all parties the same keys. A key that was chosen in view of others is then
-//! refused. There are no proofs of possession.
+//! shown: each party first sends a commitment, and compares all of them with the keys. That is the callers' duty
+//! (operations/multiparty/setup.rs), as it is to tell all parties the same keys. A key that was chosen in view of others
+//! is then refused. There are no proofs of possession.
 //!
 //! Cost: 64 bytes a ciphertext. To encrypt takes two multiplications by tables, of the generator and of the joint key,
 //! and two encodings; to re-randomise, two decodings more; to decrypt partially, a multiplication of c1 more, and
@@ -29,29 +29,11 @@
 
 use super::elgamal::{Ciphertext, Encoding, Malformed, PublicKey, SecretKey, decoded, multiples, unit};
 use crate::group::ristretto255::{BATCH, Element, Scalars, add, decode, encode, subtract};
-use crate::hash::{Domain, SessionId};
 use crate::rng::Prng;
 use crate::secret::Secrets;
 use rayon::prelude::*;
 use std::ops::Range;
 use veilset_kernels::ristretto255::{Table, multiply, multiply_all};
-
-/// Bytes of a commitment to a key.
-pub type Commitment = [u8; 32];
-
-/// The commitment of the party with this number to its public key. It shows nothing of the key, because a key is
-/// uniform in the group.
-pub fn commitment(session: &SessionId, party: u8, key: &Encoding) -> Commitment {
-    Domain::new(session, "multi-key ElGamal, commitment to a public key").hash(&[&[party], key])
-}
-
-/// Whether each party has shown the key that it committed to. Parties are numbered from 0.
-pub fn are_opened(session: &SessionId, commitments: &[Commitment], keys: &[Encoding]) -> bool {
-    let opens = |(party, (of, key)): (usize, (&Commitment, &Encoding))| {
-        u8::try_from(party).is_ok_and(|party| commitment(session, party, key) == *of)
-    };
-    commitments.len() == keys.len() && commitments.iter().zip(keys).enumerate().all(opens)
-}
 
 impl PublicKey {
     /// The joint key of the owners of these keys.

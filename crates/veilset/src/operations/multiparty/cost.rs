@@ -67,7 +67,6 @@ const HASHED: usize = 36;
 ///
 /// # Errors
 /// As the run has, for bounds that are too large.
-#[cfg_attr(not(test), expect(dead_code, reason = "no protocol offers it yet"))]
 pub(crate) fn union(public: &Public) -> Result<Cost> {
     let (bounds, k) = (&public.bounds, public.k());
     let mut sum = Sum::new(bounds.len())?;
@@ -109,7 +108,6 @@ pub(crate) fn union(public: &Public) -> Result<Cost> {
 ///
 /// # Errors
 /// As the run has, for bounds that are too large.
-#[cfg_attr(not(test), expect(dead_code, reason = "no protocol offers it yet"))]
 pub(crate) fn count(bounds: &[usize]) -> Result<Cost> {
     let mut sum = Sum::new(bounds.len())?;
     sum.agree();
@@ -137,7 +135,6 @@ pub(crate) fn count(bounds: &[usize]) -> Result<Cost> {
 ///
 /// # Errors
 /// As the run has, for bounds that are too large.
-#[cfg_attr(not(test), expect(dead_code, reason = "no protocol offers it yet"))]
 pub(crate) fn intersect(bounds: &[usize]) -> Result<Cost> {
     let n = bounds.len();
     let mut sum = Sum::new(n)?;

@@ -1,10 +1,13 @@
 //! Bytes against those of runs, and figures for large sets.
 
 use super::*;
+use crate::channel::Mesh;
 use crate::hashed::Hashed;
 use crate::item::ItemSet;
+use crate::many::{Many, seat};
 use crate::operations::multiparty::tests;
-use crate::testing::run_many;
+use crate::testing::{Lockstep, run_many, run_meshes};
+use std::time::Duration;
 
 /// That what each party received from each other is as stated.
 fn is_as_run(stated: &Cost, views: &[Vec<Vec<u8>>], what: &str) {
@@ -20,24 +23,64 @@ fn is_as_run(stated: &Cost, views: &[Vec<Vec<u8>>], what: &str) {
     }
 }
 
-/// Sets of these sizes and bounds on them.
-fn run(sizes: &[usize], bounds: &[usize], operation: &str) {
-    let sets: Vec<ItemSet> = tests::sets(sizes);
-    let public = Public { bounds: bounds.to_vec(), max_row: 20 };
-    let (_, views) = run_many(sizes.len(), 1, |many| {
-        let hashed = Hashed::new(&sets[many.me]);
-        match operation {
-            "union" => tests::union().run(many, &hashed, &public).map(drop),
-            "count" => tests::count().run(many, &hashed, bounds).map(drop),
-            _ => tests::intersect().run(many, &hashed, bounds).map(drop),
-        }
-    });
+const OPERATIONS: [&str; 3] = ["union", "count", "intersect"];
+
+fn public(bounds: &[usize]) -> Public {
+    Public { bounds: bounds.to_vec(), max_row: 20 }
+}
+
+fn stated(operation: &str, bounds: &[usize]) -> Cost {
     let stated = match operation {
-        "union" => union(&public),
+        "union" => union(&public(bounds)),
         "count" => count(bounds),
         _ => intersect(bounds),
     };
-    is_as_run(&stated.unwrap(), &views, &format!("{operation} {sizes:?} {bounds:?}"));
+    stated.unwrap()
+}
+
+/// What a party does in a run of this operation.
+fn step(operation: &str, many: &mut Many, sets: &[ItemSet], bounds: &[usize]) -> Result<()> {
+    let (hashed, public) = (Hashed::new(&sets[many.me]), public(bounds));
+    match operation {
+        "union" => tests::union().run(many, &hashed, &public).map(drop),
+        "count" => tests::count().run(many, &hashed, bounds).map(drop),
+        _ => tests::intersect().run(many, &hashed, bounds).map(drop),
+    }
+}
+
+/// Sets of these sizes and bounds on them.
+fn run(sizes: &[usize], bounds: &[usize], operation: &str) {
+    let sets: Vec<ItemSet> = tests::sets(sizes);
+    let (_, views) = run_many(sizes.len(), 1, |many| step(operation, many, &sets, bounds));
+    is_as_run(&stated(operation, bounds), &views, &format!("{operation} {sizes:?} {bounds:?}"));
+}
+
+/// Two parties over a transport that counts.
+#[test]
+fn rounds_of_two_are_no_more_than_stated_and_not_many_less() {
+    let counted = |operation: &str, sizes: &[usize]| {
+        let (sets, stated) = (tests::sets(sizes), stated(operation, sizes).rounds);
+        // A machine that is slower than the while makes more rounds of it.
+        let taken = |quiet| {
+            let (counted, channels) = Lockstep::pair(Duration::from_millis(quiet));
+            let mesh = |(me, channel)| Mesh::new(seat(me), vec![(seat(1 - me), channel)]).unwrap();
+            let meshes = channels.into_iter().enumerate().map(mesh).collect();
+            run_meshes(meshes, 1, |many| step(operation, many, &sets, sizes));
+            counted.rounds()
+        };
+        let mut least = usize::MAX;
+        for quiet in [100, 500, 2000] {
+            least = least.min(if least > stated { taken(quiet) } else { least });
+        }
+        assert!((stated - 2..=stated).contains(&least), "{operation} {sizes:?}: {least} of {stated}");
+    };
+    std::thread::scope(|scope| {
+        for operation in OPERATIONS {
+            for sizes in [[3, 5], [4500, 4500]] {
+                scope.spawn(move || counted(operation, &sizes));
+            }
+        }
+    });
 }
 
 #[test]
@@ -50,7 +93,7 @@ fn bytes_are_as_run() {
         (&[2, 3, 1, 4, 2], &[2, 3, 1, 4, 300]),
     ];
     for (sizes, bounds) in cases {
-        for operation in ["union", "count", "intersect"] {
+        for operation in OPERATIONS {
             run(sizes, bounds, operation);
         }
     }
@@ -70,11 +113,10 @@ fn large_sets_cost_what_is_planned() {
     let several = |n, most| vec![most; n];
     let four = intersect(&several(4, 1 << 20)).unwrap();
     assert!((270..=300).contains(&megabytes(&four)), "{}", megabytes(&four));
-    let public = |n, most| Public { bounds: several(n, most), max_row: 20 };
-    let four = union(&public(4, 1 << 16)).unwrap();
+    let four = stated("union", &several(4, 1 << 16));
     assert!((250..=345).contains(&megabytes(&four)), "{}", megabytes(&four));
     // Strings longer than 64 bits.
-    let eight = union(&public(8, 1 << 20)).unwrap();
+    let eight = stated("union", &several(8, 1 << 20));
     assert_eq!(eight.parties.len(), 8);
     assert!(count(&several(8, 1 << 20)).is_ok() && intersect(&several(8, 1 << 20)).is_ok());
     // It is the same for all parties of a count and an intersection other than P_1.
@@ -88,10 +130,7 @@ fn work_and_memory_grow_with_bounds_and_parties() {
     let most = |cost: &Cost| cost.parties.iter().map(|party| party.memory.on(2)).max().unwrap();
     let work =
         |cost: &Cost| cost.parties.iter().map(|p| p.work.multiplications + p.work.vole_items).sum::<usize>();
-    let costs = |bounds: &[usize]| {
-        let public = Public { bounds: bounds.to_vec(), max_row: 20 };
-        [union(&public).unwrap(), count(bounds).unwrap(), intersect(bounds).unwrap()]
-    };
+    let costs = |bounds: &[usize]| OPERATIONS.map(|operation| stated(operation, bounds));
     for [small, large] in [[&[5000; 3][..], &[9000; 3]], [&[5000; 3], &[5000; 4]]] {
         for (small, large) in costs(small).iter().zip(&costs(large)) {
             assert!(most(small) < most(large) && work(small) < work(large));
@@ -109,8 +148,7 @@ fn values_of_an_intersection_are_as_long_as_its_error_needs() {
 
 #[test]
 fn a_run_of_one_party_is_a_bug() {
-    let public = Public { bounds: vec![5], max_row: 20 };
-    for cost in [union(&public), count(&[5]), intersect(&[]), count(&[])] {
+    for cost in [union(&public(&[5])), count(&[5]), intersect(&[]), count(&[])] {
         assert!(matches!(cost, Err(Error::Bug(_))), "{cost:?}");
     }
 }

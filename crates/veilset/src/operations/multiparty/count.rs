@@ -17,11 +17,11 @@
 //!
 //! Source: not in GNT23, which has the union only.
 
-use super::rows::{accept, give_back, offer, take_back};
+use super::rows::{accept, give_back, offer, opened, take_back};
 use super::setup::Setup;
 use super::{Hop, relay};
 use crate::ahe::elgamal::{Ciphertext, PublicKey};
-use crate::ahe::shuffle::{Shape, Shuffle};
+use crate::ahe::shuffle::Shape;
 use crate::context::Context;
 use crate::error::{Error, Result, Seat};
 use crate::group::ristretto255::Element;
@@ -93,7 +93,22 @@ impl<T: Sspmt + Sync, M: MembershipOt + Sync> Count<T, M> {
             }
         };
         // 4. Shuffle&Decrypt.
-        opened(many, setup, &joint, &list, bounds[0])
+        let (bound, mut all) = (bounds[0] as u64, 0);
+        let list = (Shape::blinded(super::bins(bounds[0])), &list[..]);
+        // P_1 has re-randomised all ciphertexts, so it knows that none is malformed.
+        opened(
+            many,
+            setup,
+            &joint,
+            list,
+            |_| Seat::SOMEBODY,
+            |elements| {
+                all += elements.iter().filter(|element| element.equals(&Element::IDENTITY)).count() as u64;
+                Ok(())
+            },
+        )?;
+        let wrong = || Error::misbehaves_unseen("it made more matches than we have items").by(Seat::SOMEBODY);
+        Ok((me == 0).then(|| Sealed::new(move || if all <= bound { Ok(all) } else { Err(wrong()) })))
     }
 
     /// P_1's steps with all others.
@@ -134,36 +149,4 @@ impl<T: Sspmt + Sync, M: MembershipOt + Sync> Count<T, M> {
         let rows = accept(cx, &self.transfer, shares, 1)?;
         give_back(cx, party.joint, &rows)
     }
-}
-
-/// Shuffle&Decrypt, for which P_1 has this list. Returns how many of its ciphertexts hold 0.
-fn opened<'a>(
-    many: &mut Many,
-    setup: Setup,
-    joint: &PublicKey,
-    list: &[Ciphertext],
-    bound: usize,
-) -> Result<Option<Sealed<'a, u64>>> {
-    let (me, last, rng) = (many.me, many.parties() - 1, &mut many.rng.split());
-    let shape = Shape::blinded(super::bins(bound));
-    let mut shuffle = Shuffle { shape, rng, threads: many.threads };
-    if me > 0 {
-        let rest = setup.remaining(me)?;
-        let next = if me < last { me + 1 } else { 0 };
-        many.between(me - 1, next, |rx, tx| shuffle.pass(setup.key, &rest, rx, tx))?;
-        return Ok(None);
-    }
-    // P_1 has re-randomised them all, so none is malformed.
-    many.with(1, |ch| shuffle.lead(joint, list, |_| Seat::SOMEBODY, &mut ch.tx))?;
-    let mut all = 0;
-    many.with(last, |ch| {
-        shuffle.open(setup.key, &mut ch.rx, |elements| {
-            all += elements.iter().filter(|element| element.equals(&Element::IDENTITY)).count() as u64;
-            Ok(())
-        })
-    })?;
-    Ok(Some(Sealed::new(move || match all <= bound as u64 {
-        true => Ok(all),
-        false => Err(Error::misbehaves_unseen("it made more matches than we have items").by(Seat::SOMEBODY)),
-    })))
 }

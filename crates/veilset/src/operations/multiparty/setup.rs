@@ -111,3 +111,7 @@ impl Setup {
         }
     }
 }
+
+#[cfg(test)]
+#[path = "setup_tests.rs"]
+mod tests;

@@ -34,11 +34,11 @@
 //! - all ciphertexts of a row are replaced together, and the rows of all owners are shuffled as one list;
 //! - equal items have equal rows: a row holds the item and its length, and nothing else.
 
-use super::rows::{accept, give_back, offer, take_back};
+use super::rows::{accept, give_back, offer, opened, take_back};
 use super::setup::Setup;
 use super::{Hop, relay};
 use crate::ahe::elgamal::{Ciphertext, PublicKey};
-use crate::ahe::shuffle::{Shape, Shuffle};
+use crate::ahe::shuffle::Shape;
 use crate::context::Context;
 use crate::error::{Error, Result, Seat};
 use crate::group::encoding::{self, Row};
@@ -54,6 +54,7 @@ use crate::oprf::Input;
 use crate::params::{LAMBDA, share};
 use crate::rng::Prng;
 use crate::secret::Secrets;
+use crate::threads::Threads;
 
 /// Tests that go wrong, and rows that are decoded wrongly, share the error of the run.
 const EXPONENT: u32 = share(LAMBDA, 2);
@@ -173,7 +174,28 @@ impl<T: Sspmt + Sync, M: MembershipOt + Sync> Union<T, M> {
             _ => self.visited(cx, party, other),
         })?;
         // 4. Shuffle&Decrypt of all rows that P_1 has.
-        opened(many, setup, &joint, &received.concat(), (set, public))
+        let (threads, layout) = (many.threads, public.layout());
+        let list = (Shape::new(public.rows(), public.k()), &received.concat()[..]);
+        let (mut new, mut intact) = (Items::new(), true);
+        let whose = |row| seat(public.owner(row));
+        opened(many, setup, &joint, list, whose, |elements| {
+            let rows = threads.run(|| encoding::decode(elements, layout.width()));
+            for row in (0..rows.len()).map(|i| rows.get(i)) {
+                match row {
+                    Some(Row::Empty) => {}
+                    Some(Row::Bytes(row)) => {
+                        let parts = layout.read(row);
+                        let (from, length) = parts.get(0);
+                        new.push_if(parts.well_formed, from, length);
+                        intact &= parts.well_formed;
+                    }
+                    None => intact = false,
+                }
+            }
+            Ok(())
+        })?;
+        let threads = threads.clone();
+        Ok((me == 0).then(|| Sealed::new(move || checked(&threads, (new, intact), items))))
     }
 
     /// P_i's step with a party before it.
@@ -245,54 +267,15 @@ impl Party<'_> {
     }
 }
 
-/// Shuffle&Decrypt, for which P_1 has this list. Returns the items that P_1 has not.
-fn opened<'a>(
-    many: &mut Many,
-    setup: Setup,
-    joint: &PublicKey,
-    list: &[Ciphertext],
-    (set, public): (&'a Hashed<'a>, &Public),
-) -> Result<Option<Sealed<'a, Items>>> {
-    let (me, last, rng) = (many.me, many.parties() - 1, &mut many.rng.split());
-    let threads = many.threads;
-    let mut shuffle = Shuffle { shape: Shape::new(public.rows(), public.k()), rng, threads };
-    if me > 0 {
-        let rest = setup.remaining(me)?;
-        let next = if me < last { me + 1 } else { 0 };
-        many.between(me - 1, next, |rx, tx| shuffle.pass(setup.key, &rest, rx, tx))?;
-        return Ok(None);
-    }
-    many.with(1, |ch| shuffle.lead(joint, list, |row| seat(public.owner(row)), &mut ch.tx))?;
-    let layout = public.layout();
-    let (mut new, mut intact) = (Items::new(), true);
-    many.with(last, |ch| {
-        shuffle.open(setup.key, &mut ch.rx, |elements| {
-            let rows = threads.run(|| encoding::decode(elements, layout.width()));
-            for row in (0..rows.len()).map(|i| rows.get(i)) {
-                match row {
-                    Some(Row::Empty) => {}
-                    Some(Row::Bytes(row)) => {
-                        let parts = layout.read(row);
-                        let (from, length) = parts.get(0);
-                        new.push_if(parts.well_formed, from, length);
-                        intact &= parts.well_formed;
-                    }
-                    None => intact = false,
-                }
-            }
-            Ok(())
-        })
-    })?;
-    let (items, threads) = (set.items(), threads.clone());
+/// The items that P_1 has not: those that were decrypted, if all rows were intact.
+fn checked(threads: &Threads, (new, intact): (Items, bool), items: &ItemSet) -> Result<Items> {
     // Who sent a wrong row nobody can say.
     let wrong = |what| Error::misbehaves_unseen(what).by(Seat::SOMEBODY);
-    Ok(Some(Sealed::new(move || {
-        let distinct = threads.run(|| ItemSet::keep_first(new));
-        let new = distinct.duplicates.is_empty() && !threads.run(|| intersects(&distinct.set, items));
-        match (intact, new) {
-            (true, true) => Ok(distinct.set.into_items()),
-            (false, _) => Err(wrong("it sent a row that does not decrypt")),
-            _ => Err(wrong("it sent a row that should not be left")),
-        }
-    })))
+    let distinct = threads.run(|| ItemSet::keep_first(new));
+    let new = distinct.duplicates.is_empty() && !threads.run(|| intersects(&distinct.set, items));
+    match (intact, new) {
+        (true, true) => Ok(distinct.set.into_items()),
+        (false, _) => Err(wrong("it sent a row that does not decrypt")),
+        _ => Err(wrong("it sent a row that should not be left")),
+    }
 }
