@@ -55,6 +55,9 @@ const IN_TIME: Duration = Duration::from_secs(30);
 /// Cases at a time: most of those that take long do nothing but wait.
 const WORKERS: usize = 48;
 
+/// Held by the tests that run many cases, for the sake of their memory and of their time.
+static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
+
 const HEADER: usize = 6;
 const HEARTBEAT: [u8; HEADER] = [0, 0xff, 0, 0, 0, 0];
 const ABORT: u16 = 0xff01;
@@ -526,6 +529,7 @@ fn a_peer_that_announces_columns_and_leaves_does_not_cost_its_announcement() {
 
 #[test]
 fn whatever_the_peer_does_to_a_frame_we_end_as_the_table_says() {
+    let _alone = ONE_AT_A_TIME.lock();
     let data = Data::new();
     let scenarios = scenarios(&data);
     let recorded: Vec<_> = scenarios.iter().map(|s| record(&s.requests)).collect();
