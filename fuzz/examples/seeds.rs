@@ -83,10 +83,15 @@ fn main() {
     }
     for scenario in SCENARIOS.iter() {
         for role in Role::ALL {
-            let (name, stream) = (scenario.name(), data.recorded(*scenario, role));
-            write(&format!("run_{role}"), &format!("{name}.{RECORDING}"), &stream);
-            let hello = &frames(&stream[2..])[1].1;
-            write("hello", &format!("{name}-{role}.{RECORDING}"), &[&[1], &hello[..]].concat());
+            let name = scenario.name();
+            for (of, stream) in data.recordings(*scenario, role) {
+                write(&format!("run_{role}"), &format!("{name}{of}.{RECORDING}"), &stream);
+                // Of several parties all say the same.
+                if !scenario.of_several() {
+                    let hello = &frames(&stream[2..])[1].1;
+                    write("hello", &format!("{name}-{role}.{RECORDING}"), &[&[1], &hello[..]].concat());
+                }
+            }
         }
     }
     let union = SCENARIOS.iter().find(|scenario| scenario.name() == "union-dh-bare").unwrap();

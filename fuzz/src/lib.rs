@@ -3,14 +3,16 @@
 
 use cap::Cap;
 use std::alloc::System;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
+use std::io::Write;
 use std::sync::{Arc, LazyLock, Mutex};
 use std::time::Instant;
-use veilset::channel::{Channel, Sink, Source, WireCount};
+use veilset::channel::{Channel, Recording, Sink, Source, WireCount};
 use veilset::error::{Error, Result};
 use veilset::hazmat;
 use veilset::item::{ItemSet, Items};
-use veilset::net::Connection;
+use veilset::many::seat;
+use veilset::net::{Connected, Connection, Fingerprint, Listed, ListedParty, Me, Roster, in_memory};
 use veilset::operations::sum::Modulus;
 use veilset::operations::{Learned, Operation, Role, Rows, Terms};
 use veilset::protocols::{self, Protocol};
@@ -70,7 +72,12 @@ pub fn check(error: &Error) {
 
 /// What requests borrow.
 pub struct Data {
-    sets: [ItemSet; 2],
+    /// By party: those of the receiver and the sender of two, or of all of several.
+    sets: [ItemSet; 3],
+    /// The places of several parties in their list.
+    mes: Vec<Me>,
+    /// What is sent in the honest runs of several parties, by scenario.
+    honest: Mutex<BTreeMap<[u8; 2], Arc<Sent>>>,
     values: Vec<i128>,
     columns: [String; 1],
     payloads: Items,
@@ -78,9 +85,54 @@ pub struct Data {
 
 impl Default for Data {
     fn default() -> Self {
-        let sets = [["a", "b", "longer"].iter().collect(), ["b", "", "longer", "c"].iter().collect()];
+        let sets = [&["a", "b", "longer"][..], &["b", "", "longer", "c"], &["longer", "d"]];
+        let sets = sets.map(|items| items.iter().collect());
         let payloads = ["1", "two", "", "4"].iter().collect();
-        Data { sets, values: vec![5, -7, 1 << 40, 0], columns: ["note".into()], payloads }
+        let (mes, honest) = (parties(), Mutex::default());
+        Data { sets, mes, honest, values: vec![5, -7, 1 << 40, 0], columns: ["note".into()], payloads }
+    }
+}
+
+/// What each of several parties sends to each, as bytes: `sent[from][to]`.
+type Sent = Vec<Vec<Vec<u8>>>;
+
+/// A fingerprint of nobody's key, with the right check letters.
+fn fingerprint(party: usize) -> Fingerprint {
+    format!("{:0>40}", "zx".to_owned() + &"0".repeat(party + 1)).parse().unwrap()
+}
+
+/// Several parties, each with its place in the list.
+fn parties() -> Vec<Me> {
+    let names = ["a", "b", "c"];
+    let party = |(i, name): (usize, &&str)| ListedParty {
+        name: name.to_string(),
+        fingerprint: fingerprint(i),
+        address: Some(format!("{name}.example.org:7000")),
+    };
+    let listed = Listed { leader: names[0].into(), party: names.iter().enumerate().map(party).collect() };
+    let roster = Roster::new(listed, "parties.toml").unwrap();
+    names.iter().map(|name| roster.clone().me(name).unwrap()).collect()
+}
+
+/// In a run of several, our number and that of the party that says the input. What the third one says was recorded.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Cast {
+    us: usize,
+    cheat: usize,
+}
+
+impl Cast {
+    /// All in which we have this role.
+    fn all(role: Role) -> &'static [Cast] {
+        match role {
+            Role::Receiver => &[Cast { us: 0, cheat: 1 }, Cast { us: 0, cheat: 2 }],
+            Role::Sender => &[
+                Cast { us: 1, cheat: 0 },
+                Cast { us: 1, cheat: 2 },
+                Cast { us: 2, cheat: 0 },
+                Cast { us: 2, cheat: 1 },
+            ],
+        }
     }
 }
 
@@ -97,6 +149,7 @@ pub struct Scenario {
 pub static SCENARIOS: LazyLock<Vec<Scenario>> = LazyLock::new(|| {
     let offers = protocols::ALL
         .into_iter()
+        .chain(protocols::SEVERAL)
         .flat_map(|protocol| protocol.offers.iter().map(move |offer| (offer.operation, protocol)));
     let both = offers
         .flat_map(|(operation, protocol)| [false, true].map(|all| Scenario { operation, protocol, all }));
@@ -122,6 +175,11 @@ impl Scenario {
         ((hash >> 16) as u16 ^ hash as u16).to_le_bytes()
     }
 
+    /// Whether it is of several parties.
+    pub fn of_several(&self) -> bool {
+        self.protocol.is_of_several()
+    }
+
     /// The scenario with this id. An id that is none chooses one too, so that every input says something.
     fn with(id: [u8; 2]) -> Scenario {
         let found = SCENARIOS.iter().find(|scenario| scenario.id() == id);
@@ -130,7 +188,7 @@ impl Scenario {
 }
 
 impl Data {
-    /// What `role` is asked for in a scenario.
+    /// What `role` is asked for in a scenario of two.
     pub fn request(&self, scenario: Scenario, role: Role) -> Request<'_> {
         let Scenario { operation, protocol, all } = scenario;
         let sender = role == Role::Sender;
@@ -173,18 +231,91 @@ impl Data {
         request
     }
 
-    /// Runs one party under a fixed seed.
+    /// What the party with this number is asked for in a scenario of several.
+    fn request_of_several(&self, scenario: Scenario, us: usize) -> Request<'_> {
+        let Scenario { operation, protocol, all } = scenario;
+        let role = if us == 0 { Role::Receiver } else { Role::Sender };
+        Request {
+            protocol,
+            parties: Some(&self.mes[us]),
+            max_peer_items: 50,
+            pad_to: all.then_some(6),
+            terms: Terms { max_row: if all { 40 } else { 10 }, ..Terms::default() },
+            ..Request::new(operation, role, &self.sets[us])
+        }
+    }
+
+    /// Runs one of several parties under a fixed seed.
+    fn run_of_several(
+        &self,
+        scenario: Scenario,
+        us: usize,
+        connected: impl Into<Connected>,
+    ) -> Result<Learned> {
+        let seed = [1 + us as u8; 32];
+        run(connected, &self.request_of_several(scenario, us), &mut hazmat::seeded(&seed)).map(|o| o.learned)
+    }
+
+    /// What all parties send in an honest run.
+    fn honest(&self, scenario: Scenario) -> Arc<Sent> {
+        let mut known = self.honest.lock().unwrap();
+        known.entry(scenario.id()).or_insert_with(|| Arc::new(self.recorded_of_several(scenario))).clone()
+    }
+
+    fn recorded_of_several(&self, scenario: Scenario) -> Sent {
+        let n = self.mes.len();
+        let tapes = (0..n).map(|_| (0..n).map(|_| Tape::default()).collect());
+        let tapes: Vec<Vec<Tape>> = tapes.collect();
+        let mut all = in_memory(self.mes[0].roster());
+        for (to, connections) in all.iter_mut().enumerate() {
+            for connection in connections {
+                let from = (0..n).find(|&from| seat(from) == connection.seat).unwrap();
+                connection.channel.record(Recording::to_writer(tapes[from][to].clone()));
+            }
+        }
+        std::thread::scope(|s| {
+            for (us, connections) in all.into_iter().enumerate() {
+                s.spawn(move || self.run_of_several(scenario, us, connections).unwrap());
+            }
+        });
+        let bytes = |tape: &Tape| tape.0.lock().unwrap().clone();
+        tapes.iter().map(|row| row.iter().map(bytes).collect()).collect()
+    }
+
+    /// Runs one of several parties against one that says this. The third one says what it said in an honest run.
+    fn run_against_one(&self, scenario: Scenario, Cast { us, cheat }: Cast, says: &[u8]) -> Result<Learned> {
+        let honest = self.honest(scenario);
+        let others = (0..self.mes.len()).filter(|&other| other != us);
+        let connections = others.map(|other| {
+            let says = if other == cheat { says } else { &honest[other][us] };
+            let mut connection = Connection::unprotected(peer(says), WireCount::default());
+            connection.seat = seat(other);
+            connection
+        });
+        self.run_of_several(scenario, us, connections.collect::<Vec<_>>())
+    }
+
+    /// Runs one party of two under a fixed seed.
     pub fn run(&self, scenario: Scenario, role: Role, channel: Channel) -> Result<Learned> {
         let connection = Connection::unprotected(channel, WireCount::default());
         let seed = [1 + role as u8; 32];
         run(connection, &self.request(scenario, role), &mut hazmat::seeded(&seed)).map(|o| o.learned)
     }
 
-    /// `role` against a peer that says these bytes, of which the first two choose the scenario.
+    /// `role` against a peer that says these bytes, of which the first two choose the scenario, and in one of several
+    /// parties a third one who we are and who says them.
     pub fn against(&self, role: Role, mut says: &[u8]) {
         let scenario = Scenario::with([byte(&mut says), byte(&mut says)]);
-        let ours = self.request(scenario, role);
-        let learned = match self.run(scenario, role, peer(says)) {
+        let (ours, learned, most) = if scenario.of_several() {
+            let all = Cast::all(role);
+            let cast = all[usize::from(byte(&mut says)) % all.len()];
+            let learned = self.run_against_one(scenario, cast, says);
+            // As many as rows of the others: nothing binds them to their bounds.
+            (self.request_of_several(scenario, cast.us), learned, 1000)
+        } else {
+            (self.request(scenario, role), self.run(scenario, role, peer(says)), 50)
+        };
+        let learned = match learned {
             Err(e) => return check(&e),
             Ok(learned) => learned,
         };
@@ -199,7 +330,7 @@ impl Data {
             Learned::New(new) => {
                 let (items, payloads) = (&new.items, new.payloads.len());
                 let distinct: ItemSet = items.iter().collect();
-                assert!(distinct.len() == items.len() && items.len() <= 50);
+                assert!(distinct.len() == items.len() && items.len() <= most);
                 assert!(payloads == 0 || payloads == items.len());
                 assert!(items.iter().all(|item| item.len() <= ours.terms.max_row));
                 assert!(items.iter().all(|item| ours.set.iter().all(|own| own != item)));
@@ -218,7 +349,21 @@ impl Data {
         }
     }
 
-    /// What the peer of `role` says in an honest run.
+    /// Inputs that are honest runs against `role`, and the names of what is in them besides the scenario's.
+    pub fn recordings(&self, scenario: Scenario, role: Role) -> Vec<(String, Vec<u8>)> {
+        if !scenario.of_several() {
+            return vec![(String::new(), self.recorded(scenario, role))];
+        }
+        let honest = self.honest(scenario);
+        let casts = (0u8..).zip(Cast::all(role));
+        let casts = casts.map(|(i, &Cast { us, cheat })| {
+            let input = [&scenario.id()[..], &[i], &honest[cheat][us]].concat();
+            (format!("-{}-to-{}", cheat + 1, us + 1), input)
+        });
+        casts.collect()
+    }
+
+    /// What the peer of `role` says in an honest run of two.
     pub fn recorded(&self, scenario: Scenario, role: Role) -> Vec<u8> {
         let (a, b) = Channel::pair();
         let said = Arc::<Mutex<Vec<u8>>>::default();
@@ -230,6 +375,20 @@ impl Data {
         });
         let said = said.lock().unwrap().clone();
         [&scenario.id()[..], &said].concat()
+    }
+}
+
+/// What is received, to look at.
+#[derive(Clone, Default)]
+struct Tape(Arc<Mutex<Vec<u8>>>);
+
+impl Write for Tape {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        self.0.lock().unwrap().extend_from_slice(bytes);
+        Ok(bytes.len())
+    }
+    fn flush(&mut self) -> std::io::Result<()> {
+        Ok(())
     }
 }
 

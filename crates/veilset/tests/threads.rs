@@ -23,13 +23,13 @@ use veilset::membership::Mqrpmt;
 use veilset::membership::conditional::{ConditionalOprf, FromMot};
 use veilset::membership::cwprf::{BloomFilter, CwPrf};
 use veilset::membership::mot::FromOt;
-use veilset::net::{Connection, Identity};
+use veilset::net::{Connection, Fingerprint, Identity, Listed, ListedParty, Roster, in_memory};
 use veilset::operations::share::{Beside, Shares};
 use veilset::operations::{INTERSECT, Learned, Operation, Role, Rows, SUM, Terms, UNION};
 use veilset::oprf::{Input, Oprf, two_hash_dh::TwoHashDh};
 use veilset::ot::extension::{DEFAULT_K, Receiver, Sender};
 use veilset::ot::{Security, transfer};
-use veilset::protocols::{self, Choice};
+use veilset::protocols::{self, Choice, Protocol};
 use veilset::rng::Prng;
 use veilset::secret::Secrets;
 use veilset::session::estimate::Speed;
@@ -41,6 +41,8 @@ use veilset::threads::Threads;
 const MANY: usize = 9000;
 /// The same where a run of so many takes long: several frames of bins.
 const FEWER: usize = 3000;
+/// The same of several parties that hand ciphertexts on: several frames of those.
+const OF_SEVERAL: usize = 2000;
 /// Much, for the sake of a busy machine, and less than the minute after which a mutant counts as one that hangs.
 const IN_TIME: Duration = Duration::from_secs(40);
 /// Dummies of a side that pads, of so many items.
@@ -202,6 +204,67 @@ fn whole_runs_keep_to_their_threads() {
                 assert_eq!(found, n / 2, "{case:?}");
             }
         }
+    }
+}
+
+/// A fingerprint of nobody's key, with the right check letters.
+fn fingerprint(party: usize) -> Fingerprint {
+    format!("{:0>40}", "zx".to_owned() + &"0".repeat(party + 1)).parse().unwrap()
+}
+
+/// Runs the parties of a run of several, on so many threads each. Half of the items of each are in all sets.
+fn of_several(protocol: &'static Protocol, n: usize, threads: [usize; 3]) -> Vec<Learned> {
+    let names = ["a", "b", "c"];
+    let party = |(i, name): (usize, &&str)| ListedParty {
+        name: name.to_string(),
+        fingerprint: fingerprint(i),
+        address: Some(format!("{name}.example.org:7000")),
+    };
+    let listed = Listed { leader: "a".into(), party: names.iter().enumerate().map(party).collect() };
+    let roster = Roster::new(listed, "parties.toml").unwrap();
+    let all = in_memory(&roster);
+    let party = |me: usize, connections: Vec<Connection>| {
+        let own = leaked(Threads::new(threads[me]).unwrap());
+        let from = me * n / 4;
+        let request = Request {
+            protocol,
+            parties: Some(leaked(roster.clone().me(names[me]).unwrap())),
+            terms: Terms { max_row: 24, ..Terms::default() },
+            threads: own,
+            ..Request::new(
+                protocol.offers[0].operation,
+                if me == 0 { Role::Receiver } else { Role::Sender },
+                leaked(set(from..from + n, own)),
+            )
+        };
+        let rng = &mut hazmat::seeded(&[me as u8; 32]);
+        let prepared = request.prepare(rng).unwrap();
+        run_if(connections, prepared, &mut (), rng).unwrap().learned
+    };
+    thread::scope(|s| {
+        let party = &party;
+        let runs: Vec<_> =
+            all.into_iter().enumerate().map(|(me, links)| s.spawn(move || party(me, links))).collect();
+        runs.into_iter().map(|run| run.join().unwrap()).collect()
+    })
+}
+
+/// Results depend on the seeds alone, down to the order of what is learned.
+#[test]
+fn runs_of_several_keep_to_their_threads_and_give_the_same_on_any_number() {
+    for protocol in protocols::SEVERAL {
+        let n = if protocol.computes(&INTERSECT) { MANY } else { OF_SEVERAL };
+        let [one, more] = [[1, 1, 1], [1, 2, 3]].map(|threads| {
+            in_time(&format!("{protocol} on {threads:?}"), move || of_several(protocol, n, threads))
+        });
+        let found = match &one[0] {
+            Learned::Matching(matching) => matching.positions.len(),
+            Learned::New(new) => new.items.len(),
+            Learned::Matches(matches) => *matches as usize,
+            other => panic!("{other:?}"),
+        };
+        assert_eq!(found, n / 2, "{protocol}");
+        assert!(one == more, "{protocol}");
     }
 }
 

@@ -29,7 +29,7 @@
 
 use super::elgamal::{Ciphertext, Malformed, PublicKey, SecretKey};
 use crate::channel::{HEADER, Message, Rx, Tx, Wire, frames};
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, Seat};
 use crate::group::ristretto255::Element;
 use crate::rng::Prng;
 use crate::threads::Threads;
@@ -77,7 +77,7 @@ impl Shape {
     fn forged(self, first: usize, Malformed(at): Malformed) -> Error {
         let (row, at) = (first + at / self.k, at % self.k);
         Error::misbehaves(format_args!(
-            "part of ciphertext {at} of row {row} of its list is not an element of ristretto255, or its identity"
+            "part of ciphertext {at} of row {row} of the list is not an element of ristretto255, or its identity"
         ))
     }
 }
@@ -96,12 +96,18 @@ pub struct Shuffle<'a> {
 type List = Vec<Vec<Ciphertext>>;
 
 impl Shuffle<'_> {
-    /// P_1 begins, with the list under this joint key of all parties.
+    /// P_1 begins, with the list under this joint key of all parties. `whose` tells from which party P_1 has a row.
     ///
     /// # Errors
-    /// [`Error::Bug`] if the list is not as announced; [`Error::Peer`] for a malformed ciphertext in it, whose place is
-    /// named; [`Error::Network`].
-    pub fn lead(&mut self, all: &PublicKey, list: &[Ciphertext], tx: &mut Tx) -> Result<()> {
+    /// [`Error::Bug`] if the list is not as announced; [`Error::Peer`] for a malformed ciphertext in it, with its place
+    /// and the party that P_1 has it from; [`Error::Network`].
+    pub fn lead(
+        &mut self,
+        all: &PublicKey,
+        list: &[Ciphertext],
+        whose: impl Fn(usize) -> Seat,
+        tx: &mut Tx,
+    ) -> Result<()> {
         let Shape { rows, k, .. } = self.shape;
         if list.len() != rows * k {
             return Err(Error::Bug(format!("a list of {} ciphertexts for {rows} rows of {k}", list.len())));
@@ -110,8 +116,8 @@ impl Shuffle<'_> {
         let (shape, rng, threads) = (self.shape, &mut *self.rng, self.threads);
         let per_frame = shape.per_frame();
         let fresh = list.chunks(per_frame * k).enumerate().map(|(i, rows)| {
-            let fresh = threads.run(|| all.rerandomise(rows, rng));
-            fresh.map_err(|wrong| shape.forged(i * per_frame, wrong))
+            let (first, fresh) = (i * per_frame, threads.run(|| all.rerandomise(rows, rng)));
+            fresh.map_err(|wrong| shape.forged(first, wrong).by(whose(first + wrong.0 / k)))
         });
         let fresh = fresh.collect::<Result<List>>()?;
         // and sends C_1, where ct_j^1 = ct_π1(j).

@@ -3,6 +3,7 @@ use crate::ahe::elgamal::{Encoding, Scalar};
 use crate::channel::{Channel, Recording};
 use crate::error::Fault;
 use crate::group::ristretto255::{self, encode, map};
+use crate::many::seat;
 use crate::secret::Secrets;
 use crate::testing::{Shared, are_random_orders, split_frames};
 use std::collections::{HashMap, HashSet};
@@ -55,7 +56,7 @@ impl Start {
                         run.pass(secret(party), key, &mut from.rx, &mut to.tx).unwrap();
                         return Vec::new();
                     }
-                    run.lead(key, &self.list, &mut to.tx).unwrap();
+                    run.lead(key, &self.list, |_| Seat::SOMEBODY, &mut to.tx).unwrap();
                     let (mut opened, k) = (Vec::new(), self.shape.k);
                     let take = |elements: &[Element]| {
                         assert_eq!(elements.len() % k, 0, "whole rows");
@@ -331,7 +332,7 @@ fn the_leader_does_not_begin_with_another_list_than_was_announced() {
         let (mut to, after) = Channel::pair();
         let rng = &mut Prng::from_seed(&[1; 32]);
         let mut run = Shuffle { shape: start.shape, rng, threads: Threads::global() };
-        let said = run.lead(&start.keys[0], list, &mut to.tx);
+        let said = run.lead(&start.keys[0], list, seat, &mut to.tx);
         (said, to.bytes_sent(), after)
     };
     for list in [&start.list[1..], &start.list[..0], &start.list.repeat(2)[..]] {
@@ -343,5 +344,6 @@ fn the_leader_does_not_begin_with_another_list_than_was_announced() {
     let (said, sent, _) = begin(&bad);
     let said = said.unwrap_err();
     assert!(said.to_string().contains("ciphertext 1 of row 3 of") && sent == 0, "{said}");
-    assert_eq!(said.fault(), Some(Fault::Misbehaved));
+    // Whoever the leader has this row from.
+    assert_eq!((said.fault(), said.seat()), (Some(Fault::Misbehaved), Some(seat(3))));
 }

@@ -4,9 +4,10 @@
 //! An honest run is recorded: what each party sends. Under fixed seeds a party that is run again sends the same
 //! and expects the same, so the peer is a script, its recording with one frame tampered with. Nothing here
 //! knows a message of a protocol but the table of [`EXCEPTIONS`]: a new scenario in [`scenarios`] brings its
-//! messages with it.
+//! messages with it. Runs of several parties are in `several.rs`.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
+mod several;
 mod tamper;
 
 use cap::Cap;
@@ -17,8 +18,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, mpsc};
 use std::thread;
 use std::time::{Duration, Instant};
-use tamper::{Act, Case, tag, tamper};
-use veilset::channel::{Channel, Message, Sink, WireCount};
+use tamper::{Aborts, Act, Case, tag, tamper};
+use veilset::channel::{Canceller, Channel, Message, Sink, WireCount};
 use veilset::context::Context;
 use veilset::error::{Error, Fault, Result};
 use veilset::group::curve25519::Curve25519;
@@ -53,6 +54,9 @@ const PATIENCE: Duration = Duration::from_millis(500);
 const IN_TIME: Duration = Duration::from_secs(30);
 /// Cases at a time: most of those that take long do nothing but wait.
 const WORKERS: usize = 48;
+
+/// Held by the tests that run many cases, for the sake of their memory and of their time.
+static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
 
 const HEADER: usize = 6;
 const HEARTBEAT: [u8; HEADER] = [0, 0xff, 0, 0, 0, 0];
@@ -221,8 +225,11 @@ impl Kind {
     }
 }
 
-/// Where a run may end otherwise: the tag of a message, what is done to it, how the run may end too, and why.
-const EXCEPTIONS: &[(u16, &[Kind], &[End], &str)] = {
+/// The tag of a message, what is done to it, how the run may end too, and why.
+type Exception = (u16, &'static [Kind], &'static [End], &'static str);
+
+/// Where a run may end otherwise.
+const EXCEPTIONS: &[Exception] = {
     use Kind::{Illegal, LowOrder, Structure, Value};
     const POINT: &str = "a point is as random as any other: whose it is, only the honest know";
     const NOISE: &str = "every string is a ciphertext: what is not read, or masks what is, is not noticed";
@@ -286,48 +293,38 @@ const EXCEPTIONS: &[(u16, &[Kind], &[End], &str)] = {
 /// Runs our side against a script.
 fn against(request: &Request, seed: u8, case: &Case) -> (Result<Outcome>, Duration) {
     let (mut ours, theirs) = Channel::pair();
-    // Where nothing is missing, a machine that is busy must not look like a peer that stalls.
-    ours.set_patience(if case.kind == Kind::Silence { PATIENCE } else { 2 * IN_TIME });
-    let acts = case.acts.clone();
+    ours.set_patience(case.patience());
     let canceller = ours.canceller();
-    let (mut sink, mut source) = theirs.into_halves();
-    let (leave, left) = mpsc::channel();
-    let ended = Arc::new(AtomicUsize::new(0));
+    let connection = Connection::unprotected(ours, WireCount::default());
+    let run = || run(connection, request, &mut hazmat::seeded(&[seed; 32]));
+    ended(vec![(theirs, case.acts.clone())], canceller, run)
+}
+
+/// How our side ends that runs against these scripts, and after which time.
+fn ended(
+    scripts: Vec<(Channel, Vec<Act>)>,
+    canceller: Canceller,
+    run: impl FnOnce() -> Result<Outcome>,
+) -> (Result<Outcome>, Duration) {
+    let over = Arc::new(AtomicUsize::new(0));
     thread::scope(|s| {
-        // What we send is taken until the peer leaves or we close.
-        s.spawn(move || {
-            let mut byte = [0u8; 1 << 10];
-            let soon = || Some(Instant::now() + Duration::from_millis(20));
-            while left.try_recv().is_err() {
-                match source.recv(&mut byte, soon()) {
-                    Err(e) if !e.to_string().contains("did nothing for the run") => break,
-                    _ => {}
-                }
-            }
-        });
-        let over = ended.clone();
-        s.spawn(move || {
-            for act in acts {
-                let went = match act {
-                    Act::Send(frame) => sink.send(frame.into_owned()),
-                    Act::Repeat(start, unit, times) => sink.send([start, unit.repeat(times)].concat()),
-                    Act::Leave => leave.send(()).map_err(|_| Error::Cancelled),
-                    Act::Live | Act::Stall => {
-                        while over.load(Ordering::Relaxed) == 0 {
-                            if matches!(act, Act::Live) && sink.send(HEARTBEAT.to_vec()).is_err() {
-                                break;
-                            }
-                            thread::sleep(Duration::from_millis(10));
-                        }
-                        Ok(())
+        for (channel, acts) in scripts {
+            let (sink, mut source) = channel.into_halves();
+            let (leave, left) = mpsc::channel();
+            // What we send is taken until the peer leaves or we close.
+            s.spawn(move || {
+                let mut byte = [0u8; 1 << 10];
+                let soon = || Some(Instant::now() + Duration::from_millis(20));
+                while left.try_recv().is_err() {
+                    match source.recv(&mut byte, soon()) {
+                        Err(e) if !e.to_string().contains("did nothing for the run") => break,
+                        _ => {}
                     }
-                };
-                if went.is_err() {
-                    break;
                 }
-            }
-            drop(sink);
-        });
+            });
+            let over = over.clone();
+            s.spawn(move || play(acts, sink, &leave, &over));
+        }
         let (done, finished) = mpsc::channel::<()>();
         s.spawn(move || {
             if finished.recv_timeout(IN_TIME) == Err(mpsc::RecvTimeoutError::Timeout) {
@@ -335,13 +332,34 @@ fn against(request: &Request, seed: u8, case: &Case) -> (Result<Outcome>, Durati
             }
         });
         let start = Instant::now();
-        let connection = Connection::unprotected(ours, WireCount::default());
-        let run = || run(connection, request, &mut hazmat::seeded(&[seed; 32]));
         let result = std::panic::catch_unwind(std::panic::AssertUnwindSafe(run));
-        ended.store(1, Ordering::Relaxed);
+        over.store(1, Ordering::Relaxed);
         drop(done);
         (result.unwrap_or_else(|_| Err(Error::Bug("it panicked".into()))), start.elapsed())
     })
+}
+
+/// Says what a script says. `over` is 1 when our side has ended.
+fn play(acts: Vec<Act>, mut sink: Box<dyn Sink>, leave: &mpsc::Sender<()>, over: &AtomicUsize) {
+    for act in acts {
+        let went = match act {
+            Act::Send(frame) => sink.send(frame.into_owned()),
+            Act::Repeat(start, unit, times) => sink.send([start, unit.repeat(times)].concat()),
+            Act::Leave => leave.send(()).map_err(|_| Error::Cancelled),
+            Act::Live | Act::Stall => {
+                while over.load(Ordering::Relaxed) == 0 {
+                    if matches!(act, Act::Live) && sink.send(HEARTBEAT.to_vec()).is_err() {
+                        break;
+                    }
+                    thread::sleep(Duration::from_millis(10));
+                }
+                Ok(())
+            }
+        };
+        if went.is_err() {
+            break;
+        }
+    }
 }
 
 /// Keeps what is sent.
@@ -372,6 +390,13 @@ fn record([r, s]: &[Request; 2]) -> ([Vec<Vec<u8>>; 2], [Learned; 2]) {
     (sent.clone().map(|s| s.lock().unwrap().clone()), learned)
 }
 
+impl Case<'_> {
+    /// How long our side waits. Where nothing is missing, a machine that is busy must not look like a peer that stalls.
+    fn patience(&self) -> Duration {
+        if self.kind == Kind::Silence { PATIENCE } else { 2 * IN_TIME }
+    }
+}
+
 impl fmt::Display for Case<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.name)
@@ -379,9 +404,15 @@ impl fmt::Display for Case<'_> {
 }
 
 /// Why the run of a case must not have ended like this, if so.
-fn verdict(case: &Case, tag: u16, result: &Result<Outcome>, learned: &Learned) -> Result<(), String> {
+fn verdict(
+    case: &Case,
+    tag: u16,
+    result: &Result<Outcome>,
+    learned: &Learned,
+    exceptions: &[Exception],
+) -> Result<(), String> {
     let end = End::of(result);
-    let excused = EXCEPTIONS
+    let excused = exceptions
         .iter()
         .any(|(t, kinds, ends, _)| *t == tag && kinds.contains(&case.kind) && ends.contains(&end));
     if end == Never || !(excused || case.kind.ends().contains(&end)) {
@@ -394,6 +425,33 @@ fn verdict(case: &Case, tag: u16, result: &Result<Outcome>, learned: &Learned) -
         Err(e) if !e.to_string().chars().all(|c| c == '\n' || !c.is_control()) => Err(format!("{e:?}")),
         _ => Ok(()),
     }
+}
+
+fn in_time(time: Duration) -> Result<(), String> {
+    if time < IN_TIME { Ok(()) } else { Err(format!("took {time:?}")) }
+}
+
+/// Why the cases failed that did. So many at a time as there are workers.
+fn each<T: Sync>(cases: &[T], case: impl Fn(&T) -> Result<(), String> + Sync) -> Vec<String> {
+    let (next, failures) = (AtomicUsize::new(0), Mutex::new(Vec::new()));
+    thread::scope(|s| {
+        for _ in 0..WORKERS {
+            s.spawn(|| {
+                while let Some(one) = cases.get(next.fetch_add(1, Ordering::Relaxed)) {
+                    if let Err(why) = case(one) {
+                        failures.lock().unwrap().push(why);
+                    }
+                }
+            });
+        }
+    });
+    failures.into_inner().unwrap()
+}
+
+/// Of so many cases none may have failed.
+fn none(failures: &[String], cases: usize) {
+    let shown = &failures[..failures.len().min(20)];
+    assert!(failures.is_empty(), "{} of {cases}:\n{}", failures.len(), shown.join("\n"));
 }
 
 /// A receiver that announces 100 million items, for which the VOLE would take 4 GB, does its part for the first two
@@ -471,6 +529,7 @@ fn a_peer_that_announces_columns_and_leaves_does_not_cost_its_announcement() {
 
 #[test]
 fn whatever_the_peer_does_to_a_frame_we_end_as_the_table_says() {
+    let _alone = ONE_AT_A_TIME.lock();
     let data = Data::new();
     let scenarios = scenarios(&data);
     let recorded: Vec<_> = scenarios.iter().map(|s| record(&s.requests)).collect();
@@ -488,7 +547,7 @@ fn whatever_the_peer_does_to_a_frame_we_end_as_the_table_says() {
                 if !seen.insert((operation.name, group, cheat, at, tag(now), now.len())) {
                     continue;
                 }
-                for case in tamper(&sent[cheat], at, group) {
+                for case in tamper(&sent[cheat], at, group, &Aborts::of_two()) {
                     cases.push((scenario, 1 - cheat, &learned[1 - cheat], tag(now), at, case));
                 }
             }
@@ -496,37 +555,15 @@ fn whatever_the_peer_does_to_a_frame_we_end_as_the_table_says() {
     }
     // Those that wait go first and wait beside the others.
     cases.sort_by_key(|c| c.5.kind != Kind::Silence);
-    let (next, failures) = (AtomicUsize::new(0), Mutex::new(Vec::new()));
-    thread::scope(|s| {
-        for _ in 0..WORKERS {
-            s.spawn(|| {
-                while let Some((scenario, us, learned, tag, at, case)) =
-                    cases.get(next.fetch_add(1, Ordering::Relaxed))
-                {
-                    let request = &scenario.requests[*us];
-                    let (result, time) = against(request, *us as u8, case);
-                    let verdict = match time < IN_TIME {
-                        true => verdict(case, *tag, &result, learned),
-                        false => Err(format!("took {time:?}")),
-                    };
-                    if let Err(why) = verdict {
-                        let (name, role) = (&scenario.name, request.role);
-                        let case = format!("{name}, our {role}, frame {at} (tag {tag:#x}) {case}: {why}");
-                        failures.lock().unwrap().push(case);
-                    }
-                }
-            });
-        }
+    let failures = each(&cases, |(scenario, us, learned, tag, at, case)| {
+        let request = &scenario.requests[*us];
+        let (result, time) = against(request, *us as u8, case);
+        let verdict = in_time(time).and_then(|()| verdict(case, *tag, &result, learned, EXCEPTIONS));
+        let (name, role) = (&scenario.name, request.role);
+        verdict.map_err(|why| format!("{name}, our {role}, frame {at} (tag {tag:#x}) {case}: {why}"))
     });
     println!("{} cases, {} frames", cases.len(), seen.len());
-    let failures = failures.into_inner().unwrap();
-    assert!(
-        failures.is_empty(),
-        "{} of {}:\n{}",
-        failures.len(),
-        cases.len(),
-        failures[..failures.len().min(20)].join("\n")
-    );
+    none(&failures, cases.len());
     assert!(cases.len() > 4000, "{}", cases.len());
     // A message that no longer exists must not stay in the table.
     for (tag, _, _, why) in EXCEPTIONS {

@@ -89,6 +89,9 @@ fn elements(group: Option<&str>) -> Vec<(&'static str, [u8; 32], Kind)> {
     }
 }
 
+/// Bytes of an element, if elements are ciphertexts.
+const ELEMENT: usize = 64;
+
 pub(crate) fn tag(frame: &[u8]) -> u16 {
     u16::from_le_bytes([frame[0], frame[1]])
 }
@@ -104,9 +107,27 @@ pub(crate) struct Case<'a> {
     pub(crate) acts: Vec<Act<'a>>,
 }
 
+/// How a party says that it stops: what such a message can hold, and what it cannot.
+pub(crate) struct Aborts {
+    pub(crate) legal: Vec<Vec<u8>>,
+    pub(crate) others: Vec<Vec<u8>>,
+}
+
+impl Aborts {
+    /// In a run of two. Reasons that this version knows, and one that it does not.
+    pub(crate) fn of_two() -> Aborts {
+        Aborts { legal: vec![vec![1], vec![4], vec![99]], others: vec![vec![], vec![4, 0]] }
+    }
+}
+
 /// Everything that a hostile peer does to the frame at a position of what it sends, in this group, if it is not the
 /// protocol's first.
-pub(crate) fn tamper<'a>(frames: &'a [Vec<u8>], at: usize, group: Option<&str>) -> Vec<Case<'a>> {
+pub(crate) fn tamper<'a>(
+    frames: &'a [Vec<u8>],
+    at: usize,
+    group: Option<&str>,
+    aborts: &Aborts,
+) -> Vec<Case<'a>> {
     let (before, now, after) = (&frames[..at], &frames[at], &frames[at + 1..]);
     let (tag, body) = (tag(now), &now[HEADER..]);
     let n = body.len();
@@ -148,15 +169,14 @@ pub(crate) fn tamper<'a>(frames: &'a [Vec<u8>], at: usize, group: Option<&str>) 
         structure(&format!("of length {length}, says its header"), &[header]);
     }
     structure("a heartbeat with a body before it", &[frame(0xff00, &[1]), now.clone()]);
-    for body in [&[][..], &[4, 0]] {
+    for body in &aborts.others {
         structure(&format!("an abort {body:?} before it"), &[frame(ABORT, body), now.clone()]);
     }
     structure("1000 frames of nothing before it", &[frame(tag ^ 1, &[]).repeat(1000), now.clone()]);
 
-    // Reasons that this version knows, and one that it does not.
-    for reason in [1, 4, 99] {
-        let stops = vec![Act::Send(frame(ABORT, &[reason]).into()), itself()];
-        go_on(&format!("it says that it stops, for reason {reason}, before it"), Kind::Abort, stops);
+    for words in &aborts.legal {
+        let stops = vec![Act::Send(frame(ABORT, words).into()), itself()];
+        go_on(&format!("it says that it stops, {words:?}, before it"), Kind::Abort, stops);
     }
 
     let mut replace = |name: &str, kind, body: &[u8]| {
@@ -220,6 +240,37 @@ pub(crate) fn tamper<'a>(frames: &'a [Vec<u8>], at: usize, group: Option<&str>) 
         }
     }
     cases
+}
+
+/// Frames of the same length that were sent elsewhere in place of the one at a position, and its elements in another
+/// order: what a party does that sends on what it got, or sends it twice.
+pub(crate) fn replay<'a>(frames: &'a [Vec<u8>], at: usize, elsewhere: &[&[Vec<u8>]]) -> Vec<Case<'a>> {
+    let now = &frames[at];
+    let same = |other: &&Vec<u8>| other[..HEADER] == now[..HEADER] && *other != now;
+    let mut bodies = Vec::new();
+    // One of each place is enough.
+    for (i, there) in elsewhere.iter().enumerate() {
+        bodies
+            .extend(there.iter().find(same).map(|other| (format!("replayed from place {i}"), other.clone())));
+    }
+    let rows = |order: &dyn Fn(&mut Vec<&[u8]>)| {
+        let mut rows: Vec<&[u8]> = now[HEADER..].chunks(ELEMENT).collect();
+        order(&mut rows);
+        [&now[..HEADER], &rows.concat()].concat()
+    };
+    if now.len() >= HEADER + 2 * ELEMENT && (now.len() - HEADER).is_multiple_of(ELEMENT) {
+        bodies.push(("in the other order".into(), rows(&|rows| rows.reverse())));
+        bodies.push((
+            "its first element in all places".into(),
+            rows(&|rows| *rows = vec![rows[0]; rows.len()]),
+        ));
+    }
+    let acts = |frames: &'a [Vec<u8>]| frames.iter().map(|frame| Act::Send(frame[..].into()));
+    let case = |(name, frame): (String, Vec<u8>)| {
+        let acts = acts(&frames[..at]).chain([Act::Send(frame.into())]).chain(acts(&frames[at + 1..]));
+        Case { name, kind: Kind::Value, acts: acts.collect() }
+    };
+    bodies.into_iter().filter(|(_, frame)| frame != now).map(case).collect()
 }
 
 /// Objects that are not the one that was sent.

@@ -6,7 +6,7 @@ use crate::ahe::elgamal::{Ciphertext, Malformed, PublicKey};
 use crate::ahe::shuffle::{Shape, Shuffle};
 use crate::channel::{Message, Wire, frames};
 use crate::context::Context;
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, Seat};
 use crate::group::ristretto255::Element;
 use crate::many::Many;
 use crate::membership::mot::MembershipOt;
@@ -71,12 +71,14 @@ pub(super) fn take_back(cx: &mut Context, joint: &PublicKey, n: usize) -> Result
     Ok(rows)
 }
 
-/// Shuffle&Decrypt of the list that P_1 has, and no other party. P_1 calls `take` for each frame of elements.
+/// Shuffle&Decrypt of the list that P_1 has, and no other party. `whose` tells from which party P_1 has a row, and P_1
+/// calls `take` for each frame of elements.
 pub(super) fn opened(
     many: &mut Many,
     setup: Setup,
     joint: &PublicKey,
     (shape, list): (Shape, &[Ciphertext]),
+    whose: impl Fn(usize) -> Seat,
     take: impl FnMut(&[Element]) -> Result<()>,
 ) -> Result<()> {
     let (me, last, rng) = (many.me, many.parties() - 1, &mut many.rng.split());
@@ -86,7 +88,7 @@ pub(super) fn opened(
         let next = if me < last { me + 1 } else { 0 };
         return many.between(me - 1, next, |rx, tx| shuffle.pass(setup.key, &rest, rx, tx));
     }
-    many.with(1, |ch| shuffle.lead(joint, list, &mut ch.tx))?;
+    many.with(1, |ch| shuffle.lead(joint, list, whose, &mut ch.tx))?;
     many.with(last, |ch| shuffle.open(setup.key, &mut ch.rx, take))
 }
 

@@ -45,7 +45,7 @@ use crate::group::encoding::{self, Row};
 use crate::hashed::Hashed;
 use crate::hashing::cuckoo::{Functions, Table};
 use crate::item::{ItemSet, Items, intersects};
-use crate::many::Many;
+use crate::many::{Many, seat};
 use crate::membership::mot::MembershipOt;
 use crate::membership::shared::{Batch, Sizes, Sspmt};
 use crate::operations::Sealed;
@@ -81,6 +81,15 @@ impl Public {
     /// Rows of the parties other than P_1.
     pub(super) fn rows(&self) -> usize {
         self.bounds.iter().skip(1).map(|bound| super::bins(*bound)).sum()
+    }
+
+    /// The party that P_1 has the row at this place of its list from.
+    fn owner(&self, row: usize) -> usize {
+        let ends = self.bounds.iter().skip(1).scan(0, |end, bound| {
+            *end += super::bins(*bound);
+            Some(*end)
+        });
+        1 + ends.take_while(|end| *end <= row).count()
     }
 
     /// What the holder and the owner of these functions know about their tests.
@@ -168,7 +177,8 @@ impl<T: Sspmt + Sync, M: MembershipOt + Sync> Union<T, M> {
         let (threads, layout) = (many.threads, public.layout());
         let list = (Shape::new(public.rows(), public.k()), &received.concat()[..]);
         let (mut new, mut intact) = (Items::new(), true);
-        opened(many, setup, &joint, list, |elements| {
+        let whose = |row| seat(public.owner(row));
+        opened(many, setup, &joint, list, whose, |elements| {
             let rows = threads.run(|| encoding::decode(elements, layout.width()));
             for row in (0..rows.len()).map(|i| rows.get(i)) {
                 match row {
