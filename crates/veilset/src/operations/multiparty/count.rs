@@ -82,10 +82,12 @@ impl<T: Sspmt + Sync, M: MembershipOt + Sync> Count<T, M> {
         // 4. Shuffle&Decrypt.
         let (bound, mut all) = (bounds[0] as u64, 0);
         let list = (Shape::blinded(super::bins(bounds[0])), &list[..]);
-        opened(many, setup, &joint, list, |elements| {
+        let identities = |elements: &[Element]| {
             all += elements.iter().filter(|element| element.equals(&Element::IDENTITY)).count() as u64;
             Ok(())
-        })?;
+        };
+        // P_1 has re-randomised all ciphertexts, so it knows that none is malformed.
+        opened(many, setup, &joint, list, |_| Seat::SOMEBODY, identities)?;
         let wrong = || Error::misbehaves_unseen("it made more matches than we have items").by(Seat::SOMEBODY);
         let sealed = || Sealed::new(move || if all <= bound { Ok(all) } else { Err(wrong()) });
         Ok((many.me == 0).then(sealed))
@@ -112,27 +114,7 @@ impl<T: Sspmt + Sync, M: MembershipOt + Sync> Count<T, M> {
                 Vec::new()
             }
         };
-<<<<<<< HEAD
         Ok((setup, joint, list))
-=======
-        // 4. Shuffle&Decrypt.
-        let (bound, mut all) = (bounds[0] as u64, 0);
-        let list = (Shape::blinded(super::bins(bounds[0])), &list[..]);
-        // P_1 has re-randomised all ciphertexts, so it knows that none is malformed.
-        opened(
-            many,
-            setup,
-            &joint,
-            list,
-            |_| Seat::SOMEBODY,
-            |elements| {
-                all += elements.iter().filter(|element| element.equals(&Element::IDENTITY)).count() as u64;
-                Ok(())
-            },
-        )?;
-        let wrong = || Error::misbehaves_unseen("it made more matches than we have items").by(Seat::SOMEBODY);
-        Ok((me == 0).then(|| Sealed::new(move || if all <= bound { Ok(all) } else { Err(wrong()) })))
->>>>>>> wt-mesh
     }
 
     /// P_1's steps with all others.

@@ -333,10 +333,11 @@ fn count_with_marks(number: u8, sets: &[ItemSet], shape: Shape) -> Run<Option<u6
         };
         // Step 4, of this shape.
         let mut all = 0;
-        opened(many, setup, &joint, (shape, &list), |elements| {
+        let identities = |elements: &[Element]| {
             all += elements.iter().filter(|element| element.equals(&Element::IDENTITY)).count() as u64;
             Ok(())
-        })?;
+        };
+        opened(many, setup, &joint, (shape, &list), |_| Seat::SOMEBODY, identities)?;
         Ok((many.me == 0).then_some(all))
     })
 }
