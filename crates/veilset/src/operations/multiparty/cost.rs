@@ -12,6 +12,7 @@ use crate::ahe::shuffle::{self, Shape};
 use crate::channel::{self, Wire};
 use crate::equality::nibbles::Nibbles;
 use crate::error::{Error, Result};
+use crate::group::encoding;
 use crate::group::ristretto255::Element;
 use crate::hashing::cuckoo::CHOICES;
 use crate::membership::shared::{Compared, Sizes};
@@ -93,9 +94,10 @@ pub(crate) fn union(public: &Public) -> Result<Cost> {
     }
     let rows = public.rows();
     sum.shuffle(Shape::new(rows, k), rows * k);
-    // P_1 has the rows of all owners as they came and as one list. Items that it has not are put together.
+    // P_1 has the rows of all owners as they came and as one list, and what they decrypt to. Items that it has not are put
+    // together.
     let all: usize = bounds.iter().skip(1).sum();
-    let new = grown(all, public.max_row + 8) + 8 * all;
+    let new = grown(all, public.max_row + 8) + 8 * all + rows * k * (encoding::PIECE + 2);
     let list = 3 * rows * k * CIPHERTEXT;
     let held = |party: usize, held: &Held| {
         let shuffled = if party == 0 { list + held.shuffle.max(new) } else { held.shuffle };

@@ -12,7 +12,7 @@ use super::rows::opened;
 use crate::ahe::shuffle::Shape;
 use crate::channel::Message;
 use crate::context::Context;
-use crate::error::Result;
+use crate::error::{Result, Seat};
 use crate::group::ristretto255::{Element, Key, Ristretto255};
 use crate::group::{Group, Key as _};
 use crate::hash::{ItemHash, part};

@@ -41,7 +41,7 @@ use crate::ahe::elgamal::{Ciphertext, PublicKey};
 use crate::ahe::shuffle::Shape;
 use crate::context::Context;
 use crate::error::{Error, Result, Seat};
-use crate::group::encoding::{self, Row};
+use crate::group::encoding::{self, Row, Rows};
 use crate::hashed::Hashed;
 use crate::hashing::cuckoo::{Functions, Table};
 use crate::item::{ItemSet, Items, intersects};
@@ -176,26 +176,15 @@ impl<T: Sspmt + Sync, M: MembershipOt + Sync> Union<T, M> {
         // 4. Shuffle&Decrypt of all rows that P_1 has.
         let (threads, layout) = (many.threads, public.layout());
         let list = (Shape::new(public.rows(), public.k()), &received.concat()[..]);
-        let (mut new, mut intact) = (Items::new(), true);
+        let mut frames = Vec::new();
         let whose = |row| seat(public.owner(row));
         opened(many, setup, &joint, list, whose, |elements| {
-            let rows = threads.run(|| encoding::decode(elements, layout.width()));
-            for row in (0..rows.len()).map(|i| rows.get(i)) {
-                match row {
-                    Some(Row::Empty) => {}
-                    Some(Row::Bytes(row)) => {
-                        let parts = layout.read(row);
-                        let (from, length) = parts.get(0);
-                        new.push_if(parts.well_formed, from, length);
-                        intact &= parts.well_formed;
-                    }
-                    None => intact = false,
-                }
-            }
+            frames.push(threads.run(|| encoding::decode(elements, layout.width())));
             Ok(())
         })?;
+        // How many rows are not empty shows in the time that it takes to read them.
         let threads = threads.clone();
-        Ok((me == 0).then(|| Sealed::new(move || checked(&threads, (new, intact), items))))
+        Ok((me == 0).then(|| Sealed::new(move || read(&threads, &frames, layout, items))))
     }
 
     /// P_i's step with a party before it.
@@ -267,8 +256,21 @@ impl Party<'_> {
     }
 }
 
-/// The items that P_1 has not: those that were decrypted, if all rows were intact.
-fn checked(threads: &Threads, (new, intact): (Items, bool), items: &ItemSet) -> Result<Items> {
+/// The items that P_1 has not: those that were decrypted, if all rows are intact.
+fn read(threads: &Threads, frames: &[Rows], layout: Layout<1>, items: &ItemSet) -> Result<Items> {
+    let (mut new, mut intact) = (Items::new(), true);
+    for row in frames.iter().flat_map(|rows| (0..rows.len()).map(|i| rows.get(i))) {
+        match row {
+            Some(Row::Empty) => {}
+            Some(Row::Bytes(row)) => {
+                let parts = layout.read(row);
+                let (from, length) = parts.get(0);
+                new.push_if(parts.well_formed, from, length);
+                intact &= parts.well_formed;
+            }
+            None => intact = false,
+        }
+    }
     // Who sent a wrong row nobody can say.
     let wrong = |what| Error::misbehaves_unseen(what).by(Seat::SOMEBODY);
     let distinct = threads.run(|| ItemSet::keep_first(new));
