@@ -448,8 +448,8 @@ pub fn run<'a>(
     }
 }
 
-/// Runs one party of several. `bounds` are those on the sets of all parties, in their order. The set of the task has no
-/// dummies, and may have fewer items than its bound.
+/// Runs one party of several. `bounds` are those on the sets of all parties, in their order. The set of the task has as
+/// many items and random dummies as its bound, or fewer.
 ///
 /// # Errors
 /// In addition to those of the protocols, [`Error::Usage`] for bounds larger than [`MAX_SET`], and for a group that is
@@ -470,7 +470,7 @@ pub fn run_of_several<'a>(
     }
     let fits = bounds.get(many.me).is_some_and(|bound| set.len() <= *bound)
         && bounds.len() == many.parties()
-        && set.dummies().is_none()
+        && set.dummies().is_none_or(|dummies| dummies == Dummies::Random)
         && (role == Role::Receiver) == (many.me == 0)
         && terms.several
         && protocol.computes(operation);

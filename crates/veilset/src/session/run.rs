@@ -6,7 +6,7 @@ use crate::artefact::{self, Basis, Half, Ledger};
 use crate::context::Context;
 use crate::error::{Error, Result};
 use crate::hash::SessionId;
-use crate::hashed::Hashed;
+use crate::hashed::{Dummies, Hashed};
 use crate::item::{ItemSet, Items};
 use crate::net::{Connected, Connection, Identity, Me};
 use crate::operations::sum::fits;
@@ -283,10 +283,7 @@ impl<'a> Request<'a> {
     /// Those of [`Request::check`].
     pub fn prepare(&self, rng: &mut Prng) -> Result<Prepared<'a>> {
         self.check()?;
-        // Among several parties all messages follow from the bounds, so there are no dummies.
-        let pad_to = self.pad_to.filter(|_| self.parties.is_none());
-        let set = Basis { pad_to, ..self.basis() }.hashed(rng);
-        Ok(Prepared { request: *self, set, half: None })
+        Ok(Prepared { request: *self, set: self.basis().hashed(rng), half: None })
     }
 
     /// Like [`Request::prepare`], with a half prepared in advance ([`artefact::prepare`]). It is spent once both sides
@@ -331,7 +328,11 @@ impl<'a> Request<'a> {
             key_columns: self.key_columns,
             normalisation: self.normalisation,
             pad_to: self.pad_to,
-            dummies: self.operation.dummies(self.role),
+            // Among several parties no dummy has a row.
+            dummies: match self.parties {
+                None => self.operation.dummies(self.role),
+                Some(_) => Dummies::Random,
+            },
             group: self.group(),
             threads: self.threads,
         }

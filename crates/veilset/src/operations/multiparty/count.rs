@@ -48,6 +48,8 @@ struct Party<'r> {
     me: usize,
     setup: &'r Setup,
     joint: &'r PublicKey,
+    /// How many items we have; the hashes behind theirs are of dummies.
+    items: usize,
     hashes: &'r [Input],
     bounds: &'r [usize],
 }
@@ -102,11 +104,12 @@ impl<T: Sspmt + Sync, M: MembershipOt + Sync> Count<T, M> {
     ) -> Result<(Setup, PublicKey, Vec<Ciphertext>)> {
         super::check(many, bounds)?;
         let me = many.me;
-        let hashes = set.hashes(&(0..set.items().len() as u32).collect::<Vec<_>>());
+        let hashes = super::hashed(set);
         // 1. Functions and keys.
         let setup = Setup::agree(many)?;
         let joint = setup.joint()?;
-        let party = &Party { me, setup: &setup, joint: &joint, hashes: &hashes, bounds };
+        let items = set.items().len();
+        let party = &Party { me, setup: &setup, joint: &joint, items, hashes: &hashes, bounds };
         let list = match me {
             0 => self.own(many, party)?,
             _ => {
@@ -122,7 +125,7 @@ impl<T: Sspmt + Sync, M: MembershipOt + Sync> Count<T, M> {
         let joint = party.joint;
         // 2. P_1 places its items in a table, and 3. encrypts what tells full bins from empty ones.
         let (table, number) = party.setup.table(0, party.bounds[0], party.hashes)?;
-        let full = (0..table.bins()).map(|bin| table.item(bin).is_some());
+        let full = (0..table.bins()).map(|bin| table.item(bin).is_some_and(|item| item < party.items));
         let full = Secrets::from(full.collect::<Vec<_>>());
         let marks = full.iter().map(|full| Element::GENERATOR.or_identity(!full));
         let marks = Secrets::from(marks.collect::<Vec<_>>());

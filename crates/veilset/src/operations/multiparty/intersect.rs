@@ -50,13 +50,14 @@ impl<F: Opprf + Sync> Intersect<F> {
     ) -> Result<Option<Sealed<'a, Vec<bool>>>> {
         super::check(many, bounds)?;
         let me = many.me;
-        let items = set.hashes(&(0..set.items().len() as u32).collect::<Vec<_>>());
+        let items = super::hashed(set);
         let at = |receiver, sender| of_pair(bounds, receiver, sender);
         if me == 0 {
             // 3. P_1 adds up what it gets from all others.
             let values = many.each(|other, cx| self.opprf.receiver(cx, &items, at(0, other)))?;
-            let total = sum(items.len(), &values);
-            return Ok(Some(Sealed::new(move || Ok(total.iter().map(|value| *value == [0; 16]).collect()))));
+            let (total, real) = (sum(items.len(), &values), set.items().len());
+            let of_all = move || Ok(total.iter().take(real).map(|value| *value == [0; 16]).collect());
+            return Ok(Some(Sealed::new(of_all)));
         }
         // 1. Shares for each other client, and our own, which makes the sum 0.
         let clients: Vec<usize> = many.others().filter(|&party| party > 0).collect();

@@ -1,7 +1,8 @@
 //! Operations of several parties, secure against any coalition of all but one. One file per operation.
 //!
 //! The leader learns the result; the others learn nothing. What a party is told about the others is the bounds on
-//! their sets. A set needs no dummies for that: all messages follow from the bounds.
+//! their sets. All messages follow from the bounds, whatever the sets have. So that time does too, a set with a bound
+//! is filled up to it with random dummies: they take part as items that nobody else has, and without a row.
 //!
 //! They run on the mesh of [`crate::many`]; [`crate::protocols::SEVERAL`] offers them.
 
@@ -17,9 +18,12 @@ pub use cost::Cost;
 use crate::channel::Message;
 use crate::channel::queue::{Put, Take, queue};
 use crate::error::{Error, Result};
+use crate::hash::ItemHash;
+use crate::hashed::Hashed;
 use crate::hashing::cuckoo;
 use crate::many::Many;
 use crate::params::LAMBDA;
+use crate::secret::Secrets;
 use std::collections::BTreeMap;
 
 const TRY: Message<u64> = Message::new(0xda, "owner to holder  try at which the table was made");
@@ -27,6 +31,11 @@ const TRY: Message<u64> = Message::new(0xda, "owner to holder  try at which the 
 /// Bins of a table for sets of up to `bound` items.
 fn bins(bound: usize) -> usize {
     cuckoo::number(LAMBDA, bound)
+}
+
+/// The hashes of our items, and of the dummies behind them.
+fn hashed(set: &Hashed) -> Secrets<ItemHash> {
+    set.hashes(&(0..set.len() as u32).collect::<Vec<_>>())
 }
 
 /// Refuses a run of one party, or one without a bound for each.

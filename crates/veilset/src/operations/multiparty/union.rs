@@ -152,7 +152,7 @@ impl<T: Sspmt + Sync, M: MembershipOt + Sync> Union<T, M> {
         if me > 0 {
             public.layout().check(items.iter().map(|item| [item.len()]))?;
         }
-        let hashes = set.hashes(&(0..items.len() as u32).collect::<Vec<_>>());
+        let hashes = super::hashed(set);
         // 1. Functions and keys.
         let setup = Setup::agree(many)?;
         let joint = setup.joint()?;
@@ -244,10 +244,11 @@ impl Party<'_> {
     fn encrypted(&self, table: &Table, items: &ItemSet, rng: &mut Prng) -> Vec<Ciphertext> {
         let layout = self.public.layout();
         let width = layout.width();
+        // A dummy has no row.
         let mut rows = Secrets::<u8>::zeros(table.bins() * width);
         let mut full = Secrets::<bool>::zeros(table.bins());
         for (bin, row) in rows.chunks_exact_mut(width).enumerate() {
-            if let Some(item) = table.item(bin) {
+            if let Some(item) = table.item(bin).filter(|item| *item < items.len()) {
                 layout.write([items.get(item)], row);
                 full[bin] = true;
             }
