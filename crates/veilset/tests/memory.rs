@@ -1,5 +1,5 @@
 //! A run holds no more memory than its protocol's entry states, and no less than a third of what it states for the
-//! parties.
+//! parties, or in a run of several a fourth.
 //!
 //! Alone in its file, because what counts is the program's allocator.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
@@ -153,9 +153,10 @@ fn wrong_of_several() -> Vec<String> {
             let terms = Terms { max_row, several: true, ..Terms::default() };
             let [parties, channels] = stated_of_several(protocol, &terms, &sizes);
             let mut measured = 0;
-            // On a busy machine the parties need not hold most at the same time.
+            // Stated is what a party holds if all its steps with others hold most at the same time. The steps of a union
+            // follow each other, as a row goes from party to party; on a busy machine, all others may do so too.
             for _ in 0..5 {
-                if parties > 3 * measured {
+                if parties > 4 * measured {
                     measured = measured.max(measured_of_several(protocol, terms, &sizes, &threads));
                 }
             }
@@ -163,8 +164,7 @@ fn wrong_of_several() -> Vec<String> {
                 "{protocol} {sizes:?}: stated {parties} and {channels}, measured {measured}, {:.2}",
                 parties as f64 / measured as f64
             );
-            println!("{line}");
-            if measured > parties + channels || parties > 3 * measured {
+            if measured > parties + channels || parties > 4 * measured {
                 wrong.push(line);
             }
         }

@@ -253,7 +253,7 @@ fn whatever_one_of_several_parties_does_to_a_frame_we_name_it() {
     let runs = protocols::SEVERAL.map(|protocol| (protocol, parties.requests(protocol)));
     let recorded: Vec<_> = runs.iter().map(|(_, requests)| record(requests)).collect();
     let mut cases = Vec::new();
-    let (mut tags, mut seen) = (BTreeSet::new(), BTreeSet::new());
+    let (mut tags, mut seen) = (BTreeSet::new(), BTreeSet::<(&str, u16, usize, usize)>::new());
     for ((protocol, requests), (sent, learned)) in runs.iter().zip(&recorded) {
         for cast @ Cast { us, cheat } in Cast::all() {
             let frames = &sent[cheat][us];

@@ -104,7 +104,7 @@ impl<T: Sspmt + Sync, M: MembershipOt + Sync> Count<T, M> {
     ) -> Result<(Setup, PublicKey, Vec<Ciphertext>)> {
         super::check(many, bounds)?;
         let me = many.me;
-        let hashes = super::hashed(set);
+        let hashes = super::hashed(many, set);
         // 1. Functions and keys.
         let setup = Setup::agree(many)?;
         let joint = setup.joint()?;
@@ -124,7 +124,8 @@ impl<T: Sspmt + Sync, M: MembershipOt + Sync> Count<T, M> {
     fn own(&self, many: &mut Many, party: &Party) -> Result<Vec<Ciphertext>> {
         let joint = party.joint;
         // 2. P_1 places its items in a table, and 3. encrypts what tells full bins from empty ones.
-        let (table, number) = party.setup.table(0, party.bounds[0], party.hashes)?;
+        let table = || party.setup.table(0, party.bounds[0], party.hashes);
+        let (table, number) = many.threads.run(table)?;
         let full = (0..table.bins()).map(|bin| table.item(bin).is_some_and(|item| item < party.items));
         let full = Secrets::from(full.collect::<Vec<_>>());
         let marks = full.iter().map(|full| Element::GENERATOR.or_identity(!full));

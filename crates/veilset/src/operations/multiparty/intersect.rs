@@ -50,7 +50,7 @@ impl<F: Opprf + Sync> Intersect<F> {
     ) -> Result<Option<Sealed<'a, Vec<bool>>>> {
         super::check(many, bounds)?;
         let me = many.me;
-        let items = super::hashed(set);
+        let items = super::hashed(many, set);
         let at = |receiver, sender| of_pair(bounds, receiver, sender);
         if me == 0 {
             // 3. P_1 adds up what it gets from all others.

@@ -34,8 +34,9 @@ fn bins(bound: usize) -> usize {
 }
 
 /// The hashes of our items, and of the dummies behind them.
-fn hashed(set: &Hashed) -> Secrets<ItemHash> {
-    set.hashes(&(0..set.len() as u32).collect::<Vec<_>>())
+fn hashed(many: &Many, set: &Hashed) -> Secrets<ItemHash> {
+    let positions: Vec<u32> = (0..set.len() as u32).collect();
+    many.threads.run(|| set.hashes(&positions))
 }
 
 /// Refuses a run of one party, or one without a bound for each.

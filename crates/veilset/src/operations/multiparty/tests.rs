@@ -4,7 +4,6 @@ use super::union::{Public, Union};
 use crate::equality::nibbles::Nibbles;
 use crate::hashed::Hashed;
 use crate::item::{ItemSet, Items};
-use crate::many::Many;
 use crate::membership::mot::FromOt;
 use crate::membership::shared::Compared;
 use crate::operations::Confirmed;
@@ -86,25 +85,27 @@ fn the_leader_of_a_union_learns_the_items_of_all() {
 #[test]
 fn dummies_change_no_result() {
     let (sets, bounds) = (sets(&[5, 8, 2]), [9, 8, 7]);
-    let padded = |many: &mut Many| {
-        let rng = &mut Prng::from_seed(&[many.me as u8; 32]);
-        Hashed::padded(&sets[many.me], bounds[many.me], rng)
+    let padded = |me: usize| {
+        let rng = &mut Prng::from_seed(&[me as u8; 32]);
+        Hashed::padded(&sets[me], bounds[me], rng)
     };
     let public = Public { bounds: bounds.to_vec(), max_row: 20 };
     let (results, _) = run_many(3, 1, |many| {
-        let set = padded(many);
+        let set = padded(many.me);
         assert_eq!(set.len(), bounds[many.me]);
         let new = union().run(many, &set, &public)?;
         new.map(|sealed| Ok(sealed.open(Confirmed(()))?.len())).transpose()
     });
     assert_eq!(results[0], Some(of_all(&sets).len() - 5));
     let (results, _) = run_many(3, 2, |many| {
-        let matches = count().run(many, &padded(many), &bounds)?;
+        let set = padded(many.me);
+        let matches = count().run(many, &set, &bounds)?;
         matches.map(|sealed| sealed.open(Confirmed(()))).transpose()
     });
     assert_eq!(results[0], Some(in_all(&sets).into_iter().filter(|all| *all).count() as u64));
     let (results, _) = run_many(3, 3, |many| {
-        let all = intersect().run(many, &padded(many), &bounds)?;
+        let set = padded(many.me);
+        let all = intersect().run(many, &set, &bounds)?;
         all.map(|sealed| sealed.open(Confirmed(()))).transpose()
     });
     assert_eq!(results[0], Some(in_all(&sets)));

@@ -152,7 +152,7 @@ impl<T: Sspmt + Sync, M: MembershipOt + Sync> Union<T, M> {
         if me > 0 {
             public.layout().check(items.iter().map(|item| [item.len()]))?;
         }
-        let hashes = super::hashed(set);
+        let hashes = super::hashed(many, set);
         // 1. Functions and keys.
         let setup = Setup::agree(many)?;
         let joint = setup.joint()?;
@@ -160,7 +160,7 @@ impl<T: Sspmt + Sync, M: MembershipOt + Sync> Union<T, M> {
         // 2. P_i places its items in a table, and 3. encrypts the row of each bin.
         let owner = match me {
             0 => None,
-            _ => Some(Owner::new(party)?),
+            _ => Some(many.threads.run(|| Owner::new(party))?),
         };
         let rows = owner.as_ref().map_or_else(Vec::new, |owner| {
             let rng = &mut many.rng.split();
