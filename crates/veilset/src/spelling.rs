@@ -5,7 +5,7 @@
 //! 128`.
 
 /// The settings that messages may name.
-pub const SETTINGS: [&str; 41] = [
+pub const SETTINGS: [&str; 40] = [
     "audit_log",
     "both",
     "connect_timeout",
@@ -28,7 +28,6 @@ pub const SETTINGS: [&str; 41] = [
     "map",
     "max_peer_items",
     "max_row",
-    "me",
     "min_count",
     "modulus",
     "normalize",

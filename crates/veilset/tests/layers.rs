@@ -212,10 +212,11 @@ fn only_their_entries_know_the_protocols_and_operations() {
     sources(&Path::new(env!("CARGO_MANIFEST_DIR")).join("../cli/src"), &mut program);
     let read = |file: PathBuf| (file.clone(), std::fs::read_to_string(&file).unwrap());
     all.extend(program.into_iter().map(read));
-    let protocols = veilset::protocols::ALL.map(|p| ("protocols", "Protocol", p.name));
+    let protocols = veilset::protocols::ALL.into_iter().chain(veilset::protocols::SEVERAL);
+    let protocols: Vec<_> = protocols.map(|p| ("protocols", "Protocol", p.name)).collect();
     let operations = veilset::operations::ALL.map(|o| ("operations", "Operation", o.name));
     let mut entries = 0;
-    for (module, kind, name) in protocols.into_iter().chain(operations) {
+    for (module, kind, name) in protocols.iter().copied().chain(operations) {
         // The entry: `pub static CONSTANT: Kind = Kind {`, then its name.
         let entry = format!(": {kind} = {kind} {{\n    name: \"{name}\"");
         let constants = all.iter().filter_map(|(_, text)| text.split_once(&entry)).map(|(before, _)| before);

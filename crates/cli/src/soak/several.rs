@@ -105,7 +105,9 @@ impl Case {
                 all.push(format!("--pad-to={}", set.len() + rng.below(20) as usize));
             }
             if i == 0 {
-                let extension = if operation == &operations::COUNT { "csv" } else { extension };
+                let terms = operations::Terms { several: true, ..Default::default() };
+                let has_items = (operation.result)(operations::Role::Receiver, &terms).has_items();
+                let extension = if has_items { extension } else { "csv" };
                 all.push(format!("--output={}", file(&format!("result.{extension}"))));
                 ours = rows;
             }
