@@ -76,7 +76,8 @@ impl Several {
             ("--idle-timeout", "20"),
         ];
         for (option, value) in defaults {
-            if !more.contains(&option) && !(list && option == "--key") {
+            let given = more.contains(&option) || list && option == "--key";
+            if !given {
                 command.args([option, value]);
             }
         }

@@ -280,7 +280,10 @@ fn a_step_that_fails_is_told_at_once_to_those_without_one() {
         let steps = scope.spawn(|| {
             one.each_with(vec![(seat(2), Some(until)), (seat(3), None)], |_, until, ch| match until {
                 // Ends only when party 4 was told.
-                Some(until) => Ok(until.recv_timeout(Duration::from_secs(30)).unwrap()),
+                Some(until) => {
+                    until.recv_timeout(Duration::from_secs(30)).unwrap();
+                    Ok(())
+                }
                 None => ch.rx.recv(NUMBERS, 1).map(drop),
             })
         });

@@ -24,7 +24,7 @@
 //! protected: the holder's memory addresses, which follow from its items.
 //!
 //! Cost for beta bins and m items: a VOLE of beta elements, 16 beta bytes to the holder; a store for 3 m keys, 3.6 m
-//! bytes for each byte of a target to the querier; and equality of beta strings ([`Compared::cost`]). Memory: that of
+//! bytes for each byte of a target to the querier; and equality of beta strings (`Compared::cost`). Memory: that of
 //! these parts, and 20 bytes for each of the 3 m points.
 
 use crate::context::Context;

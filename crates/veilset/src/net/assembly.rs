@@ -328,7 +328,7 @@ fn together(members: &[&Member]) -> String {
 }
 
 /// Connections among all parties of a list within this process, without protection: for tests and benchmarks. Of each
-/// party those to all others, in their order. The channels are those of [`Channel::pair`].
+/// party those to all others, in their order. The channels are those of [`crate::channel::Channel::pair`].
 pub fn in_memory(roster: &Roster) -> Vec<Vec<Connection>> {
     let connection =
         |(seat, channel)| Connection { seat, ..Connection::unprotected(channel, WireCount::default()) };

@@ -112,7 +112,7 @@ impl Connection {
 #[non_exhaustive]
 pub enum Connected {
     /// To the other party of a run of two.
-    Peer(Connection),
+    Peer(Box<Connection>),
     /// To all others in a run of several, ordered by seat, as [`super::assemble`] returns them.
     Parties(Vec<Connection>),
 }
@@ -129,7 +129,7 @@ impl Connected {
 
 impl From<Connection> for Connected {
     fn from(connection: Connection) -> Connected {
-        Connected::Peer(connection)
+        Connected::Peer(Box::new(connection))
     }
 }
 

@@ -22,10 +22,10 @@
 //!
 //! Security: semi-honest; that of F, and of the store. Leakage: the bounds. Cost: that of F, 16 bytes, and a store for
 //! the bound on the sender's keys: w bytes times 1.22 for each of a million keys, from sender to receiver
-//! ([`Bounds::traffic`]).
+//! (`Bounds::traffic`).
 //!
 //! Memory: sender, 120 bytes for each key up to the bound while it encodes; receiver, 90 bytes for each input, and 16
-//! for each element of the hint, which grows with what was received ([`Bounds::held`]). In addition, what F takes.
+//! for each element of the hint, which grows with what was received (`Bounds::held`). In addition, what F takes.
 
 use super::bins::{BinOprf, Keys, Point, Query};
 use super::vole::Rr22;

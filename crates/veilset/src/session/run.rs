@@ -431,7 +431,7 @@ pub fn run_if(
     rng: &mut Prng,
 ) -> Result<Outcome> {
     match connected.into() {
-        Connected::Peer(connection) => run_of_two(connection, prepared, approval, rng),
+        Connected::Peer(connection) => run_of_two(*connection, prepared, approval, rng),
         Connected::Parties(connections) => several::run_if(connections, prepared, approval, rng),
     }
 }
@@ -514,7 +514,7 @@ pub fn check(
     rng: &mut Prng,
 ) -> Result<Checked> {
     let mut connection = match connected.into() {
-        Connected::Peer(connection) => connection,
+        Connected::Peer(connection) => *connection,
         Connected::Parties(connections) => {
             return several::check(connections, request, approval, milliseconds, rng);
         }

@@ -239,12 +239,15 @@ pub(super) fn generator(number: u8, party: usize) -> Prng {
     Prng::from_seed(&[number, party as u8, 1, 55].repeat(8).try_into().unwrap())
 }
 
+/// Tag and body of each frame.
+type Frames = Vec<(u16, Vec<u8>)>;
+
 /// A run, and all that its parties have seen.
 pub(super) struct Run<T> {
     pub(super) number: u8,
     pub(super) sets: Vec<ItemSet>,
-    /// Tag and body of each frame: [to][from].
-    pub(super) frames: Vec<Vec<Vec<(u16, Vec<u8>)>>>,
+    /// The frames: [to][from].
+    pub(super) frames: Vec<Vec<Frames>>,
     pub(super) notes: Vec<Notes>,
     /// What the leader has in the end.
     pub(super) leader: T,
