@@ -8,7 +8,7 @@ use veilset::error::Result;
 use veilset::job::{self, Data, InputTable, Job, Watch};
 use veilset::net::{Connection, Identity, Me, Roster};
 use veilset::operations::{self, Operation, Role};
-use veilset::protocols::{self, Protocol};
+use veilset::protocols;
 use veilset::rng::Prng;
 use veilset::session::report::Report;
 use veilset::table::{ReadOptions, Table};
@@ -47,9 +47,8 @@ pub fn run(parties: usize) -> Result<()> {
     let fingerprints = identities.iter().map(|identity| identity.fingerprint());
     let listed: Vec<_> = hospitals.iter().map(|(name, _)| name.to_string()).zip(fingerprints).collect();
     let roster = Roster::new(on_this_machine(&listed)?, "the demo")?;
-    for operation in operations::ALL {
-        let Some(protocol) = protocols::of_several(operation) else { continue };
-        let one = |me: Me, connections| party(operation, protocol, &hospitals, me, connections);
+    for operation in operations::ALL.into_iter().filter(|o| protocols::of_several(o).is_some()) {
+        let one = |me: Me, connections| party(operation, &hospitals, me, connections);
         let results =
             together(&roster, &identities, TIMEOUTS, one).into_iter().collect::<Result<Vec<_>>>()?;
         let seconds = results.iter().map(|(report, _)| report.seconds).fold(0.0, f64::max);
@@ -68,16 +67,13 @@ pub fn run(parties: usize) -> Result<()> {
 /// Runs one party; also returns the keys in its result.
 fn party(
     operation: &'static Operation,
-    protocol: &'static Protocol,
     hospitals: &[Hospital],
     me: Me,
     connections: Vec<Connection>,
 ) -> Result<(Report, Vec<String>)> {
     let name = me.own().name().to_string();
     let list = hospitals.iter().find(|(other, _)| *other == name).map_or("", |(_, list)| list);
-    let role = if me.leads() { Role::Receiver } else { Role::Sender };
-    let mut job = Job::new(operation, role, InputTable::new(&name, [KEY]));
-    (job.protocol, job.parties) = (protocol, Some(me));
+    let job = Job::new(operation, Role::Sender, InputTable::new(&name, [KEY])).among(me);
     job.check()?;
     let table = Table::from_reader(&name, list.as_bytes(), &ReadOptions::default(), None)?;
     let data = Data::of(&job, table, &Watch::NONE)?;

@@ -2,7 +2,7 @@
 
 use super::{InputTable, Job, Phase, Watch, name};
 use crate::artefact::Ledger;
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, Seat};
 use crate::item::{Items, encode_key};
 use crate::net::Identity;
 use crate::operations::id::Identifier;
@@ -236,10 +236,8 @@ impl<'a> Data<'a> {
             }
         };
         // Malformed rows came from the peer; among several parties nobody can say from whom.
-        match job.parties {
-            None => written.map_err(|e| e.by(peer.seat)),
-            Some(_) => written,
-        }
+        let seat = if job.parties.is_some() { Seat::SOMEBODY } else { peer.seat };
+        written.map_err(|e| e.by(seat))
     }
 
     /// Writes the list of all identifiers, if there is one: the same on both sides.

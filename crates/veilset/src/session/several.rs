@@ -32,20 +32,23 @@ use subtle::ConstantTimeEq;
 
 const TRANSCRIPT: Message<[u8; 32]> = Message::new(11, "to all  hash of what all parties have said");
 
-/// How many times as long as the whole run is predicted to compute we wait for a party that is alive: it may itself wait
-/// for others, which may be slower than we.
+/// We wait for a party that is alive this many times as long as the run is predicted to take. It may itself be waiting for
+/// others, which may be slower than we are.
 const PATIENCE: u32 = 20;
 
 /// Our connections, and what is known of their other ends, ordered by seat.
 struct Gathering {
     mesh: Mesh,
     others: Vec<Other>,
+    /// Our fingerprint; `None` without TLS.
     our: Option<Fingerprint>,
+    /// Our own seat.
     seat: Seat,
     /// The sessions with all parties, by number; at our own that of all. Empty until they are agreed on.
     pairs: Vec<SessionId>,
 }
 
+/// What is known of the other end of a connection, as in [`Connection`].
 struct Other {
     fingerprint: Option<Fingerprint>,
     exporter: [u8; 32],

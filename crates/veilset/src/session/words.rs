@@ -56,12 +56,12 @@ pub(super) fn of_several(
     if role == Role::Receiver {
         all.push(format!("All others {learns} that this party has {ours} items, and nothing else of it."));
     } else {
-        all.push(format!(
-            "All others {learns} that this party has {ours} items. Of the result they learn nothing,"
-        ));
         let leader = parties.peer();
         let facts = view(others, None).say(&facts(Role::Receiver));
-        all.push(format!("except the leader, {leader}, which {learns} {facts}."));
+        all.push(format!(
+            "All others {learns} that this party has {ours} items, and nothing of the result, \
+             except the leader, {leader}, which {learns} {facts}."
+        ));
     }
     all
 }

@@ -12,9 +12,8 @@
 //! each item and reach only those who have it (conditional zero-sharing). If they came from keys of pairs of clients,
 //! P_1 and a client together could see whether all others have an item that the client lacks.
 //!
-//! Leakage: the bounds on all sets. P_1 learns the intersection. It takes an item for one of all if values that are not
-//! add up to 0, by chance, with probability 2^-l for values of l bits; so l is [`LAMBDA`] and the logarithm of P_1's
-//! bound, rounded up to bytes. Cost: (n - 1)^2 programmable OPRFs, each on a VOLE of its own ([`super::cost`]). Source:
+//! Leakage: the bounds on all sets. P_1 learns the intersection. The values of an item that somebody lacks add up to 0
+//! with probability 2^-l, for values of l bits. So l is [`LAMBDA`] plus the logarithm of P_1's bound, rounded up to bytes. Cost: (n - 1)^2 programmable OPRFs, each on a VOLE of its own ([`super::cost`]). Source:
 //! not in GNT23, which has the union only.
 
 use crate::context::Context;
