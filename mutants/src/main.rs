@@ -116,6 +116,7 @@ fn from_table(options: &Options) -> Result<bool> {
         return Err(lost.join("\n"));
     }
     patch::check(&edits)?;
+    patch::parse(&sources, &edits)?;
     if options.check {
         println!("{} mutants, each with its place in the source", mutants.len());
         return Ok(true);

@@ -71,6 +71,24 @@ pub fn check(edits: &[Edit]) -> Result<()> {
     if clashes.is_empty() { Ok(()) } else { Err(clashes.join("\n")) }
 }
 
+/// Refuses changes that leave no Rust: a place must be an expression or statements, and so must what comes there.
+pub fn parse(sources: &Sources, edits: &[Edit]) -> Result<()> {
+    let fits = |file: &str, text: &str, edits: &[Edit]| syn::parse_file(&patched(file, text, edits).text);
+    let mut wrong = Vec::new();
+    for (file, text) in sources.iter().filter(|(file, _)| edits.iter().any(|edit| edit.file == **file)) {
+        if fits(file, text, edits).is_ok() {
+            continue;
+        }
+        // Which of them it is.
+        for edit in edits.iter().filter(|edit| edit.file == *file) {
+            if let Err(why) = fits(file, text, std::slice::from_ref(edit)) {
+                wrong.push(format!("{}: {file} is not Rust with it: {why}", edit.name));
+            }
+        }
+    }
+    if wrong.is_empty() { Ok(()) } else { Err(wrong.join("\n")) }
+}
+
 /// Writes the copy with its switches; returns where it is. What has not changed keeps its time, so that little is built
 /// again.
 pub fn write(root: &Path, sources: &Sources, edits: &[Edit]) -> Result<PathBuf> {
@@ -226,5 +244,19 @@ mod tests {
             )
         );
         assert!(check(&[edit(0, 5, 1, "", false), edit(3, 7, 2, "", false)]).is_err());
+    }
+
+    #[test]
+    fn what_is_no_rust_is_named() {
+        let text = "fn f(a: u8) { g(a + b); h(); }".to_string();
+        let place = |part: &str| text.find(part).unwrap();
+        let sources = Sources::from([("crates/veilset/src/a.rs".to_string(), text.clone())]);
+        let good = edit(place("b);"), place("b);") + 1, 1, "0", false);
+        assert_eq!(parse(&sources, std::slice::from_ref(&good)), Ok(()));
+        // Half of an expression, and a brace that is not closed.
+        let half = edit(place("a +"), place("a +") + 3, 22, "b +", false);
+        let open = edit(place("h();"), place("h();") + 4, 33, "if true {", true);
+        let why = parse(&sources, &[good, half, open]).unwrap_err();
+        assert!(why.starts_with("22: ") && why.contains("\n33: ") && !why.contains("1: crates"), "{why}");
     }
 }

@@ -28,7 +28,7 @@ pub const fn ceil_log2(n: usize) -> u32 {
 
 /// The length in bits of random values of which `comparisons` are compared in all, each with another one that it is equal
 /// to with probability 2^-l: some pair that should differ is equal with probability at most 2^-`exponent`.
-pub const fn value_bits(exponent: u32, comparisons: usize) -> u32 {
+pub fn value_bits(exponent: u32, comparisons: usize) -> u32 {
     exponent.saturating_add(ceil_log2(comparisons))
 }
 

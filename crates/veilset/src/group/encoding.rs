@@ -50,7 +50,7 @@ pub const fn points(width: usize) -> usize {
 }
 
 /// The e for which the probability that any of so many elements is decoded wrongly is at most 2^-e.
-pub const fn error_exponent(elements: usize) -> u32 {
+pub fn error_exponent(elements: usize) -> u32 {
     CHECKSUM.saturating_sub(ceil_log2(OTHERS.saturating_mul(elements)))
 }
 
