@@ -7,7 +7,7 @@
 //! A scalar is a little-endian number below 2^255, reduced modulo the order of the group or not; bit 255 is ignored.
 //! There is no arithmetic of scalars.
 //!
-//! All functions are constant-time in elements and scalars. Their number shows, and whether an encoding is valid.
+//! All functions are constant-time in elements and scalars, and in which encodings are valid. Their number shows.
 
 mod edwards;
 mod encoding;
@@ -106,11 +106,11 @@ fn store<F: Field>(p: Extended<F>, elements: &mut [Element]) {
     }
 }
 
-/// Decodes each element.
+/// Decodes each element. Of an invalid encoding the element is the identity.
 ///
 /// # Errors
 ///
-/// The position of the first invalid encoding; the elements must not be used then.
+/// The position of the first invalid encoding.
 ///
 /// # Panics
 ///
@@ -129,7 +129,7 @@ pub fn decode_with(
     bytes: &[[u8; 32]],
     out: &mut [Element],
 ) -> (Backend, Result<(), usize>) {
-    struct Decode<'a>(&'a [[u8; 32]], &'a mut [Element], &'a mut Result<(), usize>);
+    struct Decode<'a>(&'a [[u8; 32]], &'a mut [Element], &'a mut u64);
     impl Kernel for Decode<'_> {
         #[inline(always)]
         fn run<F: Field>(self) {
@@ -143,19 +143,19 @@ pub fn decode_with(
                 }
                 let (valid, p) = encoding::decode(Pair::<F>::load(&s));
                 store(p, out);
-                for (lane, (bytes, valid)) in bytes.iter().zip(valid).enumerate() {
-                    let form = crate::curve25519::is_canonical(bytes) && bytes[0] & 1 == 0;
-                    if self.2.is_ok() && (valid == 0 || !form) {
-                        *self.2 = Err(chunk * lanes + lane);
-                    }
+                for (lane, ((bytes, valid), out)) in bytes.iter().zip(valid).zip(out).enumerate() {
+                    let valid = (valid != 0) & crate::curve25519::is_canonical(bytes) & (bytes[0] & 1 == 0);
+                    *out = out.or_identity(valid);
+                    let at = (chunk * lanes + lane) as u64 | mask(u64::from(valid));
+                    *self.2 = at.min(*self.2);
                 }
             }
         }
     }
     assert_eq!(bytes.len(), out.len(), "decode: as many outputs as inputs");
-    let mut result = Ok(());
-    let ran = run_on(backend, Decode(bytes, out, &mut result));
-    (ran, result)
+    let mut first = u64::MAX;
+    let ran = run_on(backend, Decode(bytes, out, &mut first));
+    (ran, if first == u64::MAX { Ok(()) } else { Err(first as usize) })
 }
 
 /// Encodes each element, canonically.

@@ -98,6 +98,12 @@ fn rfc_9496_appendix_a() {
             assert_eq!(decoded(b, &among).err(), Some(11));
             among[4] = invalid[0];
             assert_eq!(decoded(b, &among).err(), Some(4));
+            // What is wrong becomes the identity, and nothing else does.
+            let mut out = vec![Element::GENERATOR; 16];
+            assert_eq!(decode_with(b, &among, &mut out), (b, Err(4)));
+            let mut expected = multiples.clone();
+            (expected[4], expected[11]) = ([0; 32], [0; 32]);
+            assert_eq!(encoded(b, &out), expected);
         }
         let (uniform, expected): (Vec<_>, Vec<_>) = maps.iter().copied().unzip();
         assert_eq!(encoded(b, &mapped(b, &uniform)), expected);

@@ -13,7 +13,7 @@
 
 use crate::channel::Wire;
 use crate::group::ristretto255::{
-    Element, Scalar as SecretScalar, Scalars, add, decode, encode, multiply, multiply_all,
+    Element, Scalar as SecretScalar, Scalars, add, decode, decode_or_identity, encode, multiply, multiply_all,
 };
 use crate::rng::Prng;
 use crate::secret::Secrets;
@@ -155,6 +155,22 @@ impl PublicKey {
 pub(super) fn decoded(ciphertexts: &[Ciphertext]) -> Result<[Secrets<Element>; 2], Malformed> {
     let part = |i: usize| decode(&ciphertexts.iter().map(|c| c.0[i]).collect::<Vec<_>>()).map_err(Malformed);
     Ok([part(0)?, part(1)?])
+}
+
+/// The same, where a malformed ciphertext has the identity in both parts; and which ones are malformed. Takes the same
+/// time whichever they are.
+pub(super) fn decoded_or_nothing(ciphertexts: &[Ciphertext]) -> ([Secrets<Element>; 2], Secrets<bool>) {
+    let part = |i: usize| decode_or_identity(&ciphertexts.iter().map(|c| c.0[i]).collect::<Vec<_>>());
+    let mut parts = [part(0), part(1)];
+    let [first, second] = &mut parts;
+    let malformed = first.iter_mut().zip(second.iter_mut()).map(|(first, second)| {
+        let malformed = first.equals(&Element::IDENTITY) | second.equals(&Element::IDENTITY);
+        *first = first.or_identity(!malformed);
+        *second = second.or_identity(!malformed);
+        malformed
+    });
+    let malformed = Secrets::from(malformed.collect::<Vec<_>>());
+    (parts, malformed)
 }
 
 /// The multiples of an element by these scalars, which are secret.

@@ -27,12 +27,16 @@
 //! - encodings that are not canonical are rejected, and so is the identity: as a key, as the sum of keys, and as a part
 //!   of a ciphertext. Both parts of an honest ciphertext are uniform at every stage, so that has probability 2^-252.
 
-use super::elgamal::{Ciphertext, Encoding, Malformed, PublicKey, SecretKey, decoded, multiples, unit};
+use super::elgamal::{
+    Ciphertext, Encoding, Malformed, PublicKey, SecretKey, decoded, decoded_or_nothing, multiples, unit,
+};
 use crate::group::ristretto255::{BATCH, Element, Scalars, add, decode, encode, subtract};
 use crate::rng::Prng;
 use crate::secret::Secrets;
 use rayon::prelude::*;
 use std::ops::Range;
+use std::sync::atomic::{AtomicU64, Ordering};
+use subtle::{Choice, ConditionallySelectable};
 use veilset_kernels::ristretto255::{Table, multiply, multiply_all};
 
 impl PublicKey {
@@ -98,14 +102,38 @@ impl PublicKey {
         ciphertexts: &[Ciphertext],
         rng: &mut Prng,
     ) -> Result<Vec<Ciphertext>, Malformed> {
+        match self.rerandomise_any(ciphertexts, rng) {
+            (fresh, None) => Ok(fresh),
+            (_, Some(wrong)) => Err(wrong),
+        }
+    }
+
+    /// The same of what need not be ciphertexts: in the place of a malformed one comes a fresh encryption of the
+    /// identity. Returns the position of the first of them too. That is for the end of a run, if it follows from
+    /// secrets what we have got: until then nothing shows it, the time that this takes included.
+    pub fn rerandomise_any(
+        &self,
+        ciphertexts: &[Ciphertext],
+        rng: &mut Prng,
+    ) -> (Vec<Ciphertext>, Option<Malformed>) {
+        const NONE: u64 = u64::MAX;
         let r = Scalars::random(ciphertexts.len(), rng);
         let mut out = vec![Ciphertext::default(); ciphertexts.len()];
-        in_batches(&mut out, |at, out| {
-            let parts = decoded(&ciphertexts[at.clone()])?;
-            put(masked(parts, self.masks(&r.as_bytes()[at])), out);
-            Ok(())
-        })?;
-        Ok(out)
+        let first = AtomicU64::new(NONE);
+        let batches = out.par_chunks_mut(BATCH).zip(ciphertexts.par_chunks(BATCH));
+        let batches = batches.zip(r.as_bytes().par_chunks(BATCH)).enumerate();
+        batches.for_each(|(batch, ((out, ciphertexts), r))| {
+            let (parts, malformed) = decoded_or_nothing(ciphertexts);
+            put(masked(parts, self.masks(r)), out);
+            let places = (batch * BATCH..).zip(malformed.iter());
+            let earliest = places.fold(NONE, |earliest, (at, malformed)| {
+                let at = u64::conditional_select(&NONE, &(at as u64), Choice::from(u8::from(*malformed)));
+                earliest.min(at)
+            });
+            first.fetch_min(earliest, Ordering::Relaxed);
+        });
+        let first = first.into_inner();
+        (out, (first != NONE).then_some(Malformed(first as usize)))
     }
 }
 

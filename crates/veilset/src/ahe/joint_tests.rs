@@ -210,6 +210,33 @@ fn what_is_no_ciphertext_is_refused_wherever_it_stands() {
     }
 }
 
+/// As if it had been an encryption of the identity; each with randomness of its own.
+#[test]
+fn in_place_of_what_is_no_ciphertext_comes_a_fresh_one_of_the_identity() {
+    let rng = &mut rng(17);
+    let (secret, public) = keys(2, rng);
+    let joint = PublicKey::joint(&public).unwrap();
+    let messages = messages(2 * BATCH + 5, rng);
+    let good = joint.encrypt(&messages, rng);
+    assert_eq!(joint.rerandomise_any(&good, rng).1, None);
+    assert_eq!(joint.rerandomise_any(&[], rng), (Vec::new(), None));
+    let (mut odd, mut high) = ([0; 32], [0xff; 32]);
+    (odd[0], high[31]) = (1, 0x7f);
+    let places = [(2 * BATCH + 4, [0; 32]), (BATCH, odd), (BATCH - 1, [0xff; 32]), (7, high)];
+    for parts in [&[0][..], &[1], &[0, 1]] {
+        let (mut bad, mut expected) = (good.clone(), encode(&messages));
+        for (at, forged) in places {
+            parts.iter().for_each(|part| bad[at].0[*part] = forged);
+            expected[at] = [0; 32];
+            // The first of them.
+            let (fresh, malformed) = joint.rerandomise_any(&bad, rng);
+            assert_eq!(malformed, Some(Malformed(at)));
+            assert!(fresh.iter().zip(expected.iter()).all(|(c, m)| opened(c, &secret) == *m));
+            assert_eq!(all_parts(&[&good, &fresh]).len(), 4 * good.len());
+        }
+    }
+}
+
 #[test]
 fn keys_that_cancel_out_are_no_joint_key() {
     let rng = &mut rng(8);

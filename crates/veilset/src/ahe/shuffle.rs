@@ -25,11 +25,13 @@
 //!   that would leave c1 as it was, which shows the order;
 //! - a party sends nothing before it has all rows. Within a frame, an order would tell in which part of the list a row
 //!   was;
-//! - ciphertexts with a part that is no canonical encoding, or is that of the identity, are refused.
+//! - ciphertexts with a part that is no canonical encoding, or is that of the identity, are refused. The leader, who
+//!   has its list from membership OTs, takes a fresh encryption of the identity in place of such a one, and may say so
+//!   only when the run is over: which ones it has follows from its set.
 
 use super::elgamal::{Ciphertext, Malformed, PublicKey, SecretKey};
 use crate::channel::{HEADER, Message, Rx, Tx, Wire, frames};
-use crate::error::{Error, Result, Seat};
+use crate::error::{Error, Result};
 use crate::group::ristretto255::Element;
 use crate::rng::Prng;
 use crate::threads::Threads;
@@ -96,32 +98,28 @@ pub struct Shuffle<'a> {
 type List = Vec<Vec<Ciphertext>>;
 
 impl Shuffle<'_> {
-    /// P_1 begins, with the list under this joint key of all parties. `whose` tells from which party P_1 has a row.
+    /// P_1 begins, with the list under this joint key of all parties. Returns the first row that has a malformed
+    /// ciphertext ([`PublicKey::rerandomise_any`]).
     ///
     /// # Errors
-    /// [`Error::Bug`] if the list is not as announced; [`Error::Peer`] for a malformed ciphertext in it, with its place
-    /// and the party that P_1 has it from; [`Error::Network`].
-    pub fn lead(
-        &mut self,
-        all: &PublicKey,
-        list: &[Ciphertext],
-        whose: impl Fn(usize) -> Seat,
-        tx: &mut Tx,
-    ) -> Result<()> {
+    /// [`Error::Bug`] if the list is not as announced; [`Error::Network`].
+    pub fn lead(&mut self, all: &PublicKey, list: &[Ciphertext], tx: &mut Tx) -> Result<Option<usize>> {
         let Shape { rows, k, .. } = self.shape;
         if list.len() != rows * k {
             return Err(Error::Bug(format!("a list of {} ciphertexts for {rows} rows of {k}", list.len())));
         }
         // 1. P_1 re-randomises ct_j for all j,
-        let (shape, rng, threads) = (self.shape, &mut *self.rng, self.threads);
-        let per_frame = shape.per_frame();
+        let (rng, threads, per_frame) = (&mut *self.rng, self.threads, self.shape.per_frame());
+        let mut malformed = None;
         let fresh = list.chunks(per_frame * k).enumerate().map(|(i, rows)| {
-            let (first, fresh) = (i * per_frame, threads.run(|| all.rerandomise(rows, rng)));
-            fresh.map_err(|wrong| shape.forged(first, wrong).by(whose(first + wrong.0 / k)))
+            let (fresh, wrong) = threads.run(|| all.rerandomise_any(rows, rng));
+            malformed = malformed.or(wrong.map(|Malformed(at)| i * per_frame + at / k));
+            fresh
         });
-        let fresh = fresh.collect::<Result<List>>()?;
+        let fresh: List = fresh.collect();
         // and sends C_1, where ct_j^1 = ct_π1(j).
-        self.send(&fresh, tx)
+        self.send(&fresh, tx)?;
+        Ok(malformed)
     }
 
     /// P_i takes its key off: from P_(i-1) to P_(i+1), the last one to P_1. `rest` is the joint key of those who

@@ -3,7 +3,6 @@ use crate::ahe::elgamal::{Encoding, Scalar};
 use crate::channel::{Channel, Recording};
 use crate::error::Fault;
 use crate::group::ristretto255::{self, encode, map};
-use crate::many::seat;
 use crate::secret::Secrets;
 use crate::testing::{Shared, are_random_orders, split_frames};
 use std::collections::{HashMap, HashSet};
@@ -15,6 +14,8 @@ struct Start {
     /// The joint keys of those who remain after each party.
     keys: Vec<PublicKey>,
     list: Vec<Ciphertext>,
+    /// The first of its rows with a malformed ciphertext.
+    malformed: Option<usize>,
     /// The messages, encoded.
     plain: Secrets<Encoding>,
 }
@@ -30,7 +31,7 @@ impl Start {
         let keys: Vec<PublicKey> =
             (0..n).map(|party| PublicKey::remaining(&public, party).unwrap()).collect();
         let list = keys[0].encrypt(messages, &mut Prng::from_seed(&[77; 32]));
-        Start { n, shape, keys, list, plain: encode(messages) }
+        Start { n, shape, keys, list, malformed: None, plain: encode(messages) }
     }
 
     /// Runs all parties, each in a thread, over a ring of channels. Their randomness follows from the seed.
@@ -56,7 +57,8 @@ impl Start {
                         run.pass(secret(party), key, &mut from.rx, &mut to.tx).unwrap();
                         return Vec::new();
                     }
-                    run.lead(key, &self.list, |_| Seat::SOMEBODY, &mut to.tx).unwrap();
+                    let malformed = run.lead(key, &self.list, &mut to.tx).unwrap();
+                    assert_eq!(malformed, self.malformed);
                     let (mut opened, k) = (Vec::new(), self.shape.k);
                     let take = |elements: &[Element]| {
                         assert_eq!(elements.len() % k, 0, "whole rows");
@@ -332,18 +334,39 @@ fn the_leader_does_not_begin_with_another_list_than_was_announced() {
         let (mut to, after) = Channel::pair();
         let rng = &mut Prng::from_seed(&[1; 32]);
         let mut run = Shuffle { shape: start.shape, rng, threads: Threads::global() };
-        let said = run.lead(&start.keys[0], list, seat, &mut to.tx);
+        let said = run.lead(&start.keys[0], list, &mut to.tx);
         (said, to.bytes_sent(), after)
     };
     for list in [&start.list[1..], &start.list[..0], &start.list.repeat(2)[..]] {
         let (said, sent, _) = begin(list);
         assert!(matches!(said, Err(Error::Bug(_))) && sent == 0);
     }
-    let mut bad = start.list.clone();
-    bad[10] = Ciphertext::default();
-    let (said, sent, _) = begin(&bad);
-    let said = said.unwrap_err();
-    assert!(said.to_string().contains("ciphertext 1 of row 3 of") && sent == 0, "{said}");
-    // Whoever the leader has this row from.
-    assert_eq!((said.fault(), said.seat()), (Some(Fault::Misbehaved), Some(seat(3))));
+}
+
+/// Which rows the leader has follows from its set, so nobody may see that it has a malformed one.
+#[test]
+fn in_place_of_what_is_no_ciphertext_comes_nothing_and_the_leader_knows_the_row() {
+    for (rows, k) in [(5, 3), (FRAME + 9, 1)] {
+        let few = uniform(15);
+        let messages: Vec<Element> = (0..rows * k).map(|i| few[i % 15]).collect();
+        let mut start = Start::new(3, Shape::new(rows, k), &messages);
+        let honest = start.run(1);
+        // One part of a ciphertext, and both of the last three.
+        let at = rows * k - 4;
+        start.list[at].0[1] = [0xff; 32];
+        start.list[at + 1..].fill(Ciphertext::default());
+        start.malformed = Some(at / k);
+        let ran = start.run(1);
+        let mut expected = start.plain.to_vec();
+        expected[at..].fill([0; 32]);
+        assert_eq!(sorted(&ran.opened, k), sorted(&expected, k));
+        let lengths = |ran: &Ran| -> Vec<Vec<(u16, usize)>> {
+            let of =
+                |frames: &Vec<(u16, Vec<u8>)>| frames.iter().map(|(tag, body)| (*tag, body.len())).collect();
+            ran.frames.iter().map(of).collect()
+        };
+        assert_eq!(lengths(&ran), lengths(&honest));
+        let list = ran.list(0);
+        assert_eq!(list.iter().flat_map(|c| c.0).collect::<HashSet<_>>().len(), 2 * list.len());
+    }
 }

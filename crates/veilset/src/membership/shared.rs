@@ -41,6 +41,7 @@ use crate::params::value_bits;
 use crate::secret::Secrets;
 use crate::vole::silent::Silent;
 use rayon::prelude::*;
+use std::sync::LazyLock;
 
 /// The purpose of the programmable OPRF.
 const PURPOSE: &str = "SS-PMT in bins";
@@ -173,9 +174,13 @@ impl<P: BinOpprf, E: Equality> Sspmt for Compared<P, E> {
             )));
         }
         let bins = batch.functions.bins();
-        // 1. s_b.
-        let mut s = Secrets::<Value>::zeros(bins);
-        cx.rng.fill(s.as_flattened_mut());
+        // 1. s_b, drawn when the querier has sent what its bins need.
+        let mut rng = cx.rng.split();
+        let s = LazyLock::new(move || {
+            let mut s = Secrets::<Value>::zeros(bins);
+            rng.fill(s.as_flattened_mut());
+            s
+        });
         // 2. The hint, with s_b at all points of bin b.
         let points = cx.threads.run(|| points(&batch.functions, set));
         let bounds = batch.sizes().bounds()?;

@@ -87,11 +87,8 @@ fn public(terms: &Terms, bounds: &[usize]) -> union::Public {
 
 /// What the leader learns; all others learn nothing.
 fn told<'a, T: 'a>(
-    result: Option<Sealed<'a, T>>,
+    result: Sealed<'a, Option<T>>,
     learned: impl FnOnce(T) -> Learned + Send + 'a,
 ) -> Sealed<'a, Learned> {
-    match result {
-        Some(result) => result.map(learned),
-        None => Sealed::new(|| Ok(Learned::Nothing)),
-    }
+    result.map(|result| result.map_or(Learned::Nothing, learned))
 }

@@ -1,12 +1,10 @@
 //! What all parties but one see together, in runs that differ only in what the result does not say: which of the
-//! coalition's items the honest party has too, and how many. The checks are in `observed_tests.rs`; that they notice
+//! coalition's items the honest party has too, and how many. The checks are in `checked_tests.rs`; that they notice
 //! what they are for, in `flawed_tests.rs`. Not here: the one-bit pads of an equality
 //! (`equality::nibbles::tests::a_table_shows_the_nibble_under_pads_of_one_bit_and_not_under_these`).
 
-use super::observed_tests::{
-    BOUND, Run, count, count_is_private, generator, intersect, intersection_is_private, lengths, union,
-    union_is_private,
-};
+use super::checked_tests::{count_is_private, intersection_is_private, lengths, union_is_private};
+use super::observed_tests::{BOUND, Run, count, generator, intersect, union};
 use super::setup::{Setup, commitment};
 use crate::ahe::elgamal::SecretKey;
 use crate::channel::Message;
@@ -166,8 +164,8 @@ fn a_party_that_shows_what_it_did_not_commit_to_is_named() {
             })?;
             // It has seen what the others show.
             many.each(|_, cx| {
-                cx.ch.rx.recv(OPENING, 2)?;
-                cx.ch.tx.send(OPENING, &shown)
+                let all = cx.ch.rx.recv(OPENING, 3)?[2];
+                cx.ch.tx.send(OPENING, &[shown[0], shown[1], all])
             })?;
             Ok(None)
         });

@@ -6,7 +6,7 @@
 //! the same time.
 
 use super::union::Public;
-use super::{bins, count, intersect, rows};
+use super::{count, intersect, rows};
 use crate::ahe::elgamal::Ciphertext;
 use crate::ahe::shuffle::{self, Shape};
 use crate::channel::{self, Wire};
@@ -76,7 +76,7 @@ pub(crate) fn union(public: &Public) -> Result<Cost> {
     let mut longest = 0;
     let mut owned = vec![0; bounds.len()];
     for (owner, &bound) in bounds.iter().enumerate().skip(1) {
-        let n = bins(bound);
+        let n = public.bins(owner);
         // It encrypts the row of each bin.
         sum.encrypt(owner, n * k);
         let encoded = n * (layout.width() + 1) + n * k * (ELEMENT + 32 + CIPHERTEXT);
@@ -92,7 +92,7 @@ pub(crate) fn union(public: &Public) -> Result<Cost> {
         sum.hold(owner, 4 * n + n * k * (2 * CIPHERTEXT + CIPHERTEXT + 32) + grown(n * k, CIPHERTEXT));
         longest = longest.max(rounds);
     }
-    let rows = public.rows();
+    let rows = public.rows()?;
     sum.shuffle(Shape::new(rows, k), rows * k);
     // P_1 has the rows of all owners as they came and as one list, and what they decrypt to. Items that it has not are put
     // together.
@@ -113,7 +113,7 @@ pub(crate) fn union(public: &Public) -> Result<Cost> {
 pub(crate) fn count(bounds: &[usize]) -> Result<Cost> {
     let mut sum = Sum::new(bounds.len())?;
     sum.agree();
-    let n = bins(bounds[0]);
+    let n = count::bins(bounds);
     // P_1 encrypts whether each bin is full.
     sum.encrypt(0, n);
     let (mut test, mut visits) = (0, 0);
@@ -246,9 +246,9 @@ impl Sum {
         self.parties[party].1.visits += bytes;
     }
 
-    /// All send each other a commitment, and a seed and a key (`setup.rs`).
+    /// All send each other a commitment; then a seed, a key and a hash (`setup.rs`).
     fn agree(&mut self) {
-        let bytes = framed(1, 1, 32) + framed(2, 2, 32);
+        let bytes = framed(1, 1, 32) + framed(3, 3, 32);
         for (from, to) in self.traffic.iter_mut().enumerate() {
             to.iter_mut().enumerate().filter(|(to, _)| *to != from).for_each(|(_, sent)| *sent += bytes);
         }

@@ -17,7 +17,7 @@
 //!
 //! Source: not in GNT23, which has the union only.
 
-use super::rows::{accept, give_back, offer, opened, take_back};
+use super::rows::{accept, forged, give_back, offer, opened, take_back};
 use super::setup::Setup;
 use super::{Hop, relay};
 use crate::ahe::elgamal::{Ciphertext, PublicKey};
@@ -43,6 +43,16 @@ pub struct Count<T, M> {
     pub transfer: M,
 }
 
+/// What a party has before Shuffle&Decrypt.
+pub(super) struct Listed {
+    pub(super) setup: Setup,
+    pub(super) joint: PublicKey,
+    /// The leader's list.
+    pub(super) list: Vec<Ciphertext>,
+    /// Whether the leader offered us rows that are no ciphertexts.
+    forged: bool,
+}
+
 /// What all steps of a party share.
 struct Party<'r> {
     me: usize,
@@ -62,15 +72,20 @@ impl Party<'_> {
     }
 }
 
+/// The bins of P_1, which has the one table.
+pub(super) fn bins(bounds: &[usize]) -> usize {
+    super::bins(bounds[0], 1)
+}
+
 /// The sizes of the tests of P_1 with this holder. In all, the bins of P_1 are tested with each other party.
 pub(super) fn sizes(bounds: &[usize], holder: usize) -> Sizes {
-    let bins = super::bins(bounds[0]);
+    let bins = bins(bounds);
     Sizes { bins, most: bounds[holder], exponent: LAMBDA, comparisons: (bounds.len() - 1) * bins }
 }
 
 impl<T: Sspmt + Sync, M: MembershipOt + Sync> Count<T, M> {
     /// Runs one party with its set, at most as large as its bound of the `bounds` on all sets. Returns the number to
-    /// the leader, and nothing to the others.
+    /// the leader, and `None` to the others.
     ///
     /// # Errors
     /// [`Error::Usage`] for sets that are too large for so many parties; those of all operations.
@@ -79,29 +94,30 @@ impl<T: Sspmt + Sync, M: MembershipOt + Sync> Count<T, M> {
         many: &mut Many,
         set: &Hashed,
         bounds: &[usize],
-    ) -> Result<Option<Sealed<'a, u64>>> {
-        let (setup, joint, list) = self.list(many, set, bounds)?;
+    ) -> Result<Sealed<'a, Option<u64>>> {
+        let Listed { setup, joint, list, forged: by_leader } = self.list(many, set, bounds)?;
         // 4. Shuffle&Decrypt.
         let (bound, mut all) = (bounds[0] as u64, 0);
-        let list = (Shape::blinded(super::bins(bounds[0])), &list[..]);
+        let list = (Shape::blinded(bins(bounds)), &list[..]);
         let identities = |elements: &[Element]| {
             all += elements.iter().filter(|element| element.equals(&Element::IDENTITY)).count() as u64;
             Ok(())
         };
-        // P_1 has re-randomised all ciphertexts, so it knows that none is malformed.
-        opened(many, setup, &joint, list, |_| Seat::SOMEBODY, identities)?;
-        let wrong = || Error::misbehaves_unseen("it made more matches than we have items").by(Seat::SOMEBODY);
-        let sealed = || Sealed::new(move || if all <= bound { Ok(all) } else { Err(wrong()) });
-        Ok((many.me == 0).then(sealed))
+        // P_1 has made all ciphertexts of its list, so none is malformed.
+        opened(many, setup, &joint, list, identities)?;
+        let me = many.me;
+        Ok(Sealed::new(move || match me {
+            _ if by_leader => Err(forged(0)),
+            0 if all > bound => {
+                Err(Error::misbehaves_unseen("it made more matches than we have items").by(Seat::SOMEBODY))
+            }
+            0 => Ok(Some(all)),
+            _ => Ok(None),
+        }))
     }
 
     /// Steps 1 to 3: what all agree on, and the leader's list.
-    pub(super) fn list(
-        &self,
-        many: &mut Many,
-        set: &Hashed,
-        bounds: &[usize],
-    ) -> Result<(Setup, PublicKey, Vec<Ciphertext>)> {
+    pub(super) fn list(&self, many: &mut Many, set: &Hashed, bounds: &[usize]) -> Result<Listed> {
         super::check(many, bounds)?;
         let me = many.me;
         let hashes = super::hashed(many, set);
@@ -110,21 +126,22 @@ impl<T: Sspmt + Sync, M: MembershipOt + Sync> Count<T, M> {
         let joint = setup.joint()?;
         let items = set.items().len();
         let party = &Party { me, setup: &setup, joint: &joint, items, hashes: &hashes, bounds };
-        let list = match me {
-            0 => self.own(many, party)?,
+        let (list, intact) = match me {
+            0 => (self.own(many, party)?, true),
             _ => {
-                many.each_with(vec![(0, ())], |_, (), cx| self.visited(cx, party))?;
-                Vec::new()
+                let intact = many.each_with(vec![(0, ())], |_, (), cx| self.visited(cx, party))?;
+                (Vec::new(), intact == [true])
             }
         };
-        Ok((setup, joint, list))
+        Ok(Listed { setup, joint, list, forged: !intact })
     }
 
     /// P_1's steps with all others.
     fn own(&self, many: &mut Many, party: &Party) -> Result<Vec<Ciphertext>> {
         let joint = party.joint;
         // 2. P_1 places its items in a table, and 3. encrypts what tells full bins from empty ones.
-        let table = || party.setup.table(0, party.bounds[0], party.hashes);
+        let bins = bins(party.bounds);
+        let table = || party.setup.table(0, bins, party.hashes);
         let (table, number) = many.threads.run(table)?;
         let full = (0..table.bins()).map(|bin| table.item(bin).is_some_and(|item| item < party.items));
         let full = Secrets::from(full.collect::<Vec<_>>());
@@ -138,7 +155,7 @@ impl<T: Sspmt + Sync, M: MembershipOt + Sync> Count<T, M> {
             let hop: Hop<Vec<Ciphertext>> = hop.ok_or_else(|| Error::Bug("a party without a step".into()))?;
             // 2. Shares of whether P_j has the item of each bin.
             cx.ch.tx.send(super::TRY, &[number])?;
-            let functions = party.setup.functions(0, party.bounds[0], number)?;
+            let functions = party.setup.functions(0, bins, number)?;
             let batch = party.batch(functions, other);
             let shares = self.tests.querier(cx, &batch, &table, party.hashes)?;
             // 3. The rows, or the generator, freshly encrypted for each row and each offer.
@@ -151,10 +168,10 @@ impl<T: Sspmt + Sync, M: MembershipOt + Sync> Count<T, M> {
         end.take()
     }
 
-    /// P_j's step with P_1.
-    fn visited(&self, cx: &mut Context, party: &Party) -> Result<()> {
+    /// P_j's step with P_1. Tells whether all rows were ciphertexts.
+    fn visited(&self, cx: &mut Context, party: &Party) -> Result<bool> {
         let number = cx.ch.rx.recv(super::TRY, 1)?[0];
-        let functions = party.setup.told(0, party.bounds[0], number)?;
+        let functions = party.setup.told(0, bins(party.bounds), number)?;
         let shares = self.tests.holder(cx, &party.batch(functions, party.me), party.hashes)?;
         let rows = accept(cx, &self.transfer, shares, 1)?;
         give_back(cx, party.joint, &rows)

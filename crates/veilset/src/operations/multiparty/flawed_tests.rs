@@ -1,18 +1,17 @@
 //! Flawed variants of the protocols, each of which the checks of `coalition_tests.rs` tell from the real one: what
 //! GNT23 prints, and what would be cheaper.
 
-use super::bins;
+use super::checked_tests::{Check, count_is_private, intersection_is_private, of_pair, union_is_private};
 use super::coalition_tests::{in_all_worlds, worlds};
-use super::count::Count;
+use super::count::{Count, Listed, bins};
 use super::observed_tests::{
-    AGAIN, BOUND, Check, Log, New, Observed, Parts, Run, Tests, count_is_private, filled, generator,
-    intersect, intersection_is_private, of_pair, run, union_is_private, union_of,
+    AGAIN, BOUND, Log, New, Observed, Parts, Run, Tests, filled, generator, intersect, run, union_of,
 };
 use super::rows::opened;
 use crate::ahe::shuffle::Shape;
 use crate::channel::Message;
 use crate::context::Context;
-use crate::error::{Result, Seat};
+use crate::error::Result;
 use crate::group::ristretto255::{Element, Key, Ristretto255};
 use crate::group::{Group, Key as _};
 use crate::hash::{ItemHash, part};
@@ -327,7 +326,7 @@ fn count_with_marks(number: u8, sets: &[ItemSet], shape: Shape) -> Run<Option<u6
         let plain = |_: &mut Context, _: &mut [Vec<Vec<u8>>; 2]| ();
         let (transfer, tests) = (parts.transfer, parts.tests);
         let bounds = vec![BOUND; many.parties()];
-        let (setup, joint, list) = match many.me {
+        let Listed { setup, joint, list, .. } = match many.me {
             0 => Count { tests, transfer: Changed(transfer, marked) }.list(many, set, &bounds)?,
             _ => Count { tests, transfer: Changed(transfer, plain) }.list(many, set, &bounds)?,
         };
@@ -337,7 +336,7 @@ fn count_with_marks(number: u8, sets: &[ItemSet], shape: Shape) -> Run<Option<u6
             all += elements.iter().filter(|element| element.equals(&Element::IDENTITY)).count() as u64;
             Ok(())
         };
-        opened(many, setup, &joint, (shape, &list), |_| Seat::SOMEBODY, identities)?;
+        opened(many, setup, &joint, (shape, &list), identities)?;
         Ok((many.me == 0).then_some(all))
     })
 }
@@ -347,12 +346,12 @@ fn count_with_marks(number: u8, sets: &[ItemSet], shape: Shape) -> Run<Option<u6
 #[test]
 fn without_fresh_scalars_a_leader_that_deviates_sees_who_was_last_to_lack_an_item() {
     let known: Vec<[u8; 32]> =
-        (1..3).flat_map(|party| (0..bins(BOUND)).map(move |bin| mark(party, bin).compress().0)).collect();
+        (1..3).flat_map(|party| (0..bins(&[BOUND])).map(move |bin| mark(party, bin).compress().0)).collect();
     let of = |shape: Shape| in_all_worlds((3, 2), |number, sets| count_with_marks(number, sets, shape));
-    let blinded = of(Shape::blinded(bins(BOUND)));
+    let blinded = of(Shape::blinded(bins(&[BOUND])));
     assert!(blinded.iter().all(|run| run.leader == Some(4)));
     assert_eq!(count_is_private(&blinded, 2, &known), Ok(()));
-    let plain = of(Shape::new(bins(BOUND), 1));
+    let plain = of(Shape::new(bins(&[BOUND]), 1));
     assert!(plain.iter().all(|run| run.leader == Some(4)));
     fails(count_is_private(&plain, 2, &known), "equal: opened elements");
 }

@@ -13,8 +13,9 @@
 //! P_1 and a client together could see whether all others have an item that the client lacks.
 //!
 //! Leakage: the bounds on all sets. P_1 learns the intersection. The values of an item that somebody lacks add up to 0
-//! with probability 2^-l, for values of l bits. So l is [`LAMBDA`] plus the logarithm of P_1's bound, rounded up to bytes. Cost: (n - 1)^2 programmable OPRFs, each on a VOLE of its own ([`super::cost`]). Source:
-//! not in GNT23, which has the union only.
+//! with probability 2^-l, for values of l bits. So l is [`LAMBDA`] plus the logarithm of P_1's bound, rounded up to
+//! bytes. Cost: (n - 1)^2 programmable OPRFs, each on a VOLE of its own ([`super::cost`]). Source: not in GNT23, which
+//! has the union only.
 
 use crate::context::Context;
 use crate::error::Result;
@@ -37,7 +38,7 @@ pub struct Intersect<F> {
 
 impl<F: Opprf + Sync> Intersect<F> {
     /// Runs one party with its set, at most as large as its bound of the `bounds` on all sets. Returns to the leader
-    /// which of its items all others have, and nothing to the others.
+    /// which of its items all others have, and `None` to the others.
     ///
     /// # Errors
     /// Those of all operations.
@@ -46,7 +47,7 @@ impl<F: Opprf + Sync> Intersect<F> {
         many: &mut Many,
         set: &Hashed,
         bounds: &[usize],
-    ) -> Result<Option<Sealed<'a, Vec<bool>>>> {
+    ) -> Result<Sealed<'a, Option<Vec<bool>>>> {
         super::check(many, bounds)?;
         let me = many.me;
         let items = super::hashed(many, set);
@@ -55,8 +56,8 @@ impl<F: Opprf + Sync> Intersect<F> {
             // 3. P_1 adds up what it gets from all others.
             let values = many.each(|other, cx| self.opprf.receiver(cx, &items, at(0, other)))?;
             let (total, real) = (sum(items.len(), &values), set.items().len());
-            let of_all = move || Ok(total.iter().take(real).map(|value| *value == [0; 16]).collect());
-            return Ok(Some(Sealed::new(of_all)));
+            let of_all = move || Ok(Some(total.iter().take(real).map(|value| *value == [0; 16]).collect()));
+            return Ok(Sealed::new(of_all));
         }
         // 1. Shares for each other client, and our own, which makes the sum 0.
         let clients: Vec<usize> = many.others().filter(|&party| party > 0).collect();
@@ -85,7 +86,7 @@ impl<F: Opprf + Sync> Intersect<F> {
         let t = sum(items.len(), &got);
         // 3. P_1 gets it at the items that it has too.
         many.each_with(vec![(0, ())], |_, (), cx| self.opprf.sender(cx, &items, |i| t[i], at(0, me)))?;
-        Ok(None)
+        Ok(Sealed::new(|| Ok(None)))
     }
 }
 

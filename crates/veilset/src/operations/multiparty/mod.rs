@@ -22,15 +22,16 @@ use crate::hash::ItemHash;
 use crate::hashed::Hashed;
 use crate::hashing::cuckoo;
 use crate::many::Many;
-use crate::params::LAMBDA;
+use crate::params::{LAMBDA, share};
 use crate::secret::Secrets;
 use std::collections::BTreeMap;
 
 const TRY: Message<u64> = Message::new(0xda, "owner to holder  try at which the table was made");
 
-/// Bins of a table for sets of up to `bound` items.
-fn bins(bound: usize) -> usize {
-    cuckoo::number(LAMBDA, bound)
+/// Bins of a table for sets of up to `bound` items. With probability 2^-[`LAMBDA`] one of the `tables` of the run has no
+/// placement at the first try. The number of the try then shows that, which says something about a set.
+fn bins(bound: usize, tables: usize) -> usize {
+    cuckoo::number(share(LAMBDA, tables), bound)
 }
 
 /// The hashes of our items, and of the dummies behind them.
@@ -69,9 +70,13 @@ fn relay<T>(first: T, parties: impl Iterator<Item = usize>) -> Result<(Hops<T>, 
 }
 
 #[cfg(test)]
+mod checked_tests;
+#[cfg(test)]
 mod coalition_tests;
 #[cfg(test)]
 mod flawed_tests;
+#[cfg(test)]
+mod forged_tests;
 #[cfg(test)]
 mod observed_tests;
 #[cfg(test)]

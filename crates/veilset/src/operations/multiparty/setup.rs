@@ -4,22 +4,23 @@
 //! chooses its key in view of the others, and the seed of all is random if one party is honest. The seeds are drawn
 //! after the sets are fixed: whoever knows the functions before can choose items that have no placement.
 //!
-//! Nothing makes sure that a party tells all others the same. One that does not is malicious, and the others then
-//! have different functions or keys: the run gives a wrong result or none, and shows nothing more.
+//! With its seed and key a party shows a hash of all commitments that it has. So one that commits to different things
+//! with different parties, which then have different functions or keys, is found out before anything follows from a
+//! set. To whom it commits last, to that party it could commit in view of what others have shown, but not of what that
+//! party itself shows.
 
 use crate::ahe::elgamal::{Encoding, Malformed, PublicKey, SecretKey};
 use crate::channel::Message;
 use crate::error::{Error, Result};
 use crate::hash::{Domain, SessionId};
-use crate::hashing::cuckoo::{self, Functions, Table};
+use crate::hashing::cuckoo::{Functions, Table};
 use crate::many::{Many, seat};
 use crate::oprf::Input;
-use crate::params::LAMBDA;
 
 const COMMITMENT: Message<[u8; 32]> = Message::new(0xd8, "to all  commitment to a seed and a public key");
-const OPENING: Message<[u8; 32]> = Message::new(0xd9, "to all  seed and public key");
+const OPENING: Message<[u8; 32]> = Message::new(0xd9, "to all  seed and public key, hash of all commitments");
 
-/// Functions that a party tries for its table. All of them fail with a probability of 2^-120.
+/// Functions that a party tries for its table. All of them fail with a probability of at most 2^-120.
 const TRIES: u64 = 3;
 
 /// What the parties have agreed on.
@@ -38,6 +39,11 @@ pub(super) fn commitment(session: &SessionId, party: usize, opening: &[[u8; 32];
     domain.numbered(party as u64).hash(&[opening.as_flattened()])
 }
 
+/// What a party shows of all commitments, its own included.
+fn of_all(session: &SessionId, commitments: &[[u8; 32]]) -> [u8; 32] {
+    Domain::new(session, "run of several parties, all commitments").hash(&[commitments.as_flattened()])
+}
+
 impl Setup {
     /// Runs one party. Its set must be fixed.
     pub(super) fn agree(many: &mut Many) -> Result<Setup> {
@@ -45,27 +51,34 @@ impl Setup {
         let key = SecretKey::random(many.rng);
         let opening = [many.rng.bytes(), key.public()];
         let ours = commitment(&session, me, &opening);
-        let committed = many.each(|_, cx| {
+        let mut committed = many.each(|_, cx| {
             cx.ch.tx.send(COMMITMENT, &[ours])?;
             Ok(cx.ch.rx.recv(COMMITMENT, 1)?[0])
         })?;
+        committed.insert(me, ours);
+        let all = of_all(&session, &committed);
         // No party shows anything before all have committed.
-        let mut openings = many.each(|_, cx| {
-            cx.ch.tx.send(OPENING, &opening)?;
-            cx.ch.rx.recv(OPENING, 2)
+        let [seed, key_of_ours] = opening;
+        let mut shown = many.each(|_, cx| {
+            cx.ch.tx.send(OPENING, &[seed, key_of_ours, all])?;
+            let shown = cx.ch.rx.recv(OPENING, 3)?;
+            <[[u8; 32]; 3]>::try_from(shown).map_err(|_| Error::Bug("an opening of another length".into()))
         })?;
-        for ((party, committed), shown) in many.others().zip(&committed).zip(&openings) {
-            let opens =
-                matches!(shown[..], [seed, key] if commitment(&session, party, &[seed, key]) == *committed);
-            if !opens {
-                return Err(
-                    Error::misbehaves("it shows another seed or key than it committed to").by(seat(party))
-                );
+        shown.insert(me, [seed, key_of_ours, all]);
+        let wrong = |party, what| Err(Error::misbehaves(what).by(seat(party)));
+        for (party, ([seed, key, _], committed)) in shown.iter().zip(&committed).enumerate() {
+            if commitment(&session, party, &[*seed, *key]) != *committed {
+                return wrong(party, "it shows another seed or key than it committed to");
             }
         }
-        openings.insert(me, opening.to_vec());
-        let seeds: Vec<u8> = openings.iter().flat_map(|opening| opening[0]).collect();
-        let keys = openings.iter().map(|opening| opening[1]).collect();
+        if let Some(party) = shown.iter().position(|[.., theirs]| *theirs != all) {
+            return wrong(
+                party,
+                "it has other commitments than we have: one of the parties tells the others different things",
+            );
+        }
+        let seeds: Vec<u8> = shown.iter().flat_map(|[seed, ..]| *seed).collect();
+        let keys = shown.iter().map(|[_, key, _]| *key).collect();
         let seed =
             SessionId::of(Domain::new(&session, "run of several parties, the seed of all").hash(&[&seeds]));
         Ok(Setup { key, keys, functions: Domain::new(&seed, "run of several parties, cuckoo hashing") })
@@ -85,16 +98,15 @@ impl Setup {
         Error::misbehaves("its public key is not an element of ristretto255, or its identity").by(seat(party))
     }
 
-    /// The functions of the table of this party, for sets of up to `bound` items; of each try there are others.
-    pub(super) fn functions(&self, party: usize, bound: usize, number: u64) -> Result<Functions> {
-        let domain = self.functions.numbered(TRIES * party as u64 + number);
-        Functions::new(domain, cuckoo::number(LAMBDA, bound))
+    /// The functions of the table of this party, which has so many bins; of each try there are others.
+    pub(super) fn functions(&self, party: usize, bins: usize, number: u64) -> Result<Functions> {
+        Functions::new(self.functions.numbered(TRIES * party as u64 + number), bins)
     }
 
     /// Our table, and the number of the try at which it has a placement.
-    pub(super) fn table(&self, me: usize, bound: usize, items: &[Input]) -> Result<(Table, u64)> {
+    pub(super) fn table(&self, me: usize, bins: usize, items: &[Input]) -> Result<(Table, u64)> {
         for number in 0..TRIES {
-            if let Some(table) = Table::new(&self.functions(me, bound, number)?, items) {
+            if let Some(table) = Table::new(&self.functions(me, bins, number)?, items) {
                 return Ok((table, number));
             }
         }
@@ -102,9 +114,9 @@ impl Setup {
     }
 
     /// The functions that this party says it has used.
-    pub(super) fn told(&self, party: usize, bound: usize, number: u64) -> Result<Functions> {
+    pub(super) fn told(&self, party: usize, bins: usize, number: u64) -> Result<Functions> {
         match number < TRIES {
-            true => self.functions(party, bound, number),
+            true => self.functions(party, bins, number),
             false => {
                 Err(Error::misbehaves(format!("it says that it made its table at try {number} of {TRIES}")))
             }

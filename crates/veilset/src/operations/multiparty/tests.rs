@@ -70,7 +70,7 @@ fn the_leader_of_a_union_learns_the_items_of_all() {
         let (results, _) = run_many(sizes.len(), 1, |many| {
             let hashed = Hashed::new(&sets[many.me]);
             let new = union().run(many, &hashed, &public)?;
-            new.map(|sealed| sealed.open(Confirmed(()))).transpose()
+            new.open(Confirmed(()))
         });
         let mut results = results.into_iter();
         let new: Items = results.next().unwrap().unwrap();
@@ -94,19 +94,19 @@ fn dummies_change_no_result() {
         let set = padded(many.me);
         assert_eq!(set.len(), bounds[many.me]);
         let new = union().run(many, &set, &public)?;
-        new.map(|sealed| Ok(sealed.open(Confirmed(()))?.len())).transpose()
+        Ok(new.open(Confirmed(()))?.map(|new| new.len()))
     });
     assert_eq!(results[0], Some(of_all(&sets).len() - 5));
     let (results, _) = run_many(3, 2, |many| {
         let set = padded(many.me);
         let matches = count().run(many, &set, &bounds)?;
-        matches.map(|sealed| sealed.open(Confirmed(()))).transpose()
+        matches.open(Confirmed(()))
     });
     assert_eq!(results[0], Some(in_all(&sets).into_iter().filter(|all| *all).count() as u64));
     let (results, _) = run_many(3, 3, |many| {
         let set = padded(many.me);
         let all = intersect().run(many, &set, &bounds)?;
-        all.map(|sealed| sealed.open(Confirmed(()))).transpose()
+        all.open(Confirmed(()))
     });
     assert_eq!(results[0], Some(in_all(&sets)));
 }
@@ -118,7 +118,7 @@ fn the_leader_of_a_count_learns_how_many_items_all_have() {
         let (results, _) = run_many(sizes.len(), 1, |many| {
             let hashed = Hashed::new(&sets[many.me]);
             let matches = count().run(many, &hashed, &bounds)?;
-            matches.map(|sealed| sealed.open(Confirmed(()))).transpose()
+            matches.open(Confirmed(()))
         });
         let expected = in_all(&sets).into_iter().filter(|all| *all).count() as u64;
         assert_eq!(results[0], Some(expected), "{sizes:?}");
@@ -133,7 +133,7 @@ fn the_leader_of_an_intersection_learns_which_of_its_items_all_have() {
         let (results, _) = run_many(sizes.len(), 1, |many| {
             let hashed = Hashed::new(&sets[many.me]);
             let all = intersect().run(many, &hashed, &bounds)?;
-            all.map(|sealed| sealed.open(Confirmed(()))).transpose()
+            all.open(Confirmed(()))
         });
         assert_eq!(results[0], Some(in_all(&sets)), "{sizes:?}");
         assert!(results[1..].iter().all(Option::is_none));

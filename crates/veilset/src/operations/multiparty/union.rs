@@ -34,7 +34,7 @@
 //! - all ciphertexts of a row are replaced together, and the rows of all owners are shuffled as one list;
 //! - equal items have equal rows: a row holds the item and its length, and nothing else.
 
-use super::rows::{accept, give_back, offer, opened, take_back};
+use super::rows::{accept, forged, give_back, offer, opened, take_back};
 use super::setup::Setup;
 use super::{Hop, relay};
 use crate::ahe::elgamal::{Ciphertext, PublicKey};
@@ -45,7 +45,7 @@ use crate::group::encoding::{self, Row, Rows};
 use crate::hashed::Hashed;
 use crate::hashing::cuckoo::{Functions, Table};
 use crate::item::{ItemSet, Items, intersects};
-use crate::many::{Many, seat};
+use crate::many::Many;
 use crate::membership::mot::MembershipOt;
 use crate::membership::shared::{Batch, Sizes, Sspmt};
 use crate::operations::Sealed;
@@ -78,15 +78,31 @@ impl Public {
         encoding::points(self.layout().width())
     }
 
+    /// The bins of a party other than P_1.
+    pub(super) fn bins(&self, party: usize) -> usize {
+        super::bins(self.bounds[party], self.bounds.len() - 1)
+    }
+
     /// Rows of the parties other than P_1.
-    pub(super) fn rows(&self) -> usize {
-        self.bounds.iter().skip(1).map(|bound| super::bins(*bound)).sum()
+    ///
+    /// # Errors
+    /// [`Error::Usage`] if they are more than can be permuted.
+    pub(super) fn rows(&self) -> Result<usize> {
+        let rows = (1..self.bounds.len()).map(|party| self.bins(party)).sum();
+        match u32::try_from(rows) {
+            Ok(_) => Ok(rows),
+            Err(_) => Err(Error::Usage(format!(
+                "the sets of all but the leader make {rows} rows, more than the maximum of {}. Use smaller sets, or \
+                 fewer parties",
+                u32::MAX
+            ))),
+        }
     }
 
     /// The party that P_1 has the row at this place of its list from.
     fn owner(&self, row: usize) -> usize {
-        let ends = self.bounds.iter().skip(1).scan(0, |end, bound| {
-            *end += super::bins(*bound);
+        let ends = (1..self.bounds.len()).scan(0, |end, party| {
+            *end += self.bins(party);
             Some(*end)
         });
         1 + ends.take_while(|end| *end <= row).count()
@@ -100,13 +116,12 @@ impl Public {
 
     /// All tests of the run: each party's bins are tested with each party before it.
     fn comparisons(&self) -> usize {
-        let tests = self.bounds.iter().enumerate().map(|(party, bound)| party * super::bins(*bound));
-        tests.sum()
+        (1..self.bounds.len()).map(|party| party * self.bins(party)).sum()
     }
 
     /// The sizes of the tests of these two.
     pub(super) fn sizes(&self, owner: usize, holder: usize) -> Sizes {
-        let (bins, most) = (super::bins(self.bounds[owner]), self.bounds[holder]);
+        let (bins, most) = (self.bins(owner), self.bounds[holder]);
         Sizes { bins, most, exponent: EXPONENT, comparisons: self.comparisons() }
     }
 }
@@ -125,6 +140,15 @@ struct Owner {
     number: u64,
 }
 
+/// What is left of a step with another party.
+#[derive(Default)]
+struct Visit {
+    /// The rows that P_1 keeps. Whether they are ciphertexts it sees when it shuffles them.
+    rows: Vec<Ciphertext>,
+    /// The owner of rows that were no ciphertexts.
+    forged_by: Option<usize>,
+}
+
 /// What all steps of a party share.
 struct Party<'r> {
     me: usize,
@@ -136,7 +160,7 @@ struct Party<'r> {
 
 impl<T: Sspmt + Sync, M: MembershipOt + Sync> Union<T, M> {
     /// Runs one party with its set, at most as large as its bound. Returns what only others have to the leader, and
-    /// nothing to them.
+    /// `None` to them.
     ///
     /// # Errors
     /// [`Error::Usage`] for sets that are too large for so many parties; those of all operations.
@@ -145,9 +169,9 @@ impl<T: Sspmt + Sync, M: MembershipOt + Sync> Union<T, M> {
         many: &mut Many,
         set: &'a Hashed<'a>,
         public: &Public,
-    ) -> Result<Option<Sealed<'a, Items>>> {
+    ) -> Result<Sealed<'a, Option<Items>>> {
         super::check(many, &public.bounds)?;
-        let (me, items) = (many.me, set.items());
+        let (me, items, all) = (many.me, set.items(), public.rows()?);
         // The leader's items are in no row.
         if me > 0 {
             public.layout().check(items.iter().map(|item| [item.len()]))?;
@@ -170,21 +194,26 @@ impl<T: Sspmt + Sync, M: MembershipOt + Sync> Union<T, M> {
         let (mut hops, _) = relay(rows, (1..me).chain((me > 0).then_some(0)))?;
         let steps = many.others().map(|party| (party, hops.remove(&party))).collect();
         let received = many.each_with(steps, |other, hop, cx| match (&owner, hop) {
-            (Some(owner), Some(hop)) => self.offer(cx, party, owner, (other, hop)).map(|()| Vec::new()),
+            (Some(owner), Some(hop)) => self.offer(cx, party, owner, (other, hop)),
             _ => self.visited(cx, party, other),
         })?;
         // 4. Shuffle&Decrypt of all rows that P_1 has.
         let (threads, layout) = (many.threads, public.layout());
-        let list = (Shape::new(public.rows(), public.k()), &received.concat()[..]);
+        let list: Vec<Ciphertext> = received.iter().flat_map(|visit| &visit.rows).copied().collect();
         let mut frames = Vec::new();
-        let whose = |row| seat(public.owner(row));
-        opened(many, setup, &joint, list, whose, |elements| {
+        let malformed = opened(many, setup, &joint, (Shape::new(all, public.k()), &list), |elements| {
             frames.push(threads.run(|| encoding::decode(elements, layout.width())));
             Ok(())
         })?;
+        let offered = received.iter().find_map(|visit| visit.forged_by);
+        let forged_by = offered.or(malformed.map(|row| public.owner(row)));
         // How many rows are not empty shows in the time that it takes to read them.
         let threads = threads.clone();
-        Ok((me == 0).then(|| Sealed::new(move || read(&threads, &frames, layout, items))))
+        Ok(Sealed::new(move || match forged_by {
+            Some(owner) => Err(forged(owner)),
+            None if me == 0 => read(&threads, &frames, layout, items).map(Some),
+            None => Ok(None),
+        }))
     }
 
     /// P_i's step with a party before it.
@@ -194,11 +223,11 @@ impl<T: Sspmt + Sync, M: MembershipOt + Sync> Union<T, M> {
         party: &Party,
         owner: &Owner,
         (other, hop): (usize, Hop<Vec<Ciphertext>>),
-    ) -> Result<()> {
+    ) -> Result<Visit> {
         let joint = party.joint;
         // 2. Shares of whether P_j has the item of each bin.
         cx.ch.tx.send(super::TRY, &[owner.number])?;
-        let functions = party.setup.functions(party.me, party.public.bounds[party.me], owner.number)?;
+        let functions = party.setup.functions(party.me, party.public.bins(party.me), owner.number)?;
         let batch = party.public.batch(functions, other);
         let shares = self.tests.querier(cx, &batch, &owner.table, party.hashes)?;
         // 3. The rows, with randomness that no party has seen, or nothing, freshly encrypted for each row and each
@@ -211,30 +240,30 @@ impl<T: Sspmt + Sync, M: MembershipOt + Sync> Union<T, M> {
         if other > 0 {
             hop.to.put(take_back(cx, joint, rows.len())?)?;
         }
-        Ok(())
+        Ok(Visit::default())
     }
 
-    /// P_j's step with an owner after it. Returns the rows that P_1 keeps.
-    fn visited(&self, cx: &mut Context, party: &Party, owner: usize) -> Result<Vec<Ciphertext>> {
+    /// P_j's step with an owner after it.
+    fn visited(&self, cx: &mut Context, party: &Party, owner: usize) -> Result<Visit> {
         let Party { me, joint, public, .. } = *party;
         // 2. Shares of whether we have the item of each bin.
         let number = cx.ch.rx.recv(super::TRY, 1)?[0];
-        let functions = party.setup.told(owner, public.bounds[owner], number)?;
+        let functions = party.setup.told(owner, public.bins(owner), number)?;
         let shares = self.tests.holder(cx, &public.batch(functions, me), party.hashes)?;
         // 3. The row, or nothing if we have the item.
         let rows = accept(cx, &self.transfer, shares, public.k())?;
         if me > 0 {
-            give_back(cx, joint, &rows)?;
-            return Ok(Vec::new());
+            let intact = give_back(cx, joint, &rows)?;
+            return Ok(Visit { rows: Vec::new(), forged_by: (!intact).then_some(owner) });
         }
-        Ok(rows)
+        Ok(Visit { rows, forged_by: None })
     }
 }
 
 impl Owner {
     fn new(party: &Party) -> Result<Owner> {
         let Party { me, public, hashes, .. } = *party;
-        let (table, number) = party.setup.table(me, public.bounds[me], hashes)?;
+        let (table, number) = party.setup.table(me, public.bins(me), hashes)?;
         Ok(Owner { table, number })
     }
 }
