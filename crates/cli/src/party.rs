@@ -27,7 +27,24 @@ pub enum Purpose {
 }
 
 /// Carries out the plan.
-pub fn run(mut plan: PartyPlan, purpose: Purpose) -> Result<()> {
+pub fn run(plan: PartyPlan, purpose: Purpose) -> Result<()> {
+    let me = plan.job.parties.clone();
+    carry_out(plan, purpose).inspect_err(|error| {
+        if let Some(about) = me.as_ref().and_then(|me| about(me, error)) {
+            let _ = writeln!(std::io::stderr(), "{about}");
+        }
+    })
+}
+
+/// Says which party of the list an error is about, unless it says that itself.
+fn about(me: &Me, error: &Error) -> Option<String> {
+    let seat = error.seat()?;
+    let party = me.others().find(|party| party.seat() == seat)?;
+    let named = error.to_string().contains(party.name());
+    (!named).then(|| format!("{seat} of {} is {}", me.roster().source(), party.name()))
+}
+
+fn carry_out(mut plan: PartyPlan, purpose: Purpose) -> Result<()> {
     // First of all: from here on a signal ends the program gracefully.
     let interrupt = Interrupt::install(plan.quiet)?;
     plan.job.threads = start_threads(plan.threads)?;

@@ -204,7 +204,7 @@ fn common(
 ) -> Result<PartyPlan> {
     let (role, protocol) = match &me {
         Some(me) => {
-            let role = if me.leads() { Role::Receiver } else { Role::Sender };
+            let role = Role::of_several(me.leads());
             (role, parties::protocol(operation, a.protocol)?)
         }
         None => {

@@ -239,10 +239,10 @@ fn parties_that_ask_for_different_things_name_who_differs() {
         // Who hears from a party that it gives up, before it has compared itself, says so.
         assert!(ended.iter().any(|ended| ended.code == Some(4)));
         for (i, ended) in ended.into_iter().enumerate() {
-            let who = if i == EAST { "party " } else { "party 3" };
+            let (who, name) = if i == EAST { ("party ", "") } else { ("party 3", NAMES[EAST]) };
             match ended.code {
-                Some(4) => ended.bad(4, &[who, what, "Settle with the other party"]),
-                _ => ended.bad(5, &[who, "gave up because"]),
+                Some(4) => ended.bad(4, &[who, name, what, "Settle with the other party"]),
+                _ => ended.bad(5, &[who, name, "gave up because"]),
             }
         }
     }

@@ -223,7 +223,7 @@ impl Job {
     /// The same as a job of several parties, by the protocol that is for them. The role follows from the list.
     #[must_use]
     pub fn among(self, parties: Me) -> Job {
-        let role = if parties.leads() { Role::Receiver } else { Role::Sender };
+        let role = Role::of_several(parties.leads());
         let protocol = protocols::of_several(self.operation).unwrap_or(self.protocol);
         Job { role, protocol, parties: Some(parties), ..self }
     }

@@ -432,6 +432,11 @@ impl Role {
         }
     }
 
+    /// The role of a party of several: who leads is the receiver.
+    pub const fn of_several(leads: bool) -> Role {
+        if leads { Role::Receiver } else { Role::Sender }
+    }
+
     /// The peer's role.
     #[must_use]
     pub const fn other(self) -> Role {

@@ -211,7 +211,7 @@ impl<'a> Request<'a> {
                 ));
             }
         }
-        if (self.role == Role::Receiver) != me.leads() {
+        if self.role != Role::of_several(me.leads()) {
             return Err(Error::Bug(format!("the role of {} in {}", self.role, me.own())));
         }
         let Terms { both, malicious_sender, reveal_count, .. } = self.terms;

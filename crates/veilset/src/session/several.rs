@@ -265,7 +265,7 @@ fn meet_one(channel: &mut Channel, hello: &Hello, ours: &Said, leads: bool) -> R
     let (bytes, theirs) = hellos(channel, &ours.hello)?;
     let candidates = theirs.candidates()?;
     let common = hello.candidates.iter().any(|choice| candidates.contains(choice));
-    let role = if leads { Role::Receiver } else { Role::Sender };
+    let role = Role::of_several(leads);
     let differences = differences(hello, &theirs, &candidates, !common, role)?;
     if !differences.is_empty() {
         return Err(Error::Disagreement(differences));

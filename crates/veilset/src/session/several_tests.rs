@@ -23,7 +23,7 @@ fn all<T: Send>(n: usize, party: impl Fn(usize, Connected) -> T + Sync) -> Vec<T
 }
 
 fn request<'a>(operation: &'static Operation, me: &'a Me, set: &'a ItemSet) -> Request<'a> {
-    let role = if me.leads() { Role::Receiver } else { Role::Sender };
+    let role = Role::of_several(me.leads());
     let protocol = protocols::of_several(operation).unwrap();
     Request { protocol, parties: Some(me), ..Request::new(operation, role, set) }
 }

@@ -85,7 +85,7 @@ impl Parties {
     fn requests(&self, protocol: &'static Protocol) -> Vec<Request<'_>> {
         let request = |i: usize| {
             let (me, set) = (&self.mes[i], &self.sets[i]);
-            let role = if me.leads() { Role::Receiver } else { Role::Sender };
+            let role = Role::of_several(me.leads());
             Request {
                 protocol,
                 parties: Some(me),
