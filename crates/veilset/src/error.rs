@@ -182,7 +182,7 @@ impl Error {
     /// The same, where the peer must not know that we noticed, because that depends on our secrets.
     pub fn misbehaves_unseen(what: impl fmt::Display) -> Self {
         let next = "It runs another program or misbehaves. Whether this was noticed can tell it something \
-                    about your data: do not tell the other party, and do not run with it again before you know why";
+                    about your data: do not tell any other party, and do not run with it again before you know why";
         Error::peer(Fault::Misbehaved, format!("{what}. {next}"))
     }
 

@@ -9,7 +9,8 @@
 //! r PK + m G = (r sk + m) G; the test takes one multiplication. A combination of n ciphertexts takes 2 n + 3.
 //!
 //! From a peer, encodings that are not canonical are rejected, and so is the identity, in keys and both parts of
-//! ciphertexts. An honest party sends it with probability 2^-252.
+//! ciphertexts. An honest party sends it with probability 2^-252. [`FirstMalformed`] is for ciphertexts that must not be
+//! rejected at once.
 
 use crate::channel::Wire;
 use crate::group::ristretto255::{
@@ -30,6 +31,33 @@ pub const FRESH: usize = 3;
 /// The position of what is not an element of the group, or its identity.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Malformed(pub usize);
+
+/// Where the first malformed ciphertext of a list is, if there is one. What a list has can follow from secrets of ours;
+/// until the others have left, nothing may then depend on this, not even how long anything takes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct FirstMalformed(pub(super) u64);
+
+impl FirstMalformed {
+    /// That of a list without one.
+    pub const NONE: FirstMalformed = FirstMalformed(u64::MAX);
+
+    /// That of a longer list, where so many others come before these ciphertexts.
+    #[must_use]
+    pub const fn after(self, others: usize) -> FirstMalformed {
+        FirstMalformed(self.0.saturating_add(others as u64))
+    }
+
+    /// The first of two of a list.
+    #[must_use]
+    pub fn or(self, other: FirstMalformed) -> FirstMalformed {
+        FirstMalformed(self.0.min(other.0))
+    }
+
+    /// Its position.
+    pub fn position(self) -> Option<usize> {
+        (self != FirstMalformed::NONE).then_some(self.0 as usize)
+    }
+}
 
 /// A ciphertext as it is sent. Whether it is one shows when it is used.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Zeroize)]

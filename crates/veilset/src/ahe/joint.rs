@@ -25,10 +25,12 @@
 //! - scalars are of the group's full range. Of 128 bits, as in the paper, they would be found in 2^64 steps;
 //! - messages are elements, the identity among them. Strings become elements in [`crate::group::encoding`];
 //! - encodings that are not canonical are rejected, and so is the identity: as a key, as the sum of keys, and as a part
-//!   of a ciphertext. Both parts of an honest ciphertext are uniform at every stage, so that has probability 2^-252.
+//!   of a ciphertext. Both parts of an honest ciphertext are uniform at every stage, so that has probability 2^-252. Only
+//!   [`PublicKey::rerandomise_any`] goes on.
 
 use super::elgamal::{
-    Ciphertext, Encoding, Malformed, PublicKey, SecretKey, decoded, decoded_or_nothing, multiples, unit,
+    Ciphertext, Encoding, FirstMalformed, Malformed, PublicKey, SecretKey, decoded, decoded_or_nothing,
+    multiples, unit,
 };
 use crate::group::ristretto255::{BATCH, Element, Scalars, add, decode, encode, subtract};
 use crate::rng::Prng;
@@ -102,38 +104,34 @@ impl PublicKey {
         ciphertexts: &[Ciphertext],
         rng: &mut Prng,
     ) -> Result<Vec<Ciphertext>, Malformed> {
-        match self.rerandomise_any(ciphertexts, rng) {
-            (fresh, None) => Ok(fresh),
-            (_, Some(wrong)) => Err(wrong),
-        }
+        let (fresh, first) = self.rerandomise_any(ciphertexts, rng);
+        first.position().map_or(Ok(fresh), |at| Err(Malformed(at)))
     }
 
     /// The same of what need not be ciphertexts: in the place of a malformed one comes a fresh encryption of the
-    /// identity. Returns the position of the first of them too. That is for the end of a run, if it follows from
-    /// secrets what we have got: until then nothing shows it, the time that this takes included.
+    /// identity. Returns where the first of them is too. Takes the same time whichever they are.
     pub fn rerandomise_any(
         &self,
         ciphertexts: &[Ciphertext],
         rng: &mut Prng,
-    ) -> (Vec<Ciphertext>, Option<Malformed>) {
-        const NONE: u64 = u64::MAX;
+    ) -> (Vec<Ciphertext>, FirstMalformed) {
+        let FirstMalformed(none) = FirstMalformed::NONE;
         let r = Scalars::random(ciphertexts.len(), rng);
         let mut out = vec![Ciphertext::default(); ciphertexts.len()];
-        let first = AtomicU64::new(NONE);
+        let first = AtomicU64::new(none);
         let batches = out.par_chunks_mut(BATCH).zip(ciphertexts.par_chunks(BATCH));
         let batches = batches.zip(r.as_bytes().par_chunks(BATCH)).enumerate();
         batches.for_each(|(batch, ((out, ciphertexts), r))| {
             let (parts, malformed) = decoded_or_nothing(ciphertexts);
             put(masked(parts, self.masks(r)), out);
             let places = (batch * BATCH..).zip(malformed.iter());
-            let earliest = places.fold(NONE, |earliest, (at, malformed)| {
-                let at = u64::conditional_select(&NONE, &(at as u64), Choice::from(u8::from(*malformed)));
+            let earliest = places.fold(none, |earliest, (at, malformed)| {
+                let at = u64::conditional_select(&none, &(at as u64), Choice::from(u8::from(*malformed)));
                 earliest.min(at)
             });
             first.fetch_min(earliest, Ordering::Relaxed);
         });
-        let first = first.into_inner();
-        (out, (first != NONE).then_some(Malformed(first as usize)))
+        (out, FirstMalformed(first.into_inner()))
     }
 }
 

@@ -218,8 +218,8 @@ fn in_place_of_what_is_no_ciphertext_comes_a_fresh_one_of_the_identity() {
     let joint = PublicKey::joint(&public).unwrap();
     let messages = messages(2 * BATCH + 5, rng);
     let good = joint.encrypt(&messages, rng);
-    assert_eq!(joint.rerandomise_any(&good, rng).1, None);
-    assert_eq!(joint.rerandomise_any(&[], rng), (Vec::new(), None));
+    assert_eq!(joint.rerandomise_any(&good, rng).1, FirstMalformed::NONE);
+    assert_eq!(joint.rerandomise_any(&[], rng), (Vec::new(), FirstMalformed::NONE));
     let (mut odd, mut high) = ([0; 32], [0xff; 32]);
     (odd[0], high[31]) = (1, 0x7f);
     let places = [(2 * BATCH + 4, [0; 32]), (BATCH, odd), (BATCH - 1, [0xff; 32]), (7, high)];
@@ -230,7 +230,7 @@ fn in_place_of_what_is_no_ciphertext_comes_a_fresh_one_of_the_identity() {
             expected[at] = [0; 32];
             // The first of them.
             let (fresh, malformed) = joint.rerandomise_any(&bad, rng);
-            assert_eq!(malformed, Some(Malformed(at)));
+            assert_eq!(malformed.position(), Some(at));
             assert!(fresh.iter().zip(expected.iter()).all(|(c, m)| opened(c, &secret) == *m));
             assert_eq!(all_parts(&[&good, &fresh]).len(), 4 * good.len());
         }

@@ -25,11 +25,11 @@
 //!   that would leave c1 as it was, which shows the order;
 //! - a party sends nothing before it has all rows. Within a frame, an order would tell in which part of the list a row
 //!   was;
-//! - ciphertexts with a part that is no canonical encoding, or is that of the identity, are refused. The leader, who
-//!   has its list from membership OTs, takes a fresh encryption of the identity in place of such a one, and may say so
-//!   only when the run is over: which ones it has follows from its set.
+//! - ciphertexts with a part that is no canonical encoding, or is that of the identity, are refused. Only the leader
+//!   takes a fresh encryption of the identity in place of such a one when it begins: which ones it has can follow from
+//!   its set, so it may say so only when the run is over.
 
-use super::elgamal::{Ciphertext, Malformed, PublicKey, SecretKey};
+use super::elgamal::{Ciphertext, FirstMalformed, Malformed, PublicKey, SecretKey};
 use crate::channel::{HEADER, Message, Rx, Tx, Wire, frames};
 use crate::error::{Error, Result};
 use crate::group::ristretto255::Element;
@@ -98,22 +98,22 @@ pub struct Shuffle<'a> {
 type List = Vec<Vec<Ciphertext>>;
 
 impl Shuffle<'_> {
-    /// P_1 begins, with the list under this joint key of all parties. Returns the first row that has a malformed
-    /// ciphertext ([`PublicKey::rerandomise_any`]).
+    /// P_1 begins, with the list under this joint key of all parties. Returns where its first malformed
+    /// ciphertext is ([`PublicKey::rerandomise_any`]).
     ///
     /// # Errors
     /// [`Error::Bug`] if the list is not as announced; [`Error::Network`].
-    pub fn lead(&mut self, all: &PublicKey, list: &[Ciphertext], tx: &mut Tx) -> Result<Option<usize>> {
+    pub fn lead(&mut self, all: &PublicKey, list: &[Ciphertext], tx: &mut Tx) -> Result<FirstMalformed> {
         let Shape { rows, k, .. } = self.shape;
         if list.len() != rows * k {
             return Err(Error::Bug(format!("a list of {} ciphertexts for {rows} rows of {k}", list.len())));
         }
         // 1. P_1 re-randomises ct_j for all j,
         let (rng, threads, per_frame) = (&mut *self.rng, self.threads, self.shape.per_frame());
-        let mut malformed = None;
+        let mut malformed = FirstMalformed::NONE;
         let fresh = list.chunks(per_frame * k).enumerate().map(|(i, rows)| {
-            let (fresh, wrong) = threads.run(|| all.rerandomise_any(rows, rng));
-            malformed = malformed.or(wrong.map(|Malformed(at)| i * per_frame + at / k));
+            let (fresh, first) = threads.run(|| all.rerandomise_any(rows, rng));
+            malformed = malformed.or(first.after(i * per_frame * k));
             fresh
         });
         let fresh: List = fresh.collect();

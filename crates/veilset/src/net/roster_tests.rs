@@ -186,7 +186,7 @@ fn the_digest_tells_lists_apart() {
         &|listed| listed.party[2].address = Some("elsewhere:7000".into()),
         // No part runs into the next.
         &|listed| {
-            listed.party[1].name = "eas".into();
+            listed.party[1].name = "0east".into();
             listed.party[0].address = Some("host0.example.org:700".into());
         },
     ];

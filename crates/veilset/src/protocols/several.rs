@@ -82,7 +82,7 @@ fn tests() -> Compared<Programmed<FromVole<Silent>>, Nibbles> {
 
 /// What is public about a union.
 fn public(terms: &Terms, bounds: &[usize]) -> union::Public {
-    union::Public { bounds: bounds.to_vec(), max_row: terms.max_row }
+    union::Public::new(bounds.to_vec(), terms.max_row)
 }
 
 /// What the leader learns; all others learn nothing.

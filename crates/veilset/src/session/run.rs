@@ -371,6 +371,19 @@ impl<'a> Request<'a> {
         all
     }
 
+    /// What is computed with this set, by what all have agreed on.
+    pub(super) fn task<'s>(&'s self, proposal: &Proposal, set: &'s Hashed<'s>) -> Task<'s> {
+        Task {
+            operation: self.operation,
+            role: self.role,
+            group: proposal.choice.group,
+            set,
+            values: self.values,
+            payloads: self.payloads,
+            terms: proposal.hello.terms,
+        }
+    }
+
     /// What the other side must have been asked for too. With `check`, both only find out whether a run is possible.
     /// Terms that the operation does not use are 0.
     pub fn hello(&self, check: bool) -> Hello {
@@ -462,15 +475,7 @@ fn run_of_two(
     if request.role == Role::Receiver {
         set.insert_listed(proposal.choice.protocol.inserted(request.operation, theirs));
     }
-    let task = Task {
-        operation: request.operation,
-        role: request.role,
-        group: proposal.choice.group,
-        set: &set,
-        values: request.values,
-        payloads: request.payloads,
-        terms: proposal.hello.terms,
-    };
+    let task = request.task(&proposal, &set);
     let mut cx =
         Context { ch: &mut connection.channel, session: proposal.session_id, rng, threads: request.threads };
     let computed = compute(proposal.choice.protocol, &task, &mut cx, theirs);

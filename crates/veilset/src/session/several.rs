@@ -69,15 +69,7 @@ pub(super) fn run_if(
     let done = gathering.approved(&request, false, approval, rng).and_then(|proposal| {
         approval.begins(&proposal)?;
         gathering.be_patient(&proposal, &request)?;
-        let task = Task {
-            operation: request.operation,
-            role: request.role,
-            group: proposal.choice.group,
-            set: &set,
-            values: request.values,
-            payloads: request.payloads,
-            terms: proposal.hello.terms,
-        };
+        let task = request.task(&proposal, &set);
         let (sealed, confirmed) = gathering.compute(&proposal, &task, &request, rng)?;
         Ok((proposal, sealed, confirmed))
     });

@@ -115,7 +115,8 @@ fn sessions_follow_from_what_all_have_said_and_from_the_secrets_of_the_connectio
         *session_of_pair(&base, &[exporter; 32], [seats[a], seats[b]]).as_bytes()
     };
     assert_eq!(pair(1, 0, 1), pair(1, 1, 0));
-    let all = [pair(1, 0, 1), pair(2, 0, 1), pair(1, 0, 2), pair(1, 1, 2), *base.as_bytes()];
+    let of_another = *session_of_pair(&others[0], &[1; 32], [seats[0], seats[1]]).as_bytes();
+    let all = [pair(1, 0, 1), pair(2, 0, 1), pair(1, 0, 2), pair(1, 1, 2), of_another, *base.as_bytes()];
     assert_eq!(all.iter().collect::<BTreeSet<_>>().len(), all.len());
 }
 

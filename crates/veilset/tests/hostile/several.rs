@@ -50,7 +50,7 @@ const BY_SOMEBODY: &[u16] = &[0xd0];
 
 /// Messages after which the parties have heard different things of the cheat, so that any of them may be the one that
 /// lies: it says that it was told otherwise than we were.
-const SAID_TO_ALL: &[u16] = &[0x02, 0x03];
+const SAID_TO_ALL: &[u16] = &[0x02, 0x03, 0xd9];
 
 /// A fingerprint of nobody's key, with the right check letters.
 fn fingerprint(party: usize) -> Fingerprint {
@@ -223,8 +223,7 @@ fn named(cast: Cast, tag: u16, kind: Kind, result: &Result<Outcome>) -> Result<(
             let told_otherwise = altered && SAID_TO_ALL.contains(&tag);
             error.seat() == Some(seat(cast.cheat))
                 || somebody && error.seat() == Some(Seat::SOMEBODY)
-                || told_otherwise
-                    && error.to_string().contains("one of the parties tells the others different")
+                || told_otherwise && error.to_string().contains("tells the others different things")
         }
     };
     match (right, result) {

@@ -69,7 +69,7 @@ const HASHED: usize = 36;
 /// # Errors
 /// As the run has, for bounds that are too large.
 pub(crate) fn union(public: &Public) -> Result<Cost> {
-    let (bounds, k) = (&public.bounds, public.k());
+    let (bounds, k) = (public.bounds(), public.k());
     let mut sum = Sum::new(bounds.len())?;
     sum.agree();
     let layout = public.layout();

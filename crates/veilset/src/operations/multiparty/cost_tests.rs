@@ -26,7 +26,7 @@ fn is_as_run(stated: &Cost, views: &[Vec<Vec<u8>>], what: &str) {
 const OPERATIONS: [&str; 3] = ["union", "count", "intersect"];
 
 fn public(bounds: &[usize]) -> Public {
-    Public { bounds: bounds.to_vec(), max_row: 20 }
+    Public::new(bounds.to_vec(), 20)
 }
 
 fn stated(operation: &str, bounds: &[usize]) -> Cost {

@@ -5,7 +5,8 @@
 //!    each bin ([`crate::membership::shared`]).
 //! 3. P_1 encrypts 0 for each bin with an item, and the generator G for an empty one. For j = 2, ..., n: a
 //!    membership OT ([`crate::membership::mot`]) hands P_j the ciphertext if it has the item, and a fresh encryption
-//!    of G if not. P_j re-randomises what it got and returns it; P_1 does too.
+//!    of G if not. P_j re-randomises what it got and returns it; P_1 does too. What is no ciphertext becomes one of 0 on
+//!    the way (`rows.rs`).
 //! 4. Shuffle&Decrypt ([`crate::ahe::shuffle`]), in which each of P_2 to P_n also multiplies both parts by a fresh
 //!    scalar. P_1 counts the rows that hold 0.
 //!
@@ -20,7 +21,7 @@
 use super::rows::{accept, forged, give_back, offer, opened, take_back};
 use super::setup::Setup;
 use super::{Hop, relay};
-use crate::ahe::elgamal::{Ciphertext, PublicKey};
+use crate::ahe::elgamal::{Ciphertext, FirstMalformed, PublicKey};
 use crate::ahe::shuffle::Shape;
 use crate::context::Context;
 use crate::error::{Error, Result, Seat};
@@ -46,11 +47,10 @@ pub struct Count<T, M> {
 /// What a party has before Shuffle&Decrypt.
 pub(super) struct Listed {
     pub(super) setup: Setup,
-    pub(super) joint: PublicKey,
     /// The leader's list.
     pub(super) list: Vec<Ciphertext>,
-    /// Whether the leader offered us rows that are no ciphertexts.
-    forged: bool,
+    /// Where the leader first offered us what is no ciphertext.
+    malformed: FirstMalformed,
 }
 
 /// What all steps of a party share.
@@ -95,7 +95,7 @@ impl<T: Sspmt + Sync, M: MembershipOt + Sync> Count<T, M> {
         set: &Hashed,
         bounds: &[usize],
     ) -> Result<Sealed<'a, Option<u64>>> {
-        let Listed { setup, joint, list, forged: by_leader } = self.list(many, set, bounds)?;
+        let Listed { setup, list, malformed } = self.list(many, set, bounds)?;
         // 4. Shuffle&Decrypt.
         let (bound, mut all) = (bounds[0] as u64, 0);
         let list = (Shape::blinded(bins(bounds)), &list[..]);
@@ -104,10 +104,10 @@ impl<T: Sspmt + Sync, M: MembershipOt + Sync> Count<T, M> {
             Ok(())
         };
         // P_1 has made all ciphertexts of its list, so none is malformed.
-        opened(many, setup, &joint, list, identities)?;
+        opened(many, setup, list, identities)?;
         let me = many.me;
         Ok(Sealed::new(move || match me {
-            _ if by_leader => Err(forged(0)),
+            _ if malformed.position().is_some() => Err(forged(0)),
             0 if all > bound => {
                 Err(Error::misbehaves_unseen("it made more matches than we have items").by(Seat::SOMEBODY))
             }
@@ -123,17 +123,16 @@ impl<T: Sspmt + Sync, M: MembershipOt + Sync> Count<T, M> {
         let hashes = super::hashed(many, set);
         // 1. Functions and keys.
         let setup = Setup::agree(many)?;
-        let joint = setup.joint()?;
         let items = set.items().len();
-        let party = &Party { me, setup: &setup, joint: &joint, items, hashes: &hashes, bounds };
-        let (list, intact) = match me {
-            0 => (self.own(many, party)?, true),
+        let party = &Party { me, setup: &setup, joint: &setup.joint, items, hashes: &hashes, bounds };
+        let (list, malformed) = match me {
+            0 => (self.own(many, party)?, FirstMalformed::NONE),
             _ => {
-                let intact = many.each_with(vec![(0, ())], |_, (), cx| self.visited(cx, party))?;
-                (Vec::new(), intact == [true])
+                let malformed = many.each_with(vec![(0, ())], |_, (), cx| self.visited(cx, party))?;
+                (Vec::new(), malformed.into_iter().fold(FirstMalformed::NONE, FirstMalformed::or))
             }
         };
-        Ok(Listed { setup, joint, list, forged: !intact })
+        Ok(Listed { setup, list, malformed })
     }
 
     /// P_1's steps with all others.
@@ -168,8 +167,8 @@ impl<T: Sspmt + Sync, M: MembershipOt + Sync> Count<T, M> {
         end.take()
     }
 
-    /// P_j's step with P_1. Tells whether all rows were ciphertexts.
-    fn visited(&self, cx: &mut Context, party: &Party) -> Result<bool> {
+    /// P_j's step with P_1. Returns where the first row was that is no ciphertext.
+    fn visited(&self, cx: &mut Context, party: &Party) -> Result<FirstMalformed> {
         let number = cx.ch.rx.recv(super::TRY, 1)?[0];
         let functions = party.setup.told(0, bins(party.bounds), number)?;
         let shares = self.tests.holder(cx, &party.batch(functions, party.me), party.hashes)?;

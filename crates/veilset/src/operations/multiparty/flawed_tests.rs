@@ -326,7 +326,7 @@ fn count_with_marks(number: u8, sets: &[ItemSet], shape: Shape) -> Run<Option<u6
         let plain = |_: &mut Context, _: &mut [Vec<Vec<u8>>; 2]| ();
         let (transfer, tests) = (parts.transfer, parts.tests);
         let bounds = vec![BOUND; many.parties()];
-        let Listed { setup, joint, list, .. } = match many.me {
+        let Listed { setup, list, .. } = match many.me {
             0 => Count { tests, transfer: Changed(transfer, marked) }.list(many, set, &bounds)?,
             _ => Count { tests, transfer: Changed(transfer, plain) }.list(many, set, &bounds)?,
         };
@@ -336,7 +336,7 @@ fn count_with_marks(number: u8, sets: &[ItemSet], shape: Shape) -> Run<Option<u6
             all += elements.iter().filter(|element| element.equals(&Element::IDENTITY)).count() as u64;
             Ok(())
         };
-        opened(many, setup, &joint, (shape, &list), identities)?;
+        opened(many, setup, (shape, &list), identities)?;
         Ok((many.me == 0).then_some(all))
     })
 }

@@ -115,7 +115,7 @@ fn shows_nothing<T: Send>(
 
 #[test]
 fn an_owner_of_a_union_does_not_see_who_got_a_row_that_is_no_ciphertext() {
-    let public = Public { bounds: vec![3; 3], max_row: 20 };
+    let public = Public::new(vec![3; 3], 20);
     for (owner, holder) in [(1, 0), (2, 0), (2, 1)] {
         for which in [0, 1] {
             shows_nothing(Forgery { owner, holder, which }, |many, set, transfer| {

@@ -269,7 +269,7 @@ pub(super) fn run<T: Send>(
 
 /// What is public about the unions here.
 pub(super) fn public(parties: usize) -> Public {
-    Public { bounds: vec![BOUND; parties], max_row: MAX_ROW }
+    Public::new(vec![BOUND; parties], MAX_ROW)
 }
 
 /// What the leader of a union gets: what only others have, sorted; or what went wrong at the end.

@@ -1,12 +1,12 @@
 //! What becomes of the rows of an owner in the step with one other party: a membership OT hands them over, and the
 //! other party returns them with fresh randomness. In the end the leader has rows, and all decrypt them.
 //!
-//! Which of two rows a party gets follows from its set. So an owner that offers one that is no ciphertext must not see
-//! whether it was taken: the run goes on with a fresh encryption of nothing in its place, and who has got it says so
-//! when all have left ([`forged`]). What a party returns it knows, and malformed rows are refused at once there.
+//! Which of two rows a party gets follows from its set. So an owner that offers what is no ciphertext must not see whether
+//! it was taken: the run goes on with a fresh encryption of the identity in its place, and who has got it tells its own
+//! user when all have left ([`forged`]). What a party returns it knows, and malformed rows are refused at once there.
 
 use super::setup::Setup;
-use crate::ahe::elgamal::{Ciphertext, Malformed, PublicKey};
+use crate::ahe::elgamal::{Ciphertext, FirstMalformed, Malformed, PublicKey};
 use crate::ahe::shuffle::{Shape, Shuffle};
 use crate::channel::{Message, Wire, frames};
 use crate::context::Context;
@@ -56,16 +56,15 @@ pub(super) fn accept(
     }
 }
 
-/// Returns the rows to their owner, with randomness of our own. Tells whether all were ciphertexts, which is for the end
-/// of the run ([`forged`]).
-pub(super) fn give_back(cx: &mut Context, joint: &PublicKey, rows: &[Ciphertext]) -> Result<bool> {
-    let mut intact = true;
-    for rows in rows.chunks(FRAME) {
-        let (fresh, malformed) = cx.threads.run(|| joint.rerandomise_any(rows, cx.rng));
-        intact &= malformed.is_none();
+/// Returns the rows to their owner, with randomness of our own.
+pub(super) fn give_back(cx: &mut Context, joint: &PublicKey, rows: &[Ciphertext]) -> Result<FirstMalformed> {
+    let mut malformed = FirstMalformed::NONE;
+    for (i, rows) in rows.chunks(FRAME).enumerate() {
+        let (fresh, first) = cx.threads.run(|| joint.rerandomise_any(rows, cx.rng));
+        malformed = malformed.or(first.after(i * FRAME));
         cx.ch.tx.send(RETURNED, &fresh)?;
     }
-    Ok(intact)
+    Ok(malformed)
 }
 
 /// The `n` ciphertexts of our rows as the other party returned them, with fresh randomness.
@@ -78,29 +77,27 @@ pub(super) fn take_back(cx: &mut Context, joint: &PublicKey, n: usize) -> Result
     Ok(rows)
 }
 
-/// Shuffle&Decrypt of the list that P_1 has, and no other party. P_1 calls `take` for each frame of elements, and gets
-/// the first row of the list that was malformed, which is for the end of the run ([`forged`]).
+/// Shuffle&Decrypt of the list that P_1 has, and no other party. P_1 calls `take` for each frame of elements. Returns to
+/// P_1 where the first malformed ciphertext of its list is.
 pub(super) fn opened(
     many: &mut Many,
     setup: Setup,
-    joint: &PublicKey,
     (shape, list): (Shape, &[Ciphertext]),
     take: impl FnMut(&[Element]) -> Result<()>,
-) -> Result<Option<usize>> {
+) -> Result<FirstMalformed> {
     let (me, last, rng) = (many.me, many.parties() - 1, &mut many.rng.split());
     let mut shuffle = Shuffle { shape, rng, threads: many.threads };
     if me > 0 {
-        let rest = setup.remaining(me)?;
         let next = if me < last { me + 1 } else { 0 };
-        many.between(me - 1, next, |rx, tx| shuffle.pass(setup.key, &rest, rx, tx))?;
-        return Ok(None);
+        many.between(me - 1, next, |rx, tx| shuffle.pass(setup.key, &setup.rest, rx, tx))?;
+        return Ok(FirstMalformed::NONE);
     }
-    let malformed = many.with(1, |ch| shuffle.lead(joint, list, &mut ch.tx))?;
+    let malformed = many.with(1, |ch| shuffle.lead(&setup.joint, list, &mut ch.tx))?;
     many.with(last, |ch| shuffle.open(setup.key, &mut ch.rx, take))?;
     Ok(malformed)
 }
 
-/// The error for an owner that offered a row which is no ciphertext.
+/// The error for an owner that offered a row which is no ciphertext. For after the run.
 pub(super) fn forged(owner: usize) -> Error {
     let what = "it offered a row of which a part is not an element of ristretto255, or its identity";
     Error::misbehaves_unseen(what).by(seat(owner))

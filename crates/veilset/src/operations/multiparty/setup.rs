@@ -5,13 +5,13 @@
 //! after the sets are fixed: whoever knows the functions before can choose items that have no placement.
 //!
 //! With its seed and key a party shows a hash of all commitments that it has. So one that commits to different things
-//! with different parties, which then have different functions or keys, is found out before anything follows from a
-//! set. To whom it commits last, to that party it could commit in view of what others have shown, but not of what that
-//! party itself shows.
+//! with different parties, which then have different functions or keys, makes the run end before anything follows from a
+//! set; nobody can say who it was. To whom it commits last, to that party it could commit in view of what others have
+//! shown, but not of what that party itself shows.
 
-use crate::ahe::elgamal::{Encoding, Malformed, PublicKey, SecretKey};
+use crate::ahe::elgamal::{Malformed, PublicKey, SecretKey};
 use crate::channel::Message;
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, Seat};
 use crate::hash::{Domain, SessionId};
 use crate::hashing::cuckoo::{Functions, Table};
 use crate::many::{Many, seat};
@@ -27,8 +27,10 @@ const TRIES: u64 = 3;
 pub(super) struct Setup {
     /// Our secret key.
     pub(super) key: SecretKey,
-    /// The public keys of all parties, in their order.
-    pub(super) keys: Vec<Encoding>,
+    /// The joint key of all parties.
+    pub(super) joint: PublicKey,
+    /// The joint key of those who have not decrypted yet when we have.
+    pub(super) rest: PublicKey,
     /// The domain of all hash functions.
     functions: Domain,
 }
@@ -65,37 +67,28 @@ impl Setup {
             <[[u8; 32]; 3]>::try_from(shown).map_err(|_| Error::Bug("an opening of another length".into()))
         })?;
         shown.insert(me, [seed, key_of_ours, all]);
-        let wrong = |party, what| Err(Error::misbehaves(what).by(seat(party)));
+        let wrong = |what, who| Error::misbehaves(what).by(who);
         for (party, ([seed, key, _], committed)) in shown.iter().zip(&committed).enumerate() {
             if commitment(&session, party, &[*seed, *key]) != *committed {
-                return wrong(party, "it shows another seed or key than it committed to");
+                return Err(wrong("it shows another seed or key than it committed to", seat(party)));
             }
         }
-        if let Some(party) = shown.iter().position(|[.., theirs]| *theirs != all) {
-            return wrong(
-                party,
-                "it has other commitments than we have: one of the parties tells the others different things",
-            );
+        if shown.iter().any(|[.., theirs]| *theirs != all) {
+            let what = "it tells the others different things: not all have the same commitments";
+            return Err(wrong(what, Seat::SOMEBODY));
         }
+        let keys: Vec<[u8; 32]> = shown.iter().map(|[_, key, _]| *key).collect();
+        let cancel_out = || wrong("its key and those of others cancel out", Seat::SOMEBODY);
+        let joint = PublicKey::joint(&keys).map_err(|Malformed(party)| match party < keys.len() {
+            true => wrong("its key is not an element of ristretto255, or its identity", seat(party)),
+            false => cancel_out(),
+        })?;
+        let rest = PublicKey::remaining(&keys, me).map_err(|_| cancel_out())?;
         let seeds: Vec<u8> = shown.iter().flat_map(|[seed, ..]| *seed).collect();
-        let keys = shown.iter().map(|[_, key, _]| *key).collect();
         let seed =
             SessionId::of(Domain::new(&session, "run of several parties, the seed of all").hash(&[&seeds]));
-        Ok(Setup { key, keys, functions: Domain::new(&seed, "run of several parties, cuckoo hashing") })
-    }
-
-    /// The joint key of all parties.
-    pub(super) fn joint(&self) -> Result<PublicKey> {
-        PublicKey::joint(&self.keys).map_err(|wrong| self.malformed(wrong))
-    }
-
-    /// The joint key of those who have not decrypted yet when we have.
-    pub(super) fn remaining(&self, me: usize) -> Result<PublicKey> {
-        PublicKey::remaining(&self.keys, me).map_err(|wrong| self.malformed(wrong))
-    }
-
-    fn malformed(&self, Malformed(party): Malformed) -> Error {
-        Error::misbehaves("its public key is not an element of ristretto255, or its identity").by(seat(party))
+        let functions = Domain::new(&seed, "run of several parties, cuckoo hashing");
+        Ok(Setup { key, joint, rest, functions })
     }
 
     /// The functions of the table of this party, which has so many bins; of each try there are others.

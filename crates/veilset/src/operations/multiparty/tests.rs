@@ -66,7 +66,7 @@ fn in_all(sets: &[ItemSet]) -> Vec<bool> {
 fn the_leader_of_a_union_learns_the_items_of_all() {
     for sizes in SIZES {
         let sets = sets(sizes);
-        let public = Public { bounds: bounds(sizes), max_row: 20 };
+        let public = Public::new(bounds(sizes), 20);
         let (results, _) = run_many(sizes.len(), 1, |many| {
             let hashed = Hashed::new(&sets[many.me]);
             let new = union().run(many, &hashed, &public)?;
@@ -89,7 +89,7 @@ fn dummies_change_no_result() {
         let rng = &mut Prng::from_seed(&[me as u8; 32]);
         Hashed::padded(&sets[me], bounds[me], rng)
     };
-    let public = Public { bounds: bounds.to_vec(), max_row: 20 };
+    let public = Public::new(bounds.to_vec(), 20);
     let (results, _) = run_many(3, 1, |many| {
         let set = padded(many.me);
         assert_eq!(set.len(), bounds[many.me]);

@@ -11,7 +11,8 @@
 //!    for each bin ([`crate::membership::shared`]): P_i has the item of the bin, P_j its set.
 //! 3. P_i encrypts the row of each bin, nothing for an empty one. For j = 2, ..., i - 1, and then 1: P_i
 //!    re-randomises its rows, and a membership OT ([`crate::membership::mot`]) hands P_j either this row or, if P_j
-//!    has the item, a fresh encryption of nothing. P_j, unless it is P_1, re-randomises what it got and returns it.
+//!    has the item, a fresh encryption of nothing. P_j, unless it is P_1, re-randomises what it got and returns it. What
+//!    is no ciphertext becomes one of nothing on the way (`rows.rs`).
 //! 4. P_1 has the rows of all owners. All parties run Shuffle&Decrypt ([`crate::ahe::shuffle`]). P_1 adds the rows
 //!    that are not empty to its own.
 //!
@@ -37,7 +38,7 @@
 use super::rows::{accept, forged, give_back, offer, opened, take_back};
 use super::setup::Setup;
 use super::{Hop, relay};
-use crate::ahe::elgamal::{Ciphertext, PublicKey};
+use crate::ahe::elgamal::{Ciphertext, FirstMalformed, PublicKey};
 use crate::ahe::shuffle::Shape;
 use crate::context::Context;
 use crate::error::{Error, Result, Seat};
@@ -63,12 +64,28 @@ const EXPONENT: u32 = share(LAMBDA, 2);
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Public {
     /// The bound on each party's set.
-    pub bounds: Vec<usize>,
+    bounds: Vec<usize>,
     /// The most bytes of an item.
-    pub max_row: usize,
+    pub(super) max_row: usize,
+    /// The bins of each party; none of P_1.
+    bins: Vec<usize>,
 }
 
 impl Public {
+    /// Of parties with these bounds on their sets, and items of up to `max_row` bytes.
+    pub fn new(bounds: Vec<usize>, max_row: usize) -> Public {
+        let owners = bounds.len().saturating_sub(1);
+        let bins = bounds.iter().enumerate().map(|(party, bound)| match party {
+            0 => 0,
+            _ => super::bins(*bound, owners),
+        });
+        Public { max_row, bins: bins.collect(), bounds }
+    }
+
+    pub(super) fn bounds(&self) -> &[usize] {
+        &self.bounds
+    }
+
     pub(super) fn layout(&self) -> Layout<1> {
         Layout::new(self.max_row)
     }
@@ -80,32 +97,32 @@ impl Public {
 
     /// The bins of a party other than P_1.
     pub(super) fn bins(&self, party: usize) -> usize {
-        super::bins(self.bounds[party], self.bounds.len() - 1)
+        self.bins[party]
     }
 
     /// Rows of the parties other than P_1.
     ///
     /// # Errors
-    /// [`Error::Usage`] if they are more than can be permuted.
+    /// [`Error::Usage`] if they are more than can be permuted, or be decoded without an error.
     pub(super) fn rows(&self) -> Result<usize> {
-        let rows = (1..self.bounds.len()).map(|party| self.bins(party)).sum();
-        match u32::try_from(rows) {
-            Ok(_) => Ok(rows),
-            Err(_) => Err(Error::Usage(format!(
-                "the sets of all but the leader make {rows} rows, more than the maximum of {}. Use smaller sets, or \
-                 fewer parties",
-                u32::MAX
+        let rows = self.bins.iter().sum();
+        let elements = usize::saturating_mul(rows, self.k());
+        match u32::try_from(rows).is_ok() && encoding::error_exponent(elements) >= EXPONENT {
+            true => Ok(rows),
+            false => Err(Error::Usage(format!(
+                "the sets of all but the leader make {rows} rows, more than this version supports. Use smaller sets, or \
+                 fewer parties"
             ))),
         }
     }
 
-    /// The party that P_1 has the row at this place of its list from.
-    fn owner(&self, row: usize) -> usize {
-        let ends = (1..self.bounds.len()).scan(0, |end, party| {
-            *end += self.bins(party);
+    /// Where in P_1's list the ciphertexts of each party end.
+    fn ends(&self) -> Vec<usize> {
+        let ends = self.bins.iter().scan(0, |end, bins| {
+            *end += bins * self.k();
             Some(*end)
         });
-        1 + ends.take_while(|end| *end <= row).count()
+        ends.collect()
     }
 
     /// What the holder and the owner of these functions know about their tests.
@@ -116,7 +133,7 @@ impl Public {
 
     /// All tests of the run: each party's bins are tested with each party before it.
     fn comparisons(&self) -> usize {
-        (1..self.bounds.len()).map(|party| party * self.bins(party)).sum()
+        self.bins.iter().enumerate().map(|(party, bins)| party * bins).sum()
     }
 
     /// The sizes of the tests of these two.
@@ -141,12 +158,11 @@ struct Owner {
 }
 
 /// What is left of a step with another party.
-#[derive(Default)]
 struct Visit {
-    /// The rows that P_1 keeps. Whether they are ciphertexts it sees when it shuffles them.
+    /// The rows that P_1 keeps. Whether they are ciphertexts shows when it shuffles them.
     rows: Vec<Ciphertext>,
-    /// The owner of rows that were no ciphertexts.
-    forged_by: Option<usize>,
+    /// Of rows that we gave back, where the first was that is no ciphertext.
+    malformed: FirstMalformed,
 }
 
 /// What all steps of a party share.
@@ -179,8 +195,7 @@ impl<T: Sspmt + Sync, M: MembershipOt + Sync> Union<T, M> {
         let hashes = super::hashed(many, set);
         // 1. Functions and keys.
         let setup = Setup::agree(many)?;
-        let joint = setup.joint()?;
-        let party = &Party { me, setup: &setup, joint: &joint, hashes: &hashes, public };
+        let party = &Party { me, setup: &setup, joint: &setup.joint, hashes: &hashes, public };
         // 2. P_i places its items in a table, and 3. encrypts the row of each bin.
         let owner = match me {
             0 => None,
@@ -200,19 +215,22 @@ impl<T: Sspmt + Sync, M: MembershipOt + Sync> Union<T, M> {
         // 4. Shuffle&Decrypt of all rows that P_1 has.
         let (threads, layout) = (many.threads, public.layout());
         let list: Vec<Ciphertext> = received.iter().flat_map(|visit| &visit.rows).copied().collect();
-        let mut frames = Vec::new();
-        let malformed = opened(many, setup, &joint, (Shape::new(all, public.k()), &list), |elements| {
+        let (mut frames, ends) = (Vec::new(), public.ends());
+        let malformed = opened(many, setup, (Shape::new(all, public.k()), &list), |elements| {
             frames.push(threads.run(|| encoding::decode(elements, layout.width())));
             Ok(())
         })?;
-        let offered = received.iter().find_map(|visit| visit.forged_by);
-        let forged_by = offered.or(malformed.map(|row| public.owner(row)));
-        // How many rows are not empty shows in the time that it takes to read them.
+        // How many rows are not empty shows in the time that it takes to read them, and who forged one in any time at all.
         let threads = threads.clone();
-        Ok(Sealed::new(move || match forged_by {
-            Some(owner) => Err(forged(owner)),
-            None if me == 0 => read(&threads, &frames, layout, items).map(Some),
-            None => Ok(None),
+        let offered: Vec<_> = many.others().zip(received.iter().map(|visit| visit.malformed)).collect();
+        Ok(Sealed::new(move || {
+            let offered = offered.iter().find(|(_, malformed)| malformed.position().is_some());
+            let listed = malformed.position().map(|at| ends.partition_point(|end| *end <= at));
+            match offered.map(|(owner, _)| *owner).or(listed) {
+                Some(owner) => Err(forged(owner)),
+                None if me == 0 => read(&threads, &frames, layout, items).map(Some),
+                None => Ok(None),
+            }
         }))
     }
 
@@ -240,7 +258,7 @@ impl<T: Sspmt + Sync, M: MembershipOt + Sync> Union<T, M> {
         if other > 0 {
             hop.to.put(take_back(cx, joint, rows.len())?)?;
         }
-        Ok(Visit::default())
+        Ok(Visit { rows: Vec::new(), malformed: FirstMalformed::NONE })
     }
 
     /// P_j's step with an owner after it.
@@ -253,10 +271,10 @@ impl<T: Sspmt + Sync, M: MembershipOt + Sync> Union<T, M> {
         // 3. The row, or nothing if we have the item.
         let rows = accept(cx, &self.transfer, shares, public.k())?;
         if me > 0 {
-            let intact = give_back(cx, joint, &rows)?;
-            return Ok(Visit { rows: Vec::new(), forged_by: (!intact).then_some(owner) });
+            let malformed = give_back(cx, joint, &rows)?;
+            return Ok(Visit { rows: Vec::new(), malformed });
         }
-        Ok(Visit { rows, forged_by: None })
+        Ok(Visit { rows, malformed: FirstMalformed::NONE })
     }
 }
 
