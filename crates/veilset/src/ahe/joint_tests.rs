@@ -169,12 +169,12 @@ fn blinding_leaves_the_identity_and_makes_of_others_what_is_random() {
 #[test]
 fn blinding_factors_are_not_small() {
     let rng = &mut rng(6);
-    let (secret, public) = keys(1, rng);
-    let own = PublicKey::joint(&public).unwrap();
-    let list = own.encrypt(&[Element::GENERATOR; 300], rng);
-    let blinded = secret[0].partially_decrypt_blinded(&list, &own, rng).unwrap();
-    // Decrypted under the key that was taken off and put on again.
-    let factors: HashSet<Encoding> = blinded.iter().map(|c| opened(c, &secret)).collect();
+    let (secret, public) = keys(2, rng);
+    let list = PublicKey::joint(&public).unwrap().encrypt(&[Element::GENERATOR; 300], rng);
+    let rest = PublicKey::remaining(&public, 1).unwrap();
+    let blinded = secret[1].partially_decrypt_blinded(&list, &rest, rng).unwrap();
+    // The multiples of the generator by the factors.
+    let factors: HashSet<Encoding> = blinded.iter().map(|c| opened(c, &secret[..1])).collect();
     let small: HashSet<Encoding> = (0..1000u64).map(|r| (G * Scalar::from(r)).compress().0).collect();
     assert!(factors.len() == 300 && factors.is_disjoint(&small));
 }
