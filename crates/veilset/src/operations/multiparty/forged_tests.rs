@@ -58,12 +58,15 @@ struct Forgery {
     which: usize,
 }
 
-/// How a run of three parties with these sets ends for each, and tags and lengths of what the owner gets from each.
+/// How a run ends for each party, and tags and lengths of what the owner gets from each.
+type Ends<T> = (Vec<Result<Option<T>>>, Vec<Vec<(u16, usize)>>);
+
+/// Runs three parties with these sets.
 fn ends<T: Send>(
     forgery: Forgery,
     sets: &[ItemSet; 3],
     party: impl for<'s> Fn(&mut Many, &'s Hashed<'s>, Forging) -> Result<Sealed<'s, Option<T>>> + Sync,
-) -> (Vec<Result<Option<T>>>, Vec<Vec<(u16, usize)>>) {
+) -> Ends<T> {
     let Forgery { owner, holder, which } = forgery;
     let (ends, views) = run_many(3, 1, |many| {
         let to = (many.me == owner).then(|| many.pairs[holder]);
