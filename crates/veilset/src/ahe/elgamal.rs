@@ -32,8 +32,8 @@ pub const FRESH: usize = 3;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Malformed(pub usize);
 
-/// Where the first malformed ciphertext of a list is, if there is one. What a list has can follow from secrets of ours;
-/// until the others have left, nothing may then depend on this, not even how long anything takes.
+/// Where the first malformed ciphertext of a list is, if there is one. Which ciphertexts we hold can depend on our
+/// secrets. Then nothing may depend on this until the others have left, timing included.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct FirstMalformed(pub(super) u64);
 
@@ -185,8 +185,8 @@ pub(super) fn decoded(ciphertexts: &[Ciphertext]) -> Result<[Secrets<Element>; 2
     Ok([part(0)?, part(1)?])
 }
 
-/// The same, where a malformed ciphertext has the identity in both parts; and which ones are malformed. Takes the same
-/// time whichever they are.
+/// The same, with the identity for both parts of a malformed ciphertext; and which ones are malformed. Constant-time in
+/// which they are.
 pub(super) fn decoded_or_nothing(ciphertexts: &[Ciphertext]) -> ([Secrets<Element>; 2], Secrets<bool>) {
     let part = |i: usize| decode_or_identity(&ciphertexts.iter().map(|c| c.0[i]).collect::<Vec<_>>());
     let mut parts = [part(0), part(1)];

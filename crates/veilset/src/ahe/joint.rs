@@ -108,8 +108,8 @@ impl PublicKey {
         first.position().map_or(Ok(fresh), |at| Err(Malformed(at)))
     }
 
-    /// The same of what need not be ciphertexts: in the place of a malformed one comes a fresh encryption of the
-    /// identity. Returns where the first of them is too. Takes the same time whichever they are.
+    /// The same for input that may be malformed: a fresh encryption of the identity replaces each malformed ciphertext.
+    /// Also returns where the first one is. Constant-time in which they are.
     pub fn rerandomise_any(
         &self,
         ciphertexts: &[Ciphertext],

@@ -29,7 +29,7 @@ use std::collections::BTreeMap;
 const TRY: Message<u64> = Message::new(0xda, "owner to holder  try at which the table was made");
 
 /// Bins of a table for sets of up to `bound` items. With probability 2^-[`LAMBDA`] one of the `tables` of the run has no
-/// placement at the first try. The number of the try then shows that, which says something about a set.
+/// placement at the first try. The number of the try then says something about a set.
 fn bins(bound: usize, tables: usize) -> usize {
     cuckoo::number(share(LAMBDA, tables), bound)
 }

@@ -4,10 +4,10 @@
 //! chooses its key in view of the others, and the seed of all is random if one party is honest. The seeds are drawn
 //! after the sets are fixed: whoever knows the functions before can choose items that have no placement.
 //!
-//! With its seed and key a party shows a hash of all commitments that it has. So one that commits to different things
-//! with different parties, which then have different functions or keys, makes the run end before anything follows from a
-//! set; nobody can say who it was. To whom it commits last, to that party it could commit in view of what others have
-//! shown, but not of what that party itself shows.
+//! With its seed and key, a party shows a hash of all commitments that it holds. A party that commits to different values
+//! with different parties would give them different functions or keys. The hashes then differ, and the run ends before
+//! anything follows from a set; nobody can say who it was. Such a party can choose its last commitment in view of what
+//! others have shown, but not of what the recipient of that commitment shows.
 
 use crate::ahe::elgamal::{Malformed, PublicKey, SecretKey};
 use crate::channel::Message;

@@ -220,7 +220,7 @@ impl<T: Sspmt + Sync, M: MembershipOt + Sync> Union<T, M> {
             frames.push(threads.run(|| encoding::decode(elements, layout.width())));
             Ok(())
         })?;
-        // How many rows are not empty shows in the time that it takes to read them, and who forged one in any time at all.
+        // How many rows are not empty shows in the time that it takes to read them. Nor may time show who forged one.
         let threads = threads.clone();
         let offered: Vec<_> = many.others().zip(received.iter().map(|visit| visit.malformed)).collect();
         Ok(Sealed::new(move || {
