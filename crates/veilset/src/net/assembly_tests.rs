@@ -294,7 +294,9 @@ fn a_listener_with_another_key_ends_it() {
     {
         assert!(found.to_string().contains(words), "{found}");
     }
-    assert!(errors.iter().all(|error| error.to_string().contains("party 1")), "{errors:?}");
+    // Who leaves while a connection to it is being made has nobody yet to tell why.
+    let cut_off = |error: &Error| matches!(error, Error::Network(what) if what.contains(" closed the connection before the run was complete"));
+    assert!(errors.iter().all(|e| e.to_string().contains("party 1") || cut_off(e)), "{errors:?}");
 }
 
 /// What becomes of parties 1 and 2, whom party 3 leaves in this way when all three are connected. Party 4 never comes.
