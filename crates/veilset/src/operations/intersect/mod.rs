@@ -4,12 +4,12 @@
 pub mod dh_psi;
 pub mod mqrpmt;
 pub mod oprf;
+pub(crate) mod rows;
 pub(crate) mod tags;
 
 use super::both::BITS_FRAME;
-use super::cost::{Transfer, framed, grown, transfer};
-use super::row::Layout;
-use super::{Fact, Learned, Operation, OverMqrpmt, Role, Rows, Sealed, Shape, Task, Terms, Uses};
+use super::cost::{Deal, Transfer, framed, grown, transfer};
+use super::{Fact, Learned, Operation, OverMqrpmt, Role, Rows, Sealed, Shape, Task, Uses};
 use crate::error::{Error, Result};
 use crate::hashed::Dummies;
 use crate::item::{ItemSet, Items};
@@ -46,18 +46,12 @@ pub static INTERSECT: Operation = Operation {
     sends_on: |deal| framed(deal.sender.size.div_ceil(8), BITS_FRAME / 8, 1),
     over_mqrpmt: Some(OverMqrpmt {
         transfer: Some(|deal, n_x| {
-            let Terms { payload, max_row, .. } = deal.terms;
-            let width = if payload { Layout::<1>::new(max_row).width() } else { 0 };
-            let rows = transfer(n_x, mqrpmt::DIGEST + width, None);
+            let rows = transfer(n_x, rows::width(&deal.terms), None);
             // The receiver sends bits on, if there are any.
             Transfer { rounds: rows.rounds + usize::from(deal.terms.both && n_x > 0), ..rows }
         }),
         // Digests and payloads of what matches; then digests of all items and the matches' places in order.
-        held: |deal, n_y, n_x| {
-            let matches = n_y.min(n_x);
-            let payload = if deal.terms.payload { deal.terms.max_row + 8 } else { 0 };
-            [20 * n_y + grown(matches, mqrpmt::DIGEST + payload), usize::from(deal.terms.both) * 5 * n_x]
-        },
+        held,
         run: |test, task, cx, n| {
             let Task { set, payloads, ref terms, .. } = *task;
             Ok(match task.role {
@@ -72,6 +66,13 @@ pub static INTERSECT: Operation = Operation {
     over_sigma: None,
     over_union: None,
 };
+
+/// Bytes of the digests and payloads of what matches and then digests of all items, and of the matches' places in order.
+pub(crate) fn held(deal: &Deal, n_y: usize, n_x: usize) -> [usize; 2] {
+    let payload = if deal.terms.payload { deal.terms.max_row + 8 } else { 0 };
+    let found = 20 * n_y + grown(n_y.min(n_x), rows::DIGEST + payload);
+    [found, usize::from(deal.terms.both) * 5 * n_x]
+}
 
 /// What the receiver of an intersection learns.
 #[derive(Clone, PartialEq, Eq, Default)]
@@ -107,7 +108,7 @@ fn sort(positions: Option<Vec<u32>>, payloads: &Items, n: usize) -> Result<Match
 
 /// The matches that the receiver sent on, as positions in our set of `n` items. Query j was the item or dummy at
 /// `order[j]`.
-fn sent_on<'a>(order: Secrets<u32>, e: Secrets<bool>, n: usize) -> Sealed<'a, Matching> {
+pub(crate) fn sent_on<'a>(order: Secrets<u32>, e: Secrets<bool>, n: usize) -> Sealed<'a, Matching> {
     Sealed::new(move || {
         let positions = order.iter().zip(e.iter()).filter(|(_, e)| **e).map(|(&i, _)| i).collect();
         sort(Some(positions), &Items::new(), n)

@@ -36,39 +36,68 @@ pub(super) fn new_rows<'a, const N: usize>(
     terms: &Terms,
 ) -> Result<Sealed<'a, New>> {
     let mut ot = extension::Receiver::setup(cx, purpose, extension::DEFAULT_K, Security::SemiHonest)?;
-    let (mut new, mut intact) = (New::default(), true);
-    let layout = Layout::<N>::of(terms);
+    let mut came = Came::<N>::new(terms);
     // The sender can time us, so unwanted rows are checked and copied too.
-    transfer::receive(cx.ch, &mut ot, &e, false, layout.width(), |wanted, row| {
-        let parts = layout.read(row);
-        intact &= !wanted | parts.well_formed;
-        let lists = [&mut new.items, &mut new.payloads];
+    let width = came.layout.width();
+    transfer::receive(cx.ch, &mut ot, &e, false, width, |wanted, row| came.take(wanted, row))?;
+    came.end(cx, (y, n_x), move || verdict(&e), terms)
+}
+
+/// The rows that the receiver got.
+pub(crate) struct Came<const N: usize> {
+    layout: Layout<N>,
+    new: New,
+    intact: bool,
+}
+
+impl<const N: usize> Came<N> {
+    /// None so far.
+    pub(crate) fn new(terms: &Terms) -> Self {
+        Came { layout: Layout::of(terms), new: New::default(), intact: true }
+    }
+
+    /// Keeps a row if it is wanted. The work is the same if not.
+    pub(crate) fn take(&mut self, wanted: bool, row: &[u8]) {
+        let parts = self.layout.read(row);
+        self.intact &= !wanted | parts.well_formed;
+        let lists = [&mut self.new.items, &mut self.new.payloads];
         for (i, list) in lists.into_iter().enumerate().take(N) {
             let (from, length) = parts.get(i);
             list.push_if(wanted, from, length);
         }
-    })?;
-    let (items, announced) = (y.items(), y.announced());
-    if terms.both {
-        // No verdict yet: up to here the time must reveal no more than the union does. For an honest sender, as
-        // many items are sorted as the union has, and the sender gets that number.
-        let mut union: Vec<&[u8]> = items.iter().chain(new.items.iter()).collect();
-        cx.threads.run(|| union.par_sort_unstable());
-        union.dedup();
-        both::send_union(cx.ch, &union, announced + n_x, terms)?;
     }
-    let threads = cx.threads.clone();
-    Ok(Sealed::new(move || {
-        verdict(&e)?;
-        let distinct = threads.run(|| ItemSet::keep_first(new.items));
-        if !intact {
-            return Err(Error::misbehaves_unseen("a row it sent does not decrypt"));
+
+    /// Sends the union on if both get it. The checks of the rows are sealed, and the verdict on how many there are.
+    pub(crate) fn end<'a>(
+        self,
+        cx: &mut Context,
+        (y, n_x): (&'a Hashed<'a>, usize),
+        verdict: impl FnOnce() -> Result<()> + Send + 'a,
+        terms: &Terms,
+    ) -> Result<Sealed<'a, New>> {
+        let Came { new, intact, .. } = self;
+        let (items, announced) = (y.items(), y.announced());
+        if terms.both {
+            // No verdict yet: up to here the time must reveal no more than the union does. For an honest sender, as
+            // many items are sorted as the union has, and the sender gets that number.
+            let mut union: Vec<&[u8]> = items.iter().chain(new.items.iter()).collect();
+            cx.threads.run(|| union.par_sort_unstable());
+            union.dedup();
+            both::send_union(cx.ch, &union, announced + n_x, terms)?;
         }
-        if !distinct.duplicates.is_empty() || threads.run(|| intersects(&distinct.set, items)) {
-            return Err(Error::misbehaves_unseen("an item that it sent as new is not new"));
-        }
-        Ok(New { items: distinct.set.into_items(), payloads: new.payloads })
-    }))
+        let threads = cx.threads.clone();
+        Ok(Sealed::new(move || {
+            verdict()?;
+            let distinct = threads.run(|| ItemSet::keep_first(new.items));
+            if !intact {
+                return Err(Error::misbehaves_unseen("a row it sent does not decrypt"));
+            }
+            if !distinct.duplicates.is_empty() || threads.run(|| intersects(&distinct.set, items)) {
+                return Err(Error::misbehaves_unseen("an item that it sent as new is not new"));
+            }
+            Ok(New { items: distinct.set.into_items(), payloads: new.payloads })
+        }))
+    }
 }
 
 /// Bytes of a row.
@@ -77,7 +106,7 @@ pub(crate) fn width(terms: &Terms) -> usize {
 }
 
 /// Rejects rows that are too long.
-pub(super) fn check_rows<const N: usize>(parts: [&Items; N], terms: &Terms) -> Result<()> {
+pub(crate) fn check_rows<const N: usize>(parts: [&Items; N], terms: &Terms) -> Result<()> {
     let layout = Layout::<N>::of(terms);
     layout.check((0..parts[0].len()).map(|i| parts.map(|part| part.get(i).len())))
 }
