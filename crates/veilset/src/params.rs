@@ -6,6 +6,7 @@
 
 #[cfg(feature = "fhe")]
 pub mod bfv;
+pub mod filter;
 pub mod matrix;
 
 use crate::error::{Error, Result};

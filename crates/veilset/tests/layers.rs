@@ -150,6 +150,7 @@ fn names_of_oracles_differ() {
         "PURPOSE: &str",
         "OPRF: &str",
         "PEQT: &str",
+        "DIGESTS: &str",
         "domain: ",
     ];
     for (file, text) in code() {

@@ -12,6 +12,8 @@
 //! ciphertexts. An honest party sends it with probability 2^-252. [`FirstMalformed`] is for ciphertexts that must not be
 //! rejected at once.
 
+pub mod lists;
+
 use crate::channel::Wire;
 use crate::group::ristretto255::{
     Element, Scalar as SecretScalar, Scalars, add, decode, decode_or_identity, encode, multiply, multiply_all,

@@ -11,6 +11,119 @@
 //! Where several parties have a key each ([`joint`]), a message is an element of a group, and nothing is combined:
 //! ciphertexts are re-randomised, decrypted by one party after the other, and shuffled on the way ([`shuffle`]).
 
+//!
+//! [`Cipher`] is the same for lists: the owner encrypts bits in bulk, who has the public key adds some of them up and
+//! answers with combinations of the sums, and the owner opens the answers. An instance is chosen at run time.
+
 pub mod elgamal;
 pub mod joint;
 pub mod shuffle;
+
+use crate::hash::SessionId;
+use crate::rng::Prng;
+use crate::secret::Secrets;
+pub use elgamal::{FirstMalformed, Malformed};
+
+/// What an owner opens a message to, and who chose the message computes too: 32 bytes that only they know, if the message
+/// is uniform.
+pub type Name = [u8; 32];
+
+/// Additively homomorphic encryption of lists, of bits above all. Messages are integers modulo a number M that has no
+/// factor below 2^16.
+///
+/// Security: IND-CPA. Answers are distributed as fresh encryptions of their messages, also to the owner who knows the
+/// randomness of all that they are made from.
+///
+/// All functions compute on the pool of the thread that they are called on. They are constant-time in messages, weights,
+/// and in which ciphertexts are chosen.
+pub trait Cipher: Send + Sync {
+    /// The secret key, which encrypts faster than the public one.
+    type Owner: Send + Sync;
+    /// The public key.
+    type Key: Send + Sync;
+    /// A list of ciphertexts to compute with.
+    type List: Send + Sync;
+    /// A list of numbers modulo M: messages and weights.
+    type Numbers: Send + Sync;
+    /// A list of messages, as far as the owner can tell them.
+    type Opened: Send + Sync;
+
+    /// Bytes of a public key.
+    const KEY: usize;
+    /// Bytes of an encrypted bit.
+    const CELL: usize;
+    /// Bytes of any other ciphertext.
+    const CIPHERTEXT: usize;
+    /// What is wrong with malformed ciphertexts and keys, as the end of a sentence.
+    const UNFIT: &'static str;
+
+    /// Draws a fresh key.
+    fn generate(rng: &mut Prng) -> Self::Owner;
+
+    /// The public key, encoded.
+    fn public(owner: &Self::Owner) -> Vec<u8>;
+
+    /// The peer's public key.
+    ///
+    /// # Errors
+    /// If it is malformed.
+    fn key(encoding: &[u8]) -> Result<Self::Key, Malformed>;
+
+    /// Encrypts bits, each with fresh randomness; the first is number `first` of the list with this seed. A seed may be
+    /// used for one list under one key.
+    fn encrypt(owner: &Self::Owner, seed: &SessionId, first: u64, bits: &[bool], rng: &mut Prng) -> Vec<u8>;
+
+    /// Encrypted bits, those with these numbers in the list with this seed. In place of a malformed one stands an
+    /// encryption of 0. Also returns where the first one is.
+    fn load(seed: &SessionId, numbers: &[u32], cells: &[u8]) -> (Self::List, FirstMalformed);
+
+    /// So many encryptions of 0, without randomness.
+    fn zeros(n: usize) -> Self::List;
+
+    /// The length of a list.
+    fn len(list: &Self::List) -> usize;
+
+    /// Adds cells to sums: for each pair of positions, in ascending order, to the first the second.
+    fn add(key: &Self::Key, sums: &mut Self::List, cells: &Self::List, pairs: &[(u32, u32)]);
+
+    /// The ciphertexts at these positions, or encryptions of 0 in their place for positions from `n` on.
+    fn select(list: &Self::List, positions: &[u32], n: usize) -> Self::List;
+
+    /// Uniform numbers.
+    fn uniform(n: usize, rng: &mut Prng) -> Self::Numbers;
+
+    /// Uniform numbers that are coprime to M.
+    fn units(n: usize, rng: &mut Prng) -> Self::Numbers;
+
+    /// Fresh encryptions of constant + weight * message; without constants they are 0, and without weights 1.
+    fn combine(
+        key: &Self::Key,
+        constants: Option<&Self::Numbers>,
+        weights: Option<&Self::Numbers>,
+        list: &Self::List,
+        rng: &mut Prng,
+    ) -> Vec<u8>;
+
+    /// What the owner opens encryptions of these numbers to.
+    fn names(numbers: &Self::Numbers) -> Secrets<Name>;
+
+    /// Opens ciphertexts.
+    ///
+    /// # Errors
+    /// The position of the first malformed one.
+    fn open(owner: &Self::Owner, ciphertexts: &[u8]) -> Result<Self::Opened, Malformed>;
+
+    /// Whether each message is 0.
+    fn are_zero(opened: &Self::Opened) -> Secrets<bool>;
+
+    /// The names of messages.
+    fn opened_names(opened: &Self::Opened) -> Secrets<Name>;
+
+    /// The names of the quotients of two lists of messages, where the divisors should be at most `most`; and what each
+    /// divisor is, or more than `most`. Of a quotient by 0 or by more than `most` the name is of no use.
+    fn quotients(
+        dividends: &Self::Opened,
+        divisors: &Self::Opened,
+        most: u32,
+    ) -> (Secrets<Name>, Secrets<u32>);
+}

@@ -4,6 +4,7 @@
 pub(crate) mod bfv;
 pub mod conditional;
 pub mod cwprf;
+pub mod encrypted_filter;
 pub(crate) mod lookup;
 pub mod mot;
 pub mod permuted;

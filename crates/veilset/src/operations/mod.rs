@@ -9,6 +9,7 @@
 pub(crate) mod both;
 pub mod cost;
 pub mod count;
+pub mod dc17;
 mod facts;
 pub mod id;
 pub mod intersect;

@@ -14,7 +14,8 @@ use crate::membership::{ASK, Ideal, Mqrpmt};
 use crate::operations::{COUNT, INTERSECT, SUM, UNION};
 use crate::protocols::dh_psi;
 use crate::protocols::{
-    self, CM20, CWPRF, Choice, DH_PSI, KRTW19, KRTW19_PLAIN, POPRF, Protocol, SIGMA_AHE, SIGMA_DH, VOLE, run,
+    self, CM20, CWPRF, Choice, DC17, DH_PSI, KRTW19, KRTW19_PLAIN, POPRF, Protocol, SIGMA_AHE, SIGMA_DH,
+    VOLE, run,
 };
 use crate::rng::Prng;
 use crate::testing::{Garble, Views, overlapping, run_pair, sizes, split_frames};
@@ -501,6 +502,31 @@ fn byte_counts_are_those_of_the_formula() {
                 bytes[1] += 8 + 6;
             }
             assert_eq!([views.0[0].len(), views.0[1].len()], bytes, "{kind:?}");
+            continue;
+        }
+        if protocol == &DC17 {
+            // 48 positions in 300 * 48 / ln 2 cells, a little less as 200 is no power of two, 8192 of 32 bytes in a
+            // frame; then two ciphertexts of 64 bytes and a row per item, in frames of at most 256 KiB together.
+            let cells = crate::operations::dc17::filter(n_y, n_x).cells as usize;
+            assert!((20_600..20_774).contains(&cells), "{cells}");
+            let filter = 64 + 6 + 32 * cells + 6 * 3;
+            let row = match operation.name {
+                "count" => 0,
+                "intersect" => 16 + if terms.payload { MAX_ROW + 2 } else { 0 },
+                _ => MAX_ROW + 2 + if terms.payload { 2 } else { 0 },
+            };
+            let ciphertexts = if row > 0 { 128 } else { 64 };
+            let frames = n_x.div_ceil((1 << 18) / (ciphertexts + row)) * if row > 0 { 2 } else { 1 };
+            let both = match operation.name {
+                "count" => 8 + 6,
+                "intersect" => n_x / 8 + 6,
+                _ => {
+                    8 + 6 + (n_y + n_x) * (MAX_ROW + 2) + 6 * (n_y + n_x).div_ceil((1 << 18) / (MAX_ROW + 2))
+                }
+            };
+            let to_sender = filter + if terms.both { both } else { 0 };
+            let to_receiver = n_x * (ciphertexts + row) + 6 * frames;
+            assert_eq!([views.0[0].len(), views.0[1].len()], [to_receiver, to_sender], "{kind:?}");
             continue;
         }
         let tags: usize = views.frames(0).iter().filter(|f| f.0 == 0x21).map(|f| f.1 + 6).sum();

@@ -13,6 +13,7 @@
 
 mod cm20;
 pub(crate) mod cwprf;
+mod dc17;
 pub(crate) mod dh_psi;
 mod krtw19;
 mod poprf;
@@ -26,6 +27,7 @@ mod vole;
 
 pub use cm20::CM20;
 pub use cwprf::CWPRF;
+pub use dc17::DC17;
 pub use dh_psi::DH_PSI;
 pub use krtw19::{KRTW19, KRTW19_PLAIN};
 pub use poprf::POPRF;
@@ -62,9 +64,10 @@ pub static ALL: [&Protocol; BUILT] = [
     &SIGMA_AHE,
     #[cfg(feature = "fhe")]
     &SIGMA_FHE,
+    &DC17,
 ];
 
-const BUILT: usize = 9 + cfg!(feature = "fhe") as usize;
+const BUILT: usize = 10 + cfg!(feature = "fhe") as usize;
 
 /// All protocols of several parties, one for each operation that they compute.
 pub static SEVERAL: [&Protocol; 3] = [&MPSU, &MPSI, &MPSI_CA];

@@ -13,8 +13,7 @@ fn names_are_distinct_and_found() {
     for protocol in all() {
         assert!(std::ptr::eq(named(protocol.name).unwrap(), protocol));
     }
-    let always =
-        "\"osn\" is not a protocol: dh, dh-psi, cm20, vole, krtw19, krtw19-plain, poprf, sigma-dh, sigma-ahe";
+    let always = "\"osn\" is not a protocol: dh, dh-psi, cm20, vole, krtw19, krtw19-plain, poprf, sigma-dh, sigma-ahe, dc17";
     let more = if cfg!(feature = "fhe") { ", sigma-fhe" } else { "" };
     let several = "; of several parties: mpsu, mpsi, mpsi-ca";
     assert_eq!(named("osn").unwrap_err(), format!("{always}{more}{several}"));

@@ -1,0 +1,139 @@
+use super::*;
+use crate::ahe::elgamal::lists::ElGamal;
+use crate::item::ItemSet;
+use crate::params::LAMBDA;
+use crate::rng::Prng;
+use crate::testing::{Views, overlapping, run_pair, split_frames};
+use std::collections::HashSet;
+
+const SESSION: SessionId = SessionId::of([5; 32]);
+
+/// The sums of the cells of each item, opened.
+fn sums(y: &ItemSet, x: &ItemSet, filter: Filter) -> (Vec<u32>, Views) {
+    let (y, x) = (&Hashed::new(y), &Hashed::new(x));
+    let ((owner, sums), views) =
+        run_pair(&SESSION, |cx| send::<ElGamal>(cx, y, filter), |cx| receive::<ElGamal>(cx, x, filter));
+    assert!(sums.well_formed);
+    let fresh = ElGamal::combine(&sums.key, None, None, &sums.list, &mut Prng::from_seed(&[1; 32]));
+    let opened = ElGamal::open(&owner, &fresh).unwrap();
+    (ElGamal::quotients(&opened, &opened, filter.positions).1.to_vec(), views)
+}
+
+/// How many positions of each item no item of the owner has, by sets of positions.
+fn plain(y: &ItemSet, x: &ItemSet, filter: Filter, head: &[u8]) -> Vec<u32> {
+    let domain =
+        Domain::new(&SessionId::of(head[..32].try_into().unwrap()), "positions of an item in a filter");
+    let positions = |item: &[u8]| -> Vec<u64> {
+        let stream: [u8; 8 * MOST] = domain.hash(&[ItemHash::of_item(item).as_bytes()]);
+        let number = |bytes: &[u8]| u64::from_le_bytes(bytes.try_into().unwrap());
+        let scaled = |number: u64| ((u128::from(number) * u128::from(filter.cells)) >> 64) as u64;
+        stream.chunks(8).take(filter.positions as usize).map(|bytes| scaled(number(bytes))).collect()
+    };
+    let full: HashSet<u64> = y.iter().flat_map(positions).collect();
+    x.iter().map(|item| positions(item).iter().filter(|at| !full.contains(at)).count() as u32).collect()
+}
+
+#[test]
+fn sums_count_the_empty_positions_of_items() {
+    // The last has more than one frame of cells.
+    for (n_y, n_x) in [(0, 1), (1, 1), (3, 0), (2, 30), (40, 5), (170, 300)] {
+        let (y, x) = overlapping(n_y, n_x, 0.5);
+        let filter = Filter::new(LAMBDA, n_y, n_x);
+        let (sums, views) = sums(&y, &x, filter);
+        let head = split_frames(&views.0[1])[0].1.clone();
+        assert_eq!(sums, plain(&y, &x, filter, &head), "{n_y} {n_x}");
+        let matches = x.iter().filter(|item| y.iter().any(|other| other == *item)).count();
+        assert_eq!(sums.iter().filter(|sum| **sum == 0).count(), matches);
+        let bytes: usize = split_frames(&views.0[1]).iter().skip(1).map(|(_, frame)| frame.len()).sum();
+        assert_eq!(bytes, filter.cells as usize * ElGamal::CELL);
+        assert!(n_y < 100 || views.frames(1).len() > 2);
+    }
+}
+
+#[test]
+fn seed_and_key_are_those_of_one_run() {
+    let (y, x) = overlapping(5, 5, 0.5);
+    let filter = Filter::new(LAMBDA, 5, 5);
+    let (y, x) = (&Hashed::new(&y), &Hashed::new(&x));
+    let runs: Vec<Vec<Vec<u8>>> = (0..2)
+        .map(|run| {
+            let rng = || Prng::from_seed(&[run + 7; 32]);
+            let (_, views) = run_pair(
+                &SESSION,
+                |cx| send::<ElGamal>(cx.under(rng()), y, filter),
+                |cx| receive::<ElGamal>(cx, x, filter),
+            );
+            let head = split_frames(&views.0[1])[0].1.clone();
+            head.chunks(32).map(<[u8]>::to_vec).collect()
+        })
+        .collect();
+    for (one, two) in runs[0].iter().zip(&runs[1]) {
+        assert_ne!(one, two);
+    }
+    // Neither is a part of the other.
+    assert_ne!(runs[0][0], runs[0][1]);
+}
+
+#[test]
+fn positions_are_uniform_and_of_the_seed() {
+    let filter = Filter { cells: 1000, positions: 60 };
+    let mut counts = vec![0usize; 1000];
+    let (mut seen, mut steps) = (HashSet::new(), 0);
+    for seed in 0..10 {
+        let positions = positions(&SessionId::of([seed; 32]), filter);
+        for item in 0..200u32 {
+            let mut at = [0; 60];
+            positions(&ItemHash::of_item(&item.to_le_bytes()), &mut at);
+            at.iter().for_each(|at| counts[*at as usize] += 1);
+            // No two positions of an item are tied together.
+            seen.extend([(at[0], at[1]), (at[1], at[2]), (at[58], at[59])]);
+            steps += usize::from((at[0] + at[2] + 2002 - 2 * at[1]) % 1000 < 5);
+        }
+    }
+    // 120 each; chi-squared of 999 degrees of freedom: a standard deviation of 45.
+    let chi2: f64 = counts.iter().map(|&n| (n as f64 - 120.0).powi(2) / 120.0).sum();
+    assert!((chi2 - 999.0).abs() < 300.0, "{chi2}");
+    assert!(seen.len() > 5900, "{}", seen.len());
+    // Three in a row are equally far apart by chance: 10 of 2000.
+    assert!(steps < 60, "{steps}");
+    let edge = Filter { cells: 1 << 32, positions: 72 };
+    let mut at = [0; 72];
+    positions(&SESSION, edge)(&ItemHash::of_item(b"a"), &mut at);
+    assert!(at.iter().any(|at| *at > 3 << 30) && at.iter().any(|at| *at < 1 << 30));
+}
+
+/// The other party goes on, and knows.
+#[test]
+fn only_malformed_cells_that_are_used_are_noticed() {
+    let x = overlapping(0, 1, 0.0).1;
+    let (filter, x) = (Filter::new(LAMBDA, 30, 1), &Hashed::new(&x));
+    let mut used = vec![0; filter.positions as usize];
+    for (at, well_formed) in [(None, true), (Some(true), false), (Some(false), true)] {
+        let (((), sums), _) = run_pair(
+            &SESSION,
+            |cx| {
+                let owner = ElGamal::generate(cx.rng);
+                let seed = [9; 32];
+                cx.ch.tx.send_bytes(HEAD, &[&seed[..], &ElGamal::public(&owner)].concat())?;
+                let cells = filter.cells as usize;
+                let mut bytes = ElGamal::encrypt(&owner, &SessionId::of(seed), 0, &vec![true; cells], cx.rng);
+                positions(&SessionId::of(seed), filter)(&x.own()[0], &mut used);
+                if let Some(in_use) = at {
+                    let at = (0..cells).find(|at| used.contains(&(*at as u32)) == in_use).unwrap();
+                    bytes[at * ElGamal::CELL..][..ElGamal::CELL].fill(0xff);
+                }
+                bytes.chunks(FRAME_BYTES).try_for_each(|frame| cx.ch.tx.send_bytes(CELLS, frame))
+            },
+            |cx| receive::<ElGamal>(cx, x, filter),
+        );
+        assert_eq!(sums.well_formed, well_formed);
+    }
+}
+
+#[test]
+fn filters_that_are_too_large_are_refused() {
+    for filter in [Filter { cells: (1 << 32) + 1, positions: 40 }, Filter { cells: 8, positions: 73 }] {
+        assert!(matches!(check(filter), Err(Error::Bug(_))));
+    }
+    assert_eq!(check(Filter { cells: 1 << 32, positions: 72 }), Ok(()));
+}

@@ -1,0 +1,160 @@
+use super::*;
+use crate::ahe::elgamal::lists::ElGamal;
+use crate::error::Fault;
+use crate::hash::SessionId;
+use crate::hashed::Hashed;
+use crate::item::{ItemSet, Items};
+use crate::operations::{COUNT, Confirmed, INTERSECT, Operation, Role, Task, Terms, UNION};
+use crate::protocols::DC17;
+use crate::testing::{are_random_orders, overlapping, places, run_pair, split_frames};
+use std::collections::HashSet;
+
+const SESSION: SessionId = SessionId::of([5; 32]);
+const TERMS: Terms = Terms { max_row: 3050, ..crate::operations::tests::TERMS };
+
+fn task<'a>(operation: &'static Operation, role: Role, set: &'a Hashed<'a>) -> Task<'a> {
+    let payloads = const { &Items::new() };
+    Task { operation, role, group: DC17.group(), set, values: &[], payloads, terms: TERMS }
+}
+
+type Run = for<'a> fn(&Task<'a>, &mut Context, usize) -> Result<Sealed<'a, Learned>>;
+
+const ALL: [(&Operation, Run); 3] = [
+    (&INTERSECT, intersect::run::<ElGamal>),
+    (&UNION, union::run::<ElGamal>),
+    (&COUNT, count::run::<ElGamal>),
+];
+
+#[test]
+fn answers_are_in_random_order() {
+    let (y, x) = overlapping(0, 300, 0.0);
+    let (hashed_y, hashed_x) = (&Hashed::new(&y), &Hashed::new(&x));
+    let order = |seed: u8| {
+        let (learned, _) = run_pair(
+            &SESSION,
+            |cx| union::run::<ElGamal>(&task(&UNION, Role::Receiver, hashed_y), cx, 300)?.open(Confirmed(())),
+            |cx| {
+                let cx = cx.under(Prng::from_seed(&[seed; 32]));
+                union::run::<ElGamal>(&task(&UNION, Role::Sender, hashed_x), cx, 0).map(drop)
+            },
+        );
+        let Learned::New(new) = learned.0 else { panic!("no union") };
+        places(&x.iter().collect::<Vec<_>>(), &new.items.iter().collect::<Vec<_>>())
+    };
+    are_random_orders([&order(1), &order(2)]);
+}
+
+#[test]
+fn keys_of_rows_are_of_the_session_and_of_their_names() {
+    let mut seen = HashSet::new();
+    let names: Vec<Name> = (0..=32u8).map(|at| std::array::from_fn(|i| u8::from(i == at as usize))).collect();
+    for session in [1, 2] {
+        let (domains, _) = run_pair(&SessionId::of([session; 32]), |cx| Ok(keys(cx)), |_| Ok(()));
+        seen.extend(pads(&domains.0, &names).iter().copied());
+    }
+    assert_eq!(seen.len(), 2 * 33);
+}
+
+/// A filter of which no cell is an element: its owner sees what it sees otherwise, and the sender knows at the end.
+#[test]
+fn an_owner_does_not_see_whether_a_malformed_cell_was_used() {
+    let x = overlapping(0, 9, 0.0).1;
+    let x = &Hashed::new(&x);
+    for (operation, run) in ALL {
+        let view = |spoil: bool| {
+            let mut sizes = vec![];
+            let (ends, views) = run_pair(
+                &SESSION,
+                |cx| {
+                    let filter = filter(9, 9);
+                    let owner = ElGamal::generate(cx.rng);
+                    let head = [&[7; 32][..], &ElGamal::public(&owner)].concat();
+                    cx.ch.tx.send_bytes(Message::<[u8]>::new(0xf0, "head"), &head)?;
+                    let bits = vec![true; filter.cells as usize];
+                    let mut cells = ElGamal::encrypt(&owner, &SessionId::of([7; 32]), 0, &bits, cx.rng);
+                    if spoil {
+                        cells.fill(0xff);
+                    }
+                    cx.ch.tx.send_bytes(Message::<[u8]>::new(0xf1, "cells"), &cells)?;
+                    cx.ch.rx.recv_bounded(ANSWERS, 1 << 18)?;
+                    if operation != &COUNT {
+                        cx.ch.rx.recv_bounded(ROWS, 1 << 18)?;
+                    }
+                    Ok(())
+                },
+                |cx| Ok(run(&task(operation, Role::Sender, x), cx, 9)?.open(Confirmed(()))),
+            );
+            sizes.extend(split_frames(&views.0[0]).iter().map(|(tag, frame)| (*tag, frame.len())));
+            (sizes, ends.1)
+        };
+        let (good, bad) = (view(false), view(true));
+        assert_eq!(good.0, bad.0);
+        assert!(good.0.iter().any(|(tag, _)| *tag == 0xf2), "{operation}");
+        assert!(good.1.is_ok());
+        match bad.1 {
+            Err(Error::Peer { fault: Fault::Misbehaved, what, .. }) => {
+                assert!(what.contains("a cell of its filter"), "{what}");
+            }
+            other => panic!("{operation}: {:?}", other.err()),
+        }
+    }
+}
+
+/// As SECURITY.md says.
+#[test]
+fn an_owner_whose_filter_holds_only_zeros_gets_the_whole_set() {
+    let x: ItemSet = overlapping(0, 20, 0.0).1;
+    let x = &Hashed::new(&x);
+    let filter = filter(20, 20);
+    let shape = count::SHAPE;
+    let ((bits, _), _) = run_pair(
+        &SESSION,
+        |cx| {
+            let owner = ElGamal::generate(cx.rng);
+            let head = [&[7; 32][..], &ElGamal::public(&owner)].concat();
+            cx.ch.tx.send_bytes(Message::<[u8]>::new(0xf0, "head"), &head)?;
+            let bits = vec![false; filter.cells as usize];
+            let cells = ElGamal::encrypt(&owner, &SessionId::of([7; 32]), 0, &bits, cx.rng);
+            cx.ch.tx.send_bytes(Message::<[u8]>::new(0xf1, "cells"), &cells)?;
+            receive::<ElGamal>(cx, &owner, 20, shape, |[c, _]| (ElGamal::are_zero(&c), None), |_, _| ())
+        },
+        |cx| count::run::<ElGamal>(&task(&COUNT, Role::Sender, x), cx, 20).map(drop),
+    );
+    assert!(bits.iter().all(|bit| *bit));
+}
+
+/// A sender whose second answer holds more than an item has positions.
+#[test]
+fn answers_that_no_item_can_have_are_refused() {
+    let y = overlapping(3, 0, 0.0).0;
+    let y = &Hashed::new(&y);
+    let shape = union::shape(&TERMS);
+    for (more, refused) in [(0, false), (1, true)] {
+        let (end, _) = run_pair(
+            &SESSION,
+            |cx| Ok(union::run::<ElGamal>(&task(&UNION, Role::Receiver, y), cx, 1)?.open(Confirmed(()))),
+            |cx| {
+                let none = ItemSet::default();
+                let set = Hashed::padded(&none, 1, cx.rng);
+                let sums = crate::membership::encrypted_filter::receive::<ElGamal>(cx, &set, filter(3, 1))?;
+                let number = |n: u32| {
+                    let n = curve25519_dalek::Scalar::from(n).to_bytes();
+                    crate::group::ristretto255::Scalars::from(Secrets::from(vec![n]))
+                };
+                let q = number(filter(3, 1).positions + more);
+                let combine = |key: &_, _: &_, rng: &mut Prng| {
+                    let both =
+                        [&q, &q].map(|q| ElGamal::combine(key, Some(q), None, &ElGamal::zeros(1), rng));
+                    (both.concat(), Some(number(1)))
+                };
+                answer::<ElGamal>(cx, &sums, (1, 1), shape, combine, |_, _| ()).map(drop)
+            },
+        );
+        match end.0 {
+            Err(Error::Peer { fault: Fault::Misbehaved, what, .. }) => {
+                assert!(refused && what.contains("more empty positions"), "{what}");
+            }
+            other => assert!(!refused && other.is_ok(), "{:?}", other.err()),
+        }
+    }
+}
