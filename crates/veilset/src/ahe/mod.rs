@@ -73,8 +73,15 @@ pub trait Cipher: Send + Sync {
     /// used for one list under one key.
     fn encrypt(owner: &Self::Owner, seed: &SessionId, first: u64, bits: &[bool], rng: &mut Prng) -> Vec<u8>;
 
+    /// Checks encrypted bits as far as that is cheap, all that have come, whichever of them are loaded.
+    ///
+    /// # Errors
+    /// The position of the first malformed one.
+    fn check(key: &Self::Key, cells: &[u8]) -> Result<(), Malformed>;
+
     /// Encrypted bits, those with these numbers in the list with this seed. In place of a malformed one stands an
-    /// encryption of 0. Also returns where the first one is.
+    /// encryption of 0. Also returns where the first one is: who sent them must not learn it, as it shows which ones are
+    /// loaded.
     fn load(seed: &SessionId, numbers: &[u32], cells: &[u8]) -> (Self::List, FirstMalformed);
 
     /// So many encryptions of 0, without randomness.
@@ -90,10 +97,10 @@ pub trait Cipher: Send + Sync {
     fn select(list: &Self::List, positions: &[u32], n: usize) -> Self::List;
 
     /// Uniform numbers.
-    fn uniform(n: usize, rng: &mut Prng) -> Self::Numbers;
+    fn uniform(key: &Self::Key, n: usize, rng: &mut Prng) -> Self::Numbers;
 
     /// Uniform numbers that are coprime to M.
-    fn units(n: usize, rng: &mut Prng) -> Self::Numbers;
+    fn units(key: &Self::Key, n: usize, rng: &mut Prng) -> Self::Numbers;
 
     /// Fresh encryptions of constant + weight * message; without constants they are 0, and without weights 1.
     fn combine(
@@ -122,6 +129,7 @@ pub trait Cipher: Send + Sync {
     /// The names of the quotients of two lists of messages, where the divisors should be at most `most`; and what each
     /// divisor is, or more than `most`. Of a quotient by 0 or by more than `most` the name is of no use.
     fn quotients(
+        owner: &Self::Owner,
         dividends: &Self::Opened,
         divisors: &Self::Opened,
         most: u32,

@@ -15,7 +15,7 @@
 //! and the other party tells its own user at the end: which cells it looks at depends on its items.
 
 use crate::ahe::{Cipher, FirstMalformed};
-use crate::channel::{Message, Unit, frames};
+use crate::channel::{HEADER, Message, Unit, frames};
 use crate::context::Context;
 use crate::error::{Error, Result};
 use crate::hash::{Domain, ItemHash, SessionId};
@@ -25,11 +25,10 @@ use crate::secret::Secrets;
 use rayon::prelude::*;
 use zeroize::Zeroizing;
 
-const HEAD: Message<[u8]> = Message::new(0xf0, "R->S  seed of the filter, and public key");
+const SEED: Message<[u8; 32]> = Message::new(0xf0, "R->S  seed of the filter");
+const KEY: Message<[u8]> = Message::new(0xf4, "R->S  public key");
 const CELLS: Message<[u8]> = Message::new(0xf1, "R->S  encrypted cells");
 
-/// Bytes of a seed.
-const SEED: usize = 32;
 /// Bytes of a frame of cells, at most: 256 KiB.
 const FRAME_BYTES: usize = 1 << 18;
 /// Items hashed at a time.
@@ -44,9 +43,9 @@ pub(crate) const fn frame<C: Cipher>() -> usize {
     FRAME_BYTES / C::CELL
 }
 
-/// Bytes of the message before the cells.
+/// Bytes of the messages before the cells.
 pub(crate) const fn head<C: Cipher>() -> usize {
-    SEED + C::KEY
+    32 + C::KEY + 2 * HEADER
 }
 
 /// The positions of an item in the filter with this seed.
@@ -93,8 +92,9 @@ fn check(filter: Filter) -> Result<()> {
 pub fn send<C: Cipher>(cx: &mut Context, y: &Hashed, filter: Filter) -> Result<C::Owner> {
     check(filter)?;
     let owner = C::generate(cx.rng);
-    let seed: [u8; SEED] = cx.rng.bytes();
-    cx.ch.tx.send_bytes(HEAD, &[&seed[..], &C::public(&owner)].concat())?;
+    let seed = cx.rng.bytes();
+    cx.ch.tx.send(SEED, &[seed])?;
+    cx.ch.tx.send_bytes(KEY, &C::public(&owner))?;
     let seed = SessionId::of(seed);
     // 1. BF, inverted.
     let bits = cx.threads.run(|| Bits::of(y.own(), &seed, filter));
@@ -124,11 +124,9 @@ pub struct Sums<C: Cipher> {
 /// Receives the filter, and adds up the cells of each of our items and dummies.
 pub fn receive<C: Cipher>(cx: &mut Context, x: &Hashed, filter: Filter) -> Result<Sums<C>> {
     check(filter)?;
-    let head = cx.ch.rx.recv_bytes(HEAD, head::<C>())?;
-    let (seed, key) =
-        head.split_first_chunk::<SEED>().ok_or_else(|| Error::Bug("a head without a seed".into()))?;
-    let key = C::key(key).map_err(|_| Error::misbehaves(format_args!("its public key is {}", C::UNFIT)))?;
-    let seed = SessionId::of(*seed);
+    let seed = SessionId::of(cx.ch.rx.recv(SEED, 1)?[0]);
+    let key = C::key(&cx.ch.rx.recv_bytes(KEY, C::KEY)?);
+    let key = key.map_err(|_| Error::misbehaves(format_args!("its public key is {}", C::UNFIT)))?;
     // 3. The positions of all items, ordered: (position, item).
     let k = filter.positions as usize;
     let mut places = Secrets::<(u32, u32)>::zeros(k * x.len());
@@ -146,6 +144,8 @@ pub fn receive<C: Cipher>(cx: &mut Context, x: &Hashed, filter: Filter) -> Resul
     cx.ch.stage("filter", Unit::Bytes, cells * C::CELL);
     for n in frames(cells, frame::<C>()) {
         let bytes = cx.ch.rx.recv_bytes(CELLS, n * C::CELL)?;
+        let malformed_cell = |_| Error::misbehaves(format_args!("a cell of its filter is {}", C::UNFIT));
+        cx.threads.run(|| C::check(&key, &bytes)).map_err(malformed_cell)?;
         let here = rest.partition_point(|(at, _)| (*at as usize) < first + n);
         let (here, later) = rest.split_at(here);
         // 4. c_j := C_1 + .. + C_k, as far as these cells go.

@@ -509,7 +509,7 @@ fn byte_counts_are_those_of_the_formula() {
             // frame; then two ciphertexts of 64 bytes and a row per item, in frames of at most 256 KiB together.
             let cells = crate::operations::dc17::filter(n_y, n_x).cells as usize;
             assert!((20_600..20_774).contains(&cells), "{cells}");
-            let filter = 64 + 6 + 32 * cells + 6 * 3;
+            let filter = 2 * (32 + 6) + 32 * cells + 6 * 3;
             let row = match operation.name {
                 "count" => 0,
                 "intersect" => 16 + if terms.payload { MAX_ROW + 2 } else { 0 },

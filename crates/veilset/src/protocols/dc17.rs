@@ -3,7 +3,6 @@
 use super::{Offer, Protocol, Runs, SEMI_HONEST, groups};
 use crate::ahe::Cipher;
 use crate::ahe::elgamal::lists::ElGamal;
-use crate::channel::HEADER;
 use crate::context::Context;
 use crate::error::{Error, Result};
 use crate::membership::encrypted_filter::{MOST_ITEMS, frame, head};
@@ -62,7 +61,7 @@ fn cost<C: Cipher>(deal: &Deal) -> Result<Cost> {
     let (cells, positions) = (filter.cells as usize, n_x * filter.positions as usize);
     let mut traffic = deal.sent_on();
     if n_x > 0 {
-        let to_sender = (head::<C>() + HEADER) as u64 + framed(cells, frame::<C>(), C::CELL);
+        let to_sender = head::<C>() as u64 + framed(cells, frame::<C>(), C::CELL);
         traffic = traffic + Traffic { to_sender, to_receiver: shape.bytes::<C>(n_x) };
     }
     // The filter, then the answers, then what is sent on.

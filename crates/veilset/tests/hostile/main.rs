@@ -287,6 +287,11 @@ const EXCEPTIONS: &[Exception] = {
         (0xa5, &[Value, Illegal, LowOrder], &[Done], "every string is a polynomial"),
         (0xa6, &[Value, Illegal, LowOrder], &[Done], "a tag is as random as any other"),
         (0xa7, &[Value, Illegal, LowOrder], &[Done], "a value is as random as any other"),
+        (0xf0, &[Value, Illegal, LowOrder], &[Done], "every string is a seed"),
+        (0xf1, &[Value, Illegal, LowOrder], &[Done], "only cells of our own items are looked at"),
+        (0xf2, &[Value, LowOrder], &[Done], POINT),
+        (0xf3, &[Value, Illegal, LowOrder], &[Done], NOISE),
+        (0xf4, &[Value, LowOrder], &[Done], POINT),
     ]
 };
 

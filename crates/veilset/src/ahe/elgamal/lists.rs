@@ -80,6 +80,11 @@ impl Cipher for ElGamal {
         out
     }
 
+    fn check(_: &PublicKey, _: &[u8]) -> Result<(), Malformed> {
+        // To decode them is the larger part of using them, so only those are that are loaded.
+        Ok(())
+    }
+
     fn load(seed: &SessionId, numbers: &[u32], cells: &[u8]) -> (List, FirstMalformed) {
         let (cells, _) = cells.as_chunks::<32>();
         let first = AtomicU64::new(FirstMalformed::NONE.0);
@@ -147,11 +152,11 @@ impl Cipher for ElGamal {
         List(list.0.each_ref().map(of))
     }
 
-    fn uniform(n: usize, rng: &mut Prng) -> Scalars {
+    fn uniform(_: &PublicKey, n: usize, rng: &mut Prng) -> Scalars {
         Scalars::random(n, rng)
     }
 
-    fn units(n: usize, rng: &mut Prng) -> Scalars {
+    fn units(_: &PublicKey, n: usize, rng: &mut Prng) -> Scalars {
         let mut units = Secrets::zeros(n);
         units.iter_mut().for_each(|to| *to = unit(rng).to_bytes());
         Scalars::from(units)
@@ -218,6 +223,7 @@ impl Cipher for ElGamal {
     }
 
     fn quotients(
+        _: &SecretKey,
         dividends: &Secrets<Element>,
         divisors: &Secrets<Element>,
         most: u32,

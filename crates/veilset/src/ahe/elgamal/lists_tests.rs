@@ -142,7 +142,7 @@ fn combinations_are_constant_and_weight_times_message() {
     let n = 300;
     let bits = random_bits(n, rng);
     let list = loaded(&ElGamal::encrypt(&owner, &SEED, 0, &bits, rng));
-    let (constants, weights) = (ElGamal::uniform(n, rng), ElGamal::units(n, rng));
+    let (constants, weights) = (ElGamal::uniform(&key, n, rng), ElGamal::units(&key, n, rng));
     let [c, w] = [&constants, &weights].map(scalars);
     assert_eq!(c.iter().chain(&w).collect::<HashSet<_>>().len(), 2 * n);
     for (constants, weights) in
@@ -170,7 +170,7 @@ fn answers_have_randomness_of_their_own() {
     let n = 300;
     let list = loaded(&ElGamal::encrypt(&owner, &SEED, 0, &vec![true; n], rng));
     let first = encode(&first_parts(&SEED, 0..n as u64));
-    let units = ElGamal::units(n, rng);
+    let units = ElGamal::units(&key, n, rng);
     let weights = scalars(&units);
     let mut fresh = HashSet::new();
     for _ in 0..2 {
@@ -184,10 +184,10 @@ fn answers_have_randomness_of_their_own() {
     // And it is the next scalars of the generator, of full range.
     let [mut one, mut two] = [1, 2].map(|_| Prng::from_seed(&[9; 32]));
     let answers = ElGamal::combine(&key, None, None, &ElGamal::zeros(n), &mut one);
-    let t = ElGamal::uniform(n, &mut two);
+    let t = ElGamal::uniform(&key, n, &mut two);
     assert!(ElGamal::names(&t).iter().zip(answers.chunks(64)).all(|(name, answer)| name == &answer[..32]));
     every_bit_is_random(&scalars(&t).iter().map(Scalar::to_bytes).collect::<Vec<_>>(), 252);
-    let units = ElGamal::units(300, rng);
+    let units = ElGamal::units(&key, 300, rng);
     every_bit_is_random(units.as_bytes(), 252);
 }
 
@@ -200,7 +200,7 @@ fn quotients_by_small_numbers_are_found() {
     let n = divisors.len();
     let numbers: Vec<[u8; 32]> = divisors.iter().map(|d| Scalar::from(*d).to_bytes()).collect();
     let numbers = Scalars::from(Secrets::from(numbers));
-    let kappa = ElGamal::uniform(n, rng);
+    let kappa = ElGamal::uniform(&key, n, rng);
     let products: Vec<[u8; 32]> =
         scalars(&kappa).iter().zip(&divisors).map(|(k, d)| (k * Scalar::from(*d)).to_bytes()).collect();
     let products = Scalars::from(Secrets::from(products));
@@ -209,7 +209,7 @@ fn quotients_by_small_numbers_are_found() {
             ElGamal::combine(&key, Some(numbers), None, &ElGamal::zeros(n), &mut Prng::from_seed(&[7; 32]));
         ElGamal::open(&owner, &fresh).unwrap()
     });
-    let (names, found) = ElGamal::quotients(&p, &c, most);
+    let (names, found) = ElGamal::quotients(&owner, &p, &c, most);
     let kappas = ElGamal::names(&kappa);
     for (i, divisor) in divisors.iter().enumerate() {
         assert_eq!(found[i], (*divisor).min(most + 1));

@@ -60,7 +60,7 @@ fn opened(
     );
     let fresh = ElGamal::combine(&sums.key, None, None, &sums.list, &mut Prng::from_seed(&[1; 32]));
     let sums = ElGamal::open(&owner, &fresh).unwrap();
-    let empty = ElGamal::quotients(&sums, &sums, filter.positions).1.to_vec();
+    let empty = ElGamal::quotients(&owner, &sums, &sums, filter.positions).1.to_vec();
     let kappas = kappas.into_inner().unwrap();
     let mut by_item = HashMap::new();
     by_item.extend(order.iter().enumerate().map(|(at, &item)| (item, at)));
@@ -82,7 +82,7 @@ fn of_intersection(key: &Key, list: &List, rng: &mut Prng) -> (Vec<u8>, Scalars)
 
 /// As the paper prints them: (r c + kappa, c).
 fn as_printed(key: &Key, list: &List, rng: &mut Prng) -> (Vec<u8>, Scalars) {
-    let [kappa, r] = [(); 2].map(|()| ElGamal::uniform(ElGamal::len(list), rng));
+    let [kappa, r] = [(); 2].map(|()| ElGamal::uniform(key, ElGamal::len(list), rng));
     let mut answers = ElGamal::combine(key, Some(&kappa), Some(&r), list, rng);
     answers.extend(ElGamal::combine(key, None, None, list, rng));
     (answers, kappa)
@@ -90,7 +90,7 @@ fn as_printed(key: &Key, list: &List, rng: &mut Prng) -> (Vec<u8>, Scalars) {
 
 /// With one factor for both: (r c + kappa, r c).
 fn with_one_factor(key: &Key, list: &List, rng: &mut Prng) -> (Vec<u8>, Scalars) {
-    let [kappa, r] = [(); 2].map(|()| ElGamal::uniform(ElGamal::len(list), rng));
+    let [kappa, r] = [(); 2].map(|()| ElGamal::uniform(key, ElGamal::len(list), rng));
     let mut answers = ElGamal::combine(key, Some(&kappa), Some(&r), list, rng);
     answers.extend(ElGamal::combine(key, None, Some(&r), list, rng));
     (answers, kappa)
@@ -173,7 +173,7 @@ fn a_count_shows_of_items_that_do_not_match_nothing() {
     let (y, x) = overlapping(40, N, 0.0);
     let opened = opened(&y, &x, |key, list, rng| {
         let [one, two] = [(); 2].map(|()| count::combine::<ElGamal>(key, list, rng));
-        ([one.0, two.0].concat(), ElGamal::uniform(ElGamal::len(list), rng))
+        ([one.0, two.0].concat(), ElGamal::uniform(key, ElGamal::len(list), rng))
     });
     assert!(look_uniform(&opened.first) && look_uniform(&opened.second));
     assert_eq!(told(&opened), 0);

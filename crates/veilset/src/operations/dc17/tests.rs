@@ -68,8 +68,8 @@ fn an_owner_does_not_see_whether_a_malformed_cell_was_used() {
                 |cx| {
                     let filter = filter(9, 9);
                     let owner = ElGamal::generate(cx.rng);
-                    let head = [&[7; 32][..], &ElGamal::public(&owner)].concat();
-                    cx.ch.tx.send_bytes(Message::<[u8]>::new(0xf0, "head"), &head)?;
+                    cx.ch.tx.send(Message::new(0xf0, "seed"), &[[7; 32]])?;
+                    cx.ch.tx.send_bytes(Message::new(0xf4, "key"), &ElGamal::public(&owner))?;
                     let bits = vec![true; filter.cells as usize];
                     let mut cells = ElGamal::encrypt(&owner, &SessionId::of([7; 32]), 0, &bits, cx.rng);
                     if spoil {
@@ -111,8 +111,8 @@ fn an_owner_whose_filter_holds_only_zeros_gets_the_whole_set() {
         &SESSION,
         |cx| {
             let owner = ElGamal::generate(cx.rng);
-            let head = [&[7; 32][..], &ElGamal::public(&owner)].concat();
-            cx.ch.tx.send_bytes(Message::<[u8]>::new(0xf0, "head"), &head)?;
+            cx.ch.tx.send(Message::new(0xf0, "seed"), &[[7; 32]])?;
+            cx.ch.tx.send_bytes(Message::new(0xf4, "key"), &ElGamal::public(&owner))?;
             let bits = vec![false; filter.cells as usize];
             let cells = ElGamal::encrypt(&owner, &SessionId::of([7; 32]), 0, &bits, cx.rng);
             cx.ch.tx.send_bytes(Message::<[u8]>::new(0xf1, "cells"), &cells)?;

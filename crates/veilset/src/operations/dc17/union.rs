@@ -42,7 +42,7 @@ fn receiver<'a, C: Cipher, const N: usize>(
         let owner = encrypted_filter::send::<C>(cx, set, filter)?;
         let judge = |[p, c]: [C::Opened; 2]| {
             // 5. and 6. If D(c_j) = q_j is not 0, then kappa = D(p_j) / q_j.
-            let (names, q) = C::quotients(&p, &c, filter.positions);
+            let (names, q) = C::quotients(&owner, &p, &c, filter.positions);
             sound &= q.iter().fold(true, |sound, q| sound & (*q <= filter.positions));
             (Secrets::from(q.iter().map(|q| *q != 0).collect::<Vec<_>>()), Some(names))
         };
@@ -81,7 +81,7 @@ fn sender<'a, C: Cipher, const N: usize>(
 
 /// 4. (ReRand(kappa c_j), ReRand(c_j)).
 pub(super) fn combine<C: Cipher>(key: &C::Key, c: &C::List, rng: &mut Prng) -> (Vec<u8>, Option<C::Numbers>) {
-    let kappa = C::uniform(C::len(c), rng);
+    let kappa = C::uniform(key, C::len(c), rng);
     let mut answers = C::combine(key, None, Some(&kappa), c, rng);
     answers.extend(C::combine(key, None, None, c, rng));
     (answers, Some(kappa))
