@@ -54,27 +54,35 @@ impl Filter {
         let (cells, k) = (self.cells as f64, self.positions as usize);
         let next = |from: usize| (cells - from as f64).max(0.0) / cells;
         // Row u: the probabilities that of u cells 0, 1, .. u remain uncovered. First after one position.
-        let mut chain = vec![vec![0.0; k + 1]; k + 1];
-        for u in 0..=k {
-            chain[u][u] = next(u);
+        let row = |u: usize| {
+            let mut row = vec![0.0; u + 1];
+            row[u] = next(u);
             if u > 0 {
-                chain[u][u - 1] = 1.0 - next(u);
+                row[u - 1] = 1.0 - row[u];
             }
-        }
+            row
+        };
+        let mut chain: Vec<Vec<f64>> = (0..=k).map(row).collect();
+        // A row of the product of a row and the chain.
+        let after = |row: &[f64], chain: &[Vec<f64>]| {
+            let mut product = vec![0.0; row.len()];
+            for (p, next) in row.iter().zip(chain) {
+                product.iter_mut().zip(next).for_each(|(to, q)| *to += p * q);
+            }
+            product
+        };
         // The probabilities that all of u cells are covered, after as many positions as the bits of `throws` so far.
         let mut covered = vec![0.0; k + 1];
         covered[0] = 1.0;
         let mut throws = items as u64 * u64::from(self.positions);
         while throws > 0 {
             if throws & 1 == 1 {
-                covered = (0..=k).map(|u| (0..=u).map(|v| chain[u][v] * covered[v]).sum()).collect();
+                let all = |row: &Vec<f64>| row.iter().zip(&covered).map(|(p, c)| p * c).sum();
+                covered = chain.iter().map(all).collect();
             }
             throws >>= 1;
             if throws > 0 {
-                let twice = |u: usize, w: usize| (w..=u).map(|v| chain[u][v] * chain[v][w]).sum();
-                chain = (0..=k)
-                    .map(|u| (0..=k).map(|w| if w <= u { twice(u, w) } else { 0.0 }).collect())
-                    .collect();
+                chain = chain.iter().map(|row| after(row, &chain)).collect();
             }
         }
         // The probabilities of 0, 1, .. k different cells among the positions of the query.
