@@ -5,6 +5,7 @@
 //! * [`curve25519`]: x-only Elligator2 and the Montgomery ladder, in batches.
 //! * [`ristretto255`]: the group of RFC 9496, in batches.
 //! * [`p256`]: the map of RFC 9380 to P-256, and multiplication by aws-lc, in batches.
+//! * [`paillier`]: the encryption of Paillier on aws-lc's big integers, in batches.
 //! * [`aes`]: AES-128 under one key: blocks, counter mode, and a tweakable correlation-robust hash.
 //! * [`gf128`]: products in GF(2^128).
 //! * [`band`]: sums over rows of a band matrix, for oblivious key-value stores.
@@ -44,6 +45,7 @@ pub mod memory;
 #[cfg(test)]
 mod oracle;
 pub mod p256;
+pub mod paillier;
 pub mod polynomial;
 pub mod ristretto255;
 pub mod transpose;

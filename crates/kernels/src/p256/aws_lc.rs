@@ -1,4 +1,4 @@
-//! Multiplication by aws-lc's arithmetic. All foreign calls of the crate are in this file.
+//! Multiplication by aws-lc's arithmetic. All foreign calls of this kernel are in this file.
 //!
 //! `EC_POINT_mul` without a scalar for the generator is the function for a secret scalar and any point. It ends in
 //! `ec_point_mul_scalar`, whose implementations for P-256 take the same steps for all scalars: windows of fixed

@@ -1,0 +1,83 @@
+//! (1 + k N) c^w s^N modulo N^2. Both powers share their squarings, as Straus has it: so the randomness of a result
+//! costs a fifth of it.
+
+use super::aws_lc::{Number, Scratch};
+use super::table::{Powers, digit, digits};
+use super::{PublicKey, words};
+use zeroize::Zeroizing;
+
+/// Bits of a window of the exponents.
+const BITS: usize = 5;
+
+/// Room for the calculation, used again for each result.
+pub(super) struct Combiner<'a> {
+    key: &'a PublicKey,
+    scratch: Scratch,
+    /// The exponent of the randomness.
+    n: words::Words,
+    /// 1 in Montgomery's representation.
+    one: Zeroizing<Vec<u8>>,
+    /// Of the ciphertext and of the randomness.
+    powers: [Powers; 2],
+    product: Number,
+    factor: Number,
+    chosen: Zeroizing<Vec<u8>>,
+}
+
+impl Combiner<'_> {
+    pub(super) fn new(key: &PublicKey) -> Combiner<'_> {
+        let (mut scratch, width) = (Scratch::new(), key.width());
+        let powers = [Powers::new(width, BITS), Powers::new(width, BITS)];
+        let (one, product) = (key.square.one(&mut scratch, width), Number::zero());
+        let (n, chosen) = (words::load(&key.n), Zeroizing::new(vec![0; width]));
+        Combiner { key, scratch, n, one, powers, product, factor: Number::zero(), chosen }
+    }
+
+    pub(super) fn combine(&mut self, [constant, weight, ciphertext, random]: [&[u8]; 4], out: &mut [u8]) {
+        let (square, scratch) = (&self.key.square, &mut self.scratch);
+        let weight = words::load(weight);
+        // 2^(64 EXCESS) below N^2, and s^N depends on s modulo N only: it need not be reduced.
+        let mut random = words::load(random);
+        words::zero_to_one(&mut random);
+        let bases = [Zeroizing::new(ciphertext.to_vec()), words::bytes(&random)];
+        for (powers, base) in self.powers.iter_mut().zip(&bases) {
+            widen(&mut self.factor, base, &mut self.chosen);
+            square.enter(&mut self.factor, scratch);
+            powers.fill(square, &self.one, &mut self.factor, scratch);
+        }
+        self.product.set(&self.one);
+        for place in (0..digits::<BITS>(self.key.bits())).rev() {
+            if place != digits::<BITS>(self.key.bits()) - 1 {
+                (0..BITS).for_each(|_| square.square(&mut self.product, scratch));
+            }
+            self.powers[0].choose(digit::<BITS>(&weight, place), &mut self.chosen);
+            self.factor.set(&self.chosen);
+            square.multiply(&mut self.product, &self.factor, scratch);
+            // The exponent is public here, the base is not.
+            let digit = digit::<BITS>(&self.n, place);
+            if digit != 0 {
+                self.factor.set(self.powers[1].power(digit));
+                square.multiply(&mut self.product, &self.factor, scratch);
+            }
+        }
+        // k N modulo N^2 is a multiple of N, so adding 1 does not carry.
+        widen(&mut self.factor, constant, &mut self.chosen);
+        square.multiply(&mut self.factor, &self.key.n_in_square, scratch);
+        self.factor.get(&mut self.chosen);
+        let mut factor = words::load(&self.chosen);
+        words::increment(&mut factor);
+        words::store(&factor, &mut self.chosen);
+        self.factor.set(&self.chosen);
+        // Takes the product out of Montgomery's representation.
+        square.multiply(&mut self.product, &self.factor, scratch);
+        self.product.get(out);
+    }
+}
+
+/// Sets a number to the bytes, with leading zeros up to the length of the room.
+fn widen(number: &mut Number, bytes: &[u8], room: &mut [u8]) {
+    let (low, high) = room.split_at_mut(bytes.len());
+    low.copy_from_slice(bytes);
+    high.fill(0);
+    number.set(room);
+}

@@ -1,0 +1,274 @@
+//! Paillier's encryption (Paillier, "Public-key cryptosystems based on composite degree residuosity classes", EUROCRYPT
+//! 1999), in batches, as Davidson and Cid use it for operations on encrypted Bloom filters (DC17).
+//!
+//! N = p q is the public key. An encryption of m modulo N is (1 + m N) s^N modulo N^2 for a random s. The product of
+//! two ciphertexts is one of the sum of their messages, and a power is one of a multiple.
+//!
+//! Numbers are bytes, the least significant first, of fixed width: a number modulo N has as many bits as N, a
+//! ciphertext twice as many. The arithmetic is aws-lc's, which TLS links anyway.
+//!
+//! # Constant time
+//!
+//! No branch and no address depends on a message, a weight, randomness or the secret key, in [`PublicKey::combine`],
+//! [`PublicKey::multiply`], [`SecretKey::encrypt`] and [`SecretKey::decrypt`]. Remainders of secrets are taken by
+//! Montgomery's reduction or bit by bit, never by the library's division, which branches. Exponents have fixed width,
+//! so leading zeros do not show. What shows:
+//!
+//! * [`PublicKey::new`] and [`PublicKey::check`] look at public numbers, and branch on them.
+//! * The making of a key: how many candidates were drawn before a prime was found, and how many primes below 2^16 divide
+//!   p - 1 and q - 1.
+//! * That a number is below its modulus, which the library checks by a branch.
+//!
+//! # What is not protected
+//!
+//! * Whether N is the product of two primes, and whether gcd(N, (p - 1) (q - 1)) = 1, is not proven to who receives it.
+//! * A ciphertext says nothing of who made it or of how it was changed.
+//! * Faults: a wrong result of half a decryption is not noticed.
+
+mod aws_lc;
+mod combine;
+mod secret;
+mod table;
+mod words;
+
+#[cfg(test)]
+mod tests;
+
+pub use secret::SecretKey;
+
+use aws_lc::{Modulus, Number, Scratch};
+use combine::Combiner;
+use std::sync::OnceLock;
+use zeroize::Zeroizing;
+
+/// Bytes of randomness above the width of the modulus, so that a number of that many bytes is nearly uniform modulo it.
+const EXCESS: usize = 16;
+
+/// The least and the greatest number of bits of a modulus. The least is for tests.
+const BITS: std::ops::RangeInclusive<usize> = 256..=8192;
+
+/// What is wrong with a modulus that was received.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Unsound {
+    /// Its length is not a multiple of 128 bits from 256 to 8192, or its top bit is not set.
+    Length,
+    /// It is even.
+    Even,
+    /// A prime below 2^16 divides it.
+    SmallFactor,
+    /// It is prime.
+    Prime,
+    /// It is the power of another integer.
+    Power,
+}
+
+/// A modulus N, for those who know N only.
+pub struct PublicKey {
+    n: Vec<u8>,
+    modulus: Modulus,
+    square: Modulus,
+    /// N R modulo N^2, for products by N.
+    n_in_square: Number,
+}
+
+impl PublicKey {
+    /// From a modulus that was received.
+    ///
+    /// Not constant-time.
+    ///
+    /// # Errors
+    ///
+    /// What is wrong with it. It is not proven that a modulus without an error has two prime factors.
+    pub fn new(n: &[u8]) -> Result<PublicKey, Unsound> {
+        if !BITS.contains(&(8 * n.len())) || n.len() % 16 != 0 || n[n.len() - 1] < 0x80 {
+            return Err(Unsound::Length);
+        }
+        if n[0] & 1 == 0 {
+            return Err(Unsound::Even);
+        }
+        let words = words::load(n);
+        if small_primes().iter().any(|&prime| words::small_remainder(&words, prime) == 0) {
+            return Err(Unsound::SmallFactor);
+        }
+        let (mut scratch, number, bits) = (Scratch::new(), Number::new(n), 8 * n.len() as u32);
+        if number.is_prime(false, &mut scratch) {
+            return Err(Unsound::Prime);
+        }
+        // A root is above 2^16, and an exponent that is not prime has a prime divisor.
+        let mut exponents =
+            small_primes().iter().map(|&prime| prime.into()).take_while(|prime| 16 * prime <= bits);
+        if exponents.any(|exponent| number.vartime_is_power(exponent, bits, &mut scratch)) {
+            return Err(Unsound::Power);
+        }
+        Ok(PublicKey::unchecked(n, &mut scratch))
+    }
+
+    /// From a modulus that is sound.
+    fn unchecked(n: &[u8], scratch: &mut Scratch) -> PublicKey {
+        let words = words::load(n);
+        let square = words::bytes(&words::multiply_add(&[], &words, &words));
+        let square = Modulus::new(&square, scratch);
+        let mut n_in_square = widened(n, 2 * n.len());
+        square.enter(&mut n_in_square, scratch);
+        PublicKey { n: n.to_vec(), modulus: Modulus::new(n, scratch), square, n_in_square }
+    }
+
+    /// The modulus.
+    pub fn n(&self) -> &[u8] {
+        &self.n
+    }
+
+    /// Bits of the modulus.
+    pub fn bits(&self) -> usize {
+        8 * self.n.len()
+    }
+
+    /// Bytes of a ciphertext.
+    pub fn width(&self) -> usize {
+        2 * self.n.len()
+    }
+
+    /// Bytes of randomness for each result of [`PublicKey::combine`].
+    pub fn randomness(&self) -> usize {
+        self.n.len() + EXCESS
+    }
+
+    /// Whether these are ciphertexts: below N^2 and coprime to N. One greatest common divisor serves all of them.
+    ///
+    /// Not constant-time: ciphertexts are public.
+    ///
+    /// # Errors
+    ///
+    /// The position of the first that is not.
+    ///
+    /// # Panics
+    ///
+    /// If the length is not a multiple of [`PublicKey::width`].
+    pub fn check(&self, ciphertexts: &[u8]) -> Result<(), usize> {
+        assert!(ciphertexts.len().is_multiple_of(self.width()), "check: whole ciphertexts");
+        let (mut scratch, width) = (Scratch::new(), self.width());
+        let all: Vec<&[u8]> = ciphertexts.chunks(width).collect();
+        let mut square = Zeroizing::new(vec![0; width]);
+        self.square.number().get(&mut square);
+        let below = |number: &[u8]| number.iter().rev().lt(square.iter().rev());
+        let reduced = all.iter().position(|number| !below(number));
+        let reduced = &all[..reduced.unwrap_or(all.len())];
+        if self.are_units(reduced, &mut scratch) {
+            return if reduced.len() == all.len() { Ok(()) } else { Err(reduced.len()) };
+        }
+        // The first that is not a unit is in here.
+        let (mut start, mut end) = (0, reduced.len());
+        while end - start > 1 {
+            let middle = start.midpoint(end);
+            if self.are_units(&reduced[start..middle], &mut scratch) { start = middle } else { end = middle }
+        }
+        Err(start)
+    }
+
+    /// Whether numbers below N^2 are all coprime to N.
+    fn are_units(&self, numbers: &[&[u8]], scratch: &mut Scratch) -> bool {
+        // Powers of R do not matter: R is a unit.
+        let (mut product, mut factor) = (widened(&[1], self.n.len()), Number::zero());
+        for number in numbers {
+            factor.set(number);
+            self.modulus.leave(&mut factor, scratch);
+            self.modulus.multiply(&mut product, &factor, scratch);
+        }
+        product.is_coprime_to(self.modulus.number(), scratch)
+    }
+
+    /// Multiplies each ciphertext by another, modulo N^2: their messages add up.
+    ///
+    /// # Panics
+    ///
+    /// If the slices differ in length, or the length is not a multiple of [`PublicKey::width`].
+    pub fn multiply(&self, products: &mut [u8], by: &[u8]) {
+        assert_eq!(products.len(), by.len(), "multiply: as many factors as products");
+        let (mut scratch, mut a, mut b, width) =
+            (Scratch::new(), Number::zero(), Number::zero(), self.width());
+        for i in 0..count(products.len(), width) {
+            let product = &mut products[i * width..][..width];
+            a.set(product);
+            b.set(&by[i * width..][..width]);
+            self.square.enter(&mut a, &mut scratch);
+            self.square.multiply(&mut a, &b, &mut scratch);
+            a.get(product);
+        }
+    }
+
+    /// Writes (1 + k N) c^w s^N modulo N^2 for each constant k, weight w, ciphertext c and random s: an encryption of k +
+    /// w m where c is one of m.
+    ///
+    /// Constants and weights have the width of N and may be any numbers. The random numbers have
+    /// [`PublicKey::randomness`] bytes each. If these are uniform, s is nearly uniform modulo N; that it is not coprime
+    /// to N is as likely as a factor of N is to be guessed. 0 counts as 1.
+    ///
+    /// An encryption of k alone has the weight 0; the ciphertext does not matter then, if it is one.
+    ///
+    /// # Panics
+    ///
+    /// If the slices do not have a number each for as many results.
+    pub fn combine(
+        &self,
+        constants: &[u8],
+        weights: &[u8],
+        ciphertexts: &[u8],
+        randomness: &[u8],
+        out: &mut [u8],
+    ) {
+        let (n, width, s) = (self.n.len(), self.width(), self.randomness());
+        let count = count(out.len(), width);
+        assert_eq!(constants.len(), count * n, "combine: as many constants as results");
+        assert_eq!(weights.len(), count * n, "combine: as many weights as results");
+        assert_eq!(ciphertexts.len(), count * width, "combine: as many ciphertexts as results");
+        assert_eq!(randomness.len(), count * s, "combine: as many random numbers as results");
+        let mut combiner = Combiner::new(self);
+        for i in 0..count {
+            let inputs = [
+                &constants[i * n..][..n],
+                &weights[i * n..][..n],
+                &ciphertexts[i * width..][..width],
+                &randomness[i * s..][..s],
+            ];
+            combiner.combine(inputs, &mut out[i * width..][..width]);
+        }
+    }
+}
+
+/// How many numbers of this width there are, without a division, which the tests of constant time do not allow.
+///
+/// # Panics
+///
+/// If the last is not whole.
+fn count(length: usize, width: usize) -> usize {
+    let mut count = 0;
+    while count * width < length {
+        count += 1;
+    }
+    assert!(count * width == length, "whole numbers");
+    count
+}
+
+/// A number of this width, with leading zeros.
+fn widened(bytes: &[u8], width: usize) -> Number {
+    let mut wide = Zeroizing::new(vec![0; width]);
+    wide[..bytes.len()].copy_from_slice(bytes);
+    Number::new(&wide)
+}
+
+/// The primes below 2^16.
+fn small_primes() -> &'static [u16] {
+    static PRIMES: OnceLock<Vec<u16>> = OnceLock::new();
+    PRIMES.get_or_init(|| {
+        let mut composite = vec![false; 1 << 16];
+        let mut primes = Vec::new();
+        for i in 2..1 << 16 {
+            if !composite[i] {
+                primes.push(i as u16);
+                (i * i..1 << 16).step_by(i).for_each(|multiple| composite[multiple] = true);
+            }
+        }
+        primes
+    })
+}
