@@ -2,7 +2,7 @@
 //! costs a fifth of it.
 
 use super::aws_lc::{Number, Scratch};
-use super::table::{Powers, digit, digits};
+use super::table::{Row, digit, digits};
 use super::{PublicKey, words};
 use zeroize::Zeroizing;
 
@@ -18,7 +18,7 @@ pub(super) struct Combiner<'a> {
     /// 1 in Montgomery's representation.
     one: Zeroizing<Vec<u8>>,
     /// Of the ciphertext and of the randomness.
-    powers: [Powers; 2],
+    powers: [Row; 2],
     product: Number,
     factor: Number,
     chosen: Zeroizing<Vec<u8>>,
@@ -27,7 +27,7 @@ pub(super) struct Combiner<'a> {
 impl Combiner<'_> {
     pub(super) fn new(key: &PublicKey) -> Combiner<'_> {
         let (mut scratch, width) = (Scratch::new(), key.width());
-        let powers = [Powers::new(width, BITS), Powers::new(width, BITS)];
+        let powers = [Row::new(1 << BITS, width), Row::new(1 << BITS, width)];
         let (one, product) = (key.square.one(&mut scratch, width), Number::zero());
         let (n, chosen) = (words::load(&key.n), Zeroizing::new(vec![0; width]));
         Combiner { key, scratch, n, one, powers, product, factor: Number::zero(), chosen }
@@ -43,20 +43,21 @@ impl Combiner<'_> {
         for (powers, base) in self.powers.iter_mut().zip(&bases) {
             widen(&mut self.factor, base, &mut self.chosen);
             square.enter(&mut self.factor, scratch);
-            powers.fill(square, &self.one, &mut self.factor, scratch);
+            powers.set_powers(square, &self.one, &mut self.factor, scratch);
         }
         self.product.set(&self.one);
         for place in (0..digits::<BITS>(self.key.bits())).rev() {
             if place != digits::<BITS>(self.key.bits()) - 1 {
                 (0..BITS).for_each(|_| square.square(&mut self.product, scratch));
             }
-            self.powers[0].choose(digit::<BITS>(&weight, place), &mut self.chosen);
+            self.powers[0].choose(&[digit::<BITS>(&weight, place)], &mut self.chosen);
             self.factor.set(&self.chosen);
             square.multiply(&mut self.product, &self.factor, scratch);
             // The exponent is public here, the base is not.
             let digit = digit::<BITS>(&self.n, place);
             if digit != 0 {
-                self.factor.set(self.powers[1].power(digit));
+                self.powers[1].get(digit, &mut self.chosen);
+                self.factor.set(&self.chosen);
                 square.multiply(&mut self.product, &self.factor, scratch);
             }
         }

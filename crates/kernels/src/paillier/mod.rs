@@ -30,6 +30,8 @@ mod combine;
 mod secret;
 mod table;
 mod words;
+#[cfg(target_arch = "x86_64")]
+mod x86;
 
 #[cfg(test)]
 mod tests;
@@ -81,7 +83,7 @@ impl PublicKey {
     ///
     /// What is wrong with it. It is not proven that a modulus without an error has two prime factors.
     pub fn new(n: &[u8]) -> Result<PublicKey, Unsound> {
-        if !BITS.contains(&(8 * n.len())) || n.len() % 16 != 0 || n[n.len() - 1] < 0x80 {
+        if !BITS.contains(&(8 * n.len())) || !n.len().is_multiple_of(16) || n[n.len() - 1] < 0x80 {
             return Err(Unsound::Length);
         }
         if n[0] & 1 == 0 {

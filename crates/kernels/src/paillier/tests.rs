@@ -4,8 +4,9 @@ use num_bigint::BigUint;
 use sha2::{Digest, Sha256};
 use std::iter::zip;
 
-use super::table::{choose, digit, digits};
+use super::table::{Row, digit, digits};
 use super::*;
+use crate::Backend;
 use crate::oracle::int;
 
 /// Bytes that differ with the seed, always the same for it.
@@ -120,11 +121,27 @@ fn only_zero_becomes_one() {
 }
 
 #[test]
-fn every_entry_of_a_table_can_be_chosen() {
-    let (table, mut out) = (draw(1, 24 * 64), [7; 24]);
-    for place in 0..64 {
-        choose(&table, place, &mut out);
-        assert_eq!(out, table[24 * place..][..24]);
+fn every_number_of_a_row_can_be_chosen_on_every_path() {
+    for (length, width) in [(2, 32), (32, 64), (64, 48), (128, 128), (128, 272)] {
+        let numbers: Vec<Vec<u8>> = (0..length).map(|i| draw(i, width)).collect();
+        let mut row = Row::new(length as usize, width);
+        numbers.iter().enumerate().for_each(|(i, number)| row.set(i, number));
+        for (i, number) in numbers.iter().enumerate() {
+            let mut out = vec![7; width];
+            row.get(i, &mut out);
+            assert_eq!(out, *number);
+        }
+        // Groups, and what is left over.
+        for count in [0, 1, 2, 4, 5, 11, length as usize] {
+            let places: Vec<usize> = (0..count).map(|i| (i * 7 + count) % length as usize).collect();
+            let expected: Vec<u8> = places.iter().flat_map(|&place| numbers[place].clone()).collect();
+            for &backend in table::BACKENDS {
+                let mut out = vec![7; count * width];
+                let ran = row.choose_with(backend, &places, &mut out);
+                assert_eq!(ran, if backend.is_available() { backend } else { Backend::Portable });
+                assert_eq!(out, expected);
+            }
+        }
     }
 }
 
@@ -225,8 +242,7 @@ fn what_is_printed_of_a_key_is_its_length() {
 
 /// A prime of this many bits whose top bits are set, as a candidate near the number drawn.
 fn prime(bits: u32, seed: u32) -> BigUint {
-    let mut candidate =
-        big(&draw(seed, bits as usize / 8 + 1)) % (int(1) << bits) | int(15) << (bits - 4) | int(1);
+    let mut candidate = (big(&draw(seed, bits as usize / 8)) | (int(15) << (bits - 4))) | int(1);
     let mut scratch = Scratch::new();
     while !Number::new(&candidate.to_bytes_le()).is_prime(false, &mut scratch) {
         candidate += 2u8;
@@ -247,7 +263,7 @@ fn unsound_moduli_are_refused_for_what_is_wrong_with_them() {
     assert_eq!(PublicKey::new(&[0; 32]).err(), Some(Unsound::Length));
     assert_eq!(unsound(&(&n - 1u8)), Some(Unsound::Even));
     for small in [3u32, 5, 251, 257, 65521] {
-        let multiple = (&n / small | int(1)) * small;
+        let multiple = ((&n / small) | int(1)) * small;
         assert_eq!(unsound(&multiple), Some(Unsound::SmallFactor), "{small}");
     }
     assert_eq!(unsound(&prime(256, 1)), Some(Unsound::Prime));
@@ -404,7 +420,7 @@ fn all_randomness_of_a_combination_counts() {
         }
     }
     // 0 counts as 1.
-    assert_eq!(combine(&vec![0; 48]), [int(1), int(1)]);
+    assert_eq!(combine(&[0; 48]), [int(1), int(1)]);
 }
 
 #[test]

@@ -7,7 +7,7 @@
 //!   compares every instruction and every address, and [`disassembly`] looks for instructions that lead from vectors
 //!   to flags or addresses. It also checks that no kernel divides, because the time of a division depends on the
 //!   values.
-//! * The same steps are taken of the multiplication in P-256, which is aws-lc's ([`FOREIGN`]). memcheck would report
+//! * The same steps are taken of the multiplication in P-256 and of Paillier's encryption, which are aws-lc's ([`FOREIGN`]). memcheck would report
 //!   that it branches on facts that do not depend on the scalar, such as that the result is on the curve.
 //!
 //! Each check is given a function that leaks, and fails if it does not notice. None measures time;
@@ -24,7 +24,9 @@ mod memcheck;
 mod trace;
 
 use std::hint::black_box;
+use std::sync::OnceLock;
 
+use veilset_kernels::paillier::SecretKey;
 use veilset_kernels::polynomial::{self, Field};
 use veilset_kernels::ristretto255::{self, Element, Table};
 use veilset_kernels::{Backend, aes, band, curve25519, gf128, hash, p256, transpose};
@@ -88,8 +90,12 @@ const SUBJECTS: [Subject; 14] = [
 ];
 
 /// Traced on any processor.
-const FOREIGN: [Subject; 1] =
-    [Subject { name: "P-256 multiply", backends: &[Backend::Portable], keyed: true, run: p256_multiply }];
+const FOREIGN: [Subject; 4] = [
+    Subject { name: "P-256 multiply", backends: &[Backend::Portable], keyed: true, run: p256_multiply },
+    Subject { name: "Paillier combine", backends: &[Backend::Portable], keyed: true, run: paillier_combine },
+    Subject { name: "Paillier encrypt", backends: &[Backend::Portable], keyed: true, run: paillier_encrypt },
+    Subject { name: "Paillier decrypt", backends: &[Backend::Portable], keyed: true, run: paillier_decrypt },
+];
 
 fn ladder(backend: Backend, key: &[u8; 32], data: &[[u8; 32]], out: &mut [[u8; 32]]) -> Backend {
     out.copy_from_slice(data);
@@ -128,6 +134,59 @@ fn p256_multiply(_: Backend, key: &[u8; 32], data: &[[u8; 32]], out: &mut [[u8; 
     scalar[31] |= 1;
     assert_eq!(p256::multiply(&scalar, &mut points), Ok(()));
     out.iter_mut().zip(&points).for_each(|(out, point)| out.copy_from_slice(&point[..32]));
+    Backend::Portable
+}
+
+/// A key of 512 bits, made before a trace begins.
+fn paillier_key() -> &'static SecretKey {
+    static KEY: OnceLock<SecretKey> = OnceLock::new();
+    KEY.get_or_init(|| {
+        let mut seed = 0;
+        SecretKey::generate(512, &mut |out: &mut [u8]| {
+            let mut bytes = [[0; 32]];
+            random(seed, &mut bytes);
+            out.copy_from_slice(&bytes[0]);
+            seed += 1;
+        })
+    })
+}
+
+/// As many bytes as asked for, from the key and the data, over and over.
+fn paillier_bytes<const N: usize>(key: &[u8; 32], data: &[[u8; 32]]) -> [u8; N] {
+    let mut bytes = data.as_flattened().iter().chain(key).cycle();
+    std::array::from_fn(|_| bytes.next().map_or(0, |byte| *byte))
+}
+
+/// A constant, a weight and randomness are secrets; so is the ciphertext here.
+fn paillier_combine(_: Backend, key: &[u8; 32], data: &[[u8; 32]], out: &mut [[u8; 32]]) -> Backend {
+    let (numbers, mut result) = (paillier_bytes::<336>(key, data), [0; 128]);
+    let (constant, rest) = numbers.split_at(64);
+    let (weight, rest) = rest.split_at(64);
+    let (ciphertext, random) = rest.split_at(128);
+    paillier_key().public().combine(constant, weight, ciphertext, random, &mut result);
+    out.iter_mut().zip(result.as_chunks().0).for_each(|(out, result)| *out = *result);
+    Backend::Portable
+}
+
+/// Messages and randomness.
+fn paillier_encrypt(_: Backend, key: &[u8; 32], data: &[[u8; 32]], out: &mut [[u8; 32]]) -> Backend {
+    let (mut result, mut used) = ([0; 128 * 5], 0);
+    let messages: [bool; 5] = std::array::from_fn(|i| key[i] & 1 == 1);
+    let bytes = paillier_bytes::<480>(key, data);
+    let mut fill = |random: &mut [u8]| {
+        random.copy_from_slice(&bytes[used..][..random.len()]);
+        used += random.len();
+    };
+    paillier_key().encrypt(&messages, &mut fill, &mut result);
+    out.iter_mut().zip(result.as_chunks().0).for_each(|(out, result)| *out = *result);
+    Backend::Portable
+}
+
+/// Ciphertexts, and so messages, under one key.
+fn paillier_decrypt(_: Backend, key: &[u8; 32], data: &[[u8; 32]], out: &mut [[u8; 32]]) -> Backend {
+    let mut result = [0; 64];
+    paillier_key().decrypt(&paillier_bytes::<128>(key, data), &mut result);
+    out.iter_mut().zip(result.as_chunks().0).for_each(|(out, result)| *out = *result);
     Backend::Portable
 }
 
