@@ -199,6 +199,25 @@ impl PublicKey {
         }
     }
 
+    /// Multiplies each number by another, modulo N. All have the width of N.
+    ///
+    /// # Panics
+    ///
+    /// If the slices differ in length, or the length is not a multiple of that width.
+    pub fn multiply_numbers(&self, products: &mut [u8], by: &[u8]) {
+        assert_eq!(products.len(), by.len(), "multiply_numbers: as many factors as products");
+        let (mut scratch, mut a, mut b, width) =
+            (Scratch::new(), Number::zero(), Number::zero(), self.n.len());
+        for i in 0..count(products.len(), width) {
+            let product = &mut products[i * width..][..width];
+            a.set(product);
+            b.set(&by[i * width..][..width]);
+            self.modulus.enter(&mut a, &mut scratch);
+            self.modulus.multiply(&mut a, &b, &mut scratch);
+            a.get(product);
+        }
+    }
+
     /// Writes (1 + k N) c^w s^N modulo N^2 for each constant k, weight w, ciphertext c and random s: an encryption of k +
     /// w m where c is one of m.
     ///

@@ -348,6 +348,24 @@ fn products_agree_with_the_oracle() {
 }
 
 #[test]
+fn products_of_numbers_agree_with_the_oracle() {
+    for bits in [256, 1024] {
+        let key = key(bits);
+        let (public, width, n) = (key.public(), bits / 8, big(key.public().n()));
+        let mut a = draw(1, 5 * width);
+        let mut b = draw(2, 5 * width);
+        a[..width].fill(0xff);
+        b[..width].fill(0xff);
+        b[width..2 * width].fill(0);
+        a[2 * width..3 * width].copy_from_slice(public.n());
+        let product = |(a, b): (&[u8], &[u8])| bytes(&(big(a) * big(b) % &n), width);
+        let expected: Vec<u8> = zip(a.chunks(width), b.chunks(width)).flat_map(product).collect();
+        public.multiply_numbers(&mut a, &b);
+        assert_eq!(a, expected);
+    }
+}
+
+#[test]
 fn combinations_agree_with_the_oracle() {
     for bits in [256, 512, 2048] {
         let key = key(bits);
@@ -552,6 +570,7 @@ fn batches_may_be_empty() {
     key.encrypt(&[], &mut |_: &mut [u8]| unreachable!("nothing is drawn"), &mut []);
     key.decrypt(&[], &mut []);
     key.public().multiply(&mut [], &[]);
+    key.public().multiply_numbers(&mut [], &[]);
     key.public().combine(&[], &[], &[], &[], &mut []);
 }
 
@@ -564,6 +583,8 @@ fn slices_of_other_lengths_are_refused() {
     assert!(refused(&mut || assert_eq!(public.check(&[1; 63]), Ok(()))));
     assert!(refused(&mut || public.multiply(&mut [1; 64], &[1; 128])));
     assert!(refused(&mut || public.multiply(&mut [1; 63], &[1; 63])));
+    assert!(refused(&mut || public.multiply_numbers(&mut [1; 32], &[1; 64])));
+    assert!(refused(&mut || public.multiply_numbers(&mut [1; 31], &[1; 31])));
     assert!(refused(&mut || key.encrypt(&[true], &mut stream(1), &mut [0; 63])));
     assert!(refused(&mut || key.decrypt(&[1; 64], &mut [0; 31])));
     assert!(refused(&mut || key.decrypt(&[1; 62], &mut [0; 31])));

@@ -17,6 +17,7 @@
 
 pub mod elgamal;
 pub mod joint;
+pub mod paillier;
 pub mod shuffle;
 
 use crate::hash::SessionId;
@@ -135,3 +136,6 @@ pub trait Cipher: Send + Sync {
         most: u32,
     ) -> (Secrets<Name>, Secrets<u32>);
 }
+
+#[cfg(test)]
+mod tests;

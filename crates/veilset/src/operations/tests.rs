@@ -170,7 +170,7 @@ fn payloads_of(x: &ItemSet, terms: &Terms) -> Items {
 }
 
 /// The order of new items is the sender's secret, so compare them sorted.
-fn sorted(learned: Learned) -> Learned {
+pub(super) fn sorted(learned: Learned) -> Learned {
     match learned {
         Learned::New(new) => {
             let mut order: Vec<usize> = (0..new.items.len()).collect();

@@ -1,10 +1,12 @@
 use super::*;
 use crate::ahe::elgamal::lists::ElGamal;
+use crate::ahe::paillier::Paillier;
 use crate::error::Fault;
 use crate::hash::SessionId;
 use crate::hashed::Hashed;
 use crate::item::{ItemSet, Items};
-use crate::operations::{COUNT, Confirmed, INTERSECT, Operation, Role, Task, Terms, UNION};
+use crate::operations::tests::sorted;
+use crate::operations::{COUNT, Confirmed, INTERSECT, Inputs, Operation, Role, Task, Terms, UNION};
 use crate::protocols::DC17;
 use crate::testing::{are_random_orders, overlapping, places, run_pair, split_frames};
 use std::collections::HashSet;
@@ -19,11 +21,30 @@ fn task<'a>(operation: &'static Operation, role: Role, set: &'a Hashed<'a>) -> T
 
 type Run = for<'a> fn(&Task<'a>, &mut Context, usize) -> Result<Sealed<'a, Learned>>;
 
-const ALL: [(&Operation, Run); 3] = [
-    (&INTERSECT, intersect::run::<ElGamal>),
-    (&UNION, union::run::<ElGamal>),
-    (&COUNT, count::run::<ElGamal>),
-];
+fn all<C: Cipher>() -> [(&'static Operation, Run); 3] {
+    [(&INTERSECT, intersect::run::<C>), (&UNION, union::run::<C>), (&COUNT, count::run::<C>)]
+}
+
+/// What a program offers is compared with the plain computation in the tests of the operations.
+#[test]
+fn results_under_paillier_are_those_of_the_plain_computation() {
+    for (n_y, n_x, overlap) in [(0, 0, 0.0), (0, 3, 0.0), (3, 0, 0.0), (1, 1, 1.0), (5, 7, 0.5), (30, 9, 0.5)]
+    {
+        let (y, x) = overlapping(n_y, n_x, overlap);
+        let (hashed_y, hashed_x) = (&Hashed::new(&y), &Hashed::new(&x));
+        for (operation, run) in all::<Paillier<512>>() {
+            let (learned, _) = run_pair(
+                &SESSION,
+                |cx| run(&task(operation, Role::Receiver, hashed_y), cx, n_x)?.open(Confirmed(())),
+                |cx| run(&task(operation, Role::Sender, hashed_x), cx, n_y)?.open(Confirmed(())),
+            );
+            let none = const { &Items::new() };
+            let data = Inputs { y: &y, x: &x, values: &[], payloads: none, terms: TERMS };
+            let [receiver, sender] = (operation.plain)(&data);
+            assert!(sorted(learned.0) == sorted(receiver) && learned.1 == sender, "{operation} {n_y} {n_x}");
+        }
+    }
+}
 
 #[test]
 fn answers_are_in_random_order() {
@@ -60,7 +81,7 @@ fn keys_of_rows_are_of_the_session_and_of_their_names() {
 fn an_owner_does_not_see_whether_a_malformed_cell_was_used() {
     let x = overlapping(0, 9, 0.0).1;
     let x = &Hashed::new(&x);
-    for (operation, run) in ALL {
+    for (operation, run) in all::<ElGamal>() {
         let view = |spoil: bool| {
             let mut sizes = vec![];
             let (ends, views) = run_pair(

@@ -1,0 +1,164 @@
+//! What holds of every cipher for lists.
+
+use super::elgamal::lists::ElGamal;
+use super::paillier::Paillier;
+use super::*;
+use std::collections::HashSet;
+
+const SEED: SessionId = SessionId::of([3; 32]);
+/// Short, so that it is fast.
+type Short = Paillier<512>;
+
+fn rng(seed: u8) -> Prng {
+    Prng::from_seed(&[seed; 32])
+}
+
+struct Keys<C: Cipher> {
+    owner: C::Owner,
+    key: C::Key,
+}
+
+impl<C: Cipher> Keys<C> {
+    fn new(rng: &mut Prng) -> Self {
+        let owner = C::generate(rng);
+        let key = C::key(&C::public(&owner)).unwrap_or_else(|_| panic!("a key"));
+        Keys { owner, key }
+    }
+
+    fn bits(&self, n: usize, rng: &mut Prng) -> (Vec<bool>, C::List) {
+        let bits: Vec<bool> = (0..n).map(|_| rng.below(2) == 1).collect();
+        let cells = C::encrypt(&self.owner, &SEED, 0, &bits, rng);
+        assert_eq!(cells.len(), n * C::CELL);
+        assert_eq!(C::check(&self.key, &cells), Ok(()));
+        let (list, malformed) = C::load(&SEED, &(0..n as u32).collect::<Vec<_>>(), &cells);
+        assert!(C::len(&list) == n && malformed == FirstMalformed::NONE);
+        (bits, list)
+    }
+
+    fn opened(&self, answers: &[u8]) -> C::Opened {
+        C::open(&self.owner, answers).unwrap_or_else(|_| panic!("answers"))
+    }
+
+    /// The messages, which are small.
+    fn small(&self, list: &C::List, rng: &mut Prng) -> Vec<u32> {
+        let opened = self.opened(&C::combine(&self.key, None, None, list, rng));
+        C::quotients(&self.owner, &opened, &opened, 60).1.to_vec()
+    }
+}
+
+fn opens_what_was_encrypted<C: Cipher>() {
+    let rng = &mut rng(1);
+    let keys = Keys::<C>::new(rng);
+    for n in [0, 1, 5, 300] {
+        let (bits, list) = keys.bits(n, rng);
+        let answers = C::combine(&keys.key, None, None, &list, rng);
+        assert_eq!(answers.len(), n * C::CIPHERTEXT);
+        let zero: Vec<bool> = bits.iter().map(|bit| !bit).collect();
+        assert_eq!(*C::are_zero(&keys.opened(&answers)), zero);
+    }
+}
+
+fn adds_up<C: Cipher>() {
+    let rng = &mut rng(2);
+    let keys = Keys::<C>::new(rng);
+    for (cells, sums, pairs) in [(1, 1, 3), (30, 140, 600), (300, 1, 40)] {
+        let (bits, list) = keys.bits(cells, rng);
+        let mut total = C::zeros(sums);
+        let mut expected = vec![0u32; sums];
+        for _ in 0..2 {
+            let pair = |rng: &mut Prng| (rng.below(sums as u64) as u32, rng.below(cells as u64) as u32);
+            let mut pairs: Vec<(u32, u32)> = (0..pairs / 2).map(|_| pair(rng)).collect();
+            pairs.sort_unstable();
+            C::add(&keys.key, &mut total, &list, &pairs);
+            pairs.iter().for_each(|&(sum, cell)| expected[sum as usize] += u32::from(bits[cell as usize]));
+        }
+        assert_eq!(keys.small(&total, rng), expected);
+        let order = rng.permutation(sums);
+        let chosen = C::select(&total, &order, sums / 2);
+        let kept = |at: &u32| if (*at as usize) < sums / 2 { expected[*at as usize] } else { 0 };
+        assert_eq!(keys.small(&chosen, rng), order.iter().map(kept).collect::<Vec<_>>());
+    }
+}
+
+fn combines<C: Cipher>() {
+    let rng = &mut rng(3);
+    let keys = Keys::<C>::new(rng);
+    let n = 40;
+    let (bits, list) = keys.bits(n, rng);
+    let numbers = C::uniform(&keys.key, n, rng);
+    let units = C::units(&keys.key, n, rng);
+    let names = [&numbers, &units].map(C::names);
+    assert_eq!(names.iter().flat_map(|names| names.iter()).collect::<HashSet<_>>().len(), 2 * n);
+    // constant + weight * 0, and weight * 1.
+    let both = keys.opened(&C::combine(&keys.key, Some(&numbers), Some(&units), &list, rng));
+    let constants = keys.opened(&C::combine(&keys.key, Some(&numbers), None, &C::zeros(n), rng));
+    let weighted = keys.opened(&C::combine(&keys.key, None, Some(&units), &list, rng));
+    let [both, constants] = [&both, &constants].map(C::opened_names);
+    let zero = C::are_zero(&weighted);
+    let weighted = C::opened_names(&weighted);
+    for (i, bit) in bits.iter().enumerate() {
+        assert!(constants[i] == names[0][i] && zero[i] != *bit);
+        assert_eq!(both[i] == names[0][i], !bit);
+        assert_eq!(weighted[i] == names[1][i], *bit);
+    }
+    // weight * q / q.
+    let mut total = C::zeros(n);
+    let sums: Vec<(u32, u32)> = (0..n as u32).flat_map(|sum| (0..sum).map(move |cell| (sum, cell))).collect();
+    C::add(&keys.key, &mut total, &list, &sums);
+    let products = keys.opened(&C::combine(&keys.key, None, Some(&units), &total, rng));
+    let q = keys.opened(&C::combine(&keys.key, None, None, &total, rng));
+    let (quotients, found) = C::quotients(&keys.owner, &products, &q, 15);
+    let mut ones = 0;
+    for i in 0..n {
+        assert_eq!(found[i], ones.min(16));
+        assert_eq!(quotients[i] == names[1][i], (1..=15).contains(&ones));
+        ones += u32::from(bits[i]);
+    }
+    assert!(ones > 16);
+}
+
+fn is_fresh<C: Cipher>() {
+    let rng = &mut rng(4);
+    let keys = Keys::<C>::new(rng);
+    let n = 100;
+    let mut seen = HashSet::new();
+    for seed in [1, 2] {
+        let cells = C::encrypt(&keys.owner, &SessionId::of([seed; 32]), 0, &vec![false; n], rng);
+        seen.extend(cells.chunks(C::CELL).map(<[u8]>::to_vec));
+    }
+    let list = C::zeros(n);
+    for _ in 0..2 {
+        seen.extend(C::combine(&keys.key, None, None, &list, rng).chunks(C::CIPHERTEXT).map(<[u8]>::to_vec));
+    }
+    assert_eq!(seen.len(), 4 * n);
+    let publics = [C::public(&C::generate(rng)), C::public(&C::generate(rng)), C::public(&keys.owner)];
+    assert_eq!(publics.iter().collect::<HashSet<_>>().len(), 3);
+    assert!(publics.iter().all(|public| public.len() == C::KEY));
+    for bad in [vec![], vec![0; C::KEY], vec![0xff; C::KEY], publics[0][1..].to_vec()] {
+        assert!(C::key(&bad).is_err());
+    }
+    let mut answers = C::combine(&keys.key, None, None, &list, rng);
+    answers[70 * C::CIPHERTEXT..][..C::CIPHERTEXT].fill(0xff);
+    assert_eq!(C::open(&keys.owner, &answers).err(), Some(Malformed(70)));
+}
+
+#[test]
+fn lists_are_opened_added_and_combined() {
+    opens_what_was_encrypted::<ElGamal>();
+    opens_what_was_encrypted::<Short>();
+    adds_up::<ElGamal>();
+    adds_up::<Short>();
+    combines::<ElGamal>();
+    combines::<Short>();
+}
+
+#[test]
+fn everything_that_hides_is_fresh() {
+    is_fresh::<ElGamal>();
+    is_fresh::<Short>();
+}
+
+#[test]
+fn lists_under_the_modulus_of_the_paper_are_opened() {
+    opens_what_was_encrypted::<Paillier<1024>>();
+}
