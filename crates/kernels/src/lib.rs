@@ -21,10 +21,11 @@
 //!
 //! # Constant time
 //!
-//! No branch and no memory address depends on a scalar, a point, a field element, an AES key or the data under it;
-//! only lengths show. Multiplication of words, and of doubles that are 0 or at least 1 in size, is assumed to be
-//! constant-time, as it is on the processors in use. The tests in `tests/constant_time` look for secret-dependent
-//! branches and addresses in the compiled code, also in aws-lc's multiplication in P-256.
+//! No branch and no memory address depends on a scalar, a point, a field element, a message, an AES key or the data
+//! under it; only lengths show. [`paillier`] lists what else shows when a key is made. Multiplication of words, and of
+//! doubles that are 0 or at least 1 in size, is assumed to be constant-time, as it is on the processors in use. The
+//! tests in `tests/constant_time` look for secret-dependent branches and addresses in the compiled code, also in what
+//! aws-lc does for P-256 and for Paillier's encryption.
 //!
 //! # What is not protected
 //!

@@ -2,7 +2,7 @@
 //! costs a fifth of it.
 
 use super::aws_lc::{Number, Scratch};
-use super::table::{Row, digit, digits};
+use super::table::{Masks, Row, digit, digits};
 use super::{PublicKey, words};
 use zeroize::Zeroizing;
 
@@ -22,6 +22,7 @@ pub(super) struct Combiner<'a> {
     product: Number,
     factor: Number,
     chosen: Zeroizing<Vec<u8>>,
+    masks: Masks,
 }
 
 impl Combiner<'_> {
@@ -30,7 +31,17 @@ impl Combiner<'_> {
         let powers = [Row::new(1 << BITS, width), Row::new(1 << BITS, width)];
         let (one, product) = (key.square.one(&mut scratch, width), Number::zero());
         let (n, chosen) = (words::load(&key.n), Zeroizing::new(vec![0; width]));
-        Combiner { key, scratch, n, one, powers, product, factor: Number::zero(), chosen }
+        Combiner {
+            key,
+            scratch,
+            n,
+            one,
+            powers,
+            product,
+            factor: Number::zero(),
+            chosen,
+            masks: Masks::default(),
+        }
     }
 
     pub(super) fn combine(&mut self, [constant, weight, ciphertext, random]: [&[u8]; 4], out: &mut [u8]) {
@@ -50,7 +61,7 @@ impl Combiner<'_> {
             if place != digits::<BITS>(self.key.bits()) - 1 {
                 (0..BITS).for_each(|_| square.square(&mut self.product, scratch));
             }
-            self.powers[0].choose(&[digit::<BITS>(&weight, place)], &mut self.chosen);
+            self.powers[0].choose(&[digit::<BITS>(&weight, place)], &mut self.masks, &mut self.chosen);
             self.factor.set(&self.chosen);
             square.multiply(&mut self.product, &self.factor, scratch);
             // The exponent is public here, the base is not.

@@ -1,29 +1,33 @@
-//! Paillier's encryption (Paillier, "Public-key cryptosystems based on composite degree residuosity classes", EUROCRYPT
-//! 1999), in batches, as Davidson and Cid use it for operations on encrypted Bloom filters (DC17).
+//! Paillier's encryption, in batches (P. Paillier, "Public-key cryptosystems based on composite degree residuosity
+//! classes", EUROCRYPT 1999), as operations on encrypted Bloom filters need it (A. Davidson and C. Cid, "An efficient
+//! toolkit for computing private set operations", ACISP 2017).
 //!
 //! N = p q is the public key. An encryption of m modulo N is (1 + m N) s^N modulo N^2 for a random s. The product of
-//! two ciphertexts is one of the sum of their messages, and a power is one of a multiple.
+//! two ciphertexts is an encryption of the sum of their messages, and a power is one of a multiple.
 //!
 //! Numbers are bytes, the least significant first, of fixed width: a number modulo N has as many bits as N, a
-//! ciphertext twice as many. The arithmetic is aws-lc's, which TLS links anyway.
+//! ciphertext twice as many. Modular multiplication is aws-lc's, which TLS links anyway.
 //!
 //! # Constant time
 //!
-//! No branch and no address depends on a message, a weight, randomness or the secret key, in [`PublicKey::combine`],
-//! [`PublicKey::multiply`], [`SecretKey::encrypt`] and [`SecretKey::decrypt`]. Remainders of secrets are taken by
-//! Montgomery's reduction or bit by bit, never by the library's division, which branches. Exponents have fixed width,
-//! so leading zeros do not show. What shows:
+//! No branch and no address depends on a message, a weight, randomness or the secret key in [`PublicKey::combine`],
+//! [`PublicKey::multiply`], [`SecretKey::encrypt`] and [`SecretKey::decrypt`]. The library's division branches, so
+//! remainders of secrets are taken by Montgomery's reduction, or bit by bit. Exponents have fixed width, so leading
+//! zeros do not show. What shows:
 //!
-//! * [`PublicKey::new`] and [`PublicKey::check`] look at public numbers, and branch on them.
-//! * The making of a key: how many candidates were drawn before a prime was found, and how many primes below 2^16 divide
-//!   p - 1 and q - 1.
-//! * That a number is below its modulus, which the library checks by a branch.
+//! * [`PublicKey::new`] and [`PublicKey::check`] branch on their inputs, which are public.
+//! * How a key came about: how many candidates were drawn before a prime was found, and in which step each of the
+//!   others was refused.
+//! * When a key first encrypts: how many primes below 2^16 divide p - 1 and q - 1, and how many small numbers do not
+//!   generate the group. That is a few bits, once.
+//! * That a number is below its modulus and fits its width, which the library checks by branches. It always is and
+//!   does.
 //!
 //! # What is not protected
 //!
-//! * Whether N is the product of two primes, and whether gcd(N, (p - 1) (q - 1)) = 1, is not proven to who receives it.
-//! * A ciphertext says nothing of who made it or of how it was changed.
-//! * Faults: a wrong result of half a decryption is not noticed.
+//! * It is not proven that N is the product of two primes, nor that gcd(N, (p - 1) (q - 1)) = 1.
+//! * Ciphertexts are not authenticated: anyone can change their messages.
+//! * Faults: a decryption that is wrong modulo one prime is not noticed.
 
 mod aws_lc;
 mod combine;
@@ -218,8 +222,8 @@ impl PublicKey {
         }
     }
 
-    /// Writes (1 + k N) c^w s^N modulo N^2 for each constant k, weight w, ciphertext c and random s: an encryption of k +
-    /// w m where c is one of m.
+    /// Writes (1 + k N) c^w s^N modulo N^2 for each constant k, weight w, ciphertext c and random s: an encryption of
+    /// k + w m where c is one of m.
     ///
     /// Constants and weights have the width of N and may be any numbers. The random numbers have
     /// [`PublicKey::randomness`] bytes each. If these are uniform, s is nearly uniform modulo N; that it is not coprime

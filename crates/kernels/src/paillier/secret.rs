@@ -1,7 +1,7 @@
 //! The owner's side: keys, encryption and decryption modulo the squares of the primes.
 
 use super::aws_lc::{Modulus, Number, Scratch};
-use super::table::{Row, Table};
+use super::table::{Masks, Row, Table};
 use super::words::{self, Words};
 use super::{BITS, EXCESS, PublicKey, count, small_primes, widened};
 use std::fmt::{self, Debug, Formatter};
@@ -26,9 +26,12 @@ pub struct SecretKey {
 impl SecretKey {
     /// A key for a modulus of this many bits, from uniform bytes. The same bytes give the same key.
     ///
-    /// Each prime has half as many bits, and its two top bits are set. So gcd(N, (p - 1) (q - 1)) = 1, for of two odd
-    /// primes of one length neither divides what is one less than the other. The difference of the primes has at most 64
+    /// Each prime has half as many bits, and its two top bits are set. So gcd(N, (p - 1) (q - 1)) = 1: of two odd
+    /// primes of one length, neither divides what is one less than the other. Their difference has fewer than 64
     /// leading zeros.
+    ///
+    /// Candidates are drawn until two are prime, so bytes that repeat may take forever. The witnesses of the test of
+    /// primality come from the library's generator.
     ///
     /// # Panics
     ///
@@ -48,7 +51,7 @@ impl SecretKey {
     }
 
     /// From what [`SecretKey::to_bytes`] gave. `None` if it is something else: not two primes of one length with their
-    /// two top bits set, the greater first, that differ in their upper 64 bits.
+    /// two top bits set, the greater first, whose difference is not below 2 to the power of 64 less than their length.
     pub fn from_bytes(bytes: &[u8]) -> Option<SecretKey> {
         if !BITS.contains(&(8 * bytes.len())) || !bytes.len().is_multiple_of(16) {
             return None;
@@ -97,10 +100,12 @@ impl SecretKey {
     /// Encrypts 1 for `true` and 0 for `false`, with randomness of full entropy.
     ///
     /// The N-th residues modulo p^2 are a cyclic group of order p - 1. A ciphertext modulo p^2 is (1 + m N) h^a for a
-    /// fixed h of that group and a uniform a, drawn with 128 bits more than p has. A second one modulo q^2 is
-    /// independent of it. So N-th powers of uniform numbers would be distributed alike if h generated the group. It is
-    /// known to do so up to a factor of the order without prime divisors below 2^16: for a prime l above, the powers of h
-    /// are a subgroup of index l with probability 1 / l.
+    /// fixed h of that group and a uniform a, drawn with 128 bits more than p has. Modulo q^2 it is likewise, and
+    /// independent. If h generates the group, this is as (1 + m N) s^N for a uniform s.
+    ///
+    /// h is chosen so that no prime l below 2^16 divides the index of the subgroup of its powers. A greater l that
+    /// divides p - 1 does so with probability 1 / l. Ciphertexts are then uniform in the subgroup of index l, which only
+    /// a test for l-th powers without the factors of N would notice.
     ///
     /// The first call for a key makes tables of powers, which takes the time of some 130 messages, and 10 MB at 2048
     /// bits.
@@ -230,19 +235,19 @@ impl Half {
 
     /// (1 + m N) h^a modulo p^2 for each message m and exponent a.
     fn encrypt(&self, messages: &[bool], exponents: &[Words], scratch: &mut Scratch) -> Vec<Words> {
-        let mut bytes = words::bytes(&self.p_squared);
-        let mut numbers = Vec::with_capacity(messages.len());
-        for message in messages {
-            self.messages.choose(&[usize::from(*message)], &mut bytes);
-            numbers.push(Number::new(&bytes));
-        }
+        let width = 8 * self.p_squared.len();
+        let mut bytes = Zeroizing::new(vec![0; messages.len() * width]);
+        let places: Zeroizing<Vec<usize>> =
+            Zeroizing::new(messages.iter().map(|m| usize::from(*m)).collect());
+        self.messages.choose(&places, &mut Masks::default(), &mut bytes);
+        let mut numbers: Vec<Number> =
+            (0..messages.len()).map(|i| Number::new(&bytes[i * width..][..width])).collect();
         self.table.get_or_init(|| self.table()).multiply(&self.square, &mut numbers, exponents, scratch);
-        let mut out = Vec::with_capacity(messages.len());
-        for number in numbers {
-            number.get(&mut bytes);
-            out.push(words::load(&bytes));
-        }
-        out
+        let load = |number: &Number| {
+            number.get(&mut bytes[..width]);
+            words::load(&bytes[..width])
+        };
+        numbers.iter().map(load).collect()
     }
 
     /// The table of h = g^p modulo p^2 for the least g whose order modulo p is p - 1, up to prime factors above 2^16.

@@ -59,41 +59,41 @@ impl Row {
     }
 
     /// Writes the numbers at secret places one after the other. Reads all numbers of the row for each.
-    pub(super) fn choose(&self, places: &[usize], out: &mut [u8]) {
-        self.choose_with(Backend::best(BACKENDS), places, out);
+    pub(super) fn choose(&self, places: &[usize], masks: &mut Masks, out: &mut [u8]) {
+        self.choose_with(Backend::best(BACKENDS), places, masks, out);
     }
 
     /// [`Row::choose`] on the path asked for; returns the path that ran.
-    pub(super) fn choose_with(&self, backend: Backend, places: &[usize], out: &mut [u8]) -> Backend {
+    ///
+    /// Goes column by column, so that a column of all numbers stays in the cache.
+    pub(super) fn choose_with(
+        &self,
+        backend: Backend,
+        places: &[usize],
+        masks: &mut Masks,
+        out: &mut [u8],
+    ) -> Backend {
         let runs = BACKENDS.contains(&backend) && backend.is_available();
         let backend = if runs { backend } else { Backend::Portable };
-        let (groups, rest) = places.as_chunks::<GROUP>();
-        let (start, end) = out.split_at_mut(groups.len() * GROUP * self.width);
-        self.choose_groups(backend, groups, start);
-        self.choose_groups(backend, rest.as_chunks::<1>().0, end);
-        backend
-    }
-
-    /// Column by column, so that a column of all numbers stays in the cache. The processor has the path.
-    fn choose_groups<const N: usize>(&self, backend: Backend, groups: &[[usize; N]], out: &mut [u8]) {
-        let masks: Vec<[[u32; N]; ENTRIES]> = groups.iter().map(|places| masks(places)).collect();
-        let masks = black_box(&masks);
+        let masks = masks.of(places);
         let (mut columns, mut start) = (&self.columns[..], 0);
         while let Some(column) = columns.split_off(..self.length) {
             let mut at = start;
             for masks in masks {
-                let mut sums = [Column::default(); N];
+                let mut sums = Sums::default();
                 match backend {
                     #[cfg(target_arch = "x86_64")]
-                    // SAFETY: the processor has AVX-512.
+                    // SAFETY: the processor has AVX-512, as is_available has just said.
                     Backend::Avx512 => unsafe { x86::sum_avx512(column, masks, &mut sums) },
                     #[cfg(target_arch = "x86_64")]
-                    // SAFETY: the processor has AVX2.
+                    // SAFETY: the processor has AVX2, as is_available has just said.
                     Backend::Avx2 => unsafe { x86::sum_avx2(column, masks, &mut sums) },
                     _ => sum(column, masks, &mut sums),
                 }
                 for sum in &sums {
-                    let bytes = &mut out[at..][..COLUMN.min(self.width - start)];
+                    // The last group may be for fewer places.
+                    let end = at + COLUMN.min(self.width - start);
+                    let Some(bytes) = out.get_mut(at..end) else { break };
                     let words = bytes.as_chunks_mut().0.iter_mut().zip(sum);
                     words.for_each(|(bytes, word)| *bytes = word.to_le_bytes());
                     at += self.width;
@@ -101,6 +101,7 @@ impl Row {
             }
             start += COLUMN;
         }
+        backend
     }
 
     /// Sets the numbers to the powers of a base, from the exponent 0 on, and the base to the next one. `one` and the
@@ -122,19 +123,37 @@ impl Row {
     }
 }
 
-/// For each number of a row, all ones for the places where it is.
-fn masks<const N: usize>(places: &[usize; N]) -> [[u32; N]; ENTRIES] {
-    let mut masks = [[0; N]; ENTRIES];
-    for (masks, at) in masks.iter_mut().zip(0u32..) {
-        // 0 alone has a top bit one below it.
-        let equal = |place: &usize| ((at ^ *place as u32).wrapping_sub(1) >> 31).wrapping_neg();
-        *masks = places.each_ref().map(equal);
+/// For each number of a row, all ones for the places of a group where it is.
+pub(super) type Group = [[u32; GROUP]; ENTRIES];
+
+/// What is chosen at the places of a group, of one column.
+pub(super) type Sums = [Column; GROUP];
+
+/// Room for groups of places, used again for each choice.
+#[derive(Default)]
+pub(super) struct Masks(Zeroizing<Vec<Group>>);
+
+impl Masks {
+    /// The places in groups, the last one filled up with the first number.
+    fn of(&mut self, places: &[usize]) -> &[Group] {
+        self.0.clear();
+        for places in places.chunks(GROUP) {
+            let mut group = [0; GROUP];
+            group.iter_mut().zip(places).for_each(|(out, place)| *out = *place as u32);
+            let mut masks = [[0; GROUP]; ENTRIES];
+            for (masks, at) in masks.iter_mut().zip(0..) {
+                // 0 alone has a top bit one below it.
+                *masks = group.map(|place| ((at ^ place).wrapping_sub(1) >> 31).wrapping_neg());
+            }
+            self.0.push(masks);
+        }
+        // The compiler may not conclude from masks what they were made of.
+        black_box(&self.0)
     }
-    masks
 }
 
-/// For each place, the sum of the parts under its masks.
-fn sum<const N: usize>(column: &[Column], masks: &[[u32; N]], sums: &mut [Column; N]) {
+/// The sums of the parts under their masks.
+fn sum(column: &[Column], masks: &Group, sums: &mut Sums) {
     for (part, masks) in column.iter().zip(masks) {
         for (sum, mask) in sums.iter_mut().zip(masks) {
             sum.iter_mut().zip(part).for_each(|(sum, word)| *sum |= word & mask);
@@ -194,14 +213,14 @@ impl Table {
         exponents: &[Words],
         scratch: &mut Scratch,
     ) {
-        let mut factor = Number::zero();
+        let (mut factor, mut masks) = (Number::zero(), Masks::default());
         let mut powers = Zeroizing::new(vec![0; numbers.len() * self.width]);
         let mut chosen = Zeroizing::new(vec![0; exponents.len()]);
         for (place, row) in self.rows.iter().enumerate() {
             for (here, exponent) in chosen.iter_mut().zip(exponents) {
                 *here = digit::<{ Table::BITS }>(exponent, place);
             }
-            row.choose(&chosen, &mut powers);
+            row.choose(&chosen, &mut masks, &mut powers);
             for (i, number) in numbers.iter_mut().enumerate() {
                 factor.set(&powers[i * self.width..][..self.width]);
                 modulus.multiply(number, &factor, scratch);

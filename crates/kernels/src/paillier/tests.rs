@@ -4,7 +4,7 @@ use num_bigint::BigUint;
 use sha2::{Digest, Sha256};
 use std::iter::zip;
 
-use super::table::{Row, digit, digits};
+use super::table::{Masks, Row, digit, digits};
 use super::*;
 use crate::Backend;
 use crate::oracle::int;
@@ -124,7 +124,7 @@ fn only_zero_becomes_one() {
 fn every_number_of_a_row_can_be_chosen_on_every_path() {
     for (length, width) in [(2, 32), (32, 64), (64, 48), (128, 128), (128, 272)] {
         let numbers: Vec<Vec<u8>> = (0..length).map(|i| draw(i, width)).collect();
-        let mut row = Row::new(length as usize, width);
+        let (mut row, mut masks) = (Row::new(length as usize, width), Masks::default());
         numbers.iter().enumerate().for_each(|(i, number)| row.set(i, number));
         for (i, number) in numbers.iter().enumerate() {
             let mut out = vec![7; width];
@@ -137,7 +137,7 @@ fn every_number_of_a_row_can_be_chosen_on_every_path() {
             let expected: Vec<u8> = places.iter().flat_map(|&place| numbers[place].clone()).collect();
             for &backend in table::BACKENDS {
                 let mut out = vec![7; count * width];
-                let ran = row.choose_with(backend, &places, &mut out);
+                let ran = row.choose_with(backend, &places, &mut masks, &mut out);
                 assert_eq!(ran, if backend.is_available() { backend } else { Backend::Portable });
                 assert_eq!(out, expected);
             }

@@ -1,13 +1,13 @@
 //! The choice from a column in vectors. In intrinsics, because the compiler makes gathers of the plain loop, whose
 //! addresses the tests of constant time cannot follow.
 
-use super::table::Column;
+use super::table::{Column, Group, Sums};
 use std::arch::x86_64::*;
 
-/// For each place, the sum of the parts under its masks. There are as many masks as parts, or more.
+/// The sums of the parts under their masks.
 #[target_feature(enable = "avx512f")]
-pub(super) fn sum_avx512<const N: usize>(column: &[Column], masks: &[[u32; N]], sums: &mut [Column; N]) {
-    let mut all = [_mm512_setzero_si512(); N];
+pub(super) fn sum_avx512(column: &[Column], masks: &Group, sums: &mut Sums) {
+    let mut all = sums.map(|_| _mm512_setzero_si512());
     for (part, masks) in column.iter().zip(masks) {
         // SAFETY: a part has 64 bytes, and the load needs no alignment.
         let part = unsafe { _mm512_loadu_si512(part.as_ptr().cast()) };
@@ -24,8 +24,8 @@ pub(super) fn sum_avx512<const N: usize>(column: &[Column], masks: &[[u32; N]], 
 
 /// [`sum_avx512`], in halves.
 #[target_feature(enable = "avx2")]
-pub(super) fn sum_avx2<const N: usize>(column: &[Column], masks: &[[u32; N]], sums: &mut [Column; N]) {
-    let mut all = [[_mm256_setzero_si256(); 2]; N];
+pub(super) fn sum_avx2(column: &[Column], masks: &Group, sums: &mut Sums) {
+    let mut all = sums.map(|_| [_mm256_setzero_si256(); 2]);
     for (part, masks) in column.iter().zip(masks) {
         // SAFETY: half a part has 32 bytes, and the load needs no alignment.
         let part = [0, 1].map(|i| unsafe { _mm256_loadu_si256(part.as_chunks::<8>().0[i].as_ptr().cast()) });

@@ -7,8 +7,9 @@
 //!   compares every instruction and every address, and [`disassembly`] looks for instructions that lead from vectors
 //!   to flags or addresses. It also checks that no kernel divides, because the time of a division depends on the
 //!   values.
-//! * The same steps are taken of the multiplication in P-256 and of Paillier's encryption, which are aws-lc's ([`FOREIGN`]). memcheck would report
-//!   that it branches on facts that do not depend on the scalar, such as that the result is on the curve.
+//! * The same steps are taken of the multiplication in P-256 and of Paillier's encryption, where aws-lc computes
+//!   ([`FOREIGN`]). memcheck would report that it branches on facts that do not depend on the secret, such as that the
+//!   result is on the curve.
 //!
 //! Each check is given a function that leaks, and fails if it does not notice. None measures time;
 //! `examples/timing.rs` does.
@@ -157,13 +158,14 @@ fn paillier_bytes<const N: usize>(key: &[u8; 32], data: &[[u8; 32]]) -> [u8; N] 
     std::array::from_fn(|_| bytes.next().map_or(0, |byte| *byte))
 }
 
-/// A constant, a weight and randomness are secrets; so is the ciphertext here.
+/// A constant, a weight and randomness are secrets; so is the ciphertext here. The result is multiplied once more.
 fn paillier_combine(_: Backend, key: &[u8; 32], data: &[[u8; 32]], out: &mut [[u8; 32]]) -> Backend {
     let (numbers, mut result) = (paillier_bytes::<336>(key, data), [0; 128]);
     let (constant, rest) = numbers.split_at(64);
     let (weight, rest) = rest.split_at(64);
     let (ciphertext, random) = rest.split_at(128);
     paillier_key().public().combine(constant, weight, ciphertext, random, &mut result);
+    paillier_key().public().multiply(&mut result, ciphertext);
     out.iter_mut().zip(result.as_chunks().0).for_each(|(out, result)| *out = *result);
     Backend::Portable
 }
