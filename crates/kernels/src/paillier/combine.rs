@@ -47,7 +47,7 @@ impl Combiner<'_> {
     pub(super) fn combine(&mut self, [constant, weight, ciphertext, random]: [&[u8]; 4], out: &mut [u8]) {
         let (square, scratch) = (&self.key.square, &mut self.scratch);
         let weight = words::load(weight);
-        // 2^(64 EXCESS) below N^2, and s^N depends on s modulo N only: it need not be reduced.
+        // below N^2 with its EXCESS bytes, and s^N depends on s modulo N only: it need not be reduced.
         let mut random = words::load(random);
         words::zero_to_one(&mut random);
         let bases = [Zeroizing::new(ciphertext.to_vec()), words::bytes(&random)];

@@ -18,7 +18,7 @@ use std::{mem, ptr};
 use aws_lc_sys::CRYPTO_set_mem_functions;
 
 use super::disassembly::{Disassembly, disassemble, divides};
-use super::{FOREIGN, LEAKS, SUBJECTS, Subject, needs_avx512, random};
+use super::{FOREIGN, LARGE, LEAKS, SUBJECTS, Subject, needs_avx512, random};
 use veilset_kernels::Backend;
 
 /// An operand in memory: numbers of the registers in a signal's context.
@@ -409,10 +409,26 @@ fn no_branch_and_no_address_depends_on_the_secrets_tried() {
     println!("instructions traced: {counts:?}");
     // Two points, at 256 doublings of some ten multiplications.
     assert!(counts["P-256 multiply"] > 2 * 256 * 10 * 25);
+    // A ladder has 255 steps, each of ten multiplications.
+    assert!(counts.get("ladder").is_none_or(|n| *n > 255 * 10 * 25));
+}
+
+/// Not with the other: there is one handler.
+#[test]
+#[ignore = "takes minutes: run it alone, with --release"]
+fn nor_do_those_of_paillier() {
+    arena_for_aws_lc();
+    let mut tracer = Tracer::new();
+    let mut counts = HashMap::new();
+    for subject in &LARGE {
+        match compare(&mut tracer, subject, Backend::Portable, 2) {
+            Ok(steps) => counts.insert(subject.name, steps),
+            Err(e) => panic!("{}: {e}", subject.name),
+        };
+    }
+    println!("instructions traced: {counts:?}");
     // At least 512 squarings of 16 words, 74 multiplications of 8 for each of five ciphertexts, and 512 squarings of 8.
     assert!(counts["Paillier combine"] > 512 * 16 * 16);
     assert!(counts["Paillier encrypt"] > 5 * 74 * 8 * 8 * 2);
     assert!(counts["Paillier decrypt"] > 512 * 8 * 8);
-    // A ladder has 255 steps, each of ten multiplications.
-    assert!(counts.get("ladder").is_none_or(|n| *n > 255 * 10 * 25));
 }

@@ -33,10 +33,10 @@ pub type Name = [u8; 32];
 /// factor below 2^16.
 ///
 /// Security: IND-CPA. Answers are distributed as fresh encryptions of their messages, also to the owner who knows the
-/// randomness of all that they are made from.
+/// randomness of all that they are made from, if its key was made as it should be.
 ///
-/// All functions compute on the pool of the thread that they are called on. They are constant-time in messages, weights,
-/// and in which ciphertexts are chosen.
+/// All functions compute on the pool of the thread that they are called on. They are constant-time in messages, weights
+/// and keys. Which ciphertexts are loaded, added and selected shows in the addresses that they touch.
 pub trait Cipher: Send + Sync {
     /// The secret key, which encrypts faster than the public one.
     type Owner: Send + Sync;

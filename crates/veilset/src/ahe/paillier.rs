@@ -1,5 +1,5 @@
 //! Paillier's encryption (Paillier, "Public-key cryptosystems based on composite degree residuosity classes", EUROCRYPT
-//! 1999) for lists: [`Cipher`], the one that DC17 takes.
+//! 1999) for lists: [`Cipher`], the one that the paper DC17 takes.
 //!
 //! A message m modulo N is encrypted as (1 + m N) s^N modulo N^2. The owner, who knows the factors of N, encrypts with
 //! randomness of full entropy by fixed bases; whoever else combines, with a fresh s of full range.
@@ -9,8 +9,12 @@
 //! exponentiations modulo N^2 with exponents of log2 N bits. Memory: a ciphertext each.
 //!
 //! A modulus from a peer is refused if it has another length or is even, prime, a power, or divisible by a prime below
-//! 2^16 ([`PublicKey::new`]). That it is a product of two primes is not proven; that is the owner's own risk, as its
-//! plaintexts are. All cells that come are checked, so which of them are used does not show.
+//! 2^16 ([`PublicKey::new`]). **That is not enough against an owner that deviates**, so no run offers this cipher yet. With
+//! q a factor of p - 1, or with many prime factors of 17 bits, a cell holds more than one number, and a factor that is to
+//! hide a sum divides out: a count then shows which items match. A proof that gcd(N, phi(N)) = 1 and that N has two prime
+//! factors has to come with the key.
+//!
+//! All cells that come are checked, so which of them are used does not show.
 
 use super::{Cipher, FirstMalformed, Malformed, Name};
 use crate::hash::{Domain, SessionId};
@@ -151,7 +155,8 @@ impl<const BITS: usize> Cipher for Paillier<BITS> {
     fn uniform(key: &PublicKey, n: usize, rng: &mut Prng) -> Secrets<u8> {
         let mut numbers = Secrets::zeros(n * Self::NUMBER);
         for number in numbers.chunks_exact_mut(Self::NUMBER) {
-            // N has its top bit set, so one in two numbers at least is below it.
+            // N has its top bit set, so one in two numbers at least is below it. The comparison shows how many bytes the
+            // two have in common at the top.
             rng.fill(number);
             while !number.iter().rev().lt(key.n().iter().rev()) {
                 rng.fill(number);

@@ -7,8 +7,8 @@
 //! for the other party, a ciphertext and 8 k bytes per item, and a frame.
 //!
 //! Timing: cells are added as they pass, a frame at a time. How long a frame takes shows how many positions of all items
-//! together are in it: a sum of as many random numbers as there are items. With few items on a fast link it says a little
-//! about them.
+//! together are in it: a sum of as many random numbers as there are items. Many items hide each other. Of a single one, an
+//! owner that measures every frame can learn in which frames it has positions, and test guesses of it.
 //!
 //! Departures from the paper: B and k keep the error of the whole run ([`crate::params::filter`]). The positions of an
 //! item are the first k numbers of one stream of hash, each uniform up to 2^-32. In place of a malformed cell stands a 0,
@@ -81,6 +81,12 @@ impl Bits {
     }
 }
 
+/// What positions and first parts follow from: the owner's seed, and the session. So cells and answers are of no use in
+/// another one.
+pub(crate) fn bound(session: &SessionId, seed: &[u8; 32]) -> SessionId {
+    SessionId::of(Domain::new(session, "seed of an encrypted filter").hash(&[seed]))
+}
+
 fn check(filter: Filter) -> Result<()> {
     match filter.cells <= 1 << 32 && filter.positions as usize <= MOST {
         true => Ok(()),
@@ -95,7 +101,7 @@ pub fn send<C: Cipher>(cx: &mut Context, y: &Hashed, filter: Filter) -> Result<C
     let seed = cx.rng.bytes();
     cx.ch.tx.send(SEED, &[seed])?;
     cx.ch.tx.send_bytes(KEY, &C::public(&owner))?;
-    let seed = SessionId::of(seed);
+    let seed = bound(&cx.session, &seed);
     // 1. BF, inverted.
     let bits = cx.threads.run(|| Bits::of(y.own(), &seed, filter));
     let cells = filter.cells as usize;
@@ -124,7 +130,7 @@ pub struct Sums<C: Cipher> {
 /// Receives the filter, and adds up the cells of each of our items and dummies.
 pub fn receive<C: Cipher>(cx: &mut Context, x: &Hashed, filter: Filter) -> Result<Sums<C>> {
     check(filter)?;
-    let seed = SessionId::of(cx.ch.rx.recv(SEED, 1)?[0]);
+    let seed = bound(&cx.session, &cx.ch.rx.recv(SEED, 1)?[0]);
     let key = C::key(&cx.ch.rx.recv_bytes(KEY, C::KEY)?);
     let key = key.map_err(|_| Error::misbehaves(format_args!("its public key is {}", C::UNFIT)))?;
     // 3. The positions of all items, ordered: (position, item).

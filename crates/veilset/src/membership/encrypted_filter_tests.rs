@@ -21,8 +21,8 @@ fn sums(y: &ItemSet, x: &ItemSet, filter: Filter) -> (Vec<u32>, Views) {
 
 /// How many positions of each item no item of the owner has, by sets of positions.
 fn plain(y: &ItemSet, x: &ItemSet, filter: Filter, head: &[u8]) -> Vec<u32> {
-    let domain =
-        Domain::new(&SessionId::of(head[..32].try_into().unwrap()), "positions of an item in a filter");
+    let seed = bound(&SESSION, head[..32].try_into().unwrap());
+    let domain = Domain::new(&seed, "positions of an item in a filter");
     let positions = |item: &[u8]| -> Vec<u64> {
         let stream: [u8; 8 * MOST] = domain.hash(&[ItemHash::of_item(item).as_bytes()]);
         let number = |bytes: &[u8]| u64::from_le_bytes(bytes.try_into().unwrap());
@@ -116,8 +116,9 @@ fn only_malformed_cells_that_are_used_are_noticed() {
                 cx.ch.tx.send(SEED, &[seed])?;
                 cx.ch.tx.send_bytes(KEY, &ElGamal::public(&owner))?;
                 let cells = filter.cells as usize;
-                let mut bytes = ElGamal::encrypt(&owner, &SessionId::of(seed), 0, &vec![true; cells], cx.rng);
-                positions(&SessionId::of(seed), filter)(&x.own()[0], &mut used);
+                let bound = bound(&SESSION, &seed);
+                let mut bytes = ElGamal::encrypt(&owner, &bound, 0, &vec![true; cells], cx.rng);
+                positions(&bound, filter)(&x.own()[0], &mut used);
                 if let Some(in_use) = at {
                     let at = (0..cells).find(|at| used.contains(&(*at as u32)) == in_use).unwrap();
                     bytes[at * ElGamal::CELL..][..ElGamal::CELL].fill(0xff);
@@ -128,6 +129,19 @@ fn only_malformed_cells_that_are_used_are_noticed() {
         );
         assert_eq!(sums.well_formed, well_formed);
     }
+}
+
+#[test]
+fn what_follows_from_a_seed_is_of_the_session() {
+    let mut seen = HashSet::new();
+    for session in [1, 2] {
+        for at in 0..=32 {
+            let seed = std::array::from_fn(|i| u8::from(i == at));
+            let bound = bound(&SessionId::of([session; 32]), &seed);
+            seen.extend([*bound.as_bytes(), seed]);
+        }
+    }
+    assert_eq!(seen.len(), 3 * 33);
 }
 
 #[test]

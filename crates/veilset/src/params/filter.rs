@@ -13,7 +13,8 @@ pub struct Filter {
     pub positions: u32,
 }
 
-/// What rounding can change of a rate, as a part of it: each of at most 2^31 throws adds an error of at most 2^-46.
+/// What rounding can change of a rate, as a part of it. Each factor is wrong by 2^-53 of itself, a product of k of them by
+/// 2^-46, and each squaring doubles that: after 2^31 throws it is 2^-15.
 const ROUNDING: f64 = 1.0 / 1024.0;
 
 impl Filter {
@@ -58,7 +59,7 @@ impl Filter {
             let mut row = vec![0.0; u + 1];
             row[u] = next(u);
             if u > 0 {
-                row[u - 1] = 1.0 - row[u];
+                row[u - 1] = (u as f64 / cells).min(1.0);
             }
             row
         };

@@ -62,7 +62,7 @@ fn cost<C: Cipher>(deal: &Deal) -> Result<Cost> {
     let mut traffic = deal.sent_on();
     if n_x > 0 {
         let to_sender = head::<C>() as u64 + framed(cells, frame::<C>(), C::CELL);
-        traffic = traffic + Traffic { to_sender, to_receiver: shape.bytes::<C>(n_x) };
+        traffic += Traffic { to_sender, to_receiver: shape.bytes::<C>(n_x) };
     }
     // The filter, then the answers, then what is sent on.
     let sends_on = deal.terms.both && deal.sent_on().to_sender > 0;

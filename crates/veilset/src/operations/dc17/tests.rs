@@ -5,6 +5,7 @@ use crate::error::Fault;
 use crate::hash::SessionId;
 use crate::hashed::Hashed;
 use crate::item::{ItemSet, Items};
+use crate::membership::encrypted_filter::bound;
 use crate::operations::tests::sorted;
 use crate::operations::{COUNT, Confirmed, INTERSECT, Inputs, Operation, Role, Task, Terms, UNION};
 use crate::protocols::DC17;
@@ -92,7 +93,7 @@ fn an_owner_does_not_see_whether_a_malformed_cell_was_used() {
                     cx.ch.tx.send(Message::new(0xf0, "seed"), &[[7; 32]])?;
                     cx.ch.tx.send_bytes(Message::new(0xf4, "key"), &ElGamal::public(&owner))?;
                     let bits = vec![true; filter.cells as usize];
-                    let mut cells = ElGamal::encrypt(&owner, &SessionId::of([7; 32]), 0, &bits, cx.rng);
+                    let mut cells = ElGamal::encrypt(&owner, &bound(&SESSION, &[7; 32]), 0, &bits, cx.rng);
                     if spoil {
                         cells.fill(0xff);
                     }
@@ -135,7 +136,7 @@ fn an_owner_whose_filter_holds_only_zeros_gets_the_whole_set() {
             cx.ch.tx.send(Message::new(0xf0, "seed"), &[[7; 32]])?;
             cx.ch.tx.send_bytes(Message::new(0xf4, "key"), &ElGamal::public(&owner))?;
             let bits = vec![false; filter.cells as usize];
-            let cells = ElGamal::encrypt(&owner, &SessionId::of([7; 32]), 0, &bits, cx.rng);
+            let cells = ElGamal::encrypt(&owner, &bound(&SESSION, &[7; 32]), 0, &bits, cx.rng);
             cx.ch.tx.send_bytes(Message::<[u8]>::new(0xf1, "cells"), &cells)?;
             receive::<ElGamal>(cx, &owner, 20, shape, |[c, _]| (ElGamal::are_zero(&c), None), |_, _| ())
         },
