@@ -45,6 +45,7 @@ pub use secret::SecretKey;
 use aws_lc::{Modulus, Number, Scratch};
 use combine::Combiner;
 use std::sync::OnceLock;
+use words::Divisor;
 use zeroize::Zeroizing;
 
 /// Bytes of randomness above the width of the modulus, so that a number of that many bytes is nearly uniform modulo it.
@@ -94,7 +95,7 @@ impl PublicKey {
             return Err(Unsound::Even);
         }
         let words = words::load(n);
-        if small_primes().iter().any(|&prime| words::small_remainder(&words, prime) == 0) {
+        if small_primes().iter().any(|prime| prime.remainder(&words) == 0) {
             return Err(Unsound::SmallFactor);
         }
         let (mut scratch, number, bits) = (Scratch::new(), Number::new(n), 8 * n.len() as u32);
@@ -102,8 +103,8 @@ impl PublicKey {
             return Err(Unsound::Prime);
         }
         // A root is above 2^16, and an exponent that is not prime has a prime divisor.
-        let mut exponents =
-            small_primes().iter().map(|&prime| prime.into()).take_while(|prime| 16 * prime <= bits);
+        let primes = small_primes().iter().map(|prime| prime.value.into());
+        let mut exponents = primes.take_while(|prime| 16 * prime <= bits);
         if exponents.any(|exponent| number.vartime_is_power(exponent, bits, &mut scratch)) {
             return Err(Unsound::Power);
         }
@@ -152,9 +153,9 @@ impl PublicKey {
     ///
     /// If the length is not a multiple of [`PublicKey::width`].
     pub fn check(&self, ciphertexts: &[u8]) -> Result<(), usize> {
-        assert!(ciphertexts.len().is_multiple_of(self.width()), "check: whole ciphertexts");
         let (mut scratch, width) = (Scratch::new(), self.width());
-        let all: Vec<&[u8]> = ciphertexts.chunks(width).collect();
+        let all: Vec<&[u8]> =
+            (0..count(ciphertexts.len(), width)).map(|i| &ciphertexts[i * width..][..width]).collect();
         let mut square = Zeroizing::new(vec![0; width]);
         self.square.number().get(&mut square);
         let below = |number: &[u8]| number.iter().rev().lt(square.iter().rev());
@@ -283,14 +284,14 @@ fn widened(bytes: &[u8], width: usize) -> Number {
 }
 
 /// The primes below 2^16.
-fn small_primes() -> &'static [u16] {
-    static PRIMES: OnceLock<Vec<u16>> = OnceLock::new();
+fn small_primes() -> &'static [Divisor] {
+    static PRIMES: OnceLock<Vec<Divisor>> = OnceLock::new();
     PRIMES.get_or_init(|| {
         let mut composite = vec![false; 1 << 16];
         let mut primes = Vec::new();
         for i in 2..1 << 16 {
             if !composite[i] {
-                primes.push(i as u16);
+                primes.push(Divisor::new(i as u16));
                 (i * i..1 << 16).step_by(i).for_each(|multiple| composite[multiple] = true);
             }
         }

@@ -104,8 +104,8 @@ impl SecretKey {
     /// independent. If h generates the group, this is as (1 + m N) s^N for a uniform s.
     ///
     /// h is chosen so that no prime l below 2^16 divides the index of the subgroup of its powers. A greater l that
-    /// divides p - 1 does so with probability 1 / l. Ciphertexts are then uniform in the subgroup of index l, which only
-    /// a test for l-th powers without the factors of N would notice.
+    /// divides p - 1 does so with probability 1 / l. Ciphertexts are then uniform in the subgroup of index l, which
+    /// only a test for l-th powers without the factors of N would notice.
     ///
     /// The first call for a key makes tables of powers, which takes the time of some 130 messages, and 10 MB at 2048
     /// bits.
@@ -253,9 +253,9 @@ impl Half {
     /// The table of h = g^p modulo p^2 for the least g whose order modulo p is p - 1, up to prime factors above 2^16.
     fn table(&self) -> Table {
         let (mut scratch, half) = (Scratch::new(), 8 * self.p.len());
-        let small = small_primes().iter().filter(|&&l| words::small_remainder(&self.order, l) == 0);
+        let small = small_primes().iter().filter(|l| l.remainder(&self.order) == 0);
         let exponents: Vec<Number> =
-            small.map(|&l| Number::new(&words::bytes(&self.order_over(l)))).collect();
+            small.map(|l| Number::new(&words::bytes(&self.order_over(l.value)))).collect();
         let mut g = 2u16;
         let generates = |g: u16, scratch: &mut Scratch| {
             exponents.iter().all(|exponent| {
@@ -319,10 +319,8 @@ fn prime(bits: usize, fill: &mut dyn FnMut(&mut [u8]), scratch: &mut Scratch) ->
         candidate[0] |= 1;
         candidate[bits / 8 - 1] |= 0xc0;
         let words = words::load(&candidate);
-        let mut small = small_primes().iter().take_while(|l| **l < SIEVE);
-        if small.all(|&l| words::small_remainder(&words, l) != 0)
-            && Number::new(&candidate).is_prime(true, scratch)
-        {
+        let mut small = small_primes().iter().take_while(|l| l.value < SIEVE);
+        if small.all(|l| l.remainder(&words) != 0) && Number::new(&candidate).is_prime(true, scratch) {
             return candidate;
         }
     }

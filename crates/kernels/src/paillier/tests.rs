@@ -103,7 +103,7 @@ fn words_agree_with_the_oracle() {
             odd[0] |= 1;
             assert_eq!(number(&words::inverse(&odd)) * number(&odd) % &range, int(1));
             for d in [2, 3, 5, 255, 257, 4093, 65521, 65535] {
-                assert_eq!(int(words::small_remainder(&long, d).into()), number(&long) % d);
+                assert_eq!(int(Divisor::new(d).remainder(&long).into()), number(&long) % d);
             }
         }
     }
@@ -163,7 +163,8 @@ fn digits_make_up_the_number() {
 #[test]
 fn small_primes_are_those_below_2_to_the_16() {
     assert_eq!(small_primes().len(), 6542);
-    assert_eq!((small_primes()[..5].to_vec(), small_primes().last()), (vec![2, 3, 5, 7, 11], Some(&65521)));
+    let values: Vec<u16> = small_primes().iter().map(|prime| prime.value).collect();
+    assert_eq!((&values[..5], values.last()), (&[2, 3, 5, 7, 11][..], Some(&65521)));
 }
 
 // ---- Keys. ----
@@ -507,7 +508,7 @@ fn encryptions_agree_with_the_oracle() {
         for prime in primes(&key) {
             let order = &prime - 1u8;
             let divisors: Vec<u16> =
-                small_primes().iter().copied().filter(|&l| &order % l == int(0)).collect();
+                small_primes().iter().map(|l| l.value).filter(|&l| &order % l == int(0)).collect();
             let generates =
                 |g: &u32| divisors.iter().all(|&l| int(*g).modpow(&(&order / l), &prime) != int(1));
             let g = (2..).find(generates).unwrap();

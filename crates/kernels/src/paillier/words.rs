@@ -150,17 +150,38 @@ fn reduce_once(carry: bool, a: &mut [u64], m: &[u64]) {
     add_if(below & !carry, a, m);
 }
 
-/// a mod d for d below 2^16.
-pub(super) fn small_remainder(a: &[u64], d: u16) -> u16 {
-    // For n below 2^48, n / d is n times this, divided by 2^64: the error is n (reciprocal - 2^64 / d) / 2^64, below
-    // 2^48 / 2^64, which is less than 1 / d.
-    let reciprocal = u128::from(u64::MAX / u64::from(d) + 1);
-    let mut out = 0u64;
-    for word in a.iter().rev() {
-        for half in [word >> 32, word & 0xffff_ffff] {
-            let n = out << 32 | half;
-            out = n - ((u128::from(n) * reciprocal) >> 64) as u64 * u64::from(d);
+/// A number from 2 to 2^16 by which others are divided. It is public.
+pub(super) struct Divisor {
+    pub(super) value: u16,
+    /// 2^64 / value, rounded up.
+    reciprocal: u64,
+}
+
+impl Divisor {
+    pub(super) fn new(value: u16) -> Divisor {
+        // Bit by bit: an instruction that divides is not allowed anywhere in a kernel.
+        let (mut rest, mut reciprocal) = (1u64, 0);
+        for _ in 0..64 {
+            rest *= 2;
+            let fits = rest >= value.into();
+            reciprocal = reciprocal << 1 | u64::from(fits);
+            rest -= if fits { value.into() } else { 0 };
         }
+        Divisor { value, reciprocal: reciprocal + u64::from(rest != 0) }
     }
-    out as u16
+
+    /// What is left of a number. Constant-time in the number.
+    pub(super) fn remainder(&self, a: &[u64]) -> u16 {
+        // For n below 2^48, n / d is n times the reciprocal, divided by 2^64: that is too much by less than 2^48 / 2^64,
+        // which is at most 1 / d.
+        let mut out = 0u64;
+        for word in a.iter().rev() {
+            for half in [word >> 32, word & 0xffff_ffff] {
+                let n = out << 32 | half;
+                let quotient = ((u128::from(n) * u128::from(self.reciprocal)) >> 64) as u64;
+                out = n - quotient * u64::from(self.value);
+            }
+        }
+        out as u16
+    }
 }
