@@ -127,19 +127,9 @@ mod tests {
         assert!(tag_bits(41, MAX_SET, MAX_SET).is_err());
     }
 
-    /// The rate of a filter whose number of ones is exactly known: an occupancy recurrence over every hash.
+    /// The exact rate.
     fn exact_rate(n: usize, b: Bloom) -> f64 {
-        let bits = b.bits as usize;
-        let mut p = vec![0f64; bits + 1]; // p[j]: probability of j ones
-        p[0] = 1.0;
-        for _ in 0..n * b.hashes as usize {
-            for j in (0..=bits).rev() {
-                let stay = p[j] * j as f64 / bits as f64;
-                let come = if j > 0 { p[j - 1] * (bits - j + 1) as f64 / bits as f64 } else { 0.0 };
-                p[j] = stay + come;
-            }
-        }
-        p.iter().enumerate().map(|(j, q)| q * (j as f64 / bits as f64).powi(b.hashes as i32)).sum()
+        filter::Filter { cells: b.bits, positions: b.hashes }.rate(n)
     }
 
     #[test]

@@ -279,9 +279,9 @@ impl Half {
     fn order_over(&self, l: u16) -> Words {
         let mut out = self.order.clone();
         if l == 2 {
-            let mut in_ = 0;
+            let mut carry = 0;
             for word in out.iter_mut().rev() {
-                (*word, in_) = (*word >> 1 | in_, *word << 63);
+                (*word, carry) = (*word >> 1 | carry, *word << 63);
             }
             return out;
         }

@@ -10,10 +10,9 @@
 //!
 //! Where several parties have a key each ([`joint`]), a message is an element of a group, and nothing is combined:
 //! ciphertexts are re-randomised, decrypted by one party after the other, and shuffled on the way ([`shuffle`]).
-
 //!
-//! [`Cipher`] is the same for lists: the owner encrypts bits in bulk, who has the public key adds some of them up and
-//! answers with combinations of the sums, and the owner opens the answers. An instance is chosen at run time.
+//! [`Cipher`] is the same for lists. The owner encrypts bits in bulk. Whoever has the public key adds some of them up and
+//! answers with combinations of the sums, and the owner opens the answers.
 
 pub mod elgamal;
 pub mod joint;
@@ -25,8 +24,8 @@ use crate::rng::Prng;
 use crate::secret::Secrets;
 pub use elgamal::{FirstMalformed, Malformed};
 
-/// What an owner opens a message to, and who chose the message computes too: 32 bytes that only they know, if the message
-/// is uniform.
+/// What an owner opens a message to. Whoever chose the message can compute it too: 32 bytes that only the two know, if the
+/// message is uniform.
 pub type Name = [u8; 32];
 
 /// Additively homomorphic encryption of lists, of bits above all. Messages are integers modulo a number M that has no

@@ -95,6 +95,9 @@ fn check(filter: Filter) -> Result<()> {
 }
 
 /// Sends the filter of our items and dummies, encrypted under a fresh key, which opens what comes back.
+///
+/// # Errors
+/// Those of the channel, and [`Error::Bug`] for a filter of more than 2^32 cells or 72 positions.
 pub fn send<C: Cipher>(cx: &mut Context, y: &Hashed, filter: Filter) -> Result<C::Owner> {
     check(filter)?;
     let owner = C::generate(cx.rng);
@@ -128,6 +131,10 @@ pub struct Sums<C: Cipher> {
 }
 
 /// Receives the filter, and adds up the cells of each of our items and dummies.
+///
+/// # Errors
+/// Those of [`send`], and [`Error::Peer`] for a malformed key, or for a malformed cell that the cipher finds without
+/// regard to our items. Any other malformed cell shows in [`Sums::well_formed`] only.
 pub fn receive<C: Cipher>(cx: &mut Context, x: &Hashed, filter: Filter) -> Result<Sums<C>> {
     check(filter)?;
     let seed = bound(&cx.session, &cx.ch.rx.recv(SEED, 1)?[0]);

@@ -69,25 +69,26 @@ fn cost<C: Cipher>(deal: &Deal) -> Result<Cost> {
     let rounds = if n_x > 0 { 2 } else { 0 } + usize::from(sends_on);
     let result = held(deal, n_y, n_x);
     let in_frame = n_x.min(shape.per_frame::<C>());
-    let answers = in_frame * (shape.ciphertexts * C::CIPHERTEXT + shape.width);
+    let frame_of_answers = in_frame * (shape.ciphertexts * C::CIPHERTEXT + shape.width);
     let cells_in_frame = cells.min(frame::<C>());
     let chosen = cells_in_frame.min(positions);
     let receiver = cells / 8 + 2 * cells_in_frame * (C::CELL + 1) + n_x;
-    let opened = 2 * answers + in_frame * OPENED;
+    let opened = 2 * frame_of_answers + in_frame * OPENED;
     let sender = n_x * LISTED
         + (8 * positions + cells_in_frame * C::CELL + chosen * (C::CELL + LISTED + 12))
-            .max(2 * answers + in_frame * ANSWERED);
+            .max(2 * frame_of_answers + in_frame * ANSWERED);
     let party = |multiplications, held, each| PartyCost {
         work: Work { multiplications, ..Work::default() },
         memory: Memory { held: held as u64, each_thread: each as u64 },
     };
-    let decoded = cells.min(positions);
-    let (opens, answers) = (shape.ciphertexts * n_x, shape.ciphertexts * n_x);
+    // Estimated, in multiplications of points: a cell takes one, an answer two to open and three to make; a cell to decode
+    // takes a third, and one to add a twentieth.
+    let (decoded, answers) = (cells.min(positions), shape.ciphertexts * n_x);
     Ok(Cost {
         traffic,
         rounds,
         receiver: party(
-            if n_x > 0 { cells } else { 0 } + 2 * opens,
+            if n_x > 0 { cells } else { 0 } + 2 * answers,
             receiver.max(n_x + opened + result[0]),
             2 * BATCH,
         ),

@@ -39,8 +39,9 @@ const PART: usize = 1 << 8;
 /// The first parts of encrypted bits.
 fn first_parts(seed: &SessionId, numbers: impl Iterator<Item = u64>) -> Secrets<Element> {
     let domain = Domain::new(seed, "first part of an encrypted bit, by its number");
+    // Which bits are loaded is secret.
     let uniform: Vec<[u8; 64]> = numbers.map(|number| domain.hash(&[&number.to_le_bytes()])).collect();
-    map(&uniform)
+    map(&Zeroizing::new(uniform))
 }
 
 impl Cipher for ElGamal {
@@ -81,7 +82,7 @@ impl Cipher for ElGamal {
     }
 
     fn check(_: &PublicKey, _: &[u8]) -> Result<(), Malformed> {
-        // To decode them is the larger part of using them, so only those are that are loaded.
+        // Decoding is most of the cost of a cell, so only cells that are loaded are decoded.
         Ok(())
     }
 

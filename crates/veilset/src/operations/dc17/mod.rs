@@ -15,7 +15,7 @@
 //! lacks is, in count and intersect, uniform and independent of the item. In a union it is c, which follows from R's
 //! filter and the row it gets anyway, and kappa c. For an item that it has it is 0 in count; 0 and kappa in intersect,
 //! which open the row; and (0, 0) in a union, which does not. Leakage: the sizes and the result. An R whose filter holds
-//! only zeros gets all of X in an intersection; one whose filter holds only ones, in a union.
+//! only zeros opens the rows of all of X in an intersection; one whose filter holds only ones, in a union.
 //!
 //! Cost: B cells to the sender; per item of the sender one ciphertext back, or two and a row. Memory: that of the filter;
 //! a frame of answers.
@@ -23,8 +23,8 @@
 //! Departures from the paper:
 //! - its intersection sends Enc(r c + x), Enc(c): so R learns c, the number of empty positions, for every item outside
 //!   of the intersection, and can test guesses of them (`flawed_tests.rs`). r' hides it;
-//! - items travel in rows under a key of their own, padded to the agreed width: the paper encrypts the item itself, which
-//!   would have to be shorter than a message, and shows r c + x without r being independent of anything else;
+//! - each item travels in a row under a key of its own, padded to the agreed width. The paper encrypts the item itself,
+//!   which would have to be shorter than a message;
 //! - each answer has fresh randomness of full range, and the order is fresh in each run. R knows its secret key, so it
 //!   could search for short randomness;
 //! - B and k keep the error of the whole run at 2^-40.
