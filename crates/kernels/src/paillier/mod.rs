@@ -11,13 +11,14 @@
 //! # Constant time
 //!
 //! No branch and no address depends on a message, a weight, randomness or the secret key in [`PublicKey::combine`],
-//! [`PublicKey::multiply`], [`SecretKey::encrypt`] and [`SecretKey::decrypt`]. The library's division branches, so
-//! remainders of secrets are taken by Montgomery's reduction, or bit by bit. Exponents have fixed width, so leading
-//! zeros do not show. What shows:
+//! [`PublicKey::multiply`], [`SecretKey::encrypt`], [`SecretKey::decrypt`] and [`SecretKey::prove`]. The library's
+//! division branches, so remainders of secrets are taken by Montgomery's reduction, or bit by bit. Exponents have fixed
+//! width, so leading zeros do not show. What shows:
 //!
-//! * [`PublicKey::new`] and [`PublicKey::check`] branch on their inputs, which are public.
+//! * [`PublicKey::new`], [`PublicKey::proven`] and [`PublicKey::check`] branch on their inputs, which are public.
 //! * How a key came about: how many candidates were drawn before a prime was found, and in which step each of the
 //!   others was refused.
+//! * Of [`SecretKey::prove`], what the proof says, and how many numbers were drawn before one had the Jacobi symbol -1.
 //! * When a key first encrypts: how many primes below 2^16 divide p - 1 and q - 1, and how many small numbers do not
 //!   generate the group. That is a few bits, once.
 //! * That a number is below its modulus and fits its width, which the library checks by branches. It always is and
@@ -25,12 +26,16 @@
 //!
 //! # What is not protected
 //!
-//! * It is not proven that N is the product of two primes, nor that gcd(N, (p - 1) (q - 1)) = 1.
+//! * [`PublicKey::new`] does not know whether N is the product of two primes, nor whether gcd(N, phi(N)) = 1. That
+//!   takes a proof, and [`PublicKey::proven`].
+//! * The owner of a sound modulus may encrypt any number modulo N. One that is 0 modulo p and 1 modulo q is two messages
+//!   in one ciphertext, and no proof of N rules it out.
 //! * Ciphertexts are not authenticated: anyone can change their messages.
 //! * Faults: a decryption that is wrong modulo one prime is not noticed.
 
 mod aws_lc;
 mod combine;
+mod proof;
 mod secret;
 mod table;
 mod words;
@@ -38,8 +43,11 @@ mod words;
 mod x86;
 
 #[cfg(test)]
+mod proof_tests;
+#[cfg(test)]
 mod tests;
 
+pub use proof::proof_length;
 pub use secret::SecretKey;
 
 use aws_lc::{Modulus, Number, Scratch};
@@ -68,6 +76,8 @@ pub enum Unsound {
     Prime,
     /// It is the power of another integer.
     Power,
+    /// It is not proven that it has two prime factors and that gcd(N, phi(N)) = 1.
+    Proof,
 }
 
 /// A modulus N, for those who know N only.
@@ -80,13 +90,13 @@ pub struct PublicKey {
 }
 
 impl PublicKey {
-    /// From a modulus that was received.
+    /// From a modulus that was received without a proof; [`PublicKey::proven`] takes one.
     ///
     /// Not constant-time.
     ///
     /// # Errors
     ///
-    /// What is wrong with it. It is not proven that a modulus without an error has two prime factors.
+    /// What is wrong with it. A modulus without an error need not have two prime factors.
     pub fn new(n: &[u8]) -> Result<PublicKey, Unsound> {
         if !BITS.contains(&(8 * n.len())) || !n.len().is_multiple_of(16) || n[n.len() - 1] < 0x80 {
             return Err(Unsound::Length);
@@ -158,8 +168,7 @@ impl PublicKey {
             (0..count(ciphertexts.len(), width)).map(|i| &ciphertexts[i * width..][..width]).collect();
         let mut square = Zeroizing::new(vec![0; width]);
         self.square.number().get(&mut square);
-        let below = |number: &[u8]| number.iter().rev().lt(square.iter().rev());
-        let reduced = all.iter().position(|number| !below(number));
+        let reduced = all.iter().position(|number| !is_below(number, &square));
         let reduced = &all[..reduced.unwrap_or(all.len())];
         if self.are_units(reduced, &mut scratch) {
             return if reduced.len() == all.len() { Ok(()) } else { Err(reduced.len()) };
@@ -274,6 +283,11 @@ fn count(length: usize, width: usize) -> usize {
     }
     assert!(count * width == length, "whole numbers");
     count
+}
+
+/// Whether a public number is below another of the same width.
+fn is_below(number: &[u8], other: &[u8]) -> bool {
+    number.iter().rev().lt(other.iter().rev())
 }
 
 /// A number of this width, with leading zeros.

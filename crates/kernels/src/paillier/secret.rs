@@ -17,8 +17,8 @@ const BLOCK: usize = 32;
 /// The primes p > q of a modulus, and what follows from them. Wiped when it is dropped.
 pub struct SecretKey {
     public: PublicKey,
-    p: Half,
-    q: Half,
+    pub(super) p: Half,
+    pub(super) q: Half,
     /// The inverse of q^2 modulo p^2, in Montgomery's representation.
     inverse: Number,
 }
@@ -28,7 +28,7 @@ impl SecretKey {
     ///
     /// Each prime has half as many bits, and its two top bits are set. So gcd(N, (p - 1) (q - 1)) = 1: of two odd
     /// primes of one length, neither divides what is one less than the other. Their difference has fewer than 64
-    /// leading zeros.
+    /// leading zeros. Both are 3 modulo 4, as [`SecretKey::prove`] needs it.
     ///
     /// Candidates are drawn until two are prime, so bytes that repeat may take forever. The witnesses of the test of
     /// primality come from the library's generator.
@@ -50,16 +50,19 @@ impl SecretKey {
         }
     }
 
-    /// From what [`SecretKey::to_bytes`] gave. `None` if it is something else: not two primes of one length with their
-    /// two top bits set, the greater first, whose difference is not below 2 to the power of 64 less than their length.
+    /// From what [`SecretKey::to_bytes`] gave. `None` if it is something else: not two primes of one length that are 3
+    /// modulo 4 with their two top bits set, the greater first, whose difference is not below 2 to the power of 64 less
+    /// than their length.
     pub fn from_bytes(bytes: &[u8]) -> Option<SecretKey> {
         if !BITS.contains(&(8 * bytes.len())) || !bytes.len().is_multiple_of(16) {
             return None;
         }
         let mut scratch = Scratch::new();
         let (p, q) = bytes.split_at(bytes.len() / 2);
-        let mut is_prime =
-            |half: &[u8]| half[half.len() - 1] >> 6 == 3 && Number::new(half).is_prime(true, &mut scratch);
+        let mut is_prime = |half: &[u8]| {
+            let shaped = half[0] & 3 == 3 && half[half.len() - 1] >> 6 == 3;
+            shaped && Number::new(half).is_prime(true, &mut scratch)
+        };
         (is_prime(p) && is_prime(q)).then(|| SecretKey::of(p, q, &mut scratch)).flatten()
     }
 
@@ -150,7 +153,6 @@ impl SecretKey {
         let (n, width) = (self.public.n.len(), self.public.width());
         assert_eq!(ciphertexts.len(), 2 * out.len(), "decrypt: as many numbers as ciphertexts");
         let (mut scratch, mut number) = (Scratch::new(), Number::zero());
-        let mut bytes = words::bytes(&self.p.p);
         for i in 0..count(out.len(), n) {
             number.set(&ciphertexts[i * width..][..width]);
             // Modulo N^2.
@@ -162,14 +164,16 @@ impl SecretKey {
                 number.set(&ciphertext);
                 half.decrypt(&mut number, &mut scratch)
             });
-            // q ((x - y) / q mod p) + y.
-            words::store(&words::difference(&p, &q, &self.p.p), &mut bytes);
-            number.set(&bytes);
-            self.p.prime.multiply(&mut number, &self.p.inverse_of_other, &mut scratch);
-            number.get(&mut bytes);
-            let message = words::multiply_add(&q, &words::load(&bytes), &self.q.p);
-            words::store(&message, &mut out[i * n..][..n]);
+            words::store(&self.recombine(&p, &q, &mut scratch), &mut out[i * n..][..n]);
         }
+    }
+
+    /// The number modulo N that is x modulo p and y modulo q.
+    pub(super) fn recombine(&self, x: &[u64], y: &[u64], scratch: &mut Scratch) -> Words {
+        // q ((x - y) / q mod p) + y.
+        let mut number = Number::new(&words::bytes(&words::difference(x, y, &self.p.p)));
+        self.p.prime.multiply(&mut number, &self.p.inverse_of_other, scratch);
+        words::multiply_add(y, &self.p.residue(&number), &self.q.p)
     }
 }
 
@@ -180,17 +184,17 @@ impl Debug for SecretKey {
 }
 
 /// What belongs to one of the primes, here p; q is the other.
-struct Half {
-    p: Words,
+pub(super) struct Half {
+    pub(super) p: Words,
     p_squared: Words,
     /// p - 1.
-    order: Words,
-    prime: Modulus,
+    pub(super) order: Words,
+    pub(super) prime: Modulus,
     square: Modulus,
     /// 1 and 1 + N modulo p^2.
     messages: Row,
     /// 1 / p modulo 2 to the length of p.
-    inverse: Words,
+    pub(super) inverse: Words,
     /// 1 / q and -1 / q modulo p, in Montgomery's representation.
     inverse_of_other: Number,
     minus_inverse_of_other: Number,
@@ -279,10 +283,7 @@ impl Half {
     fn order_over(&self, l: u16) -> Words {
         let mut out = self.order.clone();
         if l == 2 {
-            let mut carry = 0;
-            for word in out.iter_mut().rev() {
-                (*word, carry) = (*word >> 1 | carry, *word << 63);
-            }
+            words::shift_right(&mut out, 1);
             return out;
         }
         let mut divisor = words::zero(out.len());
@@ -305,18 +306,23 @@ impl Half {
         let quotient = words::low_product(&power[..self.p.len()], &self.inverse);
         let mut number = Number::new(&words::bytes(&quotient));
         self.prime.multiply(&mut number, &self.minus_inverse_of_other, scratch);
+        self.residue(&number)
+    }
+
+    /// The words of a number below p.
+    pub(super) fn residue(&self, number: &Number) -> Words {
         let mut bytes = words::bytes(&self.p);
         number.get(&mut bytes);
         words::load(&bytes)
     }
 }
 
-/// A prime of this many bits whose two top bits are set, drawn until one is found.
+/// A prime of this many bits that is 3 modulo 4 and whose two top bits are set, drawn until one is found.
 fn prime(bits: usize, fill: &mut dyn FnMut(&mut [u8]), scratch: &mut Scratch) -> Zeroizing<Vec<u8>> {
     let mut candidate = Zeroizing::new(vec![0; bits / 8]);
     loop {
         fill(&mut candidate);
-        candidate[0] |= 1;
+        candidate[0] |= 3;
         candidate[bits / 8 - 1] |= 0xc0;
         let words = words::load(&candidate);
         let mut small = small_primes().iter().take_while(|l| l.value < SIEVE);

@@ -10,7 +10,7 @@ use crate::Backend;
 use crate::oracle::int;
 
 /// Bytes that differ with the seed, always the same for it.
-fn stream(seed: u32) -> impl FnMut(&mut [u8]) {
+pub(super) fn stream(seed: u32) -> impl FnMut(&mut [u8]) {
     let mut count = 0u32;
     move |out| {
         for chunk in out.chunks_mut(32) {
@@ -22,21 +22,21 @@ fn stream(seed: u32) -> impl FnMut(&mut [u8]) {
     }
 }
 
-fn draw(seed: u32, length: usize) -> Vec<u8> {
+pub(super) fn draw(seed: u32, length: usize) -> Vec<u8> {
     let mut out = vec![0; length];
     stream(seed)(&mut out);
     out
 }
 
-fn key(bits: usize) -> SecretKey {
+pub(super) fn key(bits: usize) -> SecretKey {
     SecretKey::generate(bits, &mut stream(bits as u32))
 }
 
-fn big(bytes: &[u8]) -> BigUint {
+pub(super) fn big(bytes: &[u8]) -> BigUint {
     BigUint::from_bytes_le(bytes)
 }
 
-fn bytes(number: &BigUint, width: usize) -> Vec<u8> {
+pub(super) fn bytes(number: &BigUint, width: usize) -> Vec<u8> {
     let mut out = number.to_bytes_le();
     assert!(out.len() <= width || *number == int(0));
     out.resize(width, 0);
@@ -44,7 +44,7 @@ fn bytes(number: &BigUint, width: usize) -> Vec<u8> {
 }
 
 /// p and q.
-fn primes(key: &SecretKey) -> [BigUint; 2] {
+pub(super) fn primes(key: &SecretKey) -> [BigUint; 2] {
     let bytes = key.to_bytes();
     let (p, q) = bytes.split_at(bytes.len() / 2);
     [big(p), big(q)]
@@ -99,6 +99,17 @@ fn words_agree_with_the_oracle() {
             assert_eq!(number(&words::remainder(&long, &m_words)), number(&long) % &m);
             let [a_words, b_words] = [&a, &b].map(|n| words::load(&bytes(n, 8 * length)));
             assert_eq!(number(&words::difference(&a_words, &b_words, &m_words)), (&m + &a - &b) % &m);
+            for bits in [1, 3, 63] {
+                let mut shifted = a_words.clone();
+                words::shift_right(&mut shifted, bits);
+                assert_eq!(number(&shifted), &a >> bits);
+            }
+            assert_eq!((words::differ(&a_words, &b_words), words::differ(&a_words, &a_words)), (1, 0));
+            for bit in [0, 63, 64 * length - 1] {
+                let mut near = a_words.clone();
+                near[bit / 64] ^= 1 << (bit % 64);
+                assert_eq!(words::differ(&a_words, &near), 1);
+            }
             let mut odd = m_words.clone();
             odd[0] |= 1;
             assert_eq!(number(&words::inverse(&odd)) * number(&odd) % &range, int(1));
@@ -180,6 +191,7 @@ fn keys_have_primes_of_their_length_that_differ() {
         for prime in [&p, &q] {
             assert_eq!(prime.bits(), bits as u64 / 2);
             assert!(prime.bit(bits as u64 / 2 - 2), "the second bit is set");
+            assert_eq!(prime % 4u8, int(3));
             // Fermat's test, and the library's with the most rounds.
             assert_eq!(int(3).modpow(&(prime - 1u8), prime), int(1));
             assert!(Number::new(&bytes(prime, bits / 16)).is_prime(false, &mut scratch));
@@ -195,11 +207,11 @@ fn a_key_depends_on_all_that_is_drawn_and_on_nothing_else() {
     let generate = |seed| SecretKey::generate(256, &mut stream(seed)).to_bytes();
     assert_eq!(generate(1), generate(1));
     assert_ne!(generate(1), generate(2));
-    // A prime is the first candidate that is one, with three bits set: no other bit comes from elsewhere.
+    // A prime is the first candidate that is one, with four bits set: no other bit comes from elsewhere.
     let mut drawn = Vec::new();
     let key = SecretKey::generate(256, &mut |out: &mut [u8]| {
         stream(drawn.len() as u32)(out);
-        drawn.push(big(out) | int(1) | int(3) << 126u32);
+        drawn.push(big(out) | int(3) | int(3) << 126u32);
     });
     assert!(primes(&key).iter().all(|prime| drawn.contains(prime)));
     assert_eq!(primes(&key).iter().filter(|prime| *prime == drawn.last().unwrap()).count(), 1);
@@ -225,11 +237,22 @@ fn a_key_is_read_as_it_was_written_and_nothing_else_is() {
         wrong[at + 15] &= 0xbf;
         assert!(SecretKey::from_bytes(&wrong).is_none(), "two bits are set");
     }
-    // The next prime is too near.
-    let mut near = big(q) + 2u8;
+    // A prime of the right length that is far enough, but 1 modulo 4.
     let mut scratch = Scratch::new();
+    for (class, is_read) in [(1u8, false), (3, true)] {
+        let mut other = (big(q) ^ int(1) << 120u32) - (big(q) % 4u8) + class;
+        while !Number::new(&other.to_bytes_le()).is_prime(false, &mut scratch) {
+            other += 4u8;
+        }
+        let mut both = [other, big(q)];
+        both.sort();
+        let [lesser, greater] = both.map(|prime| prime.to_bytes_le());
+        assert_eq!(SecretKey::from_bytes(&[greater, lesser].concat()).is_some(), is_read, "{class} modulo 4");
+    }
+    // The next prime is too near.
+    let mut near = big(q) + 4u8;
     while !Number::new(&near.to_bytes_le()).is_prime(false, &mut scratch) {
-        near += 2u8;
+        near += 4u8;
     }
     assert!(SecretKey::from_bytes(&[&near.to_bytes_le(), q].concat()).is_none(), "they differ by much");
     assert!(SecretKey::from_bytes(&[0; 32]).is_none());

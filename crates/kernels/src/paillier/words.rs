@@ -71,6 +71,22 @@ pub(super) fn zero_to_one(a: &mut [u64]) {
     a[0] |= 1 ^ ((any | any.wrapping_neg()) >> 63);
 }
 
+/// Shifts a number right by less than a word.
+pub(super) fn shift_right(a: &mut [u64], bits: u32) {
+    let mut above = 0u128;
+    for a in a.iter_mut().rev() {
+        above = above << 64 | u128::from(*a);
+        *a = (above >> bits) as u64;
+    }
+}
+
+/// 1 where two numbers of one length differ, else 0.
+pub(super) fn differ(a: &[u64], b: &[u64]) -> u64 {
+    let any = zip(a, b).fold(0, |any, (a, b)| any | (a ^ b));
+    // As in `zero_to_one`.
+    (any | any.wrapping_neg()) >> 63
+}
+
 /// (a - b) mod m, of numbers below m.
 pub(super) fn difference(a: &[u64], b: &[u64], m: &[u64]) -> Words {
     let mut out = Zeroizing::new(a.to_vec());
