@@ -22,7 +22,7 @@ Exit codes:
        still fail to write its own (7), or miss our last message (6)
   2    wrong arguments or settings (identity, address book, policy, veilset.toml, list of
        parties), or an address that cannot be used
-  3    our input data, or the prepared half
+  3    our input data, or the prepared half or filter
   4    we and another party ask for different things
   5    another party has another key than expected, broke the protocol or gave up
   6    the network: unreachable, closed, timed out
@@ -75,6 +75,16 @@ Example:
   veilset prepare ours.csv --key email --output ours.half
   veilset intersect ours.csv --key email --role receiver --peer hospital-b --prepared ours.half --output both.csv";
 
+const FILTER_HELP: &str = "\
+Example, of the receiver:
+  veilset filter build ours.csv --key email --output ours.filter
+  veilset filter export ours.filter --output ours.public
+  veilset count ours.csv --key email --role receiver --peer hospital-b --filter ours.filter
+  veilset filter update ours.filter new.csv --key email
+
+and of a sender that has ours.public:
+  veilset count theirs.csv --key email --role sender --peer hospital-a --filter ours.public";
+
 const CHECK_HELP: &str = "\
 Examples (both sides):
   veilset check intersect ours.csv --key email --role receiver --peer hospital-b --listen 0.0.0.0:7000
@@ -108,6 +118,12 @@ pub enum Command {
     /// copy: the ledger of this account rejects a second use.
     #[command(after_help = PREPARE_HELP)]
     Prepare(PrepareArgs),
+    /// Make an encrypted filter of our set in advance, for many runs as the receiver by dc17
+    ///
+    /// The filter takes time to encrypt, and may then serve any number of runs with any number of partners. Its file is
+    /// encrypted under this identity. Its public part can be given to partners, so that it need not travel in each run.
+    #[command(subcommand, after_help = FILTER_HELP)]
+    Filter(FilterCommand),
     /// Run an operation with the options in a file
     #[command(after_help = RUN_HELP, override_usage = "veilset run [FILE] [OPTIONS OF THE OPERATION]")]
     Run {
@@ -240,6 +256,10 @@ fn group(names: impl IntoIterator<Item = &'static str>) -> impl TypedValueParser
     PossibleValuesParser::new(names).try_map(|name| groups::named(&name))
 }
 
+fn cipher() -> impl TypedValueParser<Value = &'static str> {
+    PossibleValuesParser::new(groups::CIPHERS.map(|(name, _)| name)).try_map(|name| groups::cipher(&name))
+}
+
 /// The groups of each protocol, the default first.
 fn group_help() -> String {
     let list = protocols::ALL.map(|p| match p.groups {
@@ -307,6 +327,78 @@ pub struct PrepareArgs {
     pub quiet: bool,
 }
 
+#[derive(Debug, Subcommand)]
+pub enum FilterCommand {
+    /// Make a filter; if this was interrupted, the same command goes on with it
+    #[command(after_help = FILTER_HELP)]
+    Build {
+        #[command(flatten)]
+        input: KeyArgs,
+        /// The file to create
+        #[arg(long, value_name = "FILE")]
+        output: PathBuf,
+        /// The largest set of a partner that the filter is for
+        #[arg(long = "for", value_name = "M", default_value_t = 1 << 20, value_parser = items())]
+        queries: usize,
+        /// The most items that the filter can have, for later insertions; partners learn it [default: as many as there are]
+        #[arg(long, value_name = "N", value_parser = items())]
+        capacity: Option<usize>,
+        /// The encryption
+        #[arg(long, value_parser = cipher(), default_value = "elgamal")]
+        cipher: &'static str,
+        #[command(flatten)]
+        own: FilterArgs,
+        /// Replace an existing file
+        #[arg(long)]
+        force: bool,
+    },
+    /// Insert items into a filter, and encrypt all of it afresh; partners need its public part again
+    #[command(after_help = FILTER_HELP)]
+    Update {
+        /// The filter
+        filter: PathBuf,
+        #[command(flatten)]
+        input: KeyArgs,
+        #[command(flatten)]
+        own: FilterArgs,
+    },
+    /// Say what a filter, or the public part of one, is for, and check all of it
+    #[command(after_help = FILTER_HELP)]
+    Info {
+        /// The filter, or its public part
+        filter: PathBuf,
+        #[command(flatten)]
+        own: FilterArgs,
+    },
+    /// Write the public part of a filter, for senders
+    #[command(after_help = FILTER_HELP)]
+    Export {
+        /// The filter
+        filter: PathBuf,
+        /// The file to create
+        #[arg(long, value_name = "PUBLIC")]
+        output: PathBuf,
+        #[command(flatten)]
+        own: FilterArgs,
+        /// Replace an existing file
+        #[arg(long)]
+        force: bool,
+    },
+}
+
+#[derive(Debug, Args)]
+pub struct FilterArgs {
+    /// Our identity file [default: veilset/identity.pem in your configuration folder]
+    #[arg(long, value_name = "FILE")]
+    pub identity: Option<PathBuf>,
+    /// Number of computing threads [default: one per core]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
+    pub threads: Option<u16>,
+    /// Print nothing but errors
+    #[arg(long)]
+    pub quiet: bool,
+}
+
 #[derive(Debug, Args)]
 pub struct OutputArgs {
     /// Where to write the result [default: standard output]
@@ -325,6 +417,17 @@ pub struct OutputArgs {
 /// Our items, and the size that the peer is told.
 #[derive(Debug, Args)]
 pub struct InputArgs {
+    #[command(flatten)]
+    pub keys: KeyArgs,
+    /// Pad our set to N items with dummies, so that the peer learns N instead of its size; do not derive N from
+    /// the data
+    #[arg(long, value_name = "N", value_parser = items())]
+    pub pad_to: Option<usize>,
+}
+
+/// Our items.
+#[derive(Debug, Args)]
+pub struct KeyArgs {
     /// Our file: CSV with a header, Parquet, or a list of one item per line; - is standard input
     pub input: PathBuf,
     /// The format of our file [default: parquet for .parquet and .pq, list for .txt and .list, otherwise csv]
@@ -351,10 +454,6 @@ pub struct InputArgs {
     /// What to do with rows that repeat a key [default: first; for the sender of sum: error]
     #[arg(long, value_enum)]
     pub duplicates: Option<DuplicatesArg>,
-    /// Pad our set to N items with dummies, so that the peer learns N instead of its size; do not derive N from
-    /// the data
-    #[arg(long, value_name = "N", value_parser = items())]
-    pub pad_to: Option<usize>,
 }
 
 #[derive(Debug, Args)]
@@ -417,6 +516,13 @@ pub struct CommonArgs {
     /// both sides have agreed
     #[arg(long, value_name = "FILE", conflicts_with = "insecure_plaintext")]
     pub prepared: Option<PathBuf>,
+    /// A filter made in advance, for dc17: as the receiver our own, which `veilset filter build` made from the same input;
+    /// as the sender the public part of the receiver's, so that it need not travel
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["insecure_plaintext", "prepared", "parties"])]
+    pub filter: Option<PathBuf>,
+    /// The encryption of dc17; the same on both sides [default: elgamal, or that of --filter]
+    #[arg(long, value_parser = cipher(), conflicts_with_all = ["group", "parties"])]
+    pub cipher: Option<&'static str>,
     /// No encryption, no authentication; refused unless the address is a loopback address
     #[arg(long, conflicts_with = "peer")]
     pub insecure_plaintext: bool,

@@ -225,6 +225,7 @@ pub fn party(a: &BenchPartyArgs) -> Result<()> {
 
 fn party_of_two(a: &BenchPartyArgs, role: Role) -> Result<()> {
     let b = &a.bench;
+    protocols::allow_short_moduli();
     let threads = start_threads(b.threads.map_or(0, usize::from))?;
     // The other party starts once it knows the port.
     let listener = match (role, a.alone) {
@@ -251,7 +252,7 @@ fn party_of_two(a: &BenchPartyArgs, role: Role) -> Result<()> {
     let max_row = item(&stream, 0, b.item_bytes).len();
     let request = Request {
         protocol: b.protocol(),
-        group: b.group,
+        group: Some(b.group()),
         values: &values,
         threads: &threads,
         terms: Terms { max_row, ..b.terms() },

@@ -10,7 +10,7 @@ use veilset::net::{Connected, Me, Member};
 use veilset::operations::Announced;
 use veilset::rng::Prng;
 use veilset::session::estimate::{Estimate, would_learn};
-use veilset::session::run::{self, Checked, Request};
+use veilset::session::run::{self, Checked, Prepared};
 use veilset::session::{Proposal, Term};
 
 /// Links for which the transfer time is printed, in megabits per second.
@@ -22,14 +22,19 @@ const FIXED_FOR_TWO: [&str; 1] = ["parties"];
 const FIXED_FOR_SEVERAL: [&str; 4] = ["output", "sent_columns", "malicious_sender", "reveal_count_to_sender"];
 
 /// Agrees with all other parties and prints the agreement.
-pub fn run(plan: &PartyPlan, connected: Connected, request: &Request<'_>, gate: &mut Gate<'_>) -> Result<()> {
-    let prepared = plan.job.prepared.is_some();
+pub fn run(
+    plan: &PartyPlan,
+    connected: Connected,
+    prepared: &Prepared<'_>,
+    gate: &mut Gate<'_>,
+) -> Result<()> {
+    let half = plan.job.prepared.is_some();
     let ours = OnceCell::new();
     let milliseconds = |proposal: &Proposal| {
-        let estimate = Estimate::of(proposal, prepared, request.threads)?;
+        let estimate = Estimate::of(proposal, half, prepared.request().threads)?;
         Ok(ours.get_or_init(|| estimate).work.as_millis() as u64)
     };
-    let checked = run::check(connected, request, gate, &milliseconds, &mut Prng::from_os()?)?;
+    let checked = run::check(connected, prepared, gate, &milliseconds, &mut Prng::from_os()?)?;
     let ours = ours.into_inner().ok_or_else(|| Error::Bug("a check without an estimate".into()))?;
     print(as_options(&text(&checked, &ours, plan.job.parties.as_ref())))
 }

@@ -134,7 +134,7 @@ fn names_of_columns_stand_in_a_list_as_they_are() {
         let Command::Operation(a) = Arguments::try_parse_from(words).unwrap().command else { panic!() };
         let received = a.rows.unwrap().receive_columns.into_iter().flat_map(|columns| columns.0);
         let received: Vec<_> = received.map(|(theirs, ours)| format!("{theirs}|{ours}")).collect();
-        (a.common.input.key.into_iter().flat_map(|columns| columns.0).collect::<Vec<_>>(), received)
+        (a.common.input.keys.key.into_iter().flat_map(|columns| columns.0).collect::<Vec<_>>(), received)
     };
     let (key, received) = parsed(
         "key = [\"last, first\", \"say \\\"hi\\\"\", \"a=b\"]\nreceive-columns = [\"a, b\", \"c, d=e, f\", \"g\"]\n",

@@ -10,6 +10,7 @@ mod check;
 mod columns;
 mod config;
 mod demo;
+mod filter;
 mod identity;
 mod interrupt;
 mod manual;
@@ -72,6 +73,7 @@ fn run(command: Command) -> Result<()> {
         Command::Completions { shell } => manual::completions(shell),
         Command::Man { folder } => manual::pages(&folder),
         Command::Soak(a) => soak::run(&a),
+        Command::Filter(command) => filter::run(command),
         Command::Prepare(a) => prepare::run(&PreparePlan::of(a)?),
         Command::Run { words } => party::run(PartyPlan::of(config::read(words)?)?, Purpose::Run),
         Command::Check { words } => match config::parse(words) {

@@ -106,7 +106,7 @@ fn carry_out(mut plan: PartyPlan, purpose: Purpose) -> Result<()> {
     let mut connected = connect(plan, identity.as_ref(), &|| interrupt.happened(), &say)?;
     interrupt.run_begins(connected.canceller());
     if purpose == Purpose::Check {
-        return check::run(plan, connected, prepared.request(), &mut gate);
+        return check::run(plan, connected, &prepared, &mut gate);
     }
     let progress = Arc::new(Progress::new(job.stages()));
     if let (Connected::Peer(connection), false) = (&mut connected, plan.quiet) {

@@ -1,8 +1,8 @@
 //! The plan that the arguments mean: everything that can be rejected without looking at the data.
 
 use crate::args::{
-    Command, CommonArgs, DuplicatesArg, EmptyKeysArg, EncodingArg, InputArgs, OperationArgs, OutputArgs,
-    PrepareArgs, RowArgs, ShareArgs, ValueArgs,
+    Command, CommonArgs, DuplicatesArg, EmptyKeysArg, EncodingArg, InputArgs, KeyArgs, OperationArgs,
+    OutputArgs, PrepareArgs, RowArgs, ShareArgs, ValueArgs,
 };
 use crate::book::Book;
 use crate::{parties, policy};
@@ -210,14 +210,17 @@ fn common(
         None => {
             // Clap makes sure that there is a role.
             let role = a.role.ok_or_else(|| Error::Bug("a run of two without a role".into()))?;
-            (role, a.protocol.unwrap_or_else(|| protocols::default_for(operation, &terms)))
+            let filtering =
+                if a.filter.is_some() || a.cipher.is_some() { protocols::filtering(operation) } else { None };
+            let protocol = a.protocol.or(filtering);
+            (role, protocol.unwrap_or_else(|| protocols::default_for(operation, &terms)))
         }
     };
     let has_values = operation.uses.has_values(role, &terms);
     let mut job = Job::new(operation, role, source(a.input, has_values)?);
     job.parties = me.clone();
     job.protocol = protocol;
-    job.group = a.group;
+    job.group = a.group.or(a.cipher);
     job.terms.malicious_sender = terms.malicious_sender;
     job.terms.reveal_count = terms.reveal_count;
     job.terms.both = terms.both;
@@ -276,8 +279,10 @@ fn common(
         ("--audit-log", audit_log.as_ref()),
         ("--prepared", a.prepared.as_ref()),
         ("--prepared-ledger", ledger.as_ref()),
+        ("--filter", a.filter.as_ref()),
     ])?;
     job.prepared = a.prepared.zip(ledger);
+    job.filter = a.filter;
     job.max_peer_items = a.max_peer_items;
     job.output = Some(result).filter(|path| path.as_os_str() != "-");
     job.output_format = output.output_format;
@@ -371,7 +376,7 @@ impl PreparePlan {
 }
 
 /// The key columns of a file with this format.
-fn key(a: &InputArgs, format: Format) -> Result<Vec<String>> {
+fn key(a: &KeyArgs, format: Format) -> Result<Vec<String>> {
     let wrong = |what: String| Err(Error::Usage(what));
     let key: Vec<String> = a.key.iter().flat_map(|columns| columns.0.iter().cloned()).collect();
     match (format, &key[..]) {
@@ -397,7 +402,15 @@ fn key(a: &InputArgs, format: Format) -> Result<Vec<String>> {
 }
 
 /// `has_values`: whether the keys have values, as for the sender of sum.
-fn source(a: InputArgs, has_values: bool) -> Result<InputTable> {
+fn source(InputArgs { keys, pad_to }: InputArgs, has_values: bool) -> Result<InputTable> {
+    let mut source = keyed(keys)?;
+    source.pad_to = pad_to;
+    source.check(has_values)?;
+    Ok(source)
+}
+
+/// The keys of a file.
+pub fn keyed(a: KeyArgs) -> Result<InputTable> {
     if a.format.is_none() {
         check_input_name(&a.input)?;
     }
@@ -429,8 +442,6 @@ fn source(a: InputArgs, has_values: bool) -> Result<InputTable> {
         DuplicatesArg::Error => Duplicates::Error,
         DuplicatesArg::Add => Duplicates::Add,
     });
-    source.pad_to = a.pad_to;
-    source.check(has_values)?;
     Ok(source)
 }
 
@@ -447,13 +458,13 @@ fn on_this_machine(endpoint: &Endpoint) -> Result<()> {
     }
 }
 
-fn threads(typed: Option<u16>) -> usize {
+pub fn threads(typed: Option<u16>) -> usize {
     typed.map_or_else(|| std::thread::available_parallelism().map_or(1, usize::from), usize::from)
 }
 
 /// Rejects two names for the same file: an input would be overwritten, or two outputs would go to one file. `-`
 /// is standard input for the input and standard output otherwise; only one output may go there.
-fn different(files: &[(&str, Option<&PathBuf>)]) -> Result<()> {
+pub fn different(files: &[(&str, Option<&PathBuf>)]) -> Result<()> {
     let named: Vec<_> = files.iter().filter_map(|(what, path)| Some((*what, (*path)?.as_path()))).collect();
     for (i, (other, b)) in named.iter().enumerate() {
         let Some((what, _)) = named[..i].iter().find(|(what, a)| match b.as_os_str() == "-" {

@@ -46,9 +46,9 @@ fn main() {
         let key = SecretKey::generate(bits, &mut random(1));
         show("public key       ", time(|| drop(black_box(PublicKey::new(key.public().n())))));
         let (public, n, mut fill) = (key.public(), bits / 8, random(2));
-        let proof = key.prove(&mut fill);
-        show("prove            ", time(|| drop(black_box(key.prove(&mut fill)))));
-        show("proven           ", time(|| drop(black_box(PublicKey::proven(public.n(), &proof)))));
+        let proof = key.prove(&[7; 32], &mut fill);
+        show("prove            ", time(|| drop(black_box(key.prove(&[7; 32], &mut fill)))));
+        show("proven           ", time(|| drop(black_box(PublicKey::proven(public.n(), &[7; 32], &proof)))));
         println!("{bits} proof            : {} bytes", proof.len());
         let mut ciphertexts = vec![0; CELLS * public.width()];
         let messages: Vec<bool> = (0..CELLS).map(|i| i % 3 == 0).collect();

@@ -58,6 +58,7 @@
 //!     values: &[],
 //!     payloads: &none,
 //!     terms: Terms::default(), // only the receiver gets the result
+//!     filter: None,
 //! };
 //! let learned = std::thread::scope(|s| {
 //!     s.spawn(|| {

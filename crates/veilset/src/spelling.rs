@@ -5,14 +5,18 @@
 //! 128`.
 
 /// The settings that messages may name.
-pub const SETTINGS: [&str; 40] = [
+pub const SETTINGS: [&str; 44] = [
     "audit_log",
     "both",
+    "capacity",
+    "cipher",
     "connect_timeout",
     "delimiter",
     "duplicates",
     "empty_keys",
     "encoding",
+    "filter",
+    "for",
     "for_spreadsheets",
     "force",
     "format",

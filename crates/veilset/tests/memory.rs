@@ -74,6 +74,7 @@ impl Case {
                 values: if sends { &values } else { &[] },
                 payloads: if sends { &payloads } else { &none },
                 terms,
+                filter: None,
             };
             let (rng, session) = (&mut hazmat::seeded(&[i as u8; 32]), hazmat::session_id([1; 32]));
             let mut cx = Context { ch: &mut ch, session, rng, threads: &threads[i] };
@@ -125,6 +126,7 @@ fn measured_of_several(
             values: &[],
             payloads: &none,
             terms,
+            filter: None,
         };
         let (rng, threads) = (&mut hazmat::seeded(&[me as u8; 32]), &threads[me]);
         let pairs = vec![session; sizes.len()];

@@ -8,6 +8,7 @@ use std::str::FromStr;
 use veilset::channel::Network;
 use veilset::net::Roster;
 use veilset::operations::{Operation, Role, Terms};
+use veilset::params::filter::{Agreed, Filter};
 use veilset::protocols::{self, Protocol, groups};
 
 #[derive(Debug, Args)]
@@ -37,6 +38,13 @@ pub struct BenchArgs {
     /// The group that the protocol works in [default: the protocol's first]
     #[arg(long, value_parser = group(groups::ALL))]
     pub group: Option<&'static str>,
+    /// The encryption of dc17: elgamal, paillier2048 or paillier3072, and for comparison paillier1024, which is not secure
+    /// [default: elgamal]
+    #[arg(long, value_parser = measured_cipher, conflicts_with = "group")]
+    pub cipher: Option<&'static str>,
+    /// For dc17: a filter of the size that the paper has, which errs too often
+    #[arg(long)]
+    pub filter_of_paper: bool,
     /// Protect the receiver from a malicious sender (cm20)
     #[arg(long)]
     pub malicious_sender: bool,
@@ -69,6 +77,10 @@ pub struct BenchArgs {
     pub json: bool,
 }
 
+fn measured_cipher(name: &str) -> Result<&'static str, String> {
+    if name == groups::PAILLIER_1024 { Ok(groups::PAILLIER_1024) } else { groups::cipher(name) }
+}
+
 /// The number of parties of a run of several.
 fn several() -> RangedU64ValueParser<u8> {
     RangedU64ValueParser::new().range(2..=Roster::MOST as u64)
@@ -80,7 +92,10 @@ impl BenchArgs {
     }
 
     pub fn protocol(&self) -> &'static Protocol {
-        self.protocol.unwrap_or_else(|| protocols::default_for(self.op, &self.asked()))
+        let of_filters = self.cipher.is_some() || self.filter_of_paper;
+        let filtering = if of_filters { protocols::filtering(self.op) } else { None };
+        let protocol = self.protocol.or(filtering);
+        protocol.unwrap_or_else(|| protocols::default_for(self.op, &self.asked()))
     }
 
     /// The terms that choose the protocol.
@@ -91,11 +106,12 @@ impl BenchArgs {
     /// Those terms, and what the protocol reveals to the sender: a run of random items needs no agreement on that.
     pub fn terms(&self) -> Terms {
         let reveal_count = self.protocol().offer(self.op).is_some_and(|offer| offer.reveals_count);
-        Terms { reveal_count, ..self.asked() }
+        let filter = self.filter_of_paper.then(|| Agreed::fresh(Filter::of_paper(self.n)));
+        Terms { reveal_count, filter, ..self.asked() }
     }
 
     pub fn group(&self) -> &'static str {
-        self.group.unwrap_or(self.protocol().group())
+        self.group.or(self.cipher).unwrap_or(self.protocol().group())
     }
 }
 

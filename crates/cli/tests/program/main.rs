@@ -12,6 +12,7 @@ mod config;
 mod data;
 mod exchange;
 mod failures;
+mod filter;
 mod id;
 mod limits;
 mod parties;

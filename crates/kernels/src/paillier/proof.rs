@@ -4,7 +4,7 @@
 //! proactive, threshold ECDSA with identifiable aborts", CCS 2020. The challenge is a hash (Fiat and Shamir):
 //!
 //! 1. The owner draws w below N with the Jacobi symbol -1.
-//! 2. BLAKE3 of N and w gives y_1, ..., y_128 below N.
+//! 2. BLAKE3 of what the proof is for, N and w gives y_1, ..., y_128 below N.
 //! 3. The owner gives z_i with z_i^N = y_i for the first 8 of them, and x_i with x_i^4 = (-1)^a_i w^b_i y_i for all.
 //!    The bits a_i and b_i make the right-hand side a square, and x_i is the root that is a square too.
 //!
@@ -37,7 +37,8 @@
 //!
 //! # What is not proven
 //!
-//! That the sender of a proof knows the primes: the proof is not bound to a session, and anyone can send it again.
+//! Where the proof comes from: anyone can send it again for the same purpose. For another one, only those who know the
+//! primes can make one, or nobody else could extract roots modulo N.
 
 use super::aws_lc::{Number, Scratch};
 use super::secret::{Half, SecretKey};
@@ -60,10 +61,11 @@ pub const fn proof_length(n_bytes: usize) -> usize {
 }
 
 impl SecretKey {
-    /// Proves that the modulus is sound, for [`PublicKey::proven`]. The same bytes from `fill` give the same proof.
+    /// Proves that the modulus is sound, for [`PublicKey::proven`] with the same purpose: what names the one use that the
+    /// proof is for. The same bytes from `fill` give the same proof.
     ///
     /// Numbers are drawn until one has the Jacobi symbol -1. One in two has; bytes that repeat may take forever.
-    pub fn prove(&self, fill: &mut dyn FnMut(&mut [u8])) -> Vec<u8> {
+    pub fn prove(&self, purpose: &[u8; 32], fill: &mut dyn FnMut(&mut [u8])) -> Vec<u8> {
         let (n, mut scratch) = (self.public().n(), Scratch::new());
         let p = Roots::new(&self.p, &self.q, &mut scratch);
         let q = Roots::new(&self.q, &self.p, &mut scratch);
@@ -80,7 +82,7 @@ impl SecretKey {
         self.p.prime.enter(&mut w_p.root, &mut scratch);
         self.q.prime.enter(&mut w_q.root, &mut scratch);
         let (mut proof, mut a_bits, mut b_bits) = (w.to_vec(), 0u128, 0u128);
-        let numbers = hash(n, &w);
+        let numbers = hash(purpose, n, &w);
         for y in &numbers[..NTH_ROOTS] {
             let z = self.recombine(&p.nth(y, &mut scratch), &q.nth(y, &mut scratch), &mut scratch);
             proof.extend_from_slice(&words::bytes(&z));
@@ -106,19 +108,19 @@ impl SecretKey {
 }
 
 impl PublicKey {
-    /// From a modulus that was received with a proof that it is sound.
+    /// From a modulus that was received with a proof that it is sound, made for this purpose.
     ///
     /// Not constant-time.
     ///
     /// # Errors
     ///
     /// What is wrong with it: what [`PublicKey::new`] finds, or [`Unsound::Proof`] if this is no proof for it.
-    pub fn proven(n: &[u8], proof: &[u8]) -> Result<PublicKey, Unsound> {
+    pub fn proven(n: &[u8], purpose: &[u8; 32], proof: &[u8]) -> Result<PublicKey, Unsound> {
         let key = PublicKey::new(n)?;
-        if key.is_proven_by(proof) { Ok(key) } else { Err(Unsound::Proof) }
+        if key.is_proven_by(purpose, proof) { Ok(key) } else { Err(Unsound::Proof) }
     }
 
-    fn is_proven_by(&self, proof: &[u8]) -> bool {
+    fn is_proven_by(&self, purpose: &[u8; 32], proof: &[u8]) -> bool {
         let width = self.n().len();
         if proof.len() != proof_length(width) {
             return false;
@@ -129,7 +131,7 @@ impl PublicKey {
             return false;
         }
         let (w, z, x) = (all[0], &all[1..=NTH_ROOTS], &all[1 + NTH_ROOTS..]);
-        let y = hash(self.n(), w);
+        let y = hash(purpose, self.n(), w);
         let mut scratch = Scratch::new();
         let units: Vec<&[u8]> = y.iter().map(|y| &y[..]).chain([w]).collect();
         if !self.are_units(&units, &mut scratch) {
@@ -185,9 +187,9 @@ impl PublicKey {
 }
 
 /// The numbers y_i of N and w, nearly uniform below N.
-fn hash(n: &[u8], w: &[u8]) -> Vec<Zeroizing<Vec<u8>>> {
+fn hash(purpose: &[u8; 32], n: &[u8], w: &[u8]) -> Vec<Zeroizing<Vec<u8>>> {
     let mut hasher = blake3::Hasher::new_derive_key(CONTEXT);
-    hasher.update(&(n.len() as u64).to_le_bytes()).update(n).update(w);
+    hasher.update(purpose).update(&(n.len() as u64).to_le_bytes()).update(n).update(w);
     let (mut stream, mut uniform, modulus) =
         (hasher.finalize_xof(), vec![0; n.len() + EXCESS], words::load(n));
     let number = |_| {

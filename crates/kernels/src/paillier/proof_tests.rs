@@ -11,17 +11,21 @@ use crate::oracle::int;
 const NUMBERS: usize = 128;
 const NTH: usize = 8;
 
+/// What the proofs are for.
+const PURPOSE: [u8; 32] = [5; 32];
+
 fn prove(key: &SecretKey, seed: u32) -> Vec<u8> {
-    key.prove(&mut stream(seed))
+    key.prove(&PURPOSE, &mut stream(seed))
 }
 
 fn refusal(n: &[u8], proof: &[u8]) -> Option<Unsound> {
-    PublicKey::proven(n, proof).err()
+    PublicKey::proven(n, &PURPOSE, proof).err()
 }
 
 /// The numbers that are hashed.
 fn hashed(n: &[u8], w: &[u8]) -> Vec<BigUint> {
-    let mut input = (n.len() as u64).to_le_bytes().to_vec();
+    let mut input = PURPOSE.to_vec();
+    input.extend((n.len() as u64).to_le_bytes());
     input.extend([n, w].concat());
     let mut hasher = blake3::Hasher::new_derive_key("veilset 2026-11 proof of a Paillier modulus");
     let mut stream = vec![0; NUMBERS * (n.len() + 16)];
@@ -113,7 +117,7 @@ fn proofs_verify_and_their_equations_hold() {
         for seed in 0..seeds {
             let proof = prove(&key, seed);
             assert_eq!((proof.len(), proof_length(width)), (137 * width + 32, 137 * width + 32));
-            let public = PublicKey::proven(key.public().n(), &proof).unwrap();
+            let public = PublicKey::proven(key.public().n(), &PURPOSE, &proof).unwrap();
             assert_eq!(public.n(), key.public().n());
             let parts = Parts::read(&proof, width);
             assert_eq!(parts.write(width), proof);
@@ -158,7 +162,7 @@ fn a_proof_depends_on_all_that_is_drawn_for_w_and_on_nothing_else() {
     assert_ne!(parts[0].signs, parts[1].signs);
     // w is the last that was drawn, and each byte of it counts.
     let mut drawn = Vec::new();
-    let proof = key.prove(&mut |out: &mut [u8]| {
+    let proof = key.prove(&PURPOSE, &mut |out: &mut [u8]| {
         stream(drawn.len() as u32)(out);
         drawn.push(out.to_vec());
     });
@@ -225,6 +229,12 @@ fn proofs_of_other_lengths_and_of_other_moduli_are_refused() {
     assert_eq!(refusal(n, &[0; 137 * 32 + 32]), Some(Unsound::Proof));
     assert_eq!(refusal(n, &prove(&other, 1)), Some(Unsound::Proof));
     assert_eq!(refusal(other.public().n(), &proof), Some(Unsound::Proof));
+    // For another purpose, whichever bit of it differs.
+    for bit in [0, 7, 100, 255] {
+        let mut purpose = PURPOSE;
+        purpose[bit / 8] ^= 1 << (bit % 8);
+        assert_eq!(PublicKey::proven(n, &purpose, &proof).err(), Some(Unsound::Proof));
+    }
     // What is wrong with the modulus itself comes first.
     assert_eq!(refusal(&n[1..], &proof), Some(Unsound::Length));
     let mut even = n.to_vec();

@@ -54,20 +54,33 @@ pub trait Cipher: Send + Sync {
     const CELL: usize;
     /// Bytes of any other ciphertext.
     const CIPHERTEXT: usize;
+    /// Bytes of a secret key that is kept.
+    const SECRET: usize;
     /// What is wrong with malformed ciphertexts and keys, as the end of a sentence.
     const UNFIT: &'static str;
+    /// About how much work it is.
+    const EFFORT: Effort;
+    /// Bytes of memory.
+    const ROOM: Room;
 
     /// Draws a fresh key.
     fn generate(rng: &mut Prng) -> Self::Owner;
 
-    /// The public key, encoded.
-    fn public(owner: &Self::Owner) -> Vec<u8>;
+    /// The secret key, to be kept.
+    fn save(owner: &Self::Owner) -> Secrets<u8>;
+
+    /// The secret key that was kept; `None` for other bytes, as far as can be seen.
+    fn restore(secret: &[u8]) -> Option<Self::Owner>;
+
+    /// The public key, encoded, with a proof that it was made as it should be, if one is needed. Proofs are random, and for
+    /// one purpose: lists with this seed.
+    fn public(owner: &Self::Owner, seed: &SessionId, rng: &mut Prng) -> Vec<u8>;
 
     /// The peer's public key.
     ///
     /// # Errors
-    /// If it is malformed.
-    fn key(encoding: &[u8]) -> Result<Self::Key, Malformed>;
+    /// If it is malformed, or not proven for this purpose.
+    fn key(encoding: &[u8], seed: &SessionId) -> Result<Self::Key, Malformed>;
 
     /// Encrypts bits, each with fresh randomness; the first is number `first` of the list with this seed. A seed may be
     /// used for one list under one key.
@@ -134,6 +147,38 @@ pub trait Cipher: Send + Sync {
         divisors: &Self::Opened,
         most: u32,
     ) -> (Secrets<Name>, Secrets<u32>);
+}
+
+/// About how much work a cipher takes on one thread: multiplications of points or microseconds, each times 100.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Effort {
+    /// Whether these are multiplications of points; otherwise they are microseconds.
+    pub points: bool,
+    /// To encrypt a bit.
+    pub encrypt: usize,
+    /// To check and load an encrypted bit.
+    pub load: usize,
+    /// To add it to a sum.
+    pub add: usize,
+    /// To combine.
+    pub combine: usize,
+    /// To open.
+    pub open: usize,
+}
+
+/// Bytes of memory that a cipher takes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Room {
+    /// For a ciphertext of a list.
+    pub listed: usize,
+    /// For an answer while it is opened.
+    pub opened: usize,
+    /// For an answer while it is made.
+    pub answered: usize,
+    /// For each thread.
+    pub thread: usize,
+    /// For the owner's tables.
+    pub owner: usize,
 }
 
 #[cfg(test)]

@@ -8,20 +8,22 @@
 //! 112; less is for tests and for the paper's tables. Cost: 2 log2 N bits a ciphertext; to combine takes two
 //! exponentiations modulo N^2 with exponents of log2 N bits. Memory: a ciphertext each.
 //!
-//! A modulus from a peer is refused if it has another length or is even, prime, a power, or divisible by a prime below
-//! 2^16 ([`PublicKey::new`]). **That is not enough against an owner that deviates**, so no run offers this cipher yet. With
-//! q a factor of p - 1, or with many prime factors of 17 bits, a cell holds more than one number, and a factor that is to
-//! hide a sum divides out: a count then shows which items match. A proof that gcd(N, phi(N)) = 1 and that N has two prime
-//! factors has to come with the key.
+//! A modulus from a peer comes with a proof that it is the product of two primes and that gcd(N, phi(N)) = 1
+//! ([`PublicKey::proven`]). Without it, with q a factor of p - 1 or with many prime factors of 17 bits, a cell could hold
+//! more than one number, and a factor that is to hide a sum would divide out: a count would then show which items match.
+//! The proof is for one list: nobody but the owner can make one for another, and so present cells of the owner as their own.
+//! **What no proof can show:** an owner that deviates may have one filter modulo p and another modulo q, in the same cells.
+//! Its result is then that of two sets at once, item by item.
 //!
 //! All cells that come are checked, so which of them are used does not show.
 
-use super::{Cipher, FirstMalformed, Malformed, Name};
+use super::{Cipher, Effort, FirstMalformed, Malformed, Name, Room};
 use crate::hash::{Domain, SessionId};
 use crate::rng::Prng;
 use crate::secret::Secrets;
 use rayon::prelude::*;
 use subtle::{Choice, ConditionallySelectable, ConstantTimeEq};
+use veilset_kernels::paillier::proof_length;
 pub use veilset_kernels::paillier::{PublicKey, SecretKey};
 
 /// Paillier's encryption with a modulus of so many bits.
@@ -36,6 +38,8 @@ const CELLS: usize = 64;
 impl<const BITS: usize> Paillier<BITS> {
     /// Bytes of a number modulo N.
     const NUMBER: usize = BITS / 8;
+    /// How long a power takes, in hundredths of one for 2048 bits.
+    const POWER: usize = BITS * BITS / 2048 * BITS / 2048 * 100 / 2048;
 
     /// So many numbers 1 of this width.
     fn ones(n: usize, width: usize) -> Secrets<u8> {
@@ -49,6 +53,12 @@ impl<const BITS: usize> Paillier<BITS> {
         let name = |number: &[u8]| domain.hash(&[number]);
         Secrets::from(numbers.par_chunks(Self::NUMBER).map(name).collect::<Vec<Name>>())
     }
+}
+
+/// Whether a number is below another of as many bytes. Only that shows.
+fn is_below(a: &[u8], b: &[u8]) -> bool {
+    let borrow = |borrow, (a, b): (&u8, &u8)| (i16::from(*a) - i16::from(*b) + borrow) >> 8;
+    a.iter().zip(b).fold(0, borrow) < 0
 }
 
 /// 1 / `divisor` modulo an odd number that has no factor in common with it: (t N + 1) / divisor for the t with which
@@ -81,24 +91,49 @@ impl<const BITS: usize> Cipher for Paillier<BITS> {
     type Numbers = Secrets<u8>;
     type Opened = Secrets<u8>;
 
-    const KEY: usize = BITS / 8;
+    const KEY: usize = Self::NUMBER + proof_length(Self::NUMBER);
     const CELL: usize = BITS / 4;
     const CIPHERTEXT: usize = BITS / 4;
+    const SECRET: usize = BITS / 8;
     const UNFIT: &'static str = "not sound for Paillier's encryption";
+    // As measured at 2048 bits.
+    const EFFORT: Effort = Effort {
+        points: false,
+        encrypt: 37_000 * Self::POWER / 100,
+        load: 1_000 * Self::POWER / 100,
+        add: 1_200 * Self::POWER / 100,
+        combine: 910_000 * Self::POWER / 100,
+        open: 200_000 * Self::POWER / 100,
+    };
+    const ROOM: Room = Room {
+        listed: Self::CIPHERTEXT,
+        opened: 4 * Self::CIPHERTEXT,
+        answered: 4 * Self::CIPHERTEXT,
+        thread: 80 * Self::CIPHERTEXT,
+        owner: 20_000 * Self::CIPHERTEXT,
+    };
 
     fn generate(rng: &mut Prng) -> SecretKey {
         SecretKey::generate(BITS, &mut |out| rng.fill(out))
     }
 
-    fn public(owner: &SecretKey) -> Vec<u8> {
-        owner.public().n().to_vec()
+    fn save(owner: &SecretKey) -> Secrets<u8> {
+        Secrets::from(owner.to_bytes().to_vec())
     }
 
-    fn key(encoding: &[u8]) -> Result<PublicKey, Malformed> {
-        match encoding.len() == Self::KEY {
-            true => PublicKey::new(encoding).map_err(|_| Malformed(0)),
-            false => Err(Malformed(0)),
-        }
+    fn restore(secret: &[u8]) -> Option<SecretKey> {
+        if secret.len() == Self::SECRET { SecretKey::from_bytes(secret) } else { None }
+    }
+
+    fn public(owner: &SecretKey, seed: &SessionId, rng: &mut Prng) -> Vec<u8> {
+        let mut public = owner.public().n().to_vec();
+        public.extend(owner.prove(seed.as_bytes(), &mut |out| rng.fill(out)));
+        public
+    }
+
+    fn key(encoding: &[u8], seed: &SessionId) -> Result<PublicKey, Malformed> {
+        let (n, proof) = encoding.split_at_checked(Self::NUMBER).ok_or(Malformed(0))?;
+        PublicKey::proven(n, seed.as_bytes(), proof).map_err(|_| Malformed(0))
     }
 
     fn encrypt(owner: &SecretKey, _: &SessionId, _: u64, bits: &[bool], rng: &mut Prng) -> Vec<u8> {
@@ -155,10 +190,9 @@ impl<const BITS: usize> Cipher for Paillier<BITS> {
     fn uniform(key: &PublicKey, n: usize, rng: &mut Prng) -> Secrets<u8> {
         let mut numbers = Secrets::zeros(n * Self::NUMBER);
         for number in numbers.chunks_exact_mut(Self::NUMBER) {
-            // N has its top bit set, so one in two numbers at least is below it. The comparison shows how many bytes the
-            // two have in common at the top.
+            // N has its top bit set, so one in two numbers at least is below it.
             rng.fill(number);
-            while !number.iter().rev().lt(key.n().iter().rev()) {
+            while !is_below(number, key.n()) {
                 rng.fill(number);
             }
         }

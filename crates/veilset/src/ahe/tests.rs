@@ -21,7 +21,7 @@ struct Keys<C: Cipher> {
 impl<C: Cipher> Keys<C> {
     fn new(rng: &mut Prng) -> Self {
         let owner = C::generate(rng);
-        let key = C::key(&C::public(&owner)).unwrap_or_else(|_| panic!("a key"));
+        let key = C::key(&C::public(&owner, &SEED, rng), &SEED).unwrap_or_else(|_| panic!("a key"));
         Keys { owner, key }
     }
 
@@ -131,11 +131,12 @@ fn is_fresh<C: Cipher>() {
         seen.extend(C::combine(&keys.key, None, None, &list, rng).chunks(C::CIPHERTEXT).map(<[u8]>::to_vec));
     }
     assert_eq!(seen.len(), 4 * n);
-    let publics = [C::public(&C::generate(rng)), C::public(&C::generate(rng)), C::public(&keys.owner)];
+    let owners = [C::generate(rng), C::generate(rng)];
+    let publics = [&owners[0], &owners[1], &keys.owner].map(|owner| C::public(owner, &SEED, rng));
     assert_eq!(publics.iter().collect::<HashSet<_>>().len(), 3);
     assert!(publics.iter().all(|public| public.len() == C::KEY));
     for bad in [vec![], vec![0; C::KEY], vec![0xff; C::KEY], publics[0][1..].to_vec()] {
-        assert!(C::key(&bad).is_err());
+        assert!(C::key(&bad, &SEED).is_err());
     }
     let mut answers = C::combine(&keys.key, None, None, &list, rng);
     answers[70 * C::CIPHERTEXT..][..C::CIPHERTEXT].fill(0xff);
@@ -161,4 +162,51 @@ fn everything_that_hides_is_fresh() {
 #[test]
 fn lists_under_the_modulus_of_the_paper_are_opened() {
     opens_what_was_encrypted::<Paillier<1024>>();
+}
+
+fn keeps_its_key<C: Cipher>() {
+    let rng = &mut rng(9);
+    let keys = Keys::<C>::new(rng);
+    let kept = C::save(&keys.owner);
+    assert_eq!(kept.len(), C::SECRET);
+    let restored = C::restore(&kept).unwrap_or_else(|| panic!("a key"));
+    let (bits, list) = keys.bits(20, rng);
+    let answers = C::combine(&keys.key, None, None, &list, rng);
+    let opened = C::open(&restored, &answers).unwrap_or_else(|_| panic!("answers"));
+    assert_eq!(*C::are_zero(&opened), bits.iter().map(|bit| !bit).collect::<Vec<_>>());
+    for other in [&kept[1..], &[&kept[..], &[0]].concat(), &vec![0; C::SECRET], &vec![0xff; C::SECRET]] {
+        assert!(C::restore(other).is_none());
+    }
+}
+
+#[test]
+fn secret_keys_can_be_kept() {
+    keeps_its_key::<ElGamal>();
+    keeps_its_key::<Short>();
+}
+
+/// Keys of a peer that were not made as they should be: the modulus is checked, and its proof.
+#[test]
+fn a_modulus_needs_its_proof() {
+    let rng = &mut rng(10);
+    let [one, two] = [(); 2].map(|()| Short::public(&Short::generate(rng), &SEED, rng));
+    let mixed = [&one[..64], &two[64..]].concat();
+    assert!(Short::key(&one, &SEED).is_ok());
+    for wrong in [&mixed[..], &one[..64]] {
+        assert!(Short::key(wrong, &SEED).is_err());
+    }
+    assert!(Short::key(&one, &SessionId::of([4; 32])).is_err());
+}
+
+#[test]
+fn uniform_numbers_are_below_the_modulus_and_reach_it() {
+    let rng = &mut rng(11);
+    let keys = Keys::<Short>::new(rng);
+    let n = keys.key.n();
+    let numbers = Short::uniform(&keys.key, 2000, rng);
+    let below = |number: &&[u8]| number.iter().rev().lt(n.iter().rev());
+    assert!(numbers.chunks_exact(n.len()).all(|number| below(&number)));
+    // N is at least 9/16 of what fits: some are greater than half of it, in each quarter.
+    let top: HashSet<u8> = numbers.chunks_exact(n.len()).map(|number| number[n.len() - 1] >> 6).collect();
+    assert_eq!(top.len(), 3 + usize::from(n[n.len() - 1] >= 0xc0));
 }

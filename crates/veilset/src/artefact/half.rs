@@ -53,7 +53,7 @@ pub(super) static HALF: Kind = Kind {
     made_by: "veilset prepare",
     format: 3,
     domain: "veilset 2026-11 prepared half, key of all files",
-    uses: 1,
+    uses: Some(1),
 };
 
 /// Number of points computed at a time.

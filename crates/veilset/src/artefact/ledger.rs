@@ -116,7 +116,7 @@ impl Ledger {
         }
         let (mut read, entry, mut used) = ([0; LINE], line(&ticket.file), 0);
         loop {
-            if used >= ticket.kind.uses {
+            if ticket.kind.uses.is_none_or(|uses| used >= uses) {
                 return Err(self.used_up(ticket.kind, name));
             }
             match fill(&mut lines, &mut read).map_err(|e| self.unusable(&e))? {
@@ -134,14 +134,15 @@ impl Ledger {
     fn used_up(&self, kind: &Kind, name: &Path) -> Error {
         let (what, ledger) = (kind.name, self.0.display());
         let what = match kind.uses {
-            1 => format!(
+            Some(1) => format!(
                 "it was used before: a {what} is for one run, even if that failed, and according to the \
                  ledger {ledger} this is a copy of a used one"
             ),
-            uses => format!(
+            Some(uses) => format!(
                 "it was used up before: it is for {uses} runs, even if they failed, and according to the \
                  ledger {ledger} this {what} or a copy of it had them"
             ),
+            None => format!("a {what} is not for a ledger"),
         };
         Error::input(name, what, format!("Delete it, and prepare another with `{}`", kind.made_by))
     }

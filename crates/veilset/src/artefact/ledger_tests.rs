@@ -4,8 +4,11 @@ use std::fs;
 use std::sync::Barrier;
 
 /// Kinds of one, two and three uses.
-static KINDS: [Kind; 3] =
-    [Kind { uses: 1, ..ANY_KIND }, Kind { uses: 2, ..ANY_KIND }, Kind { uses: 3, ..ANY_KIND }];
+static KINDS: [Kind; 3] = [
+    Kind { uses: Some(1), ..ANY_KIND },
+    Kind { uses: Some(2), ..ANY_KIND },
+    Kind { uses: Some(3), ..ANY_KIND },
+];
 
 /// A folder with a ledger, and the ledger's id.
 fn ledger() -> (tempfile::TempDir, Ledger, Id) {
@@ -34,7 +37,7 @@ fn each_use_is_entered_and_the_one_too_many_refused() {
         let beside = Ticket { kind: &KINDS[2], file: [file + 100; 16], ledger: id };
         enter(&ledger, &beside).unwrap();
         lines += 1;
-        for _ in 0..kind.uses {
+        for _ in 0..kind.uses.unwrap() {
             ledger.check(&ticket, Path::new("the file")).unwrap();
             enter(&ledger, &ticket).unwrap();
             lines += 1;
@@ -43,7 +46,7 @@ fn each_use_is_entered_and_the_one_too_many_refused() {
         }
         for e in [ledger.check(&ticket, Path::new("the file")), enter(&ledger, &ticket)] {
             let Err(Error::Input(e)) = e else { panic!() };
-            let words = match kind.uses {
+            let words = match kind.uses.unwrap() {
                 1 => "it was used before: a thing of a test is for one run".into(),
                 uses => format!("it was used up before: it is for {uses} runs"),
             };
@@ -73,7 +76,7 @@ fn of_many_that_use_a_file_at_once_as_many_succeed_as_it_has_uses() {
         });
         let line = format!("{file:02x}").repeat(16);
         let lines = entries(&ledger).into_iter().filter(|l| *l == line).count();
-        assert_eq!((used, lines), (kind.uses, kind.uses as usize));
+        assert_eq!((used, lines), (kind.uses.unwrap(), kind.uses.unwrap() as usize));
     }
 }
 

@@ -2,9 +2,10 @@
 //! identity, and a ledger records their uses.
 //!
 //! `sealed` is the encrypted file format; a file's `Kind` says how many runs may use it. A [`Ledger`] has a line for
-//! each use, and no file is used without it. So far there is one kind: the offline half of a session ([`prepare`],
-//! [`open`]), which one run may use.
+//! each use, and no file is used without it. There are two kinds: the offline half of a session ([`prepare`],
+//! [`open`]), which one run may use, and encrypted filters ([`filter`]), which any number of runs may use, without a ledger.
 
+pub mod filter;
 mod half;
 mod ledger;
 mod sealed;
@@ -19,5 +20,5 @@ const ANY_KIND: sealed::Kind = sealed::Kind {
     made_by: "veilset test",
     format: 7,
     domain: "test of a kind",
-    uses: 1,
+    uses: Some(1),
 };

@@ -232,11 +232,12 @@ fn a_run_that_is_refused_or_only_checked_leaves_the_half() {
     refused(run_with(&place, [&receiver, &other], [halves[0], None]));
     // The receiver stops it at the beginning; on the sender's side it has begun.
     refused(run_approved(&place, [&receiver, &sender], [halves[0], None], &mut No(false)));
-    // A check uses the request, not what was prepared.
+    // A check uses no half.
     let (ours, theirs) = Channel::pair();
     let check_with = |channel, request: &Request| {
         let rng = &mut Prng::from_os().unwrap();
-        check(connection(channel), request, &mut (), &|_| Ok(1), rng).unwrap()
+        let prepared = request.prepare(rng).unwrap();
+        check(connection(channel), &prepared, &mut (), &|_| Ok(1), rng).unwrap()
     };
     std::thread::scope(|s| {
         s.spawn(|| check_with(theirs, &sender));

@@ -39,8 +39,9 @@ pub(super) struct Kind {
     pub(super) format: u16,
     /// The domain from which the keys of its files are derived.
     pub(super) domain: &'static str,
-    /// How many runs may use a file, including those that fail. The last one destroys it.
-    pub(super) uses: u32,
+    /// How many runs may use a file, including those that fail; the last one destroys it. `None`: any number, and none of
+    /// them changes it.
+    pub(super) uses: Option<u32>,
 }
 
 impl Kind {
@@ -65,7 +66,7 @@ impl Kind {
 
     /// A word for a file without uses left.
     fn over(&self) -> &'static str {
-        if self.uses == 1 { "used" } else { "used up" }
+        if self.uses == Some(1) { "used" } else { "used up" }
     }
 }
 
@@ -81,7 +82,7 @@ fn article(words: &str) -> &'static str {
     if words.starts_with(['a', 'e', 'i', 'o', 'u']) { "an" } else { "a" }
 }
 
-const MAGIC: &[u8; 8] = b"veilset\x1a";
+pub(super) const MAGIC: &[u8; 8] = b"veilset\x1a";
 /// Length of the field for a kind's name, in bytes.
 const NAME: usize = 32;
 /// Length of a fingerprint as text.
@@ -184,10 +185,14 @@ pub(super) struct Reader {
     of: Opened,
     id: Id,
     key: LessSafeKey,
+    /// Whether the last frame was never written.
+    part: bool,
+    /// Bytes behind the head, and the frames that they are.
+    sealed: u64,
+    frames: u64,
+    /// The frames that have been read.
     frame: u64,
-    /// Bytes of the file that have not been read yet.
-    left: u64,
-    /// The contents of a frame, and how much of them has been read.
+    /// The contents of the last of them, and how much of them has been read.
     plain: Secrets<u8>,
     at: usize,
 }
@@ -199,18 +204,39 @@ impl Reader {
     /// [`Error::Input`], naming the file, if it does not exist, is not a sealed file, or is of a different kind,
     /// version or identity.
     pub(super) fn open(path: &Path, kind: &'static Kind, identity: &Identity) -> Result<Reader> {
+        Reader::of(path, kind, identity, false)
+    }
+
+    /// Opens the beginning of a file, of which some frames were written and the last one was not.
+    ///
+    /// # Errors
+    /// As above.
+    pub(super) fn open_part(path: &Path, kind: &'static Kind, identity: &Identity) -> Result<Reader> {
+        Reader::of(path, kind, identity, true)
+    }
+
+    fn of(path: &Path, kind: &'static Kind, identity: &Identity, part: bool) -> Result<Reader> {
         let (name, made_by, over) = (kind.name, kind.made_by, kind.over());
         let wrong = |what: String, next: String| Error::input(path, what, next);
-        let unreadable = |e: io::Error| match e.kind() {
-            io::ErrorKind::NotFound => wrong(
+        let is_destroyed = kind.uses.is_some();
+        let unreadable = |e: io::Error| match (e.kind(), is_destroyed) {
+            (io::ErrorKind::NotFound, true) => wrong(
                 format!("there is no such {name}. One that was {over} is gone"),
                 format!("Check its name, or prepare one with `{made_by}`"),
             ),
-            _ => wrong(
+            (io::ErrorKind::NotFound, false) => wrong(
+                format!("there is no such {name}"),
+                format!("Check its name, or make one with `{made_by}`"),
+            ),
+            (_, true) => wrong(
                 format!("the {name} cannot be read: {e}"),
                 format!(
                     "Check that it is a file that you can read and write: it is deleted when it is {over}"
                 ),
+            ),
+            (_, false) => wrong(
+                format!("the {name} cannot be read: {e}"),
+                "Check that it is a file that you can read".into(),
             ),
         };
         let place = path.canonicalize().map_err(unreadable)?;
@@ -218,7 +244,7 @@ impl Reader {
         if !place.metadata().map_err(unreadable)?.is_file() {
             return Err(unreadable(io::Error::other("it is not a regular file")));
         }
-        let mut file = OpenOptions::new().read(true).write(true).open(&place).map_err(unreadable)?;
+        let mut file = OpenOptions::new().read(true).write(is_destroyed).open(&place).map_err(unreadable)?;
         let length = file.metadata().map_err(unreadable)?.len();
         let mut head = [0; HEAD];
         let whole = length > HEAD as u64 && file.read_exact(&mut head).is_ok();
@@ -272,10 +298,11 @@ impl Reader {
             }
             None => return Err(kind.damaged(path)),
         }
-        let left = length - HEAD as u64;
+        let (sealed, whole) = (length - HEAD as u64, (FRAME + TAG) as u64);
+        let frames = if part { sealed / whole } else { sealed.div_ceil(whole) };
         let (key, plain) = (file_key(identity, kind, &id)?, Secrets::zeros(0));
         let of = Opened { kind, name: path.into(), place, file, head };
-        Ok(Reader { of, id, key, frame: 0, left, plain, at: 0 })
+        Ok(Reader { of, id, key, part, sealed, frames, frame: 0, plain, at: 0 })
     }
 
     /// The error for contents that cannot have been sealed.
@@ -329,31 +356,53 @@ impl Reader {
         Ok(String::from_utf8_lossy(&words).into_owned())
     }
 
+    /// Bytes of the contents that are left, of the beginning of a file.
+    pub(super) fn left(&self) -> u64 {
+        (self.frames - self.frame) * FRAME as u64 + (self.plain.len() - self.at) as u64
+    }
+
+    /// The last bytes of the contents, whatever was read.
+    pub(super) fn tail<const N: usize>(&mut self) -> Result<[u8; N]> {
+        let mut end = Secrets::zeros(0);
+        for frame in self.frames.saturating_sub(2)..self.frames {
+            end.extend(&self.opened(frame)?);
+        }
+        end.last_chunk().copied().ok_or_else(|| self.damaged())
+    }
+
     /// Returns the file if all of it was read.
     pub(super) fn end(self) -> Result<Opened> {
-        match self.left == 0 && self.at == self.plain.len() {
+        match self.frame == self.frames && self.at == self.plain.len() {
             true => Ok(self.of),
             false => Err(self.of.damaged()),
         }
     }
 
     fn next_frame(&mut self) -> Result<()> {
-        let sealed = self.left.min((FRAME + TAG) as u64);
-        self.left -= sealed;
-        let mut frame = Secrets::zeros(sealed as usize);
-        self.of.file.read_exact(&mut frame).map_err(|_| self.of.damaged())?;
-        let opened = self.key.open_in_place(
-            nonce(self.frame, self.left == 0),
-            Aad::from(&self.of.head[..]),
-            &mut frame,
-        );
+        (self.plain, self.at) = (self.opened(self.frame)?, 0);
+        self.frame += 1;
+        Ok(())
+    }
+
+    /// The contents of a frame.
+    fn opened(&mut self, number: u64) -> Result<Secrets<u8>> {
+        if number >= self.frames {
+            return Err(self.of.damaged());
+        }
+        let at = number * (FRAME + TAG) as u64;
+        let length = (self.sealed - at).min((FRAME + TAG) as u64);
+        let mut frame = Secrets::zeros(length as usize);
+        let file = &mut self.of.file;
+        let read = file.seek(SeekFrom::Start(HEAD as u64 + at)).and_then(|_| file.read_exact(&mut frame));
+        read.map_err(|_| self.of.damaged())?;
+        let last = !self.part && number + 1 == self.frames;
+        let opened = self.key.open_in_place(nonce(number, last), Aad::from(&self.of.head[..]), &mut frame);
         let length = opened.map_err(|_| self.of.damaged())?.len();
         if length == 0 {
             return Err(self.of.damaged());
         }
         frame.truncate(length);
-        (self.plain, self.at, self.frame) = (frame, 0, self.frame + 1);
-        Ok(())
+        Ok(frame)
     }
 }
 

@@ -9,7 +9,9 @@ use crate::error::{Error, Result, Seat};
 use crate::hash::SessionId;
 use crate::item::ItemSet;
 use crate::net::{Fingerprint, Identity};
+use crate::operations::{self, Role};
 use crate::places::private_parent;
+use crate::protocols::{self, Protocol};
 use crate::secret::Secret;
 use crate::session::report::{name_of, rfc3339};
 use crate::session::{Party, Proposal};
@@ -189,6 +191,18 @@ impl Run {
         }
     }
 
+    /// Whether we answer to a filter of the peer in it: as the sender, and as the receiver where the result goes back.
+    pub fn answers_to_filter(&self) -> bool {
+        let offer = |protocol: &Protocol| {
+            let operation = operations::ALL.into_iter().find(|operation| operation.name == self.operation);
+            operation.and_then(|operation| protocol.offer(operation))
+        };
+        let filters =
+            protocols::named(&self.protocol).ok().and_then(offer).is_some_and(|offer| offer.filters);
+        let both = self.terms.get("output").is_some_and(|output| output == "both");
+        filters && (self.role == Role::Sender.name() || both)
+    }
+
     /// A description of the other parties.
     pub(super) fn others(&self) -> String {
         let called: Vec<&str> = self.parties.iter().map(Participant::called).collect();
@@ -272,6 +286,8 @@ fn digest_under(key: &Secret<[u8; 32]>, set: &ItemSet, values: &[i128]) -> Strin
 pub struct History {
     /// The number of such runs that started.
     pub runs: usize,
+    /// The number of those in which we answered to a filter of the peer ([`Run::answers_to_filter`]).
+    pub filter_runs: u64,
     /// The last of them, compared with the proposed run.
     pub last: Option<Earlier>,
     /// Whether one of them had the same set of ours, and the same other parties with sets of the same sizes. If the
@@ -480,6 +496,7 @@ impl AuditLog {
                 Err(_) => history.foreign.push(number),
                 Ok(Entry { time, event: Event::Start(earlier), .. }) if run.shares_a_party_with(&earlier) => {
                     history.runs += 1;
+                    history.filter_runs += u64::from(earlier.answers_to_filter());
                     let digests = (earlier.set.as_ref(), run.set.as_ref());
                     let same_key = earlier.our == run.our && matches!(digests, (Some(_), Some(_)));
                     let values = (earlier.values.as_ref(), run.values.as_ref());

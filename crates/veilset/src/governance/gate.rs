@@ -55,7 +55,7 @@
 //! # }
 //! ```
 
-use super::audit::{AuditLog, End, Entry, Event, Run, digest};
+use super::audit::{AuditLog, End, Entry, Event, History, Run, digest};
 use super::policy::{Intent, Policy, Repeats};
 use crate::error::{Error, Result, Seat};
 use crate::hash::SessionId;
@@ -88,6 +88,8 @@ impl<'a> Setup<'a> {
         Setup { policy, audit_log: None, identity: None, prepared: false, warn }
     }
 }
+
+const MAX_FILTER_RUNS: &str = "max-filter-runs";
 
 /// The gate between the agreement and the protocol.
 pub struct Gate<'a> {
@@ -182,8 +184,38 @@ impl<'a> Gate<'a> {
         policy.permits(&Intent::agreed(&proposal.hello))?;
         policy.permits_their_sizes(proposal)?;
         match &self.log {
-            Some(log) => self.repeats(log, run, self.setup.warn),
+            Some(log) => {
+                self.budget(log, run)?;
+                self.repeats(log, run, self.setup.warn)
+            }
+            None if run.answers_to_filter() && policy.max_filter_runs().is_some() => policy
+                .refuses(MAX_FILTER_RUNS, "without the audit log (`audit_log=none`) nobody counts the runs"),
             None => Ok(()),
+        }
+    }
+
+    /// Refuses more answers to the peer's filter than our policy allows.
+    fn budget(&self, log: &AuditLog, run: &Run) -> Result<()> {
+        let policy = self.setup.policy;
+        let Some(most) = policy.max_filter_runs().filter(|_| run.answers_to_filter()) else {
+            return Ok(());
+        };
+        let History { filter_runs, foreign, .. } = log.history(run)?;
+        if let Some(line) = foreign.first() {
+            return policy.refuses(
+                MAX_FILTER_RUNS,
+                format!("the audit log has lines that are not entries (line {line}), which may hide a run"),
+            );
+        }
+        match filter_runs < most {
+            true => Ok(()),
+            false => policy.refuses(
+                MAX_FILTER_RUNS,
+                format!(
+                    "we have answered to filters of {} in {filter_runs} runs, and {most} are allowed",
+                    run.others()
+                ),
+            ),
         }
     }
 
@@ -191,15 +223,15 @@ impl<'a> Gate<'a> {
     /// our side was asked. `unlocked` says why the log could not be locked.
     fn second_look(&self, log: &AuditLog, run: &Run, unlocked: Option<&io::Error>) -> Result<()> {
         let policy = self.setup.policy;
+        if policy.max_filter_runs().is_some() && run.answers_to_filter() {
+            if let Some(e) = unlocked {
+                policy.refuses(MAX_FILTER_RUNS, not_locked(e))?;
+            }
+            self.budget(log, run)?;
+        }
         match (policy.repeats(), unlocked) {
             (Repeats::Allow | Repeats::Warn, _) => Ok(()),
-            (Repeats::Refuse, Some(e)) => policy.refuses(
-                "repeats",
-                format!(
-                    "the audit log cannot be locked ({e}), so a run that starts at the same time may go \
-                     unnoticed. Put the log on a file system that supports locks"
-                ),
-            ),
+            (Repeats::Refuse, Some(e)) => policy.refuses("repeats", not_locked(e)),
             (Repeats::Refuse, None) => self.repeats(log, run, &|_| ()),
         }
     }
@@ -233,6 +265,14 @@ impl<'a> Gate<'a> {
         }
         Ok(())
     }
+}
+
+/// Why a log that cannot be locked is not enough.
+fn not_locked(e: &io::Error) -> String {
+    format!(
+        "the audit log cannot be locked ({e}), so a run that starts at the same time may go unnoticed. Put the log on a \
+         file system that supports locks"
+    )
 }
 
 /// The numbers of a report. The sum is written as text: as a number it would lose digits.

@@ -3,6 +3,7 @@ use super::super::policy::Rules;
 use super::*;
 use crate::item::ItemSet;
 use crate::operations::{COUNT, INTERSECT, Role, SUM, UNION};
+use crate::protocols::{CWPRF, Choice, DC17};
 use crate::session::{Hello, Parties, Party};
 use crate::testing::{self, hello, party};
 use std::cell::RefCell;
@@ -430,4 +431,59 @@ fn a_log_with_lines_that_are_none_may_hide_a_run() {
         "{:?}",
         side.warned
     );
+}
+
+#[test]
+fn answers_to_filters_are_counted_by_peer_and_refused_beyond_the_limit() {
+    let side = Side::new();
+    let set: ItemSet = ["a"].iter().collect();
+    let log = side.log();
+    let other = Fingerprint::of_public_key(b"another");
+    let warn = |text: &str| side.warned.borrow_mut().push(text.into());
+    let go = |protocol, role, both, peer: Fingerprint, most: Option<u64>, logged: bool| {
+        let rules = Rules { max_filter_runs: most, repeats: Some(Repeats::Allow), ..Rules::default() };
+        let policy = Policy::new(rules, "p.toml", &[(Seat::PEER, Some(peer))], &|_| None).unwrap();
+        let audit_log = logged.then_some(&*log);
+        let setup = Setup { audit_log, identity: Some(&side.identity), ..Setup::new(&policy, &warn) };
+        let mut gate = Gate::new(&Request::new(&COUNT, role, &set), setup)?;
+        let mut hello = hello(&COUNT, role);
+        hello.terms.both = both;
+        let proposal = testing::proposal(hello, 1, who_is(Some(peer)));
+        let proposal = Proposal { choice: Choice::of(protocol), ..proposal };
+        gate.approve(&proposal)?;
+        gate.begins(&proposal)
+    };
+    let (sender, receiver) = (Role::Sender, Role::Receiver);
+    // Without a limit they are counted too; runs that count nothing come in between.
+    go(&DC17, sender, false, peer(), None, true).unwrap();
+    go(&DC17, receiver, false, peer(), None, true).unwrap();
+    go(&CWPRF, sender, false, peer(), None, true).unwrap();
+    go(&DC17, sender, false, other, None, true).unwrap();
+    go(&DC17, sender, false, peer(), Some(2), true).unwrap();
+    let is_refused = |result: Result<()>| {
+        result.is_err_and(|e| matches!(&e, Error::Refused(said) if said.contains("\"max-filter-runs\"")))
+    };
+    let said = go(&DC17, sender, false, peer(), Some(2), true).unwrap_err().to_string();
+    assert!(said.contains("\"max-filter-runs\"") && said.contains("in 2 runs, and 2 are allowed"), "{said}");
+    // The receiver answers only where the result goes back.
+    go(&DC17, receiver, false, peer(), Some(2), true).unwrap();
+    assert!(is_refused(go(&DC17, receiver, true, peer(), Some(2), true)));
+    go(&DC17, receiver, true, peer(), Some(3), true).unwrap();
+    assert!(is_refused(go(&DC17, sender, false, peer(), Some(3), true)));
+    // Other peers, other protocols.
+    go(&DC17, sender, false, other, Some(2), true).unwrap();
+    go(&CWPRF, sender, false, peer(), Some(0), true).unwrap();
+    // Nobody counts without a log.
+    assert!(is_refused(go(&DC17, sender, false, peer(), Some(100), false)));
+    go(&DC17, sender, false, peer(), None, false).unwrap();
+    // A run that started meanwhile is seen before ours starts.
+    let rules = Rules { max_filter_runs: Some(4), repeats: Some(Repeats::Allow), ..Rules::default() };
+    let policy = Policy::new(rules, "p.toml", &[(Seat::PEER, Some(peer()))], &|_| None).unwrap();
+    let setup = Setup { audit_log: Some(&log), identity: Some(&side.identity), ..Setup::new(&policy, &warn) };
+    let mut gate = Gate::new(&Request::new(&COUNT, sender, &set), setup).unwrap();
+    let proposal = testing::proposal(hello(&COUNT, sender), 1, who_is(Some(peer())));
+    let proposal = Proposal { choice: Choice::of(&DC17), ..proposal };
+    gate.approve(&proposal).unwrap();
+    go(&DC17, sender, false, peer(), Some(4), true).unwrap();
+    assert!(is_refused(gate.begins(&proposal)));
 }

@@ -40,6 +40,9 @@ pub struct Rules {
     pub both: Option<bool>,
     /// What to do if the sets have changed since an earlier run with the same peer.
     pub repeats: Option<Repeats>,
+    /// The maximum number of runs in which we answer to the filter of one peer (dc17): as the sender, and as the receiver
+    /// where both get the result. What they show the peer adds up.
+    pub max_filter_runs: Option<u64>,
     /// Rules for single peers, by name or fingerprint. They override the general rules, field by field.
     pub peer: BTreeMap<String, Rules>,
 }
@@ -191,14 +194,22 @@ impl Policy {
     /// # Errors
     /// [`Error::Refused`].
     pub fn permits_their_sizes(&self, proposal: &Proposal) -> Result<()> {
+        // A filter that was made in advance may hold more than its owner says.
+        let of_peer = proposal.hello.filter.as_ref().filter(|_| proposal.hello.role == Role::Sender);
+        let capacity = of_peer.map_or(0, |facts| facts.capacity);
         for party in proposal.parties.iter() {
             match self.parties.iter().find(|rules| rules.seat == party.seat) {
-                Some(rules) => self.judged(rules, rules.permits_size(party.announced))?,
+                Some(rules) => self.judged(rules, rules.permits_size(party.announced, capacity))?,
                 None if self.empty => {}
                 None => return Err(Error::Bug(format!("the policy was not made for {}", party.seat))),
             }
         }
         Ok(())
+    }
+
+    /// How many runs we may answer to the filter of the peer of a run of two, if that is limited.
+    pub fn max_filter_runs(&self) -> Option<u64> {
+        self.parties.iter().filter_map(|party| party.rules.max_filter_runs).min()
     }
 
     /// Returns the error of a run that the rule `key` forbids, whoever the other parties are.
@@ -344,7 +355,7 @@ impl PartyRules {
         }
     }
 
-    fn permits_size(&self, announced: Announced) -> Judgement {
+    fn permits_size(&self, announced: Announced, capacity: usize) -> Judgement {
         let (seat, items) = (self.seat, announced.size);
         match (self.rules.min_peer_size, self.rules.max_peer_items) {
             (Some(least), _) if announced.padded => no(
@@ -353,6 +364,9 @@ impl PartyRules {
             ),
             (Some(least), _) if items < least => {
                 no("min-peer-size", format!("{seat}'s set has {items} items, fewer than {least}"))
+            }
+            (_, Some(most)) if capacity > most => {
+                no("max-peer-items", format!("{seat}'s filter is for {capacity} items, more than {most}"))
             }
             (_, Some(most)) if items > most => {
                 no("max-peer-items", format!("{seat}'s set has {items} items, more than {most}"))
@@ -381,6 +395,7 @@ impl Rules {
             allowed_send_columns,
             both,
             repeats,
+            max_filter_runs,
             peer,
         } = self;
         Rules {
@@ -395,6 +410,7 @@ impl Rules {
             allowed_send_columns: allowed_send_columns.or(base.allowed_send_columns),
             both: both.or(base.both),
             repeats: repeats.or(base.repeats),
+            max_filter_runs: max_filter_runs.or(base.max_filter_runs),
             peer,
         }
     }

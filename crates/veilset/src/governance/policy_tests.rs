@@ -262,8 +262,25 @@ fn what_the_rules_for_one_peer_do_not_say_is_what_is_said_about_all() {
         allowed_send_columns: Some(vec![]),
         both: Some(false),
         repeats: Some(Repeats::Refuse),
+        max_filter_runs: Some(5),
         peer: BTreeMap::new(),
     };
     assert_eq!(Rules::default().over(all.clone()), all);
     assert_eq!(all.clone().over(Rules::default()), all);
+}
+
+/// A peer's filter may hold more than the peer says.
+#[test]
+fn the_capacity_of_a_filter_counts_as_the_size_of_its_owner() {
+    let policy = policy(Rules { max_peer_items: Some(10), ..Rules::default() }, "north");
+    let with = |role, capacity| {
+        let filter = Some(crate::artefact::filter::Facts { digest: [0; 32], capacity, queries: 5 });
+        let hello = Hello { filter, ..hello(&COUNT, role) };
+        policy.permits_their_sizes(&proposal(hello, 3, testing::peer(5, false)))
+    };
+    assert_eq!(with(Role::Sender, 10), Ok(()));
+    let said = with(Role::Sender, 11).unwrap_err().to_string();
+    assert!(said.contains("filter is for 11 items, more than 10"), "{said}");
+    // Our own is nobody else's.
+    assert_eq!(with(Role::Receiver, 11), Ok(()));
 }

@@ -140,11 +140,11 @@ impl<'a> Data<'a> {
     }
 
     /// Does the work whose duration depends on our data, before connecting: hashes the keys, or opens the prepared
-    /// half, which `identity` decrypts.
+    /// half or our filter, which `identity` decrypts.
     ///
     /// # Errors
-    /// Those of [`Request::prepare`] and [`Request::prepare_with`]; [`Error::Usage`] if there is a half but no
-    /// identity.
+    /// Those of [`Request::prepare`], [`Request::prepare_with`] and [`Request::prepare_with_filter`]; [`Error::Usage`] if
+    /// there is a half or a filter but no identity.
     pub fn prepare(
         &self,
         identity: Option<&Identity>,
@@ -152,15 +152,24 @@ impl<'a> Data<'a> {
         rng: &mut Prng,
     ) -> Result<Prepared<'_>> {
         (watch.begins)(Phase::Hashing);
-        match (&self.job.prepared, identity) {
-            (None, _) => self.request().prepare(rng),
-            (Some((half, ledger)), Some(identity)) => {
+        let Job { prepared, filter, .. } = self.job;
+        match (prepared, filter, identity) {
+            (None, None, _) => self.request().prepare(rng),
+            (Some((half, ledger)), None, Some(identity)) => {
                 self.request().prepare_with(half, &Ledger::at(ledger), identity)
             }
-            (Some(_), None) => Err(Error::Usage(
+            (None, Some(filter), Some(identity)) => self.request().prepare_with_filter(filter, identity, rng),
+            (Some(_), None, None) => Err(Error::Usage(
                 "a prepared half is encrypted under an identity, but this run has none. Omit `prepared`, or \
                  run over TLS"
                     .into(),
+            )),
+            (None, Some(_), None) => Err(Error::Usage(
+                "a filter is bound to an identity, but this run has none. Omit `filter`, or run over TLS"
+                    .into(),
+            )),
+            (Some(_), Some(_), _) => Err(Error::Usage(
+                "`prepared` and `filter` are for different protocols. Omit one of them".into(),
             )),
         }
     }

@@ -177,6 +177,8 @@ pub struct Job {
     pub map: Option<PathBuf>,
     /// A prepared half, and its ledger.
     pub prepared: Option<(PathBuf, PathBuf)>,
+    /// A filter made in advance: the receiver's own, or for the sender the public part of the receiver's.
+    pub filter: Option<PathBuf>,
     /// The largest size of the peer's set that we accept.
     pub max_peer_items: usize,
     /// Where the result goes; `None` is standard output.
@@ -211,6 +213,7 @@ impl Job {
             ids: None,
             map: None,
             prepared: None,
+            filter: None,
             max_peer_items: MAX_SET,
             output: None,
             output_format: None,
@@ -262,6 +265,9 @@ impl Job {
         request.check()?;
         if self.prepared.is_some() {
             request.check_prepared()?;
+        }
+        if self.filter.is_some() {
+            request.check_filter()?;
         }
         self.check_columns()
     }

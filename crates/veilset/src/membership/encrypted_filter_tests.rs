@@ -11,8 +11,11 @@ const SESSION: SessionId = SessionId::of([5; 32]);
 /// The sums of the cells of each item, opened.
 fn sums(y: &ItemSet, x: &ItemSet, filter: Filter) -> (Vec<u32>, Views) {
     let (y, x) = (&Hashed::new(y), &Hashed::new(x));
-    let ((owner, sums), views) =
-        run_pair(&SESSION, |cx| send::<ElGamal>(cx, y, filter), |cx| receive::<ElGamal>(cx, x, filter));
+    let ((owner, sums), views) = run_pair(
+        &SESSION,
+        |cx| send::<ElGamal>(cx, y, None, Agreed::fresh(filter)),
+        |cx| receive::<ElGamal>(cx, x, None, Agreed::fresh(filter)),
+    );
     assert!(sums.well_formed);
     let fresh = ElGamal::combine(&sums.key, None, None, &sums.list, &mut Prng::from_seed(&[1; 32]));
     let opened = ElGamal::open(&owner, &fresh).unwrap();
@@ -21,8 +24,8 @@ fn sums(y: &ItemSet, x: &ItemSet, filter: Filter) -> (Vec<u32>, Views) {
 
 /// How many positions of each item no item of the owner has, by sets of positions.
 fn plain(y: &ItemSet, x: &ItemSet, filter: Filter, head: &[u8]) -> Vec<u32> {
-    let seed = bound(&SESSION, head[..32].try_into().unwrap());
-    let domain = Domain::new(&seed, "positions of an item in a filter");
+    let seeds = Seeds::of_session(&SESSION, head[..32].try_into().unwrap());
+    let domain = Domain::new(&seeds.positions, "positions of an item in a filter");
     let positions = |item: &[u8]| -> Vec<u64> {
         let stream: [u8; 8 * MOST] = domain.hash(&[ItemHash::of_item(item).as_bytes()]);
         let number = |bytes: &[u8]| u64::from_le_bytes(bytes.try_into().unwrap());
@@ -60,8 +63,8 @@ fn seed_and_key_are_those_of_one_run() {
             let rng = || Prng::from_seed(&[run + 7; 32]);
             let (_, views) = run_pair(
                 &SESSION,
-                |cx| send::<ElGamal>(cx.under(rng()), y, filter),
-                |cx| receive::<ElGamal>(cx, x, filter),
+                |cx| send::<ElGamal>(cx.under(rng()), y, None, Agreed::fresh(filter)),
+                |cx| receive::<ElGamal>(cx, x, None, Agreed::fresh(filter)),
             );
             split_frames(&views.0[1]).into_iter().take(2).map(|(_, frame)| frame).collect()
         })
@@ -114,18 +117,18 @@ fn only_malformed_cells_that_are_used_are_noticed() {
                 let owner = ElGamal::generate(cx.rng);
                 let seed = [9; 32];
                 cx.ch.tx.send(SEED, &[seed])?;
-                cx.ch.tx.send_bytes(KEY, &ElGamal::public(&owner))?;
+                cx.ch.tx.send_bytes(KEY, &ElGamal::public(&owner, &SESSION, cx.rng))?;
                 let cells = filter.cells as usize;
-                let bound = bound(&SESSION, &seed);
-                let mut bytes = ElGamal::encrypt(&owner, &bound, 0, &vec![true; cells], cx.rng);
-                positions(&bound, filter)(&x.own()[0], &mut used);
+                let seeds = Seeds::of_session(&SESSION, &seed);
+                let mut bytes = ElGamal::encrypt(&owner, &seeds.first_parts, 0, &vec![true; cells], cx.rng);
+                positions(&seeds.positions, filter)(&x.own()[0], &mut used);
                 if let Some(in_use) = at {
                     let at = (0..cells).find(|at| used.contains(&(*at as u32)) == in_use).unwrap();
                     bytes[at * ElGamal::CELL..][..ElGamal::CELL].fill(0xff);
                 }
                 bytes.chunks(FRAME_BYTES).try_for_each(|frame| cx.ch.tx.send_bytes(CELLS, frame))
             },
-            |cx| receive::<ElGamal>(cx, x, filter),
+            |cx| receive::<ElGamal>(cx, x, None, Agreed::fresh(filter)),
         );
         assert_eq!(sums.well_formed, well_formed);
     }
@@ -137,8 +140,9 @@ fn what_follows_from_a_seed_is_of_the_session() {
     for session in [1, 2] {
         for at in 0..=32 {
             let seed = std::array::from_fn(|i| u8::from(i == at));
-            let bound = bound(&SessionId::of([session; 32]), &seed);
-            seen.extend([*bound.as_bytes(), seed]);
+            let seeds = Seeds::of_session(&SessionId::of([session; 32]), &seed);
+            assert_eq!(seeds.positions, seeds.first_parts);
+            seen.extend([*seeds.positions.as_bytes(), seed]);
         }
     }
     assert_eq!(seen.len(), 3 * 33);
@@ -150,4 +154,37 @@ fn filters_that_are_too_large_are_refused() {
         assert!(matches!(check(filter), Err(Error::Bug(_))));
     }
     assert_eq!(check(Filter { cells: 1 << 32, positions: 72 }), Ok(()));
+}
+
+/// What comes in place of a filter that was made in advance has the digest that was named.
+#[test]
+fn a_filter_other_than_the_one_that_was_named_is_refused() {
+    let (y, x) = overlapping(3, 3, 0.5);
+    let (y, x) = (&Hashed::new(&y), &Hashed::new(&x));
+    let filter = Filter::new(LAMBDA, 3, 3);
+    let run = |contents: Option<Contents>| {
+        let agreed = Agreed { owner: Some([4; 32]), contents, ..Agreed::fresh(filter) };
+        let rng = Prng::from_seed(&[7; 32]);
+        let (ends, views) = run_pair(
+            &SESSION,
+            |cx| send::<ElGamal>(cx.under(rng), y, None, agreed).map(drop),
+            |cx| Ok(receive::<ElGamal>(cx, x, None, agreed).map(drop)),
+        );
+        (ends.1, split_frames(&views.0[1]).into_iter().map(|(_, frame)| frame).collect::<Vec<_>>())
+    };
+    let (end, frames) = run(None);
+    assert_eq!(end, Ok(()));
+    let mut right = Contents { purpose: [5; 32], digest: [0; 32] };
+    let mut hasher = digest(&right, frames[0][..32].try_into().unwrap(), &frames[1]);
+    frames[2..].iter().for_each(|cells| _ = hasher.update(cells));
+    right.digest = *hasher.finalize().as_bytes();
+    assert_eq!(run(Some(right)).0, Ok(()));
+    for wrong in [Contents { purpose: [6; 32], ..right }, Contents { digest: [0; 32], ..right }] {
+        let error = run(Some(wrong)).0.unwrap_err();
+        assert!(error.to_string().contains("not the one that its hello named"), "{error}");
+    }
+    // Seed, key and cells all count.
+    let of = |seed: &[u8; 32], key: &[u8]| *digest(&right, seed, key).finalize().as_bytes();
+    assert_ne!(of(&[1; 32], &[1]), of(&[2; 32], &[1]));
+    assert_ne!(of(&[1; 32], &[1]), of(&[1; 32], &[2]));
 }

@@ -129,6 +129,8 @@ pub struct Work {
     pub ciphertexts: usize,
     /// Strings that are compared with shared output.
     pub compared: usize,
+    /// Microseconds on one thread of what is not listed here.
+    pub microseconds: usize,
 }
 
 impl Traffic {

@@ -27,7 +27,7 @@ fn task<'a>(
     values: &'a [i128],
     payloads: &'a Items,
 ) -> Task<'a> {
-    Task { operation, role, group, set, values, payloads, terms }
+    Task { operation, role, group, set, values, payloads, terms, filter: None }
 }
 
 /// What both parties learn and receive when their padded sets contain the right dummies.

@@ -94,6 +94,7 @@ const TERMS: Terms = Terms {
     shared_values: false,
     several: false,
     bare: true,
+    filter: None,
 };
 
 /// The OPRF, and the union.
@@ -156,6 +157,7 @@ fn run<'a>(
         values: &[],
         payloads: const { &Items::new() },
         terms: TERMS,
+        filter: None,
     };
     let learned = union(&inner, cx, n)?;
     let (identifiers, items) = (identified.items(), set.items().len());
@@ -215,6 +217,7 @@ mod tests {
                 values: &[],
                 payloads: &Items::new(),
                 terms: Terms::default(),
+                filter: None,
             };
             let over = UNION.over_mqrpmt.as_ref().unwrap();
             match run(&|task, cx, n| (over.run)(&Ideal, task, cx, n), &task, cx, n)?.open(Confirmed(())) {

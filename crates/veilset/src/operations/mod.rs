@@ -32,7 +32,9 @@ use crate::error::{Error, Result};
 use crate::hashed::{Dummies, Hashed};
 use crate::item::{ItemSet, Items};
 use crate::membership::Mqrpmt;
+use crate::membership::encrypted_filter::Stored;
 use crate::membership::permuted::{MqrpmtStar, PermutedMqpmt};
+use crate::params::filter::Agreed;
 use cost::{Cost, Deal, Transfer};
 use std::fmt;
 use std::str::FromStr;
@@ -290,6 +292,9 @@ pub struct Terms {
     /// Whether all items have exactly `max_row` bytes, so that rows hold no lengths: in a union of identifiers, and
     /// in no agreement.
     pub bare: bool,
+    /// The receiver's filter (dc17): one that was made in advance, as its hello says. Or one of a size that both parties
+    /// know without a word, for benchmarks. If `None`, it is as large as the sizes of the sets ask for.
+    pub filter: Option<Agreed>,
 }
 
 /// What a party learned, in addition to the size of the peer's set. `Debug` shows only the kind.
@@ -330,6 +335,8 @@ pub struct Task<'a> {
     pub payloads: &'a Items,
     /// The agreed terms.
     pub terms: Terms,
+    /// A filter that was made in advance, if we have it: the receiver's own, or that of the peer.
+    pub filter: Option<&'a Stored>,
 }
 
 /// A result that stays hidden from the peer until the run is confirmed.

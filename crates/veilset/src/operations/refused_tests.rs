@@ -67,7 +67,7 @@ fn payloads_and_values_that_are_not_those_of_the_items_are_refused() {
                 if kind.2.payload { (&[][..], &payloads) } else { (&values[..], NO_PAYLOADS) };
             let (operation, Choice { protocol, group }, terms) = kind;
             let role = Role::Sender;
-            let task = Task { operation, role, group, set: &hashed, values, payloads, terms };
+            let task = Task { operation, role, group, set: &hashed, values, payloads, terms, filter: None };
             let (mut ch, gone) = Channel::pair();
             drop(gone);
             let end = run(

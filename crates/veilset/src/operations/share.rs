@@ -207,6 +207,7 @@ mod tests {
                 values: if role == Role::Sender && terms.shared_values { &values } else { &[] },
                 payloads: &Items::new(),
                 terms,
+                filter: None,
             };
             let run = SHARE.over_mqrpmt.as_ref().unwrap().run;
             match run(&Ideal, &task, cx, n)?.open(Confirmed(())) {
@@ -272,6 +273,7 @@ mod tests {
                 values: &values,
                 payloads: &Items::new(),
                 terms,
+                filter: None,
             };
             let mut rng = Prng::from_seed(&[1; 32]);
             let mut cx = Context::new(&mut channel, &SessionId::of([5; 32]), &mut rng);

@@ -39,6 +39,7 @@ pub(super) const TERMS: Terms = Terms {
     shared_values: false,
     several: false,
     bare: false,
+    filter: None,
 };
 const MAX_ROW: usize = 3050;
 const NO_PAYLOADS: &Items = &Items::new();
@@ -81,7 +82,7 @@ impl Part<'_> {
     fn run<T>(&self, run: impl FnOnce(&Task) -> Result<T>) -> Result<T> {
         let &Part { operation, role, choice: Choice { group, .. }, set, values, payloads, terms } = self;
         let set = Hashed::new(set);
-        run(&Task { operation, role, group, set: &set, values, payloads, terms })
+        run(&Task { operation, role, group, set: &set, values, payloads, terms, filter: None })
     }
 }
 
@@ -509,7 +510,7 @@ fn byte_counts_are_those_of_the_formula() {
         if protocol == &DC17 {
             // 48 positions in 300 * 48 / ln 2 cells, a little less as 200 is no power of two, 8192 of 32 bytes in a
             // frame; then two ciphertexts of 64 bytes and a row per item, in frames of at most 256 KiB together.
-            let cells = crate::operations::dc17::filter(n_y, n_x).cells as usize;
+            let cells = crate::operations::dc17::filter(&TERMS, n_y, n_x).filter.cells as usize;
             assert!((20_600..20_774).contains(&cells), "{cells}");
             let filter = 2 * (32 + 6) + 32 * cells + 6 * 3;
             let row = match operation.name {

@@ -13,6 +13,36 @@ pub struct Filter {
     pub positions: u32,
 }
 
+/// The filter of a run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Agreed {
+    /// Its size.
+    pub filter: Filter,
+    /// For one that was made in advance, what binds it to its owner's identity: a hash of its fingerprint. Otherwise it is
+    /// made in the run, and bound to the session.
+    pub owner: Option<[u8; 32]>,
+    /// For such a one, what it has to be.
+    pub contents: Option<Contents>,
+    /// Whether the other party has it already. Otherwise the owner sends it.
+    pub held: bool,
+}
+
+/// What a filter that was made in advance has to be.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Contents {
+    /// A hash of what it is for: owner, encryption, keys and sizes.
+    pub purpose: [u8; 32],
+    /// The digest of that and of everything in it.
+    pub digest: [u8; 32],
+}
+
+impl Agreed {
+    /// A filter that is made in the run.
+    pub const fn fresh(filter: Filter) -> Agreed {
+        Agreed { filter, owner: None, contents: None, held: false }
+    }
+}
+
 /// What rounding can change of a rate, as a part of it. Each factor is wrong by 2^-53 of itself, a product of k of them by
 /// 2^-46, and each squaring doubles that: after 2^31 throws it is 2^-15.
 const ROUNDING: f64 = 1.0 / 1024.0;
@@ -44,6 +74,13 @@ impl Filter {
             }
         }
         Filter { cells: low + step, positions }
+    }
+
+    /// The filter of the paper's figures (DC17 5): k = 30, and equation (1). It errs in 2^-30 of the queries or more, which is
+    /// too often: for benchmarks.
+    pub fn of_paper(items: usize) -> Filter {
+        let cells = (30.0 * items as f64 * std::f64::consts::LOG2_E).ceil() as u64;
+        Filter { cells: cells.max(1), positions: 30 }
     }
 
     /// The probability that an item which is not one of these is found: E[(ones / B)^k].

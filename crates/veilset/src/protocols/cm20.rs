@@ -9,6 +9,7 @@ pub static CM20: Protocol = Protocol {
     name: "cm20",
     summary: "private set intersection from oblivious transfer, on request against a malicious sender",
     groups: &[groups::RISTRETTO255],
+    ciphers: &[],
     offers: &[Offer { malicious_sender: true, ..Offer::of(&INTERSECT) }],
     assumptions: |terms, _| {
         let mut all = vec![

@@ -19,6 +19,7 @@ pub static CWPRF: Protocol = Protocol {
     name: "dh",
     summary: "membership tests from Diffie-Hellman, and oblivious transfer of rows",
     groups: &[groups::CURVE25519, groups::P256, groups::P256_COMPRESSED],
+    ciphers: &[],
     offers: &[
         Offer { prepares: true, ..Offer::of(&INTERSECT) },
         Offer { prepares: true, preferred: true, inserts_list: true, ..Offer::of(&UNION) },

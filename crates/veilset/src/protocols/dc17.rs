@@ -1,29 +1,106 @@
 //! `dc17`: an encrypted, inverted Bloom filter (DC17).
 
 use super::{Offer, Protocol, Runs, SEMI_HONEST, groups};
-use crate::ahe::Cipher;
 use crate::ahe::elgamal::lists::ElGamal;
+use crate::ahe::paillier::Paillier;
+use crate::ahe::{Cipher, Effort, Room};
 use crate::context::Context;
 use crate::error::{Error, Result};
 use crate::membership::encrypted_filter::{MOST_ITEMS, frame, head};
 use crate::operations::cost::{Cost, Deal, Memory, PartyCost, Traffic, Work, framed};
 use crate::operations::dc17::{Shape, count, filter, intersect, union};
 use crate::operations::{self, COUNT, INTERSECT, Learned, Operation, Sealed, Task, Terms, UNION};
+use std::sync::atomic::{AtomicBool, Ordering};
+use under_cipher::{UnderCipher, with_cipher};
 
 /// An encrypted Bloom filter ([`crate::operations::dc17`]).
 pub static DC17: Protocol = Protocol {
     name: "dc17",
     summary: "the receiver's encrypted Bloom filter, and homomorphic answers to it",
     groups: &[groups::RISTRETTO255],
+    ciphers: &[groups::PAILLIER_2048, groups::PAILLIER_3072],
     offers: &[offer(&INTERSECT), offer(&UNION), offer(&COUNT)],
-    assumptions: |_, _| {
-        vec![SEMI_HONEST, "decisional Diffie-Hellman on ristretto255", "BLAKE3 as a random oracle, AES-128"]
+    assumptions: |_, group| {
+        let of_cipher = match group {
+            groups::PAILLIER_2048 => {
+                "decisional composite residuosity for moduli of 2048 bits (112-bit security)"
+            }
+            groups::PAILLIER_3072 => "decisional composite residuosity for moduli of 3072 bits",
+            _ => "decisional Diffie-Hellman on ristretto255",
+        };
+        vec![SEMI_HONEST, of_cipher, "BLAKE3 as a random oracle, AES-128"]
     },
-    runs: Runs::Two { stages: |_, _| 2, cost: cost::<ElGamal>, run: run::<ElGamal> },
+    runs: Runs::Two {
+        stages: |_, _| 2,
+        cost: |deal| with_cipher(deal.group, CostOf(deal)),
+        run: |task, cx, n| with_cipher(task.group, RunOf { task, cx, n }),
+    },
 };
 
+static SHORT_MODULI: AtomicBool = AtomicBool::new(false);
+
+/// Lets the runs of this program use moduli of 1024 bits ([`groups::PAILLIER_1024`]), which are too short to be secure: for
+/// the benchmark, which compares with the paper, and for nothing else.
+pub fn allow_short_moduli() {
+    SHORT_MODULI.store(true, Ordering::Relaxed);
+}
+
+/// Whether they are allowed.
+pub(super) fn short_moduli() -> bool {
+    SHORT_MODULI.load(Ordering::Relaxed)
+}
+
 const fn offer(operation: &'static Operation) -> Offer {
-    Offer { largest: [MOST_ITEMS; 2], ..Offer::of(operation) }
+    Offer { largest: [MOST_ITEMS; 2], filters: true, ..Offer::of(operation) }
+}
+
+/// Ciphers by their names.
+pub(crate) mod under_cipher {
+    use super::*;
+
+    /// Something to be done under a cipher.
+    pub(crate) trait UnderCipher {
+        /// What comes of it.
+        type Output;
+        /// Does it.
+        fn run<C: Cipher>(self) -> Result<Self::Output>;
+    }
+
+    /// Does `work` under the cipher of this name.
+    ///
+    /// # Errors
+    /// Those of the work, and [`Error::Usage`] for another name.
+    pub(crate) fn with_cipher<W: UnderCipher>(name: &str, work: W) -> Result<W::Output> {
+        match name {
+            groups::RISTRETTO255 => work.run::<ElGamal>(),
+            groups::PAILLIER_1024 => work.run::<Paillier<1024>>(),
+            groups::PAILLIER_2048 => work.run::<Paillier<2048>>(),
+            groups::PAILLIER_3072 => work.run::<Paillier<3072>>(),
+            _ => Err(DC17.refuse_group(name)),
+        }
+    }
+}
+
+struct CostOf<'d>(&'d Deal);
+
+impl UnderCipher for CostOf<'_> {
+    type Output = Cost;
+    fn run<C: Cipher>(self) -> Result<Cost> {
+        cost::<C>(self.0)
+    }
+}
+
+struct RunOf<'t, 'a, 'c, 'x> {
+    task: &'t Task<'a>,
+    cx: &'c mut Context<'x>,
+    n: usize,
+}
+
+impl<'a> UnderCipher for RunOf<'_, 'a, '_, '_> {
+    type Output = Sealed<'a, Learned>;
+    fn run<C: Cipher>(self) -> Result<Sealed<'a, Learned>> {
+        (part::<C>(self.task.operation)?.run)(self.task, self.cx, self.n)
+    }
 }
 
 /// What this protocol does for an operation.
@@ -50,57 +127,54 @@ fn part<C: Cipher>(operation: &Operation) -> Result<Part> {
     found.ok_or_else(|| Error::Bug(format!("{operation} by {DC17}")))
 }
 
-fn run<'a, C: Cipher>(task: &Task<'a>, cx: &mut Context, n: usize) -> Result<Sealed<'a, Learned>> {
-    (part::<C>(task.operation)?.run)(task, cx, n)
-}
-
 fn cost<C: Cipher>(deal: &Deal) -> Result<Cost> {
     let (n_y, n_x) = DC17.sizes(deal);
     let Part { shape, held, .. } = part::<C>(deal.operation)?;
-    let (shape, filter) = (shape(&deal.terms), filter(n_y, n_x));
-    let (cells, positions) = (filter.cells as usize, n_x * filter.positions as usize);
+    let (shape, agreed) = (shape(&deal.terms), filter(&deal.terms, n_y, n_x));
+    let (cells, positions) = (agreed.filter.cells as usize, n_x * agreed.filter.positions as usize);
+    let (stored, sent) = (agreed.owner.is_some(), n_x > 0 && !agreed.held);
     let mut traffic = deal.sent_on();
     if n_x > 0 {
-        let to_sender = head::<C>() as u64 + framed(cells, frame::<C>(), C::CELL);
-        traffic += Traffic { to_sender, to_receiver: shape.bytes::<C>(n_x) };
+        traffic += Traffic { to_sender: 0, to_receiver: shape.bytes::<C>(n_x) };
+    }
+    if sent {
+        traffic.to_sender += head::<C>() as u64 + framed(cells, frame::<C>(), C::CELL);
     }
     // The filter, then the answers, then what is sent on.
     let sends_on = deal.terms.both && deal.sent_on().to_sender > 0;
-    let rounds = if n_x > 0 { 2 } else { 0 } + usize::from(sends_on);
-    let result = held(deal, n_y, n_x);
+    let rounds = usize::from(sent) + usize::from(n_x > 0) + usize::from(sends_on);
+    let (result, Room { listed, opened, answered, thread, owner }) = (held(deal, n_y, n_x), C::ROOM);
     let in_frame = n_x.min(shape.per_frame::<C>());
     let frame_of_answers = in_frame * (shape.ciphertexts * C::CIPHERTEXT + shape.width);
     let cells_in_frame = cells.min(frame::<C>());
     let chosen = cells_in_frame.min(positions);
-    let receiver = cells / 8 + 2 * cells_in_frame * (C::CELL + 1) + n_x;
-    let opened = 2 * frame_of_answers + in_frame * OPENED;
-    let sender = n_x * LISTED
-        + (8 * positions + cells_in_frame * C::CELL + chosen * (C::CELL + LISTED + 12))
-            .max(2 * frame_of_answers + in_frame * ANSWERED);
-    let party = |multiplications, held, each| PartyCost {
-        work: Work { multiplications, ..Work::default() },
+    let receiver = if stored { 0 } else { cells / 8 + owner } + 2 * cells_in_frame * (C::CELL + 1) + n_x;
+    let while_opened = 2 * frame_of_answers + in_frame * opened;
+    let sender = n_x * listed
+        + (8 * positions + cells_in_frame * C::CELL + chosen * (C::CELL + listed + 12))
+            .max(2 * frame_of_answers + in_frame * answered);
+    let Effort { points, encrypt, load, add, combine, open } = C::EFFORT;
+    let party = |effort: usize, held, each| PartyCost {
+        work: match points {
+            true => Work { multiplications: effort / 100, ..Work::default() },
+            false => Work { microseconds: effort / 100, ..Work::default() },
+        },
         memory: Memory { held: held as u64, each_thread: each as u64 },
     };
-    // Estimated, in multiplications of points: a cell takes one, an answer two to open and three to make; a cell to decode
-    // takes a third, and one to add a twentieth.
-    let (decoded, answers) = (cells.min(positions), shape.ciphertexts * n_x);
+    let (made, used) = (if sent && !stored { cells } else { 0 }, cells.min(positions));
+    let answers = shape.ciphertexts * n_x;
     Ok(Cost {
         traffic,
         rounds,
         receiver: party(
-            if n_x > 0 { cells } else { 0 } + 2 * answers,
-            receiver.max(n_x + opened + result[0]),
-            2 * BATCH,
+            made * encrypt + answers * open,
+            receiver.max(n_x + while_opened + result[0]),
+            2 * thread,
         ),
-        sender: party(decoded / 3 + positions / 20 + 3 * answers, sender + 4 * n_x + result[1], 2 * BATCH),
+        sender: party(
+            used * load + positions * add + answers * combine,
+            sender + 4 * n_x + result[1],
+            2 * thread,
+        ),
     })
 }
-
-/// Bytes of a ciphertext in a list.
-const LISTED: usize = 2 * 160;
-/// Bytes of an answer while it is opened: its elements, their encodings, and what is in them.
-const OPENED: usize = 4 * 160 + 4 * 32;
-/// Bytes of an answer while it is made.
-const ANSWERED: usize = LISTED + 4 * 32;
-/// Bytes of a batch of elements in four forms.
-const BATCH: usize = 256 * (4 * 160);

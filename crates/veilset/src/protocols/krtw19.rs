@@ -14,6 +14,7 @@ pub static KRTW19: Protocol = Protocol {
     name: "krtw19",
     summary: "union from membership tests in bins, by oblivious transfer",
     groups: &[groups::RISTRETTO255],
+    ciphers: &[],
     offers: &[Offer::of(&UNION), Offer::of(&ID)],
     assumptions: |_, _| ASSUMPTIONS.into(),
     runs: Runs::Two {
@@ -28,6 +29,7 @@ pub static KRTW19_PLAIN: Protocol = Protocol {
     name: "krtw19-plain",
     summary: "the same without private equality tests: not for runs that may break off",
     groups: &[groups::RISTRETTO255],
+    ciphers: &[],
     offers: &[Offer::of(&UNION), Offer::of(&ID)],
     assumptions: |_, _| {
         let broken_off = "the run is not broken off before the rows: the receiver would be left with values on which \

@@ -27,7 +27,8 @@ mod vole;
 
 pub use cm20::CM20;
 pub use cwprf::CWPRF;
-pub use dc17::DC17;
+pub(crate) use dc17::under_cipher;
+pub use dc17::{DC17, allow_short_moduli};
 pub use dh_psi::DH_PSI;
 pub use krtw19::{KRTW19, KRTW19_PLAIN};
 pub use poprf::POPRF;
@@ -94,7 +95,14 @@ pub mod groups {
     /// ristretto255 ([`crate::group::ristretto255`]).
     pub const RISTRETTO255: &str = Ristretto255::NAME;
 
-    /// All of them, in the order shown to users.
+    /// Paillier's encryption with moduli of 1024 bits. For benchmarks only ([`super::allow_short_moduli`]).
+    pub const PAILLIER_1024: &str = "paillier1024";
+    /// Paillier's encryption with moduli of 2048 bits, in place of a group ([`crate::ahe::paillier`]).
+    pub const PAILLIER_2048: &str = "paillier2048";
+    /// The same with 3072 bits.
+    pub const PAILLIER_3072: &str = "paillier3072";
+
+    /// All groups, in the order shown to users.
     pub const ALL: [&str; 4] = [CURVE25519, P256, P256_COMPRESSED, RISTRETTO255];
 
     /// The group of this name, by its own constant.
@@ -104,6 +112,20 @@ pub mod groups {
     pub fn named(name: &str) -> Result<&'static str, String> {
         let none = || format!("\"{name}\" is not a group: {}", ALL.join(", "));
         ALL.into_iter().find(|group| *group == name).ok_or_else(none)
+    }
+
+    /// The encryptions of `dc17`, in the order shown to users: the name that users type, and the choice that it stands for.
+    pub const CIPHERS: [(&str, &str); 3] =
+        [("elgamal", RISTRETTO255), (PAILLIER_2048, PAILLIER_2048), (PAILLIER_3072, PAILLIER_3072)];
+
+    /// The encryption of this name.
+    ///
+    /// # Errors
+    /// A sentence that says that the name is unknown, and which names there are.
+    pub fn cipher(name: &str) -> Result<&'static str, String> {
+        let none =
+            || format!("\"{name}\" is not an encryption: {}", CIPHERS.map(|(name, _)| name).join(", "));
+        CIPHERS.into_iter().find(|(typed, _)| *typed == name).map(|(_, group)| group).ok_or_else(none)
     }
 
     /// The groups in which halves of runs can be prepared.
@@ -125,6 +147,8 @@ pub struct Protocol {
     pub summary: &'static str,
     /// The groups it can work in, the default first. Protocols from OT extension use theirs for the base OTs only.
     pub groups: &'static [&'static str],
+    /// Further choices in place of a group: encryptions that work in none, which are slower.
+    pub ciphers: &'static [&'static str],
     /// The operations it computes, each once.
     pub offers: &'static [Offer],
     /// The assumptions behind the secrecy under these terms, in the group of this name, in sentences.
@@ -176,6 +200,8 @@ pub struct Offer {
     pub inserts_list: bool,
     /// Whether it has preprocessing: half of a party's work before it meets the peer ([`crate::artefact`]).
     pub prepares: bool,
+    /// Whether the receiver's filter can be made in advance, for many runs ([`crate::artefact::filter`]).
+    pub filters: bool,
     /// The most items that the receiver's and the sender's set can have in the protocol ([`Protocol::sizes`]).
     pub largest: [usize; 2],
 }
@@ -195,6 +221,7 @@ impl Offer {
             reveals_count: false,
             inserts_list: false,
             prepares: false,
+            filters: false,
             largest: [MAX_SET; 2],
         }
     }
@@ -221,7 +248,7 @@ impl Choice {
     /// A sentence that says which name is unknown, and which names there are.
     pub fn named(protocol: &str, group: &str) -> Result<Choice, String> {
         let protocol = named(protocol)?;
-        let found = protocol.groups.iter().find(|name| **name == group);
+        let found = protocol.works_in().find(|name| *name == group);
         let none = || format!("\"{group}\" is not a group of {protocol}: {}", protocol.groups.join(", "));
         Ok(Choice { protocol, group: found.ok_or_else(none)? })
     }
@@ -267,6 +294,11 @@ pub fn default_for(operation: &Operation, terms: &Terms) -> &'static Protocol {
     let reveals = if terms.reveal_count { first(|offer| offer.reveals_count) } else { None };
     // A test says that each operation has a preferred one.
     withstands.or(reveals).or_else(|| first(|offer| offer.preferred)).unwrap_or(&CWPRF)
+}
+
+/// The protocol that computes the operation from a filter that was made in advance, if there is one.
+pub fn filtering(operation: &Operation) -> Option<&'static Protocol> {
+    ALL.into_iter().find(|p| p.offer(operation).is_some_and(|offer| offer.filters))
 }
 
 /// The protocol of several parties that computes the operation, if there is one.
@@ -339,7 +371,14 @@ impl Protocol {
         self.groups[0]
     }
 
-    /// Each way to run it, in its default group first.
+    /// What it can work in, the default first: groups, then ciphers.
+    pub fn works_in(&self) -> impl Iterator<Item = &'static str> {
+        let for_benchmarks = !self.ciphers.is_empty() && dc17::short_moduli();
+        let short = for_benchmarks.then_some(groups::PAILLIER_1024);
+        self.groups.iter().chain(self.ciphers).copied().chain(short)
+    }
+
+    /// Each way to run it in a group, its default first.
     pub fn choices(&'static self) -> impl Iterator<Item = Choice> {
         self.groups.iter().map(move |group| Choice { protocol: self, group })
     }
@@ -366,7 +405,7 @@ impl Protocol {
     pub(crate) fn refuse_group(&self, group: &str) -> Error {
         Error::Usage(format!(
             "{self} does not work in {group}. Omit `group`, or use one of its own: {}",
-            self.groups.join(", ")
+            self.works_in().collect::<Vec<_>>().join(", ")
         ))
     }
 
@@ -489,7 +528,7 @@ impl Protocol {
         let Some(offer) = self.offer(task.operation) else {
             return Err(Error::Bug(format!("{} by {self}", task.operation)));
         };
-        if !self.groups.contains(&task.group) {
+        if !self.works_in().any(|name| name == task.group) {
             return Err(self.refuse_group(task.group));
         }
         self.check_dummies(task, peer)?;

@@ -15,6 +15,7 @@ pub static POPRF: Protocol = Protocol {
     name: "poprf",
     summary: "membership tests from a permuted OPRF, and oblivious transfer of rows",
     groups: &[groups::RISTRETTO255],
+    ciphers: &[],
     offers: &[
         Offer { prepares: true, ..Offer::of(&INTERSECT) },
         Offer { prepares: true, inserts_list: true, ..Offer::of(&UNION) },

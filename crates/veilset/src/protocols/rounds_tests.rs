@@ -54,6 +54,7 @@ impl Case {
                 values: if sends { &values } else { &[] },
                 payloads: if sends { &payloads } else { const { &Items::new() } },
                 terms,
+                filter: None,
             };
             let mut rng = Prng::from_seed(&SEEDS[i]);
             let mut cx = Context::new(&mut ch, &SessionId::of([1; 32]), &mut rng);

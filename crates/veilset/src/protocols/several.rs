@@ -27,6 +27,7 @@ pub static MPSU: Protocol = Protocol {
     name: "mpsu",
     summary: "union of several parties, from membership tests with shared output and ElGamal under a joint key",
     groups: &[groups::RISTRETTO255],
+    ciphers: &[],
     offers: &[Offer::of(&UNION)],
     assumptions: |_, _| vec![ALL_BUT_ONE, DDH, LPN, HASHES],
     runs: Runs::Several {
@@ -44,6 +45,7 @@ pub static MPSI: Protocol = Protocol {
     name: "mpsi",
     summary: "intersection of several parties, from shares of zero by programmable OPRFs from VOLE",
     groups: &[groups::RISTRETTO255],
+    ciphers: &[],
     offers: &[Offer::of(&INTERSECT)],
     assumptions: |_, _| vec![ALL_BUT_ONE, BASE_OTS, LPN, HASHES],
     runs: Runs::Several {
@@ -64,6 +66,7 @@ pub static MPSI_CA: Protocol = Protocol {
     name: "mpsi-ca",
     summary: "size of the intersection of several parties, from the parts of mpsu",
     groups: &[groups::RISTRETTO255],
+    ciphers: &[],
     offers: &[Offer::of(&COUNT)],
     assumptions: |_, _| vec![ALL_BUT_ONE, DDH, LPN, HASHES],
     runs: Runs::Several {

@@ -16,6 +16,7 @@ pub static SIGMA_AHE: Protocol = Protocol {
     name: "sigma-ahe",
     summary: "membership tests of small sets from additively homomorphic encryption, as by sigma-dh",
     groups: &[groups::RISTRETTO255],
+    ciphers: &[],
     offers: &[
         // The server is the receiver of a union, and the sender of a count.
         Offer { reveals_count: true, inserts_list: true, largest: [MOST_Y, MOST_X], ..Offer::of(&UNION) },

@@ -19,6 +19,7 @@ pub static SIGMA_DH: Protocol = Protocol {
     name: "sigma-dh",
     summary: "membership tests in three moves, which tell the party that asks how many of its items match",
     groups: &[groups::CURVE25519, groups::RISTRETTO255],
+    ciphers: &[],
     offers: &[Offer { reveals_count: true, inserts_list: true, ..Offer::of(&UNION) }, Offer::of(&COUNT)],
     assumptions: |_, _| {
         vec![

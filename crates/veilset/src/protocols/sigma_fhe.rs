@@ -13,6 +13,7 @@ pub static SIGMA_FHE: Protocol = Protocol {
     name: "sigma-fhe",
     summary: "membership tests from homomorphic encryption, for a receiver with at most 256 items",
     groups: &[groups::RISTRETTO255],
+    ciphers: &[],
     offers: &[
         Offer { largest: LARGEST, ..Offer::of(&INTERSECT) },
         Offer { largest: LARGEST, inserts_list: true, ..Offer::of(&UNION) },

@@ -22,6 +22,13 @@ fn names_are_distinct_and_found() {
         for group in protocol.groups {
             assert_eq!(Choice::named(protocol.name, group), Ok(Choice { protocol, group }));
         }
+        for cipher in protocol.ciphers {
+            let choice = Choice::named(protocol.name, cipher).unwrap();
+            assert_eq!(choice, Choice { protocol, group: cipher });
+            assert!(!protocol.choices().any(|other| other == choice));
+        }
+        // Too short to be secure, except for the benchmark, which allows it.
+        assert!(Choice::named(protocol.name, groups::PAILLIER_1024).is_err());
         let e = Choice::named(protocol.name, "p384").unwrap_err();
         assert!(e.contains("\"p384\" is not a group of") && e.contains(protocol.group()), "{e}");
     }
@@ -82,7 +89,7 @@ fn sets_larger_than_a_protocol_takes_are_refused() {
             let set = &crate::hashed::Hashed::new(&set);
             let payloads = const { &crate::item::Items::new() };
             let role = Role::Sender;
-            let task = Task { operation, role, group, set, values: &[1; 3], payloads, terms };
+            let task = Task { operation, role, group, set, values: &[1; 3], payloads, terms, filter: None };
             let run = |cx: &mut Context| run(protocol, &task, cx, announced(receiver + 1)).map(|_| ());
             let e = crate::testing::told(&[], run).unwrap_err();
             assert!(matches!(&e, Error::Usage(said) if said.contains("at most")), "{e}");

@@ -10,6 +10,7 @@ pub static VOLE: Protocol = Protocol {
     name: "vole",
     summary: "private set intersection from vector oblivious linear evaluation, the fastest for large sets",
     groups: &[groups::RISTRETTO255],
+    ciphers: &[],
     offers: &[Offer::of(&INTERSECT)],
     assumptions: |_, _| {
         vec![

@@ -13,12 +13,14 @@
 //! Each side sends its message before it reads the peer's, so that both see every difference. After the hellos both
 //! sides know the common candidates: the receiver's candidates that the sender has too, in the receiver's order.
 
+use crate::artefact::filter::{Facts, Head, owner};
 use crate::channel::{Channel, Message, PROTOCOL_VERSION};
 use crate::error::{Difference, Error, Fault, Result, Seat, shown};
 use crate::hash::SessionId;
 use crate::net::{Connection, Fingerprint};
 use crate::operations::{Confirmed, Operation, Role, Terms};
 use crate::params::MAX_SET;
+use crate::params::filter::{Agreed, Contents};
 use crate::protocols::Choice;
 use crate::rng::Prng;
 use serde::{Deserialize, Serialize};
@@ -92,6 +94,9 @@ pub struct Hello {
     pub padded: bool,
     /// In a run of several parties, the hash of their list ([`crate::net::Roster::digest`]).
     pub list: Option<[u8; 32]>,
+    /// A filter that was made in advance, if we have it: the receiver its own, the sender that of the receiver. A sender
+    /// that has none gets the receiver's.
+    pub filter: Option<Facts>,
 }
 
 impl Hello {
@@ -109,6 +114,8 @@ impl Hello {
             shared_values: _,
             several: _,
             bare: _,
+            // Told by `filter` below, which only one of the parties needs to know before.
+            filter: _,
         } = self.terms;
         let list = self.list.map_or_else(|| "none".into(), |hash| hexadecimal(&hash));
         let modulus_bits = if self.operation.uses.values { modulus.bits() } else { 0 };
@@ -173,6 +180,8 @@ pub(super) struct Met {
     pub they_pad: bool,
     /// In share: whether values are shared, as the sender decided.
     pub shared_values: bool,
+    /// The receiver's filter, if it was made in advance.
+    pub filter: Option<(Facts, Agreed)>,
     /// Everything that the session id binds, except the choice.
     transcript: blake3::Hasher,
 }
@@ -239,7 +248,41 @@ pub(super) fn meet(
         ));
     }
     let shared_values = hello.terms.shared_values || theirs.shared_values;
-    Ok(Met { common, they_pad: theirs.padded, shared_values, transcript })
+    let filter = filter(connection, hello, &theirs, receiver)?;
+    Ok(Met { common, they_pad: theirs.padded, shared_values, filter, transcript })
+}
+
+/// The receiver's filter, if it was made in advance. Its candidates are then those that can use it.
+fn filter(
+    connection: &Connection,
+    hello: &Hello,
+    theirs: &Letter,
+    candidates: &[Choice],
+) -> Result<Option<(Facts, Agreed)>> {
+    let theirs = theirs.filter()?;
+    let (receiver, sender, fingerprint) = match hello.role {
+        Role::Receiver => (&hello.filter, &theirs, connection.our),
+        Role::Sender => (&theirs, &hello.filter, connection.peer),
+    };
+    // A filter of the sender alone is a difference, and was refused.
+    let Some(facts) = receiver else { return Ok(None) };
+    let uses = |choice: &Choice| choice.protocol.offer(hello.operation).is_some_and(|offer| offer.filters);
+    let filter = facts.filter().map_err(|what| Error::misbehaves(format!("its hello has {what}")))?;
+    match (candidates, fingerprint) {
+        ([choice], Some(fingerprint)) if uses(choice) => {
+            let keys = (&*hello.normalisation, hello.key_columns as usize);
+            let purpose = Head::of_facts((fingerprint, choice.group), keys, facts).purpose();
+            let contents = Some(Contents { purpose, digest: facts.digest });
+            let owner = Some(owner(&fingerprint));
+            Ok(Some((facts.clone(), Agreed { filter, owner, contents, held: sender.is_some() })))
+        }
+        ([choice], None) if uses(choice) => Err(Error::Usage(
+            "a filter that was made in advance is bound to the identity of its owner, and this run has no TLS. Omit \
+             `filter`, or `insecure_plaintext`"
+                .into(),
+        )),
+        _ => Err(Error::misbehaves("its hello has a filter and a protocol that uses none")),
+    }
 }
 
 /// Exchanges the versions of the protocol, which must be the same.
@@ -378,6 +421,9 @@ pub(super) struct Letter {
     candidates: Vec<(String, String)>,
     /// Keys and values.
     terms: Vec<(String, String)>,
+    /// Digest in 64 hexadecimal digits, capacity, and queries.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    filter: Option<(String, u64, u64)>,
     /// 64 hexadecimal digits.
     nonce: String,
 }
@@ -391,6 +437,10 @@ impl Letter {
             shared_values: hello.terms.shared_values,
             candidates: hello.candidates.iter().map(name).collect(),
             terms: hello.terms().into_iter().map(|term| (term.key.into(), term.value)).collect(),
+            filter: hello
+                .filter
+                .as_ref()
+                .map(|facts| (hexadecimal(&facts.digest), facts.capacity as u64, facts.queries as u64)),
             nonce: hexadecimal(&nonce),
         }
     }
@@ -415,6 +465,15 @@ impl Letter {
             all.push(choice);
         }
         Ok(all)
+    }
+
+    /// The filter that it names.
+    fn filter(&self) -> Result<Option<Facts>> {
+        let Some((digest, capacity, queries)) = &self.filter else { return Ok(None) };
+        let digest = blake3::Hash::from_hex(digest);
+        let digest = digest.map_err(|_| Error::misbehaves("its hello has a filter without a digest"))?;
+        let [capacity, queries] = [capacity, queries].map(|n| usize::try_from(*n).unwrap_or(usize::MAX));
+        Ok(Some(Facts { digest: *digest.as_bytes(), capacity, queries }))
     }
 
     pub(super) fn to_bytes(&self) -> Result<Vec<u8>> {
@@ -490,6 +549,23 @@ pub(super) fn differences(
         };
         let (ours, theirs) = (list(&ours.candidates), list(their_candidates));
         differences.push(Difference { who, term: "protocol", what, ours, theirs });
+    }
+    let filter = theirs.filter()?;
+    if ours.list.is_some() && filter.is_some() {
+        return Err(Error::misbehaves("its hello has a filter, in a run of several parties"));
+    }
+    let (receiver, sender) =
+        if ours.role == Role::Receiver { (&ours.filter, &filter) } else { (&filter, &ours.filter) };
+    if sender.is_some() && sender != receiver && differences.is_empty() {
+        let words = |facts: &Option<Facts>| facts.as_ref().map_or("none".into(), Facts::to_string);
+        let (ours, theirs) = (words(&ours.filter), words(&filter));
+        differences.push(Difference {
+            who,
+            term: "filter",
+            what: "the receiver's filter (`filter`)",
+            ours,
+            theirs,
+        });
     }
     if differences.is_empty() && theirs.role != role.name() {
         return Err(Error::misbehaves("its role is not that of its place in the list of parties"));

@@ -4,7 +4,7 @@ use crate::error::Fault;
 use crate::net::tests::{connect, identity, listen, seconds, tls};
 use crate::operations::sum::Modulus;
 use crate::operations::{COUNT, INTERSECT, SHARE, SUM, UNION};
-use crate::protocols::{CM20, CWPRF, DH_PSI, Protocol, VOLE};
+use crate::protocols::{CM20, CWPRF, DC17, DH_PSI, Protocol, VOLE};
 use crate::testing::{self, Shared, split_frames, told};
 use std::thread;
 
@@ -283,6 +283,9 @@ fn a_hello_that_is_not_one_is_the_peers_fault() {
         ("a group of another protocol", with("\"curve25519\"", "\"ristretto255\"")),
         ("hundreds of candidates", with(DH_ALONE, &format!("[{}]", [DH_NAMED; 600].join(",")))),
         ("thousands of candidates", with(DH_ALONE, &format!("[{}]", [DH_NAMED; 6000].join(",")))),
+        ("a filter without a digest", with("{", r#"{"filter":["zz",1,1],"#)),
+        ("a filter of two words", with("{", r#"{"filter":["zz",1],"#)),
+        ("a filter of less than nothing", with("{", &format!(r#"{{"filter":["{nonce}",-1,1],"#))),
         ("a short nonce", with(&nonce, &nonce[2..])),
         ("a long nonce", with(&nonce, &format!("{nonce}00"))),
         ("a nonce of other letters", with(&nonce, &nonce.replace('9', "g"))),
@@ -545,6 +548,7 @@ fn a_session_over_tls_from_hello_to_confirmation_or_disagreement() {
         value_scale: 0,
         terms: Terms { max_row, ..Terms::default() },
         list: None,
+        filter: None,
         padded: false,
     };
     let (a, b) = (identity(), identity());
@@ -565,4 +569,37 @@ fn a_session_over_tls_from_hello_to_confirmation_or_disagreement() {
             assert!(matches!(e, Error::Disagreement(_)), "{e:?}");
         }
     }
+}
+
+/// The receiver's filter: its size is bounded, and it comes with a protocol that uses one.
+#[test]
+fn a_filter_that_cannot_be_is_the_peers_fault() {
+    let facts = |capacity, queries| Facts { digest: [7; 32], capacity, queries };
+    let say = |protocols: &[&'static Protocol], facts: Facts| {
+        let candidates = protocols.iter().map(|protocol| Choice::of(protocol)).collect();
+        let ours = Hello { candidates, ..testing::hello(&COUNT, Role::Sender) };
+        let theirs = Hello { filter: Some(facts), role: Role::Receiver, ..ours.clone() };
+        let [mut us, peer] = connections();
+        let Channel { mut tx, rx, .. } = peer.channel;
+        tx.send_bytes(PREAMBLE, &preamble(PROTOCOL_VERSION)).unwrap();
+        tx.send_bytes(HELLO, &Letter::new(&theirs, [9; 32]).to_bytes().unwrap()).unwrap();
+        drop(tx);
+        let met = meet(&mut us, &ours, 5, &mut Prng::from_seed(&[1; 32]));
+        drop(rx);
+        met.map(|met| met.filter)
+    };
+    let most = crate::membership::encrypted_filter::MOST_ITEMS;
+    for (protocols, facts) in [
+        (&[&DC17][..], facts(0, 1)),
+        (&[&DC17], facts(1, 0)),
+        (&[&DC17], facts(most + 1, 1)),
+        (&[&DC17], facts(1, usize::MAX)),
+        (&[&CWPRF], facts(1, 1)),
+        (&[&DC17, &CWPRF], facts(1, 1)),
+    ] {
+        let error = say(protocols, facts).unwrap_err();
+        assert!(matches!(&error, Error::Peer { fault: Fault::Misbehaved, .. }), "{error}");
+    }
+    let (said, agreed) = say(&[&DC17], facts(most, most)).unwrap().unwrap();
+    assert_eq!((said, agreed.held, agreed.owner), (facts(most, most), false, Some(owner(&fingerprint("b")))));
 }

@@ -60,6 +60,10 @@ impl Proposal {
         let chosen = [("protocol", "`protocol`", protocol.name), ("group", "group of the protocol", group)];
         let chosen = chosen.map(|(key, words, value)| Term { key, words, value: value.into() });
         terms.splice(2..2, chosen);
+        if let Some(facts) = &self.hello.filter {
+            let value = facts.to_string();
+            terms.push(Term { key: "filter", words: "the receiver's filter (`filter`)", value });
+        }
         if self.hello.operation.uses.shares {
             let value = if self.hello.terms.shared_values { "values" } else { "keys" };
             terms.push(Term {

@@ -163,14 +163,15 @@ impl Speed {
 
     fn of(&self, work: &Work) -> Duration {
         let Work { multiplications, base_ots, matrix_bits, vole_items, .. } = *work;
-        let Work { binned_items, ciphertexts, compared, .. } = *work;
+        let Work { binned_items, ciphertexts, compared, microseconds, .. } = *work;
         let times = |n: usize, each: Duration| n as f64 * each.as_secs_f64();
         let threaded = times(multiplications, BESIDE)
             + times(matrix_bits, MATRIX_BIT)
             + times(vole_items, VOLE_ITEM)
             + times(binned_items, BINNED_ITEM)
             + times(ciphertexts, CIPHERTEXT)
-            + times(compared, COMPARED);
+            + times(compared, COMPARED)
+            + times(microseconds, Duration::from_micros(1));
         let seconds = multiplications as f64 / self.points.max(1.0)
             + threaded / self.threads as f64
             + times(base_ots, BASE_OT);

@@ -2,13 +2,14 @@
 
 use super::agreement::{choose, go, meet, predict, tell_size};
 use super::{Approval, Hello, Parties, Party, Proposal, confirm, several};
+use crate::artefact::filter::{self, Draft, Facts};
 use crate::artefact::{self, Basis, Half, Ledger};
 use crate::context::Context;
 use crate::error::{Error, Result};
 use crate::hash::SessionId;
 use crate::hashed::{Dummies, Hashed};
 use crate::item::{ItemSet, Items};
-use crate::net::{Connected, Connection, Identity, Me};
+use crate::net::{Connected, Connection, Fingerprint, Identity, Me};
 use crate::operations::sum::fits;
 use crate::operations::{
     self, Announced, Confirmed, Learned, Operation, Role, Rows, Sealed, Task, Terms, Uses,
@@ -126,7 +127,7 @@ impl<'a> Request<'a> {
         let payload = !self.sent_columns.is_empty();
         self.check_parties()?;
         for Choice { protocol, group } in self.candidates() {
-            if !protocol.groups.contains(&group) {
+            if !protocol.works_in().any(|name| name == group) {
                 return Err(protocol.refuse_group(group));
             }
             let Some(offer) = protocol.offer(operation) else {
@@ -283,7 +284,7 @@ impl<'a> Request<'a> {
     /// Those of [`Request::check`].
     pub fn prepare(&self, rng: &mut Prng) -> Result<Prepared<'a>> {
         self.check()?;
-        Ok(Prepared { request: *self, set: self.basis().hashed(rng), half: None })
+        Ok(Prepared { request: *self, set: self.basis().hashed(rng), half: None, filter: None })
     }
 
     /// Like [`Request::prepare`], with a half prepared in advance ([`artefact::prepare`]). It is spent once both sides
@@ -295,7 +296,70 @@ impl<'a> Request<'a> {
         self.check()?;
         self.check_prepared()?;
         let (set, half) = artefact::open(half, ledger, identity, &self.basis())?;
-        Ok(Prepared { request: *self, set, half: Some(half) })
+        Ok(Prepared { request: *self, set, half: Some(half), filter: None })
+    }
+
+    /// Like [`Request::prepare`], with a filter that was made in advance: as the receiver our own, which `identity` opens,
+    /// and as the sender the public part of the peer's. The run uses the filter's encryption.
+    ///
+    /// # Errors
+    /// Those of [`Request::check`], [`filter::build`] as far as they are about an existing file, and
+    /// [`filter::open_public`]; [`Error::Input`] for a filter that is not as this run needs it.
+    pub fn prepare_with_filter(
+        &self,
+        path: &Path,
+        identity: &Identity,
+        rng: &mut Prng,
+    ) -> Result<Prepared<'a>> {
+        self.check()?;
+        self.check_filter()?;
+        let set = self.basis().hashed(rng);
+        let Request { set: items, key_columns, normalisation, threads, .. } = *self;
+        let draft = Draft { set: items, key_columns, normalisation, threads };
+        let filter = match self.role {
+            Role::Receiver => filter::open(path, identity, &draft, &set.own()[..items.len()])?,
+            Role::Sender => filter::open_public(path, &|_| Ok(()))?,
+        };
+        let head = &filter.head;
+        let wrong = |what: String, next: &str| Err(Error::input(path, what, next));
+        if let Some(group) = self.group.filter(|group| *group != head.cipher) {
+            let what = format!("it is encrypted by {}, but this run names {group}", head.cipher);
+            return wrong(what, "Omit `cipher` and `group`");
+        }
+        if head.normalisation != normalisation || head.key_columns != key_columns {
+            let what = format!(
+                "it is of {} key columns normalised as {}, but this run has {key_columns}, normalised as {normalisation} \
+                 (`key`, `normalize`, `encoding`)",
+                head.key_columns, head.normalisation
+            );
+            return wrong(what, "Use the filter's");
+        }
+        let (most, of) = match self.role {
+            Role::Receiver => (head.capacity, "`capacity`"),
+            Role::Sender => (head.queries, "`for`"),
+        };
+        if self.announced() > most {
+            let what =
+                format!("it is for at most {most} items on our side, and this run has {}", self.announced());
+            return wrong(what, &format!("Use a filter that was made with a larger {of}, or none"));
+        }
+        let request = Request { group: Some(head.cipher), ..*self };
+        Ok(Prepared { request, set, half: None, filter: Some(filter) })
+    }
+
+    /// Refuses protocols that cannot use a filter.
+    ///
+    /// # Errors
+    /// [`Error::Usage`].
+    pub fn check_filter(&self) -> Result<()> {
+        let those = protocols::names(|p| p.offers.iter().any(|offer| offer.filters));
+        let uses = |protocol: &Protocol| protocol.offer(self.operation).is_some_and(|offer| offer.filters);
+        match self.candidates()[..] {
+            [Choice { protocol, .. }] if uses(protocol) => Ok(()),
+            _ => Err(Error::Usage(format!(
+                "`filter` is for {those} only, and no other protocol may be allowed. Omit `filter` or `protocol`"
+            ))),
+        }
     }
 
     /// Refuses protocols that cannot use a prepared half.
@@ -357,6 +421,7 @@ impl<'a> Request<'a> {
             shared_values: shares && shared_values && self.role == Role::Sender,
             several: self.parties.is_some(),
             bare: false,
+            filter: self.terms.filter,
         }
     }
 
@@ -372,7 +437,12 @@ impl<'a> Request<'a> {
     }
 
     /// What is computed with this set, by what all have agreed on.
-    pub(super) fn task<'s>(&'s self, proposal: &Proposal, set: &'s Hashed<'s>) -> Task<'s> {
+    pub(super) fn task<'s>(
+        &'s self,
+        proposal: &Proposal,
+        set: &'s Hashed<'s>,
+        filter: Option<&'s filter::Opened>,
+    ) -> Task<'s> {
         Task {
             operation: self.operation,
             role: self.role,
@@ -381,6 +451,7 @@ impl<'a> Request<'a> {
             values: self.values,
             payloads: self.payloads,
             terms: proposal.hello.terms,
+            filter: filter.map(|filter| &filter.stored),
         }
     }
 
@@ -403,6 +474,7 @@ impl<'a> Request<'a> {
             terms: self.terms(),
             padded: self.pad_to.is_some(),
             list: self.parties.map(|me| me.roster().digest()),
+            filter: None,
         }
     }
 }
@@ -412,12 +484,19 @@ pub struct Prepared<'a> {
     pub(super) request: Request<'a>,
     pub(super) set: Hashed<'a>,
     half: Option<Half>,
+    filter: Option<filter::Opened>,
 }
 
 impl<'a> Prepared<'a> {
     /// The request that it was made from.
     pub fn request(&self) -> &Request<'a> {
         &self.request
+    }
+
+    /// What we say to the peer first ([`Request::hello`]).
+    fn hello(&self, check: bool) -> Hello {
+        let filter = self.filter.as_ref().map(|filter| filter.facts.clone());
+        Hello { filter, ..self.request.hello(check) }
     }
 }
 
@@ -457,9 +536,11 @@ fn run_of_two(
 ) -> Result<Outcome> {
     let began = SystemTime::now();
     let wire = connection.wire.clone();
-    let Prepared { request, mut set, half } = prepared;
-    let prepared = half.is_some();
-    let proposed = approved(&mut connection, &request, false, approval, rng).and_then(|proposal| {
+    let hello = prepared.hello(false);
+    let Prepared { request, mut set, half, filter } = prepared;
+    let prepared = half.is_some() || filter.is_some() && request.role == Role::Receiver;
+    let owner = filter.as_ref().map(|filter| filter.head.owner);
+    let proposed = approved(&mut connection, (&request, hello, owner), approval, rng).and_then(|proposal| {
         approval.begins(&proposal)?;
         // No message of the protocol has been sent yet, and none is sent unless this succeeds.
         if let Some(half) = half {
@@ -475,7 +556,7 @@ fn run_of_two(
     if request.role == Role::Receiver {
         set.insert_listed(proposal.choice.protocol.inserted(request.operation, theirs));
     }
-    let task = request.task(&proposal, &set);
+    let task = request.task(&proposal, &set, filter.as_ref());
     let mut cx =
         Context { ch: &mut connection.channel, session: proposal.session_id, rng, threads: request.threads };
     let computed = compute(proposal.choice.protocol, &task, &mut cx, theirs);
@@ -513,18 +594,21 @@ pub struct Checked {
 /// Those of [`run_if`]. Nothing about the data but the sizes was sent.
 pub fn check(
     connected: impl Into<Connected>,
-    request: &Request,
+    prepared: &Prepared,
     approval: &mut dyn Approval,
     milliseconds: &dyn Fn(&Proposal) -> Result<u64>,
     rng: &mut Prng,
 ) -> Result<Checked> {
+    let request = prepared.request();
     let mut connection = match connected.into() {
         Connected::Peer(connection) => *connection,
         Connected::Parties(connections) => {
             return several::check(connections, request, approval, milliseconds, rng);
         }
     };
-    let checked = approved(&mut connection, request, true, approval, rng).and_then(|proposal| {
+    let hello = prepared.hello(true);
+    let owner = prepared.filter.as_ref().map(|filter| filter.head.owner);
+    let checked = approved(&mut connection, (request, hello, owner), approval, rng).and_then(|proposal| {
         let theirs = predict(&mut connection.channel, milliseconds(&proposal)?)?;
         Ok(Checked { proposal, their_milliseconds: vec![theirs] })
     });
@@ -542,11 +626,10 @@ fn finish<T>(mut connection: Connection, result: Result<T>) -> Result<T> {
     result
 }
 
-/// Agrees on the run, and returns when both sides allow it.
+/// Agrees on the run, and returns when both sides allow it. `owner` is that of the filter that we have, if we have one.
 fn approved(
     connection: &mut Connection,
-    request: &Request,
-    check: bool,
+    (request, hello, owner): (&Request, Hello, Option<Fingerprint>),
     approval: &mut dyn Approval,
     rng: &mut Prng,
 ) -> Result<Proposal> {
@@ -554,7 +637,6 @@ fn approved(
     if request.parties.is_some() {
         return Err(Error::Bug("a run of several parties over one connection".into()));
     }
-    let hello = request.hello(check);
     let ours = Announced { size: request.announced(), padded: hello.padded };
     let met = meet(connection, &hello, ours.size, rng)?;
     let peer = Party {
@@ -565,8 +647,20 @@ fn approved(
     };
     // A placeholder until the receiver has chosen; there is at least one.
     let choice = met.common[0];
-    let terms = Terms { shared_values: met.shared_values, ..hello.terms };
-    let hello = Hello { terms, ..hello };
+    let (facts, agreed) = met.filter.clone().unzip();
+    let terms =
+        Terms { shared_values: met.shared_values, filter: agreed.or(hello.terms.filter), ..hello.terms };
+    let hello = Hello { terms, filter: facts, ..hello };
+    match (owner, request.role) {
+        (Some(owner), Role::Receiver) if connection.our != Some(owner) => {
+            return Err(Error::Usage("`filter` was made under another identity than this run has".into()));
+        }
+        // It showed the digest of the filter that we have, which is of somebody else.
+        (Some(owner), Role::Sender) if connection.peer != Some(owner) => {
+            return Err(Error::misbehaves("its filter is of another identity than its own"));
+        }
+        _ => {}
+    }
     let session_id = met.session_id(choice);
     let mut proposal = Proposal { session_id, hello, choice, seat: None, ours, parties: peer.into() };
     let channel = &mut connection.channel;
@@ -575,6 +669,15 @@ fn approved(
         peer.announced.size = their_size;
         if their_size > request.max_peer_items {
             return Err(too_large(peer, request));
+        }
+        // What comes to us, and what we look up, follows from the capacity.
+        let capacity = met.filter.as_ref().filter(|(_, agreed)| !agreed.held).map(|(facts, _)| facts.capacity);
+        if let Some(capacity) = capacity.filter(|n| request.role == Role::Sender && *n > request.max_peer_items) {
+            return Err(Error::Refused(format!(
+                "the peer's filter is for {capacity} items, but `max_peer_items` is {}. Raise it if you want to spend the \
+                 time",
+                request.max_peer_items
+            )));
         }
         proposal.choice = choose(channel, request.role, &met.common)?;
         proposal.session_id = met.session_id(proposal.choice);
@@ -609,7 +712,21 @@ fn within_limits(proposal: &Proposal) -> Result<()> {
              ({MAX_SET}). Agree on smaller values for `pad_to`"
         )));
     }
-    protocol.check_sizes(deal.operation, [n_receiver, n_sender]).map_err(Error::Refused)
+    protocol.check_sizes(deal.operation, [n_receiver, n_sender]).map_err(Error::Refused)?;
+    let Some(Facts { capacity, queries, .. }) = proposal.hello.filter else { return Ok(()) };
+    if n_receiver > capacity {
+        return Err(Error::Refused(format!(
+            "the receiver has {n_receiver} items, and its filter is for {capacity}. Use a filter that was made with a \
+             larger `capacity`"
+        )));
+    }
+    if n_sender > queries {
+        return Err(Error::Refused(format!(
+            "the sender has {n_sender} items, and the receiver's filter is for {queries}. Use a filter that was made with \
+             a larger `for`"
+        )));
+    }
+    Ok(())
 }
 
 #[cfg(test)]

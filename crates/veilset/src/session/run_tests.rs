@@ -28,15 +28,26 @@ fn connection(channel: Channel) -> Connection {
 /// How a run ends, and what the other side says after that.
 fn run_to_the_end(mut connection: Connection, request: &Request, rng: &mut Prng) -> String {
     let Prepared { request, mut set, .. } = request.prepare(rng).unwrap();
-    let end = approved(&mut connection, &request, false, &mut (), rng).and_then(|proposal| {
-        let Request { operation, role, protocol, values, payloads, .. } = request;
-        let theirs = proposal.parties.peer().announced;
-        set.insert_listed(if role == Role::Receiver { protocol.inserted(operation, theirs) } else { 0 });
-        let group = request.group();
-        let task = Task { operation, role, group, set: &set, values, payloads, terms: request.terms() };
-        let mut cx = Context::new(&mut connection.channel, &proposal.session_id, rng);
-        compute(protocol, &task, &mut cx, theirs).map(|_| ())
-    });
+    let end = approved(&mut connection, (&request, request.hello(false), None), &mut (), rng).and_then(
+        |proposal| {
+            let Request { operation, role, protocol, values, payloads, .. } = request;
+            let theirs = proposal.parties.peer().announced;
+            set.insert_listed(if role == Role::Receiver { protocol.inserted(operation, theirs) } else { 0 });
+            let group = request.group();
+            let task = Task {
+                operation,
+                role,
+                group,
+                set: &set,
+                values,
+                payloads,
+                terms: request.terms(),
+                filter: None,
+            };
+            let mut cx = Context::new(&mut connection.channel, &proposal.session_id, rng);
+            compute(protocol, &task, &mut cx, theirs).map(|_| ())
+        },
+    );
     let last = connection.channel.explain(Error::Network("it left without a word".into()));
     format!("{end:?}, {last}")
 }
@@ -67,6 +78,7 @@ fn a_group_that_the_protocol_does_not_work_in_is_refused() {
                 values: &[],
                 payloads: const { &Items::new() },
                 terms: request.terms(),
+                filter: None,
             };
             let (mut ch, _) = Channel::pair();
             let rng = &mut Prng::from_seed(&[1; 32]);
@@ -476,12 +488,9 @@ fn requests_that_make_no_sense_are_refused_before_the_peer_hears_of_us() {
     for (request, what) in cases {
         let Err(Error::Usage(message)) = request.check() else { panic!("{what}") };
         assert!(message.contains(what), "{message}");
-        // Before the connection is made; and a check, for which nothing is prepared.
+        // Before the connection is made.
         let rng = &mut Prng::from_seed(&SEEDS[0]);
-        let usage = Error::Usage(message);
-        assert_eq!(request.prepare(rng).err(), Some(usage.clone()));
-        let ours = connection(Channel::pair().0);
-        assert_eq!(check(ours, &request, &mut (), &|_| Ok(1), rng).err(), Some(usage));
+        assert_eq!(request.prepare(rng).err(), Some(Error::Usage(message)));
     }
     // Payloads that do not belong to the items are a defect on our side.
     let payloads: Items = ["a"].iter().collect();
@@ -613,7 +622,9 @@ fn a_check_tells_both_sides_the_sizes_and_how_long_the_other_takes() {
     let sender = request(&UNION, Role::Sender, &x, &[]);
     let (ours, theirs) = Channel::pair();
     let check_with = |channel, request: &Request<'_>, milliseconds, seed| {
-        check(connection(channel), request, &mut (), &|_| Ok(milliseconds), &mut Prng::from_seed(seed))
+        let rng = &mut Prng::from_seed(seed);
+        let prepared = request.prepare(rng)?;
+        check(connection(channel), &prepared, &mut (), &|_| Ok(milliseconds), rng)
     };
     let (here, there) = std::thread::scope(|s| {
         let there = s.spawn(|| check_with(theirs, &sender, 7, &SEEDS[1]));

@@ -69,7 +69,7 @@ pub(super) fn run_if(
     let done = gathering.approved(&request, false, approval, rng).and_then(|proposal| {
         approval.begins(&proposal)?;
         gathering.be_patient(&proposal, &request)?;
-        let task = request.task(&proposal, &set);
+        let task = request.task(&proposal, &set, None);
         let (sealed, confirmed) = gathering.compute(&proposal, &task, &request, rng)?;
         Ok((proposal, sealed, confirmed))
     });

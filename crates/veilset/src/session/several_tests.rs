@@ -253,7 +253,8 @@ fn a_check_agrees_and_exchanges_predictions_and_nothing_else() {
     let (mes, sets) = (parties(3), sets(&[2, 3, 4]));
     let checked = all(3, |me, connected| {
         let request = request(&UNION, &mes[me], &sets[me]);
-        check(connected, &request, &mut (), &|_| Ok(10 * me as u64), &mut rng(me)).unwrap()
+        let prepared = request.prepare(&mut rng(me)).unwrap();
+        check(connected, &prepared, &mut (), &|_| Ok(10 * me as u64), &mut rng(me)).unwrap()
     });
     let predicted: Vec<_> = checked.iter().map(|c| c.their_milliseconds.clone()).collect();
     assert_eq!(predicted, [vec![10, 20], vec![0, 20], vec![0, 10]]);

@@ -11,8 +11,8 @@
 //! decoding; to combine, two multiplications and, by tables, two or three; to open, one. Memory: 320 bytes for each
 //! ciphertext of a list, 160 for an opened one.
 
-use super::{FirstMalformed, Malformed, PublicKey, SecretKey, decoded, multiples, unit};
-use crate::ahe::{Cipher, Name};
+use super::{FirstMalformed, Malformed, PublicKey, SecretKey, SecretScalar, decoded, multiples, unit};
+use crate::ahe::{Cipher, Effort, Name, Room};
 use crate::channel::Wire;
 use crate::group::ristretto255::{
     BATCH, Element, Scalars, add, decode_or_identity, encode, map, multiply, multiply_all,
@@ -54,17 +54,41 @@ impl Cipher for ElGamal {
     const KEY: usize = 32;
     const CELL: usize = 32;
     const CIPHERTEXT: usize = 64;
+    const SECRET: usize = 32;
     const UNFIT: &'static str = "not an element of ristretto255, or its identity";
+    // A cell takes a multiplication, an answer two to open and three to make; a cell to decode takes a third, and one to
+    // add a twentieth.
+    const EFFORT: Effort = Effort { points: true, encrypt: 100, load: 33, add: 5, combine: 300, open: 200 };
+    // Elements take 160 bytes and their encodings 32; a batch is of elements in four forms.
+    const ROOM: Room = Room {
+        listed: 2 * 160,
+        opened: 4 * 160 + 4 * 32,
+        answered: 2 * 160 + 4 * 32,
+        thread: BATCH * (4 * 160),
+        owner: 0,
+    };
 
     fn generate(rng: &mut Prng) -> SecretKey {
         SecretKey::random(rng)
     }
 
-    fn public(owner: &SecretKey) -> Vec<u8> {
+    fn save(owner: &SecretKey) -> Secrets<u8> {
+        Secrets::from(owner.0.as_bytes().to_vec())
+    }
+
+    fn restore(secret: &[u8]) -> Option<SecretKey> {
+        let mut wide = Zeroizing::new([0; 64]);
+        wide[..32].copy_from_slice(secret.get(..32)?);
+        let scalar = SecretScalar::reduced(&wide);
+        let same = secret.len() == 32 && bool::from(scalar.as_bytes()[..].ct_eq(secret));
+        (same && !scalar.is_zero()).then_some(SecretKey(scalar))
+    }
+
+    fn public(owner: &SecretKey, _: &SessionId, _: &mut Prng) -> Vec<u8> {
         SecretKey::public(owner).to_vec()
     }
 
-    fn key(encoding: &[u8]) -> Result<PublicKey, Malformed> {
+    fn key(encoding: &[u8], _: &SessionId) -> Result<PublicKey, Malformed> {
         PublicKey::of(encoding.try_into().map_err(|_| Malformed(0))?)
     }
 
@@ -123,15 +147,18 @@ impl Cipher for ElGamal {
             let first = part * PART;
             let pairs = &pairs[before(first)..before(first + PART)];
             // The first cell of each sum, then the second, and so on: within a round each sum occurs once.
-            let mut rounds = vec![];
-            for (i, (item, cell)) in pairs.iter().enumerate() {
-                let round = i - pairs.partition_point(|(at, _)| at < item);
-                if rounds.len() == round {
-                    rounds.push(vec![]);
-                }
-                rounds[round].push((*item as usize - first, *cell as usize));
+            let round = |i: usize| i - pairs.partition_point(|(at, _)| *at < pairs[i].0);
+            let mut sizes = vec![];
+            for round in (0..pairs.len()).map(round) {
+                sizes.resize(sizes.len().max(round + 1), 0);
+                sizes[round] += 1;
             }
-            let rounds = Zeroizing::new(rounds);
+            // At their full size from the beginning: what is moved leaves a copy.
+            let rounds: Vec<Vec<(usize, usize)>> = sizes.into_iter().map(Vec::with_capacity).collect();
+            let mut rounds = Zeroizing::new(rounds);
+            for (i, (item, cell)) in pairs.iter().enumerate() {
+                rounds[round(i)].push((*item as usize - first, *cell as usize));
+            }
             for round in rounds.iter() {
                 for (sums, cells) in [&mut *sums.0, &mut *sums.1].into_iter().zip(&cells.0) {
                     let gathered = |of: &[Element], at: fn(&(usize, usize)) -> usize| {

@@ -13,7 +13,7 @@ fn rng(seed: u8) -> Prng {
 
 fn keys(rng: &mut Prng) -> (SecretKey, PublicKey) {
     let owner = ElGamal::generate(rng);
-    let key = ElGamal::key(&ElGamal::public(&owner)).unwrap_or_else(|_| panic!("a key"));
+    let key = ElGamal::key(&ElGamal::public(&owner, &SEED, rng), &SEED).unwrap_or_else(|_| panic!("a key"));
     (owner, key)
 }
 
@@ -237,5 +237,5 @@ fn malformed_cells_count_as_zero_and_are_found() {
     let mut answers = ElGamal::combine(&key, None, None, &loaded(&cells), rng);
     answers[64 * 7 + 32..][..32].fill(0xff);
     assert_eq!(ElGamal::open(&owner, &answers).err(), Some(Malformed(7)));
-    assert!(ElGamal::key(&[0; 32]).is_err() && ElGamal::key(&[0xff; 32]).is_err());
+    assert!(ElGamal::key(&[0; 32], &SEED).is_err() && ElGamal::key(&[0xff; 32], &SEED).is_err());
 }

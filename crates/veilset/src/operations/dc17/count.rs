@@ -1,10 +1,9 @@
 //! Count from an encrypted Bloom filter (DC17 4.2): the receiver learns how many answers are 0.
 
-use super::{Shape, answer, filter, receive, unless_malformed};
+use super::{Shape, answer, receive, send_filter, unless_malformed};
 use crate::ahe::Cipher;
 use crate::context::Context;
 use crate::error::Result;
-use crate::membership::encrypted_filter;
 use crate::operations::{Learned, Role, Sealed, Task, both, matches};
 use crate::rng::Prng;
 use crate::secret::Secrets;
@@ -19,7 +18,7 @@ pub(crate) fn run<'a, C: Cipher>(task: &Task<'a>, cx: &mut Context, n: usize) ->
         Role::Receiver => {
             let mut bits = Secrets::zeros(0);
             if n > 0 {
-                let owner = encrypted_filter::send::<C>(cx, set, filter(set.len(), n))?;
+                let owner = send_filter::<C>(task, cx, n)?;
                 // 5. D(c_j) = 0 if R has x_j.
                 bits = receive::<C>(cx, &owner, n, SHAPE, |[c, _]| (C::are_zero(&c), None), |_, _| ())?;
             }
@@ -33,7 +32,7 @@ pub(crate) fn run<'a, C: Cipher>(task: &Task<'a>, cx: &mut Context, n: usize) ->
         Role::Sender => {
             let (n_x, mut sums) = (set.len(), None);
             if n_x > 0 {
-                let sums = sums.insert(encrypted_filter::receive::<C>(cx, set, filter(n, n_x))?);
+                let sums = sums.insert(super::sums::<C>(task, cx, n)?);
                 // A dummy is an item that nobody has.
                 answer(cx, sums, (n_x, n_x), SHAPE, combine::<C>, |_, _| ())?;
             }

@@ -33,13 +33,13 @@ fn opened(
     combine: impl Fn(&Key, &List, &mut Prng) -> (Vec<u8>, Scalars) + Sync,
 ) -> Opened {
     let (y, x) = (&Hashed::new(y), &Hashed::new(x));
-    let (filter, shape) = (filter(y.len(), x.len()), Shape { ciphertexts: 2, width: 0 });
+    let (agreed, shape) = (filter(&Terms::default(), y.len(), x.len()), Shape { ciphertexts: 2, width: 0 });
     let mut parts = [vec![], vec![]];
     let kappas = Mutex::new(vec![]);
     let ((owner, (order, sums)), _) = run_pair(
         &SESSION,
         |cx| {
-            let owner = encrypted_filter::send::<ElGamal>(cx, y, filter)?;
+            let owner = encrypted_filter::send::<ElGamal>(cx, y, None, agreed)?;
             let judge = |opened: [Secrets<Element>; 2]| {
                 let bits = ElGamal::are_zero(&opened[1]);
                 parts.iter_mut().zip(opened).for_each(|(part, opened)| part.extend(opened.iter().copied()));
@@ -49,7 +49,7 @@ fn opened(
             Ok(owner)
         },
         |cx| {
-            let sums = encrypted_filter::receive::<ElGamal>(cx, x, filter)?;
+            let sums = encrypted_filter::receive::<ElGamal>(cx, x, None, agreed)?;
             let combine = |key: &Key, list: &List, rng: &mut Prng| {
                 let (answers, kappa) = combine(key, list, rng);
                 kappas.lock().unwrap().extend(ElGamal::names(&kappa).iter().copied());
@@ -60,7 +60,7 @@ fn opened(
     );
     let fresh = ElGamal::combine(&sums.key, None, None, &sums.list, &mut Prng::from_seed(&[1; 32]));
     let sums = ElGamal::open(&owner, &fresh).unwrap();
-    let empty = ElGamal::quotients(&owner, &sums, &sums, filter.positions).1.to_vec();
+    let empty = ElGamal::quotients(&owner, &sums, &sums, agreed.filter.positions).1.to_vec();
     let kappas = kappas.into_inner().unwrap();
     let mut by_item = HashMap::new();
     by_item.extend(order.iter().enumerate().map(|(at, &item)| (item, at)));

@@ -1,10 +1,9 @@
 //! Intersection from an encrypted Bloom filter (DC17 4.1, Figure 2): kappa opens the rows of the matches.
 
-use super::{Shape, answer, filter, receive, unless_malformed};
+use super::{Shape, answer, receive, send_filter, unless_malformed};
 use crate::ahe::Cipher;
 use crate::context::Context;
 use crate::error::Result;
-use crate::membership::encrypted_filter;
 use crate::operations::intersect::rows::{self, Found, Rows};
 use crate::operations::intersect::sent_on;
 use crate::operations::{Learned, Role, Sealed, Task, Terms, both};
@@ -26,7 +25,7 @@ pub(crate) fn run<'a, C: Cipher>(task: &Task<'a>, cx: &mut Context, n: usize) ->
         Role::Receiver => {
             let (mut found, mut e) = (Found::new(terms), Secrets::zeros(0));
             if n > 0 {
-                let owner = encrypted_filter::send::<C>(cx, set, filter(set.len(), n))?;
+                let owner = send_filter::<C>(task, cx, n)?;
                 // 5. and 6. If D(c_j) = 0, then D(p_j) = kappa.
                 let judge = |[p, c]: [C::Opened; 2]| (C::are_zero(&c), Some(C::opened_names(&p)));
                 e = receive::<C>(cx, &owner, n, shape, judge, |wanted, row| found.take(wanted, row))?;
@@ -40,7 +39,7 @@ pub(crate) fn run<'a, C: Cipher>(task: &Task<'a>, cx: &mut Context, n: usize) ->
             let rows = Rows::new(&cx.session, DIGESTS, (set, payloads), terms)?;
             let (n_x, mut sums, mut order) = (set.len(), None, Secrets::zeros(0));
             if n_x > 0 {
-                let sums = sums.insert(encrypted_filter::receive::<C>(cx, set, filter(n, n_x))?);
+                let sums = sums.insert(super::sums::<C>(task, cx, n)?);
                 // A dummy is an item that nobody has.
                 let write = |at: usize, row: &mut [u8]| rows.write(at, row);
                 order = answer(cx, sums, (n_x, n_x), shape, combine::<C>, write)?;

@@ -34,17 +34,17 @@ pub(crate) mod intersect;
 pub(crate) mod union;
 
 use super::cost::framed;
-use super::{Learned, Sealed};
+use super::{Learned, Sealed, Task, Terms};
 use crate::ahe::{Cipher, Name};
 use crate::channel::{Message, Unit, frames};
 use crate::context::Context;
 use crate::error::{Error, Result};
 use crate::hash::Domain;
-use crate::membership::encrypted_filter::Sums;
+use crate::membership::encrypted_filter::{self, Sums};
 use crate::ot::Pad;
 use crate::ot::transfer::crypt;
 use crate::params::LAMBDA;
-use crate::params::filter::Filter;
+use crate::params::filter::{Agreed, Filter};
 use crate::rng::Prng;
 use crate::secret::Secrets;
 use rayon::prelude::*;
@@ -55,9 +55,22 @@ const ROWS: Message<[u8]> = Message::new(0xf3, "S->R  rows, encrypted, in the or
 /// Bytes of a frame of answers with their rows, at most: 256 KiB. A larger one gets a frame of its own.
 const FRAME_BYTES: usize = 1 << 18;
 
-/// The filter of a receiver with `n_y` items, for the queries of a sender with `n_x`.
-pub(crate) fn filter(n_y: usize, n_x: usize) -> Filter {
-    Filter::new(LAMBDA, n_y, n_x)
+/// The agreed filter, or the one that is made in a run for a receiver with `n_y` items and the queries of a sender with
+/// `n_x`.
+pub(crate) fn filter(terms: &Terms, n_y: usize, n_x: usize) -> Agreed {
+    terms.filter.unwrap_or_else(|| Agreed::fresh(Filter::new(LAMBDA, n_y, n_x)))
+}
+
+/// 1. to 3. The receiver's filter goes to a sender with `n_x` items. Returns the key that opens the answers.
+fn send_filter<C: Cipher>(task: &Task, cx: &mut Context, n_x: usize) -> Result<C::Owner> {
+    let agreed = filter(&task.terms, task.set.len(), n_x);
+    encrypted_filter::send::<C>(cx, task.set, task.filter, agreed)
+}
+
+/// 1. to 4. The filter of a receiver with `n_y` items, as sums of its cells.
+fn sums<C: Cipher>(task: &Task, cx: &mut Context, n_y: usize) -> Result<Sums<C>> {
+    let agreed = filter(&task.terms, n_y, task.set.len());
+    encrypted_filter::receive::<C>(cx, task.set, task.filter, agreed)
 }
 
 /// What is sent for each item.

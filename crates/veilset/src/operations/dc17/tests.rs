@@ -5,7 +5,7 @@ use crate::error::Fault;
 use crate::hash::SessionId;
 use crate::hashed::Hashed;
 use crate::item::{ItemSet, Items};
-use crate::membership::encrypted_filter::bound;
+use crate::membership::encrypted_filter::Seeds;
 use crate::operations::tests::sorted;
 use crate::operations::{COUNT, Confirmed, INTERSECT, Inputs, Operation, Role, Task, Terms, UNION};
 use crate::protocols::DC17;
@@ -17,7 +17,7 @@ const TERMS: Terms = Terms { max_row: 3050, ..crate::operations::tests::TERMS };
 
 fn task<'a>(operation: &'static Operation, role: Role, set: &'a Hashed<'a>) -> Task<'a> {
     let payloads = const { &Items::new() };
-    Task { operation, role, group: DC17.group(), set, values: &[], payloads, terms: TERMS }
+    Task { operation, role, group: DC17.group(), set, values: &[], payloads, terms: TERMS, filter: None }
 }
 
 type Run = for<'a> fn(&Task<'a>, &mut Context, usize) -> Result<Sealed<'a, Learned>>;
@@ -88,12 +88,20 @@ fn an_owner_does_not_see_whether_a_malformed_cell_was_used() {
             let (ends, views) = run_pair(
                 &SESSION,
                 |cx| {
-                    let filter = filter(9, 9);
+                    let filter = filter(&TERMS, 9, 9).filter;
                     let owner = ElGamal::generate(cx.rng);
                     cx.ch.tx.send(Message::new(0xf0, "seed"), &[[7; 32]])?;
-                    cx.ch.tx.send_bytes(Message::new(0xf4, "key"), &ElGamal::public(&owner))?;
+                    cx.ch
+                        .tx
+                        .send_bytes(Message::new(0xf4, "key"), &ElGamal::public(&owner, &SESSION, cx.rng))?;
                     let bits = vec![true; filter.cells as usize];
-                    let mut cells = ElGamal::encrypt(&owner, &bound(&SESSION, &[7; 32]), 0, &bits, cx.rng);
+                    let mut cells = ElGamal::encrypt(
+                        &owner,
+                        &Seeds::of_session(&SESSION, &[7; 32]).first_parts,
+                        0,
+                        &bits,
+                        cx.rng,
+                    );
                     if spoil {
                         cells.fill(0xff);
                     }
@@ -127,16 +135,22 @@ fn an_owner_does_not_see_whether_a_malformed_cell_was_used() {
 fn an_owner_whose_filter_holds_only_zeros_gets_the_whole_set() {
     let x: ItemSet = overlapping(0, 20, 0.0).1;
     let x = &Hashed::new(&x);
-    let filter = filter(20, 20);
+    let filter = filter(&TERMS, 20, 20).filter;
     let shape = count::SHAPE;
     let ((bits, _), _) = run_pair(
         &SESSION,
         |cx| {
             let owner = ElGamal::generate(cx.rng);
             cx.ch.tx.send(Message::new(0xf0, "seed"), &[[7; 32]])?;
-            cx.ch.tx.send_bytes(Message::new(0xf4, "key"), &ElGamal::public(&owner))?;
+            cx.ch.tx.send_bytes(Message::new(0xf4, "key"), &ElGamal::public(&owner, &SESSION, cx.rng))?;
             let bits = vec![false; filter.cells as usize];
-            let cells = ElGamal::encrypt(&owner, &bound(&SESSION, &[7; 32]), 0, &bits, cx.rng);
+            let cells = ElGamal::encrypt(
+                &owner,
+                &Seeds::of_session(&SESSION, &[7; 32]).first_parts,
+                0,
+                &bits,
+                cx.rng,
+            );
             cx.ch.tx.send_bytes(Message::<[u8]>::new(0xf1, "cells"), &cells)?;
             receive::<ElGamal>(cx, &owner, 20, shape, |[c, _]| (ElGamal::are_zero(&c), None), |_, _| ())
         },
@@ -158,12 +172,17 @@ fn answers_that_no_item_can_have_are_refused() {
             |cx| {
                 let none = ItemSet::default();
                 let set = Hashed::padded(&none, 1, cx.rng);
-                let sums = crate::membership::encrypted_filter::receive::<ElGamal>(cx, &set, filter(3, 1))?;
+                let sums = crate::membership::encrypted_filter::receive::<ElGamal>(
+                    cx,
+                    &set,
+                    None,
+                    filter(&TERMS, 3, 1),
+                )?;
                 let number = |n: u32| {
                     let n = curve25519_dalek::Scalar::from(n).to_bytes();
                     crate::group::ristretto255::Scalars::from(Secrets::from(vec![n]))
                 };
-                let q = number(filter(3, 1).positions + more);
+                let q = number(filter(&TERMS, 3, 1).filter.positions + more);
                 let combine = |key: &_, _: &_, rng: &mut Prng| {
                     let both =
                         [&q, &q].map(|q| ElGamal::combine(key, Some(q), None, &ElGamal::zeros(1), rng));

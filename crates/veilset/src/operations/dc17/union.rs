@@ -2,12 +2,11 @@
 //!
 //! A dummy of the sender is answered like a match, and its row is empty.
 
-use super::{Shape, answer, filter, receive, unless_malformed};
+use super::{Shape, answer, filter, receive, send_filter, unless_malformed};
 use crate::ahe::Cipher;
 use crate::context::Context;
 use crate::error::{Error, Result};
 use crate::item::Items;
-use crate::membership::encrypted_filter;
 use crate::operations::row::Layout;
 use crate::operations::union::rows::{Came, check_rows, width};
 use crate::operations::{Learned, Role, Sealed, Task, Terms, both};
@@ -38,12 +37,12 @@ fn receiver<'a, C: Cipher, const N: usize>(
     let Task { set, ref terms, .. } = *task;
     let (mut came, mut sound) = (Came::<N>::new(terms), true);
     if n > 0 {
-        let filter = filter(set.len(), n);
-        let owner = encrypted_filter::send::<C>(cx, set, filter)?;
+        let owner = send_filter::<C>(task, cx, n)?;
+        let most = filter(terms, set.len(), n).filter.positions;
         let judge = |[p, c]: [C::Opened; 2]| {
             // 5. and 6. If D(c_j) = q_j is not 0, then kappa = D(p_j) / q_j.
-            let (names, q) = C::quotients(&owner, &p, &c, filter.positions);
-            sound &= q.iter().fold(true, |sound, q| sound & (*q <= filter.positions));
+            let (names, q) = C::quotients(&owner, &p, &c, most);
+            sound &= q.iter().fold(true, |sound, q| sound & (*q <= most));
             (Secrets::from(q.iter().map(|q| *q != 0).collect::<Vec<_>>()), Some(names))
         };
         receive::<C>(cx, &owner, n, shape(terms), judge, |wanted, row| came.take(wanted, row))?;
@@ -66,7 +65,7 @@ fn sender<'a, C: Cipher, const N: usize>(
     check_rows(parts, terms)?;
     let (n_x, layout, mut sums) = (set.len(), Layout::<N>::of(terms), None);
     if n_x > 0 {
-        let sums = sums.insert(encrypted_filter::receive::<C>(cx, set, filter(n, n_x))?);
+        let sums = sums.insert(super::sums::<C>(task, cx, n)?);
         let write = |at: usize, row: &mut [u8]| {
             layout.write(parts.map(|part| if at < part.len() { part.get(at) } else { &[] }), row);
         };

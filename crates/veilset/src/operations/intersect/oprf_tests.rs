@@ -26,6 +26,7 @@ const TERMS: Terms = Terms {
     shared_values: false,
     several: false,
     bare: false,
+    filter: None,
 };
 
 fn reordered(set: &ItemSet) -> ItemSet {

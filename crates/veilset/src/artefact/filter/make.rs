@@ -1,0 +1,365 @@
+//! Making a filter, and inserting items into it.
+
+use super::super::sealed::{HEAD, MAGIC, Reader, Writer};
+use super::{DIGEST, FILTER, Head, Inside, Lengths, Owned, digest_with};
+use crate::ahe::Cipher;
+use crate::error::{Error, Result};
+use crate::hash::{ItemHash, SessionId};
+use crate::hashed::Hashed;
+use crate::item::ItemSet;
+use crate::membership::encrypted_filter::{Bits, MOST_ITEMS, frame};
+use crate::net::Identity;
+use crate::params::filter::Filter;
+use crate::places::{beside, same_file, sync_parent};
+use crate::protocols::under_cipher::{UnderCipher, with_cipher};
+use crate::rng::Prng;
+use crate::secret::Secrets;
+use crate::table::Destination;
+use crate::threads::Threads;
+use std::fs::{File, OpenOptions, TryLockError, rename};
+use std::io::{self, Read};
+use std::path::{Path, PathBuf};
+
+/// What a filter is made of.
+#[derive(Clone, Copy)]
+pub struct Draft<'a> {
+    /// Our set.
+    pub set: &'a ItemSet,
+    /// Number of key columns that make up an item.
+    pub key_columns: usize,
+    /// A description of how keys were normalised and encoded.
+    pub normalisation: &'a str,
+    /// The threads to compute on.
+    pub threads: &'a Threads,
+}
+
+impl<'a> Draft<'a> {
+    fn hashed(&self) -> Hashed<'a> {
+        self.threads.run(|| Hashed::new(self.set))
+    }
+}
+
+/// A head and what is secret, before the cells.
+struct Contents {
+    head: Head,
+    inside: Inside,
+}
+
+impl Contents {
+    /// With a fresh key.
+    fn keyed(mut self, rng: &mut Prng) -> Result<Contents> {
+        struct Key<'r>(SessionId, &'r mut Prng);
+        impl UnderCipher for Key<'_> {
+            type Output = (Secrets<u8>, Vec<u8>);
+            fn run<C: Cipher>(self) -> Result<Self::Output> {
+                let Key(seed, rng) = self;
+                let owner = C::generate(rng);
+                Ok((C::save(&owner), C::public(&owner, &seed, rng)))
+            }
+        }
+        // It does not follow from the key.
+        let seed = self.head.seeds().positions;
+        (self.inside.secret, self.head.key) = with_cipher(self.head.cipher, Key(seed, rng))?;
+        Ok(self)
+    }
+
+    /// Inserts those of the items that are not in the filter yet.
+    fn insert(&mut self, items: &[ItemHash]) -> usize {
+        let (seeds, filter) = (self.head.seeds(), self.head.filter());
+        let known = self.inside.bits.insert(items, &seeds, filter);
+        let new = || items.iter().zip(known.iter()).filter(|(_, known)| !**known).map(|(item, _)| item);
+        self.inside.digest = digest_with(self.inside.digest, &self.inside.digest_key, new());
+        let inserted = new().count();
+        self.inside.items += inserted;
+        inserted
+    }
+}
+
+/// Makes the filter of a set, for up to `capacity` items and senders of up to `queries`, at `output`. An existing file is
+/// replaced only with `force`. If the same filter was begun before and interrupted, this goes on with it. `step` is called
+/// with the number of cells that are there and of all; an error from it stops the work, and what is there is kept.
+///
+/// # Errors
+/// [`Error::Usage`] for sizes that no filter has; [`Error::Input`] if another filter was begun at this name, or another
+/// program is at it; [`Error::Output`]; those of `step`.
+pub fn build(
+    draft: &Draft<'_>,
+    cipher: &'static str,
+    [capacity, queries]: [usize; 2],
+    identity: &Identity,
+    (output, force): (&Path, bool),
+    step: &dyn Fn(u64, u64) -> Result<()>,
+    rng: &mut Prng,
+) -> Result<()> {
+    Lengths::of(cipher)?;
+    let n = draft.set.len();
+    if n > capacity {
+        return Err(Error::Usage(format!(
+            "`capacity={capacity}` is less than our {n} items. Use a number that the set will not exceed"
+        )));
+    }
+    if capacity > MOST_ITEMS || queries > MOST_ITEMS {
+        return Err(Error::Usage(format!("a filter is for at most {MOST_ITEMS} items of either party")));
+    }
+    Destination::check(Some(output), force)?;
+    let hashed = draft.hashed();
+    let head = Head {
+        owner: identity.fingerprint(),
+        cipher,
+        normalisation: draft.normalisation.into(),
+        key_columns: draft.key_columns,
+        capacity: capacity.max(1),
+        queries: queries.max(1),
+        seed: rng.bytes(),
+        key: vec![],
+    };
+    let inside = Inside {
+        items: 0,
+        digest_key: rng.bytes(),
+        digest: [0; 4],
+        secret: Secrets::zeros(0),
+        bits: Bits::none(head.filter()),
+    };
+    let new = Contents { head, inside };
+    let same = |head: &Head, inside: &Inside| head.alike(&new.head) && inside.is_of(hashed.own());
+    let part = Part::open(output, identity, &same)?;
+    let contents = match &part.begun {
+        Some(_) => new,
+        None => {
+            let mut new = new.keyed(rng)?;
+            draft.threads.run(|| new.insert(hashed.own()));
+            // Two items whose positions are all set already would be taken for one.
+            (new.inside.items, new.inside.digest) =
+                (n, digest_with([0; 4], &new.inside.digest_key, hashed.own()));
+            new
+        }
+    };
+    make(contents, part, identity, (output, force), draft.threads, step, rng)
+}
+
+/// Inserts items into a filter, and encrypts all of it afresh under a new key. Returns how many were not in it before.
+/// Goes on where it was interrupted, as [`build`] does.
+///
+/// # Errors
+/// Those of [`build`], and [`Error::Input`] for a file that cannot be opened, for keys that are not as its own, and for
+/// more items than it has room for.
+pub fn update(
+    path: &Path,
+    draft: &Draft<'_>,
+    identity: &Identity,
+    step: &dyn Fn(u64, u64) -> Result<()>,
+    rng: &mut Prng,
+) -> Result<usize> {
+    Destination::check(Some(path), true)?;
+    let owned = Owned::open(path, identity)?;
+    owned.check(draft)?;
+    let Owned { head, inside, .. } = owned;
+    let (capacity, before) = (head.capacity, inside.items);
+    let mut new = Contents { head, inside };
+    let hashed = draft.hashed();
+    let inserted = draft.threads.run(|| new.insert(hashed.own()));
+    if new.inside.items > capacity {
+        let what = format!(
+            "it has {before} items and room for {capacity}, and {inserted} of the input are new: too many by {}",
+            new.inside.items - capacity
+        );
+        let next = "Make a larger one with `veilset filter build` and `capacity`";
+        return Err(Error::input(path, what, next));
+    }
+    let old = new.head.key.clone();
+    let same = |head: &Head, inside: &Inside| {
+        head.alike(&new.head)
+            && head.seed == new.head.seed
+            && head.key != old
+            && inside.items == new.inside.items
+            && inside.digest == new.inside.digest
+    };
+    let part = Part::open(path, identity, &same)?;
+    let contents = if part.begun.is_some() { new } else { new.keyed(rng)? };
+    make(contents, part, identity, (path, true), draft.threads, step, rng)?;
+    Ok(inserted)
+}
+
+/// Where a filter is until it is complete.
+fn part_of(output: &Path) -> PathBuf {
+    let mut name = output.as_os_str().to_owned();
+    name.push(".part");
+    name.into()
+}
+
+/// The part of a filter, which nobody else makes meanwhile.
+struct Part {
+    path: PathBuf,
+    /// Locked. It may be empty.
+    file: File,
+    /// Its contents, if it is the beginning of the filter that is wanted.
+    begun: Option<Owned>,
+}
+
+impl Part {
+    fn open(output: &Path, identity: &Identity, same: &dyn Fn(&Head, &Inside) -> bool) -> Result<Part> {
+        let path = part_of(output);
+        let refuse = |what: &str, next: &str| Err(Error::input(&path, what, next));
+        if path.symlink_metadata().is_ok_and(|found| !found.is_file()) {
+            return refuse(
+                "it is not a regular file, and the filter would be made there",
+                "Give another output",
+            );
+        }
+        let mut options = OpenOptions::new();
+        options.read(true).write(true).create(true).truncate(false);
+        #[cfg(unix)]
+        std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+        let file = options.open(&path).map_err(|e| unwritten(&path, &e))?;
+        match file.try_lock() {
+            Ok(()) if has_name(&file, &path) => {}
+            Ok(()) | Err(TryLockError::WouldBlock) => {
+                return refuse(
+                    "another program is making this filter",
+                    "Wait for it, or give another output",
+                );
+            }
+            Err(TryLockError::Error(e)) => return Err(unwritten(&path, &e)),
+        }
+        let begun = Part::read(&path, &file, identity)?;
+        if begun.as_ref().is_some_and(|Owned { head, inside, .. }| !same(head, inside)) {
+            return refuse(
+                "it is the beginning of another filter",
+                "Delete it, or give the input and the options that it was begun with",
+            );
+        }
+        Ok(Part { path, file, begun })
+    }
+
+    /// What it holds, unless it ends before all secrets: that is nothing to go on with.
+    fn read(path: &Path, file: &File, identity: &Identity) -> Result<Option<Owned>> {
+        let mut begin = Vec::new();
+        let read = file.take(HEAD as u64 + 1).read_to_end(&mut begin);
+        read.map_err(|e| unwritten(path, &e))?;
+        let ours = begin.iter().zip(MAGIC).all(|(here, ours)| here == ours);
+        if begin.len() <= HEAD && ours {
+            return Ok(None);
+        }
+        let mut reader = Reader::open_part(path, &FILTER, identity)?;
+        if reader.left() == 0 {
+            return Ok(None);
+        }
+        let damaged = reader.damaged();
+        let head = Head::read(&mut |out| reader.read(out), &|_| damaged.clone())?;
+        if reader.left() < Inside::length(&head)? {
+            return Ok(None);
+        }
+        let inside = Inside::read(&mut reader, &head)?;
+        Ok(Some(Owned { file: reader, head, inside }))
+    }
+}
+
+/// Whether the file still has its name.
+fn has_name(file: &File, path: &Path) -> bool {
+    let named = path.symlink_metadata();
+    file.metadata().is_ok_and(|found| named.is_ok_and(|named| same_file(&named, &found)))
+}
+
+/// The error for a part that cannot be read or written.
+fn unwritten(part: &Path, e: &io::Error) -> Error {
+    Error::Output(format!(
+        "the filter could not be written to {}: {e}. Free disk space, or check that you can write there; then the same \
+         command goes on where it stopped",
+        part.display()
+    ))
+}
+
+/// Writes what the part holds, or else the new contents, and encrypts the cells that are missing.
+fn make(
+    new: Contents,
+    part: Part,
+    identity: &Identity,
+    (output, force): (&Path, bool),
+    threads: &Threads,
+    step: &dyn Fn(u64, u64) -> Result<()>,
+    rng: &mut Prng,
+) -> Result<()> {
+    // The lock is held until the filter has its name.
+    let Part { path: part, file: _lock, begun } = part;
+    let (contents, begun) = match begun {
+        Some(Owned { file, head, inside }) => (Contents { head, inside }, Some(file)),
+        None => (new, None),
+    };
+    let failed = |e: &io::Error| unwritten(&part, e);
+    let new = beside(&part).map_err(|e| failed(&e))?;
+    let mut file = new.as_file().try_clone().map_err(|e| failed(&e))?;
+    // Whoever finds it under that name knows that it is being made.
+    file.try_lock().map_err(|e| failed(&io::Error::other(e.to_string())))?;
+    let cipher = contents.head.cipher;
+    let named = || new.persist(&part).map(drop).map_err(|e| failed(&e.error));
+    with_cipher(cipher, Make { contents, begun, identity, file: &mut file, named, threads, step, rng })?;
+    file.sync_all().map_err(|e| failed(&e))?;
+    Destination::check(Some(output), force)?;
+    if !has_name(&file, &part) {
+        return Err(failed(&io::Error::other("it was moved or replaced")));
+    }
+    rename(&part, output).and_then(|()| sync_parent(output)).map_err(|e| failed(&e))
+}
+
+struct Make<'m, N> {
+    contents: Contents,
+    begun: Option<Reader>,
+    identity: &'m Identity,
+    file: &'m mut File,
+    /// Gives the file its name, once it holds what there was.
+    named: N,
+    threads: &'m Threads,
+    step: &'m dyn Fn(u64, u64) -> Result<()>,
+    rng: &'m mut Prng,
+}
+
+impl<N: FnOnce() -> Result<()>> UnderCipher for Make<'_, N> {
+    type Output = ();
+
+    fn run<C: Cipher>(self) -> Result<()> {
+        let Make {
+            contents: Contents { head, mut inside },
+            begun,
+            identity,
+            file,
+            named,
+            threads,
+            step,
+            rng,
+        } = self;
+        let Filter { cells, .. } = head.filter();
+        let damaged = || Error::Bug("the secret key of a filter is not one".into());
+        let owner = threads.run(|| C::restore(&inside.secret)).ok_or_else(damaged)?;
+        let (seeds, mut hasher) = (head.seeds(), head.digest());
+        let mut to = Writer::new(file, &FILTER, identity, rng)?;
+        to.write(&head.encode())?;
+        to.write(&inside.encode())?;
+        let mut done = 0;
+        if let Some(mut from) = begun {
+            let mut bytes = vec![0; C::CELL * frame::<C>()];
+            while done < cells {
+                let there = (from.left() / C::CELL as u64).min(cells - done).min(frame::<C>() as u64);
+                let bytes = &mut bytes[..there as usize * C::CELL];
+                if there == 0 || from.read(bytes).is_err() {
+                    break;
+                }
+                hasher.update(bytes);
+                to.write(bytes)?;
+                done += there;
+                step(done, cells)?;
+            }
+        }
+        named()?;
+        while done < cells {
+            let n = (cells - done).min(frame::<C>() as u64) as usize;
+            let made = threads.run(|| inside.bits.encrypted::<C>(&owner, &seeds, (done as usize, n), rng));
+            hasher.update(&made);
+            to.write(&made)?;
+            done += n as u64;
+            step(done, cells)?;
+        }
+        let digest: [u8; DIGEST] = *hasher.finalize().as_bytes();
+        to.write(&digest)?;
+        to.end()
+    }
+}

@@ -1,0 +1,603 @@
+//! Encrypted filters made in advance ([`crate::membership::encrypted_filter`]): a receiver encrypts the filter of its set
+//! once ([`build`]), and many runs with many senders use it. They take no work per cell, and where a sender has the
+//! public part ([`export`], [`open_public`]), no cell travels.
+//!
+//! A filter is made for up to `capacity` items and for senders of up to `queries` items. Both decide how large it is, and
+//! all partners learn them.
+//!
+//! **The file of the owner** is sealed under its identity (`sealed.rs`). It contains, in this order: the head; what is
+//! secret (the key, how many items there are, a digest of them, and the filter in the clear, a bit for each cell); the
+//! cells; and a digest of the head and the cells. **The public part** is the head, the cells and the digest, as they are.
+//! Nothing in it is secret, and all of it is encrypted under a key that only the owner has.
+//!
+//! **Identity.** The positions of an item follow from the seed in the head and from the owner's fingerprint. A sender
+//! computes them for the peer that it is connected to. So nobody can pass off the filter of another party as its own: the
+//! cells that are added up would be others. It is only the owner that a run shows anything.
+//!
+//! **What runs add up to.** Each run shows what its result shows, and no more. The same filter in two runs is the same set
+//! in two runs, which is public anyway, since the digest is. [`update`] inserts items and encrypts everything afresh, under
+//! a new key. Who has both versions learns neither which cells have changed nor how many.
+//!
+//! **Making one** takes a while, and goes on where it was interrupted: until it is complete, the file has the name of the
+//! output and `.part` behind it. What was sealed there is sealed again under the key of a new file, because the frame that
+//! was cut off must not be sealed twice under one number.
+
+mod make;
+
+pub use make::{Draft, build, update};
+
+use super::sealed::{Kind, MAGIC, Reader};
+use crate::ahe::Cipher;
+use crate::channel::PROTOCOL_VERSION;
+use crate::error::{Error, Result};
+use crate::hash::{Domain, ItemHash};
+use crate::membership::encrypted_filter::{Bits, Cells, MOST_ITEMS, Seeds, Stored, digest};
+use crate::net::{Fingerprint, Identity};
+use crate::params::LAMBDA;
+use crate::params::filter::{Contents, Filter};
+use crate::protocols::groups;
+use crate::protocols::under_cipher::{UnderCipher, with_cipher};
+use crate::secret::Secrets;
+use crate::table::Destination;
+use std::fmt;
+use std::fs::File;
+use std::io::{BufReader, Read, Seek, SeekFrom};
+use std::path::Path;
+
+/// The kind of an owner's file.
+static FILTER: Kind = Kind {
+    name: "encrypted filter",
+    made_by: "veilset filter build",
+    format: 1,
+    domain: "veilset 2026-11 encrypted filter, key of all files",
+    uses: None,
+};
+/// What the public part is called in its head.
+const PUBLIC: &[u8; 32] = b"public filter\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0";
+/// The greatest length of a stored text in bytes, longer than any that occurs.
+const LONGEST_WORDS: usize = 1 << 10;
+/// Bytes of a digest.
+const DIGEST: usize = 32;
+
+/// What both parties of a run say of a filter that was made in advance.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Facts {
+    /// The digest of its public part.
+    pub digest: [u8; DIGEST],
+    /// The most items that it can have.
+    pub capacity: usize,
+    /// The most items of a sender that it is for.
+    pub queries: usize,
+}
+
+impl Facts {
+    /// The size of the filter. It takes no time that a peer could make long.
+    ///
+    /// # Errors
+    /// A sentence, for sizes that no filter has.
+    pub fn filter(&self) -> Result<Filter, String> {
+        let fits = |n: &usize| (1..=MOST_ITEMS).contains(n);
+        match fits(&self.capacity) && fits(&self.queries) {
+            true => Ok(Filter::new(LAMBDA, self.capacity, self.queries)),
+            false => Err(format!(
+                "a filter for {} items and a partner's {}; the most are {MOST_ITEMS} each",
+                self.capacity, self.queries
+            )),
+        }
+    }
+}
+
+impl fmt::Display for Facts {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Facts { capacity, queries, .. } = self;
+        let digest = blake3::Hash::from_bytes(self.digest).to_hex();
+        write!(f, "{} (for {capacity} items and a partner's {queries})", &digest[..16])
+    }
+}
+
+/// What binds a filter to the identity of its owner.
+pub(crate) fn owner(fingerprint: &Fingerprint) -> [u8; 32] {
+    Domain::without_session("owner of a prepared filter").hash(&[fingerprint.as_bytes()])
+}
+
+/// The head of a filter: what anybody may know of it, apart from its cells.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Head {
+    /// Whose filter it is.
+    pub owner: Fingerprint,
+    /// Its encryption: what stands for the group in a [`crate::protocols::Choice`].
+    pub cipher: &'static str,
+    /// How keys were normalised and encoded.
+    pub normalisation: String,
+    /// Number of key columns that make up an item.
+    pub key_columns: usize,
+    /// The most items that it can have.
+    pub capacity: usize,
+    /// The most items of a sender that it is for.
+    pub queries: usize,
+    pub(crate) seed: [u8; 32],
+    /// The public key, encoded.
+    pub(crate) key: Vec<u8>,
+}
+
+/// Something to read from.
+type Source<'s> = &'s mut dyn FnMut(&mut [u8]) -> Result<()>;
+
+fn array<const N: usize>(from: Source<'_>) -> Result<[u8; N]> {
+    let mut bytes = [0; N];
+    from(&mut bytes)?;
+    Ok(bytes)
+}
+
+fn number(from: Source<'_>) -> Result<u64> {
+    array(from).map(u64::from_le_bytes)
+}
+
+/// Bytes after their number, which is at most `most`.
+fn bytes(from: Source<'_>, most: usize) -> Result<Option<Vec<u8>>> {
+    let length = number(from)?;
+    if length > most as u64 {
+        return Ok(None);
+    }
+    let mut bytes = vec![0; length as usize];
+    from(&mut bytes)?;
+    Ok(Some(bytes))
+}
+
+/// The lengths of a cipher.
+struct Lengths {
+    key: usize,
+    secret: usize,
+    cell: usize,
+}
+
+impl Lengths {
+    fn of(cipher: &str) -> Result<Lengths> {
+        struct Those;
+        impl UnderCipher for Those {
+            type Output = Lengths;
+            fn run<C: Cipher>(self) -> Result<Lengths> {
+                Ok(Lengths { key: C::KEY, secret: C::SECRET, cell: C::CELL })
+            }
+        }
+        with_cipher(cipher, Those)
+    }
+}
+
+impl Head {
+    /// The size of the filter.
+    pub fn filter(&self) -> Filter {
+        Filter::new(LAMBDA, self.capacity, self.queries)
+    }
+
+    /// Bytes of all cells.
+    ///
+    /// # Errors
+    /// [`Error::Bug`] for a head that was not made here.
+    pub fn cell_bytes(&self) -> Result<u64> {
+        Ok(self.filter().cells * Lengths::of(self.cipher)?.cell as u64)
+    }
+
+    fn facts(&self, digest: [u8; DIGEST]) -> Facts {
+        Facts { digest, capacity: self.capacity, queries: self.queries }
+    }
+
+    /// What is known of it without the file.
+    pub(crate) fn of_facts(
+        (owner, cipher): (Fingerprint, &'static str),
+        (normalisation, key_columns): (&str, usize),
+        &Facts { capacity, queries, .. }: &Facts,
+    ) -> Head {
+        let (normalisation, seed, key) = (normalisation.into(), [0; 32], vec![]);
+        Head { owner, cipher, normalisation, key_columns, capacity, queries, seed, key }
+    }
+
+    /// A hash of what it is for.
+    pub(crate) fn purpose(&self) -> [u8; 32] {
+        let plain = Head { seed: [0; 32], key: vec![], ..self.clone() };
+        Domain::without_session("purpose of a prepared filter").hash(&[&plain.encode()])
+    }
+
+    fn digest(&self) -> blake3::Hasher {
+        let contents = Contents { purpose: self.purpose(), digest: [0; DIGEST] };
+        digest(&contents, &self.seed, &self.key)
+    }
+
+    fn seeds(&self) -> Seeds {
+        Seeds::of_owner(&owner(&self.owner), &self.seed, &self.key)
+    }
+
+    /// Whether only what is drawn for each filter differs.
+    fn alike(&self, other: &Head) -> bool {
+        *self == Head { seed: self.seed, key: self.key.clone(), ..other.clone() }
+    }
+
+    fn encode(&self) -> Vec<u8> {
+        let mut out = MAGIC.to_vec();
+        out.extend(FILTER.format.to_le_bytes());
+        out.extend(PROTOCOL_VERSION.to_le_bytes());
+        out.extend(PUBLIC);
+        for words in [&self.owner.to_string(), self.cipher, &self.normalisation] {
+            out.extend((words.len() as u64).to_le_bytes());
+            out.extend(words.as_bytes());
+        }
+        for number in [self.key_columns, self.capacity, self.queries] {
+            out.extend((number as u64).to_le_bytes());
+        }
+        out.extend(self.seed);
+        out.extend((self.key.len() as u64).to_le_bytes());
+        out.extend(&self.key);
+        out
+    }
+
+    /// Reads a head. `wrong` makes an error of what is wrong with it.
+    fn read(from: Source<'_>, wrong: &dyn Fn(&str) -> Error) -> Result<Head> {
+        if array::<8>(from)? != *MAGIC {
+            return Err(wrong("it is not a public filter"));
+        }
+        let versions: [u8; 4] = array(from)?;
+        if array::<32>(from)? != *PUBLIC {
+            return Err(wrong("it is not a public filter"));
+        }
+        if versions[..] != [FILTER.format.to_le_bytes(), PROTOCOL_VERSION.to_le_bytes()].concat() {
+            return Err(wrong("it is of another version of veilset"));
+        }
+        let damaged = || wrong("it is damaged");
+        let mut words = || -> Result<String> {
+            let bytes = bytes(from, LONGEST_WORDS)?.ok_or_else(damaged)?;
+            let words = String::from_utf8(bytes).map_err(|_| damaged())?;
+            // They are shown to users, and may come from anybody.
+            if words.chars().any(char::is_control) { Err(damaged()) } else { Ok(words) }
+        };
+        let owner = words()?.parse().map_err(|_| damaged())?;
+        let cipher = words()?;
+        let ciphers = groups::CIPHERS.into_iter().map(|(_, cipher)| cipher);
+        let cipher = ciphers.into_iter().find(|name| **name == cipher).ok_or_else(damaged)?;
+        let normalisation = words()?;
+        let mut size = || Ok(usize::try_from(number(from)?).unwrap_or(usize::MAX));
+        let (key_columns, capacity, queries) = (size()?, size()?, size()?);
+        Facts { digest: [0; DIGEST], capacity, queries }.filter().map_err(|_| damaged())?;
+        let seed = array(from)?;
+        let length = Lengths::of(cipher)?.key;
+        let key = bytes(from, length)?.filter(|key| key.len() == length).ok_or_else(damaged)?;
+        Ok(Head { owner, cipher, normalisation, key_columns, capacity, queries, seed, key })
+    }
+}
+
+/// What is secret of a filter.
+struct Inside {
+    /// How many items there are.
+    items: usize,
+    digest_key: [u8; 32],
+    /// The sum of one pseudorandom number for each item, under that key: independent of their order, and items can be
+    /// added to it.
+    digest: [u64; 4],
+    /// The secret key.
+    secret: Secrets<u8>,
+    bits: Bits,
+}
+
+/// Adds items to a digest of a set.
+fn digest_with<'i>(
+    mut digest: [u64; 4],
+    key: &[u8; 32],
+    items: impl IntoIterator<Item = &'i ItemHash>,
+) -> [u64; 4] {
+    for item in items {
+        let hash = blake3::keyed_hash(key, item.as_bytes());
+        for (sum, word) in digest.iter_mut().zip(hash.as_bytes().as_chunks::<8>().0) {
+            *sum = sum.wrapping_add(u64::from_le_bytes(*word));
+        }
+    }
+    digest
+}
+
+impl Inside {
+    /// Whether it is of these items, and of no others.
+    fn is_of(&self, items: &[ItemHash]) -> bool {
+        self.items == items.len() && self.digest == digest_with([0; 4], &self.digest_key, items)
+    }
+
+    /// Bytes of what is secret of the filter with this head.
+    fn length(head: &Head) -> Result<u64> {
+        let secret = Lengths::of(head.cipher)?.secret as u64;
+        Ok(8 + 32 + 32 + secret + 8 * head.filter().cells.div_ceil(64))
+    }
+
+    fn encode(&mut self) -> Secrets<u8> {
+        let words = self.bits.words();
+        let mut out = Secrets::with_capacity(8 + 32 + 32 + self.secret.len() + 8 * words.len());
+        out.extend(&(self.items as u64).to_le_bytes());
+        out.extend(&self.digest_key);
+        self.digest.iter().for_each(|word| out.extend(&word.to_le_bytes()));
+        out.extend(&self.secret);
+        words.iter().for_each(|word| out.extend(&word.to_le_bytes()));
+        out
+    }
+
+    fn read(file: &mut Reader, head: &Head) -> Result<Inside> {
+        let items = file.number()?;
+        if items > head.capacity as u64 {
+            return Err(file.damaged());
+        }
+        let digest_key = file.array()?;
+        let mut digest = [0; 4];
+        digest.iter_mut().try_for_each(|word| file.number().map(|read| *word = read))?;
+        let mut secret = Secrets::zeros(Lengths::of(head.cipher)?.secret);
+        file.read(&mut secret)?;
+        let mut bits = Bits::none(head.filter());
+        bits.words().iter_mut().try_for_each(|word| file.number().map(|read| *word = read))?;
+        Ok(Inside { items: items as usize, digest_key, digest, secret, bits })
+    }
+}
+
+/// An owner's file, read up to the cells.
+struct Owned {
+    file: Reader,
+    head: Head,
+    inside: Inside,
+}
+
+impl Owned {
+    fn open(path: &Path, identity: &Identity) -> Result<Owned> {
+        Owned::read(Reader::open(path, &FILTER, identity)?)
+    }
+
+    fn read(mut file: Reader) -> Result<Owned> {
+        let damaged = file.damaged();
+        let head = Head::read(&mut |out| file.read(out), &|_| damaged.clone())?;
+        let inside = Inside::read(&mut file, &head)?;
+        Ok(Owned { file, head, inside })
+    }
+
+    /// Refuses keys that are not as those of this filter.
+    fn check(&self, draft: &Draft<'_>) -> Result<()> {
+        let Head { normalisation, key_columns, .. } = &self.head;
+        let other = |what: String| Err(self.file.other(what));
+        if normalisation != draft.normalisation {
+            return other(format!(
+                "it was made of keys normalised as {normalisation}, but this run has {} (`normalize`, `encoding`)",
+                draft.normalisation
+            ));
+        }
+        if *key_columns != draft.key_columns {
+            return other(format!(
+                "it was made of {key_columns} key columns, but this run has {} (`key`)",
+                draft.key_columns
+            ));
+        }
+        Ok(())
+    }
+}
+
+/// A filter for a run: what both parties say of it, and what our side has of it.
+pub struct Opened {
+    /// What anybody may know of it.
+    pub head: Head,
+    /// What both parties say of it.
+    pub facts: Facts,
+    pub(crate) stored: Stored,
+}
+
+impl fmt::Debug for Opened {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Opened({})", self.facts)
+    }
+}
+
+/// Opens our own filter, for a run as the receiver with this set, whose hashes are `items`.
+///
+/// # Errors
+/// [`Error::Input`], naming the file, if it does not exist, is damaged or not a filter, or is of another identity, version
+/// or set, or of other key columns or another normalisation.
+pub(crate) fn open(
+    path: &Path,
+    identity: &Identity,
+    draft: &Draft<'_>,
+    items: &[ItemHash],
+) -> Result<Opened> {
+    let owned = Owned::open(path, identity)?;
+    owned.check(draft)?;
+    let Owned { mut file, head, inside } = owned;
+    if !inside.is_of(items) {
+        let what = match inside.items == items.len() {
+            true => "it was made of other keys than the input now has".into(),
+            false => format!("it was made of {} keys, but the input has {}", inside.items, items.len()),
+        };
+        let next =
+            "Insert new keys with `veilset filter update`, or make another with `veilset filter build`";
+        return Err(Error::input(path, what, next));
+    }
+    let facts = head.facts(file.tail()?);
+    let (seed, key, secret) = (head.seed, head.key.clone(), Some(inside.secret));
+    let stored = Stored::new(seed, key, secret, Box::new(OwnCells(file)));
+    Ok(Opened { head, facts, stored })
+}
+
+/// The cells of our own file.
+struct OwnCells(Reader);
+
+impl Cells for OwnCells {
+    fn read(&mut self, out: &mut [u8]) -> Result<()> {
+        self.0.read(out)
+    }
+
+    fn end(mut self: Box<Self>) -> Result<()> {
+        self.0.array::<DIGEST>()?;
+        self.0.end().map(drop)
+    }
+}
+
+/// Opens the public part of a peer's filter, for a run as the sender.
+///
+/// # Errors
+/// [`Error::Input`], naming the file, if it does not exist, is not a public filter or only the beginning of one, is of
+/// another version, or was changed. All of it is read once for that, and once more when the run uses it, before it answers.
+/// Those of `step`, which is called with the number of bytes read since its last call.
+pub fn open_public(path: &Path, step: &dyn Fn(usize) -> Result<()>) -> Result<Opened> {
+    let next = "Ask its owner for it again (`veilset filter export`)";
+    let unreadable =
+        |e: std::io::Error| Error::input(path, format!("the public filter cannot be read: {e}"), next);
+    // Checked before opening the file: opening a pipe would block forever.
+    if !path.metadata().map_err(unreadable)?.is_file() {
+        return Err(unreadable(std::io::Error::other("it is not a regular file")));
+    }
+    let mut file = File::open(path).map_err(unreadable)?;
+    let length = file.metadata().map_err(unreadable)?.len();
+    let mut digest = [0; DIGEST];
+    let end = length.saturating_sub(DIGEST as u64);
+    let ended = file.seek(SeekFrom::Start(end)).and_then(|_| file.read_exact(&mut digest));
+    let begins = ended.and_then(|()| file.seek(SeekFrom::Start(0)));
+    begins.map_err(|_| Error::input(path, "it is not a public filter", next))?;
+    let mut file = BufReader::with_capacity(1 << 16, file);
+    let not_one = || Error::input(path, "it is not a public filter", next);
+    let head = Head::read(&mut |out| file.read_exact(out).map_err(|_| not_one()), &|what| {
+        Error::input(path, what, next)
+    })?;
+    let expected = head.encode().len() as u64 + head.cell_bytes()? + DIGEST as u64;
+    if length != expected {
+        let what =
+            format!("it has {length} bytes, and should have {expected}: only a part of a public filter");
+        return Err(Error::input(path, what, next));
+    }
+    let facts = head.facts(digest);
+    let cells = |file| {
+        let changed = Error::input(path, CHANGED, next);
+        Box::new(PublicCells { file, hasher: head.digest(), digest, changed })
+    };
+    let again = file.get_ref().try_clone().map_err(unreadable)?;
+    read_all(cells(file), &head, step)?;
+    let mut file = BufReader::with_capacity(1 << 16, again);
+    file.seek(SeekFrom::Start(head.encode().len() as u64)).map_err(unreadable)?;
+    let cells = cells(file);
+    let stored = Stored::new(head.seed, head.key.clone(), None, cells);
+    Ok(Opened { head, facts, stored })
+}
+
+const CHANGED: &str = "the public filter is damaged, or was changed";
+
+/// The cells of a public part.
+struct PublicCells {
+    file: BufReader<File>,
+    hasher: blake3::Hasher,
+    digest: [u8; DIGEST],
+    changed: Error,
+}
+
+impl Cells for PublicCells {
+    fn read(&mut self, out: &mut [u8]) -> Result<()> {
+        self.file.read_exact(out).map_err(|_| self.changed.clone())?;
+        self.hasher.update(out);
+        Ok(())
+    }
+
+    fn end(self: Box<Self>) -> Result<()> {
+        match self.hasher.finalize() == self.digest {
+            true => Ok(()),
+            false => Err(self.changed),
+        }
+    }
+}
+
+/// Reads all cells, and checks them.
+fn read_all(mut cells: Box<dyn Cells>, head: &Head, step: &dyn Fn(usize) -> Result<()>) -> Result<()> {
+    let (mut left, mut buffer) = (head.cell_bytes()?, vec![0; 1 << 18]);
+    while left > 0 {
+        let now = &mut buffer[..left.min(1 << 18) as usize];
+        cells.read(now)?;
+        step(now.len())?;
+        left -= now.len() as u64;
+    }
+    cells.end()
+}
+
+/// Passes all cells of an owner's file to `take`, and checks that they are those that it was made with.
+fn all_cells(owned: Owned, path: &Path, take: &mut dyn FnMut(&[u8]) -> Result<()>) -> Result<(Head, Facts)> {
+    let Owned { mut file, head, .. } = owned;
+    let (mut hasher, mut left) = (head.digest(), head.cell_bytes()?);
+    let mut buffer = vec![0; 1 << 18];
+    while left > 0 {
+        let now = &mut buffer[..left.min(1 << 18) as usize];
+        file.read(now)?;
+        hasher.update(now);
+        take(now)?;
+        left -= now.len() as u64;
+    }
+    let digest = file.array()?;
+    file.end()?;
+    match hasher.finalize() == digest {
+        true => {
+            let facts = head.facts(digest);
+            Ok((head, facts))
+        }
+        false => Err(FILTER.damaged(path)),
+    }
+}
+
+/// Writes the public part of our own filter to `output`, which the caller commits. `step` is called with the number of
+/// bytes written since its last call; an error from it stops the work.
+///
+/// # Errors
+/// Those of [`open`] but for the set, [`Error::Output`], and those of `step`.
+pub fn export(
+    path: &Path,
+    identity: &Identity,
+    output: &mut Destination,
+    step: &dyn Fn(usize) -> Result<()>,
+) -> Result<Facts> {
+    let owned = Owned::open(path, identity)?;
+    let write = |output: &mut Destination, bytes: &[u8]| {
+        output.writer().write_all(bytes).map_err(|e| output.unwritable(&e))?;
+        step(bytes.len())
+    };
+    write(output, &owned.head.encode())?;
+    let (_, facts) = all_cells(owned, path, &mut |cells| write(output, cells))?;
+    write(output, &facts.digest)?;
+    Ok(facts)
+}
+
+/// What a file holds.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct About {
+    /// What anybody may know of it.
+    pub head: Head,
+    /// What parties say of it.
+    pub facts: Facts,
+    /// For its owner, how many items it has.
+    pub items: Option<usize>,
+}
+
+/// Says what a file holds, which is either our own filter, or the public part of any, and checks all of it. `identity` is
+/// asked for only for our own. `step` is as in [`export`].
+///
+/// # Errors
+/// Those of [`open`] but for the set, of [`open_public`], of `identity` and of `step`.
+pub fn about(
+    path: &Path,
+    identity: &dyn Fn() -> Result<Identity>,
+    step: &dyn Fn(usize) -> Result<()>,
+) -> Result<About> {
+    if !is_public(path) {
+        let owned = Owned::open(path, &identity()?)?;
+        let items = Some(owned.inside.items);
+        let (head, facts) = all_cells(owned, path, &mut |cells| step(cells.len()))?;
+        return Ok(About { head, facts, items });
+    }
+    let Opened { head, facts, .. } = open_public(path, step)?;
+    Ok(About { head, facts, items: None })
+}
+
+/// Whether a file begins as the public part of a filter.
+pub fn is_public(path: &Path) -> bool {
+    let mut begin = [0; 8 + 2 + 2 + PUBLIC.len()];
+    let is_file = path.metadata().is_ok_and(|found| found.is_file());
+    is_file
+        && File::open(path).and_then(|mut file| file.read_exact(&mut begin)).is_ok()
+        && begin[..8] == *MAGIC
+        && begin[12..] == *PUBLIC
+}
+
+#[cfg(test)]
+mod tests;
