@@ -3,6 +3,7 @@
 //! found stay beside them.
 
 use std::path::Path;
+use veilset::artefact::filter::{Draft, Size, build, export};
 use veilset::channel::{Channel, Sink, Wire};
 use veilset::compact_set::CompactSet;
 use veilset::compact_set::bloom::Bloom;
@@ -12,9 +13,11 @@ use veilset::error::Result;
 use veilset::group::curve25519::{Key, map_and_raise};
 use veilset::hash::ItemHash;
 use veilset::hazmat::{seeded, session_id};
+use veilset::net::Identity;
 use veilset::operations::Role;
 use veilset::ot::base;
-use veilset::table::{Format, ReadOptions, Table, write_rows};
+use veilset::protocols::groups;
+use veilset::table::{Destination, Format, ReadOptions, Table, write_rows};
 use veilset::threads::Threads;
 use veilset_fuzz::{Data, SCENARIOS, peer};
 
@@ -76,6 +79,20 @@ fn points(n: usize) -> Vec<u8> {
     out
 }
 
+/// The public part of the smallest filter there is.
+fn public_filter() -> Vec<u8> {
+    let folder = tempfile::tempdir().unwrap();
+    let [whole, public] = ["whole", "public"].map(|name| folder.path().join(name));
+    let (set, identity) = (["a"].iter().collect(), Identity::generate().unwrap());
+    let draft = Draft { set: &set, key_columns: 1, normalisation: "none", threads: Threads::global() };
+    let (size, to) = (Size { cipher: groups::RISTRETTO255, capacity: 1, queries: 1 }, (&*whole, false));
+    build(&draft, size, &identity, to, &|_, _| Ok(()), &mut seeded(&[8; 32])).unwrap();
+    let mut output = Destination::create("public filter", Some(&public), false).unwrap();
+    export(&whole, &identity, &mut output, &|_| Ok(())).unwrap();
+    output.commit().unwrap();
+    std::fs::read(public).unwrap()
+}
+
 fn main() {
     let data = Data::default();
     for target in ["run_receiver", "run_sender", "hello"] {
@@ -107,6 +124,8 @@ fn main() {
         frame(0x13, &points(2)),
         frame(0x14, &[1; 6]),
     ];
+    write("filter", "smallest", &public_filter());
+
     write("frames", "all", &[&expected[..], &said.concat()].concat());
     write("frames", "abort", &[&expected[..], &frame(0xff01, &[4])].concat());
     write("frames", "last-words", &[&expected[..], &frame(0x33, &[4; 50]), &frame(0xff01, &[2])].concat());
