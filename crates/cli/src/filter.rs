@@ -8,7 +8,7 @@ use crate::print;
 use crate::progress::{Life, Progress};
 use std::cell::Cell;
 use std::path::{Path, PathBuf};
-use veilset::artefact::filter::{self, About, Draft};
+use veilset::artefact::filter::{self, About, Draft, Size};
 use veilset::channel::{Observer, Unit};
 use veilset::error::{Error, Result};
 use veilset::job::{Keys, Phase, Watch};
@@ -26,10 +26,10 @@ pub fn run(command: FilterCommand) -> Result<()> {
             Destination::check(Some(&output), force)?;
             let work = Work::begin(&own)?;
             let keys = work.keys(input)?;
-            let size = [capacity.unwrap_or(keys.keyed.set.len()), queries];
+            let size = Size { cipher, capacity: capacity.unwrap_or(keys.keyed.set.len()), queries };
             let identity = load_identity(own.identity.as_deref())?;
             let made = work.encrypt(&output, |step, rng| {
-                filter::build(&work.draft(&keys), cipher, size, &identity, (&output, force), step, rng)
+                filter::build(&work.draft(&keys), size, &identity, (&output, force), step, rng)
             });
             made?;
             work.done(format!("made {}, for runs with the same input and --filter {0}", output.display()));

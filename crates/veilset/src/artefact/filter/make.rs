@@ -33,6 +33,17 @@ pub struct Draft<'a> {
     pub threads: &'a Threads,
 }
 
+/// How large a filter is, and of what.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Size {
+    /// Its encryption: what stands for the group in a [`crate::protocols::Choice`].
+    pub cipher: &'static str,
+    /// The most items that it can have.
+    pub capacity: usize,
+    /// The most items of a sender that it is for.
+    pub queries: usize,
+}
+
 impl<'a> Draft<'a> {
     fn hashed(&self) -> Hashed<'a> {
         self.threads.run(|| Hashed::new(self.set))
@@ -75,7 +86,7 @@ impl Contents {
     }
 }
 
-/// Makes the filter of a set, for up to `capacity` items and senders of up to `queries`, at `output`. An existing file is
+/// Makes the filter of a set at `output`. An existing file is
 /// replaced only with `force`. If the same filter was begun before and interrupted, this goes on with it. `step` is called
 /// with the number of cells that are there and of all; an error from it stops the work, and what is there is kept.
 ///
@@ -84,8 +95,7 @@ impl Contents {
 /// program is at it; [`Error::Output`]; those of `step`.
 pub fn build(
     draft: &Draft<'_>,
-    cipher: &'static str,
-    [capacity, queries]: [usize; 2],
+    Size { cipher, capacity, queries }: Size,
     identity: &Identity,
     (output, force): (&Path, bool),
     step: &dyn Fn(u64, u64) -> Result<()>,
@@ -134,7 +144,7 @@ pub fn build(
             new
         }
     };
-    make(contents, part, identity, (output, force), draft.threads, step, rng)
+    make((contents, part), identity, (output, force), draft.threads, step, rng)
 }
 
 /// Inserts items into a filter, and encrypts all of it afresh under a new key. Returns how many were not in it before.
@@ -176,7 +186,7 @@ pub fn update(
     };
     let part = Part::open(path, identity, &same)?;
     let contents = if part.begun.is_some() { new } else { new.keyed(rng)? };
-    make(contents, part, identity, (path, true), draft.threads, step, rng)?;
+    make((contents, part), identity, (path, true), draft.threads, step, rng)?;
     Ok(inserted)
 }
 
@@ -271,8 +281,7 @@ fn unwritten(part: &Path, e: &io::Error) -> Error {
 
 /// Writes what the part holds, or else the new contents, and encrypts the cells that are missing.
 fn make(
-    new: Contents,
-    part: Part,
+    (new, part): (Contents, Part),
     identity: &Identity,
     (output, force): (&Path, bool),
     threads: &Threads,

@@ -24,7 +24,7 @@
 
 mod make;
 
-pub use make::{Draft, build, update};
+pub use make::{Draft, Size, build, update};
 
 use super::sealed::{Kind, MAGIC, Reader};
 use crate::ahe::Cipher;
@@ -539,7 +539,8 @@ fn all_cells(owned: Owned, path: &Path, take: &mut dyn FnMut(&[u8]) -> Result<()
 /// bytes written since its last call; an error from it stops the work.
 ///
 /// # Errors
-/// Those of [`open`] but for the set, [`Error::Output`], and those of `step`.
+/// [`Error::Input`], naming the file, if it does not exist, is damaged or not a filter, or is of another identity or version;
+/// [`Error::Output`]; those of `step`.
 pub fn export(
     path: &Path,
     identity: &Identity,
@@ -573,7 +574,7 @@ pub struct About {
 /// asked for only for our own. `step` is as in [`export`].
 ///
 /// # Errors
-/// Those of [`open`] but for the set, of [`open_public`], of `identity` and of `step`.
+/// Those of [`export`] but for the output, of [`open_public`], of `identity` and of `step`.
 pub fn about(
     path: &Path,
     identity: &dyn Fn() -> Result<Identity>,

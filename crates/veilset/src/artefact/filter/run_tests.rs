@@ -124,7 +124,8 @@ fn filters_and_runs_under_paillier_give_the_same() {
     for cipher in [groups::PAILLIER_2048, groups::PAILLIER_3072] {
         let path = place.path(cipher);
         let rng = &mut Prng::from_os().unwrap();
-        build(&draft(&y), cipher, [4, 3], &IDENTITY, (&path, false), &|_, _| Ok(()), rng).unwrap();
+        build(&draft(&y), Size { cipher, ..of([4, 3]) }, &IDENTITY, (&path, false), &|_, _| Ok(()), rng)
+            .unwrap();
         let public = place.export(&path, "public");
         assert_eq!(about(&public).unwrap().head.cipher, cipher);
         for operation in [&INTERSECT, &UNION, &COUNT] {

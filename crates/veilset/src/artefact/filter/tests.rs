@@ -25,6 +25,10 @@ fn draft(set: &ItemSet) -> Draft<'_> {
     Draft { set, key_columns: 1, normalisation: "none", threads: Threads::global() }
 }
 
+fn of([capacity, queries]: [usize; 2]) -> Size {
+    Size { cipher: groups::RISTRETTO255, capacity, queries }
+}
+
 /// A folder for filters.
 struct Place(tempfile::TempDir);
 
@@ -50,7 +54,7 @@ impl Place {
             first.set(first.get().or(Some(done)));
             if done >= stop { Err(Error::Cancelled) } else { Ok(()) }
         };
-        build(draft, groups::RISTRETTO255, size, &IDENTITY, (&path, false), &step, rng)?;
+        build(draft, of(size), &IDENTITY, (&path, false), &step, rng)?;
         Ok((path, first.get().unwrap()))
     }
 
@@ -249,7 +253,7 @@ fn the_frames_that_were_written_are_kept() {
     let stranger = Identity::generate().unwrap();
     let other = place.path("other");
     let (draft_of, rng) = (draft(&set), &mut Prng::from_os().unwrap());
-    build(&draft_of, groups::RISTRETTO255, size, &stranger, (&other, false), &|_, _| Ok(()), rng).unwrap();
+    build(&draft_of, of(size), &stranger, (&other, false), &|_, _| Ok(()), rng).unwrap();
     for contents in [b"id,cost\n1,2\n".to_vec(), vec![7; 10_000], std::fs::read(&other).unwrap()] {
         std::fs::write(&part, &contents).unwrap();
         refused(place.build_until("f", &draft(&set), size, u64::MAX), &part);
@@ -272,16 +276,7 @@ fn two_programs_do_not_make_one_filter() {
         second.set(Some(place.build_until("f", &draft(&set), [3, 3], u64::MAX).map(drop)));
         Ok(())
     };
-    build(
-        &draft(&set),
-        groups::RISTRETTO255,
-        [3, 3],
-        &IDENTITY,
-        (&path, false),
-        &step,
-        &mut Prng::from_os().unwrap(),
-    )
-    .unwrap();
+    build(&draft(&set), of([3, 3]), &IDENTITY, (&path, false), &step, &mut Prng::from_os().unwrap()).unwrap();
     let said = second.take().unwrap().unwrap_err().to_string();
     assert!(said.contains("another program is making this filter"), "{said}");
     // What exists is not replaced.
