@@ -222,7 +222,8 @@ pub fn map_with(backend: Backend, uniform: &[[u8; 64]], out: &mut [Element]) -> 
                 // One map after the other, in one loop, so that the compiler has one copy of it.
                 let mut sum = Extended::<F>::identity();
                 for half in &black_box(halves) {
-                    let t = half.each_ref().map(Fe::from_bytes);
+                    // One by one: otherwise the compiler may gather the words of all from a vector of their addresses.
+                    let t = half.each_ref().map(|bytes| black_box(Fe::from_bytes(bytes)));
                     sum = sum.plus(&encoding::map(F::load(&t)).cached());
                 }
                 store(sum, out);

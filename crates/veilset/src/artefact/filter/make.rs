@@ -1,7 +1,7 @@
 //! Making a filter, and inserting items into it.
 
 use super::super::sealed::{HEAD, MAGIC, Reader, Writer};
-use super::{DIGEST, FILTER, Head, Inside, Lengths, Owned, digest_with};
+use super::{DIGEST, FILTER, Head, Inside, Owned, digest_with};
 use crate::ahe::Cipher;
 use crate::error::{Error, Result};
 use crate::hash::{ItemHash, SessionId};
@@ -11,6 +11,7 @@ use crate::membership::encrypted_filter::{Bits, MOST_ITEMS, frame};
 use crate::net::Identity;
 use crate::params::filter::Filter;
 use crate::places::{beside, same_file, sync_parent};
+use crate::protocols::groups;
 use crate::protocols::under_cipher::{UnderCipher, with_cipher};
 use crate::rng::Prng;
 use crate::secret::Secrets;
@@ -86,12 +87,12 @@ impl Contents {
     }
 }
 
-/// Makes the filter of a set at `output`. An existing file is
-/// replaced only with `force`. If the same filter was begun before and interrupted, this goes on with it. `step` is called
-/// with the number of cells that are there and of all; an error from it stops the work, and what is there is kept.
+/// Makes the filter of a set at `output`. An existing file is replaced only with `force`. If the same filter was begun
+/// before and interrupted, this goes on with it. `step` is called with the number of cells that are there and of all; an
+/// error from it stops the work, and what is there is kept.
 ///
 /// # Errors
-/// [`Error::Usage`] for sizes that no filter has; [`Error::Input`] if another filter was begun at this name, or another
+/// [`Error::Usage`] for sizes and encryptions that no filter has; [`Error::Input`] if another filter was begun at this name, or another
 /// program is at it; [`Error::Output`]; those of `step`.
 pub fn build(
     draft: &Draft<'_>,
@@ -101,7 +102,11 @@ pub fn build(
     step: &dyn Fn(u64, u64) -> Result<()>,
     rng: &mut Prng,
 ) -> Result<()> {
-    Lengths::of(cipher)?;
+    if !groups::CIPHERS.iter().any(|(_, name)| *name == cipher) {
+        return Err(Error::Usage(format!(
+            "there are no filters encrypted by {cipher}. Use another `cipher`"
+        )));
+    }
     let n = draft.set.len();
     if n > capacity {
         return Err(Error::Usage(format!(

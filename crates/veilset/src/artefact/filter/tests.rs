@@ -372,6 +372,12 @@ fn a_filter_of_something_else_is_refused() {
     // The order of the rows does not matter.
     let backwards: ItemSet = (0..5).rev().map(|i| format!("\u{3}{i:03}")).collect();
     open_ours(&path, &draft(&backwards)).unwrap();
+    for cipher in [groups::PAILLIER_1024, groups::P256, "none"] {
+        let (to, rng) = (place.path("g"), &mut Prng::from_os().unwrap());
+        let size = Size { cipher, ..of([5, 1]) };
+        let wrong = build(&draft(&set), size, &IDENTITY, (&to, false), &|_, _| Ok(()), rng);
+        assert!(matches!(wrong, Err(Error::Usage(_))), "{cipher}");
+    }
     for size in [[4, 1], [MOST_ITEMS + 1, 1], [5, MOST_ITEMS + 1]] {
         let wrong = place.build_until("g", &draft(&set), size, u64::MAX);
         assert!(matches!(wrong, Err(Error::Usage(_))));
