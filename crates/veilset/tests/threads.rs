@@ -39,7 +39,7 @@ use veilset::threads::Threads;
 
 /// Items a side: more than a frame of points, tags, rows or OTs, and more than are sorted on one thread.
 const MANY: usize = 9000;
-/// The same where a run of so many takes long: several frames of bins.
+/// The same where a run of so many takes long: several frames of bins, or of the cells of a filter.
 const FEWER: usize = 3000;
 /// The same of several parties that hand ciphertexts on: several frames of those.
 const OF_SEVERAL: usize = 2000;
@@ -182,7 +182,8 @@ fn whole_runs_keep_to_their_threads() {
         for offer in protocol.offers {
             let operation = offer.operation;
             let n = |choice: Choice| {
-                let slow = protocol.name.starts_with("krtw19") || choice.group != protocol.group();
+                let takes_long = ["krtw19", "dc17"].iter().any(|name| protocol.name.starts_with(name));
+                let slow = takes_long || choice.group != protocol.group();
                 // What is for small sets only has frames of few queries.
                 let most = offer.largest.iter().min().unwrap() / 4;
                 most.min(if slow { FEWER } else { MANY })
