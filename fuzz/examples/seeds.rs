@@ -208,8 +208,11 @@ fn main() {
         if let Ok(table) = Table::from_reader("f.csv", csv, &ReadOptions::default(), None) {
             let mut out = vec![0];
             let rows: Vec<usize> = (0..table.rows()).collect();
-            write_rows(&table, &rows, None, Format::Parquet, &mut out).unwrap();
+            write_rows(&table, &rows, None, (Format::Parquet, &mut out)).unwrap();
             write("parquet", name, &out);
+            let mut out = vec![0];
+            write_rows(&table, &rows, None, (Format::Arrow, &mut out)).unwrap();
+            write("arrow", name, &out);
         }
     }
 }

@@ -58,7 +58,8 @@ impl Party {
         let table = self.table()?;
         print(format!("{}:\n  {}", table.name(), table.header().join(", ")))?;
         for row in 0..table.rows() {
-            let cells = (0..table.header().len()).map(|c| String::from_utf8_lossy(table.cell(row, c)));
+            let cells =
+                (0..table.header().len()).map(|c| String::from_utf8_lossy(&table.cell(row, c)).into_owned());
             print(format!("  {}", cells.collect::<Vec<_>>().join(", ")))?;
         }
         Ok(())

@@ -10,7 +10,7 @@
 //! - [`governance`]: whether a run is allowed, and a log of it: [`governance::gate`] with [`governance::policy`] and
 //!   [`governance::audit`];
 //! - [`job`]: one side of a run, from its table to its result;
-//! - [`table`]: CSV, Parquet and lists in, item sets, values and payloads out of them, results back;
+//! - [`table`]: CSV, Parquet, Arrow and lists in, item sets, values and payloads out of them, results back;
 //! - [`operations`]: what can be computed, one entry each; [`protocols`]: how, one entry each, over a channel that the
 //!   caller provides;
 //! - [`membership`], [`oprf`], [`equality`], [`vole`], [`okvs`], [`hashing`], [`ot`], [`compact_set`], [`ahe`],

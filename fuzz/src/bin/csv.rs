@@ -18,7 +18,7 @@ fn cells(table: &Table) -> Vec<Vec<Vec<u8>>> {
 fn round_trip(table: &Table, options: &ReadOptions) -> Vec<u8> {
     let mut out = Vec::new();
     let rows: Vec<usize> = (0..table.rows()).collect();
-    write_rows(table, &rows, None, Format::Csv, &mut out).unwrap();
+    write_rows(table, &rows, None, (Format::Csv, &mut out)).unwrap();
     let again = Table::from_reader("again.csv", &out[..], options, None).unwrap();
     assert_eq!(again.header(), table.header());
     assert_eq!(cells(&again), cells(table));
@@ -87,7 +87,7 @@ libfuzzer_sys::fuzz_target!(|data: &[u8]| {
     let names = ["sent".to_owned()];
     let mut out = Vec::new();
     let columns = SentColumns { names: &names, payloads: &sent };
-    write_union(&table, &key, &keyed, &new, Some(columns), Format::Csv, &mut out).unwrap();
+    write_union(&table, &key, &keyed, &new, Some(columns), (Format::Csv, &mut out)).unwrap();
     let union = Table::from_reader("union.csv", &out[..], &options, None).unwrap();
     assert_eq!(union.rows(), keyed.set.len() + new.len());
     let mut order: Vec<usize> = (0..new.len()).collect();
@@ -110,12 +110,12 @@ libfuzzer_sys::fuzz_target!(|data: &[u8]| {
         })
     };
     let csv = Format::Csv;
-    let union = write_union(&table, &key, &keyed, &strange, None, csv, &mut Vec::new());
+    let union = write_union(&table, &key, &keyed, &strange, None, (csv, &mut Vec::new()));
     assert_eq!(union.is_ok(), good(key.len()));
-    assert_eq!(write_keys(&table, &key, &strange, csv, &mut Vec::new()).is_ok(), good(key.len()));
+    assert_eq!(write_keys(&table, &key, &strange, (csv, &mut Vec::new())).is_ok(), good(key.len()));
     let rows: Vec<usize> = (0..strange.len()).map(|i| i % table.rows().max(1)).collect();
     if table.rows() > 0 {
         let sent = Some(SentColumns { names: &names, payloads: &strange });
-        assert_eq!(write_rows(&table, &rows, sent, csv, &mut Vec::new()).is_ok(), good(1));
+        assert_eq!(write_rows(&table, &rows, sent, (csv, &mut Vec::new())).is_ok(), good(1));
     }
 });

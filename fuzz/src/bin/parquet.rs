@@ -19,9 +19,9 @@ libfuzzer_sys::fuzz_target!(init: std::panic::set_hook(Box::new(|_| ())), |data:
     let rows: Vec<usize> = (0..table.rows()).collect();
     let mut out = Vec::new();
     // Names that occur twice are refused.
-    if write_rows(&table, &rows, None, Format::Parquet, &mut out).is_ok() {
+    if write_rows(&table, &rows, None, (Format::Parquet, &mut out)).is_ok() {
         let again = Table::from_reader("again.parquet", &out[..], &options, None).unwrap();
         assert_eq!((again.header(), cells(&again)), (table.header(), cells(&table)));
     }
-    write_rows(&table, &rows, None, Format::Csv, &mut Vec::new()).unwrap();
+    write_rows(&table, &rows, None, (Format::Csv, &mut Vec::new())).unwrap();
 });

@@ -234,8 +234,8 @@ impl Terms {
         let header: Vec<String> = order.iter().map(|&i| columns[i].clone()).collect();
         let line = |cell: &Vec<u8>| !cell.is_empty() && !cell.iter().any(|b| b"\r\n".contains(b));
         let list = header.len() == 1 && rows.iter().all(|(_, cells)| line(&cells[0]));
-        let formats = [Format::Csv, Format::Csv, Format::Parquet, Format::List];
-        let format = pick(rng, if list { &formats } else { &formats[..3] });
+        let formats = [Format::Csv, Format::Csv, Format::Parquet, Format::Arrow, Format::List];
+        let format = pick(rng, if list { &formats } else { &formats[..4] });
         let header = if format == Format::List { vec!["item".into()] } else { header };
         Side { format, header, rows, values }
     }
@@ -320,6 +320,7 @@ impl Case {
             let extension = match side.format {
                 Format::Csv => pick(rng, &["csv", "tsv"]),
                 Format::Parquet => "parquet",
+                Format::Arrow => "arrow",
                 Format::List => "txt",
             };
             let path = folder.join(format!("{}.{extension}", if receiver { "ours" } else { "theirs" }));

@@ -15,13 +15,13 @@ pub fn write(rng: &mut Prng, path: &Path, format: Format, encoding: Encoding, ro
     let delimiter = if path.extension().is_some_and(|e| e == "tsv") { b'\t' } else { b',' };
     let text = match format {
         Format::List => lines(rng, rows),
-        Format::Csv | Format::Parquet => csv(rng, delimiter, rows, encoding),
+        Format::Csv | Format::Parquet | Format::Arrow => csv(rng, delimiter, rows, encoding),
     };
     let mut output = Destination::create("input of a soak", Some(path), true)?;
-    if format == Format::Parquet {
+    if matches!(format, Format::Parquet | Format::Arrow) {
         let options = ReadOptions { format: Some(Format::Csv), delimiter: Some(delimiter), encoding };
         let table = Table::from_reader("soak", text.as_slice(), &options, None)?;
-        write_rows(&table, &(0..table.rows()).collect::<Vec<_>>(), None, format, output.writer())?;
+        write_rows(&table, &(0..table.rows()).collect::<Vec<_>>(), None, (format, &mut output.writer()))?;
     } else {
         output.writer().write_all(&text).map_err(|e| output.unwritable(&e))?;
     }
@@ -76,7 +76,7 @@ fn csv(rng: &mut Prng, delimiter: u8, rows: &Rows, encoding: Encoding) -> Vec<u8
 pub fn read(path: &Path) -> Result<Rows, String> {
     let bytes = std::fs::read(path).map_err(|e| e.to_string())?;
     match path.extension().and_then(|e| e.to_str()) {
-        Some("parquet") => {
+        Some("parquet" | "arrow") => {
             let options = ReadOptions { encoding: Encoding::Bytes, ..ReadOptions::default() };
             let table = Table::read(path, &options, None).map_err(|e| e.to_string())?;
             let header = table.header().iter().map(|h| h.clone().into_bytes()).collect();

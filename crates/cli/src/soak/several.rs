@@ -69,10 +69,11 @@ impl Case {
         let mut words = Vec::new();
         let mut ours = Rows::new();
         for (i, (set, (name, _))) in sets.iter().zip(&named).enumerate() {
-            let format = [Format::Csv, Format::Parquet, Format::List][rng.below(3) as usize];
+            let format = Format::ALL[rng.below(Format::ALL.len() as u64) as usize];
             let (column, extension) = match format {
                 Format::Csv => ("k", "csv"),
                 Format::Parquet => ("k", "parquet"),
+                Format::Arrow => ("k", "arrow"),
                 Format::List => ("item", "txt"),
             };
             let more = format != Format::List && rng.below(2) == 0;

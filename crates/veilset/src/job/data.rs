@@ -14,9 +14,9 @@ use crate::rng::Prng;
 use crate::session::report::{LeftOut, Report, decimal};
 use crate::session::run::{Outcome, Prepared, Request};
 use crate::table::{
-    Destination, Format, KeyedSet, Layout, SHARE_COLUMNS, SentColumns, Table, check_max_row, check_names,
-    check_output, check_share_bound, check_sum_bound, keyed_set, payloads, values, write_cells, write_keys,
-    write_rows, write_union,
+    Batches, Destination, Format, KeyedSet, Layout, SHARE_COLUMNS, SentColumns, Table, To, check_max_row,
+    check_names, check_output, check_share_bound, check_sum_bound, keyed_set, payloads, values, write_cells,
+    write_keys, write_rows, write_union,
 };
 use crate::threads::Threads;
 use std::path::Path;
@@ -74,15 +74,7 @@ pub struct Data<'a> {
 }
 
 impl<'a> Data<'a> {
-    pub(super) fn load(job: &'a Job, watch: &Watch<'_>) -> Result<Data<'a>> {
-        // A result of rows has all our columns; otherwise only a few are needed.
-        let needed: Vec<String> =
-            job.source.key.iter().chain(&job.values).chain(job.sends()).cloned().collect();
-        let needed = if job.shape().has_rows() { None } else { Some(needed.as_slice()) };
-        Data::of(job, job.source.table(needed, watch)?, watch)
-    }
-
-    /// The data of a table that the caller has read. The job's file is not used.
+    /// The data of a table that has been read, of which [`Job::columns`] are needed. The job's file is not used.
     ///
     /// # Errors
     /// Those of [`Job::load`].
@@ -190,38 +182,75 @@ impl<'a> Data<'a> {
     /// # Errors
     /// [`Error::Output`], and [`Error::Peer`] for malformed rows of the peer.
     pub fn write(&self, outcome: &Outcome, output: &mut Destination) -> Result<()> {
+        match self.numbers(outcome) {
+            Some([header, row]) => {
+                writeln!(output.writer(), "{header}\n{row}").map_err(|e| output.unwritable(&e))
+            }
+            None => {
+                let layout =
+                    Layout { for_spreadsheets: self.job.for_spreadsheets, ..self.output_format.into() };
+                self.write_items(outcome, To::File(layout, output.writer()))
+            }
+        }
+    }
+
+    /// The result in memory: `None` if it is a number or nothing.
+    ///
+    /// # Errors
+    /// [`Error::Peer`] for malformed rows of the peer.
+    pub fn batches(&self, outcome: &Outcome) -> Result<Option<Batches>> {
+        if !self.job.shape().has_items() {
+            return Ok(None);
+        }
+        let mut batches = Batches::default();
+        self.write_items(outcome, To::Batches(&mut batches))?;
+        Ok(Some(batches))
+    }
+
+    /// The header and the row of a result that is a line of numbers.
+    fn numbers(&self, outcome: &Outcome) -> Option<[String; 2]> {
+        let job = self.job;
+        let theirs = outcome.parties.peer().announced;
+        let numbers = |header: &str, row: String| Some([header.to_string(), row]);
+        match &outcome.learned {
+            Learned::Matches(n) if job.shape() == Shape::MatchesAndUnion && !theirs.padded => {
+                let union = (self.keys.keyed.set.len() + theirs.size).saturating_sub(*n as usize);
+                numbers("matches,union_size", format!("{n},{union}"))
+            }
+            Learned::Matches(n) => numbers("matches", n.to_string()),
+            // Withheld numbers are empty cells, so that these columns contain nothing but numbers.
+            Learned::Sum(sum) => {
+                let row = match sum {
+                    Some(s) => format!("{},{},false", s.matches, decimal(s.sum, job.value_scale)),
+                    None => ",,true".into(),
+                };
+                numbers("matches,sum,below_minimum", row)
+            }
+            _ => None,
+        }
+    }
+
+    /// Writes a result of items.
+    fn write_items(&self, outcome: &Outcome, to: To<'_>) -> Result<()> {
         let (job, Keys { table, columns, keyed, .. }) = (self.job, &self.keys);
-        let format = Layout { for_spreadsheets: job.for_spreadsheets, ..self.output_format.into() };
-        let numbers = |output: &mut Destination, header: &str, row: String| {
-            writeln!(output.writer(), "{header}\n{row}").map_err(|e| output.unwritable(&e))
-        };
         let sent = |payloads| {
             let names = job.received_as.as_slice();
             (!names.is_empty()).then_some(SentColumns { names, payloads })
         };
-        let peer = outcome.parties.peer();
-        let theirs = peer.announced;
         let written = match &outcome.learned {
-            Learned::Nothing => Ok(()),
+            Learned::Nothing | Learned::Matches(_) | Learned::Sum(_) => Ok(()),
             Learned::Matching(matching) => {
                 // Ascending, like the positions.
                 let rows: Vec<usize> =
                     matching.positions.iter().map(|&i| keyed.rows[i as usize] as usize).collect();
-                write_rows(table, &rows, sent(&matching.payloads), format, output.writer())
+                write_rows(table, &rows, sent(&matching.payloads), to)
             }
-            Learned::New(new) => {
-                write_union(table, columns, keyed, &new.items, sent(&new.payloads), format, output.writer())
-            }
-            Learned::Union(items) => write_keys(table, columns, items, format, output.writer()),
-            Learned::Matches(n) if job.shape() == Shape::MatchesAndUnion && !theirs.padded => {
-                let union = (keyed.set.len() + theirs.size).saturating_sub(*n as usize);
-                numbers(output, "matches,union_size", format!("{n},{union}"))
-            }
-            Learned::Matches(n) => numbers(output, "matches", n.to_string()),
+            Learned::New(new) => write_union(table, columns, keyed, &new.items, sent(&new.payloads), to),
+            Learned::Union(items) => write_keys(table, columns, items, to),
             Learned::Shares(shares) => {
                 let rows = shares.shares.chunks(shares.width).enumerate();
                 let rows = rows.map(|(row, share)| [row.to_string(), written(shares.sharing, share)]);
-                write_cells(table, &SHARE_COLUMNS, rows, self.output_format, output.writer())
+                write_cells(table, &SHARE_COLUMNS, rows, to)
             }
             Learned::Identifiers(identifiers) => {
                 let all_rows = keyed.all_rows();
@@ -233,19 +262,11 @@ impl<'a> Data<'a> {
                 }
                 let rows: Vec<usize> = all_rows.iter().map(|&(row, _)| row as usize).collect();
                 let column = SentColumns { names: job.added(), payloads: &cells };
-                write_rows(table, &rows, Some(column), format, output.writer())
-            }
-            // Withheld numbers are empty cells, so that these columns contain nothing but numbers.
-            Learned::Sum(sum) => {
-                let row = match sum {
-                    Some(s) => format!("{},{},false", s.matches, decimal(s.sum, job.value_scale)),
-                    None => ",,true".into(),
-                };
-                numbers(output, "matches,sum,below_minimum", row)
+                write_rows(table, &rows, Some(column), to)
             }
         };
         // Malformed rows came from the peer; among several parties nobody can say from whom.
-        let seat = if job.parties.is_some() { Seat::SOMEBODY } else { peer.seat };
+        let seat = if job.parties.is_some() { Seat::SOMEBODY } else { outcome.parties.peer().seat };
         written.map_err(|e| e.by(seat))
     }
 
@@ -254,13 +275,26 @@ impl<'a> Data<'a> {
     /// # Errors
     /// [`Error::Output`].
     pub fn write_ids(&self, outcome: &Outcome, output: &mut Destination) -> Result<()> {
+        let layout = self.beside(self.job.ids.as_deref(), 1);
+        self.put_ids(outcome, To::File(layout, output.writer()))
+    }
+
+    /// The list of all identifiers in memory.
+    ///
+    /// # Errors
+    /// [`Error::Bug`] if there is none.
+    pub fn ids(&self, outcome: &Outcome) -> Result<Batches> {
+        let mut batches = Batches::default();
+        self.put_ids(outcome, To::Batches(&mut batches))?;
+        Ok(batches)
+    }
+
+    fn put_ids(&self, outcome: &Outcome, to: To<'_>) -> Result<()> {
         let Learned::Identifiers(identifiers) = &outcome.learned else {
             return Err(Error::Bug("a list of identifiers without any".into()));
         };
-        let table = &self.keys.table;
-        let layout = self.beside(self.job.ids.as_deref(), 1);
         let all = identifiers.all.iter().map(|id| [hexadecimal(id)]);
-        write_cells(table, &[&self.job.id_column], all, layout, output.writer())
+        write_cells(&self.keys.table, &[&self.job.id_column], all, to)
     }
 
     /// How a file of this many columns beside the result is written: by its own name.
@@ -275,6 +309,22 @@ impl<'a> Data<'a> {
     /// # Errors
     /// [`Error::Output`].
     pub fn write_map(&self, outcome: &Outcome, output: &mut Destination) -> Result<()> {
+        let columns = self.keys.table.header().len() + 1;
+        let layout = self.beside(self.job.map.as_deref(), columns);
+        self.put_map(outcome, To::File(layout, output.writer()))
+    }
+
+    /// The map from share rows to our rows in memory.
+    ///
+    /// # Errors
+    /// [`Error::Bug`] if there is none.
+    pub fn map(&self, outcome: &Outcome) -> Result<Batches> {
+        let mut batches = Batches::default();
+        self.put_map(outcome, To::Batches(&mut batches))?;
+        Ok(batches)
+    }
+
+    fn put_map(&self, outcome: &Outcome, to: To<'_>) -> Result<()> {
         let Learned::Shares(Shares { beside: Beside::Order(order), .. }) = &outcome.learned else {
             return Err(Error::Bug("a map without the order of the shares".into()));
         };
@@ -288,19 +338,26 @@ impl<'a> Data<'a> {
         let mut cells = Items::new();
         rows.iter().for_each(|row| cells.push_with(|cell| encode_key([row.to_string().as_bytes()], cell)));
         let names = [SHARE_COLUMNS[0].to_string()];
-        let layout = self.beside(self.job.map.as_deref(), table.header().len() + 1);
         let ours: Vec<usize> = keyed.rows.iter().map(|&row| row as usize).collect();
-        write_rows(
-            table,
-            &ours,
-            Some(SentColumns { names: &names, payloads: &cells }),
-            layout,
-            output.writer(),
-        )
+        write_rows(table, &ours, Some(SentColumns { names: &names, payloads: &cells }), to)
     }
 }
 
 impl Job {
+    /// The columns of our table that are needed; `None` for all, which a result of rows has.
+    pub fn columns(&self) -> Option<Vec<String>> {
+        let needed = || self.source.key.iter().chain(&self.values).chain(self.sends()).cloned().collect();
+        (!self.shape().has_rows()).then(needed)
+    }
+
+    /// Reads our table.
+    ///
+    /// # Errors
+    /// [`Error::Input`] for the table, with file, row and column; those of the watch.
+    pub fn read(&self, watch: &Watch<'_>) -> Result<Table> {
+        self.source.table(self.columns().as_deref(), watch)
+    }
+
     /// Our columns that are sent.
     fn sends(&self) -> &[String] {
         if self.role == Role::Sender { &self.sent_columns } else { &[] }

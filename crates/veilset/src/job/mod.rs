@@ -181,8 +181,10 @@ pub struct Job {
     pub filter: Option<PathBuf>,
     /// The largest size of the peer's set that we accept.
     pub max_peer_items: usize,
-    /// Where the result goes; `None` is standard output.
+    /// Where the result goes; `None` is standard output, or
     pub output: Option<PathBuf>,
+    /// memory ([`Data::batches`]).
+    pub in_memory: bool,
     /// The format of the result. If `None`, the output's name decides, and otherwise it is text like the input.
     pub output_format: Option<Format>,
     /// Whether to escape cells that a spreadsheet would take for formulas; for CSV.
@@ -216,6 +218,7 @@ impl Job {
             filter: None,
             max_peer_items: MAX_SET,
             output: None,
+            in_memory: false,
             output_format: None,
             for_spreadsheets: false,
             force: false,
@@ -293,15 +296,14 @@ impl Job {
                  name with `receive_columns=COL=NAME`"
             ));
         }
-        let shares_as_sender = self.shape() == Shape::Shares && self.role == Role::Sender;
-        if self.map.is_some() && !shares_as_sender {
+        if self.map.is_some() && !self.shares_ours() {
             return wrong("`map` is for the sender of share, whose rows are shared. Omit it".into());
         }
         let output = self.output.as_deref().unwrap_or(Path::new("-"));
         if self.map.as_deref() == Some(output) {
             return wrong("`map` and `output` are the same file. Give each its own file".into());
         }
-        if self.ids.is_some() && self.shape() != Shape::Identifiers {
+        if self.ids.is_some() && !self.has_identifiers() {
             return wrong(format!(
                 "`ids` is for id: the result of {} has no identifiers. Omit it",
                 self.operation
@@ -353,6 +355,16 @@ impl Job {
         self.shape() != Shape::Nothing
     }
 
+    /// Whether the result has identifiers, and so a list of them all.
+    pub fn has_identifiers(&self) -> bool {
+        self.shape() == Shape::Identifiers
+    }
+
+    /// Whether our rows are shared, and so a map says which share belongs to which of them.
+    pub fn shares_ours(&self) -> bool {
+        self.shape() == Shape::Shares && self.role == Role::Sender
+    }
+
     /// The columns that the result has in addition to ours.
     fn added(&self) -> &[String] {
         match self.shape() {
@@ -363,7 +375,12 @@ impl Job {
 
     /// The format of a result with this many columns, unless it consists of numbers.
     fn written_as(&self, input: Format, columns: usize) -> Format {
-        self.output_format.unwrap_or_else(|| Format::of_output(self.output.as_deref(), input, columns))
+        match self.in_memory {
+            true => Format::Arrow,
+            false => self
+                .output_format
+                .unwrap_or_else(|| Format::of_output(self.output.as_deref(), input, columns)),
+        }
     }
 
     /// Refuses what [`Job::create_output`] would refuse because of the name alone, without creating a file.
@@ -409,7 +426,7 @@ impl Job {
     /// [`Error::Input`] for the table, with file, row and column; [`Error::Usage`] for terms that the table does not
     /// fit; those of the watch.
     pub fn load(&self, watch: &Watch<'_>) -> Result<Data<'_>> {
-        Data::load(self, watch)
+        Data::of(self, self.read(watch)?, watch)
     }
 
     /// Refuses additional columns that would have the name of one of our columns.

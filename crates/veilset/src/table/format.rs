@@ -17,24 +17,28 @@ pub enum Format {
     Csv,
     /// Apache Parquet.
     Parquet,
+    /// An Arrow file (IPC, also called Feather version 2) or stream; also a table of Arrow batches in memory.
+    Arrow,
     /// One item per line, without a header and without quoting: a table of one column, [`LIST_COLUMN`].
     List,
 }
 
 impl Format {
     /// All of them.
-    pub const ALL: [Format; 3] = [Format::Csv, Format::Parquet, Format::List];
+    pub const ALL: [Format; 4] = [Format::Csv, Format::Parquet, Format::Arrow, Format::List];
 
     /// Its name, as typed.
     pub fn name(self) -> &'static str {
         match self {
             Format::Csv => "csv",
             Format::Parquet => "parquet",
+            Format::Arrow => "arrow",
             Format::List => "list",
         }
     }
 
-    /// The format of an input file, by its extension: `.parquet` and `.pq`, `.txt` and `.list`; otherwise CSV.
+    /// The format of an input file, by its extension: `.parquet` and `.pq`, `.arrow`, `.arrows`, `.feather` and `.ipc`, `.txt`
+    /// and `.list`; otherwise CSV.
     pub fn of_input(path: &Path) -> Format {
         Format::by_extension(path).unwrap_or_default()
     }
@@ -43,7 +47,7 @@ impl Format {
     /// a list but CSV. `None` and `-` are standard output.
     pub fn of_output(path: Option<&Path>, input: Format, columns: usize) -> Format {
         match path.and_then(Format::by_extension).unwrap_or(input) {
-            Format::Parquet if path.and_then(Format::by_extension).is_none() => Format::Csv,
+            Format::Parquet | Format::Arrow if path.and_then(Format::by_extension).is_none() => Format::Csv,
             // If the name asks for a list and the result cannot be one, `check_output` refuses it.
             Format::List if columns != 1 && path.and_then(Format::by_extension).is_none() => Format::Csv,
             format => format,
@@ -63,6 +67,7 @@ impl Format {
         let extension = path.extension()?.to_str()?.to_ascii_lowercase();
         match extension.as_str() {
             "parquet" | "pq" => Some(Format::Parquet),
+            "arrow" | "arrows" | "feather" | "ipc" => Some(Format::Arrow),
             "txt" | "list" => Some(Format::List),
             "csv" | "tsv" | "tab" => Some(Format::Csv),
             _ => None,
@@ -81,7 +86,9 @@ impl FromStr for Format {
 
     fn from_str(name: &str) -> Result<Self> {
         let found = Format::ALL.into_iter().find(|f| f.name() == name);
-        found.ok_or_else(|| Error::Usage(format!("\"{name}\" is not a format. Use csv, parquet or list")))
+        found.ok_or_else(|| {
+            Error::Usage(format!("\"{name}\" is not a format. Use csv, parquet, arrow or list"))
+        })
     }
 }
 
@@ -127,6 +134,12 @@ pub fn check_output(table: &Table, sent: &[String], format: Format) -> Result<()
             "the result has {columns} columns, but a list has one; use `output_format=csv` or \
              `output_format=parquet`"
         )));
+    }
+    if matches!(format, Format::Csv | Format::List) {
+        table.check_texts("Use `output_format=parquet` or `output_format=arrow`, or remove the column")?;
+    }
+    if format == Format::Parquet {
+        table.check_parquet()?;
     }
     let again = |name: &&String| table.header().iter().filter(|other| other == name).count() > 1;
     if format == Format::Parquet

@@ -31,9 +31,9 @@ fn lists_are_lines_as_they_stand() {
     }
     let long = "x".repeat(65_000);
     let table = Table::from_reader("a.txt", format!("{long}\ny").as_bytes(), &CSV, None).unwrap();
-    assert_eq!((table.cell(0, 0), table.cell(1, 0)), (long.as_bytes(), &b"y"[..]));
+    assert_eq!((table.cell(0, 0), table.cell(1, 0)), (long.as_bytes().into(), b"y"[..].into()));
     let mut out = Vec::new();
-    write_rows(&table, &[1, 0], None, Format::List, &mut out).unwrap();
+    write_rows(&table, &[1, 0], None, (Format::List, &mut out)).unwrap();
     assert_eq!(out, format!("y\n{long}\n").as_bytes());
     let error = Table::from_reader("a.csv", &b"a\n\n\xff\n"[..], &options, None).unwrap_err();
     assert_input(&error, Some(3), Some("item"), "not valid UTF-8", "`encoding=bytes`", "list");
@@ -54,13 +54,13 @@ fn lists_are_lines_as_they_stand() {
         assert!(out.is_empty());
     };
     refused(
-        &|out| write_union(&table, &[0], &keyed, &new, None, Format::List, out),
+        &|out| write_union(&table, &[0], &keyed, &new, None, (Format::List, out)),
         "one of the peer's keys",
     );
-    refused(&|out| write_union(&ours, &[0], &our_keys, &none, None, Format::List, out), "one of our keys");
-    refused(&|out| write_rows(&ours, &[0, 1], None, Format::List, out), "one of our keys");
-    refused(&|out| write_keys(&table, &[0], &new, Format::List, out), "ours or the peer's");
-    write_rows(&ours, &[0], None, Format::List, &mut out).unwrap();
+    refused(&|out| write_union(&ours, &[0], &our_keys, &none, None, (Format::List, out)), "one of our keys");
+    refused(&|out| write_rows(&ours, &[0, 1], None, (Format::List, out)), "one of our keys");
+    refused(&|out| write_keys(&table, &[0], &new, (Format::List, out)), "ours or the peer's");
+    write_rows(&ours, &[0], None, (Format::List, &mut out)).unwrap();
     assert_eq!(out, b"x\n");
 }
 
@@ -70,7 +70,7 @@ fn only_the_columns_that_are_needed_are_kept() {
     let needed = |columns: &[&str]| Table::from_reader("a.csv", csv.as_bytes(), &CSV, Some(&names(columns)));
     let table = needed(&["n", "id", "n"]).unwrap();
     assert_eq!(table.header(), names(&["id", "n"]));
-    assert_eq!((table.cell(1, 0), table.cell(1, 1), table.rows()), (&b"3"[..], &b"4"[..], 2));
+    assert_eq!((table.cell(1, 0), table.cell(1, 1), table.rows()), (b"3"[..].into(), b"4"[..].into(), 2));
     assert_eq!(table.columns(&names(&["n"])).unwrap(), [1]);
     let error = needed(&["id", "x"]).unwrap_err();
     assert_input(&error, Some(1), Some("x"), "this name twice, at columns 2 and 3", "Rename one", "twice");
@@ -119,20 +119,20 @@ fn sent_columns_stand_behind_ours() {
     let some: Items = [payloads.get(0), payloads.get(1)].iter().collect();
     let mut out = Vec::new();
     let sent = SentColumns { names: &sent_names, payloads: &some };
-    write_rows(&table, &[1, 0], Some(sent), Format::Csv, &mut out).unwrap();
+    write_rows(&table, &[1, 0], Some(sent), (Format::Csv, &mut out)).unwrap();
     assert_eq!(String::from_utf8(out).unwrap(), "id,n,a,b\ny,2,\"p,q\",\nx,1,,r\n");
 
     let new: Items = [key(&["w"]), key(&["u"])].iter().collect();
     let some: Items = [payloads.get(2), payloads.get(0)].iter().collect();
     let mut out = Vec::new();
     let sent = SentColumns { names: &sent_names, payloads: &some };
-    write_union(&table, &[0], &keyed, &new, Some(sent), Format::Csv, &mut out).unwrap();
+    write_union(&table, &[0], &keyed, &new, Some(sent), (Format::Csv, &mut out)).unwrap();
     let expected = "id,n,a,b\nx,1,,\ny,2,,\nz,3,,\nu,,\"p,q\",\nw,,s,t\n";
     assert_eq!(String::from_utf8(out).unwrap(), expected);
 
     let mut out = Vec::new();
-    write_keys(&table, &[0], &new, Format::List, &mut out).unwrap();
-    write_keys(&table, &[0], &new, Format::Csv, &mut out).unwrap();
+    write_keys(&table, &[0], &new, (Format::List, &mut out)).unwrap();
+    write_keys(&table, &[0], &new, (Format::Csv, &mut out)).unwrap();
     assert_eq!(String::from_utf8(out).unwrap(), "u\nw\nid\nu\nw\n");
 
     for bad in [&b""[..], b"\x01a", b"\x01a\x01\xff", &key(&["a", "b", "c"])] {
@@ -140,8 +140,8 @@ fn sent_columns_stand_behind_ours() {
         let sent = Some(SentColumns { names: &sent_names, payloads: &some });
         for format in Format::ALL {
             let mut out = Vec::new();
-            let rows = write_rows(&table, &[0, 1], sent, format, &mut out).unwrap_err();
-            let union = write_union(&table, &[0], &keyed, &new, sent, format, &mut out).unwrap_err();
+            let rows = write_rows(&table, &[0, 1], sent, (format, &mut out)).unwrap_err();
+            let union = write_union(&table, &[0], &keyed, &new, sent, (format, &mut out)).unwrap_err();
             for error in [rows, union] {
                 assert!(
                     matches!(&error, Error::Peer { fault: Fault::Misbehaved, what: m, .. } if m.contains("not made of 2 columns")),
@@ -153,7 +153,7 @@ fn sent_columns_stand_behind_ours() {
     }
     let none = Items::new();
     let sent = Some(SentColumns { names: &sent_names, payloads: &none });
-    let error = write_rows(&table, &[0], sent, Format::Csv, &mut Vec::new()).unwrap_err();
+    let error = write_rows(&table, &[0], sent, (Format::Csv, &mut Vec::new())).unwrap_err();
     assert!(matches!(error, Error::Bug(_)), "{error}");
 
     check_names(&table, &sent_names).unwrap();

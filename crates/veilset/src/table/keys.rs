@@ -81,11 +81,12 @@ pub fn keyed_set(
     let mut rows: Vec<u32> = Vec::with_capacity(table.rows());
     let mut skipped = 0;
     let (mut item, mut text) = (Vec::new(), String::new());
+    let mut cursor = table.cursor(key.iter().copied());
     for row in 0..table.rows() {
         item.clear();
         let mut blank = None;
-        for &column in key {
-            let cell = normalise.apply(table.cell(row, column), &mut text);
+        for (&column, cell) in key.iter().zip(cursor.at(row).cells()) {
+            let cell = normalise.apply(cell.unwrap_or_default(), &mut text);
             if cell.is_empty() {
                 blank = blank.or(Some(column));
             }
@@ -134,11 +135,16 @@ pub fn keyed_set(
 /// For each item of the set, the cells of these columns of its row, encoded like a key but not normalised. A missing
 /// value travels as empty text.
 pub fn payloads(table: &Table, keyed: &KeyedSet, columns: &[usize]) -> Result<Items> {
+    for &column in columns {
+        let fit = table.columns[column].kind.check_text();
+        fit.map_err(|unfit| table.error(unfit.what, unfit.next).at_column(table.label(column)))?;
+    }
     let mut payloads = Items::new();
     let mut payload = Vec::new();
+    let mut cursor = table.cursor(columns.iter().copied());
     for &row in &keyed.rows {
         payload.clear();
-        encode_key(columns.iter().map(|&column| table.cell(row as usize, column)), &mut payload);
+        encode_key(cursor.at(row as usize).cells().map(Option::unwrap_or_default), &mut payload);
         if payload.len() > MAX_ITEM {
             let what = format!(
                 "the columns to be sent have {} bytes when encoded, but the maximum is {MAX_ITEM}",

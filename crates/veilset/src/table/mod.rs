@@ -1,10 +1,11 @@
 //! Tables: files in, the keyed set, the values and the payloads of their rows, files out.
 //!
-//! A [`Table`] is read from CSV, Parquet or a plain list, whole or only the columns that are needed. [`keyed_set`]
+//! A [`Table`] is read from CSV, Parquet, Arrow or a plain list, or made of Arrow batches ([`Table::from_batches`]), whole or
+//! only the columns that are needed. [`keyed_set`]
 //! makes the set for an operation from the key columns, normalised as agreed ([`Normalise`]), and remembers which row
 //! each item came from. [`values()`] reads the column to be summed, and [`payloads()`] the columns that are sent with
 //! the items. After the run, [`write_rows`], [`write_union`], [`write_keys`] and [`write_cells`] write the result into a
-//! [`Destination`], which was opened before anything was sent to the peer.
+//! [`Destination`], which was opened before anything was sent to the peer, or into [`Batches`].
 //!
 //! Cells are bytes. What is a number, a date and so on in Parquet becomes the one text that it also has in CSV:
 //!
@@ -28,6 +29,10 @@
 //! Messages name the file, the line or row, the column and the next step. They never show a cell below the header:
 //! messages end up in logs, and the data is confidential.
 
+mod arrow_read;
+mod arrow_write;
+mod batches;
+mod cursor;
 mod destination;
 mod format;
 mod guard;
@@ -35,7 +40,6 @@ mod keys;
 mod normalise;
 mod other;
 mod parquet_read;
-mod parquet_write;
 mod read;
 mod sent;
 mod shares;
@@ -48,6 +52,7 @@ mod values;
 mod watched;
 mod write;
 
+pub use batches::Batches;
 pub use destination::Destination;
 pub(crate) use destination::unwritable;
 pub use format::{Encoding, Format, LIST_COLUMN, ReadOptions, check_names, check_output, quoted};
@@ -58,9 +63,10 @@ pub use sent::SentColumns;
 pub use shares::{SHARE_COLUMNS, open_keys, open_values, read_shares};
 pub use temporary::remove_unfinished;
 pub use values::{check_share_bound, check_sum_bound, values};
-pub use write::{Layout, write_cells, write_keys, write_rows, write_union};
+pub use write::{Layout, To, write_cells, write_keys, write_rows, write_union};
 
 use crate::error::{Error, Place, Result};
+use std::borrow::Cow;
 use std::fmt;
 use std::io::Read;
 use std::path::Path;
@@ -73,7 +79,7 @@ const MAX_ROWS: usize = u32::MAX as usize;
 
 /// A table in memory: a header and rows of as many cells.
 ///
-/// It costs the bytes of its cells, 1 to 3 bytes for each cell, 4 for each row, and 16 for each row that does
+/// Arrow batches are kept as they are. Otherwise it costs the bytes of its cells, 1 to 3 bytes for each cell, 4 for each row, and 16 for each row that does
 /// not start on the line after the one before it.
 pub struct Table {
     name: String,
@@ -86,7 +92,15 @@ pub struct Table {
     header_line: Option<u64>,
     unread: Vec<Unread>,
     lines: Lines,
-    rows: Rows,
+    store: Store,
+}
+
+/// The cells of a table.
+enum Store {
+    /// As text.
+    Rows(Rows),
+    /// As the values of columns.
+    Batches(Batches),
 }
 
 /// A column of the file that is not in the table because its cells have no text.
@@ -118,6 +132,9 @@ impl Table {
     ///
     /// Lists: each line is an item as it stands, quotes and delimiters included; the column is [`LIST_COLUMN`].
     /// Line ends, byte-order mark and blank lines are treated as in CSV; an empty list is a table of no rows.
+    ///
+    /// Arrow: a file or a stream. It is read into memory, and its columns keep their types in the result if that is of the same
+    /// format or Parquet.
     ///
     /// Parquet: compressed with Snappy, gzip, LZ4, Zstandard or not at all. From standard input and pipes it is
     /// read into memory first. A column that is nested, or binary without [`Encoding::Bytes`], is an error if it is
@@ -163,6 +180,7 @@ impl Table {
         let options = ReadOptions { format: Some(format), ..*options };
         match format {
             Format::Parquet => parquet_read::read_stream(name, reader, &options, columns),
+            Format::Arrow => arrow_read::read(name, reader, &options, columns),
             Format::Csv | Format::List => read::read(name, reader, &options, columns, MAX_ROWS),
         }
     }
@@ -189,25 +207,30 @@ impl Table {
 
     /// The number of rows, the header not counted.
     pub fn rows(&self) -> usize {
-        self.rows.len()
+        match &self.store {
+            Store::Rows(rows) => rows.len(),
+            Store::Batches(batches) => batches.rows(),
+        }
     }
 
     /// The cell of a row and a column, both counted from 0; they must exist. Empty if there is no value.
-    pub fn cell(&self, row: usize, column: usize) -> &[u8] {
+    pub fn cell(&self, row: usize, column: usize) -> Cow<'_, [u8]> {
         assert!(column < self.header.len(), "column {column} of {}", self.header.len());
-        self.rows.row(row).nth(column).flatten().unwrap_or_default()
-    }
-
-    /// The cells of a row, `None` where there is no value.
-    fn cells(&self, row: usize) -> impl Iterator<Item = Option<&[u8]>> {
-        self.rows.row(row).take(self.header.len())
+        match &self.store {
+            Store::Rows(rows) => rows.row(row).nth(column).flatten().unwrap_or_default().into(),
+            Store::Batches(_) => {
+                let mut cursor = self.cursor([column]);
+                cursor.at(row);
+                cursor.cell(0).unwrap_or_default().to_vec().into()
+            }
+        }
     }
 
     /// Where in the file a row is.
     pub fn place(&self, row: usize) -> Place {
         match self.format {
             Format::Csv | Format::List => Place::Line(self.lines.get(row)),
-            Format::Parquet => Place::Row(row as u64 + 1),
+            Format::Parquet | Format::Arrow => Place::Row(row as u64 + 1),
         }
     }
 
@@ -257,7 +280,7 @@ impl fmt::Debug for Table {
         f.debug_struct("Table")
             .field("name", &self.name)
             .field("header", &self.header)
-            .field("rows", &self.rows.len())
+            .field("rows", &self.rows())
             .finish_non_exhaustive()
     }
 }

@@ -24,7 +24,7 @@ const MAGIC: [(&[u8], &str, &str); 14] = [
     (b"7z\xbc\xaf\x27\x1c", "this is a 7z archive", "Unpack it first"),
     (b"Rar!\x1a\x07", "this is a RAR archive", "Unpack it first"),
     (b"%PDF-", "this is a PDF document", TABLE),
-    (b"ARROW1\0\0", "this is an Arrow file", CONVERT),
+    (b"ARROW1\0\0", "this is an Arrow file", "Read it with `format=arrow`"),
     (b"Obj\x01", "this is an Avro file", CONVERT),
 ];
 const ZIP: (&str, &str) = (
@@ -45,7 +45,7 @@ const EXTENSIONS: [(&[&str], &str, &str); 7] = [
         "Unpack it first",
     ),
     (&["db", "db3", "sqlite", "sqlite3", "duckdb", "mdb", "accdb"], "a database", TABLE),
-    (&["arrow", "feather", "ipc", "avro", "orc"], "an Arrow, Avro or ORC file", CONVERT),
+    (&["avro", "orc"], "an Avro or ORC file", CONVERT),
     (&["sav", "dta", "sas7bdat", "rds", "rda", "rdata"], "a file of a statistics program", CONVERT),
     (&["pdf", "doc", "docx", "odt", "htm", "html", "xml", "yaml", "yml"], "a document", TABLE),
 ];
@@ -86,7 +86,7 @@ pub(super) fn may_look_other(cell: &[u8], delimiter: u8) -> bool {
 pub fn check_input_name(path: &Path) -> Result<()> {
     match by_extension(path) {
         Some((what, next)) => Err(Error::Usage(format!(
-            "{} is {what}, judging by its name. {next}; or, if it is CSV, Parquet or a list nevertheless, \
+            "{} is {what}, judging by its name. {next}; or, if it is CSV, Parquet, Arrow or a list nevertheless, \
              name the format with `format`",
             path.display()
         ))),
@@ -101,7 +101,7 @@ pub fn check_input_name(path: &Path) -> Result<()> {
 pub fn check_output_name(path: &Path) -> Result<()> {
     match by_extension(path) {
         Some((what, _)) => Err(Error::Usage(format!(
-            "judging by its name, `output` {} asks for {what}, but veilset writes CSV, Parquet and lists. \
+            "judging by its name, `output` {} asks for {what}, but veilset writes CSV, Parquet, Arrow and lists. \
              Give `output` another name, or choose the format with `output_format`",
             path.display()
         ))),

@@ -17,7 +17,7 @@ fn files_of_other_kinds_are_named_whatever_they_are_called() {
         (b"\x28\xb5\x2f\xfd\x24", "Zstandard", "unzstd"),
         (b"7z\xbc\xaf\x27\x1c\0", "7z", "Unpack"),
         (b"%PDF-1.7\n", "PDF", "Export the table"),
-        (b"ARROW1\0\0\xff", "Arrow", "Parquet or CSV"),
+        (b"ARROW1\0\0\xff", "Arrow", "`format=arrow`"),
         (b"Obj\x01\x04", "Avro", "Parquet or CSV"),
         (b"PK\x05\x06", "zip", "unzip"),
     ];
@@ -58,7 +58,7 @@ fn a_text_that_is_written_never_looks_like_another_file() {
             let text = [&quoted(first)[..], &[delimiter], &quoted(second), b"\n"].concat();
             let table = read("a.csv", &text, None, Some(delimiter)).unwrap();
             let mut written = Vec::new();
-            write_rows(&table, &[], None, Format::Csv, &mut written).unwrap();
+            write_rows(&table, &[], None, (Format::Csv, &mut written)).unwrap();
             let again = read("a.csv", &written, None, Some(delimiter)).unwrap();
             assert_eq!(again.header(), table.header(), "{magic:?} {split}");
         }
@@ -67,8 +67,7 @@ fn a_text_that_is_written_never_looks_like_another_file() {
 
 #[test]
 fn names_that_promise_another_format_are_refused() {
-    for name in
-        ["a.xlsx", "a.csv.GZ", "a.json", "folder/a.db", "a.b.sqlite3", "a.feather", "a.zip", "a.sas7bdat"]
+    for name in ["a.xlsx", "a.csv.GZ", "a.json", "folder/a.db", "a.b.sqlite3", "a.orc", "a.zip", "a.sas7bdat"]
     {
         let (input, output) = (check_input_name(Path::new(name)), check_output_name(Path::new(name)));
         assert!(
@@ -80,9 +79,21 @@ fn names_that_promise_another_format_are_refused() {
             "{output:?}"
         );
     }
-    for name in
-        ["a", "a.csv", "a.TSV", "a.txt", "a.pq", "a.dat", "a.out", "-", "gz", ".json", "json/a", "a.json.csv"]
-    {
+    for name in [
+        "a",
+        "a.csv",
+        "a.TSV",
+        "a.txt",
+        "a.pq",
+        "a.feather",
+        "a.dat",
+        "a.out",
+        "-",
+        "gz",
+        ".json",
+        "json/a",
+        "a.json.csv",
+    ] {
         check_input_name(Path::new(name)).unwrap();
         check_output_name(Path::new(name)).unwrap();
     }

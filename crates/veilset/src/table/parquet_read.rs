@@ -6,7 +6,7 @@
 
 use super::store::Rows;
 use super::types::{Kind, Render, render};
-use super::{Column, Format, Head, Lines, MAX_ROWS, ReadOptions, Table, Unread, guard, other};
+use super::{Column, Format, Head, Lines, MAX_ROWS, ReadOptions, Store, Table, Unread, guard, other};
 use crate::error::{Error, Place, Result};
 use arrow_array::{Array, RecordBatch};
 use arrow_schema::{DataType, Field, FieldRef, Schema};
@@ -30,9 +30,9 @@ const BATCH: usize = 1 << 12;
 const MAX_STREAM: u64 = 4 << 30;
 /// Cells, plus a byte for each row, may take this much, and beyond it ... (Less in fuzzing: files are small and
 /// many.)
-const FREE: u64 = if cfg!(fuzzing) { 16 << 20 } else { 1 << 30 };
+pub(super) const FREE: u64 = if cfg!(fuzzing) { 16 << 20 } else { 1 << 30 };
 /// ... this many times the size of the file.
-const EXPANSION: u64 = 1000;
+pub(super) const EXPANSION: u64 = 1000;
 /// The magic number at the end, and the footer's length before it.
 const TAIL: u64 = 8;
 
@@ -132,7 +132,7 @@ pub(super) fn read<S: ChunkReader + 'static>(
         header_line: None,
         unread,
         lines: Lines::default(),
-        rows,
+        store: Store::Rows(rows),
     })
 }
 

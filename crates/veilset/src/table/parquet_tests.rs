@@ -46,13 +46,14 @@ fn read(bytes: &[u8], options: &ReadOptions, columns: Option<&[String]>) -> Resu
 }
 
 fn texts(table: &Table) -> Vec<Vec<Option<String>>> {
-    let row = |r| table.cells(r).map(|c| c.map(|c| String::from_utf8(c.to_vec()).unwrap())).collect();
+    let text = |c: Option<&[u8]>| c.map(|c| String::from_utf8(c.to_vec()).unwrap());
+    let row = |r| table.all_cells().at(r).cells().map(text).collect();
     (0..table.rows()).map(row).collect()
 }
 
 fn written(table: &Table, format: Format) -> Vec<u8> {
     let (rows, mut out) = ((0..table.rows()).collect::<Vec<_>>(), Vec::new());
-    write_rows(table, &rows, None, format, &mut out).unwrap();
+    write_rows(table, &rows, None, (format, &mut out)).unwrap();
     out
 }
 
@@ -330,7 +331,7 @@ fn columns_without_a_text_matter_only_if_they_are_needed() {
     let table = read(&bytes, &BYTES, Some(&names(&["id", "raw", "f"]))).unwrap();
     assert_eq!(
         (table.cell(0, 0), table.cell(0, 1), table.cell(0, 2)),
-        (&b"a"[..], &b"\xff\0"[..], &b"1.5"[..])
+        (b"a"[..].into(), b"\xff\0"[..].into(), b"1.5"[..].into())
     );
     assert_eq!(texts(&read(&bytes, &UTF8, Some(&names(&["f"]))).unwrap()), [[Some("1.5".to_string())]]);
 
@@ -384,7 +385,7 @@ fn a_union_keeps_types_where_the_new_keys_have_them() {
         let payloads: Items = new.iter().map(|cells| item(&[&format!("of {}", cells[0])])).collect();
         let sent = SentColumns { names: &sent_names, payloads: &payloads };
         let mut out = Vec::new();
-        write_union(&table, &[0, 1], &keyed, &items, Some(sent), Format::Parquet, &mut out).unwrap();
+        write_union(&table, &[0, 1], &keyed, &items, Some(sent), (Format::Parquet, &mut out)).unwrap();
         let schema =
             ParquetRecordBatchReader::try_new(Bytes::from(out.clone()), 9).unwrap().next().unwrap().unwrap();
         let got: Vec<_> = schema.schema().fields().iter().map(|f| f.data_type().clone()).collect();
@@ -405,8 +406,7 @@ fn a_union_keeps_types_where_the_new_keys_have_them() {
             &table,
             &[1, 0],
             &new.iter().map(|[a, b]| item(&[b, a])).collect(),
-            Format::Parquet,
-            &mut keys,
+            (Format::Parquet, &mut keys),
         )
         .unwrap();
         let keys = read(&keys, &UTF8, None).unwrap();
@@ -498,7 +498,10 @@ fn ten_thousand_damaged_files_give_errors_or_tables() {
                 Ok(table) => {
                     accepted += 1;
                     assert!(table.rows() <= 60);
-                    assert!((0..table.rows()).all(|r| table.cells(r).count() == table.header().len()));
+                    assert!(
+                        (0..table.rows())
+                            .all(|r| table.all_cells().at(r).cells().count() == table.header().len())
+                    );
                 }
                 Err(Error::Input(_)) => refused += 1,
                 Err(e) => panic!("{e}"),

@@ -3,7 +3,8 @@
 use super::store::Rows;
 use super::types::Kind;
 use super::{
-    Column, Encoding, Format, Head, LIST_COLUMN, Lines, ReadOptions, Table, delimiter_name, label, other,
+    Column, Encoding, Format, Head, LIST_COLUMN, Lines, ReadOptions, Store, Table, delimiter_name, label,
+    other,
 };
 use crate::error::{Error, Place, Result};
 use csv_core::ReadRecordResult;
@@ -71,7 +72,7 @@ pub(super) fn read(
         header_line,
         unread: Vec::new(),
         lines,
-        rows,
+        store: Store::Rows(rows),
     })
 }
 

@@ -21,8 +21,10 @@ pub fn read_shares(path: &Path) -> Result<Vec<Vec<u8>>> {
     let columns = table.columns(&SHARE_COLUMNS.map(String::from))?;
     let next = "Read the file that `veilset share` wrote, as it is";
     let mut shares: Vec<Vec<u8>> = Vec::new();
+    let mut cursor = table.cursor(columns.iter().copied());
     for row in 0..table.rows() {
-        let [number, share] = [0, 1].map(|i| table.cell(row, columns[i]));
+        cursor.at(row);
+        let [number, share] = [0, 1].map(|at| cursor.cell(at).unwrap_or_default());
         if number != row.to_string().as_bytes() {
             return Err(table.error_at(row, columns[0], "the rows are not numbered from 0", next));
         }

@@ -182,7 +182,7 @@ fn a_bad_file_is_refused_with_file_line_column_and_next_step() {
         }
     }
     let table = Table::from_reader("a.csv", &half[..], &RAW, None).unwrap();
-    assert_eq!((table.cell(1, 0), table.cell(1, 1)), (&b"\xc3"[..], &b"\xa9"[..]));
+    assert_eq!((table.cell(1, 0), table.cell(1, 1)), (b"\xc3"[..].into(), b"\xa9"[..].into()));
 }
 
 pub(super) fn assert_input(
@@ -234,7 +234,7 @@ fn cells_and_rows_longer_than_every_buffer_survive() {
     let table = read(csv);
     assert_eq!(table.header(), wide);
     assert_eq!(table.cell(0, 0), long.as_bytes());
-    assert_eq!((table.rows(), table.cell(0, 9_999)), (1, &b""[..]));
+    assert_eq!((table.rows(), table.cell(0, 9_999)), (1, b""[..].into()));
 }
 
 #[test]
@@ -394,7 +394,7 @@ fn a_sum_that_could_overflow_is_refused() {
 fn chosen_rows_are_written_in_order() {
     let table = read("id,\"a,b\"\r\nx,\"1\n\"\r\ny,5\"\r\nz,\r\n");
     let mut out = Vec::new();
-    write_rows(&table, &[2, 0, 1], None, Format::Csv, &mut out).unwrap();
+    write_rows(&table, &[2, 0, 1], None, (Format::Csv, &mut out)).unwrap();
     assert_eq!(String::from_utf8(out).unwrap(), "id,\"a,b\"\nz,\nx,\"1\n\"\ny,\"5\"\"\"\n");
 }
 
@@ -405,14 +405,14 @@ fn a_union_has_our_rows_and_then_the_new_items() {
     let keyed = keyed_set(&table, &[1, 0], EmptyKeys::Error, Duplicates::First).unwrap();
     let new: Items = [key(&["p\tq", "7"]), key(&["", "8"])].iter().collect();
     let mut out = Vec::new();
-    write_union(&table, &[1, 0], &keyed, &new, None, Format::Csv, &mut out).unwrap();
+    write_union(&table, &[1, 0], &keyed, &new, None, (Format::Csv, &mut out)).unwrap();
     assert_eq!(String::from_utf8(out).unwrap(), "n\tid\tm\n1\tx\ta\n2\ty\tc\n8\t\t\n7\t\"p\tq\"\t\n");
 
     // Too few columns, trailing bytes, too many columns, no text.
     for bad in [&b""[..], b"\x01a", b"\x01a\x01bc", &key(&["a", "b", "c"]), b"\x01a\x01\xff"] {
         let new: Items = [&key(&["a", "b"])[..], bad].iter().collect();
         let mut out = Vec::new();
-        let error = write_union(&table, &[1, 0], &keyed, &new, None, Format::Csv, &mut out).unwrap_err();
+        let error = write_union(&table, &[1, 0], &keyed, &new, None, (Format::Csv, &mut out)).unwrap_err();
         assert!(
             matches!(&error, Error::Peer { fault: Fault::Misbehaved, what: m, .. } if m.contains("is not made of 2 columns")),
             "{error}"
@@ -434,8 +434,8 @@ fn a_failing_destination_is_an_output_error() {
     }
     let table = read("id\nx\n");
     let keyed = keyed_set(&table, &[0], EmptyKeys::Error, Duplicates::First).unwrap();
-    let rows = write_rows(&table, &[0], None, Format::Csv, &mut Closed);
-    let union = write_union(&table, &[0], &keyed, &Items::new(), None, Format::Csv, &mut Closed);
+    let rows = write_rows(&table, &[0], None, (Format::Csv, &mut Closed));
+    let union = write_union(&table, &[0], &keyed, &Items::new(), None, (Format::Csv, &mut Closed));
     for result in [rows, union] {
         assert!(matches!(&result, Err(Error::Output(m)) if m.contains("`output=FILE`")), "{result:?}");
     }
@@ -454,7 +454,7 @@ fn a_delimiter_that_is_part_of_a_byte_order_mark_does_not_make_one() {
             ReadOptions { delimiter: Some(delimiter), encoding: Encoding::Bytes, ..ReadOptions::default() };
         let table = Table::from_reader("a.csv", csv, &options, None).unwrap();
         let mut written = Vec::new();
-        write_rows(&table, &[], None, Format::Csv, &mut written).unwrap();
+        write_rows(&table, &[], None, (Format::Csv, &mut written)).unwrap();
         assert_eq!(written, csv, "{delimiter:#x}");
     }
 }
@@ -478,7 +478,7 @@ fn cells(delimiter: u8) -> impl Strategy<Value = Vec<u8>> {
 
 /// The cells of all rows.
 fn cells_of(table: &Table) -> Vec<Vec<Vec<u8>>> {
-    let row = |row| table.cells(row).map(|cell| cell.unwrap_or_default().to_vec()).collect();
+    let row = |row| (0..table.header().len()).map(|column| table.cell(row, column).into()).collect();
     (0..table.rows()).map(row).collect()
 }
 
@@ -509,11 +509,11 @@ proptest! {
             header_line: Some(1),
             unread: Vec::new(),
             lines: Lines::default(),
-            rows: store,
+            store: Store::Rows(store),
         };
         let all: Vec<usize> = (0..table.rows()).collect();
         let mut csv = Vec::new();
-        write_rows(&table, &all, None, Format::Csv, &mut csv).unwrap();
+        write_rows(&table, &all, None, (Format::Csv, &mut csv)).unwrap();
         let options = ReadOptions { delimiter: Some(delimiter), ..RAW };
         let back = Table::from_reader("a.csv", Slowly(step, &csv, None), &options, None).unwrap();
         let names: Vec<_> = back.columns.iter().map(|column| column.raw.clone()).collect();
@@ -523,7 +523,7 @@ proptest! {
         // The line of each row, counted in the plainest way: the rows before it, written.
         for row in 0..back.rows() {
             let mut before = Vec::new();
-            write_rows(&table, &all[..row], None, Format::Csv, &mut before).unwrap();
+            write_rows(&table, &all[..row], None, (Format::Csv, &mut before)).unwrap();
             let text: String = before.iter().map(|&b| b as char).collect();
             let ends = text.replace("\r\n", "\n").replace('\r', "\n").matches('\n').count();
             prop_assert_eq!(line(back.place(row)), ends as u64 + 1);

@@ -2,9 +2,12 @@
 
 use super::Encoding;
 use super::types::{Kind, fraction_digits, is_uuid, render};
-use arrow_array::builder::{BinaryViewBuilder, BooleanBuilder, FixedSizeBinaryBuilder, StringViewBuilder};
+use arrow_array::builder::{
+    BinaryBuilder, BinaryViewBuilder, BooleanBuilder, FixedSizeBinaryBuilder, LargeBinaryBuilder,
+    LargeStringBuilder, StringBuilder, StringViewBuilder,
+};
 use arrow_array::types::*;
-use arrow_array::{ArrayRef, ArrowPrimitiveType, NullArray, PrimitiveArray};
+use arrow_array::{ArrayRef, ArrowPrimitiveType, PrimitiveArray, new_null_array};
 use arrow_buffer::i256;
 use arrow_schema::{DataType, Field, FieldRef, TimeUnit};
 use std::sync::Arc;
@@ -16,9 +19,14 @@ pub(super) struct Buffer {
 }
 
 enum Values {
+    /// Of a type in which nothing is written.
     Nulls(usize),
     Text(StringViewBuilder),
+    Text32(StringBuilder),
+    Text64(LargeStringBuilder),
     Binary(BinaryViewBuilder),
+    Binary32(BinaryBuilder),
+    Binary64(LargeBinaryBuilder),
     Fixed(FixedSizeBinaryBuilder, bool),
     Booleans(BooleanBuilder),
     /// All other types that are stored as integers.
@@ -27,12 +35,19 @@ enum Values {
     Floats(Vec<Option<f64>>),
 }
 
-/// The field of a column of this kind.
+/// The field of a column of this kind, for cells that are written one by one.
 pub(super) fn field(name: &str, kind: &Kind, encoding: Encoding) -> FieldRef {
     match kind {
-        Kind::Typed(field) => Arc::new(field.as_ref().clone().with_name(name).with_nullable(true)),
-        Kind::Plain if encoding == Encoding::Bytes => Arc::new(Field::new(name, DataType::BinaryView, true)),
-        Kind::Plain => Arc::new(Field::new(name, DataType::Utf8View, true)),
+        Kind::Typed(field) | Kind::Opaque(field, _) => {
+            // What is written anew refers to no dictionary.
+            let data_type = match field.data_type() {
+                DataType::Dictionary(_, values) => values.as_ref().clone(),
+                other => other.clone(),
+            };
+            Arc::new(field.as_ref().clone().with_name(name).with_data_type(data_type).with_nullable(true))
+        }
+        Kind::Plain if encoding == Encoding::Bytes => Arc::new(Field::new(name, DataType::Binary, true)),
+        Kind::Plain => Arc::new(Field::new(name, DataType::Utf8, true)),
     }
 }
 
@@ -67,12 +82,17 @@ impl Buffer {
         let values = match &data_type {
             DataType::Null => Values::Nulls(0),
             DataType::Utf8View => Values::Text(StringViewBuilder::new()),
+            DataType::Utf8 => Values::Text32(StringBuilder::new()),
+            DataType::LargeUtf8 => Values::Text64(LargeStringBuilder::new()),
             DataType::BinaryView => Values::Binary(BinaryViewBuilder::new()),
+            DataType::Binary => Values::Binary32(BinaryBuilder::new()),
+            DataType::LargeBinary => Values::Binary64(LargeBinaryBuilder::new()),
             DataType::FixedSizeBinary(n) => Values::Fixed(FixedSizeBinaryBuilder::new(*n), is_uuid(field)),
             DataType::Boolean => Values::Booleans(BooleanBuilder::new()),
             DataType::Decimal256(..) => Values::Wide(Vec::new()),
             t if t.is_floating() => Values::Floats(Vec::new()),
-            _ => Values::Integers(Vec::new()),
+            t if is_integer(t) => Values::Integers(Vec::new()),
+            _ => Values::Nulls(0),
         };
         Buffer { data_type, values }
     }
@@ -84,7 +104,11 @@ impl Buffer {
             match &mut self.values {
                 Values::Nulls(n) => *n += 1,
                 Values::Text(b) => b.append_null(),
+                Values::Text32(b) => b.append_null(),
+                Values::Text64(b) => b.append_null(),
                 Values::Binary(b) => b.append_null(),
+                Values::Binary32(b) => b.append_null(),
+                Values::Binary64(b) => b.append_null(),
                 Values::Fixed(b, _) => b.append_null(),
                 Values::Booleans(b) => b.append_null(),
                 Values::Integers(v) => v.push(None),
@@ -97,7 +121,17 @@ impl Buffer {
         match &mut self.values {
             Values::Nulls(_) => None,
             Values::Text(b) => text().map(|t| b.append_value(t)),
+            Values::Text32(b) => text().map(|t| b.append_value(t)),
+            Values::Text64(b) => text().map(|t| b.append_value(t)),
             Values::Binary(b) => {
+                b.append_value(cell);
+                Some(())
+            }
+            Values::Binary32(b) => {
+                b.append_value(cell);
+                Some(())
+            }
+            Values::Binary64(b) => {
                 b.append_value(cell);
                 Some(())
             }
@@ -124,9 +158,13 @@ impl Buffer {
             };
         }
         match self.values {
-            Values::Nulls(n) => Arc::new(NullArray::new(n)),
+            Values::Nulls(n) => new_null_array(&self.data_type, n),
             Values::Text(mut b) => Arc::new(b.finish()),
+            Values::Text32(mut b) => Arc::new(b.finish()),
+            Values::Text64(mut b) => Arc::new(b.finish()),
             Values::Binary(mut b) => Arc::new(b.finish()),
+            Values::Binary32(mut b) => Arc::new(b.finish()),
+            Values::Binary64(mut b) => Arc::new(b.finish()),
             Values::Fixed(mut b, _) => Arc::new(b.finish()),
             Values::Booleans(mut b) => Arc::new(b.finish()),
             Values::Wide(v) => {
@@ -175,6 +213,19 @@ impl Buffer {
             },
         }
     }
+}
+
+/// Whether values of this type are stored as integers that fit 128 bits.
+fn is_integer(data_type: &DataType) -> bool {
+    data_type.is_integer()
+        || matches!(
+            data_type,
+            DataType::Date32
+                | DataType::Time32(_)
+                | DataType::Time64(_)
+                | DataType::Timestamp(..)
+                | DataType::Decimal128(..)
+        )
 }
 
 /// A value in the units of its type, if it is in range.

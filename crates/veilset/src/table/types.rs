@@ -20,7 +20,7 @@
 use super::Encoding;
 use arrow_array::cast::AsArray;
 use arrow_array::types::*;
-use arrow_array::{Array, ArrowPrimitiveType};
+use arrow_array::{Array, ArrayAccessor, ArrowPrimitiveType};
 use arrow_schema::{DataType, FieldRef, TimeUnit};
 use std::io::Write;
 
@@ -30,11 +30,14 @@ pub(super) enum Kind {
     /// Text, or bytes with [`Encoding::Bytes`]; the columns of CSV files and lists.
     #[default]
     Plain,
-    /// A column of a Parquet file.
+    /// A column of a Parquet file, or of Arrow batches.
     Typed(FieldRef),
+    /// A column of Arrow batches whose cells have no text. It may stay in a result, and nothing else.
+    Opaque(FieldRef, Unfit),
 }
 
 /// Why something is refused, and the next step.
+#[derive(Debug, Clone)]
 pub(super) struct Unfit {
     pub(super) what: String,
     pub(super) next: &'static str,
@@ -45,7 +48,7 @@ fn unfit<T>(what: impl Into<String>, next: &'static str) -> Result<T, Unfit> {
 }
 
 impl Kind {
-    /// The kind of a Parquet column; refused if it cannot be text.
+    /// The kind of a column of this type; refused if it cannot be text.
     pub(super) fn of(field: &FieldRef, encoding: Encoding) -> Result<Kind, Unfit> {
         const FLATTEN: &str = "Flatten it into plain columns, or remove it from the file";
         const BINARY: &str =
@@ -54,7 +57,10 @@ impl Kind {
             DataType::Struct(_) | DataType::List(_) | DataType::LargeList(_) | DataType::Map(..) => {
                 unfit("the column is nested (its cells are lists, structs or maps)", FLATTEN)
             }
-            DataType::BinaryView | DataType::FixedSizeBinary(_)
+            DataType::Binary
+            | DataType::LargeBinary
+            | DataType::BinaryView
+            | DataType::FixedSizeBinary(_)
                 if encoding == Encoding::Utf8 && !is_uuid(field) =>
             {
                 unfit("the column is binary, not text", BINARY)
@@ -81,10 +87,28 @@ impl Kind {
             | DataType::Time32(_)
             | DataType::Time64(_)
             | DataType::Timestamp(..)
+            | DataType::Utf8
+            | DataType::LargeUtf8
             | DataType::Utf8View
+            | DataType::Binary
+            | DataType::LargeBinary
             | DataType::BinaryView
             | DataType::FixedSizeBinary(_) => Ok(Kind::Typed(field.clone())),
+            DataType::Dictionary(_, values) if is_text(values) => Ok(Kind::Typed(field.clone())),
             other => unfit(format!("the column has a type that veilset does not read ({other})"), FLATTEN),
+        }
+    }
+
+    /// The kind of any column of Arrow batches.
+    pub(super) fn of_any(field: &FieldRef, encoding: Encoding) -> Kind {
+        Kind::of(field, encoding).unwrap_or_else(|unfit| Kind::Opaque(field.clone(), unfit))
+    }
+
+    /// Refuses columns whose cells have no text.
+    pub(super) fn check_text(&self) -> Result<(), Unfit> {
+        match self {
+            Kind::Opaque(_, unfit) => Err(unfit.clone()),
+            Kind::Plain | Kind::Typed(_) => Ok(()),
         }
     }
 
@@ -99,7 +123,7 @@ impl Kind {
                 "timestamps without a time zone cannot be a key: they are different instants in different places",
                 "Convert the column to UTC timestamps or to text, the same way on both sides",
             ),
-            _ => Ok(()),
+            kind => kind.check_text(),
         }
     }
 
@@ -110,21 +134,35 @@ impl Kind {
                 "the values are floating-point numbers, whose sum is not exact",
                 "Convert the column to integers or decimals",
             ),
-            _ => Ok(()),
+            kind => kind.check_text(),
         }
     }
 
     /// Whether an empty cell and no value are the same.
     pub(super) fn empty_is_null(&self) -> bool {
         match self {
-            Kind::Plain => false,
+            Kind::Plain | Kind::Opaque(..) => false,
             Kind::Typed(field) => match field.data_type() {
-                DataType::Utf8View | DataType::BinaryView => false,
                 DataType::FixedSizeBinary(_) => is_uuid(field),
-                _ => true,
+                DataType::Binary | DataType::LargeBinary | DataType::BinaryView => false,
+                DataType::Dictionary(..) => false,
+                other => !is_text(other),
             },
         }
     }
+}
+
+/// Whether every value of this type has a text: strings in Arrow batches are checked with the batch.
+pub(super) fn all_have_text(data_type: &DataType) -> bool {
+    !matches!(
+        data_type,
+        DataType::Decimal128(..) | DataType::Decimal256(..) | DataType::Time32(_) | DataType::Time64(_)
+    )
+}
+
+/// Whether values of this type are strings.
+pub(super) fn is_text(data_type: &DataType) -> bool {
+    matches!(data_type, DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View)
 }
 
 pub(super) fn is_uuid(field: &FieldRef) -> bool {
@@ -133,6 +171,24 @@ pub(super) fn is_uuid(field: &FieldRef) -> bool {
 
 /// Appends the text of a value that is not null. False if it has none: it is out of range or not UTF-8.
 pub(super) type Render<'a> = Box<dyn Fn(usize, &mut Vec<u8>) -> bool + 'a>;
+
+/// The values of an array of strings.
+fn strings<'a>(array: impl ArrayAccessor<Item = &'a str> + 'a) -> Option<Render<'a>> {
+    Some(Box::new(move |i, out| {
+        // The decoder of Parquet does not check the UTF-8 of every column that a file calls a string.
+        let bytes = array.value(i).as_bytes();
+        out.extend_from_slice(bytes);
+        std::str::from_utf8(bytes).is_ok()
+    }))
+}
+
+/// The values of an array of bytes.
+fn bytes<'a>(array: impl ArrayAccessor<Item = &'a [u8]> + 'a) -> Option<Render<'a>> {
+    Some(Box::new(move |i, out| {
+        out.extend_from_slice(array.value(i));
+        true
+    }))
+}
 
 /// How the values of an array of this kind become text. `None` if it is of another type.
 pub(super) fn render<'a>(kind: &Kind, array: &'a dyn Array) -> Option<Render<'a>> {
@@ -194,21 +250,19 @@ pub(super) fn render<'a>(kind: &Kind, array: &'a dyn Array) -> Option<Render<'a>
                 TimeUnit::Nanosecond => values::<TimestampNanosecondType>(array, write),
             }
         }
-        DataType::Utf8View => {
-            let array = array.as_string_view_opt()?;
-            Some(Box::new(move |i, out| {
-                // The decoder does not check the UTF-8 of every column that a file calls a string.
-                let bytes = array.value(i).as_bytes();
-                out.extend_from_slice(bytes);
-                std::str::from_utf8(bytes).is_ok()
-            }))
-        }
-        DataType::BinaryView => {
-            let array = array.as_binary_view_opt()?;
-            Some(Box::new(move |i, out| {
-                out.extend_from_slice(array.value(i));
-                true
-            }))
+        DataType::Utf8 => strings(array.as_string_opt::<i32>()?),
+        DataType::LargeUtf8 => strings(array.as_string_opt::<i64>()?),
+        DataType::Utf8View => strings(array.as_string_view_opt()?),
+        DataType::Binary => bytes(array.as_binary_opt::<i32>()?),
+        DataType::LargeBinary => bytes(array.as_binary_opt::<i64>()?),
+        DataType::BinaryView => bytes(array.as_binary_view_opt()?),
+        DataType::Dictionary(..) => {
+            let array = array.as_any_dictionary_opt()?;
+            let values = array.values().as_ref();
+            let text = render(kind, values)?;
+            // An array without values has nothing but nulls, which are not rendered.
+            let keys = if values.is_empty() { Vec::new() } else { array.normalized_keys() };
+            Some(Box::new(move |i, out| keys.get(i).is_some_and(|&key| text(key, out))))
         }
         DataType::FixedSizeBinary(_) => {
             let array = array.as_fixed_size_binary_opt()?;

@@ -22,9 +22,11 @@ pub fn values(table: &Table, keyed: &KeyedSet, column: usize, scale: u32) -> Res
         .kind
         .check_values()
         .map_err(|unfit| table.error(unfit.what, unfit.next).at_column(table.label(column)))?;
-    let value = |row: u32| {
+    let mut cursor = table.cursor([column]);
+    let mut value = |row: u32| {
         let row = row as usize;
-        decimal(table.cell(row, column), scale).map_err(|bad| table.error_at(row, column, bad.what, bad.next))
+        let cell = cursor.at(row).cell(0).unwrap_or_default();
+        decimal(cell, scale).map_err(|bad| table.error_at(row, column, bad.what, bad.next))
     };
     let mut values = keyed.rows.iter().map(|&row| value(row)).collect::<Result<Vec<_>>>()?;
     for &(row, position) in keyed.added() {

@@ -1,11 +1,13 @@
-//! Writing results as CSV (RFC 4180 quoting where needed, LF line ends), as a list, or as Parquet.
+//! Writing results as CSV (RFC 4180 quoting where needed, LF line ends), as a list, or as columns of values.
 
-use super::parquet_write::ParquetSink;
+use super::arrow_write::ArrowSink;
+use super::batches::Batches;
 use super::sent::{SentColumns, check_items};
 use super::types::Kind;
-use super::{Format, KeyedSet, Table, destination, other, typed};
+use super::{Format, KeyedSet, Store, Table, destination, other, typed};
 use crate::error::{Error, Result};
 use crate::item::{Items, decode_key};
+use arrow_schema::{DataType, FieldRef};
 use std::borrow::Cow;
 use std::io::{self, Write};
 
@@ -29,28 +31,55 @@ impl From<Format> for Layout {
     }
 }
 
+/// Where a result is written.
+pub enum To<'a> {
+    /// As the bytes of a file.
+    File(Layout, &'a mut (dyn Write + Send)),
+    /// As Arrow batches, which replace those that are there.
+    Batches(&'a mut Batches),
+}
+
+impl<'a, L: Into<Layout>, W: Write + Send> From<(L, &'a mut W)> for To<'a> {
+    fn from((layout, out): (L, &'a mut W)) -> To<'a> {
+        To::File(layout.into(), out)
+    }
+}
+
+impl<'a> From<&'a mut Batches> for To<'a> {
+    fn from(batches: &'a mut Batches) -> To<'a> {
+        To::Batches(batches)
+    }
+}
+
+impl To<'_> {
+    fn is(&self, format: Format) -> bool {
+        matches!(self, To::File(layout, _) if layout.format == format)
+    }
+
+    /// Whether columns of values are written, with a type for each.
+    fn is_typed(&self) -> bool {
+        !self.is(Format::Csv) && !self.is(Format::List)
+    }
+}
+
 /// Writes the given rows of a table, in the order given, with the sent columns after ours: payload `i` belongs to
 /// `rows[i]`. Payloads and items of a list are checked before the first byte is written.
-pub fn write_rows(
+pub fn write_rows<'a>(
     table: &Table,
     rows: &[usize],
     sent: Option<SentColumns>,
-    layout: impl Into<Layout>,
-    out: &mut (dyn Write + Send),
+    to: impl Into<To<'a>>,
 ) -> Result<()> {
-    let layout = layout.into();
+    let to = to.into();
     if let Some(sent) = sent {
         sent.check(rows.len(), table.encoding)?;
     }
     let columns = columns(table, sent);
-    if let (Format::List, [_]) = (layout.format, &columns[..]) {
-        check_lines(rows.iter().flat_map(|&row| table.cells(row)), "one of our keys")?;
+    if to.is(Format::List) && columns.len() == 1 {
+        check_rows(table, rows.iter().copied())?;
     }
-    let mut sink = Sink::start(columns, table, layout, out)?;
-    for (i, &row) in rows.iter().enumerate() {
-        let theirs = sent.map(|sent| sent.cells(i)).unwrap_or_default();
-        sink.row(table.cells(row).chain(theirs))?;
-    }
+    let mut sink = Sink::start(columns, table, to)?;
+    sink.ours(table, rows, &|i| sent.map(|sent| sent.cells(i)).unwrap_or_default())?;
     sink.end()
 }
 
@@ -64,16 +93,15 @@ pub fn write_rows(
 /// columns, or into text where ours is text, is the peer's fault. A line break in an item of a list is an output
 /// error: another format can hold it.
 #[allow(clippy::too_many_arguments)] // our table, what is new, and how and where it is written
-pub fn write_union(
+pub fn write_union<'a>(
     table: &Table,
     key: &[usize],
     keyed: &KeyedSet,
     new_items: &Items,
     sent: Option<SentColumns>,
-    layout: impl Into<Layout>,
-    out: &mut (dyn Write + Send),
+    to: impl Into<To<'a>>,
 ) -> Result<()> {
-    let layout = layout.into();
+    let to = to.into();
     check_items(new_items, key.len(), table.encoding, "an item it sent is")?;
     if let Some(sent) = sent {
         sent.check(new_items.len(), table.encoding)?;
@@ -84,18 +112,18 @@ pub fn write_union(
     let mut columns = columns(table, sent);
     for (column, place) in columns.iter_mut().zip(&places) {
         if let Some(place) = *place {
-            column.widen(new_items, key.len(), place, layout.format);
+            column.key(to.is_typed(), new_items, key.len(), place);
         }
     }
-    if let (Format::List, [_]) = (layout.format, &columns[..]) {
-        check_lines(keyed.rows.iter().flat_map(|&row| table.cells(row as usize)), "one of our keys")?;
+    let rows: Vec<usize> = keyed.rows.iter().map(|&row| row as usize).collect();
+    if to.is(Format::List) && columns.len() == 1 {
+        check_rows(table, rows.iter().copied())?;
         check_lines(first_cells(new_items, key.len()), "one of the peer's keys")?;
     }
-    let mut sink = Sink::start(columns, table, layout, out)?;
+    columns.iter_mut().for_each(OutColumn::or_null);
+    let mut sink = Sink::start(columns, table, to)?;
     let none = vec![None; sent.map_or(0, |sent| sent.names.len())];
-    for &row in &keyed.rows {
-        sink.row(table.cells(row as usize).chain(none.iter().copied()))?;
-    }
+    sink.ours(table, &rows, &|_| none.clone())?;
     for i in sorted(new_items) {
         let cells = decode_key(new_items.get(i), key.len()).unwrap_or_default();
         let ours = places.iter().map(|place| place.and_then(|p| cells.get(p).copied()));
@@ -107,23 +135,18 @@ pub fn write_union(
 
 /// Writes keys under our key columns and nothing else: the union as the sender gets it, normalised and without rows.
 /// Keys are sorted, and checked before the first byte is written, as in [`write_union`].
-pub fn write_keys(
-    table: &Table,
-    key: &[usize],
-    items: &Items,
-    layout: impl Into<Layout>,
-    out: &mut (dyn Write + Send),
-) -> Result<()> {
-    let layout = layout.into();
+pub fn write_keys<'a>(table: &Table, key: &[usize], items: &Items, to: impl Into<To<'a>>) -> Result<()> {
+    let to = to.into();
     check_items(items, key.len(), table.encoding, "an item it sent is")?;
     let mut columns: Vec<_> = key.iter().map(|&at| OutColumn::of(table, at)).collect();
     for (place, column) in columns.iter_mut().enumerate() {
-        column.widen(items, key.len(), place, layout.format);
+        column.key(to.is_typed(), items, key.len(), place);
+        column.taken = None;
     }
-    if let (Format::List, [_]) = (layout.format, &columns[..]) {
+    if to.is(Format::List) && columns.len() == 1 {
         check_lines(first_cells(items, key.len()), "a key of the union, ours or the peer's,")?;
     }
-    let mut sink = Sink::start(columns, table, layout, out)?;
+    let mut sink = Sink::start(columns, table, to)?;
     for i in sorted(items) {
         let cells = decode_key(items.get(i), key.len()).unwrap_or_default();
         sink.row(cells.into_iter().map(Some))?;
@@ -132,15 +155,14 @@ pub fn write_keys(
 }
 
 /// Writes rows of our own making under columns of these names.
-pub fn write_cells<const N: usize>(
+pub fn write_cells<'a, const N: usize>(
     table: &Table,
     names: &[&str; N],
     rows: impl Iterator<Item = [String; N]>,
-    layout: impl Into<Layout>,
-    out: &mut (dyn Write + Send),
+    to: impl Into<To<'a>>,
 ) -> Result<()> {
-    let columns = names.iter().map(|name| OutColumn { raw: name.as_bytes(), name, kind: Kind::Plain });
-    let mut sink = Sink::start(columns.collect(), table, layout.into(), out)?;
+    let columns = names.iter().map(|name| OutColumn::plain(name));
+    let mut sink = Sink::start(columns.collect(), table, to.into())?;
     for row in rows {
         sink.row(row.iter().map(|cell| Some(cell.as_bytes())))?;
     }
@@ -155,6 +177,15 @@ fn check_lines<'a>(mut cells: impl Iterator<Item = Option<&'a [u8]>>, whose: &st
             "{whose} contains a line break, so it cannot be an item of a list. Nothing was written; run again with \
              `output_format=csv`"
         )));
+    }
+    Ok(())
+}
+
+/// Refuses such a cell in these rows of a table of one column.
+fn check_rows(table: &Table, rows: impl Iterator<Item = usize>) -> Result<()> {
+    let mut cursor = table.all_cells();
+    for row in rows {
+        check_lines(cursor.at(row).cells(), "one of our keys")?;
     }
     Ok(())
 }
@@ -174,7 +205,7 @@ fn sorted(items: &Items) -> impl Iterator<Item = usize> {
 /// Our columns and those that were sent.
 fn columns<'a>(table: &'a Table, sent: Option<SentColumns<'a>>) -> Vec<OutColumn<'a>> {
     let theirs = sent.map_or(&[][..], |sent| sent.names);
-    let theirs = theirs.iter().map(|name| OutColumn { raw: name.as_bytes(), name, kind: Kind::Plain });
+    let theirs = theirs.iter().map(|name| OutColumn::plain(name));
     (0..table.header().len()).map(|at| OutColumn::of(table, at)).chain(theirs).collect()
 }
 
@@ -183,22 +214,55 @@ pub(super) struct OutColumn<'a> {
     pub(super) raw: &'a [u8],
     pub(super) name: &'a str,
     pub(super) kind: Kind,
+    /// Its place in a table of batches, from which its values are taken as they are, ...
+    pub(super) taken: Option<usize>,
+    /// as values of this field.
+    pub(super) field: Option<FieldRef>,
 }
 
 impl<'a> OutColumn<'a> {
+    /// Our column.
     fn of(table: &'a Table, at: usize) -> Self {
         let column = &table.columns[at];
-        OutColumn { raw: &column.raw, name: &table.header()[at], kind: column.kind.clone() }
+        let field = match (&table.store, &column.kind) {
+            (Store::Batches(_), Kind::Typed(field) | Kind::Opaque(field, _)) => Some(field.clone()),
+            _ => None,
+        };
+        OutColumn {
+            raw: &column.raw,
+            name: &table.header()[at],
+            kind: column.kind.clone(),
+            taken: field.as_ref().map(|_| at),
+            field,
+        }
     }
 
-    /// Makes it a text column if one of the keys has a value at `place` that its type cannot hold.
-    fn widen(&mut self, items: &Items, columns: usize, place: usize, format: Format) {
-        if let (Format::Parquet, Kind::Typed(field)) = (format, &self.kind) {
-            let cell = |item| decode_key(item, columns).and_then(|cells| cells.get(place).copied());
-            if !typed::fits(field, items.iter().filter_map(cell)) {
-                self.kind = Kind::Plain;
-            }
+    /// A column of text that is not ours.
+    fn plain(name: &'a str) -> Self {
+        OutColumn { raw: name.as_bytes(), name, kind: Kind::Plain, taken: None, field: None }
+    }
+
+    /// Makes a key column fit for these further keys, which have a value for it at `place`: it becomes text if one of them
+    /// is no value of its type, and is written cell by cell if its type refers to values that are there already.
+    fn key(&mut self, typed: bool, items: &Items, columns: usize, place: usize) {
+        let Kind::Typed(field) = &self.kind else { return };
+        let cell = |item| decode_key(item, columns).and_then(|cells| cells.get(place).copied());
+        if !typed {
+            return;
         }
+        let refers = matches!(field.data_type(), DataType::Dictionary(..));
+        let fits = refers || typed::fits(field, items.iter().filter_map(cell));
+        if !fits {
+            self.kind = Kind::Plain;
+        }
+        if refers || !fits {
+            self.taken = None;
+        }
+    }
+
+    /// Allows rows without a value.
+    fn or_null(&mut self) {
+        self.field = self.field.take().map(|field| field.as_ref().clone().with_nullable(true).into());
     }
 }
 
@@ -206,16 +270,17 @@ impl<'a> OutColumn<'a> {
 enum Sink<'a> {
     Csv { delimiter: u8, for_spreadsheets: bool, out: &'a mut (dyn Write + Send) },
     List { out: &'a mut (dyn Write + Send) },
-    Parquet(Box<ParquetSink<'a>>),
+    Arrow(Box<ArrowSink<'a>>),
 }
 
 impl<'a> Sink<'a> {
-    fn start(
-        columns: Vec<OutColumn>,
-        table: &Table,
-        layout: Layout,
-        out: &'a mut (dyn Write + Send),
-    ) -> Result<Self> {
+    fn start(columns: Vec<OutColumn>, table: &Table, to: To<'a>) -> Result<Self> {
+        let (layout, out) = match to {
+            To::File(layout, out) => (layout, out),
+            To::Batches(to) => {
+                return Ok(Sink::Arrow(Box::new(ArrowSink::memory(&columns, table.encoding, to))));
+            }
+        };
         match layout.format {
             Format::Csv => {
                 let delimiter = layout.delimiter.unwrap_or(table.delimiter());
@@ -231,9 +296,28 @@ impl<'a> Sink<'a> {
                 columns.len()
             ))),
             Format::Parquet => {
-                ParquetSink::start(&columns, table.encoding, out).map(|s| Sink::Parquet(Box::new(s)))
+                ArrowSink::parquet(&columns, table.encoding, out).map(|s| Sink::Arrow(Box::new(s)))
             }
+            Format::Arrow => ArrowSink::file(&columns, table.encoding, out).map(|s| Sink::Arrow(Box::new(s))),
         }
+    }
+
+    /// Appends rows of our table. `theirs` gives the further cells of each, by its position in `rows`.
+    fn ours<'b>(
+        &mut self,
+        table: &Table,
+        rows: &[usize],
+        theirs: &dyn Fn(usize) -> Vec<Option<&'b [u8]>>,
+    ) -> Result<()> {
+        if let (Store::Batches(batches), Sink::Arrow(sink)) = (&table.store, &mut *self) {
+            return sink.take(table, batches, rows, theirs);
+        }
+        let mut cursor = table.all_cells();
+        for (i, &row) in rows.iter().enumerate() {
+            let theirs = theirs(i);
+            self.row(cursor.at(row).cells().chain(theirs))?;
+        }
+        Ok(())
     }
 
     fn row<'b>(&mut self, cells: impl Iterator<Item = Option<&'b [u8]>>) -> Result<()> {
@@ -250,7 +334,7 @@ impl<'a> Sink<'a> {
                 let item = cells.into_iter().next().flatten().unwrap_or_default();
                 out.write_all(item).and_then(|()| out.write_all(b"\n"))
             }
-            Sink::Parquet(sink) => return sink.row(cells),
+            Sink::Arrow(sink) => return sink.row(cells),
         };
         written.map_err(|e| destination::unwritable("result", &e))
     }
@@ -258,7 +342,7 @@ impl<'a> Sink<'a> {
     fn end(self) -> Result<()> {
         match self {
             Sink::Csv { .. } | Sink::List { .. } => Ok(()),
-            Sink::Parquet(sink) => sink.end(),
+            Sink::Arrow(sink) => sink.end(),
         }
     }
 }
@@ -367,8 +451,8 @@ mod tests {
         let table = Table::from_reader("t.csv", csv.as_bytes(), &Default::default(), None).unwrap();
         let written = |for_spreadsheets| {
             let mut out = Vec::new();
-            write_rows(&table, &[0, 1], None, Layout { for_spreadsheets, ..Format::Csv.into() }, &mut out)
-                .unwrap();
+            let layout = Layout { for_spreadsheets, ..Format::Csv.into() };
+            write_rows(&table, &[0, 1], None, (layout, &mut out)).unwrap();
             String::from_utf8(out).unwrap()
         };
         assert_eq!(written(false), csv);

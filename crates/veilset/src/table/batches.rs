@@ -1,0 +1,195 @@
+//! Tables of Arrow batches: frames of other programs, which keep their columns as they are.
+
+use super::types::{self, Kind, render};
+use super::{Column, Format, Head, Lines, MAX_ROWS, ReadOptions, Store, Table, shorten};
+use crate::error::{Error, Place, Result};
+use arrow_array::{Array, ArrayRef, RecordBatch, new_null_array};
+use arrow_schema::{Schema, SchemaRef};
+use arrow_select::interleave::interleave;
+use parquet::arrow::ArrowWriter;
+use std::fmt;
+
+/// Arrow batches of one schema.
+#[derive(Clone, Default)]
+pub struct Batches {
+    schema: Option<SchemaRef>,
+    batches: Vec<RecordBatch>,
+    /// The number of each batch's first row.
+    starts: Vec<usize>,
+    rows: usize,
+}
+
+impl Batches {
+    /// No batches yet, of this schema.
+    pub fn new(schema: SchemaRef) -> Batches {
+        Batches { schema: Some(schema), ..Batches::default() }
+    }
+
+    /// The schema; `None` if no result was written here.
+    pub fn schema(&self) -> Option<&SchemaRef> {
+        self.schema.as_ref()
+    }
+
+    /// The number of rows.
+    pub fn rows(&self) -> usize {
+        self.rows
+    }
+
+    /// The batches.
+    pub fn batches(&self) -> &[RecordBatch] {
+        &self.batches
+    }
+
+    pub(super) fn push(&mut self, batch: RecordBatch) {
+        if batch.num_rows() > 0 {
+            self.starts.push(self.rows);
+            self.rows += batch.num_rows();
+            self.batches.push(batch);
+        }
+    }
+
+    /// The batch that a row is in, and the row's number in it.
+    pub(super) fn find(&self, row: usize) -> (usize, usize) {
+        let batch = self.starts.partition_point(|&start| start <= row) - 1;
+        (batch, row - self.starts[batch])
+    }
+
+    /// A column's values in these rows, in this order. `None` if they are too many bytes for one array.
+    pub(super) fn take(&self, column: usize, rows: &[usize]) -> Option<ArrayRef> {
+        let arrays: Vec<&dyn Array> = self.batches.iter().map(|b| b.column(column).as_ref()).collect();
+        let places: Vec<_> = rows.iter().map(|&row| self.find(row)).collect();
+        interleave(&arrays, &places).ok()
+    }
+}
+
+impl fmt::Debug for Batches {
+    /// Without the cells, which are confidential.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Batches").field("rows", &self.rows).finish_non_exhaustive()
+    }
+}
+
+impl Table {
+    /// The table of these batches, which all have this schema. Their columns are kept as they are, and not copied. `name`
+    /// appears in messages. `columns` are the needed ones; the others are dropped. `None` means all columns. A column
+    /// whose cells have no text may be among them, but is no key, has no values and is not sent.
+    ///
+    /// # Errors
+    /// [`Error::Input`] for columns that are missing and for batches that are malformed or of another schema; an error
+    /// instead of a batch is passed on.
+    pub fn from_batches(
+        name: &str,
+        schema: &SchemaRef,
+        batches: impl IntoIterator<Item = Result<RecordBatch>>,
+        options: &ReadOptions,
+        columns: Option<&[String]>,
+    ) -> Result<Table> {
+        let names: Vec<String> = schema.fields().iter().map(|field| field.name().clone()).collect();
+        let head = Head { file: name, names: &names, line: None, format: Format::Arrow, unread: &[] };
+        let chosen = head.choose(columns)?;
+        let malformed =
+            |what| Error::input(name, what, "Make it again, or write it to a file and name the file");
+        let kept = schema.project(&chosen).map_err(|_| malformed("the schema is malformed"))?;
+        let kinds: Vec<Kind> =
+            chosen.iter().map(|&at| Kind::of_any(&schema.fields()[at], options.encoding)).collect();
+        let mut kept = Batches::new(kept.into());
+        for batch in batches {
+            let batch = batch?;
+            if batch.schema_ref().fields() != schema.fields() {
+                return Err(malformed("the batches have different columns"));
+            }
+            let batch = batch.project(&chosen).map_err(|_| malformed("a batch is malformed"))?;
+            // Another program made them, and nothing has looked at their bytes yet.
+            if batch.columns().iter().any(|column| column.to_data().validate_full().is_err()) {
+                return Err(malformed("a batch is malformed: its values do not fit their types"));
+            }
+            check_texts(name, &batch, &kinds, kept.rows())?;
+            kept.push(batch);
+            if kept.rows() > MAX_ROWS {
+                let what = format!("there are more than {MAX_ROWS} rows");
+                return Err(Error::input(name, what, "Split them and run once for each part"));
+            }
+        }
+        Ok(Table {
+            name: name.into(),
+            format: Format::Arrow,
+            delimiter: options.delimiter.unwrap_or(b','),
+            encoding: options.encoding,
+            columns: chosen
+                .iter()
+                .zip(kinds)
+                .map(|(&at, kind)| Column { raw: names[at].clone().into(), kind })
+                .collect(),
+            header: chosen.iter().map(|&at| names[at].clone()).collect(),
+            header_line: None,
+            unread: Vec::new(),
+            lines: Lines::default(),
+            store: Store::Batches(kept),
+        })
+    }
+}
+
+impl Table {
+    /// Refuses columns whose cells have no text, for a result that is text. `next` is what to do.
+    pub(super) fn check_texts(&self, next: &str) -> Result<()> {
+        let unfit = |column: &Column| column.kind.check_text().err();
+        match self.columns.iter().enumerate().find_map(|(at, column)| Some((at, unfit(column)?))) {
+            Some((at, unfit)) => Err(self.error(unfit.what, next).at_column(self.label(at))),
+            None => Ok(()),
+        }
+    }
+
+    /// Refuses columns that Parquet cannot hold.
+    pub(super) fn check_parquet(&self) -> Result<()> {
+        let Store::Batches(Batches { schema: Some(schema), .. }) = &self.store else { return Ok(()) };
+        // What can be written is only known from trying.
+        let write = |at: usize| {
+            let field = schema.field(at).clone().with_nullable(true);
+            let nothing = new_null_array(field.data_type(), 1);
+            let batch = RecordBatch::try_new(Schema::new(vec![field]).into(), vec![nothing])?;
+            let mut writer = ArrowWriter::try_new(std::io::sink(), batch.schema(), None)?;
+            writer.write(&batch).and_then(|()| writer.close())
+        };
+        let cannot = |at: &usize| write(*at).is_err();
+        match (0..schema.fields().len()).find(cannot) {
+            Some(at) => Err(self
+                .error(
+                    format!("Parquet has no type for the column's ({})", schema.field(at).data_type()),
+                    "Convert or remove the column, or use `output_format=arrow`",
+                )
+                .at_column(self.label(at))),
+            None => Ok(()),
+        }
+    }
+}
+
+/// Refuses values that have no text, because they are out of the range of their type. `before` is the number of rows before
+/// the batch.
+fn check_texts(name: &str, batch: &RecordBatch, kinds: &[Kind], before: usize) -> Result<()> {
+    let mut text = Vec::new();
+    for ((array, kind), field) in batch.columns().iter().zip(kinds).zip(batch.schema_ref().fields()) {
+        if let (Kind::Typed(_), Some(render)) = (kind, render(kind, array))
+            && !types::all_have_text(field.data_type())
+        {
+            let nulls = array.logical_nulls();
+            let given = |&row: &usize| nulls.as_ref().is_none_or(|nulls| nulls.is_valid(row));
+            for row in (0..array.len()).filter(given) {
+                text.clear();
+                if !render(row, &mut text) {
+                    return Err(Error::input(
+                        name,
+                        "the value is out of the range of its type",
+                        "Correct it",
+                    )
+                    .at(Place::Row((before + row) as u64 + 1))
+                    .at_column(shorten(field.name())));
+                }
+            }
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+#[path = "batches_tests.rs"]
+mod tests;
