@@ -428,9 +428,10 @@ pub struct InputArgs {
 /// Our items.
 #[derive(Debug, Args)]
 pub struct KeyArgs {
-    /// Our file: CSV with a header, Parquet, or a list of one item per line; - is standard input
+    /// Our file: CSV with a header, Parquet, Arrow, or a list of one item per line; - is standard input
     pub input: PathBuf,
-    /// The format of our file [default: parquet for .parquet and .pq, list for .txt and .list, otherwise csv]
+    /// The format of our file [default: parquet for .parquet and .pq, arrow for .arrow, .arrows, .feather and .ipc, list for
+    /// .txt and .list, otherwise csv]
     #[arg(long, value_parser = format())]
     pub format: Option<Format>,
     /// The columns to compare, byte by byte: without --normalize, Ann@x.org is not ann@x.org. Their names may

@@ -105,6 +105,14 @@ impl Book {
         }
     }
 
+    /// All peers: name, fingerprint and address.
+    pub fn peers(&self) -> Vec<(String, String, Option<String>)> {
+        let entry = |(name, entry): (&String, &Entry)| {
+            (name.clone(), entry.fingerprint.to_string(), entry.address.clone())
+        };
+        self.peers.iter().map(entry).collect()
+    }
+
     /// The fingerprint of a name.
     pub fn fingerprint(&self, name: &str) -> Option<Fingerprint> {
         self.peers.get(name).map(|entry| entry.fingerprint)

@@ -1,16 +1,10 @@
 //! `veilset check`: what would run, what it costs, and what each side would learn.
 
-use crate::plan::PartyPlan;
-use crate::{as_options, print};
-use std::cell::OnceCell;
 use std::fmt::Write as _;
-use veilset::error::{Error, Result};
-use veilset::governance::gate::Gate;
-use veilset::net::{Connected, Me, Member};
+use veilset::net::{Me, Member};
 use veilset::operations::Announced;
-use veilset::rng::Prng;
 use veilset::session::estimate::{Estimate, would_learn};
-use veilset::session::run::{self, Checked, Prepared};
+use veilset::session::run::Checked;
 use veilset::session::{Proposal, Term};
 
 /// Links for which the transfer time is printed, in megabits per second.
@@ -21,25 +15,8 @@ const FIXED_FOR_TWO: [&str; 1] = ["parties"];
 /// Terms that have the same value in every run of several.
 const FIXED_FOR_SEVERAL: [&str; 4] = ["output", "sent_columns", "malicious_sender", "reveal_count_to_sender"];
 
-/// Agrees with all other parties and prints the agreement.
-pub fn run(
-    plan: &PartyPlan,
-    connected: Connected,
-    prepared: &Prepared<'_>,
-    gate: &mut Gate<'_>,
-) -> Result<()> {
-    let half = plan.job.prepared.is_some();
-    let ours = OnceCell::new();
-    let milliseconds = |proposal: &Proposal| {
-        let estimate = Estimate::of(proposal, half, prepared.request().threads)?;
-        Ok(ours.get_or_init(|| estimate).work.as_millis() as u64)
-    };
-    let checked = run::check(connected, prepared, gate, &milliseconds, &mut Prng::from_os()?)?;
-    let ours = ours.into_inner().ok_or_else(|| Error::Bug("a check without an estimate".into()))?;
-    print(as_options(&text(&checked, &ours, plan.job.parties.as_ref())))
-}
-
-fn text(checked: &Checked, estimate: &Estimate, me: Option<&Me>) -> String {
+/// The agreement, in words.
+pub fn text(checked: &Checked, estimate: &Estimate, me: Option<&Me>) -> String {
     let Checked { proposal, their_milliseconds, .. } = checked;
     let Estimate { sent, received, rounds, memory, work, .. } = *estimate;
     let our_milliseconds = work.as_millis() as u64;

@@ -46,6 +46,98 @@ pub fn read(mut words: Vec<OsString>) -> Result<Command> {
     File { path: &path, text: &text }.command(words)
 }
 
+/// The value of an option.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Value {
+    /// Whether a flag is set.
+    Flag(bool),
+    /// A text, a number or a path.
+    Text(OsString),
+    /// A list, for an option that may be repeated. The names of columns in it are verbatim, without CSV quotes.
+    List(Vec<String>),
+}
+
+/// The command for an operation with these options, by their long names; [`INPUT`] is the table's file. Hyphens may be
+/// underscores.
+///
+/// # Errors
+/// [`Error::Usage`].
+pub fn command(operation: &str, options: &[(String, Value)]) -> Result<Command> {
+    let mut all = Arguments::command();
+    all.build();
+    let Some(command) = all.find_subcommand(operation) else {
+        return Err(Error::Usage(format!("\"{operation}\" is not an operation")));
+    };
+    let mut words = vec![OsString::from("veilset"), operation.into()];
+    for (key, value) in options {
+        let key = key.replace('_', "-");
+        let Some(arg) = option(command, &key) else {
+            return Err(Error::Usage(format!("--{key}: {}", unknown(&all, command, &key))));
+        };
+        let values = arg_values(arg, value).map_err(|what| Error::Usage(format!("--{key}: {what}")))?;
+        add(arg, values, 2, &mut words);
+    }
+    let parsed = Arguments::try_parse_from(words);
+    parsed.map(|arguments| arguments.command).map_err(|e| Error::Usage(first_words(&e)))
+}
+
+/// The words for a value of an argument, or what is wrong with it. A flag gives one word if it is set, and none otherwise.
+fn arg_values(arg: &Arg, value: &Value) -> Result<Vec<OsString>, String> {
+    let delimiter = arg.get_value_delimiter();
+    match (arg.get_action(), value) {
+        (ArgAction::SetTrue, Value::Flag(set)) => Ok(vec![OsString::new(); usize::from(*set)]),
+        (ArgAction::SetTrue, value) => Err(expected("true or false", value.kind())),
+        (ArgAction::Append, Value::List(list)) => {
+            let element = |text: &String| match (quoting(arg), delimiter) {
+                (Some(quote), _) => Ok(quote(text).into()),
+                // Clap would split it there.
+                (None, Some(delimiter)) if text.contains(delimiter) => {
+                    Err(format!("\"{text}\" contains \"{delimiter}\". Make it two elements of the list"))
+                }
+                _ => Ok(text.into()),
+            };
+            list.iter().map(element).collect()
+        }
+        (_, Value::Text(text)) => Ok(vec![text.into()]),
+        (ArgAction::Append, value) => Err(expected("a string or a list of strings", value.kind())),
+        (_, value) => Err(expected("a string or a number", value.kind())),
+    }
+}
+
+/// How a column's name is typed, if the argument takes names of columns.
+fn quoting(arg: &Arg) -> Option<fn(&str) -> String> {
+    let parsed_as = arg.get_value_parser().type_id();
+    match () {
+        () if parsed_as == TypeId::of::<Columns>() => Some(columns::quoted),
+        () if parsed_as == TypeId::of::<Received>() => Some(columns::quoted_received),
+        () => None,
+    }
+}
+
+/// Adds an argument with these values to the words. The input comes first, at `input_at`, so that no option can take it as
+/// a value.
+fn add(arg: &Arg, values: Vec<OsString>, input_at: usize, words: &mut Vec<OsString>) {
+    match arg.get_long() {
+        None => words.splice(input_at..input_at, values).for_each(drop),
+        Some(long) if arg.get_action().takes_values() => words.extend(values.into_iter().map(|value| {
+            let mut word = OsString::from(format!("--{long}="));
+            word.push(value);
+            word
+        })),
+        Some(long) => words.extend(values.into_iter().map(|_| format!("--{long}").into())),
+    }
+}
+
+impl Value {
+    fn kind(&self) -> &'static str {
+        match self {
+            Value::Flag(_) => "true or false",
+            Value::Text(_) => "a string or a number",
+            Value::List(_) => "a list",
+        }
+    }
+}
+
 /// A file and its text.
 struct File<'a> {
     path: &'a Path,
@@ -94,7 +186,7 @@ impl File<'_> {
                 continue;
             }
             let Some(arg) = option(operation, name) else {
-                return Err(self.wrong(at, name, self.unknown(&all, operation, name)));
+                return Err(self.wrong(at, name, unknown(&all, operation, name)));
             };
             let values = self.values(arg, name, value)?;
             // Typed options take effect; conflicting keys of the file do not.
@@ -103,18 +195,7 @@ impl File<'_> {
                 continue;
             }
             lines.insert(name.to_string(), at);
-            match arg.get_long() {
-                // The input comes first, so that no option can take it as a value.
-                None => words.splice(1..1, values).for_each(drop),
-                Some(long) if arg.get_action().takes_values() => {
-                    words.extend(values.into_iter().map(|value| {
-                        let mut word = OsString::from(format!("--{long}="));
-                        word.push(value);
-                        word
-                    }))
-                }
-                Some(long) => words.extend(values.into_iter().map(|_| format!("--{long}").into())),
-            }
+            add(arg, values, 1, &mut words);
         }
         Ok((words, lines))
     }
@@ -141,47 +222,33 @@ impl File<'_> {
                     format!("\"{}\" is not an operation{near}. Use one of {all}", name.escape_debug()),
                 ))
             }
-            None => {
-                Err(self.wrong(at, OPERATION, expected(&format!("a string, one of {all}"), value.get_ref())))
-            }
+            None => Err(self.wrong(
+                at,
+                OPERATION,
+                expected(&format!("a string, one of {all}"), kind(value.get_ref())),
+            )),
         }
     }
 
-    /// The words for a value. A flag gives one word if it is set, and none otherwise.
+    /// The words for a value.
     fn values(&self, arg: &Arg, key: &str, value: &Spanned<DeValue<'_>>) -> Result<Vec<OsString>> {
         let wrong = |what: String| self.wrong(self.line(value.span().start), key, what);
-        let one = |value: &DeValue<'_>, kind: &str| match scalar(value) {
-            Some(text) => Ok(self.placed(arg, text)),
-            None => Err(wrong(expected(kind, value))),
+        let text = |value: &DeValue<'_>, place: &str| {
+            scalar(value).ok_or_else(|| wrong(expected(place, kind(value))))
         };
-        // In a TOML list, a column's name is written verbatim, without CSV quotes.
-        let parsed_as = arg.get_value_parser().type_id();
-        let quote = match () {
-            () if parsed_as == TypeId::of::<Columns>() => Some(columns::quoted as fn(&str) -> String),
-            () if parsed_as == TypeId::of::<Received>() => Some(columns::quoted_received as _),
-            () => None,
+        let placed = |text| Value::Text(self.placed(arg, text));
+        let read = match (arg.get_action(), value.get_ref()) {
+            (_, DeValue::Boolean(set)) => Value::Flag(*set),
+            (ArgAction::Append, DeValue::Array(list)) => Value::List(
+                list.iter()
+                    .map(|element| text(element.get_ref(), "strings in the list"))
+                    .collect::<Result<_>>()?,
+            ),
+            (ArgAction::SetTrue, value) => return Err(wrong(expected("true or false", kind(value)))),
+            (ArgAction::Append, value) => placed(text(value, "a string or a list of strings")?),
+            (_, value) => placed(text(value, "a string or a number")?),
         };
-        match (arg.get_action(), value.get_ref()) {
-            (ArgAction::SetTrue, DeValue::Boolean(set)) => Ok(vec![OsString::new(); usize::from(*set)]),
-            (ArgAction::SetTrue, value) => Err(wrong(expected("true or false", value))),
-            (ArgAction::Append, DeValue::Array(list)) => {
-                let delimiter = arg.get_value_delimiter();
-                let element = |element: &Spanned<DeValue<'_>>| {
-                    let element = element.get_ref();
-                    match (scalar(element), quote, delimiter) {
-                        (Some(text), Some(quote), _) => Ok(quote(&text).into()),
-                        // Clap would split it there.
-                        (Some(text), None, Some(delimiter)) if text.contains(delimiter) => Err(wrong(
-                            format!("\"{text}\" contains \"{delimiter}\". Make it two elements of the list"),
-                        )),
-                        _ => one(element, "strings in the list"),
-                    }
-                };
-                list.iter().map(element).collect()
-            }
-            (ArgAction::Append, value) => one(value, "a string or a list of strings").map(|word| vec![word]),
-            (_, value) => one(value, "a string or a number").map(|word| vec![word]),
-        }
+        arg_values(arg, &read).map_err(wrong)
     }
 
     /// Resolves a path relative to the file's folder.
@@ -195,29 +262,9 @@ impl File<'_> {
         folder.unwrap_or(Path::new(".")).join(text).into()
     }
 
-    fn unknown(&self, all: &clap::Command, operation: &clap::Command, key: &str) -> String {
-        let name = operation.get_name();
-        let has = |other: &&clap::Command| {
-            operations::ALL.iter().any(|o| o.name == other.get_name()) && option(other, key).is_some()
-        };
-        let others: Vec<_> = all.get_subcommands().filter(has).map(clap::Command::get_name).collect();
-        let next = format!("`veilset {name} --help` lists its options");
-        if !others.is_empty() {
-            return format!(
-                "{name} has no such option; it belongs to {}. Remove it; {next}",
-                others.join(" and ")
-            );
-        }
-        let keys = operation.get_arguments().filter_map(key_of).chain([OPERATION]);
-        format!("{name} has no such option{}. Correct it or remove it; {next}", did_you_mean(key, keys))
-    }
-
     /// An error of clap, with the place in the file.
     fn refused(&self, e: &clap::Error, lines: &BTreeMap<String, usize>) -> Error {
-        let text = e.to_string();
-        let text = text.trim_start_matches("error: ");
-        let what = text.split("\n\nUsage:").next().unwrap_or(text);
-        let what = what.split("\n\nFor more information").next().unwrap_or(what).trim_end();
+        let what = first_words(e);
         let key = match e.get(ContextKind::InvalidArg) {
             Some(ContextValue::String(arg)) => key_in(arg),
             _ => None,
@@ -241,6 +288,32 @@ impl File<'_> {
     fn line(&self, at: usize) -> usize {
         1 + self.text.bytes().take(at).filter(|&b| b == b'\n').count()
     }
+}
+
+/// What to say of an option that the operation does not have.
+fn unknown(all: &clap::Command, operation: &clap::Command, key: &str) -> String {
+    let name = operation.get_name();
+    let has = |other: &&clap::Command| {
+        operations::ALL.iter().any(|o| o.name == other.get_name()) && option(other, key).is_some()
+    };
+    let others: Vec<_> = all.get_subcommands().filter(has).map(clap::Command::get_name).collect();
+    let next = format!("`veilset {name} --help` lists its options");
+    if !others.is_empty() {
+        return format!(
+            "{name} has no such option; it belongs to {}. Remove it; {next}",
+            others.join(" and ")
+        );
+    }
+    let keys = operation.get_arguments().filter_map(key_of).chain([OPERATION]);
+    format!("{name} has no such option{}. Correct it or remove it; {next}", did_you_mean(key, keys))
+}
+
+/// The first part of what clap says.
+fn first_words(e: &clap::Error) -> String {
+    let text = e.to_string();
+    let text = text.trim_start_matches("error: ");
+    let what = text.split("\n\nUsage:").next().unwrap_or(text);
+    what.split("\n\nFor more information").next().unwrap_or(what).trim_end().to_string()
 }
 
 /// The name of a long option as typed.
@@ -276,15 +349,18 @@ fn scalar(value: &DeValue<'_>) -> Option<String> {
     }
 }
 
-fn expected(what: &str, value: &DeValue<'_>) -> String {
-    let came = match value {
+fn kind(value: &DeValue<'_>) -> &'static str {
+    match value {
         DeValue::String(_) => "a string",
         DeValue::Integer(_) | DeValue::Float(_) => "a number",
         DeValue::Boolean(_) => "true or false",
         DeValue::Datetime(_) => "a date or time",
         DeValue::Array(_) => "a list",
         DeValue::Table(_) => "a table",
-    };
+    }
+}
+
+fn expected(what: &str, came: &str) -> String {
     format!("this is {came}, but the option takes {what}. Correct it")
 }
 

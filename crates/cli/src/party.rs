@@ -1,20 +1,19 @@
 //! One party's run, from its file to its result.
 
-use crate::as_options;
 use crate::check;
+use crate::front::{Front, Ready, ready};
 use crate::interrupt::Interrupt;
-use crate::plan::{NamedProtection, Others, PartyPlan};
+use crate::plan::PartyPlan;
 use crate::progress::{Life, Progress};
+use crate::{as_options, print};
 use std::io::Write;
 use std::path::Path;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use veilset::channel::{Canceller, Observer};
 use veilset::error::{Error, Result};
-use veilset::governance::gate::{Gate, Setup};
-use veilset::job::{self, InputTable, Job, Keys, Phase, Ran, Watch, write_report};
-use veilset::net::{Connected, Identity, Me, Protection, assemble, establish};
-use veilset::operations::Shape;
-use veilset::rng::Prng;
-use veilset::table::{Destination, Duplicates};
+use veilset::job::{InputTable, Job, Keys, Phase, Ran, Watch, write_report};
+use veilset::net::{Identity, Me};
+use veilset::table::Destination;
 use veilset::threads::Threads;
 
 /// Why a plan is carried out.
@@ -48,78 +47,125 @@ fn carry_out(mut plan: PartyPlan, purpose: Purpose) -> Result<()> {
     // First of all: from here on a signal ends the program gracefully.
     let interrupt = Interrupt::install(plan.quiet)?;
     plan.job.threads = start_threads(plan.threads)?;
-    let plan = &plan;
-    let say = sayer(plan.quiet);
-    let identity = match &plan.others {
-        Others::Peer { protection: NamedProtection::InsecurePlaintext, .. } => None,
-        Others::Peer { protection: NamedProtection::Tls { identity, .. }, .. }
-        | Others::Parties { identity, .. } => Some(Arc::new(load_identity(identity.as_deref())?)),
-    };
-    if let (Others::Parties { me, .. }, Some(identity)) = (&plan.others, &identity) {
-        me.check_identity(&identity.fingerprint())?;
-    }
-
-    // Errors on our side are found before anybody else hears from us.
-    plan.others.check()?;
     let job = &plan.job;
     job.check_output()?;
     Destination::check(plan.report.as_deref(), job.force)?;
-    let life = Life::begin(plan.quiet, words(Phase::Reading, &job.source));
-    let read = |bytes| {
-        life.read(bytes);
-        interrupt.check()
-    };
-    let watch = Watch { read: &read, begins: &|phase| life.next(words(phase, &job.source)) };
-    let data = job.load(&watch)?;
-    let mut rng = Prng::from_os()?;
-    let prepared = data.prepare(identity.as_deref(), &watch, &mut rng)?;
-    drop(life);
-    let repeated = match (job.shape(), job.source.duplicates(job.has_values())) {
-        (Shape::Identifiers, _) => "with the identifier of the first",
-        (_, Duplicates::Add) => "added to the first",
-        _ => "omitted",
-    };
-    tell(data.keys(), repeated, &say);
-    // Printed even with --quiet, so that unattended runs show it.
-    let warn = |text: &str| {
-        let _ = writeln!(std::io::stderr(), "warning: {}", as_options(text));
-    };
-    let setup = Setup {
-        policy: &plan.policy,
-        audit_log: plan.audit_log.as_deref(),
-        identity: identity.as_deref(),
-        prepared: job.prepared.is_some(),
-        warn: &warn,
-    };
-    let mut gate = Gate::new(prepared.request(), setup)?;
-    let stop = interrupt.clone();
-    let watched = |output: Destination| {
-        let stop = stop.clone();
-        output.watched(move || stop.check())
-    };
-    let output = job.create_output()?.map(watched);
-    let (ids, map) = (job.create_ids()?.map(watched), job.create_map()?.map(watched));
-    // Not watched: once the result exists, a signal must not make the run look stopped.
-    let open = |path| Destination::create("report", Some(path), job.force);
-    let report_file = plan.report.as_deref().map(open).transpose()?;
+    let read = |job: &Job, watch: &Watch<'_>| job.read(watch);
+    let terminal =
+        Terminal { plan: &plan, interrupt: &interrupt, life: Mutex::default(), bar: Mutex::default() };
+    ready(&plan, read, &terminal, |party| {
+        // Before anybody else hears from us.
+        let files = Files::create(&plan, &interrupt)?;
+        match purpose {
+            Purpose::Run => finish(party, files, &interrupt),
+            Purpose::Check => {
+                let (checked, estimate) = party.check()?;
+                print(as_options(&check::text(&checked, &estimate, job.parties.as_ref())))
+            }
+        }
+    })
+}
 
-    let mut connected = connect(plan, identity.as_ref(), &|| interrupt.happened(), &say)?;
-    interrupt.run_begins(connected.canceller());
-    if purpose == Purpose::Check {
-        return check::run(plan, connected, &prepared, &mut gate);
+/// The files that a run writes.
+struct Files {
+    output: Option<Destination>,
+    ids: Option<Destination>,
+    map: Option<Destination>,
+    report: Option<Destination>,
+}
+
+impl Files {
+    fn create(plan: &PartyPlan, interrupt: &Interrupt) -> Result<Files> {
+        let job = &plan.job;
+        let watched = |output: Destination| {
+            let stop = interrupt.clone();
+            output.watched(move || stop.check())
+        };
+        // Not watched: once the result exists, a signal must not make the run look stopped.
+        let report = |path| Destination::create("report", Some(path), job.force);
+        Ok(Files {
+            output: job.create_output()?.map(watched),
+            ids: job.create_ids()?.map(watched),
+            map: job.create_map()?.map(watched),
+            report: plan.report.as_deref().map(report).transpose()?,
+        })
     }
-    let progress = Arc::new(Progress::new(job.stages()));
-    if let (Connected::Peer(connection), false) = (&mut connected, plan.quiet) {
-        connection.channel.observe(progress.clone());
+}
+
+/// The program as a front end.
+struct Terminal<'a> {
+    plan: &'a PartyPlan,
+    interrupt: &'a Interrupt,
+    life: Mutex<Option<Life>>,
+    bar: Mutex<Option<Arc<Progress>>>,
+}
+
+fn locked<T>(of: &Mutex<T>) -> MutexGuard<'_, T> {
+    of.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Terminal<'_> {
+    fn live(&self, what: Option<String>) {
+        let mut life = locked(&self.life);
+        match (&*life, what) {
+            (Some(life), Some(what)) => life.next(what),
+            (None, Some(what)) => *life = Some(Life::begin(self.plan.quiet, what)),
+            (_, None) => *life = None,
+        }
     }
-    // With several parties, the steps with one go on during those with another.
-    let computing = |me: &Me| Life::begin(plan.quiet, computing_with(me.others().count()));
-    let life = job.parties.as_ref().map(computing);
-    let ran = job::run(connected, prepared, Some(&mut gate), &mut rng);
-    drop(life);
-    progress.end(ran.is_ok());
-    let Ran { outcome, mut report, logged, .. } = ran?;
-    interrupt.run_ends();
+}
+
+impl Front for Terminal<'_> {
+    fn stopped(&self) -> bool {
+        self.interrupt.happened()
+    }
+
+    fn phase(&self, phase: Option<Phase>) {
+        self.live(phase.map(|phase| words(phase, &self.plan.job.source)));
+    }
+
+    fn read(&self, bytes: u64) {
+        locked(&self.life).iter().for_each(|life| life.read(bytes));
+    }
+
+    fn say(&self, line: &str) {
+        sayer(self.plan.quiet)(line);
+    }
+
+    fn warn(&self, line: &str) {
+        // Printed even with --quiet, so that unattended runs show it.
+        let _ = writeln!(std::io::stderr(), "warning: {}", as_options(line));
+    }
+
+    fn begins(&self, canceller: Canceller) {
+        self.interrupt.run_begins(canceller);
+    }
+
+    fn observer(&self, stages: usize) -> Option<Arc<dyn Observer>> {
+        let progress = Arc::new(Progress::new(stages));
+        *locked(&self.bar) = Some(progress.clone());
+        (!self.plan.quiet).then_some(progress as Arc<_>)
+    }
+
+    fn together(&self, others: usize) {
+        self.live(Some(computing_with(others)));
+    }
+
+    fn ends(&self, all: bool) {
+        self.live(None);
+        locked(&self.bar).take().iter().for_each(|bar| bar.end(all));
+        if all {
+            self.interrupt.run_ends();
+        }
+    }
+}
+
+/// Runs, and writes the result.
+fn finish(party: Ready<'_>, files: Files, interrupt: &Interrupt) -> Result<()> {
+    let (plan, data) = (party.plan, party.data);
+    let job = &plan.job;
+    let say = sayer(plan.quiet);
+    let Ran { outcome, mut report, logged, .. } = party.run()?;
     let there = || match (&plan.report, &logged) {
         (None, Ok(())) => interrupt.done(0, done(job)),
         _ => {
@@ -127,14 +173,14 @@ fn carry_out(mut plan: PartyPlan, purpose: Purpose) -> Result<()> {
         }
     };
     // The time that this takes depends on the result, so it happens after the peer has left.
-    match output {
+    match files.output {
         Some(mut output) => {
             data.write(&outcome, &mut output)?;
-            if let Some(mut ids) = ids {
+            if let Some(mut ids) = files.ids {
                 data.write_ids(&outcome, &mut ids)?;
                 ids.commit()?;
             }
-            if let Some(mut map) = map {
+            if let Some(mut map) = files.map {
                 data.write_map(&outcome, &mut map)?;
                 map.commit()?;
             }
@@ -143,7 +189,7 @@ fn carry_out(mut plan: PartyPlan, purpose: Purpose) -> Result<()> {
         None => there(),
     }
     data.complete(&mut report);
-    let reported = report_file.map_or(Ok(()), |file| write_report(&report, file));
+    let reported = files.report.map_or(Ok(()), |file| write_report(&report, file));
     if reported.is_ok() && logged.is_ok() {
         interrupt.done(0, done(job));
     }
@@ -165,38 +211,6 @@ fn carry_out(mut plan: PartyPlan, purpose: Purpose) -> Result<()> {
             e
         }
     })
-}
-
-/// Connects to all other parties.
-fn connect(
-    plan: &PartyPlan,
-    identity: Option<&Arc<Identity>>,
-    cancelled: &dyn Fn() -> bool,
-    say: &dyn Fn(&str),
-) -> Result<Connected> {
-    match (&plan.others, identity) {
-        (Others::Peer { endpoint, protection, name }, identity) => {
-            let security = match (protection, identity) {
-                (NamedProtection::Tls { peer, .. }, Some(identity)) => {
-                    Protection::Tls { identity: identity.clone(), peer: *peer }
-                }
-                (NamedProtection::InsecurePlaintext, _) => Protection::InsecurePlaintext,
-                (NamedProtection::Tls { .. }, None) => {
-                    return Err(Error::Bug("TLS without an identity".into()));
-                }
-            };
-            let mut connection = establish(endpoint, &security, plan.timeouts, cancelled, say)?;
-            connection.peer_name.clone_from(name);
-            Ok(connection.into())
-        }
-        (Others::Parties { me, listen, .. }, Some(identity)) => {
-            let others = assemble(me, identity, listen.as_deref(), plan.timeouts, cancelled, say)?;
-            Ok(others.into())
-        }
-        (Others::Parties { .. }, None) => {
-            Err(Error::Bug("a run of several parties without an identity".into()))
-        }
-    }
 }
 
 /// What a run of several parties does, in words.

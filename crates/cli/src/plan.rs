@@ -41,14 +41,20 @@ pub struct PreparePlan {
 /// What one party will do.
 #[derive(Debug)]
 pub struct PartyPlan {
+    /// What it computes.
     pub job: Job,
+    /// Where its report goes, if it is wanted.
     pub report: Option<PathBuf>,
+    /// Whether nothing but errors is said.
     pub quiet: bool,
+    /// The number of threads on which it computes.
     pub threads: usize,
-    pub others: Others,
+    pub(crate) others: Others,
+    /// How long it waits.
     pub timeouts: Timeouts,
     /// The policy for the other parties.
     pub policy: Policy,
+    /// The log of what was run with whom, if there is one.
     pub audit_log: Option<PathBuf>,
 }
 

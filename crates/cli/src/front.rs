@@ -1,0 +1,172 @@
+//! A party's run as every front end goes through it: the program, and packages for other languages.
+
+use crate::party::{load_identity, tell};
+use crate::plan::{NamedProtection, Others, PartyPlan};
+use std::cell::OnceCell;
+use std::sync::Arc;
+use veilset::channel::{Canceller, Observer};
+use veilset::error::{Error, Result};
+use veilset::governance::gate::{Gate, Setup};
+use veilset::job::{self, Data, Job, Phase, Ran, Watch};
+use veilset::net::{Connected, Identity, Protection, assemble, establish};
+use veilset::operations::Shape;
+use veilset::rng::Prng;
+use veilset::session::Proposal;
+use veilset::session::estimate::Estimate;
+use veilset::session::run::{self, Checked, Prepared};
+use veilset::table::{Duplicates, Table};
+
+/// What a front end shows while a party runs, and whether it wants it to stop.
+pub trait Front {
+    /// Whether the run is to stop.
+    fn stopped(&self) -> bool;
+    /// A phase before the run begins; `None` once all are over.
+    fn phase(&self, phase: Option<Phase>);
+    /// So many bytes of the table are read.
+    fn read(&self, bytes: u64);
+    /// Something for the user to know.
+    fn say(&self, line: &str);
+    /// Something that the user must not miss.
+    fn warn(&self, line: &str);
+    /// The others are there. From now on, what stops the run is this.
+    fn begins(&self, canceller: Canceller);
+    /// What follows the stages of a run of two, of which there are so many.
+    fn observer(&self, stages: usize) -> Option<Arc<dyn Observer>>;
+    /// A run with so many others begins. Its steps with one go on during those with another.
+    fn together(&self, others: usize);
+    /// The run ends: with its result, or without.
+    fn ends(&self, all: bool);
+}
+
+/// A party whose side is in order: its data, its identity, what its policy says. Nobody else has heard from it.
+pub struct Ready<'a> {
+    /// Its plan.
+    pub plan: &'a PartyPlan,
+    /// Its data.
+    pub data: &'a Data<'a>,
+    prepared: Prepared<'a>,
+    gate: Gate<'a>,
+    identity: Option<Arc<Identity>>,
+    rng: Prng,
+    front: &'a dyn Front,
+}
+
+/// Gets a party ready for what `then` does. `table` reads its table.
+///
+/// # Errors
+/// Those of our side, and of `then`.
+pub fn ready<T>(
+    plan: &PartyPlan,
+    table: impl FnOnce(&Job, &Watch<'_>) -> Result<Table>,
+    front: &dyn Front,
+    then: impl FnOnce(Ready<'_>) -> Result<T>,
+) -> Result<T> {
+    let job = &plan.job;
+    let identity = match &plan.others {
+        Others::Peer { protection: NamedProtection::InsecurePlaintext, .. } => None,
+        Others::Peer { protection: NamedProtection::Tls { identity, .. }, .. }
+        | Others::Parties { identity, .. } => Some(Arc::new(load_identity(identity.as_deref())?)),
+    };
+    if let (Others::Parties { me, .. }, Some(identity)) = (&plan.others, &identity) {
+        me.check_identity(&identity.fingerprint())?;
+    }
+    plan.others.check()?;
+    let read = |bytes| {
+        front.read(bytes);
+        if front.stopped() { Err(Error::Cancelled) } else { Ok(()) }
+    };
+    let watch = Watch { read: &read, begins: &|phase| front.phase(Some(phase)) };
+    let table = table(job, &watch)?;
+    let data = Data::of(job, table, &watch)?;
+    let mut rng = Prng::from_os()?;
+    let prepared = data.prepare(identity.as_deref(), &watch, &mut rng)?;
+    front.phase(None);
+    let repeated = match (job.shape(), job.source.duplicates(job.has_values())) {
+        (Shape::Identifiers, _) => "with the identifier of the first",
+        (_, Duplicates::Add) => "added to the first",
+        _ => "omitted",
+    };
+    tell(data.keys(), repeated, &|line| front.say(line));
+    let warn = |text: &str| front.warn(text);
+    let setup = Setup {
+        policy: &plan.policy,
+        audit_log: plan.audit_log.as_deref(),
+        identity: identity.as_deref(),
+        prepared: job.prepared.is_some(),
+        warn: &warn,
+    };
+    let gate = Gate::new(prepared.request(), setup)?;
+    then(Ready { plan, data: &data, prepared, gate, identity: identity.clone(), rng, front })
+}
+
+impl Ready<'_> {
+    /// Connects, and runs.
+    ///
+    /// # Errors
+    /// Those of the connection and of [`job::run`].
+    pub fn run(mut self) -> Result<Ran> {
+        let mut connected = self.connect()?;
+        let (job, front) = (&self.plan.job, self.front);
+        front.begins(connected.canceller());
+        if let Connected::Peer(connection) = &mut connected
+            && let Some(observer) = front.observer(job.stages())
+        {
+            connection.channel.observe(observer);
+        }
+        if let Some(me) = &job.parties {
+            front.together(me.others().count());
+        }
+        let ran = job::run(connected, self.prepared, Some(&mut self.gate), &mut self.rng);
+        front.ends(ran.is_ok());
+        ran
+    }
+
+    /// Connects, and agrees with the others without computing anything. Returns the agreement, and what the run would cost
+    /// our side.
+    ///
+    /// # Errors
+    /// Those of the connection and of [`run::check`].
+    pub fn check(mut self) -> Result<(Checked, Estimate)> {
+        let connected = self.connect()?;
+        self.front.begins(connected.canceller());
+        let half = self.plan.job.prepared.is_some();
+        let ours = OnceCell::new();
+        let milliseconds = |proposal: &Proposal| {
+            let estimate = Estimate::of(proposal, half, self.prepared.request().threads)?;
+            Ok(ours.get_or_init(|| estimate).work.as_millis() as u64)
+        };
+        let checked = run::check(connected, &self.prepared, &mut self.gate, &milliseconds, &mut self.rng)?;
+        let ours = ours.into_inner().ok_or_else(|| Error::Bug("a check without an estimate".into()))?;
+        Ok((checked, ours))
+    }
+
+    /// Connects to all other parties.
+    fn connect(&self) -> Result<Connected> {
+        let (plan, identity) = (self.plan, self.identity.as_ref());
+        let cancelled = || self.front.stopped();
+        let say = |line: &str| self.front.say(line);
+        match (&plan.others, identity) {
+            (Others::Peer { endpoint, protection, name }, identity) => {
+                let security = match (protection, identity) {
+                    (NamedProtection::Tls { peer, .. }, Some(identity)) => {
+                        Protection::Tls { identity: identity.clone(), peer: *peer }
+                    }
+                    (NamedProtection::InsecurePlaintext, _) => Protection::InsecurePlaintext,
+                    (NamedProtection::Tls { .. }, None) => {
+                        return Err(Error::Bug("TLS without an identity".into()));
+                    }
+                };
+                let mut connection = establish(endpoint, &security, plan.timeouts, &cancelled, &say)?;
+                connection.peer_name.clone_from(name);
+                Ok(connection.into())
+            }
+            (Others::Parties { me, listen, .. }, Some(identity)) => {
+                let others = assemble(me, identity, listen.as_deref(), plan.timeouts, &cancelled, &say)?;
+                Ok(others.into())
+            }
+            (Others::Parties { .. }, None) => {
+                Err(Error::Bug("a run of several parties without an identity".into()))
+            }
+        }
+    }
+}

@@ -1,0 +1,217 @@
+//! The veilset program, and what other front ends share with it: options with their meanings, and a party's run.
+#![forbid(unsafe_code)]
+// `pub` marks what a module offers to the others; little of it leaves the crate.
+#![allow(unreachable_pub)]
+
+mod args;
+mod bench;
+mod book;
+mod check;
+mod columns;
+mod config;
+mod demo;
+mod filter;
+pub mod front;
+mod identity;
+mod interrupt;
+mod manual;
+mod near;
+mod parties;
+mod party;
+mod plan;
+mod policy;
+mod prepare;
+mod progress;
+mod soak;
+
+use args::{Arguments, Command, PeerCommand};
+use clap::{CommandFactory, Parser};
+use party::Purpose;
+use plan::PreparePlan;
+use std::any::Any;
+use std::fmt::Display;
+use std::io::Write;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use veilset::error::{Error, Result};
+use veilset::net::Me;
+use veilset::session::estimate::Estimate;
+use veilset::session::run::Checked;
+use veilset::spelling::spell;
+use veilset_kernels::memory;
+
+/// Runs the program on this process's arguments, and returns its exit code.
+pub fn main() -> ExitCode {
+    // Usage errors exit here, with code 2.
+    let arguments = Arguments::parse();
+    let run = || interrupt::survive_file_limits().and_then(|()| run(arguments.command));
+    // A panic has printed its message; what remains is to exit with the right code.
+    let result = catch_unwind(AssertUnwindSafe(run)).unwrap_or_else(|panic| {
+        if is_for_want_of_a_thread(&*panic) {
+            memory::exit("no thread can be started");
+        }
+        Err(Error::Bug("a panic".into()))
+    });
+    match result {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            // Standard error may have no reader.
+            let _ = writeln!(std::io::stderr(), "veilset: {}", as_options(&error.to_string()));
+            ExitCode::from(exit_code(&error))
+        }
+    }
+}
+
+fn run(command: Command) -> Result<()> {
+    match command {
+        Command::Bench(a) => bench::run(&a),
+        Command::BenchParty(a) => bench::party(&a),
+        Command::BenchKinds => bench::kinds(),
+        Command::Demo(a) => demo::run(&a),
+        Command::Identity(command) => identity::run(&command),
+        Command::Peer(command) => book::run(&command),
+        Command::Completions { shell } => manual::completions(shell),
+        Command::Man { folder } => manual::pages(&folder),
+        Command::Soak(a) => soak::run(&a),
+        Command::Filter(command) => filter::run(command),
+        Command::Prepare(a) => prepare::run(&PreparePlan::of(a)?),
+        Command::Run { words } => party::run(PartyPlan::of(config::read(words)?)?, Purpose::Run),
+        Command::Check { words } => match config::parse(words) {
+            Command::Run { words } => party::run(PartyPlan::of(config::read(words)?)?, Purpose::Check),
+            operation => party::run(PartyPlan::of(operation)?, Purpose::Check),
+        },
+        operation => party::run(PartyPlan::of(operation)?, Purpose::Run),
+    }
+}
+
+pub use config::Value;
+pub use plan::PartyPlan;
+
+/// The plan for an operation with these options, if the policy allows it.
+///
+/// # Errors
+/// [`Error::Usage`] and [`Error::Refused`], as for what is typed.
+pub fn plan(operation: &str, options: &[(String, config::Value)]) -> Result<PartyPlan> {
+    PartyPlan::of(config::command(operation, options)?)
+}
+
+/// What was agreed, in words.
+pub fn check_text(checked: &Checked, estimate: &Estimate, me: Option<&Me>) -> String {
+    check::text(checked, estimate, me)
+}
+
+/// The options of an operation: the long name of each, and its help.
+pub fn options(operation: &str) -> Vec<(String, String)> {
+    let mut all = Arguments::command();
+    all.build();
+    let arguments = all.find_subcommand(operation).into_iter().flat_map(clap::Command::get_arguments);
+    let option = |arg: &clap::Arg| {
+        let help = arg.get_long_help().or(arg.get_help()).map(ToString::to_string).unwrap_or_default();
+        arg.get_long().map(|name| (name.to_string(), help))
+    };
+    arguments.filter_map(option).filter(|(name, _)| name != "help").collect()
+}
+
+/// The peers in the address book: name, fingerprint and address of each. A missing book is empty.
+///
+/// # Errors
+/// [`Error::Usage`].
+pub fn peers(path: Option<&Path>) -> Result<Vec<(String, String, Option<String>)>> {
+    Ok(book::Book::load(path)?.peers())
+}
+
+/// A peer to be added to the address book, as `veilset peer add` takes it.
+#[derive(Debug)]
+pub struct NewPeer {
+    /// Its name.
+    pub name: String,
+    /// Its fingerprint.
+    pub fingerprint: String,
+    /// Where it listens.
+    pub address: Option<String>,
+    /// Our identity file, whose fingerprint is refused.
+    pub identity: Option<PathBuf>,
+    /// The address book.
+    pub book: Option<PathBuf>,
+    /// Whether it may replace an entry.
+    pub force: bool,
+}
+
+/// Adds a peer to the address book.
+///
+/// # Errors
+/// [`Error::Usage`] and [`Error::Output`].
+pub fn add_peer(peer: NewPeer) -> Result<()> {
+    let NewPeer { name, fingerprint, address, identity, book, force } = peer;
+    book::run(&PeerCommand::Add { name, fingerprint, address, force, identity, book })
+}
+
+/// Removes a peer from the address book.
+///
+/// # Errors
+/// [`Error::Usage`] and [`Error::Output`].
+pub fn remove_peer(name: String, book: Option<PathBuf>) -> Result<()> {
+    book::run(&PeerCommand::Remove { name, book })
+}
+
+/// Whether the panic comes from `std::thread::spawn`, which fails if there is no memory for a stack.
+fn is_for_want_of_a_thread(panic: &(dyn Any + Send)) -> bool {
+    panic.downcast_ref::<String>().is_some_and(|message| message.starts_with("failed to spawn thread"))
+}
+
+/// A text of the library with its settings as options: `--max-row`, `--modulus 128`.
+fn as_options(text: &str) -> String {
+    spell(text, |setting, value| {
+        let option = format!("--{}", setting.replace('_', "-"));
+        value.map_or(option.clone(), |value| format!("{option} {value}"))
+    })
+}
+
+/// Writes a line to standard output.
+fn print(line: impl Display) -> Result<()> {
+    writeln!(std::io::stdout(), "{line}").map_err(|e| {
+        Error::Output(format!("cannot write to standard output: {e}. Redirect it and run again"))
+    })
+}
+
+/// The exit code of [`Error::Bug`].
+const BUG: u8 = 70;
+
+/// The exit codes of `veilset --help`. [`memory::SystemOrExit`] has one more.
+pub fn exit_code(error: &Error) -> u8 {
+    match error {
+        Error::Usage(_) => 2,
+        Error::Input(_) => 3,
+        Error::Disagreement(_) => 4,
+        Error::Peer { .. } => 5,
+        Error::Network(_) => 6,
+        Error::Output(_) => 7,
+        Error::Refused(_) => 8,
+        Error::Cancelled => interrupt::STOPPED,
+        _ => BUG,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use veilset::spelling::SETTINGS;
+
+    #[test]
+    fn every_setting_that_a_message_names_is_an_option() {
+        let mut all = Arguments::command();
+        all.build();
+        let is_option = |setting: &str| {
+            let long = as_options(&format!("`{setting}`"));
+            let mut commands: Vec<_> = all.get_subcommands().collect();
+            commands.extend(all.get_subcommands().flat_map(clap::Command::get_subcommands));
+            let mut options = commands.iter().flat_map(|command| command.get_arguments());
+            options.any(|arg| arg.get_long().is_some_and(|name| long == format!("--{name}")))
+        };
+        assert!(!is_option("max_rows"));
+        let missing: Vec<&str> = SETTINGS.into_iter().filter(|setting| !is_option(setting)).collect();
+        assert!(missing.is_empty(), "{missing:?}");
+        assert_eq!(as_options("`modulus=128` on both sides"), "--modulus 128 on both sides");
+    }
+}
