@@ -1,0 +1,91 @@
+"""What goes wrong, and whose fault it is: a class for each kind of error."""
+
+from __future__ import annotations
+
+from typing import Any
+
+
+class Error(Exception):
+    """Any error of veilset.
+
+    ``exit_code`` is the exit code of the program for the same error. ``party`` says which other party it is about, and
+    ``fault`` what that party did: ``misbehaved``, ``gave-up`` or ``stranger``.
+    """
+
+    kind = "error"
+    exit_code: int = 70
+    party: str | None = None
+    fault: str | None = None
+
+
+class InputError(Error):
+    """Our data, prepared half or filter: ``file``, ``row`` or ``line`` (from 1) and ``column`` say where."""
+
+    kind = "input"
+    file: str | None = None
+    row: int | None = None
+    line: int | None = None
+    column: str | None = None
+
+
+class UsageError(Error):
+    """Wrong use on our side: options, identity, addresses."""
+
+    kind = "usage"
+
+
+class DisagreementError(Error):
+    """We and another party ask for different things.
+
+    ``differences`` is a list of dictionaries with ``term``, ``ours``, ``theirs`` and ``party``.
+    """
+
+    kind = "disagreement"
+    differences: list[dict[str, str]] = []
+
+
+class PeerError(Error):
+    """Another party broke the protocol, gave up, or is not the one that we expect."""
+
+    kind = "peer"
+
+
+class NetworkError(Error):
+    """The connection was refused, closed or cut off, or timed out."""
+
+    kind = "network"
+
+
+class OutputError(Error):
+    """Our result or report could not be written, or the audit log not used."""
+
+    kind = "output"
+
+
+class RefusedError(Error):
+    """Our own policy or limits refuse the run."""
+
+    kind = "refused"
+
+
+class CancelledError(Error):
+    """Our side was asked to stop."""
+
+    kind = "cancelled"
+
+
+class BugError(Error):
+    """A defect in veilset."""
+
+    kind = "bug"
+
+
+_KINDS = {kind.kind: kind for kind in Error.__subclasses__()}
+
+
+def make(kind: str, message: str, fields: dict[str, Any]) -> Error:
+    """The exception of a kind, with its fields."""
+    error = _KINDS.get(kind, BugError)(message)
+    for name, value in fields.items():
+        setattr(error, name, value)
+    return error

@@ -1,0 +1,80 @@
+"""Who we are, whom we know, and what we allow."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import NamedTuple
+
+from . import _native
+
+
+class Identity:
+    """This party's key pair, in a file that only its owner can read."""
+
+    def __init__(self, path: Path, fingerprint: str) -> None:
+        self.path = path
+        #: What the other party gives as our fingerprint.
+        self.fingerprint = fingerprint
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str] | None = None) -> Identity:
+        """The identity in a file; without a path, the default one."""
+        return cls(*_native.identity(path))
+
+    @classmethod
+    def new(cls, path: str | os.PathLike[str] | None = None) -> Identity:
+        """Makes an identity in a new file; without a path, the default one."""
+        return cls(*_native.new_identity(path))
+
+    def __repr__(self) -> str:
+        return f"<veilset.Identity {self.path}: {self.fingerprint}>"
+
+
+class Peer(NamedTuple):
+    """An entry of an address book."""
+
+    name: str
+    fingerprint: str
+    address: str | None
+
+
+class PeerBook:
+    """The address book: names for the fingerprints of peers. Without a path, the default one."""
+
+    def __init__(self, path: str | os.PathLike[str] | None = None) -> None:
+        self.path = None if path is None else Path(path)
+
+    def peers(self) -> list[Peer]:
+        """All entries, by name."""
+        return [Peer(*peer) for peer in _native.peers(self.path)]
+
+    def add(
+        self,
+        name: str,
+        fingerprint: str,
+        address: str | None = None,
+        *,
+        identity: Identity | str | os.PathLike[str] | None = None,
+        force: bool = False,
+    ) -> None:
+        """Gives a peer a name. ``force`` replaces an entry of this name."""
+        own = identity.path if isinstance(identity, Identity) else identity
+        _native.add_peer((name, fingerprint, address), own, self.path, force)
+
+    def remove(self, name: str) -> None:
+        """Removes a peer."""
+        _native.remove_peer(name, self.path)
+
+    def __repr__(self) -> str:
+        return f"<veilset.PeerBook of {len(self.peers())} peers>"
+
+
+class Policy:
+    """The policy: which runs our side accepts. It is read, and refused if it is malformed, in each run."""
+
+    def __init__(self, path: str | os.PathLike[str]) -> None:
+        self.path = Path(path)
+
+    def __repr__(self) -> str:
+        return f"<veilset.Policy {self.path}>"

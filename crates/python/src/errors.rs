@@ -1,0 +1,81 @@
+//! Errors of the library as Python exceptions, with what they know.
+
+use pyo3::prelude::*;
+use pyo3::types::{PyDict, PyList};
+use veilset::error::{Error, Place};
+use veilset::spelling::spell;
+use veilset_cli::exit_code;
+
+/// A text of the library with its settings as Python spells them: `max_row`, `modulus=128`. Texts of the program name
+/// options.
+pub(crate) fn as_python(text: &str) -> String {
+    let text = spell(text, |setting, value| match value {
+        None => setting.into(),
+        Some(value) => format!("{setting}={value}"),
+    });
+    // What stands in backquotes is typed elsewhere.
+    let parts = text.split('`').enumerate();
+    let parts = parts.map(|(i, part)| if i % 2 == 0 { without_hyphens(part) } else { part.to_string() });
+    parts.collect::<Vec<_>>().join("`")
+}
+
+/// A text with `--max-row` as `max_row`.
+fn without_hyphens(text: &str) -> String {
+    let mut out = String::new();
+    let mut rest = text;
+    while let Some(at) = rest.find("--") {
+        let (before, option) = rest.split_at(at);
+        let option = &option[2..];
+        let name = option.find(|c: char| !c.is_ascii_lowercase() && c != '-').unwrap_or(option.len());
+        out.push_str(before);
+        match before.chars().last().is_none_or(|c| !c.is_alphanumeric()) && name > 0 {
+            true => out.push_str(&option[..name].replace('-', "_")),
+            false => {
+                out.push_str("--");
+                out.push_str(&option[..name]);
+            }
+        }
+        rest = &option[name..];
+    }
+    out + rest
+}
+
+/// The exception for an error: of the class for its kind, with its fields.
+pub(crate) fn exception(py: Python<'_>, error: &Error) -> PyErr {
+    let raise = || -> PyResult<PyErr> {
+        let fields = PyDict::new(py);
+        fields.set_item("exit_code", exit_code(error))?;
+        fields.set_item("fault", error.fault().map(|fault| fault.name()))?;
+        fields.set_item("party", error.seat().map(|seat| seat.to_string()))?;
+        match error {
+            Error::Input(e) => {
+                fields.set_item("file", &e.file)?;
+                fields.set_item("column", &e.column)?;
+                let (row, line) = match e.row {
+                    Some(Place::Row(row)) => (Some(row), None),
+                    Some(Place::Line(line)) => (None, Some(line)),
+                    None => (None, None),
+                };
+                fields.set_item("row", row)?;
+                fields.set_item("line", line)?;
+            }
+            Error::Disagreement(differences) => {
+                let list = PyList::empty(py);
+                for difference in differences {
+                    let one = PyDict::new(py);
+                    one.set_item("term", difference.term)?;
+                    one.set_item("ours", &difference.ours)?;
+                    one.set_item("theirs", &difference.theirs)?;
+                    one.set_item("party", difference.who.to_string())?;
+                    list.append(one)?;
+                }
+                fields.set_item("differences", list)?;
+            }
+            _ => {}
+        }
+        let make = py.import("veilset._errors")?.getattr("make")?;
+        let made = make.call1((error.kind(), as_python(&error.to_string()), fields))?;
+        Ok(PyErr::from_value(made))
+    };
+    raise().unwrap_or_else(|failed| failed)
+}

@@ -1,0 +1,80 @@
+"""Two parties on this machine, each with an identity of its own."""
+
+from __future__ import annotations
+
+import itertools
+import socket
+import threading
+from typing import Any
+
+import pytest
+import veilset
+
+
+class Pair:
+    """A receiver and a sender that know each other."""
+
+    def __init__(self, folder: Any) -> None:
+        self.folder = folder
+        self.identities = [veilset.Identity.new(folder / name) for name in ("r.pem", "s.pem")]
+        self.number = itertools.count()
+
+    def options(self, party: int, address: str) -> dict[str, Any]:
+        """The options with which party 0 listens as the receiver, and party 1 connects as the sender."""
+        return {
+            "role": ("receiver", "sender")[party],
+            ("listen", "connect")[party]: address,
+            "peer": self.identities[1 - party].fingerprint,
+            "identity": self.identities[party],
+            "connect_timeout": 30,
+            "threads": 1,
+        }
+
+    def run(self, operation: str, receiver: Any, sender: Any, both: dict[str, Any] | None = None) -> list[Any]:
+        """What each side's call returned or raised. A side is its data and its options."""
+        address = free_address()
+        results: list[Any] = [None, None]
+
+        def one(party: int, side: Any) -> None:
+            data, options = side
+            options = {**self.options(party, address), **(both or {}), **options}
+            try:
+                results[party] = getattr(veilset, operation)(data, **options)
+            except Exception as e:
+                results[party] = e
+
+        threads = [threading.Thread(target=one, args=(i, side)) for i, side in enumerate((receiver, sender))]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        return results
+
+    def both(self, operation: str, receiver: Any, sender: Any, both: dict[str, Any] | None = None) -> list[Any]:
+        """The same, if neither side fails."""
+        results = self.run(operation, receiver, sender, both)
+        failed = [result for result in results if isinstance(result, Exception)]
+        # That of the network may be a consequence of the other.
+        for result in sorted(failed, key=lambda e: isinstance(e, (veilset.NetworkError, veilset.PeerError))):
+            raise result
+        return results
+
+
+def free_address() -> str:
+    """An address on which nobody listens."""
+    with socket.socket() as s:
+        s.bind(("127.0.0.1", 0))
+        return f"127.0.0.1:{s.getsockname()[1]}"
+
+
+@pytest.fixture(autouse=True)
+def home(tmp_path, monkeypatch):
+    """Configuration and state of nobody else."""
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    return tmp_path
+
+
+@pytest.fixture
+def pair(tmp_path):
+    return Pair(tmp_path)

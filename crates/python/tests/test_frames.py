@@ -1,0 +1,180 @@
+"""A frame in, the same kind of frame out."""
+
+from __future__ import annotations
+
+import datetime
+import decimal
+import random
+
+import duckdb
+import pandas
+import polars
+import polars.testing
+import pyarrow
+import pyarrow.parquet
+import pytest
+import veilset
+
+OURS = {"email": ["ann@a", "bob@b", "cy@c", None], "n": [1, 2, 3, 4]}
+THEIRS = {"mail": ["bob@b", "cy@c", "dan@d"], "plan": ["x", "y", "z"]}
+
+
+class Stream:
+    """Something that only hands over a stream."""
+
+    def __init__(self, table):
+        self.table = table
+
+    def __arrow_c_stream__(self, requested_schema=None):
+        return self.table.__arrow_c_stream__(requested_schema)
+
+
+def kinds(columns):
+    table = pyarrow.table(columns)
+    return {
+        "pandas": pandas.DataFrame(columns),
+        "polars": polars.DataFrame(columns),
+        "lazy": polars.LazyFrame(columns),
+        "pyarrow": table,
+        "batch": table.to_batches()[0],
+        # A connection serves one thread at a time.
+        "duckdb": duckdb.connect().from_arrow(table),
+        "stream": Stream(table),
+    }
+
+
+RESULTS = {
+    "pandas": pandas.DataFrame,
+    "polars": polars.DataFrame,
+    "lazy": polars.LazyFrame,
+    "pyarrow": pyarrow.Table,
+    "batch": pyarrow.Table,
+    "duckdb": duckdb.DuckDBPyRelation,
+    "stream": veilset.Frame,
+}
+
+
+def rows(frame):
+    """A frame's rows, in order of their text; what is missing is None."""
+    if isinstance(frame, polars.LazyFrame):
+        frame = frame.collect()
+    if isinstance(frame, pandas.DataFrame):
+        frame = pyarrow.Table.from_pandas(frame, preserve_index=False)
+    if isinstance(frame, duckdb.DuckDBPyRelation):
+        frame = frame.fetch_arrow_table()
+    return sorted((tuple(row.values()) for row in pyarrow.table(frame).to_pylist()), key=repr)
+
+
+@pytest.mark.parametrize("kind", kinds(OURS))
+def test_every_kind_of_frame_comes_back(pair, kind):
+    ours, theirs = kinds(OURS)[kind], kinds(THEIRS)[kind]
+    options = {"empty_keys": "skip"}
+    sent = {"receive_columns": {"plan": "their_plan"}}
+    receiver, sender = pair.both(
+        "intersect", (ours, {"key": "email", **options, **sent}), (theirs, {"key": "mail", "send_columns": "plan"})
+    )
+    assert isinstance(receiver.frame, RESULTS[kind])
+    assert rows(receiver.frame) == [("bob@b", 2, "x"), ("cy@c", 3, "y")]
+    assert sender.frame is None and receiver.matches == 2 and sender.matches is None
+
+    receiver, _ = pair.both("union", (ours, {"key": "email", **options, **sent}),
+                            (theirs, {"key": "mail", "send_columns": "plan"}))
+    assert isinstance(receiver.frame, RESULTS[kind])
+    assert rows(receiver.frame) == [
+        ("ann@a", 1, None), ("bob@b", 2, None), ("cy@c", 3, None), ("dan@d", None, "z")]
+
+    receiver, sender = pair.both("id", (ours, {"key": "email", **options}), (theirs, {"key": "mail"}))
+    assert isinstance(receiver.frame, RESULTS[kind]) and isinstance(sender.frame, RESULTS[kind])
+    ids = [{row[0]: row[-1] for row in rows(result.frame)} for result in (receiver, sender)]
+    assert ids[0]["bob@b"] == ids[1]["bob@b"] and ids[0]["ann@a"] not in ids[1].values()
+    assert len(receiver.ids) == 4
+
+
+def test_columns_keep_their_types_and_indexes_their_labels(pair):
+    many = pyarrow.table({
+        "key": pyarrow.array(["a", "b", "c"]).dictionary_encode(),
+        "list": [[1], [], None],
+        "struct": [{"x": 1}, {"x": 2}, None],
+        "money": pyarrow.array([decimal.Decimal("1.50"), None, decimal.Decimal("2.25")]),
+        "day": [datetime.date(2024, 1, 31), None, datetime.date(1999, 12, 31)],
+        "time": pyarrow.array([1, 2, 3], pyarrow.timestamp("ns", "Europe/Rome")),
+        "duration": pyarrow.array([1, 2, 3], pyarrow.duration("ms")),
+        "float": [0.1, float("nan"), None],
+    })
+    theirs = pyarrow.table({"key": ["c", "a", "z"]})
+    receiver, _ = pair.both("intersect", (many, {"key": "key"}), (theirs, {"key": "key"}))
+    assert receiver.frame.schema == many.schema
+    assert receiver.frame.drop(["float"]).equals(many.take([0, 2]).drop(["float"]))
+    # In a union the rows that are new have no values, and their keys are text.
+    receiver, _ = pair.both("union", (many, {"key": "key"}), (theirs, {"key": "key"}))
+    assert receiver.frame.num_rows == 4
+    assert [f.type for f in receiver.frame.schema][1:] == [f.type for f in many.schema][1:]
+    assert receiver.frame.column("key").to_pylist() == ["a", "b", "c", "z"]
+    assert receiver.frame.column("list").to_pylist() == [[1], [], None, None]
+
+    frame = pandas.DataFrame(
+        {"key": ["a", "b", "c"], "any": [object(), 1, "text"], "when": pandas.Timestamp("2024-01-31", tz="Asia/Tokyo")},
+        index=pandas.Index([30, 20, 10], name="row"),
+    )
+    receiver, sender = pair.both("intersect", (frame, {"key": "key"}), (theirs, {"key": "key"}))
+    pandas.testing.assert_frame_equal(receiver.frame, frame.loc[[30, 10]])
+
+
+def test_numbers_and_dates_are_the_same_keys_in_every_frame(pair):
+    day = datetime.date(2024, 1, 31)
+    ours = polars.DataFrame({"n": [1, 2, 3], "d": [day, day, None]})
+    theirs = pandas.DataFrame({"n": ["3", "2", "5"], "d": ["2024-01-31", "2024-01-31", ""]})
+    receiver, _ = pair.both(
+        "intersect", (ours, {"key": ["n", "d"], "empty_keys": "keep"}), (theirs, {"key": ["n", "d"], "empty_keys": "keep"})
+    )
+    polars.testing.assert_frame_equal(receiver.frame, ours[1:2])
+
+
+def test_a_query_that_fails_is_an_error_of_the_input(pair):
+    query = duckdb.connect().query("select case when i < 99999 then cast(i as varchar) else error('no') end as k"
+                                   " from range(100000) t(i)")
+    with pytest.raises(veilset.InputError, match="the frame: the next rows could not be had"):
+        veilset.count(query, **{**pair.options(0, "127.0.0.1:1"), "key": "k"})
+
+
+def test_count_sum_and_share(pair):
+    ours = polars.DataFrame({"k": ["a", "b", "c"]})
+    theirs = pandas.DataFrame({"k": ["b", "c", "d"], "v": ["1.50", "2.25", "100"]})
+    receiver, sender = pair.both("count", (ours, {}), (theirs, {}), {"key": "k"})
+    assert (receiver.matches, sender.matches, receiver.frame) == (2, None, None)
+    receiver, sender = pair.both("sum", (ours, {}), (theirs, {"values": "v"}), {"key": "k", "scale": 2})
+    assert sender.sum == decimal.Decimal("3.75") and sender.matches == 2
+    receiver, sender = pair.both("share", (ours, {}), (theirs, {}), {"key": "k"})
+    assert receiver.frame.columns == ["row", "share"] and list(sender.map.columns) == ["k", "row"]
+    assert len(receiver.frame) == len(sender.frame)
+
+
+@pytest.mark.parametrize("n, m", [(0, 3), (1, 0), (1, 1), (70, 4000), (5000, 30)])
+def test_sets_of_all_sizes_agree_with_the_plain_computation(pair, n, m):
+    chosen = random.Random(n + m)
+    everything = [f"{i}" for i in range(2 * (n + m) + 1)]
+    ours, theirs = chosen.sample(everything, n), chosen.sample(everything, m)
+    schema = pyarrow.schema([("k", pyarrow.string())])
+    # Several batches, of which one is empty.
+    table = lambda keys: pyarrow.concat_tables(  # noqa: E731
+        pyarrow.table({"k": part}, schema=schema) for part in (keys[: len(keys) // 3], [], keys[len(keys) // 3:]))
+    receiver, _ = pair.both("intersect", (table(ours), {}), (table(theirs), {}), {"key": "k"})
+    assert receiver.frame.column("k").to_pylist() == [k for k in ours if k in set(theirs)]
+    receiver, _ = pair.both("union", (table(ours), {}), (table(theirs), {}), {"key": "k"})
+    assert sorted(receiver.frame.column("k").to_pylist()) == sorted(set(ours) | set(theirs))
+
+
+def test_files_in_and_out(pair, tmp_path):
+    ours, theirs = tmp_path / "ours.csv", tmp_path / "theirs.arrow"
+    ours.write_text("k,n\na,1\nb,2\n")
+    with pyarrow.ipc.new_file(theirs, pyarrow.schema([("k", pyarrow.string())])) as file:
+        file.write_table(pyarrow.table({"k": ["b", "c"]}))
+    receiver, _ = pair.both("intersect", (ours, {}), (str(theirs), {}), {"key": "k"})
+    assert isinstance(receiver.frame, veilset.Frame)
+    polars.testing.assert_frame_equal(polars.DataFrame(receiver.frame), polars.DataFrame({"k": ["b"], "n": ["2"]}))
+    out = tmp_path / "out.parquet"
+    frame = polars.DataFrame({"k": ["a", "b"], "n": [1, 2]})
+    receiver, _ = pair.both("intersect", (frame, {"output": out}), (theirs, {}), {"key": "k"})
+    assert receiver.frame is None
+    polars.testing.assert_frame_equal(polars.read_parquet(out), frame[1:])
+    assert receiver.report["output"] == str(out)
