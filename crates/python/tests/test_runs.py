@@ -51,7 +51,7 @@ def test_errors_say_where_and_whose_fault(pair):
         error = alone(pair, given.pop("data"), **given)
         assert type(error) is kind and words in str(error), error
         assert error.exit_code == {veilset.InputError: 3, veilset.UsageError: 2}[kind]
-        assert "--" not in str(error).replace("veilset --", ""), error
+        assert "--" not in re.sub("`[^`]*`", "", str(error)), error
     error = alone(pair, polars.DataFrame({"k": ["a", None]}))
     assert (error.file, error.row, error.column) == ("the frame", 2, "k")
 
@@ -233,8 +233,6 @@ def test_a_run_has_one_outcome_whoever_asks(pair):
     assert raised.value.exit_code == 130
     with pytest.raises(veilset.UsageError, match="not an operation"):
         _native.Run("nothing", {})
-    with pytest.raises(TypeError):
-        _native.Run("count", options, object())
 
 
 def test_what_the_program_would_print_is_logged(pair, caplog):
