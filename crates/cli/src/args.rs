@@ -288,8 +288,8 @@ fn protocol_help() -> String {
     )
 }
 
-fn format() -> impl TypedValueParser<Value = Format> {
-    PossibleValuesParser::new(Format::ALL.map(Format::name)).try_map(|name| name.parse())
+fn format<const N: usize>(of: [Format; N]) -> impl TypedValueParser<Value = Format> {
+    PossibleValuesParser::new(of.map(Format::name)).try_map(|name| name.parse())
 }
 
 fn items() -> RangedU64ValueParser<usize> {
@@ -406,7 +406,7 @@ pub struct OutputArgs {
     pub output: Option<PathBuf>,
     /// The format of the result [default: by the extension of --output, otherwise text, like our file]. A count
     /// or sum is always CSV
-    #[arg(long, value_name = "FORMAT", value_parser = format())]
+    #[arg(long, value_name = "FORMAT", value_parser = format(Format::WRITTEN))]
     pub output_format: Option<Format>,
     /// Write CSV that is safe to open in a spreadsheet. Cells that would be taken for a formula get a leading
     /// apostrophe: those that begin with = + - @, a tab or a line end and are not a number
@@ -428,11 +428,12 @@ pub struct InputArgs {
 /// Our items.
 #[derive(Debug, Args)]
 pub struct KeyArgs {
-    /// Our file: CSV with a header, Parquet, Arrow, or a list of one item per line; - is standard input
+    /// Our file: CSV with a header, Parquet, Arrow, JSON lines, or a list of one item per line, also compressed by gzip or
+    /// Zstandard; - is standard input
     pub input: PathBuf,
-    /// The format of our file [default: parquet for .parquet and .pq, arrow for .arrow, .arrows, .feather and .ipc, list for
-    /// .txt and .list, otherwise csv]
-    #[arg(long, value_parser = format())]
+    /// The format of our file [default: parquet for .parquet and .pq, arrow for .arrow, .arrows, .feather and .ipc, jsonl for
+    /// .jsonl and .ndjson, list for .txt and .list, otherwise csv]
+    #[arg(long, value_parser = format(Format::ALL))]
     pub format: Option<Format>,
     /// The columns to compare, byte by byte: without --normalize, Ann@x.org is not ann@x.org. Their names may
     /// differ on the two sides; their order and number must not. A name with a comma is quoted as in CSV: --key
@@ -452,7 +453,8 @@ pub struct KeyArgs {
     /// What to do with a row that has an empty key column
     #[arg(long, value_enum, default_value = "error")]
     pub empty_keys: EmptyKeysArg,
-    /// What to do with rows that repeat a key [default: first; for the sender of sum: error]
+    /// What to do with rows that repeat a key [default: first; for the sender of sum: error; all is for the receiver of
+    /// intersect]
     #[arg(long, value_enum)]
     pub duplicates: Option<DuplicatesArg>,
 }
@@ -575,4 +577,6 @@ pub enum DuplicatesArg {
     Error,
     /// Add up the values (sender of sum)
     Add,
+    /// Keep all rows in the result (receiver of intersect)
+    All,
 }

@@ -84,6 +84,7 @@ pub fn ready<T>(
     let repeated = match (job.shape(), job.source.duplicates(job.has_values())) {
         (Shape::Identifiers, _) => "with the identifier of the first",
         (_, Duplicates::Add) => "added to the first",
+        (_, Duplicates::All) => "kept with it",
         _ => "omitted",
     };
     tell(data.keys(), repeated, &|line| front.say(line));

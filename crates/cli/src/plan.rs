@@ -447,6 +447,7 @@ pub fn keyed(a: KeyArgs) -> Result<InputTable> {
         DuplicatesArg::First => Duplicates::First,
         DuplicatesArg::Error => Duplicates::Error,
         DuplicatesArg::Add => Duplicates::Add,
+        DuplicatesArg::All => Duplicates::All,
     });
     Ok(source)
 }

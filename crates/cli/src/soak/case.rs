@@ -321,6 +321,7 @@ impl Case {
                 Format::Csv => pick(rng, &["csv", "tsv"]),
                 Format::Parquet => "parquet",
                 Format::Arrow => "arrow",
+                Format::JsonLines => "jsonl",
                 Format::List => "txt",
             };
             let path = folder.join(format!("{}.{extension}", if receiver { "ours" } else { "theirs" }));

@@ -15,6 +15,7 @@ pub fn write(rng: &mut Prng, path: &Path, format: Format, encoding: Encoding, ro
     let delimiter = if path.extension().is_some_and(|e| e == "tsv") { b'\t' } else { b',' };
     let text = match format {
         Format::List => lines(rng, rows),
+        Format::JsonLines => json_lines(rng, rows),
         Format::Csv | Format::Parquet | Format::Arrow => csv(rng, delimiter, rows, encoding),
     };
     let mut output = Destination::create("input of a soak", Some(path), true)?;
@@ -70,6 +71,18 @@ fn csv(rng: &mut Prng, delimiter: u8, rows: &Rows, encoding: Encoding) -> Vec<u8
         text.truncate(text.len() - end.len());
     }
     text
+}
+
+/// An object for each row. The cells must be text.
+fn json_lines(rng: &mut Prng, rows: &Rows) -> Vec<u8> {
+    let end = line_end(rng);
+    let text = |cell: &Vec<u8>| String::from_utf8_lossy(cell).into_owned();
+    let names: Vec<String> = rows.iter().take(1).flatten().map(text).collect();
+    let object = |row: &Vec<Vec<u8>>| {
+        let cells = names.iter().cloned().zip(row.iter().map(|cell| text(cell).into()));
+        serde_json::Value::Object(cells.collect()).to_string()
+    };
+    rows.iter().skip(1).flat_map(|row| [object(row).as_bytes(), end].concat()).collect()
 }
 
 /// Reads a result.

@@ -74,6 +74,7 @@ impl Case {
                 Format::Csv => ("k", "csv"),
                 Format::Parquet => ("k", "parquet"),
                 Format::Arrow => ("k", "arrow"),
+                Format::JsonLines => ("k", "jsonl"),
                 Format::List => ("item", "txt"),
             };
             let more = format != Format::List && rng.below(2) == 0;

@@ -13,7 +13,20 @@ fn files(world: &World, sides: [Side; 2]) -> [std::path::PathBuf; 2] {
 #[test]
 fn equal_keys_match_however_they_are_written() {
     // (operation, the receiver's side, the sender's, the result)
-    let cases: [(&str, Side, Side, &str); 17] = [
+    let cases: [(&str, Side, Side, &str); 19] = [
+        // JSON lines, of which the result is CSV; and all rows of a key.
+        (
+            "intersect",
+            ("r.jsonl", "{\"id\": 1, \"v\": \"x\"}\n{\"id\": 2}\n", &[]),
+            ("s.ndjson", "{\"id\": \"1\"}\n", &[]),
+            "id,v\n1,x\n",
+        ),
+        (
+            "intersect",
+            ("r.csv", "id,v\na,1\nb,2\na,3\nc,4\na,5\n", &["--duplicates", "all"]),
+            ("s.csv", "id\na\nc\na\n", &[]),
+            "id,v\na,1\na,3\nc,4\na,5\n",
+        ),
         // Lists, by extension and by option.
         ("intersect", ("r.txt", "b,c\r\n\r\na\r\n", &[]), ("s.csv", "id\n\"b,c\"\n", &[]), "b,c\n"),
         (

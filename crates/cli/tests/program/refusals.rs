@@ -236,7 +236,7 @@ fn arguments_that_contradict_are_refused_before_the_input_is_looked_at() {
             &["a list (--format list) has no columns", "Omit --key"],
         ),
         ("a.xlsx", &receiver, &["a.xlsx is a spreadsheet", "Export the sheet as CSV", "--format"]),
-        ("a.csv.gz", &receiver, &["a.csv.gz is a compressed file or an archive", "Unpack it", "--format"]),
+        ("a.csv.bz2", &receiver, &["a.csv.bz2 is a compressed file or an archive", "Unpack it", "--format"]),
     ];
     for (name, more, words) in cases {
         refused(world.party(SENDER, "count", &world.path(name), more)).bad(2, words);

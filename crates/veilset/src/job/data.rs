@@ -14,9 +14,9 @@ use crate::rng::Prng;
 use crate::session::report::{LeftOut, Report, decimal};
 use crate::session::run::{Outcome, Prepared, Request};
 use crate::table::{
-    Batches, Destination, Format, KeyedSet, Layout, SHARE_COLUMNS, SentColumns, Table, To, check_max_row,
-    check_names, check_output, check_share_bound, check_sum_bound, keyed_set, payloads, values, write_cells,
-    write_keys, write_rows, write_union,
+    Batches, Destination, Duplicates, Format, KeyedSet, Layout, SHARE_COLUMNS, SentColumns, Table, To,
+    check_max_row, check_names, check_output, check_share_bound, check_sum_bound, keyed_set, payloads,
+    values, write_cells, write_keys, write_rows, write_union,
 };
 use crate::threads::Threads;
 use std::path::Path;
@@ -172,8 +172,9 @@ impl<'a> Data<'a> {
         report.input = Some(name(&job.source.input));
         report.output = job.has_result().then(|| job.output.as_deref().map_or_else(|| "-".into(), name));
         let KeyedSet { duplicates, skipped, .. } = self.keys.keyed;
-        // All rows with a key have an identifier.
-        let duplicates = if job.shape() == Shape::Identifiers { 0 } else { duplicates };
+        // All rows with a key have an identifier, or are in the result with the first.
+        let kept = job.shape() == Shape::Identifiers || job.source.duplicates == Some(Duplicates::All);
+        let duplicates = if kept { 0 } else { duplicates };
         report.left_out = LeftOut { duplicates, skipped };
     }
 
@@ -241,9 +242,22 @@ impl<'a> Data<'a> {
             Learned::Nothing | Learned::Matches(_) | Learned::Sum(_) => Ok(()),
             Learned::Matching(matching) => {
                 // Ascending, like the positions.
-                let rows: Vec<usize> =
+                let first: Vec<usize> =
                     matching.positions.iter().map(|&i| keyed.rows[i as usize] as usize).collect();
-                write_rows(table, &rows, sent(&matching.payloads), to)
+                if job.source.duplicates != Some(Duplicates::All) {
+                    return self.by(outcome, write_rows(table, &first, sent(&matching.payloads), to));
+                }
+                let mut found = vec![None; keyed.set.len()];
+                matching.positions.iter().enumerate().for_each(|(i, &at)| found[at as usize] = Some(i));
+                let all = keyed.all_rows().into_iter();
+                let all: Vec<(usize, usize)> =
+                    all.filter_map(|(row, at)| Some((row as usize, found[at as usize]?))).collect();
+                let mut payloads = Items::new();
+                if !job.received_as.is_empty() {
+                    all.iter().for_each(|&(_, i)| payloads.push(matching.payloads.get(i)));
+                }
+                let rows: Vec<usize> = all.iter().map(|&(row, _)| row).collect();
+                write_rows(table, &rows, sent(&payloads), to)
             }
             Learned::New(new) => write_union(table, columns, keyed, &new.items, sent(&new.payloads), to),
             Learned::Union(items) => write_keys(table, columns, items, to),
@@ -265,8 +279,13 @@ impl<'a> Data<'a> {
                 write_rows(table, &rows, Some(column), to)
             }
         };
-        // Malformed rows came from the peer; among several parties nobody can say from whom.
-        let seat = if job.parties.is_some() { Seat::SOMEBODY } else { outcome.parties.peer().seat };
+        self.by(outcome, written)
+    }
+
+    /// Malformed rows came from the peer; among several parties nobody can say from whom.
+    fn by(&self, outcome: &Outcome, written: Result<()>) -> Result<()> {
+        let several = self.job.parties.is_some();
+        let seat = if several { Seat::SOMEBODY } else { outcome.parties.peer().seat };
         written.map_err(|e| e.by(seat))
     }
 

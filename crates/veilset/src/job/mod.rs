@@ -240,6 +240,13 @@ impl Job {
     /// [`Error::Usage`].
     pub fn check(&self) -> Result<()> {
         self.source.check(self.has_values())?;
+        if self.source.duplicates == Some(Duplicates::All) && self.shape() != Shape::OwnRows {
+            return wrong(
+                "`duplicates=all` is for a result of our matching rows, of the receiver of intersect. Use first or \
+                 error"
+                    .into(),
+            );
+        }
         let operation = self.operation;
         match (self.has_values(), &self.values) {
             (true, None) => {

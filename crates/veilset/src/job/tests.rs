@@ -204,6 +204,47 @@ fn columns_travel_and_the_report_says_what_was_left_out_and_padded() {
 }
 
 #[test]
+fn all_rows_of_a_key_that_matches_are_in_the_result_with_its_columns_if_so_asked() {
+    let side = Side::new();
+    let text = "key,n\nk2,1\nzz,2\nk2,3\nk3,4\nk2,5\n";
+    let mut receiver = side.job(&INTERSECT, Role::Receiver, ("again.csv", "key"), text);
+    let mut sender = side.job(&INTERSECT, Role::Sender, ("theirs.csv", "mail"), THEIRS);
+    sender.sent_columns = vec!["note".into()];
+    (receiver.sent_columns, receiver.received_as) =
+        (sender.sent_columns.clone(), sender.sent_columns.clone());
+    for (duplicates, rows, left_out) in [
+        (Some(Duplicates::All), "key,n,note\nk2,1,b\nk2,3,b\nk3,4,\"d,d\"\nk2,5,b\n", 0),
+        (None, "key,n,note\nk2,1,b\nk3,4,\"d,d\"\n", 2),
+    ] {
+        receiver.source.duplicates = duplicates;
+        receiver.force = true;
+        let [here, _] = both([&receiver, &sender], in_memory()).map(Result::unwrap);
+        assert_eq!((here.1.as_deref(), here.0.left_out.duplicates), (Some(rows), left_out));
+        assert_eq!((here.0.sizes.ours, here.0.result.matches), (3, Some(2)));
+    }
+    // The same in memory.
+    receiver.source.duplicates = Some(Duplicates::All);
+    (receiver.in_memory, receiver.output) = (true, None);
+    let data = receiver.load(&Watch::NONE).unwrap();
+    let [here, there] = in_memory();
+    let ran = std::thread::scope(|s| {
+        s.spawn(|| carry_out(&sender, there, None).unwrap());
+        let mut rng = Prng::from_os().unwrap();
+        run(here, data.prepare(None, &Watch::NONE, &mut rng).unwrap(), None, &mut rng).unwrap()
+    });
+    let batches = data.batches(&ran.outcome).unwrap().unwrap();
+    let names: Vec<&str> = batches.schema().unwrap().fields().iter().map(|f| f.name().as_str()).collect();
+    assert_eq!((batches.rows(), names), (4, vec!["key", "n", "note"]));
+    // It is for rows that match.
+    for (operation, role) in [(&INTERSECT, Role::Sender), (&COUNT, Role::Receiver), (&UNION, Role::Receiver)]
+    {
+        let mut job = side.job(operation, role, ("again.csv", "key"), text);
+        job.source.duplicates = Some(Duplicates::All);
+        assert!(job.check().unwrap_err().to_string().contains("`duplicates=all`"));
+    }
+}
+
+#[test]
 fn what_is_asked_for_is_what_the_job_says() {
     let side = Side::new();
     let [_, mut job] = side.jobs(&SUM);

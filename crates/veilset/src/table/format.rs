@@ -1,6 +1,6 @@
 //! The formats of files, and how they are read.
 
-use super::Table;
+use super::{Table, compressed};
 use crate::error::{Error, Result};
 use std::fmt;
 use std::path::Path;
@@ -19,13 +19,18 @@ pub enum Format {
     Parquet,
     /// An Arrow file (IPC, also called Feather version 2) or stream; also a table of Arrow batches in memory.
     Arrow,
+    /// JSON lines: an object on each line. It is read and not written.
+    JsonLines,
     /// One item per line, without a header and without quoting: a table of one column, [`LIST_COLUMN`].
     List,
 }
 
 impl Format {
     /// All of them.
-    pub const ALL: [Format; 4] = [Format::Csv, Format::Parquet, Format::Arrow, Format::List];
+    pub const ALL: [Format; 5] =
+        [Format::Csv, Format::Parquet, Format::Arrow, Format::JsonLines, Format::List];
+    /// Those that are written.
+    pub const WRITTEN: [Format; 4] = [Format::Csv, Format::Parquet, Format::Arrow, Format::List];
 
     /// Its name, as typed.
     pub fn name(self) -> &'static str {
@@ -33,14 +38,17 @@ impl Format {
             Format::Csv => "csv",
             Format::Parquet => "parquet",
             Format::Arrow => "arrow",
+            Format::JsonLines => "jsonl",
             Format::List => "list",
         }
     }
 
-    /// The format of an input file, by its extension: `.parquet` and `.pq`, `.arrow`, `.arrows`, `.feather` and `.ipc`, `.txt`
-    /// and `.list`; otherwise CSV.
+    /// The format of an input file, by its extension: `.parquet` and `.pq`, `.arrow`, `.arrows`, `.feather` and `.ipc`, `.jsonl` and
+    /// `.ndjson`, `.txt` and `.list`; otherwise CSV. Of a compressed file the extension before `.gz`, `.zst` or `.zstd`
+    /// decides.
     pub fn of_input(path: &Path) -> Format {
-        Format::by_extension(path).unwrap_or_default()
+        let inside = compressed::inner(path);
+        Format::by_extension(inside.as_deref().unwrap_or(path)).unwrap_or_default()
     }
 
     /// The format of a result: by its extension, otherwise text like the input. A result of several columns is never
@@ -48,6 +56,7 @@ impl Format {
     pub fn of_output(path: Option<&Path>, input: Format, columns: usize) -> Format {
         match path.and_then(Format::by_extension).unwrap_or(input) {
             Format::Parquet | Format::Arrow if path.and_then(Format::by_extension).is_none() => Format::Csv,
+            Format::JsonLines => Format::Csv,
             // If the name asks for a list and the result cannot be one, `check_output` refuses it.
             Format::List if columns != 1 && path.and_then(Format::by_extension).is_none() => Format::Csv,
             format => format,
@@ -68,6 +77,7 @@ impl Format {
         match extension.as_str() {
             "parquet" | "pq" => Some(Format::Parquet),
             "arrow" | "arrows" | "feather" | "ipc" => Some(Format::Arrow),
+            "jsonl" | "ndjson" => Some(Format::JsonLines),
             "txt" | "list" => Some(Format::List),
             "csv" | "tsv" | "tab" => Some(Format::Csv),
             _ => None,
@@ -87,7 +97,7 @@ impl FromStr for Format {
     fn from_str(name: &str) -> Result<Self> {
         let found = Format::ALL.into_iter().find(|f| f.name() == name);
         found.ok_or_else(|| {
-            Error::Usage(format!("\"{name}\" is not a format. Use csv, parquet, arrow or list"))
+            Error::Usage(format!("\"{name}\" is not a format. Use csv, parquet, arrow, jsonl or list"))
         })
     }
 }
@@ -134,6 +144,12 @@ pub fn check_output(table: &Table, sent: &[String], format: Format) -> Result<()
             "the result has {columns} columns, but a list has one; use `output_format=csv` or \
              `output_format=parquet`"
         )));
+    }
+    if format == Format::JsonLines {
+        return Err(Error::Usage(
+            "JSON lines are read, and not written. Use `output_format=csv`, or give `output` another name"
+                .into(),
+        ));
     }
     if matches!(format, Format::Csv | Format::List) {
         table.check_texts("Use `output_format=parquet` or `output_format=arrow`, or remove the column")?;

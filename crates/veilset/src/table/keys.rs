@@ -26,6 +26,8 @@ pub enum Duplicates {
     Error,
     /// The first row stands for them, and [`super::values()`] adds up their values.
     Add,
+    /// The first row stands for them in the run, and a result of matching rows has them all.
+    All,
 }
 
 /// The distinct keys of a table, and the rows they came from.

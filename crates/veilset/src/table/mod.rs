@@ -32,10 +32,12 @@
 mod arrow_read;
 mod arrow_write;
 mod batches;
+mod compressed;
 mod cursor;
 mod destination;
 mod format;
 mod guard;
+mod json_lines;
 mod keys;
 mod normalise;
 mod other;
@@ -133,6 +135,11 @@ impl Table {
     /// Lists: each line is an item as it stands, quotes and delimiters included; the column is [`LIST_COLUMN`].
     /// Line ends, byte-order mark and blank lines are treated as in CSV; an empty list is a table of no rows.
     ///
+    /// JSON lines: an object on each line. Its strings, numbers and truth values are cells of text; null, and a name that a
+    /// line lacks, are no value.
+    ///
+    /// All of them may be compressed by gzip or Zstandard, which is recognised by the first bytes.
+    ///
     /// Arrow: a file or a stream. It is read into memory, and its columns keep their types in the result if that is of the same
     /// format or Parquet.
     ///
@@ -161,7 +168,9 @@ impl Table {
         })?;
         match options.format.unwrap_or_else(|| Format::of_input(path)) {
             // Only a regular file has an end to start from.
-            Format::Parquet if file.metadata().is_ok_and(|m| m.is_file()) => {
+            Format::Parquet
+                if file.metadata().is_ok_and(|m| m.is_file()) && compressed::inner(path).is_none() =>
+            {
                 parquet_read::read(&name, file, options, columns, step)
             }
             _ => Table::from_reader(&name, Watched::new(file, step), options, columns),
@@ -178,9 +187,11 @@ impl Table {
     ) -> Result<Table> {
         let format = options.format.unwrap_or_else(|| Format::of_input(Path::new(name)));
         let options = ReadOptions { format: Some(format), ..*options };
+        let reader = compressed::decompressed(name, reader)?;
         match format {
             Format::Parquet => parquet_read::read_stream(name, reader, &options, columns),
             Format::Arrow => arrow_read::read(name, reader, &options, columns),
+            Format::JsonLines => json_lines::read(name, reader, &options, columns),
             Format::Csv | Format::List => read::read(name, reader, &options, columns, MAX_ROWS),
         }
     }
@@ -229,7 +240,7 @@ impl Table {
     /// Where in the file a row is.
     pub fn place(&self, row: usize) -> Place {
         match self.format {
-            Format::Csv | Format::List => Place::Line(self.lines.get(row)),
+            Format::Csv | Format::JsonLines | Format::List => Place::Line(self.lines.get(row)),
             Format::Parquet | Format::Arrow => Place::Row(row as u64 + 1),
         }
     }

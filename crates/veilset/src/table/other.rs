@@ -1,5 +1,6 @@
 //! Files of formats that are not supported: recognised by their first bytes or their names, with the next step.
 
+use super::compressed;
 use crate::error::{Error, Result};
 use std::path::Path;
 
@@ -11,15 +12,13 @@ const TABLE: &str = "Export the table as CSV (UTF-8)";
 const CONVERT: &str = "Convert it to Parquet or CSV";
 
 /// The first bytes of files of other kinds, what such a file is, and the next step.
-const MAGIC: [(&[u8], &str, &str); 14] = [
+const MAGIC: [(&[u8], &str, &str); 12] = [
     (b"PK\x03\x04", ZIP.0, ZIP.1),
     (b"PK\x05\x06", ZIP.0, ZIP.1),
     (b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1", "this is an Excel workbook (xls)", SHEET),
     (b"SQLite format 3\0", "this is an SQLite database", TABLE),
-    (b"\x1f\x8b", "this is compressed by gzip", "Decompress it first (gunzip)"),
     (b"BZh91AY&SY", "this is compressed by bzip2", "Decompress it first (bunzip2)"),
     (b"\xfd7zXZ\0", "this is compressed by xz", "Decompress it first (unxz)"),
-    (b"\x28\xb5\x2f\xfd", "this is compressed by Zstandard", "Decompress it first (unzstd)"),
     (b"\x04\x22\x4d\x18", "this is compressed by LZ4", "Decompress it first (unlz4)"),
     (b"7z\xbc\xaf\x27\x1c", "this is a 7z archive", "Unpack it first"),
     (b"Rar!\x1a\x07", "this is a RAR archive", "Unpack it first"),
@@ -38,9 +37,9 @@ const MARKS: [&[u8]; 3] = [b"\xef\xbb\xbf", b"\xff\xfe", b"\xfe\xff"];
 /// Extensions of other kinds of files, what such a file is, and the next step for an input.
 const EXTENSIONS: [(&[&str], &str, &str); 7] = [
     (&["xlsx", "xlsm", "xlsb", "xls", "ods"], "a spreadsheet", SHEET),
-    (&["json", "jsonl", "ndjson", "geojson"], "JSON", CONVERT),
+    (&["json", "geojson"], "JSON", CONVERT),
     (
-        &["gz", "tgz", "bz2", "xz", "zst", "lz4", "zip", "7z", "rar", "tar"],
+        &["tgz", "bz2", "xz", "lz4", "zip", "7z", "rar", "tar"],
         "a compressed file or an archive",
         "Unpack it first",
     ),
@@ -49,6 +48,10 @@ const EXTENSIONS: [(&[&str], &str, &str); 7] = [
     (&["sav", "dta", "sas7bdat", "rds", "rda", "rdata"], "a file of a statistics program", CONVERT),
     (&["pdf", "doc", "docx", "odt", "htm", "html", "xml", "yaml", "yml"], "a document", TABLE),
 ];
+
+/// Extensions of files that are read and not written, and what such a file is.
+const READ_ONLY: [(&[&str], &str); 2] =
+    [(&["jsonl", "ndjson"], "JSON lines"), (&["gz", "zst", "zstd"], "a compressed file")];
 
 /// Whether a file begins like Parquet: after the magic number comes a byte that no text has.
 pub(super) fn is_parquet(head: &[u8]) -> bool {
@@ -84,7 +87,8 @@ pub(super) fn may_look_other(cell: &[u8], delimiter: u8) -> bool {
 /// # Errors
 /// [`Error::Usage`].
 pub fn check_input_name(path: &Path) -> Result<()> {
-    match by_extension(path) {
+    let inside = compressed::inner(path);
+    match by_extension(inside.as_deref().unwrap_or(path)) {
         Some((what, next)) => Err(Error::Usage(format!(
             "{} is {what}, judging by its name. {next}; or, if it is CSV, Parquet, Arrow or a list nevertheless, \
              name the format with `format`",
@@ -99,8 +103,10 @@ pub fn check_input_name(path: &Path) -> Result<()> {
 /// # Errors
 /// [`Error::Usage`].
 pub fn check_output_name(path: &Path) -> Result<()> {
-    match by_extension(path) {
-        Some((what, _)) => Err(Error::Usage(format!(
+    let extension = path.extension().and_then(|e| e.to_str()).unwrap_or_default().to_ascii_lowercase();
+    let read_only = READ_ONLY.iter().find(|(extensions, _)| extensions.contains(&extension.as_str()));
+    match by_extension(path).map(|(what, _)| what).or(read_only.map(|(_, what)| *what)) {
+        Some(what) => Err(Error::Usage(format!(
             "judging by its name, `output` {} asks for {what}, but veilset writes CSV, Parquet, Arrow and lists. \
              Give `output` another name, or choose the format with `output_format`",
             path.display()

@@ -7,14 +7,12 @@ fn read(name: &str, bytes: &[u8], format: Option<Format>, delimiter: Option<u8>)
 
 #[test]
 fn files_of_other_kinds_are_named_whatever_they_are_called() {
-    let cases: [(&[u8], &str, &str); 12] = [
+    let cases: [(&[u8], &str, &str); 10] = [
         (b"PK\x03\x04\x14\0", "xlsx", "Export the sheet as CSV (UTF-8), or unzip"),
         (b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1\0", "xls", "Export the sheet"),
         (b"SQLite format 3\0\x10\0", "SQLite", "Export the table as CSV"),
-        (b"\x1f\x8b\x08\0", "gzip", "gunzip"),
         (b"BZh91AY&SY12", "bzip2", "bunzip2"),
         (b"\xfd7zXZ\0\0", "xz", "unxz"),
-        (b"\x28\xb5\x2f\xfd\x24", "Zstandard", "unzstd"),
         (b"7z\xbc\xaf\x27\x1c\0", "7z", "Unpack"),
         (b"%PDF-1.7\n", "PDF", "Export the table"),
         (b"ARROW1\0\0\xff", "Arrow", "`format=arrow`"),
@@ -67,7 +65,8 @@ fn a_text_that_is_written_never_looks_like_another_file() {
 
 #[test]
 fn names_that_promise_another_format_are_refused() {
-    for name in ["a.xlsx", "a.csv.GZ", "a.json", "folder/a.db", "a.b.sqlite3", "a.orc", "a.zip", "a.sas7bdat"]
+    for name in
+        ["a.xlsx", "a.xlsx.GZ", "a.json", "folder/a.db", "a.b.sqlite3", "a.orc", "a.zip", "a.sas7bdat"]
     {
         let (input, output) = (check_input_name(Path::new(name)), check_output_name(Path::new(name)));
         assert!(

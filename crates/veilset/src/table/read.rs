@@ -3,8 +3,8 @@
 use super::store::Rows;
 use super::types::Kind;
 use super::{
-    Column, Encoding, Format, Head, LIST_COLUMN, Lines, ReadOptions, Store, Table, delimiter_name, label,
-    other,
+    Column, Encoding, Format, Head, LIST_COLUMN, Lines, ReadOptions, Store, Table, compressed,
+    delimiter_name, label, other,
 };
 use crate::error::{Error, Place, Result};
 use csv_core::ReadRecordResult;
@@ -79,7 +79,8 @@ pub(super) fn read(
 /// The delimiter to use, if it is one that can work.
 fn delimiter(name: &str, options: &ReadOptions) -> Result<u8> {
     let Some(delimiter) = options.delimiter else {
-        return Ok(Format::delimiter_of(Path::new(name)).unwrap_or(b','));
+        let (name, inside) = (Path::new(name), compressed::inner(Path::new(name)));
+        return Ok(Format::delimiter_of(inside.as_deref().unwrap_or(name)).unwrap_or(b','));
     };
     if matches!(delimiter, b'"' | b'\r' | b'\n') {
         return Err(Error::Usage(

@@ -57,6 +57,15 @@ impl Rows {
         self.rows += 1;
     }
 
+    /// The same rows of so many cells with further ones that have no value, up to `to`.
+    pub(super) fn widened(&self, from: usize, to: usize) -> Rows {
+        let mut rows = Rows::default();
+        for row in 0..self.rows {
+            rows.push(self.row(row).take(from).chain((from..to).map(|_| None)));
+        }
+        rows
+    }
+
     /// Frees the unused room of the last chunk.
     pub(super) fn finish(&mut self) {
         if let Some(chunk) = self.chunks.last_mut() {

@@ -295,6 +295,9 @@ impl<'a> Sink<'a> {
                  `output_format=parquet`",
                 columns.len()
             ))),
+            Format::JsonLines => {
+                Err(Error::Usage("JSON lines are read, and not written. Use `output_format=csv`".into()))
+            }
             Format::Parquet => {
                 ArrowSink::parquet(&columns, table.encoding, out).map(|s| Sink::Arrow(Box::new(s)))
             }

@@ -1,0 +1,171 @@
+//! Reading JSON lines into a [`Table`]: an object on each line, whose names are the columns.
+//!
+//! Strings are taken as text, numbers and truth values as they are written, null and missing names are no value, and a list
+//! or an object is its JSON text. Columns stand in the order in which their names first occur.
+
+use super::store::Rows;
+use super::types::Kind;
+use super::{Column, Format, Head, Lines, MAX_ROWS, ReadOptions, Store, Table, shorten};
+use crate::error::{Error, Place, Result};
+use serde::Deserialize;
+use serde::de::{MapAccess, Visitor};
+use serde_json::value::RawValue;
+use std::borrow::Cow;
+use std::collections::HashMap;
+use std::fmt;
+use std::io::{BufRead, BufReader, Read};
+
+/// The longest line: 64 MiB.
+const LONGEST: u64 = 64 << 20;
+/// The most columns of a table.
+const MOST_COLUMNS: usize = 1 << 12;
+/// The most names that are kept for messages.
+const MOST_NAMES: usize = 1 << 10;
+
+/// The names and values of an object, in their order.
+struct Object<'a>(Vec<(Cow<'a, str>, &'a RawValue)>);
+
+impl<'de: 'a, 'a> Deserialize<'de> for Object<'a> {
+    fn deserialize<D: serde::Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+        struct Pairs;
+        impl<'de> Visitor<'de> for Pairs {
+            type Value = Object<'de>;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("an object")
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Object<'de>, A::Error> {
+                let mut pairs = Vec::new();
+                while let Some(Name(name)) = map.next_key()? {
+                    pairs.push((name, map.next_value()?));
+                }
+                Ok(Object(pairs))
+            }
+        }
+        from.deserialize_map(Pairs)
+    }
+}
+
+#[derive(Deserialize)]
+struct Name<'a>(#[serde(borrow)] Cow<'a, str>);
+
+/// Reads the columns asked for.
+pub(super) fn read(
+    name: &str,
+    reader: impl Read,
+    options: &ReadOptions,
+    columns: Option<&[String]>,
+) -> Result<Table> {
+    let mut input = BufReader::with_capacity(1 << 16, reader);
+    let (mut rows, mut lines) = (Rows::default(), Lines::default());
+    let mut header: Vec<String> = columns.map(<[String]>::to_vec).unwrap_or_default();
+    let mut places: HashMap<String, usize> = header.iter().cloned().zip(0..).collect();
+    let mut seen = vec![false; header.len()];
+    // All names that occur, for messages.
+    let mut names: Vec<String> = Vec::new();
+    // The cells of each row that is stored; it may be more than there are columns.
+    let mut width = header.len();
+    let (mut bytes, mut line) = (Vec::new(), 0);
+    loop {
+        bytes.clear();
+        line += 1;
+        let failed = |e: std::io::Error| super::read::unreadable(name, &e);
+        if input.by_ref().take(LONGEST).read_until(b'\n', &mut bytes).map_err(failed)? == 0 {
+            break;
+        }
+        let wrong = |what: &str, next: &str| Error::input(name, what, next).at(Place::Line(line));
+        if bytes.len() as u64 == LONGEST && !bytes.ends_with(b"\n") {
+            return Err(wrong(
+                "the line is longer than 64 MiB",
+                "Is the file one JSON value? Write a line for each row",
+            ));
+        }
+        let start = if line == 1 && bytes.starts_with(b"\xef\xbb\xbf") { 3 } else { 0 };
+        let text = bytes[start..].trim_ascii();
+        if text.is_empty() {
+            continue;
+        }
+        // Its own words may quote a value.
+        let Ok(Object(pairs)) = serde_json::from_slice::<Object<'_>>(text) else {
+            return Err(wrong("this is not a JSON object", "Write a line for each row, like {\"id\": 1}"));
+        };
+        let mut cells: Vec<Option<Cow<'_, str>>> = vec![None; header.len()];
+        let mut given = vec![false; header.len()];
+        for (key, value) in pairs {
+            if names.len() < MOST_NAMES && !names.iter().any(|name| *name == key) {
+                names.push(key.to_string());
+            }
+            let at = match places.get(key.as_ref()) {
+                Some(&at) => at,
+                None if columns.is_some() => continue,
+                None if header.len() == MOST_COLUMNS => {
+                    return Err(wrong(
+                        "there are too many names",
+                        "Give the rows the same names, at most 4096",
+                    ));
+                }
+                None => {
+                    header.push(key.to_string());
+                    places.insert(key.to_string(), header.len() - 1);
+                    cells.push(None);
+                    given.push(false);
+                    seen.push(false);
+                    header.len() - 1
+                }
+            };
+            if std::mem::replace(&mut given[at], true) {
+                return Err(
+                    wrong("the object has this name twice", "Keep one of them").at_column(shorten(&key))
+                );
+            }
+            seen[at] = true;
+            cells[at] = match value.get() {
+                "null" => None,
+                text if text.starts_with('"') => match serde_json::from_str::<Name<'_>>(text) {
+                    Ok(Name(text)) => Some(text),
+                    Err(_) => return Err(wrong("this is not a JSON object", "Correct it")),
+                },
+                text => Some(text.into()),
+            };
+        }
+        if rows.len() == MAX_ROWS {
+            return Err(wrong("there are too many rows", "Split the file and run once for each part"));
+        }
+        lines.push(rows.len() as u32, line);
+        if width < header.len() {
+            // Twice as many, so that columns that come one by one do not move the rows each time.
+            let wider = if rows.len() == 0 { header.len() } else { header.len().max(2 * width) };
+            rows = rows.widened(width, wider);
+            width = wider;
+        }
+        let missing = (cells.len()..width).map(|_| None);
+        rows.push(cells.iter().map(|cell| cell.as_deref().map(str::as_bytes)).chain(missing));
+    }
+    rows.finish();
+    if rows.len() == 0 && columns.is_none() {
+        return Err(Error::input(name, "the file is empty", "It needs a line for each row"));
+    }
+    let head = Head { file: name, names: &names, line: None, format: Format::JsonLines, unread: &[] };
+    if let (Some(needed), true) = (columns, rows.len() > 0) {
+        for (name, _) in needed.iter().zip(&seen).filter(|(_, seen)| !**seen) {
+            head.columns(std::slice::from_ref(name))?;
+        }
+    }
+    Ok(Table {
+        name: name.into(),
+        format: Format::JsonLines,
+        delimiter: options.delimiter.unwrap_or(b','),
+        encoding: options.encoding,
+        columns: header.iter().map(|h| Column { raw: h.clone().into(), kind: Kind::Plain }).collect(),
+        header,
+        header_line: None,
+        unread: Vec::new(),
+        lines,
+        store: Store::Rows(rows),
+    })
+}
+
+#[cfg(test)]
+#[path = "json_lines_tests.rs"]
+mod tests;
