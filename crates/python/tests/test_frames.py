@@ -164,6 +164,27 @@ def test_sets_of_all_sizes_agree_with_the_plain_computation(pair, n, m):
     assert sorted(receiver.frame.column("k").to_pylist()) == sorted(set(ours) | set(theirs))
 
 
+def test_dictionaries_in_a_result_of_many_rows(pair, tmp_path):
+    n = 10_000
+    keys = pyarrow.array([str(i) for i in range(n)])
+    kinds = pyarrow.array([f"kind {i % (7 + i // 1000)}" for i in range(n)])
+    frame = pyarrow.table({"k": keys, "kind": kinds.dictionary_encode()})
+    receiver, _ = pair.both("intersect", (frame, {}), (pyarrow.table({"k": keys}), {}), {"key": "k"})
+    assert receiver.frame.schema == frame.schema
+    assert receiver.frame.column("kind").to_pylist() == kinds.to_pylist()
+    out = tmp_path / "out.arrow"
+    pair.both("intersect", (frame, {"output": out}), (pyarrow.table({"k": keys}), {}), {"key": "k"})
+    assert pyarrow.ipc.open_file(out).read_all().column("kind").to_pylist() == kinds.to_pylist()
+    nested = frame.append_column("l", pyarrow.ListArray.from_arrays(range(n + 1), kinds.dictionary_encode()))
+    result = pair.run("intersect", (nested, {"output": out, "force": True}), (keys_only(keys), {"connect_timeout": 1}),
+                      {"key": "k"})[0]
+    assert isinstance(result, veilset.InputError) and result.column == "l"
+
+
+def keys_only(keys):
+    return pyarrow.table({"k": keys})
+
+
 def test_files_in_and_out(pair, tmp_path):
     ours, theirs = tmp_path / "ours.csv", tmp_path / "theirs.arrow"
     ours.write_text("k,n\na,1\nb,2\n")

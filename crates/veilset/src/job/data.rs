@@ -412,6 +412,9 @@ fn output_format(job: &Job, table: &Table) -> Result<Format> {
     if job.shape().has_rows() {
         job.check_names(table.header())?;
         check_output(table, added, format)?;
+        if format == Format::Arrow && !job.in_memory {
+            table.check_arrow_file()?;
+        }
     }
     match job.for_spreadsheets && format != Format::Csv {
         true => Err(Error::Usage(format!(

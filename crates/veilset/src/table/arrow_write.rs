@@ -3,12 +3,13 @@
 use super::batches::Batches;
 use super::destination::unwritable;
 use super::typed::{Buffer, field};
+use super::types::Kind;
 use super::write::OutColumn;
 use super::{Encoding, Table};
 use crate::error::{Error, Result};
 use arrow_array::{ArrayRef, RecordBatch};
 use arrow_ipc::writer::FileWriter;
-use arrow_schema::{ArrowError, Schema, SchemaRef};
+use arrow_schema::{ArrowError, DataType, Schema, SchemaRef};
 use parquet::arrow::arrow_writer::{ArrowWriter, ArrowWriterOptions};
 use parquet::basic::Compression;
 use parquet::errors::ParquetError;
@@ -60,11 +61,19 @@ impl<'a> ArrowSink<'a> {
         Ok(ArrowSink::start(columns, schema, Container::Parquet(writer)))
     }
 
+    /// The file has one dictionary for each column, and batches may have several: what refers to one is written as values.
     pub(super) fn file(
-        columns: &[OutColumn],
+        mut columns: Vec<OutColumn>,
         encoding: Encoding,
         out: &'a mut (dyn Write + Send),
     ) -> Result<ArrowSink<'a>> {
+        for column in &mut columns {
+            if matches!(&column.kind, Kind::Typed(field) if matches!(field.data_type(), DataType::Dictionary(..)))
+            {
+                column.taken = None;
+            }
+        }
+        let columns = &columns[..];
         let schema = schema_of(columns, encoding);
         let writer = FileWriter::try_new(out, &schema).map_err(unencoded)?;
         Ok(ArrowSink::start(columns, schema, Container::File(writer)))

@@ -4,7 +4,7 @@ use super::types::{self, Kind, render};
 use super::{Column, Format, Head, Lines, MAX_ROWS, ReadOptions, Store, Table, shorten};
 use crate::error::{Error, Place, Result};
 use arrow_array::{Array, ArrayRef, RecordBatch, new_null_array};
-use arrow_schema::{Schema, SchemaRef};
+use arrow_schema::{DataType, Schema, SchemaRef};
 use arrow_select::interleave::interleave;
 use parquet::arrow::ArrowWriter;
 use std::fmt;
@@ -139,6 +139,22 @@ impl Table {
         }
     }
 
+    /// Refuses columns that an Arrow file cannot hold: their cells refer to dictionaries, of which a file has one for all
+    /// batches.
+    pub fn check_arrow_file(&self) -> Result<()> {
+        let refers = |column: &Column| match &column.kind {
+            Kind::Opaque(field, _) => has_dictionary(field.data_type()),
+            Kind::Plain | Kind::Typed(_) => false,
+        };
+        match self.columns.iter().position(refers) {
+            Some(at) => {
+                let what = "an Arrow file cannot hold the dictionaries in the column's cells";
+                Err(self.error(what, "Decode or remove the column").at_column(self.label(at)))
+            }
+            None => Ok(()),
+        }
+    }
+
     /// Refuses columns that Parquet cannot hold.
     pub(super) fn check_parquet(&self) -> Result<()> {
         let Store::Batches(Batches { schema: Some(schema), .. }) = &self.store else { return Ok(()) };
@@ -160,6 +176,23 @@ impl Table {
                 .at_column(self.label(at))),
             None => Ok(()),
         }
+    }
+}
+
+/// Whether values of this type refer to a dictionary.
+fn has_dictionary(data_type: &DataType) -> bool {
+    match data_type {
+        DataType::Dictionary(..) => true,
+        DataType::List(field)
+        | DataType::LargeList(field)
+        | DataType::ListView(field)
+        | DataType::LargeListView(field)
+        | DataType::FixedSizeList(field, _)
+        | DataType::Map(field, _)
+        | DataType::RunEndEncoded(_, field) => has_dictionary(field.data_type()),
+        DataType::Struct(fields) => fields.iter().any(|field| has_dictionary(field.data_type())),
+        DataType::Union(fields, _) => fields.iter().any(|(_, field)| has_dictionary(field.data_type())),
+        _ => false,
     }
 }
 

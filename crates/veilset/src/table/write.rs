@@ -301,7 +301,7 @@ impl<'a> Sink<'a> {
             Format::Parquet => {
                 ArrowSink::parquet(&columns, table.encoding, out).map(|s| Sink::Arrow(Box::new(s)))
             }
-            Format::Arrow => ArrowSink::file(&columns, table.encoding, out).map(|s| Sink::Arrow(Box::new(s))),
+            Format::Arrow => ArrowSink::file(columns, table.encoding, out).map(|s| Sink::Arrow(Box::new(s))),
         }
     }
 
