@@ -1,7 +1,7 @@
 //! From the text of [`super::types`] back to values: the columns of a Parquet file to be written.
 
 use super::Encoding;
-use super::types::{Kind, fraction_digits, is_uuid, render};
+use super::types::{Kind, fraction_digits, is_instant, is_uuid, render};
 use arrow_array::builder::{
     BinaryBuilder, BinaryViewBuilder, BooleanBuilder, FixedSizeBinaryBuilder, LargeBinaryBuilder,
     LargeStringBuilder, StringBuilder, StringViewBuilder,
@@ -247,7 +247,7 @@ fn integer(data_type: &DataType, text: &str) -> Option<i128> {
         DataType::Time32(unit) | DataType::Time64(unit) => clock(text, fraction_digits(*unit)),
         DataType::Timestamp(unit, zone) => {
             let digits = fraction_digits(*unit);
-            let text = if zone.is_some() { text.strip_suffix('Z')? } else { text };
+            let text = if is_instant(zone) { text.strip_suffix('Z')? } else { text };
             let (date, time) = text.split_once('T')?;
             let value = i128::from(days(date)?) * 86_400 * 10i128.pow(digits) + clock(time, digits)?;
             i64::try_from(value).ok().map(i128::from)

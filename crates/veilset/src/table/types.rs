@@ -23,6 +23,7 @@ use arrow_array::types::*;
 use arrow_array::{Array, ArrayAccessor, ArrowPrimitiveType};
 use arrow_schema::{DataType, FieldRef, TimeUnit};
 use std::io::Write;
+use std::sync::Arc;
 
 /// The type of a column.
 #[derive(Debug, Clone, Default)]
@@ -119,10 +120,12 @@ impl Kind {
                 "floating-point numbers cannot be a key: what looks equal may differ in the last digit",
                 "Convert the column to integers, decimals or text, the same way on both sides",
             ),
-            Kind::Typed(field) if matches!(field.data_type(), DataType::Timestamp(_, None)) => unfit(
-                "timestamps without a time zone cannot be a key: they are different instants in different places",
-                "Convert the column to UTC timestamps or to text, the same way on both sides",
-            ),
+            Kind::Typed(field) if matches!(field.data_type(), DataType::Timestamp(_, zone) if !is_instant(zone)) => {
+                unfit(
+                    "timestamps without a time zone cannot be a key: they are different instants in different places",
+                    "Convert the column to UTC timestamps or to text, the same way on both sides",
+                )
+            }
             kind => kind.check_text(),
         }
     }
@@ -135,6 +138,14 @@ impl Kind {
                 "Convert the column to integers or decimals",
             ),
             kind => kind.check_text(),
+        }
+    }
+
+    /// The type of the column's values; none if they are text.
+    pub(super) fn data_type(&self) -> Option<&DataType> {
+        match self {
+            Kind::Plain => None,
+            Kind::Typed(field) | Kind::Opaque(field, _) => Some(field.data_type()),
         }
     }
 
@@ -163,6 +174,11 @@ pub(super) fn all_have_text(data_type: &DataType) -> bool {
 /// Whether values of this type are strings.
 pub(super) fn is_text(data_type: &DataType) -> bool {
     matches!(data_type, DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View)
+}
+
+/// Whether timestamps with this zone are instants. An empty zone is none.
+pub(super) fn is_instant(zone: &Option<Arc<str>>) -> bool {
+    zone.as_ref().is_some_and(|zone| !zone.is_empty())
 }
 
 pub(super) fn is_uuid(field: &FieldRef) -> bool {
@@ -241,7 +257,7 @@ pub(super) fn render<'a>(kind: &Kind, array: &'a dyn Array) -> Option<Render<'a>
         }
         DataType::Time64(_) => values::<Time64NanosecondType>(array, |v, out| time(v, 9, out)),
         DataType::Timestamp(unit, zone) => {
-            let (digits, utc) = (fraction_digits(*unit), zone.is_some());
+            let (digits, utc) = (fraction_digits(*unit), is_instant(zone));
             let write = move |v: i64, out: &mut Vec<u8>| instant(v, digits, utc, out);
             match unit {
                 TimeUnit::Second => values::<TimestampSecondType>(array, write),
