@@ -288,8 +288,8 @@ fn protocol_help() -> String {
     )
 }
 
-fn format<const N: usize>(of: [Format; N]) -> impl TypedValueParser<Value = Format> {
-    PossibleValuesParser::new(of.map(Format::name)).try_map(|name| name.parse())
+fn format(of: &[Format]) -> impl TypedValueParser<Value = Format> {
+    PossibleValuesParser::new(of.iter().map(|format| format.name())).try_map(|name| name.parse())
 }
 
 fn items() -> RangedU64ValueParser<usize> {
@@ -429,8 +429,9 @@ pub struct InputArgs {
 #[derive(Debug, Args)]
 pub struct KeyArgs {
     /// Our file: CSV with a header, Parquet, Arrow, JSON lines, or a list of one item per line, also compressed by gzip or
-    /// Zstandard; - is standard input
-    pub input: PathBuf,
+    /// Zstandard; - is standard input. Several files with the same columns are read as one table, and so is a folder of them
+    #[arg(required = true, value_name = "INPUT")]
+    pub input: Vec<PathBuf>,
     /// The format of our file [default: parquet for .parquet and .pq, arrow for .arrow, .arrows, .feather and .ipc, jsonl for
     /// .jsonl and .ndjson, list for .txt and .list, otherwise csv]
     #[arg(long, value_parser = format(Format::ALL))]
@@ -444,9 +445,13 @@ pub struct KeyArgs {
     /// case), nfc (composed and decomposed letters are equal); the same on both sides
     #[arg(long, value_name = "STEP,..", value_delimiter = ',')]
     pub normalize: Vec<String>,
-    /// The column separator, one character or "tab" [default: tab for .tsv and .tab, otherwise comma]
+    /// The column separator, one character or "tab" [default: tab for .tsv and .tab; otherwise comma, unless only ; or a tab
+    /// or | divides the first rows into columns]
     #[arg(long, value_name = "CHAR")]
     pub delimiter: Option<String>,
+    /// Our CSV has no header: its columns are called 1, 2, 3 and so on, and CSV that is written has no header either
+    #[arg(long)]
+    pub no_header: bool,
     /// The text encoding: utf8 is checked, bytes are taken as they are; the same on both sides
     #[arg(long, value_enum, default_value = "utf8")]
     pub encoding: EncodingArg,

@@ -104,6 +104,11 @@ fn arg_values(arg: &Arg, value: &Value) -> Result<Vec<OsString>, String> {
     }
 }
 
+/// Whether the argument takes paths.
+fn is_path(arg: &Arg) -> bool {
+    arg.get_value_parser().type_id() == TypeId::of::<PathBuf>()
+}
+
 /// How a column's name is typed, if the argument takes names of columns.
 fn quoting(arg: &Arg) -> Option<fn(&str) -> String> {
     let parsed_as = arg.get_value_parser().type_id();
@@ -239,11 +244,13 @@ impl File<'_> {
         let placed = |text| Value::Text(self.placed(arg, text));
         let read = match (arg.get_action(), value.get_ref()) {
             (_, DeValue::Boolean(set)) => Value::Flag(*set),
-            (ArgAction::Append, DeValue::Array(list)) => Value::List(
-                list.iter()
-                    .map(|element| text(element.get_ref(), "strings in the list"))
-                    .collect::<Result<_>>()?,
-            ),
+            (ArgAction::Append, DeValue::Array(list)) => {
+                let list = list.iter().map(|element| text(element.get_ref(), "strings in the list"));
+                if is_path(arg) {
+                    return list.map(|path| Ok(self.placed(arg, path?))).collect();
+                }
+                Value::List(list.collect::<Result<_>>()?)
+            }
             (ArgAction::SetTrue, value) => return Err(wrong(expected("true or false", kind(value)))),
             (ArgAction::Append, value) => placed(text(value, "a string or a list of strings")?),
             (_, value) => placed(text(value, "a string or a number")?),
@@ -254,7 +261,7 @@ impl File<'_> {
     /// Resolves a path relative to the file's folder.
     fn placed(&self, arg: &Arg, text: String) -> OsString {
         let is_word = WORDS.iter().any(|(option, word)| arg.get_long() == Some(option) && text == *word);
-        if arg.get_value_parser().type_id() != TypeId::of::<PathBuf>() || text == "-" || is_word {
+        if !is_path(arg) || text == "-" || is_word {
             return text.into();
         }
         let folder = self.path.parent().filter(|folder| !folder.as_os_str().is_empty());

@@ -21,8 +21,8 @@ pub fn run(command: FilterCommand) -> Result<()> {
     match command {
         FilterCommand::Build { input, output, queries, capacity, cipher, own, force } => {
             file(&output)?;
-            let (read, part) = (Some(&input.input), part_of(&output));
-            different(&[("the input", read), ("--output", Some(&output)), ("its part", Some(&part))])?;
+            let part = part_of(&output);
+            different(&input.input, &[("--output", Some(&output)), ("its part", Some(&part))])?;
             Destination::check(Some(&output), force)?;
             let work = Work::begin(&own)?;
             let keys = work.keys(input)?;
@@ -35,8 +35,8 @@ pub fn run(command: FilterCommand) -> Result<()> {
             work.done(format!("made {}, for runs with the same input and --filter {0}", output.display()));
         }
         FilterCommand::Update { filter: path, input, own } => {
-            let (read, part) = (Some(&input.input), part_of(&path));
-            different(&[("the input", read), ("the filter", Some(&path)), ("its part", Some(&part))])?;
+            let part = part_of(&path);
+            different(&input.input, &[("the filter", Some(&path)), ("its part", Some(&part))])?;
             let work = Work::begin(&own)?;
             let keys = work.keys(input)?;
             let identity = load_identity(own.identity.as_deref())?;
@@ -57,7 +57,7 @@ pub fn run(command: FilterCommand) -> Result<()> {
         }
         FilterCommand::Export { filter: path, output, own, force } => {
             file(&output)?;
-            different(&[("the filter", Some(&path)), ("--output", Some(&output))])?;
+            different(&[], &[("the filter", Some(&path)), ("--output", Some(&output))])?;
             let work = Work::begin(&own)?;
             let identity = load_identity(own.identity.as_deref())?;
             let mut to = Destination::create("public filter", Some(&output), force)?;

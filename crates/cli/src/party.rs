@@ -229,7 +229,7 @@ fn done(job: &Job) -> String {
 
 /// The current phase, in words.
 pub fn words(phase: Phase, source: &InputTable) -> String {
-    let input = source.input.display();
+    let input = source.name();
     match phase {
         Phase::Sorting => format!("sorting the keys of {input}"),
         Phase::Hashing => format!("hashing the keys of {input}"),

@@ -21,7 +21,7 @@ use veilset::places::{self, Folder};
 use veilset::protocols;
 use veilset::table::{
     Duplicates, EmptyKeys, Encoding, Format, LIST_COLUMN, Normalise, ReadOptions, check_input_name,
-    check_output_name,
+    check_output_name, input_files, name_of,
 };
 
 /// A half to be prepared.
@@ -178,13 +178,15 @@ fn beside(plan: &PartyPlan, further: (&str, Option<&PathBuf>)) -> Result<()> {
         check_output_name(path)?;
     }
     let standard = PathBuf::from("-");
-    different(&[
-        ("the input", Some(&job.source.input)),
-        ("--output", Some(job.output.as_ref().unwrap_or(&standard))),
-        ("--report", report.as_ref()),
-        ("--audit-log", audit_log.as_ref()),
-        further,
-    ])
+    different(
+        &job.source.inputs,
+        &[
+            ("--output", Some(job.output.as_ref().unwrap_or(&standard))),
+            ("--report", report.as_ref()),
+            ("--audit-log", audit_log.as_ref()),
+            further,
+        ],
+    )
 }
 
 fn shares(job: &mut Job, a: ShareArgs) {
@@ -277,16 +279,18 @@ fn common(
         (Some(_), Some(path)) => Some(path),
         (Some(_), None) => Some(Ledger::default_path()?),
     };
-    different(&[
-        ("the input", Some(&job.source.input)),
-        ("--parties", a.parties.as_ref()),
-        ("--output", has_result.then_some(&result)),
-        ("--report", a.report.as_ref()),
-        ("--audit-log", audit_log.as_ref()),
-        ("--prepared", a.prepared.as_ref()),
-        ("--prepared-ledger", ledger.as_ref()),
-        ("--filter", a.filter.as_ref()),
-    ])?;
+    different(
+        &job.source.inputs,
+        &[
+            ("--parties", a.parties.as_ref()),
+            ("--output", has_result.then_some(&result)),
+            ("--report", a.report.as_ref()),
+            ("--audit-log", audit_log.as_ref()),
+            ("--prepared", a.prepared.as_ref()),
+            ("--prepared-ledger", ledger.as_ref()),
+            ("--filter", a.filter.as_ref()),
+        ],
+    )?;
     job.prepared = a.prepared.zip(ledger);
     job.filter = a.filter;
     job.max_peer_items = a.max_peer_items;
@@ -362,11 +366,7 @@ impl PreparePlan {
             ));
         }
         let ledger = a.prepared_ledger.map_or_else(Ledger::default_path, Ok)?;
-        different(&[
-            ("the input", Some(&source.input)),
-            ("--output", Some(&a.output)),
-            ("--prepared-ledger", Some(&ledger)),
-        ])?;
+        different(&source.inputs, &[("--output", Some(&a.output)), ("--prepared-ledger", Some(&ledger))])?;
         Ok(PreparePlan {
             source,
             ledger,
@@ -391,7 +391,7 @@ fn key(a: &KeyArgs, format: Format) -> Result<Vec<String>> {
         (Format::List, _) if a.format.is_none() => wrong(format!(
             "{} is a list, judging by its name, and a list has no columns for --key. If the file is CSV, add \
              --format csv; if it is a list of one item per line, omit --key",
-            a.input.display()
+            name_of(&a.input)
         )),
         (Format::List, [one]) if one == LIST_COLUMN => Ok(key),
         (Format::List, _) => wrong("a list (--format list) has no columns for --key. Omit --key".into()),
@@ -417,10 +417,10 @@ fn source(InputArgs { keys, pad_to }: InputArgs, has_values: bool) -> Result<Inp
 
 /// The keys of a file.
 pub fn keyed(a: KeyArgs) -> Result<InputTable> {
-    if a.format.is_none() {
-        check_input_name(&a.input)?;
-    }
-    let format = a.format.unwrap_or_else(|| Format::of_input(&a.input));
+    let format = match a.format {
+        Some(format) => format,
+        None => format_of(&a.input)?,
+    };
     let key = key(&a, format)?;
     let read = ReadOptions {
         format: Some(format),
@@ -429,13 +429,15 @@ pub fn keyed(a: KeyArgs) -> Result<InputTable> {
             EncodingArg::Utf8 => Encoding::Utf8,
             EncodingArg::Bytes => Encoding::Bytes,
         },
+        headerless: a.no_header,
     };
     let normalise: Normalise = match a.normalize.as_slice() {
         [] => Normalise::default(),
         steps => steps.join(",").parse()?,
     };
     normalise.check(read.encoding)?;
-    let mut source = InputTable::new(a.input, key);
+    let mut source = InputTable::new(PathBuf::new(), key);
+    source.inputs = a.input;
     source.read = read;
     source.normalise = normalise;
     source.empty_keys = match a.empty_keys {
@@ -450,6 +452,22 @@ pub fn keyed(a: KeyArgs) -> Result<InputTable> {
         DuplicatesArg::All => Duplicates::All,
     });
     Ok(source)
+}
+
+/// The format that the names of these inputs suggest.
+fn format_of(inputs: &[PathBuf]) -> Result<Format> {
+    let files = input_files(inputs)?;
+    files.iter().try_for_each(|file| check_input_name(file))?;
+    let mut formats = files.iter().map(|file| Format::of_input(file));
+    let first = formats.next().unwrap_or_default();
+    match formats.zip(files.iter().skip(1)).find(|(format, _)| *format != first) {
+        Some((other, file)) => Err(Error::Usage(format!(
+            "judging by their names, {} is {first} and {} is {other}. Name files of one format, or give it with --format",
+            files[0].display(),
+            file.display()
+        ))),
+        None => Ok(first),
+    }
 }
 
 /// Rejects addresses that are not on this machine. Host names are resolved and checked when they are used.
@@ -470,20 +488,29 @@ pub fn threads(typed: Option<u16>) -> usize {
 }
 
 /// Rejects two names for the same file: an input would be overwritten, or two outputs would go to one file. `-`
-/// is standard input for the input and standard output otherwise; only one output may go there.
-pub fn different(files: &[(&str, Option<&PathBuf>)]) -> Result<()> {
-    let named: Vec<_> = files.iter().filter_map(|(what, path)| Some((*what, (*path)?.as_path()))).collect();
-    for (i, (other, b)) in named.iter().enumerate() {
-        let Some((what, _)) = named[..i].iter().find(|(what, a)| match b.as_os_str() == "-" {
-            true => a == b && *what != "the input",
-            false => same_file(a, b),
-        }) else {
-            continue;
-        };
-        return Err(Error::Usage(format!(
-            "{what} and {other} are both {}. Give each its own file",
-            b.display()
-        )));
+/// is standard input for an input and standard output otherwise; only one output may go there. An output in a folder that
+/// is an input would be an input of the next run.
+pub fn different(inputs: &[PathBuf], files: &[(&str, Option<&PathBuf>)]) -> Result<()> {
+    let files: Vec<_> = files.iter().filter_map(|(what, path)| Some((*what, (*path)?.as_path()))).collect();
+    let read = input_files(inputs)?;
+    let read: Vec<_> = read.iter().map(|input| ("the input", input.as_path())).collect();
+    for (i, (other, b)) in files.iter().enumerate() {
+        let same = |(_, a): &&(&str, &Path)| if b.as_os_str() == "-" { a == b } else { same_file(a, b) };
+        let input = read.iter().find(|input| b.as_os_str() != "-" && same(input));
+        if let Some((what, _)) = input.or_else(|| files[..i].iter().find(same)) {
+            return Err(Error::Usage(format!(
+                "{what} and {other} are both {}. Give each its own file",
+                b.display()
+            )));
+        }
+        let folder = b.parent().and_then(|folder| folder.canonicalize().ok());
+        let within = |input: &&PathBuf| input.is_dir() && input.canonicalize().ok() == folder;
+        if let Some(input) = inputs.iter().find(within) {
+            return Err(Error::Usage(format!(
+                "{other} would be in the folder {}, which is read as the input. Give it another folder",
+                input.display()
+            )));
+        }
     }
     Ok(())
 }

@@ -191,7 +191,7 @@ impl Run {
             let read = |job: &Job, watch: &Watch<'_>| match frame {
                 None => job.read(watch),
                 Some(batches) => {
-                    let name = job.source.input.display().to_string();
+                    let name = job.source.name();
                     let schema = batches.schema();
                     let failed =
                         |e| Error::input(&name, format!("the next rows could not be had: {e}"), NEXT);

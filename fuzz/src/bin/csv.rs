@@ -52,10 +52,12 @@ libfuzzer_sys::fuzz_target!(|data: &[u8]| {
     let encoding = if how & 8 == 0 { Encoding::Utf8 } else { Encoding::Bytes };
     let name = if how & 16 == 0 { "f.csv" } else { "f.TSV" };
     let format = if how & 32 == 0 { Format::Csv } else { Format::List };
-    let options = ReadOptions { format: Some(format), delimiter, encoding };
+    let headerless = how & 64 != 0 && format == Format::Csv;
+    let options = ReadOptions { format: Some(format), delimiter, encoding, headerless };
     let Ok(table) = Table::from_reader(name, data, &options, None) else { return };
 
-    let options = ReadOptions { format: Some(Format::Csv), delimiter: Some(table.delimiter()), encoding };
+    let options =
+        ReadOptions { format: Some(Format::Csv), delimiter: Some(table.delimiter()), encoding, headerless };
     let written = round_trip(&table, &options);
     let again = Table::from_reader(name, &written[..], &options, None).unwrap();
     assert_eq!(round_trip(&again, &options), written);

@@ -236,6 +236,7 @@ impl Terms {
         let list = header.len() == 1 && rows.iter().all(|(_, cells)| line(&cells[0]));
         let formats = [Format::Csv, Format::Csv, Format::Parquet, Format::Arrow, Format::List];
         let format = pick(rng, if list { &formats } else { &formats[..4] });
+        let format = if Format::ALL.contains(&format) { format } else { Format::Arrow };
         let header = if format == Format::List { vec!["item".into()] } else { header };
         Side { format, header, rows, values }
     }

@@ -20,7 +20,12 @@ pub fn write(rng: &mut Prng, path: &Path, format: Format, encoding: Encoding, ro
     };
     let mut output = Destination::create("input of a soak", Some(path), true)?;
     if matches!(format, Format::Parquet | Format::Arrow) {
-        let options = ReadOptions { format: Some(Format::Csv), delimiter: Some(delimiter), encoding };
+        let options = ReadOptions {
+            format: Some(Format::Csv),
+            delimiter: Some(delimiter),
+            encoding,
+            headerless: false,
+        };
         let table = Table::from_reader("soak", text.as_slice(), &options, None)?;
         write_rows(&table, &(0..table.rows()).collect::<Vec<_>>(), None, (format, &mut output.writer()))?;
     } else {

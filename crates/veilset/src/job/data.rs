@@ -48,7 +48,7 @@ impl InputTable {
     /// Reads these columns, or all if `None`.
     fn table(&self, columns: Option<&[String]>, watch: &Watch<'_>) -> Result<Table> {
         (watch.begins)(Phase::Reading);
-        Table::read_watched(&self.input, &self.read, columns, watch.read)
+        Table::read_all(&self.inputs, &self.read, columns, watch.read)
     }
 
     /// The set of the table's keys; `valued` tells whether they have values.
@@ -57,7 +57,7 @@ impl InputTable {
         let keyed = keyed_set(&table, &columns, self.normalise, self.empty_keys, self.duplicates(valued))?;
         if keyed.set.len() > MAX_SET {
             let what = format!("{} keys are more than this version supports ({MAX_SET})", keyed.set.len());
-            return Err(Error::input(&self.input, what, "Split the file"));
+            return Err(Error::input(self.name(), what, "Split the file"));
         }
         Ok(Keys { table, columns, keyed, compared: self.normalise.name(self.read.encoding) })
     }
@@ -169,7 +169,7 @@ impl<'a> Data<'a> {
     /// Adds to the report what is known about our table, and where the result is.
     pub fn complete(&self, report: &mut Report) {
         let job = self.job;
-        report.input = Some(name(&job.source.input));
+        report.input = Some(job.source.name());
         report.output = job.has_result().then(|| job.output.as_deref().map_or_else(|| "-".into(), name));
         let KeyedSet { duplicates, skipped, .. } = self.keys.keyed;
         // All rows with a key have an identifier, or are in the result with the first.

@@ -72,7 +72,8 @@ use crate::session::Approval;
 use crate::session::report::Report;
 use crate::session::run::{Outcome, Prepared, Request, run_if};
 use crate::table::{
-    Destination, Duplicates, EmptyKeys, Format, Normalise, ReadOptions, SHARE_COLUMNS, quoted,
+    Destination, Duplicates, EmptyKeys, Format, Normalise, ReadOptions, SHARE_COLUMNS, input_files, name_of,
+    quoted,
 };
 use crate::threads::Threads;
 use std::path::{Path, PathBuf};
@@ -82,8 +83,9 @@ use std::time::Instant;
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct InputTable {
-    /// The file; `-` is standard input.
-    pub input: PathBuf,
+    /// The files, which are read one after the other, or folders of files ([`Table::read_all`](crate::table::Table::read_all));
+    /// `-` is standard input.
+    pub inputs: Vec<PathBuf>,
     /// How it is read.
     pub read: ReadOptions,
     /// The columns whose cells are compared.
@@ -103,7 +105,7 @@ impl InputTable {
     /// A file read in the format that its name suggests, with keys compared as they are, and empty keys an error.
     pub fn new<S: Into<String>>(input: impl Into<PathBuf>, key: impl IntoIterator<Item = S>) -> InputTable {
         InputTable {
-            input: input.into(),
+            inputs: vec![input.into()],
             read: ReadOptions::default(),
             key: key.into_iter().map(Into::into).collect(),
             normalise: Normalise::default(),
@@ -113,9 +115,17 @@ impl InputTable {
         }
     }
 
-    /// The format of the file.
+    /// The format of the files: the given one, or that of the first.
     pub fn format(&self) -> Format {
-        self.read.format.unwrap_or_else(|| Format::of_input(&self.input))
+        self.read.format.unwrap_or_else(|| {
+            let files = input_files(&self.inputs).unwrap_or_default();
+            files.first().map(|file| Format::of_input(file)).unwrap_or_default()
+        })
+    }
+
+    /// What messages call the inputs together.
+    pub fn name(&self) -> String {
+        name_of(&self.inputs)
     }
 
     /// How to treat rows whose key occurred before; `valued` tells whether the keys have values.
@@ -128,6 +138,12 @@ impl InputTable {
     /// # Errors
     /// [`Error::Usage`].
     pub fn check(&self, valued: bool) -> Result<()> {
+        if self.read.headerless && self.format() != Format::Csv {
+            return wrong(format!(
+                "`no_header` is for CSV, but the input is read as {}. Omit it, or use `format=csv`",
+                self.format()
+            ));
+        }
         match self.duplicates {
             Some(Duplicates::Add) if !valued => wrong(
                 "`duplicates=add` is for the sender of sum, which has values to add. Use first or error"

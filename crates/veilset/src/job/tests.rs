@@ -199,7 +199,7 @@ fn columns_travel_and_the_report_says_what_was_left_out_and_padded() {
     let peer = ours.parties.peer().announced;
     assert_eq!((ours.left_out.duplicates, peer.size, peer.padded), (1, 9, true));
     assert_eq!((theirs.sizes.ours, theirs.sizes.announced), (4, 9));
-    assert_eq!(ours.input, Some(name(&receiver.source.input)));
+    assert_eq!(ours.input, Some(receiver.source.name()));
     assert_eq!((ours.output, theirs.output), (receiver.output.as_deref().map(name), None));
 }
 
@@ -275,7 +275,7 @@ fn a_defect_of_the_input_has_a_file_a_row_and_a_column_and_leaves_no_result() {
         (|job| job.source.duplicates = Some(Duplicates::Error), line(5), Some("key")),
         (|job| job.source.key = vec!["city".into()], line(6), Some("city")),
         (|job| job.values = Some("city".into()), line(2), Some("city")),
-        (|job| job.source.input.set_file_name("none.csv"), None, None),
+        (|job| job.source.inputs[0].set_file_name("none.csv"), None, None),
     ];
     for (i, (change, row, column)) in cases.into_iter().enumerate() {
         let side = Side::new();
@@ -293,7 +293,7 @@ fn a_defect_of_the_input_has_a_file_a_row_and_a_column_and_leaves_no_result() {
         let Error::Input(InputError { file, row: at, column: of, next, .. }) = &error else {
             panic!("{i}: {error:?}")
         };
-        assert_eq!((file, at, of.as_deref()), (&name(&job.source.input), &row, column), "{error}");
+        assert_eq!((file, at, of.as_deref()), (&job.source.name(), &row, column), "{error}");
         assert!(!next.is_empty());
         assert_eq!(side.files(), before, "{error}");
     }

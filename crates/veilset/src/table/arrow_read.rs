@@ -4,7 +4,7 @@
 //! once; the columns refer to them. Their content is not trusted: the decoder checks it, and its panics mean a damaged
 //! file.
 
-use super::parquet_read::{EXPANSION, FREE};
+use super::compressed::{EXPANSION, FREE};
 use super::{ReadOptions, Table};
 use crate::error::{Error, Result};
 use arrow_array::RecordBatch;

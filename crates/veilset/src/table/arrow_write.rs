@@ -2,6 +2,7 @@
 
 use super::batches::Batches;
 use super::destination::unwritable;
+use super::parquet;
 use super::typed::{Buffer, field};
 use super::types::Kind;
 use super::write::OutColumn;
@@ -10,19 +11,13 @@ use crate::error::{Error, Result};
 use arrow_array::{ArrayRef, RecordBatch};
 use arrow_ipc::writer::FileWriter;
 use arrow_schema::{ArrowError, DataType, Schema, SchemaRef};
-use parquet::arrow::arrow_writer::{ArrowWriter, ArrowWriterOptions};
-use parquet::basic::Compression;
-use parquet::errors::ParquetError;
-use parquet::file::properties::WriterProperties;
-use std::io::{self, Write};
+use std::io::Write;
 use std::sync::Arc;
 
 /// A batch of rows is encoded as soon as it has this many rows, or
 const BATCH_ROWS: usize = 1 << 12;
 /// cells of this many bytes.
 const BATCH_BYTES: usize = 8 << 20;
-/// A row group is written when it has about this many encoded bytes: 64 MiB.
-const GROUP_BYTES: usize = 64 << 20;
 
 /// A result that is being written as columns. Those that came from columns of values keep their types; the others are
 /// strings, or bytes with [`Encoding::Bytes`].
@@ -40,8 +35,8 @@ pub(super) struct ArrowSink<'a> {
 
 /// Where the columns go.
 enum Container<'a> {
-    /// A Parquet file: Snappy, row groups of at most 2^20 rows.
-    Parquet(ArrowWriter<&'a mut (dyn Write + Send)>),
+    /// A Parquet file.
+    Parquet(parquet::Writer<'a>),
     /// An Arrow file, not compressed.
     File(FileWriter<&'a mut (dyn Write + Send)>),
     /// Memory.
@@ -49,15 +44,23 @@ enum Container<'a> {
 }
 
 impl<'a> ArrowSink<'a> {
+    /// Values that Parquet has no type for are written in the next finer one.
     pub(super) fn parquet(
-        columns: &[OutColumn],
+        mut columns: Vec<OutColumn>,
         encoding: Encoding,
         out: &'a mut (dyn Write + Send),
     ) -> Result<ArrowSink<'a>> {
+        for column in &mut columns {
+            if let Kind::Typed(field) = &mut column.kind
+                && let Some(finer) = parquet::finer(field.data_type())
+            {
+                *field = field.as_ref().clone().with_data_type(finer).into();
+                column.taken = None;
+            }
+        }
+        let columns = &columns[..];
         let schema = schema_of(columns, encoding);
-        let properties = WriterProperties::builder().set_compression(Compression::SNAPPY).build();
-        let options = ArrowWriterOptions::new().with_properties(properties).with_skip_arrow_metadata(true);
-        let writer = ArrowWriter::try_new_with_options(out, schema.clone(), options).map_err(failed)?;
+        let writer = parquet::Writer::new(out, &schema)?;
         Ok(ArrowSink::start(columns, schema, Container::Parquet(writer)))
     }
 
@@ -181,12 +184,7 @@ impl<'a> ArrowSink<'a> {
         let batch = RecordBatch::try_new_with_options(self.schema.clone(), columns, &options)
             .map_err(|e| Error::Bug(format!("a batch of rows does not fit its schema: {e}")))?;
         match &mut self.to {
-            Container::Parquet(writer) => {
-                writer.write(&batch).map_err(failed)?;
-                if writer.in_progress_size() > GROUP_BYTES {
-                    writer.flush().map_err(failed)?;
-                }
-            }
+            Container::Parquet(writer) => writer.write(&batch)?,
             Container::File(writer) => writer.write(&batch).map_err(unencoded)?,
             Container::Batches(batches) => batches.push(batch),
         }
@@ -198,7 +196,7 @@ impl<'a> ArrowSink<'a> {
             self.flush()?;
         }
         match self.to {
-            Container::Parquet(writer) => writer.close().map(|_| ()).map_err(failed),
+            Container::Parquet(writer) => writer.close(),
             Container::File(mut writer) => writer.finish().map_err(unencoded),
             Container::Batches(_) => Ok(()),
         }
@@ -222,17 +220,6 @@ fn push(buffer: &mut Buffer, cell: Option<&[u8]>) -> Result<()> {
         true => Ok(()),
         false => Err(Error::Bug("a cell is not a value of its column's type".into())),
     }
-}
-
-fn failed(e: ParquetError) -> Error {
-    let e = match e {
-        ParquetError::External(e) => match e.downcast::<io::Error>() {
-            Ok(e) => return unwritable("result", &e),
-            Err(e) => e.to_string(),
-        },
-        e => e.to_string(),
-    };
-    Error::Bug(format!("the result could not be encoded as Parquet: {e}"))
 }
 
 fn unencoded(e: ArrowError) -> Error {

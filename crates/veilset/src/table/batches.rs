@@ -1,13 +1,15 @@
 //! Tables of Arrow batches: frames of other programs, which keep their columns as they are.
 
 use super::types::{self, Kind, render};
-use super::{Column, Format, Head, Lines, MAX_ROWS, ReadOptions, Store, Table, shorten};
+use super::{Column, Format, Head, Lines, MAX_ROWS, ReadOptions, Store, Table, parquet, shorten};
 use crate::error::{Error, Place, Result};
+use arrow_array::cast::AsArray;
+use arrow_array::types::TimestampSecondType;
 use arrow_array::{Array, ArrayRef, RecordBatch, new_null_array};
-use arrow_schema::{DataType, Schema, SchemaRef};
+use arrow_schema::{DataType, SchemaRef};
 use arrow_select::interleave::interleave;
-use parquet::arrow::ArrowWriter;
 use std::fmt;
+use std::panic::catch_unwind;
 
 /// Arrow batches of one schema.
 #[derive(Clone, Default)]
@@ -92,6 +94,15 @@ impl Table {
         let kept = schema.project(&chosen).map_err(|_| malformed("the schema is malformed"))?;
         let kinds: Vec<Kind> =
             chosen.iter().map(|&at| Kind::of_any(&schema.fields()[at], options.encoding)).collect();
+        if let Some(&at) = chosen.iter().find(|&&at| !can_be_taken(schema.field(at).data_type())) {
+            let what = format!(
+                "the column has a type that veilset does not keep ({})",
+                schema.field(at).data_type()
+            );
+            return Err(
+                Error::input(name, what, "Convert or remove the column").at_column(shorten(&names[at]))
+            );
+        }
         let mut kept = Batches::new(kept.into());
         for batch in batches {
             let batch = batch?;
@@ -122,9 +133,11 @@ impl Table {
                 .collect(),
             header: chosen.iter().map(|&at| names[at].clone()).collect(),
             header_line: None,
+            headerless: false,
             unread: Vec::new(),
             lines: Lines::default(),
             store: Store::Batches(kept),
+            files: Vec::new(),
         })
     }
 }
@@ -155,28 +168,39 @@ impl Table {
         }
     }
 
-    /// Refuses columns that Parquet cannot hold.
+    /// Refuses columns that Parquet cannot hold, and Parquet if this build has none.
     pub(super) fn check_parquet(&self) -> Result<()> {
-        let Store::Batches(Batches { schema: Some(schema), .. }) = &self.store else { return Ok(()) };
-        // What can be written is only known from trying.
-        let write = |at: usize| {
-            let field = schema.field(at).clone().with_nullable(true);
-            let nothing = new_null_array(field.data_type(), 1);
-            let batch = RecordBatch::try_new(Schema::new(vec![field]).into(), vec![nothing])?;
-            let mut writer = ArrowWriter::try_new(std::io::sink(), batch.schema(), None)?;
-            writer.write(&batch).and_then(|()| writer.close())
+        let Store::Batches(Batches { schema: Some(schema), batches, .. }) = &self.store else {
+            return Ok(());
         };
-        let cannot = |at: &usize| write(*at).is_err();
-        match (0..schema.fields().len()).find(cannot) {
-            Some(at) => Err(self
-                .error(
-                    format!("Parquet has no type for the column's ({})", schema.field(at).data_type()),
-                    "Convert or remove the column, or use `output_format=arrow`",
-                )
-                .at_column(self.label(at))),
-            None => Ok(()),
+        let too_large = |at: usize| {
+            let seconds = |batch: &RecordBatch| {
+                let seconds = batch.column(at).as_primitive_opt::<TimestampSecondType>()?;
+                Some(seconds.iter().flatten().any(|second| second.checked_mul(1000).is_none()))
+            };
+            batches.iter().any(|batch| seconds(batch).unwrap_or(false))
+        };
+        for (at, field) in schema.fields().iter().enumerate() {
+            let what = match (parquet::holds(field), too_large(at)) {
+                (true, false) => continue,
+                (false, _) => format!("Parquet has no type for the column's ({})", field.data_type()),
+                (true, true) => "Parquet has no room for one of the column's times".into(),
+            };
+            let next = "Convert or remove the column, or use `output_format=arrow`";
+            return Err(self.error(what, next).at_column(self.label(at)));
         }
+        Ok(())
     }
+}
+
+/// Whether a result can have values of this type. What takes them panics for types that it does not know, and a result must
+/// not fail when the run is over.
+fn can_be_taken(data_type: &DataType) -> bool {
+    if !data_type.is_nested() && !matches!(data_type, DataType::Dictionary(..)) {
+        return true;
+    }
+    let take = || interleave(&[new_null_array(data_type, 1).as_ref()], &[(0, 0)]).is_ok();
+    catch_unwind(take).unwrap_or(false)
 }
 
 /// Whether values of this type refer to a dictionary.

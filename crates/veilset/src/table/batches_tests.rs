@@ -57,6 +57,11 @@ fn columns() -> Vec<Case> {
             TimestampNanosecondArray::from(vec![0, 1, 2]).with_timezone("Europe/Rome"),
             some("1970-01-01T00:00:00Z", "1970-01-01T00:00:00.000000001Z", "1970-01-01T00:00:00.000000002Z"),
         ),
+        column(
+            "no_zone",
+            TimestampSecondArray::from(vec![0, 1, 2]).with_timezone(""),
+            some("1970-01-01T00:00:00", "1970-01-01T00:00:01", "1970-01-01T00:00:02"),
+        ),
         column("nothing", NullArray::new(3), Some([None; 3])),
         column("list", list, None),
         column("duration", DurationSecondArray::from(vec![1, 2, 3]), None),
@@ -334,5 +339,55 @@ fn a_damaged_arrow_file_is_refused_at_every_byte() {
     assert!(refused > 100, "{refused}");
     for nothing in [&b""[..], b"ARROW1\0\0", b"k,n\n1,2\n", b"\xff\xff\xff\xff\xff\xff\xff\x7f"] {
         assert!(matches!(read(nothing), Err(Error::Input(_))), "{nothing:?}");
+    }
+}
+
+#[test]
+fn seconds_are_milliseconds_in_parquet_and_what_it_has_no_type_for_is_refused() {
+    let of = |array: ArrayRef| {
+        let schema: SchemaRef = Schema::new(vec![Field::new("c", array.data_type().clone(), true)]).into();
+        let batch = RecordBatch::try_new(schema.clone(), vec![array]).unwrap();
+        table((schema, vec![batch]), &CSV, None).unwrap()
+    };
+    let instants = TimestampSecondArray::from(vec![Some(1), None, Some(-1)]);
+    let whole: ArrayRef = Arc::new(instants.clone().with_timezone("UTC"));
+    for seconds in [whole, Arc::new(instants), Arc::new(Time32SecondArray::from(vec![1, 2, 3]))] {
+        let ours = of(seconds);
+        check_output(&ours, &[], Format::Parquet).unwrap();
+        let mut file = Vec::new();
+        write_rows(&ours, &[2, 1, 0], None, (Format::Parquet, &mut file)).unwrap();
+        let options = ReadOptions { format: Some(Format::Parquet), ..CSV };
+        let again = Table::from_reader("f", &file[..], &options, None).unwrap();
+        assert!([2, 1, 0].into_iter().enumerate().all(|(i, row)| again.cell(i, 0) == ours.cell(row, 0)));
+    }
+    let inside = Field::new("i", DataType::Timestamp(TimeUnit::Second, None), true);
+    let refused: [ArrayRef; 3] = [
+        Arc::new(DurationSecondArray::from(vec![1])),
+        new_null_array(&DataType::List(inside.into()), 1),
+        Arc::new(TimestampSecondArray::from(vec![i64::MAX / 1000 + 1])),
+    ];
+    for array in refused {
+        let error = check_output(&of(array), &[], Format::Parquet).unwrap_err().to_string();
+        assert!(error.contains("column \"c\": Parquet has no"), "{error}");
+    }
+}
+
+#[test]
+fn columns_that_cannot_be_taken_row_by_row_are_refused_when_they_are_read() {
+    // Another program may let the entries of a map be missing, which what takes them does not expect.
+    let entries = |nullable| {
+        let fields = vec![Field::new("k", DataType::Utf8, false), Field::new("v", DataType::Int32, true)];
+        Field::new("entries", DataType::Struct(fields.into()), nullable)
+    };
+    for (nullable, words) in
+        [(false, None), (true, Some("column \"m\": the column has a type that veilset does not keep"))]
+    {
+        let map = DataType::Map(entries(nullable).into(), false);
+        let schema: SchemaRef = Schema::new(vec![Field::new("m", map, true)]).into();
+        match (Table::from_batches("frame", &schema, [], &CSV, None), words) {
+            (Ok(table), None) => assert_eq!(table.rows(), 0),
+            (Err(error), Some(words)) => assert!(error.to_string().contains(words), "{error}"),
+            (outcome, _) => panic!("{outcome:?}"),
+        }
     }
 }

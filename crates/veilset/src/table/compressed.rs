@@ -1,13 +1,17 @@
 //! Files that are compressed by gzip or Zstandard: recognised by their first bytes, and decompressed while they are read.
 
 use super::other::HEAD;
-use super::parquet_read::{EXPANSION, FREE};
 use crate::error::{Error, Result};
 use flate2::read::MultiGzDecoder;
 use std::cell::Cell;
 use std::io::{self, BufReader, Cursor, Read};
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
+
+/// What is decompressed may take this much, and beyond it ... (Less in fuzzing: files are small and many.)
+pub(super) const FREE: u64 = if cfg!(fuzzing) { 16 << 20 } else { 1 << 30 };
+/// ... this many times the size of the file.
+pub(super) const EXPANSION: u64 = 1000;
 
 /// The extensions of compressed files.
 const EXTENSIONS: [&str; 3] = ["gz", "zst", "zstd"];

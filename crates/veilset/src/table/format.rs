@@ -9,6 +9,9 @@ use std::str::FromStr;
 /// The name of the one column of a list.
 pub const LIST_COLUMN: &str = "item";
 
+/// Whether this build has Parquet: the feature `parquet`.
+pub(super) const HAS_PARQUET: bool = cfg!(feature = "parquet");
+
 /// What a file is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Format {
@@ -26,11 +29,16 @@ pub enum Format {
 }
 
 impl Format {
-    /// All of them.
-    pub const ALL: [Format; 5] =
-        [Format::Csv, Format::Parquet, Format::Arrow, Format::JsonLines, Format::List];
+    /// All that this build has.
+    pub const ALL: &[Format] = match HAS_PARQUET {
+        true => &[Format::Csv, Format::Parquet, Format::Arrow, Format::JsonLines, Format::List],
+        false => &[Format::Csv, Format::Arrow, Format::JsonLines, Format::List],
+    };
     /// Those that are written.
-    pub const WRITTEN: [Format; 4] = [Format::Csv, Format::Parquet, Format::Arrow, Format::List];
+    pub const WRITTEN: &[Format] = match HAS_PARQUET {
+        true => &[Format::Csv, Format::Parquet, Format::Arrow, Format::List],
+        false => &[Format::Csv, Format::Arrow, Format::List],
+    };
 
     /// Its name, as typed.
     pub fn name(self) -> &'static str {
@@ -95,9 +103,10 @@ impl FromStr for Format {
     type Err = Error;
 
     fn from_str(name: &str) -> Result<Self> {
-        let found = Format::ALL.into_iter().find(|f| f.name() == name);
-        found.ok_or_else(|| {
-            Error::Usage(format!("\"{name}\" is not a format. Use csv, parquet, arrow, jsonl or list"))
+        let found = Format::ALL.iter().find(|f| f.name() == name);
+        found.copied().ok_or_else(|| {
+            let all: Vec<_> = Format::ALL.iter().map(|f| f.name()).collect();
+            Error::Usage(format!("\"{name}\" is not a format of this build. Use one of {}", all.join(", ")))
         })
     }
 }
@@ -107,9 +116,11 @@ impl FromStr for Format {
 pub struct ReadOptions {
     /// The format. `None`: by the extension ([`Format::of_input`]).
     pub format: Option<Format>,
-    /// The byte that separates the cells of CSV, read and written. `None`: a tab for `.tsv` and `.tab`, otherwise a
-    /// comma.
+    /// The byte that separates the cells of CSV, read and written. `None`: a tab for `.tsv` and `.tab`; otherwise a comma,
+    /// unless only a semicolon, a tab or a vertical bar divides the first rows into as many columns each.
     pub delimiter: Option<u8>,
+    /// Whether CSV begins with the first row instead of a header. Other formats are read as always.
+    pub headerless: bool,
     /// What a cell may hold.
     pub encoding: Encoding,
 }

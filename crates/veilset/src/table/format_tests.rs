@@ -138,7 +138,7 @@ fn sent_columns_stand_behind_ours() {
     for bad in [&b""[..], b"\x01a", b"\x01a\x01\xff", &key(&["a", "b", "c"])] {
         let some: Items = [payloads.get(0), bad].iter().collect();
         let sent = Some(SentColumns { names: &sent_names, payloads: &some });
-        for format in Format::ALL {
+        for &format in Format::ALL {
             let mut out = Vec::new();
             let rows = write_rows(&table, &[0, 1], sent, (format, &mut out)).unwrap_err();
             let union = write_union(&table, &[0], &keyed, &new, sent, (format, &mut out)).unwrap_err();
@@ -194,7 +194,7 @@ fn formats_follow_from_names() {
             "{path:?} {input} {columns}"
         );
     }
-    for format in Format::ALL {
+    for &format in Format::ALL {
         assert_eq!(format.name().parse::<Format>().unwrap(), format);
     }
     assert!("xml".parse::<Format>().is_err());

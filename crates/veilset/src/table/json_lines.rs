@@ -160,9 +160,11 @@ pub(super) fn read(
         columns: header.iter().map(|h| Column { raw: h.clone().into(), kind: Kind::Plain }).collect(),
         header,
         header_line: None,
+        headerless: false,
         unread: Vec::new(),
         lines,
         store: Store::Rows(rows),
+        files: Vec::new(),
     })
 }
 

@@ -115,7 +115,7 @@ pub fn keyed_set(
     if duplicates == Duplicates::Error
         && let Some(&(again, first)) = distinct.duplicates.first()
     {
-        let place = table.place(rows[first as usize] as usize);
+        let place = table.whereabouts(rows[first as usize] as usize);
         let what = format!("the key is the same as on {place}");
         let next = "Remove one of the rows, or use `duplicates=first` (for sum also add)";
         return Err(key_error(table, key, rows[again as usize] as usize, what, next));
@@ -152,9 +152,7 @@ pub fn payloads(table: &Table, keyed: &KeyedSet, columns: &[usize]) -> Result<It
                 "the columns to be sent have {} bytes when encoded, but the maximum is {MAX_ITEM}",
                 payload.len()
             );
-            return Err(table
-                .error(what, "Shorten them, or send fewer columns")
-                .at(table.place(row as usize)));
+            return Err(table.error_in(row as usize, what, "Shorten them, or send fewer columns"));
         }
         payloads.push(&payload);
     }
@@ -186,7 +184,7 @@ pub fn check_max_row(
                 key(i) + payload(i)
             );
             let next = "Raise `max_row` on both sides, or shorten the row";
-            Err(table.error(what, next).at(table.place(keyed.rows[i] as usize)))
+            Err(table.error_in(keyed.rows[i] as usize, what, next))
         }
     }
 }
@@ -195,6 +193,6 @@ pub fn check_max_row(
 fn key_error(table: &Table, key: &[usize], row: usize, what: String, next: &str) -> Error {
     match key {
         [column] => table.error_at(row, *column, what, next),
-        _ => table.error(what, next).at(table.place(row)),
+        _ => table.error_in(row, what, next),
     }
 }

@@ -36,14 +36,18 @@ mod compressed;
 mod cursor;
 mod destination;
 mod format;
-mod guard;
 mod json_lines;
 mod keys;
 mod normalise;
 mod other;
-mod parquet_read;
+#[cfg(feature = "parquet")]
+mod parquet;
+#[cfg(not(feature = "parquet"))]
+#[path = "parquet_missing.rs"]
+mod parquet;
 mod read;
 mod sent;
+mod several;
 mod shares;
 mod store;
 mod temporary;
@@ -62,12 +66,14 @@ pub use keys::{Duplicates, EmptyKeys, KeyedSet, check_max_row, keyed_set, payloa
 pub use normalise::Normalise;
 pub use other::{check_input_name, check_output_name};
 pub use sent::SentColumns;
+pub use several::{input_files, name_of};
 pub use shares::{SHARE_COLUMNS, open_keys, open_values, read_shares};
 pub use temporary::remove_unfinished;
 pub use values::{check_share_bound, check_sum_bound, values};
 pub use write::{Layout, To, write_cells, write_keys, write_rows, write_union};
 
 use crate::error::{Error, Place, Result};
+use read::unreadable;
 use std::borrow::Cow;
 use std::fmt;
 use std::io::Read;
@@ -92,9 +98,13 @@ pub struct Table {
     /// The column names, readable even where they are not UTF-8.
     header: Vec<String>,
     header_line: Option<u64>,
+    /// Whether the file has no header, and so the CSV of a result has none either.
+    headerless: bool,
     unread: Vec<Unread>,
     lines: Lines,
     store: Store,
+    /// Of a table of several files, each file's first row and its name; empty for one file.
+    files: Vec<(usize, String)>,
 }
 
 /// The cells of a table.
@@ -128,7 +138,8 @@ impl Table {
     /// Parquet, not even read). A needed column must occur exactly once. `None` means all columns that can be read.
     ///
     /// CSV: the first line is the header, a file with nothing else is a table of no rows, and an empty file is
-    /// an error. Quoting is that of RFC 4180; a quote inside an unquoted cell is an ordinary character.
+    /// an error. Without a header ([`ReadOptions::headerless`]) columns are called by their numbers, from `1`. Quoting is
+    /// that of RFC 4180; a quote inside an unquoted cell is an ordinary character.
     /// Lines end with LF, CRLF or CR; a UTF-8 byte-order mark is dropped. Blank lines are skipped, so in a
     /// file of one column an empty cell is written `""`.
     ///
@@ -143,7 +154,7 @@ impl Table {
     /// Arrow: a file or a stream. It is read into memory, and its columns keep their types in the result if that is of the same
     /// format or Parquet.
     ///
-    /// Parquet: compressed with Snappy, gzip, LZ4, Zstandard or not at all. From standard input and pipes it is
+    /// Parquet: compressed with Snappy, gzip, LZ4, Zstandard, Brotli or not at all. From standard input and pipes it is
     /// read into memory first. A column that is nested, or binary without [`Encoding::Bytes`], is an error if it is
     /// among `columns`, and not part of the table if `columns` is `None` ([`Table::unread`]).
     pub fn read(path: &Path, options: &ReadOptions, columns: Option<&[String]>) -> Result<Table> {
@@ -171,7 +182,7 @@ impl Table {
             Format::Parquet
                 if file.metadata().is_ok_and(|m| m.is_file()) && compressed::inner(path).is_none() =>
             {
-                parquet_read::read(&name, file, options, columns, step)
+                parquet::read(&name, file, options, columns, step)
             }
             _ => Table::from_reader(&name, Watched::new(file, step), options, columns),
         }
@@ -189,7 +200,7 @@ impl Table {
         let options = ReadOptions { format: Some(format), ..*options };
         let reader = compressed::decompressed(name, reader)?;
         match format {
-            Format::Parquet => parquet_read::read_stream(name, reader, &options, columns),
+            Format::Parquet => parquet::read_stream(name, reader, &options, columns),
             Format::Arrow => arrow_read::read(name, reader, &options, columns),
             Format::JsonLines => json_lines::read(name, reader, &options, columns),
             Format::Csv | Format::List => read::read(name, reader, &options, columns, MAX_ROWS),
@@ -237,11 +248,29 @@ impl Table {
         }
     }
 
-    /// Where in the file a row is.
+    /// Where in its file a row is.
     pub fn place(&self, row: usize) -> Place {
+        let (first, _) = self.file(row);
         match self.format {
             Format::Csv | Format::JsonLines | Format::List => Place::Line(self.lines.get(row)),
-            Format::Parquet | Format::Arrow => Place::Row(row as u64 + 1),
+            Format::Parquet | Format::Arrow => Place::Row((row - first) as u64 + 1),
+        }
+    }
+
+    /// The first row of the file that a row is in, and the file's name.
+    fn file(&self, row: usize) -> (usize, &str) {
+        match self.files.partition_point(|(first, _)| *first <= row).checked_sub(1) {
+            Some(at) => (self.files[at].0, &self.files[at].1),
+            None => (0, &self.name),
+        }
+    }
+
+    /// Where a row is, in words; with the file, if there are several.
+    fn whereabouts(&self, row: usize) -> String {
+        let place = self.place(row);
+        match self.files[..] {
+            [] => place.to_string(),
+            _ => format!("{place} of {}", self.file(row).1),
         }
     }
 
@@ -250,10 +279,14 @@ impl Table {
         self.delimiter
     }
 
-    /// Sets the delimiter for CSV output by the file's name: a tab for `.tsv` and `.tab`, a comma for `.csv`. Other
+    /// Sets the delimiter for CSV output by the file's name: a tab for `.tsv` and `.tab`, and no tab for `.csv`. Other
     /// names change nothing.
     pub fn written_as(&mut self, path: &Path) {
-        self.delimiter = Format::delimiter_of(path).unwrap_or(self.delimiter);
+        self.delimiter = match (Format::delimiter_of(path), self.delimiter) {
+            (Some(b','), ours) if ours != b'\t' => ours,
+            (Some(by_name), _) => by_name,
+            (None, ours) => ours,
+        };
     }
 
     /// The positions of the columns with these names, in the order given. At least one must be named, none
@@ -274,9 +307,14 @@ impl Table {
         Error::input(&self.name, what, next)
     }
 
+    /// An input error in a row.
+    fn error_in(&self, row: usize, what: impl Into<String>, next: impl Into<String>) -> Error {
+        Error::input(self.file(row).1, what, next).at(self.place(row))
+    }
+
     /// An input error at a cell.
     fn error_at(&self, row: usize, column: usize, what: impl Into<String>, next: impl Into<String>) -> Error {
-        self.error(what, next).at(self.place(row)).at_column(self.label(column))
+        self.error_in(row, what, next).at_column(self.label(column))
     }
 
     /// What a message calls a column: its name, or its number from 1 if the name is empty.
@@ -405,6 +443,11 @@ impl Lines {
         }
     }
 
+    /// Those of a further file, whose first row gets this number.
+    fn append(&mut self, first: usize, further: &Lines) {
+        further.0.iter().for_each(|&(row, line)| self.push(first as u32 + row, line));
+    }
+
     fn get(&self, row: usize) -> u64 {
         let after = self.0.partition_point(|&(r, _)| r as usize <= row);
         let (r, l) = after.checked_sub(1).map_or((0, 0), |i| self.0[i]);
@@ -440,7 +483,5 @@ fn shorten(name: &str) -> String {
 
 #[cfg(test)]
 mod format_tests;
-#[cfg(test)]
-mod parquet_tests;
 #[cfg(test)]
 mod tests;

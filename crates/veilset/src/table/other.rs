@@ -1,6 +1,7 @@
 //! Files of formats that are not supported: recognised by their first bytes or their names, with the next step.
 
 use super::compressed;
+use super::format::{Format, HAS_PARQUET};
 use crate::error::{Error, Result};
 use std::path::Path;
 
@@ -88,6 +89,7 @@ pub(super) fn may_look_other(cell: &[u8], delimiter: u8) -> bool {
 /// [`Error::Usage`].
 pub fn check_input_name(path: &Path) -> Result<()> {
     let inside = compressed::inner(path);
+    check_parquet(path, Format::of_input(path))?;
     match by_extension(inside.as_deref().unwrap_or(path)) {
         Some((what, next)) => Err(Error::Usage(format!(
             "{} is {what}, judging by its name. {next}; or, if it is CSV, Parquet, Arrow or a list nevertheless, \
@@ -104,6 +106,7 @@ pub fn check_input_name(path: &Path) -> Result<()> {
 /// [`Error::Usage`].
 pub fn check_output_name(path: &Path) -> Result<()> {
     let extension = path.extension().and_then(|e| e.to_str()).unwrap_or_default().to_ascii_lowercase();
+    check_parquet(path, Format::of_input(path))?;
     let read_only = READ_ONLY.iter().find(|(extensions, _)| extensions.contains(&extension.as_str()));
     match by_extension(path).map(|(what, _)| what).or(read_only.map(|(_, what)| *what)) {
         Some(what) => Err(Error::Usage(format!(
@@ -112,6 +115,18 @@ pub fn check_output_name(path: &Path) -> Result<()> {
             path.display()
         ))),
         None => Ok(()),
+    }
+}
+
+/// Refuses Parquet if this build has none.
+fn check_parquet(path: &Path, format: Format) -> Result<()> {
+    match format == Format::Parquet && !HAS_PARQUET {
+        true => Err(Error::Usage(format!(
+            "{} is Parquet, judging by its name, and this build of veilset has no Parquet. Use CSV or Arrow, or a build \
+             with the feature parquet",
+            path.display()
+        ))),
+        false => Ok(()),
     }
 }
 

@@ -2,7 +2,12 @@ use super::super::{Encoding, Format, ReadOptions, Table, write_rows};
 use super::*;
 
 fn read(name: &str, bytes: &[u8], format: Option<Format>, delimiter: Option<u8>) -> Result<Table> {
-    Table::from_reader(name, bytes, &ReadOptions { format, delimiter, encoding: Encoding::Bytes }, None)
+    Table::from_reader(
+        name,
+        bytes,
+        &ReadOptions { format, delimiter, encoding: Encoding::Bytes, headerless: false },
+        None,
+    )
 }
 
 #[test]

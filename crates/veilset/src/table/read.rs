@@ -25,20 +25,23 @@ pub(super) fn read(
     max_rows: usize,
 ) -> Result<Table> {
     let list = options.format == Some(Format::List);
-    let delimiter = delimiter(name, options)?;
-    let mut records = Records::start(name, reader, if list { None } else { Some(delimiter) })?;
+    let headerless = options.headerless && !list;
+    let (mut records, delimiter) = Records::start(name, reader, list, delimiter(name, options)?)?;
 
-    let (names, header_line): (Vec<Vec<u8>>, _) = match list {
-        true => (vec![LIST_COLUMN.into()], None),
-        false => match records.next()? {
-            Some(line) => {
-                records.check_encoding(options.encoding, line, &[])?;
-                (records.cells().map(<[u8]>::to_vec).collect(), Some(line))
-            }
-            None => {
-                return Err(Error::input(name, "the file is empty", "It needs a header with column names"));
-            }
-        },
+    let mut next = records.next()?;
+    let (names, header_line): (Vec<Vec<u8>>, _) = match next {
+        _ if list => (vec![LIST_COLUMN.into()], None),
+        Some(_) if headerless => ((1..=records.fields.len()).map(|n| n.to_string().into()).collect(), None),
+        Some(line) => {
+            records.check_encoding(options.encoding, line, &[])?;
+            let names = records.cells().map(<[u8]>::to_vec).collect();
+            next = records.next()?;
+            (names, Some(line))
+        }
+        None => {
+            let needed = if headerless { "at least one row" } else { "a header with column names" };
+            return Err(Error::input(name, "the file is empty", format!("It needs {needed}")));
+        }
     };
     let header: Vec<String> = names.iter().map(|cell| String::from_utf8_lossy(cell).into()).collect();
     if options.encoding == Encoding::Utf8 && header.iter().any(|h| h.contains('\0')) {
@@ -48,9 +51,10 @@ pub(super) fn read(
     let chosen = head.choose(columns)?;
 
     let (mut rows, mut lines) = (Rows::default(), Lines::default());
-    while let Some(line) = records.next()? {
+    while let Some(line) = next {
         if records.fields.len() != header.len() {
-            return Err(records.ragged(line, header.len(), delimiter));
+            let first = if headerless { "the first row" } else { "the header" };
+            return Err(records.ragged(line, (first, header.len()), delimiter));
         }
         if rows.len() == max_rows {
             let what = format!("the file has more than {max_rows} rows");
@@ -60,6 +64,7 @@ pub(super) fn read(
         records.check_encoding(options.encoding, line, &header)?;
         lines.push(rows.len() as u32, line);
         rows.push(chosen.iter().map(|&at| Some(records.cell(at))));
+        next = records.next()?;
     }
     rows.finish();
     Ok(Table {
@@ -70,17 +75,56 @@ pub(super) fn read(
         columns: chosen.iter().map(|&at| Column { raw: names[at].clone(), kind: Kind::Plain }).collect(),
         header: chosen.iter().map(|&at| header[at].clone()).collect(),
         header_line,
+        headerless,
         unread: Vec::new(),
         lines,
         store: Store::Rows(rows),
+        files: Vec::new(),
     })
 }
 
-/// The delimiter to use, if it is one that can work.
-fn delimiter(name: &str, options: &ReadOptions) -> Result<u8> {
+/// The delimiters that are guessed. The first is taken if it fits, or if none does.
+const DELIMITERS: [u8; 4] = [b',', b';', b'\t', b'|'];
+/// How many bytes at the start of a file are looked at for the delimiter, and
+const GUESS_BYTES: usize = 1 << 16;
+/// how many records.
+const GUESS_RECORDS: usize = 100;
+
+/// The delimiter of a file that begins like this: the only one that divides its first records into the same number of
+/// fields each, at least two. The comma, if it does so, goes before others.
+fn guess(head: &[u8]) -> u8 {
+    let divides = |&delimiter: &u8| {
+        let mut parser = csv_core::ReaderBuilder::new().delimiter(delimiter).build();
+        let (mut rest, mut fields, mut first) = (head, 0, None);
+        let (mut out, mut ends) = (vec![0; head.len()], vec![0; head.len() + 1]);
+        for _ in 0..GUESS_RECORDS {
+            // The last record may be cut off.
+            let (result, read, _, done) = parser.read_record(rest, &mut out, &mut ends);
+            rest = &rest[read..];
+            fields = done;
+            if result != ReadRecordResult::Record {
+                break;
+            }
+            if *first.get_or_insert(fields) != fields {
+                return false;
+            }
+        }
+        first.unwrap_or(fields) > 1
+    };
+    let mut fitting = DELIMITERS.into_iter().filter(divides);
+    match (fitting.next(), fitting.next()) {
+        (Some(b','), _) => b',',
+        (Some(only), None) => only,
+        _ => DELIMITERS[0],
+    }
+}
+
+/// The delimiter that was given or follows from the name, if it is one that can work. `None`: it is to be guessed.
+fn delimiter(name: &str, options: &ReadOptions) -> Result<Option<u8>> {
     let Some(delimiter) = options.delimiter else {
         let (name, inside) = (Path::new(name), compressed::inner(Path::new(name)));
-        return Ok(Format::delimiter_of(inside.as_deref().unwrap_or(name)).unwrap_or(b','));
+        let by_name = Format::delimiter_of(inside.as_deref().unwrap_or(name));
+        return Ok(by_name.filter(|&delimiter| delimiter != DELIMITERS[0]));
     };
     if matches!(delimiter, b'"' | b'\r' | b'\n') {
         return Err(Error::Usage(
@@ -93,7 +137,7 @@ fn delimiter(name: &str, options: &ReadOptions) -> Result<u8> {
                 .into(),
         ));
     }
-    Ok(delimiter)
+    Ok(Some(delimiter))
 }
 
 /// The records of a file, one at a time.
@@ -111,10 +155,13 @@ struct Records<'a, R> {
 }
 
 impl<'a, R: Read> Records<'a, Chain<Cursor<Vec<u8>>, R>> {
-    /// Looks at the first bytes and drops a byte-order mark. Without a delimiter it is a list.
-    fn start(name: &'a str, mut reader: R, delimiter: Option<u8>) -> Result<Self> {
-        let mut head = Vec::with_capacity(other::HEAD);
-        reader.by_ref().take(other::HEAD as u64).read_to_end(&mut head).map_err(|e| unreadable(name, &e))?;
+    /// Looks at the first bytes, drops a byte-order mark, and guesses the delimiter if it is not given. Also returns the
+    /// delimiter, which in a list is for its output as CSV.
+    fn start(name: &'a str, mut reader: R, list: bool, delimiter: Option<u8>) -> Result<(Self, u8)> {
+        let guessed = delimiter.is_none() && !list;
+        let looked_at = if guessed { GUESS_BYTES } else { other::HEAD };
+        let mut head = Vec::new();
+        reader.by_ref().take(looked_at as u64).read_to_end(&mut head).map_err(|e| unreadable(name, &e))?;
         if other::is_parquet(&head) {
             return Err(Error::input(name, "this is a Parquet file", "Read it with `format=parquet`"));
         }
@@ -125,13 +172,17 @@ impl<'a, R: Read> Records<'a, Chain<Cursor<Vec<u8>>, R>> {
         if head.starts_with(b"\xef\xbb\xbf") {
             head.drain(..3);
         }
-        let parser = delimiter.map(|delimiter| {
+        // At the end of a file its last record ends too.
+        let whole = if head.len() < GUESS_BYTES { &b"\n"[..] } else { &[] };
+        let delimiter =
+            if guessed { guess(&[&head[..], whole].concat()) } else { delimiter.unwrap_or(DELIMITERS[0]) };
+        let parser = (!list).then(|| {
             let mut parser = csv_core::ReaderBuilder::new().delimiter(delimiter).build();
             // Feeds the parser a blank line first, after which it no longer looks for a byte-order mark.
             parser.read_record(b"\n", &mut [0], &mut [0]);
             parser
         });
-        Ok(Records {
+        let records = Records {
             name,
             input: BufReader::with_capacity(BUFFER, Cursor::new(head).chain(reader)),
             parser,
@@ -139,7 +190,8 @@ impl<'a, R: Read> Records<'a, Chain<Cursor<Vec<u8>>, R>> {
             bytes: Vec::new(),
             used: 0,
             fields: Vec::new(),
-        })
+        };
+        Ok((records, delimiter))
     }
 }
 
@@ -250,10 +302,11 @@ impl<R: Read> Records<'_, R> {
         Ok(())
     }
 
-    fn ragged(&self, line: u64, columns: usize, delimiter: u8) -> Error {
-        let what = format!("the row has {}, the header {columns}", count(self.fields.len(), "field"));
+    /// The error for a row that has not as many fields as the first, which is called so.
+    fn ragged(&self, line: u64, (first, columns): (&str, usize), delimiter: u8) -> Error {
+        let what = format!("the row has {}, {first} {columns}", count(self.fields.len(), "field"));
         let mut next = format!(
-            "Give every row as many fields as the header, and quote those that contain {}",
+            "Give every row as many fields as {first}, and quote those that contain {}",
             delimiter_name(delimiter)
         );
         let spanned = newlines(&self.bytes[..self.used]);

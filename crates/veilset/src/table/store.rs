@@ -57,6 +57,15 @@ impl Rows {
         self.rows += 1;
     }
 
+    /// Adds the rows of another table, which have as many cells.
+    pub(super) fn append(&mut self, further: Rows) {
+        let chunks =
+            further.chunks.into_iter().map(|chunk| Chunk { first: self.rows + chunk.first, ..chunk });
+        self.chunks.extend(chunks);
+        self.rows += further.rows;
+        self.bytes += further.bytes;
+    }
+
     /// The same rows of so many cells with further ones that have no value, up to `to`.
     pub(super) fn widened(&self, from: usize, to: usize) -> Rows {
         let mut rows = Rows::default();

@@ -5,7 +5,8 @@ use crate::operations::sum::Modulus;
 use proptest::prelude::*;
 use std::io::{self, Write};
 
-pub(super) const CSV: ReadOptions = ReadOptions { format: None, delimiter: None, encoding: Encoding::Utf8 };
+pub(super) const CSV: ReadOptions =
+    ReadOptions { format: None, delimiter: None, encoding: Encoding::Utf8, headerless: false };
 pub(super) const RAW: ReadOptions = ReadOptions { encoding: Encoding::Bytes, ..CSV };
 const PLAIN: Normalise = Normalise { trim: false, casefold: false, nfc: false };
 
@@ -127,6 +128,90 @@ fn the_delimiter_is_given_or_follows_from_the_name() {
     }
     let options = ReadOptions { delimiter: Some(0xa7), ..RAW };
     assert_eq!(Table::from_reader("a.csv", &b"x\xa7y"[..], &options, None).unwrap().header().len(), 2);
+}
+
+#[test]
+fn a_delimiter_is_guessed_where_only_one_makes_columns() {
+    let cut_off = format!("x;y\n{}", "1;2,5\n".repeat(20_000));
+    let cases: [(&str, u8); 16] = [
+        ("x;y\n1;2\n", b';'),
+        ("x;y", b';'),
+        ("x\ty\n1\t2\n", b'\t'),
+        ("x|y\n1|2\n", b'|'),
+        ("x;y\n1;2,5\n1;a,b,c\n", b';'),
+        ("\u{feff}x;y\r\n1;2\r\n", b';'),
+        ("\"x,1\";y\n1;2\n", b';'),
+        (&cut_off, b';'),
+        // The comma goes first where it fits, ...
+        ("x,y;z\n1,2;3\n", b','),
+        ("x;a,y\n1;2,5\n", b','),
+        // and stands for nothing that is sure.
+        ("x;y|z\n1;2|3\n", b','),
+        ("x;y\n1;2;3\n", b','),
+        ("x\n1;2\n", b','),
+        ("x", b','),
+        ("email\n\"a;b\"\n", b','),
+        ("\n\n", b','),
+    ];
+    for (csv, delimiter) in cases {
+        let read = Table::from_reader("-", csv.as_bytes(), &CSV, None);
+        let shown = &csv[..csv.len().min(40)];
+        match read {
+            Ok(table) => assert_eq!(table.delimiter(), delimiter, "{shown:?}"),
+            // As before, where the columns do not come out.
+            Err(error) => assert!(delimiter == b',', "{shown:?}: {error}"),
+        }
+    }
+    // What a name or the user says is not guessed.
+    assert_eq!(Table::from_reader("a.tsv", &b"x;y\n"[..], &CSV, None).unwrap().header(), ["x;y"]);
+    let comma = ReadOptions { delimiter: Some(b','), ..CSV };
+    assert_eq!(Table::from_reader("a.csv", &b"x;y\n"[..], &comma, None).unwrap().header(), ["x;y"]);
+    // It is written again, unless the name asks for tabs or for none.
+    for (csv, path, written) in
+        [("x;y\n", "o.csv", b';'), ("x;y\n", "o.tsv", b'\t'), ("x\ty\n", "o.csv", b',')]
+    {
+        let mut table = read(csv);
+        table.written_as(Path::new(path));
+        assert_eq!(table.delimiter(), written, "{csv:?} {path}");
+    }
+}
+
+#[test]
+fn columns_without_a_header_have_numbers_for_names_and_none_is_written() {
+    let options = ReadOptions { headerless: true, ..CSV };
+    let csv = "ann,Rome\n\n\"b,b\",Oslo\ncleo,\n";
+    for (csv, line) in
+        [(csv.to_string(), 1), (format!("\n\u{feff}{csv}").replace("\n\u{feff}", "\u{feff}\n"), 2)]
+    {
+        let table = Table::from_reader("a.csv", csv.as_bytes(), &options, None).unwrap();
+        assert_eq!(table.header(), ["1", "2"]);
+        assert_eq!([0, 1, 2].map(|row| table.place(row)), [line, line + 2, line + 3].map(Place::Line));
+        let mut written = Vec::new();
+        write_rows(&table, &[2, 0, 1], None, (Format::Csv, &mut written)).unwrap();
+        assert_eq!(String::from_utf8(written).unwrap(), "cleo,\nann,Rome\n\"b,b\",Oslo\n");
+        let keyed = keyed_set(&table, &[0], EmptyKeys::Error, Duplicates::First).unwrap();
+        let new: Items = [key(&["zoe"])].into_iter().collect();
+        let mut written = Vec::new();
+        write_union(&table, &[0], &keyed, &new, None, (Format::Csv, &mut written)).unwrap();
+        assert!(written.ends_with(b"cleo,\nzoe,\n") && written.starts_with(b"ann,Rome\n"));
+        // A column of our own making has a name.
+        let mut written = Vec::new();
+        write_cells(&table, &["n"], [["5".to_string()]].into_iter(), (Format::Csv, &mut written)).unwrap();
+        assert_eq!(written, b"n\n5\n");
+    }
+    let wanted = names(&["2"]);
+    let table = Table::from_reader("a.csv", csv.as_bytes(), &options, Some(&wanted)).unwrap();
+    assert_eq!((table.header(), &*table.cell(1, 0)), (&wanted[..], &b"Oslo"[..]));
+    let refused = |csv: &str, columns: Option<&[String]>| {
+        Table::from_reader("a.csv", csv.as_bytes(), &options, columns).unwrap_err()
+    };
+    assert_input(&refused(csv, Some(&names(&["3"]))), None, Some("3"), "no such column", "\"1\", \"2\"", "3");
+    assert_input(&refused("", None), None, None, "the file is empty", "at least one row", "empty");
+    let ragged = refused("a,b\n1\n", None);
+    assert_input(&ragged, Some(2), None, "has 1 field, the first row 2", "as the first row", "ragged");
+    // A list has no header in any case.
+    let list = ReadOptions { format: Some(Format::List), ..options };
+    assert_eq!(Table::from_reader("a", &b"x\ny\n"[..], &list, None).unwrap().header(), [LIST_COLUMN]);
 }
 
 #[test]
@@ -256,7 +341,8 @@ fn columns_are_found_by_name() {
         let error = table.columns(&names(given)).unwrap_err();
         assert_input(&error, column.map(|_| 1), *column, what, next, &format!("{given:?}"));
     }
-    let error = read("id;name\n").columns(&names(&["id"])).unwrap_err();
+    // Two delimiters fit, so neither is taken.
+    let error = read("id;na|me\n").columns(&names(&["id"])).unwrap_err();
     assert_input(&error, Some(1), Some("id"), "no such column", "';' separates the columns", "delimiter");
     let wide: Vec<String> = (0..50).map(|i| i.to_string().repeat(100)).collect();
     let error = read(wide.join(",")).columns(&names(&["id"])).unwrap_err().to_string();
@@ -507,9 +593,11 @@ proptest! {
             columns: rows[0].iter().map(|raw| Column { raw: raw.clone(), kind: Kind::Plain }).collect(),
             header: vec![String::new(); columns],
             header_line: Some(1),
+            headerless: false,
             unread: Vec::new(),
             lines: Lines::default(),
             store: Store::Rows(store),
+            files: Vec::new(),
         };
         let all: Vec<usize> = (0..table.rows()).collect();
         let mut csv = Vec::new();

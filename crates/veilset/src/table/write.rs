@@ -78,7 +78,7 @@ pub fn write_rows<'a>(
     if to.is(Format::List) && columns.len() == 1 {
         check_rows(table, rows.iter().copied())?;
     }
-    let mut sink = Sink::start(columns, table, to)?;
+    let mut sink = Sink::start(columns, table, !table.headerless, to)?;
     sink.ours(table, rows, &|i| sent.map(|sent| sent.cells(i)).unwrap_or_default())?;
     sink.end()
 }
@@ -121,7 +121,7 @@ pub fn write_union<'a>(
         check_lines(first_cells(new_items, key.len()), "one of the peer's keys")?;
     }
     columns.iter_mut().for_each(OutColumn::or_null);
-    let mut sink = Sink::start(columns, table, to)?;
+    let mut sink = Sink::start(columns, table, !table.headerless, to)?;
     let none = vec![None; sent.map_or(0, |sent| sent.names.len())];
     sink.ours(table, &rows, &|_| none.clone())?;
     for i in sorted(new_items) {
@@ -146,7 +146,7 @@ pub fn write_keys<'a>(table: &Table, key: &[usize], items: &Items, to: impl Into
     if to.is(Format::List) && columns.len() == 1 {
         check_lines(first_cells(items, key.len()), "a key of the union, ours or the peer's,")?;
     }
-    let mut sink = Sink::start(columns, table, to)?;
+    let mut sink = Sink::start(columns, table, !table.headerless, to)?;
     for i in sorted(items) {
         let cells = decode_key(items.get(i), key.len()).unwrap_or_default();
         sink.row(cells.into_iter().map(Some))?;
@@ -162,7 +162,7 @@ pub fn write_cells<'a, const N: usize>(
     to: impl Into<To<'a>>,
 ) -> Result<()> {
     let columns = names.iter().map(|name| OutColumn::plain(name));
-    let mut sink = Sink::start(columns.collect(), table, to.into())?;
+    let mut sink = Sink::start(columns.collect(), table, true, to.into())?;
     for row in rows {
         sink.row(row.iter().map(|cell| Some(cell.as_bytes())))?;
     }
@@ -274,7 +274,8 @@ enum Sink<'a> {
 }
 
 impl<'a> Sink<'a> {
-    fn start(columns: Vec<OutColumn>, table: &Table, to: To<'a>) -> Result<Self> {
+    /// `header` tells whether CSV gets one.
+    fn start(columns: Vec<OutColumn>, table: &Table, header: bool, to: To<'a>) -> Result<Self> {
         let (layout, out) = match to {
             To::File(layout, out) => (layout, out),
             To::Batches(to) => {
@@ -286,7 +287,9 @@ impl<'a> Sink<'a> {
                 let delimiter = layout.delimiter.unwrap_or(table.delimiter());
                 let for_spreadsheets = layout.for_spreadsheets;
                 let mut sink = Sink::Csv { delimiter, for_spreadsheets, out };
-                sink.row(columns.iter().map(|column| Some(column.raw)))?;
+                if header {
+                    sink.row(columns.iter().map(|column| Some(column.raw)))?;
+                }
                 Ok(sink)
             }
             Format::List if columns.len() == 1 => Ok(Sink::List { out }),
@@ -299,7 +302,7 @@ impl<'a> Sink<'a> {
                 Err(Error::Usage("JSON lines are read, and not written. Use `output_format=csv`".into()))
             }
             Format::Parquet => {
-                ArrowSink::parquet(&columns, table.encoding, out).map(|s| Sink::Arrow(Box::new(s)))
+                ArrowSink::parquet(columns, table.encoding, out).map(|s| Sink::Arrow(Box::new(s)))
             }
             Format::Arrow => ArrowSink::file(columns, table.encoding, out).map(|s| Sink::Arrow(Box::new(s))),
         }

@@ -225,21 +225,24 @@ fn check_schema(elements: &[SchemaElement]) -> Result<(), Impossible> {
 }
 
 /// Checks the page headers of a column chunk of `size` bytes; `open` gives its bytes from a position on. `width` is
-/// the least size in bytes of a value of its dictionary.
+/// the least size in bytes of a value of its dictionary. Pages that are compressed by Brotli are decompressed, because that
+/// has no largest ratio and the decoder does not stop at the unpacked size; nothing is kept.
 pub(super) fn check_pages<R: Read>(
     open: impl Fn(u64) -> Option<R>,
     size: u64,
     width: i64,
+    brotli: bool,
 ) -> Result<(), Impossible> {
     let mut at = 0;
     while at < size {
         let mut walker = Walker { left: size - at, input: open(at).ok_or(Impossible)? };
-        let (mut unpacked, mut packed, mut values, mut entries) = (None, None, 0, 0);
+        let (mut unpacked, mut packed, mut values, mut entries, mut levels) = (None, None, 0, 0, 0);
         walker.structure(PAGE_HEADER, &mut |path, n| match path {
             [2] => unpacked = Some(n),
             [3] => packed = Some(n),
             [5, 1] | [8, 1] => values = n,
             [7, 1] => entries = n,
+            [8, 5 | 6] => levels += n.clamp(0, i64::from(i32::MAX)),
             _ => {}
         })?;
         let (Some(unpacked), Some(packed)) = (unpacked, packed) else { return Err(Impossible) };
@@ -249,9 +252,39 @@ pub(super) fn check_pages<R: Read>(
             return Err(Impossible);
         }
         let packed = u64::try_from(packed).map_err(|_| Impossible)?;
+        if brotli {
+            // The levels of a data page of version 2 come first, and are not compressed.
+            let mut body = walker.input.by_ref().take(packed);
+            let skipped = std::io::copy(&mut body.by_ref().take(levels as u64), &mut std::io::sink());
+            skipped.map_err(|_| Impossible)?;
+            check_brotli(body, unpacked as u64)?;
+        }
         at = size - walker.left.checked_sub(packed).ok_or(Impossible)?;
     }
     Ok(())
+}
+
+/// Decompresses what fits in so many bytes. What is no Brotli is the decoder's to refuse.
+fn check_brotli(packed: impl Read, most: u64) -> Result<(), Impossible> {
+    let unpacked = brotli::Decompressor::new(packed, 1 << 12).take(most + 1);
+    let mut counted = Counted(0);
+    // An error ends the decoder at the same place.
+    let _ = std::io::copy(&mut { unpacked }, &mut counted);
+    if counted.0 > most { Err(Impossible) } else { Ok(()) }
+}
+
+/// Counts what is written, and keeps nothing.
+struct Counted(u64);
+
+impl std::io::Write for Counted {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        self.0 += bytes.len() as u64;
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        Ok(())
+    }
 }
 
 /// Stands for a field's number at the end of a struct.
@@ -451,7 +484,7 @@ mod tests {
             let one = page(unpacked, packed, entries);
             let two = [page(9, 9, 2), one.clone()].concat();
             for bytes in [&one, &two] {
-                let check = |size| check_pages(|at| bytes.get(at as usize..), size, 4).is_ok();
+                let check = |size| check_pages(|at| bytes.get(at as usize..), size, 4, false).is_ok();
                 assert_eq!(check(bytes.len() as u64), good, "{unpacked} {packed}");
                 assert!(!check(bytes.len() as u64 - 1) && !check(bytes.len() as u64 + 1));
             }
@@ -465,8 +498,30 @@ mod tests {
         for (packed, good) in [(&[8][..], true), (&[0x88, 0x80, 0x80, 0x80, 0x20], false)] {
             let bytes = header(packed);
             let size = bytes.len() as u64 + if good { 4 } else { (1 << 32) + 4 };
-            assert_eq!(check_pages(|at| bytes.get(at as usize..), size, 1).is_ok(), good);
+            assert_eq!(check_pages(|at| bytes.get(at as usize..), size, 1, false).is_ok(), good);
         }
+    }
+
+    #[test]
+    fn brotli_that_unpacks_to_more_than_it_says_is_refused() {
+        let mut packed = Vec::new();
+        let mut writer = brotli::CompressorWriter::new(&mut packed, 1 << 12, 5, 22);
+        std::io::Write::write_all(&mut writer, &[0; 100_000]).unwrap();
+        drop(writer);
+        let length = packed.len() as i32;
+        let header = |unpacked, length: i32| {
+            let mut header = page(unpacked, length, 0);
+            header.truncate(header.len() - length as usize);
+            header
+        };
+        for (unpacked, good) in [(100_000, true), (100_001, true), (99_999, false), (0, false)] {
+            let bytes = [header(unpacked, length), packed.clone()].concat();
+            let check = |brotli| check_pages(|at| bytes.get(at as usize..), bytes.len() as u64, 1, brotli);
+            assert_eq!((check(true).is_ok(), check(false).is_ok()), (good, true), "{unpacked}");
+        }
+        // What is no Brotli is not judged here.
+        let bytes = [header(3, 3), vec![0xff; 3]].concat();
+        assert!(check_pages(|at| bytes.get(at as usize..), bytes.len() as u64, 1, true).is_ok());
     }
 
     #[test]

@@ -4,9 +4,13 @@
 //! first ([`guard`]), a panic of the decoder means a damaged file, and cells that take far more room than the file
 //! are refused.
 
-use super::store::Rows;
-use super::types::{Kind, Render, render};
-use super::{Column, Format, Head, Lines, MAX_ROWS, ReadOptions, Store, Table, Unread, guard, other};
+use super::super::compressed::{EXPANSION, FREE};
+use super::super::store::Rows;
+use super::super::types::{Kind, Render, render};
+use super::super::{
+    Column, Format, Head, Lines, MAX_ROWS, ReadOptions, Store, Table, Unread, other, shorten, unreadable,
+};
+use super::guard;
 use crate::error::{Error, Place, Result};
 use arrow_array::{Array, RecordBatch};
 use arrow_schema::{DataType, Field, FieldRef, Schema};
@@ -28,23 +32,18 @@ use std::sync::Arc;
 const BATCH: usize = 1 << 12;
 /// The largest file that is read from a stream, and so into memory: 4 GiB.
 const MAX_STREAM: u64 = 4 << 30;
-/// Cells, plus a byte for each row, may take this much, and beyond it ... (Less in fuzzing: files are small and
-/// many.)
-pub(super) const FREE: u64 = if cfg!(fuzzing) { 16 << 20 } else { 1 << 30 };
-/// ... this many times the size of the file.
-pub(super) const EXPANSION: u64 = 1000;
 /// The magic number at the end, and the footer's length before it.
 const TAIL: u64 = 8;
 
 /// Reads a stream into memory, because the footer is at the end.
-pub(super) fn read_stream(
+pub(in super::super) fn read_stream(
     name: &str,
     reader: impl Read,
     options: &ReadOptions,
     columns: Option<&[String]>,
 ) -> Result<Table> {
     let mut bytes = Vec::new();
-    reader.take(MAX_STREAM + 1).read_to_end(&mut bytes).map_err(|e| super::read::unreadable(name, &e))?;
+    reader.take(MAX_STREAM + 1).read_to_end(&mut bytes).map_err(|e| unreadable(name, &e))?;
     if bytes.len() as u64 > MAX_STREAM {
         let what = format!("more than {} GiB of Parquet cannot be read from a stream", MAX_STREAM >> 30);
         return Err(Error::input(name, what, "Put it in a file and give its name"));
@@ -53,7 +52,7 @@ pub(super) fn read_stream(
 }
 
 /// Reads a file on disk or in memory. `step` is called with the number of bytes that the cells read so far take.
-pub(super) fn read<S: ChunkReader + 'static>(
+pub(in super::super) fn read<S: ChunkReader + 'static>(
     name: &str,
     source: S,
     options: &ReadOptions,
@@ -130,9 +129,11 @@ pub(super) fn read<S: ChunkReader + 'static>(
             .collect(),
         header: chosen.iter().map(|&at| names[at].clone()).collect(),
         header_line: None,
+        headerless: false,
         unread,
         lines: Lines::default(),
         store: Store::Rows(rows),
+        files: Vec::new(),
     })
 }
 
@@ -225,6 +226,7 @@ impl<S: ChunkReader + 'static> File<'_, S> {
                     | Compression::SNAPPY
                     | Compression::GZIP(_)
                     | Compression::ZSTD(_)
+                    | Compression::BROTLI(_)
                     | Compression::LZ4
                     | Compression::LZ4_RAW => {}
                     other => {
@@ -232,7 +234,7 @@ impl<S: ChunkReader + 'static> File<'_, S> {
                             format!("the column is compressed with {other}, which veilset does not read");
                         let next = "Write the file with another compression, like Snappy or Zstandard";
                         let column = &names[schema.get_column_root_idx(leaf)];
-                        return Err(Error::input(self.name, what, next).at_column(super::shorten(column)));
+                        return Err(Error::input(self.name, what, next).at_column(shorten(column)));
                     }
                 }
                 self.check_chunk(chunk).ok_or_else(|| self.damaged(None))?;
@@ -250,7 +252,8 @@ impl<S: ChunkReader + 'static> File<'_, S> {
             Type::FIXED_LEN_BYTE_ARRAY => 1,
             _ => 4,
         };
-        guard::check_pages(|at| self.source.get_read(start + at).ok(), size, width).ok()
+        let brotli = matches!(chunk.compression(), Compression::BROTLI(_));
+        guard::check_pages(|at| self.source.get_read(start + at).ok(), size, width, brotli).ok()
     }
 
     /// Opens the columns for reading.
@@ -298,7 +301,7 @@ impl<S: ChunkReader + 'static> File<'_, S> {
                         ("the value is not valid for the column's type (text must be UTF-8)", "Correct it");
                     return Err(Error::input(self.name, what, next)
                         .at(Place::Row(rows.len() as u64 + 1))
-                        .at_column(super::shorten(&names[chosen[c]])));
+                        .at_column(shorten(&names[chosen[c]])));
                 }
                 ends.push((!null).then_some(start..text.len()));
             }

@@ -1,7 +1,11 @@
 //! Parquet: types, codecs, row groups, damage.
 
-use super::*;
+use super::super::*;
 use crate::item::{Items, decode_key};
+use ::parquet::arrow::ArrowWriter;
+use ::parquet::arrow::arrow_reader::ParquetRecordBatchReader;
+use ::parquet::basic::{Compression, Encoding as PageEncoding};
+use ::parquet::file::properties::{WriterProperties, WriterVersion};
 use arrow_array::builder::{ListBuilder, StringBuilder};
 use arrow_array::types::*;
 use arrow_array::*;
@@ -9,15 +13,15 @@ use arrow_buffer::i256;
 use arrow_schema::extension::Uuid;
 use arrow_schema::{DataType, Field, Schema};
 use bytes::Bytes;
-use parquet::arrow::ArrowWriter;
-use parquet::arrow::arrow_reader::ParquetRecordBatchReader;
-use parquet::basic::{Compression, Encoding as PageEncoding};
-use parquet::file::properties::{WriterProperties, WriterVersion};
 use proptest::prelude::*;
 use std::sync::Arc;
 
-const UTF8: ReadOptions =
-    ReadOptions { format: Some(Format::Parquet), delimiter: None, encoding: Encoding::Utf8 };
+const UTF8: ReadOptions = ReadOptions {
+    format: Some(Format::Parquet),
+    delimiter: None,
+    encoding: Encoding::Utf8,
+    headerless: false,
+};
 const BYTES: ReadOptions = ReadOptions { encoding: Encoding::Bytes, ..UTF8 };
 const CSV: ReadOptions = ReadOptions { format: Some(Format::Csv), ..UTF8 };
 
@@ -226,7 +230,7 @@ fn dates_agree_with_counting_days() {
     let mut text = Vec::new();
     let array = Date32Array::from((-800_000..800_000).collect::<Vec<i32>>());
     let kind = Kind::Typed(Arc::new(Field::new("d", DataType::Date32, true)));
-    let render = super::types::render(&kind, &array).unwrap();
+    let render = super::super::types::render(&kind, &array).unwrap();
     // Where counting must start to arrive at 1970-01-01.
     let (mut year, mut month, mut day) = (-221i64, 9, 4);
     while days < 800_000 {
@@ -270,6 +274,7 @@ fn codecs_encodings_row_groups_and_dictionaries_do_not_matter() {
         Compression::LZ4,
         Compression::LZ4_RAW,
         Compression::ZSTD(Default::default()),
+        Compression::BROTLI(Default::default()),
     ] {
         cases.push(builder().set_compression(codec));
     }

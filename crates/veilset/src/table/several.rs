@@ -1,0 +1,194 @@
+//! Tables of several files of the same format and columns, one after the other; and of folders, which stand for the files in
+//! them.
+
+use super::types::Kind;
+use super::{Column, MAX_ROWS, ReadOptions, Store, Table, shorten};
+use crate::error::{Error, Result};
+use std::cell::Cell;
+use std::path::{Path, PathBuf};
+
+/// The files that are named: those of a folder are the files in it, in the order of their names. Names that begin with a dot
+/// or an underscore are ignored, as other programs do that write tables of many files.
+///
+/// # Errors
+/// [`Error::Input`] for a folder that cannot be read, has no files or has folders in it; [`Error::Usage`] for a file that is
+/// named twice, and for standard input among others.
+pub fn input_files(inputs: &[PathBuf]) -> Result<Vec<PathBuf>> {
+    let mut files: Vec<PathBuf> = Vec::new();
+    for input in inputs {
+        match input.is_dir() {
+            true => files.extend(in_folder(input)?),
+            false => files.push(input.clone()),
+        }
+    }
+    if files.len() > 1 && files.iter().any(|file| file == Path::new("-")) {
+        return Err(Error::Usage(
+            "standard input (-) is a whole table. Name it alone, or name only files".into(),
+        ));
+    }
+    let mut places: Vec<(PathBuf, &PathBuf)> =
+        files.iter().map(|file| (file.canonicalize().unwrap_or_else(|_| file.clone()), file)).collect();
+    places.sort();
+    if let Some(two) = places.windows(2).find(|two| two[0].0 == two[1].0) {
+        return Err(Error::Usage(format!("the input {} is there twice. Name it once", two[0].1.display())));
+    }
+    Ok(files)
+}
+
+fn in_folder(folder: &Path) -> Result<Vec<PathBuf>> {
+    let unreadable = |e| {
+        Error::input(
+            folder,
+            format!("the folder cannot be read: {e}"),
+            "Check its permissions, or name the files",
+        )
+    };
+    let mut files = Vec::new();
+    for entry in folder.read_dir().map_err(unreadable)? {
+        let path = entry.map_err(unreadable)?.path();
+        let name = path.file_name().unwrap_or_default().as_encoded_bytes();
+        if name.starts_with(b".") || name.starts_with(b"_") {
+            continue;
+        }
+        if path.is_dir() {
+            let what = format!("the folder has another folder in it, {}", path.display());
+            return Err(Error::input(folder, what, "Name the folders or the files themselves"));
+        }
+        files.push(path);
+    }
+    if files.is_empty() {
+        return Err(Error::input(folder, "the folder has no files", "Check its name, or name the files"));
+    }
+    files.sort();
+    Ok(files)
+}
+
+/// What messages call these inputs together.
+pub fn name_of(inputs: &[PathBuf]) -> String {
+    match inputs {
+        [] => String::new(),
+        [one] => one.display().to_string(),
+        [first, more @ ..] => format!("{} and {} more", first.display(), more.len()),
+    }
+}
+
+impl Table {
+    /// Reads all of these files, or the files in these folders, as one table. They are of the same format, and have the same
+    /// columns in the same order. Messages about a row name its file.
+    ///
+    /// # Errors
+    /// Those of [`Table::read_watched`] and of [`input_files`]; [`Error::Input`] for a file whose columns are others.
+    pub fn read_all(
+        inputs: &[PathBuf],
+        options: &ReadOptions,
+        columns: Option<&[String]>,
+        step: &dyn Fn(u64) -> Result<()>,
+    ) -> Result<Table> {
+        let files = input_files(inputs)?;
+        let (mut whole, before): (Option<Table>, _) = (None, Cell::new(0));
+        for file in &files {
+            let read = Cell::new(0);
+            let step = |bytes| {
+                read.set(bytes);
+                step(before.get() + bytes)
+            };
+            let table = Table::read_watched(file, options, columns, &step)?;
+            before.set(before.get() + read.get());
+            match &mut whole {
+                None => whole = Some(table),
+                Some(whole) => whole.append(table)?,
+            }
+        }
+        let Some(mut whole) = whole else { return Err(Error::Usage("no input was named".into())) };
+        if files.len() > 1 {
+            whole.name = name_of(inputs);
+        }
+        Ok(whole)
+    }
+
+    /// Adds the rows of a further file.
+    fn append(&mut self, further: Table) -> Result<()> {
+        self.check_same(&further)?;
+        if self.files.is_empty() {
+            self.files.push((0, self.name.clone()));
+        }
+        let first = self.rows();
+        if further.rows() > MAX_ROWS - first {
+            let what = format!("with this file there are more than {MAX_ROWS} rows");
+            return Err(further.error(what, "Run once for each part"));
+        }
+        self.files.push((first, further.name));
+        self.lines.append(first, &further.lines);
+        for unread in further.unread {
+            if !self.unread.iter().any(|ours| ours.name == unread.name) {
+                self.unread.push(unread);
+            }
+        }
+        for (ours, theirs) in self.columns.iter_mut().zip(further.columns) {
+            ours.or_null(&theirs);
+        }
+        match (&mut self.store, further.store) {
+            (Store::Rows(ours), Store::Rows(theirs)) => ours.append(theirs),
+            (Store::Batches(ours), Store::Batches(theirs)) => {
+                theirs.batches().iter().for_each(|batch| ours.push(batch.clone()));
+            }
+            _ => return Err(Error::Bug("tables of one format are stored differently".into())),
+        }
+        Ok(())
+    }
+
+    /// Refuses a further file that has other columns.
+    fn check_same(&self, further: &Table) -> Result<()> {
+        let first = self.files.first().map_or(&self.name, |(_, name)| name);
+        if self.format != further.format {
+            let what = format!("the file is {}, but {first} is {}", further.format, self.format);
+            return Err(further.error(what, "Name files of one format"));
+        }
+        let next = "Give all files the same columns in the same order, with the same types";
+        let different = |at: usize| match (self.columns.get(at), further.columns.get(at)) {
+            (Some(ours), Some(theirs)) => {
+                ours.raw != theirs.raw || ours.kind.data_type() != theirs.kind.data_type()
+            }
+            _ => true,
+        };
+        let most = self.columns.len().max(further.columns.len());
+        let Some(at) = (0..most).find(|&at| different(at)) else { return Ok(()) };
+        Err(match (self.header.get(at), further.header.get(at)) {
+            (Some(ours), Some(theirs)) if ours == theirs => {
+                let of = |table: &Table| match table.columns[at].kind.data_type() {
+                    Some(data_type) => data_type.to_string(),
+                    None => "text".into(),
+                };
+                let what = format!("the column is {}, but {} in {first}", of(further), of(self));
+                further.error(what, next).at_column(shorten(theirs))
+            }
+            (Some(ours), Some(theirs)) => {
+                let (ours, theirs) = (shorten(ours), shorten(theirs));
+                let what = format!("column {} is \"{theirs}\", but \"{ours}\" in {first}", at + 1);
+                further.error(what, next)
+            }
+            (ours, _) => {
+                let (columns, theirs) = (further.header.len(), self.header.len());
+                let less = if ours.is_some() { "fewer" } else { "more" };
+                let what = format!("the file has {less} columns than {first}: {columns} instead of {theirs}");
+                further.error(what, next)
+            }
+        })
+    }
+}
+
+impl Column {
+    /// Allows missing values if the same column of another file does.
+    fn or_null(&mut self, other: &Column) {
+        if let (Kind::Typed(ours) | Kind::Opaque(ours, _), Kind::Typed(theirs) | Kind::Opaque(theirs, _)) =
+            (&mut self.kind, &other.kind)
+            && theirs.is_nullable()
+        {
+            *ours = ours.as_ref().clone().with_nullable(true).into();
+        }
+    }
+}
+
+#[cfg(test)]
+#[path = "several_tests.rs"]
+mod tests;
