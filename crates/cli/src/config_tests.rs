@@ -41,7 +41,7 @@ fn every_option_of_every_operation_can_be_set_and_typed_instead() {
                 assert!(["help", "version"].contains(&arg.get_id().as_str()), "{name} {}", arg.get_id());
                 continue;
             };
-            assert!(arg.get_long().is_some() || key == INPUT, "{name}: {key} has no long name");
+            assert!(arg.get_long().is_some() || key == "input", "{name}: {key} has no long name");
             let mut pairs: BTreeMap<&str, String> =
                 NEEDED.into_iter().map(|(key, value)| (key, value.to_string())).collect();
             for other in operation.get_arguments() {
