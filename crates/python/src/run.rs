@@ -1,325 +1,244 @@
-//! A party's run on a thread of its own.
+//! A party's run, or something that it makes in advance, on a thread of its own.
 
-use crate::errors::{as_python, exception};
-use crate::frame::{Frame, batches};
+use crate::errors::{as_name, as_python, exception};
+use crate::frame::{Frame, Stream, batches};
+use crate::link::{Doing, Link};
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyDict, PyList};
-use std::collections::VecDeque;
 use std::ffi::OsString;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::PathBuf;
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, PoisonError};
 use std::thread::{Builder, JoinHandle};
 use std::time::Duration;
-use veilset::channel::{Canceller, Observer, Unit};
+use veilset::artefact::filter::About;
 use veilset::error::{Error, Result};
-use veilset::job::{Job, Phase, Watch, write_report};
-use veilset::net::Identity;
-use veilset::table::{Batches, Destination, Table};
-use veilset::threads::Threads;
-use veilset_cli::front::{Front, Ready, ready};
-use veilset_cli::{PartyPlan, Value, plan};
+use veilset::job::{InputTable, Phase, Watch, write_report};
+use veilset::table::{Batches, Table};
+use veilset_cli::front::{Files, Front, Ready, ready};
+use veilset_cli::make::{Made, make};
+use veilset_cli::{PartyPlan, Value, about, check_text, make_plan, plan};
 
 /// A run, from its beginning to its result. Its methods may be called from any thread.
 #[pyclass(frozen, module = "veilset._native")]
 pub(crate) struct Run {
-    link: Link,
+    link: Link<Ended>,
     thread: Mutex<Option<JoinHandle<()>>>,
+    /// A copy of the process, made by `fork`, has this, but not the thread.
+    process: u32,
 }
 
-/// What the run's thread and Python share.
-#[derive(Clone, Default)]
-struct Link(Arc<Shared>);
+/// What there is in the end; or what went wrong, and which of several parties that is about.
+type Ended = std::result::Result<Done, (Error, Option<String>)>;
 
-#[derive(Default)]
-struct Shared {
-    state: Mutex<State>,
-    ended: Condvar,
-}
-
-#[derive(Default)]
-struct State {
-    stopped: bool,
-    /// What stops the run with the others, while there is one.
-    run: Option<Canceller>,
-    /// What there is to say: the kind and the text.
-    said: VecDeque<(&'static str, String)>,
-    doing: Doing,
-    outcome: Option<Result<Done>>,
-}
-
-/// What is going on.
-#[derive(Clone, Default)]
-struct Doing {
-    what: String,
-    /// The number of the stage of the run, from 1; 0 before the run.
-    stage: usize,
-    /// The number of stages; 0 if it is not known.
-    stages: usize,
-    done: u64,
-    /// 0 if it is not known.
-    total: u64,
-    unit: &'static str,
-}
-
-/// A completed run.
-struct Done {
-    report: Option<String>,
-    text: String,
-    frame: Option<Batches>,
-    ids: Option<Batches>,
-    map: Option<Batches>,
-}
-
-impl Link {
-    fn now(&self) -> MutexGuard<'_, State> {
-        self.0.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-impl Link {
-    /// Asks the run to stop.
-    fn cancel(&self) {
-        let mut state = self.now();
-        state.stopped = true;
-        let run = state.run.clone();
-        drop(state);
-        run.iter().for_each(Canceller::cancel);
-    }
+enum Done {
+    Ran { report: String, text: String, frame: Option<Batches>, ids: Option<Batches>, map: Option<Batches> },
+    Checked { text: String },
+    Made(Made),
 }
 
 impl Drop for Run {
     /// A run that nobody waits for any more ends.
     fn drop(&mut self) {
-        self.link.cancel();
+        if self.is_ours() {
+            self.link.cancel();
+        }
     }
 }
 
-impl Front for Link {
-    fn stopped(&self) -> bool {
-        self.now().stopped
+impl Run {
+    fn check_process(&self) -> PyResult<()> {
+        match self.is_ours() {
+            true => Ok(()),
+            false => Err(PyRuntimeError::new_err(
+                "this run goes on in another process, of which this one is a copy. Start another run here",
+            )),
+        }
     }
 
-    fn phase(&self, phase: Option<Phase>) {
-        let what = match phase {
-            Some(Phase::Reading) => "reading the table",
-            Some(Phase::Sorting) => "sorting the keys",
-            Some(_) => "hashing the keys",
-            None => "waiting for the other party",
+    /// Starts `work` on a thread of its own. `reads` tells whether it reads a frame first.
+    fn start(reads: bool, work: impl FnOnce(&Link<Ended>) -> Ended + Send + 'static) -> PyResult<Run> {
+        let link = Link::new();
+        link.reading(reads);
+        let worker = link.clone();
+        let work = move || {
+            let outcome = catch_unwind(AssertUnwindSafe(|| work(&worker)));
+            worker.end(outcome.unwrap_or_else(|_| Err((Error::Bug("a panic".into()), None))));
         };
-        self.now().doing = Doing { what: what.into(), unit: "bytes", ..Doing::default() };
+        let thread = Builder::new().name("veilset".into()).spawn(work)?;
+        Ok(Run { link, thread: Mutex::new(Some(thread)), process: std::process::id() })
     }
-
-    fn read(&self, bytes: u64) {
-        self.now().doing.done = bytes;
-    }
-
-    fn say(&self, line: &str) {
-        self.now().said.push_back(("info", as_python(line)));
-    }
-
-    fn warn(&self, line: &str) {
-        self.now().said.push_back(("warning", as_python(line)));
-    }
-
-    fn begins(&self, canceller: Canceller) {
-        let mut state = self.now();
-        if state.stopped {
-            canceller.cancel();
-        }
-        state.run = Some(canceller);
-    }
-
-    fn observer(&self, stages: usize) -> Option<Arc<dyn Observer>> {
-        self.now().doing.stages = stages;
-        Some(Arc::new(self.clone()))
-    }
-
-    fn together(&self, others: usize) {
-        let what = format!("computing with {others} others");
-        self.now().doing = Doing { what, unit: "bytes", ..Doing::default() };
-    }
-
-    fn ends(&self, _: bool) {
-        self.now().run = None;
-    }
-}
-
-impl Observer for Link {
-    fn stage(&self, name: &'static str, unit: Unit, total: usize) {
-        let mut state = self.now();
-        let (stage, stages) = (state.doing.stage + 1, state.doing.stages);
-        let (what, unit, total) = (name.into(), name_of(unit), total as u64);
-        state.doing = Doing { what, stage, stages: stages.max(stage), done: 0, total, unit };
-    }
-
-    fn advance(&self, unit: Unit, amount: usize) {
-        let doing = &mut self.now().doing;
-        if doing.unit == name_of(unit) {
-            doing.done += amount as u64;
-        }
-    }
-}
-
-fn name_of(unit: Unit) -> &'static str {
-    if unit == Unit::Items { "items" } else { "bytes" }
 }
 
 #[pymethods]
 impl Run {
-    /// Starts a run, or its check. `options` are those of the operation; `frame` gives its table, if that is no file, and
-    /// `in_memory` tells whether the result is wanted as a frame.
+    /// Starts a run, or its check. `options` are those of the operation; `frame` gives its table, if that is no file. A
+    /// result that goes to no file is returned as a frame.
     #[new]
-    #[pyo3(signature = (operation, options, frame = None, *, in_memory = true, check = false))]
+    #[pyo3(signature = (operation, options, frame = None, *, check = false))]
     fn new(
         py: Python<'_>,
         operation: &str,
         options: &Bound<'_, PyDict>,
         frame: Option<&Bound<'_, PyAny>>,
-        in_memory: bool,
         check: bool,
     ) -> PyResult<Run> {
-        let options = options.iter().map(|(key, value)| Ok((key.extract()?, value_of(&value)?)));
-        let options: Vec<(String, Value)> = options.collect::<PyResult<_>>()?;
-        let mut plan = plan(operation, &options).map_err(|e| exception(py, &e))?;
-        plan.job.in_memory = in_memory && plan.job.shape().has_items();
+        let mut plan = plan(operation, &values(options)?).map_err(|e| exception(py, &e, None))?;
         let frame = frame.map(batches).transpose()?;
-        let link = Link::default();
-        let worker = link.clone();
-        let work = move || {
-            let read = |job: &Job, watch: &Watch<'_>| match frame {
-                None => job.read(watch),
-                Some(batches) => {
-                    let name = job.source.input.display().to_string();
-                    let schema = batches.schema();
-                    let failed =
-                        |e| Error::input(&name, format!("the next rows could not be had: {e}"), NEXT);
-                    let mut bytes = 0;
-                    let batches = batches.map(|batch| {
-                        let batch = batch.map_err(failed)?;
-                        bytes += batch.get_array_memory_size() as u64;
-                        (watch.read)(bytes)?;
-                        Ok(batch)
-                    });
-                    Table::from_batches(&name, &schema, batches, &job.source.read, job.columns().as_deref())
-                }
-            };
-            let outcome = catch_unwind(AssertUnwindSafe(|| run(&mut plan, read, &worker, check)));
-            worker.now().outcome = Some(outcome.unwrap_or_else(|_| Err(Error::Bug("a panic".into()))));
-            worker.0.ended.notify_all();
-        };
-        let thread = Builder::new().name("veilset".into()).spawn(work)?;
-        Ok(Run { link, thread: Mutex::new(Some(thread)) })
-    }
-
-    /// Waits for the end, at most so many seconds. Returns whether it is over.
-    fn wait(&self, py: Python<'_>, seconds: f64) -> bool {
-        let patience = Duration::try_from_secs_f64(seconds).unwrap_or(Duration::MAX);
-        py.detach(|| {
-            let going = |state: &mut State| state.outcome.is_none();
-            let waited = self.link.0.ended.wait_timeout_while(self.link.now(), patience, going);
-            waited.map_or(true, |(state, _)| state.outcome.is_some())
+        Run::start(frame.is_some(), move |link| {
+            carry_out(&mut plan, frame, link, check).map_err(|error| {
+                let about = plan.job.parties.as_ref().and_then(|me| about(me, &error));
+                (error, about)
+            })
         })
     }
 
-    /// Asks the run to stop. The other party is told.
-    fn cancel(&self, py: Python<'_>) {
+    /// Starts to make something in advance: `prepare`, or a command of `filter`.
+    #[staticmethod]
+    #[pyo3(signature = (command, options, frame = None))]
+    fn make(
+        py: Python<'_>,
+        command: &str,
+        options: &Bound<'_, PyDict>,
+        frame: Option<&Bound<'_, PyAny>>,
+    ) -> PyResult<Run> {
+        let plan = make_plan(command, &values(options)?).map_err(|e| exception(py, &e, None))?;
+        let frame = frame.map(batches).transpose()?;
+        Run::start(frame.is_some(), move |link| {
+            make(&plan, read(frame, link), link).map(Done::Made).map_err(|error| (error, None))
+        })
+    }
+
+    /// Waits for the end, at most so many seconds. Returns whether it is over.
+    fn wait(&self, py: Python<'_>, seconds: f64) -> PyResult<bool> {
+        self.check_process()?;
+        let patience = Duration::try_from_secs_f64(seconds).unwrap_or(Duration::MAX);
+        Ok(py.detach(|| self.link.wait(patience)))
+    }
+
+    /// Asks the run to stop. Others are told.
+    fn cancel(&self, py: Python<'_>) -> PyResult<()> {
+        self.check_process()?;
         py.detach(|| self.link.cancel());
+        Ok(())
+    }
+
+    /// How many seconds to wait for a run that was asked to stop. After that it ends by itself, at its next step.
+    fn patience(&self) -> f64 {
+        self.link.patience().as_secs_f64()
+    }
+
+    /// Whether it goes on in this process, and not in one of which this is a copy.
+    fn is_ours(&self) -> bool {
+        self.process == std::process::id()
     }
 
     /// What was said since the last call: pairs of a kind, `info` or `warning`, and a text.
     fn said(&self) -> Vec<(&'static str, String)> {
-        self.link.now().said.drain(..).collect()
+        self.link.said()
     }
 
     /// What is going on: its name, the number of the stage and of all stages (0 before the run), how much of it is done and
     /// of how much (0 if that is not known), and in which unit.
     fn doing(&self) -> (String, usize, usize, u64, u64, &'static str) {
-        let Doing { what, stage, stages, done, total, unit } = self.link.now().doing.clone();
+        let Doing { what, stage, stages, done, total, unit } = self.link.doing();
         (what, stage, stages, done, total, unit)
     }
 
     /// The outcome, once it is over: a dictionary. Raises what went wrong. To be called once.
     fn result<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
-        let Some(outcome) = self.link.now().outcome.take() else {
+        self.check_process()?;
+        let Some(outcome) = self.link.outcome() else {
             return Err(PyRuntimeError::new_err("the run is not over, or its result was taken before"));
         };
         let thread = self.thread.lock().unwrap_or_else(PoisonError::into_inner).take();
         py.detach(|| thread.map(JoinHandle::join));
-        let done = outcome.map_err(|e| exception(py, &e))?;
-        let of = |batches: Option<Batches>| batches.map(|batches| Py::new(py, Frame(batches))).transpose();
         let result = PyDict::new(py);
-        result.set_item("report", done.report)?;
-        result.set_item("text", done.text)?;
-        result.set_item("frame", of(done.frame)?)?;
-        result.set_item("ids", of(done.ids)?)?;
-        result.set_item("map", of(done.map)?)?;
+        match outcome.map_err(|(error, about)| exception(py, &error, about.as_deref()))? {
+            Done::Ran { report, text, frame, ids, map } => {
+                let of =
+                    |batches: Option<Batches>| batches.map(|batches| Py::new(py, Frame(batches))).transpose();
+                result.set_item("report", report)?;
+                result.set_item("text", text)?;
+                result.set_item("frame", of(frame)?)?;
+                result.set_item("ids", of(ids)?)?;
+                result.set_item("map", of(map)?)?;
+            }
+            Done::Checked { text } => result.set_item("text", text)?,
+            Done::Made(Made::File) => {}
+            Done::Made(Made::Inserted(items)) => result.set_item("inserted", items)?,
+            Done::Made(Made::About(about, text)) => {
+                result.set_item("text", text)?;
+                describe(&about, &result)?;
+            }
+        }
         Ok(result)
     }
 }
 
-const NEXT: &str = "Look at what makes them, and run again";
+/// What reads a table: from the frame, if there is one.
+fn read(
+    frame: Option<Stream>,
+    link: &Link<Ended>,
+) -> impl FnOnce(&InputTable, Option<&[String]>, &Watch<'_>) -> Result<Table> {
+    move |source, columns, watch| {
+        let Some(mut batches) = frame else { return source.table(columns, watch) };
+        (watch.begins)(Phase::Reading);
+        let name = source.input.display().to_string();
+        let schema = batches.schema();
+        let failed = |e| Error::input(&name, format!("the next rows could not be had: {e}"), NEXT);
+        let mut bytes = 0;
+        let checked = batches.by_ref().map(|batch| {
+            let batch = batch.map_err(failed)?;
+            let sizes = batch.columns().iter().map(|column| column.to_data().get_slice_memory_size());
+            bytes += sizes.map(|size| size.unwrap_or_default() as u64).sum::<u64>();
+            (watch.read)(bytes)?;
+            Ok(batch)
+        });
+        let table = Table::from_batches(&name, &schema, checked, &source.read, columns);
+        drop(batches);
+        link.reading(false);
+        table
+    }
+}
 
-/// Carries out the plan.
-fn run(
-    plan: &mut PartyPlan,
-    table: impl FnOnce(&Job, &Watch<'_>) -> Result<Table>,
-    link: &Link,
-    check: bool,
-) -> Result<Done> {
-    plan.job.threads = Threads::new(plan.threads).map_err(|e| Error::Usage(format!("{e} (`threads`)")))?;
-    let job = &plan.job;
-    job.check_output()?;
-    Destination::check(plan.report.as_deref(), job.force)?;
-    ready(plan, table, link, |party| {
-        let files = Files::create(plan)?;
+/// What to do about a frame that fails.
+pub(crate) const NEXT: &str = "Look at what makes them, and run again";
+
+/// Carries out the plan, or only checks it.
+fn carry_out(plan: &mut PartyPlan, frame: Option<Stream>, link: &Link<Ended>, check: bool) -> Result<Done> {
+    plan.begin()?;
+    let me = plan.job.parties.as_ref();
+    ready(plan, read(frame, link), link, |party| {
+        let files = party.files()?;
         if check {
             let (checked, estimate) = party.check()?;
-            let text = veilset_cli::check_text(&checked, &estimate, job.parties.as_ref());
-            return Ok(Done { report: None, text: as_python(&text), frame: None, ids: None, map: None });
+            return Ok(Done::Checked { text: as_python(&check_text(&checked, &estimate, me)) });
         }
         finish(party, files, link)
     })
 }
 
-/// The files that a run writes.
-struct Files {
-    output: Option<Destination>,
-    ids: Option<Destination>,
-    map: Option<Destination>,
-    report: Option<Destination>,
-}
-
-impl Files {
-    fn create(plan: &PartyPlan) -> Result<Files> {
-        let job = &plan.job;
-        let report = |path| Destination::create("report", Some(path), job.force);
-        let output = if job.output.is_some() { job.create_output()? } else { None };
-        let report = plan.report.as_deref().map(report).transpose()?;
-        Ok(Files { output, ids: job.create_ids()?, map: job.create_map()?, report })
-    }
-}
-
 /// Runs, and writes or keeps the result.
-fn finish(party: Ready<'_>, files: Files, link: &Link) -> Result<Done> {
+fn finish(party: Ready<'_>, files: Files, link: &Link<Ended>) -> Result<Done> {
     let (job, data) = (&party.plan.job, party.data);
     let ran = party.run()?;
     let (outcome, mut report) = (ran.outcome, ran.report);
-    let mut done = Done { report: None, text: String::new(), frame: None, ids: None, map: None };
+    let (mut frame, mut all_ids, mut row_map) = (None, None, None);
     match files.output {
         Some(mut output) => {
             data.write(&outcome, &mut output)?;
             output.commit()?;
         }
-        None => done.frame = data.batches(&outcome)?,
+        None => frame = data.batches(&outcome)?,
     }
     match files.ids {
         Some(mut ids) => {
             data.write_ids(&outcome, &mut ids)?;
             ids.commit()?;
         }
-        None if job.has_identifiers() => done.ids = Some(data.ids(&outcome)?),
+        None if job.has_identifiers() => all_ids = Some(data.ids(&outcome)?),
         None => {}
     }
     match files.map {
@@ -327,17 +246,36 @@ fn finish(party: Ready<'_>, files: Files, link: &Link) -> Result<Done> {
             data.write_map(&outcome, &mut map)?;
             map.commit()?;
         }
-        None if job.shares_ours() => done.map = Some(data.map(&outcome)?),
+        None if job.shares_ours() => row_map = Some(data.map(&outcome)?),
         None => {}
     }
     data.complete(&mut report);
-    (done.report, done.text) = (Some(report.to_json()?), as_python(report.to_text().trim_end()));
+    let (json, text) = (report.to_json()?, as_python(report.to_text().trim_end()));
     // The result is there; what is missing beside it is no reason to lose it.
     let reported = files.report.map_or(Ok(()), |file| write_report(&report, file));
     for failed in [reported, ran.logged].into_iter().filter_map(Result::err) {
         link.warn(&format!("the run is done, but {failed}"));
     }
-    Ok(done)
+    Ok(Done::Ran { report: json, text, frame, ids: all_ids, map: row_map })
+}
+
+/// What a filter is for, as items of a dictionary.
+fn describe(about: &About, to: &Bound<'_, PyDict>) -> PyResult<()> {
+    let About { head, facts, items, .. } = about;
+    let digest: String = facts.digest.iter().map(|byte| format!("{byte:02x}")).collect();
+    to.set_item("owner", head.owner.to_string())?;
+    to.set_item("items", items)?;
+    to.set_item("capacity", head.capacity)?;
+    to.set_item("queries", head.queries)?;
+    to.set_item("key_columns", head.key_columns)?;
+    to.set_item("normalisation", &head.normalisation)?;
+    to.set_item("cipher", veilset_cli::cipher_name(head.cipher))?;
+    to.set_item("digest", digest)
+}
+
+/// The options, as they would be in a file.
+fn values(options: &Bound<'_, PyDict>) -> PyResult<Vec<(String, Value)>> {
+    options.iter().map(|(key, value)| Ok((key.extract()?, value_of(&value)?))).collect()
 }
 
 /// The value of an option: a truth value, a number, a text, a path, or a list of such.
@@ -361,62 +299,9 @@ pub(crate) fn operations() -> Vec<(&'static str, &'static str)> {
     veilset::operations::ALL.iter().map(|operation| (operation.name, operation.about)).collect()
 }
 
-/// The options of an operation: the name of each, and its help.
+/// The options of an operation or of a command that makes something: the name of each, and its help.
 #[pyfunction]
-pub(crate) fn options(operation: &str) -> Vec<(String, String)> {
-    let spelled = |(name, help): (String, String)| (name.replace('-', "_"), as_python(&help));
-    veilset_cli::options(operation).into_iter().map(spelled).collect()
-}
-
-/// The path and the fingerprint of an identity; the default one if no path is given.
-#[pyfunction]
-pub(crate) fn identity(py: Python<'_>, path: Option<PathBuf>) -> PyResult<(PathBuf, String)> {
-    let load = || {
-        let path = path.map_or_else(Identity::default_path, Ok)?;
-        let fingerprint = Identity::load(&path)?.fingerprint().to_string();
-        Ok((path, fingerprint))
-    };
-    load().map_err(|e: Error| exception(py, &e))
-}
-
-/// Makes an identity; returns its path and its fingerprint.
-#[pyfunction]
-pub(crate) fn new_identity(py: Python<'_>, path: Option<PathBuf>) -> PyResult<(PathBuf, String)> {
-    let make = || {
-        let path = path.map_or_else(Identity::default_path, Ok)?;
-        let identity = Identity::generate()?;
-        identity.save(&path)?;
-        Ok((path, identity.fingerprint().to_string()))
-    };
-    make().map_err(|e: Error| exception(py, &e))
-}
-
-/// The peers in the address book: name, fingerprint and address.
-#[pyfunction]
-pub(crate) fn peers(
-    py: Python<'_>,
-    book: Option<PathBuf>,
-) -> PyResult<Vec<(String, String, Option<String>)>> {
-    veilset_cli::peers(book.as_deref()).map_err(|e| exception(py, &e))
-}
-
-/// Gives a peer a name in the address book: its name, fingerprint and address. `identity` is ours, whose fingerprint is
-/// refused.
-#[pyfunction]
-pub(crate) fn add_peer(
-    py: Python<'_>,
-    peer: (String, String, Option<String>),
-    identity: Option<PathBuf>,
-    book: Option<PathBuf>,
-    force: bool,
-) -> PyResult<()> {
-    let (name, fingerprint, address) = peer;
-    let peer = veilset_cli::NewPeer { name, fingerprint, address, identity, book, force };
-    veilset_cli::add_peer(peer).map_err(|e| exception(py, &e))
-}
-
-/// Removes a peer from the address book.
-#[pyfunction]
-pub(crate) fn remove_peer(py: Python<'_>, name: String, book: Option<PathBuf>) -> PyResult<()> {
-    veilset_cli::remove_peer(name, book).map_err(|e| exception(py, &e))
+pub(crate) fn options(command: &str) -> Vec<(String, String)> {
+    let spelled = |(name, help): (String, String)| (as_name(&name), as_python(&help));
+    veilset_cli::options(command).into_iter().map(spelled).collect()
 }

@@ -67,6 +67,30 @@ def free_address() -> str:
         return f"127.0.0.1:{s.getsockname()[1]}"
 
 
+class Listener:
+    """A peer that waits and would hear if anything were sent."""
+
+    def __init__(self) -> None:
+        self.socket = socket.create_server(("127.0.0.1", 0))
+        self.socket.setblocking(False)
+        self.address = f"127.0.0.1:{self.socket.getsockname()[1]}"
+
+    def heard(self) -> bool:
+        """Whether anybody connected."""
+        try:
+            self.socket.accept()[0].close()
+        except BlockingIOError:
+            return False
+        return True
+
+
+@pytest.fixture
+def listener():
+    waits = Listener()
+    yield waits
+    waits.socket.close()
+
+
 @pytest.fixture(autouse=True)
 def home(tmp_path, monkeypatch):
     """Configuration and state of nobody else."""

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import atexit
 import json
 import logging
 import os
+import sys
+import time
 import warnings
+import weakref
 from collections.abc import Callable, Mapping
 from decimal import Decimal
 from typing import Any
@@ -19,7 +23,8 @@ LOG = logging.getLogger("veilset")
 #: How often Python looks whether it was interrupted, in seconds.
 TICK = 0.1
 
-Progress = Callable[["Doing"], None]
+#: In place of data, for what is made of a file alone.
+NO_DATA: Any = object()
 
 
 class Doing:
@@ -89,36 +94,50 @@ class Checked:
 
 
 class Started:
-    """A run that goes on."""
+    """A run that goes on, or something that is made in advance: a frame, options, and what is done with them."""
 
-    def __init__(self, operation: str, data: Any, options: Mapping[str, Any], check: bool = False) -> None:
+    def __init__(
+        self,
+        start: Callable[[dict[str, Any], Any], _native.Run],
+        data: Any,
+        options: Mapping[str, Any],
+    ) -> None:
         given = {name: value for name, value in options.items() if not (value is None and name != "audit_log")}
         progress = given.pop("progress", None)
-        self._source = source(data, looked_at(given))
-        words: dict[str, Any] = {"input": self._source.path or NAME}
-        if self._source.path is None:
-            words["format"] = "arrow"
+        words: dict[str, Any] = {}
+        self._source: Source | None = None
+        if data is not NO_DATA:
+            self._source = source(data, looked_at(given))
+            words["input"] = self._source.path or NAME
+            if self._source.path is None:
+                words["format"] = "arrow"
         for name, value in given.items():
             words[name] = _word(name, value)
         self._show = _shown(progress)
-        in_memory = "output" not in words
-        self._run = _native.Run(operation, words, self._source.stream, in_memory=in_memory, check=check)
+        self._run = start(words, self._source and self._source.stream)
+        _going.add(self)
 
     def wait(self, seconds: float = TICK) -> bool:
         """Waits so long for the end, and shows what is going on. Returns whether it is over."""
         over = self._run.wait(seconds)
         for kind, text in self._run.said():
             if kind == "warning":
-                warnings.warn(text, RuntimeWarning, stacklevel=4)
+                _warn(text)
             else:
                 LOG.info(text)
         if self._show is not None:
             self._show(Doing(*self._run.doing()), over)
         return over
 
-    def cancel(self) -> None:
-        """Asks the run to stop; the other party is told."""
+    def stop(self) -> Callable[[], bool]:
+        """Asks the run to stop; others are told. Returns what waits a moment, shows nothing, and tells whether to go on."""
         self._run.cancel()
+        begun = time.monotonic()
+        return lambda: not self._run.wait(TICK) and time.monotonic() - begun < self._run.patience()
+
+    def is_ours(self) -> bool:
+        """Whether it goes on in this process, and not in one of which this is a copy."""
+        return self._run.is_ours()
 
     def wait_for_the_end(self) -> None:
         """Waits until it is over. An interrupt ends it in good order."""
@@ -126,37 +145,66 @@ class Started:
             while not self.wait():
                 pass
         except BaseException:
-            self.cancel()
-            # The other party is told first.
-            while not self._run.wait(TICK):
+            going = self.stop()
+            while going():
                 pass
             raise
 
-    def over(self, seconds: float) -> bool:
-        """Waits so long for the end, and shows nothing. Returns whether it is over."""
-        return self._run.wait(seconds)
+    def outcome(self) -> dict[str, Any]:
+        """What there is in the end. To be called once."""
+        return self._run.result()
 
     def result(self) -> Result:
         """The outcome of a run that is over."""
-        return Result(self._run.result(), self._source)
+        assert self._source is not None
+        return Result(self.outcome(), self._source)
 
     def checked(self) -> Checked:
         """The outcome of a check that is over."""
-        return Checked(self._run.result()["text"])
+        return Checked(self.outcome()["text"])
+
+
+#: The runs that may go on.
+_going: weakref.WeakSet[Started] = weakref.WeakSet()
+
+
+@atexit.register
+def _stop_all() -> None:
+    """Python ends, and the thread of a run must not look for it any more."""
+    for going in [started.stop() for started in list(_going) if started.is_ours()]:
+        while going():
+            pass
+
+
+def start(operation: str, data: Any, options: Mapping[str, Any], check: bool = False) -> Started:
+    """Starts a run, or its check."""
+    return Started(lambda words, stream: _native.Run(operation, words, stream, check=check), data, options)
+
+
+def start_making(command: str, data: Any, options: Mapping[str, Any]) -> Started:
+    """Starts to make something in advance."""
+    return Started(lambda words, stream: _native.Run.make(command, words, stream), data, options)
 
 
 def run(operation: str, data: Any, options: Mapping[str, Any]) -> Result:
     """Runs an operation to its end."""
-    started = Started(operation, data, options)
+    started = start(operation, data, options)
     started.wait_for_the_end()
     return started.result()
 
 
 def check(operation: str, data: Any, options: Mapping[str, Any]) -> Checked:
     """Checks a run."""
-    started = Started(operation, data, options, check=True)
+    started = start(operation, data, options, check=True)
     started.wait_for_the_end()
     return started.checked()
+
+
+def make(command: str, data: Any, options: Mapping[str, Any]) -> dict[str, Any]:
+    """Makes something in advance."""
+    started = start_making(command, data, options)
+    started.wait_for_the_end()
+    return started.outcome()
 
 
 def _word(name: str, value: Any) -> Any:
@@ -174,12 +222,21 @@ def _word(name: str, value: Any) -> Any:
     return value
 
 
+def _warn(text: str) -> None:
+    """Warns at the line that called this package, each time: the same text may be about another run."""
+    frame = sys._getframe(1)
+    while frame.f_globals.get("__package__") in (__package__, f"{__package__}.aio") and frame.f_back is not None:
+        frame = frame.f_back
+    name = frame.f_globals.get("__name__", "veilset")
+    warnings.warn_explicit(text, RuntimeWarning, frame.f_code.co_filename, frame.f_lineno, name, registry={})
+
+
 def _shown(progress: Any) -> Callable[[Doing, bool], None] | None:
     """What shows the progress: a callable of the user's, or tqdm."""
     if progress is None or progress is False:
         return None
     if callable(progress):
-        return lambda doing, over: progress(doing)
+        return lambda doing, over: _tell(progress, doing, over)
     from tqdm.auto import tqdm
 
     bars: list[Any] = []
@@ -199,3 +256,13 @@ def _shown(progress: Any) -> Callable[[Doing, bool], None] | None:
                 bar.close()
 
     return show
+
+
+def _tell(progress: Callable[[Doing], None], doing: Doing, over: bool) -> None:
+    """Calls a callable, which stops the run if it raises something, but does not take its result."""
+    try:
+        progress(doing)
+    except Exception as e:
+        if not over:
+            raise
+        _warn(f"the run is over, but its progress could not be told: {type(e).__name__}: {e}")
