@@ -188,9 +188,12 @@ fn read(
         let name = source.input.display().to_string();
         let schema = batches.schema();
         let failed = |e| Error::input(&name, format!("the next rows could not be had: {e}"), NEXT);
+        // What does not fit its own schema may panic there.
+        let unfit = |_| Error::input(&name, "a batch does not fit the schema that was handed over", NEXT);
+        let next = || catch_unwind(AssertUnwindSafe(|| batches.next())).map_err(unfit).transpose();
         let mut bytes = 0;
-        let checked = batches.by_ref().map(|batch| {
-            let batch = batch.map_err(failed)?;
+        let checked = std::iter::from_fn(next).map(|batch| {
+            let batch = batch?.map_err(failed)?;
             let sizes = batch.columns().iter().map(|column| column.to_data().get_slice_memory_size());
             bytes += sizes.map(|size| size.unwrap_or_default() as u64).sum::<u64>();
             (watch.read)(bytes)?;

@@ -119,7 +119,7 @@ def test_types_of_a_database_keep_their_text(pair, database):
     query = ("select '00ab'::text as t, 12345678901::bigint as b, date '2024-01-31' as d, true as f,"
              " timestamptz '2024-01-31 12:00:00+01' as z")
     theirs = polars.DataFrame({"t": ["00ab"], "b": ["12345678901"], "d": ["2024-01-31"], "f": ["true"],
-                               "z": ["2024-01-31T11:00:00.000000Z"]})
+                               "z": ["2024-01-31T11:00:00Z"]})
     key = ["t", "b", "d", "f", "z"]
     with example().postgres_rows(database, query) as rows:
         receiver, _ = pair.both("intersect", (rows, {}), (theirs, {}), {"key": key})

@@ -6,7 +6,7 @@ No library is imported unless one of its frames is given.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 from ._errors import InputError, make
@@ -38,14 +38,12 @@ def source(data: Any, columns: Sequence[str]) -> Source:
         inner = source(data.collect(), columns)
         return Source(None, inner.stream, lambda frame: inner.back(frame).lazy())
     if module == "polars" and name == "DataFrame":
-        import polars
-
-        return Source(None, data, lambda frame: polars.DataFrame(frame))
+        return _polars(data)
     if module == "pyarrow":
         return _pyarrow(data)
     if module in ("duckdb", "_duckdb") and name == "DuckDBPyRelation":
-        return _duckdb(data)
-    if hasattr(data, "__arrow_c_stream__"):
+        return Source(None, data, _as_relation)
+    if hasattr(data, "__arrow_c_stream__") and name != "Series":
         return Source(None, data, lambda frame: frame)
     raise make(
         "usage",
@@ -55,34 +53,77 @@ def source(data: Any, columns: Sequence[str]) -> Source:
     )
 
 
+def _polars(data: Any) -> Source:
+    import polars
+
+    def without_null(dtype: Any) -> Any:
+        """The type, with one that may be handed over in place of the one of columns without values."""
+        if dtype == polars.Null:
+            return polars.Boolean()
+        if isinstance(dtype, polars.List):
+            return polars.List(without_null(dtype.inner))
+        if isinstance(dtype, polars.Array):
+            return polars.Array(without_null(dtype.inner), dtype.size)
+        if isinstance(dtype, polars.Struct):
+            return polars.Struct({field.name: without_null(field.dtype) for field in dtype.fields})
+        return dtype
+
+    for name, dtype in data.schema.items():
+        # They would be handed over as addresses in memory.
+        if dtype == polars.Object:
+            raise _failed(
+                f"{NAME}, column \"{name}\": it holds Python objects, which Arrow cannot hold. Give the column a type, or"
+                " drop it",
+                column=name,
+            )
+    plain = {name: without_null(dtype) for name, dtype in data.schema.items()}
+    changed = [name for name, dtype in data.schema.items() if dtype != plain[name]]
+
+    def back(frame: Any) -> Any:
+        result = polars.DataFrame(frame)
+        # A union may have put values there.
+        empty = {name: data.schema[name] for name in changed if result.schema.get(name) == plain[name]}
+        return result.cast(empty)
+
+    return Source(None, data.cast({name: plain[name] for name in changed}) if changed else data, back)
+
+
 def _pyarrow(data: Any) -> Source:
     import pyarrow
 
     if isinstance(data, pyarrow.RecordBatch):
         data = pyarrow.Table.from_batches([data])
-    if not hasattr(data, "__arrow_c_stream__"):
+    if isinstance(data, pyarrow.RecordBatchReader):
+        data = pyarrow.RecordBatchReader.from_batches(data.schema, _alike(data))
+    if not isinstance(data, (pyarrow.Table, pyarrow.RecordBatchReader)):
         raise make("usage", f"a {type(data).__name__} cannot be read. Make it a pyarrow.Table", {"exit_code": 2})
     return Source(None, data, lambda frame: pyarrow.table(frame))
 
 
-def _duckdb(data: Any) -> Source:
+def _alike(reader: Any) -> Iterator[Any]:
+    """The batches of a reader, which does not look whether they have its schema."""
+    for batch in reader:
+        if not batch.schema.equals(reader.schema):
+            raise ValueError("a batch has another schema than the first")
+        yield batch
+
+
+def _as_relation(frame: Any) -> Any:
     import duckdb
 
-    def back(frame: Any) -> Any:
+    try:
+        return duckdb.from_arrow(frame)
+    except (duckdb.Error, ImportError):
+        # An older DuckDB takes what pyarrow makes of it.
         import pyarrow
 
         return duckdb.from_arrow(pyarrow.table(frame))
-
-    try:
-        stream = data if hasattr(data, "__arrow_c_stream__") else data.fetch_arrow_table()
-    except duckdb.Error as e:
-        raise _failed(f"the query failed: {e}") from e
-    return Source(None, stream, back)
 
 
 def _pandas(data: Any, columns: Sequence[str]) -> Source:
     """Only the columns that veilset looks at are handed over; the result takes its rows from the frame itself."""
     try:
+        import numpy
         import pyarrow
     except ImportError as e:
         message = "pandas hands its columns over through pyarrow, which is missing. Install veilset[pandas]"
@@ -96,7 +137,7 @@ def _pandas(data: Any, columns: Sequence[str]) -> Source:
             arrays.append(_column(data.iloc[:, at], name))
             names.append(name)
     others = [str(column) for column in data.columns if column not in names]
-    rows = pyarrow.array(range(len(data)), type=pyarrow.int64())
+    rows = pyarrow.array(numpy.arange(len(data)))
     # The other columns are named for messages, and not handed over.
     arrays += [pyarrow.nulls(len(data))] * len(others) + [rows]
     stream = pyarrow.table(arrays, names=[*names, *others, ROW])
@@ -132,12 +173,25 @@ def _column(series: Any, name: str) -> Any:
 
     try:
         return pyarrow.array(series, from_pandas=True)
-    except (pyarrow.ArrowInvalid, pyarrow.ArrowTypeError, pyarrow.ArrowNotImplementedError) as e:
-        raise _failed(
-            f"{NAME}, column \"{name}\": Arrow cannot hold its values together: {e}. Give the column one type, for"
-            " instance with astype(\"string\")",
-            column=name,
-        ) from e
+    except (pyarrow.ArrowInvalid, pyarrow.ArrowTypeError, pyarrow.ArrowNotImplementedError):
+        pass
+    # What Arrow says may have a value in it, and values are confidential.
+    given = [(row, type(value).__name__) for row, value in enumerate(series, 1) if not _is_missing(value)]
+    kinds = sorted({kind for _, kind in given})
+    row = next((row for row, kind in given if kind != given[0][1]), None)
+    raise _failed(
+        f"{NAME}, {'' if row is None else f'row {row}, '}column \"{name}\": Arrow cannot hold the column's values"
+        f" ({', '.join(kinds)}). Give the column one type, for instance with astype(\"string\")",
+        column=name,
+        row=row,
+    )
+
+
+def _is_missing(value: Any) -> bool:
+    import pandas
+
+    missing = pandas.isna(value)
+    return isinstance(missing, bool) and missing
 
 
 def _failed(message: str, **fields: Any) -> InputError:

@@ -15,6 +15,7 @@ from decimal import Decimal
 from typing import Any
 
 from . import _native
+from ._errors import make as make_error
 from ._frames import NAME, Source, looked_at, source
 from ._people import Identity, PeerBook, Policy
 
@@ -51,9 +52,9 @@ class Result:
     """
 
     def __init__(self, native: dict[str, Any], of: Source) -> None:
-        self.frame: Any = None if native["frame"] is None else of.back(native["frame"])
+        self.frame: Any = _back(native["frame"], of)
         self.ids: _native.Frame | None = native["ids"]
-        self.map: Any = None if native["map"] is None else of.back(native["map"])
+        self.map: Any = _back(native["map"], of)
         self.report: dict[str, Any] = json.loads(native["report"])
         self._text: str = native["text"]
 
@@ -79,6 +80,15 @@ class Result:
 
     def __repr__(self) -> str:
         return self._text
+
+
+def _back(frame: _native.Frame | None, of: Source) -> Any:
+    """A frame of the same kind as the data. If it cannot be made, the result is no reason to be lost."""
+    try:
+        return None if frame is None else of.back(frame)
+    except Exception as e:
+        _warn(f"the result is a veilset.Frame, because the kind of frame that was given cannot hold it: {e}")
+        return frame
 
 
 class Checked:
@@ -237,7 +247,11 @@ def _shown(progress: Any) -> Callable[[Doing, bool], None] | None:
         return None
     if callable(progress):
         return lambda doing, over: _tell(progress, doing, over)
-    from tqdm.auto import tqdm
+    try:
+        from tqdm.auto import tqdm
+    except ImportError as e:
+        message = "progress=True shows bars by tqdm, which is missing. Install veilset[progress], or give a callable"
+        raise make_error("usage", message, {"exit_code": 2}) from e
 
     bars: list[Any] = []
     seen: list[tuple[str, int]] = [("", -1)]
