@@ -61,7 +61,7 @@ def rows(frame):
     if isinstance(frame, pandas.DataFrame):
         frame = pyarrow.Table.from_pandas(frame, preserve_index=False)
     if isinstance(frame, duckdb.DuckDBPyRelation):
-        frame = frame.fetch_arrow_table()
+        frame = pyarrow.table(frame)
     return sorted((tuple(row.values()) for row in pyarrow.table(frame).to_pylist()), key=repr)
 
 

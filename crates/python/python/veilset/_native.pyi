@@ -1,8 +1,21 @@
 from collections.abc import Mapping
 from os import PathLike
 from pathlib import Path
-from typing import Any
+from typing import Any, final
 
+__all__ = [
+    "Frame",
+    "Run",
+    "add_peer",
+    "identity",
+    "new_identity",
+    "operations",
+    "options",
+    "peers",
+    "remove_peer",
+]
+
+@final
 class Frame:
     """A table in Arrow's format. Any library that reads Arrow streams takes it."""
 
@@ -11,15 +24,16 @@ class Frame:
     def __len__(self) -> int: ...
     def __arrow_c_stream__(self, requested_schema: object | None = None) -> object: ...
 
+@final
 class Run:
-    def __init__(
-        self,
+    def __new__(
+        cls,
         operation: str,
         options: Mapping[str, Any],
         frame: object | None = None,
         *,
         check: bool = False,
-    ) -> None: ...
+    ) -> Run: ...
     @staticmethod
     def make(command: str, options: Mapping[str, Any], frame: object | None = None) -> Run: ...
     def wait(self, seconds: float) -> bool: ...
