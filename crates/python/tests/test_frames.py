@@ -120,6 +120,15 @@ def test_columns_keep_their_types_and_indexes_their_labels(pair):
     pandas.testing.assert_frame_equal(receiver.frame, frame.loc[[30, 10]])
 
 
+def test_labels_of_pandas_need_not_be_texts(pair):
+    frame = pandas.DataFrame([["a", 1], ["b", 2]])
+    theirs = pandas.DataFrame([["b"], ["c"]], columns=[7])
+    receiver, _ = pair.both("intersect", (frame, {"key": 0}), (theirs, {"key": 7}))
+    pandas.testing.assert_frame_equal(receiver.frame, frame[1:])
+    receiver, _ = pair.both("union", (frame, {"key": 0}), (theirs, {"key": [7]}))
+    assert list(receiver.frame.columns) == [0, 1] and receiver.frame[0].to_list() == ["a", "b", "c"]
+
+
 def test_numbers_and_dates_are_the_same_keys_in_every_frame(pair):
     day = datetime.date(2024, 1, 31)
     ours = polars.DataFrame({"n": [1, 2, 3], "d": [day, day, None]})

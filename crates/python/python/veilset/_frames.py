@@ -130,13 +130,14 @@ def _pandas(data: Any, columns: Sequence[str]) -> Source:
         raise make("usage", message, {"exit_code": 2}) from e
 
     arrays, names = [], []
+    # A label need not be a text; an option is.
+    labels = [str(label) for label in data.columns]
     for name in dict.fromkeys(columns):
-        found = [at for at, column in enumerate(data.columns) if column == name]
         # What is missing or there twice, the run says.
-        for at in found:
+        for at in [at for at, label in enumerate(labels) if label == name]:
             arrays.append(_column(data.iloc[:, at], name))
             names.append(name)
-    others = [str(column) for column in data.columns if column not in names]
+    others = [label for label in labels if label not in names]
     rows = pyarrow.array(numpy.arange(len(data)))
     # The other columns are named for messages, and not handed over.
     arrays += [pyarrow.nulls(len(data))] * len(others) + [rows]
@@ -154,8 +155,8 @@ def _pandas(data: Any, columns: Sequence[str]) -> Source:
         added = [name for name in table.column_names if name not in stream.column_names]
         if ours < len(positions):
             # The rows of a union that are new to us come last.
-            new = table.slice(ours).select([name for name in names])
-            result = pandas.concat([result, new.to_pandas()], ignore_index=True)
+            new = table.slice(ours).select(names).to_pandas().rename(columns=dict(zip(labels, data.columns)))
+            result = pandas.concat([result, new], ignore_index=True)
             result = result[list(data.columns)]
         elif added:
             result = result.copy()
@@ -173,7 +174,7 @@ def _column(series: Any, name: str) -> Any:
 
     try:
         return pyarrow.array(series, from_pandas=True)
-    except (pyarrow.ArrowInvalid, pyarrow.ArrowTypeError, pyarrow.ArrowNotImplementedError):
+    except (pyarrow.ArrowException, OverflowError, TypeError, ValueError):
         pass
     # What Arrow says may have a value in it, and values are confidential.
     given = [(row, type(value).__name__) for row, value in enumerate(series, 1) if not _is_missing(value)]
@@ -205,9 +206,9 @@ def looked_at(options: dict[str, Any]) -> list[str]:
     names: list[str] = []
     for option in ("key", "values", "send_columns"):
         value = options.get(option)
-        if isinstance(value, str):
-            names.append(value)
-        elif isinstance(value, Iterable):
+        if isinstance(value, Iterable) and not isinstance(value, str):
             names.extend(str(one) for one in value)
+        elif value is not None:
+            names.append(str(value))
     return names
 

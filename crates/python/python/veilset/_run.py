@@ -223,8 +223,8 @@ def _word(name: str, value: Any) -> Any:
         return value.path
     if name == "audit_log" and value is None:
         return "none"
-    if name in ("key", "send_columns", "receive_columns", "normalize") and isinstance(value, (str, os.PathLike)):
-        return [os.fspath(value)]
+    if name in ("key", "send_columns", "receive_columns", "normalize") and isinstance(value, (str, int)):
+        return [str(value)]
     if isinstance(value, Mapping):
         return [f"{theirs}={ours}" for theirs, ours in value.items()]
     if isinstance(value, (tuple, list, set, frozenset)):
