@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import itertools
 import socket
+import subprocess
+import sys
+import textwrap
 import threading
 from typing import Any
 
@@ -65,6 +68,13 @@ def free_address() -> str:
     with socket.socket() as s:
         s.bind(("127.0.0.1", 0))
         return f"127.0.0.1:{s.getsockname()[1]}"
+
+
+def process(script: str, **values: Any) -> subprocess.Popen[str]:
+    """Another Python, which runs this script."""
+    text = textwrap.dedent(script)
+    return subprocess.Popen([sys.executable, "-c", text, *map(str, values.values())], stdout=subprocess.PIPE,
+                            stderr=subprocess.PIPE, text=True)
 
 
 class Listener:

@@ -92,6 +92,8 @@ CASES = {
                  "malformed"),
     "a query": (lambda: query(f"select cast('{SECRET[:0]}x' || i as int) as k from range(9) t(i)"), None, None, INPUT,
                 "the rows could not be had: Conversion Error"),
+    "a query (polars)": (lambda: polars.LazyFrame({"k": ["x"]}).select(polars.col("k").cast(polars.Int64)), None, None, INPUT,
+                         "the rows could not be had: conversion"),
     "a query half-way": (lambda: query("select case when i < 99999 then i::varchar else error('no') end as k"
                                        " from range(100000) t(i)"), None, None, INPUT, "could not be had"),
     "a generator": (fails_half_way, None, None, INPUT, "the source went away"),

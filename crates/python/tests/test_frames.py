@@ -14,6 +14,7 @@ import pyarrow
 import pyarrow.parquet
 import pytest
 import veilset
+from conftest import free_address, process
 
 OURS = {"email": ["ann@a", "bob@b", "cy@c", None], "n": [1, 2, 3, 4]}
 THEIRS = {"mail": ["bob@b", "cy@c", "dan@d"], "plan": ["x", "y", "z"]}
@@ -208,3 +209,33 @@ def test_files_in_and_out(pair, tmp_path):
     assert receiver.frame is None
     polars.testing.assert_frame_equal(polars.read_parquet(out), frame[1:])
     assert receiver.report["output"] == str(out)
+
+
+def test_no_other_package_is_needed_for_files_and_streams(pair, tmp_path):
+    (tmp_path / "ours.csv").write_text("k,n\na,1\nb,2\n")
+    (tmp_path / "theirs.csv").write_text("k\nb\nc\n")
+    party = process("""
+        import sys, threading
+        class None_:
+            def find_spec(self, name, path=None, target=None):
+                if name.split(".")[0] in ("pandas", "polars", "pyarrow", "duckdb", "numpy", "tqdm", "typing_extensions"):
+                    raise ImportError(name)
+        sys.meta_path.insert(0, None_())
+        import veilset
+        _, ours, theirs, *addresses, receiver, sender = sys.argv
+        us = [veilset.Identity.load(path) for path in (receiver, sender)]
+        def run(party, data, address):
+            results[party] = veilset.intersect(data, key="k", role=("receiver", "sender")[party], peer=us[1 - party].fingerprint,
+                identity=us[party], audit_log=None, threads=1, **{("listen", "connect")[party]: address})
+        for address in addresses:
+            results = [None, None]
+            threads = [threading.Thread(target=run, args=(party, (ours, theirs)[party], address)) for party in range(2)]
+            [thread.start() for thread in threads]
+            [thread.join() for thread in threads]
+            # The second time, the result is the data.
+            ours = results[0].frame
+            print(ours, results[0].matches)
+    """, ours=tmp_path / "ours.csv", theirs=tmp_path / "theirs.csv", first=free_address(), second=free_address(),
+                    receiver=pair.identities[0].path, sender=pair.identities[1].path)
+    out, err = party.communicate(timeout=60)
+    assert out == 2 * "<veilset.Frame of 1 rows and the columns k, n> 1\n", err

@@ -4,11 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-import resource
 import signal
-import subprocess
-import sys
-import textwrap
 import threading
 import time
 
@@ -16,18 +12,11 @@ import polars
 import pyarrow
 import pytest
 import veilset
-from conftest import free_address
+from conftest import free_address, process
 
 OURS = polars.DataFrame({"k": ["a", "b", "c"]})
 #: Seconds until a process has ended that was interrupted; a second is what it should take on an idle machine.
 SOON = 3
-
-
-def process(script, **values):
-    """Another Python, which runs this script."""
-    text = textwrap.dedent(script)
-    return subprocess.Popen([sys.executable, "-c", text, *map(str, values.values())], stdout=subprocess.PIPE,
-                            stderr=subprocess.PIPE, text=True)
 
 
 def interrupted(party):

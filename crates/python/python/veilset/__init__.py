@@ -9,6 +9,8 @@
 ``df`` is a pandas, Polars or pyarrow frame, a DuckDB relation, any object with ``__arrow_c_stream__``, or the name of a
 file. The options are those of the program, with underscores; identity, address book, policy and audit log apply by
 default as they do there. ``audit_log=None`` keeps no log.
+
+:func:`prepare` and :mod:`veilset.filter` make in advance what a run takes long for; :mod:`veilset.aio` has coroutines.
 """
 
 from __future__ import annotations

@@ -35,7 +35,7 @@ def source(data: Any, columns: Sequence[str]) -> Source:
     if module == "pandas" and name == "DataFrame":
         return _pandas(data, columns)
     if module == "polars" and name == "LazyFrame":
-        inner = source(data.collect(), columns)
+        inner = source(_collected(data), columns)
         return Source(None, inner.stream, lambda frame: inner.back(frame).lazy())
     if module == "polars" and name == "DataFrame":
         return _polars(data)
@@ -51,6 +51,15 @@ def source(data: Any, columns: Sequence[str]) -> Source:
         " __arrow_c_stream__, or the name of a file",
         {"exit_code": 2},
     )
+
+
+def _collected(data: Any) -> Any:
+    import polars
+
+    try:
+        return data.collect()
+    except polars.exceptions.PolarsError as e:
+        raise _failed(f"{NAME}: the rows could not be had: {e}. Look at what makes them, and run again") from e
 
 
 def _polars(data: Any) -> Source:

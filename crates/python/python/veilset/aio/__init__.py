@@ -1,4 +1,7 @@
-"""The operations as coroutines. A task that is cancelled ends its run in good order."""
+"""The operations as coroutines. A task that is cancelled ends its run in good order.
+
+Progress is told in a thread of the loop's executor.
+"""
 
 from __future__ import annotations
 
