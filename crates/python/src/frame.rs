@@ -62,7 +62,12 @@ impl Frame {
     }
 
     fn __repr__(&self) -> String {
-        format!("<veilset.Frame of {} rows and the columns {}>", self.0.rows(), self.columns().join(", "))
+        let rows = self.0.rows();
+        format!(
+            "<veilset.Frame of {rows} row{} and the columns {}>",
+            if rows == 1 { "" } else { "s" },
+            self.columns().join(", ")
+        )
     }
 
     /// The rows as a stream of Arrow batches.

@@ -238,4 +238,4 @@ def test_no_other_package_is_needed_for_files_and_streams(pair, tmp_path):
     """, ours=tmp_path / "ours.csv", theirs=tmp_path / "theirs.csv", first=free_address(), second=free_address(),
                     receiver=pair.identities[0].path, sender=pair.identities[1].path)
     out, err = party.communicate(timeout=60)
-    assert out == 2 * "<veilset.Frame of 1 rows and the columns k, n> 1\n", err
+    assert out == 2 * "<veilset.Frame of 1 row and the columns k, n> 1\n", err
