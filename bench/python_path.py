@@ -4,7 +4,7 @@
     cargo build --release -p veilset-cli -p veilset-python
     bench/python_path.py [--log-n 20] [--pairs 7] [--wide BYTES] [--files parquet]
 
-It takes a Python with Polars, and runs the package as it lies in the repository. Both intersect the same rows by `vole`: a key
+It takes a Python with Polars and pyarrow, and runs the package as it lies in the repository. Both intersect the same rows by `vole`: a key
 of 16 characters and a number, half of the keys in common, in a random order. The program reads an Arrow file (or Parquet) and
 writes one; Python has a Polars frame, and gets one. Pairs are one run of each, in changing order. The parties of a run are
 processes of this machine, both of the same kind, with a thread each; the sender listens before the receiver starts. Of the
@@ -64,6 +64,7 @@ class Bench:
 
     def make(self):
         import polars
+        import pyarrow
 
         n = 1 << self.args.log_n
         for file, first in zip(self.files, (0, n // 2)):
@@ -73,7 +74,8 @@ class Bench:
                 columns["wide"] = polars.Series([b"w" * self.args.wide]).new_from_index(0, n)
             frame = polars.DataFrame(columns)
             if file.endswith("arrow"):
-                frame.write_ipc(file, compression="uncompressed")
+                with pyarrow.ipc.new_file(file, frame.to_arrow().schema) as to:
+                    to.write_table(frame.to_arrow())
             else:
                 frame.write_parquet(file)
 
