@@ -2,11 +2,11 @@
 """Compares a run through the Python package with the same run by the program.
 
     cargo build --release -p veilset-cli -p veilset-python
-    bench/python_path.py [--log-n 20] [--pairs 7] [--wide BYTES] [--files parquet]
+    bench/python_path.py [--log-n 20] [--pairs 7] [--wide BYTES] [--files parquet] [--frame pandas]
 
 It takes a Python with Polars and pyarrow, and runs the package as it lies in the repository. Both intersect the same rows by `vole`: a key
 of 16 characters and a number, half of the keys in common, in a random order. The program reads an Arrow file (or Parquet) and
-writes one; Python has a Polars frame, and gets one. Pairs are one run of each, in changing order. The parties of a run are
+writes one; Python has a frame, and gets one. Pairs are one run of each, in changing order. The parties of a run are
 processes of this machine, both of the same kind, with a thread each; the sender listens before the receiver starts. Of the
 receiver are printed CPU seconds, wall seconds and the most memory: of the program from its start to its end, and of Python
 from the call of `intersect` to its return (the memory is that of the process, with the frame and Polars). Then come the medians
@@ -28,15 +28,16 @@ ROOT = Path(__file__).parents[1]
 PARTY = """
 import json, resource, sys, time
 import polars, veilset
-file, role, place, address, peer, identity = sys.argv[1:]
+file, kind, role, place, address, peer, identity = sys.argv[1:]
 frame = polars.read_ipc(file, memory_map=False) if file.endswith("arrow") else polars.read_parquet(file)
+frame = {"polars": lambda: frame, "pandas": frame.to_pandas, "pyarrow": frame.to_arrow}[kind]()
 held = lambda: resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e3
 before = held()
 begun = time.process_time(), time.monotonic()
 result = veilset.intersect(frame, key="key", role=role, peer=peer, identity=identity, audit_log=None, threads=1,
                            protocol="vole", **{place: address})
 took = time.process_time() - begun[0], time.monotonic() - begun[1]
-assert role == "sender" or result.frame.height == frame.height // 2, result.frame.height
+assert role == "sender" or len(result.frame) == len(frame) // 2, len(result.frame)
 print(json.dumps([*took, held(), before]))
 """
 
@@ -83,7 +84,7 @@ class Bench:
         role, place = (("receiver", "connect"), ("sender", "listen"))[party]
         address, peer, identity = f"127.0.0.1:{self.port}", self.fingerprints[1 - party], self.identities[party]
         if kind == "python":
-            command = [sys.executable, "-c", PARTY, self.files[party], role, place, address, peer, identity]
+            command = [sys.executable, "-c", PARTY, self.files[party], self.args.frame, role, place, address, peer, identity]
         else:
             command = [self.program, "intersect", self.files[party], "--key", "key", "--role", role, f"--{place}", address,
                        "--peer", peer, "--identity", identity, "--audit-log", "none", "--threads", "1", "--protocol", "vole"]
@@ -123,6 +124,7 @@ def main():
     parser.add_argument("--pairs", type=int, default=7)
     parser.add_argument("--wide", type=int, default=0, help="bytes of a third column in each row")
     parser.add_argument("--files", choices=["arrow", "parquet"], default="arrow")
+    parser.add_argument("--frame", choices=["polars", "pandas", "pyarrow"], default="polars")
     parser.add_argument("--port", type=int, default=7300)
     parser.add_argument("--target", default=str(ROOT / "target" / "release"))
     args = parser.parse_args()

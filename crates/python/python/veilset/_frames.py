@@ -106,7 +106,14 @@ def _pyarrow(data: Any) -> Source:
         data = pyarrow.RecordBatchReader.from_batches(data.schema, _alike(data))
     if not isinstance(data, (pyarrow.Table, pyarrow.RecordBatchReader)):
         raise make("usage", f"a {type(data).__name__} cannot be read. Make it a pyarrow.Table", {"exit_code": 2})
-    return Source(None, data, lambda frame: pyarrow.table(frame))
+    return Source(None, data, _table)
+
+
+def _table(frame: Any) -> Any:
+    """As `pyarrow.table` makes it, which would import pandas to see whether it is one."""
+    import pyarrow
+
+    return pyarrow.RecordBatchReader.from_stream(frame).read_all()
 
 
 def _alike(reader: Any) -> Iterator[Any]:
@@ -124,9 +131,7 @@ def _as_relation(frame: Any) -> Any:
         return duckdb.from_arrow(frame)
     except (duckdb.Error, ImportError):
         # An older DuckDB takes what pyarrow makes of it.
-        import pyarrow
-
-        return duckdb.from_arrow(pyarrow.table(frame))
+        return duckdb.from_arrow(_table(frame))
 
 
 def _pandas(data: Any, columns: Sequence[str]) -> Source:
@@ -155,7 +160,7 @@ def _pandas(data: Any, columns: Sequence[str]) -> Source:
     def back(frame: Any) -> Any:
         import pandas
 
-        table = pyarrow.table(frame)
+        table = _table(frame)
         if ROW not in table.column_names:
             return table.to_pandas()
         positions = table.column(ROW)
