@@ -4,13 +4,15 @@
     cargo build --release -p veilset-cli -p veilset-python
     bench/python_path.py [--log-n 20] [--pairs 7] [--wide BYTES] [--files parquet] [--frame pandas]
 
-It takes a Python with Polars and pyarrow, and runs the package as it lies in the repository. Both intersect the same rows by `vole`: a key
-of 16 characters and a number, half of the keys in common, in a random order. The program reads an Arrow file (or Parquet) and
-writes one; Python has a frame, and gets one. Pairs are one run of each, in changing order. The parties of a run are
-processes of this machine, both of the same kind, with a thread each; the sender listens before the receiver starts. Of the
-receiver are printed CPU seconds, wall seconds and the most memory: of the program from its start to its end, and of Python
-from the call of `intersect` to its return (the memory is that of the process, with the frame and Polars). Then come the medians
-of the ratios of all pairs.
+It takes a Python with what the tests of the package need (`target/python`), and runs the package as it lies in the repository.
+Both intersect the same rows by `vole`: a key of 16 characters and a number, half of the keys in common, in a random order. The
+program reads an Arrow file (or Parquet) and writes one; Python has a frame, and gets one. A pair is one run of each, in
+changing order. The parties of a run are processes of this machine, both of the same kind, with a thread each. The sender
+listens before the receiver starts.
+
+Printed are the receiver's CPU seconds, wall seconds and most memory in MB: of the program from its start to its end, and of
+Python from the call of `intersect` to its return. Python's memory is that of the process, and the fourth number is what it has
+before the call. Then come the medians of the ratios of all pairs.
 """
 import argparse
 import json
