@@ -29,13 +29,34 @@ pub(crate) struct Run {
     process: u32,
 }
 
-/// What there is in the end; or what went wrong, and which of several parties that is about.
-type Ended = std::result::Result<Done, (Error, Option<String>)>;
+/// What there is in the end, or what went wrong.
+type Ended = std::result::Result<Done, Box<Failed>>;
+
+/// What went wrong, and which of several parties that is about.
+struct Failed {
+    error: Error,
+    about: Option<String>,
+}
 
 enum Done {
-    Ran { report: String, text: String, frame: Option<Batches>, ids: Option<Batches>, map: Option<Batches> },
-    Checked { text: String },
+    Ran(Box<Ran>),
+    /// What was agreed, in words.
+    Checked(String),
     Made(Made),
+}
+
+/// A completed run. What was written to a file is not here.
+struct Ran {
+    report: String,
+    text: String,
+    frame: Option<Batches>,
+    ids: Option<Batches>,
+    map: Option<Batches>,
+}
+
+/// What went wrong on our side.
+fn alone(error: Error) -> Box<Failed> {
+    Box::new(Failed { error, about: None })
 }
 
 impl Drop for Run {
@@ -64,7 +85,7 @@ impl Run {
         let worker = link.clone();
         let work = move || {
             let outcome = catch_unwind(AssertUnwindSafe(|| work(&worker)));
-            worker.end(outcome.unwrap_or_else(|_| Err((Error::Bug("a panic".into()), None))));
+            worker.end(outcome.unwrap_or_else(|_| Err(alone(Error::Bug("a panic".into())))));
         };
         let thread = Builder::new().name("veilset".into()).spawn(work)?;
         Ok(Run { link, thread: Mutex::new(Some(thread)), process: std::process::id() })
@@ -89,7 +110,7 @@ impl Run {
         Run::start(frame.is_some(), move |link| {
             carry_out(&mut plan, frame, link, check).map_err(|error| {
                 let about = plan.job.parties.as_ref().and_then(|me| about(me, &error));
-                (error, about)
+                Box::new(Failed { error, about })
             })
         })
     }
@@ -106,7 +127,7 @@ impl Run {
         let plan = make_plan(command, &values(options)?).map_err(|e| exception(py, &e, None))?;
         let frame = frame.map(batches).transpose()?;
         Run::start(frame.is_some(), move |link| {
-            make(&plan, read(frame, link), link).map(Done::Made).map_err(|error| (error, None))
+            make(&plan, read(frame, link), link).map(Done::Made).map_err(alone)
         })
     }
 
@@ -155,8 +176,9 @@ impl Run {
         let thread = self.thread.lock().unwrap_or_else(PoisonError::into_inner).take();
         py.detach(|| thread.map(JoinHandle::join));
         let result = PyDict::new(py);
-        match outcome.map_err(|(error, about)| exception(py, &error, about.as_deref()))? {
-            Done::Ran { report, text, frame, ids, map } => {
+        match outcome.map_err(|failed| exception(py, &failed.error, failed.about.as_deref()))? {
+            Done::Ran(ran) => {
+                let Ran { report, text, frame, ids, map } = *ran;
                 let of =
                     |batches: Option<Batches>| batches.map(|batches| Py::new(py, Frame(batches))).transpose();
                 result.set_item("report", report)?;
@@ -165,7 +187,7 @@ impl Run {
                 result.set_item("ids", of(ids)?)?;
                 result.set_item("map", of(map)?)?;
             }
-            Done::Checked { text } => result.set_item("text", text)?,
+            Done::Checked(text) => result.set_item("text", text)?,
             Done::Made(Made::File) => {}
             Done::Made(Made::Inserted(items)) => result.set_item("inserted", items)?,
             Done::Made(Made::About(about, text)) => {
@@ -217,7 +239,7 @@ fn carry_out(plan: &mut PartyPlan, frame: Option<Stream>, link: &Link<Ended>, ch
         let files = party.files()?;
         if check {
             let (checked, estimate) = party.check()?;
-            return Ok(Done::Checked { text: as_python(&check_text(&checked, &estimate, me)) });
+            return Ok(Done::Checked(as_python(&check_text(&checked, &estimate, me))));
         }
         finish(party, files, link)
     })
@@ -259,7 +281,7 @@ fn finish(party: Ready<'_>, files: Files, link: &Link<Ended>) -> Result<Done> {
     for failed in [reported, ran.logged].into_iter().filter_map(Result::err) {
         link.warn(&format!("the run is done, but {failed}"));
     }
-    Ok(Done::Ran { report: json, text, frame, ids: all_ids, map: row_map })
+    Ok(Done::Ran(Box::new(Ran { report: json, text, frame, ids: all_ids, map: row_map })))
 }
 
 /// What a filter is for, as items of a dictionary.
