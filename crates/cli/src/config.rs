@@ -22,7 +22,6 @@ use veilset::operations;
 const DEFAULT: &str = "veilset.toml";
 /// Keys that are not options.
 const OPERATION: &str = "operation";
-const INPUT: &str = "input";
 /// Words that stand for no file, by option, in addition to "-".
 const WORDS: [(&str, &str); 1] = [("audit-log", "none")];
 
@@ -57,26 +56,37 @@ pub enum Value {
     List(Vec<String>),
 }
 
-/// The command for an operation with these options, by their long names; [`INPUT`] is the table's file. Hyphens may be
-/// underscores.
+/// The command of this name, or of these names: `filter build`.
+pub fn named<'a>(all: &'a clap::Command, names: &str) -> Option<&'a clap::Command> {
+    names.split(' ').try_fold(all, |command, name| command.find_subcommand(name))
+}
+
+/// The operation or command with these options, by their long names; `input` is the table's file. Hyphens may be
+/// underscores, and an underscore may follow a name.
 ///
 /// # Errors
 /// [`Error::Usage`].
-pub fn command(operation: &str, options: &[(String, Value)]) -> Result<Command> {
+pub fn command(name: &str, options: &[(String, Value)]) -> Result<Command> {
     let mut all = Arguments::command();
     all.build();
-    let Some(command) = all.find_subcommand(operation) else {
-        return Err(Error::Usage(format!("\"{operation}\" is not an operation")));
+    let Some(command) = named(&all, name) else {
+        return Err(Error::Usage(format!("\"{name}\" is not an operation")));
     };
-    let mut words = vec![OsString::from("veilset"), operation.into()];
+    let mut given = Vec::new();
     for (key, value) in options {
-        let key = key.replace('_', "-");
+        let key = key.trim_end_matches('_').replace('_', "-");
         let Some(arg) = option(command, &key) else {
             return Err(Error::Usage(format!("--{key}: {}", unknown(&all, command, &key))));
         };
         let values = arg_values(arg, value).map_err(|what| Error::Usage(format!("--{key}: {what}")))?;
-        add(arg, values, 2, &mut words);
+        given.push((arg, values));
     }
+    // Each of those without a name is added in front of the others.
+    given.sort_by_key(|(arg, _)| std::cmp::Reverse(arg.get_index()));
+    let mut words: Vec<OsString> =
+        std::iter::once("veilset").chain(name.split(' ')).map(Into::into).collect();
+    let input_at = words.len();
+    given.into_iter().for_each(|(arg, values)| add(arg, values, input_at, &mut words));
     let parsed = Arguments::try_parse_from(words);
     parsed.map(|arguments| arguments.command).map_err(|e| Error::Usage(first_words(&e)))
 }
@@ -299,7 +309,7 @@ impl File<'_> {
 
 /// What to say of an option that the operation does not have.
 fn unknown(all: &clap::Command, operation: &clap::Command, key: &str) -> String {
-    let name = operation.get_name();
+    let name = operation.get_bin_name().unwrap_or(operation.get_name()).trim_start_matches("veilset ");
     let has = |other: &&clap::Command| {
         operations::ALL.iter().any(|o| o.name == other.get_name()) && option(other, key).is_some()
     };
@@ -337,7 +347,9 @@ fn key_in(shown: &str) -> Option<String> {
 /// The key of an argument in the file, if it may appear there.
 fn key_of(arg: &Arg) -> Option<&str> {
     match arg.get_action() {
-        ArgAction::Set | ArgAction::Append | ArgAction::SetTrue if arg.is_positional() => Some(INPUT),
+        ArgAction::Set | ArgAction::Append | ArgAction::SetTrue if arg.is_positional() => {
+            Some(arg.get_id().as_str())
+        }
         ArgAction::Set | ArgAction::Append | ArgAction::SetTrue => arg.get_long(),
         _ => None,
     }

@@ -1,4 +1,5 @@
 use super::*;
+use crate::args::FilterCommand;
 use clap::parser::ValueSource;
 use veilset::net::{Identity, Roster};
 
@@ -41,7 +42,7 @@ fn every_option_of_every_operation_can_be_set_and_typed_instead() {
                 assert!(["help", "version"].contains(&arg.get_id().as_str()), "{name} {}", arg.get_id());
                 continue;
             };
-            assert!(arg.get_long().is_some() || key == INPUT, "{name}: {key} has no long name");
+            assert!(arg.get_long().is_some() || key == "input", "{name}: {key} has no long name");
             let mut pairs: BTreeMap<&str, String> =
                 NEEDED.into_iter().map(|(key, value)| (key, value.to_string())).collect();
             for other in operation.get_arguments() {
@@ -238,4 +239,32 @@ fn the_help_of_an_operation_says_what_it_is_and_how_it_is_called() {
             help.contains(&format!("veilset {} ours.csv", operation.name)) && help.contains("Exit codes")
         );
     }
+}
+
+#[test]
+fn what_is_made_in_advance_takes_options_in_any_order() {
+    let text = |text: &str| Value::Text(text.into());
+    let options = [
+        ("key".to_string(), Value::List(vec!["a,b".into()])),
+        ("input".into(), text("new.csv")),
+        ("filter".into(), text("ours.filter")),
+    ];
+    let Ok(Command::Filter(FilterCommand::Update { filter, input, .. })) = command("filter update", &options)
+    else {
+        panic!("no update of a filter")
+    };
+    assert_eq!((filter, input.input), ("ours.filter".into(), vec![PathBuf::from("new.csv")]));
+    assert_eq!(input.key.iter().flat_map(|columns| &columns.0).collect::<Vec<_>>(), ["a,b"]);
+    let options =
+        [("input".to_string(), text("a.csv")), ("output".into(), text("f")), ("for_".into(), text("7"))];
+    let built = command("filter build", &options);
+    assert!(matches!(built, Ok(Command::Filter(FilterCommand::Build { queries: 7, .. }))), "{built:?}");
+    for (name, words) in
+        [("filter", "filter"), ("filter nothing", "not an operation"), ("filter  info", "not an operation")]
+    {
+        let e = command(name, &[]).unwrap_err().to_string();
+        assert!(e.contains(words), "{e}");
+    }
+    let e = command("filter info", &[("role".into(), text("sender"))]).unwrap_err().to_string();
+    assert!(e.contains("`veilset filter info --help` lists its options"), "{e}");
 }

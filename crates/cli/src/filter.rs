@@ -1,72 +1,142 @@
 //! `veilset filter`: encrypted filters that are made in advance.
 
-use crate::args::{FilterArgs, FilterCommand, KeyArgs};
-use crate::interrupt::Interrupt;
-use crate::party::{load_identity, sayer, start_threads, tell, words};
+use crate::args::{FilterArgs, FilterCommand};
+use crate::make::{Made, Own, Work};
 use crate::plan::{different, keyed, threads};
-use crate::print;
-use crate::progress::{Life, Progress};
-use std::cell::Cell;
 use std::path::{Path, PathBuf};
 use veilset::artefact::filter::{self, About, Draft, Size};
-use veilset::channel::{Observer, Unit};
 use veilset::error::{Error, Result};
-use veilset::job::{Keys, Phase, Watch};
+use veilset::job::{InputTable, Keys, Watch};
 use veilset::protocols::groups;
 use veilset::rng::Prng;
-use veilset::table::Destination;
-use veilset::threads::Threads;
+use veilset::table::{Destination, Table};
 
-pub fn run(command: FilterCommand) -> Result<()> {
-    match command {
-        FilterCommand::Build { input, output, queries, capacity, cipher, own, force } => {
-            file(&output)?;
-            let part = part_of(&output);
-            different(&input.input, &[("--output", Some(&output)), ("its part", Some(&part))])?;
-            Destination::check(Some(&output), force)?;
-            let work = Work::begin(&own)?;
-            let keys = work.keys(input)?;
-            let size = Size { cipher, capacity: capacity.unwrap_or(keys.keyed.set.len()), queries };
-            let identity = load_identity(own.identity.as_deref())?;
-            let made = work.encrypt(&output, |step, rng| {
-                filter::build(&work.draft(&keys), size, &identity, (&output, force), step, rng)
-            });
-            made?;
-            work.done(format!("made {}, for runs with the same input and --filter {0}", output.display()));
-        }
-        FilterCommand::Update { filter: path, input, own } => {
-            let part = part_of(&path);
-            different(&input.input, &[("the filter", Some(&path)), ("its part", Some(&part))])?;
-            let work = Work::begin(&own)?;
-            let keys = work.keys(input)?;
-            let identity = load_identity(own.identity.as_deref())?;
-            let inserted = work.encrypt(&path, |step, rng| {
-                filter::update(&path, &work.draft(&keys), &identity, step, rng)
-            })?;
-            work.done(format!(
-                "inserted {inserted} items into {}, and encrypted it afresh. Its public part has changed (`veilset filter \
-                 export`)",
-                path.display()
-            ));
-        }
-        FilterCommand::Info { filter: path, own } => {
-            let work = Work::begin(&own)?;
-            let identity = || load_identity(own.identity.as_deref());
-            let about = filter::about(&path, &identity, &|_| work.interrupt.check())?;
-            print(text(&path, &about)?)?;
-        }
-        FilterCommand::Export { filter: path, output, own, force } => {
-            file(&output)?;
-            different(&[], &[("the filter", Some(&path)), ("--output", Some(&output))])?;
-            let work = Work::begin(&own)?;
-            let identity = load_identity(own.identity.as_deref())?;
-            let mut to = Destination::create("public filter", Some(&output), force)?;
-            let facts = filter::export(&path, &identity, &mut to, &|_| work.interrupt.check())?;
-            to.commit()?;
-            work.done(format!("wrote {}: {facts}. It may be given to anybody", output.display()));
+/// What is done with a filter.
+#[derive(Debug)]
+pub enum FilterPlan {
+    Build {
+        source: InputTable,
+        output: PathBuf,
+        force: bool,
+        cipher: &'static str,
+        /// As many as there are items, if `None`.
+        capacity: Option<usize>,
+        queries: usize,
+    },
+    Update {
+        filter: PathBuf,
+        source: InputTable,
+    },
+    Info {
+        filter: PathBuf,
+    },
+    Export {
+        filter: PathBuf,
+        output: PathBuf,
+        force: bool,
+    },
+}
+
+impl FilterPlan {
+    pub fn of(command: FilterCommand) -> Result<(FilterPlan, Own)> {
+        let own = |a: FilterArgs| Own { identity: a.identity, threads: threads(a.threads), quiet: a.quiet };
+        Ok(match command {
+            FilterCommand::Build { input, output, queries, capacity, cipher, own: a, force } => {
+                file(&output)?;
+                let part = part_of(&output);
+                different(&input.input, &[("--output", Some(&output)), ("its part", Some(&part))])?;
+                let source = keyed(input)?;
+                (FilterPlan::Build { source, output, force, cipher, capacity, queries }, own(a))
+            }
+            FilterCommand::Update { filter, input, own: a } => {
+                let part = part_of(&filter);
+                different(&input.input, &[("the filter", Some(&filter)), ("its part", Some(&part))])?;
+                (FilterPlan::Update { source: keyed(input)?, filter }, own(a))
+            }
+            FilterCommand::Info { filter, own: a } => (FilterPlan::Info { filter }, own(a)),
+            FilterCommand::Export { filter, output, own: a, force } => {
+                file(&output)?;
+                different(&[], &[("the filter", Some(&filter)), ("--output", Some(&output))])?;
+                (FilterPlan::Export { filter, output, force }, own(a))
+            }
+        })
+    }
+
+    pub fn source(&self) -> Option<&InputTable> {
+        match self {
+            FilterPlan::Build { source, .. } | FilterPlan::Update { source, .. } => Some(source),
+            FilterPlan::Info { .. } | FilterPlan::Export { .. } => None,
         }
     }
-    Ok(())
+
+    pub fn make(
+        &self,
+        work: &Work<'_>,
+        table: impl FnOnce(&InputTable, Option<&[String]>, &Watch<'_>) -> Result<Table>,
+    ) -> Result<Made> {
+        let (made, text) = match self {
+            FilterPlan::Build { source, output, force, cipher, capacity, queries } => {
+                Destination::check(Some(output), *force)?;
+                let keys = work.keys(source, table)?;
+                let capacity = capacity.unwrap_or(keys.keyed.set.len());
+                let size = Size { cipher, capacity, queries: *queries };
+                let identity = work.identity()?;
+                encrypted(work, output, |step, rng| {
+                    filter::build(&draft(work, &keys), size, &identity, (output, *force), step, rng)
+                })?;
+                let text =
+                    format!("made {}, for runs with the same input and --filter {0}", output.display());
+                (Made::File, text)
+            }
+            FilterPlan::Update { filter: path, source } => {
+                let keys = work.keys(source, table)?;
+                let identity = work.identity()?;
+                let inserted = encrypted(work, path, |step, rng| {
+                    filter::update(path, &draft(work, &keys), &identity, step, rng)
+                })?;
+                let text = format!(
+                    "inserted {inserted} items into {}, and encrypted it afresh. Its public part has changed (`veilset \
+                     filter export`)",
+                    path.display()
+                );
+                (Made::Inserted(inserted), text)
+            }
+            FilterPlan::Info { filter: path } => {
+                let about = filter::about(path, &|| work.identity(), &|_| work.go_on())?;
+                let text = text(path, &about)?;
+                return Ok(Made::About(Box::new(about), text));
+            }
+            FilterPlan::Export { filter: path, output, force } => {
+                let identity = work.identity()?;
+                let mut to = Destination::create("public filter", Some(output), *force)?;
+                let facts = filter::export(path, &identity, &mut to, &|_| work.go_on())?;
+                to.commit()?;
+                (Made::File, format!("wrote {}: {facts}. It may be given to anybody", output.display()))
+            }
+        };
+        work.front.done(text.clone());
+        work.front.say(&text);
+        Ok(made)
+    }
+}
+
+fn draft<'k>(work: &'k Work<'_>, Keys { keyed, columns, compared, .. }: &'k Keys) -> Draft<'k> {
+    Draft { set: &keyed.set, key_columns: columns.len(), normalisation: compared, threads: &work.threads }
+}
+
+/// Shows the progress of making a filter, and says how to go on with one that is interrupted.
+fn encrypted<T>(
+    work: &Work<'_>,
+    output: &Path,
+    make: impl FnOnce(&dyn Fn(u64, u64) -> Result<()>, &mut Prng) -> Result<T>,
+) -> Result<T> {
+    let mut rng = Prng::from_os()?;
+    let made = work.shown("encrypting", |step| make(step, &mut rng));
+    if matches!(made, Err(Error::Cancelled)) {
+        let part = part_of(output);
+        work.front.say(&format!("{} is kept: the same command goes on with it", part.display()));
+    }
+    made
 }
 
 /// Where a filter is until it is complete.
@@ -84,75 +154,16 @@ fn file(output: &Path) -> Result<()> {
     }
 }
 
-/// What a command works with.
-struct Work {
-    interrupt: Interrupt,
-    threads: Threads,
-    quiet: bool,
-}
-
-impl Work {
-    fn begin(own: &FilterArgs) -> Result<Work> {
-        let interrupt = Interrupt::install(own.quiet)?;
-        Ok(Work { interrupt, threads: start_threads(threads(own.threads))?, quiet: own.quiet })
-    }
-
-    fn keys(&self, input: KeyArgs) -> Result<Keys> {
-        let source = keyed(input)?;
-        let life = Life::begin(self.quiet, words(Phase::Reading, &source));
-        let read = |bytes| {
-            life.read(bytes);
-            self.interrupt.check()
-        };
-        let begins = |phase| life.next(words(phase, &source));
-        let keys = source.load(&Watch { read: &read, begins: &begins }, &self.threads)?;
-        drop(life);
-        tell(&keys, "omitted", &sayer(self.quiet));
-        Ok(keys)
-    }
-
-    fn draft<'k>(&'k self, Keys { keyed, columns, compared, .. }: &'k Keys) -> Draft<'k> {
-        Draft { set: &keyed.set, key_columns: columns.len(), normalisation: compared, threads: &self.threads }
-    }
-
-    /// Shows the progress of making a filter, and says how to go on with one that is interrupted.
-    fn encrypt<T>(
-        &self,
-        output: &Path,
-        make: impl FnOnce(&dyn Fn(u64, u64) -> Result<()>, &mut Prng) -> Result<T>,
-    ) -> Result<T> {
-        let progress = (!self.quiet).then(|| Progress::new(1));
-        let before = Cell::new(None);
-        let step = |done: u64, cells: u64| {
-            if let Some(progress) = &progress {
-                if before.get().is_none() {
-                    progress.stage("encrypting", Unit::Items, cells as usize);
-                }
-                let earlier: u64 = before.replace(Some(done)).unwrap_or_default();
-                progress.advance(Unit::Items, (done - earlier) as usize);
-            }
-            self.interrupt.check()
-        };
-        let made = make(&step, &mut Prng::from_os()?);
-        progress.iter().for_each(|progress| progress.end(made.is_ok()));
-        if matches!(made, Err(Error::Cancelled)) {
-            let part = part_of(output);
-            sayer(self.quiet)(&format!("{} is kept: the same command goes on with it", part.display()));
-        }
-        made
-    }
-
-    fn done(&self, what: String) {
-        self.interrupt.done(0, what.clone());
-        sayer(self.quiet)(&what);
-    }
+/// The name that an encryption has as an option.
+pub fn cipher_name(cipher: &'static str) -> &'static str {
+    let named = groups::CIPHERS.into_iter().find(|(_, group)| *group == cipher);
+    named.map_or(cipher, |(name, _)| name)
 }
 
 /// What a file holds, in lines.
 fn text(path: &Path, about: &About) -> Result<String> {
     let About { head, facts, items, .. } = about;
     let filter = head.filter();
-    let cipher = groups::CIPHERS.into_iter().find(|(_, group)| *group == head.cipher);
     let digest: String = facts.digest.iter().map(|byte| format!("{byte:02x}")).collect();
     let what = match items {
         Some(items) => format!("a filter of {items} items, with room for {}", head.capacity),
@@ -172,7 +183,7 @@ fn text(path: &Path, about: &About) -> Result<String> {
         head.key_columns,
         if head.key_columns == 1 { "" } else { "s" },
         head.normalisation,
-        cipher.map_or(head.cipher, |(name, _)| name),
+        cipher_name(head.cipher),
         filter.cells,
         head.cell_bytes()?,
         filter.positions,

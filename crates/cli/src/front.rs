@@ -1,25 +1,25 @@
 //! A party's run as every front end goes through it: the program, and packages for other languages.
 
-use crate::party::{load_identity, tell};
+use crate::party::{load_identity, start_threads, tell};
 use crate::plan::{NamedProtection, Others, PartyPlan};
 use std::cell::OnceCell;
 use std::sync::Arc;
 use veilset::channel::{Canceller, Observer};
 use veilset::error::{Error, Result};
 use veilset::governance::gate::{Gate, Setup};
-use veilset::job::{self, Data, Job, Phase, Ran, Watch};
+use veilset::job::{self, Data, InputTable, Phase, Ran, Watch};
 use veilset::net::{Connected, Identity, Protection, assemble, establish};
 use veilset::operations::Shape;
 use veilset::rng::Prng;
 use veilset::session::Proposal;
 use veilset::session::estimate::Estimate;
 use veilset::session::run::{self, Checked, Prepared};
-use veilset::table::{Duplicates, Table};
+use veilset::table::{Destination, Duplicates, Table};
 
 /// What a front end shows while a party runs, and whether it wants it to stop.
 pub trait Front {
-    /// Whether the run is to stop.
-    fn stopped(&self) -> bool;
+    /// What tells whether the run is to stop.
+    fn stop(&self) -> Arc<dyn Fn() -> bool + Send + Sync>;
     /// A phase before the run begins; `None` once all are over.
     fn phase(&self, phase: Option<Phase>);
     /// So many bytes of the table are read.
@@ -28,6 +28,8 @@ pub trait Front {
     fn say(&self, line: &str);
     /// Something that the user must not miss.
     fn warn(&self, line: &str);
+    /// From now on, the run waits for the others.
+    fn waits(&self) {}
     /// The others are there. From now on, what stops the run is this.
     fn begins(&self, canceller: Canceller);
     /// What follows the stages of a run of two, of which there are so many.
@@ -36,6 +38,37 @@ pub trait Front {
     fn together(&self, others: usize);
     /// The run ends: with its result, or without.
     fn ends(&self, all: bool);
+    /// The result has its name, and is called this. It stays, whatever comes.
+    fn done(&self, _what: String) {}
+}
+
+/// An error if the front end wants to stop.
+pub(crate) fn go_on(stop: &(dyn Fn() -> bool + Send + Sync)) -> Result<()> {
+    if stop() { Err(Error::Cancelled) } else { Ok(()) }
+}
+
+impl PartyPlan {
+    /// Starts its threads, and refuses files that cannot be written. Nothing is read or written yet.
+    ///
+    /// # Errors
+    /// [`Error::Usage`] and [`Error::Output`].
+    pub fn begin(&mut self) -> Result<()> {
+        self.job.threads = start_threads(self.threads)?;
+        self.job.check_output()?;
+        Destination::check(self.report.as_deref(), self.job.force)
+    }
+}
+
+/// The files that a run writes.
+pub struct Files {
+    /// The result, if there is one, and it is not kept in memory.
+    pub output: Option<Destination>,
+    /// The list of identifiers.
+    pub ids: Option<Destination>,
+    /// The map from share rows to our rows.
+    pub map: Option<Destination>,
+    /// The report.
+    pub report: Option<Destination>,
 }
 
 /// A party whose side is in order: its data, its identity, what its policy says. Nobody else has heard from it.
@@ -51,13 +84,13 @@ pub struct Ready<'a> {
     front: &'a dyn Front,
 }
 
-/// Gets a party ready for what `then` does. `table` reads its table.
+/// Gets a party ready for what `then` does. `table` reads a source's table, of which it needs these columns.
 ///
 /// # Errors
 /// Those of our side, and of `then`.
 pub fn ready<T>(
     plan: &PartyPlan,
-    table: impl FnOnce(&Job, &Watch<'_>) -> Result<Table>,
+    table: impl FnOnce(&InputTable, Option<&[String]>, &Watch<'_>) -> Result<Table>,
     front: &dyn Front,
     then: impl FnOnce(Ready<'_>) -> Result<T>,
 ) -> Result<T> {
@@ -71,12 +104,13 @@ pub fn ready<T>(
         me.check_identity(&identity.fingerprint())?;
     }
     plan.others.check()?;
+    let stop = front.stop();
     let read = |bytes| {
         front.read(bytes);
-        if front.stopped() { Err(Error::Cancelled) } else { Ok(()) }
+        go_on(&*stop)
     };
     let watch = Watch { read: &read, begins: &|phase| front.phase(Some(phase)) };
-    let table = table(job, &watch)?;
+    let table = table(&job.source, job.columns().as_deref(), &watch)?;
     let data = Data::of(job, table, &watch)?;
     let mut rng = Prng::from_os()?;
     let prepared = data.prepare(identity.as_deref(), &watch, &mut rng)?;
@@ -101,6 +135,27 @@ pub fn ready<T>(
 }
 
 impl Ready<'_> {
+    /// Creates the files that the run writes.
+    ///
+    /// # Errors
+    /// [`Error::Output`].
+    pub fn files(&self) -> Result<Files> {
+        let job = &self.plan.job;
+        let watched = |output: Destination| {
+            let stop = self.front.stop();
+            output.watched(move || go_on(&*stop))
+        };
+        // Not watched: once the result exists, a request to stop must not make the run look stopped.
+        let report = |path| Destination::create("report", Some(path), job.force);
+        let output = if job.in_memory { None } else { job.create_output()? };
+        Ok(Files {
+            output: output.map(watched),
+            ids: job.create_ids()?.map(watched),
+            map: job.create_map()?.map(watched),
+            report: self.plan.report.as_deref().map(report).transpose()?,
+        })
+    }
+
     /// Connects, and runs.
     ///
     /// # Errors
@@ -144,7 +199,9 @@ impl Ready<'_> {
     /// Connects to all other parties.
     fn connect(&self) -> Result<Connected> {
         let (plan, identity) = (self.plan, self.identity.as_ref());
-        let cancelled = || self.front.stopped();
+        self.front.waits();
+        let stop = self.front.stop();
+        let cancelled = || stop();
         let say = |line: &str| self.front.say(line);
         match (&plan.others, identity) {
             (Others::Peer { endpoint, protection, name }, identity) => {

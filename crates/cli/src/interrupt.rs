@@ -91,11 +91,6 @@ impl Interrupt {
         self.0.happened.load(Ordering::SeqCst)
     }
 
-    /// Called at each step: an error if the program was asked to stop.
-    pub fn check(&self) -> Result<()> {
-        if self.happened() { Err(Error::Cancelled) } else { Ok(()) }
-    }
-
     /// Marks the start of the run with the peer. A signal cancels the run.
     pub fn run_begins(&self, canceller: Canceller) {
         *self.0.run.lock().unwrap_or_else(PoisonError::into_inner) = Some(canceller.clone());

@@ -14,6 +14,7 @@ mod filter;
 pub mod front;
 mod identity;
 mod interrupt;
+pub mod make;
 mod manual;
 mod near;
 mod parties;
@@ -23,11 +24,11 @@ mod policy;
 mod prepare;
 mod progress;
 mod soak;
+mod terminal;
 
 use args::{Arguments, Command, PeerCommand};
 use clap::{CommandFactory, Parser};
 use party::Purpose;
-use plan::PreparePlan;
 use std::any::Any;
 use std::fmt::Display;
 use std::io::Write;
@@ -74,26 +75,39 @@ fn run(command: Command) -> Result<()> {
         Command::Completions { shell } => manual::completions(shell),
         Command::Man { folder } => manual::pages(&folder),
         Command::Soak(a) => soak::run(&a),
-        Command::Filter(command) => filter::run(command),
-        Command::Prepare(a) => prepare::run(&PreparePlan::of(a)?),
-        Command::Run { words } => party::run(PartyPlan::of(config::read(words)?)?, Purpose::Run),
+        command @ (Command::Filter(_) | Command::Prepare(_)) => make::run(&MakePlan::of(command)?),
+        Command::Run { words } => run_as(config::read(words)?, Purpose::Run),
         Command::Check { words } => match config::parse(words) {
-            Command::Run { words } => party::run(PartyPlan::of(config::read(words)?)?, Purpose::Check),
-            operation => party::run(PartyPlan::of(operation)?, Purpose::Check),
+            Command::Run { words } => run_as(config::read(words)?, Purpose::Check),
+            operation => run_as(operation, Purpose::Check),
         },
-        operation => party::run(PartyPlan::of(operation)?, Purpose::Run),
+        operation => run_as(operation, Purpose::Run),
     }
 }
 
+fn run_as(operation: Command, purpose: Purpose) -> Result<()> {
+    party::run(PartyPlan::of(operation, false)?, purpose)
+}
+
 pub use config::Value;
+pub use make::MakePlan;
+pub use party::about;
 pub use plan::PartyPlan;
 
-/// The plan for an operation with these options, if the policy allows it.
+/// The plan for an operation with these options, if the policy allows it. A result that goes to no file stays in memory.
 ///
 /// # Errors
 /// [`Error::Usage`] and [`Error::Refused`], as for what is typed.
 pub fn plan(operation: &str, options: &[(String, config::Value)]) -> Result<PartyPlan> {
-    PartyPlan::of(config::command(operation, options)?)
+    PartyPlan::of(config::command(operation, options)?, true)
+}
+
+/// The plan for `prepare`, `filter build` and what else is made in advance, with these options.
+///
+/// # Errors
+/// [`Error::Usage`], as for what is typed.
+pub fn make_plan(command: &str, options: &[(String, config::Value)]) -> Result<MakePlan> {
+    MakePlan::of(config::command(command, options)?)
 }
 
 /// What was agreed, in words.
@@ -101,11 +115,16 @@ pub fn check_text(checked: &Checked, estimate: &Estimate, me: Option<&Me>) -> St
     check::text(checked, estimate, me)
 }
 
-/// The options of an operation: the long name of each, and its help.
-pub fn options(operation: &str) -> Vec<(String, String)> {
+/// The name that an encryption of filters has as an option.
+pub fn cipher_name(cipher: &'static str) -> &'static str {
+    filter::cipher_name(cipher)
+}
+
+/// The options of an operation, or of another command, for instance `filter build`: the long name of each, and its help.
+pub fn options(command: &str) -> Vec<(String, String)> {
     let mut all = Arguments::command();
     all.build();
-    let arguments = all.find_subcommand(operation).into_iter().flat_map(clap::Command::get_arguments);
+    let arguments = config::named(&all, command).into_iter().flat_map(clap::Command::get_arguments);
     let option = |arg: &clap::Arg| {
         let help = arg.get_long_help().or(arg.get_help()).map(ToString::to_string).unwrap_or_default();
         arg.get_long().map(|name| (name.to_string(), help))

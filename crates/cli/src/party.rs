@@ -1,19 +1,16 @@
 //! One party's run, from its file to its result.
 
 use crate::check;
-use crate::front::{Front, Ready, ready};
+use crate::front::{Files, Ready, ready};
 use crate::interrupt::Interrupt;
 use crate::plan::PartyPlan;
-use crate::progress::{Life, Progress};
+use crate::terminal::Terminal;
 use crate::{as_options, print};
 use std::io::Write;
 use std::path::Path;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use veilset::channel::{Canceller, Observer};
 use veilset::error::{Error, Result};
-use veilset::job::{InputTable, Job, Keys, Phase, Ran, Watch, write_report};
+use veilset::job::{InputTable, Job, Keys, Phase, Ran, write_report};
 use veilset::net::{Identity, Me};
-use veilset::table::Destination;
 use veilset::threads::Threads;
 
 /// Why a plan is carried out.
@@ -36,7 +33,7 @@ pub fn run(plan: PartyPlan, purpose: Purpose) -> Result<()> {
 }
 
 /// Says which party of the list an error is about, unless it says that itself.
-fn about(me: &Me, error: &Error) -> Option<String> {
+pub fn about(me: &Me, error: &Error) -> Option<String> {
     let seat = error.seat()?;
     let party = me.others().find(|party| party.seat() == seat)?;
     let named = error.to_string().contains(party.name());
@@ -46,16 +43,12 @@ fn about(me: &Me, error: &Error) -> Option<String> {
 fn carry_out(mut plan: PartyPlan, purpose: Purpose) -> Result<()> {
     // First of all: from here on a signal ends the program gracefully.
     let interrupt = Interrupt::install(plan.quiet)?;
-    plan.job.threads = start_threads(plan.threads)?;
+    plan.begin()?;
     let job = &plan.job;
-    job.check_output()?;
-    Destination::check(plan.report.as_deref(), job.force)?;
-    let read = |job: &Job, watch: &Watch<'_>| job.read(watch);
-    let terminal =
-        Terminal { plan: &plan, interrupt: &interrupt, life: Mutex::default(), bar: Mutex::default() };
-    ready(&plan, read, &terminal, |party| {
+    let terminal = Terminal::new(plan.quiet, Some(&job.source), &interrupt);
+    ready(&plan, InputTable::table, &terminal, |party| {
         // Before anybody else hears from us.
-        let files = Files::create(&plan, &interrupt)?;
+        let files = party.files()?;
         match purpose {
             Purpose::Run => finish(party, files, &interrupt),
             Purpose::Check => {
@@ -64,100 +57,6 @@ fn carry_out(mut plan: PartyPlan, purpose: Purpose) -> Result<()> {
             }
         }
     })
-}
-
-/// The files that a run writes.
-struct Files {
-    output: Option<Destination>,
-    ids: Option<Destination>,
-    map: Option<Destination>,
-    report: Option<Destination>,
-}
-
-impl Files {
-    fn create(plan: &PartyPlan, interrupt: &Interrupt) -> Result<Files> {
-        let job = &plan.job;
-        let watched = |output: Destination| {
-            let stop = interrupt.clone();
-            output.watched(move || stop.check())
-        };
-        // Not watched: once the result exists, a signal must not make the run look stopped.
-        let report = |path| Destination::create("report", Some(path), job.force);
-        Ok(Files {
-            output: job.create_output()?.map(watched),
-            ids: job.create_ids()?.map(watched),
-            map: job.create_map()?.map(watched),
-            report: plan.report.as_deref().map(report).transpose()?,
-        })
-    }
-}
-
-/// The program as a front end.
-struct Terminal<'a> {
-    plan: &'a PartyPlan,
-    interrupt: &'a Interrupt,
-    life: Mutex<Option<Life>>,
-    bar: Mutex<Option<Arc<Progress>>>,
-}
-
-fn locked<T>(of: &Mutex<T>) -> MutexGuard<'_, T> {
-    of.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-impl Terminal<'_> {
-    fn live(&self, what: Option<String>) {
-        let mut life = locked(&self.life);
-        match (&*life, what) {
-            (Some(life), Some(what)) => life.next(what),
-            (None, Some(what)) => *life = Some(Life::begin(self.plan.quiet, what)),
-            (_, None) => *life = None,
-        }
-    }
-}
-
-impl Front for Terminal<'_> {
-    fn stopped(&self) -> bool {
-        self.interrupt.happened()
-    }
-
-    fn phase(&self, phase: Option<Phase>) {
-        self.live(phase.map(|phase| words(phase, &self.plan.job.source)));
-    }
-
-    fn read(&self, bytes: u64) {
-        locked(&self.life).iter().for_each(|life| life.read(bytes));
-    }
-
-    fn say(&self, line: &str) {
-        sayer(self.plan.quiet)(line);
-    }
-
-    fn warn(&self, line: &str) {
-        // Printed even with --quiet, so that unattended runs show it.
-        let _ = writeln!(std::io::stderr(), "warning: {}", as_options(line));
-    }
-
-    fn begins(&self, canceller: Canceller) {
-        self.interrupt.run_begins(canceller);
-    }
-
-    fn observer(&self, stages: usize) -> Option<Arc<dyn Observer>> {
-        let progress = Arc::new(Progress::new(stages));
-        *locked(&self.bar) = Some(progress.clone());
-        (!self.plan.quiet).then_some(progress as Arc<_>)
-    }
-
-    fn together(&self, others: usize) {
-        self.live(Some(computing_with(others)));
-    }
-
-    fn ends(&self, all: bool) {
-        self.live(None);
-        locked(&self.bar).take().iter().for_each(|bar| bar.end(all));
-        if all {
-            self.interrupt.run_ends();
-        }
-    }
 }
 
 /// Runs, and writes the result.
@@ -213,11 +112,6 @@ fn finish(party: Ready<'_>, files: Files, interrupt: &Interrupt) -> Result<()> {
     })
 }
 
-/// What a run of several parties does, in words.
-fn computing_with(others: usize) -> String {
-    format!("computing with {others} other part{}", if others == 1 { "y" } else { "ies" })
-}
-
 /// The message that the run is done, and where its result is.
 fn done(job: &Job) -> String {
     match (job.has_result(), &job.output) {
@@ -228,8 +122,7 @@ fn done(job: &Job) -> String {
 }
 
 /// The current phase, in words.
-pub fn words(phase: Phase, source: &InputTable) -> String {
-    let input = source.name();
+pub fn words(phase: Phase, input: &str) -> String {
     match phase {
         Phase::Sorting => format!("sorting the keys of {input}"),
         Phase::Hashing => format!("hashing the keys of {input}"),

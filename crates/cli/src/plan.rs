@@ -2,7 +2,7 @@
 
 use crate::args::{
     Command, CommonArgs, DuplicatesArg, EmptyKeysArg, EncodingArg, InputArgs, KeyArgs, OperationArgs,
-    OutputArgs, PrepareArgs, RowArgs, ShareArgs, ValueArgs,
+    OutputArgs, RowArgs, ShareArgs, ValueArgs,
 };
 use crate::book::Book;
 use crate::{parties, policy};
@@ -23,20 +23,6 @@ use veilset::table::{
     Duplicates, EmptyKeys, Encoding, Format, LIST_COLUMN, Normalise, ReadOptions, check_input_name,
     check_output_name, input_files, name_of,
 };
-
-/// A half to be prepared.
-#[derive(Debug)]
-pub struct PreparePlan {
-    pub source: InputTable,
-    pub ledger: PathBuf,
-    pub output: PathBuf,
-    pub union_sender: bool,
-    pub group: &'static str,
-    pub identity: Option<PathBuf>,
-    pub threads: usize,
-    pub force: bool,
-    pub quiet: bool,
-}
 
 /// What one party will do.
 #[derive(Debug)]
@@ -59,15 +45,17 @@ pub struct PartyPlan {
 }
 
 impl PartyPlan {
-    /// The plan for a command that is an operation, if the policy allows it.
-    pub fn of(command: Command) -> Result<PartyPlan> {
+    /// The plan for a command that is an operation, if the policy allows it. `in_memory`: a result that goes to no file
+    /// stays in memory.
+    pub fn of(command: Command, in_memory: bool) -> Result<PartyPlan> {
         let Command::Operation(a) = command else {
             let names = operations::ALL.map(|o| o.name).join(", ");
             return Err(Error::Usage(format!(
                 "this is not an operation. Use one of {names}, or run and a file name"
             )));
         };
-        let plan = operation(*a)?;
+        let mut plan = operation(*a)?;
+        plan.job.in_memory = in_memory && plan.job.output.is_none();
         let job = &plan.job;
         job.check()?;
         plan.policy.permits(&Intent {
@@ -356,31 +344,6 @@ fn seats(others: &Others) -> Vec<(Seat, Option<Fingerprint>)> {
     }
 }
 
-impl PreparePlan {
-    pub fn of(a: PrepareArgs) -> Result<PreparePlan> {
-        let source = source(a.input, false)?;
-        if a.output == Path::new("-") {
-            return Err(Error::Usage(
-                "a prepared half is deleted when it is used, so it must be a file. Give --output a file name"
-                    .into(),
-            ));
-        }
-        let ledger = a.prepared_ledger.map_or_else(Ledger::default_path, Ok)?;
-        different(&source.inputs, &[("--output", Some(&a.output)), ("--prepared-ledger", Some(&ledger))])?;
-        Ok(PreparePlan {
-            source,
-            ledger,
-            output: a.output,
-            union_sender: a.union_sender,
-            group: a.group,
-            identity: a.identity,
-            threads: threads(a.threads),
-            force: a.force,
-            quiet: a.quiet,
-        })
-    }
-}
-
 /// The key columns of a file with this format.
 fn key(a: &KeyArgs, format: Format) -> Result<Vec<String>> {
     let wrong = |what: String| Err(Error::Usage(what));
@@ -408,7 +371,7 @@ fn key(a: &KeyArgs, format: Format) -> Result<Vec<String>> {
 }
 
 /// `has_values`: whether the keys have values, as for the sender of sum.
-fn source(InputArgs { keys, pad_to }: InputArgs, has_values: bool) -> Result<InputTable> {
+pub fn source(InputArgs { keys, pad_to }: InputArgs, has_values: bool) -> Result<InputTable> {
     let mut source = keyed(keys)?;
     source.pad_to = pad_to;
     source.check(has_values)?;

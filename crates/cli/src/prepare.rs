@@ -1,57 +1,80 @@
 //! `veilset prepare`: the offline half of a run.
 
-use crate::interrupt::Interrupt;
-use crate::party::{load_identity, sayer, start_threads, tell, words};
-use crate::plan::PreparePlan;
-use crate::progress::{Life, Progress};
+use crate::args::PrepareArgs;
+use crate::front::go_on;
+use crate::make::{Own, Work};
+use crate::plan::{different, source, threads};
+use std::cell::Cell;
+use std::path::{Path, PathBuf};
 use veilset::artefact::{self, Basis, Ledger};
-use veilset::channel::{Observer, Unit};
-use veilset::error::Result;
+use veilset::error::{Error, Result};
 use veilset::hashed::Dummies;
-use veilset::job::{Phase, Watch};
+use veilset::job::{InputTable, Watch};
 use veilset::rng::Prng;
-use veilset::table::Destination;
+use veilset::table::{Destination, Table};
 
-pub fn run(plan: &PreparePlan) -> Result<()> {
-    let interrupt = Interrupt::install(plan.quiet)?;
-    let threads = start_threads(plan.threads)?;
-    Destination::check(Some(&plan.output), plan.force)?;
-    let say = sayer(plan.quiet);
-    let source = &plan.source;
-    let identity = load_identity(plan.identity.as_deref())?;
-    let life = Life::begin(plan.quiet, words(Phase::Reading, source));
-    let read = |bytes| {
-        life.read(bytes);
-        interrupt.check()
-    };
-    let keys =
-        source.load(&Watch { read: &read, begins: &|phase| life.next(words(phase, source)) }, &threads)?;
-    drop(life);
-    tell(&keys, "omitted", &say);
-    let stop = interrupt.clone();
-    let mut output =
-        Destination::create("prepared half", Some(&plan.output), plan.force)?.watched(move || stop.check());
-    let basis = Basis {
-        set: &keys.keyed.set,
-        key_columns: keys.columns.len(),
-        normalisation: &keys.compared,
-        pad_to: source.pad_to,
-        dummies: if plan.union_sender { Dummies::Listed } else { Dummies::Random },
-        group: plan.group,
-        threads: &threads,
-    };
-    let progress = (!plan.quiet).then(|| Progress::new(1));
-    progress.iter().for_each(|progress| progress.stage("preparing", Unit::Items, basis.announced()));
-    let step = |points| {
-        progress.iter().for_each(|progress| progress.advance(Unit::Items, points));
-        interrupt.check()
-    };
-    let ledger = Ledger::at(&plan.ledger);
-    let done = artefact::prepare(&basis, &ledger, &identity, &mut output, &step, &mut Prng::from_os()?);
-    progress.iter().for_each(|progress| progress.end(done.is_ok()));
-    done?;
-    let made = format!("made {}, for one run with the same input and --prepared {0}", plan.output.display());
-    output.commit_telling(|| interrupt.done(0, made.clone()))?;
-    say(&made);
-    Ok(())
+/// A half to be prepared.
+#[derive(Debug)]
+pub struct HalfPlan {
+    pub source: InputTable,
+    ledger: PathBuf,
+    output: PathBuf,
+    force: bool,
+    dummies: Dummies,
+    group: &'static str,
+}
+
+impl HalfPlan {
+    pub fn of(a: PrepareArgs) -> Result<(HalfPlan, Own)> {
+        let source = source(a.input, false)?;
+        if a.output == Path::new("-") {
+            return Err(Error::Usage(
+                "a prepared half is deleted when it is used, so it must be a file. Give --output a file name"
+                    .into(),
+            ));
+        }
+        let ledger = a.prepared_ledger.map_or_else(Ledger::default_path, Ok)?;
+        different(&source.inputs, &[("--output", Some(&a.output)), ("--prepared-ledger", Some(&ledger))])?;
+        let dummies = if a.union_sender { Dummies::Listed } else { Dummies::Random };
+        let plan = HalfPlan { source, ledger, output: a.output, force: a.force, dummies, group: a.group };
+        Ok((plan, Own { identity: a.identity, threads: threads(a.threads), quiet: a.quiet }))
+    }
+
+    pub fn make(
+        &self,
+        work: &Work<'_>,
+        table: impl FnOnce(&InputTable, Option<&[String]>, &Watch<'_>) -> Result<Table>,
+    ) -> Result<()> {
+        let HalfPlan { source, output, force, .. } = self;
+        Destination::check(Some(output), *force)?;
+        let identity = work.identity()?;
+        let keys = work.keys(source, table)?;
+        let stop = work.stop.clone();
+        let mut to =
+            Destination::create("prepared half", Some(output), *force)?.watched(move || go_on(&*stop));
+        let basis = Basis {
+            set: &keys.keyed.set,
+            key_columns: keys.columns.len(),
+            normalisation: &keys.compared,
+            pad_to: source.pad_to,
+            dummies: self.dummies,
+            group: self.group,
+            threads: &work.threads,
+        };
+        let ledger = Ledger::at(&self.ledger);
+        work.shown("preparing", |step| {
+            let all = basis.announced() as u64;
+            let done = Cell::new(0);
+            let step = |points| {
+                done.set(done.get() + points as u64);
+                step(done.get(), all)
+            };
+            step(0)?;
+            artefact::prepare(&basis, &ledger, &identity, &mut to, &step, &mut Prng::from_os()?)
+        })?;
+        let made = format!("made {}, for one run with the same input and --prepared {0}", output.display());
+        to.commit_telling(|| work.front.done(made.clone()))?;
+        work.front.say(&made);
+        Ok(())
+    }
 }

@@ -10,13 +10,22 @@ use veilset_cli::exit_code;
 /// options.
 pub(crate) fn as_python(text: &str) -> String {
     let text = spell(text, |setting, value| match value {
-        None => setting.into(),
-        Some(value) => format!("{setting}={value}"),
+        None => as_name(setting),
+        Some(value) => format!("{}={value}", as_name(setting)),
     });
     // What stands in backquotes is typed elsewhere.
     let parts = text.split('`').enumerate();
     let parts = parts.map(|(i, part)| if i % 2 == 0 { without_hyphens(part) } else { part.to_string() });
     parts.collect::<Vec<_>>().join("`")
+}
+
+/// The name of an option as it is typed in Python.
+pub(crate) fn as_name(option: &str) -> String {
+    match option {
+        // A word of the language.
+        "for" => "for_".into(),
+        _ => option.replace('-', "_"),
+    }
 }
 
 /// A text with `--max-row` as `max_row`.
@@ -29,7 +38,7 @@ fn without_hyphens(text: &str) -> String {
         let name = option.find(|c: char| !c.is_ascii_lowercase() && c != '-').unwrap_or(option.len());
         out.push_str(before);
         match before.chars().last().is_none_or(|c| !c.is_alphanumeric()) && name > 0 {
-            true => out.push_str(&option[..name].replace('-', "_")),
+            true => out.push_str(&as_name(&option[..name])),
             false => {
                 out.push_str("--");
                 out.push_str(&option[..name]);
@@ -40,8 +49,9 @@ fn without_hyphens(text: &str) -> String {
     out + rest
 }
 
-/// The exception for an error: of the class for its kind, with its fields.
-pub(crate) fn exception(py: Python<'_>, error: &Error) -> PyErr {
+/// The exception for an error: of the class for its kind, with its fields. `about` says which of several parties it is
+/// about.
+pub(crate) fn exception(py: Python<'_>, error: &Error, about: Option<&str>) -> PyErr {
     let raise = || -> PyResult<PyErr> {
         let fields = PyDict::new(py);
         fields.set_item("exit_code", exit_code(error))?;
@@ -74,7 +84,8 @@ pub(crate) fn exception(py: Python<'_>, error: &Error) -> PyErr {
             _ => {}
         }
         let make = py.import("veilset._errors")?.getattr("make")?;
-        let made = make.call1((error.kind(), as_python(&error.to_string()), fields))?;
+        let text = std::iter::once(as_python(&error.to_string())).chain(about.map(Into::into));
+        let made = make.call1((error.kind(), text.collect::<Vec<_>>().join("\n"), fields))?;
         Ok(PyErr::from_value(made))
     };
     raise().unwrap_or_else(|failed| failed)

@@ -3,7 +3,9 @@
 
 mod errors;
 mod frame;
-mod party;
+mod link;
+mod people;
+mod run;
 
 use pyo3::prelude::*;
 
@@ -13,5 +15,7 @@ mod _native {
     #[pymodule_export]
     use crate::frame::Frame;
     #[pymodule_export]
-    use crate::party::{Run, add_peer, identity, new_identity, operations, options, peers, remove_peer};
+    use crate::people::{add_peer, identity, new_identity, peers, remove_peer};
+    #[pymodule_export]
+    use crate::run::{Run, operations, options};
 }

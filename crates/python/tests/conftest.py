@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import itertools
 import socket
+import subprocess
+import sys
+import textwrap
 import threading
 from typing import Any
 
@@ -65,6 +68,37 @@ def free_address() -> str:
     with socket.socket() as s:
         s.bind(("127.0.0.1", 0))
         return f"127.0.0.1:{s.getsockname()[1]}"
+
+
+def process(script: str, **values: Any) -> subprocess.Popen[str]:
+    """Another Python, which runs this script."""
+    text = textwrap.dedent(script)
+    return subprocess.Popen([sys.executable, "-c", text, *map(str, values.values())], stdout=subprocess.PIPE,
+                            stderr=subprocess.PIPE, text=True)
+
+
+class Listener:
+    """A peer that waits and would hear if anything were sent."""
+
+    def __init__(self) -> None:
+        self.socket = socket.create_server(("127.0.0.1", 0))
+        self.socket.setblocking(False)
+        self.address = f"127.0.0.1:{self.socket.getsockname()[1]}"
+
+    def heard(self) -> bool:
+        """Whether anybody connected."""
+        try:
+            self.socket.accept()[0].close()
+        except BlockingIOError:
+            return False
+        return True
+
+
+@pytest.fixture
+def listener():
+    waits = Listener()
+    yield waits
+    waits.socket.close()
 
 
 @pytest.fixture(autouse=True)

@@ -14,6 +14,7 @@ import pyarrow
 import pyarrow.parquet
 import pytest
 import veilset
+from conftest import free_address, process
 
 OURS = {"email": ["ann@a", "bob@b", "cy@c", None], "n": [1, 2, 3, 4]}
 THEIRS = {"mail": ["bob@b", "cy@c", "dan@d"], "plan": ["x", "y", "z"]}
@@ -61,7 +62,7 @@ def rows(frame):
     if isinstance(frame, pandas.DataFrame):
         frame = pyarrow.Table.from_pandas(frame, preserve_index=False)
     if isinstance(frame, duckdb.DuckDBPyRelation):
-        frame = frame.fetch_arrow_table()
+        frame = pyarrow.table(frame)
     return sorted((tuple(row.values()) for row in pyarrow.table(frame).to_pylist()), key=repr)
 
 
@@ -118,6 +119,15 @@ def test_columns_keep_their_types_and_indexes_their_labels(pair):
     )
     receiver, sender = pair.both("intersect", (frame, {"key": "key"}), (theirs, {"key": "key"}))
     pandas.testing.assert_frame_equal(receiver.frame, frame.loc[[30, 10]])
+
+
+def test_labels_of_pandas_need_not_be_texts(pair):
+    frame = pandas.DataFrame([["a", 1], ["b", 2]])
+    theirs = pandas.DataFrame([["b"], ["c"]], columns=[7])
+    receiver, _ = pair.both("intersect", (frame, {"key": 0}), (theirs, {"key": 7}))
+    pandas.testing.assert_frame_equal(receiver.frame, frame[1:])
+    receiver, _ = pair.both("union", (frame, {"key": 0}), (theirs, {"key": [7]}))
+    assert list(receiver.frame.columns) == [0, 1] and receiver.frame[0].to_list() == ["a", "b", "c"]
 
 
 def test_numbers_and_dates_are_the_same_keys_in_every_frame(pair):
@@ -199,3 +209,45 @@ def test_files_in_and_out(pair, tmp_path):
     assert receiver.frame is None
     polars.testing.assert_frame_equal(polars.read_parquet(out), frame[1:])
     assert receiver.report["output"] == str(out)
+
+
+def test_no_other_package_is_needed_for_files_and_streams(pair, tmp_path):
+    (tmp_path / "ours.csv").write_text("k,n\na,1\nb,2\n")
+    (tmp_path / "theirs.csv").write_text("k\nb\nc\n")
+    party = process("""
+        import sys, threading
+        class None_:
+            def find_spec(self, name, path=None, target=None):
+                if name.split(".")[0] in ("pandas", "polars", "pyarrow", "duckdb", "numpy", "tqdm", "typing_extensions"):
+                    raise ImportError(name)
+        sys.meta_path.insert(0, None_())
+        import veilset
+        _, ours, theirs, *addresses, receiver, sender = sys.argv
+        us = [veilset.Identity.load(path) for path in (receiver, sender)]
+        def run(party, data, address):
+            results[party] = veilset.intersect(data, key="k", role=("receiver", "sender")[party], peer=us[1 - party].fingerprint,
+                identity=us[party], audit_log=None, threads=1, **{("listen", "connect")[party]: address})
+        for address in addresses:
+            results = [None, None]
+            threads = [threading.Thread(target=run, args=(party, (ours, theirs)[party], address)) for party in range(2)]
+            [thread.start() for thread in threads]
+            [thread.join() for thread in threads]
+            # The second time, the result is the data.
+            ours = results[0].frame
+            print(ours, results[0].matches)
+    """, ours=tmp_path / "ours.csv", theirs=tmp_path / "theirs.csv", first=free_address(), second=free_address(),
+                    receiver=pair.identities[0].path, sender=pair.identities[1].path)
+    out, err = party.communicate(timeout=60)
+    assert out == 2 * "<veilset.Frame of 1 row and the columns k, n> 1\n", err
+
+
+def test_files_of_polars_several_files_and_files_without_a_header(pair, tmp_path):
+    ours, theirs = tmp_path / "ours.arrow", tmp_path / "theirs"
+    polars.DataFrame({"k": ["a", "b", "c"], "n": [1, 2, 3]}).write_ipc(ours)
+    theirs.mkdir()
+    (theirs / "1.csv").write_text("x;c\ny;b\n")
+    (theirs / "2.csv").write_text("z;d\n")
+    for other in (theirs, [theirs / "1.csv", theirs / "2.csv"]):
+        sends = (other, {"key": "2", "no_header": True})
+        receiver, _ = pair.both("intersect", (ours, {"key": "k"}), sends, {})
+        assert receiver.matches == 2 and polars.DataFrame(receiver.frame).rows() == [("b", 2), ("c", 3)]

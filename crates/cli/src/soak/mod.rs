@@ -146,7 +146,7 @@ fn one(folder: &Path, seed: u64, run: u64, max_items: usize, identities: &[Arc<I
 fn job(words: &[String]) -> Result<Job> {
     let words = std::iter::once("veilset").chain(words.iter().map(String::as_str));
     let arguments = Arguments::try_parse_from(words).map_err(|e| Error::Bug(e.to_string()))?;
-    PartyPlan::of(arguments.command).map(|plan| plan.job)
+    PartyPlan::of(arguments.command, false).map(|plan| plan.job)
 }
 
 /// Runs one party in full, with a prepared half if a folder and an identity are given. Returns the paths of what it

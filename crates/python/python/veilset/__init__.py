@@ -9,13 +9,16 @@
 ``df`` is a pandas, Polars or pyarrow frame, a DuckDB relation, any object with ``__arrow_c_stream__``, or the name of a
 file. The options are those of the program, with underscores; identity, address book, policy and audit log apply by
 default as they do there. ``audit_log=None`` keeps no log.
+
+:func:`prepare` and :mod:`veilset.filter` make in advance what a run takes long for; :mod:`veilset.aio` has coroutines.
 """
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from . import aio
+from . import aio, filter  # noqa: A004
 from ._errors import (
     BugError,
     CancelledError,
@@ -32,6 +35,7 @@ from ._native import Frame
 from ._people import Identity, Peer, PeerBook, Policy
 from ._run import Checked, Doing, Result, run
 from ._run import check as _check
+from ._run import make as _make
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -74,6 +78,15 @@ def check(operation: str, data: Any, **options: Any) -> Checked:
     return _check(operation, data, options)
 
 
+def prepare(data: Any, **options: Unpack[_options.Prepare]) -> Path:
+    """Computes our half of a run before the other party is met, and returns its file.
+
+    The half is for one run with the same data: ``prepared=`` that file. The run deletes it.
+    """
+    _make("prepare", data, options)
+    return Path(options["output"])
+
+
 __all__ = [
     "BugError",
     "CancelledError",
@@ -96,8 +109,10 @@ __all__ = [
     "aio",
     "check",
     "count",
+    "filter",
     "id",
     "intersect",
+    "prepare",
     "share",
     "sum",
     "union",

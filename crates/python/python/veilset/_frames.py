@@ -6,7 +6,7 @@ No library is imported unless one of its frames is given.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 from ._errors import InputError, make
@@ -18,9 +18,9 @@ ROW = "__veilset_row"
 
 
 class Source:
-    """Data to read: a file, or a frame that is handed over as an Arrow stream."""
+    """Data to read: a file or several, or a frame that is handed over as an Arrow stream."""
 
-    def __init__(self, path: str | None, stream: Any, back: Callable[[Any], Any]) -> None:
+    def __init__(self, path: str | list[str] | None, stream: Any, back: Callable[[Any], Any]) -> None:
         self.path = path
         self.stream = stream
         self.back = back
@@ -30,29 +30,73 @@ def source(data: Any, columns: Sequence[str]) -> Source:
     """What is read for ``data``. ``columns`` are the ones that veilset looks at."""
     if isinstance(data, (str, os.PathLike)):
         return Source(os.fspath(data), None, lambda frame: frame)
+    if isinstance(data, (list, tuple)) and data and all(isinstance(one, (str, os.PathLike)) for one in data):
+        return Source([os.fspath(one) for one in data], None, lambda frame: frame)
     module = type(data).__module__.split(".")[0]
     name = type(data).__name__
     if module == "pandas" and name == "DataFrame":
         return _pandas(data, columns)
     if module == "polars" and name == "LazyFrame":
-        inner = source(data.collect(), columns)
+        inner = source(_collected(data), columns)
         return Source(None, inner.stream, lambda frame: inner.back(frame).lazy())
     if module == "polars" and name == "DataFrame":
-        import polars
-
-        return Source(None, data, lambda frame: polars.DataFrame(frame))
+        return _polars(data)
     if module == "pyarrow":
         return _pyarrow(data)
     if module in ("duckdb", "_duckdb") and name == "DuckDBPyRelation":
-        return _duckdb(data)
-    if hasattr(data, "__arrow_c_stream__"):
+        return Source(None, data, _as_relation)
+    if hasattr(data, "__arrow_c_stream__") and name != "Series":
         return Source(None, data, lambda frame: frame)
     raise make(
         "usage",
         f"a {module}.{name} cannot be read. Give a pandas, Polars or pyarrow frame, a DuckDB relation, an object with"
-        " __arrow_c_stream__, or the name of a file",
+        " __arrow_c_stream__, the name of a file or folder, or a list of such names",
         {"exit_code": 2},
     )
+
+
+def _collected(data: Any) -> Any:
+    import polars
+
+    try:
+        return data.collect()
+    except polars.exceptions.PolarsError as e:
+        raise _failed(f"{NAME}: the rows could not be had: {e}. Look at what makes them, and run again") from e
+
+
+def _polars(data: Any) -> Source:
+    import polars
+
+    def without_null(dtype: Any) -> Any:
+        """The type, with one that may be handed over in place of the one of columns without values."""
+        if dtype == polars.Null:
+            return polars.Boolean()
+        if isinstance(dtype, polars.List):
+            return polars.List(without_null(dtype.inner))
+        if isinstance(dtype, polars.Array):
+            return polars.Array(without_null(dtype.inner), dtype.size)
+        if isinstance(dtype, polars.Struct):
+            return polars.Struct({field.name: without_null(field.dtype) for field in dtype.fields})
+        return dtype
+
+    for name, dtype in data.schema.items():
+        # They would be handed over as addresses in memory.
+        if dtype == polars.Object:
+            raise _failed(
+                f"{NAME}, column \"{name}\": it holds Python objects, which Arrow cannot hold. Give the column a type, or"
+                " drop it",
+                column=name,
+            )
+    plain = {name: without_null(dtype) for name, dtype in data.schema.items()}
+    changed = [name for name, dtype in data.schema.items() if dtype != plain[name]]
+
+    def back(frame: Any) -> Any:
+        result = polars.DataFrame(frame)
+        # A union may have put values there.
+        empty = {name: data.schema[name] for name in changed if result.schema.get(name) == plain[name]}
+        return result.cast(empty)
+
+    return Source(None, data.cast({name: plain[name] for name in changed}) if changed else data, back)
 
 
 def _pyarrow(data: Any) -> Source:
@@ -60,43 +104,57 @@ def _pyarrow(data: Any) -> Source:
 
     if isinstance(data, pyarrow.RecordBatch):
         data = pyarrow.Table.from_batches([data])
-    if not hasattr(data, "__arrow_c_stream__"):
+    if isinstance(data, pyarrow.RecordBatchReader):
+        data = pyarrow.RecordBatchReader.from_batches(data.schema, _alike(data))
+    if not isinstance(data, (pyarrow.Table, pyarrow.RecordBatchReader)):
         raise make("usage", f"a {type(data).__name__} cannot be read. Make it a pyarrow.Table", {"exit_code": 2})
-    return Source(None, data, lambda frame: pyarrow.table(frame))
+    return Source(None, data, _table)
 
 
-def _duckdb(data: Any) -> Source:
+def _table(frame: Any) -> Any:
+    """As `pyarrow.table` makes it, which would import pandas to see whether it is one."""
+    import pyarrow
+
+    return pyarrow.RecordBatchReader.from_stream(frame).read_all()
+
+
+def _alike(reader: Any) -> Iterator[Any]:
+    """The batches of a reader, which does not look whether they have its schema."""
+    for batch in reader:
+        if not batch.schema.equals(reader.schema):
+            raise ValueError("a batch has another schema than the first")
+        yield batch
+
+
+def _as_relation(frame: Any) -> Any:
     import duckdb
 
-    def back(frame: Any) -> Any:
-        import pyarrow
-
-        return duckdb.from_arrow(pyarrow.table(frame))
-
     try:
-        stream = data if hasattr(data, "__arrow_c_stream__") else data.fetch_arrow_table()
-    except duckdb.Error as e:
-        raise _failed(f"the query failed: {e}") from e
-    return Source(None, stream, back)
+        return duckdb.from_arrow(frame)
+    except (duckdb.Error, ImportError):
+        # An older DuckDB takes what pyarrow makes of it.
+        return duckdb.from_arrow(_table(frame))
 
 
 def _pandas(data: Any, columns: Sequence[str]) -> Source:
     """Only the columns that veilset looks at are handed over; the result takes its rows from the frame itself."""
     try:
+        import numpy
         import pyarrow
     except ImportError as e:
         message = "pandas hands its columns over through pyarrow, which is missing. Install veilset[pandas]"
         raise make("usage", message, {"exit_code": 2}) from e
 
     arrays, names = [], []
+    # A label need not be a text; an option is.
+    labels = [str(label) for label in data.columns]
     for name in dict.fromkeys(columns):
-        found = [at for at, column in enumerate(data.columns) if column == name]
         # What is missing or there twice, the run says.
-        for at in found:
+        for at in [at for at, label in enumerate(labels) if label == name]:
             arrays.append(_column(data.iloc[:, at], name))
             names.append(name)
-    others = [str(column) for column in data.columns if column not in names]
-    rows = pyarrow.array(range(len(data)), type=pyarrow.int64())
+    others = [label for label in labels if label not in names]
+    rows = pyarrow.array(numpy.arange(len(data)))
     # The other columns are named for messages, and not handed over.
     arrays += [pyarrow.nulls(len(data))] * len(others) + [rows]
     stream = pyarrow.table(arrays, names=[*names, *others, ROW])
@@ -104,7 +162,7 @@ def _pandas(data: Any, columns: Sequence[str]) -> Source:
     def back(frame: Any) -> Any:
         import pandas
 
-        table = pyarrow.table(frame)
+        table = _table(frame)
         if ROW not in table.column_names:
             return table.to_pandas()
         positions = table.column(ROW)
@@ -113,8 +171,8 @@ def _pandas(data: Any, columns: Sequence[str]) -> Source:
         added = [name for name in table.column_names if name not in stream.column_names]
         if ours < len(positions):
             # The rows of a union that are new to us come last.
-            new = table.slice(ours).select([name for name in names])
-            result = pandas.concat([result, new.to_pandas()], ignore_index=True)
+            new = table.slice(ours).select(names).to_pandas().rename(columns=dict(zip(labels, data.columns)))
+            result = pandas.concat([result, new], ignore_index=True)
             result = result[list(data.columns)]
         elif added:
             result = result.copy()
@@ -132,12 +190,25 @@ def _column(series: Any, name: str) -> Any:
 
     try:
         return pyarrow.array(series, from_pandas=True)
-    except (pyarrow.ArrowInvalid, pyarrow.ArrowTypeError, pyarrow.ArrowNotImplementedError) as e:
-        raise _failed(
-            f"{NAME}, column \"{name}\": Arrow cannot hold its values together: {e}. Give the column one type, for"
-            " instance with astype(\"string\")",
-            column=name,
-        ) from e
+    except (pyarrow.ArrowException, OverflowError, TypeError, ValueError):
+        pass
+    # What Arrow says may have a value in it, and values are confidential.
+    given = [(row, type(value).__name__) for row, value in enumerate(series, 1) if not _is_missing(value)]
+    kinds = sorted({kind for _, kind in given})
+    row = next((row for row, kind in given if kind != given[0][1]), None)
+    raise _failed(
+        f"{NAME}, {'' if row is None else f'row {row}, '}column \"{name}\": Arrow cannot hold the column's values"
+        f" ({', '.join(kinds)}). Give the column one type, for instance with astype(\"string\")",
+        column=name,
+        row=row,
+    )
+
+
+def _is_missing(value: Any) -> bool:
+    import pandas
+
+    missing = pandas.isna(value)
+    return isinstance(missing, bool) and missing
 
 
 def _failed(message: str, **fields: Any) -> InputError:
@@ -151,9 +222,9 @@ def looked_at(options: dict[str, Any]) -> list[str]:
     names: list[str] = []
     for option in ("key", "values", "send_columns"):
         value = options.get(option)
-        if isinstance(value, str):
-            names.append(value)
-        elif isinstance(value, Iterable):
+        if isinstance(value, Iterable) and not isinstance(value, str):
             names.extend(str(one) for one in value)
+        elif value is not None:
+            names.append(str(value))
     return names
 

@@ -7,6 +7,8 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Literal, TypedDict, Union
 
 if TYPE_CHECKING:
+    from typing_extensions import Required
+
     from ._people import Identity, PeerBook, Policy
     from ._run import Doing
 
@@ -14,10 +16,62 @@ FilePath = Union[str, "os.PathLike[str]"]
 Columns = Union[str, Sequence[str]]
 
 
-class Common(TypedDict, total=False):
-    """The options of all operations."""
+class Keys(TypedDict, total=False):
+    """How keys are read."""
 
     key: Columns
+    normalize: Columns
+    encoding: Literal["utf8", "bytes"]
+    empty_keys: Literal["error", "skip", "keep"]
+    duplicates: str
+    format: str
+    delimiter: str
+    no_header: bool
+
+
+class Own(TypedDict, total=False):
+    """Who makes something in advance, and on what."""
+
+    identity: Identity | FilePath
+    threads: int
+    progress: bool | Callable[[Doing], None]
+
+
+class Prepare(Keys, Own, total=False):
+    """The options of prepare."""
+
+    output: Required[FilePath]
+    force: bool
+    pad_to: int
+    union_sender: bool
+    group: str
+    prepared_ledger: FilePath
+
+
+class Build(Keys, Own, total=False):
+    """The options of filter.build."""
+
+    output: Required[FilePath]
+    force: bool
+    for_: int
+    capacity: int
+    cipher: str
+
+
+class Update(Keys, Own, total=False):
+    """The options of filter.update."""
+
+
+class Export(Own, total=False):
+    """The options of filter.export."""
+
+    output: Required[FilePath]
+    force: bool
+
+
+class Common(Keys, total=False):
+    """The options of all operations."""
+
     role: Literal["receiver", "sender"]
     peer: str
     listen: str
@@ -31,13 +85,7 @@ class Common(TypedDict, total=False):
     protocol: str
     group: str
     cipher: str
-    normalize: Columns
-    encoding: Literal["utf8", "bytes"]
-    empty_keys: Literal["error", "skip", "keep"]
-    duplicates: str
     pad_to: int
-    format: str
-    delimiter: str
     threads: int
     force: bool
     report: FilePath

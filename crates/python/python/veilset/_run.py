@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import atexit
 import json
 import logging
 import os
+import sys
+import time
 import warnings
+import weakref
 from collections.abc import Callable, Mapping
 from decimal import Decimal
 from typing import Any
 
 from . import _native
+from ._errors import make as make_error
 from ._frames import NAME, Source, looked_at, source
 from ._people import Identity, PeerBook, Policy
 
@@ -19,7 +24,8 @@ LOG = logging.getLogger("veilset")
 #: How often Python looks whether it was interrupted, in seconds.
 TICK = 0.1
 
-Progress = Callable[["Doing"], None]
+#: In place of data, for what is made of a file alone.
+NO_DATA: Any = object()
 
 
 class Doing:
@@ -46,9 +52,9 @@ class Result:
     """
 
     def __init__(self, native: dict[str, Any], of: Source) -> None:
-        self.frame: Any = None if native["frame"] is None else of.back(native["frame"])
+        self.frame: Any = _back(native["frame"], of)
         self.ids: _native.Frame | None = native["ids"]
-        self.map: Any = None if native["map"] is None else of.back(native["map"])
+        self.map: Any = _back(native["map"], of)
         self.report: dict[str, Any] = json.loads(native["report"])
         self._text: str = native["text"]
 
@@ -76,6 +82,15 @@ class Result:
         return self._text
 
 
+def _back(frame: _native.Frame | None, of: Source) -> Any:
+    """A frame of the same kind as the data. If it cannot be made, the result is no reason to be lost."""
+    try:
+        return None if frame is None else of.back(frame)
+    except Exception as e:
+        _warn(f"the result is a veilset.Frame, because the kind of frame that was given cannot hold it: {e}")
+        return frame
+
+
 class Checked:
     """What both sides agreed on, and what the run would cost and show. ``str()`` is the text of ``veilset check``."""
 
@@ -89,36 +104,50 @@ class Checked:
 
 
 class Started:
-    """A run that goes on."""
+    """A run that goes on, or something that is made in advance: a frame, options, and what is done with them."""
 
-    def __init__(self, operation: str, data: Any, options: Mapping[str, Any], check: bool = False) -> None:
+    def __init__(
+        self,
+        start: Callable[[dict[str, Any], Any], _native.Run],
+        data: Any,
+        options: Mapping[str, Any],
+    ) -> None:
         given = {name: value for name, value in options.items() if not (value is None and name != "audit_log")}
         progress = given.pop("progress", None)
-        self._source = source(data, looked_at(given))
-        words: dict[str, Any] = {"input": self._source.path or NAME}
-        if self._source.path is None:
-            words["format"] = "arrow"
+        words: dict[str, Any] = {}
+        self._source: Source | None = None
+        if data is not NO_DATA:
+            self._source = source(data, looked_at(given))
+            words["input"] = self._source.path or NAME
+            if self._source.path is None:
+                words["format"] = "arrow"
         for name, value in given.items():
             words[name] = _word(name, value)
         self._show = _shown(progress)
-        in_memory = "output" not in words
-        self._run = _native.Run(operation, words, self._source.stream, in_memory=in_memory, check=check)
+        self._run = start(words, self._source and self._source.stream)
+        _going.add(self)
 
     def wait(self, seconds: float = TICK) -> bool:
         """Waits so long for the end, and shows what is going on. Returns whether it is over."""
         over = self._run.wait(seconds)
         for kind, text in self._run.said():
             if kind == "warning":
-                warnings.warn(text, RuntimeWarning, stacklevel=4)
+                _warn(text)
             else:
                 LOG.info(text)
         if self._show is not None:
             self._show(Doing(*self._run.doing()), over)
         return over
 
-    def cancel(self) -> None:
-        """Asks the run to stop; the other party is told."""
+    def stop(self) -> Callable[[], bool]:
+        """Asks the run to stop; others are told. Returns what waits a moment, shows nothing, and tells whether to go on."""
         self._run.cancel()
+        begun = time.monotonic()
+        return lambda: not self._run.wait(TICK) and time.monotonic() - begun < self._run.patience()
+
+    def is_ours(self) -> bool:
+        """Whether it goes on in this process, and not in one of which this is a copy."""
+        return self._run.is_ours()
 
     def wait_for_the_end(self) -> None:
         """Waits until it is over. An interrupt ends it in good order."""
@@ -126,37 +155,66 @@ class Started:
             while not self.wait():
                 pass
         except BaseException:
-            self.cancel()
-            # The other party is told first.
-            while not self._run.wait(TICK):
+            going = self.stop()
+            while going():
                 pass
             raise
 
-    def over(self, seconds: float) -> bool:
-        """Waits so long for the end, and shows nothing. Returns whether it is over."""
-        return self._run.wait(seconds)
+    def outcome(self) -> dict[str, Any]:
+        """What there is in the end. To be called once."""
+        return self._run.result()
 
     def result(self) -> Result:
         """The outcome of a run that is over."""
-        return Result(self._run.result(), self._source)
+        assert self._source is not None
+        return Result(self.outcome(), self._source)
 
     def checked(self) -> Checked:
         """The outcome of a check that is over."""
-        return Checked(self._run.result()["text"])
+        return Checked(self.outcome()["text"])
+
+
+#: The runs that may go on.
+_going: weakref.WeakSet[Started] = weakref.WeakSet()
+
+
+@atexit.register
+def _stop_all() -> None:
+    """Python ends, and the thread of a run must not look for it any more."""
+    for going in [started.stop() for started in list(_going) if started.is_ours()]:
+        while going():
+            pass
+
+
+def start(operation: str, data: Any, options: Mapping[str, Any], check: bool = False) -> Started:
+    """Starts a run, or its check."""
+    return Started(lambda words, stream: _native.Run(operation, words, stream, check=check), data, options)
+
+
+def start_making(command: str, data: Any, options: Mapping[str, Any]) -> Started:
+    """Starts to make something in advance."""
+    return Started(lambda words, stream: _native.Run.make(command, words, stream), data, options)
 
 
 def run(operation: str, data: Any, options: Mapping[str, Any]) -> Result:
     """Runs an operation to its end."""
-    started = Started(operation, data, options)
+    started = start(operation, data, options)
     started.wait_for_the_end()
     return started.result()
 
 
 def check(operation: str, data: Any, options: Mapping[str, Any]) -> Checked:
     """Checks a run."""
-    started = Started(operation, data, options, check=True)
+    started = start(operation, data, options, check=True)
     started.wait_for_the_end()
     return started.checked()
+
+
+def make(command: str, data: Any, options: Mapping[str, Any]) -> dict[str, Any]:
+    """Makes something in advance."""
+    started = start_making(command, data, options)
+    started.wait_for_the_end()
+    return started.outcome()
 
 
 def _word(name: str, value: Any) -> Any:
@@ -165,8 +223,8 @@ def _word(name: str, value: Any) -> Any:
         return value.path
     if name == "audit_log" and value is None:
         return "none"
-    if name in ("key", "send_columns", "receive_columns", "normalize") and isinstance(value, (str, os.PathLike)):
-        return [os.fspath(value)]
+    if name in ("key", "send_columns", "receive_columns", "normalize") and isinstance(value, (str, int)):
+        return [str(value)]
     if isinstance(value, Mapping):
         return [f"{theirs}={ours}" for theirs, ours in value.items()]
     if isinstance(value, (tuple, list, set, frozenset)):
@@ -174,13 +232,26 @@ def _word(name: str, value: Any) -> Any:
     return value
 
 
+def _warn(text: str) -> None:
+    """Warns at the line that called this package, each time: the same text may be about another run."""
+    frame = sys._getframe(1)
+    while frame.f_globals.get("__package__") in (__package__, f"{__package__}.aio") and frame.f_back is not None:
+        frame = frame.f_back
+    name = frame.f_globals.get("__name__", "veilset")
+    warnings.warn_explicit(text, RuntimeWarning, frame.f_code.co_filename, frame.f_lineno, name, registry={})
+
+
 def _shown(progress: Any) -> Callable[[Doing, bool], None] | None:
     """What shows the progress: a callable of the user's, or tqdm."""
     if progress is None or progress is False:
         return None
     if callable(progress):
-        return lambda doing, over: progress(doing)
-    from tqdm.auto import tqdm
+        return lambda doing, over: _tell(progress, doing, over)
+    try:
+        from tqdm.auto import tqdm
+    except ImportError as e:
+        message = "progress=True shows bars by tqdm, which is missing. Install veilset[progress], or give a callable"
+        raise make_error("usage", message, {"exit_code": 2}) from e
 
     bars: list[Any] = []
     seen: list[tuple[str, int]] = [("", -1)]
@@ -199,3 +270,13 @@ def _shown(progress: Any) -> Callable[[Doing, bool], None] | None:
                 bar.close()
 
     return show
+
+
+def _tell(progress: Callable[[Doing], None], doing: Doing, over: bool) -> None:
+    """Calls a callable, which stops the run if it raises something, but does not take its result."""
+    try:
+        progress(doing)
+    except Exception as e:
+        if not over:
+            raise
+        _warn(f"the run is over, but its progress could not be told: {type(e).__name__}: {e}")

@@ -40,13 +40,23 @@ impl InputTable {
     /// # Errors
     /// [`Error::Input`] for the table, with file, row and column; those of the watch.
     pub fn load(&self, watch: &Watch<'_>, threads: &Threads) -> Result<Keys> {
-        let table = self.table(Some(&self.key), watch)?;
+        self.keys_of(self.table(Some(&self.key), watch)?, watch, threads)
+    }
+
+    /// The keys of a table that has been read, for preparing a half. The file is not used.
+    ///
+    /// # Errors
+    /// [`Error::Input`] for the table, with row and column.
+    pub fn keys_of(&self, table: Table, watch: &Watch<'_>, threads: &Threads) -> Result<Keys> {
         (watch.begins)(Phase::Sorting);
         threads.run(|| self.keys(table, false))
     }
 
     /// Reads these columns, or all if `None`.
-    fn table(&self, columns: Option<&[String]>, watch: &Watch<'_>) -> Result<Table> {
+    ///
+    /// # Errors
+    /// [`Error::Input`] for the table, with file, row and column; those of the watch.
+    pub fn table(&self, columns: Option<&[String]>, watch: &Watch<'_>) -> Result<Table> {
         (watch.begins)(Phase::Reading);
         Table::read_all(&self.inputs, &self.read, columns, watch.read)
     }

@@ -1,35 +1,44 @@
-"""The operations as coroutines. A task that is cancelled ends its run in good order."""
+"""The operations as coroutines. A task that is cancelled ends its run in good order.
+
+Progress is told in a thread of the loop's executor.
+"""
 
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ._run import TICK, Checked, Result, Started
+from .._run import TICK, Checked, Result, Started, start, start_making
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
 
-    from . import _options
+    from .. import _options
 
 
-async def _over(operation: str, data: Any, options: Any, check: bool = False) -> Started:
+async def _over(start: Callable[..., Started], *what: Any) -> Started:
     """A run that is over."""
     loop = asyncio.get_running_loop()
-    started = await loop.run_in_executor(None, Started, operation, data, options, check)
+    started = await loop.run_in_executor(None, start, *what)
     try:
         while not await loop.run_in_executor(None, started.wait, TICK):
             pass
     except BaseException:
-        started.cancel()
-        while not await asyncio.shield(loop.run_in_executor(None, started.over, TICK)):
+        going = started.stop()
+        while await asyncio.shield(loop.run_in_executor(None, going)):
             pass
         raise
     return started
 
 
 async def _run(operation: str, data: Any, options: Any) -> Result:
-    return (await _over(operation, data, options)).result()
+    return (await _over(start, operation, data, options)).result()
+
+
+async def _make(command: str, data: Any, options: Any) -> dict[str, Any]:
+    return (await _over(start_making, command, data, options)).outcome()
 
 
 async def intersect(data: Any, **options: Unpack[_options.Intersect]) -> Result:
@@ -64,7 +73,16 @@ async def share(data: Any, **options: Unpack[_options.Share]) -> Result:
 
 async def check(operation: str, data: Any, **options: Any) -> Checked:
     """As :func:`veilset.check`."""
-    return (await _over(operation, data, options, check=True)).checked()
+    return (await _over(start, operation, data, options, True)).checked()
 
 
-__all__ = ["check", "count", "id", "intersect", "share", "sum", "union"]
+async def prepare(data: Any, **options: Unpack[_options.Prepare]) -> Path:
+    """As :func:`veilset.prepare`."""
+    await _make("prepare", data, options)
+    return Path(options["output"])
+
+
+# It needs what is above.
+from . import filter  # noqa: A004, E402
+
+__all__ = ["check", "count", "filter", "id", "intersect", "prepare", "share", "sum", "union"]

@@ -1,0 +1,42 @@
+"""The functions of :mod:`veilset.filter` as coroutines."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from .._run import NO_DATA
+from ..filter import Info
+from . import _make
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
+
+    from .. import _options
+
+
+async def build(data: Any, **options: Unpack[_options.Build]) -> Path:
+    """As :func:`veilset.filter.build`."""
+    await _make("filter build", data, options)
+    return Path(options["output"])
+
+
+async def update(filter: str | os.PathLike[str], data: Any, **options: Unpack[_options.Update]) -> int:
+    """As :func:`veilset.filter.update`."""
+    inserted: int = (await _make("filter update", data, {"filter": filter, **options}))["inserted"]
+    return inserted
+
+
+async def info(filter: str | os.PathLike[str], **options: Unpack[_options.Own]) -> Info:
+    """As :func:`veilset.filter.info`."""
+    return Info(await _make("filter info", NO_DATA, {"filter": filter, **options}))
+
+
+async def export(filter: str | os.PathLike[str], **options: Unpack[_options.Export]) -> Path:
+    """As :func:`veilset.filter.export`."""
+    await _make("filter export", NO_DATA, {"filter": filter, **options})
+    return Path(options["output"])
+
+
+__all__ = ["build", "export", "info", "update"]

@@ -1,0 +1,195 @@
+//! What a run's thread and Python share: what is going on, what there is to say, and the wish to stop.
+
+use crate::errors::as_python;
+use std::collections::VecDeque;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+use veilset::channel::{Canceller, Observer, Unit};
+use veilset::job::Phase;
+use veilset_cli::front::Front;
+
+/// How long a run that was asked to stop may take: alone, when it ends at its next step; and
+const ALONE: Duration = Duration::from_secs(1);
+/// with others, who must be told.
+const WITH_OTHERS: Duration = Duration::from_secs(10);
+
+/// The link between both; `T` is the outcome. A clone is the same.
+pub(crate) struct Link<T>(Arc<Shared<T>>);
+
+struct Shared<T> {
+    stopped: Arc<AtomicBool>,
+    state: Mutex<State<T>>,
+    ended: Condvar,
+}
+
+struct State<T> {
+    /// What stops the run with the others, while there is one.
+    run: Option<Canceller>,
+    /// Whether a frame is being read, which then must not be closed.
+    reading: bool,
+    /// What there is to say: the kind and the text.
+    said: VecDeque<(&'static str, String)>,
+    doing: Doing,
+    over: bool,
+    outcome: Option<T>,
+}
+
+/// What is going on.
+#[derive(Clone, Default)]
+pub(crate) struct Doing {
+    pub(crate) what: String,
+    /// The number of the stage of the run, from 1; 0 before the run.
+    pub(crate) stage: usize,
+    /// The number of stages; 0 if it is not known.
+    pub(crate) stages: usize,
+    pub(crate) done: u64,
+    /// 0 if it is not known.
+    pub(crate) total: u64,
+    pub(crate) unit: &'static str,
+}
+
+impl<T> Clone for Link<T> {
+    fn clone(&self) -> Link<T> {
+        Link(self.0.clone())
+    }
+}
+
+impl<T> Link<T> {
+    pub(crate) fn new() -> Link<T> {
+        let doing = Doing { unit: "bytes", ..Doing::default() };
+        let state =
+            State { run: None, reading: false, said: VecDeque::new(), doing, over: false, outcome: None };
+        Link(Arc::new(Shared { stopped: Arc::default(), state: Mutex::new(state), ended: Condvar::new() }))
+    }
+
+    /// Nothing is done while this is held that takes time, or needs Python.
+    fn now(&self) -> MutexGuard<'_, State<T>> {
+        self.0.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Asks the run to stop. Others are told.
+    pub(crate) fn cancel(&self) {
+        self.0.stopped.store(true, Ordering::SeqCst);
+        let run = self.now().run.clone();
+        run.iter().for_each(Canceller::cancel);
+    }
+
+    /// How long to wait for a run that was asked to stop.
+    pub(crate) fn patience(&self) -> Duration {
+        match *self.now() {
+            State { reading: true, .. } => Duration::MAX,
+            State { run: Some(_), .. } => WITH_OTHERS,
+            State { run: None, .. } => ALONE,
+        }
+    }
+
+    /// Marks the time in which a frame is read.
+    pub(crate) fn reading(&self, reading: bool) {
+        self.now().reading = reading;
+    }
+
+    /// It is over.
+    pub(crate) fn end(&self, outcome: T) {
+        let mut state = self.now();
+        (state.run, state.over, state.outcome) = (None, true, Some(outcome));
+        self.0.ended.notify_all();
+    }
+
+    /// Waits for the end. Returns whether it is over.
+    pub(crate) fn wait(&self, at_most: Duration) -> bool {
+        let waited = self.0.ended.wait_timeout_while(self.now(), at_most, |state| !state.over);
+        waited.unwrap_or_else(PoisonError::into_inner).0.over
+    }
+
+    /// The outcome, once; `None` before the end and after it was taken.
+    pub(crate) fn outcome(&self) -> Option<T> {
+        self.now().outcome.take()
+    }
+
+    /// What was said since the last call.
+    pub(crate) fn said(&self) -> Vec<(&'static str, String)> {
+        self.now().said.drain(..).collect()
+    }
+
+    pub(crate) fn doing(&self) -> Doing {
+        self.now().doing.clone()
+    }
+
+    fn begin(&self, what: impl Into<String>) {
+        self.now().doing = Doing { what: what.into(), unit: "bytes", ..Doing::default() };
+    }
+}
+
+impl<T: Send + 'static> Front for Link<T> {
+    fn stop(&self) -> Arc<dyn Fn() -> bool + Send + Sync> {
+        let stopped = self.0.stopped.clone();
+        Arc::new(move || stopped.load(Ordering::SeqCst))
+    }
+
+    fn phase(&self, phase: Option<Phase>) {
+        match phase {
+            Some(Phase::Reading) => self.begin("reading the table"),
+            Some(Phase::Sorting) => self.begin("sorting the keys"),
+            Some(_) => self.begin("hashing the keys"),
+            None => {}
+        }
+    }
+
+    fn read(&self, bytes: u64) {
+        self.now().doing.done = bytes;
+    }
+
+    fn say(&self, line: &str) {
+        self.now().said.push_back(("info", as_python(line)));
+    }
+
+    fn warn(&self, line: &str) {
+        self.now().said.push_back(("warning", as_python(line)));
+    }
+
+    fn waits(&self) {
+        self.begin("waiting for the other party");
+    }
+
+    fn begins(&self, canceller: Canceller) {
+        self.now().run = Some(canceller.clone());
+        // Who asked for it before found no run.
+        if self.0.stopped.load(Ordering::SeqCst) {
+            canceller.cancel();
+        }
+    }
+
+    fn observer(&self, stages: usize) -> Option<Arc<dyn Observer>> {
+        self.now().doing.stages = stages;
+        Some(Arc::new(self.clone()))
+    }
+
+    fn together(&self, others: usize) {
+        self.begin(format!("computing with {others} others"));
+    }
+
+    fn ends(&self, _: bool) {
+        self.now().run = None;
+    }
+}
+
+impl<T: Send> Observer for Link<T> {
+    fn stage(&self, name: &'static str, unit: Unit, total: usize) {
+        let mut state = self.now();
+        let (stage, stages) = (state.doing.stage + 1, state.doing.stages);
+        let (what, unit, total) = (name.into(), name_of(unit), total as u64);
+        state.doing = Doing { what, stage, stages: stages.max(stage), done: 0, total, unit };
+    }
+
+    fn advance(&self, unit: Unit, amount: usize) {
+        let doing = &mut self.now().doing;
+        if doing.unit == name_of(unit) {
+            doing.done += amount as u64;
+        }
+    }
+}
+
+fn name_of(unit: Unit) -> &'static str {
+    if unit == Unit::Items { "items" } else { "bytes" }
+}

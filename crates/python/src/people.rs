@@ -1,0 +1,60 @@
+//! Who we are, and whom we know.
+
+use crate::errors::exception;
+use pyo3::prelude::*;
+use std::path::PathBuf;
+use veilset::error::Error;
+use veilset::net::Identity;
+
+/// The path and the fingerprint of an identity; the default one if no path is given.
+#[pyfunction]
+pub(crate) fn identity(py: Python<'_>, path: Option<PathBuf>) -> PyResult<(PathBuf, String)> {
+    let load = || {
+        let path = path.map_or_else(Identity::default_path, Ok)?;
+        let fingerprint = Identity::load(&path)?.fingerprint().to_string();
+        Ok((path, fingerprint))
+    };
+    load().map_err(|e: Error| exception(py, &e, None))
+}
+
+/// Makes an identity; returns its path and its fingerprint.
+#[pyfunction]
+pub(crate) fn new_identity(py: Python<'_>, path: Option<PathBuf>) -> PyResult<(PathBuf, String)> {
+    let make = || {
+        let path = path.map_or_else(Identity::default_path, Ok)?;
+        let identity = Identity::generate()?;
+        identity.save(&path)?;
+        Ok((path, identity.fingerprint().to_string()))
+    };
+    make().map_err(|e: Error| exception(py, &e, None))
+}
+
+/// The peers in the address book: name, fingerprint and address.
+#[pyfunction]
+pub(crate) fn peers(
+    py: Python<'_>,
+    book: Option<PathBuf>,
+) -> PyResult<Vec<(String, String, Option<String>)>> {
+    veilset_cli::peers(book.as_deref()).map_err(|e| exception(py, &e, None))
+}
+
+/// Gives a peer a name in the address book: its name, fingerprint and address. `identity` is ours, whose fingerprint is
+/// refused.
+#[pyfunction]
+pub(crate) fn add_peer(
+    py: Python<'_>,
+    peer: (String, String, Option<String>),
+    identity: Option<PathBuf>,
+    book: Option<PathBuf>,
+    force: bool,
+) -> PyResult<()> {
+    let (name, fingerprint, address) = peer;
+    let peer = veilset_cli::NewPeer { name, fingerprint, address, identity, book, force };
+    veilset_cli::add_peer(peer).map_err(|e| exception(py, &e, None))
+}
+
+/// Removes a peer from the address book.
+#[pyfunction]
+pub(crate) fn remove_peer(py: Python<'_>, name: String, book: Option<PathBuf>) -> PyResult<()> {
+    veilset_cli::remove_peer(name, book).map_err(|e| exception(py, &e, None))
+}

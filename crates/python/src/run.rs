@@ -1,0 +1,332 @@
+//! A party's run, or something that it makes in advance, on a thread of its own.
+
+use crate::errors::{as_name, as_python, exception};
+use crate::frame::{Frame, Stream, batches};
+use crate::link::{Doing, Link};
+use pyo3::exceptions::PyRuntimeError;
+use pyo3::prelude::*;
+use pyo3::types::{PyBool, PyDict, PyList};
+use std::ffi::OsString;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::PathBuf;
+use std::sync::{Mutex, PoisonError};
+use std::thread::{Builder, JoinHandle};
+use std::time::Duration;
+use veilset::artefact::filter::About;
+use veilset::error::{Error, Result};
+use veilset::job::{InputTable, Phase, Watch, write_report};
+use veilset::table::{Batches, Table};
+use veilset_cli::front::{Files, Front, Ready, ready};
+use veilset_cli::make::{Made, make};
+use veilset_cli::{PartyPlan, Value, about, check_text, make_plan, plan};
+
+/// A run, from its beginning to its result. Its methods may be called from any thread.
+#[pyclass(frozen, module = "veilset._native")]
+pub(crate) struct Run {
+    link: Link<Ended>,
+    thread: Mutex<Option<JoinHandle<()>>>,
+    /// A copy of the process, made by `fork`, has this, but not the thread.
+    process: u32,
+}
+
+/// What there is in the end, or what went wrong.
+type Ended = std::result::Result<Done, Box<Failed>>;
+
+/// What went wrong, and which of several parties that is about.
+struct Failed {
+    error: Error,
+    about: Option<String>,
+}
+
+enum Done {
+    Ran(Box<Ran>),
+    /// What was agreed, in words.
+    Checked(String),
+    Made(Made),
+}
+
+/// A completed run. What was written to a file is not here.
+struct Ran {
+    report: String,
+    text: String,
+    frame: Option<Batches>,
+    ids: Option<Batches>,
+    map: Option<Batches>,
+}
+
+/// What went wrong on our side.
+fn alone(error: Error) -> Box<Failed> {
+    Box::new(Failed { error, about: None })
+}
+
+impl Drop for Run {
+    /// A run that nobody waits for any more ends.
+    fn drop(&mut self) {
+        if self.is_ours() {
+            self.link.cancel();
+        }
+    }
+}
+
+impl Run {
+    fn check_process(&self) -> PyResult<()> {
+        match self.is_ours() {
+            true => Ok(()),
+            false => Err(PyRuntimeError::new_err(
+                "this run goes on in another process, of which this one is a copy. Start another run here",
+            )),
+        }
+    }
+
+    /// Starts `work` on a thread of its own. `reads` tells whether it reads a frame first.
+    fn start(reads: bool, work: impl FnOnce(&Link<Ended>) -> Ended + Send + 'static) -> PyResult<Run> {
+        let link = Link::new();
+        link.reading(reads);
+        let worker = link.clone();
+        let work = move || {
+            let outcome = catch_unwind(AssertUnwindSafe(|| work(&worker)));
+            worker.end(outcome.unwrap_or_else(|_| Err(alone(Error::Bug("a panic".into())))));
+        };
+        let thread = Builder::new().name("veilset".into()).spawn(work)?;
+        Ok(Run { link, thread: Mutex::new(Some(thread)), process: std::process::id() })
+    }
+}
+
+#[pymethods]
+impl Run {
+    /// Starts a run, or its check. `options` are those of the operation; `frame` gives its table, if that is no file. A
+    /// result that goes to no file is returned as a frame.
+    #[new]
+    #[pyo3(signature = (operation, options, frame = None, *, check = false))]
+    fn new(
+        py: Python<'_>,
+        operation: &str,
+        options: &Bound<'_, PyDict>,
+        frame: Option<&Bound<'_, PyAny>>,
+        check: bool,
+    ) -> PyResult<Run> {
+        let mut plan = plan(operation, &values(options)?).map_err(|e| exception(py, &e, None))?;
+        let frame = frame.map(batches).transpose()?;
+        Run::start(frame.is_some(), move |link| {
+            carry_out(&mut plan, frame, link, check).map_err(|error| {
+                let about = plan.job.parties.as_ref().and_then(|me| about(me, &error));
+                Box::new(Failed { error, about })
+            })
+        })
+    }
+
+    /// Starts to make something in advance: `prepare`, or a command of `filter`.
+    #[staticmethod]
+    #[pyo3(signature = (command, options, frame = None))]
+    fn make(
+        py: Python<'_>,
+        command: &str,
+        options: &Bound<'_, PyDict>,
+        frame: Option<&Bound<'_, PyAny>>,
+    ) -> PyResult<Run> {
+        let plan = make_plan(command, &values(options)?).map_err(|e| exception(py, &e, None))?;
+        let frame = frame.map(batches).transpose()?;
+        Run::start(frame.is_some(), move |link| {
+            make(&plan, read(frame, link), link).map(Done::Made).map_err(alone)
+        })
+    }
+
+    /// Waits for the end, at most so many seconds. Returns whether it is over.
+    fn wait(&self, py: Python<'_>, seconds: f64) -> PyResult<bool> {
+        self.check_process()?;
+        let patience = Duration::try_from_secs_f64(seconds).unwrap_or(Duration::MAX);
+        Ok(py.detach(|| self.link.wait(patience)))
+    }
+
+    /// Asks the run to stop. Others are told.
+    fn cancel(&self, py: Python<'_>) -> PyResult<()> {
+        self.check_process()?;
+        py.detach(|| self.link.cancel());
+        Ok(())
+    }
+
+    /// How many seconds to wait for a run that was asked to stop. After that it ends by itself, at its next step.
+    fn patience(&self) -> f64 {
+        self.link.patience().as_secs_f64()
+    }
+
+    /// Whether it goes on in this process, and not in one of which this is a copy.
+    fn is_ours(&self) -> bool {
+        self.process == std::process::id()
+    }
+
+    /// What was said since the last call: pairs of a kind, `info` or `warning`, and a text.
+    fn said(&self) -> Vec<(&'static str, String)> {
+        self.link.said()
+    }
+
+    /// What is going on: its name, the number of the stage and of all stages (0 before the run), how much of it is done and
+    /// of how much (0 if that is not known), and in which unit.
+    fn doing(&self) -> (String, usize, usize, u64, u64, &'static str) {
+        let Doing { what, stage, stages, done, total, unit } = self.link.doing();
+        (what, stage, stages, done, total, unit)
+    }
+
+    /// The outcome, once it is over: a dictionary. Raises what went wrong. To be called once.
+    fn result<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        self.check_process()?;
+        let Some(outcome) = self.link.outcome() else {
+            return Err(PyRuntimeError::new_err("the run is not over, or its result was taken before"));
+        };
+        let thread = self.thread.lock().unwrap_or_else(PoisonError::into_inner).take();
+        py.detach(|| thread.map(JoinHandle::join));
+        let result = PyDict::new(py);
+        match outcome.map_err(|failed| exception(py, &failed.error, failed.about.as_deref()))? {
+            Done::Ran(ran) => {
+                let Ran { report, text, frame, ids, map } = *ran;
+                let of =
+                    |batches: Option<Batches>| batches.map(|batches| Py::new(py, Frame(batches))).transpose();
+                result.set_item("report", report)?;
+                result.set_item("text", text)?;
+                result.set_item("frame", of(frame)?)?;
+                result.set_item("ids", of(ids)?)?;
+                result.set_item("map", of(map)?)?;
+            }
+            Done::Checked(text) => result.set_item("text", text)?,
+            Done::Made(Made::File) => {}
+            Done::Made(Made::Inserted(items)) => result.set_item("inserted", items)?,
+            Done::Made(Made::About(about, text)) => {
+                result.set_item("text", text)?;
+                describe(&about, &result)?;
+            }
+        }
+        Ok(result)
+    }
+}
+
+/// What reads a table: from the frame, if there is one.
+fn read(
+    frame: Option<Stream>,
+    link: &Link<Ended>,
+) -> impl FnOnce(&InputTable, Option<&[String]>, &Watch<'_>) -> Result<Table> {
+    move |source, columns, watch| {
+        let Some(mut batches) = frame else { return source.table(columns, watch) };
+        (watch.begins)(Phase::Reading);
+        let name = source.name();
+        let schema = batches.schema();
+        let failed = |e| Error::input(&name, format!("the next rows could not be had: {e}"), NEXT);
+        // What does not fit its own schema may panic there.
+        let unfit = |_| Error::input(&name, "a batch does not fit the schema that was handed over", NEXT);
+        let next = || catch_unwind(AssertUnwindSafe(|| batches.next())).map_err(unfit).transpose();
+        let mut bytes = 0;
+        let checked = std::iter::from_fn(next).map(|batch| {
+            let batch = batch?.map_err(failed)?;
+            let sizes = batch.columns().iter().map(|column| column.to_data().get_slice_memory_size());
+            bytes += sizes.map(|size| size.unwrap_or_default() as u64).sum::<u64>();
+            (watch.read)(bytes)?;
+            Ok(batch)
+        });
+        let table = Table::from_batches(&name, &schema, checked, &source.read, columns);
+        drop(batches);
+        link.reading(false);
+        table
+    }
+}
+
+/// What to do about a frame that fails.
+pub(crate) const NEXT: &str = "Look at what makes them, and run again";
+
+/// Carries out the plan, or only checks it.
+fn carry_out(plan: &mut PartyPlan, frame: Option<Stream>, link: &Link<Ended>, check: bool) -> Result<Done> {
+    plan.begin()?;
+    let me = plan.job.parties.as_ref();
+    ready(plan, read(frame, link), link, |party| {
+        let files = party.files()?;
+        if check {
+            let (checked, estimate) = party.check()?;
+            return Ok(Done::Checked(as_python(&check_text(&checked, &estimate, me))));
+        }
+        finish(party, files, link)
+    })
+}
+
+/// Runs, and writes or keeps the result.
+fn finish(party: Ready<'_>, files: Files, link: &Link<Ended>) -> Result<Done> {
+    let (job, data) = (&party.plan.job, party.data);
+    let ran = party.run()?;
+    let (outcome, mut report) = (ran.outcome, ran.report);
+    let (mut frame, mut all_ids, mut row_map) = (None, None, None);
+    match files.output {
+        Some(mut output) => {
+            data.write(&outcome, &mut output)?;
+            output.commit()?;
+        }
+        None => frame = data.batches(&outcome)?,
+    }
+    match files.ids {
+        Some(mut ids) => {
+            data.write_ids(&outcome, &mut ids)?;
+            ids.commit()?;
+        }
+        None if job.has_identifiers() => all_ids = Some(data.ids(&outcome)?),
+        None => {}
+    }
+    match files.map {
+        Some(mut map) => {
+            data.write_map(&outcome, &mut map)?;
+            map.commit()?;
+        }
+        None if job.shares_ours() => row_map = Some(data.map(&outcome)?),
+        None => {}
+    }
+    data.complete(&mut report);
+    let (json, text) = (report.to_json()?, as_python(report.to_text().trim_end()));
+    // The result is there; what is missing beside it is no reason to lose it.
+    let reported = files.report.map_or(Ok(()), |file| write_report(&report, file));
+    for failed in [reported, ran.logged].into_iter().filter_map(Result::err) {
+        link.warn(&format!("the run is done, but {failed}"));
+    }
+    Ok(Done::Ran(Box::new(Ran { report: json, text, frame, ids: all_ids, map: row_map })))
+}
+
+/// What a filter is for, as items of a dictionary.
+fn describe(about: &About, to: &Bound<'_, PyDict>) -> PyResult<()> {
+    let About { head, facts, items, .. } = about;
+    let digest: String = facts.digest.iter().map(|byte| format!("{byte:02x}")).collect();
+    to.set_item("owner", head.owner.to_string())?;
+    to.set_item("items", items)?;
+    to.set_item("capacity", head.capacity)?;
+    to.set_item("queries", head.queries)?;
+    to.set_item("key_columns", head.key_columns)?;
+    to.set_item("normalisation", &head.normalisation)?;
+    to.set_item("cipher", veilset_cli::cipher_name(head.cipher))?;
+    to.set_item("digest", digest)
+}
+
+/// The options, as they would be in a file.
+fn values(options: &Bound<'_, PyDict>) -> PyResult<Vec<(String, Value)>> {
+    options.iter().map(|(key, value)| Ok((key.extract()?, value_of(&value)?))).collect()
+}
+
+/// The value of an option: a truth value, a number, a text, a path, or a list of such.
+fn value_of(value: &Bound<'_, PyAny>) -> PyResult<Value> {
+    if value.is_instance_of::<PyBool>() {
+        return Ok(Value::Flag(value.extract()?));
+    }
+    if let Ok(list) = value.cast::<PyList>() {
+        let texts = list.iter().map(|one| one.str()?.extract());
+        return Ok(Value::List(texts.collect::<PyResult<_>>()?));
+    }
+    if let Ok(path) = value.extract::<PathBuf>() {
+        return Ok(Value::Text(path.into_os_string()));
+    }
+    Ok(Value::Text(OsString::from(value.str()?.extract::<String>()?)))
+}
+
+/// The names of the operations, with what each is about.
+#[pyfunction]
+pub(crate) fn operations() -> Vec<(&'static str, &'static str)> {
+    veilset::operations::ALL.iter().map(|operation| (operation.name, operation.about)).collect()
+}
+
+/// The options of an operation or of a command that makes something: the name of each, and its help.
+#[pyfunction]
+pub(crate) fn options(command: &str) -> Vec<(String, String)> {
+    let spelled = |(name, help): (String, String)| (as_name(&name), as_python(&help));
+    veilset_cli::options(command).into_iter().map(spelled).collect()
+}
