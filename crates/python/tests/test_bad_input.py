@@ -104,7 +104,8 @@ CASES = {
     "a number": (lambda: 5, None, None, USAGE, "a builtins.int cannot be read"),
     "nothing": (lambda: None, None, None, USAGE, "a builtins.NoneType cannot be read"),
     "a series": (lambda: pandas.Series(["a"]), None, None, USAGE, "pandas.Series cannot be read"),
-    "a list": (lambda: ["a"], None, None, USAGE, "a builtins.list cannot be read"),
+    "a list": (lambda: [["a"], ["b"]], None, None, USAGE, "a builtins.list cannot be read"),
+    "no files": (lambda: ["/nowhere/ours.csv", "/nowhere/more.csv"], None, None, INPUT, "/nowhere/ours.csv"),
     "a pyarrow array": (lambda: pyarrow.array(["a"]), None, None, USAGE, "Make it a pyarrow.Table"),
     "no file": (lambda: "/nowhere/ours.csv", None, None, INPUT, "/nowhere/ours.csv"),
 }

@@ -13,7 +13,26 @@ fn files(world: &World, sides: [Side; 2]) -> [std::path::PathBuf; 2] {
 #[test]
 fn equal_keys_match_however_they_are_written() {
     // (operation, the receiver's side, the sender's, the result)
-    let cases: [(&str, Side, Side, &str); 19] = [
+    let cases: [(&str, Side, Side, &str); 22] = [
+        // Semicolons, which need no option, and a file without a header on the other side.
+        (
+            "intersect",
+            ("r.csv", "id;v\na;1,5\nb;2\n", &[]),
+            ("s.csv", "x,b\ny,a\n", &["--no-header", "--key", "2"]),
+            "id;v\na;1,5\nb;2\n",
+        ),
+        (
+            "union",
+            ("r.csv", "b,1\na,2\n", &["--no-header", "--key", "1"]),
+            ("s.csv", "id\na\nc\n", &[]),
+            "b,1\na,2\nc,\n",
+        ),
+        (
+            "count",
+            ("r.csv", "a\nb\n", &["--no-header", "--key", "1"]),
+            ("s.txt", "b\n", &[]),
+            "matches,union_size\n1,2\n",
+        ),
         // JSON lines, of which the result is CSV; and all rows of a key.
         (
             "intersect",

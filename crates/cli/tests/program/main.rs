@@ -14,6 +14,7 @@ mod exchange;
 mod failures;
 mod filter;
 mod id;
+mod inputs;
 mod limits;
 mod parties;
 mod policy;
