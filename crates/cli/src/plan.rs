@@ -466,7 +466,7 @@ pub fn different(inputs: &[PathBuf], files: &[(&str, Option<&PathBuf>)]) -> Resu
                 b.display()
             )));
         }
-        let folder = b.parent().and_then(|folder| folder.canonicalize().ok());
+        let folder = folder_of(b).and_then(|folder| folder.canonicalize().ok());
         let within = |input: &&PathBuf| input.is_dir() && input.canonicalize().ok() == folder;
         if let Some(input) = inputs.iter().find(within) {
             return Err(Error::Usage(format!(
@@ -483,11 +483,14 @@ fn same_file(a: &Path, b: &Path) -> bool {
     if let (Ok(a), Ok(b)) = (a.metadata(), b.metadata()) {
         return places::same_file(&a, &b);
     }
-    let place = |path: &Path| {
-        let parent = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
-        Some(parent.canonicalize().ok()?.join(path.file_name()?))
-    };
+    let place = |path: &Path| Some(folder_of(path)?.canonicalize().ok()?.join(path.file_name()?));
     a == b || matches!((place(a), place(b)), (Some(a), Some(b)) if a == b)
+}
+
+/// The folder that a path is in.
+fn folder_of(path: &Path) -> Option<&Path> {
+    let folder = path.parent()?;
+    Some(if folder.as_os_str().is_empty() { Path::new(".") } else { folder })
 }
 
 fn delimiter(text: &str) -> Result<u8> {
