@@ -16,6 +16,7 @@ import subprocess
 import tarfile
 from collections import defaultdict
 from datetime import datetime, timezone
+from email.utils import format_datetime
 from pathlib import Path
 
 DEBIAN = {"x86_64": "amd64", "aarch64": "arm64"}
@@ -25,7 +26,7 @@ CONTROL = """\
 Package: veilset
 Version: {version}
 Architecture: {architecture}
-Maintainer: The veilset maintainers <veilset@example.invalid>
+Maintainer: {maintainer}
 Installed-Size: {size}
 Section: science
 Priority: optional
@@ -42,11 +43,21 @@ Comment: The program contains the packages listed in THIRD-PARTY, with their
  licences.
 
 Files: *
-Copyright: the veilset authors
+Copyright: {year} the veilset authors
 License: Apache-2.0
  On Debian systems, the text of the licence is in
  /usr/share/common-licenses/Apache-2.0.
 """
+
+CHANGELOG = """\
+veilset ({version}) unstable; urgency=medium
+
+  * The changes are in CHANGELOG.md.gz.
+
+ -- {maintainer}  {date}
+"""
+
+MAINTAINER = "The veilset maintainers <veilset@example.invalid>"
 
 
 class Tar:
@@ -106,16 +117,19 @@ def debian(stage: Path, arch: str, version: str, time: int) -> bytes:
     ]:
         data.add(f"usr/share/{target}", (stage / "completions" / source).read_bytes())
     documents = "usr/share/doc/veilset"
-    data.add(f"{documents}/copyright", COPYRIGHT.encode())
+    date = datetime.fromtimestamp(time, timezone.utc)
+    changelog = CHANGELOG.format(version=version, maintainer=MAINTAINER, date=format_datetime(date))
+    data.add(f"{documents}/changelog.gz", zipped(changelog.encode()))
+    data.add(f"{documents}/CHANGELOG.md.gz", zipped((stage / "CHANGELOG.md").read_bytes()))
+    data.add(f"{documents}/copyright", COPYRIGHT.format(year=date.year).encode())
     data.add(f"{documents}/THIRD-PARTY.gz", zipped((stage / "THIRD-PARTY").read_bytes()))
-    data.add(f"{documents}/changelog.gz", zipped((stage / "CHANGELOG.md").read_bytes()))
 
     files = {path: content for path, (_, content) in sorted(data.entries.items()) if content is not None}
     size = sum(-(-len(content) // 1024) for content in files.values())
     sums = "".join(f"{hashlib.md5(content).hexdigest()}  {path}\n" for path, content in files.items())
     control = Tar(time)
-    architecture = DEBIAN[arch]
-    control.add("control", CONTROL.format(version=version, architecture=architecture, size=size).encode())
+    about = CONTROL.format(version=version, architecture=DEBIAN[arch], maintainer=MAINTAINER, size=size)
+    control.add("control", about.encode())
     control.add("md5sums", sums.encode())
 
     out = b"!<arch>\n"
