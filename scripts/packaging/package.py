@@ -1,4 +1,4 @@
-"""Packs what scripts/dist has built: an archive, a Debian package and a container image.
+"""Packs what scripts/dist has built: an archive, a Debian package, a container image and a wheel.
 
 The same files give the same bytes: entries are sorted, belong to root, and have the time of the commit.
 """
@@ -6,14 +6,17 @@ The same files give the same bytes: entries are sorted, belong to root, and have
 from __future__ import annotations
 
 import argparse
+import base64
 import gzip
 import hashlib
 import io
 import json
 import lzma
 import re
+import stat
 import subprocess
 import tarfile
+import zipfile
 from collections import defaultdict
 from datetime import datetime, timezone
 from email.utils import format_datetime
@@ -219,6 +222,36 @@ def image(stage: Path, arch: str, version: str, time: int) -> bytes:
     return zipped(out.bytes())
 
 
+def wheel(stage: Path, built: Path, time: int) -> bytes:
+    """The wheel that maturin has built, with the program as a script, and its manual pages and licences as data."""
+    with zipfile.ZipFile(built) as package:
+        files = {name: package.read(name) for name in package.namelist()}
+    (record,) = (name for name in files if name.endswith(".dist-info/RECORD"))
+    data = record.replace(".dist-info/RECORD", ".data")
+    program = f"{data}/scripts/veilset"
+    files[program] = (stage / "veilset").read_bytes()
+    for page in (stage / "man").iterdir():
+        files[f"{data}/data/share/man/man1/{page.name}"] = page.read_bytes()
+    for document in ("LICENSE", "THIRD-PARTY"):
+        files[f"{data}/data/share/doc/veilset/{document}"] = (stage / document).read_bytes()
+
+    lines = [f"{record},,\n"]
+    del files[record]
+    for name, content in sorted(files.items()):
+        digest = base64.urlsafe_b64encode(hashlib.sha256(content).digest()).rstrip(b"=").decode()
+        lines.append(f"{name},sha256={digest},{len(content)}\n")
+    date = datetime.fromtimestamp(time, timezone.utc).timetuple()[:6]
+    out = io.BytesIO()
+    with zipfile.ZipFile(out, "w", zipfile.ZIP_DEFLATED, compresslevel=9) as package:
+        # What describes the wheel comes last, as the format recommends.
+        for name, content in [*sorted(files.items(), key=lambda file: (".dist-info/" in file[0], file[0])), (record, "".join(lines).encode())]:
+            entry = zipfile.ZipInfo(name, date)
+            entry.compress_type = zipfile.ZIP_DEFLATED
+            entry.external_attr = (stat.S_IFREG | (0o755 if name == program else 0o644)) << 16
+            package.writestr(entry, content)
+    return out.getvalue()
+
+
 def third_party(target: str, extra: list[str]) -> str:
     """What is linked into the program or the Python package, and the licences, except Apache-2.0, which is ours too."""
     def cargo(*arguments: str) -> str:
@@ -270,9 +303,17 @@ def main() -> None:
     pack.add_argument("version")
     pack.add_argument("time", type=int)
     pack.add_argument("output", type=Path)
+    whole = commands.add_parser("wheel", help="write a wheel with the program in STAGE")
+    whole.add_argument("stage", type=Path)
+    whole.add_argument("built", type=Path)
+    whole.add_argument("time", type=int)
+    whole.add_argument("output", type=Path)
     args = parser.parse_args()
     if args.command == "third-party":
         print(third_party(args.target, args.extra), end="")
+        return
+    if args.command == "wheel":
+        (args.output / args.built.name).write_bytes(wheel(args.stage, args.built, args.time))
         return
     stage, arch, version, time, output = args.stage, args.arch, args.version, args.time, args.output
     name = f"veilset-{version}-{arch}-linux"
