@@ -226,6 +226,10 @@ def wheel(stage: Path, built: Path, time: int) -> bytes:
     """The wheel that maturin has built, with the program as a script, and its manual pages and licences as data."""
     with zipfile.ZipFile(built) as package:
         files = {name: package.read(name) for name in package.namelist()}
+    for name in files:
+        # The list of components says in which folder the crates of the workspace were.
+        if "/sboms/" in name:
+            files[name] = files[name].replace(Path.cwd().as_uri().encode(), b"file:///veilset")
     (record,) = (name for name in files if name.endswith(".dist-info/RECORD"))
     data = record.replace(".dist-info/RECORD", ".data")
     program = f"{data}/scripts/veilset"
