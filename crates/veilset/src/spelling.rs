@@ -5,7 +5,7 @@
 //! 128`.
 
 /// The settings that messages may name.
-pub const SETTINGS: [&str; 44] = [
+pub const SETTINGS: [&str; 45] = [
     "audit_log",
     "both",
     "capacity",
@@ -34,6 +34,7 @@ pub const SETTINGS: [&str; 44] = [
     "max_row",
     "min_count",
     "modulus",
+    "no_header",
     "normalize",
     "output",
     "output_format",
