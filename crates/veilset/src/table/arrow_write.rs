@@ -38,7 +38,7 @@ enum Container<'a> {
     /// A Parquet file.
     Parquet(parquet::Writer<'a>),
     /// An Arrow file, not compressed.
-    File(FileWriter<&'a mut (dyn Write + Send)>),
+    File(Box<FileWriter<&'a mut (dyn Write + Send)>>),
     /// Memory.
     Batches(&'a mut Batches),
 }
@@ -79,7 +79,7 @@ impl<'a> ArrowSink<'a> {
         let columns = &columns[..];
         let schema = schema_of(columns, encoding);
         let writer = FileWriter::try_new(out, &schema).map_err(unencoded)?;
-        Ok(ArrowSink::start(columns, schema, Container::File(writer)))
+        Ok(ArrowSink::start(columns, schema, Container::File(Box::new(writer))))
     }
 
     pub(super) fn memory(columns: &[OutColumn], encoding: Encoding, to: &'a mut Batches) -> ArrowSink<'a> {

@@ -73,7 +73,6 @@ pub use values::{check_share_bound, check_sum_bound, values};
 pub use write::{Layout, To, write_cells, write_keys, write_rows, write_union};
 
 use crate::error::{Error, Place, Result};
-use read::unreadable;
 use std::borrow::Cow;
 use std::fmt;
 use std::io::Read;

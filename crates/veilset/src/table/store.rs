@@ -31,6 +31,7 @@ impl Rows {
     }
 
     /// Bytes that the cells take.
+    #[cfg_attr(not(feature = "parquet"), allow(dead_code))]
     pub(super) fn bytes(&self) -> u64 {
         self.bytes
     }

@@ -5,10 +5,11 @@
 //! are refused.
 
 use super::super::compressed::{EXPANSION, FREE};
+use super::super::read::unreadable;
 use super::super::store::Rows;
 use super::super::types::{Kind, Render, render};
 use super::super::{
-    Column, Format, Head, Lines, MAX_ROWS, ReadOptions, Store, Table, Unread, other, shorten, unreadable,
+    Column, Format, Head, Lines, MAX_ROWS, ReadOptions, Store, Table, Unread, other, shorten,
 };
 use super::guard;
 use crate::error::{Error, Place, Result};
