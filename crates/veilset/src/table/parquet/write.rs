@@ -15,13 +15,14 @@ use std::io::{self, Write};
 const GROUP_BYTES: usize = 64 << 20;
 
 /// A file that is being written.
-pub(in super::super) struct Writer<'a>(ArrowWriter<&'a mut (dyn Write + Send)>);
+pub(in super::super) struct Writer<'a>(Box<ArrowWriter<&'a mut (dyn Write + Send)>>);
 
 impl<'a> Writer<'a> {
     pub(in super::super) fn new(out: &'a mut (dyn Write + Send), schema: &SchemaRef) -> Result<Writer<'a>> {
         let properties = WriterProperties::builder().set_compression(Compression::SNAPPY).build();
         let options = ArrowWriterOptions::new().with_properties(properties).with_skip_arrow_metadata(true);
-        ArrowWriter::try_new_with_options(out, schema.clone(), options).map(Writer).map_err(failed)
+        let writer = ArrowWriter::try_new_with_options(out, schema.clone(), options).map_err(failed)?;
+        Ok(Writer(Box::new(writer)))
     }
 
     pub(in super::super) fn write(&mut self, batch: &RecordBatch) -> Result<()> {
