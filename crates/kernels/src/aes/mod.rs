@@ -76,6 +76,7 @@ impl Aes128 {
     }
 
     /// [`Aes128::encrypt`] on the path asked for; returns the path that ran.
+    #[cfg_attr(not(target_arch = "x86_64"), allow(unused_variables))]
     pub fn encrypt_with(&self, backend: Backend, blocks: &mut [[u8; 16]]) -> Backend {
         #[cfg(target_arch = "x86_64")]
         if let (Backend::Vaes512, Schedule::Vaes512(keys)) = (backend, &self.0) {
@@ -87,6 +88,7 @@ impl Aes128 {
     }
 
     /// [`Aes128::ctr`] on the path asked for; returns the path that ran.
+    #[cfg_attr(not(target_arch = "x86_64"), allow(unused_variables))]
     pub fn ctr_with(&self, backend: Backend, first: u128, out: &mut [u8]) -> Backend {
         #[cfg(target_arch = "x86_64")]
         if let (Backend::Vaes512, Schedule::Vaes512(keys)) = (backend, &self.0) {
@@ -98,6 +100,7 @@ impl Aes128 {
     }
 
     /// [`Aes128::tcr_hash`] on the path asked for; returns the path that ran.
+    #[cfg_attr(not(target_arch = "x86_64"), allow(unused_variables))]
     pub fn tcr_hash_with(&self, backend: Backend, first_tweak: u128, x: &mut [[u8; 16]]) -> Backend {
         #[cfg(target_arch = "x86_64")]
         if let (Backend::Vaes512, Schedule::Vaes512(keys)) = (backend, &self.0) {

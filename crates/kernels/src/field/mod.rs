@@ -58,6 +58,7 @@ pub(crate) trait Kernel {
 }
 
 /// Runs a kernel on the requested path, or on the portable one; returns the path that ran.
+#[cfg_attr(not(target_arch = "x86_64"), allow(unused_variables))]
 pub(crate) fn run_on(backend: Backend, kernel: impl Kernel) -> Backend {
     #[cfg(target_arch = "x86_64")]
     {
