@@ -414,7 +414,10 @@ impl Head<'_> {
                 delimiter_name(other as u8)
             );
         }
-        self.choice()
+        match (self.format, self.line) {
+            (Format::Csv, Some(_)) => format!("{}; if that is a row, use `no_header`", self.choice()),
+            _ => self.choice(),
+        }
     }
 
     /// The columns there are.

@@ -330,6 +330,7 @@ fn columns_are_found_by_name() {
     let cases: &[(&[&str], Option<&str>, &str, &str)] = &[
         (&[], None, "no column was named", "\"e-mail\", \" city\""),
         (&["nope"], Some("nope"), "no such column", "The columns are \"\", \"id\""),
+        (&["nope"], Some("nope"), "no such column", "if that is a row, use `no_header`"),
         (&["E-Mail"], Some("E-Mail"), "no such column", "Did you mean \"e-mail\"?"),
         (&["email"], Some("email"), "no such column", "Did you mean \"e-mail\"?"),
         (&["city"], Some("city"), "no such column", "Did you mean \" city\"?"),
