@@ -241,6 +241,18 @@ def test_no_other_package_is_needed_for_files_and_streams(pair, tmp_path):
     assert out == 2 * "<veilset.Frame of 1 row and the columns k, n> 1\n", err
 
 
+def test_arrow_files_as_other_programs_compress_them(pair, tmp_path):
+    frame = pandas.DataFrame({"k": [f"user{i}" for i in range(2000)], "n": range(2000)})
+    frame.to_feather(tmp_path / "pandas.feather")
+    for compression in ("lz4", "zstd"):
+        polars.from_pandas(frame).write_ipc(tmp_path / f"{compression}.arrow", compression=compression)
+    theirs = {"k": ["user7", "user1999", "other"]}
+    for name in ("pandas.feather", "lz4.arrow", "zstd.arrow"):
+        sends = (polars.DataFrame(theirs), {"key": "k"})
+        receiver, _ = pair.both("intersect", (tmp_path / name, {"key": "k"}), sends, {})
+        assert polars.DataFrame(receiver.frame).rows() == [("user7", 7), ("user1999", 1999)]
+
+
 def test_files_of_polars_several_files_and_files_without_a_header(pair, tmp_path):
     ours, theirs = tmp_path / "ours.arrow", tmp_path / "theirs"
     polars.DataFrame({"k": ["a", "b", "c"], "n": [1, 2, 3]}).write_ipc(ours)

@@ -1,7 +1,7 @@
-//! Reading Arrow files and streams into a [`Table`].
+//! Reading Arrow files and streams into a [`Table`], compressed by LZ4 or Zstandard or not at all.
 //!
-//! The bytes are read into memory once; the columns refer to them. Their content is not trusted: the decoder checks it, and
-//! its panics mean a damaged file.
+//! The bytes are read into memory once; columns that are not compressed refer to them. Their content is not trusted: the
+//! decoder checks it, and its panics mean a damaged file.
 
 use super::compressed::{EXPANSION, FREE};
 use super::{ReadOptions, Table};
@@ -9,14 +9,18 @@ use crate::error::{Error, Result};
 use arrow_array::RecordBatch;
 use arrow_buffer::Buffer;
 use arrow_ipc::convert::fb_to_schema;
-use arrow_ipc::reader::{FileDecoder, StreamDecoder, read_footer_length};
-use arrow_ipc::{Block, Endianness, root_as_footer};
+use arrow_ipc::reader::{FileDecoder, read_footer_length};
+use arrow_ipc::{Block, Endianness, Message, MessageHeader, MetadataVersion, Schema};
+use arrow_ipc::{root_as_footer, root_as_message};
 use arrow_schema::{ArrowError, SchemaRef};
 use std::io::Read;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 /// The beginning of a file, padded to 8 bytes.
 const MAGIC: &[u8] = b"ARROW1\0\0";
+
+/// What may stand before the length of a message's metadata.
+const CONTINUATION: &[u8] = &[0xff; 4];
 
 /// Whether a file that begins like this is an Arrow file. A stream has no such beginning.
 pub(super) fn is_file(head: &[u8]) -> bool {
@@ -33,92 +37,115 @@ pub(super) fn read(
     let mut bytes = Vec::new();
     reader.read_to_end(&mut bytes).map_err(|e| super::read::unreadable(name, &e))?;
     let source = Source { name, in_file: is_file(&bytes) };
-    // A row of nothing takes no bytes.
-    let mut left = FREE.saturating_add(EXPANSION.saturating_mul(bytes.len() as u64));
-    let mut bounded = |batch: Result<RecordBatch>| {
-        let batch = batch?;
-        left = left.checked_sub(batch.num_rows() as u64).ok_or_else(|| source.damaged(None))?;
-        Ok(batch)
-    };
     let bytes = Buffer::from_vec(bytes);
-    if source.in_file {
-        let file = source.guarded(|| File::open(bytes))?;
-        let batches = (0..file.batches.len()).map(|at| source.guarded(|| file.batch(at)));
-        return Table::from_batches(name, &file.schema, batches.map(bounded), options, columns);
-    }
-    let (mut decoder, mut rest) = (StreamDecoder::new(), bytes);
-    let mut next = |decoder: &mut StreamDecoder| source.guarded(|| in_stream(decoder, &mut rest)).transpose();
-    let first = next(&mut decoder).transpose()?;
-    let Some(schema) = decoder.schema() else { return Err(source.damaged(None)) };
-    let further = std::iter::from_fn(|| next(&mut decoder));
-    let batches = first.map(Ok).into_iter().chain(further).map(&mut bounded);
+    let mut messages = source.guarded(|| match source.in_file {
+        true => Messages::of_file(bytes),
+        false => Messages::of_stream(bytes),
+    })?;
+    let schema = messages.schema.clone();
+    let batches = std::iter::from_fn(|| source.guarded(|| messages.next_batch()).transpose());
     Table::from_batches(name, &schema, batches, options, columns)
 }
 
-/// The next batch of a stream.
-fn in_stream(decoder: &mut StreamDecoder, rest: &mut Buffer) -> Result<Option<RecordBatch>, ArrowError> {
-    /// A message of length 0.
-    const END: [u8; 8] = [0xff, 0xff, 0xff, 0xff, 0, 0, 0, 0];
-    while !rest.is_empty() && !rest.starts_with(&END) {
-        if let Some(batch) = decoder.decode(rest)? {
-            return Ok(Some(batch));
-        }
-    }
-    decoder.finish().map(|()| None)
+fn wrong(what: impl ToString) -> ArrowError {
+    ArrowError::ParseError(what.to_string())
 }
 
-/// A file: its footer says where its batches are. What is between them is nobody's concern.
-struct File {
+/// The messages of a file or of a stream.
+struct Messages {
     bytes: Buffer,
     schema: SchemaRef,
     decoder: FileDecoder,
-    batches: Vec<Block>,
+    /// Dictionaries and batches in their order.
+    blocks: std::vec::IntoIter<Block>,
+    /// How many more bytes may be decompressed, and rows be read: a row of nothing takes no bytes.
+    left: u64,
 }
 
-impl File {
-    /// Reads the footer and the dictionaries.
-    fn open(bytes: Buffer) -> Result<File, ArrowError> {
-        let wrong = |what: &str| ArrowError::ParseError(what.into());
+impl Messages {
+    /// The footer says where the messages of a file are. What is between them is nobody's concern.
+    fn of_file(bytes: Buffer) -> Result<Messages, ArrowError> {
         let (before, &tail) = bytes.split_last_chunk().ok_or_else(|| wrong("no footer"))?;
         let footer = before.len().checked_sub(read_footer_length(tail)?).ok_or_else(|| wrong("no footer"))?;
-        let footer = root_as_footer(&before[footer..]).map_err(|e| wrong(&e.to_string()))?;
-        let schema = footer.schema().ok_or_else(|| wrong("no schema"))?;
-        if schema.endianness() != Endianness::Little {
-            return Err(wrong("big endian"));
-        }
-        let version = footer.version();
-        let schema: SchemaRef = fb_to_schema(schema).into();
-        let dictionaries: Vec<Block> = footer.dictionaries().iter().flatten().copied().collect();
-        let batches: Vec<Block> = footer.recordBatches().iter().flatten().copied().collect();
+        let footer = root_as_footer(&before[footer..]).map_err(wrong)?;
+        let (schema, version) = (footer.schema(), footer.version());
+        let (dictionaries, batches) = (footer.dictionaries(), footer.recordBatches());
+        let blocks: Vec<Block> =
+            dictionaries.iter().flatten().chain(batches.iter().flatten()).copied().collect();
         // Each byte belongs to one block at most, so that what is decoded is not larger than the file.
-        let lengths = dictionaries.iter().chain(&batches).map(length);
-        let all = lengths.into_iter().try_fold(0usize, |all, one| all.checked_add(one?));
+        let all = blocks.iter().try_fold(0usize, |all, block| all.checked_add(length(block)?));
         if all.is_none_or(|all| all > bytes.len()) {
             return Err(wrong("the blocks do not fit in the file"));
         }
-        let decoder = FileDecoder::new(schema.clone(), version);
-        let mut file = File { bytes, schema, decoder, batches };
-        for block in dictionaries {
-            let data = file.data(&block)?;
-            file.decoder.read_dictionary(&block, &data)?;
-        }
-        Ok(file)
+        Messages::new(&bytes, schema, version, blocks)
     }
 
-    fn batch(&self, at: usize) -> Result<RecordBatch, ArrowError> {
-        let block = &self.batches[at];
-        let batch = self.decoder.read_record_batch(block, &self.data(block)?)?;
-        batch.ok_or_else(|| ArrowError::ParseError("a block without a batch".into()))
-    }
-
-    fn data(&self, block: &Block) -> Result<Buffer, ArrowError> {
-        let place = usize::try_from(block.offset()).ok().zip(length(block));
-        match place {
-            Some((at, n)) if at.checked_add(n).is_some_and(|end| end <= self.bytes.len()) => {
-                Ok(self.bytes.slice_with_length(at, n))
+    /// A stream is a message with the schema, then the others. It ends with a message of length 0, or with its bytes.
+    fn of_stream(bytes: Buffer) -> Result<Messages, ArrowError> {
+        let (mut blocks, mut at) = (Vec::new(), 0);
+        let mut begin = None;
+        while at < bytes.len() {
+            let prefix = if bytes[at..].starts_with(CONTINUATION) { 8 } else { 4 };
+            let size = bytes.get(at + prefix - 4..).and_then(|rest| rest.first_chunk());
+            let size = i32::from_le_bytes(*size.ok_or_else(|| wrong("no length"))?);
+            if size == 0 {
+                break;
             }
-            _ => Err(ArrowError::ParseError("a block is outside the file".into())),
+            let size = usize::try_from(size).map_err(wrong)?.saturating_add(prefix);
+            let message = message(bytes[at..].get(..size).ok_or_else(|| wrong("cut off"))?)?;
+            let (metadata, body) = (i32::try_from(size).map_err(wrong)?, message.bodyLength());
+            let block = Block::new(at as i64, metadata, body);
+            if begin.is_none() {
+                begin = Some(message);
+            } else {
+                blocks.push(block);
+            }
+            let end = length(&block).and_then(|n| at.checked_add(n)).filter(|&end| end <= bytes.len());
+            at = end.ok_or_else(|| wrong("cut off"))?;
         }
+        let begin = begin.ok_or_else(|| wrong("empty"))?;
+        Messages::new(&bytes, begin.header_as_schema(), begin.version(), blocks)
+    }
+
+    fn new(
+        bytes: &Buffer,
+        schema: Option<Schema<'_>>,
+        version: MetadataVersion,
+        blocks: Vec<Block>,
+    ) -> Result<Messages, ArrowError> {
+        let schema = schema.ok_or_else(|| wrong("no schema"))?;
+        if schema.endianness() != Endianness::Little {
+            return Err(wrong("big endian"));
+        }
+        let schema: SchemaRef = fb_to_schema(schema).into();
+        let decoder = FileDecoder::new(schema.clone(), version);
+        let left = FREE.saturating_add(EXPANSION.saturating_mul(bytes.len() as u64));
+        Ok(Messages { bytes: bytes.clone(), schema, decoder, blocks: blocks.into_iter(), left })
+    }
+
+    /// The next batch. The dictionaries before it are read.
+    fn next_batch(&mut self) -> Result<Option<RecordBatch>, ArrowError> {
+        for block in self.blocks.by_ref() {
+            let place = usize::try_from(block.offset()).ok().zip(length(&block));
+            let (at, n) = place
+                .filter(|&(at, n)| at.checked_add(n).is_some_and(|end| end <= self.bytes.len()))
+                .ok_or_else(|| wrong("a block is outside the file"))?;
+            let data = self.bytes.slice_with_length(at, n);
+            let (metadata, body) = data.split_at(n - block.bodyLength() as usize);
+            let message = message(metadata)?;
+            // The decoder allocates what a buffer says that it is when it is decompressed.
+            let takes = decompressed(&message, body).ok_or_else(|| wrong("a buffer is outside its block"))?;
+            self.left = self.left.checked_sub(takes).ok_or_else(|| wrong("too large"))?;
+            if message.header_type() == MessageHeader::DictionaryBatch {
+                self.decoder.read_dictionary(&block, &data)?;
+                continue;
+            }
+            let batch = self.decoder.read_record_batch(&block, &data)?;
+            let batch = batch.ok_or_else(|| wrong("a block without a batch"))?;
+            self.left = self.left.checked_sub(batch.num_rows() as u64).ok_or_else(|| wrong("too large"))?;
+            return Ok(Some(batch));
+        }
+        Ok(None)
     }
 }
 
@@ -126,6 +153,28 @@ impl File {
 fn length(block: &Block) -> Option<usize> {
     let (metadata, body) = (block.metaDataLength(), block.bodyLength());
     usize::try_from(metadata).ok()?.checked_add(usize::try_from(body).ok()?)
+}
+
+/// The metadata of a message, behind its length.
+fn message(metadata: &[u8]) -> Result<Message<'_>, ArrowError> {
+    let prefix = if metadata.starts_with(CONTINUATION) { 8 } else { 4 };
+    root_as_message(metadata.get(prefix..).ok_or_else(|| wrong("cut off"))?).map_err(wrong)
+}
+
+/// How many bytes the buffers of a message say they are when they are decompressed. `None` if one is outside the body.
+fn decompressed(message: &Message<'_>, body: &[u8]) -> Option<u64> {
+    let dictionary = message.header_as_dictionary_batch().and_then(|dictionary| dictionary.data());
+    let Some(batch) = message.header_as_record_batch().or(dictionary) else { return Some(0) };
+    if batch.compression().is_none() {
+        return Some(0);
+    }
+    let mut all = 0u64;
+    for buffer in batch.buffers().iter().flatten().filter(|buffer| buffer.length() > 0) {
+        // -1 for a buffer that is not compressed.
+        let says = body.get(usize::try_from(buffer.offset()).ok()?..)?.first_chunk()?;
+        all = all.checked_add(i64::from_le_bytes(*says).max(0) as u64)?;
+    }
+    Some(all)
 }
 
 /// What is read.
@@ -138,18 +187,13 @@ impl Source<'_> {
     /// Runs a step of the decoder, which may panic on what is damaged.
     fn guarded<T>(&self, step: impl FnOnce() -> Result<T, ArrowError>) -> Result<T> {
         match catch_unwind(AssertUnwindSafe(step)) {
-            Ok(done) => done.map_err(|e| self.damaged(Some(&e))),
-            Err(_) => Err(self.damaged(None)),
+            Ok(Ok(done)) => Ok(done),
+            // Their words may quote values.
+            Ok(Err(_)) | Err(_) => Err(self.damaged()),
         }
     }
 
-    fn damaged(&self, e: Option<&ArrowError>) -> Error {
-        // The decoder's own words may quote values. They are shown only if they name a missing feature.
-        let lacks = e.map(ToString::to_string).filter(|words| words.contains("compress"));
-        if let Some(lacks) = lacks {
-            let what = format!("the file uses a feature that veilset does not read: {lacks}");
-            return Error::input(self.name, what, "Write it again without compression");
-        }
+    fn damaged(&self) -> Error {
         let what = match self.in_file {
             true => "the Arrow file is damaged or incomplete",
             false => "this is no Arrow file, and no whole Arrow stream",
@@ -157,3 +201,7 @@ impl Source<'_> {
         Error::input(self.name, what, "Copy it again from its source, or say what it is with `format`")
     }
 }
+
+#[cfg(test)]
+#[path = "arrow_read_tests.rs"]
+mod tests;

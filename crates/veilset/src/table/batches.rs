@@ -249,4 +249,4 @@ fn check_texts(name: &str, batch: &RecordBatch, kinds: &[Kind], before: usize) -
 
 #[cfg(test)]
 #[path = "batches_tests.rs"]
-mod tests;
+pub(super) mod tests;

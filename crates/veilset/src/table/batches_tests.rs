@@ -69,7 +69,7 @@ fn columns() -> Vec<Case> {
 }
 
 /// All of them, as two batches with an empty one between.
-fn many() -> (SchemaRef, Vec<RecordBatch>) {
+pub(in crate::table) fn many() -> (SchemaRef, Vec<RecordBatch>) {
     let (fields, arrays): (Vec<_>, Vec<_>) = columns().into_iter().map(|(f, a, _)| (f, a)).unzip();
     let schema: SchemaRef = Schema::new(fields).into();
     let all = RecordBatch::try_new(schema.clone(), arrays).unwrap();
@@ -315,38 +315,6 @@ fn bytes_are_keys_if_both_sides_say_so() {
     };
     assert_eq!(keys(&RAW).unwrap().set.len(), 2);
     assert!(keys(&CSV).unwrap_err().to_string().contains("binary"));
-}
-
-#[test]
-fn a_damaged_arrow_file_is_refused_at_every_byte() {
-    let (schema, batches) = many();
-    let table = table((schema, batches), &CSV, None).unwrap();
-    let mut file = Vec::new();
-    write_rows(&table, &[0, 1, 2], None, (Format::Arrow, &mut file)).unwrap();
-    let options = ReadOptions { format: Some(Format::Arrow), ..CSV };
-    let read = |bytes: &[u8]| Table::from_reader("f", bytes, &options, None);
-    assert_eq!(read(&file).unwrap().rows(), 3);
-    // A stream is the same without the magic number, what pads it, and the footer.
-    let begin = file.iter().position(|&byte| byte == 0xff).unwrap();
-    assert_eq!(read(&file[begin..]).unwrap().rows(), 3);
-    // What is between the magic number and the first block may be anything: Polars has a schema there that is no message.
-    let mut strange = file.clone();
-    strange[begin..begin + 64].fill(0x55);
-    assert_eq!(read(&strange).unwrap().rows(), 3);
-    for cut in [1, 6, 10, 11, 300] {
-        assert!(matches!(read(&file[..file.len() - cut]), Err(Error::Input(_))), "{cut}");
-    }
-    let mut refused = 0;
-    for at in (0..file.len()).step_by(3) {
-        let mut damaged = file.clone();
-        damaged[at] ^= 0x55;
-        refused += usize::from(read(&damaged).is_err());
-        let _ = read(&file[..at]);
-    }
-    assert!(refused > 100, "{refused}");
-    for nothing in [&b""[..], b"ARROW1\0\0", b"k,n\n1,2\n", b"\xff\xff\xff\xff\xff\xff\xff\x7f"] {
-        assert!(matches!(read(nothing), Err(Error::Input(_))), "{nothing:?}");
-    }
 }
 
 #[test]
