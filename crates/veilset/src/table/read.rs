@@ -84,7 +84,7 @@ pub(super) fn read(
 }
 
 /// The delimiters that are guessed. The first is taken if it fits, or if none does.
-const DELIMITERS: [u8; 4] = [b',', b';', b'\t', b'|'];
+pub(super) const DELIMITERS: [u8; 4] = [b',', b';', b'\t', b'|'];
 /// How many bytes at the start of a file are looked at for the delimiter, and
 const GUESS_BYTES: usize = 1 << 16;
 /// how many records.

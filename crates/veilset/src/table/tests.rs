@@ -177,6 +177,19 @@ fn a_delimiter_is_guessed_where_only_one_makes_columns() {
 }
 
 #[test]
+fn one_column_stays_one_whatever_characters_are_in_it() {
+    let comma = ReadOptions { delimiter: Some(b','), ..CSV };
+    for csv in ["a;\n", "a;b\n1;2\n3;4\n", "x|\ny|\n", "\"x,y\"\n\"1,2\"\n", "x\ty\n"] {
+        let table = Table::from_reader("a.csv", csv.as_bytes(), &comma, None).unwrap();
+        let (mut out, rows) = (Vec::new(), (0..table.rows()).collect::<Vec<_>>());
+        write_rows(&table, &rows, None, (Format::Csv, &mut out)).unwrap();
+        let again = Table::from_reader("o.csv", &out[..], &CSV, None).unwrap();
+        assert_eq!((again.header(), again.rows()), (table.header(), table.rows()), "{csv:?}");
+        assert!(rows.iter().all(|&row| again.cell(row, 0) == table.cell(row, 0)), "{csv:?}");
+    }
+}
+
+#[test]
 fn columns_without_a_header_have_numbers_for_names_and_none_is_written() {
     let options = ReadOptions { headerless: true, ..CSV };
     let csv = "ann,Rome\n\n\"b,b\",Oslo\ncleo,\n";

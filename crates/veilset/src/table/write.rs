@@ -2,6 +2,7 @@
 
 use super::arrow_write::ArrowSink;
 use super::batches::Batches;
+use super::read::DELIMITERS;
 use super::sent::{SentColumns, check_items};
 use super::types::Kind;
 use super::{Format, KeyedSet, Store, Table, destination, other, typed};
@@ -363,9 +364,10 @@ fn write_row<'a>(
         if i > 0 {
             out.write_all(&[delimiter])?;
         }
-        // Without quotes a blank line would not be a row, and a first name like a byte-order mark or like the start
-        // of another kind of file would be lost.
-        let special = (only && cell.is_empty()) || (i == 0 && other::may_look_other(cell, delimiter));
+        // Without quotes a blank line would not be a row, a first name like a byte-order mark or like the start of
+        // another kind of file would be lost, and a column might be divided where another delimiter is guessed.
+        let alone = only && (cell.is_empty() || cell.iter().any(|b| DELIMITERS.contains(b)));
+        let special = alone || (i == 0 && other::may_look_other(cell, delimiter));
         if special || cell.iter().any(|&b| b == delimiter || matches!(b, b'"' | b'\r' | b'\n')) {
             write_quoted(cell, out)?;
         } else {
