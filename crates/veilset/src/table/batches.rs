@@ -196,6 +196,11 @@ impl Table {
 /// Whether a result can have values of this type. What takes them panics for types that it does not know, and a result must
 /// not fail when the run is over.
 fn can_be_taken(data_type: &DataType) -> bool {
+    /// The most values side by side in one. Nobody has so many, but a damaged file may say so.
+    const WIDEST: u64 = 1 << 24;
+    if width(data_type).is_none_or(|width| width > WIDEST) {
+        return false;
+    }
     if !data_type.is_nested() && !matches!(data_type, DataType::Dictionary(..)) {
         return true;
     }
@@ -203,20 +208,35 @@ fn can_be_taken(data_type: &DataType) -> bool {
     catch_unwind(take).unwrap_or(false)
 }
 
+/// How many bytes or values of fixed number are in one value of this type. `None` if that is impossible.
+fn width(data_type: &DataType) -> Option<u64> {
+    let widest = inner(data_type).into_iter().map(width).try_fold(1, |most, one| Some(one?.max(most)))?;
+    match data_type {
+        DataType::FixedSizeBinary(n) | DataType::FixedSizeList(_, n) => {
+            u64::try_from(*n).ok()?.checked_mul(widest)
+        }
+        _ => Some(widest),
+    }
+}
+
 /// Whether values of this type refer to a dictionary.
 fn has_dictionary(data_type: &DataType) -> bool {
+    matches!(data_type, DataType::Dictionary(..)) || inner(data_type).into_iter().any(has_dictionary)
+}
+
+/// The types of what is in a value of this type.
+fn inner(data_type: &DataType) -> Vec<&DataType> {
     match data_type {
-        DataType::Dictionary(..) => true,
         DataType::List(field)
         | DataType::LargeList(field)
         | DataType::ListView(field)
         | DataType::LargeListView(field)
         | DataType::FixedSizeList(field, _)
         | DataType::Map(field, _)
-        | DataType::RunEndEncoded(_, field) => has_dictionary(field.data_type()),
-        DataType::Struct(fields) => fields.iter().any(|field| has_dictionary(field.data_type())),
-        DataType::Union(fields, _) => fields.iter().any(|(_, field)| has_dictionary(field.data_type())),
-        _ => false,
+        | DataType::RunEndEncoded(_, field) => vec![field.data_type()],
+        DataType::Struct(fields) => fields.iter().map(|field| field.data_type()).collect(),
+        DataType::Union(fields, _) => fields.iter().map(|(_, field)| field.data_type()).collect(),
+        _ => Vec::new(),
     }
 }
 

@@ -348,6 +348,26 @@ fn seconds_are_milliseconds_in_parquet_and_what_it_has_no_type_for_is_refused() 
 }
 
 #[test]
+fn columns_of_an_impossible_width_are_refused_when_they_are_read() {
+    let list = |inner: DataType, n| DataType::FixedSizeList(Field::new("i", inner, true).into(), n);
+    let pair = |t: DataType| DataType::Struct(vec![Field::new("p", t, true)].into());
+    for (data_type, kept) in [
+        (DataType::FixedSizeBinary(4), true),
+        (DataType::FixedSizeBinary(-1), false),
+        (DataType::FixedSizeBinary(i32::MAX), false),
+        (list(DataType::Int8, 3), true),
+        (list(DataType::Int8, -1), false),
+        (list(DataType::Int8, i32::MAX), false),
+        (pair(list(list(DataType::Int32, 1 << 20), 1 << 20)), false),
+        (pair(list(list(DataType::Int32, 2), 2)), true),
+    ] {
+        let schema: SchemaRef = Schema::new(vec![Field::new("c", data_type.clone(), true)]).into();
+        let read = Table::from_batches("frame", &schema, [], &CSV, None);
+        assert_eq!(read.is_ok(), kept, "{data_type}");
+    }
+}
+
+#[test]
 fn columns_that_cannot_be_taken_row_by_row_are_refused_when_they_are_read() {
     // Another program may let the entries of a map be missing, which what takes them does not expect.
     let entries = |nullable| {
