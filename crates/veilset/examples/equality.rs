@@ -7,6 +7,7 @@ use veilset::context::Context;
 use veilset::equality::{Equality, nibbles::Nibbles};
 use veilset::error::{Error, Result};
 use veilset::hazmat;
+use veilset::params::LAMBDA;
 use veilset::rng::Prng;
 use veilset::threads::Threads;
 
@@ -31,11 +32,12 @@ fn main() -> Result<()> {
         let (r, s) = std::thread::scope(|scope| {
             let receiver = scope.spawn(|| {
                 let (mut rng, threads) = (Prng::from_os()?, Threads::new(1)?);
-                let mut cx = Context { ch: &mut a, session, rng: &mut rng, threads: &threads };
+                let mut cx =
+                    Context { ch: &mut a, session, rng: &mut rng, exponent: LAMBDA, threads: &threads };
                 protocol.receiver(&mut cx, &ours, 64)
             });
             let (mut rng, threads) = (Prng::from_os()?, Threads::new(1)?);
-            let mut cx = Context { ch: &mut b, session, rng: &mut rng, threads: &threads };
+            let mut cx = Context { ch: &mut b, session, rng: &mut rng, exponent: LAMBDA, threads: &threads };
             let sent = protocol.sender(&mut cx, &theirs, 64);
             let received = receiver.join().map_err(|_| Error::Bug("the receiver panicked".into()))?;
             Ok::<_, Error>((received?, sent?))

@@ -4,6 +4,7 @@
 
 use crate::channel::Channel;
 use crate::hash::SessionId;
+use crate::params::LAMBDA;
 use crate::rng::Prng;
 use crate::threads::Threads;
 
@@ -15,6 +16,9 @@ pub struct Context<'a> {
     pub session: SessionId,
     /// The source of all secrets.
     pub rng: &'a mut Prng,
+    /// The run is wrong without anybody noticing with probability at most 2^-`exponent`: [`LAMBDA`], or more if it is one
+    /// of the shards of a job ([`crate::operations::Terms::exponent`]).
+    pub exponent: u32,
     /// Where everything that takes more than one thread is computed.
     pub threads: &'a Threads,
 }
@@ -22,6 +26,6 @@ pub struct Context<'a> {
 impl<'a> Context<'a> {
     /// The context of a session, on all threads of the program ([`Threads::global`]).
     pub fn new(ch: &'a mut Channel, session: &SessionId, rng: &'a mut Prng) -> Context<'a> {
-        Context { ch, session: *session, rng, threads: Threads::global() }
+        Context { ch, session: *session, rng, exponent: LAMBDA, threads: Threads::global() }
     }
 }

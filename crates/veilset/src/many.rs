@@ -11,6 +11,7 @@ use crate::channel::{Channel, Mesh, Rx, Tx};
 use crate::context::Context;
 use crate::error::{Error, Result, Seat};
 use crate::hash::SessionId;
+use crate::params::LAMBDA;
 use crate::rng::Prng;
 use crate::threads::Threads;
 use std::num::NonZeroU8;
@@ -101,7 +102,7 @@ impl Many<'_> {
         });
         let inputs = inputs.collect::<Result<Vec<_>>>()?;
         self.mesh.each_with(inputs, |_, (party, input, session, mut rng), ch| {
-            step(party, input, &mut Context { ch, session, rng: &mut rng, threads })
+            step(party, input, &mut Context { ch, session, rng: &mut rng, exponent: LAMBDA, threads })
         })
     }
 }

@@ -8,6 +8,7 @@
 pub mod bfv;
 pub mod filter;
 pub mod matrix;
+pub mod shards;
 
 use crate::error::{Error, Result};
 

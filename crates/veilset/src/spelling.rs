@@ -5,7 +5,7 @@
 //! 128`.
 
 /// The settings that messages may name.
-pub const SETTINGS: [&str; 45] = [
+pub const SETTINGS: [&str; 46] = [
     "audit_log",
     "both",
     "capacity",
@@ -49,6 +49,7 @@ pub const SETTINGS: [&str; 45] = [
     "role",
     "scale",
     "send_columns",
+    "shards",
     "union_sender",
     "values",
 ];

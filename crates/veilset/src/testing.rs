@@ -12,6 +12,7 @@ use crate::item::ItemSet;
 use crate::many::{Many, seat};
 use crate::net::{Fingerprint, Listed, ListedParty, Me, Roster};
 use crate::operations::{Announced, Operation, Role};
+use crate::params::LAMBDA;
 use crate::rng::Prng;
 use crate::secret::Secrets;
 use crate::session::run::Request;
@@ -256,7 +257,7 @@ impl std::io::Write for Shared {
 impl Context<'_> {
     /// The same on other threads.
     pub(crate) fn on<'b>(&'b mut self, threads: &'b Threads) -> Context<'b> {
-        Context { ch: self.ch, session: self.session, rng: self.rng, threads }
+        Context { ch: self.ch, session: self.session, rng: self.rng, exponent: LAMBDA, threads }
     }
 
     /// With this generator instead of its own.

@@ -13,6 +13,7 @@ use veilset::item::{ItemSet, Items};
 use veilset::many::Many;
 use veilset::operations::cost::Deal;
 use veilset::operations::{Announced, INTERSECT, Operation, Role, Rows, Task, Terms};
+use veilset::params::LAMBDA;
 use veilset::protocols::{self, Choice, Protocol};
 use veilset::session::confirm;
 use veilset::threads::Threads;
@@ -77,7 +78,7 @@ impl Case {
                 filter: None,
             };
             let (rng, session) = (&mut hazmat::seeded(&[i as u8; 32]), hazmat::session_id([1; 32]));
-            let mut cx = Context { ch: &mut ch, session, rng, threads: &threads[i] };
+            let mut cx = Context { ch: &mut ch, session, rng, exponent: LAMBDA, threads: &threads[i] };
             let sealed = protocols::run(protocol, &task, &mut cx, self.announced()[1 - i]).unwrap();
             let confirmed = confirm(&mut ch, &session).unwrap();
             sealed.open(confirmed).unwrap()

@@ -29,6 +29,7 @@ use veilset::operations::{INTERSECT, Learned, Operation, Role, Rows, SUM, Terms,
 use veilset::oprf::{Input, Oprf, two_hash_dh::TwoHashDh};
 use veilset::ot::extension::{DEFAULT_K, Receiver, Sender};
 use veilset::ot::{Security, transfer};
+use veilset::params::LAMBDA;
 use veilset::protocols::{self, Choice, Protocol};
 use veilset::rng::Prng;
 use veilset::secret::Secrets;
@@ -319,10 +320,11 @@ fn pair<A: Send + 'static, B: Send + 'static>(
             let [here, there] = &threads;
             let first = s.spawn(move || {
                 let rng = &mut hazmat::seeded(&[1; 32]);
-                first(&mut Context { ch: &mut a, session, rng, threads: here }).unwrap()
+                first(&mut Context { ch: &mut a, session, rng, exponent: LAMBDA, threads: here }).unwrap()
             });
             let rng = &mut hazmat::seeded(&[2; 32]);
-            let second = second(&mut Context { ch: &mut b, session, rng, threads: there }).unwrap();
+            let second =
+                second(&mut Context { ch: &mut b, session, rng, exponent: LAMBDA, threads: there }).unwrap();
             (first.join().unwrap(), second)
         })
     })

@@ -33,15 +33,12 @@ use crate::group::Group;
 use crate::group::raised::{Raised, forged, unlucky};
 use crate::hash::{Domain, SessionId};
 use crate::hashed::Hashed;
-use crate::params::{LAMBDA, share};
 use crate::secret::Secrets;
 use crate::threads::Threads;
 use rayon::prelude::*;
 use std::marker::PhantomData;
 use zeroize::Zeroizing;
 
-/// The exponent of the error probability. A query wrongly found in Omega is the only kind of undetected error.
-pub(crate) const EXPONENT: u32 = share(LAMBDA, 1);
 /// Points per frame: 8192, or 256 KiB of 32 bytes each. Each direction buffers at most one pipe and two frames.
 pub(crate) const FRAME: usize = 1 << 13;
 
@@ -88,7 +85,8 @@ impl MakeSet for BloomFilter {
 impl<G: Group, S: MakeSet> Mqrpmt for CwPrf<G, S> {
     fn server(&self, cx: &mut Context, y: &Hashed, n_x: usize) -> Result<Secrets<bool>> {
         cx.ch.stage("matching", Unit::Items, y.len() + n_x);
-        let omega = self.1.make(EXPONENT, n_x, y.len())?;
+        // A query wrongly found in Omega is the only kind of undetected error.
+        let omega = self.1.make(cx.exponent, n_x, y.len())?;
         // 1. P1 picks k1, then computes and sends F_k1(H(y_i)).
         let y_k1 = Raised::<G>::new(y, cx.rng)?;
         let order = cx.rng.permutation(y.len());
@@ -108,7 +106,7 @@ impl<G: Group, S: MakeSet> Mqrpmt for CwPrf<G, S> {
 
     fn client(&self, cx: &mut Context, x: &Hashed, n_y: usize) -> Result<Secrets<u32>> {
         cx.ch.stage("matching", Unit::Items, n_y + x.len());
-        let omega = self.1.make(EXPONENT, x.len(), n_y)?;
+        let omega = self.1.make(cx.exponent, x.len(), n_y)?;
         // 0. P2 sends its queries in random order, so that the positions of the bits tell P1 nothing.
         let order = cx.rng.permutation(x.len());
         // 2. P2 picks k2.

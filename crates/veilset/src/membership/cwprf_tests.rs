@@ -51,7 +51,6 @@ fn the_bits_are_those_of_the_plain_computation() {
 
 #[test]
 fn the_error_is_that_of_the_whole_run_and_an_argument_of_the_set() {
-    assert_eq!(EXPONENT, share(LAMBDA, 1));
     // Each bit of the exponent costs one bit of tag, and slightly more than one bit of filter.
     let golomb = |exponent| GolombTags.make(exponent, 1000, 800).unwrap().bytes();
     let bloom = |exponent| BloomFilter.make(exponent, 1000, 800).unwrap().bytes();

@@ -34,11 +34,7 @@ use crate::error::Result;
 use crate::group::Group;
 use crate::hashed::Hashed;
 use crate::oprf::permuted::PermutedOprf;
-use crate::params::{LAMBDA, share};
 use crate::secret::Secrets;
-
-/// The exponent of the error probability. A query wrongly found among F_k(y) is the only kind of undetected error.
-pub(crate) const EXPONENT: u32 = share(LAMBDA, 1);
 
 const F_X: Message<[u8]> = Message::new(0x15, "S->R  tags of F_k(x), permuted");
 
@@ -47,7 +43,8 @@ pub struct FromPermutedOprf<G>(pub G);
 
 impl<G: Group> Mqrpmt for FromPermutedOprf<G> {
     fn server(&self, cx: &mut Context, y: &Hashed, n_x: usize) -> Result<Secrets<bool>> {
-        let tags = Tags::new(EXPONENT, n_x, y.len())?;
+        // A query wrongly found among F_k(y) is the only kind of undetected error.
+        let tags = Tags::new(cx.exponent, n_x, y.len())?;
         // 1. P1 acts as the pOPRF's client with inputs Y, and obtains F_k(y_π(i)).
         let order = cx.rng.permutation(y.len());
         let f_y = PermutedOprf(self.0).receiver(cx, y, &order)?;
@@ -57,7 +54,7 @@ impl<G: Group> Mqrpmt for FromPermutedOprf<G> {
     }
 
     fn client(&self, cx: &mut Context, x: &Hashed, n_y: usize) -> Result<Secrets<u32>> {
-        let tags = Tags::new(EXPONENT, x.len(), n_y)?;
+        let tags = Tags::new(cx.exponent, x.len(), n_y)?;
         // 0. P2 sends its queries in random order, so that the positions of the bits tell P1 nothing.
         let order = cx.rng.permutation(x.len());
         // 1. P2 acts as the pOPRF's server, and obtains k and π.

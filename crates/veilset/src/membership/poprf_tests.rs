@@ -8,6 +8,7 @@ use crate::group::ristretto255::Ristretto255;
 use crate::hash::SessionId;
 use crate::item::ItemSet;
 use crate::oprf::permuted::FRAME;
+use crate::params::LAMBDA;
 use crate::rng::Prng;
 use crate::testing::{Views, are_random_orders, overlapping, parts, places, run_pair, sizes, told, under};
 use crate::threads::Threads;
@@ -50,7 +51,7 @@ impl Mqrpmt for Unpermuted {
     fn client(&self, cx: &mut Context, x: &Hashed, n_y: usize) -> Result<Secrets<u32>> {
         let keyed = PermutedOprf(Ristretto255).sender(cx, x, n_y)?;
         let order: Vec<u32> = (0..x.len() as u32).collect();
-        Tags::new(EXPONENT, x.len(), n_y)?.send(&mut cx.ch.tx, F_X, &keyed.values(&order)?)?;
+        Tags::new(cx.exponent, x.len(), n_y)?.send(&mut cx.ch.tx, F_X, &keyed.values(&order)?)?;
         Ok(Secrets::from(order))
     }
 }
@@ -99,7 +100,7 @@ fn both_send_in_random_order_and_another_one_in_each_run() {
         let points = Curve25519::map_and_raise(y.own(), &keys(7).0).unwrap();
         points.iter().map(|p| p.as_bytes().to_vec()).collect()
     };
-    let tags = Tags::new(EXPONENT, 250, 300).unwrap();
+    let tags = Tags::new(LAMBDA, 250, 300).unwrap();
     let known_x: Vec<Vec<u8>> = {
         let mut ch = Channel::pair().0;
         let rng = &mut Prng::from_seed(&[1; 32]);
@@ -139,7 +140,7 @@ fn a_client_cannot_ask_for_the_same_item_twice() {
             |cx: &mut Context| FromPermutedOprf(Ristretto255).server(cx, &Hashed::new(&none), tags.len());
         told(&[(0x15, &body)], server).map(|bits| bits.to_vec())
     };
-    assert_eq!(Tags::new(EXPONENT, 3, 0).unwrap().bytes, 6);
+    assert_eq!(Tags::new(LAMBDA, 3, 0).unwrap().bytes, 6);
     assert_eq!(asked(&[1, 2, 3]), Ok(vec![false; 3]));
     for tags in [[1, 1, 2], [1, 2, 1], [2, 1, 1]] {
         let error = asked(&tags).unwrap_err();

@@ -292,7 +292,7 @@ fn inputs(cx: &Context, pairs: &[Components]) -> Secrets<Input> {
 /// The context of the OPRF, in a part of the session.
 fn within<'c>(cx: &'c mut Context) -> Context<'c> {
     let session = part(&cx.session, "Sigma-mqPMT from FHE, comparison");
-    Context { ch: cx.ch, session, rng: cx.rng, threads: cx.threads }
+    Context { ch: cx.ch, session, rng: cx.rng, exponent: cx.exponent, threads: cx.threads }
 }
 
 /// P1 learns which of its masks are P2's values, at the same positions.

@@ -95,6 +95,7 @@ const TERMS: Terms = Terms {
     several: false,
     bare: true,
     filter: None,
+    shards: 0,
 };
 
 /// The OPRF, and the union.

@@ -35,6 +35,7 @@ use crate::membership::Mqrpmt;
 use crate::membership::encrypted_filter::Stored;
 use crate::membership::permuted::{MqrpmtStar, PermutedMqpmt};
 use crate::params::filter::Agreed;
+use crate::params::{self, LAMBDA};
 use cost::{Cost, Deal, Transfer};
 use std::fmt;
 use std::str::FromStr;
@@ -295,6 +296,16 @@ pub struct Terms {
     /// The receiver's filter (dc17): one that was made in advance, as its hello says. Or one of a size that both parties
     /// know without a word, for benchmarks. If `None`, it is as large as the sizes of the sets ask for.
     pub filter: Option<Agreed>,
+    /// The number of shards of a job, one run for each; 0 for a run in one piece.
+    pub shards: u32,
+}
+
+impl Terms {
+    /// The result is wrong without anybody noticing with probability at most 2^-[`LAMBDA`], which the shards of a job share:
+    /// in each of them it is at most 2^-`exponent`.
+    pub fn exponent(&self) -> u32 {
+        params::share(LAMBDA, self.shards as usize)
+    }
 }
 
 /// What a party learned, in addition to the size of the peer's set. `Debug` shows only the kind.

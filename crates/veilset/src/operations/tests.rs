@@ -40,6 +40,7 @@ pub(super) const TERMS: Terms = Terms {
     several: false,
     bare: false,
     filter: None,
+    shards: 0,
 };
 const MAX_ROW: usize = 3050;
 const NO_PAYLOADS: &Items = &Items::new();

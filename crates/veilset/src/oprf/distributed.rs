@@ -107,7 +107,13 @@ fn both_ways(first: Cost, second: Cost, inputs: [usize; 2]) -> Cost {
 
 /// The same context in a part of the session.
 fn within<'c>(cx: &'c mut Context, name: &'static str) -> Context<'c> {
-    Context { ch: cx.ch, session: part(&cx.session, name), rng: cx.rng, threads: cx.threads }
+    Context {
+        ch: cx.ch,
+        session: part(&cx.session, name),
+        rng: cx.rng,
+        exponent: cx.exponent,
+        threads: cx.threads,
+    }
 }
 
 /// The halves that go into the values.

@@ -61,7 +61,7 @@ impl<'a> InGroup for Run<'_, 'a, '_> {
 fn cost(deal: &Deal) -> Result<Cost> {
     let (n_y, n_x) = CWPRF.sizes(deal);
     let Facts { point, room, .. } = CWPRF.facts(deal.group)?;
-    let omega = Golomb::new(cwprf::EXPONENT, n_x, n_y)?;
+    let omega = Golomb::new(deal.terms.exponent(), n_x, n_y)?;
     let mut traffic = deal.sent_on();
     traffic.to_sender += framed(n_y, cwprf::FRAME, point);
     traffic.to_receiver +=

@@ -58,7 +58,7 @@ fn cost(deal: &Deal) -> Result<Cost> {
     let (n_y, n_x) = DH_PSI.sizes(deal);
     let Facts { point, room, .. } = DH_PSI.facts(deal.group)?;
     let points = framed(n_y, dh_psi::FRAME, point);
-    let tags = tags_and_rows(deal, n_x, dh_psi::tag_bytes(deal.terms.payload, n_x, n_y)?);
+    let tags = tags_and_rows(deal, n_x, dh_psi::tag_bytes(&deal.terms, n_x, n_y)?);
     // The receiver raises its own points to its key, and later to the inverse.
     let work = |multiplications| Work { multiplications, ..Work::default() };
     let traffic = deal.sent_on() + Traffic { to_sender: points, to_receiver: points + tags };

@@ -5,7 +5,7 @@ use super::{Offer, Protocol, Runs, SEMI_HONEST, groups};
 use crate::error::Result;
 use crate::group::ristretto255::Ristretto255;
 use crate::membership::lookup::{self, Tags};
-use crate::membership::poprf::{EXPONENT, FromPermutedOprf};
+use crate::membership::poprf::FromPermutedOprf;
 use crate::operations::cost::{Cost, Deal, Work, framed, grown};
 use crate::operations::{COUNT, ID, INTERSECT, SHARE, SUM, UNION};
 use crate::oprf::permuted;
@@ -50,7 +50,7 @@ pub static POPRF: Protocol = Protocol {
 /// The membership protocol, and the transfer that follows it, with a row for each of the sender's items.
 fn cost(deal: &Deal) -> Result<Cost> {
     let (n_y, n_x) = POPRF.sizes(deal);
-    let tags = Tags::new(EXPONENT, n_x, n_y)?;
+    let tags = Tags::new(deal.terms.exponent(), n_x, n_y)?;
     let mut traffic = deal.sent_on();
     let points = framed(n_y, permuted::FRAME, 32);
     traffic.to_sender += points;

@@ -116,6 +116,7 @@ impl Hello {
             bare: _,
             // Told by `filter` below, which only one of the parties needs to know before.
             filter: _,
+            shards,
         } = self.terms;
         let list = self.list.map_or_else(|| "none".into(), |hash| hexadecimal(&hash));
         let modulus_bits = if self.operation.uses.values { modulus.bits() } else { 0 };
@@ -134,6 +135,7 @@ impl Hello {
             ("modulus_bits", "bits of the sum's modulus (`modulus`)", modulus_bits.to_string()),
             ("malicious_sender", "`malicious_sender`", yes(malicious_sender)),
             ("reveal_count_to_sender", "`reveal_count_to_sender`", yes(reveal_count)),
+            ("shards", "`shards`", shards.max(1).to_string()),
         ];
         terms.into_iter().map(|(key, words, value)| Term { key, words, value }).collect()
     }

@@ -422,6 +422,7 @@ impl<'a> Request<'a> {
             several: self.parties.is_some(),
             bare: false,
             filter: self.terms.filter,
+            shards: self.terms.shards,
         }
     }
 
@@ -557,8 +558,13 @@ fn run_of_two(
         set.insert_listed(proposal.choice.protocol.inserted(request.operation, theirs));
     }
     let task = request.task(&proposal, &set, filter.as_ref());
-    let mut cx =
-        Context { ch: &mut connection.channel, session: proposal.session_id, rng, threads: request.threads };
+    let mut cx = Context {
+        ch: &mut connection.channel,
+        session: proposal.session_id,
+        rng,
+        exponent: task.terms.exponent(),
+        threads: request.threads,
+    };
     let computed = compute(proposal.choice.protocol, &task, &mut cx, theirs);
     let (sealed, confirmed) = finish(connection, computed)?;
     let learned = sealed.open(confirmed).map_err(|e| e.by(proposal.parties.peer().seat))?;

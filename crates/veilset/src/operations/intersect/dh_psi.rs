@@ -34,14 +34,12 @@ use crate::hashed::Hashed;
 use crate::item::Items;
 use crate::operations::{Sealed, Terms};
 use crate::ot::Pad;
-use crate::params::{LAMBDA, share, tag_bits};
+use crate::params::tag_bits;
 use crate::secret::Secrets;
 use rayon::prelude::*;
 use std::marker::PhantomData;
 use zeroize::Zeroizing;
 
-/// The exponent of the error probability. False matches of tags are the only kind of undetected error.
-const EXPONENT: u32 = share(LAMBDA, 1);
 /// Points per frame: 8192, or 256 KiB of 32 bytes each. Each direction buffers at most one pipe and two frames.
 pub(crate) const FRAME: usize = 1 << 13;
 
@@ -53,9 +51,9 @@ impl<G: Group> Messages<G> {
     const Y_BA: Message<G::Point> = Message::new(0x62, "S->R  H(y)^ba, same order");
 }
 
-/// Bytes of a tag. With payload, no two tags of X may be equal.
-pub(crate) fn tag_bytes(payload: bool, n_x: usize, n_y: usize) -> Result<usize> {
-    Ok(if payload { 16 } else { tag_bits(EXPONENT, n_x, n_y)?.div_ceil(8) as usize })
+/// Bytes of a tag. False matches of tags are the only kind of undetected error. With payload, no two tags of X may be equal.
+pub(crate) fn tag_bytes(terms: &Terms, n_x: usize, n_y: usize) -> Result<usize> {
+    Ok(if terms.payload { 16 } else { tag_bits(terms.exponent(), n_x, n_y)?.div_ceil(8) as usize })
 }
 
 /// What is derived from the values of F_a: the tags of items and dummies, and the keys of their rows if rows are
@@ -102,7 +100,7 @@ pub(crate) fn receiver<'a, G: Group>(
     terms: &Terms,
 ) -> Result<Sealed<'a, Matching>> {
     let (n_y, n) = (y.len(), y.items().len());
-    let tag_bytes = tag_bytes(terms.payload, n_x, n_y)?;
+    let tag_bytes = tag_bytes(terms, n_x, n_y)?;
     cx.ch.stage("matching", Unit::Items, 2 * n_y);
     // 0. R permutes Y: if S gets the result too, it must not learn where in Y the matches are.
     let order = cx.rng.permutation(n_y);
@@ -143,7 +141,7 @@ pub(crate) fn sender<'a, G: Group>(
     terms: &Terms,
 ) -> Result<Option<Sealed<'a, Matching>>> {
     let n_x = x.len();
-    let tag_bytes = tag_bytes(terms.payload, n_x, n_y)?;
+    let tag_bytes = tag_bytes(terms, n_x, n_y)?;
     tags::check(payloads, terms)?;
     cx.ch.stage("matching", Unit::Items, 2 * n_y);
     // 2. S picks a, and computes the tags of H(x)^a while R computes H(y)^b.

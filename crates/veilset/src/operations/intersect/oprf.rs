@@ -21,16 +21,13 @@ use crate::item::Items;
 use crate::operations::{Sealed, Terms};
 use crate::oprf::{Oprf, Output};
 use crate::ot::Pad;
-use crate::params::{LAMBDA, matrix, share};
+use crate::params::matrix;
 use crate::secret::Secrets;
 use rayon::prelude::*;
 
-/// The exponent of the error probability. False matches of tags are the only kind of undetected error.
-const EXPONENT: u32 = share(LAMBDA, 1);
-
-/// Bytes of a tag. With payload, no two tags of X may be equal.
+/// Bytes of a tag. False matches of tags are the only kind of undetected error. With payload, no two tags of X may be equal.
 pub(crate) fn tag_bytes(terms: &Terms, n_x: usize, n_y: usize) -> Result<usize> {
-    let bytes = matrix::tag_bits(EXPONENT, n_x, n_y, terms.malicious_sender).div_ceil(8) as usize;
+    let bytes = matrix::tag_bits(terms.exponent(), n_x, n_y, terms.malicious_sender).div_ceil(8) as usize;
     match bytes <= LONGEST {
         true => Ok(if terms.payload { bytes.max(16) } else { bytes }),
         false => Err(Error::Usage(format!("{n_x} and {n_y} items need tags of more than {LONGEST} bytes"))),

@@ -27,6 +27,7 @@ const TERMS: Terms = Terms {
     several: false,
     bare: false,
     filter: None,
+    shards: 0,
 };
 
 fn reordered(set: &ItemSet) -> ItemSet {
