@@ -84,6 +84,30 @@ impl<'a> Hashed<'a> {
         Self::new(items).with_dummies(Dummies::Listed, &Secrets::from(dummies))
     }
 
+    /// The part of this set with the items at these positions, filled up to `size`, no less than there are. As many dummies
+    /// are computed whatever the part has, because a peer waits for them.
+    pub(crate) fn shard(
+        &self,
+        positions: &[u32],
+        kind: Dummies,
+        size: usize,
+        rng: &mut Prng,
+    ) -> Hashed<'static> {
+        let mut dummies = Secrets::zeros(size);
+        match kind {
+            Dummies::Random => dummies.iter_mut().for_each(|dummy| *dummy = ItemHash::random(rng)),
+            Dummies::Listed => {
+                let listed = ItemHash::listed();
+                dummies.par_iter_mut().enumerate().for_each(|(i, dummy)| *dummy = listed(i));
+            }
+        }
+        let mut hashes = Secrets::zeros(positions.len());
+        hashes.iter_mut().zip(positions).for_each(|(hash, &i)| *hash = *self.hash(i as usize));
+        let part = Hashed::of(Cow::Owned(self.items.part(positions)));
+        let part = Hashed { hashes: OnceLock::from(hashes), ..part };
+        part.with_dummies(kind, &dummies[..size.saturating_sub(positions.len())])
+    }
+
     /// Puts the first `n` listed dummies behind all others, those that the peer's set may have.
     pub fn insert_listed(&mut self, n: usize) {
         self.inserted = n;
@@ -189,6 +213,27 @@ mod tests {
         let some = |id: &str| [id].iter().collect::<ItemSet>();
         assert!(hashed.identify(some("1")).unwrap().items() == &some("1"));
         assert!(matches!(hashed.identify(some("2")), Err(Error::Bug(_))));
+    }
+
+    #[test]
+    fn a_shard_has_items_of_the_set_and_dummies_of_its_own() {
+        let set: ItemSet = (0..50).map(|i| format!("item {i}")).collect();
+        let whole = Hashed::new(&set);
+        let mut rng = Prng::from_seed(&[2; 32]);
+        for kind in [Dummies::Random, Dummies::Listed] {
+            let part = whole.shard(&[3, 7, 8, 49], kind, 9, &mut rng);
+            let again = whole.shard(&[3, 7, 8, 49], kind, 9, &mut rng);
+            assert_eq!((part.announced(), part.dummies(), part.items().len()), (9, Some(kind), 4));
+            for (i, position) in [3, 7, 8, 49].into_iter().enumerate() {
+                assert_eq!(part.items().get(i), set.get(position));
+                assert_eq!(part.hash(i), whole.hash(position));
+            }
+            assert_eq!(part.own()[4..] == again.own()[4..], kind == Dummies::Listed);
+            let none = ItemSet::default();
+            let listed = Hashed::padded_from_list(&none, 5);
+            assert_eq!(part.own()[4..] == *listed.own(), kind == Dummies::Listed);
+            assert_eq!(whole.shard(&[], kind, 3, &mut rng).announced(), 3);
+        }
     }
 
     #[test]

@@ -100,6 +100,14 @@ impl Items {
         (0..self.len()).map(|i| self.get(i))
     }
 
+    /// The items at these positions, in their order.
+    pub fn chosen(&self, positions: &[u32]) -> Items {
+        let bytes = positions.iter().map(|&i| self.get(i as usize).len()).sum();
+        let mut chosen = Items::with_capacity(positions.len(), bytes);
+        positions.iter().for_each(|&i| chosen.push(self.get(i as usize)));
+        chosen
+    }
+
     /// The length of the longest item, 0 if there is none.
     pub fn longest(&self) -> usize {
         self.iter().map(<[u8]>::len).max().unwrap_or(0)
@@ -120,7 +128,7 @@ impl<T: AsRef<[u8]>> FromIterator<T> for Items {
     }
 }
 
-/// A set: distinct items, in a fixed order. Only [`ItemSet::keep_first`] makes one.
+/// A set: distinct items, in a fixed order. Only [`ItemSet::keep_first`] makes one, and [`ItemSet::part`] a part of one.
 #[derive(Clone, PartialEq, Eq, Default)]
 pub struct ItemSet(Items);
 
@@ -139,6 +147,11 @@ impl ItemSet {
     /// Its items, in order.
     pub fn into_items(self) -> Items {
         self.0
+    }
+
+    /// The items at these positions, which must be different.
+    pub(crate) fn part(&self, positions: &[u32]) -> ItemSet {
+        ItemSet(self.0.chosen(positions))
     }
 
     /// The distinct items of a list of fewer than 2^32. While it runs it takes 8 bytes of memory for each item; it

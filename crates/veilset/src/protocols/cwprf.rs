@@ -21,8 +21,8 @@ pub static CWPRF: Protocol = Protocol {
     groups: &[groups::CURVE25519, groups::P256, groups::P256_COMPRESSED],
     ciphers: &[],
     offers: &[
-        Offer { prepares: true, ..Offer::of(&INTERSECT) },
-        Offer { prepares: true, preferred: true, inserts_list: true, ..Offer::of(&UNION) },
+        Offer { prepares: true, shards: true, ..Offer::of(&INTERSECT) },
+        Offer { prepares: true, preferred: true, inserts_list: true, shards: true, ..Offer::of(&UNION) },
         Offer { prepares: true, preferred: true, ..Offer::of(&COUNT) },
         Offer { prepares: true, preferred: true, ..Offer::of(&SUM) },
         Offer { prepares: true, preferred: true, ..Offer::of(&SHARE) },

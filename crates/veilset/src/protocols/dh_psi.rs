@@ -16,7 +16,7 @@ pub static DH_PSI: Protocol = Protocol {
     summary: "classic Diffie-Hellman private set intersection",
     groups: &[groups::CURVE25519, groups::P256, groups::P256_COMPRESSED],
     ciphers: &[],
-    offers: &[Offer { preferred: true, prepares: true, ..Offer::of(&INTERSECT) }],
+    offers: &[Offer { preferred: true, prepares: true, shards: true, ..Offer::of(&INTERSECT) }],
     assumptions: |_, group| vec![SEMI_HONEST, in_group(group), "BLAKE3 as a random oracle, AES-128"],
     runs: Runs::Two {
         // Matching and comparing, then the columns that are sent along.

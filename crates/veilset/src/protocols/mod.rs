@@ -202,6 +202,9 @@ pub struct Offer {
     pub prepares: bool,
     /// Whether the receiver's filter can be made in advance, for many runs ([`crate::artefact::filter`]).
     pub filters: bool,
+    /// Whether it can run in shards, whose results show no more than that of one run ([`crate::session::shards`]): its error
+    /// follows from [`Terms::exponent`], and it hides which of the sender's rows are dummies.
+    pub shards: bool,
     /// The most items that the receiver's and the sender's set can have in the protocol ([`Protocol::sizes`]).
     pub largest: [usize; 2],
 }
@@ -222,6 +225,7 @@ impl Offer {
             inserts_list: false,
             prepares: false,
             filters: false,
+            shards: false,
             largest: [MAX_SET; 2],
         }
     }

@@ -17,8 +17,8 @@ pub static POPRF: Protocol = Protocol {
     groups: &[groups::RISTRETTO255],
     ciphers: &[],
     offers: &[
-        Offer { prepares: true, ..Offer::of(&INTERSECT) },
-        Offer { prepares: true, inserts_list: true, ..Offer::of(&UNION) },
+        Offer { prepares: true, shards: true, ..Offer::of(&INTERSECT) },
+        Offer { prepares: true, inserts_list: true, shards: true, ..Offer::of(&UNION) },
         Offer { prepares: true, ..Offer::of(&COUNT) },
         Offer { prepares: true, ..Offer::of(&SUM) },
         Offer { prepares: true, ..Offer::of(&SHARE) },

@@ -11,7 +11,7 @@ pub static VOLE: Protocol = Protocol {
     summary: "private set intersection from vector oblivious linear evaluation, the fastest for large sets",
     groups: &[groups::RISTRETTO255],
     ciphers: &[],
-    offers: &[Offer::of(&INTERSECT)],
+    offers: &[Offer { shards: true, ..Offer::of(&INTERSECT) }],
     assumptions: |_, _| {
         vec![
             SEMI_HONEST,

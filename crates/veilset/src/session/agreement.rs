@@ -97,6 +97,8 @@ pub struct Hello {
     /// A filter that was made in advance, if we have it: the receiver its own, the sender that of the receiver. A sender
     /// that has none gets the receiver's.
     pub filter: Option<Facts>,
+    /// The job that is resumed: the id of the session that it began in.
+    pub job: Option<SessionId>,
 }
 
 impl Hello {
@@ -120,6 +122,11 @@ impl Hello {
         } = self.terms;
         let list = self.list.map_or_else(|| "none".into(), |hash| hexadecimal(&hash));
         let modulus_bits = if self.operation.uses.values { modulus.bits() } else { 0 };
+        let job = match (shards, &self.job) {
+            (0, _) => "none".into(),
+            (_, None) => "a new one".into(),
+            (_, Some(session)) => hexadecimal(session.as_bytes()),
+        };
         let yes = |yes: bool| if yes { "yes" } else { "no" }.to_string();
         let terms = [
             ("operation", "operation", self.operation.name.into()),
@@ -136,6 +143,7 @@ impl Hello {
             ("malicious_sender", "`malicious_sender`", yes(malicious_sender)),
             ("reveal_count_to_sender", "`reveal_count_to_sender`", yes(reveal_count)),
             ("shards", "`shards`", shards.max(1).to_string()),
+            ("job", "the job that goes on (`resume`)", job),
         ];
         terms.into_iter().map(|(key, words, value)| Term { key, words, value }).collect()
     }

@@ -549,6 +549,7 @@ fn a_session_over_tls_from_hello_to_confirmation_or_disagreement() {
         terms: Terms { max_row, ..Terms::default() },
         list: None,
         filter: None,
+        job: None,
         padded: false,
     };
     let (a, b) = (identity(), identity());

@@ -2,6 +2,7 @@
 //! sizes; nothing else about the data has been sent.
 
 use super::party::number;
+use super::shards::bound;
 use super::{Hello, Parties, Term};
 use crate::error::{Error, Result, Seat};
 use crate::hash::SessionId;
@@ -19,6 +20,8 @@ pub struct Proposal {
     pub choice: Choice,
     /// The session's id.
     pub session_id: SessionId,
+    /// The job that is resumed: the id of the session that it began in.
+    pub job: Option<SessionId>,
     /// Our own seat in a run of several; `None` in a run of two.
     pub seat: Option<Seat>,
     /// What our side announced.
@@ -28,9 +31,18 @@ pub struct Proposal {
 }
 
 impl Proposal {
-    /// The protocol, and what its cost depends on, in a run of two.
+    /// What the run is called: the session that its job began in, or its own.
+    pub fn name(&self) -> SessionId {
+        self.job.unwrap_or(self.session_id)
+    }
+
+    /// The protocol, and what its cost depends on, in a run of two, or in each of the shards of a job.
     pub fn deal(&self) -> (&'static Protocol, Deal) {
-        let (ours, theirs) = (self.ours, self.parties.peer().announced);
+        let part = |whole: Announced| match self.hello.terms.shards {
+            0 => whole,
+            shards => Announced { size: bound(whole.size, shards), padded: true },
+        };
+        let (ours, theirs) = (part(self.ours), part(self.parties.peer().announced));
         let (receiver, sender) = match self.hello.role {
             Role::Receiver => (ours, theirs),
             Role::Sender => (theirs, ours),

@@ -11,6 +11,7 @@ mod party;
 pub mod report;
 pub mod run;
 mod several;
+pub mod shards;
 mod words;
 
 pub use agreement::{Agreement, Hello, Term, agree, confirm, introduce};

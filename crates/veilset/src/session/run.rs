@@ -1,6 +1,7 @@
 //! One party's side of a run: agree, compute, confirm, and open the result.
 
 use super::agreement::{choose, go, meet, predict, tell_size};
+use super::shards::{self, Begun, InMemory, Job, Keep};
 use super::{Approval, Hello, Parties, Party, Proposal, confirm, several};
 use crate::artefact::filter::{self, Draft, Facts};
 use crate::artefact::{self, Basis, Half, Ledger};
@@ -144,7 +145,13 @@ impl<'a> Request<'a> {
                 ));
             }
             self.check_revealed(protocol, offer)?;
-            let ours = self.announced();
+            let ours = match terms.shards {
+                0 => self.announced(),
+                number => {
+                    shards::check(number, operation, protocol)?;
+                    shards::bound(self.announced(), number)
+                }
+            };
             let sizes = if self.role == Role::Receiver { [ours, 0] } else { [0, ours] };
             protocol.check_sizes(operation, sizes).map_err(Error::Usage)?;
         }
@@ -284,7 +291,12 @@ impl<'a> Request<'a> {
     /// Those of [`Request::check`].
     pub fn prepare(&self, rng: &mut Prng) -> Result<Prepared<'a>> {
         self.check()?;
-        Ok(Prepared { request: *self, set: self.basis().hashed(rng), half: None, filter: None })
+        let basis = match self.terms.shards {
+            0 => self.basis(),
+            // Dummies are added to the shards.
+            _ => Basis { pad_to: None, ..self.basis() },
+        };
+        Ok(Prepared { request: *self, set: basis.hashed(rng), half: None, filter: None, keep: None })
     }
 
     /// Like [`Request::prepare`], with a half prepared in advance ([`artefact::prepare`]). It is spent once both sides
@@ -296,7 +308,7 @@ impl<'a> Request<'a> {
         self.check()?;
         self.check_prepared()?;
         let (set, half) = artefact::open(half, ledger, identity, &self.basis())?;
-        Ok(Prepared { request: *self, set, half: Some(half), filter: None })
+        Ok(Prepared { request: *self, set, half: Some(half), filter: None, keep: None })
     }
 
     /// Like [`Request::prepare`], with a filter that was made in advance: as the receiver our own, which `identity` opens,
@@ -344,7 +356,7 @@ impl<'a> Request<'a> {
             return wrong(what, &format!("Use a filter that was made with a larger {of}, or none"));
         }
         let request = Request { group: Some(head.cipher), ..*self };
-        Ok(Prepared { request, set, half: None, filter: Some(filter) })
+        Ok(Prepared { request, set, half: None, filter: Some(filter), keep: None })
     }
 
     /// Refuses protocols that cannot use a filter.
@@ -476,6 +488,7 @@ impl<'a> Request<'a> {
             padded: self.pad_to.is_some(),
             list: self.parties.map(|me| me.roster().digest()),
             filter: None,
+            job: None,
         }
     }
 }
@@ -486,6 +499,7 @@ pub struct Prepared<'a> {
     pub(super) set: Hashed<'a>,
     half: Option<Half>,
     filter: Option<filter::Opened>,
+    keep: Option<&'a dyn Keep>,
 }
 
 impl<'a> Prepared<'a> {
@@ -494,10 +508,26 @@ impl<'a> Prepared<'a> {
         &self.request
     }
 
+    /// The same as a job that loses nothing when it breaks off, and goes on if it began before.
+    #[must_use]
+    pub fn keeping(self, keep: &'a dyn Keep) -> Prepared<'a> {
+        let mut request = self.request;
+        if let Some(Begun { choice, .. }) = keep.begun() {
+            request = Request {
+                protocol: choice.protocol,
+                group: Some(choice.group),
+                alternatives: &[],
+                ..request
+            };
+        }
+        Prepared { request, keep: Some(keep), ..self }
+    }
+
     /// What we say to the peer first ([`Request::hello`]).
     fn hello(&self, check: bool) -> Hello {
         let filter = self.filter.as_ref().map(|filter| filter.facts.clone());
-        Hello { filter, ..self.request.hello(check) }
+        let begun = self.keep.and_then(Keep::begun);
+        Hello { filter, job: begun.map(|begun| begun.session), ..self.request.hello(check) }
     }
 }
 
@@ -538,37 +568,48 @@ fn run_of_two(
     let began = SystemTime::now();
     let wire = connection.wire.clone();
     let hello = prepared.hello(false);
-    let Prepared { request, mut set, half, filter } = prepared;
+    let Prepared { request, mut set, half, filter, keep } = prepared;
+    let in_memory = InMemory::default();
+    let keep = keep.unwrap_or(&in_memory);
     let prepared = half.is_some() || filter.is_some() && request.role == Role::Receiver;
     let owner = filter.as_ref().map(|filter| filter.head.owner);
-    let proposed = approved(&mut connection, (&request, hello, owner), approval, rng).and_then(|proposal| {
-        approval.begins(&proposal)?;
-        // No message of the protocol has been sent yet, and none is sent unless this succeeds.
-        if let Some(half) = half {
-            set.take_over(half.spend(&|| connection.channel.alive(), &mut |text| approval.warn(text))?);
-        }
-        Ok(proposal)
-    });
+    let proposed = approved(&mut connection, (&request, hello), (owner, keep.begun()), approval, rng)
+        .and_then(|proposal| {
+            approval.begins(&proposal)?;
+            // No message of the protocol has been sent yet, and none is sent unless this succeeds.
+            if let Some(half) = half {
+                set.take_over(half.spend(&|| connection.channel.alive(), &mut |text| approval.warn(text))?);
+            }
+            Ok(proposal)
+        });
     let proposal = match proposed {
         Ok(proposal) => proposal,
         Err(error) => return finish(connection, Err(error)),
     };
     let theirs = proposal.parties.peer().announced;
-    if request.role == Role::Receiver {
+    let in_shards = proposal.hello.terms.shards > 0;
+    if request.role == Role::Receiver && !in_shards {
         set.insert_listed(proposal.choice.protocol.inserted(request.operation, theirs));
     }
     let task = request.task(&proposal, &set, filter.as_ref());
-    let mut cx = Context {
-        ch: &mut connection.channel,
-        session: proposal.session_id,
-        rng,
-        exponent: task.terms.exponent(),
-        threads: request.threads,
+    let seat = proposal.parties.peer().seat;
+    let job = Job { request: &request, proposal: &proposal, set: &set, keep, seat };
+    let computed = if in_shards {
+        job.run(&mut connection.channel, rng)
+    } else {
+        let mut cx = Context {
+            ch: &mut connection.channel,
+            session: proposal.session_id,
+            rng,
+            exponent: task.terms.exponent(),
+            threads: request.threads,
+        };
+        compute(proposal.choice.protocol, &task, &mut cx, theirs)
     };
-    let computed = compute(proposal.choice.protocol, &task, &mut cx, theirs);
     let (sealed, confirmed) = finish(connection, computed)?;
-    let learned = sealed.open(confirmed).map_err(|e| e.by(proposal.parties.peer().seat))?;
-    let Proposal { session_id, choice, parties, .. } = proposal;
+    let learned = sealed.open(confirmed).map_err(|e| e.by(seat))?;
+    let session_id = proposal.name();
+    let Proposal { choice, parties, .. } = proposal;
     let bytes = (wire.sent(), wire.received());
     Ok(Outcome { learned, session_id, choice, began, parties, prepared, bytes })
 }
@@ -614,10 +655,12 @@ pub fn check(
     };
     let hello = prepared.hello(true);
     let owner = prepared.filter.as_ref().map(|filter| filter.head.owner);
-    let checked = approved(&mut connection, (request, hello, owner), approval, rng).and_then(|proposal| {
-        let theirs = predict(&mut connection.channel, milliseconds(&proposal)?)?;
-        Ok(Checked { proposal, their_milliseconds: vec![theirs] })
-    });
+    let begun = prepared.keep.and_then(Keep::begun);
+    let checked =
+        approved(&mut connection, (request, hello), (owner, begun), approval, rng).and_then(|proposal| {
+            let theirs = predict(&mut connection.channel, milliseconds(&proposal)?)?;
+            Ok(Checked { proposal, their_milliseconds: vec![theirs] })
+        });
     finish(connection, checked)
 }
 
@@ -632,10 +675,12 @@ fn finish<T>(mut connection: Connection, result: Result<T>) -> Result<T> {
     result
 }
 
-/// Agrees on the run, and returns when both sides allow it. `owner` is that of the filter that we have, if we have one.
+/// Agrees on the run, and returns when both sides allow it. `owner` is that of the filter that we have, if we have one, and
+/// `begun` the job that is resumed.
 fn approved(
     connection: &mut Connection,
-    (request, hello, owner): (&Request, Hello, Option<Fingerprint>),
+    (request, hello): (&Request, Hello),
+    (owner, begun): (Option<Fingerprint>, Option<&Begun>),
     approval: &mut dyn Approval,
     rng: &mut Prng,
 ) -> Result<Proposal> {
@@ -668,13 +713,18 @@ fn approved(
         _ => {}
     }
     let session_id = met.session_id(choice);
-    let mut proposal = Proposal { session_id, hello, choice, seat: None, ours, parties: peer.into() };
+    let job = hello.job;
+    let mut proposal = Proposal { session_id, hello, choice, job, seat: None, ours, parties: peer.into() };
     let channel = &mut connection.channel;
     let sized = tell_size(channel, ours.size).and_then(|their_size| {
         let peer = proposal.parties.peer_mut();
         peer.announced.size = their_size;
         if their_size > request.max_peer_items {
             return Err(too_large(peer, request));
+        }
+        match begun {
+            Some(begun) if begun.theirs != peer.announced => return Err(begun.differs(peer)),
+            _ => {}
         }
         // What comes to us, and what we look up, follows from the capacity.
         let capacity = met.filter.as_ref().filter(|(_, agreed)| !agreed.held).map(|(facts, _)| facts.capacity);

@@ -28,8 +28,8 @@ fn connection(channel: Channel) -> Connection {
 /// How a run ends, and what the other side says after that.
 fn run_to_the_end(mut connection: Connection, request: &Request, rng: &mut Prng) -> String {
     let Prepared { request, mut set, .. } = request.prepare(rng).unwrap();
-    let end = approved(&mut connection, (&request, request.hello(false), None), &mut (), rng).and_then(
-        |proposal| {
+    let end = approved(&mut connection, (&request, request.hello(false)), (None, None), &mut (), rng)
+        .and_then(|proposal| {
             let Request { operation, role, protocol, values, payloads, .. } = request;
             let theirs = proposal.parties.peer().announced;
             set.insert_listed(if role == Role::Receiver { protocol.inserted(operation, theirs) } else { 0 });
@@ -46,8 +46,7 @@ fn run_to_the_end(mut connection: Connection, request: &Request, rng: &mut Prng)
             };
             let mut cx = Context::new(&mut connection.channel, &proposal.session_id, rng);
             compute(protocol, &task, &mut cx, theirs).map(|_| ())
-        },
-    );
+        });
     let last = connection.channel.explain(Error::Network("it left without a word".into()));
     format!("{end:?}, {last}")
 }

@@ -146,7 +146,8 @@ impl Gathering {
         let parties = self.parties(request, &theirs)?;
         // A placeholder until the sizes are known.
         let session_id = SessionId::of([0; 32]);
-        let mut proposal = Proposal { session_id, hello, choice, seat: Some(self.seat), ours, parties };
+        let mut proposal =
+            Proposal { session_id, hello, choice, job: None, seat: Some(self.seat), ours, parties };
         // Sizes, and whether everybody was told the same.
         let sized = self.sized(request, &mut proposal, (&said, &theirs));
         // A log must list every party that may know our size.

@@ -1,0 +1,470 @@
+//! A job: the run on one set, cut into shards that are run one after another over one connection (DESIGN 9).
+//!
+//! ```text
+//! R->S  commitment      to a seed                    } only where the job begins: a job that is resumed has its key
+//! S->R  seed            of the sender                }
+//! R->S  seed            of the receiver, opened      }
+//! both  kept            the shards whose results are kept
+//!       then for each shard that one side or the other lacks:
+//! both    the protocol, on the items that the key puts into this shard, padded to a bound
+//! both    confirmation
+//! ```
+//!
+//! A keyed hash puts each item into a shard. The key is drawn by both when both sets are fixed, so nobody can choose items
+//! that crowd one shard. All shards of a side are padded to the same bound ([`crate::params::shards`]), which follows from the
+//! announced size. A shard that is larger ends the job; that has probability at most 2^-40.
+//!
+//! *What a job shows.* The sizes of all messages follow from the announced sizes. The receiver of an intersection learns the
+//! items that match, and computes itself which of them are in which shard; of the others, and of the sender's items, it learns
+//! nothing from a shard but how many there are at most. The receiver of a union gets the sender's new items, by shard, and all
+//! other rows of the sender look the same to it, whether they match or are dummies: the dummies match too, because it inserts
+//! them ([`Dummies::Listed`](crate::hashed::Dummies)). So a job shows what one run shows, and no more. In count and sum each
+//! shard would show a number: P of them where one run shows one. So they are refused.
+//!
+//! A result is opened and kept while the next shard runs, so that its time does not show. What is wrong with it is found then,
+//! and told when the peer has left; such a job is spoilt, and cannot be resumed.
+
+use super::{Party, Proposal, confirm};
+use crate::channel::{Channel, Message};
+use crate::context::Context;
+use crate::error::{Error, Result, Seat};
+use crate::hash::{Domain, ItemHash, SessionId};
+use crate::hashed::Hashed;
+use crate::item::Items;
+use crate::operations::intersect::Matching;
+use crate::operations::union::rows::New;
+use crate::operations::{Announced, Confirmed, Learned, Operation, Role, Sealed, Task};
+use crate::params::{LAMBDA, shards, share};
+use crate::protocols::{self, Choice, Protocol};
+use crate::rng::Prng;
+use crate::secret::Secret;
+use crate::session::run::Request;
+use rayon::prelude::*;
+use std::sync::{Mutex, PoisonError, mpsc};
+use std::thread::{self, ScopedJoinHandle};
+
+/// The most shards of a job.
+pub const MAX_SHARDS: u32 = 1 << 14;
+
+const COMMITMENT: Message<[u8; 32]> = Message::new(11, "R->S  commitment to a seed of the job's key");
+const SEED: Message<[u8; 32]> = Message::new(12, "seed of the job's key");
+const KEPT: Message<[u8]> = Message::new(13, "the shards whose results are kept");
+
+/// The size to which each shard of a set of this announced size is padded. Some shard of either side is larger with
+/// probability at most 2^-40.
+pub fn bound(announced: usize, number: u32) -> usize {
+    shards::size(share(LAMBDA, 2), announced, number)
+}
+
+/// The key of the hash that puts items into shards. Both sides know it, and nobody else.
+pub struct Key(Secret<[u8; 32]>);
+
+impl Key {
+    /// The key with these bytes.
+    pub(crate) fn of(bytes: [u8; 32]) -> Key {
+        Key(Secret::new(bytes))
+    }
+
+    /// Its bytes.
+    pub(crate) fn bytes(&self) -> &[u8; 32] {
+        &self.0
+    }
+
+    /// The shard of an item.
+    fn shard(&self, hash: &ItemHash, number: u32) -> u32 {
+        let hash = blake3::keyed_hash(&self.0, hash.as_bytes());
+        let [a, b, c, d, e, f, g, h, ..] = *hash.as_bytes();
+        // A multiple of 2^-64 of more or less: nothing, beside 2^-40.
+        (u128::from(u64::from_le_bytes([a, b, c, d, e, f, g, h])) * u128::from(number) >> 64) as u32
+    }
+}
+
+/// Draws the key. Each side's seed alone makes it random: the receiver's is fixed before it sees the sender's, which sees
+/// it only after it has sent its own.
+fn draw(channel: &mut Channel, role: Role, session: &SessionId, rng: &mut Prng) -> Result<Key> {
+    let ours: [u8; 32] = rng.bytes();
+    let commitment = |seed: &[u8; 32]| Domain::new(session, "job, commitment to a seed").hash::<32>(&[seed]);
+    let (receiver, sender) = match role {
+        Role::Receiver => {
+            channel.tx.send(COMMITMENT, &[commitment(&ours)])?;
+            let theirs = channel.rx.recv(SEED, 1)?[0];
+            channel.tx.send(SEED, &[ours])?;
+            (ours, theirs)
+        }
+        Role::Sender => {
+            let committed = channel.rx.recv(COMMITMENT, 1)?[0];
+            channel.tx.send(SEED, &[ours])?;
+            let theirs = channel.rx.recv(SEED, 1)?[0];
+            if commitment(&theirs) != committed {
+                return Err(Error::misbehaves("it shows another seed of the job's key than it committed to"));
+            }
+            (theirs, ours)
+        }
+    };
+    Ok(Key::of(Domain::new(session, "job, key of the shards").hash(&[&receiver, &sender])))
+}
+
+/// What is known of a job that began in an earlier session.
+pub struct Begun {
+    /// The session that it began in, which names it.
+    pub session: SessionId,
+    /// Its key.
+    pub key: Key,
+    /// How it is computed.
+    pub choice: Choice,
+    /// What the peer announced about its set.
+    pub theirs: Announced,
+    /// The shards whose results are kept.
+    pub kept: Vec<bool>,
+}
+
+impl Begun {
+    /// The error for a peer whose set is not the one that the job began with.
+    pub(super) fn differs(&self, peer: &Party) -> Error {
+        let (then, now) = (self.theirs.words(), peer.announced.words());
+        Error::Refused(format!(
+            "the job began with {then} items of {}, and now there are {now}. A job goes on with the same sets only: let the \
+             other party use the input and `pad_to` of then, or begin a new job on both sides",
+            peer.seat
+        ))
+    }
+}
+
+/// Keeps what a job must not lose. Its methods are called in the order of the shards.
+pub trait Keep: Sync {
+    /// What is known of the job, if it began before.
+    fn begun(&self) -> Option<&Begun>;
+    /// The job begins.
+    fn begin(&self, proposal: &Proposal, key: &Key) -> Result<()>;
+    /// A shard is about to run: nothing of it was sent yet.
+    fn attempt(&self, shard: u32) -> Result<()>;
+    /// Keeps the result of a shard, whose positions are those of our whole set.
+    fn keep(&self, shard: u32, learned: Learned) -> Result<()>;
+    /// The peer cannot have followed the protocol, and must not learn that we know: the job is not resumed.
+    fn spoil(&self) -> Result<()>;
+    /// Returns what was kept.
+    fn take(&self, shard: u32) -> Result<Learned>;
+}
+
+/// Keeps results in memory: a job that breaks off has to begin again.
+#[derive(Default)]
+pub struct InMemory(Mutex<Vec<Option<Learned>>>);
+
+impl Keep for InMemory {
+    fn begun(&self) -> Option<&Begun> {
+        None
+    }
+
+    fn begin(&self, _: &Proposal, _: &Key) -> Result<()> {
+        Ok(())
+    }
+
+    fn attempt(&self, _: u32) -> Result<()> {
+        Ok(())
+    }
+
+    fn keep(&self, shard: u32, learned: Learned) -> Result<()> {
+        let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let at = shard as usize;
+        if all.len() <= at {
+            all.resize_with(at + 1, || None);
+        }
+        all[at] = Some(learned);
+        Ok(())
+    }
+
+    fn spoil(&self) -> Result<()> {
+        Ok(())
+    }
+
+    fn take(&self, shard: u32) -> Result<Learned> {
+        let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let kept = all.get_mut(shard as usize).and_then(Option::take);
+        kept.ok_or_else(|| Error::Bug(format!("the result of shard {shard} was not kept")))
+    }
+}
+
+/// Which items are in which shard.
+struct Cut {
+    /// The positions of all items, ordered by shard, then as in the set.
+    order: Vec<u32>,
+    /// Where each shard ends.
+    ends: Vec<usize>,
+}
+
+impl Cut {
+    fn new(set: &Hashed, key: &Key, number: u32) -> Cut {
+        let hashes = &set.own()[..set.items().len()];
+        let of: Vec<u32> = hashes.par_iter().map(|hash| key.shard(hash, number)).collect();
+        let mut sizes = vec![0; number as usize];
+        of.iter().for_each(|&shard| sizes[shard as usize] += 1);
+        // Where each shard begins; when all are in their places, where it ends.
+        let mut next = vec![0; number as usize];
+        for shard in 1..next.len() {
+            next[shard] = next[shard - 1] + sizes[shard - 1];
+        }
+        let mut order = vec![0; of.len()];
+        for (position, &shard) in of.iter().enumerate() {
+            let at = &mut next[shard as usize];
+            order[*at] = position as u32;
+            *at += 1;
+        }
+        Cut { order, ends: next }
+    }
+
+    fn part(&self, shard: u32) -> &[u32] {
+        let at = shard as usize;
+        &self.order[if at == 0 { 0 } else { self.ends[at - 1] }..self.ends[at]]
+    }
+}
+
+/// A job that both sides have allowed.
+pub(super) struct Job<'a> {
+    /// Our side of it.
+    pub request: &'a Request<'a>,
+    /// What was agreed on.
+    pub proposal: &'a Proposal,
+    /// Our whole set, without dummies.
+    pub set: &'a Hashed<'a>,
+    /// What keeps its results.
+    pub keep: &'a dyn Keep,
+    /// Who the peer is.
+    pub seat: Seat,
+}
+
+impl Job<'_> {
+    /// Runs all shards that one side or the other lacks, and confirms the end. Returns what all of them show together, to be
+    /// opened when the peer has left.
+    pub(super) fn run(
+        &self,
+        channel: &mut Channel,
+        rng: &mut Prng,
+    ) -> Result<(Sealed<'_, Learned>, Confirmed)> {
+        let (role, number) = (self.request.role, self.number());
+        let session = self.proposal.session_id;
+        let drawn;
+        let (key, kept) = match self.keep.begun() {
+            Some(begun) => (&begun.key, begun.kept.clone()),
+            None => {
+                drawn = draw(channel, role, &session, rng)?;
+                self.keep.begin(self.proposal, &drawn)?;
+                (&drawn, vec![false; number as usize])
+            }
+        };
+        let cut = self.request.threads.run(|| Cut::new(self.set, key, number));
+        let size = bound(self.proposal.ours.size, number);
+        if (0..number).any(|shard| cut.part(shard).len() > size) {
+            return Err(Error::Refused(
+                "a shard of our set is larger than its bound, which by chance happens with probability 2^-40. Begin the \
+                 job again"
+                    .into(),
+            ));
+        }
+        let ran = tell_kept(channel, &kept)?;
+        let lacking = (0..number).filter(|&shard| !ran[shard as usize]);
+        let wrong = self.run_all(&cut, size, lacking, (channel, rng))?;
+        let confirmed = confirm(channel, &session)?;
+        let keep = self.keep;
+        let sealed = Sealed::new(move || match wrong {
+            Some(error) => Err(error),
+            None => merged((0..number).map(|shard| keep.take(shard))),
+        });
+        Ok((sealed, confirmed))
+    }
+
+    fn number(&self) -> u32 {
+        self.proposal.hello.terms.shards
+    }
+
+    /// Runs these shards. Returns what the peer must not know that we know, if there is anything.
+    fn run_all(
+        &self,
+        cut: &Cut,
+        size: usize,
+        shards: impl Iterator<Item = u32>,
+        (channel, rng): (&mut Channel, &mut Prng),
+    ) -> Result<Option<Error>> {
+        let dummies = rng.split();
+        let baton = &Mutex::new((channel, rng));
+        let wrong = &Mutex::new(None);
+        // Each shard has a thread: it makes its set while the shard before it runs, and opens its result while the next runs.
+        // No more than two are there at a time.
+        thread::scope(|scope| {
+            let mut turn: Option<mpsc::Receiver<()>> = None;
+            let mut before: Option<ScopedJoinHandle<'_, Result<()>>> = None;
+            for shard in shards {
+                let (over, next) = mpsc::channel();
+                let turn = turn.replace(next);
+                let mut rng = dummies.fork(u64::from(shard));
+                let this = scope.spawn(move || {
+                    let part = Part::new(self, shard, cut.part(shard), size, &mut rng);
+                    // Without an answer, the shard before has failed, and says why.
+                    if turn.is_some_and(|turn| turn.recv().is_err()) {
+                        return Ok(());
+                    }
+                    self.keep.attempt(shard)?;
+                    let (sealed, confirmed) = {
+                        let mut baton = baton.lock().unwrap_or_else(PoisonError::into_inner);
+                        let (channel, rng) = &mut *baton;
+                        part.run(self, channel, rng)?
+                    };
+                    // Nobody listens after the last.
+                    let _ = over.send(());
+                    match sealed.open(confirmed) {
+                        Ok(learned) => self.keep.keep(shard, part.in_whole(learned)),
+                        Err(error) => {
+                            wrong
+                                .lock()
+                                .unwrap_or_else(PoisonError::into_inner)
+                                .get_or_insert(error.by(self.seat));
+                            self.keep.spoil()
+                        }
+                    }
+                });
+                if let Some(before) = before.replace(this) {
+                    joined(before)?;
+                }
+            }
+            before.map_or(Ok(()), joined)
+        })?;
+        Ok(wrong.lock().unwrap_or_else(PoisonError::into_inner).take())
+    }
+}
+
+fn joined(thread: ScopedJoinHandle<'_, Result<()>>) -> Result<()> {
+    thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+}
+
+/// Exchanges which results are kept. Returns which shards both sides have.
+fn tell_kept(channel: &mut Channel, ours: &[bool]) -> Result<Vec<bool>> {
+    let bytes: Vec<u8> = ours.iter().map(|&kept| kept.into()).collect();
+    channel.tx.send_bytes(KEPT, &bytes)?;
+    let theirs = channel.rx.recv_bytes(KEPT, ours.len())?;
+    if theirs.iter().any(|&kept| kept > 1) {
+        return Err(Error::misbehaves("it says neither that it has a shard's result nor that it lacks it"));
+    }
+    Ok(ours.iter().zip(theirs).map(|(&ours, theirs)| ours && theirs == 1).collect())
+}
+
+/// The session of a shard's run.
+fn session_of(job: &SessionId, shard: u32) -> SessionId {
+    SessionId::of(Domain::new(job, "job, session of a shard").numbered(u64::from(shard)).hash(&[]))
+}
+
+/// A shard of our set.
+struct Part<'a> {
+    /// The session of its run.
+    session: SessionId,
+    /// The positions of its items in our whole set, ascending.
+    positions: &'a [u32],
+    set: Hashed<'static>,
+    payloads: Items,
+    /// What the peer's shard looks like from here.
+    theirs: Announced,
+}
+
+impl<'a> Part<'a> {
+    fn new(job: &Job<'_>, shard: u32, positions: &'a [u32], size: usize, rng: &mut Prng) -> Part<'a> {
+        let Request { operation, role, payloads, threads, .. } = *job.request;
+        let session = session_of(&job.proposal.session_id, shard);
+        let theirs = job.proposal.parties.peer().announced.size;
+        let theirs = Announced { size: bound(theirs, job.number()), padded: true };
+        let mut set = threads.run(|| job.set.shard(positions, operation.dummies(role), size, rng));
+        if role == Role::Receiver {
+            set.insert_listed(job.proposal.choice.protocol.inserted(operation, theirs));
+        }
+        let payloads = if payloads.is_empty() { Items::new() } else { payloads.chosen(positions) };
+        Part { session, positions, set, payloads, theirs }
+    }
+
+    fn run(
+        &self,
+        job: &Job<'_>,
+        ch: &mut Channel,
+        rng: &mut Prng,
+    ) -> Result<(Sealed<'_, Learned>, Confirmed)> {
+        let Request { operation, role, threads, .. } = *job.request;
+        let (choice, terms) = (job.proposal.choice, job.proposal.hello.terms);
+        let (set, payloads) = (&self.set, &self.payloads);
+        let task =
+            Task { operation, role, group: choice.group, set, values: &[], payloads, terms, filter: None };
+        let mut cx = Context { ch, session: self.session, rng, exponent: terms.exponent(), threads };
+        let sealed = protocols::run(choice.protocol, &task, &mut cx, self.theirs)?;
+        Ok((sealed, confirm(cx.ch, &self.session)?))
+    }
+
+    /// What was learned, with positions in our whole set.
+    fn in_whole(&self, learned: Learned) -> Learned {
+        match learned {
+            Learned::Matching(Matching { positions, payloads }) => {
+                let positions = positions.iter().map(|&i| self.positions[i as usize]).collect();
+                Learned::Matching(Matching { positions, payloads })
+            }
+            other => other,
+        }
+    }
+}
+
+/// What all shards show together, as one run would.
+fn merged(parts: impl Iterator<Item = Result<Learned>>) -> Result<Learned> {
+    let (mut positions, mut items, mut payloads) = (Vec::new(), Items::new(), Items::new());
+    let mut form: Option<fn(Vec<u32>, Items, Items) -> Learned> = None;
+    let append = |all: &mut Items, part: &Items| part.iter().for_each(|item| all.push(item));
+    for part in parts {
+        form = Some(match part? {
+            Learned::Nothing => |_, _, _| Learned::Nothing,
+            Learned::Matching(part) => {
+                positions.extend(part.positions);
+                append(&mut payloads, &part.payloads);
+                |positions, _, payloads| {
+                    let mut order: Vec<u32> = (0..positions.len() as u32).collect();
+                    order.sort_unstable_by_key(|&i| positions[i as usize]);
+                    let payloads = if payloads.is_empty() { payloads } else { payloads.chosen(&order) };
+                    let positions = order.iter().map(|&i| positions[i as usize]).collect();
+                    Learned::Matching(Matching { positions, payloads })
+                }
+            }
+            Learned::New(part) => {
+                append(&mut items, &part.items);
+                append(&mut payloads, &part.payloads);
+                |_, items, payloads| Learned::New(New { items, payloads })
+            }
+            Learned::Union(part) => {
+                append(&mut items, &part);
+                |_, items, _| {
+                    let mut order: Vec<u32> = (0..items.len() as u32).collect();
+                    order.sort_unstable_by_key(|&i| items.get(i as usize));
+                    Learned::Union(items.chosen(&order))
+                }
+            }
+            other => return Err(Error::Bug(format!("a shard with {other:?}"))),
+        });
+    }
+    let form = form.ok_or_else(|| Error::Bug("a job without shards".into()))?;
+    Ok(form(positions, items, payloads))
+}
+
+/// Refuses what cannot be cut into shards.
+pub(super) fn check(number: u32, operation: &Operation, protocol: &Protocol) -> Result<()> {
+    let wrong = |what: String| Err(Error::Usage(what));
+    if !(2..=MAX_SHARDS).contains(&number) {
+        return wrong(format!("`shards={number}` is not possible. Use 2 to {MAX_SHARDS}, or omit it"));
+    }
+    let cuts = |p: &Protocol| p.offer(operation).is_some_and(|offer| offer.shards);
+    if cuts(protocol) {
+        return Ok(());
+    }
+    let those = protocols::names(cuts);
+    wrong(match those.is_empty() {
+        true => format!(
+            "{operation} cannot be cut into shards: each would show a number, where one run shows one. Omit `shards`"
+        ),
+        false => {
+            format!("`protocol={protocol}` does not run in shards. Omit `shards`, or use one of {those}")
+        }
+    })
+}
+
+#[cfg(test)]
+#[path = "shards_tests.rs"]
+mod tests;
