@@ -7,7 +7,7 @@ use std::sync::Arc;
 use veilset::channel::{Canceller, Observer};
 use veilset::error::{Error, Result};
 use veilset::governance::gate::{Gate, Setup};
-use veilset::job::{self, Data, InputTable, Phase, Ran, Watch};
+use veilset::job::{self, Data, InFolder, InputTable, Phase, Ran, Watch};
 use veilset::net::{Connected, Identity, Protection, assemble, establish};
 use veilset::operations::Shape;
 use veilset::rng::Prng;
@@ -77,6 +77,8 @@ pub struct Ready<'a> {
     pub plan: &'a PartyPlan,
     /// Its data.
     pub data: &'a Data<'a>,
+    /// What keeps the results of its shards, if it is a job.
+    pub kept: Option<&'a InFolder<'a>>,
     prepared: Prepared<'a>,
     gate: Gate<'a>,
     identity: Option<Arc<Identity>>,
@@ -114,6 +116,11 @@ pub fn ready<T>(
     let data = Data::of(job, table, &watch)?;
     let mut rng = Prng::from_os()?;
     let prepared = data.prepare(identity.as_deref(), &watch, &mut rng)?;
+    let kept = data.keep(identity.as_deref(), plan.others.peer(), &mut rng)?;
+    let prepared = match &kept {
+        Some(kept) => prepared.keeping(kept),
+        None => prepared,
+    };
     front.phase(None);
     let repeated = match (job.shape(), job.source.duplicates(job.has_values())) {
         (Shape::Identifiers, _) => "with the identifier of the first",
@@ -122,6 +129,9 @@ pub fn ready<T>(
         _ => "omitted",
     };
     tell(data.keys(), repeated, &|line| front.say(line));
+    if let Some((kept, all)) = kept.as_ref().and_then(InFolder::progress) {
+        front.say(&format!("the job goes on: {kept} of its {all} shards are complete on our side"));
+    }
     let warn = |text: &str| front.warn(text);
     let setup = Setup {
         policy: &plan.policy,
@@ -131,7 +141,16 @@ pub fn ready<T>(
         warn: &warn,
     };
     let gate = Gate::new(prepared.request(), setup)?;
-    then(Ready { plan, data: &data, prepared, gate, identity: identity.clone(), rng, front })
+    then(Ready {
+        plan,
+        data: &data,
+        kept: kept.as_ref(),
+        prepared,
+        gate,
+        identity: identity.clone(),
+        rng,
+        front,
+    })
 }
 
 impl Ready<'_> {

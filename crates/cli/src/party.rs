@@ -61,7 +61,7 @@ fn carry_out(mut plan: PartyPlan, purpose: Purpose) -> Result<()> {
 
 /// Runs, and writes the result.
 fn finish(party: Ready<'_>, files: Files, interrupt: &Interrupt) -> Result<()> {
-    let (plan, data) = (party.plan, party.data);
+    let (plan, data, kept) = (party.plan, party.data, party.kept);
     let job = &plan.job;
     let say = sayer(plan.quiet);
     let Ran { outcome, mut report, logged, .. } = party.run()?;
@@ -102,8 +102,19 @@ fn finish(party: Ready<'_>, files: Files, interrupt: &Interrupt) -> Result<()> {
     if let Some(path) = &job.ids {
         say(&format!("  The list of all identifiers is in {}.", path.display()));
     }
+    let cleared = match (kept, &job.folder) {
+        (Some(kept), _) if job.has_result() => kept.delete(),
+        (Some(_), Some(folder)) => {
+            say(&format!(
+                "  The job's folder, {}, can be deleted when the other party has its result.",
+                folder.display()
+            ));
+            Ok(())
+        }
+        _ => Ok(()),
+    };
     // A failure after the result was written must not look as if there were no result.
-    [reported, logged].into_iter().collect::<Result<()>>().map_err(|e| match e {
+    [reported, logged, cleared].into_iter().collect::<Result<()>>().map_err(|e| match e {
         Error::Output(what) => Error::Output(format!("{}, but {what}", done(job))),
         e => {
             let _ = writeln!(std::io::stderr(), "veilset: {}", done(job));

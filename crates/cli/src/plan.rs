@@ -90,6 +90,14 @@ pub enum Others {
 }
 
 impl Others {
+    /// The fingerprint of the only other party, if there is one.
+    pub fn peer(&self) -> Option<Fingerprint> {
+        match self {
+            Others::Peer { protection: NamedProtection::Tls { peer, .. }, .. } => Some(*peer),
+            _ => None,
+        }
+    }
+
     /// Refuses addresses that are malformed.
     pub fn check(&self) -> Result<()> {
         match self {
@@ -130,6 +138,10 @@ fn operation(a: OperationArgs) -> Result<PartyPlan> {
     }
     if let Some(a) = a.values {
         values(&mut plan, a);
+    }
+    if let Some(a) = a.job {
+        plan.job.terms.shards = a.shards.unwrap_or(0);
+        (plan.job.folder, plan.job.resume) = (a.job, a.resume);
     }
     Ok(plan)
 }

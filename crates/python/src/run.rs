@@ -14,7 +14,7 @@ use std::thread::{Builder, JoinHandle};
 use std::time::Duration;
 use veilset::artefact::filter::About;
 use veilset::error::{Error, Result};
-use veilset::job::{InputTable, Phase, Watch, write_report};
+use veilset::job::{InFolder, InputTable, Phase, Watch, write_report};
 use veilset::table::{Batches, Table};
 use veilset_cli::front::{Files, Front, Ready, ready};
 use veilset_cli::make::{Made, make};
@@ -247,7 +247,7 @@ fn carry_out(plan: &mut PartyPlan, frame: Option<Stream>, link: &Link<Ended>, ch
 
 /// Runs, and writes or keeps the result.
 fn finish(party: Ready<'_>, files: Files, link: &Link<Ended>) -> Result<Done> {
-    let (job, data) = (&party.plan.job, party.data);
+    let (job, data, kept) = (&party.plan.job, party.data, party.kept);
     let ran = party.run()?;
     let (outcome, mut report) = (ran.outcome, ran.report);
     let (mut frame, mut all_ids, mut row_map) = (None, None, None);
@@ -278,7 +278,8 @@ fn finish(party: Ready<'_>, files: Files, link: &Link<Ended>) -> Result<Done> {
     let (json, text) = (report.to_json()?, as_python(report.to_text().trim_end()));
     // The result is there; what is missing beside it is no reason to lose it.
     let reported = files.report.map_or(Ok(()), |file| write_report(&report, file));
-    for failed in [reported, ran.logged].into_iter().filter_map(Result::err) {
+    let cleared = kept.filter(|_| job.has_result()).map_or(Ok(()), InFolder::delete);
+    for failed in [reported, ran.logged, cleared].into_iter().filter_map(Result::err) {
         link.warn(&format!("the run is done, but {failed}"));
     }
     Ok(Done::Ran(Box::new(Ran { report: json, text, frame, ids: all_ids, map: row_map })))

@@ -5,7 +5,7 @@
 //! 128`.
 
 /// The settings that messages may name.
-pub const SETTINGS: [&str; 46] = [
+pub const SETTINGS: [&str; 48] = [
     "audit_log",
     "both",
     "capacity",
@@ -26,6 +26,7 @@ pub const SETTINGS: [&str; 46] = [
     "idle_timeout",
     "ids",
     "insecure_plaintext",
+    "job",
     "key",
     "listen",
     "malicious_sender",
@@ -45,6 +46,7 @@ pub const SETTINGS: [&str; 46] = [
     "prepared_ledger",
     "protocol",
     "receive_columns",
+    "resume",
     "reveal_count_to_sender",
     "role",
     "scale",

@@ -9,6 +9,7 @@ use std::path::PathBuf;
 use veilset::job::ID_COLUMN;
 use veilset::operations::{self, Operation, Role, Rows, Shape, Terms};
 use veilset::protocols;
+use veilset::session::shards::MAX_SHARDS;
 
 /// An operation and its options. Options that it does not use are absent.
 #[derive(Debug)]
@@ -23,6 +24,24 @@ pub struct OperationArgs {
     pub reveal: Option<RevealArgs>,
     pub ids: Option<IdArgs>,
     pub shares: Option<ShareArgs>,
+    pub job: Option<JobArgs>,
+}
+
+/// A run cut into shards.
+#[derive(Debug, Args)]
+pub struct JobArgs {
+    /// Cut the run into P shards, which run one after another and each take a part of the memory; the same on both sides.
+    /// Results of shards are kept, encrypted, in the folder of --job until all are there
+    #[arg(long, value_name = "P", requires = "job", value_parser = clap::value_parser!(u32).range(2..=i64::from(MAX_SHARDS)))]
+    pub shards: Option<u32>,
+    /// The folder for the results of --shards: a new one, or with --resume that of the job. It is deleted when the result is
+    /// written; a side that has no result deletes it itself when the other has
+    #[arg(long, value_name = "FOLDER", requires = "shards")]
+    pub job: Option<PathBuf>,
+    /// Go on with the job in --job, which broke off: only shards that are not complete run. On both sides, with the input and
+    /// the options that it began with
+    #[arg(long, requires = "job")]
+    pub resume: bool,
 }
 
 /// What is sent in rows.
@@ -125,6 +144,7 @@ impl OperationArgs {
         let command = with(command, reveals(operation), RevealArgs::augment_args);
         let command = with(command, identifies(operation), IdArgs::augment_args);
         let command = with(command, operation.uses.shares, ShareArgs::augment_args);
+        let command = with(command, cuts(operation), JobArgs::augment_args);
         // Last, because the groups of arguments have descriptions of their own that would replace these.
         command
             .about(operation.summary)
@@ -159,6 +179,10 @@ fn withstands(operation: &'static Operation) -> bool {
 
 fn reveals(operation: &'static Operation) -> bool {
     !protocols::names(|p| p.offer(operation).is_some_and(|offer| offer.reveals_count)).is_empty()
+}
+
+fn cuts(operation: &'static Operation) -> bool {
+    !protocols::names(|p| p.offer(operation).is_some_and(|offer| offer.shards)).is_empty()
 }
 
 fn identifies(operation: &Operation) -> bool {
@@ -207,6 +231,7 @@ impl FromArgMatches for OperationArgs {
             reveal: given(reveals(operation), matches)?,
             ids: given(identifies(operation), matches)?,
             shares: given(operation.uses.shares, matches)?,
+            job: given(cuts(operation), matches)?,
         })
     }
 

@@ -103,7 +103,11 @@ class Common(Keys, total=False):
 
 
 class Rows(Common, total=False):
-    """The options of operations that send columns."""
+    """The options of operations that send columns, and can be cut into shards."""
+
+    shards: int
+    job: FilePath
+    resume: bool
 
     send_columns: Columns
     receive_columns: Columns | Mapping[str, str]

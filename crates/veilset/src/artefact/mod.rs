@@ -2,11 +2,13 @@
 //! identity, and a ledger records their uses.
 //!
 //! `sealed` is the encrypted file format; a file's `Kind` says how many runs may use it. A [`Ledger`] has a line for
-//! each use, and no file is used without it. There are two kinds: the offline half of a session ([`prepare`],
-//! [`open`]), which one run may use, and encrypted filters ([`filter`]), which any number of runs may use, without a ledger.
+//! each use, and no file is used without it. There are three kinds: the offline half of a session ([`prepare`],
+//! [`open`]), which one run may use; encrypted filters ([`filter`]), which any number of runs may use, without a ledger; and what
+//! a job keeps until it is complete ([`job`]).
 
 pub mod filter;
 mod half;
+pub mod job;
 mod ledger;
 mod sealed;
 

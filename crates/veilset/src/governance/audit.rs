@@ -49,6 +49,8 @@ pub struct Entry {
 pub enum Event {
     /// A run starts. So far only the sizes of the sets have been revealed.
     Start(Run),
+    /// A job goes on that started before, under the same session's id. It counts as one run with that start.
+    Resume(Run),
     /// Our side allowed a check: both sides agreed on the terms, and nothing more was asked for.
     Check(Run),
     /// Our side refused the run. The peer may know our size.
@@ -469,6 +471,26 @@ impl AuditLog {
         file.seek(SeekFrom::End(-1))?;
         file.read_exact(&mut last)?;
         Ok(last == *b"\n")
+    }
+
+    /// Whether a run of this id has started.
+    ///
+    /// # Errors
+    /// [`Error::Output`] if the log cannot be read.
+    pub fn has_start(&self, session: &SessionId) -> Result<bool> {
+        let (unusable, session) = (|e| unusable(&self.path, &e), name_of(session));
+        (&self.file).seek(SeekFrom::Start(0)).map_err(unusable)?;
+        let mut lines = BufReader::new(&self.file);
+        loop {
+            let mut line = Vec::new();
+            if lines.by_ref().take(LONGEST_LINE).read_until(b'\n', &mut line).map_err(unusable)? == 0 {
+                return Ok(false);
+            }
+            let entry = serde_json::from_slice::<Entry>(&line);
+            if entry.is_ok_and(|entry| entry.session == session && matches!(entry.event, Event::Start(_))) {
+                return Ok(true);
+            }
+        }
     }
 
     /// The earlier runs that have a party in common with this one, whatever the operation: a union shows the same

@@ -184,6 +184,8 @@ impl<'a> Gate<'a> {
         policy.permits(&Intent::agreed(&proposal.hello))?;
         policy.permits_their_sizes(proposal)?;
         match &self.log {
+            // It was compared and counted when it began.
+            Some(log) if self.goes_on(log, proposal)? => Ok(()),
             Some(log) => {
                 self.budget(log, run)?;
                 self.repeats(log, run, self.setup.warn)
@@ -192,6 +194,11 @@ impl<'a> Gate<'a> {
                 .refuses(MAX_FILTER_RUNS, "without the audit log (`audit_log=none`) nobody counts the runs"),
             None => Ok(()),
         }
+    }
+
+    /// Whether this is a job that goes on, whose start is in the log.
+    fn goes_on(&self, log: &AuditLog, proposal: &Proposal) -> Result<bool> {
+        proposal.job.map_or(Ok(false), |job| log.has_start(&job))
     }
 
     /// Refuses more answers to the peer's filter than our policy allows.
@@ -290,7 +297,7 @@ impl Approval for Gate<'_> {
         let run = self.run(proposal);
         let decided = self.decide(proposal, &run);
         let Some(log) = &self.log else { return decided };
-        let entry = |event| Entry::now(&proposal.session_id, event);
+        let entry = |event| Entry::now(&proposal.name(), event);
         match decided {
             // A refusal stands even if it cannot be logged.
             Err(e) => {
@@ -299,7 +306,7 @@ impl Approval for Gate<'_> {
             }
             Ok(()) if proposal.hello.check => log.append(&entry(Event::Check(run))),
             Ok(()) => {
-                self.allowed = Some((proposal.session_id, run));
+                self.allowed = Some((proposal.name(), run));
                 Ok(())
             }
         }
@@ -310,16 +317,19 @@ impl Approval for Gate<'_> {
             if matches!(error, Error::Refused(_)) { Event::Refused } else { Event::Declined };
         if let Some(log) = &self.log {
             // The run is over, whether or not that can be logged.
-            let _ = log.append(&Entry::now(&proposal.session_id, event(self.run(proposal))));
+            let _ = log.append(&Entry::now(&proposal.name(), event(self.run(proposal))));
         }
     }
 
     fn begins(&mut self, proposal: &Proposal) -> Result<()> {
         if let Some(mut log) = self.log.take() {
             let run = self.run(proposal);
-            let entry = |event| Entry::now(&proposal.session_id, event);
-            let started = log.append_if(&entry(Event::Start(run.clone())), |log, unlocked| {
-                self.second_look(log, &run, unlocked)
+            let entry = |event| Entry::now(&proposal.name(), event);
+            let started = self.goes_on(&log, proposal).and_then(|goes_on| match goes_on {
+                true => log.append(&entry(Event::Resume(run.clone()))),
+                false => log.append_if(&entry(Event::Start(run.clone())), |log, unlocked| {
+                    self.second_look(log, &run, unlocked)
+                }),
             });
             if started.is_err() {
                 // Our side ended it after all, not the peer.
@@ -329,7 +339,7 @@ impl Approval for Gate<'_> {
             self.log = Some(log);
             started?;
         }
-        self.begun = Some(proposal.session_id);
+        self.begun = Some(proposal.name());
         Ok(())
     }
 

@@ -115,6 +115,11 @@ impl<'a> Data<'a> {
         Ok(Data { job, values: all, payloads, output_format, keys })
     }
 
+    /// The job that they are for.
+    pub(super) fn job(&self) -> &'a Job {
+        self.job
+    }
+
     /// Our table and its set.
     pub fn keys(&self) -> &Keys {
         &self.keys

@@ -57,8 +57,10 @@
 //! ```
 
 mod data;
+mod shards;
 
 pub use data::{Data, Keys};
+pub use shards::InFolder;
 
 use crate::error::{Error, Result};
 use crate::governance::gate::Gate;
@@ -195,6 +197,10 @@ pub struct Job {
     pub prepared: Option<(PathBuf, PathBuf)>,
     /// A filter made in advance: the receiver's own, or for the sender the public part of the receiver's.
     pub filter: Option<PathBuf>,
+    /// For a job in shards (`terms.shards`): the folder that keeps its results until it is complete.
+    pub folder: Option<PathBuf>,
+    /// Whether the job in that folder goes on where it broke off.
+    pub resume: bool,
     /// The largest size of the peer's set that we accept.
     pub max_peer_items: usize,
     /// Where the result goes; `None` is standard output, or
@@ -232,6 +238,8 @@ impl Job {
             map: None,
             prepared: None,
             filter: None,
+            folder: None,
+            resume: false,
             max_peer_items: MAX_SET,
             output: None,
             in_memory: false,
@@ -294,6 +302,31 @@ impl Job {
         }
         if self.filter.is_some() {
             request.check_filter()?;
+        }
+        match (self.terms.shards, &self.folder) {
+            (0, Some(_)) => {
+                return wrong(
+                    "`job` is the folder of a job in shards. Give their number with `shards`, or omit `job`"
+                        .into(),
+                );
+            }
+            (1.., None) => {
+                return wrong(
+                    "`job` is missing: name a folder that keeps the results of the shards until the job is complete".into(),
+                );
+            }
+            (1.., Some(_)) if self.prepared.is_some() || self.filter.is_some() => {
+                return wrong(
+                    "a job in shards cannot use what was prepared. Omit `prepared`, `filter` or `shards`"
+                        .into(),
+                );
+            }
+            _ if self.resume && self.folder.is_none() => {
+                return wrong(
+                    "`resume` is for a job in shards. Name its folder with `job`, or omit `resume`".into(),
+                );
+            }
+            _ => {}
         }
         self.check_columns()
     }
@@ -365,7 +398,7 @@ impl Job {
     /// The number of stages of the run, for displaying progress ([`Observer`](crate::channel::Observer)).
     pub fn stages(&self) -> usize {
         let terms = Terms { payload: !self.sent_columns.is_empty(), ..self.terms };
-        self.protocol.stages(self.operation, &terms)
+        self.protocol.stages(self.operation, &terms) * self.terms.shards.max(1) as usize
     }
 
     /// The form of our side's result.

@@ -67,6 +67,7 @@ impl Estimate {
         let (protocol, deal) = proposal.deal();
         let cost = protocol.cost(&deal)?;
         let ours = cost.of(role);
+        let runs = proposal.hello.terms.shards.max(1);
         // The points under the first key; not those of dummies that the receiver of a union inserts.
         let ready = if prepared { proposal.ours.size } else { 0 };
         let work = Work { multiplications: ours.work.multiplications.saturating_sub(ready), ..ours.work };
@@ -76,11 +77,11 @@ impl Estimate {
             Role::Sender => [to_receiver, to_sender],
         };
         Ok(Estimate {
-            sent: whole(sent),
-            received: whole(received),
-            rounds: cost.rounds,
+            sent: whole(u64::from(runs) * sent),
+            received: whole(u64::from(runs) * received),
+            rounds: runs as usize * cost.rounds,
             memory: ours.memory.on(threads.count()) + cost.in_flight(),
-            work: time(&work, proposal, threads)?,
+            work: runs * time(&work, proposal, threads)?,
         })
     }
 

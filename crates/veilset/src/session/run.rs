@@ -155,6 +155,9 @@ impl<'a> Request<'a> {
             let sizes = if self.role == Role::Receiver { [ours, 0] } else { [0, ours] };
             protocol.check_sizes(operation, sizes).map_err(Error::Usage)?;
         }
+        if terms.shards > 0 && self.parties.is_some() {
+            return wrong("jobs in shards are of two parties. Omit `shards`, or `parties`".into());
+        }
         if terms.both && terms.reveal_count {
             return wrong(
                 "`reveal_count_to_sender` is pointless with `both`: the result, which the sender then gets, shows how \

@@ -1,0 +1,369 @@
+//! The folder of a job: what it must not lose when it breaks off, sealed under our identity.
+//!
+//! ```text
+//! FOLDER/job         what was agreed on when it began, and the key of its shards
+//! FOLDER/0000.shard  the result of a shard; as many as are complete
+//! FOLDER/attempts    a line for each shard that was begun, in the clear
+//! ```
+//!
+//! A file gets its name when it is complete and on the disk. A shard's file names the job and the shard, so that files cannot be
+//! exchanged. What is missing runs again; what was changed is refused.
+//!
+//! A peer that breaks off when it has its result can ask for the same shard again, with another set. So a shard is begun
+//! [`MOST_ATTEMPTS`] times at most.
+
+use super::sealed::{Kind, Reader, Writer};
+use crate::error::{Error, Result};
+use crate::hash::SessionId;
+use crate::item::Items;
+use crate::net::Identity;
+use crate::operations::Learned;
+use crate::operations::intersect::Matching;
+use crate::operations::union::rows::New;
+use crate::places::{beside, sync_parent};
+use crate::rng::Prng;
+use crate::secret::Secret;
+use serde::{Deserialize, Serialize};
+use std::fs::{DirBuilder, File, OpenOptions, TryLockError};
+use std::io::{self, Write as _};
+use std::path::{Path, PathBuf};
+use zeroize::Zeroize;
+
+/// How often a shard is begun at most.
+pub const MOST_ATTEMPTS: usize = 5;
+
+static JOB: Kind = Kind {
+    name: "job",
+    made_by: "veilset OPERATION --shards P --job FOLDER",
+    format: 1,
+    domain: "veilset 2026-11 job, key of all files",
+    uses: None,
+};
+static SHARD: Kind = Kind {
+    name: "result of a shard",
+    made_by: "veilset OPERATION --resume",
+    format: 1,
+    domain: "veilset 2026-11 result of a shard, key of all files",
+    uses: None,
+};
+/// The greatest length of what a job's file contains.
+const LONGEST: usize = 1 << 20;
+/// Longer than any item or row.
+const LONGEST_ITEM: u64 = 1 << 20;
+const ATTEMPTS: &str = "attempts";
+/// The line of a job that cannot be resumed.
+const SPOILT: &str = "spoilt";
+
+/// What a job began with.
+#[derive(Clone, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Head {
+    /// The id of the session that it began in.
+    pub session: [u8; 32],
+    /// The key of its shards.
+    pub key: [u8; 32],
+    /// The number of its shards.
+    pub shards: u32,
+    /// The protocol and the group.
+    pub choice: (String, String),
+    /// What must be the same when it goes on: what it is called, and its value.
+    pub same: Vec<(String, String)>,
+    /// Digests of our set and payloads, as they are ordered, under a key of our identity.
+    pub set: [u8; 32],
+    /// The size of the peer's set as announced, and whether it is padded.
+    pub theirs: (u64, bool),
+}
+
+impl Drop for Head {
+    fn drop(&mut self) {
+        self.key.zeroize();
+    }
+}
+
+/// The folder of a job, which no other run of this machine uses.
+pub struct Folder {
+    path: PathBuf,
+    head: Option<Head>,
+    kept: Vec<bool>,
+    attempts: Vec<u32>,
+    log: File,
+}
+
+impl Folder {
+    /// Opens the folder of a job: a new one, or with `resume` one that began. All that is kept of it is checked.
+    ///
+    /// # Errors
+    /// [`Error::Usage`] for a folder that has a job already, or none, or other files, or is used by another run;
+    /// [`Error::Refused`] for a job that cannot be resumed; [`Error::Input`] for files that were changed or are of another
+    /// identity; [`Error::Output`].
+    pub fn open(path: &Path, resume: bool, identity: &Identity) -> Result<Folder> {
+        let place = path.display();
+        let failed = |e: io::Error| unusable(path, &e);
+        let usage = |what: String| Err(Error::Usage(what));
+        let state = path.join("job");
+        match (resume, state.exists()) {
+            (true, false) => {
+                return usage(format!(
+                    "there is no job in {place} to go on with. Name its folder with `job`, or omit `resume`"
+                ));
+            }
+            (false, true) => {
+                return usage(format!(
+                    "there is a job in {place} already. Go on with it with `resume`, or name another folder with `job`, or \
+                     delete it"
+                ));
+            }
+            _ => {}
+        }
+        if !path.exists() {
+            let mut builder = DirBuilder::new();
+            #[cfg(unix)]
+            std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
+            builder.create(path).map_err(failed)?;
+            sync_parent(path).map_err(failed)?;
+        }
+        if !resume {
+            let mut others = path.read_dir().map_err(failed)?.flatten().map(|entry| entry.file_name());
+            if let Some(other) = others.find(|name| name != ATTEMPTS) {
+                return usage(format!(
+                    "{place} has other files ({}), and a job needs a folder of its own. Name another one with `job`",
+                    other.display()
+                ));
+            }
+        }
+        let mut options = OpenOptions::new();
+        options.read(true).append(true).create(true);
+        #[cfg(unix)]
+        std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+        let attempts = path.join(ATTEMPTS);
+        let log = options.open(&attempts).map_err(failed)?;
+        match log.try_lock() {
+            Err(TryLockError::WouldBlock) => {
+                return usage(format!(
+                    "the job in {place} is being run by another process. Wait for it, or stop it"
+                ));
+            }
+            // A file system without locks.
+            Err(TryLockError::Error(_)) | Ok(()) => {}
+        }
+        if !resume {
+            // Those of a job that ended before it had a head.
+            log.set_len(0).map_err(failed)?;
+            return Ok(Folder { path: path.into(), head: None, kept: Vec::new(), attempts: Vec::new(), log });
+        }
+        let head = read_head(&state, identity)?;
+        let text = std::fs::read_to_string(&attempts).map_err(failed)?;
+        if text.lines().any(|line| line == SPOILT) {
+            return Err(Error::Refused(format!(
+                "the job in {place} cannot go on: the peer did not follow the protocol. Find out why before you run with it \
+                 again, and delete the folder"
+            )));
+        }
+        let attempts = text.lines().filter_map(|line| line.parse().ok()).collect();
+        let mut folder = Folder { path: path.into(), head: None, kept: Vec::new(), attempts, log };
+        for shard in 0..head.shards {
+            let there = folder.file(shard).exists();
+            if there {
+                folder.read(shard, &head, identity)?;
+            }
+            folder.kept.push(there);
+        }
+        Ok(Folder { head: Some(head), ..folder })
+    }
+
+    /// What the job began with; `None` if it has not begun.
+    pub fn head(&self) -> Option<&Head> {
+        self.head.as_ref()
+    }
+
+    /// Whether the result of each shard is kept, as it was when the folder was opened.
+    pub fn kept(&self) -> &[bool] {
+        &self.kept
+    }
+
+    /// Writes what the job begins with.
+    ///
+    /// # Errors
+    /// [`Error::Output`].
+    pub fn begin(&self, head: &Head, identity: &Identity, rng: &mut Prng) -> Result<()> {
+        let json = serde_json::to_vec(head).map_err(|e| Error::Bug(format!("a job is not JSON: {e}")))?;
+        let json = Secret::new(json);
+        self.write(&self.path.join("job"), &JOB, identity, rng, |to| {
+            to.write(&(json.len() as u32).to_le_bytes())?;
+            to.write(&json)
+        })
+    }
+
+    /// Notes that a shard begins.
+    ///
+    /// # Errors
+    /// [`Error::Refused`] if it was begun too often before; [`Error::Output`].
+    pub fn attempt(&self, shard: u32) -> Result<()> {
+        let before = self.attempts.iter().filter(|begun| **begun == shard).count();
+        if before >= MOST_ATTEMPTS {
+            return Err(Error::Refused(format!(
+                "shard {shard} was begun {before} times, and never ended on both sides. A peer that breaks off may have a \
+                 result each time. Find out why, and begin a new job"
+            )));
+        }
+        self.note(&shard.to_string())
+    }
+
+    /// Notes that the job cannot be resumed.
+    ///
+    /// # Errors
+    /// [`Error::Output`].
+    pub fn spoil(&self) -> Result<()> {
+        self.note(SPOILT)
+    }
+
+    fn note(&self, line: &str) -> Result<()> {
+        let mut log = &self.log;
+        let written = log.write_all(format!("{line}\n").as_bytes()).and_then(|()| log.sync_all());
+        written.map_err(|e| unusable(&self.path, &e))
+    }
+
+    /// Keeps the result of a shard of the job in this session.
+    ///
+    /// # Errors
+    /// [`Error::Output`].
+    pub fn keep(
+        &self,
+        (session, shard): (&SessionId, u32),
+        learned: &Learned,
+        identity: &Identity,
+        rng: &mut Prng,
+    ) -> Result<()> {
+        let none = Items::new();
+        let (kind, positions, items, payloads): (u8, &[u32], _, _) = match learned {
+            Learned::Nothing => (0, &[], &none, &none),
+            Learned::Matching(Matching { positions, payloads }) => (1, positions, &none, payloads),
+            Learned::New(New { items, payloads }) => (2, &[], items, payloads),
+            Learned::Union(items) => (3, &[], items, &none),
+            other => return Err(Error::Bug(format!("a shard with {other:?}"))),
+        };
+        self.write(&self.file(shard), &SHARD, identity, rng, |to| {
+            to.write(session.as_bytes())?;
+            to.write(&shard.to_le_bytes())?;
+            to.write(&[kind])?;
+            to.write(&(positions.len() as u64).to_le_bytes())?;
+            positions.iter().try_for_each(|position| to.write(&position.to_le_bytes()))?;
+            for items in [items, payloads] {
+                to.write(&(items.len() as u64).to_le_bytes())?;
+                for item in items.iter() {
+                    to.write(&(item.len() as u64).to_le_bytes())?;
+                    to.write(item)?;
+                }
+            }
+            Ok(())
+        })
+    }
+
+    /// Returns the result of a shard.
+    ///
+    /// # Errors
+    /// [`Error::Input`] if it is not there, or was changed.
+    pub fn take(&self, (session, shard): (&SessionId, u32), identity: &Identity) -> Result<Learned> {
+        read_shard(&self.file(shard), (session.as_bytes(), shard), identity)
+    }
+
+    fn read(&self, shard: u32, head: &Head, identity: &Identity) -> Result<Learned> {
+        read_shard(&self.file(shard), (&head.session, shard), identity)
+    }
+
+    /// Deletes the folder, when nothing of the job is needed any more.
+    ///
+    /// # Errors
+    /// [`Error::Output`].
+    pub fn delete(&self) -> Result<()> {
+        std::fs::remove_dir_all(&self.path).map_err(|e| {
+            Error::Output(format!(
+                "the folder of the job, {}, could not be deleted: {e}. Delete it",
+                self.path.display()
+            ))
+        })
+    }
+
+    fn file(&self, shard: u32) -> PathBuf {
+        self.path.join(format!("{shard:04}.shard"))
+    }
+
+    /// Writes a sealed file, which gets its name when it is complete.
+    fn write(
+        &self,
+        path: &Path,
+        kind: &'static Kind,
+        identity: &Identity,
+        rng: &mut Prng,
+        contents: impl FnOnce(&mut Writer<'_>) -> Result<()>,
+    ) -> Result<()> {
+        let failed = |e: io::Error| unusable(&self.path, &e);
+        let new = beside(path).map_err(failed)?;
+        let mut to = io::BufWriter::new(new.as_file());
+        let mut sealed = Writer::new(&mut to, kind, identity, rng)?;
+        contents(&mut sealed)?;
+        sealed.end()?;
+        to.flush().map_err(failed)?;
+        drop(to);
+        new.as_file().sync_all().map_err(failed)?;
+        new.persist(path).map_err(|e| failed(e.error))?;
+        sync_parent(path).map_err(failed)
+    }
+}
+
+fn read_head(path: &Path, identity: &Identity) -> Result<Head> {
+    let mut from = Reader::open(path, &JOB, identity)?;
+    let json = Secret::new(from.words(LONGEST)?);
+    let head: Head = serde_json::from_str(&json).map_err(|_| from.damaged())?;
+    from.end()?;
+    Ok(head)
+}
+
+fn read_shard(path: &Path, (session, shard): (&[u8; 32], u32), identity: &Identity) -> Result<Learned> {
+    let mut from = Reader::open(path, &SHARD, identity)?;
+    let of = (from.array::<32>()?, u32::from_le_bytes(from.array()?));
+    if of != (*session, shard) {
+        let what = format!("it is the result of another shard or job, not of shard {shard} of this one");
+        return Err(Error::input(path, what, "Delete it: the shard then runs again"));
+    }
+    let [kind] = from.array()?;
+    // Nothing is allocated before it was read: whatever a number says, the file ends.
+    let mut positions = Vec::new();
+    for _ in 0..from.number()? {
+        positions.push(u32::from_le_bytes(from.array()?));
+    }
+    let mut lists = [Items::new(), Items::new()];
+    let mut item = Vec::new();
+    for list in &mut lists {
+        for _ in 0..from.number()? {
+            let length = from.number()?;
+            if length > LONGEST_ITEM {
+                return Err(from.damaged());
+            }
+            item.resize(length as usize, 0);
+            from.read(&mut item)?;
+            list.push(&item);
+        }
+    }
+    let [items, payloads] = lists;
+    let learned = match kind {
+        0 => Learned::Nothing,
+        1 => Learned::Matching(Matching { positions, payloads }),
+        2 => Learned::New(New { items, payloads }),
+        3 => Learned::Union(items),
+        _ => return Err(from.damaged()),
+    };
+    from.end()?;
+    Ok(learned)
+}
+
+fn unusable(path: &Path, e: &io::Error) -> Error {
+    Error::Output(format!(
+        "the folder of the job, {}, cannot be used: {e}. Free disk space, or name another folder with `job`",
+        path.display()
+    ))
+}
+
+#[cfg(test)]
+#[path = "job_tests.rs"]
+mod tests;

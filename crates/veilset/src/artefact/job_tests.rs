@@ -1,0 +1,164 @@
+use super::*;
+use crate::testing::SEEDS;
+
+const SESSION: SessionId = SessionId::of([5; 32]);
+
+fn head() -> Head {
+    Head {
+        session: *SESSION.as_bytes(),
+        key: [7; 32],
+        shards: 4,
+        choice: ("vole".into(), "ristretto255".into()),
+        same: vec![("`max_row`".into(), "64".into())],
+        set: [8; 32],
+        theirs: (1000, true),
+    }
+}
+
+fn results() -> [Learned; 4] {
+    let items: Items = ["a", "", "bcd"].iter().collect();
+    [
+        Learned::Nothing,
+        Learned::Matching(Matching { positions: vec![1, 5, 9], payloads: items.clone() }),
+        Learned::New(New { items: items.clone(), payloads: Items::new() }),
+        Learned::Union(items),
+    ]
+}
+
+/// A job with the results of all shards but the last.
+fn begun(path: &Path, identity: &Identity) {
+    let rng = &mut Prng::from_seed(&SEEDS[0]);
+    let folder = Folder::open(path, false, identity).unwrap();
+    assert!(folder.head().is_none() && folder.kept().is_empty());
+    folder.begin(&head(), identity, rng).unwrap();
+    for (shard, learned) in (0..3).zip(&results()) {
+        folder.attempt(shard).unwrap();
+        folder.keep((&SESSION, shard), learned, identity, rng).unwrap();
+        assert!(folder.take((&SESSION, shard), identity).unwrap() == *learned);
+    }
+}
+
+#[test]
+fn what_a_job_keeps_is_there_when_it_goes_on() {
+    let identity = Identity::generate().unwrap();
+    let root = tempfile::tempdir().unwrap();
+    let path = root.path().join("job");
+    begun(&path, &identity);
+    let folder = Folder::open(&path, true, &identity).unwrap();
+    assert!(
+        serde_json::to_string(folder.head().unwrap()).unwrap() == serde_json::to_string(&head()).unwrap()
+    );
+    assert_eq!(folder.kept(), [true, true, true, false]);
+    let rng = &mut Prng::from_seed(&SEEDS[1]);
+    folder.keep((&SESSION, 3), &results()[3], &identity, rng).unwrap();
+    for (shard, learned) in (0..4).zip(results()) {
+        assert!(folder.take((&SESSION, shard), &identity).unwrap() == learned);
+    }
+    folder.delete().unwrap();
+    assert!(!path.exists());
+}
+
+#[cfg(unix)]
+#[test]
+fn only_its_owner_reads_it_and_nothing_is_in_the_clear() {
+    use std::os::unix::fs::PermissionsExt;
+    let identity = Identity::generate().unwrap();
+    let root = tempfile::tempdir().unwrap();
+    let path = root.path().join("job");
+    begun(&path, &identity);
+    let mode = |path: &Path| path.metadata().unwrap().permissions().mode() & 0o777;
+    assert_eq!(mode(&path), 0o700);
+    for file in path.read_dir().unwrap() {
+        let file = file.unwrap().path();
+        assert_eq!(mode(&file), 0o600, "{}", file.display());
+        let bytes = std::fs::read(&file).unwrap();
+        assert!(
+            !bytes
+                .windows(4)
+                .any(|window| window == b"\x01\x00\x00\x00" || window == b"vole" || window == [7; 4])
+        );
+    }
+}
+
+#[test]
+fn a_folder_is_of_one_job_and_of_one_run_at_a_time() {
+    let identity = Identity::generate().unwrap();
+    let root = tempfile::tempdir().unwrap();
+    let path = root.path().join("job");
+    let refused = |path: &Path, resume, word: &str| match Folder::open(path, resume, &identity).map(|_| ()) {
+        Err(Error::Usage(m)) => assert!(m.contains(word), "{m}"),
+        other => panic!("{other:?}"),
+    };
+    refused(&path, true, "no job");
+    let folder = Folder::open(&path, false, &identity).unwrap();
+    refused(&path, false, "another process");
+    drop(folder);
+    begun(&path, &identity);
+    refused(&path, false, "already");
+    let folder = Folder::open(&path, true, &identity).unwrap();
+    refused(&path, true, "another process");
+    drop(folder);
+    std::fs::write(root.path().join("mine.csv"), "a\n").unwrap();
+    refused(root.path(), false, "other files");
+    assert!(matches!(Folder::open(&root.path().join("no/job"), false, &identity), Err(Error::Output(_))));
+}
+
+#[test]
+fn what_was_changed_exchanged_or_is_of_another_identity_is_refused_and_what_is_missing_runs_again() {
+    let identity = Identity::generate().unwrap();
+    let root = tempfile::tempdir().unwrap();
+    let path = root.path().join("job");
+    begun(&path, &identity);
+    let open = || Folder::open(&path, true, &identity).map(|folder| folder.kept().to_vec());
+    let whole = |file: &Path| std::fs::read(file).unwrap();
+    for name in ["job", "0001.shard"] {
+        let file = path.join(name);
+        let bytes = whole(&file);
+        for at in [0, 20, bytes.len() / 2, bytes.len() - 1] {
+            let mut changed = bytes.clone();
+            changed[at] ^= 1;
+            std::fs::write(&file, changed).unwrap();
+            assert!(matches!(open(), Err(Error::Input(_))), "{name} {at}");
+        }
+        std::fs::write(&file, &bytes[..bytes.len() - 1]).unwrap();
+        assert!(matches!(open(), Err(Error::Input(_))), "{name}");
+        std::fs::write(&file, &bytes).unwrap();
+        assert_eq!(open(), Ok(vec![true, true, true, false]));
+    }
+    let [first, second] = ["0001.shard", "0002.shard"].map(|name| path.join(name));
+    let bytes = whole(&first);
+    std::fs::copy(&second, &first).unwrap();
+    assert!(matches!(open(), Err(Error::Input(e)) if e.what.contains("another shard")));
+    std::fs::write(&first, &bytes).unwrap();
+    // The same shard of another job.
+    let other = root.path().join("other");
+    let rng = &mut Prng::from_seed(&SEEDS[1]);
+    let folder = Folder::open(&other, false, &identity).unwrap();
+    folder.keep((&SessionId::of([6; 32]), 1), &results()[1], &identity, rng).unwrap();
+    std::fs::copy(other.join("0001.shard"), &first).unwrap();
+    assert!(matches!(open(), Err(Error::Input(e)) if e.what.contains("job")));
+    std::fs::remove_file(&first).unwrap();
+    assert_eq!(open(), Ok(vec![true, false, true, false]));
+    let stranger = Identity::generate().unwrap();
+    assert!(matches!(Folder::open(&path, true, &stranger), Err(Error::Input(_))));
+}
+
+#[test]
+fn a_shard_is_begun_a_few_times_only_and_a_spoilt_job_is_not_resumed() {
+    let identity = Identity::generate().unwrap();
+    let root = tempfile::tempdir().unwrap();
+    let path = root.path().join("job");
+    begun(&path, &identity);
+    for _ in 0..MOST_ATTEMPTS {
+        Folder::open(&path, true, &identity).unwrap().attempt(3).unwrap();
+    }
+    let folder = Folder::open(&path, true, &identity).unwrap();
+    assert!(matches!(folder.attempt(3), Err(Error::Refused(m)) if m.contains("begun 5 times")));
+    // Another shard is another matter.
+    folder.attempt(2).unwrap();
+    folder.spoil().unwrap();
+    drop(folder);
+    assert!(
+        matches!(Folder::open(&path, true, &identity), Err(Error::Refused(m)) if m.contains("did not follow"))
+    );
+}

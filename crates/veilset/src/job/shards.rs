@@ -1,0 +1,183 @@
+//! What keeps a job's results in its folder, and sees to it that a job goes on as it began.
+
+use super::{Data, Job};
+use crate::artefact::job::{Folder, Head};
+use crate::error::{Error, Result};
+use crate::hash::SessionId;
+use crate::item::Items;
+use crate::net::{Fingerprint, Identity};
+use crate::operations::{Announced, Learned};
+use crate::protocols::Choice;
+use crate::rng::Prng;
+use crate::session::Proposal;
+use crate::session::run::Request;
+use crate::session::shards::{Begun, Keep, Key};
+use std::path::Path;
+use std::sync::{Mutex, PoisonError};
+
+/// Keeps the results of a job's shards in a folder.
+pub struct InFolder<'a> {
+    folder: Folder,
+    identity: &'a Identity,
+    rng: Mutex<Prng>,
+    begun: Option<Begun>,
+    /// The session that the job began in.
+    session: Mutex<Option<SessionId>>,
+    same: Vec<(String, String)>,
+    set: [u8; 32],
+}
+
+impl Data<'_> {
+    /// Opens the folder of the job, if it is cut into shards and has one. A job that goes on is compared with how it began.
+    /// `peer` is the party that we expect.
+    ///
+    /// # Errors
+    /// Those of [`Folder::open`]; [`Error::Usage`] for a job that began with other options, another input or another peer.
+    pub fn keep<'a>(
+        &self,
+        identity: Option<&'a Identity>,
+        peer: Option<Fingerprint>,
+        rng: &mut Prng,
+    ) -> Result<Option<InFolder<'a>>> {
+        let Job { folder: Some(path), resume, .. } = self.job() else { return Ok(None) };
+        let Some(identity) = identity else {
+            return Err(Error::Usage(
+                "what a job keeps is encrypted under an identity, but this run has none. Omit `shards`, or run over TLS"
+                    .into(),
+            ));
+        };
+        let request = self.request();
+        let folder = Folder::open(path, *resume, identity)?;
+        let (same, set) = (same(&request, peer), digest(&request, identity));
+        let begun =
+            folder.head().map(|head| begun(path, head, folder.kept(), &request, (&same, set))).transpose()?;
+        let session = Mutex::new(begun.as_ref().map(|begun| begun.session));
+        Ok(Some(InFolder { folder, identity, rng: Mutex::new(rng.split()), begun, session, same, set }))
+    }
+}
+
+/// What must be the same when a job goes on, apart from the set: what it is called, and its value.
+fn same(request: &Request<'_>, peer: Option<Fingerprint>) -> Vec<(String, String)> {
+    let hello = request.hello(false);
+    let ours = |term: &str| !matches!(term, "purpose" | "job" | "parties");
+    let terms = hello.terms().into_iter().filter(|term| ours(term.key));
+    let mut same: Vec<(String, String)> = terms.map(|term| (term.words.into(), term.value)).collect();
+    let pad_to = request.pad_to.map_or("none".into(), |n| n.to_string());
+    same.push(("`role`".into(), request.role.name().into()));
+    same.push(("`pad_to`".into(), pad_to));
+    same.push(("`peer`".into(), peer.map_or("none".into(), |peer| peer.to_string())));
+    same
+}
+
+/// A digest of the set and the payloads as they are ordered: results refer to positions.
+fn digest(request: &Request<'_>, identity: &Identity) -> [u8; 32] {
+    let key = identity.secret_for("veilset 2026-11 job, digest of a set");
+    let mut hasher = blake3::Hasher::new_keyed(&key);
+    let mut list = |items: &Items| {
+        hasher.update(&(items.len() as u64).to_le_bytes());
+        for item in items.iter() {
+            hasher.update(&(item.len() as u64).to_le_bytes()).update(item);
+        }
+    };
+    list(request.set);
+    list(request.payloads);
+    *hasher.finalize().as_bytes()
+}
+
+/// The job as it began, if it can go on so.
+fn begun(
+    path: &Path,
+    head: &Head,
+    kept: &[bool],
+    request: &Request<'_>,
+    (same, set): (&[(String, String)], [u8; 32]),
+) -> Result<Begun> {
+    let wrong = |what: String| Err(Error::Usage(format!("the job in {} {what}", path.display())));
+    for ((what, now), (_, then)) in same.iter().zip(&head.same) {
+        if now != then {
+            return wrong(format!(
+                "began with another {what}: {then}, and now it is {now}. A job goes on as it began: use what it began with, \
+                 or begin a new job in another folder"
+            ));
+        }
+    }
+    if set != head.set {
+        return wrong(
+            "began with another input: its keys, their order, or the columns that are sent were different. Use the input of \
+             then, or begin a new job in another folder"
+                .into(),
+        );
+    }
+    let (protocol, group) = &head.choice;
+    let choice = Choice::named(protocol, group).map_err(Error::Usage)?;
+    if !request.candidates().contains(&choice) {
+        return wrong(format!("began with {choice}, which is not allowed now. Use `protocol={protocol}`"));
+    }
+    let (size, padded) = head.theirs;
+    let theirs = Announced { size: usize::try_from(size).unwrap_or(usize::MAX), padded };
+    let (session, key) = (SessionId::of(head.session), Key::of(head.key));
+    Ok(Begun { session, key, choice, theirs, kept: kept.to_vec() })
+}
+
+impl InFolder<'_> {
+    /// Shards whose results were kept when the job was opened, and all shards; `None` if it has not begun.
+    pub fn progress(&self) -> Option<(usize, usize)> {
+        let kept = &self.begun.as_ref()?.kept;
+        Some((kept.iter().filter(|kept| **kept).count(), kept.len()))
+    }
+
+    /// Deletes the folder: nothing of the job is needed any more.
+    ///
+    /// # Errors
+    /// [`Error::Output`].
+    pub fn delete(&self) -> Result<()> {
+        self.folder.delete()
+    }
+
+    fn named(&self) -> Result<SessionId> {
+        let session = *self.session.lock().unwrap_or_else(PoisonError::into_inner);
+        session.ok_or_else(|| Error::Bug("a shard of a job that has not begun".into()))
+    }
+
+    fn rng(&self) -> Prng {
+        self.rng.lock().unwrap_or_else(PoisonError::into_inner).split()
+    }
+}
+
+impl Keep for InFolder<'_> {
+    fn begun(&self) -> Option<&Begun> {
+        self.begun.as_ref()
+    }
+
+    fn begin(&self, proposal: &Proposal, key: &Key) -> Result<()> {
+        let theirs = proposal.parties.peer().announced;
+        let head = Head {
+            session: *proposal.session_id.as_bytes(),
+            key: *key.bytes(),
+            shards: proposal.hello.terms.shards,
+            choice: (proposal.choice.protocol.name.into(), proposal.choice.group.into()),
+            same: self.same.clone(),
+            set: self.set,
+            theirs: (theirs.size as u64, theirs.padded),
+        };
+        self.folder.begin(&head, self.identity, &mut self.rng())?;
+        *self.session.lock().unwrap_or_else(PoisonError::into_inner) = Some(proposal.session_id);
+        Ok(())
+    }
+
+    fn attempt(&self, shard: u32) -> Result<()> {
+        self.folder.attempt(shard)
+    }
+
+    fn keep(&self, shard: u32, learned: Learned) -> Result<()> {
+        self.folder.keep((&self.named()?, shard), &learned, self.identity, &mut self.rng())
+    }
+
+    fn spoil(&self) -> Result<()> {
+        self.folder.spoil()
+    }
+
+    fn take(&self, shard: u32) -> Result<Learned> {
+        self.folder.take((&self.named()?, shard), self.identity)
+    }
+}
