@@ -30,12 +30,12 @@ pub struct OperationArgs {
 /// A run cut into shards.
 #[derive(Debug, Args)]
 pub struct JobArgs {
-    /// Cut the run into P shards, which run one after another and each take a part of the memory; the same on both sides.
-    /// Results of shards are kept, encrypted, in the folder of --job until all are there
-    #[arg(long, value_name = "P", requires = "job", value_parser = clap::value_parser!(u32).range(2..=i64::from(MAX_SHARDS)))]
+    /// Cut the run into P shards, which run one after another and each take a part of the memory and of the time; the same on
+    /// both sides. With --job, a run that breaks off can go on
+    #[arg(long, value_name = "P", value_parser = clap::value_parser!(u32).range(2..=i64::from(MAX_SHARDS)))]
     pub shards: Option<u32>,
-    /// The folder for the results of --shards: a new one, or with --resume that of the job. It is deleted when the result is
-    /// written; a side that has no result deletes it itself when the other has
+    /// A new folder that keeps the results of shards, encrypted, so that the job can go on with --resume if it breaks off. It is
+    /// deleted when the result is written; a side that has no result deletes it itself when the other has its own
     #[arg(long, value_name = "FOLDER", requires = "shards")]
     pub job: Option<PathBuf>,
     /// Go on with the job in --job, which broke off: only shards that are not complete run. On both sides, with the input and

@@ -315,6 +315,9 @@ impl Case {
         let withstands = |p: &Protocol| p.offer(terms.operation).is_some_and(|offer| offer.malicious_sender);
         let malicious = protocol.is_some_and(withstands) && chance(rng, 2);
 
+        let cuts = |p: &Protocol| p.offer(terms.operation).is_some_and(|offer| offer.shards);
+        let shards = protocol.filter(|p| cuts(p) && chance(rng, 3)).map(|_| 2 + rng.below(5));
+
         let mut words = [Vec::new(), Vec::new()];
         for (i, side) in sides.iter().enumerate() {
             let receiver = i == 0;
@@ -342,6 +345,9 @@ impl Case {
             say("--audit-log=none".into());
             if let Some(protocol) = protocol {
                 say(format!("--protocol={protocol}"));
+            }
+            if let Some(shards) = shards {
+                say(format!("--shards={shards}"));
             }
             if let Some(group) = group {
                 say(format!("--group={group}"));

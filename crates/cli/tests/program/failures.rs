@@ -91,6 +91,59 @@ fn a_peer_that_is_killed_is_noticed_at_once() {
 }
 
 #[test]
+fn a_job_that_was_killed_goes_on_at_the_shard() {
+    let world = World::new();
+    let file = world.write("many.csv", csv(0..MANY));
+    for who in [RECEIVER, SENDER] {
+        let job = ["--protocol", "dh", "--shards", "12", "--threads", "1", "--quiet", "--force"];
+        let options = |who: usize, more: &[&'static str]| {
+            let own: &[&str] = if who == RECEIVER {
+                &["--job", "r.job", "--output", "out.csv"]
+            } else {
+                &["--job", "s.job"]
+            };
+            [&job[..], own, more].concat()
+        };
+        let party = |who, more: &[&'static str]| world.party(who, "union", &file, &options(who, more));
+        let (receiver, address) = listen(party(RECEIVER, &[]));
+        let sender = connect(party(SENDER, &[]), &address);
+        let kept = |who: usize| {
+            let folder = world.path(["r.job", "s.job"][who]);
+            let names = folder.read_dir().into_iter().flatten().flatten().map(|e| e.file_name());
+            names.filter(|name| name.to_str().is_some_and(|name| name.ends_with(".shard"))).count()
+        };
+        let start = Instant::now();
+        while (0..2).any(|who| kept(who) < 2) {
+            assert!(start.elapsed() < SLACK, "no shard is complete");
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        let mut parties = [receiver, sender];
+        parties[who].signal("KILL");
+        parties.swap(0, who);
+        let [killed, other] = parties.map(Running::end);
+        assert_eq!(killed.code, None);
+        other.bad(6, &["the peer closed the connection"]);
+        assert!(!world.names().contains(&"out.csv".to_string()));
+        let before = [kept(RECEIVER), kept(SENDER)];
+        assert!(before.iter().all(|n| (2..12).contains(n)), "{before:?}");
+        // What it began with is what it goes on with.
+        let wrong =
+            [&job[..], &["--job", "r.job", "--output", "out.csv", "--resume", "--pad-to", "900000"]].concat();
+        let refused = connect(world.party(RECEIVER, "union", &file, &wrong), "127.0.0.1:1").end();
+        refused.bad(2, &["r.job", "--pad-to"]);
+        let [r, s] = both(party(RECEIVER, &["--resume"]), party(SENDER, &["--resume"]));
+        (r.good(), s.good());
+        assert_eq!(world.read("out.csv").lines().count(), world.read("many.csv").lines().count());
+        assert!(!world.path("r.job").exists() && kept(SENDER) == 12);
+        std::fs::remove_dir_all(world.path("s.job")).unwrap();
+        std::fs::remove_file(world.path("out.csv")).unwrap();
+    }
+    let log = std::fs::read_to_string(world.home("audit.jsonl")).unwrap();
+    let events = |name: &str| log.matches(&format!(r#""event":"{name}""#)).count();
+    assert_eq!((events("start"), events("resume")), (4, 4));
+}
+
+#[test]
 fn who_is_interrupted_ends_with_130_and_its_peer_says_so() {
     let world = World::new();
     world.write("many.csv", csv(0..MANY));

@@ -98,8 +98,9 @@ fn a_folder_is_of_one_job_and_of_one_run_at_a_time() {
     let folder = Folder::open(&path, true, &identity).unwrap();
     refused(&path, true, "another process");
     drop(folder);
-    std::fs::write(root.path().join("mine.csv"), "a\n").unwrap();
-    refused(root.path(), false, "other files");
+    let mine = tempfile::tempdir().unwrap();
+    std::fs::write(mine.path().join("mine.csv"), "a\n").unwrap();
+    refused(mine.path(), false, "other files");
     assert!(matches!(Folder::open(&root.path().join("no/job"), false, &identity), Err(Error::Output(_))));
 }
 

@@ -201,6 +201,7 @@ fn the_terms_of_a_run_have_keys_and_logs_of_old_are_read() {
     let terms = Run::new(&proposal, None, None, None, false).terms;
     let expected = [
         ("group", "curve25519"),
+        ("job", "0"),
         ("key_columns", "2"),
         ("malicious_sender", "no"),
         ("max_row", "0"),
@@ -214,6 +215,7 @@ fn the_terms_of_a_run_have_keys_and_logs_of_old_are_read() {
         ("purpose", "run"),
         ("reveal_count_to_sender", "no"),
         ("sent_columns", "\"city\""),
+        ("shards", "0"),
         ("value_scale", "1"),
     ];
     let expected = expected.map(|(key, value)| (key.to_string(), value.to_string()));

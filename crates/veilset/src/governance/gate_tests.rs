@@ -487,3 +487,31 @@ fn answers_to_filters_are_counted_by_peer_and_refused_beyond_the_limit() {
     go(&DC17, sender, false, peer(), Some(4), true).unwrap();
     assert!(is_refused(gate.begins(&proposal)));
 }
+
+#[test]
+fn a_job_that_goes_on_counts_with_its_start_and_only_if_the_log_has_that() {
+    let side = Side::new();
+    side.run(&["a"], Repeats::Warn).unwrap();
+    let resumed = |items: &[&str], job: u8, repeats| {
+        side.with(items, repeats, |gate, proposal| {
+            let session_id = SessionId::of([99; 32]);
+            let proposal = Proposal { session_id, job: Some(SessionId::of([job; 32])), ..proposal };
+            gate.approve(&proposal)?;
+            gate.begins(&proposal)?;
+            gate.end(Err(&Error::Cancelled), 0.5)
+        })
+    };
+    // The set of the job that began is that of its start, whatever was run since.
+    side.run(&["b"], Repeats::Allow).unwrap();
+    for _ in 0..3 {
+        resumed(&["a"], 7, Repeats::Refuse).unwrap();
+    }
+    assert!(side.warned.borrow().is_empty());
+    assert_eq!(side.events()[4..], ["resume", "end"].repeat(3));
+    let text = std::fs::read_to_string(side.log()).unwrap();
+    assert!(!text.contains(&"63".repeat(32)) && text.lines().all(|line| line.contains(&"07".repeat(32))));
+    // Without its start, it is a run like any other.
+    assert!(is_refused(resumed(&["c"], 8, Repeats::Refuse)));
+    resumed(&["a"], 8, Repeats::Refuse).unwrap();
+    assert_eq!(side.events()[10..], ["refused", "start", "end"]);
+}

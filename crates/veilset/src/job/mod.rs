@@ -197,7 +197,8 @@ pub struct Job {
     pub prepared: Option<(PathBuf, PathBuf)>,
     /// A filter made in advance: the receiver's own, or for the sender the public part of the receiver's.
     pub filter: Option<PathBuf>,
-    /// For a job in shards (`terms.shards`): the folder that keeps its results until it is complete.
+    /// For a job in shards (`terms.shards`): the folder that keeps its results until it is complete. Without one they are
+    /// kept in memory, and a job that breaks off has to begin again.
     pub folder: Option<PathBuf>,
     /// Whether the job in that folder goes on where it broke off.
     pub resume: bool,
@@ -310,12 +311,7 @@ impl Job {
                         .into(),
                 );
             }
-            (1.., None) => {
-                return wrong(
-                    "`job` is missing: name a folder that keeps the results of the shards until the job is complete".into(),
-                );
-            }
-            (1.., Some(_)) if self.prepared.is_some() || self.filter.is_some() => {
+            (1.., _) if self.prepared.is_some() || self.filter.is_some() => {
                 return wrong(
                     "a job in shards cannot use what was prepared. Omit `prepared`, `filter` or `shards`"
                         .into(),

@@ -181,3 +181,7 @@ impl Keep for InFolder<'_> {
         self.folder.take((&self.named()?, shard), self.identity)
     }
 }
+
+#[cfg(test)]
+#[path = "shards_tests.rs"]
+mod tests;

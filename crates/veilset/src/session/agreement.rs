@@ -123,7 +123,7 @@ impl Hello {
         let list = self.list.map_or_else(|| "none".into(), |hash| hexadecimal(&hash));
         let modulus_bits = if self.operation.uses.values { modulus.bits() } else { 0 };
         let job = match (shards, &self.job) {
-            (0, _) => "none".into(),
+            (0, _) => "0".into(),
             (_, None) => "a new one".into(),
             (_, Some(session)) => hexadecimal(session.as_bytes()),
         };
@@ -142,7 +142,7 @@ impl Hello {
             ("modulus_bits", "bits of the sum's modulus (`modulus`)", modulus_bits.to_string()),
             ("malicious_sender", "`malicious_sender`", yes(malicious_sender)),
             ("reveal_count_to_sender", "`reveal_count_to_sender`", yes(reveal_count)),
-            ("shards", "`shards`", shards.max(1).to_string()),
+            ("shards", "`shards`", shards.to_string()),
             ("job", "the job that goes on (`resume`)", job),
         ];
         terms.into_iter().map(|(key, words, value)| Term { key, words, value }).collect()

@@ -36,6 +36,8 @@ pub struct Report {
     pub sizes: Sizes,
     /// Whether our offline half was prepared in advance.
     pub prepared: bool,
+    /// The number of shards of a job, from 2; 0 for a run in one piece.
+    pub shards: u32,
     /// Whether both parties get the result.
     pub both: bool,
     /// The columns sent with the sender's items, by the sender's names.
@@ -130,6 +132,7 @@ impl Report {
             role: request.role.name(),
             sizes: Sizes { ours: request.set.len(), announced: request.announced() },
             prepared: outcome.prepared,
+            shards: request.terms.shards,
             both: request.terms.both,
             sent_columns: request.sent_columns.to_vec(),
             left_out: LeftOut::default(),
@@ -173,9 +176,10 @@ impl Report {
             let _ = writeln!(text, "  {sentence}");
         }
         let prepared = if self.prepared { " with a prepared offline half" } else { "" };
+        let shards = if self.shards > 0 { format!(" in {} shards", self.shards) } else { String::new() };
         let _ = writeln!(
             text,
-            "  {:.1} seconds{prepared}, {} bytes sent, {} received; a wrong result has probability at most {}",
+            "  {:.1} seconds{prepared}{shards}, {} bytes sent, {} received; a wrong result has probability at most {}",
             self.seconds, self.bytes.sent, self.bytes.received, self.failure_bound
         );
         if let Some(hint) = self.hint {
@@ -197,6 +201,7 @@ impl Serialize for Report {
             role,
             sizes,
             prepared,
+            shards,
             both,
             sent_columns,
             left_out,
@@ -216,7 +221,7 @@ impl Serialize for Report {
         let parties: Vec<PartyFields<'_>> = parties.iter().map(PartyFields::of).collect();
         // In a run of two the peer has no number.
         let peer = parties.iter().find(|party| party.party.is_none());
-        let mut to = to.serialize_struct("Report", 22)?;
+        let mut to = to.serialize_struct("Report", 23)?;
         to.serialize_field("time", time)?;
         to.serialize_field("session", session)?;
         to.serialize_field("operation", operation)?;
@@ -225,6 +230,7 @@ impl Serialize for Report {
         to.serialize_field("role", role)?;
         to.serialize_field("sizes", &SizeFields::of(*sizes, peer))?;
         to.serialize_field("prepared", prepared)?;
+        to.serialize_field("shards", shards)?;
         to.serialize_field("both", both)?;
         to.serialize_field("sent_columns", sent_columns)?;
         to.serialize_field("left_out", left_out)?;

@@ -201,6 +201,7 @@ fn the_json_of_a_run_of_two_is_the_same_in_every_version() {
     "peer_padded": true
   },
   "prepared": false,
+  "shards": 0,
   "both": false,
   "sent_columns": [
     "city"

@@ -131,6 +131,29 @@ fn what_a_party_receives_follows_from_the_announced_sizes() {
 }
 
 #[test]
+fn a_job_costs_what_its_entry_says_for_each_shard() {
+    let (y, x) = overlapping(300, 200, 0.5);
+    for of in cut() {
+        let [receiver, sender] =
+            [(Role::Receiver, &y), (Role::Sender, &x)].map(|(role, set)| request(of, role, set, false));
+        let seen = Shared::default();
+        let (ours, mut theirs) = Channel::pair();
+        theirs.record(Recording::to_writer(seen.clone()));
+        thread::scope(|s| {
+            s.spawn(|| run(connection(theirs), &sender, &mut Prng::from_seed(&SEEDS[1])).unwrap());
+            run(connection(ours), &receiver, &mut Prng::from_seed(&SEEDS[0])).unwrap();
+        });
+        let (peer, hello) = (crate::testing::peer(200, false), receiver.hello(false));
+        let (protocol, deal) = crate::testing::proposal(hello, 300, peer).deal();
+        assert_eq!(deal.receiver, Announced { size: bound(300, SHARDS), padded: true });
+        let expected = u64::from(SHARDS) * protocol.cost(&deal).unwrap().traffic.to_sender;
+        let frames = split_frames(&seen.bytes()).into_iter().filter(|(tag, _)| *tag > 0x10);
+        let took: u64 = frames.map(|(_, body)| (crate::channel::HEADER + body.len()) as u64).sum();
+        assert_eq!(took, expected, "{} {}", of.0, of.1);
+    }
+}
+
+#[test]
 fn each_item_is_in_one_shard_and_nobody_can_say_before_in_which() {
     let set: ItemSet = (0..3000).map(|i| format!("item {i}")).collect();
     let set = Hashed::new(&set);
