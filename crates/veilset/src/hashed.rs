@@ -101,11 +101,14 @@ impl<'a> Hashed<'a> {
                 dummies.par_iter_mut().enumerate().for_each(|(i, dummy)| *dummy = listed(i));
             }
         }
-        let mut hashes = Secrets::zeros(positions.len());
-        hashes.iter_mut().zip(positions).for_each(|(hash, &i)| *hash = *self.hash(i as usize));
+        // Hashes of the set or, in the place of further ones, dummies.
+        let own = self.own();
+        let mut hashes = Secrets::zeros(size);
+        for (at, hash) in hashes.iter_mut().enumerate() {
+            *hash = positions.get(at).map_or_else(|| dummies[at - positions.len()], |&i| own[i as usize]);
+        }
         let part = Hashed::of(Cow::Owned(self.items.part(positions)));
-        let part = Hashed { hashes: OnceLock::from(hashes), ..part };
-        part.with_dummies(kind, &dummies[..size.saturating_sub(positions.len())])
+        Hashed { hashes: OnceLock::from(hashes), dummies: Some(kind), ..part }
     }
 
     /// Puts the first `n` listed dummies behind all others, those that the peer's set may have.

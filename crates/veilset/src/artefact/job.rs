@@ -9,11 +9,12 @@
 //! A file gets its name when it is complete and on the disk. A shard's file names the job and the shard, so that files cannot be
 //! exchanged. What is missing runs again; what was changed is refused.
 //!
-//! A peer that breaks off when it has its result can ask for the same shard again, with another set. So a shard is begun
+//! What a peer did wrong in a shard is kept in the place of its result: a job goes on all the same, or the peer would see that we
+//! know. A peer that breaks off when it has its result can ask for the same shard again, with another set. So a shard is begun
 //! [`MOST_ATTEMPTS`] times at most.
 
 use super::sealed::{Kind, Reader, Writer};
-use crate::error::{Error, Result};
+use crate::error::{Error, Fault, Result};
 use crate::hash::SessionId;
 use crate::item::Items;
 use crate::net::Identity;
@@ -22,12 +23,11 @@ use crate::operations::intersect::Matching;
 use crate::operations::union::rows::New;
 use crate::places::{beside, sync_parent};
 use crate::rng::Prng;
-use crate::secret::Secret;
 use serde::{Deserialize, Serialize};
 use std::fs::{DirBuilder, File, OpenOptions, TryLockError};
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
-use zeroize::Zeroize;
+use zeroize::{Zeroize, Zeroizing};
 
 /// How often a shard is begun at most.
 pub const MOST_ATTEMPTS: usize = 5;
@@ -51,8 +51,6 @@ const LONGEST: usize = 1 << 20;
 /// Longer than any item or row.
 const LONGEST_ITEM: u64 = 1 << 20;
 const ATTEMPTS: &str = "attempts";
-/// The line of a job that cannot be resumed.
-const SPOILT: &str = "spoilt";
 
 /// What a job began with.
 #[derive(Clone, Serialize, Deserialize)]
@@ -132,7 +130,7 @@ impl Folder {
             }
         }
         let mut options = OpenOptions::new();
-        options.read(true).append(true).create(true);
+        options.read(true).append(true).create(!resume);
         #[cfg(unix)]
         std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
         let attempts = path.join(ATTEMPTS);
@@ -147,24 +145,26 @@ impl Folder {
             Err(TryLockError::Error(_)) | Ok(()) => {}
         }
         if !resume {
+            if state.exists() {
+                return usage(format!("a job has just begun in {place}. Name another folder with `job`"));
+            }
             // Those of a job that ended before it had a head.
             log.set_len(0).map_err(failed)?;
             return Ok(Folder { path: path.into(), head: None, kept: Vec::new(), attempts: Vec::new(), log });
         }
         let head = read_head(&state, identity)?;
         let text = std::fs::read_to_string(&attempts).map_err(failed)?;
-        if text.lines().any(|line| line == SPOILT) {
-            return Err(Error::Refused(format!(
-                "the job in {place} cannot go on: the peer did not follow the protocol. Find out why before you run with it \
-                 again, and delete the folder"
-            )));
-        }
-        let attempts = text.lines().filter_map(|line| line.parse().ok()).collect();
+        let damaged = |_| {
+            let what = "it is not a list of the shards that were begun";
+            Error::input(&attempts, what, "Find out who changed it. If nobody did, begin a new job")
+        };
+        let lines = text.lines().filter(|line| !line.is_empty());
+        let attempts = lines.map(|line| line.parse().map_err(damaged)).collect::<Result<_>>()?;
         let mut folder = Folder { path: path.into(), head: None, kept: Vec::new(), attempts, log };
         for shard in 0..head.shards {
             let there = folder.file(shard).exists();
             if there {
-                folder.read(shard, &head, identity)?;
+                let _checked = folder.read(shard, &head, identity)?;
             }
             folder.kept.push(there);
         }
@@ -186,8 +186,9 @@ impl Folder {
     /// # Errors
     /// [`Error::Output`].
     pub fn begin(&self, head: &Head, identity: &Identity, rng: &mut Prng) -> Result<()> {
-        let json = serde_json::to_vec(head).map_err(|e| Error::Bug(format!("a job is not JSON: {e}")))?;
-        let json = Secret::new(json);
+        // With room for all of it: a list that grows leaves copies of the key.
+        let mut json = Zeroizing::new(Vec::with_capacity(LONGEST));
+        serde_json::to_writer(&mut *json, head).map_err(|e| Error::Bug(format!("a job is not JSON: {e}")))?;
         self.write(&self.path.join("job"), &JOB, identity, rng, |to| {
             to.write(&(json.len() as u32).to_le_bytes())?;
             to.write(&json)
@@ -206,41 +207,32 @@ impl Folder {
                  result each time. Find out why, and begin a new job"
             )));
         }
-        self.note(&shard.to_string())
-    }
-
-    /// Notes that the job cannot be resumed.
-    ///
-    /// # Errors
-    /// [`Error::Output`].
-    pub fn spoil(&self) -> Result<()> {
-        self.note(SPOILT)
-    }
-
-    fn note(&self, line: &str) -> Result<()> {
+        // A line before it may have been cut off.
         let mut log = &self.log;
-        let written = log.write_all(format!("{line}\n").as_bytes()).and_then(|()| log.sync_all());
+        let written = log.write_all(format!("\n{shard}\n").as_bytes()).and_then(|()| log.sync_all());
         written.map_err(|e| unusable(&self.path, &e))
     }
 
-    /// Keeps the result of a shard of the job in this session.
+    /// Keeps the result of a shard of the job in this session, or what the peer did wrong.
     ///
     /// # Errors
-    /// [`Error::Output`].
+    /// [`Error::Output`], and any other error that there is instead of a result.
     pub fn keep(
         &self,
         (session, shard): (&SessionId, u32),
-        learned: &Learned,
+        learned: Result<Learned>,
         identity: &Identity,
         rng: &mut Prng,
     ) -> Result<()> {
-        let none = Items::new();
-        let (kind, positions, items, payloads): (u8, &[u32], _, _) = match learned {
-            Learned::Nothing => (0, &[], &none, &none),
-            Learned::Matching(Matching { positions, payloads }) => (1, positions, &none, payloads),
-            Learned::New(New { items, payloads }) => (2, &[], items, payloads),
-            Learned::Union(items) => (3, &[], items, &none),
-            other => return Err(Error::Bug(format!("a shard with {other:?}"))),
+        let none = Items::new;
+        let (kind, positions, items, payloads) = match learned {
+            Ok(Learned::Nothing) => (0u8, Vec::new(), none(), none()),
+            Ok(Learned::Matching(Matching { positions, payloads })) => (1, positions, none(), payloads),
+            Ok(Learned::New(New { items, payloads })) => (2, Vec::new(), items, payloads),
+            Ok(Learned::Union(items)) => (3, Vec::new(), items, none()),
+            Err(Error::Peer { what, .. }) => (4, Vec::new(), [what].iter().collect(), none()),
+            Err(error) => return Err(error),
+            Ok(other) => return Err(Error::Bug(format!("a shard with {other:?}"))),
         };
         self.write(&self.file(shard), &SHARD, identity, rng, |to| {
             to.write(session.as_bytes())?;
@@ -248,7 +240,7 @@ impl Folder {
             to.write(&[kind])?;
             to.write(&(positions.len() as u64).to_le_bytes())?;
             positions.iter().try_for_each(|position| to.write(&position.to_le_bytes()))?;
-            for items in [items, payloads] {
+            for items in [&items, &payloads] {
                 to.write(&(items.len() as u64).to_le_bytes())?;
                 for item in items.iter() {
                     to.write(&(item.len() as u64).to_le_bytes())?;
@@ -262,12 +254,13 @@ impl Folder {
     /// Returns the result of a shard.
     ///
     /// # Errors
-    /// [`Error::Input`] if it is not there, or was changed.
+    /// [`Error::Input`] if it is not there, or was changed; [`Error::Peer`] for what the peer did wrong.
     pub fn take(&self, (session, shard): (&SessionId, u32), identity: &Identity) -> Result<Learned> {
-        read_shard(&self.file(shard), (session.as_bytes(), shard), identity)
+        read_shard(&self.file(shard), (session.as_bytes(), shard), identity)?
     }
 
-    fn read(&self, shard: u32, head: &Head, identity: &Identity) -> Result<Learned> {
+    /// Checks the result of a shard. What the peer did wrong is not told before the job is complete.
+    fn read(&self, shard: u32, head: &Head, identity: &Identity) -> Result<Result<Learned>> {
         read_shard(&self.file(shard), (&head.session, shard), identity)
     }
 
@@ -313,13 +306,22 @@ impl Folder {
 
 fn read_head(path: &Path, identity: &Identity) -> Result<Head> {
     let mut from = Reader::open(path, &JOB, identity)?;
-    let json = Secret::new(from.words(LONGEST)?);
-    let head: Head = serde_json::from_str(&json).map_err(|_| from.damaged())?;
+    let length = u32::from_le_bytes(from.array()?) as usize;
+    if length > LONGEST {
+        return Err(from.damaged());
+    }
+    let mut json = Zeroizing::new(vec![0; length]);
+    from.read(&mut json)?;
+    let head: Head = serde_json::from_slice(&json).map_err(|_| from.damaged())?;
     from.end()?;
     Ok(head)
 }
 
-fn read_shard(path: &Path, (session, shard): (&[u8; 32], u32), identity: &Identity) -> Result<Learned> {
+fn read_shard(
+    path: &Path,
+    (session, shard): (&[u8; 32], u32),
+    identity: &Identity,
+) -> Result<Result<Learned>> {
     let mut from = Reader::open(path, &SHARD, identity)?;
     let of = (from.array::<32>()?, u32::from_le_bytes(from.array()?));
     if of != (*session, shard) {
@@ -347,10 +349,14 @@ fn read_shard(path: &Path, (session, shard): (&[u8; 32], u32), identity: &Identi
     }
     let [items, payloads] = lists;
     let learned = match kind {
-        0 => Learned::Nothing,
-        1 => Learned::Matching(Matching { positions, payloads }),
-        2 => Learned::New(New { items, payloads }),
-        3 => Learned::Union(items),
+        0 => Ok(Learned::Nothing),
+        1 => Ok(Learned::Matching(Matching { positions, payloads })),
+        2 => Ok(Learned::New(New { items, payloads })),
+        3 => Ok(Learned::Union(items)),
+        4 => {
+            let what = items.iter().map(String::from_utf8_lossy).collect::<String>();
+            Err(Error::peer(Fault::Misbehaved, what))
+        }
         _ => return Err(from.damaged()),
     };
     from.end()?;

@@ -33,7 +33,7 @@ fn begun(path: &Path, identity: &Identity) {
     folder.begin(&head(), identity, rng).unwrap();
     for (shard, learned) in (0..3).zip(&results()) {
         folder.attempt(shard).unwrap();
-        folder.keep((&SESSION, shard), learned, identity, rng).unwrap();
+        folder.keep((&SESSION, shard), Ok(learned.clone()), identity, rng).unwrap();
         assert!(folder.take((&SESSION, shard), identity).unwrap() == *learned);
     }
 }
@@ -50,7 +50,7 @@ fn what_a_job_keeps_is_there_when_it_goes_on() {
     );
     assert_eq!(folder.kept(), [true, true, true, false]);
     let rng = &mut Prng::from_seed(&SEEDS[1]);
-    folder.keep((&SESSION, 3), &results()[3], &identity, rng).unwrap();
+    folder.keep((&SESSION, 3), Ok(results()[3].clone()), &identity, rng).unwrap();
     for (shard, learned) in (0..4).zip(results()) {
         assert!(folder.take((&SESSION, shard), &identity).unwrap() == learned);
     }
@@ -135,7 +135,7 @@ fn what_was_changed_exchanged_or_is_of_another_identity_is_refused_and_what_is_m
     let other = root.path().join("other");
     let rng = &mut Prng::from_seed(&SEEDS[1]);
     let folder = Folder::open(&other, false, &identity).unwrap();
-    folder.keep((&SessionId::of([6; 32]), 1), &results()[1], &identity, rng).unwrap();
+    folder.keep((&SessionId::of([6; 32]), 1), Ok(results()[1].clone()), &identity, rng).unwrap();
     std::fs::copy(other.join("0001.shard"), &first).unwrap();
     assert!(matches!(open(), Err(Error::Input(e)) if e.what.contains("job")));
     std::fs::remove_file(&first).unwrap();
@@ -145,7 +145,7 @@ fn what_was_changed_exchanged_or_is_of_another_identity_is_refused_and_what_is_m
 }
 
 #[test]
-fn a_shard_is_begun_a_few_times_only_and_a_spoilt_job_is_not_resumed() {
+fn a_shard_is_begun_a_few_times_only_and_its_list_is_whole() {
     let identity = Identity::generate().unwrap();
     let root = tempfile::tempdir().unwrap();
     let path = root.path().join("job");
@@ -157,9 +157,32 @@ fn a_shard_is_begun_a_few_times_only_and_a_spoilt_job_is_not_resumed() {
     assert!(matches!(folder.attempt(3), Err(Error::Refused(m)) if m.contains("begun 5 times")));
     // Another shard is another matter.
     folder.attempt(2).unwrap();
-    folder.spoil().unwrap();
     drop(folder);
-    assert!(
-        matches!(Folder::open(&path, true, &identity), Err(Error::Refused(m)) if m.contains("did not follow"))
-    );
+    let list = path.join("attempts");
+    let text = std::fs::read_to_string(&list).unwrap();
+    // A line that was cut off does not run into the next.
+    std::fs::write(&list, format!("{text}3")).unwrap();
+    Folder::open(&path, true, &identity).unwrap().attempt(1).unwrap();
+    assert!(std::fs::read_to_string(&list).unwrap().ends_with("3\n1\n"));
+    std::fs::write(&list, format!("{text}x\n")).unwrap();
+    assert!(matches!(Folder::open(&path, true, &identity), Err(Error::Input(_))));
+    std::fs::remove_file(&list).unwrap();
+    assert!(matches!(Folder::open(&path, true, &identity), Err(Error::Output(_))));
+}
+
+#[test]
+fn what_a_peer_did_wrong_is_kept_and_told_only_with_the_result() {
+    let identity = Identity::generate().unwrap();
+    let root = tempfile::tempdir().unwrap();
+    let path = root.path().join("job");
+    begun(&path, &identity);
+    let rng = &mut Prng::from_seed(&SEEDS[1]);
+    let folder = Folder::open(&path, true, &identity).unwrap();
+    let lie = Error::misbehaves_unseen("it lied");
+    folder.keep((&SESSION, 3), Err(lie.clone()), &identity, rng).unwrap();
+    assert!(folder.keep((&SESSION, 3), Err(Error::Cancelled), &identity, rng).is_err());
+    drop(folder);
+    let folder = Folder::open(&path, true, &identity).unwrap();
+    assert_eq!(folder.kept(), [true; 4]);
+    assert!(folder.take((&SESSION, 3), &identity) == Err(lie));
 }

@@ -473,11 +473,11 @@ impl AuditLog {
         Ok(last == *b"\n")
     }
 
-    /// Whether a run of this id has started.
+    /// Whether this run has started before under this id, with the same set of ours, parties and sizes.
     ///
     /// # Errors
     /// [`Error::Output`] if the log cannot be read.
-    pub fn has_start(&self, session: &SessionId) -> Result<bool> {
+    pub fn has_start(&self, session: &SessionId, run: &Run) -> Result<bool> {
         let (unusable, session) = (|e| unusable(&self.path, &e), name_of(session));
         (&self.file).seek(SeekFrom::Start(0)).map_err(unusable)?;
         let mut lines = BufReader::new(&self.file);
@@ -486,9 +486,13 @@ impl AuditLog {
             if lines.by_ref().take(LONGEST_LINE).read_until(b'\n', &mut line).map_err(unusable)? == 0 {
                 return Ok(false);
             }
-            let entry = serde_json::from_slice::<Entry>(&line);
-            if entry.is_ok_and(|entry| entry.session == session && matches!(entry.event, Event::Start(_))) {
-                return Ok(true);
+            match serde_json::from_slice::<Entry>(&line) {
+                Ok(Entry { session: of, event: Event::Start(start), .. })
+                    if of == session && start.set == run.set && run.theirs_since(&start) == Theirs::Same =>
+                {
+                    return Ok(true);
+                }
+                _ => {}
             }
         }
     }

@@ -185,7 +185,7 @@ impl<'a> Gate<'a> {
         policy.permits_their_sizes(proposal)?;
         match &self.log {
             // It was compared and counted when it began.
-            Some(log) if self.goes_on(log, proposal)? => Ok(()),
+            Some(log) if self.goes_on(log, proposal, run)? => Ok(()),
             Some(log) => {
                 self.budget(log, run)?;
                 self.repeats(log, run, self.setup.warn)
@@ -197,8 +197,8 @@ impl<'a> Gate<'a> {
     }
 
     /// Whether this is a job that goes on, whose start is in the log.
-    fn goes_on(&self, log: &AuditLog, proposal: &Proposal) -> Result<bool> {
-        proposal.job.map_or(Ok(false), |job| log.has_start(&job))
+    fn goes_on(&self, log: &AuditLog, proposal: &Proposal, run: &Run) -> Result<bool> {
+        proposal.job.map_or(Ok(false), |job| log.has_start(&job, run))
     }
 
     /// Refuses more answers to the peer's filter than our policy allows.
@@ -325,7 +325,7 @@ impl Approval for Gate<'_> {
         if let Some(mut log) = self.log.take() {
             let run = self.run(proposal);
             let entry = |event| Entry::now(&proposal.name(), event);
-            let started = self.goes_on(&log, proposal).and_then(|goes_on| match goes_on {
+            let started = self.goes_on(&log, proposal, &run).and_then(|goes_on| match goes_on {
                 true => log.append(&entry(Event::Resume(run.clone()))),
                 false => log.append_if(&entry(Event::Start(run.clone())), |log, unlocked| {
                     self.second_look(log, &run, unlocked)

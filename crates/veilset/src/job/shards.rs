@@ -49,8 +49,10 @@ impl Data<'_> {
         let request = self.request();
         let folder = Folder::open(path, *resume, identity)?;
         let (same, set) = (same(&request, peer), digest(&request, identity));
-        let begun =
-            folder.head().map(|head| begun(path, head, folder.kept(), &request, (&same, set))).transpose()?;
+        let begun = folder
+            .head()
+            .map(|head| begun(path, head, folder.kept(), (&request, peer), (&same, set)))
+            .transpose()?;
         let session = Mutex::new(begun.as_ref().map(|begun| begun.session));
         Ok(Some(InFolder { folder, identity, rng: Mutex::new(rng.split()), begun, session, same, set }))
     }
@@ -89,7 +91,7 @@ fn begun(
     path: &Path,
     head: &Head,
     kept: &[bool],
-    request: &Request<'_>,
+    (request, peer): (&Request<'_>, Option<Fingerprint>),
     (same, set): (&[(String, String)], [u8; 32]),
 ) -> Result<Begun> {
     let wrong = |what: String| Err(Error::Usage(format!("the job in {} {what}", path.display())));
@@ -116,7 +118,7 @@ fn begun(
     let (size, padded) = head.theirs;
     let theirs = Announced { size: usize::try_from(size).unwrap_or(usize::MAX), padded };
     let (session, key) = (SessionId::of(head.session), Key::of(head.key));
-    Ok(Begun { session, key, choice, theirs, kept: kept.to_vec() })
+    Ok(Begun { session, key, peer, choice, theirs, kept: kept.to_vec() })
 }
 
 impl InFolder<'_> {
@@ -169,12 +171,8 @@ impl Keep for InFolder<'_> {
         self.folder.attempt(shard)
     }
 
-    fn keep(&self, shard: u32, learned: Learned) -> Result<()> {
-        self.folder.keep((&self.named()?, shard), &learned, self.identity, &mut self.rng())
-    }
-
-    fn spoil(&self) -> Result<()> {
-        self.folder.spoil()
+    fn keep(&self, shard: u32, learned: Result<Learned>) -> Result<()> {
+        self.folder.keep((&self.named()?, shard), learned, self.identity, &mut self.rng())
     }
 
     fn take(&self, shard: u32) -> Result<Learned> {

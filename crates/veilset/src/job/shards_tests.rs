@@ -42,9 +42,9 @@ impl Side {
         let mut rng = Prng::from_os()?;
         let ours = usize::from(job.role == Role::Sender);
         let identity = &self.identities[ours];
-        let peer = Some(self.identities[1 - ours].fingerprint());
+        // Channels in memory have no fingerprints.
         let prepared = data.prepare(Some(identity), &Watch::NONE, &mut rng)?;
-        let kept = data.keep(Some(identity), peer, &mut rng)?;
+        let kept = data.keep(Some(identity), None, &mut rng)?;
         let prepared = match &kept {
             Some(kept) => prepared.keeping(kept),
             None => prepared,
@@ -188,4 +188,28 @@ fn what_contradicts_itself_is_refused() {
     assert!(data.keep(None, None, &mut rng).unwrap().is_none());
     let data = job.load(&Watch::NONE).unwrap();
     assert!(matches!(data.keep(None, None, &mut rng), Err(Error::Usage(m)) if m.contains("identity")));
+}
+
+#[test]
+fn a_job_is_with_one_peer() {
+    let side = Side::new();
+    let jobs = side.jobs(&INTERSECT);
+    assert!(side.both([&jobs[0], &jobs[1]], Some((1, 12))).iter().all(Result::is_err));
+    let [receiver, sender] = resumed(&jobs);
+    let data = receiver.load(&Watch::NONE).unwrap();
+    let mut rng = Prng::from_os().unwrap();
+    let other = Some(side.identities[1].fingerprint());
+    let refused = data.keep(Some(&side.identities[0]), other, &mut rng).err();
+    assert!(matches!(&refused, Some(Error::Usage(m)) if m.contains("`peer`")), "{refused:?}");
+    // What the connection says counts.
+    let kept = data.keep(Some(&side.identities[0]), None, &mut rng).unwrap().unwrap();
+    let prepared = data.prepare(None, &Watch::NONE, &mut rng).unwrap().keeping(&kept);
+    let (here, there) = Channel::pair();
+    let [mut here, there] = [here, there].map(|ch| Connection::unprotected(ch, WireCount::default()));
+    here.peer = other;
+    std::thread::scope(|s| {
+        s.spawn(|| side.carry_out(&sender, there));
+        let refused = run(here, prepared, None, &mut rng).err();
+        assert!(matches!(&refused, Some(Error::Refused(m)) if m.contains("another peer")), "{refused:?}");
+    });
 }

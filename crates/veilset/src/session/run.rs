@@ -20,6 +20,7 @@ use crate::protocols::{self, Choice, Offer, Protocol};
 use crate::rng::Prng;
 use crate::threads::Threads;
 use std::path::Path;
+use std::sync::Mutex;
 use std::time::SystemTime;
 
 /// A request: what to compute, and our data.
@@ -294,12 +295,7 @@ impl<'a> Request<'a> {
     /// Those of [`Request::check`].
     pub fn prepare(&self, rng: &mut Prng) -> Result<Prepared<'a>> {
         self.check()?;
-        let basis = match self.terms.shards {
-            0 => self.basis(),
-            // Dummies are added to the shards.
-            _ => Basis { pad_to: None, ..self.basis() },
-        };
-        Ok(Prepared { request: *self, set: basis.hashed(rng), half: None, filter: None, keep: None })
+        Ok(Prepared { request: *self, set: self.basis().hashed(rng), half: None, filter: None, keep: None })
     }
 
     /// Like [`Request::prepare`], with a half prepared in advance ([`artefact::prepare`]). It is spent once both sides
@@ -310,6 +306,7 @@ impl<'a> Request<'a> {
     pub fn prepare_with(&self, half: &Path, ledger: &Ledger, identity: &Identity) -> Result<Prepared<'a>> {
         self.check()?;
         self.check_prepared()?;
+        self.check_in_one_piece()?;
         let (set, half) = artefact::open(half, ledger, identity, &self.basis())?;
         Ok(Prepared { request: *self, set, half: Some(half), filter: None, keep: None })
     }
@@ -328,6 +325,7 @@ impl<'a> Request<'a> {
     ) -> Result<Prepared<'a>> {
         self.check()?;
         self.check_filter()?;
+        self.check_in_one_piece()?;
         let set = self.basis().hashed(rng);
         let Request { set: items, key_columns, normalisation, threads, .. } = *self;
         let draft = Draft { set: items, key_columns, normalisation, threads };
@@ -360,6 +358,16 @@ impl<'a> Request<'a> {
         }
         let request = Request { group: Some(head.cipher), ..*self };
         Ok(Prepared { request, set, half: None, filter: Some(filter), keep: None })
+    }
+
+    /// Refuses shards, which use nothing that was prepared.
+    fn check_in_one_piece(&self) -> Result<()> {
+        match self.terms.shards {
+            0 => Ok(()),
+            _ => Err(Error::Usage(
+                "a job in shards cannot use what was prepared. Omit `prepared`, `filter` or `shards`".into(),
+            )),
+        }
     }
 
     /// Refuses protocols that cannot use a filter.
@@ -529,7 +537,7 @@ impl<'a> Prepared<'a> {
     /// What we say to the peer first ([`Request::hello`]).
     fn hello(&self, check: bool) -> Hello {
         let filter = self.filter.as_ref().map(|filter| filter.facts.clone());
-        let begun = self.keep.and_then(Keep::begun);
+        let begun = self.keep.and_then(Keep::begun).filter(|_| self.request.terms.shards > 0);
         Hello { filter, job: begun.map(|begun| begun.session), ..self.request.hello(check) }
     }
 }
@@ -596,7 +604,7 @@ fn run_of_two(
     }
     let task = request.task(&proposal, &set, filter.as_ref());
     let seat = proposal.parties.peer().seat;
-    let job = Job { request: &request, proposal: &proposal, set: &set, keep, seat };
+    let job = Job { request: &request, proposal: &proposal, set: &set, keep, wrong: Mutex::default() };
     let computed = if in_shards {
         job.run(&mut connection.channel, rng)
     } else {
@@ -609,7 +617,9 @@ fn run_of_two(
         };
         compute(proposal.choice.protocol, &task, &mut cx, theirs)
     };
-    let (sealed, confirmed) = finish(connection, computed)?;
+    // What is wrong with a result matters more than how the job broke off after that.
+    let wrong = |error| shards::locked(&job.wrong).take().unwrap_or(error);
+    let (sealed, confirmed) = finish(connection, computed).map_err(wrong)?;
     let learned = sealed.open(confirmed).map_err(|e| e.by(seat))?;
     let session_id = proposal.name();
     let Proposal { choice, parties, .. } = proposal;
@@ -725,9 +735,16 @@ fn approved(
         if their_size > request.max_peer_items {
             return Err(too_large(peer, request));
         }
-        match begun {
-            Some(begun) if begun.theirs != peer.announced => return Err(begun.differs(peer)),
-            _ => {}
+        begun.map_or(Ok(()), |begun| begun.check(peer))?;
+        let runs = request.terms.shards;
+        if runs > 0 && runs as usize * shards::bound(their_size, runs) > request.max_peer_items {
+            return Err(Error::Refused(format!(
+                "in {runs} shards {}'s set of {their_size} items has up to {} with dummies, but `max_peer_items` is {}. Raise it, \
+                 or use fewer shards",
+                peer.seat,
+                runs as usize * shards::bound(their_size, runs),
+                request.max_peer_items
+            )));
         }
         // What comes to us, and what we look up, follows from the capacity.
         let capacity = met.filter.as_ref().filter(|(_, agreed)| !agreed.held).map(|(facts, _)| facts.capacity);

@@ -21,16 +21,22 @@
 //! them ([`Dummies::Listed`](crate::hashed::Dummies)). So a job shows what one run shows, and no more. In count and sum each
 //! shard would show a number: P of them where one run shows one. So they are refused.
 //!
-//! A result is opened and kept while the next shard runs, so that its time does not show. What is wrong with it is found then,
-//! and told when the peer has left; such a job is spoilt, and cannot be resumed.
+//! *Time.* A result is opened and kept while the next shards run, and that of the last after the end was confirmed: so its time
+//! does not show, unless it takes longer than two shards. All hashes and dummies that the announced size has are cut and
+//! copied, whatever is behind them. Only the items of the first shard are copied while the peer waits.
+//!
+//! *What is wrong with a result* is kept in its place, and told when the job is complete and the peer has left. Otherwise a peer
+//! would see in whether the job goes on which of its rows were read. A union's new items must belong to their shard, and there
+//! cannot be more of them, or more matches, than the peer announced items.
 
 use super::{Party, Proposal, confirm};
 use crate::channel::{Channel, Message};
 use crate::context::Context;
-use crate::error::{Error, Result, Seat};
+use crate::error::{Error, Result};
 use crate::hash::{Domain, ItemHash, SessionId};
 use crate::hashed::Hashed;
 use crate::item::Items;
+use crate::net::Fingerprint;
 use crate::operations::intersect::Matching;
 use crate::operations::union::rows::New;
 use crate::operations::{Announced, Confirmed, Learned, Operation, Role, Sealed, Task};
@@ -40,8 +46,12 @@ use crate::rng::Prng;
 use crate::secret::Secret;
 use crate::session::run::Request;
 use rayon::prelude::*;
-use std::sync::{Mutex, PoisonError, mpsc};
+use std::collections::VecDeque;
+use std::sync::{Mutex, MutexGuard, PoisonError, mpsc};
 use std::thread::{self, ScopedJoinHandle};
+
+/// The shards that a job has under way at most: one makes its set, one runs, the others open and keep their results.
+const AT_ONCE: usize = 4;
 
 /// The most shards of a job.
 pub const MAX_SHARDS: u32 = 1 << 14;
@@ -110,6 +120,8 @@ pub struct Begun {
     pub session: SessionId,
     /// Its key.
     pub key: Key,
+    /// Whom it is with; `None` without TLS.
+    pub peer: Option<Fingerprint>,
     /// How it is computed.
     pub choice: Choice,
     /// What the peer announced about its set.
@@ -119,14 +131,20 @@ pub struct Begun {
 }
 
 impl Begun {
-    /// The error for a peer whose set is not the one that the job began with.
-    pub(super) fn differs(&self, peer: &Party) -> Error {
+    /// Refuses a peer that is not the one that the job began with, or whose set is not.
+    pub(super) fn check(&self, peer: &Party) -> Result<()> {
+        if self.peer != peer.fingerprint {
+            return Err(Error::Refused("the job began with another peer. Begin a new job".into()));
+        }
+        if self.theirs == peer.announced {
+            return Ok(());
+        }
         let (then, now) = (self.theirs.words(), peer.announced.words());
-        Error::Refused(format!(
+        Err(Error::Refused(format!(
             "the job began with {then} items of {}, and now there are {now}. A job goes on with the same sets only: let the \
              other party use the input and `pad_to` of then, or begin a new job on both sides",
             peer.seat
-        ))
+        )))
     }
 }
 
@@ -138,17 +156,16 @@ pub trait Keep: Sync {
     fn begin(&self, proposal: &Proposal, key: &Key) -> Result<()>;
     /// A shard is about to run: nothing of it was sent yet.
     fn attempt(&self, shard: u32) -> Result<()>;
-    /// Keeps the result of a shard, whose positions are those of our whole set.
-    fn keep(&self, shard: u32, learned: Learned) -> Result<()>;
-    /// The peer cannot have followed the protocol, and must not learn that we know: the job is not resumed.
-    fn spoil(&self) -> Result<()>;
-    /// Returns what was kept.
+    /// Keeps the result of a shard, whose positions are those of our whole set; or what is wrong with it, which the peer must
+    /// not learn.
+    fn keep(&self, shard: u32, learned: Result<Learned>) -> Result<()>;
+    /// Returns what was kept, or what is wrong with it.
     fn take(&self, shard: u32) -> Result<Learned>;
 }
 
 /// Keeps results in memory: a job that breaks off has to begin again.
 #[derive(Default)]
-pub struct InMemory(Mutex<Vec<Option<Learned>>>);
+pub struct InMemory(Mutex<Vec<Option<Result<Learned>>>>);
 
 impl Keep for InMemory {
     fn begun(&self) -> Option<&Begun> {
@@ -163,8 +180,8 @@ impl Keep for InMemory {
         Ok(())
     }
 
-    fn keep(&self, shard: u32, learned: Learned) -> Result<()> {
-        let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+    fn keep(&self, shard: u32, learned: Result<Learned>) -> Result<()> {
+        let mut all = locked(&self.0);
         let at = shard as usize;
         if all.len() <= at {
             all.resize_with(at + 1, || None);
@@ -173,41 +190,41 @@ impl Keep for InMemory {
         Ok(())
     }
 
-    fn spoil(&self) -> Result<()> {
-        Ok(())
-    }
-
     fn take(&self, shard: u32) -> Result<Learned> {
-        let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let kept = all.get_mut(shard as usize).and_then(Option::take);
-        kept.ok_or_else(|| Error::Bug(format!("the result of shard {shard} was not kept")))
+        let kept = locked(&self.0).get_mut(shard as usize).and_then(Option::take);
+        kept.unwrap_or_else(|| Err(Error::Bug(format!("the result of shard {shard} was not kept"))))
     }
 }
 
 /// Which items are in which shard.
 struct Cut {
-    /// The positions of all items, ordered by shard, then as in the set.
+    /// The positions of all items, ordered by shard, then as in the set. What follows has no meaning.
     order: Vec<u32>,
     /// Where each shard ends.
     ends: Vec<usize>,
 }
 
 impl Cut {
+    /// The dummies that pad the whole set are put into shards too, so that it takes the same time whatever is behind the size,
+    /// and then left out: each shard gets its own.
     fn new(set: &Hashed, key: &Key, number: u32) -> Cut {
-        let hashes = &set.own()[..set.items().len()];
-        let of: Vec<u32> = hashes.par_iter().map(|hash| key.shard(hash, number)).collect();
+        let items = set.items().len();
+        let of: Vec<u32> = set.own().par_iter().map(|hash| key.shard(hash, number)).collect();
         let mut sizes = vec![0; number as usize];
-        of.iter().for_each(|&shard| sizes[shard as usize] += 1);
+        for (position, &shard) in of.iter().enumerate() {
+            sizes[shard as usize] += usize::from(position < items);
+        }
         // Where each shard begins; when all are in their places, where it ends.
         let mut next = vec![0; number as usize];
         for shard in 1..next.len() {
             next[shard] = next[shard - 1] + sizes[shard - 1];
         }
-        let mut order = vec![0; of.len()];
+        let mut order = vec![0; of.len() + 1];
         for (position, &shard) in of.iter().enumerate() {
-            let at = &mut next[shard as usize];
-            order[*at] = position as u32;
-            *at += 1;
+            let (at, item) = (&mut next[shard as usize], position < items);
+            // What is no item goes behind all of them.
+            order[if item { *at } else { of.len() }] = position as u32;
+            *at += usize::from(item);
         }
         Cut { order, ends: next }
     }
@@ -224,17 +241,17 @@ pub(super) struct Job<'a> {
     pub request: &'a Request<'a>,
     /// What was agreed on.
     pub proposal: &'a Proposal,
-    /// Our whole set, without dummies.
+    /// Our whole set.
     pub set: &'a Hashed<'a>,
     /// What keeps its results.
     pub keep: &'a dyn Keep,
-    /// Who the peer is.
-    pub seat: Seat,
+    /// What is wrong with the first result that cannot be opened.
+    pub wrong: Mutex<Option<Error>>,
 }
 
 impl Job<'_> {
     /// Runs all shards that one side or the other lacks, and confirms the end. Returns what all of them show together, to be
-    /// opened when the peer has left.
+    /// opened when the peer has left. If it fails, [`Job::wrong`] may say what matters more, and what the peer must not know.
     pub(super) fn run(
         &self,
         channel: &mut Channel,
@@ -248,7 +265,7 @@ impl Job<'_> {
             None => {
                 drawn = draw(channel, role, &session, rng)?;
                 self.keep.begin(self.proposal, &drawn)?;
-                (&drawn, vec![false; number as usize])
+                (&drawn, Vec::new())
             }
         };
         let cut = self.request.threads.run(|| Cut::new(self.set, key, number));
@@ -260,75 +277,82 @@ impl Job<'_> {
                     .into(),
             ));
         }
+        let kept: Vec<bool> =
+            (0..number as usize).map(|shard| kept.get(shard).is_some_and(|kept| *kept)).collect();
         let ran = tell_kept(channel, &kept)?;
         let lacking = (0..number).filter(|&shard| !ran[shard as usize]);
-        let wrong = self.run_all(&cut, size, lacking, (channel, rng))?;
-        let confirmed = confirm(channel, &session)?;
+        let confirmed = self.run_all((&cut, key), size, lacking, (channel, rng))?;
         let keep = self.keep;
-        let sealed = Sealed::new(move || match wrong {
-            Some(error) => Err(error),
-            None => merged((0..number).map(|shard| keep.take(shard))),
-        });
-        Ok((sealed, confirmed))
+        let most = [self.proposal.ours.size, self.proposal.parties.peer().announced.size];
+        Ok((Sealed::new(move || merged((0..number).map(|shard| keep.take(shard)), most)), confirmed))
     }
 
     fn number(&self) -> u32 {
         self.proposal.hello.terms.shards
     }
 
-    /// Runs these shards. Returns what the peer must not know that we know, if there is anything.
+    /// Runs these shards, and confirms the end.
     fn run_all(
         &self,
-        cut: &Cut,
+        (cut, key): (&Cut, &Key),
         size: usize,
         shards: impl Iterator<Item = u32>,
         (channel, rng): (&mut Channel, &mut Prng),
-    ) -> Result<Option<Error>> {
-        let dummies = rng.split();
+    ) -> Result<Confirmed> {
+        let dummies = &rng.split();
         let baton = &Mutex::new((channel, rng));
-        let wrong = &Mutex::new(None);
-        // Each shard has a thread: it makes its set while the shard before it runs, and opens its result while the next runs.
-        // No more than two are there at a time.
+        // Each shard has a thread: it makes its set while the shard before it runs, and opens its result while others run.
         thread::scope(|scope| {
             let mut turn: Option<mpsc::Receiver<()>> = None;
-            let mut before: Option<ScopedJoinHandle<'_, Result<()>>> = None;
+            let mut under_way = VecDeque::new();
             for shard in shards {
                 let (over, next) = mpsc::channel();
+                let (begins, begun) = mpsc::channel();
                 let turn = turn.replace(next);
-                let mut rng = dummies.fork(u64::from(shard));
-                let this = scope.spawn(move || {
-                    let part = Part::new(self, shard, cut.part(shard), size, &mut rng);
+                under_way.push_back(scope.spawn(move || {
+                    let part = Part::new(self, shard, cut.part(shard), size, dummies);
                     // Without an answer, the shard before has failed, and says why.
                     if turn.is_some_and(|turn| turn.recv().is_err()) {
                         return Ok(());
                     }
+                    let _ = begins.send(());
                     self.keep.attempt(shard)?;
                     let (sealed, confirmed) = {
-                        let mut baton = baton.lock().unwrap_or_else(PoisonError::into_inner);
+                        let mut baton = locked(baton);
                         let (channel, rng) = &mut *baton;
                         part.run(self, channel, rng)?
                     };
-                    // Nobody listens after the last.
                     let _ = over.send(());
-                    match sealed.open(confirmed) {
-                        Ok(learned) => self.keep.keep(shard, part.in_whole(learned)),
-                        Err(error) => {
-                            wrong
-                                .lock()
-                                .unwrap_or_else(PoisonError::into_inner)
-                                .get_or_insert(error.by(self.seat));
-                            self.keep.spoil()
-                        }
-                    }
-                });
-                if let Some(before) = before.replace(this) {
-                    joined(before)?;
+                    let seat = self.proposal.parties.peer().seat;
+                    let learned =
+                        sealed.open(confirmed).and_then(|learned| part.in_whole(learned, (key, shard)));
+                    let learned = learned.map_err(|error| error.by(seat)).inspect_err(|error| {
+                        locked(&self.wrong).get_or_insert(error.clone());
+                    });
+                    self.keep.keep(shard, learned)
+                }));
+                if under_way.len() > AT_ONCE {
+                    under_way.pop_front().map_or(Ok(()), joined)?;
+                }
+                // It makes its set now, unless one before it has failed.
+                if begun.recv().is_err() {
+                    break;
                 }
             }
-            before.map_or(Ok(()), joined)
-        })?;
-        Ok(wrong.lock().unwrap_or_else(PoisonError::into_inner).take())
+            // The end is confirmed before the last result is opened: when it is kept, the peer has left.
+            let confirmed = match turn.is_none_or(|turn| turn.recv().is_ok()) {
+                true => Some(confirm(locked(baton).0, &self.proposal.session_id)?),
+                // One of them says why.
+                false => None,
+            };
+            under_way.into_iter().try_for_each(joined)?;
+            confirmed.ok_or_else(|| Error::Bug("a shard that ended without a word".into()))
+        })
     }
+}
+
+pub(super) fn locked<T>(of: &Mutex<T>) -> MutexGuard<'_, T> {
+    of.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 fn joined(thread: ScopedJoinHandle<'_, Result<()>>) -> Result<()> {
@@ -355,6 +379,8 @@ fn session_of(job: &SessionId, shard: u32) -> SessionId {
 struct Part<'a> {
     /// The session of its run.
     session: SessionId,
+    /// The number of shards.
+    number: u32,
     /// The positions of its items in our whole set, ascending.
     positions: &'a [u32],
     set: Hashed<'static>,
@@ -364,17 +390,18 @@ struct Part<'a> {
 }
 
 impl<'a> Part<'a> {
-    fn new(job: &Job<'_>, shard: u32, positions: &'a [u32], size: usize, rng: &mut Prng) -> Part<'a> {
+    fn new(job: &Job<'_>, shard: u32, positions: &'a [u32], size: usize, dummies: &Prng) -> Part<'a> {
         let Request { operation, role, payloads, threads, .. } = *job.request;
         let session = session_of(&job.proposal.session_id, shard);
         let theirs = job.proposal.parties.peer().announced.size;
         let theirs = Announced { size: bound(theirs, job.number()), padded: true };
+        let rng = &mut dummies.fork(u64::from(shard));
         let mut set = threads.run(|| job.set.shard(positions, operation.dummies(role), size, rng));
         if role == Role::Receiver {
             set.insert_listed(job.proposal.choice.protocol.inserted(operation, theirs));
         }
         let payloads = if payloads.is_empty() { Items::new() } else { payloads.chosen(positions) };
-        Part { session, positions, set, payloads, theirs }
+        Part { session, number: job.number(), positions, set, payloads, theirs }
     }
 
     fn run(
@@ -393,20 +420,29 @@ impl<'a> Part<'a> {
         Ok((sealed, confirm(cx.ch, &self.session)?))
     }
 
-    /// What was learned, with positions in our whole set.
-    fn in_whole(&self, learned: Learned) -> Learned {
-        match learned {
+    /// What was learned, with positions in our whole set. Refuses items that are not of this shard.
+    fn in_whole(&self, learned: Learned, (key, shard): (&Key, u32)) -> Result<Learned> {
+        let items = match &learned {
+            Learned::New(new) => &new.items,
+            Learned::Union(items) => items,
+            _ => &Items::new(),
+        };
+        let belongs = |item: &[u8]| key.shard(&ItemHash::of_item(item), self.number) == shard;
+        if !items.iter().all(belongs) {
+            return Err(Error::misbehaves_unseen("it sent an item that is not of this shard"));
+        }
+        Ok(match learned {
             Learned::Matching(Matching { positions, payloads }) => {
                 let positions = positions.iter().map(|&i| self.positions[i as usize]).collect();
                 Learned::Matching(Matching { positions, payloads })
             }
             other => other,
-        }
+        })
     }
 }
 
-/// What all shards show together, as one run would.
-fn merged(parts: impl Iterator<Item = Result<Learned>>) -> Result<Learned> {
+/// What all shards show together, as one run would. There are at most so many of our items, and of theirs.
+fn merged(parts: impl Iterator<Item = Result<Learned>>, [ours, theirs]: [usize; 2]) -> Result<Learned> {
     let (mut positions, mut items, mut payloads) = (Vec::new(), Items::new(), Items::new());
     let mut form: Option<fn(Vec<u32>, Items, Items) -> Learned> = None;
     let append = |all: &mut Items, part: &Items| part.iter().for_each(|item| all.push(item));
@@ -441,7 +477,19 @@ fn merged(parts: impl Iterator<Item = Result<Learned>>) -> Result<Learned> {
         });
     }
     let form = form.ok_or_else(|| Error::Bug("a job without shards".into()))?;
-    Ok(form(positions, items, payloads))
+    let learned = form(positions, items, payloads);
+    let (n, most) = match &learned {
+        Learned::Matching(matching) => (matching.positions.len(), theirs),
+        Learned::New(new) => (new.items.len(), theirs),
+        Learned::Union(items) => (items.len(), ours + theirs),
+        _ => (0, 0),
+    };
+    match n <= most {
+        true => Ok(learned),
+        false => Err(Error::misbehaves_unseen(format!(
+            "it announced {theirs} items, and {n} of them match or are new: it has other ones in each shard"
+        ))),
+    }
 }
 
 /// Refuses what cannot be cut into shards.

@@ -8,7 +8,6 @@ use crate::protocols::{CWPRF, VOLE};
 use crate::session::run::{Outcome, run, run_if};
 use crate::testing::{ANY_SESSION, Garble, SEEDS, Shared, overlapping, run_pair, split_frames, told};
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::atomic::{AtomicUsize, Ordering};
 
 const SHARDS: u32 = 3;
 const MAX_ROW: usize = 3010;
@@ -211,6 +210,59 @@ fn both_sides_draw_the_same_key_and_neither_decides_it() {
 }
 
 #[test]
+fn items_of_another_shard_and_more_than_were_announced_are_refused() {
+    let (y, _) = overlapping(6, 0, 0.0);
+    let request = request((&UNION, &CWPRF), Role::Receiver, &y, false);
+    let proposal = crate::testing::proposal(request.hello(false), 6, crate::testing::peer(5, false));
+    let (set, keep) = (Hashed::new(&y), InMemory::default());
+    let job = Job { request: &request, proposal: &proposal, set: &set, keep: &keep, wrong: Mutex::default() };
+    let part = Part::new(&job, 1, &[2], 20, &Prng::from_seed(&[1; 32]));
+    let key = Key::of([3; 32]);
+    let of = |shard: u32| -> Vec<String> {
+        let all = (0..40).map(|i| format!("item {i}"));
+        all.filter(|item| key.shard(&ItemHash::of_item(item.as_bytes()), SHARDS) == shard).collect()
+    };
+    let new = |items: &[String]| Learned::New(New { items: items.iter().collect(), payloads: Items::new() });
+    let union = |items: &[String]| Learned::Union(items.iter().collect());
+    for form in [&new as &dyn Fn(&[String]) -> Learned, &union] {
+        assert!(part.in_whole(form(&of(1)), (&key, 1)).is_ok());
+        let mixed = [of(1), of(0)[..1].to_vec()].concat();
+        let refused = part.in_whole(form(&mixed), (&key, 1)).unwrap_err();
+        assert!(refused.to_string().contains("do not tell any other party"), "{refused}");
+    }
+    let all = |ours, theirs| merged((0..SHARDS).map(|shard| Ok(new(&of(shard)))), [ours, theirs]).map(|_| ());
+    assert_eq!(all(0, 40), Ok(()));
+    assert!(all(100, 39).unwrap_err().to_string().contains("40 of them"));
+    let all =
+        |ours, theirs| merged((0..SHARDS).map(|shard| Ok(union(&of(shard)))), [ours, theirs]).map(|_| ());
+    assert_eq!((all(20, 20), all(20, 19).is_err()), (Ok(()), true));
+    let matching =
+        |positions: Vec<u32>| Ok(Learned::Matching(Matching { positions, payloads: Items::new() }));
+    assert!(merged([matching(vec![1]), matching(vec![0, 2])].into_iter(), [9, 2]).is_err());
+}
+
+#[test]
+fn the_shards_of_a_job_share_its_error() {
+    let exponent = |shards| Terms { shards, ..Terms::default() }.exponent();
+    assert_eq!([0, 2, 3, 64, 65].map(exponent), [40, 41, 42, 46, 47]);
+}
+
+#[test]
+fn the_dummies_of_shards_are_others_in_each() {
+    let (y, _) = overlapping(6, 0, 0.0);
+    let request = request((&INTERSECT, &VOLE), Role::Receiver, &y, false);
+    let proposal = crate::testing::proposal(request.hello(false), 6, crate::testing::peer(5, false));
+    let (set, keep) = (Hashed::new(&y), InMemory::default());
+    let job = Job { request: &request, proposal: &proposal, set: &set, keep: &keep, wrong: Mutex::default() };
+    let dummies = |seed: u8| {
+        let rng = Prng::from_seed(&[seed; 32]);
+        [0, 1].map(|shard| Part::new(&job, shard, &[2], 20, &rng).set.own()[1..].to_vec())
+    };
+    let all: std::collections::HashSet<_> = [1, 2].iter().flat_map(|&seed| dummies(seed)).flatten().collect();
+    assert_eq!(all.len(), 4 * 19);
+}
+
+#[test]
 fn shards_are_sessions_of_their_own() {
     let mut seen: BTreeSet<[u8; 32]> =
         (0..100).map(|shard| *session_of(&ANY_SESSION, shard).as_bytes()).collect();
@@ -223,9 +275,8 @@ fn shards_are_sessions_of_their_own() {
 struct Kept {
     begun: Option<Begun>,
     session: Mutex<Option<(SessionId, [u8; 32], Choice, Announced)>>,
-    results: Mutex<BTreeMap<u32, Learned>>,
+    results: Mutex<BTreeMap<u32, Result<Learned>>>,
     attempts: Mutex<Vec<u32>>,
-    spoilt: AtomicUsize,
     breaks_at: Option<u32>,
 }
 
@@ -242,16 +293,12 @@ impl Keep for Kept {
         self.attempts.lock().unwrap().push(shard);
         if self.breaks_at == Some(shard) { Err(Error::Cancelled) } else { Ok(()) }
     }
-    fn keep(&self, shard: u32, learned: Learned) -> Result<()> {
+    fn keep(&self, shard: u32, learned: Result<Learned>) -> Result<()> {
         self.results.lock().unwrap().insert(shard, learned);
         Ok(())
     }
-    fn spoil(&self) -> Result<()> {
-        self.spoilt.fetch_add(1, Ordering::Relaxed);
-        Ok(())
-    }
     fn take(&self, shard: u32) -> Result<Learned> {
-        Ok(self.results.lock().unwrap().remove(&shard).unwrap())
+        self.results.lock().unwrap().remove(&shard).unwrap()
     }
 }
 
@@ -261,7 +308,7 @@ impl Kept {
         let (session, key, choice, theirs) = self.session.into_inner().unwrap().unwrap();
         let results = self.results.into_inner().unwrap();
         let kept = (0..SHARDS).map(|shard| results.contains_key(&shard)).collect();
-        let begun = Some(Begun { session, key: Key::of(key), choice, theirs, kept });
+        let begun = Some(Begun { session, key: Key::of(key), peer: None, choice, theirs, kept });
         Kept { begun, results: results.into(), ..Kept::default() }
     }
 }
@@ -388,7 +435,6 @@ fn a_lie_in_a_shard_comes_to_light_when_the_peer_has_left() {
             (honest, cheat.join().unwrap())
         });
         assert_eq!(cheat, Ok(()));
-        assert_eq!(kept.spoilt.load(Ordering::Relaxed) > 0, honest.is_err());
         assert!(kept.attempts.lock().unwrap().iter().copied().eq(0..SHARDS));
         (honest.map(|_| ()), seen.bytes())
     };
