@@ -195,6 +195,8 @@ impl Data {
         let sum = operation.uses.values;
         let columns = all && operation.uses.rows != Rows::None;
         let reveal_count = protocol.offer(operation).is_some_and(|offer| offer.reveals_count);
+        let cuts =
+            operation.name == "intersect" && protocol.offer(operation).is_some_and(|offer| offer.shards);
         let terms = match all {
             false => Terms {
                 max_row: 16,
@@ -208,6 +210,7 @@ impl Data {
                 both: operation.uses.both && !reveal_count,
                 reveal_count,
                 modulus: Modulus::Bits128,
+                shards: if cuts { 2 } else { 0 },
                 ..Terms::default()
             },
         };

@@ -34,14 +34,14 @@ pub const MOST_ATTEMPTS: usize = 5;
 
 static JOB: Kind = Kind {
     name: "job",
-    made_by: "veilset OPERATION --shards P --job FOLDER",
+    made_by: "veilset",
     format: 1,
     domain: "veilset 2026-11 job, key of all files",
     uses: None,
 };
 static SHARD: Kind = Kind {
     name: "result of a shard",
-    made_by: "veilset OPERATION --resume",
+    made_by: "veilset",
     format: 1,
     domain: "veilset 2026-11 result of a shard, key of all files",
     uses: None,
@@ -85,6 +85,20 @@ pub struct Folder {
     kept: Vec<bool>,
     attempts: Vec<u32>,
     log: File,
+    /// Whether the folder was made for this run.
+    made: bool,
+}
+
+/// A job that has not begun leaves nothing behind.
+impl Drop for Folder {
+    fn drop(&mut self) {
+        if !self.path.join("job").exists() {
+            let _ = std::fs::remove_file(self.path.join(ATTEMPTS));
+            if self.made {
+                let _ = std::fs::remove_dir(&self.path);
+            }
+        }
+    }
 }
 
 impl Folder {
@@ -113,7 +127,8 @@ impl Folder {
             }
             _ => {}
         }
-        if !path.exists() {
+        let made = !path.exists();
+        if made {
             let mut builder = DirBuilder::new();
             #[cfg(unix)]
             std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
@@ -150,7 +165,14 @@ impl Folder {
             }
             // Those of a job that ended before it had a head.
             log.set_len(0).map_err(failed)?;
-            return Ok(Folder { path: path.into(), head: None, kept: Vec::new(), attempts: Vec::new(), log });
+            return Ok(Folder {
+                path: path.into(),
+                head: None,
+                kept: Vec::new(),
+                attempts: Vec::new(),
+                log,
+                made,
+            });
         }
         let head = read_head(&state, identity)?;
         let text = std::fs::read_to_string(&attempts).map_err(failed)?;
@@ -160,7 +182,7 @@ impl Folder {
         };
         let lines = text.lines().filter(|line| !line.is_empty());
         let attempts = lines.map(|line| line.parse().map_err(damaged)).collect::<Result<_>>()?;
-        let mut folder = Folder { path: path.into(), head: None, kept: Vec::new(), attempts, log };
+        let mut folder = Folder { path: path.into(), head: None, kept: Vec::new(), attempts, log, made };
         for shard in 0..head.shards {
             let there = folder.file(shard).exists();
             if there {
@@ -168,7 +190,8 @@ impl Folder {
             }
             folder.kept.push(there);
         }
-        Ok(Folder { head: Some(head), ..folder })
+        folder.head = Some(head);
+        Ok(folder)
     }
 
     /// What the job began with; `None` if it has not begun.

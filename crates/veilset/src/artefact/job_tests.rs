@@ -93,6 +93,7 @@ fn a_folder_is_of_one_job_and_of_one_run_at_a_time() {
     let folder = Folder::open(&path, false, &identity).unwrap();
     refused(&path, false, "another process");
     drop(folder);
+    assert!(!path.exists(), "a job that has not begun leaves its folder behind");
     begun(&path, &identity);
     refused(&path, false, "already");
     let folder = Folder::open(&path, true, &identity).unwrap();

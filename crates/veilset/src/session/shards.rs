@@ -56,9 +56,9 @@ const AT_ONCE: usize = 4;
 /// The most shards of a job.
 pub const MAX_SHARDS: u32 = 1 << 14;
 
-const COMMITMENT: Message<[u8; 32]> = Message::new(11, "R->S  commitment to a seed of the job's key");
-const SEED: Message<[u8; 32]> = Message::new(12, "seed of the job's key");
-const KEPT: Message<[u8]> = Message::new(13, "the shards whose results are kept");
+const COMMITMENT: Message<[u8; 32]> = Message::new(12, "R->S  commitment to a seed of the job's key");
+const SEED: Message<[u8; 32]> = Message::new(13, "seed of the job's key");
+const KEPT: Message<[u8]> = Message::new(14, "the shards whose results are kept");
 
 /// The size to which each shard of a set of this announced size is padded. Some shard of either side is larger with
 /// probability at most 2^-40.

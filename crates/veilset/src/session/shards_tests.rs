@@ -187,8 +187,8 @@ fn both_sides_draw_the_same_key_and_neither_decides_it() {
         );
         assert_eq!(ours.bytes(), theirs.bytes());
         // The sender's first message comes when the receiver's seed is fixed, and the receiver's seed is the last.
-        assert_eq!(views.frames(0), [(12, 32)]);
-        assert_eq!(views.frames(1), [(11, 32), (12, 32)]);
+        assert_eq!(views.frames(0), [(13, 32)]);
+        assert_eq!(views.frames(1), [(12, 32), (13, 32)]);
         (*ours.bytes(), views.0[1].clone())
     };
     let (key, view) = draw_by([1, 2]);
@@ -203,9 +203,9 @@ fn both_sides_draw_the_same_key_and_neither_decides_it() {
         let mut rng = Prng::from_seed(&[1; 32]);
         told(frames, |cx| draw(cx.ch, Role::Sender, session, &mut rng)).map(|_| ())
     };
-    assert_eq!(draw_as(&[(11, commitment), (12, seed)]), Ok(()));
+    assert_eq!(draw_as(&[(12, commitment), (13, seed)]), Ok(()));
     let changed: Vec<u8> = seed.iter().map(|byte| byte ^ 1).collect();
-    let error = draw_as(&[(11, commitment), (12, &changed)]).unwrap_err();
+    let error = draw_as(&[(12, commitment), (13, &changed)]).unwrap_err();
     assert_eq!(error.fault(), Some(Fault::Misbehaved));
 }
 
@@ -401,9 +401,9 @@ fn a_job_goes_on_with_the_same_job_of_the_same_peer_only() {
     // Nothing of these ran.
     assert!(ours.attempts.lock().unwrap().is_empty() && theirs.attempts.lock().unwrap().is_empty());
     for wrong in [&[2u8, 0, 0][..], &[0, 0], &[0, 0, 0, 0]] {
-        assert!(told(&[(13, wrong)], |cx| tell_kept(cx.ch, &[false; 3])).is_err(), "{wrong:?}");
+        assert!(told(&[(14, wrong)], |cx| tell_kept(cx.ch, &[false; 3])).is_err(), "{wrong:?}");
     }
-    let told = told(&[(13, &[1, 1, 0, 0])], |cx| tell_kept(cx.ch, &[true, false, true, false]));
+    let told = told(&[(14, &[1, 1, 0, 0])], |cx| tell_kept(cx.ch, &[true, false, true, false]));
     assert_eq!(told, Ok(vec![true, false, false, false]));
 }
 

@@ -159,6 +159,15 @@ fn scenarios(data: &Data) -> Vec<Scenario<'_>> {
     let many = Scenario { name: "intersect of many items".into(), requests: many, only: &[0x91, 0x92] };
     // Three rows fit in a frame, so the rows take several.
     let wide = with(pair(&UNION, &CWPRF, y, x), Terms { max_row: 65_000, ..terms });
+    // Beside the protocols' own messages, those of the job.
+    for (operation, protocol) in [(&INTERSECT, &VOLE), (&UNION, &CWPRF)] {
+        let requests = with(pair(operation, protocol, y, x), Terms { shards: 3, ..terms });
+        all.push(Scenario {
+            name: format!("{operation} in shards"),
+            requests,
+            only: &[0x0c, 0x0d, 0x0e, 0x41],
+        });
+    }
     // First, as they take longest.
     all.insert(0, many);
     all.push(scenario("union of wide rows".into(), wide));
@@ -238,6 +247,8 @@ const EXCEPTIONS: &[Exception] = {
         (0x02, &[Value, Illegal], &[Disagreement], "other terms are no misbehaviour"),
         (0x03, &[Value], &[Refused], "whether to work for so large a set is for the user to say"),
         (0x04, &[Structure], &[Done], "nothing is read behind the confirmation"),
+        (0x0d, &[Value, Illegal, LowOrder], &[Done], "any seed is one, unless it was committed to"),
+        (0x0e, &[Value, Illegal, LowOrder], &[Done], "whether the peer has a shard is for it to say"),
         (0x11, &[Value], &[Done], POINT),
         (0x12, &[Value], &[Done], POINT),
         (0x13, &[Value, LowOrder], &[Done], POINT),
