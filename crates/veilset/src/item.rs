@@ -128,7 +128,7 @@ impl<T: AsRef<[u8]>> FromIterator<T> for Items {
     }
 }
 
-/// A set: distinct items, in a fixed order. Only [`ItemSet::keep_first`] makes one, and [`ItemSet::part`] a part of one.
+/// A set: distinct items, in a fixed order. Only [`ItemSet::keep_first`] makes one, and `ItemSet::part` a part of one.
 #[derive(Clone, PartialEq, Eq, Default)]
 pub struct ItemSet(Items);
 

@@ -36,11 +36,11 @@ pub struct JobArgs {
     pub shards: Option<u32>,
     /// A new folder that keeps the results of shards, encrypted, so that the job can go on with --resume if it breaks off. It is
     /// deleted when the result is written; a side that has no result deletes it itself when the other has its own
-    #[arg(long, value_name = "FOLDER", requires = "shards")]
+    #[arg(long, value_name = "FOLDER")]
     pub job: Option<PathBuf>,
     /// Go on with the job in --job, which broke off: only shards that are not complete run. On both sides, with the input and
     /// the options that it began with
-    #[arg(long, requires = "job")]
+    #[arg(long)]
     pub resume: bool,
 }
 

@@ -95,7 +95,7 @@ fn a_job_that_was_killed_goes_on_at_the_shard() {
     let world = World::new();
     let file = world.write("many.csv", csv(0..MANY));
     for who in [RECEIVER, SENDER] {
-        let job = ["--protocol", "dh", "--shards", "12", "--threads", "1", "--quiet", "--force"];
+        let job = ["--protocol", "dh", "--shards", "12", "--threads", "1", "--force"];
         let options = |who: usize, more: &[&'static str]| {
             let own: &[&str] = if who == RECEIVER {
                 &["--job", "r.job", "--output", "out.csv"]
@@ -132,7 +132,8 @@ fn a_job_that_was_killed_goes_on_at_the_shard() {
         let refused = connect(world.party(RECEIVER, "union", &file, &wrong), "127.0.0.1:1").end();
         refused.bad(2, &["r.job", "--pad-to"]);
         let [r, s] = both(party(RECEIVER, &["--resume"]), party(SENDER, &["--resume"]));
-        (r.good(), s.good());
+        r.good();
+        s.good();
         assert_eq!(world.read("out.csv").lines().count(), world.read("many.csv").lines().count());
         assert!(!world.path("r.job").exists() && kept(SENDER) == 12);
         std::fs::remove_dir_all(world.path("s.job")).unwrap();

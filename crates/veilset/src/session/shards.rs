@@ -85,7 +85,7 @@ impl Key {
         let hash = blake3::keyed_hash(&self.0, hash.as_bytes());
         let [a, b, c, d, e, f, g, h, ..] = *hash.as_bytes();
         // A multiple of 2^-64 of more or less: nothing, beside 2^-40.
-        (u128::from(u64::from_le_bytes([a, b, c, d, e, f, g, h])) * u128::from(number) >> 64) as u32
+        ((u128::from(u64::from_le_bytes([a, b, c, d, e, f, g, h])) * u128::from(number)) >> 64) as u32
     }
 }
 
@@ -443,8 +443,10 @@ impl<'a> Part<'a> {
 
 /// What all shards show together, as one run would. There are at most so many of our items, and of theirs.
 fn merged(parts: impl Iterator<Item = Result<Learned>>, [ours, theirs]: [usize; 2]) -> Result<Learned> {
+    /// Makes a result of positions, items and payloads.
+    type Form = fn(Vec<u32>, Items, Items) -> Learned;
     let (mut positions, mut items, mut payloads) = (Vec::new(), Items::new(), Items::new());
-    let mut form: Option<fn(Vec<u32>, Items, Items) -> Learned> = None;
+    let mut form: Option<Form> = None;
     let append = |all: &mut Items, part: &Items| part.iter().for_each(|item| all.push(item));
     for part in parts {
         form = Some(match part? {

@@ -270,11 +270,14 @@ fn shards_are_sessions_of_their_own() {
     assert!(seen.len() == 200 && !seen.contains(ANY_SESSION.as_bytes()));
 }
 
+/// Session, key, choice, and what the peer announced.
+type Began = (SessionId, [u8; 32], Choice, Announced);
+
 /// Keeps results like a file: across sessions. It fails when it has kept so many.
 #[derive(Default)]
 struct Kept {
     begun: Option<Begun>,
-    session: Mutex<Option<(SessionId, [u8; 32], Choice, Announced)>>,
+    session: Mutex<Option<Began>>,
     results: Mutex<BTreeMap<u32, Result<Learned>>>,
     attempts: Mutex<Vec<u32>>,
     breaks_at: Option<u32>,
