@@ -236,6 +236,8 @@ mod tests {
             let listed = Hashed::padded_from_list(&none, 5);
             assert_eq!(part.own()[4..] == *listed.own(), kind == Dummies::Listed);
             assert_eq!(whole.shard(&[], kind, 3, &mut rng).announced(), 3);
+            let public: HashSet<ItemHash> = (0..300).map(ItemHash::listed()).collect();
+            assert!(part.own()[4..].iter().all(|dummy| public.contains(dummy) == (kind == Dummies::Listed)));
         }
     }
 

@@ -412,12 +412,15 @@ fn a_job_goes_on_with_the_same_job_of_the_same_peer_only() {
 
 #[test]
 fn a_lie_in_a_shard_comes_to_light_when_the_peer_has_left() {
+    // More than are under way at once.
+    const MANY: u32 = 2 * AT_ONCE as u32;
     let (y, x) = overlapping(30, 30, 0.5);
     let columns = ["note".to_string()];
     let payloads: Items = x.iter().map(payload_of).collect();
-    let [receiver, sender] = [(Role::Receiver, &y), (Role::Sender, &x)].map(|(role, set)| Request {
-        sent_columns: &columns,
-        ..request((&INTERSECT, &VOLE), role, set, false)
+    let [receiver, sender] = [(Role::Receiver, &y), (Role::Sender, &x)].map(|(role, set)| {
+        let request = request((&INTERSECT, &VOLE), role, set, false);
+        let terms = Terms { shards: MANY, ..request.terms };
+        Request { sent_columns: &columns, terms, ..request }
     });
     let sender = Request { payloads: &payloads, ..sender };
     let run_with = |at: Option<usize>| {
@@ -438,14 +441,14 @@ fn a_lie_in_a_shard_comes_to_light_when_the_peer_has_left() {
             (honest, cheat.join().unwrap())
         });
         assert_eq!(cheat, Ok(()));
-        assert!(kept.attempts.lock().unwrap().iter().copied().eq(0..SHARDS));
+        assert!(kept.attempts.lock().unwrap().iter().copied().eq(0..MANY));
         (honest.map(|_| ()), seen.bytes())
     };
     let (honest, seen) = run_with(None);
     assert_eq!(honest, Ok(()));
     let mut lies = 0;
     // The length of a payload. Half of the items match.
-    for row in 0..bound(30, SHARDS) {
+    for row in 0..bound(30, MANY) {
         let (honest, view) = run_with(Some(row * (MAX_ROW + 2) + 1));
         assert!(view == seen, "the cheat sees a difference");
         if let Err(error) = honest {
