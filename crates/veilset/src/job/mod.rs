@@ -311,12 +311,6 @@ impl Job {
                         .into(),
                 );
             }
-            (1.., _) if self.prepared.is_some() || self.filter.is_some() => {
-                return wrong(
-                    "a job in shards cannot use what was prepared. Omit `prepared`, `filter` or `shards`"
-                        .into(),
-                );
-            }
             _ if self.resume && self.folder.is_none() => {
                 return wrong(
                     "`resume` is for a job in shards. Name its folder with `job`, or omit `resume`".into(),

@@ -306,7 +306,6 @@ impl<'a> Request<'a> {
     pub fn prepare_with(&self, half: &Path, ledger: &Ledger, identity: &Identity) -> Result<Prepared<'a>> {
         self.check()?;
         self.check_prepared()?;
-        self.check_in_one_piece()?;
         let (set, half) = artefact::open(half, ledger, identity, &self.basis())?;
         Ok(Prepared { request: *self, set, half: Some(half), filter: None, keep: None })
     }
@@ -325,7 +324,6 @@ impl<'a> Request<'a> {
     ) -> Result<Prepared<'a>> {
         self.check()?;
         self.check_filter()?;
-        self.check_in_one_piece()?;
         let set = self.basis().hashed(rng);
         let Request { set: items, key_columns, normalisation, threads, .. } = *self;
         let draft = Draft { set: items, key_columns, normalisation, threads };
@@ -375,6 +373,7 @@ impl<'a> Request<'a> {
     /// # Errors
     /// [`Error::Usage`].
     pub fn check_filter(&self) -> Result<()> {
+        self.check_in_one_piece()?;
         let those = protocols::names(|p| p.offers.iter().any(|offer| offer.filters));
         let uses = |protocol: &Protocol| protocol.offer(self.operation).is_some_and(|offer| offer.filters);
         match self.candidates()[..] {
@@ -390,6 +389,7 @@ impl<'a> Request<'a> {
     /// # Errors
     /// [`Error::Usage`].
     pub fn check_prepared(&self) -> Result<()> {
+        self.check_in_one_piece()?;
         for Choice { protocol, group } in self.candidates() {
             if !protocol.offer(self.operation).is_some_and(|offer| offer.prepares) {
                 return Err(Error::Usage(format!(
@@ -736,16 +736,7 @@ fn approved(
             return Err(too_large(peer, request));
         }
         begun.map_or(Ok(()), |begun| begun.check(peer))?;
-        let runs = request.terms.shards;
-        if runs > 0 && runs as usize * shards::bound(their_size, runs) > request.max_peer_items {
-            return Err(Error::Refused(format!(
-                "in {runs} shards {}'s set of {their_size} items has up to {} with dummies, but `max_peer_items` is {}. Raise it, \
-                 or use fewer shards",
-                peer.seat,
-                runs as usize * shards::bound(their_size, runs),
-                request.max_peer_items
-            )));
-        }
+        shards::check_peer(peer, request)?;
         // What comes to us, and what we look up, follows from the capacity.
         let capacity = met.filter.as_ref().filter(|(_, agreed)| !agreed.held).map(|(facts, _)| facts.capacity);
         if let Some(capacity) = capacity.filter(|n| request.role == Role::Sender && *n > request.max_peer_items) {

@@ -15,11 +15,11 @@
 //! announced size. A shard that is larger ends the job; that has probability at most 2^-40.
 //!
 //! *What a job shows.* The sizes of all messages follow from the announced sizes. The receiver of an intersection learns the
-//! items that match, and computes itself which of them are in which shard; of the others, and of the sender's items, it learns
-//! nothing from a shard but how many there are at most. The receiver of a union gets the sender's new items, by shard, and all
-//! other rows of the sender look the same to it, whether they match or are dummies: the dummies match too, because it inserts
-//! them ([`Dummies::Listed`](crate::hashed::Dummies)). So a job shows what one run shows, and no more. In count and sum each
-//! shard would show a number: P of them where one run shows one. So they are refused.
+//! items that match, and computes itself which of them are in which shard. Of all other items it learns only how many a
+//! shard has at most. The receiver of a union gets the sender's new items, by shard. All other rows look the same to it,
+//! whether they match or are dummies: the dummies match too, because it inserts them
+//! ([`Dummies::Listed`](crate::hashed::Dummies)). So a job shows what one run shows, and no more. In count and sum each shard
+//! would show a number: P of them where one run shows one. So they are refused.
 //!
 //! *Time.* A result is opened and kept while the next shards run, and that of the last after the end was confirmed: so its time
 //! does not show, unless it takes longer than two shards. All hashes and dummies that the announced size has are cut and
@@ -148,7 +148,7 @@ impl Begun {
     }
 }
 
-/// Keeps what a job must not lose. Its methods are called in the order of the shards.
+/// Keeps what a job must not lose. Shards begin in their order; results may come in another. An error ends the job.
 pub trait Keep: Sync {
     /// What is known of the job, if it began before.
     fn begun(&self) -> Option<&Begun>;
@@ -334,7 +334,7 @@ impl Job<'_> {
                 if under_way.len() > AT_ONCE {
                     under_way.pop_front().map_or(Ok(()), joined)?;
                 }
-                // It makes its set now, unless one before it has failed.
+                // It has its turn, so the next may make its set; or one before it has failed.
                 if begun.recv().is_err() {
                     break;
                 }
@@ -489,7 +489,21 @@ fn merged(parts: impl Iterator<Item = Result<Learned>>, [ours, theirs]: [usize; 
     match n <= most {
         true => Ok(learned),
         false => Err(Error::misbehaves_unseen(format!(
-            "it announced {theirs} items, and {n} of them match or are new: it has other ones in each shard"
+            "it announced {theirs} items, and {n} of them match or are new: it must have sent other items in some shards"
+        ))),
+    }
+}
+
+/// Refuses a peer whose shards have more items and dummies in all than we accept.
+pub(super) fn check_peer(peer: &Party, request: &Request) -> Result<()> {
+    let (number, announced) = (request.terms.shards, peer.announced.size);
+    let all = if number == 0 { 0 } else { number as usize * bound(announced, number) };
+    match all <= request.max_peer_items {
+        true => Ok(()),
+        false => Err(Error::Refused(format!(
+            "in {number} shards {}'s set of {announced} items has up to {all} with dummies, but `max_peer_items` is {}. \
+             Raise it, or use fewer shards",
+            peer.seat, request.max_peer_items
         ))),
     }
 }
