@@ -84,11 +84,11 @@ impl<'a> Hashed<'a> {
         Self::new(items).with_dummies(Dummies::Listed, &Secrets::from(dummies))
     }
 
-    /// The part of this set with the items at these positions, filled up to `size`, no less than there are. As many dummies
-    /// are computed whatever the part has, because a peer waits for them.
-    pub(crate) fn shard(
-        &self,
-        positions: &[u32],
+    /// A set of these items and hashes, filled up to `size`, no less than there are. As many dummies are computed whatever the
+    /// set has, because a peer waits for them.
+    pub(crate) fn part(
+        items: ItemSet,
+        own: &[ItemHash],
         kind: Dummies,
         size: usize,
         rng: &mut Prng,
@@ -102,12 +102,11 @@ impl<'a> Hashed<'a> {
             }
         }
         // Hashes of the set or, in the place of further ones, dummies.
-        let own = self.own();
         let mut hashes = Secrets::zeros(size);
         for (at, hash) in hashes.iter_mut().enumerate() {
-            *hash = positions.get(at).map_or_else(|| dummies[at - positions.len()], |&i| own[i as usize]);
+            *hash = own.get(at).copied().unwrap_or_else(|| dummies[at - own.len()]);
         }
-        let part = Hashed::of(Cow::Owned(self.items.part(positions)));
+        let part = Hashed::of(Cow::Owned(items));
         Hashed { hashes: OnceLock::from(hashes), dummies: Some(kind), ..part }
     }
 
@@ -219,23 +218,20 @@ mod tests {
     }
 
     #[test]
-    fn a_shard_has_items_of_the_set_and_dummies_of_its_own() {
-        let set: ItemSet = (0..50).map(|i| format!("item {i}")).collect();
+    fn a_part_has_items_of_the_set_and_dummies_of_its_own() {
+        let set: ItemSet = (0..4).map(|i| format!("item {i}")).collect();
         let whole = Hashed::new(&set);
         let mut rng = Prng::from_seed(&[2; 32]);
         for kind in [Dummies::Random, Dummies::Listed] {
-            let part = whole.shard(&[3, 7, 8, 49], kind, 9, &mut rng);
-            let again = whole.shard(&[3, 7, 8, 49], kind, 9, &mut rng);
-            assert_eq!((part.announced(), part.dummies(), part.items().len()), (9, Some(kind), 4));
-            for (i, position) in [3, 7, 8, 49].into_iter().enumerate() {
-                assert_eq!(part.items().get(i), set.get(position));
-                assert_eq!(part.hash(i), whole.hash(position));
-            }
+            let mut make = |set: &ItemSet, own| Hashed::part(set.clone(), own, kind, 9, &mut rng);
+            let (part, again) = (make(&set, whole.own()), make(&set, whole.own()));
+            assert_eq!((part.announced(), part.dummies(), part.items()), (9, Some(kind), &set));
+            assert!(part.own()[..4] == *whole.own());
             assert_eq!(part.own()[4..] == again.own()[4..], kind == Dummies::Listed);
             let none = ItemSet::default();
             let listed = Hashed::padded_from_list(&none, 5);
             assert_eq!(part.own()[4..] == *listed.own(), kind == Dummies::Listed);
-            assert_eq!(whole.shard(&[], kind, 3, &mut rng).announced(), 3);
+            assert_eq!(make(&none, &[]).announced(), 9);
             let public: HashSet<ItemHash> = (0..300).map(ItemHash::listed()).collect();
             assert!(part.own()[4..].iter().all(|dummy| public.contains(dummy) == (kind == Dummies::Listed)));
         }

@@ -128,7 +128,7 @@ impl<T: AsRef<[u8]>> FromIterator<T> for Items {
     }
 }
 
-/// A set: distinct items, in a fixed order. Only [`ItemSet::keep_first`] makes one, and `ItemSet::part` a part of one.
+/// A set: distinct items, in a fixed order. Only [`ItemSet::keep_first`] makes one, and `ItemSet::of_distinct` of what is left of one.
 #[derive(Clone, PartialEq, Eq, Default)]
 pub struct ItemSet(Items);
 
@@ -149,9 +149,9 @@ impl ItemSet {
         self.0
     }
 
-    /// The items at these positions, which must be different.
-    pub(crate) fn part(&self, positions: &[u32]) -> ItemSet {
-        ItemSet(self.0.chosen(positions))
+    /// The set of these items, which are known to be different.
+    pub(crate) fn of_distinct(items: Items) -> ItemSet {
+        ItemSet(items)
     }
 
     /// The distinct items of a list of fewer than 2^32. While it runs it takes 8 bytes of memory for each item; it

@@ -111,6 +111,7 @@ pub mod rng;
 pub mod secret;
 pub mod session;
 pub mod spelling;
+pub mod stored;
 pub mod table;
 #[cfg(test)]
 mod testing;

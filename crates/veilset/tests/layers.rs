@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 const FLOORS: [&[&str]; 15] = [
     &["error", "item", "params", "rng", "hash", "secret", "places", "hazmat", "threads", "spelling"],
     &["channel", "context", "many"],
-    &["group", "hashed"],
+    &["group", "hashed", "stored"],
     &["ot"],
     &["vole", "equality", "okvs", "hashing", "compact_set", "ahe"],
     &["oprf"],

@@ -284,7 +284,7 @@ fn halves_logs_and_estimates_keep_to_their_threads() {
             let path = folder.path().join(format!("{operation} {}", request.role));
             let ledger = Ledger::at(folder.path().join(format!("{operation} {} ledger", request.role)));
             let mut file = Destination::create("prepared half", Some(&path), false)?;
-            artefact::prepare(&request.basis(), &ledger, identity, &mut file, &|_| Ok(()), rng)?;
+            artefact::prepare(&request.basis()?, &ledger, identity, &mut file, &|_| Ok(()), rng)?;
             file.commit()?;
             request.prepare_with(&path, &ledger, identity)
         };

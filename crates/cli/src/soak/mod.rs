@@ -157,7 +157,7 @@ fn party(mut job: Job, connected: impl Into<Connected>, half: Option<(&Path, &Id
         let (path, ledger) = (folder.join(format!("{}.half", job.role)), folder.join("ledger"));
         let data = job.load(&Watch::NONE)?;
         let mut output = Destination::create("prepared half", Some(&path), false)?;
-        let (basis, at) = (data.request().basis(), Ledger::at(&ledger));
+        let (basis, at) = (data.request().basis()?, Ledger::at(&ledger));
         artefact::prepare(&basis, &at, identity, &mut output, &|_| Ok(()), &mut rng)?;
         output.commit()?;
         job.prepared = Some((path, ledger));

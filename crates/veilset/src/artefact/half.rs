@@ -80,6 +80,24 @@ pub struct Basis<'a> {
     pub threads: &'a Threads,
 }
 
+/// Refuses sizes that no protocol supports: our items, and the size that the peer is told.
+///
+/// # Errors
+/// [`Error::Usage`].
+pub fn check_size(n: usize, announced: usize) -> Result<()> {
+    if announced < n {
+        return Err(Error::Usage(format!(
+            "`pad_to={announced}` is less than our {n} items. Use a number that no set of yours exceeds"
+        )));
+    }
+    if announced > MAX_SET {
+        return Err(Error::Usage(format!(
+            "a set of {announced} items is more than this version supports ({MAX_SET})"
+        )));
+    }
+    Ok(())
+}
+
 impl<'a> Basis<'a> {
     /// The size of the set including its dummies.
     pub fn announced(&self) -> usize {
@@ -91,18 +109,7 @@ impl<'a> Basis<'a> {
     /// # Errors
     /// [`Error::Usage`].
     pub fn check(&self) -> Result<()> {
-        let (n, announced) = (self.set.len(), self.announced());
-        if announced < n {
-            return Err(Error::Usage(format!(
-                "`pad_to={announced}` is less than our {n} items. Use a number that no set of yours exceeds"
-            )));
-        }
-        if announced > MAX_SET {
-            return Err(Error::Usage(format!(
-                "a set of {announced} items is more than this version supports ({MAX_SET})"
-            )));
-        }
-        Ok(())
+        check_size(self.set.len(), self.announced())
     }
 
     /// The set, hashed and padded.

@@ -12,7 +12,7 @@ pub mod job;
 mod ledger;
 mod sealed;
 
-pub use half::{Basis, Half, open, prepare};
+pub use half::{Basis, Half, check_size, open, prepare};
 pub use ledger::Ledger;
 
 /// A kind for tests.

@@ -110,8 +110,9 @@ fn results_and_messages_are_those_of_a_run_without() {
                 for prepared in [[true, false], [false, true], [true, true]] {
                     runs += 1;
                     let name = |i| format!("{runs} {i}");
-                    let halves = [(0, &receiver), (1, &sender)]
-                        .map(|(i, request)| prepared[i].then(|| place.prepare(&name(i), &request.basis())));
+                    let halves = [(0, &receiver), (1, &sender)].map(|(i, request)| {
+                        prepared[i].then(|| place.prepare(&name(i), &request.basis().unwrap()))
+                    });
                     let halves = [halves[0].as_deref(), halves[1].as_deref()];
                     let what = format!("{operation} {protocol} {group} {n_y} {n_x} {pads:?} {prepared:?}");
                     let (ends, seen) = run_with(&place, [&receiver, &sender], halves);
@@ -219,7 +220,8 @@ fn a_run_that_is_refused_or_only_checked_leaves_the_half() {
     let (place, y, x) = (Place::new(), items(0, 3), items(1, 5));
     let receiver = Request::new(&COUNT, Role::Receiver, &y);
     let sender = Request::new(&COUNT, Role::Sender, &x);
-    let halves = [place.prepare("r", &receiver.basis()), place.prepare("s", &sender.basis())];
+    let halves =
+        [place.prepare("r", &receiver.basis().unwrap()), place.prepare("s", &sender.basis().unwrap())];
     let halves = [Some(halves[0].as_path()), Some(halves[1].as_path())];
     let refused = |(ends, _): Ends| assert!(ends.iter().all(Result::is_err));
     // Refused by the receiver; the sender is told before the run begins on its side.
@@ -278,7 +280,7 @@ fn the_half_is_gone_before_the_first_message_of_the_protocol() {
                 values: if operation == &SUM && role == Role::Sender { &values } else { &[] },
                 ..Request::new(operation, role, &set)
             };
-            let half = place.prepare("half", &request(role).basis());
+            let half = place.prepare("half", &request(role).basis().unwrap());
             let (ours, theirs) = Channel::pair();
             let (sink, source) = ours.into_halves();
             let messages = Arc::new(AtomicUsize::new(0));
@@ -300,7 +302,7 @@ fn a_run_that_is_stopped_once_it_has_begun_leaves_the_half() {
     let (place, y, x) = (Place::new(), items(0, 3), items(1, 5));
     let receiver = Request::new(&COUNT, Role::Receiver, &y);
     let sender = Request::new(&COUNT, Role::Sender, &x);
-    let half = place.prepare("half", &receiver.basis());
+    let half = place.prepare("half", &receiver.basis().unwrap());
     /// Stops the run, as Ctrl-C does.
     struct Stops(Canceller);
     impl Approval for Stops {
@@ -320,7 +322,7 @@ fn a_run_that_is_stopped_once_it_has_begun_leaves_the_half() {
         let ended = run_if(connection(ours), prepared, &mut stops, &mut Prng::from_os().unwrap());
         assert_eq!(ended.unwrap_err(), Error::Cancelled);
     });
-    spend(place.open(&half, &receiver.basis()).unwrap().1).unwrap();
+    spend(place.open(&half, &receiver.basis().unwrap()).unwrap().1).unwrap();
 }
 
 #[test]
@@ -328,8 +330,8 @@ fn a_half_that_was_replaced_meanwhile_is_used_and_somebody_hears_of_it() {
     let (place, y, x) = (Place::new(), items(0, 3), items(1, 5));
     let receiver = Request::new(&COUNT, Role::Receiver, &y);
     let sender = Request::new(&COUNT, Role::Sender, &x);
-    let half = place.prepare("half", &receiver.basis());
-    let next = place.prepare("next", &receiver.basis());
+    let half = place.prepare("half", &receiver.basis().unwrap());
+    let next = place.prepare("next", &receiver.basis().unwrap());
     struct Replaces<'a>([&'a Path; 2], String);
     impl Approval for Replaces<'_> {
         fn approve(&mut self, _: &Proposal) -> Result<()> {
@@ -343,7 +345,7 @@ fn a_half_that_was_replaced_meanwhile_is_used_and_somebody_hears_of_it() {
     let mut replaces = Replaces([&next, &half], String::new());
     let (ends, _) = run_approved(&place, [&receiver, &sender], [Some(&half), None], &mut replaces);
     assert!(ends.iter().all(Result::is_ok) && replaces.1.contains("replaced after it was read"));
-    spend(place.open(&half, &receiver.basis()).unwrap().1).unwrap();
+    spend(place.open(&half, &receiver.basis().unwrap()).unwrap().1).unwrap();
 }
 
 #[test]
@@ -351,7 +353,7 @@ fn nothing_of_the_protocol_is_sent_with_a_half_that_is_spent_meanwhile() {
     let (place, y, x) = (Place::new(), items(0, 3), items(1, 5));
     let receiver = Request::new(&COUNT, Role::Receiver, &y);
     let sender = Request::new(&COUNT, Role::Sender, &x);
-    let half = place.prepare("half", &receiver.basis());
+    let half = place.prepare("half", &receiver.basis().unwrap());
     /// Spends the half when the run begins, as another process may.
     struct Meanwhile(Option<Half>);
     impl Approval for Meanwhile {
@@ -364,7 +366,7 @@ fn nothing_of_the_protocol_is_sent_with_a_half_that_is_spent_meanwhile() {
     }
     let copy = place.path("copy");
     std::fs::copy(&half, &copy).unwrap();
-    let mut meanwhile = Meanwhile(Some(place.open(&copy, &receiver.basis()).unwrap().1));
+    let mut meanwhile = Meanwhile(Some(place.open(&copy, &receiver.basis().unwrap()).unwrap().1));
     let (ends, seen) = run_approved(&place, [&receiver, &sender], [Some(&half), None], &mut meanwhile);
     let [ours, theirs] = ends.map(Result::unwrap_err);
     assert!(ours.to_string().contains("it was used before"), "{ours}");
@@ -377,7 +379,7 @@ fn nothing_of_the_protocol_is_sent_with_a_half_that_is_spent_meanwhile() {
 fn a_protocol_that_has_no_use_for_a_half_does_not_take_it() {
     let (place, set) = (Place::new(), items(0, 3));
     let request = Request::new(&INTERSECT, Role::Receiver, &set);
-    let half = place.prepare("half", &request.basis());
+    let half = place.prepare("half", &request.basis().unwrap());
     for protocol in [&VOLE, &CM20] {
         let request = Request { protocol, ..request };
         let refused = request.prepare_with(&half, &place.ledger(), &IDENTITY).err();

@@ -6,8 +6,8 @@
 //! that breaks off may have its result.
 
 use crate::error::{Error, Result, Seat};
-use crate::hash::SessionId;
-use crate::item::ItemSet;
+use crate::hash::{ItemHash, SessionId};
+use crate::item::Items;
 use crate::net::{Fingerprint, Identity};
 use crate::operations::{self, Role};
 use crate::places::private_parent;
@@ -15,7 +15,8 @@ use crate::protocols::{self, Protocol};
 use crate::secret::Secret;
 use crate::session::report::{name_of, rfc3339};
 use crate::session::{Party, Proposal};
-use rayon::prelude::*;
+use crate::stored::{self, Set};
+use crate::threads::Threads;
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 use std::collections::BTreeMap;
 use std::fs::{File, OpenOptions};
@@ -254,31 +255,31 @@ impl Participant {
 }
 
 /// A digest of a set and its values, independent of the order of the items, under a key derived from `identity`.
-pub fn digest(identity: &Identity, set: &ItemSet, values: &[i128]) -> String {
-    digest_under(&identity.secret_for("veilset 2026-11 audit log, digest of a set"), set, values)
+///
+/// # Errors
+/// [`Error::Output`] if the set is on disk and cannot be read.
+pub fn digest(identity: &Identity, set: Set<'_>, values: &[i128], threads: &Threads) -> Result<String> {
+    digest_under(&identity.secret_for("veilset 2026-11 audit log, digest of a set"), set, values, threads)
 }
 
-fn digest_under(key: &Secret<[u8; 32]>, set: &ItemSet, values: &[i128]) -> String {
+fn digest_under(key: &Secret<[u8; 32]>, set: Set<'_>, values: &[i128], threads: &Threads) -> Result<String> {
     // The sum of one pseudorandom number per item: independent of the order, without sorting. Two sets with the same
     // sum are found only by chance, after 2^64 sets at least.
-    let number = |i: usize| {
+    let number = |i: u32, hash: &ItemHash, _: &[u8]| {
         let mut hasher = blake3::Hasher::new_keyed(key);
-        hasher.update(&(set.get(i).len() as u64).to_le_bytes());
-        hasher.update(set.get(i));
-        if let Some(value) = values.get(i) {
+        hasher.update(hash);
+        if let Some(value) = values.get(i as usize) {
             hasher.update(&value.to_le_bytes());
         }
-        let hash = *hasher.finalize().as_bytes();
-        std::array::from_fn::<u64, 4, _>(|at| u64::from_le_bytes(std::array::from_fn(|i| hash[8 * at + i])))
+        stored::number(&hasher.finalize())
     };
-    let add = |a: [u64; 4], b: [u64; 4]| -> [u64; 4] { std::array::from_fn(|at| a[at].wrapping_add(b[at])) };
-    let sum = (0..set.len()).into_par_iter().map(number).reduce(|| [0; 4], add);
+    let sum = set.sum(const { &Items::new() }, threads, number)?;
     let mut all = blake3::Hasher::new_keyed(key);
     all.update(&(set.len() as u64).to_le_bytes());
     for part in sum {
         all.update(&part.to_le_bytes());
     }
-    all.finalize().to_hex().to_string()
+    Ok(all.finalize().to_hex().to_string())
 }
 
 /// What the log says about earlier runs that have a party in common with the proposed one. That party can compare what

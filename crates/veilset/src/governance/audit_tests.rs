@@ -1,4 +1,5 @@
 use super::*;
+use crate::item::ItemSet;
 use crate::operations::{Role, SUM, Terms};
 use crate::session::Hello;
 use crate::testing::{self, hello, party, proposal};
@@ -452,7 +453,15 @@ fn what_cannot_be_a_log_is_refused_with_the_way_out() {
 fn a_digest_tells_sets_and_values_apart_but_not_orders() {
     let key = Secret::new([1; 32]);
     let set = |items: &[&str]| items.iter().collect::<ItemSet>();
-    let of = |items: &[&str], values: &[i128]| digest_under(&key, &set(items), values);
+    let under = |key: &Secret<[u8; 32]>, items: &[&str], values: &[i128]| {
+        let in_memory = digest_under(key, (&set(items)).into(), values, Threads::global()).unwrap();
+        let place = (&*std::env::temp_dir(), stored::Form::default());
+        let on_disk =
+            stored::Stored::of(&set(items), &Items::new(), place, Threads::global()).unwrap().into();
+        assert_eq!(digest_under(key, Set::Disk(&on_disk), values, Threads::global()).unwrap(), in_memory);
+        in_memory
+    };
+    let of = |items: &[&str], values: &[i128]| under(&key, items, values);
     assert_eq!(of(&["a", "b", "c"], &[]), of(&["c", "a", "b"], &[]));
     assert_eq!(of(&["a", "b"], &[1, 2]), of(&["b", "a"], &[2, 1]));
     let all = [
@@ -463,11 +472,12 @@ fn a_digest_tells_sets_and_values_apart_but_not_orders() {
         of(&["ab"], &[]),
         of(&["a", "b"], &[1, 2]),
         of(&["a", "b"], &[2, 1]),
-        digest_under(&Secret::new([2; 32]), &set(&["a", "b"]), &[]),
+        under(&Secret::new([2; 32]), &["a", "b"], &[]),
     ];
     assert_eq!(all.iter().collect::<std::collections::HashSet<_>>().len(), all.len());
     // The digest is stable for one identity, and differs between identities.
     let (one, two) = (Identity::generate().unwrap(), Identity::generate().unwrap());
-    assert_eq!(digest(&one, &set(&["a"]), &[]), digest(&one, &set(&["a"]), &[]));
-    assert_ne!(digest(&one, &set(&["a"]), &[]), digest(&two, &set(&["a"]), &[]));
+    let by = |identity| digest(identity, (&set(&["a"])).into(), &[], Threads::global()).unwrap();
+    assert_eq!(by(&one), by(&one));
+    assert_ne!(by(&one), by(&two));
 }

@@ -124,12 +124,11 @@ impl<'a> Gate<'a> {
                 .refuses("repeats", "without the audit log (`audit_log=none`) repeated runs go unnoticed")?;
         }
         let digest_with = |values| {
-            log.as_ref()
-                .and(identity)
-                .map(|identity| request.threads.run(|| digest(identity, request.set, values)))
+            let digest = |identity| digest(identity, request.set, values, request.threads);
+            log.as_ref().and(identity).map(digest).transpose()
         };
-        let values = if request.values.is_empty() { None } else { digest_with(request.values) };
-        let set = digest_with(&[]);
+        let values = if request.values.is_empty() { None } else { digest_with(request.values)? };
+        let set = digest_with(&[])?;
         let our = identity.map(Identity::fingerprint);
         let asked = (request.operation, request.role);
         Ok(Gate { setup, log, asked, our, set, values, allowed: None, begun: None })

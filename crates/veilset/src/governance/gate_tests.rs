@@ -6,6 +6,7 @@ use crate::operations::{COUNT, INTERSECT, Role, SUM, UNION};
 use crate::protocols::{CWPRF, Choice, DC17};
 use crate::session::{Hello, Parties, Party};
 use crate::testing::{self, hello, party};
+use crate::threads::Threads;
 use std::cell::RefCell;
 use std::path::PathBuf;
 use std::sync::Barrier;
@@ -261,8 +262,9 @@ fn the_digest_in_the_log_is_that_of_our_identity() {
     let side = Side::new();
     side.run(&["a"], Repeats::Warn).unwrap();
     let set: ItemSet = ["a"].iter().collect();
-    let ours = audit::digest(&side.identity, &set, &[]);
-    let others = audit::digest(&Identity::generate().unwrap(), &set, &[]);
+    let ours = audit::digest(&side.identity, (&set).into(), &[], Threads::global()).unwrap();
+    let others =
+        audit::digest(&Identity::generate().unwrap(), (&set).into(), &[], Threads::global()).unwrap();
     let log = std::fs::read_to_string(side.log()).unwrap();
     assert!(log.contains(&ours) && !log.contains(&others), "{log}");
 }

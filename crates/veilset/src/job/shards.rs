@@ -3,8 +3,7 @@
 use super::{Data, Job};
 use crate::artefact::job::{Folder, Head};
 use crate::error::{Error, Result};
-use crate::hash::SessionId;
-use crate::item::Items;
+use crate::hash::{ItemHash, SessionId};
 use crate::net::{Fingerprint, Identity};
 use crate::operations::{Announced, Learned};
 use crate::protocols::Choice;
@@ -12,6 +11,7 @@ use crate::rng::Prng;
 use crate::session::Proposal;
 use crate::session::run::Request;
 use crate::session::shards::{Begun, Keep, Key};
+use crate::stored;
 use std::path::Path;
 use std::sync::{Mutex, PoisonError};
 
@@ -48,7 +48,7 @@ impl Data<'_> {
         };
         let request = self.request();
         let folder = Folder::open(path, *resume, identity)?;
-        let (same, set) = (same(&request, peer), digest(&request, identity));
+        let (same, set) = (same(&request, peer), digest(&request, identity)?);
         let begun = folder
             .head()
             .map(|head| begun(path, head, folder.kept(), (&request, peer), (&same, set)))
@@ -71,19 +71,21 @@ fn same(request: &Request<'_>, peer: Option<Fingerprint>) -> Vec<(String, String
     same
 }
 
-/// A digest of the set and the payloads as they are ordered: results refer to positions.
-fn digest(request: &Request<'_>, identity: &Identity) -> [u8; 32] {
+/// A digest of the set and the payloads with their positions, to which results refer.
+fn digest(request: &Request<'_>, identity: &Identity) -> Result<[u8; 32]> {
     let key = identity.secret_for("veilset 2026-11 job, digest of a set");
-    let mut hasher = blake3::Hasher::new_keyed(&key);
-    let mut list = |items: &Items| {
-        hasher.update(&(items.len() as u64).to_le_bytes());
-        for item in items.iter() {
-            hasher.update(&(item.len() as u64).to_le_bytes()).update(item);
-        }
+    let number = |position: u32, hash: &ItemHash, payload: &[u8]| {
+        let mut hasher = blake3::Hasher::new_keyed(&key);
+        hasher.update(&position.to_le_bytes()).update(hash).update(payload);
+        stored::number(&hasher.finalize())
     };
-    list(request.set);
-    list(request.payloads);
-    *hasher.finalize().as_bytes()
+    let sum = request.set.sum(request.payloads, request.threads, number)?;
+    let mut all = blake3::Hasher::new_keyed(&key);
+    all.update(&(request.set.len() as u64).to_le_bytes());
+    for part in sum {
+        all.update(&part.to_le_bytes());
+    }
+    Ok(*all.finalize().as_bytes())
 }
 
 /// The job as it began, if it can go on so.

@@ -384,7 +384,7 @@ fn a_prepared_half_is_used_once_and_needs_its_identity() {
     let (half, ledger) = (side.path("half"), side.path("ledger"));
     let data = receiver.load(&Watch::NONE).unwrap();
     let mut output = Destination::create("prepared half", Some(&half), false).unwrap();
-    let (basis, rng) = (data.request().basis(), &mut Prng::from_os().unwrap());
+    let (basis, rng) = (data.request().basis().unwrap(), &mut Prng::from_os().unwrap());
     artefact::prepare(&basis, &Ledger::at(&ledger), &identity, &mut output, &|_| Ok(()), rng).unwrap();
     output.commit().unwrap();
     drop(data);

@@ -9,7 +9,7 @@ use crate::context::Context;
 use crate::error::{Error, Result};
 use crate::hash::SessionId;
 use crate::hashed::{Dummies, Hashed};
-use crate::item::{ItemSet, Items};
+use crate::item::Items;
 use crate::net::{Connected, Connection, Fingerprint, Identity, Me};
 use crate::operations::sum::fits;
 use crate::operations::{
@@ -18,9 +18,10 @@ use crate::operations::{
 use crate::params::MAX_SET;
 use crate::protocols::{self, Choice, Offer, Protocol};
 use crate::rng::Prng;
+use crate::stored::{Form, Set, Stored};
 use crate::threads::Threads;
 use std::path::Path;
-use std::sync::Mutex;
+use std::sync::{Arc, Mutex};
 use std::time::SystemTime;
 
 /// A request: what to compute, and our data.
@@ -36,8 +37,8 @@ pub struct Request<'a> {
     pub group: Option<&'static str>,
     /// Further choices that we allow, in order of preference. The receiver's order decides.
     pub alternatives: &'a [Choice],
-    /// Our set.
-    pub set: &'a ItemSet,
+    /// Our set. A job in shards may have it on disk; then its payloads are there too.
+    pub set: Set<'a>,
     /// Number of key columns that make up an item.
     pub key_columns: usize,
     /// How keys were normalised and encoded, as a description that must be the same on both sides.
@@ -87,14 +88,14 @@ pub struct Outcome {
 impl<'a> Request<'a> {
     /// A plain request: keys of one column, compared as they are, without payload, values or padding. Rows have at most
     /// 64 bytes. It uses the default protocol and all threads of the program, and accepts any size of the peer's set.
-    pub fn new(operation: &'static Operation, role: Role, set: &'a ItemSet) -> Self {
+    pub fn new(operation: &'static Operation, role: Role, set: impl Into<Set<'a>>) -> Self {
         Request {
             operation,
             role,
             protocol: protocols::default_for(operation, &Terms::default()),
             group: None,
             alternatives: &[],
-            set,
+            set: set.into(),
             key_columns: 1,
             normalisation: "none",
             max_peer_items: MAX_SET,
@@ -178,7 +179,7 @@ impl<'a> Request<'a> {
                 those.collect::<Vec<_>>().join(" and ")
             ));
         }
-        self.basis().check()?;
+        artefact::check_size(self.set.len(), self.announced())?;
         self.check_rows()?;
         // A share is of one value; a sum, of all.
         let together = if operation.uses.shares { 1 } else { self.announced() };
@@ -272,19 +273,42 @@ impl<'a> Request<'a> {
     fn check_rows(&self) -> Result<()> {
         let terms = self.terms();
         let Terms { payload, max_row, .. } = terms;
+        let set = match self.set {
+            Set::Memory(set) => set,
+            Set::Disk(_) if terms.shards == 0 => {
+                return Err(Error::Bug("a set on disk for a run in one piece".into()));
+            }
+            Set::Disk(stored) if stored.form() != self.form() => {
+                return Err(Error::Bug("a set on disk of another form".into()));
+            }
+            // Each row was checked when it was written.
+            Set::Disk(_) => return Ok(()),
+        };
         let keys_travel = self.operation.uses.items_in_rows(self.role, &terms);
-        if payload && self.role == Role::Sender && self.payloads.len() != self.set.len() {
+        if self.sends_payloads() && self.payloads.len() != set.len() {
             return Err(Error::Bug("the payloads do not belong to the items".into()));
         }
-        let key = |i| if keys_travel { self.set.get(i).len() } else { 0 };
+        let key = |i| if keys_travel { set.get(i).len() } else { 0 };
         let sent = |i| if self.payloads.is_empty() { 0 } else { self.payloads.get(i).len() };
-        match (0..self.set.len()).map(|i| key(i) + sent(i)).max() {
+        match (0..set.len()).map(|i| key(i) + sent(i)).max() {
             Some(longest) if longest > max_row && (keys_travel || payload) => Err(Error::Usage(format!(
                 "one of our rows takes {longest} bytes, but `max_row` is {max_row}. Use a larger value on \
                  both sides"
             ))),
             _ => Ok(()),
         }
+    }
+
+    /// Whether our items have payloads.
+    pub(super) fn sends_payloads(&self) -> bool {
+        self.role == Role::Sender && !self.sent_columns.is_empty()
+    }
+
+    /// What a set on disk has of each item, for a job in shards.
+    pub fn form(&self) -> Form {
+        let terms = self.terms();
+        let items = self.operation.uses.items_in_rows(self.role, &terms);
+        Form { items, row: (items || self.sends_payloads()).then_some(terms.max_row) }
     }
 
     /// Does the work whose duration depends on our data, or on how much of it is dummies. Best called before connecting
@@ -295,7 +319,17 @@ impl<'a> Request<'a> {
     /// Those of [`Request::check`].
     pub fn prepare(&self, rng: &mut Prng) -> Result<Prepared<'a>> {
         self.check()?;
-        Ok(Prepared { request: *self, set: self.basis().hashed(rng), half: None, filter: None, keep: None })
+        let set = match (self.terms.shards, self.set) {
+            (0, _) => Ours::Whole(self.basis()?.hashed(rng)),
+            (_, Set::Disk(stored)) => Ours::Stored(stored.clone()),
+            (_, Set::Memory(set)) => {
+                let folder = std::env::temp_dir();
+                let mut stored = Stored::of(set, self.payloads, (&folder, self.form()), self.threads)?;
+                stored.pad(self.announced(), rng)?;
+                Ours::Stored(stored.into())
+            }
+        };
+        Ok(Prepared { request: *self, set, half: None, filter: None, keep: None })
     }
 
     /// Like [`Request::prepare`], with a half prepared in advance ([`artefact::prepare`]). It is spent once both sides
@@ -306,8 +340,8 @@ impl<'a> Request<'a> {
     pub fn prepare_with(&self, half: &Path, ledger: &Ledger, identity: &Identity) -> Result<Prepared<'a>> {
         self.check()?;
         self.check_prepared()?;
-        let (set, half) = artefact::open(half, ledger, identity, &self.basis())?;
-        Ok(Prepared { request: *self, set, half: Some(half), filter: None, keep: None })
+        let (set, half) = artefact::open(half, ledger, identity, &self.basis()?)?;
+        Ok(Prepared { request: *self, set: Ours::Whole(set), half: Some(half), filter: None, keep: None })
     }
 
     /// Like [`Request::prepare`], with a filter that was made in advance: as the receiver our own, which `identity` opens,
@@ -324,8 +358,9 @@ impl<'a> Request<'a> {
     ) -> Result<Prepared<'a>> {
         self.check()?;
         self.check_filter()?;
-        let set = self.basis().hashed(rng);
-        let Request { set: items, key_columns, normalisation, threads, .. } = *self;
+        let basis = self.basis()?;
+        let (set, items) = (basis.hashed(rng), basis.set);
+        let Request { key_columns, normalisation, threads, .. } = *self;
         let draft = Draft { set: items, key_columns, normalisation, threads };
         let filter = match self.role {
             Role::Receiver => filter::open(path, identity, &draft, &set.own()[..items.len()])?,
@@ -355,7 +390,7 @@ impl<'a> Request<'a> {
             return wrong(what, &format!("Use a filter that was made with a larger {of}, or none"));
         }
         let request = Request { group: Some(head.cipher), ..*self };
-        Ok(Prepared { request, set, half: None, filter: Some(filter), keep: None })
+        Ok(Prepared { request, set: Ours::Whole(set), half: None, filter: Some(filter), keep: None })
     }
 
     /// Refuses shards, which use nothing that was prepared.
@@ -409,9 +444,15 @@ impl<'a> Request<'a> {
     }
 
     /// What determines our set and its padding.
-    pub fn basis(&self) -> Basis<'a> {
-        Basis {
-            set: self.set,
+    ///
+    /// # Errors
+    /// [`Error::Bug`] for a set on disk.
+    pub fn basis(&self) -> Result<Basis<'a>> {
+        let Set::Memory(set) = self.set else {
+            return Err(Error::Bug("a set on disk is for a job in shards".into()));
+        };
+        Ok(Basis {
+            set,
             key_columns: self.key_columns,
             normalisation: self.normalisation,
             pad_to: self.pad_to,
@@ -422,7 +463,7 @@ impl<'a> Request<'a> {
             },
             group: self.group(),
             threads: self.threads,
-        }
+        })
     }
 
     /// The terms, with those that the operation does not use set to 0 or their default.
@@ -504,10 +545,27 @@ impl<'a> Request<'a> {
     }
 }
 
+/// Our set, hashed and padded.
+pub(super) enum Ours<'a> {
+    /// For a run in one piece.
+    Whole(Hashed<'a>),
+    /// For a job in shards.
+    Stored(Arc<Stored>),
+}
+
+impl<'a> Ours<'a> {
+    pub(super) fn whole(self) -> Result<Hashed<'a>> {
+        match self {
+            Ours::Whole(set) => Ok(set),
+            Ours::Stored(_) => Err(Error::Bug("a set that is to be cut, for a run in one piece".into())),
+        }
+    }
+}
+
 /// A checked request with its set hashed and padded.
 pub struct Prepared<'a> {
     pub(super) request: Request<'a>,
-    pub(super) set: Hashed<'a>,
+    pub(super) set: Ours<'a>,
     half: Option<Half>,
     filter: Option<filter::Opened>,
     keep: Option<&'a dyn Keep>,
@@ -588,7 +646,7 @@ fn run_of_two(
         .and_then(|proposal| {
             approval.begins(&proposal)?;
             // No message of the protocol has been sent yet, and none is sent unless this succeeds.
-            if let Some(half) = half {
+            if let (Some(half), Ours::Whole(set)) = (half, &mut set) {
                 set.take_over(half.spend(&|| connection.channel.alive(), &mut |text| approval.warn(text))?);
             }
             Ok(proposal)
@@ -598,27 +656,31 @@ fn run_of_two(
         Err(error) => return finish(connection, Err(error)),
     };
     let theirs = proposal.parties.peer().announced;
-    let in_shards = proposal.hello.terms.shards > 0;
-    if request.role == Role::Receiver && !in_shards {
+    if let (Role::Receiver, Ours::Whole(set)) = (request.role, &mut set) {
         set.insert_listed(proposal.choice.protocol.inserted(request.operation, theirs));
     }
-    let task = request.task(&proposal, &set, filter.as_ref());
     let seat = proposal.parties.peer().seat;
-    let job = Job { request: &request, proposal: &proposal, set: &set, keep, wrong: Mutex::default() };
-    let computed = if in_shards {
-        job.run(&mut connection.channel, rng)
-    } else {
-        let mut cx = Context {
-            ch: &mut connection.channel,
-            session: proposal.session_id,
-            rng,
-            exponent: task.terms.exponent(),
-            threads: request.threads,
-        };
-        compute(proposal.choice.protocol, &task, &mut cx, theirs)
+    let wrong = Mutex::default();
+    let job;
+    let computed = match &set {
+        Ours::Stored(set) => {
+            job = Job { request: &request, proposal: &proposal, set, keep, wrong: &wrong };
+            job.run(&mut connection.channel, rng)
+        }
+        Ours::Whole(set) => {
+            let task = request.task(&proposal, set, filter.as_ref());
+            let mut cx = Context {
+                ch: &mut connection.channel,
+                session: proposal.session_id,
+                rng,
+                exponent: task.terms.exponent(),
+                threads: request.threads,
+            };
+            compute(proposal.choice.protocol, &task, &mut cx, theirs)
+        }
     };
     // What is wrong with a result matters more than how the job broke off after that.
-    let wrong = |error| shards::locked(&job.wrong).take().unwrap_or(error);
+    let wrong = |error| shards::locked(&wrong).take().unwrap_or(error);
     let (sealed, confirmed) = finish(connection, computed).map_err(wrong)?;
     let learned = sealed.open(confirmed).map_err(|e| e.by(seat))?;
     let session_id = proposal.name();

@@ -1,6 +1,7 @@
 use super::*;
 use crate::channel::{Channel, Recording, WireCount};
 use crate::error::{Fault, Seat};
+use crate::item::ItemSet;
 use crate::item::encode_key;
 use crate::operations::share::Beside;
 use crate::operations::tests::is_krtw19;
@@ -27,7 +28,8 @@ fn connection(channel: Channel) -> Connection {
 
 /// How a run ends, and what the other side says after that.
 fn run_to_the_end(mut connection: Connection, request: &Request, rng: &mut Prng) -> String {
-    let Prepared { request, mut set, .. } = request.prepare(rng).unwrap();
+    let Prepared { request, set, .. } = request.prepare(rng).unwrap();
+    let mut set = set.whole().unwrap();
     let end = approved(&mut connection, (&request, request.hello(false)), (None, None), &mut (), rng)
         .and_then(|proposal| {
             let Request { operation, role, protocol, values, payloads, .. } = request;
@@ -375,7 +377,7 @@ fn random_dummies_are_others_in_each_run() {
     let (y, _) = keys(3, 0, 0);
     let request = Request { pad_to: Some(30), ..Request::new(&INTERSECT, Role::Receiver, &y) };
     let rng = &mut Prng::from_seed(&SEEDS[0]);
-    let runs = [(); 2].map(|()| request.prepare(rng).unwrap().set.own()[3..].to_vec());
+    let runs = [(); 2].map(|()| request.prepare(rng).unwrap().set.whole().unwrap().own()[3..].to_vec());
     let dummies: std::collections::HashSet<_> = runs.iter().flatten().collect();
     assert_eq!(dummies.len(), 2 * 27);
 }

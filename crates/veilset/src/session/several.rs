@@ -64,6 +64,7 @@ pub(super) fn run_if(
 ) -> Result<Outcome> {
     let began = SystemTime::now();
     let Prepared { request, set, .. } = prepared;
+    let set = set.whole()?;
     let mut gathering = Gathering::new(connections, &request)?;
     let wires: Vec<_> = gathering.others.iter().map(|other| other.wire.clone()).collect();
     let done = gathering.approved(&request, false, approval, rng).and_then(|proposal| {

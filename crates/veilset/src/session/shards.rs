@@ -35,7 +35,7 @@ use crate::context::Context;
 use crate::error::{Error, Result};
 use crate::hash::{Domain, ItemHash, SessionId};
 use crate::hashed::Hashed;
-use crate::item::Items;
+use crate::item::{ItemSet, Items};
 use crate::net::Fingerprint;
 use crate::operations::intersect::Matching;
 use crate::operations::union::rows::New;
@@ -45,7 +45,7 @@ use crate::protocols::{self, Choice, Protocol};
 use crate::rng::Prng;
 use crate::secret::Secret;
 use crate::session::run::Request;
-use rayon::prelude::*;
+use crate::stored::{self, Cut, Stored};
 use std::collections::VecDeque;
 use std::sync::{Mutex, MutexGuard, PoisonError, mpsc};
 use std::thread::{self, ScopedJoinHandle};
@@ -196,45 +196,6 @@ impl Keep for InMemory {
     }
 }
 
-/// Which items are in which shard.
-struct Cut {
-    /// The positions of all items, ordered by shard, then as in the set. What follows has no meaning.
-    order: Vec<u32>,
-    /// Where each shard ends.
-    ends: Vec<usize>,
-}
-
-impl Cut {
-    /// The dummies that pad the whole set are put into shards too, so that it takes the same time whatever is behind the size,
-    /// and then left out: each shard gets its own.
-    fn new(set: &Hashed, key: &Key, number: u32) -> Cut {
-        let items = set.items().len();
-        let of: Vec<u32> = set.own().par_iter().map(|hash| key.shard(hash, number)).collect();
-        let mut sizes = vec![0; number as usize];
-        for (position, &shard) in of.iter().enumerate() {
-            sizes[shard as usize] += usize::from(position < items);
-        }
-        // Where each shard begins; when all are in their places, where it ends.
-        let mut next = vec![0; number as usize];
-        for shard in 1..next.len() {
-            next[shard] = next[shard - 1] + sizes[shard - 1];
-        }
-        let mut order = vec![0; of.len() + 1];
-        for (position, &shard) in of.iter().enumerate() {
-            let (at, item) = (&mut next[shard as usize], position < items);
-            // What is no item goes behind all of them.
-            order[if item { *at } else { of.len() }] = position as u32;
-            *at += usize::from(item);
-        }
-        Cut { order, ends: next }
-    }
-
-    fn part(&self, shard: u32) -> &[u32] {
-        let at = shard as usize;
-        &self.order[if at == 0 { 0 } else { self.ends[at - 1] }..self.ends[at]]
-    }
-}
-
 /// A job that both sides have allowed.
 pub(super) struct Job<'a> {
     /// Our side of it.
@@ -242,11 +203,11 @@ pub(super) struct Job<'a> {
     /// What was agreed on.
     pub proposal: &'a Proposal,
     /// Our whole set.
-    pub set: &'a Hashed<'a>,
+    pub set: &'a Stored,
     /// What keeps its results.
     pub keep: &'a dyn Keep,
     /// What is wrong with the first result that cannot be opened.
-    pub wrong: Mutex<Option<Error>>,
+    pub wrong: &'a Mutex<Option<Error>>,
 }
 
 impl Job<'_> {
@@ -268,9 +229,9 @@ impl Job<'_> {
                 (&drawn, Vec::new())
             }
         };
-        let cut = self.request.threads.run(|| Cut::new(self.set, key, number));
+        let cut = self.set.cut(self.request.threads, number, |hash| key.shard(hash, number))?;
         let size = bound(self.proposal.ours.size, number);
-        if (0..number).any(|shard| cut.part(shard).len() > size) {
+        if cut.sizes().iter().any(|items| *items > size) {
             return Err(Error::Refused(
                 "a shard of our set is larger than its bound, which by chance happens with probability 2^-40. Begin the \
                  job again"
@@ -310,7 +271,7 @@ impl Job<'_> {
                 let (begins, begun) = mpsc::channel();
                 let turn = turn.replace(next);
                 under_way.push_back(scope.spawn(move || {
-                    let part = Part::new(self, shard, cut.part(shard), size, dummies);
+                    let part = Part::new(self, (cut, shard), size, dummies)?;
                     // Without an answer, the shard before has failed, and says why.
                     if turn.is_some_and(|turn| turn.recv().is_err()) {
                         return Ok(());
@@ -327,7 +288,7 @@ impl Job<'_> {
                     let learned =
                         sealed.open(confirmed).and_then(|learned| part.in_whole(learned, (key, shard)));
                     let learned = learned.map_err(|error| error.by(seat)).inspect_err(|error| {
-                        locked(&self.wrong).get_or_insert(error.clone());
+                        locked(self.wrong).get_or_insert(error.clone());
                     });
                     self.keep.keep(shard, learned)
                 }));
@@ -376,32 +337,34 @@ fn session_of(job: &SessionId, shard: u32) -> SessionId {
 }
 
 /// A shard of our set.
-struct Part<'a> {
+struct Part {
     /// The session of its run.
     session: SessionId,
     /// The number of shards.
     number: u32,
-    /// The positions of its items in our whole set, ascending.
-    positions: &'a [u32],
+    /// What results call its items, ascending.
+    positions: Vec<u32>,
     set: Hashed<'static>,
     payloads: Items,
     /// What the peer's shard looks like from here.
     theirs: Announced,
 }
 
-impl<'a> Part<'a> {
-    fn new(job: &Job<'_>, shard: u32, positions: &'a [u32], size: usize, dummies: &Prng) -> Part<'a> {
-        let Request { operation, role, payloads, threads, .. } = *job.request;
+impl Part {
+    fn new(job: &Job<'_>, (cut, shard): (&Cut, u32), size: usize, dummies: &Prng) -> Result<Part> {
+        let Request { operation, role, threads, .. } = *job.request;
         let session = session_of(&job.proposal.session_id, shard);
         let theirs = job.proposal.parties.peer().announced.size;
         let theirs = Announced { size: bound(theirs, job.number()), padded: true };
         let rng = &mut dummies.fork(u64::from(shard));
-        let mut set = threads.run(|| job.set.shard(positions, operation.dummies(role), size, rng));
+        let stored::Part { positions, hashes, items, payloads } = cut.part(shard)?;
+        let (items, kind) = (ItemSet::of_distinct(items), operation.dummies(role));
+        let mut set = threads.run(|| Hashed::part(items, &hashes, kind, size, rng));
         if role == Role::Receiver {
             set.insert_listed(job.proposal.choice.protocol.inserted(operation, theirs));
         }
-        let payloads = if payloads.is_empty() { Items::new() } else { payloads.chosen(positions) };
-        Part { session, number: job.number(), positions, set, payloads, theirs }
+        let payloads = if job.request.sends_payloads() { payloads } else { Items::new() };
+        Ok(Part { session, number: job.number(), positions, set, payloads, theirs })
     }
 
     fn run(

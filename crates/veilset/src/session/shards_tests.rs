@@ -7,6 +7,7 @@ use crate::operations::{self, INTERSECT, SUM, Terms, UNION};
 use crate::protocols::{CWPRF, VOLE};
 use crate::session::run::{Outcome, run, run_if};
 use crate::testing::{ANY_SESSION, Garble, SEEDS, Shared, overlapping, run_pair, split_frames, told};
+use crate::threads::Threads;
 use std::collections::{BTreeMap, BTreeSet};
 
 const SHARDS: u32 = 3;
@@ -20,6 +21,12 @@ fn request<'a>(
 ) -> Request<'a> {
     let terms = Terms { max_row: MAX_ROW, shards: SHARDS, both, ..Terms::default() };
     Request { protocol, terms, ..Request::new(operation, role, set) }
+}
+
+/// The set as it is cut.
+fn stored(set: &ItemSet) -> Stored {
+    let place = (&*std::env::temp_dir(), stored::Form::default());
+    Stored::of(set, &Items::new(), place, Threads::global()).unwrap()
 }
 
 fn connection(channel: Channel) -> Connection {
@@ -155,20 +162,21 @@ fn a_job_costs_what_its_entry_says_for_each_shard() {
 #[test]
 fn each_item_is_in_one_shard_and_nobody_can_say_before_in_which() {
     let set: ItemSet = (0..3000).map(|i| format!("item {i}")).collect();
-    let set = Hashed::new(&set);
+    let set = stored(&set);
     let mut parts = Vec::new();
     for key in [[1; 32], [2; 32]] {
-        let cut = Cut::new(&set, &Key::of(key), 5);
+        let key = Key::of(key);
+        let cut = set.cut(Threads::global(), 5, |hash| key.shard(hash, 5)).unwrap();
         let mut seen: BTreeSet<u32> = BTreeSet::new();
         for shard in 0..5 {
-            let part = cut.part(shard);
+            let part = cut.part(shard).unwrap().positions;
             assert!(part.is_sorted() && part.len() <= bound(3000, 5), "{}", part.len());
             // Further from the mean than five deviations with a probability of 2^-20.
             assert!((490..710).contains(&part.len()), "{}", part.len());
             seen.extend(part);
         }
         assert!(seen.into_iter().eq(0..3000));
-        parts.push(cut.part(0).to_vec());
+        parts.push(cut.part(0).unwrap().positions);
     }
     let both = parts[0].iter().filter(|i| parts[1].contains(i)).count();
     assert!((60..190).contains(&both), "{both}: the key does not matter");
@@ -214,9 +222,10 @@ fn items_of_another_shard_and_more_than_were_announced_are_refused() {
     let (y, _) = overlapping(6, 0, 0.0);
     let request = request((&UNION, &CWPRF), Role::Receiver, &y, false);
     let proposal = crate::testing::proposal(request.hello(false), 6, crate::testing::peer(5, false));
-    let (set, keep) = (Hashed::new(&y), InMemory::default());
-    let job = Job { request: &request, proposal: &proposal, set: &set, keep: &keep, wrong: Mutex::default() };
-    let part = Part::new(&job, 1, &[2], 20, &Prng::from_seed(&[1; 32]));
+    let (set, keep, wrong) = (stored(&y), InMemory::default(), Mutex::default());
+    let job = Job { request: &request, proposal: &proposal, set: &set, keep: &keep, wrong: &wrong };
+    let cut = set.cut(Threads::global(), SHARDS, |_| 1).unwrap();
+    let part = Part::new(&job, (&cut, 1), 20, &Prng::from_seed(&[1; 32])).unwrap();
     let key = Key::of([3; 32]);
     let of = |shard: u32| -> Vec<String> {
         let all = (0..40).map(|i| format!("item {i}"));
@@ -252,14 +261,15 @@ fn the_dummies_of_shards_are_others_in_each() {
     let (y, _) = overlapping(6, 0, 0.0);
     let request = request((&INTERSECT, &VOLE), Role::Receiver, &y, false);
     let proposal = crate::testing::proposal(request.hello(false), 6, crate::testing::peer(5, false));
-    let (set, keep) = (Hashed::new(&y), InMemory::default());
-    let job = Job { request: &request, proposal: &proposal, set: &set, keep: &keep, wrong: Mutex::default() };
+    let (set, keep, wrong) = (stored(&y), InMemory::default(), Mutex::default());
+    let job = Job { request: &request, proposal: &proposal, set: &set, keep: &keep, wrong: &wrong };
+    let cut = set.cut(Threads::global(), SHARDS, |_| 1).unwrap();
     let dummies = |seed: u8| {
         let rng = Prng::from_seed(&[seed; 32]);
-        [0, 1].map(|shard| Part::new(&job, shard, &[2], 20, &rng).set.own()[1..].to_vec())
+        [0, 2].map(|shard| Part::new(&job, (&cut, shard), 20, &rng).unwrap().set.own().to_vec())
     };
     let all: std::collections::HashSet<_> = [1, 2].iter().flat_map(|&seed| dummies(seed)).flatten().collect();
-    assert_eq!(all.len(), 4 * 19);
+    assert_eq!(all.len(), 4 * 20);
 }
 
 #[test]

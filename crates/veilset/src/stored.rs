@@ -1,0 +1,520 @@
+//! A set that is on disk, and in memory only part by part (DESIGN 9).
+//!
+//! It is written once, into [`BUCKETS`] by a hash of the item that only this process knows: equal items are in one bucket, so
+//! those that come again are found bucket by bucket. When the key of a job is drawn, each bucket is read again and written
+//! ordered by shard ([`Stored::cut`]); what a shard consists of is then read from all buckets ([`Cut::part`]).
+//!
+//! What is in memory at a time: 64 KiB for each bucket while it is written, one bucket (1/256 of the set) while it is cut, and
+//! the parts that are in use.
+//!
+//! The files have no name, and are encrypted under a key that is nowhere else: what is left on the disk says nothing. All
+//! records are of one length, whatever is in them, and those of dummies are like the others: the time that they take follows
+//! from the announced size, and from `max_row` if rows travel.
+
+use crate::error::{Error, Result};
+use crate::hash::ItemHash;
+use crate::item::{ItemSet, Items};
+use crate::rng::Prng;
+use crate::secret::Secrets;
+use crate::threads::Threads;
+use rayon::prelude::*;
+use std::fs::File;
+use std::hash::{BuildHasher, RandomState};
+use std::io::{self, Read, Seek, SeekFrom, Write};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// The buckets of a set.
+const BUCKETS: usize = 256;
+/// Bytes of a bucket that are written at a time.
+const BLOCK: usize = 1 << 16;
+/// The position of a dummy.
+const DUMMY: u32 = u32::MAX;
+/// Items hashed at once.
+const BATCH: usize = 1 << 9;
+/// The bytes of a record without a row: position and hash.
+const BARE: usize = 4 + 32;
+
+/// A set that is to be computed with.
+#[derive(Clone, Copy)]
+pub enum Set<'a> {
+    /// In memory.
+    Memory(&'a ItemSet),
+    /// On disk.
+    Disk(&'a Arc<Stored>),
+}
+
+impl<'a> From<&'a ItemSet> for Set<'a> {
+    fn from(set: &'a ItemSet) -> Self {
+        Set::Memory(set)
+    }
+}
+
+/// 256 bits, added modulo 2^64 four times: a sum of pseudorandom numbers does not depend on their order.
+pub type Sum = [u64; 4];
+
+fn add(a: Sum, b: Sum) -> Sum {
+    std::array::from_fn(|at| a[at].wrapping_add(b[at]))
+}
+
+/// The number that is in a hash.
+pub fn number(hash: &blake3::Hash) -> Sum {
+    let bytes = hash.as_bytes();
+    std::array::from_fn(|at| u64::from_le_bytes(std::array::from_fn(|i| bytes[8 * at + i])))
+}
+
+impl Set<'_> {
+    /// The number of its items.
+    pub fn len(&self) -> usize {
+        match self {
+            Set::Memory(set) => set.len(),
+            Set::Disk(set) => set.len(),
+        }
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// The sum of what `number` says of each item, from its position and hash; and from its payload, if it has one.
+    /// `payloads` are those of a set in memory.
+    ///
+    /// # Errors
+    /// [`Error::Output`] if the set cannot be read from the disk.
+    pub fn sum(
+        &self,
+        payloads: &Items,
+        threads: &Threads,
+        number: impl Fn(u32, &ItemHash, &[u8]) -> Sum + Sync,
+    ) -> Result<Sum> {
+        let payload = |i: usize| if payloads.is_empty() { &[] } else { payloads.get(i) };
+        match self {
+            Set::Memory(set) => {
+                let batches = (0..set.len().div_ceil(BATCH)).into_par_iter().map(|batch| {
+                    let first = batch * BATCH;
+                    let mut hashes = Secrets::zeros(BATCH.min(set.len() - first));
+                    ItemHash::of_items((first..).map(|i| set.get(i)).take(hashes.len()), &mut hashes);
+                    let of = (first..).zip(hashes.iter());
+                    of.map(|(i, hash)| number(i as u32, hash, payload(i))).fold([0; 4], add)
+                });
+                Ok(threads.run(|| batches.reduce(|| [0; 4], add)))
+            }
+            Set::Disk(set) => set.sum(threads, number),
+        }
+    }
+}
+
+/// A part of a file.
+#[derive(Clone, Copy)]
+struct Extent {
+    at: u64,
+    len: u32,
+}
+
+/// A file that has no name, and whose key is nowhere else.
+struct Scratch {
+    file: Mutex<File>,
+    /// Forked for each extent, by its place.
+    key: Prng,
+    end: u64,
+    folder: PathBuf,
+}
+
+impl Scratch {
+    fn create(folder: &Path) -> Result<Scratch> {
+        let file = tempfile::tempfile_in(folder).map_err(|e| unusable(folder, &e))?;
+        Ok(Scratch { file: Mutex::new(file), key: Prng::from_os()?, end: 0, folder: folder.into() })
+    }
+
+    /// Writes these bytes, and encrypts them in place: pieces of these lengths, which are read separately.
+    fn append(&mut self, bytes: &mut [u8], lengths: impl IntoIterator<Item = usize>) -> Result<Vec<Extent>> {
+        let (mut extents, mut rest, mut at) = (Vec::new(), &mut *bytes, self.end);
+        for len in lengths {
+            let (piece, behind) = rest.split_at_mut(len.min(rest.len()));
+            extents.push(Extent { at, len: piece.len() as u32 });
+            self.mask(at, piece);
+            at += piece.len() as u64;
+            rest = behind;
+        }
+        let mut file = self.file.lock().unwrap_or_else(PoisonError::into_inner);
+        let written = file.seek(SeekFrom::Start(self.end)).and_then(|_| file.write_all(bytes));
+        written.map_err(|e| unusable(&self.folder, &e))?;
+        self.end += bytes.len() as u64;
+        Ok(extents)
+    }
+
+    /// Reads these pieces, one behind the other.
+    fn read(&self, extents: &[Extent]) -> Result<Secrets<u8>> {
+        let mut all = Secrets::zeros(extents.iter().map(|extent| extent.len as usize).sum());
+        let mut rest = &mut *all;
+        for &Extent { at, len } in extents {
+            let (piece, behind) = rest.split_at_mut(len as usize);
+            if piece.is_empty() {
+                rest = behind;
+                continue;
+            }
+            let mut file = self.file.lock().unwrap_or_else(PoisonError::into_inner);
+            let read = file.seek(SeekFrom::Start(at)).and_then(|_| file.read_exact(piece));
+            drop(file);
+            read.map_err(|e| unusable(&self.folder, &e))?;
+            self.mask(at, piece);
+            rest = behind;
+        }
+        Ok(all)
+    }
+
+    /// Encrypts or decrypts what is at this place. Nothing is written there twice.
+    fn mask(&self, at: u64, bytes: &mut [u8]) {
+        if bytes.is_empty() {
+            return;
+        }
+        let mut pad = Secrets::zeros(bytes.len());
+        self.key.fork(at).fill(&mut pad);
+        bytes.iter_mut().zip(pad.iter()).for_each(|(byte, pad)| *byte ^= pad);
+    }
+}
+
+fn unusable(folder: &Path, e: &io::Error) -> Error {
+    let next = match e.kind() {
+        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => "Free disk space and run again",
+        _ => "Check that it exists and can be written to",
+    };
+    Error::Output(format!("a temporary file in {} could not be used: {e}. {next}", folder.display()))
+}
+
+/// What there is of each item, apart from its position and hash.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Form {
+    /// Whether there is the item itself, because it travels.
+    pub items: bool,
+    /// Bytes of item and payload together, at most. `None` if neither travels.
+    pub row: Option<usize>,
+}
+
+/// A record: an item as it is on disk.
+#[derive(Clone, Copy)]
+struct Record<'r>(&'r [u8]);
+
+impl Form {
+    fn width(self) -> usize {
+        BARE + self.row.map_or(0, |row| 8 + row)
+    }
+
+    /// Appends a record.
+    fn write(self, position: u32, hash: &ItemHash, [item, payload]: [&[u8]; 2], to: &mut Vec<u8>) {
+        let start = to.len();
+        to.extend_from_slice(&position.to_le_bytes());
+        to.extend_from_slice(hash);
+        if self.row.is_some() {
+            to.extend_from_slice(&(item.len() as u32).to_le_bytes());
+            to.extend_from_slice(&(payload.len() as u32).to_le_bytes());
+            to.extend_from_slice(item);
+            to.extend_from_slice(payload);
+            to.resize(start + self.width(), 0);
+        }
+    }
+}
+
+impl<'r> Record<'r> {
+    fn number(self, at: usize) -> u32 {
+        self.0[at..].first_chunk().map_or(0, |bytes| u32::from_le_bytes(*bytes))
+    }
+
+    fn position(self) -> u32 {
+        self.number(0)
+    }
+
+    fn hash(self) -> ItemHash {
+        ItemHash::from_bytes(self.0[4..].first_chunk().copied().unwrap_or_default())
+    }
+
+    /// The item, if it travels, and the payload.
+    fn row(self, form: Form) -> [&'r [u8]; 2] {
+        if form.row.is_none() {
+            return [&[]; 2];
+        }
+        let (item, payload) = (self.number(BARE) as usize, self.number(BARE + 4) as usize);
+        let row = &self.0[BARE + 8..];
+        let (item, rest) = row.split_at(item.min(row.len()));
+        [item, &rest[..payload.min(rest.len())]]
+    }
+}
+
+/// A set while it is written.
+pub struct Draft {
+    scratch: Scratch,
+    form: Form,
+    buckets: Vec<Bucket>,
+    /// Puts items into buckets.
+    hasher: RandomState,
+}
+
+#[derive(Default)]
+struct Bucket {
+    extents: Vec<Extent>,
+    /// What is not yet written.
+    open: Vec<u8>,
+}
+
+impl Draft {
+    /// An empty set, in a file in this folder.
+    ///
+    /// # Errors
+    /// [`Error::Output`].
+    pub fn new(folder: &Path, form: Form) -> Result<Draft> {
+        let buckets = (0..BUCKETS).map(|_| Bucket::default()).collect();
+        Ok(Draft { scratch: Scratch::create(folder)?, form, buckets, hasher: RandomState::new() })
+    }
+
+    /// Adds items, with the positions that results refer to: ascending, also from one call to the next. `row` gives an item and
+    /// its payload.
+    ///
+    /// # Errors
+    /// [`Error::Output`]; [`Error::Bug`] for a row that is too long.
+    pub fn push<'r>(
+        &mut self,
+        positions: impl Iterator<Item = u32>,
+        hashes: &[ItemHash],
+        row: impl Fn(usize) -> [&'r [u8]; 2],
+    ) -> Result<()> {
+        for (i, (position, hash)) in positions.zip(hashes).enumerate() {
+            let row = match self.form {
+                Form { row: None, .. } => [&[][..]; 2],
+                Form { items: false, .. } => [&[], row(i)[1]],
+                Form { items: true, .. } => row(i),
+            };
+            self.add(position, hash, row)?;
+        }
+        Ok(())
+    }
+
+    fn add(&mut self, position: u32, hash: &ItemHash, row: [&[u8]; 2]) -> Result<()> {
+        if self.form.row.is_some_and(|most| row[0].len() + row[1].len() > most) {
+            return Err(Error::Bug("a row that is longer than agreed".into()));
+        }
+        let bucket = self.hasher.hash_one(hash.as_bytes()) as usize % BUCKETS;
+        self.form.write(position, hash, row, &mut self.buckets[bucket].open);
+        if self.buckets[bucket].open.len() >= BLOCK { self.flush(bucket) } else { Ok(()) }
+    }
+
+    fn flush(&mut self, bucket: usize) -> Result<()> {
+        let Bucket { extents, open } = &mut self.buckets[bucket];
+        let len = open.len();
+        extents.extend(self.scratch.append(open, [len])?);
+        // What was written over it is encrypted.
+        open.clear();
+        Ok(())
+    }
+
+    /// Drops items that came before. Returns the set, and of each item that was dropped the position of the first like it and
+    /// its own, ascending.
+    ///
+    /// # Errors
+    /// [`Error::Output`].
+    pub fn distinct(mut self, threads: &Threads) -> Result<(Stored, Vec<(u32, u32)>)> {
+        let (mut repeated, mut len) = (Vec::new(), 0);
+        for at in 0..BUCKETS {
+            self.flush(at)?;
+            let bytes = self.scratch.read(&self.buckets[at].extents)?;
+            let records: Vec<Record<'_>> = bytes.chunks_exact(self.form.width()).map(Record).collect();
+            // Equal hashes are equal items.
+            let mut order: Vec<([u8; 32], u32)> =
+                records.iter().zip(0..).map(|(record, i)| (*record.hash().as_bytes(), i)).collect();
+            threads.run(|| order.par_sort_unstable());
+            let mut again = vec![false; records.len()];
+            for equal in order.chunk_by(|a, b| a.0 == b.0) {
+                for &(_, i) in &equal[1..] {
+                    again[i as usize] = true;
+                    repeated.push((records[equal[0].1 as usize].position(), records[i as usize].position()));
+                }
+            }
+            let kept = again.iter().filter(|again| !**again).count();
+            len += kept;
+            if kept < records.len() {
+                let kept = records.iter().zip(&again).filter(|(_, again)| !**again);
+                let mut kept: Vec<u8> = kept.flat_map(|(record, _)| record.0).copied().collect();
+                let all = kept.len();
+                self.buckets[at].extents = self.scratch.append(&mut kept, [all])?;
+            }
+        }
+        repeated.sort_unstable_by_key(|&(_, again)| again);
+        Ok((Stored { draft: self, len, announced: len }, repeated))
+    }
+}
+
+/// A set on disk.
+pub struct Stored {
+    draft: Draft,
+    len: usize,
+    announced: usize,
+}
+
+impl Stored {
+    /// The set of these distinct items, in a file in this folder. Results refer to them by their places.
+    ///
+    /// # Errors
+    /// Those of [`Draft`].
+    pub fn of(
+        set: &ItemSet,
+        payloads: &Items,
+        (folder, form): (&Path, Form),
+        threads: &Threads,
+    ) -> Result<Stored> {
+        const AT_ONCE: usize = 1 << 16;
+        let mut draft = Draft::new(folder, form)?;
+        let payload = |i: usize| if payloads.is_empty() { &[] } else { payloads.get(i) };
+        for first in (0..set.len()).step_by(AT_ONCE) {
+            let last = set.len().min(first + AT_ONCE);
+            let hashes = threads.run(|| hashes_of(set, first..last));
+            draft.push((first..last).map(|i| i as u32), &hashes, |i| {
+                [set.get(first + i), payload(first + i)]
+            })?;
+        }
+        (0..BUCKETS).try_for_each(|bucket| draft.flush(bucket))?;
+        Ok(Stored { draft, len: set.len(), announced: set.len() })
+    }
+
+    /// Pads the set to this announced size. Its dummies are in no shard: they see to it that the set takes the same time
+    /// whatever is behind the size.
+    ///
+    /// # Errors
+    /// [`Error::Output`].
+    pub fn pad(&mut self, announced: usize, rng: &mut Prng) -> Result<()> {
+        for _ in self.announced..announced {
+            self.draft.add(DUMMY, &ItemHash::random(rng), [&[]; 2])?;
+        }
+        self.announced = self.announced.max(announced);
+        (0..BUCKETS).try_for_each(|bucket| self.draft.flush(bucket))
+    }
+
+    /// The number of its items.
+    pub fn len(&self) -> usize {
+        self.len
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    /// What there is of each item.
+    pub fn form(&self) -> Form {
+        self.draft.form
+    }
+
+    fn bucket(&self, at: usize) -> Result<Secrets<u8>> {
+        self.draft.scratch.read(&self.draft.buckets[at].extents)
+    }
+
+    fn sum(&self, threads: &Threads, number: impl Fn(u32, &ItemHash, &[u8]) -> Sum + Sync) -> Result<Sum> {
+        let form = self.draft.form;
+        let mut sum = [0; 4];
+        for at in 0..BUCKETS {
+            let bytes = self.bucket(at)?;
+            let records = bytes.par_chunks_exact(form.width()).map(Record);
+            let items = records.filter(|record| record.position() != DUMMY);
+            let numbers = items.map(|record| number(record.position(), &record.hash(), record.row(form)[1]));
+            sum = add(sum, threads.run(|| numbers.reduce(|| [0; 4], add)));
+        }
+        Ok(sum)
+    }
+
+    /// Cuts the set into so many parts, of which `part` says for each item to which it belongs.
+    ///
+    /// # Errors
+    /// [`Error::Output`].
+    pub fn cut(&self, threads: &Threads, number: u32, part: impl Fn(&ItemHash) -> u32 + Sync) -> Result<Cut> {
+        let (form, number) = (self.draft.form, number as usize);
+        let mut scratch = Scratch::create(&self.draft.scratch.folder)?;
+        let (mut extents, mut sizes) = (Vec::new(), vec![0; number]);
+        for at in 0..BUCKETS {
+            let bytes = self.bucket(at)?;
+            let parts = bytes.par_chunks_exact(form.width()).map(Record);
+            // What is no item goes behind all parts.
+            let parts = parts.map(|record| (part(&record.hash()) as usize, record.position() == DUMMY));
+            let parts = parts.map(|(part, dummy)| if dummy { number } else { part });
+            let parts: Vec<usize> = threads.run(|| parts.collect());
+            let mut ends = vec![0; number + 1];
+            parts.iter().for_each(|&part| ends[part] += 1);
+            let counts = ends.clone();
+            sizes.iter_mut().zip(&counts).for_each(|(size, count)| *size += count);
+            // Where each part begins; when all are in their places, where it ends.
+            let mut next = 0;
+            for end in &mut ends {
+                next += std::mem::replace(end, next);
+            }
+            let mut ordered = vec![0; bytes.len()];
+            for (record, &part) in bytes.chunks_exact(form.width()).zip(&parts) {
+                let to = ends[part] * form.width();
+                ordered[to..to + record.len()].copy_from_slice(record);
+                ends[part] += 1;
+            }
+            let written = scratch.append(&mut ordered, counts.iter().map(|count| count * form.width()))?;
+            extents.push(written);
+        }
+        Ok(Cut { scratch, form, extents, sizes })
+    }
+}
+
+/// The hashes of these items.
+pub fn hashes_of(items: &Items, range: std::ops::Range<usize>) -> Secrets<ItemHash> {
+    let mut hashes = Secrets::zeros(range.len());
+    hashes.par_chunks_mut(BATCH).enumerate().for_each(|(batch, hashes)| {
+        let first = range.start + batch * BATCH;
+        ItemHash::of_items((first..).map(|i| items.get(i)).take(hashes.len()), hashes);
+    });
+    hashes
+}
+
+/// A set that was cut into parts.
+pub struct Cut {
+    scratch: Scratch,
+    form: Form,
+    /// Of each bucket, where its records of each part are.
+    extents: Vec<Vec<Extent>>,
+    sizes: Vec<usize>,
+}
+
+/// The items of a part.
+pub struct Part {
+    /// Their positions.
+    pub positions: Vec<u32>,
+    /// Their hashes.
+    pub hashes: Secrets<ItemHash>,
+    /// The items, if they travel; otherwise their hashes, which take their places.
+    pub items: Items,
+    /// Their payloads, if rows travel: empty ones, if only items do.
+    pub payloads: Items,
+}
+
+impl Cut {
+    /// The number of items in each part.
+    pub fn sizes(&self) -> &[usize] {
+        &self.sizes
+    }
+
+    /// The items of a part, ordered by position.
+    ///
+    /// # Errors
+    /// [`Error::Output`].
+    pub fn part(&self, part: u32) -> Result<Part> {
+        let extents: Vec<Extent> =
+            self.extents.iter().filter_map(|of| of.get(part as usize).copied()).collect();
+        let bytes = self.scratch.read(&extents)?;
+        let mut records: Vec<Record<'_>> = bytes.chunks_exact(self.form.width()).map(Record).collect();
+        records.sort_unstable_by_key(|record| record.position());
+        let mut hashes = Secrets::with_capacity(records.len());
+        records.iter().for_each(|record| hashes.extend(&[record.hash()]));
+        let (mut items, mut payloads) = (Items::new(), Items::new());
+        for record in &records {
+            let [item, payload] = record.row(self.form);
+            items.push(if self.form.items { item } else { &record.0[4..BARE] });
+            if self.form.row.is_some() {
+                payloads.push(payload);
+            }
+        }
+        let positions = records.iter().map(|record| record.position()).collect();
+        Ok(Part { positions, hashes, items, payloads })
+    }
+}
