@@ -51,7 +51,7 @@ impl Party {
         let mut rng = Prng::from_os()?;
         let prepared = data.prepare(None, &Watch::NONE, &mut rng)?;
         let ran = job::run(connection, prepared, None, &mut rng)?;
-        Ok((ran.report, keys(&ran.outcome.learned, &data.keys().keyed.set)))
+        Ok((ran.report, keys(&ran.outcome.learned, data.keys().map(|keys| &keys.keyed.set))))
     }
 
     fn show(&self) -> Result<()> {
@@ -67,13 +67,16 @@ impl Party {
 }
 
 /// The keys in a result.
-fn keys(learned: &Learned, ours: &ItemSet) -> Vec<String> {
+fn keys(learned: &Learned, ours: Option<&ItemSet>) -> Vec<String> {
     let key = |item: &[u8]| {
         let columns = decode_key(item, 1).unwrap_or_default();
         columns.iter().map(|c| String::from_utf8_lossy(c)).collect::<String>()
     };
     let mut keys: Vec<String> = match learned {
-        Learned::Matching(m) => m.positions.iter().map(|&i| key(ours.get(i as usize))).collect(),
+        Learned::Matching(m) => {
+            let ours = |&i: &u32| ours.map(|ours| key(ours.get(i as usize)));
+            m.positions.iter().filter_map(ours).collect()
+        }
         Learned::New(new) => new.items.iter().map(key).collect(),
         _ => Vec::new(),
     };

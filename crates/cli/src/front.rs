@@ -7,14 +7,14 @@ use std::sync::Arc;
 use veilset::channel::{Canceller, Observer};
 use veilset::error::{Error, Result};
 use veilset::governance::gate::{Gate, Setup};
-use veilset::job::{self, Data, InFolder, InputTable, Phase, Ran, Watch};
+use veilset::job::{self, Data, InFolder, Job, Phase, Ran, Watch};
 use veilset::net::{Connected, Identity, Protection, assemble, establish};
 use veilset::operations::Shape;
 use veilset::rng::Prng;
 use veilset::session::Proposal;
 use veilset::session::estimate::Estimate;
 use veilset::session::run::{self, Checked, Prepared};
-use veilset::table::{Destination, Duplicates, Table};
+use veilset::table::{Destination, Duplicates};
 
 /// What a front end shows while a party runs, and whether it wants it to stop.
 pub trait Front {
@@ -86,13 +86,13 @@ pub struct Ready<'a> {
     front: &'a dyn Front,
 }
 
-/// Gets a party ready for what `then` does. `table` reads a source's table, of which it needs these columns.
+/// Gets a party ready for what `then` does. `load` reads the data of its job.
 ///
 /// # Errors
 /// Those of our side, and of `then`.
 pub fn ready<T>(
     plan: &PartyPlan,
-    table: impl FnOnce(&InputTable, Option<&[String]>, &Watch<'_>) -> Result<Table>,
+    load: impl for<'j> FnOnce(&'j Job, &Watch<'_>) -> Result<Data<'j>>,
     front: &dyn Front,
     then: impl FnOnce(Ready<'_>) -> Result<T>,
 ) -> Result<T> {
@@ -112,8 +112,7 @@ pub fn ready<T>(
         go_on(&*stop)
     };
     let watch = Watch { read: &read, begins: &|phase| front.phase(Some(phase)) };
-    let table = table(&job.source, job.columns().as_deref(), &watch)?;
-    let data = Data::of(job, table, &watch)?;
+    let data = load(job, &watch)?;
     let mut rng = Prng::from_os()?;
     let prepared = data.prepare(identity.as_deref(), &watch, &mut rng)?;
     let kept = data.keep(identity.as_deref(), plan.others.peer(), &mut rng)?;
@@ -128,7 +127,7 @@ pub fn ready<T>(
         (_, Duplicates::All) => "kept with it",
         _ => "omitted",
     };
-    tell(data.keys(), repeated, &|line| front.say(line));
+    tell(&data.facts(), repeated, &|line| front.say(line));
     if let Some((kept, all)) = kept.as_ref().and_then(InFolder::progress) {
         front.say(&format!("the job goes on: {kept} of its {all} shards are complete on our side"));
     }

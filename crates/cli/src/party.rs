@@ -9,7 +9,7 @@ use crate::{as_options, print};
 use std::io::Write;
 use std::path::Path;
 use veilset::error::{Error, Result};
-use veilset::job::{InputTable, Job, Keys, Phase, Ran, write_report};
+use veilset::job::{Facts, Job, Phase, Ran, write_report};
 use veilset::net::{Identity, Me};
 use veilset::threads::Threads;
 
@@ -46,7 +46,7 @@ fn carry_out(mut plan: PartyPlan, purpose: Purpose) -> Result<()> {
     plan.begin()?;
     let job = &plan.job;
     let terminal = Terminal::new(plan.quiet, Some(&job.source), &interrupt);
-    ready(&plan, InputTable::table, &terminal, |party| {
+    ready(&plan, Job::load, &terminal, |party| {
         // Before anybody else hears from us.
         let files = party.files()?;
         match purpose {
@@ -142,12 +142,10 @@ pub fn words(phase: Phase, input: &str) -> String {
 }
 
 /// Reports what was read; `repeated` says what becomes of rows with a repeated key.
-pub fn tell(keys: &Keys, repeated: &str, say: &dyn Fn(&str)) {
+pub fn tell(facts: &Facts<'_>, repeated: &str, say: &dyn Fn(&str)) {
     let s = |n: u64| if n == 1 { "" } else { "s" };
-    let (table, keyed) = (&keys.table, &keys.keyed);
-    let (rows, items) = (table.rows() as u64, keyed.set.len() as u64);
-    let (duplicates, skipped) = (keyed.duplicates, keyed.skipped);
-    let mut line = format!("{}: {rows} row{}, {items} item{}", table.name(), s(rows), s(items));
+    let &Facts { name: file, rows, items, duplicates, skipped, unread, .. } = facts;
+    let mut line = format!("{file}: {rows} row{}, {items} item{}", s(rows), s(items));
     if duplicates > 0 {
         line += &format!(", {duplicates} row{} with a repeated key {repeated}", s(duplicates));
     }
@@ -155,8 +153,8 @@ pub fn tell(keys: &Keys, repeated: &str, say: &dyn Fn(&str)) {
         line += &format!(", {skipped} row{} with an empty key omitted", s(skipped));
     }
     say(&line);
-    for unread in table.unread() {
-        let (file, name) = (table.name(), &unread.name);
+    for unread in unread {
+        let name = &unread.name;
         say(&format!(
             "warning: {file}, column \"{name}\": it will be missing from the result, because {}",
             unread.what

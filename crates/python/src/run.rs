@@ -14,7 +14,7 @@ use std::thread::{Builder, JoinHandle};
 use std::time::Duration;
 use veilset::artefact::filter::About;
 use veilset::error::{Error, Result};
-use veilset::job::{InFolder, InputTable, Phase, Watch, write_report};
+use veilset::job::{Data, InFolder, InputTable, Job, Phase, Watch, write_report};
 use veilset::table::{Batches, Table};
 use veilset_cli::front::{Files, Front, Ready, ready};
 use veilset_cli::make::{Made, make};
@@ -199,6 +199,20 @@ impl Run {
     }
 }
 
+/// What reads the data of a job: from the frame, if there is one.
+fn load(
+    frame: Option<Stream>,
+    link: &Link<Ended>,
+) -> impl for<'j> FnOnce(&'j Job, &Watch<'_>) -> Result<Data<'j>> {
+    move |job, watch| match frame {
+        Some(_) => {
+            let table = read(frame, link)(&job.source, job.columns().as_deref(), watch)?;
+            Data::of(job, table, watch)
+        }
+        None => job.load(watch),
+    }
+}
+
 /// What reads a table: from the frame, if there is one.
 fn read(
     frame: Option<Stream>,
@@ -235,7 +249,7 @@ pub(crate) const NEXT: &str = "Look at what makes them, and run again";
 fn carry_out(plan: &mut PartyPlan, frame: Option<Stream>, link: &Link<Ended>, check: bool) -> Result<Done> {
     plan.begin()?;
     let me = plan.job.parties.as_ref();
-    ready(plan, read(frame, link), link, |party| {
+    ready(plan, load(frame, link), link, |party| {
         let files = party.files()?;
         if check {
             let (checked, estimate) = party.check()?;

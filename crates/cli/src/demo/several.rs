@@ -80,5 +80,5 @@ fn party(
     let mut rng = Prng::from_os()?;
     let prepared = data.prepare(None, &Watch::NONE, &mut rng)?;
     let ran = job::run(connections, prepared, None, &mut rng)?;
-    Ok((ran.report, keys(&ran.outcome.learned, &data.keys().keyed.set)))
+    Ok((ran.report, keys(&ran.outcome.learned, data.keys().map(|keys| &keys.keyed.set))))
 }

@@ -1,5 +1,6 @@
 //! Our side's data: from the file to the request, and from the outcome to the written result.
 
+use super::on_disk::OnDisk;
 use super::{InputTable, Job, Phase, Watch, name};
 use crate::artefact::Ledger;
 use crate::error::{Error, Result, Seat};
@@ -13,10 +14,11 @@ use crate::params::MAX_SET;
 use crate::rng::Prng;
 use crate::session::report::{LeftOut, Report, decimal};
 use crate::session::run::{Outcome, Prepared, Request};
+use crate::stored::Set;
 use crate::table::{
     Batches, Destination, Duplicates, Format, KeyedSet, Layout, SHARE_COLUMNS, SentColumns, Table, To,
-    check_max_row, check_names, check_output, check_share_bound, check_sum_bound, keyed_set, payloads,
-    values, write_cells, write_keys, write_rows, write_union,
+    Unread, check_max_row, check_names, check_output, check_share_bound, check_sum_bound, keyed_set,
+    payloads, values, write_cells, write_keys, write_rows, write_union,
 };
 use crate::threads::Threads;
 use std::path::Path;
@@ -32,6 +34,15 @@ pub struct Keys {
     pub keyed: KeyedSet,
     /// How the keys were normalised and encoded, as a description that must be the same on both sides.
     pub compared: String,
+}
+
+impl Keys {
+    /// What is known of the table.
+    pub fn facts(&self) -> Facts<'_> {
+        let KeyedSet { ref set, duplicates, skipped, .. } = self.keyed;
+        let (name, unread) = (self.table.name(), self.table.unread());
+        Facts { name, rows: self.table.rows() as u64, items: set.len() as u64, duplicates, skipped, unread }
+    }
 }
 
 impl InputTable {
@@ -76,11 +87,41 @@ impl InputTable {
 /// A job's data, checked.
 pub struct Data<'a> {
     job: &'a Job,
+    input: Input,
+    /// The format in which rows of a result are written.
+    output_format: Format,
+}
+
+/// Our table.
+enum Input {
+    /// In memory.
+    Memory(Box<InMemory>),
+    /// To be read again, with the set on disk.
+    Disk(Box<OnDisk>),
+}
+
+struct InMemory {
     keys: Keys,
     values: Vec<i128>,
     payloads: Items,
-    /// The format in which rows of a result are written.
-    output_format: Format,
+}
+
+/// What is known of our table.
+#[derive(Debug)]
+#[non_exhaustive]
+pub struct Facts<'d> {
+    /// Its name.
+    pub name: &'d str,
+    /// The number of its rows, and
+    pub rows: u64,
+    /// of its items.
+    pub items: u64,
+    /// The number of rows whose key occurred before.
+    pub duplicates: u64,
+    /// The number of rows skipped because their key is empty.
+    pub skipped: u64,
+    /// The columns that are not read.
+    pub unread: &'d [Unread],
 }
 
 impl<'a> Data<'a> {
@@ -112,7 +153,15 @@ impl<'a> Data<'a> {
                 }
             }
         }
-        Ok(Data { job, values: all, payloads, output_format, keys })
+        let input = Input::Memory(Box::new(InMemory { keys, values: all, payloads }));
+        Ok(Data { job, input, output_format })
+    }
+
+    /// The data of a job whose files are read piece by piece.
+    pub(super) fn in_pieces(job: &'a Job, watch: &Watch<'_>) -> Result<Data<'a>> {
+        let on_disk = OnDisk::read(job, watch)?;
+        let output_format = on_disk.output_format;
+        Ok(Data { job, input: Input::Disk(Box::new(on_disk)), output_format })
     }
 
     /// The job that they are for.
@@ -120,29 +169,68 @@ impl<'a> Data<'a> {
         self.job
     }
 
-    /// Our table and its set.
-    pub fn keys(&self) -> &Keys {
-        &self.keys
+    /// Our table and its set, if they are in memory: not those of a job in shards that reads files.
+    pub fn keys(&self) -> Option<&Keys> {
+        match &self.input {
+            Input::Memory(all) => Some(&all.keys),
+            Input::Disk(_) => None,
+        }
+    }
+
+    /// What is known of our table.
+    pub fn facts(&self) -> Facts<'_> {
+        match &self.input {
+            Input::Memory(all) => all.keys.facts(),
+            Input::Disk(all) => Facts {
+                name: all.head.name(),
+                rows: all.rows.into(),
+                items: all.stored.len() as u64,
+                duplicates: all.repeated.len() as u64,
+                skipped: all.skipped,
+                unread: all.head.unread(),
+            },
+        }
+    }
+
+    /// Our table, or one like it without rows.
+    fn table(&self) -> &Table {
+        match &self.input {
+            Input::Memory(all) => &all.keys.table,
+            Input::Disk(all) => &all.head,
+        }
+    }
+
+    fn in_memory(&self) -> Result<&InMemory> {
+        match &self.input {
+            Input::Memory(all) => Ok(all),
+            Input::Disk(_) => Err(Error::Bug("a result that a job in shards does not have".into())),
+        }
     }
 
     /// The request of the job.
     pub fn request(&self) -> Request<'_> {
         let job = self.job;
-        Request {
+        let (set, normalisation) = match &self.input {
+            Input::Memory(all) => (Set::Memory(&all.keys.keyed.set), &all.keys.compared),
+            Input::Disk(all) => (Set::Disk(&all.stored), &all.compared),
+        };
+        let request = Request {
             protocol: job.protocol,
             group: job.group,
-            key_columns: self.keys.columns.len(),
-            normalisation: &self.keys.compared,
+            key_columns: job.source.key.len(),
+            normalisation,
             max_peer_items: job.max_peer_items,
             pad_to: job.source.pad_to,
             sent_columns: &job.sent_columns,
-            payloads: &self.payloads,
-            values: &self.values,
             value_scale: job.value_scale,
             terms: job.all_terms(),
             parties: job.parties.as_ref(),
             threads: &job.threads,
-            ..Request::new(job.operation, job.role, &self.keys.keyed.set)
+            ..Request::new(job.operation, job.role, set)
+        };
+        match &self.input {
+            Input::Memory(all) => Request { payloads: &all.payloads, values: &all.values, ..request },
+            Input::Disk(_) => request,
         }
     }
 
@@ -186,7 +274,7 @@ impl<'a> Data<'a> {
         let job = self.job;
         report.input = Some(job.source.name());
         report.output = job.has_result().then(|| job.output.as_deref().map_or_else(|| "-".into(), name));
-        let KeyedSet { duplicates, skipped, .. } = self.keys.keyed;
+        let Facts { duplicates, skipped, .. } = self.facts();
         // All rows with a key have an identifier, or are in the result with the first.
         let kept = job.shape() == Shape::Identifiers || job.source.duplicates == Some(Duplicates::All);
         let duplicates = if kept { 0 } else { duplicates };
@@ -230,7 +318,7 @@ impl<'a> Data<'a> {
         let numbers = |header: &str, row: String| Some([header.to_string(), row]);
         match &outcome.learned {
             Learned::Matches(n) if job.shape() == Shape::MatchesAndUnion && !theirs.padded => {
-                let union = (self.keys.keyed.set.len() + theirs.size).saturating_sub(*n as usize);
+                let union = (self.facts().items as usize + theirs.size).saturating_sub(*n as usize);
                 numbers("matches,union_size", format!("{n},{union}"))
             }
             Learned::Matches(n) => numbers("matches", n.to_string()),
@@ -248,7 +336,11 @@ impl<'a> Data<'a> {
 
     /// Writes a result of items.
     fn write_items(&self, outcome: &Outcome, to: To<'_>) -> Result<()> {
-        let (job, Keys { table, columns, keyed, .. }) = (self.job, &self.keys);
+        let job = self.job;
+        let Keys { table, columns, keyed, .. } = match &self.input {
+            Input::Disk(all) => return self.by(outcome, all.write(job, &outcome.learned, to)),
+            Input::Memory(all) => &all.keys,
+        };
         let sent = |payloads| {
             let names = job.received_as.as_slice();
             (!names.is_empty()).then_some(SentColumns { names, payloads })
@@ -328,12 +420,12 @@ impl<'a> Data<'a> {
             return Err(Error::Bug("a list of identifiers without any".into()));
         };
         let all = identifiers.all.iter().map(|id| [hexadecimal(id)]);
-        write_cells(&self.keys.table, &[&self.job.id_column], all, to)
+        write_cells(self.table(), &[&self.job.id_column], all, to)
     }
 
     /// How a file of this many columns beside the result is written: by its own name.
     fn beside(&self, path: Option<&Path>, columns: usize) -> Layout {
-        let format = Format::of_output(path, self.keys.table.format(), columns);
+        let format = Format::of_output(path, self.table().format(), columns);
         let delimiter = path.and_then(Format::delimiter_of);
         Layout { format, for_spreadsheets: self.job.for_spreadsheets, delimiter }
     }
@@ -343,7 +435,7 @@ impl<'a> Data<'a> {
     /// # Errors
     /// [`Error::Output`].
     pub fn write_map(&self, outcome: &Outcome, output: &mut Destination) -> Result<()> {
-        let columns = self.keys.table.header().len() + 1;
+        let columns = self.table().header().len() + 1;
         let layout = self.beside(self.job.map.as_deref(), columns);
         self.put_map(outcome, To::File(layout, output.writer()))
     }
@@ -362,7 +454,7 @@ impl<'a> Data<'a> {
         let Learned::Shares(Shares { beside: Beside::Order(order), .. }) = &outcome.learned else {
             return Err(Error::Bug("a map without the order of the shares".into()));
         };
-        let Keys { table, keyed, .. } = &self.keys;
+        let Keys { table, keyed, .. } = &self.in_memory()?.keys;
         let mut rows = vec![0; keyed.set.len()];
         for (row, &at) in order.iter().enumerate() {
             if let Some(place) = rows.get_mut(at as usize) {
@@ -393,7 +485,7 @@ impl Job {
     }
 
     /// Our columns that are sent.
-    fn sends(&self) -> &[String] {
+    pub(super) fn sends(&self) -> &[String] {
         if self.role == Role::Sender { &self.sent_columns } else { &[] }
     }
 }
@@ -413,7 +505,7 @@ fn written(sharing: Sharing, share: &[u8]) -> String {
 }
 
 /// The format of the result, if it can be written in it.
-fn output_format(job: &Job, table: &Table) -> Result<Format> {
+pub(super) fn output_format(job: &Job, table: &Table) -> Result<Format> {
     let added = job.added();
     let columns = match job.shape() {
         Shape::Shares => SHARE_COLUMNS.len(),

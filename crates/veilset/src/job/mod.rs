@@ -57,9 +57,10 @@
 //! ```
 
 mod data;
+mod on_disk;
 mod shards;
 
-pub use data::{Data, Keys};
+pub use data::{Data, Facts, Keys};
 pub use shards::InFolder;
 
 use crate::error::{Error, Result};
@@ -466,13 +467,17 @@ impl Job {
         self.map.as_deref().map(create).transpose()
     }
 
-    /// Reads and checks all data that the job needs.
+    /// Reads and checks all data that the job needs. Of a job in shards only the set is kept, on disk: its files are read again
+    /// for the result.
     ///
     /// # Errors
     /// [`Error::Input`] for the table, with file, row and column; [`Error::Usage`] for terms that the table does not
     /// fit; those of the watch.
     pub fn load(&self, watch: &Watch<'_>) -> Result<Data<'_>> {
-        Data::of(self, self.read(watch)?, watch)
+        match self.in_pieces() {
+            true => Data::in_pieces(self, watch),
+            false => Data::of(self, self.read(watch)?, watch),
+        }
     }
 
     /// Refuses additional columns that would have the name of one of our columns.

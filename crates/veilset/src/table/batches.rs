@@ -138,6 +138,7 @@ impl Table {
             lines: Lines::default(),
             store: Store::Batches(kept),
             files: Vec::new(),
+            before: 0,
         })
     }
 }

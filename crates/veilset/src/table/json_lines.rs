@@ -165,6 +165,7 @@ pub(super) fn read(
         lines,
         store: Store::Rows(rows),
         files: Vec::new(),
+        before: 0,
     })
 }
 

@@ -53,6 +53,11 @@ impl KeyedSet {
         if self.add { &self.repeated } else { &[] }
     }
 
+    /// Each row whose key occurred before, in their order, and the position of that key in the set.
+    pub fn repeated(&self) -> &[(u32, u32)] {
+        &self.repeated
+    }
+
     /// All rows with a key that takes part, in their order, and the positions of their keys in the set.
     pub fn all_rows(&self) -> Vec<(u32, u32)> {
         let mut all: Vec<(u32, u32)> =
@@ -116,9 +121,7 @@ pub fn keyed_set(
         && let Some(&(again, first)) = distinct.duplicates.first()
     {
         let place = table.whereabouts(rows[first as usize] as usize);
-        let what = format!("the key is the same as on {place}");
-        let next = "Remove one of the rows, or use `duplicates=first` (for sum also add)";
-        return Err(key_error(table, key, rows[again as usize] as usize, what, next));
+        return Err(again_error(table, key, rows[again as usize] as usize, &place));
     }
     let repeated = distinct.duplicates.iter().map(|&(again, first)| {
         let position = distinct.positions.partition_point(|&p| p < first);
@@ -187,6 +190,13 @@ pub fn check_max_row(
             Err(table.error_in(keyed.rows[i] as usize, what, next))
         }
     }
+}
+
+/// The key of a row is that of an earlier one, which is at `place`.
+pub(crate) fn again_error(table: &Table, key: &[usize], row: usize, place: &str) -> Error {
+    let what = format!("the key is the same as on {place}");
+    let next = "Remove one of the rows, or use `duplicates=first` (for sum also add)";
+    key_error(table, key, row, what, next)
 }
 
 /// An error about the key of a row; it names the column if there is only one.

@@ -45,6 +45,7 @@ mod parquet;
 #[cfg(not(feature = "parquet"))]
 #[path = "parquet_missing.rs"]
 mod parquet;
+mod pieces;
 mod read;
 mod sent;
 mod several;
@@ -62,15 +63,17 @@ pub use batches::Batches;
 pub use destination::Destination;
 pub(crate) use destination::unwritable;
 pub use format::{Encoding, Format, LIST_COLUMN, ReadOptions, check_names, check_output, quoted};
+pub(crate) use keys::again_error;
 pub use keys::{Duplicates, EmptyKeys, KeyedSet, check_max_row, keyed_set, payloads};
 pub use normalise::Normalise;
 pub use other::{check_input_name, check_output_name};
+pub(crate) use pieces::PIECE;
 pub use sent::SentColumns;
 pub use several::{input_files, name_of};
 pub use shares::{SHARE_COLUMNS, open_keys, open_values, read_shares};
 pub use temporary::remove_unfinished;
 pub use values::{check_share_bound, check_sum_bound, values};
-pub use write::{Layout, To, write_cells, write_keys, write_rows, write_union};
+pub use write::{Layout, Output, To, write_cells, write_keys, write_rows, write_union};
 
 use crate::error::{Error, Place, Result};
 use std::borrow::Cow;
@@ -104,6 +107,8 @@ pub struct Table {
     store: Store,
     /// Of a table of several files, each file's first row and its name; empty for one file.
     files: Vec<(usize, String)>,
+    /// Of a piece of a file, the rows of the file that come before it.
+    before: usize,
 }
 
 /// The cells of a table.
@@ -127,6 +132,7 @@ pub struct Unread {
 }
 
 /// A column: its name in the file, and what its cells are.
+#[derive(Clone)]
 struct Column {
     raw: Vec<u8>,
     kind: Kind,
@@ -181,7 +187,7 @@ impl Table {
             Format::Parquet
                 if file.metadata().is_ok_and(|m| m.is_file()) && compressed::inner(path).is_none() =>
             {
-                parquet::read(&name, file, options, columns, step)
+                pieces::whole(|each| parquet::read(&name, file, options, columns, MAX_ROWS, step, each))
             }
             _ => Table::from_reader(&name, Watched::new(file, step), options, columns),
         }
@@ -202,7 +208,9 @@ impl Table {
             Format::Parquet => parquet::read_stream(name, reader, &options, columns),
             Format::Arrow => arrow_read::read(name, reader, &options, columns),
             Format::JsonLines => json_lines::read(name, reader, &options, columns),
-            Format::Csv | Format::List => read::read(name, reader, &options, columns, MAX_ROWS),
+            Format::Csv | Format::List => {
+                pieces::whole(|each| read::read(name, reader, &options, columns, (MAX_ROWS, MAX_ROWS), each))
+            }
         }
     }
 
@@ -234,6 +242,15 @@ impl Table {
         }
     }
 
+    /// The bytes that its cells take as they are stored; 0 for those of batches.
+    #[cfg_attr(not(feature = "parquet"), allow(dead_code))]
+    fn bytes(&self) -> u64 {
+        match &self.store {
+            Store::Rows(rows) => rows.bytes(),
+            Store::Batches(_) => 0,
+        }
+    }
+
     /// The cell of a row and a column, both counted from 0; they must exist. Empty if there is no value.
     pub fn cell(&self, row: usize, column: usize) -> Cow<'_, [u8]> {
         assert!(column < self.header.len(), "column {column} of {}", self.header.len());
@@ -252,7 +269,7 @@ impl Table {
         let (first, _) = self.file(row);
         match self.format {
             Format::Csv | Format::JsonLines | Format::List => Place::Line(self.lines.get(row)),
-            Format::Parquet | Format::Arrow => Place::Row((row - first) as u64 + 1),
+            Format::Parquet | Format::Arrow => Place::Row((self.before + row - first) as u64 + 1),
         }
     }
 
@@ -265,7 +282,7 @@ impl Table {
     }
 
     /// Where a row is, in words; with the file, if there are several.
-    fn whereabouts(&self, row: usize) -> String {
+    pub(crate) fn whereabouts(&self, row: usize) -> String {
         let place = self.place(row);
         match self.files[..] {
             [] => place.to_string(),

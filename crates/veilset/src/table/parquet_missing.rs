@@ -21,8 +21,10 @@ pub(super) fn read(
     _source: File,
     _options: &ReadOptions,
     _columns: Option<&[String]>,
+    _piece: usize,
     _step: &dyn Fn(u64) -> Result<()>,
-) -> Result<Table> {
+    _each: &mut dyn FnMut(Table) -> Result<()>,
+) -> Result<()> {
     Err(missing())
 }
 

@@ -16,14 +16,16 @@ const BUFFER: usize = 1 << 16;
 /// Room kept free for the parser to write into.
 const ROOM: usize = 1 << 12;
 
-/// Reads the columns asked for, in a table of at most `max_rows` < 2^32 rows.
+/// Reads the columns asked for, in tables of at most `piece` rows, at least one, which `each` gets in their order; at most
+/// `max_rows` < 2^32 rows in all.
 pub(super) fn read(
     name: &str,
     reader: impl Read,
     options: &ReadOptions,
     columns: Option<&[String]>,
-    max_rows: usize,
-) -> Result<Table> {
+    (piece, max_rows): (usize, usize),
+    each: &mut dyn FnMut(Table) -> Result<()>,
+) -> Result<()> {
     let list = options.format == Some(Format::List);
     let headerless = options.headerless && !list;
     let (mut records, delimiter) = Records::start(name, reader, list, delimiter(name, options)?)?;
@@ -50,37 +52,47 @@ pub(super) fn read(
     let head = Head { file: name, names: &header, line: header_line, format: Format::Csv, unread: &[] };
     let chosen = head.choose(columns)?;
 
+    let mut before = 0;
+    let table = |mut rows: Rows, lines, before| {
+        rows.finish();
+        Table {
+            name: name.into(),
+            format: if list { Format::List } else { Format::Csv },
+            delimiter,
+            encoding: options.encoding,
+            columns: chosen.iter().map(|&at| Column { raw: names[at].clone(), kind: Kind::Plain }).collect(),
+            header: chosen.iter().map(|&at| header[at].clone()).collect(),
+            header_line,
+            headerless,
+            unread: Vec::new(),
+            lines,
+            store: Store::Rows(rows),
+            files: Vec::new(),
+            before,
+        }
+    };
     let (mut rows, mut lines) = (Rows::default(), Lines::default());
     while let Some(line) = next {
         if records.fields.len() != header.len() {
             let first = if headerless { "the first row" } else { "the header" };
             return Err(records.ragged(line, (first, header.len()), delimiter));
         }
-        if rows.len() == max_rows {
+        if before + rows.len() == max_rows {
             let what = format!("the file has more than {max_rows} rows");
             let next = "Split it and run once for each part";
             return Err(Error::input(name, what, next).at(Place::Line(line)));
         }
         records.check_encoding(options.encoding, line, &header)?;
+        if rows.len() == piece {
+            let full = table(std::mem::take(&mut rows), std::mem::take(&mut lines), before);
+            before += full.rows();
+            each(full)?;
+        }
         lines.push(rows.len() as u32, line);
         rows.push(chosen.iter().map(|&at| Some(records.cell(at))));
         next = records.next()?;
     }
-    rows.finish();
-    Ok(Table {
-        name: name.into(),
-        format: if list { Format::List } else { Format::Csv },
-        delimiter,
-        encoding: options.encoding,
-        columns: chosen.iter().map(|&at| Column { raw: names[at].clone(), kind: Kind::Plain }).collect(),
-        header: chosen.iter().map(|&at| header[at].clone()).collect(),
-        header_line,
-        headerless,
-        unread: Vec::new(),
-        lines,
-        store: Store::Rows(rows),
-        files: Vec::new(),
-    })
+    each(table(rows, lines, before))
 }
 
 /// The delimiters that are guessed. The first is taken if it fits, or if none does.

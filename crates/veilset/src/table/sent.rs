@@ -25,7 +25,7 @@ impl<'a> SentColumns<'a> {
     }
 
     /// The cells of a checked payload.
-    pub(super) fn cells(&self, i: usize) -> Vec<Option<&'a [u8]>> {
+    pub(crate) fn cells(&self, i: usize) -> Vec<Option<&'a [u8]>> {
         let cells = decode_key(self.payloads.get(i), self.names.len()).unwrap_or_default();
         cells.into_iter().map(Some).collect()
     }

@@ -117,16 +117,9 @@ impl Table {
             let what = format!("with this file there are more than {MAX_ROWS} rows");
             return Err(further.error(what, "Run once for each part"));
         }
+        self.include(&further);
         self.files.push((first, further.name));
         self.lines.append(first, &further.lines);
-        for unread in further.unread {
-            if !self.unread.iter().any(|ours| ours.name == unread.name) {
-                self.unread.push(unread);
-            }
-        }
-        for (ours, theirs) in self.columns.iter_mut().zip(further.columns) {
-            ours.or_null(&theirs);
-        }
         match (&mut self.store, further.store) {
             (Store::Rows(ours), Store::Rows(theirs)) => ours.append(theirs),
             (Store::Batches(ours), Store::Batches(theirs)) => {
@@ -138,7 +131,7 @@ impl Table {
     }
 
     /// Refuses a further file that has other columns.
-    fn check_same(&self, further: &Table) -> Result<()> {
+    pub(super) fn check_same(&self, further: &Table) -> Result<()> {
         let first = self.files.first().map_or(&self.name, |(_, name)| name);
         if self.format != further.format {
             let what = format!("the file is {}, but {first} is {}", further.format, self.format);
@@ -179,7 +172,7 @@ impl Table {
 
 impl Column {
     /// Allows missing values if the same column of another file does.
-    fn or_null(&mut self, other: &Column) {
+    pub(super) fn or_null(&mut self, other: &Column) {
         if let (Kind::Typed(ours) | Kind::Opaque(ours, _), Kind::Typed(theirs) | Kind::Opaque(theirs, _)) =
             (&mut self.kind, &other.kind)
             && theirs.is_nullable()

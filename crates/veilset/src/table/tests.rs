@@ -319,8 +319,11 @@ fn a_file_that_cannot_be_read_is_refused() {
 
 #[test]
 fn a_file_with_too_many_rows_is_refused() {
-    assert_eq!(super::read::read("a.csv", &b"a\n1\n2\n"[..], &CSV, None, 2).unwrap().rows(), 2);
-    let error = super::read::read("a.csv", &b"a\n1\n2\n3\n"[..], &CSV, None, 2).unwrap_err();
+    let read = |text: &str| {
+        super::pieces::whole(|each| super::read::read("a.csv", text.as_bytes(), &CSV, None, (9, 2), each))
+    };
+    assert_eq!(read("a\n1\n2\n").unwrap().rows(), 2);
+    let error = read("a\n1\n2\n3\n").unwrap_err();
     assert_input(&error, Some(4), None, "more than 2 rows", "Split it", "rows");
 }
 
@@ -612,6 +615,7 @@ proptest! {
             lines: Lines::default(),
             store: Store::Rows(store),
             files: Vec::new(),
+            before: 0,
         };
         let all: Vec<usize> = (0..table.rows()).collect();
         let mut csv = Vec::new();

@@ -71,17 +71,9 @@ pub fn write_rows<'a>(
     sent: Option<SentColumns>,
     to: impl Into<To<'a>>,
 ) -> Result<()> {
-    let to = to.into();
-    if let Some(sent) = sent {
-        sent.check(rows.len(), table.encoding)?;
-    }
-    let columns = columns(table, sent);
-    if to.is(Format::List) && columns.len() == 1 {
-        check_rows(table, rows.iter().copied())?;
-    }
-    let mut sink = Sink::start(columns, table, !table.headerless, to)?;
-    sink.ours(table, rows, &|i| sent.map(|sent| sent.cells(i)).unwrap_or_default())?;
-    sink.end()
+    let mut output = Output::of_rows(table, rows.len(), sent, to)?;
+    output.ours(table, rows, &|i| sent.map(|sent| sent.cells(i)).unwrap_or_default())?;
+    output.end()
 }
 
 /// Writes a union: our rows, then a row for each item that is new to us, with its columns under our key columns
@@ -102,36 +94,105 @@ pub fn write_union<'a>(
     sent: Option<SentColumns>,
     to: impl Into<To<'a>>,
 ) -> Result<()> {
-    let to = to.into();
-    check_items(new_items, key.len(), table.encoding, "an item it sent is")?;
-    if let Some(sent) = sent {
-        sent.check(new_items.len(), table.encoding)?;
-    }
-    // For each column of the table, its place in the key.
-    let places: Vec<Option<usize>> =
-        (0..table.header().len()).map(|column| key.iter().position(|&k| k == column)).collect();
-    let mut columns = columns(table, sent);
-    for (column, place) in columns.iter_mut().zip(&places) {
-        if let Some(place) = *place {
-            column.key(to.is_typed(), new_items, key.len(), place);
-        }
-    }
     let rows: Vec<usize> = keyed.rows.iter().map(|&row| row as usize).collect();
-    if to.is(Format::List) && columns.len() == 1 {
-        check_rows(table, rows.iter().copied())?;
-        check_lines(first_cells(new_items, key.len()), "one of the peer's keys")?;
-    }
-    columns.iter_mut().for_each(OutColumn::or_null);
-    let mut sink = Sink::start(columns, table, !table.headerless, to)?;
+    let mut output = Output::of_union(table, key, (new_items, sent), to)?;
     let none = vec![None; sent.map_or(0, |sent| sent.names.len())];
-    sink.ours(table, &rows, &|_| none.clone())?;
-    for i in sorted(new_items) {
-        let cells = decode_key(new_items.get(i), key.len()).unwrap_or_default();
-        let ours = places.iter().map(|place| place.and_then(|p| cells.get(p).copied()));
-        let theirs = sent.map(|sent| sent.cells(i)).unwrap_or_default();
-        sink.row(ours.chain(theirs))?;
+    output.ours(table, &rows, &|_| none.clone())?;
+    output.new_rows(table, key, (new_items, sent))?;
+    output.end()
+}
+
+/// A result of rows while it is written: those of our table, or of its pieces one after the other, and for a union then those
+/// that are new.
+pub struct Output<'a> {
+    sink: Sink<'a>,
+    /// Whether each row is an item of a list.
+    list: bool,
+}
+
+impl<'a> Output<'a> {
+    /// A result of rows of ours, of which so many have a payload in the sent columns. `head` is our table, or what all of its
+    /// pieces have in common. Payloads are checked.
+    pub fn of_rows(
+        head: &Table,
+        rows: usize,
+        sent: Option<SentColumns>,
+        to: impl Into<To<'a>>,
+    ) -> Result<Self> {
+        if let Some(sent) = sent {
+            sent.check(rows, head.encoding)?;
+        }
+        let (columns, to) = (columns(head, sent), to.into());
+        let list = to.is(Format::List) && columns.len() == 1;
+        Ok(Output { sink: Sink::start(columns, head, !head.headerless, to)?, list })
     }
-    sink.end()
+
+    /// A union of our rows with these items, and the sent columns of these. They are checked.
+    pub fn of_union(
+        head: &Table,
+        key: &[usize],
+        (new_items, sent): (&Items, Option<SentColumns>),
+        to: impl Into<To<'a>>,
+    ) -> Result<Self> {
+        let to = to.into();
+        check_items(new_items, key.len(), head.encoding, "an item it sent is")?;
+        if let Some(sent) = sent {
+            sent.check(new_items.len(), head.encoding)?;
+        }
+        let mut columns = columns(head, sent);
+        for (column, place) in columns.iter_mut().zip(places(head, key)) {
+            if let Some(place) = place {
+                column.key(to.is_typed(), new_items, key.len(), place);
+            }
+        }
+        let list = to.is(Format::List) && columns.len() == 1;
+        if list {
+            check_lines(first_cells(new_items, key.len()), "one of the peer's keys")?;
+        }
+        columns.iter_mut().for_each(OutColumn::or_null);
+        Ok(Output { sink: Sink::start(columns, head, !head.headerless, to)?, list })
+    }
+
+    /// Appends rows of our table, or of a piece of it, in the order given. `theirs` gives the cells of the sent columns of each,
+    /// by its place in `rows`. Items of a list are checked before the first of these rows is written.
+    pub fn ours<'b>(
+        &mut self,
+        piece: &Table,
+        rows: &[usize],
+        theirs: &dyn Fn(usize) -> Vec<Option<&'b [u8]>>,
+    ) -> Result<()> {
+        if self.list {
+            check_rows(piece, rows.iter().copied())?;
+        }
+        self.sink.ours(piece, rows, theirs)
+    }
+
+    /// Appends a row for each item of the other party.
+    pub fn new_rows(
+        &mut self,
+        head: &Table,
+        key: &[usize],
+        (new_items, sent): (&Items, Option<SentColumns>),
+    ) -> Result<()> {
+        let places = places(head, key);
+        for i in sorted(new_items) {
+            let cells = decode_key(new_items.get(i), key.len()).unwrap_or_default();
+            let ours = places.iter().map(|place| place.and_then(|p| cells.get(p).copied()));
+            let theirs = sent.map(|sent| sent.cells(i)).unwrap_or_default();
+            self.sink.row(ours.chain(theirs))?;
+        }
+        Ok(())
+    }
+
+    /// Ends the file.
+    pub fn end(self) -> Result<()> {
+        self.sink.end()
+    }
+}
+
+/// For each column of the table, its place in the key.
+fn places(table: &Table, key: &[usize]) -> Vec<Option<usize>> {
+    (0..table.header().len()).map(|column| key.iter().position(|&k| k == column)).collect()
 }
 
 /// Writes keys under our key columns and nothing else: the union as the sender gets it, normalised and without rows.

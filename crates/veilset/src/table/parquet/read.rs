@@ -9,7 +9,7 @@ use super::super::read::unreadable;
 use super::super::store::Rows;
 use super::super::types::{Kind, Render, render};
 use super::super::{
-    Column, Format, Head, Lines, MAX_ROWS, ReadOptions, Store, Table, Unread, other, shorten,
+    Column, Format, Head, Lines, MAX_ROWS, ReadOptions, Store, Table, Unread, other, pieces, shorten,
 };
 use super::guard;
 use crate::error::{Error, Place, Result};
@@ -49,17 +49,20 @@ pub(in super::super) fn read_stream(
         let what = format!("more than {} GiB of Parquet cannot be read from a stream", MAX_STREAM >> 30);
         return Err(Error::input(name, what, "Put it in a file and give its name"));
     }
-    read(name, Bytes::from(bytes), options, columns, &|_| Ok(()))
+    pieces::whole(|each| read(name, Bytes::from(bytes), options, columns, MAX_ROWS, &|_| Ok(()), each))
 }
 
-/// Reads a file on disk or in memory. `step` is called with the number of bytes that the cells read so far take.
+/// Reads a file on disk or in memory, in tables of `piece` rows or little more, which `each` gets in their order. `step` is
+/// called with the number of bytes that the cells read so far take.
 pub(in super::super) fn read<S: ChunkReader + 'static>(
     name: &str,
     source: S,
     options: &ReadOptions,
     columns: Option<&[String]>,
+    piece: usize,
     step: &dyn Fn(u64) -> Result<()>,
-) -> Result<Table> {
+    each: &mut dyn FnMut(Table) -> Result<()>,
+) -> Result<()> {
     let file = File { name, source: Arc::new(source) };
     let metadata = file.metadata()?;
     let fields = metadata.schema().fields().clone();
@@ -84,58 +87,73 @@ pub(in super::super) fn read<S: ChunkReader + 'static>(
     let mask = ProjectionMask::roots(metadata.parquet_schema(), chosen.iter().copied());
     file.check_chunks(metadata.metadata(), &mask, &names)?;
 
+    let table = |mut rows: Rows, unread, before| {
+        rows.finish();
+        Table {
+            name: name.into(),
+            format: Format::Parquet,
+            delimiter: options.delimiter.unwrap_or(b','),
+            encoding: options.encoding,
+            columns: chosen
+                .iter()
+                .zip(&kinds)
+                .map(|(&at, kind)| Column { raw: names[at].clone().into(), kind: kind.clone() })
+                .collect(),
+            header: chosen.iter().map(|&at| names[at].clone()).collect(),
+            header_line: None,
+            headerless: false,
+            unread,
+            lines: Lines::default(),
+            store: Store::Rows(rows),
+            files: Vec::new(),
+            before,
+        }
+    };
     let mut rows = Rows::default();
+    // Rows and their bytes in the pieces before.
+    let mut before = (0, 0);
     let limit = file.source.len().saturating_mul(EXPANSION).saturating_add(FREE);
-    let check = |rows: &Rows| match rows.bytes().saturating_add(rows.len() as u64) > limit {
-        false => Ok(()),
-        true => {
-            let what = format!("the cells take more than {EXPANSION} times as many bytes as the file");
-            Err(Error::input(
-                name,
-                what,
-                "Check where the file comes from; if it is genuine, convert it to CSV",
-            ))
+    let check = |rows: &Rows, before: (usize, u64)| {
+        let bytes = before.1.saturating_add(rows.bytes());
+        match bytes.saturating_add((before.0 + rows.len()) as u64) > limit {
+            false => Ok(()),
+            true => {
+                let what = format!("the cells take more than {EXPANSION} times as many bytes as the file");
+                Err(Error::input(
+                    name,
+                    what,
+                    "Check where the file comes from; if it is genuine, convert it to CSV",
+                ))
+            }
         }
     };
     if chosen.is_empty() {
         for _ in 0..expected {
             rows.push(std::iter::empty());
-            check(&rows)?;
+            check(&rows, before)?;
         }
     } else {
         let mut batches = file.open(&metadata, &fields, mask)?;
         while let Some(batch) = file.guarded(|| batches.next())? {
             let batch = batch.map_err(|e| file.damaged(Some(&e.into())))?;
-            file.append(&batch, &kinds, &names, &chosen, &mut rows)?;
-            if rows.len() > expected {
+            if rows.len() >= piece {
+                let full = table(std::mem::take(&mut rows), Vec::new(), before.0);
+                before.1 += full.bytes();
+                before.0 += full.rows();
+                each(full)?;
+            }
+            file.append(&batch, (&kinds, &names, &chosen), before.0, &mut rows)?;
+            if before.0 + rows.len() > expected {
                 break;
             }
-            check(&rows)?;
-            step(rows.bytes())?;
+            check(&rows, before)?;
+            step(before.1 + rows.bytes())?;
         }
-        if rows.len() != expected {
+        if before.0 + rows.len() != expected {
             return Err(file.damaged(None));
         }
     }
-    rows.finish();
-    Ok(Table {
-        name: name.into(),
-        format: Format::Parquet,
-        delimiter: options.delimiter.unwrap_or(b','),
-        encoding: options.encoding,
-        columns: chosen
-            .iter()
-            .zip(kinds)
-            .map(|(&at, kind)| Column { raw: names[at].clone().into(), kind })
-            .collect(),
-        header: chosen.iter().map(|&at| names[at].clone()).collect(),
-        header_line: None,
-        headerless: false,
-        unread,
-        lines: Lines::default(),
-        store: Store::Rows(rows),
-        files: Vec::new(),
-    })
+    each(table(rows, unread, before.0))
 }
 
 /// Strings and bytes as views: a batch refers to the values of a dictionary and does not repeat them.
@@ -279,9 +297,8 @@ impl<S: ChunkReader + 'static> File<'_, S> {
     fn append(
         &self,
         batch: &RecordBatch,
-        kinds: &[Kind],
-        names: &[String],
-        chosen: &[usize],
+        (kinds, names, chosen): (&[Kind], &[String], &[usize]),
+        before: usize,
         rows: &mut Rows,
     ) -> Result<()> {
         let texts: Option<Vec<Render>> =
@@ -301,7 +318,7 @@ impl<S: ChunkReader + 'static> File<'_, S> {
                     let (what, next) =
                         ("the value is not valid for the column's type (text must be UTF-8)", "Correct it");
                     return Err(Error::input(self.name, what, next)
-                        .at(Place::Row(rows.len() as u64 + 1))
+                        .at(Place::Row((before + rows.len()) as u64 + 1))
                         .at_column(shorten(&names[chosen[c]])));
                 }
                 ends.push((!null).then_some(start..text.len()));

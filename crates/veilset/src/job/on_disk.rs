@@ -1,0 +1,301 @@
+//! The data of a job in shards: its table is read piece by piece, once for the set, which goes to the disk, and once more for
+//! the result.
+//!
+//! In memory are a piece of the table, a bit for each row, 8 bytes for each row whose key occurred before, what
+//! [`crate::stored`] says, and the result: 4 bytes for each match, and what the peer sends.
+
+use super::data::output_format;
+use super::{Job, Phase, Watch};
+use crate::artefact::check_size;
+use crate::error::{Error, Result};
+use crate::item::Items;
+use crate::operations::Learned;
+use crate::operations::intersect::Matching;
+use crate::params::MAX_SET;
+use crate::rng::Prng;
+use crate::session::run::Request;
+use crate::stored::{Draft, Set, Stored, hashes_of};
+use crate::table::{
+    Duplicates, Format, Output, PIECE, SentColumns, Table, To, again_error, check_max_row, input_files,
+    keyed_set, payloads, write_keys,
+};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::SystemTime;
+
+/// A table of which only the set is kept, on disk.
+pub(super) struct OnDisk {
+    pub(super) stored: Arc<Stored>,
+    /// The table without its rows.
+    pub(super) head: Table,
+    /// The positions of its key columns.
+    pub(super) key: Vec<usize>,
+    pub(super) compared: String,
+    pub(super) rows: u32,
+    pub(super) skipped: u64,
+    pub(super) output_format: Format,
+    /// The rows that the set's items came from.
+    first: Bits,
+    /// For each row whose key occurred before, the first row with it, and the row itself; ascending by the latter.
+    pub(super) repeated: Vec<(u32, u32)>,
+    files: Vec<(PathBuf, Stamp)>,
+}
+
+/// What a file that has changed differs in.
+#[derive(PartialEq, Eq)]
+struct Stamp(u64, Option<SystemTime>);
+
+/// A bit for each row.
+#[derive(Default)]
+struct Bits(Vec<u64>);
+
+impl Bits {
+    fn set(&mut self, at: u32, to: bool) {
+        let word = at as usize / 64;
+        if self.0.len() <= word {
+            self.0.resize(word + 1, 0);
+        }
+        let bit = 1 << (at % 64);
+        if to { self.0[word] |= bit } else { self.0[word] &= !bit }
+    }
+
+    fn get(&self, at: u32) -> bool {
+        self.0.get(at as usize / 64).is_some_and(|word| word >> (at % 64) & 1 == 1)
+    }
+}
+
+impl Job {
+    /// Whether our table is read piece by piece, because it is a job in shards and its files can be read twice.
+    pub(super) fn in_pieces(&self) -> bool {
+        let files =
+            || input_files(&self.source.inputs).is_ok_and(|files| files.iter().all(|file| file.is_file()));
+        self.terms.shards > 0 && files()
+    }
+
+    /// Where the set is put: beside the folder of the job, or where temporary files are.
+    fn scratch(&self) -> PathBuf {
+        match self.folder.as_deref().and_then(Path::parent) {
+            None => std::env::temp_dir(),
+            Some(folder) if folder.as_os_str().is_empty() => ".".into(),
+            Some(folder) => folder.into(),
+        }
+    }
+
+    fn pieces(
+        &self,
+        step: &dyn Fn(u64) -> Result<()>,
+        each: &mut dyn FnMut(Table) -> Result<()>,
+    ) -> Result<()> {
+        let source = &self.source;
+        let columns = self.columns();
+        Table::in_pieces(&source.inputs, &source.read, columns.as_deref(), PIECE, step, each)
+    }
+}
+
+impl OnDisk {
+    /// Reads and checks the table.
+    pub(super) fn read(job: &Job, watch: &Watch<'_>) -> Result<OnDisk> {
+        let (source, threads) = (&job.source, &job.threads);
+        (watch.begins)(Phase::Reading);
+        let none = Default::default();
+        let request = Request {
+            sent_columns: &job.sent_columns,
+            terms: job.all_terms(),
+            ..Request::new(job.operation, job.role, Set::Memory(&none))
+        };
+        let keys_travel = job.operation.uses.items_in_rows(job.role, &job.all_terms());
+        let files = input_files(&source.inputs)?;
+        let files = files.into_iter().map(|file| Ok((file.clone(), stamp(&file)?))).collect::<Result<_>>()?;
+        let mut draft = Draft::new(&job.scratch(), request.form())?;
+        let (mut head, mut key): (Option<(Table, Format)>, _) = (None, Vec::new());
+        let (mut rows, mut skipped, mut first, mut repeated) = (0, 0, Bits::default(), Vec::new());
+        job.pieces(watch.read, &mut |mut piece| {
+            if let (None, Some(path)) = (source.read.delimiter, &job.output) {
+                piece.written_as(path);
+            }
+            let format = output_format(job, &piece)?;
+            match &mut head {
+                None => head = Some((piece.without_rows(), format)),
+                Some((head, _)) => head.include(&piece),
+            }
+            key = piece.columns(&source.key)?;
+            let duplicates = source.duplicates(false);
+            let keyed =
+                threads.run(|| keyed_set(&piece, &key, source.normalise, source.empty_keys, duplicates))?;
+            let sent = match job.sends() {
+                [] => Items::new(),
+                sent => payloads(&piece, &keyed, &piece.columns(sent)?)?,
+            };
+            check_max_row(&piece, &keyed, keys_travel, &sent, job.terms.max_row)?;
+            let hashes = threads.run(|| hashes_of(&keyed.set, 0..keyed.set.len()));
+            let payload = |i: usize| if sent.is_empty() { &[] } else { sent.get(i) };
+            draft
+                .push(keyed.rows.iter().map(|row| rows + row), &hashes, |i| [keyed.set.get(i), payload(i)])?;
+            keyed.rows.iter().for_each(|row| first.set(rows + row, true));
+            let again = keyed.repeated().iter();
+            repeated.extend(again.map(|&(row, at)| (rows + keyed.rows[at as usize], rows + row)));
+            skipped += keyed.skipped;
+            rows += piece.rows() as u32;
+            Ok(())
+        })?;
+        (watch.begins)(Phase::Sorting);
+        let (mut stored, again) = draft.distinct(threads)?;
+        let (mut head, output_format) = head.ok_or_else(|| Error::Bug("a table without pieces".into()))?;
+        head.name_all(&source.inputs);
+        if let (Duplicates::Error, Some(&two)) = (source.duplicates(false), again.first()) {
+            return Err(same_key(job, &key, two));
+        }
+        let n = stored.len();
+        if n > MAX_SET {
+            let what = format!("{n} keys are more than this version supports ({MAX_SET})");
+            return Err(Error::input(source.name(), what, "Split the file"));
+        }
+        if let Some(size) = source.pad_to {
+            check_size(n, size)?;
+            stored.pad(size, &mut Prng::from_os()?)?;
+        }
+        // A row that was the first in its piece may be none in the table.
+        let very_first = |row: u32| match again.binary_search_by_key(&row, |&(_, again)| again) {
+            Ok(at) => again[at].0,
+            Err(_) => row,
+        };
+        repeated.iter_mut().for_each(|(first, _)| *first = very_first(*first));
+        again.iter().for_each(|&(_, row)| first.set(row, false));
+        repeated.extend(again);
+        repeated.sort_unstable_by_key(|&(_, again)| again);
+        Ok(OnDisk {
+            stored: stored.into(),
+            head,
+            key,
+            compared: source.normalise.name(source.read.encoding),
+            rows,
+            skipped,
+            output_format,
+            first,
+            repeated,
+            files,
+        })
+    }
+
+    /// Writes the result, whose positions are rows.
+    pub(super) fn write(&self, job: &Job, learned: &Learned, to: To<'_>) -> Result<()> {
+        let sent = |payloads| {
+            let names = job.received_as.as_slice();
+            (!names.is_empty()).then_some(SentColumns { names, payloads })
+        };
+        match learned {
+            Learned::Nothing => Ok(()),
+            Learned::Matching(Matching { positions, payloads }) => {
+                let expanded = match job.source.duplicates {
+                    Some(Duplicates::All) => Some(self.with_repeated(positions)),
+                    _ => None,
+                };
+                let all = expanded.as_ref().map(|(_, of)| match payloads.is_empty() {
+                    true => Items::new(),
+                    false => payloads.chosen(of),
+                });
+                let (rows, payloads) =
+                    (expanded.as_ref().map_or(positions, |(rows, _)| rows), all.as_ref().unwrap_or(payloads));
+                let sent = sent(payloads);
+                let mut output = Output::of_rows(&self.head, rows.len(), sent, to)?;
+                let mut done = 0;
+                self.again(job, &mut |before, piece| {
+                    let end = before + piece.rows() as u32;
+                    let of = rows[done..].partition_point(|&row| row < end);
+                    let here: Vec<usize> =
+                        rows[done..done + of].iter().map(|row| (row - before) as usize).collect();
+                    output
+                        .ours(piece, &here, &|i| sent.map(|sent| sent.cells(done + i)).unwrap_or_default())?;
+                    done += of;
+                    Ok(())
+                })?;
+                output.end()
+            }
+            Learned::New(new) => {
+                let theirs = (&new.items, sent(&new.payloads));
+                let mut output = Output::of_union(&self.head, &self.key, theirs, to)?;
+                let none = vec![None; job.received_as.len()];
+                self.again(job, &mut |before, piece| {
+                    let here = (0..piece.rows()).filter(|&row| self.first.get(before + row as u32));
+                    output.ours(piece, &here.collect::<Vec<_>>(), &|_| none.clone())
+                })?;
+                output.new_rows(&self.head, &self.key, theirs)?;
+                output.end()
+            }
+            Learned::Union(items) => write_keys(&self.head, &self.key, items, to),
+            other => Err(Error::Bug(format!("a job in shards with {other:?}"))),
+        }
+    }
+
+    /// All rows with the keys of these first rows, and which of those each belongs to.
+    fn with_repeated(&self, firsts: &[u32]) -> (Vec<u32>, Vec<u32>) {
+        let mut all: Vec<(u32, u32)> = firsts.iter().copied().zip(0..).collect();
+        let again = self
+            .repeated
+            .iter()
+            .filter_map(|&(first, row)| firsts.binary_search(&first).ok().map(|at| (row, at as u32)));
+        all.extend(again);
+        all.sort_unstable();
+        all.into_iter().unzip()
+    }
+
+    /// Reads the table again. `each` gets the pieces, and the number of rows before each.
+    fn again(&self, job: &Job, each: &mut dyn FnMut(u32, &Table) -> Result<()>) -> Result<()> {
+        let changed = |file: &Path| {
+            let what = "the file has changed since the run began";
+            let next = match job.folder {
+                Some(_) => "Put back the file of then, and go on with `resume`",
+                None => "Run again, and leave the file as it is until the run is over",
+            };
+            Err(Error::input(file, what, next))
+        };
+        let same = |(file, then): &(PathBuf, Stamp)| match stamp(file)? == *then {
+            true => Ok(()),
+            false => changed(file),
+        };
+        self.files.iter().try_for_each(same)?;
+        let mut rows = 0;
+        job.pieces(&|_| Ok(()), &mut |piece| {
+            if piece.rows() as u64 > u64::from(self.rows - rows) {
+                return changed(Path::new(piece.name()));
+            }
+            each(rows, &piece)?;
+            rows += piece.rows() as u32;
+            Ok(())
+        })?;
+        self.files.iter().try_for_each(same)?;
+        match rows == self.rows {
+            true => Ok(()),
+            false => changed(Path::new(self.head.name())),
+        }
+    }
+}
+
+fn stamp(file: &Path) -> Result<Stamp> {
+    let of = file.metadata();
+    let of = of.map_err(|e| {
+        Error::input(file, format!("the file cannot be opened: {e}"), "Check its name and permissions")
+    })?;
+    Ok(Stamp(of.len(), of.modified().ok()))
+}
+
+/// The error for two rows with the same key.
+fn same_key(job: &Job, key: &[usize], (first, again): (u32, u32)) -> Error {
+    let (mut before, mut place) = (0, String::new());
+    let looked = job.pieces(&|_| Ok(()), &mut |piece| {
+        let within =
+            |row: u32| row.checked_sub(before).map(|row| row as usize).filter(|row| *row < piece.rows());
+        if let Some(row) = within(first) {
+            place = piece.whereabouts(row);
+        }
+        if let Some(row) = within(again) {
+            return Err(again_error(&piece, key, row, &place));
+        }
+        before += piece.rows() as u32;
+        Ok(())
+    });
+    looked.err().unwrap_or_else(|| {
+        let what = "the input changed while it was read";
+        Error::input(job.source.name(), what, "Run again when it is complete")
+    })
+}
