@@ -19,7 +19,7 @@
 //!   party to several others, which end together;
 //! - [`context`]: what the functions of a run share: channel, session, generator, and the [`threads`] it computes on;
 //!   [`many`]: the same for a run of several parties;
-//! - [`item`], [`hashed`], [`params`], [`rng`], [`hash`], [`secret`], [`places`], [`error`], [`spelling`]: the ground floor;
+//! - [`item`], [`hashed`], [`stored`], [`params`], [`rng`], [`hash`], [`secret`], [`places`], [`error`], [`spelling`]: the ground floor;
 //! - [`hazmat`]: what the benchmark needs and real runs must not use.
 //!
 //! Every operation is secure against semi-honest parties, one also against a malicious sender; the files say what each

@@ -518,3 +518,7 @@ impl Cut {
         Ok(Part { positions, hashes, items, payloads })
     }
 }
+
+#[cfg(test)]
+#[path = "stored_tests.rs"]
+mod tests;

@@ -119,9 +119,9 @@ impl OnDisk {
                 Some((head, _)) => head.include(&piece),
             }
             key = piece.columns(&source.key)?;
-            let duplicates = source.duplicates(false);
-            let keyed =
-                threads.run(|| keyed_set(&piece, &key, source.normalise, source.empty_keys, duplicates))?;
+            // Whether there are any in the whole table is known later.
+            let (normalise, empty) = (source.normalise, source.empty_keys);
+            let keyed = threads.run(|| keyed_set(&piece, &key, normalise, empty, Duplicates::First))?;
             let sent = match job.sends() {
                 [] => Items::new(),
                 sent => payloads(&piece, &keyed, &piece.columns(sent)?)?,
@@ -142,9 +142,6 @@ impl OnDisk {
         let (mut stored, again) = draft.distinct(threads)?;
         let (mut head, output_format) = head.ok_or_else(|| Error::Bug("a table without pieces".into()))?;
         head.name_all(&source.inputs);
-        if let (Duplicates::Error, Some(&two)) = (source.duplicates(false), again.first()) {
-            return Err(same_key(job, &key, two));
-        }
         let n = stored.len();
         if n > MAX_SET {
             let what = format!("{n} keys are more than this version supports ({MAX_SET})");
@@ -163,6 +160,9 @@ impl OnDisk {
         again.iter().for_each(|&(_, row)| first.set(row, false));
         repeated.extend(again);
         repeated.sort_unstable_by_key(|&(_, again)| again);
+        if let (Duplicates::Error, Some(&two)) = (source.duplicates(false), repeated.first()) {
+            return Err(same_key(job, &key, two));
+        }
         Ok(OnDisk {
             stored: stored.into(),
             head,

@@ -4,6 +4,7 @@ use crate::job::{InputTable, Watch, run};
 use crate::net::Connection;
 use crate::operations::{INTERSECT, Operation, Role, UNION};
 use crate::protocols::{CWPRF, DH_PSI, VOLE};
+use crate::table::{Duplicates, EmptyKeys};
 use crate::testing::Cut;
 use std::path::PathBuf;
 
@@ -213,4 +214,125 @@ fn a_job_is_with_one_peer() {
         let refused = run(here, prepared, None, &mut rng).err();
         assert!(matches!(&refused, Some(Error::Refused(m)) if m.contains("another peer")), "{refused:?}");
     });
+}
+
+/// The table of a party: keys of which some come several times, in its piece and in others, and some are missing.
+fn rows(first: usize, n: usize, seed: u8) -> String {
+    let mut rng = Prng::from_seed(&[seed; 32]);
+    let row = |i: usize| match rng.below(8) {
+        0 => format!(",none{i}\n"),
+        1 | 2 => format!("k{},again{i}\n", first + rng.below(n as u64) as usize),
+        _ => format!("k{},row{i}\n", first + i),
+    };
+    format!("k,note\n{}", (0..n).map(row).collect::<String>())
+}
+
+#[test]
+fn a_job_gives_what_one_run_gives_for_tables_of_all_kinds() {
+    let side = Side::new();
+    let mut seed = 0;
+    for operation in [&INTERSECT, &UNION] {
+        for (duplicates, sent, both, pad_to) in [
+            (Duplicates::First, true, true, None),
+            (Duplicates::All, true, false, Some(90)),
+            (Duplicates::All, false, true, None),
+            (Duplicates::First, false, false, Some(70)),
+        ] {
+            seed += 1;
+            let all = duplicates == Duplicates::All;
+            if all && operation == &UNION {
+                continue;
+            }
+            let mut jobs = side.jobs(operation);
+            for (job, (first, n)) in jobs.iter_mut().zip([(0, 60), (20, 50)]) {
+                std::fs::write(&job.source.inputs[0], rows(first, n, seed + first as u8)).unwrap();
+                (job.folder, job.force, job.terms.both) = (None, true, both);
+                job.source.empty_keys = EmptyKeys::Skip;
+                job.source.pad_to = pad_to;
+                job.sent_columns = if sent { vec!["note".into()] } else { vec![] };
+            }
+            if all {
+                jobs[0].source.duplicates = Some(duplicates);
+            }
+            jobs[0].received_as = if sent { vec!["theirs".into()] } else { vec![] };
+            let mut plain = jobs.clone();
+            plain.iter_mut().for_each(|job| job.terms.shards = 0);
+            let expected = side.both([&plain[0], &plain[1]], None).map(|came| came.unwrap());
+            let result = side.both([&jobs[0], &jobs[1]], None).map(|came| came.unwrap());
+            assert_eq!(result, expected, "{operation} {all} {sent} {both}");
+            let facts = |job: &Job| {
+                let data = job.load(&Watch::NONE).unwrap();
+                assert_eq!(data.keys().is_some(), job.terms.shards == 0);
+                format!("{:?}", data.facts())
+            };
+            assert!(jobs.iter().zip(&plain).all(|(job, plain)| facts(job) == facts(plain)));
+        }
+    }
+}
+
+#[test]
+fn what_is_wrong_with_a_table_is_said_as_in_one_run() {
+    let side = Side::new();
+    let [job, _] = side.jobs(&INTERSECT);
+    let many: String = (0..20).map(|i| format!("k{i},{i}\n")).collect();
+    let cases = [
+        format!("k,n\n{many}k3,again\n{many}"),
+        format!("k,n\n{many}k20,1\nk20,2\n"),
+        format!("k,n\n{many},none\n"),
+        format!("k,n\n{many}only\n"),
+        "k\n\"".into(),
+        "".into(),
+    ];
+    for text in cases {
+        std::fs::write(&job.source.inputs[0], &text).unwrap();
+        let error = |shards| {
+            let mut job = job.clone();
+            job.terms.shards = shards;
+            job.source.duplicates = Some(Duplicates::Error);
+            job.load(&Watch::NONE).err().map(|error| error.to_string())
+        };
+        assert_eq!(error(4), error(0), "{text}");
+        assert!(error(4).is_some(), "{text}");
+    }
+    // A folder for the set that is not there.
+    let mut job = job;
+    job.folder = Some(side.path("missing").join("folder"));
+    std::fs::write(&job.source.inputs[0], "k,n\n").unwrap();
+    assert!(matches!(job.load(&Watch::NONE).err(), Some(Error::Output(m)) if m.contains("missing")));
+}
+
+#[test]
+fn a_file_that_has_changed_gives_no_result() {
+    let side = Side::new();
+    let [job, _] = side.jobs(&INTERSECT);
+    let text = std::fs::read_to_string(&job.source.inputs[0]).unwrap();
+    let data = job.load(&Watch::NONE).unwrap();
+    let prepared = data.prepare(None, &Watch::NONE, &mut Prng::from_os().unwrap()).unwrap();
+    let outcome = |text: &str| {
+        let mut sender = job.clone();
+        (sender.role, sender.folder, sender.output) = (Role::Sender, None, None);
+        sender.source.inputs = vec![side.path("same.csv")];
+        std::fs::write(&sender.source.inputs[0], text).unwrap();
+        let (here, there) = Channel::pair();
+        let [here, there] = [here, there].map(|ch| Connection::unprotected(ch, WireCount::default()));
+        std::thread::scope(|s| {
+            s.spawn(|| side.carry_out(&sender, there).unwrap());
+            run(here, prepared, None, &mut Prng::from_os().unwrap()).unwrap().outcome
+        })
+    };
+    let outcome = outcome(&text);
+    let written = |text: &str| {
+        std::fs::write(&job.source.inputs[0], text).unwrap();
+        let mut output = job.create_output().unwrap().unwrap();
+        data.write(&outcome, &mut output)
+    };
+    for changed in [format!("{text}more,1\n"), text.replacen("k0,0\n", "", 1)] {
+        let error = written(&changed).unwrap_err();
+        assert!(
+            error.to_string().contains("has changed") && error.to_string().contains("`resume`"),
+            "{error}"
+        );
+    }
+    std::fs::remove_file(&job.source.inputs[0]).unwrap();
+    assert!(data.write(&outcome, &mut job.create_output().unwrap().unwrap()).is_err());
 }

@@ -1,0 +1,163 @@
+use super::*;
+use std::collections::{BTreeMap, HashSet};
+
+const ROWS: Form = Form { items: true, row: Some(40) };
+
+fn folder() -> tempfile::TempDir {
+    tempfile::tempdir().unwrap()
+}
+
+/// Item and payload of a position, some of which are equal.
+fn row(i: u32) -> [Vec<u8>; 2] {
+    [format!("item {}", i % 300).into(), vec![7; i as usize % 20]]
+}
+
+fn push(draft: &mut Draft, positions: &[u32]) {
+    let rows: Vec<_> = positions.iter().map(|&i| row(i)).collect();
+    let hashes: Vec<_> = rows.iter().map(|[item, _]| ItemHash::of_item(item)).collect();
+    let of = |i: usize| [&rows[i][0][..], &rows[i][1][..]];
+    draft.push(positions.iter().copied(), &hashes, of).unwrap();
+}
+
+/// Position, hash, item and payload.
+type Found = BTreeMap<u32, ([u8; 32], Vec<u8>, Vec<u8>)>;
+
+/// What is in the parts.
+fn found(set: &Stored, number: u32) -> Found {
+    let cut = set.cut(Threads::global(), number, |hash| u32::from(hash.as_bytes()[0]) % number).unwrap();
+    let mut all = Found::new();
+    for at in 0..number {
+        let part = cut.part(at).unwrap();
+        assert_eq!(cut.sizes()[at as usize], part.positions.len());
+        assert!(part.positions.is_sorted());
+        for (i, position) in part.positions.iter().enumerate() {
+            let hash = *part.hashes[i].as_bytes();
+            assert_eq!(u32::from(hash[0]) % number, at);
+            let payload = if part.payloads.is_empty() { vec![] } else { part.payloads.get(i).to_vec() };
+            assert!(all.insert(*position, (hash, part.items.get(i).to_vec(), payload)).is_none());
+        }
+    }
+    all
+}
+
+#[test]
+fn a_set_has_the_first_of_equal_items_and_its_parts_have_them_all() {
+    let dir = folder();
+    let positions: Vec<u32> = (0..1000).filter(|i| i % 7 != 3).collect();
+    for form in [ROWS, Form { items: false, ..ROWS }, Form::default()] {
+        let mut draft = Draft::new(dir.path(), form).unwrap();
+        positions.chunks(90).for_each(|some| push(&mut draft, some));
+        let (mut set, repeated) = draft.distinct(Threads::global()).unwrap();
+        let (mut firsts, mut again) = (BTreeMap::new(), Vec::new());
+        for &i in &positions {
+            let first = *firsts.entry(i % 300).or_insert(i);
+            if first != i {
+                again.push((first, i));
+            }
+        }
+        assert_eq!((set.len(), repeated), (firsts.len(), again));
+        let expected: Found = firsts
+            .values()
+            .map(|&i| {
+                let [item, payload] = row(i);
+                let hash = *ItemHash::of_item(&item).as_bytes();
+                let item = if form.items { item } else { hash.to_vec() };
+                (i, (hash, item, if form.row.is_some() { payload } else { vec![] }))
+            })
+            .collect();
+        assert!(found(&set, 1) == expected && found(&set, 16) == expected);
+        // Dummies are in no part.
+        set.pad(900, &mut Prng::from_seed(&[1; 32])).unwrap();
+        assert_eq!(set.len(), firsts.len());
+        assert!(found(&set, 16) == expected);
+    }
+    assert_eq!(dir.path().read_dir().unwrap().count(), 0, "a file has a name");
+}
+
+#[test]
+fn a_set_takes_the_same_room_whatever_is_behind_its_size() {
+    let dir = folder();
+    let length = |n: u32, form| {
+        let mut draft = Draft::new(dir.path(), form).unwrap();
+        push(&mut draft, &(0..n).collect::<Vec<_>>());
+        let (mut set, _) = draft.distinct(Threads::global()).unwrap();
+        set.pad(250, &mut Prng::from_seed(&[1; 32])).unwrap();
+        let cut = set.cut(Threads::global(), 4, |_| 1).unwrap();
+        let file = cut.scratch.file.lock().unwrap().metadata().unwrap().len();
+        (set.draft.scratch.end, cut.scratch.end, file)
+    };
+    for form in [ROWS, Form::default()] {
+        assert_eq!(length(250, form), length(3, form));
+        assert_eq!(length(3, form).1, 250 * form.width() as u64);
+    }
+}
+
+#[test]
+fn what_is_on_the_disk_says_nothing() {
+    let dir = folder();
+    let on_disk = |scratch: &Scratch| {
+        let mut bytes = Vec::new();
+        let mut file = scratch.file.lock().unwrap();
+        file.seek(SeekFrom::Start(0)).unwrap();
+        file.read_to_end(&mut bytes).unwrap();
+        bytes
+    };
+    // Blocks of the same text, in two files.
+    let mut blocks = HashSet::new();
+    for _ in 0..2 {
+        let mut scratch = Scratch::create(dir.path()).unwrap();
+        for _ in 0..3 {
+            let mut text = vec![b'x'; 64];
+            let extents = scratch.append(&mut text, [32, 0, 32]).unwrap();
+            assert_eq!(*scratch.read(&extents).unwrap(), [b'x'; 64]);
+        }
+        let bytes = on_disk(&scratch);
+        assert_eq!(bytes.len(), 3 * 64);
+        blocks.extend(bytes.chunks(32).map(<[u8]>::to_vec));
+    }
+    assert_eq!(blocks.len(), 2 * 3 * 2);
+    let mut draft = Draft::new(dir.path(), ROWS).unwrap();
+    push(&mut draft, &(0..300).collect::<Vec<_>>());
+    let (set, _) = draft.distinct(Threads::global()).unwrap();
+    let cut = set.cut(Threads::global(), 3, |_| 1).unwrap();
+    for scratch in [&set.draft.scratch, &cut.scratch] {
+        let bytes = on_disk(scratch);
+        assert!(bytes.len() > 10_000 && !bytes.windows(4).any(|some| some == b"item"));
+        let hash = ItemHash::of_item(&row(5)[0]);
+        assert!(!bytes.windows(8).any(|some| some == &hash.as_bytes()[..8]));
+    }
+}
+
+#[test]
+fn sums_are_of_items_and_payloads_wherever_the_set_is() {
+    let dir = folder();
+    let set: ItemSet = (0..700).map(|i| format!("item {i}")).collect();
+    let payloads: Items = (0..700).map(|i| vec![i as u8; i % 9]).collect();
+    let mut on_disk = Stored::of(&set, &payloads, (dir.path(), ROWS), Threads::global()).unwrap();
+    on_disk.pad(800, &mut Prng::from_seed(&[1; 32])).unwrap();
+    let sum = |set: Set<'_>, payloads: &Items| {
+        set.sum(payloads, Threads::global(), |position, hash, payload| {
+            let mut hasher = blake3::Hasher::new();
+            hasher.update(&position.to_le_bytes()).update(hash).update(payload);
+            number(&hasher.finalize())
+        })
+    };
+    let expected = sum((&set).into(), &payloads).unwrap();
+    let none = Items::new();
+    assert_eq!(sum(Set::Disk(&on_disk.into()), &none).unwrap(), expected);
+    assert_ne!(sum((&set).into(), &none).unwrap(), expected);
+    let less: ItemSet = (0..699).map(|i| format!("item {i}")).collect();
+    assert_ne!(sum((&less).into(), &payloads).unwrap(), expected);
+}
+
+#[test]
+fn rows_that_are_too_long_and_folders_that_are_missing_are_refused() {
+    let dir = folder();
+    let mut draft = Draft::new(dir.path(), ROWS).unwrap();
+    let hash = [ItemHash::of_item(b"a")];
+    assert!(draft.push(0..1, &hash, |_| [&[0; 20], &[0; 20]]).is_ok());
+    assert!(matches!(draft.push(1..2, &hash, |_| [&[0; 20], &[0; 21]]), Err(Error::Bug(_))));
+    let missing = dir.path().join("missing");
+    let refused = Draft::new(&missing, ROWS).err().unwrap();
+    assert!(matches!(&refused, Error::Output(m) if m.contains("missing")), "{refused}");
+}
