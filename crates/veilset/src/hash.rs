@@ -8,7 +8,7 @@
 //! both sessions could be joined item by item.
 
 use crate::rng::Prng;
-use crate::secret::Secrets;
+use crate::secret::{Secret, Secrets};
 use std::fmt;
 use std::ops::Deref;
 use veilset_kernels::hash::keyed_hash;
@@ -117,6 +117,12 @@ pub struct Domain {
     key: [u8; 32],
 }
 
+impl Zeroize for Domain {
+    fn zeroize(&mut self) {
+        self.key.zeroize();
+    }
+}
+
 /// Messages up to this length are hashed without a state a hundred times as large: nearly all are.
 const SHORT: usize = 192;
 /// Messages hashed at once.
@@ -136,6 +142,11 @@ impl Domain {
     /// A hash function without a session. See the module's documentation for when this is right.
     pub fn without_session(purpose: &'static str) -> Self {
         Domain { key: blake3::derive_key("veilset 1 domain without session", purpose.as_bytes()) }
+    }
+
+    /// The hash function under a key that is for one purpose.
+    pub(crate) fn under(key: &[u8; 32]) -> Secret<Self> {
+        Secret::new(Domain { key: *key })
     }
 
     /// A separate hash function for part `number` of this one's purpose.

@@ -12,7 +12,7 @@
 //! from the announced size, and from `max_row` if rows travel.
 
 use crate::error::{Error, Result};
-use crate::hash::ItemHash;
+use crate::hash::{Domain, ItemHash};
 use crate::item::{ItemSet, Items};
 use crate::rng::Prng;
 use crate::secret::Secrets;
@@ -21,8 +21,11 @@ use rayon::prelude::*;
 use std::fs::File;
 use std::hash::{BuildHasher, RandomState};
 use std::io::{self, Read, Seek, SeekFrom, Write};
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
+use veilset_kernels::aes::Aes128;
+use zeroize::Zeroizing;
 
 /// The buckets of a set.
 const BUCKETS: usize = 256;
@@ -57,10 +60,17 @@ fn add(a: Sum, b: Sum) -> Sum {
     std::array::from_fn(|at| a[at].wrapping_add(b[at]))
 }
 
-/// The number that is in a hash.
-pub fn number(hash: &blake3::Hash) -> Sum {
-    let bytes = hash.as_bytes();
-    std::array::from_fn(|at| u64::from_le_bytes(std::array::from_fn(|i| bytes[8 * at + i])))
+/// The sum of the hashes of these messages: `message` gives that of a number, at least one byte.
+fn sum_of(domain: &Domain, numbers: Range<usize>, message: impl Fn(usize, &mut Vec<u8>)) -> Sum {
+    let mut messages = Items::new();
+    let n = numbers.len();
+    numbers.for_each(|i| messages.push_with(|to| message(i, to)));
+    let mut hashes = vec![[0; 32]; n];
+    domain.hash_all(messages.iter(), &mut hashes);
+    let number = |hash: &[u8; 32]| -> Sum {
+        std::array::from_fn(|at| u64::from_le_bytes(std::array::from_fn(|i| hash[8 * at + i])))
+    };
+    hashes.iter().map(number).fold([0; 4], add)
 }
 
 impl Set<'_> {
@@ -77,7 +87,7 @@ impl Set<'_> {
         self.len() == 0
     }
 
-    /// The sum of what `number` says of each item, from its position and hash; and from its payload, if it has one.
+    /// The sum of a keyed hash of what `message` says of each item: from its position and hash, and from its payload, if it has one.
     /// `payloads` are those of a set in memory.
     ///
     /// # Errors
@@ -86,8 +96,10 @@ impl Set<'_> {
         &self,
         payloads: &Items,
         threads: &Threads,
-        number: impl Fn(u32, &ItemHash, &[u8]) -> Sum + Sync,
+        key: &[u8; 32],
+        message: impl Fn(u32, &ItemHash, &[u8], &mut Vec<u8>) + Sync,
     ) -> Result<Sum> {
+        let domain = &Domain::under(key);
         let payload = |i: usize| if payloads.is_empty() { &[] } else { payloads.get(i) };
         match self {
             Set::Memory(set) => {
@@ -95,12 +107,12 @@ impl Set<'_> {
                     let first = batch * BATCH;
                     let mut hashes = Secrets::zeros(BATCH.min(set.len() - first));
                     ItemHash::of_items((first..).map(|i| set.get(i)).take(hashes.len()), &mut hashes);
-                    let of = (first..).zip(hashes.iter());
-                    of.map(|(i, hash)| number(i as u32, hash, payload(i))).fold([0; 4], add)
+                    let all = first..first + hashes.len();
+                    sum_of(domain, all, |i, to| message(i as u32, &hashes[i - first], payload(i), to))
                 });
                 Ok(threads.run(|| batches.reduce(|| [0; 4], add)))
             }
-            Set::Disk(set) => set.sum(threads, number),
+            Set::Disk(set) => set.sum(threads, domain, message),
         }
     }
 }
@@ -115,8 +127,7 @@ struct Extent {
 /// A file that has no name, and whose key is nowhere else.
 struct Scratch {
     file: Mutex<File>,
-    /// Forked for each extent, by its place.
-    key: Prng,
+    key: Aes128,
     end: u64,
     folder: PathBuf,
 }
@@ -124,7 +135,8 @@ struct Scratch {
 impl Scratch {
     fn create(folder: &Path) -> Result<Scratch> {
         let file = tempfile::tempfile_in(folder).map_err(|e| unusable(folder, &e))?;
-        Ok(Scratch { file: Mutex::new(file), key: Prng::from_os()?, end: 0, folder: folder.into() })
+        let key = Aes128::new(&Prng::from_os()?.bytes());
+        Ok(Scratch { file: Mutex::new(file), key, end: 0, folder: folder.into() })
     }
 
     /// Writes these bytes, and encrypts them in place: pieces of these lengths, which are read separately.
@@ -133,7 +145,9 @@ impl Scratch {
         for len in lengths {
             let (piece, behind) = rest.split_at_mut(len.min(rest.len()));
             extents.push(Extent { at, len: piece.len() as u32 });
-            self.mask(at, piece);
+            if !piece.is_empty() {
+                self.mask(at, piece);
+            }
             at += piece.len() as u64;
             rest = behind;
         }
@@ -166,12 +180,15 @@ impl Scratch {
 
     /// Encrypts or decrypts what is at this place. Nothing is written there twice.
     fn mask(&self, at: u64, bytes: &mut [u8]) {
-        if bytes.is_empty() {
-            return;
+        // A counter for each place, with room behind it for all blocks of a piece.
+        let mut first = u128::from(at) << 64;
+        let mut pad = Zeroizing::new([0; 1 << 12]);
+        for bytes in bytes.chunks_mut(pad.len()) {
+            let pad = &mut pad[..bytes.len()];
+            self.key.ctr(first, pad);
+            bytes.iter_mut().zip(pad).for_each(|(byte, pad)| *byte ^= *pad);
+            first += 1 << 8;
         }
-        let mut pad = Secrets::zeros(bytes.len());
-        self.key.fork(at).fill(&mut pad);
-        bytes.iter_mut().zip(pad.iter()).for_each(|(byte, pad)| *byte ^= pad);
     }
 }
 
@@ -318,15 +335,21 @@ impl Draft {
             self.flush(at)?;
             let bytes = self.scratch.read(&self.buckets[at].extents)?;
             let records: Vec<Record<'_>> = bytes.chunks_exact(self.form.width()).map(Record).collect();
-            // Equal hashes are equal items.
-            let mut order: Vec<([u8; 32], u32)> =
-                records.iter().zip(0..).map(|(record, i)| (*record.hash().as_bytes(), i)).collect();
+            // Equal hashes are equal items. Few have the same first bytes.
+            let hash = |i: u32| *records[i as usize].hash().as_bytes();
+            let start = |record: &Record<'_>| u64::from_le_bytes(std::array::from_fn(|i| record.hash()[i]));
+            let mut order: Vec<(u64, u32)> =
+                records.iter().zip(0..).map(|(record, i)| (start(record), i)).collect();
             threads.run(|| order.par_sort_unstable());
             let mut again = vec![false; records.len()];
-            for equal in order.chunk_by(|a, b| a.0 == b.0) {
-                for &(_, i) in &equal[1..] {
-                    again[i as usize] = true;
-                    repeated.push((records[equal[0].1 as usize].position(), records[i as usize].position()));
+            for like in order.chunk_by_mut(|a, b| a.0 == b.0).filter(|like| like.len() > 1) {
+                like.sort_unstable_by_key(|&(_, i)| (hash(i), i));
+                for equal in like.chunk_by(|a, b| hash(a.1) == hash(b.1)) {
+                    let first = records[equal[0].1 as usize].position();
+                    for &(_, i) in &equal[1..] {
+                        again[i as usize] = true;
+                        repeated.push((first, records[i as usize].position()));
+                    }
                 }
             }
             let kept = again.iter().filter(|again| !**again).count();
@@ -407,36 +430,56 @@ impl Stored {
         self.draft.scratch.read(&self.draft.buckets[at].extents)
     }
 
-    fn sum(&self, threads: &Threads, number: impl Fn(u32, &ItemHash, &[u8]) -> Sum + Sync) -> Result<Sum> {
+    fn sum(
+        &self,
+        threads: &Threads,
+        domain: &Domain,
+        message: impl Fn(u32, &ItemHash, &[u8], &mut Vec<u8>) + Sync,
+    ) -> Result<Sum> {
         let form = self.draft.form;
         let mut sum = [0; 4];
         for at in 0..BUCKETS {
             let bytes = self.bucket(at)?;
-            let records = bytes.par_chunks_exact(form.width()).map(Record);
-            let items = records.filter(|record| record.position() != DUMMY);
-            let numbers = items.map(|record| number(record.position(), &record.hash(), record.row(form)[1]));
-            sum = add(sum, threads.run(|| numbers.reduce(|| [0; 4], add)));
+            let batches = bytes.par_chunks(BATCH * form.width()).map(|batch| {
+                let records = batch.chunks_exact(form.width()).map(Record);
+                let items: Vec<_> = records.filter(|record| record.position() != DUMMY).collect();
+                sum_of(domain, 0..items.len(), |i, to| {
+                    message(items[i].position(), &items[i].hash(), items[i].row(form)[1], to);
+                })
+            });
+            sum = add(sum, threads.run(|| batches.reduce(|| [0; 4], add)));
         }
         Ok(sum)
     }
 
-    /// Cuts the set into so many parts, of which `part` says for each item to which it belongs.
+    /// Cuts the set into so many parts. `parts` says of some items to which of them each belongs.
     ///
     /// # Errors
     /// [`Error::Output`].
-    pub fn cut(&self, threads: &Threads, number: u32, part: impl Fn(&ItemHash) -> u32 + Sync) -> Result<Cut> {
+    pub fn cut(
+        &self,
+        threads: &Threads,
+        number: u32,
+        parts: impl Fn(&[ItemHash], &mut [u32]) + Sync,
+    ) -> Result<Cut> {
         let (form, number) = (self.draft.form, number as usize);
         let mut scratch = Scratch::create(&self.draft.scratch.folder)?;
         let (mut extents, mut sizes) = (Vec::new(), vec![0; number]);
         for at in 0..BUCKETS {
             let bytes = self.bucket(at)?;
-            let parts = bytes.par_chunks_exact(form.width()).map(Record);
-            // What is no item goes behind all parts.
-            let parts = parts.map(|record| (part(&record.hash()) as usize, record.position() == DUMMY));
-            let parts = parts.map(|(part, dummy)| if dummy { number } else { part });
-            let parts: Vec<usize> = threads.run(|| parts.collect());
+            let mut of = vec![0; bytes.len() / form.width()];
+            let batches = of.par_chunks_mut(BATCH).zip(bytes.par_chunks(BATCH * form.width()));
+            let batches = batches.map(|(of, batch)| {
+                let records = || batch.chunks_exact(form.width()).map(Record);
+                let hashes = Secrets::from(records().map(Record::hash).collect::<Vec<_>>());
+                parts(&hashes, of);
+                // What is no item goes behind all parts.
+                let dummies = of.iter_mut().zip(records()).filter(|(_, record)| record.position() == DUMMY);
+                dummies.for_each(|(of, _)| *of = number as u32);
+            });
+            threads.run(|| batches.for_each(|()| ()));
             let mut ends = vec![0; number + 1];
-            parts.iter().for_each(|&part| ends[part] += 1);
+            of.iter().for_each(|&part| ends[part as usize] += 1);
             let counts = ends.clone();
             sizes.iter_mut().zip(&counts).for_each(|(size, count)| *size += count);
             // Where each part begins; when all are in their places, where it ends.
@@ -445,10 +488,10 @@ impl Stored {
                 next += std::mem::replace(end, next);
             }
             let mut ordered = vec![0; bytes.len()];
-            for (record, &part) in bytes.chunks_exact(form.width()).zip(&parts) {
-                let to = ends[part] * form.width();
-                ordered[to..to + record.len()].copy_from_slice(record);
-                ends[part] += 1;
+            for (record, &part) in bytes.chunks_exact(form.width()).zip(&of) {
+                let end = &mut ends[part as usize];
+                ordered[*end * form.width()..][..record.len()].copy_from_slice(record);
+                *end += 1;
             }
             let written = scratch.append(&mut ordered, counts.iter().map(|count| count * form.width()))?;
             extents.push(written);
@@ -458,7 +501,7 @@ impl Stored {
 }
 
 /// The hashes of these items.
-pub fn hashes_of(items: &Items, range: std::ops::Range<usize>) -> Secrets<ItemHash> {
+pub fn hashes_of(items: &Items, range: Range<usize>) -> Secrets<ItemHash> {
     let mut hashes = Secrets::zeros(range.len());
     hashes.par_chunks_mut(BATCH).enumerate().for_each(|(batch, hashes)| {
         let first = range.start + batch * BATCH;

@@ -24,7 +24,11 @@ type Found = BTreeMap<u32, ([u8; 32], Vec<u8>, Vec<u8>)>;
 
 /// What is in the parts.
 fn found(set: &Stored, number: u32) -> Found {
-    let cut = set.cut(Threads::global(), number, |hash| u32::from(hash.as_bytes()[0]) % number).unwrap();
+    let of = |item: &ItemHash| u32::from(item.as_bytes()[0]) % number;
+    let parts = |items: &[ItemHash], out: &mut [u32]| {
+        out.iter_mut().zip(items).for_each(|(out, item)| *out = of(item));
+    };
+    let cut = set.cut(Threads::global(), number, parts).unwrap();
     let mut all = Found::new();
     for at in 0..number {
         let part = cut.part(at).unwrap();
@@ -82,7 +86,7 @@ fn a_set_takes_the_same_room_whatever_is_behind_its_size() {
         push(&mut draft, &(0..n).collect::<Vec<_>>());
         let (mut set, _) = draft.distinct(Threads::global()).unwrap();
         set.pad(250, &mut Prng::from_seed(&[1; 32])).unwrap();
-        let cut = set.cut(Threads::global(), 4, |_| 1).unwrap();
+        let cut = set.cut(Threads::global(), 4, |_, of| of.fill(1)).unwrap();
         let file = cut.scratch.file.lock().unwrap().metadata().unwrap().len();
         (set.draft.scratch.end, cut.scratch.end, file)
     };
@@ -116,10 +120,14 @@ fn what_is_on_the_disk_says_nothing() {
         blocks.extend(bytes.chunks(32).map(<[u8]>::to_vec));
     }
     assert_eq!(blocks.len(), 2 * 3 * 2);
+    let mut scratch = Scratch::create(dir.path()).unwrap();
+    scratch.append(&mut [0; 3 << 12], [3 << 12]).unwrap();
+    let blocks: HashSet<Vec<u8>> = on_disk(&scratch).chunks(16).map(<[u8]>::to_vec).collect();
+    assert_eq!(blocks.len(), 3 << 8);
     let mut draft = Draft::new(dir.path(), ROWS).unwrap();
     push(&mut draft, &(0..300).collect::<Vec<_>>());
     let (set, _) = draft.distinct(Threads::global()).unwrap();
-    let cut = set.cut(Threads::global(), 3, |_| 1).unwrap();
+    let cut = set.cut(Threads::global(), 3, |_, of| of.fill(1)).unwrap();
     for scratch in [&set.draft.scratch, &cut.scratch] {
         let bytes = on_disk(scratch);
         assert!(bytes.len() > 10_000 && !bytes.windows(4).any(|some| some == b"item"));
@@ -136,10 +144,10 @@ fn sums_are_of_items_and_payloads_wherever_the_set_is() {
     let mut on_disk = Stored::of(&set, &payloads, (dir.path(), ROWS), Threads::global()).unwrap();
     on_disk.pad(800, &mut Prng::from_seed(&[1; 32])).unwrap();
     let sum = |set: Set<'_>, payloads: &Items| {
-        set.sum(payloads, Threads::global(), |position, hash, payload| {
-            let mut hasher = blake3::Hasher::new();
-            hasher.update(&position.to_le_bytes()).update(hash).update(payload);
-            number(&hasher.finalize())
+        set.sum(payloads, Threads::global(), &[1; 32], |position, hash, payload, to| {
+            to.extend_from_slice(&position.to_le_bytes());
+            to.extend_from_slice(hash);
+            to.extend_from_slice(payload);
         })
     };
     let expected = sum((&set).into(), &payloads).unwrap();

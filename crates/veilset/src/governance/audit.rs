@@ -15,7 +15,7 @@ use crate::protocols::{self, Protocol};
 use crate::secret::Secret;
 use crate::session::report::{name_of, rfc3339};
 use crate::session::{Party, Proposal};
-use crate::stored::{self, Set};
+use crate::stored::Set;
 use crate::threads::Threads;
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 use std::collections::BTreeMap;
@@ -265,15 +265,13 @@ pub fn digest(identity: &Identity, set: Set<'_>, values: &[i128], threads: &Thre
 fn digest_under(key: &Secret<[u8; 32]>, set: Set<'_>, values: &[i128], threads: &Threads) -> Result<String> {
     // The sum of one pseudorandom number per item: independent of the order, without sorting. Two sets with the same
     // sum are found only by chance, after 2^64 sets at least.
-    let number = |i: u32, hash: &ItemHash, _: &[u8]| {
-        let mut hasher = blake3::Hasher::new_keyed(key);
-        hasher.update(hash);
+    let message = |i: u32, hash: &ItemHash, _: &[u8], to: &mut Vec<u8>| {
+        to.extend_from_slice(hash);
         if let Some(value) = values.get(i as usize) {
-            hasher.update(&value.to_le_bytes());
+            to.extend_from_slice(&value.to_le_bytes());
         }
-        stored::number(&hasher.finalize())
     };
-    let sum = set.sum(const { &Items::new() }, threads, number)?;
+    let sum = set.sum(const { &Items::new() }, threads, key, message)?;
     let mut all = blake3::Hasher::new_keyed(key);
     all.update(&(set.len() as u64).to_le_bytes());
     for part in sum {

@@ -2,6 +2,7 @@ use super::*;
 use crate::item::ItemSet;
 use crate::operations::{Role, SUM, Terms};
 use crate::session::Hello;
+use crate::stored;
 use crate::testing::{self, hello, party, proposal};
 use std::os::unix::fs::PermissionsExt;
 use std::time::{Duration, UNIX_EPOCH};

@@ -11,7 +11,6 @@ use crate::rng::Prng;
 use crate::session::Proposal;
 use crate::session::run::Request;
 use crate::session::shards::{Begun, Keep, Key};
-use crate::stored;
 use std::path::Path;
 use std::sync::{Mutex, PoisonError};
 
@@ -74,12 +73,12 @@ fn same(request: &Request<'_>, peer: Option<Fingerprint>) -> Vec<(String, String
 /// A digest of the set and the payloads with their positions, to which results refer.
 fn digest(request: &Request<'_>, identity: &Identity) -> Result<[u8; 32]> {
     let key = identity.secret_for("veilset 2026-11 job, digest of a set");
-    let number = |position: u32, hash: &ItemHash, payload: &[u8]| {
-        let mut hasher = blake3::Hasher::new_keyed(&key);
-        hasher.update(&position.to_le_bytes()).update(hash).update(payload);
-        stored::number(&hasher.finalize())
+    let message = |position: u32, hash: &ItemHash, payload: &[u8], to: &mut Vec<u8>| {
+        to.extend_from_slice(&position.to_le_bytes());
+        to.extend_from_slice(hash);
+        to.extend_from_slice(payload);
     };
-    let sum = request.set.sum(request.payloads, request.threads, number)?;
+    let sum = request.set.sum(request.payloads, request.threads, &key, message)?;
     let mut all = blake3::Hasher::new_keyed(&key);
     all.update(&(request.set.len() as u64).to_le_bytes());
     for part in sum {

@@ -43,7 +43,7 @@ use crate::operations::{Announced, Confirmed, Learned, Operation, Role, Sealed, 
 use crate::params::{LAMBDA, shards, share};
 use crate::protocols::{self, Choice, Protocol};
 use crate::rng::Prng;
-use crate::secret::Secret;
+use crate::secret::{Secret, Secrets};
 use crate::session::run::Request;
 use crate::stored::{self, Cut, Stored};
 use std::collections::VecDeque;
@@ -80,12 +80,22 @@ impl Key {
         &self.0
     }
 
+    /// The shards of these items.
+    fn shards(&self, items: &[ItemHash], number: u32, out: &mut [u32]) {
+        let mut hashes = Secrets::zeros(items.len());
+        Domain::under(&self.0).hash_all(items.iter().map(|item| &item[..]), &mut hashes);
+        for (out, [a, b, c, d, e, f, g, h, ..]) in out.iter_mut().zip(hashes.iter().copied()) {
+            let hash = u64::from_le_bytes([a, b, c, d, e, f, g, h]);
+            // A multiple of 2^-64 of more or less: nothing, beside 2^-40.
+            *out = ((u128::from(hash) * u128::from(number)) >> 64) as u32;
+        }
+    }
+
     /// The shard of an item.
-    fn shard(&self, hash: &ItemHash, number: u32) -> u32 {
-        let hash = blake3::keyed_hash(&self.0, hash.as_bytes());
-        let [a, b, c, d, e, f, g, h, ..] = *hash.as_bytes();
-        // A multiple of 2^-64 of more or less: nothing, beside 2^-40.
-        ((u128::from(u64::from_le_bytes([a, b, c, d, e, f, g, h])) * u128::from(number)) >> 64) as u32
+    fn shard(&self, item: &ItemHash, number: u32) -> u32 {
+        let mut shard = [0];
+        self.shards(&[*item], number, &mut shard);
+        shard[0]
     }
 }
 
@@ -229,7 +239,7 @@ impl Job<'_> {
                 (&drawn, Vec::new())
             }
         };
-        let cut = self.set.cut(self.request.threads, number, |hash| key.shard(hash, number))?;
+        let cut = self.set.cut(self.request.threads, number, |items, of| key.shards(items, number, of))?;
         let size = bound(self.proposal.ours.size, number);
         if cut.sizes().iter().any(|items| *items > size) {
             return Err(Error::Refused(

@@ -166,7 +166,7 @@ fn each_item_is_in_one_shard_and_nobody_can_say_before_in_which() {
     let mut parts = Vec::new();
     for key in [[1; 32], [2; 32]] {
         let key = Key::of(key);
-        let cut = set.cut(Threads::global(), 5, |hash| key.shard(hash, 5)).unwrap();
+        let cut = set.cut(Threads::global(), 5, |items, of| key.shards(items, 5, of)).unwrap();
         let mut seen: BTreeSet<u32> = BTreeSet::new();
         for shard in 0..5 {
             let part = cut.part(shard).unwrap().positions;
@@ -224,7 +224,7 @@ fn items_of_another_shard_and_more_than_were_announced_are_refused() {
     let proposal = crate::testing::proposal(request.hello(false), 6, crate::testing::peer(5, false));
     let (set, keep, wrong) = (stored(&y), InMemory::default(), Mutex::default());
     let job = Job { request: &request, proposal: &proposal, set: &set, keep: &keep, wrong: &wrong };
-    let cut = set.cut(Threads::global(), SHARDS, |_| 1).unwrap();
+    let cut = set.cut(Threads::global(), SHARDS, |_, of| of.fill(1)).unwrap();
     let part = Part::new(&job, (&cut, 1), 20, &Prng::from_seed(&[1; 32])).unwrap();
     let key = Key::of([3; 32]);
     let of = |shard: u32| -> Vec<String> {
@@ -263,7 +263,7 @@ fn the_dummies_of_shards_are_others_in_each() {
     let proposal = crate::testing::proposal(request.hello(false), 6, crate::testing::peer(5, false));
     let (set, keep, wrong) = (stored(&y), InMemory::default(), Mutex::default());
     let job = Job { request: &request, proposal: &proposal, set: &set, keep: &keep, wrong: &wrong };
-    let cut = set.cut(Threads::global(), SHARDS, |_| 1).unwrap();
+    let cut = set.cut(Threads::global(), SHARDS, |_, of| of.fill(1)).unwrap();
     let dummies = |seed: u8| {
         let rng = Prng::from_seed(&[seed; 32]);
         [0, 2].map(|shard| Part::new(&job, (&cut, shard), 20, &rng).unwrap().set.own().to_vec())
