@@ -187,7 +187,7 @@ impl Table {
             Format::Parquet
                 if file.metadata().is_ok_and(|m| m.is_file()) && compressed::inner(path).is_none() =>
             {
-                pieces::whole(|each| parquet::read(&name, file, options, columns, MAX_ROWS, step, each))
+                pieces::whole(|each| parquet::read(&name, file, options, columns, (MAX_ROWS, step), each))
             }
             _ => Table::from_reader(&name, Watched::new(file, step), options, columns),
         }

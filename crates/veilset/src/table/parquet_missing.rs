@@ -21,8 +21,7 @@ pub(super) fn read(
     _source: File,
     _options: &ReadOptions,
     _columns: Option<&[String]>,
-    _piece: usize,
-    _step: &dyn Fn(u64) -> Result<()>,
+    _piece_and_step: (usize, &dyn Fn(u64) -> Result<()>),
     _each: &mut dyn FnMut(Table) -> Result<()>,
 ) -> Result<()> {
     Err(missing())

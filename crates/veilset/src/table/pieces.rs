@@ -132,7 +132,7 @@ fn pieces_of(
             read::read(&name, reader, &options, columns, (rows, MAX_ROWS), each)
         }
         Format::Parquet if path.is_file() && compressed::inner(path).is_none() => {
-            parquet::read(&name, open()?, options, columns, rows, step, each)
+            parquet::read(&name, open()?, options, columns, (rows, step), each)
         }
         _ => each(Table::read_watched(path, options, columns, step)?),
     }

@@ -49,7 +49,7 @@ pub(in super::super) fn read_stream(
         let what = format!("more than {} GiB of Parquet cannot be read from a stream", MAX_STREAM >> 30);
         return Err(Error::input(name, what, "Put it in a file and give its name"));
     }
-    pieces::whole(|each| read(name, Bytes::from(bytes), options, columns, MAX_ROWS, &|_| Ok(()), each))
+    pieces::whole(|each| read(name, Bytes::from(bytes), options, columns, (MAX_ROWS, &|_| Ok(())), each))
 }
 
 /// Reads a file on disk or in memory, in tables of `piece` rows or little more, which `each` gets in their order. `step` is
@@ -59,8 +59,7 @@ pub(in super::super) fn read<S: ChunkReader + 'static>(
     source: S,
     options: &ReadOptions,
     columns: Option<&[String]>,
-    piece: usize,
-    step: &dyn Fn(u64) -> Result<()>,
+    (piece, step): (usize, &dyn Fn(u64) -> Result<()>),
     each: &mut dyn FnMut(Table) -> Result<()>,
 ) -> Result<()> {
     let file = File { name, source: Arc::new(source) };
