@@ -17,6 +17,7 @@ use veilset::operations::sum::Modulus;
 use veilset::operations::{Learned, Operation, Role, Rows, Terms};
 use veilset::protocols::{self, Protocol};
 use veilset::session::run::{Request, run};
+use veilset::stored::Set;
 
 /// What no input of the sizes here may make us allocate.
 #[global_allocator]
@@ -336,7 +337,8 @@ impl Data {
                 assert!(distinct.len() == items.len() && items.len() <= most);
                 assert!(payloads == 0 || payloads == items.len());
                 assert!(items.iter().all(|item| item.len() <= ours.terms.max_row));
-                assert!(items.iter().all(|item| ours.set.iter().all(|own| own != item)));
+                let Set::Memory(set) = ours.set else { panic!("a set on disk") };
+                assert!(items.iter().all(|item| set.iter().all(|own| own != item)));
             }
             Learned::Union(items) => assert!(items.iter().zip(items.iter().skip(1)).all(|(a, b)| a < b)),
             Learned::Matches(matches) => assert!(matches <= ours.set.len() as u64),

@@ -1,6 +1,6 @@
 //! A set that is on disk, and in memory only part by part (DESIGN 9).
 //!
-//! It is written once, into [`BUCKETS`] by a hash of the item that only this process knows: equal items are in one bucket, so
+//! It is written once, into 256 buckets by a hash of the item that only this process knows: equal items are in one bucket, so
 //! those that come again are found bucket by bucket. When the key of a job is drawn, each bucket is read again and written
 //! ordered by shard ([`Stored::cut`]); what a shard consists of is then read from all buckets ([`Cut::part`]).
 //!
