@@ -9,11 +9,12 @@
 use crate::error::{Error, Result};
 use crate::group::raised::Offline;
 use crate::hash::ItemHash;
-use crate::item::ItemSet;
+use crate::item::{ItemSet, Items};
 use crate::rng::Prng;
 use crate::secret::Secrets;
 use rayon::prelude::*;
 use std::borrow::Cow;
+use std::ops::Range;
 use std::sync::OnceLock;
 
 /// A set, hashed, and padded if so wished (KRTW19 2.5).
@@ -170,13 +171,7 @@ impl<'a> Hashed<'a> {
     /// The hashes of the items, then of the dummies that were not inserted. Those of identifiers are computed by the first
     /// call, and kept.
     pub(crate) fn own(&self) -> &[ItemHash] {
-        self.hashes.get_or_init(|| {
-            let mut hashes = Secrets::zeros(self.items.len());
-            hashes.par_chunks_mut(BATCH).enumerate().for_each(|(batch, hashes)| {
-                ItemHash::of_items((batch * BATCH..).map(|i| self.items.get(i)).take(hashes.len()), hashes);
-            });
-            hashes
-        })
+        self.hashes.get_or_init(|| hashes_of(&self.items, 0..self.items.len()))
     }
 
     /// Keeps the set of the identifiers of its items and dummies for as long as the set itself, because a sealed result
@@ -201,6 +196,16 @@ impl<'a> Hashed<'a> {
     pub(crate) fn offline(&self) -> Option<&Offline> {
         self.offline.as_ref()
     }
+}
+
+/// The hashes of these items.
+pub fn hashes_of(items: &Items, range: Range<usize>) -> Secrets<ItemHash> {
+    let mut hashes = Secrets::zeros(range.len());
+    hashes.par_chunks_mut(BATCH).enumerate().for_each(|(batch, hashes)| {
+        let first = range.start + batch * BATCH;
+        ItemHash::of_items((first..).map(|i| items.get(i)).take(hashes.len()), hashes);
+    });
+    hashes
 }
 
 #[cfg(test)]

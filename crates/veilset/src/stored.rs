@@ -13,6 +13,7 @@
 
 use crate::error::{Error, Result};
 use crate::hash::{Domain, ItemHash};
+use crate::hashed::hashes_of;
 use crate::item::{ItemSet, Items};
 use crate::rng::Prng;
 use crate::secret::Secrets;
@@ -54,7 +55,7 @@ impl<'a> From<&'a ItemSet> for Set<'a> {
 }
 
 /// 256 bits, added modulo 2^64 four times: a sum of pseudorandom numbers does not depend on their order.
-pub type Sum = [u64; 4];
+type Sum = [u64; 4];
 
 fn add(a: Sum, b: Sum) -> Sum {
     std::array::from_fn(|at| a[at].wrapping_add(b[at]))
@@ -87,21 +88,21 @@ impl Set<'_> {
         self.len() == 0
     }
 
-    /// The sum of a keyed hash of what `message` says of each item: from its position and hash, and from its payload, if it has one.
-    /// `payloads` are those of a set in memory.
+    /// A digest under a key that does not depend on the order of the items: of the sum of keyed hashes of what `message` says of each,
+    /// from its position and hash, and from its payload if it has one. `payloads` are those of a set in memory.
     ///
     /// # Errors
     /// [`Error::Output`] if the set cannot be read from the disk.
-    pub fn sum(
+    pub fn digest(
         &self,
         payloads: &Items,
         threads: &Threads,
         key: &[u8; 32],
         message: impl Fn(u32, &ItemHash, &[u8], &mut Vec<u8>) + Sync,
-    ) -> Result<Sum> {
+    ) -> Result<blake3::Hash> {
         let domain = &Domain::under(key);
         let payload = |i: usize| if payloads.is_empty() { &[] } else { payloads.get(i) };
-        match self {
+        let sum = match self {
             Set::Memory(set) => {
                 let batches = (0..set.len().div_ceil(BATCH)).into_par_iter().map(|batch| {
                     let first = batch * BATCH;
@@ -110,10 +111,16 @@ impl Set<'_> {
                     let all = first..first + hashes.len();
                     sum_of(domain, all, |i, to| message(i as u32, &hashes[i - first], payload(i), to))
                 });
-                Ok(threads.run(|| batches.reduce(|| [0; 4], add)))
+                threads.run(|| batches.reduce(|| [0; 4], add))
             }
-            Set::Disk(set) => set.sum(threads, domain, message),
+            Set::Disk(set) => set.sum(threads, domain, message)?,
+        };
+        let mut all = blake3::Hasher::new_keyed(key);
+        all.update(&(self.len() as u64).to_le_bytes());
+        for part in sum {
+            all.update(&part.to_le_bytes());
         }
+        Ok(all.finalize())
     }
 }
 
@@ -135,7 +142,7 @@ struct Scratch {
 impl Scratch {
     fn create(folder: &Path) -> Result<Scratch> {
         let file = tempfile::tempfile_in(folder).map_err(|e| unusable(folder, &e))?;
-        let key = Aes128::new(&Prng::from_os()?.bytes());
+        let key = Aes128::new(&Zeroizing::new(Prng::from_os()?.bytes()));
         Ok(Scratch { file: Mutex::new(file), key, end: 0, folder: folder.into() })
     }
 
@@ -145,9 +152,7 @@ impl Scratch {
         for len in lengths {
             let (piece, behind) = rest.split_at_mut(len.min(rest.len()));
             extents.push(Extent { at, len: piece.len() as u32 });
-            if !piece.is_empty() {
-                self.mask(at, piece);
-            }
+            self.mask(at, piece);
             at += piece.len() as u64;
             rest = behind;
         }
@@ -270,8 +275,8 @@ pub struct Draft {
 #[derive(Default)]
 struct Bucket {
     extents: Vec<Extent>,
-    /// What is not yet written.
-    open: Vec<u8>,
+    /// What is not yet written, with room for it: a list that grows leaves copies.
+    open: Zeroizing<Vec<u8>>,
 }
 
 impl Draft {
@@ -311,8 +316,12 @@ impl Draft {
             return Err(Error::Bug("a row that is longer than agreed".into()));
         }
         let bucket = self.hasher.hash_one(hash.as_bytes()) as usize % BUCKETS;
-        self.form.write(position, hash, row, &mut self.buckets[bucket].open);
-        if self.buckets[bucket].open.len() >= BLOCK { self.flush(bucket) } else { Ok(()) }
+        let open = &mut self.buckets[bucket].open;
+        if open.capacity() == 0 {
+            open.reserve_exact(BLOCK + self.form.width());
+        }
+        self.form.write(position, hash, row, open);
+        if open.len() >= BLOCK { self.flush(bucket) } else { Ok(()) }
     }
 
     fn flush(&mut self, bucket: usize) -> Result<()> {
@@ -338,8 +347,8 @@ impl Draft {
             // Equal hashes are equal items. Few have the same first bytes.
             let hash = |i: u32| *records[i as usize].hash().as_bytes();
             let start = |record: &Record<'_>| u64::from_le_bytes(std::array::from_fn(|i| record.hash()[i]));
-            let mut order: Vec<(u64, u32)> =
-                records.iter().zip(0..).map(|(record, i)| (start(record), i)).collect();
+            let order = records.iter().zip(0..).map(|(record, i)| (start(record), i));
+            let mut order = Secrets::from(order.collect::<Vec<(u64, u32)>>());
             threads.run(|| order.par_sort_unstable());
             let mut again = vec![false; records.len()];
             for like in order.chunk_by_mut(|a, b| a.0 == b.0).filter(|like| like.len() > 1) {
@@ -498,16 +507,6 @@ impl Stored {
         }
         Ok(Cut { scratch, form, extents, sizes })
     }
-}
-
-/// The hashes of these items.
-pub fn hashes_of(items: &Items, range: Range<usize>) -> Secrets<ItemHash> {
-    let mut hashes = Secrets::zeros(range.len());
-    hashes.par_chunks_mut(BATCH).enumerate().for_each(|(batch, hashes)| {
-        let first = range.start + batch * BATCH;
-        ItemHash::of_items((first..).map(|i| items.get(i)).take(hashes.len()), hashes);
-    });
-    hashes
 }
 
 /// A set that was cut into parts.

@@ -144,7 +144,7 @@ fn sums_are_of_items_and_payloads_wherever_the_set_is() {
     let mut on_disk = Stored::of(&set, &payloads, (dir.path(), ROWS), Threads::global()).unwrap();
     on_disk.pad(800, &mut Prng::from_seed(&[1; 32])).unwrap();
     let sum = |set: Set<'_>, payloads: &Items| {
-        set.sum(payloads, Threads::global(), &[1; 32], |position, hash, payload, to| {
+        set.digest(payloads, Threads::global(), &[1; 32], |position, hash, payload, to| {
             to.extend_from_slice(&position.to_le_bytes());
             to.extend_from_slice(hash);
             to.extend_from_slice(payload);

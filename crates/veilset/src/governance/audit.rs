@@ -271,13 +271,7 @@ fn digest_under(key: &Secret<[u8; 32]>, set: Set<'_>, values: &[i128], threads: 
             to.extend_from_slice(&value.to_le_bytes());
         }
     };
-    let sum = set.sum(const { &Items::new() }, threads, key, message)?;
-    let mut all = blake3::Hasher::new_keyed(key);
-    all.update(&(set.len() as u64).to_le_bytes());
-    for part in sum {
-        all.update(&part.to_le_bytes());
-    }
-    Ok(all.finalize().to_hex().to_string())
+    Ok(set.digest(const { &Items::new() }, threads, key, message)?.to_hex().to_string())
 }
 
 /// What the log says about earlier runs that have a party in common with the proposed one. That party can compare what

@@ -8,13 +8,14 @@ use super::data::output_format;
 use super::{Job, Phase, Watch};
 use crate::artefact::check_size;
 use crate::error::{Error, Result};
+use crate::hashed::hashes_of;
 use crate::item::Items;
 use crate::operations::Learned;
 use crate::operations::intersect::Matching;
 use crate::params::MAX_SET;
 use crate::rng::Prng;
 use crate::session::run::Request;
-use crate::stored::{Draft, Set, Stored, hashes_of};
+use crate::stored::{Draft, Set, Stored};
 use crate::table::{
     Duplicates, Format, Output, PIECE, SentColumns, Table, To, again_error, check_max_row, input_files,
     keyed_set, payloads, write_keys,

@@ -78,13 +78,7 @@ fn digest(request: &Request<'_>, identity: &Identity) -> Result<[u8; 32]> {
         to.extend_from_slice(hash);
         to.extend_from_slice(payload);
     };
-    let sum = request.set.sum(request.payloads, request.threads, &key, message)?;
-    let mut all = blake3::Hasher::new_keyed(&key);
-    all.update(&(request.set.len() as u64).to_le_bytes());
-    for part in sum {
-        all.update(&part.to_le_bytes());
-    }
-    Ok(*all.finalize().as_bytes())
+    Ok(*request.set.digest(request.payloads, request.threads, &key, message)?.as_bytes())
 }
 
 /// The job as it began, if it can go on so.
