@@ -128,7 +128,7 @@ impl Set<'_> {
 #[derive(Clone, Copy)]
 struct Extent {
     at: u64,
-    len: u32,
+    len: u64,
 }
 
 /// A file that has no name, and whose key is nowhere else.
@@ -151,15 +151,16 @@ impl Scratch {
         let (mut extents, mut rest, mut at) = (Vec::new(), &mut *bytes, self.end);
         for len in lengths {
             let (piece, behind) = rest.split_at_mut(len.min(rest.len()));
-            extents.push(Extent { at, len: piece.len() as u32 });
+            extents.push(Extent { at, len: piece.len() as u64 });
             self.mask(at, piece);
             at += piece.len() as u64;
             rest = behind;
         }
         let mut file = self.file.lock().unwrap_or_else(PoisonError::into_inner);
-        let written = file.seek(SeekFrom::Start(self.end)).and_then(|_| file.write_all(bytes));
+        // If it cannot be written, its place is not used again either.
+        let start = std::mem::replace(&mut self.end, at);
+        let written = file.seek(SeekFrom::Start(start)).and_then(|_| file.write_all(bytes));
         written.map_err(|e| unusable(&self.folder, &e))?;
-        self.end += bytes.len() as u64;
         Ok(extents)
     }
 
@@ -327,9 +328,10 @@ impl Draft {
     fn flush(&mut self, bucket: usize) -> Result<()> {
         let Bucket { extents, open } = &mut self.buckets[bucket];
         let len = open.len();
-        extents.extend(self.scratch.append(open, [len])?);
-        // What was written over it is encrypted.
+        let written = self.scratch.append(open, [len]);
+        // What was written over it is encrypted, and must not be again.
         open.clear();
+        extents.extend(written?);
         Ok(())
     }
 

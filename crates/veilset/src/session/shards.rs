@@ -46,7 +46,7 @@ use crate::rng::Prng;
 use crate::secret::{Secret, Secrets};
 use crate::session::run::Request;
 use crate::stored::{self, Cut, Stored};
-use std::collections::VecDeque;
+use std::collections::{HashSet, VecDeque};
 use std::sync::{Mutex, MutexGuard, PoisonError, mpsc};
 use std::thread::{self, ScopedJoinHandle};
 
@@ -403,6 +403,14 @@ impl Part {
         let belongs = |item: &[u8]| key.shard(&ItemHash::of_item(item), self.number) == shard;
         if !items.iter().all(belongs) {
             return Err(Error::misbehaves_unseen("it sent an item that is not of this shard"));
+        }
+        // Only the hashes of our items are here, so the union's own check of that is not enough.
+        if let Learned::New(new) = &learned {
+            let ours = self.set.own().iter().take(self.positions.len()).map(ItemHash::as_bytes);
+            let ours: HashSet<&[u8; 32]> = ours.collect();
+            if new.items.iter().any(|item| ours.contains(ItemHash::of_item(item).as_bytes())) {
+                return Err(Error::misbehaves_unseen("an item that it sent as new is not new"));
+            }
         }
         Ok(match learned {
             Learned::Matching(Matching { positions, payloads }) => {
