@@ -88,8 +88,8 @@ impl Set<'_> {
         self.len() == 0
     }
 
-    /// A digest under a key that does not depend on the order of the items: of the sum of keyed hashes of what `message` says of each,
-    /// from its position and hash, and from its payload if it has one. `payloads` are those of a set in memory.
+    /// A keyed digest of the items in any order. `message` says what of each item is hashed, from its position and hash, and from its
+    /// payload if it has one. `payloads` are those of a set in memory.
     ///
     /// # Errors
     /// [`Error::Output`] if the set cannot be read from the disk.
@@ -366,10 +366,12 @@ impl Draft {
             let kept = again.iter().filter(|again| !**again).count();
             len += kept;
             if kept < records.len() {
-                let kept = records.iter().zip(&again).filter(|(_, again)| !**again);
-                let mut kept: Vec<u8> = kept.flat_map(|(record, _)| record.0).copied().collect();
-                let all = kept.len();
-                self.buckets[at].extents = self.scratch.append(&mut kept, [all])?;
+                // With room for all of it: a list that grows leaves copies.
+                let mut rest = Zeroizing::new(Vec::with_capacity(kept * self.form.width()));
+                let first = records.iter().zip(&again).filter(|(_, again)| !**again);
+                first.for_each(|(record, _)| rest.extend_from_slice(record.0));
+                let all = rest.len();
+                self.buckets[at].extents = self.scratch.append(&mut rest, [all])?;
             }
         }
         repeated.sort_unstable_by_key(|&(_, again)| again);

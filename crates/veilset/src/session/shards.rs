@@ -393,22 +393,26 @@ impl Part {
         Ok((sealed, confirm(cx.ch, &self.session)?))
     }
 
-    /// What was learned, with positions in our whole set. Refuses items that are not of this shard.
+    /// What was learned, with positions in our whole set. Refuses items that are not of this shard, and new items that
+    /// we have.
     fn in_whole(&self, learned: Learned, (key, shard): (&Key, u32)) -> Result<Learned> {
         let items = match &learned {
             Learned::New(new) => &new.items,
             Learned::Union(items) => items,
             _ => &Items::new(),
         };
-        let belongs = |item: &[u8]| key.shard(&ItemHash::of_item(item), self.number) == shard;
-        if !items.iter().all(belongs) {
-            return Err(Error::misbehaves_unseen("it sent an item that is not of this shard"));
-        }
-        // Only the hashes of our items are here, so the union's own check of that is not enough.
-        if let Learned::New(new) = &learned {
-            let ours = self.set.own().iter().take(self.positions.len()).map(ItemHash::as_bytes);
-            let ours: HashSet<&[u8; 32]> = ours.collect();
-            if new.items.iter().any(|item| ours.contains(ItemHash::of_item(item).as_bytes())) {
+        // Only the hashes of our items are here, so the union's own check of what is new is not enough.
+        let ours = match &learned {
+            Learned::New(_) => &self.set.own()[..self.positions.len()],
+            _ => &[],
+        };
+        let ours: HashSet<&[u8; 32]> = ours.iter().map(ItemHash::as_bytes).collect();
+        for item in items.iter() {
+            let hash = ItemHash::of_item(item);
+            if key.shard(&hash, self.number) != shard {
+                return Err(Error::misbehaves_unseen("it sent an item that is not of this shard"));
+            }
+            if ours.contains(hash.as_bytes()) {
                 return Err(Error::misbehaves_unseen("an item that it sent as new is not new"));
             }
         }
