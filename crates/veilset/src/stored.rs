@@ -16,7 +16,7 @@ use crate::hash::{Domain, ItemHash};
 use crate::hashed::hashes_of;
 use crate::item::{ItemSet, Items};
 use crate::rng::Prng;
-use crate::secret::Secrets;
+use crate::secret::{Secret, Secrets};
 use crate::threads::Threads;
 use rayon::prelude::*;
 use std::fs::File;
@@ -46,7 +46,41 @@ pub enum Set<'a> {
     Memory(&'a ItemSet),
     /// On disk.
     Disk(&'a Arc<Stored>),
+    /// With workers.
+    Spread(&'a Spread),
 }
+
+/// A set of which workers have a part each: what is known of the whole.
+pub struct Spread {
+    /// The number of its items.
+    pub items: usize,
+    /// The sums of its items ([`Set::sum`]), with the keys that they are under.
+    pub sums: Vec<(Secret<[u8; 32]>, Sum)>,
+    /// Who has it.
+    pub workers: Box<dyn Workers>,
+}
+
+/// The workers of one side of a job.
+pub trait Workers: Send + Sync {
+    /// How many of them run shards at the same time.
+    fn lanes(&self) -> usize;
+
+    /// Has a worker carry out each of these tickets, all at the same time, and returns when all have ended: for each, what
+    /// went wrong if it did not complete. `keep` takes the result of each shard as it comes.
+    ///
+    /// # Errors
+    /// Those of `keep`; [`Error::Cancelled`].
+    fn run(&self, tickets: &[Secret<Vec<u8>>], keep: &Kept<'_>) -> Result<Vec<Option<String>>>;
+
+    /// Takes the result of a shard when the job is complete, and the other party has left.
+    ///
+    /// # Errors
+    /// Whatever keeps it from being written.
+    fn result(&self, shard: u32, learned: &[u8]) -> Result<()>;
+}
+
+/// Keeps the result of a shard.
+pub type Kept<'k> = dyn Fn(u32, &[u8]) -> Result<()> + Sync + 'k;
 
 impl<'a> From<&'a ItemSet> for Set<'a> {
     fn from(set: &'a ItemSet) -> Self {
@@ -55,9 +89,10 @@ impl<'a> From<&'a ItemSet> for Set<'a> {
 }
 
 /// 256 bits, added modulo 2^64 four times: a sum of pseudorandom numbers does not depend on their order.
-type Sum = [u64; 4];
+pub type Sum = [u64; 4];
 
-fn add(a: Sum, b: Sum) -> Sum {
+/// Adds two sums.
+pub fn add(a: Sum, b: Sum) -> Sum {
     std::array::from_fn(|at| a[at].wrapping_add(b[at]))
 }
 
@@ -80,6 +115,7 @@ impl Set<'_> {
         match self {
             Set::Memory(set) => set.len(),
             Set::Disk(set) => set.len(),
+            Set::Spread(set) => set.items,
         }
     }
 
@@ -100,9 +136,28 @@ impl Set<'_> {
         key: &[u8; 32],
         message: impl Fn(u32, &ItemHash, &[u8], &mut Vec<u8>) + Sync,
     ) -> Result<blake3::Hash> {
+        let mut all = blake3::Hasher::new_keyed(key);
+        all.update(&(self.len() as u64).to_le_bytes());
+        for part in self.sum(payloads, threads, key, message)? {
+            all.update(&part.to_le_bytes());
+        }
+        Ok(all.finalize())
+    }
+
+    /// What [`Set::digest`] is made of: a pseudorandom number for each item, all of them added. The sums of parts are added.
+    ///
+    /// # Errors
+    /// [`Error::Output`] if the set cannot be read from the disk.
+    pub fn sum(
+        &self,
+        payloads: &Items,
+        threads: &Threads,
+        key: &[u8; 32],
+        message: impl Fn(u32, &ItemHash, &[u8], &mut Vec<u8>) + Sync,
+    ) -> Result<Sum> {
         let domain = &Domain::under(key);
         let payload = |i: usize| if payloads.is_empty() { &[] } else { payloads.get(i) };
-        let sum = match self {
+        match self {
             Set::Memory(set) => {
                 let batches = (0..set.len().div_ceil(BATCH)).into_par_iter().map(|batch| {
                     let first = batch * BATCH;
@@ -111,16 +166,14 @@ impl Set<'_> {
                     let all = first..first + hashes.len();
                     sum_of(domain, all, |i, to| message(i as u32, &hashes[i - first], payload(i), to))
                 });
-                threads.run(|| batches.reduce(|| [0; 4], add))
+                Ok(threads.run(|| batches.reduce(|| [0; 4], add)))
             }
-            Set::Disk(set) => set.sum(threads, domain, message)?,
-        };
-        let mut all = blake3::Hasher::new_keyed(key);
-        all.update(&(self.len() as u64).to_le_bytes());
-        for part in sum {
-            all.update(&part.to_le_bytes());
+            Set::Disk(set) => set.sum(threads, domain, message),
+            Set::Spread(set) => {
+                let sum = set.sums.iter().find(|(under, _)| **under == *key);
+                sum.map(|(_, sum)| *sum).ok_or_else(|| Error::Bug("a set with workers, and no such sum".into()))
+            }
         }
-        Ok(all.finalize())
     }
 }
 
@@ -534,17 +587,39 @@ pub struct Part {
     pub payloads: Items,
 }
 
+/// Where the parts of a set come from.
+pub trait Source: Sync {
+    /// The items of a part, ordered by position.
+    ///
+    /// # Errors
+    /// Those of where it is.
+    fn part(&self, part: u32) -> Result<Part>;
+}
+
+impl Part {
+    /// The items of a set that is a part by itself.
+    pub fn of(set: &ItemSet, payloads: &Items, form: Form, threads: &Threads) -> Part {
+        let hashes = Secrets::from(threads.run(|| hashes_of(set, 0..set.len())));
+        let items = match form.items {
+            true => set.iter().collect(),
+            false => hashes.iter().map(|hash| hash.as_bytes()).collect(),
+        };
+        let payload = |i: usize| if payloads.is_empty() { &[] } else { payloads.get(i) };
+        let rows = if form.row.is_some() { set.len() } else { 0 };
+        let payloads = (0..rows).map(payload).collect();
+        Part { positions: (0..set.len()).map(|i| i as u32).collect(), hashes, items, payloads }
+    }
+}
+
 impl Cut {
     /// The number of items in each part.
     pub fn sizes(&self) -> &[usize] {
         &self.sizes
     }
+}
 
-    /// The items of a part, ordered by position.
-    ///
-    /// # Errors
-    /// [`Error::Output`].
-    pub fn part(&self, part: u32) -> Result<Part> {
+impl Source for Cut {
+    fn part(&self, part: u32) -> Result<Part> {
         let extents: Vec<Extent> =
             self.extents.iter().filter_map(|of| of.get(part as usize).copied()).collect();
         let bytes = self.scratch.read(&extents)?;

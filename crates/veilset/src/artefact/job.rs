@@ -13,14 +13,12 @@
 //! know. A peer that breaks off when it has its result can ask for the same shard again, with another set. So a shard is begun
 //! [`MOST_ATTEMPTS`] times at most.
 
+use super::learned;
 use super::sealed::{Kind, Reader, Writer};
-use crate::error::{Error, Fault, Result};
+use crate::error::{Error, Result};
 use crate::hash::SessionId;
-use crate::item::Items;
 use crate::net::Identity;
 use crate::operations::Learned;
-use crate::operations::intersect::Matching;
-use crate::operations::union::rows::New;
 use crate::places::{beside, sync_parent};
 use crate::rng::Prng;
 use serde::{Deserialize, Serialize};
@@ -48,8 +46,6 @@ static SHARD: Kind = Kind {
 };
 /// The greatest length of what a job's file contains.
 const LONGEST: usize = 1 << 20;
-/// Longer than any item or row.
-const LONGEST_ITEM: u64 = 1 << 20;
 const ATTEMPTS: &str = "attempts";
 
 /// What a job began with.
@@ -247,30 +243,10 @@ impl Folder {
         identity: &Identity,
         rng: &mut Prng,
     ) -> Result<()> {
-        let none = Items::new;
-        let (kind, positions, items, payloads) = match learned {
-            Ok(Learned::Nothing) => (0u8, Vec::new(), none(), none()),
-            Ok(Learned::Matching(Matching { positions, payloads })) => (1, positions, none(), payloads),
-            Ok(Learned::New(New { items, payloads })) => (2, Vec::new(), items, payloads),
-            Ok(Learned::Union(items)) => (3, Vec::new(), items, none()),
-            Err(Error::Peer { what, .. }) => (4, Vec::new(), [what].iter().collect(), none()),
-            Err(error) => return Err(error),
-            Ok(other) => return Err(Error::Bug(format!("a shard with {other:?}"))),
-        };
         self.write(&self.file(shard), &SHARD, identity, rng, |to| {
             to.write(session.as_bytes())?;
             to.write(&shard.to_le_bytes())?;
-            to.write(&[kind])?;
-            to.write(&(positions.len() as u64).to_le_bytes())?;
-            positions.iter().try_for_each(|position| to.write(&position.to_le_bytes()))?;
-            for items in [&items, &payloads] {
-                to.write(&(items.len() as u64).to_le_bytes())?;
-                for item in items.iter() {
-                    to.write(&(item.len() as u64).to_le_bytes())?;
-                    to.write(item)?;
-                }
-            }
-            Ok(())
+            learned::write(learned, &mut |bytes| to.write(bytes))
         })
     }
 
@@ -340,6 +316,16 @@ fn read_head(path: &Path, identity: &Identity) -> Result<Head> {
     Ok(head)
 }
 
+impl learned::From for Reader {
+    fn fill(&mut self, to: &mut [u8]) -> Result<()> {
+        self.read(to)
+    }
+
+    fn damaged(&self) -> Error {
+        Reader::damaged(self)
+    }
+}
+
 fn read_shard(
     path: &Path,
     (session, shard): (&[u8; 32], u32),
@@ -351,37 +337,7 @@ fn read_shard(
         let what = format!("it is the result of another shard or job, not of shard {shard} of this one");
         return Err(Error::input(path, what, "Delete it: the shard then runs again"));
     }
-    let [kind] = from.array()?;
-    // Nothing is allocated before it was read: whatever a number says, the file ends.
-    let mut positions = Vec::new();
-    for _ in 0..from.number()? {
-        positions.push(u32::from_le_bytes(from.array()?));
-    }
-    let mut lists = [Items::new(), Items::new()];
-    let mut item = Vec::new();
-    for list in &mut lists {
-        for _ in 0..from.number()? {
-            let length = from.number()?;
-            if length > LONGEST_ITEM {
-                return Err(from.damaged());
-            }
-            item.resize(length as usize, 0);
-            from.read(&mut item)?;
-            list.push(&item);
-        }
-    }
-    let [items, payloads] = lists;
-    let learned = match kind {
-        0 => Ok(Learned::Nothing),
-        1 => Ok(Learned::Matching(Matching { positions, payloads })),
-        2 => Ok(Learned::New(New { items, payloads })),
-        3 => Ok(Learned::Union(items)),
-        4 => {
-            let what = items.iter().map(String::from_utf8_lossy).collect::<String>();
-            Err(Error::peer(Fault::Misbehaved, what))
-        }
-        _ => return Err(from.damaged()),
-    };
+    let learned = learned::read(&mut from)?;
     from.end()?;
     Ok(learned)
 }

@@ -1,4 +1,7 @@
 use super::*;
+use crate::item::Items;
+use crate::operations::intersect::Matching;
+use crate::operations::union::rows::New;
 use crate::testing::SEEDS;
 
 const SESSION: SessionId = SessionId::of([5; 32]);

@@ -9,6 +9,7 @@
 pub mod filter;
 mod half;
 pub mod job;
+pub mod learned;
 mod ledger;
 mod sealed;
 

@@ -64,6 +64,8 @@ fn same(request: &Request<'_>, peer: Option<Fingerprint>) -> Vec<(String, String
     let terms = hello.terms().into_iter().filter(|term| ours(term.key));
     let mut same: Vec<(String, String)> = terms.map(|term| (term.words.into(), term.value)).collect();
     let pad_to = request.pad_to.map_or("none".into(), |n| n.to_string());
+    let by = if hello.workers { "workers" } else { "one machine" };
+    same.push(("way to run its shards".into(), by.into()));
     same.push(("`role`".into(), request.role.name().into()));
     same.push(("`pad_to`".into(), pad_to));
     same.push(("`peer`".into(), peer.map_or("none".into(), |peer| peer.to_string())));

@@ -39,6 +39,12 @@ impl Fingerprint {
         &self.0
     }
 
+    /// The fingerprint that these bytes represent, if they represent one.
+    pub(crate) fn of_bytes(bytes: &[u8]) -> Option<Fingerprint> {
+        let bytes: &[u8; HASHED] = bytes.try_into().ok()?;
+        bytes.iter().all(|&value| value < 32).then_some(Fingerprint(*bytes))
+    }
+
     /// Compares in constant time.
     pub(super) fn is(&self, other: &Fingerprint) -> bool {
         self.0.ct_eq(&other.0).into()

@@ -35,7 +35,11 @@ pub struct Identity {
 impl Identity {
     /// Generates a key pair with the operating system's randomness.
     pub fn generate() -> Result<Identity> {
-        let seed = Zeroizing::new(Prng::from_os()?.bytes::<32>());
+        Self::of_seed(&Zeroizing::new(Prng::from_os()?.bytes()))
+    }
+
+    /// The key pair with this private key.
+    pub(crate) fn of_seed(seed: &[u8; 32]) -> Result<Identity> {
         let pkcs8 = Secret::new([&PKCS8_PREFIX[..], &seed[..]].concat());
         Self::from_pkcs8(pkcs8).map_err(|e| Error::Bug(format!("a fresh key is not a key: {e}")))
     }

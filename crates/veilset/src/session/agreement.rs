@@ -99,6 +99,8 @@ pub struct Hello {
     pub filter: Option<Facts>,
     /// The job that is resumed: the id of the session that it began in.
     pub job: Option<SessionId>,
+    /// Whether workers run the shards of the job ([`super::workers`]).
+    pub workers: bool,
 }
 
 impl Hello {
@@ -122,10 +124,11 @@ impl Hello {
         } = self.terms;
         let list = self.list.map_or_else(|| "none".into(), |hash| hexadecimal(&hash));
         let modulus_bits = if self.operation.uses.values { modulus.bits() } else { 0 };
+        let by = if self.workers { ", run by workers" } else { "" };
         let job = match (shards, &self.job) {
             (0, _) => "0".into(),
-            (_, None) => "a new one".into(),
-            (_, Some(session)) => hexadecimal(session.as_bytes()),
+            (_, None) => format!("a new one{by}"),
+            (_, Some(session)) => hexadecimal(session.as_bytes()) + by,
         };
         let yes = |yes: bool| if yes { "yes" } else { "no" }.to_string();
         let terms = [

@@ -550,6 +550,7 @@ fn a_session_over_tls_from_hello_to_confirmation_or_disagreement() {
         list: None,
         filter: None,
         job: None,
+        workers: false,
         padded: false,
     };
     let (a, b) = (identity(), identity());

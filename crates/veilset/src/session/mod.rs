@@ -13,6 +13,7 @@ pub mod run;
 mod several;
 pub mod shards;
 mod words;
+pub mod workers;
 
 pub use agreement::{Agreement, Hello, Term, agree, confirm, introduce};
 pub use approval::{Approval, Proposal};

@@ -2,7 +2,7 @@
 
 use super::agreement::{choose, go, meet, predict, tell_size};
 use super::shards::{self, Begun, InMemory, Job, Keep};
-use super::{Approval, Hello, Parties, Party, Proposal, confirm, several};
+use super::{Approval, Hello, Parties, Party, Proposal, confirm, several, workers};
 use crate::artefact::filter::{self, Draft, Facts};
 use crate::artefact::{self, Basis, Half, Ledger};
 use crate::context::Context;
@@ -18,7 +18,7 @@ use crate::operations::{
 use crate::params::MAX_SET;
 use crate::protocols::{self, Choice, Offer, Protocol};
 use crate::rng::Prng;
-use crate::stored::{Form, Set, Stored};
+use crate::stored::{Form, Set, Spread, Stored};
 use crate::threads::Threads;
 use std::path::Path;
 use std::sync::{Arc, Mutex};
@@ -275,14 +275,14 @@ impl<'a> Request<'a> {
         let Terms { payload, max_row, .. } = terms;
         let set = match self.set {
             Set::Memory(set) => set,
-            Set::Disk(_) if terms.shards == 0 => {
-                return Err(Error::Bug("a set on disk for a run in one piece".into()));
+            Set::Disk(_) | Set::Spread(_) if terms.shards == 0 => {
+                return Err(Error::Bug("a set that is not in memory, for a run in one piece".into()));
             }
             Set::Disk(stored) if stored.form() != self.form() => {
                 return Err(Error::Bug("a set on disk of another form".into()));
             }
-            // Each row was checked when it was written.
-            Set::Disk(_) => return Ok(()),
+            // Each row was checked when it was written, or is by a worker.
+            Set::Disk(_) | Set::Spread(_) => return Ok(()),
         };
         let keys_travel = self.operation.uses.items_in_rows(self.role, &terms);
         if self.sends_payloads() && self.payloads.len() != set.len() {
@@ -322,6 +322,7 @@ impl<'a> Request<'a> {
         let set = match (self.terms.shards, self.set) {
             (0, _) => Ours::Whole(self.basis()?.hashed(rng)),
             (_, Set::Disk(stored)) => Ours::Stored(stored.clone()),
+            (_, Set::Spread(spread)) => Ours::Spread(spread),
             (_, Set::Memory(set)) => {
                 let folder = std::env::temp_dir();
                 let mut stored = Stored::of(set, self.payloads, (&folder, self.form()), self.threads)?;
@@ -449,7 +450,7 @@ impl<'a> Request<'a> {
     /// [`Error::Bug`] for a set on disk.
     pub fn basis(&self) -> Result<Basis<'a>> {
         let Set::Memory(set) = self.set else {
-            return Err(Error::Bug("a set on disk is for a job in shards".into()));
+            return Err(Error::Bug("a set that is not in memory is for a job in shards".into()));
         };
         Ok(Basis {
             set,
@@ -541,6 +542,7 @@ impl<'a> Request<'a> {
             list: self.parties.map(|me| me.roster().digest()),
             filter: None,
             job: None,
+            workers: matches!(self.set, Set::Spread(_)),
         }
     }
 }
@@ -551,13 +553,15 @@ pub(super) enum Ours<'a> {
     Whole(Hashed<'a>),
     /// For a job in shards.
     Stored(Arc<Stored>),
+    /// For a job in shards that workers run.
+    Spread(&'a Spread),
 }
 
 impl<'a> Ours<'a> {
     pub(super) fn whole(self) -> Result<Hashed<'a>> {
         match self {
             Ours::Whole(set) => Ok(set),
-            Ours::Stored(_) => Err(Error::Bug("a set that is to be cut, for a run in one piece".into())),
+            Ours::Stored(_) | Ours::Spread(_) => Err(Error::Bug("a set that is to be cut, for a run in one piece".into())),
         }
     }
 }
@@ -661,12 +665,10 @@ fn run_of_two(
     }
     let seat = proposal.parties.peer().seat;
     let wrong = Mutex::default();
-    let job;
+    let job = Job { request: &request, proposal: &proposal, keep, wrong: &wrong };
     let computed = match &set {
-        Ours::Stored(set) => {
-            job = Job { request: &request, proposal: &proposal, set, keep, wrong: &wrong };
-            job.run(&mut connection.channel, rng)
-        }
+        Ours::Stored(set) => job.run(set, connection, rng),
+        Ours::Spread(set) => workers::run(&job, set, connection, rng),
         Ours::Whole(set) => {
             let task = request.task(&proposal, set, filter.as_ref());
             let mut cx = Context {
@@ -676,12 +678,12 @@ fn run_of_two(
                 exponent: task.terms.exponent(),
                 threads: request.threads,
             };
-            compute(proposal.choice.protocol, &task, &mut cx, theirs)
+            let computed = compute(proposal.choice.protocol, &task, &mut cx, theirs);
+            finish(connection, computed)
         }
     };
     // What is wrong with a result matters more than how the job broke off after that.
-    let wrong = |error| shards::locked(&wrong).take().unwrap_or(error);
-    let (sealed, confirmed) = finish(connection, computed).map_err(wrong)?;
+    let (sealed, confirmed) = computed.map_err(|error| shards::locked(&wrong).take().unwrap_or(error))?;
     let learned = sealed.open(confirmed).map_err(|e| e.by(seat))?;
     let session_id = proposal.name();
     let Proposal { choice, parties, .. } = proposal;
@@ -740,7 +742,7 @@ pub fn check(
 }
 
 /// Closes the connection, after telling the peer if something went wrong.
-fn finish<T>(mut connection: Connection, result: Result<T>) -> Result<T> {
+pub(super) fn finish<T>(mut connection: Connection, result: Result<T>) -> Result<T> {
     let result = result.map_err(|error| {
         let error = connection.channel.explain(error).by(connection.seat);
         connection.channel.abort(&error);

@@ -36,7 +36,7 @@ use crate::error::{Error, Result};
 use crate::hash::{Domain, ItemHash, SessionId};
 use crate::hashed::Hashed;
 use crate::item::{ItemSet, Items};
-use crate::net::Fingerprint;
+use crate::net::{Connection, Fingerprint};
 use crate::operations::intersect::Matching;
 use crate::operations::union::rows::New;
 use crate::operations::{Announced, Confirmed, Learned, Operation, Role, Sealed, Task};
@@ -44,8 +44,8 @@ use crate::params::{LAMBDA, shards, share};
 use crate::protocols::{self, Choice, Protocol};
 use crate::rng::Prng;
 use crate::secret::{Secret, Secrets};
-use crate::session::run::Request;
-use crate::stored::{self, Cut, Stored};
+use crate::session::run::{Request, finish};
+use crate::stored::{self, Source, Stored};
 use std::collections::{HashSet, VecDeque};
 use std::sync::{Mutex, MutexGuard, PoisonError, mpsc};
 use std::thread::{self, ScopedJoinHandle};
@@ -81,7 +81,7 @@ impl Key {
     }
 
     /// The shards of these items.
-    fn shards(&self, items: &[ItemHash], number: u32, out: &mut [u32]) {
+    pub(super) fn shards(&self, items: &[ItemHash], number: u32, out: &mut [u32]) {
         let mut hashes = Secrets::zeros(items.len());
         Domain::under(&self.0).hash_all(items.iter().map(|item| &item[..]), &mut hashes);
         for (out, [a, b, c, d, e, f, g, h, ..]) in out.iter_mut().zip(hashes.iter().copied()) {
@@ -212,8 +212,6 @@ pub(super) struct Job<'a> {
     pub request: &'a Request<'a>,
     /// What was agreed on.
     pub proposal: &'a Proposal,
-    /// Our whole set.
-    pub set: &'a Stored,
     /// What keeps its results.
     pub keep: &'a dyn Keep,
     /// What is wrong with the first result that cannot be opened.
@@ -221,67 +219,84 @@ pub(super) struct Job<'a> {
 }
 
 impl Job<'_> {
-    /// Runs all shards that one side or the other lacks, and confirms the end. Returns what all of them show together, to be
-    /// opened when the peer has left. If it fails, [`Job::wrong`] may say what matters more, and what the peer must not know.
+    /// Runs all shards of this set that one side or the other lacks, confirms the end, and leaves. Returns what all of them show
+    /// together. If it fails, [`Job::wrong`] may say what matters more, and what the peer must not know.
     pub(super) fn run(
         &self,
-        channel: &mut Channel,
+        set: &Stored,
+        connection: Connection,
         rng: &mut Prng,
     ) -> Result<(Sealed<'_, Learned>, Confirmed)> {
-        let (role, number) = (self.request.role, self.number());
-        let session = self.proposal.session_id;
-        let drawn;
-        let (key, kept) = match self.keep.begun() {
-            Some(begun) => (&begun.key, begun.kept.clone()),
-            None => {
-                drawn = draw(channel, role, &session, rng)?;
-                self.keep.begin(self.proposal, &drawn)?;
-                (&drawn, Vec::new())
-            }
-        };
-        let cut = self.set.cut(self.request.threads, number, |items, of| key.shards(items, number, of))?;
-        let size = bound(self.proposal.ours.size, number);
-        if cut.sizes().iter().any(|items| *items > size) {
-            return Err(Error::Refused(
-                "a shard of our set is larger than its bound, which by chance happens with probability 2^-40. Begin the \
-                 job again"
-                    .into(),
-            ));
-        }
-        let kept: Vec<bool> =
-            (0..number as usize).map(|shard| kept.get(shard).is_some_and(|kept| *kept)).collect();
-        let ran = tell_kept(channel, &kept)?;
-        let lacking = (0..number).filter(|&shard| !ran[shard as usize]);
-        let confirmed = self.run_all((&cut, key), size, lacking, (channel, rng))?;
-        let keep = self.keep;
-        let most = [self.proposal.ours.size, self.proposal.parties.peer().announced.size];
-        Ok((Sealed::new(move || merged((0..number).map(|shard| keep.take(shard)), most)), confirmed))
+        let number = self.number();
+        let confirmed = leaving(connection, |open| {
+            let (key, ran) = self.begin(open.channel()?, rng)?;
+            let cut = set.cut(self.request.threads, number, |items, of| key.shards(items, number, of))?;
+            let size = bound(self.proposal.ours.size, number);
+            cut.sizes().iter().try_for_each(|&items| fits(items, size))?;
+            let ran = tell_kept(open.channel()?, &ran)?;
+            let lacking: Vec<u32> = (0..number).filter(|&shard| !ran[shard as usize]).collect();
+            self.run_all((&cut, &key), size, &lacking, (open, rng), &mut || ())
+        })?;
+        Ok((self.whole(|_, _| Ok(())), confirmed))
     }
 
-    fn number(&self) -> u32 {
+    /// Draws the key, if the job begins here. Returns it, and the shards whose results are kept.
+    pub(super) fn begin(&self, channel: &mut Channel, rng: &mut Prng) -> Result<(Key, Vec<bool>)> {
+        let kept = vec![false; self.number() as usize];
+        match self.keep.begun() {
+            Some(begun) => {
+                let kept = (0..kept.len()).map(|shard| begun.kept.get(shard).is_some_and(|kept| *kept));
+                Ok((Key::of(*begun.key.bytes()), kept.collect()))
+            }
+            None => {
+                let key = draw(channel, self.request.role, &self.proposal.session_id, rng)?;
+                self.keep.begin(self.proposal, &key)?;
+                Ok((key, kept))
+            }
+        }
+    }
+
+    /// What all shards show together, to be opened when the peer has left. `each` sees the result of each.
+    pub(super) fn whole<'s>(
+        &'s self,
+        each: impl Fn(u32, &Learned) -> Result<()> + Send + 's,
+    ) -> Sealed<'s, Learned> {
+        let most = [self.proposal.ours.size, self.proposal.parties.peer().announced.size];
+        Sealed::new(move || {
+            let all = (0..self.number()).map(|shard| {
+                let learned = self.keep.take(shard)?;
+                each(shard, &learned)?;
+                Ok(learned)
+            });
+            merged(all, most)
+        })
+    }
+
+    pub(super) fn number(&self) -> u32 {
         self.proposal.hello.terms.shards
     }
 
-    /// Runs these shards, and confirms the end.
-    fn run_all(
+    /// Runs these shards, confirms the end, and leaves: then `left` is called.
+    pub(super) fn run_all(
         &self,
-        (cut, key): (&Cut, &Key),
+        (source, key): (&dyn Source, &Key),
         size: usize,
-        shards: impl Iterator<Item = u32>,
-        (channel, rng): (&mut Channel, &mut Prng),
+        shards: &[u32],
+        (open, rng): (&mut Open, &mut Prng),
+        left: &mut dyn FnMut(),
     ) -> Result<Confirmed> {
         let dummies = &rng.split();
-        let baton = &Mutex::new((channel, rng));
+        let baton = &Mutex::new((open, rng));
         // Each shard has a thread: it makes its set while the shard before it runs, and opens its result while others run.
         thread::scope(|scope| {
             let mut turn: Option<mpsc::Receiver<()>> = None;
             let mut under_way = VecDeque::new();
-            for shard in shards {
+            for &shard in shards {
                 let (over, next) = mpsc::channel();
                 let (begins, begun) = mpsc::channel();
                 let turn = turn.replace(next);
                 under_way.push_back(scope.spawn(move || {
-                    let part = Part::new(self, (cut, shard), size, dummies)?;
+                    let part = Part::new(self, (source, shard), size, dummies)?;
                     // Without an answer, the shard before has failed, and says why.
                     if turn.is_some_and(|turn| turn.recv().is_err()) {
                         return Ok(());
@@ -290,8 +305,8 @@ impl Job<'_> {
                     self.keep.attempt(shard)?;
                     let (sealed, confirmed) = {
                         let mut baton = locked(baton);
-                        let (channel, rng) = &mut *baton;
-                        part.run(self, channel, rng)?
+                        let (open, rng) = &mut *baton;
+                        part.run(self, open.channel()?, rng)?
                     };
                     let _ = over.send(());
                     let seat = self.proposal.parties.peer().seat;
@@ -310,15 +325,61 @@ impl Job<'_> {
                     break;
                 }
             }
-            // The end is confirmed before the last result is opened: when it is kept, the peer has left.
+            // The end is confirmed, and the connection closed, before the last result is opened and kept.
             let confirmed = match turn.is_none_or(|turn| turn.recv().is_ok()) {
-                true => Some(confirm(locked(baton).0, &self.proposal.session_id)?),
+                true => {
+                    let open = &mut *locked(baton).0;
+                    let confirmed = confirm(open.channel()?, &self.proposal.session_id)?;
+                    open.close();
+                    left();
+                    Some(confirmed)
+                }
                 // One of them says why.
                 false => None,
             };
             under_way.into_iter().try_for_each(joined)?;
             confirmed.ok_or_else(|| Error::Bug("a shard that ended without a word".into()))
         })
+    }
+}
+
+/// A connection that may have been closed already.
+pub(super) struct Open(Option<Connection>);
+
+impl Open {
+    /// Its channel, for which there is only one use at a time.
+    pub(super) fn channel(&mut self) -> Result<&mut Channel> {
+        let connection = self.0.as_mut().ok_or_else(|| Error::Bug("a job whose connection is closed".into()))?;
+        Ok(&mut connection.channel)
+    }
+
+    /// Closes it: the peer does not see what comes after.
+    pub(super) fn close(&mut self) {
+        if let Some(connection) = self.0.take() {
+            connection.channel.close();
+        }
+    }
+}
+
+/// Does something over a connection, and closes it, after telling the peer if something went wrong.
+pub(super) fn leaving<T>(connection: Connection, work: impl FnOnce(&mut Open) -> Result<T>) -> Result<T> {
+    let mut open = Open(Some(connection));
+    let done = work(&mut open);
+    match open.0 {
+        Some(connection) => finish(connection, done),
+        None => done,
+    }
+}
+
+/// Refuses a shard that is larger than it may be.
+pub(super) fn fits(items: usize, size: usize) -> Result<()> {
+    match items <= size {
+        true => Ok(()),
+        false => Err(Error::Refused(
+            "a shard of our set is larger than its bound, which by chance happens with probability 2^-40. Begin the \
+             job again"
+                .into(),
+        )),
     }
 }
 
@@ -331,7 +392,7 @@ fn joined(thread: ScopedJoinHandle<'_, Result<()>>) -> Result<()> {
 }
 
 /// Exchanges which results are kept. Returns which shards both sides have.
-fn tell_kept(channel: &mut Channel, ours: &[bool]) -> Result<Vec<bool>> {
+pub(super) fn tell_kept(channel: &mut Channel, ours: &[bool]) -> Result<Vec<bool>> {
     let bytes: Vec<u8> = ours.iter().map(|&kept| kept.into()).collect();
     channel.tx.send_bytes(KEPT, &bytes)?;
     let theirs = channel.rx.recv_bytes(KEPT, ours.len())?;
@@ -361,13 +422,18 @@ struct Part {
 }
 
 impl Part {
-    fn new(job: &Job<'_>, (cut, shard): (&Cut, u32), size: usize, dummies: &Prng) -> Result<Part> {
+    fn new(
+        job: &Job<'_>,
+        (source, shard): (&dyn Source, u32),
+        size: usize,
+        dummies: &Prng,
+    ) -> Result<Part> {
         let Request { operation, role, threads, .. } = *job.request;
         let session = session_of(&job.proposal.session_id, shard);
         let theirs = job.proposal.parties.peer().announced.size;
         let theirs = Announced { size: bound(theirs, job.number()), padded: true };
         let rng = &mut dummies.fork(u64::from(shard));
-        let stored::Part { positions, hashes, items, payloads } = cut.part(shard)?;
+        let stored::Part { positions, hashes, items, payloads } = source.part(shard)?;
         let (items, kind) = (ItemSet::of_distinct(items), operation.dummies(role));
         let mut set = threads.run(|| Hashed::part(items, &hashes, kind, size, rng));
         if role == Role::Receiver {

@@ -223,7 +223,7 @@ fn items_of_another_shard_and_more_than_were_announced_are_refused() {
     let request = request((&UNION, &CWPRF), Role::Receiver, &y, false);
     let proposal = crate::testing::proposal(request.hello(false), 6, crate::testing::peer(5, false));
     let (set, keep, wrong) = (stored(&y), InMemory::default(), Mutex::default());
-    let job = Job { request: &request, proposal: &proposal, set: &set, keep: &keep, wrong: &wrong };
+    let job = Job { request: &request, proposal: &proposal, keep: &keep, wrong: &wrong };
     let cut = set.cut(Threads::global(), SHARDS, |_, of| of.fill(1)).unwrap();
     let part = Part::new(&job, (&cut, 1), 20, &Prng::from_seed(&[1; 32])).unwrap();
     let key = Key::of([3; 32]);
@@ -268,7 +268,7 @@ fn the_dummies_of_shards_are_others_in_each() {
     let request = request((&INTERSECT, &VOLE), Role::Receiver, &y, false);
     let proposal = crate::testing::proposal(request.hello(false), 6, crate::testing::peer(5, false));
     let (set, keep, wrong) = (stored(&y), InMemory::default(), Mutex::default());
-    let job = Job { request: &request, proposal: &proposal, set: &set, keep: &keep, wrong: &wrong };
+    let job = Job { request: &request, proposal: &proposal, keep: &keep, wrong: &wrong };
     let cut = set.cut(Threads::global(), SHARDS, |_, of| of.fill(1)).unwrap();
     let dummies = |seed: u8| {
         let rng = Prng::from_seed(&[seed; 32]);

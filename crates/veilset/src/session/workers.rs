@@ -1,0 +1,406 @@
+//! A job whose shards are run by workers: two parties agree, and then many machines of each compute (DESIGN 9).
+//!
+//! ```text
+//! both    the key of the shards is drawn, as in a job on one machine (super::shards)
+//! both  kept   the shards whose results are kept
+//!       then in rounds, until both sides have all results:
+//! both  lanes  how many workers are there. The smaller number decides
+//! both  keys   the fingerprints of the workers' keys, which are made for this round
+//!       lane j: a worker of each side runs, over a connection of its own, every such shard from the j-th on
+//! both  kept   the shards whose results are kept
+//! both  confirmation
+//! ```
+//!
+//! The two who agree hold the identities, ask the policy, write the log and keep the results; their connection stays open. A
+//! worker gets a [`Ticket`]: a key that is made for one lane of one round, and the fingerprint of the worker that it meets. Both
+//! came over the connection of those who agreed. So an identity never leaves its machine, a key that was stolen is of no use
+//! after the round, and no other worker is accepted, whoever signed its key.
+//!
+//! *What workers show* is what a job on one machine shows ([`super::shards`]): the same sessions, of the same sizes. The number of
+//! workers, which shard each of them runs, and which did not end, are seen by the peer; they follow from the announced sizes and from
+//! what breaks.
+//!
+//! *Time.* A worker leaves its connection before it opens its last result, and ends no sooner than a shard takes after that. So
+//! when a round ends does not show how long that took, unless it is longer than a shard.
+//!
+//! *What breaks.* A lane that fails ends with those of its results that are complete; the others run in the next round. A round
+//! in which nothing was gained on either side ends the job, which can be resumed. No shard is begun more often than the
+//! [folder](crate::artefact::job) allows.
+
+use super::shards::{self, Job, Keep, Key, Open, bound, fits, leaving, locked, tell_kept};
+use super::{Party, Proposal, confirm};
+use crate::artefact::learned;
+use crate::channel::{Channel, Message, Timeouts};
+use crate::error::{Error, Result, Seat};
+use crate::hash::{Domain, ItemHash, SessionId};
+use crate::net::{Endpoint, Fingerprint, Identity, Protection, establish};
+use crate::operations::{Announced, Confirmed, Learned, Sealed};
+use crate::protocols::Choice;
+use crate::rng::Prng;
+use crate::secret::Secret;
+use crate::session::run::Request;
+use crate::stored::{Part, Source, Spread};
+use serde::{Deserialize, Serialize};
+use std::sync::Arc;
+use std::sync::Mutex;
+use std::thread;
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use zeroize::Zeroize;
+
+/// The most workers of a side that run shards at the same time.
+pub const MAX_LANES: usize = 1 << 10;
+/// How long a ticket is good for.
+const GOOD_FOR: Duration = Duration::from_secs(7 * 86_400);
+
+const LANES: Message<u64> = Message::new(15, "number of workers");
+const KEYS: Message<[u8]> = Message::new(16, "fingerprints of the workers' keys");
+const LANE: Message<[u8; 32]> = Message::new(17, "what a lane consists of");
+
+/// What a worker needs to run its shards, and nothing of anybody's identity. It is as secret as the data: whoever has it can take
+/// the worker's place, and the place of an item tells its shard.
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Ticket {
+    /// The session of the lane.
+    session: [u8; 32],
+    /// The number of the lane, from 0.
+    lane: u16,
+    /// The key of the shards.
+    key: [u8; 32],
+    /// The number of shards of the job.
+    number: u32,
+    /// Those of this lane.
+    shards: Vec<u32>,
+    /// The worker's private key.
+    seed: [u8; 32],
+    /// The fingerprint of the worker that it meets.
+    peer: String,
+    /// How it is computed: the protocol and the group.
+    choice: (String, String),
+    /// What was announced of our set and of theirs: the size, and whether it is padded.
+    announced: [(u64, bool); 2],
+    /// When it is not good any more, in seconds since 1970.
+    until: u64,
+}
+
+impl Drop for Ticket {
+    fn drop(&mut self) {
+        self.key.zeroize();
+        self.seed.zeroize();
+    }
+}
+
+impl Ticket {
+    /// As it is sent to the worker.
+    fn to_bytes(&self) -> Result<Secret<Vec<u8>>> {
+        // With room for all of it: a list that grows leaves copies.
+        let mut json = Vec::with_capacity(2048 + 8 * self.shards.len());
+        serde_json::to_writer(&mut json, self)
+            .map_err(|e| Error::Bug(format!("a ticket is not JSON: {e}")))?;
+        Ok(Secret::new(json))
+    }
+
+    /// The ticket that a worker got.
+    ///
+    /// # Errors
+    /// [`Error::Usage`] if it is none.
+    pub fn of_bytes(bytes: &[u8]) -> Result<Ticket> {
+        serde_json::from_slice(bytes).map_err(|_| {
+            Error::Usage(
+                "this is not a worker's ticket of this version. Use the same version of veilset on all machines"
+                    .into(),
+            )
+        })
+    }
+
+    /// The number of its lane, from 0.
+    pub fn lane(&self) -> u16 {
+        self.lane
+    }
+
+    /// The shards of its lane, in their order.
+    pub fn shards(&self) -> &[u32] {
+        &self.shards
+    }
+
+    /// The shard of each of these items.
+    pub fn shards_of(&self, items: &[ItemHash], out: &mut [u32]) {
+        Key::of(self.key).shards(items, self.number, out);
+    }
+
+    /// Whom the worker meets, and as whom.
+    fn protection(&self) -> Result<Protection> {
+        let wrong = |e| Error::Usage(format!("the ticket names no worker of the other side: {e}"));
+        let peer = self.peer.parse().map_err(wrong)?;
+        Ok(Protection::Tls { identity: Arc::new(Identity::of_seed(&self.seed)?), peer })
+    }
+
+    /// Refuses a ticket of another day, or of other options.
+    fn check(&self, request: &Request<'_>) -> Result<()> {
+        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs();
+        if now > self.until {
+            return Err(Error::Usage(
+                "the ticket of this worker has expired. Resume the job, which makes new ones, and check the clocks".into(),
+            ));
+        }
+        match request.terms.shards == self.number {
+            true => Ok(()),
+            false => Err(Error::Usage(format!(
+                "the ticket is of a job of {} shards, but the worker was told {}. Give all workers the same options",
+                self.number, request.terms.shards
+            ))),
+        }
+    }
+}
+
+/// Our side of a lane.
+pub struct Lane<'a> {
+    /// What it computes. Its set has no items; the rest is as in the job.
+    pub request: Request<'a>,
+    /// Where the items of its shards come from.
+    pub source: &'a dyn Source,
+    /// Takes the result of each shard as it comes.
+    pub keep: &'a (dyn Fn(u32, &[u8]) -> Result<()> + Sync),
+    /// How it reaches the worker of the other side.
+    pub endpoint: &'a Endpoint,
+    /// How long it waits.
+    pub timeouts: Timeouts,
+    /// Whether it is to stop.
+    pub cancelled: &'a dyn Fn() -> bool,
+    /// Takes what there is to say.
+    pub notice: &'a dyn Fn(&str),
+}
+
+impl Lane<'_> {
+    /// Runs the shards of this ticket, one after another.
+    ///
+    /// # Errors
+    /// [`Error::Usage`] for a ticket that has expired, or of other options; those of the connection, of the protocol, of the
+    /// source, and of `keep`. What the peer did wrong in a result is kept in its place.
+    pub fn run(&self, ticket: &Ticket) -> Result<()> {
+        let request = &self.request;
+        request.check()?;
+        ticket.check(request)?;
+        let connection =
+            establish(self.endpoint, &ticket.protection()?, self.timeouts, self.cancelled, self.notice)?;
+        let [ours, theirs] = ticket.announced.map(|(size, padded)| Announced {
+            size: usize::try_from(size).unwrap_or(usize::MAX),
+            padded,
+        });
+        let (protocol, group) = &ticket.choice;
+        let session = Domain::new(&SessionId::of(ticket.session), "job, session of a lane's connection");
+        let proposal = Proposal {
+            hello: request.hello(false),
+            choice: Choice::named(protocol, group).map_err(Error::Usage)?,
+            session_id: SessionId::of(session.hash(&[&connection.exporter])),
+            job: None,
+            seat: None,
+            ours,
+            parties: Party { seat: Seat::PEER, fingerprint: connection.peer, name: None, announced: theirs }
+                .into(),
+        };
+        let (keep, wrong) = (HandOver(self.keep), Mutex::default());
+        let job = Job { request, proposal: &proposal, keep: &keep, wrong: &wrong };
+        let size = bound(ours.size, ticket.number);
+        let began = Instant::now();
+        let mut left = began;
+        leaving(connection, |open| {
+            agree(open.channel()?, ticket, &proposal)?;
+            let rng = &mut Prng::from_os()?;
+            let source = Bounded { source: self.source, size };
+            job.run_all((&source, &Key::of(ticket.key)), size, &ticket.shards, (open, rng), &mut || {
+                left = Instant::now();
+            })
+        })?;
+        // As long as a shard takes: what was opened after we left does not show in when we end.
+        let shard = (left - began) / ticket.shards.len().max(1) as u32;
+        thread::sleep((left + shard).saturating_duration_since(Instant::now()));
+        Ok(())
+    }
+}
+
+/// Both sides of a lane must compute the same.
+fn agree(channel: &mut Channel, ticket: &Ticket, proposal: &Proposal) -> Result<()> {
+    let mut terms = blake3::Hasher::new_derive_key("veilset 2026-11 job, what a lane consists of");
+    terms.update(proposal.session_id.as_bytes());
+    for term in proposal.hello.terms() {
+        terms.update(term.key.as_bytes()).update(&[0]).update(term.value.as_bytes()).update(&[0]);
+    }
+    let (protocol, group) = &ticket.choice;
+    terms.update(protocol.as_bytes()).update(&[0]).update(group.as_bytes()).update(&[0]);
+    ticket.shards.iter().for_each(|shard| {
+        terms.update(&shard.to_le_bytes());
+    });
+    let ours = *terms.finalize().as_bytes();
+    channel.tx.send(LANE, &[ours])?;
+    match channel.rx.recv(LANE, 1)?[..] == [ours] {
+        true => Ok(()),
+        false => Err(Error::misbehaves(
+            "its worker was told to compute something else. Both sides must give all workers the options of the job",
+        )),
+    }
+}
+
+/// Refuses shards that are larger than they may be.
+struct Bounded<'a> {
+    source: &'a dyn Source,
+    size: usize,
+}
+
+impl Source for Bounded<'_> {
+    fn part(&self, part: u32) -> Result<Part> {
+        let part = self.source.part(part)?;
+        fits(part.positions.len(), self.size)?;
+        Ok(part)
+    }
+}
+
+/// Hands results over to those who agreed.
+struct HandOver<'a>(&'a (dyn Fn(u32, &[u8]) -> Result<()> + Sync));
+
+impl Keep for HandOver<'_> {
+    fn begun(&self) -> Option<&shards::Begun> {
+        None
+    }
+
+    fn begin(&self, _: &Proposal, _: &Key) -> Result<()> {
+        Ok(())
+    }
+
+    /// Those who agreed have noted it.
+    fn attempt(&self, _: u32) -> Result<()> {
+        Ok(())
+    }
+
+    fn keep(&self, shard: u32, learned: Result<Learned>) -> Result<()> {
+        (self.0)(shard, &learned::to_bytes(learned)?)
+    }
+
+    fn take(&self, _: u32) -> Result<Learned> {
+        Err(Error::Bug("a worker keeps nothing".into()))
+    }
+}
+
+/// Has workers run all shards that one side or the other lacks, confirms the end, and leaves. Returns what all of them show
+/// together.
+pub(super) fn run<'s>(
+    job: &'s Job<'_>,
+    spread: &'s Spread,
+    connection: crate::net::Connection,
+    rng: &mut Prng,
+) -> Result<(Sealed<'s, Learned>, Confirmed)> {
+    if connection.peer.is_none() {
+        return Err(Error::Usage("workers need TLS. Omit `insecure_plaintext`".into()));
+    }
+    let confirmed = leaving(connection, |open| {
+        let (key, kept) = job.begin(open.channel()?, rng)?;
+        // Nothing of the protocol goes over this connection: only a peer that is not there any more ends the wait.
+        open.channel()?.set_patience(GOOD_FOR);
+        let kept = Mutex::new(kept);
+        let mut both = tell_kept(open.channel()?, &locked(&kept))?;
+        for round in 0u32.. {
+            let lacking: Vec<u32> = (0..job.number()).filter(|&shard| !both[shard as usize]).collect();
+            if lacking.is_empty() {
+                break;
+            }
+            let failed = Round { job, spread, key: &key, number: round }.run(&lacking, open, &kept, rng)?;
+            let now = tell_kept(open.channel()?, &locked(&kept))?;
+            if now == both {
+                return Err(Error::Refused(format!(
+                    "no worker completed a shard: {}. Mend that, and resume the job on both sides",
+                    failed.unwrap_or_else(|| "those of the other side failed".into())
+                )));
+            }
+            both = now;
+        }
+        let confirmed = confirm(open.channel()?, &job.proposal.session_id)?;
+        open.close();
+        Ok(confirmed)
+    })?;
+    let each =
+        |shard: u32, learned: &Learned| spread.workers.result(shard, &learned::to_bytes(Ok(learned.clone()))?);
+    Ok((job.whole(each), confirmed))
+}
+
+/// A round of a job.
+struct Round<'a> {
+    job: &'a Job<'a>,
+    spread: &'a Spread,
+    key: &'a Key,
+    number: u32,
+}
+
+impl Round<'_> {
+    /// Has workers run these shards. Returns what went wrong with one of them, if anything did.
+    fn run(
+        &self,
+        lacking: &[u32],
+        open: &mut Open,
+        kept: &Mutex<Vec<bool>>,
+        rng: &mut Prng,
+    ) -> Result<Option<String>> {
+        let Round { job, spread, .. } = self;
+        let tickets = self.tickets(lacking, open.channel()?, rng)?;
+        lacking.iter().try_for_each(|&shard| job.keep.attempt(shard))?;
+        let seat = job.proposal.parties.peer().seat;
+        let keep = |shard: u32, bytes: &[u8]| {
+            let learned = learned::of_bytes(bytes)?.map_err(|error| error.by(seat));
+            if !lacking.contains(&shard) {
+                return Err(Error::Usage(format!("a worker returned shard {shard}, which it was not given")));
+            }
+            // A shard that ran again because the other side lacked it has a result here already.
+            if std::mem::replace(&mut locked(kept)[shard as usize], true) {
+                return Ok(());
+            }
+            if let Err(error) = &learned {
+                locked(job.wrong).get_or_insert(error.clone());
+            }
+            job.keep.keep(shard, learned)
+        };
+        let tickets: Vec<_> = tickets.iter().map(Ticket::to_bytes).collect::<Result<_>>()?;
+        Ok(spread.workers.run(&tickets, &keep)?.into_iter().flatten().next())
+    }
+
+    /// A ticket for each lane of this round.
+    fn tickets(&self, lacking: &[u32], channel: &mut Channel, rng: &mut Prng) -> Result<Vec<Ticket>> {
+        let proposal = self.job.proposal;
+        let ours = self.spread.workers.lanes().clamp(1, MAX_LANES);
+        channel.tx.send(LANES, &[ours as u64])?;
+        let theirs = channel.rx.recv(LANES, 1)?[0];
+        if !(1..=MAX_LANES as u64).contains(&theirs) {
+            return Err(Error::misbehaves(format!("it has {theirs} workers, which is not possible")));
+        }
+        let lanes = ours.min(theirs as usize).min(lacking.len());
+        let seeds: Vec<Secret<[u8; 32]>> = (0..lanes).map(|_| Secret::new(rng.bytes())).collect();
+        let (mut fingerprints, mut length) = (Vec::new(), 0);
+        for seed in &seeds {
+            let fingerprint = Identity::of_seed(seed)?.fingerprint();
+            length = fingerprint.as_bytes().len();
+            fingerprints.extend_from_slice(fingerprint.as_bytes());
+        }
+        channel.tx.send_bytes(KEYS, &fingerprints)?;
+        let theirs = channel.rx.recv_bytes(KEYS, fingerprints.len())?;
+        let peers = theirs.chunks_exact(length).map(Fingerprint::of_bytes).collect::<Option<Vec<_>>>();
+        let peers = peers.ok_or_else(|| Error::misbehaves("it sent fingerprints that are none"))?;
+        let session = Domain::new(&proposal.session_id, "job, session of a lane");
+        let until = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default() + GOOD_FOR;
+        let tickets = seeds.iter().zip(peers).zip(0u16..).map(|((seed, peer), lane)| Ticket {
+            session: session.numbered(u64::from(self.number) << 16 | u64::from(lane)).hash(&[]),
+            lane,
+            key: *self.key.bytes(),
+            number: self.job.number(),
+            shards: lacking.iter().copied().skip(lane.into()).step_by(lanes).collect(),
+            seed: **seed,
+            peer: peer.to_string(),
+            choice: (proposal.choice.protocol.name.into(), proposal.choice.group.into()),
+            announced: [proposal.ours, proposal.parties.peer().announced]
+                .map(|announced| (announced.size as u64, announced.padded)),
+            until: until.as_secs(),
+        });
+        Ok(tickets.collect())
+    }
+}
+
+#[cfg(test)]
+#[path = "workers_tests.rs"]
+mod tests;

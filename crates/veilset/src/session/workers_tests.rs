@@ -1,0 +1,334 @@
+use super::*;
+use crate::channel::WireCount;
+use crate::item::{ItemSet, Items};
+use crate::net::Connection;
+use crate::operations::{INTERSECT, Operation, Role, Terms, UNION};
+use crate::protocols::{CWPRF, DH_PSI, Protocol, VOLE};
+use crate::session::run::{Outcome, run, run_if};
+use crate::stored::{Set, Workers};
+use crate::testing::overlapping;
+use crate::threads::Threads;
+use std::collections::BTreeSet;
+use std::net::TcpListener;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+const SHARDS: u32 = 6;
+const QUICK: Timeouts = Timeouts { connect: Duration::from_secs(5), idle: Duration::from_secs(5) };
+
+/// How the workers of one side reach those of the other, by lane.
+fn places(lanes: usize) -> [Vec<Endpoint>; 2] {
+    // They are free: nobody else binds them before the workers do.
+    let free: Vec<TcpListener> = (0..lanes).map(|_| TcpListener::bind("127.0.0.1:0").unwrap()).collect();
+    let addresses: Vec<String> = free.iter().map(|l| l.local_addr().unwrap().to_string()).collect();
+    [
+        addresses.iter().cloned().map(Endpoint::Listen).collect(),
+        addresses.into_iter().map(Endpoint::Connect).collect(),
+    ]
+}
+
+/// What a worker does in place of its work.
+type Mischief = dyn Fn(usize, &mut Ticket) -> Option<String> + Send + Sync;
+
+/// The workers of a side: threads.
+struct Crew {
+    of: (&'static Operation, &'static Protocol),
+    role: Role,
+    set: ItemSet,
+    columns: Vec<String>,
+    payloads: Items,
+    pad_to: Option<usize>,
+    places: Vec<Endpoint>,
+    rounds: AtomicUsize,
+    mischief: Box<Mischief>,
+    /// What was learned in each shard.
+    learned: Arc<Mutex<Vec<(u32, Learned)>>>,
+    /// The tickets that were given.
+    given: Arc<Mutex<Vec<Secret<Vec<u8>>>>>,
+}
+
+impl Crew {
+    fn new(of: (&'static Operation, &'static Protocol), role: Role, set: ItemSet, places: Vec<Endpoint>) -> Crew {
+        Crew {
+            of,
+            role,
+            set,
+            columns: Vec::new(),
+            payloads: Items::new(),
+            pad_to: None,
+            places,
+            rounds: AtomicUsize::new(0),
+            mischief: Box::new(|_, _| None),
+            learned: Arc::default(),
+            given: Arc::default(),
+        }
+    }
+
+    fn request<'a>(&'a self, set: impl Into<Set<'a>>) -> Request<'a> {
+        let (operation, protocol) = self.of;
+        let terms = Terms { max_row: 3010, shards: SHARDS, ..Terms::default() };
+        Request {
+            protocol,
+            terms,
+            pad_to: self.pad_to,
+            sent_columns: &self.columns,
+            ..Request::new(operation, self.role, set)
+        }
+    }
+
+    /// The items of a shard, in the order of the set, and their payloads.
+    fn shard(&self, ticket: &Ticket, shard: u32) -> (ItemSet, Items) {
+        let mut of = vec![0; self.set.len()];
+        let hashes: Vec<ItemHash> = self.set.iter().map(ItemHash::of_item).collect();
+        ticket.shards_of(&hashes, &mut of);
+        let here = || (0..self.set.len()).filter(|&i| of[i] == shard);
+        let payloads = here().filter(|_| !self.payloads.is_empty()).map(|i| self.payloads.get(i)).collect();
+        (here().map(|i| self.set.get(i)).collect(), payloads)
+    }
+
+    fn work(&self, ticket: &Ticket, keep: &crate::stored::Kept<'_>) -> Result<()> {
+        struct From<'a>(&'a Crew, &'a Ticket);
+        impl Source for From<'_> {
+            fn part(&self, part: u32) -> Result<Part> {
+                let (set, payloads) = self.0.shard(self.1, part);
+                let form = self.0.request(&set).form();
+                Ok(Part::of(&set, &payloads, form, Threads::global()))
+            }
+        }
+        let nothing = ItemSet::default();
+        Lane {
+            request: self.request(&nothing),
+            source: &From(self, ticket),
+            keep,
+            endpoint: &self.places[usize::from(ticket.lane())],
+            timeouts: QUICK,
+            cancelled: &|| false,
+            notice: &|_| (),
+        }
+        .run(ticket)
+    }
+}
+
+impl Workers for Arc<Crew> {
+    fn lanes(&self) -> usize {
+        self.places.len()
+    }
+
+    fn run(
+        &self,
+        tickets: &[Secret<Vec<u8>>],
+        keep: &crate::stored::Kept<'_>,
+    ) -> Result<Vec<Option<String>>> {
+        let round = self.rounds.fetch_add(1, Ordering::SeqCst);
+        locked(&self.given).extend(tickets.iter().map(|ticket| Secret::new(ticket.to_vec())));
+        Ok(thread::scope(|scope| {
+            let lanes: Vec<_> = tickets
+                .iter()
+                .map(|ticket| {
+                    scope.spawn(move || {
+                        let mut ticket = Ticket::of_bytes(ticket).unwrap();
+                        match (self.mischief)(round, &mut ticket) {
+                            Some(failed) => Some(failed),
+                            None => self.work(&ticket, keep).err().map(|e| e.to_string()),
+                        }
+                    })
+                })
+                .collect();
+            lanes.into_iter().map(|lane| lane.join().unwrap()).collect()
+        }))
+    }
+
+    fn result(&self, shard: u32, bytes: &[u8]) -> Result<()> {
+        locked(&self.learned).push((shard, learned::of_bytes(bytes)?.unwrap()));
+        Ok(())
+    }
+}
+
+/// Those who agreed, over TLS.
+fn coordinate(crews: [&Arc<Crew>; 2]) -> [Result<Outcome>; 2] {
+    let identities = [(); 2].map(|()| Arc::new(Identity::generate().unwrap()));
+    let [listens, connects] = places(1).map(|mut places| places.remove(0));
+    let side = |crew: &Arc<Crew>, endpoint: Endpoint, own: usize| {
+        let security =
+            Protection::Tls { identity: identities[own].clone(), peer: identities[1 - own].fingerprint() };
+        let connection = establish(&endpoint, &security, QUICK, &|| false, &|_| ()).unwrap();
+        let spread = Spread { items: crew.set.len(), sums: Vec::new(), workers: Box::new(crew.clone()) };
+        let rng = &mut Prng::from_os().unwrap();
+        let request = crew.request(Set::Spread(&spread));
+        request.prepare(rng).and_then(|prepared| run_if(connection, prepared, &mut (), rng))
+    };
+    thread::scope(|scope| {
+        let there = scope.spawn(|| side(crews[1], connects, 1));
+        [side(crews[0], listens, 0), there.join().unwrap()]
+    })
+}
+
+fn payload_of(item: &[u8]) -> Vec<u8> {
+    blake3::hash(item).as_bytes()[..9].to_vec()
+}
+
+/// The items that the receiver learned, from all shards, and their payloads.
+fn learned_items(crew: &Crew) -> Vec<(Vec<u8>, Vec<u8>)> {
+    let ticket = Ticket::of_bytes(&locked(&crew.given)[0]).unwrap();
+    let mut all = Vec::new();
+    let mut seen = BTreeSet::new();
+    for (shard, learned) in locked(&crew.learned).iter() {
+        assert!(seen.insert(*shard));
+        let (items, payloads): (Vec<Vec<u8>>, _) = match learned {
+            Learned::Matching(matching) => {
+                let (set, _) = crew.shard(&ticket, *shard);
+                let items = matching.positions.iter().map(|&i| set.get(i as usize).to_vec());
+                (items.collect(), &matching.payloads)
+            }
+            Learned::New(new) => (new.items.iter().map(<[u8]>::to_vec).collect(), &new.payloads),
+            other => panic!("{other:?}"),
+        };
+        for (i, item) in items.into_iter().enumerate() {
+            let payload = if payloads.is_empty() { Vec::new() } else { payloads.get(i).to_vec() };
+            all.push((item, payload));
+        }
+    }
+    assert_eq!(seen.len(), SHARDS as usize);
+    all.sort();
+    all
+}
+
+fn expected(receiver: &Crew, sender: &Crew) -> Vec<(Vec<u8>, Vec<u8>)> {
+    let ours: BTreeSet<&[u8]> = receiver.set.iter().collect();
+    let wanted = receiver.of.0 == &INTERSECT;
+    let of = |item: &[u8]| if sender.payloads.is_empty() { Vec::new() } else { payload_of(item) };
+    let mut all: Vec<_> = sender.set.iter().filter(|item| ours.contains(item) == wanted).collect();
+    all.sort_unstable();
+    all.into_iter().map(|item| (item.to_vec(), of(item))).collect()
+}
+
+#[test]
+fn workers_give_what_the_plain_computation_gives() {
+    let cases = [
+        ((&INTERSECT, &VOLE), false),
+        ((&INTERSECT, &VOLE), true),
+        ((&INTERSECT, &DH_PSI), false),
+        ((&UNION, &CWPRF), true),
+    ];
+    for (of, payload) in cases {
+        for ((n_y, n_x, overlap), lanes) in [((90, 70, 0.5), [2, 3]), ((0, 5, 0.0), [1, 1])] {
+            let (y, x) = overlapping(n_y, n_x, overlap);
+            let payloads: Items = x.iter().filter(|_| payload).map(payload_of).collect();
+            let [listen, connect] = places(lanes[0].max(lanes[1]));
+            let mut receiver = Crew::new(of, Role::Receiver, y, listen[..lanes[0]].to_vec());
+            let mut sender = Crew::new(of, Role::Sender, x, connect[..lanes[1]].to_vec());
+            sender.payloads = payloads;
+            for crew in [&mut receiver, &mut sender] {
+                crew.columns = if payload { vec!["note".into()] } else { vec![] };
+                crew.pad_to = Some(100);
+            }
+            let [receiver, sender] = [receiver, sender].map(Arc::new);
+            let [r, s] = coordinate([&receiver, &sender]).map(Result::unwrap);
+            assert_eq!(r.session_id, s.session_id);
+            assert_eq!(learned_items(&receiver), expected(&receiver, &sender), "{} {} {n_y}", of.0, of.1);
+            assert!(locked(&sender.learned).iter().all(|(_, learned)| matches!(learned, Learned::Nothing)));
+            let rounds = [&receiver, &sender].map(|crew| crew.rounds.load(Ordering::SeqCst));
+            assert_eq!(rounds, [1, 1]);
+            assert_eq!(locked(&receiver.given).len(), lanes[0].min(lanes[1]));
+        }
+    }
+}
+
+fn crews(lanes: usize) -> [Crew; 2] {
+    let (y, x) = overlapping(60, 50, 0.5);
+    let [listen, connect] = places(lanes);
+    let of = (&INTERSECT, &VOLE);
+    [Crew::new(of, Role::Receiver, y, listen), Crew::new(of, Role::Sender, x, connect)]
+}
+
+#[test]
+fn a_worker_that_dies_loses_its_lane_only() {
+    for dies in 0..2 {
+        let [mut receiver, mut sender] = crews(2);
+        let crew = if dies == 0 { &mut receiver } else { &mut sender };
+        crew.mischief = Box::new(|round, ticket| (round == 0 && ticket.lane() == 1).then(|| "it died".into()));
+        let [receiver, sender] = [receiver, sender].map(Arc::new);
+        let outcomes = coordinate([&receiver, &sender]);
+        assert!(outcomes.iter().all(Result::is_ok), "{outcomes:?}");
+        assert_eq!(learned_items(&receiver), expected(&receiver, &sender));
+        let given = locked(&receiver.given);
+        let tickets: Vec<Ticket> = given.iter().map(|bytes| Ticket::of_bytes(bytes).unwrap()).collect();
+        // The second round has the shards of the lane that failed, and no others; and other keys and sessions.
+        let shards: Vec<&[u32]> = tickets.iter().map(Ticket::shards).collect();
+        assert_eq!(shards, [&[0, 2, 4][..], &[1, 3, 5], &[1, 5], &[3]]);
+        let of = |value: fn(&Ticket) -> [u8; 32]| tickets.iter().map(value).collect::<BTreeSet<_>>().len();
+        assert_eq!([of(|t| t.seed), of(|t| t.session), of(|t| t.key)], [4, 4, 1]);
+        assert_eq!(tickets.iter().map(|t| &t.peer).collect::<BTreeSet<_>>().len(), 4);
+    }
+}
+
+#[test]
+fn workers_that_all_fail_end_the_job() {
+    let [mut receiver, sender] = crews(2);
+    receiver.mischief = Box::new(|_, _| Some("no memory".into()));
+    let [r, s] = coordinate([&Arc::new(receiver), &Arc::new(sender)]);
+    let r = r.unwrap_err().to_string();
+    assert!(r.contains("no worker completed a shard: no memory"), "{r}");
+    assert!(s.is_err());
+}
+
+#[test]
+fn a_worker_meets_the_worker_that_was_named_only() {
+    // Another key than the one that was told; a key of the lane beside; one that has expired.
+    let cases: [(&str, fn(&mut Ticket)); 3] = [
+        ("fingerprint", |ticket| ticket.seed[0] ^= 1),
+        ("fingerprint", |ticket| ticket.peer = Identity::generate().unwrap().fingerprint().to_string()),
+        ("expired", |ticket| ticket.until = 1),
+    ];
+    for (words, change) in cases {
+        let [receiver, mut sender] = crews(1);
+        let said: Arc<Mutex<String>> = Arc::default();
+        let seen = said.clone();
+        sender.mischief = Box::new(move |_, ticket| {
+            change(ticket);
+            let _ = &seen;
+            None
+        });
+        let [r, s] = coordinate([&Arc::new(receiver), &Arc::new(sender)]);
+        let s = s.unwrap_err().to_string();
+        assert!(r.is_err() && s.contains(words), "{s}");
+    }
+}
+
+#[test]
+fn workers_that_compute_something_else_are_told_apart() {
+    let [receiver, mut sender] = crews(1);
+    sender.mischief = Box::new(|_, ticket| {
+        ticket.shards.reverse();
+        None
+    });
+    let [r, s] = coordinate([&Arc::new(receiver), &Arc::new(sender)]);
+    assert!(r.is_err());
+    assert!(s.unwrap_err().to_string().contains("compute something else"));
+}
+
+#[test]
+fn workers_need_tls_and_workers_on_the_other_side() {
+    let crews = crews(1).map(Arc::new);
+    let spreads = crews.each_ref().map(|crew| Spread {
+        items: crew.set.len(),
+        sums: Vec::new(),
+        workers: Box::new(crew.clone()),
+    });
+    let errors = |sets: [Set<'_>; 2]| {
+        let (ours, theirs) = Channel::pair();
+        let side = |crew: &Arc<Crew>, set, channel| {
+            let connection = Connection::unprotected(channel, WireCount::default());
+            let request = crew.request(set);
+            run(connection, &request, &mut Prng::from_os().unwrap()).unwrap_err().to_string()
+        };
+        thread::scope(|scope| {
+            let there = scope.spawn(|| side(&crews[1], sets[1], theirs));
+            [side(&crews[0], sets[0], ours), there.join().unwrap()]
+        })
+    };
+    let plain = errors([Set::Spread(&spreads[0]), Set::Spread(&spreads[1])]);
+    assert!(plain[0].contains("workers need TLS"), "{plain:?}");
+    let different = errors([Set::Spread(&spreads[0]), Set::Memory(&crews[1].set)]);
+    let words = "ours is a new one, run by workers, the peer's is a new one";
+    assert!(different[0].contains(words), "{different:?}");
+}
