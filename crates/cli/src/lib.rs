@@ -102,6 +102,45 @@ pub fn plan(operation: &str, options: &[(String, config::Value)]) -> Result<Part
     PartyPlan::of(config::command(operation, options)?, true)
 }
 
+/// The job of a worker, which has a piece of the table of an operation with these options. What they say of people, files and
+/// connections is for those who agree, and not looked at.
+///
+/// # Errors
+/// [`Error::Usage`], as for what is typed.
+pub fn piece_plan(operation: &str, options: &[(String, config::Value)]) -> Result<PartyPlan> {
+    const OF_THE_WORK: [&str; 17] = [
+        "role",
+        "key",
+        "normalize",
+        "encoding",
+        "empty_keys",
+        "duplicates",
+        "protocol",
+        "group",
+        "pad_to",
+        "threads",
+        "max_peer_items",
+        "send_columns",
+        "receive_columns",
+        "max_row",
+        "both",
+        "shards",
+        "connect_timeout",
+    ];
+    let of_the_work = |(name, _): &&(String, config::Value)| OF_THE_WORK.contains(&name.as_str());
+    let mut options: Vec<_> = options.iter().filter(of_the_work).cloned().collect();
+    let text = |text: &str| config::Value::Text(text.into());
+    // Its connections are made by tickets.
+    options.extend([
+        ("input".into(), text("the rows of a worker")),
+        ("format".into(), text("arrow")),
+        ("listen".into(), text("127.0.0.1:0")),
+        ("insecure_plaintext".into(), config::Value::Flag(true)),
+        ("audit_log".into(), text("none")),
+    ]);
+    plan(operation, &options)
+}
+
 /// The plan for `prepare`, `filter build` and what else is made in advance, with these options.
 ///
 /// # Errors

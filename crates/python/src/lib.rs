@@ -6,6 +6,7 @@ mod frame;
 mod link;
 mod people;
 mod run;
+mod spread;
 
 use pyo3::prelude::*;
 
@@ -18,4 +19,8 @@ mod _native {
     use crate::people::{add_peer, identity, new_identity, peers, remove_peer};
     #[pymodule_export]
     use crate::run::{Run, operations, options};
+    #[pymodule_export]
+    use crate::spread::{
+        digest_keys, piece_hashes, piece_result, piece_sums, run_lane, ticket_lane, ticket_shards,
+    };
 }

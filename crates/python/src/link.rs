@@ -84,6 +84,11 @@ impl<T> Link<T> {
         }
     }
 
+    /// Whether it is to stop.
+    pub(crate) fn is_stopped(&self) -> bool {
+        self.0.stopped.load(Ordering::SeqCst)
+    }
+
     /// Marks the time in which a frame is read.
     pub(crate) fn reading(&self, reading: bool) {
         self.now().reading = reading;

@@ -3,6 +3,7 @@
 use crate::errors::{as_name, as_python, exception};
 use crate::frame::{Frame, Stream, batches};
 use crate::link::{Doing, Link};
+use crate::spread::{Whole, agree};
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyDict, PyList};
@@ -30,15 +31,15 @@ pub(crate) struct Run {
 }
 
 /// What there is in the end, or what went wrong.
-type Ended = std::result::Result<Done, Box<Failed>>;
+pub(crate) type Ended = std::result::Result<Done, Box<Failed>>;
 
 /// What went wrong, and which of several parties that is about.
-struct Failed {
+pub(crate) struct Failed {
     error: Error,
     about: Option<String>,
 }
 
-enum Done {
+pub(crate) enum Done {
     Ran(Box<Ran>),
     /// What was agreed, in words.
     Checked(String),
@@ -46,7 +47,7 @@ enum Done {
 }
 
 /// A completed run. What was written to a file is not here.
-struct Ran {
+pub(crate) struct Ran {
     report: String,
     text: String,
     frame: Option<Batches>,
@@ -55,7 +56,7 @@ struct Ran {
 }
 
 /// What went wrong on our side.
-fn alone(error: Error) -> Box<Failed> {
+pub(crate) fn alone(error: Error) -> Box<Failed> {
     Box::new(Failed { error, about: None })
 }
 
@@ -82,6 +83,14 @@ impl Run {
     fn start(reads: bool, work: impl FnOnce(&Link<Ended>) -> Ended + Send + 'static) -> PyResult<Run> {
         let link = Link::new();
         link.reading(reads);
+        Run::over(link, work)
+    }
+
+    /// Starts `work` on a thread of its own, over this link.
+    pub(crate) fn over(
+        link: Link<Ended>,
+        work: impl FnOnce(&Link<Ended>) -> Ended + Send + 'static,
+    ) -> PyResult<Run> {
         let worker = link.clone();
         let work = move || {
             let outcome = catch_unwind(AssertUnwindSafe(|| work(&worker)));
@@ -108,7 +117,7 @@ impl Run {
         let mut plan = plan(operation, &values(options)?).map_err(|e| exception(py, &e, None))?;
         let frame = frame.map(batches).transpose()?;
         Run::start(frame.is_some(), move |link| {
-            carry_out(&mut plan, frame, link, check).map_err(|error| {
+            carry_out(&mut plan, load(frame, link), link, check).map_err(|error| {
                 let about = plan.job.parties.as_ref().and_then(|me| about(me, &error));
                 Box::new(Failed { error, about })
             })
@@ -129,6 +138,19 @@ impl Run {
         Run::start(frame.is_some(), move |link| {
             make(&plan, read(frame, link), link).map(Done::Made).map_err(alone)
         })
+    }
+
+    /// Starts the run of those who agree, for a table that lies with workers: `whole` says what is known of it, and `crew` is who
+    /// has it.
+    #[staticmethod]
+    fn spread(
+        py: Python<'_>,
+        operation: &str,
+        options: &Bound<'_, PyDict>,
+        whole: Whole,
+        crew: Py<PyAny>,
+    ) -> PyResult<Run> {
+        agree(py, (operation, options), whole, crew)
     }
 
     /// Waits for the end, at most so many seconds. Returns whether it is over.
@@ -214,9 +236,9 @@ fn load(
 }
 
 /// What reads a table: from the frame, if there is one.
-fn read(
+pub(crate) fn read<T>(
     frame: Option<Stream>,
-    link: &Link<Ended>,
+    link: &Link<T>,
 ) -> impl FnOnce(&InputTable, Option<&[String]>, &Watch<'_>) -> Result<Table> {
     move |source, columns, watch| {
         let Some(mut batches) = frame else { return source.table(columns, watch) };
@@ -246,10 +268,15 @@ fn read(
 pub(crate) const NEXT: &str = "Look at what makes them, and run again";
 
 /// Carries out the plan, or only checks it.
-fn carry_out(plan: &mut PartyPlan, frame: Option<Stream>, link: &Link<Ended>, check: bool) -> Result<Done> {
+pub(crate) fn carry_out(
+    plan: &mut PartyPlan,
+    load: impl for<'j> FnOnce(&'j Job, &Watch<'_>) -> Result<Data<'j>>,
+    link: &Link<Ended>,
+    check: bool,
+) -> Result<Done> {
     plan.begin()?;
     let me = plan.job.parties.as_ref();
-    ready(plan, load(frame, link), link, |party| {
+    ready(plan, load, link, |party| {
         let files = party.files()?;
         if check {
             let (checked, estimate) = party.check()?;
@@ -314,7 +341,7 @@ fn describe(about: &About, to: &Bound<'_, PyDict>) -> PyResult<()> {
 }
 
 /// The options, as they would be in a file.
-fn values(options: &Bound<'_, PyDict>) -> PyResult<Vec<(String, Value)>> {
+pub(crate) fn values(options: &Bound<'_, PyDict>) -> PyResult<Vec<(String, Value)>> {
     options.iter().map(|(key, value)| Ok((key.extract()?, value_of(&value)?))).collect()
 }
 

@@ -62,8 +62,8 @@ pub struct Spread {
 
 /// The workers of one side of a job.
 pub trait Workers: Send + Sync {
-    /// How many of them run shards at the same time.
-    fn lanes(&self) -> usize;
+    /// How many of them can run shards at the same time, and where.
+    fn lanes(&self) -> Lanes;
 
     /// Has a worker carry out each of these tickets, all at the same time, and returns when all have ended: for each, what
     /// went wrong if it did not complete. `keep` takes the result of each shard as it comes.
@@ -77,6 +77,21 @@ pub trait Workers: Send + Sync {
     /// # Errors
     /// Whatever keeps it from being written.
     fn result(&self, shard: u32, learned: &[u8]) -> Result<()>;
+}
+
+/// How many workers can run shards at the same time.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Lanes {
+    /// So many.
+    pub at_once: usize,
+    /// The numbers of the lanes that they can run, below [`Lanes::MOST`]: those that have a place where a worker listens. `None`
+    /// for workers that connect to whatever place is there.
+    pub places: Option<Vec<u16>>,
+}
+
+impl Lanes {
+    /// The most lanes of a job.
+    pub const MOST: usize = 1 << 10;
 }
 
 /// Keeps the result of a shard.

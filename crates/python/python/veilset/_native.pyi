@@ -7,12 +7,19 @@ __all__ = [
     "Frame",
     "Run",
     "add_peer",
+    "digest_keys",
     "identity",
     "new_identity",
     "operations",
     "options",
     "peers",
+    "piece_hashes",
+    "piece_result",
+    "piece_sums",
     "remove_peer",
+    "run_lane",
+    "ticket_lane",
+    "ticket_shards",
 ]
 
 @final
@@ -36,6 +43,8 @@ class Run:
     ) -> Run: ...
     @staticmethod
     def make(command: str, options: Mapping[str, Any], frame: object | None = None) -> Run: ...
+    @staticmethod
+    def spread(operation: str, options: Mapping[str, Any], whole: Mapping[str, Any], crew: object) -> Run: ...
     def wait(self, seconds: float) -> bool: ...
     def cancel(self) -> None: ...
     def patience(self) -> float: ...
@@ -56,3 +65,20 @@ def add_peer(
     force: bool,
 ) -> None: ...
 def remove_peer(name: str, book: str | PathLike[str] | None) -> None: ...
+def piece_hashes(operation: str, options: Mapping[str, Any], frame: object) -> tuple[bytes, bytes]: ...
+def piece_sums(
+    operation: str, options: Mapping[str, Any], keys: bytes, frame: object
+) -> tuple[int, int, bytes]: ...
+def piece_result(
+    operation: str, options: Mapping[str, Any], learned: bytes, frame: object
+) -> Frame | None: ...
+def ticket_shards(ticket: bytes, hashes: bytes) -> bytes: ...
+def ticket_lane(ticket: bytes) -> tuple[int, list[int]]: ...
+def digest_keys(identity: str | PathLike[str] | None) -> bytes: ...
+def run_lane(
+    operation: str,
+    options: Mapping[str, Any],
+    ticket: bytes,
+    place: Mapping[str, str | None],
+    hands: object,
+) -> None: ...

@@ -112,17 +112,16 @@ class Started:
         data: Any,
         options: Mapping[str, Any],
     ) -> None:
-        given = {name: value for name, value in options.items() if not (value is None and name != "audit_log")}
+        given = given_of(options)
         progress = given.pop("progress", None)
         words: dict[str, Any] = {}
         self._source: Source | None = None
         if data is not NO_DATA:
-            self._source = source(data, looked_at(given))
+            self._source = data if isinstance(data, Source) else source(data, looked_at(given))
             words["input"] = self._source.path or NAME
             if self._source.path is None:
                 words["format"] = "arrow"
-        for name, value in given.items():
-            words[name] = _word(name, value)
+        words.update(worded(given))
         self._show = _shown(progress)
         self._run = start(words, self._source and self._source.stream)
         _going.add(self)
@@ -215,6 +214,16 @@ def make(command: str, data: Any, options: Mapping[str, Any]) -> dict[str, Any]:
     started = start_making(command, data, options)
     started.wait_for_the_end()
     return started.outcome()
+
+
+def given_of(options: Mapping[str, Any]) -> dict[str, Any]:
+    """The options that were given. ``None`` stands for one that was not, except for the log."""
+    return {name: value for name, value in options.items() if not (value is None and name != "audit_log")}
+
+
+def worded(given: Mapping[str, Any]) -> dict[str, Any]:
+    """Options as the native part takes them."""
+    return {name: _word(name, value) for name, value in given.items()}
 
 
 def _word(name: str, value: Any) -> Any:

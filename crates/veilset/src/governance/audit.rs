@@ -259,7 +259,12 @@ impl Participant {
 /// # Errors
 /// [`Error::Output`] if the set is on disk and cannot be read.
 pub fn digest(identity: &Identity, set: Set<'_>, values: &[i128], threads: &Threads) -> Result<String> {
-    digest_under(&identity.secret_for("veilset 2026-11 audit log, digest of a set"), set, values, threads)
+    digest_under(&digest_key(identity), set, values, threads)
+}
+
+/// The key of such a digest, which reveals nothing about the identity.
+pub fn digest_key(identity: &Identity) -> Secret<[u8; 32]> {
+    identity.secret_for("veilset 2026-11 audit log, digest of a set")
 }
 
 fn digest_under(key: &Secret<[u8; 32]>, set: Set<'_>, values: &[i128], threads: &Threads) -> Result<String> {

@@ -1,6 +1,7 @@
 //! Our side's data: from the file to the request, and from the outcome to the written result.
 
 use super::on_disk::OnDisk;
+use super::spread::Elsewhere;
 use super::{InputTable, Job, Phase, Watch, name};
 use crate::artefact::Ledger;
 use crate::error::{Error, Result, Seat};
@@ -86,24 +87,26 @@ impl InputTable {
 
 /// A job's data, checked.
 pub struct Data<'a> {
-    job: &'a Job,
-    input: Input,
+    pub(super) job: &'a Job,
+    pub(super) input: Input,
     /// The format in which rows of a result are written.
-    output_format: Format,
+    pub(super) output_format: Format,
 }
 
 /// Our table.
-enum Input {
+pub(super) enum Input {
     /// In memory.
     Memory(Box<InMemory>),
     /// To be read again, with the set on disk.
     Disk(Box<OnDisk>),
+    /// With workers.
+    Elsewhere(Box<Elsewhere>),
 }
 
-struct InMemory {
-    keys: Keys,
+pub(super) struct InMemory {
+    pub(super) keys: Keys,
     values: Vec<i128>,
-    payloads: Items,
+    pub(super) payloads: Items,
 }
 
 /// What is known of our table.
@@ -173,7 +176,7 @@ impl<'a> Data<'a> {
     pub fn keys(&self) -> Option<&Keys> {
         match &self.input {
             Input::Memory(all) => Some(&all.keys),
-            Input::Disk(_) => None,
+            Input::Disk(_) | Input::Elsewhere(_) => None,
         }
     }
 
@@ -189,48 +192,35 @@ impl<'a> Data<'a> {
                 skipped: all.skipped,
                 unread: all.head.unread(),
             },
+            Input::Elsewhere(all) => Facts {
+                name: "the table of the workers",
+                rows: all.rows,
+                items: all.spread.items as u64,
+                duplicates: all.duplicates,
+                skipped: all.skipped,
+                unread: &[],
+            },
         }
     }
 
-    /// Our table, or one like it without rows.
-    fn table(&self) -> &Table {
-        match &self.input {
-            Input::Memory(all) => &all.keys.table,
-            Input::Disk(all) => &all.head,
-        }
-    }
-
-    fn in_memory(&self) -> Result<&InMemory> {
+    pub(super) fn in_memory(&self) -> Result<&InMemory> {
         match &self.input {
             Input::Memory(all) => Ok(all),
-            Input::Disk(_) => Err(Error::Bug("a result that a job in shards does not have".into())),
+            _ => Err(Error::Bug("what a table that is not in memory does not have".into())),
         }
     }
 
     /// The request of the job.
     pub fn request(&self) -> Request<'_> {
-        let job = self.job;
         let (set, normalisation) = match &self.input {
             Input::Memory(all) => (Set::Memory(&all.keys.keyed.set), &all.keys.compared),
             Input::Disk(all) => (Set::Disk(&all.stored), &all.compared),
+            Input::Elsewhere(all) => (Set::Spread(&all.spread), &all.compared),
         };
-        let request = Request {
-            protocol: job.protocol,
-            group: job.group,
-            key_columns: job.source.key.len(),
-            normalisation,
-            max_peer_items: job.max_peer_items,
-            pad_to: job.source.pad_to,
-            sent_columns: &job.sent_columns,
-            value_scale: job.value_scale,
-            terms: job.all_terms(),
-            parties: job.parties.as_ref(),
-            threads: &job.threads,
-            ..Request::new(job.operation, job.role, set)
-        };
+        let request = self.job.request(set, normalisation);
         match &self.input {
             Input::Memory(all) => Request { payloads: &all.payloads, values: &all.values, ..request },
-            Input::Disk(_) => request,
+            Input::Disk(_) | Input::Elsewhere(_) => request,
         }
     }
 
@@ -293,22 +283,29 @@ impl<'a> Data<'a> {
             None => {
                 let layout =
                     Layout { for_spreadsheets: self.job.for_spreadsheets, ..self.output_format.into() };
-                self.write_items(outcome, To::File(layout, output.writer()))
+                let seat = self.seat(outcome);
+                self.write_items(&outcome.learned, To::File(layout, output.writer()))
+                    .map_err(|error| error.by(seat))
             }
         }
     }
 
-    /// The result in memory: `None` if it is a number or nothing.
+    /// The result in memory: `None` if it is a number or nothing, or lies with workers.
     ///
     /// # Errors
     /// [`Error::Peer`] for malformed rows of the peer.
     pub fn batches(&self, outcome: &Outcome) -> Result<Option<Batches>> {
-        if !self.job.shape().has_items() {
-            return Ok(None);
+        match (&self.input, self.job.shape().has_items()) {
+            (Input::Elsewhere(_), _) | (_, false) => Ok(None),
+            _ => self.rows_of(&outcome.learned, self.seat(outcome)).map(Some),
         }
+    }
+
+    /// The rows of a result; malformed ones came from this party.
+    pub(super) fn rows_of(&self, learned: &Learned, seat: Seat) -> Result<Batches> {
         let mut batches = Batches::default();
-        self.write_items(outcome, To::Batches(&mut batches))?;
-        Ok(Some(batches))
+        self.write_items(learned, To::Batches(&mut batches)).map_err(|error| error.by(seat))?;
+        Ok(batches)
     }
 
     /// The header and the row of a result that is a line of numbers.
@@ -335,24 +332,25 @@ impl<'a> Data<'a> {
     }
 
     /// Writes a result of items.
-    fn write_items(&self, outcome: &Outcome, to: To<'_>) -> Result<()> {
+    fn write_items(&self, learned: &Learned, to: To<'_>) -> Result<()> {
         let job = self.job;
         let Keys { table, columns, keyed, .. } = match &self.input {
-            Input::Disk(all) => return self.by(outcome, all.write(job, &outcome.learned, to)),
+            Input::Disk(all) => return all.write(job, learned, to),
             Input::Memory(all) => &all.keys,
+            Input::Elsewhere(_) => return Err(Error::Bug("rows that lie with workers".into())),
         };
         let sent = |payloads| {
             let names = job.received_as.as_slice();
             (!names.is_empty()).then_some(SentColumns { names, payloads })
         };
-        let written = match &outcome.learned {
+        match learned {
             Learned::Nothing | Learned::Matches(_) | Learned::Sum(_) => Ok(()),
             Learned::Matching(matching) => {
                 // Ascending, like the positions.
                 let first: Vec<usize> =
                     matching.positions.iter().map(|&i| keyed.rows[i as usize] as usize).collect();
                 if job.source.duplicates != Some(Duplicates::All) {
-                    return self.by(outcome, write_rows(table, &first, sent(&matching.payloads), to));
+                    return write_rows(table, &first, sent(&matching.payloads), to);
                 }
                 let mut found = vec![None; keyed.set.len()];
                 matching.positions.iter().enumerate().for_each(|(i, &at)| found[at as usize] = Some(i));
@@ -385,15 +383,12 @@ impl<'a> Data<'a> {
                 let column = SentColumns { names: job.added(), payloads: &cells };
                 write_rows(table, &rows, Some(column), to)
             }
-        };
-        self.by(outcome, written)
+        }
     }
 
     /// Malformed rows came from the peer; among several parties nobody can say from whom.
-    fn by(&self, outcome: &Outcome, written: Result<()>) -> Result<()> {
-        let several = self.job.parties.is_some();
-        let seat = if several { Seat::SOMEBODY } else { outcome.parties.peer().seat };
-        written.map_err(|e| e.by(seat))
+    fn seat(&self, outcome: &Outcome) -> Seat {
+        if self.job.parties.is_some() { Seat::SOMEBODY } else { outcome.parties.peer().seat }
     }
 
     /// Writes the list of all identifiers, if there is one: the same on both sides.
@@ -420,12 +415,13 @@ impl<'a> Data<'a> {
             return Err(Error::Bug("a list of identifiers without any".into()));
         };
         let all = identifiers.all.iter().map(|id| [hexadecimal(id)]);
-        write_cells(self.table(), &[&self.job.id_column], all, to)
+        write_cells(&self.in_memory()?.keys.table, &[&self.job.id_column], all, to)
     }
 
     /// How a file of this many columns beside the result is written: by its own name.
     fn beside(&self, path: Option<&Path>, columns: usize) -> Layout {
-        let format = Format::of_output(path, self.table().format(), columns);
+        let input = self.in_memory().map(|all| all.keys.table.format()).unwrap_or_default();
+        let format = Format::of_output(path, input, columns);
         let delimiter = path.and_then(Format::delimiter_of);
         Layout { format, for_spreadsheets: self.job.for_spreadsheets, delimiter }
     }
@@ -435,7 +431,7 @@ impl<'a> Data<'a> {
     /// # Errors
     /// [`Error::Output`].
     pub fn write_map(&self, outcome: &Outcome, output: &mut Destination) -> Result<()> {
-        let columns = self.table().header().len() + 1;
+        let columns = self.in_memory()?.keys.table.header().len() + 1;
         let layout = self.beside(self.job.map.as_deref(), columns);
         self.put_map(outcome, To::File(layout, output.writer()))
     }
@@ -470,6 +466,29 @@ impl<'a> Data<'a> {
 }
 
 impl Job {
+    /// The request of the job for this set, whose keys were normalised like this; without payloads and values.
+    pub fn request<'a>(&'a self, set: impl Into<Set<'a>>, normalisation: &'a str) -> Request<'a> {
+        Request {
+            protocol: self.protocol,
+            group: self.group,
+            key_columns: self.source.key.len(),
+            normalisation,
+            max_peer_items: self.max_peer_items,
+            pad_to: self.source.pad_to,
+            sent_columns: &self.sent_columns,
+            value_scale: self.value_scale,
+            terms: self.all_terms(),
+            parties: self.parties.as_ref(),
+            threads: &self.threads,
+            ..Request::new(self.operation, self.role, set)
+        }
+    }
+
+    /// How the keys are normalised and encoded, as a description that must be the same on both sides.
+    pub fn compared(&self) -> String {
+        self.source.normalise.name(self.source.read.encoding)
+    }
+
     /// The columns of our table that are needed; `None` for all, which a result of rows has.
     pub fn columns(&self) -> Option<Vec<String>> {
         let needed = || self.source.key.iter().chain(&self.values).chain(self.sends()).cloned().collect();

@@ -59,6 +59,7 @@
 mod data;
 mod on_disk;
 mod shards;
+pub mod spread;
 
 pub use data::{Data, Facts, Keys};
 pub use shards::InFolder;

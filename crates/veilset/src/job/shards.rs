@@ -8,6 +8,7 @@ use crate::net::{Fingerprint, Identity};
 use crate::operations::{Announced, Learned};
 use crate::protocols::Choice;
 use crate::rng::Prng;
+use crate::secret::Secret;
 use crate::session::Proposal;
 use crate::session::run::Request;
 use crate::session::shards::{Begun, Keep, Key};
@@ -74,13 +75,20 @@ fn same(request: &Request<'_>, peer: Option<Fingerprint>) -> Vec<(String, String
 
 /// A digest of the set and the payloads with their positions, to which results refer.
 fn digest(request: &Request<'_>, identity: &Identity) -> Result<[u8; 32]> {
-    let key = identity.secret_for("veilset 2026-11 job, digest of a set");
-    let message = |position: u32, hash: &ItemHash, payload: &[u8], to: &mut Vec<u8>| {
-        to.extend_from_slice(&position.to_le_bytes());
-        to.extend_from_slice(hash);
-        to.extend_from_slice(payload);
-    };
+    let key = digest_key(identity);
     Ok(*request.set.digest(request.payloads, request.threads, &key, message)?.as_bytes())
+}
+
+/// The key of such a digest.
+pub(super) fn digest_key(identity: &Identity) -> Secret<[u8; 32]> {
+    identity.secret_for("veilset 2026-11 job, digest of a set")
+}
+
+/// What such a digest has of an item.
+pub(super) fn message(position: u32, hash: &ItemHash, payload: &[u8], to: &mut Vec<u8>) {
+    to.extend_from_slice(&position.to_le_bytes());
+    to.extend_from_slice(hash);
+    to.extend_from_slice(payload);
 }
 
 /// The job as it began, if it can go on so.

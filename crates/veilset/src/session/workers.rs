@@ -4,7 +4,7 @@
 //! both    the key of the shards is drawn, as in a job on one machine (super::shards)
 //! both  kept   the shards whose results are kept
 //!       then in rounds, until both sides have all results:
-//! both  lanes  how many workers are there. The smaller number decides
+//! both  lanes  how many workers are there, and which lanes they can run
 //! both  keys   the fingerprints of the workers' keys, which are made for this round
 //!       lane j: a worker of each side runs, over a connection of its own, every such shard from the j-th on
 //! both  kept   the shards whose results are kept
@@ -39,7 +39,7 @@ use crate::protocols::Choice;
 use crate::rng::Prng;
 use crate::secret::Secret;
 use crate::session::run::Request;
-use crate::stored::{Part, Source, Spread};
+use crate::stored::{Lanes, Part, Source, Spread};
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 use std::sync::Mutex;
@@ -47,12 +47,10 @@ use std::thread;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use zeroize::Zeroize;
 
-/// The most workers of a side that run shards at the same time.
-pub const MAX_LANES: usize = 1 << 10;
 /// How long a ticket is good for.
 const GOOD_FOR: Duration = Duration::from_secs(7 * 86_400);
 
-const LANES: Message<u64> = Message::new(15, "number of workers");
+const LANES: Message<u64> = Message::new(15, "number of workers, and a bit for each lane that they can run");
 const KEYS: Message<[u8]> = Message::new(16, "fingerprints of the workers' keys");
 const LANE: Message<[u8; 32]> = Message::new(17, "what a lane consists of");
 
@@ -364,14 +362,18 @@ impl Round<'_> {
     /// A ticket for each lane of this round.
     fn tickets(&self, lacking: &[u32], channel: &mut Channel, rng: &mut Prng) -> Result<Vec<Ticket>> {
         let proposal = self.job.proposal;
-        let ours = self.spread.workers.lanes().clamp(1, MAX_LANES);
-        channel.tx.send(LANES, &[ours as u64])?;
-        let theirs = channel.rx.recv(LANES, 1)?[0];
-        if !(1..=MAX_LANES as u64).contains(&theirs) {
-            return Err(Error::misbehaves(format!("it has {theirs} workers, which is not possible")));
+        let ours = words(&self.spread.workers.lanes());
+        channel.tx.send(LANES, &ours)?;
+        let theirs = channel.rx.recv(LANES, ours.len())?;
+        let lanes = common(&ours, &theirs);
+        if lanes.is_empty() {
+            return Err(Error::Refused(
+                "there are no lanes that workers of both sides can run now. Start workers, and resume the job on both sides"
+                    .into(),
+            ));
         }
-        let lanes = ours.min(theirs as usize).min(lacking.len());
-        let seeds: Vec<Secret<[u8; 32]>> = (0..lanes).map(|_| Secret::new(rng.bytes())).collect();
+        let lanes = &lanes[..lanes.len().min(lacking.len())];
+        let seeds: Vec<Secret<[u8; 32]>> = lanes.iter().map(|_| Secret::new(rng.bytes())).collect();
         let (mut fingerprints, mut length) = (Vec::new(), 0);
         for seed in &seeds {
             let fingerprint = Identity::of_seed(seed)?.fingerprint();
@@ -384,12 +386,13 @@ impl Round<'_> {
         let peers = peers.ok_or_else(|| Error::misbehaves("it sent fingerprints that are none"))?;
         let session = Domain::new(&proposal.session_id, "job, session of a lane");
         let until = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default() + GOOD_FOR;
-        let tickets = seeds.iter().zip(peers).zip(0u16..).map(|((seed, peer), lane)| Ticket {
+        let of = |at: usize| lacking.iter().copied().skip(at).step_by(lanes.len()).collect();
+        let tickets = seeds.iter().zip(peers).zip(lanes).enumerate().map(|(at, ((seed, peer), &lane))| Ticket {
             session: session.numbered(u64::from(self.number) << 16 | u64::from(lane)).hash(&[]),
             lane,
             key: *self.key.bytes(),
             number: self.job.number(),
-            shards: lacking.iter().copied().skip(lane.into()).step_by(lanes).collect(),
+            shards: of(at),
             seed: **seed,
             peer: peer.to_string(),
             choice: (proposal.choice.protocol.name.into(), proposal.choice.group.into()),
@@ -399,6 +402,28 @@ impl Round<'_> {
         });
         Ok(tickets.collect())
     }
+}
+
+/// The number of workers, and a bit for each lane that they can run.
+fn words(lanes: &Lanes) -> [u64; 1 + Lanes::MOST / 64] {
+    let mut words = [0; 1 + Lanes::MOST / 64];
+    words[0] = lanes.at_once as u64;
+    match &lanes.places {
+        None => words[1..].fill(u64::MAX),
+        Some(places) => places.iter().map(|&lane| usize::from(lane)).filter(|lane| *lane < Lanes::MOST).for_each(
+            |lane| words[1 + lane / 64] |= 1 << (lane % 64),
+        ),
+    }
+    words
+}
+
+/// The lanes that workers of both sides run at the same time.
+fn common(ours: &[u64], theirs: &[u64]) -> Vec<u16> {
+    let both = |at: usize| ours.get(at).copied().unwrap_or(0) & theirs.get(at).copied().unwrap_or(0);
+    let at_once = ours.first().min(theirs.first()).copied().unwrap_or(0);
+    let lanes = (0u16..).take(Lanes::MOST);
+    let lanes = lanes.filter(|lane| both(1 + usize::from(lane / 64)) >> (lane % 64) & 1 == 1);
+    lanes.take(usize::try_from(at_once).unwrap_or(usize::MAX)).collect()
 }
 
 #[cfg(test)]

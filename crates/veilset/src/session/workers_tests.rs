@@ -38,6 +38,8 @@ struct Crew {
     payloads: Items,
     pad_to: Option<usize>,
     places: Vec<Endpoint>,
+    /// The lanes that have a place.
+    lanes: Vec<u16>,
     rounds: AtomicUsize,
     mischief: Box<Mischief>,
     /// What was learned in each shard.
@@ -55,6 +57,7 @@ impl Crew {
             columns: Vec::new(),
             payloads: Items::new(),
             pad_to: None,
+            lanes: (0..places.len() as u16).collect(),
             places,
             rounds: AtomicUsize::new(0),
             mischief: Box::new(|_, _| None),
@@ -109,8 +112,8 @@ impl Crew {
 }
 
 impl Workers for Arc<Crew> {
-    fn lanes(&self) -> usize {
-        self.places.len()
+    fn lanes(&self) -> Lanes {
+        Lanes { at_once: self.places.len(), places: (self.role == Role::Receiver).then(|| self.lanes.clone()) }
     }
 
     fn run(
@@ -259,6 +262,29 @@ fn a_worker_that_dies_loses_its_lane_only() {
         assert_eq!([of(|t| t.seed), of(|t| t.session), of(|t| t.key)], [4, 4, 1]);
         assert_eq!(tickets.iter().map(|t| &t.peer).collect::<BTreeSet<_>>().len(), 4);
     }
+}
+
+#[test]
+fn lanes_are_those_that_both_sides_can_run() {
+    let of = |at_once, places: Option<&[u16]>| words(&Lanes { at_once, places: places.map(<[u16]>::to_vec) });
+    let some = of(3, Some(&[1, 64, 1023, 5000]));
+    assert_eq!(common(&some, &of(9, None)), [1, 64, 1023]);
+    assert_eq!(common(&some, &of(2, None)), [1, 64]);
+    assert_eq!(common(&of(2, Some(&[0, 1])), &some), [1]);
+    assert_eq!(common(&of(2, Some(&[0])), &some), [] as [u16; 0]);
+    assert_eq!(common(&of(0, None), &some), [] as [u16; 0]);
+    assert_eq!(common(&of(usize::MAX, None), &of(usize::MAX, None)).len(), Lanes::MOST);
+
+    // A lane whose worker is gone is not run.
+    let [mut receiver, sender] = crews(3);
+    receiver.lanes = vec![0, 2];
+    let [receiver, sender] = [receiver, sender].map(Arc::new);
+    assert!(coordinate([&receiver, &sender]).iter().all(Result::is_ok));
+    let given = locked(&receiver.given);
+    let lanes = given.iter().map(|ticket| Ticket::of_bytes(ticket).unwrap().lane());
+    assert_eq!(lanes.collect::<Vec<_>>(), [0, 2]);
+    drop(given);
+    assert_eq!(learned_items(&receiver), expected(&receiver, &sender));
 }
 
 #[test]

@@ -1,0 +1,310 @@
+//! A job whose table lies with workers: what they do with its pieces, and those who agree with the whole.
+
+use crate::errors::exception;
+use crate::frame::{Frame, Stream, batches};
+use crate::link::Link;
+use crate::run::{Ended, Run, alone, carry_out, read, values};
+use pyo3::exceptions::PyValueError;
+use pyo3::prelude::*;
+use pyo3::types::{PyBytes, PyDict, PyIterator};
+use std::path::PathBuf;
+use std::sync::{Mutex, PoisonError};
+use veilset::error::{Error, Result};
+use veilset::item::ItemSet;
+use veilset::job::spread::{self, Elsewhere};
+use veilset::job::{Data, Job, Watch};
+use veilset::net::{Endpoint, Identity};
+use veilset::secret::Secret;
+use veilset::session::workers::{Lane, Ticket};
+use veilset::stored::{Kept, Lanes, Part, Source, Spread, Sum, Workers};
+use veilset_cli::{PartyPlan, piece_plan, plan};
+
+const HASH: usize = 32;
+
+/// The rows of this piece that have a key, in 4 bytes each, and the hashes of their keys, in 32.
+#[pyfunction]
+pub(crate) fn piece_hashes<'py>(
+    py: Python<'py>,
+    operation: &str,
+    options: &Bound<'py, PyDict>,
+    frame: &Bound<'py, PyAny>,
+) -> PyResult<(Bound<'py, PyBytes>, Bound<'py, PyBytes>)> {
+    let (rows, hashes) = of_piece(py, operation, options, frame, |data| data.hashes())?;
+    let rows: Vec<u8> = rows.iter().flat_map(|row| row.to_le_bytes()).collect();
+    let hashes: Vec<u8> = hashes.iter().flat_map(|hash| hash.as_bytes().iter().copied()).collect();
+    Ok((PyBytes::new(py, &rows), PyBytes::new(py, &hashes)))
+}
+
+/// The number of items of this piece and of its rows whose keys occurred before, and its part of the digests.
+#[pyfunction]
+pub(crate) fn piece_sums<'py>(
+    py: Python<'py>,
+    operation: &str,
+    options: &Bound<'py, PyDict>,
+    keys: &[u8],
+    frame: &Bound<'py, PyAny>,
+) -> PyResult<(u64, u64, Bound<'py, PyBytes>)> {
+    let keys = keys_of(keys)?;
+    let sums = of_piece(py, operation, options, frame, |data| data.sums(&keys))?;
+    let bytes: Vec<u8> = sums.sums.iter().flatten().flat_map(|part| part.to_le_bytes()).collect();
+    Ok((sums.items, sums.duplicates, PyBytes::new(py, &bytes)))
+}
+
+/// The rows of the result of this piece, which is a shard, from what its worker learned.
+#[pyfunction]
+pub(crate) fn piece_result(
+    py: Python<'_>,
+    operation: &str,
+    options: &Bound<'_, PyDict>,
+    learned: Vec<u8>,
+    frame: &Bound<'_, PyAny>,
+) -> PyResult<Option<Frame>> {
+    of_piece(py, operation, options, frame, |data| data.batches_of(&learned)).map(|rows| rows.map(Frame))
+}
+
+/// The shard of each row with these hashes, in 4 bytes each.
+#[pyfunction]
+pub(crate) fn ticket_shards<'py>(py: Python<'py>, ticket: &[u8], hashes: &[u8]) -> PyResult<Bound<'py, PyBytes>> {
+    let ticket = Ticket::of_bytes(ticket).map_err(|e| exception(py, &e, None))?;
+    let (hashes, []) = hashes.as_chunks::<HASH>() else { return Err(PyValueError::new_err("no hashes")) };
+    let shards = py.detach(|| spread::shards_of(&ticket, hashes));
+    let shards: Vec<u8> = shards.iter().flat_map(|shard| shard.to_le_bytes()).collect();
+    Ok(PyBytes::new(py, &shards))
+}
+
+/// The number of a ticket's lane, and its shards.
+#[pyfunction]
+pub(crate) fn ticket_lane(py: Python<'_>, ticket: &[u8]) -> PyResult<(u16, Vec<u32>)> {
+    let ticket = Ticket::of_bytes(ticket).map_err(|e| exception(py, &e, None))?;
+    Ok((ticket.lane(), ticket.shards().to_vec()))
+}
+
+/// The keys of the digests of a set, under this identity or the default one.
+#[pyfunction]
+pub(crate) fn digest_keys(py: Python<'_>, identity: Option<PathBuf>) -> PyResult<Bound<'_, PyBytes>> {
+    let load = || Identity::load(&identity.map_or_else(Identity::default_path, Ok)?);
+    let identity = load().map_err(|e: Error| exception(py, &e, None))?;
+    let keys = spread::keys(&identity);
+    PyBytes::new_with(py, keys.len() * HASH, |bytes| {
+        bytes.chunks_mut(HASH).zip(&keys).for_each(|(bytes, key)| bytes.copy_from_slice(&**key));
+        Ok(())
+    })
+}
+
+/// Runs a worker's shards. `hands` has three methods: `piece(shard)` gives its rows, `keep(shard, learned)` takes its result, and
+/// `stopped()` tells whether to stop.
+#[pyfunction]
+pub(crate) fn run_lane(
+    py: Python<'_>,
+    operation: &str,
+    options: &Bound<'_, PyDict>,
+    ticket: &[u8],
+    place: Place,
+    hands: Py<PyAny>,
+) -> PyResult<()> {
+    let plan = begun(py, operation, options)?;
+    let lane = || Ok((Ticket::of_bytes(ticket)?, place.endpoint()?));
+    let (ticket, endpoint) = lane().map_err(|e: Error| exception(py, &e, None))?;
+    let hands = Hands { plan: &plan, hands: &hands, raised: Mutex::new(None) };
+    let ran = py.detach(|| {
+        let (nothing, compared) = (ItemSet::default(), plan.job.compared());
+        let keep = |shard: u32, learned: &[u8]| hands.keep(shard, learned);
+        Lane {
+            request: plan.job.request(&nothing, &compared),
+            source: &hands,
+            keep: &keep,
+            endpoint: &endpoint,
+            timeouts: plan.timeouts,
+            cancelled: &|| hands.stopped(),
+            notice: &|_| (),
+        }
+        .run(&ticket)
+    });
+    match hands.raised.into_inner().unwrap_or_else(PoisonError::into_inner) {
+        Some(error) => Err(error),
+        None => ran.map_err(|e| exception(py, &e, None)),
+    }
+}
+
+/// What a worker's shards come from and go to, in Python.
+struct Hands<'a> {
+    plan: &'a PartyPlan,
+    hands: &'a Py<PyAny>,
+    /// What was raised there first.
+    raised: Mutex<Option<PyErr>>,
+}
+
+impl Hands<'_> {
+    fn keep(&self, shard: u32, learned: &[u8]) -> Result<()> {
+        let kept = Python::attach(|py| {
+            self.hands.call_method1(py, "keep", (shard, PyBytes::new(py, learned))).map(drop)
+        });
+        kept.map_err(|e| self.note(e, "the result of a shard could not be handed over"))
+    }
+
+    fn stopped(&self) -> bool {
+        Python::attach(|py| self.hands.call_method0(py, "stopped")?.extract(py)).unwrap_or(true)
+    }
+
+    /// What was raised is raised again in the end.
+    fn note(&self, error: PyErr, what: &str) -> Error {
+        let message = format!("{what}: {error}");
+        self.raised.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(error);
+        Error::Output(message)
+    }
+}
+
+impl Source for Hands<'_> {
+    fn part(&self, part: u32) -> Result<Part> {
+        let rows =
+            Python::attach(|py| batches(self.hands.call_method1(py, "piece", (part,))?.bind(py)));
+        let rows = rows.map_err(|e| self.note(e, "the rows of a shard could not be had"))?;
+        data_of(self.plan, rows)?.part()
+    }
+}
+
+/// Where a worker meets that of the other side.
+#[derive(FromPyObject)]
+#[pyo3(from_item_all)]
+pub(crate) struct Place {
+    listen: Option<String>,
+    connect: Option<String>,
+}
+
+impl Place {
+    fn endpoint(self) -> Result<Endpoint> {
+        match (self.listen, self.connect) {
+            (Some(listen), None) => Ok(Endpoint::Listen(listen)),
+            (None, Some(connect)) => Ok(Endpoint::Connect(connect)),
+            _ => Err(Error::Usage("a worker listens, or connects. Give it one place".into())),
+        }
+    }
+}
+
+/// The plan of a worker, with its threads started.
+fn begun(py: Python<'_>, operation: &str, options: &Bound<'_, PyDict>) -> PyResult<PartyPlan> {
+    let options = values(options)?;
+    let make = || {
+        let mut plan = piece_plan(operation, &options)?;
+        plan.begin()?;
+        Ok(plan)
+    };
+    make().map_err(|e: Error| exception(py, &e, None))
+}
+
+fn data_of(plan: &PartyPlan, rows: Stream) -> Result<Data<'_>> {
+    let link = Link::<()>::new();
+    let table = read(Some(rows), &link)(&plan.job.source, plan.job.columns().as_deref(), &Watch::NONE)?;
+    Data::of(&plan.job, table, &Watch::NONE)
+}
+
+/// Does something with the data of a piece.
+fn of_piece<T: Send>(
+    py: Python<'_>,
+    operation: &str,
+    options: &Bound<'_, PyDict>,
+    frame: &Bound<'_, PyAny>,
+    then: impl FnOnce(&Data<'_>) -> Result<T> + Send,
+) -> PyResult<T> {
+    let plan = begun(py, operation, options)?;
+    let rows = batches(frame)?;
+    py.detach(|| then(&data_of(&plan, rows)?)).map_err(|e| exception(py, &e, None))
+}
+
+fn keys_of(bytes: &[u8]) -> PyResult<Vec<Secret<[u8; HASH]>>> {
+    let key = |bytes: &[u8]| bytes.try_into().map(Secret::new);
+    bytes.chunks(HASH).map(key).collect::<std::result::Result<_, _>>().map_err(|_| PyValueError::new_err("no keys"))
+}
+
+/// What is known of the whole table: the items, the rows, those whose key occurred before and those skipped; the keys of the
+/// digests, and the sums under them.
+#[derive(FromPyObject)]
+#[pyo3(from_item_all)]
+pub(crate) struct Whole {
+    items: usize,
+    rows: u64,
+    duplicates: u64,
+    skipped: u64,
+    keys: Vec<u8>,
+    sums: Vec<u8>,
+}
+
+impl Whole {
+    fn spread(&self, crew: Py<PyAny>, link: Link<Ended>) -> PyResult<Spread> {
+        let number = |bytes: &[u8]| bytes.try_into().map(u64::from_le_bytes).unwrap_or_default();
+        let numbers: Vec<u64> = self.sums.chunks(8).map(number).collect();
+        let sums = numbers.chunks(4).map(|sum| Sum::try_from(sum).map_err(|_| PyValueError::new_err("no sums")));
+        let sums = sums.collect::<PyResult<Vec<Sum>>>()?;
+        let sums = keys_of(&self.keys)?.into_iter().zip(sums).collect();
+        Ok(Spread { items: self.items, sums, workers: Box::new(Crew { crew, link }) })
+    }
+}
+
+/// Starts the run of those who agree.
+pub(crate) fn agree(
+    py: Python<'_>,
+    (operation, options): (&str, &Bound<'_, PyDict>),
+    whole: Whole,
+    crew: Py<PyAny>,
+) -> PyResult<Run> {
+    let mut plan = plan(operation, &values(options)?).map_err(|e| exception(py, &e, None))?;
+    let link = Link::new();
+    let rows = [whole.rows, whole.duplicates, whole.skipped];
+    let spread = whole.spread(crew, link.clone())?;
+    Run::over(link, move |link| {
+        carry_out(&mut plan, elsewhere(spread, rows), link, false).map_err(alone)
+    })
+}
+
+/// What makes the data of a job of a table that lies with workers.
+fn elsewhere(spread: Spread, rows: [u64; 3]) -> impl for<'j> FnOnce(&'j Job, &Watch<'_>) -> Result<Data<'j>> {
+    move |job, _| Data::elsewhere(job, Elsewhere::new(job, spread, rows))
+}
+
+/// The workers, as an engine has them: an object with `lanes`, `run` and `result`.
+struct Crew {
+    crew: Py<PyAny>,
+    link: Link<Ended>,
+}
+
+impl Workers for Crew {
+    fn lanes(&self) -> Lanes {
+        let lanes = Python::attach(|py| self.crew.call_method0(py, "lanes")?.extract(py));
+        let (at_once, places) = lanes.unwrap_or((0, None));
+        Lanes { at_once, places }
+    }
+
+    fn run(&self, tickets: &[Secret<Vec<u8>>], keep: &Kept<'_>) -> Result<Vec<Option<String>>> {
+        let failed = |e: PyErr| Error::Output(format!("the workers could not be used: {e}"));
+        // It yields results as they come, what went wrong, and nothing from time to time.
+        let results = Python::attach(|py| -> PyResult<Py<PyIterator>> {
+            let tickets: Vec<_> = tickets.iter().map(|ticket| PyBytes::new(py, ticket)).collect();
+            Ok(self.crew.bind(py).call_method1("run", (tickets,))?.try_iter()?.unbind())
+        });
+        let results = results.map_err(failed)?;
+        let mut wrong = Vec::new();
+        loop {
+            type Said = Option<(Option<u32>, Vec<u8>, String)>;
+            let next = Python::attach(|py| -> PyResult<Option<Said>> {
+                results.bind(py).clone().next().map(|next| next?.extract()).transpose()
+            });
+            match next.map_err(failed)? {
+                None => return Ok(wrong),
+                Some(None) => {}
+                Some(Some((Some(shard), learned, _))) => keep(shard, &learned)?,
+                Some(Some((None, _, what))) => wrong.push(Some(what)),
+            }
+            if self.link.is_stopped() {
+                let _closed = Python::attach(|py| results.call_method0(py, "close"));
+                return Err(Error::Cancelled);
+            }
+        }
+    }
+
+    fn result(&self, shard: u32, learned: &[u8]) -> Result<()> {
+        let taken = Python::attach(|py| {
+            self.crew.call_method1(py, "result", (shard, PyBytes::new(py, learned))).map(drop)
+        });
+        taken.map_err(|e| Error::Output(format!("the result of a shard could not be handed over: {e}")))
+    }
+}

@@ -1,0 +1,152 @@
+//! A job whose table lies with workers, each of which has pieces of it.
+//!
+//! An engine (Dask, Spark) holds the table, and takes the following steps. Each works on a piece, wherever it lies; only the second
+//! and the third move rows.
+//!
+//! 1. [`Data::hashes`] of each piece: which of its rows have a key, and the hash of each.
+//! 2. The rows are brought together by hash, so that equal keys are in one piece, and ordered by hash and by their place in the
+//!    whole table. [`Data::sums`] of each such piece gives the number of its items, and their part of the digests of the whole.
+//! 3. Those who agree run the job with the [sums of all](Spread). Each worker gets a ticket, and [`Ticket::shards_of`] says to which
+//!    shard each row belongs.
+//! 4. A worker runs the shards of its ticket ([`Lane`](crate::session::workers::Lane)), whose items are those of [`Data::part`].
+//! 5. When the job is complete, [`Data::batches_of`] makes the rows of a shard's result from those of the shard.
+//!
+//! The order in a shard follows from the hashes, and so do the positions in its result: a job that is resumed may have its
+//! table in other pieces.
+
+use super::data::Input;
+use super::{Data, Facts, Job};
+use crate::artefact::learned;
+use crate::error::{Error, Result, Seat};
+use crate::governance::audit;
+use crate::hash::ItemHash;
+use crate::net::Identity;
+use crate::secret::{Secret, Secrets};
+use crate::session::workers::Ticket;
+use crate::stored::{self, Form, Part, Spread};
+use crate::table::{Batches, Format};
+
+/// What is known of a table that lies with workers.
+pub struct Elsewhere {
+    /// Its set.
+    pub spread: Spread,
+    /// How its keys were normalised and encoded.
+    pub(super) compared: String,
+    /// The number of its rows,
+    pub rows: u64,
+    /// of those whose key occurred before, and
+    pub duplicates: u64,
+    /// of those that were skipped because their key is empty.
+    pub skipped: u64,
+}
+
+/// A part of the digests of a set.
+pub struct Sums {
+    /// The number of its items.
+    pub items: u64,
+    /// The number of rows whose key occurred before.
+    pub duplicates: u64,
+    /// A sum under each of the [`keys`].
+    pub sums: Vec<stored::Sum>,
+}
+
+/// The keys of the digests of a set: that of the audit log, and that of a job's folder. They reveal nothing about the identity.
+pub fn keys(identity: &Identity) -> Vec<Secret<[u8; 32]>> {
+    vec![audit::digest_key(identity), super::shards::digest_key(identity)]
+}
+
+impl Elsewhere {
+    /// The table of a job, with the sums of all its pieces.
+    pub fn new(job: &Job, spread: Spread, [rows, duplicates, skipped]: [u64; 3]) -> Elsewhere {
+        Elsewhere { spread, compared: job.compared(), rows, duplicates, skipped }
+    }
+}
+
+impl<'a> Data<'a> {
+    /// The data of a job whose table lies with workers.
+    ///
+    /// # Errors
+    /// [`Error::Usage`] for a job that is not cut into shards, or whose result goes to a file.
+    pub fn elsewhere(job: &'a Job, all: Elsewhere) -> Result<Data<'a>> {
+        if job.terms.shards == 0 {
+            return Err(Error::Usage("workers run the shards of a job. Give their number with `shards`".into()));
+        }
+        if !job.in_memory || job.output.is_some() {
+            return Err(Error::Usage("the result of workers goes to no file. Omit `output`".into()));
+        }
+        let input = Input::Elsewhere(Box::new(all));
+        Ok(Data { job, input, output_format: Format::Arrow })
+    }
+
+    /// The rows of this piece that have a key, ascending, and the hash of each key.
+    ///
+    /// # Errors
+    /// [`Error::Bug`] for data that are not in memory.
+    pub fn hashes(&self) -> Result<(Vec<u32>, Secrets<ItemHash>)> {
+        let keyed = &self.in_memory()?.keys.keyed;
+        let mut of_set = Secrets::zeros(keyed.set.len());
+        self.job().threads.run(|| ItemHash::of_items(keyed.set.iter(), &mut of_set));
+        let all = keyed.all_rows();
+        let mut hashes = Secrets::with_capacity(all.len());
+        all.iter().for_each(|&(_, position)| hashes.extend(&[of_set[position as usize]]));
+        Ok((all.into_iter().map(|(row, _)| row).collect(), hashes))
+    }
+
+    /// This piece's part of the digests of the whole set, under these [`keys`].
+    ///
+    /// # Errors
+    /// [`Error::Bug`] for data that are not in memory.
+    pub fn sums(&self, keys: &[Secret<[u8; 32]>]) -> Result<Sums> {
+        let Facts { items, duplicates, .. } = self.facts();
+        let request = self.request();
+        let [for_log, for_job] = keys else { return Err(Error::Bug("there are two digests of a set".into())) };
+        let threads = request.threads;
+        let sums = vec![
+            request.set.sum(request.payloads, threads, for_log, |_, hash, _, to| to.extend_from_slice(hash))?,
+            // Positions follow from the hashes.
+            request.set.sum(request.payloads, threads, for_job, |_, hash, payload, to| {
+                super::shards::message(0, hash, payload, to);
+            })?,
+        ];
+        Ok(Sums { items, duplicates, sums })
+    }
+
+    /// The items of this piece, which is a shard.
+    ///
+    /// # Errors
+    /// [`Error::Bug`] for data that are not in memory.
+    pub fn part(&self) -> Result<Part> {
+        let all = self.in_memory()?;
+        let request = self.request();
+        Ok(Part::of(&all.keys.keyed.set, &all.payloads, request.form(), request.threads))
+    }
+
+    /// What there is of each item in a shard.
+    pub fn form(&self) -> Form {
+        self.request().form()
+    }
+
+    /// The rows of the result of this piece, which is a shard, from what a worker [learned](learned): `None` if there are none.
+    ///
+    /// # Errors
+    /// [`Error::Usage`] for bytes of something else; [`Error::Peer`] for malformed rows of the peer.
+    pub fn batches_of(&self, learned: &[u8]) -> Result<Option<Batches>> {
+        if !self.job().shape().has_items() {
+            return Ok(None);
+        }
+        let learned = learned::of_bytes(learned)?.map_err(|error| error.by(Seat::PEER))?;
+        self.rows_of(&learned, Seat::PEER).map(Some)
+    }
+}
+
+/// The shard of each row with these hashes.
+pub fn shards_of(ticket: &Ticket, hashes: &[[u8; 32]]) -> Vec<u32> {
+    let mut shards = vec![0; hashes.len()];
+    let hashes: Vec<ItemHash> = hashes.iter().copied().map(ItemHash::from_bytes).collect();
+    ticket.shards_of(&hashes, &mut shards);
+    shards
+}
+
+#[cfg(test)]
+#[path = "spread_tests.rs"]
+mod tests;
