@@ -64,7 +64,11 @@ pub(crate) fn piece_result(
 
 /// The shard of each row with these hashes, in 4 bytes each.
 #[pyfunction]
-pub(crate) fn ticket_shards<'py>(py: Python<'py>, ticket: &[u8], hashes: &[u8]) -> PyResult<Bound<'py, PyBytes>> {
+pub(crate) fn ticket_shards<'py>(
+    py: Python<'py>,
+    ticket: &[u8],
+    hashes: &[u8],
+) -> PyResult<Bound<'py, PyBytes>> {
     let ticket = Ticket::of_bytes(ticket).map_err(|e| exception(py, &e, None))?;
     let (hashes, []) = hashes.as_chunks::<HASH>() else { return Err(PyValueError::new_err("no hashes")) };
     let shards = py.detach(|| spread::shards_of(&ticket, hashes));
@@ -156,8 +160,7 @@ impl Hands<'_> {
 
 impl Source for Hands<'_> {
     fn part(&self, part: u32) -> Result<Part> {
-        let rows =
-            Python::attach(|py| batches(self.hands.call_method1(py, "piece", (part,))?.bind(py)));
+        let rows = Python::attach(|py| batches(self.hands.call_method1(py, "piece", (part,))?.bind(py)));
         let rows = rows.map_err(|e| self.note(e, "the rows of a shard could not be had"))?;
         data_of(self.plan, rows)?.part()
     }
@@ -213,7 +216,11 @@ fn of_piece<T: Send>(
 
 fn keys_of(bytes: &[u8]) -> PyResult<Vec<Secret<[u8; HASH]>>> {
     let key = |bytes: &[u8]| bytes.try_into().map(Secret::new);
-    bytes.chunks(HASH).map(key).collect::<std::result::Result<_, _>>().map_err(|_| PyValueError::new_err("no keys"))
+    bytes
+        .chunks(HASH)
+        .map(key)
+        .collect::<std::result::Result<_, _>>()
+        .map_err(|_| PyValueError::new_err("no keys"))
 }
 
 /// What is known of the whole table: the items, the rows, those whose key occurred before and those skipped; the keys of the
@@ -233,7 +240,8 @@ impl Whole {
     fn spread(&self, crew: Py<PyAny>, link: Link<Ended>) -> PyResult<Spread> {
         let number = |bytes: &[u8]| bytes.try_into().map(u64::from_le_bytes).unwrap_or_default();
         let numbers: Vec<u64> = self.sums.chunks(8).map(number).collect();
-        let sums = numbers.chunks(4).map(|sum| Sum::try_from(sum).map_err(|_| PyValueError::new_err("no sums")));
+        let sums =
+            numbers.chunks(4).map(|sum| Sum::try_from(sum).map_err(|_| PyValueError::new_err("no sums")));
         let sums = sums.collect::<PyResult<Vec<Sum>>>()?;
         let sums = keys_of(&self.keys)?.into_iter().zip(sums).collect();
         Ok(Spread { items: self.items, sums, workers: Box::new(Crew { crew, link }) })
@@ -251,9 +259,7 @@ pub(crate) fn agree(
     let link = Link::new();
     let rows = [whole.rows, whole.duplicates, whole.skipped];
     let spread = whole.spread(crew, link.clone())?;
-    Run::over(link, move |link| {
-        carry_out(&mut plan, elsewhere(spread, rows), link, false).map_err(alone)
-    })
+    Run::over(link, move |link| carry_out(&mut plan, elsewhere(spread, rows), link, false).map_err(alone))
 }
 
 /// What makes the data of a job of a table that lies with workers.

@@ -186,7 +186,8 @@ impl Set<'_> {
             Set::Disk(set) => set.sum(threads, domain, message),
             Set::Spread(set) => {
                 let sum = set.sums.iter().find(|(under, _)| **under == *key);
-                sum.map(|(_, sum)| *sum).ok_or_else(|| Error::Bug("a set with workers, and no such sum".into()))
+                sum.map(|(_, sum)| *sum)
+                    .ok_or_else(|| Error::Bug("a set with workers, and no such sum".into()))
             }
         }
     }

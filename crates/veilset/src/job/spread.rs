@@ -69,7 +69,9 @@ impl<'a> Data<'a> {
     /// [`Error::Usage`] for a job that is not cut into shards, or whose result goes to a file.
     pub fn elsewhere(job: &'a Job, all: Elsewhere) -> Result<Data<'a>> {
         if job.terms.shards == 0 {
-            return Err(Error::Usage("workers run the shards of a job. Give their number with `shards`".into()));
+            return Err(Error::Usage(
+                "workers run the shards of a job. Give their number with `shards`".into(),
+            ));
         }
         if !job.in_memory || job.output.is_some() {
             return Err(Error::Usage("the result of workers goes to no file. Omit `output`".into()));
@@ -99,10 +101,14 @@ impl<'a> Data<'a> {
     pub fn sums(&self, keys: &[Secret<[u8; 32]>]) -> Result<Sums> {
         let Facts { items, duplicates, .. } = self.facts();
         let request = self.request();
-        let [for_log, for_job] = keys else { return Err(Error::Bug("there are two digests of a set".into())) };
+        let [for_log, for_job] = keys else {
+            return Err(Error::Bug("there are two digests of a set".into()));
+        };
         let threads = request.threads;
         let sums = vec![
-            request.set.sum(request.payloads, threads, for_log, |_, hash, _, to| to.extend_from_slice(hash))?,
+            request
+                .set
+                .sum(request.payloads, threads, for_log, |_, hash, _, to| to.extend_from_slice(hash))?,
             // Positions follow from the hashes.
             request.set.sum(request.payloads, threads, for_job, |_, hash, payload, to| {
                 super::shards::message(0, hash, payload, to);

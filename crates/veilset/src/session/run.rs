@@ -561,7 +561,9 @@ impl<'a> Ours<'a> {
     pub(super) fn whole(self) -> Result<Hashed<'a>> {
         match self {
             Ours::Whole(set) => Ok(set),
-            Ours::Stored(_) | Ours::Spread(_) => Err(Error::Bug("a set that is to be cut, for a run in one piece".into())),
+            Ours::Stored(_) | Ours::Spread(_) => {
+                Err(Error::Bug("a set that is to be cut, for a run in one piece".into()))
+            }
         }
     }
 }

@@ -349,7 +349,8 @@ pub(super) struct Open(Option<Connection>);
 impl Open {
     /// Its channel, for which there is only one use at a time.
     pub(super) fn channel(&mut self) -> Result<&mut Channel> {
-        let connection = self.0.as_mut().ok_or_else(|| Error::Bug("a job whose connection is closed".into()))?;
+        let connection =
+            self.0.as_mut().ok_or_else(|| Error::Bug("a job whose connection is closed".into()))?;
         Ok(&mut connection.channel)
     }
 
@@ -422,12 +423,7 @@ struct Part {
 }
 
 impl Part {
-    fn new(
-        job: &Job<'_>,
-        (source, shard): (&dyn Source, u32),
-        size: usize,
-        dummies: &Prng,
-    ) -> Result<Part> {
+    fn new(job: &Job<'_>, (source, shard): (&dyn Source, u32), size: usize, dummies: &Prng) -> Result<Part> {
         let Request { operation, role, threads, .. } = *job.request;
         let session = session_of(&job.proposal.session_id, shard);
         let theirs = job.proposal.parties.peer().announced.size;

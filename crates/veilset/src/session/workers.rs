@@ -181,10 +181,9 @@ impl Lane<'_> {
         ticket.check(request)?;
         let connection =
             establish(self.endpoint, &ticket.protection()?, self.timeouts, self.cancelled, self.notice)?;
-        let [ours, theirs] = ticket.announced.map(|(size, padded)| Announced {
-            size: usize::try_from(size).unwrap_or(usize::MAX),
-            padded,
-        });
+        let [ours, theirs] = ticket
+            .announced
+            .map(|(size, padded)| Announced { size: usize::try_from(size).unwrap_or(usize::MAX), padded });
         let (protocol, group) = &ticket.choice;
         let session = Domain::new(&SessionId::of(ticket.session), "job, session of a lane's connection");
         let proposal = Proposal {
@@ -315,8 +314,9 @@ pub(super) fn run<'s>(
         open.close();
         Ok(confirmed)
     })?;
-    let each =
-        |shard: u32, learned: &Learned| spread.workers.result(shard, &learned::to_bytes(Ok(learned.clone()))?);
+    let each = |shard: u32, learned: &Learned| {
+        spread.workers.result(shard, &learned::to_bytes(Ok(learned.clone()))?)
+    };
     Ok((job.whole(each), confirmed))
 }
 
@@ -387,19 +387,20 @@ impl Round<'_> {
         let session = Domain::new(&proposal.session_id, "job, session of a lane");
         let until = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default() + GOOD_FOR;
         let of = |at: usize| lacking.iter().copied().skip(at).step_by(lanes.len()).collect();
-        let tickets = seeds.iter().zip(peers).zip(lanes).enumerate().map(|(at, ((seed, peer), &lane))| Ticket {
-            session: session.numbered(u64::from(self.number) << 16 | u64::from(lane)).hash(&[]),
-            lane,
-            key: *self.key.bytes(),
-            number: self.job.number(),
-            shards: of(at),
-            seed: **seed,
-            peer: peer.to_string(),
-            choice: (proposal.choice.protocol.name.into(), proposal.choice.group.into()),
-            announced: [proposal.ours, proposal.parties.peer().announced]
-                .map(|announced| (announced.size as u64, announced.padded)),
-            until: until.as_secs(),
-        });
+        let tickets =
+            seeds.iter().zip(peers).zip(lanes).enumerate().map(|(at, ((seed, peer), &lane))| Ticket {
+                session: session.numbered(u64::from(self.number) << 16 | u64::from(lane)).hash(&[]),
+                lane,
+                key: *self.key.bytes(),
+                number: self.job.number(),
+                shards: of(at),
+                seed: **seed,
+                peer: peer.to_string(),
+                choice: (proposal.choice.protocol.name.into(), proposal.choice.group.into()),
+                announced: [proposal.ours, proposal.parties.peer().announced]
+                    .map(|announced| (announced.size as u64, announced.padded)),
+                until: until.as_secs(),
+            });
         Ok(tickets.collect())
     }
 }
@@ -410,9 +411,11 @@ fn words(lanes: &Lanes) -> [u64; 1 + Lanes::MOST / 64] {
     words[0] = lanes.at_once as u64;
     match &lanes.places {
         None => words[1..].fill(u64::MAX),
-        Some(places) => places.iter().map(|&lane| usize::from(lane)).filter(|lane| *lane < Lanes::MOST).for_each(
-            |lane| words[1 + lane / 64] |= 1 << (lane % 64),
-        ),
+        Some(places) => places
+            .iter()
+            .map(|&lane| usize::from(lane))
+            .filter(|lane| *lane < Lanes::MOST)
+            .for_each(|lane| words[1 + lane / 64] |= 1 << (lane % 64)),
     }
     words
 }

@@ -49,7 +49,12 @@ struct Crew {
 }
 
 impl Crew {
-    fn new(of: (&'static Operation, &'static Protocol), role: Role, set: ItemSet, places: Vec<Endpoint>) -> Crew {
+    fn new(
+        of: (&'static Operation, &'static Protocol),
+        role: Role,
+        set: ItemSet,
+        places: Vec<Endpoint>,
+    ) -> Crew {
         Crew {
             of,
             role,
@@ -113,7 +118,10 @@ impl Crew {
 
 impl Workers for Arc<Crew> {
     fn lanes(&self) -> Lanes {
-        Lanes { at_once: self.places.len(), places: (self.role == Role::Receiver).then(|| self.lanes.clone()) }
+        Lanes {
+            at_once: self.places.len(),
+            places: (self.role == Role::Receiver).then(|| self.lanes.clone()),
+        }
     }
 
     fn run(
@@ -248,7 +256,8 @@ fn a_worker_that_dies_loses_its_lane_only() {
     for dies in 0..2 {
         let [mut receiver, mut sender] = crews(2);
         let crew = if dies == 0 { &mut receiver } else { &mut sender };
-        crew.mischief = Box::new(|round, ticket| (round == 0 && ticket.lane() == 1).then(|| "it died".into()));
+        crew.mischief =
+            Box::new(|round, ticket| (round == 0 && ticket.lane() == 1).then(|| "it died".into()));
         let [receiver, sender] = [receiver, sender].map(Arc::new);
         let outcomes = coordinate([&receiver, &sender]);
         assert!(outcomes.iter().all(Result::is_ok), "{outcomes:?}");
