@@ -62,16 +62,17 @@ pub(crate) fn piece_result(
     of_piece(py, operation, options, frame, |data| data.batches_of(&learned)).map(|rows| rows.map(Frame))
 }
 
-/// The shard of each row with these hashes, in 4 bytes each.
+/// The shard of each row with these hashes, in 4 bytes each, under the key of a job of so many shards.
 #[pyfunction]
-pub(crate) fn ticket_shards<'py>(
+pub(crate) fn piece_shards<'py>(
     py: Python<'py>,
-    ticket: &[u8],
+    key: &[u8],
+    number: u32,
     hashes: &[u8],
 ) -> PyResult<Bound<'py, PyBytes>> {
-    let ticket = Ticket::of_bytes(ticket).map_err(|e| exception(py, &e, None))?;
+    let key = Secret::new(key.try_into().map_err(|_| PyValueError::new_err("no key"))?);
     let (hashes, []) = hashes.as_chunks::<HASH>() else { return Err(PyValueError::new_err("no hashes")) };
-    let shards = py.detach(|| spread::shards_of(&ticket, hashes));
+    let shards = py.detach(|| spread::shards_of(&key, number, hashes));
     let shards: Vec<u8> = shards.iter().flat_map(|shard| shard.to_le_bytes()).collect();
     Ok(PyBytes::new(py, &shards))
 }
@@ -267,13 +268,18 @@ fn elsewhere(spread: Spread, rows: [u64; 3]) -> impl for<'j> FnOnce(&'j Job, &Wa
     move |job, _| Data::elsewhere(job, Elsewhere::new(job, spread, rows))
 }
 
-/// The workers, as an engine has them: an object with `lanes`, `run` and `result`.
+/// The workers, as an engine has them: an object with `cut`, `lanes`, `run` and `result`.
 struct Crew {
     crew: Py<PyAny>,
     link: Link<Ended>,
 }
 
 impl Workers for Crew {
+    fn cut(&self, key: &[u8; HASH]) -> Result<()> {
+        let cut = Python::attach(|py| self.crew.call_method1(py, "cut", (PyBytes::new(py, key),)).map(drop));
+        cut.map_err(|e| Error::Output(format!("the workers could not cut the table: {e}")))
+    }
+
     fn lanes(&self) -> Lanes {
         let lanes = Python::attach(|py| self.crew.call_method0(py, "lanes")?.extract(py));
         let (at_once, places) = lanes.unwrap_or((0, None));

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
+import signal
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
@@ -40,7 +42,6 @@ def run(
     tables: list[Any],
     both: dict[str, Any] | None = None,
     sides: tuple[dict[str, Any], dict[str, Any]] = ({}, {}),
-    before: Any = None,
 ) -> list[Any]:
     """What each side's call returned or raised."""
     address, places = free_address(), [free_address() for _ in range(2)]
@@ -51,7 +52,11 @@ def run(
         options = {**pair.options(party, address), "shards": 5, "lanes": lanes[party], **(both or {}), **sides[party]}
         options["key"] = options.get("key", "k")
         try:
-            results[party] = getattr(on_dask, operation)(tables[party], client=clients[party], **options)
+            result = getattr(on_dask, operation)(tables[party], client=clients[party], **options)
+            if result.frame is not None:
+                assert isinstance(result.frame, dask.dataframe.DataFrame)
+                result.frame = clients[party].compute(result.frame).result()
+            results[party] = result
         except Exception as e:
             results[party] = e
 
@@ -64,16 +69,194 @@ def run(
 
 
 def done(results: list[Any]) -> list[Any]:
-    for result in results:
-        if isinstance(result, Exception):
-            raise result
+    failed = [result for result in results if isinstance(result, Exception)]
+    # That of the network may be a consequence of the other.
+    for result in sorted(failed, key=lambda e: isinstance(e, (veilset.NetworkError, veilset.PeerError))):
+        raise result
     return results
 
 
+def parts(*tables: pandas.DataFrame) -> list[Any]:
+    return [dask.dataframe.from_pandas(table, npartitions=3 + at) for at, table in enumerate(tables)]
+
+
+def rows(frame: pandas.DataFrame) -> list[tuple[Any, ...]]:
+    """In the order of the frame, with what is missing as None."""
+    return [tuple(None if pandas.isna(cell) else cell for cell in row) for row in frame.itertuples(index=False)]
+
+
+def same_as_one_run(
+    pair: Pair,
+    clients: list[Client],
+    operation: str,
+    tables: list[pandas.DataFrame],
+    sides: tuple[dict[str, Any], dict[str, Any]] = ({}, {}),
+    **both: Any,
+) -> list[Any]:
+    """Checks that workers give what one run gives: both sides' rows, in their order."""
+    got = done(run(pair, clients, operation, parts(*tables), both, sides))
+    one = pair.both(operation, *[(table, {"key": "k", **side}) for table, side in zip(tables, sides)], both)
+    for ours, theirs in zip(got, one):
+        assert (ours.frame is None) == (theirs.frame is None)
+        assert ours.matches == theirs.matches
+        if ours.frame is not None:
+            assert list(ours.frame.columns) == list(theirs.frame.columns)
+            # New keys come last, in any order.
+            mine = len(tables[0]) if operation == "union" else None
+            a, b = rows(ours.frame), rows(theirs.frame)
+            assert a[:mine] == b[:mine]
+            assert sorted(map(str, a)) == sorted(map(str, b))
+    return got
+
+
 def test_intersect_gives_what_one_run_gives(pair: Pair, clients: list[Client]) -> None:
-    ours, theirs = keys(range(100)), keys(range(60, 200))
-    tables = [dask.dataframe.from_pandas(ours, npartitions=3), dask.dataframe.from_pandas(theirs, npartitions=4)]
-    r, s = done(run(pair, clients, "intersect", tables))
-    got = r.frame.compute().reset_index(drop=True)
-    pandas.testing.assert_frame_equal(got, ours[60:].reset_index(drop=True))
-    assert r.matches == 40 and s.frame is None
+    tables = [keys(range(100)), keys(range(60, 200))]
+    r, s = same_as_one_run(pair, clients, "intersect", tables)
+    assert rows(r.frame) == [(f"k{i}", i * i) for i in range(60, 100)]
+    assert s.frame is None
+
+
+def test_union_gives_what_one_run_gives(pair: Pair, clients: list[Client]) -> None:
+    r, s = same_as_one_run(pair, clients, "union", [keys(range(50)), keys(range(20, 90))])
+    assert len(r.frame) == 90 and s.frame is None
+
+
+def test_rows_of_the_sender_come_along(pair: Pair, clients: list[Client]) -> None:
+    theirs = keys(range(60, 200)).rename(columns={"n": "theirs"})
+    sides = ({"receive_columns": ["theirs"]}, {"send_columns": ["theirs"]})
+    r, _ = same_as_one_run(pair, clients, "intersect", [keys(range(100)), theirs], sides)
+    assert [row[-1] for row in rows(r.frame)] == [str(i * i) for i in range(60, 100)]
+
+
+def test_both_get_the_result(pair: Pair, clients: list[Client]) -> None:
+    r, s = same_as_one_run(pair, clients, "intersect", [keys(range(40)), keys(range(30, 99))], both=True)
+    assert len(r.frame) == len(s.frame) == 10
+
+
+def test_a_key_that_comes_several_times_in_several_partitions(pair: Pair, clients: list[Client]) -> None:
+    ours = pandas.concat([keys(range(30)), keys(range(30)).assign(n=7)], ignore_index=True)
+    ours.loc[3, "k"] = ""
+    sides = ({"empty_keys": "skip", "duplicates": "all"}, {"duplicates": "first"})
+    theirs = pandas.concat([keys(range(10, 40))] * 2, ignore_index=True)
+    r, _ = same_as_one_run(pair, clients, "intersect", [ours, theirs], sides)
+    assert len(r.frame) == 40
+    # Which row of the first is kept does not depend on the partition that is ready first.
+    r, _ = same_as_one_run(pair, clients, "intersect", [ours, theirs], ({"empty_keys": "skip"}, {}))
+    assert [n for _, n in rows(r.frame)] == [i * i for i in range(10, 30)]
+
+
+def test_nothing_in_common_and_nothing_at_all(pair: Pair, clients: list[Client]) -> None:
+    r, _ = same_as_one_run(pair, clients, "intersect", [keys(range(9)), keys(range(50, 60))])
+    assert len(r.frame) == 0
+    r, _ = same_as_one_run(pair, clients, "intersect", [keys(range(9)), keys(range(0))])
+    assert len(r.frame) == 0
+
+
+def watched(
+    monkeypatch: pytest.MonkeyPatch, client: Client, then: Callable[[Any, int], None]
+) -> list[list[tuple[int, list[int]]]]:
+    """Calls `then` with the crew of this side and the number of results after each. Returns the rounds: lanes and shards."""
+    rounds: list[list[tuple[int, list[int]]]] = []
+    original = on_dask._Crew.run
+
+    def run(self: Any, tickets: list[bytes]) -> Iterator[Any]:
+        if self.table.client is not client:
+            yield from original(self, tickets)
+            return
+        rounds.append([on_dask._native.ticket_lane(ticket) for ticket in tickets])
+        for said in original(self, tickets):
+            yield said
+            if said is not None and said[0] is not None:
+                then(self, sum(1 for _ in rounds))
+
+    monkeypatch.setattr(on_dask._Crew, "run", run)
+    return rounds
+
+
+@pytest.mark.parametrize("side", [0, 1])
+def test_the_shards_of_a_worker_that_dies_run_again(
+    pair: Pair, clients: list[Client], monkeypatch: pytest.MonkeyPatch, side: int
+) -> None:
+    killed: list[int] = []
+
+    def kill(crew: Any, _: int) -> None:
+        if not killed:
+            workers = crew.table.client.scheduler_info(n_workers=-1)["workers"]
+            of = {str(worker["name"]): address for address, worker in workers.items()}
+            pids = crew.table.client.run(os.getpid, workers=[of["1"]])
+            killed.extend(pids.values())
+            os.kill(killed[0], signal.SIGKILL)
+
+    rounds = watched(monkeypatch, clients[side], kill)
+    both = {"shards": 60, "connect_timeout": 10, "idle_timeout": 10}
+    r, _ = done(run(pair, clients, "intersect", parts(keys(range(3000)), keys(range(2000, 4000))), both))
+    assert rows(r.frame) == [(f"k{i}", i * i) for i in range(2000, 3000)]
+    assert killed and len(rounds) > 1
+    assert len([shard for lane in rounds[1] for shard in lane[1]]) < 60
+
+
+def test_a_job_that_broke_off_goes_on(
+    pair: Pair, clients: list[Client], monkeypatch: pytest.MonkeyPatch, home: Any
+) -> None:
+    tables = parts(keys(range(300)), keys(range(200, 400)))
+    sides = ({"job": home / "r.job"}, {"job": home / "s.job"})
+    both = {"shards": 12, "connect_timeout": 10, "idle_timeout": 10}
+    results: list[int] = []
+
+    def stop(_: Any, __: int) -> None:
+        results.append(1)
+        if len(results) == 4:
+            raise RuntimeError("the cluster was shut down")
+
+    with monkeypatch.context() as patch:
+        watched(patch, clients[0], stop)
+        broken = run(pair, clients, "intersect", tables, both, sides)
+    assert all(isinstance(result, Exception) for result in broken), broken
+    assert any("the cluster was shut down" in str(result) for result in broken)
+    # Not without resume, and not with another set.
+    again = run(pair, clients, "intersect", tables, both, sides)
+    assert any("resume" in str(result) for result in again)
+    resumed = ({**sides[0], "resume": True}, {**sides[1], "resume": True})
+    other = run(pair, clients, "intersect", parts(keys(range(301)), keys(range(200, 400))), both, resumed)
+    assert any("began with another input" in str(result) for result in other), other
+    # The table may be in other partitions.
+    rounds = watched(monkeypatch, clients[0], lambda *_: None)
+    tables = [dask.dataframe.from_pandas(keys(range(300)), npartitions=7), tables[1]]
+    r, _ = done(run(pair, clients, "intersect", tables, both, resumed))
+    assert rows(r.frame) == [(f"k{i}", i * i) for i in range(200, 300)]
+    assert len([shard for lane in rounds[0] for shard in lane[1]]) < 12
+    # It is complete.
+    assert not any((home / name).exists() for name in ("r.job", "s.job"))
+
+
+def refused(pair: Pair, client: Client, data: Any, **options: Any) -> str:
+    given = {**pair.options(0, "127.0.0.1:1"), "key": "k", "shards": 4, "client": client, **options}
+    with pytest.raises(veilset.UsageError) as raised:
+        on_dask.intersect(data, **given)
+    return str(raised.value)
+
+
+def test_what_cannot_be_is_refused_before_anything_is_sent(pair: Pair, clients: list[Client]) -> None:
+    table, client = parts(keys(range(9)))[0], clients[0]
+    lanes = {"0": "127.0.0.1:2"}
+    assert "no Dask data frame" in refused(pair, client, keys(range(9)), lanes=lanes)
+    assert "shards" in refused(pair, client, table, lanes=lanes, shards=None)
+    assert "lanes" in refused(pair, client, table)
+    assert "lanes" in refused(pair, client, table, lanes=["127.0.0.1:2"])
+    assert "no such worker" in refused(pair, client, table, lanes={"nobody": "127.0.0.1:2"})
+    connecting = {"listen": None, "connect": "127.0.0.1:1"}
+    assert "lanes" in refused(pair, client, table, **connecting)
+    assert "lanes" in refused(pair, client, table, lanes=lanes, **connecting)
+    assert "output" in refused(pair, client, table, lanes=lanes, output="result.csv")
+
+
+def test_a_key_column_that_is_not_there(pair: Pair, clients: list[Client]) -> None:
+    given = {**pair.options(0, "127.0.0.1:1"), "key": "mail", "shards": 4, "lanes": {"0": "127.0.0.1:2"}}
+    with pytest.raises(veilset.InputError, match="mail"):
+        on_dask.intersect(parts(keys(range(9)))[0], client=clients[0], **given)
+
+
+def test_lanes_that_lead_nowhere(pair: Pair, clients: list[Client]) -> None:
+    sides = ({}, {"lanes": [free_address(), free_address()]})
+    results = run(pair, clients, "intersect", parts(keys(range(9)), keys(range(9))), {"connect_timeout": 3}, sides)
+    assert all("no worker completed a shard" in str(result) for result in results), results

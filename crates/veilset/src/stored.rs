@@ -62,6 +62,13 @@ pub struct Spread {
 
 /// The workers of one side of a job.
 pub trait Workers: Send + Sync {
+    /// Takes the key of the shards, once, when both have drawn it: it says to which shard an item belongs
+    /// ([`shards_of`](crate::session::workers::shards_of)).
+    ///
+    /// # Errors
+    /// Whatever keeps the set from being cut.
+    fn cut(&self, key: &[u8; 32]) -> Result<()>;
+
     /// How many of them can run shards at the same time, and where.
     fn lanes(&self) -> Lanes;
 
@@ -615,7 +622,7 @@ pub trait Source: Sync {
 impl Part {
     /// The items of a set that is a part by itself.
     pub fn of(set: &ItemSet, payloads: &Items, form: Form, threads: &Threads) -> Part {
-        let hashes = Secrets::from(threads.run(|| hashes_of(set, 0..set.len())));
+        let hashes = threads.run(|| hashes_of(set, 0..set.len()));
         let items = match form.items {
             true => set.iter().collect(),
             false => hashes.iter().map(|hash| hash.as_bytes()).collect(),

@@ -15,11 +15,11 @@ __all__ = [
     "peers",
     "piece_hashes",
     "piece_result",
+    "piece_shards",
     "piece_sums",
     "remove_peer",
     "run_lane",
     "ticket_lane",
-    "ticket_shards",
 ]
 
 @final
@@ -72,7 +72,7 @@ def piece_sums(
 def piece_result(
     operation: str, options: Mapping[str, Any], learned: bytes, frame: object
 ) -> Frame | None: ...
-def ticket_shards(ticket: bytes, hashes: bytes) -> bytes: ...
+def piece_shards(key: bytes, number: int, hashes: bytes) -> bytes: ...
 def ticket_lane(ticket: bytes) -> tuple[int, list[int]]: ...
 def digest_keys(identity: str | PathLike[str] | None) -> bytes: ...
 def run_lane(

@@ -5,6 +5,11 @@
    of what both sides must know before the run.
 3. ``shards`` cuts such a piece by the key that both drew, and ``run_lane`` runs the shards of a worker.
 4. ``result`` makes the rows of the result of a shard.
+
+``Agreed`` is the side that agrees with the other party. It has a crew, which is the engine's: ``cut(key)`` takes the key of the
+shards; ``lanes()`` tells how many shards can run at the same time, and the numbers of the lanes that have a place (``None``: all);
+``run(tickets)`` runs lanes and yields ``(shard, learned, "")`` for a result, ``(None, b"", why)`` for a lane that failed, and
+``None`` from time to time; ``result(shard, learned)`` takes the results when the job is complete.
 """
 
 from __future__ import annotations
@@ -15,8 +20,12 @@ from typing import TYPE_CHECKING, Any
 import numpy
 import pyarrow
 import pyarrow.compute
+import pyarrow.ipc
 
-from . import _native
+from . import _native, _run
+from ._errors import Error
+from ._errors import make as make_error
+from ._frames import Source
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -28,13 +37,83 @@ PLACE = "__veilset_place"
 #: Places of one piece are so far from those of the next.
 PIECE = 1 << 32
 
-#: An operation and its options, as the native part takes them.
+#: How long the workers of a lane wait for each other, in seconds, unless ``connect_timeout`` is shorter.
+MEET = 60
+
+#: The options of an operation, as the native part takes them.
 Words = Mapping[str, Any]
+
+
+def usage(text: str) -> Error:
+    """An error of whoever calls this."""
+    return make_error("usage", text, {"exit_code": 2})
+
+
+class Agreed:
+    """The side that agrees with the other party: its options, and the keys of the digests of its set."""
+
+    def __init__(self, operation: str, options: Mapping[str, Any]) -> None:
+        self.operation = operation
+        self.given = _run.given_of(options)
+        if not self.given.get("shards"):
+            raise usage("workers run the shards of a job. Give their number with shards")
+        if "output" in self.given:
+            raise usage("the result of workers goes to no file. Leave output out, and write the frame")
+        self.words = _run.worded({name: value for name, value in self.given.items() if name != "progress"})
+        self.keys = _native.digest_keys(self.words.get("identity"))
+
+    def of_workers(self) -> dict[str, Any]:
+        """The options as workers have them."""
+        return {**self.words, "connect_timeout": min(int(self.words.get("connect_timeout", MEET)), MEET)}
+
+    def run(self, whole: Mapping[str, Any], crew: object) -> _run.Result:
+        """Runs the job on a table of which this is known, with these workers."""
+        source = Source(None, None, lambda frame: frame)
+        started = _run.Started(
+            lambda words, _: _native.Run.spread(self.operation, words, whole, crew), source, self.given
+        )
+        started.wait_for_the_end()
+        return started.result()
+
+
+class Places:
+    """Where the workers of both sides meet: the address of each lane; of the side that connects also only their number, if
+    a proxy leads to them by name."""
+
+    def __init__(self, job: Agreed, lanes: Sequence[str] | int | None, route: str | None) -> None:
+        self.listens = "listen" in job.given
+        self.route = route
+        self.addresses: list[str] | None = None
+        self.at_once: int | None = None
+        self._connect, self._proxy = job.given.get("connect"), job.given.get("proxy")
+        if isinstance(lanes, (list, tuple)) and lanes:
+            self.addresses, self.at_once = [str(address) for address in lanes], len(lanes)
+        elif self.listens:
+            raise usage(
+                "lanes is missing: the side that listens says at which address the worker of each lane does, for instance"
+                ' "0.0.0.0:7001"'
+            )
+        elif route is None:
+            raise usage("lanes is missing: the addresses of the other side's workers. Or give route, if a proxy leads to them")
+        elif isinstance(lanes, int):
+            self.at_once = lanes
+
+    def numbers(self) -> list[int] | None:
+        """The lanes that have a place, or all."""
+        return None if self.addresses is None else list(range(len(self.addresses)))
+
+    def of(self, lane: int) -> dict[str, str | None]:
+        """The place of a lane, as the native part takes it."""
+        address = self._connect if self.addresses is None else self.addresses[lane]
+        label = None if self.route is None else f"s{lane:03}.{self.route}.veilset"
+        if self.listens:
+            return {"listen": address, "connect": None, "label": label, "proxy": None}
+        return {"listen": None, "connect": address, "label": label, "proxy": self._proxy}
 
 
 def hashed(operation: str, words: Words, table: pyarrow.Table, piece: int) -> pyarrow.Table:
     """The rows that have a key, with its hash and their places."""
-    rows, hashes = _native.piece_hashes(operation, words, table)
+    rows, hashes = _native.piece_hashes(operation, words, _aligned(table))
     numbers: NDArray[Any] = numpy.frombuffer(rows, "<u4")
     kept = table if len(numbers) == len(table) else table.take(pyarrow.array(numbers))
     column = pyarrow.FixedSizeBinaryArray.from_buffers(
@@ -45,11 +124,21 @@ def hashed(operation: str, words: Words, table: pyarrow.Table, piece: int) -> py
 
 
 def _hashes(table: pyarrow.Table) -> bytes:
-    column = table.column(HASH).combine_chunks()
-    if isinstance(column, pyarrow.ChunkedArray):
-        column = pyarrow.concat_arrays(column.chunks) if column.num_chunks else pyarrow.array([], pyarrow.binary(32))
+    # Engines may have made it a column of strings of any length.
+    column = pyarrow.concat_arrays(table.column(HASH).cast(pyarrow.binary(32)).chunks or [pyarrow.array([], pyarrow.binary(32))])
     start = column.offset * 32
     return bytes(memoryview(column.buffers()[1])[start : start + 32 * len(column)]) if len(column) else b""
+
+
+def _aligned(table: pyarrow.Table) -> pyarrow.Table:
+    """The table in memory as Arrow wants it. What an engine unpacked from a message may begin at any byte."""
+    chunks = [chunk for column in table.columns for chunk in column.chunks]
+    if all(buffer is None or buffer.address % 8 == 0 for chunk in chunks for buffer in chunk.buffers()):
+        return table
+    sink = pyarrow.BufferOutputStream()
+    with pyarrow.ipc.new_stream(sink, table.schema) as out:
+        out.write_table(table)
+    return pyarrow.ipc.open_stream(sink.getvalue()).read_all()
 
 
 def plain(table: pyarrow.Table) -> pyarrow.Table:
@@ -79,7 +168,7 @@ def ordered(tables: Sequence[pyarrow.Table]) -> pyarrow.Table:
 
 def summed(operation: str, words: Words, keys: bytes, table: pyarrow.Table) -> tuple[int, int, int, bytes]:
     """The number of items, of rows whose key occurred before, and of rows; and the part of the digests."""
-    items, duplicates, sums = _native.piece_sums(operation, words, keys, plain(table))
+    items, duplicates, sums = _native.piece_sums(operation, words, keys, _aligned(plain(table)))
     return items, duplicates, len(table), sums
 
 
@@ -100,10 +189,15 @@ def total(parts: Iterable[tuple[int, int, int, bytes]], rows: int, keys: bytes) 
     }
 
 
-def shards(ticket: bytes, number: int, table: pyarrow.Table) -> list[pyarrow.Table]:
+def shards_of(key: bytes, number: int, table: pyarrow.Table) -> NDArray[Any]:
+    """The shard of each row, of so many under this key."""
+    of: NDArray[Any] = numpy.frombuffer(_native.piece_shards(key, number, _hashes(table)), "<u4")
+    return of
+
+
+def shards(key: bytes, number: int, table: pyarrow.Table) -> list[pyarrow.Table]:
     """The rows of each shard."""
-    of: NDArray[Any] = numpy.frombuffer(_native.ticket_shards(ticket, _hashes(table)), "<u4")
-    return split(table, of, number)
+    return split(table, shards_of(key, number, table), number)
 
 
 class Hands:
@@ -121,12 +215,12 @@ class Hands:
 
     def piece(self, shard: int) -> pyarrow.Table:
         """The rows of a shard."""
-        return plain(self._piece(shard))
+        return _aligned(plain(self._piece(shard)))
 
 
 def result(operation: str, words: Words, learned: bytes, table: pyarrow.Table) -> pyarrow.Table | None:
     """The rows of the result of a shard. Those that are ours have their places."""
-    rows = _native.piece_result(operation, words, learned, table.drop_columns([HASH]))
+    rows = _native.piece_result(operation, words, learned, _aligned(table.drop_columns([HASH])))
     return None if rows is None else pyarrow.table(rows)
 
 

@@ -30,17 +30,13 @@ import dask.dataframe
 import distributed
 import pyarrow
 
-from . import _native, _run, _spread
-from ._errors import make as _make_error
-from ._frames import Source
+from . import _native, _spread
 from ._run import Result
 
 __all__ = ["intersect", "union"]
 
 #: How long to wait for results before looking at the workers.
 _TICK = "200ms"
-#: How long the workers of a lane wait for each other, in seconds, unless ``connect_timeout`` is shorter.
-_MEET = 60
 
 Lanes = Mapping[str, str] | Sequence[str] | int | None
 
@@ -69,10 +65,6 @@ def union(
     return _run_on("union", data, client, lanes, route, options)
 
 
-def _usage(text: str) -> Exception:
-    return _make_error("usage", text, {"exit_code": 2})
-
-
 def _run_on(
     operation: str,
     data: Any,
@@ -82,24 +74,17 @@ def _run_on(
     options: Mapping[str, Any],
 ) -> Result:
     if not hasattr(data, "to_delayed"):
-        raise _usage(f"a {type(data).__name__} is no Dask data frame. Make one with dask.dataframe, or use veilset.{operation}")
-    given = _run.given_of(options)
-    if not given.get("shards"):
-        raise _usage("workers run the shards of a job. Give their number with shards")
-    identity = given.get("identity")
-    keys = _native.digest_keys(getattr(identity, "path", identity))
+        raise _spread.usage(
+            f"a {type(data).__name__} is no Dask data frame. Make one with dask.dataframe, or use veilset.{operation}"
+        )
+    job = _spread.Agreed(operation, options)
     client = client or distributed.default_client()
-    table = _Table(operation, _run.worded({k: v for k, v in given.items() if k != "progress"}), client)
-    crew = _Crew(table, lanes, route, given)
-    whole = table.gather(data, keys)
-    started = _run.Started(
-        lambda words, _: _native.Run.spread(operation, words, whole, crew), Source(None, None, lambda frame: frame), given
-    )
+    table = _Table(operation, job.words, client)
+    crew = _Crew(job, table, lanes, route)
     try:
-        started.wait_for_the_end()
+        result = job.run(table.gather(data, job.keys), crew)
     finally:
         crew.close()
-    result = started.result()
     result.frame = crew.frame()
     return result
 
@@ -113,7 +98,7 @@ class _Table:
         self.pieces = 0
         self.meta: Any = None
         self._buckets: list[Any] = []
-        self._shards: list[Any] = []
+        self.shards: list[Any] = []
 
     def gather(self, data: Any, keys: bytes) -> dict[str, Any]:
         """Brings equal keys together; returns what is known of the whole table."""
@@ -134,49 +119,45 @@ class _Table:
         counted, parts = self.client.gather([rows, sums])
         return _spread.total(parts, sum(counted), keys)
 
-    def shard(self, ticket: bytes, shard: int) -> Any:
-        """The rows of a shard."""
+    def cut(self, key: bytes) -> None:
+        """Brings the rows of each shard together."""
         submit = self.client.submit
-        if not self._shards:
-            cuts = [submit(_spread.shards, ticket, self.number, table, pure=False) for table in self._buckets]
-            self._buckets = []
-            self._shards = [
-                submit(pyarrow.concat_tables, [submit(_item, cut, at, pure=False) for cut in cuts], pure=False)
-                for at in range(self.number)
-            ]
-        return self._shards[shard]
+        cuts = [submit(_spread.shards, key, self.number, table, pure=False) for table in self._buckets]
+        self._buckets = []
+        self.shards = [
+            submit(pyarrow.concat_tables, [submit(_item, cut, at, pure=False) for cut in cuts], pure=False)
+            for at in range(self.number)
+        ]
 
 
 class _Crew:
     """The workers, and what they learn."""
 
-    def __init__(self, table: _Table, lanes: Lanes, route: str | None, given: Mapping[str, Any]) -> None:
+    def __init__(self, job: _spread.Agreed, table: _Table, lanes: Lanes, route: str | None) -> None:
         self.table = table
-        self._listens = "listen" in given
-        self._connect = given.get("connect")
-        self._route = route
-        self._workers: list[str] = []
-        self._places: list[str] = []
-        self._at_once = 0
+        self._words = job.of_workers()
         self._event = f"veilset-{uuid.uuid4()}"
-        if self._listens:
-            if not isinstance(lanes, Mapping) or not lanes:
-                raise _usage(
+        self._learned: dict[int, bytes] = {}
+        #: The workers that listen, by lane.
+        self._workers: list[str] = []
+        if not isinstance(lanes, Mapping):
+            if "listen" in job.given:
+                raise _spread.usage(
                     "lanes is missing: the side that listens says at which address each of its workers does,"
                     ' for instance lanes={"w0": "0.0.0.0:7001"}'
                 )
-            self._workers, self._places = list(lanes), list(lanes.values())
-        elif isinstance(lanes, (list, tuple)):
-            self._places = list(lanes)
-        elif isinstance(lanes, Mapping):
-            raise _usage("lanes with addresses of workers is for the side that listens. Give the other side's addresses")
-        elif route is None:
-            raise _usage("lanes is missing: the addresses of the other side's workers. Or give route, if a proxy leads to them")
+        elif "listen" not in job.given:
+            raise _spread.usage(
+                "lanes with addresses of workers is for the side that listens. Give the other side's addresses"
+            )
         else:
-            self._at_once = int(lanes) if isinstance(lanes, int) else 0
-        words = {**table.words, "connect_timeout": min(int(table.words.get("connect_timeout", _MEET)), _MEET)}
-        self._words = words
-        self._learned: dict[int, bytes] = {}
+            self._workers, lanes = list(lanes), list(lanes.values())
+            alive = self._alive()
+            if missing := [worker for worker in self._workers if worker not in alive]:
+                raise _spread.usage(
+                    f"there is no such worker as {missing[0]!r}, which lanes has. The workers are {', '.join(map(repr, alive))}"
+                )
+        self._places = _spread.Places(job, lanes, route)
 
     def _alive(self) -> dict[str, str]:
         """The addresses of the workers, by their addresses and by their names."""
@@ -184,25 +165,17 @@ class _Crew:
         names = {str(worker["name"]): address for address, worker in workers.items()}
         return {**names, **{address: address for address in workers}}
 
+    def cut(self, key: bytes) -> None:
+        """Brings the rows of each shard together."""
+        self.table.cut(key)
+
     def lanes(self) -> tuple[int, list[int] | None]:
         """How many shards can run at the same time, and where."""
         alive = self._alive()
-        if self._listens:
+        if self._workers:
             places = [at for at, worker in enumerate(self._workers) if worker in alive]
             return len(places), places
-        at_once = self._at_once or len(set(alive.values()))
-        return at_once, list(range(len(self._places))) if self._places else None
-
-    def _place(self, lane: int) -> dict[str, str | None]:
-        place: dict[str, str | None] = {"listen": None, "connect": None, "label": None, "proxy": None}
-        if self._listens:
-            place["listen"] = self._places[lane]
-        else:
-            place["connect"] = self._places[lane] if self._places else self._connect
-            place["proxy"] = self.table.words.get("proxy")
-        if self._route is not None:
-            place["label"] = f"s{lane:03}.{self._route}.veilset"
-        return place
+        return self._places.at_once or len(set(alive.values())), self._places.numbers()
 
     def run(self, tickets: list[bytes]) -> Iterator[tuple[int | None, bytes, str] | None]:
         """Runs these lanes. Yields results as they come, what went wrong, and nothing from time to time."""
@@ -214,10 +187,10 @@ class _Crew:
         try:
             for ticket in tickets:
                 lane, shards = _native.ticket_lane(ticket)
-                held = _Held({shard: table.shard(ticket, shard) for shard in shards})
-                worker = self._workers[lane] if self._listens else None
+                held = _Held({shard: table.shards[shard] for shard in shards})
+                worker = self._workers[lane] if self._workers else None
                 address = None if worker is None else self._alive().get(worker)
-                work = (table.operation, self._words, ticket, self._place(lane), held, (name, self._event))
+                work = (table.operation, self._words, ticket, self._places.of(lane), held, (name, self._event))
                 pinned = {} if address is None else {"workers": [address], "allow_other_workers": False}
                 going[lane] = client.submit(_lane, *work, pure=False, retries=0, **pinned), worker
             while going:
@@ -263,7 +236,7 @@ class _Crew:
         if not self._learned:
             return None
         results = [
-            submit(_spread.result, table.operation, table.words, learned, table._shards[shard], pure=False)
+            submit(_spread.result, table.operation, table.words, learned, table.shards[shard], pure=False)
             for shard, learned in sorted(self._learned.items())
         ]
         if table.client.submit(_is_none, results[0], pure=False).result():
@@ -292,6 +265,10 @@ def _hashed(operation: str, words: _spread.Words, part: Any, at: int) -> pyarrow
 
 def _item(of: Sequence[Any], at: int) -> Any:
     return of[at]
+
+
+def _same(value: Any) -> Any:
+    return value
 
 
 def _is_none(value: Any) -> bool:
@@ -330,7 +307,7 @@ def _lane(
         over = distributed.Event(names[1], client=client)
         queue.put((lane, None, b""))
         hands = _spread.Hands(
-            piece=lambda shard: client.gather(held.futures[shard]),
+            piece=lambda shard: client.submit(_same, held.futures[shard], pure=False).result(),
             keep=lambda shard, learned: queue.put((lane, shard, learned)),
             stopped=lambda: bool(over.is_set()),
         )

@@ -6,9 +6,9 @@
 //! 1. [`Data::hashes`] of each piece: which of its rows have a key, and the hash of each.
 //! 2. The rows are brought together by hash, so that equal keys are in one piece, and ordered by hash and by their place in the
 //!    whole table. [`Data::sums`] of each such piece gives the number of its items, and their part of the digests of the whole.
-//! 3. Those who agree run the job with the [sums of all](Spread). Each worker gets a ticket, and [`Ticket::shards_of`] says to which
-//!    shard each row belongs.
-//! 4. A worker runs the shards of its ticket ([`Lane`](crate::session::workers::Lane)), whose items are those of [`Data::part`].
+//! 3. Those who agree run the job with the [sums of all](Spread). When both have drawn the key of the shards, [`shards_of`] says
+//!    to which shard each row belongs.
+//! 4. Each worker gets a ticket, and runs its shards ([`Lane`](crate::session::workers::Lane)), whose items are those of [`Data::part`].
 //! 5. When the job is complete, [`Data::batches_of`] makes the rows of a shard's result from those of the shard.
 //!
 //! The order in a shard follows from the hashes, and so do the positions in its result: a job that is resumed may have its
@@ -22,7 +22,7 @@ use crate::governance::audit;
 use crate::hash::ItemHash;
 use crate::net::Identity;
 use crate::secret::{Secret, Secrets};
-use crate::session::workers::Ticket;
+use crate::session::workers;
 use crate::stored::{self, Form, Part, Spread};
 use crate::table::{Batches, Format};
 
@@ -145,11 +145,11 @@ impl<'a> Data<'a> {
     }
 }
 
-/// The shard of each row with these hashes.
-pub fn shards_of(ticket: &Ticket, hashes: &[[u8; 32]]) -> Vec<u32> {
+/// The shard of each row with these hashes, of so many under this key.
+pub fn shards_of(key: &[u8; 32], number: u32, hashes: &[[u8; 32]]) -> Vec<u32> {
     let mut shards = vec![0; hashes.len()];
     let hashes: Vec<ItemHash> = hashes.iter().copied().map(ItemHash::from_bytes).collect();
-    ticket.shards_of(&hashes, &mut shards);
+    workers::shards_of(key, number, &hashes, &mut shards);
     shards
 }
 

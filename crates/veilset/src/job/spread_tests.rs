@@ -1,1 +1,129 @@
+use super::*;
+use crate::job::{InputTable, Watch};
+use crate::operations::{INTERSECT, Operation, Role};
+use crate::protocols::VOLE;
+use crate::stored::{Lanes, Workers};
+use crate::table::EmptyKeys;
 
+/// Rows with a repeated key, an empty one, and cells that may be sent.
+const ROWS: [&str; 7] = ["a,1", "b,2", ",3", "a,4", "c,5", "d,6", "c,7"];
+
+struct Side {
+    folder: tempfile::TempDir,
+    identity: Identity,
+}
+
+impl Side {
+    fn new() -> Side {
+        Side { folder: tempfile::tempdir().unwrap(), identity: Identity::generate().unwrap() }
+    }
+
+    /// A sender's job of four shards on these rows, in memory as those of a piece are.
+    fn job(&self, name: &str, rows: &[&str]) -> Job {
+        let file = self.folder.path().join(name);
+        std::fs::write(&file, format!("k,n\n{}\n", rows.join("\n"))).unwrap();
+        let mut job = Job::new(&INTERSECT as &'static Operation, Role::Sender, InputTable::new(file, ["k"]));
+        job.source.empty_keys = EmptyKeys::Skip;
+        job.sent_columns = vec!["n".into()];
+        job.protocol = &VOLE;
+        job.terms.shards = 4;
+        job.in_memory = true;
+        job
+    }
+
+    fn of<T>(&self, rows: &[&str], then: impl FnOnce(&Data<'_>) -> T) -> T {
+        let job = self.job("rows.csv", rows);
+        let table = job.source.table(None, &Watch::NONE).unwrap();
+        then(&Data::of(&job, table, &Watch::NONE).unwrap())
+    }
+
+    fn sums(&self, rows: &[&str]) -> (u64, u64, Vec<stored::Sum>) {
+        let Sums { items, duplicates, sums } = self.of(rows, |data| data.sums(&keys(&self.identity)).unwrap());
+        (items, duplicates, sums)
+    }
+}
+
+struct Nobody;
+
+impl Workers for Nobody {
+    fn cut(&self, _: &[u8; 32]) -> Result<()> {
+        Ok(())
+    }
+
+    fn lanes(&self) -> Lanes {
+        Lanes { at_once: 0, places: None }
+    }
+
+    fn run(&self, _: &[Secret<Vec<u8>>], _: &stored::Kept<'_>) -> Result<Vec<Option<String>>> {
+        Ok(Vec::new())
+    }
+
+    fn result(&self, _: u32, _: &[u8]) -> Result<()> {
+        Ok(())
+    }
+}
+
+fn spread(sums: Vec<(Secret<[u8; 32]>, stored::Sum)>, items: usize) -> Spread {
+    Spread { items, sums, workers: Box::new(Nobody) }
+}
+
+#[test]
+fn hashes_are_those_of_the_rows_that_have_a_key() {
+    let (rows, hashes) = Side::new().of(&ROWS, |data| data.hashes().unwrap());
+    assert_eq!(rows, [0, 1, 3, 4, 5, 6]);
+    let hash = |at: usize| hashes[at].as_bytes();
+    assert!(hash(0) == hash(2) && hash(3) == hash(5));
+    let distinct: std::collections::BTreeSet<_> = hashes.iter().map(|hash| *hash.as_bytes()).collect();
+    assert_eq!(distinct.len(), 4);
+}
+
+#[test]
+fn the_sums_of_pieces_add_up_to_those_of_the_whole() {
+    let side = Side::new();
+    let (items, duplicates, whole) = side.sums(&ROWS);
+    assert_eq!((items, duplicates), (4, 2));
+    let pieces = [side.sums(&[ROWS[0], ROWS[3], ROWS[5]]), side.sums(&[ROWS[4], ROWS[6], ROWS[1]])];
+    let added: Vec<_> = (0..2).map(|at| stored::add(pieces[0].2[at], pieces[1].2[at])).collect();
+    assert_eq!(added, whole);
+    assert_eq!(pieces.map(|(items, ..)| items), [2, 2]);
+}
+
+#[test]
+fn the_digest_of_a_job_is_of_what_is_sent_too_and_that_of_the_log_of_keys_only() {
+    let side = Side::new();
+    let other: Vec<&str> = ROWS.iter().map(|row| if *row == "d,6" { "d,8" } else { row }).collect();
+    let [(.., one), (.., two)] = [side.sums(&ROWS), side.sums(&other)];
+    assert!(one[0] == two[0] && one[1] != two[1]);
+    // Under another identity nothing can be compared.
+    let (.., elsewhere) = Side::new().sums(&ROWS);
+    assert!(one[0] != elsewhere[0] && one[1] != elsewhere[1]);
+}
+
+#[test]
+fn the_digest_of_the_log_is_that_of_one_run() {
+    let side = Side::new();
+    let [for_log, _] = &keys(&side.identity)[..] else { panic!("two keys") };
+    let (items, _, sums) = side.sums(&ROWS);
+    let spread = spread(vec![(for_log.clone(), sums[0])], items as usize);
+    let message = |_: u32, hash: &ItemHash, _: &[u8], to: &mut Vec<u8>| to.extend_from_slice(hash);
+    let of = |request: &crate::session::run::Request<'_>| {
+        request.set.digest(request.payloads, request.threads, for_log, message).unwrap()
+    };
+    let whole = side.of(&ROWS, |data| of(&data.request()));
+    let job = side.job("spread.csv", &ROWS);
+    let data = Data::elsewhere(&job, Elsewhere::new(&job, spread, [7, 2, 1])).unwrap();
+    assert_eq!(of(&data.request()), whole);
+}
+
+#[test]
+fn a_job_without_shards_or_with_a_file_for_its_result_is_refused() {
+    let side = Side::new();
+    let refused = |change: &dyn Fn(&mut Job), words: &str| {
+        let mut job = side.job("refused.csv", &ROWS);
+        change(&mut job);
+        let error = Data::elsewhere(&job, Elsewhere::new(&job, spread(Vec::new(), 4), [7, 2, 1])).err().unwrap();
+        assert!(matches!(&error, Error::Usage(said) if said.contains(words)), "{error}");
+    };
+    refused(&|job| job.terms.shards = 0, "`shards`");
+    refused(&|job| job.output = Some("result.csv".into()), "`output`");
+}

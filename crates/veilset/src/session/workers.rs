@@ -121,11 +121,6 @@ impl Ticket {
         &self.shards
     }
 
-    /// The shard of each of these items.
-    pub fn shards_of(&self, items: &[ItemHash], out: &mut [u32]) {
-        Key::of(self.key).shards(items, self.number, out);
-    }
-
     /// Whom the worker meets, and as whom.
     fn protection(&self) -> Result<Protection> {
         let wrong = |e| Error::Usage(format!("the ticket names no worker of the other side: {e}"));
@@ -149,6 +144,11 @@ impl Ticket {
             ))),
         }
     }
+}
+
+/// The shard of each of these items, under the key of a job of so many shards.
+pub fn shards_of(key: &[u8; 32], number: u32, items: &[ItemHash], out: &mut [u32]) {
+    Key::of(*key).shards(items, number, out);
 }
 
 /// Our side of a lane.
@@ -293,6 +293,7 @@ pub(super) fn run<'s>(
         let (key, kept) = job.begin(open.channel()?, rng)?;
         // Nothing of the protocol goes over this connection: only a peer that is not there any more ends the wait.
         open.channel()?.set_patience(GOOD_FOR);
+        spread.workers.cut(key.bytes())?;
         let kept = Mutex::new(kept);
         let mut both = tell_kept(open.channel()?, &locked(&kept))?;
         for round in 0u32.. {

@@ -46,6 +46,8 @@ struct Crew {
     learned: Arc<Mutex<Vec<(u32, Learned)>>>,
     /// The tickets that were given.
     given: Arc<Mutex<Vec<Secret<Vec<u8>>>>>,
+    /// The key of the shards.
+    key: Arc<Mutex<[u8; 32]>>,
 }
 
 impl Crew {
@@ -68,6 +70,7 @@ impl Crew {
             mischief: Box::new(|_, _| None),
             learned: Arc::default(),
             given: Arc::default(),
+            key: Arc::default(),
         }
     }
 
@@ -84,20 +87,20 @@ impl Crew {
     }
 
     /// The items of a shard, in the order of the set, and their payloads.
-    fn shard(&self, ticket: &Ticket, shard: u32) -> (ItemSet, Items) {
+    fn shard(&self, shard: u32) -> (ItemSet, Items) {
         let mut of = vec![0; self.set.len()];
         let hashes: Vec<ItemHash> = self.set.iter().map(ItemHash::of_item).collect();
-        ticket.shards_of(&hashes, &mut of);
+        shards_of(&locked(&self.key), SHARDS, &hashes, &mut of);
         let here = || (0..self.set.len()).filter(|&i| of[i] == shard);
         let payloads = here().filter(|_| !self.payloads.is_empty()).map(|i| self.payloads.get(i)).collect();
         (here().map(|i| self.set.get(i)).collect(), payloads)
     }
 
     fn work(&self, ticket: &Ticket, keep: &crate::stored::Kept<'_>) -> Result<()> {
-        struct From<'a>(&'a Crew, &'a Ticket);
+        struct From<'a>(&'a Crew);
         impl Source for From<'_> {
             fn part(&self, part: u32) -> Result<Part> {
-                let (set, payloads) = self.0.shard(self.1, part);
+                let (set, payloads) = self.0.shard(part);
                 let form = self.0.request(&set).form();
                 Ok(Part::of(&set, &payloads, form, Threads::global()))
             }
@@ -105,7 +108,7 @@ impl Crew {
         let nothing = ItemSet::default();
         Lane {
             request: self.request(&nothing),
-            source: &From(self, ticket),
+            source: &From(self),
             keep,
             endpoint: &self.places[usize::from(ticket.lane())],
             timeouts: QUICK,
@@ -117,6 +120,11 @@ impl Crew {
 }
 
 impl Workers for Arc<Crew> {
+    fn cut(&self, key: &[u8; 32]) -> Result<()> {
+        *locked(&self.key) = *key;
+        Ok(())
+    }
+
     fn lanes(&self) -> Lanes {
         Lanes {
             at_once: self.places.len(),
@@ -179,14 +187,13 @@ fn payload_of(item: &[u8]) -> Vec<u8> {
 
 /// The items that the receiver learned, from all shards, and their payloads.
 fn learned_items(crew: &Crew) -> Vec<(Vec<u8>, Vec<u8>)> {
-    let ticket = Ticket::of_bytes(&locked(&crew.given)[0]).unwrap();
     let mut all = Vec::new();
     let mut seen = BTreeSet::new();
     for (shard, learned) in locked(&crew.learned).iter() {
         assert!(seen.insert(*shard));
         let (items, payloads): (Vec<Vec<u8>>, _) = match learned {
             Learned::Matching(matching) => {
-                let (set, _) = crew.shard(&ticket, *shard);
+                let (set, _) = crew.shard(*shard);
                 let items = matching.positions.iter().map(|&i| set.get(i as usize).to_vec());
                 (items.collect(), &matching.payloads)
             }

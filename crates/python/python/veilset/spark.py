@@ -1,0 +1,304 @@
+"""Operations on Spark: the table lies in a cluster, and its executors compute.
+
+    import veilset.spark
+
+    r = veilset.spark.intersect(df, shards=64, key="email", role="receiver", peer="hospital-b", listen="0.0.0.0:7000",
+                                lanes=["0.0.0.0:7001", "0.0.0.0:7002"])
+    r.frame    # a Spark data frame
+
+The options are those of :func:`veilset.intersect` and :func:`veilset.union`. The driver has the identity, and agrees with the other
+party; the policy and the log are here. ``job`` keeps what is learned until the job is complete, and ``resume`` goes on with one
+that broke off.
+
+``lanes`` says where the tasks of both sides meet. The side that listens gives an address for each lane, on which whichever
+executor runs the lane listens; the side that connects gives the addresses of the lanes, or with ``route`` only their number: all
+lanes are then reached at the address of ``connect``, where a proxy looks at the name that a connection asks for,
+``sNNN.ROUTE.veilset`` for lane NNN.
+
+The lanes run in barrier mode: all at once, a task each, so the cluster needs as many free slots. What a lane completed before it
+failed is kept; the tasks of an executor that dies are lost with it, and their shards run again.
+
+``df`` is read more than once if the cluster loses what it has cached, and must give the same rows each time.
+"""
+
+from __future__ import annotations
+
+import threading
+import uuid
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy
+import pyarrow
+from pyspark import BarrierTaskContext, StorageLevel, TaskContext
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as sql
+from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema
+from pyspark.sql.types import BinaryType, DataType, IntegerType, LongType, StructField, StructType
+
+from . import _native, _spread
+from ._run import Result
+
+__all__ = ["intersect", "union"]
+
+#: The shard of a row, and
+_SHARD = "__veilset_shard"
+#: a number that Spark sends to the task that is to have the row.
+_SLOT = "__veilset_slot"
+#: Rows of a batch that a task returns.
+_ROWS = 10_000
+#: How often the driver looks whether the run was stopped, in seconds.
+_TICK = 0.2
+
+
+def intersect(
+    data: DataFrame, *, lanes: Sequence[str] | int | None = None, route: str | None = None, **options: Any
+) -> Result:
+    """The rows of the receiver whose keys the sender has too. Only the receiver learns which, unless ``both``."""
+    return _run_on("intersect", data, lanes, route, options)
+
+
+def union(
+    data: DataFrame, *, lanes: Sequence[str] | int | None = None, route: str | None = None, **options: Any
+) -> Result:
+    """The receiver's rows and the sender's new keys, without showing the receiver which ones both have."""
+    return _run_on("union", data, lanes, route, options)
+
+
+def _run_on(
+    operation: str, data: Any, lanes: Sequence[str] | int | None, route: str | None, options: Mapping[str, Any]
+) -> Result:
+    if not hasattr(data, "mapInArrow"):
+        raise _spread.usage(f"a {type(data).__name__} is no Spark data frame. Use veilset.{operation} for it")
+    job = _spread.Agreed(operation, options)
+    table = _Table(job, data)
+    crew = _Crew(job, table, _spread.Places(job, lanes, route))
+    result = job.run(table.gather(), crew)
+    result.frame = crew.frame()
+    return result
+
+
+class _Table:
+    """The table, with its rows where those with the same key are together."""
+
+    def __init__(self, job: _spread.Agreed, data: DataFrame) -> None:
+        self.job, self.data = job, data
+        self.spark: SparkSession = data.sparkSession
+        self.number = int(job.words["shards"])
+        self.ordered: DataFrame = data
+        self._key = b""
+
+    def gather(self) -> dict[str, Any]:
+        """Brings equal keys together; returns what is known of the whole table."""
+        operation, words, keys = self.job.operation, self.job.words, self.job.keys
+        given = to_arrow_schema(self.data.schema)
+
+        def hashed(batches: Iterator[pyarrow.RecordBatch]) -> Iterator[pyarrow.RecordBatch]:
+            context = TaskContext.get()
+            assert context is not None
+            table = pyarrow.Table.from_batches(batches, given)
+            yield from _batches(_spread.hashed(operation, words, table, context.partitionId()))
+
+        def summed(batches: Iterator[pyarrow.RecordBatch]) -> Iterator[pyarrow.RecordBatch]:
+            if all := list(batches):
+                row = _spread.summed(operation, words, keys, pyarrow.Table.from_batches(all))
+                yield pyarrow.RecordBatch.from_pylist([dict(zip(("items", "again", "rows", "sums"), row))])
+
+        schema = _with(self.data.schema, (_spread.HASH, BinaryType()), (_spread.PLACE, LongType()))
+        hashes = self.data.mapInArrow(hashed, schema)
+        # By hash and in order: equal keys are neighbours.
+        number = max(self.spark.sparkContext.defaultParallelism, self.data.rdd.getNumPartitions())
+        ordered = hashes.repartition(number, _spread.HASH).sortWithinPartitions(_spread.HASH, _spread.PLACE)
+        self.ordered = ordered.persist(StorageLevel.MEMORY_AND_DISK)
+        sums = self.ordered.mapInArrow(summed, "items long, again long, rows long, sums binary").collect()
+        return _spread.total([(row[0], row[1], row[2], bytes(row[3])) for row in sums], self.data.count(), keys)
+
+    def cut(self, key: bytes) -> None:
+        """Takes the key of the shards."""
+        self._key = key
+
+    def tasks(self, tasks: Sequence[Sequence[int]]) -> DataFrame:
+        """The rows of these shards, in so many partitions: each has those of its shards, one after another."""
+        key, number = self._key, self.number
+        slot_of = numpy.full(number, -1, "i4")
+        for shards, slot in zip(tasks, self._slots(len(tasks))):
+            slot_of[list(shards)] = slot
+
+        def cut(batches: Iterator[pyarrow.RecordBatch]) -> Iterator[pyarrow.RecordBatch]:
+            for batch in batches:
+                table = pyarrow.Table.from_batches([batch])
+                of = _spread.shards_of(key, number, table)
+                table = table.append_column(_SHARD, pyarrow.array(of.astype("i4")))
+                table = table.append_column(_SLOT, pyarrow.array(slot_of[of]))
+                yield from _batches(table.filter(pyarrow.array(slot_of[of] >= 0)))
+
+        schema = _with(self.ordered.schema, (_SHARD, IntegerType()), (_SLOT, IntegerType()))
+        rows = self.ordered.mapInArrow(cut, schema).repartition(len(tasks), _SLOT)
+        return rows.sortWithinPartitions(_SHARD, _spread.HASH, _spread.PLACE).drop(_SLOT)
+
+    def _slots(self, tasks: int) -> list[int]:
+        """A number for each task: rows that have it are sent there."""
+        of = self.spark.range(64 * tasks).selectExpr("int(id) as id", f"pmod(hash(int(id)), {tasks}) as task").collect()
+        slots = {int(row["task"]): int(row["id"]) for row in of}
+        return [slots[task] for task in range(tasks)]
+
+
+class _Crew:
+    """The tasks that run lanes, and what they learn."""
+
+    def __init__(self, job: _spread.Agreed, table: _Table, places: _spread.Places) -> None:
+        self.job, self.table, self.places = job, table, places
+        self._learned: dict[int, bytes] = {}
+
+    def cut(self, key: bytes) -> None:
+        """Takes the key of the shards."""
+        self.table.cut(key)
+
+    def lanes(self) -> tuple[int, list[int] | None]:
+        """How many shards can run at the same time, and where."""
+        slots = self.table.spark.sparkContext.defaultParallelism
+        return min(slots, self.places.at_once or slots), self.places.numbers()
+
+    def run(self, tickets: list[bytes]) -> Iterator[tuple[int | None, bytes, str] | None]:
+        """Runs these lanes. Yields results, what went wrong, and nothing from time to time."""
+        spark, operation, words = self.table.spark, self.job.operation, self.job.of_workers()
+        lanes = [_native.ticket_lane(ticket) for ticket in tickets]
+        places = [self.places.of(lane) for lane, _ in lanes]
+        form = to_arrow_schema(self.table.ordered.schema)
+
+        def run(batches: Iterator[pyarrow.RecordBatch]) -> Iterator[pyarrow.RecordBatch]:
+            context = BarrierTaskContext.get()
+            at, learned = context.partitionId(), _Learned()
+            context.barrier()
+            if context.stageAttemptNumber() or context.attemptNumber():
+                # A task of this stage died, and all of them were begun again: the tasks of the other side have left.
+                yield learned.batch("a task of this side died")
+                return
+            hands = _spread.Hands(_Shards(batches, form).of, learned.keep, lambda: False)
+            try:
+                _native.run_lane(operation, words, tickets[at], places[at], hands)
+            except Exception as e:
+                yield learned.batch(f"{type(e).__name__}: {e}")
+            else:
+                yield learned.batch(None)
+
+        rows = self.table.tasks([shards for _, shards in lanes])
+        done: list[Any] = []
+        tag = f"veilset-{uuid.uuid4()}"
+
+        def collect() -> None:
+            spark.addTag(tag)
+            try:
+                done.extend(rows.mapInArrow(run, "shard int, learned binary, wrong string", barrier=True).collect())
+            except Exception as e:
+                done.append((None, b"", f"{type(e).__name__}: {e}"))
+
+        going = threading.Thread(target=collect, daemon=True)
+        going.start()
+        try:
+            while going.is_alive():
+                going.join(_TICK)
+                yield None
+        finally:
+            if going.is_alive():
+                spark.interruptTag(tag)
+        for shard, learned, wrong in done:
+            yield shard, bytes(learned or b""), wrong or ""
+
+    def result(self, shard: int, learned: bytes) -> None:
+        """Takes the result of a shard, when the job is complete."""
+        self._learned[shard] = learned
+
+    def frame(self) -> DataFrame | None:
+        """The rows of the result, in the order of the table."""
+        if not self._learned:
+            return None
+        table, operation, words = self.table, self.job.operation, self.job.words
+        number, tasks = table.number, min(table.number, table.ordered.rdd.getNumPartitions())
+        all_learned = table.spark.sparkContext.broadcast(self._learned)
+        form = to_arrow_schema(table.ordered.schema)
+
+        def results(batches: Iterator[pyarrow.RecordBatch], at: int) -> Iterator[pyarrow.Table]:
+            shards = _Shards(batches, form)
+            for shard in range(at, number, tasks):
+                result = _spread.result(operation, words, all_learned.value[shard], shards.of(shard))
+                if result is not None:
+                    yield result
+
+        def some(batches: Iterator[pyarrow.RecordBatch]) -> Iterator[pyarrow.RecordBatch]:
+            for result in results(batches, 0):
+                yield pyarrow.RecordBatch.from_pylist([{"form": result.schema.serialize().to_pybytes()}])
+                break
+
+        def every(batches: Iterator[pyarrow.RecordBatch]) -> Iterator[pyarrow.RecordBatch]:
+            context = TaskContext.get()
+            assert context is not None
+            for result in results(batches, context.partitionId()):
+                yield from _batches(result)
+
+        first = table.tasks([[0]]).mapInArrow(some, "form binary").first()
+        if first is None:
+            return None
+        form_of_result = from_arrow_schema(pyarrow.ipc.read_schema(pyarrow.py_buffer(first["form"])))
+        rows = table.tasks([range(at, number, tasks) for at in range(tasks)]).mapInArrow(every, form_of_result)
+        # Those of the other side have no place, and come last.
+        return rows.orderBy(sql.col(_spread.PLACE).asc_nulls_last()).drop(_spread.PLACE)
+
+
+class _Learned:
+    """What a lane learned."""
+
+    def __init__(self) -> None:
+        self._shards: list[int] = []
+        self._learned: list[bytes] = []
+
+    def keep(self, shard: int, learned: bytes) -> None:
+        """Keeps the result of a shard."""
+        self._shards.append(shard)
+        self._learned.append(learned)
+
+    def batch(self, wrong: str | None) -> pyarrow.RecordBatch:
+        """The results, and what went wrong then."""
+        some = [] if wrong is None else [wrong]
+        return pyarrow.RecordBatch.from_arrays(
+            [
+                pyarrow.array([*self._shards, *(None for _ in some)], pyarrow.int32()),
+                pyarrow.array([*self._learned, *(None for _ in some)], pyarrow.binary()),
+                pyarrow.array([*(None for _ in self._shards), *some], pyarrow.string()),
+            ],
+            names=["shard", "learned", "wrong"],
+        )
+
+
+class _Shards:
+    """The rows of a partition, shard by shard: they come one after another."""
+
+    def __init__(self, batches: Iterator[pyarrow.RecordBatch], form: pyarrow.Schema) -> None:
+        self._batches, self._form = batches, form
+        self._rest: pyarrow.Table | None = None
+
+    def of(self, shard: int) -> pyarrow.Table:
+        """The rows of this shard. The shards before it are left behind."""
+        rows = []
+        while True:
+            if self._rest is None or not len(self._rest):
+                batch = next(self._batches, None)
+                if batch is None:
+                    break
+                self._rest = pyarrow.Table.from_batches([batch])
+            of = self._rest.column(_SHARD).to_numpy()
+            begins, ends = numpy.searchsorted(of, [shard, shard + 1])
+            rows.append(self._rest.slice(begins, ends - begins).drop_columns([_SHARD]))
+            self._rest = self._rest.slice(ends)
+            if len(self._rest):
+                break
+        return pyarrow.concat_tables(rows) if rows else self._form.empty_table()
+
+
+def _with(schema: StructType, *columns: tuple[str, DataType]) -> StructType:
+    """A schema with more columns."""
+    return StructType([*schema.fields, *(StructField(name, kind) for name, kind in columns)])
+
+
+def _batches(table: pyarrow.Table) -> Iterator[pyarrow.RecordBatch]:
+    yield from table.to_batches(max_chunksize=_ROWS)
