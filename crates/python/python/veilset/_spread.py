@@ -116,16 +116,16 @@ def hashed(operation: str, words: Words, table: pyarrow.Table, piece: int) -> py
     rows, hashes = _native.piece_hashes(operation, words, _aligned(table))
     numbers: NDArray[Any] = numpy.frombuffer(rows, "<u4")
     kept = table if len(numbers) == len(table) else table.take(pyarrow.array(numbers))
-    column = pyarrow.FixedSizeBinaryArray.from_buffers(
-        pyarrow.binary(32), len(numbers), [None, pyarrow.py_buffer(hashes)]
-    )
+    # Of any length, as all engines have them.
+    ends = pyarrow.py_buffer(numpy.arange(len(numbers) + 1, dtype="<i4") * 32)
+    column = pyarrow.BinaryArray.from_buffers(pyarrow.binary(), len(numbers), [None, ends, pyarrow.py_buffer(hashes)])
     places = pyarrow.array(numbers.astype("i8") + piece * PIECE)
     return kept.append_column(HASH, column).append_column(PLACE, places)
 
 
 def _hashes(table: pyarrow.Table) -> bytes:
-    # Engines may have made it a column of strings of any length.
-    column = pyarrow.concat_arrays(table.column(HASH).cast(pyarrow.binary(32)).chunks or [pyarrow.array([], pyarrow.binary(32))])
+    chunks = table.column(HASH).cast(pyarrow.binary(32)).chunks
+    column = pyarrow.concat_arrays(chunks) if chunks else pyarrow.array([], pyarrow.binary(32))
     start = column.offset * 32
     return bytes(memoryview(column.buffers()[1])[start : start + 32 * len(column)]) if len(column) else b""
 

@@ -170,9 +170,9 @@ class _Crew:
             context = BarrierTaskContext.get()
             at, learned = context.partitionId(), _Learned()
             context.barrier()
-            if context.stageAttemptNumber() or context.attemptNumber():
-                # A task of this stage died, and all of them were begun again: the tasks of the other side have left.
-                yield learned.batch("a task of this side died")
+            if context.attemptNumber():
+                # It was begun again: the task of the other side has left.
+                yield learned.batch("its task died")
                 return
             hands = _spread.Hands(_Shards(batches, form).of, learned.keep, lambda: False)
             try:

@@ -1,0 +1,138 @@
+"""Jobs on Spark: two companies, each with a cluster of two executors. Run by scripts/spark-tests."""
+
+from __future__ import annotations
+
+import json
+import os
+import pathlib
+import socket
+import subprocess
+import sys
+import time
+from typing import Any
+
+import pytest
+import veilset
+
+HERE = pathlib.Path(__file__).parent
+MASTER = "local-cluster[2,1,1024]"
+
+
+def free_address() -> str:
+    with socket.socket() as s:
+        s.bind(("127.0.0.1", 0))
+        return f"127.0.0.1:{s.getsockname()[1]}"
+
+
+class Companies:
+    """A receiver and a sender, each in a process of its own."""
+
+    def __init__(self, folder: pathlib.Path) -> None:
+        self.folder = folder
+        self.identities = [veilset.Identity.new(folder / name) for name in ("r.pem", "s.pem")]
+
+    def start(self, operation: str, sides: list[dict[str, Any]], **both: Any) -> list[subprocess.Popen[str]]:
+        address, lanes = free_address(), [free_address() for _ in range(2)]
+        started = []
+        for party, side in enumerate(sides):
+            options = {
+                "role": ("receiver", "sender")[party],
+                ("listen", "connect")[party]: address,
+                "peer": self.identities[1 - party].fingerprint,
+                "identity": str(self.identities[party].path),
+                "shards": 6,
+                "lanes": lanes,
+                "threads": 1,
+                "connect_timeout": 120,
+                "audit_log": None,
+                **both,
+                **side.pop("options", {}),
+            }
+            given = {"operation": operation, "options": options, "master": MASTER, **side}
+            started.append(
+                subprocess.Popen(
+                    [sys.executable, str(HERE / "party.py"), json.dumps(given)],
+                    stdout=subprocess.PIPE,
+                    stderr=open(self.folder / f"{party}.log", "a"),
+                    text=True,
+                    env={**os.environ, "PYSPARK_PYTHON": sys.executable},
+                )
+            )
+        return started
+
+    def run(self, operation: str, sides: list[dict[str, Any]], **both: Any) -> list[dict[str, Any]]:
+        return [self.outcome(process) for process in self.start(operation, sides, **both)]
+
+    def outcome(self, process: subprocess.Popen[str]) -> dict[str, Any]:
+        text, _ = process.communicate(timeout=300)
+        assert text.strip(), [(self.folder / f"{party}.log").read_text()[-3000:] for party in range(2)]
+        outcome: dict[str, Any] = json.loads(text.splitlines()[-1])
+        return outcome
+
+
+@pytest.fixture
+def companies(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> Companies:
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    return Companies(tmp_path)
+
+
+def row(i: int) -> list[Any]:
+    return [f"k{i}", i * i]
+
+
+def test_intersect(companies: Companies) -> None:
+    r, s = companies.run("intersect", [{"keys": [0, 300]}, {"keys": [200, 400]}])
+    assert sorted(r["rows"]) == sorted(row(i) for i in range(200, 300)), (r, s)
+    assert r["columns"] == ["k", "n"] and r["matches"] == 100 and s["rows"] is None
+
+
+def test_union(companies: Companies) -> None:
+    r, s = companies.run("union", [{"keys": [0, 50], "twice": True}, {"keys": [20, 90]}])
+    assert sorted(map(str, r["rows"])) == sorted(
+        [str(row(i)) for i in range(50)] + [str([f"k{i}", None]) for i in range(50, 90)]
+    ), (r, s)
+    # Those of the other side come last.
+    assert all(n is None for _, n in r["rows"][50:])
+
+
+def test_an_executor_that_dies(companies: Companies) -> None:
+    started = companies.start("intersect", [{"keys": [0, 3000]}, {"keys": [2000, 4000]}], shards=200)
+    # An executor of the receiver runs a lane when it listens: it has a Python process that does.
+    killed = False
+    while not killed and started[0].poll() is None:
+        time.sleep(0.05)
+        for pid in _of(started[0].pid):
+            words = pathlib.Path(f"/proc/{pid}/cmdline").read_bytes() if pathlib.Path(f"/proc/{pid}").exists() else b""
+            if b"pyspark.daemon" in words and _connected(pid):
+                os.kill(pid, 9)
+                killed = True
+                break
+    r, s = [companies.outcome(process) for process in started]
+    assert killed
+    assert sorted(r["rows"]) == sorted(row(i) for i in range(2000, 3000)), (r, s)
+
+
+def _of(pid: int) -> list[int]:
+    """The processes that descend from this one."""
+    parents: dict[int, list[int]] = {}
+    for entry in pathlib.Path("/proc").iterdir():
+        if entry.name.isdigit():
+            try:
+                parent = int((entry / "stat").read_text().rpartition(")")[2].split()[1])
+            except OSError:
+                continue
+            parents.setdefault(parent, []).append(int(entry.name))
+    found = [pid]
+    for at in found:
+        found.extend(parents.get(at, []))
+    return found[1:]
+
+
+def _connected(pid: int) -> bool:
+    """Whether it has mapped the native part and runs threads of it: a lane goes on."""
+    try:
+        tasks = len(list(pathlib.Path(f"/proc/{pid}/task").iterdir()))
+        return tasks > 2 and b"_native" in pathlib.Path(f"/proc/{pid}/maps").read_bytes()
+    except OSError:
+        return False
