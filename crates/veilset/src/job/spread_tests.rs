@@ -38,7 +38,8 @@ impl Side {
     }
 
     fn sums(&self, rows: &[&str]) -> (u64, u64, Vec<stored::Sum>) {
-        let Sums { items, duplicates, sums } = self.of(rows, |data| data.sums(&keys(&self.identity)).unwrap());
+        let Sums { items, duplicates, sums } =
+            self.of(rows, |data| data.sums(&keys(&self.identity)).unwrap());
         (items, duplicates, sums)
     }
 }
@@ -104,7 +105,7 @@ fn the_digest_of_the_log_is_that_of_one_run() {
     let side = Side::new();
     let [for_log, _] = &keys(&side.identity)[..] else { panic!("two keys") };
     let (items, _, sums) = side.sums(&ROWS);
-    let spread = spread(vec![(for_log.clone(), sums[0])], items as usize);
+    let spread = spread(vec![(Secret::new(**for_log), sums[0])], items as usize);
     let message = |_: u32, hash: &ItemHash, _: &[u8], to: &mut Vec<u8>| to.extend_from_slice(hash);
     let of = |request: &crate::session::run::Request<'_>| {
         request.set.digest(request.payloads, request.threads, for_log, message).unwrap()
@@ -121,7 +122,8 @@ fn a_job_without_shards_or_with_a_file_for_its_result_is_refused() {
     let refused = |change: &dyn Fn(&mut Job), words: &str| {
         let mut job = side.job("refused.csv", &ROWS);
         change(&mut job);
-        let error = Data::elsewhere(&job, Elsewhere::new(&job, spread(Vec::new(), 4), [7, 2, 1])).err().unwrap();
+        let error =
+            Data::elsewhere(&job, Elsewhere::new(&job, spread(Vec::new(), 4), [7, 2, 1])).err().unwrap();
         assert!(matches!(&error, Error::Usage(said) if said.contains(words)), "{error}");
     };
     refused(&|job| job.terms.shards = 0, "`shards`");
