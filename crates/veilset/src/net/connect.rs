@@ -1,8 +1,9 @@
 //! Connecting the parties: one side listens, the other connects, in whichever order they start.
 
+use super::proxy::{Proxy, Target};
 use super::roster::Member;
 use super::tls::{Failure, Keys, Limits, Secured};
-use super::{Fingerprint, Identity, Listener};
+use super::{Fingerprint, Identity, Label, Listener};
 use crate::channel::{ByteStream, Canceller, Channel, Timeouts, WireCount, over};
 use crate::error::{Error, Result, Seat};
 use std::cell::Cell;
@@ -24,21 +25,47 @@ const BRIEFLY: Duration = Duration::from_millis(20);
 /// Which side of the connection we are. Addresses are HOST:PORT, with IPv6 addresses in brackets.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Endpoint {
-    /// Listen for the peer at this address of ours.
-    Listen(String),
-    /// Connect to the peer at this address.
-    Connect(String),
+    /// Listen for the peer.
+    Listen {
+        /// At this address of ours.
+        address: String,
+        /// The name that its connection has to ask for, if any.
+        label: Option<Label>,
+    },
+    /// Connect to the peer.
+    Connect {
+        /// At this address of its.
+        address: String,
+        /// Through the HTTP proxy at this address, if any. The proxy resolves the peer's name.
+        proxy: Option<String>,
+        /// The name that we ask for, if any.
+        label: Option<Label>,
+    },
 }
 
 impl Endpoint {
-    /// Checks that the address is well formed, without resolving the host.
+    /// Listen for the peer at this address of ours.
+    pub fn listen(address: impl Into<String>) -> Endpoint {
+        Endpoint::Listen { address: address.into(), label: None }
+    }
+
+    /// Connect to the peer at this address.
+    pub fn connect(address: impl Into<String>) -> Endpoint {
+        Endpoint::Connect { address: address.into(), proxy: None, label: None }
+    }
+
+    /// Checks that the addresses are well formed, without resolving the hosts.
     ///
     /// # Errors
-    /// [`Error::Usage`] if it is not.
+    /// [`Error::Usage`] if one is not.
     pub fn check(&self) -> Result<()> {
         match self {
-            Endpoint::Listen(address) => Address::parse(address).map(drop),
-            Endpoint::Connect(address) => Address::parse_peer(address).map(drop),
+            Endpoint::Listen { address, .. } => Address::parse(address).map(drop),
+            Endpoint::Connect { address, proxy: None, .. } => Address::parse_peer(address).map(drop),
+            Endpoint::Connect { address, proxy: Some(proxy), .. } => {
+                Target::of(&Address::parse_peer(address)?)?;
+                Proxy::parse(proxy).map(drop)
+            }
         }
     }
 }
@@ -153,14 +180,17 @@ pub fn establish(
 ) -> Result<Connection> {
     let watch = Watch::new(timeouts, cancelled, notice);
     match endpoint {
-        Endpoint::Listen(address) => {
+        Endpoint::Listen { address, label } => {
             let addresses = Address::parse(address)?.resolve_own()?;
             security.allows(address, &addresses)?;
             let listener = Listener::bind_all(address, &addresses)?;
             notice(&format!("listening on {}", listener.local_addr()?));
-            listener.run(security, &watch)
+            listener.run(security, label.as_ref(), &watch)
         }
-        Endpoint::Connect(address) => connect(address, security, &watch),
+        Endpoint::Connect { address, proxy, label } => {
+            let way = Way { address, proxy: proxy.as_deref(), label: label.as_ref() };
+            connect(way, security, &watch)
+        }
     }
 }
 
@@ -232,8 +262,8 @@ impl Whom<'_> {
         Error::stranger(what).by(seat)
     }
 
-    /// The address that we tried, and whose it is.
-    fn at(&self, at: SocketAddr) -> String {
+    /// The place that we tried, and whose it is.
+    fn at(&self, at: &str) -> String {
         match self {
             Whom::Peer => at.to_string(),
             Whom::Member(member, _) => format!("{at}, the address of {},", member.name()),
@@ -272,8 +302,8 @@ pub(super) fn after(time: Duration) -> Instant {
 /// A parsed HOST:PORT.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Address<'a> {
-    host: &'a str,
-    port: u16,
+    pub(super) host: &'a str,
+    pub(super) port: u16,
 }
 
 impl<'a> Address<'a> {
@@ -349,15 +379,19 @@ impl Protection {
         }
     }
 
-    pub(super) fn keys(&self) -> Result<Option<Keys>> {
+    /// Our keys, for a connection by this label; `None` without TLS.
+    pub(super) fn keys(&self, label: Option<&Label>) -> Result<Option<Keys>> {
         match self {
+            Protection::InsecurePlaintext if label.is_some() => Err(Error::Usage(
+                "a label is for connections over TLS. Omit it, or omit `insecure_plaintext`".into(),
+            )),
             Protection::InsecurePlaintext => Ok(None),
             Protection::Tls { identity, peer } if identity.fingerprint() == *peer => Err(Error::Usage(
                 "`peer` is our own fingerprint. Give the one that `veilset identity show` prints on the \
                  other party's side; two parties on one machine need separate identities (`identity`)"
                     .into(),
             )),
-            Protection::Tls { identity, peer } => Ok(Some(Keys::new(identity, *peer))),
+            Protection::Tls { identity, peer } => Ok(Some(Keys::new(identity, *peer).by(label))),
         }
     }
 }
@@ -371,12 +405,38 @@ pub(super) const COMPARE: &str = "Ask the other party, over a channel that you t
                        show` prints on its side. If it is the first fingerprint, give that one with `peer`; if not, \
                        somebody else is in between";
 
-/// Connects to the peer, which is expected at this address.
-pub(super) fn connect(text: &str, security: &Protection, watch: &Watch<'_>) -> Result<Connection> {
-    reach(text, security, watch)?.map_err(|cause| {
+/// The way to whom we connect to.
+#[derive(Clone, Copy)]
+pub(super) struct Way<'a> {
+    address: &'a str,
+    proxy: Option<&'a str>,
+    label: Option<&'a Label>,
+}
+
+impl<'a> Way<'a> {
+    /// Without a proxy and a label.
+    pub(super) fn direct(address: &'a str) -> Way<'a> {
+        Way { address, proxy: None, label: None }
+    }
+}
+
+impl fmt::Display for Way<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Way { address, proxy, .. } = self;
+        match proxy {
+            None => f.write_str(address),
+            Some(proxy) => write!(f, "{address} through the proxy {proxy}"),
+        }
+    }
+}
+
+/// Connects to the peer, which is expected there.
+pub(super) fn connect(way: Way<'_>, security: &Protection, watch: &Watch<'_>) -> Result<Connection> {
+    reach(way, security, watch)?.map_err(|cause| {
+        let proxy = if way.proxy.is_some() { ", `proxy`" } else { "" };
         Error::Network(format!(
-            "cannot reach the peer at {text} {}: {cause}. {ABSENT}, and whether it listens there. Check the \
-             address and firewalls, then run again",
+            "cannot reach the peer at {way} {}: {cause}. {ABSENT}, and whether it listens there. Check the \
+             address{proxy} and firewalls, then run again",
             watch.within()
         ))
     })
@@ -384,19 +444,19 @@ pub(super) fn connect(text: &str, security: &Protection, watch: &Watch<'_>) -> R
 
 /// Tries all addresses in turn until one of them is the peer or the time is up. The inner error is the cause then.
 pub(super) fn reach(
-    text: &str,
+    way: Way<'_>,
     security: &Protection,
     watch: &Watch<'_>,
 ) -> Result<Result<Connection, String>> {
-    let whom = watch.whom;
-    let address = Address::parse_peer(text)?;
-    let keys = security.keys()?;
+    let (whom, text) = (watch.whom, way.address);
+    let keys = security.keys(way.label)?;
+    let caller = Caller::new(way, keys.as_ref(), watch)?;
     let mut last = String::new();
     // Who was there instead of the peer. That says more than that nobody is there any more.
     let mut stranger = None;
     loop {
         // The name may only become resolvable when the peer starts.
-        let causes = match address.resolve() {
+        let causes = match caller.resolve() {
             Err(cause) if matches!(security, Protection::InsecurePlaintext) => {
                 return Err(Error::Usage(format!(
                     "{cause}. `insecure_plaintext` is for this machine only: use 127.0.0.1"
@@ -408,11 +468,11 @@ pub(super) fn reach(
                 let mut causes = Vec::new();
                 for at in addresses {
                     watch.check()?;
-                    match attempt(at, keys.as_ref(), watch)? {
+                    match caller.attempt(at)? {
                         Ok(connection) => return Ok(Ok(connection)),
                         Err(failure) => {
-                            let cause = format!("{at}: {failure}");
-                            if let Failure::Tls(_) = failure {
+                            let cause = caller.cause(at, &failure);
+                            if let Failure::Tls(_) | Failure::NotServed(_) = failure {
                                 stranger = Some(cause.clone());
                             }
                             causes.push(cause);
@@ -430,7 +490,7 @@ pub(super) fn reach(
         watch.check()?;
         watch.hint(|| {
             format!(
-                "{whom} has not been reached at {text} yet; still trying. {ABSENT}, and whether it listens there. Check the \
+                "{whom} has not been reached at {way} yet; still trying. {ABSENT}, and whether it listens there. Check the \
                  address and firewalls"
             )
         });
@@ -442,39 +502,100 @@ pub(super) fn reach(
     }
 }
 
-/// One attempt at one address. The inner error may be temporary; the outer one is final.
-fn attempt(at: SocketAddr, keys: Option<&Keys>, watch: &Watch<'_>) -> Result<Result<Connection, Failure>> {
-    let socket = match TcpStream::connect_timeout(&at, ANSWER.min(watch.left()).max(BRIEFLY)) {
-        Ok(socket) => socket,
-        Err(e) => return Ok(Err(Failure::Unreachable(e.to_string()))),
-    };
-    // If nobody listens there, the system may connect the socket to itself.
-    if socket.local_addr().is_ok_and(|local| local == at) {
-        return Ok(Err(Failure::Unreachable("nobody listens there".into())));
+/// Who connects, directly or through a proxy.
+struct Caller<'a> {
+    address: Address<'a>,
+    /// The proxy, and what it is told.
+    proxy: Option<(Proxy<'a>, Target)>,
+    keys: Option<&'a Keys>,
+    watch: &'a Watch<'a>,
+}
+
+impl<'a> Caller<'a> {
+    fn new(way: Way<'a>, keys: Option<&'a Keys>, watch: &'a Watch<'a>) -> Result<Self> {
+        let address = Address::parse_peer(way.address)?;
+        let proxy = way.proxy.map(|proxy| Ok((Proxy::parse(proxy)?, Target::of(&address)?))).transpose()?;
+        if proxy.is_some() && keys.is_none() {
+            return Err(Error::Usage(
+                "`insecure_plaintext` is for this machine only, and `proxy` leads elsewhere. Omit one of them".into(),
+            ));
+        }
+        Ok(Caller { address, proxy, keys, watch })
     }
-    let Some(keys) = keys else {
-        return Connection::plain(socket, watch.timeouts).map(Ok);
-    };
-    let whom = watch.whom;
-    let limits = Limits { deadline: after(HANDSHAKE).min(watch.deadline), stop: watch.cancelled };
-    match keys.connect(socket, &limits) {
-        Ok(secured) => Connection::secured(secured, keys, watch.timeouts).map(Ok),
-        Err(Failure::WrongKey(presented)) => Err(whom.stranger(format!(
-            "the program at {} shows the fingerprint {presented}, which proves nothing; expected is {}. {}",
-            whom.at(at),
-            listed(keys.expected()),
-            whom.compare()
-        ))),
-        Err(Failure::Refused) => Err(whom.stranger(format!(
-            "it is at {} and has the expected fingerprint, {}, but it expects a fingerprint other than \
-             ours, {}. {}",
-            whom.at(at),
-            listed(keys.expected()),
-            keys.ours,
-            whom.expect(keys.ours)
-        ))),
-        Err(Failure::Stopped) => Err(Error::Cancelled),
-        Err(failure) => Ok(Err(failure)),
+
+    /// The addresses of the peer, or those of the proxy.
+    fn resolve(&self) -> Result<Vec<SocketAddr>, String> {
+        match &self.proxy {
+            None => self.address.resolve(),
+            Some((proxy, _)) => proxy.address.resolve().map_err(|e| format!("{proxy}: {e}")),
+        }
+    }
+
+    /// Whom we reach by this address, as messages put it.
+    fn place(&self, at: SocketAddr) -> String {
+        match &self.proxy {
+            None => at.to_string(),
+            Some((proxy, to)) => format!("{to} through {proxy}"),
+        }
+    }
+
+    fn cause(&self, at: SocketAddr, failure: &Failure) -> String {
+        match failure {
+            Failure::Proxy(why) => why.clone(),
+            failure => format!("{}: {failure}", self.place(at)),
+        }
+    }
+
+    /// One attempt at one address. The inner error may be temporary; the outer one is final.
+    fn attempt(&self, at: SocketAddr) -> Result<Result<Connection, Failure>> {
+        let (watch, whom) = (self.watch, self.watch.whom);
+        let limits = || Limits { deadline: after(HANDSHAKE).min(watch.deadline), stop: watch.cancelled };
+        let socket = match self.open(at) {
+            Ok(socket) => socket,
+            Err(failure) => return Ok(Err(failure)),
+        };
+        if let Some((proxy, to)) = &self.proxy
+            && let Err(failure) = proxy.tunnel(&socket, to, &limits())?
+        {
+            return Ok(Err(failure));
+        }
+        let Some(keys) = self.keys else {
+            return Connection::plain(socket, watch.timeouts).map(Ok);
+        };
+        match keys.connect(socket, &limits()) {
+            Ok(secured) => Connection::secured(secured, keys, watch.timeouts).map(Ok),
+            Err(Failure::WrongKey(presented)) => Err(whom.stranger(format!(
+                "the program at {} shows the fingerprint {presented}, which proves nothing; expected is {}. {}",
+                whom.at(&self.place(at)),
+                listed(keys.expected()),
+                whom.compare()
+            ))),
+            Err(Failure::Refused) => Err(whom.stranger(format!(
+                "it is at {} and has the expected fingerprint, {}, but it expects a fingerprint other than \
+                 ours, {}. {}",
+                whom.at(&self.place(at)),
+                listed(keys.expected()),
+                keys.ours,
+                whom.expect(keys.ours)
+            ))),
+            Err(Failure::Stopped) => Err(Error::Cancelled),
+            Err(failure) => Ok(Err(failure)),
+        }
+    }
+
+    /// A connection to this address, of the peer or of the proxy.
+    fn open(&self, at: SocketAddr) -> Result<TcpStream, Failure> {
+        let unreachable = |why: String| match &self.proxy {
+            None => Failure::Unreachable(why),
+            Some((proxy, _)) => proxy.unreachable(at, why),
+        };
+        let patience = ANSWER.min(self.watch.left()).max(BRIEFLY);
+        let socket = TcpStream::connect_timeout(&at, patience).map_err(|e| unreachable(e.to_string()))?;
+        // If nobody listens there, the system may connect the socket to itself.
+        match socket.local_addr() {
+            Ok(local) if local == at => Err(unreachable("nobody listens there".into())),
+            _ => Ok(socket),
+        }
     }
 }
 
