@@ -7,7 +7,8 @@
 //! error names it. Strangers can no more end or delay this than for a single [`Listener`].
 
 use super::Identity;
-use super::connect::{Connection, Protection, Watch, Way, Whom, reach};
+use super::call::{Way, reach};
+use super::connect::{Connection, Protection, Watch, Whom};
 use super::listen::{LOOK, Listener, Reception, SPARE};
 use super::room::HANDSHAKES;
 use super::roster::{Me, Member, Roster};

@@ -27,6 +27,7 @@
 //! machine, where any local program can still pose as the peer.
 
 mod assembly;
+mod call;
 mod connect;
 mod fingerprint;
 mod identity;

@@ -25,13 +25,13 @@ pub(crate) fn tls(identity: &Arc<Identity>, peer: &Identity) -> Protection {
 
 /// What the user was told.
 #[derive(Clone, Default)]
-struct Notices(Arc<Mutex<Vec<String>>>);
+pub(super) struct Notices(pub(super) Arc<Mutex<Vec<String>>>);
 
 impl Notices {
-    fn count(&self, words: &str) -> usize {
+    pub(super) fn count(&self, words: &str) -> usize {
         self.0.lock().unwrap().iter().filter(|n| n.contains(words)).count()
     }
-    fn wait_for(&self, words: &str, count: usize) {
+    pub(super) fn wait_for(&self, words: &str, count: usize) {
         for _ in 0..10_000 {
             if self.count(words) >= count {
                 return;
@@ -42,7 +42,7 @@ impl Notices {
     }
 }
 
-fn start(
+pub(super) fn start(
     endpoint: Endpoint,
     security: Protection,
     timeouts: Timeouts,
@@ -78,12 +78,12 @@ pub(crate) fn connect(address: &str, security: &Protection, timeouts: Timeouts) 
     establish(&Endpoint::connect(address), security, timeouts, &|| false, &|_| ())
 }
 
-fn failed(result: Result<Connection>) -> Error {
+pub(super) fn failed(result: Result<Connection>) -> Error {
     result.err().unwrap()
 }
 
 /// Numbers go both ways.
-fn talk(a: Connection, b: Connection) {
+pub(super) fn talk(a: Connection, b: Connection) {
     let ends = [a, b].map(|mut c| {
         thread::spawn(move || {
             c.channel.tx.send(NUMBERS, &[1, 2, 3]).unwrap();
@@ -99,7 +99,7 @@ fn talk(a: Connection, b: Connection) {
     assert_eq!(a.wire.sent(), b.wire.received());
 }
 
-fn port_that_is_free() -> String {
+pub(super) fn port_that_is_free() -> String {
     TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().to_string()
 }
 
@@ -417,7 +417,7 @@ fn who_waits_long_is_told_once_what_may_be_the_matter() {
         let notice = |n: &str| told.0.lock().unwrap().push(n.to_owned());
         let watch = connect::Watch::new(short, &|| false, &notice);
         watch.hint.set(Some(std::time::Instant::now()));
-        failed(listener.run(&security, &watch));
+        failed(listener.run(&security, None, &watch));
         assert_eq!(told.count("has not connected to 127.0.0.1:"), 1);
         assert_eq!(told.count("ask the other party what it printed"), 1);
     }
@@ -426,7 +426,7 @@ fn who_waits_long_is_told_once_what_may_be_the_matter() {
     let watch = connect::Watch::new(short, &|| false, &notice);
     watch.hint.set(Some(std::time::Instant::now()));
     let nobody = port_that_is_free();
-    failed(connect::connect(&nobody, &tls(&a, &b), &watch));
+    failed(call::connect(call::Way::direct(&nobody), &tls(&a, &b), &watch));
     assert_eq!(told.count("has not been reached at 127.0.0.1:"), 1);
     assert_eq!(told.count("ask the other party what it printed"), 1);
     // A party that waits a shorter time gets no hint.
