@@ -117,6 +117,7 @@ struct Caller<'a> {
     address: Address<'a>,
     /// The proxy, and what it is told.
     proxy: Option<(Proxy<'a>, Target)>,
+    label: Option<&'a Label>,
     keys: Option<&'a Keys>,
     watch: &'a Watch<'a>,
 }
@@ -130,7 +131,7 @@ impl<'a> Caller<'a> {
                 "`insecure_plaintext` is for this machine only, and `proxy` leads elsewhere. Omit one of them".into(),
             ));
         }
-        Ok(Caller { address, proxy, keys, watch })
+        Ok(Caller { address, proxy, label: way.label, keys, watch })
     }
 
     /// The addresses of the peer, or those of the proxy.
@@ -150,9 +151,13 @@ impl<'a> Caller<'a> {
     }
 
     fn cause(&self, at: SocketAddr, failure: &Failure) -> String {
-        match failure {
-            Failure::Proxy(why) => why.clone(),
-            failure => format!("{}: {failure}", self.place(at)),
+        match (failure, self.label) {
+            (Failure::Proxy(why), _) => why.clone(),
+            // A proxy cannot say in another way that it knows no such name.
+            (Failure::Closed, Some(label)) => {
+                format!("{}: {failure}; is \"{label}\" served there?", self.place(at))
+            }
+            (failure, _) => format!("{}: {failure}", self.place(at)),
         }
     }
 

@@ -155,3 +155,38 @@ fn a_label_stands_in_the_first_message_and_takes_tls() {
     let there = connect(&listening.address, &tls(&b, &a), seconds(20)).unwrap();
     talk(listening.run.join().unwrap().unwrap(), there);
 }
+
+/// `scripts/proxy-test` runs the proxy, and says by the environment where everybody is.
+#[test]
+#[ignore = "needs HAProxy: scripts/proxy-test"]
+fn behind_a_proxy_each_label_leads_to_its_worker() {
+    let variable = |name: &str| std::env::var(name).unwrap();
+    let (entrance, route) = (variable("ENTRANCE"), variable("ROUTE"));
+    let label = |lane| Some(Label::new(lane, &route).unwrap());
+    // The coordinator is asked for no name, and its connection stays while workers come.
+    let places = [("COORDINATOR", None), ("WORKER0", label(0)), ("WORKER1", label(1))];
+    let listeners = places.map(|(place, label)| {
+        let (ours, theirs) = (identity(), identity());
+        let endpoint = Endpoint::Listen { address: variable(place), label: label.clone() };
+        let (run, notices) = start(endpoint, tls(&ours, &theirs), seconds(60));
+        notices.wait_for("listening on", 1);
+        (run, notices, label, ours, theirs)
+    });
+    // A label of a worker that is not there ends at the coordinator, which does not serve it.
+    let (stranger, nobody) = (identity(), identity());
+    let (run, _) = start(to(&entrance, label(2)), tls(&stranger, &nobody), seconds(2));
+    let e = failed(run.join().unwrap());
+    let words = format!("does not serve \"s002.{route}.veilset\"");
+    assert!(matches!(e, Error::Network(_)) && e.to_string().contains(&words), "{e:?}");
+    let words = format!("it asks for \"s002.{route}.veilset\", but no label is served here");
+    listeners[0].1.wait_for(&words, 1);
+    let connected = listeners.map(|(run, _, label, ours, theirs)| {
+        let there = start(to(&entrance, label), tls(&theirs, &ours), seconds(60)).0;
+        (run.join().unwrap().unwrap(), there.join().unwrap().unwrap())
+    });
+    connected.into_iter().for_each(|(here, there)| talk(here, there));
+    // When the coordinator has its connection, nobody is there who could say so.
+    let (run, _) = start(to(&entrance, label(2)), tls(&stranger, &nobody), seconds(2));
+    let e = failed(run.join().unwrap()).to_string();
+    assert!(e.contains(&format!("is \"s002.{route}.veilset\" served there?")), "{e}");
+}
