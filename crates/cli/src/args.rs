@@ -485,6 +485,12 @@ pub struct CommonArgs {
     /// Connect to the peer at its address [default: the one in the address book, unless --listen is given]
     #[arg(long, value_name = "HOST:PORT")]
     pub connect: Option<String>,
+    /// Connect through the HTTP proxy at this address, which must allow CONNECT to the peer's address. It resolves the
+    /// peer's name, and can read and change nothing of what is sent. A proxy that wants a password is not supported, and
+    /// environment variables are not looked at. Not with --listen. Example: --connect host.example.org:7000 --proxy
+    /// proxy.internal:3128
+    #[arg(long, value_name = "HOST:PORT", conflicts_with_all = ["listen", "insecure_plaintext"])]
+    pub proxy: Option<String>,
     /// Our identity file [default: veilset/identity.pem in your configuration folder]
     #[arg(long, value_name = "FILE")]
     pub identity: Option<PathBuf>,

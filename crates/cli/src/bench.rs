@@ -330,7 +330,7 @@ fn connect(a: &BenchPartyArgs, role: Role, listener: Option<Listener>) -> Result
     match (listener, a.port) {
         (Some(listener), _) => listener.accept(&security, TIMEOUTS, &|| false, &|_| ()),
         (None, Some(port)) => {
-            let endpoint = Endpoint::Connect(format!("127.0.0.1:{port}"));
+            let endpoint = Endpoint::connect(format!("127.0.0.1:{port}"));
             establish(&endpoint, &security, TIMEOUTS, &|| false, &|_| ())
         }
         // Alone. The session id is derived from the fingerprints and the exporter, as in the recorded run.

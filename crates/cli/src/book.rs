@@ -194,7 +194,7 @@ fn name_is_good(name: &str) -> Result<()> {
 fn address_is_good(address: &str) -> Result<()> {
     // The address is written to the file without escaping.
     match address.bytes().all(|c| c.is_ascii_graphic() && !matches!(c, b'"' | b'\\')) {
-        true => Endpoint::Connect(address.into()).check(),
+        true => Endpoint::connect(address).check(),
         false => Err(Error::Usage(format!(
             "\"{}\" is not an address. Write HOST:PORT, for instance example.org:7000",
             address.escape_debug()

@@ -124,7 +124,7 @@ fn both(north: &Party, south: &Party, operation: &'static Operation) -> Result<[
     let address = listener.local_addr()?.to_string();
     std::thread::scope(|scope| {
         let sender = scope.spawn(|| {
-            let endpoint = Endpoint::Connect(address);
+            let endpoint = Endpoint::connect(address);
             let connection = establish(&endpoint, &security(south, north), TIMEOUTS, &|| false, &|_| ())?;
             south.run(operation, Role::Sender, connection)
         });

@@ -81,7 +81,7 @@ pub fn protocol(
 /// Refuses what does not go with a list of parties.
 fn refuse(a: &OperationArgs) -> Result<()> {
     protocol(a.operation, a.common.protocol)?;
-    let CommonArgs { role, peer, connect, prepared, insecure_plaintext, .. } = &a.common;
+    let CommonArgs { role, peer, connect, proxy, prepared, insecure_plaintext, .. } = &a.common;
     let columns =
         a.rows.as_ref().map_or([false; 2], |a| [!a.send_columns.is_empty(), !a.receive_columns.is_empty()]);
     let given = [
@@ -93,6 +93,7 @@ fn refuse(a: &OperationArgs) -> Result<()> {
             "the list has the addresses of all parties",
             ", or correct the address in the list, for all parties",
         ),
+        ("--proxy", proxy.is_some(), "the parties of a list connect to each other directly", ""),
         (
             "--both",
             a.both.as_ref().is_some_and(|a| a.both),

@@ -102,7 +102,7 @@ impl Others {
     pub fn check(&self) -> Result<()> {
         match self {
             Others::Peer { endpoint, .. } => endpoint.check(),
-            Others::Parties { listen: Some(address), .. } => Endpoint::Listen(address.clone()).check(),
+            Others::Parties { listen: Some(address), .. } => Endpoint::listen(address.clone()).check(),
             Others::Parties { listen: None, .. } => Ok(()),
         }
     }
@@ -264,7 +264,7 @@ fn common(
     let book = Book::load(a.own.book.as_deref())?;
     let others = match me {
         Some(me) => Others::Parties { me, listen: a.listen, identity: a.identity },
-        None => one_peer(a.peer.as_deref(), a.identity, [a.listen, a.connect], &book)?,
+        None => one_peer(a.peer.as_deref(), a.identity, [a.listen, a.connect, a.proxy], &book)?,
     };
     let policy = policy::load(a.own.policy.as_deref(), &seats(&others), &book)?;
     let audit_log = match a.own.audit_log {
@@ -314,11 +314,11 @@ fn common(
 }
 
 /// How the peer is met that was typed as a name or a fingerprint; none without TLS. The addresses are those of
-/// `--listen` and `--connect`.
+/// `--listen`, `--connect` and `--proxy`.
 fn one_peer(
     typed: Option<&str>,
     identity: Option<PathBuf>,
-    [listen, connect]: [Option<String>; 2],
+    [listen, connect, proxy]: [Option<String>; 3],
     book: &Book,
 ) -> Result<Others> {
     let peer = typed.map(|typed| book.peer(typed)).transpose()?;
@@ -328,8 +328,8 @@ fn one_peer(
         None => NamedProtection::InsecurePlaintext,
     };
     let endpoint = match (listen, connect.or(address)) {
-        (Some(address), _) => Endpoint::Listen(address),
-        (None, Some(address)) => Endpoint::Connect(address),
+        (Some(address), _) => Endpoint::listen(address),
+        (None, Some(address)) => Endpoint::Connect { address, proxy, label: None },
         (None, None) => {
             return Err(Error::Usage(
                 "the peer's address is missing. Give --connect HOST:PORT, the peer's address, or --listen HOST:PORT, an \
@@ -447,7 +447,7 @@ fn format_of(inputs: &[PathBuf]) -> Result<Format> {
 
 /// Rejects addresses that are not on this machine. Host names are resolved and checked when they are used.
 fn on_this_machine(endpoint: &Endpoint) -> Result<()> {
-    let (Endpoint::Listen(text) | Endpoint::Connect(text)) = endpoint;
+    let (Endpoint::Listen { address: text, .. } | Endpoint::Connect { address: text, .. }) = endpoint;
     let host = text.rsplit_once(':').map_or("", |(host, _)| host);
     match host.trim_start_matches('[').trim_end_matches(']').parse::<IpAddr>() {
         Ok(outside) if !outside.to_canonical().is_loopback() => Err(Error::Usage(format!(

@@ -167,20 +167,29 @@ impl Source for Hands<'_> {
     }
 }
 
-/// Where a worker meets that of the other side.
+/// Where a worker meets that of the other side: the address where it listens, or that to which it connects, perhaps through a
+/// proxy; and the label by which proxies tell workers apart, if there is one.
 #[derive(FromPyObject)]
 #[pyo3(from_item_all)]
 pub(crate) struct Place {
     listen: Option<String>,
     connect: Option<String>,
+    proxy: Option<String>,
+    label: Option<String>,
 }
 
 impl Place {
     fn endpoint(self) -> Result<Endpoint> {
-        match (self.listen, self.connect) {
-            (Some(listen), None) => Ok(Endpoint::Listen(listen)),
-            (None, Some(connect)) => Ok(Endpoint::Connect(connect)),
-            _ => Err(Error::Usage("a worker listens, or connects. Give it one place".into())),
+        let label = self.label.map(|label| label.parse()).transpose()?;
+        match (self.listen, self.connect, self.proxy) {
+            (Some(address), None, None) => Ok(Endpoint::Listen { address, label }),
+            (None, Some(address), proxy) => Ok(Endpoint::Connect { address, proxy, label }),
+            (Some(_), None, Some(_)) => Err(Error::Usage(
+                "`proxy` is for the side that connects, and this worker listens. Omit it".into(),
+            )),
+            (Some(_), Some(_), _) | (None, None, _) => {
+                Err(Error::Usage("a worker listens, or connects. Give it one place".into()))
+            }
         }
     }
 }

@@ -5,7 +5,7 @@
 //! 128`.
 
 /// The settings that messages may name.
-pub const SETTINGS: [&str; 48] = [
+pub const SETTINGS: [&str; 49] = [
     "audit_log",
     "both",
     "capacity",
@@ -45,6 +45,7 @@ pub const SETTINGS: [&str; 48] = [
     "prepared",
     "prepared_ledger",
     "protocol",
+    "proxy",
     "receive_columns",
     "resume",
     "reveal_count_to_sender",

@@ -192,7 +192,7 @@ fn connections_over_tls([a, b]: [&Arc<Identity>; 2]) -> Result<[Connection; 2]> 
         peer: peer.fingerprint(),
     };
     let listener = Listener::bind("127.0.0.1:0")?;
-    let endpoint = Endpoint::Connect(listener.local_addr()?.to_string());
+    let endpoint = Endpoint::connect(listener.local_addr()?.to_string());
     std::thread::scope(|s| {
         let there = s.spawn(|| establish(&endpoint, &security(b, a), TIMEOUTS, &|| false, &|_| ()));
         let here = listener.accept(&security(a, b), TIMEOUTS, &|| false, &|_| ())?;

@@ -20,6 +20,7 @@ mod parties;
 mod policy;
 mod prepare;
 mod progress;
+mod proxy;
 mod refusals;
 mod several;
 mod several_refused;

@@ -21,7 +21,7 @@ fn options_that_do_not_go_with_a_list_are_refused_with_the_reason() {
     let (several, listener) = listening();
     let fingerprint = several.fingerprints[0].clone();
     // (operation, options of a party that does not lead, words)
-    let cases: [(&str, Words, Words); 22] = [
+    let cases: [(&str, Words, Words); 23] = [
         (
             "sum",
             &["--values", "cost"],
@@ -40,6 +40,7 @@ fn options_that_do_not_go_with_a_list_are_refused_with_the_reason() {
             &["--connect", "127.0.0.1:1"],
             &["--connect", "the addresses of all parties", "Omit --connect"],
         ),
+        ("union", &["--proxy", "127.0.0.1:1"], &["--proxy", "to each other directly", "Omit --proxy"]),
         ("union", &["--both"], &["--both", "only the leader", "Omit --both"]),
         (
             "union",

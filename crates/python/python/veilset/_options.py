@@ -76,6 +76,7 @@ class Common(Keys, total=False):
     peer: str
     listen: str
     connect: str
+    proxy: str
     identity: Identity | FilePath
     book: PeerBook | FilePath
     policy: Policy | FilePath

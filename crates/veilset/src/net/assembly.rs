@@ -7,7 +7,8 @@
 //! error names it. Strangers can no more end or delay this than for a single [`Listener`].
 
 use super::Identity;
-use super::connect::{Connection, Protection, Watch, Whom, reach};
+use super::call::{Way, reach};
+use super::connect::{Connection, Protection, Watch, Whom};
 use super::listen::{LOOK, Listener, Reception, SPARE};
 use super::room::HANDSHAKES;
 use super::roster::{Me, Member, Roster};
@@ -99,7 +100,7 @@ impl Call<'_> {
         let whom = Whom::Member(member, source);
         let watch = Watch { deadline, whom, ..Watch::new(timeouts, &cancelled, &notice) };
         let security = Protection::Tls { identity: identity.clone(), peer: member.fingerprint() };
-        let reached = reach(member.address().unwrap_or_default(), &security, &watch);
+        let reached = reach(Way::direct(member.address().unwrap_or_default()), &security, &watch);
         let _ = tell.send(Event::Ended(member, Box::new(reached)));
     }
 }

@@ -1,8 +1,10 @@
 //! Connecting the parties: one side listens, the other connects, in whichever order they start.
 
+use super::call::{Way, connect};
+use super::proxy::{Proxy, Target};
 use super::roster::Member;
 use super::tls::{Failure, Keys, Limits, Secured};
-use super::{Fingerprint, Identity, Listener};
+use super::{Fingerprint, Identity, Label, Listener};
 use crate::channel::{ByteStream, Canceller, Channel, Timeouts, WireCount, over};
 use crate::error::{Error, Result, Seat};
 use std::cell::Cell;
@@ -13,32 +15,53 @@ use std::time::{Duration, Instant};
 
 /// How long one handshake may take.
 pub(super) const HANDSHAKE: Duration = Duration::from_secs(10);
-/// How long the connecting side pauses between two attempts.
-const RETRY: Duration = Duration::from_millis(200);
 /// How long we wait before we suggest a possible cause.
 const LONG: Duration = Duration::from_secs(30);
-/// How long the connecting side waits for an address to answer, and the minimum wait.
-const ANSWER: Duration = Duration::from_secs(3);
-const BRIEFLY: Duration = Duration::from_millis(20);
 
 /// Which side of the connection we are. Addresses are HOST:PORT, with IPv6 addresses in brackets.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Endpoint {
-    /// Listen for the peer at this address of ours.
-    Listen(String),
-    /// Connect to the peer at this address.
-    Connect(String),
+    /// Listen for the peer.
+    Listen {
+        /// At this address of ours.
+        address: String,
+        /// The name that its connection has to ask for, if any.
+        label: Option<Label>,
+    },
+    /// Connect to the peer.
+    Connect {
+        /// At this address of its.
+        address: String,
+        /// Through the HTTP proxy at this address, if any. The proxy resolves the peer's name.
+        proxy: Option<String>,
+        /// The name that we ask for, if any.
+        label: Option<Label>,
+    },
 }
 
 impl Endpoint {
-    /// Checks that the address is well formed, without resolving the host.
+    /// Listen for the peer at this address of ours.
+    pub fn listen(address: impl Into<String>) -> Endpoint {
+        Endpoint::Listen { address: address.into(), label: None }
+    }
+
+    /// Connect to the peer at this address.
+    pub fn connect(address: impl Into<String>) -> Endpoint {
+        Endpoint::Connect { address: address.into(), proxy: None, label: None }
+    }
+
+    /// Checks that the addresses are well formed, without resolving the hosts.
     ///
     /// # Errors
-    /// [`Error::Usage`] if it is not.
+    /// [`Error::Usage`] if one is not.
     pub fn check(&self) -> Result<()> {
         match self {
-            Endpoint::Listen(address) => Address::parse(address).map(drop),
-            Endpoint::Connect(address) => Address::parse_peer(address).map(drop),
+            Endpoint::Listen { address, .. } => Address::parse(address).map(drop),
+            Endpoint::Connect { address, proxy: None, .. } => Address::parse_peer(address).map(drop),
+            Endpoint::Connect { address, proxy: Some(proxy), .. } => {
+                Target::of(&Address::parse_peer(address)?)?;
+                Proxy::parse(proxy).map(drop)
+            }
         }
     }
 }
@@ -153,14 +176,17 @@ pub fn establish(
 ) -> Result<Connection> {
     let watch = Watch::new(timeouts, cancelled, notice);
     match endpoint {
-        Endpoint::Listen(address) => {
+        Endpoint::Listen { address, label } => {
             let addresses = Address::parse(address)?.resolve_own()?;
             security.allows(address, &addresses)?;
             let listener = Listener::bind_all(address, &addresses)?;
             notice(&format!("listening on {}", listener.local_addr()?));
-            listener.run(security, &watch)
+            listener.run(security, label.as_ref(), &watch)
         }
-        Endpoint::Connect(address) => connect(address, security, &watch),
+        Endpoint::Connect { address, proxy, label } => {
+            let way = Way { address, proxy: proxy.as_deref(), label: label.as_ref() };
+            connect(way, security, &watch)
+        }
     }
 }
 
@@ -224,7 +250,7 @@ impl fmt::Display for Whom<'_> {
 
 impl Whom<'_> {
     /// An error about it: it is not who we expect, or does not expect us.
-    fn stranger(&self, what: String) -> Error {
+    pub(super) fn stranger(&self, what: String) -> Error {
         let seat = match self {
             Whom::Peer => Seat::PEER,
             Whom::Member(member, _) => member.seat(),
@@ -232,8 +258,8 @@ impl Whom<'_> {
         Error::stranger(what).by(seat)
     }
 
-    /// The address that we tried, and whose it is.
-    fn at(&self, at: SocketAddr) -> String {
+    /// The place that we tried, and whose it is.
+    pub(super) fn at(&self, at: &str) -> String {
         match self {
             Whom::Peer => at.to_string(),
             Whom::Member(member, _) => format!("{at}, the address of {},", member.name()),
@@ -241,7 +267,7 @@ impl Whom<'_> {
     }
 
     /// What to do about an unexpected key.
-    fn compare(&self) -> String {
+    pub(super) fn compare(&self) -> String {
         match self {
             Whom::Peer => COMPARE.into(),
             Whom::Member(_, source) => format!(
@@ -253,7 +279,7 @@ impl Whom<'_> {
     }
 
     /// What to do if it does not expect our key.
-    fn expect(&self, ours: Fingerprint) -> String {
+    pub(super) fn expect(&self, ours: Fingerprint) -> String {
         match self {
             Whom::Peer => format!("Ask the other party to run with `peer={ours}`"),
             Whom::Member(_, source) => format!(
@@ -272,8 +298,8 @@ pub(super) fn after(time: Duration) -> Instant {
 /// A parsed HOST:PORT.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Address<'a> {
-    host: &'a str,
-    port: u16,
+    pub(super) host: &'a str,
+    pub(super) port: u16,
 }
 
 impl<'a> Address<'a> {
@@ -305,7 +331,7 @@ impl<'a> Address<'a> {
     }
 
     /// An address to connect to.
-    fn parse_peer(text: &'a str) -> Result<Self> {
+    pub(super) fn parse_peer(text: &'a str) -> Result<Self> {
         Self::parse_of(text, "the peer's")
     }
 
@@ -324,7 +350,7 @@ impl<'a> Address<'a> {
         self.resolve().map_err(|e| Error::Usage(format!("{e}. Name one of this machine's addresses")))
     }
 
-    fn resolve(&self) -> Result<Vec<SocketAddr>, String> {
+    pub(super) fn resolve(&self) -> Result<Vec<SocketAddr>, String> {
         let failed = |e: std::io::Error| format!("cannot find the address of {}: {e}", self.host);
         let mut addresses: Vec<_> = (self.host, self.port).to_socket_addrs().map_err(failed)?.collect();
         addresses.dedup();
@@ -349,15 +375,19 @@ impl Protection {
         }
     }
 
-    pub(super) fn keys(&self) -> Result<Option<Keys>> {
+    /// Our keys, for a connection by this label; `None` without TLS.
+    pub(super) fn keys(&self, label: Option<&Label>) -> Result<Option<Keys>> {
         match self {
+            Protection::InsecurePlaintext if label.is_some() => Err(Error::Usage(
+                "a label is for connections over TLS. Omit it, or omit `insecure_plaintext`".into(),
+            )),
             Protection::InsecurePlaintext => Ok(None),
             Protection::Tls { identity, peer } if identity.fingerprint() == *peer => Err(Error::Usage(
                 "`peer` is our own fingerprint. Give the one that `veilset identity show` prints on the \
                  other party's side; two parties on one machine need separate identities (`identity`)"
                     .into(),
             )),
-            Protection::Tls { identity, peer } => Ok(Some(Keys::new(identity, *peer))),
+            Protection::Tls { identity, peer } => Ok(Some(Keys::new(identity, *peer).by(label))),
         }
     }
 }
@@ -370,113 +400,6 @@ pub(super) const ABSENT: &str = "Its program may have stopped before it was read
 pub(super) const COMPARE: &str = "Ask the other party, over a channel that you trust, what `veilset identity \
                        show` prints on its side. If it is the first fingerprint, give that one with `peer`; if not, \
                        somebody else is in between";
-
-/// Connects to the peer, which is expected at this address.
-pub(super) fn connect(text: &str, security: &Protection, watch: &Watch<'_>) -> Result<Connection> {
-    reach(text, security, watch)?.map_err(|cause| {
-        Error::Network(format!(
-            "cannot reach the peer at {text} {}: {cause}. {ABSENT}, and whether it listens there. Check the \
-             address and firewalls, then run again",
-            watch.within()
-        ))
-    })
-}
-
-/// Tries all addresses in turn until one of them is the peer or the time is up. The inner error is the cause then.
-pub(super) fn reach(
-    text: &str,
-    security: &Protection,
-    watch: &Watch<'_>,
-) -> Result<Result<Connection, String>> {
-    let whom = watch.whom;
-    let address = Address::parse_peer(text)?;
-    let keys = security.keys()?;
-    let mut last = String::new();
-    // Who was there instead of the peer. That says more than that nobody is there any more.
-    let mut stranger = None;
-    loop {
-        // The name may only become resolvable when the peer starts.
-        let causes = match address.resolve() {
-            Err(cause) if matches!(security, Protection::InsecurePlaintext) => {
-                return Err(Error::Usage(format!(
-                    "{cause}. `insecure_plaintext` is for this machine only: use 127.0.0.1"
-                )));
-            }
-            Err(cause) => vec![cause],
-            Ok(addresses) => {
-                security.allows(text, &addresses)?;
-                let mut causes = Vec::new();
-                for at in addresses {
-                    watch.check()?;
-                    match attempt(at, keys.as_ref(), watch)? {
-                        Ok(connection) => return Ok(Ok(connection)),
-                        Err(failure) => {
-                            let cause = format!("{at}: {failure}");
-                            if let Failure::Tls(_) = failure {
-                                stranger = Some(cause.clone());
-                            }
-                            causes.push(cause);
-                        }
-                    }
-                }
-                causes
-            }
-        };
-        let cause = causes.join("; ");
-        if cause != last {
-            (watch.notice)(&format!("{whom} cannot be reached yet ({cause}); still trying"));
-        }
-        last = cause;
-        watch.check()?;
-        watch.hint(|| {
-            format!(
-                "{whom} has not been reached at {text} yet; still trying. {ABSENT}, and whether it listens there. Check the \
-                 address and firewalls"
-            )
-        });
-        std::thread::sleep(RETRY.min(watch.left()));
-        if watch.left().is_zero() {
-            let before = stranger.filter(|s| !last.contains(s)).map(|s| format!("; before that, {s}"));
-            return Ok(Err(last + &before.unwrap_or_default()));
-        }
-    }
-}
-
-/// One attempt at one address. The inner error may be temporary; the outer one is final.
-fn attempt(at: SocketAddr, keys: Option<&Keys>, watch: &Watch<'_>) -> Result<Result<Connection, Failure>> {
-    let socket = match TcpStream::connect_timeout(&at, ANSWER.min(watch.left()).max(BRIEFLY)) {
-        Ok(socket) => socket,
-        Err(e) => return Ok(Err(Failure::Unreachable(e.to_string()))),
-    };
-    // If nobody listens there, the system may connect the socket to itself.
-    if socket.local_addr().is_ok_and(|local| local == at) {
-        return Ok(Err(Failure::Unreachable("nobody listens there".into())));
-    }
-    let Some(keys) = keys else {
-        return Connection::plain(socket, watch.timeouts).map(Ok);
-    };
-    let whom = watch.whom;
-    let limits = Limits { deadline: after(HANDSHAKE).min(watch.deadline), stop: watch.cancelled };
-    match keys.connect(socket, &limits) {
-        Ok(secured) => Connection::secured(secured, keys, watch.timeouts).map(Ok),
-        Err(Failure::WrongKey(presented)) => Err(whom.stranger(format!(
-            "the program at {} shows the fingerprint {presented}, which proves nothing; expected is {}. {}",
-            whom.at(at),
-            listed(keys.expected()),
-            whom.compare()
-        ))),
-        Err(Failure::Refused) => Err(whom.stranger(format!(
-            "it is at {} and has the expected fingerprint, {}, but it expects a fingerprint other than \
-             ours, {}. {}",
-            whom.at(at),
-            listed(keys.expected()),
-            keys.ours,
-            whom.expect(keys.ours)
-        ))),
-        Err(Failure::Stopped) => Err(Error::Cancelled),
-        Err(failure) => Ok(Err(failure)),
-    }
-}
 
 /// Fingerprints in a message.
 pub(super) fn listed(fingerprints: &[Fingerprint]) -> String {

@@ -2,6 +2,7 @@
 
 use super::connect::{ABSENT, Address, COMPARE, Connection, HANDSHAKE, Protection, Watch, after, listed};
 use super::fingerprint::Fingerprint;
+use super::label::Label;
 use super::room::{HANDSHAKES, Room};
 use super::tls::{Failure, Keys, Limits, Secured};
 use crate::channel::Timeouts;
@@ -76,13 +77,18 @@ impl Listener {
         cancelled: &dyn Fn() -> bool,
         notice: &dyn Fn(&str),
     ) -> Result<Connection> {
-        self.run(security, &Watch::new(timeouts, cancelled, notice))
+        self.run(security, None, &Watch::new(timeouts, cancelled, notice))
     }
 
-    pub(super) fn run(self, security: &Protection, watch: &Watch<'_>) -> Result<Connection> {
+    pub(super) fn run(
+        self,
+        security: &Protection,
+        label: Option<&Label>,
+        watch: &Watch<'_>,
+    ) -> Result<Connection> {
         let local: Vec<_> = self.sockets.iter().filter_map(|s| s.local_addr().ok()).collect();
         security.allows("the address listened at", &local)?;
-        match security.keys()? {
+        match security.keys(label)? {
             Some(keys) => Reception::new(&keys, watch, self.local_addr()?, HANDSHAKES)?.run(&self),
             None => self.first_comer(watch),
         }

@@ -20,7 +20,7 @@ fn a_flood_from_another_address_does_not_cut_off_a_peer_that_is_slow() {
     let [at, by] = [&ours, &way].map(|listener| listener.local_addr().unwrap());
     let security = Protection::Tls { identity: b.clone(), peer: a.fingerprint() };
     let connecting = thread::spawn(move || {
-        establish(&Endpoint::Connect(by.to_string()), &security, timeouts, &|| false, &|_| ()).is_ok()
+        establish(&Endpoint::connect(by.to_string()), &security, timeouts, &|| false, &|_| ()).is_ok()
     });
     let peer = way.accept().unwrap().0;
     let onward = TcpStream::connect(at).unwrap();

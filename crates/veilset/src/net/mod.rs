@@ -19,14 +19,21 @@
 //! authenticated, and the protocols determine what it may learn. The key file is only as safe as the account
 //! that owns it.
 //!
+//! The connecting side can go through an HTTP proxy, which sees what an observer sees, and the peer's address. If the two
+//! sides want one, a [`Label`] in the first message tells proxies which of several listeners is meant; anybody can
+//! read it.
+//!
 //! With [`Protection::InsecurePlaintext`] none of this holds. So it is limited to connections within this
 //! machine, where any local program can still pose as the peer.
 
 mod assembly;
+mod call;
 mod connect;
 mod fingerprint;
 mod identity;
+mod label;
 mod listen;
+mod proxy;
 mod room;
 mod roster;
 mod tls;
@@ -35,6 +42,7 @@ pub use assembly::{assemble, in_memory};
 pub use connect::{Connected, Connection, Endpoint, Protection, establish};
 pub use fingerprint::Fingerprint;
 pub use identity::Identity;
+pub use label::Label;
 pub use listen::Listener;
 pub use roster::{Listed, ListedParty, Me, Member, Roster};
 

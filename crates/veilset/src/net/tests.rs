@@ -25,13 +25,13 @@ pub(crate) fn tls(identity: &Arc<Identity>, peer: &Identity) -> Protection {
 
 /// What the user was told.
 #[derive(Clone, Default)]
-struct Notices(Arc<Mutex<Vec<String>>>);
+pub(super) struct Notices(pub(super) Arc<Mutex<Vec<String>>>);
 
 impl Notices {
-    fn count(&self, words: &str) -> usize {
+    pub(super) fn count(&self, words: &str) -> usize {
         self.0.lock().unwrap().iter().filter(|n| n.contains(words)).count()
     }
-    fn wait_for(&self, words: &str, count: usize) {
+    pub(super) fn wait_for(&self, words: &str, count: usize) {
         for _ in 0..10_000 {
             if self.count(words) >= count {
                 return;
@@ -42,7 +42,7 @@ impl Notices {
     }
 }
 
-fn start(
+pub(super) fn start(
     endpoint: Endpoint,
     security: Protection,
     timeouts: Timeouts,
@@ -75,15 +75,15 @@ pub(crate) fn listen(security: Protection, timeouts: Timeouts) -> Listening {
 }
 
 pub(crate) fn connect(address: &str, security: &Protection, timeouts: Timeouts) -> Result<Connection> {
-    establish(&Endpoint::Connect(address.into()), security, timeouts, &|| false, &|_| ())
+    establish(&Endpoint::connect(address), security, timeouts, &|| false, &|_| ())
 }
 
-fn failed(result: Result<Connection>) -> Error {
+pub(super) fn failed(result: Result<Connection>) -> Error {
     result.err().unwrap()
 }
 
 /// Numbers go both ways.
-fn talk(a: Connection, b: Connection) {
+pub(super) fn talk(a: Connection, b: Connection) {
     let ends = [a, b].map(|mut c| {
         thread::spawn(move || {
             c.channel.tx.send(NUMBERS, &[1, 2, 3]).unwrap();
@@ -99,7 +99,7 @@ fn talk(a: Connection, b: Connection) {
     assert_eq!(a.wire.sent(), b.wire.received());
 }
 
-fn port_that_is_free() -> String {
+pub(super) fn port_that_is_free() -> String {
     TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().to_string()
 }
 
@@ -130,8 +130,7 @@ fn plaintext_talks_on_loopback_and_proves_nothing() {
 fn plaintext_is_refused_off_this_machine() {
     for address in ["0.0.0.0:0", "[::]:0", "192.0.2.1:7000", "[2001:db8::1]:7000", "[::ffff:192.0.2.1]:7000"]
     {
-        for endpoint in [Endpoint::Listen(address.into()), Endpoint::Connect(address.replace(":0", ":7000"))]
-        {
+        for endpoint in [Endpoint::listen(address), Endpoint::connect(address.replace(":0", ":7000"))] {
             let e = failed(start(endpoint, Protection::InsecurePlaintext, seconds(1)).0.join().unwrap());
             assert!(matches!(e, Error::Usage(_)), "{e:?}");
             assert!(e.to_string().contains("`insecure_plaintext` is for this machine only"), "{e}");
@@ -196,7 +195,7 @@ fn mismatch(a: &Arc<Identity>, b: &Arc<Identity>, other: &Identity, by_a: &Ident
 #[test]
 fn our_own_fingerprint_is_not_the_peers() {
     let a = identity();
-    for endpoint in [Endpoint::Listen("127.0.0.1:0".into()), Endpoint::Connect("127.0.0.1:7".into())] {
+    for endpoint in [Endpoint::listen("127.0.0.1:0"), Endpoint::connect("127.0.0.1:7")] {
         let e = failed(start(endpoint, tls(&a, &a), seconds(20)).0.join().unwrap());
         assert!(e.to_string().contains("`peer` is our own fingerprint"), "{e}");
     }
@@ -261,9 +260,9 @@ fn a_scan_does_not_flood_the_terminal() {
 fn either_side_may_start_first() {
     let (a, b) = (identity(), identity());
     let address = port_that_is_free();
-    let (there, notices) = start(Endpoint::Connect(address.clone()), tls(&b, &a), seconds(20));
+    let (there, notices) = start(Endpoint::connect(address.clone()), tls(&b, &a), seconds(20));
     notices.wait_for("cannot be reached yet", 1);
-    let (here, told) = start(Endpoint::Listen(address.clone()), tls(&a, &b), seconds(20));
+    let (here, told) = start(Endpoint::listen(address.clone()), tls(&a, &b), seconds(20));
     talk(here.join().unwrap().unwrap(), there.join().unwrap().unwrap());
     assert_eq!(told.count(&format!("listening on {address}")), 1);
     assert_eq!(notices.0.lock().unwrap().len(), 1, "one line, however often it tries");
@@ -274,11 +273,11 @@ fn a_listener_that_goes_away_in_the_handshake_is_tried_again() {
     let (a, b) = (identity(), identity());
     let leaving = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = leaving.local_addr().unwrap().to_string();
-    let (there, notices) = start(Endpoint::Connect(address.clone()), tls(&b, &a), seconds(20));
+    let (there, notices) = start(Endpoint::connect(address.clone()), tls(&b, &a), seconds(20));
     drop(leaving.accept().unwrap());
     notices.wait_for("cannot be reached yet", 1);
     drop(leaving);
-    let (here, _) = start(Endpoint::Listen(address), tls(&a, &b), seconds(20));
+    let (here, _) = start(Endpoint::listen(address), tls(&a, &b), seconds(20));
     talk(here.join().unwrap().unwrap(), there.join().unwrap().unwrap());
 }
 
@@ -286,7 +285,7 @@ fn a_listener_that_goes_away_in_the_handshake_is_tried_again() {
 fn client_hello(security: &Protection) -> Vec<u8> {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap().to_string();
-    let (run, _) = start(Endpoint::Connect(address), security.clone(), seconds(1));
+    let (run, _) = start(Endpoint::connect(address), security.clone(), seconds(1));
     let mut socket = listener.accept().unwrap().0;
     let mut record = vec![0; 5];
     socket.read_exact(&mut record).unwrap();
@@ -340,7 +339,7 @@ fn a_listener_that_is_not_the_peer_is_tried_again_until_it_is() {
     let security = tls(&b, &a);
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap().to_string();
-    let (there, notices) = start(Endpoint::Connect(address.clone()), security, seconds(60));
+    let (there, notices) = start(Endpoint::connect(address.clone()), security, seconds(60));
     let preamble = [1, 0, 10, 0, 0, 0, b'v', b'e', b'i', b'l', b's', b'e', b't', 0, 1, 0];
     let half_a_server_hello = [22, 3, 3, 0, 90, 2, 0, 0, 86, 3, 3];
     let answers: [&[u8]; 5] =
@@ -355,7 +354,7 @@ fn a_listener_that_is_not_the_peer_is_tried_again_until_it_is() {
         assert!(!there.is_finished(), "{i}");
     }
     drop(listener);
-    let (here, _) = start(Endpoint::Listen(address), tls(&a, &b), seconds(60));
+    let (here, _) = start(Endpoint::listen(address), tls(&a, &b), seconds(60));
     talk(here.join().unwrap().unwrap(), there.join().unwrap().unwrap());
     assert!(notices.count("cannot be reached yet") >= 2, "{:?}", notices.0.lock().unwrap());
 }
@@ -383,19 +382,19 @@ fn an_alert_that_proves_nothing_does_not_end_the_run() {
     };
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap().to_string();
-    let (there, notices) = start(Endpoint::Connect(address.clone()), tls(&b, &a), seconds(60));
+    let (there, notices) = start(Endpoint::connect(address.clone()), tls(&b, &a), seconds(60));
     for alert in &alerts {
         answer(&listener, &there, alert);
     }
     notices.wait_for("nothing was proven", 1);
     drop(listener);
-    let (here, _) = start(Endpoint::Listen(address), tls(&a, &b), seconds(60));
+    let (here, _) = start(Endpoint::listen(address), tls(&a, &b), seconds(60));
     talk(here.join().unwrap().unwrap(), there.join().unwrap().unwrap());
 
     // Nobody else connects.
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap().to_string();
-    let (there, _) = start(Endpoint::Connect(address), tls(&b, &a), seconds(1));
+    let (there, _) = start(Endpoint::connect(address), tls(&b, &a), seconds(1));
     answer(&listener, &there, &alerts[0]);
     drop(listener);
     let e = failed(there.join().unwrap());
@@ -418,7 +417,7 @@ fn who_waits_long_is_told_once_what_may_be_the_matter() {
         let notice = |n: &str| told.0.lock().unwrap().push(n.to_owned());
         let watch = connect::Watch::new(short, &|| false, &notice);
         watch.hint.set(Some(std::time::Instant::now()));
-        failed(listener.run(&security, &watch));
+        failed(listener.run(&security, None, &watch));
         assert_eq!(told.count("has not connected to 127.0.0.1:"), 1);
         assert_eq!(told.count("ask the other party what it printed"), 1);
     }
@@ -427,11 +426,11 @@ fn who_waits_long_is_told_once_what_may_be_the_matter() {
     let watch = connect::Watch::new(short, &|| false, &notice);
     watch.hint.set(Some(std::time::Instant::now()));
     let nobody = port_that_is_free();
-    failed(connect::connect(&nobody, &tls(&a, &b), &watch));
+    failed(call::connect(call::Way::direct(&nobody), &tls(&a, &b), &watch));
     assert_eq!(told.count("has not been reached at 127.0.0.1:"), 1);
     assert_eq!(told.count("ask the other party what it printed"), 1);
     // A party that waits a shorter time gets no hint.
-    let (run, notices) = start(Endpoint::Connect(nobody), tls(&a, &b), short);
+    let (run, notices) = start(Endpoint::connect(nobody), tls(&a, &b), short);
     failed(run.join().unwrap());
     assert_eq!(notices.count("ask the other party"), 0);
 }
@@ -468,7 +467,7 @@ fn nobody_there_is_an_error_after_the_time_out() {
 fn waiting_can_be_cancelled() {
     let (a, b) = (identity(), identity());
     for security in [tls(&a, &b), Protection::InsecurePlaintext] {
-        for endpoint in [Endpoint::Listen("127.0.0.1:0".into()), Endpoint::Connect(port_that_is_free())] {
+        for endpoint in [Endpoint::listen("127.0.0.1:0"), Endpoint::connect(port_that_is_free())] {
             let looked = std::cell::Cell::new(0);
             let cancelled = || {
                 looked.set(looked.get() + 1);
@@ -512,7 +511,7 @@ fn what_is_not_an_address_is_explained() {
         ("https://example.org/path", "give HOST:PORT without https://"),
     ];
     for (address, words) in cases {
-        for endpoint in [Endpoint::Listen(address.into()), Endpoint::Connect(address.into())] {
+        for endpoint in [Endpoint::listen(address), Endpoint::connect(address)] {
             let e = failed(start(endpoint, Protection::InsecurePlaintext, seconds(1)).0.join().unwrap());
             assert!(matches!(e, Error::Usage(_)), "{e:?}");
             assert!(e.to_string().contains(words) && e.to_string().contains("HOST:PORT"), "{e}");

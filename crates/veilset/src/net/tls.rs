@@ -22,7 +22,7 @@
 //! 4. The listener sends [`WELCOME`] on the one connection it accepts. Only this tells the connecting side that
 //!    its key was accepted.
 
-use super::{Fingerprint, Identity};
+use super::{Fingerprint, Identity, Label};
 use crate::channel::{ByteStream, Counted, TICK, WireCount};
 use crate::error::{Error, Result, shown};
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
@@ -32,7 +32,7 @@ use rustls::crypto::{
 };
 use rustls::pki_types::{CertificateDer, ServerName, SubjectPublicKeyInfoDer, UnixTime};
 use rustls::server::danger::{ClientCertVerified, ClientCertVerifier};
-use rustls::server::{AlwaysResolvesServerRawPublicKeys, NoServerSessionStorage};
+use rustls::server::{ClientHello, NoServerSessionStorage, ResolvesServerCert};
 use rustls::sign::CertifiedKey;
 use rustls::version::TLS13;
 use rustls::{
@@ -48,6 +48,8 @@ use std::time::{Duration, Instant};
 /// What the listener sends, under TLS, on the connection it accepts.
 const WELCOME: u8 = 1;
 const EXPORTER: &[u8] = b"EXPORTER-veilset-1";
+/// The alert for a name that is not served (RFC 6066, 3). The library would send another one.
+const UNRECOGNISED_NAME: [u8; 7] = [21, 3, 3, 0, 2, 2, 112];
 /// How long a failed connection is kept open, so that the other side can read why.
 const LINGER: Duration = Duration::from_millis(500);
 /// Plaintext that is encrypted at a time, under the lock that reading needs too: four records.
@@ -62,6 +64,8 @@ pub(super) struct Keys {
     pub(super) ours: Fingerprint,
     /// The fingerprints that we accept: that of the expected peer, or those of several parties.
     expected: Arc<[Fingerprint]>,
+    /// What the connecting side asks for.
+    label: Option<Label>,
 }
 
 impl Keys {
@@ -74,7 +78,18 @@ impl Keys {
     pub(super) fn accepting(identity: &Identity, expected: Arc<[Fingerprint]>) -> Keys {
         let mut provider = aws_lc_rs::default_provider();
         provider.kx_groups = vec![aws_lc_rs::kx_group::X25519MLKEM768];
-        Keys { provider: Arc::new(provider), key: identity.key(), ours: identity.fingerprint(), expected }
+        Keys {
+            provider: Arc::new(provider),
+            key: identity.key(),
+            ours: identity.fingerprint(),
+            expected,
+            label: None,
+        }
+    }
+
+    /// These keys, for a connection by this label.
+    pub(super) fn by(self, label: Option<&Label>) -> Keys {
+        Keys { label: label.cloned(), ..self }
     }
 
     /// The fingerprints that we accept.
@@ -86,6 +101,8 @@ impl Keys {
         Arc::new(Pinned {
             expected: self.expected.clone(),
             presented: OnceLock::new(),
+            label: self.label.clone(),
+            misled: OnceLock::new(),
             algorithms: self.provider.signature_verification_algorithms,
         })
     }
@@ -97,17 +114,18 @@ impl Keys {
             .with_custom_certificate_verifier(pinned)
             .with_client_cert_resolver(Arc::new(AlwaysResolvesClientRawPublicKeys::new(self.key.clone())));
         config.resumption = Resumption::disabled();
-        config.enable_sni = false;
-        // The library requires a name; it is neither sent nor checked.
-        let name = ServerName::try_from("veilset").map_err(|e| rustls::Error::General(e.to_string()))?;
+        config.enable_sni = self.label.is_some();
+        // The library requires a name; without a label it is neither sent nor checked.
+        let name = self.label.as_ref().map_or("veilset", Label::as_str).to_string();
+        let name = ServerName::try_from(name).map_err(|e| rustls::Error::General(e.to_string()))?;
         Ok(ClientConnection::new(Arc::new(config), name)?.into())
     }
 
     fn server(&self, pinned: Arc<Pinned>) -> Result<rustls::Connection, rustls::Error> {
         let mut config = ServerConfig::builder_with_provider(self.provider.clone())
             .with_protocol_versions(&[&TLS13])?
-            .with_client_cert_verifier(pinned)
-            .with_cert_resolver(Arc::new(AlwaysResolvesServerRawPublicKeys::new(self.key.clone())));
+            .with_client_cert_verifier(pinned.clone())
+            .with_cert_resolver(Arc::new(Served { key: self.key.clone(), pinned }));
         config.session_storage = Arc::new(NoServerSessionStorage {});
         config.send_tls13_tickets = 0;
         Ok(ServerConnection::new(Arc::new(config))?.into())
@@ -173,8 +191,14 @@ pub(super) enum Failure {
     Slow,
     /// The result is no longer needed.
     Stopped,
+    /// A connection that asks for the first of these labels or names, to us who serve the second.
+    Misled(Option<String>, Option<Label>),
+    /// Nobody there serves this label, or whoever asks for none; nothing was proven.
+    NotServed(Option<Label>),
     /// The other side does not speak our TLS.
     Tls(String),
+    /// The proxy cannot be reached, or does not reach the other side. The text names it.
+    Proxy(String),
     /// No connection was made.
     Unreachable(String),
     /// The connection broke.
@@ -199,12 +223,32 @@ impl fmt::Display for Failure {
             Failure::Closed => f.write_str("it closed the connection"),
             Failure::Slow => f.write_str("it did not complete the TLS handshake in time"),
             Failure::Stopped => f.write_str("we stopped"),
+            Failure::Misled(asked, served) => {
+                match asked {
+                    Some(name) => write!(f, "it asks for \"{name}\", but ")?,
+                    None => f.write_str("it asks for no label, but ")?,
+                }
+                match served {
+                    Some(label) => write!(f, "\"{label}\" is served here")?,
+                    None => f.write_str("no label is served here")?,
+                }
+                f.write_str(". Compare where the proxy leads, and the word of the route on both sides")
+            }
+            Failure::NotServed(label) => {
+                match label {
+                    Some(label) => write!(f, "it says, without proof, that it does not serve \"{label}\"")?,
+                    None => {
+                        f.write_str("it says, without proof, that it serves only who asks for its label")?
+                    }
+                }
+                f.write_str(". Compare where the proxy leads, and the word of the route on both sides")
+            }
             Failure::Tls(why) => write!(
                 f,
                 "it does not speak veilset's TLS ({}): is it another program, or run with `insecure_plaintext`?",
                 shown(why)
             ),
-            Failure::Unreachable(why) => f.write_str(why),
+            Failure::Unreachable(why) | Failure::Proxy(why) => f.write_str(why),
             Failure::Io(why) => write!(f, "the connection broke ({why})"),
         }
     }
@@ -221,11 +265,14 @@ fn io_failure(e: &io::Error) -> Failure {
     }
 }
 
-/// Accepts the expected keys. Remembers any other key that is presented, for the report.
+/// Accepts the expected keys. Remembers any other key that is presented, and another name that is asked for, for the
+/// report.
 #[derive(Debug)]
 struct Pinned {
     expected: Arc<[Fingerprint]>,
     presented: OnceLock<Fingerprint>,
+    label: Option<Label>,
+    misled: OnceLock<Option<String>>,
     algorithms: WebPkiSupportedAlgorithms,
 }
 
@@ -328,6 +375,27 @@ impl ClientCertVerifier for Pinned {
     }
 }
 
+/// Shows our key to those who ask for our label, and to nobody else.
+#[derive(Debug)]
+struct Served {
+    key: Arc<CertifiedKey>,
+    pinned: Arc<Pinned>,
+}
+
+impl ResolvesServerCert for Served {
+    fn resolve(&self, hello: ClientHello<'_>) -> Option<Arc<CertifiedKey>> {
+        let name = hello.server_name();
+        if Label::is_asked_for(self.pinned.label.as_ref(), name) {
+            return Some(self.key.clone());
+        }
+        let _ = self.pinned.misled.set(name.map(shown));
+        None
+    }
+    fn only_raw_public_keys(&self) -> bool {
+        true
+    }
+}
+
 /// A connection whose handshake is in progress or complete.
 pub(super) struct Secured {
     tls: rustls::Connection,
@@ -401,7 +469,7 @@ impl Secured {
                 Ok(_) => {
                     if let Err(e) = self.tls.process_new_packets() {
                         let failure = self.explain(&e, pinned);
-                        self.part(limits);
+                        self.part(&failure, limits);
                         return Err(failure);
                     }
                 }
@@ -414,11 +482,18 @@ impl Secured {
 
     fn explain(&self, e: &rustls::Error, pinned: &Pinned) -> Failure {
         const DENIED: rustls::Error = rustls::Error::AlertReceived(AlertDescription::AccessDenied);
+        const UNKNOWN: rustls::Error = rustls::Error::AlertReceived(AlertDescription::UnrecognisedName);
+        if let Some(asked) = pinned.misled.get() {
+            return Failure::Misled(asked.clone(), pinned.label.clone());
+        }
         match (pinned.presented.get(), &self.tls) {
             (Some(&presented), _) => Failure::WrongKey(presented),
             (None, rustls::Connection::Server(_)) if *e == DENIED => Failure::Unwanted,
             (None, rustls::Connection::Client(tls)) if *e == DENIED && !tls.is_handshaking() => {
                 Failure::Refused
+            }
+            (None, rustls::Connection::Client(tls)) if *e == UNKNOWN && tls.is_handshaking() => {
+                Failure::NotServed(pinned.label.clone())
             }
             // Before the end of the handshake, anybody can send an alert.
             _ if matches!(e, rustls::Error::AlertReceived(_)) => {
@@ -430,10 +505,13 @@ impl Secured {
 
     /// Sends the reason why we leave, and gives the other side a moment to read it. Closing the socket at once
     /// would reset the connection, and the alert could be lost.
-    fn part(&mut self, limits: &Limits<'_>) {
+    fn part(&mut self, failure: &Failure, limits: &Limits<'_>) {
         let until = (Instant::now() + LINGER).min(limits.deadline);
         let mut waste = [0u8; 4096];
-        let _ = self.flush();
+        let _ = match failure {
+            Failure::Misled(..) => self.socket.write_all(&UNRECOGNISED_NAME),
+            _ => self.flush(),
+        };
         let _ = self.socket.0.shutdown(Shutdown::Write);
         while Instant::now() < until && !(limits.stop)() {
             match self.socket.read(&mut waste) {

@@ -21,8 +21,8 @@ fn places(lanes: usize) -> [Vec<Endpoint>; 2] {
     let free: Vec<TcpListener> = (0..lanes).map(|_| TcpListener::bind("127.0.0.1:0").unwrap()).collect();
     let addresses: Vec<String> = free.iter().map(|l| l.local_addr().unwrap().to_string()).collect();
     [
-        addresses.iter().cloned().map(Endpoint::Listen).collect(),
-        addresses.into_iter().map(Endpoint::Connect).collect(),
+        addresses.iter().cloned().map(Endpoint::listen).collect(),
+        addresses.into_iter().map(Endpoint::connect).collect(),
     ]
 }
 

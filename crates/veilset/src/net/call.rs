@@ -1,0 +1,215 @@
+//! The connecting side: tries the peer's addresses, or those of a proxy, until one of them leads to the peer.
+
+use super::Label;
+use super::connect::{ABSENT, Address, Connection, HANDSHAKE, Protection, Watch, after, listed};
+use super::proxy::{Proxy, Target};
+use super::tls::{Failure, Keys, Limits};
+use crate::error::{Error, Result};
+use std::fmt;
+use std::net::{SocketAddr, TcpStream};
+use std::time::Duration;
+
+/// How long the connecting side pauses between two attempts.
+const RETRY: Duration = Duration::from_millis(200);
+/// How long the connecting side waits for an address to answer, and the minimum wait.
+const ANSWER: Duration = Duration::from_secs(3);
+const BRIEFLY: Duration = Duration::from_millis(20);
+
+/// The way to whom we connect to.
+#[derive(Clone, Copy)]
+pub(super) struct Way<'a> {
+    pub(super) address: &'a str,
+    pub(super) proxy: Option<&'a str>,
+    pub(super) label: Option<&'a Label>,
+}
+
+impl<'a> Way<'a> {
+    /// Without a proxy and a label.
+    pub(super) fn direct(address: &'a str) -> Way<'a> {
+        Way { address, proxy: None, label: None }
+    }
+}
+
+impl fmt::Display for Way<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Way { address, proxy, .. } = self;
+        match proxy {
+            None => f.write_str(address),
+            Some(proxy) => write!(f, "{address} through the proxy {proxy}"),
+        }
+    }
+}
+
+/// Connects to the peer, which is expected there.
+pub(super) fn connect(way: Way<'_>, security: &Protection, watch: &Watch<'_>) -> Result<Connection> {
+    reach(way, security, watch)?.map_err(|cause| {
+        let proxy = if way.proxy.is_some() { ", `proxy`" } else { "" };
+        Error::Network(format!(
+            "cannot reach the peer at {way} {}: {cause}. {ABSENT}, and whether it listens there. Check the \
+             address{proxy} and firewalls, then run again",
+            watch.within()
+        ))
+    })
+}
+
+/// Tries all addresses in turn until one of them is the peer or the time is up. The inner error is the cause then.
+pub(super) fn reach(
+    way: Way<'_>,
+    security: &Protection,
+    watch: &Watch<'_>,
+) -> Result<Result<Connection, String>> {
+    let (whom, text) = (watch.whom, way.address);
+    let keys = security.keys(way.label)?;
+    let caller = Caller::new(way, keys.as_ref(), watch)?;
+    let mut last = String::new();
+    // Who was there instead of the peer. That says more than that nobody is there any more.
+    let mut stranger = None;
+    loop {
+        // The name may only become resolvable when the peer starts.
+        let causes = match caller.resolve() {
+            Err(cause) if matches!(security, Protection::InsecurePlaintext) => {
+                return Err(Error::Usage(format!(
+                    "{cause}. `insecure_plaintext` is for this machine only: use 127.0.0.1"
+                )));
+            }
+            Err(cause) => vec![cause],
+            Ok(addresses) => {
+                security.allows(text, &addresses)?;
+                let mut causes = Vec::new();
+                for at in addresses {
+                    watch.check()?;
+                    match caller.attempt(at)? {
+                        Ok(connection) => return Ok(Ok(connection)),
+                        Err(failure) => {
+                            let cause = caller.cause(at, &failure);
+                            if let Failure::Tls(_) | Failure::NotServed(_) = failure {
+                                stranger = Some(cause.clone());
+                            }
+                            causes.push(cause);
+                        }
+                    }
+                }
+                causes
+            }
+        };
+        let cause = causes.join("; ");
+        if cause != last {
+            (watch.notice)(&format!("{whom} cannot be reached yet ({cause}); still trying"));
+        }
+        last = cause;
+        watch.check()?;
+        watch.hint(|| {
+            format!(
+                "{whom} has not been reached at {way} yet; still trying. {ABSENT}, and whether it listens there. Check the \
+                 address and firewalls"
+            )
+        });
+        std::thread::sleep(RETRY.min(watch.left()));
+        if watch.left().is_zero() {
+            let before = stranger.filter(|s| !last.contains(s)).map(|s| format!("; before that, {s}"));
+            return Ok(Err(last + &before.unwrap_or_default()));
+        }
+    }
+}
+
+/// Who connects, directly or through a proxy.
+struct Caller<'a> {
+    address: Address<'a>,
+    /// The proxy, and what it is told.
+    proxy: Option<(Proxy<'a>, Target)>,
+    label: Option<&'a Label>,
+    keys: Option<&'a Keys>,
+    watch: &'a Watch<'a>,
+}
+
+impl<'a> Caller<'a> {
+    fn new(way: Way<'a>, keys: Option<&'a Keys>, watch: &'a Watch<'a>) -> Result<Self> {
+        let address = Address::parse_peer(way.address)?;
+        let proxy = way.proxy.map(|proxy| Ok((Proxy::parse(proxy)?, Target::of(&address)?))).transpose()?;
+        if proxy.is_some() && keys.is_none() {
+            return Err(Error::Usage(
+                "`insecure_plaintext` is for this machine only, and `proxy` leads elsewhere. Omit one of them".into(),
+            ));
+        }
+        Ok(Caller { address, proxy, label: way.label, keys, watch })
+    }
+
+    /// The addresses of the peer, or those of the proxy.
+    fn resolve(&self) -> Result<Vec<SocketAddr>, String> {
+        match &self.proxy {
+            None => self.address.resolve(),
+            Some((proxy, _)) => proxy.address.resolve().map_err(|e| format!("{proxy}: {e}")),
+        }
+    }
+
+    /// Whom we reach by this address, as messages put it.
+    fn place(&self, at: SocketAddr) -> String {
+        match &self.proxy {
+            None => at.to_string(),
+            Some((proxy, to)) => format!("{to} through {proxy}"),
+        }
+    }
+
+    fn cause(&self, at: SocketAddr, failure: &Failure) -> String {
+        match (failure, self.label) {
+            (Failure::Proxy(why), _) => why.clone(),
+            // A proxy cannot say in another way that it knows no such name.
+            (Failure::Closed, Some(label)) => {
+                format!("{}: {failure}; is \"{label}\" served there?", self.place(at))
+            }
+            (failure, _) => format!("{}: {failure}", self.place(at)),
+        }
+    }
+
+    /// One attempt at one address. The inner error may be temporary; the outer one is final.
+    fn attempt(&self, at: SocketAddr) -> Result<Result<Connection, Failure>> {
+        let (watch, whom) = (self.watch, self.watch.whom);
+        let limits = || Limits { deadline: after(HANDSHAKE).min(watch.deadline), stop: watch.cancelled };
+        let socket = match self.open(at) {
+            Ok(socket) => socket,
+            Err(failure) => return Ok(Err(failure)),
+        };
+        if let Some((proxy, to)) = &self.proxy
+            && let Err(failure) = proxy.tunnel(&socket, to, &limits())?
+        {
+            return Ok(Err(failure));
+        }
+        let Some(keys) = self.keys else {
+            return Connection::plain(socket, watch.timeouts).map(Ok);
+        };
+        match keys.connect(socket, &limits()) {
+            Ok(secured) => Connection::secured(secured, keys, watch.timeouts).map(Ok),
+            Err(Failure::WrongKey(presented)) => Err(whom.stranger(format!(
+                "the program at {} shows the fingerprint {presented}, which proves nothing; expected is {}. {}",
+                whom.at(&self.place(at)),
+                listed(keys.expected()),
+                whom.compare()
+            ))),
+            Err(Failure::Refused) => Err(whom.stranger(format!(
+                "it is at {} and has the expected fingerprint, {}, but it expects a fingerprint other than \
+                 ours, {}. {}",
+                whom.at(&self.place(at)),
+                listed(keys.expected()),
+                keys.ours,
+                whom.expect(keys.ours)
+            ))),
+            Err(Failure::Stopped) => Err(Error::Cancelled),
+            Err(failure) => Ok(Err(failure)),
+        }
+    }
+
+    /// A connection to this address, of the peer or of the proxy.
+    fn open(&self, at: SocketAddr) -> Result<TcpStream, Failure> {
+        let unreachable = |why: String| match &self.proxy {
+            None => Failure::Unreachable(why),
+            Some((proxy, _)) => proxy.unreachable(at, why),
+        };
+        let patience = ANSWER.min(self.watch.left()).max(BRIEFLY);
+        let socket = TcpStream::connect_timeout(&at, patience).map_err(|e| unreachable(e.to_string()))?;
+        // If nobody listens there, the system may connect the socket to itself.
+        match socket.local_addr() {
+            Ok(local) if local == at => Err(unreachable("nobody listens there".into())),
+            _ => Ok(socket),
+        }
+    }
+}
