@@ -3,7 +3,7 @@
 use super::call::{Way, connect};
 use super::proxy::{Proxy, Target};
 use super::roster::Member;
-use super::tls::{Failure, Keys, Limits, Secured};
+use super::tls::{Keys, Secured};
 use super::{Fingerprint, Identity, Label, Listener};
 use crate::channel::{ByteStream, Canceller, Channel, Timeouts, WireCount, over};
 use crate::error::{Error, Result, Seat};

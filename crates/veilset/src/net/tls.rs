@@ -12,6 +12,8 @@
 //!    keeps trying. There is one exception: an unexpected key ends the connecting side's run. It proves nothing,
 //!    as anybody can present a public key, but it usually means a wrong `--peer`. Whoever answers in the
 //!    listener's place can prevent the run in any case.
+//!    A listener that does not serve the [`Label`] in the first message leaves here, by the alert `unrecognized_name`,
+//!    before it shows its key.
 //! 2. The connecting side's handshake ends when it has checked three things: the listener's key against the
 //!    fingerprint, the listener's signature over all messages so far, and its Finished. All later data is the
 //!    listener's. Our own key is on its way, and nobody has checked it yet.
