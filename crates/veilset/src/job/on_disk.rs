@@ -39,12 +39,50 @@ pub(super) struct OnDisk {
     first: Bits,
     /// For each row whose key occurred before, the first row with it, and the row itself; ascending by the latter.
     pub(super) repeated: Vec<(u32, u32)>,
-    files: Vec<(PathBuf, Stamp)>,
+    files: Files,
 }
 
-/// What a file that has changed differs in.
+/// The files of a table, and what each was like before it was read.
+struct Files(Vec<(PathBuf, Stamp)>);
+
+/// What a file that has changed differs in: its length, when it was written, and on Unix its device, its number, and when it
+/// or its attributes last changed, which no program can set.
 #[derive(PartialEq, Eq)]
-struct Stamp(u64, Option<SystemTime>);
+struct Stamp(u64, Option<SystemTime>, [i64; 4]);
+
+impl Stamp {
+    fn of(file: &Path) -> Result<Stamp> {
+        let of = file.metadata();
+        let of = of.map_err(|e| {
+            Error::input(file, format!("the file cannot be opened: {e}"), "Check its name and permissions")
+        })?;
+        #[cfg(unix)]
+        let more = {
+            use std::os::unix::fs::MetadataExt;
+            [of.dev().cast_signed(), of.ino().cast_signed(), of.ctime(), of.ctime_nsec()]
+        };
+        #[cfg(not(unix))]
+        let more = [0; 4];
+        Ok(Stamp(of.len(), of.modified().ok(), more))
+    }
+}
+
+impl Files {
+    fn of(inputs: &[PathBuf]) -> Result<Files> {
+        let files = input_files(inputs)?.into_iter();
+        files.map(|file| Ok((file.clone(), Stamp::of(&file)?))).collect::<Result<_>>().map(Files)
+    }
+
+    /// The first of them that is no longer what it was.
+    fn changed(&self) -> Result<Option<&Path>> {
+        for (file, then) in &self.0 {
+            if Stamp::of(file)? != *then {
+                return Ok(Some(file));
+            }
+        }
+        Ok(None)
+    }
+}
 
 /// A bit for each row.
 #[derive(Default)]
@@ -105,8 +143,7 @@ impl OnDisk {
             ..Request::new(job.operation, job.role, Set::Memory(&none))
         };
         let keys_travel = job.operation.uses.items_in_rows(job.role, &job.all_terms());
-        let files = input_files(&source.inputs)?;
-        let files = files.into_iter().map(|file| Ok((file.clone(), stamp(&file)?))).collect::<Result<_>>()?;
+        let files = Files::of(&source.inputs)?;
         let mut draft = Draft::new(&job.scratch(), request.form())?;
         let (mut head, mut key): (Option<(Table, Format)>, _) = (None, Vec::new());
         let (mut rows, mut skipped, mut first, mut repeated) = (0, 0, Bits::default(), Vec::new());
@@ -139,6 +176,10 @@ impl OnDisk {
             rows += piece.rows() as u32;
             Ok(())
         })?;
+        // What comes later would be missing on both sides, and a receiver would run the whole job for nothing.
+        if let Some(file) = files.changed()? {
+            return Err(changed_while_read(file));
+        }
         (watch.begins)(Phase::Sorting);
         let (mut stored, again) = draft.distinct(threads)?;
         let (mut head, output_format) = head.ok_or_else(|| Error::Bug("a table without pieces".into()))?;
@@ -250,21 +291,20 @@ impl OnDisk {
             };
             Err(Error::input(file, what, next))
         };
-        let same = |(file, then): &(PathBuf, Stamp)| match stamp(file)? == *then {
-            true => Ok(()),
-            false => changed(file),
-        };
-        self.files.iter().try_for_each(same)?;
+        let same = || self.files.changed()?.map_or(Ok(()), changed);
+        same()?;
         let mut rows = 0;
-        job.pieces(&|_| Ok(()), &mut |piece| {
+        let read = job.pieces(&|_| Ok(()), &mut |piece| {
             if piece.rows() as u64 > u64::from(self.rows - rows) {
                 return changed(Path::new(piece.name()));
             }
             each(rows, &piece)?;
             rows += piece.rows() as u32;
             Ok(())
-        })?;
-        self.files.iter().try_for_each(same)?;
+        });
+        // What is wrong with a table that is being written is that.
+        same()?;
+        read?;
         match rows == self.rows {
             true => Ok(()),
             false => changed(Path::new(self.head.name())),
@@ -272,12 +312,9 @@ impl OnDisk {
     }
 }
 
-fn stamp(file: &Path) -> Result<Stamp> {
-    let of = file.metadata();
-    let of = of.map_err(|e| {
-        Error::input(file, format!("the file cannot be opened: {e}"), "Check its name and permissions")
-    })?;
-    Ok(Stamp(of.len(), of.modified().ok()))
+/// The error for a file that changed during the first reading.
+fn changed_while_read(file: impl AsRef<Path>) -> Error {
+    Error::input(file, "the file changed while it was read", "Run again when it is complete")
 }
 
 /// The error for two rows with the same key.
@@ -295,8 +332,120 @@ fn same_key(job: &Job, key: &[usize], (first, again): (u32, u32)) -> Error {
         before += piece.rows() as u32;
         Ok(())
     });
-    looked.err().unwrap_or_else(|| {
-        let what = "the input changed while it was read";
-        Error::input(job.source.name(), what, "Run again when it is complete")
-    })
+    looked.err().unwrap_or_else(|| changed_while_read(job.source.name()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::job::InputTable;
+    use crate::operations::{INTERSECT, Role};
+    use std::fs::{File, write};
+    use std::time::Duration;
+
+    const TEXT: &str = "k,n\na,1\nb,2\nc,3\nd,4\ne,5\nf,6\ng,7\n";
+
+    /// A job in shards on this table.
+    fn job() -> (tempfile::TempDir, Job) {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("table.csv");
+        write(&file, TEXT).unwrap();
+        let mut job = Job::new(&INTERSECT, Role::Receiver, InputTable::new(file, ["k"]));
+        job.terms.shards = 4;
+        (folder, job)
+    }
+
+    fn touched(file: &Path) {
+        File::options().append(true).open(file).unwrap().set_modified(SystemTime::UNIX_EPOCH).unwrap();
+    }
+
+    /// What can happen to a file while its rows stay as many.
+    fn changes() -> [&'static dyn Fn(&Path); 2] {
+        [&touched, &|file| write(file, TEXT.replace("c,3", "c,333")).unwrap()]
+    }
+
+    #[test]
+    fn a_file_that_changes_while_it_is_read_is_refused() {
+        for change in changes() {
+            let (_folder, job) = job();
+            let read = |_| {
+                change(&job.source.inputs[0]);
+                Ok(())
+            };
+            let refused = OnDisk::read(&job, &Watch { read: &read, ..Watch::NONE }).err().unwrap();
+            assert!(refused.to_string().contains("while it was read"), "{refused}");
+        }
+    }
+
+    fn again(disk: &OnDisk, job: &Job, during: &dyn Fn()) -> Result<u32> {
+        let mut rows = 0;
+        disk.again(job, &mut |_, piece| {
+            rows += piece.rows() as u32;
+            during();
+            Ok(())
+        })?;
+        Ok(rows)
+    }
+
+    #[test]
+    fn a_file_that_has_changed_is_not_read_again() {
+        for change in changes() {
+            for during in [false, true] {
+                let (_folder, job) = job();
+                let disk = OnDisk::read(&job, &Watch::NONE).unwrap();
+                assert_eq!(again(&disk, &job, &|| ()), Ok(7));
+                let change = || change(&job.source.inputs[0]);
+                let ended = match during {
+                    true => again(&disk, &job, &change),
+                    false => {
+                        change();
+                        again(&disk, &job, &|| panic!("it was read"))
+                    }
+                };
+                let refused = ended.unwrap_err();
+                assert!(refused.to_string().contains("has changed since"), "{during}: {refused}");
+            }
+        }
+    }
+
+    #[test]
+    fn rows_are_counted_even_if_nothing_else_tells_that_a_file_has_changed() {
+        let (_folder, job) = job();
+        let mut disk = OnDisk::read(&job, &Watch::NONE).unwrap();
+        for (text, read) in [(TEXT.replace("d,4\n", ""), 6), (TEXT.replace("d,4\n", "d,4\nx,9\n"), 5)] {
+            write(&job.source.inputs[0], text).unwrap();
+            disk.files = Files::of(&job.source.inputs).unwrap();
+            let rows = std::cell::Cell::new(0);
+            let ended = disk.again(&job, &mut |_, piece| {
+                rows.set(rows.get() + piece.rows());
+                Ok(())
+            });
+            assert!(ended.unwrap_err().to_string().contains("has changed since"));
+            assert_eq!(rows.get(), read);
+        }
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn a_stamp_tells_files_apart_that_are_made_to_look_the_same() {
+        let (folder, job) = job();
+        let file = &job.source.inputs[0];
+        touched(file);
+        let then = Stamp::of(file).unwrap();
+        assert!(then == Stamp::of(file).unwrap());
+        // Another file of its length and time, in its place.
+        let other = folder.path().join("other.csv");
+        write(&other, TEXT.replace("c,3", "c,4")).unwrap();
+        touched(&other);
+        std::fs::rename(&other, file).unwrap();
+        let replaced = Stamp::of(file).unwrap();
+        assert!(replaced.2[1] != then.2[1] && replaced != then);
+        // Written over, with the time set back.
+        std::thread::sleep(Duration::from_millis(50));
+        write(file, TEXT).unwrap();
+        touched(file);
+        let written = Stamp::of(file).unwrap();
+        assert!((written.0, written.1, written.2[1]) == (replaced.0, replaced.1, replaced.2[1]));
+        assert!(written != replaced);
+    }
 }
