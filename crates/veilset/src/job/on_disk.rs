@@ -181,17 +181,16 @@ impl OnDisk {
             return Err(changed_while_read(file));
         }
         (watch.begins)(Phase::Sorting);
-        let (mut stored, again) = draft.distinct(threads)?;
+        let (distinct, again) = draft.distinct(threads)?;
         let (mut head, output_format) = head.ok_or_else(|| Error::Bug("a table without pieces".into()))?;
         head.name_all(&source.inputs);
-        let n = stored.len();
+        let n = distinct.len();
         if n > MAX_SET {
             let what = format!("{n} keys are more than this version supports ({MAX_SET})");
             return Err(Error::input(source.name(), what, "Split the file"));
         }
         if let Some(size) = source.pad_to {
             check_size(n, size)?;
-            stored.pad(size, &mut Prng::from_os()?)?;
         }
         // A row that was the first in its piece may be none in the table.
         let very_first = |row: u32| match again.binary_search_by_key(&row, |&(_, again)| again) {
@@ -205,8 +204,9 @@ impl OnDisk {
         if let (Duplicates::Error, Some(&two)) = (source.duplicates(false), repeated.first()) {
             return Err(same_key(job, &key, two));
         }
+        let stored = distinct.padded(source.pad_to.unwrap_or(n), &mut Prng::from_os()?)?.into();
         Ok(OnDisk {
-            stored: stored.into(),
+            stored,
             head,
             key,
             compared: source.normalise.name(source.read.encoding),

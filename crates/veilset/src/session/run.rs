@@ -18,7 +18,7 @@ use crate::operations::{
 use crate::params::MAX_SET;
 use crate::protocols::{self, Choice, Offer, Protocol};
 use crate::rng::Prng;
-use crate::stored::{Form, Set, Spread, Stored};
+use crate::stored::{Distinct, Form, Set, Spread, Stored};
 use crate::threads::Threads;
 use std::path::Path;
 use std::sync::{Arc, Mutex};
@@ -325,9 +325,8 @@ impl<'a> Request<'a> {
             (_, Set::Spread(spread)) => Ours::Spread(spread),
             (_, Set::Memory(set)) => {
                 let folder = std::env::temp_dir();
-                let mut stored = Stored::of(set, self.payloads, (&folder, self.form()), self.threads)?;
-                stored.pad(self.announced(), rng)?;
-                Ours::Stored(stored.into())
+                let distinct = Distinct::of(set, self.payloads, (&folder, self.form()), self.threads)?;
+                Ours::Stored(distinct.padded(self.announced(), rng)?.into())
             }
         };
         Ok(Prepared { request: *self, set, half: None, filter: None, keep: None })

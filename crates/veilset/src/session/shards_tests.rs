@@ -26,7 +26,8 @@ fn request<'a>(
 /// The set as it is cut.
 fn stored(set: &ItemSet) -> Stored {
     let place = (&*std::env::temp_dir(), stored::Form::default());
-    Stored::of(set, &Items::new(), place, Threads::global()).unwrap()
+    let distinct = stored::Distinct::of(set, &Items::new(), place, Threads::global()).unwrap();
+    distinct.padded(set.len(), &mut Prng::from_seed(&SEEDS[0])).unwrap()
 }
 
 fn connection(channel: Channel) -> Connection {
