@@ -114,12 +114,19 @@ pub fn add(a: Sum, b: Sum) -> Sum {
     std::array::from_fn(|at| a[at].wrapping_add(b[at]))
 }
 
-/// The sum of the hashes of these messages: `message` gives that of a number, at least one byte.
-fn sum_of(domain: &Domain, numbers: Range<usize>, message: impl Fn(usize, &mut Vec<u8>)) -> Sum {
-    let mut messages = Items::new();
+/// The sum of the hashes of these messages: `message` gives that of a number, at least one byte. All have payloads of so many
+/// bytes together.
+fn sum_of(
+    domain: &Domain,
+    numbers: Range<usize>,
+    payloads: usize,
+    message: impl Fn(usize, &mut Vec<u8>),
+) -> Sum {
     let n = numbers.len();
+    // With room for a position, a hash and a value each: a list that grows leaves copies.
+    let mut messages = Items::with_capacity(n, n * (BARE + 16) + payloads);
     numbers.for_each(|i| messages.push_with(|to| message(i, to)));
-    let mut hashes = vec![[0; 32]; n];
+    let mut hashes = Secrets::<[u8; 32]>::zeros(n);
     domain.hash_all(messages.iter(), &mut hashes);
     let number = |hash: &[u8; 32]| -> Sum {
         std::array::from_fn(|at| u64::from_le_bytes(std::array::from_fn(|i| hash[8 * at + i])))
@@ -182,7 +189,10 @@ impl Set<'_> {
                     let mut hashes = Secrets::zeros(BATCH.min(set.len() - first));
                     ItemHash::of_items((first..).map(|i| set.get(i)).take(hashes.len()), &mut hashes);
                     let all = first..first + hashes.len();
-                    sum_of(domain, all, |i, to| message(i as u32, &hashes[i - first], payload(i), to))
+                    let payloads = all.clone().map(|i| payload(i).len()).sum();
+                    sum_of(domain, all, payloads, |i, to| {
+                        message(i as u32, &hashes[i - first], payload(i), to);
+                    })
                 });
                 Ok(threads.run(|| batches.reduce(|| [0; 4], add)))
             }
@@ -559,7 +569,8 @@ impl Stored {
             let batches = bytes.par_chunks(BATCH * form.width()).map(|batch| {
                 let records = batch.chunks_exact(form.width()).map(Record);
                 let items: Vec<_> = records.filter(|record| record.position() != DUMMY).collect();
-                sum_of(domain, 0..items.len(), |i, to| {
+                let payloads = items.iter().map(|item| item.row(form)[1].len()).sum();
+                sum_of(domain, 0..items.len(), payloads, |i, to| {
                     message(items[i].position(), &items[i].hash(), items[i].row(form)[1], to);
                 })
             });
@@ -652,13 +663,20 @@ impl Part {
         let hashes = Secrets::from(threads.run(|| hashes_of(set, 0..set.len())));
         let items = match form.items {
             true => set.iter().collect(),
-            false => hashes.iter().map(|hash| hash.as_bytes()).collect(),
+            false => in_place_of_items(&hashes),
         };
         let payload = |i: usize| if payloads.is_empty() { &[] } else { payloads.get(i) };
         let rows = if form.row.is_some() { set.len() } else { 0 };
         let payloads = (0..rows).map(payload).collect();
         Part { positions: (0..set.len()).map(|i| i as u32).collect(), hashes, items, payloads }
     }
+}
+
+/// Hashes that take the places of items, because these do not travel.
+fn in_place_of_items(hashes: &[ItemHash]) -> Items {
+    let mut items = Items::with_capacity(hashes.len(), 32 * hashes.len());
+    hashes.iter().for_each(|hash| items.push(hash.as_bytes()));
+    items
 }
 
 impl Cut {
@@ -677,14 +695,15 @@ impl Source for Cut {
         records.sort_unstable_by_key(|record| record.position());
         let mut hashes = Secrets::with_capacity(records.len());
         records.iter().for_each(|record| hashes.extend(&[record.hash()]));
-        let (mut items, mut payloads) = (Items::new(), Items::new());
-        for record in &records {
-            let [item, payload] = record.row(self.form);
-            items.push(if self.form.items { item } else { &record.0[4..BARE] });
-            if self.form.row.is_some() {
-                payloads.push(payload);
-            }
-        }
+        // With room for all: a list that grows leaves copies.
+        let column = |at: usize| {
+            let cells = records.iter().map(|record| record.row(self.form)[at]);
+            let mut column = Items::with_capacity(records.len(), cells.clone().map(<[u8]>::len).sum());
+            cells.for_each(|cell| column.push(cell));
+            column
+        };
+        let items = if self.form.items { column(0) } else { in_place_of_items(&hashes) };
+        let payloads = if self.form.row.is_some() { column(1) } else { Items::new() };
         let positions = records.iter().map(|record| record.position()).collect();
         Ok(Part { positions, hashes, items, payloads })
     }

@@ -180,3 +180,47 @@ fn rows_that_are_too_long_and_folders_that_are_missing_are_refused() {
     let refused = Draft::new(&missing, ROWS).err().unwrap();
     assert!(matches!(&refused, Error::Output(m) if m.contains("missing")), "{refused}");
 }
+
+#[test]
+fn hashes_that_begin_alike_are_told_apart() {
+    let dir = folder();
+    // Several in each bucket, and each twice with others between them.
+    let hash = |i: u32| {
+        let mut bytes = [7; 32];
+        bytes[28..].copy_from_slice(&(i % 900).to_le_bytes());
+        ItemHash::from_bytes(bytes)
+    };
+    let hashes: Vec<_> = (0..1800).map(hash).collect();
+    let mut draft = Draft::new(dir.path(), Form::default()).unwrap();
+    draft.push(0..1800, &hashes, |_| [&[][..]; 2]).unwrap();
+    let (set, repeated) = draft.distinct(Threads::global()).unwrap();
+    assert_eq!(set.len(), 900);
+    assert!(repeated.into_iter().eq((0..900).map(|i| (i, i + 900))));
+    let set = set.padded(900, &mut Prng::from_seed(&[1; 32])).unwrap();
+    assert!(found(&set, 1).into_keys().eq(0..900));
+}
+
+#[test]
+fn pieces_of_any_length_are_read_as_they_were_and_share_no_pad() {
+    let dir = folder();
+    let mut scratch = Scratch::create(dir.path()).unwrap();
+    let lengths = [17, 0, 40, (1 << 12) + 3, 1, 33, (2 << 12) + 16];
+    let text: Vec<u8> = (0..lengths.iter().sum::<usize>()).map(|i| (i % 251) as u8).collect();
+    let extents = scratch.append(&mut text.clone(), lengths).unwrap();
+    assert_eq!(*scratch.read(&extents).unwrap(), text);
+    let mut start = 0;
+    for (extent, len) in extents.iter().zip(lengths) {
+        assert_eq!(*scratch.read(&[*extent]).unwrap(), text[start..start + len]);
+        start += len;
+    }
+    // What zeros become is the pad.
+    let mut blocks = HashSet::new();
+    let mut n = 0;
+    for Extent { at, len } in extents {
+        let mut pad = vec![0; len as usize];
+        scratch.mask(at, &mut pad);
+        n += pad.chunks_exact(16).len();
+        blocks.extend(pad.chunks_exact(16).map(<[u8]>::to_vec));
+    }
+    assert_eq!(blocks.len(), n);
+}

@@ -281,6 +281,9 @@ impl<'a> Request<'a> {
             Set::Disk(stored) if stored.form() != self.form() => {
                 return Err(Error::Bug("a set on disk of another form".into()));
             }
+            Set::Disk(stored) if stored.announced() != self.announced() => {
+                return Err(Error::Bug("a set on disk that is not padded as it is announced".into()));
+            }
             // Each row was checked when it was written, or is by a worker.
             Set::Disk(_) | Set::Spread(_) => return Ok(()),
         };

@@ -502,3 +502,14 @@ fn what_cannot_be_cut_is_refused() {
         );
     }
 }
+
+#[test]
+fn a_set_on_disk_is_padded_as_it_is_announced() {
+    let (y, _) = overlapping(6, 0, 0.0);
+    let set = stored(&y).into();
+    let of_memory = request((&INTERSECT, &VOLE), Role::Receiver, &y, false);
+    let check = |pad_to| Request { set: stored::Set::Disk(&set), pad_to, ..of_memory }.check();
+    assert_eq!(check(None), Ok(()));
+    assert_eq!(check(Some(6)), Ok(()));
+    assert!(matches!(check(Some(7)), Err(Error::Bug(m)) if m.contains("padded")));
+}
