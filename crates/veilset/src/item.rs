@@ -4,19 +4,29 @@
 //! `("a", "bc")` differs from `("ab", "c")`. The length is a LEB128 varint in its shortest form, which
 //! makes the encoding unique: [`encode_key`] and [`decode_key`] are inverse to each other.
 
+use crate::secret::wipe;
 use rayon::prelude::*;
 use std::fmt;
+use zeroize::ZeroizeOnDrop;
 
 /// The longest item, in bytes of its encoding: 64 KiB.
 pub const MAX_ITEM: usize = 1 << 16;
 
-/// A list of byte strings in one allocation: an item takes 8 bytes in addition to its own. `Debug` shows only their
-/// number, because they are a party's data.
+/// A list of byte strings in one allocation: an item takes 8 bytes in addition to its own. They are a party's data, so `Debug`
+/// shows only their number, and they are zeroed when dropped. A list that grows leaves copies: give it room.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Items {
     bytes: Vec<u8>,
     ends: Vec<u64>,
 }
+
+impl Drop for Items {
+    fn drop(&mut self) {
+        wipe(&mut self.bytes);
+    }
+}
+
+impl ZeroizeOnDrop for Items {}
 
 impl Default for Items {
     fn default() -> Self {

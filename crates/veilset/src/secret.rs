@@ -68,12 +68,16 @@ impl<T: Copy + Default> Secrets<T> {
         self.0.truncate(n);
     }
 
-    /// Fills everything that was allocated with zeros.
     fn wipe(&mut self) {
-        self.0.clear();
-        self.0.resize(self.0.capacity(), T::default());
-        optimization_barrier(self.0.as_slice());
+        wipe(&mut self.0);
     }
+}
+
+/// Fills everything that was allocated for a list with zeros.
+pub(crate) fn wipe<T: Copy + Default>(list: &mut Vec<T>) {
+    list.clear();
+    list.resize(list.capacity(), T::default());
+    optimization_barrier(list.as_slice());
 }
 
 impl<T: Copy + Default> From<Vec<T>> for Secrets<T> {
@@ -179,6 +183,16 @@ mod tests {
         let mut list = Secrets::from(list);
         list.wipe();
         assert!(list.len() >= 100 && list.iter().all(|s| *s == 0));
+    }
+
+    #[test]
+    fn lists_of_items_are_wiped() {
+        fn on_drop<T: ZeroizeOnDrop>() {}
+        on_drop::<crate::item::Items>();
+        let mut bytes = b"item".to_vec();
+        bytes.truncate(1);
+        wipe(&mut bytes);
+        assert!(bytes.len() >= 4 && bytes.iter().all(|byte| *byte == 0));
     }
 
     /// Other crates wipe our secrets only with a feature; a build without it would not notice.

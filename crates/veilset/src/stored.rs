@@ -1,15 +1,16 @@
 //! A set that is on disk, and in memory only part by part (DESIGN 9).
 //!
 //! It is written once, into 256 buckets by a hash of the item that only this process knows: equal items are in one bucket, so
-//! those that come again are found bucket by bucket. When the key of a job is drawn, each bucket is read again and written
-//! ordered by shard ([`Stored::cut`]); what a shard consists of is then read from all buckets ([`Cut::part`]).
+//! those that come again are found bucket by bucket ([`Draft::distinct`]). Then each bucket is written again in one piece,
+//! without these and with its share of the dummies ([`Distinct::padded`]). When the key of a job is drawn, each bucket is read
+//! and written ordered by shard ([`Stored::cut`]); what a shard consists of is then read from all buckets ([`Cut::part`]).
 //!
-//! What is in memory at a time: 64 KiB for each bucket while it is written, one bucket (1/256 of the set) while it is cut, and
-//! the parts that are in use.
+//! What is in memory at a time: 64 KiB for each bucket while it is written, one bucket (1/256 of the set) when it is made
+//! distinct, padded or cut, and the parts that are in use. On the disk is the set twice at most.
 //!
 //! The files have no name, and are encrypted under a key that is nowhere else: what is left on the disk says nothing. All
-//! records are of one length, whatever is in them, and those of dummies are like the others: the time that they take follows
-//! from the announced size, and from `max_row` if rows travel.
+//! records are of one length, whatever is in them, and those of dummies are like the others, in the same pieces: the time that
+//! they take follows from the announced size, and from `max_row` if rows travel.
 
 use crate::error::{Error, Result};
 use crate::hash::{Domain, ItemHash};
@@ -32,6 +33,8 @@ use zeroize::Zeroizing;
 const BUCKETS: usize = 256;
 /// Bytes of a bucket that are written at a time.
 const BLOCK: usize = 1 << 16;
+/// Items of a set in memory that are written at a time.
+const AT_ONCE: usize = if cfg!(test) { 1 << 6 } else { 1 << 16 };
 /// The position of a dummy.
 const DUMMY: u32 = u32::MAX;
 /// Items hashed at once.
@@ -118,12 +121,19 @@ pub fn add(a: Sum, b: Sum) -> Sum {
     std::array::from_fn(|at| a[at].wrapping_add(b[at]))
 }
 
-/// The sum of the hashes of these messages: `message` gives that of a number, at least one byte.
-fn sum_of(domain: &Domain, numbers: Range<usize>, message: impl Fn(usize, &mut Vec<u8>)) -> Sum {
-    let mut messages = Items::new();
+/// The sum of the hashes of these messages: `message` gives that of a number, at least one byte. All have payloads of so many
+/// bytes together.
+fn sum_of(
+    domain: &Domain,
+    numbers: Range<usize>,
+    payloads: usize,
+    message: impl Fn(usize, &mut Vec<u8>),
+) -> Sum {
     let n = numbers.len();
+    // With room for a position, a hash and a value each: a list that grows leaves copies.
+    let mut messages = Items::with_capacity(n, n * (BARE + 16) + payloads);
     numbers.for_each(|i| messages.push_with(|to| message(i, to)));
-    let mut hashes = vec![[0; 32]; n];
+    let mut hashes = Secrets::<[u8; 32]>::zeros(n);
     domain.hash_all(messages.iter(), &mut hashes);
     let number = |hash: &[u8; 32]| -> Sum {
         std::array::from_fn(|at| u64::from_le_bytes(std::array::from_fn(|i| hash[8 * at + i])))
@@ -186,7 +196,10 @@ impl Set<'_> {
                     let mut hashes = Secrets::zeros(BATCH.min(set.len() - first));
                     ItemHash::of_items((first..).map(|i| set.get(i)).take(hashes.len()), &mut hashes);
                     let all = first..first + hashes.len();
-                    sum_of(domain, all, |i, to| message(i as u32, &hashes[i - first], payload(i), to))
+                    let payloads = all.clone().map(|i| payload(i).len()).sum();
+                    sum_of(domain, all, payloads, |i, to| {
+                        message(i as u32, &hashes[i - first], payload(i), to);
+                    })
                 });
                 Ok(threads.run(|| batches.reduce(|| [0; 4], add)))
             }
@@ -411,13 +424,13 @@ impl Draft {
         Ok(())
     }
 
-    /// Drops items that came before. Returns the set, and of each item that was dropped the position of the first like it and
-    /// its own, ascending.
+    /// Finds items that came before. Returns the set, and of each item that is not in it the position of the first like it and
+    /// its own, ascending by the latter.
     ///
     /// # Errors
     /// [`Error::Output`].
-    pub fn distinct(mut self, threads: &Threads) -> Result<(Stored, Vec<(u32, u32)>)> {
-        let (mut repeated, mut len) = (Vec::new(), 0);
+    pub fn distinct(mut self, threads: &Threads) -> Result<(Distinct, Vec<(u32, u32)>)> {
+        let (mut repeated, mut len, mut again) = (Vec::new(), 0, Vec::new());
         for at in 0..BUCKETS {
             self.flush(at)?;
             let bytes = self.scratch.read(&self.buckets[at].extents)?;
@@ -428,41 +441,35 @@ impl Draft {
             let order = records.iter().zip(0..).map(|(record, i)| (start(record), i));
             let mut order = Secrets::from(order.collect::<Vec<(u64, u32)>>());
             threads.run(|| order.par_sort_unstable());
-            let mut again = vec![false; records.len()];
+            let mut dropped = Vec::new();
             for like in order.chunk_by_mut(|a, b| a.0 == b.0).filter(|like| like.len() > 1) {
                 like.sort_unstable_by_key(|&(_, i)| (hash(i), i));
                 for equal in like.chunk_by(|a, b| hash(a.1) == hash(b.1)) {
                     let first = records[equal[0].1 as usize].position();
                     for &(_, i) in &equal[1..] {
-                        again[i as usize] = true;
+                        dropped.push(i);
                         repeated.push((first, records[i as usize].position()));
                     }
                 }
             }
-            let kept = again.iter().filter(|again| !**again).count();
-            len += kept;
-            if kept < records.len() {
-                // With room for all of it: a list that grows leaves copies.
-                let mut rest = Zeroizing::new(Vec::with_capacity(kept * self.form.width()));
-                let first = records.iter().zip(&again).filter(|(_, again)| !**again);
-                first.for_each(|(record, _)| rest.extend_from_slice(record.0));
-                let all = rest.len();
-                self.buckets[at].extents = self.scratch.append(&mut rest, [all])?;
-            }
+            dropped.sort_unstable();
+            len += records.len() - dropped.len();
+            again.push(dropped);
         }
         repeated.sort_unstable_by_key(|&(_, again)| again);
-        Ok((Stored { draft: self, len, announced: len }, repeated))
+        Ok((Distinct { draft: self, again, len }, repeated))
     }
 }
 
-/// A set on disk.
-pub struct Stored {
+/// A set on disk of which is known which items came before.
+pub struct Distinct {
     draft: Draft,
+    /// Of each bucket, which of its records are of items that came before; ascending.
+    again: Vec<Vec<u32>>,
     len: usize,
-    announced: usize,
 }
 
-impl Stored {
+impl Distinct {
     /// The set of these distinct items, in a file in this folder. Results refer to them by their places.
     ///
     /// # Errors
@@ -472,8 +479,7 @@ impl Stored {
         payloads: &Items,
         (folder, form): (&Path, Form),
         threads: &Threads,
-    ) -> Result<Stored> {
-        const AT_ONCE: usize = 1 << 16;
+    ) -> Result<Distinct> {
         let mut draft = Draft::new(folder, form)?;
         let payload = |i: usize| if payloads.is_empty() { &[] } else { payloads.get(i) };
         for first in (0..set.len()).step_by(AT_ONCE) {
@@ -484,20 +490,7 @@ impl Stored {
             })?;
         }
         (0..BUCKETS).try_for_each(|bucket| draft.flush(bucket))?;
-        Ok(Stored { draft, len: set.len(), announced: set.len() })
-    }
-
-    /// Pads the set to this announced size. Its dummies are in no shard: they see to it that the set takes the same time
-    /// whatever is behind the size.
-    ///
-    /// # Errors
-    /// [`Error::Output`].
-    pub fn pad(&mut self, announced: usize, rng: &mut Prng) -> Result<()> {
-        for _ in self.announced..announced {
-            self.draft.add(DUMMY, &ItemHash::random(rng), [&[]; 2])?;
-        }
-        self.announced = self.announced.max(announced);
-        (0..BUCKETS).try_for_each(|bucket| self.draft.flush(bucket))
+        Ok(Distinct { draft, again: vec![Vec::new(); BUCKETS], len: set.len() })
     }
 
     /// The number of its items.
@@ -510,13 +503,64 @@ impl Stored {
         self.len == 0
     }
 
-    /// What there is of each item.
-    pub fn form(&self) -> Form {
-        self.draft.form
+    /// The set padded to this announced size, no less than it has. Its dummies are in no shard: they see to it that the set
+    /// takes the same time whatever is behind the size. So every bucket is written anew, whether items came again or not.
+    ///
+    /// # Errors
+    /// [`Error::Output`].
+    pub fn padded(self, announced: usize, rng: &mut Prng) -> Result<Stored> {
+        let Distinct { draft: Draft { scratch: from, form, buckets, .. }, again, len } = self;
+        let mut scratch = Scratch::create(&from.folder)?;
+        let mut dummies = vec![0; BUCKETS];
+        (len..announced).for_each(|_| dummies[usize::from(rng.bytes::<1>()[0]) % BUCKETS] += 1);
+        let mut pieces = Vec::with_capacity(BUCKETS);
+        for ((bucket, again), dummies) in buckets.iter().zip(&again).zip(dummies) {
+            let bytes = from.read(&bucket.extents)?;
+            // With room for all of it: a list that grows leaves copies.
+            let mut all = Zeroizing::new(Vec::with_capacity(bytes.len() + dummies * form.width()));
+            let mut again = again.iter().copied().peekable();
+            for (record, i) in bytes.chunks_exact(form.width()).zip(0..) {
+                if again.next_if_eq(&i).is_none() {
+                    all.extend_from_slice(record);
+                }
+            }
+            (0..dummies).for_each(|_| form.write(DUMMY, &ItemHash::random(rng), [&[]; 2], &mut all));
+            let len = all.len();
+            pieces.extend(scratch.append(&mut all, [len])?);
+        }
+        Ok(Stored { scratch, form, buckets: pieces, len, announced: announced.max(len) })
+    }
+}
+
+/// A set on disk, as it is cut.
+pub struct Stored {
+    scratch: Scratch,
+    form: Form,
+    /// Where each bucket is.
+    buckets: Vec<Extent>,
+    len: usize,
+    announced: usize,
+}
+
+impl Stored {
+    /// The number of its items.
+    pub fn len(&self) -> usize {
+        self.len
     }
 
-    fn bucket(&self, at: usize) -> Result<Secrets<u8>> {
-        self.draft.scratch.read(&self.draft.buckets[at].extents)
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    /// The size to which it is padded.
+    pub fn announced(&self) -> usize {
+        self.announced
+    }
+
+    /// What there is of each item.
+    pub fn form(&self) -> Form {
+        self.form
     }
 
     fn sum(
@@ -525,14 +569,15 @@ impl Stored {
         domain: &Domain,
         message: impl Fn(u32, &ItemHash, &[u8], &mut Vec<u8>) + Sync,
     ) -> Result<Sum> {
-        let form = self.draft.form;
+        let form = self.form;
         let mut sum = [0; 4];
-        for at in 0..BUCKETS {
-            let bytes = self.bucket(at)?;
+        for bucket in self.buckets.chunks(1) {
+            let bytes = self.scratch.read(bucket)?;
             let batches = bytes.par_chunks(BATCH * form.width()).map(|batch| {
                 let records = batch.chunks_exact(form.width()).map(Record);
                 let items: Vec<_> = records.filter(|record| record.position() != DUMMY).collect();
-                sum_of(domain, 0..items.len(), |i, to| {
+                let payloads = items.iter().map(|item| item.row(form)[1].len()).sum();
+                sum_of(domain, 0..items.len(), payloads, |i, to| {
                     message(items[i].position(), &items[i].hash(), items[i].row(form)[1], to);
                 })
             });
@@ -551,11 +596,11 @@ impl Stored {
         number: u32,
         parts: impl Fn(&[ItemHash], &mut [u32]) + Sync,
     ) -> Result<Cut> {
-        let (form, number) = (self.draft.form, number as usize);
-        let mut scratch = Scratch::create(&self.draft.scratch.folder)?;
+        let (form, number) = (self.form, number as usize);
+        let mut scratch = Scratch::create(&self.scratch.folder)?;
         let (mut extents, mut sizes) = (Vec::new(), vec![0; number]);
-        for at in 0..BUCKETS {
-            let bytes = self.bucket(at)?;
+        for bucket in self.buckets.chunks(1) {
+            let bytes = self.scratch.read(bucket)?;
             let mut of = vec![0; bytes.len() / form.width()];
             let batches = of.par_chunks_mut(BATCH).zip(bytes.par_chunks(BATCH * form.width()));
             let batches = batches.map(|(of, batch)| {
@@ -625,13 +670,20 @@ impl Part {
         let hashes = threads.run(|| hashes_of(set, 0..set.len()));
         let items = match form.items {
             true => set.iter().collect(),
-            false => hashes.iter().map(|hash| hash.as_bytes()).collect(),
+            false => in_place_of_items(&hashes),
         };
         let payload = |i: usize| if payloads.is_empty() { &[] } else { payloads.get(i) };
         let rows = if form.row.is_some() { set.len() } else { 0 };
         let payloads = (0..rows).map(payload).collect();
         Part { positions: (0..set.len()).map(|i| i as u32).collect(), hashes, items, payloads }
     }
+}
+
+/// Hashes that take the places of items, because these do not travel.
+fn in_place_of_items(hashes: &[ItemHash]) -> Items {
+    let mut items = Items::with_capacity(hashes.len(), 32 * hashes.len());
+    hashes.iter().for_each(|hash| items.push(hash.as_bytes()));
+    items
 }
 
 impl Cut {
@@ -650,14 +702,15 @@ impl Source for Cut {
         records.sort_unstable_by_key(|record| record.position());
         let mut hashes = Secrets::with_capacity(records.len());
         records.iter().for_each(|record| hashes.extend(&[record.hash()]));
-        let (mut items, mut payloads) = (Items::new(), Items::new());
-        for record in &records {
-            let [item, payload] = record.row(self.form);
-            items.push(if self.form.items { item } else { &record.0[4..BARE] });
-            if self.form.row.is_some() {
-                payloads.push(payload);
-            }
-        }
+        // With room for all: a list that grows leaves copies.
+        let column = |at: usize| {
+            let cells = records.iter().map(|record| record.row(self.form)[at]);
+            let mut column = Items::with_capacity(records.len(), cells.clone().map(<[u8]>::len).sum());
+            cells.for_each(|cell| column.push(cell));
+            column
+        };
+        let items = if self.form.items { column(0) } else { in_place_of_items(&hashes) };
+        let payloads = if self.form.row.is_some() { column(1) } else { Items::new() };
         let positions = records.iter().map(|record| record.position()).collect();
         Ok(Part { positions, hashes, items, payloads })
     }

@@ -51,7 +51,7 @@ fn a_set_has_the_first_of_equal_items_and_its_parts_have_them_all() {
     for form in [ROWS, Form { items: false, ..ROWS }, Form::default()] {
         let mut draft = Draft::new(dir.path(), form).unwrap();
         positions.chunks(90).for_each(|some| push(&mut draft, some));
-        let (mut set, repeated) = draft.distinct(Threads::global()).unwrap();
+        let (set, repeated) = draft.distinct(Threads::global()).unwrap();
         let (mut firsts, mut again) = (BTreeMap::new(), Vec::new());
         for &i in &positions {
             let first = *firsts.entry(i % 300).or_insert(i);
@@ -69,11 +69,11 @@ fn a_set_has_the_first_of_equal_items_and_its_parts_have_them_all() {
                 (i, (hash, item, if form.row.is_some() { payload } else { vec![] }))
             })
             .collect();
-        assert!(found(&set, 1) == expected && found(&set, 16) == expected);
         // Dummies are in no part.
-        set.pad(900, &mut Prng::from_seed(&[1; 32])).unwrap();
-        assert_eq!(set.len(), firsts.len());
-        assert!(found(&set, 16) == expected);
+        let announced = if form.items { 900 } else { firsts.len() };
+        let set = set.padded(announced, &mut Prng::from_seed(&[1; 32])).unwrap();
+        assert_eq!((set.len(), set.announced()), (firsts.len(), announced));
+        assert!(found(&set, 1) == expected && found(&set, 16) == expected);
     }
     assert_eq!(dir.path().read_dir().unwrap().count(), 0, "a file has a name");
 }
@@ -81,18 +81,28 @@ fn a_set_has_the_first_of_equal_items_and_its_parts_have_them_all() {
 #[test]
 fn a_set_takes_the_same_room_whatever_is_behind_its_size() {
     let dir = folder();
-    let length = |n: u32, form| {
+    let lengths = |positions: std::iter::Chain<std::ops::Range<u32>, std::ops::Range<u32>>, form: Form| {
         let mut draft = Draft::new(dir.path(), form).unwrap();
-        push(&mut draft, &(0..n).collect::<Vec<_>>());
-        let (mut set, _) = draft.distinct(Threads::global()).unwrap();
-        set.pad(250, &mut Prng::from_seed(&[1; 32])).unwrap();
+        push(&mut draft, &positions.collect::<Vec<_>>());
+        let (set, _) = draft.distinct(Threads::global()).unwrap();
+        let set = set.padded(250, &mut Prng::from_seed(&[1; 32])).unwrap();
+        // One piece for each bucket, one behind the other.
+        assert_eq!(set.buckets.len(), BUCKETS);
+        let mut end = 0;
+        for piece in &set.buckets {
+            assert_eq!(piece.at, end);
+            end += piece.len;
+        }
         let cut = set.cut(Threads::global(), 4, |_, of| of.fill(1)).unwrap();
         let file = cut.scratch.file.lock().unwrap().metadata().unwrap().len();
-        (set.draft.scratch.end, cut.scratch.end, file)
+        [end, set.scratch.end, cut.scratch.end, file]
     };
     for form in [ROWS, Form::default()] {
-        assert_eq!(length(250, form), length(3, form));
-        assert_eq!(length(3, form).1, 250 * form.width() as u64);
+        // None, a few, as many as there are in all, and so many of which most come again.
+        for (all, again) in [(0, 0), (3, 0), (250, 0), (250, 250)] {
+            let came = lengths((0..all).chain(300..300 + again), form);
+            assert_eq!(came, [250 * form.width() as u64; 4], "{all} {again}");
+        }
     }
 }
 
@@ -127,8 +137,9 @@ fn what_is_on_the_disk_says_nothing() {
     let mut draft = Draft::new(dir.path(), ROWS).unwrap();
     push(&mut draft, &(0..300).collect::<Vec<_>>());
     let (set, _) = draft.distinct(Threads::global()).unwrap();
+    let set = set.padded(300, &mut Prng::from_seed(&[1; 32])).unwrap();
     let cut = set.cut(Threads::global(), 3, |_, of| of.fill(1)).unwrap();
-    for scratch in [&set.draft.scratch, &cut.scratch] {
+    for scratch in [&set.scratch, &cut.scratch] {
         let bytes = on_disk(scratch);
         assert!(bytes.len() > 10_000 && !bytes.windows(4).any(|some| some == b"item"));
         let hash = ItemHash::of_item(&row(5)[0]);
@@ -141,8 +152,8 @@ fn sums_are_of_items_and_payloads_wherever_the_set_is() {
     let dir = folder();
     let set: ItemSet = (0..700).map(|i| format!("item {i}")).collect();
     let payloads: Items = (0..700).map(|i| vec![i as u8; i % 9]).collect();
-    let mut on_disk = Stored::of(&set, &payloads, (dir.path(), ROWS), Threads::global()).unwrap();
-    on_disk.pad(800, &mut Prng::from_seed(&[1; 32])).unwrap();
+    let on_disk = Distinct::of(&set, &payloads, (dir.path(), ROWS), Threads::global()).unwrap();
+    let on_disk = on_disk.padded(800, &mut Prng::from_seed(&[1; 32])).unwrap();
     let sum = |set: Set<'_>, payloads: &Items| {
         set.digest(payloads, Threads::global(), &[1; 32], |position, hash, payload, to| {
             to.extend_from_slice(&position.to_le_bytes());
@@ -168,4 +179,48 @@ fn rows_that_are_too_long_and_folders_that_are_missing_are_refused() {
     let missing = dir.path().join("missing");
     let refused = Draft::new(&missing, ROWS).err().unwrap();
     assert!(matches!(&refused, Error::Output(m) if m.contains("missing")), "{refused}");
+}
+
+#[test]
+fn hashes_that_begin_alike_are_told_apart() {
+    let dir = folder();
+    // Several in each bucket, and each twice with others between them.
+    let hash = |i: u32| {
+        let mut bytes = [7; 32];
+        bytes[28..].copy_from_slice(&(i % 900).to_le_bytes());
+        ItemHash::from_bytes(bytes)
+    };
+    let hashes: Vec<_> = (0..1800).map(hash).collect();
+    let mut draft = Draft::new(dir.path(), Form::default()).unwrap();
+    draft.push(0..1800, &hashes, |_| [&[][..]; 2]).unwrap();
+    let (set, repeated) = draft.distinct(Threads::global()).unwrap();
+    assert_eq!(set.len(), 900);
+    assert!(repeated.into_iter().eq((0..900).map(|i| (i, i + 900))));
+    let set = set.padded(900, &mut Prng::from_seed(&[1; 32])).unwrap();
+    assert!(found(&set, 1).into_keys().eq(0..900));
+}
+
+#[test]
+fn pieces_of_any_length_are_read_as_they_were_and_share_no_pad() {
+    let dir = folder();
+    let mut scratch = Scratch::create(dir.path()).unwrap();
+    let lengths = [17, 0, 40, (1 << 12) + 3, 1, 33, (2 << 12) + 16];
+    let text: Vec<u8> = (0..lengths.iter().sum::<usize>()).map(|i| (i % 251) as u8).collect();
+    let extents = scratch.append(&mut text.clone(), lengths).unwrap();
+    assert_eq!(*scratch.read(&extents).unwrap(), text);
+    let mut start = 0;
+    for (extent, len) in extents.iter().zip(lengths) {
+        assert_eq!(*scratch.read(&[*extent]).unwrap(), text[start..start + len]);
+        start += len;
+    }
+    // What zeros become is the pad.
+    let mut blocks = HashSet::new();
+    let mut n = 0;
+    for Extent { at, len } in extents {
+        let mut pad = vec![0; len as usize];
+        scratch.mask(at, &mut pad);
+        n += pad.chunks_exact(16).len();
+        blocks.extend(pad.chunks_exact(16).map(<[u8]>::to_vec));
+    }
+    assert_eq!(blocks.len(), n);
 }

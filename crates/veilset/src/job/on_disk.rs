@@ -39,12 +39,50 @@ pub(super) struct OnDisk {
     first: Bits,
     /// For each row whose key occurred before, the first row with it, and the row itself; ascending by the latter.
     pub(super) repeated: Vec<(u32, u32)>,
-    files: Vec<(PathBuf, Stamp)>,
+    files: Files,
 }
 
-/// What a file that has changed differs in.
+/// The files of a table, and what each was like before it was read.
+struct Files(Vec<(PathBuf, Stamp)>);
+
+/// What a file that has changed differs in: its length, when it was written, and on Unix its device, its number, and when it
+/// or its attributes last changed, which no program can set.
 #[derive(PartialEq, Eq)]
-struct Stamp(u64, Option<SystemTime>);
+struct Stamp(u64, Option<SystemTime>, [i64; 4]);
+
+impl Stamp {
+    fn of(file: &Path) -> Result<Stamp> {
+        let of = file.metadata();
+        let of = of.map_err(|e| {
+            Error::input(file, format!("the file cannot be opened: {e}"), "Check its name and permissions")
+        })?;
+        #[cfg(unix)]
+        let more = {
+            use std::os::unix::fs::MetadataExt;
+            [of.dev().cast_signed(), of.ino().cast_signed(), of.ctime(), of.ctime_nsec()]
+        };
+        #[cfg(not(unix))]
+        let more = [0; 4];
+        Ok(Stamp(of.len(), of.modified().ok(), more))
+    }
+}
+
+impl Files {
+    fn of(inputs: &[PathBuf]) -> Result<Files> {
+        let files = input_files(inputs)?.into_iter();
+        files.map(|file| Ok((file.clone(), Stamp::of(&file)?))).collect::<Result<_>>().map(Files)
+    }
+
+    /// The first of them that is no longer what it was.
+    fn changed(&self) -> Result<Option<&Path>> {
+        for (file, then) in &self.0 {
+            if Stamp::of(file)? != *then {
+                return Ok(Some(file));
+            }
+        }
+        Ok(None)
+    }
+}
 
 /// A bit for each row.
 #[derive(Default)]
@@ -105,8 +143,7 @@ impl OnDisk {
             ..Request::new(job.operation, job.role, Set::Memory(&none))
         };
         let keys_travel = job.operation.uses.items_in_rows(job.role, &job.all_terms());
-        let files = input_files(&source.inputs)?;
-        let files = files.into_iter().map(|file| Ok((file.clone(), stamp(&file)?))).collect::<Result<_>>()?;
+        let files = Files::of(&source.inputs)?;
         let mut draft = Draft::new(&job.scratch(), request.form())?;
         let (mut head, mut key): (Option<(Table, Format)>, _) = (None, Vec::new());
         let (mut rows, mut skipped, mut first, mut repeated) = (0, 0, Bits::default(), Vec::new());
@@ -139,18 +176,21 @@ impl OnDisk {
             rows += piece.rows() as u32;
             Ok(())
         })?;
+        // What comes later would be missing on both sides, and a receiver would run the whole job for nothing.
+        if let Some(file) = files.changed()? {
+            return Err(changed_while_read(file));
+        }
         (watch.begins)(Phase::Sorting);
-        let (mut stored, again) = draft.distinct(threads)?;
+        let (distinct, again) = draft.distinct(threads)?;
         let (mut head, output_format) = head.ok_or_else(|| Error::Bug("a table without pieces".into()))?;
         head.name_all(&source.inputs);
-        let n = stored.len();
+        let n = distinct.len();
         if n > MAX_SET {
             let what = format!("{n} keys are more than this version supports ({MAX_SET})");
             return Err(Error::input(source.name(), what, "Split the file"));
         }
         if let Some(size) = source.pad_to {
             check_size(n, size)?;
-            stored.pad(size, &mut Prng::from_os()?)?;
         }
         // A row that was the first in its piece may be none in the table.
         let very_first = |row: u32| match again.binary_search_by_key(&row, |&(_, again)| again) {
@@ -164,8 +204,9 @@ impl OnDisk {
         if let (Duplicates::Error, Some(&two)) = (source.duplicates(false), repeated.first()) {
             return Err(same_key(job, &key, two));
         }
+        let stored = distinct.padded(source.pad_to.unwrap_or(n), &mut Prng::from_os()?)?.into();
         Ok(OnDisk {
-            stored: stored.into(),
+            stored,
             head,
             key,
             compared: source.normalise.name(source.read.encoding),
@@ -250,21 +291,20 @@ impl OnDisk {
             };
             Err(Error::input(file, what, next))
         };
-        let same = |(file, then): &(PathBuf, Stamp)| match stamp(file)? == *then {
-            true => Ok(()),
-            false => changed(file),
-        };
-        self.files.iter().try_for_each(same)?;
+        let same = || self.files.changed()?.map_or(Ok(()), changed);
+        same()?;
         let mut rows = 0;
-        job.pieces(&|_| Ok(()), &mut |piece| {
+        let read = job.pieces(&|_| Ok(()), &mut |piece| {
             if piece.rows() as u64 > u64::from(self.rows - rows) {
                 return changed(Path::new(piece.name()));
             }
             each(rows, &piece)?;
             rows += piece.rows() as u32;
             Ok(())
-        })?;
-        self.files.iter().try_for_each(same)?;
+        });
+        // What is wrong with a table that is being written is that.
+        same()?;
+        read?;
         match rows == self.rows {
             true => Ok(()),
             false => changed(Path::new(self.head.name())),
@@ -272,12 +312,9 @@ impl OnDisk {
     }
 }
 
-fn stamp(file: &Path) -> Result<Stamp> {
-    let of = file.metadata();
-    let of = of.map_err(|e| {
-        Error::input(file, format!("the file cannot be opened: {e}"), "Check its name and permissions")
-    })?;
-    Ok(Stamp(of.len(), of.modified().ok()))
+/// The error for a file that changed during the first reading.
+fn changed_while_read(file: impl AsRef<Path>) -> Error {
+    Error::input(file, "the file changed while it was read", "Run again when it is complete")
 }
 
 /// The error for two rows with the same key.
@@ -295,8 +332,9 @@ fn same_key(job: &Job, key: &[usize], (first, again): (u32, u32)) -> Error {
         before += piece.rows() as u32;
         Ok(())
     });
-    looked.err().unwrap_or_else(|| {
-        let what = "the input changed while it was read";
-        Error::input(job.source.name(), what, "Run again when it is complete")
-    })
+    looked.err().unwrap_or_else(|| changed_while_read(job.source.name()))
 }
+
+#[cfg(test)]
+#[path = "on_disk_tests.rs"]
+mod tests;

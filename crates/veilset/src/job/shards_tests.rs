@@ -167,6 +167,26 @@ fn a_job_goes_on_as_it_began() {
 }
 
 #[test]
+fn a_sender_goes_on_with_the_cells_that_it_began_to_send() {
+    let side = Side::new();
+    let mut jobs = side.jobs(&INTERSECT);
+    jobs.iter_mut().for_each(|job| job.sent_columns = vec!["n".into()]);
+    jobs[0].received_as = vec!["theirs".into()];
+    let ended = side.both([&jobs[0], &jobs[1]], Some((1, 12)));
+    assert!(ended.iter().all(Result::is_err), "{ended:?}");
+    let [receiver, sender] = resumed(&jobs);
+    let file = &sender.source.inputs[0];
+    let text = std::fs::read_to_string(file).unwrap();
+    std::fs::write(file, text.replace(",3600", ",3601")).unwrap();
+    // Nobody is there.
+    let came = side.carry_out(&sender, Connection::unprotected(Channel::pair().0, WireCount::default()));
+    assert!(matches!(&came, Err(Error::Usage(m)) if m.contains("another input")), "{came:?}");
+    std::fs::write(file, text).unwrap();
+    let [result, _] = side.both([&receiver, &sender], None);
+    assert!(result.unwrap().unwrap().starts_with("k,n,theirs\nk60,3600,3600\n"));
+}
+
+#[test]
 fn what_contradicts_itself_is_refused() {
     let side = Side::new();
     let [job, _] = side.jobs(&INTERSECT);

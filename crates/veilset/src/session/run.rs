@@ -18,7 +18,7 @@ use crate::operations::{
 use crate::params::MAX_SET;
 use crate::protocols::{self, Choice, Offer, Protocol};
 use crate::rng::Prng;
-use crate::stored::{Form, Set, Spread, Stored};
+use crate::stored::{Distinct, Form, Set, Spread, Stored};
 use crate::threads::Threads;
 use std::path::Path;
 use std::sync::{Arc, Mutex};
@@ -281,6 +281,9 @@ impl<'a> Request<'a> {
             Set::Disk(stored) if stored.form() != self.form() => {
                 return Err(Error::Bug("a set on disk of another form".into()));
             }
+            Set::Disk(stored) if stored.announced() != self.announced() => {
+                return Err(Error::Bug("a set on disk that is not padded as it is announced".into()));
+            }
             // Each row was checked when it was written, or is by a worker.
             Set::Disk(_) | Set::Spread(_) => return Ok(()),
         };
@@ -325,9 +328,8 @@ impl<'a> Request<'a> {
             (_, Set::Spread(spread)) => Ours::Spread(spread),
             (_, Set::Memory(set)) => {
                 let folder = std::env::temp_dir();
-                let mut stored = Stored::of(set, self.payloads, (&folder, self.form()), self.threads)?;
-                stored.pad(self.announced(), rng)?;
-                Ours::Stored(stored.into())
+                let distinct = Distinct::of(set, self.payloads, (&folder, self.form()), self.threads)?;
+                Ours::Stored(distinct.padded(self.announced(), rng)?.into())
             }
         };
         Ok(Prepared { request: *self, set, half: None, filter: None, keep: None })

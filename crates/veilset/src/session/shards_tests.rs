@@ -26,7 +26,8 @@ fn request<'a>(
 /// The set as it is cut.
 fn stored(set: &ItemSet) -> Stored {
     let place = (&*std::env::temp_dir(), stored::Form::default());
-    Stored::of(set, &Items::new(), place, Threads::global()).unwrap()
+    let distinct = stored::Distinct::of(set, &Items::new(), place, Threads::global()).unwrap();
+    distinct.padded(set.len(), &mut Prng::from_seed(&SEEDS[0])).unwrap()
 }
 
 fn connection(channel: Channel) -> Connection {
@@ -500,4 +501,15 @@ fn what_cannot_be_cut_is_refused() {
             "{operation} {protocol}: {refused:?}"
         );
     }
+}
+
+#[test]
+fn a_set_on_disk_is_padded_as_it_is_announced() {
+    let (y, _) = overlapping(6, 0, 0.0);
+    let set = stored(&y).into();
+    let of_memory = request((&INTERSECT, &VOLE), Role::Receiver, &y, false);
+    let check = |pad_to| Request { set: stored::Set::Disk(&set), pad_to, ..of_memory }.check();
+    assert_eq!(check(None), Ok(()));
+    assert_eq!(check(Some(6)), Ok(()));
+    assert!(matches!(check(Some(7)), Err(Error::Bug(m)) if m.contains("padded")));
 }
