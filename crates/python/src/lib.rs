@@ -21,6 +21,6 @@ mod _native {
     use crate::run::{Run, operations, options};
     #[pymodule_export]
     use crate::spread::{
-        digest_keys, piece_hashes, piece_result, piece_shards, piece_sums, run_lane, ticket_lane,
+        digest_keys, label, piece_hashes, piece_result, piece_shards, piece_sums, run_lane, ticket_lane,
     };
 }

@@ -13,7 +13,7 @@ use veilset::error::{Error, Result};
 use veilset::item::ItemSet;
 use veilset::job::spread::{self, Elsewhere};
 use veilset::job::{Data, Job, Watch};
-use veilset::net::{Endpoint, Identity};
+use veilset::net::{Endpoint, Identity, Label};
 use veilset::secret::Secret;
 use veilset::session::workers::{Lane, Ticket};
 use veilset::stored::{Kept, Lanes, Part, Source, Spread, Sum, Workers};
@@ -82,6 +82,12 @@ pub(crate) fn piece_shards<'py>(
 pub(crate) fn ticket_lane(py: Python<'_>, ticket: &[u8]) -> PyResult<(u16, Vec<u32>)> {
     let ticket = Ticket::of_bytes(ticket).map_err(|e| exception(py, &e, None))?;
     Ok((ticket.lane(), ticket.shards().to_vec()))
+}
+
+/// The label by which a proxy finds the worker of a lane.
+#[pyfunction]
+pub(crate) fn label(py: Python<'_>, lane: u16, route: &str) -> PyResult<String> {
+    Label::new(lane, route).map(|label| label.to_string()).map_err(|e| exception(py, &e, None))
 }
 
 /// The keys of the digests of a set, under this identity or the default one.

@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import os
+import pathlib
+import shutil
 import signal
+import subprocess
 import threading
+import time
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -43,7 +47,7 @@ def run(
     both: dict[str, Any] | None = None,
     sides: tuple[dict[str, Any], dict[str, Any]] = ({}, {}),
 ) -> list[Any]:
-    """What each side's call returned or raised."""
+    """What each side's call returned or raised. The receiver listens. Its options may say where both meet, as those of the sender may."""
     address, places = free_address(), [free_address() for _ in range(2)]
     results: list[Any] = [None, None]
     lanes: list[Any] = [dict(zip(["0", "1"], places)), places]
@@ -261,3 +265,44 @@ def test_lanes_that_lead_nowhere(pair: Pair, clients: list[Client]) -> None:
     sides = ({}, {"lanes": [free_address(), free_address()]})
     results = run(pair, clients, "intersect", parts(keys(range(9)), keys(range(9))), {"connect_timeout": 3}, sides)
     assert all("no worker completed a shard" in str(result) for result in results), results
+
+
+EXAMPLE = pathlib.Path(__file__).parents[3] / "examples" / "proxy" / "haproxy.cfg"
+
+
+@pytest.fixture
+def proxied(tmp_path: pathlib.Path) -> Iterator[dict[str, str]]:
+    """The addresses of the example of a proxy, which leads to two workers and to whoever starts the job."""
+    program = shutil.which("haproxy") or shutil.which("haproxy", path="/usr/sbin")
+    assert program is not None, "HAProxy is missing (Debian: haproxy)"
+    at = {name: free_address() for name in ("ENTRANCE", "COORDINATOR", "WORKER0", "WORKER1")}
+    with open(tmp_path / "haproxy.log", "w") as log:
+        proxy = subprocess.Popen([program, "-db", "-f", str(EXAMPLE)], env={**os.environ, **at, "ROUTE": "trial-7"},
+                                 stdout=log, stderr=log)
+    time.sleep(1)
+    assert proxy.poll() is None, (tmp_path / "haproxy.log").read_text()
+    yield at
+    proxy.kill()
+    proxy.wait()
+
+
+def test_workers_behind_one_port(pair: Pair, clients: list[Client], proxied: dict[str, str]) -> None:
+    lanes = {"0": proxied["WORKER0"], "1": proxied["WORKER1"]}
+    sides = (
+        {"listen": proxied["COORDINATOR"], "lanes": lanes, "route": "trial-7"},
+        {"connect": proxied["ENTRANCE"], "lanes": None, "route": "trial-7"},
+    )
+    r, _ = done(run(pair, clients, "intersect", parts(keys(range(90)), keys(range(70, 200))), sides=sides))
+    assert rows(r.frame) == [(f"k{i}", i * i) for i in range(70, 90)]
+
+
+def test_a_label_that_no_worker_serves(pair: Pair, clients: list[Client], proxied: dict[str, str]) -> None:
+    lanes = {"0": proxied["WORKER0"], "1": proxied["WORKER1"]}
+    sides = (
+        {"listen": proxied["COORDINATOR"], "lanes": lanes, "route": "trial-7"},
+        {"connect": proxied["ENTRANCE"], "lanes": None, "route": "trial-8"},
+    )
+    both = {"connect_timeout": 5}
+    results = run(pair, clients, "intersect", parts(keys(range(9)), keys(range(9))), both, sides)
+    assert all("no worker completed a shard" in str(result) for result in results), results
+    assert "lower-case" in refused(pair, clients[0], parts(keys(range(9)))[0], lanes={"0": "127.0.0.1:2"}, route="Trial")

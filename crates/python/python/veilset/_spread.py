@@ -83,6 +83,8 @@ class Places:
     def __init__(self, job: Agreed, lanes: Sequence[str] | int | None, route: str | None) -> None:
         self.listens = "listen" in job.given
         self.route = route
+        if route is not None:
+            _native.label(0, route)
         self.addresses: list[str] | None = None
         self.at_once: int | None = None
         self._connect, self._proxy = job.given.get("connect"), job.given.get("proxy")
@@ -105,7 +107,7 @@ class Places:
     def of(self, lane: int) -> dict[str, str | None]:
         """The place of a lane, as the native part takes it."""
         address = self._connect if self.addresses is None else self.addresses[lane]
-        label = None if self.route is None else f"s{lane:03}.{self.route}.veilset"
+        label = None if self.route is None else _native.label(lane, self.route)
         if self.listens:
             return {"listen": address, "connect": None, "label": label, "proxy": None}
         return {"listen": None, "connect": address, "label": label, "proxy": self._proxy}

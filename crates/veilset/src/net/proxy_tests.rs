@@ -234,7 +234,7 @@ fn what_no_proxy_can_be_or_be_told_is_refused_before_anything_is_sent() {
         (PEER, "proxy.example:0", "nobody listens at port 0"),
         (PEER, "user:secret@proxy.example:3128", "a user's name or a password"),
         (PEER, "http://user:secret@proxy.example:3128", "a user's name or a password"),
-        ("peer.example\r\nX: y:7000", "127.0.0.1:7", "cannot be told the host \"peer.example\\r\\nX: y\""),
+        ("peer.example\r\nX:7000", "127.0.0.1:7", "cannot be told the host"),
         ("a peer:7000", "127.0.0.1:7", "cannot be told the host"),
         ("p\u{e9}er.example:7000", "127.0.0.1:7", "xn--"),
         ("peer.example:0", "127.0.0.1:7", "not the peer's address"),
