@@ -255,6 +255,34 @@ def test_what_cannot_be_is_refused_before_anything_is_sent(pair: Pair, clients: 
     assert "output" in refused(pair, client, table, lanes=lanes, output="result.csv")
 
 
+def other_each_time(part: pandas.DataFrame, folder: str) -> pandas.DataFrame:
+    """Rows that a worker computes once, and others when it does so again."""
+    seen = pathlib.Path(folder) / f"{part['n'].iloc[0]}"
+    again, _ = seen.exists(), seen.touch()
+    return part.assign(k="x" + part["k"]) if again else part
+
+
+def test_data_that_differ_each_time_give_no_wrong_result(
+    pair: Pair, clients: list[Client], monkeypatch: pytest.MonkeyPatch, home: pathlib.Path
+) -> None:
+    ours, theirs = parts(keys(range(40)), keys(range(30, 60)))
+    ours = ours.map_partitions(other_each_time, str(home), meta=ours._meta)
+    cut = on_dask._Crew.cut
+
+    def lost(crew: Any, key: bytes) -> None:
+        cut(crew, key)
+        if crew.table.client is clients[0]:
+            for pid in clients[0].run(os.getpid).values():
+                os.kill(pid, signal.SIGKILL)
+            time.sleep(1)
+            clients[0].wait_for_workers(2)
+
+    monkeypatch.setattr(on_dask._Crew, "cut", lost)
+    results = run(pair, clients, "intersect", [ours, theirs], {"connect_timeout": 10})
+    assert all(isinstance(result, Exception) for result in results), results
+    assert "has other rows now" in str(results[0])
+
+
 def test_a_key_column_that_is_not_there(pair: Pair, clients: list[Client]) -> None:
     given = {**pair.options(0, "127.0.0.1:1"), "key": "mail", "shards": 4, "lanes": {"0": "127.0.0.1:2"}}
     with pytest.raises(veilset.InputError, match="mail"):

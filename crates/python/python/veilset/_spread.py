@@ -6,6 +6,9 @@
 3. ``shards`` cuts such a piece by the key that both drew, and ``run_lane`` runs the shards of a worker.
 4. ``result`` makes the rows of the result of a shard.
 
+An engine computes again what it has lost. ``marks`` and ``checked`` notice if it then gets other rows, which would make a wrong
+result.
+
 ``Agreed`` is the side that agrees with the other party. It has a crew, which is the engine's: ``cut(key)`` takes the key of the
 shards; ``lanes()`` tells how many shards can run at the same time, and the numbers of the lanes that have a place (``None``: all);
 ``run(tickets)`` runs lanes and yields ``(shard, learned, "")`` for a result, ``(None, b"", why)`` for a lane that failed, and
@@ -168,19 +171,25 @@ def ordered(tables: Sequence[pyarrow.Table]) -> pyarrow.Table:
     return table.take(pyarrow.compute.sort_indices(table, [(HASH, "ascending"), (PLACE, "ascending")]))
 
 
-def summed(operation: str, words: Words, keys: bytes, table: pyarrow.Table) -> tuple[int, int, int, bytes]:
-    """The number of items, of rows whose key occurred before, and of rows; and the part of the digests."""
+#: The number of items, of rows whose key occurred before, and of rows; the part of the digests, and the mark.
+Summed = tuple[int, int, int, bytes, bytes]
+
+
+def summed(operation: str, words: Words, keys: bytes, table: pyarrow.Table) -> Summed:
+    """What such a piece adds to what both sides must know before the run."""
     items, duplicates, sums = _native.piece_sums(operation, words, keys, _aligned(plain(table)))
-    return items, duplicates, len(table), sums
+    return items, duplicates, len(table), sums, _marks(table, numpy.zeros(len(table), "i8"), 1).tobytes()
 
 
-def total(parts: Iterable[tuple[int, int, int, bytes]], rows: int, keys: bytes) -> dict[str, Any]:
+def total(parts: Iterable[Summed], rows: int, keys: bytes) -> dict[str, Any]:
     """What is known of the whole table, which has so many rows."""
     items, duplicates, keyed = 0, 0, 0
     sums: NDArray[Any] = numpy.zeros(8, "<u8")
-    for more, repeated, with_key, part in parts:
+    mark: NDArray[Any] = numpy.zeros(5, "<u8")
+    for more, repeated, with_key, part, part_of_mark in parts:
         items, duplicates, keyed = items + more, duplicates + repeated, keyed + with_key
         sums = sums + numpy.frombuffer(part, "<u8")
+        mark = mark + numpy.frombuffer(part_of_mark, "<u8")
     return {
         "items": items,
         "rows": rows,
@@ -188,6 +197,7 @@ def total(parts: Iterable[tuple[int, int, int, bytes]], rows: int, keys: bytes) 
         "skipped": rows - keyed,
         "keys": keys,
         "sums": sums.tobytes(),
+        "mark": mark.tobytes(),
     }
 
 
@@ -200,6 +210,42 @@ def shards_of(key: bytes, number: int, table: pyarrow.Table) -> NDArray[Any]:
 def shards(key: bytes, number: int, table: pyarrow.Table) -> list[pyarrow.Table]:
     """The rows of each shard."""
     return split(table, shards_of(key, number, table), number)
+
+
+def _marks(table: pyarrow.Table, of: NDArray[Any], number: int) -> NDArray[Any]:
+    """For each shard the sum of the hashes of its rows, and their number."""
+    marks: NDArray[Any] = numpy.zeros((number, 5), "<u8")
+    hashes: NDArray[Any] = numpy.frombuffer(_hashes(table), "<u8").reshape(-1, 4)
+    numpy.add.at(marks[:, :4], of, hashes)
+    marks[:, 4] = numpy.bincount(of, minlength=number)
+    return marks
+
+
+def marks(key: bytes, number: int, table: pyarrow.Table) -> bytes:
+    """What this piece adds to the mark of each shard."""
+    return _marks(table, shards_of(key, number, table), number).tobytes()
+
+
+def all_marks(parts: Iterable[bytes], number: int, whole: Mapping[str, Any]) -> list[bytes]:
+    """The mark of each shard, if they are those of the whole table."""
+    all: NDArray[Any] = numpy.zeros((number, 5), "<u8")
+    for part in parts:
+        all = all + numpy.frombuffer(part, "<u8").reshape(number, 5)
+    if all.sum(axis=0).tobytes() != whole["mark"]:
+        raise _changed("the table")
+    return [mark.tobytes() for mark in all]
+
+
+def checked(table: pyarrow.Table, shard: int, mark: bytes) -> pyarrow.Table:
+    """These rows, if they are those that had this mark."""
+    if _marks(table, numpy.zeros(len(table), "i8"), 1).tobytes() != mark:
+        raise _changed(f"shard {shard}")
+    return table
+
+
+def _changed(what: str) -> Error:
+    text = f"{what} has other rows now than at first: the data differ each time they are computed. Persist or write them first"
+    return make_error("input", text, {"exit_code": 3})
 
 
 class Hands:

@@ -99,6 +99,8 @@ class _Table:
         self.meta: Any = None
         self._buckets: list[Any] = []
         self.shards: list[Any] = []
+        self.marks: list[bytes] = []
+        self._whole: dict[str, Any] = {}
 
     def gather(self, data: Any, keys: bytes) -> dict[str, Any]:
         """Brings equal keys together; returns what is known of the whole table."""
@@ -117,17 +119,20 @@ class _Table:
         ]
         sums = [submit(_spread.summed, self.operation, words, keys, table, pure=False) for table in self._buckets]
         counted, parts = self.client.gather([rows, sums])
-        return _spread.total(parts, sum(counted), keys)
+        self._whole = _spread.total(parts, sum(counted), keys)
+        return self._whole
 
     def cut(self, key: bytes) -> None:
         """Brings the rows of each shard together."""
         submit = self.client.submit
+        marks = [submit(_spread.marks, key, self.number, table, pure=False) for table in self._buckets]
         cuts = [submit(_spread.shards, key, self.number, table, pure=False) for table in self._buckets]
         self._buckets = []
         self.shards = [
             submit(pyarrow.concat_tables, [submit(_item, cut, at, pure=False) for cut in cuts], pure=False)
             for at in range(self.number)
         ]
+        self.marks = _spread.all_marks(self.client.gather(marks), self.number, self._whole)
 
 
 class _Crew:
@@ -187,7 +192,7 @@ class _Crew:
         try:
             for ticket in tickets:
                 lane, shards = _native.ticket_lane(ticket)
-                held = _Held({shard: table.shards[shard] for shard in shards})
+                held = _Held({shard: (table.shards[shard], table.marks[shard]) for shard in shards})
                 worker = self._workers[lane] if self._workers else None
                 address = None if worker is None else self._alive().get(worker)
                 work = (table.operation, self._words, ticket, self._places.of(lane), held, (name, self._event))
@@ -236,7 +241,14 @@ class _Crew:
         if not self._learned:
             return None
         results = [
-            submit(_spread.result, table.operation, table.words, learned, table.shards[shard], pure=False)
+            submit(
+                _spread.result,
+                table.operation,
+                table.words,
+                learned,
+                submit(_spread.checked, table.shards[shard], shard, table.marks[shard], pure=False),
+                pure=False,
+            )
             for shard, learned in sorted(self._learned.items())
         ]
         if table.client.submit(_is_none, results[0], pure=False).result():
@@ -254,7 +266,7 @@ class _Crew:
 class _Held:
     """Futures that a task gets as they are, without what they stand for."""
 
-    def __init__(self, futures: dict[int, Any]) -> None:
+    def __init__(self, futures: dict[int, tuple[Any, bytes]]) -> None:
         self.futures = futures
 
 
@@ -265,10 +277,6 @@ def _hashed(operation: str, words: _spread.Words, part: Any, at: int) -> pyarrow
 
 def _item(of: Sequence[Any], at: int) -> Any:
     return of[at]
-
-
-def _same(value: Any) -> Any:
-    return value
 
 
 def _is_none(value: Any) -> bool:
@@ -307,7 +315,7 @@ def _lane(
         over = distributed.Event(names[1], client=client)
         queue.put((lane, None, b""))
         hands = _spread.Hands(
-            piece=lambda shard: client.submit(_same, held.futures[shard], pure=False).result(),
+            piece=lambda shard: client.submit(_spread.checked, held.futures[shard][0], shard, held.futures[shard][1], pure=False).result(),
             keep=lambda shard, learned: queue.put((lane, shard, learned)),
             stopped=lambda: bool(over.is_set()),
         )

@@ -87,6 +87,8 @@ class _Table:
         self.number = int(job.words["shards"])
         self.ordered: DataFrame = data
         self._key = b""
+        self.marks: list[bytes] = []
+        self._whole: dict[str, Any] = {}
 
     def gather(self) -> dict[str, Any]:
         """Brings equal keys together; returns what is known of the whole table."""
@@ -102,7 +104,7 @@ class _Table:
         def summed(batches: Iterator[pyarrow.RecordBatch]) -> Iterator[pyarrow.RecordBatch]:
             if all := list(batches):
                 row = _spread.summed(operation, words, keys, pyarrow.Table.from_batches(all))
-                yield pyarrow.RecordBatch.from_pylist([dict(zip(("items", "again", "rows", "sums"), row))])
+                yield pyarrow.RecordBatch.from_pylist([dict(zip(("items", "again", "rows", "sums", "mark"), row))])
 
         schema = _with(self.data.schema, (_spread.HASH, BinaryType()), (_spread.PLACE, LongType()))
         hashes = self.data.mapInArrow(hashed, schema)
@@ -110,12 +112,23 @@ class _Table:
         number = max(self.spark.sparkContext.defaultParallelism, self.data.rdd.getNumPartitions())
         ordered = hashes.repartition(number, _spread.HASH).sortWithinPartitions(_spread.HASH, _spread.PLACE)
         self.ordered = ordered.persist(StorageLevel.MEMORY_AND_DISK)
-        sums = self.ordered.mapInArrow(summed, "items long, again long, rows long, sums binary").collect()
-        return _spread.total([(row[0], row[1], row[2], bytes(row[3])) for row in sums], self.data.count(), keys)
+        form = "items long, again long, rows long, sums binary, mark binary"
+        sums = self.ordered.mapInArrow(summed, form).collect()
+        parts = [(row[0], row[1], row[2], bytes(row[3]), bytes(row[4])) for row in sums]
+        self._whole = _spread.total(parts, self.data.count(), keys)
+        return self._whole
 
     def cut(self, key: bytes) -> None:
         """Takes the key of the shards."""
-        self._key = key
+        number = self.number
+
+        def marked(batches: Iterator[pyarrow.RecordBatch]) -> Iterator[pyarrow.RecordBatch]:
+            for batch in batches:
+                marks = _spread.marks(key, number, pyarrow.Table.from_batches([batch]))
+                yield pyarrow.RecordBatch.from_pylist([{"marks": marks}])
+
+        parts = self.ordered.mapInArrow(marked, "marks binary").toLocalIterator()
+        self._key, self.marks = key, _spread.all_marks((bytes(row[0]) for row in parts), number, self._whole)
 
     def tasks(self, tasks: Sequence[Sequence[int]]) -> DataFrame:
         """The rows of these shards, in so many partitions: each has those of its shards, one after another."""
@@ -164,7 +177,7 @@ class _Crew:
         spark, operation, words = self.table.spark, self.job.operation, self.job.of_workers()
         lanes = [_native.ticket_lane(ticket) for ticket in tickets]
         places = [self.places.of(lane) for lane, _ in lanes]
-        form = to_arrow_schema(self.table.ordered.schema)
+        form, marks = to_arrow_schema(self.table.ordered.schema), self.table.marks
 
         def run(batches: Iterator[pyarrow.RecordBatch]) -> Iterator[pyarrow.RecordBatch]:
             context = BarrierTaskContext.get()
@@ -174,7 +187,7 @@ class _Crew:
                 # It was begun again: the task of the other side has left.
                 yield learned.batch("its task died")
                 return
-            hands = _spread.Hands(_Shards(batches, form).of, learned.keep, lambda: False)
+            hands = _spread.Hands(_Shards(batches, form, marks).of, learned.keep, lambda: False)
             try:
                 _native.run_lane(operation, words, tickets[at], places[at], hands)
             except Exception as e:
@@ -216,10 +229,10 @@ class _Crew:
         table, operation, words = self.table, self.job.operation, self.job.words
         number, tasks = table.number, min(table.number, table.ordered.rdd.getNumPartitions())
         all_learned = table.spark.sparkContext.broadcast(self._learned)
-        form = to_arrow_schema(table.ordered.schema)
+        form, marks = to_arrow_schema(table.ordered.schema), table.marks
 
         def results(batches: Iterator[pyarrow.RecordBatch], at: int) -> Iterator[pyarrow.Table]:
-            shards = _Shards(batches, form)
+            shards = _Shards(batches, form, marks)
             for shard in range(at, number, tasks):
                 result = _spread.result(operation, words, all_learned.value[shard], shards.of(shard))
                 if result is not None:
@@ -273,8 +286,8 @@ class _Learned:
 class _Shards:
     """The rows of a partition, shard by shard: they come one after another."""
 
-    def __init__(self, batches: Iterator[pyarrow.RecordBatch], form: pyarrow.Schema) -> None:
-        self._batches, self._form = batches, form
+    def __init__(self, batches: Iterator[pyarrow.RecordBatch], form: pyarrow.Schema, marks: Sequence[bytes]) -> None:
+        self._batches, self._form, self._marks = batches, form, marks
         self._rest: pyarrow.Table | None = None
 
     def of(self, shard: int) -> pyarrow.Table:
@@ -292,7 +305,7 @@ class _Shards:
             self._rest = self._rest.slice(ends)
             if len(self._rest):
                 break
-        return pyarrow.concat_tables(rows) if rows else self._form.empty_table()
+        return _spread.checked(pyarrow.concat_tables(rows) if rows else self._form.empty_table(), shard, self._marks[shard])
 
 
 def _with(schema: StructType, *columns: tuple[str, DataType]) -> StructType:
