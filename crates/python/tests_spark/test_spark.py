@@ -61,13 +61,18 @@ class Companies:
         return started
 
     def run(self, operation: str, sides: list[dict[str, Any]], **both: Any) -> list[dict[str, Any]]:
-        return [self.outcome(process) for process in self.start(operation, sides, **both)]
+        return done([self.outcome(process) for process in self.start(operation, sides, **both)])
 
     def outcome(self, process: subprocess.Popen[str]) -> dict[str, Any]:
         text, _ = process.communicate(timeout=300)
         assert text.strip(), [(self.folder / f"{party}.log").read_text()[-3000:] for party in range(2)]
         outcome: dict[str, Any] = json.loads(text.splitlines()[-1])
         return outcome
+
+
+def done(outcomes: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    assert all("error" not in outcome for outcome in outcomes), outcomes
+    return outcomes
 
 
 @pytest.fixture
@@ -108,7 +113,7 @@ def test_an_executor_that_dies(companies: Companies) -> None:
                 os.kill(pid, 9)
                 killed = True
                 break
-    r, s = [companies.outcome(process) for process in started]
+    r, s = done([companies.outcome(process) for process in started])
     assert killed
     assert sorted(r["rows"]) == sorted(row(i) for i in range(2000, 3000)), (r, s)
 

@@ -231,22 +231,21 @@ class _Crew:
         all_learned = table.spark.sparkContext.broadcast(self._learned)
         form, marks = to_arrow_schema(table.ordered.schema), table.marks
 
-        def results(batches: Iterator[pyarrow.RecordBatch], at: int) -> Iterator[pyarrow.Table]:
-            shards = _Shards(batches, form, marks)
-            for shard in range(at, number, tasks):
-                result = _spread.result(operation, words, all_learned.value[shard], shards.of(shard))
+        def results(batches: Iterator[pyarrow.RecordBatch], shards: Sequence[int]) -> Iterator[pyarrow.Table]:
+            rows = _Shards(batches, form, marks)
+            for shard in shards:
+                result = _spread.result(operation, words, all_learned.value[shard], rows.of(shard))
                 if result is not None:
                     yield result
 
         def some(batches: Iterator[pyarrow.RecordBatch]) -> Iterator[pyarrow.RecordBatch]:
-            for result in results(batches, 0):
+            for result in results(batches, [0]):
                 yield pyarrow.RecordBatch.from_pylist([{"form": result.schema.serialize().to_pybytes()}])
-                break
 
         def every(batches: Iterator[pyarrow.RecordBatch]) -> Iterator[pyarrow.RecordBatch]:
             context = TaskContext.get()
             assert context is not None
-            for result in results(batches, context.partitionId()):
+            for result in results(batches, range(context.partitionId(), number, tasks)):
                 yield from _batches(result)
 
         first = table.tasks([[0]]).mapInArrow(some, "form binary").first()

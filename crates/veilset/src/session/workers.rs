@@ -305,7 +305,7 @@ pub(super) fn run<'s>(
             let now = tell_kept(open.channel()?, &locked(&kept))?;
             if now == both {
                 return Err(Error::Refused(format!(
-                    "no worker completed a shard: {}. Mend that, and resume the job on both sides",
+                    "no worker completed a shard. The job can be resumed on both sides when this is mended: {}",
                     failed.unwrap_or_else(|| "those of the other side failed".into())
                 )));
             }

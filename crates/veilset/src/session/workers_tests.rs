@@ -42,6 +42,8 @@ struct Crew {
     lanes: Vec<u16>,
     rounds: AtomicUsize,
     mischief: Box<Mischief>,
+    /// Whether a worker has all items in each shard.
+    crowded: bool,
     /// What was learned in each shard.
     learned: Arc<Mutex<Vec<(u32, Learned)>>>,
     /// The tickets that were given.
@@ -68,6 +70,7 @@ impl Crew {
             places,
             rounds: AtomicUsize::new(0),
             mischief: Box::new(|_, _| None),
+            crowded: false,
             learned: Arc::default(),
             given: Arc::default(),
             key: Arc::default(),
@@ -91,7 +94,7 @@ impl Crew {
         let mut of = vec![0; self.set.len()];
         let hashes: Vec<ItemHash> = self.set.iter().map(ItemHash::of_item).collect();
         shards_of(&locked(&self.key), SHARDS, &hashes, &mut of);
-        let here = || (0..self.set.len()).filter(|&i| of[i] == shard);
+        let here = || (0..self.set.len()).filter(|&i| of[i] == shard || self.crowded);
         let payloads = here().filter(|_| !self.payloads.is_empty()).map(|i| self.payloads.get(i)).collect();
         (here().map(|i| self.set.get(i)).collect(), payloads)
     }
@@ -309,25 +312,23 @@ fn workers_that_all_fail_end_the_job() {
     receiver.mischief = Box::new(|_, _| Some("no memory".into()));
     let [r, s] = coordinate([&Arc::new(receiver), &Arc::new(sender)]);
     let r = r.unwrap_err().to_string();
-    assert!(r.contains("no worker completed a shard: no memory"), "{r}");
+    assert!(r.contains("no worker completed a shard") && r.contains("no memory"), "{r}");
     assert!(s.is_err());
 }
 
 #[test]
 fn a_worker_meets_the_worker_that_was_named_only() {
     // Another key than the one that was told; a key of the lane beside; one that has expired.
-    let cases: [(&str, fn(&mut Ticket)); 3] = [
+    type Change = fn(&mut Ticket);
+    let cases: [(&str, Change); 3] = [
         ("fingerprint", |ticket| ticket.seed[0] ^= 1),
         ("fingerprint", |ticket| ticket.peer = Identity::generate().unwrap().fingerprint().to_string()),
         ("expired", |ticket| ticket.until = 1),
     ];
     for (words, change) in cases {
         let [receiver, mut sender] = crews(1);
-        let said: Arc<Mutex<String>> = Arc::default();
-        let seen = said.clone();
         sender.mischief = Box::new(move |_, ticket| {
             change(ticket);
-            let _ = &seen;
             None
         });
         let [r, s] = coordinate([&Arc::new(receiver), &Arc::new(sender)]);
@@ -373,4 +374,20 @@ fn workers_need_tls_and_workers_on_the_other_side() {
     let different = errors([Set::Spread(&spreads[0]), Set::Memory(&crews[1].set)]);
     let words = "ours is a new one, run by workers, the peer's is a new one";
     assert!(different[0].contains(words), "{different:?}");
+}
+
+#[test]
+fn a_shard_that_is_larger_than_its_bound_is_refused() {
+    for crowded in 0..2 {
+        let mut crews = crews(1);
+        crews[crowded].crowded = true;
+        let crews = crews.map(Arc::new);
+        let ended = coordinate([&crews[0], &crews[1]]);
+        assert!(ended.iter().all(Result::is_err), "{ended:?}");
+        let said = ended[crowded].as_ref().unwrap_err().to_string();
+        assert!(
+            said.contains("no worker completed a shard") && said.contains("larger than its bound"),
+            "{said}"
+        );
+    }
 }
