@@ -51,6 +51,7 @@ use zeroize::Zeroizing;
 pub(super) static HALF: Kind = Kind {
     name: "prepared half",
     made_by: "veilset prepare",
+    damaged: None,
     format: 3,
     domain: "veilset 2026-11 prepared half, key of all files",
     uses: Some(1),

@@ -22,7 +22,7 @@ use crate::operations::Learned;
 use crate::places::{beside, sync_parent};
 use crate::rng::Prng;
 use serde::{Deserialize, Serialize};
-use std::fs::{DirBuilder, File, OpenOptions, TryLockError};
+use std::fs::{DirBuilder, DirEntry, File, OpenOptions, TryLockError};
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 use zeroize::{Zeroize, Zeroizing};
@@ -33,6 +33,7 @@ pub const MOST_ATTEMPTS: usize = 5;
 static JOB: Kind = Kind {
     name: "job",
     made_by: "veilset",
+    damaged: Some("Delete the whole folder, and begin a new job on both sides"),
     format: 1,
     domain: "veilset 2026-11 job, key of all files",
     uses: None,
@@ -40,6 +41,7 @@ static JOB: Kind = Kind {
 static SHARD: Kind = Kind {
     name: "result of a shard",
     made_by: "veilset",
+    damaged: Some("Delete it, and go on with `resume`: the shard then runs again"),
     format: 1,
     domain: "veilset 2026-11 result of a shard, key of all files",
     uses: None,
@@ -132,13 +134,20 @@ impl Folder {
             sync_parent(path).map_err(failed)?;
         }
         if !resume {
-            let mut others = path.read_dir().map_err(failed)?.flatten().map(|entry| entry.file_name());
-            if let Some(other) = others.find(|name| name != ATTEMPTS) {
+            // A link in the list's place may lead to a file of ours.
+            let list = |entry: &DirEntry| {
+                entry.file_name() == ATTEMPTS && entry.file_type().is_ok_and(|of| of.is_file())
+            };
+            if let Some(other) = path.read_dir().map_err(failed)?.flatten().find(|entry| !list(entry)) {
                 return usage(format!(
                     "{place} has other files ({}), and a job needs a folder of its own. Name another one with `job`",
-                    other.display()
+                    other.file_name().display()
                 ));
             }
+            // One that was there before becomes like one that is made here.
+            #[cfg(unix)]
+            std::fs::set_permissions(path, std::os::unix::fs::PermissionsExt::from_mode(0o700))
+                .map_err(failed)?;
         }
         let mut options = OpenOptions::new();
         options.read(true).append(true).create(!resume);

@@ -19,6 +19,7 @@ pub use ledger::Ledger;
 /// A kind for tests.
 #[cfg(test)]
 const ANY_KIND: sealed::Kind = sealed::Kind {
+    damaged: None,
     name: "thing of a test",
     made_by: "veilset test",
     format: 7,

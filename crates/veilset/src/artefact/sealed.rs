@@ -35,6 +35,8 @@ pub(super) struct Kind {
     pub(super) name: &'static str,
     /// The command that makes such a file.
     pub(super) made_by: &'static str,
+    /// What to do about a damaged one, unless it is to delete the file and make another.
+    pub(super) damaged: Option<&'static str>,
     /// The version of the format, head included.
     pub(super) format: u16,
     /// The domain from which the keys of its files are derived.
@@ -55,7 +57,8 @@ impl Kind {
     /// The error for a file of this kind that is not as it was sealed.
     pub(super) fn damaged(&self, path: &Path) -> Error {
         let Kind { name, made_by, .. } = self;
-        let next = format!("Delete it, and run `{made_by}` again");
+        let next =
+            self.damaged.map_or_else(|| format!("Delete it, and run `{made_by}` again"), str::to_string);
         Error::input(path, format!("the {name} is damaged, or was changed"), next)
     }
 

@@ -47,7 +47,7 @@ fn lists_are_lines_as_they_stand() {
     let mut refused = |written: &dyn Fn(&mut Vec<u8>) -> Result<()>, whose: &str| {
         let error = written(&mut out).unwrap_err();
         let Error::Output(message) = &error else { panic!("{error}") };
-        for words in [whose, "line break", "`output_format=csv`"] {
+        for words in [whose, "line break", "No file was written", "standard output", "`output_format=csv`"] {
             assert!(message.contains(words), "{message}");
         }
         // Standard output cannot be taken back.
@@ -60,6 +60,13 @@ fn lists_are_lines_as_they_stand() {
     refused(&|out| write_union(&ours, &[0], &our_keys, &none, None, (Format::List, out)), "one of our keys");
     refused(&|out| write_rows(&ours, &[0, 1], None, (Format::List, out)), "one of our keys");
     refused(&|out| write_keys(&table, &[0], &new, (Format::List, out)), "ours or the peer's");
+    // What pieces before had is written.
+    let mut part = Vec::new();
+    let mut output = Output::of_rows(&ours, 2, None, (Format::List, &mut part)).unwrap();
+    output.ours(&ours, &[0], &|_| vec![]).unwrap();
+    assert!(
+        matches!(output.ours(&ours, &[1], &|_| vec![]), Err(Error::Output(m)) if m.contains("not the whole result"))
+    );
     write_rows(&ours, &[0], None, (Format::List, &mut out)).unwrap();
     assert_eq!(out, b"x\n");
 }

@@ -231,13 +231,13 @@ pub fn write_cells<'a, const N: usize>(
     sink.end()
 }
 
-/// Refuses a cell that would become several items of a list. Nothing is written yet, so the user can choose another
-/// format.
+/// Refuses a cell that would become several items of a list; the user can choose another format. No file has got its name yet,
+/// but the pieces before may be on standard output.
 fn check_lines<'a>(mut cells: impl Iterator<Item = Option<&'a [u8]>>, whose: &str) -> Result<()> {
     if cells.any(|cell| cell.is_some_and(|cell| cell.iter().any(|b| matches!(b, b'\r' | b'\n')))) {
         return Err(Error::Output(format!(
-            "{whose} contains a line break, so it cannot be an item of a list. Nothing was written; run again with \
-             `output_format=csv`"
+            "{whose} contains a line break, so it cannot be an item of a list. No file was written, and what is on \
+             standard output is not the whole result; run again with `output_format=csv`"
         )));
     }
     Ok(())

@@ -48,6 +48,7 @@ use std::path::Path;
 static FILTER: Kind = Kind {
     name: "encrypted filter",
     made_by: "veilset filter build",
+    damaged: None,
     format: 1,
     domain: "veilset 2026-11 encrypted filter, key of all files",
     uses: None,
