@@ -188,7 +188,6 @@ class _Crew:
         name = f"veilset-{uuid.uuid4()}"
         queue = distributed.Queue(name, client=client)
         going: dict[int, tuple[Any, str | None]] = {}
-        begun: set[int] = set()
         try:
             for ticket in tickets:
                 lane, shards = _native.ticket_lane(ticket)
@@ -197,15 +196,15 @@ class _Crew:
                 address = None if worker is None else self._alive().get(worker)
                 work = (table.operation, self._words, ticket, self._places.of(lane), held, (name, self._event))
                 pinned = {} if address is None else {"workers": [address], "allow_other_workers": False}
-                going[lane] = client.submit(_lane, *work, pure=False, retries=0, **pinned), worker
+                going[lane] = client.submit(_lane, *work, pure=False, retries=0, **pinned), address
             while going:
                 try:
-                    lane, shard, learned = queue.get(timeout=_TICK)
+                    shard, learned = queue.get(timeout=_TICK)
                 except TimeoutError:
                     yield None
                     alive = self._alive()
-                    for lane, (future, worker) in list(going.items()):
-                        gone = worker is not None and worker not in alive
+                    for lane, (future, address) in list(going.items()):
+                        gone = address is not None and address not in alive
                         if not (gone or future.done()) or queue.qsize():
                             continue
                         del going[lane]
@@ -213,13 +212,7 @@ class _Crew:
                             yield None, b"", f"lane {lane}: {_why(future) if future.done() else 'its worker is gone'}"
                             future.cancel()
                     continue
-                if shard is not None:
-                    yield shard, learned, ""
-                elif lane in begun and lane in going:
-                    # Its worker died, and it was begun again elsewhere: the other side's worker has left.
-                    going.pop(lane)[0].cancel()
-                    yield None, b"", f"lane {lane}: its worker died"
-                begun.add(lane)
+                yield shard, learned, ""
         finally:
             for future, _ in going.values():
                 future.cancel()
@@ -313,10 +306,14 @@ def _lane(
     with distributed.worker_client() as client:
         queue = distributed.Queue(names[0], client=client)
         over = distributed.Event(names[1], client=client)
-        queue.put((lane, None, b""))
+        # When a worker dies, its tasks are begun again elsewhere. The other side's worker has left, and must not come back.
+        begun = distributed.Event(f"{names[0]}-{lane}", client=client)
+        if begun.is_set():
+            raise RuntimeError("its worker died")
+        begun.set()
         hands = _spread.Hands(
             piece=lambda shard: client.submit(_spread.checked, held.futures[shard][0], shard, held.futures[shard][1], pure=False).result(),
-            keep=lambda shard, learned: queue.put((lane, shard, learned)),
+            keep=lambda shard, learned: queue.put((shard, learned)),
             stopped=lambda: bool(over.is_set()),
         )
         _native.run_lane(operation, words, ticket, place, hands)

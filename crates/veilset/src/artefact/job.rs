@@ -25,6 +25,7 @@ use serde::{Deserialize, Serialize};
 use std::fs::{DirBuilder, DirEntry, File, OpenOptions, TryLockError};
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
 use zeroize::{Zeroize, Zeroizing};
 
 /// How often a shard is begun at most.
@@ -76,12 +77,35 @@ impl Drop for Head {
     }
 }
 
+/// The shards that were begun, once for each time.
+#[derive(Default)]
+pub struct Attempts(Mutex<Vec<u32>>);
+
+impl Attempts {
+    /// Notes that a shard begins.
+    ///
+    /// # Errors
+    /// [`Error::Refused`] if it was begun too often before.
+    pub fn add(&self, shard: u32) -> Result<()> {
+        let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let before = all.iter().filter(|begun| **begun == shard).count();
+        if before >= MOST_ATTEMPTS {
+            return Err(Error::Refused(format!(
+                "shard {shard} was begun {before} times, and never ended on both sides. A peer that breaks off may have a \
+                 result each time. Find out why, and begin a new job"
+            )));
+        }
+        all.push(shard);
+        Ok(())
+    }
+}
+
 /// The folder of a job, which no other run of this machine uses.
 pub struct Folder {
     path: PathBuf,
     head: Option<Head>,
     kept: Vec<bool>,
-    attempts: Vec<u32>,
+    attempts: Attempts,
     log: File,
     /// Whether the folder was made for this run.
     made: bool,
@@ -174,7 +198,7 @@ impl Folder {
                 path: path.into(),
                 head: None,
                 kept: Vec::new(),
-                attempts: Vec::new(),
+                attempts: Attempts::default(),
                 log,
                 made,
             });
@@ -187,6 +211,7 @@ impl Folder {
         };
         let lines = text.lines().filter(|line| !line.is_empty());
         let attempts = lines.map(|line| line.parse().map_err(damaged)).collect::<Result<_>>()?;
+        let attempts = Attempts(Mutex::new(attempts));
         let mut folder = Folder { path: path.into(), head: None, kept: Vec::new(), attempts, log, made };
         for shard in 0..head.shards {
             let there = folder.file(shard).exists();
@@ -228,13 +253,7 @@ impl Folder {
     /// # Errors
     /// [`Error::Refused`] if it was begun too often before; [`Error::Output`].
     pub fn attempt(&self, shard: u32) -> Result<()> {
-        let before = self.attempts.iter().filter(|begun| **begun == shard).count();
-        if before >= MOST_ATTEMPTS {
-            return Err(Error::Refused(format!(
-                "shard {shard} was begun {before} times, and never ended on both sides. A peer that breaks off may have a \
-                 result each time. Find out why, and begin a new job"
-            )));
-        }
+        self.attempts.add(shard)?;
         // A line before it may have been cut off.
         let mut log = &self.log;
         let written = log.write_all(format!("\n{shard}\n").as_bytes()).and_then(|()| log.sync_all());

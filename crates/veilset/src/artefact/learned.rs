@@ -60,7 +60,12 @@ pub fn read(from: &mut impl From) -> Result<Result<Learned>> {
     for _ in 0..number(from)? {
         let mut position = [0; 4];
         from.fill(&mut position)?;
-        positions.push(u32::from_le_bytes(position));
+        let position = u32::from_le_bytes(position);
+        // Ascending, as a set is.
+        if positions.last().is_some_and(|last| *last >= position) {
+            return Err(from.damaged());
+        }
+        positions.push(position);
     }
     let mut lists = [Items::new(), Items::new()];
     let mut item = Vec::new();
@@ -76,6 +81,10 @@ pub fn read(from: &mut impl From) -> Result<Result<Learned>> {
         }
     }
     let [items, payloads] = lists;
+    let rows = if kind == [1] { positions.len() } else { items.len() };
+    if ![0, rows].contains(&payloads.len()) {
+        return Err(from.damaged());
+    }
     Ok(match kind {
         [0] => Ok(Learned::Nothing),
         [1] => Ok(Learned::Matching(Matching { positions, payloads })),

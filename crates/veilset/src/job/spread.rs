@@ -21,6 +21,7 @@ use crate::error::{Error, Result, Seat};
 use crate::governance::audit;
 use crate::hash::ItemHash;
 use crate::net::Identity;
+use crate::operations::Learned;
 use crate::secret::{Secret, Secrets};
 use crate::session::workers;
 use crate::stored::{self, Form, Part, Spread};
@@ -141,6 +142,11 @@ impl<'a> Data<'a> {
             return Ok(None);
         }
         let learned = learned::of_bytes(learned)?.map_err(|error| error.by(Seat::PEER))?;
+        if let Learned::Matching(matching) = &learned
+            && matching.positions.last().is_some_and(|&last| u64::from(last) >= self.facts().items)
+        {
+            return Err(Error::Usage("this is the result of a shard with more items".into()));
+        }
         self.rows_of(&learned, Seat::PEER).map(Some)
     }
 }

@@ -30,6 +30,7 @@
 //! cannot be more of them, or more matches, than the peer announced items.
 
 use super::{Party, Proposal, confirm};
+use crate::artefact::job::Attempts;
 use crate::channel::{Channel, Message};
 use crate::context::Context;
 use crate::error::{Error, Result};
@@ -164,7 +165,7 @@ pub trait Keep: Sync {
     fn begun(&self) -> Option<&Begun>;
     /// The job begins.
     fn begin(&self, proposal: &Proposal, key: &Key) -> Result<()>;
-    /// A shard is about to run: nothing of it was sent yet.
+    /// A shard is about to run: nothing of it was sent yet. Refuses one that was begun too often.
     fn attempt(&self, shard: u32) -> Result<()>;
     /// Keeps the result of a shard, whose positions are those of our whole set; or what is wrong with it, which the peer must
     /// not learn.
@@ -175,7 +176,10 @@ pub trait Keep: Sync {
 
 /// Keeps results in memory: a job that breaks off has to begin again.
 #[derive(Default)]
-pub struct InMemory(Mutex<Vec<Option<Result<Learned>>>>);
+pub struct InMemory {
+    results: Mutex<Vec<Option<Result<Learned>>>>,
+    attempts: Attempts,
+}
 
 impl Keep for InMemory {
     fn begun(&self) -> Option<&Begun> {
@@ -186,12 +190,12 @@ impl Keep for InMemory {
         Ok(())
     }
 
-    fn attempt(&self, _: u32) -> Result<()> {
-        Ok(())
+    fn attempt(&self, shard: u32) -> Result<()> {
+        self.attempts.add(shard)
     }
 
     fn keep(&self, shard: u32, learned: Result<Learned>) -> Result<()> {
-        let mut all = locked(&self.0);
+        let mut all = locked(&self.results);
         let at = shard as usize;
         if all.len() <= at {
             all.resize_with(at + 1, || None);
@@ -201,7 +205,7 @@ impl Keep for InMemory {
     }
 
     fn take(&self, shard: u32) -> Result<Learned> {
-        let kept = locked(&self.0).get_mut(shard as usize).and_then(Option::take);
+        let kept = locked(&self.results).get_mut(shard as usize).and_then(Option::take);
         kept.unwrap_or_else(|| Err(Error::Bug(format!("the result of shard {shard} was not kept"))))
     }
 }

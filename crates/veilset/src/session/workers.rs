@@ -24,8 +24,8 @@
 //! when a round ends does not show how long that took, unless it is longer than a shard.
 //!
 //! *What breaks.* A lane that fails ends with those of its results that are complete; the others run in the next round. A round
-//! in which nothing was gained on either side ends the job, which can be resumed. No shard is begun more often than the
-//! [folder](crate::artefact::job) allows.
+//! in which nothing was gained ends the job, which can be resumed. No shard is begun more than 5 times, in one run or several: a
+//! peer that says that it lacks a result which it has may have another set each time.
 
 use super::shards::{self, Job, Keep, Key, Open, bound, fits, leaving, locked, tell_kept};
 use super::{Party, Proposal, confirm};
@@ -34,7 +34,7 @@ use crate::channel::{Channel, Message, Timeouts};
 use crate::error::{Error, Result, Seat};
 use crate::hash::{Domain, ItemHash, SessionId};
 use crate::net::{Endpoint, Fingerprint, Identity, Protection, establish};
-use crate::operations::{Announced, Confirmed, Learned, Sealed};
+use crate::operations::{Announced, Confirmed, Learned, Role, Sealed};
 use crate::protocols::Choice;
 use crate::rng::Prng;
 use crate::secret::Secret;
@@ -50,9 +50,10 @@ use zeroize::Zeroize;
 /// How long a ticket is good for.
 const GOOD_FOR: Duration = Duration::from_secs(7 * 86_400);
 
-const LANES: Message<u64> = Message::new(15, "number of workers, and a bit for each lane that they can run");
-const KEYS: Message<[u8]> = Message::new(16, "fingerprints of the workers' keys");
-const LANE: Message<[u8; 32]> = Message::new(17, "what a lane consists of");
+const LANES: Message<u64> =
+    Message::new(0x70, "number of workers, and a bit for each lane that they can run");
+const KEYS: Message<[u8]> = Message::new(0x74, "fingerprints of the workers' keys");
+const LANE: Message<[u8; 32]> = Message::new(0x76, "what a lane consists of");
 
 /// What a worker needs to run its shards, and nothing of anybody's identity. It is as secret as the data: whoever has it can take
 /// the worker's place, and the place of an item tells its shard.
@@ -185,11 +186,10 @@ impl Lane<'_> {
             .announced
             .map(|(size, padded)| Announced { size: usize::try_from(size).unwrap_or(usize::MAX), padded });
         let (protocol, group) = &ticket.choice;
-        let session = Domain::new(&SessionId::of(ticket.session), "job, session of a lane's connection");
         let proposal = Proposal {
             hello: request.hello(false),
             choice: Choice::named(protocol, group).map_err(Error::Usage)?,
-            session_id: SessionId::of(session.hash(&[&connection.exporter])),
+            session_id: session_of(ticket.session, &connection.exporter),
             job: None,
             seat: None,
             ours,
@@ -216,6 +216,12 @@ impl Lane<'_> {
     }
 }
 
+/// The session of a lane over one connection: a ticket that is carried out twice makes two of them.
+fn session_of(ticket: [u8; 32], exporter: &[u8; 32]) -> SessionId {
+    let session = Domain::new(&SessionId::of(ticket), "job, session of a lane's connection");
+    SessionId::of(session.hash(&[exporter]))
+}
+
 /// Both sides of a lane must compute the same.
 fn agree(channel: &mut Channel, ticket: &Ticket, proposal: &Proposal) -> Result<()> {
     let mut terms = blake3::Hasher::new_derive_key("veilset 2026-11 job, what a lane consists of");
@@ -225,6 +231,14 @@ fn agree(channel: &mut Channel, ticket: &Ticket, proposal: &Proposal) -> Result<
     }
     let (protocol, group) = &ticket.choice;
     terms.update(protocol.as_bytes()).update(&[0]).update(group.as_bytes()).update(&[0]);
+    let mut announced = [&proposal.ours, &proposal.parties.peer().announced];
+    if proposal.hello.role == Role::Sender {
+        announced.reverse();
+    }
+    for announced in announced {
+        terms.update(&(announced.size as u64).to_le_bytes()).update(&[announced.padded.into()]);
+    }
+    terms.update(&ticket.key).update(&ticket.number.to_le_bytes());
     ticket.shards.iter().for_each(|shard| {
         terms.update(&shard.to_le_bytes());
     });
@@ -303,7 +317,7 @@ pub(super) fn run<'s>(
             }
             let failed = Round { job, spread, key: &key, number: round }.run(&lacking, open, &kept, rng)?;
             let now = tell_kept(open.channel()?, &locked(&kept))?;
-            if now == both {
+            if !grown(&both, &now)? {
                 return Err(Error::Refused(format!(
                     "no worker completed a shard. The job can be resumed on both sides when this is mended: {}",
                     failed.unwrap_or_else(|| "those of the other side failed".into())
@@ -319,6 +333,17 @@ pub(super) fn run<'s>(
         spread.workers.result(shard, &learned::to_bytes(Ok(learned.clone()))?)
     };
     Ok((job.whole(each), confirmed))
+}
+
+/// Whether more shards are complete on both sides than before. A peer that takes back what it said could have shards run again and
+/// again, with other sets.
+fn grown(before: &[bool], now: &[bool]) -> Result<bool> {
+    if before.iter().zip(now).any(|(before, now)| *before && !now) {
+        return Err(Error::misbehaves(
+            "it does not have the result of a shard any more which it said that it keeps. Find out why, and begin a new job",
+        ));
+    }
+    Ok(before != now)
 }
 
 /// A round of a job.

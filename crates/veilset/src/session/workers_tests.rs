@@ -377,6 +377,48 @@ fn workers_need_tls_and_workers_on_the_other_side() {
 }
 
 #[test]
+fn a_shard_is_begun_five_times_at_most() {
+    // A shard is completed in each round, so the last of six would be begun six times.
+    let crews = crews(1).map(|mut crew| {
+        crew.mischief = Box::new(|_, ticket| {
+            ticket.shards.truncate(1);
+            None
+        });
+        Arc::new(crew)
+    });
+    let ended = coordinate([&crews[0], &crews[1]]);
+    assert!(ended.iter().all(Result::is_err), "{ended:?}");
+    assert_eq!(crews.map(|crew| crew.rounds.load(Ordering::SeqCst)), [5, 5]);
+    let said = ended.map(|ended| ended.unwrap_err().to_string());
+    assert!(said.iter().any(|said| said.contains("shard 5 was begun 5 times")), "{said:?}");
+}
+
+#[test]
+fn a_peer_that_takes_back_a_shard_is_refused() {
+    let of = |kept: [u8; 3]| kept.map(|kept| kept == 1);
+    assert_eq!(grown(&of([1, 0, 0]), &of([1, 0, 1])), Ok(true));
+    assert_eq!(grown(&of([1, 0, 0]), &of([1, 0, 0])), Ok(false));
+    for taken_back in [[0, 0, 0], [0, 1, 1]] {
+        let error = grown(&of([1, 0, 0]), &of(taken_back)).unwrap_err();
+        assert!(error.to_string().contains("does not have the result of a shard any more"), "{error}");
+    }
+}
+
+#[test]
+fn sessions_are_of_one_job_and_one_connection() {
+    let of = |ticket: u8, exporter: u8| *session_of([ticket; 32], &[exporter; 32]).as_bytes();
+    assert_eq!([of(1, 1), of(1, 2), of(2, 1)].iter().collect::<BTreeSet<_>>().len(), 3);
+    let sessions = || {
+        let crews = crews(1).map(Arc::new);
+        assert!(coordinate([&crews[0], &crews[1]]).iter().all(Result::is_ok));
+        let given = crews.map(|crew| Ticket::of_bytes(&locked(&crew.given)[0]).unwrap().session);
+        assert_eq!(given[0], given[1]);
+        given[0]
+    };
+    assert_ne!(sessions(), sessions());
+}
+
+#[test]
 fn a_shard_that_is_larger_than_its_bound_is_refused() {
     for crowded in 0..2 {
         let mut crews = crews(1);
