@@ -29,10 +29,12 @@ class Companies:
 
     def __init__(self, folder: pathlib.Path) -> None:
         self.folder = folder
+        self.lanes: list[str] = []
         self.identities = [veilset.Identity.new(folder / name) for name in ("r.pem", "s.pem")]
 
     def start(self, operation: str, sides: list[dict[str, Any]], **both: Any) -> list[subprocess.Popen[str]]:
         address, lanes = free_address(), [free_address() for _ in range(2)]
+        self.lanes = lanes
         started = []
         for party, side in enumerate(sides):
             options = {
@@ -102,20 +104,21 @@ def test_union(companies: Companies) -> None:
 
 
 def test_an_executor_that_dies(companies: Companies) -> None:
-    started = companies.start("intersect", [{"keys": [0, 3000]}, {"keys": [2000, 4000]}], shards=200)
-    # An executor of the receiver runs a lane when it listens: it has a Python process that does.
+    started = companies.start("intersect", [{"keys": [0, 3000]}, {"keys": [2000, 4000]}], shards=40)
+    # The process of the receiver's that listens for a lane, or has met the other side's.
     killed = False
     while not killed and started[0].poll() is None:
-        time.sleep(0.05)
+        time.sleep(0.02)
+        at = _sockets({int(address.rpartition(":")[2]) for address in companies.lanes})
         for pid in _of(started[0].pid):
-            words = pathlib.Path(f"/proc/{pid}/cmdline").read_bytes() if pathlib.Path(f"/proc/{pid}").exists() else b""
-            if b"pyspark.daemon" in words and _connected(pid):
+            if at & _open(pid):
                 os.kill(pid, 9)
                 killed = True
                 break
     r, s = done([companies.outcome(process) for process in started])
     assert killed
     assert sorted(r["rows"]) == sorted(row(i) for i in range(2000, 3000)), (r, s)
+    assert "barrier" in (companies.folder / "0.log").read_text()
 
 
 def _of(pid: int) -> list[int]:
@@ -134,10 +137,15 @@ def _of(pid: int) -> list[int]:
     return found[1:]
 
 
-def _connected(pid: int) -> bool:
-    """Whether it has mapped the native part and runs threads of it: a lane goes on."""
+def _sockets(ports: set[int]) -> set[str]:
+    """The sockets at these ports of this machine."""
+    lines = pathlib.Path("/proc/net/tcp").read_text().splitlines()[1:]
+    return {f"socket:[{of[9]}]" for of in map(str.split, lines) if int(of[1].rpartition(":")[2], 16) in ports}
+
+
+def _open(pid: int) -> set[str]:
+    """What this process has open."""
     try:
-        tasks = len(list(pathlib.Path(f"/proc/{pid}/task").iterdir()))
-        return tasks > 2 and b"_native" in pathlib.Path(f"/proc/{pid}/maps").read_bytes()
+        return {os.readlink(entry) for entry in pathlib.Path(f"/proc/{pid}/fd").iterdir()}
     except OSError:
-        return False
+        return set()

@@ -81,10 +81,7 @@ def _run_on(
     client = client or distributed.default_client()
     table = _Table(operation, job.words, client)
     crew = _Crew(job, table, lanes, route)
-    try:
-        result = job.run(table.gather(data, job.keys), crew)
-    finally:
-        crew.close()
+    result = job.run(table.gather(data, job.keys), crew)
     result.frame = crew.frame()
     return result
 
@@ -141,7 +138,6 @@ class _Crew:
     def __init__(self, job: _spread.Agreed, table: _Table, lanes: Lanes, route: str | None) -> None:
         self.table = table
         self._words = job.of_workers()
-        self._event = f"veilset-{uuid.uuid4()}"
         self._learned: dict[int, bytes] = {}
         #: The workers that listen, by lane.
         self._workers: list[str] = []
@@ -194,7 +190,7 @@ class _Crew:
                 held = _Held({shard: (table.shards[shard], table.marks[shard]) for shard in shards})
                 worker = self._workers[lane] if self._workers else None
                 address = None if worker is None else self._alive().get(worker)
-                work = (table.operation, self._words, ticket, self._places.of(lane), held, (name, self._event))
+                work = (table.operation, self._words, ticket, self._places.of(lane), held, name)
                 pinned = {} if address is None else {"workers": [address], "allow_other_workers": False}
                 going[lane] = client.submit(_lane, *work, pure=False, retries=0, **pinned), address
             while going:
@@ -216,17 +212,15 @@ class _Crew:
         finally:
             for future, _ in going.values():
                 future.cancel()
+            # A task that runs is not cancelled, but looks whether it is over.
+            with contextlib.suppress(Exception):
+                distributed.Event(f"{name}-over", client=client).set()
             with contextlib.suppress(Exception):
                 queue.close()
 
     def result(self, shard: int, learned: bytes) -> None:
         """Takes the result of a shard, when the job is complete."""
         self._learned[shard] = learned
-
-    def close(self) -> None:
-        """Tells workers that still wait for the other side that it is over."""
-        with contextlib.suppress(Exception):
-            distributed.Event(self._event, client=self.table.client).set()
 
     def frame(self) -> Any:
         """The rows of the result, on the workers, in the order of the table."""
@@ -298,16 +292,16 @@ def _lane(
     ticket: bytes,
     place: Mapping[str, str | None],
     held: _Held,
-    names: tuple[str, str],
+    name: str,
 ) -> None:
     """Runs a lane, on a worker."""
     lane, _ = _native.ticket_lane(ticket)
     # The rows are fetched while it runs, by tasks of their own.
     with distributed.worker_client() as client:
-        queue = distributed.Queue(names[0], client=client)
-        over = distributed.Event(names[1], client=client)
+        queue = distributed.Queue(name, client=client)
+        over = distributed.Event(f"{name}-over", client=client)
         # When a worker dies, its tasks are begun again elsewhere. The other side's worker has left, and must not come back.
-        begun = distributed.Event(f"{names[0]}-{lane}", client=client)
+        begun = distributed.Event(f"{name}-{lane}", client=client)
         if begun.is_set():
             raise RuntimeError("its worker died")
         begun.set()

@@ -6,7 +6,7 @@
 //!       then in rounds, until both sides have all results:
 //! both  lanes  how many workers are there, and which lanes they can run
 //! both  keys   the fingerprints of the workers' keys, which are made for this round
-//!       lane j: a worker of each side runs, over a connection of its own, every such shard from the j-th on
+//!       lane j: a worker of each side runs some of the shards that lack, over a connection of its own
 //! both  kept   the shards whose results are kept
 //! both  confirmation
 //! ```
@@ -23,14 +23,14 @@
 //! *Time.* A worker leaves its connection before it opens its last result, and ends no sooner than a shard takes after that. So
 //! when a round ends does not show how long that took, unless it is longer than a shard.
 //!
-//! *What breaks.* A lane that fails ends with those of its results that are complete; the others run in the next round. A round
-//! in which nothing was gained ends the job, which can be resumed. No shard is begun more than 5 times, in one run or several: a
+//! *What breaks.* A lane that fails ends with those of its results that are complete; the others run in a later round. Two rounds in
+//! which nothing was gained end the job, which can be resumed. No shard is begun more than 5 times, in one run or several: a
 //! peer that says that it lacks a result which it has may have another set each time.
 
 use super::shards::{self, Job, Keep, Key, Open, bound, fits, leaving, locked, tell_kept};
-use super::{Party, Proposal, confirm};
+use super::{Hello, Party, Proposal, confirm};
 use crate::artefact::learned;
-use crate::channel::{Channel, Message, Timeouts};
+use crate::channel::{Canceller, Channel, Message, Timeouts};
 use crate::error::{Error, Result, Seat};
 use crate::hash::{Domain, ItemHash, SessionId};
 use crate::net::{Endpoint, Fingerprint, Identity, Protection, establish};
@@ -41,12 +41,19 @@ use crate::secret::Secret;
 use crate::session::run::Request;
 use crate::stored::{Lanes, Part, Source, Spread};
 use serde::{Deserialize, Serialize};
-use std::sync::Arc;
-use std::sync::Mutex;
+use std::collections::BTreeSet;
+use std::sync::mpsc::{self, RecvTimeoutError};
+use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use zeroize::Zeroize;
 
+/// The most shards of a lane in a round. All of them count as begun, and an engine may lose all results of a round together.
+const EACH: usize = 8;
+/// So many rounds one after another in which nothing was gained end the job.
+const FRUITLESS: u32 = 2;
+/// How often a worker looks whether it is to stop.
+const LOOK: Duration = Duration::from_millis(500);
 /// How long a ticket is good for.
 const GOOD_FOR: Duration = Duration::from_secs(7 * 86_400);
 
@@ -76,6 +83,8 @@ pub struct Ticket {
     peer: String,
     /// How it is computed: the protocol and the group.
     choice: (String, String),
+    /// A hash of the terms of the job.
+    terms: [u8; 32],
     /// What was announced of our set and of theirs: the size, and whether it is padded.
     announced: [(u64, bool); 2],
     /// When it is not good any more, in seconds since 1970.
@@ -137,12 +146,11 @@ impl Ticket {
                 "the ticket of this worker has expired. Resume the job, which makes new ones, and check the clocks".into(),
             ));
         }
-        match request.terms.shards == self.number {
+        match hash_of_terms(&request.hello(false)) == self.terms {
             true => Ok(()),
-            false => Err(Error::Usage(format!(
-                "the ticket is of a job of {} shards, but the worker was told {}. Give all workers the same options",
-                self.number, request.terms.shards
-            ))),
+            false => Err(Error::Usage(
+                "the worker was told other options than those of its ticket's job. Give all workers the same options".into(),
+            )),
         }
     }
 }
@@ -165,7 +173,7 @@ pub struct Lane<'a> {
     /// How long it waits.
     pub timeouts: Timeouts,
     /// Whether it is to stop.
-    pub cancelled: &'a dyn Fn() -> bool,
+    pub cancelled: &'a (dyn Fn() -> bool + Sync),
     /// Takes what there is to say.
     pub notice: &'a dyn Fn(&str),
 }
@@ -201,12 +209,15 @@ impl Lane<'_> {
         let size = bound(ours.size, ticket.number);
         let began = Instant::now();
         let mut left = began;
-        leaving(connection, |open| {
-            agree(open.channel()?, ticket, &proposal)?;
-            let rng = &mut Prng::from_os()?;
-            let source = Bounded { source: self.source, size };
-            job.run_all((&source, &Key::of(ticket.key)), size, &ticket.shards, (open, rng), &mut || {
-                left = Instant::now();
+        let canceller = connection.channel.canceller();
+        stoppable(&canceller, self.cancelled, || {
+            leaving(connection, |open| {
+                agree(open.channel()?, ticket, &proposal)?;
+                let rng = &mut Prng::from_os()?;
+                let source = Bounded { source: self.source, size };
+                job.run_all((&source, &Key::of(ticket.key)), size, &ticket.shards, (open, rng), &mut || {
+                    left = Instant::now();
+                })
             })
         })?;
         // As long as a shard takes: what was opened after we left does not show in when we end.
@@ -216,19 +227,46 @@ impl Lane<'_> {
     }
 }
 
+/// Does something over a channel, which is cancelled as soon as it is to stop.
+fn stoppable<T>(
+    canceller: &Canceller,
+    cancelled: &(dyn Fn() -> bool + Sync),
+    work: impl FnOnce() -> Result<T>,
+) -> Result<T> {
+    let (ends, over) = mpsc::channel::<()>();
+    thread::scope(|scope| {
+        scope.spawn(move || {
+            while over.recv_timeout(LOOK) == Err(RecvTimeoutError::Timeout) {
+                if cancelled() {
+                    return canceller.cancel();
+                }
+            }
+        });
+        let done = work();
+        drop(ends);
+        done
+    })
+}
+
 /// The session of a lane over one connection: a ticket that is carried out twice makes two of them.
 fn session_of(ticket: [u8; 32], exporter: &[u8; 32]) -> SessionId {
     let session = Domain::new(&SessionId::of(ticket), "job, session of a lane's connection");
     SessionId::of(session.hash(&[exporter]))
 }
 
+/// A hash of the terms of a job, but for those that are of one run of it.
+fn hash_of_terms(hello: &Hello) -> [u8; 32] {
+    let mut hash = blake3::Hasher::new_derive_key("veilset 2026-11 job, terms of its workers");
+    for term in hello.terms().iter().filter(|term| !matches!(term.key, "purpose" | "job" | "parties")) {
+        hash.update(term.key.as_bytes()).update(&[0]).update(term.value.as_bytes()).update(&[0]);
+    }
+    *hash.finalize().as_bytes()
+}
+
 /// Both sides of a lane must compute the same.
 fn agree(channel: &mut Channel, ticket: &Ticket, proposal: &Proposal) -> Result<()> {
     let mut terms = blake3::Hasher::new_derive_key("veilset 2026-11 job, what a lane consists of");
-    terms.update(proposal.session_id.as_bytes());
-    for term in proposal.hello.terms() {
-        terms.update(term.key.as_bytes()).update(&[0]).update(term.value.as_bytes()).update(&[0]);
-    }
+    terms.update(proposal.session_id.as_bytes()).update(&ticket.terms);
     let (protocol, group) = &ticket.choice;
     terms.update(protocol.as_bytes()).update(&[0]).update(group.as_bytes()).update(&[0]);
     let mut announced = [&proposal.ours, &proposal.parties.peer().announced];
@@ -310,6 +348,7 @@ pub(super) fn run<'s>(
         spread.workers.cut(key.bytes())?;
         let kept = Mutex::new(kept);
         let mut both = tell_kept(open.channel()?, &locked(&kept))?;
+        let mut fruitless = 0;
         for round in 0u32.. {
             let lacking: Vec<u32> = (0..job.number()).filter(|&shard| !both[shard as usize]).collect();
             if lacking.is_empty() {
@@ -317,7 +356,8 @@ pub(super) fn run<'s>(
             }
             let failed = Round { job, spread, key: &key, number: round }.run(&lacking, open, &kept, rng)?;
             let now = tell_kept(open.channel()?, &locked(&kept))?;
-            if !grown(&both, &now)? {
+            fruitless = if grown(&both, &now)? { 0 } else { fruitless + 1 };
+            if fruitless == FRUITLESS {
                 return Err(Error::Refused(format!(
                     "no worker completed a shard. The job can be resumed on both sides when this is mended: {}",
                     failed.unwrap_or_else(|| "those of the other side failed".into())
@@ -365,11 +405,12 @@ impl Round<'_> {
     ) -> Result<Option<String>> {
         let Round { job, spread, .. } = self;
         let tickets = self.tickets(lacking, open.channel()?, rng)?;
-        lacking.iter().try_for_each(|&shard| job.keep.attempt(shard))?;
+        let given: BTreeSet<u32> = tickets.iter().flat_map(Ticket::shards).copied().collect();
+        given.iter().try_for_each(|&shard| job.keep.attempt(shard))?;
         let seat = job.proposal.parties.peer().seat;
         let keep = |shard: u32, bytes: &[u8]| {
             let learned = learned::of_bytes(bytes)?.map_err(|error| error.by(seat));
-            if !lacking.contains(&shard) {
+            if !given.contains(&shard) {
                 return Err(Error::Usage(format!("a worker returned shard {shard}, which it was not given")));
             }
             // A shard that ran again because the other side lacked it has a result here already.
@@ -412,7 +453,7 @@ impl Round<'_> {
         let peers = peers.ok_or_else(|| Error::misbehaves("it sent fingerprints that are none"))?;
         let session = Domain::new(&proposal.session_id, "job, session of a lane");
         let until = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default() + GOOD_FOR;
-        let of = |at: usize| lacking.iter().copied().skip(at).step_by(lanes.len()).collect();
+        let of = |at: usize| lacking.iter().copied().skip(at).step_by(lanes.len()).take(EACH).collect();
         let tickets =
             seeds.iter().zip(peers).zip(lanes).enumerate().map(|(at, ((seed, peer), &lane))| Ticket {
                 session: session.numbered(u64::from(self.number) << 16 | u64::from(lane)).hash(&[]),
@@ -423,6 +464,7 @@ impl Round<'_> {
                 seed: **seed,
                 peer: peer.to_string(),
                 choice: (proposal.choice.protocol.name.into(), proposal.choice.group.into()),
+                terms: hash_of_terms(&proposal.hello),
                 announced: [proposal.ours, proposal.parties.peer().announced]
                     .map(|announced| (announced.size as u64, announced.padded)),
                 until: until.as_secs(),

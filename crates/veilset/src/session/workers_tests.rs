@@ -10,7 +10,7 @@ use crate::testing::overlapping;
 use crate::threads::Threads;
 use std::collections::BTreeSet;
 use std::net::TcpListener;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 const SHARDS: u32 = 6;
 const QUICK: Timeouts = Timeouts { connect: Duration::from_secs(5), idle: Duration::from_secs(5) };
@@ -320,7 +320,8 @@ fn workers_that_all_fail_end_the_job() {
 fn a_worker_meets_the_worker_that_was_named_only() {
     // Another key than the one that was told; a key of the lane beside; one that has expired.
     type Change = fn(&mut Ticket);
-    let cases: [(&str, Change); 3] = [
+    let cases: [(&str, Change); 4] = [
+        ("other options", |ticket| ticket.terms[0] ^= 1),
         ("fingerprint", |ticket| ticket.seed[0] ^= 1),
         ("fingerprint", |ticket| ticket.peer = Identity::generate().unwrap().fingerprint().to_string()),
         ("expired", |ticket| ticket.until = 1),
@@ -339,14 +340,79 @@ fn a_worker_meets_the_worker_that_was_named_only() {
 
 #[test]
 fn workers_that_compute_something_else_are_told_apart() {
-    let [receiver, mut sender] = crews(1);
-    sender.mischief = Box::new(|_, ticket| {
-        ticket.shards.reverse();
-        None
+    type Change = fn(&mut Ticket);
+    let changes: [Change; 6] = [
+        |ticket| ticket.shards.reverse(),
+        |ticket| ticket.session[0] ^= 1,
+        |ticket| ticket.key[0] ^= 1,
+        |ticket| ticket.number += 1,
+        |ticket| ticket.choice = (DH_PSI.name.into(), DH_PSI.group().into()),
+        |ticket| ticket.announced.iter_mut().for_each(|(size, _)| *size += 1),
+    ];
+    for (at, change) in changes.into_iter().enumerate() {
+        let [receiver, mut sender] = crews(1);
+        sender.mischief = Box::new(move |_, ticket| {
+            change(ticket);
+            None
+        });
+        let [r, s] = coordinate([&Arc::new(receiver), &Arc::new(sender)]);
+        let [r, s] = [r, s].map(|ended| ended.unwrap_err().to_string());
+        assert!([r, s].iter().any(|said| said.contains("compute something else")), "{at}");
+    }
+}
+
+#[test]
+fn a_worker_can_be_stopped() {
+    let [receiver, sender] = crews(1);
+    let (stop, begun) = (AtomicBool::new(false), AtomicBool::new(false));
+    let seeds = [[1; 32], [2; 32]];
+    let prints = seeds.map(|seed| Identity::of_seed(&seed).unwrap().fingerprint().to_string());
+    let ticket = |own: usize| Ticket {
+        session: [9; 32],
+        lane: 0,
+        key: [8; 32],
+        number: SHARDS,
+        shards: (0..SHARDS).collect(),
+        seed: seeds[own],
+        peer: prints[1 - own].clone(),
+        choice: (VOLE.name.into(), VOLE.group().into()),
+        terms: hash_of_terms(&receiver.request(&ItemSet::default()).hello(false)),
+        announced: [(60, false), (50, false)],
+        until: u64::MAX,
+    };
+    // The other side connects, and says nothing more.
+    let silent = || {
+        let protection = ticket(1).protection().unwrap();
+        let connection = establish(&sender.places[0], &protection, QUICK, &|| false, &|_| ()).unwrap();
+        begun.store(true, Ordering::SeqCst);
+        while !stop.load(Ordering::SeqCst) {
+            thread::sleep(Duration::from_millis(10));
+        }
+        thread::sleep(Duration::from_secs(1));
+        drop(connection);
+    };
+    struct None;
+    impl Source for None {
+        fn part(&self, _: u32) -> Result<Part> {
+            Err(Error::Bug("no part is needed".into()))
+        }
+    }
+    let nothing = ItemSet::default();
+    let lane = Lane {
+        request: receiver.request(&nothing),
+        source: &None,
+        keep: &|_, _| Ok(()),
+        endpoint: &receiver.places[0],
+        timeouts: Timeouts { connect: Duration::from_secs(5), idle: Duration::from_secs(60) },
+        cancelled: &|| begun.load(Ordering::SeqCst) && !stop.swap(true, Ordering::SeqCst),
+        notice: &|_| (),
+    };
+    thread::scope(|scope| {
+        scope.spawn(silent);
+        let ended = lane.run(&ticket(0));
+        stop.store(true, Ordering::SeqCst);
+        assert_eq!(ended, Err(Error::Cancelled));
     });
-    let [r, s] = coordinate([&Arc::new(receiver), &Arc::new(sender)]);
-    assert!(r.is_err());
-    assert!(s.unwrap_err().to_string().contains("compute something else"));
 }
 
 #[test]
