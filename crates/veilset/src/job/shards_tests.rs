@@ -178,9 +178,9 @@ fn a_sender_goes_on_with_the_cells_that_it_began_to_send() {
     let file = &sender.source.inputs[0];
     let text = std::fs::read_to_string(file).unwrap();
     std::fs::write(file, text.replace(",3600", ",3601")).unwrap();
-    // Nobody is there.
-    let came = side.carry_out(&sender, Connection::unprotected(Channel::pair().0, WireCount::default()));
-    assert!(matches!(&came, Err(Error::Usage(m)) if m.contains("another input")), "{came:?}");
+    let data = sender.load(&Watch::NONE).unwrap();
+    let kept = data.keep(Some(&side.identities[1]), None, &mut Prng::from_os().unwrap());
+    assert!(matches!(kept.err(), Some(Error::Usage(m)) if m.contains("another input")));
     std::fs::write(file, text).unwrap();
     let [result, _] = side.both([&receiver, &sender], None);
     assert!(result.unwrap().unwrap().starts_with("k,n,theirs\nk60,3600,3600\n"));
