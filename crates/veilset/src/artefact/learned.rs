@@ -107,7 +107,7 @@ fn number(from: &mut impl From) -> Result<u64> {
 /// The bytes of a result, or of what the peer did wrong.
 ///
 /// # Errors
-/// Those of [`write`].
+/// Those of [`write()`].
 pub fn to_bytes(learned: Result<Learned>) -> Result<Vec<u8>> {
     let mut bytes = Vec::new();
     write(learned, &mut |more| {
