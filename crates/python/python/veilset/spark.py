@@ -25,7 +25,7 @@ from __future__ import annotations
 
 import threading
 import uuid
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy
@@ -95,13 +95,13 @@ class _Table:
         operation, words, keys = self.job.operation, self.job.words, self.job.keys
         given = to_arrow_schema(self.data.schema)
 
-        def hashed(batches: Iterator[pyarrow.RecordBatch]) -> Iterator[pyarrow.RecordBatch]:
+        def hashed(batches: Iterable[pyarrow.RecordBatch]) -> Iterator[pyarrow.RecordBatch]:
             context = TaskContext.get()
             assert context is not None
             table = pyarrow.Table.from_batches(batches, given)
             yield from _batches(_spread.hashed(operation, words, table, context.partitionId()))
 
-        def summed(batches: Iterator[pyarrow.RecordBatch]) -> Iterator[pyarrow.RecordBatch]:
+        def summed(batches: Iterable[pyarrow.RecordBatch]) -> Iterator[pyarrow.RecordBatch]:
             if all := list(batches):
                 row = _spread.summed(operation, words, keys, pyarrow.Table.from_batches(all))
                 yield pyarrow.RecordBatch.from_pylist([dict(zip(("items", "again", "rows", "sums", "mark"), row))])
@@ -122,7 +122,7 @@ class _Table:
         """Takes the key of the shards."""
         number = self.number
 
-        def marked(batches: Iterator[pyarrow.RecordBatch]) -> Iterator[pyarrow.RecordBatch]:
+        def marked(batches: Iterable[pyarrow.RecordBatch]) -> Iterator[pyarrow.RecordBatch]:
             for batch in batches:
                 marks = _spread.marks(key, number, pyarrow.Table.from_batches([batch]))
                 yield pyarrow.RecordBatch.from_pylist([{"marks": marks}])
@@ -137,7 +137,7 @@ class _Table:
         for shards, slot in zip(tasks, self._slots(len(tasks))):
             slot_of[list(shards)] = slot
 
-        def cut(batches: Iterator[pyarrow.RecordBatch]) -> Iterator[pyarrow.RecordBatch]:
+        def cut(batches: Iterable[pyarrow.RecordBatch]) -> Iterator[pyarrow.RecordBatch]:
             for batch in batches:
                 table = pyarrow.Table.from_batches([batch])
                 of = _spread.shards_of(key, number, table)
@@ -179,7 +179,7 @@ class _Crew:
         places = [self.places.of(lane) for lane, _ in lanes]
         form, marks = to_arrow_schema(self.table.ordered.schema), self.table.marks
 
-        def run(batches: Iterator[pyarrow.RecordBatch]) -> Iterator[pyarrow.RecordBatch]:
+        def run(batches: Iterable[pyarrow.RecordBatch]) -> Iterator[pyarrow.RecordBatch]:
             context = BarrierTaskContext.get()
             at, learned = context.partitionId(), _Learned()
             context.barrier()
@@ -231,18 +231,18 @@ class _Crew:
         all_learned = table.spark.sparkContext.broadcast(self._learned)
         form, marks = to_arrow_schema(table.ordered.schema), table.marks
 
-        def results(batches: Iterator[pyarrow.RecordBatch], shards: Sequence[int]) -> Iterator[pyarrow.Table]:
+        def results(batches: Iterable[pyarrow.RecordBatch], shards: Sequence[int]) -> Iterator[pyarrow.Table]:
             rows = _Shards(batches, form, marks)
             for shard in shards:
                 result = _spread.result(operation, words, all_learned.value[shard], rows.of(shard))
                 if result is not None:
                     yield result
 
-        def some(batches: Iterator[pyarrow.RecordBatch]) -> Iterator[pyarrow.RecordBatch]:
+        def some(batches: Iterable[pyarrow.RecordBatch]) -> Iterator[pyarrow.RecordBatch]:
             for result in results(batches, [0]):
                 yield pyarrow.RecordBatch.from_pylist([{"form": result.schema.serialize().to_pybytes()}])
 
-        def every(batches: Iterator[pyarrow.RecordBatch]) -> Iterator[pyarrow.RecordBatch]:
+        def every(batches: Iterable[pyarrow.RecordBatch]) -> Iterator[pyarrow.RecordBatch]:
             context = TaskContext.get()
             assert context is not None
             for result in results(batches, range(context.partitionId(), number, tasks)):
@@ -285,8 +285,8 @@ class _Learned:
 class _Shards:
     """The rows of a partition, shard by shard: they come one after another."""
 
-    def __init__(self, batches: Iterator[pyarrow.RecordBatch], form: pyarrow.Schema, marks: Sequence[bytes]) -> None:
-        self._batches, self._form, self._marks = batches, form, marks
+    def __init__(self, batches: Iterable[pyarrow.RecordBatch], form: pyarrow.Schema, marks: Sequence[bytes]) -> None:
+        self._batches, self._form, self._marks = iter(batches), form, marks
         self._rest: pyarrow.Table | None = None
 
     def of(self, shard: int) -> pyarrow.Table:
