@@ -305,8 +305,13 @@ def _lane(
         if begun.is_set():
             raise RuntimeError("its worker died")
         begun.set()
+
+        def piece(shard: int) -> pyarrow.Table:
+            rows, mark = held.futures[shard]
+            return client.submit(_spread.checked, rows, shard, mark, pure=False).result()
+
         hands = _spread.Hands(
-            piece=lambda shard: client.submit(_spread.checked, held.futures[shard][0], shard, held.futures[shard][1], pure=False).result(),
+            piece=piece,
             keep=lambda shard, learned: queue.put((shard, learned)),
             stopped=lambda: bool(over.is_set()),
         )
