@@ -21,6 +21,7 @@ A worker that dies loses the shards that it had not completed, which run again.
 from __future__ import annotations
 
 import contextlib
+import time
 import uuid
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
@@ -35,8 +36,8 @@ from ._run import Result
 
 __all__ = ["intersect", "union"]
 
-#: How long to wait for results before looking at the workers.
-_TICK = "200ms"
+#: How long to wait for results before looking at the workers, in seconds.
+_TICK = 0.2
 
 Lanes = Mapping[str, str] | Sequence[str] | int | None
 
@@ -194,9 +195,9 @@ class _Crew:
                 pinned = {} if address is None else {"workers": [address], "allow_other_workers": False}
                 going[lane] = client.submit(_lane, *work, pure=False, retries=0, **pinned), address
             while going:
-                try:
-                    shard, learned = queue.get(timeout=_TICK)
-                except TimeoutError:
+                # With a time-out, each look would be an error in the scheduler's log.
+                if not queue.qsize():
+                    time.sleep(_TICK)
                     yield None
                     alive = self._alive()
                     for lane, (future, address) in list(going.items()):
@@ -208,6 +209,7 @@ class _Crew:
                             yield None, b"", f"lane {lane}: {_why(future) if future.done() else 'its worker is gone'}"
                             future.cancel()
                     continue
+                shard, learned = queue.get()
                 yield shard, learned, ""
         finally:
             for future, _ in going.values():
