@@ -173,8 +173,8 @@ impl Source for Hands<'_> {
     }
 }
 
-/// Where a worker meets that of the other side: the address where it listens, or that to which it connects, perhaps through a
-/// proxy; and the label by which proxies tell workers apart, if there is one.
+/// Where a worker meets that of the other side: it listens there, or connects there, perhaps through a proxy. Proxies may tell
+/// workers apart by a label.
 #[derive(FromPyObject)]
 #[pyo3(from_item_all)]
 pub(crate) struct Place {

@@ -9,7 +9,7 @@
 //! distinct, padded or cut, and the parts that are in use. On the disk is the set twice at most.
 //!
 //! The files have no name, and are encrypted under a key that is nowhere else: what is left on the disk says nothing. All
-//! records are of one length, whatever is in them, and those of dummies are like the others, in the same pieces: the time that
+//! records are of one length, whatever is in them, and those of dummies are like the others, in the same pieces. So the time that
 //! they take follows from the announced size, and from `max_row` if rows travel.
 
 use crate::error::{Error, Result};

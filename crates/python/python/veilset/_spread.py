@@ -9,10 +9,13 @@
 An engine computes again what it has lost. ``marks`` and ``checked`` notice if it then gets other rows, which would make a wrong
 result.
 
-``Agreed`` is the side that agrees with the other party. It has a crew, which is the engine's: ``cut(key)`` takes the key of the
-shards; ``lanes()`` tells how many shards can run at the same time, and the numbers of the lanes that have a place (``None``: all);
-``run(tickets)`` runs lanes and yields ``(shard, learned, "")`` for a result, ``(None, b"", why)`` for a lane that failed, and
-``None`` from time to time; ``result(shard, learned)`` takes the results when the job is complete.
+``Agreed`` is the side that agrees with the other party. It has a crew, which is the engine's:
+
+- ``cut(key)`` takes the key of the shards.
+- ``lanes()`` tells how many shards can run at the same time, and the numbers of the lanes that have a place (``None``: all).
+- ``run(tickets)`` runs lanes. It yields ``(shard, learned, "")`` for a result, ``(None, b"", why)`` for a lane that failed, and
+  ``None`` from time to time.
+- ``result(shard, learned)`` takes the results when the job is complete.
 """
 
 from __future__ import annotations

@@ -10,13 +10,13 @@ The options are those of :func:`veilset.intersect` and :func:`veilset.union`. Th
 party; the policy and the log are here. ``job`` keeps what is learned until the job is complete, and ``resume`` goes on with one
 that broke off.
 
-``lanes`` says where the tasks of both sides meet. The side that listens gives an address for each lane, on which whichever
-executor runs the lane listens; the side that connects gives the addresses of the lanes, or with ``route`` only their number: all
-lanes are then reached at the address of ``connect``, where a proxy looks at the name that a connection asks for,
-``sNNN.ROUTE.veilset`` for lane NNN.
+``lanes`` says where the tasks of both sides meet. The side that listens gives an address for each lane: whichever executor runs
+the lane listens there. The side that connects gives the addresses of the lanes, or with ``route`` only their number. All lanes are
+then reached at the address of ``connect``, where a proxy looks at the name that a connection asks for, ``sNNN.ROUTE.veilset`` for
+lane NNN.
 
-The lanes run in barrier mode: all at once, a task each, so the cluster needs as many free slots. What a lane completed before it
-failed is kept; the tasks of an executor that dies are lost with it, and their shards run again.
+The lanes of a round run in barrier mode: all at once, a task each, so the cluster needs as many free slots. What a lane completed
+before it failed is kept. An executor that dies ends the whole round, whose shards run again.
 
 ``df`` is read more than once if the cluster loses what it has cached, and must give the same rows each time.
 """
@@ -182,11 +182,8 @@ class _Crew:
         def run(batches: Iterable[pyarrow.RecordBatch]) -> Iterator[pyarrow.RecordBatch]:
             context = BarrierTaskContext.get()
             at, learned = context.partitionId(), _Learned()
+            # Spark does not begin the last stage again in barrier mode, so a ticket is carried out once.
             context.barrier()
-            if context.attemptNumber():
-                # It was begun again: the task of the other side has left.
-                yield learned.batch("its task died")
-                return
             hands = _spread.Hands(_Shards(batches, form, marks).of, learned.keep, lambda: False)
             try:
                 _native.run_lane(operation, words, tickets[at], places[at], hands)

@@ -1,7 +1,7 @@
 //! The label by which a proxy tells the workers of one side apart, if the two sides want one.
 //!
-//! Many workers of one side can be reached at one address: a TCP proxy there looks at the server name (SNI) in the
-//! first message of a connection, which is not encrypted, and leads the connection to the worker of that name. The name
+//! Many workers of one side can be reached at one address. A TCP proxy there looks at the server name (SNI) in the first
+//! message of a connection, which is not encrypted, and leads the connection to the worker of that name. The name
 //! is `sNNN.ROUTE.veilset`: the number of a lane, and a word that the two sides chose. It says nothing about data, keys or
 //! people, unless the word does. It proves nothing either: the keys decide who is who. A listener that is given a label
 //! turns away whoever asks for another name or for none, before it shows its key. Without a label, no name is sent.

@@ -20,8 +20,9 @@
 //! workers, which shard each of them runs, and which did not end, are seen by the peer; they follow from the announced sizes and from
 //! what breaks.
 //!
-//! *Time.* A worker leaves its connection before it opens its last result, and ends no sooner than a shard takes after that. So
-//! when a round ends does not show how long that took, unless it is longer than a shard.
+//! *Time.* A worker leaves its connection before it opens its last result, and ends no sooner than a shard takes after that. So its
+//! end does not show how long that took, unless it is longer than a shard. What an engine does while the peer waits can show more:
+//! to cut the table, to fetch the first rows, and to hand over results (SECURITY.md).
 //!
 //! *What breaks.* A lane that fails ends with those of its results that are complete; the others run in a later round. Two rounds in
 //! which nothing was gained end the job, which can be resumed. No shard is begun more than 5 times, in one run or several: a
