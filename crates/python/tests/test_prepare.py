@@ -134,7 +134,8 @@ def test_a_filter_serves_many_runs(pair, tmp_path):
 
 
 def test_a_filter_that_was_interrupted_goes_on(pair, tmp_path, caplog):
-    frame = polars.DataFrame({"k": [str(i) for i in range(300)]})
+    # So many that the fastest machine is not done before progress is shown for the first time.
+    frame = polars.DataFrame({"k": [str(i) for i in range(3000)]})
     options = {"key": "k", "output": tmp_path / "filter", "identity": pair.identities[0], "threads": 1, "for_": 8}
 
     def stop(doing):
@@ -147,7 +148,7 @@ def test_a_filter_that_was_interrupted_goes_on(pair, tmp_path, caplog):
     assert part.exists() and not (tmp_path / "filter").exists()
     seen = []
     veilset.filter.build(frame, **options, progress=seen.append)
-    assert not part.exists() and veilset.filter.info(tmp_path / "filter", identity=pair.identities[0]).items == 300
+    assert not part.exists() and veilset.filter.info(tmp_path / "filter", identity=pair.identities[0]).items == 3000
     # Another one is not made over what is there.
     with pytest.raises(veilset.OutputError, match="force"):
         veilset.filter.build(frame[1:], **options)
