@@ -3,7 +3,7 @@
 use super::krtw19::over_bins;
 use super::{BASE_OTS, Offer, Protocol, Runs, SEMI_HONEST, groups};
 use crate::error::Result;
-use crate::membership::switched::Plan;
+use crate::membership::switched::{Plan, Switched};
 use crate::operations::cost::{Cost, Deal, Memory, PartyCost, Traffic, Work, transfer};
 use crate::operations::union::{self, bins};
 use crate::operations::{ID, Terms, UNION};
@@ -28,7 +28,7 @@ pub static OSN: Protocol = Protocol {
         // Matching, switching, then rows are transferred.
         stages: |_, _| 3,
         cost,
-        run: |task, cx, n| over_bins(task, cx, n, |n_y, n_x| Ok(plan(&task.terms, n_y, n_x))),
+        run: |task, cx, n| over_bins(task, cx, n, |n_y, n_x| Ok(Switched::new(plan(&task.terms, n_y, n_x)))),
     },
 };
 
@@ -50,7 +50,8 @@ fn cost(deal: &Deal) -> Result<Cost> {
         switches: plan.switches(),
         ..Work::default()
     };
-    let rounds = tests.rounds + rows.rounds + usize::from(deal.terms.both);
+    // The first message of the base OTs for the rows travels with the tags.
+    let rounds = tests.rounds + rows.rounds - 1 + usize::from(deal.terms.both);
     let result = union::held(deal, n_y, n_x);
     let receiver = tests.held[0].max(rows.held[0] + result[0]);
     let sender = tests.held[1].max(rows.held[1]).max(result[1]);

@@ -50,17 +50,18 @@ use crate::channel::{Message, frames};
 use crate::context::Context;
 use crate::error::{Error, Result};
 use crate::hash::Domain;
-use crate::hashing::cuckoo::{CHOICES, Functions, Table};
+use crate::hashing::cuckoo::{Functions, Table};
 use crate::okvs::Value;
 use crate::oprf::Input;
 use crate::oprf::bins::{BinOprf, FromVole, Keys, Point, Query, query};
-use crate::oprf::programmable::{BinOpprf, Programmed};
+use crate::oprf::programmable::{BinOpprf, Points, Programmed, Threefold};
 use crate::ot::{Security, extension};
 use crate::rng::Prng;
 use crate::secret::Secrets;
 use crate::switching::Network;
 use crate::vole::silent::Silent;
 use rayon::prelude::*;
+use std::sync::LazyLock;
 use subtle::{Choice, ConditionallySelectable};
 
 /// Tags per frame.
@@ -75,74 +76,97 @@ const OPPRF: &str = "switched tests, OPRF of the bins";
 const SWITCHING: &str = "switched tests, OTs of the switches";
 const COMPARISON: &str = "switched tests, OPRF of the comparison";
 
-impl InBins for Plan {
+/// The tests of a plan, over a programmable OPRF and an OPRF in bins.
+pub struct Switched<P, F> {
+    plan: Plan,
+    opprf: P,
+    oprf: F,
+}
+
+impl Switched<Programmed<FromVole<Silent>>, FromVole<Silent>> {
+    /// The tests of this plan over VOLE.
+    pub fn new(plan: Plan) -> Self {
+        let vole = || FromVole::new(Silent::default());
+        Switched { plan, opprf: Programmed(vole()), oprf: vole() }
+    }
+}
+
+impl<P: BinOpprf, F: BinOprf> InBins for Switched<P, F> {
     fn receiver(&self, cx: &mut Context, y: &[Input]) -> Result<Secrets<bool>> {
-        if y.len() != self.n_y {
-            return Err(Error::Bug(format!("{} items of {}", y.len(), self.n_y)));
+        let plan = &self.plan;
+        if y.len() != plan.n_y {
+            return Err(Error::Bug(format!("{} items of {}", y.len(), plan.n_y)));
         }
         // 1. The function.
-        self.agree_on_sizes(cx)?;
+        plan.agree_on_sizes(cx)?;
         let function = agree(cx, true, |function| Some(function.clone()))?;
-        let functions = self.functions(function)?;
-        // 3. The hint.
-        let mut s = Secrets::<Value>::zeros(self.blocks.all_bins());
-        cx.rng.fill(s.as_flattened_mut());
-        let points = cx.threads.run(|| points(&functions, y));
-        let opprf = Programmed(FromVole::new(Silent::default()));
-        opprf.sender(cx, OPPRF, &points, |i| s[points[i].bin as usize], self.bounds())?;
+        let functions = plan.functions(function)?;
+        // 3. The hint, with s_j of all bins, drawn when S has sent what its bins need.
+        let mut rng = cx.rng.split();
+        let s = LazyLock::new(move || {
+            let mut s = Secrets::<Value>::zeros(plan.blocks.all_bins());
+            rng.fill(s.as_flattened_mut());
+            s
+        });
+        let points = cx.threads.run(|| Programming {
+            items: Threefold::new(&functions, y),
+            bottom: bottom(),
+            bins: functions.bins(),
+        });
+        self.opprf.sender(cx, OPPRF, &points, |i| s[points.point(i).bin as usize], plan.bounds())?;
         drop(points);
         // 4. B.
         let mut ot = extension::Sender::setup(cx, SWITCHING, K, Security::SemiHonest)?;
-        let mut b = self.switching()?.masker(cx.ch, &mut ot, &s)?;
+        let mut b = plan.switching()?.masker(cx.ch, &mut ot, &s)?;
         drop((ot, s));
         // 5. The comparison.
-        b.iter_mut().for_each(|value| *value = self.cut(value));
-        let own = FromVole::new(Silent::default()).receiver(cx, COMPARISON, &b)?;
+        b.iter_mut().for_each(|value| *value = plan.cut(value));
+        let own = self.oprf.receiver(cx, COMPARISON, &b)?;
         let mut bits = Secrets::with_capacity(own.len());
         for own in own.chunks(FRAME) {
-            let tags = cx.ch.rx.recv_bytes(TAGS, self.bytes * own.len())?;
+            let tags = cx.ch.rx.recv_bytes(TAGS, plan.bytes * own.len())?;
             let differ = |(tag, own): (&[u8], &Value)| tag.iter().zip(own).fold(0, |d, (a, b)| d | (a ^ b));
-            let equal = tags.chunks_exact(self.bytes).zip(own).map(|pair| differ(pair) == 0);
+            let equal = tags.chunks_exact(plan.bytes).zip(own).map(|pair| differ(pair) == 0);
             bits.extend(&Secrets::from(equal.collect::<Vec<_>>()));
         }
         Ok(bits)
     }
 
     fn sender(&self, cx: &mut Context, x: &[Input], real: usize) -> Result<Secrets<u32>> {
+        let plan = &self.plan;
         // 1. The function, and 2. a placement by it.
-        self.agree_on_sizes(cx)?;
+        plan.agree_on_sizes(cx)?;
         let threads = cx.threads;
         let table = agree(cx, false, |function| {
-            let functions = self.functions(function.clone()).ok()?;
-            threads.run(|| Table::new(&functions, x)).filter(|table| self.fits(table))
+            let functions = plan.functions(function.clone()).ok()?;
+            threads.run(|| Table::new(&functions, x)).filter(|table| plan.fits(table))
         })?;
         // 2. Bins in a secret order, and the way of their contents there.
-        let network = self.network()?;
-        let Picked { from, choices } = threads.run(|| self.pick(&network, &table, cx.rng))?;
+        let network = plan.network()?;
+        let Picked { from, choices } = threads.run(|| plan.pick(&network, &table, cx.rng))?;
         // 3. w.
         let queries = queries(&table, x, real);
-        let opprf = Programmed(FromVole::new(Silent::default()));
-        let w = opprf.receiver(cx, OPPRF, &queries, self.bounds())?;
+        let w = self.opprf.receiver(cx, OPPRF, &queries, plan.bounds())?;
         drop(queries);
         // 4. D.
         let mut ot = extension::Receiver::setup(cx, SWITCHING, K, Security::SemiHonest)?;
-        let mut z = self.switching()?.permuter(cx.ch, &mut ot, &choices)?;
+        let mut z = plan.switching()?.permuter(cx.ch, &mut ot, &choices)?;
         drop((ot, choices));
         // 5. z, and the tags.
         for (z, &bin) in z.iter_mut().zip(from.iter()) {
             z.iter_mut().zip(w[bin as usize]).for_each(|(z, w)| *z ^= w);
-            *z = self.cut(z);
+            *z = plan.cut(z);
         }
         drop(w);
-        let keys = FromVole::new(Silent::default()).sender(cx, COMPARISON, z.len())?;
+        let keys = self.oprf.sender(cx, COMPARISON, z.len())?;
         let mut first = 0;
         for n in frames(z.len(), FRAME) {
             let z = &z[first..first + n];
             let point = |i: usize| Point { bin: (first + i) as u32, query: z[i] };
             let values = threads.run(|| keys.evaluate(n, point))?;
-            let mut tags = Secrets::zeros(self.bytes * n);
-            let both = tags.chunks_exact_mut(self.bytes).zip(values.iter());
-            both.for_each(|(tag, value)| tag.copy_from_slice(&value[..self.bytes]));
+            let mut tags = Secrets::zeros(plan.bytes * n);
+            let both = tags.chunks_exact_mut(plan.bytes).zip(values.iter());
+            both.for_each(|(tag, value)| tag.copy_from_slice(&value[..plan.bytes]));
             cx.ch.tx.send_bytes(TAGS, &tags)?;
             first += n;
         }
@@ -238,19 +262,23 @@ fn queries(table: &Table, x: &[Input], real: usize) -> Secrets<Query> {
 }
 
 /// The points that R programs: each item in its three bins, and the bottom item in all.
-fn points(functions: &Functions, y: &[Input]) -> Secrets<Point> {
-    let own = functions.bins_of(y);
-    let mut points = Secrets::zeros(CHOICES * y.len() + functions.bins());
-    let (of_items, of_bottom) = points.split_at_mut(CHOICES * y.len());
-    for ((points, own), y) in of_items.as_chunks_mut::<CHOICES>().0.iter_mut().zip(own.iter()).zip(y) {
-        *points = own.map(|bin| Point { bin, query: query(y) });
+struct Programming<'a> {
+    items: Threefold<'a>,
+    bottom: Query,
+    bins: usize,
+}
+
+impl Points for Programming<'_> {
+    fn count(&self) -> usize {
+        self.items.count() + self.bins
     }
-    let content = bottom();
-    of_bottom
-        .iter_mut()
-        .enumerate()
-        .for_each(|(bin, point)| *point = Point { bin: bin as u32, query: content });
-    points
+
+    fn point(&self, i: usize) -> Point {
+        match i.checked_sub(self.items.count()) {
+            None => self.items.point(i),
+            Some(bin) => Point { bin: bin as u32, query: self.bottom },
+        }
+    }
 }
 
 /// The query of the item that is in every bin.
@@ -260,5 +288,7 @@ fn bottom() -> Query {
 
 #[cfg(test)]
 mod flawed_tests;
+#[cfg(test)]
+mod observed_tests;
 #[cfg(test)]
 mod tests;

@@ -7,7 +7,7 @@ use crate::hashing::blocks::Blocks;
 use crate::hashing::cuckoo::CHOICES;
 use crate::okvs::Value;
 use crate::oprf::Cost;
-use crate::oprf::bins::{FromVole, Point};
+use crate::oprf::bins::FromVole;
 use crate::oprf::programmable::Bounds;
 use crate::ot::Security;
 use crate::ot::extension::{self, setup_bytes};
@@ -82,10 +82,10 @@ impl Plan {
         let tags = slots * self.bytes + HEADER * slots.div_ceil(FRAME);
         let to_sender = toss[0] + opprf.sends[1] + bounds.traffic() + ots.1 + switched[1] + compared.sends[0];
         let to_receiver = toss[1] + opprf.sends[0] + ots.0 + switched[0] + compared.sends[1] + tags;
-        // R: s, and the points with what is programmed there; then s and B; then B and the values to compare. S: bins in
+        // R: s, and the bins of its items with what is programmed there; then s and B; then B and the values to compare. S: bins in
         // their order and the choices; beside them the queries with F and the hint, then w and D.
-        let (bins, of_hint) = (bounds.receiver, bounds.held(false));
-        let points = size_of::<Point>() * bounds.sender;
+        let (bins, of_hint) = (bounds.receiver, bounds.held());
+        let points = 4 * CHOICES * self.n_y;
         let receiver = (16 * bins + points + opprf.held[1].max(of_hint[1]))
             .max(16 * bins + switching.held()[1])
             .max(16 * slots + compared.held[0]);
