@@ -118,7 +118,7 @@ fn rounds_are_as_counted() {
         if plain && !terms.both {
             match is_krtw19(protocol) {
                 true if protocol == &KRTW19 => large.push(case([100, MANY_FRAMES])),
-                false if operation == &INTERSECT => {
+                false if operation == &INTERSECT || operation == &UNION && protocol == &OSN => {
                     let sizes = [9000, 8500];
                     let takes = protocol.offer(operation).unwrap().takes(sizes);
                     large.push(case(if takes { sizes } else { [20, 8500] }));

@@ -6,7 +6,7 @@
 //! They stand in a secret random order, and R learns one bit of each: whether its content is in Y or the bottom item. S
 //! learns nothing.
 //!
-//! 1. The parties compare the sizes, and toss coins for the function that gives an item its block and its three bins.
+//! 1. S compares R's sizes of the table with its own. They toss coins for the function that gives an item its block and its three bins.
 //! 2. S places its items, picks bins and routes the network of each block.
 //! 3. An OPRF in bins: S queries the content x_j of each bin and gets F_j(x_j). R programs F_j(y) + s_j for each y and each
 //!    of its three bins j, and F_j(bottom) + s_j for every bin, with random s_j. So S has w_j, which is s_j if x_j is in Y or
@@ -69,7 +69,7 @@ const FRAME: usize = 1 << 13;
 /// The depth of the trees of the OTs for switches: for fast networks, so less work and more traffic than the default.
 const K: usize = 5;
 
-const SIZES: Message<[u8; 24]> = Message::new(0xac, "both  sizes of the cuckoo table in blocks");
+const SIZES: Message<[u8; 24]> = Message::new(0xac, "R->S  sizes of the cuckoo table in blocks");
 const TAGS: Message<[u8]> = Message::new(0xad, "S->R  tags of z, to be compared");
 
 const OPPRF: &str = "switched tests, OPRF of the bins";
@@ -98,7 +98,7 @@ impl<P: BinOpprf, F: BinOprf> InBins for Switched<P, F> {
             return Err(Error::Bug(format!("{} items of {}", y.len(), plan.n_y)));
         }
         // 1. The function.
-        plan.agree_on_sizes(cx)?;
+        cx.ch.tx.send(SIZES, &[plan.sizes()])?;
         let function = agree(cx, true, |function| Some(function.clone()))?;
         let functions = plan.functions(function)?;
         // 3. The hint, with s_j of all bins, drawn when S has sent what its bins need.
@@ -135,7 +135,7 @@ impl<P: BinOpprf, F: BinOprf> InBins for Switched<P, F> {
     fn sender(&self, cx: &mut Context, x: &[Input], real: usize) -> Result<Secrets<u32>> {
         let plan = &self.plan;
         // 1. The function, and 2. a placement by it.
-        plan.agree_on_sizes(cx)?;
+        plan.compare(&cx.ch.rx.recv(SIZES, 1)?[0])?;
         let threads = cx.threads;
         let table = agree(cx, false, |function| {
             let functions = plan.functions(function.clone()).ok()?;
@@ -176,13 +176,16 @@ impl<P: BinOpprf, F: BinOprf> InBins for Switched<P, F> {
 }
 
 impl Plan {
-    /// 1. Compares our sizes with the peer's: they are computed with floating-point numbers.
-    fn agree_on_sizes(&self, cx: &mut Context) -> Result<()> {
-        let ours =
+    /// 1. What R has, for S to compare: sizes are computed with floating-point numbers.
+    fn sizes(&self) -> [u8; 24] {
+        let all =
             [self.blocks.number, self.blocks.bins(), self.blocks.items].map(|n| (n as u64).to_le_bytes());
-        cx.ch.tx.send(SIZES, &[std::array::from_fn(|i| ours[i / 8][i % 8])])?;
-        let theirs = cx.ch.rx.recv(SIZES, 1)?[0];
-        if theirs[..] == *ours.as_flattened() {
+        std::array::from_fn(|i| all[i / 8][i % 8])
+    }
+
+    /// Compares R's sizes with ours.
+    fn compare(&self, theirs: &[u8; 24]) -> Result<()> {
+        if *theirs == self.sizes() {
             return Ok(());
         }
         let [number, bins, items] = [0, 1, 2].map(|i| u64::from_le_bytes(theirs.as_chunks().0[i]));

@@ -78,7 +78,7 @@ impl Plan {
         let switching = self.switching()?;
         let (switched, ots) = (switching.traffic(K), setup_bytes(K, Security::SemiHonest));
         // The sizes, the coin toss, and whether all items fit.
-        let toss = [24 + 32 + 32 + 1 + 4 * HEADER, 24 + 32 + 1 + 3 * HEADER];
+        let toss = [24 + 32 + 32 + 1 + 4 * HEADER, 32 + 1 + 2 * HEADER];
         let tags = slots * self.bytes + HEADER * slots.div_ceil(FRAME);
         let to_sender = toss[0] + opprf.sends[1] + bounds.traffic() + ots.1 + switched[1] + compared.sends[0];
         let to_receiver = toss[1] + opprf.sends[0] + ots.0 + switched[0] + compared.sends[1] + tags;
@@ -95,12 +95,19 @@ impl Plan {
             .max(picked + 16 * slots + compared.held[1]);
         Ok(Cost {
             sends: [to_sender, to_receiver],
-            rounds: 4 + opprf.rounds + 1 + 3 + compared.rounds + 1,
+            rounds: self.rounds(&opprf, &compared),
             base_ots: opprf.base_ots + extension::WIDTH + compared.base_ots,
             vole_items: opprf.vole_items + bounds.sender / 2 + compared.vole_items,
             held: [receiver, sender],
             ..opprf
         })
+    }
+
+    /// The coin toss takes four. Behind S's last word of it follow its queries, and R's hint. With the hint R begins the OTs of
+    /// the switches; S answers, with the corrections; and R with the differences, behind which the comparison begins.
+    fn rounds(&self, opprf: &Cost, compared: &Cost) -> usize {
+        let (toss, hint, switching, tags) = (4, 1, 2, 1);
+        toss + opprf.rounds + hint + switching + compared.rounds + tags
     }
 
     /// A value with zeros in place of what stands behind its length.

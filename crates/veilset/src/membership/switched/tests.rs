@@ -235,7 +235,8 @@ fn the_order_of_slots_is_fresh() {
 fn sizes_that_differ_are_refused() {
     let plan = |items| Plan { blocks: Blocks { number: 1, levels: 6, items }, n_y: 20, bytes: 8 };
     let theirs = [1u64, 64, 21].map(u64::to_le_bytes);
-    let e = told(&[(0xac, theirs.as_flattened())], |cx| Switched::new(plan(20)).receiver(cx, &items(0, 20)));
+    let e =
+        told(&[(0xac, theirs.as_flattened())], |cx| Switched::new(plan(20)).sender(cx, &items(0, 20), 20));
     let told_sizes = "it has 1 blocks of 64 bins for 21 items each, where we have 1 of 64 for 20";
     match e.map(drop) {
         Err(Error::Peer { fault: Fault::Misbehaved, what, .. }) => {
