@@ -231,6 +231,27 @@ fn the_order_of_slots_is_fresh() {
     assert!(!sorted(&first, &|item| item) && !sorted(&first, &|item| bin_of[&item]));
 }
 
+/// Two blocks with the same full bins have different orders.
+#[test]
+fn blocks_have_orders_of_their_own() {
+    let plan = Plan { blocks: Blocks { number: 2, levels: 6, items: 40 }, n_y: 1, bytes: 8 };
+    let functions = plan.functions(Domain::without_session("test")).unwrap();
+    let table = Table::new(&functions, &[]).unwrap();
+    let picked = plan.pick(&plan.network().unwrap(), &table, &mut Prng::from_seed(&[1; 32])).unwrap();
+    let (first, second) = picked.from.split_at(40);
+    assert!(first.iter().zip(second).any(|(a, b)| *b != a + 64));
+}
+
+/// More tests than tags in a frame.
+#[test]
+fn comparisons_of_all_frames_have_instances_of_their_own() {
+    let (y, x) = sets(20, 10, 5);
+    let plan = Plan { blocks: Blocks { number: 17, levels: 9, items: 500 }, ..Plan::new(40, 20, 10, 20) };
+    assert!(plan.slots() > FRAME);
+    let run = Run::new(real(), plan, (&y, &x), [1, 2]);
+    assert_eq!(by_item(&run.bits, &run.order, 10), [[true; 5], [false; 5]].concat());
+}
+
 #[test]
 fn sizes_that_differ_are_refused() {
     let plan = |items| Plan { blocks: Blocks { number: 1, levels: 6, items }, n_y: 20, bytes: 8 };
