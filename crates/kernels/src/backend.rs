@@ -18,6 +18,8 @@ pub enum Backend {
     Vaes512,
     /// Carry-less multiplication of one pair of words: PCLMULQDQ.
     Clmul,
+    /// Carry-less multiplication of two pairs of words: VPCLMULQDQ with AVX2.
+    Clmul256,
     /// Carry-less multiplication of four pairs of words: VPCLMULQDQ with AVX-512.
     Clmul512,
     /// 256-bit integer vectors.
@@ -35,7 +37,7 @@ impl Backend {
     pub fn needs_avx512(self) -> bool {
         match self {
             Backend::Vaes512 | Backend::Clmul512 | Backend::Avx512 | Backend::Ifma512 => true,
-            Backend::Portable | Backend::Clmul | Backend::Avx2 | Backend::Fma => false,
+            Backend::Portable | Backend::Clmul | Backend::Clmul256 | Backend::Avx2 | Backend::Fma => false,
         }
     }
 
@@ -50,6 +52,9 @@ impl Backend {
             match self {
                 Backend::Portable => true,
                 Backend::Clmul => is_x86_feature_detected!("pclmulqdq"),
+                Backend::Clmul256 => {
+                    is_x86_feature_detected!("vpclmulqdq") && is_x86_feature_detected!("avx2")
+                }
                 Backend::Clmul512 => {
                     is_x86_feature_detected!("vpclmulqdq")
                         && is_x86_feature_detected!("avx512f")
@@ -119,6 +124,7 @@ mod tests {
             Backend::Avx2,
             Backend::Avx512,
             Backend::Clmul,
+            Backend::Clmul256,
             Backend::Clmul512,
             Backend::Fma,
             Backend::Ifma512,
