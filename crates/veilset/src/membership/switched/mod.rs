@@ -97,6 +97,7 @@ impl<P: BinOpprf, F: BinOprf> InBins for Switched<P, F> {
         if y.len() != plan.n_y {
             return Err(Error::Bug(format!("{} items of {}", y.len(), plan.n_y)));
         }
+        plan.announce(cx.ch);
         // 1. The function.
         cx.ch.tx.send(SIZES, &[plan.sizes()])?;
         let function = agree(cx, true, |function| Some(function.clone()))?;
@@ -134,6 +135,7 @@ impl<P: BinOpprf, F: BinOprf> InBins for Switched<P, F> {
 
     fn sender(&self, cx: &mut Context, x: &[Input], real: usize) -> Result<Secrets<u32>> {
         let plan = &self.plan;
+        plan.announce(cx.ch);
         // 1. The function, and 2. a placement by it.
         plan.compare(&cx.ch.rx.recv(SIZES, 1)?[0])?;
         let threads = cx.threads;

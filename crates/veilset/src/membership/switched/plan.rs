@@ -1,13 +1,13 @@
 //! The plan: all sizes of a run, derived from public sizes.
 
 use super::{FRAME, K};
-use crate::channel::HEADER;
+use crate::channel::{Channel, HEADER, Unit};
 use crate::error::Result;
 use crate::hashing::blocks::Blocks;
 use crate::hashing::cuckoo::CHOICES;
 use crate::okvs::Value;
 use crate::oprf::Cost;
-use crate::oprf::bins::FromVole;
+use crate::oprf::bins::{FromVole, Query};
 use crate::oprf::programmable::Bounds;
 use crate::ot::Security;
 use crate::ot::extension::{self, setup_bytes};
@@ -50,6 +50,12 @@ impl Plan {
     pub(super) fn bounds(&self) -> Bounds {
         let bins = self.blocks.all_bins();
         Bounds { receiver: bins, sender: CHOICES * self.n_y + bins, bytes: self.bytes }
+    }
+
+    /// Announces the stage up to the hint: the queries and the hint.
+    pub(super) fn announce(&self, ch: &Channel) {
+        let bounds = self.bounds();
+        ch.stage("matching", Unit::Bytes, size_of::<Query>() * bounds.receiver + bounds.traffic());
     }
 
     /// The network of a block.
