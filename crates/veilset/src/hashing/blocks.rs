@@ -57,9 +57,11 @@ impl Blocks {
                 .fold(0, |items, bit| if fits(items | 1 << bit) { items | 1 << bit } else { items })
         };
         let good = |number: usize| bound(exponent, n, number) <= allowed(number);
-        let (mut low, mut high) = (1, 2);
+        // With so few, the mean is too large.
+        let mut low = (n / allowed(1).max(1)).max(1);
+        let mut high = low + 1;
         while !good(high) {
-            (low, high) = (high, 2 * high);
+            (low, high) = (high, high + high / 8 + 1);
         }
         while high - low > 1 {
             let middle = low + (high - low) / 2;

@@ -73,7 +73,7 @@ fn sizes_of_the_design() {
     assert_eq!((example.number, example.items), (394, 3085));
     assert_eq!((example.all_bins(), example.all_items()), (1_613_824, 1_215_490));
     assert!(of(1 << 17, 10).is_some() && of(1 << 18, 10).is_none());
-    assert!(of(1 << 23, 11).is_some() && of(1 << 24, 11).is_none());
+    assert!(of(1 << 22, 11).is_some() && of(1 << 24, 11).is_none());
     assert!(of(1 << 26, 12).is_some());
 }
 
