@@ -13,8 +13,8 @@
 //! - [`table`]: CSV, Parquet, Arrow and lists in, item sets, values and payloads out of them, results back;
 //! - [`operations`]: what can be computed, one entry each; [`protocols`]: how, one entry each, over a channel that the
 //!   caller provides;
-//! - [`membership`], [`oprf`], [`equality`], [`vole`], [`okvs`], [`hashing`], [`ot`], [`compact_set`], [`ahe`],
-//!   [`group`]: the building blocks, each usable by itself;
+//! - [`membership`], [`oprf`], [`equality`], [`switching`], [`vole`], [`okvs`], [`hashing`], [`ot`], [`compact_set`],
+//!   [`ahe`], [`group`]: the building blocks, each usable by itself;
 //! - [`channel`]: typed frames between two parties, in memory, over sockets, recorded, slowed down; the channels of one
 //!   party to several others, which end together;
 //! - [`context`]: what the functions of a run share: channel, session, generator, and the [`threads`] it computes on;
@@ -112,6 +112,7 @@ pub mod secret;
 pub mod session;
 pub mod spelling;
 pub mod stored;
+pub mod switching;
 pub mod table;
 #[cfg(test)]
 mod testing;

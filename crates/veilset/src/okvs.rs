@@ -121,6 +121,11 @@ impl Rows {
     /// # Errors
     /// If the vector is shorter than a row, which is a bug of the caller.
     pub fn new(seed: &Seed, keys: &[Key], size: usize) -> Result<Rows> {
+        Rows::of(seed, keys.len(), |i| keys[i], size)
+    }
+
+    /// The same of `n` keys, of which `key(i)` is number i: they are made when they are needed.
+    fn of(seed: &Seed, n: usize, key: impl Fn(usize) -> Key + Sync, size: usize) -> Result<Rows> {
         if size < WIDTH || u32::try_from(size).is_err() {
             return Err(Error::Bug(format!("a key-value store of {size} elements")));
         }
@@ -132,11 +137,12 @@ impl Rows {
         };
         let ciphers = [Aes128::new(&first), Aes128::new(&second)];
         // A start and a key in one word, for sorting.
-        let mut order = Secrets::<u64>::zeros(keys.len());
-        let mut bits = Secrets::<u128>::zeros(keys.len());
-        let batches = keys.par_chunks(BATCH).zip(order.par_chunks_mut(BATCH).zip(bits.par_chunks_mut(BATCH)));
-        batches.enumerate().for_each(|(batch, (keys, (order, bits)))| {
-            let blocks = prf(&ciphers, keys);
+        let mut order = Secrets::<u64>::zeros(n);
+        let mut bits = Secrets::<u128>::zeros(n);
+        let batches = order.par_chunks_mut(BATCH).zip(bits.par_chunks_mut(BATCH));
+        batches.enumerate().for_each(|(batch, (order, bits))| {
+            let keys = (batch * BATCH..).take(bits.len()).map(&key).collect::<Vec<_>>();
+            let blocks = prf(&ciphers, &Secrets::from(keys));
             for (i, [start, row]) in blocks.as_chunks().0.iter().enumerate() {
                 let start = (u128::from_le_bytes(*start) as u64 as u128 * starts) >> 64;
                 order[i] = (start as u64) << 32 | (batch * BATCH + i) as u64;
@@ -144,11 +150,7 @@ impl Rows {
             }
         });
         let order = sorted(order, size);
-        let mut rows = Rows {
-            starts: Secrets::zeros(keys.len()),
-            bits: Secrets::zeros(keys.len()),
-            keys: Secrets::zeros(keys.len()),
-        };
+        let mut rows = Rows { starts: Secrets::zeros(n), bits: Secrets::zeros(n), keys: Secrets::zeros(n) };
         for (i, &word) in order.iter().enumerate() {
             (rows.starts[i], rows.keys[i]) = ((word >> 32) as u32, word as u32);
             rows.bits[i] = bits[word as u32 as usize];
@@ -293,18 +295,36 @@ pub struct Encoded {
 /// # Errors
 /// [`Error::Bug`] if it cannot be done, with negligible probability or because keys are equal.
 pub fn encode(keys: &[Key], value: impl Fn(usize) -> Value, rng: &mut Prng) -> Result<Encoded> {
-    encode_in(size(keys.len()), keys, value, rng)
+    encode_of(keys.len(), |i| keys[i], value, rng)
 }
 
-fn encode_in(size: usize, keys: &[Key], value: impl Fn(usize) -> Value, rng: &mut Prng) -> Result<Encoded> {
+/// The same of `n` keys, of which `key(i)` is number i: they are made when they are needed.
+///
+/// # Errors
+/// As [`encode`].
+pub fn encode_of(
+    n: usize,
+    key: impl Fn(usize) -> Key + Sync,
+    value: impl Fn(usize) -> Value,
+    rng: &mut Prng,
+) -> Result<Encoded> {
+    encode_in([size(n), n], key, value, rng)
+}
+
+fn encode_in(
+    [size, n]: [usize; 2],
+    key: impl Fn(usize) -> Key + Sync,
+    value: impl Fn(usize) -> Value,
+    rng: &mut Prng,
+) -> Result<Encoded> {
     for _ in 0..TRIES {
         let seed = rng.bytes();
-        let rows = Rows::new(&seed, keys, size)?;
+        let rows = Rows::of(&seed, n, &key, size)?;
         if let Some(vector) = rows.encode(&value, size, rng) {
             return Ok(Encoded { seed, vector, rows });
         }
     }
-    Err(Error::Bug(format!("{} keys could not be encoded in {TRIES} tries; are they distinct?", keys.len())))
+    Err(Error::Bug(format!("{n} keys could not be encoded in {TRIES} tries; are they distinct?")))
 }
 
 #[cfg(test)]

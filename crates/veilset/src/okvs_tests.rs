@@ -84,7 +84,8 @@ fn vectors_of_different_keys_look_alike() {
             let mut rng = rng.fork(2 * run + set as u64);
             // Random, as the hashes of items that the encoder alone knows.
             let values: Vec<Value> = (0..n).map(|_| rng.bytes()).collect();
-            let vector = encode_in(size, &keys(n, set as u64), |i| values[i], &mut rng).unwrap().vector;
+            let vector =
+                encode_in([size, n], |i| keys(n, set as u64)[i], |i| values[i], &mut rng).unwrap().vector;
             for (ones, element) in ones.iter_mut().zip(vector.iter()) {
                 *ones += u128::from_le_bytes(*element).count_ones();
             }
@@ -134,7 +135,7 @@ fn what_fails_is_tried_again_under_another_seed() {
     let mut tries = Vec::new();
     for seed in 0..20 {
         let mut rng = Prng::from_seed(&[seed; 32]);
-        match encode_in(WIDTH, &keys, |i| values[i], &mut rng) {
+        match encode_in([WIDTH, WIDTH], |i| keys[i], |i| values[i], &mut rng) {
             Ok(encoded) => {
                 assert_eq!(*encoded.rows.decode(&encoded.vector).unwrap(), *values);
                 let mut seeds = Prng::from_seed(&[seed; 32]);

@@ -9,7 +9,7 @@ const FLOORS: [&[&str]; 15] = [
     &["channel", "context", "many"],
     &["group", "hashed", "stored"],
     &["ot"],
-    &["vole", "equality", "okvs", "hashing", "compact_set", "ahe"],
+    &["vole", "equality", "switching", "okvs", "hashing", "compact_set", "ahe"],
     &["oprf"],
     &["membership"],
     &["operations"],

@@ -62,8 +62,6 @@ const TRIPLES_PER_FRAME: usize = FRAME / 2;
 const ANDS_PER_FRAME: usize = 1 << 19;
 /// Strings in a batch. Each further batch costs the trips of the tree.
 const BATCH: usize = 1 << 20;
-/// Pads of which masks are derived in one piece.
-const CHUNK: usize = 1 << 9;
 
 /// Bytes held for an OT of the current frame: its bits of the columns, its row, its choice, two pads and two masks.
 const HELD_FOR_OT: usize = 112;
@@ -298,7 +296,7 @@ fn receive_leaves(
                 let bit = |i: usize| own[i / NIBBLE] >> (i % NIBBLE) & 1 == 1;
                 let choices = Secrets::from((0..NIBBLE * n).map(bit).collect::<Vec<_>>());
                 let (first, pads) = (ot.number(choices.len()), ot.ot.pads(tx, &choices)?);
-                let keys = cx.threads.run(|| chosen(&masks_of(first, &pads)));
+                let keys = cx.threads.run(|| chosen(&masks(first, &pads)));
                 queue.put((keys, own))?;
             }
             let mut triples = Triples::zeros(shape.ands());
@@ -344,7 +342,7 @@ fn send_leaves(
         let pads = ot.ot.pads(&mut cx.ch.rx, NIBBLE * n)?;
         let pads = [false, true].map(|choice| pads.of(choice));
         let tables = cx.threads.run(|| {
-            let masks = pads.each_ref().map(|pads| masks_of(first, pads));
+            let masks = pads.each_ref().map(|pads| masks(first, pads));
             tables(&masks, &own, &r, string)
         });
         cx.ch.tx.send_bytes(TABLES, &tables)?;
@@ -364,17 +362,9 @@ fn send_leaves(
     Ok(Leaves { shape, equal, triples })
 }
 
-/// The masks of the OTs from number `first` on.
-fn masks_of(first: usize, pads: &[Pad]) -> Secrets<u128> {
-    let mut all = Secrets::zeros(pads.len());
-    let chunks = all.par_chunks_mut(CHUNK).zip(pads.par_chunks(CHUNK)).enumerate();
-    chunks.for_each(|(i, (all, pads))| all.copy_from_slice(&masks(first + i * CHUNK, pads)));
-    all
-}
-
 /// One bit of the mask of each OT from number `first` on.
 fn single_bits(first: usize, pads: &[Pad]) -> Bits {
-    let masks = masks_of(first, pads);
+    let masks = masks(first, pads);
     Bits::from_fn(pads.len(), |i| masks[i] & 1 == 1)
 }
 

@@ -63,15 +63,15 @@ pub fn number(exponent: u32, n: usize) -> usize {
     high
 }
 
-/// Taken from the limit, for rounding: a term is a product of less than 3000 floating-point operations.
-const MARGIN: f64 = 1e-9;
-/// The most items with obstructions of all sizes.
-const EXACT: usize = 512;
+/// Taken from the limit, for rounding: a term is a product of less than 4000 floating-point operations.
+pub(super) const MARGIN: f64 = 1e-9;
+/// The most items with obstructions of all sizes. Of more items, the fit covers the larger ones.
+pub(super) const EXACT: usize = 512;
 /// The most bins of an obstruction of more items than that.
-const SMALL: usize = 10;
+pub(super) const SMALL: usize = 10;
 
 /// ceil(e n)
-fn fit(exponent: u32, n: usize) -> usize {
+pub(super) fn fit(exponent: u32, n: usize) -> usize {
     let e = ((u128::from(exponent) + 256) << FRACTION) + u128::from(log2_up(n));
     (n as u128 * e).div_ceil(240 << FRACTION) as usize
 }
@@ -99,11 +99,16 @@ fn log2_up(n: usize) -> u64 {
 /// Each term is a product of k + 1 factors, which first rise and then fall. So no intermediate product is smaller
 /// than the term or 1. With at most [`EXACT`] items, none exceeds 2^1000 where there are more bins than items.
 fn obstructed(n: usize, bins: usize, most: usize) -> f64 {
-    let (items, all) = (n as f64, bins as f64);
+    obstructed_in_blocks(n, 1, bins, most)
+}
+
+/// The same for blocks of so many bins. The k + 1 items of an obstruction are in one block, with probability blocks^-k.
+pub(super) fn obstructed_in_blocks(n: usize, blocks: usize, bins: usize, most: usize) -> f64 {
+    let (items, all, blocks) = (n as f64, bins as f64, blocks as f64);
     let triples = |k: f64| k * (k - 1.0) * (k - 2.0);
     let largest = most.min(bins).min(n.saturating_sub(1));
-    // C(n, j + 1) C(bins, j + 1) against C(n, j) C(bins, j).
-    let ratio = |j: usize| (items - j as f64) * (all - j as f64) / ((j + 1) * (j + 1)) as f64;
+    // C(n, j + 1) C(bins, j + 1) / blocks^(j + 1) against C(n, j) C(bins, j) / blocks^j.
+    let ratio = |j: usize| (items - j as f64) * (all - j as f64) / ((j + 1) * (j + 1)) as f64 / blocks;
     let ratios: Vec<f64> = (0..largest).map(ratio).collect();
     let mut total = 0.0;
     for k in CHOICES..=largest {
@@ -118,6 +123,9 @@ fn obstructed(n: usize, bins: usize, most: usize) -> f64 {
 #[derive(Clone)]
 pub struct Functions {
     domain: Domain,
+    /// Blocks of bins. All bins of an item are in one of them.
+    blocks: usize,
+    /// Bins of a block.
     bins: usize,
 }
 
@@ -127,15 +135,25 @@ impl Functions {
     /// # Errors
     /// [`Error::Bug`] for fewer than three bins, or more than have numbers.
     pub fn new(domain: Domain, bins: usize) -> Result<Functions> {
-        match (CHOICES..EMPTY as usize).contains(&bins) {
-            true => Ok(Functions { domain, bins }),
-            false => Err(Error::Bug(format!("cuckoo hashing into {bins} bins"))),
+        Functions::in_blocks(domain, 1, bins)
+    }
+
+    /// The functions of this oracle into so many blocks of so many bins each. An item has one block, and its three bins
+    /// are different ones of this block.
+    ///
+    /// # Errors
+    /// As [`Functions::new`], and for no block.
+    pub fn in_blocks(domain: Domain, blocks: usize, bins: usize) -> Result<Functions> {
+        let all = blocks.checked_mul(bins).unwrap_or(usize::MAX);
+        match bins >= CHOICES && (1..EMPTY as usize).contains(&all) {
+            true => Ok(Functions { domain, blocks, bins }),
+            false => Err(Error::Bug(format!("cuckoo hashing into {blocks} blocks of {bins} bins"))),
         }
     }
 
-    /// The number of bins.
+    /// The number of bins of all blocks.
     pub fn bins(&self) -> usize {
-        self.bins
+        self.blocks * self.bins
     }
 
     /// The three bins of each item.
@@ -151,9 +169,10 @@ impl Functions {
         all
     }
 
-    /// Three different bins. All triples are equally likely, up to 2^-64 for each bin.
-    fn different(&self, numbers: [u64; CHOICES]) -> [u32; CHOICES] {
+    /// Three different bins of a block. All blocks and all triples are equally likely, up to 2^-64 for each number.
+    fn different(&self, numbers: [u64; CHOICES + 1]) -> [u32; CHOICES] {
         let below = |number: u64, n: usize| ((u128::from(number) * n as u128) >> 64) as u32;
+        let start = below(numbers[CHOICES], self.blocks) * self.bins as u32;
         let first = below(numbers[0], self.bins);
         // Among the bins without the first, then among those without the first two.
         let second = below(numbers[1], self.bins - 1);
@@ -161,7 +180,7 @@ impl Functions {
         let third = below(numbers[2], self.bins - 2);
         let third = third + u32::from(third >= first.min(second));
         let third = third + u32::from(third >= first.max(second));
-        [first, second, third]
+        [start + first, start + second, start + third]
     }
 }
 
@@ -173,7 +192,7 @@ pub struct Table {
 impl Table {
     /// Places these items. `None` if they have no placement.
     pub fn new(functions: &Functions, hashes: &[ItemHash]) -> Option<Table> {
-        placed(&functions.bins_of(hashes), functions.bins)
+        placed(&functions.bins_of(hashes), functions.bins())
     }
 
     /// The number of bins.

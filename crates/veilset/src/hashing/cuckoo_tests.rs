@@ -16,7 +16,7 @@ fn hashes(n: usize) -> Vec<ItemHash> {
 fn random(n: usize, bins: usize, rng: &mut Prng) -> Vec<[u32; CHOICES]> {
     let functions = functions(0, bins);
     let number = |_| u64::from_le_bytes(rng.bytes());
-    let numbers: Vec<u64> = (0..CHOICES * n).map(number).collect();
+    let numbers: Vec<u64> = (0..(CHOICES + 1) * n).map(number).collect();
     numbers.as_chunks().0.iter().map(|numbers| functions.different(*numbers)).collect()
 }
 

@@ -2,9 +2,10 @@
 //!
 //! In [`simple`] hashing an item has one bin, and a bin holds as many items as fall into it. In [`cuckoo`] hashing an
 //! item has three bins and goes into one of them, and a bin holds at most one item. Where one party has a cuckoo table,
-//! the other puts each of its items into all three of its bins. So they meet in the bin that the first party chose, and
-//! in no other.
+//! the other puts each of its items into all three of its bins. So they meet in the bin that the first party chose, and in
+//! no other. The bins of a cuckoo table may fall into [`blocks`].
 
+pub mod blocks;
 pub mod cuckoo;
 pub mod simple;
 

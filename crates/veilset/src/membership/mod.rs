@@ -16,10 +16,12 @@ pub mod sigma_ahe;
 pub mod sigma_dh;
 #[cfg(feature = "fhe")]
 pub mod sigma_fhe;
+pub mod switched;
 
 use crate::context::Context;
 use crate::error::Result;
 use crate::hashed::Hashed;
+use crate::oprf::Input;
 use crate::secret::Secrets;
 
 /// Multi-query reverse private membership test (mqRPMT; CZZDL 3.2, Figure 4).
@@ -38,6 +40,25 @@ pub trait Mqrpmt {
     /// Runs the client; the server's set has `n_y` items. Returns the order of the queries: query j was the item
     /// at position `order[j]` of X.
     fn client(&self, cx: &mut Context, x: &Hashed, n_y: usize) -> Result<Secrets<u32>>;
+}
+
+/// The content of a slot that holds the bottom item ([`InBins`]); other items are numbers below it.
+pub const BOTTOM: u32 = u32::MAX;
+
+/// Reverse private membership tests of items in bins that are padded (KRTW19 4, Figure 7).
+///
+/// The receiver holds a set Y, the sender a set X. X stands in slots, of which there are more than it has items; the
+/// number follows from the sizes. All other slots hold the *bottom item*. For each slot the receiver learns one bit:
+/// whether its content is in Y or is the bottom item. The sender learns nothing. The slots stand in a secret order, as far
+/// as the test says.
+pub trait InBins {
+    /// Runs the receiver with the hashes of the items of Y. Returns one bit per slot.
+    fn receiver(&self, cx: &mut Context, y: &[Input]) -> Result<Secrets<bool>>;
+
+    /// Runs the sender with the hashes of the items and dummies of X, of which the first `real` are items. Dummies take
+    /// slots like items and only then count as the bottom item, so that their number shows nowhere. Returns the contents
+    /// of the slots: positions in X, or [`BOTTOM`].
+    fn sender(&self, cx: &mut Context, x: &[Input], real: usize) -> Result<Secrets<u32>>;
 }
 
 /// The ideal functionality, for tests of its users: the client sends its queries in the clear.

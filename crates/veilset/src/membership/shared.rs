@@ -25,7 +25,7 @@
 //!
 //! Cost for beta bins and m items: a VOLE of beta elements, 16 beta bytes to the holder; a store for 3 m keys, 3.6 m
 //! bytes for each byte of a target to the querier; and equality of beta strings (`Compared::cost`). Memory: that of
-//! these parts, and 20 bytes for each of the 3 m points.
+//! these parts, and 12 bytes for each of the m items.
 
 use crate::context::Context;
 use crate::equality::nibbles::Nibbles;
@@ -34,13 +34,12 @@ use crate::error::{Error, Result};
 use crate::hashing::cuckoo::{CHOICES, Functions, Table};
 use crate::okvs::Value;
 use crate::oprf::Input;
-use crate::oprf::bins::{FromVole, Point, Query, query};
-use crate::oprf::programmable::{BinOpprf, Bounds, Programmed};
+use crate::oprf::bins::{FromVole, Query, query};
+use crate::oprf::programmable::{BinOpprf, Bounds, Points, Programmed, Threefold};
 use crate::ot::extension::WIDTH as BASE_OTS;
 use crate::params::value_bits;
 use crate::secret::Secrets;
 use crate::vole::silent::Silent;
-use rayon::prelude::*;
 use std::sync::LazyLock;
 
 /// The purpose of the programmable OPRF.
@@ -182,9 +181,9 @@ impl<P: BinOpprf, E: Equality> Sspmt for Compared<P, E> {
             s
         });
         // 2. The hint, with s_b at all points of bin b.
-        let points = cx.threads.run(|| points(&batch.functions, set));
+        let points = cx.threads.run(|| Threefold::new(&batch.functions, set));
         let bounds = batch.sizes().bounds()?;
-        self.opprf.sender(cx, PURPOSE, &points, |i| s[points[i].bin as usize], bounds)?;
+        self.opprf.sender(cx, PURPOSE, &points, |i| s[points.point(i).bin as usize], bounds)?;
         drop(points);
         // 3. Shares of whether w_b is s_b.
         self.equality.sender(cx, &strings(&s), bits)
@@ -198,12 +197,12 @@ impl Compared<Programmed<FromVole<Silent>>, Nibbles> {
         let Sizes { bins, most, .. } = sizes;
         let oprf = self.opprf.0.cost(bins, bounds.sender);
         let (there, back) = self.equality.traffic(bins, bits);
-        let [w, hint] = bounds.held(true);
+        let [w, hint] = bounds.held();
         let equality = self.equality.held(bins, bits);
         // The queries; then the VOLE, or their keys and the hint, or w twice while it is compared.
         let querier = 16 * bins + oprf.held[0].max(32 * bins + w).max(32 * bins + equality);
-        // s; then the points, while they are made, with the VOLE or with the hint; or s once more while it is compared.
-        let points = (72 * most).max(60 * most + oprf.held[1].max(hint));
+        // s; then the bins of all items with the VOLE or with the hint; or s once more while it is compared.
+        let points = 12 * most + oprf.held[1].max(hint);
         let holder = 16 * bins + points.max(16 * bins + equality);
         Ok(Cost {
             sends: [oprf.sends[0] + there, oprf.sends[1] + bounds.traffic() + back],
@@ -231,17 +230,6 @@ fn queries(cx: &mut Context, batch: &Batch, table: &Table, items: &[Input]) -> R
         }
     }
     Ok(queries)
-}
-
-/// The points of each item of a set, in its three bins.
-fn points(functions: &Functions, set: &[Input]) -> Secrets<Point> {
-    let bins = functions.bins_of(set);
-    let mut points = Secrets::<Point>::zeros(CHOICES * set.len());
-    let own = points.par_chunks_exact_mut(CHOICES).zip(bins.par_iter().zip(set));
-    own.for_each(|(points, (bins, item))| {
-        points.iter_mut().zip(bins).for_each(|(point, &bin)| *point = Point { bin, query: query(item) });
-    });
-    points
 }
 
 /// The strings to compare, in the low bits of numbers.

@@ -197,7 +197,7 @@ impl<P: BinOpprf> BinOpprf for OneTarget<P> {
         &self,
         cx: &mut Context,
         purpose: &'static str,
-        points: &[Point],
+        points: &(impl Points + ?Sized),
         value: impl Fn(usize) -> Value + Sync,
         bounds: Bounds,
     ) -> Result<()> {
@@ -302,7 +302,8 @@ fn queries_of_empty_bins_are_random() {
 #[test]
 fn each_item_has_a_point_in_each_of_its_bins() {
     let (batch, items) = (batch(100, 700), inputs(700));
-    let points = points(&batch.functions, &items);
+    let points = Threefold::new(&batch.functions, &items);
+    let points: Vec<_> = (0..points.count()).map(|i| points.point(i)).collect();
     assert_eq!(points.len(), 2100);
     let bins = batch.functions.bins_of(&items);
     let expected = items.iter().zip(bins.iter()).flat_map(|(item, bins)| {

@@ -125,6 +125,8 @@ pub struct Work {
     pub vole_items: usize,
     /// Items of both parties in the bins of KRTW19.
     pub binned_items: usize,
+    /// Switches of permutation networks.
+    pub switches: usize,
     /// Ciphertexts of BFV that are encrypted or multiplied.
     pub ciphertexts: usize,
     /// Strings that are compared with shared output.

@@ -14,7 +14,7 @@ use crate::membership::{ASK, Ideal, Mqrpmt};
 use crate::operations::{COUNT, INTERSECT, SUM, UNION};
 use crate::protocols::dh_psi;
 use crate::protocols::{
-    self, CM20, CWPRF, Choice, DC17, DH_PSI, KRTW19, KRTW19_PLAIN, POPRF, Protocol, SIGMA_AHE, SIGMA_DH,
+    self, CM20, CWPRF, Choice, DC17, DH_PSI, KRTW19, KRTW19_PLAIN, OSN, POPRF, Protocol, SIGMA_AHE, SIGMA_DH,
     VOLE, run,
 };
 use crate::rng::Prng;
@@ -441,9 +441,10 @@ fn byte_counts_are_those_of_the_formula() {
     let corrections = 22 * 256 / 8 + 6;
     // At most 256 KiB of rows per frame.
     let rows = |width: usize| n_x * width + 6 * n_x.div_ceil((1 << 18) / width);
-    // session::estimate checks those of krtw19 and of what is optional, and the next test those of sigma-ahe.
-    let elsewhere =
-        |k: &Kind| is_krtw19(k.1.protocol) || k.1.protocol == &SIGMA_AHE || is_optional(k.1.protocol);
+    // session::estimate checks those of tests in bins and of what is optional, and the next test those of sigma-ahe.
+    let elsewhere = |k: &Kind| {
+        is_krtw19(k.1.protocol) || [&OSN, &SIGMA_AHE].contains(&k.1.protocol) || is_optional(k.1.protocol)
+    };
     for kind in kinds().into_iter().filter(|k| !elsewhere(k)) {
         let (operation, Choice { protocol, group }, terms) = kind;
         let point = crate::group::facts(group).unwrap().point;

@@ -225,6 +225,7 @@ const KEY: Message<[u8; 32]> = Message::new(0x7012, "S->R  ideal OPRF in bins, t
 
 /// The key, and the number of bins.
 #[cfg(test)]
+#[derive(Clone)]
 pub(crate) struct IdealKeys([u8; 32], usize);
 
 #[cfg(test)]

@@ -27,12 +27,13 @@
 //! Memory: sender, 120 bytes for each key up to the bound while it encodes; receiver, 90 bytes for each input, and 16
 //! for each element of the hint, which grows with what was received (`Bounds::held`). In addition, what F takes.
 
-use super::bins::{BinOprf, Keys, Point, Query};
+use super::bins::{BinOprf, Keys, Point, Query, query};
 use super::vole::Rr22;
 use super::{Cost, Input, Oprf};
 use crate::channel::{HEADER, Message, frames};
 use crate::context::Context;
 use crate::error::{Error, Result};
+use crate::hashing::cuckoo::{CHOICES, Functions};
 use crate::okvs::{self, Encoded, Key, Rows, Seed, Value};
 use crate::secret::Secrets;
 use crate::vole::add;
@@ -63,9 +64,8 @@ impl Bounds {
         size_of::<Seed>() + self.bytes * size + HEADER * (1 + size.div_ceil(FRAME))
     }
 
-    /// The most bytes that the receiver and the sender hold for the hint, their values included. `growing` says whether
-    /// the sender's list of keys grows up to the bound.
-    pub(crate) fn held(self, growing: bool) -> [usize; 2] {
+    /// The most bytes that the receiver and the sender hold for the hint, their values included, without the keys.
+    pub(crate) fn held(self) -> [usize; 2] {
         let Bounds { receiver, sender, .. } = self;
         let (size, frame) = (okvs::size(sender), FRAME * (self.bytes + size_of::<Value>()));
         // F and the rows, while these are made; with the hint, which may have twice the room it needs, or while it moves;
@@ -73,9 +73,9 @@ impl Bounds {
         let (f, rows, value) = (16 * receiver, 24 * receiver, 16 * receiver);
         let of_receiver =
             (f + 2 * rows).max(f + rows + 48 * size + frame).max(f + rows + 32 * size + 2 * value);
-        // Keys and values, the rows, and in elimination what leads, the elements and the free ones.
-        let keys = if growing { 96 * sender } else { 48 * sender };
-        let of_sender = keys + (48 * sender).max(24 * sender + 32 * size + 16 * (size - sender)) + frame;
+        // Values, the rows, and in elimination what leads, the elements and the free ones.
+        let of_sender =
+            16 * sender + (48 * sender).max(24 * sender + 32 * size + 16 * (size - sender)) + frame;
         [of_receiver, of_sender]
     }
 
@@ -145,10 +145,52 @@ pub trait BinOpprf {
         &self,
         cx: &mut Context,
         purpose: &'static str,
-        points: &[Point],
+        points: &(impl Points + ?Sized),
         value: impl Fn(usize) -> Value + Sync,
         bounds: Bounds,
     ) -> Result<()>;
+}
+
+/// A list of points. Where they follow from something smaller, they need not all be held.
+pub trait Points: Sync {
+    /// How many there are.
+    fn count(&self) -> usize;
+
+    /// One of them.
+    fn point(&self, i: usize) -> Point;
+}
+
+impl Points for [Point] {
+    fn count(&self) -> usize {
+        self.len()
+    }
+
+    fn point(&self, i: usize) -> Point {
+        self[i]
+    }
+}
+
+/// The points of items that have three bins each ([`crate::hashing::cuckoo`]): of the first item, of the second, and so on.
+pub struct Threefold<'a> {
+    items: &'a [Input],
+    bins: Secrets<[u32; CHOICES]>,
+}
+
+impl<'a> Threefold<'a> {
+    /// The points of these items, by these functions.
+    pub fn new(functions: &Functions, items: &'a [Input]) -> Threefold<'a> {
+        Threefold { items, bins: functions.bins_of(items) }
+    }
+}
+
+impl Points for Threefold<'_> {
+    fn count(&self) -> usize {
+        CHOICES * self.items.len()
+    }
+
+    fn point(&self, i: usize) -> Point {
+        Point { bin: self.bins[i / CHOICES][i % CHOICES], query: query(&self.items[i / CHOICES]) }
+    }
 }
 
 /// The protocol over an OPRF: of many points, or in bins.
@@ -176,7 +218,7 @@ impl<F: Oprf> Opprf for Programmed<F> {
         let mut values = halves(&self.0.sender(cx, &all, bounds.receiver)?);
         // 2. The hint.
         values.iter_mut().take(inputs.len()).enumerate().for_each(|(i, f)| add(f, &value(i)));
-        send_hint(cx, all, values, bounds)
+        send_hint(cx, &all, values, bounds)
     }
 }
 
@@ -201,18 +243,17 @@ impl<F: BinOprf> BinOpprf for Programmed<F> {
         &self,
         cx: &mut Context,
         purpose: &'static str,
-        points: &[Point],
+        points: &(impl Points + ?Sized),
         value: impl Fn(usize) -> Value + Sync,
         bounds: Bounds,
     ) -> Result<()> {
         // 1. F_j at our points.
         let keys = self.0.sender(cx, purpose, bounds.receiver)?;
-        let mut values = cx.threads.run(|| keys.evaluate(points.len(), |i| points[i]))?;
+        let mut values = cx.threads.run(|| keys.evaluate(points.count(), |i| points.point(i)))?;
         drop(keys);
         // 2. The hint.
         values.iter_mut().enumerate().for_each(|(i, f)| add(f, &value(i)));
-        let keys = Secrets::from(points.iter().map(key).collect::<Vec<_>>());
-        send_hint(cx, keys, values, bounds)
+        send_hint_of(cx, points.count(), |i| key(&points.point(i)), values, bounds)
     }
 }
 
@@ -221,7 +262,7 @@ impl Programmed<Rr22<Silent>> {
     pub(crate) fn cost(&self, bounds: Bounds) -> Cost {
         let Bounds { receiver, sender, .. } = bounds;
         let oprf = self.0.cost(receiver, sender);
-        let hint = bounds.held(false);
+        let hint = bounds.held();
         // All inputs; then F, or two copies of its values while they are halved, or the hint.
         let held = [(0, receiver), (1, sender)].map(|(i, n)| 32 * n + oprf.held[i].max(48 * n).max(hint[i]));
         Cost {
@@ -238,17 +279,11 @@ impl Programmed<Rr22<Silent>> {
 
 /// The inputs and random ones, `most` together.
 fn filled(cx: &mut Context, inputs: &[Input], most: usize) -> Result<Secrets<Input>> {
+    let missing = most.checked_sub(inputs.len()).ok_or_else(|| too_many(inputs.len(), most))?;
     let mut all = Secrets::with_capacity(most);
     all.extend(inputs);
-    fill_up(cx, &mut all, most)?;
+    all.extend(&Secrets::from((0..missing).map(|_| Input::random(cx.rng)).collect::<Vec<_>>()));
     Ok(all)
-}
-
-/// Appends random keys up to `most`.
-fn fill_up(cx: &mut Context, keys: &mut Secrets<Key>, most: usize) -> Result<()> {
-    let missing = most.checked_sub(keys.len()).ok_or_else(|| too_many(keys.len(), most))?;
-    keys.extend(&Secrets::from((0..missing).map(|_| Key::random(cx.rng)).collect::<Vec<_>>()));
-    Ok(())
 }
 
 fn too_many(n: usize, most: usize) -> Error {
@@ -261,7 +296,7 @@ fn halves(outputs: &[super::Output]) -> Secrets<Value> {
 }
 
 /// The key of a point: the query, the number of the bin, and zeros.
-fn key(point: &Point) -> Key {
+pub(crate) fn key(point: &Point) -> Key {
     let mut bytes = [0; 32];
     let (query, bin) = bytes.split_at_mut(16);
     query.copy_from_slice(&point.query);
@@ -280,22 +315,29 @@ fn keys_of(queries: &[Query]) -> Secrets<Key> {
 ///
 /// # Errors
 /// Those of the channel, and [`Error::Bug`] for more keys, for keys that are equal, or if there are not as many values.
-pub fn send_hint(
+pub fn send_hint(cx: &mut Context, keys: &[Key], values: Secrets<Value>, bounds: Bounds) -> Result<()> {
+    send_hint_of(cx, keys.len(), |i| keys[i], values, bounds)
+}
+
+/// The same of `n` keys, of which `key(i)` is number i: they are made when they are needed.
+fn send_hint_of(
     cx: &mut Context,
-    mut keys: Secrets<Key>,
+    n: usize,
+    key: impl Fn(usize) -> Key + Sync,
     mut values: Secrets<Value>,
     bounds: Bounds,
 ) -> Result<()> {
     bounds.check()?;
-    let most = bounds.sender;
-    if keys.len() != values.len() {
-        return Err(Error::Bug(format!("{} values for {} keys", values.len(), keys.len())));
+    if n != values.len() {
+        return Err(Error::Bug(format!("{} values for {n} keys", values.len())));
     }
-    fill_up(cx, &mut keys, most)?;
-    let mut more = Secrets::<Value>::zeros(most - values.len());
+    let missing = bounds.sender.checked_sub(n).ok_or_else(|| too_many(n, bounds.sender))?;
+    let keys = Secrets::from((0..missing).map(|_| Key::random(cx.rng)).collect::<Vec<_>>());
+    let mut more = Secrets::<Value>::zeros(missing);
     cx.rng.fill(more.as_flattened_mut());
     values.extend(&more);
-    let encode = || okvs::encode(&keys, |i| values[i], cx.rng);
+    let key = |i| if i < n { key(i) } else { keys[i - n] };
+    let encode = || okvs::encode_of(bounds.sender, key, |i| values[i], cx.rng);
     let Encoded { seed, vector, .. } = cx.threads.run(encode)?;
     cx.ch.tx.send(SEED, &[seed])?;
     vector.chunks(FRAME).try_for_each(|hint| {
@@ -399,11 +441,12 @@ impl BinOpprf for Ideal {
         &self,
         cx: &mut Context,
         _: &'static str,
-        points: &[Point],
+        points: &(impl Points + ?Sized),
         value: impl Fn(usize) -> Value + Sync,
         bounds: Bounds,
     ) -> Result<()> {
-        Ideal::send(cx, &points.iter().map(key).collect::<Vec<_>>(), value, bounds)
+        let keys = (0..points.count()).map(|i| key(&points.point(i))).collect::<Vec<_>>();
+        Ideal::send(cx, &keys, value, bounds)
     }
 }
 

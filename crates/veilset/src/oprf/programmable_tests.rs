@@ -209,7 +209,7 @@ fn values_at_keys_that_are_not_queried_are_masked() {
     let (_, in_bins) = run_pair(
         &ANY_SESSION,
         |cx| Programmed(FromVole::new(vole::Ideal)).receiver(cx, "points", &[[2; 16]; 300], bounds),
-        |cx| Programmed(FromVole::new(vole::Ideal)).sender(cx, "points", &points, |_| [0; 16], bounds),
+        |cx| Programmed(FromVole::new(vole::Ideal)).sender(cx, "points", &points[..], |_| [0; 16], bounds),
     );
     for (views, keys) in [(views, x[1..].to_vec()), (in_bins, points.iter().map(key).collect())] {
         let (seed, hint) = hint(&views);
@@ -231,7 +231,7 @@ fn hints_are_filled_up_with_random_keys_and_values() {
     let ((decoded, ()), views) = run_pair(
         &ANY_SESSION,
         |cx| receive_hint(cx, &inputs(few), Secrets::zeros(few), whole(few, most)),
-        |cx| send_hint(cx, first_keys.into(), first_values.into(), whole(few, most)),
+        |cx| send_hint(cx, &first_keys, first_values.into(), whole(few, most)),
     );
     assert_eq!(*decoded, *values);
     // What was drawn for it.
@@ -275,7 +275,7 @@ fn messages_have_the_stated_lengths() {
         let (_, views) = run_pair(
             &ANY_SESSION,
             |cx| Programmed(bins::Ideal).receiver(cx, "points", &queries, bounds),
-            |cx| Programmed(bins::Ideal).sender(cx, "points", &[], programmed, bounds),
+            |cx| Programmed(bins::Ideal).sender(cx, "points", &[][..], programmed, bounds),
         );
         let hint: Vec<(u16, usize)> = frames(okvs::size(most), FRAME).map(|n| (0xc2, bytes * n)).collect();
         assert_eq!(views.frames(0), [&[(0x7012, 32), (0xc1, 16)][..], &hint].concat());
@@ -304,7 +304,7 @@ fn values_are_as_long_as_is_asked_for() {
         let ((others, ()), _) = run_pair(
             &ANY_SESSION,
             |cx| in_bins.receiver(cx, "points", &queries, bounds),
-            |cx| in_bins.sender(cx, "points", &points, programmed, bounds),
+            |cx| in_bins.sender(cx, "points", &points[..], programmed, bounds),
         );
         for values in [values, others] {
             assert!(values.iter().all(|value| value[bytes..].iter().all(|byte| *byte == 0)), "{bytes}");
@@ -343,8 +343,8 @@ fn more_keys_than_announced_are_a_bug() {
     bug(told(&[], |cx| Opprf::sender(&protocol, cx, &inputs(3), programmed, bounds)).err());
     bug(told(&[], |cx| Opprf::receiver(&protocol, cx, &inputs(3), bounds)).err());
     let keys = |n| Secrets::from(inputs(n));
-    bug(told(&[], |cx| send_hint(cx, keys(3), Secrets::zeros(3), bounds)).err());
-    bug(told(&[], |cx| send_hint(cx, keys(3), Secrets::zeros(2), whole(3, 3))).err());
+    bug(told(&[], |cx| send_hint(cx, &keys(3), Secrets::zeros(3), bounds)).err());
+    bug(told(&[], |cx| send_hint(cx, &keys(3), Secrets::zeros(2), whole(3, 3))).err());
     bug(told(&[], |cx| receive_hint(cx, &inputs(3), Secrets::zeros(2), whole(3, 3))).err());
     // More queries than bins.
     let in_bins = Programmed(bins::Ideal);
@@ -352,12 +352,12 @@ fn more_keys_than_announced_are_a_bug() {
     // Values of no length, and longer ones than there are.
     for bytes in [0, 17] {
         let bounds = Bounds { bytes, ..whole(3, 3) };
-        bug(told(&[], |cx| send_hint(cx, keys(3), Secrets::zeros(3), bounds)).err());
+        bug(told(&[], |cx| send_hint(cx, &keys(3), Secrets::zeros(3), bounds)).err());
         bug(told(&[], |cx| receive_hint(cx, &inputs(3), Secrets::zeros(3), bounds)).err());
     }
     // Keys that are equal.
     let equal = Secrets::from([inputs(1), inputs(1)].concat());
-    bug(told(&[], |cx| send_hint(cx, equal, Secrets::from(vec![[1; 16], [2; 16]]), bounds)).err());
+    bug(told(&[], |cx| send_hint(cx, &equal, Secrets::from(vec![[1; 16], [2; 16]]), bounds)).err());
 }
 
 #[test]

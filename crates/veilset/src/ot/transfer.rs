@@ -165,7 +165,7 @@ fn begin(ch: &Channel, ot: &Receiver, choices: &[bool], width: usize) {
 
 /// Sends the corrections and receives the frames that answer them, with `width` bytes per OT. Calls
 /// `open(first, choices, pads, bytes)` for each.
-pub(super) fn receive_frames(
+pub(crate) fn receive_frames(
     ch: &mut Channel,
     ot: &mut Receiver,
     choices: &[bool],

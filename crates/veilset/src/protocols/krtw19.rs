@@ -3,13 +3,14 @@
 use super::{BASE_OTS, Offer, Protocol, Runs, SEMI_HONEST, groups};
 use crate::context::Context;
 use crate::error::Result;
-use crate::membership::rpmt::Comparison;
+use crate::membership::InBins;
+use crate::membership::rpmt::{Binning, Comparison};
 use crate::operations::cost::{Cost, Deal, Memory, PartyCost, Traffic, Work, transfer};
-use crate::operations::union::{self, krtw19};
+use crate::operations::union::{self, bins};
 use crate::operations::{ID, Learned, Operation, Role, Sealed, Task, Terms, UNION};
 use crate::ot::extension;
 
-/// Membership tests in bins, with private equality tests ([`crate::operations::union::krtw19`]).
+/// Membership tests in bins, with private equality tests ([`crate::operations::union::bins`]).
 pub static KRTW19: Protocol = Protocol {
     name: "krtw19",
     summary: "union from membership tests in bins, by oblivious transfer",
@@ -58,7 +59,7 @@ fn stages(_: &Operation, _: &Terms) -> usize {
 /// The tests, and a row for each.
 fn cost(protocol: &Protocol, comparison: Comparison, deal: &Deal) -> Result<Cost> {
     let (n_y, n_x) = protocol.sizes(deal);
-    let plan = krtw19::plan(comparison, n_y, n_x, &deal.terms)?;
+    let plan = Binning::new(comparison, n_y, n_x, bins::beside(&deal.terms))?;
     let (to_sender, to_receiver) = plan.traffic();
     let rows = transfer(plan.slots(), union::rows::width(&deal.terms), None);
     let traffic = deal.sent_on() + Traffic { to_sender, to_receiver } + rows.traffic;
@@ -73,18 +74,34 @@ fn cost(protocol: &Protocol, comparison: Comparison, deal: &Deal) -> Result<Cost
     Ok(Cost { traffic, rounds, receiver: party(receiver), sender: party(sender) })
 }
 
-/// Runs one party of a union over membership tests in bins. The peer's set has `n` items in the protocol.
+/// Runs one party of a union over these tests. The peer's set has `n` items in the protocol.
 fn run<'a>(
     comparison: Comparison,
     task: &Task<'a>,
     cx: &mut Context,
     n: usize,
 ) -> Result<Sealed<'a, Learned>> {
+    let plan = |n_y, n_x| Binning::new(comparison, n_y, n_x, bins::beside(&task.terms));
+    over_bins(task, cx, n, plan)
+}
+
+/// Runs one party of a union over membership tests in bins; `plan` gives those for the sizes of both sets. The peer's set
+/// has `n` items in the protocol.
+pub(super) fn over_bins<'a, T: InBins>(
+    task: &Task<'a>,
+    cx: &mut Context,
+    n: usize,
+    plan: impl FnOnce(usize, usize) -> Result<T>,
+) -> Result<Sealed<'a, Learned>> {
     let Task { set, payloads, ref terms, .. } = *task;
     match task.role {
-        Role::Receiver => Ok(krtw19::receiver(comparison, cx, set, n, terms)?.map(Learned::New)),
+        Role::Receiver => {
+            let tests = plan(set.len(), n)?;
+            Ok(bins::receiver(&tests, cx, set, n, terms)?.map(Learned::New))
+        }
         Role::Sender => {
-            let union = krtw19::sender(comparison, cx, set, payloads, n, terms)?;
+            let tests = plan(n, set.len())?;
+            let union = bins::sender(&tests, cx, set, payloads, n, terms)?;
             Ok(Sealed::sent_on(union.map(|sealed| sealed.map(Learned::Union))))
         }
     }

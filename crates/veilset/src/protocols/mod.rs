@@ -16,6 +16,7 @@ pub(crate) mod cwprf;
 mod dc17;
 pub(crate) mod dh_psi;
 mod krtw19;
+mod osn;
 mod poprf;
 mod several;
 mod sigma;
@@ -31,6 +32,7 @@ pub(crate) use dc17::under_cipher;
 pub use dc17::{DC17, allow_short_moduli};
 pub use dh_psi::DH_PSI;
 pub use krtw19::{KRTW19, KRTW19_PLAIN};
+pub use osn::OSN;
 pub use poprf::POPRF;
 pub use several::{MPSI, MPSI_CA, MPSU};
 pub use sigma_ahe::SIGMA_AHE;
@@ -60,6 +62,7 @@ pub static ALL: [&Protocol; BUILT] = [
     &VOLE,
     &KRTW19,
     &KRTW19_PLAIN,
+    &OSN,
     &POPRF,
     &SIGMA_DH,
     &SIGMA_AHE,
@@ -68,7 +71,7 @@ pub static ALL: [&Protocol; BUILT] = [
     &DC17,
 ];
 
-const BUILT: usize = 10 + cfg!(feature = "fhe") as usize;
+const BUILT: usize = 11 + cfg!(feature = "fhe") as usize;
 
 /// All protocols of several parties, one for each operation that they compute.
 pub static SEVERAL: [&Protocol; 3] = [&MPSU, &MPSI, &MPSI_CA];

@@ -4,9 +4,9 @@ use super::*;
 use crate::hash::SessionId;
 use crate::hashed::Hashed;
 use crate::item::{ItemSet, Items};
-use crate::membership::rpmt::Comparison;
+use crate::membership::rpmt::{Binning, Comparison};
 use crate::operations::tests::{is_krtw19, kinds};
-use crate::operations::union::krtw19;
+use crate::operations::union::bins;
 use crate::rng::Prng;
 use crate::testing::{Lockstep, SEEDS};
 use std::sync::Mutex;
@@ -118,7 +118,7 @@ fn rounds_are_as_counted() {
         if plain && !terms.both {
             match is_krtw19(protocol) {
                 true if protocol == &KRTW19 => large.push(case([100, MANY_FRAMES])),
-                false if operation == &INTERSECT => {
+                false if operation == &INTERSECT || operation == &UNION && protocol == &OSN => {
                     let sizes = [9000, 8500];
                     let takes = protocol.offer(operation).unwrap().takes(sizes);
                     large.push(case(if takes { sizes } else { [20, 8500] }));
@@ -127,7 +127,8 @@ fn rounds_are_as_counted() {
             }
         }
     }
-    let in_bins = |n| krtw19::plan(Comparison::Private, 100, n, &large[0].terms).unwrap().rounds();
+    let beside = bins::beside(&large[0].terms);
+    let in_bins = |n| Binning::new(Comparison::Private, 100, n, beside).unwrap().rounds();
     assert!(in_bins(MANY_FRAMES) > in_bins(4));
     let wrong = [wrong(small), wrong(large)].concat();
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));

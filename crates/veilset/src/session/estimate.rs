@@ -26,6 +26,8 @@ const BESIDE: Duration = Duration::from_nanos(700);
 const VOLE_ITEM: Duration = Duration::from_nanos(300);
 /// Approximate time per item of either party in KRTW19, on one thread: nearly all of it for the tests in its bin.
 const BINNED_ITEM: Duration = Duration::from_micros(8);
+/// Approximate time of a switch of a network, on one thread.
+const SWITCH: Duration = Duration::from_nanos(60);
 /// Approximate time of a base OT, on one thread; they are too few for more threads to matter.
 const BASE_OT: Duration = Duration::from_micros(80);
 /// Approximate time of a ciphertext of BFV, on one thread.
@@ -164,12 +166,13 @@ impl Speed {
 
     fn of(&self, work: &Work) -> Duration {
         let Work { multiplications, base_ots, matrix_bits, vole_items, .. } = *work;
-        let Work { binned_items, ciphertexts, compared, microseconds, .. } = *work;
+        let Work { binned_items, switches, ciphertexts, compared, microseconds, .. } = *work;
         let times = |n: usize, each: Duration| n as f64 * each.as_secs_f64();
         let threaded = times(multiplications, BESIDE)
             + times(matrix_bits, MATRIX_BIT)
             + times(vole_items, VOLE_ITEM)
             + times(binned_items, BINNED_ITEM)
+            + times(switches, SWITCH)
             + times(ciphertexts, CIPHERTEXT)
             + times(compared, COMPARED)
             + times(microseconds, Duration::from_micros(1));

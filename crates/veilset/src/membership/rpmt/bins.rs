@@ -28,17 +28,30 @@ pub(super) fn hash_into_bins(
     is_receiver: bool,
     items: &[Input],
 ) -> Result<Table> {
+    let threads = cx.threads;
+    agree(cx, is_receiver, |function| {
+        let table = threads.run(|| Table::new(function, items, plan.bins.number));
+        let fits = match is_receiver {
+            true => table.fullest(1) <= plan.bins.receiver && table.fullest(plan.per_frame) <= plan.in_frame,
+            false => table.fullest(1) <= plan.bins.sender,
+        };
+        fits.then_some(table)
+    })
+}
+
+/// What we make of our items by a function from a coin toss, and by another one if either party's items do not fit.
+pub(in crate::membership) fn agree<T>(
+    cx: &mut Context,
+    is_receiver: bool,
+    mut make: impl FnMut(&Domain) -> Option<T>,
+) -> Result<T> {
     for attempt in 0..TRIES {
         let function = match is_receiver {
             true => toss_first(cx, attempt)?,
             false => toss_second(cx, attempt)?,
         };
-        let table = cx.threads.run(|| Table::new(&function, items, plan.bins.number));
-        let fits = match is_receiver {
-            true => table.fullest(1) <= plan.bins.receiver && table.fullest(plan.per_frame) <= plan.in_frame,
-            false => table.fullest(1) <= plan.bins.sender,
-        };
-        cx.ch.tx.send(FIT, &[[u8::from(fits)]])?;
+        let made = make(&function);
+        cx.ch.tx.send(FIT, &[[u8::from(made.is_some())]])?;
         let theirs = match cx.ch.rx.recv(FIT, 1)?[..] {
             [[0]] => false,
             [[1]] => true,
@@ -48,9 +61,9 @@ pub(super) fn hash_into_bins(
                 ));
             }
         };
-        match (fits, theirs) {
-            (true, true) => return Ok(table),
-            (false, _) if attempt + 1 == TRIES => {
+        match (made, theirs) {
+            (Some(made), true) => return Ok(made),
+            (None, _) if attempt + 1 == TRIES => {
                 return Err(Error::Bug(format!("our items did not fit into the bins {TRIES} times")));
             }
             _ => (),

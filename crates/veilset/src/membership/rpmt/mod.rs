@@ -44,11 +44,12 @@
 //! None of these is hidden. They are functions of the loads under a hash function that S knows.
 
 mod binning;
-mod bins;
+pub(in crate::membership) mod bins;
 mod opprf;
 
 pub use binning::Binning;
 
+use super::{BOTTOM, InBins};
 use crate::channel::Message;
 use crate::channel::queue::consequence;
 use crate::context::Context;
@@ -74,9 +75,6 @@ const PEQT: &str = "RPMT, OPRF for the private equality test";
 const POLYNOMIALS: Message<[u8]> = Message::new(0xa5, "R->S  RPMT polynomials");
 const TAGS: Message<[u8]> = Message::new(0xa6, "S->R  RPMT tags of s*");
 const VALUES: Message<[u8]> = Message::new(0xa7, "S->R  RPMT s*");
-
-/// The content of a slot that holds the bottom item; other items are numbers below it.
-pub const BOTTOM: u32 = u32::MAX;
 
 /// How s and s* are compared.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -228,6 +226,16 @@ pub fn sender(cx: &mut Context, plan: &Binning, x: &[Input], real: usize) -> Res
         },
     )?;
     Ok(order)
+}
+
+impl InBins for Binning {
+    fn receiver(&self, cx: &mut Context, y: &[Input]) -> Result<Secrets<bool>> {
+        receiver(cx, self, y)
+    }
+
+    fn sender(&self, cx: &mut Context, x: &[Input], real: usize) -> Result<Secrets<u32>> {
+        sender(cx, self, x, real)
+    }
 }
 
 /// Slots per parallel task.

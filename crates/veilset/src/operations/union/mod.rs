@@ -4,7 +4,7 @@
 //! If the parties agree to reveal the count ([`Terms::reveal_count`]), this is union* (CZZDL 7, Figure 2): the sender
 //! learns how many items match.
 
-pub mod krtw19;
+pub mod bins;
 pub mod mqrpmt;
 pub mod rows;
 pub mod star;

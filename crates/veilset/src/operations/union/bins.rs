@@ -1,15 +1,16 @@
 //! Union from reverse private membership tests in bins and one-sided OT (KRTW19 5.1, Figure 7; A, Figure 10).
 //!
-//! Security: semi-honest, of the tests ([`crate::membership::rpmt`]) and the OT; nothing binds the receiver's
-//! choices to its bits. Leakage: |X| and X \ Y to the receiver, |Y| to the sender; for a padded set, the bound.
+//! The tests are those of KRTW19 ([`crate::membership::rpmt`]), or those by switching ([`crate::membership::switched`]).
 //!
-//! Without the private comparison, the receiver holds s* for every item of the sender. It gets the items that it
+//! Security: semi-honest, of the tests and the OT; nothing binds the receiver's choices to its bits. Leakage: |X| and X \
+//! Y to the receiver, |Y| to the sender; for a padded set, the bound.
+//!
+//! Without the private comparison of KRTW19, the receiver holds s* for every item of the sender. It gets the items that it
 //! lacks anyway. But if the run aborts before the rows, the receiver can still use s* to test which items of a
 //! list the sender has. So this variant is not the default.
 //!
-//! Cost: beta (m_s + 1) tests, and for each of them ceil(128 / k) / 8 bytes and a row; if both get the result,
-//! n_x + n_y more rows. Memory: in addition to the hashed set, 64 bytes per own item, 5 per test, and what the
-//! tests need.
+//! Cost: the tests, and for each slot ceil(128 / k) / 8 bytes and a row; if both get the result, n_x + n_y more rows.
+//! Memory: in addition to the hashed set, 64 bytes per own item, 5 per slot, and what the tests need.
 //!
 //! Departures from the paper: those of the tests; all tests run first, then one batch of OTs; items travel in
 //! rows as in [`super::rows`]. A set is padded with the bottom item that fills the bins (2.5). The sender hashes
@@ -24,38 +25,29 @@ use crate::context::Context;
 use crate::error::{Error, Result};
 use crate::hashed::Hashed;
 use crate::item::Items;
-use crate::membership::rpmt::{self, Binning, Comparison};
+use crate::membership::InBins;
 use crate::operations::{Sealed, Terms, both};
 use crate::ot::Security;
 use crate::ot::extension::{DEFAULT_K, correction_bytes};
 
-const PURPOSE: &str = "union by KRTW19, OT of rows";
+const PURPOSE: &str = "union over tests in bins, OT of rows";
 
-/// Sizes and counts for sets of these sizes (padded bounds where padded).
-///
-/// # Errors
-/// [`Error::Usage`] if a set is too large.
-pub fn plan(comparison: Comparison, n_y: usize, n_x: usize, terms: &Terms) -> Result<Binning> {
-    Binning::new(
-        comparison,
-        n_y,
-        n_x,
-        width(terms) + correction_bytes(1 << 10, DEFAULT_K, Security::SemiHonest) / (1 << 10),
-    )
+/// Bytes that the transfer takes for each slot, in both directions.
+pub(crate) fn beside(terms: &Terms) -> usize {
+    width(terms) + correction_bytes(1 << 10, DEFAULT_K, Security::SemiHonest) / (1 << 10)
 }
 
 /// Runs the receiver with set `y`; the sender's set has `n_x` items.
 pub(crate) fn receiver<'a>(
-    comparison: Comparison,
+    tests: &impl InBins,
     cx: &mut Context,
     y: &'a Hashed<'a>,
     n_x: usize,
     terms: &Terms,
 ) -> Result<Sealed<'a, New>> {
-    let plan = plan(comparison, y.len(), n_x, terms)?;
     // 1. to 6(a). One bit per slot.
     let hashes = cx.threads.run(|| y.own());
-    let e = rpmt::receiver(cx, &plan, hashes)?;
+    let e = tests.receiver(cx, hashes)?;
     let verdict = move |e: &[bool]| {
         let new = e.iter().filter(|&&e| !e).count();
         match new <= n_x {
@@ -73,7 +65,7 @@ pub(crate) fn receiver<'a>(
 /// Runs the sender with set `x` and, if agreed, a payload per item; item and payload together fit into a row.
 /// The receiver's set has `n_y` items. Returns the sorted union if both get it.
 pub(crate) fn sender<'a>(
-    comparison: Comparison,
+    tests: &impl InBins,
     cx: &mut Context,
     x: &'a Hashed<'a>,
     payloads: &Items,
@@ -81,8 +73,8 @@ pub(crate) fn sender<'a>(
     terms: &Terms,
 ) -> Result<Option<Sealed<'a, Items>>> {
     match terms.payload {
-        true => send(comparison, cx, [x.items(), payloads], x, n_y, terms)?,
-        false => send(comparison, cx, [x.items()], x, n_y, terms)?,
+        true => send(tests, cx, [x.items(), payloads], x, terms)?,
+        false => send(tests, cx, [x.items()], x, terms)?,
     }
     match terms.both {
         true => Ok(Some(both::recv_union(cx.ch, x.items(), n_y + x.len(), terms)?)),
@@ -91,19 +83,17 @@ pub(crate) fn sender<'a>(
 }
 
 fn send<const N: usize>(
-    comparison: Comparison,
+    tests: &impl InBins,
     cx: &mut Context,
     parts: [&Items; N],
     x: &Hashed,
-    n_y: usize,
     terms: &Terms,
 ) -> Result<()> {
     check_rows(parts, terms)?;
-    let plan = plan(comparison, n_y, x.len(), terms)?;
     // 1. to 6(a). The contents of the slots. Rows of the bottom item and of dummies are empty; R cannot tell
     //    them apart.
     let hashes = cx.threads.run(|| x.own());
-    let order = rpmt::sender(cx, &plan, hashes, x.items().len())?;
+    let order = tests.sender(cx, hashes, x.items().len())?;
     // 6(b). One-sided OTs of (x_j, -).
     offer_rows(cx, PURPOSE, parts, &order, terms)
 }
@@ -114,6 +104,7 @@ mod tests {
     use crate::error::Fault;
     use crate::hash::SessionId;
     use crate::item::ItemSet;
+    use crate::membership::rpmt::{Binning, Comparison};
     use crate::operations::Confirmed;
     use crate::testing::run_pair;
 
@@ -127,16 +118,15 @@ mod tests {
         let session = SessionId::of([1; 32]);
         let terms = Terms { max_row: 9, ..Terms::default() };
         for (announced, verdict) in [(300, None), (299, Some("300 of its 299 items are new"))] {
-            let comparison = Comparison::Plain;
+            let plan = Binning::new(Comparison::Plain, 300, announced, beside(&terms)).unwrap();
             let ((result, ()), _) = run_pair(
                 &session,
                 |cx| {
-                    let sealed = receiver(comparison, cx, &y, announced, &terms)?;
+                    let sealed = receiver(&plan, cx, &y, announced, &terms)?;
                     Ok(sealed.open(Confirmed(())))
                 },
                 |cx| {
-                    let plan = plan(comparison, 300, announced, &terms)?;
-                    let order = rpmt::sender(cx, &plan, x.own(), 300)?;
+                    let order = plan.sender(cx, x.own(), 300)?;
                     offer_rows(cx, PURPOSE, [x.items()], &order, &terms)
                 },
             );

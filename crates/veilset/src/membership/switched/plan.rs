@@ -1,0 +1,117 @@
+//! The plan: all sizes of a run, derived from public sizes.
+
+use super::{FRAME, K};
+use crate::channel::HEADER;
+use crate::error::Result;
+use crate::hashing::blocks::Blocks;
+use crate::hashing::cuckoo::CHOICES;
+use crate::okvs::Value;
+use crate::oprf::Cost;
+use crate::oprf::bins::FromVole;
+use crate::oprf::programmable::Bounds;
+use crate::ot::Security;
+use crate::ot::extension::{self, setup_bytes};
+use crate::params::{share, value_bits};
+use crate::switching::{Network, Switching};
+use crate::vole::silent::Silent;
+
+/// All sizes of a run, derived from public sizes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Plan {
+    pub(super) blocks: Blocks,
+    /// Items of R.
+    pub(super) n_y: usize,
+    /// Bytes of s, w, B, D, z and of a tag.
+    pub(super) bytes: usize,
+}
+
+impl Plan {
+    /// The plan with the least traffic for sets of these sizes. The caller sends `beside` further bytes per tested bin. A
+    /// bit of an item is wrong with probability at most 2^-`exponent` over all items; with the same probability at most,
+    /// items must be placed again.
+    pub fn new(exponent: u32, n_y: usize, n_x: usize, beside: usize) -> Plan {
+        // Undetected errors: w is s by chance, or a tag is. The items of S are compared once each.
+        let bytes = value_bits(share(exponent, 2), n_x).div_ceil(8) as usize;
+        let cost = |blocks: &Blocks| {
+            let switches =
+                Network::count(blocks.levels, blocks.items) * (128_usize.div_ceil(K) + 8 * bytes) / 8;
+            let bin = 16 + bytes + bytes / 4;
+            (blocks.number * (switches + blocks.bins() * bin + blocks.items * (16 + bytes + beside))) as u64
+        };
+        Plan { blocks: Blocks::best(exponent, n_x, cost), n_y, bytes }
+    }
+
+    /// The number of tests.
+    pub fn slots(&self) -> usize {
+        self.blocks.all_items()
+    }
+
+    /// What the programmed OPRF has: a query in each bin; each item in its three bins, and the bottom item in all.
+    pub(super) fn bounds(&self) -> Bounds {
+        let bins = self.blocks.all_bins();
+        Bounds { receiver: bins, sender: CHOICES * self.n_y + bins, bytes: self.bytes }
+    }
+
+    /// The network of a block.
+    pub(super) fn network(&self) -> Result<Network> {
+        Network::new(self.blocks.levels, self.blocks.items)
+    }
+
+    /// Networks of all blocks.
+    pub(super) fn switching(&self) -> Result<Switching> {
+        Ok(Switching { network: self.network()?, blocks: self.blocks.number, bytes: self.bytes })
+    }
+
+    /// Switches of all blocks.
+    pub fn switches(&self) -> usize {
+        self.blocks.number * Network::count(self.blocks.levels, self.blocks.items)
+    }
+
+    /// What the tests cost, if the items of S have a placement at the first attempt. Pairs are for R and S.
+    ///
+    /// # Errors
+    /// [`crate::error::Error::Bug`], never.
+    pub(crate) fn cost(&self) -> Result<Cost> {
+        let (bounds, slots) = (self.bounds(), self.slots());
+        let vole = || FromVole::new(Silent::default());
+        let (opprf, compared) = (vole().cost(bounds.receiver, bounds.sender), vole().cost(slots, slots));
+        let switching = self.switching()?;
+        let (switched, ots) = (switching.traffic(K), setup_bytes(K, Security::SemiHonest));
+        // The sizes, the coin toss, and whether all items fit.
+        let toss = [24 + 32 + 32 + 1 + 4 * HEADER, 32 + 1 + 2 * HEADER];
+        let tags = slots * self.bytes + HEADER * slots.div_ceil(FRAME);
+        let to_sender = toss[0] + opprf.sends[1] + bounds.traffic() + ots.1 + switched[1] + compared.sends[0];
+        let to_receiver = toss[1] + opprf.sends[0] + ots.0 + switched[0] + compared.sends[1] + tags;
+        // R: s, and the bins of its items with what is programmed there; then s and B; then B and the values to compare. S: bins in
+        // their order and the choices; beside them the queries with F and the hint, then w and D.
+        let (bins, of_hint) = (bounds.receiver, bounds.held());
+        let points = 4 * CHOICES * self.n_y;
+        let receiver = (16 * bins + points + opprf.held[1].max(of_hint[1]))
+            .max(16 * bins + switching.held()[1])
+            .max(16 * slots + compared.held[0]);
+        let picked = 4 * bins + 4 * slots;
+        let sender = (picked + switching.switches() + 16 * bins + opprf.held[0].max(32 * bins + of_hint[0]))
+            .max(picked + 16 * bins + switching.held()[0])
+            .max(picked + 16 * slots + compared.held[1]);
+        Ok(Cost {
+            sends: [to_sender, to_receiver],
+            rounds: self.rounds(&opprf, &compared),
+            base_ots: opprf.base_ots + extension::WIDTH + compared.base_ots,
+            vole_items: opprf.vole_items + bounds.sender / 2 + compared.vole_items,
+            held: [receiver, sender],
+            ..opprf
+        })
+    }
+
+    /// The coin toss takes four. Behind S's last word of it follow its queries, and R's hint. With the hint R begins the OTs of
+    /// the switches; S answers, with the corrections; and R with the differences, behind which the comparison begins.
+    fn rounds(&self, opprf: &Cost, compared: &Cost) -> usize {
+        let (toss, hint, switching, tags) = (4, 1, 2, 1);
+        toss + opprf.rounds + hint + switching + compared.rounds + tags
+    }
+
+    /// A value with zeros in place of what stands behind its length.
+    pub(super) fn cut(&self, value: &Value) -> Value {
+        std::array::from_fn(|i| if i < self.bytes { value[i] } else { 0 })
+    }
+}

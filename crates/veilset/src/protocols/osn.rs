@@ -1,0 +1,60 @@
+//! `osn`: membership tests in cuckoo bins, from VOLE and oblivious switching.
+
+use super::krtw19::over_bins;
+use super::{BASE_OTS, Offer, Protocol, Runs, SEMI_HONEST, groups};
+use crate::error::Result;
+use crate::membership::switched::{Plan, Switched};
+use crate::operations::cost::{Cost, Deal, Memory, PartyCost, Traffic, Work, transfer};
+use crate::operations::union::{self, bins};
+use crate::operations::{ID, Terms, UNION};
+use crate::ot::extension;
+
+/// Membership tests in cuckoo bins, permuted by oblivious switching ([`crate::membership::switched`]).
+pub static OSN: Protocol = Protocol {
+    name: "osn",
+    summary: "union from membership tests in bins, by vector OLE and oblivious switching: the fastest on fast networks",
+    groups: &[groups::RISTRETTO255],
+    ciphers: &[],
+    offers: &[Offer { shards: true, ..Offer::of(&UNION) }, Offer::of(&ID)],
+    assumptions: |_, _| {
+        vec![
+            SEMI_HONEST,
+            BASE_OTS,
+            "AES-128 as an ideal cipher, BLAKE3 as a random oracle",
+            "learning parity with noise, for an expand-convolute code with regular noise over GF(2^128)",
+        ]
+    },
+    runs: Runs::Two {
+        // Matching, switching, then rows are transferred.
+        stages: |_, _| 3,
+        cost,
+        run: |task, cx, n| over_bins(task, cx, n, |n_y, n_x| Ok(Switched::new(plan(&task.terms, n_y, n_x)))),
+    },
+};
+
+fn plan(terms: &Terms, n_y: usize, n_x: usize) -> Plan {
+    Plan::new(terms.exponent(), n_y, n_x, bins::beside(terms))
+}
+
+/// The tests, and a row for each.
+fn cost(deal: &Deal) -> Result<Cost> {
+    let (n_y, n_x) = OSN.sizes(deal);
+    let plan = plan(&deal.terms, n_y, n_x);
+    let tests = plan.cost()?;
+    let rows = transfer(plan.slots(), union::rows::width(&deal.terms), None);
+    let [to_sender, to_receiver] = tests.sends.map(|bytes| bytes as u64);
+    let traffic = deal.sent_on() + Traffic { to_sender, to_receiver } + rows.traffic;
+    let work = Work {
+        base_ots: tests.base_ots + extension::WIDTH,
+        vole_items: tests.vole_items,
+        switches: plan.switches(),
+        ..Work::default()
+    };
+    // The first message of the base OTs for the rows travels with the tags.
+    let rounds = tests.rounds + rows.rounds - 1 + usize::from(deal.terms.both);
+    let result = union::held(deal, n_y, n_x);
+    let receiver = tests.held[0].max(rows.held[0] + result[0]);
+    let sender = tests.held[1].max(rows.held[1]).max(result[1]);
+    let party = |bytes| PartyCost { work, memory: Memory::held(bytes) };
+    Ok(Cost { traffic, rounds, receiver: party(receiver), sender: party(sender) })
+}

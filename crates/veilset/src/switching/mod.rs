@@ -1,0 +1,205 @@
+//! Oblivious switching: one party permutes the other's masks, and neither learns the other's secret (Mohassel and
+//! Sadeghian, "How to Hide Circuits in MPC", EUROCRYPT 2013; the networks of `benes.rs`, in blocks).
+//!
+//! The *masker* has a value s_j for each input j of each block. The *permuter* has a permutation pi of the inputs of each
+//! block. For each output i of a block that is wanted, the permuter gets D_i and the masker B_i with D_i + B_i = s_pi(i).
+//!
+//! A switch takes one random OT, in which the permuter chooses by whether the switch exchanges its values. At each position
+//! the masker has a mask and the permuter the value under it; in the beginning the masks are the s_j, and the permuter has 0.
+//! For a switch with masks a_0 and a_1 and pads m_0 and m_1 the masker's new masks are b_0 = a_0 + m_0 and b_1 = a_1 + m_0. It
+//! sends m_1 + a_0 + b_1. If the switch goes straight, the permuter has m_0, the difference of old and new masks at both
+//! positions. Otherwise it has m_1, and so a_0 + b_1 = a_1 + b_0, the differences of the exchanged ones.
+//!
+//! Security: semi-honest, of the OT extension ([`crate::ot::extension`]). To the permuter, each message is masked by the pad
+//! that it does not have. The masker receives corrections of OTs only. **The outputs of a block obey one public relation**:
+//! both masks of a switch change by the same value, so the sum of all D of a block is 0 where all outputs are wanted. So
+//! neither D nor B may be opened or handed on; they may only be compared obliviously. Where a share is opened, b_0 and b_1
+//! must be independent, with pads of twice the length and two messages a switch. Leakage: the numbers.
+//!
+//! Pads are derived masks, for the reason in `ot/masks.rs`.
+//!
+//! Cost: for each switch an OT of 128 / k bits from the permuter to the masker, and a value back. A block of 4096 inputs, of
+//! which 3085 are wanted, has 40,976 switches. Memory: a block of both parties; the permuter a byte for each switch, 16 for
+//! each output, and the pads that wait ([`AHEAD`]).
+
+mod benes;
+
+pub use benes::Network;
+
+use crate::channel::{Channel, HEADER, Message, Unit, frames};
+use crate::error::{Error, Result};
+use crate::ot::Security;
+use crate::ot::extension::{self, FRAME, Receiver, Sender, correction_bytes};
+use crate::ot::masks::masks;
+use crate::ot::transfer::{AHEAD, receive_frames};
+use crate::secret::Secrets;
+
+const DIFFERENCES: Message<[u8]> =
+    Message::new(0xe8, "masker->permuter  switching, m_1 + a_0 + b_1 of each switch");
+
+/// A value. Only its first bytes count, as many as [`Switching::bytes`] says.
+pub type Value = [u8; 16];
+
+/// Bytes held for an OT of the current frame: its bits of the columns, its row, two pads and two masks.
+const HELD_FOR_OT: usize = 96;
+
+/// What both parties know: networks of one shape, and how long values are.
+pub struct Switching {
+    /// The network of each block.
+    pub network: Network,
+    /// The number of blocks.
+    pub blocks: usize,
+    /// Bytes of a value, from 1 to 16.
+    pub bytes: usize,
+}
+
+impl Switching {
+    /// Switches of all blocks: as many OTs.
+    pub fn switches(&self) -> usize {
+        self.blocks * self.network.switches()
+    }
+
+    /// Bytes that the permuter and the masker send, including frame headers, without the setup of the OTs.
+    pub(crate) fn traffic(&self, k: usize) -> [usize; 2] {
+        let switches = self.switches();
+        let headers = HEADER * switches.div_ceil(FRAME);
+        [correction_bytes(switches, k, Security::SemiHonest) + headers, self.bytes * switches + headers]
+    }
+
+    /// The most bytes that the permuter and the masker hold, their outputs included.
+    pub(crate) fn held(&self) -> [usize; 2] {
+        let frame = extension::SETUP_HELD + self.switches().min(FRAME) * (HELD_FOR_OT + 2 * self.bytes);
+        let block = 16 * self.network.size() + 16 * self.network.switches();
+        let outputs = 16 * self.blocks * self.network.outputs();
+        let waiting = 16 * self.switches().min(AHEAD * FRAME);
+        [frame + block + outputs + self.switches() + waiting, frame + block + outputs]
+    }
+
+    /// Announces the stage, in which the permuter sends the corrections.
+    fn begin(&self, ch: &Channel, corrections: usize) -> Result<()> {
+        if !(1..=size_of::<Value>()).contains(&self.bytes) {
+            return Err(Error::Bug(format!("switching of values of {} bytes", self.bytes)));
+        }
+        ch.stage("switching", Unit::Bytes, corrections + self.bytes * self.switches());
+        Ok(())
+    }
+
+    /// Runs the masker, with the values of all inputs of all blocks. Returns B of the outputs, block by block. What stands
+    /// behind the length of a value does not count.
+    ///
+    /// # Errors
+    /// Those of the channel, and [`Error::Bug`] for another number of inputs.
+    pub fn masker(&self, ch: &mut Channel, ot: &mut Sender, inputs: &[Value]) -> Result<Secrets<Value>> {
+        if inputs.len() != self.blocks * self.network.size() {
+            return Err(Error::Bug(format!("{} inputs of {} blocks", inputs.len(), self.blocks)));
+        }
+        self.begin(ch, ot.correction_bytes(self.switches()))?;
+        let (threads, mut first) = (ot.threads().clone(), 0);
+        let mut walk = Walk::new(self);
+        let mut blocks = inputs.chunks_exact(self.network.size());
+        for n in frames(self.switches(), FRAME) {
+            let pairs = ot.pads(&mut ch.rx, n)?;
+            let of = |choice| threads.run(|| masks(first, &pairs.of(choice)));
+            let (zeros, ones) = (of(false), of(true));
+            let mut differences = Secrets::zeros(self.bytes * n);
+            let begin = |block: &mut [u128]| {
+                let inputs = blocks.next().unwrap_or(&[]);
+                block.iter_mut().zip(inputs).for_each(|(at, value)| *at = u128::from_le_bytes(*value));
+            };
+            let mut to = differences.chunks_exact_mut(self.bytes);
+            walk.switch(n, begin, |i, [a, b]| {
+                let (a_new, b_new) = (a ^ zeros[i], b ^ zeros[i]);
+                let difference = (ones[i] ^ a ^ b_new).to_le_bytes();
+                to.by_ref().take(1).for_each(|to| to.copy_from_slice(&difference[..self.bytes]));
+                [a_new, b_new]
+            });
+            ch.tx.send_bytes(DIFFERENCES, &differences)?;
+            first += n;
+        }
+        Ok(walk.outputs)
+    }
+
+    /// Runs the permuter, with the choices of all blocks ([`Network::route`]). Returns D of the outputs, block by block.
+    ///
+    /// # Errors
+    /// Those of the channel, and [`Error::Bug`] for another number of choices.
+    pub fn permuter(&self, ch: &mut Channel, ot: &mut Receiver, choices: &[bool]) -> Result<Secrets<Value>> {
+        if choices.len() != self.switches() {
+            return Err(Error::Bug(format!("{} choices for {} switches", choices.len(), self.switches())));
+        }
+        self.begin(ch, ot.correction_bytes(choices.len()))?;
+        let threads = ot.threads().clone();
+        let mut walk = Walk::new(self);
+        receive_frames(ch, ot, choices, DIFFERENCES, self.bytes, |first, choices, pads, differences| {
+            let masks = threads.run(|| masks(first, pads));
+            let differences = differences.chunks_exact(self.bytes).map(widened).collect::<Vec<_>>();
+            walk.switch(
+                choices.len(),
+                |block| block.fill(0),
+                |i, [a, b]| {
+                    // No branch depends on the choice.
+                    let exchanges = u128::from(choices[i]).wrapping_neg();
+                    let change = masks[i] ^ (differences[i] & exchanges);
+                    let both = (a ^ b) & exchanges;
+                    [a ^ both ^ change, b ^ both ^ change]
+                },
+            );
+        })?;
+        Ok(walk.outputs)
+    }
+}
+
+/// A value of these first bytes.
+fn widened(first: &[u8]) -> u128 {
+    first.iter().rev().fold(0, |value, byte| value << 8 | u128::from(*byte))
+}
+
+/// A party on its way through the switches of all blocks.
+struct Walk<'a> {
+    network: &'a Network,
+    /// What it has at the positions of the block.
+    block: Secrets<u128>,
+    /// Switches of the block that are done.
+    done: usize,
+    outputs: Secrets<Value>,
+}
+
+impl<'a> Walk<'a> {
+    fn new(switching: &'a Switching) -> Walk<'a> {
+        let network = &switching.network;
+        let outputs = Secrets::with_capacity(switching.blocks * network.outputs());
+        Walk { network, block: Secrets::zeros(network.size()), done: 0, outputs }
+    }
+
+    /// Does the next `n` switches. `begin` fills the positions of a block, and `new(i, values)` gives what stands behind
+    /// number i of these switches.
+    fn switch(
+        &mut self,
+        n: usize,
+        mut begin: impl FnMut(&mut [u128]),
+        mut new: impl FnMut(usize, [u128; 2]) -> [u128; 2],
+    ) {
+        let mut i = 0;
+        while i < n {
+            if self.done == 0 {
+                begin(&mut self.block);
+            }
+            let switches = &self.network.list()[self.done..];
+            for (switch, i) in switches.iter().zip(i..n) {
+                let [p, q] = switch.pair.map(|at| at as usize);
+                [self.block[p], self.block[q]] = new(i, [self.block[p], self.block[q]]);
+            }
+            let count = switches.len().min(n - i);
+            (i, self.done) = (i + count, self.done + count);
+            if self.done == self.network.switches() {
+                let output = |i| self.block[self.network.place(i)].to_le_bytes();
+                let outputs = Secrets::from((0..self.network.outputs()).map(output).collect::<Vec<_>>());
+                self.outputs.extend(&outputs);
+                self.done = 0;
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,133 @@
+//! Both parties' values against the permutations.
+
+use super::*;
+use crate::context::Context;
+use crate::hash::SessionId;
+use crate::rng::Prng;
+use crate::testing::{Views, every_bit_is_random, parts, run_pair};
+use std::collections::HashSet;
+
+const PURPOSE: &str = "test of switching";
+
+fn shape(blocks: usize, levels: u32, outputs: usize, bytes: usize) -> Switching {
+    Switching { network: Network::new(levels, outputs).unwrap(), blocks, bytes }
+}
+
+/// A permutation of each block.
+fn permutations(switching: &Switching, rng: &mut Prng) -> Vec<Secrets<u32>> {
+    (0..switching.blocks).map(|_| rng.permutation(switching.network.size())).collect()
+}
+
+fn random(n: usize, rng: &mut Prng) -> Secrets<Value> {
+    let mut values = Secrets::<Value>::zeros(n);
+    rng.fill(values.as_flattened_mut());
+    values
+}
+
+/// B and D.
+fn run(switching: &Switching, inputs: &[Value], choices: &[bool]) -> ([Secrets<Value>; 2], Views) {
+    let ((b, d), views) = run_pair(
+        &SessionId::of([3; 32]),
+        |cx: &mut Context| {
+            let mut ot = Sender::setup(cx, PURPOSE, 5, Security::SemiHonest)?;
+            switching.masker(cx.ch, &mut ot, inputs)
+        },
+        |cx: &mut Context| {
+            let mut ot = Receiver::setup(cx, PURPOSE, 5, Security::SemiHonest)?;
+            switching.permuter(cx.ch, &mut ot, choices)
+        },
+    );
+    ([b, d], views)
+}
+
+fn choices_for(switching: &Switching, all: &[Secrets<u32>]) -> Vec<bool> {
+    all.iter().flat_map(|from| switching.network.route(from).unwrap().to_vec()).collect()
+}
+
+#[test]
+fn sums_are_the_permuted_values() {
+    let mut rng = Prng::from_seed(&[1; 32]);
+    for (blocks, levels, outputs, bytes) in [
+        (0, 2, 4, 8),
+        (1, 1, 1, 1),
+        (3, 2, 3, 8),
+        (1, 5, 32, 16),
+        (7, 6, 50, 9),
+        (3, 10, 700, 8),
+        (2, 3, 0, 8),
+    ] {
+        let switching = shape(blocks, levels, outputs, bytes);
+        let size = switching.network.size();
+        let inputs = random(blocks * size, &mut rng);
+        let all = permutations(&switching, &mut rng);
+        let ([b, d], _) = run(&switching, &inputs, &choices_for(&switching, &all));
+        assert_eq!((b.len(), d.len()), (blocks * outputs, blocks * outputs));
+        for (i, (b, d)) in b.iter().zip(d.iter()).enumerate() {
+            let (block, output) = (i / outputs, i % outputs);
+            let input = &inputs[block * size + all[block][output] as usize];
+            let sum: Vec<u8> = b.iter().zip(d).map(|(b, d)| b ^ d).collect();
+            assert_eq!(sum[..bytes], input[..bytes], "{blocks} {levels} {outputs} {bytes}: {i}");
+        }
+    }
+}
+
+/// Whatever is permuted, the parties' values and messages look random, and messages have the same lengths.
+#[test]
+fn values_and_messages_are_random_for_every_permutation() {
+    let mut rng = Prng::from_seed(&[2; 32]);
+    let switching = shape(3, 8, 256, 16);
+    let inputs = random(3 * 256, &mut rng);
+    let straight: Vec<_> = (0..3).map(|_| Secrets::from((0..256).collect::<Vec<_>>())).collect();
+    let mut lengths = HashSet::new();
+    for all in [straight, permutations(&switching, &mut rng)] {
+        let ([b, d], views) = run(&switching, &inputs, &choices_for(&switching, &all));
+        [&b, &d].iter().for_each(|list| every_bit_is_random(list, 128));
+        let sent = parts(&views.0[1], 0xe8, 16);
+        assert_eq!(sent.len(), switching.switches());
+        every_bit_is_random(&sent, 128);
+        // Neither party's output is an input or a message.
+        let known: HashSet<&[u8]> =
+            inputs.iter().map(|v| &v[..]).chain(sent.iter().map(|v| &v[..])).collect();
+        assert!(b.iter().chain(d.iter()).all(|value| !known.contains(&value[..])));
+        lengths.insert([views.frames(0), views.frames(1)]);
+    }
+    assert_eq!(lengths.len(), 1);
+}
+
+/// Both masks of a switch change alike. So what a party has may be compared and never opened: the header says so.
+#[test]
+fn the_values_of_a_whole_block_add_up_to_zero() {
+    let mut rng = Prng::from_seed(&[3; 32]);
+    let switching = shape(2, 5, 32, 16);
+    let inputs = random(64, &mut rng);
+    let all = permutations(&switching, &mut rng);
+    let ([_, d], _) = run(&switching, &inputs, &choices_for(&switching, &all));
+    for block in d.chunks(32) {
+        assert_eq!(block.iter().fold(0, |sum, d| sum ^ u128::from_le_bytes(*d)), 0);
+        let distinct: HashSet<&Value> = block.iter().collect();
+        assert_eq!(distinct.len(), 32);
+    }
+}
+
+#[test]
+fn other_numbers_of_inputs_and_choices_are_refused() {
+    let switching = shape(2, 2, 4, 8);
+    let long = shape(2, 2, 4, 17);
+    let none = shape(2, 2, 4, 0);
+    let (result, _) = run_pair(
+        &SessionId::of([3; 32]),
+        |cx: &mut Context| {
+            let mut ot = Sender::setup(cx, PURPOSE, 5, Security::SemiHonest)?;
+            Ok([
+                switching.masker(cx.ch, &mut ot, &[[0; 16]; 7]),
+                long.masker(cx.ch, &mut ot, &[[0; 16]; 8]),
+                none.masker(cx.ch, &mut ot, &[[0; 16]; 8]),
+            ])
+        },
+        |cx: &mut Context| {
+            let mut ot = Receiver::setup(cx, PURPOSE, 5, Security::SemiHonest)?;
+            Ok([switching.permuter(cx.ch, &mut ot, &[true; 9])])
+        },
+    );
+    assert!(result.0.iter().chain(&result.1).all(|r| matches!(r, Err(Error::Bug(_)))));
+}
