@@ -1,4 +1,8 @@
 //! The one place that looks at the processor.
+//!
+//! `RUSTFLAGS="--cfg veilset_without_avx512"` builds a program that takes no path with AVX-512, as on a processor that
+//! has none. So whole runs can be measured on the other paths. The crates `aes` and `blake3` and the library aws-lc are
+//! not told: they look at the processor themselves.
 
 /// A code path of a kernel.
 ///
@@ -14,6 +18,8 @@ pub enum Backend {
     Vaes512,
     /// Carry-less multiplication of one pair of words: PCLMULQDQ.
     Clmul,
+    /// Carry-less multiplication of two pairs of words: VPCLMULQDQ with AVX2.
+    Clmul256,
     /// Carry-less multiplication of four pairs of words: VPCLMULQDQ with AVX-512.
     Clmul512,
     /// 256-bit integer vectors.
@@ -27,13 +33,28 @@ pub enum Backend {
 }
 
 impl Backend {
-    /// Whether this processor can run the path.
+    /// Whether the path has instructions of AVX-512.
+    pub fn needs_avx512(self) -> bool {
+        match self {
+            Backend::Vaes512 | Backend::Clmul512 | Backend::Avx512 | Backend::Ifma512 => true,
+            Backend::Portable | Backend::Clmul | Backend::Clmul256 | Backend::Avx2 | Backend::Fma => false,
+        }
+    }
+
+    /// Whether this processor can run the path. A build with `--cfg veilset_without_avx512` denies every path that needs
+    /// AVX-512.
     pub fn is_available(self) -> bool {
+        if cfg!(veilset_without_avx512) && self.needs_avx512() {
+            return false;
+        }
         #[cfg(target_arch = "x86_64")]
         {
             match self {
                 Backend::Portable => true,
                 Backend::Clmul => is_x86_feature_detected!("pclmulqdq"),
+                Backend::Clmul256 => {
+                    is_x86_feature_detected!("vpclmulqdq") && is_x86_feature_detected!("avx2")
+                }
                 Backend::Clmul512 => {
                     is_x86_feature_detected!("vpclmulqdq")
                         && is_x86_feature_detected!("avx512f")
@@ -103,6 +124,7 @@ mod tests {
             Backend::Avx2,
             Backend::Avx512,
             Backend::Clmul,
+            Backend::Clmul256,
             Backend::Clmul512,
             Backend::Fma,
             Backend::Ifma512,

@@ -14,7 +14,7 @@ mod tests;
 use crate::Backend;
 
 /// The paths of this kernel, best first.
-pub const BACKENDS: &[Backend] = &[Backend::Avx512, Backend::Portable];
+pub const BACKENDS: &[Backend] = &[Backend::Avx512, Backend::Avx2, Backend::Portable];
 
 /// Bits of a row.
 pub const WIDTH: usize = 128;
@@ -57,7 +57,13 @@ pub fn select_with(
         #[cfg(target_arch = "x86_64")]
         Backend::Avx512 if backend.is_available() => {
             // SAFETY: the processor has what the path needs, as is_available has just said.
-            unsafe { x86::select(starts, bits, vector, sums) };
+            unsafe { x86::wide::select(starts, bits, vector, sums) };
+            backend
+        }
+        #[cfg(target_arch = "x86_64")]
+        Backend::Avx2 if backend.is_available() => {
+            // SAFETY: the processor has what the path needs, as is_available has just said.
+            unsafe { x86::narrow::select(starts, bits, vector, sums) };
             backend
         }
         _ => {
@@ -78,7 +84,13 @@ pub fn substitute_with(backend: Backend, bits: &[u128], vector: &mut [[u8; 16]])
         #[cfg(target_arch = "x86_64")]
         Backend::Avx512 if backend.is_available() => {
             // SAFETY: the processor has what the path needs, as is_available has just said.
-            unsafe { x86::substitute(bits, vector) };
+            unsafe { x86::wide::substitute(bits, vector) };
+            backend
+        }
+        #[cfg(target_arch = "x86_64")]
+        Backend::Avx2 if backend.is_available() => {
+            // SAFETY: the processor has what the path needs, as is_available has just said.
+            unsafe { x86::narrow::substitute(bits, vector) };
             backend
         }
         _ => {

@@ -13,7 +13,7 @@ mod tests;
 use crate::Backend;
 
 /// The paths of this kernel, best first.
-pub const BACKENDS: &[Backend] = &[Backend::Clmul512, Backend::Clmul, Backend::Portable];
+pub const BACKENDS: &[Backend] = &[Backend::Clmul512, Backend::Clmul256, Backend::Clmul, Backend::Portable];
 
 /// The product.
 pub fn multiply(a: &[u8; 16], b: &[u8; 16]) -> [u8; 16] {
@@ -54,13 +54,19 @@ pub fn add_multiple_with(
         #[cfg(target_arch = "x86_64")]
         Backend::Clmul512 if backend.is_available() => {
             // SAFETY: the processor has what the path needs, as is_available has just said.
-            unsafe { x86::wide::add_multiple(factor, x, sums) };
+            unsafe { x86::four::add_multiple(factor, x, sums) };
+            backend
+        }
+        #[cfg(target_arch = "x86_64")]
+        Backend::Clmul256 if backend.is_available() => {
+            // SAFETY: the processor has what the path needs, as is_available has just said.
+            unsafe { x86::two::add_multiple(factor, x, sums) };
             backend
         }
         #[cfg(target_arch = "x86_64")]
         Backend::Clmul if backend.is_available() => {
             // SAFETY: the processor has what the path needs, as is_available has just said.
-            unsafe { x86::narrow::add_multiple(factor, x, sums) };
+            unsafe { x86::one::add_multiple(factor, x, sums) };
             backend
         }
         _ => {
@@ -81,12 +87,17 @@ pub fn sum_of_products_with(backend: Backend, a: &[[u8; 16]], b: &[[u8; 16]]) ->
         #[cfg(target_arch = "x86_64")]
         Backend::Clmul512 if backend.is_available() => {
             // SAFETY: the processor has what the path needs, as is_available has just said.
-            (backend, unsafe { x86::wide::sum_of_products(a, b) })
+            (backend, unsafe { x86::four::sum_of_products(a, b) })
+        }
+        #[cfg(target_arch = "x86_64")]
+        Backend::Clmul256 if backend.is_available() => {
+            // SAFETY: the processor has what the path needs, as is_available has just said.
+            (backend, unsafe { x86::two::sum_of_products(a, b) })
         }
         #[cfg(target_arch = "x86_64")]
         Backend::Clmul if backend.is_available() => {
             // SAFETY: the processor has what the path needs, as is_available has just said.
-            (backend, unsafe { x86::narrow::sum_of_products(a, b) })
+            (backend, unsafe { x86::one::sum_of_products(a, b) })
         }
         _ => (Backend::Portable, portable::sum_of_products(a, b)),
     }

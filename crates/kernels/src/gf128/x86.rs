@@ -1,4 +1,5 @@
-//! Carry-less multiplication of 64-bit halves, of one element (PCLMULQDQ) or of four (VPCLMULQDQ, AVX-512).
+//! Carry-less multiplication of 64-bit halves, of one element (PCLMULQDQ), two (VPCLMULQDQ with AVX2) or four
+//! (with AVX-512).
 //!
 //! With a = a0 + a1 x^64 and b alike, a b = a0 b0 + (a0 b1 + a1 b0) x^64 + a1 b1 x^128. The three parts are
 //! summed over all products before they are put together and reduced.
@@ -105,7 +106,7 @@ macro_rules! path {
 }
 
 path!(
-    narrow,
+    one,
     "pclmulqdq",
     __m128i,
     1,
@@ -119,7 +120,21 @@ path!(
     |element| element
 );
 path!(
-    wide,
+    two,
+    "avx2,vpclmulqdq",
+    __m256i,
+    2,
+    _mm256_setzero_si256,
+    _mm256_loadu_si256,
+    _mm256_storeu_si256,
+    _mm256_xor_si256,
+    _mm256_clmulepi64_epi128,
+    _mm256_bslli_epi128,
+    _mm256_bsrli_epi128,
+    _mm256_broadcastsi128_si256
+);
+path!(
+    four,
     "avx512f,avx512bw,vpclmulqdq",
     __m512i,
     4,

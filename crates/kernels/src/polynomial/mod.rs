@@ -19,7 +19,7 @@ use crate::Backend;
 use algorithm::Lanes;
 
 /// The paths of this kernel, best first.
-pub const BACKENDS: &[Backend] = &[Backend::Clmul512, Backend::Clmul, Backend::Portable];
+pub const BACKENDS: &[Backend] = &[Backend::Clmul512, Backend::Clmul256, Backend::Clmul, Backend::Portable];
 
 /// A field of characteristic two, by the polynomial that it is taken modulo.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -205,6 +205,9 @@ fn run_in<K: Kernel, const BITS: u32>(backend: Backend, kernel: K) -> (Backend, 
         #[cfg(target_arch = "x86_64")]
         // SAFETY: the processor has what the path needs, as is_available has just said.
         Backend::Clmul512 if backend.is_available() => (backend, unsafe { x86::run_512::<K, BITS>(kernel) }),
+        #[cfg(target_arch = "x86_64")]
+        // SAFETY: as above.
+        Backend::Clmul256 if backend.is_available() => (backend, unsafe { x86::run_256::<K, BITS>(kernel) }),
         #[cfg(target_arch = "x86_64")]
         // SAFETY: as above.
         Backend::Clmul if backend.is_available() => (backend, unsafe { x86::run_128::<K, BITS>(kernel) }),

@@ -1,5 +1,5 @@
-//! One element in each 128 bits of a vector, multiplied by the carry-less multipliers: four in 512 bits with
-//! VPCLMULQDQ, one with PCLMULQDQ.
+//! One element in each 128 bits of a vector, multiplied by the carry-less multipliers: four in 512 bits and
+//! two in 256 with VPCLMULQDQ, one with PCLMULQDQ.
 
 // Nearly every line is an instruction. One reason, stated once below, makes all of them sound.
 #![allow(clippy::undocumented_unsafe_blocks)]
@@ -15,13 +15,19 @@ pub(super) fn run_512<K: Kernel, const BITS: u32>(kernel: K) -> K::Output {
     kernel.run::<Four, BITS>()
 }
 
+/// Runs a kernel on two lanes.
+#[target_feature(enable = "avx2,vpclmulqdq")]
+pub(super) fn run_256<K: Kernel, const BITS: u32>(kernel: K) -> K::Output {
+    kernel.run::<Two, BITS>()
+}
+
 /// Runs a kernel on one lane.
 #[target_feature(enable = "pclmulqdq,sse2")]
 pub(super) fn run_128<K: Kernel, const BITS: u32>(kernel: K) -> K::Output {
     kernel.run::<Single, BITS>()
 }
 
-// SAFETY, for all that follows: values of these types exist only in the two functions above, which are compiled for
+// SAFETY, for all that follows: values of these types exist only in the three functions above, which are compiled for
 // the instructions. What is loaded and stored is checked to be as long as a vector, which may lie anywhere.
 macro_rules! lanes {
     ($name:ident, $lanes:literal, $vector:ty, $wide:ident, $set:expr, $load:ident, $store:ident, $xor:ident, $and:ident,
@@ -125,6 +131,20 @@ lanes!(
     _mm512_clmulepi64_epi128,
     _mm512_bslli_epi128,
     _mm512_bsrli_epi128
+);
+lanes!(
+    Two,
+    2,
+    __m256i,
+    TwoWide,
+    |lane| _mm256_broadcastsi128_si256(lane),
+    _mm256_loadu_si256,
+    _mm256_storeu_si256,
+    _mm256_xor_si256,
+    _mm256_and_si256,
+    _mm256_clmulepi64_epi128,
+    _mm256_bslli_epi128,
+    _mm256_bsrli_epi128
 );
 lanes!(
     Single,

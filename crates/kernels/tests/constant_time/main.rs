@@ -32,11 +32,6 @@ use veilset_kernels::polynomial::{self, Field};
 use veilset_kernels::ristretto255::{self, Element, Table};
 use veilset_kernels::{Backend, aes, band, curve25519, gf64, gf128, hash, p256, transpose};
 
-/// Whether a path has instructions that valgrind does not know.
-fn needs_avx512(backend: Backend) -> bool {
-    matches!(backend, Backend::Ifma512 | Backend::Vaes512 | Backend::Clmul512 | Backend::Avx512)
-}
-
 /// From a key and data to as much output; returns the path that ran.
 type Run = fn(Backend, &[u8; 32], &[[u8; 32]], &mut [[u8; 32]]) -> Backend;
 
