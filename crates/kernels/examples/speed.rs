@@ -5,7 +5,7 @@ use std::hint::black_box;
 use std::time::Instant;
 
 use veilset_kernels::ristretto255::{self, Element, Table};
-use veilset_kernels::{Backend, aes, band, curve25519, gf128, hash, p256, polynomial, transpose};
+use veilset_kernels::{Backend, aes, band, curve25519, gf64, gf128, hash, p256, polynomial, transpose};
 
 /// Least nanoseconds of one call, of at least five calls and 0.2 seconds.
 fn time(mut f: impl FnMut()) -> f64 {
@@ -134,6 +134,19 @@ fn main() {
             black_box(gf128::sum_of_products_with(b, black_box(&x), &sums));
         });
         println!("gf128 sum of products {b:?}: {:8.3} ns/element", ns / n as f64);
+    }
+
+    for b in paths(gf64::BACKENDS) {
+        let n = 1024;
+        let (x, mut sums) = (vec![[0x35; 8]; n], vec![[0x53; 16]; n]);
+        let ns = time(|| {
+            gf64::add_multiple_with(b, &[7; 16], black_box(&x), &mut sums);
+        });
+        println!("gf64 add multiple     {b:?}: {:8.3} ns/element", ns / n as f64);
+        let ns = time(|| {
+            black_box(gf64::sum_of_products_with(b, black_box(&x), &sums));
+        });
+        println!("gf64 sum of products  {b:?}: {:8.3} ns/element", ns / n as f64);
     }
 
     for b in paths(hash::BACKENDS) {

@@ -41,6 +41,7 @@ pub mod band;
 pub mod curve25519;
 mod field;
 pub mod gf128;
+pub mod gf64;
 pub mod hash;
 pub mod memory;
 #[cfg(test)]

@@ -30,7 +30,7 @@ use std::sync::OnceLock;
 use veilset_kernels::paillier::SecretKey;
 use veilset_kernels::polynomial::{self, Field};
 use veilset_kernels::ristretto255::{self, Element, Table};
-use veilset_kernels::{Backend, aes, band, curve25519, gf128, hash, p256, transpose};
+use veilset_kernels::{Backend, aes, band, curve25519, gf64, gf128, hash, p256, transpose};
 
 /// From a key and data to as much output; returns the path that ran.
 type Run = fn(Backend, &[u8; 32], &[[u8; 32]], &mut [[u8; 32]]) -> Backend;
@@ -48,7 +48,7 @@ struct Subject {
 /// AVX-512, and a vector that is not full.
 const MOST: usize = 64 * 4 + 3;
 
-const SUBJECTS: [Subject; 14] = [
+const SUBJECTS: [Subject; 15] = [
     Subject { name: "ladder", backends: curve25519::BACKENDS, keyed: true, run: ladder },
     Subject { name: "elligator2", backends: curve25519::BACKENDS, keyed: false, run: elligator2 },
     Subject { name: "P-256 map", backends: &[Backend::Portable], keyed: true, run: p256_map },
@@ -61,6 +61,7 @@ const SUBJECTS: [Subject; 14] = [
         run: ristretto255_map,
     },
     Subject { name: "aes", backends: aes::BACKENDS, keyed: true, run: aes },
+    Subject { name: "gf64", backends: gf64::BACKENDS, keyed: true, run: gf64 },
     Subject { name: "gf128", backends: gf128::BACKENDS, keyed: true, run: gf128 },
     Subject { name: "band", backends: band::BACKENDS, keyed: false, run: band },
     Subject { name: "hash", backends: hash::BACKENDS, keyed: true, run: hash },
@@ -253,6 +254,18 @@ fn gf128(backend: Backend, key: &[u8; 32], data: &[[u8; 32]], out: &mut [[u8; 32
     sums.fill([0x35; 16]);
     let ran = gf128::add_multiple_with(backend, key.first_chunk().unwrap(), elements, sums);
     let (also, sum) = gf128::sum_of_products_with(backend, elements, sums);
+    assert_eq!(also, ran);
+    sums[0] = sum;
+    ran
+}
+
+/// Multiples by the key, and the sum of products of elements and pairs.
+fn gf64(backend: Backend, key: &[u8; 32], data: &[[u8; 32]], out: &mut [[u8; 32]]) -> Backend {
+    let sums = out.as_flattened_mut().as_chunks_mut::<16>().0;
+    let elements = &data.as_flattened().as_chunks::<8>().0[..sums.len()];
+    sums.fill([0x35; 16]);
+    let ran = gf64::add_multiple_with(backend, key.first_chunk().unwrap(), elements, sums);
+    let (also, sum) = gf64::sum_of_products_with(backend, elements, sums);
     assert_eq!(also, ran);
     sums[0] = sum;
     ran

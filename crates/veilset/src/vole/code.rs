@@ -1,5 +1,5 @@
 //! The code of the silent VOLE: expand-convolute (RRT23: Raghuraman, Rindal and Tanguy, "Expand-Convolute Codes for
-//! Pseudorandom Correlation Generators from LPN", CRYPTO 2023), systematic, of rate 1/2, over GF(2^128).
+//! Pseudorandom Correlation Generators from LPN", CRYPTO 2023), systematic, of rate 1/2, over GF(2^128) or GF(2^64).
 //!
 //! It maps a noise vector e of n + n' elements, few of which are not 0, to n elements that look random (dual
 //! LPN). Output i is e_i plus [`WEIGHT`] elements of the convolution y of the second half e':
@@ -77,9 +77,9 @@
 //! (1 - 2 * 0.25)^128 = 2^-128. Our criterion is stricter: over a large field, at distance 0.25, 128 noise
 //! elements are worth 53 bits, and our distance is 0.15.
 
+use crate::secret::Secrets;
 use rayon::prelude::*;
 use veilset_kernels::aes::Aes128;
-use zeroize::Zeroizing;
 
 /// Places added to each output.
 const WEIGHT: usize = 11;
@@ -130,16 +130,37 @@ pub(super) fn parity(n: usize) -> usize {
     WEIGHT * region(n)
 }
 
-/// The operand of the convolution and the expander: one element, or two with the same code.
-pub(super) type Elements<const W: usize> = [u128; W];
+/// What the code maps: bytes that are added by exclusive-or.
+pub trait Symbol: Copy + Default + Send + Sync {
+    /// Adds `other`.
+    fn add(&mut self, other: &Self);
 
-fn add<const W: usize>(a: &mut Elements<W>, b: &Elements<W>) {
-    a.iter_mut().zip(b).for_each(|(a, b)| *a ^= b);
+    /// Itself if bit 0 of `bits` is set, and 0 if not.
+    fn masked(self, bits: u32) -> Self;
 }
 
-/// The product with x.
-fn times_x(a: u128) -> u128 {
-    a << 1 ^ 0x87 & (a >> 127).wrapping_neg()
+impl Symbol for [u8; 16] {
+    #[inline(always)]
+    fn add(&mut self, other: &Self) {
+        *self = (u128::from_le_bytes(*self) ^ u128::from_le_bytes(*other)).to_le_bytes();
+    }
+
+    #[inline(always)]
+    fn masked(self, bits: u32) -> Self {
+        (u128::from_le_bytes(self) & u128::from(bits & 1).wrapping_neg()).to_le_bytes()
+    }
+}
+
+impl Symbol for [u8; 8] {
+    #[inline(always)]
+    fn add(&mut self, other: &Self) {
+        *self = (u64::from_le_bytes(*self) ^ u64::from_le_bytes(*other)).to_le_bytes();
+    }
+
+    #[inline(always)]
+    fn masked(self, bits: u32) -> Self {
+        (u64::from_le_bytes(self) & u64::from(bits & 1).wrapping_neg()).to_le_bytes()
+    }
 }
 
 /// A code.
@@ -157,26 +178,26 @@ impl Code {
         Code { region: region(n), bits, places }
     }
 
-    /// Replaces e' by y.
-    pub(super) fn convolve<const W: usize>(&self, e: &mut [Elements<W>]) {
+    /// Replaces e' by y. `times_x` multiplies by x in the field of the elements.
+    pub(super) fn convolve<T: Symbol>(&self, e: &mut [T], times_x: impl Fn(T) -> T) {
         let mut bits = vec![[0; 4]; BATCH];
         // Zeros precede the first elements.
-        let mut first = Zeroizing::new([[0; W]; 2 * MEMORY]);
+        let mut first = Secrets::<T>::zeros(2 * MEMORY);
         let head = e.len().min(MEMORY);
         for start in (0..e.len()).step_by(BATCH) {
             self.bits.ctr((start / 4) as u128, bits.as_flattened_mut());
             if start == 0 {
                 first[MEMORY..][..head].copy_from_slice(&e[..head]);
-                (0..head).for_each(|i| step(&mut *first, MEMORY + i, bits[i]));
+                (0..head).for_each(|i| step(&mut first, MEMORY + i, bits[i], &times_x));
                 e[..head].copy_from_slice(&first[MEMORY..][..head]);
             }
             let end = e.len().min(start + BATCH);
-            (start.max(head)..end).for_each(|i| step(e, i, bits[i - start]));
+            (start.max(head)..end).for_each(|i| step(e, i, bits[i - start], &times_x));
         }
     }
 
     /// Adds to each output the elements of y at its places.
-    pub(super) fn expand<const W: usize>(&self, y: &[Elements<W>], outputs: &mut [Elements<W>]) {
+    pub(super) fn expand<T: Symbol>(&self, y: &[T], outputs: &mut [T]) {
         // Region by region, so that the random reads stay within the cache.
         for (r, region) in y.chunks_exact(self.region).enumerate() {
             outputs.par_chunks_mut(BATCH).enumerate().for_each(|(batch, outputs)| {
@@ -184,7 +205,7 @@ impl Code {
                 self.places.ctr((r as u128) << 64 | (batch * BATCH / 4) as u128, places.as_flattened_mut());
                 for (output, place) in outputs.iter_mut().zip(&places) {
                     let place = (u64::from(u32::from_le_bytes(*place)) * region.len() as u64) >> 32;
-                    add(output, &region[place as usize]);
+                    output.add(&region[place as usize]);
                 }
             });
         }
@@ -193,20 +214,19 @@ impl Code {
 
 /// A step of the convolution: computes element `i` from the previous ones.
 #[inline(always)]
-fn step<const W: usize>(e: &mut [Elements<W>], i: usize, bits: [u8; 4]) {
+fn step<T: Symbol>(e: &mut [T], i: usize, bits: [u8; 4], times_x: &impl Fn(T) -> T) {
     let (before, here) = e.split_at_mut(i);
     let (Some(before), Some(here)) = (before.last_chunk::<MEMORY>(), here.first_mut()) else {
         return;
     };
     let (mut sum, mut bits) = (before[0], u32::from_le_bytes(bits));
     for element in &before[1..MEMORY - 1] {
-        let mask = u128::from(bits & 1).wrapping_neg();
-        (0..W).for_each(|w| sum[w] ^= element[w] & mask);
+        sum.add(&element.masked(bits));
         bits >>= 1;
     }
     // Done last, because this element has just been computed.
-    add(here, &sum);
-    add(here, &before[MEMORY - 1].map(times_x));
+    here.add(&sum);
+    here.add(&times_x(before[MEMORY - 1]));
 }
 
 #[cfg(test)]

@@ -32,9 +32,9 @@
 //!
 //! The receiver uses the places as addresses: see `tree.rs`.
 
-use super::code::{Code, Elements, noise, parity};
+use super::code::{Code, Symbol, noise, parity};
 use super::tree::{Tree, depth, sides};
-use super::{Element, Received, Vole, add, gilboa};
+use super::{Element, Scalar, Vole, add, gilboa};
 use crate::channel::{HEADER, Message, frames};
 use crate::context::Context;
 use crate::error::Result;
@@ -102,13 +102,6 @@ impl<Ot> Setup<Ot> {
     }
 }
 
-/// `n` random elements.
-fn random(n: usize, rng: &mut Prng) -> Secrets<Element> {
-    let mut elements = Secrets::<Element>::zeros(n);
-    rng.fill(elements.as_flattened_mut());
-    elements
-}
-
 /// What both parties know about a vector and its trees.
 struct Shape {
     n: usize,
@@ -138,39 +131,62 @@ impl Shape {
     }
 
     /// The receiver's noise: a place in each block, and the value there, which may be 0.
-    fn noise(&self, rng: &mut Prng) -> (Secrets<u32>, Secrets<Element>) {
+    fn noise<S: Scalar>(&self, rng: &mut Prng) -> (Secrets<u32>, Secrets<S>) {
         let place = |tree| rng.below(self.block(tree).len() as u64) as u32;
         let places = (0..self.trees).map(place).collect::<Vec<_>>();
-        (Secrets::from(places), random(self.trees, rng))
+        (Secrets::from(places), S::random(self.trees, rng))
     }
 
-    /// Calls `fill(tree, its block)` for all trees. Returns the results, and the vector of the blocks.
-    fn fill<T: Copy + Default + Send, R: Send>(
+    /// Calls `grow(tree)` for all trees, which returns the leaves of a tree and something else. Returns the leaves of
+    /// the first n places, those of the others, and the other results.
+    fn grow<R: Send>(
         &self,
-        fill: impl Fn(usize, &mut [T]) -> R + Sync,
-    ) -> (Vec<R>, Secrets<T>) {
-        let mut all = Secrets::zeros(self.places);
-        let (mut blocks, mut rest) = (Vec::with_capacity(self.trees), &mut all[..]);
+        grow: impl Fn(usize) -> (Secrets<Element>, R) + Sync,
+    ) -> ([Secrets<Element>; 2], Vec<R>) {
+        let [mut first, mut second] = [self.n, self.places - self.n].map(Secrets::<Element>::zeros);
+        let (mut blocks, mut rest) = (Vec::with_capacity(self.trees), [&mut first[..], &mut second[..]]);
         for tree in 0..self.trees {
-            let (block, behind) = rest.split_at_mut(self.block(tree).len());
-            blocks.push(block);
-            rest = behind;
+            let length = self.block(tree).len();
+            let in_first = length.min(rest[0].len());
+            let [first, second] = rest;
+            let (first, second) = (first.split_at_mut(in_first), second.split_at_mut(length - in_first));
+            blocks.push([first.0, second.0]);
+            rest = [first.1, second.1];
         }
-        let results = blocks.into_par_iter().enumerate().map(|(tree, block)| fill(tree, block)).collect();
-        (results, all)
+        let write = |(tree, [first, second]): (usize, [&mut [Element]; 2])| {
+            let (leaves, result) = grow(tree);
+            let (in_first, in_second) = leaves.split_at(first.len());
+            first.copy_from_slice(in_first);
+            second.copy_from_slice(in_second);
+            result
+        };
+        let results = blocks.into_par_iter().enumerate().map(write).collect();
+        ([first, second], results)
     }
 
-    /// Applies the code: replaces the first n elements by the outputs.
-    fn compress<const W: usize>(&self, all: &mut [Elements<W>]) {
-        let (outputs, parity) = all.split_at_mut(self.n);
-        self.code.convolve(parity);
+    /// Applies the code: adds to the `outputs`, of the first n places, what comes from the others.
+    fn compress<T: Symbol>(&self, outputs: &mut [T], parity: &mut [T], times_x: impl Fn(T) -> T) {
+        self.code.convolve(parity, times_x);
         self.code.expand(parity, outputs);
     }
-}
 
-/// Component `w` of the first `n` elements.
-fn component<const W: usize>(all: &[Elements<W>], n: usize, w: usize) -> Secrets<Element> {
-    Secrets::from(all[..n].iter().map(|elements| elements[w].to_le_bytes()).collect::<Vec<_>>())
+    /// A: the noise, mapped by the code.
+    fn scalars<S: Scalar>(&self, places: &[u32], values: &[S]) -> Secrets<S> {
+        let mut all = Secrets::<S>::zeros(self.places);
+        for (tree, (&place, value)) in places.iter().zip(values).enumerate() {
+            all[self.block(tree).start + place as usize] = *value;
+        }
+        let (outputs, parity) = all.split_at_mut(self.n);
+        self.compress(outputs, parity, S::times_x);
+        all.truncate(self.n);
+        all
+    }
+
+    /// B or C: the leaves, mapped by the code.
+    fn elements<S: Scalar>(&self, [mut outputs, mut parity]: [Secrets<Element>; 2]) -> Secrets<Element> {
+        self.compress(&mut outputs, &mut parity, S::element_times_x);
+        outputs
+    }
 }
 
 impl Vole for Silent {
@@ -189,15 +205,21 @@ impl Vole for Silent {
 }
 
 impl super::Receiver for Receiver {
-    fn next(&mut self, cx: &mut Context, n: usize) -> Result<Received> {
+    fn next<S: Scalar>(
+        &mut self,
+        cx: &mut Context,
+        n: usize,
+        take: impl FnOnce(&mut Context, Secrets<S>) -> Result<()>,
+    ) -> Result<Secrets<Element>> {
         if n <= DIRECT {
-            let a = random(n, cx.rng);
+            let a = S::random(n, cx.rng);
             let c = gilboa::receiver(&mut cx.ch.tx, &mut self.0.ot, &a)?;
-            return Ok(Received { a, c });
+            take(cx, a)?;
+            return Ok(c);
         }
         let shape = self.0.shape(n);
         // 1. The noise.
-        let (places, a) = shape.noise(cx.rng);
+        let (places, a) = shape.noise::<S>(cx.rng);
         // 2. c = Delta a + b for the noise values.
         let c = gilboa::receiver(&mut cx.ch.tx, &mut self.0.ot, &a)?;
         // 3. For each level of each tree, the sum of the side that is off the path to the place.
@@ -215,18 +237,20 @@ impl super::Receiver for Receiver {
         for ((sum, &right), pair) in taken.iter_mut().zip(right.iter()).zip(&encrypted) {
             add(sum, &Element::conditional_select(&pair[0], &pair[1], u8::from(right).into()));
         }
-        // 4. The leaf at the place is (sum of all ends + b) + (sum of the other ends) + c.
         let ends = cx.ch.rx.recv(ENDS, shape.trees)?;
-        let open = |i: usize, block: &mut [Elements<2>]| {
-            let (known, others) = shape.tree(i).regrow(places[i], &taken[i * shape.depth..][..shape.depth]);
-            block.iter_mut().zip(known.iter()).for_each(|(e, leaf)| e[1] = u128::from_le_bytes(*leaf));
+        // 4. Apply the code to the noise. A is not needed for C.
+        let scalars = cx.threads.run(|| shape.scalars(&places, &a));
+        take(cx, scalars)?;
+        // 5. The leaf at the place is (sum of all ends + b) + (sum of the other ends) + c.
+        let open = |i: usize| {
+            let (mut leaves, others) =
+                shape.tree(i).regrow(places[i], &taken[i * shape.depth..][..shape.depth]);
             let missing = u128::from_le_bytes(ends[i]) ^ others ^ u128::from_le_bytes(c[i]);
-            block[places[i] as usize] = [u128::from_le_bytes(a[i]), missing];
+            leaves[places[i] as usize] = missing.to_le_bytes();
+            (leaves, ())
         };
-        let (_, mut all) = cx.threads.run(|| shape.fill(open));
-        // 5. Apply the code.
-        cx.threads.run(|| shape.compress(&mut all));
-        Ok(Received { a: component(&all, n, 0), c: component(&all, n, 1) })
+        // 6. Apply the code.
+        Ok(cx.threads.run(|| shape.elements::<S>(shape.grow(open).0)))
     }
 }
 
@@ -235,22 +259,21 @@ impl super::Sender for Sender {
         self.0.ot.delta()
     }
 
-    fn next(&mut self, cx: &mut Context, n: usize) -> Result<Secrets<Element>> {
+    fn next<S: Scalar>(&mut self, cx: &mut Context, n: usize) -> Result<Secrets<Element>> {
         if n <= DIRECT {
-            return gilboa::sender(&mut cx.ch.rx, &mut self.0.ot, n);
+            return gilboa::sender::<S>(&mut cx.ch.rx, &mut self.0.ot, n);
         }
         let shape = self.0.shape(n);
         // 2. b for the noise values.
-        let b = gilboa::sender(&mut cx.ch.rx, &mut self.0.ot, shape.trees)?;
+        let b = gilboa::sender::<S>(&mut cx.ch.rx, &mut self.0.ot, shape.trees)?;
         // 3. All trees, and the sums of the levels.
-        let roots = random(shape.trees, cx.rng);
-        let grow = |i: usize, block: &mut [Elements<1>]| {
+        let roots = Element::random(shape.trees, cx.rng);
+        let grow = |i: usize| {
             let mut offered = Secrets::zeros(shape.depth);
-            let (whole, ends) = shape.tree(i).grow(roots[i], &mut offered);
-            block.iter_mut().zip(whole.iter()).for_each(|(e, leaf)| e[0] = u128::from_le_bytes(*leaf));
-            (offered, (ends ^ u128::from_le_bytes(b[i])).to_le_bytes())
+            let (leaves, ends) = shape.tree(i).grow(roots[i], &mut offered);
+            (leaves, (offered, (ends ^ u128::from_le_bytes(b[i])).to_le_bytes()))
         };
-        let (trees, mut all) = cx.threads.run(|| shape.fill(grow));
+        let (leaves, trees) = cx.threads.run(|| shape.grow(grow));
         let mut offered = Secrets::zeros(0);
         trees.iter().for_each(|(sums, _)| offered.extend(sums));
         let mut at = 0;
@@ -265,46 +288,43 @@ impl super::Sender for Sender {
             at += n;
         }
         cx.ch.tx.send(SUMS, &offered)?;
-        // 4. For each tree, the sum of all ends and b.
+        // For each tree, the sum of all ends and b.
         cx.ch.tx.send(ENDS, &trees.iter().map(|(_, ends)| *ends).collect::<Vec<_>>())?;
-        // 5. Apply the code.
-        cx.threads.run(|| shape.compress(&mut all));
-        Ok(component(&all, n, 0))
+        // 6. Apply the code.
+        Ok(cx.threads.run(|| shape.elements::<S>(leaves)))
     }
 }
 
 impl Silent {
     /// Bytes for vectors of these lengths, including setup and frame headers: from receiver to sender, and back.
-    pub(crate) fn traffic(&self, lengths: impl Iterator<Item = usize>) -> (usize, usize) {
+    pub(crate) fn traffic<S: Scalar>(&self, lengths: impl Iterator<Item = usize>) -> (usize, usize) {
         let ots = |n: usize| -> usize {
             frames(n, FRAME).map(|n| correction_bytes(n, self.k, Security::Malicious) + 2 * HEADER).sum()
         };
         lengths.fold(setup_bytes(self.k, Security::Malicious), |(there, back), n| {
             if n <= DIRECT {
-                return (there + ots(n * gilboa::BITS), back);
+                return (there + ots(n * S::BITS), back);
             }
             let trees = noise(n);
             let levels = trees * depth((n + parity(n)).div_ceil(trees));
             let to_receiver = 32 * levels + HEADER + 16 * trees + HEADER;
-            (there + ots(trees * gilboa::BITS) + ots(levels), back + to_receiver)
+            (there + ots(trees * S::BITS) + ots(levels), back + to_receiver)
         })
     }
-}
 
-impl Silent {
     /// Rounds for vectors of these lengths, after the receiver's first message. A vector made by the code takes two: the
     /// sums of the trees come back, and the receiver's next message follows them.
     pub(crate) fn rounds(&self, lengths: impl Iterator<Item = usize>) -> usize {
         2 * lengths.filter(|n| *n > DIRECT).count()
     }
 
-    /// The most bytes that the receiver and the sender hold for a vector of one of these lengths. By the code these are 3
-    /// and 1.5 elements of 16 bytes per place. Without it they are a byte per OT, for its bit, and the frames of the OTs.
-    pub(crate) fn held(&self, lengths: impl Iterator<Item = usize>) -> [usize; 2] {
+    /// The most bytes that the receiver and the sender hold for a vector of one of these lengths: by the code an element of
+    /// 16 bytes per place. Without it they are a byte per OT, for its bit, and the frames of the OTs.
+    pub(crate) fn held<S: Scalar>(&self, lengths: impl Iterator<Item = usize>) -> [usize; 2] {
         let frame = OT * FRAME;
         let of = |n: usize| match n <= DIRECT {
-            true => [n * (gilboa::BITS + 32) + frame, 32 * n + frame],
-            false => [3 * 16 * (n + parity(n)) + frame, 24 * (n + parity(n)) + frame],
+            true => [n * (S::BITS + 16 + S::SIZE) + frame, 32 * n + frame],
+            false => [16 * (n + parity(n)) + frame; 2],
         };
         lengths.map(of).fold([0; 2], |most, one| [most[0].max(one[0]), most[1].max(one[1])])
     }

@@ -1,0 +1,139 @@
+//! Carry-less multiplication: one element by a pair in a register of 128 bits (PCLMULQDQ), or four by four pairs
+//! (VPCLMULQDQ, AVX-512).
+//!
+//! The low and the high words of both products of a pair are put side by side, and reduced together by shifts.
+
+macro_rules! path {
+    (
+        $path:ident, $features:literal, $register:ident, $lanes:literal, $zero:ident, $load:ident, $store:ident,
+        $xor:ident, $clmul:ident, $left:ident, $right:ident, $low:ident, $high:ident, $broadcast:expr,
+        $spread:expr
+    ) => {
+        pub(super) mod $path {
+            use std::arch::x86_64::*;
+
+            /// Pairs in a register.
+            const LANES: usize = $lanes;
+
+            #[target_feature(enable = $features)]
+            pub(in super::super) fn add_multiple(factor: &[u8; 16], x: &[[u8; 8]], sums: &mut [[u8; 16]]) {
+                // SAFETY: 16 bytes are read from an array of 16; the load asks for no alignment.
+                let factor = $broadcast(unsafe { _mm_loadu_si128(factor.as_ptr().cast()) });
+                let (x, last) = x.as_chunks::<LANES>();
+                let (sums, last_sums) = sums.as_chunks_mut::<LANES>();
+                for (x, sums) in x.iter().zip(sums) {
+                    let product = reduce(multiply([$zero(); 2], spread(x), factor));
+                    store(sums, $xor(load(sums), product));
+                }
+                if !last.is_empty() {
+                    let mut product = [[0; 16]; LANES];
+                    store(&mut product, reduce(multiply([$zero(); 2], spread(&padded(last)), factor)));
+                    for (sum, product) in last_sums.iter_mut().zip(product) {
+                        *sum = (u128::from_le_bytes(*sum) ^ u128::from_le_bytes(product)).to_le_bytes();
+                    }
+                }
+            }
+
+            #[target_feature(enable = $features)]
+            pub(in super::super) fn sum_of_products(a: &[[u8; 8]], b: &[[u8; 16]]) -> [u8; 16] {
+                let mut products = [$zero(); 2];
+                let (a, last_a) = a.as_chunks::<LANES>();
+                let (b, last_b) = b.as_chunks::<LANES>();
+                for (a, b) in a.iter().zip(b) {
+                    products = multiply(products, spread(a), load(b));
+                }
+                products = multiply(products, spread(&padded(last_a)), load(&padded(last_b)));
+                let mut sums = [[0; 16]; LANES];
+                store(&mut sums, reduce(products));
+                sums.iter().fold(0, |sum, lane| sum ^ u128::from_le_bytes(*lane)).to_le_bytes()
+            }
+
+            /// Adds the products of an element and both elements of a pair.
+            #[inline]
+            #[target_feature(enable = $features)]
+            fn multiply(products: [$register; 2], a: $register, b: $register) -> [$register; 2] {
+                [$xor(products[0], $clmul::<0x00>(b, a)), $xor(products[1], $clmul::<0x01>(b, a))]
+            }
+
+            /// The pair that two sums of 127 bits are. The high word h stands for h (x^4 + x^3 + x + 1); of that, what
+            /// has degree 64 and more comes from the upper 4 bits of h, and is reduced with it.
+            #[inline]
+            #[target_feature(enable = $features)]
+            fn reduce([first, second]: [$register; 2]) -> $register {
+                let (low, high) = ($low(first, second), $high(first, second));
+                let over = $xor($xor($right::<60>(high), $right::<61>(high)), $right::<63>(high));
+                let high = $xor(high, over);
+                let folded = $xor($xor($left::<1>(high), $left::<3>(high)), $left::<4>(high));
+                $xor($xor(low, high), folded)
+            }
+
+            #[inline]
+            #[target_feature(enable = $features)]
+            fn load(pairs: &[[u8; 16]; LANES]) -> $register {
+                // SAFETY: a register is read from an array of its size; the load asks for no alignment.
+                unsafe { $load(pairs.as_ptr().cast()) }
+            }
+
+            #[inline]
+            #[target_feature(enable = $features)]
+            fn store(pairs: &mut [[u8; 16]; LANES], register: $register) {
+                // SAFETY: a register is written to an array of its size; the store asks for no alignment.
+                unsafe { $store(pairs.as_mut_ptr().cast(), register) }
+            }
+
+            /// Fewer than fit, padded with zeros.
+            #[inline]
+            fn padded<const N: usize>(few: &[[u8; N]]) -> [[u8; N]; LANES] {
+                let mut all = [[0; N]; LANES];
+                all[..few.len()].copy_from_slice(few);
+                all
+            }
+
+            /// Each element in the lower half of a lane.
+            #[inline]
+            #[target_feature(enable = $features)]
+            fn spread(elements: &[[u8; 8]; LANES]) -> $register {
+                $spread(elements)
+            }
+        }
+    };
+}
+
+path!(
+    narrow,
+    "pclmulqdq",
+    __m128i,
+    1,
+    _mm_setzero_si128,
+    _mm_loadu_si128,
+    _mm_storeu_si128,
+    _mm_xor_si128,
+    _mm_clmulepi64_si128,
+    _mm_slli_epi64,
+    _mm_srli_epi64,
+    _mm_unpacklo_epi64,
+    _mm_unpackhi_epi64,
+    |pair| pair,
+    |elements: &[[u8; 8]; 1]| _mm_set_epi64x(0, i64::from_le_bytes(elements[0]))
+);
+path!(
+    wide,
+    "avx512f,avx512bw,vpclmulqdq",
+    __m512i,
+    4,
+    _mm512_setzero_si512,
+    _mm512_loadu_si512,
+    _mm512_storeu_si512,
+    _mm512_xor_si512,
+    _mm512_clmulepi64_epi128,
+    _mm512_slli_epi64,
+    _mm512_srli_epi64,
+    _mm512_unpacklo_epi64,
+    _mm512_unpackhi_epi64,
+    _mm512_broadcast_i32x4,
+    // SAFETY: a register of 256 bits is read from an array of its size; the load asks for no alignment.
+    |elements: &[[u8; 8]; 4]| _mm512_maskz_expand_epi64(
+        0b0101_0101,
+        _mm512_castsi256_si512(unsafe { _mm256_loadu_si256(elements.as_ptr().cast()) })
+    )
+);

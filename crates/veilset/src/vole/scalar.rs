@@ -1,0 +1,109 @@
+//! The two fields in which a VOLE has its vector A.
+
+use super::Element;
+use super::code::Symbol;
+use crate::channel::Wire;
+use crate::rng::Prng;
+use crate::secret::Secrets;
+use veilset_kernels::{gf64, gf128};
+
+/// An element of GF(2^64).
+pub type Half = [u8; 8];
+
+/// An element of A, with what is computed between it and the elements of B and C.
+pub trait Scalar: Symbol + Wire + 'static {
+    /// Its bits.
+    const BITS: usize;
+
+    /// `n` random scalars.
+    fn random(n: usize, rng: &mut Prng) -> Secrets<Self>;
+
+    /// Bit `i`.
+    fn bit(&self, i: usize) -> bool;
+
+    /// Adds `delta` times `a[i]` to `sums[i]`.
+    fn add_multiple(delta: &Element, a: &[Self], sums: &mut [Element]);
+
+    /// The sum of x^b times row b, for as many rows as a scalar has bits.
+    fn combined(rows: &[Element]) -> Element;
+
+    /// The product with x.
+    fn times_x(self) -> Self;
+
+    /// The product of an element of B or C with x.
+    fn element_times_x(element: Element) -> Element;
+}
+
+impl Scalar for Element {
+    const BITS: usize = 128;
+
+    fn random(n: usize, rng: &mut Prng) -> Secrets<Element> {
+        let mut elements = Secrets::<Element>::zeros(n);
+        rng.fill(elements.as_flattened_mut());
+        elements
+    }
+
+    fn bit(&self, i: usize) -> bool {
+        self[i / 8] >> (i % 8) & 1 == 1
+    }
+
+    fn add_multiple(delta: &Element, a: &[Element], sums: &mut [Element]) {
+        gf128::add_multiple(delta, a, sums);
+    }
+
+    fn combined(rows: &[Element]) -> Element {
+        let powers: [Element; 128] = std::array::from_fn(|b| (1u128 << b).to_le_bytes());
+        gf128::sum_of_products(&powers, rows)
+    }
+
+    #[inline(always)]
+    fn times_x(self) -> Element {
+        let a = u128::from_le_bytes(self);
+        (a << 1 ^ 0x87 & (a >> 127).wrapping_neg()).to_le_bytes()
+    }
+
+    #[inline(always)]
+    fn element_times_x(element: Element) -> Element {
+        element.times_x()
+    }
+}
+
+impl Scalar for Half {
+    const BITS: usize = 64;
+
+    fn random(n: usize, rng: &mut Prng) -> Secrets<Half> {
+        let mut halves = Secrets::<Half>::zeros(n);
+        rng.fill(halves.as_flattened_mut());
+        halves
+    }
+
+    fn bit(&self, i: usize) -> bool {
+        self[i / 8] >> (i % 8) & 1 == 1
+    }
+
+    fn add_multiple(delta: &Element, a: &[Half], sums: &mut [Element]) {
+        gf64::add_multiple(delta, a, sums);
+    }
+
+    fn combined(rows: &[Element]) -> Element {
+        let powers: [Half; 64] = std::array::from_fn(|b| (1u64 << b).to_le_bytes());
+        gf64::sum_of_products(&powers, rows)
+    }
+
+    #[inline(always)]
+    fn times_x(self) -> Half {
+        times_x(u64::from_le_bytes(self)).to_le_bytes()
+    }
+
+    #[inline(always)]
+    fn element_times_x(element: Element) -> Element {
+        let e = u128::from_le_bytes(element);
+        (u128::from(times_x((e >> 64) as u64)) << 64 | u128::from(times_x(e as u64))).to_le_bytes()
+    }
+}
+
+/// The product with x in GF(2^64).
+#[inline(always)]
+fn times_x(a: u64) -> u64 {
+    a << 1 ^ gf64::MODULUS & (a >> 63).wrapping_neg()
+}
