@@ -66,8 +66,7 @@ fn every_length_on_every_path() {
     for n in [0, 1, 3, 4, 5, 8, 31] {
         let word = |seed: u64, i: u64| seed.wrapping_mul(2 * i + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
         let a: Vec<[u8; 8]> = (0..n).map(|i| word(u64::MAX / 7, i).to_le_bytes()).collect();
-        let b: Vec<[u8; 16]> =
-            (0..n).map(|i| pair(word(u64::MAX / 11, i), word(u64::MAX / 13, i))).collect();
+        let b: Vec<[u8; 16]> = (0..n).map(|i| pair(word(u64::MAX / 11, i), word(u64::MAX / 13, i))).collect();
         let factor = pair(u64::MAX / 5, u64::MAX / 17);
         let mut expected = (b.clone(), [0; 16]);
         portable::add_multiple(&factor, &a, &mut expected.0);

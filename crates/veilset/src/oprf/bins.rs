@@ -30,7 +30,7 @@ use crate::okvs::Value;
 use crate::ot::extension;
 use crate::secret::{Secret, Secrets};
 use crate::vole::silent::Silent;
-use crate::vole::{Element, Received, Receiver, Sender, Vole, add};
+use crate::vole::{Element, Receiver, Sender, Vole, add};
 use rayon::prelude::*;
 use veilset_kernels::gf128::add_multiple;
 
@@ -103,8 +103,8 @@ impl FromVole<Silent> {
     /// The cost for so many bins, and values at so many points of the sender.
     pub(crate) fn cost(&self, bins: usize, points: usize) -> Cost {
         let parts = || frames(bins, self.part);
-        let (there, back) = self.vole.traffic(parts());
-        let [vole_r, vole_s] = self.vole.held(parts());
+        let (there, back) = self.vole.traffic::<Element>(parts());
+        let [vole_r, vole_s] = self.vole.held::<Element>(parts());
         // K of all parts, twice while they are put together.
         let k = if bins > self.part { 16 * bins } else { 0 };
         let receiver = 16 * bins + vole_r;
@@ -157,11 +157,11 @@ impl<V: Vole> BinOprf for FromVole<V> {
         let parts = queries.chunks(self.part).zip(values.chunks_mut(self.part)).enumerate();
         for (number, (queries, values)) in parts {
             // 1. The VOLE, and d_j = x_j + a_j to S.
-            let Received { mut a, c } = vole.next(cx, queries.len())?;
-            a.iter_mut().zip(queries).for_each(|(a, x)| add(a, x));
-            for d in a.chunks(FRAME) {
-                cx.ch.tx.send(D, d)?;
-            }
+            let send = |cx: &mut Context, mut a: Secrets<Element>| {
+                a.iter_mut().zip(queries).for_each(|(a, x)| add(a, x));
+                a.chunks(FRAME).try_for_each(|d| cx.ch.tx.send(D, d))
+            };
+            let c = vole.next(cx, queries.len(), send)?;
             // 2. F_j(x_j) = H(j, c_j).
             let first = number * self.part;
             cx.threads.run(|| {
@@ -180,7 +180,7 @@ impl<V: Vole> BinOprf for FromVole<V> {
         let mut parts = Vec::new();
         for part in frames(bins, self.part) {
             // 1. The VOLE, and b_j + Delta d_j.
-            let mut b = vole.next(cx, part)?;
+            let mut b = vole.next::<Element>(cx, part)?;
             for (n, b) in frames(part, FRAME).zip(b.chunks_mut(FRAME)) {
                 add_multiple(&delta, &cx.ch.rx.recv(D, n)?, b);
             }

@@ -6,6 +6,7 @@ use crate::channel::Channel;
 use crate::error::Fault;
 use crate::rng::Prng;
 use crate::testing::{ANY_SESSION, SEEDS, every_bit_is_random, parts, run_pair, split_frames, told};
+use crate::vole::Scalar;
 use crate::vole::{self, silent::Silent};
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -200,7 +201,7 @@ impl Sender for Counting {
         &[1; 16]
     }
 
-    fn next(&mut self, _: &mut Context, n: usize) -> Result<Secrets<Element>> {
+    fn next<S: Scalar>(&mut self, _: &mut Context, n: usize) -> Result<Secrets<Element>> {
         self.0.fetch_add(n, Ordering::Relaxed);
         Ok(Secrets::zeros(n))
     }

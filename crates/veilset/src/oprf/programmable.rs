@@ -35,6 +35,7 @@ use crate::context::Context;
 use crate::error::{Error, Result};
 use crate::hashing::cuckoo::{CHOICES, Functions};
 use crate::okvs::{self, Encoded, Key, Rows, Seed, Value};
+use crate::params::LAMBDA;
 use crate::secret::Secrets;
 use crate::vole::add;
 use crate::vole::silent::Silent;
@@ -261,7 +262,7 @@ impl Programmed<Rr22<Silent>> {
     /// The cost for these bounds.
     pub(crate) fn cost(&self, bounds: Bounds) -> Cost {
         let Bounds { receiver, sender, .. } = bounds;
-        let oprf = self.0.cost(receiver, sender);
+        let oprf = self.0.cost(LAMBDA, receiver, sender);
         let hint = bounds.held();
         // All inputs; then F, or two copies of its values while they are halved, or the hint.
         let held = [(0, receiver), (1, sender)].map(|(i, n)| 32 * n + oprf.held[i].max(48 * n).max(hint[i]));

@@ -7,7 +7,12 @@
 //! F(x) = H(Decode(K, x) + Delta H_B(x), x). Decoding is linear, so at the receiver's inputs F(y) = H(Decode(C,
 //! y), y). At other inputs, Decode(C, x) is offset by Delta times a difference that is not 0.
 //!
-//! Departures: H_B(x) is the first half of the input, which is already a hash ([`super::Input`]). The OKVS is a
+//! A, P and H_B are in GF(2^64) where the number of the sender's inputs allows it ([`halved`]), and otherwise in GF(2^128).
+//! Delta, B, C and K have 128 bits in either case: in GF(2^64) two lanes ([`crate::vole`]). At an input x that R does not have,
+//! Decode(P, x) is H_B(x) with probability 2^-64 in the smaller field. R could then compute F(x) from a guess of x, and so
+//! test it. Over all inputs of the sender this has probability at most 2^-40.
+//!
+//! Departures: H_B(x) is the first part of the input, which is already a hash ([`super::Input`]). The OKVS is a
 //! different one; as in the paper, the receiver picks the seed of its rows after its inputs are fixed. The VOLE
 //! is generated in parts under one Delta, and A + P of a part is sent before the next part is generated.
 //!
@@ -19,7 +24,7 @@
 //! Leakage: |Y| to S, |X| to R. The time that R takes to solve for P depends slightly on Y and on the seed,
 //! which S learns later. S can measure it: R solves between S's first message of the OTs and its own answer.
 //!
-//! Cost: that of a VOLE of m = `okvs::size(|Y|)` elements, and 16 m bytes from receiver to sender: 20.4 MB at
+//! Cost: that of a VOLE of m = `okvs::size(|Y|)` elements, and 8 or 16 m bytes from receiver to sender: 10.2 MB at
 //! 2^20. With 2^20 inputs per side, one thread of a Zen 4 processor takes 0.6 to 0.7 s as the receiver and 0.4 s
 //! as the sender. Of that, the VOLE takes 0.24 and 0.11, the rows 0.07, solving for P 0.12, and decoding 0.04.
 //!
@@ -29,17 +34,17 @@
 //! In addition, the sender holds at most 2 bytes per byte of A + P received.
 
 use super::{Cost, Input, Oprf, Output};
-use crate::channel::{HEADER, Message, Unit, frames};
+use crate::channel::{HEADER, Message, Rx, Tx, Unit, frames};
 use crate::context::Context;
 use crate::error::{Error, Result};
 use crate::hash::{Domain, SessionId};
 use crate::okvs::{self, Encoded, Rows, Seed, Value};
 use crate::ot::extension;
+use crate::params::ceil_log2;
 use crate::secret::{Secret, Secrets};
 use crate::vole::silent::Silent;
-use crate::vole::{Received, Receiver, Sender, Vole, add};
+use crate::vole::{Element, Half, Receiver, Scalar, Sender, Vole};
 use rayon::prelude::*;
-use veilset_kernels::gf128::add_multiple;
 
 /// Elements per frame: 128 KiB.
 pub(crate) const FRAME: usize = 1 << 13;
@@ -47,7 +52,7 @@ pub(crate) const FRAME: usize = 1 << 13;
 const BATCH: usize = 1 << 9;
 
 const SEED: Message<Seed> = Message::new(0x98, "R->S  seed of the key-value store");
-const A_P: Message<Value> = Message::new(0x99, "R->S  A + P");
+const A_P: Message<[u8]> = Message::new(0x99, "R->S  A + P");
 
 /// The purpose of the VOLE.
 const PURPOSE: &str = "RR22";
@@ -76,14 +81,27 @@ impl<V> Rr22<V> {
     }
 }
 
+/// Whether A and P are in GF(2^64), where the sender has `n_x` inputs. An input that R does not have passes for one that it
+/// has with probability 2^-64.
+fn halved(exponent: u32, n_x: usize) -> bool {
+    exponent + ceil_log2(n_x) <= Half::BITS as u32
+}
+
 impl Rr22<Silent> {
     /// The cost for `n_y` inputs of the receiver and `n_x` of the sender: the VOLE, the seed and A + P.
-    pub(crate) fn cost(&self, n_y: usize, n_x: usize) -> Cost {
+    pub(crate) fn cost(&self, exponent: u32, n_y: usize, n_x: usize) -> Cost {
+        match halved(exponent, n_x) {
+            true => self.cost_over::<Half>(n_y, n_x),
+            false => self.cost_over::<Element>(n_y, n_x),
+        }
+    }
+
+    fn cost_over<S: Scalar>(&self, n_y: usize, n_x: usize) -> Cost {
         let m = okvs::size(n_y);
         let parts = || frames(m, self.part);
-        let (there, back) = self.vole.traffic(parts());
-        let store = size_of::<Seed>() + HEADER + size_of::<Value>() * m + HEADER * m.div_ceil(FRAME);
-        let [vole_r, vole_s] = self.vole.held(parts());
+        let (there, back) = self.vole.traffic::<S>(parts());
+        let store = size_of::<Seed>() + HEADER + S::SIZE * m + HEADER * m.div_ceil(FRAME);
+        let [vole_r, vole_s] = self.vole.held::<S>(parts());
         // The receiver's P and the rows of its inputs during the VOLE, or the equations before; then C, the rows and the
         // values, or the values and their hashes.
         let receiver =
@@ -144,8 +162,24 @@ pub(super) fn whole(mut parts: Vec<Secrets<Value>>) -> Secrets<Value> {
 }
 
 impl<V: Vole> Oprf for Rr22<V> {
-    fn receiver(&self, cx: &mut Context, inputs: &[Input], _: usize) -> Result<Secrets<Output>> {
-        // 1. P.
+    fn receiver(&self, cx: &mut Context, inputs: &[Input], n_x: usize) -> Result<Secrets<Output>> {
+        match halved(cx.exponent, n_x) {
+            true => self.receive::<Half>(cx, inputs),
+            false => self.receive::<Element>(cx, inputs),
+        }
+    }
+
+    fn sender(&self, cx: &mut Context, inputs: &[Input], n_y: usize) -> Result<Secrets<Output>> {
+        match halved(cx.exponent, inputs.len()) {
+            true => self.send::<Half>(cx, inputs, n_y),
+            false => self.send::<Element>(cx, inputs, n_y),
+        }
+    }
+}
+
+impl<V: Vole> Rr22<V> {
+    fn receive<S: Scalar>(&self, cx: &mut Context, inputs: &[Input]) -> Result<Secrets<Output>> {
+        // 1. P. Where A is shorter than its elements, their first bytes count: the store is linear over GF(2).
         let encode = || okvs::encode(inputs, |i| target(&inputs[i]), cx.rng);
         let Encoded { seed, mut vector, rows } = cx.threads.run(encode)?;
         let mut vole = self.vole.receiver(cx, PURPOSE)?;
@@ -153,11 +187,11 @@ impl<V: Vole> Oprf for Rr22<V> {
         // C of a part takes the place of P of this part.
         for p in vector.chunks_mut(self.part) {
             // 2. The VOLE, and A + P to S.
-            let Received { mut a, c } = vole.next(cx, p.len())?;
-            a.iter_mut().zip(p.iter()).for_each(|(a, p)| add(a, p));
-            for a_p in a.chunks(FRAME) {
-                cx.ch.tx.send(A_P, a_p)?;
-            }
+            let send = |cx: &mut Context, mut a: Secrets<S>| {
+                a.iter_mut().zip(p.iter()).for_each(|(a, p)| a.add(&S::first(p)));
+                a.chunks(FRAME).try_for_each(|a_p| send_scalars(&mut cx.ch.tx, a_p))
+            };
+            let c = vole.next(cx, p.len(), send)?;
             p.copy_from_slice(&c);
         }
         drop(vole);
@@ -165,7 +199,7 @@ impl<V: Vole> Oprf for Rr22<V> {
         cx.threads.run(|| Ok(hashed(&cx.session, rows.decode_last(vector)?, inputs, |_, _| ())))
     }
 
-    fn sender(&self, cx: &mut Context, inputs: &[Input], n_y: usize) -> Result<Secrets<Output>> {
+    fn send<S: Scalar>(&self, cx: &mut Context, inputs: &[Input], n_y: usize) -> Result<Secrets<Output>> {
         let m = okvs::size(n_y);
         let mut vole = self.vole.sender(cx, PURPOSE)?;
         let delta = Secret::new(*vole.delta());
@@ -175,13 +209,13 @@ impl<V: Vole> Oprf for Rr22<V> {
         for part in frames(m, self.part) {
             // 2. The VOLE, and K = B + Delta (A + P). K grows with what was received, not with what was
             //    announced.
-            let mut b = vole.next(cx, part)?;
+            let mut b = vole.next::<S>(cx, part)?;
             // Computed here because R takes longer for its part of the VOLE.
             if rows.is_none() {
                 rows = Some(cx.threads.run(|| Rows::new(&seed, inputs, m))?);
             }
             for (n, b) in frames(part, FRAME).zip(b.chunks_mut(FRAME)) {
-                add_multiple(&delta, &cx.ch.rx.recv(A_P, n)?, b);
+                S::add_multiple(&delta, &recv_scalars::<S>(&mut cx.ch.rx, n)?, b);
             }
             parts.push(b);
         }
@@ -190,11 +224,25 @@ impl<V: Vole> Oprf for Rr22<V> {
         let k = whole(parts);
         // 3. F(x) = H(Decode(K, x) + Delta H_B(x), x).
         let add_targets = |values: &mut [Value], inputs: &[Input]| {
-            let targets = Secrets::from(inputs.iter().map(target).collect::<Vec<_>>());
-            add_multiple(&delta, &targets, values);
+            let targets = inputs.iter().map(|input| S::first(&target(input)));
+            S::add_multiple(&delta, &Secrets::from(targets.collect::<Vec<_>>()), values);
         };
         cx.threads.run(|| Ok(hashed(&cx.session, rows.decode_last(k)?, inputs, add_targets)))
     }
+}
+
+/// Sends a frame of A + P.
+fn send_scalars<S: Scalar>(tx: &mut Tx, scalars: &[S]) -> Result<()> {
+    let mut frame = Vec::with_capacity(S::SIZE * scalars.len());
+    scalars.iter().for_each(|scalar| scalar.put(&mut frame));
+    tx.send_bytes(A_P, &frame)
+}
+
+/// Receives a frame of A + P, of `n` elements.
+fn recv_scalars<S: Scalar>(rx: &mut Rx, n: usize) -> Result<Secrets<S>> {
+    let frame = rx.recv_bytes(A_P, S::SIZE * n)?;
+    let scalar = |bytes| S::get(bytes).map_err(|what| Error::Bug(what.into()));
+    Ok(Secrets::from(frame.chunks_exact(S::SIZE).map(scalar).collect::<Result<Vec<S>>>()?))
 }
 
 #[cfg(test)]

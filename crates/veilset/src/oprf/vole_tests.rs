@@ -7,7 +7,7 @@ use crate::error::{Error, Fault};
 use crate::oprf::tests::is_an_oprf;
 use crate::rng::Prng;
 use crate::testing::{every_bit_is_random, parts, run_pair, split_frames};
-use crate::vole::{Ideal, silent::Silent};
+use crate::vole::{Ideal, add, silent::Silent};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -15,15 +15,40 @@ fn inputs(n: usize) -> Vec<Input> {
     (0..n as u64).map(|i| Input::of_item(&i.to_le_bytes())).collect()
 }
 
+/// The same protocol over the whole field, as for a sender with more inputs than a test can have.
+struct Whole<P>(P);
+
+impl<P: Oprf> Oprf for Whole<P> {
+    fn receiver(&self, cx: &mut Context, inputs: &[Input], n_x: usize) -> Result<Secrets<Output>> {
+        cx.exponent = 65;
+        self.0.receiver(cx, inputs, n_x)
+    }
+
+    fn sender(&self, cx: &mut Context, inputs: &[Input], n_y: usize) -> Result<Secrets<Output>> {
+        cx.exponent = 65;
+        self.0.sender(cx, inputs, n_y)
+    }
+}
+
 #[test]
 fn it_is_an_oprf() {
     is_an_oprf(&Rr22::new(Ideal), FRAME);
+    is_an_oprf(&Whole(Rr22::new(Ideal)), FRAME);
+}
+
+/// An input of the sender passes for one of the receiver's with probability 2^-64: over all of them at most 2^-exponent.
+#[test]
+fn the_field_is_halved_while_the_error_allows_it() {
+    let most = |exponent| (0..=28).filter(|log_n| halved(exponent, 1 << log_n)).max();
+    assert_eq!([40, 48, 60, 64].map(most), [Some(24), Some(16), Some(4), Some(0)]);
+    assert!(halved(40, 0) && !halved(40, (1 << 24) + 1) && !halved(65, 0));
 }
 
 /// Frames of a few inputs, as each run has its own base OTs.
 #[test]
 fn it_is_an_oprf_over_silent_vole() {
     is_an_oprf(&Rr22::new(Silent { k: 2 }), 100);
+    is_an_oprf(&Whole(Rr22::new(Silent { k: 2 })), 100);
 }
 
 /// Enough inputs for the VOLE to need its code.
@@ -81,7 +106,7 @@ impl Sender for Counting {
         &[1; 16]
     }
 
-    fn next(&mut self, _: &mut Context, n: usize) -> Result<Secrets<Value>> {
+    fn next<S: Scalar>(&mut self, _: &mut Context, n: usize) -> Result<Secrets<Value>> {
         self.0.fetch_add(n, Ordering::Relaxed);
         Ok(Secrets::zeros(n))
     }
@@ -95,7 +120,7 @@ fn the_sender_expands_a_part_for_what_has_come_and_no_more() {
         std::thread::scope(|s| {
             s.spawn(move || {
                 peer.tx.send(SEED, &[[7; 16]]).unwrap();
-                (0..come).for_each(|_| peer.tx.send(A_P, &vec![[7; 16]; FRAME]).unwrap());
+                (0..come).for_each(|_| peer.tx.send_bytes(A_P, &[7; 8 * FRAME]).unwrap());
             });
             let rng = &mut Prng::from_seed(&[2; 32]);
             let e = protocol
@@ -115,8 +140,8 @@ fn the_sender_expands_a_part_for_what_has_come_and_no_more() {
 /// What S sees is masked afresh in every run, and does not reveal the inputs it was computed from.
 #[test]
 fn what_is_sent_is_masked_by_a() {
-    let (all, session) = (inputs(60), SessionId::of([2; 32]));
-    let (y, x) = (&all[..50], &all[40..]);
+    let (all, session) = (inputs(260), SessionId::of([2; 32]));
+    let (y, x) = (&all[..250], &all[240..]);
     let protocol = Rr22::new(Silent { k: 2 });
     let sent = |seed: u8| {
         let (_, views) = run_pair(
@@ -127,14 +152,16 @@ fn what_is_sent_is_masked_by_a() {
         let frames = split_frames(&views.0[1]);
         let body = |tag| frames.iter().find(|f| f.0 == tag).unwrap().1.clone();
         let seed: Seed = body(0x98).try_into().unwrap();
-        (seed, body(0x99).as_chunks::<16>().0.to_vec())
+        (seed, body(0x99).as_chunks::<8>().0.to_vec())
     };
     let [one, other] = [1, 2].map(sent);
     assert_ne!(one.0, other.0);
     assert!(one.1.iter().all(|element| !other.1.contains(element)));
     for (seed, vector) in [&one, &other] {
-        let values = Rows::new(seed, y, vector.len()).unwrap().decode(vector).unwrap();
-        let targets: Vec<Value> = y.iter().map(target).collect();
+        every_bit_is_random(vector, 64);
+        let vector: Vec<Value> = vector.iter().map(widened).collect();
+        let values = Rows::new(seed, y, vector.len()).unwrap().decode(&vector).unwrap();
+        let targets: Vec<Value> = y.iter().map(|y| widened(&Half::first(&target(y)))).collect();
         assert!(values.iter().all(|value| *value != [0; 16] && !targets.contains(value)));
     }
 }
@@ -183,39 +210,54 @@ fn the_vole_belongs_to_the_session() {
     assert!(sums(1).iter().zip(sums(2)).all(|(a, b)| *a != b));
 }
 
+/// A scalar with zeros behind it.
+fn widened(first: &Half) -> Value {
+    let mut value = [0; 16];
+    value[..8].copy_from_slice(first);
+    value
+}
+
 /// Recomputed by definition, from the output of the ideal VOLE's sender and the messages.
 #[test]
 fn outputs_and_messages_are_those_of_the_definition() {
+    by_definition::<Half>(&Rr22::new(Ideal), |half| widened(half));
+    by_definition::<Element>(&Whole(Rr22::new(Ideal)), |element| *element);
+}
+
+/// `value` gives the element of the key-value store whose first bytes are a scalar.
+fn by_definition<S: Scalar + std::fmt::Debug + PartialEq>(
+    protocol: &(impl Oprf + Sync),
+    value: impl Fn(&S) -> Value,
+) {
     let (all, session) = (inputs(60), SessionId::of([2; 32]));
     let (y, x) = (&all[..40], &all[30..]);
-    let protocol = Rr22::new(Ideal);
     let ((f_y, f_x), views) =
         run_pair(&session, |cx| protocol.receiver(cx, y, x.len()), |cx| protocol.sender(cx, x, y.len()));
     let m = okvs::size(y.len());
-    assert_eq!(views.frames(1), [(0x98, 16), (0x99, 16 * m)]);
+    assert_eq!(views.frames(1), [(0x98, 16), (0x99, S::SIZE * m)]);
     let frames = split_frames(&views.0[1]);
     let seed: Seed = frames[0].1[..].try_into().unwrap();
-    let a_p = frames[1].1.as_chunks::<16>().0;
+    let a_p: Vec<S> = frames[1].1.chunks(S::SIZE).map(|bytes| S::get(bytes).unwrap()).collect();
     let rng = &mut Prng::from_seed(&crate::testing::SEEDS[1]);
     let delta: Value = rng.bytes();
-    let (mut a, mut b) = (vec![[0; 16]; m], vec![[0; 16]; m]);
-    rng.fill(a.as_flattened_mut());
+    let a = S::random(m, rng);
+    let mut b = vec![[0; 16]; m];
     rng.fill(b.as_flattened_mut());
-    let mut p = a_p.to_vec();
-    p.iter_mut().zip(&a).for_each(|(p, a)| add(p, a));
+    let mut p: Vec<Value> = a_p.iter().map(&value).collect();
+    p.iter_mut().zip(a.iter()).for_each(|(p, a)| add(p, &value(a)));
     let (mut c, mut k) = (b.clone(), b);
-    add_multiple(&delta, &a, &mut c);
-    add_multiple(&delta, a_p, &mut k);
+    S::add_multiple(&delta, &a, &mut c);
+    S::add_multiple(&delta, &a_p, &mut k);
     let h = Domain::new(&session, "RR22 OPRF value");
     let decode =
         |vector: &[Value], input: &Input| Rows::new(&seed, &[*input], m).unwrap().decode(vector).unwrap()[0];
     for (y, f) in y.iter().zip(f_y.iter()) {
-        assert_eq!(decode(&p, y), target(y));
+        assert_eq!(S::first(&decode(&p, y)), S::first(&target(y)));
         assert_eq!(*f, h.hash::<32>(&[&decode(&c, y), y]));
     }
     for (x, f) in x.iter().zip(f_x.iter()) {
         let mut value = [decode(&k, x)];
-        add_multiple(&delta, &[target(x)], &mut value);
+        S::add_multiple(&delta, &[S::first(&target(x))], &mut value);
         assert_eq!(*f, h.hash::<32>(&[&value[0], x]));
     }
 }
@@ -224,7 +266,7 @@ fn outputs_and_messages_are_those_of_the_definition() {
 fn messages_of_another_length_or_kind_are_refused() {
     // A receiver that has run the ideal VOLE sends these instead of its seed and A + P.
     let m = okvs::size(200);
-    let good = [(0x98, vec![7; 16]), (0x99, vec![7; 16 * m])];
+    let good = [(0x98, vec![7; 16]), (0x99, vec![7; 8 * m])];
     let mut forgeries = Vec::new();
     for (i, name) in [(0, "seed of the key-value store"), (1, "A + P")] {
         let bytes = good[i].1.len();

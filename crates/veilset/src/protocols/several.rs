@@ -18,7 +18,7 @@ use crate::vole::silent::Silent;
 const ALL_BUT_ONE: &str = "all parties follow the protocol (semi-honest), and any of them but one may put together what \
                            they see: nothing binds a party to its true set or choices";
 const LPN: &str =
-    "learning parity with noise, for an expand-convolute code with regular noise over GF(2^128)";
+    "learning parity with noise, for an expand-convolute code with regular noise over GF(2^64) or GF(2^128)";
 const HASHES: &str = "AES-128 as an ideal cipher, BLAKE3 as a random oracle";
 const DDH: &str = "decisional Diffie-Hellman on ristretto255";
 

@@ -27,7 +27,7 @@ pub static SIGMA_FHE: Protocol = Protocol {
             BASE_OTS,
             "ring learning with errors, for 8192 coefficients and a modulus of 168 bits (128-bit security)",
             "AES-128 as an ideal cipher, BLAKE3 as a random oracle; above some thousand items of the sender learning \
-             parity with noise, for an expand-convolute code with regular noise over GF(2^128)",
+             parity with noise, for an expand-convolute code with regular noise over GF(2^64)",
         ]
     },
     runs: Runs::Two {

@@ -17,7 +17,8 @@ pub static VOLE: Protocol = Protocol {
             SEMI_HONEST,
             BASE_OTS,
             "AES-128 as an ideal cipher, BLAKE3 as a random oracle",
-            "learning parity with noise, for an expand-convolute code with regular noise over GF(2^128)",
+            "learning parity with noise, for an expand-convolute code with regular noise over GF(2^64), or over GF(2^128) for \
+             a sender of more than 16,777,216 items",
         ]
     },
     runs: Runs::Two {
@@ -25,7 +26,8 @@ pub static VOLE: Protocol = Protocol {
         stages: |_, terms| 1 + usize::from(terms.payload),
         cost: |deal| {
             let (n_y, n_x) = VOLE.sizes(deal);
-            super::cost_over_oprf(deal, (n_y, n_x), Rr22::new(Silent::default()).cost(n_y, n_x))
+            let oprf = Rr22::new(Silent::default()).cost(deal.terms.exponent(), n_y, n_x);
+            super::cost_over_oprf(deal, (n_y, n_x), oprf)
         },
         run: |task, cx, n| super::over_oprf(task, &Rr22::new(Silent::default()), cx, n),
     },

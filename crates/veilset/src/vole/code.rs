@@ -26,6 +26,9 @@
 //! steps, a noise element contributes a polynomial in x of degree k. The factor 1 before y_(i-24) makes each
 //! state of the convolution a bijective function of the previous one, so it cannot die out by itself.
 //!
+//! Over GF(2^64) an element is 64 syndromes instead of 128. Fewer noise elements are then enough against this attack, and
+//! against its variants below. x generates this field, too.
+//!
 //! # How much noise
 //!
 //! The noise has t elements, one at a random place in each of t blocks, with random values: [`noise`]. The

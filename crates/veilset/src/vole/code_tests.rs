@@ -1,14 +1,47 @@
 use super::*;
 use crate::rng::Prng;
+use crate::vole::{Element, Half, Scalar};
 use std::collections::HashSet;
-use veilset_kernels::gf128;
+use veilset_kernels::{gf64, gf128};
 
-fn random(rng: &mut Prng) -> u128 {
-    u128::from_le_bytes(rng.bytes())
+/// A field in which codes work; its elements are the low bits of numbers.
+#[derive(Clone, Copy)]
+struct Field {
+    bits: usize,
+    product: fn(u128, u128) -> u128,
 }
 
-fn product(a: u128, b: u128) -> u128 {
-    u128::from_le_bytes(gf128::multiply(&a.to_le_bytes(), &b.to_le_bytes()))
+const WHOLE: Field = Field {
+    bits: 128,
+    product: |a, b| u128::from_le_bytes(gf128::multiply(&a.to_le_bytes(), &b.to_le_bytes())),
+};
+
+const HALF: Field = Field {
+    bits: 64,
+    product: |a, b| {
+        u128::from(u64::from_le_bytes(gf64::multiply(&(a as u64).to_le_bytes(), &(b as u64).to_le_bytes())))
+    },
+};
+
+impl Field {
+    fn random(self, rng: &mut Prng) -> u128 {
+        u128::from_le_bytes(rng.bytes()) >> (128 - self.bits)
+    }
+
+    /// a^(2^squarings)
+    fn power(self, mut a: u128, squarings: usize) -> u128 {
+        (0..squarings).for_each(|_| a = (self.product)(a, a));
+        a
+    }
+
+    /// a^(2^bits - 2), through a^(2^k - 1) for growing k.
+    fn inverse(self, a: u128) -> u128 {
+        let step = |(inverse, square): (u128, u128), _| {
+            let square = (self.product)(square, square);
+            ((self.product)(inverse, square), square)
+        };
+        (1..self.bits).fold((1, a), step).0
+    }
 }
 
 /// The bits of the convolution, one row per step, and the places of all outputs, by definition.
@@ -33,7 +66,7 @@ fn places(code: &Code, n: usize) -> Vec<Vec<usize>> {
 
 /// The outputs by definition. The factor of y_(i-1) is an argument, so that the code can be tested without
 /// x.
-fn slow(code: &Code, n: usize, e: &[u128], factor: u128) -> Vec<u128> {
+fn slow(field: Field, code: &Code, n: usize, e: &[u128], factor: u128) -> Vec<u128> {
     let bits = bits(code);
     let mut y: Vec<u128> = e[n..].to_vec();
     for i in 0..y.len() {
@@ -44,29 +77,51 @@ fn slow(code: &Code, n: usize, e: &[u128], factor: u128) -> Vec<u128> {
                 // The oldest element has the lowest bit.
                 _ => u128::from(bits[i] >> (MEMORY - 1 - back) & 1),
             };
-            y[i] ^= product(coefficient, y[i - back]);
+            y[i] ^= (field.product)(coefficient, y[i - back]);
         }
     }
     places(code, n).iter().zip(e).map(|(places, e)| places.iter().fold(*e, |sum, &l| sum ^ y[l])).collect()
 }
 
-fn fast(code: &Code, n: usize, e: &[[u128; 2]]) -> Vec<[u128; 2]> {
+fn fast<T: Symbol>(code: &Code, n: usize, e: &[T], times_x: impl Fn(T) -> T) -> Vec<T> {
     let (mut outputs, mut y) = (e[..n].to_vec(), e[n..].to_vec());
-    code.convolve(&mut y);
+    code.convolve(&mut y, times_x);
     code.expand(&y, &mut outputs);
     outputs
 }
 
+/// In both fields, and in the two lanes of elements over the smaller one.
 #[test]
 fn outputs_are_those_of_the_definition() {
     let mut rng = Prng::from_seed(&[1; 32]);
     // Sizes below the memory; a batch and its neighbours.
     for n in [1, 2, 11, 12, 30, BATCH, BATCH + 1, 3 * BATCH - 5] {
         let code = Code::new(n, &[n as u8; 32]);
-        let e: Vec<[u128; 2]> = (0..n + parity(n)).map(|_| [random(&mut rng), random(&mut rng)]).collect();
-        let expected = [0, 1].map(|w| slow(&code, n, &e.iter().map(|e| e[w]).collect::<Vec<_>>(), 2));
-        let outputs = fast(&code, n, &e);
-        assert!((0..n).all(|i| outputs[i] == [expected[0][i], expected[1][i]]), "{n}");
+        let e: Vec<u128> = (0..n + parity(n)).map(|_| WHOLE.random(&mut rng)).collect();
+        let elements: Vec<Element> = e.iter().map(|e| e.to_le_bytes()).collect();
+        let whole = fast(&code, n, &elements, <Element as Scalar>::times_x);
+        let expected = slow(WHOLE, &code, n, &e, 2);
+        assert!((0..n).all(|i| u128::from_le_bytes(whole[i]) == expected[i]), "{n}");
+        let lanes = [0, 64].map(|shift| {
+            let lane: Vec<u128> = e.iter().map(|e| u128::from((e >> shift) as u64)).collect();
+            let halves: Vec<Half> = lane.iter().map(|e| (*e as u64).to_le_bytes()).collect();
+            let half = fast(&code, n, &halves, Half::times_x);
+            let expected = slow(HALF, &code, n, &lane, 2);
+            assert!((0..n).all(|i| u128::from(u64::from_le_bytes(half[i])) == expected[i]), "{n}");
+            expected
+        });
+        let both = fast(&code, n, &elements, Half::element_times_x);
+        assert!((0..n).all(|i| u128::from_le_bytes(both[i]) == lanes[0][i] | lanes[1][i] << 64), "{n}");
+    }
+}
+
+/// x generates the field, and no smaller one.
+#[test]
+fn the_factor_is_in_no_subfield() {
+    for field in [WHOLE, HALF] {
+        // The largest subfield has half of the bits, and contains all others.
+        assert_ne!(field.power(2, field.bits / 2), 2);
+        assert_eq!(field.power(2, field.bits), 2);
     }
 }
 
@@ -121,16 +176,17 @@ fn rank(elements: &[u128]) -> usize {
 /// distinguishes the outputs of the code without the factor x from random ones, but not those of this code.
 #[test]
 fn a_binary_code_is_broken_by_linear_algebra_and_this_one_is_not() {
-    let (n, t) = (1000, 100);
-    let code = Code::new(n, &[9; 32]);
-    let mut rng = Prng::from_seed(&[2; 32]);
-    let mut e = vec![0; n + parity(n)];
-    let block = e.len() / t;
-    for i in 0..t {
-        e[i * block + rng.below(block as u64) as usize] = random(&mut rng);
+    for (field, n, t) in [(WHOLE, 1000, 100), (HALF, 1000, 50)] {
+        let code = Code::new(n, &[9; 32]);
+        let mut rng = Prng::from_seed(&[2; 32]);
+        let mut e = vec![0; n + parity(n)];
+        let block = e.len() / t;
+        for i in 0..t {
+            e[i * block + rng.below(block as u64) as usize] = field.random(&mut rng);
+        }
+        assert!(rank(&slow(field, &code, n, &e, 1)) <= t);
+        assert_eq!(rank(&slow(field, &code, n, &e, 2)), field.bits);
     }
-    assert!(rank(&slow(&code, n, &e, 1)) <= t);
-    assert_eq!(rank(&slow(&code, n, &e, 2)), 128);
 }
 
 /// Nor is it a binary code with scaled columns, or one over another subfield. In systematic form, for a
@@ -140,39 +196,30 @@ fn a_binary_code_is_broken_by_linear_algebra_and_this_one_is_not() {
 fn no_choice_of_rows_and_columns_makes_the_code_one_over_a_subfield() {
     let n = 33;
     let code = Code::new(n, &[4; 32]);
-    // The matrix is systematic: the identity, then the images of the unit vectors of the second half.
-    let column = |j: usize| {
-        let mut e = vec![0; n + parity(n)];
-        e[n + j] = 1;
-        slow(&code, n, &e, 2)
-    };
-    let columns: Vec<Vec<u128>> = (0..parity(n)).map(column).collect();
-    let power = |mut a: u128, squarings: usize| {
-        (0..squarings).for_each(|_| a = product(a, a));
-        a
-    };
-    // a^(2^128 - 2), through a^(2^k - 1) for growing k.
-    let inverse = |a: u128| {
-        (1..128)
-            .fold((1, a), |(inverse, square), _| {
-                let square = product(square, square);
-                (product(inverse, square), square)
-            })
-            .0
-    };
-    let (mut outside, mut all) = (0, 0);
-    for i in (0..n - 1).step_by(3) {
-        for j in (0..parity(n) - 1).step_by(4) {
-            let [a, b, c, d] = [columns[j][i], columns[j][i + 1], columns[j + 1][i], columns[j + 1][i + 1]];
-            if [a, b, c, d].iter().all(|&entry| entry != 0) {
-                let ratio = product(product(a, d), inverse(product(b, c)));
-                // The largest subfield has 2^64 elements and contains all others.
-                outside += usize::from(power(ratio, 64) != ratio);
-                all += 1;
+    for field in [WHOLE, HALF] {
+        let product = field.product;
+        // The matrix is systematic: the identity, then the images of the unit vectors of the second half.
+        let column = |j: usize| {
+            let mut e = vec![0; n + parity(n)];
+            e[n + j] = 1;
+            slow(field, &code, n, &e, 2)
+        };
+        let columns: Vec<Vec<u128>> = (0..parity(n)).map(column).collect();
+        let (mut outside, mut all) = (0, 0);
+        for i in (0..n - 1).step_by(3) {
+            for j in (0..parity(n) - 1).step_by(4) {
+                let [a, b, c, d] =
+                    [columns[j][i], columns[j][i + 1], columns[j + 1][i], columns[j + 1][i + 1]];
+                if [a, b, c, d].iter().all(|&entry| entry != 0) {
+                    let ratio = product(product(a, d), field.inverse(product(b, c)));
+                    // The largest subfield has half of the bits, and contains all others.
+                    outside += usize::from(field.power(ratio, field.bits / 2) != ratio);
+                    all += 1;
+                }
             }
         }
+        assert!(all > 20 && outside > all / 2, "{outside} of {all}");
     }
-    assert!(all > 20 && outside > all / 2, "{outside} of {all}");
 }
 
 #[test]
@@ -223,7 +270,7 @@ fn rows_of_the_matrix_are_heavy() {
     for j in 0..parity(n) {
         let mut e = vec![0; n + parity(n)];
         e[n + j] = 1;
-        for (weight, output) in weights.iter_mut().zip(slow(&code, n, &e, 2)) {
+        for (weight, output) in weights.iter_mut().zip(slow(HALF, &code, n, &e, 2)) {
             *weight += usize::from(output != 0);
         }
     }

@@ -46,8 +46,7 @@ pub(crate) fn run_vole<S: Scalar>(
         },
         |cx| {
             let mut sender = protocol.sender(cx, purpose)?;
-            let sent =
-                |&n: &usize| Ok(SenderOutput { b: sender.next::<S>(cx, n)?, delta: *sender.delta() });
+            let sent = |&n: &usize| Ok(SenderOutput { b: sender.next::<S>(cx, n)?, delta: *sender.delta() });
             lengths.iter().map(sent).collect::<Result<Vec<_>>>()
         },
     );

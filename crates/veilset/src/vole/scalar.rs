@@ -15,6 +15,9 @@ pub trait Scalar: Symbol + Wire + 'static {
     /// Its bits.
     const BITS: usize;
 
+    /// The first bytes of 16, as many as a scalar has.
+    fn first(bytes: &[u8; 16]) -> Self;
+
     /// `n` random scalars.
     fn random(n: usize, rng: &mut Prng) -> Secrets<Self>;
 
@@ -36,6 +39,10 @@ pub trait Scalar: Symbol + Wire + 'static {
 
 impl Scalar for Element {
     const BITS: usize = 128;
+
+    fn first(bytes: &[u8; 16]) -> Element {
+        *bytes
+    }
 
     fn random(n: usize, rng: &mut Prng) -> Secrets<Element> {
         let mut elements = Secrets::<Element>::zeros(n);
@@ -70,6 +77,10 @@ impl Scalar for Element {
 
 impl Scalar for Half {
     const BITS: usize = 64;
+
+    fn first(bytes: &[u8; 16]) -> Half {
+        bytes.as_chunks().0[0]
+    }
 
     fn random(n: usize, rng: &mut Prng) -> Secrets<Half> {
         let mut halves = Secrets::<Half>::zeros(n);

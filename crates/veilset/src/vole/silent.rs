@@ -21,12 +21,13 @@
 //! go undetected.
 //!
 //! Leakage: n. Cost per vector: t is 546 to 548 for up to five million elements, and 793 at 2^28. There are 128
-//! t correlated OTs and t log2(N/t) random ones: 22 bits each from receiver to sender, and 2 KiB per frame. The
-//! sender sends 32 bytes per level and 16 per tree. That is 0.47 MB for a million elements, including base OTs.
+//! t correlated OTs, or 64 t with A in GF(2^64), and t log2(N/t) random ones: 22 bits each from receiver to sender, and
+//! 2 KiB per frame. The sender sends 32 bytes per level and 16 per tree. That is 0.47 MB for a million elements, or 0.35
+//! MB, including base OTs.
 //!
-//! Memory: the receiver holds 3 N elements of 16 bytes, the sender 1.5 N, for 0.5 MB of messages. If the peer's
-//! n is not trusted, ask for the elements in parts. Up to `DIRECT` elements come from OTs alone (`gilboa.rs`),
-//! without the assumption on the code: 390 bytes each.
+//! Memory: N elements of 16 bytes, for 0.5 MB of messages. If the peer's n is not trusted, ask for the elements in
+//! parts. Up to `DIRECT` elements come from OTs alone (`gilboa.rs`), without the assumption on the code: 390 or 195 bytes
+//! each.
 //!
 //! Vectors of one setup share Delta and the OTs. Each has its own code, tree keys, noise and roots.
 //!

@@ -4,10 +4,11 @@
 use super::*;
 use crate::channel::Channel;
 use crate::error::{Error, Fault};
-use crate::testing::{Garble, Views, parts, run_pair, split_frames};
+use crate::testing::{Garble, Views, every_bit_is_random, parts, run_pair, split_frames};
 use crate::threads::Threads;
-use crate::vole::tests::{SenderOutput, is_a_vole, run_vole};
-use crate::vole::{Receiver as _, Sender as _};
+use crate::vole::Half;
+use crate::vole::Sender as _;
+use crate::vole::tests::{Received, SenderOutput, is_a_vole, received, run_vole};
 use std::collections::HashSet;
 
 const SILENT: Silent = Silent { k: 2 };
@@ -19,11 +20,13 @@ fn it_is_a_vole() {
     // None, one, frames of OTs and their neighbours; without the code and with it, also where t does not divide
     // N.
     for n in [0, 1, 63, 64, 65, 200, DIRECT + 1, 6000, 7003] {
-        is_a_vole(&SILENT, &[n]);
+        is_a_vole::<Element>(&SILENT, &[n]);
+        is_a_vole::<Half>(&SILENT, &[n]);
     }
-    is_a_vole(&Silent::default(), &[DIRECT + 50]);
+    is_a_vole::<Element>(&Silent::default(), &[DIRECT + 50]);
+    is_a_vole::<Half>(&Silent::default(), &[DIRECT + 50]);
     // Several vectors in sequence.
-    is_a_vole(&SILENT, &[DIRECT + 1, 65, DIRECT + 1]);
+    is_a_vole::<Half>(&SILENT, &[DIRECT + 1, 65, DIRECT + 1]);
 }
 
 #[test]
@@ -42,7 +45,7 @@ fn blocks_cover_all_places() {
 #[test]
 fn lengths_depend_on_n_only() {
     for n in [100, 5000] {
-        let views = is_a_vole(&SILENT, &[n]);
+        let views = is_a_vole::<Element>(&SILENT, &[n]);
         let (mut to_sender, mut to_receiver) =
             (vec![(0x32, 32 * 128), (0x33, 32 * 128), (0x35, 32 * 65)], vec![(0x31, 64 * 128)]);
         // With the check and its 128 extra OTs.
@@ -57,7 +60,11 @@ fn lengths_depend_on_n_only() {
             }
         }
         let bytes = |frames: &[(u16, usize)]| frames.iter().map(|(_, n)| 6 + n).sum::<usize>();
-        assert_eq!(SILENT.traffic([n].into_iter()), (bytes(&to_sender), bytes(&to_receiver)), "{n}");
+        assert_eq!(
+            SILENT.traffic::<Element>([n].into_iter()),
+            (bytes(&to_sender), bytes(&to_receiver)),
+            "{n}"
+        );
         assert_eq!(views.frames(0), to_receiver, "{n}");
         assert_eq!(views.frames(1), to_sender, "{n}");
     }
@@ -67,21 +74,24 @@ fn lengths_depend_on_n_only() {
 #[test]
 fn traffic_is_as_measured() {
     for lengths in [&[300][..], &[DIRECT], &[DIRECT + 1], &[5000], &[5000, 5000, 300]] {
-        let views = is_a_vole(&Silent::default(), lengths);
-        let traffic = Silent::default().traffic(lengths.iter().copied());
+        let views = is_a_vole::<Element>(&Silent::default(), lengths);
+        let traffic = Silent::default().traffic::<Element>(lengths.iter().copied());
+        assert_eq!(traffic, (views.0[1].len(), views.0[0].len()), "{lengths:?}");
+        let views = is_a_vole::<Half>(&Silent::default(), lengths);
+        let traffic = Silent::default().traffic::<Half>(lengths.iter().copied());
         assert_eq!(traffic, (views.0[1].len(), views.0[0].len()), "{lengths:?}");
     }
 }
 
 /// One vector, with parties seeded as in [`run_vole`].
-fn run_one(session: u8, purpose: &'static str, n: usize) -> (Received, SenderOutput) {
+fn run_one(session: u8, purpose: &'static str, n: usize) -> (Received<Half>, SenderOutput) {
     run_vole(&SILENT, &SessionId::of([session; 32]), purpose, &[n]).0.remove(0)
 }
 
 #[test]
 fn sessions_and_purposes_separate() {
     let run = |session, purpose| run_one(session, purpose, DIRECT + 1);
-    let first: HashSet<Element> = [run(1, "a"), run(2, "a"), run(1, "b")].iter().map(|r| r.0.a[7]).collect();
+    let first: HashSet<Half> = [run(1, "a"), run(2, "a"), run(1, "b")].iter().map(|r| r.0.a[7]).collect();
     assert_eq!(first.len(), 3);
     // The same randomness gives the same result, whatever the number of threads.
     let (n, threads) = (DIRECT + 1, Threads::new(1).unwrap());
@@ -89,33 +99,36 @@ fn sessions_and_purposes_separate() {
         &SessionId::of([1; 32]),
         |cx| {
             let cx = &mut cx.on(&threads);
-            SILENT.receiver(cx, "a")?.next(cx, n)
+            received::<Half>(&mut SILENT.receiver(cx, "a")?, cx, n)
         },
         |cx| {
             let cx = &mut cx.on(&threads);
-            SILENT.sender(cx, "a")?.next(cx, n)
+            SILENT.sender(cx, "a")?.next::<Half>(cx, n)
         },
     );
     assert_eq!((&*one.0.c, &*one.1), (&*run(1, "a").0.c, &*run(1, "a").1.b));
 }
 
 /// A vector from parties with these seeds, in one session.
-fn run_seeded(receiver: u8, sender: u8, n: usize) -> (Received, SenderOutput, Views) {
+fn run_seeded(receiver: u8, sender: u8, n: usize) -> (Received<Half>, SenderOutput, Views) {
     let rng = |seed| Prng::from_seed(&[seed; 32]);
-    let ((received, sent), views) = run_pair(
+    let ((taken, sent), views) = run_pair(
         &SESSION,
-        |cx| SILENT.receiver(cx.under(rng(receiver)), "a")?.next(cx.under(rng(receiver + 100)), n),
+        |cx| {
+            let mut party = SILENT.receiver(cx.under(rng(receiver)), "a")?;
+            received(&mut party, cx.under(rng(receiver + 100)), n)
+        },
         |cx| {
             let mut party = SILENT.sender(cx.under(rng(sender + 50)), "a")?;
-            Ok(SenderOutput { b: party.next(cx.under(rng(sender + 150)), n)?, delta: *party.delta() })
+            Ok(SenderOutput { b: party.next::<Half>(cx.under(rng(sender + 150)), n)?, delta: *party.delta() })
         },
     );
-    (received, sent, views)
+    (taken, sent, views)
 }
 
 /// Whether the lists have no element in common.
-fn disjoint(a: &[Element], b: &[Element]) -> bool {
-    let a: HashSet<&Element> = a.iter().collect();
+fn disjoint<T: Eq + std::hash::Hash>(a: &[T], b: &[T]) -> bool {
+    let a: HashSet<&T> = a.iter().collect();
     b.iter().all(|element| !a.contains(element))
 }
 
@@ -141,7 +154,7 @@ fn sums_of_levels_and_of_ends_are_sent_encrypted() {
     for tag in [0x91, 0x92] {
         let body = |views: &Views| split_frames(&views.0[0]).into_iter().find(|f| f.0 == tag).unwrap().1;
         let [one, other] = [&one, &other].map(body);
-        assert!(disjoint(one.as_chunks().0, other.as_chunks().0), "{tag:#x}");
+        assert!(disjoint(one.as_chunks::<16>().0, other.as_chunks::<16>().0), "{tag:#x}");
         // No two of them in one run are equal.
         assert_eq!(one.as_chunks::<16>().0.iter().collect::<HashSet<_>>().len(), one.len() / 16);
     }
@@ -158,12 +171,12 @@ fn masks_of_levels_are_numbered_over_all_vectors() {
             |cx| {
                 let mut receiver = SILENT.receiver(cx, "a")?;
                 receiver.0.levels = before;
-                receiver.next(cx, DIRECT + 1).map(drop)
+                received::<Half>(&mut receiver, cx, DIRECT + 1).map(drop)
             },
             |cx| {
                 let mut sender = SILENT.sender(cx, "a")?;
                 sender.0.levels = before;
-                sender.next(cx, DIRECT + 1).map(drop)
+                sender.next::<Half>(cx, DIRECT + 1).map(drop)
             },
         );
         parts(&views.0[0], 0x91, 16)
@@ -176,7 +189,7 @@ fn masks_of_levels_are_numbered_over_all_vectors() {
 #[test]
 fn what_is_sent_belongs_to_one_session_and_purpose() {
     let sent = |session: u8, purpose| {
-        let views = run_vole(&SILENT, &SessionId::of([session; 32]), purpose, &[DIRECT + 1]).1;
+        let views = run_vole::<Half>(&SILENT, &SessionId::of([session; 32]), purpose, &[DIRECT + 1]).1;
         [0x33, 0x91].map(|tag| parts(&views.0[usize::from(tag == 0x33)], tag, 16))
     };
     let [one, other, another] = [sent(1, "a"), sent(2, "a"), sent(1, "b")];
@@ -190,7 +203,7 @@ fn what_is_sent_belongs_to_one_session_and_purpose() {
 #[test]
 fn places_of_the_noise_are_anywhere_in_their_blocks() {
     let shape = Shape::new(&SESSION, 0, 1 << 20);
-    let runs = [1, 2, 3, 4].map(|seed| shape.noise(&mut Prng::from_seed(&[seed; 32])).0);
+    let runs = [1, 2, 3, 4].map(|seed| shape.noise::<Half>(&mut Prng::from_seed(&[seed; 32])).0);
     let mut counts = [0.0; 16];
     for (tree, &place) in runs.iter().flat_map(|places| places.iter().enumerate()) {
         assert!((place as usize) < shape.block(tree).len());
@@ -209,18 +222,17 @@ fn places_of_the_noise_are_anywhere_in_their_blocks() {
 #[test]
 fn values_of_the_noise_and_roots_are_distinct_and_of_full_width() {
     let shape = Shape::new(&SESSION, 0, 1 << 20);
-    let noise = |seed| shape.noise(&mut Prng::from_seed(&[seed; 32])).1;
-    let roots = |seed| random(shape.trees, &mut Prng::from_seed(&[seed; 32]));
+    let noise = |seed| shape.noise::<Element>(&mut Prng::from_seed(&[seed; 32])).1;
+    let halves = |seed| shape.noise::<Half>(&mut Prng::from_seed(&[seed; 32])).1;
+    let roots = |seed| Element::random(shape.trees, &mut Prng::from_seed(&[seed; 32]));
     let lists = [noise(1), noise(2), roots(3), roots(4)];
     let all: HashSet<Element> = lists.iter().flat_map(|list| list.iter().copied()).collect();
     assert_eq!(all.len(), 4 * shape.trees);
-    for list in &lists {
-        for bit in 0..128 {
-            let ones = list.iter().filter(|e| u128::from_le_bytes(**e) >> bit & 1 == 1).count();
-            // Mean 273, standard deviation 12.
-            assert!(ones.abs_diff(shape.trees / 2) < 85, "bit {bit}: {ones} of {}", shape.trees);
-        }
-    }
+    lists.iter().for_each(|list| every_bit_is_random(list, 128));
+    let lists = [halves(1), halves(2)];
+    let all: HashSet<Half> = lists.iter().flat_map(|list| list.iter().copied()).collect();
+    assert_eq!(all.len(), 2 * shape.trees);
+    lists.iter().for_each(|list| every_bit_is_random(list, 64));
 }
 
 #[test]
@@ -236,20 +248,20 @@ fn each_vector_of_each_session_has_a_code_and_keys_of_its_own() {
         shape.keys.encrypt(&mut block);
         seen.insert(block[0].to_vec());
         // The random places that are read, and the response to a one at the start of the convolution.
-        let mut places = vec![[0u128]; shape.n];
-        let numbers: Vec<Elements<1>> = (0..parity(shape.n) as u128).map(|i| [i]).collect();
+        let mut places = vec![Half::default(); shape.n];
+        let numbers: Vec<Half> = (0..parity(shape.n) as u64).map(u64::to_le_bytes).collect();
         shape.code.expand(&numbers, &mut places);
-        seen.insert(places[..4].iter().flat_map(|e| e[0].to_le_bytes()).collect());
-        let mut unit = vec![[0u128]; 200];
-        unit[0] = [1];
-        shape.code.convolve(&mut unit);
-        seen.insert(unit[100..110].iter().flat_map(|e| e[0].to_le_bytes()).collect());
+        seen.insert(places[..4].concat());
+        let mut unit = vec![Half::default(); 200];
+        unit[0] = 1u64.to_le_bytes();
+        shape.code.convolve(&mut unit, Half::times_x);
+        seen.insert(unit[100..110].concat());
     }
     assert_eq!(seen.len(), 3 * 6);
 }
 
 /// Runs the receiver against a sender whose frames with this tag are forged.
-fn receiver_against(tag: u8, forge: impl Fn(&mut Vec<u8>) + Send + 'static) -> Result<Received> {
+fn receiver_against(tag: u8, forge: impl Fn(&mut Vec<u8>) + Send + 'static) -> Result<Received<Half>> {
     struct Forge<F>(Box<dyn crate::channel::Sink>, u8, F);
     impl<F: Fn(&mut Vec<u8>) + Send> crate::channel::Sink for Forge<F> {
         fn send(&mut self, mut frame: Vec<u8>) -> Result<()> {
@@ -266,11 +278,11 @@ fn receiver_against(tag: u8, forge: impl Fn(&mut Vec<u8>) + Send + 'static) -> R
         s.spawn(move || {
             let rng = &mut Prng::from_seed(&[1; 32]);
             let mut cx = Context::new(&mut b, &SESSION, rng);
-            SILENT.sender(&mut cx, "a")?.next(&mut cx, 5000).map(|_| ())
+            SILENT.sender(&mut cx, "a")?.next::<Half>(&mut cx, 5000).map(|_| ())
         });
         let rng = &mut Prng::from_seed(&[2; 32]);
         let mut cx = Context::new(&mut a, &SESSION, rng);
-        SILENT.receiver(&mut cx, "a")?.next(&mut cx, 5000)
+        received(&mut SILENT.receiver(&mut cx, "a")?, &mut cx, 5000)
     })
 }
 
@@ -326,11 +338,11 @@ fn wrong_corrections_are_found_out() {
             // It is told nothing: it only sees that the other side has left.
             let rng = &mut Prng::from_seed(&[2; 32]);
             let mut cx = Context::new(&mut b, &SESSION, rng);
-            SILENT.receiver(&mut cx, "a")?.next(&mut cx, 5000).map(|_| ())
+            received::<Half>(&mut SILENT.receiver(&mut cx, "a")?, &mut cx, 5000).map(|_| ())
         });
         let (mut a, rng) = (a, &mut Prng::from_seed(&[1; 32]));
         let mut cx = Context::new(&mut a, &SESSION, rng);
-        SILENT.sender(&mut cx, "a")?.next(&mut cx, 5000)
+        SILENT.sender(&mut cx, "a")?.next::<Half>(&mut cx, 5000)
     });
     let e = sent.err().unwrap();
     assert!(

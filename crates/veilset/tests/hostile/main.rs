@@ -41,7 +41,7 @@ use veilset::ot::base;
 use veilset::params::{LAMBDA, matrix::Matrix};
 use veilset::protocols::{self, CWPRF, Choice, VOLE};
 use veilset::session::run::{Outcome, Request, run};
-use veilset::vole::{Receiver, Vole, silent::Silent};
+use veilset::vole::{Half, Receiver, Vole, silent::Silent};
 
 /// All cases at a time together may allocate so much: less than a frame of the length that a header can claim.
 #[global_allocator]
@@ -482,7 +482,7 @@ fn a_peer_that_announces_much_and_sends_little_does_not_cost_its_announcement() 
             let mut cx = Context::new(&mut theirs, &session, rng);
             let mut vole = Silent { k: 2 }.receiver(&mut cx, "RR22").unwrap();
             cx.ch.tx.send(Message::new(0x98, "seed"), &[[7u8; 16]]).unwrap();
-            vole.next(&mut cx, 1 << 21).map(drop).unwrap();
+            vole.next::<Half>(&mut cx, 1 << 21, |_, _| Ok(())).map(drop).unwrap();
         });
         let rng = &mut hazmat::seeded(&[2; 32]);
         let mut cx = Context::new(&mut ours, &session, rng);

@@ -231,14 +231,19 @@ fn the_order_of_slots_is_fresh() {
     assert!(!sorted(&first, &|item| item) && !sorted(&first, &|item| bin_of[&item]));
 }
 
-/// Two blocks with the same full bins have different orders.
+/// Two blocks with the same full bins have different orders, and so have two runs with the same table.
 #[test]
-fn blocks_have_orders_of_their_own() {
+fn blocks_and_runs_have_orders_of_their_own() {
     let plan = Plan { blocks: Blocks { number: 2, levels: 6, items: 40 }, n_y: 1, bytes: 8 };
     let functions = plan.functions(Domain::without_session("test")).unwrap();
     let table = Table::new(&functions, &[]).unwrap();
-    let picked = plan.pick(&plan.network().unwrap(), &table, &mut Prng::from_seed(&[1; 32])).unwrap();
-    let (first, second) = picked.from.split_at(40);
+    let pick = |seed| {
+        let picked = plan.pick(&plan.network().unwrap(), &table, &mut Prng::from_seed(&[seed; 32]));
+        picked.unwrap().from
+    };
+    assert_ne!(*pick(1), *pick(2));
+    let picked = pick(1);
+    let (first, second) = picked.split_at(40);
     assert!(first.iter().zip(second).any(|(a, b)| *b != a + 64));
 }
 
