@@ -9,7 +9,7 @@ use veilset::hazmat;
 use veilset::okvs;
 use veilset::oprf::{Input, Oprf, vole::Rr22};
 use veilset::rng::Prng;
-use veilset::vole::{Receiver, Sender, Vole, silent::Silent};
+use veilset::vole::{Half, Receiver, Sender, Vole, silent::Silent};
 
 /// Seconds that this thread has computed for.
 fn cpu() -> f64 {
@@ -68,7 +68,11 @@ fn main() -> Result<()> {
         let (_, seconds) = alone(|| store.rows.decode(&store.vector))?;
         println!("decode: {seconds:.3} s");
         let vole = Silent::default();
-        both("VOLE", |cx| vole.receiver(cx, "a")?.next(cx, m), |cx| vole.sender(cx, "a")?.next(cx, m))?;
+        both(
+            "VOLE over GF(2^64)",
+            |cx| vole.receiver(cx, "a")?.next::<Half>(cx, m, |_, _| Ok(())),
+            |cx| vole.sender(cx, "a")?.next::<Half>(cx, m),
+        )?;
         let oprf = Rr22::new(Silent::default());
         both("OPRF", |cx| oprf.receiver(cx, &inputs, n), |cx| oprf.sender(cx, &inputs, n))?;
     }

@@ -131,9 +131,9 @@ path!(
     _mm512_unpacklo_epi64,
     _mm512_unpackhi_epi64,
     _mm512_broadcast_i32x4,
-    // SAFETY: a register of 256 bits is read from an array of its size; the load asks for no alignment.
-    |elements: &[[u8; 8]; 4]| _mm512_maskz_expand_epi64(
-        0b0101_0101,
-        _mm512_castsi256_si512(unsafe { _mm256_loadu_si256(elements.as_ptr().cast()) })
-    )
+    |elements: &[[u8; 8]; 4]| {
+        // SAFETY: a register of 256 bits is read from an array of its size; the load asks for no alignment.
+        let elements = unsafe { _mm256_loadu_si256(elements.as_ptr().cast()) };
+        _mm512_maskz_expand_epi64(0b0101_0101, _mm512_castsi256_si512(elements))
+    }
 );

@@ -39,7 +39,7 @@ fn few(n: usize, blocks: &Blocks) -> f64 {
         let in_one_block = k as f64 * (blocks.number as f64).ln();
         (ln_choose(n, k + 1) - in_one_block + ln_choose(bins, k) + (k + 1) as f64 * inside).exp()
     };
-    (3..=10).filter(|k| k + 1 <= n).map(term).sum()
+    (3..=10).filter(|k| *k < n).map(term).sum()
 }
 
 #[test]

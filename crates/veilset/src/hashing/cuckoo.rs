@@ -144,7 +144,7 @@ impl Functions {
     /// # Errors
     /// As [`Functions::new`], and for no block.
     pub fn in_blocks(domain: Domain, blocks: usize, bins: usize) -> Result<Functions> {
-        let all = blocks.checked_mul(bins).unwrap_or(usize::MAX);
+        let all = blocks.saturating_mul(bins);
         match bins >= CHOICES && (1..EMPTY as usize).contains(&all) {
             true => Ok(Functions { domain, blocks, bins }),
             false => Err(Error::Bug(format!("cuckoo hashing into {blocks} blocks of {bins} bins"))),

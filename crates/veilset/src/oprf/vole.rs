@@ -7,7 +7,7 @@
 //! F(x) = H(Decode(K, x) + Delta H_B(x), x). Decoding is linear, so at the receiver's inputs F(y) = H(Decode(C,
 //! y), y). At other inputs, Decode(C, x) is offset by Delta times a difference that is not 0.
 //!
-//! A, P and H_B are in GF(2^64) where the number of the sender's inputs allows it ([`halved`]), and otherwise in GF(2^128).
+//! A, P and H_B are in GF(2^64) where the number of the sender's inputs allows it (`halved`), and otherwise in GF(2^128).
 //! Delta, B, C and K have 128 bits in either case: in GF(2^64) two lanes ([`crate::vole`]). At an input x that R does not have,
 //! Decode(P, x) is H_B(x) with probability 2^-64 in the smaller field. R could then compute F(x) from a guess of x, and so
 //! test it. Over all inputs of the sender this has probability at most 2^-40.

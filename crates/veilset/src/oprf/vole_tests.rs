@@ -220,7 +220,7 @@ fn widened(first: &Half) -> Value {
 /// Recomputed by definition, from the output of the ideal VOLE's sender and the messages.
 #[test]
 fn outputs_and_messages_are_those_of_the_definition() {
-    by_definition::<Half>(&Rr22::new(Ideal), |half| widened(half));
+    by_definition::<Half>(&Rr22::new(Ideal), widened);
     by_definition::<Element>(&Whole(Rr22::new(Ideal)), |element| *element);
 }
 

@@ -102,7 +102,7 @@ impl Network {
         let network = Network { levels, outputs: 0, switches: Vec::new() };
         (0..layers * in_layer).map(move |number| {
             let distance = network.distance(number / in_layer);
-            let (network, at) = (number % in_layer >> distance, number % in_layer % (1 << distance));
+            let (network, at) = ((number % in_layer) >> distance, number % in_layer % (1 << distance));
             let first = (network << (distance + 1)) + at;
             Switch { number: number as u32, pair: [first as u32, (first + (1 << distance)) as u32] }
         })

@@ -20,7 +20,7 @@
 //!
 //! Cost: for each switch an OT of 128 / k bits from the permuter to the masker, and a value back. A block of 4096 inputs, of
 //! which 3085 are wanted, has 40,976 switches. Memory: a block of both parties; the permuter a byte for each switch, 16 for
-//! each output, and the pads that wait ([`AHEAD`]).
+//! each output, and the pads that wait.
 
 mod benes;
 
