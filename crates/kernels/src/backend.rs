@@ -14,6 +14,10 @@
 pub enum Backend {
     /// Plain Rust: the specification, and the path on every other processor.
     Portable,
+    /// AES rounds on one block: AES-NI.
+    AesNi,
+    /// AES rounds on two blocks at a time: VAES with AVX2.
+    Vaes256,
     /// AES rounds on four blocks at a time: VAES with AVX-512.
     Vaes512,
     /// Carry-less multiplication of one pair of words: PCLMULQDQ.
@@ -37,7 +41,13 @@ impl Backend {
     pub fn needs_avx512(self) -> bool {
         match self {
             Backend::Vaes512 | Backend::Clmul512 | Backend::Avx512 | Backend::Ifma512 => true,
-            Backend::Portable | Backend::Clmul | Backend::Clmul256 | Backend::Avx2 | Backend::Fma => false,
+            Backend::Portable
+            | Backend::AesNi
+            | Backend::Vaes256
+            | Backend::Clmul
+            | Backend::Clmul256
+            | Backend::Avx2
+            | Backend::Fma => false,
         }
     }
 
@@ -72,6 +82,12 @@ impl Backend {
                         && is_x86_feature_detected!("avx512dq")
                         && is_x86_feature_detected!("avx512ifma")
                         && is_x86_feature_detected!("bmi2")
+                }
+                Backend::AesNi => is_x86_feature_detected!("aes") && is_x86_feature_detected!("ssse3"),
+                Backend::Vaes256 => {
+                    is_x86_feature_detected!("aes")
+                        && is_x86_feature_detected!("vaes")
+                        && is_x86_feature_detected!("avx2")
                 }
                 Backend::Vaes512 => {
                     is_x86_feature_detected!("aes")
@@ -128,6 +144,8 @@ mod tests {
             Backend::Clmul512,
             Backend::Fma,
             Backend::Ifma512,
+            Backend::AesNi,
+            Backend::Vaes256,
             Backend::Vaes512,
             Backend::Portable,
         ] {

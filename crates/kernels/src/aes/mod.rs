@@ -16,17 +16,17 @@ use std::fmt;
 use crate::Backend;
 
 /// The paths of this kernel, best first.
-pub const BACKENDS: &[Backend] = &[Backend::Vaes512, Backend::Portable];
+pub const BACKENDS: &[Backend] = &[Backend::Vaes512, Backend::Vaes256, Backend::AesNi, Backend::Portable];
 
 /// AES-128 with its key schedule, which is wiped when dropped.
 pub struct Aes128(Schedule);
 
-/// The key schedule of the best path here.
+/// The key schedule of the paths that run here.
 enum Schedule {
     Portable(portable::Cipher),
-    /// Only where the processor can run the path.
+    /// Only where the processor can run the path of AES-NI.
     #[cfg(target_arch = "x86_64")]
-    Vaes512(x86::RoundKeys),
+    Own(x86::RoundKeys),
 }
 
 impl fmt::Debug for Aes128 {
@@ -39,9 +39,9 @@ impl Aes128 {
     /// Expands a key.
     pub fn new(key: &[u8; 16]) -> Self {
         #[cfg(target_arch = "x86_64")]
-        if Backend::Vaes512.is_available() {
+        if Backend::AesNi.is_available() {
             // SAFETY: is_available has said that the processor has all that `expand` uses.
-            return Aes128(Schedule::Vaes512(unsafe { x86::expand(key) }));
+            return Aes128(Schedule::Own(unsafe { x86::expand(key) }));
         }
         Aes128(Schedule::Portable(portable::Cipher::new(key)))
     }
@@ -51,7 +51,7 @@ impl Aes128 {
         match &self.0 {
             Schedule::Portable(cipher) => run(cipher),
             #[cfg(target_arch = "x86_64")]
-            Schedule::Vaes512(keys) => run(&portable::Cipher::new(keys.key())),
+            Schedule::Own(keys) => run(&portable::Cipher::new(keys.key())),
         }
         Backend::Portable
     }
@@ -79,10 +79,25 @@ impl Aes128 {
     #[cfg_attr(not(target_arch = "x86_64"), allow(unused_variables))]
     pub fn encrypt_with(&self, backend: Backend, blocks: &mut [[u8; 16]]) -> Backend {
         #[cfg(target_arch = "x86_64")]
-        if let (Backend::Vaes512, Schedule::Vaes512(keys)) = (backend, &self.0) {
-            // SAFETY: the keys exist only where is_available has said that the processor has VAES.
-            unsafe { x86::encrypt(keys, blocks) };
-            return Backend::Vaes512;
+        if let (true, Schedule::Own(keys)) = (backend.is_available(), &self.0) {
+            match backend {
+                Backend::Vaes512 => {
+                    // SAFETY: the processor has what the path needs, as is_available has just said.
+                    unsafe { x86::four::encrypt(keys, blocks) };
+                    return backend;
+                }
+                Backend::Vaes256 => {
+                    // SAFETY: the processor has what the path needs, as is_available has just said.
+                    unsafe { x86::two::encrypt(keys, blocks) };
+                    return backend;
+                }
+                Backend::AesNi => {
+                    // SAFETY: the processor has what the path needs, as is_available has just said.
+                    unsafe { x86::one::encrypt(keys, blocks) };
+                    return backend;
+                }
+                _ => {}
+            }
         }
         self.portable(|cipher| cipher.encrypt(blocks))
     }
@@ -91,10 +106,25 @@ impl Aes128 {
     #[cfg_attr(not(target_arch = "x86_64"), allow(unused_variables))]
     pub fn ctr_with(&self, backend: Backend, first: u128, out: &mut [u8]) -> Backend {
         #[cfg(target_arch = "x86_64")]
-        if let (Backend::Vaes512, Schedule::Vaes512(keys)) = (backend, &self.0) {
-            // SAFETY: the keys exist only where is_available has said that the processor has VAES.
-            unsafe { x86::ctr(keys, first, out) };
-            return Backend::Vaes512;
+        if let (true, Schedule::Own(keys)) = (backend.is_available(), &self.0) {
+            match backend {
+                Backend::Vaes512 => {
+                    // SAFETY: the processor has what the path needs, as is_available has just said.
+                    unsafe { x86::four::ctr(keys, first, out) };
+                    return backend;
+                }
+                Backend::Vaes256 => {
+                    // SAFETY: the processor has what the path needs, as is_available has just said.
+                    unsafe { x86::two::ctr(keys, first, out) };
+                    return backend;
+                }
+                Backend::AesNi => {
+                    // SAFETY: the processor has what the path needs, as is_available has just said.
+                    unsafe { x86::one::ctr(keys, first, out) };
+                    return backend;
+                }
+                _ => {}
+            }
         }
         self.portable(|cipher| cipher.ctr(first, out))
     }
@@ -103,10 +133,25 @@ impl Aes128 {
     #[cfg_attr(not(target_arch = "x86_64"), allow(unused_variables))]
     pub fn tcr_hash_with(&self, backend: Backend, first_tweak: u128, x: &mut [[u8; 16]]) -> Backend {
         #[cfg(target_arch = "x86_64")]
-        if let (Backend::Vaes512, Schedule::Vaes512(keys)) = (backend, &self.0) {
-            // SAFETY: the keys exist only where is_available has said that the processor has VAES.
-            unsafe { x86::tcr_hash(keys, first_tweak, x) };
-            return Backend::Vaes512;
+        if let (true, Schedule::Own(keys)) = (backend.is_available(), &self.0) {
+            match backend {
+                Backend::Vaes512 => {
+                    // SAFETY: the processor has what the path needs, as is_available has just said.
+                    unsafe { x86::four::tcr_hash(keys, first_tweak, x) };
+                    return backend;
+                }
+                Backend::Vaes256 => {
+                    // SAFETY: the processor has what the path needs, as is_available has just said.
+                    unsafe { x86::two::tcr_hash(keys, first_tweak, x) };
+                    return backend;
+                }
+                Backend::AesNi => {
+                    // SAFETY: the processor has what the path needs, as is_available has just said.
+                    unsafe { x86::one::tcr_hash(keys, first_tweak, x) };
+                    return backend;
+                }
+                _ => {}
+            }
         }
         self.portable(|cipher| cipher.tcr_hash(first_tweak, x))
     }
@@ -132,9 +177,21 @@ pub fn encrypt_each_with(backend: Backend, keys: &[[u8; 16]], blocks: &mut [[u8;
     match backend {
         #[cfg(target_arch = "x86_64")]
         Backend::Vaes512 if backend.is_available() => {
-            // SAFETY: is_available has just said that the processor has all that `encrypt_each` uses.
-            unsafe { x86::encrypt_each(keys, blocks) };
-            Backend::Vaes512
+            // SAFETY: the processor has what the path needs, as is_available has just said.
+            unsafe { x86::four::encrypt_each(keys, blocks) };
+            backend
+        }
+        #[cfg(target_arch = "x86_64")]
+        Backend::Vaes256 if backend.is_available() => {
+            // SAFETY: the processor has what the path needs, as is_available has just said.
+            unsafe { x86::two::encrypt_each(keys, blocks) };
+            backend
+        }
+        #[cfg(target_arch = "x86_64")]
+        Backend::AesNi if backend.is_available() => {
+            // SAFETY: the processor has what the path needs, as is_available has just said.
+            unsafe { x86::one::encrypt_each(keys, blocks) };
+            backend
         }
         _ => {
             portable::encrypt_each(keys, blocks);

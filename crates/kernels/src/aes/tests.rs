@@ -158,7 +158,7 @@ fn a_key_schedule_is_wiped_when_it_is_dropped() {
     fn on_drop<T: zeroize::ZeroizeOnDrop>() {}
     on_drop::<::aes::Aes128Enc>();
     #[cfg(target_arch = "x86_64")]
-    if Backend::Vaes512.is_available() {
+    if Backend::AesNi.is_available() {
         // SAFETY: is_available has said that the processor has all that `expand` uses.
         let mut keys = std::mem::ManuallyDrop::new(unsafe { x86::expand(&[0x41; 16]) });
         let place = (&raw mut *keys).cast::<[[u8; 16]; 11]>();
