@@ -3,9 +3,9 @@
 //!
 //! * [`memcheck`] marks secrets as undefined and runs every path that valgrind knows under it, which reports each
 //!   branch and each address that depends on them. It follows every bit, so inputs need not be lucky.
-//! * valgrind knows neither AVX-512 nor VAES and VPCLMULQDQ. For those paths [`trace`] steps through the function with different secrets and
-//!   compares every instruction and every address, and [`disassembly`] looks for instructions that lead from vectors
-//!   to flags or addresses. It also checks that no kernel divides, because the time of a division depends on the
+//! * valgrind knows neither AVX-512 nor VAES and VPCLMULQDQ. For those paths [`trace`] steps through the function with
+//!   different secrets and compares every instruction and every address, and [`disassembly`] looks for instructions
+//!   that lead from vectors to flags or addresses. It also checks that no kernel divides, because the time of a division depends on the
 //!   values.
 //! * The same steps are taken of the multiplication in P-256 and, with `-- --ignored paillier`, which takes minutes, of
 //!   Paillier's encryption ([`FOREIGN`], [`LARGE`]), where aws-lc computes. memcheck would report that it branches on facts that do not depend on the secret, such as that the
