@@ -476,12 +476,13 @@ fn byte_counts_are_those_of_the_formula() {
             continue;
         }
         if protocol == &VOLE {
-            // 22 trees; 128 OTs per element, 64 elements per frame; the checks; the seed; A + P. Tags of 57
-            // bits.
+            // 22 trees; 64 OTs per element of GF(2^64), in groups of 128, 128 elements per frame; the checks; the seed;
+            // A + P. Tags of 57 bits.
             let m = crate::okvs::size(n_y);
             assert!((n_y..1000).contains(&m), "{m}");
-            let checked = 23 * 32 + 6 + m.div_ceil(64) * (22 * 16 + 129 * 16 + 6);
-            let to_sender = ot_setup[1] + checked + 22 * 16 * m + 6 * m.div_ceil(64) + 16 + 6 + 16 * m + 6;
+            let checked = 23 * 32 + 6 + m.div_ceil(128) * (22 * 16 + 129 * 16 + 6);
+            let corrections = 22 * 8 * m.next_multiple_of(2) + 6 * m.div_ceil(128);
+            let to_sender = ot_setup[1] + checked + corrections + 16 + 6 + 8 * m + 6;
             let to_sender = to_sender + if terms.both { n_x / 8 + 6 } else { 0 };
             let to_receiver = match terms.payload {
                 true => n_x * 16 + 6 + rows(MAX_ROW + 2),
