@@ -28,13 +28,9 @@ const MORE: &[Exception] = {
     use Kind::{Illegal, Value};
     const ANY: &[Kind] = &[Value, Illegal];
     const NOISE: &str = "every string is a ciphertext: what is not read, or masks what is, is not noticed";
-    const FIELD: &str = "an element of the field is as random as any other";
     const ROW: &str = "two elements are a ciphertext, of whatever: who does not decrypt it does not notice";
     &[
         (0x37, ANY, &[Done], NOISE),
-        (0xc0, ANY, &[Done], FIELD),
-        (0xc1, ANY, &[Done], "every string is a seed"),
-        (0xc2, ANY, &[Done], FIELD),
         (0xd0, &[Value], &[Done], ROW),
         (0xda, &[Value], &[Done], "another try is possible: nothing binds the owner to the truth"),
         (0xdb, &[Value], &[Done], ROW),
