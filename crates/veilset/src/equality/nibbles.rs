@@ -38,7 +38,7 @@ use crate::channel::{Channel, HEADER, Message, Rx, Tx, Unit, frames};
 use crate::context::Context;
 use crate::error::{Error, Result};
 use crate::ot::extension::{self, DEFAULT_K, FRAME, correction_bytes, setup_bytes};
-use crate::ot::masks::masks;
+use crate::ot::masks::many_masks;
 use crate::ot::transfer::AHEAD;
 use crate::ot::{Pad, Security};
 use crate::params::ceil_log2;
@@ -296,7 +296,7 @@ fn receive_leaves(
                 let bit = |i: usize| own[i / NIBBLE] >> (i % NIBBLE) & 1 == 1;
                 let choices = Secrets::from((0..NIBBLE * n).map(bit).collect::<Vec<_>>());
                 let (first, pads) = (ot.number(choices.len()), ot.ot.pads(tx, &choices)?);
-                let keys = cx.threads.run(|| chosen(&masks(first, &pads)));
+                let keys = cx.threads.run(|| chosen(&many_masks(first, &pads)));
                 queue.put((keys, own))?;
             }
             let mut triples = Triples::zeros(shape.ands());
@@ -342,7 +342,7 @@ fn send_leaves(
         let pads = ot.ot.pads(&mut cx.ch.rx, NIBBLE * n)?;
         let pads = [false, true].map(|choice| pads.of(choice));
         let tables = cx.threads.run(|| {
-            let masks = pads.each_ref().map(|pads| masks(first, pads));
+            let masks = pads.each_ref().map(|pads| many_masks(first, pads));
             tables(&masks, &own, &r, string)
         });
         cx.ch.tx.send_bytes(TABLES, &tables)?;
@@ -364,7 +364,7 @@ fn send_leaves(
 
 /// One bit of the mask of each OT from number `first` on.
 fn single_bits(first: usize, pads: &[Pad]) -> Bits {
-    let masks = masks(first, pads);
+    let masks = many_masks(first, pads);
     Bits::from_fn(pads.len(), |i| masks[i] & 1 == 1)
 }
 

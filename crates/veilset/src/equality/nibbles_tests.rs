@@ -306,13 +306,13 @@ fn a_table_opens_at_one_place_only() {
 #[test]
 fn masks_are_no_pads_and_of_the_numbers_of_their_ots() {
     let pads = vec![[7; 16]; 1027];
-    let [first, second] = [0, pads.len()].map(|first| masks(first, &pads));
+    let [first, second] = [0, pads.len()].map(|first| many_masks(first, &pads));
     let all: HashSet<u128> = first.iter().chain(second.iter()).copied().collect();
     assert_eq!(all.len(), 2 * pads.len());
     assert!(!all.contains(&u128::from_le_bytes([7; 16])));
     // Bits for a triple are those of masks, too.
     let bits = single_bits(5, &pads);
-    let expected = masks(5, &pads);
+    let expected = many_masks(5, &pads);
     assert!((0..pads.len()).all(|i| bits.bit(i) == (expected[i] & 1 == 1)));
     let mut numbered = Numbered { ot: (), used: 0 };
     assert_eq!([4, 0, 3, 1].map(|n| numbered.number(n)), [0, 4, 4, 7]);

@@ -14,15 +14,16 @@ use veilset_kernels::aes::encrypt_each;
 /// Pads of which a task derives the masks.
 const CHUNK: usize = 1 << 9;
 
-/// The masks of the OTs from number `first` on, each under its pad.
-pub(crate) fn masks(first: usize, pads: &[Pad]) -> Secrets<u128> {
+/// The same as [`masks`], on all threads of the pool that it is called in.
+pub(crate) fn many_masks(first: usize, pads: &[Pad]) -> Secrets<u128> {
     let mut all = Secrets::zeros(pads.len());
     let chunks = all.par_chunks_mut(CHUNK).zip(pads.par_chunks(CHUNK)).enumerate();
-    chunks.for_each(|(i, (all, pads))| all.copy_from_slice(&chunk(first + i * CHUNK, pads)));
+    chunks.for_each(|(i, (all, pads))| all.copy_from_slice(&masks(first + i * CHUNK, pads)));
     all
 }
 
-fn chunk(first: usize, pads: &[Pad]) -> Secrets<u128> {
+/// The masks of the OTs from number `first` on, each under its pad.
+pub(crate) fn masks(first: usize, pads: &[Pad]) -> Secrets<u128> {
     let counter = |i: usize| (((first + i) as u128) << 64).to_le_bytes();
     let mut masks = Secrets::from((0..pads.len()).map(counter).collect::<Vec<Pad>>());
     encrypt_each(pads, &mut masks);
@@ -40,8 +41,8 @@ mod tests {
         let pads: Vec<Pad> = (0..CHUNK as u32 * 2 + 3)
             .map(|i| std::array::from_fn(|at| (i >> (8 * (at % 4))) as u8))
             .collect();
-        let all = masks(7, &pads);
-        assert!((0..pads.len()).all(|i| all[i] == chunk(7 + i, &pads[i..][..1])[0]));
+        let all = many_masks(7, &pads);
+        assert!((0..pads.len()).all(|i| all[i] == masks(7 + i, &pads[i..][..1])[0]));
     }
 
     /// Changing the pad, or the number of the OT, changes the mask.

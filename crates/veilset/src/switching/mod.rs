@@ -30,7 +30,7 @@ use crate::channel::{Channel, HEADER, Message, Unit, frames};
 use crate::error::{Error, Result};
 use crate::ot::Security;
 use crate::ot::extension::{self, FRAME, Receiver, Sender, correction_bytes};
-use crate::ot::masks::masks;
+use crate::ot::masks::many_masks;
 use crate::ot::transfer::{AHEAD, receive_frames};
 use crate::secret::Secrets;
 
@@ -99,7 +99,7 @@ impl Switching {
         let mut blocks = inputs.chunks_exact(self.network.size());
         for n in frames(self.switches(), FRAME) {
             let pairs = ot.pads(&mut ch.rx, n)?;
-            let of = |choice| threads.run(|| masks(first, &pairs.of(choice)));
+            let of = |choice| threads.run(|| many_masks(first, &pairs.of(choice)));
             let (zeros, ones) = (of(false), of(true));
             let mut differences = Secrets::zeros(self.bytes * n);
             let begin = |block: &mut [u128]| {
@@ -131,7 +131,7 @@ impl Switching {
         let threads = ot.threads().clone();
         let mut walk = Walk::new(self);
         receive_frames(ch, ot, choices, DIFFERENCES, self.bytes, |first, choices, pads, differences| {
-            let masks = threads.run(|| masks(first, pads));
+            let masks = threads.run(|| many_masks(first, pads));
             let differences = differences.chunks_exact(self.bytes).map(widened).collect::<Vec<_>>();
             walk.switch(
                 choices.len(),
