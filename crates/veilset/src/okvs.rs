@@ -86,8 +86,8 @@ pub fn size(n: usize) -> usize {
 /// smallest l and its largest p, which bounds its terms from above.
 ///
 /// A start is the upper part of a 64-bit number times the number of starts. So it is more likely than 1 / (size -
-/// width + 1) by a factor of at most 1 + 2^-35, and an outcome of 2^28 starts by at most 1.01. The result includes
-/// this factor.
+/// width + 1) by a factor of at most 1 + size / 2^64, and an outcome of n starts by at most e^(n size / 2^64). The
+/// result includes this factor, or 1.01 where that is more, as it is up to 2^28 keys.
 pub fn failure(n: usize, size: usize, width: usize) -> f64 {
     if size < width || size < n {
         return 1.0;
@@ -103,7 +103,8 @@ pub fn failure(n: usize, size: usize, width: usize) -> f64 {
         total += ((last - length + 1) * (size - length + 1)) as f64 * mean;
         length = last + 1;
     }
-    (1.01 * total).min(1.0)
+    let likelier = (rows * size as f64 * (-64f64).exp2()).exp().max(1.01);
+    (likelier * total).min(1.0)
 }
 
 /// The rows of some keys under a seed, in the order of their starts. Reading a vector of a million elements in this

@@ -7,7 +7,7 @@
 //! not 0.
 //!
 //! A query is the first half of the hash of an item, so two items have the same query with probability 2^-128. Where a
-//! bin has no item, its query is random. A value of F has 16 bytes.
+//! bin has no item, its query is random, or one that both know. A value of F has 16 bytes.
 //!
 //! Security: semi-honest, that of the VOLE, H correlation robust (BLAKE3). To the receiver, F_j(y) is random for all y
 //! other than x_j; the bins share Delta, but a bin's number is part of what is hashed. To the sender, the d_j are

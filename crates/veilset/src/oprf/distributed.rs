@@ -54,7 +54,7 @@ pub fn sender(oprf: &dyn Oprf, cx: &mut Context, inputs: &[Input], n_y: usize) -
 }
 
 /// The OPRF by which the distributed one takes the fewest bytes for these numbers of inputs of the receiver and the
-/// sender: CM20 up to about 4,000 inputs of both, then RR22, whose VOLE has a fixed cost.
+/// sender: CM20 up to some thousand inputs of both, then RR22, whose VOLE has a fixed cost.
 pub fn cheapest(n_y: usize, n_x: usize) -> Box<dyn Oprf + Send + Sync> {
     let [vole, cm20] = costs(n_y, n_x);
     match bytes(&vole) <= bytes(&cm20) {

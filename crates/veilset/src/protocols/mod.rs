@@ -206,7 +206,8 @@ pub struct Offer {
     /// Whether the receiver's filter can be made in advance, for many runs ([`crate::artefact::filter`]).
     pub filters: bool,
     /// Whether it can run in shards, whose results show no more than that of one run ([`crate::session::shards`]): its error
-    /// follows from [`Terms::exponent`], and it hides which of the sender's rows are dummies.
+    /// follows from [`Terms::exponent`], and it hides which of the sender's rows are dummies. That a key-value store had to be
+    /// encoded again shows in time only, with probability 2^-40 for each shard.
     pub shards: bool,
     /// The most items that the receiver's and the sender's set can have in the protocol ([`Protocol::sizes`]).
     pub largest: [usize; 2],

@@ -58,3 +58,17 @@ fn cost(deal: &Deal) -> Result<Cost> {
     let party = |bytes| PartyCost { work, memory: Memory::held(bytes) };
     Ok(Cost { traffic, rounds, receiver: party(receiver), sender: party(sender) })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A run of many has a share of the error, and so longer values.
+    #[test]
+    fn the_plan_follows_the_error_of_the_run() {
+        let of = |shards| plan(&Terms { shards, ..Terms::default() }, 1000, 1 << 20);
+        let terms = Terms { shards: 64, ..Terms::default() };
+        assert_eq!(of(64), Plan::new(46, 1000, 1 << 20, bins::beside(&terms)));
+        assert_ne!(of(64), of(0));
+    }
+}

@@ -18,7 +18,8 @@
 //! items that match, and computes itself which of them are in which shard. Of all other items it learns only how many a
 //! shard has at most. The receiver of a union gets the sender's new items, by shard. All other rows look the same to it,
 //! whether they match or are dummies: the dummies match too, because it inserts them
-//! ([`Dummies::Listed`](crate::hashed::Dummies)). So a job shows what one run shows, and no more. In count and sum each shard
+//! ([`Dummies::Listed`](crate::hashed::Dummies)), or count as the bottom item
+//! ([`InBins`](crate::membership::InBins)). So a job shows what one run shows, and no more. In count and sum each shard
 //! would show a number: P of them where one run shows one. So they are refused.
 //!
 //! *Time.* A result is opened and kept while the next shards run, and that of the last after the end was confirmed: so its time

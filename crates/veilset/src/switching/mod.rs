@@ -33,6 +33,7 @@ use crate::ot::extension::{self, FRAME, Receiver, Sender, correction_bytes};
 use crate::ot::masks::many_masks;
 use crate::ot::transfer::{AHEAD, receive_frames};
 use crate::secret::Secrets;
+use subtle::{Choice, ConditionallySelectable};
 
 const DIFFERENCES: Message<[u8]> =
     Message::new(0xe8, "masker->permuter  switching, m_1 + a_0 + b_1 of each switch");
@@ -138,7 +139,9 @@ impl Switching {
                 |block| block.fill(0),
                 |i, [a, b]| {
                     // No branch depends on the choice.
-                    let exchanges = u128::from(choices[i]).wrapping_neg();
+                    let choice = Choice::from(u8::from(choices[i]));
+                    let half = u128::from(u64::conditional_select(&0, &u64::MAX, choice));
+                    let exchanges = half << 64 | half;
                     let change = masks[i] ^ (differences[i] & exchanges);
                     let both = (a ^ b) & exchanges;
                     [a ^ both ^ change, b ^ both ^ change]

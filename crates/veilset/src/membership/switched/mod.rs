@@ -6,7 +6,8 @@
 //! They stand in a secret random order, and R learns one bit of each: whether its content is in Y or the bottom item. S
 //! learns nothing.
 //!
-//! 1. S compares R's sizes of the table with its own. They toss coins for the function that gives an item its block and its three bins.
+//! 1. S compares R's sizes of the table with its own. They toss coins for the function that gives an item its block and its
+//!    three bins.
 //! 2. S places its items, picks bins and routes the network of each block.
 //! 3. An OPRF in bins: S queries the content x_j of each bin and gets F_j(x_j). R programs F_j(y) + s_j for each y and each
 //!    of its three bins j, and F_j(bottom) + s_j for every bin, with random s_j. So S has w_j, which is s_j if x_j is in Y or
@@ -35,10 +36,17 @@
 //! probability 2^-40, that items had to be placed again.
 //!
 //! Cost, per bin: a query, 4.7 values of the hint with |X| = |Y|, and 10 to 13 switches; per tested bin, a query and a tag.
-//! Memory: R, 120 bytes for each of 3 |Y| + T programmed points, where T is the number of bins.
+//! Memory: R, 120 bytes for each of 3 |Y| + T programmed points, where T is the number of bins. A sender that announces any
+//! number of items makes R hold as much when 16 T bytes of queries have come, and before that 100 MB for a part of the VOLE.
 //!
-//! **Timing.** Placing, routing and picking bins take time and addresses that depend on X, and S does them before it sends
-//! its queries. Solving for the hint takes R a time that depends slightly on Y.
+//! **Timing.** None of this is hidden:
+//! - S places its items between R's opening of the coin toss and its own word that they fit. It routes and picks before its
+//!   queries. The time and the addresses of all three depend on X.
+//! - S decodes the hint at addresses that depend on X and on R's seed, before it answers the base OTs of the switches.
+//! - S looks up w and the contents of slots by its secret order. The rows that follow touch more memory for items than for
+//!   the bottom item ([`crate::operations::union::bins`]). R knows the new ones among them, so the time of a frame tells it
+//!   roughly how many items of a few blocks match.
+//! - Solving for the hint takes R a time that depends slightly on Y.
 
 mod plan;
 
@@ -213,7 +221,13 @@ impl Plan {
     }
 
     /// 2. In each block, picks as many bins as the bound says, in a secret order.
+    ///
+    /// # Errors
+    /// [`Error::Bug`] for a block with more items: picked without some of them, they would be lost.
     fn pick(&self, network: &Network, table: &Table, rng: &mut Prng) -> Result<Picked> {
+        if !self.fits(table) {
+            return Err(Error::Bug("a block with more items than its bound".into()));
+        }
         let (bins, items) = (self.blocks.bins(), self.blocks.items);
         let mut from = Secrets::<u32>::zeros(self.blocks.all_items());
         let mut choices = Secrets::<bool>::zeros(self.blocks.number * network.switches());
@@ -245,7 +259,8 @@ fn picked(full: &[bool], items: usize, rng: &mut Prng) -> Secrets<u32> {
     // Random empty ones come behind the full ones.
     let random = rng.permutation(full.len());
     let are = |is_full| random.iter().copied().filter(move |&bin| full[bin as usize] == is_full);
-    let mut order = Secrets::from(are(true).chain(are(false)).collect::<Vec<_>>());
+    let mut order = Secrets::<u32>::zeros(full.len());
+    order.iter_mut().zip(are(true).chain(are(false))).for_each(|(place, bin)| *place = bin);
     // A full one is at any place among these.
     let places = rng.permutation(items);
     let first = Secrets::from(order[..items].to_vec());

@@ -129,6 +129,29 @@ impl Keys for Clear {
     }
 }
 
+/// The same, but the sender's values have another byte at this place.
+pub(super) struct Off(pub(super) usize);
+
+impl BinOprf for Off {
+    type Keys = Off;
+
+    fn receiver(&self, _: &mut Context, _: &'static str, queries: &[Query]) -> Result<Secrets<Value>> {
+        Ok(Secrets::from(queries.to_vec()))
+    }
+
+    fn sender(&self, _: &mut Context, _: &'static str, _: usize) -> Result<Off> {
+        Ok(Off(self.0))
+    }
+}
+
+impl Keys for Off {
+    fn evaluate(&self, n: usize, point: impl Fn(usize) -> Point + Sync) -> Result<Secrets<Value>> {
+        let mut values = Clear.evaluate(n, point)?;
+        values.iter_mut().for_each(|value| value[self.0] ^= 1);
+        Ok(values)
+    }
+}
+
 /// An ideal OPRF in bins whose sender's key is kept.
 #[derive(Default)]
 pub(super) struct Kept(pub(super) Arc<Mutex<Option<IdealKeys>>>);
@@ -169,6 +192,29 @@ pub(super) fn real() -> Parts<Programmed<FromVole<vole::Ideal>>, FromVole<vole::
     Parts { opprf: Programmed(FromVole::new(vole::Ideal)), oprf: FromVole::new(vole::Ideal), bottoms: true }
 }
 
+/// s and the order of the slots of a run, and of the next one that goes on with the same generators.
+pub(super) fn of_two(plan: Plan, (y, x): (&[Input], &[Input])) -> [(Vec<Value>, Vec<u32>); 2] {
+    let tests = [(); 2].map(|()| {
+        let notes = Notes::default();
+        let Parts { opprf, oprf, bottoms } = real();
+        let opprf = Noting { inner: opprf, notes: notes.clone(), bottoms };
+        (Switched { plan, opprf, oprf }, notes)
+    });
+    let ((_, orders), _) = run_pair(
+        &SESSION,
+        |cx| tests.iter().try_for_each(|(tests, _)| tests.receiver(cx, y).map(drop)),
+        |cx| tests.iter().map(|(tests, _)| tests.sender(cx, x, x.len())).collect::<Result<Vec<_>>>(),
+    );
+    std::array::from_fn(|i| (s(&plan, &tests[i].1.lock().unwrap()), orders[i].to_vec()))
+}
+
+/// s of each bin.
+fn s(plan: &Plan, seen: &Seen) -> Vec<Value> {
+    let mut s = vec![[0; 16]; plan.blocks.all_bins()];
+    seen.programmed.iter().for_each(|(point, value)| s[point.bin as usize] = *value);
+    s
+}
+
 impl Run {
     /// Runs both parties on these numbers as items, with generators of these seeds.
     pub(super) fn new<P: BinOpprf + Sync, F: BinOprf + Sync>(
@@ -199,14 +245,12 @@ impl Run {
 
     /// s of each bin.
     pub(super) fn s(&self) -> Vec<Value> {
-        let mut s = vec![[0; 16]; self.plan.blocks.all_bins()];
-        self.seen.programmed.iter().for_each(|(point, value)| s[point.bin as usize] = *value);
-        s
+        s(&self.plan, &self.seen)
     }
 }
 
-/// The functions that the coin toss of a run gave.
-pub(super) fn functions_of(run: &Run) -> Functions {
+/// The oracle that the coin toss of a run gave.
+pub(super) fn tossed(run: &Run) -> Domain {
     let part = |party: usize, tag: u16| -> [u8; 32] {
         crate::testing::parts(&run.views.0[party], tag, 32)[0][..].try_into().unwrap()
     };
@@ -214,7 +258,12 @@ pub(super) fn functions_of(run: &Run) -> Functions {
     let (of_r, of_s) = (part(1, 0xa3), part(0, 0xa2));
     let domain = Domain::new(&SESSION, "RPMT coin toss for the bin hash");
     let tossed = domain.hash(&[&0u64.to_le_bytes(), &of_r, &of_s]);
-    run.plan.functions(Domain::new(&SessionId::of(tossed), "RPMT bin hash")).unwrap()
+    Domain::new(&SessionId::of(tossed), "RPMT bin hash")
+}
+
+/// The functions that the coin toss of a run gave.
+pub(super) fn functions_of(run: &Run) -> Functions {
+    run.plan.functions(tossed(run)).unwrap()
 }
 
 /// A plan of several blocks for these sizes, whatever it costs.

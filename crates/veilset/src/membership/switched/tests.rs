@@ -1,11 +1,12 @@
 //! The bits against plain membership; that all that hides something is random, fresh and in a secret order.
 
-use super::observed_tests::{Run, functions_of, in_blocks, real, sets};
+use super::observed_tests::{Off, Parts, Run, functions_of, in_blocks, of_two, real, sets, tossed};
 use super::*;
 use crate::error::Fault;
 use crate::hash::SessionId;
 use crate::hashing::blocks::Blocks;
 use crate::testing::{Views, every_bit_is_random, parts, run_pair, sizes, told};
+use crate::vole::Ideal;
 use std::collections::{HashMap, HashSet};
 
 pub(super) const SESSION: SessionId = SessionId::of([8; 32]);
@@ -231,6 +232,37 @@ fn the_order_of_slots_is_fresh() {
     assert!(!sorted(&first, &|item| item) && !sorted(&first, &|item| bin_of[&item]));
 }
 
+/// Two runs that go on with the same generators share no s and no order.
+#[test]
+fn runs_with_one_generator_share_nothing() {
+    let (y, x) = sets(600, 600, 300);
+    let [first, second] = of_two(in_blocks(600, 600, 2), (&y, &x));
+    let all: HashSet<_> = first.0.iter().chain(&second.0).collect();
+    assert_eq!(all.len(), first.0.len() + second.0.len());
+    let plan = in_blocks(600, 600, 2);
+    let same =
+        |of: &[u32], other: &[u32]| of.iter().zip(other).filter(|(a, b)| a == b && **a != BOTTOM).count();
+    assert!(first.1.len() == plan.slots() && same(&first.1, &second.1) <= 12);
+}
+
+/// Both parties place items by what the coin toss of this run gave.
+#[test]
+fn bins_follow_from_the_coin_toss() {
+    let (y, x) = sets(300, 300, 100);
+    let plan = in_blocks(300, 300, 2);
+    let run = Run::new(real(), plan, (&y, &x), [1, 2]);
+    let functions = Functions::in_blocks(tossed(&run), 2, plan.blocks.bins()).unwrap();
+    let expected = Threefold::new(&functions, &y);
+    for (i, (point, _)) in run.seen.programmed[..expected.count()].iter().enumerate() {
+        let expected = expected.point(i);
+        assert_eq!((point.bin, point.query), (expected.bin, expected.query));
+    }
+    let of_x = functions.bins_of(&x);
+    for (bins, item) in of_x.iter().zip(&x) {
+        assert!(bins.iter().any(|bin| run.seen.queries[*bin as usize] == query(item)));
+    }
+}
+
 /// Two blocks with the same full bins have different orders, and so have two runs with the same table.
 #[test]
 fn blocks_and_runs_have_orders_of_their_own() {
@@ -260,15 +292,20 @@ fn comparisons_of_all_frames_have_instances_of_their_own() {
 #[test]
 fn sizes_that_differ_are_refused() {
     let plan = |items| Plan { blocks: Blocks { number: 1, levels: 6, items }, n_y: 20, bytes: 8 };
-    let theirs = [1u64, 64, 21].map(u64::to_le_bytes);
-    let e =
-        told(&[(0xac, theirs.as_flattened())], |cx| Switched::new(plan(20)).sender(cx, &items(0, 20), 20));
-    let told_sizes = "it has 1 blocks of 64 bins for 21 items each, where we have 1 of 64 for 20";
-    match e.map(drop) {
-        Err(Error::Peer { fault: Fault::Misbehaved, what, .. }) => {
-            assert!(what.contains(told_sizes), "{what}")
+    for theirs in [[1u64, 64, 21], [2, 64, 20], [1, 128, 20]] {
+        let bytes = theirs.map(u64::to_le_bytes);
+        let e =
+            told(&[(0xac, bytes.as_flattened())], |cx| Switched::new(plan(20)).sender(cx, &items(0, 20), 20));
+        let [number, bins, items] = theirs;
+        let sizes = format!(
+            "it has {number} blocks of {bins} bins for {items} items each, where we have 1 of 64 for 20"
+        );
+        match e.map(drop) {
+            Err(Error::Peer { fault: Fault::Misbehaved, what, .. }) => {
+                assert!(what.contains(&sizes), "{what}")
+            }
+            other => panic!("{other:?}"),
         }
-        other => panic!("{other:?}"),
     }
     let e = told(&[], |cx| Switched::new(plan(20)).receiver(cx, &items(0, 19)));
     assert!(matches!(e.map(drop), Err(Error::Bug(_))));
@@ -300,4 +337,21 @@ fn a_block_that_overflows_does_not_fit() {
         (0..4).map(|block| (64 * block..64 * (block + 1)).filter(|&b| table.item(b).is_some()).count()).max();
     let most = most.unwrap();
     assert!(most > 10 && plan(most).fits(&table) && !plan(most - 1).fits(&table));
+    // Nor are bins picked from it.
+    let pick = |plan: Plan| plan.pick(&plan.network().unwrap(), &table, &mut Prng::from_seed(&[1; 32]));
+    assert!(pick(plan(most)).is_ok());
+    assert!(matches!(pick(plan(most - 1)).map(drop), Err(Error::Bug(_))));
+}
+
+/// A tag that differs in one byte only, the first, the last or one between, is no match; one behind its length does not
+/// count.
+#[test]
+fn tags_are_compared_to_the_last_byte() {
+    let (y, x) = sets(60, 60, 60);
+    let plan = Plan { bytes: 7, ..Plan::new(40, 60, 60, 20) };
+    for byte in 0..8 {
+        let parts = Parts { opprf: Programmed(FromVole::new(Ideal)), oprf: Off(byte), bottoms: true };
+        let run = Run::new(parts, plan, (&y, &x), [1, 2]);
+        assert!(run.bits.iter().all(|&bit| bit == (byte == 7)), "{byte}");
+    }
 }

@@ -18,7 +18,7 @@ use rayon::prelude::*;
 #[derive(Clone, PartialEq, Eq, Default)]
 pub struct New {
     /// The items that only the sender has, in the order of its queries. That order is random, except for the
-    /// bins of krtw19.
+    /// bins of krtw19 and the blocks of osn.
     pub items: Items,
     /// The payload of each of them; empty if none was agreed.
     pub payloads: Items,
