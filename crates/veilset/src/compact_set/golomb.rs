@@ -5,6 +5,8 @@
 //! 61.6 bits an item at 2^20 items a side, against 86.6 for a Bloom filter of equal strength. Equal tags are legal.
 //! The length varies a little with the tags, so each frame carries it. The decoder enforces a bound: floor(2^t / 2^b)
 //! bits for the unary parts of all frames together, in addition to n(b+1) for the rest.
+//!
+//! An intersection by tags sends them so too ([`crate::operations::intersect::tags`]).
 
 use super::CompactSet;
 use crate::channel::{Message, Rx, Tx, frames};
@@ -31,13 +33,28 @@ pub struct Golomb {
 impl Golomb {
     /// A set of `elements` in which one of `queries` is found wrongly with probability at most 2^-`exponent`.
     pub fn new(exponent: u32, queries: usize, elements: usize) -> Result<Self> {
-        let tag_bits = tag_bits(exponent, queries, elements)?;
-        Ok(Golomb { elements, tag_bits, rice_bits: tag_bits - ceil_log2(elements) })
+        Ok(Golomb::of(elements, tag_bits(exponent, queries, elements)?))
+    }
+
+    /// A set of `elements` as tags of so many bits: at least ceil(log2 elements), at most 96.
+    pub(crate) const fn of(elements: usize, tag_bits: u32) -> Self {
+        Golomb { elements, tag_bits, rice_bits: tag_bits - ceil_log2(elements) }
     }
 
     fn tag(&self, digest: u128) -> u128 {
         // A tag may be of no bits at all: one element, one query and an exponent of 0.
         digest.checked_shr(128 - self.tag_bits).unwrap_or(0)
+    }
+
+    /// Bits of a tag.
+    #[cfg(test)]
+    pub(crate) const fn tag_bits(&self) -> u32 {
+        self.tag_bits
+    }
+
+    /// The tag of a digest above a position: at most 96 and 32 bits.
+    pub(crate) fn word(&self, digest: u128, position: u32) -> u128 {
+        self.tag(digest) << 32 | u128::from(position)
     }
 
     /// Tells for each query whether it is among the tags that `tags` hands over in ascending order.
@@ -47,10 +64,9 @@ impl Golomb {
         queries: &[u128],
         tags: impl FnOnce(&mut dyn FnMut(u128)) -> Result<()>,
     ) -> Result<Secrets<bool>> {
-        // Tag and position in one word: at most 96 and 32 bits.
-        let with_position = |(i, &q): (usize, &u128)| self.tag(q) << 32 | i as u128;
         let sorted = threads.run(|| {
-            let words = queries.par_iter().enumerate().map(with_position).collect::<Vec<_>>();
+            let words =
+                queries.par_iter().enumerate().map(|(i, &q)| self.word(q, i as u32)).collect::<Vec<_>>();
             let mut sorted = Secrets::from(words);
             sorted.par_sort_unstable();
             sorted
@@ -68,19 +84,9 @@ impl Golomb {
 
     /// Receives the tags of a set, one after the other, in ascending order.
     fn each(&self, rx: &mut Rx, take: &mut dyn FnMut(u128)) -> Result<()> {
-        let (mut tag, mut budget) = (0u128, self.unary_budget());
+        let mut gaps = Gaps::new(*self);
         for n in frames(self.elements, FRAME) {
-            let most_bits = n as u64 * u64::from(self.rice_bits + 1) + budget;
-            let frame = rx.recv_bounded(TAGS, most_bits.div_ceil(8) as usize)?;
-            let mut bits = BitReader::new(&frame);
-            for _ in 0..n {
-                tag += bits.gap(self.rice_bits, &mut budget)?;
-                if tag >> self.tag_bits != 0 {
-                    return Err(bad("a tag is longer than agreed"));
-                }
-                take(tag);
-            }
-            bits.finish()?;
+            gaps.receive(rx, n)?.into_iter().for_each(&mut *take);
         }
         Ok(())
     }
@@ -113,20 +119,56 @@ impl CompactSet for Golomb {
             digests.par_iter_mut().for_each(|d| *d = self.tag(*d));
             digests.par_sort_unstable();
         });
-        let mut previous = 0;
-        for tags in digests.chunks(FRAME) {
-            let mut bits = BitWriter::default();
-            for &tag in tags {
-                bits.gap(tag - previous, self.rice_bits);
-                previous = tag;
-            }
-            tx.send_bytes(TAGS, &bits.finish())?;
-        }
-        Ok(())
+        let mut gaps = Gaps::new(*self);
+        digests.chunks(FRAME).try_for_each(|tags| gaps.send(tx, tags.iter().copied()))
     }
 
     fn test(&self, rx: &mut Rx, threads: &Threads, queries: &[u128]) -> Result<Secrets<bool>> {
         self.find(threads, queries, |take| self.each(rx, take))
+    }
+}
+
+/// Where the sender or the receiver of the tags of a set is.
+pub(crate) struct Gaps {
+    of: Golomb,
+    /// The last tag.
+    last: u128,
+    /// What is left of the sum of quotients.
+    budget: u64,
+}
+
+impl Gaps {
+    /// Before the first tag.
+    pub(crate) fn new(of: Golomb) -> Self {
+        Gaps { of, last: 0, budget: of.unary_budget() }
+    }
+
+    /// Sends the next frame: tags in ascending order.
+    pub(crate) fn send(&mut self, tx: &mut Tx, tags: impl Iterator<Item = u128>) -> Result<()> {
+        let mut bits = BitWriter::default();
+        for tag in tags {
+            bits.gap(tag - self.last, self.of.rice_bits);
+            self.last = tag;
+        }
+        tx.send_bytes(TAGS, &bits.finish())
+    }
+
+    /// Receives the next frame, of `n` tags.
+    pub(crate) fn receive(&mut self, rx: &mut Rx, n: usize) -> Result<Vec<u128>> {
+        let Golomb { tag_bits, rice_bits, .. } = self.of;
+        let most_bits = n as u64 * u64::from(rice_bits + 1) + self.budget;
+        let frame = rx.recv_bounded(TAGS, most_bits.div_ceil(8) as usize)?;
+        let mut bits = BitReader::new(&frame);
+        let mut tags = Vec::with_capacity(n);
+        for _ in 0..n {
+            self.last += bits.gap(rice_bits, &mut self.budget)?;
+            if self.last >> tag_bits != 0 {
+                return Err(bad("a tag is longer than agreed"));
+            }
+            tags.push(self.last);
+        }
+        bits.finish()?;
+        Ok(tags)
     }
 }
 

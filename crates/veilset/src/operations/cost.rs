@@ -3,7 +3,7 @@
 //! A test runs every protocol and compares: bytes (`session/estimate.rs`), rounds (`protocols/rounds_tests.rs`), memory
 //! (`tests/memory.rs`).
 
-use super::intersect::tags;
+use super::intersect::tags::{self, Coding};
 use super::row::Layout;
 use super::{Announced, Operation, Role, Terms};
 use crate::channel::{self, HEADER, frames};
@@ -198,19 +198,21 @@ pub(crate) fn grown(n: usize, bytes: usize) -> usize {
 }
 
 /// Bytes that each party holds at the end of an intersection by tags, with the keys of rows if rows are sent (tags.rs).
-pub(crate) fn held_for_tags(deal: &Deal, n_y: usize, n_x: usize) -> [usize; 2] {
+pub(crate) fn held_for_tags(deal: &Deal, (n_y, n_x): (usize, usize), coding: Coding) -> [usize; 2] {
     let payload = usize::from(deal.terms.payload);
     let width = payload * Layout::<1>::new(deal.terms.max_row).width();
-    let frame = n_x.min(tags::FRAME) * 2 * tags::LONGEST + 2 * n_x.min(ot::rows_per_frame(width)) * width;
+    // Tags as they came and as numbers, and where they are among the own ones.
+    let frame = n_x.min(tags::FRAME) * 56 + 2 * n_x.min(ot::rows_per_frame(width)) * width;
     let found = grown(n_x, 5) + payload * grown(n_y.min(n_x), deal.terms.max_row + 8);
-    [frame + n_y * (21 + 16 * payload) + found, frame + n_x * (25 + 16 * payload)]
+    let own = coding.held() + 16 * payload;
+    [frame + n_y * own + found, frame + n_x * (own + 4)]
 }
 
 /// Bytes of the tags of an intersection, and of the rows that are sent with them (tags.rs).
-pub(crate) fn tags_and_rows(deal: &Deal, n_x: usize, tag_bytes: usize) -> u64 {
+pub(crate) fn tags_and_rows(deal: &Deal, n_x: usize, coding: Coding) -> u64 {
     let width = Layout::<1>::new(deal.terms.max_row).width();
     let rows = if deal.terms.payload { framed(n_x, ot::rows_per_frame(width), width) } else { 0 };
-    framed(n_x, tags::FRAME, tag_bytes) + rows
+    coding.bytes(n_x) as u64 + rows
 }
 
 /// Bytes of `n` elements of `size` bytes in frames of `frame` elements.

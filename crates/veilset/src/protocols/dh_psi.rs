@@ -58,7 +58,8 @@ fn cost(deal: &Deal) -> Result<Cost> {
     let (n_y, n_x) = DH_PSI.sizes(deal);
     let Facts { point, room, .. } = DH_PSI.facts(deal.group)?;
     let points = framed(n_y, dh_psi::FRAME, point);
-    let tags = tags_and_rows(deal, n_x, dh_psi::tag_bytes(&deal.terms, n_x, n_y)?);
+    let coding = dh_psi::coding(&deal.terms, n_x, n_y)?;
+    let tags = tags_and_rows(deal, n_x, coding);
     // The receiver raises its own points to its key, and later to the inverse.
     let work = |multiplications| Work { multiplications, ..Work::default() };
     let traffic = deal.sent_on() + Traffic { to_sender: points, to_receiver: points + tags };
@@ -68,9 +69,9 @@ fn cost(deal: &Deal) -> Result<Cost> {
     // First, tags and keys of each party's own items are computed from frames of points, in three forms and more.
     // Meanwhile the receiver holds a permutation of its items, and the sender the receiver's points and the positions
     // of its own items. Then tags are compared.
-    let [for_tags, to_make_tags] = held_for_tags(deal, n_y, n_x);
-    let own = |n: usize| n * if deal.terms.payload { 37 } else { 21 };
-    let frame = |n: usize| (3 * point + room) * n.min(dh_psi::FRAME);
+    let [for_tags, to_make_tags] = held_for_tags(deal, (n_y, n_x), coding);
+    let own = |n: usize| n * (coding.held() + if deal.terms.payload { 16 } else { 0 });
+    let frame = |n: usize| (3 * point + 32 + room) * n.min(dh_psi::FRAME);
     let receiver = 4 * n_y + for_tags.max(own(n_y) + frame(n_y));
     let sender = to_make_tags.max(own(n_x) + 4 * n_x + point * n_y + frame(n_x.max(n_y)));
     Ok(Cost {

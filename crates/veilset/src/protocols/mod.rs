@@ -613,9 +613,10 @@ fn over_oprf<'a>(
 
 /// The cost of an intersection over an OPRF of this cost: then come the tags, and the bits if both get the result.
 fn cost_over_oprf(deal: &Deal, (n_y, n_x): (usize, usize), oprf: crate::oprf::Cost) -> Result<Cost> {
-    let tags = tags_and_rows(deal, n_x, intersect::oprf::tag_bytes(&deal.terms, n_x, n_y)?);
+    let coding = intersect::oprf::coding(&deal.terms, n_x, n_y)?;
+    let tags = tags_and_rows(deal, n_x, coding);
     let rounds = oprf.rounds + usize::from(n_x > 0) * (1 + usize::from(deal.terms.both));
-    let for_tags = held_for_tags(deal, n_y, n_x);
+    let for_tags = held_for_tags(deal, (n_y, n_x), coding);
     let values = [n_y, n_x].map(|n| 32 * n);
     let party = |i: usize| PartyCost {
         work: Work {

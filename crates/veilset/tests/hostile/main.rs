@@ -277,12 +277,7 @@ const EXCEPTIONS: &[Exception] = {
         ),
         (0x61, &[Value], &[Done], POINT),
         (0x62, &[Value], &[Done], POINT),
-        (
-            0x64,
-            &[Value, Illegal, LowOrder],
-            &[Done],
-            "a tag is as random as any other, if it keeps the order",
-        ),
+        (0x64, &[Value, Illegal, LowOrder], &[Done], "a tail is as random as any other"),
         (0x65, &[Value, Illegal, LowOrder], &[Done], NOISE),
         (0x71, &[Value], &[Done], "another number is possible: nothing binds the receiver to the truth"),
         (0x72, &[Value], &[Done], "other matches are possible: nothing binds the receiver to the truth"),

@@ -192,20 +192,20 @@ pub(super) fn real() -> Parts<Programmed<FromVole<vole::Ideal>>, FromVole<vole::
     Parts { opprf: Programmed(FromVole::new(vole::Ideal)), oprf: FromVole::new(vole::Ideal), bottoms: true }
 }
 
-/// s and the order of the slots of a run, and of the next one that goes on with the same generators.
-pub(super) fn of_two(plan: Plan, (y, x): (&[Input], &[Input])) -> [(Vec<Value>, Vec<u32>); 2] {
+/// s of a run, and of the next one that goes on with the same generators.
+pub(super) fn s_of_two(plan: Plan, (y, x): (&[Input], &[Input])) -> [Vec<Value>; 2] {
     let tests = [(); 2].map(|()| {
         let notes = Notes::default();
         let Parts { opprf, oprf, bottoms } = real();
         let opprf = Noting { inner: opprf, notes: notes.clone(), bottoms };
         (Switched { plan, opprf, oprf }, notes)
     });
-    let ((_, orders), _) = run_pair(
+    run_pair(
         &SESSION,
         |cx| tests.iter().try_for_each(|(tests, _)| tests.receiver(cx, y).map(drop)),
-        |cx| tests.iter().map(|(tests, _)| tests.sender(cx, x, x.len())).collect::<Result<Vec<_>>>(),
+        |cx| tests.iter().try_for_each(|(tests, _)| tests.sender(cx, x, x.len()).map(drop)),
     );
-    std::array::from_fn(|i| (s(&plan, &tests[i].1.lock().unwrap()), orders[i].to_vec()))
+    tests.map(|(_, notes)| s(&plan, &notes.lock().unwrap()))
 }
 
 /// s of each bin.

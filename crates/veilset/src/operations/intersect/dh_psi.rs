@@ -23,7 +23,7 @@
 //! pseudorandom for every x outside Y.
 
 use super::Matching;
-use super::tags::{self, Placed, Tag, Tags, placed};
+use super::tags::{self, Coding, Tags};
 use crate::channel::{Message, Unit, frames};
 use crate::context::Context;
 use crate::error::Result;
@@ -33,6 +33,7 @@ use crate::hash::{Domain, SessionId};
 use crate::hashed::Hashed;
 use crate::item::Items;
 use crate::operations::{Sealed, Terms};
+use crate::oprf::Output;
 use crate::ot::Pad;
 use crate::params::tag_bits;
 use crate::secret::Secrets;
@@ -51,29 +52,27 @@ impl<G: Group> Messages<G> {
     const Y_BA: Message<G::Point> = Message::new(0x62, "S->R  H(y)^ba, same order");
 }
 
-/// Bytes of a tag. False matches of tags are the only kind of undetected error. With payload, no two tags of X may be equal.
-pub(crate) fn tag_bytes(terms: &Terms, n_x: usize, n_y: usize) -> Result<usize> {
-    Ok(if terms.payload { 16 } else { tag_bits(terms.exponent(), n_x, n_y)?.div_ceil(8) as usize })
+/// The tags. False matches of tags are the only kind of undetected error. With payload, no two tags of X may be equal.
+pub(crate) fn coding(terms: &Terms, n_x: usize, n_y: usize) -> Result<Coding> {
+    Ok(Coding::new(if terms.payload { 128 } else { tag_bits(terms.exponent(), n_x, n_y)? }, n_x))
 }
 
 /// What is derived from the values of F_a: the tags of items and dummies, and the keys of their rows if rows are
 /// sent.
 struct Derived {
-    tags: Secrets<Placed>,
+    tags: Tags,
     keys: Secrets<Pad>,
-    tag_bytes: usize,
     /// The domains of tags and of keys.
     domains: [Domain; 2],
 }
 
 impl Derived {
     /// Allocates room for `n` items and dummies.
-    fn new(session: &SessionId, tag_bytes: usize, payload: bool, n: usize) -> Self {
+    fn new(session: &SessionId, coding: Coding, payload: bool, n: usize) -> Self {
         let domains = ["dh-psi tag of H(x)^a", "dh-psi key of a row from H(x)^a"];
         Derived {
-            tags: Secrets::zeros(n),
+            tags: Tags::new(coding, n),
             keys: Secrets::zeros(if payload { n } else { 0 }),
-            tag_bytes,
             domains: domains.map(|purpose| Domain::new(session, purpose)),
         }
     }
@@ -81,12 +80,9 @@ impl Derived {
     /// Derives the tags and keys of these values, the first of which has position `first`.
     fn fill(&mut self, first: usize, values: &[impl Point]) {
         let [of_tags, of_keys] = &self.domains;
-        let tags = self.tags[first..][..values.len()].par_iter_mut().zip(values).enumerate();
-        tags.for_each(|(i, (place, p))| {
-            let mut tag: Tag = of_tags.hash(&[p.as_ref()]);
-            tag[self.tag_bytes..].fill(0);
-            *place = placed(tag, (first + i) as u32);
-        });
+        let mut hashes = Secrets::<Output>::zeros(values.len());
+        hashes.par_iter_mut().zip(values).for_each(|(hash, p)| *hash = of_tags.hash(&[p.as_ref()]));
+        self.tags.fill(first, &hashes);
         let keys = self.keys.par_iter_mut().skip(first).zip(values);
         keys.for_each(|(key, p)| *key = of_keys.hash(&[p.as_ref()]));
     }
@@ -100,13 +96,13 @@ pub(crate) fn receiver<'a, G: Group>(
     terms: &Terms,
 ) -> Result<Sealed<'a, Matching>> {
     let (n_y, n) = (y.len(), y.items().len());
-    let tag_bytes = tag_bytes(terms, n_x, n_y)?;
+    let coding = coding(terms, n_x, n_y)?;
     cx.ch.stage("matching", Unit::Items, 2 * n_y);
     // 0. R permutes Y: if S gets the result too, it must not learn where in Y the matches are.
     let order = cx.rng.permutation(n_y);
     // 1. R picks b and sends H(y)^b.
     let (y_b, off) = Raised::<G>::with_inverse(y, cx.rng)?;
-    let mut own = Derived::new(&cx.session, tag_bytes, terms.payload, n_y);
+    let mut own = Derived::new(&cx.session, coding, terms.payload, n_y);
     cx.ch.duplex(
         |tx| {
             order.chunks(FRAME).try_for_each(|positions| {
@@ -127,8 +123,7 @@ pub(crate) fn receiver<'a, G: Group>(
         },
     )?;
     // 5. R finds its own tags among those of X, and 6. decrypts their payload.
-    let tags = Tags { placed: own.tags, bytes: tag_bytes };
-    tags::receiver(cx, tags, own.keys, (move |i| order[i as usize], n), n_x, terms)
+    tags::receiver(cx, own.tags, own.keys, (move |i| order[i as usize], n), n_x, terms)
 }
 
 /// Runs the sender S with set `x` and, if agreed, a payload per item, none longer than a row. The receiver's set
@@ -141,7 +136,7 @@ pub(crate) fn sender<'a, G: Group>(
     terms: &Terms,
 ) -> Result<Option<Sealed<'a, Matching>>> {
     let n_x = x.len();
-    let tag_bytes = tag_bytes(terms, n_x, n_y)?;
+    let coding = coding(terms, n_x, n_y)?;
     tags::check(payloads, terms)?;
     cx.ch.stage("matching", Unit::Items, 2 * n_y);
     // 2. S picks a, and computes the tags of H(x)^a while R computes H(y)^b.
@@ -149,7 +144,7 @@ pub(crate) fn sender<'a, G: Group>(
     let all: Vec<u32> = (0..n_x as u32).collect();
     let (own, y_b) = cx.ch.duplex(
         |_| {
-            let mut own = Derived::new(&cx.session, tag_bytes, terms.payload, n_x);
+            let mut own = Derived::new(&cx.session, coding, terms.payload, n_x);
             for (frame, positions) in all.chunks(FRAME).enumerate() {
                 cx.threads.run(|| {
                     own.fill(frame * FRAME, &Zeroizing::new(x_a.points(positions).map_err(unlucky)?));
@@ -173,7 +168,6 @@ pub(crate) fn sender<'a, G: Group>(
     let Derived { tags, keys, .. } = own;
     let keys =
         |positions: &[u32]| Secrets::from(positions.iter().map(|&i| keys[i as usize]).collect::<Vec<_>>());
-    let tags = Tags { placed: tags, bytes: tag_bytes };
     tags::sender(cx, tags, keys, (payloads, x.items().len()), n_y, terms)
 }
 

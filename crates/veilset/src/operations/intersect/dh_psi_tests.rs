@@ -51,8 +51,12 @@ fn the_keys_of_both_are_fresh_in_each_run() {
     let (y, x) = overlapping(50, 40, 0.5);
     let (y, x) = (Hashed::new(&y), Hashed::new(&x));
     let [first, second] = [1, 2].map(|seed| run_with(&SESSIONS[0], &y, &x, &Items::new(), seed).1.0);
-    for (party, tag, size) in [(1, 0x61, 32), (0, 0x62, 32), (0, 0x64, 7)] {
-        let [first, second] = [&first, &second].map(|view| parts(&view[party], tag, size));
+    let coding = coding(&Terms::default(), 40, 50).unwrap();
+    for (party, tag) in [(1, 0x61), (0, 0x62), (0, 0x21)] {
+        let [first, second] = [&first, &second].map(|view| match tag {
+            0x21 => coding.received(&view[party], 40),
+            _ => parts(&view[party], tag, 32),
+        });
         let both: HashSet<_> = first.iter().chain(&second).collect();
         assert_eq!(both.len(), first.len() + second.len(), "{tag:#x}");
     }
@@ -79,8 +83,8 @@ fn the_order_of_the_senders_set_does_not_show() {
     };
     let as_it_is = seen(&x, (0..300).map(payload).collect());
     assert!(as_it_is == seen(&reversed, (0..300).rev().map(payload).collect()));
-    let tags = parts(&as_it_is, 0x64, 16);
-    assert!(tags.len() == 300 && tags.is_sorted());
+    let tags = Coding::new(128, 300).received(&as_it_is, 300);
+    assert!(tags.is_sorted_by(|a, b| a < b));
 }
 
 /// R sees the tag of every x. The tag must not decrypt the row.
@@ -89,7 +93,8 @@ fn a_tag_does_not_open_its_row() {
     let (y, x) = overlapping(40, 50, 0.0);
     let payloads: Items = (0..50).map(|_| vec![]).collect();
     let (_, views) = run_with(&SESSIONS[0], &Hashed::new(&y), &Hashed::new(&x), &payloads, 1);
-    let tags = parts(&views.0[0], 0x64, 16).into_iter().map(|tag| Pad::try_from(tag).unwrap());
+    let tags = Coding::new(128, 50).received(&views.0[0], 50);
+    let tags = tags.into_iter().map(|tag| Pad::try_from(tag).unwrap());
     let mut rows = split_frames(&views.0[0]).pop().unwrap().1;
     let width = Layout::<1>::new(ROW).width();
     crypt(&mut rows, width, 0, &tags.collect::<Vec<_>>(), |_, _| ());
@@ -103,10 +108,10 @@ fn tags_and_keys_differ_for_each_value_and_session() {
     let values = map_and_raise(&hashes, &keys(7).0).unwrap();
     let (mut tags, mut keys) = (HashSet::new(), HashSet::new());
     for session in &SESSIONS {
-        let mut derived = Derived::new(session, 16, true, 30);
+        let mut derived = Derived::new(session, Coding::new(128, 30), true, 30);
         derived.fill(0, &values[..20]);
         derived.fill(20, &values[20..]);
-        tags.extend(derived.tags.iter().map(|placed| placed[..16].to_vec()));
+        tags.extend(derived.tags.bytes());
         keys.extend(derived.keys.iter().map(|key| key.to_vec()));
     }
     // No tag is a key, and neither is the prefix of a value.

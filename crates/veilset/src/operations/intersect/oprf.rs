@@ -12,7 +12,7 @@
 //! With payload, tags and row keys are domain-separated hashes of the values, because R sees the tag of every x.
 
 use super::Matching;
-use super::tags::{self, LONGEST, Placed, Tag, Tags, placed};
+use super::tags::{self, Coding, LONGEST, Tags};
 use crate::context::Context;
 use crate::error::{Error, Result};
 use crate::hash::{Domain, SessionId};
@@ -25,40 +25,34 @@ use crate::params::matrix;
 use crate::secret::Secrets;
 use rayon::prelude::*;
 
-/// Bytes of a tag. False matches of tags are the only kind of undetected error. With payload, no two tags of X may be equal.
-pub(crate) fn tag_bytes(terms: &Terms, n_x: usize, n_y: usize) -> Result<usize> {
-    let bytes = matrix::tag_bits(terms.exponent(), n_x, n_y, terms.malicious_sender).div_ceil(8) as usize;
-    match bytes <= LONGEST {
-        true => Ok(if terms.payload { bytes.max(16) } else { bytes }),
-        false => Err(Error::Usage(format!("{n_x} and {n_y} items need tags of more than {LONGEST} bytes"))),
+/// The tags. False matches of tags are the only kind of undetected error. With payload, no two tags of X may be equal.
+pub(crate) fn coding(terms: &Terms, n_x: usize, n_y: usize) -> Result<Coding> {
+    let bits = matrix::tag_bits(terms.exponent(), n_x, n_y, terms.malicious_sender);
+    match bits <= LONGEST {
+        true => Ok(Coding::new(if terms.payload { bits.max(128) } else { bits }, n_x)),
+        false => Err(Error::Usage(format!("{n_x} and {n_y} items need tags of more than {LONGEST} bits"))),
     }
 }
 
-/// Values whose tags are computed at once: 8 KiB.
+/// Values whose tags are hashed at once: 8 KiB.
 const BATCH: usize = 1 << 8;
 
-/// The tags with their positions. A tag is a prefix of the value or, with payload, of its hash, since the key of
-/// the row is derived from the value too. It looks random to a party that does not have the item.
-fn places(session: &SessionId, values: &[Output], bytes: usize, payload: bool) -> Secrets<Placed> {
-    let domain = payload.then(|| Domain::new(session, "intersection by OPRF, tag"));
-    let mut places = Secrets::<Placed>::zeros(values.len());
-    let batches = places.par_chunks_mut(BATCH).zip(values.par_chunks(BATCH)).enumerate();
-    batches.for_each(|(batch, (places, values))| {
-        let mut hashes = Secrets::<Output>::zeros(if payload { values.len() } else { 0 });
-        let values = match &domain {
-            Some(domain) => {
-                domain.hash_all(values.iter().map(|value| &value[..]), &mut hashes);
-                &hashes[..]
-            }
-            None => values,
-        };
-        for (i, (place, value)) in places.iter_mut().zip(values).enumerate() {
-            let mut tag = Tag::default();
-            tag[..bytes].copy_from_slice(&value[..bytes]);
-            *place = placed(tag, (batch * BATCH + i) as u32);
-        }
-    });
-    places
+/// The tags. A tag is a prefix of the value or, with payload, of its hash, since the key of the row is derived from the
+/// value too. It looks random to a party that does not have the item.
+fn tags_of(session: &SessionId, values: &[Output], coding: Coding, payload: bool) -> Tags {
+    let mut tags = Tags::new(coding, values.len());
+    if !payload {
+        tags.fill(0, values);
+        return tags;
+    }
+    let domain = Domain::new(session, "intersection by OPRF, tag");
+    for (frame, values) in values.chunks(tags::FRAME).enumerate() {
+        let mut hashes = Secrets::<Output>::zeros(values.len());
+        let batches = hashes.par_chunks_mut(BATCH).zip(values.par_chunks(BATCH));
+        batches.for_each(|(hashes, values)| domain.hash_all(values.iter().map(|value| &value[..]), hashes));
+        tags.fill(frame * tags::FRAME, &hashes);
+    }
+    tags
 }
 
 /// Derives the keys of rows.
@@ -75,9 +69,9 @@ pub(crate) fn receiver<'a>(
     n_x: usize,
     terms: &Terms,
 ) -> Result<Sealed<'a, Matching>> {
-    let tag_bytes = tag_bytes(terms, n_x, y.len())?;
+    let coding = coding(terms, n_x, y.len())?;
     let values = protocol.receiver(cx, y.own(), n_x)?;
-    let own = cx.threads.run(|| places(&cx.session, &values, tag_bytes, terms.payload));
+    let own = cx.threads.run(|| tags_of(&cx.session, &values, coding, terms.payload));
     let pads = match terms.payload {
         true => {
             let pads = values.par_iter().map(padder(&cx.session));
@@ -86,8 +80,7 @@ pub(crate) fn receiver<'a>(
         false => Secrets::zeros(0),
     };
     drop(values);
-    let tags = Tags { placed: own, bytes: tag_bytes };
-    tags::receiver(cx, tags, pads, (|i| i, y.items().len()), n_x, terms)
+    tags::receiver(cx, own, pads, (|i| i, y.items().len()), n_x, terms)
 }
 
 /// Runs the sender S with set `x` and, if agreed, a payload per item, none longer than a row. The receiver's set
@@ -100,10 +93,10 @@ pub(crate) fn sender<'a>(
     n_y: usize,
     terms: &Terms,
 ) -> Result<Option<Sealed<'a, Matching>>> {
-    let tag_bytes = tag_bytes(terms, x.len(), n_y)?;
+    let coding = coding(terms, x.len(), n_y)?;
     tags::check(payloads, terms)?;
     let mut values = protocol.sender(cx, x.own(), n_y)?;
-    let own = cx.threads.run(|| places(&cx.session, &values, tag_bytes, terms.payload));
+    let own = cx.threads.run(|| tags_of(&cx.session, &values, coding, terms.payload));
     if !terms.payload {
         values = Secrets::zeros(0);
     }
@@ -112,8 +105,7 @@ pub(crate) fn sender<'a>(
         let keys = positions.par_iter().map(|&i| pad(&values[i as usize]));
         Secrets::from(keys.collect::<Vec<_>>())
     };
-    let tags = Tags { placed: own, bytes: tag_bytes };
-    tags::sender(cx, tags, keys, (payloads, x.items().len()), n_y, terms)
+    tags::sender(cx, own, keys, (payloads, x.items().len()), n_y, terms)
 }
 
 #[cfg(test)]

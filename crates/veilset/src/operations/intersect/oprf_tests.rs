@@ -65,26 +65,28 @@ fn the_order_of_neither_set_shows() {
         let other = overlapping(301, 201, 0.5).1;
         let other: ItemSet = (0..200).map(|i| other.get(i + 1)).collect();
         assert!(as_they_are.0[0] != views(&y, &other).0[0]);
-        // One tag per item, sorted over the whole set.
-        let bytes = tag_bytes(&terms, 200, 300).unwrap();
-        assert_eq!(bytes, if malicious_sender { 15 } else { 8 });
-        let (_, tags) = split_frames(&as_they_are.0[0]).pop().unwrap();
-        assert_eq!(tags.len(), 200 * bytes);
-        assert!(tags.chunks(bytes).is_sorted());
+        // One tag per item, and no two of them are equal.
+        let coding = coding(&terms, 200, 300).unwrap();
+        assert_eq!(coding.lengths(), if malicious_sender { (96, 3) } else { (57, 0) });
+        let tags = coding.received(&as_they_are.0[0], 200);
+        assert!(tags.is_sorted_by(|a, b| a < b));
     }
 }
 
 #[test]
 fn tags_are_as_long_as_the_sizes_ask_for() {
-    let bytes = |payload, malicious_sender, n_x, n_y| {
-        tag_bytes(&Terms { payload, malicious_sender, ..TERMS }, n_x, n_y).ok()
+    let lengths = |payload, malicious_sender, n_x, n_y| {
+        coding(&Terms { payload, malicious_sender, ..TERMS }, n_x, n_y).ok().map(|coding| coding.lengths())
     };
     let n = 1 << 20;
-    assert_eq!([bytes(false, false, n, n), bytes(false, true, n, n)], [Some(10), Some(16)]);
-    assert_eq!([bytes(true, false, n, n), bytes(true, true, n, n)], [Some(16), Some(16)]);
+    assert_eq!([lengths(false, false, n, n), lengths(false, true, n, n)], [Some((80, 0)), Some((96, 4))]);
+    assert_eq!([lengths(true, false, n, n), lengths(true, true, n, n)], [Some((96, 4)); 2]);
     let most = crate::params::MAX_SET;
-    assert_eq!([bytes(false, false, most, most), bytes(true, true, most, most)], [Some(12), Some(17)]);
-    assert_eq!(bytes(false, true, 1, 1 << 40), None);
+    assert_eq!(
+        [lengths(false, false, most, most), lengths(true, true, most, most)],
+        [Some((96, 0)), Some((96, 5))]
+    );
+    assert_eq!(lengths(false, true, 1, 1 << 40), None);
 }
 
 #[test]
@@ -128,9 +130,7 @@ fn payloads_of_what_the_receiver_does_not_have_are_noise() {
 fn keys_of_rows_do_not_follow_from_tags() {
     let mut rng = Prng::from_seed(&[8; 32]);
     let values: Vec<Output> = (0..300).map(|_| rng.bytes()).collect();
-    let tags = |session, payload| {
-        places(&session, &values, 16, payload).iter().map(|p| p[..16].to_vec()).collect::<Vec<_>>()
-    };
+    let tags = |session, payload| tags_of(&session, &values, Coding::new(128, 300), payload).bytes();
     let key = |value: &Output| padder(&SESSION)(value);
     let keys: std::collections::HashSet<Pad> = values.iter().map(key).collect();
     assert_eq!(keys.len(), 300, "keys of different items");
@@ -161,14 +161,14 @@ fn no_row_can_be_read_by_tags_or_by_the_key_of_another() {
     let terms = Terms { payload: true, ..TERMS };
     let (_, views) = run_over(&Ideal, &Hashed::new(&y), &Hashed::new(&x), &payloads, &terms);
     let frames = split_frames(&views.0[0]);
-    let (tags, rows) = (frames[1].1.as_chunks::<16>().0, &frames[2].1);
+    let (tags, rows) = (coding(&terms, 50, 40).unwrap().received(&views.0[0], 50), &frames[3].1);
     assert_eq!((tags.len(), rows.len()), (50, 50 * 61));
     let streams: std::collections::HashSet<&[u8]> = rows.chunks(61).map(|row| &row[..16]).collect();
     assert_eq!(streams.len(), 50);
     for tag in tags {
         // No row decrypts to zeros under a tag as the key.
         let mut opened = rows.clone();
-        crate::ot::transfer::crypt(&mut opened, 61, 0, &[*tag; 50], |_, _| ());
+        crate::ot::transfer::crypt(&mut opened, 61, 0, &[tag[..].try_into().unwrap(); 50], |_, _| ());
         assert!(opened.chunks(61).all(|row| row.iter().any(|&byte| byte != 0)));
     }
 }
@@ -194,14 +194,10 @@ fn tags_and_rows_are_fresh_in_every_run() {
                     sender(&protocol, cx, &x, &payloads, y.len(), &terms).map(|_| ())
                 },
             );
-            let frames = split_frames(&views.0[0]).into_iter().filter(|f| f.0 == 0x64 || f.0 == 0x65);
             // The prefixes of tags and rows.
-            frames
-                .flat_map(|(tag, body)| {
-                    let size = if tag == 0x64 { body.len() / 50 } else { 61 };
-                    body.chunks(size).map(|part| part[..7].to_vec()).collect::<Vec<_>>()
-                })
-                .collect::<Vec<_>>()
+            let tags = coding(&terms, 50, 40).unwrap().received(&views.0[0], 50);
+            let all = tags.into_iter().chain(crate::testing::parts(&views.0[0], 0x65, 61));
+            all.map(|part| part[..7].to_vec()).collect::<Vec<_>>()
         };
         let [one, other] = [seen(1), seen(3)];
         assert_eq!(one.len(), if payload { 100 } else { 50 });
@@ -213,23 +209,34 @@ fn tags_and_rows_are_fresh_in_every_run() {
 #[test]
 fn tags_of_several_frames_are_sorted_over_all_of_them() {
     let (n_x, mut rng) = (2 * tags::FRAME + 60, Prng::from_seed(&[8; 32]));
-    let all: Vec<Placed> = (0..n_x as u32).map(|i| placed(rng.bytes(), i)).collect();
-    let ((received, _), _) = run_pair(
+    let values: Vec<Output> = (0..n_x).map(|_| rng.bytes()).collect();
+    let coding = Coding::new(104, n_x);
+    let (_, views) = run_pair(
         &ANY_SESSION,
         |cx| {
-            let tags = crate::channel::frames(n_x, tags::FRAME);
-            tags.map(|n| cx.ch.rx.recv_bytes(Message::new(0x64, "tags"), n * 8)).collect::<Result<Vec<_>>>()
+            // Heads and tails, whatever they are.
+            for n in crate::channel::frames(n_x, tags::FRAME) {
+                cx.ch.rx.recv_bounded(Message::new(0x21, "tags"), 1 << 20)?;
+                cx.ch.rx.recv_bytes(Message::new(0x64, "tails"), n)?;
+            }
+            Ok(())
         },
         |cx| {
             let keys = |_: &[u32]| Secrets::zeros(0);
-            let tags = Tags { placed: all.clone().into(), bytes: 8 };
+            let tags = tags_of(&ANY_SESSION, &values, coding, false);
             tags::sender(cx, tags, keys, (&Items::new(), n_x), 3, &TERMS).map(drop)
         },
     );
-    let received = received.concat();
-    let mut expected: Vec<&[u8]> = all.iter().map(|placed| &placed[..8]).collect();
+    let mut expected: Vec<&[u8]> = values.iter().map(|value| &value[..13]).collect();
     expected.sort_unstable();
-    assert!(received.chunks(8).eq(expected));
+    assert!(coding.received(&views.0[0], n_x) == expected);
+}
+
+/// What comes of these frames with another one of heads.
+fn fed_heads(honest: &Frames, heads: Vec<u8>, fed: &dyn Fn(&[(u16, Vec<u8>)]) -> Result<()>) -> Result<()> {
+    let mut frames = honest.clone();
+    frames[1].1 = heads;
+    fed(&frames)
 }
 
 #[test]
@@ -260,27 +267,32 @@ fn forged_tags_and_rows_are_errors() {
             fed(&frames).unwrap_err()
         };
         let at_tags = 1;
-        let size = honest[at_tags].1.len() / 20;
+        let coding = coding(&terms, 20, 30).unwrap();
+        let rice = |n: u128| n << (coding.lengths().0 - 6);
         let mut forged = vec![
-            ("short", with(&|f| f[at_tags].1.truncate(19 * size)), "tags of x"),
-            ("long", with(&|f| f[at_tags].1.extend([0xff; 16])), "tags of x"),
-            ("other", with(&|f| f[at_tags].0 = 0x62), "tags of x"),
-            ("unsorted", with(&|f| f[at_tags].1.rotate_left(size)), "not sorted"),
+            ("short", with(&|f| f[at_tags].1.truncate(19 * 5)), "in the middle of a tag"),
+            ("long", with(&|f| f[at_tags].1.push(0)), "longer than its tags"),
+            ("longer", with(&|f| f[at_tags].1.extend([0xff; 1000])), "tags of a set"),
+            ("other", with(&|f| f[at_tags].0 = 0x62), "tags of a set"),
         ];
+        // Tags 0, 2, 3 and so on, the first twice.
+        let mut heads: Vec<u128> = (0..20).map(|i| rice(i + u128::from(i > 0))).collect();
+        assert_eq!(fed_heads(&honest, coding.frame(&heads), &fed), Ok(()));
+        heads[1] = heads[0];
+        let equal = fed_heads(&honest, coding.frame(&heads), &fed);
         if payload || malicious_sender {
-            forged.push(("equal", with(&|f| f[at_tags].1.copy_within(..size, size)), "not sorted"));
+            forged.push(("equal", equal.unwrap_err(), "two of its tags are equal"));
+            forged.push(("short tails", with(&|f| f[2].1.truncate(19)), "tails of the tags"));
+        } else {
+            // Equal tags are legal: tags of different items may collide.
+            assert_eq!(equal, Ok(()));
         }
         if payload {
             forged.extend([
-                ("short rows", with(&|f| f[2].1.truncate(100)), "payloads of x"),
-                ("long rows", with(&|f| f[2].1.push(0)), "payloads of x"),
-                ("rows of noise", with(&|f| f[2].1.fill(0x5a)), "does not belong to the match"),
+                ("short rows", with(&|f| f[3].1.truncate(100)), "payloads of x"),
+                ("long rows", with(&|f| f[3].1.push(0)), "payloads of x"),
+                ("rows of noise", with(&|f| f[3].1.fill(0x5a)), "does not belong to the match"),
             ]);
-        } else if !malicious_sender {
-            // Without payload, equal tags are legal: tags of different items may collide.
-            let mut frames = honest.clone();
-            frames[at_tags].1.copy_within(..size, size);
-            assert_eq!(fed(&frames), Ok(()));
         }
         for (what, error, name) in forged {
             assert!(

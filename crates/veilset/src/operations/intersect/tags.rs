@@ -3,130 +3,163 @@
 //!
 //! The protocol that derives the tags and keys states what they are and what it assumes of them
 //! ([`super::dh_psi`], [`super::oprf`]). Each item and dummy has one tag. The tags are sorted over the whole
-//! set, which hides the order of X. Memory: 21 bytes per own item, with payload 16 or 32 more; for R, 5 bytes
-//! per item of S.
+//! set, which hides the order of X. A tag is a head of at most 96 bits, Golomb-Rice coded, and a tail where that is too
+//! short: about 61.6 bits for a million items a side, where the tags have 80.
+//!
+//! Tags are sorted by their heads. Where tails are sent, two heads are equal with probability 2^-41 for the largest
+//! sets, and the order of two such items is that of X. With payload, and against a malicious sender, R then ends the run.
+//!
+//! Memory: 16 bytes per own item, and those of its tail; with payload 16 or 32 more; for R, 5 bytes per item of S.
 
 use super::{Matching, sent_on, sort};
-use crate::channel::{Message, Unit, frames};
+use crate::channel::{HEADER, Message, Unit, frames};
+use crate::compact_set::CompactSet;
+use crate::compact_set::golomb::{self, Gaps, Golomb};
 use crate::context::Context;
 use crate::error::{Error, Result};
 use crate::item::Items;
 use crate::operations::row::Layout;
 use crate::operations::{Sealed, Terms, both};
+use crate::oprf::Output;
 use crate::ot::Pad;
 use crate::ot::transfer::{crypt, rows_per_frame};
 use crate::secret::Secrets;
 use rayon::prelude::*;
 
-/// Tags per frame: 8192, at most 136 KiB.
-pub(crate) const FRAME: usize = 1 << 13;
-const TAGS: Message<[u8]> = Message::new(0x64, "S->R  tags of x, sorted");
+/// Tags per frame.
+pub(crate) const FRAME: usize = golomb::FRAME;
+const TAILS: Message<[u8]> = Message::new(0x64, "S->R  tails of the tags of x, in their order");
 const ROWS: Message<[u8]> = Message::new(0x65, "S->R  payloads of x, in the order of the tags");
 
 /// Tags that one task looks up in sequence.
 const PART: usize = 1 << 10;
-/// Bytes of the longest tag: 40 + 64 + 28 bits.
-pub(crate) const LONGEST: usize = 17;
+/// Bits of the longest head.
+const HEAD: u32 = 96;
+/// Bits of the longest tag.
+pub(crate) const LONGEST: u32 = 136;
 
-/// A tag; unused bytes at the end are zero.
-pub(super) type Tag = [u8; LONGEST];
-
-/// A tag and a position in 21 bytes, which sort by tag, then by position.
-pub(super) type Placed = [u8; LONGEST + 4];
-
-pub(super) fn placed(tag: Tag, position: u32) -> Placed {
-    let mut placed = [0; LONGEST + 4];
-    placed[..LONGEST].copy_from_slice(&tag);
-    placed[LONGEST..].copy_from_slice(&position.to_be_bytes());
-    placed
+/// How the tags of X are sent.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Coding {
+    heads: Golomb,
+    /// Bytes of a tail.
+    tail: usize,
 }
 
-fn tag_of(placed: &Placed) -> &[u8] {
-    &placed[..LONGEST]
-}
+impl Coding {
+    /// Tags of at least so many bits, at most [`LONGEST`], for `n_x` items.
+    pub(crate) fn new(bits: u32, n_x: usize) -> Coding {
+        Coding {
+            heads: Golomb::of(n_x, bits.min(HEAD)),
+            tail: bits.saturating_sub(HEAD).div_ceil(8) as usize,
+        }
+    }
 
-/// A tag as a number: its first 16 bytes, and its last byte.
-fn number(tag: &[u8]) -> (u128, u8) {
-    let mut first = [0; 16];
-    first.copy_from_slice(&tag[..16]);
-    (u128::from_be_bytes(first), tag[16])
-}
+    /// About how many bytes they take on the wire.
+    pub(crate) fn bytes(&self, n_x: usize) -> usize {
+        let messages = 1 + usize::from(self.tail > 0);
+        self.heads.bytes() + n_x * self.tail + messages * n_x.div_ceil(FRAME) * HEADER
+    }
 
-/// Whether `a < b`. The time does not depend on how many bytes they have in common.
-fn less(a: (u128, u8), b: (u128, u8)) -> bool {
-    (a.0 < b.0) | ((a.0 == b.0) & (a.1 < b.1))
-}
-
-/// Sorts by tag, then by position. The first word nearly always decides, so comparing it first takes two thirds
-/// of the time of comparing all bytes. Distributing the tags into buckets by their first bits beforehand is no
-/// faster.
-fn sort_placed(list: &mut [Placed]) {
-    let first = |placed: &Placed| placed.first_chunk().map(|bytes| u64::from_be_bytes(*bytes));
-    list.par_sort_unstable_by(|a, b| first(a).cmp(&first(b)).then_with(|| a.cmp(b)));
-}
-
-fn position(placed: &Placed) -> u32 {
-    placed[LONGEST..].iter().fold(0, |n, &b| n << 8 | u32::from(b))
+    /// Bytes of an item's tag in memory.
+    pub(crate) fn held(&self) -> usize {
+        size_of::<u128>() + self.tail
+    }
 }
 
 /// The tags of the items and dummies of a set.
 pub(super) struct Tags {
-    /// In the order of their positions.
-    pub(super) placed: Secrets<Placed>,
-    /// Bytes of a tag.
-    pub(super) bytes: usize,
+    coding: Coding,
+    /// Heads, each above a position, which sort by head.
+    words: Secrets<u128>,
+    /// Tails, by position.
+    tails: Secrets<u8>,
+}
+
+/// The position of a word.
+const fn position(word: u128) -> u32 {
+    word as u32
+}
+
+impl Tags {
+    /// Room for `n` tags.
+    pub(super) fn new(coding: Coding, n: usize) -> Tags {
+        Tags { coding, words: Secrets::zeros(n), tails: Secrets::zeros(n * coding.tail) }
+    }
+
+    /// Takes the prefixes of these values as the tags at the positions from `first` on.
+    pub(super) fn fill(&mut self, first: usize, values: &[Output]) {
+        let Coding { heads, tail } = self.coding;
+        let words = self.words[first..][..values.len()].par_iter_mut().zip(values).enumerate();
+        words.for_each(|(i, (word, value))| {
+            let prefix = value.first_chunk().map_or(0, |bytes| u128::from_be_bytes(*bytes));
+            *word = heads.word(prefix, (first + i) as u32);
+        });
+        if tail > 0 {
+            let tails = self.tails[first * tail..].par_chunks_exact_mut(tail).zip(values);
+            tails.for_each(|(bytes, value)| bytes.copy_from_slice(&value[HEAD as usize / 8..][..tail]));
+        }
+    }
+
+    /// The tail of the tag at this position.
+    fn tail(&self, position: u32) -> &[u8] {
+        &self.tails[position as usize * self.coding.tail..][..self.coding.tail]
+    }
+
+    /// Finds the own tags among a part of those of S, in ascending order. For each of these, it gives the position of the
+    /// own tag that it equals or of the next one, and whether it is equal.
+    fn find<'t>(&self, heads: &[u128], tail: impl Fn(usize) -> &'t [u8], places: &mut [(u32, bool)]) {
+        let own = |at: usize| self.words[at] >> 32;
+        let last = self.words.len().checked_sub(1);
+        let mut at =
+            self.words.partition_point(|word| heads.first().is_some_and(|first| word >> 32 < *first));
+        for (i, (&head, place)) in heads.iter().zip(places).enumerate() {
+            while last.is_some_and(|last| at < last) && own(at) < head {
+                at += 1;
+            }
+            if let Some(last) = last {
+                let word = self.words[at.min(last)];
+                let differ = self.tail(position(word)).iter().zip(tail(i)).fold(0, |d, (a, b)| d | (a ^ b));
+                *place = (position(word), (word >> 32 == head) & (differ == 0));
+            }
+        }
+    }
 }
 
 /// Runs the receiver with the tags of its items and dummies and, with payload, the keys of their rows. `item(i)`
 /// maps position i here to a position in the receiver's set of `n` items. The sender's set has `n_x` items.
 pub(super) fn receiver<'a>(
     cx: &mut Context,
-    own: Tags,
+    mut own: Tags,
     pads: Secrets<Pad>,
     (item, n): (impl Fn(u32) -> u32 + Send + 'a, usize),
     n_x: usize,
     terms: &Terms,
 ) -> Result<Sealed<'a, Matching>> {
-    let Tags { placed: mut own, bytes: tag_bytes } = own;
-    let n_y = own.len();
-    cx.threads.run(|| sort_placed(&mut own));
+    let Coding { heads: golomb, tail } = own.coding;
+    cx.threads.run(|| own.words.par_sort_unstable());
     // R finds its own tags among those of X. Where there is no match it takes the next tag, so that the work is
     // the same: the sender can time us.
-    cx.ch.stage("comparing", Unit::Bytes, n_x * tag_bytes);
+    cx.ch.stage("comparing", Unit::Bytes, own.coding.bytes(n_x));
     let (mut found, mut e) = (Secrets::<u32>::zeros(0), Secrets::<bool>::zeros(0));
+    let mut gaps = Gaps::new(golomb);
     let mut last = None;
     for n in frames(n_x, FRAME) {
-        let bytes = cx.ch.rx.recv_bytes(TAGS, n * tag_bytes)?;
-        let whole = |bytes: &[u8]| {
-            let mut tag = Tag::default();
-            tag[..tag_bytes].copy_from_slice(bytes);
-            tag
-        };
-        let tags: Vec<Tag> = bytes.chunks_exact(tag_bytes).map(whole).collect();
-        for tag in &tags {
-            // Otherwise a malicious sender could send many equal tags, so that our time reveals a match.
-            let distinct = terms.payload || terms.malicious_sender;
-            if last.is_some_and(|last| last > *tag || (last == *tag && distinct)) {
-                return Err(Error::misbehaves("its tags are not sorted"));
+        let heads = gaps.receive(&mut cx.ch.rx, n)?;
+        let tails = if tail > 0 { cx.ch.rx.recv_bytes(TAILS, n * tail)? } else { Vec::new() };
+        // Otherwise a malicious sender could send many equal tags, so that our time reveals a match.
+        if terms.payload || terms.malicious_sender {
+            for head in &heads {
+                if last.replace(*head) == Some(*head) {
+                    return Err(Error::misbehaves("two of its tags are equal"));
+                }
             }
-            last = Some(*tag);
         }
         let mut places = Secrets::<(u32, bool)>::zeros(n);
-        let parts = tags.par_chunks(PART).zip(places.par_chunks_mut(PART));
+        let parts = heads.par_chunks(PART).zip(places.par_chunks_mut(PART)).enumerate();
         cx.threads.run(|| {
-            parts.for_each(|(tags, places)| {
-                let first = number(&tags[0]);
-                let mut at = own.partition_point(|own| less(number(tag_of(own)), first));
-                for (tag, place) in tags.iter().zip(places) {
-                    let tag = number(tag);
-                    while at + 1 < n_y && less(number(tag_of(&own[at])), tag) {
-                        at += 1;
-                    }
-                    if let Some(next) = own.get(at.min(n_y.saturating_sub(1))) {
-                        let there = number(tag_of(next));
-                        *place = (position(next), (there.0 == tag.0) & (there.1 == tag.1));
-                    }
-                }
+            parts.for_each(|(part, (heads, places))| {
+                own.find(heads, |i| &tails[(part * PART + i) * tail..][..tail], places)
             })
         });
         found.extend(&Secrets::from(places.iter().map(|p| p.0).collect::<Vec<_>>()));
@@ -183,23 +216,26 @@ pub(super) fn check(payloads: &Items, terms: &Terms) -> Result<()> {
 /// has `n_y` items. Returns the matches if both get them.
 pub(super) fn sender<'a>(
     cx: &mut Context,
-    own: Tags,
+    mut own: Tags,
     keys: impl Fn(&[u32]) -> Secrets<Pad> + Sync,
     (payloads, n): (&Items, usize),
     n_y: usize,
     terms: &Terms,
 ) -> Result<Option<Sealed<'a, Matching>>> {
-    let Tags { placed: mut tags, bytes: tag_bytes } = own;
-    let n_x = tags.len();
+    let n_x = own.words.len();
     // S sends the tags in sorted order, which hides the order of X,
-    cx.threads.run(|| sort_placed(&mut tags));
-    cx.ch.stage("comparing", Unit::Bytes, n_x * tag_bytes);
-    for tags in tags.chunks(FRAME) {
-        let bytes = tags.iter().flat_map(|placed| &placed[..tag_bytes]);
-        cx.ch.tx.send_bytes(TAGS, &bytes.copied().collect::<Vec<u8>>())?;
+    cx.threads.run(|| own.words.par_sort_unstable());
+    cx.ch.stage("comparing", Unit::Bytes, own.coding.bytes(n_x));
+    let mut gaps = Gaps::new(own.coding.heads);
+    for words in own.words.chunks(FRAME) {
+        gaps.send(&mut cx.ch.tx, words.iter().map(|word| word >> 32))?;
+        if own.coding.tail > 0 {
+            let tails = words.iter().flat_map(|word| own.tail(position(*word)));
+            cx.ch.tx.send_bytes(TAILS, &tails.copied().collect::<Vec<u8>>())?;
+        }
     }
-    let order = Secrets::from(tags.iter().map(position).collect::<Vec<u32>>());
-    drop(tags);
+    let order = Secrets::from(own.words.iter().map(|word| position(*word)).collect::<Vec<u32>>());
+    drop(own);
     // and the payloads in the same order.
     if terms.payload {
         let layout = Layout::<1>::new(terms.max_row);
@@ -224,3 +260,7 @@ pub(super) fn sender<'a>(
         false => Ok(None),
     }
 }
+
+#[cfg(test)]
+#[path = "tags_tests.rs"]
+mod tests;
