@@ -2,6 +2,8 @@
 
 use super::Terms;
 use crate::error::{Error, Result};
+use crate::item::Items;
+use subtle::{Choice, ConditionallySelectable};
 
 /// A row of `N` byte strings with at most `max` bytes in total: their lengths, the strings, then zeros. Its
 /// width depends only on `N` and `max`.
@@ -74,6 +76,24 @@ impl<const N: usize> Layout<N> {
         }
     }
 
+    /// Writes the parts of the item at this place into a row of zeros, and leaves zeros for a dummy: that is any place
+    /// behind the items. A dummy's row is written from an item that its `number` leads to, and wiped: so it takes the time
+    /// of an item's row.
+    pub(crate) fn write_item(self, lists: [&Items; N], at: usize, number: usize, row: &mut [u8]) {
+        let n = lists[0].len();
+        if n == 0 {
+            return;
+        }
+        // Numbers that follow each other lead to items far apart, as those of a random order are.
+        let apart = (number as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        let other = (u128::from(apart) * n as u128 >> 64) as u64;
+        let is_item = Choice::from(u8::from(at < n));
+        let chosen = u64::conditional_select(&other, &(at as u64), is_item) as usize;
+        self.write(lists.map(|list| list.get(chosen)), row);
+        let keep = u8::conditional_select(&0, &0xff, is_item);
+        row.iter_mut().for_each(|byte| *byte &= keep);
+    }
+
     /// Reads a row of the right width. The time does not depend on whether the row is noise.
     pub(crate) fn read(self, row: &[u8]) -> Parts<'_, N> {
         let (lengths, body) = row.split_at(N * self.prefix());
@@ -109,6 +129,29 @@ mod tests {
         for (length, fits) in [(4, false), (5, true), (6, false)] {
             assert_eq!(layout.check([[length]].into_iter()).is_ok(), fits, "{length}");
         }
+    }
+
+    /// The rows of items hold them, those of dummies nothing, wherever they are and whatever their number.
+    #[test]
+    fn rows_of_dummies_are_zeros() {
+        let layout = Layout::<2>::new(9);
+        let first: Items = (1..6u8).map(|i| vec![i; usize::from(i)]).collect();
+        let second: Items = (1..6u8).map(|i| vec![0xf0 | i; 3]).collect();
+        for number in [0, 1, 77, usize::MAX] {
+            for at in [0, 2, 4, 5, 6, u32::MAX as usize] {
+                let (mut row, mut expected) = (vec![0; layout.width()], vec![0; layout.width()]);
+                layout.write_item([&first, &second], at, number, &mut row);
+                if at < 5 {
+                    layout.write([first.get(at), second.get(at)], &mut expected);
+                    assert!(expected.iter().any(|byte| *byte != 0));
+                }
+                assert_eq!(row, expected, "{at} {number}");
+            }
+        }
+        // A set of dummies alone.
+        let (none, mut row) = (Items::new(), vec![0; layout.width()]);
+        layout.write_item([&none, &none], 0, 0, &mut row);
+        assert!(row.iter().all(|byte| *byte == 0));
     }
 
     #[test]

@@ -43,9 +43,7 @@
 //! - S places its items between R's opening of the coin toss and its own word that they fit. It routes and picks before its
 //!   queries. The time and the addresses of all three depend on X.
 //! - S decodes the hint at addresses that depend on X and on R's seed, before it answers the base OTs of the switches.
-//! - S looks up w and the contents of slots by its secret order. The rows that follow touch more memory for items than for
-//!   the bottom item ([`crate::operations::union::bins`]). R knows the new ones among them, so the time of a frame tells it
-//!   roughly how many items of a few blocks match.
+//! - S looks up w and the contents of slots by its secret order.
 //! - Solving for the hint takes R a time that depends slightly on Y.
 
 mod plan;

@@ -67,7 +67,7 @@ fn sender<'a, C: Cipher, const N: usize>(
     if n_x > 0 {
         let sums = sums.insert(super::sums::<C>(task, cx, n)?);
         let write = |at: usize, row: &mut [u8]| {
-            layout.write(parts.map(|part| if at < part.len() { part.get(at) } else { &[] }), row);
+            layout.write_item(parts, at, at, row);
         };
         answer(cx, sums, (n_x, set.items().len()), shape(terms), combine::<C>, write)?;
     }

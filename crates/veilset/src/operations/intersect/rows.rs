@@ -70,7 +70,7 @@ impl<D: Fn(usize) -> [u8; DIGEST]> Rows<'_, D> {
         place.copy_from_slice(&(self.digest)(at));
         // A dummy has no payload. A receiver that follows the protocol does not read its row.
         if let Some(layout) = self.layout {
-            layout.write([if at < self.payloads.len() { self.payloads.get(at) } else { &[] }], rest);
+            layout.write_item([self.payloads], at, at, rest);
         }
     }
 }

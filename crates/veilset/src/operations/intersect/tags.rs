@@ -248,7 +248,7 @@ pub(super) fn sender<'a>(
             let write = |j: usize, row: &mut [u8]| {
                 // The row of a dummy is empty: R does not have its key.
                 let i = order[j] as usize;
-                layout.write([if i < payloads.len() { payloads.get(i) } else { &[] }], row);
+                layout.write_item([payloads], i, i, row);
             };
             cx.threads.run(|| crypt(&mut rows, width, at, &keys, write));
             cx.ch.tx.send_bytes(ROWS, &rows)?;

@@ -17,8 +17,8 @@
 //! its dummies into bins like items, since otherwise timing would reveal their number; they then count as the
 //! bottom item. The receiver's dummies are items that match nothing.
 //!
-//! Timing: a row with an item touches more memory than one with the bottom item. So the time of a frame tells the receiver
-//! roughly how many items of the sender are in its bins, and the time of all frames how many items a padded set has.
+//! Timing: R knows how many rows of a frame have new items. If rows of the bottom item took less time than those of items,
+//! the time of the frame would tell it how many match. So they are written from items too, and wiped.
 
 use super::rows::{New, check_rows, new_rows, offer_rows, width};
 use crate::context::Context;

@@ -123,7 +123,6 @@ pub(super) fn offer_rows<const N: usize>(
     let mut ot = extension::Sender::setup(cx, purpose, extension::DEFAULT_K, Security::SemiHonest)?;
     transfer::send(cx.ch, &mut ot, order.len(), false, layout.width(), |i, row| {
         // The row of a dummy is empty. A receiver that follows the protocol does not read it.
-        let at = order[i] as usize;
-        layout.write(parts.map(|part| if at < part.len() { part.get(at) } else { &[] }), row);
+        layout.write_item(parts, order[i] as usize, i, row);
     })
 }
