@@ -23,12 +23,14 @@ use super::{Cost, Input, Oprf, Output};
 use crate::context::Context;
 use crate::error::Result;
 use crate::hash::part;
-use crate::params::LAMBDA;
+use crate::params::{LAMBDA, share};
 use crate::secret::Secrets;
 use crate::vole::silent::Silent;
 
 const TO_RECEIVER: &str = "distributed OPRF, the receiver evaluates";
 const TO_SENDER: &str = "distributed OPRF, the sender evaluates";
+/// The OPRFs of a run share its error.
+const RUNS: usize = 2;
 
 /// A value of F.
 pub type Value = [u8; 16];
@@ -76,8 +78,9 @@ pub(crate) fn cost(n_y: usize, n_x: usize) -> Cost {
 /// The costs by RR22 and by CM20.
 fn costs(n_y: usize, n_x: usize) -> [Cost; 2] {
     let (vole, cm20) = (rr22(), MultiPoint::default());
+    let exponent = share(LAMBDA, RUNS);
     [
-        both_ways(vole.cost(LAMBDA, n_y, n_x), vole.cost(LAMBDA, n_x, n_y), [n_y, n_x]),
+        both_ways(vole.cost(exponent, n_y, n_x), vole.cost(exponent, n_x, n_y), [n_y, n_x]),
         both_ways(cm20.cost(n_y, n_x), cm20.cost(n_x, n_y), [n_y, n_x]),
     ]
 }
@@ -112,7 +115,7 @@ fn within<'c>(cx: &'c mut Context, name: &'static str) -> Context<'c> {
         ch: cx.ch,
         session: part(&cx.session, name),
         rng: cx.rng,
-        exponent: cx.exponent,
+        exponent: share(cx.exponent, RUNS),
         threads: cx.threads,
     }
 }
@@ -157,13 +160,13 @@ mod tests {
         Secrets::from(f.iter().map(|f| std::array::from_fn(|i| f[i % 16])).collect::<Vec<Output>>())
     }
 
-    /// An OPRF that notes what each of its runs was: the session, and F at all inputs of a party.
+    /// An OPRF that notes what each of its runs was: the session, F at all inputs of a party, and the error.
     #[derive(Default)]
-    struct Noting(Mutex<Vec<(SessionId, bool, Vec<Output>)>>);
+    struct Noting(Mutex<Vec<(SessionId, bool, Vec<Output>, u32)>>);
 
     impl Noting {
         fn note(&self, cx: &Context, receives: bool, f: &Secrets<Output>) {
-            self.0.lock().unwrap().push((cx.session, receives, f.to_vec()));
+            self.0.lock().unwrap().push((cx.session, receives, f.to_vec(), cx.exponent));
         }
     }
 
@@ -207,6 +210,8 @@ mod tests {
         let sessions: HashSet<_> = r.iter().chain(&s).map(|note| *note.0.as_bytes()).collect();
         assert!((r[0].0, r[1].0) == (s[0].0, s[1].0) && sessions.len() == 2);
         assert!(!sessions.contains(session.as_bytes()));
+        // Both share the error of the run.
+        assert!(r.iter().chain(&s).all(|note| note.3 == LAMBDA + 1));
         // The two functions differ, and F is their sum.
         for (i, (y, x)) in f_y.iter().zip(&*f_x).enumerate() {
             let [one, two] = [0, 1].map(|direction: usize| r[direction].2[i]);

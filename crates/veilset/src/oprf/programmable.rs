@@ -35,7 +35,6 @@ use crate::context::Context;
 use crate::error::{Error, Result};
 use crate::hashing::cuckoo::{CHOICES, Functions};
 use crate::okvs::{self, Encoded, Key, Rows, Seed, Value};
-use crate::params::LAMBDA;
 use crate::secret::Secrets;
 use crate::vole::add;
 use crate::vole::silent::Silent;
@@ -259,10 +258,10 @@ impl<F: BinOprf> BinOpprf for Programmed<F> {
 }
 
 impl Programmed<Rr22<Silent>> {
-    /// The cost for these bounds.
-    pub(crate) fn cost(&self, bounds: Bounds) -> Cost {
+    /// The cost for these bounds, with an error of 2^-`exponent`.
+    pub(crate) fn cost(&self, exponent: u32, bounds: Bounds) -> Cost {
         let Bounds { receiver, sender, .. } = bounds;
-        let oprf = self.0.cost(LAMBDA, receiver, sender);
+        let oprf = self.0.cost(exponent, receiver, sender);
         let hint = bounds.held();
         // All inputs; then F, or two copies of its values while they are halved, or the hint.
         let held = [(0, receiver), (1, sender)].map(|(i, n)| 32 * n + oprf.held[i].max(48 * n).max(hint[i]));

@@ -149,7 +149,7 @@ pub(crate) fn intersect(bounds: &[usize]) -> Result<Cost> {
         let directions = if one == 0 { vec![[one, other]] } else { vec![[one, other], [other, one]] };
         let (mut rounds, mut held) = (0, [0; 2]);
         for [receiver, sender] in directions {
-            let cost = opprf.cost(intersect::of_pair(bounds, receiver, sender));
+            let cost = opprf.cost(intersect::exponent(n), intersect::of_pair(bounds, receiver, sender));
             sum.send(receiver, sender, cost.sends[0]);
             sum.send(sender, receiver, cost.sends[1]);
             rounds += cost.rounds;

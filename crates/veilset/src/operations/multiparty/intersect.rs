@@ -25,7 +25,7 @@ use crate::many::Many;
 use crate::okvs::Value;
 use crate::operations::Sealed;
 use crate::oprf::programmable::{Bounds, Opprf};
-use crate::params::{LAMBDA, value_bits};
+use crate::params::{LAMBDA, share, value_bits};
 use crate::rng::Prng;
 use crate::secret::Secrets;
 use crate::vole::add;
@@ -52,9 +52,13 @@ impl<F: Opprf + Sync> Intersect<F> {
         let me = many.me;
         let items = super::hashed(many, set);
         let at = |receiver, sender| of_pair(bounds, receiver, sender);
+        let exponent = exponent(bounds.len());
         if me == 0 {
             // 3. P_1 adds up what it gets from all others.
-            let values = many.each(|other, cx| self.opprf.receiver(cx, &items, at(0, other)))?;
+            let values = many.each(|other, cx| {
+                cx.exponent = exponent;
+                self.opprf.receiver(cx, &items, at(0, other))
+            })?;
             let (total, real) = (sum(items.len(), &values), set.items().len());
             let of_all = move || Ok(Some(total.iter().take(real).map(|value| *value == [0; 16]).collect()));
             return Ok(Sealed::new(of_all));
@@ -67,6 +71,7 @@ impl<F: Opprf + Sync> Intersect<F> {
         let mut got = many.each_with(steps, |other, share, cx| {
             // The client with the lower number sends first.
             let session = cx.session;
+            cx.exponent = exponent;
             let send = |cx: &mut Context| {
                 cx.session = directed(&session, me, other);
                 self.opprf.sender(cx, &items, |i| share[i], at(other, me))
@@ -85,9 +90,18 @@ impl<F: Opprf + Sync> Intersect<F> {
         got.push(own);
         let t = sum(items.len(), &got);
         // 3. P_1 gets it at the items that it has too.
-        many.each_with(vec![(0, ())], |_, (), cx| self.opprf.sender(cx, &items, |i| t[i], at(0, me)))?;
+        many.each_with(vec![(0, ())], |_, (), cx| {
+            cx.exponent = exponent;
+            self.opprf.sender(cx, &items, |i| t[i], at(0, me))
+        })?;
         Ok(Sealed::new(|| Ok(None)))
     }
+}
+
+/// The error of each programmable OPRF is at most 2^-this: they share that of the run.
+pub(super) fn exponent(parties: usize) -> u32 {
+    let clients = parties.saturating_sub(1);
+    share(LAMBDA, clients * clients)
 }
 
 /// What is public about the programmable OPRF of these two parties.

@@ -59,6 +59,8 @@ pub(super) struct Notes {
     /// What it gets in a programmable OPRF at its items, and what it programs.
     pub(super) received: Vec<(usize, Vec<Value>)>,
     pub(super) programmed: Vec<(usize, Vec<Value>)>,
+    /// The errors of the programmable OPRFs: 2^-this.
+    pub(super) exponents: Vec<u32>,
     /// What it gets from another party's function in a flawed variant.
     pub(super) evaluated: Vec<(usize, Vec<[u8; 32]>)>,
     /// Its keys of pairs in a flawed variant.
@@ -181,7 +183,10 @@ impl<M: MembershipOt> MembershipOt for Observed<M> {
 impl<F: Opprf> Opprf for Observed<F> {
     fn receiver(&self, cx: &mut Context, inputs: &[Input], bounds: Bounds) -> Result<Secrets<Value>> {
         let values = self.inner.receiver(cx, inputs, bounds)?;
-        self.log.note(|notes| notes.received.push((self.log.peer(cx), values.to_vec())));
+        self.log.note(|notes| {
+            notes.received.push((self.log.peer(cx), values.to_vec()));
+            notes.exponents.push(cx.exponent);
+        });
         Ok(values)
     }
 
@@ -199,7 +204,10 @@ impl<F: Opprf> Opprf for Observed<F> {
             value
         };
         let values = (0..inputs.len()).map(sent).collect();
-        self.log.note(|notes| notes.programmed.push((self.log.peer(cx), values)));
+        self.log.note(|notes| {
+            notes.programmed.push((self.log.peer(cx), values));
+            notes.exponents.push(cx.exponent);
+        });
         self.inner.sender(cx, inputs, value, bounds)
     }
 }

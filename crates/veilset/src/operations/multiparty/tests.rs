@@ -139,3 +139,14 @@ fn the_leader_of_an_intersection_learns_which_of_its_items_all_have() {
         assert!(results[1..].iter().all(Option::is_none));
     }
 }
+
+/// Nine of four parties: one from each client to each other, and one from the leader to each client.
+#[test]
+fn programmable_oprfs_share_the_error() {
+    for (parties, exponent) in [(2, 40), (3, 42), (4, 44)] {
+        let run = super::observed_tests::intersect(1, &sets(&vec![3; parties]));
+        let noted = run.notes.iter().flat_map(|notes| &notes.exponents);
+        assert_eq!(noted.clone().count(), 2 * (parties - 1) * (parties - 1));
+        assert!(noted.into_iter().all(|noted| *noted == exponent));
+    }
+}
