@@ -28,11 +28,12 @@ use veilset::hash::ItemHash;
 use veilset::hashed::Hashed;
 use veilset::hazmat;
 use veilset::item::{ItemSet, Items};
-use veilset::membership::Mqrpmt;
 use veilset::membership::cwprf::{CwPrf, GolombTags};
 use veilset::membership::permuted::{MqrpmtStar, PermuteThenTest};
 use veilset::membership::poprf::FromPermutedOprf;
 use veilset::membership::sigma_dh::SigmaDh;
+use veilset::membership::switched::{Plan, Switched};
+use veilset::membership::{InBins, Mqrpmt};
 use veilset::net::Connection;
 use veilset::operations::sum::Modulus;
 use veilset::operations::{COUNT, INTERSECT, Learned, Operation, Role, Rows, Terms, UNION};
@@ -541,6 +542,31 @@ fn a_peer_that_announces_columns_and_leaves_does_not_cost_its_announcement() {
         MultiPoint::default().sender(&mut cx, &item, 1 << 28).map(drop)
     });
     assert!(matches!(result, Err(Error::Network(_))), "{result:?}");
+}
+
+/// The same of tests in bins, for which the points to program would take 40 GB: a sender with the largest set tosses
+/// coins, says that its items fit, and leaves. So does a receiver that announces as much.
+#[test]
+fn a_peer_that_announces_bins_and_leaves_does_not_cost_its_announcement() {
+    let (session, item) = (hazmat::session_id([1; 32]), [ItemHash::of_item(b"x")]);
+    for receives in [true, false] {
+        let (mut ours, mut theirs) = Channel::pair();
+        theirs.tx.send(Message::new(0xa2, "share"), &[[7u8; 32]]).unwrap();
+        theirs.tx.send(Message::new(0xa4, "fit"), &[[1u8]]).unwrap();
+        drop(theirs);
+        let rng = &mut hazmat::seeded(&[2; 32]);
+        let mut cx = Context::new(&mut ours, &session, rng);
+        let result = match receives {
+            true => Switched::new(Plan::new(LAMBDA, 1, 1 << 28, 20)).receiver(&mut cx, &item).map(drop),
+            false => Switched::new(Plan::new(LAMBDA, 1 << 28, 1, 20)).sender(&mut cx, &item, 1).map(drop),
+        };
+        match (receives, result) {
+            (true, Err(Error::Network(_))) => (),
+            // It comes to the sender instead of sizes.
+            (false, Err(Error::Peer { fault: Fault::Misbehaved, .. })) => (),
+            (_, other) => panic!("{other:?}"),
+        }
+    }
 }
 
 #[test]
