@@ -72,8 +72,15 @@ pub static ID: Operation = Operation {
     sends_on: |_| 0,
     over_mqrpmt: None,
     over_sigma: None,
-    over_union: Some(OverUnion { union: union_of, stages: 1, cost, run }),
+    over_union: Some(OverUnion { assumptions: &ASSUMPTIONS, union: union_of, stages: 1, cost, run }),
 };
+
+/// Those of the distributed OPRF ([`distributed::cheapest`]).
+const ASSUMPTIONS: [&str; 2] = [
+    "for the identifiers: decisional Diffie-Hellman on ristretto255, AES-128 as an ideal cipher, BLAKE3 as a random oracle",
+    "for the identifiers of some thousand items or more: learning parity with noise, for an expand-convolute code with \
+     regular noise over GF(2^64) or GF(2^128)",
+];
 
 /// The union of the identifiers: of items and dummies alike.
 fn union_of(deal: &Deal) -> Deal {

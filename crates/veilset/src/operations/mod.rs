@@ -104,6 +104,8 @@ type RunOverStar = for<'a> fn(&dyn MqrpmtStar, &Task<'a>, &mut Context, usize) -
 
 /// How an operation is computed from any union.
 pub struct OverUnion {
+    /// What it assumes in addition to the union, in sentences.
+    pub(crate) assumptions: &'static [&'static str],
     /// The union that it runs.
     pub(crate) union: fn(&Deal) -> Deal,
     /// The stages that a run announces in addition to those of the union.

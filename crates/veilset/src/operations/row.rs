@@ -86,7 +86,7 @@ impl<const N: usize> Layout<N> {
         }
         // Numbers that follow each other lead to items far apart, as those of a random order are.
         let apart = (number as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15);
-        let other = (u128::from(apart) * n as u128 >> 64) as u64;
+        let other = ((u128::from(apart) * n as u128) >> 64) as u64;
         let is_item = Choice::from(u8::from(at < n));
         let chosen = u64::conditional_select(&other, &(at as u64), is_item) as usize;
         self.write(lists.map(|list| list.get(chosen)), row);

@@ -162,7 +162,10 @@ mod tests {
 
     /// An OPRF that notes what each of its runs was: the session, F at all inputs of a party, and the error.
     #[derive(Default)]
-    struct Noting(Mutex<Vec<(SessionId, bool, Vec<Output>, u32)>>);
+    struct Noting(Mutex<Vec<Note>>);
+
+    /// The session, whether it received, F, and the exponent of the error.
+    type Note = (SessionId, bool, Vec<Output>, u32);
 
     impl Noting {
         fn note(&self, cx: &Context, receives: bool, f: &Secrets<Output>) {

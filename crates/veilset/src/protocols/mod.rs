@@ -154,8 +154,9 @@ pub struct Protocol {
     pub ciphers: &'static [&'static str],
     /// The operations it computes, each once.
     pub offers: &'static [Offer],
-    /// The assumptions behind the secrecy under these terms, in the group of this name, in sentences.
-    pub assumptions: fn(&Terms, &str) -> Vec<&'static str>,
+    /// The assumptions behind the secrecy under these terms, in the group of this name, in sentences. What an operation
+    /// assumes in addition is in [`Protocol::assumes`].
+    assumptions: fn(&Terms, &str) -> Vec<&'static str>,
     /// How it runs, and what that costs.
     runs: Runs,
 }
@@ -324,6 +325,13 @@ impl Protocol {
     /// Its offer for the operation, if it computes it.
     pub fn offer(&self, operation: &Operation) -> Option<&'static Offer> {
         self.offers.iter().find(|offer| offer.operation == operation)
+    }
+
+    /// The assumptions behind the secrecy of an operation under these terms, in the group of this name, in sentences.
+    pub fn assumes(&self, operation: &Operation, terms: &Terms, group: &str) -> Vec<&'static str> {
+        let mut all = (self.assumptions)(terms, group);
+        all.extend(operation.over_union.iter().flat_map(|over| over.assumptions));
+        all
     }
 
     /// Whether it is for several parties; otherwise it is for two.

@@ -1,5 +1,5 @@
 use super::*;
-use crate::operations::{self, COUNT, INTERSECT, UNION};
+use crate::operations::{self, COUNT, ID, INTERSECT, UNION};
 use std::collections::HashSet;
 
 #[path = "rounds_tests.rs"]
@@ -109,6 +109,20 @@ fn each_operation_has_one_preferred_protocol() {
     }
     let names = [&INTERSECT, &UNION].map(|operation| default_for(operation, &Terms::default()).name);
     assert_eq!(names, ["dh-psi", "dh"]);
+}
+
+/// Identifiers come from an OPRF, whatever the union is by.
+#[test]
+fn identifiers_assume_what_their_oprf_does() {
+    for protocol in ALL.into_iter().filter(|protocol| protocol.computes(&ID)) {
+        let said = |operation| protocol.assumes(operation, &Terms::default(), protocol.group()).join(". ");
+        assert!(said(&ID).starts_with(&said(&UNION)), "{protocol}");
+        assert!(said(&ID).contains("for the identifiers: "), "{protocol}");
+        assert!(
+            said(&ID).contains("for the identifiers of some thousand items or more: learning parity"),
+            "{protocol}"
+        );
+    }
 }
 
 #[test]

@@ -142,7 +142,11 @@ impl Report {
             result,
             seconds,
             bytes: Bytes { sent: outcome.bytes.0, received: outcome.bytes.1 },
-            assumptions: (outcome.choice.protocol.assumptions)(&request.terms(), outcome.choice.group),
+            assumptions: outcome.choice.protocol.assumes(
+                request.operation,
+                &request.terms(),
+                outcome.choice.group,
+            ),
             failure_bound: format!("2^-{LAMBDA}"),
             parties: outcome.parties.clone(),
             input: None,
