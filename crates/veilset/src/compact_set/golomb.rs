@@ -6,7 +6,7 @@
 //! The length varies a little with the tags, so each frame carries it. The decoder enforces a bound: floor(2^t / 2^b)
 //! bits for the unary parts of all frames together, in addition to n(b+1) for the rest.
 //!
-//! An intersection by tags sends them so too ([`crate::operations::intersect::tags`]).
+//! An intersection by tags sends them so too (`operations::intersect::tags`).
 
 use super::CompactSet;
 use crate::channel::{Message, Rx, Tx, frames};
