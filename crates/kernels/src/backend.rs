@@ -111,7 +111,7 @@ impl Backend {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{aes, band, curve25519, gf128, hash, polynomial, ristretto255, transpose};
+    use crate::{aes, band, curve25519, gf64, gf128, hash, polynomial, ristretto255, transpose};
 
     #[test]
     fn every_kernel_ends_with_the_portable_path() {
@@ -119,6 +119,7 @@ mod tests {
             aes::BACKENDS,
             band::BACKENDS,
             curve25519::BACKENDS,
+            gf64::BACKENDS,
             gf128::BACKENDS,
             hash::BACKENDS,
             polynomial::BACKENDS,
@@ -163,6 +164,8 @@ mod tests {
             let mut elements = [ristretto255::Element::GENERATOR];
             let ran_there = ristretto255::multiply_with(b, &mut elements, &[[1; 32]]);
             assert_eq!(ran_there, ran(ristretto255::BACKENDS));
+            assert_eq!(gf64::add_multiple_with(b, &[1; 16], &[], &mut []), ran(gf64::BACKENDS));
+            assert_eq!(gf64::sum_of_products_with(b, &[], &[]).0, ran(gf64::BACKENDS));
             assert_eq!(gf128::add_multiple_with(b, &[1; 16], &[], &mut []), ran(gf128::BACKENDS));
             assert_eq!(gf128::sum_of_products_with(b, &[], &[]).0, ran(gf128::BACKENDS));
             assert_eq!(hash::keyed_hash_with(b, &[1; 32], &[], &[], &mut []), ran(hash::BACKENDS));

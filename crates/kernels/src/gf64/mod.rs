@@ -14,7 +14,7 @@ mod tests;
 use crate::Backend;
 
 /// The paths of this kernel, best first.
-pub const BACKENDS: &[Backend] = &[Backend::Clmul512, Backend::Clmul, Backend::Portable];
+pub const BACKENDS: &[Backend] = &[Backend::Clmul512, Backend::Clmul256, Backend::Clmul, Backend::Portable];
 
 /// x^64 reduced.
 pub const MODULUS: u64 = 0x1b;
@@ -64,6 +64,12 @@ pub fn add_multiple_with(
             backend
         }
         #[cfg(target_arch = "x86_64")]
+        Backend::Clmul256 if backend.is_available() => {
+            // SAFETY: the processor has what the path needs, as is_available has just said.
+            unsafe { x86::middle::add_multiple(factor, x, sums) };
+            backend
+        }
+        #[cfg(target_arch = "x86_64")]
         Backend::Clmul if backend.is_available() => {
             // SAFETY: the processor has what the path needs, as is_available has just said.
             unsafe { x86::narrow::add_multiple(factor, x, sums) };
@@ -88,6 +94,11 @@ pub fn sum_of_products_with(backend: Backend, a: &[[u8; 8]], b: &[[u8; 16]]) -> 
         Backend::Clmul512 if backend.is_available() => {
             // SAFETY: the processor has what the path needs, as is_available has just said.
             (backend, unsafe { x86::wide::sum_of_products(a, b) })
+        }
+        #[cfg(target_arch = "x86_64")]
+        Backend::Clmul256 if backend.is_available() => {
+            // SAFETY: the processor has what the path needs, as is_available has just said.
+            (backend, unsafe { x86::middle::sum_of_products(a, b) })
         }
         #[cfg(target_arch = "x86_64")]
         Backend::Clmul if backend.is_available() => {

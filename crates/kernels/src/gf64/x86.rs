@@ -1,5 +1,5 @@
-//! Carry-less multiplication: one element by a pair in a register of 128 bits (PCLMULQDQ), or four by four pairs
-//! (VPCLMULQDQ, AVX-512).
+//! Carry-less multiplication: one element by a pair in a register of 128 bits (PCLMULQDQ), two by two pairs
+//! (VPCLMULQDQ, AVX2), or four by four (VPCLMULQDQ, AVX-512).
 //!
 //! The low and the high words of both products of a pair are put side by side, and reduced together by shifts.
 
@@ -115,6 +115,27 @@ path!(
     _mm_unpackhi_epi64,
     |pair| pair,
     |elements: &[[u8; 8]; 1]| _mm_set_epi64x(0, i64::from_le_bytes(elements[0]))
+);
+path!(
+    middle,
+    "avx2,vpclmulqdq",
+    __m256i,
+    2,
+    _mm256_setzero_si256,
+    _mm256_loadu_si256,
+    _mm256_storeu_si256,
+    _mm256_xor_si256,
+    _mm256_clmulepi64_epi128,
+    _mm256_slli_epi64,
+    _mm256_srli_epi64,
+    _mm256_unpacklo_epi64,
+    _mm256_unpackhi_epi64,
+    _mm256_broadcastsi128_si256,
+    |elements: &[[u8; 8]; 2]| {
+        // SAFETY: a register of 128 bits is read from an array of its size; the load asks for no alignment.
+        let elements = unsafe { _mm_loadu_si128(elements.as_ptr().cast()) };
+        _mm256_permute4x64_epi64::<0b01_01_00_00>(_mm256_castsi128_si256(elements))
+    }
 );
 path!(
     wide,

@@ -51,17 +51,27 @@ fn it_is_an_oprf_over_silent_vole() {
     is_an_oprf(&Whole(Rr22::new(Silent { k: 2 })), 100);
 }
 
-/// Enough inputs for the VOLE to need its code.
+/// Enough inputs for the VOLE to need its code, in both fields.
 #[test]
 fn both_have_the_same_function_over_the_code() {
-    let (protocol, all) = (Rr22::new(Silent::default()), inputs(6000));
+    let all = inputs(6000);
     let (y, x) = (&all[..5000], &all[2000..]);
-    let ((f_y, f_x), _) = run_pair(
-        &SessionId::of([1; 32]),
-        |cx| protocol.receiver(cx, y, x.len()),
-        |cx| protocol.sender(cx, x, y.len()),
-    );
-    assert_eq!(f_y[2000..], f_x[..3000]);
+    for exponent in [40, 65] {
+        assert_eq!(halved(exponent, x.len()), exponent == 40, "the field");
+        let protocol = Rr22::new(Silent::default());
+        let ((f_y, f_x), _) = run_pair(
+            &SessionId::of([1; 32]),
+            |cx| {
+                cx.exponent = exponent;
+                protocol.receiver(cx, y, x.len())
+            },
+            |cx| {
+                cx.exponent = exponent;
+                protocol.sender(cx, x, y.len())
+            },
+        );
+        assert_eq!(f_y[2000..], f_x[..3000], "{exponent}");
+    }
 }
 
 /// A function over several parts of the VOLE, without the code and with it.

@@ -131,3 +131,33 @@ fn other_numbers_of_inputs_and_choices_are_refused() {
     );
     assert!(result.0.iter().chain(&result.1).all(|r| matches!(r, Err(Error::Bug(_)))));
 }
+
+/// The counters of masks go on from frame to frame: the same number is of no two masks of a setup.
+#[test]
+fn masks_are_numbered_over_all_frames() {
+    let switching = shape(FRAME + 3, 1, 2, 16);
+    let inputs = random(2 * switching.blocks, &mut Prng::from_seed(&[1; 32]));
+    let choices = vec![false; switching.blocks];
+    let (_, views) = run(&switching, &inputs, &choices);
+    // The same OTs once more.
+    let ((pads, ()), _) = run_pair(
+        &SessionId::of([3; 32]),
+        |cx: &mut Context| {
+            let mut ot = Sender::setup(cx, PURPOSE, 5, Security::SemiHonest)?;
+            let frames = frames(switching.blocks, FRAME);
+            frames.map(|n| ot.pads(&mut cx.ch.rx, n)).collect::<Result<Vec<_>>>()
+        },
+        |cx: &mut Context| {
+            let mut ot = Receiver::setup(cx, PURPOSE, 5, Security::SemiHonest)?;
+            choices.chunks(FRAME).try_for_each(|choices| ot.pads(&mut cx.ch.tx, choices).map(drop))
+        },
+    );
+    let mask = |choice| pads.iter().flat_map(move |pads| pads.of(choice).to_vec()).collect::<Vec<_>>();
+    let [zeros, ones] = [false, true].map(|choice| many_masks(0, &mask(choice)));
+    // m_1 + a_0 + b_1, with b_1 = a_1 + m_0.
+    let sent = parts(&views.0[1], 0xe8, 16);
+    for (i, pair) in inputs.as_chunks::<2>().0.iter().enumerate() {
+        let sum = pair.iter().fold(zeros[i] ^ ones[i], |sum, a| sum ^ u128::from_le_bytes(*a));
+        assert_eq!(sent[i], sum.to_le_bytes(), "{i}");
+    }
+}
