@@ -7,6 +7,7 @@
     bench/tables.py krtw19 [--log-n 8,10,...,18]                 Tables 3, 4 and 5 of KRTW19
     bench/tables.py gnt23 [--parties 3,4,6,8] [--log-n 8,12,16]  Tables 3 and 4 of GNT23, and the other operations
     bench/tables.py one-sided [--op union] [--log-n 16,20]       each protocol: CPU seconds, traffic, memory
+        [--avx2 PROGRAM] [--runs 3]                              beside a program that was built for AVX2
 
 Progress goes to standard error.
 """
@@ -119,10 +120,6 @@ class Bench:
         return json.loads(subprocess.run(command, check=True, stdout=subprocess.PIPE).stdout)
 
 
-    def kinds(self):
-        """All that can be measured, from the program's own list: operation, protocol, group, against a malicious sender."""
-        return json.loads(subprocess.run([self.args.veilset, "bench-kinds"], check=True, stdout=subprocess.PIPE).stdout)
-
 
 def mb(result):
     return (result["bytes_receiver_to_sender"] + result["bytes_sender_to_receiver"]) / 1e6
@@ -210,21 +207,47 @@ def gnt23(bench, args):
                 row(f"{op} by {protocol}", parties, f"2^{log_n}", *cells, f"{cpu[0]:.2f}, {max(cpu[1:]):.2f}", rss)
 
 
+# What stands for all protocols: operation, protocol, the sizes, and further options.
+ONE_SIDED = [
+    ("intersect", "vole", (20, 22)), ("intersect", "cm20", (16, 20)),
+    ("intersect", "cm20", (16, 20), "--malicious-sender"), ("intersect", "dh-psi", (16, 20)),
+    ("union", "osn", (16, 20)), ("union", "krtw19", (16, 20)), ("union", "krtw19-plain", (16, 18)),
+    ("union", "dh", (16, 20)), ("count", "dh", (16,)), ("sum", "dh", (16,)), ("share", "dh", (16,)),
+    ("id", "dh", (16,)), ("id", "osn", (18,)), ("union", "poprf", (14,)), ("union", "sigma-dh", (14,)),
+    ("count", "sigma-dh", (14,)), ("count", "dc17", (10,)), ("union", "dc17", (10,)),
+    ("intersect", "dh", (14,), "--group", "p256"), ("union", "dh", (14,), "--group", "p256-compressed"),
+]
+
+
 def one_sided(bench, args):
-    header("", "n", "s, two-sided", "CPU s two-sided, receiver, sender", "CPU s alone, receiver, sender",
-           "MB to sender, to receiver", "RSS MB")
-    for kind in bench.kinds():
-        op, protocol, malicious = kind["op"], kind["protocol"], kind["malicious_sender"]
+    """With --avx2, a second program that was built without the paths of AVX-512; the least of each figure of all runs."""
+    programs = [args.veilset] + ([args.avx2] if args.avx2 else [])
+    paths = ("", ", AVX2")[:len(programs)]
+    header("", "n", "s, two-sided", *(f"CPU s alone{path}" for path in paths),
+           *(f"s alone, 2 threads{path}" for path in paths), "MB to sender, to receiver", "RSS MB")
+    for op, protocol, sizes, *more in ONE_SIDED:
         if args.op and op not in args.op.split(","):
             continue
-        more = ["--group", kind["group"]] + (["--malicious-sender"] if malicious else [])
-        name = f"{op} by {protocol} over {kind['group']}" + (" against a malicious sender" if malicious else "")
-        for log_n in args.sizes or (16, 20):
-            r = bench(op, protocol, log_n, "none", "--one-sided", *more)
-            cpu = ["{:.2f}, {:.2f}".format(*(r[f"{kind}{role}_cpu_seconds"] for role in ("receiver", "sender")))
-                   for kind in ("two_sided_", "")]
-            traffic = f"{r['bytes_receiver_to_sender'] / 1e6:.1f}, {r['bytes_sender_to_receiver'] / 1e6:.1f}"
-            row(name, f"2^{log_n}", r["seconds"], *cpu, traffic, round(r["peak_rss_mb"]))
+        for log_n in args.sizes or sizes:
+            runs = {}
+            for program in programs:
+                for threads in (1, 2):
+                    command = Bench(argparse.Namespace(veilset=program))
+                    runs[program, threads] = [
+                        command(op, protocol, log_n, "none", "--one-sided", *more, threads=threads)
+                        for _ in range(args.runs)
+                    ]
+
+            def least(program, threads, *names):
+                best = [min(run[name] for run in runs[program, threads]) for name in names]
+                return ", ".join(f"{figure:.2f}" for figure in best)
+
+            r = runs[args.veilset, 1][0]
+            row(f"{op} by {' '.join([protocol, *more[-1:]])}", f"2^{log_n}", least(args.veilset, 1, "seconds"),
+                *(least(program, 1, "receiver_cpu_seconds", "sender_cpu_seconds") for program in programs),
+                *(least(program, 2, "one_sided_receiver_seconds", "one_sided_sender_seconds") for program in programs),
+                f"{r['bytes_receiver_to_sender'] / 1e6:.1f}, {r['bytes_sender_to_receiver'] / 1e6:.1f}",
+                round(r["peak_rss_mb"]))
 
 
 def main():
@@ -237,6 +260,8 @@ def main():
     parser.add_argument("--net")
     parser.add_argument("--parties")
     parser.add_argument("--threads", type=int, default=2)
+    parser.add_argument("--runs", type=int, default=1)
+    parser.add_argument("--avx2")
     parser.add_argument("--veilset", default="target/release/veilset")
     args = parser.parse_args()
     tables[args.tables](Bench(args), args)
