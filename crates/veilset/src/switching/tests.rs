@@ -144,16 +144,20 @@ fn masks_are_numbered_over_all_frames() {
         &SessionId::of([3; 32]),
         |cx: &mut Context| {
             let mut ot = Sender::setup(cx, PURPOSE, 5, Security::SemiHonest)?;
-            let frames = frames(switching.blocks, FRAME);
-            frames.map(|n| ot.pads(&mut cx.ch.rx, n)).collect::<Result<Vec<_>>>()
+            let (mut zeros, mut ones) = (Vec::new(), Vec::new());
+            for n in frames(switching.blocks, FRAME) {
+                let pads = ot.pads(&mut cx.ch.rx, n)?;
+                zeros.extend_from_slice(&pads.of(false));
+                ones.extend_from_slice(&pads.of(true));
+            }
+            Ok([zeros, ones])
         },
         |cx: &mut Context| {
             let mut ot = Receiver::setup(cx, PURPOSE, 5, Security::SemiHonest)?;
             choices.chunks(FRAME).try_for_each(|choices| ot.pads(&mut cx.ch.tx, choices).map(drop))
         },
     );
-    let mask = |choice| pads.iter().flat_map(move |pads| pads.of(choice).to_vec()).collect::<Vec<_>>();
-    let [zeros, ones] = [false, true].map(|choice| many_masks(0, &mask(choice)));
+    let [zeros, ones] = pads.each_ref().map(|pads| many_masks(0, pads));
     // m_1 + a_0 + b_1, with b_1 = a_1 + m_0.
     let sent = parts(&views.0[1], 0xe8, 16);
     for (i, pair) in inputs.as_chunks::<2>().0.iter().enumerate() {
