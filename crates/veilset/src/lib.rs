@@ -84,6 +84,7 @@
 
 pub mod ahe;
 pub mod artefact;
+pub mod assumption;
 pub mod channel;
 pub mod compact_set;
 pub mod context;
@@ -106,10 +107,12 @@ pub mod oprf;
 pub mod ot;
 pub mod params;
 pub mod places;
+pub mod planner;
 pub mod protocols;
 pub mod rng;
 pub mod secret;
 pub mod session;
+pub mod speed;
 pub mod spelling;
 pub mod stored;
 pub mod switching;
@@ -118,3 +121,4 @@ pub mod table;
 mod testing;
 pub mod threads;
 pub mod vole;
+pub mod work;

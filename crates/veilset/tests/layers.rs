@@ -4,8 +4,21 @@
 use std::path::{Path, PathBuf};
 
 /// From the ground floor up. Modules on one line may use each other.
-const FLOORS: [&[&str]; 15] = [
-    &["error", "item", "params", "rng", "hash", "secret", "places", "hazmat", "threads", "spelling"],
+const FLOORS: [&[&str]; 17] = [
+    &[
+        "error",
+        "item",
+        "params",
+        "rng",
+        "hash",
+        "secret",
+        "places",
+        "hazmat",
+        "threads",
+        "spelling",
+        "work",
+        "assumption",
+    ],
     &["channel", "context", "many"],
     &["group", "hashed", "stored"],
     &["ot"],
@@ -16,6 +29,8 @@ const FLOORS: [&[&str]; 15] = [
     &["protocols"],
     &["table"],
     &["net"],
+    &["speed"],
+    &["planner"],
     &["artefact"],
     &["session"],
     &["governance"],

@@ -49,7 +49,7 @@ impl Case {
         let Case { operation, choice: Choice { protocol, group }, terms, .. } = *self;
         let [receiver, sender] = self.announced();
         let cost = protocol.cost(&Deal { operation, terms, group, receiver, sender }).unwrap();
-        let parties = Role::ALL.map(|role| cost.of(role).memory.on(THREADS)).iter().sum::<u64>();
+        let parties = Role::ALL.map(|role| cost.memory(role).on(THREADS)).iter().sum::<u64>();
         [parties as usize, cost.in_flight() as usize]
     }
 

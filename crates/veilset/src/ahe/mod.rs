@@ -22,6 +22,7 @@ pub mod shuffle;
 use crate::hash::SessionId;
 use crate::rng::Prng;
 use crate::secret::Secrets;
+use crate::work::Primitive;
 pub use elgamal::{FirstMalformed, Malformed};
 
 /// What an owner opens a message to. Whoever chose the message can compute it too: 32 bytes that only the two know, if the
@@ -149,11 +150,11 @@ pub trait Cipher: Send + Sync {
     ) -> (Secrets<Name>, Secrets<u32>);
 }
 
-/// About how much work a cipher takes on one thread: multiplications of points or microseconds, each times 100.
+/// About how much work a cipher takes: primitives, each times 100.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Effort {
-    /// Whether these are multiplications of points; otherwise they are microseconds.
-    pub points: bool,
+    /// What is counted.
+    pub primitive: Primitive,
     /// To encrypt a bit.
     pub encrypt: usize,
     /// To check and load an encrypted bit.

@@ -21,6 +21,7 @@ use super::{Cipher, Effort, FirstMalformed, Malformed, Name, Room};
 use crate::hash::{Domain, SessionId};
 use crate::rng::Prng;
 use crate::secret::Secrets;
+use crate::work::Primitive;
 use rayon::prelude::*;
 use subtle::{Choice, ConditionallySelectable, ConstantTimeEq};
 use veilset_kernels::paillier::proof_length;
@@ -98,12 +99,12 @@ impl<const BITS: usize> Cipher for Paillier<BITS> {
     const UNFIT: &'static str = "not sound for Paillier's encryption";
     // As measured at 2048 bits.
     const EFFORT: Effort = Effort {
-        points: false,
-        encrypt: 37_000 * Self::POWER / 100,
-        load: 1_000 * Self::POWER / 100,
-        add: 1_200 * Self::POWER / 100,
-        combine: 910_000 * Self::POWER / 100,
-        open: 200_000 * Self::POWER / 100,
+        primitive: Primitive::Paillier,
+        encrypt: Self::POWER,
+        load: 3 * Self::POWER / 100,
+        add: 3 * Self::POWER / 100,
+        combine: 25 * Self::POWER,
+        open: 5 * Self::POWER,
     };
     const ROOM: Room = Room {
         listed: Self::CIPHERTEXT,

@@ -19,6 +19,8 @@ pub struct Network {
 impl Network {
     /// 10 Gbit/s, 0.1 ms.
     pub const LAN: Network = Network { bandwidth: 10e9, round_trip: Duration::from_micros(100) };
+    /// A network that takes no time.
+    pub const NONE: Network = Network { bandwidth: f64::INFINITY, round_trip: Duration::ZERO };
     /// 50 Mbit/s, 80 ms.
     pub const WAN: Network = Network { bandwidth: 50e6, round_trip: Duration::from_millis(80) };
 

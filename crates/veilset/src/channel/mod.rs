@@ -20,7 +20,7 @@ mod wire;
 
 pub use emulate::Network;
 pub use mesh::Mesh;
-pub use record::{Recording, replay};
+pub use record::{Recording, replay, replay_from};
 pub use stream::{ByteStream, Counted, TICK, Timeouts, WireCount, over};
 pub use wire::Wire;
 

@@ -32,7 +32,12 @@ impl Recording {
 pub fn replay(path: &Path) -> Result<Channel> {
     let file = File::open(path)
         .map_err(|e| Error::Output(format!("cannot open the recording {}: {e}", path.display())))?;
-    Ok(Channel::from_halves(Box::new(Drain), Box::new(Replay(BufReader::with_capacity(1 << 18, file)))))
+    Ok(replay_from(BufReader::with_capacity(1 << 18, file)))
+}
+
+/// A channel that receives what was recorded and discards what is sent.
+pub fn replay_from(recorded: impl Read + Send + 'static) -> Channel {
+    Channel::from_halves(Box::new(Drain), Box::new(Replay(recorded)))
 }
 
 /// Discards what is sent.

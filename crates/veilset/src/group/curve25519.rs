@@ -16,6 +16,7 @@ use crate::channel::Wire;
 use crate::hash::ItemHash;
 use crate::rng::Prng;
 use crate::secret::Secret;
+use crate::work::Primitive;
 use curve25519_dalek::Scalar;
 use rayon::prelude::*;
 use veilset_kernels::curve25519 as kernel;
@@ -31,6 +32,7 @@ pub struct Curve25519;
 impl Group for Curve25519 {
     const NAME: &'static str = "curve25519";
     const ASSUMPTION: &'static str = "decisional Diffie-Hellman on Curve25519";
+    const MULTIPLICATION: Primitive = Primitive::Curve25519;
     const ROOM: usize = 0;
     const UNFIT: &'static str = "a point of low order";
     type Key = Key;

@@ -9,6 +9,7 @@ pub mod ristretto255;
 use crate::channel::Wire;
 use crate::hash::ItemHash;
 use crate::rng::Prng;
+use crate::work::Primitive;
 use curve25519::Curve25519;
 use p256::{P256, P256Compressed};
 use ristretto255::Ristretto255;
@@ -26,6 +27,8 @@ pub trait Group: Copy + Default + Send + Sync + 'static {
     /// Bytes that [`Group::map_and_raise`] and [`Group::raise`] hold for each point, in addition to arguments and
     /// results.
     const ROOM: usize;
+    /// What a multiplication counts as.
+    const MULTIPLICATION: Primitive;
     /// A description of the points that [`Group::raise`] rejects.
     const UNFIT: &'static str;
     /// A key of the PRF.
@@ -107,6 +110,8 @@ pub(crate) struct Facts {
     pub(crate) room: usize,
     /// What is assumed of it ([`Group::ASSUMPTION`]).
     pub(crate) assumption: &'static str,
+    /// What a multiplication counts as ([`Group::MULTIPLICATION`]).
+    pub(crate) multiplication: Primitive,
 }
 
 /// What is public about the group of this name, if there is one.
@@ -116,7 +121,14 @@ pub(crate) fn facts(name: &str) -> Option<Facts> {
         type Output = Facts;
         fn run<G: Group>(self) -> Facts {
             let (key, point) = (G::Key::BYTES, G::Point::SIZE);
-            Facts { name: G::NAME, key, point, room: G::ROOM, assumption: G::ASSUMPTION }
+            Facts {
+                name: G::NAME,
+                key,
+                point,
+                room: G::ROOM,
+                assumption: G::ASSUMPTION,
+                multiplication: G::MULTIPLICATION,
+            }
         }
     }
     with(name, Read)

@@ -21,6 +21,7 @@ use crate::channel::Wire;
 use crate::hash::{Domain, ItemHash};
 use crate::rng::Prng;
 use crate::secret::Secret;
+use crate::work::Primitive;
 use rayon::prelude::*;
 use veilset_kernels::p256 as kernel;
 use zeroize::{Zeroize, Zeroizing};
@@ -130,6 +131,7 @@ impl super::Key for Key {
 impl Group for P256 {
     const NAME: &'static str = "p256";
     const ASSUMPTION: &'static str = "decisional Diffie-Hellman on P-256";
+    const MULTIPLICATION: Primitive = Primitive::P256;
     const ROOM: usize = size_of::<kernel::Point>();
     const UNFIT: &'static str = "a point that is not on P-256";
     type Key = Key;
@@ -147,6 +149,7 @@ impl Group for P256 {
 impl Group for P256Compressed {
     const NAME: &'static str = "p256-compressed";
     const ASSUMPTION: &'static str = "decisional Diffie-Hellman on P-256";
+    const MULTIPLICATION: Primitive = Primitive::P256Compressed;
     const ROOM: usize = size_of::<kernel::Point>();
     const UNFIT: &'static str = "a number that is not the abscissa of a point of P-256";
     type Key = Key;

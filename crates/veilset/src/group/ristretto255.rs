@@ -7,6 +7,7 @@ use crate::channel::Wire;
 use crate::hash::{Domain, ItemHash};
 use crate::rng::Prng;
 use crate::secret::{Secret, Secrets};
+use crate::work::Primitive;
 use curve25519_dalek::Scalar as Reduced;
 use rayon::prelude::*;
 use subtle::{ConditionallySelectable, ConstantTimeEq};
@@ -205,6 +206,7 @@ pub struct Key(Scalar);
 impl Group for Ristretto255 {
     const NAME: &'static str = "ristretto255";
     const ASSUMPTION: &'static str = "decisional Diffie-Hellman on ristretto255";
+    const MULTIPLICATION: Primitive = Primitive::Ristretto255;
     const ROOM: usize = 224;
     const UNFIT: &'static str = "a point that is not an element of ristretto255, or is its identity";
     type Key = Key;

@@ -40,6 +40,8 @@ use crate::ot::extension::WIDTH as BASE_OTS;
 use crate::params::value_bits;
 use crate::secret::Secrets;
 use crate::vole::silent::Silent;
+use crate::work::Step;
+use crate::work::{Primitive, Work};
 use std::sync::LazyLock;
 
 /// The purpose of the programmable OPRF.
@@ -107,16 +109,12 @@ impl Sizes {
 }
 
 /// What a batch costs. Pairs are for the querier and the holder.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 pub(crate) struct Cost {
-    /// Bytes that each party sends, including frame headers.
-    pub(crate) sends: [usize; 2],
+    /// Its parts, one after the other. The bytes include frame headers.
+    pub(crate) steps: Vec<Step>,
     /// Rounds: the holder begins.
     pub(crate) rounds: usize,
-    /// Base OTs.
-    pub(crate) base_ots: usize,
-    /// Queries and points in an OPRF from VOLE.
-    pub(crate) vole_items: usize,
     /// The most bytes that each party holds, its shares included.
     pub(crate) held: [usize; 2],
 }
@@ -204,13 +202,12 @@ impl Compared<Programmed<FromVole<Silent>>, Nibbles> {
         // s; then the bins of all items with the VOLE or with the hint; or s once more while it is compared.
         let points = 12 * most + oprf.held[1].max(hint);
         let holder = 16 * bins + points.max(16 * bins + equality);
+        let compared = Work::of(Primitive::BaseOt, BASE_OTS) + Work::of(Primitive::Compared, bins);
+        let compared = Step::both(compared).sends(there as u64, back as u64);
         Ok(Cost {
-            sends: [oprf.sends[0] + there, oprf.sends[1] + bounds.traffic() + back],
+            steps: [oprf.steps, bounds.steps(), vec![compared]].concat(),
             // The holder's first message of the comparison follows the hint.
             rounds: oprf.rounds + self.equality.rounds(bins, bits),
-            base_ots: oprf.base_ots + BASE_OTS,
-            // To encode or decode the hint takes half as long as the rest.
-            vole_items: oprf.vole_items + bounds.sender.max(bins) / 2,
             held: [querier, holder],
         })
     }

@@ -32,7 +32,7 @@ fn the_bits_are_those_of_the_plain_computation_and_the_bytes_those_of_the_formul
             let runs = usize::from(n_y > 0 && n_x > 0);
             let tags = n_x * Budget::new(n_y, n_x).unwrap().tag + HEADER * n_x.div_ceil(FRAME);
             let [to_client, to_server] = sends(n_y, n_x);
-            let expected = [to_server + runs * (oprf.sends[1] + tags), to_client + runs * oprf.sends[0]];
+            let expected = [to_server + runs * (oprf.sends()[1] + tags), to_client + runs * oprf.sends()[0]];
             assert_eq!(views.0.map(|view| view.len()), expected, "{n_y} {n_x} {overlap}");
         }
     }
@@ -202,10 +202,10 @@ fn both_values_and_their_position_are_compared() {
 
 #[test]
 fn the_comparison_takes_the_fewest_bytes() {
-    let bytes = |n| comparison(n).1.sends.iter().sum::<usize>();
+    let bytes = |n| comparison(n).1.sends().iter().sum::<usize>();
     for n in [1, 100, 4096, 1 << 16, 1 << 20] {
         let (cm20, vole) = (MultiPoint::default().cost(n, n), Rr22::new(Silent::default()).cost(40, n, n));
-        let [cm20, vole] = [cm20, vole].map(|cost| cost.sends.iter().sum::<usize>());
+        let [cm20, vole] = [cm20, vole].map(|cost| cost.sends().iter().sum::<usize>());
         assert_eq!(bytes(n), cm20.min(vole), "{n}");
     }
 }

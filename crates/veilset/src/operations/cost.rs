@@ -8,7 +8,7 @@ use super::row::Layout;
 use super::{Announced, Operation, Role, Terms};
 use crate::channel::{self, HEADER, frames};
 use crate::ot::{Security, extension, transfer as ot};
-use std::ops::{Add, AddAssign};
+use crate::work::{Primitive, Step, Traffic, Work, traffic};
 
 /// What is computed, as far as the cost depends on it.
 #[derive(Debug, Clone, Copy)]
@@ -27,45 +27,49 @@ pub struct Deal {
 
 impl Deal {
     /// The result that the receiver sends on, if both get it.
-    pub(crate) fn sent_on(&self) -> Traffic {
-        let to_sender = if self.terms.both { (self.operation.sends_on)(self) } else { 0 };
-        Traffic { to_sender, to_receiver: 0 }
+    pub(crate) fn sent_on(&self) -> Step {
+        Step::default().sends(if self.terms.both { (self.operation.sends_on)(self) } else { 0 }, 0)
     }
 }
 
 /// What a run costs.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Cost {
-    /// The frames of the protocol. Exact, except for coded tags, whose length depends slightly on the data.
-    pub traffic: Traffic,
+    /// The parts of the run, one after the other.
+    pub steps: Vec<Step>,
     /// The number of messages on the longest chain in which each waits for the one before: how often a run pays the
     /// one-way latency of the link. Frames of one message that do not wait for each other count once, as do messages
     /// that cross.
     pub rounds: usize,
-    /// The receiver's cost.
-    pub receiver: PartyCost,
-    /// The sender's cost.
-    pub sender: PartyCost,
+    /// What the receiver and the sender hold.
+    pub memory: [Memory; 2],
 }
 
 impl Cost {
-    /// The cost of a party.
-    pub fn of(&self, role: Role) -> &PartyCost {
-        match role {
-            Role::Receiver => &self.receiver,
-            Role::Sender => &self.sender,
-        }
+    /// The bytes of the whole run.
+    pub fn traffic(&self) -> Traffic {
+        traffic(&self.steps)
+    }
+
+    /// What a party computes in the whole run.
+    pub fn work(&self, role: Role) -> Work {
+        self.steps.iter().map(|step| step.work[role as usize]).sum()
+    }
+
+    /// What a party holds.
+    pub fn memory(&self, role: Role) -> Memory {
+        self.memory[role as usize]
     }
 
     /// The most bytes in flight that the channel holds, both ways together: all bytes of the run, if they are few.
     pub fn in_flight(&self) -> u64 {
-        let Traffic { to_sender, to_receiver } = self.traffic;
+        let Traffic { to_sender, to_receiver } = self.traffic();
         [to_sender, to_receiver].map(|bytes| bytes.min(channel::CAPACITY as u64)).iter().sum()
     }
 }
 
-/// The cost of a run for one party.
+/// The cost of a run of several for one party.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct PartyCost {
@@ -101,67 +105,10 @@ impl Memory {
     }
 }
 
-/// Bytes on the wire.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct Traffic {
-    /// From the receiver to the sender.
-    pub to_sender: u64,
-    /// From the sender to the receiver.
-    pub to_receiver: u64,
-}
-
-/// What a party computes, in primitive operations of each kind. All other work is proportional to one of them.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct Work {
-    /// Multiplications of points of the group.
-    pub multiplications: usize,
-    /// Base OTs.
-    pub base_ots: usize,
-    /// Bits of CM20's matrix that are transposed, masked and hashed.
-    pub matrix_bits: usize,
-    /// Items of both parties in an OPRF from VOLE.
-    pub vole_items: usize,
-    /// Items of both parties in the bins of KRTW19.
-    pub binned_items: usize,
-    /// Switches of permutation networks.
-    pub switches: usize,
-    /// Ciphertexts of BFV that are encrypted or multiplied.
-    pub ciphertexts: usize,
-    /// Strings that are compared with shared output.
-    pub compared: usize,
-    /// Microseconds on one thread of what is not listed here.
-    pub microseconds: usize,
-}
-
-impl Traffic {
-    /// The larger direction, which decides the time on a full-duplex link.
-    pub fn larger(&self) -> u64 {
-        self.to_sender.max(self.to_receiver)
-    }
-}
-
-impl Add for Traffic {
-    type Output = Traffic;
-    fn add(self, other: Traffic) -> Traffic {
-        Traffic {
-            to_sender: self.to_sender + other.to_sender,
-            to_receiver: self.to_receiver + other.to_receiver,
-        }
-    }
-}
-
-impl AddAssign for Traffic {
-    fn add_assign(&mut self, other: Traffic) {
-        *self = *self + other;
-    }
-}
-
 /// What OTs of rows cost.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Transfer {
-    pub(crate) traffic: Traffic,
+    pub(crate) step: Step,
     /// Rounds. The first one is shared with the message that the sender sent before, if it did.
     pub(crate) rounds: usize,
     /// Bytes held by the receiver and by the sender.
@@ -188,7 +135,9 @@ pub(crate) fn transfer(n: usize, width: usize, per_frame: Option<usize>) -> Tran
     let waiting = 16 * n.min(ot::AHEAD * extension::FRAME);
     // A received frame is held twice, as received and as parsed.
     let came = n.min(per_frame) * width;
-    Transfer { traffic, rounds, held: [in_frame + came + n + waiting, in_frame + 4 * n] }
+    let ots = Work::of(Primitive::BaseOt, extension::WIDTH) + Work::of(Primitive::Ot, n);
+    let step = Step::both(ots).sends(traffic.to_sender, traffic.to_receiver);
+    Transfer { step, rounds, held: [in_frame + came + n + waiting, in_frame + 4 * n] }
 }
 
 /// Bytes of a growing list of `n` items of this length.

@@ -19,11 +19,12 @@
 //!
 //! Cost: that of two evaluations of the OPRF and of the union of rows of 16 bytes, and 16 bytes for each item of both.
 
-use super::cost::{Cost, Deal, Memory, PartyCost, Traffic, Work, grown};
+use super::cost::{Cost, Deal, Memory, grown};
 use super::{
     Announced, Fact, Learned, Operation, OverUnion, Role, Rows, RunUnion, Sealed, Shape, Task, Terms, UNION,
     Uses,
 };
+use crate::assumption::Assumption;
 use crate::context::Context;
 use crate::error::{Error, Result};
 use crate::hashed::Dummies;
@@ -72,7 +73,14 @@ pub static ID: Operation = Operation {
     sends_on: |_| 0,
     over_mqrpmt: None,
     over_sigma: None,
-    over_union: Some(OverUnion { assumptions: &ASSUMPTIONS, union: union_of, stages: 1, cost, run }),
+    over_union: Some(OverUnion {
+        assumptions: &ASSUMPTIONS,
+        rests_on: &[Assumption::Ddh, Assumption::Lpn],
+        union: union_of,
+        stages: 1,
+        cost,
+        run,
+    }),
 };
 
 /// Those of the distributed OPRF ([`distributed::cheapest`]).
@@ -109,31 +117,18 @@ const TERMS: Terms = Terms {
 fn cost(deal: &Deal, union: Cost) -> Cost {
     let [n_y, n_x] = [deal.receiver.size, deal.sender.size];
     let oprf = distributed::cost(n_y, n_x);
-    let [to_sender, to_receiver] = oprf.sends.map(|bytes| bytes as u64);
-    let traffic = union.traffic + Traffic { to_sender, to_receiver };
-    let party = |i: usize, union: PartyCost| {
-        let work = Work {
-            base_ots: union.work.base_ots + oprf.base_ots,
-            matrix_bits: union.work.matrix_bits + oprf.matrix_bits[i],
-            vole_items: union.work.vole_items + oprf.vole_items,
-            ..union.work
-        };
-        let own = [n_y, n_x][i];
+    let memory = |i: usize| {
+        let (own, union) = ([n_y, n_x][i], union.memory[i]);
         // The identifiers, with F or an order while they are made, and then beside the union, which may want all of their
         // hashes; then the list, beside what the union gave.
         let (made, list) = ((24 + 28) * own, 24 * own + grown(n_y + n_x, 24) + 16 * (n_y + n_x) + 16 * own);
-        let memory = Memory {
-            held: (oprf.held[i].max(made).max(list) as u64).max(union.memory.held + 56 * own as u64),
-            each_thread: (oprf.each_thread[i] as u64).max(union.memory.each_thread),
-        };
-        PartyCost { work, memory }
+        Memory {
+            held: (oprf.held[i].max(made).max(list) as u64).max(union.held + 56 * own as u64),
+            each_thread: (oprf.each_thread[i] as u64).max(union.each_thread),
+        }
     };
-    Cost {
-        traffic,
-        rounds: oprf.rounds + union.rounds,
-        receiver: party(0, union.receiver),
-        sender: party(1, union.sender),
-    }
+    let memory = [0, 1].map(memory);
+    Cost { steps: [oprf.steps, union.steps].concat(), rounds: oprf.rounds + union.rounds, memory }
 }
 
 /// Runs one party.

@@ -27,6 +27,7 @@ pub use share::SHARE;
 pub use sum::SUM;
 pub use union::UNION;
 
+use crate::assumption::Assumption;
 use crate::context::Context;
 use crate::error::{Error, Result};
 use crate::hashed::{Dummies, Hashed};
@@ -106,6 +107,8 @@ type RunOverStar = for<'a> fn(&dyn MqrpmtStar, &Task<'a>, &mut Context, usize) -
 pub struct OverUnion {
     /// What it assumes in addition to the union, in sentences.
     pub(crate) assumptions: &'static [&'static str],
+    /// The hard problems behind them.
+    pub(crate) rests_on: &'static [Assumption],
     /// The union that it runs.
     pub(crate) union: fn(&Deal) -> Deal,
     /// The stages that a run announces in addition to those of the union.

@@ -15,7 +15,7 @@
 //! Below the agreed minimum count the receiver sends only "below minimum". The sender then learns neither count
 //! nor sum; the receiver still learns the count.
 
-use super::cost::{Traffic, Transfer, framed, transfer};
+use super::cost::{Transfer, framed, transfer};
 use super::{Fact, Learned, Operation, OverMqrpmt, Role, Rows, Sealed, Shape, Task, Terms, Uses, matches};
 use crate::channel::{Message, Unit, frames};
 use crate::context::Context;
@@ -114,10 +114,9 @@ pub static SUM: Operation = Operation {
     over_mqrpmt: Some(OverMqrpmt {
         transfer: Some(|deal, n_x| {
             let rows = transfer(n_x, deal.terms.modulus.bits() as usize / 8, Some(FRAME));
-            let result = Traffic { to_sender: framed(1, 1, RESULT_BYTES), to_receiver: 0 };
             // The result answers the rows; without rows it goes with the end of the setup.
             let rounds = rows.rounds + usize::from(n_x > 0);
-            Transfer { traffic: rows.traffic + result, rounds, ..rows }
+            Transfer { step: rows.step.sends(framed(1, 1, RESULT_BYTES), 0), rounds, ..rows }
         }),
         // A mask and a term for each OT of a frame; the sender's are in the place of its row.
         held: |_, _, n_x| [32 * n_x.min(FRAME), 0],

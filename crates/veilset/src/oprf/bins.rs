@@ -31,6 +31,9 @@ use crate::ot::extension;
 use crate::secret::{Secret, Secrets};
 use crate::vole::silent::Silent;
 use crate::vole::{Element, Receiver, Sender, Vole, add};
+use crate::work::Primitive::{BaseOt, StoreValue, VoleElement};
+use crate::work::Step;
+use crate::work::Work;
 use rayon::prelude::*;
 use veilset_kernels::gf128::add_multiple;
 
@@ -108,14 +111,16 @@ impl FromVole<Silent> {
         // K of all parts, twice while they are put together.
         let k = if bins > self.part { 16 * bins } else { 0 };
         let receiver = 16 * bins + vole_r;
+        let queries = size_of::<Element>() * bins + HEADER * bins.div_ceil(FRAME);
         let sender = (k + vole_s).max(2 * k).max(16 * bins + 16 * points);
         Cost {
-            sends: [there + size_of::<Element>() * bins + HEADER * bins.div_ceil(FRAME), back],
+            steps: vec![
+                Step::both(Work::of(BaseOt, extension::WIDTH) + Work::of(VoleElement, bins))
+                    .sends(there as u64, back as u64),
+                Step::of(Work::default(), Work::of(StoreValue, points)).sends(queries as u64, 0),
+            ],
             // The base OTs there and back, and the further rounds of the VOLE, with the queries directly behind.
             rounds: 2 + self.vole.rounds(parts()),
-            base_ots: extension::WIDTH,
-            matrix_bits: [0; 2],
-            vole_items: bins + points,
             held: [receiver, sender].map(|bytes| extension::SETUP_HELD + bytes),
             each_thread: [0; 2],
             progress: (Unit::Items, bins),

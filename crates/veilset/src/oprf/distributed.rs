@@ -26,6 +26,7 @@ use crate::hash::part;
 use crate::params::{LAMBDA, share};
 use crate::secret::Secrets;
 use crate::vole::silent::Silent;
+use crate::work::Step;
 
 const TO_RECEIVER: &str = "distributed OPRF, the receiver evaluates";
 const TO_SENDER: &str = "distributed OPRF, the sender evaluates";
@@ -86,22 +87,18 @@ fn costs(n_y: usize, n_x: usize) -> [Cost; 2] {
 }
 
 fn bytes(cost: &Cost) -> usize {
-    cost.sends.iter().sum()
+    cost.sends().iter().sum()
 }
 
 /// The cost of two evaluations, first R's and then S's, at these numbers of inputs.
 fn both_ways(first: Cost, second: Cost, inputs: [usize; 2]) -> Cost {
     // Of the second, S is the receiver.
     let swapped = |[a, b]: [usize; 2]| [b, a];
-    let sum = |a: [usize; 2], b: [usize; 2]| [a[0] + b[0], a[1] + b[1]];
     let (held, each_thread) = (swapped(second.held), swapped(second.each_thread));
     Cost {
-        sends: sum(first.sends, swapped(second.sends)),
+        steps: first.steps.into_iter().chain(second.steps.into_iter().map(Step::swapped)).collect(),
         // The first message of the second travels with the last one of the first.
         rounds: (first.rounds + second.rounds).saturating_sub(1),
-        base_ots: first.base_ots + second.base_ots,
-        matrix_bits: sum(first.matrix_bits, swapped(second.matrix_bits)),
-        vole_items: first.vole_items + second.vole_items,
         // During the second, the values of the first are held too.
         held: [0, 1].map(|i| (first.held[i] + 16 * inputs[i]).max(16 * inputs[i] + held[i])),
         each_thread: [0, 1].map(|i| first.each_thread[i].max(each_thread[i])),

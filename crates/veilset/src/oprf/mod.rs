@@ -16,6 +16,8 @@ use crate::channel::Unit;
 use crate::context::Context;
 use crate::error::Result;
 use crate::secret::Secrets;
+use crate::work::Work;
+use crate::work::{Step, Traffic, traffic};
 
 /// An input: the hash of an item or of a dummy, 32 uniform bytes ([`crate::hashed`]).
 pub type Input = crate::hash::ItemHash;
@@ -42,24 +44,31 @@ pub trait Oprf {
 }
 
 /// What an evaluation costs, computed from the numbers of inputs. Pairs are for the receiver and the sender.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 pub(crate) struct Cost {
-    /// Bytes that each party sends, including frame headers.
-    pub(crate) sends: [usize; 2],
+    /// Its parts, one after the other. The bytes include frame headers.
+    pub(crate) steps: Vec<Step>,
     /// Rounds: the sender begins, and the receiver has the last word.
     pub(crate) rounds: usize,
-    /// Base OTs.
-    pub(crate) base_ots: usize,
-    /// Bits of CM20's matrix.
-    pub(crate) matrix_bits: [usize; 2],
-    /// Inputs of both in an OPRF from VOLE.
-    pub(crate) vole_items: usize,
     /// The most bytes that each party holds, its values included.
     pub(crate) held: [usize; 2],
     /// In addition, for each thread.
     pub(crate) each_thread: [usize; 2],
     /// By what a user sees progress: most of what the receiver sends.
     pub(crate) progress: (Unit, usize),
+}
+
+impl Cost {
+    /// Bytes that each party sends.
+    pub(crate) fn sends(&self) -> [usize; 2] {
+        let Traffic { to_sender, to_receiver } = traffic(&self.steps);
+        [to_sender, to_receiver].map(|bytes| bytes as usize)
+    }
+
+    /// What each party computes.
+    pub(crate) fn work(&self) -> [Work; 2] {
+        [0, 1].map(|i| self.steps.iter().map(|step| step.work[i]).sum())
+    }
 }
 
 /// The ideal functionality, for tests of its users: the sender sends its key in the clear.

@@ -54,6 +54,8 @@ use crate::params::matrix::Matrix;
 use crate::rng::Prng;
 use crate::secret::Secrets;
 use crate::threads::Threads;
+use crate::work::Step;
+use crate::work::{Primitive, Work};
 use rayon::prelude::*;
 use veilset_kernels::aes::Aes128;
 
@@ -101,15 +103,18 @@ impl MultiPoint {
         let to_sender = 32 * matrix.width + HEADER + 16 + HEADER + columns;
         let to_receiver = 64 * matrix.width + HEADER;
         let both = [n_y, n_x];
+        let work = |n| {
+            Work::of(Primitive::BaseOt, runs * matrix.width)
+                + Work::of(Primitive::MatrixBit, runs * n * matrix.width)
+        };
         // For each thread a group of columns, in five forms or three of one byte per row, and the blocks of a chunk.
         let group = |forms, n: usize| forms * matrix.height + 32 * n.min(CHUNK);
         Cost {
-            sends: [to_sender, to_receiver].map(|bytes| runs * bytes),
+            steps: vec![
+                Step::of(work(n_y), work(n_x)).sends((runs * to_sender) as u64, (runs * to_receiver) as u64),
+            ],
             // The columns travel with the answer to the base OTs.
             rounds: 2 * runs,
-            base_ots: matrix.width,
-            matrix_bits: both.map(|n| n * matrix.width),
-            vole_items: 0,
             // Values of 32 bytes, and the pieces of their rows.
             held: both.map(|n| SETUP * matrix.width + (32 + PIECE) * n),
             each_thread: [group(5, n_y), group(3, n_x)].map(|bytes| runs * bytes),

@@ -38,6 +38,8 @@ use crate::okvs::{self, Encoded, Key, Rows, Seed, Value};
 use crate::secret::Secrets;
 use crate::vole::add;
 use crate::vole::silent::Silent;
+use crate::work::Step;
+use crate::work::{Primitive, Work};
 
 /// Elements per frame: at most 128 KiB.
 pub(crate) const FRAME: usize = 1 << 13;
@@ -62,6 +64,15 @@ impl Bounds {
     pub(crate) fn traffic(self) -> usize {
         let size = okvs::size(self.sender);
         size_of::<Seed>() + self.bytes * size + HEADER * (1 + size.div_ceil(FRAME))
+    }
+
+    /// The sender encodes the hint; the receiver evaluates it.
+    pub(crate) fn steps(self) -> Vec<Step> {
+        vec![
+            Step::of(Work::default(), Work::of(Primitive::StoreRow, self.sender)),
+            Step::of(Work::of(Primitive::StoreValue, self.receiver), Work::default())
+                .sends(0, self.traffic() as u64),
+        ]
     }
 
     /// The most bytes that the receiver and the sender hold for the hint, their values included, without the keys.
@@ -266,11 +277,9 @@ impl Programmed<Rr22<Silent>> {
         // All inputs; then F, or two copies of its values while they are halved, or the hint.
         let held = [(0, receiver), (1, sender)].map(|(i, n)| 32 * n + oprf.held[i].max(48 * n).max(hint[i]));
         Cost {
-            sends: [oprf.sends[0], oprf.sends[1] + bounds.traffic()],
+            steps: [oprf.steps, bounds.steps()].concat(),
             // The hint follows F.
             rounds: oprf.rounds + 1,
-            // To encode or decode the hint takes half as long as F.
-            vole_items: oprf.vole_items + receiver.max(sender) / 2,
             held,
             ..oprf
         }

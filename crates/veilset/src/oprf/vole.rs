@@ -44,6 +44,9 @@ use crate::params::ceil_log2;
 use crate::secret::{Secret, Secrets};
 use crate::vole::silent::Silent;
 use crate::vole::{Element, Half, Receiver, Scalar, Sender, Vole};
+use crate::work::Primitive::{BaseOt, StoreRow, StoreValue, VoleElement};
+use crate::work::Step;
+use crate::work::Work;
 use rayon::prelude::*;
 
 /// Elements per frame: 128 KiB.
@@ -110,12 +113,15 @@ impl Rr22<Silent> {
         let k = if m > self.part { 16 * m } else { 0 };
         let sender = (24 * n_x + k + vole_s).max(24 * n_x + 2 * k).max(16 * m + 40 * n_x).max(48 * n_x);
         Cost {
-            sends: [there + store, back],
+            // The VOLE, the store, and the values of both.
+            steps: vec![
+                Step::both(Work::of(BaseOt, extension::WIDTH) + Work::of(VoleElement, m))
+                    .sends(there as u64, back as u64),
+                Step::of(Work::of(StoreRow, n_y), Work::default()),
+                Step::of(Work::of(StoreValue, n_y), Work::of(StoreValue, n_x)).sends(store as u64, 0),
+            ],
             // The base OTs there and back, and the further rounds of the VOLE, with A + P directly behind.
             rounds: 2 + self.vole.rounds(parts()),
-            base_ots: extension::WIDTH,
-            matrix_bits: [0; 2],
-            vole_items: n_y + n_x,
             held: [receiver, sender].map(|bytes| extension::SETUP_HELD + bytes),
             each_thread: [0; 2],
             progress: (Unit::Items, m),

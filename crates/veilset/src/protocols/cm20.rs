@@ -1,8 +1,9 @@
 //! `cm20`: a multi-point OPRF from oblivious transfer (CM20).
 
-use super::{BASE_OTS, Offer, Protocol, Runs, SEMI_HONEST, groups};
+use super::{Assumption, BASE_OTS, Offer, Probe, Protocol, Runs, SEMI_HONEST, groups};
 use crate::operations::{INTERSECT, Role, Terms};
 use crate::oprf::multi_point::MultiPoint;
+use crate::work::Primitive;
 
 /// A multi-point OPRF from oblivious transfer ([`crate::oprf::multi_point`]).
 pub static CM20: Protocol = Protocol {
@@ -11,6 +12,15 @@ pub static CM20: Protocol = Protocol {
     groups: &[groups::RISTRETTO255],
     ciphers: &[],
     offers: &[Offer { malicious_sender: true, ..Offer::of(&INTERSECT) }],
+    automatic: true,
+    rests_on: |_| &[Assumption::Ddh],
+    probes: &[Probe {
+        primitive: Primitive::MatrixBit,
+        operation: &INTERSECT,
+        group: groups::RISTRETTO255,
+        items: 1 << 14,
+        role: Role::Receiver,
+    }],
     assumptions: |terms, _| {
         let mut all = vec![
             SEMI_HONEST,

@@ -1,6 +1,6 @@
 //! `dh`: mqRPMT from a commutative weak PRF, and OT extension (CZZDL 5.3).
 
-use super::{BASE_OTS, Offer, Protocol, Runs, SEMI_HONEST, groups, in_group};
+use super::{Assumption, BASE_OTS, Offer, Protocol, Runs, SEMI_HONEST, groups, in_group};
 use crate::channel::HEADER;
 use crate::compact_set::CompactSet;
 use crate::compact_set::golomb::{self, Golomb};
@@ -8,11 +8,12 @@ use crate::context::Context;
 use crate::error::{Error, Result};
 use crate::group::{Facts, Group, InGroup};
 use crate::membership::cwprf::{self, CwPrf, GolombTags};
-use crate::operations::cost::{Cost, Deal, Memory, PartyCost, Traffic, Work, framed, grown};
+use crate::operations::cost::{Cost, Deal, Memory, framed, grown};
 use crate::operations::{
     COUNT, ID, INTERSECT, Learned, Operation, OverMqrpmt, SHARE, SUM, Sealed, Task, UNION,
 };
-use crate::ot::extension;
+use crate::work::Step;
+use crate::work::{Primitive, Work};
 
 /// mqRPMT from a commutative weak PRF, and OT extension ([`crate::membership::cwprf`]).
 pub static CWPRF: Protocol = Protocol {
@@ -28,6 +29,9 @@ pub static CWPRF: Protocol = Protocol {
         Offer { prepares: true, preferred: true, ..Offer::of(&SHARE) },
         Offer { preferred: true, ..Offer::of(&ID) },
     ],
+    automatic: true,
+    rests_on: |_| &[Assumption::Ddh],
+    probes: &[],
     assumptions: |_, group| {
         vec![SEMI_HONEST, in_group(group), BASE_OTS, "BLAKE3 as a random oracle, AES-128 as an ideal cipher"]
     },
@@ -60,27 +64,24 @@ impl<'a> InGroup for Run<'_, 'a, '_> {
 /// The membership protocol, and the transfer that follows it, with a row for each of the sender's items.
 fn cost(deal: &Deal) -> Result<Cost> {
     let (n_y, n_x) = CWPRF.sizes(deal);
-    let Facts { point, room, .. } = CWPRF.facts(deal.group)?;
+    let Facts { point, room, multiplication, .. } = CWPRF.facts(deal.group)?;
     let omega = Golomb::new(deal.terms.exponent(), n_x, n_y)?;
-    let mut traffic = deal.sent_on();
-    traffic.to_sender += framed(n_y, cwprf::FRAME, point);
-    traffic.to_receiver +=
-        framed(n_x, cwprf::FRAME, point) + (omega.bytes() + HEADER * n_y.div_ceil(golomb::FRAME)) as u64;
     // Each side raises each of its own items and each of the peer's once.
-    let work = Work { multiplications: n_y + n_x, ..Work::default() };
-    with_transfer(
-        deal,
-        (n_y, n_x),
-        Test { traffic, work: [work; 2], held: held_for_test(2 * point + room, n_y, n_x) },
-    )
+    let raised = |n: usize| Work::of(multiplication, n);
+    let found = |n: usize| raised(n) + Work::of(Primitive::Tag, n);
+    let tags = (omega.bytes() + HEADER * n_y.div_ceil(golomb::FRAME)) as u64;
+    let steps = vec![
+        Step::of(raised(n_y), raised(n_x))
+            .sends(framed(n_y, cwprf::FRAME, point), framed(n_x, cwprf::FRAME, point)),
+        Step::of(found(n_x), found(n_y)).sends(0, tags),
+    ];
+    with_transfer(deal, (n_y, n_x), Test { steps, held: held_for_test(2 * point + room, n_y, n_x) })
 }
 
 /// What an mqRPMT costs: one message from the receiver, if it has items, then the sender's.
 pub(super) struct Test {
-    /// The messages, and the result that the receiver sends on.
-    pub(super) traffic: Traffic,
-    /// What the receiver and the sender compute.
-    pub(super) work: [Work; 2],
+    /// Its parts, without the result that the receiver sends on.
+    pub(super) steps: Vec<Step>,
     /// Bytes that the receiver and the sender hold.
     pub(super) held: [usize; 2],
 }
@@ -92,12 +93,12 @@ pub(super) fn with_transfer(deal: &Deal, (n_y, n_x): (usize, usize), test: Test)
         // The sender's first message of the base OTs travels with its answer.
         return transferred(deal, (n_y, n_x), over, usize::from(n_y > 0), test);
     }
-    let Test { traffic, work, held: test } = test;
+    let Test { mut steps, held } = test;
     // The receiver's points and the sender's answer; then the result for the sender.
     let messages = if n_y > 0 { 2 } else { usize::from(n_x > 0) };
-    let party = |i| PartyCost { work: work[i], memory: Memory::held(test[i]) };
     let rounds = messages + usize::from(deal.terms.both);
-    Ok(Cost { traffic, rounds, receiver: party(0), sender: party(1) })
+    steps.push(deal.sent_on());
+    Ok(Cost { steps, rounds, memory: held.map(Memory::held) })
 }
 
 /// A test, and the transfer that follows it. `before` is the number of rounds until the sender's last message of the
@@ -109,19 +110,15 @@ pub(super) fn transferred(
     before: usize,
     test: Test,
 ) -> Result<Cost> {
-    let Test { mut traffic, work, held: test } = test;
+    let Test { mut steps, held: test } = test;
     let none = || Error::Bug(format!("{} without a transfer", deal.operation));
     let transfer = over.transfer.ok_or_else(none)?(deal, n_x);
     let result = (over.held)(deal, n_y, n_x);
-    traffic += transfer.traffic;
+    steps.extend([transfer.step, deal.sent_on()]);
     let rounds = before + transfer.rounds;
     let receiver = test[0].max(transfer.held[0] + result[0]);
     let sender = test[1].max(transfer.held[1]).max(result[1]);
-    let party = |i: usize, bytes| PartyCost {
-        work: Work { base_ots: extension::WIDTH, ..work[i] },
-        memory: Memory::held(bytes),
-    };
-    Ok(Cost { traffic, rounds, receiver: party(0, receiver), sender: party(1, sender) })
+    Ok(Cost { steps, rounds, memory: [receiver, sender].map(Memory::held) })
 }
 
 /// Bytes that each party holds during the test: a permutation of its own items, and digests of the peer's in a

@@ -1,15 +1,17 @@
 //! `dc17`: an encrypted, inverted Bloom filter (DC17).
 
-use super::{Offer, Protocol, Runs, SEMI_HONEST, groups};
+use super::{Assumption, Offer, Probe, Protocol, Runs, SEMI_HONEST, groups};
 use crate::ahe::elgamal::lists::ElGamal;
 use crate::ahe::paillier::Paillier;
 use crate::ahe::{Cipher, Effort, Room};
 use crate::context::Context;
 use crate::error::{Error, Result};
 use crate::membership::encrypted_filter::{MOST_ITEMS, frame, head};
-use crate::operations::cost::{Cost, Deal, Memory, PartyCost, Traffic, Work, framed};
+use crate::operations::cost::{Cost, Deal, Memory, framed};
 use crate::operations::dc17::{Shape, count, filter, intersect, union};
-use crate::operations::{self, COUNT, INTERSECT, Learned, Operation, Sealed, Task, Terms, UNION};
+use crate::operations::{self, COUNT, INTERSECT, Learned, Operation, Role, Sealed, Task, Terms, UNION};
+use crate::work::Step;
+use crate::work::{Primitive, Work};
 use std::sync::atomic::{AtomicBool, Ordering};
 use under_cipher::{UnderCipher, with_cipher};
 
@@ -20,6 +22,18 @@ pub static DC17: Protocol = Protocol {
     groups: &[groups::RISTRETTO255],
     ciphers: &[groups::PAILLIER_2048, groups::PAILLIER_3072],
     offers: &[offer(&INTERSECT), offer(&UNION), offer(&COUNT)],
+    automatic: true,
+    rests_on: |group| match group {
+        groups::RISTRETTO255 => &[Assumption::Ddh],
+        _ => &[Assumption::Dcr],
+    },
+    probes: &[Probe {
+        primitive: Primitive::Paillier,
+        operation: &COUNT,
+        group: groups::PAILLIER_2048,
+        items: 8,
+        role: Role::Receiver,
+    }],
     assumptions: |_, group| {
         let of_cipher = match group {
             groups::PAILLIER_2048 => {
@@ -133,15 +147,10 @@ fn cost<C: Cipher>(deal: &Deal) -> Result<Cost> {
     let (shape, agreed) = (shape(&deal.terms), filter(&deal.terms, n_y, n_x));
     let (cells, positions) = (agreed.filter.cells as usize, n_x * agreed.filter.positions as usize);
     let (stored, sent) = (agreed.owner.is_some(), n_x > 0 && !agreed.held);
-    let mut traffic = deal.sent_on();
-    if n_x > 0 {
-        traffic += Traffic { to_sender: 0, to_receiver: shape.bytes::<C>(n_x) };
-    }
-    if sent {
-        traffic.to_sender += head::<C>() as u64 + framed(cells, frame::<C>(), C::CELL);
-    }
+    let of_answers = if n_x > 0 { shape.bytes::<C>(n_x) } else { 0 };
+    let of_filter = if sent { head::<C>() as u64 + framed(cells, frame::<C>(), C::CELL) } else { 0 };
     // The filter, then the answers, then what is sent on.
-    let sends_on = deal.terms.both && deal.sent_on().to_sender > 0;
+    let sends_on = deal.terms.both && deal.sent_on().traffic.to_sender > 0;
     let rounds = usize::from(sent) + usize::from(n_x > 0) + usize::from(sends_on);
     let (result, Room { listed, opened, answered, thread, owner }) = (held(deal, n_y, n_x), C::ROOM);
     let in_frame = n_x.min(shape.per_frame::<C>());
@@ -153,28 +162,16 @@ fn cost<C: Cipher>(deal: &Deal) -> Result<Cost> {
     let sender = n_x * listed
         + (8 * positions + cells_in_frame * C::CELL + chosen * (C::CELL + listed + 12))
             .max(2 * frame_of_answers + in_frame * answered);
-    let Effort { points, encrypt, load, add, combine, open } = C::EFFORT;
-    let party = |effort: usize, held, each| PartyCost {
-        work: match points {
-            true => Work { multiplications: effort / 100, ..Work::default() },
-            false => Work { microseconds: effort / 100, ..Work::default() },
-        },
-        memory: Memory { held: held as u64, each_thread: each as u64 },
-    };
+    let Effort { primitive, encrypt, load, add, combine, open } = C::EFFORT;
+    let effort = |effort: usize| Work::of(primitive, effort / 100);
     let (made, used) = (if sent && !stored { cells } else { 0 }, cells.min(positions));
     let answers = shape.ciphertexts * n_x;
-    Ok(Cost {
-        traffic,
-        rounds,
-        receiver: party(
-            made * encrypt + answers * open,
-            receiver.max(n_x + while_opened + result[0]),
-            2 * thread,
-        ),
-        sender: party(
-            used * load + positions * add + answers * combine,
-            sender + 4 * n_x + result[1],
-            2 * thread,
-        ),
-    })
+    let steps = vec![
+        Step::of(effort(made * encrypt), effort(used * load + positions * add)).sends(of_filter, 0),
+        Step::of(effort(answers * open), effort(answers * combine)).sends(0, of_answers),
+        deal.sent_on(),
+    ];
+    let held = [receiver.max(n_x + while_opened + result[0]), sender + 4 * n_x + result[1]];
+    let each_thread = 2 * thread as u64;
+    Ok(Cost { steps, rounds, memory: held.map(|held| Memory { held: held as u64, each_thread }) })
 }

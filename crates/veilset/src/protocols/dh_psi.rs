@@ -1,14 +1,14 @@
 //! `dh-psi`: classic Diffie-Hellman PSI.
 
-use super::{Offer, Protocol, Runs, SEMI_HONEST, groups, in_group};
+use super::{Assumption, Offer, Protocol, Runs, SEMI_HONEST, groups, in_group};
 use crate::context::Context;
 use crate::error::Result;
 use crate::group::{Facts, Group, InGroup};
-use crate::operations::cost::{
-    Cost, Deal, Memory, PartyCost, Traffic, Work, framed, held_for_tags, tags_and_rows,
-};
+use crate::operations::cost::{Cost, Deal, Memory, framed, held_for_tags, tags_and_rows};
 use crate::operations::intersect::dh_psi;
 use crate::operations::{INTERSECT, Learned, Role, Sealed, Task};
+use crate::work::Step;
+use crate::work::{Primitive, Work};
 
 /// Classic Diffie-Hellman PSI ([`crate::operations::intersect::dh_psi`]).
 pub static DH_PSI: Protocol = Protocol {
@@ -17,6 +17,9 @@ pub static DH_PSI: Protocol = Protocol {
     groups: &[groups::CURVE25519, groups::P256, groups::P256_COMPRESSED],
     ciphers: &[],
     offers: &[Offer { preferred: true, prepares: true, shards: true, ..Offer::of(&INTERSECT) }],
+    automatic: true,
+    rests_on: |_| &[Assumption::Ddh],
+    probes: &[],
     assumptions: |_, group| vec![SEMI_HONEST, in_group(group), "BLAKE3 as a random oracle, AES-128"],
     runs: Runs::Two {
         // Matching and comparing, then the columns that are sent along.
@@ -56,13 +59,18 @@ pub(crate) fn run<'a, G: Group>(task: &Task<'a>, cx: &mut Context, n: usize) -> 
 
 fn cost(deal: &Deal) -> Result<Cost> {
     let (n_y, n_x) = DH_PSI.sizes(deal);
-    let Facts { point, room, .. } = DH_PSI.facts(deal.group)?;
+    let Facts { point, room, multiplication, .. } = DH_PSI.facts(deal.group)?;
     let points = framed(n_y, dh_psi::FRAME, point);
     let coding = dh_psi::coding(&deal.terms, n_x, n_y)?;
     let tags = tags_and_rows(deal, n_x, coding);
     // The receiver raises its own points to its key, and later to the inverse.
-    let work = |multiplications| Work { multiplications, ..Work::default() };
-    let traffic = deal.sent_on() + Traffic { to_sender: points, to_receiver: points + tags };
+    let raised = |n: usize| Work::of(multiplication, n);
+    let found = raised(n_y) + Work::of(Primitive::Tag, n_x);
+    let steps = vec![
+        Step::of(raised(n_y), raised(n_x)).sends(points, 0),
+        Step::both(found).sends(0, points + tags),
+        deal.sent_on(),
+    ];
     // The receiver's points, then the answer and the tags behind it (only the tags if there are no points), then the
     // bits.
     let rounds = if n_y > 0 { 2 } else { usize::from(n_x > 0) } + usize::from(deal.terms.both && n_x > 0);
@@ -74,10 +82,5 @@ fn cost(deal: &Deal) -> Result<Cost> {
     let frame = |n: usize| (3 * point + 32 + room) * n.min(dh_psi::FRAME);
     let receiver = 4 * n_y + for_tags.max(own(n_y) + frame(n_y));
     let sender = to_make_tags.max(own(n_x) + 4 * n_x + point * n_y + frame(n_x.max(n_y)));
-    Ok(Cost {
-        traffic,
-        rounds,
-        receiver: PartyCost { work: work(2 * n_y), memory: Memory::held(receiver) },
-        sender: PartyCost { work: work(n_y + n_x), memory: Memory::held(sender) },
-    })
+    Ok(Cost { steps, rounds, memory: [receiver, sender].map(Memory::held) })
 }

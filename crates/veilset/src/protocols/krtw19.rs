@@ -1,14 +1,15 @@
 //! `krtw19` and `krtw19-plain`: membership tests in bins, from OT extension (KRTW19).
 
-use super::{BASE_OTS, Offer, Protocol, Runs, SEMI_HONEST, groups};
+use super::{Assumption, BASE_OTS, Offer, Probe, Protocol, Runs, SEMI_HONEST, groups};
 use crate::context::Context;
 use crate::error::Result;
 use crate::membership::InBins;
 use crate::membership::rpmt::{Binning, Comparison};
-use crate::operations::cost::{Cost, Deal, Memory, PartyCost, Traffic, Work, transfer};
+use crate::operations::cost::{Cost, Deal, Memory, transfer};
 use crate::operations::union::{self, bins};
 use crate::operations::{ID, Learned, Operation, Role, Sealed, Task, Terms, UNION};
-use crate::ot::extension;
+use crate::work::Step;
+use crate::work::{Primitive, Work};
 
 /// Membership tests in bins, with private equality tests ([`crate::operations::union::bins`]).
 pub static KRTW19: Protocol = Protocol {
@@ -17,6 +18,24 @@ pub static KRTW19: Protocol = Protocol {
     groups: &[groups::RISTRETTO255],
     ciphers: &[],
     offers: &[Offer::of(&UNION), Offer::of(&ID)],
+    automatic: true,
+    rests_on: |_| &[Assumption::Ddh],
+    probes: &[
+        Probe {
+            primitive: Primitive::Programmed,
+            operation: &UNION,
+            group: groups::RISTRETTO255,
+            items: 1 << 11,
+            role: Role::Receiver,
+        },
+        Probe {
+            primitive: Primitive::Tested,
+            operation: &UNION,
+            group: groups::RISTRETTO255,
+            items: 1 << 11,
+            role: Role::Sender,
+        },
+    ],
     assumptions: |_, _| ASSUMPTIONS.into(),
     runs: Runs::Two {
         stages,
@@ -32,6 +51,9 @@ pub static KRTW19_PLAIN: Protocol = Protocol {
     groups: &[groups::RISTRETTO255],
     ciphers: &[],
     offers: &[Offer::of(&UNION), Offer::of(&ID)],
+    automatic: false,
+    rests_on: |_| &[Assumption::Ddh],
+    probes: &[],
     assumptions: |_, _| {
         let broken_off = "the run is not broken off before the rows: the receiver would be left with values on which \
                           it can test guesses of the sender's items";
@@ -62,16 +84,17 @@ fn cost(protocol: &Protocol, comparison: Comparison, deal: &Deal) -> Result<Cost
     let plan = Binning::new(comparison, n_y, n_x, bins::beside(&deal.terms))?;
     let (to_sender, to_receiver) = plan.traffic();
     let rows = transfer(plan.slots(), union::rows::width(&deal.terms), None);
-    let traffic = deal.sent_on() + Traffic { to_sender, to_receiver } + rows.traffic;
-    let work =
-        Work { base_ots: plan.base_ots() + extension::WIDTH, binned_items: n_y + n_x, ..Work::default() };
+    let base = Work::of(Primitive::BaseOt, plan.base_ots());
+    let [receiver, sender] =
+        [Primitive::Programmed, Primitive::Tested].map(|slot| base + Work::of(slot, plan.slots()));
+    let tests = Step::of(receiver, sender).sends(to_sender, to_receiver);
     // The first message of the base OTs for the rows travels with the last answers.
     let rounds = plan.rounds() + rows.rounds - 1 + usize::from(deal.terms.both);
     let (test, result) = (plan.held(n_y, n_x), union::held(deal, n_y, n_x));
     let receiver = test[0].max(rows.held[0] + result[0]);
     let sender = test[1].max(rows.held[1]).max(result[1]);
-    let party = |bytes| PartyCost { work, memory: Memory::held(bytes) };
-    Ok(Cost { traffic, rounds, receiver: party(receiver), sender: party(sender) })
+    let steps = vec![tests, rows.step, deal.sent_on()];
+    Ok(Cost { steps, rounds, memory: [receiver, sender].map(Memory::held) })
 }
 
 /// Runs one party of a union over these tests. The peer's set has `n` items in the protocol.

@@ -26,6 +26,7 @@ mod sigma_dh;
 mod sigma_fhe;
 mod vole;
 
+pub use crate::assumption::Assumption;
 pub use cm20::CM20;
 pub use cwprf::CWPRF;
 pub(crate) use dc17::under_cipher;
@@ -46,12 +47,14 @@ use crate::error::{Error, Result};
 use crate::group::{self, InGroup};
 use crate::hashed::Dummies;
 use crate::many::Many;
-use crate::operations::cost::{Cost, Deal, Memory, PartyCost, Traffic, Work, held_for_tags, tags_and_rows};
+use crate::operations::cost::{Cost, Deal, Memory, held_for_tags, tags_and_rows};
 use crate::operations::{
     Announced, Learned, Operation, Role, Sealed, Task, Terms, UNION, intersect, multiparty,
 };
 use crate::oprf::Oprf;
 use crate::params::MAX_SET;
+use crate::work::Step;
+use crate::work::{Primitive, Work};
 use std::fmt;
 
 /// All protocols of two parties that this program is built with, in the order shown to users.
@@ -154,11 +157,31 @@ pub struct Protocol {
     pub ciphers: &'static [&'static str],
     /// The operations it computes, each once.
     pub offers: &'static [Offer],
+    /// Whether it may be picked where the user names none ([`crate::planner`]).
+    pub automatic: bool,
+    /// What it rests on in the group of this name.
+    rests_on: fn(&str) -> &'static [Assumption],
+    /// What is known of the speed of a machine from runs of it ([`crate::speed`]).
+    pub(crate) probes: &'static [Probe],
     /// The assumptions behind the secrecy under these terms, in the group of this name, in sentences. What an operation
     /// assumes in addition is in [`Protocol::assumes`].
     assumptions: fn(&Terms, &str) -> Vec<&'static str>,
     /// How it runs, and what that costs.
     runs: Runs,
+}
+
+/// A run by which a primitive is timed, those before it in [`Primitive::ALL`] being known.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Probe {
+    /// The primitive.
+    pub(crate) primitive: Primitive,
+    /// What is computed, and in which group.
+    pub(crate) operation: &'static Operation,
+    pub(crate) group: &'static str,
+    /// Items of each party.
+    pub(crate) items: usize,
+    /// The party that is timed.
+    pub(crate) role: Role,
 }
 
 /// How a protocol runs.
@@ -334,6 +357,15 @@ impl Protocol {
         all
     }
 
+    /// The hard problems that an operation rests on in the group of this name.
+    pub fn rests_on(&self, operation: &Operation, group: &str) -> Vec<Assumption> {
+        let over = operation.over_union.iter().flat_map(|over| over.rests_on);
+        let mut all: Vec<Assumption> = (self.rests_on)(group).iter().chain(over).copied().collect();
+        all.sort_unstable();
+        all.dedup();
+        all
+    }
+
     /// Whether it is for several parties; otherwise it is for two.
     pub const fn is_of_several(&self) -> bool {
         matches!(self.runs, Runs::Several { .. })
@@ -356,10 +388,16 @@ impl Protocol {
         let Runs::Two { cost, .. } = self.runs else { return Err(self.not_of(2)) };
         let (receiver, sender) = self.sizes(deal);
         self.check_sizes(deal.operation, [receiver, sender]).map_err(Error::Usage)?;
-        match &deal.operation.over_union {
-            Some(over) => Ok((over.cost)(deal, cost(&(over.union)(deal))?)),
-            None => cost(deal),
+        let mut cost = match &deal.operation.over_union {
+            Some(over) => (over.cost)(deal, cost(&(over.union)(deal))?),
+            None => cost(deal)?,
+        };
+        // Before all else both hash their items.
+        if let Some(first) = cost.steps.first_mut() {
+            let own = [deal.receiver, deal.sender].map(|all| Work::of(Primitive::Item, all.size));
+            first.work = [0, 1].map(|i| first.work[i] + own[i]);
         }
+        Ok(cost)
     }
 
     /// What a run of several costs, with these bounds on their sets.
@@ -622,25 +660,16 @@ fn over_oprf<'a>(
 /// The cost of an intersection over an OPRF of this cost: then come the tags, and the bits if both get the result.
 fn cost_over_oprf(deal: &Deal, (n_y, n_x): (usize, usize), oprf: crate::oprf::Cost) -> Result<Cost> {
     let coding = intersect::oprf::coding(&deal.terms, n_x, n_y)?;
-    let tags = tags_and_rows(deal, n_x, coding);
+    let tags = Step::both(Work::of(Primitive::Tag, n_x)).sends(0, tags_and_rows(deal, n_x, coding));
     let rounds = oprf.rounds + usize::from(n_x > 0) * (1 + usize::from(deal.terms.both));
     let for_tags = held_for_tags(deal, (n_y, n_x), coding);
     let values = [n_y, n_x].map(|n| 32 * n);
-    let party = |i: usize| PartyCost {
-        work: Work {
-            base_ots: oprf.base_ots,
-            matrix_bits: oprf.matrix_bits[i],
-            vole_items: oprf.vole_items,
-            ..Work::default()
-        },
-        memory: Memory {
-            held: oprf.held[i].max(values[i] + for_tags[i]) as u64,
-            each_thread: oprf.each_thread[i] as u64,
-        },
-    };
-    let [to_sender, to_receiver] = oprf.sends.map(|bytes| bytes as u64);
-    let traffic = deal.sent_on() + Traffic { to_sender, to_receiver: to_receiver + tags };
-    Ok(Cost { traffic, rounds, receiver: party(0), sender: party(1) })
+    let memory = [0, 1].map(|i| Memory {
+        held: oprf.held[i].max(values[i] + for_tags[i]) as u64,
+        each_thread: oprf.each_thread[i] as u64,
+    });
+    let steps = [oprf.steps, vec![tags, deal.sent_on()]].concat();
+    Ok(Cost { steps, rounds, memory })
 }
 
 /// An assumption of all protocols, unless run against a malicious sender.

@@ -1,13 +1,13 @@
 //! `osn`: membership tests in cuckoo bins, from VOLE and oblivious switching.
 
 use super::krtw19::over_bins;
-use super::{BASE_OTS, Offer, Protocol, Runs, SEMI_HONEST, groups};
+use super::{Assumption, BASE_OTS, Offer, Probe, Protocol, Runs, SEMI_HONEST, groups};
 use crate::error::Result;
 use crate::membership::switched::{Plan, Switched};
-use crate::operations::cost::{Cost, Deal, Memory, PartyCost, Traffic, Work, transfer};
+use crate::operations::cost::{Cost, Deal, Memory, transfer};
 use crate::operations::union::{self, bins};
-use crate::operations::{ID, Terms, UNION};
-use crate::ot::extension;
+use crate::operations::{ID, Role, Terms, UNION};
+use crate::work::Primitive;
 
 /// Membership tests in cuckoo bins, permuted by oblivious switching ([`crate::membership::switched`]).
 pub static OSN: Protocol = Protocol {
@@ -16,6 +16,15 @@ pub static OSN: Protocol = Protocol {
     groups: &[groups::RISTRETTO255],
     ciphers: &[],
     offers: &[Offer { shards: true, ..Offer::of(&UNION) }, Offer::of(&ID)],
+    automatic: true,
+    rests_on: |_| &[Assumption::Ddh, Assumption::Lpn],
+    probes: &[Probe {
+        primitive: Primitive::Switch,
+        operation: &UNION,
+        group: groups::RISTRETTO255,
+        items: 1 << 14,
+        role: Role::Receiver,
+    }],
     assumptions: |_, _| {
         vec![
             SEMI_HONEST,
@@ -42,21 +51,13 @@ fn cost(deal: &Deal) -> Result<Cost> {
     let plan = plan(&deal.terms, n_y, n_x);
     let tests = plan.cost()?;
     let rows = transfer(plan.slots(), union::rows::width(&deal.terms), None);
-    let [to_sender, to_receiver] = tests.sends.map(|bytes| bytes as u64);
-    let traffic = deal.sent_on() + Traffic { to_sender, to_receiver } + rows.traffic;
-    let work = Work {
-        base_ots: tests.base_ots + extension::WIDTH,
-        vole_items: tests.vole_items,
-        switches: plan.switches(),
-        ..Work::default()
-    };
     // The first message of the base OTs for the rows travels with the tags.
     let rounds = tests.rounds + rows.rounds - 1 + usize::from(deal.terms.both);
     let result = union::held(deal, n_y, n_x);
     let receiver = tests.held[0].max(rows.held[0] + result[0]);
     let sender = tests.held[1].max(rows.held[1]).max(result[1]);
-    let party = |bytes| PartyCost { work, memory: Memory::held(bytes) };
-    Ok(Cost { traffic, rounds, receiver: party(receiver), sender: party(sender) })
+    let steps = [tests.steps, vec![rows.step, deal.sent_on()]].concat();
+    Ok(Cost { steps, rounds, memory: [receiver, sender].map(Memory::held) })
 }
 
 #[cfg(test)]

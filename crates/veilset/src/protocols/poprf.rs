@@ -1,14 +1,16 @@
 //! `poprf`: mqRPMT from a permuted OPRF, and OT extension (CZZDL 6).
 
 use super::cwprf::{Test, over_mqrpmt, with_transfer};
-use super::{Offer, Protocol, Runs, SEMI_HONEST, groups};
+use super::{Assumption, Offer, Protocol, Runs, SEMI_HONEST, groups};
 use crate::error::Result;
 use crate::group::ristretto255::Ristretto255;
 use crate::membership::lookup::{self, Tags};
 use crate::membership::poprf::FromPermutedOprf;
-use crate::operations::cost::{Cost, Deal, Work, framed, grown};
+use crate::operations::cost::{Cost, Deal, framed, grown};
 use crate::operations::{COUNT, ID, INTERSECT, SHARE, SUM, UNION};
 use crate::oprf::permuted;
+use crate::work::Step;
+use crate::work::{Primitive, Work};
 
 /// mqRPMT from a permuted OPRF, and OT extension ([`crate::membership::poprf`]).
 pub static POPRF: Protocol = Protocol {
@@ -24,6 +26,9 @@ pub static POPRF: Protocol = Protocol {
         Offer { prepares: true, ..Offer::of(&SHARE) },
         Offer::of(&ID),
     ],
+    automatic: true,
+    rests_on: |_| &[Assumption::Ddh],
+    probes: &[],
     assumptions: |_, _| {
         vec![
             SEMI_HONEST,
@@ -51,13 +56,16 @@ pub static POPRF: Protocol = Protocol {
 fn cost(deal: &Deal) -> Result<Cost> {
     let (n_y, n_x) = POPRF.sizes(deal);
     let tags = Tags::new(deal.terms.exponent(), n_x, n_y)?;
-    let mut traffic = deal.sent_on();
     let points = framed(n_y, permuted::FRAME, 32);
-    traffic.to_sender += points;
-    traffic.to_receiver += points + framed(n_x, lookup::FRAME, tags.bytes);
     // Each side raises each of the receiver's items once, the receiver once more to unmask it; and the sender its own.
-    let work = [2 * n_y, n_y + n_x].map(|multiplications| Work { multiplications, ..Work::default() });
-    with_transfer(deal, (n_y, n_x), Test { traffic, work, held: held_for_test(n_y, n_x) })
+    let raised = |n: usize| Work::of(Primitive::Ristretto255, n);
+    let tag = Work::of(Primitive::Tag, n_x);
+    let steps = vec![
+        Step::of(raised(n_y), Work::default()).sends(points, 0),
+        Step::both(raised(n_y)).sends(0, points),
+        Step::of(tag, raised(n_x) + tag).sends(0, framed(n_x, lookup::FRAME, tags.bytes)),
+    ];
+    with_transfer(deal, (n_y, n_x), Test { steps, held: held_for_test(n_y, n_x) })
 }
 
 /// Bytes that each party holds during the test. The receiver: a permutation of its own items, their values in a growing

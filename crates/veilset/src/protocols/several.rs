@@ -1,7 +1,7 @@
 //! `mpsu`, `mpsi` and `mpsi-ca`: union, intersection and its size among several parties, secure against any coalition of
 //! all but one (GNT23 4, corrected, for the union; the others on the same parts).
 
-use super::{BASE_OTS, Offer, Protocol, Runs, groups};
+use super::{Assumption, BASE_OTS, Offer, Protocol, Runs, groups};
 use crate::equality::nibbles::Nibbles;
 use crate::item::Items;
 use crate::membership::mot::FromOt;
@@ -29,6 +29,9 @@ pub static MPSU: Protocol = Protocol {
     groups: &[groups::RISTRETTO255],
     ciphers: &[],
     offers: &[Offer::of(&UNION)],
+    automatic: true,
+    rests_on: |_| &[Assumption::Ddh, Assumption::Lpn],
+    probes: &[],
     assumptions: |_, _| vec![ALL_BUT_ONE, DDH, LPN, HASHES],
     runs: Runs::Several {
         cost: |terms, bounds| cost::union(&public(terms, bounds)),
@@ -47,6 +50,9 @@ pub static MPSI: Protocol = Protocol {
     groups: &[groups::RISTRETTO255],
     ciphers: &[],
     offers: &[Offer::of(&INTERSECT)],
+    automatic: true,
+    rests_on: |_| &[Assumption::Ddh, Assumption::Lpn],
+    probes: &[],
     assumptions: |_, _| vec![ALL_BUT_ONE, BASE_OTS, LPN, HASHES],
     runs: Runs::Several {
         cost: |_, bounds| cost::intersect(bounds),
@@ -68,6 +74,9 @@ pub static MPSI_CA: Protocol = Protocol {
     groups: &[groups::RISTRETTO255],
     ciphers: &[],
     offers: &[Offer::of(&COUNT)],
+    automatic: true,
+    rests_on: |_| &[Assumption::Ddh, Assumption::Lpn],
+    probes: &[],
     assumptions: |_, _| vec![ALL_BUT_ONE, DDH, LPN, HASHES],
     runs: Runs::Several {
         cost: |_, bounds| cost::count(bounds),

@@ -7,8 +7,9 @@ use crate::context::Context;
 use crate::error::{Error, Result};
 use crate::membership::permuted::{self, PermuteThenTest};
 use crate::membership::sigma::{SigmaMqpmt, Sizes};
-use crate::operations::cost::{Cost, Deal, Memory, PartyCost, Traffic, Work};
+use crate::operations::cost::{Cost, Deal, Memory};
 use crate::operations::{Learned, Operation, OverSigma, Sealed, Task, Terms};
+use crate::work::Step;
 
 /// How an offered operation is computed.
 fn over_sigma(operation: &Operation) -> Result<&OverSigma> {
@@ -37,13 +38,12 @@ pub(super) fn stages(operation: &Operation, _: &Terms) -> usize {
     }
 }
 
-/// What the three moves cost. Of two numbers, the first is the server's.
+/// What the three moves cost. Of two numbers, the first is the server's. So a step has the server in the place of the
+/// receiver.
 pub(super) struct Moves {
-    pub(super) to_server: u64,
-    pub(super) to_client: u64,
+    pub(super) steps: Vec<Step>,
     /// Messages that wait for each other.
     pub(super) rounds: usize,
-    pub(super) work: [Work; 2],
     pub(super) held: [usize; 2],
     /// What each thread holds.
     pub(super) each_thread: [usize; 2],
@@ -62,26 +62,22 @@ pub(super) fn cost(
         OverSigma::Permuted(_) => {
             // The sender is the server. Its first message does not wait for the queries, but its responses do.
             let moves = moves(deal.group, Sizes { n_y: sender, n_x: receiver })?;
-            let traffic =
-                deal.sent_on() + Traffic { to_sender: moves.to_server, to_receiver: moves.to_client };
+            let steps = moves.steps.into_iter().map(Step::swapped).chain([deal.sent_on()]).collect();
             let rounds = moves.rounds + usize::from(deal.terms.both);
-            let party = |i: usize| PartyCost {
-                work: moves.work[i],
-                memory: Memory { held: moves.held[i] as u64, each_thread: moves.each_thread[i] as u64 },
-            };
-            Ok(Cost { traffic, rounds, receiver: party(1), sender: party(0) })
+            let memory = [1, 0]
+                .map(|i| Memory { held: moves.held[i] as u64, each_thread: moves.each_thread[i] as u64 });
+            Ok(Cost { steps, rounds, memory })
         }
         OverSigma::Star(_) => {
             let moves = moves(deal.group, Sizes { n_y: receiver, n_x: sender })?;
             let bits = sender.div_ceil(8) + HEADER * sender.div_ceil(permuted::BITS);
-            let traffic = Traffic { to_sender: moves.to_client, to_receiver: moves.to_server + bits as u64 };
+            let steps = [moves.steps, vec![Step::default().sends(0, bits as u64)]].concat();
             // The bits, which the receiver restores the order of.
             let held = [moves.held[0].max(moves.order + 2 * sender), moves.held[1]];
-            let test = Test { traffic, work: moves.work, held };
+            let test = Test { steps, held };
             let over = over_mqrpmt(deal.operation)?;
             let mut cost = transferred(deal, (receiver, sender), over, moves.rounds, test)?;
-            cost.receiver.memory.each_thread += moves.each_thread[0] as u64;
-            cost.sender.memory.each_thread += moves.each_thread[1] as u64;
+            cost.memory.iter_mut().zip(moves.each_thread).for_each(|(m, each)| m.each_thread += each as u64);
             Ok(cost)
         }
     }

@@ -2,14 +2,16 @@
 //! extension.
 
 use super::sigma::{self, Moves};
-use super::{Offer, Protocol, Runs, SEMI_HONEST, groups};
+use super::{Assumption, Offer, Protocol, Runs, SEMI_HONEST, groups};
 use crate::ahe::elgamal::{Ciphertext, FRESH};
 use crate::channel::{HEADER, Wire};
 use crate::error::Result;
 use crate::membership::sigma::{Sizes, per_frame};
 use crate::membership::sigma_ahe::{MOST_X, MOST_Y, SigmaAhe, powers};
-use crate::operations::cost::{Work, framed};
+use crate::operations::cost::framed;
 use crate::operations::{COUNT, UNION};
+use crate::work::Step;
+use crate::work::{Primitive, Work};
 
 /// Permute, then test, over a Sigma-mqPMT from AHE, and OT extension ([`crate::membership::sigma_ahe`]).
 pub static SIGMA_AHE: Protocol = Protocol {
@@ -22,6 +24,9 @@ pub static SIGMA_AHE: Protocol = Protocol {
         Offer { reveals_count: true, inserts_list: true, largest: [MOST_Y, MOST_X], ..Offer::of(&UNION) },
         Offer { largest: [MOST_X, MOST_Y], ..Offer::of(&COUNT) },
     ],
+    automatic: true,
+    rests_on: |_| &[Assumption::Ddh],
+    probes: &[],
     assumptions: |_, _| {
         vec![
             SEMI_HONEST,
@@ -47,8 +52,11 @@ fn moves(_: &str, Sizes { n_y, n_x }: Sizes) -> Result<Moves> {
     let to_server = key as u64 + framed(n_x, per_frame(query), query);
     let to_client = framed(n_x, responses, Ciphertext::SIZE);
     // The client encrypts with its secret key, by two multiplications; it tests a response with one.
-    let work = [n_x * (2 * powers + FRESH), n_x * (2 * powers + 1) + usize::from(n_x > 0)];
-    let work = work.map(|multiplications| Work { multiplications, ..Work::default() });
+    let raised = |n: usize| Work::of(Primitive::Ristretto255, n);
+    let steps = vec![
+        Step::of(Work::default(), raised(n_x * 2 * powers + usize::from(n_x > 0))).sends(0, to_server),
+        Step::of(raised(n_x * (2 * powers + FRESH)), raised(n_x)).sends(to_client, 0),
+    ];
     let order = 4 * n_x;
     // A frame of queries in two forms, or one of responses in two forms, with two elements for each while they are
     // tested. The server keeps all responses, and the multiples of the key.
@@ -59,7 +67,7 @@ fn moves(_: &str, Sizes { n_y, n_x }: Sizes) -> Result<Moves> {
     ];
     let each_thread = [COMBINED, ENCRYPTED].map(|each| powers * each);
     let rounds = if n_x > 0 { 2 } else { 0 };
-    Ok(Moves { to_server, to_client, rounds, work, held, each_thread, order })
+    Ok(Moves { steps, rounds, held, each_thread, order })
 }
 
 /// Bytes of the multiples of a public key.

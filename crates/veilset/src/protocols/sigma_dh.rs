@@ -1,7 +1,7 @@
 //! `sigma-dh`: permute, then test, over a Sigma-mqPMT from DDH (CZZDL 7, B.1), and OT extension.
 
 use super::sigma::{self, Moves};
-use super::{Offer, Protocol, Runs, SEMI_HONEST, groups};
+use super::{Assumption, Offer, Protocol, Runs, SEMI_HONEST, groups};
 use crate::channel::HEADER;
 use crate::compact_set::CompactSet;
 use crate::compact_set::golomb::{self, Golomb};
@@ -11,8 +11,10 @@ use crate::group::curve25519::Curve25519;
 use crate::group::ristretto255::Ristretto255;
 use crate::membership::sigma::{EXPONENT, FRAME, Sizes};
 use crate::membership::sigma_dh::SigmaDh;
-use crate::operations::cost::{Work, framed, grown};
+use crate::operations::cost::{framed, grown};
 use crate::operations::{COUNT, UNION};
+use crate::work::Step;
+use crate::work::{Primitive, Work};
 
 /// Permute, then test, over a Sigma-mqPMT from DDH, and OT extension ([`crate::membership::permuted`]).
 pub static SIGMA_DH: Protocol = Protocol {
@@ -21,6 +23,9 @@ pub static SIGMA_DH: Protocol = Protocol {
     groups: &[groups::CURVE25519, groups::RISTRETTO255],
     ciphers: &[],
     offers: &[Offer { reveals_count: true, inserts_list: true, ..Offer::of(&UNION) }, Offer::of(&COUNT)],
+    automatic: true,
+    rests_on: |_| &[Assumption::Ddh],
+    probes: &[],
     assumptions: |_, _| {
         vec![
             SEMI_HONEST,
@@ -40,11 +45,17 @@ pub static SIGMA_DH: Protocol = Protocol {
 };
 
 fn moves(group: &str, Sizes { n_y, n_x }: Sizes) -> Result<Moves> {
-    let Facts { point, room, .. } = SIGMA_DH.facts(group)?;
+    let Facts { point, room, multiplication, .. } = SIGMA_DH.facts(group)?;
     let a = Golomb::new(EXPONENT, n_x, n_y)?;
     let points = framed(n_x, FRAME, point);
     // The server raises its own items and each query once; the client each query, and the response to unmask it.
-    let work = [n_y + n_x, 2 * n_x].map(|multiplications| Work { multiplications, ..Work::default() });
+    let raised = |n: usize| Work::of(multiplication, n);
+    let tag = Work::of(Primitive::Tag, n_x);
+    let to_client = points + (a.bytes() + HEADER * n_y.div_ceil(golomb::FRAME)) as u64;
+    let steps = vec![
+        Step::of(raised(n_y), raised(n_x)).sends(0, points),
+        Step::of(raised(n_x), raised(n_x) + tag).sends(to_client, 0),
+    ];
     let order = 4 * n_x;
     // A frame of points in two forms: the server, of its own items and of queries; the client, each way. The server: positions and digests of its own items, and all
     // responses, with a sorted copy of their digests. The client: tags, its order, and opened responses with a
@@ -54,8 +65,7 @@ fn moves(group: &str, Sizes { n_y, n_x }: Sizes) -> Result<Moves> {
         frame(n_y) + frame(n_x) + 20 * n_y + 32 * n_x + grown(n_x, 16) + order,
         2 * frame(n_x) + grown(n_y, 16) + grown(n_x, 16) + order,
     ];
-    let to_client = points + (a.bytes() + HEADER * n_y.div_ceil(golomb::FRAME)) as u64;
     // The queries and the responses; without queries the first message.
     let rounds = if n_x > 0 { 2 } else { usize::from(n_y > 0) };
-    Ok(Moves { to_server: points, to_client, rounds, work, held, each_thread: [0; 2], order })
+    Ok(Moves { steps, rounds, held, each_thread: [0; 2], order })
 }

@@ -1,12 +1,13 @@
 //! `sigma-fhe`: mqRPMT from fully homomorphic encryption, and OT extension (CZZDL B.2). With the feature `fhe` only.
 
 use super::cwprf::{Test, over_mqrpmt, transferred};
-use super::{BASE_OTS, Offer, Protocol, Runs, SEMI_HONEST, groups};
+use super::{Assumption, BASE_OTS, Offer, Probe, Protocol, Runs, SEMI_HONEST, groups};
 use crate::error::Result;
 use crate::membership::sigma_fhe::{self, FRAME, FromFhe};
-use crate::operations::cost::{Cost, Deal, Memory, PartyCost, Traffic, Work, framed};
-use crate::operations::{COUNT, INTERSECT, SHARE, SUM, UNION};
+use crate::operations::cost::{Cost, Deal, Memory, framed};
+use crate::operations::{COUNT, INTERSECT, Role, SHARE, SUM, UNION};
 use crate::params::bfv::{Budget, DEGREE, LARGEST, MODULI};
+use crate::work::{Primitive, Step, Work};
 
 /// mqRPMT from fully homomorphic encryption, and OT extension ([`crate::membership::sigma_fhe`]).
 pub static SIGMA_FHE: Protocol = Protocol {
@@ -21,6 +22,15 @@ pub static SIGMA_FHE: Protocol = Protocol {
         Offer { largest: LARGEST, ..Offer::of(&SUM) },
         Offer { largest: LARGEST, ..Offer::of(&SHARE) },
     ],
+    automatic: true,
+    rests_on: |_| &[Assumption::Ddh, Assumption::Lpn, Assumption::Rlwe],
+    probes: &[Probe {
+        primitive: Primitive::Bfv,
+        operation: &UNION,
+        group: groups::RISTRETTO255,
+        items: 64,
+        role: Role::Receiver,
+    }],
     assumptions: |_, _| {
         vec![
             SEMI_HONEST,
@@ -56,19 +66,14 @@ fn cost(deal: &Deal) -> Result<Cost> {
     let runs = usize::from(n_y > 0 && n_x > 0);
     let (_, oprf) = sigma_fhe::comparison(n_x);
     let [to_sender, to_receiver] = sigma_fhe::sends(n_y, n_x);
-    let mut traffic = deal.sent_on();
-    traffic += Traffic {
-        to_sender: (to_sender + runs * oprf.sends[0]) as u64,
-        to_receiver: (to_receiver + runs * oprf.sends[1]) as u64
-            + runs as u64 * framed(n_x, FRAME, budget.tag),
-    };
-    let ciphertexts = runs * (n_y + 1) * budget.batches;
-    let work = [0, 1].map(|i| Work {
-        ciphertexts,
-        matrix_bits: runs * oprf.matrix_bits[i],
-        vole_items: runs * oprf.vole_items,
-        ..Work::default()
-    });
+    let ciphertexts = Work::of(Primitive::Bfv, runs * (n_y + 1) * budget.batches);
+    let mut steps = vec![Step::both(ciphertexts).sends(to_sender as u64, to_receiver as u64)];
+    if runs > 0 {
+        steps.extend(&oprf.steps);
+    }
+    steps.push(
+        Step::both(Work::of(Primitive::Tag, n_x)).sends(0, runs as u64 * framed(n_x, FRAME, budget.tag)),
+    );
     // Of each batch the server has two polynomials as they are sent, and both the masks or values and their inputs.
     let pairs = 16 * n_x;
     let values = pairs + 64 * n_x;
@@ -77,7 +82,7 @@ fn cost(deal: &Deal) -> Result<Cost> {
         TABLES + 6 * POLYNOMIAL + pairs + values,
     ];
     let held = [0, 1].map(|i| runs * held[i].max(values + oprf.held[i]) + 4 * n_x);
-    let test = Test { traffic, work, held };
+    let test = Test { steps, held };
     // The queries, the responses, and the OPRF, in which the receiver has the last word; then the tags.
     let before = runs * (2 + oprf.rounds);
     let over = over_mqrpmt(deal.operation)?;
@@ -85,14 +90,13 @@ fn cost(deal: &Deal) -> Result<Cost> {
         // The sender's first message of the base OTs travels with its tags.
         Some(_) => transferred(deal, (n_y, n_x), over, before, test)?,
         None => {
-            let party = |i: usize| PartyCost { work: test.work[i], memory: Memory::held(test.held[i]) };
             let rounds = before + runs + usize::from(deal.terms.both);
-            Cost { traffic: test.traffic, rounds, receiver: party(0), sender: party(1) }
+            let steps = [test.steps, vec![deal.sent_on()]].concat();
+            Cost { steps, rounds, memory: test.held.map(Memory::held) }
         }
     };
-    for (i, party) in [&mut cost.receiver, &mut cost.sender].into_iter().enumerate() {
-        party.work.base_ots += runs * oprf.base_ots;
-        party.memory.each_thread = (runs * (EACH_THREAD + oprf.each_thread[i])) as u64;
+    for (memory, each_thread) in cost.memory.iter_mut().zip(oprf.each_thread) {
+        memory.each_thread = (runs * (EACH_THREAD + each_thread)) as u64;
     }
     Ok(cost)
 }

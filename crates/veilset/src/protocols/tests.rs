@@ -1,5 +1,6 @@
 use super::*;
 use crate::operations::{self, COUNT, ID, INTERSECT, UNION};
+use crate::work::Primitive;
 use std::collections::HashSet;
 
 #[path = "rounds_tests.rs"]
@@ -211,7 +212,7 @@ fn sigma_ahe_multiplies_twice_for_each_pair_of_items() {
         let deal = Deal { operation, terms, group: SIGMA_AHE.group(), receiver, sender };
         let cost = SIGMA_AHE.cost(&deal).unwrap();
         assert_eq!(
-            Role::ALL.map(|role| cost.of(role).work.multiplications),
+            Role::ALL.map(|role| cost.work(role).count(Primitive::Ristretto255) as usize),
             expected,
             "{operation} {sizes:?}"
         );

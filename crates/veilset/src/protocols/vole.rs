@@ -1,9 +1,10 @@
 //! `vole`: a multi-point OPRF from vector OLE (RR22).
 
-use super::{BASE_OTS, Offer, Protocol, Runs, SEMI_HONEST, groups};
-use crate::operations::INTERSECT;
+use super::{Assumption, BASE_OTS, Offer, Probe, Protocol, Runs, SEMI_HONEST, groups};
+use crate::operations::{INTERSECT, Role};
 use crate::oprf::vole::Rr22;
 use crate::vole::silent::Silent;
+use crate::work::Primitive;
 
 /// A multi-point OPRF from vector OLE ([`crate::oprf::vole`]).
 pub static VOLE: Protocol = Protocol {
@@ -12,6 +13,15 @@ pub static VOLE: Protocol = Protocol {
     groups: &[groups::RISTRETTO255],
     ciphers: &[],
     offers: &[Offer { shards: true, ..Offer::of(&INTERSECT) }],
+    automatic: true,
+    rests_on: |_| &[Assumption::Ddh, Assumption::Lpn],
+    probes: &[Probe {
+        primitive: Primitive::Tag,
+        operation: &INTERSECT,
+        group: groups::RISTRETTO255,
+        items: 1 << 19,
+        role: Role::Receiver,
+    }],
     assumptions: |_, _| {
         vec![
             SEMI_HONEST,

@@ -1,42 +1,19 @@
 //! What a run will cost, and what each side will learn. Bytes, rounds, memory and work come from the protocol's entry;
-//! time comes from a short measurement of this machine.
+//! time comes from the speeds of this machine ([`crate::speed`]).
 
 use super::Proposal;
 use super::words::{When, of_several};
 use crate::error::{Error, Result};
-use crate::group::{self, Group, InGroup, Key};
-use crate::hash::ItemHash;
-use crate::operations::cost::{Traffic, Work};
+use crate::group;
 use crate::operations::{Role, View};
-use crate::rng::Prng;
-use crate::threads::Threads;
-use std::time::{Duration, Instant};
+use crate::speed::Speeds;
+use crate::work::Traffic;
+use std::time::Duration;
 
 /// TLS adds 22 bytes to each record of 16 KiB.
 const RECORD: (u64, u64) = (22, 1 << 14);
 /// Approximate bytes of the handshake, the agreement and the confirmation, either way.
 const AROUND: u64 = 3000;
-/// How long the speed of this machine is measured.
-const TRY: Duration = Duration::from_millis(20);
-/// Points per try and thread: enough for the kernel to be at its best.
-const POINTS: usize = 512;
-/// Approximate time of everything else per multiplication (hashing, sorting, transfers), on one thread.
-const BESIDE: Duration = Duration::from_nanos(700);
-/// Approximate time per item of either party in an OPRF from VOLE, on one thread.
-const VOLE_ITEM: Duration = Duration::from_nanos(300);
-/// Approximate time per item of either party in KRTW19, on one thread: nearly all of it for the tests in its bin.
-const BINNED_ITEM: Duration = Duration::from_micros(8);
-/// Approximate time of a switch of a network, on one thread.
-const SWITCH: Duration = Duration::from_nanos(60);
-/// Approximate time of a base OT, on one thread; they are too few for more threads to matter.
-const BASE_OT: Duration = Duration::from_micros(80);
-/// Approximate time of a ciphertext of BFV, on one thread.
-const CIPHERTEXT: Duration = Duration::from_millis(4);
-/// Approximate time of a bit of CM20's matrix, on one thread.
-const MATRIX_BIT: Duration = Duration::from_nanos(3);
-/// Approximate time of a string that is compared with shared output, on one thread.
-const COMPARED: Duration = Duration::from_nanos(2500);
-
 /// The expected cost of a run for our side.
 #[derive(Debug, Clone, Copy)]
 #[non_exhaustive]
@@ -56,24 +33,24 @@ pub struct Estimate {
 }
 
 impl Estimate {
-    /// The estimate for this run on these threads; `prepared` says whether our half was prepared before. If points are
-    /// multiplied, it measures the speed of this machine for a few milliseconds.
+    /// The estimate for this run at these speeds; `prepared` says whether our half was prepared before.
     ///
     /// # Errors
     /// As those of the protocol, for sets that are too large for it.
-    pub fn of(proposal: &Proposal, prepared: bool, threads: &Threads) -> Result<Estimate> {
+    pub fn of(proposal: &Proposal, prepared: bool, speeds: &Speeds) -> Result<Estimate> {
         let role = proposal.hello.role;
         if proposal.hello.terms.several {
-            return Estimate::of_several(proposal, threads);
+            return Estimate::of_several(proposal, speeds);
         }
         let (protocol, deal) = proposal.deal();
         let cost = protocol.cost(&deal)?;
-        let ours = cost.of(role);
         let runs = proposal.hello.terms.shards.max(1);
         // The points under the first key; not those of dummies that the receiver of a union inserts.
         let ready = if prepared { proposal.ours.size } else { 0 };
-        let work = Work { multiplications: ours.work.multiplications.saturating_sub(ready), ..ours.work };
-        let Traffic { to_sender, to_receiver } = cost.traffic;
+        let multiplication = group::facts(proposal.choice.group).map(|facts| facts.multiplication);
+        let work = cost.work(role);
+        let work = multiplication.map_or(work, |primitive| work.without(primitive, ready));
+        let Traffic { to_sender, to_receiver } = cost.traffic();
         let [sent, received] = match role {
             Role::Receiver => [to_sender, to_receiver],
             Role::Sender => [to_receiver, to_sender],
@@ -82,12 +59,12 @@ impl Estimate {
             sent: whole(u64::from(runs) * sent),
             received: whole(u64::from(runs) * received),
             rounds: runs as usize * cost.rounds,
-            memory: ours.memory.on(threads.count()) + cost.in_flight(),
-            work: runs * time(&work, proposal, threads)?,
+            memory: cost.memory(role).on(speeds.threads) + cost.in_flight(),
+            work: runs * Duration::from_secs_f64(speeds.seconds(&work)),
         })
     }
 
-    fn of_several(proposal: &Proposal, threads: &Threads) -> Result<Estimate> {
+    fn of_several(proposal: &Proposal, speeds: &Speeds) -> Result<Estimate> {
         let me = proposal.me();
         let protocol = proposal.choice.protocol;
         let cost = protocol.cost_of_several(&proposal.hello.terms, &proposal.bounds())?;
@@ -98,8 +75,8 @@ impl Estimate {
             sent: whole(cost.sent(me)) + around,
             received: whole(cost.received(me)) + around,
             rounds: cost.rounds,
-            memory: ours.memory.on(threads.count()) + cost.in_flight(me),
-            work: time(&ours.work, proposal, threads)?,
+            memory: ours.memory.on(speeds.threads) + cost.in_flight(me),
+            work: Duration::from_secs_f64(speeds.seconds(&ours.work)),
         })
     }
 
@@ -112,75 +89,6 @@ impl Estimate {
 /// Bytes of a link with TLS and all around.
 fn whole(bytes: u64) -> u64 {
     bytes + bytes * RECORD.0 / RECORD.1 + AROUND
-}
-
-/// How long our side computes. If points are multiplied, it measures the speed of this machine.
-fn time(work: &Work, proposal: &Proposal, threads: &Threads) -> Result<Duration> {
-    let speed = match work.multiplications {
-        0 => Speed { points: 0.0, threads: threads.count() },
-        _ => Speed::measure(proposal.choice.group, threads)?,
-    };
-    Ok(speed.of(work))
-}
-
-/// How fast this machine is.
-#[derive(Debug, Clone, Copy)]
-pub struct Speed {
-    /// Multiplications of points per second, on all threads together.
-    pub points: f64,
-    /// The number of threads.
-    pub threads: usize,
-}
-
-impl Speed {
-    /// Measures it for a few milliseconds, on these threads, in the group of this name.
-    ///
-    /// # Errors
-    /// [`Error::Bug`] for a group that no protocol works in.
-    pub fn measure(group: &str, threads: &Threads) -> Result<Speed> {
-        struct Measure<'m>(&'m Threads);
-        impl InGroup for Measure<'_> {
-            type Output = Result<Speed>;
-            fn run<G: Group>(self) -> Self::Output {
-                Speed::measure_in::<G>(self.0)
-            }
-        }
-        let unknown = || Err(Error::Bug(format!("the speed of {group}")));
-        group::with(group, Measure(threads)).unwrap_or_else(unknown)
-    }
-
-    fn measure_in<G: Group>(threads: &Threads) -> Result<Speed> {
-        let mut rng = Prng::from_os()?;
-        let key = G::Key::random(&mut rng);
-        let hashes = (0..POINTS * threads.count()).map(|_| ItemHash::random(&mut rng));
-        // A point has low order with probability 2^-250 only. The first call wakes the threads.
-        let hashes: Vec<ItemHash> = hashes.collect();
-        let points = threads.run(|| G::map_and_raise(&hashes, &key)).unwrap_or_default();
-        let (start, mut done) = (Instant::now(), 0);
-        while start.elapsed() < TRY {
-            done += threads.run(|| G::raise(&points, &key)).map_or(1, |raised| raised.len().max(1));
-        }
-        let points = done as f64 / start.elapsed().as_secs_f64();
-        Ok(Speed { points, threads: threads.count() })
-    }
-
-    fn of(&self, work: &Work) -> Duration {
-        let Work { multiplications, base_ots, matrix_bits, vole_items, .. } = *work;
-        let Work { binned_items, switches, ciphertexts, compared, microseconds, .. } = *work;
-        let times = |n: usize, each: Duration| n as f64 * each.as_secs_f64();
-        let threaded = times(multiplications, BESIDE)
-            + times(matrix_bits, MATRIX_BIT)
-            + times(vole_items, VOLE_ITEM)
-            + times(binned_items, BINNED_ITEM)
-            + times(switches, SWITCH)
-            + times(ciphertexts, CIPHERTEXT)
-            + times(compared, COMPARED)
-            + times(microseconds, Duration::from_micros(1));
-        let seconds = multiplications as f64 / self.points.max(1.0)
-            + threaded / self.threads as f64
-            + times(base_ots, BASE_OT);
-        Duration::from_secs_f64(seconds)
-    }
 }
 
 /// What this party and the others would learn, in sentences.
@@ -220,6 +128,7 @@ mod tests {
     use crate::operations::tests::{fitting, is_krtw19, kinds};
     use crate::operations::{COUNT, INTERSECT, UNION};
     use crate::protocols::Choice;
+    use crate::rng::Prng;
     use crate::session::run::{Request, run};
     use crate::testing::{SEEDS, Shared, peer, proposal, split_frames};
 
@@ -306,7 +215,7 @@ mod tests {
                 };
                 let traffic = |proposal: Proposal| {
                     let (protocol, deal) = proposal.deal();
-                    protocol.cost(&deal).unwrap().traffic
+                    protocol.cost(&deal).unwrap().traffic()
                 };
                 let expected = traffic(proposal(&receiver, sender.announced()));
                 assert_eq!(expected, traffic(proposal(&sender, receiver.announced())));

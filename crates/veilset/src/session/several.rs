@@ -26,6 +26,7 @@ use crate::operations::{Announced, Confirmed, Learned, Role, Sealed, Task};
 use crate::params::MAX_SET;
 use crate::protocols::{self, Choice};
 use crate::rng::Prng;
+use crate::speed::Speeds;
 use std::num::NonZeroU8;
 use std::time::{Duration, SystemTime};
 use subtle::ConstantTimeEq;
@@ -206,7 +207,7 @@ impl Gathering {
 
     /// Has every channel wait as long as the run may take.
     fn be_patient(&mut self, proposal: &Proposal, request: &Request) -> Result<()> {
-        let work = Estimate::of(proposal, false, request.threads)?.work;
+        let work = Estimate::of(proposal, false, &Speeds::built_in(request.threads.count()))?.work;
         self.mesh.be_patient(work.saturating_mul(PATIENCE).min(Duration::from_secs(7 * 24 * 3600)));
         Ok(())
     }

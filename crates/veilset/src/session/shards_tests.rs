@@ -153,7 +153,7 @@ fn a_job_costs_what_its_entry_says_for_each_shard() {
         let (peer, hello) = (crate::testing::peer(200, false), receiver.hello(false));
         let (protocol, deal) = crate::testing::proposal(hello, 300, peer).deal();
         assert_eq!(deal.receiver, Announced { size: bound(300, SHARDS), padded: true });
-        let expected = u64::from(SHARDS) * protocol.cost(&deal).unwrap().traffic.to_sender;
+        let expected = u64::from(SHARDS) * protocol.cost(&deal).unwrap().traffic().to_sender;
         let frames = split_frames(&seen.bytes()).into_iter().filter(|(tag, _)| *tag > 0x10);
         let took: u64 = frames.map(|(_, body)| (crate::channel::HEADER + body.len()) as u64).sum();
         assert_eq!(took, expected, "{} {}", of.0, of.1);

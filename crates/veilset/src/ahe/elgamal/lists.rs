@@ -20,6 +20,7 @@ use crate::group::ristretto255::{
 use crate::hash::{Domain, SessionId};
 use crate::rng::Prng;
 use crate::secret::Secrets;
+use crate::work::Primitive;
 use rayon::prelude::*;
 use std::sync::atomic::{AtomicU64, Ordering};
 use subtle::{Choice, ConditionallySelectable, ConstantTimeEq};
@@ -58,7 +59,14 @@ impl Cipher for ElGamal {
     const UNFIT: &'static str = "not an element of ristretto255, or its identity";
     // A cell takes a multiplication, an answer two to open and three to make; a cell to decode takes a third, and one to
     // add a twentieth.
-    const EFFORT: Effort = Effort { points: true, encrypt: 100, load: 33, add: 5, combine: 300, open: 200 };
+    const EFFORT: Effort = Effort {
+        primitive: Primitive::Ristretto255,
+        encrypt: 100,
+        load: 33,
+        add: 5,
+        combine: 300,
+        open: 200,
+    };
     // Elements take 160 bytes and their encodings 32; a batch is of elements in four forms.
     const ROOM: Room = Room {
         listed: 2 * 160,

@@ -14,6 +14,8 @@ use crate::ot::extension::{self, setup_bytes};
 use crate::params::{share, value_bits};
 use crate::switching::{Network, Switching};
 use crate::vole::silent::Silent;
+use crate::work::Step;
+use crate::work::{Primitive, Work};
 
 /// All sizes of a run, derived from public sizes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -85,9 +87,17 @@ impl Plan {
         let (switched, ots) = (switching.traffic(K), setup_bytes(K, Security::SemiHonest));
         // The sizes, the coin toss, and whether all items fit.
         let toss = [24 + 32 + 32 + 1 + 4 * HEADER, 32 + 1 + 2 * HEADER];
-        let tags = slots * self.bytes + HEADER * slots.div_ceil(FRAME);
-        let to_sender = toss[0] + opprf.sends[1] + bounds.traffic() + ots.1 + switched[1] + compared.sends[0];
-        let to_receiver = toss[1] + opprf.sends[0] + ots.0 + switched[0] + compared.sends[1] + tags;
+        let tags = (slots * self.bytes + HEADER * slots.div_ceil(FRAME)) as u64;
+        let [toss, switched] = [toss, [ots.1 + switched[1], ots.0 + switched[0]]]
+            .map(|[to_sender, to_receiver]| Step::default().sends(to_sender as u64, to_receiver as u64));
+        let switches =
+            Work::of(Primitive::Switch, switching.switches()) + Work::of(Primitive::BaseOt, extension::WIDTH);
+        // S is the receiver of the first function.
+        let programmed = opprf.steps.iter().copied().chain(bounds.steps()).map(Step::swapped);
+        let steps = [toss].into_iter().chain(programmed);
+        let steps =
+            steps.chain([Step { work: [switches; 2], ..switched }]).chain(compared.steps.iter().copied());
+        let steps = steps.chain([Step::both(Work::of(Primitive::Tag, slots)).sends(0, tags)]);
         // R: s, and the bins of its items with what is programmed there; then s and B; then B and the values to compare. S: bins in
         // their order and the choices; beside them the queries with F and the hint, then w and D.
         let (bins, of_hint) = (bounds.receiver, bounds.held());
@@ -100,10 +110,8 @@ impl Plan {
             .max(picked + 16 * bins + switching.held()[0])
             .max(picked + 16 * slots + compared.held[1]);
         Ok(Cost {
-            sends: [to_sender, to_receiver],
+            steps: steps.collect(),
             rounds: self.rounds(&opprf, &compared),
-            base_ots: opprf.base_ots + extension::WIDTH + compared.base_ots,
-            vole_items: opprf.vole_items + bounds.sender / 2 + compared.vole_items,
             held: [receiver, sender],
             ..opprf
         })

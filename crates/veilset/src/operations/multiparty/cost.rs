@@ -16,12 +16,13 @@ use crate::group::encoding;
 use crate::group::ristretto255::Element;
 use crate::hashing::cuckoo::CHOICES;
 use crate::membership::shared::{Compared, Sizes};
-use crate::operations::cost::{Memory, PartyCost, Work, framed, grown, transfer};
+use crate::operations::cost::{Memory, PartyCost, framed, grown, transfer};
 use crate::oprf::bins::FromVole;
 use crate::oprf::programmable::Programmed;
 use crate::oprf::vole::Rr22;
-use crate::ot::extension;
 use crate::vole::silent::Silent;
+use crate::work::traffic;
+use crate::work::{Primitive, Work};
 
 /// What a run of several parties costs.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -150,14 +151,12 @@ pub(crate) fn intersect(bounds: &[usize]) -> Result<Cost> {
         let (mut rounds, mut held) = (0, [0; 2]);
         for [receiver, sender] in directions {
             let cost = opprf.cost(intersect::exponent(n), intersect::of_pair(bounds, receiver, sender));
-            sum.send(receiver, sender, cost.sends[0]);
-            sum.send(sender, receiver, cost.sends[1]);
+            let sends = cost.sends();
+            sum.send(receiver, sender, sends[0]);
+            sum.send(sender, receiver, sends[1]);
             rounds += cost.rounds;
             for (i, party) in [receiver, sender].into_iter().enumerate() {
-                sum.work(party, |work| {
-                    work.base_ots += cost.base_ots;
-                    work.vole_items += cost.vole_items;
-                });
+                sum.work(party, cost.work()[i]);
                 let at = usize::from(party == other);
                 held[at] = held[at].max(cost.held[i]);
             }
@@ -233,8 +232,8 @@ impl Sum {
         self.traffic[from][to] += bytes as u64;
     }
 
-    fn work(&mut self, party: usize, add: impl FnOnce(&mut Work)) {
-        add(&mut self.parties[party].0.work);
+    fn work(&mut self, party: usize, work: Work) {
+        self.parties[party].0.work += work;
     }
 
     /// So many ciphertexts are encrypted or re-randomised.
@@ -264,17 +263,15 @@ impl Sum {
         let rows = transfer(n, 2 * visit.k * CIPHERTEXT, None);
         let back = if returned { framed(k, rows::FRAME, CIPHERTEXT) as usize } else { 0 };
         let number = framed(1, 1, size_of::<u64>()) as usize;
-        self.send(owner, holder, number + test.sends[0] + rows.traffic.to_receiver as usize);
-        self.send(holder, owner, test.sends[1] + rows.traffic.to_sender as usize + back);
+        let (tests, offered) = (traffic(&test.steps), rows.step.traffic);
+        self.send(owner, holder, number + (tests.to_sender + offered.to_receiver) as usize);
+        self.send(holder, owner, (tests.to_receiver + offered.to_sender) as usize + back);
         // The owner encrypts what it offers in place of its rows.
         self.encrypt(owner, k);
-        for party in [owner, holder] {
+        for (i, party) in [owner, holder].into_iter().enumerate() {
             self.encrypt(party, if returned { k } else { 0 });
-            self.work(party, |work| {
-                work.base_ots += test.base_ots + extension::WIDTH;
-                work.vole_items += test.vole_items;
-                work.compared += n;
-            });
+            let tests: Work = test.steps.iter().map(|step| step.work[i]).sum();
+            self.work(party, tests + rows.step.work[i]);
         }
         let frames = 4 * k.min(rows::FRAME) * CIPHERTEXT;
         self.hold(owner, test.held[0].max(n + rows.held[1] + frames));
@@ -292,7 +289,7 @@ impl Sum {
             // All re-randomise and multiply by their keys; in a count the clients by a fresh scalar, too.
             self.encrypt(party, ciphertexts);
             let multiplications = if shape.is_blinded() && party > 0 { 3 } else { 1 };
-            self.work(party, |work| work.multiplications += multiplications * ciphertexts);
+            self.work(party, Work::of(Primitive::Ristretto255, multiplications * ciphertexts));
             self.parties[party].1.shuffle = (CIPHERTEXT + 4) * ciphertexts + frames;
         }
     }
@@ -302,7 +299,7 @@ impl Sum {
         let party = |(party, (tally, parts)): (usize, &(Tally, Held))| {
             let mut work = tally.work;
             // Two multiplications by tables, with the encoding, take as long as another one.
-            work.multiplications += tally.by_table.div_ceil(2);
+            work += Work::of(Primitive::Ristretto255, tally.by_table.div_ceil(2));
             let each_thread = if tally.by_table > 0 { EACH_THREAD as u64 } else { 0 };
             PartyCost { work, memory: Memory { each_thread, ..Memory::held(held(party, parts)) } }
         };

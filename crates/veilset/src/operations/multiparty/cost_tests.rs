@@ -128,8 +128,12 @@ fn large_sets_cost_what_is_planned() {
 #[test]
 fn work_and_memory_grow_with_bounds_and_parties() {
     let most = |cost: &Cost| cost.parties.iter().map(|party| party.memory.on(2)).max().unwrap();
-    let work =
-        |cost: &Cost| cost.parties.iter().map(|p| p.work.multiplications + p.work.vole_items).sum::<usize>();
+    let work = |cost: &Cost| {
+        cost.parties
+            .iter()
+            .map(|p| p.work.count(Primitive::Ristretto255) + p.work.count(Primitive::VoleElement))
+            .sum::<u64>()
+    };
     let costs = |bounds: &[usize]| OPERATIONS.map(|operation| stated(operation, bounds));
     for [small, large] in [[&[5000; 3][..], &[9000; 3]], [&[5000; 3], &[5000; 4]]] {
         for (small, large) in costs(small).iter().zip(&costs(large)) {

@@ -1,0 +1,229 @@
+//! Which protocol is best for a run: what each that computes it would take, in seconds, bytes and dollars.
+//!
+//! A protocol's entry says what its steps are, and what both parties compute and send in each
+//! ([`crate::work::Step`]). Both go through a step side by side, so it takes as long as the slowest of the two
+//! parties and the two directions of the link. Between the steps, messages take the latency of the link, once for each
+//! round. What primitives take is known for each machine ([`crate::speed`]).
+
+use crate::channel::Network;
+use crate::operations::cost::{Cost, Deal};
+use crate::operations::{Announced, Operation, Role, Terms};
+use crate::protocols::{self, Assumption, Choice};
+use crate::speed::Speeds;
+use crate::work::{Primitive, Work};
+use crate::work::{Step, Traffic};
+use std::fmt;
+use std::str::FromStr;
+
+/// Messages before and after a protocol that wait for each other: versions, hellos, sizes, that the run is allowed, and the
+/// end.
+const AROUND: usize = 5;
+/// Seconds that a run takes beside all that is counted: its threads start, and its first pages are made.
+const START: f64 = 0.003;
+/// Seconds that a round takes beside the link: threads wake each other.
+const ROUND: f64 = 0.0003;
+/// Bytes that TLS adds to each kilobyte.
+const TLS: f64 = 1.0 + 22.0 / 16_384.0;
+
+/// What machines and networks cost, in dollars.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Prices {
+    /// An hour of a party's machine.
+    pub hour: f64,
+    /// A gigabyte that a party sends.
+    pub gigabyte: f64,
+}
+
+impl Default for Prices {
+    /// Those of CM20, section 5.2: a machine with two cores, and what leaves it for the internet.
+    fn default() -> Prices {
+        Prices { hour: 0.096, gigabyte: 0.09 }
+    }
+}
+
+/// What matters most.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Preference {
+    /// Seconds.
+    #[default]
+    Time,
+    /// Bytes, both ways together.
+    Bytes,
+    /// Dollars of both parties together.
+    Dollars,
+}
+
+impl Preference {
+    /// All of them.
+    pub const ALL: [Preference; 3] = [Preference::Time, Preference::Bytes, Preference::Dollars];
+
+    /// As it is typed.
+    pub fn name(self) -> &'static str {
+        match self {
+            Preference::Time => "time",
+            Preference::Bytes => "bytes",
+            Preference::Dollars => "dollars",
+        }
+    }
+}
+
+impl fmt::Display for Preference {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+impl FromStr for Preference {
+    type Err = String;
+    fn from_str(name: &str) -> Result<Preference, String> {
+        let found = Preference::ALL.into_iter().find(|preference| preference.name() == name);
+        found.ok_or_else(|| format!("\"{name}\" is none of time, bytes, dollars"))
+    }
+}
+
+/// What both parties have.
+#[derive(Debug, Clone, Copy)]
+pub struct Setting {
+    /// The speeds of the receiver and of the sender.
+    pub speeds: [Speeds; 2],
+    /// The link between them.
+    pub link: Network,
+    /// What they pay.
+    pub prices: Prices,
+    /// The cores that both parties share, if they are on one machine.
+    pub shared: Option<usize>,
+}
+
+/// What a run is expected to take.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Prediction {
+    /// From the connection to the end.
+    pub seconds: f64,
+    /// Bytes each way, including TLS.
+    pub traffic: Traffic,
+    /// Messages that wait for each other.
+    pub rounds: usize,
+    /// The most bytes that the receiver and the sender hold, in addition to their sets.
+    pub memory: [u64; 2],
+    /// Of both parties together.
+    pub dollars: f64,
+}
+
+impl Prediction {
+    /// What is expected of a run of this cost.
+    pub fn of(cost: &Cost, setting: &Setting) -> Prediction {
+        let Setting { speeds, link, prices, .. } = setting;
+        let steps: f64 = cost.steps.iter().map(|step| seconds(step, setting)).sum();
+        let rounds = cost.rounds + AROUND;
+        let seconds = START + steps + rounds as f64 * (ROUND + link.round_trip.as_secs_f64() / 2.0);
+        let whole = |bytes: u64| (bytes as f64 * TLS) as u64;
+        let Traffic { to_sender, to_receiver } = cost.traffic();
+        let traffic = Traffic { to_sender: whole(to_sender), to_receiver: whole(to_receiver) };
+        let moved = (traffic.to_sender + traffic.to_receiver) as f64;
+        Prediction {
+            seconds,
+            traffic,
+            rounds,
+            memory: Role::ALL
+                .map(|role| cost.memory(role).on(speeds[role as usize].threads) + cost.in_flight()),
+            dollars: 2.0 * seconds / 3600.0 * prices.hour + moved / 1e9 * prices.gigabyte,
+        }
+    }
+
+    /// What is to be small.
+    pub fn by(&self, preference: Preference) -> f64 {
+        match preference {
+            Preference::Time => self.seconds,
+            Preference::Bytes => (self.traffic.to_sender + self.traffic.to_receiver) as f64,
+            Preference::Dollars => self.dollars,
+        }
+    }
+}
+
+/// How long a step takes.
+fn seconds(step: &Step, Setting { speeds, link, shared, .. }: &Setting) -> f64 {
+    let Traffic { to_sender, to_receiver } = step.traffic;
+    let kilobytes = Work::of(Primitive::Kilobyte, ((to_sender + to_receiver) / 1000) as usize);
+    let work = step.work.map(|work| work + kilobytes);
+    let computing = [0, 1].map(|i| speeds[i].seconds(&work[i]));
+    let on_one_thread = [0, 1].map(|i| speeds[i].on(1).seconds(&work[i]));
+    let together = shared.map_or(0.0, |cores| on_one_thread.iter().sum::<f64>() / cores as f64);
+    let sending = [to_sender, to_receiver].map(|bytes| bytes as f64 * TLS * 8.0 / link.bandwidth);
+    computing.into_iter().chain(sending).fold(together, f64::max)
+}
+
+/// What a user wants computed, and accepts.
+#[derive(Debug, Clone, Copy)]
+pub struct Wanted<'a> {
+    /// What is computed.
+    pub operation: &'static Operation,
+    /// The terms. Those about a malicious sender, and about what is revealed to the sender, narrow the list.
+    pub terms: Terms,
+    /// The group, if it is asked for.
+    pub group: Option<&'static str>,
+    /// What may be assumed, if not everything may.
+    pub assume: Option<&'a [Assumption]>,
+    /// What the receiver and the sender announce.
+    pub sizes: [Announced; 2],
+}
+
+impl Wanted<'_> {
+    /// The deal by a choice.
+    fn deal(&self, choice: Choice) -> Deal {
+        let [receiver, sender] = self.sizes;
+        Deal { operation: self.operation, terms: self.terms, group: choice.group, receiver, sender }
+    }
+
+    /// All choices that compute it and are acceptable, in the order of the entries.
+    pub fn acceptable(&self) -> Vec<Choice> {
+        acceptable(self.operation, &self.terms, self.group, self.assume)
+    }
+
+    /// What is expected of the choice; `None` for sets that are too large for it.
+    pub fn predict(&self, choice: Choice, setting: &Setting) -> Option<Prediction> {
+        let cost = choice.protocol.cost(&self.deal(choice)).ok()?;
+        Some(Prediction::of(&cost, setting))
+    }
+
+    /// These choices with what is expected of them, the best first.
+    pub fn ranked(
+        &self,
+        choices: &[Choice],
+        setting: &Setting,
+        preference: Preference,
+    ) -> Vec<(Choice, Prediction)> {
+        let predicted = choices.iter().filter_map(|&choice| Some((choice, self.predict(choice, setting)?)));
+        let mut all: Vec<_> = predicted.collect();
+        all.sort_by(|(_, a), (_, b)| a.by(preference).total_cmp(&b.by(preference)));
+        all
+    }
+}
+
+/// All choices that compute the operation and are acceptable, in the order of the entries: in the group that is asked for,
+/// or in each protocol's first. None of them may fall below the security that the terms ask for, nor reveal more.
+pub fn acceptable(
+    operation: &Operation,
+    terms: &Terms,
+    group: Option<&'static str>,
+    assume: Option<&[Assumption]>,
+) -> Vec<Choice> {
+    let choice = |protocol: &'static protocols::Protocol| {
+        let offer = protocol.offer(operation)?;
+        let group = match group {
+            Some(group) => protocol.works_in().find(|name| *name == group)?,
+            None => protocol.group(),
+        };
+        let assumed = protocol.rests_on(operation, group);
+        let fits = protocol.automatic
+            && offer.malicious_sender >= terms.malicious_sender
+            && offer.reveals_count == terms.reveal_count
+            && (terms.shards == 0 || offer.shards)
+            && assume.is_none_or(|allowed| assumed.iter().all(|one| allowed.contains(one)));
+        fits.then_some(Choice { protocol, group })
+    };
+    protocols::ALL.into_iter().filter_map(choice).collect()
+}
+
+#[cfg(test)]
+#[path = "planner_tests.rs"]
+mod tests;

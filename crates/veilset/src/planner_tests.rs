@@ -1,0 +1,123 @@
+//! What is picked, and what never is.
+
+use super::*;
+use crate::operations::{self, COUNT, INTERSECT, SUM};
+use crate::protocols::{CM20, CWPRF, DH_PSI, KRTW19_PLAIN, OSN, SIGMA_DH, VOLE, groups};
+use std::time::Duration;
+
+const LAN: Network = Network::LAN;
+
+fn wanted(operation: &'static Operation, sizes: [usize; 2]) -> Wanted<'static> {
+    let sizes = sizes.map(|size| Announced { size, padded: false });
+    let terms = Terms { max_row: 64, ..Terms::default() };
+    Wanted { operation, terms, group: None, assume: None, sizes }
+}
+
+fn at(link: Network) -> Setting {
+    Setting { speeds: [Speeds::built_in(1); 2], link, prices: Prices::default(), shared: None }
+}
+
+fn best(wanted: &Wanted, link: Network, preference: Preference) -> Choice {
+    wanted.ranked(&wanted.acceptable(), &at(link), preference)[0].0
+}
+
+#[test]
+fn the_best_is_picked_for_sizes_and_links() {
+    let slow =
+        |bandwidth, milliseconds| Network { bandwidth, round_trip: Duration::from_millis(milliseconds) };
+    for (operation, n, link, protocol) in [
+        (&INTERSECT, 1 << 20, LAN, &VOLE),
+        (&INTERSECT, 1 << 16, LAN, &VOLE),
+        (&INTERSECT, 300, LAN, &DH_PSI),
+        (&INTERSECT, 300, slow(1e7, 80), &DH_PSI),
+        (&operations::UNION, 1 << 16, slow(1e7, 80), &CWPRF),
+        (&operations::UNION, 1 << 20, LAN, &OSN),
+        (&COUNT, 1 << 16, LAN, &CWPRF),
+    ] {
+        let choice = best(&wanted(operation, [n; 2]), link, Preference::Time);
+        assert_eq!(choice, Choice::of(protocol), "{operation} of {n}");
+    }
+}
+
+#[test]
+fn what_is_preferred_is_small() {
+    let wanted = wanted(&operations::UNION, [1 << 18; 2]);
+    let all = wanted.acceptable();
+    for preference in Preference::ALL {
+        let ranked = wanted.ranked(&all, &at(LAN), preference);
+        assert!(ranked.windows(2).all(|two| two[0].1.by(preference) <= two[1].1.by(preference)));
+        assert_eq!(preference.name().parse(), Ok(preference));
+    }
+    assert_ne!(best(&wanted, LAN, Preference::Bytes), best(&wanted, LAN, Preference::Time));
+}
+
+#[test]
+fn nothing_below_what_is_asked_for_is_acceptable() {
+    for operation in operations::ALL {
+        let all = acceptable(operation, &Terms::default(), None, None);
+        assert!(!all.is_empty(), "{operation}");
+        assert!(all.iter().all(|choice| choice.protocol != &KRTW19_PLAIN), "{operation}");
+        assert!(
+            all.iter().all(|choice| !choice.protocol.offer(operation).unwrap().reveals_count),
+            "{operation}"
+        );
+        for allowed in [&[][..], &[Assumption::Ddh], &[Assumption::Ddh, Assumption::Lpn]] {
+            for choice in acceptable(operation, &Terms::default(), None, Some(allowed)) {
+                let rests = choice.protocol.rests_on(operation, choice.group);
+                assert!(all.contains(&choice) && rests.iter().all(|one| allowed.contains(one)), "{choice}");
+            }
+        }
+        assert!(acceptable(operation, &Terms::default(), None, Some(&[])).is_empty());
+    }
+    let names = |operation, terms: Terms| -> Vec<Choice> { acceptable(operation, &terms, None, None) };
+    let malicious = Terms { malicious_sender: true, ..Terms::default() };
+    assert_eq!(names(&INTERSECT, malicious), [Choice::of(&CM20)]);
+    assert_eq!(names(&SUM, malicious), []);
+    let revealing = names(&operations::UNION, Terms { reveal_count: true, ..Terms::default() });
+    assert!(revealing.contains(&Choice::of(&SIGMA_DH)) && !revealing.contains(&Choice::of(&CWPRF)));
+    let within_p256 = acceptable(&INTERSECT, &Terms::default(), Some(groups::P256), None);
+    assert!(!within_p256.is_empty() && within_p256.iter().all(|choice| choice.group == groups::P256));
+    let without_lpn = acceptable(&INTERSECT, &Terms::default(), None, Some(&[Assumption::Ddh]));
+    assert!(without_lpn.contains(&Choice::of(&CM20)) && !without_lpn.contains(&Choice::of(&VOLE)));
+}
+
+/// Only what fits is expected to take anything.
+#[test]
+fn what_is_too_large_is_not_expected() {
+    let few = wanted(&COUNT, [100; 2]);
+    let many = wanted(&COUNT, [1 << 20; 2]);
+    let [few, many] = [few, many].map(|w| w.ranked(&w.acceptable(), &at(LAN), Preference::Time).len());
+    assert!(many < few);
+}
+
+/// A step takes as long as the slowest of four; rounds wait for the link.
+#[test]
+fn a_run_takes_as_long_as_its_slowest_parts() {
+    let work = |n| Work::of(Primitive::Curve25519, n);
+    let step = |r, s, to_sender, to_receiver| Step::of(work(r), work(s)).sends(to_sender, to_receiver);
+    let cost = |steps: Vec<Step>, rounds| Cost { steps, rounds, memory: [memory(3), memory(5)] };
+    let setting = at(Network { bandwidth: 8e6, round_trip: Duration::from_secs(1) });
+    let of = |steps, rounds| Prediction::of(&cost(steps, rounds), &setting);
+    let none = of(vec![], 0);
+    assert_eq!((none.rounds, none.seconds), (AROUND, START + AROUND as f64 * (ROUND + 0.5)));
+    let point = setting.speeds[0].seconds(&work(1 << 20));
+    let near = |a: f64, b: f64| assert!((a - b).abs() < 0.01 * b, "{a} {b}");
+    for (r, s) in [(1, 2), (2, 1), (2, 2)] {
+        near(of(vec![step(r << 20, s << 20, 0, 0)], 0).seconds - none.seconds, 2.0 * point);
+    }
+    near(of(vec![step(1 << 20, 0, 0, 0), step(0, 1 << 20, 0, 0)], 0).seconds - none.seconds, 2.0 * point);
+    near(of(vec![step(1, 1, 50_000_000, 0)], 0).seconds - none.seconds, 50.0);
+    near(of(vec![step(1, 1, 50_000_000, 90_000_000)], 0).seconds - none.seconds, 90.0);
+    near(of(vec![], 4).seconds - none.seconds, 2.0);
+    // Both on one core.
+    let shared = Setting { shared: Some(1), ..setting };
+    let both = Prediction::of(&cost(vec![step(1 << 20, 1 << 20, 0, 0)], 0), &shared);
+    near(both.seconds - none.seconds, 2.0 * point);
+    let run = of(vec![step(1, 1, 1_000_000_000, 0)], 0);
+    near(run.dollars, 0.09 + 2.0 * run.seconds / 3600.0 * 0.096);
+    assert_eq!(run.memory[1] - run.memory[0], 2);
+}
+
+fn memory(held: usize) -> crate::operations::cost::Memory {
+    crate::operations::cost::Memory::held(held)
+}

@@ -1,0 +1,91 @@
+//! The file of a machine's speeds.
+
+use super::{Speeds, this_machine};
+use crate::error::{Error, Result};
+use crate::places;
+use crate::work::Primitive;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+use std::io::{ErrorKind, Write};
+use std::path::Path;
+
+/// A file is no longer than this.
+const MOST_BYTES: u64 = 1 << 16;
+
+/// The file as it is written.
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Speed {
+    /// Of the program that measured.
+    version: String,
+    machine: Machine,
+    /// Picoseconds of each primitive on one thread.
+    picoseconds: BTreeMap<String, u64>,
+}
+
+/// What speeds belong to.
+#[derive(Serialize, Deserialize, PartialEq, Eq)]
+#[serde(deny_unknown_fields)]
+struct Machine {
+    processor: String,
+    /// The best path of the curve, which says what kind of vectors the program used.
+    path: String,
+}
+
+impl Machine {
+    fn this() -> Machine {
+        Machine { processor: this_machine(), path: format!("{:?}", Speeds::path()) }
+    }
+}
+
+/// The speeds in the file at `path`: none if there is no file.
+///
+/// # Errors
+/// A sentence that says why the file is of no use: it is damaged, or of another machine or version.
+pub fn load(path: &Path, threads: usize) -> Result<Option<Speeds>, String> {
+    let unusable =
+        |what: &str| Err(format!("the speeds in {} are {what}: run `veilset calibrate`", path.display()));
+    match std::fs::metadata(path) {
+        Err(e) if e.kind() == ErrorKind::NotFound => return Ok(None),
+        Ok(facts) if facts.len() > MOST_BYTES || !facts.is_file() => return unusable("damaged"),
+        _ => {}
+    }
+    let Ok(text) = std::fs::read_to_string(path) else { return unusable("unreadable") };
+    let Ok(Speed { version, machine, picoseconds }) = serde_json::from_str(&text) else {
+        return unusable("damaged");
+    };
+    if version != env!("CARGO_PKG_VERSION") {
+        return unusable("of another version");
+    }
+    if machine != Machine::this() {
+        return unusable("of another machine");
+    }
+    let all = Primitive::ALL.map(|primitive| picoseconds.get(primitive.name()).copied().unwrap_or(0));
+    match (picoseconds.len() == all.len(), Speeds::new(all, threads)) {
+        (true, Ok(speeds)) => Ok(Some(speeds)),
+        _ => unusable("damaged"),
+    }
+}
+
+/// Writes the speeds of this machine.
+///
+/// # Errors
+/// [`Error::Output`] if the file cannot be written; an earlier one then stays as it was.
+pub fn save(path: &Path, speeds: &Speeds) -> Result<()> {
+    let picoseconds = Primitive::ALL.map(|p| (p.name().to_string(), speeds.picoseconds(p))).into();
+    let speed = Speed { version: env!("CARGO_PKG_VERSION").into(), machine: Machine::this(), picoseconds };
+    let text =
+        serde_json::to_string_pretty(&speed).map_err(|e| Error::Bug(format!("speeds as JSON: {e}")))?;
+    let written = places::private_parent(path).and_then(|()| {
+        let mut new = places::beside(path)?;
+        writeln!(new, "{text}")?;
+        new.persist(path).map_err(|e| e.error)?;
+        places::sync_parent(path)
+    });
+    written.map_err(|e| {
+        let path = path.display();
+        Error::Output(format!(
+            "the speeds cannot be written to {path}: {e}. Make it writable, or name another file"
+        ))
+    })
+}

@@ -1,0 +1,332 @@
+//! Measures how fast this machine is.
+//!
+//! Protocols run between two parties in memory, over random items. Then each party runs once more, alone, on one thread,
+//! with what it received the first time, and is timed. From that the times of primitives that are known already are taken
+//! off; what is left is the time of the one that is not.
+
+use super::Speeds;
+use crate::channel::{Channel, Message, Recording, Timeouts, replay_from};
+use crate::context::Context;
+use crate::equality::Equality;
+use crate::equality::nibbles::Nibbles;
+use crate::error::{Error, Result};
+use crate::group::{self, Group, InGroup, Key};
+use crate::hash::{ItemHash, SessionId};
+use crate::hashed::Hashed;
+use crate::item::{ItemSet, Items};
+use crate::net::{Endpoint, Identity, Listener, Protection, establish};
+use crate::operations::cost::Deal;
+use crate::operations::{Announced, Role, Task, Terms};
+use crate::oprf::Oprf;
+use crate::oprf::vole::Rr22;
+use crate::ot::{Security, base, extension, transfer};
+use crate::protocols::{self, Probe, Protocol, groups};
+use crate::rng::Prng;
+use crate::threads::Threads;
+use crate::vole::silent::Silent;
+use crate::vole::{Element, Receiver as _, Sender as _, Vole};
+use crate::work::{Primitive, Work};
+use std::io::{Cursor, Write};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+/// Points that are multiplied.
+const POINTS: usize = 1 << 11;
+/// Elements of what takes well under a microsecond, and of other things.
+const MANY: usize = 1 << 19;
+const SOME: usize = 1 << 14;
+/// How long a party waits for the other.
+const PATIENCE: Duration = Duration::from_secs(20);
+/// Bytes of an item.
+const ITEM: usize = 16;
+/// Bytes of a row that is transferred.
+const ROW: usize = 24;
+/// Bits of strings that are compared.
+const BITS: u32 = 64;
+/// Frames that are sent under TLS, and their bytes.
+const FRAMES: usize = 512;
+const FRAME: usize = 1 << 17;
+const FILL: Message<[u8]> = Message::new(0x0f, "measurement of TLS");
+
+/// Measures all primitives that this program has, in some seconds, and tells `begins` of each before it begins. `threads`
+/// is the number of threads that the machine computes on.
+///
+/// # Errors
+/// [`Error::Usage`] if no thread can be started, and [`Error::Bug`] if a protocol fails.
+pub fn measure(threads: usize, begins: &mut dyn FnMut(Primitive)) -> Result<Speeds> {
+    let speeds = Speeds { threads: 1, ..Speeds::built_in(1) };
+    let mut bench = Bench { speeds, one: Threads::new(1)?, rng: Prng::from_os()?, runs: 0, begins };
+    bench.items();
+    bench.points(groups::ALL)?;
+    bench.transfers()?;
+    bench.stores()?;
+    bench.comparisons()?;
+    bench.tls()?;
+    let probes =
+        protocols::ALL.into_iter().flat_map(|protocol| protocol.probes.iter().map(move |p| (protocol, p)));
+    let mut probes: Vec<_> = probes.collect();
+    probes.sort_by_key(|(_, probe)| probe.primitive);
+    probes.into_iter().try_for_each(|(protocol, probe)| bench.probe(protocol, probe))?;
+    Ok(Speeds { threads, ..bench.speeds })
+}
+
+/// What is measured so far.
+struct Bench<'b> {
+    speeds: Speeds,
+    one: Threads,
+    rng: Prng,
+    /// Runs so far; each has a generator of its own.
+    runs: u64,
+    begins: &'b mut dyn FnMut(Primitive),
+}
+
+impl Bench<'_> {
+    /// The time of `n` of this primitive.
+    fn set(&mut self, primitive: Primitive, seconds: f64, n: usize) {
+        let picoseconds = (seconds * 1e12 / n.max(1) as f64).round();
+        // What takes no time that can be measured.
+        self.speeds.picoseconds[primitive as usize] = (picoseconds as u64).max(1);
+    }
+
+    fn begin(&mut self, primitive: Primitive) {
+        (self.begins)(primitive);
+    }
+
+    /// How long `work` takes on the one thread.
+    fn time<T: Send>(&self, work: impl FnOnce() -> T + Send) -> (T, f64) {
+        let start = Instant::now();
+        let result = self.one.run(work);
+        (result, start.elapsed().as_secs_f64())
+    }
+
+    fn items(&mut self) {
+        self.begin(Primitive::Item);
+        let set = self.one.run(|| items(&self.rng, 0..SOME));
+        let (_, seconds) = self.time(|| Hashed::new(&set).len());
+        self.set(Primitive::Item, seconds, SOME);
+    }
+
+    fn points(&mut self, names: impl IntoIterator<Item = &'static str>) -> Result<()> {
+        struct Multiply<'m>(&'m Threads, &'m mut Prng);
+        impl InGroup for Multiply<'_> {
+            type Output = f64;
+            fn run<G: Group>(self) -> f64 {
+                let key = G::Key::random(self.1);
+                let hashes: Vec<ItemHash> = (0..POINTS).map(|_| ItemHash::random(self.1)).collect();
+                // Half of all that are multiplied are mapped before.
+                let start = Instant::now();
+                let points = self.0.run(|| G::map_and_raise(&hashes, &key)).unwrap_or_default();
+                let raised = self.0.run(|| G::raise(&points, &key)).unwrap_or_default();
+                start.elapsed().as_secs_f64() * (2 * POINTS) as f64
+                    / (points.len() + raised.len()).max(1) as f64
+            }
+        }
+        for name in names {
+            let facts = group::facts(name).ok_or_else(|| Error::Bug(format!("the speed of {name}")))?;
+            self.begin(facts.multiplication);
+            let seconds = group::with(name, Multiply(&self.one, &mut self.rng)).unwrap_or_default();
+            self.set(facts.multiplication, seconds, 2 * POINTS);
+        }
+        Ok(())
+    }
+
+    /// Base OTs, and rows by OTs.
+    fn transfers(&mut self) -> Result<()> {
+        self.begin(Primitive::BaseOt);
+        let n = extension::WIDTH;
+        let times = self.alone(
+            |cx| base::receiver(cx, "speed", &vec![false; n]).map(drop),
+            |cx| base::sender(cx, "speed", n).map(drop),
+        )?;
+        self.set(Primitive::BaseOt, mean(times), n);
+        self.begin(Primitive::Ot);
+        let (k, choices) = (extension::DEFAULT_K, vec![false; SOME]);
+        let times = self.alone(
+            |cx| {
+                let mut ot = extension::Receiver::setup(cx, "speed", k, Security::SemiHonest)?;
+                transfer::receive(cx.ch, &mut ot, &choices, true, ROW, |_, _| ())
+            },
+            |cx| {
+                let mut ot = extension::Sender::setup(cx, "speed", k, Security::SemiHonest)?;
+                transfer::send(cx.ch, &mut ot, SOME, true, ROW, |_, _| ())
+            },
+        )?;
+        self.set(Primitive::Ot, mean(times) - self.speeds.seconds(&base_ots()), SOME);
+        Ok(())
+    }
+
+    /// A VOLE, and an OPRF over it with a key-value store.
+    fn stores(&mut self) -> Result<()> {
+        self.begin(Primitive::VoleElement);
+        let vole = Silent::default();
+        let times = self.alone(
+            |cx| vole.receiver(cx, "speed")?.next::<Element>(cx, MANY, |_, _| Ok(())).map(drop),
+            |cx| vole.sender(cx, "speed")?.next::<Element>(cx, MANY).map(drop),
+        )?;
+        self.set(Primitive::VoleElement, mean(times) - self.speeds.seconds(&base_ots()), MANY);
+        self.begin(Primitive::StoreValue);
+        let inputs: Vec<ItemHash> = (0..MANY).map(|_| ItemHash::random(&mut self.rng)).collect();
+        let oprf = Rr22::new(Silent::default());
+        let cost = oprf.cost(crate::params::LAMBDA, MANY, MANY).work();
+        let times = self.alone(
+            |cx| oprf.receiver(cx, &inputs, MANY).map(drop),
+            |cx| oprf.sender(cx, &inputs, MANY).map(drop),
+        )?;
+        self.rest(times[1], &cost[1], Primitive::StoreValue);
+        self.begin(Primitive::StoreRow);
+        self.rest(times[0], &cost[0], Primitive::StoreRow);
+        Ok(())
+    }
+
+    fn comparisons(&mut self) -> Result<()> {
+        self.begin(Primitive::Compared);
+        let (equality, strings) = (Nibbles::default(), vec![0u128; SOME]);
+        let times = self.alone(
+            |cx| equality.receiver(cx, &strings, BITS).map(drop),
+            |cx| equality.sender(cx, &strings, BITS).map(drop),
+        )?;
+        self.set(Primitive::Compared, mean(times) - self.speeds.seconds(&base_ots()), SOME);
+        Ok(())
+    }
+
+    /// A connection of this machine with itself. The parties are two threads, so it is the time of the slower one.
+    fn tls(&mut self) -> Result<()> {
+        self.begin(Primitive::Kilobyte);
+        let timeouts = Timeouts { connect: PATIENCE, idle: PATIENCE };
+        let [ours, theirs] = [Identity::generate()?, Identity::generate()?];
+        let [our_key, their_key] = [ours.fingerprint(), theirs.fingerprint()];
+        let listener = Listener::bind("127.0.0.1:0")?;
+        let endpoint = Endpoint::connect(listener.local_addr()?.to_string());
+        let under = |identity, peer| Protection::Tls { identity: Arc::new(identity), peer };
+        let (here, there) = (under(ours, their_key), under(theirs, our_key));
+        let seconds = std::thread::scope(|scope| {
+            let other = scope.spawn(move || -> Result<f64> {
+                let mut connection = establish(&endpoint, &there, timeouts, &|| false, &|_| ())?;
+                connection.channel.rx.recv_bytes(FILL, FRAME)?;
+                let start = Instant::now();
+                (1..FRAMES).try_for_each(|_| connection.channel.rx.recv_bytes(FILL, FRAME).map(drop))?;
+                let seconds = start.elapsed().as_secs_f64();
+                connection.channel.close();
+                Ok(seconds)
+            });
+            let mut connection = listener.accept(&here, timeouts, &|| false, &|_| ())?;
+            let frame = vec![0; FRAME];
+            (0..FRAMES).try_for_each(|_| connection.channel.tx.send_bytes(FILL, &frame))?;
+            connection.channel.close();
+            other.join().unwrap_or_else(|_| Err(Error::Bug("a party of a measurement".into())))
+        })?;
+        self.set(Primitive::Kilobyte, seconds, (FRAMES - 1) * FRAME / 1000);
+        Ok(())
+    }
+
+    /// The time of the one primitive that is not known, from what a party of a run takes.
+    fn probe(&mut self, protocol: &'static Protocol, probe: &Probe) -> Result<()> {
+        let Probe { primitive, operation, group, items: n, role } = *probe;
+        self.begin(primitive);
+        let [y, x] = [0..n, n / 2..n / 2 + n].map(|range| self.one.run(|| items(&self.rng, range)));
+        let [y, x] = [&y, &x].map(|set| self.one.run(|| Hashed::new(set)));
+        let terms = Terms { max_row: ROW, ..Terms::default() };
+        let all = Announced { size: n, padded: false };
+        let cost = protocol.cost(&Deal { operation, terms, group, receiver: all, sender: all })?;
+        let party = |role, set| {
+            move |cx: &mut Context| {
+                let (values, payloads, filter) = (&[][..], const { &Items::new() }, None);
+                let task = Task { operation, role, group, set, values, payloads, terms, filter };
+                protocols::run(protocol, &task, cx, all).map(drop)
+            }
+        };
+        let times = self.alone(party(Role::Receiver, &y), party(Role::Sender, &x))?;
+        // The sets were hashed before.
+        let work = cost.work(role).without(Primitive::Item, n);
+        self.rest(times[role as usize], &work, primitive);
+        Ok(())
+    }
+
+    /// What is left of `seconds` of this work for a primitive, the times of all others being known.
+    fn rest(&mut self, seconds: f64, work: &Work, primitive: Primitive) {
+        self.speeds.picoseconds[primitive as usize] = 0;
+        let left = seconds - self.speeds.seconds(work);
+        self.set(primitive, left.max(0.0), work.count(primitive) as usize);
+    }
+
+    /// The times of two parties, each alone with a recording of what it received.
+    fn alone(
+        &mut self,
+        first: impl Fn(&mut Context) -> Result<()> + Sync,
+        second: impl Fn(&mut Context) -> Result<()> + Sync,
+    ) -> Result<[f64; 2]> {
+        self.runs += 2;
+        let session = SessionId::of(self.rng.bytes());
+        // The same generators once more: a recording belongs to its randomness.
+        let rng = |party: u64| self.rng.fork(self.runs + party);
+        let run = |party: &(dyn Fn(&mut Context) -> Result<()> + Sync), mut ch: Channel, mut rng: Prng| {
+            let threads = &self.one;
+            let exponent = crate::params::LAMBDA;
+            party(&mut Context { ch: &mut ch, session, rng: &mut rng, exponent, threads })
+        };
+        let (mut a, mut b) = Channel::pair();
+        let kept = [Kept::default(), Kept::default()];
+        a.record(Recording::to_writer(kept[0].clone()));
+        b.record(Recording::to_writer(kept[1].clone()));
+        std::thread::scope(|scope| {
+            let other = scope.spawn(|| run(&first, a, rng(0)));
+            let this = run(&second, b, rng(1));
+            let other = other.join().unwrap_or_else(|_| Err(Error::Bug("a party of a measurement".into())));
+            this.and(other)
+        })?;
+        let mut times = [0.0; 2];
+        for (i, party) in
+            [&first as &(dyn Fn(&mut Context) -> Result<()> + Sync), &second].into_iter().enumerate()
+        {
+            let (channel, rng) = (replay_from(Cursor::new(kept[i].take())), rng(i as u64));
+            let start = Instant::now();
+            run(party, channel, rng)?;
+            times[i] = start.elapsed().as_secs_f64();
+        }
+        Ok(times)
+    }
+}
+
+/// What a party received.
+#[derive(Clone, Default)]
+struct Kept(Arc<Mutex<Vec<u8>>>);
+
+impl Kept {
+    fn take(&self) -> Vec<u8> {
+        std::mem::take(&mut *self.0.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+}
+
+impl Write for Kept {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).extend_from_slice(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        Ok(())
+    }
+}
+
+/// The base OTs of an extension.
+fn base_ots() -> Work {
+    Work::of(Primitive::BaseOt, extension::WIDTH)
+}
+
+fn mean([one, other]: [f64; 2]) -> f64 {
+    (one + other) / 2.0
+}
+
+/// Random items.
+fn items(rng: &Prng, range: std::ops::Range<usize>) -> ItemSet {
+    let rng = rng.fork(0);
+    range.map(|i| rng.fork(i as u64).bytes::<ITEM>()).collect()
+}
+
+/// The name of this machine's processor, if the system says it.
+pub fn this_machine() -> String {
+    let info = std::fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
+    let model = info.lines().find(|line| line.starts_with("model name"));
+    let model = model.and_then(|line| line.split_once(':')).map(|(_, name)| name.trim().to_string());
+    model.unwrap_or_else(|| format!("{} without a name", std::env::consts::ARCH))
+}

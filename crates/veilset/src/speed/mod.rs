@@ -1,0 +1,96 @@
+//! How fast a machine is: the time of each primitive that costs are counted in ([`crate::work`]).
+//!
+//! Figures are built in, for three kinds of processors. [`measure`] measures those of this machine.
+
+mod file;
+mod measure;
+
+pub use file::{load, save};
+pub use measure::{measure, this_machine};
+
+use crate::work::{Primitive, Work};
+use veilset_kernels::{Backend, curve25519};
+
+/// The number of primitives.
+const COUNT: usize = Primitive::ALL.len();
+/// The longest time of a primitive that we believe: a hundred seconds.
+const MOST: u64 = 100_000_000_000_000;
+
+/// The time of each primitive on one thread, in picoseconds, and how many threads there are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Speeds {
+    picoseconds: [u64; COUNT],
+    /// The threads that compute.
+    pub threads: usize,
+}
+
+impl Speeds {
+    /// Those of a processor like this one.
+    pub fn built_in(threads: usize) -> Speeds {
+        let of = match Speeds::path() {
+            Backend::Ifma512 => AVX512,
+            Backend::Fma => AVX2,
+            _ => PORTABLE,
+        };
+        Speeds { picoseconds: of.map(|nanoseconds| (nanoseconds * 1000.0) as u64), threads }
+    }
+
+    /// The best path of the curve, which says what kind of vectors this program uses.
+    fn path() -> Backend {
+        let mut paths = curve25519::BACKENDS.iter().copied();
+        paths.find(|path| path.is_available()).unwrap_or(Backend::Portable)
+    }
+
+    /// Speeds of these times, in picoseconds, in the order of [`Primitive::ALL`].
+    ///
+    /// # Errors
+    /// A sentence that says which is 0, or more than a hundred seconds.
+    pub fn new(picoseconds: [u64; COUNT], threads: usize) -> Result<Speeds, String> {
+        let all = Primitive::ALL.into_iter().zip(picoseconds);
+        match all.into_iter().find(|(_, time)| !(1..=MOST).contains(time)) {
+            Some((primitive, time)) => Err(format!("a time of {time} picoseconds for {}", primitive.name())),
+            None if threads == 0 => Err("no threads".into()),
+            None => Ok(Speeds { picoseconds, threads }),
+        }
+    }
+
+    /// The same machine on this many threads.
+    #[must_use]
+    pub fn on(self, threads: usize) -> Speeds {
+        Speeds { threads, ..self }
+    }
+
+    /// The time of a primitive on one thread, in picoseconds.
+    pub fn picoseconds(&self, primitive: Primitive) -> u64 {
+        self.picoseconds[primitive as usize]
+    }
+
+    /// How long this work takes on all threads, in seconds.
+    pub fn seconds(&self, work: &Work) -> f64 {
+        let time = |(primitive, n): (Primitive, u64)| {
+            let threads = if primitive.is_serial() { 1 } else { self.threads };
+            n as f64 * self.picoseconds(primitive) as f64 / 1e12 / threads as f64
+        };
+        work.counts().map(time).sum()
+    }
+}
+
+/// Nanoseconds on an AMD EPYC with Zen 5, in the order of [`Primitive::ALL`], as measured there.
+const AVX512: [f64; COUNT] = [
+    80.0, 2400.0, 30_000.0, 31_500.0, 3600.0, 20_000.0, 60.0, 60.0, 120.0, 60.0, 60.0, 2.0, 400.0, 60.0,
+    20.0, 2000.0, 4e6, 370_000.0, 700.0,
+];
+/// The same without AVX-512.
+const AVX2: [f64; COUNT] = [
+    100.0, 7500.0, 30_000.0, 31_500.0, 12_500.0, 40_000.0, 70.0, 70.0, 130.0, 80.0, 60.0, 2.2, 700.0, 70.0,
+    22.0, 2300.0, 4e6, 370_000.0, 700.0,
+];
+/// The same without vectors of its own, as on other processors.
+const PORTABLE: [f64; COUNT] = [
+    200.0, 31_000.0, 30_000.0, 31_500.0, 48_000.0, 80_000.0, 300.0, 300.0, 300.0, 300.0, 60.0, 8.0, 5000.0,
+    300.0, 100.0, 8000.0, 8e6, 400_000.0, 1500.0,
+];
+
+#[cfg(test)]
+#[path = "tests.rs"]
+mod tests;

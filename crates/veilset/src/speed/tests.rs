@@ -1,0 +1,81 @@
+//! Speeds, as measured, kept and believed.
+
+use super::*;
+
+fn speeds() -> Speeds {
+    Speeds::new(std::array::from_fn(|i| 1000 * (i as u64 + 1)), 2).unwrap()
+}
+
+#[test]
+fn time_is_that_of_all_primitives() {
+    let work = Work::of(Primitive::Curve25519, 3_000_000) + Work::of(Primitive::StoreRow, 1_000_000);
+    let [curve, row] =
+        [Primitive::Curve25519, Primitive::StoreRow].map(|p| speeds().picoseconds(p) as f64 / 1e6);
+    // A row depends on the one before, whatever the threads.
+    assert!((speeds().seconds(&work) - (1.5 * curve + row)).abs() < 1e-9);
+    assert_eq!(speeds().seconds(&Work::default()), 0.0);
+}
+
+#[test]
+fn names_are_different_and_in_the_order_of_the_numbers() {
+    let names: std::collections::HashSet<_> = Primitive::ALL.map(Primitive::name).into();
+    assert_eq!(names.len(), COUNT);
+    assert!(Primitive::ALL.into_iter().enumerate().all(|(i, primitive)| primitive as usize == i));
+}
+
+#[test]
+fn absurd_speeds_are_refused() {
+    for time in [0, MOST + 1, u64::MAX] {
+        let mut all = [1000; COUNT];
+        all[3] = time;
+        let refused = Speeds::new(all, 1).unwrap_err();
+        assert!(
+            refused.contains(&time.to_string()) && refused.contains(Primitive::ALL[3].name()),
+            "{refused}"
+        );
+    }
+    assert!(Speeds::new([1; COUNT], 0).is_err());
+    assert!(Speeds::new([MOST; COUNT], 1).is_ok());
+}
+
+#[test]
+fn a_file_is_of_this_machine_or_of_no_use() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("a/speeds.json");
+    assert_eq!(load(&path, 2), Ok(None));
+    save(&path, &speeds()).unwrap();
+    assert_eq!(load(&path, 2), Ok(Some(speeds())));
+    let text = std::fs::read_to_string(&path).unwrap();
+    let machine = serde_json::to_string(&this_machine()).unwrap();
+    let changes = [
+        (machine.as_str(), "\"another\"", "another machine"),
+        (env!("CARGO_PKG_VERSION"), "9.9.9", "another version"),
+        ("\"tag\"", "\"tig\"", "damaged"),
+        ("\"tag\": 11000", "\"tag\": 0", "damaged"),
+        ("{", "", "damaged"),
+    ];
+    for (from, to, why) in changes {
+        let changed = text.replacen(from, to, 1);
+        assert_ne!(changed, text, "{from}");
+        std::fs::write(&path, changed).unwrap();
+        let said = load(&path, 2).unwrap_err();
+        assert!(said.contains(why) && said.contains("veilset calibrate"), "{said}");
+    }
+    std::fs::write(&path, vec![b' '; 1 << 17]).unwrap();
+    assert!(load(&path, 2).is_err());
+}
+
+/// All of them are measured, and none of them is out of this world.
+#[test]
+fn this_machine_is_measured() {
+    let mut told = Vec::new();
+    let measured = measure(3, &mut |primitive| told.push(primitive)).unwrap();
+    assert_eq!(measured.threads, 3);
+    let built_in = Speeds::built_in(3);
+    for primitive in Primitive::ALL {
+        let known = [Primitive::Bfv, Primitive::Kilobyte].contains(&primitive);
+        assert!(known || told.contains(&primitive), "{primitive:?}");
+        let [measured, built_in] = [measured, built_in].map(|s| s.picoseconds(primitive));
+        assert!(measured < built_in.saturating_mul(1000), "{primitive:?}: {measured}, {built_in}");
+    }
+}
