@@ -3,7 +3,7 @@
 mod measure;
 mod operation;
 
-pub use measure::{BenchArgs, BenchPartyArgs, SoakArgs, Who};
+pub use measure::{BenchArgs, BenchPartyArgs, CalibrateArgs, PlanArgs, SoakArgs, Who};
 pub use operation::{OperationArgs, RowArgs, ShareArgs, ValueArgs};
 
 use crate::columns::Columns;
@@ -145,6 +145,17 @@ pub enum Command {
     /// Name peers, so that nobody has to type fingerprints
     #[command(subcommand, after_help = PEER_HELP)]
     Peer(PeerCommand),
+    /// Show what each protocol would take for a run, and which would be chosen
+    #[command(after_help = "Examples:
+  veilset plan --op union --n 1000000 --net 100Mbps,20ms
+  veilset plan --op intersect --n 500 --n-peer 10000000 --net wan --prefer bytes --json")]
+    Plan(PlanArgs),
+    /// Measure how fast this machine is, for the choice of protocols
+    ///
+    /// It takes some seconds, and the result is kept. Until then, figures of a processor of the same kind are used.
+    #[command(after_help = "Example:
+  veilset calibrate")]
+    Calibrate(CalibrateArgs),
     /// Run all parties on this machine over an emulated network, and print time, CPU, bytes and memory
     #[command(after_help = "Examples:
   veilset bench --op union --protocol dh --n 65536 --threads 1 --net lan --one-sided --json

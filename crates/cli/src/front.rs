@@ -1,5 +1,6 @@
 //! A party's run as every front end goes through it: the program, and packages for other languages.
 
+use crate::calibrate::speeds;
 use crate::party::{load_identity, start_threads, tell};
 use crate::plan::{NamedProtection, Others, PartyPlan};
 use std::cell::OnceCell;
@@ -14,6 +15,7 @@ use veilset::rng::Prng;
 use veilset::session::Proposal;
 use veilset::session::estimate::Estimate;
 use veilset::session::run::{self, Checked, Prepared};
+use veilset::speed::Speeds;
 use veilset::table::{Destination, Duplicates};
 
 /// What a front end shows while a party runs, and whether it wants it to stop.
@@ -204,14 +206,19 @@ impl Ready<'_> {
         let connected = self.connect()?;
         self.front.begins(connected.canceller());
         let half = self.plan.job.prepared.is_some();
-        let ours = OnceCell::new();
+        let (speeds, ours) = (self.speeds(), OnceCell::new());
         let milliseconds = |proposal: &Proposal| {
-            let estimate = Estimate::of(proposal, half, self.prepared.request().threads)?;
+            let estimate = Estimate::of(proposal, half, &speeds)?;
             Ok(ours.get_or_init(|| estimate).work.as_millis() as u64)
         };
         let checked = run::check(connected, &self.prepared, &mut self.gate, &milliseconds, &mut self.rng)?;
         let ours = ours.into_inner().ok_or_else(|| Error::Bug("a check without an estimate".into()))?;
         Ok((checked, ours))
+    }
+
+    /// How fast this machine is.
+    fn speeds(&self) -> Speeds {
+        speeds(None, self.prepared.request().threads.count(), &|line| self.front.say(line))
     }
 
     /// Connects to all other parties.

@@ -6,11 +6,13 @@
 mod args;
 mod bench;
 mod book;
+mod calibrate;
 mod check;
 mod columns;
 mod config;
 mod demo;
 mod filter;
+mod forecast;
 pub mod front;
 mod identity;
 mod interrupt;
@@ -75,6 +77,8 @@ fn run(command: Command) -> Result<()> {
         Command::Completions { shell } => manual::completions(shell),
         Command::Man { folder } => manual::pages(&folder),
         Command::Soak(a) => soak::run(&a),
+        Command::Plan(a) => forecast::run(&a),
+        Command::Calibrate(a) => calibrate::run(&a),
         command @ (Command::Filter(_) | Command::Prepare(_)) => make::run(&MakePlan::of(command)?),
         Command::Run { words } => run_as(config::read(words)?, Purpose::Run),
         Command::Check { words } => match config::parse(words) {

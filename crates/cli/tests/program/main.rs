@@ -17,6 +17,7 @@ mod id;
 mod inputs;
 mod limits;
 mod parties;
+mod plan;
 mod policy;
 mod prepare;
 mod progress;

@@ -1,0 +1,62 @@
+//! `veilset calibrate`: measures how fast this machine is, and keeps it for the choice of protocols.
+
+use crate::args::CalibrateArgs;
+use crate::party::sayer;
+use crate::print;
+use serde_json::{Map, Value};
+use std::path::{Path, PathBuf};
+use veilset::error::Result;
+use veilset::places::Folder;
+use veilset::speed::{self, Speeds};
+use veilset::work::Primitive;
+
+/// Measures and keeps the speeds, and prints them.
+pub fn run(a: &CalibrateArgs) -> Result<()> {
+    let path = file(a.speeds.as_deref())?;
+    let say = sayer(a.quiet || a.json);
+    say(&format!("measuring {} for some seconds; nothing else should run on it", speed::this_machine()));
+    let speeds = speed::measure(1, &mut |_| ())?;
+    speed::save(&path, &speeds)?;
+    match a.json {
+        true => {
+            let nanoseconds =
+                |p| (Primitive::name(p).to_string(), (speeds.picoseconds(p) as f64 / 1000.0).into());
+            print(Value::from(Primitive::ALL.map(nanoseconds).into_iter().collect::<Map<_, _>>()))?;
+        }
+        false => Primitive::ALL.into_iter().try_for_each(|primitive| {
+            print(format!("{:35} {}", primitive.name(), time(speeds.picoseconds(primitive))))
+        })?,
+    }
+    say(&format!("kept in {}", path.display()));
+    Ok(())
+}
+
+/// The speeds of this machine on this many threads: measured, or built in until they are.
+pub fn speeds(path: Option<&Path>, threads: usize, say: &dyn Fn(&str)) -> Speeds {
+    let measured = file(path).ok().map(|path| speed::load(&path, threads));
+    match measured {
+        Some(Ok(Some(speeds))) => speeds,
+        Some(Err(why)) => {
+            say(&format!("{why}. Until then, built-in speeds choose the protocol"));
+            Speeds::built_in(threads)
+        }
+        _ => Speeds::built_in(threads),
+    }
+}
+
+fn file(path: Option<&Path>) -> Result<PathBuf> {
+    path.map_or_else(
+        || Folder::State.file_or("speeds.json", "the file of speeds", "--speeds"),
+        |path| Ok(path.into()),
+    )
+}
+
+/// A time in a unit that suits it.
+fn time(picoseconds: u64) -> String {
+    let nanoseconds = picoseconds as f64 / 1000.0;
+    match nanoseconds {
+        0.0..1e3 => format!("{nanoseconds:10.2} ns"),
+        1e3..1e6 => format!("{:10.2} us", nanoseconds / 1e3),
+        _ => format!("{:10.2} ms", nanoseconds / 1e6),
+    }
+}

@@ -1,0 +1,140 @@
+//! `veilset plan`: what each protocol would take, and which one would be chosen.
+
+use crate::args::PlanArgs;
+use crate::calibrate::speeds;
+use crate::party::{sayer, start_threads};
+use crate::print;
+use serde_json::{Value, json};
+use veilset::channel::Network;
+use veilset::error::{Error, Result};
+use veilset::operations::{Announced, Role, View};
+use veilset::planner::{Prediction, Preference, Prices, Setting, Wanted};
+use veilset::protocols::Choice;
+
+/// Prints the candidates, the best first.
+pub fn run(a: &PlanArgs) -> Result<()> {
+    let threads = start_threads(a.threads.map_or(0, usize::from))?.count();
+    let ours = speeds(a.speeds.as_deref(), threads, &sayer(a.json));
+    let link = a.net.link.unwrap_or(Network::NONE);
+    let prices = Prices { hour: a.dollars_per_hour, gigabyte: a.dollars_per_gigabyte };
+    let setting = Setting { speeds: [ours; 2], link, prices, shared: a.shared_cores.map(usize::from) };
+    let padded = |size: usize| Announced { size, padded: false };
+    let sizes = match a.role {
+        Role::Receiver => [a.n, a.n_peer()],
+        Role::Sender => [a.n_peer(), a.n],
+    };
+    let terms = a.terms();
+    let assume = (!a.assume.is_empty()).then_some(&a.assume[..]);
+    let wanted = Wanted { operation: a.op, terms, group: a.group, assume, sizes: sizes.map(padded) };
+    let ranked = wanted.ranked(&wanted.acceptable(), &setting, a.prefer);
+    let Some((best, _)) = ranked.first() else {
+        return Err(Error::Usage(format!(
+            "no protocol computes {} of these sizes under these terms and assumptions. Relax --assume, --group or the terms",
+            a.op
+        )));
+    };
+    let why = reason(&ranked, a.prefer);
+    if a.json {
+        let candidates: Vec<Value> =
+            ranked.iter().map(|(choice, run)| as_json(&wanted, *choice, run)).collect();
+        return print(json!({
+            "op": a.op.name,
+            "n_receiver": sizes[0],
+            "n_sender": sizes[1],
+            "net": a.net.typed,
+            "threads": threads,
+            "prefer": a.prefer.name(),
+            "chosen": best.to_string(),
+            "why": why,
+            "receiver_learns": learned(&wanted, Role::Receiver),
+            "sender_learns": learned(&wanted, Role::Sender),
+            "candidates": candidates,
+        }));
+    }
+    print(format!(
+        "{} of {} and {} items (receiver, sender), {} threads each, network {}",
+        a.op, sizes[0], sizes[1], threads, a.net.typed
+    ))?;
+    print(format!(
+        "{:26} {:>9} {:>10} {:>7} {:>16} {:>10}  rests on",
+        "", "seconds", "MB", "rounds", "MB held", "dollars"
+    ))?;
+    for (choice, run) in &ranked {
+        print(line(&wanted, *choice, run))?;
+    }
+    print(format!("chosen: {best}, {why}"))?;
+    for role in Role::ALL {
+        print(format!("the {role} learns {}", learned(&wanted, role)))?;
+    }
+    let terms = &wanted.terms;
+    for sentence in best.protocol.assumes(a.op, terms, best.group) {
+        print(format!("  it assumes: {sentence}"))?;
+    }
+    Ok(())
+}
+
+fn line(wanted: &Wanted, choice: Choice, run: &Prediction) -> String {
+    let moved = (run.traffic.to_sender + run.traffic.to_receiver) as f64 / 1e6;
+    let [receiver, sender] = run.memory.map(|bytes| bytes.div_ceil(1_000_000));
+    let rests: Vec<&str> =
+        choice.protocol.rests_on(wanted.operation, choice.group).iter().map(|a| a.name()).collect();
+    format!(
+        "{:26} {:>9} {:>10} {:>7} {:>16} {:>10}  {}",
+        choice.to_string(),
+        digits(run.seconds),
+        digits(moved),
+        run.rounds,
+        format!("{receiver}, {sender}"),
+        digits(run.dollars),
+        rests.join(", ")
+    )
+}
+
+/// Three digits that count.
+fn digits(number: f64) -> String {
+    match number {
+        100.0.. => format!("{number:.0}"),
+        10.0.. => format!("{number:.1}"),
+        0.1.. => format!("{number:.2}"),
+        _ => format!("{number:.5}"),
+    }
+}
+
+fn as_json(wanted: &Wanted, choice: Choice, run: &Prediction) -> Value {
+    let rests = choice.protocol.rests_on(wanted.operation, choice.group);
+    let malicious = wanted.terms.malicious_sender;
+    json!({
+        "protocol": choice.protocol.name,
+        "group": choice.group,
+        "seconds": run.seconds,
+        "bytes_to_sender": run.traffic.to_sender,
+        "bytes_to_receiver": run.traffic.to_receiver,
+        "rounds": run.rounds,
+        "memory_receiver": run.memory[0],
+        "memory_sender": run.memory[1],
+        "dollars": run.dollars,
+        "rests_on": rests.iter().map(|a| a.name()).collect::<Vec<_>>(),
+        "assumptions": choice.protocol.assumes(wanted.operation, &wanted.terms, choice.group),
+        "security": if malicious { "malicious sender" } else { "semi-honest" },
+    })
+}
+
+/// Why the first is chosen.
+fn reason(ranked: &[(Choice, Prediction)], prefer: Preference) -> String {
+    let what = match prefer {
+        Preference::Time => "the fastest",
+        Preference::Bytes => "which sends the least",
+        Preference::Dollars => "the cheapest",
+    };
+    match ranked {
+        [(_, best), (second, other), ..] => {
+            format!("{what}: {second} takes {:.2} times as much", other.by(prefer) / best.by(prefer))
+        }
+        _ => "the only one that is acceptable".into(),
+    }
+}
+
+fn learned(wanted: &Wanted, role: Role) -> String {
+    let view = View { other: "the other", several: false, other_pads: None, columns: "", numbers: None };
+    view.say(&(wanted.operation.learns)(role, &wanted.terms))
+}

@@ -1,0 +1,114 @@
+//! `veilset plan` and `veilset calibrate`: what would be chosen, and how fast this machine is.
+
+use crate::common::{World, run, veilset};
+use serde_json::Value;
+use std::process::Command;
+
+fn plan(world: &World, arguments: &str) -> Command {
+    let mut command = world.veilset();
+    command.arg("plan").args(arguments.split(' '));
+    command
+}
+
+fn planned(world: &World, arguments: &str) -> Value {
+    serde_json::from_str(&run(&mut plan(world, &format!("{arguments} --json"))).good()).unwrap()
+}
+
+fn names(plan: &Value) -> Vec<&str> {
+    plan["candidates"].as_array().unwrap().iter().map(|c| c["protocol"].as_str().unwrap()).collect()
+}
+
+#[test]
+fn candidates_come_with_what_they_take_and_the_best_comes_first() {
+    let world = World::new();
+    for (arguments, chosen) in [
+        ("--op intersect --n 1000000", "vole"),
+        ("--op intersect --n 300 --net wan", "dh-psi"),
+        ("--op union --n 100000 --net 10Mbps,80ms", "dh"),
+        ("--op intersect --n 1000000 --assume ddh", "cm20"),
+        ("--op intersect --n 1000 --malicious-sender", "cm20"),
+        ("--op union --n 1000 --reveal-count-to-sender", "sigma-dh"),
+        ("--op intersect --n 1000 --group p256", "dh-psi over p256"),
+    ] {
+        let plan = planned(&world, &format!("{arguments} --threads 1"));
+        assert_eq!(plan["chosen"], chosen, "{arguments}");
+        let all = plan["candidates"].as_array().unwrap();
+        let seconds: Vec<f64> = all.iter().map(|c| c["seconds"].as_f64().unwrap()).collect();
+        assert!(seconds.windows(2).all(|two| two[0] <= two[1]) && seconds[0] > 0.0, "{arguments}");
+        assert!(all.iter().all(|c| !c["assumptions"].as_array().unwrap().is_empty()));
+        assert!(all.iter().all(|c| c["bytes_to_receiver"].as_u64().unwrap() > 0));
+        assert!(!names(&plan).contains(&"krtw19-plain"), "{arguments}");
+        // The same, for people.
+        let text = run(&mut plan_text(&world, arguments)).good();
+        assert!(text.contains(&format!("chosen: {chosen}, ")), "{text}");
+        assert!(text.contains("the receiver learns ") && text.contains("it assumes: "), "{text}");
+    }
+}
+
+fn plan_text(world: &World, arguments: &str) -> Command {
+    plan(world, &format!("{arguments} --threads 1"))
+}
+
+#[test]
+fn what_is_preferred_and_paid_for_decides() {
+    let world = World::new();
+    let first =
+        |arguments: &str| planned(&world, &format!("--op union --n 500000 {arguments}"))["chosen"].clone();
+    assert_eq!((first("--prefer time"), first("--prefer bytes")), ("osn".into(), "dh".into()));
+    let paid = "--prefer dollars --dollars-per-gigabyte";
+    assert_eq!((first(&format!("{paid} 0")), first(&format!("{paid} 9"))), ("osn".into(), "dh".into()));
+    // The roles are told apart.
+    let plan = planned(&world, "--op intersect --n 10 --n-peer 20 --role sender");
+    assert_eq!((&plan["n_receiver"], &plan["n_sender"]), (&20.into(), &10.into()));
+}
+
+#[test]
+fn what_cannot_be_planned_is_said() {
+    let world = World::new();
+    let nothing = "--op id --n 100 --assume ddh";
+    run(&mut plan(&world, nothing)).bad(2, &["no protocol computes id", "--assume"]);
+    run(&mut plan(&world, "--op sum --n 100 --malicious-sender")).bad(2, &["no protocol computes sum"]);
+    run(&mut plan(&world, "--op sum --n 100 --assume dlog")).bad(2, &["dlog", "ddh, lpn, rlwe, dcr"]);
+    run(&mut plan(&world, "--op sum --n 100 --dollars-per-hour=-1")).bad(2, &["--dollars-per-hour"]);
+    run(&mut plan(&world, "--op sum --n 100 --net fast")).bad(2, &["fast"]);
+    run(veilset().args(["plan", "--op", "sum"])).bad(2, &["--n"]);
+}
+
+#[test]
+fn a_machine_is_measured_once_and_its_file_believed_if_it_fits() {
+    let world = World::new();
+    let file = world.path("speeds/of-this.json");
+    let named = file.display().to_string();
+    let calibrate = |more: &[&str]| {
+        let mut command = world.veilset();
+        command.arg("calibrate").args(["--speeds", &named]).args(more);
+        command
+    };
+    let speeds: Value = serde_json::from_str(&run(&mut calibrate(&["--json"])).good()).unwrap();
+    assert!(speeds.as_object().unwrap().values().all(|time| time.as_f64().unwrap() > 0.0), "{speeds}");
+    let plan = |text: &str| {
+        std::fs::write(&file, text).unwrap();
+        run(&mut plan_text(&world, &format!("--op count --n 100000 --speeds {named}")))
+    };
+    let text = std::fs::read_to_string(&file).unwrap();
+    let ended = plan(&text);
+    assert!(!ended.err.contains("calibrate"), "{}", ended.err);
+    // A curve that is a thousand times as slow makes a count as slow.
+    let slow = text.lines().map(|line| match line.contains("multiplication in curve25519") {
+        true => "\"multiplication in curve25519\": 3000000000,",
+        false => line,
+    });
+    let slow: Vec<&str> = slow.collect();
+    assert!(!plan(&slow.join("\n")).good().contains("chosen: dh,"));
+    for damaged in ["", "{}", &text[..text.len() / 2], &text.replace("\"tag\"", "\"gat\"")] {
+        let ended = plan(damaged);
+        assert!(ended.err.contains("damaged") && ended.err.contains("veilset calibrate"), "{}", ended.err);
+        assert!(ended.good().contains("chosen: dh,"));
+    }
+    let other = plan(&text.replace("\"processor\": \"", "\"processor\": \"another "));
+    assert!(other.err.contains("another machine"), "{}", other.err);
+    // A folder in the place of the file.
+    std::fs::remove_file(&file).unwrap();
+    std::fs::create_dir(&file).unwrap();
+    run(&mut calibrate(&[])).bad(7, &["the speeds cannot be written", "of-this.json"]);
+}
