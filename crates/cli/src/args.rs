@@ -13,7 +13,8 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 use veilset::operations::{self, Operation, Role, Terms};
 use veilset::params::MAX_SET;
-use veilset::protocols::{self, Protocol, groups};
+use veilset::planner::Preference;
+use veilset::protocols::{self, Assumption, Protocol, groups};
 use veilset::table::Format;
 
 const EXIT_CODES: &str = "\
@@ -263,6 +264,43 @@ fn protocol() -> impl TypedValueParser<Value = &'static Protocol> {
     PossibleValuesParser::new(built.chain(not_built)).try_map(|name| protocols::named(&name))
 }
 
+/// The protocol that is asked for.
+#[derive(Debug, Clone, Copy)]
+pub enum Wish {
+    /// The best of those that both sides allow.
+    Auto,
+    /// This one.
+    Named(&'static Protocol),
+}
+
+impl Wish {
+    /// The protocol, if one is named.
+    pub fn named(self) -> Option<&'static Protocol> {
+        match self {
+            Wish::Auto => None,
+            Wish::Named(protocol) => Some(protocol),
+        }
+    }
+}
+
+fn protocol_or_auto() -> impl TypedValueParser<Value = Wish> {
+    let auto = PossibleValue::new(AUTO).help("the best that both sides allow, as `veilset plan` shows it");
+    let all = protocols::ALL.into_iter().chain(protocols::SEVERAL);
+    let built = all.map(|p| PossibleValue::new(p.name).help(p.summary));
+    // They are refused with the feature that they take.
+    let not_built = protocols::not_built().map(|name| PossibleValue::new(name).hide(true));
+    PossibleValuesParser::new([auto].into_iter().chain(built).chain(not_built)).try_map(|name| match &*name {
+        AUTO => Ok(Wish::Auto),
+        name => protocols::named(name).map(Wish::Named),
+    })
+}
+
+const AUTO: &str = "auto";
+
+fn preference() -> impl TypedValueParser<Value = Preference> {
+    PossibleValuesParser::new(Preference::ALL.map(Preference::name)).try_map(|name| name.parse())
+}
+
 fn group(names: impl IntoIterator<Item = &'static str>) -> impl TypedValueParser<Value = &'static str> {
     PossibleValuesParser::new(names).try_map(|name| groups::named(&name))
 }
@@ -293,7 +331,8 @@ fn protocol_help() -> String {
         protocols::of_several(operation).map(|protocol| format!("{operation} by {protocol}"))
     });
     format!(
-        "The protocol; the same on all sides: {}; with --parties: {}",
+        "The protocol; the same on all sides, or `auto`, which takes the best of those that both sides allow: {}; with \
+         --parties: {}",
         list.join("; "),
         several.collect::<Vec<_>>().join("; ")
     )
@@ -509,8 +548,14 @@ pub struct CommonArgs {
     #[arg(long, value_name = "NAME|FINGERPRINT", required_unless_present_any = ["insecure_plaintext", "parties"])]
     pub peer: Option<String>,
     /// The protocol; the same on all sides
-    #[arg(long, value_parser = protocol(), long_help = protocol_help())]
-    pub protocol: Option<&'static Protocol>,
+    #[arg(long, value_parser = protocol_or_auto(), long_help = protocol_help())]
+    pub protocol: Option<Wish>,
+    /// With --protocol auto, of the receiver: what is to be small
+    #[arg(long, value_parser = preference(), default_value = "time")]
+    pub prefer: Preference,
+    /// The assumptions that are acceptable, of ddh, lpn, rlwe and dcr [default: all]
+    #[arg(long, value_name = "A,..", value_delimiter = ',')]
+    pub assume: Vec<Assumption>,
     /// The group that the protocol works in; the same on both sides [default: the protocol's first]
     #[arg(long, value_parser = group(groups::ALL), long_help = group_help())]
     pub group: Option<&'static str>,

@@ -37,6 +37,9 @@ pub fn text(checked: &Checked, estimate: &Estimate, me: Option<&Me>) -> String {
     for Term { words, value, .. } in proposal.terms().into_iter().skip(2).filter(shown) {
         let _ = writeln!(text, "    {words}: {value}");
     }
+    if let Some(why) = &proposal.why {
+        let _ = writeln!(text, "  {} was picked: {why}", proposal.choice);
+    }
     let (to, from, side) = match me {
         None => ("the peer", "it", "on the peer's side"),
         Some(_) => ("the other parties", "them", "for the slowest of them"),

@@ -1,6 +1,6 @@
 //! Runs of several parties: the list of `--parties`, what does not go with it, and parties on this machine.
 
-use crate::args::{CommonArgs, OperationArgs};
+use crate::args::{CommonArgs, OperationArgs, Wish};
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -16,7 +16,7 @@ use veilset::protocols::{self, Protocol};
 pub fn of(a: &OperationArgs) -> Result<Option<Me>> {
     let CommonArgs { parties, me, protocol, .. } = &a.common;
     match (parties, me) {
-        (None, None) => only_for_two(*protocol).map(|()| None),
+        (None, None) => only_for_two(protocol.and_then(Wish::named)).map(|()| None),
         (None, Some(_)) => wrong(
             "--me is our name in a list of parties. Give the list with --parties FILE, or omit --me in a run with one \
              peer",
@@ -80,7 +80,7 @@ pub fn protocol(
 
 /// Refuses what does not go with a list of parties.
 fn refuse(a: &OperationArgs) -> Result<()> {
-    protocol(a.operation, a.common.protocol)?;
+    protocol(a.operation, a.common.protocol.and_then(Wish::named))?;
     let CommonArgs { role, peer, connect, proxy, prepared, insecure_plaintext, .. } = &a.common;
     let columns =
         a.rows.as_ref().map_or([false; 2], |a| [!a.send_columns.is_empty(), !a.receive_columns.is_empty()]);

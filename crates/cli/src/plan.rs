@@ -2,9 +2,11 @@
 
 use crate::args::{
     Command, CommonArgs, DuplicatesArg, EmptyKeysArg, EncodingArg, InputArgs, KeyArgs, OperationArgs,
-    OutputArgs, RowArgs, ShareArgs, ValueArgs,
+    OutputArgs, RowArgs, ShareArgs, ValueArgs, Wish,
 };
 use crate::book::Book;
+use crate::calibrate::speeds;
+use crate::party::{sayer, start_threads};
 use crate::{parties, policy};
 use std::net::IpAddr;
 use std::path::{Path, PathBuf};
@@ -18,7 +20,9 @@ use veilset::net::{Endpoint, Fingerprint, Me};
 use veilset::operations::sum::Modulus;
 use veilset::operations::{self, Operation, Role, Terms};
 use veilset::places::{self, Folder};
-use veilset::protocols;
+use veilset::planner::{self, Preference};
+use veilset::protocols::{self, Assumption};
+use veilset::session::Planning;
 use veilset::table::{
     Duplicates, EmptyKeys, Encoding, Format, LIST_COLUMN, Normalise, ReadOptions, check_input_name,
     check_output_name, input_files, name_of,
@@ -124,6 +128,7 @@ fn operation(a: OperationArgs) -> Result<PartyPlan> {
         shared_values: a.shares.as_ref().is_some_and(|a| a.values.is_some()),
         ..Terms::default()
     };
+    let accepted = Accepted::of(&a.common);
     let mut plan = common(a.operation, terms, a.common, a.output, me)?;
     if let Some(a) = a.ids {
         beside(&plan, ("--ids", a.ids.as_ref()))?;
@@ -143,6 +148,7 @@ fn operation(a: OperationArgs) -> Result<PartyPlan> {
         plan.job.terms.shards = a.shards.unwrap_or(0);
         (plan.job.folder, plan.job.resume) = (a.job, a.resume);
     }
+    accept(&mut plan.job, &accepted)?;
     Ok(plan)
 }
 
@@ -203,6 +209,62 @@ fn values(plan: &mut PartyPlan, a: ValueArgs) {
     job.terms.min_count = a.min_count;
 }
 
+/// What protocols a user accepts.
+struct Accepted {
+    assume: Vec<Assumption>,
+    /// Whether one of several is picked, and how.
+    picks: Option<Preference>,
+    threads: usize,
+    prepared: bool,
+}
+
+impl Accepted {
+    fn of(a: &CommonArgs) -> Accepted {
+        let chosen = a.filter.is_some() || a.cipher.is_some() || a.parties.is_some();
+        let auto = matches!(a.protocol, Some(Wish::Auto)) && !chosen;
+        Accepted {
+            assume: a.assume.clone(),
+            picks: auto.then_some(a.prefer),
+            threads: a.threads.map_or(0, usize::from),
+            prepared: a.prepared.is_some(),
+        }
+    }
+}
+
+/// Allows what is acceptable, if one of several is to be picked; otherwise refuses a protocol that is not.
+fn accept(job: &mut Job, Accepted { assume, picks, threads, prepared }: &Accepted) -> Result<()> {
+    let allowed = (!assume.is_empty()).then_some(&assume[..]);
+    let Some(prefer) = *picks else {
+        let group = job.group.unwrap_or(job.protocol.group());
+        let rests = job.protocol.rests_on(job.operation, group);
+        let beyond = rests.iter().find(|one| allowed.is_some_and(|allowed| !allowed.contains(one)));
+        return match beyond {
+            Some(one) => Err(Error::Usage(format!(
+                "{} by {} rests on {one}, which --assume leaves out. Add it, or use --protocol auto",
+                job.operation, job.protocol
+            ))),
+            None => Ok(()),
+        };
+    };
+    let mut all = planner::acceptable(job.operation, &job.terms, job.group, allowed);
+    if *prepared {
+        all.retain(|choice| choice.protocol.offer(job.operation).is_some_and(|offer| offer.prepares));
+        // A half is of one group.
+        let group = all.first().map(|choice| choice.group);
+        all.retain(|choice| Some(choice.group) == group);
+    }
+    let Some((first, others)) = all.split_first() else {
+        return Err(Error::Usage(format!(
+            "no protocol computes {} under these terms and assumptions. Relax --assume or --group",
+            job.operation
+        )));
+    };
+    (job.protocol, job.group, job.alternatives) = (first.protocol, Some(first.group), others.to_vec());
+    let speeds = speeds(None, start_threads(*threads)?.count(), &sayer(false));
+    job.planning = Some(Planning { speeds, prefer });
+    Ok(())
+}
+
 fn common(
     operation: &'static Operation,
     terms: Terms,
@@ -213,14 +275,14 @@ fn common(
     let (role, protocol) = match &me {
         Some(me) => {
             let role = Role::of_several(me.leads());
-            (role, parties::protocol(operation, a.protocol)?)
+            (role, parties::protocol(operation, a.protocol.and_then(Wish::named))?)
         }
         None => {
             // Clap makes sure that there is a role.
             let role = a.role.ok_or_else(|| Error::Bug("a run of two without a role".into()))?;
             let filtering =
                 if a.filter.is_some() || a.cipher.is_some() { protocols::filtering(operation) } else { None };
-            let protocol = a.protocol.or(filtering);
+            let protocol = a.protocol.and_then(Wish::named).or(filtering);
             (role, protocol.unwrap_or_else(|| protocols::default_for(operation, &terms)))
         }
     };

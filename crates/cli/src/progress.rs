@@ -53,6 +53,8 @@ impl Observer for Progress {
         let mut stage = self.now();
         stage.number += 1;
         let name = match self.stages {
+            // Not known, because the protocol was picked when the parties had met.
+            0 => format!("step {}, {name}", stage.number),
             1 => name.to_string(),
             stages => format!("step {} of {}, {name}", stage.number, stages.max(stage.number)),
         };

@@ -108,6 +108,7 @@ pub(crate) fn proposal(hello: Hello, size: usize, parties: impl Into<Parties>) -
     Proposal {
         choice: hello.candidates[0],
         session_id: ANY_SESSION,
+        why: None,
         job: None,
         seat: None,
         ours: Announced { size, padded: hello.padded },

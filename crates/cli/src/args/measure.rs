@@ -1,8 +1,8 @@
 //! The arguments of `bench` and `soak`.
 
-use super::{group, items, one_operation, protocol, role};
+use super::{group, items, one_operation, preference, protocol, role};
 use clap::Args;
-use clap::builder::{PossibleValuesParser, RangedU64ValueParser, TypedValueParser};
+use clap::builder::RangedU64ValueParser;
 use std::path::PathBuf;
 use std::str::FromStr;
 use veilset::channel::Network;
@@ -168,10 +168,6 @@ impl PlanArgs {
             ..Terms::default()
         }
     }
-}
-
-fn preference() -> impl TypedValueParser<Value = Preference> {
-    PossibleValuesParser::new(Preference::ALL.map(Preference::name)).try_map(|name| name.parse())
 }
 
 fn price(text: &str) -> Result<f64, String> {

@@ -1,6 +1,6 @@
 //! `veilset plan` and `veilset calibrate`: what would be chosen, and how fast this machine is.
 
-use crate::common::{World, run, veilset};
+use crate::common::{World, csv, run, veilset};
 use serde_json::Value;
 use std::process::Command;
 
@@ -111,4 +111,39 @@ fn a_machine_is_measured_once_and_its_file_believed_if_it_fits() {
     std::fs::remove_file(&file).unwrap();
     std::fs::create_dir(&file).unwrap();
     run(&mut calibrate(&[])).bad(7, &["the speeds cannot be written", "of-this.json"]);
+}
+
+/// Both pick by themselves, one does and the other does not, and neither accepts what the other has.
+#[test]
+fn the_protocol_is_picked_when_the_parties_meet() {
+    let world = World::new();
+    let ours = world.write("ours.csv", csv(0..3000));
+    let theirs = world.write("theirs.csv", csv(1000..5000));
+    let (out, report) = (world.path("out.csv"), world.path("report.json"));
+    let [out_name, report_name] = [&out, &report].map(|path| path.to_str().unwrap());
+    let files = [ours.as_path(), theirs.as_path()];
+    let run = |ours: &[&str], theirs: &[&str]| {
+        let receiver = [&["--output", out_name, "--report", report_name, "--force"][..], ours].concat();
+        let [said, _] = world.good("intersect", files, [&receiver, theirs]);
+        assert_eq!(world.read("out.csv").lines().count(), 2001, "{said}");
+        let report: Value = serde_json::from_str(&world.read("report.json")).unwrap();
+        (report["protocol"].as_str().unwrap().to_string(), report["picked"].clone())
+    };
+    let (picked, why) = run(&["--protocol", "auto"], &["--protocol", "auto"]);
+    assert!(["vole", "cm20", "dh-psi"].contains(&&*picked), "{picked}");
+    assert!(why.as_str().unwrap().contains("time"), "{why}");
+    let auto = ["--protocol", "auto"];
+    assert_eq!(run(&auto, &["--protocol", "dh"]), ("dh".into(), Value::Null));
+    assert_eq!(run(&["--protocol", "cm20"], &auto), ("cm20".into(), Value::Null));
+    // Without learning parity with noise, and by as few bytes as can be.
+    let few = ["--protocol", "auto", "--assume", "ddh", "--prefer", "bytes"];
+    assert_eq!(run(&few, &auto).0, "dh-psi");
+    let refused =
+        world.run("intersect", files, [&["--protocol", "auto", "--assume", "ddh"], &["--protocol", "vole"]]);
+    for ended in refused {
+        ended.bad(4, &["--protocol", "vole", "dh-psi"]);
+    }
+    let more = ["--protocol", "vole", "--assume", "ddh", "--listen", "127.0.0.1:0"];
+    let mut beyond = world.party(0, "intersect", &ours, &more);
+    crate::common::run(&mut beyond).bad(2, &["vole rests on lpn", "--assume"]);
 }

@@ -471,6 +471,8 @@ impl Job {
         Request {
             protocol: self.protocol,
             group: self.group,
+            alternatives: &self.alternatives,
+            planning: self.planning,
             key_columns: self.source.key.len(),
             normalisation,
             max_peer_items: self.max_peer_items,

@@ -70,9 +70,10 @@ use crate::item::ItemSet;
 use crate::net::{Connected, Me};
 use crate::operations::{Operation, Role, Shape, Terms};
 use crate::params::MAX_SET;
-use crate::protocols::{self, Protocol};
+use crate::protocols::{self, Choice, Protocol};
 use crate::rng::Prng;
 use crate::session::Approval;
+use crate::session::Planning;
 use crate::session::report::Report;
 use crate::session::run::{Outcome, Prepared, Request, run_if};
 use crate::table::{
@@ -175,6 +176,10 @@ pub struct Job {
     pub protocol: &'static Protocol,
     /// The group that the protocol works in; `None` stands for the protocol's first.
     pub group: Option<&'static str>,
+    /// Further choices that we allow, and how the receiver picks one of those that both allow.
+    pub alternatives: Vec<Choice>,
+    /// See `alternatives`.
+    pub planning: Option<Planning>,
     /// Our items.
     pub source: InputTable,
     /// For the sender of sum: the column of values. For the sender of share: the column of values to be shared instead of
@@ -230,6 +235,8 @@ impl Job {
             parties: None,
             protocol: protocols::default_for(operation, &Terms::default()),
             group: None,
+            alternatives: Vec::new(),
+            planning: None,
             source,
             values: None,
             value_scale: 0,
@@ -293,6 +300,8 @@ impl Job {
         let request = Request {
             protocol: self.protocol,
             group: self.group,
+            alternatives: &self.alternatives,
+            planning: self.planning,
             pad_to: self.source.pad_to,
             sent_columns: &self.sent_columns,
             terms: self.all_terms(),
@@ -387,8 +396,12 @@ impl Job {
         Terms { shared_values, several: self.parties.is_some(), ..self.terms }
     }
 
-    /// The number of stages of the run, for displaying progress ([`Observer`](crate::channel::Observer)).
+    /// The number of stages of the run, for displaying progress ([`Observer`](crate::channel::Observer)); 0 if the protocol is
+    /// picked only when the parties have met.
     pub fn stages(&self) -> usize {
+        if !self.alternatives.is_empty() {
+            return 0;
+        }
         let terms = Terms { payload: !self.sent_columns.is_empty(), ..self.terms };
         self.protocol.stages(self.operation, &terms) * self.terms.shards.max(1) as usize
     }

@@ -4,7 +4,7 @@
 //! both  preamble        "veilset" 0, version of the protocol
 //! both  hello           what each was asked to do, the protocols it allows, and a nonce
 //! both  size            number of items
-//! R->S  choice          which of the protocols that both allow; not sent if there is only one
+//! R->S  choice          which of the protocols that both allow; not sent if there is only one (`choosing.rs`)
 //! both  go              our side allows the run at these sizes
 //!       ...             the protocol
 //! both  confirmation    a value that only this session has
@@ -13,6 +13,7 @@
 //! Each side sends its message before it reads the peer's, so that both see every difference. After the hellos both
 //! sides know the common candidates: the receiver's candidates that the sender has too, in the receiver's order.
 
+use super::choosing::first;
 use crate::artefact::filter::{Facts, Head, owner};
 use crate::channel::{Channel, Message, PROTOCOL_VERSION};
 use crate::error::{Difference, Error, Fault, Result, Seat, shown};
@@ -23,17 +24,16 @@ use crate::params::MAX_SET;
 use crate::params::filter::{Agreed, Contents};
 use crate::protocols::Choice;
 use crate::rng::Prng;
+use crate::speed::Speeds;
+use crate::work::Primitive;
 use serde::{Deserialize, Serialize};
+use std::time::{Duration, Instant};
 use subtle::ConstantTimeEq;
 
 /// This frame is the same in all versions, so that any two can recognise each other.
 const PREAMBLE: Message<[u8]> = Message::new(1, "preamble: magic, version");
 const HELLO: Message<[u8]> = Message::new(2, "hello: JSON");
-/// The number of items, then three numbers reserved for choosing a protocol by speed: multiplications per second, bits
-/// per second, and the round-trip time in microseconds. This version measures none of them and sends 0.
 const SIZE: Message<u64> = Message::new(3, "size of the set");
-const SIZE_NUMBERS: usize = 4;
-const CHOICE: Message<u64> = Message::new(5, "R->S  which of the common candidates");
 const CONFIRMATION: Message<[u8]> = Message::new(4, "confirmation of the end");
 const GO: Message<[u8]> = Message::new(8, "go: the run is allowed");
 const NONCE: Message<[u8; 32]> = Message::new(10, "nonce for the session id");
@@ -101,6 +101,8 @@ pub struct Hello {
     pub job: Option<SessionId>,
     /// Whether workers run the shards of the job ([`super::workers`]).
     pub workers: bool,
+    /// How fast our side computes, if the receiver is to plan with it ([`crate::planner`]).
+    pub speeds: Option<Speeds>,
 }
 
 impl Hello {
@@ -180,7 +182,7 @@ pub fn agree(
 ) -> Result<Agreement> {
     let met = meet(connection, hello, our_size, rng)?;
     let their_size = tell_size(&mut connection.channel, our_size)?;
-    let choice = choose(&mut connection.channel, hello.role, &met.common)?;
+    let choice = first(&mut connection.channel, hello.role, &met)?;
     let (session_id, they_pad) = (met.session_id(choice), met.they_pad);
     Ok(Agreement { session_id, choice, their_size, they_pad, shared_values: met.shared_values })
 }
@@ -195,6 +197,10 @@ pub(super) struct Met {
     pub shared_values: bool,
     /// The receiver's filter, if it was made in advance.
     pub filter: Option<(Facts, Agreed)>,
+    /// How fast the receiver and the sender compute, as they say.
+    pub speeds: [Option<Speeds>; 2],
+    /// From our first message to the answer to it.
+    pub round_trip: Duration,
     /// Everything that the session id binds, except the choice.
     transcript: blake3::Hasher,
 }
@@ -224,6 +230,7 @@ pub(super) fn meet(
     let ours = Letter::new(hello, rng.bytes());
     let our_bytes = ours.to_bytes()?;
     let channel = &mut connection.channel;
+    let start = Instant::now();
 
     // 1. Versions: two different ones understand nothing else of each other.
     // Without TLS these are the first bytes that show which protocol the peer speaks.
@@ -236,8 +243,14 @@ pub(super) fn meet(
     })?;
 
     // 2. Hellos.
+    // Theirs answers our version, which it waited for.
     let (their_bytes, theirs) = hellos(channel, &our_bytes)?;
+    let round_trip = start.elapsed();
     let their_candidates = theirs.candidates()?;
+    let speeds = match (hello.role, hello.speeds, theirs.speeds()?) {
+        (Role::Receiver, ours, theirs) => [ours, theirs],
+        (Role::Sender, ours, theirs) => [theirs, ours],
+    };
     let (receiver, sender) = match hello.role {
         Role::Receiver => (&hello.candidates, &their_candidates),
         Role::Sender => (&their_candidates, &hello.candidates),
@@ -262,7 +275,7 @@ pub(super) fn meet(
     }
     let shared_values = hello.terms.shared_values || theirs.shared_values;
     let filter = filter(connection, hello, &theirs, receiver)?;
-    Ok(Met { common, they_pad: theirs.padded, shared_values, filter, transcript })
+    Ok(Met { common, they_pad: theirs.padded, shared_values, filter, speeds, round_trip, transcript })
 }
 
 /// The receiver's filter, if it was made in advance. Its candidates are then those that can use it.
@@ -313,29 +326,10 @@ pub(super) fn hellos(channel: &mut Channel, ours: &[u8]) -> Result<(Vec<u8>, Let
     Ok((bytes, theirs))
 }
 
-/// Settles on one of the common candidates: the receiver chooses, and the sender checks that the choice is on the list.
-pub(super) fn choose(channel: &mut Channel, role: Role, common: &[Choice]) -> Result<Choice> {
-    let index = match (common.len(), role) {
-        (0 | 1, _) => 0,
-        (_, Role::Receiver) => {
-            channel.tx.send(CHOICE, &[0])?;
-            0
-        }
-        (_, Role::Sender) => channel.rx.recv(CHOICE, 1)?[0],
-    };
-    let chosen = usize::try_from(index).ok().and_then(|index| common.get(index));
-    let none = || Error::misbehaves(format!("it chose candidate {index} of {}", common.len()));
-    chosen.copied().ok_or_else(none)
-}
-
 /// Sends our size, the first fact about our data, and returns the peer's.
 pub(super) fn tell_size(channel: &mut Channel, our_size: usize) -> Result<usize> {
-    channel.tx.send(SIZE, &[our_size as u64, 0, 0, 0])?;
-    let theirs = channel.rx.recv(SIZE, SIZE_NUMBERS)?;
-    let their_size = theirs[0];
-    if theirs[1..].iter().any(|number| *number != 0) {
-        return Err(Error::misbehaves("it sent measured speeds, which this version does not support"));
-    }
+    channel.tx.send(SIZE, &[our_size as u64])?;
+    let their_size = channel.rx.recv(SIZE, 1)?[0];
     match usize::try_from(their_size) {
         Ok(their_size) if their_size <= MAX_SET => Ok(their_size),
         _ => {
@@ -437,6 +431,9 @@ pub(super) struct Letter {
     /// Digest in 64 hexadecimal digits, capacity, and queries.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     filter: Option<(String, u64, u64)>,
+    /// Threads, and picoseconds of each primitive.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    speeds: Option<(u64, Vec<u64>)>,
     /// 64 hexadecimal digits.
     nonce: String,
 }
@@ -454,8 +451,22 @@ impl Letter {
                 .filter
                 .as_ref()
                 .map(|facts| (hexadecimal(&facts.digest), facts.capacity as u64, facts.queries as u64)),
+            speeds: hello.speeds.as_ref().map(|speeds| {
+                (speeds.threads as u64, Primitive::ALL.map(|primitive| speeds.picoseconds(primitive)).into())
+            }),
             nonce: hexadecimal(&nonce),
         }
+    }
+
+    /// The speeds that it tells.
+    fn speeds(&self) -> Result<Option<Speeds>> {
+        let Some((threads, times)) = &self.speeds else { return Ok(None) };
+        let wrong =
+            |what: String| Error::misbehaves(format!("its hello has speeds that no machine has: {what}"));
+        let count = || wrong(format!("{} of {}", times.len(), Primitive::ALL.len()));
+        let times = <[u64; Primitive::ALL.len()]>::try_from(&times[..]).map_err(|_| count())?;
+        let threads = usize::try_from(*threads).unwrap_or(usize::MAX);
+        Speeds::new(times, threads).map(Some).map_err(wrong)
     }
 
     /// Its candidates: at least one, each a known protocol over one of its groups, without repetition. So their number

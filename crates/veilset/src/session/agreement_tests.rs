@@ -391,7 +391,7 @@ fn the_id_binds_the_choice() {
 fn a_choice_that_was_not_offered_is_refused() {
     let common = [Choice::of(&CWPRF), Choice::of(&VOLE)];
     for (index, good) in [(0, true), (1, true), (2, false), (u64::MAX, false)] {
-        let got = told(&[(5, &index.to_le_bytes())], |cx| choose(cx.ch, Role::Sender, &common));
+        let got = told(&[(5, &index.to_le_bytes())], |cx| super::super::choosing::receive(cx.ch, &common));
         match got {
             Ok(choice) => assert!(good && choice == common[index as usize]),
             Err(e) => assert!(!good && matches!(e, Error::Peer { fault: Fault::Misbehaved, .. }), "{e:?}"),
@@ -428,20 +428,11 @@ fn the_peers_words_do_no_harm_to_a_terminal() {
 #[test]
 fn sizes_beyond_the_limit_are_refused_on_either_side() {
     let good = Letter::new(&hello(Role::Sender), [9; 32]).to_bytes().unwrap();
-    let size = |n: u64| (Message::new(3, "size"), [&n.to_le_bytes()[..], &[0; 24]].concat());
+    let size = |n: u64| (Message::new(3, "size"), n.to_le_bytes().to_vec());
     for n in [MAX_SET as u64 + 1, u64::MAX] {
         let e = against(vec![(PREAMBLE, preamble(1)), (HELLO, good.clone()), size(n)]);
         assert!(matches!(e, Error::Peer { fault: Fault::Misbehaved, .. }), "{e:?}");
         assert!(e.to_string().contains(&format!("its set of {n} items is more than this version")), "{e}");
-    }
-    // The reserved numbers must be 0.
-    for at in 1..SIZE_NUMBERS {
-        let mut numbers = [5u64, 0, 0, 0];
-        numbers[at] = 1;
-        let numbers = numbers.iter().flat_map(|n| n.to_le_bytes()).collect();
-        let e =
-            against(vec![(PREAMBLE, preamble(1)), (HELLO, good.clone()), (Message::new(3, "size"), numbers)]);
-        assert!(matches!(e, Error::Peer { fault: Fault::Misbehaved, .. }), "{at}: {e:?}");
     }
     let [mut us, mut peer] = connections();
     let e = agree(&mut us, &hello(Role::Receiver), MAX_SET + 1, &mut Prng::from_seed(&[1; 32])).unwrap_err();
@@ -551,6 +542,7 @@ fn a_session_over_tls_from_hello_to_confirmation_or_disagreement() {
         filter: None,
         job: None,
         workers: false,
+        speeds: None,
         padded: false,
     };
     let (a, b) = (identity(), identity());
@@ -604,4 +596,32 @@ fn a_filter_that_cannot_be_is_the_peers_fault() {
     }
     let (said, agreed) = say(&[&DC17], facts(most, most)).unwrap().unwrap();
     assert_eq!((said, agreed.held, agreed.owner), (facts(most, most), false, Some(owner(&fingerprint("b")))));
+}
+
+/// Speeds that no machine has end the agreement; those that one may have are told.
+#[test]
+fn absurd_speeds_are_refused() {
+    let count = crate::work::Primitive::ALL.len();
+    let good = Hello { speeds: Some(Speeds::built_in(2)), ..hello(Role::Sender) };
+    let letter = |change: &dyn Fn(&mut (u64, Vec<u64>))| {
+        let mut letter = Letter::new(&good, [9; 32]);
+        change(letter.speeds.as_mut().unwrap());
+        letter
+    };
+    assert_eq!(letter(&|_| ()).speeds().unwrap(), good.speeds);
+    assert_eq!(Letter::new(&hello(Role::Sender), [9; 32]).speeds().unwrap(), None);
+    let changes: [&dyn Fn(&mut (u64, Vec<u64>)); 6] = [
+        &|speeds| speeds.0 = 0,
+        &|speeds| speeds.1[3] = 0,
+        &|speeds| speeds.1[count - 1] = u64::MAX,
+        &|speeds| speeds.1.truncate(count - 1),
+        &|speeds| speeds.1.push(5),
+        &|speeds| speeds.1.clear(),
+    ];
+    for (i, change) in changes.into_iter().enumerate() {
+        let script = vec![(PREAMBLE, preamble(1)), (HELLO, letter(change).to_bytes().unwrap())];
+        let e = against(script);
+        assert!(matches!(e, Error::Peer { fault: Fault::Misbehaved, .. }), "{i}: {e:?}");
+        assert!(e.to_string().contains("speeds that no machine has"), "{i}: {e}");
+    }
 }

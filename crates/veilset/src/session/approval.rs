@@ -18,6 +18,8 @@ pub struct Proposal {
     pub hello: Hello,
     /// How the operation is computed: one of the choices that both sides allow.
     pub choice: Choice,
+    /// Why this one, if a planner picked it of several.
+    pub why: Option<String>,
     /// The session's id.
     pub session_id: SessionId,
     /// The job that is resumed: the id of the session that it began in.

@@ -6,6 +6,7 @@
 
 mod agreement;
 mod approval;
+mod choosing;
 pub mod estimate;
 mod party;
 pub mod report;
@@ -17,4 +18,5 @@ pub mod workers;
 
 pub use agreement::{Agreement, Hello, Term, agree, confirm, introduce};
 pub use approval::{Approval, Proposal};
+pub use choosing::Planning;
 pub use party::{Parties, Party};

@@ -30,6 +30,8 @@ pub struct Report {
     pub protocol: &'static str,
     /// The group the protocol worked in.
     pub group: &'static str,
+    /// Why this protocol, if a planner picked it of several.
+    pub picked: Option<String>,
     /// Our role.
     pub role: &'static str,
     /// The size of our set.
@@ -129,6 +131,7 @@ impl Report {
             operation: request.operation.name,
             protocol: outcome.choice.protocol.name,
             group: outcome.choice.group,
+            picked: outcome.why.clone(),
             role: request.role.name(),
             sizes: Sizes { ours: request.set.len(), announced: request.announced() },
             prepared: outcome.prepared,
@@ -175,6 +178,10 @@ impl Report {
             self.sizes.ours,
             theirs.join(", ")
         );
+        if let Some(picked) = &self.picked {
+            // Writing to a string cannot fail.
+            let _ = writeln!(text, "  {}: {picked}", self.protocol);
+        }
         for sentence in &self.learned {
             // Writing to a string cannot fail.
             let _ = writeln!(text, "  {sentence}");
@@ -202,6 +209,7 @@ impl Serialize for Report {
             operation,
             protocol,
             group,
+            picked,
             role,
             sizes,
             prepared,
@@ -225,12 +233,13 @@ impl Serialize for Report {
         let parties: Vec<PartyFields<'_>> = parties.iter().map(PartyFields::of).collect();
         // In a run of two the peer has no number.
         let peer = parties.iter().find(|party| party.party.is_none());
-        let mut to = to.serialize_struct("Report", 23)?;
+        let mut to = to.serialize_struct("Report", 24)?;
         to.serialize_field("time", time)?;
         to.serialize_field("session", session)?;
         to.serialize_field("operation", operation)?;
         to.serialize_field("protocol", protocol)?;
         to.serialize_field("group", group)?;
+        to.serialize_field("picked", picked)?;
         to.serialize_field("role", role)?;
         to.serialize_field("sizes", &SizeFields::of(*sizes, peer))?;
         to.serialize_field("prepared", prepared)?;

@@ -12,6 +12,7 @@ fn outcome(learned: Learned, parties: impl Into<Parties>) -> Outcome {
         learned,
         session_id: SessionId::of([7; 32]),
         choice: Choice::of(&CWPRF),
+        why: None,
         began: UNIX_EPOCH,
         parties: parties.into(),
         prepared: false,
@@ -193,6 +194,7 @@ fn the_json_of_a_run_of_two_is_the_same_in_every_version() {
   "operation": "intersect",
   "protocol": "dh",
   "group": "curve25519",
+  "picked": null,
   "role": "receiver",
   "sizes": {
     "ours": 2,

@@ -1,6 +1,7 @@
 //! One party's side of a run: agree, compute, confirm, and open the result.
 
-use super::agreement::{choose, go, meet, predict, tell_size};
+use super::agreement::{go, meet, predict, tell_size};
+use super::choosing::{Planning, choose};
 use super::shards::{self, Begun, InMemory, Job, Keep};
 use super::{Approval, Hello, Parties, Party, Proposal, confirm, several, workers};
 use crate::artefact::filter::{self, Draft, Facts};
@@ -35,8 +36,10 @@ pub struct Request<'a> {
     pub protocol: &'static Protocol,
     /// The group that the protocol works in; `None` stands for the protocol's first.
     pub group: Option<&'static str>,
-    /// Further choices that we allow, in order of preference. The receiver's order decides.
+    /// Further choices that we allow, in order of preference. The receiver's order decides, unless it plans.
     pub alternatives: &'a [Choice],
+    /// How the receiver picks one of those that both allow, and how fast our side is; `None` for the first of them.
+    pub planning: Option<Planning>,
     /// Our set. A job in shards may have it on disk; then its payloads are there too.
     pub set: Set<'a>,
     /// Number of key columns that make up an item.
@@ -75,6 +78,8 @@ pub struct Outcome {
     pub session_id: SessionId,
     /// How it was computed.
     pub choice: Choice,
+    /// Why by this choice, if a planner picked it of several.
+    pub why: Option<String>,
     /// When the run began, by this machine's clock.
     pub began: SystemTime,
     /// The other parties, and what they announced.
@@ -95,6 +100,7 @@ impl<'a> Request<'a> {
             protocol: protocols::default_for(operation, &Terms::default()),
             group: None,
             alternatives: &[],
+            planning: None,
             set: set.into(),
             key_columns: 1,
             normalisation: "none",
@@ -501,6 +507,20 @@ impl<'a> Request<'a> {
                 all.push(*choice);
             }
         });
+        if self.planning.is_some() {
+            // What is not for a set of our size is not picked; if nothing is left, the first says why.
+            let ours = match self.terms.shards {
+                0 => self.announced(),
+                number => shards::bound(self.announced(), number),
+            };
+            let sizes = if self.role == Role::Receiver { [ours, 0] } else { [0, ours] };
+            let takes = |choice: &Choice| {
+                choice.protocol.offer(self.operation).is_none_or(|offer| offer.takes(sizes))
+            };
+            if all.iter().any(takes) {
+                all.retain(takes);
+            }
+        }
         all
     }
 
@@ -545,6 +565,7 @@ impl<'a> Request<'a> {
             filter: None,
             job: None,
             workers: matches!(self.set, Set::Spread(_)),
+            speeds: self.planning.filter(|_| self.parties.is_none()).map(|planning| planning.speeds),
         }
     }
 }
@@ -594,6 +615,7 @@ impl<'a> Prepared<'a> {
                 protocol: choice.protocol,
                 group: Some(choice.group),
                 alternatives: &[],
+                planning: None,
                 ..request
             };
         }
@@ -690,9 +712,9 @@ fn run_of_two(
     let (sealed, confirmed) = computed.map_err(|error| shards::locked(&wrong).take().unwrap_or(error))?;
     let learned = sealed.open(confirmed).map_err(|e| e.by(seat))?;
     let session_id = proposal.name();
-    let Proposal { choice, parties, .. } = proposal;
+    let Proposal { choice, why, parties, .. } = proposal;
     let bytes = (wire.sent(), wire.received());
-    Ok(Outcome { learned, session_id, choice, began, parties, prepared, bytes })
+    Ok(Outcome { learned, session_id, choice, why, began, parties, prepared, bytes })
 }
 
 fn compute<'a>(
@@ -795,7 +817,8 @@ fn approved(
     }
     let session_id = met.session_id(choice);
     let job = hello.job;
-    let mut proposal = Proposal { session_id, hello, choice, job, seat: None, ours, parties: peer.into() };
+    let (why, parties) = (None, peer.into());
+    let mut proposal = Proposal { session_id, hello, choice, why, job, seat: None, ours, parties };
     let channel = &mut connection.channel;
     let sized = tell_size(channel, ours.size).and_then(|their_size| {
         let peer = proposal.parties.peer_mut();
@@ -814,7 +837,8 @@ fn approved(
                 request.max_peer_items
             )));
         }
-        proposal.choice = choose(channel, request.role, &met.common)?;
+        let picked = choose(channel, &proposal, &met, request.planning.as_ref())?;
+        (proposal.choice, proposal.why) = (picked.choice, picked.why);
         proposal.session_id = met.session_id(proposal.choice);
         within_limits(&proposal)
     });

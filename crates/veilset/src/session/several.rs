@@ -79,7 +79,7 @@ pub(super) fn run_if(
     let learned = sealed.open(confirmed)?;
     let Proposal { session_id, choice, parties, .. } = proposal;
     let bytes = (wires.iter().map(WireCount::sent).sum(), wires.iter().map(WireCount::received).sum());
-    Ok(Outcome { learned, session_id, choice, began, parties, prepared: false, bytes })
+    Ok(Outcome { learned, session_id, choice, why: None, began, parties, prepared: false, bytes })
 }
 
 /// Agrees with parties that also run a check ([`super::run::check`]).
@@ -148,8 +148,16 @@ impl Gathering {
         let parties = self.parties(request, &theirs)?;
         // A placeholder until the sizes are known.
         let session_id = SessionId::of([0; 32]);
-        let mut proposal =
-            Proposal { session_id, hello, choice, job: None, seat: Some(self.seat), ours, parties };
+        let mut proposal = Proposal {
+            session_id,
+            hello,
+            choice,
+            why: None,
+            job: None,
+            seat: Some(self.seat),
+            ours,
+            parties,
+        };
         // Sizes, and whether everybody was told the same.
         let sized = self.sized(request, &mut proposal, (&said, &theirs));
         // A log must list every party that may know our size.

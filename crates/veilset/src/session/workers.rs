@@ -199,6 +199,7 @@ impl Lane<'_> {
             hello: request.hello(false),
             choice: Choice::named(protocol, group).map_err(Error::Usage)?,
             session_id: session_of(ticket.session, &connection.exporter),
+            why: None,
             job: None,
             seat: None,
             ours,

@@ -1,0 +1,183 @@
+//! What the planner picks in a run, what it measures, and what a peer cannot do to it.
+
+use super::*;
+use crate::channel::Channel;
+use crate::error::Fault;
+use crate::item::ItemSet;
+use crate::net::Connection;
+use crate::operations::{INTERSECT, Learned, Operation, UNION};
+use crate::planner;
+use crate::protocols::{CM20, CWPRF, DH_PSI, OSN, POPRF, VOLE};
+use crate::rng::Prng;
+use crate::session::run::{Outcome, Request, run};
+use crate::testing::{SEEDS, Shared, peer, proposal, split_frames, told};
+
+/// Sets of these sizes with as many items in common.
+fn sets(n_y: usize, n_x: usize, common: usize) -> (ItemSet, ItemSet) {
+    let items = |range: std::ops::Range<usize>| range.map(|i| format!("item {i}")).collect();
+    (items(0..n_y), items(n_y - common..n_y - common + n_x))
+}
+
+fn planning(prefer: Preference) -> Option<Planning> {
+    Some(Planning { speeds: Speeds::built_in(1), prefer })
+}
+
+fn plans(operation: &'static Operation) -> Vec<Choice> {
+    planner::acceptable(operation, &crate::operations::Terms::default(), None, None)
+}
+
+/// What both learned, and what the receiver got.
+fn both(receiver: &Request, sender: &Request, link: Option<Network>) -> ([Outcome; 2], Shared) {
+    let (mut a, b) = Channel::pair();
+    let seen = Shared::default();
+    a.record(crate::channel::Recording::to_writer(seen.clone()));
+    let on = |channel: Channel| match link {
+        Some(link) => channel.emulate(link),
+        None => channel,
+    };
+    let connection = |channel| Connection::unprotected(on(channel), Default::default());
+    let outcomes = std::thread::scope(|scope| {
+        let there = scope.spawn(|| run(connection(b), sender, &mut Prng::from_seed(&SEEDS[1])).unwrap());
+        [run(connection(a), receiver, &mut Prng::from_seed(&SEEDS[0])).unwrap(), there.join().unwrap()]
+    });
+    (outcomes, seen)
+}
+
+/// Two that plan agree on one protocol, and the result is right.
+#[test]
+fn both_run_what_the_receiver_picks() {
+    let (y, x): (ItemSet, ItemSet) = sets(3000, 2500, 1000);
+    for (operation, prefer) in
+        [(&INTERSECT, Preference::Time), (&INTERSECT, Preference::Bytes), (&UNION, Preference::Time)]
+    {
+        let all = plans(operation);
+        let request = |role, set| Request {
+            protocol: all[0].protocol,
+            alternatives: &all[1..],
+            planning: planning(prefer),
+            ..Request::new(operation, role, set)
+        };
+        let ([ours, theirs], _) = both(&request(Role::Receiver, &y), &request(Role::Sender, &x), None);
+        assert_eq!((ours.choice, ours.session_id), (theirs.choice, theirs.session_id));
+        match &ours.learned {
+            Learned::Matching(matching) => assert_eq!(matching.positions.len(), 1000),
+            Learned::New(new) => assert_eq!(new.items.len(), 1500),
+            other => panic!("{other:?}"),
+        }
+    }
+}
+
+/// A fixed protocol on either side leaves nothing to pick, and nothing is measured.
+#[test]
+fn a_fixed_protocol_meets_a_planner() {
+    let (y, x) = sets(30, 25, 10);
+    let all = plans(&INTERSECT);
+    let plans = |role, set| Request {
+        protocol: all[0].protocol,
+        alternatives: &all[1..],
+        planning: planning(Preference::Time),
+        ..Request::new(&INTERSECT, role, set)
+    };
+    let fixed = |role, set| Request { protocol: &CM20, ..Request::new(&INTERSECT, role, set) };
+    for (receiver, sender) in [
+        (plans(Role::Receiver, &y), fixed(Role::Sender, &x)),
+        (fixed(Role::Receiver, &y), plans(Role::Sender, &x)),
+    ] {
+        let ([ours, theirs], seen) = both(&receiver, &sender, None);
+        assert_eq!((ours.choice, theirs.choice), (Choice::of(&CM20), Choice::of(&CM20)));
+        assert!(split_frames(&seen.bytes()).iter().all(|(tag, _)| *tag != 7));
+    }
+    // Several on the receiver's side, which does not plan: its first.
+    let listed = Request { planning: None, ..plans(Role::Receiver, &y) };
+    let ([ours, _], _) = both(&listed, &plans(Role::Sender, &x), None);
+    assert_eq!(ours.choice, all[0]);
+}
+
+/// What the receiver picks of these, for sets of this size, and the frames that it sent.
+fn picked(
+    operation: &'static Operation,
+    protocols: &[Choice],
+    n: usize,
+    link: Network,
+) -> (Picked, Vec<(u16, usize)>) {
+    let all: Vec<Choice> = protocols.to_vec();
+    let set = ItemSet::default();
+    let request = Request {
+        protocol: all[0].protocol,
+        alternatives: &all[1..],
+        planning: planning(Preference::Time),
+        ..Request::new(operation, Role::Receiver, &set)
+    };
+    let proposal = proposal(request.hello(false), n, peer(n, false));
+    let (a, mut b) = Channel::pair();
+    let seen = Shared::default();
+    b.record(crate::channel::Recording::to_writer(seen.clone()));
+    let (mut a, mut b) = (a.emulate(link), b.emulate(link));
+    let plan = Plan {
+        proposal: &proposal,
+        common: &all,
+        speeds: [Speeds::built_in(1); 2],
+        prefer: Preference::Time,
+    };
+    let picked = std::thread::scope(|scope| {
+        scope.spawn(move || answer(&mut b).unwrap());
+        plan.pick(&mut a, link.round_trip).unwrap()
+    });
+    (picked, split_frames(&seen.bytes()).into_iter().map(|(tag, body)| (tag, body.len())).collect())
+}
+
+/// Only what decides is measured, and what is measured decides.
+#[test]
+fn the_link_is_measured_where_the_choice_depends_on_it() {
+    let [dh, osn, vole, dh_psi, poprf] = [&CWPRF, &OSN, &VOLE, &DH_PSI, &POPRF].map(Choice::of);
+    let link = |bandwidth| Network { bandwidth, round_trip: Duration::from_millis(1) };
+    // The same on all links: vole sends less and is faster.
+    let (choice, sent) = picked(&INTERSECT, &[dh_psi, vole], 1 << 16, link(1e9));
+    assert_eq!((choice.choice, &sent[..]), (vole, &[(6, 8)][..]));
+    assert!(choice.why.unwrap().contains("on any link"));
+    // The fast union on a fast link, the small one on a slow link.
+    for (bandwidth, expected) in [(5e9, osn), (2e7, dh)] {
+        let (choice, sent) = picked(&UNION, &[dh, osn, poprf], 1 << 18, link(bandwidth));
+        assert_eq!(choice.choice, expected, "{bandwidth}");
+        let filler: usize = sent.iter().filter(|(tag, _)| *tag == 7).map(|(_, n)| n).sum();
+        assert!((LEAST..=MOST).contains(&filler), "{filler}");
+        let why = choice.why.unwrap();
+        assert!(why.contains("Mbit/s and 1.0 ms"), "{why}");
+    }
+    // So few items that a measurement would take too long.
+    let (choice, sent) = picked(&UNION, &[osn, dh], 1 << 8, link(1e9));
+    assert_eq!((choice.choice, &sent[..]), (dh, &[(6, 8)][..]));
+}
+
+/// The least regret, where nothing is measured.
+#[test]
+fn the_steadiest_is_never_far_from_the_best() {
+    let [a, b, c] = [&CWPRF, &OSN, &POPRF].map(Choice::of);
+    let base =
+        Prediction { seconds: 0.0, traffic: Default::default(), rounds: 0, memory: [0; 2], dollars: 0.0 };
+    let row = |times: [f64; 3]| -> Vec<(Choice, Prediction)> {
+        [a, b, c].into_iter().zip(times.map(|seconds| Prediction { seconds, ..base })).collect()
+    };
+    let all = [row([1.0, 2.0, 1.4]), row([9.0, 2.0, 3.0])];
+    assert_eq!(steadiest(&all, Preference::Time), Some(c));
+    assert_eq!(steadiest(&[], Preference::Time), None);
+}
+
+#[test]
+fn a_peer_cannot_measure_for_ever_nor_choose_what_was_not_offered() {
+    for n in [MOST as u64 + 1, u64::MAX] {
+        let e = told(&[(6, &n.to_le_bytes())], |cx| answer(cx.ch)).unwrap_err();
+        assert!(matches!(e, Error::Peer { fault: Fault::Misbehaved, .. }), "{e}");
+        assert!(e.to_string().contains(&n.to_string()), "{e}");
+    }
+    let five = 5u64.to_le_bytes();
+    for filler in [&[0; 4][..], &[0; 6]] {
+        let e = told(&[(6, &five), (7, filler)], |cx| answer(cx.ch)).unwrap_err();
+        assert!(matches!(e, Error::Peer { fault: Fault::Misbehaved, .. }), "{e}");
+    }
+    let e = told(&[(6, &five)], |cx| answer(cx.ch)).unwrap_err();
+    assert!(matches!(e, Error::Network(_)), "{e}");
+    // The sender's filler is as long as ours was.
+    let e = told(&[(7, &[0; 4999])], |cx| measured(cx.ch, 5000, Duration::ZERO)).unwrap_err();
+    assert!(matches!(e, Error::Peer { fault: Fault::Misbehaved, .. }), "{e}");
+}
