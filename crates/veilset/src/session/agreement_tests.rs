@@ -601,20 +601,21 @@ fn a_filter_that_cannot_be_is_the_peers_fault() {
 /// Speeds that no machine has end the agreement; those that one may have are told.
 #[test]
 fn absurd_speeds_are_refused() {
-    let count = crate::work::Primitive::ALL.len();
+    type Change = dyn Fn(&mut (u64, Vec<u64>));
+    const COUNT: usize = crate::work::Primitive::ALL.len();
     let good = Hello { speeds: Some(Speeds::built_in(2)), ..hello(Role::Sender) };
-    let letter = |change: &dyn Fn(&mut (u64, Vec<u64>))| {
+    let letter = |change: &Change| {
         let mut letter = Letter::new(&good, [9; 32]);
         change(letter.speeds.as_mut().unwrap());
         letter
     };
     assert_eq!(letter(&|_| ()).speeds().unwrap(), good.speeds);
     assert_eq!(Letter::new(&hello(Role::Sender), [9; 32]).speeds().unwrap(), None);
-    let changes: [&dyn Fn(&mut (u64, Vec<u64>)); 6] = [
+    let changes: [&Change; 6] = [
         &|speeds| speeds.0 = 0,
         &|speeds| speeds.1[3] = 0,
-        &|speeds| speeds.1[count - 1] = u64::MAX,
-        &|speeds| speeds.1.truncate(count - 1),
+        &|speeds| speeds.1[COUNT - 1] = u64::MAX,
+        &|speeds| speeds.1.truncate(COUNT - 1),
         &|speeds| speeds.1.push(5),
         &|speeds| speeds.1.clear(),
     ];
