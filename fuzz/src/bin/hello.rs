@@ -30,12 +30,7 @@ libfuzzer_sys::fuzz_target!(|data: &[u8]| {
     let frame = |tag: u8, body: &[u8]| [&[tag, 0], &(body.len() as u32).to_le_bytes()[..], body].concat();
     let stream = match whole {
         true => data.to_vec(),
-        false => [
-            frame(1, b"veilset\0\x01\0"),
-            frame(2, data),
-            frame(3, &[&5u64.to_le_bytes()[..], &[0; 24]].concat()),
-        ]
-        .concat(),
+        false => [frame(1, b"veilset\0\x01\0"), frame(2, data), frame(3, &5u64.to_le_bytes())].concat(),
     };
     let mut connection = Connection::unprotected(peer(&stream), WireCount::default());
     let mut rng = veilset::hazmat::seeded(&[1; 32]);
