@@ -84,6 +84,8 @@ class Common(Keys, total=False):
     parties: FilePath
     me: str
     protocol: str
+    prefer: Literal["time", "bytes", "dollars"]
+    assume: str | Sequence[str]
     group: str
     cipher: str
     pad_to: int
