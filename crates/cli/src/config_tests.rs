@@ -56,7 +56,7 @@ fn every_option_of_every_operation_can_be_set_and_typed_instead() {
             // One of these is valid for any option.
             let mut candidates: Vec<String> =
                 arg.get_possible_values().iter().map(|v| v.get_name().to_string()).collect();
-            candidates.extend(["1", "128", "x"].map(Into::into));
+            candidates.extend(["1", "128", "ddh", "x"].map(Into::into));
             let flag = !arg.get_action().takes_values();
             let found = candidates.iter().find(|value| {
                 pairs.insert(key, if flag { "true".into() } else { format!("\"{value}\"") });

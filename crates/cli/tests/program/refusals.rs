@@ -87,7 +87,7 @@ fn wrong_options_are_refused_with_the_next_step() {
         ("union", &["--duplicates", "add"], &["--duplicates add is for the sender of sum"]),
         ("union", &["--max-row", "0"], &["--max-row", "1..=65536"]),
         ("union", &["--scale", "1"], &["--scale", "--help"]),
-        ("union", &["--protocol", "rot13"], &["possible values: dh"]),
+        ("union", &["--protocol", "rot13"], &["possible values: auto, dh"]),
         ("union", &["--group", "p384"], &["possible values: curve25519, p256, p256-compressed"]),
         ("union", &["--idle-timeout", "0"], &["--idle-timeout"]),
         ("union", &["--listen", "127.0.0.1:0"], &["--listen", "--connect"]),
