@@ -120,7 +120,6 @@ class Bench:
         return json.loads(subprocess.run(command, check=True, stdout=subprocess.PIPE).stdout)
 
 
-
 def mb(result):
     return (result["bytes_receiver_to_sender"] + result["bytes_sender_to_receiver"]) / 1e6
 

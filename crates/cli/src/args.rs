@@ -257,11 +257,15 @@ fn role() -> impl TypedValueParser<Value = Role> {
 }
 
 fn protocol() -> impl TypedValueParser<Value = &'static Protocol> {
+    PossibleValuesParser::new(all_protocols()).try_map(|name| protocols::named(&name))
+}
+
+/// The names of all protocols.
+fn all_protocols() -> impl Iterator<Item = PossibleValue> {
     let all = protocols::ALL.into_iter().chain(protocols::SEVERAL);
     let built = all.map(|p| PossibleValue::new(p.name).help(p.summary));
     // They are refused with the feature that they take.
-    let not_built = protocols::not_built().map(|name| PossibleValue::new(name).hide(true));
-    PossibleValuesParser::new(built.chain(not_built)).try_map(|name| protocols::named(&name))
+    built.chain(protocols::not_built().map(|name| PossibleValue::new(name).hide(true)))
 }
 
 /// The protocol that is asked for.
@@ -285,11 +289,7 @@ impl Wish {
 
 fn protocol_or_auto() -> impl TypedValueParser<Value = Wish> {
     let auto = PossibleValue::new(AUTO).help("the best that both sides allow, as `veilset plan` shows it");
-    let all = protocols::ALL.into_iter().chain(protocols::SEVERAL);
-    let built = all.map(|p| PossibleValue::new(p.name).help(p.summary));
-    // They are refused with the feature that they take.
-    let not_built = protocols::not_built().map(|name| PossibleValue::new(name).hide(true));
-    PossibleValuesParser::new([auto].into_iter().chain(built).chain(not_built)).try_map(|name| match &*name {
+    PossibleValuesParser::new([auto].into_iter().chain(all_protocols())).try_map(|name| match &*name {
         AUTO => Ok(Wish::Auto),
         name => protocols::named(name).map(Wish::Named),
     })

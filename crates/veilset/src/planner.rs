@@ -10,8 +10,7 @@ use crate::operations::cost::{Cost, Deal};
 use crate::operations::{Announced, Operation, Role, Terms};
 use crate::protocols::{self, Assumption, Choice};
 use crate::speed::Speeds;
-use crate::work::{Primitive, Work};
-use crate::work::{Step, Traffic};
+use crate::work::{Primitive, Step, Traffic, Work};
 use std::fmt;
 use std::str::FromStr;
 

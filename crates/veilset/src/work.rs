@@ -3,7 +3,7 @@
 
 use std::fmt;
 use std::iter::Sum;
-use std::ops::{Add, AddAssign, Mul};
+use std::ops::{Add, AddAssign};
 
 /// A primitive, with all that comes with it where protocols use it: hashing, copying, wiping.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -33,7 +33,7 @@ pub enum Primitive {
     Tag,
     /// A bit of CM20's matrix.
     MatrixBit,
-    /// A point of a polynomial of KRTW19 is interpolated.
+    /// A slot of a bin of KRTW19 is programmed: its polynomial is interpolated.
     Programmed,
     /// A slot of a bin of KRTW19 is tested.
     Tested,
@@ -151,13 +151,6 @@ impl AddAssign for Work {
     }
 }
 
-impl Mul<usize> for Work {
-    type Output = Work;
-    fn mul(self, n: usize) -> Work {
-        Work(self.0.map(|count| count * n as u64))
-    }
-}
-
 impl Sum for Work {
     fn sum<I: Iterator<Item = Work>>(all: I) -> Work {
         all.fold(Work::default(), Add::add)
@@ -180,13 +173,6 @@ pub struct Traffic {
     pub to_receiver: u64,
 }
 
-impl Traffic {
-    /// The larger direction, which decides the time on a full-duplex link.
-    pub fn larger(&self) -> u64 {
-        self.to_sender.max(self.to_receiver)
-    }
-}
-
 impl Add for Traffic {
     type Output = Traffic;
     fn add(self, other: Traffic) -> Traffic {
@@ -194,12 +180,6 @@ impl Add for Traffic {
             to_sender: self.to_sender + other.to_sender,
             to_receiver: self.to_receiver + other.to_receiver,
         }
-    }
-}
-
-impl AddAssign for Traffic {
-    fn add_assign(&mut self, other: Traffic) {
-        *self = *self + other;
     }
 }
 

@@ -1,4 +1,4 @@
-//! The arguments of `bench` and `soak`.
+//! The arguments of `bench`, `soak`, `plan` and `calibrate`.
 
 use super::{group, items, one_operation, preference, protocol, role};
 use clap::Args;

@@ -40,8 +40,7 @@ use crate::ot::extension::WIDTH as BASE_OTS;
 use crate::params::value_bits;
 use crate::secret::Secrets;
 use crate::vole::silent::Silent;
-use crate::work::Step;
-use crate::work::{Primitive, Work};
+use crate::work::{Primitive, Step, Work};
 use std::sync::LazyLock;
 
 /// The purpose of the programmable OPRF.

@@ -32,8 +32,7 @@ use crate::secret::{Secret, Secrets};
 use crate::vole::silent::Silent;
 use crate::vole::{Element, Receiver, Sender, Vole, add};
 use crate::work::Primitive::{BaseOt, StoreValue, VoleElement};
-use crate::work::Step;
-use crate::work::Work;
+use crate::work::{Step, Work};
 use rayon::prelude::*;
 use veilset_kernels::gf128::add_multiple;
 

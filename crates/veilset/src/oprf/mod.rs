@@ -16,8 +16,7 @@ use crate::channel::Unit;
 use crate::context::Context;
 use crate::error::Result;
 use crate::secret::Secrets;
-use crate::work::Work;
-use crate::work::{Step, Traffic, traffic};
+use crate::work::{Step, Traffic, Work, traffic};
 
 /// An input: the hash of an item or of a dummy, 32 uniform bytes ([`crate::hashed`]).
 pub type Input = crate::hash::ItemHash;

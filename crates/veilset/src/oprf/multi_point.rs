@@ -54,8 +54,7 @@ use crate::params::matrix::Matrix;
 use crate::rng::Prng;
 use crate::secret::Secrets;
 use crate::threads::Threads;
-use crate::work::Step;
-use crate::work::{Primitive, Work};
+use crate::work::{Primitive, Step, Work};
 use rayon::prelude::*;
 use veilset_kernels::aes::Aes128;
 

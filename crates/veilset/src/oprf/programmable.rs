@@ -38,8 +38,7 @@ use crate::okvs::{self, Encoded, Key, Rows, Seed, Value};
 use crate::secret::Secrets;
 use crate::vole::add;
 use crate::vole::silent::Silent;
-use crate::work::Step;
-use crate::work::{Primitive, Work};
+use crate::work::{Primitive, Step, Work};
 
 /// Elements per frame: at most 128 KiB.
 pub(crate) const FRAME: usize = 1 << 13;

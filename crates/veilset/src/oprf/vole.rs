@@ -45,8 +45,7 @@ use crate::secret::{Secret, Secrets};
 use crate::vole::silent::Silent;
 use crate::vole::{Element, Half, Receiver, Scalar, Sender, Vole};
 use crate::work::Primitive::{BaseOt, StoreRow, StoreValue, VoleElement};
-use crate::work::Step;
-use crate::work::Work;
+use crate::work::{Step, Work};
 use rayon::prelude::*;
 
 /// Elements per frame: 128 KiB.

@@ -12,8 +12,7 @@ use crate::operations::cost::{Cost, Deal, Memory, framed, grown};
 use crate::operations::{
     COUNT, ID, INTERSECT, Learned, Operation, OverMqrpmt, SHARE, SUM, Sealed, Task, UNION,
 };
-use crate::work::Step;
-use crate::work::{Primitive, Work};
+use crate::work::{Primitive, Step, Work};
 
 /// mqRPMT from a commutative weak PRF, and OT extension ([`crate::membership::cwprf`]).
 pub static CWPRF: Protocol = Protocol {

@@ -10,8 +10,7 @@ use crate::membership::encrypted_filter::{MOST_ITEMS, frame, head};
 use crate::operations::cost::{Cost, Deal, Memory, framed};
 use crate::operations::dc17::{Shape, count, filter, intersect, union};
 use crate::operations::{self, COUNT, INTERSECT, Learned, Operation, Role, Sealed, Task, Terms, UNION};
-use crate::work::Step;
-use crate::work::{Primitive, Work};
+use crate::work::{Primitive, Step, Work};
 use std::sync::atomic::{AtomicBool, Ordering};
 use under_cipher::{UnderCipher, with_cipher};
 

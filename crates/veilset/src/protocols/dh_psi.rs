@@ -7,8 +7,7 @@ use crate::group::{Facts, Group, InGroup};
 use crate::operations::cost::{Cost, Deal, Memory, framed, held_for_tags, tags_and_rows};
 use crate::operations::intersect::dh_psi;
 use crate::operations::{INTERSECT, Learned, Role, Sealed, Task};
-use crate::work::Step;
-use crate::work::{Primitive, Work};
+use crate::work::{Primitive, Step, Work};
 
 /// Classic Diffie-Hellman PSI ([`crate::operations::intersect::dh_psi`]).
 pub static DH_PSI: Protocol = Protocol {

@@ -8,8 +8,7 @@ use crate::membership::rpmt::{Binning, Comparison};
 use crate::operations::cost::{Cost, Deal, Memory, transfer};
 use crate::operations::union::{self, bins};
 use crate::operations::{ID, Learned, Operation, Role, Sealed, Task, Terms, UNION};
-use crate::work::Step;
-use crate::work::{Primitive, Work};
+use crate::work::{Primitive, Step, Work};
 
 /// Membership tests in bins, with private equality tests ([`crate::operations::union::bins`]).
 pub static KRTW19: Protocol = Protocol {

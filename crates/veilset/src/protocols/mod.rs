@@ -53,8 +53,7 @@ use crate::operations::{
 };
 use crate::oprf::Oprf;
 use crate::params::MAX_SET;
-use crate::work::Step;
-use crate::work::{Primitive, Work};
+use crate::work::{Primitive, Step, Work};
 use std::fmt;
 
 /// All protocols of two parties that this program is built with, in the order shown to users.

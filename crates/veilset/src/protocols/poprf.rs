@@ -9,8 +9,7 @@ use crate::membership::poprf::FromPermutedOprf;
 use crate::operations::cost::{Cost, Deal, framed, grown};
 use crate::operations::{COUNT, ID, INTERSECT, SHARE, SUM, UNION};
 use crate::oprf::permuted;
-use crate::work::Step;
-use crate::work::{Primitive, Work};
+use crate::work::{Primitive, Step, Work};
 
 /// mqRPMT from a permuted OPRF, and OT extension ([`crate::membership::poprf`]).
 pub static POPRF: Protocol = Protocol {

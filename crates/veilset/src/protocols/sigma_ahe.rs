@@ -10,8 +10,7 @@ use crate::membership::sigma::{Sizes, per_frame};
 use crate::membership::sigma_ahe::{MOST_X, MOST_Y, SigmaAhe, powers};
 use crate::operations::cost::framed;
 use crate::operations::{COUNT, UNION};
-use crate::work::Step;
-use crate::work::{Primitive, Work};
+use crate::work::{Primitive, Step, Work};
 
 /// Permute, then test, over a Sigma-mqPMT from AHE, and OT extension ([`crate::membership::sigma_ahe`]).
 pub static SIGMA_AHE: Protocol = Protocol {

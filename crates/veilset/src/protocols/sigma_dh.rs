@@ -13,8 +13,7 @@ use crate::membership::sigma::{EXPONENT, FRAME, Sizes};
 use crate::membership::sigma_dh::SigmaDh;
 use crate::operations::cost::{framed, grown};
 use crate::operations::{COUNT, UNION};
-use crate::work::Step;
-use crate::work::{Primitive, Work};
+use crate::work::{Primitive, Step, Work};
 
 /// Permute, then test, over a Sigma-mqPMT from DDH, and OT extension ([`crate::membership::permuted`]).
 pub static SIGMA_DH: Protocol = Protocol {

@@ -54,7 +54,7 @@ const FILL: Message<[u8]> = Message::new(0x0f, "measurement of TLS");
 /// # Errors
 /// [`Error::Usage`] if no thread can be started, and [`Error::Bug`] if a protocol fails.
 pub fn measure(threads: usize, begins: &mut dyn FnMut(Primitive)) -> Result<Speeds> {
-    let speeds = Speeds { threads: 1, ..Speeds::built_in(1) };
+    let speeds = Speeds::built_in(1);
     let mut bench = Bench { speeds, one: Threads::new(1)?, rng: Prng::from_os()?, runs: 0, begins };
     bench.items();
     bench.points(groups::ALL)?;
@@ -67,7 +67,7 @@ pub fn measure(threads: usize, begins: &mut dyn FnMut(Primitive)) -> Result<Spee
     let mut probes: Vec<_> = probes.collect();
     probes.sort_by_key(|(_, probe)| probe.primitive);
     probes.into_iter().try_for_each(|(protocol, probe)| bench.probe(protocol, probe))?;
-    Ok(Speeds { threads, ..bench.speeds })
+    Ok(bench.speeds.on(threads))
 }
 
 /// What is measured so far.

@@ -14,8 +14,7 @@ use crate::ot::extension::{self, setup_bytes};
 use crate::params::{share, value_bits};
 use crate::switching::{Network, Switching};
 use crate::vole::silent::Silent;
-use crate::work::Step;
-use crate::work::{Primitive, Work};
+use crate::work::{Primitive, Step, Work};
 
 /// All sizes of a run, derived from public sizes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -21,8 +21,7 @@ use crate::oprf::bins::FromVole;
 use crate::oprf::programmable::Programmed;
 use crate::oprf::vole::Rr22;
 use crate::vole::silent::Silent;
-use crate::work::traffic;
-use crate::work::{Primitive, Work};
+use crate::work::{Primitive, Work, traffic};
 
 /// What a run of several parties costs.
 #[derive(Debug, Clone, PartialEq, Eq)]
