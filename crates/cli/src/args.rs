@@ -11,7 +11,7 @@ use clap::builder::{PossibleValue, PossibleValuesParser, RangedU64ValueParser, T
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use std::ffi::OsString;
 use std::path::PathBuf;
-use veilset::operations::{self, Operation, Role, Terms};
+use veilset::operations::{self, Operation, Role};
 use veilset::params::MAX_SET;
 use veilset::planner::Preference;
 use veilset::protocols::{self, Assumption, Protocol, groups};
@@ -320,20 +320,18 @@ fn group_help() -> String {
     format!("The group that the protocol works in; the same on both sides: {}", list.join("; "))
 }
 
-/// The protocols of each operation, the default first.
+/// The protocols of each operation.
 fn protocol_help() -> String {
-    let list = operations::ALL.map(|operation| {
-        let default = protocols::default_for(operation, &Terms::default());
-        let others = protocols::names(|p| p.computes(operation) && p != default);
-        format!("{operation} by {default} [default]{}{others}", if others.is_empty() { "" } else { ", " })
-    });
+    let by = |operation: &&'static Operation| {
+        format!("{operation} by {}", protocols::names(|p| p.computes(operation)))
+    };
     let several = operations::ALL.into_iter().filter_map(|operation| {
         protocols::of_several(operation).map(|protocol| format!("{operation} by {protocol}"))
     });
     format!(
-        "The protocol; the same on all sides, or `auto`, which takes the best of those that both sides allow: {}; with \
-         --parties: {}",
-        list.join("; "),
+        "The protocol: `auto` takes the best of those that both sides allow, and one that is named must be allowed by the \
+         peer: {}; with --parties: {} [default: auto]",
+        operations::ALL.iter().map(by).collect::<Vec<_>>().join("; "),
         several.collect::<Vec<_>>().join("; ")
     )
 }

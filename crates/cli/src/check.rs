@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 use veilset::net::{Me, Member};
-use veilset::operations::Announced;
+use veilset::operations::{Announced, Role};
 use veilset::session::estimate::{Estimate, would_learn};
 use veilset::session::run::Checked;
 use veilset::session::{Proposal, Term};
@@ -39,6 +39,23 @@ pub fn text(checked: &Checked, estimate: &Estimate, me: Option<&Me>) -> String {
     }
     if let Some(why) = &proposal.why {
         let _ = writeln!(text, "  {} was picked: {why}", proposal.choice);
+    }
+    let Proposal { hello, choice, .. } = proposal;
+    let rests = choice.protocol.rests_on(hello.operation, choice.group);
+    let _ = writeln!(
+        text,
+        "  {choice} rests on {}",
+        rests.iter().map(|one| one.name()).collect::<Vec<_>>().join(", ")
+    );
+    // What the others could do.
+    let roles: &[Role] = match me {
+        Some(me) if !me.leads() => &Role::ALL,
+        _ => &[hello.role.other()],
+    };
+    for role in roles {
+        if let Some(offer) = choice.protocol.offer(hello.operation) {
+            let _ = writeln!(text, "  {}", offer.deviating(&hello.terms, *role));
+        }
     }
     let (to, from, side) = match me {
         None => ("the peer", "it", "on the peer's side"),

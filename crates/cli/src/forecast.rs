@@ -67,6 +67,9 @@ pub fn run(a: &PlanArgs) -> Result<()> {
         print(format!("the {role} learns {}", learned(&wanted, role)))?;
     }
     let terms = &wanted.terms;
+    if let Some(offer) = best.protocol.offer(a.op) {
+        Role::ALL.into_iter().try_for_each(|role| print(offer.deviating(terms, role)))?;
+    }
     for sentence in best.protocol.assumes(a.op, terms, best.group) {
         print(format!("  it assumes: {sentence}"))?;
     }
@@ -103,6 +106,8 @@ fn digits(number: f64) -> String {
 fn as_json(wanted: &Wanted, choice: Choice, run: &Prediction) -> Value {
     let rests = choice.protocol.rests_on(wanted.operation, choice.group);
     let malicious = wanted.terms.malicious_sender;
+    let deviating =
+        |role| choice.protocol.offer(wanted.operation).map(|offer| offer.deviating(&wanted.terms, role));
     json!({
         "protocol": choice.protocol.name,
         "group": choice.group,
@@ -115,6 +120,8 @@ fn as_json(wanted: &Wanted, choice: Choice, run: &Prediction) -> Value {
         "dollars": run.dollars,
         "rests_on": rests.iter().map(|a| a.name()).collect::<Vec<_>>(),
         "assumptions": choice.protocol.assumes(wanted.operation, &wanted.terms, choice.group),
+        "deviating_receiver": deviating(Role::Receiver),
+        "deviating_sender": deviating(Role::Sender),
         "security": if malicious { "malicious sender" } else { "semi-honest" },
     })
 }

@@ -34,8 +34,8 @@ pub trait Front {
     fn waits(&self) {}
     /// The others are there. From now on, what stops the run is this.
     fn begins(&self, canceller: Canceller);
-    /// What follows the stages of a run of two, of which there are so many.
-    fn observer(&self, stages: usize) -> Option<Arc<dyn Observer>>;
+    /// What follows the stages of a run of two.
+    fn observer(&self) -> Option<Arc<dyn Observer>>;
     /// A run with so many others begins. Its steps with one go on during those with another.
     fn together(&self, others: usize);
     /// The run ends: with its result, or without.
@@ -185,7 +185,7 @@ impl Ready<'_> {
         let (job, front) = (&self.plan.job, self.front);
         front.begins(connected.canceller());
         if let Connected::Peer(connection) = &mut connected
-            && let Some(observer) = front.observer(job.stages())
+            && let Some(observer) = front.observer()
         {
             connection.channel.observe(observer);
         }

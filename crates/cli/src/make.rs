@@ -133,7 +133,7 @@ impl Work<'_> {
         name: &'static str,
         make: impl FnOnce(&dyn Fn(u64, u64) -> Result<()>) -> Result<T>,
     ) -> Result<T> {
-        let observer = self.front.observer(1);
+        let observer = self.front.observer();
         let before = Cell::new(None);
         let step = |done: u64, of: u64| {
             if let Some(observer) = &observer {

@@ -6,7 +6,7 @@ use crate::args::{
 };
 use crate::book::Book;
 use crate::calibrate::speeds;
-use crate::party::{sayer, start_threads};
+use crate::party::sayer;
 use crate::{parties, policy};
 use std::net::IpAddr;
 use std::path::{Path, PathBuf};
@@ -21,7 +21,7 @@ use veilset::operations::sum::Modulus;
 use veilset::operations::{self, Operation, Role, Terms};
 use veilset::places::{self, Folder};
 use veilset::planner::{self, Preference};
-use veilset::protocols::{self, Assumption};
+use veilset::protocols::{self, Assumption, Choice};
 use veilset::session::Planning;
 use veilset::table::{
     Duplicates, EmptyKeys, Encoding, Format, LIST_COLUMN, Normalise, ReadOptions, check_input_name,
@@ -69,6 +69,7 @@ impl PartyPlan {
             send_columns: if job.role == Role::Sender { &job.sent_columns } else { &[] },
             both: job.terms.both,
             reveal_count: job.terms.reveal_count,
+            malicious_sender: job.terms.malicious_sender,
         })?;
         Ok(plan)
     }
@@ -148,7 +149,7 @@ fn operation(a: OperationArgs) -> Result<PartyPlan> {
         plan.job.terms.shards = a.shards.unwrap_or(0);
         (plan.job.folder, plan.job.resume) = (a.job, a.resume);
     }
-    accept(&mut plan.job, &accepted)?;
+    accept(&mut plan, &accepted)?;
     Ok(plan)
 }
 
@@ -214,25 +215,26 @@ struct Accepted {
     assume: Vec<Assumption>,
     /// Whether one of several is picked, and how.
     picks: Option<Preference>,
-    threads: usize,
+    quiet: bool,
     prepared: bool,
 }
 
 impl Accepted {
     fn of(a: &CommonArgs) -> Accepted {
-        let chosen = a.filter.is_some() || a.cipher.is_some() || a.parties.is_some();
-        let auto = matches!(a.protocol, Some(Wish::Auto)) && !chosen;
+        let named = a.protocol.and_then(Wish::named).is_some();
+        let chosen = named || a.filter.is_some() || a.cipher.is_some() || a.parties.is_some();
         Accepted {
             assume: a.assume.clone(),
-            picks: auto.then_some(a.prefer),
-            threads: a.threads.map_or(0, usize::from),
+            picks: (!chosen).then_some(a.prefer),
+            quiet: a.quiet,
             prepared: a.prepared.is_some(),
         }
     }
 }
 
 /// Allows what is acceptable, if one of several is to be picked; otherwise refuses a protocol that is not.
-fn accept(job: &mut Job, Accepted { assume, picks, threads, prepared }: &Accepted) -> Result<()> {
+fn accept(plan: &mut PartyPlan, Accepted { assume, picks, quiet, prepared }: &Accepted) -> Result<()> {
+    let PartyPlan { job, policy, threads, .. } = plan;
     let allowed = (!assume.is_empty()).then_some(&assume[..]);
     let Some(prefer) = *picks else {
         let group = job.group.unwrap_or(job.protocol.group());
@@ -243,7 +245,7 @@ fn accept(job: &mut Job, Accepted { assume, picks, threads, prepared }: &Accepte
                 "{} by {} rests on {one}, which --assume leaves out. Add it, or use --protocol auto",
                 job.operation, job.protocol
             ))),
-            None => Ok(()),
+            None => policy.permits_choice(job.operation, Choice { protocol: job.protocol, group }),
         };
     };
     let mut all = planner::acceptable(job.operation, &job.terms, job.group, allowed);
@@ -253,6 +255,14 @@ fn accept(job: &mut Job, Accepted { assume, picks, threads, prepared }: &Accepte
         let group = all.first().map(|choice| choice.group);
         all.retain(|choice| Some(choice.group) == group);
     }
+    // What the policy forbids is not picked; if it forbids all of them, it says why.
+    let permitted = |choice: &Choice| policy.permits_choice(job.operation, *choice);
+    if let Some(Err(forbidden)) = all.first().map(permitted)
+        && all.iter().all(|choice| permitted(choice).is_err())
+    {
+        return Err(forbidden);
+    }
+    all.retain(|choice| permitted(choice).is_ok());
     let Some((first, others)) = all.split_first() else {
         return Err(Error::Usage(format!(
             "no protocol computes {} under these terms and assumptions. Relax --assume or --group",
@@ -260,7 +270,7 @@ fn accept(job: &mut Job, Accepted { assume, picks, threads, prepared }: &Accepte
         )));
     };
     (job.protocol, job.group, job.alternatives) = (first.protocol, Some(first.group), others.to_vec());
-    let speeds = speeds(None, start_threads(*threads)?.count(), &sayer(false));
+    let speeds = speeds(None, *threads, &sayer(*quiet));
     job.planning = Some(Planning { speeds, prefer });
     Ok(())
 }

@@ -16,22 +16,23 @@ const RENEWED: Duration = Duration::from_millis(200);
 /// Shows a run's progress on standard error.
 pub struct Progress {
     terminal: bool,
-    stages: usize,
     stage: Mutex<Stage>,
 }
 
 #[derive(Default)]
 struct Stage {
+    /// How many there are; 0 until it is known.
+    all: usize,
     /// The number of the stage, starting at 1.
     number: usize,
     bar: Option<(Unit, ProgressBar)>,
 }
 
 impl Progress {
-    /// Creates the display for a run with this many stages.
-    pub fn new(stages: usize) -> Self {
+    /// Creates the display.
+    pub fn new() -> Self {
         let terminal = std::io::stderr().is_terminal();
-        Progress { terminal, stages, stage: Mutex::default() }
+        Progress { terminal, stage: Mutex::default() }
     }
 
     /// Marks the end of the run: it is complete, or it was aborted here.
@@ -49,14 +50,16 @@ impl Progress {
 }
 
 impl Observer for Progress {
+    fn begins(&self, stages: usize) {
+        self.now().all = stages;
+    }
+
     fn stage(&self, name: &'static str, unit: Unit, total: usize) {
         let mut stage = self.now();
         stage.number += 1;
-        let name = match self.stages {
-            // Not known, because the protocol was picked when the parties had met.
-            0 => format!("step {}, {name}", stage.number),
-            1 => name.to_string(),
-            stages => format!("step {} of {}, {name}", stage.number, stages.max(stage.number)),
+        let name = match stage.all {
+            0 | 1 => name.to_string(),
+            all => format!("step {} of {}, {name}", stage.number, all.max(stage.number)),
         };
         // A later stage shows that this one is done, even if slightly less was transferred than expected.
         if let Some((_, bar)) = stage.bar.take() {

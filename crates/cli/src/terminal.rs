@@ -67,8 +67,8 @@ impl Front for Terminal<'_> {
         self.interrupt.run_begins(canceller);
     }
 
-    fn observer(&self, stages: usize) -> Option<Arc<dyn Observer>> {
-        let progress = Arc::new(Progress::new(stages));
+    fn observer(&self) -> Option<Arc<dyn Observer>> {
+        let progress = Arc::new(Progress::new());
         *locked(&self.bar) = Some(progress.clone());
         (!self.quiet).then_some(progress as Arc<_>)
     }

@@ -165,8 +165,7 @@ impl<T: Send + 'static> Front for Link<T> {
         }
     }
 
-    fn observer(&self, stages: usize) -> Option<Arc<dyn Observer>> {
-        self.now().doing.stages = stages;
+    fn observer(&self) -> Option<Arc<dyn Observer>> {
         Some(Arc::new(self.clone()))
     }
 
@@ -180,6 +179,10 @@ impl<T: Send + 'static> Front for Link<T> {
 }
 
 impl<T: Send> Observer for Link<T> {
+    fn begins(&self, stages: usize) {
+        self.now().doing.stages = stages;
+    }
+
     fn stage(&self, name: &'static str, unit: Unit, total: usize) {
         let mut state = self.now();
         let (stage, stages) = (state.doing.stage + 1, state.doing.stages);

@@ -169,8 +169,8 @@ fn two_sides_must_agree_on_what_travels_and_who_gets_the_result() {
             &["\"city\", \"plan\"", "\"plan\", \"city\""],
         ),
         (&["--both"], &[], &["who gets the result", "both", "receiver"]),
-        (&["--protocol", "dh"], &[], &["--protocol", "dh-psi"]),
-        (&["--group", "p256"], &[], &["--protocol and --group", "dh-psi over p256"]),
+        (&["--protocol", "dh"], &["--protocol", "dh-psi"], &["--protocol", "dh-psi"]),
+        (&["--group", "p256"], &[], &["--protocol and --group", "dh-psi over p256", "vole"]),
     ];
     for (ours, theirs, words) in cases {
         for ended in world.run("intersect", files, [ours, theirs]) {
@@ -208,6 +208,6 @@ fn a_malicious_sender_is_reckoned_with_if_both_sides_ask_for_it() {
         }
     }
     for ended in world.run("intersect", files, [flag, &[]]) {
-        ended.bad(4, &["--protocol", "cm20", "dh-psi"]);
+        ended.bad(4, &["--malicious-sender", "yes", "no"]);
     }
 }

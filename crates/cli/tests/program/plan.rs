@@ -143,6 +143,22 @@ fn the_protocol_is_picked_when_the_parties_meet() {
     for ended in refused {
         ended.bad(4, &["--protocol", "vole", "dh-psi"]);
     }
+    // Nothing is typed: the same. Where a policy allows less, it is picked of what is left.
+    let (picked, why) = run(&[], &[]);
+    assert!(["vole", "cm20", "dh-psi"].contains(&&*picked) && why.is_string(), "{picked}");
+    let policy = world.write("policy.toml", "assumptions = [\"ddh\"]\n").display().to_string();
+    assert_eq!(run(&["--policy", &policy, "--prefer", "bytes"], &[]).0, "dh-psi");
+    for forbidden in [&["--protocol", "vole"][..], &["--assume", "lpn,ddh", "--protocol", "vole"]] {
+        let mut typed = world.party(0, "intersect", &ours, &[forbidden, &["--policy", &policy]].concat());
+        crate::common::run(typed.args(["--listen", "127.0.0.1:0"]))
+            .bad(8, &["\"assumptions\"", "vole rests on lpn"]);
+    }
+    std::fs::write(world.path("policy.toml"), "assumptions = []\n").unwrap();
+    let mut nothing = world.party(0, "intersect", &ours, &["--policy", &policy, "--listen", "127.0.0.1:0"]);
+    crate::common::run(&mut nothing).bad(8, &["\"assumptions\"", "policy.toml"]);
+    std::fs::write(world.path("policy.toml"), "malicious-sender = true\n").unwrap();
+    let mut nothing = world.party(0, "intersect", &ours, &["--policy", &policy, "--listen", "127.0.0.1:0"]);
+    crate::common::run(&mut nothing).bad(8, &["\"malicious-sender\"", "--malicious-sender"]);
     let more = ["--protocol", "vole", "--assume", "ddh", "--listen", "127.0.0.1:0"];
     let mut beyond = world.party(0, "intersect", &ours, &more);
     crate::common::run(&mut beyond).bad(2, &["vole rests on lpn", "--assume"]);

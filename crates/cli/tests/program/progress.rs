@@ -12,7 +12,7 @@ fn every_run_counts_its_steps_and_shows_no_other_number() {
         ("count", &[], false),
         ("sum", &["--scale", "1"], false),
         ("intersect", &["--protocol", "dh"], true),
-        ("intersect", &[], true),
+        ("intersect", &["--protocol", "dh-psi"], true),
         ("intersect", &["--protocol", "vole"], true),
         ("intersect", &["--protocol", "cm20"], true),
         ("intersect", &["--malicious-sender"], true),

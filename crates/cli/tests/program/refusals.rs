@@ -137,7 +137,7 @@ fn arguments_that_contradict_are_refused_before_the_input_is_looked_at() {
         ("union", &["--protocol", "dh-psi"], &["--protocol dh-psi", "union"]),
         (
             "union",
-            &["--group", "ristretto255"],
+            &["--protocol", "dh", "--group", "ristretto255"],
             &["dh does not work in ristretto255", "--group", "p256-compressed"],
         ),
         (

@@ -93,6 +93,8 @@ pub trait Source: Send {
 
 /// Receives the progress of a run. Its methods are called from several threads.
 pub trait Observer: Send + Sync {
+    /// What is computed is settled: so many stages follow.
+    fn begins(&self, _stages: usize) {}
     /// A stage begins that transfers about `total` units over the channel, in both directions together.
     fn stage(&self, name: &'static str, unit: Unit, total: usize);
     /// Another `amount` of this unit was transferred. Ignore units other than the stage's.
@@ -455,6 +457,13 @@ impl Channel {
     pub fn observe(&mut self, observer: Arc<dyn Observer>) {
         self.tx.observer = Some(observer.clone());
         self.rx.observer = Some(observer);
+    }
+
+    /// Announces how many stages follow.
+    pub(crate) fn begins(&self, stages: usize) {
+        if let Some(observer) = &self.tx.observer {
+            observer.begins(stages);
+        }
     }
 
     /// Announces a stage that transfers about `total` units over the channel, in both directions together.

@@ -117,6 +117,8 @@ impl<'a> Gate<'a> {
     pub fn new(request: &Request<'_>, setup: Setup<'a>) -> Result<Gate<'a>> {
         let Setup { policy, audit_log, identity, .. } = setup;
         policy.permits(&Intent::of(request))?;
+        let mut choices = request.candidates().into_iter();
+        choices.try_for_each(|choice| policy.permits_choice(request.operation, choice))?;
         policy.permits_our_size(request.set.len())?;
         let log = audit_log.map(AuditLog::open).transpose()?;
         if log.is_none() && policy.repeats() == Repeats::Refuse {

@@ -4,6 +4,7 @@
 use crate::error::{Error, Result, Seat};
 use crate::net::Fingerprint;
 use crate::operations::{Announced, Operation, Role};
+use crate::protocols::{Assumption, Choice};
 use crate::session::run::Request;
 use crate::session::{Hello, Parties, Proposal};
 use serde::{Deserialize, Deserializer, de};
@@ -38,6 +39,11 @@ pub struct Rules {
     pub allowed_send_columns: Option<Vec<String>>,
     /// Whether the result may be given to both sides. If not, a union may not tell its sender the number of matches, either.
     pub both: Option<bool>,
+    /// The hard problems that a protocol may rest on ([`Assumption`]).
+    #[serde(deserialize_with = "names")]
+    pub assumptions: Option<Vec<Assumption>>,
+    /// Whether as the receiver we must be secure against a malicious sender.
+    pub malicious_sender: Option<bool>,
     /// What to do if the sets have changed since an earlier run with the same peer.
     pub repeats: Option<Repeats>,
     /// The maximum number of runs in which we answer to the filter of one peer (dc17): as the sender, and as the receiver
@@ -76,6 +82,8 @@ pub struct Intent<'a> {
     pub both: bool,
     /// Whether the sender learns how many items match, as the parties agreed.
     pub reveal_count: bool,
+    /// Whether the receiver is secure against a malicious sender.
+    pub malicious_sender: bool,
 }
 
 impl<'a> Intent<'a> {
@@ -88,6 +96,7 @@ impl<'a> Intent<'a> {
             send_columns: if request.role == Role::Sender { request.sent_columns } else { &[] },
             both: request.terms.both,
             reveal_count: request.terms.reveal_count,
+            malicious_sender: request.terms.malicious_sender,
         }
     }
 
@@ -100,6 +109,7 @@ impl<'a> Intent<'a> {
             send_columns: if hello.role == Role::Sender { &hello.sent_columns } else { &[] },
             both: hello.terms.both,
             reveal_count: hello.terms.reveal_count,
+            malicious_sender: hello.terms.malicious_sender,
         }
     }
 }
@@ -179,6 +189,31 @@ impl Policy {
     /// [`Error::Refused`].
     pub fn permits(&self, intent: &Intent<'_>) -> Result<()> {
         self.parties.iter().try_for_each(|party| self.judged(party, party.permits(intent)))
+    }
+
+    /// Checks whether the operation may be computed like this.
+    ///
+    /// # Errors
+    /// [`Error::Refused`].
+    pub fn permits_choice(&self, operation: &Operation, choice: Choice) -> Result<()> {
+        let rests = choice.protocol.rests_on(operation, choice.group);
+        self.parties.iter().try_for_each(|party| {
+            let allowed = party.rules.assumptions.as_deref();
+            let beyond = allowed.and_then(|allowed| rests.iter().find(|one| !allowed.contains(one)));
+            self.judged(
+                party,
+                match (beyond, allowed) {
+                    (Some(one), Some(allowed)) => no(
+                        "assumptions",
+                        format!(
+                            "{operation} by {choice} rests on {one}, which is not among the allowed assumptions ({})",
+                            list(allowed)
+                        ),
+                    ),
+                    _ => Ok(()),
+                },
+            )
+        })
     }
 
     /// Checks whether our set may have this size.
@@ -337,6 +372,16 @@ impl PartyRules {
         {
             return no("allowed-send-columns", format!("the column \"{column}\" may not be sent to {seat}"));
         }
+        let secure = intent.role == Role::Sender || intent.malicious_sender;
+        if rules.malicious_sender == Some(true) && !secure {
+            return no(
+                "malicious-sender",
+                format!(
+                    "as the receiver of {} we must be secure against a malicious sender (`malicious_sender`)",
+                    intent.operation
+                ),
+            );
+        }
         if intent.both && rules.both == Some(false) {
             return no("both", "the result may not be given to both sides");
         }
@@ -394,6 +439,8 @@ impl Rules {
             insecure_plaintext,
             allowed_send_columns,
             both,
+            assumptions,
+            malicious_sender,
             repeats,
             max_filter_runs,
             peer,
@@ -409,6 +456,8 @@ impl Rules {
             insecure_plaintext: insecure_plaintext.or(base.insecure_plaintext),
             allowed_send_columns: allowed_send_columns.or(base.allowed_send_columns),
             both: both.or(base.both),
+            assumptions: assumptions.or(base.assumptions),
+            malicious_sender: malicious_sender.or(base.malicious_sender),
             repeats: repeats.or(base.repeats),
             max_filter_runs: max_filter_runs.or(base.max_filter_runs),
             peer,

@@ -1,5 +1,6 @@
 use super::*;
-use crate::operations::{COUNT, SUM};
+use crate::operations::{COUNT, ID, INTERSECT, SUM};
+use crate::protocols::{CWPRF, DH_PSI, MPSI, VOLE};
 use crate::session::Party;
 use crate::testing::{self, hello, party, proposal};
 
@@ -33,6 +34,7 @@ const INTENT: Intent<'_> = Intent {
     send_columns: &[],
     both: false,
     reveal_count: false,
+    malicious_sender: false,
 };
 
 /// The key by which it refuses, if it does.
@@ -261,12 +263,48 @@ fn what_the_rules_for_one_peer_do_not_say_is_what_is_said_about_all() {
         insecure_plaintext: Some(false),
         allowed_send_columns: Some(vec![]),
         both: Some(false),
+        assumptions: Some(vec![Assumption::Lpn]),
+        malicious_sender: Some(true),
         repeats: Some(Repeats::Refuse),
         max_filter_runs: Some(5),
         peer: BTreeMap::new(),
     };
     assert_eq!(Rules::default().over(all.clone()), all);
     assert_eq!(all.clone().over(Rules::default()), all);
+}
+
+/// Each assumption of a choice must be allowed, by the rules for each party.
+#[test]
+fn what_a_protocol_rests_on_must_be_allowed() {
+    let with = |assumptions: &[Assumption]| {
+        policy(Rules { assumptions: Some(assumptions.to_vec()), ..Rules::default() }, "north")
+    };
+    let [ddh, both, none] = [&[Assumption::Ddh][..], &[Assumption::Lpn, Assumption::Ddh], &[]].map(with);
+    let vole = |policy: &Policy| policy.permits_choice(&INTERSECT, Choice::of(&VOLE));
+    let dh = |policy: &Policy| policy.permits_choice(&INTERSECT, Choice::of(&DH_PSI));
+    assert_eq!((vole(&both), dh(&both), dh(&ddh), vole(&Policy::none())), (Ok(()), Ok(()), Ok(()), Ok(())));
+    for refuses in [vole(&ddh), vole(&none), dh(&none)] {
+        assert_eq!(refused(refuses).as_deref(), Some("assumptions"));
+    }
+    assert!(vole(&ddh).unwrap_err().to_string().contains("intersect by vole rests on lpn"));
+    // Identifiers rest on what their union does, and on what makes them.
+    assert!(ddh.permits_choice(&ID, Choice::of(&CWPRF)).is_err());
+    let parties = Parties::new(party(2, "north", 9), vec![party(3, "south", 9)]);
+    let south = Rules { assumptions: Some(vec![Assumption::Ddh]), ..Rules::default() };
+    let rules = Rules { peer: [("south".to_string(), south)].into(), ..Rules::default() };
+    let several = for_several(rules, &parties);
+    let said = several.permits_choice(&INTERSECT, Choice::of(&MPSI)).unwrap_err().to_string();
+    assert!(said.contains("party 3") && said.contains("rests on lpn"), "{said}");
+}
+
+#[test]
+fn a_receiver_is_made_secure_where_the_policy_wants_it() {
+    let policy = policy(Rules { malicious_sender: Some(true), ..Rules::default() }, "north");
+    let asked = Intent { operation: &INTERSECT, malicious_sender: true, ..INTENT };
+    assert_eq!(policy.permits(&asked), Ok(()));
+    assert_eq!(policy.permits(&Intent { role: Role::Sender, ..INTENT }), Ok(()));
+    let not = Intent { malicious_sender: false, ..asked };
+    assert_eq!(refused(policy.permits(&not)).as_deref(), Some("malicious-sender"));
 }
 
 /// A peer's filter may hold more than the peer says.

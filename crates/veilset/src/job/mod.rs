@@ -396,16 +396,6 @@ impl Job {
         Terms { shared_values, several: self.parties.is_some(), ..self.terms }
     }
 
-    /// The number of stages of the run, for displaying progress ([`Observer`](crate::channel::Observer)); 0 if the protocol is
-    /// picked only when the parties have met.
-    pub fn stages(&self) -> usize {
-        if !self.alternatives.is_empty() {
-            return 0;
-        }
-        let terms = Terms { payload: !self.sent_columns.is_empty(), ..self.terms };
-        self.protocol.stages(self.operation, &terms) * self.terms.shards.max(1) as usize
-    }
-
     /// The form of our side's result.
     pub fn shape(&self) -> Shape {
         (self.operation.result)(self.role, &self.all_terms())

@@ -188,9 +188,6 @@ fn columns_travel_and_the_report_says_what_was_left_out_and_padded() {
     sender.source.pad_to = Some(9);
     receiver.sent_columns = sender.sent_columns.clone();
     receiver.received_as = vec!["their note".into(), "cost".into()];
-    // Rows are sent in a stage of their own.
-    let plain = Job::new(&INTERSECT, Role::Sender, InputTable::new("none.csv", ["key"])).stages();
-    assert_eq!([receiver.stages(), sender.stages()], [plain + 1; 2]);
     receiver.for_spreadsheets = true;
     let [here, there] = both([&receiver, &sender], in_memory()).map(Result::unwrap);
     let rows = "key,city,their note,cost\nk2,\"Oslo, N\",b,2.25\nk3,'=1+1,\"d,d\",10\nk4,,c,-0.75\n";

@@ -5,13 +5,19 @@ use crate::operations::{INTERSECT, Role, Terms};
 use crate::oprf::multi_point::MultiPoint;
 use crate::work::Primitive;
 
+const DEVIATING: [&str; 2] = [
+    "test any number of guesses, and get the columns of those that are right",
+    "omit or replace tags and rows; nothing is claimed about what else",
+];
+
 /// A multi-point OPRF from oblivious transfer ([`crate::oprf::multi_point`]).
 pub static CM20: Protocol = Protocol {
     name: "cm20",
     summary: "private set intersection from oblivious transfer, on request against a malicious sender",
+    when: "not to rest on learning parity with noise; `--malicious-sender`",
     groups: &[groups::RISTRETTO255],
     ciphers: &[],
-    offers: &[Offer { malicious_sender: true, ..Offer::of(&INTERSECT) }],
+    offers: &[Offer { malicious_sender: true, ..Offer::of(&INTERSECT, DEVIATING) }],
     automatic: true,
     rests_on: |_| &[Assumption::Ddh],
     probes: &[Probe {

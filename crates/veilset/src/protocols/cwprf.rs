@@ -1,6 +1,6 @@
 //! `dh`: mqRPMT from a commutative weak PRF, and OT extension (CZZDL 5.3).
 
-use super::{Assumption, BASE_OTS, Offer, Protocol, Runs, SEMI_HONEST, groups, in_group};
+use super::{Assumption, BASE_OTS, Offer, Protocol, Runs, SEMI_HONEST, deviating, groups, in_group};
 use crate::channel::HEADER;
 use crate::compact_set::CompactSet;
 use crate::compact_set::golomb::{self, Golomb};
@@ -18,15 +18,22 @@ use crate::work::{Primitive, Step, Work};
 pub static CWPRF: Protocol = Protocol {
     name: "dh",
     summary: "membership tests from Diffie-Hellman, and oblivious transfer of rows",
+    when: "all operations on slow networks; can be prepared",
     groups: &[groups::CURVE25519, groups::P256, groups::P256_COMPRESSED],
     ciphers: &[],
     offers: &[
-        Offer { prepares: true, shards: true, ..Offer::of(&INTERSECT) },
-        Offer { prepares: true, preferred: true, inserts_list: true, shards: true, ..Offer::of(&UNION) },
-        Offer { prepares: true, preferred: true, ..Offer::of(&COUNT) },
-        Offer { prepares: true, preferred: true, ..Offer::of(&SUM) },
-        Offer { prepares: true, preferred: true, ..Offer::of(&SHARE) },
-        Offer { preferred: true, ..Offer::of(&ID) },
+        Offer { prepares: true, shards: true, ..Offer::of(&INTERSECT, deviating::INTERSECT) },
+        Offer {
+            prepares: true,
+            preferred: true,
+            inserts_list: true,
+            shards: true,
+            ..Offer::of(&UNION, deviating::UNION)
+        },
+        Offer { prepares: true, preferred: true, ..Offer::of(&COUNT, deviating::COUNT) },
+        Offer { prepares: true, preferred: true, ..Offer::of(&SUM, deviating::SUM) },
+        Offer { prepares: true, preferred: true, ..Offer::of(&SHARE, deviating::SHARE) },
+        Offer { preferred: true, ..Offer::of(&ID, deviating::ID) },
     ],
     automatic: true,
     rests_on: |_| &[Assumption::Ddh],

@@ -18,9 +18,17 @@ use under_cipher::{UnderCipher, with_cipher};
 pub static DC17: Protocol = Protocol {
     name: "dc17",
     summary: "the receiver's encrypted Bloom filter, and homomorphic answers to it",
+    when: "a receiver that encrypts its set once, for many partners",
     groups: &[groups::RISTRETTO255],
     ciphers: &[groups::PAILLIER_2048, groups::PAILLIER_3072],
-    offers: &[offer(&INTERSECT), offer(&UNION), offer(&COUNT)],
+    offers: &[
+        offer(
+            &INTERSECT,
+            "ask for every key: it gets a digest of each, against which it can test guesses, and all columns that are sent",
+        ),
+        offer(&UNION, "get the whole set of the sender"),
+        offer(&COUNT, "count by another filter in each run, and so test guesses"),
+    ],
     automatic: true,
     rests_on: |group| match group {
         groups::RISTRETTO255 => &[Assumption::Ddh],
@@ -63,8 +71,10 @@ pub(super) fn short_moduli() -> bool {
     SHORT_MODULI.load(Ordering::Relaxed)
 }
 
-const fn offer(operation: &'static Operation) -> Offer {
-    Offer { largest: [MOST_ITEMS; 2], filters: true, ..Offer::of(operation) }
+const fn offer(operation: &'static Operation, receiver: &'static str) -> Offer {
+    const SENDER: &str =
+        "answer with anything, and where both get the result test a guess for each key that it announced";
+    Offer { largest: [MOST_ITEMS; 2], filters: true, ..Offer::of(operation, [receiver, SENDER]) }
 }
 
 /// Ciphers by their names.

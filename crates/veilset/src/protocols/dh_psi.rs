@@ -9,13 +9,19 @@ use crate::operations::intersect::dh_psi;
 use crate::operations::{INTERSECT, Learned, Role, Sealed, Task};
 use crate::work::{Primitive, Step, Work};
 
+const DEVIATING: [&str; 2] = [
+    "test as many guesses as it announced keys, and get the columns of those that are right",
+    "omit or replace tags and rows, and where both get the result learn which of its keys match",
+];
+
 /// Classic Diffie-Hellman PSI ([`crate::operations::intersect::dh_psi`]).
 pub static DH_PSI: Protocol = Protocol {
     name: "dh-psi",
     summary: "classic Diffie-Hellman private set intersection",
+    when: "small sets, slow networks; can be prepared",
     groups: &[groups::CURVE25519, groups::P256, groups::P256_COMPRESSED],
     ciphers: &[],
-    offers: &[Offer { preferred: true, prepares: true, shards: true, ..Offer::of(&INTERSECT) }],
+    offers: &[Offer { preferred: true, prepares: true, shards: true, ..Offer::of(&INTERSECT, DEVIATING) }],
     automatic: true,
     rests_on: |_| &[Assumption::Ddh],
     probes: &[],

@@ -1,6 +1,6 @@
 //! `krtw19` and `krtw19-plain`: membership tests in bins, from OT extension (KRTW19).
 
-use super::{Assumption, BASE_OTS, Offer, Probe, Protocol, Runs, SEMI_HONEST, groups};
+use super::{Assumption, BASE_OTS, Offer, Probe, Protocol, Runs, SEMI_HONEST, deviating, groups};
 use crate::context::Context;
 use crate::error::Result;
 use crate::membership::InBins;
@@ -14,9 +14,10 @@ use crate::work::{Primitive, Step, Work};
 pub static KRTW19: Protocol = Protocol {
     name: "krtw19",
     summary: "union from membership tests in bins, by oblivious transfer",
+    when: "unions without learning parity with noise; costs far more",
     groups: &[groups::RISTRETTO255],
     ciphers: &[],
-    offers: &[Offer::of(&UNION), Offer::of(&ID)],
+    offers: &[Offer::of(&UNION, DEVIATING), Offer::of(&ID, deviating::ID)],
     automatic: true,
     rests_on: |_| &[Assumption::Ddh],
     probes: &[
@@ -43,13 +44,19 @@ pub static KRTW19: Protocol = Protocol {
     },
 };
 
+const DEVIATING: [&str; 2] = [
+    "ask for every row, count the sender's keys in spite of padding, and test guesses",
+    "omit or replace rows, and learn from a union that it gets which of its keys match",
+];
+
 /// The same, compared in the clear.
 pub static KRTW19_PLAIN: Protocol = Protocol {
     name: "krtw19-plain",
     summary: "the same without private equality tests: not for runs that may break off",
+    when: "the same with a little less traffic; never picked, read SECURITY.md first",
     groups: &[groups::RISTRETTO255],
     ciphers: &[],
-    offers: &[Offer::of(&UNION), Offer::of(&ID)],
+    offers: &[Offer::of(&UNION, PLAIN), Offer::of(&ID, deviating::ID)],
     automatic: false,
     rests_on: |_| &[Assumption::Ddh],
     probes: &[],
@@ -64,6 +71,11 @@ pub static KRTW19_PLAIN: Protocol = Protocol {
         run: |task, cx, n| run(Comparison::Plain, task, cx, n),
     },
 };
+
+const PLAIN: [&str; 2] = [
+    "get the whole intersection, ask for every row, and test guesses without limit when the run breaks off",
+    DEVIATING[1],
+];
 
 const ASSUMPTIONS: [&str; 4] = [
     SEMI_HONEST,

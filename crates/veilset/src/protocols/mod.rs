@@ -14,6 +14,7 @@
 mod cm20;
 pub(crate) mod cwprf;
 mod dc17;
+mod deviating;
 pub(crate) mod dh_psi;
 mod krtw19;
 mod osn;
@@ -150,6 +151,8 @@ pub struct Protocol {
     pub name: &'static str,
     /// What it is built from, in one line.
     pub summary: &'static str,
+    /// When to take it, in a few words.
+    pub when: &'static str,
     /// The groups it can work in, the default first. Protocols from OT extension use theirs for the base OTs only.
     pub groups: &'static [&'static str],
     /// Further choices in place of a group: encryptions that work in none, which are slower.
@@ -232,20 +235,46 @@ pub struct Offer {
     /// follows from [`Terms::exponent`], and it hides which of the sender's rows are dummies. That a key-value store had to be
     /// encoded again shows in time only, with probability 2^-40 for each shard.
     pub shards: bool,
+    /// What a receiver, and a sender, can do that deviates from the protocol, unless it is made secure against that. Of
+    /// several parties the first is the leader.
+    deviating: [&'static str; 2],
     /// The most items that the receiver's and the sender's set can have in the protocol ([`Protocol::sizes`]).
     pub largest: [usize; 2],
 }
 
 impl Offer {
+    /// What completes "a receiver that deviates can", and the same of a sender; of several parties, of the leader and of
+    /// any other. Without [`Terms::malicious_sender`].
+    pub fn deviations(&self) -> [&'static str; 2] {
+        self.deviating
+    }
+
+    /// What a party of this role can do that deviates from the protocol, in a sentence.
+    pub fn deviating(&self, terms: &Terms, role: Role) -> String {
+        let who = match (terms.several, role) {
+            (false, role) => role.name(),
+            (true, Role::Receiver) => "leader",
+            (true, Role::Sender) => "party other than the leader",
+        };
+        let can = match (role, terms.malicious_sender && self.malicious_sender) {
+            (Role::Sender, true) => {
+                "choose its set, and change the columns that it sends, but neither learn more nor change more of the result"
+            }
+            (Role::Receiver | Role::Sender, _) => self.deviating[role as usize],
+        };
+        format!("A {who} that deviates can {can}.")
+    }
+
     /// Whether sets of these sizes in the protocol, the receiver's and the sender's, are not too large.
     pub fn takes(&self, sizes: [usize; 2]) -> bool {
         sizes.iter().zip(self.largest).all(|(size, largest)| *size <= largest)
     }
 
     /// An operation against semi-honest parties, with random dummies, not preferred, and nothing to prepare.
-    pub const fn of(operation: &'static Operation) -> Offer {
+    const fn of(operation: &'static Operation, deviating: [&'static str; 2]) -> Offer {
         Offer {
             operation,
+            deviating,
             preferred: false,
             malicious_sender: false,
             reveals_count: false,

@@ -1,7 +1,7 @@
 //! `poprf`: mqRPMT from a permuted OPRF, and OT extension (CZZDL 6).
 
 use super::cwprf::{Test, over_mqrpmt, with_transfer};
-use super::{Assumption, Offer, Protocol, Runs, SEMI_HONEST, groups};
+use super::{Assumption, Offer, Protocol, Runs, SEMI_HONEST, deviating, groups};
 use crate::error::Result;
 use crate::group::ristretto255::Ristretto255;
 use crate::membership::lookup::{self, Tags};
@@ -15,15 +15,16 @@ use crate::work::{Primitive, Step, Work};
 pub static POPRF: Protocol = Protocol {
     name: "poprf",
     summary: "membership tests from a permuted OPRF, and oblivious transfer of rows",
+    when: "not to rest on Curve25519: ristretto255 only",
     groups: &[groups::RISTRETTO255],
     ciphers: &[],
     offers: &[
-        Offer { prepares: true, shards: true, ..Offer::of(&INTERSECT) },
-        Offer { prepares: true, inserts_list: true, shards: true, ..Offer::of(&UNION) },
-        Offer { prepares: true, ..Offer::of(&COUNT) },
-        Offer { prepares: true, ..Offer::of(&SUM) },
-        Offer { prepares: true, ..Offer::of(&SHARE) },
-        Offer::of(&ID),
+        Offer { prepares: true, shards: true, ..Offer::of(&INTERSECT, deviating::INTERSECT) },
+        Offer { prepares: true, inserts_list: true, shards: true, ..Offer::of(&UNION, deviating::UNION) },
+        Offer { prepares: true, ..Offer::of(&COUNT, deviating::COUNT) },
+        Offer { prepares: true, ..Offer::of(&SUM, deviating::SUM) },
+        Offer { prepares: true, ..Offer::of(&SHARE, deviating::SHARE) },
+        Offer::of(&ID, deviating::ID),
     ],
     automatic: true,
     rests_on: |_| &[Assumption::Ddh],

@@ -1,7 +1,7 @@
 //! `mpsu`, `mpsi` and `mpsi-ca`: union, intersection and its size among several parties, secure against any coalition of
 //! all but one (GNT23 4, corrected, for the union; the others on the same parts).
 
-use super::{Assumption, BASE_OTS, Offer, Protocol, Runs, groups};
+use super::{Assumption, BASE_OTS, Offer, Protocol, Runs, deviating, groups};
 use crate::equality::nibbles::Nibbles;
 use crate::item::Items;
 use crate::membership::mot::FromOt;
@@ -26,9 +26,10 @@ const DDH: &str = "decisional Diffie-Hellman on ristretto255";
 pub static MPSU: Protocol = Protocol {
     name: "mpsu",
     summary: "union of several parties, from membership tests with shared output and ElGamal under a joint key",
+    when: "three parties or more",
     groups: &[groups::RISTRETTO255],
     ciphers: &[],
-    offers: &[Offer::of(&UNION)],
+    offers: &[Offer::of(&UNION, deviating::SEVERAL_UNION)],
     automatic: true,
     rests_on: |_| &[Assumption::Ddh, Assumption::Lpn],
     probes: &[],
@@ -47,9 +48,10 @@ pub static MPSU: Protocol = Protocol {
 pub static MPSI: Protocol = Protocol {
     name: "mpsi",
     summary: "intersection of several parties, from shares of zero by programmable OPRFs from VOLE",
+    when: "three parties or more",
     groups: &[groups::RISTRETTO255],
     ciphers: &[],
-    offers: &[Offer::of(&INTERSECT)],
+    offers: &[Offer::of(&INTERSECT, deviating::SEVERAL_INTERSECT)],
     automatic: true,
     rests_on: |_| &[Assumption::Ddh, Assumption::Lpn],
     probes: &[],
@@ -71,9 +73,10 @@ pub static MPSI: Protocol = Protocol {
 pub static MPSI_CA: Protocol = Protocol {
     name: "mpsi-ca",
     summary: "size of the intersection of several parties, from the parts of mpsu",
+    when: "three parties or more",
     groups: &[groups::RISTRETTO255],
     ciphers: &[],
-    offers: &[Offer::of(&COUNT)],
+    offers: &[Offer::of(&COUNT, deviating::SEVERAL_COUNT)],
     automatic: true,
     rests_on: |_| &[Assumption::Ddh, Assumption::Lpn],
     probes: &[],

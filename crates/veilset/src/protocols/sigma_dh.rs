@@ -1,7 +1,7 @@
 //! `sigma-dh`: permute, then test, over a Sigma-mqPMT from DDH (CZZDL 7, B.1), and OT extension.
 
 use super::sigma::{self, Moves};
-use super::{Assumption, Offer, Protocol, Runs, SEMI_HONEST, groups};
+use super::{Assumption, Offer, Protocol, Runs, SEMI_HONEST, deviating, groups};
 use crate::channel::HEADER;
 use crate::compact_set::CompactSet;
 use crate::compact_set::golomb::{self, Golomb};
@@ -19,9 +19,13 @@ use crate::work::{Primitive, Step, Work};
 pub static SIGMA_DH: Protocol = Protocol {
     name: "sigma-dh",
     summary: "membership tests in three moves, which tell the party that asks how many of its items match",
+    when: "a union whose sender learns how many keys match: `--reveal-count-to-sender`",
     groups: &[groups::CURVE25519, groups::RISTRETTO255],
     ciphers: &[],
-    offers: &[Offer { reveals_count: true, inserts_list: true, ..Offer::of(&UNION) }, Offer::of(&COUNT)],
+    offers: &[
+        Offer { reveals_count: true, inserts_list: true, ..Offer::of(&UNION, deviating::PERMUTED_UNION) },
+        Offer::of(&COUNT, deviating::PERMUTED_COUNT),
+    ],
     automatic: true,
     rests_on: |_| &[Assumption::Ddh],
     probes: &[],

@@ -1,7 +1,7 @@
 //! `sigma-fhe`: mqRPMT from fully homomorphic encryption, and OT extension (CZZDL B.2). With the feature `fhe` only.
 
 use super::cwprf::{Test, over_mqrpmt, transferred};
-use super::{Assumption, BASE_OTS, Offer, Probe, Protocol, Runs, SEMI_HONEST, groups};
+use super::{Assumption, BASE_OTS, Offer, Probe, Protocol, Runs, SEMI_HONEST, deviating, groups};
 use crate::error::Result;
 use crate::membership::sigma_fhe::{self, FRAME, FromFhe};
 use crate::operations::cost::{Cost, Deal, Memory, framed};
@@ -13,14 +13,15 @@ use crate::work::{Primitive, Step, Work};
 pub static SIGMA_FHE: Protocol = Protocol {
     name: "sigma-fhe",
     summary: "membership tests from homomorphic encryption, for a receiver with at most 256 items",
+    when: "a receiver with at most 256 keys, and no assumption on curves except for a few transfers",
     groups: &[groups::RISTRETTO255],
     ciphers: &[],
     offers: &[
-        Offer { largest: LARGEST, ..Offer::of(&INTERSECT) },
-        Offer { largest: LARGEST, inserts_list: true, ..Offer::of(&UNION) },
-        Offer { largest: LARGEST, ..Offer::of(&COUNT) },
-        Offer { largest: LARGEST, ..Offer::of(&SUM) },
-        Offer { largest: LARGEST, ..Offer::of(&SHARE) },
+        Offer { largest: LARGEST, ..Offer::of(&INTERSECT, deviating::INTERSECT) },
+        Offer { largest: LARGEST, inserts_list: true, ..Offer::of(&UNION, deviating::UNION) },
+        Offer { largest: LARGEST, ..Offer::of(&COUNT, deviating::COUNT) },
+        Offer { largest: LARGEST, ..Offer::of(&SUM, deviating::SUM) },
+        Offer { largest: LARGEST, ..Offer::of(&SHARE, deviating::SHARE) },
     ],
     automatic: true,
     rests_on: |_| &[Assumption::Ddh, Assumption::Lpn, Assumption::Rlwe],

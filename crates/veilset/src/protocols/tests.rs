@@ -246,3 +246,31 @@ fn an_operation_is_offered_at_most_once_and_in_some_group() {
         assert!(protocol.offers.iter().all(|o| !o.inserts_list || o.operation == &UNION));
     }
 }
+
+/// What can be done by a peer that deviates is said of each offer and role, and differs where a sender is withstood.
+#[test]
+fn each_offer_says_what_a_party_that_deviates_can_do() {
+    for protocol in ALL.into_iter().chain(SEVERAL) {
+        for offer in protocol.offers {
+            let terms = Terms { several: protocol.is_of_several(), ..Terms::default() };
+            let said = Role::ALL.map(|role| offer.deviating(&terms, role));
+            for sentence in &said {
+                assert!(sentence.split(' ').count() > 6 && sentence.ends_with('.'), "{protocol}: {sentence}");
+                assert!(!sentence.contains("  "), "{protocol}: {sentence}");
+            }
+            assert_ne!(said[0], said[1], "{protocol}");
+            let withstood = Terms { malicious_sender: true, ..terms };
+            assert_eq!(offer.deviating(&withstood, Role::Receiver), said[0]);
+            assert_eq!(
+                offer.deviating(&withstood, Role::Sender) != said[1],
+                offer.malicious_sender,
+                "{protocol}"
+            );
+        }
+    }
+    let by_name = |protocol: &Protocol| {
+        protocol.offer(&INTERSECT).unwrap().deviating(&Terms::default(), Role::Receiver)
+    };
+    assert!(by_name(&CWPRF).contains("ask for every row"));
+    assert!(by_name(&DH_PSI).contains("as many guesses as it announced keys"));
+}

@@ -685,6 +685,9 @@ fn run_of_two(
         Ok(proposal) => proposal,
         Err(error) => return finish(connection, Err(error)),
     };
+    let Terms { shards, .. } = proposal.hello.terms;
+    let stages = proposal.choice.protocol.stages(request.operation, &proposal.hello.terms);
+    connection.channel.begins(stages * shards.max(1) as usize);
     let theirs = proposal.parties.peer().announced;
     if let (Role::Receiver, Ours::Whole(set)) = (request.role, &mut set) {
         set.insert_listed(proposal.choice.protocol.inserted(request.operation, theirs));

@@ -27,7 +27,12 @@ pub struct Speeds {
 impl Speeds {
     /// Those of a processor like this one.
     pub fn built_in(threads: usize) -> Speeds {
-        let of = match Speeds::path() {
+        Speeds::of_kind(Speeds::path(), threads)
+    }
+
+    /// Those of a processor whose best path is this one.
+    pub fn of_kind(path: Backend, threads: usize) -> Speeds {
+        let of = match path {
             Backend::Ifma512 => AVX512,
             Backend::Fma => AVX2,
             _ => PORTABLE,

@@ -1,0 +1,145 @@
+//! The tables of protocols in README.md and SECURITY.md are what the entries say. `VEILSET_BLESS=1` writes them afresh.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+use std::path::Path;
+use std::time::Duration;
+use veilset::channel::Network;
+use veilset::operations::{Announced, Operation, Terms};
+use veilset::planner::{Prices, Setting, Wanted};
+use veilset::protocols::{ALL, Choice, Offer, Protocol, SEVERAL};
+use veilset::speed::Speeds;
+use veilset_kernels::Backend;
+
+/// Replaces what stands between the marks of this name, or says that it is stale.
+fn must_stand(file: &str, name: &str, table: &str) {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").join(file);
+    let text = std::fs::read_to_string(&path).unwrap();
+    let begin = format!("<!-- {name}: written by the test `tables` -->\n");
+    let at = text.find(&begin).unwrap_or_else(|| panic!("{file} has no mark of {name}")) + begin.len();
+    let until = at + text[at..].find("<!-- end -->").unwrap();
+    // The mark of the end is indented like that of the beginning.
+    let indent = text[..at - begin.len()].rsplit('\n').next().unwrap();
+    let lines: Vec<String> = table.lines().map(|line| format!("{indent}{line}\n")).collect();
+    let wanted = format!("\n{}\n{indent}", lines.concat());
+    if text[at..until] == wanted {
+        return;
+    }
+    if std::env::var_os("VEILSET_BLESS").is_some() {
+        std::fs::write(&path, format!("{}{wanted}{}", &text[..at], &text[until..])).unwrap();
+        return;
+    }
+    panic!(
+        "the table of {name} in {file} is stale: run `VEILSET_BLESS=1 cargo test -p veilset --test tables`"
+    );
+}
+
+/// Those that every build has.
+fn all() -> impl Iterator<Item = &'static Protocol> {
+    ALL.into_iter().filter(|protocol| protocol.name != "sigma-fhe")
+}
+
+fn code(name: &str) -> String {
+    format!("`{name}`")
+}
+
+/// Two digits that count.
+fn rounded(number: f64) -> String {
+    let unit = 10f64.powf(number.log10().floor() - 1.0);
+    let number = (number / unit).round() * unit;
+    if number >= 10.0 {
+        format!("{number:.0}")
+    } else if number >= 1.0 {
+        format!("{number:.1}")
+    } else {
+        format!("{number:.2}")
+    }
+}
+
+/// What a run takes on one core of each party, where only computing counts.
+fn cost(protocol: &'static Protocol, offer: &Offer) -> String {
+    let sizes = offer.largest.map(|most| most.min(1_000_000));
+    let wanted = Wanted {
+        operation: offer.operation,
+        terms: Terms { max_row: 64, reveal_count: offer.reveals_count, ..Terms::default() },
+        group: None,
+        assume: None,
+        sizes: sizes.map(|size| Announced { size, padded: false }),
+    };
+    let setting = Setting {
+        speeds: [Speeds::of_kind(Backend::Ifma512, 1); 2],
+        link: Network { bandwidth: 1e10, round_trip: Duration::from_micros(100) },
+        prices: Prices::default(),
+        shared: None,
+    };
+    let run = wanted.predict(Choice::of(protocol), &setting).unwrap();
+    let moved = (run.traffic.to_sender + run.traffic.to_receiver) as f64 / 1e6;
+    let moved = if moved < 1000.0 {
+        format!("{} MB", rounded(moved))
+    } else {
+        format!("{} GB", rounded(moved / 1e3))
+    };
+    let of =
+        if sizes == [1_000_000; 2] { String::new() } else { format!("{} and {} keys: ", sizes[0], sizes[1]) };
+    format!("{of}{} s, {moved}", rounded(run.seconds))
+}
+
+fn names(protocol: &Protocol) -> String {
+    protocol.offers.iter().map(|offer| offer.operation.name).collect::<Vec<_>>().join(", ")
+}
+
+#[test]
+fn the_protocols_of_the_readme_are_those_of_the_entries() {
+    let mut table = String::from(
+        "| protocol | for | a million keys per side | rests on | when |\n|---|---|---|---|---|\n",
+    );
+    for protocol in all() {
+        let rests: Vec<&str> = protocol
+            .rests_on(protocol.offers[0].operation, protocol.group())
+            .iter()
+            .map(|one| one.name())
+            .collect();
+        table += &format!(
+            "| {} | {} | {} | {} | {} |\n",
+            code(protocol.name),
+            names(protocol),
+            cost(protocol, &protocol.offers[0]),
+            rests.join(", "),
+            protocol.when
+        );
+    }
+    must_stand("README.md", "protocols", &table);
+}
+
+/// A line of the table: who, what is computed, and what each role can do.
+type Line = (Vec<&'static str>, Vec<&'static Operation>, [&'static str; 2]);
+
+#[test]
+fn what_a_party_that_deviates_can_do_is_what_the_entries_say() {
+    let mut lines: Vec<Line> = Vec::new();
+    for protocol in all().chain(SEVERAL) {
+        for offer in protocol.offers {
+            let can = offer.deviations();
+            let same = |line: &&mut Line| {
+                line.2 == can && (line.1.contains(&offer.operation) || line.0 == [protocol.name])
+            };
+            match lines.iter_mut().find(same) {
+                Some((who, what, _)) => {
+                    if !who.contains(&protocol.name) {
+                        who.push(protocol.name);
+                    }
+                    if !what.contains(&offer.operation) {
+                        what.push(offer.operation);
+                    }
+                }
+                None => lines.push((vec![protocol.name], vec![offer.operation], can)),
+            }
+        }
+    }
+    let mut table = String::from("| by | for | a receiver can | a sender can |\n|---|---|---|---|\n");
+    for (who, what, [receiver, sender]) in lines {
+        let who: Vec<String> = who.into_iter().map(code).collect();
+        let what: Vec<&str> = what.into_iter().map(|operation| operation.name).collect();
+        table += &format!("| {} | {} | {receiver} | {sender} |\n", who.join(", "), what.join(", "));
+    }
+    must_stand("SECURITY.md", "deviations", &table);
+}
