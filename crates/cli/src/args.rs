@@ -149,7 +149,9 @@ pub enum Command {
     /// Show what each protocol would take for a run, and which would be chosen
     #[command(after_help = "Examples:
   veilset plan --op union --n 1000000 --net 100Mbps,20ms
-  veilset plan --op intersect --n 500 --n-peer 10000000 --net wan --prefer bytes --json")]
+  veilset plan --op intersect --n 500 --n-peer 10000000 --net wan --prefer bytes --json
+  veilset plan --op union --n 1000000000 --shards 100 --net 1Gbps,1ms
+  veilset plan --op count --parties 4 --n 100000")]
     Plan(PlanArgs),
     /// Measure how fast this machine is, for the choice of protocols
     ///

@@ -9,11 +9,18 @@ use veilset::channel::Network;
 use veilset::error::{Error, Result};
 use veilset::operations::{Announced, Role, View};
 use veilset::planner::{Prediction, Preference, Prices, Setting, Wanted};
-use veilset::protocols::Choice;
+use veilset::protocols::{self, Assumption, Choice};
 
 /// Prints the candidates, the best first.
 pub fn run(a: &PlanArgs) -> Result<()> {
     let threads = start_threads(a.threads.map_or(0, usize::from))?.count();
+    if let Some(path) = a.speeds.as_deref().filter(|path| !path.exists()) {
+        return Err(Error::Usage(format!(
+            "{}: there is no such file of speeds. `veilset calibrate --speeds {}` makes it",
+            path.display(),
+            path.display()
+        )));
+    }
     let ours = speeds(a.speeds.as_deref(), threads, &sayer(a.json));
     let link = a.net.link.unwrap_or(Network::NONE);
     let prices = Prices { hour: a.dollars_per_hour, gigabyte: a.dollars_per_gigabyte };
@@ -26,7 +33,7 @@ pub fn run(a: &PlanArgs) -> Result<()> {
     let terms = a.terms();
     let assume = (!a.assume.is_empty()).then_some(&a.assume[..]);
     let wanted = Wanted { operation: a.op, terms, group: a.group, assume, sizes: sizes.map(padded) };
-    let ranked = wanted.ranked(&wanted.acceptable(), &setting, a.prefer);
+    let ranked = candidates(a, &wanted, &setting)?;
     let Some((best, _)) = ranked.first() else {
         return Err(Error::Usage(format!(
             "no protocol computes {} of these sizes under these terms and assumptions. Relax --assume, --group or the terms",
@@ -41,6 +48,8 @@ pub fn run(a: &PlanArgs) -> Result<()> {
             "op": a.op.name,
             "n_receiver": sizes[0],
             "n_sender": sizes[1],
+            "parties": a.parties.map_or(2, usize::from),
+            "shards": terms.shards,
             "net": a.net.typed,
             "threads": threads,
             "prefer": a.prefer.name(),
@@ -51,10 +60,12 @@ pub fn run(a: &PlanArgs) -> Result<()> {
             "candidates": candidates,
         }));
     }
-    print(format!(
-        "{} of {} and {} items (receiver, sender), {} threads each, network {}",
-        a.op, sizes[0], sizes[1], threads, a.net.typed
-    ))?;
+    let of = match a.parties {
+        Some(parties) => format!("{parties} parties with {} items each", a.n),
+        None => format!("{} and {} items (receiver, sender)", sizes[0], sizes[1]),
+    };
+    let cut = if terms.shards > 0 { format!(" in {} shards", terms.shards) } else { String::new() };
+    print(format!("{} of {of}{cut}, {threads} threads each, network {}", a.op, a.net.typed))?;
     print(format!(
         "{:26} {:>9} {:>10} {:>7} {:>16} {:>10}  rests on",
         "", "seconds", "MB", "rounds", "MB held", "dollars"
@@ -63,8 +74,10 @@ pub fn run(a: &PlanArgs) -> Result<()> {
         print(line(&wanted, *choice, run))?;
     }
     print(format!("chosen: {best}, {why}"))?;
-    for role in Role::ALL {
-        print(format!("the {role} learns {}", learned(&wanted, role)))?;
+    let roles = if a.parties.is_some() { ["leader", "other parties"] } else { Role::ALL.map(Role::name) };
+    for (who, role) in roles.into_iter().zip(Role::ALL) {
+        let learn = if role == Role::Sender && a.parties.is_some() { "learn" } else { "learns" };
+        print(format!("the {who} {learn} {}", learned(&wanted, role)))?;
     }
     let terms = &wanted.terms;
     if let Some(offer) = best.protocol.offer(a.op) {
@@ -74,6 +87,24 @@ pub fn run(a: &PlanArgs) -> Result<()> {
         print(format!("  it assumes: {sentence}"))?;
     }
     Ok(())
+}
+
+/// What computes it, the best first.
+fn candidates(a: &PlanArgs, wanted: &Wanted, setting: &Setting) -> Result<Vec<(Choice, Prediction)>> {
+    let Some(parties) = a.parties else {
+        return Ok(wanted.ranked(&wanted.acceptable(), setting, a.prefer));
+    };
+    let Some(protocol) = protocols::of_several(a.op) else {
+        return Err(Error::Usage(format!("{} is for two parties only. Omit --parties", a.op)));
+    };
+    let choice = Choice::of(protocol);
+    let allowed =
+        |rests: &[Assumption]| wanted.assume.is_none_or(|all| rests.iter().all(|one| all.contains(one)));
+    if !allowed(&protocol.rests_on(a.op, choice.group)) {
+        return Ok(Vec::new());
+    }
+    let cost = protocol.cost_of_several(&wanted.terms, &vec![a.n; usize::from(parties)])?;
+    Ok(vec![(choice, Prediction::of_several(&cost, setting))])
 }
 
 fn line(wanted: &Wanted, choice: Choice, run: &Prediction) -> String {
@@ -142,6 +173,8 @@ fn reason(ranked: &[(Choice, Prediction)], prefer: Preference) -> String {
 }
 
 fn learned(wanted: &Wanted, role: Role) -> String {
-    let view = View { other: "the other", several: false, other_pads: None, columns: "", numbers: None };
+    let several = wanted.terms.several;
+    let other = if several { "the others" } else { "the other" };
+    let view = View { other, several, other_pads: None, columns: "", numbers: None };
     view.say(&(wanted.operation.learns)(role, &wanted.terms))
 }

@@ -121,7 +121,7 @@ def test_progress_is_told_and_other_threads_go_on(pair):
     ticker = threading.Thread(target=tick)
     ticker.start()
     frame = polars.DataFrame({"k": [str(i) for i in range(n)]})
-    receiver, _ = pair.both("intersect", (frame, {"progress": seen.append}), (frame, {}), {"key": "k"})
+    receiver, _ = pair.both("intersect", (frame, {"progress": seen.append}), (frame, {}), {"key": "k", "protocol": "dh-psi"})
     running = False
     ticker.join()
     assert receiver.matches == n and ticks > 20

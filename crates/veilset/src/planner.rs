@@ -7,7 +7,8 @@
 
 use crate::channel::Network;
 use crate::operations::cost::{Cost, Deal};
-use crate::operations::{Announced, Operation, Role, Terms};
+use crate::operations::{Announced, Operation, Role, Terms, multiparty};
+use crate::params::{LAMBDA, shards, share};
 use crate::protocols::{self, Assumption, Choice};
 use crate::speed::Speeds;
 use crate::work::{Primitive, Step, Traffic, Work};
@@ -109,13 +110,14 @@ pub struct Prediction {
 }
 
 impl Prediction {
-    /// What is expected of a run of this cost.
-    pub fn of(cost: &Cost, setting: &Setting) -> Prediction {
-        let Setting { speeds, link, prices, .. } = setting;
+    /// What is expected of a run of this cost, or of a job of so many shards, each of this cost.
+    pub fn of(cost: &Cost, shards: u32, setting: &Setting) -> Prediction {
+        let Setting { speeds, prices, .. } = setting;
+        let runs = shards.max(1);
         let steps: f64 = cost.steps.iter().map(|step| seconds(step, setting)).sum();
-        let rounds = cost.rounds + AROUND;
-        let seconds = START + steps + rounds as f64 * (ROUND + link.round_trip.as_secs_f64() / 2.0);
-        let whole = |bytes: u64| (bytes as f64 * TLS) as u64;
+        let rounds = cost.rounds * runs as usize + AROUND;
+        let seconds = START + f64::from(runs) * steps + waiting(rounds, setting);
+        let whole = |bytes: u64| (f64::from(runs) * bytes as f64 * TLS) as u64;
         let Traffic { to_sender, to_receiver } = cost.traffic();
         let traffic = Traffic { to_sender: whole(to_sender), to_receiver: whole(to_receiver) };
         let moved = (traffic.to_sender + traffic.to_receiver) as f64;
@@ -129,6 +131,30 @@ impl Prediction {
         }
     }
 
+    /// What is expected of a run of several parties, all of which compute at the receiver's speed and have links of their
+    /// own. They wait for each other in ways that depend on the protocol; it is counted as if none did, except for rounds.
+    /// Traffic is the leader's, memory that of the leader and the most of any other.
+    pub fn of_several(cost: &multiparty::Cost, setting: &Setting) -> Prediction {
+        let Setting { speeds: [speeds, _], link, prices, .. } = setting;
+        let parties = cost.parties.len();
+        let rounds = cost.rounds + AROUND;
+        let computing = cost.parties.iter().map(|party| speeds.seconds(&party.work));
+        let moving =
+            (0..parties).map(|i| cost.sent(i).max(cost.received(i)) as f64 * TLS * 8.0 / link.bandwidth);
+        let most = |all: &mut dyn Iterator<Item = f64>| all.fold(0.0, f64::max);
+        let seconds = START + most(&mut computing.chain(moving)) + waiting(rounds, setting);
+        let held = |i: usize| cost.parties[i].memory.on(speeds.threads) + cost.in_flight(i);
+        let whole = |bytes: u64| (bytes as f64 * TLS) as u64;
+        let moved: u64 = (0..parties).map(|i| whole(cost.sent(i))).sum();
+        Prediction {
+            seconds,
+            traffic: Traffic { to_sender: whole(cost.sent(0)), to_receiver: whole(cost.received(0)) },
+            rounds,
+            memory: [held(0), (1..parties).map(held).max().unwrap_or(0)],
+            dollars: parties as f64 * seconds / 3600.0 * prices.hour + moved as f64 / 1e9 * prices.gigabyte,
+        }
+    }
+
     /// What is to be small.
     pub fn by(&self, preference: Preference) -> f64 {
         match preference {
@@ -137,6 +163,11 @@ impl Prediction {
             Preference::Dollars => self.dollars,
         }
     }
+}
+
+/// What messages that wait for each other take.
+fn waiting(rounds: usize, setting: &Setting) -> f64 {
+    rounds as f64 * (ROUND + setting.link.round_trip.as_secs_f64() / 2.0)
 }
 
 /// How long a step takes.
@@ -169,7 +200,11 @@ pub struct Wanted<'a> {
 impl Wanted<'_> {
     /// The deal by a choice.
     fn deal(&self, choice: Choice) -> Deal {
-        let [receiver, sender] = self.sizes;
+        let part = |whole: Announced| match self.terms.shards {
+            0 => whole,
+            shards => Announced { size: shards::size(share(LAMBDA, 2), whole.size, shards), padded: true },
+        };
+        let [receiver, sender] = self.sizes.map(part);
         Deal { operation: self.operation, terms: self.terms, group: choice.group, receiver, sender }
     }
 
@@ -181,7 +216,7 @@ impl Wanted<'_> {
     /// What is expected of the choice; `None` for sets that are too large for it.
     pub fn predict(&self, choice: Choice, setting: &Setting) -> Option<Prediction> {
         let cost = choice.protocol.cost(&self.deal(choice)).ok()?;
-        Some(Prediction::of(&cost, setting))
+        Some(Prediction::of(&cost, self.terms.shards, setting))
     }
 
     /// These choices with what is expected of them, the best first.

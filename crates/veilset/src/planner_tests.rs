@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::operations::{self, COUNT, INTERSECT, SUM};
-use crate::protocols::{CM20, CWPRF, DH_PSI, KRTW19_PLAIN, OSN, SIGMA_DH, VOLE, groups};
+use crate::protocols::{CM20, CWPRF, DH_PSI, KRTW19_PLAIN, MPSU, OSN, SIGMA_DH, VOLE, groups};
 use std::time::Duration;
 
 const LAN: Network = Network::LAN;
@@ -97,7 +97,7 @@ fn a_run_takes_as_long_as_its_slowest_parts() {
     let step = |r, s, to_sender, to_receiver| Step::of(work(r), work(s)).sends(to_sender, to_receiver);
     let cost = |steps: Vec<Step>, rounds| Cost { steps, rounds, memory: [memory(3), memory(5)] };
     let setting = at(Network { bandwidth: 8e6, round_trip: Duration::from_secs(1) });
-    let of = |steps, rounds| Prediction::of(&cost(steps, rounds), &setting);
+    let of = |steps, rounds| Prediction::of(&cost(steps, rounds), 0, &setting);
     let none = of(vec![], 0);
     assert_eq!((none.rounds, none.seconds), (AROUND, START + AROUND as f64 * (ROUND + 0.5)));
     let point = setting.speeds[0].seconds(&work(1 << 20));
@@ -111,7 +111,7 @@ fn a_run_takes_as_long_as_its_slowest_parts() {
     near(of(vec![], 4).seconds - none.seconds, 2.0);
     // Both on one core.
     let shared = Setting { shared: Some(1), ..setting };
-    let both = Prediction::of(&cost(vec![step(1 << 20, 1 << 20, 0, 0)], 0), &shared);
+    let both = Prediction::of(&cost(vec![step(1 << 20, 1 << 20, 0, 0)], 0), 0, &shared);
     near(both.seconds - none.seconds, 2.0 * point);
     let run = of(vec![step(1, 1, 1_000_000_000, 0)], 0);
     near(run.dollars, 0.09 + 2.0 * run.seconds / 3600.0 * 0.096);
@@ -120,4 +120,37 @@ fn a_run_takes_as_long_as_its_slowest_parts() {
 
 fn memory(held: usize) -> crate::operations::cost::Memory {
     crate::operations::cost::Memory::held(held)
+}
+
+/// Shards run one after another, and are padded; what is around them comes once.
+#[test]
+fn a_job_takes_as_long_as_its_shards() {
+    let whole = wanted(&INTERSECT, [1 << 20; 2]);
+    let cut = Wanted { terms: Terms { shards: 8, ..whole.terms }, ..whole };
+    let setting = at(Network { bandwidth: 1e8, round_trip: Duration::from_millis(40) });
+    let [whole, job] = [whole, cut].map(|wanted| wanted.predict(Choice::of(&DH_PSI), &setting).unwrap());
+    let times = job.seconds / whole.seconds;
+    assert!((1.0..1.2).contains(&times), "{times}");
+    assert_eq!(job.rounds - AROUND, 8 * (whole.rounds - AROUND));
+    assert!(job.traffic.to_sender > whole.traffic.to_sender && job.memory[0] < whole.memory[0] / 4);
+}
+
+/// Of several parties, the one that takes longest, and the link of the one that has most to move.
+#[test]
+fn several_parties_are_as_fast_as_the_slowest() {
+    let terms = Terms { max_row: 64, several: true, ..Terms::default() };
+    let predict = |parties: usize, setting: &Setting| {
+        let cost = MPSU.cost_of_several(&terms, &vec![1 << 12; parties]).unwrap();
+        (Prediction::of_several(&cost, setting), cost)
+    };
+    let (three, cost) = predict(3, &at(LAN));
+    let (five, _) = predict(5, &at(LAN));
+    assert!(five.seconds > three.seconds && five.dollars > three.dollars);
+    let work = cost.parties.iter().map(|party| Speeds::built_in(1).seconds(&party.work)).fold(0.0, f64::max);
+    assert!(three.seconds > work);
+    assert!(three.traffic.to_receiver as f64 > cost.received(0) as f64);
+    // A thousandth of the bandwidth: the link alone.
+    let (slow, _) = predict(3, &at(Network { bandwidth: 1e7, ..LAN }));
+    let busiest = (0..3).map(|i| cost.sent(i).max(cost.received(i))).max().unwrap();
+    assert!(slow.seconds > busiest as f64 * 8.0 / 1e7);
 }

@@ -282,21 +282,6 @@ fn messages_name_settings_and_no_options() {
     assert_eq!(used.len(), veilset::spelling::SETTINGS.len(), "{used:?}");
 }
 
-/// The README's table has a line for each protocol, and says of each what it is for.
-#[test]
-fn the_readme_lists_all_protocols() {
-    let readme = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../README.md");
-    let readme = std::fs::read_to_string(readme).unwrap();
-    for protocol in veilset::protocols::ALL {
-        let start = format!("| `{}` | ", protocol.name);
-        let line = readme.lines().find_map(|line| line.trim_start().strip_prefix(&start));
-        let purpose = line.unwrap_or_else(|| panic!("{protocol} is missing")).split(" |").next().unwrap();
-        let offered: Vec<&str> = protocol.offers.iter().map(|offer| offer.operation.name).collect();
-        let all = offered.len() == veilset::operations::ALL.len();
-        assert_eq!(purpose, if all { "all operations".into() } else { offered.join(", ") }, "{protocol}");
-    }
-}
-
 /// Whether the source has a test of this name.
 fn has_test(source: &str, name: &str) -> bool {
     let (_, after) = source.split_at(source.find("#[test]").unwrap_or(source.len()));

@@ -4,10 +4,11 @@
 use std::path::Path;
 use std::time::Duration;
 use veilset::channel::Network;
-use veilset::operations::{Announced, Operation, Terms};
+use veilset::operations::{self, Announced, Operation, Terms};
 use veilset::planner::{Prices, Setting, Wanted};
 use veilset::protocols::{ALL, Choice, Offer, Protocol, SEVERAL};
 use veilset::speed::Speeds;
+use veilset::spelling::spell;
 use veilset_kernels::Backend;
 
 /// Replaces what stands between the marks of this name, or says that it is stale.
@@ -84,6 +85,9 @@ fn cost(protocol: &'static Protocol, offer: &Offer) -> String {
 }
 
 fn names(protocol: &Protocol) -> String {
+    if protocol.offers.len() == operations::ALL.len() {
+        return "all operations".into();
+    }
     protocol.offers.iter().map(|offer| offer.operation.name).collect::<Vec<_>>().join(", ")
 }
 
@@ -104,7 +108,7 @@ fn the_protocols_of_the_readme_are_those_of_the_entries() {
             names(protocol),
             cost(protocol, &protocol.offers[0]),
             rests.join(", "),
-            protocol.when
+            spell(protocol.when, |setting, _| code(&format!("--{}", setting.replace('_', "-"))))
         );
     }
     must_stand("README.md", "protocols", &table);

@@ -11,6 +11,7 @@ use veilset::operations::{Operation, Role, Terms};
 use veilset::params::filter::{Agreed, Filter};
 use veilset::planner::{Preference, Prices};
 use veilset::protocols::{self, Assumption, Protocol, groups};
+use veilset::session::shards::MAX_SHARDS;
 
 #[derive(Debug, Args)]
 pub struct SoakArgs {
@@ -105,6 +106,14 @@ pub struct PlanArgs {
     /// Our role
     #[arg(long, value_parser = role(), default_value = "receiver")]
     pub role: Role,
+    /// The parties of a run of several, with --n items each
+    #[arg(long, value_name = "P", value_parser = several(),
+          conflicts_with_all = ["n_peer", "role", "group", "malicious_sender", "reveal_count_to_sender", "both", "with_columns",
+                                "shards", "shared_cores"])]
+    pub parties: Option<u8>,
+    /// The shards of a job
+    #[arg(long, value_name = "P", value_parser = clap::value_parser!(u32).range(2..=i64::from(MAX_SHARDS)))]
+    pub shards: Option<u32>,
     /// The network between us: lan (10 Gbps, 0.1 ms), wan (50 Mbps, 80 ms), none, or like 400Mbps,40ms
     #[arg(long, default_value = "lan")]
     pub net: Net,
@@ -165,6 +174,8 @@ impl PlanArgs {
             both: self.both,
             payload: self.with_columns,
             max_row: self.max_row as usize,
+            shards: self.shards.unwrap_or(0),
+            several: self.parties.is_some(),
             ..Terms::default()
         }
     }

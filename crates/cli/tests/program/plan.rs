@@ -62,9 +62,43 @@ fn what_is_preferred_and_paid_for_decides() {
     assert_eq!((&plan["n_receiver"], &plan["n_sender"]), (&20.into(), &10.into()));
 }
 
+/// Jobs and runs of several parties.
+#[test]
+fn jobs_and_several_parties_are_planned_too() {
+    let world = World::new();
+    let chosen = |arguments: &str| {
+        let plan = planned(&world, &format!("{arguments} --threads 1"));
+        let all = plan["candidates"].as_array().unwrap().clone();
+        (plan["chosen"].as_str().unwrap().to_string(), all[0]["seconds"].as_f64().unwrap(), all.len())
+    };
+    let (whole, seconds, all) = chosen("--op intersect --n 1000000");
+    let (job, in_shards, fewer) = chosen("--op intersect --n 1000000 --shards 4");
+    assert_eq!((whole, job), ("vole".into(), "vole".into()));
+    // cm20 does not run in shards.
+    assert!(in_shards > seconds && fewer < all, "{in_shards} {seconds} {fewer} {all}");
+    let (protocol, of_three, only) = chosen("--op union --parties 3 --n 10000");
+    let (_, of_four, _) = chosen("--op union --parties 4 --n 10000");
+    assert!(protocol == "mpsu" && only == 1 && of_four > of_three, "{protocol} {of_three} {of_four}");
+    let text = run(&mut plan_text(&world, "--op count --parties 3 --n 1000")).good();
+    for words in [
+        "3 parties with 1000 items each",
+        "the leader learns ",
+        "the other parties learn ",
+        "mpsi-ca",
+        "A leader that",
+    ] {
+        assert!(text.contains(words), "{text}");
+    }
+    run(&mut plan(&world, "--op sum --parties 3 --n 10")).bad(2, &["two parties only", "--parties"]);
+    run(&mut plan(&world, "--op union --parties 3 --n 10 --assume ddh")).bad(2, &["no protocol", "--assume"]);
+    run(&mut plan(&world, "--op union --parties 3 --n 10 --n-peer 5")).bad(2, &["--n-peer", "--parties"]);
+    run(&mut plan(&world, "--op sum --n 10 --shards 4")).bad(2, &["no protocol computes sum"]);
+}
+
 #[test]
 fn what_cannot_be_planned_is_said() {
     let world = World::new();
+    run(&mut plan(&world, "--op sum --n 10 --speeds none.json")).bad(2, &["none.json", "veilset calibrate"]);
     let nothing = "--op id --n 100 --assume ddh";
     run(&mut plan(&world, nothing)).bad(2, &["no protocol computes id", "--assume"]);
     run(&mut plan(&world, "--op sum --n 100 --malicious-sender")).bad(2, &["no protocol computes sum"]);

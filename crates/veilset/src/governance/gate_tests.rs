@@ -3,7 +3,7 @@ use super::super::policy::Rules;
 use super::*;
 use crate::item::ItemSet;
 use crate::operations::{COUNT, INTERSECT, Role, SUM, UNION};
-use crate::protocols::{CWPRF, Choice, DC17};
+use crate::protocols::{Assumption, CWPRF, Choice, DC17, DH_PSI, VOLE};
 use crate::session::{Hello, Parties, Party};
 use crate::testing::{self, hello, party};
 use crate::threads::Threads;
@@ -516,4 +516,21 @@ fn a_job_that_goes_on_counts_with_its_start_and_only_if_the_log_has_that() {
     assert!(is_refused(resumed(&["c"], 8, Repeats::Refuse)));
     resumed(&["a"], 8, Repeats::Refuse).unwrap();
     assert_eq!(side.events()[10..], ["refused", "start", "end"]);
+}
+
+/// Whoever picks: each protocol that our side allows the other must be one that the policy allows.
+#[test]
+fn no_candidate_rests_on_more_than_the_policy_allows() {
+    let set: ItemSet = ["a", "b"].iter().collect();
+    let rules = Rules { assumptions: Some(vec![Assumption::Ddh]), ..Rules::default() };
+    let policy = Policy::new(rules, "p.toml", &[(Seat::PEER, Some(peer()))], &|_| None).unwrap();
+    let warn = |_: &str| {};
+    let others = [Choice::of(&VOLE)];
+    let plain = Request { protocol: &DH_PSI, ..Request::new(&INTERSECT, Role::Receiver, &set) };
+    assert!(Gate::new(&plain, Setup::new(&policy, &warn)).is_ok());
+    let Err(refused) = Gate::new(&Request { alternatives: &others, ..plain }, Setup::new(&policy, &warn))
+    else {
+        panic!("a candidate that the policy forbids was allowed");
+    };
+    assert!(refused.to_string().contains("\"assumptions\""), "{refused}");
 }

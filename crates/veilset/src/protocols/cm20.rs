@@ -14,7 +14,7 @@ const DEVIATING: [&str; 2] = [
 pub static CM20: Protocol = Protocol {
     name: "cm20",
     summary: "private set intersection from oblivious transfer, on request against a malicious sender",
-    when: "not to rest on learning parity with noise; `--malicious-sender`",
+    when: "not to rest on learning parity with noise; with `malicious_sender`, against a sender that deviates",
     groups: &[groups::RISTRETTO255],
     ciphers: &[],
     offers: &[Offer { malicious_sender: true, ..Offer::of(&INTERSECT, DEVIATING) }],

@@ -19,7 +19,7 @@ use crate::work::{Primitive, Step, Work};
 pub static SIGMA_DH: Protocol = Protocol {
     name: "sigma-dh",
     summary: "membership tests in three moves, which tell the party that asks how many of its items match",
-    when: "a union whose sender learns how many keys match: `--reveal-count-to-sender`",
+    when: "a union whose sender learns how many keys match: `reveal_count_to_sender`",
     groups: &[groups::CURVE25519, groups::RISTRETTO255],
     ciphers: &[],
     offers: &[

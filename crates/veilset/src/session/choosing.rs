@@ -176,7 +176,7 @@ impl Plan<'_> {
         let predict = |&choice: &Choice| {
             let proposal = Proposal { choice, ..self.proposal.clone() };
             let (protocol, deal) = proposal.deal();
-            Some((choice, Prediction::of(&protocol.cost(&deal).ok()?, &setting)))
+            Some((choice, Prediction::of(&protocol.cost(&deal).ok()?, deal.terms.shards, &setting)))
         };
         self.common.iter().filter_map(predict).collect()
     }
