@@ -2,9 +2,11 @@
 
 mod measure;
 mod operation;
+mod tables;
 
-pub use measure::{BenchArgs, BenchPartyArgs, CalibrateArgs, PlanArgs, SoakArgs, Who};
+pub use measure::{BenchArgs, BenchCommand, BenchPartyArgs, CalibrateArgs, PlanArgs, SoakArgs, Who};
 pub use operation::{OperationArgs, RowArgs, ShareArgs, ValueArgs};
+pub use tables::{BenchTask, TablesArgs};
 
 use crate::columns::Columns;
 use clap::builder::{PossibleValue, PossibleValuesParser, RangedU64ValueParser, TypedValueParser};
@@ -160,10 +162,13 @@ pub enum Command {
   veilset calibrate")]
     Calibrate(CalibrateArgs),
     /// Run all parties on this machine over an emulated network, and print time, CPU, bytes and memory
+    ///
+    /// `veilset bench tables` measures the tables of the papers.
     #[command(after_help = "Examples:
   veilset bench --op union --protocol dh --n 65536 --threads 1 --net lan --one-sided --json
-  veilset bench --op union --parties 4 --n 65536 --threads 1 --net lan --json")]
-    Bench(BenchArgs),
+  veilset bench --op union --parties 4 --n 65536 --threads 1 --net lan --json
+  veilset bench tables --quick")]
+    Bench(BenchCommand),
     /// Run all parties on random inputs, and compare each result with the plain computation
     #[command(after_help = "Example:
   veilset soak --runs 10000")]

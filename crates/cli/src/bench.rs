@@ -6,9 +6,11 @@
 //! generator of a benchmark is seeded; it never touches real data. Recordings are made above TLS, so one-sided
 //! CPU seconds exclude it.
 
+mod plot;
 mod several;
+mod tables;
 
-use crate::args::{BenchArgs, BenchPartyArgs, Who};
+use crate::args::{BenchArgs, BenchCommand, BenchPartyArgs, BenchTask, Who};
 use crate::interrupt::{signals, unwatched};
 use crate::parties::only_for_two;
 use crate::party::start_threads;
@@ -50,8 +52,18 @@ struct Figures {
     peak_rss_mb: f64,
 }
 
-/// Runs the benchmark and prints its figures.
-pub fn run(a: &BenchArgs) -> Result<()> {
+/// Runs what is asked for.
+pub fn run(a: &BenchCommand) -> Result<()> {
+    match a {
+        BenchCommand { task: Some(BenchTask::Tables(a)), .. } => tables::run(a),
+        BenchCommand { single: Some(a), .. } => single(a),
+        // Clap makes sure that there is one of them.
+        BenchCommand { task: None, single: None } => Err(Error::Bug("a benchmark of nothing".into())),
+    }
+}
+
+/// Runs one benchmark and prints its figures.
+fn single(a: &BenchArgs) -> Result<()> {
     let interrupted = Arc::new(AtomicBool::new(false));
     for signal in signals() {
         signal_hook::flag::register(signal, interrupted.clone()).map_err(unwatched)?;

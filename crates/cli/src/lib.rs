@@ -19,7 +19,6 @@ mod interrupt;
 pub mod make;
 mod manual;
 mod near;
-#[allow(dead_code, reason = "the pages that use it follow")]
 mod page;
 mod parties;
 mod party;

@@ -1,6 +1,6 @@
-//! The arguments of `bench`, `soak`, `plan` and `calibrate`.
+//! The arguments of `bench`, except its tables, and of `soak`, `plan` and `calibrate`.
 
-use super::{group, items, one_operation, preference, protocol, role};
+use super::{BenchTask, group, items, one_operation, preference, protocol, role};
 use clap::Args;
 use clap::builder::RangedU64ValueParser;
 use std::path::PathBuf;
@@ -27,6 +27,16 @@ pub struct SoakArgs {
     /// Maximum number of keys per party
     #[arg(long, value_name = "N", default_value_t = 200, value_parser = RangedU64ValueParser::<usize>::new().range(1..=100_000))]
     pub max_items: usize,
+}
+
+/// One measurement, or many.
+#[derive(Debug, Args)]
+#[command(args_conflicts_with_subcommands = true, subcommand_negates_reqs = true)]
+pub struct BenchCommand {
+    #[command(subcommand)]
+    pub task: Option<BenchTask>,
+    #[command(flatten)]
+    pub single: Option<BenchArgs>,
 }
 
 #[derive(Debug, Args)]

@@ -122,6 +122,102 @@ fn wrong_options_are_refused_with_the_next_step() {
     run(&mut bench("--op xor --n 10")).bad(2, &["--op", "intersect, union, count, sum"]);
 }
 
+#[test]
+fn tables_of_a_paper_are_measured_once_and_shown() {
+    let world = World::new();
+    let tables = |more: &str| {
+        let mut command = world.veilset();
+        command.args("bench tables --paper czzdl --table 4 --log-n 8 --net LAN --out results".split(' '));
+        command.args(more.split_whitespace());
+        command
+    };
+    let read = || world.read("results/czzdl-4.json");
+    let first = run(&mut tables(""));
+    assert!(first.err.contains("1/2 czzdl table 4: bench --op intersect --protocol dh "), "{}", first.err);
+    let out = first.good();
+    assert!(out.contains("2 measured, 0 were there") && out.contains("results/tables.html"), "{out}");
+    let results: Value = serde_json::from_str(&read()).unwrap();
+    let points = results["points"].as_array().unwrap();
+    assert_eq!((points.len(), &results["source"]), (2, &"CZZDL, Table 4".into()));
+    for point in points {
+        assert!(number(point, "seconds") > 0.0 && number(point, "predicted_seconds") > 0.0, "{point}");
+        assert!(
+            number(point, "paper_seconds") < 0.05 && point["runs"].as_array().unwrap().len() == 1,
+            "{point}"
+        );
+    }
+    for (page, words) in [("tables.md", "| 2^8 | LAN |"), ("tables.html", "<svg role=\"img\"")] {
+        let text = world.read(&format!("results/{page}"));
+        assert!(text.contains("CZZDL, Table 4") && text.contains(words), "{text}");
+    }
+    // What is there is not measured again, unless it is asked for.
+    let before = read();
+    let out = run(&mut tables("--quiet")).good();
+    assert!(out.contains("0 measured, 2 were there") && read() == before, "{out}");
+    let out = run(&mut tables("--op intersect --runs 2")).good();
+    assert!(out.contains("2 measured, 0 were there"), "{out}");
+    let out = run(&mut tables("--again")).good();
+    assert!(out.contains("2 measured") && read() != before, "{out}");
+    let out = run(&mut tables("--most-seconds 0.000001")).good();
+    assert!(out.contains("0 measured, 0 were there, 2 left out"), "{out}");
+    // What was broken off is measured: here, a file with the first point alone.
+    let mut results: Value = serde_json::from_str(&read()).unwrap();
+    results["points"].as_array_mut().unwrap().truncate(1);
+    world.write("results/czzdl-4.json", results.to_string());
+    let out = run(&mut tables("")).good();
+    assert!(out.contains("1 measured, 1 were there"), "{out}");
+    // Files that are damaged or of another machine are refused and stay.
+    for (text, words) in [
+        (read()[..100].to_string(), "damaged"),
+        (read().replace("\"cores\": ", "\"cores\": 99"), "of another machine"),
+    ] {
+        world.write("results/czzdl-4.json", &text);
+        run(&mut tables("")).bad(2, &["czzdl-4.json", words, "--out"]);
+        assert_eq!(read(), text);
+    }
+    world.write("file", "");
+    let mut command = world.veilset();
+    run(command.args(["bench", "tables", "--out", "file/results"])).bad(7, &["file/results", "--out"]);
+}
+
+#[test]
+fn an_interrupt_ends_the_tables_and_keeps_what_is_measured() {
+    let world = World::new();
+    let mut command = world.veilset();
+    command.args("bench tables --paper cm20 --table 2 --log-n 16 --net LAN,1Mbps --out results".split(' '));
+    let mut tables = Running::start(&mut command);
+    tables.until("2/2 cm20 table 2: ");
+    let found = (0..1000).find_map(|_| {
+        std::thread::sleep(Duration::from_millis(10));
+        let [bench] = children(tables.id())[..] else { return None };
+        Some(children(bench)).filter(|parties| parties.len() == 2)
+    });
+    let parties = found.expect("two parties");
+    tables.signal("INT");
+    tables.end().bad(130, &["stopped on request"]);
+    assert!(parties.iter().all(|party| !std::path::Path::new(&format!("/proc/{party}")).exists()));
+    let results: Value = serde_json::from_str(&world.read("results/cm20-2.json")).unwrap();
+    assert_eq!(results["points"].as_array().unwrap().len(), 1);
+}
+
+#[test]
+fn tables_that_are_not_there_are_refused() {
+    for (arguments, words) in [
+        ("tables --paper rsa78", "possible values: krtw19, dc17, cm20, gnt23, czzdl, alone"),
+        ("tables --paper cm20 --table 9", "there is no table 9"),
+        ("tables --paper cm20 --log-n 3", "--log-n 16,18,20,22,24"),
+        ("tables --beside /bin/true", "this is no veilset program"),
+        ("tables --most-seconds 0", "give a number of seconds above 0"),
+        ("tables --most-seconds NaN", "give a number of seconds above 0"),
+        ("tables --quick --log-n 8", "cannot be used with"),
+        ("--op union --n 3 tables", "cannot be used with"),
+    ] {
+        let world = World::new();
+        let mut command = bench(arguments);
+        run(command.current_dir(world.path(""))).bad(2, &[words]);
+    }
+}
+
 /// The processes that a process has started.
 fn children(parent: u32) -> Vec<u32> {
     let text = std::fs::read_to_string(format!("/proc/{parent}/task/{parent}/children")).unwrap();

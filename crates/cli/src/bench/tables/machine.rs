@@ -1,0 +1,119 @@
+//! What figures belong to.
+
+use serde::{Deserialize, Serialize};
+use std::time::{SystemTime, UNIX_EPOCH};
+use veilset::speed::this_machine;
+use veilset_kernels::{Backend, aes, band, curve25519, gf128, polynomial, transpose};
+
+/// A machine, and what the program makes of it.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Machine {
+    pub processor: String,
+    pub cores: usize,
+    /// The path that each kernel takes.
+    pub paths: Vec<String>,
+    pub memory_gb: f64,
+    pub system: String,
+}
+
+impl Machine {
+    /// This one.
+    pub fn this() -> Machine {
+        let read = |path: &str| std::fs::read_to_string(path).unwrap_or_default();
+        let memory = read("/proc/meminfo");
+        let kilobytes = memory
+            .lines()
+            .find_map(|line| line.strip_prefix("MemTotal:")?.split_whitespace().next()?.parse().ok());
+        let release = read("/etc/os-release");
+        let name = release.lines().find_map(|line| line.strip_prefix("PRETTY_NAME=")).unwrap_or_default();
+        let kernel =
+            ["ostype", "osrelease"].map(|name| read(&format!("/proc/sys/kernel/{name}")).trim().to_string());
+        let system = [name.trim_matches('"').to_string(), kernel.join(" ").trim().to_string()];
+        let system: Vec<String> = system.into_iter().filter(|part| !part.is_empty()).collect();
+        Machine {
+            processor: this_machine(),
+            cores: std::thread::available_parallelism().map_or(1, usize::from),
+            paths: paths(),
+            memory_gb: (kilobytes.unwrap_or(0.0_f64) * 1024.0 / 1e8).round() / 10.0,
+            system: if system.is_empty() { std::env::consts::OS.into() } else { system.join(", ") },
+        }
+    }
+
+    /// Whether figures of both can be compared. A system that was updated stays the same machine.
+    pub fn is(&self, other: &Machine) -> bool {
+        self.processor == other.processor && self.cores == other.cores && self.paths == other.paths
+    }
+
+    /// It, in words.
+    pub fn text(&self) -> String {
+        let vectors =
+            if self.paths.iter().any(|path| path.contains("512")) { "AVX-512" } else { "no AVX-512" };
+        format!("{} with {} cores and {vectors}", self.processor, self.cores)
+    }
+}
+
+fn paths() -> Vec<String> {
+    let kernels: [(&str, &[Backend]); 6] = [
+        ("curves", curve25519::BACKENDS),
+        ("AES", aes::BACKENDS),
+        ("GF(2^128)", gf128::BACKENDS),
+        ("polynomials", polynomial::BACKENDS),
+        ("band matrices", band::BACKENDS),
+        ("transposition", transpose::BACKENDS),
+    ];
+    let path =
+        |list: &[Backend]| list.iter().copied().find(|path| path.is_available()).unwrap_or(Backend::Portable);
+    kernels.map(|(kernel, list)| format!("{kernel}: {:?}", path(list))).into()
+}
+
+/// Today's date in UTC.
+pub fn today() -> String {
+    // A clock set before 1970 is wrong anyway.
+    date(SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs() / 86_400))
+}
+
+/// The date of a day after 1 January 1970.
+fn date(day: u64) -> String {
+    let is_leap =
+        |year: u64| year.is_multiple_of(4) && (!year.is_multiple_of(100) || year.is_multiple_of(400));
+    let (mut year, mut left) = (1970, day);
+    while left >= 365 + u64::from(is_leap(year)) {
+        left -= 365 + u64::from(is_leap(year));
+        year += 1;
+    }
+    let months = [31, 28 + u64::from(is_leap(year)), 31, 30, 31, 30, 31, 31, 30, 31, 30, 31];
+    let mut month = 0;
+    while left >= months[month] {
+        left -= months[month];
+        month += 1;
+    }
+    format!("{year:04}-{:02}-{:02}", month + 1, left + 1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn days_have_dates() {
+        for (day, text) in [
+            (0, "1970-01-01"),
+            (59, "1970-03-01"),
+            (10_956, "1999-12-31"),
+            (11_016, "2000-02-29"),
+            (20_454, "2026-01-01"),
+        ] {
+            assert_eq!(date(day), text);
+        }
+    }
+
+    #[test]
+    fn another_processor_and_another_build_are_other_machines() {
+        let this = Machine::this();
+        assert!(!this.processor.is_empty() && this.cores > 0 && this.paths.len() == 6);
+        assert!(this.is(&Machine { system: "updated".into(), ..this.clone() }));
+        assert!(!this.is(&Machine { processor: "another".into(), ..this.clone() }));
+        assert!(!this.is(&Machine { paths: vec!["curves: Portable".into()], ..this.clone() }));
+    }
+}
